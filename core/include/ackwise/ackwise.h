@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * The one road: event -> policy -> verdict -> rails -> driver.
+ *
+ *	struct aw_conn conn;
+ *	aw_conn_init(&conn, aw_policy_find("delayed"), &params,
+ *		     AW_RAILS_DEFAULT, &event);
+ *	verdict = aw_decide(&conn, &event);     for every event
+ *
+ * AW_SEND_NOW: send an ACK, then report AW_EVENT_ACK_SENT.
+ * AW_WAIT: (re)arm one timer at deadline_ns; when it fires, report
+ * AW_EVENT_DEADLINE.  AW_NOTHING: disarm it.
+ * Any ACK that leaves for another cause (on data, by a retransmission) is
+ * reported the same way.
+ */
+#ifndef ACKWISE_ACKWISE_H
+#define ACKWISE_ACKWISE_H
+
+#include <ackwise/policy.h>
+#include <ackwise/rails.h>
+
+struct aw_conn {
+	const struct aw_policy *policy;
+	const struct aw_params *params; /* outlives the connection */
+	u64 owed_since_ns; /* oldest unacknowledged arrival, or AW_NEVER_NS */
+	struct aw_verdict pending; /* the verdict in force */
+	u32 rails;                 /* AW_RAIL_* in force */
+	u32 reserved;
+	u64 state[AW_STATE_MAX_BYTES / 8]; /* the policy's, zeroed at init */
+};
+
+/* policy: validated.  e: time and random bits only.  Cannot fail. */
+void aw_conn_init(struct aw_conn *conn, const struct aw_policy *policy,
+		  const struct aw_params *params, u32 rails,
+		  const struct aw_event *e);
+
+/* The verdict in force after e. */
+struct aw_verdict aw_decide(struct aw_conn *conn, const struct aw_event *e);
+
+#endif /* ACKWISE_ACKWISE_H */

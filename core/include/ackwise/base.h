@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * The only door to the outside: fixed-width types, time units, and 64-bit
+ * division that neither traps nor needs a compiler support library.
+ */
+#ifndef ACKWISE_BASE_H
+#define ACKWISE_BASE_H
+
+#ifdef __KERNEL__
+#include <linux/types.h>
+#include <linux/math64.h>
+#else
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+typedef uint8_t u8;
+typedef uint16_t u16;
+typedef uint32_t u32;
+typedef uint64_t u64;
+typedef int64_t s64;
+#endif
+
+#define AW_NS_PER_US 1000ull
+#define AW_NS_PER_MS 1000000ull
+#define AW_NS_PER_S 1000000000ull
+#define AW_NEVER_NS (~0ull)
+
+static inline u32 aw_min_u32(u32 a, u32 b)
+{
+	return a < b ? a : b;
+}
+
+static inline u32 aw_max_u32(u32 a, u32 b)
+{
+	return a > b ? a : b;
+}
+
+static inline u64 aw_min_u64(u64 a, u64 b)
+{
+	return a < b ? a : b;
+}
+
+static inline u64 aw_max_u64(u64 a, u64 b)
+{
+	return a > b ? a : b;
+}
+
+/* a + b, or AW_NEVER_NS where that overflows: a deadline never wraps. */
+static inline u64 aw_add_ns(u64 a, u64 b)
+{
+	return a > AW_NEVER_NS - b ? AW_NEVER_NS : a + b;
+}
+
+/* n / d; all ones where d is 0.  No libgcc call on 32-bit targets. */
+static inline u64 aw_div64(u64 n, u32 d)
+{
+	if (!d)
+		return ~0ull;
+#if defined(__KERNEL__)
+	return div_u64(n, d);
+#elif defined(__LP64__) || defined(_LP64) || defined(_WIN64)
+	return n / d;
+#else
+	u64 quotient = 0;
+	u64 rest = 0;
+	int bit;
+
+	for (bit = 63; bit >= 0; bit--) {
+		rest = rest << 1 | (n >> bit & 1);
+		if (rest >= d) {
+			rest -= d;
+			quotient |= 1ull << bit;
+		}
+	}
+	return quotient;
+#endif
+}
+
+#endif /* ACKWISE_BASE_H */

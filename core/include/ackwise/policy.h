@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * What it means: an ACK policy is one ops struct and at most
+ * AW_STATE_MAX_BYTES of private state for each connection.
+ */
+#ifndef ACKWISE_POLICY_H
+#define ACKWISE_POLICY_H
+
+#include <ackwise/event.h>
+#include <ackwise/verdict.h>
+
+#define AW_STATE_MAX_BYTES 64
+#define AW_PARAMS_MAX 8
+
+/* One parameter, introspectable: no other place lists name, range or default. */
+struct aw_param {
+	const char *name;  /* "segments", "delay_ms": unit in the name */
+	const char *unit;  /* "segments", "ms", "bytes", "1/1000", "choice" */
+	const char *text;  /* one sentence */
+	u32 min;           /* smallest value allowed */
+	u32 max;           /* largest value allowed */
+	u32 initial;       /* value when the user gives none */
+};
+
+/* Values in the order of aw_policy.params, shared by many connections. */
+struct aw_params {
+	u32 value[AW_PARAMS_MAX];
+};
+
+/*
+ * A policy.  All members are called with the connection's lock held by the
+ * driver; none may block, allocate or keep a pointer to the event.
+ *
+ * on_data, on_deadline and on_app_read answer with a verdict for everything
+ * unacknowledged so far; it replaces the verdict given before.  They are
+ * called only while something is owed (after an on_data until an ACK leaves);
+ * on_app_read also when nothing is owed: a window update is still an ACK.
+ */
+struct aw_policy {
+	const char *name;    /* (required) one lower-case word: file, CLI, sysctl */
+	const char *summary; /* (required) one line for lists */
+	const char *source;  /* (required) RFC section or spec page */
+
+	const struct aw_param *params; /* (optional) parameters */
+	u8 params_count;               /* entries in params, at most AW_PARAMS_MAX */
+	u8 state_bytes;                /* private state, at most AW_STATE_MAX_BYTES */
+
+	/* Connection starts; state is zeroed; e carries time and random bits
+	 * and no data. (optional) */
+	void (*init)(void *state, const struct aw_params *p,
+		     const struct aw_event *e);
+	/* A segment arrived. (required) */
+	struct aw_verdict (*on_data)(void *state, const struct aw_params *p,
+				     const struct aw_event *e);
+	/* The deadline of the last wait passed. (optional: sends the ACK as
+	 * AW_REASON_DELAY_TIMER) */
+	struct aw_verdict (*on_deadline)(void *state, const struct aw_params *p,
+					 const struct aw_event *e);
+	/* The application read.  pending: the verdict in force; return it to
+	 * change nothing. (optional: returns pending) */
+	struct aw_verdict (*on_app_read)(void *state, const struct aw_params *p,
+					 const struct aw_event *e,
+					 struct aw_verdict pending);
+	/* An ACK left, for whatever reason. (optional) */
+	void (*on_ack_sent)(void *state, const struct aw_params *p,
+			    const struct aw_event *e);
+};
+
+/* 0, or a negative number of the first rule broken: used by every driver. */
+int aw_policy_validate(const struct aw_policy *policy);
+#define AW_EPOLICY_NAME (-1)    /* name, summary or source missing or ill-formed */
+#define AW_EPOLICY_REQUIRED (-2) /* a required member is missing */
+#define AW_EPOLICY_STATE (-3)   /* more private state than allowed */
+#define AW_EPOLICY_PARAM (-4)   /* a parameter without name, or out of range */
+
+/* The list in registry.c: count, by index (NULL past the end), by name. */
+u32 aw_policy_count(void);
+const struct aw_policy *aw_policy_at(u32 index);
+const struct aw_policy *aw_policy_find(const char *name);
+
+/* Every parameter at its initial value. */
+void aw_params_init(const struct aw_policy *policy, struct aw_params *p);
+
+#endif /* ACKWISE_POLICY_H */

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/* What to do: send now, or wait until a deadline; always with a reason. */
+#ifndef ACKWISE_VERDICT_H
+#define ACKWISE_VERDICT_H
+
+#include <ackwise/base.h>
+
+enum aw_reason {
+#define AW_REASON(name, label, source, text) AW_REASON_##name,
+#include <ackwise/reason.def>
+#undef AW_REASON
+	AW_REASONS
+};
+
+enum aw_action {
+	AW_NOTHING,   /* nothing to acknowledge: no timer, no ACK */
+	AW_WAIT,      /* an ACK is owed; send it when deadline_ns passes */
+	AW_SEND_NOW,  /* send an ACK at once */
+	AW_ACTIONS
+};
+
+struct aw_verdict {
+	u64 deadline_ns; /* AW_WAIT: absolute; else AW_NEVER_NS */
+	u8 action;       /* enum aw_action */
+	u8 reason;       /* enum aw_reason: why now, or AW_REASON_WAITING */
+	u8 by_rail;      /* 1: a rail brought the policy's verdict forward */
+	u8 reserved[5];
+};
+
+static inline struct aw_verdict aw_send_now(enum aw_reason reason)
+{
+	struct aw_verdict v = { AW_NEVER_NS, AW_SEND_NOW, (u8)reason, 0, { 0 } };
+
+	return v;
+}
+
+static inline struct aw_verdict aw_wait_until(u64 deadline_ns)
+{
+	struct aw_verdict v = { deadline_ns, AW_WAIT, AW_REASON_WAITING, 0, { 0 } };
+
+	return v;
+}
+
+static inline struct aw_verdict aw_nothing(void)
+{
+	struct aw_verdict v = { AW_NEVER_NS, AW_NOTHING, AW_REASON_NONE, 0, { 0 } };
+
+	return v;
+}
+
+/* Label ("delay-timer"), sentence and origin of a reason; "?" out of range. */
+const char *aw_reason_label(u32 reason);
+const char *aw_reason_text(u32 reason);
+/* "wait", "policy", "rail" or "driver". */
+const char *aw_reason_source(u32 reason);
+
+#endif /* ACKWISE_VERDICT_H */

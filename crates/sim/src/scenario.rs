@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: MIT
+//! What one simulation run is made of: a resolved scenario, all numbers, units in names.
+//!
+//! A plan (links x workloads x policies x seeds) is resolved into scenarios by the caller; the
+//! engine knows no names of links or workloads. Unknown keys are refused.
+
+use serde::{Deserialize, Serialize};
+
+/// One run: two hosts (client, server), one path between them, groups of flows over it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// Seed of every random number of the run.
+    pub seed: u64,
+    /// Simulated time after which the run ends at the latest.
+    pub duration_ns: u64,
+    /// Interval of the time series; 0: no series.
+    #[serde(default)]
+    pub series_interval_ns: u64,
+    /// Largest IP packet; the MSS is `mtu_bytes - ip_tcp_header_bytes`.
+    #[serde(default = "d::mtu")]
+    pub mtu_bytes: u32,
+    /// IP + TCP header of a data segment without options (40 for IPv4, 60 for IPv6).
+    #[serde(default = "d::header")]
+    pub ip_tcp_header_bytes: u32,
+    /// Link-layer bytes added to every packet on the wire (Ethernet with gap: 38).
+    #[serde(default)]
+    pub link_overhead_bytes: u32,
+    /// Server to client.
+    pub down: Pipe,
+    /// Client to server.
+    pub up: Pipe,
+    /// Private links of every flow before and behind the shared pipes; none: hosts sit at the pipe.
+    #[serde(default)]
+    pub access: Option<Access>,
+    #[serde(default)]
+    pub client: Host,
+    #[serde(default)]
+    pub server: Host,
+    pub groups: Vec<FlowGroup>,
+    #[serde(default)]
+    pub record: Record,
+}
+
+/// What is kept besides the summary.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Record {
+    /// Keep a time-sequence trace (data, ACKs with reasons) of the first flow of each group.
+    pub trace: bool,
+    /// Most trace points kept for a flow.
+    pub trace_limit: u32,
+}
+
+/// One direction of the shared path: a queue, a transmitter, a delay line.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pipe {
+    pub rate_bps: u64,
+    /// One-way propagation delay.
+    pub delay_ns: u64,
+    /// Longest extra delay, uniform on [0, jitter_ns], order kept.
+    #[serde(default)]
+    pub jitter_ns: u64,
+    /// Queue limit in packets; 0: no limit in packets.
+    #[serde(default)]
+    pub queue_packets: u32,
+    /// Queue limit in bytes; 0: no limit in bytes.
+    #[serde(default)]
+    pub queue_bytes: u64,
+    #[serde(default)]
+    pub discipline: Discipline,
+    /// Independent loss of each packet, parts per million, behind the queue.
+    #[serde(default)]
+    pub loss_ppm: u32,
+    /// Gilbert-Elliott burst loss.
+    #[serde(default)]
+    pub burst_loss: Option<BurstLoss>,
+    #[serde(default)]
+    pub reorder: Option<Reorder>,
+    /// Copies delivered twice, parts per million.
+    #[serde(default)]
+    pub duplicate_ppm: u32,
+    /// Intervals during which everything is lost: injected congestion.
+    #[serde(default)]
+    pub outages: Vec<Outage>,
+    /// Packets leave only at multiples of this time (DOCSIS requests, LTE grants, Wi-Fi
+    /// aggregation); 0: at any time.
+    #[serde(default)]
+    pub grant_interval_ns: u64,
+    /// Medium time spent on every packet besides its bytes (Wi-Fi contention and preamble).
+    #[serde(default)]
+    pub per_packet_ns: u64,
+    /// The pipes share one half-duplex medium (set on both).
+    #[serde(default)]
+    pub shared_medium: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Discipline {
+    /// First in, first out; arrivals beyond the limit are dropped.
+    #[default]
+    Fifo,
+    /// Pure ACKs in a queue of their own, served first within a bounded share.
+    AckSeparation,
+    /// FIFO in which a newer pure ACK of a flow replaces an older one (RFC 3449, 5.2.1).
+    AckFilter,
+    /// RFC 8289.
+    Codel,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BurstLoss {
+    /// Chance for each packet to enter the bad state.
+    pub enter_ppm: u32,
+    /// Chance for each packet to leave it.
+    pub leave_ppm: u32,
+    /// Chance of loss while in it.
+    pub loss_ppm: u32,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reorder {
+    pub probability_ppm: u32,
+    /// How much later a chosen packet arrives.
+    pub delay_ns: u64,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Outage {
+    pub start_ns: u64,
+    pub length_ns: u64,
+}
+
+/// Links private to each flow, the same at both ends and in both directions.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Access {
+    pub rate_bps: u64,
+    pub delay_ns: u64,
+}
+
+/// A host's processor: one server with one queue; zero costs: infinitely fast.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Host {
+    /// Per data segment received (after aggregation).
+    pub data_received_ns: u64,
+    pub data_sent_ns: u64,
+    pub ack_received_ns: u64,
+    pub ack_sent_ns: u64,
+    /// Packets waiting for the processor at most; arrivals beyond are dropped; 0: 1000.
+    pub backlog_packets: u32,
+    /// Merge neighbouring segments of a flow into one event (GRO) of at most this many bytes;
+    /// 0: off.
+    pub gro_max_bytes: u32,
+    /// Arrivals are handed up together after this time (interrupt moderation, NAPI).
+    pub gro_window_ns: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Direction {
+    /// Data goes from server to client.
+    #[default]
+    Down,
+    Up,
+}
+
+/// Flows of one kind.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FlowGroup {
+    pub name: String,
+    /// Flows started; with Poisson arrivals: the most that may start.
+    pub count: u32,
+    #[serde(default)]
+    pub direction: Direction,
+    #[serde(default)]
+    pub start_ns: u64,
+    /// Each flow starts up to this much later, uniformly.
+    #[serde(default)]
+    pub start_jitter_ns: u64,
+    /// Poisson arrivals of flows: mean arrivals per second; 0: all at the start.
+    #[serde(default)]
+    pub arrivals_per_s: f64,
+    /// The policy of the host that receives the data.
+    pub policy: PolicyChoice,
+    /// The policy of the other host, for the data that it receives.
+    #[serde(default)]
+    pub peer_policy: PolicyChoice,
+    #[serde(default)]
+    pub sender: Sender,
+    #[serde(default)]
+    pub receiver: Receiver,
+    pub app: App,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PolicyChoice {
+    pub name: String,
+    /// Parameter name -> value; those not named keep their initial value.
+    #[serde(default)]
+    pub params: std::collections::BTreeMap<String, u32>,
+    /// Rails in force, names as in `ackwise_core::rail_names`; absent: the default set.
+    #[serde(default)]
+    pub rails: Option<Vec<String>>,
+}
+
+impl Default for PolicyChoice {
+    fn default() -> Self {
+        PolicyChoice { name: "linux".into(), params: Default::default(), rails: None }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CongestionControl {
+    Reno,
+    #[default]
+    Cubic,
+    /// Rate-based, paced, in the manner of BBR.
+    Bbr,
+}
+
+/// How an ACK makes the congestion window grow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Counting {
+    /// By the bytes acknowledged, without limit in slow start (Linux).
+    #[default]
+    Bytes,
+    /// By the bytes acknowledged, at most 2 SMSS for each ACK (RFC 3465, L = 2).
+    Bytes2smss,
+    /// One SMSS for each ACK, whatever it acknowledges (RFC 5681's oldest form).
+    Acks,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Nagle {
+    /// A short segment waits while anything is unacknowledged.
+    Bsd43,
+    /// A short segment waits while a short segment is unacknowledged (Linux).
+    #[default]
+    Minshall,
+    Off,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SocketLayer {
+    #[default]
+    Linux,
+    /// 1024-byte clusters, output after each 4096 bytes copied (spec page 5).
+    Bsd43,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Recovery {
+    /// RFC 6675, with tail-loss probe.
+    #[default]
+    Sack,
+    /// RFC 6582.
+    Newreno,
+    /// Retransmission timeout only.
+    Timeout,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Sender {
+    pub congestion_control: CongestionControl,
+    pub counting: Counting,
+    pub nagle: Nagle,
+    pub recovery: Recovery,
+    pub socket: SocketLayer,
+    /// Initial window in segments (RFC 6928: 10).
+    pub initial_window_segments: u32,
+    /// Send buffer; bytes written and not yet acknowledged never exceed it.
+    pub send_buffer_bytes: u64,
+    /// Upper bound of the congestion window; 0: none.
+    pub max_window_segments: u32,
+    /// Space segments at a multiple of cwnd/srtt (BBR always does).
+    pub pacing: bool,
+    /// Tail-loss probe (RFC 8985, 7).
+    pub tail_loss_probe: bool,
+    /// Lower bound of the retransmission timeout (Linux 200 ms, RFC 6298 1 s).
+    pub min_rto_ns: u64,
+}
+
+impl Default for Sender {
+    fn default() -> Self {
+        Sender {
+            congestion_control: Default::default(),
+            counting: Default::default(),
+            nagle: Default::default(),
+            recovery: Default::default(),
+            socket: Default::default(),
+            initial_window_segments: 10,
+            send_buffer_bytes: 4 << 20,
+            max_window_segments: 0,
+            pacing: false,
+            tail_loss_probe: true,
+            min_rto_ns: 200_000_000,
+        }
+    }
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Receiver {
+    /// Receive buffer (largest window) at the start.
+    pub recv_buffer_bytes: u64,
+    /// Autotuning may grow the buffer up to this; 0 or less than the buffer: fixed.
+    pub recv_buffer_max_bytes: u64,
+    /// Window scaling (RFC 7323); without it the window is at most 65 535 bytes.
+    pub window_scaling: bool,
+    /// Timestamps option: 12 bytes in every segment, RTT estimate at the receiver.
+    pub timestamps: bool,
+    /// The window starts at 64 KiB and opens by two segments with each segment (Linux), or is
+    /// open from the start.
+    pub slow_window: bool,
+    /// The application reads this long after data arrived; 0: at once.
+    pub reader_lag_ns: u64,
+    /// The application reads at most this fast; 0: no limit.
+    pub reader_bps: u64,
+    pub socket: SocketLayer,
+}
+
+impl Default for Receiver {
+    fn default() -> Self {
+        Receiver {
+            recv_buffer_bytes: 131_072,
+            recv_buffer_max_bytes: 6 << 20,
+            window_scaling: true,
+            timestamps: true,
+            slow_window: true,
+            reader_lag_ns: 0,
+            reader_bps: 0,
+            socket: Default::default(),
+        }
+    }
+}
+
+/// What the application does.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum App {
+    /// Writes as fast as the socket takes it.
+    Bulk {
+        /// 0: until the run ends.
+        #[serde(default)]
+        bytes: u64,
+    },
+    /// The receiver of the data asks, the sender answers; one after another.
+    RequestResponse {
+        request_bytes: u32,
+        response_bytes: u64,
+        #[serde(default)]
+        think_ns: u64,
+        /// 0: until the run ends.
+        #[serde(default)]
+        count: u32,
+    },
+    /// Writes of equal size at random distances, uniform on [0, max_gap_ns].
+    RandomSpacing { packets: u32, bytes: u32, max_gap_ns: u64 },
+    /// `writes` writes of `write_bytes` back to back make a message; the next message follows
+    /// when this one was delivered and `gap_ns` went by.
+    OddWrites {
+        write_bytes: u32,
+        writes: u32,
+        #[serde(default)]
+        gap_ns: u64,
+        /// 0: until the run ends.
+        #[serde(default)]
+        count: u32,
+    },
+    /// Flow sizes drawn from a bounded Pareto distribution (shape 1.2) of this mean.
+    ParetoBulk { mean_bytes: u64, max_bytes: u64 },
+    /// Writes at given times, from a capture.
+    Replay { times_ns: Vec<u64>, bytes: Vec<u32> },
+}
+
+mod d {
+    pub fn mtu() -> u32 {
+        1500
+    }
+    pub fn header() -> u32 {
+        40
+    }
+}
