@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * One connection's way along the road: which member of the policy an event
+ * calls, what of its answer a driver can obey, and which verdict is in force.
+ *
+ *	            data                    data, read
+ *	NOTHING ------------> WAIT ---------------------------> SEND_NOW
+ *	   ^                   |  deadline, policy or rail         |
+ *	   +-------------------+-----------------------------------+
+ *	                         ACK sent
+ *
+ * SEND_NOW is left by an ACK only: an ACK once promised is never taken back,
+ * whatever the policy says while the driver has not sent it yet.
+ */
+#include <ackwise/ackwise.h>
+
+/*
+ * A policy's answer while something is owed, made one that a driver can obey.
+ * A bad policy may be slow, but it must not lose an ACK or arm a timer in the
+ * past for ever.
+ */
+static struct aw_verdict obeyable(const struct aw_conn *conn,
+				  const struct aw_event *e,
+				  struct aw_verdict v)
+{
+	switch (v.action) {
+	case AW_SEND_NOW:
+		if (v.reason <= AW_REASON_WAITING || v.reason >= AW_REASONS)
+			return aw_send_now(AW_REASON_UNSTATED);
+		return aw_send_now((enum aw_reason)v.reason);
+	case AW_WAIT:
+		if (v.deadline_ns <= e->now_ns)
+			return aw_send_now(AW_REASON_DELAY_TIMER);
+		return aw_wait_until(v.deadline_ns);
+	default:
+		/* "nothing" would leave the peer waiting for ever */
+		return aw_rails_apply(AW_RAIL_MAX_DELAY, conn->owed_since_ns, e,
+				      aw_wait_until(AW_NEVER_NS));
+	}
+}
+
+static struct aw_verdict on_data(struct aw_conn *conn, const struct aw_event *e)
+{
+	struct aw_verdict v;
+
+	if (conn->owed_since_ns == AW_NEVER_NS)
+		conn->owed_since_ns = e->now_ns;
+	v = conn->policy->on_data(conn->state, conn->params, e);
+	return obeyable(conn, e, v);
+}
+
+static struct aw_verdict on_deadline(struct aw_conn *conn,
+				     const struct aw_event *e)
+{
+	const struct aw_policy *policy = conn->policy;
+	struct aw_verdict v;
+
+	if (conn->owed_since_ns == AW_NEVER_NS)
+		return aw_nothing();
+	/* a timer that fired early, or one armed for a verdict before this */
+	if (conn->pending.action != AW_WAIT ||
+	    e->now_ns < conn->pending.deadline_ns)
+		return conn->pending;
+	if (conn->pending.by_rail) {
+		/* the policy's own deadline has not passed: do not ask it */
+		v = aw_send_now(AW_REASON_MAX_DELAY);
+		v.by_rail = 1;
+		return v;
+	}
+	if (!policy->on_deadline)
+		return aw_send_now(AW_REASON_DELAY_TIMER);
+	v = policy->on_deadline(conn->state, conn->params, e);
+	return obeyable(conn, e, v);
+}
+
+static struct aw_verdict on_app_read(struct aw_conn *conn,
+				     const struct aw_event *e)
+{
+	const struct aw_policy *policy = conn->policy;
+	struct aw_verdict v;
+
+	if (!policy->on_app_read)
+		return conn->pending;
+	v = policy->on_app_read(conn->state, conn->params, e, conn->pending);
+	if (v.action == conn->pending.action &&
+	    v.deadline_ns == conn->pending.deadline_ns)
+		return conn->pending;
+	/* with nothing owed, there is nothing that an ACK could wait for */
+	if (conn->owed_since_ns == AW_NEVER_NS && v.action != AW_SEND_NOW)
+		return aw_nothing();
+	return obeyable(conn, e, v);
+}
+
+void aw_conn_init(struct aw_conn *conn, const struct aw_policy *policy,
+		  const struct aw_params *params, u32 rails,
+		  const struct aw_event *e)
+{
+	u32 i;
+
+	conn->policy = policy;
+	conn->params = params;
+	conn->owed_since_ns = AW_NEVER_NS;
+	conn->pending = aw_nothing();
+	conn->rails = rails;
+	conn->reserved = 0;
+	for (i = 0; i < AW_STATE_MAX_BYTES / 8; i++)
+		conn->state[i] = 0;
+	if (policy->init)
+		policy->init(conn->state, params, e);
+}
+
+struct aw_verdict aw_decide(struct aw_conn *conn, const struct aw_event *e)
+{
+	struct aw_verdict v;
+
+	switch (e->kind) {
+	case AW_EVENT_DATA:
+		v = on_data(conn, e);
+		break;
+	case AW_EVENT_DEADLINE:
+		v = on_deadline(conn, e);
+		break;
+	case AW_EVENT_APP_READ:
+		v = on_app_read(conn, e);
+		break;
+	case AW_EVENT_ACK_SENT:
+		if (conn->policy->on_ack_sent)
+			conn->policy->on_ack_sent(conn->state, conn->params, e);
+		conn->owed_since_ns = AW_NEVER_NS;
+		conn->pending = aw_nothing();
+		return conn->pending;
+	default:
+		return conn->pending;
+	}
+
+	if (conn->pending.action != AW_SEND_NOW)
+		conn->pending = aw_rails_apply(conn->rails, conn->owed_since_ns,
+					       e, v);
+	return conn->pending;
+}

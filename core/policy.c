@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/* What every policy must keep to be called at all, and its parameters. */
+#include <ackwise/policy.h>
+
+/* Fits sysctl and socket options, where a name has 15 letters at most. */
+#define NAME_MAX_LETTERS 15
+
+static bool is_lower(char c)
+{
+	return c >= 'a' && c <= 'z';
+}
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* A letter first; then letters and digits, in a parameter also '_'. */
+static bool well_formed(const char *name, bool underscore, u32 longest)
+{
+	u32 i;
+
+	if (!name || !is_lower(name[0]))
+		return false;
+	for (i = 1; name[i]; i++)
+		if (!is_lower(name[i]) && !is_digit(name[i]) &&
+		    !(underscore && name[i] == '_'))
+			return false;
+	return i <= longest;
+}
+
+static bool is_empty(const char *text)
+{
+	return !text || !text[0];
+}
+
+static bool same_text(const char *a, const char *b)
+{
+	while (*a && *a == *b) {
+		a++;
+		b++;
+	}
+	return *a == *b;
+}
+
+static bool param_is_sound(const struct aw_param *param)
+{
+	return well_formed(param->name, true, 31) && !is_empty(param->unit) &&
+	       !is_empty(param->text) && param->min <= param->initial &&
+	       param->initial <= param->max;
+}
+
+int aw_policy_validate(const struct aw_policy *policy)
+{
+	u32 i, j;
+
+	if (!policy || !well_formed(policy->name, false, NAME_MAX_LETTERS) ||
+	    is_empty(policy->summary) || is_empty(policy->source))
+		return AW_EPOLICY_NAME;
+	if (!policy->on_data)
+		return AW_EPOLICY_REQUIRED;
+	if (policy->state_bytes > AW_STATE_MAX_BYTES)
+		return AW_EPOLICY_STATE;
+	if (policy->params_count > AW_PARAMS_MAX ||
+	    (policy->params_count && !policy->params))
+		return AW_EPOLICY_PARAM;
+	for (i = 0; i < policy->params_count; i++) {
+		if (!param_is_sound(&policy->params[i]))
+			return AW_EPOLICY_PARAM;
+		for (j = 0; j < i; j++)
+			if (same_text(policy->params[i].name,
+				      policy->params[j].name))
+				return AW_EPOLICY_PARAM;
+	}
+	return 0;
+}
+
+const struct aw_policy *aw_policy_find(const char *name)
+{
+	const struct aw_policy *policy;
+	u32 i;
+
+	for (i = 0; (policy = aw_policy_at(i)); i++)
+		if (same_text(policy->name, name))
+			return policy;
+	return NULL;
+}
+
+void aw_params_init(const struct aw_policy *policy, struct aw_params *p)
+{
+	u32 i;
+
+	for (i = 0; i < AW_PARAMS_MAX; i++)
+		p->value[i] = i < policy->params_count ?
+				      policy->params[i].initial : 0;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * every: acknowledge each segment at once.
+ *
+ * Wants: no waiting at all; the upper end of every comparison.
+ * Formula: ACKs = arrivals.
+ * States:
+ *
+ *	(idle) --data--> send now
+ *
+ * Source: RFC 9293, 3.10.7.4; allowed by RFC 1122, 4.2.3.2, which makes
+ * delaying a SHOULD.
+ * Constants: none.
+ * Changed: nothing.
+ */
+#include <ackwise/policy.h>
+
+static struct aw_verdict on_data(void *state, const struct aw_params *p,
+				 const struct aw_event *e)
+{
+	(void)state;
+	(void)p;
+	(void)e;
+	return aw_send_now(AW_REASON_EVERY_SEGMENT);
+}
+
+const struct aw_policy aw_policy_every = {
+	.name = "every",
+	.summary = "each segment at once",
+	.source = "RFC 9293, 3.10.7.4",
+	.on_data = on_data,
+};

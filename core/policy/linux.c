@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * linux: what an unmodified Linux 6.12 receiver does.
+ *
+ * Wants: the baseline that every gain is measured against.
+ * Formula: now, when more than one full segment is unacknowledged and the
+ *	window can move, or while ACKs are quick; else after ATO, the spacing
+ *	of arrivals as smoothed by
+ *		m <= 20 ms:        ATO = ATO/2 + 20 ms
+ *		m < ATO:           ATO = min(ATO/2 + m, RTO)
+ *		m > RTO:           start to be quick again
+ *	with m the time since the segment before.  The reading application
+ *	asks again: see aw_linux_on_app_read().
+ * States:
+ *
+ *	          first data, pause > RTO,          quick ACKs used up
+ *	          duplicate          +-------+  or data sent within ATO
+ *	        +------------------->| quick |-----------------+
+ *	        |                    +-------+                 v
+ *	   +---------+  own data within ATO of arrival   +----------+
+ *	   | delayed |---------------------------------->| pingpong |
+ *	   +---------+<----------------------------------+----------+
+ *	                       timer expired
+ *
+ * Source: net/ipv4/tcp_input.c, tcp_output.c, tcp_timer.c and tcp.c of Linux
+ *	6.12 (behaviour only); lab notes of the real kernel in virtual time.
+ * Constants (the kernel's):
+ *	ATO at least 40 ms: below it, timers would fire between two segments
+ *	    of a slow path; at most 200 ms: under the usual 200 ms least RTO.
+ *	16 quick ACKs: slow start of a common initial window is over then.
+ *	RTO 1 s while unknown: RFC 6298, 2.1.
+ * Changed: nanoseconds instead of jiffies, so no rounding up to a tick.
+ *	SO_RCVLOWAT is 1.  SACK compression is not done: the ORDER rail forbids
+ *	to wait on a hole.  A CE change starts two quick ACKs in either
+ *	direction, for an event does not tell which.  What rails demand (order,
+ *	FIN, route quickack) is left to them.
+ */
+#include "linux.h"
+
+#define ATO_MIN_NS (40 * AW_NS_PER_MS)
+#define DELACK_MAX_US 200000u
+#define QUICK_MAX 16u
+#define RTO_INITIAL_US 1000000u
+
+_Static_assert(sizeof(struct aw_linux) == 24, "ratelimit counts on it");
+
+static u32 rto_us(const struct aw_event *e)
+{
+	return e->rto_us ? e->rto_us : RTO_INITIAL_US;
+}
+
+static void start_quick(struct aw_linux *s, const struct aw_event *e, u32 most)
+{
+	/* as many ACKs as pairs of segments fit the window that was offered */
+	u64 pairs = aw_div64(e->wnd_bytes, 2 * e->rcv_mss_bytes);
+	u32 quick = (u32)aw_min_u64(pairs ? pairs : 2, most);
+
+	if (quick > s->quick)
+		s->quick = (u8)quick;
+}
+
+/* An ACK was lost or the peer is in trouble: forget what was learnt. */
+static void enter_quick(struct aw_linux *s, const struct aw_event *e, u32 most)
+{
+	start_quick(s, e, most);
+	s->pingpong = 0;
+	s->ato_us = AW_LINUX_ATO_MIN_US;
+}
+
+static void measure_spacing(struct aw_linux *s, const struct aw_event *e)
+{
+	u64 gap_ns = e->now_ns - s->last_data_ns;
+
+	if (!s->ato_us) {
+		start_quick(s, e, QUICK_MAX);
+		s->ato_us = AW_LINUX_ATO_MIN_US;
+	} else if (gap_ns <= ATO_MIN_NS / 2) {
+		s->ato_us = s->ato_us / 2 + AW_LINUX_ATO_MIN_US / 2;
+	} else if (gap_ns < s->ato_us * AW_NS_PER_US) {
+		s->ato_us = s->ato_us / 2 + (u32)aw_div64(gap_ns, AW_NS_PER_US);
+		s->ato_us = aw_min_u32(s->ato_us, rto_us(e));
+	} else if (gap_ns > rto_us(e) * AW_NS_PER_US) {
+		/* the sender is likely to restart from a small window */
+		start_quick(s, e, QUICK_MAX);
+	}
+	s->last_data_ns = e->now_ns;
+}
+
+void aw_linux_measure(struct aw_linux *s, const struct aw_event *e)
+{
+	s->owed = 1;
+	/* the peer sends again what it had no ACK of */
+	if (e->order == AW_ORDER_DUPLICATE)
+		enter_quick(s, e, QUICK_MAX);
+	if (e->flags & AW_FLAG_WND_GREW)
+		s->quick |= 1;
+	if (!e->bytes || e->order == AW_ORDER_HOLE ||
+	    e->order == AW_ORDER_DUPLICATE)
+		return;
+
+	measure_spacing(s, e);
+	if (e->flags & AW_FLAG_CE_CHANGE)
+		enter_quick(s, e, 2);
+	/* a short segment ends what the peer had to say, a pushed one may */
+	if (e->bytes < e->rcv_mss_bytes)
+		s->pushed = s->pushed ? 2 : 1;
+	else if (e->flags & AW_FLAG_PSH && !s->pushed)
+		s->pushed = 1;
+}
+
+struct aw_verdict aw_linux_delay(struct aw_linux *s, const struct aw_event *e)
+{
+	u32 ato_us = aw_min_u32(s->ato_us, DELACK_MAX_US);
+	u64 ato_ns, deadline_ns;
+
+	/* A longer spacing than a round trip is no reason to wait longer.  The
+	 * 500 ms that bound a one-way flow never show: 200 ms bound all. */
+	if (e->rtt_us)
+		ato_us = aw_min_u32(ato_us, aw_max_u32(e->rtt_us,
+						       AW_LINUX_ATO_MIN_US));
+	ato_ns = ato_us * AW_NS_PER_US;
+	deadline_ns = aw_add_ns(e->now_ns, ato_ns);
+	if (s->timer_ns) {
+		if (s->timer_ns <= aw_add_ns(e->now_ns, ato_ns / 4))
+			return aw_send_now(AW_REASON_TIMER_NEAR);
+		deadline_ns = aw_min_u64(deadline_ns, s->timer_ns);
+	}
+	s->timer_ns = deadline_ns;
+	return aw_wait_until(deadline_ns);
+}
+
+struct aw_verdict aw_linux_decide(struct aw_linux *s, const struct aw_event *e)
+{
+	/* Where the window cannot move, the reader will send the ACK that can
+	 * tell of more room; but with nothing to read it will not come. */
+	if (e->unacked_bytes > e->rcv_mss_bytes &&
+	    (e->wnd_next_bytes >= e->wnd_bytes || !e->unread_bytes))
+		return aw_send_now(AW_REASON_SEGMENT_COUNT);
+	if (s->quick && !s->pingpong)
+		return aw_send_now(AW_REASON_QUICKACK);
+	return aw_linux_delay(s, e);
+}
+
+static struct aw_verdict on_data(void *state, const struct aw_params *p,
+				 const struct aw_event *e)
+{
+	(void)p;
+	aw_linux_measure(state, e);
+	return aw_linux_decide(state, e);
+}
+
+struct aw_verdict aw_linux_on_deadline(void *state, const struct aw_params *p,
+				       const struct aw_event *e)
+{
+	struct aw_linux *s = state;
+
+	(void)p;
+	s->timer_ns = 0;
+	if (s->pingpong) {
+		/* no reply came to ride on: one-way after all */
+		s->pingpong = 0;
+		s->ato_us = AW_LINUX_ATO_MIN_US;
+	} else {
+		/* the next segment did not come in time: wait longer for it */
+		s->ato_us = (u32)aw_min_u64(2ull * s->ato_us, rto_us(e));
+	}
+	return aw_send_now(AW_REASON_DELAY_TIMER);
+}
+
+bool aw_linux_window_doubled(const struct aw_event *e)
+{
+	u64 twice_left = 2ull * aw_wnd_left(e);
+
+	return e->bytes && twice_left <= e->wnd_max_bytes &&
+	       e->wnd_next_bytes && e->wnd_next_bytes >= twice_left;
+}
+
+struct aw_verdict aw_linux_on_app_read(void *state, const struct aw_params *p,
+				       const struct aw_event *e,
+				       struct aw_verdict pending)
+{
+	const struct aw_linux *s = state;
+
+	(void)p;
+	if (s->owed) {
+		if (e->unacked_bytes > e->rcv_mss_bytes)
+			return aw_send_now(AW_REASON_SEGMENT_COUNT);
+		/* all is read, and its last piece said that no more comes */
+		if (e->bytes && !e->unread_bytes &&
+		    !(e->flags & AW_FLAG_HOLE_OPEN) &&
+		    (s->pushed == 2 || (s->pushed && !s->pingpong)))
+			return aw_send_now(AW_REASON_PUSH);
+	}
+	if (aw_linux_window_doubled(e))
+		return aw_send_now(AW_REASON_WINDOW_UPDATE);
+	return pending;
+}
+
+void aw_linux_on_ack_sent(void *state, const struct aw_params *p,
+			  const struct aw_event *e)
+{
+	struct aw_linux *s = state;
+
+	(void)p;
+	/* a bare window update uses up no quick ACK */
+	if (s->quick && s->owed && !--s->quick)
+		s->ato_us = AW_LINUX_ATO_MIN_US;
+	s->timer_ns = 0;
+	s->pushed = 0;
+	s->owed = 0;
+	if (e->flags & AW_FLAG_PIGGYBACK &&
+	    e->now_ns - s->last_data_ns < s->ato_us * AW_NS_PER_US)
+		s->pingpong = 1;
+}
+
+const struct aw_policy aw_policy_linux = {
+	.name = "linux",
+	.summary = "an unmodified Linux 6.12 receiver",
+	.source = "Linux 6.12, net/ipv4/tcp_input.c, tcp_output.c, tcp.c",
+	.state_bytes = sizeof(struct aw_linux),
+	.on_data = on_data,
+	.on_deadline = aw_linux_on_deadline,
+	.on_app_read = aw_linux_on_app_read,
+	.on_ack_sent = aw_linux_on_ack_sent,
+};

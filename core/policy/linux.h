@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/* The parts of policy linux, for policies that are stock most of the time. */
+#ifndef ACKWISE_POLICY_LINUX_H
+#define ACKWISE_POLICY_LINUX_H
+
+#include <ackwise/policy.h>
+
+#define AW_LINUX_ATO_MIN_US 40000u
+
+struct aw_linux {
+	u64 last_data_ns;
+	u64 timer_ns; /* the delayed-ACK timer; 0: not armed */
+	u32 ato_us;   /* 0: no data came yet */
+	u8 quick;     /* ACKs left in the quick-ACK phase */
+	u8 pingpong;  /* 1: data flows both ways, so an ACK may ride on it */
+	u8 pushed;    /* small or pushed segments not acknowledged: 0, 1, 2 */
+	u8 owed;      /* 1: data came and no ACK left since */
+};
+
+/* A segment came: measure.  First call on every AW_EVENT_DATA. */
+void aw_linux_measure(struct aw_linux *s, const struct aw_event *e);
+/* The delayed-ACK timer's verdict, arming it where it is not. */
+struct aw_verdict aw_linux_delay(struct aw_linux *s, const struct aw_event *e);
+
+/* The members of policy linux: state is a struct aw_linux, p is not read. */
+struct aw_verdict aw_linux_on_deadline(void *state, const struct aw_params *p,
+				       const struct aw_event *e);
+struct aw_verdict aw_linux_on_app_read(void *state, const struct aw_params *p,
+				       const struct aw_event *e,
+				       struct aw_verdict pending);
+void aw_linux_on_ack_sent(void *state, const struct aw_params *p,
+			  const struct aw_event *e);
+
+/* The verdict on data that aw_linux_measure() has seen. */
+struct aw_verdict aw_linux_decide(struct aw_linux *s, const struct aw_event *e);
+/* Enough room was freed to tell the peer at once. */
+bool aw_linux_window_doubled(const struct aw_event *e);
+
+#endif /* ACKWISE_POLICY_LINUX_H */

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/* The list of policies: one line each, in the order of every list shown. */
+#include <ackwise/policy.h>
+
+/* POLICY(name) stands for policy/name.c, which defines aw_policy_name. */
+#define POLICIES                                                             \
+	POLICY(every)                                                        \
+	POLICY(delayed)                                                      \
+	POLICY(linux)
+
+#define POLICY(name) extern const struct aw_policy aw_policy_##name;
+POLICIES
+#undef POLICY
+
+static const struct aw_policy *const policies[] = {
+#define POLICY(name) &aw_policy_##name,
+	POLICIES
+#undef POLICY
+};
+
+#define COUNT ((u32)(sizeof(policies) / sizeof(policies[0])))
+
+u32 aw_policy_count(void)
+{
+	return COUNT;
+}
+
+const struct aw_policy *aw_policy_at(u32 index)
+{
+	return index < COUNT ? policies[index] : NULL;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/* Words for reasons, all made from reason.def. */
+#include <ackwise/verdict.h>
+
+#define SOURCE_WAIT "wait"
+#define SOURCE_POLICY "policy"
+#define SOURCE_RAIL "rail"
+#define SOURCE_DRIVER "driver"
+
+static const struct {
+	const char *label;
+	const char *source;
+	const char *text;
+} reasons[AW_REASONS] = {
+#define AW_REASON(name, label, source, text) { label, SOURCE_##source, text },
+#include <ackwise/reason.def>
+#undef AW_REASON
+};
+
+const char *aw_reason_label(u32 reason)
+{
+	return reason < AW_REASONS ? reasons[reason].label : "?";
+}
+
+const char *aw_reason_text(u32 reason)
+{
+	return reason < AW_REASONS ? reasons[reason].text : "?";
+}
+
+const char *aw_reason_source(u32 reason)
+{
+	return reason < AW_REASONS ? reasons[reason].source : "?";
+}
