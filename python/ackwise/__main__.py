@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: MIT
+"""`python -m ackwise` is `ackwise`."""
+
+import sys
+
+from ackwise.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

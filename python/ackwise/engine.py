@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: MIT
+"""The one door to the compiled engine: JSON in, JSON out, errors as ours."""
+
+import json
+from functools import cache
+from typing import Any
+
+from ackwise.errors import InputError, RunError
+
+try:
+    from ackwise import _engine
+except ImportError as problem:
+    _engine = None  # type: ignore[assignment]
+    MISSING = str(problem)
+else:
+    MISSING = ""
+
+
+def _loaded() -> Any:
+    if _engine is None:
+        raise RunError(
+            f"the engine ackwise._engine cannot be loaded ({MISSING}); "
+            "install the wheel, or run `make build` in a checkout"
+        )
+    return _engine
+
+
+class Cancel:
+    """Stops every run that was started with it."""
+
+    def __init__(self) -> None:
+        self.token = _loaded().Cancel()
+
+    def cancel(self) -> None:
+        """Returns at once; the runs end soon."""
+        self.token.cancel()
+
+
+@cache
+def policies() -> list[dict[str, Any]]:
+    """Every policy: name, summary, source, state_bytes, params."""
+    listed: list[dict[str, Any]] = json.loads(_loaded().policies())
+    return listed
+
+
+@cache
+def reasons() -> list[dict[str, str]]:
+    """Every reason for an ACK: label, source, text."""
+    listed: list[dict[str, str]] = json.loads(_loaded().reasons())
+    return listed
+
+
+@cache
+def rails() -> list[dict[str, Any]]:
+    """Every rail: name, text, default."""
+    listed: list[dict[str, Any]] = json.loads(_loaded().rails())
+    return listed
+
+
+class Cancelled(Exception):
+    """The run was stopped by its Cancel."""
+
+
+def simulate(scenario: dict[str, Any], cancel: Cancel | None = None) -> dict[str, Any]:
+    """One run; blocks without holding the interpreter lock.
+
+    Raises InputError when the engine refuses the scenario, Cancelled when it was stopped.
+    """
+    engine = _loaded()
+    try:
+        result: dict[str, Any] = json.loads(
+            engine.simulate(json.dumps(scenario), cancel.token if cancel else None)
+        )
+    except engine.Cancelled:
+        raise Cancelled from None
+    except engine.EngineError as problem:
+        raise InputError(str(problem)) from None
+    return result
+
+
+def replay(path: str, options: dict[str, Any], cancel: Cancel | None = None) -> dict[str, Any]:
+    """A capture's arrivals through policies; raises InputError when the capture cannot be used."""
+    engine = _loaded()
+    try:
+        result: dict[str, Any] = json.loads(
+            engine.replay(path, json.dumps(options), cancel.token if cancel else None)
+        )
+    except engine.Cancelled:
+        raise Cancelled from None
+    except engine.CaptureError as problem:
+        raise InputError(str(problem)) from None
+    return result

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: MIT
+"""The figures of a comparison: one list from which tables, files, report and docs are made."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+
+class Better(Enum):
+    """Which end of a column is the good one."""
+
+    HIGHER = "higher"
+    LOWER = "lower"
+    NEITHER = "neither"
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One figure of a group of flows in a run."""
+
+    key: str  # in JSON, CSV and Parquet; unit in the name
+    title: str  # column head
+    unit: str  # of the value: bit/s, ns, s/GB, or "" for counts and ratios
+    better: Better
+    text: str
+    take: Callable[[dict[str, Any], dict[str, Any]], float | None]  # (group, host)
+    shown: bool = True  # a column of the text table
+
+
+def _plain(name: str) -> Callable[[dict[str, Any], dict[str, Any]], float | None]:
+    return lambda group, _host: float(group[name])
+
+
+def _quantile(name: str, which: str) -> Callable[[dict[str, Any], dict[str, Any]], float | None]:
+    def take(group: dict[str, Any], _host: dict[str, Any]) -> float | None:
+        found = group[name]
+        return float(found[which]) if found["samples"] else None
+
+    return take
+
+
+def _cpu(group: dict[str, Any], host: dict[str, Any]) -> float | None:
+    return float(host["cpu_s_per_gb"]) if host["cpu_busy_ns"] else None
+
+
+def _segments_per_ack(group: dict[str, Any], _host: dict[str, Any]) -> float | None:
+    answered = group["acks_sent"] + group["acks_piggybacked"]
+    return float(group["segments_per_ack"]) if answered else None
+
+
+def _quantiles(name: str, title: str, text: str, shown: tuple[str, ...]) -> list[Metric]:
+    base = name.removesuffix("_ns")
+    return [
+        Metric(
+            f"{base}_{which}_ns",
+            f"{title} {which}",
+            "ns",
+            Better.LOWER,
+            f"{text}: {'mean' if which == 'mean' else which[1:] + '% are at most this'}",
+            _quantile(name, which),
+            which in shown,
+        )
+        for which in ("mean", "p50", "p95", "p99")
+    ]
+
+
+METRICS: list[Metric] = [
+    Metric("goodput_bps", "goodput", "bit/s", Better.HIGHER,
+           "payload read by the application over the time from first byte sent to last delivered",
+           _plain("goodput_bps")),
+    Metric("fairness", "fairness", "", Better.HIGHER,
+           "Jain's index of the flows' goodputs, 1 for a single flow", _plain("fairness")),
+    Metric("acks", "ACKs", "", Better.LOWER, "ACK-only segments sent by the data receiver",
+           _plain("acks_sent")),
+    Metric("acks_piggybacked", "piggybacked", "", Better.NEITHER,
+           "ACKs that rode on data of the receiver", _plain("acks_piggybacked"), False),
+    Metric("segments_per_ack", "segs/ACK", "", Better.HIGHER,
+           "segments received for each ACK, pure or piggybacked", _segments_per_ack),
+    *_quantiles("rtt_ns", "RTT", "round-trip time measured by the data sender",
+                ("p50", "p95", "p99")),
+    *_quantiles("ack_latency_ns", "ACK lat.",
+                "from a segment's arrival to the ACK that covers it", ("mean", "p99")),
+    *_quantiles("message_latency_ns", "message",
+                "from a message's first write to its last byte delivered", ("p50", "p99")),
+    Metric("stalls", "stalls", "", Better.LOWER,
+           "times in which a sender with data could not send until a delayed-ACK deadline passed",
+           _plain("stalls")),
+    Metric("stalled_ns", "stalled", "ns", Better.LOWER, "time spent in stalls, all flows added up",
+           _plain("stalled_ns"), False),
+    Metric("retransmitted_segments", "retrans", "", Better.LOWER, "segments sent again",
+           _plain("retransmitted_segments")),
+    Metric("timeouts", "timeouts", "", Better.LOWER, "retransmission timeouts",
+           _plain("timeouts"), False),
+    Metric("delivered_bytes", "delivered", "B", Better.NEITHER,
+           "payload read by the receiving application, all flows", _plain("delivered_bytes"),
+           False),
+    Metric("segments_received", "segments", "", Better.NEITHER,
+           "data segments that reached the receiving TCP", _plain("segments_received"), False),
+    Metric("flows_completed", "completed", "", Better.NEITHER,
+           "flows whose last byte was delivered", _plain("flows_completed"), False),
+    Metric("cpu_s_per_gb", "CPU s/GB", "s/GB", Better.LOWER,
+           "processor seconds of the link's device for each 10^9 bytes delivered by all groups; "
+           "absent when the link gives its device no processor cost", _cpu),
+]  # fmt: skip
+
+BY_KEY = {m.key: m for m in METRICS}
+GOODPUT = "goodput_bps"
+ACKS = "acks"

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: MIT
+"""Policies as people name them: `NAME[:key=value,...]`, checked against what the engine has."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from ackwise import engine
+from ackwise.errors import InputError, quoted, suggestion
+
+ALL = "all"
+RAILS_KEY = "rails"
+
+
+@dataclass(frozen=True)
+class PolicyChoice:
+    """A policy with every parameter's value."""
+
+    label: str  # as shown and as it may be given again
+    name: str
+    params: dict[str, int]
+    rails: list[str] | None = None  # None: the default set
+
+    def for_engine(self) -> dict[str, Any]:
+        """What the scenario holds."""
+        return {"name": self.name, "params": self.params, "rails": self.rails}
+
+
+def find(name: str, where: str) -> dict[str, Any]:
+    """The engine's entry of a policy; InputError when there is none."""
+    for entry in engine.policies():
+        if entry["name"] == name:
+            return entry
+    names = [p["name"] for p in engine.policies()]
+    raise InputError(
+        f"{where}: {quoted(name)} is no policy; {suggestion(name, names)}; "
+        "`ackwise policy list` shows all"
+    )
+
+
+def _range(param: dict[str, Any]) -> str:
+    return f"{param['min']} to {param['max']} {param['unit']}"
+
+
+def _rails(text: str, where: str) -> list[str]:
+    known = [r["name"] for r in engine.rails()]
+    if text == "all":
+        return known
+    if text == "none":
+        return []
+    chosen = text.split("+")
+    for name in chosen:
+        if name not in known:
+            raise InputError(
+                f"{where}: {RAILS_KEY}: {quoted(name)} is no rail; {suggestion(name, known)}; "
+                "join several with +, or give all or none"
+            )
+    return [name for name in known if name in chosen]
+
+
+def parse(spec: str, where: str) -> PolicyChoice:
+    """One policy; `where` names the option or key that held it. Raises InputError."""
+    name, colon, rest = spec.strip().partition(":")
+    entry = find(name, where)
+    params = {p["name"]: p for p in entry["params"]}
+    values = {p["name"]: int(p["initial"]) for p in entry["params"]}
+    given: dict[str, str] = {}
+    chosen_rails: list[str] | None = None
+    if colon and not rest.strip():
+        raise InputError(f"{where}: {quoted(spec)} ends in a colon; give key=value after it")
+    for item in rest.split(",") if colon else []:
+        key, equals, text = (part.strip() for part in item.partition("="))
+        if not equals:
+            raise InputError(f"{where}: {name}: {quoted(item)} is no key=value")
+        if key in given:
+            raise InputError(f"{where}: {name}.{key}: given twice")
+        given[key] = text
+        if key == RAILS_KEY:
+            chosen_rails = _rails(text, f"{where}: {name}")
+            continue
+        if key not in params:
+            raise InputError(
+                f"{where}: {name}.{key}: unknown parameter; "
+                f"{suggestion(key, [*params, RAILS_KEY])}"
+            )
+        digits = text.removeprefix("-")
+        if not (digits.isascii() and digits.isdigit() and len(digits) <= 20):
+            raise InputError(
+                f"{where}: {name}.{key}: {quoted(text)} is no whole number; "
+                f"give {_range(params[key])}"
+            )
+        value = int(text)
+        if value < 0:
+            raise InputError(
+                f"{where}: {name}.{key}: {quoted(text)} is negative; give {_range(params[key])}"
+            )
+        if not params[key]["min"] <= value <= params[key]["max"]:
+            size = "too small" if value < params[key]["min"] else "too large"
+            raise InputError(
+                f"{where}: {name}.{key}: {quoted(text)} is {size}; give {_range(params[key])}"
+            )
+        values[key] = value
+    label = name
+    if given:
+        label += ":" + ",".join(f"{k}={given[k]}" for k in given)
+    return PolicyChoice(label, name, values, chosen_rails)
+
+
+def parse_all(specs: Iterable[str], where: str) -> list[PolicyChoice]:
+    """Several policies, `all` standing for each one the engine has; refuses the same one twice."""
+    chosen: list[PolicyChoice] = []
+    for spec in specs:
+        wanted = [p["name"] for p in engine.policies()] if spec.strip() == ALL else [spec]
+        for one in wanted:
+            policy = parse(one, where)
+            if spec.strip() == ALL and any(c.label == policy.label for c in chosen):
+                continue  # `all` besides one that was also named
+            if any(c.label == policy.label for c in chosen):
+                raise InputError(f"{where}: {quoted(policy.label)} is given twice")
+            chosen.append(policy)
+    return chosen

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: MIT
+"""Quantities as people write them ("2.1mbit", "95ms", "64KiB", "0.01%") to whole base units.
+
+Parsing is exact: a quantity that is no whole number of base units (bits per second, nanoseconds,
+bytes, parts per million) is refused, never rounded.
+"""
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+
+from ackwise.errors import quoted
+
+_QUANTITY = re.compile(r"\s*([+-]?)([0-9]{1,20}(?:\.[0-9]{1,12})?)\s*([A-Za-z\u00b5\u03bc%]*)\s*\Z")
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """A kind of quantity: its units, each with its size in base units, and an example."""
+
+    name: str
+    base: str
+    units: dict[str, Fraction]
+    example: str
+    any_case: bool = False
+
+
+def _units(**scales: int | Fraction) -> dict[str, Fraction]:
+    return {name: Fraction(scale) for name, scale in scales.items()}
+
+
+RATE = Dimension(
+    "rate",
+    "bit/s",
+    _units(bit=1, kbit=10**3, mbit=10**6, gbit=10**9, tbit=10**12),
+    "10mbit",
+    any_case=True,
+)
+TIME = Dimension(
+    "time",
+    "ns",
+    # both code points of the micro sign are on keyboards
+    {**_units(ns=1, us=10**3, ms=10**6, s=10**9, min=60 * 10**9)}
+    | {"\u00b5s": Fraction(10**3), "\u03bcs": Fraction(10**3)},
+    "20ms",
+)
+SIZE = Dimension(
+    "size",
+    "bytes",
+    _units(
+        B=1, kB=10**3, KB=10**3, MB=10**6, GB=10**9, KiB=2**10, MiB=2**20, GiB=2**30
+    ),
+    "64KiB",
+)
+SHARE = Dimension("share", "ppm", {"%": Fraction(10**4), "ppm": Fraction(1)}, "0.01%")
+
+
+def parse(text: object, dimension: Dimension) -> int:
+    """Whole base units of `text`; ValueError with what is wrong and a remedy."""
+    example = f'"{dimension.example}"'
+    if isinstance(text, bool) or not isinstance(text, str):
+        kind = "a number without unit" if isinstance(text, int | float) else "not a quantity"
+        raise ValueError(f"{quoted(text)} is {kind}; give a {dimension.name} like {example}")
+    match = _QUANTITY.match(text)
+    if match is None:
+        raise ValueError(f"{quoted(text)} is no {dimension.name}; give one like {example}")
+    sign, digits, unit = match.groups()
+    number = Fraction(digits)
+    if sign == "-" and number:
+        raise ValueError(f"{quoted(text)} is negative; give a {dimension.name} like {example}")
+    scale = dimension.units.get(unit.lower() if dimension.any_case else unit)
+    if scale is None:
+        known = ", ".join(u for u in dimension.units if u.isascii())
+        what = f"has the unknown unit {quoted(unit)}" if unit else "has no unit"
+        raise ValueError(
+            f"{quoted(text)} {what}; units of a {dimension.name}: {known}, as in {example}"
+        )
+    value = number * scale
+    if value.denominator != 1:
+        raise ValueError(
+            f"{quoted(text)} is no whole number of {dimension.base}; "
+            f"the finest step is 1 {dimension.base}"
+        )
+    return int(value)
+
+
+def show(value: int, dimension: Dimension) -> str:
+    """The shortest exact way to write `value` base units; parse() reads it back."""
+    if value == 0:
+        return {"bit/s": "0bit", "ns": "0ms", "bytes": "0B", "ppm": "0%"}[dimension.base]
+    if dimension is SHARE:
+        return f"{Fraction(value, 10**4).limit_denominator(10**4).__float__():g}%"
+    names = [u for u in dimension.units if u.isascii() and u not in ("KB", "min")]
+    best = ""
+    for unit in sorted(names, key=lambda u: dimension.units[u], reverse=True):
+        whole = Fraction(value) / dimension.units[unit]
+        text = f"{float(whole):.12g}{unit}"
+        if "e" in text or Fraction(text[: -len(unit)]) * dimension.units[unit] != value:
+            continue
+        if not best or len(text) < len(best):
+            best = text
+    return best
