@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: MIT
+"""Packet-hops a second on one core: ackwise's simulator against ns-3, same dumbbell.
+
+    make -C bench/ns3 && python bench/ns3/run.py [--json]
+
+Both sides run one after another, pinned to one core, with the same links, rates, delays, queue,
+segment size, delayed-ACK rule and congestion control, and without logs. A packet-hop is a packet,
+data or ACK, received over one link; a path has three links. ns-3 is measured twice where there are
+many flows: with a pair of hosts for each flow, as ackwise does, and with ten pairs, where its
+routers are fastest. The ratio that counts is against the faster one.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+NS3 = ROOT / "build" / "ns3" / "dumbbell"
+MS = 1_000_000
+
+# Simulated seconds: ns-3 needs less than half a minute for each.
+CASES = [(1, 20), (100, 10), (1000, 6)]
+FEW_HOSTS = 10
+
+LINK = {
+    "access_bps": 1_000_000_000,
+    "access_ms": 1,
+    "bottleneck_bps": 100_000_000,
+    "bottleneck_ms": 10,
+    "queue": 1000,
+    "mss": 1448,
+    "buffer": 6 << 20,
+    "start_jitter_ms": 100,
+}
+
+
+def ns3(flows, seconds, hosts, congestion):
+    options = [f"--{key.replace('_', '-')}={value}" for key, value in LINK.items()]
+    options += [f"--flows={flows}", f"--seconds={seconds}", f"--hosts={hosts}"]
+    options += [f"--congestion={'newreno' if congestion == 'reno' else congestion}"]
+    done = subprocess.run([str(NS3), *options], check=True, capture_output=True, text=True)
+    return json.loads(done.stdout)
+
+
+def scenario(flows, seconds, congestion):
+    """ns-3 sends MSS + 20 IP + 20 TCP + 12 timestamps + 2 PPP bytes; so do we."""
+    pipe = {
+        "rate_bps": LINK["bottleneck_bps"],
+        "delay_ns": LINK["bottleneck_ms"] * MS,
+        "queue_packets": LINK["queue"],
+    }
+    return {
+        "seed": 1,
+        "duration_ns": seconds * 1000 * MS,
+        "mtu_bytes": LINK["mss"] + 12 + 40,
+        "ip_tcp_header_bytes": 40,
+        "link_overhead_bytes": 2,
+        "down": pipe,
+        "up": pipe,
+        "access": {"rate_bps": LINK["access_bps"], "delay_ns": LINK["access_ms"] * MS},
+        "groups": [
+            {
+                "name": "flows",
+                "count": flows,
+                "start_jitter_ns": LINK["start_jitter_ms"] * MS if flows > 1 else 0,
+                "policy": {"name": "delayed"},
+                "sender": {
+                    "congestion_control": congestion,
+                    "send_buffer_bytes": LINK["buffer"],
+                },
+                "receiver": {
+                    "recv_buffer_bytes": LINK["buffer"],
+                    "recv_buffer_max_bytes": 0,
+                    "slow_window": False,
+                },
+                "app": {"kind": "bulk"},
+            }
+        ],
+    }
+
+
+def ackwise(flows, seconds, congestion, repeat):
+    from ackwise import _engine
+
+    document = json.dumps(scenario(flows, seconds, congestion))
+    walls = []
+    for _ in range(repeat):
+        before = time.perf_counter()
+        answer = _engine.simulate(document)
+        walls.append(time.perf_counter() - before)
+    result = json.loads(answer)
+    wall_s = statistics.median(walls)
+    return {
+        "flows": flows,
+        "simulated_s": seconds,
+        "packet_hops": result["packet_hops"],
+        "wall_s": wall_s,
+        "hops_per_s": result["packet_hops"] / wall_s,
+        "goodput_bps": result["groups"][0]["delivered_bytes"] * 8 / seconds,
+        "segments_per_ack": result["groups"][0]["segments_per_ack"],
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument("--core", type=int, default=max(os.sched_getaffinity(0)))
+    parser.add_argument("--congestion", choices=["cubic", "reno"], default="cubic")
+    parser.add_argument("--repeat", type=int, default=5, help="runs of ackwise; the median counts")
+    parser.add_argument("--flows", type=int, action="append", help="only these cases")
+    options = parser.parse_args()
+    if not NS3.exists():
+        sys.exit(f"{NS3.relative_to(ROOT)} is missing: run 'make -C bench/ns3' (needs libns3-dev)")
+    os.sched_setaffinity(0, {options.core})
+
+    rows = []
+    for flows, seconds in CASES:
+        if options.flows and flows not in options.flows:
+            continue
+        theirs = [ns3(flows, seconds, flows, options.congestion)]
+        if flows > FEW_HOSTS:
+            theirs.append(ns3(flows, seconds, FEW_HOSTS, options.congestion))
+        ours = ackwise(flows, seconds, options.congestion, options.repeat)
+        best = max(run["hops_per_s"] for run in theirs)
+        rows.append(
+            {
+                "flows": flows,
+                "simulated_s": seconds,
+                "ackwise": ours,
+                "ns3": theirs,
+                "ratio": ours["hops_per_s"] / best,
+                "ratio_same_hosts": ours["hops_per_s"] / theirs[0]["hops_per_s"],
+            }
+        )
+    if options.json:
+        print(json.dumps({"congestion": options.congestion, "cases": rows}, indent=2))
+        return
+    print(f"{'flows':>5}  {'side':<22}{'hops':>9}  {'wall s':>8}  {'hops/s':>11}  {'Mbit/s':>7}  ratio")
+    for row in rows:
+        runs = [("ackwise", row["ackwise"])]
+        runs += [(f"ns-3, {run['hosts']} pairs of hosts", run) for run in row["ns3"]]
+        for side, run in runs:
+            ratio = row["ackwise"]["hops_per_s"] / run["hops_per_s"]
+            print(
+                f"{row['flows']:>5}  {side:<22}{run['packet_hops']:>9}  {run['wall_s']:>8.3f}  "
+                f"{run['hops_per_s']:>11.0f}  {run['goodput_bps'] / 1e6:>7.2f}  {ratio:>5.1f}"
+            )
+
+
+if __name__ == "__main__":
+    main()
