@@ -12,18 +12,6 @@
 #include <ackwise/rails.h>
 
 /*
- * Room that a sender which avoids silly windows may leave unused: it sends a
- * full segment, or half of the largest window it ever saw (RFC 9293,
- * 3.8.6.2.1).  With less room it may send nothing.
- */
-static u32 unusable_room(const struct aw_event *e)
-{
-	u32 room = aw_min_u32(e->rcv_mss_bytes, e->wnd_max_bytes / 2);
-
-	return aw_max_u32(room, 1);
-}
-
-/*
  * The peer has no usable window left and an ACK would give it some.  Where an
  * ACK would give none (the reader lags), it is not sent for that: the same
  * test on the next read sends it, once there is a usable piece to tell of
@@ -31,7 +19,7 @@ static u32 unusable_room(const struct aw_event *e)
  */
 static bool window_dry(const struct aw_event *e)
 {
-	u32 room = unusable_room(e);
+	u32 room = aw_wnd_unusable(e);
 
 	if (aw_wnd_left(e) >= room)
 		return false;

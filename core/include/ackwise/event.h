@@ -78,4 +78,14 @@ static inline u32 aw_wnd_slide(const struct aw_event *e)
 	return e->wnd_next_bytes > left ? e->wnd_next_bytes - left : 0;
 }
 
+/*
+ * Room that a sender which avoids silly windows may leave unused: it sends a
+ * full segment, or half of the largest window it ever saw (RFC 9293,
+ * 3.8.6.2.1).  With less room it may send nothing.
+ */
+static inline u32 aw_wnd_unusable(const struct aw_event *e)
+{
+	return aw_max_u32(1, aw_min_u32(e->rcv_mss_bytes, e->wnd_max_bytes / 2));
+}
+
 #endif /* ACKWISE_EVENT_H */
