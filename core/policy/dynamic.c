@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * dynamic: acknowledge once one more ACK in the past would have paid.
+ *
+ * Wants: least ACKs + latency over the whole connection, within
+ *	e / (e - 1) = 1.582 of the best schedule that knows all arrivals, on
+ *	average over its own random draw.
+ * Formula: at the first t such that for some s since the last ACK
+ *		|packets since the last ACK until s| * (t - s) = z L,
+ *	with L = unit * rho / (1 - rho) and z drawn from the density
+ *	e^z / (e - 1) on [0, 1].
+ *
+ *	packets      +------ t         the largest rectangle under the
+ *	   3     +---|//////|          staircase of arrivals, from some
+ *	   2     |   |//////|          arrival to now, reaches area z L
+ *	   1  +--+   |//////|
+ *	      a1 a2  a3     t
+ *
+ *	The left edge s of such a rectangle is best at an arrival: further
+ *	left than a_j, the count is smaller.  So t is the least of
+ *	a_j + z L / j over the arrivals j so far, and an arrival can only make
+ *	it earlier: a running minimum is exact, in O(1) time and memory.  No
+ *	hull of the staircase need be kept, because z does not change between
+ *	two ACKs.
+ * States:
+ *
+ *	            data: t = min(t, now + z L / j)       t passed
+ *	(idle) ----------------------------------> waiting ------> send now
+ *	   ^                                                           |
+ *	   +--------- draw = 1: the next z ------- ACK sent -----------+
+ *
+ * Source: spec/2-dynamic-acknowledgement.md (Karlin, Kenyon, Randall).
+ * Constants: see price.h and the parameters; 256 values of z give their mean
+ *	to five digits.
+ * Changed: see the formula.  The table holds z at evenly spaced u; walking it
+ *	with the bits of the index reversed makes any few neighbours spread
+ *	over the whole density, which a shuffled table does only on average.
+ */
+#include "price.h"
+
+enum { DRAW = AW_PRICE_PARAMS };
+
+static const struct aw_param params[] = {
+	AW_PRICE_PARAM_TABLE,
+	[DRAW] = { "draw", "choice",
+		   "z is drawn 0: once per connection, 1: for each ACK.",
+		   0, 1, 0 },
+};
+
+/* ln(1 + (e - 1) u) * 2^16 at u = (i + 1/2) / 256. */
+static const u16 z_q16[256] = {
+#include "dynamic_z.h"
+};
+
+struct dynamic {
+	u64 price_ns;    /* L */
+	u64 area_ns;     /* z L */
+	u64 deadline_ns; /* t */
+	u32 packets;     /* j */
+	u8 draw;         /* position of z in the walk */
+	u8 reserved[3];
+};
+_Static_assert(sizeof(struct dynamic) <= AW_STATE_MAX_BYTES, "state too big");
+
+static u8 reversed(u8 bits)
+{
+	bits = (u8)((bits & 0xf0) >> 4 | (bits & 0x0f) << 4);
+	bits = (u8)((bits & 0xcc) >> 2 | (bits & 0x33) << 2);
+	return (u8)((bits & 0xaa) >> 1 | (bits & 0x55) << 1);
+}
+
+static void draw_z(struct dynamic *s)
+{
+	s->area_ns = s->price_ns * z_q16[reversed(s->draw)] >> 16;
+}
+
+static void init(void *state, const struct aw_params *p,
+		 const struct aw_event *e)
+{
+	struct dynamic *s = state;
+
+	s->price_ns = aw_price_ns(p);
+	s->deadline_ns = AW_NEVER_NS;
+	s->draw = (u8)(e->random >> 24);
+	draw_z(s);
+}
+
+static struct aw_verdict on_data(void *state, const struct aw_params *p,
+				 const struct aw_event *e)
+{
+	struct dynamic *s = state;
+
+	(void)p;
+	if (s->deadline_ns <= e->now_ns)
+		return aw_send_now(AW_REASON_AREA);
+	s->packets = aw_price_packets(s->packets, e);
+	/* divide only where the quotient is going to be used: bulk arrivals
+	 * that come faster than the minimum moves cost one product */
+	if (s->deadline_ns == AW_NEVER_NS ||
+	    s->area_ns < (s->deadline_ns - e->now_ns) * s->packets)
+		s->deadline_ns = aw_add_ns(e->now_ns, aw_div64(s->area_ns,
+							       s->packets));
+	if (s->deadline_ns <= e->now_ns)
+		return aw_send_now(AW_REASON_AREA);
+	return aw_wait_until(s->deadline_ns);
+}
+
+static struct aw_verdict on_deadline(void *state, const struct aw_params *p,
+				     const struct aw_event *e)
+{
+	(void)state;
+	(void)p;
+	(void)e;
+	return aw_send_now(AW_REASON_AREA);
+}
+
+static void on_ack_sent(void *state, const struct aw_params *p,
+			const struct aw_event *e)
+{
+	struct dynamic *s = state;
+
+	(void)e;
+	if (!s->packets)
+		return;
+	s->packets = 0;
+	s->deadline_ns = AW_NEVER_NS;
+	if (p->value[DRAW]) {
+		s->draw++;
+		draw_z(s);
+	}
+}
+
+const struct aw_policy aw_policy_dynamic = {
+	.name = "dynamic",
+	.summary = "once an ACK in the past would have paid; 1.582 of the best",
+	.source = "spec/2-dynamic-acknowledgement.md",
+	.params = params,
+	.params_count = sizeof(params) / sizeof(params[0]),
+	.state_bytes = sizeof(struct dynamic),
+	.init = init,
+	.on_data = on_data,
+	.on_deadline = on_deadline,
+	.on_ack_sent = on_ack_sent,
+};
