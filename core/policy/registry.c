@@ -2,11 +2,18 @@
 /* The list of policies: one line each, in the order of every list shown. */
 #include <ackwise/policy.h>
 
-/* POLICY(name) stands for policy/name.c, which defines aw_policy_name. */
+/* POLICY(name) stands for aw_policy_name, defined in a file of this folder. */
 #define POLICIES                                                             \
 	POLICY(every)                                                        \
 	POLICY(delayed)                                                      \
-	POLICY(linux)
+	POLICY(linux)                                                        \
+	POLICY(bsd)                                                          \
+	POLICY(ratelimit)                                                    \
+	POLICY(dynamic)                                                      \
+	POLICY(greedy)                                                       \
+	POLICY(a3)                                                           \
+	POLICY(a3fewer)                                                      \
+	POLICY(csa3)
 
 #define POLICY(name) extern const struct aw_policy aw_policy_##name;
 POLICIES

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * a3, a3fewer: learn how much the sender sends without an ACK, and
+ * acknowledge well before.
+ *
+ * Wants: no throughput deadlock: a sender that holds a small segment until an
+ *	ACK comes, and a receiver that holds the ACK until more data comes.
+ * Formula: now, when unacked >= 35% of MUDS, the most bytes that the sender
+ *	sends while it gets no ACK; else after a fixed delay.
+ *	MUDS is sampled: acknowledge all, then send no ACK until the buffer is
+ *	nearly full, a duplicate comes, or SP_timer expires; what came is MUDS.
+ *		SP_timer = 1.5 RTT; at each arrival max(what is left, 1.3 IPAT)
+ *		IPAT = mean of the middle three of five inter-arrival times
+ *		change of MUDS < MSS:  ISP_t = 3 ISP_t    (a3fewer: 4 ISP_t)
+ *		else:                  ISP_t = 10         (a3fewer: ISP_t / 2)
+ *		    and if MUDS grew:  threshold = 35% of it
+ * States:
+ *
+ *	            ISP_t segments           that ACK left
+ *	 counting ----------------> starting -------------> sampling
+ *	  |    ^                                              |   |
+ *	  |    +------------ sender silent: new MUDS ---------+   |
+ *	  |    +------------ another ACK left: no MUDS -----------+
+ *	  +-- 35% of MUDS, or delay passed: send now
+ *
+ * Source: spec/5-adaptive-acknowledgement.md.
+ * Constants: 35%, 10, 3 and 4, 1/2, 1.5 RTT, 1.3 IPAT, five: the source's.
+ *	RTT 100 ms while unknown: a sampling then costs at most 150 ms, less
+ *	    than the one delayed ACK that it makes up for.
+ *	ISP_t at most 65535: samplings cost next to nothing by then.
+ *	a3fewer's ISP_t at least half of the initial one, for at 1 it would
+ *	    sample more often than a3.
+ * Changed: a sampling ends at its first duplicate, not its third: duplicates
+ *	are acknowledged at once, which ends the silence.  It ends 500 ms after
+ *	its first arrival at the latest (RFC 1122).  Silence before its first
+ *	arrival does not end it: with nothing to acknowledge, no timer runs.
+ *	None starts while a hole is open.  An ACK that leaves for another cause
+ *	spoils it, and nothing is learnt.  Before the first estimate the
+ *	threshold is min(2 MSS, 35% of R), as in the source's endpoints.
+ */
+#include "a3.h"
+
+#define RTT_UNKNOWN_US 100000u
+#define GAPS 5
+
+_Static_assert(sizeof(struct aw_a3) == 56, "csa3 counts on it");
+
+static const struct aw_param a3_params[] = { AW_A3_PARAM_TABLE(3, 1) };
+static const struct aw_param a3fewer_params[] = { AW_A3_PARAM_TABLE(4, 0) };
+
+void aw_a3_restart(struct aw_a3 *s)
+{
+	s->phase = AW_A3_COUNTING;
+	s->isp_left = s->isp_segments;
+}
+
+void aw_a3_init(void *state, const struct aw_params *p,
+		const struct aw_event *e)
+{
+	struct aw_a3 *s = state;
+
+	(void)e;
+	s->isp_segments = (u16)p->value[AW_A3_ISP_SEGMENTS];
+	aw_a3_restart(s);
+}
+
+static void measure_gap(struct aw_a3 *s, const struct aw_event *e)
+{
+	u32 gap_ns;
+
+	if (s->last_data_ns) {
+		/* five of these fit 32 bits, and no ACK waits longer */
+		gap_ns = (u32)aw_min_u64(e->now_ns - s->last_data_ns,
+					 AW_NS_PER_S / 2);
+		if (!s->gaps) {
+			s->gaps_sum_ns = 0;
+			s->gaps_min_ns = gap_ns;
+			s->gaps_max_ns = gap_ns;
+		}
+		s->gaps_sum_ns += gap_ns;
+		s->gaps_min_ns = aw_min_u32(s->gaps_min_ns, gap_ns);
+		s->gaps_max_ns = aw_max_u32(s->gaps_max_ns, gap_ns);
+		if (++s->gaps == GAPS) {
+			u64 middle_ns = s->gaps_sum_ns - s->gaps_min_ns -
+					s->gaps_max_ns;
+
+			s->quiet_ns = (u32)aw_div64(middle_ns * 13,
+						    (GAPS - 2) * 10);
+			s->quiet_ns = aw_max_u32(s->quiet_ns, 1);
+			s->gaps = 0;
+		}
+	}
+	s->last_data_ns = aw_max_u64(e->now_ns, 1);
+}
+
+/* 1.5 RTT */
+static u64 round_and_half_ns(const struct aw_event *e)
+{
+	u64 rtt_us = e->rtt_us ? e->rtt_us : RTT_UNKNOWN_US;
+
+	return rtt_us * AW_NS_PER_US * 3 / 2;
+}
+
+static void learn(struct aw_a3 *s, const struct aw_params *p,
+		  const struct aw_event *e)
+{
+	u32 initial = p->value[AW_A3_ISP_SEGMENTS];
+	u32 before = s->muds_bytes;
+	u32 muds = e->unacked_bytes;
+	u32 change = muds > before ? muds - before : before - muds;
+	u32 isp = s->isp_segments;
+
+	if (muds) {
+		if (before && change < e->rcv_mss_bytes)
+			isp = aw_min_u32(isp * p->value[AW_A3_ISP_GROWTH],
+					 0xffff);
+		else if (before && !p->value[AW_A3_ISP_RESET])
+			isp = aw_max_u32(aw_max_u32(isp, initial) / 2, 1);
+		else
+			isp = initial;
+		if (muds > before && (!before || change >= e->rcv_mss_bytes))
+			s->basis_bytes = muds;
+		s->muds_bytes = muds;
+		s->isp_segments = (u16)isp;
+	}
+	aw_a3_restart(s);
+}
+
+static struct aw_verdict sample(struct aw_a3 *s, const struct aw_params *p,
+				const struct aw_event *e)
+{
+	u64 quiet_ns = s->quiet_ns ? s->quiet_ns : round_and_half_ns(e);
+
+	if (!s->limit_ns)
+		s->limit_ns = aw_add_ns(e->now_ns, AW_NS_PER_S / 2);
+	s->timer_ns = aw_max_u64(s->timer_ns, aw_add_ns(e->now_ns, quiet_ns));
+	s->timer_ns = aw_min_u64(s->timer_ns, s->limit_ns);
+	if (s->timer_ns <= e->now_ns || e->order == AW_ORDER_DUPLICATE ||
+	    aw_wnd_left(e) < aw_wnd_unusable(e)) {
+		learn(s, p, e);
+		return aw_send_now(AW_REASON_SAMPLING_END);
+	}
+	return aw_wait_until(s->timer_ns);
+}
+
+static struct aw_verdict count(struct aw_a3 *s, const struct aw_params *p,
+			       const struct aw_event *e)
+{
+	u64 unacked_percent = e->unacked_bytes * 100ull;
+	u64 share = p->value[AW_A3_SHARE_PERCENT];
+
+	s->isp_left -= (u16)aw_min_u32(s->isp_left, e->segments);
+	if (!s->isp_left && e->order == AW_ORDER_IN &&
+	    !(e->flags & AW_FLAG_HOLE_OPEN)) {
+		s->phase = AW_A3_STARTING;
+		return aw_send_now(AW_REASON_SAMPLING_START);
+	}
+
+	if (s->basis_bytes) {
+		if (unacked_percent >= share * s->basis_bytes)
+			return aw_send_now(AW_REASON_MUDS_SHARE);
+	} else if (e->unacked_bytes >= 2ull * e->rcv_mss_bytes ||
+		   unacked_percent >= share * e->wnd_max_bytes) {
+		return aw_send_now(AW_REASON_SEGMENT_COUNT);
+	}
+	if (!s->timer_ns)
+		s->timer_ns = aw_add_ns(e->now_ns, p->value[AW_A3_DELAY_MS] *
+							   AW_NS_PER_MS);
+	return aw_wait_until(s->timer_ns);
+}
+
+struct aw_verdict aw_a3_on_data(void *state, const struct aw_params *p,
+				const struct aw_event *e)
+{
+	struct aw_a3 *s = state;
+
+	measure_gap(s, e);
+	switch (s->phase) {
+	case AW_A3_STARTING:
+		return aw_send_now(AW_REASON_SAMPLING_START);
+	case AW_A3_SAMPLING:
+		return sample(s, p, e);
+	default:
+		return count(s, p, e);
+	}
+}
+
+struct aw_verdict aw_a3_on_deadline(void *state, const struct aw_params *p,
+				    const struct aw_event *e)
+{
+	struct aw_a3 *s = state;
+
+	if (s->phase != AW_A3_SAMPLING)
+		return aw_send_now(AW_REASON_DELAY_TIMER);
+	learn(s, p, e);
+	return aw_send_now(AW_REASON_SAMPLING_END);
+}
+
+void aw_a3_on_ack_sent(void *state, const struct aw_params *p,
+		       const struct aw_event *e)
+{
+	struct aw_a3 *s = state;
+
+	(void)p;
+	s->timer_ns = 0;
+	if (s->phase == AW_A3_STARTING) {
+		s->phase = AW_A3_SAMPLING;
+		s->timer_ns = aw_add_ns(e->now_ns, round_and_half_ns(e));
+		s->limit_ns = 0;
+	} else if (s->phase == AW_A3_SAMPLING) {
+		aw_a3_restart(s);
+	}
+}
+
+const struct aw_policy aw_policy_a3 = {
+	.name = "a3",
+	.summary = "at 35% of what the sender sends without an ACK, as sampled",
+	.source = "spec/5-adaptive-acknowledgement.md",
+	.params = a3_params,
+	.params_count = AW_A3_PARAMS,
+	.state_bytes = sizeof(struct aw_a3),
+	.init = aw_a3_init,
+	.on_data = aw_a3_on_data,
+	.on_deadline = aw_a3_on_deadline,
+	.on_ack_sent = aw_a3_on_ack_sent,
+};
+
+const struct aw_policy aw_policy_a3fewer = {
+	.name = "a3fewer",
+	.summary = "a3 with fewer samplings",
+	.source = "spec/5-adaptive-acknowledgement.md",
+	.params = a3fewer_params,
+	.params_count = AW_A3_PARAMS,
+	.state_bytes = sizeof(struct aw_a3),
+	.init = aw_a3_init,
+	.on_data = aw_a3_on_data,
+	.on_deadline = aw_a3_on_deadline,
+	.on_ack_sent = aw_a3_on_ack_sent,
+};

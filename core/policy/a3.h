@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/* The parts of policy a3, for those that add to it. */
+#ifndef ACKWISE_POLICY_A3_H
+#define ACKWISE_POLICY_A3_H
+
+#include <ackwise/policy.h>
+
+/* The first parameters of every policy that uses aw_a3_*(). */
+enum {
+	AW_A3_SHARE_PERCENT,
+	AW_A3_DELAY_MS,
+	AW_A3_ISP_SEGMENTS,
+	AW_A3_ISP_GROWTH,
+	AW_A3_ISP_RESET,
+	AW_A3_PARAMS
+};
+
+#define AW_A3_PARAM_TABLE(isp_growth, isp_reset)                             \
+	[AW_A3_SHARE_PERCENT] = { "share_percent", "percent",                \
+				  "Share of MUDS that one ACK covers.",      \
+				  1, 100, 35 },                              \
+	[AW_A3_DELAY_MS] = { "delay_ms", "ms",                               \
+			     "Longest wait outside of samplings.",           \
+			     1, 500, 200 },                                  \
+	[AW_A3_ISP_SEGMENTS] = { "isp_segments", "segments",                 \
+				 "Segments before the first sampling.",      \
+				 1, 10000, 10 },                             \
+	[AW_A3_ISP_GROWTH] = { "isp_growth", "factor",                       \
+			       "Growth of the segments between samplings "   \
+			       "while MUDS stays.", 1, 16, isp_growth },     \
+	[AW_A3_ISP_RESET] = { "isp_reset", "choice",                         \
+			      "When MUDS changed, 1: isp_segments again, "   \
+			      "0: half of it.", 0, 1, isp_reset }
+
+enum aw_a3_phase {
+	AW_A3_COUNTING, /* segments until the next sampling */
+	AW_A3_STARTING, /* the ACK that a sampling begins with is on its way */
+	AW_A3_SAMPLING, /* no ACK until the sender falls silent */
+};
+
+struct aw_a3 {
+	u64 last_data_ns; /* 0: no data came yet */
+	u64 timer_ns;     /* SP_timer or delayed-ACK timer; 0: not running */
+	u64 limit_ns;     /* latest end of the sampling; 0: no data in it yet */
+	u32 muds_bytes;   /* the last estimate; 0: none */
+	u32 basis_bytes;  /* the estimate whose share is the threshold */
+	u32 quiet_ns;     /* SP_t = 1.3 IPAT; 0: not known */
+	u32 gaps_sum_ns;
+	u32 gaps_min_ns;
+	u32 gaps_max_ns;
+	u16 isp_segments; /* ISP_t */
+	u16 isp_left;     /* ISP_counter */
+	u8 phase;         /* enum aw_a3_phase */
+	u8 gaps;          /* inter-arrival times in gaps_sum_ns */
+	u8 reserved[2];
+};
+
+/* The members of policy a3: state begins with a struct aw_a3. */
+void aw_a3_init(void *state, const struct aw_params *p,
+		const struct aw_event *e);
+struct aw_verdict aw_a3_on_data(void *state, const struct aw_params *p,
+				const struct aw_event *e);
+struct aw_verdict aw_a3_on_deadline(void *state, const struct aw_params *p,
+				    const struct aw_event *e);
+void aw_a3_on_ack_sent(void *state, const struct aw_params *p,
+		       const struct aw_event *e);
+
+/* Count isp_segments anew; a sampling in progress is given up. */
+void aw_a3_restart(struct aw_a3 *s);
+
+#endif /* ACKWISE_POLICY_A3_H */

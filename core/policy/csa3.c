@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * csa3: a3 that lowers its estimate when the network is congested.
+ *
+ * Wants: no throughput deadlock after a loss either: the sender's window has
+ *	shrunk, so an old MUDS is too much to wait for.
+ * Formula: on suspicion, if MUDS >= MSS:
+ *		r_ssthresh = MUDS / 2;  MUDS = MSS
+ *	then for each ACK of new data:
+ *		MUDS <= r_ssthresh:  MUDS = 2 MUDS
+ *		else:                MUDS = MUDS + MSS * MSS / MUDS
+ *	until MUDS >= 2 r_ssthresh; the threshold is 35% of MUDS all along.
+ * States:
+ *
+ *	        3 holes in a row, duplicate, pause
+ *	 a3 ------------------------------------------> regrowing
+ *	 (counting, sampling)                           (no sampling)
+ *	    <------------------------------------------
+ *	               MUDS >= 2 r_ssthresh
+ *
+ * Source: spec/5-adaptive-acknowledgement.md.
+ * Constants: three holes: the third duplicate ACK starts fast retransmit
+ *	(RFC 5681, 3.2).  Pause of 1 s: the least retransmission timeout of
+ *	RFC 6298, 2.4; the source gives no value.
+ * Changed: suspicion while MUDS is still one MSS is not a second congestion:
+ *	else the duplicates of one loss would bring r_ssthresh down to nothing.
+ *	The linear step is at least one byte, so that regrowing ends.
+ */
+#include "a3.h"
+
+enum { PAUSE_MS = AW_A3_PARAMS };
+
+static const struct aw_param params[] = {
+	AW_A3_PARAM_TABLE(3, 1),
+	[PAUSE_MS] = { "pause_ms", "ms",
+		       "Time without arrivals after which the sender's window "
+		       "is taken to have shrunk.", 10, 60000, 1000 },
+};
+
+struct csa3 {
+	struct aw_a3 a3; /* first: the members of a3 are called with it */
+	u32 r_ssthresh_bytes;
+	u8 regrowing;
+	u8 holes;    /* segments above a hole in a row, 3 at most */
+	u8 new_data; /* 1: the next ACK is of new data */
+	u8 reserved;
+};
+_Static_assert(sizeof(struct csa3) <= AW_STATE_MAX_BYTES, "state too big");
+
+static void set_muds(struct csa3 *s, u32 muds_bytes)
+{
+	s->a3.muds_bytes = muds_bytes;
+	s->a3.basis_bytes = muds_bytes;
+}
+
+static bool suspects(struct csa3 *s, const struct aw_params *p,
+		     const struct aw_event *e)
+{
+	u64 pause_ns = p->value[PAUSE_MS] * AW_NS_PER_MS;
+
+	switch (e->order) {
+	case AW_ORDER_HOLE:
+		if (s->holes < 3 && ++s->holes == 3)
+			return true;
+		break;
+	case AW_ORDER_DUPLICATE:
+		return true;
+	default:
+		s->holes = 0;
+		break;
+	}
+	return s->a3.last_data_ns && e->now_ns - s->a3.last_data_ns >= pause_ns;
+}
+
+static void collapse(struct csa3 *s, const struct aw_params *p,
+		     const struct aw_event *e)
+{
+	u32 mss = e->rcv_mss_bytes;
+	u32 muds = s->a3.muds_bytes;
+
+	if (muds < mss || (s->regrowing && muds == mss))
+		return;
+	s->r_ssthresh_bytes = muds / 2;
+	s->regrowing = 1;
+	set_muds(s, mss);
+	s->a3.isp_segments = (u16)p->value[AW_A3_ISP_SEGMENTS];
+	aw_a3_restart(&s->a3);
+}
+
+static void regrow(struct csa3 *s, const struct aw_event *e)
+{
+	u64 mss = e->rcv_mss_bytes;
+	u64 muds = s->a3.muds_bytes;
+
+	if (muds <= s->r_ssthresh_bytes)
+		muds *= 2;
+	else
+		muds += aw_max_u64(aw_div64(mss * mss, s->a3.muds_bytes), 1);
+	set_muds(s, (u32)aw_min_u64(muds, ~0u));
+	if (muds >= 2ull * s->r_ssthresh_bytes) {
+		s->regrowing = 0;
+		aw_a3_restart(&s->a3);
+	}
+}
+
+static struct aw_verdict on_data(void *state, const struct aw_params *p,
+				 const struct aw_event *e)
+{
+	struct csa3 *s = state;
+
+	if (suspects(s, p, e))
+		collapse(s, p, e);
+	if (e->bytes && (e->order == AW_ORDER_IN || e->order == AW_ORDER_FILLS))
+		s->new_data = 1;
+	/* a sampling now would find the window that is still growing */
+	if (s->regrowing)
+		s->a3.isp_left = 0xffff;
+	return aw_a3_on_data(&s->a3, p, e);
+}
+
+static void on_ack_sent(void *state, const struct aw_params *p,
+			const struct aw_event *e)
+{
+	struct csa3 *s = state;
+
+	if (s->regrowing && s->new_data)
+		regrow(s, e);
+	s->new_data = 0;
+	aw_a3_on_ack_sent(&s->a3, p, e);
+}
+
+const struct aw_policy aw_policy_csa3 = {
+	.name = "csa3",
+	.summary = "a3 that lowers its estimate on suspected congestion",
+	.source = "spec/5-adaptive-acknowledgement.md",
+	.params = params,
+	.params_count = sizeof(params) / sizeof(params[0]),
+	.state_bytes = sizeof(struct csa3),
+	.init = aw_a3_init,
+	.on_data = on_data,
+	.on_deadline = aw_a3_on_deadline,
+	.on_ack_sent = on_ack_sent,
+};
