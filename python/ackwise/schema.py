@@ -343,9 +343,9 @@ _FLOWS = Table(
     repeated=True,
 )
 
-_DURATION = Key("duration", TIME, "simulated time at most", REQUIRED, low=1, high=_DURATION_MAX)
+DURATION = Key("duration", TIME, "simulated time at most", REQUIRED, low=1, high=_DURATION_MAX)
 
-WORKLOAD = Table("", "A workload: who sends what", (*_title("the workload"), _DURATION), (_FLOWS,))
+WORKLOAD = Table("", "A workload: who sends what", (*_title("the workload"), DURATION), (_FLOWS,))
 
 PLAN = Table(
     "",

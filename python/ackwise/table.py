@@ -28,11 +28,9 @@ def unit_of(unit: str, largest: float) -> tuple[str, float]:
     return scales[-1]
 
 
-def figure(value: float, largest: float) -> str:
-    """`value` with as many digits as suit a column that holds `largest`."""
-    if value == int(value) and largest >= 1000:
-        return f"{value:.0f}"
-    if largest >= 1000:
+def figure(value: float, largest: float, whole: bool = False) -> str:
+    """`value` with as many digits as suit a column that holds `largest`, or only whole numbers."""
+    if whole or largest >= 1000:
         return f"{value:.0f}"
     if largest >= 100:
         return f"{value:.1f}"
@@ -63,12 +61,13 @@ def _column(metric: Metric, cells: Sequence[Cell], intervals: bool) -> Column | 
         return None
     unit, scale = unit_of(metric.unit, max(means))
     largest = max(means) / scale
+    whole = not metric.unit and all(mean.is_integer() for mean in means)
     texts = []
     for found in estimates:
         if found is None:
             texts.append("-")
             continue
-        text = figure(found.mean / scale, largest)
+        text = figure(found.mean / scale, largest, whole)
         if intervals and found.ci95 is not None:
             text += f" ±{figure(found.ci95 / scale, largest)}"
         texts.append(text)

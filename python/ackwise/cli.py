@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: MIT
+"""Command line: what is asked is parsed here and done elsewhere."""
+
+import argparse
+import os
+import shlex
+import signal
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from ackwise import __version__
+from ackwise.errors import (
+    EXIT_BAD_INPUT,
+    EXIT_FAILED,
+    EXIT_INTERRUPTED,
+    InputError,
+    Interrupted,
+    RunError,
+    quoted,
+)
+
+_COMPARE_EXAMPLES = """\
+examples:
+  ackwise compare --link adsl --workload bulk --policy linux --policy delayed:segments=8
+  ackwise compare --link docsis --policy all --runs 5 --report docsis.html
+  ackwise compare --plan demo --json results.json --csv results.csv
+  ackwise compare --plan my-plan.toml --parquet results.parquet
+  ackwise compare --capture transfer.pcap --policy all
+  ackwise compare --list                          shipped links, workloads and plans
+"""
+_POLICY_EXAMPLES = """\
+examples:
+  ackwise policy list
+  ackwise policy show delayed
+  ackwise policy list --json
+"""
+_CAPTURE_EXAMPLES = """\
+examples:
+  sudo ackwise capture transfer.pcap
+  sudo ackwise capture adsl.pcap --rate 2.1mbit --delay 40ms --seconds 5
+  ackwise compare --capture transfer.pcap
+
+Two network namespaces of its own, joined by a veth pair with offloads off, carry one iperf3
+transfer; tcpdump listens at the data receiver. No packet leaves them, and they are removed at the
+end, also after Ctrl-C.
+"""
+_DOCTOR_EXAMPLES = """\
+examples:
+  ackwise doctor                 everything
+  ackwise doctor compare         only what `ackwise compare` needs
+
+exit code: 0 when nothing required is missing, else 1
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Complains in one line, as every other message does."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(EXIT_BAD_INPUT, f"{self.prog}: {message}; see `{self.prog} --help`\n")
+
+
+def _whole(option: str, low: int, high: int) -> "type[int]":
+    """An argparse type: a whole number within bounds."""
+
+    def read(text: str) -> int:
+        digits = text.strip().removeprefix("-")
+        if not (digits.isascii() and digits.isdigit() and len(digits) <= 20):
+            raise argparse.ArgumentTypeError(
+                f"{quoted(text)} is no whole number; give {low} to {high}"
+            )
+        value = int(text)
+        if not low <= value <= high:
+            size = "negative" if value < 0 else "too small" if value < low else "too large"
+            raise argparse.ArgumentTypeError(f"{quoted(text)} is {size}; give {low} to {high}")
+        return value
+
+    read.__name__ = option
+    return read  # type: ignore[return-value]
+
+
+def _outputs(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("output (a table on the terminal unless - is chosen)")
+    group.add_argument(
+        "--json", nargs="?", const="-", metavar="FILE",
+        help="result document, see docs/results.md; without FILE to standard output",
+    )
+    group.add_argument("--csv", metavar="FILE", help="one row for each run and group; -: stdout")
+    group.add_argument("--parquet", metavar="FILE", help="the same rows, typed")
+    group.add_argument("--report", metavar="FILE", help="one self-contained page with plots")
+    group.add_argument("--quiet", action="store_true", help="no progress bar, no warnings")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="ackwise",
+        description="The TCP acknowledgement as a policy: which one is best on my link, "
+        "and what does each cost?",
+        epilog="Every command shows examples with --help.",
+    )
+    parser.add_argument("--version", action="version", version=f"ackwise {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    raw = argparse.RawDescriptionHelpFormatter
+
+    compare = commands.add_parser(
+        "compare",
+        help="which policy is best on this link, workload or capture?",
+        description="Simulates policies over links and workloads, or replays a capture's "
+        "arrivals through them, and tells what each gains and costs.",
+        epilog=_COMPARE_EXAMPLES,
+        formatter_class=raw,
+    )
+    what = compare.add_argument_group("what to compare (one of --plan, --link, --capture, --list)")
+    what.add_argument("--plan", metavar="NAME|FILE", help="a plan: links, workloads, policies")
+    what.add_argument("--link", metavar="NAME|FILE", action="append", help="may be repeated")
+    what.add_argument(
+        "--workload", metavar="NAME|FILE", action="append", help="may be repeated (default: bulk)"
+    )
+    what.add_argument(
+        "--capture", metavar="FILE", help="pcap or pcapng, best taken at the data receiver"
+    )
+    what.add_argument("--list", action="store_true", help="list shipped links, workloads, plans")
+    how = compare.add_argument_group("how")
+    how.add_argument(
+        "--policy", metavar="NAME[:k=v,...]", action="append",
+        help="may be repeated; `all` for every policy (default: the plan's, or all)",
+    )
+    how.add_argument(
+        "--baseline", metavar="POLICY", help="what the others are measured against (linux)"
+    )
+    how.add_argument(
+        "--runs", type=_whole("--runs", 1, 1000), metavar="N",
+        help="runs of each combination, each with its own seed (3)",
+    )
+    how.add_argument(
+        "--seed", type=_whole("--seed", 0, 2**63 - 1), metavar="N", help="of the first run (1)"
+    )
+    how.add_argument("--duration", metavar="TIME", help="simulated time, such as 5s")
+    how.add_argument(
+        "--jobs", type=_whole("--jobs", 1, 1024), metavar="N", help="runs at a time (all cores)"
+    )
+    how.add_argument(
+        "--allow-long", action="store_true", help="run a plan that takes very long all the same"
+    )
+    capture_only = compare.add_argument_group("how (with --capture)")
+    capture_only.add_argument(
+        "--cost-ratio", metavar="SHARE", default=None,
+        help="price of one ACK against latency, above 0%% and below 100%% (50%%)",
+    )
+    capture_only.add_argument(
+        "--unit", metavar="TIME", default=None, help="latency of one packet that costs 1 (10ms)"
+    )
+    _outputs(compare)
+
+    policy = commands.add_parser(
+        "policy",
+        help="list and show policies",
+        epilog=_POLICY_EXAMPLES,
+        formatter_class=raw,
+    )
+    verbs = policy.add_subparsers(dest="verb", metavar="list|show", required=True)
+    listing = verbs.add_parser("list", help="every policy in a line")
+    show = verbs.add_parser("show", help="one policy with its parameters, units and ranges")
+    show.add_argument("name", metavar="NAME")
+    for verb in (listing, show):
+        verb.add_argument("--json", action="store_true", help="as JSON")
+
+    capture = commands.add_parser(
+        "capture",
+        help="make a real capture between two network namespaces (root)",
+        epilog=_CAPTURE_EXAMPLES,
+        formatter_class=raw,
+    )
+    capture.add_argument("file", metavar="OUT.pcap")
+    capture.add_argument("--rate", default="20mbit", help="of the link (20mbit)")
+    capture.add_argument("--delay", help="round trip without queue (20ms, if the kernel has netem)")
+    capture.add_argument("--seconds", type=_whole("--seconds", 1, 30), default=2, metavar="N",
+                         help="length of the transfer, 1 to 30 (2)")
+    capture.add_argument("--quiet", action="store_true", help="say nothing")
+
+    doctor = commands.add_parser(
+        "doctor",
+        help="what is missing on this machine, before any run",
+        epilog=_DOCTOR_EXAMPLES,
+        formatter_class=raw,
+    )
+    doctor.add_argument("commands", nargs="*", metavar="COMMAND", help="check these only")
+    doctor.add_argument("--json", action="store_true", help="as JSON")
+    return parser
+
+
+def _dispatch(args: argparse.Namespace, argv: Sequence[str]) -> int:
+    # Late imports: `--help` and messages come at once.
+    if args.command == "compare":
+        from ackwise import compare_command
+
+        return compare_command.main(args, shlex.join(["ackwise", *argv]))
+    if args.command == "policy":
+        from ackwise import policy_command
+
+        return policy_command.main(args)
+    if args.command == "capture":
+        from ackwise import capture
+
+        return capture.main(args)
+    from ackwise import doctor
+
+    return doctor.main(args)
+
+
+def _say(message: str) -> None:
+    print(f"ackwise: {message}", file=sys.stderr)
+
+
+def _interrupt(_signal: int, _frame: object) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command and returns its exit code: 0, 1 failed, 2 bad input, 130 interrupted."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        signal.signal(signal.SIGTERM, _interrupt)  # a polite kill cleans up as Ctrl-C does
+    except ValueError:
+        pass  # not the main thread: whoever calls handles signals
+    try:
+        return _dispatch(_parser().parse_args(words), words)
+    except InputError as problem:
+        _say(str(problem))
+        return EXIT_BAD_INPUT
+    except RunError as problem:
+        _say(str(problem))
+        return EXIT_FAILED
+    except (Interrupted, KeyboardInterrupt):
+        _say("interrupted")
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # The reader (`| head`) left: nothing more to say, also not at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_FAILED
+    except SystemExit:
+        raise
+    except BaseException as problem:  # a panic of the engine is no Exception
+        if os.environ.get("ACKWISE_DEBUG"):
+            raise
+        _say(
+            f"internal error: {type(problem).__name__}: {problem} "
+            "(set ACKWISE_DEBUG=1 for the traceback, and please report it)"
+        )
+        return EXIT_FAILED

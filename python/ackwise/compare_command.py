@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: MIT
+"""`ackwise compare`: checks everything first, runs, then writes."""
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
+
+from ackwise import __version__, compare, document, export, plan, policy, schema, table
+from ackwise.errors import InputError
+from ackwise.plan import Plan
+
+
+def _only_with(args: argparse.Namespace, source: str, names: tuple[str, ...]) -> None:
+    for name in names:
+        if getattr(args, name) is not None:
+            raise InputError(f"--{name.replace('_', '-')}: has no meaning with {source}")
+
+
+def _plan(args: argparse.Namespace) -> Plan:
+    if args.plan is not None:
+        if args.link or args.workload:
+            raise InputError(
+                "--plan: names links and workloads itself; leave out --link and --workload, "
+                "or leave out --plan"
+            )
+        made = plan.load_plan(args.plan)
+        policies = made.policies
+        if args.policy:
+            policies = policy.parse_all(args.policy, "--policy")
+        made = plan.build(
+            title=made.title,
+            source=made.source,
+            file=made.file,
+            links=made.links,
+            workloads=made.workloads,
+            policies=policies,
+            baseline=args.baseline or made.baseline.label,
+            runs=args.runs or made.runs,
+            seed=made.seed if args.seed is None else args.seed,
+            where="--plan",
+        )
+    else:
+        links = [plan.load_link(spec) for spec in args.link]
+        workloads = [plan.load_workload(spec) for spec in args.workload or ["bulk"]]
+        made = plan.build(
+            title=f"{', '.join(x.name for x in links)}: {', '.join(w.name for w in workloads)}",
+            source="command line",
+            file="",
+            links=links,
+            workloads=workloads,
+            policies=policy.parse_all(args.policy or [policy.ALL], "--policy"),
+            baseline=args.baseline or "linux",
+            runs=args.runs or 3,
+            seed=1 if args.seed is None else args.seed,
+            where="--link and --workload",
+        )
+    if args.duration is not None:
+        try:
+            duration = schema.read_key(schema.DURATION, args.duration)
+        except ValueError as problem:
+            raise InputError(f"--duration: {problem}") from None
+        made = plan.with_duration(made, duration)
+    return made
+
+
+@contextmanager
+def progress_bar(shown: bool, what: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar on standard error, where a person watches; else silence."""
+    console = Console(stderr=True)
+    if not shown or not console.is_terminal:
+        yield lambda _done, _all: None
+        return
+    with Progress(
+        TextColumn(what),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+    ) as bar:
+        task = bar.add_task(what, total=None)
+
+        def update(done: int, all_: int) -> None:
+            bar.update(task, completed=done, total=all_)
+
+        yield update
+
+
+def _list() -> int:
+    console = Console(highlight=False)
+    for heading, kind in (("links", "links"), ("workloads", "workloads"), ("plans", "")):
+        entries = list(plan.titles(kind))
+        wide = max(len(name) for name, _, _ in entries)
+        console.print(Text(heading, style="bold"))
+        for name, title, _source in entries:
+            console.print(Text(f"  {name.ljust(wide)}  {title}"), soft_wrap=True)
+    console.print(
+        Text("each is a TOML file that names the source of its figures; read one in "
+             f"{plan.shipped_dir('links').parent}", style="dim"),
+        soft_wrap=True,
+    )
+    return 0
+
+
+def main(args: argparse.Namespace, command: str) -> int:
+    """Exit code; raises InputError, RunError, Interrupted."""
+    if args.list:
+        return _list()
+    given = [name for name in ("plan", "link", "capture") if getattr(args, name) is not None]
+    if "capture" in given and len(given) > 1:
+        raise InputError(f"--capture: has no meaning with --{given[0]}; give one of them")
+    if not given:
+        what = "--workload: needs --link" if args.workload else "compare: nothing to compare"
+        raise InputError(
+            f"{what}; give --plan, --link (with --workload) or --capture, "
+            "for example `ackwise compare --link adsl`; --list shows what is shipped"
+        )
+    targets = [("--" + n, getattr(args, n)) for n in ("json", "csv", "parquet", "report")]
+    chosen = [(option, path) for option, path in targets if path is not None]
+    for option, path in chosen:
+        export.check_target(path, option)
+        if path == export.STDOUT and option in ("--parquet", "--report"):
+            raise InputError(f"{option}: cannot go to standard output; give a file name")
+    paths = [str(Path(path).absolute()) for _, path in chosen if path != export.STDOUT]
+    if len(set(paths)) < len(paths) or sum(p == export.STDOUT for _, p in chosen) > 1:
+        raise InputError(f"{chosen[-1][0]}: {chosen[-1][1]}: is written by another option too")
+
+    if args.capture is not None:
+        from ackwise import replay_command
+
+        _only_with(args, "--capture", ("workload", "runs", "duration", "baseline"))
+        return replay_command.main(args, command)
+    _only_with(args, "--plan or --link", ("cost_ratio", "unit"))
+    made = _plan(args)
+    warning = plan.check_work(made, args.allow_long)
+    if warning and not args.quiet:
+        print(f"ackwise: {warning}", file=sys.stderr)
+    with progress_bar(not args.quiet, "simulating") as on_progress:
+        result = compare.run(
+            made,
+            detailed=args.report is not None,
+            workers=args.jobs,
+            on_progress=on_progress,
+        )
+    _write(args, result, command)
+    return 0
+
+
+def _write(args: argparse.Namespace, result: compare.Comparison, command: str) -> None:
+    written = document.of_comparison(result)
+    if args.json is not None:
+        export.write_whole(args.json, export.json_bytes(written))
+    if args.csv is not None:
+        export.write_whole(args.csv, export.csv_bytes(document.rows(result)))
+    if args.parquet is not None:
+        about = {"ackwise_version": __version__, "plan": export.json_bytes(written["plan"]).decode()}
+        export.write_whole(args.parquet, export.parquet_bytes(document.rows(result), about))
+    if args.report is not None:
+        from ackwise import report
+
+        export.write_whole(args.report, report.of_comparison(result, written, command))
+    if export.STDOUT not in (args.json, args.csv):
+        table.show(result, Console(highlight=False))
+
+

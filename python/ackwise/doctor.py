@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: MIT
+"""`ackwise doctor`: what is missing on this machine for each command, before any run."""
+
+import argparse
+import importlib
+import json
+import os
+import platform
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+
+from rich.console import Console
+from rich.text import Text
+
+from ackwise import __version__, capture, engine, plan
+from ackwise.errors import EXIT_FAILED, InputError, quoted, suggestion
+
+PACKAGES = {"rich": "rich", "plotly": "plotly", "pyarrow": "pyarrow"}
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that a command needs, or could use."""
+
+    command: str
+    what: str
+    ok: bool
+    required: bool
+    detail: str  # what was found, or the remedy
+
+
+def _engine() -> Iterator[Check]:
+    if engine.MISSING:
+        yield Check(
+            "compare", "engine", False, True,
+            f"{engine.MISSING}; reinstall the wheel, or `make build` in a checkout",
+        )
+        return
+    count = len(engine.policies())
+    yield Check("compare", "engine", True, True, f"{count} policies, {len(engine.rails())} rails")
+
+
+def _compare() -> Iterator[Check]:
+    version = platform.python_version()
+    yield Check("compare", "Python 3.11 or newer", sys.version_info >= (3, 11), True, version)
+    yield from _engine()
+    for package, needed in PACKAGES.items():
+        try:
+            importlib.import_module(package)
+            yield Check("compare", package, True, True, "found")
+        except ImportError as problem:
+            yield Check("compare", package, False, True, f"{problem}; `pip install {needed}`")
+    shipped = {kind or "plans": len(plan.shipped(kind)) for kind in ("links", "workloads", "")}
+    yield Check(
+        "compare", "shipped plans", all(shipped.values()), True,
+        ", ".join(f"{n} {kind}" for kind, n in shipped.items()),
+    )
+    yield Check("compare", "cores", True, True, f"{os.cpu_count() or 1}: as many runs at a time")
+
+
+def _capture() -> Iterator[Check]:
+    for tool, package in capture.TOOLS.items():
+        path = capture.find_tool(tool)
+        yield Check(
+            "capture", tool, path is not None, True, path or f"`apt-get install {package}`"
+        )
+    lacking = capture.missing_capabilities()
+    yield Check(
+        "capture", "rights", not lacking, True,
+        f"lacking {', '.join(lacking)}: run it with sudo" if lacking else "may make namespaces",
+    )
+    tshark = capture.find_tool("tshark")
+    yield Check(
+        "capture", "tshark", tshark is not None, False,
+        tshark or "optional, to look into captures: `apt-get install tshark`",
+    )
+
+
+def _report() -> Iterator[Check]:
+    browser = capture.find_tool("chromium") or capture.find_tool("google-chrome")
+    yield Check(
+        "report", "browser", browser is not None, False,
+        browser or "only to look at reports and to test them: any browser, on any machine",
+    )
+
+
+def _build() -> Iterator[Check]:
+    for tool, package, required in (
+        ("cargo", "cargo-web rustc-web", True),
+        ("cc", "gcc", True),
+        ("make", "make", True),
+        ("clang", "clang", False),
+    ):
+        path = capture.find_tool(tool)
+        hint = f"`apt-get install {package}`" + ("" if required else " (fuzzing)")
+        # who installed the wheel needs no compiler: told, never counted as missing
+        yield Check("build", tool, path is not None, False, path or hint)
+
+
+COMMANDS = {"compare": _compare, "capture": _capture, "report": _report, "build": _build}
+
+
+def checks(commands: list[str]) -> list[Check]:
+    """Every check of the commands named; changes nothing on the machine."""
+    return [check for command in commands for check in COMMANDS[command]()]
+
+
+def main(args: argparse.Namespace) -> int:
+    """0 when nothing required is missing, else 1; raises InputError for an unknown command."""
+    for command in args.commands:
+        if command not in COMMANDS:
+            raise InputError(
+                f"doctor: {quoted(command)} is no command with needs; "
+                f"{suggestion(command, COMMANDS)}"
+            )
+    found = checks(args.commands or list(COMMANDS))
+    missing = [c for c in found if c.required and not c.ok]
+    if args.json:
+        print(json.dumps(
+            {"ackwise_version": __version__, "ok": not missing, "checks": [asdict(c) for c in found]},
+            indent=2,
+        ))  # fmt: skip
+        return EXIT_FAILED if missing else 0
+    console = Console(highlight=False)
+    wide = max(len(c.what) for c in found)
+    command = ""
+    for check in found:
+        if check.command != command:
+            command = check.command
+            console.print(Text(command, style="bold"))
+        mark, style = ("ok", "green") if check.ok else ("missing", "bold red")
+        if not check.ok and not check.required:
+            mark, style = "absent", "yellow"
+        console.print(
+            Text("  ") + Text(mark.ljust(8), style=style) + Text(f"{check.what.ljust(wide)}  ")
+            + Text(check.detail, style="dim" if check.ok else ""),
+            soft_wrap=True,
+        )
+    if missing:
+        needs = ", ".join(sorted({c.command for c in missing}))
+        console.print(Text(f"{len(missing)} missing; not usable yet: {needs}", style="bold"))
+    else:
+        console.print(Text("nothing required is missing", style="bold"))
+    return EXIT_FAILED if missing else 0
