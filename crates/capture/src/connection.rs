@@ -1,0 +1,488 @@
+// SPDX-License-Identifier: MIT
+//! TCP connections of a capture and the packets of each direction, in sequence space without
+//! wrap-around.
+
+use crate::packet::{tcp_flag, Segment};
+use serde::Serialize;
+use std::collections::HashMap;
+use std::net::SocketAddr;
+
+const CE: u8 = 3;
+
+/// One TCP packet, as it passed the capture point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Record {
+    /// Nanoseconds since the first packet of the capture; never smaller than in the record before.
+    pub time_ns: u64,
+    /// Number of the packet in the file, counted from 1 as in Wireshark.
+    pub packet: u64,
+    /// First sequence number: 0 is the SYN where one was captured, else the lowest number seen in
+    /// this direction (data, ACKs of it) is 1. Anything older than the SYN is given as 0.
+    pub seq: u64,
+    /// Acknowledgement number in the peer's numbering; 0 without the ACK flag.
+    pub ack: u64,
+    /// TCP payload by the IP header, whatever part of it was captured.
+    pub payload_len: u32,
+    /// IP packet with its header; above the MTU where offloads merged packets.
+    pub ip_total_len: u32,
+    /// Advertised window: bytes where [`Direction::window_shift`] is known, else as in the header.
+    pub window: u32,
+    /// TSval and TSecr, 0 without the option.
+    pub ts_val: u32,
+    pub ts_ecr: u32,
+    sacks_from: u32,
+    sacks: u8,
+    /// ECN bits of the IP header: 3 is congestion experienced.
+    pub ecn: u8,
+    /// As in [`crate::tcp_flag`].
+    pub flags: u16,
+    /// The timestamps option is there.
+    pub has_timestamps: bool,
+}
+
+impl Record {
+    pub fn has(&self, flag: u16) -> bool {
+        self.flags & flag != 0
+    }
+    /// Acknowledges and does nothing else: no payload, no SYN, FIN or RST.
+    pub fn is_pure_ack(&self) -> bool {
+        self.payload_len == 0
+            && self.flags & (tcp_flag::ACK | tcp_flag::SYN | tcp_flag::FIN | tcp_flag::RST)
+                == tcp_flag::ACK
+    }
+    /// Carries payload or a FIN: something that the peer has to acknowledge.
+    pub fn is_data(&self) -> bool {
+        (self.payload_len > 0 || self.has(tcp_flag::FIN)) && !self.has(tcp_flag::RST)
+    }
+    /// Congestion experienced (RFC 3168).
+    pub fn is_ce(&self) -> bool {
+        self.ecn == CE
+    }
+    /// Sequence number of the first payload byte (a SYN takes one number in front of it).
+    pub fn data_seq(&self) -> u64 {
+        self.seq + u64::from(self.has(tcp_flag::SYN))
+    }
+    /// Sequence number behind the packet: SYN and FIN take one each.
+    pub fn seq_end(&self) -> u64 {
+        self.data_seq() + u64::from(self.payload_len) + u64::from(self.has(tcp_flag::FIN))
+    }
+}
+
+/// A block of received data behind a hole, in the numbering of the direction it acknowledges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct SackBlock {
+    pub start: u64,
+    pub end: u64,
+}
+
+/// Where a segment size comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MssSource {
+    /// From the MSS options of the handshake (the smaller, without the timestamps option).
+    Handshake,
+    /// The most frequent payload length within an MTU of 1500.
+    Packets,
+    /// Nothing to judge by: what an MTU of 1500 leaves.
+    Assumed,
+}
+
+/// One direction of a connection.
+#[derive(Clone, Debug, Serialize)]
+pub struct Direction {
+    #[serde(skip)]
+    pub records: Vec<Record>,
+    #[serde(skip)]
+    sack_blocks: Vec<SackBlock>,
+    /// Initial sequence number, where the SYN was captured.
+    pub isn: Option<u32>,
+    /// MSS option of this direction's SYN.
+    pub mss_option: Option<u16>,
+    /// Window scale option of this direction's SYN.
+    pub window_scale_option: Option<u8>,
+    /// Shift already applied to [`Record::window`]; none where the handshake was not captured, so
+    /// that the windows are not known.
+    pub window_shift: Option<u8>,
+    pub sack_permitted: bool,
+    /// Data packets carry the timestamps option.
+    pub timestamps: bool,
+    /// Payload of a full segment on the wire, bytes, at least 1.
+    pub mss_bytes: u32,
+    pub mss_source: MssSource,
+    pub packets: u64,
+    /// Payload, retransmissions included.
+    pub payload_bytes: u64,
+    /// Packets with payload or FIN.
+    pub data_packets: u64,
+    /// Segments they stand for on the wire: a merged packet counts once for each `mss_bytes`.
+    pub data_segments: u64,
+    /// Packets with more than one MSS of payload: an offload was on at the capture point.
+    pub packets_above_mss: u64,
+    pub pure_acks: u64,
+    pub ce_packets: u64,
+}
+
+impl Direction {
+    fn new() -> Self {
+        Direction {
+            records: Vec::new(),
+            sack_blocks: Vec::new(),
+            isn: None,
+            mss_option: None,
+            window_scale_option: None,
+            window_shift: None,
+            sack_permitted: false,
+            timestamps: false,
+            mss_bytes: 1,
+            mss_source: MssSource::Assumed,
+            packets: 0,
+            payload_bytes: 0,
+            data_packets: 0,
+            data_segments: 0,
+            packets_above_mss: 0,
+            pure_acks: 0,
+            ce_packets: 0,
+        }
+    }
+
+    /// SACK blocks of a record of this direction, in the peer's numbering.
+    pub fn sacks(&self, record: &Record) -> &[SackBlock] {
+        let from = record.sacks_from as usize;
+        self.sack_blocks.get(from..from + usize::from(record.sacks)).unwrap_or(&[])
+    }
+
+    /// Wire segments that a payload of this length stands for, at least 1.
+    pub fn segments_of(&self, payload_len: u32) -> u32 {
+        payload_len.div_ceil(self.mss_bytes).max(1)
+    }
+}
+
+/// How a connection ended within the capture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ending {
+    /// Still open at the last packet.
+    Open,
+    /// Both sides sent a FIN.
+    Finished,
+    Reset,
+}
+
+/// Times of the three packets that open a connection, nanoseconds as in [`Record::time_ns`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Handshake {
+    /// The last SYN in front of the answer.
+    pub syn_ns: u64,
+    pub syn_ack_ns: u64,
+    /// First packet of the initiator after the SYN-ACK.
+    pub ack_ns: u64,
+}
+
+impl Handshake {
+    /// A whole round trip, wherever the capture point lies between the ends.
+    pub fn rtt_ns(&self) -> u64 {
+        self.ack_ns - self.syn_ns
+    }
+    /// Round trip between the capture point and an end: 0 the initiator, 1 the other.
+    pub fn distance_ns(&self, end: usize) -> u64 {
+        if end == 0 {
+            self.ack_ns - self.syn_ack_ns
+        } else {
+            self.syn_ack_ns - self.syn_ns
+        }
+    }
+}
+
+/// A TCP connection; direction 0 goes from endpoint 0 to endpoint 1.
+#[derive(Clone, Debug, Serialize)]
+pub struct Connection {
+    /// 0 sent the SYN; without handshake, 0 sent the first packet.
+    pub endpoints: [SocketAddr; 2],
+    /// Endpoint 0 is known to have opened the connection.
+    pub initiator_known: bool,
+    pub directions: [Direction; 2],
+    /// Time of the first and the last packet, as in [`Record::time_ns`].
+    pub start_ns: u64,
+    pub end_ns: u64,
+    pub ending: Ending,
+    pub handshake: Option<Handshake>,
+}
+
+impl Connection {
+    pub fn duration_ns(&self) -> u64 {
+        self.end_ns - self.start_ns
+    }
+
+    /// The records of both directions in the order of the file, each with its direction.
+    pub fn timeline(&self) -> Timeline<'_> {
+        Timeline { rest: [&self.directions[0].records, &self.directions[1].records] }
+    }
+}
+
+/// See [`Connection::timeline`].
+#[derive(Clone, Debug)]
+pub struct Timeline<'a> {
+    rest: [&'a [Record]; 2],
+}
+
+impl<'a> Iterator for Timeline<'a> {
+    type Item = (usize, &'a Record);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let from = match (self.rest[0].first(), self.rest[1].first()) {
+            (Some(a), Some(b)) => usize::from(b.packet < a.packet),
+            (Some(_), None) => 0,
+            (None, Some(_)) => 1,
+            (None, None) => return None,
+        };
+        let (first, rest) = self.rest[from].split_first()?;
+        self.rest[from] = rest;
+        Some((from, first))
+    }
+}
+
+/// Unwraps 32-bit numbers by their distance from the highest one so far. The zero point is moved
+/// when the capture is complete, so numbers may be negative until then.
+#[derive(Clone, Copy, Debug, Default)]
+struct Unwrap {
+    highest: Option<(u32, i64)>,
+    lowest: i64,
+}
+
+impl Unwrap {
+    fn unwrap(&mut self, raw: u32, moves: bool) -> i64 {
+        let Some((near_raw, near)) = self.highest else {
+            if moves {
+                self.highest = Some((raw, 0));
+            }
+            return 0;
+        };
+        // Steps are below 2^31 and packets below 2^32: no overflow within any real file.
+        let value = near.saturating_add(i64::from(raw.wrapping_sub(near_raw) as i32));
+        if moves {
+            if value > near {
+                self.highest = Some((raw, value));
+            }
+            self.lowest = self.lowest.min(value);
+        }
+        value
+    }
+}
+
+struct Building {
+    connection: Connection,
+    spaces: [Unwrap; 2],
+    syn_seq: [Option<i64>; 2],
+    finished: [bool; 2],
+}
+
+/// Sorts segments into connections.
+#[derive(Default)]
+pub(crate) struct Tracker {
+    building: Vec<Building>,
+    /// Ordered pair of endpoints to the newest connection between them.
+    newest: HashMap<(SocketAddr, SocketAddr), usize>,
+}
+
+impl Tracker {
+    pub fn add(&mut self, segment: &Segment, time_ns: u64, packet: u64) {
+        let key = (segment.src.min(segment.dst), segment.src.max(segment.dst));
+        let index = match self.newest.get(&key) {
+            Some(&i) if !self.building[i].is_reopened_by(segment) => i,
+            _ => {
+                self.building.push(Building::new(segment, time_ns));
+                self.newest.insert(key, self.building.len() - 1);
+                self.building.len() - 1
+            }
+        };
+        self.building[index].add(segment, time_ns, packet);
+    }
+
+    pub fn finish(self) -> Vec<Connection> {
+        self.building.into_iter().map(Building::finish).collect()
+    }
+}
+
+impl Building {
+    fn new(segment: &Segment, time_ns: u64) -> Self {
+        let syn = segment.flags & tcp_flag::SYN != 0;
+        let ack = segment.flags & tcp_flag::ACK != 0;
+        let endpoints = match (syn, ack) {
+            (true, true) => [segment.dst, segment.src],
+            _ => [segment.src, segment.dst],
+        };
+        Building {
+            connection: Connection {
+                endpoints,
+                initiator_known: syn,
+                directions: [Direction::new(), Direction::new()],
+                start_ns: time_ns,
+                end_ns: time_ns,
+                ending: Ending::Open,
+                handshake: None,
+            },
+            spaces: Default::default(),
+            syn_seq: [None; 2],
+            finished: [false; 2],
+        }
+    }
+
+    fn direction_of(&self, segment: &Segment) -> usize {
+        usize::from(segment.src != self.connection.endpoints[0])
+    }
+
+    /// A SYN that is no repetition starts a new connection between the same endpoints.
+    fn is_reopened_by(&self, segment: &Segment) -> bool {
+        segment.flags & (tcp_flag::SYN | tcp_flag::ACK) == tcp_flag::SYN
+            && self.connection.directions[self.direction_of(segment)].isn != Some(segment.seq)
+    }
+
+    fn add(&mut self, segment: &Segment, time_ns: u64, packet: u64) {
+        let d = self.direction_of(segment);
+        let has = |flag| segment.flags & flag != 0;
+        // The numbers of a reset need not lie near the connection's.
+        let moves = !has(tcp_flag::RST);
+        let seq = self.spaces[d].unwrap(segment.seq, moves);
+        let ack = match has(tcp_flag::ACK) {
+            true => self.spaces[1 - d].unwrap(segment.ack, moves),
+            false => 0,
+        };
+        let connection = &mut self.connection;
+        connection.end_ns = time_ns;
+        let direction = &mut connection.directions[d];
+        if has(tcp_flag::SYN) && direction.isn.is_none() {
+            direction.isn = Some(segment.seq);
+            self.syn_seq[d] = Some(seq);
+            direction.mss_option = segment.options.mss.filter(|&mss| mss > 0);
+            direction.window_scale_option = segment.options.window_scale;
+            direction.sack_permitted = segment.options.sack_permitted;
+        }
+        let sacks_from = direction.sack_blocks.len();
+        for &(start, end) in &segment.options.sacks[..segment.options.sack_count] {
+            let start = self.spaces[1 - d].unwrap(start, false) as u64;
+            let end = self.spaces[1 - d].unwrap(end, false) as u64;
+            direction.sack_blocks.push(SackBlock { start, end });
+        }
+        let (ts_val, ts_ecr) = segment.options.timestamps.unwrap_or((0, 0));
+        let record = Record {
+            time_ns,
+            packet,
+            seq: seq as u64,
+            ack: ack as u64,
+            payload_len: segment.payload_len,
+            ip_total_len: segment.ip_total_len,
+            window: segment.window.into(),
+            ts_val,
+            ts_ecr,
+            sacks_from: u32::try_from(sacks_from).unwrap_or(u32::MAX),
+            sacks: segment.options.sack_count as u8,
+            ecn: segment.ecn,
+            flags: segment.flags,
+            has_timestamps: segment.options.timestamps.is_some(),
+        };
+        direction.packets += 1;
+        direction.payload_bytes += u64::from(record.payload_len);
+        direction.pure_acks += u64::from(record.is_pure_ack());
+        direction.ce_packets += u64::from(record.is_ce());
+        if record.is_data() {
+            direction.data_packets += 1;
+            direction.timestamps |= record.has_timestamps;
+        }
+        direction.records.push(record);
+        self.finished[d] |= has(tcp_flag::FIN);
+        if has(tcp_flag::RST) {
+            connection.ending = Ending::Reset;
+        } else if self.finished == [true; 2] && connection.ending == Ending::Open {
+            connection.ending = Ending::Finished;
+        }
+    }
+
+    fn finish(mut self) -> Connection {
+        let zero = [0, 1].map(|d| self.syn_seq[d].unwrap_or(self.spaces[d].lowest.saturating_sub(1)));
+        let number = |raw: u64, d: usize| (raw as i64).saturating_sub(zero[d]).max(0) as u64;
+        let shifts = self.window_shifts();
+        for d in [0, 1] {
+            let direction = &mut self.connection.directions[d];
+            direction.window_shift = shifts[d];
+            for record in &mut direction.records {
+                record.seq = number(record.seq, d);
+                record.ack = match record.has(tcp_flag::ACK) {
+                    true => number(record.ack, 1 - d),
+                    false => 0,
+                };
+                // RFC 7323, 2.2: the window of a SYN is never scaled.
+                if !record.has(tcp_flag::SYN) {
+                    record.window <<= shifts[d].unwrap_or(0);
+                }
+            }
+            for block in &mut direction.sack_blocks {
+                block.start = number(block.start, 1 - d);
+                block.end = number(block.end, 1 - d);
+            }
+        }
+        for d in [0, 1] {
+            self.count_segments(d);
+        }
+        self.connection.handshake = handshake(&self.connection);
+        self.connection
+    }
+
+    /// RFC 7323, 2.2: scaling is on only if both SYNs carry the option; a SYN-ACK carries it only
+    /// in answer to one.
+    fn window_shifts(&self) -> [Option<u8>; 2] {
+        let [a, b] = &self.connection.directions;
+        match (a.isn, b.isn) {
+            (Some(_), Some(_)) => match (a.window_scale_option, b.window_scale_option) {
+                (Some(a), Some(b)) => [Some(a), Some(b)],
+                _ => [Some(0); 2],
+            },
+            (None, Some(_)) if b.window_scale_option.is_some() => [None, b.window_scale_option],
+            (None, Some(_)) => [Some(0); 2],
+            _ => [None; 2],
+        }
+    }
+
+    fn count_segments(&mut self, d: usize) {
+        let [a, b] = &self.connection.directions;
+        let options = a.mss_option.into_iter().chain(b.mss_option).map(u32::from).min();
+        let is_ipv4 = self.connection.endpoints[0].is_ipv4();
+        let direction = &mut self.connection.directions[d];
+        let stamps = if direction.timestamps { 12 } else { 0 };
+        (direction.mss_bytes, direction.mss_source) = match options {
+            Some(mss) => (mss.saturating_sub(stamps).max(1), MssSource::Handshake),
+            None => match most_frequent_payload(&direction.records) {
+                Some(mss) => (mss, MssSource::Packets),
+                None => (if is_ipv4 { 1460 } else { 1440 } - stamps, MssSource::Assumed),
+            },
+        };
+        for record in direction.records.iter().filter(|r| r.is_data()) {
+            let segments = record.payload_len.div_ceil(direction.mss_bytes).max(1);
+            direction.data_segments += u64::from(segments);
+            direction.packets_above_mss += u64::from(segments > 1);
+        }
+    }
+}
+
+/// The payload length most packets have, the longer among equals; only from packets that fit an
+/// MTU of 1500, since offloads merge to any size above, and only of 536 bytes (the smallest
+/// segment that every host takes, RFC 9293, 3.7.1) or more, since short ones are an application's
+/// writes.
+fn most_frequent_payload(records: &[Record]) -> Option<u32> {
+    let mut counts = vec![0u32; 1501];
+    for record in records.iter().filter(|r| r.payload_len >= 536 && r.ip_total_len <= 1500) {
+        if let Some(count) = counts.get_mut(record.payload_len as usize) {
+            *count = count.saturating_add(1);
+        }
+    }
+    let (length, count) = counts.into_iter().enumerate().max_by_key(|&(_, n)| n)?;
+    (count > 0).then_some(length as u32)
+}
+
+fn handshake(connection: &Connection) -> Option<Handshake> {
+    let [there, back] = &connection.directions;
+    let answer = back.records.iter().find(|r| r.has(tcp_flag::SYN) && r.has(tcp_flag::ACK))?;
+    let before = there.records.iter().take_while(|r| r.packet < answer.packet);
+    let syn = before.filter(|r| r.has(tcp_flag::SYN)).last()?;
+    let ack = there.records.iter().find(|r| r.packet > answer.packet && r.has(tcp_flag::ACK))?;
+    Some(Handshake { syn_ns: syn.time_ns, syn_ack_ns: answer.time_ns, ack_ns: ack.time_ns })
+}
