@@ -19,8 +19,7 @@
  * A bad policy may be slow, but it must not lose an ACK or arm a timer in the
  * past for ever.
  */
-static struct aw_verdict obeyable(const struct aw_conn *conn,
-				  const struct aw_event *e,
+static struct aw_verdict obeyable(const struct aw_conn *conn, const struct aw_event *e,
 				  struct aw_verdict v)
 {
 	switch (v.action) {
@@ -49,8 +48,7 @@ static struct aw_verdict on_data(struct aw_conn *conn, const struct aw_event *e)
 	return obeyable(conn, e, v);
 }
 
-static struct aw_verdict on_deadline(struct aw_conn *conn,
-				     const struct aw_event *e)
+static struct aw_verdict on_deadline(struct aw_conn *conn, const struct aw_event *e)
 {
 	const struct aw_policy *policy = conn->policy;
 	struct aw_verdict v;
@@ -58,8 +56,7 @@ static struct aw_verdict on_deadline(struct aw_conn *conn,
 	if (conn->owed_since_ns == AW_NEVER_NS)
 		return aw_nothing();
 	/* a timer that fired early, or one armed for a verdict before this */
-	if (conn->pending.action != AW_WAIT ||
-	    e->now_ns < conn->pending.deadline_ns)
+	if (conn->pending.action != AW_WAIT || e->now_ns < conn->pending.deadline_ns)
 		return conn->pending;
 	if (conn->pending.by_rail) {
 		/* the policy's own deadline has not passed: do not ask it */
@@ -73,8 +70,7 @@ static struct aw_verdict on_deadline(struct aw_conn *conn,
 	return obeyable(conn, e, v);
 }
 
-static struct aw_verdict on_app_read(struct aw_conn *conn,
-				     const struct aw_event *e)
+static struct aw_verdict on_app_read(struct aw_conn *conn, const struct aw_event *e)
 {
 	const struct aw_policy *policy = conn->policy;
 	struct aw_verdict v;
@@ -92,8 +88,7 @@ static struct aw_verdict on_app_read(struct aw_conn *conn,
 }
 
 void aw_conn_init(struct aw_conn *conn, const struct aw_policy *policy,
-		  const struct aw_params *params, u32 rails,
-		  const struct aw_event *e)
+		  const struct aw_params *params, u32 rails, const struct aw_event *e)
 {
 	u32 i;
 
@@ -134,7 +129,6 @@ struct aw_verdict aw_decide(struct aw_conn *conn, const struct aw_event *e)
 	}
 
 	if (conn->pending.action != AW_SEND_NOW)
-		conn->pending = aw_rails_apply(conn->rails, conn->owed_since_ns,
-					       e, v);
+		conn->pending = aw_rails_apply(conn->rails, conn->owed_since_ns, e, v);
 	return conn->pending;
 }

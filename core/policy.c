@@ -68,8 +68,7 @@ int aw_policy_validate(const struct aw_policy *policy)
 		if (!param_is_sound(&policy->params[i]))
 			return AW_EPOLICY_PARAM;
 		for (j = 0; j < i; j++)
-			if (same_text(policy->params[i].name,
-				      policy->params[j].name))
+			if (same_text(policy->params[i].name, policy->params[j].name))
 				return AW_EPOLICY_PARAM;
 	}
 	return 0;
@@ -91,6 +90,5 @@ void aw_params_init(const struct aw_policy *policy, struct aw_params *p)
 	u32 i;
 
 	for (i = 0; i < AW_PARAMS_MAX; i++)
-		p->value[i] = i < policy->params_count ?
-				      policy->params[i].initial : 0;
+		p->value[i] = i < policy->params_count ? policy->params[i].initial : 0;
 }

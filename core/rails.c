@@ -72,8 +72,8 @@ static enum aw_reason duty(u32 rails, bool owed, const struct aw_event *e)
 	return AW_REASON_NONE;
 }
 
-struct aw_verdict aw_rails_apply(u32 rails, u64 owed_since_ns,
-				 const struct aw_event *e, struct aw_verdict v)
+struct aw_verdict aw_rails_apply(u32 rails, u64 owed_since_ns, const struct aw_event *e,
+				 struct aw_verdict v)
 {
 	u64 limit_ns = aw_add_ns(owed_since_ns, AW_MAX_DELAY_NS);
 	enum aw_reason reason;

@@ -54,8 +54,7 @@ void aw_a3_restart(struct aw_a3 *s)
 	s->isp_left = s->isp_segments;
 }
 
-void aw_a3_init(void *state, const struct aw_params *p,
-		const struct aw_event *e)
+void aw_a3_init(void *state, const struct aw_params *p, const struct aw_event *e)
 {
 	struct aw_a3 *s = state;
 
@@ -70,8 +69,7 @@ static void measure_gap(struct aw_a3 *s, const struct aw_event *e)
 
 	if (s->last_data_ns) {
 		/* five of these fit 32 bits, and no ACK waits longer */
-		gap_ns = (u32)aw_min_u64(e->now_ns - s->last_data_ns,
-					 AW_NS_PER_S / 2);
+		gap_ns = (u32)aw_min_u64(e->now_ns - s->last_data_ns, AW_NS_PER_S / 2);
 		if (!s->gaps) {
 			s->gaps_sum_ns = 0;
 			s->gaps_min_ns = gap_ns;
@@ -81,11 +79,10 @@ static void measure_gap(struct aw_a3 *s, const struct aw_event *e)
 		s->gaps_min_ns = aw_min_u32(s->gaps_min_ns, gap_ns);
 		s->gaps_max_ns = aw_max_u32(s->gaps_max_ns, gap_ns);
 		if (++s->gaps == GAPS) {
-			u64 middle_ns = s->gaps_sum_ns - s->gaps_min_ns -
-					s->gaps_max_ns;
+			u64 middle_ns =
+				s->gaps_sum_ns - s->gaps_min_ns - s->gaps_max_ns;
 
-			s->quiet_ns = (u32)aw_div64(middle_ns * 13,
-						    (GAPS - 2) * 10);
+			s->quiet_ns = (u32)aw_div64(middle_ns * 13, (GAPS - 2) * 10);
 			s->quiet_ns = aw_max_u32(s->quiet_ns, 1);
 			s->gaps = 0;
 		}
@@ -101,8 +98,7 @@ static u64 round_and_half_ns(const struct aw_event *e)
 	return rtt_us * AW_NS_PER_US * 3 / 2;
 }
 
-static void learn(struct aw_a3 *s, const struct aw_params *p,
-		  const struct aw_event *e)
+static void learn(struct aw_a3 *s, const struct aw_params *p, const struct aw_event *e)
 {
 	u32 initial = p->value[AW_A3_ISP_SEGMENTS];
 	u32 before = s->muds_bytes;
@@ -112,8 +108,7 @@ static void learn(struct aw_a3 *s, const struct aw_params *p,
 
 	if (muds) {
 		if (before && change < e->rcv_mss_bytes)
-			isp = aw_min_u32(isp * p->value[AW_A3_ISP_GROWTH],
-					 0xffff);
+			isp = aw_min_u32(isp * p->value[AW_A3_ISP_GROWTH], 0xffff);
 		else if (before && !p->value[AW_A3_ISP_RESET])
 			isp = aw_max_u32(aw_max_u32(isp, initial) / 2, 1);
 		else
@@ -164,8 +159,8 @@ static struct aw_verdict count(struct aw_a3 *s, const struct aw_params *p,
 		return aw_send_now(AW_REASON_SEGMENT_COUNT);
 	}
 	if (!s->timer_ns)
-		s->timer_ns = aw_add_ns(e->now_ns, p->value[AW_A3_DELAY_MS] *
-							   AW_NS_PER_MS);
+		s->timer_ns =
+			aw_add_ns(e->now_ns, p->value[AW_A3_DELAY_MS] * AW_NS_PER_MS);
 	return aw_wait_until(s->timer_ns);
 }
 
@@ -196,8 +191,7 @@ struct aw_verdict aw_a3_on_deadline(void *state, const struct aw_params *p,
 	return aw_send_now(AW_REASON_SAMPLING_END);
 }
 
-void aw_a3_on_ack_sent(void *state, const struct aw_params *p,
-		       const struct aw_event *e)
+void aw_a3_on_ack_sent(void *state, const struct aw_params *p, const struct aw_event *e)
 {
 	struct aw_a3 *s = state;
 

@@ -15,6 +15,7 @@ enum {
 	AW_A3_PARAMS
 };
 
+/* clang-format off */
 #define AW_A3_PARAM_TABLE(isp_growth, isp_reset)                             \
 	[AW_A3_SHARE_PERCENT] = { "share_percent", "percent",                \
 				  "Share of MUDS that one ACK covers.",      \
@@ -31,6 +32,7 @@ enum {
 	[AW_A3_ISP_RESET] = { "isp_reset", "choice",                         \
 			      "When MUDS changed, 1: isp_segments again, "   \
 			      "0: half of it.", 0, 1, isp_reset }
+/* clang-format on */
 
 enum aw_a3_phase {
 	AW_A3_COUNTING, /* segments until the next sampling */
@@ -56,8 +58,7 @@ struct aw_a3 {
 };
 
 /* The members of policy a3: state begins with a struct aw_a3. */
-void aw_a3_init(void *state, const struct aw_params *p,
-		const struct aw_event *e);
+void aw_a3_init(void *state, const struct aw_params *p, const struct aw_event *e);
 struct aw_verdict aw_a3_on_data(void *state, const struct aw_params *p,
 				const struct aw_event *e);
 struct aw_verdict aw_a3_on_deadline(void *state, const struct aw_params *p,

@@ -23,6 +23,7 @@
 
 enum { SHARE_PERCENT, HEARTBEAT_MS, PHASE };
 
+/* clang-format off */
 static const struct aw_param params[] = {
 	[SHARE_PERCENT] = { "share_percent", "percent",
 			    "Share of the receive buffer that the window must "
@@ -34,6 +35,7 @@ static const struct aw_param params[] = {
 		    "The clock's phase, 0: multiples of the period, 1: random.",
 		    0, 1, 1 },
 };
+/* clang-format on */
 
 struct bsd {
 	u64 beat_ns; /* a beat of the clock; while waiting, the one waited for */
@@ -42,8 +44,7 @@ struct bsd {
 };
 _Static_assert(sizeof(struct bsd) <= AW_STATE_MAX_BYTES, "state too big");
 
-static void init(void *state, const struct aw_params *p,
-		 const struct aw_event *e)
+static void init(void *state, const struct aw_params *p, const struct aw_event *e)
 {
 	struct bsd *s = state;
 	u64 period_ns = p->value[HEARTBEAT_MS] * AW_NS_PER_MS;
@@ -57,8 +58,8 @@ static bool slides_enough(const struct aw_params *p, const struct aw_event *e)
 	u64 slide = aw_wnd_slide(e);
 
 	return slide >= 2ull * e->rcv_mss_bytes ||
-	       (slide && slide * 100 >=
-				 (u64)p->value[SHARE_PERCENT] * e->wnd_max_bytes);
+	       (slide &&
+		slide * 100 >= (u64)p->value[SHARE_PERCENT] * e->wnd_max_bytes);
 }
 
 static struct aw_verdict on_data(void *state, const struct aw_params *p,

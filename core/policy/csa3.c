@@ -30,12 +30,14 @@
 
 enum { PAUSE_MS = AW_A3_PARAMS };
 
+/* clang-format off */
 static const struct aw_param params[] = {
 	AW_A3_PARAM_TABLE(3, 1),
 	[PAUSE_MS] = { "pause_ms", "ms",
 		       "Time without arrivals after which the sender's window "
 		       "is taken to have shrunk.", 10, 60000, 1000 },
 };
+/* clang-format on */
 
 struct csa3 {
 	struct aw_a3 a3; /* first: the members of a3 are called with it */

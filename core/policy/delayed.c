@@ -23,6 +23,7 @@
 
 enum { SEGMENTS, DELAY_MS };
 
+/* clang-format off */
 static const struct aw_param params[] = {
 	[SEGMENTS] = { "segments", "segments",
 		       "Full segments that one ACK covers.", 1, 1024, 2 },
@@ -30,6 +31,7 @@ static const struct aw_param params[] = {
 		       "Longest wait after the first unacknowledged arrival.",
 		       1, 500, 200 },
 };
+/* clang-format on */
 
 struct delayed {
 	u64 deadline_ns; /* 0: nothing is waiting */
@@ -44,8 +46,8 @@ static struct aw_verdict on_data(void *state, const struct aw_params *p,
 	if (e->unacked_bytes >= (u64)p->value[SEGMENTS] * e->rcv_mss_bytes)
 		return aw_send_now(AW_REASON_SEGMENT_COUNT);
 	if (!s->deadline_ns)
-		s->deadline_ns = aw_add_ns(e->now_ns,
-					   p->value[DELAY_MS] * AW_NS_PER_MS);
+		s->deadline_ns =
+			aw_add_ns(e->now_ns, p->value[DELAY_MS] * AW_NS_PER_MS);
 	return aw_wait_until(s->deadline_ns);
 }
 

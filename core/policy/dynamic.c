@@ -40,12 +40,14 @@
 
 enum { DRAW = AW_PRICE_PARAMS };
 
+/* clang-format off */
 static const struct aw_param params[] = {
 	AW_PRICE_PARAM_TABLE,
 	[DRAW] = { "draw", "choice",
 		   "z is drawn 0: once per connection, 1: for each ACK.",
 		   0, 1, 0 },
 };
+/* clang-format on */
 
 /* ln(1 + (e - 1) u) * 2^16 at u = (i + 1/2) / 256. */
 static const u16 z_q16[256] = {
@@ -74,8 +76,7 @@ static void draw_z(struct dynamic *s)
 	s->area_ns = s->price_ns * z_q16[reversed(s->draw)] >> 16;
 }
 
-static void init(void *state, const struct aw_params *p,
-		 const struct aw_event *e)
+static void init(void *state, const struct aw_params *p, const struct aw_event *e)
 {
 	struct dynamic *s = state;
 
@@ -98,8 +99,7 @@ static struct aw_verdict on_data(void *state, const struct aw_params *p,
 	 * that come faster than the minimum moves cost one product */
 	if (s->deadline_ns == AW_NEVER_NS ||
 	    s->area_ns < (s->deadline_ns - e->now_ns) * s->packets)
-		s->deadline_ns = aw_add_ns(e->now_ns, aw_div64(s->area_ns,
-							       s->packets));
+		s->deadline_ns = aw_add_ns(e->now_ns, aw_div64(s->area_ns, s->packets));
 	if (s->deadline_ns <= e->now_ns)
 		return aw_send_now(AW_REASON_AREA);
 	return aw_wait_until(s->deadline_ns);

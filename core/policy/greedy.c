@@ -29,8 +29,7 @@ struct greedy {
 };
 _Static_assert(sizeof(struct greedy) <= AW_STATE_MAX_BYTES, "state too big");
 
-static void init(void *state, const struct aw_params *p,
-		 const struct aw_event *e)
+static void init(void *state, const struct aw_params *p, const struct aw_event *e)
 {
 	struct greedy *s = state;
 
@@ -52,9 +51,8 @@ static struct aw_verdict on_data(void *state, const struct aw_params *p,
 	s->last_ns = e->now_ns;
 	if (s->latency_ns >= s->price_ns)
 		return aw_send_now(AW_REASON_LATENCY);
-	return aw_wait_until(aw_add_ns(e->now_ns,
-				       aw_div64(s->price_ns - s->latency_ns,
-						s->packets)));
+	return aw_wait_until(aw_add_ns(e->now_ns, aw_div64(s->price_ns - s->latency_ns,
+							   s->packets)));
 }
 
 static struct aw_verdict on_deadline(void *state, const struct aw_params *p,

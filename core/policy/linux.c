@@ -94,8 +94,7 @@ void aw_linux_measure(struct aw_linux *s, const struct aw_event *e)
 		enter_quick(s, e, QUICK_MAX);
 	if (e->flags & AW_FLAG_WND_GREW)
 		s->quick |= 1;
-	if (!e->bytes || e->order == AW_ORDER_HOLE ||
-	    e->order == AW_ORDER_DUPLICATE)
+	if (!e->bytes || e->order == AW_ORDER_HOLE || e->order == AW_ORDER_DUPLICATE)
 		return;
 
 	measure_spacing(s, e);
@@ -116,8 +115,7 @@ struct aw_verdict aw_linux_delay(struct aw_linux *s, const struct aw_event *e)
 	/* A longer spacing than a round trip is no reason to wait longer.  The
 	 * 500 ms that bound a one-way flow never show: 200 ms bound all. */
 	if (e->rtt_us)
-		ato_us = aw_min_u32(ato_us, aw_max_u32(e->rtt_us,
-						       AW_LINUX_ATO_MIN_US));
+		ato_us = aw_min_u32(ato_us, aw_max_u32(e->rtt_us, AW_LINUX_ATO_MIN_US));
 	ato_ns = ato_us * AW_NS_PER_US;
 	deadline_ns = aw_add_ns(e->now_ns, ato_ns);
 	if (s->timer_ns) {
@@ -171,8 +169,8 @@ bool aw_linux_window_doubled(const struct aw_event *e)
 {
 	u64 twice_left = 2ull * aw_wnd_left(e);
 
-	return e->bytes && twice_left <= e->wnd_max_bytes &&
-	       e->wnd_next_bytes && e->wnd_next_bytes >= twice_left;
+	return e->bytes && twice_left <= e->wnd_max_bytes && e->wnd_next_bytes &&
+	       e->wnd_next_bytes >= twice_left;
 }
 
 struct aw_verdict aw_linux_on_app_read(void *state, const struct aw_params *p,
@@ -186,8 +184,7 @@ struct aw_verdict aw_linux_on_app_read(void *state, const struct aw_params *p,
 		if (e->unacked_bytes > e->rcv_mss_bytes)
 			return aw_send_now(AW_REASON_SEGMENT_COUNT);
 		/* all is read, and its last piece said that no more comes */
-		if (e->bytes && !e->unread_bytes &&
-		    !(e->flags & AW_FLAG_HOLE_OPEN) &&
+		if (e->bytes && !e->unread_bytes && !(e->flags & AW_FLAG_HOLE_OPEN) &&
 		    (s->pushed == 2 || (s->pushed && !s->pingpong)))
 			return aw_send_now(AW_REASON_PUSH);
 	}

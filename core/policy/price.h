@@ -12,6 +12,7 @@ enum { AW_COST_PERMILLE, AW_UNIT_US, AW_PRICE_PARAMS };
  * 500: an ACK costs as much as one unit of latency.
  * 10 ms: a common round trip; latency far below it is seen by no sender.
  */
+/* clang-format off */
 #define AW_PRICE_PARAM_TABLE                                                 \
 	[AW_COST_PERMILLE] = { "cost_permille", "1/1000",                    \
 			       "Cost ratio rho: small makes latency dear, "  \
@@ -19,6 +20,7 @@ enum { AW_COST_PERMILLE, AW_UNIT_US, AW_PRICE_PARAMS };
 	[AW_UNIT_US] = { "unit_us", "us",                                    \
 			 "Latency that costs as much as one ACK at rho = "   \
 			 "1/2.", 1, 1000000, 10000 }
+/* clang-format on */
 
 /* rho * ACKs + (1 - rho) * latency / unit: one ACK is worth this latency. */
 static inline u64 aw_price_ns(const struct aw_params *p)
@@ -33,8 +35,7 @@ static inline u64 aw_price_ns(const struct aw_params *p)
 
 static inline u32 aw_price_packets(u32 packets, const struct aw_event *e)
 {
-	return aw_min_u32(packets + aw_max_u32(e->segments, 1),
-			  AW_PRICE_PACKETS_MAX);
+	return aw_min_u32(packets + aw_max_u32(e->segments, 1), AW_PRICE_PACKETS_MAX);
 }
 
 #endif /* ACKWISE_POLICY_PRICE_H */

@@ -41,6 +41,7 @@
 
 enum { SETTLE_SEGMENTS, INITIAL_SEGMENTS, MOST_SEGMENTS, GUARD };
 
+/* clang-format off */
 static const struct aw_param params[] = {
 	[SETTLE_SEGMENTS] = { "settle_segments", "segments",
 			      "In-order segments before stretching starts, and "
@@ -58,6 +59,7 @@ static const struct aw_param params[] = {
 		    "1: bound by what the sender has in flight; 0: the "
 		    "source's algorithm without bounds.", 0, 1, 1 },
 };
+/* clang-format on */
 
 /*
  * Times are kept in ticks of 1024 ns, modulo 2^32: a shift instead of a
@@ -90,8 +92,7 @@ static void settle_anew(struct ratelimit *s, const struct aw_params *p)
 	s->rate_segments = (u16)p->value[INITIAL_SEGMENTS];
 }
 
-static void init(void *state, const struct aw_params *p,
-		 const struct aw_event *e)
+static void init(void *state, const struct aw_params *p, const struct aw_event *e)
 {
 	(void)e;
 	settle_anew(state, p);
@@ -183,8 +184,7 @@ static bool stretches(const struct ratelimit *s, const struct aw_params *p,
 }
 
 /* The reason to send what is unacknowledged now, or AW_REASON_NONE. */
-static enum aw_reason enough(const struct ratelimit *s,
-			     const struct aw_params *p,
+static enum aw_reason enough(const struct ratelimit *s, const struct aw_params *p,
 			     const struct aw_event *e)
 {
 	if (e->unacked_bytes > (u64)s->rate_segments * e->rcv_mss_bytes)
@@ -194,8 +194,7 @@ static enum aw_reason enough(const struct ratelimit *s,
 	return AW_REASON_NONE;
 }
 
-static struct aw_verdict wait_for_more(struct ratelimit *s,
-				       const struct aw_event *e)
+static struct aw_verdict wait_for_more(struct ratelimit *s, const struct aw_event *e)
 {
 	struct aw_verdict v = aw_linux_delay(&s->stock, e);
 	u64 quiet_ns = e->rtt_us * AW_NS_PER_US / 4;
@@ -203,8 +202,8 @@ static struct aw_verdict wait_for_more(struct ratelimit *s,
 	quiet_ns = aw_max_u64(quiet_ns, AW_NS_PER_MS);
 	quiet_ns = aw_min_u64(quiet_ns, s->stock.ato_us * AW_NS_PER_US);
 	if (v.action == AW_WAIT)
-		v.deadline_ns = aw_min_u64(v.deadline_ns,
-					   aw_add_ns(e->now_ns, quiet_ns));
+		v.deadline_ns =
+			aw_min_u64(v.deadline_ns, aw_add_ns(e->now_ns, quiet_ns));
 	return v;
 }
 

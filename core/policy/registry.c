@@ -3,16 +3,16 @@
 #include <ackwise/policy.h>
 
 /* POLICY(name) stands for aw_policy_name, defined in a file of this folder. */
-#define POLICIES                                                             \
-	POLICY(every)                                                        \
-	POLICY(delayed)                                                      \
-	POLICY(linux)                                                        \
-	POLICY(bsd)                                                          \
-	POLICY(ratelimit)                                                    \
-	POLICY(dynamic)                                                      \
-	POLICY(greedy)                                                       \
-	POLICY(a3)                                                           \
-	POLICY(a3fewer)                                                      \
+#define POLICIES          \
+	POLICY(every)     \
+	POLICY(delayed)   \
+	POLICY(linux)     \
+	POLICY(bsd)       \
+	POLICY(ratelimit) \
+	POLICY(dynamic)   \
+	POLICY(greedy)    \
+	POLICY(a3)        \
+	POLICY(a3fewer)   \
 	POLICY(csa3)
 
 #define POLICY(name) extern const struct aw_policy aw_policy_##name;

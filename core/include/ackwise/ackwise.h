@@ -22,7 +22,7 @@
 struct aw_conn {
 	const struct aw_policy *policy;
 	const struct aw_params *params; /* outlives the connection */
-	u64 owed_since_ns; /* oldest unacknowledged arrival, or AW_NEVER_NS */
+	u64 owed_since_ns;         /* oldest unacknowledged arrival, or AW_NEVER_NS */
 	struct aw_verdict pending; /* the verdict in force */
 	u32 rails;                 /* AW_RAIL_* in force */
 	u32 reserved;
@@ -31,8 +31,7 @@ struct aw_conn {
 
 /* policy: validated.  e: time and random bits only.  Cannot fail. */
 void aw_conn_init(struct aw_conn *conn, const struct aw_policy *policy,
-		  const struct aw_params *params, u32 rails,
-		  const struct aw_event *e);
+		  const struct aw_params *params, u32 rails, const struct aw_event *e);
 
 /* The verdict in force after e. */
 struct aw_verdict aw_decide(struct aw_conn *conn, const struct aw_event *e);

@@ -66,8 +66,7 @@ struct aw_event {
 /* Bytes the peer may still send before the advertised window is used up. */
 static inline u32 aw_wnd_left(const struct aw_event *e)
 {
-	return e->wnd_bytes > e->unacked_bytes ? e->wnd_bytes - e->unacked_bytes
-					       : 0;
+	return e->wnd_bytes > e->unacked_bytes ? e->wnd_bytes - e->unacked_bytes : 0;
 }
 
 /* How far the window's right edge would move if an ACK left now. */

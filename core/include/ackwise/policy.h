@@ -14,12 +14,12 @@
 
 /* One parameter, introspectable: no other place lists name, range or default. */
 struct aw_param {
-	const char *name;  /* "segments", "delay_ms": unit in the name */
-	const char *unit;  /* "segments", "ms", "bytes", "1/1000", "choice" */
-	const char *text;  /* one sentence */
-	u32 min;           /* smallest value allowed */
-	u32 max;           /* largest value allowed */
-	u32 initial;       /* value when the user gives none */
+	const char *name; /* "segments", "delay_ms": unit in the name */
+	const char *unit; /* "segments", "ms", "bytes", "1/1000", "choice" */
+	const char *text; /* one sentence */
+	u32 min;          /* smallest value allowed */
+	u32 max;          /* largest value allowed */
+	u32 initial;      /* value when the user gives none */
 };
 
 /* Values in the order of aw_policy.params, shared by many connections. */
@@ -47,8 +47,7 @@ struct aw_policy {
 
 	/* Connection starts; state is zeroed; e carries time and random bits
 	 * and no data. (optional) */
-	void (*init)(void *state, const struct aw_params *p,
-		     const struct aw_event *e);
+	void (*init)(void *state, const struct aw_params *p, const struct aw_event *e);
 	/* A segment arrived. (required) */
 	struct aw_verdict (*on_data)(void *state, const struct aw_params *p,
 				     const struct aw_event *e);
@@ -68,10 +67,10 @@ struct aw_policy {
 
 /* 0, or a negative number of the first rule broken: used by every driver. */
 int aw_policy_validate(const struct aw_policy *policy);
-#define AW_EPOLICY_NAME (-1)    /* name, summary or source missing or ill-formed */
+#define AW_EPOLICY_NAME (-1)     /* name, summary or source missing or ill-formed */
 #define AW_EPOLICY_REQUIRED (-2) /* a required member is missing */
-#define AW_EPOLICY_STATE (-3)   /* more private state than allowed */
-#define AW_EPOLICY_PARAM (-4)   /* a parameter without name, or out of range */
+#define AW_EPOLICY_STATE (-3)    /* more private state than allowed */
+#define AW_EPOLICY_PARAM (-4)    /* a parameter without name, or out of range */
 
 /* The list in registry.c: count, by index (NULL past the end), by name. */
 u32 aw_policy_count(void);

@@ -11,16 +11,16 @@
 
 /* Each rail can be switched off for experiments; drivers on real networks
  * use AW_RAILS_DEFAULT. */
-#define AW_RAIL_ORDER 0x01u      /* hole, filled hole, duplicate (RFC 5681, 4.2) */
-#define AW_RAIL_CE 0x02u         /* CE change (RFC 3168, 6.1.3; RFC 8257, 3.2) */
-#define AW_RAIL_FIN 0x04u        /* FIN (RFC 9293, 3.10.7.4) */
-#define AW_RAIL_QUICKACK 0x08u   /* the host's own demand */
-#define AW_RAIL_MAX_DELAY 0x10u  /* 500 ms (RFC 1122, 4.2.3.2; RFC 5681, 4.2) */
-#define AW_RAIL_WINDOW_DRY 0x20u /* peer's usable window is used up */
+#define AW_RAIL_ORDER 0x01u          /* hole, filled hole, duplicate (RFC 5681, 4.2) */
+#define AW_RAIL_CE 0x02u             /* CE change (RFC 3168, 6.1.3; RFC 8257, 3.2) */
+#define AW_RAIL_FIN 0x04u            /* FIN (RFC 9293, 3.10.7.4) */
+#define AW_RAIL_QUICKACK 0x08u       /* the host's own demand */
+#define AW_RAIL_MAX_DELAY 0x10u      /* 500 ms (RFC 1122, 4.2.3.2; RFC 5681, 4.2) */
+#define AW_RAIL_WINDOW_DRY 0x20u     /* peer's usable window is used up */
 #define AW_RAIL_SECOND_SEGMENT 0x40u /* SHOULD of RFC 5681, 4.2 taken as MUST */
 
-#define AW_RAILS_DEFAULT                                                     \
-	(AW_RAIL_ORDER | AW_RAIL_CE | AW_RAIL_FIN | AW_RAIL_QUICKACK |       \
+#define AW_RAILS_DEFAULT                                               \
+	(AW_RAIL_ORDER | AW_RAIL_CE | AW_RAIL_FIN | AW_RAIL_QUICKACK | \
 	 AW_RAIL_MAX_DELAY | AW_RAIL_WINDOW_DRY)
 #define AW_RAILS_ALL 0x7fu
 
@@ -31,7 +31,7 @@
  * unacknowledged data, AW_NEVER_NS when nothing is owed.  Returns v or an
  * earlier one.
  */
-struct aw_verdict aw_rails_apply(u32 rails, u64 owed_since_ns,
-				 const struct aw_event *e, struct aw_verdict v);
+struct aw_verdict aw_rails_apply(u32 rails, u64 owed_since_ns, const struct aw_event *e,
+				 struct aw_verdict v);
 
 #endif /* ACKWISE_RAILS_H */

@@ -13,9 +13,9 @@ enum aw_reason {
 };
 
 enum aw_action {
-	AW_NOTHING,   /* nothing to acknowledge: no timer, no ACK */
-	AW_WAIT,      /* an ACK is owed; send it when deadline_ns passes */
-	AW_SEND_NOW,  /* send an ACK at once */
+	AW_NOTHING,  /* nothing to acknowledge: no timer, no ACK */
+	AW_WAIT,     /* an ACK is owed; send it when deadline_ns passes */
+	AW_SEND_NOW, /* send an ACK at once */
 	AW_ACTIONS
 };
 
