@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+//! Compiles the C core; every C file of `core/` and `core/policy/` takes part.
+
+use std::path::{Path, PathBuf};
+
+fn c_files(dir: &Path) -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> = std::fs::read_dir(dir)
+        .unwrap_or_else(|e| panic!("{}: {e}", dir.display()))
+        .map(|entry| entry.expect("readable folder").path())
+        .filter(|p| p.extension().is_some_and(|x| x == "c"))
+        .filter(|p| p.file_name().is_some_and(|n| n != "TEMPLATE.c"))
+        .collect();
+    files.sort();
+    files
+}
+
+fn main() {
+    let core = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../core");
+    println!("cargo:rerun-if-changed={}", core.join("include/ackwise").display());
+    let mut build = cc::Build::new();
+    build.include(core.join("include")).include(core.join("policy")).std("c11").opt_level(2);
+    build.flag("-ffreestanding").warnings(true).extra_warnings(true);
+    for dir in [core.clone(), core.join("policy")] {
+        println!("cargo:rerun-if-changed={}", dir.display());
+        for file in c_files(&dir) {
+            println!("cargo:rerun-if-changed={}", file.display());
+            build.file(file);
+        }
+    }
+    build.compile("ackwise");
+}

@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: MIT
+//! Safe binding of the C policy core: event in, verdict out.
+//!
+//! The layouts below mirror `core/include/ackwise/*.h`; the tests compare them with what the C
+//! compiler made.
+
+use std::ffi::{c_char, c_void, CStr, CString};
+use std::fmt;
+use std::sync::Arc;
+
+/// Private state a policy may use, in bytes (`AW_STATE_MAX_BYTES`).
+pub const STATE_MAX_BYTES: usize = 64;
+const PARAMS_MAX: usize = 8;
+/// A deadline that never comes.
+pub const NEVER_NS: u64 = u64::MAX;
+
+/// What arrived (`enum aw_event_kind`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum EventKind {
+    Data = 0,
+    AckSent = 1,
+    Deadline = 2,
+    AppRead = 3,
+}
+
+/// Where a segment falls in sequence space (`enum aw_order`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Order {
+    In = 0,
+    Hole = 1,
+    Fills = 2,
+    Duplicate = 3,
+}
+
+/// Bits of [`Event::flags`].
+pub mod flag {
+    pub const PSH: u16 = 0x01;
+    pub const FIN: u16 = 0x02;
+    pub const CE_CHANGE: u16 = 0x04;
+    pub const QUICKACK: u16 = 0x08;
+    pub const WND_GREW: u16 = 0x10;
+    pub const PIGGYBACK: u16 = 0x20;
+    pub const HOLE_OPEN: u16 = 0x40;
+}
+
+/// `struct aw_event`; the header says what each field means.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Event {
+    pub now_ns: u64,
+    pub random: u32,
+    pub bytes: u32,
+    pub unacked_bytes: u32,
+    pub unread_bytes: u32,
+    pub wnd_bytes: u32,
+    pub wnd_next_bytes: u32,
+    pub wnd_max_bytes: u32,
+    pub rcv_mss_bytes: u32,
+    pub rtt_us: u32,
+    pub rto_us: u32,
+    pub segments: u16,
+    pub flags: u16,
+    pub kind: EventKind,
+    pub order: Order,
+    pub reserved: [u8; 2],
+}
+
+impl Event {
+    /// An event of this kind with nothing else in it.
+    pub fn new(kind: EventKind, now_ns: u64) -> Self {
+        Event {
+            now_ns,
+            random: 0,
+            bytes: 0,
+            unacked_bytes: 0,
+            unread_bytes: 0,
+            wnd_bytes: 0,
+            wnd_next_bytes: 0,
+            wnd_max_bytes: 0,
+            rcv_mss_bytes: 1,
+            rtt_us: 0,
+            rto_us: 0,
+            segments: 1,
+            flags: 0,
+            kind,
+            order: Order::In,
+            reserved: [0; 2],
+        }
+    }
+}
+
+/// What to do (`enum aw_action`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    Nothing,
+    /// An ACK is owed; it leaves when this time passes.
+    WaitUntil(u64),
+    SendNow,
+}
+
+/// Index into the list of reasons (`enum aw_reason`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Reason(pub u8);
+
+impl Reason {
+    pub fn label(self) -> &'static str {
+        // SAFETY: the core returns a static string for every number.
+        unsafe { static_str(aw_reason_label(self.0.into())) }
+    }
+    pub fn text(self) -> &'static str {
+        // SAFETY: as above.
+        unsafe { static_str(aw_reason_text(self.0.into())) }
+    }
+    /// "wait", "policy", "rail" or "driver".
+    pub fn source(self) -> &'static str {
+        // SAFETY: as above.
+        unsafe { static_str(aw_reason_source(self.0.into())) }
+    }
+    /// The reason of this label.
+    pub fn find(label: &str) -> Option<Reason> {
+        Reason::all().find(|r| r.label() == label)
+    }
+    pub fn all() -> impl Iterator<Item = Reason> {
+        (0u8..u8::MAX).map(Reason).take_while(|r| r.label() != "?")
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    pub action: Action,
+    pub reason: Reason,
+    /// A rail brought the policy's verdict forward.
+    pub by_rail: bool,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct RawVerdict {
+    deadline_ns: u64,
+    action: u8,
+    reason: u8,
+    by_rail: u8,
+    reserved: [u8; 5],
+}
+
+impl From<RawVerdict> for Verdict {
+    fn from(raw: RawVerdict) -> Verdict {
+        let action = match raw.action {
+            1 => Action::WaitUntil(raw.deadline_ns),
+            2 => Action::SendNow,
+            _ => Action::Nothing,
+        };
+        Verdict { action, reason: Reason(raw.reason), by_rail: raw.by_rail != 0 }
+    }
+}
+
+#[repr(C)]
+struct RawParam {
+    name: *const c_char,
+    unit: *const c_char,
+    text: *const c_char,
+    min: u32,
+    max: u32,
+    initial: u32,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct RawParams {
+    value: [u32; PARAMS_MAX],
+}
+
+#[repr(C)]
+struct RawPolicy {
+    name: *const c_char,
+    summary: *const c_char,
+    source: *const c_char,
+    params: *const RawParam,
+    params_count: u8,
+    state_bytes: u8,
+    members: [*const c_void; 5],
+}
+
+#[repr(C)]
+struct RawConn {
+    policy: *const RawPolicy,
+    params: *const RawParams,
+    owed_since_ns: u64,
+    pending: RawVerdict,
+    rails: u32,
+    reserved: u32,
+    state: [u64; STATE_MAX_BYTES / 8],
+}
+
+extern "C" {
+    fn aw_reason_label(reason: u32) -> *const c_char;
+    fn aw_reason_text(reason: u32) -> *const c_char;
+    fn aw_reason_source(reason: u32) -> *const c_char;
+    fn aw_policy_at(index: u32) -> *const RawPolicy;
+    fn aw_policy_find(name: *const c_char) -> *const RawPolicy;
+    fn aw_params_init(policy: *const RawPolicy, p: *mut RawParams);
+    fn aw_conn_init(
+        conn: *mut RawConn,
+        policy: *const RawPolicy,
+        params: *const RawParams,
+        rails: u32,
+        e: *const Event,
+    );
+    fn aw_decide(conn: *mut RawConn, e: *const Event) -> RawVerdict;
+}
+
+/// SAFETY: `s` must be a valid NUL-terminated string that lives for ever.
+unsafe fn static_str(s: *const c_char) -> &'static str {
+    if s.is_null() {
+        return "";
+    }
+    CStr::from_ptr(s).to_str().unwrap_or("")
+}
+
+/// A policy of the core's registry.
+#[derive(Clone, Copy)]
+pub struct Policy(&'static RawPolicy);
+
+// SAFETY: registry entries are constant data.
+unsafe impl Send for Policy {}
+// SAFETY: as above.
+unsafe impl Sync for Policy {}
+
+/// One parameter of a policy.
+#[derive(Clone, Copy, Debug)]
+pub struct Param {
+    pub name: &'static str,
+    pub unit: &'static str,
+    pub text: &'static str,
+    pub min: u32,
+    pub max: u32,
+    pub initial: u32,
+}
+
+impl fmt::Debug for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Policy").field(&self.name()).finish()
+    }
+}
+
+impl Policy {
+    /// All policies in the registry's order.
+    pub fn all() -> impl Iterator<Item = Policy> {
+        // SAFETY: the core returns NULL past the end, else constant data.
+        (0u32..).map_while(|i| unsafe { aw_policy_at(i).as_ref() }.map(Policy))
+    }
+
+    pub fn find(name: &str) -> Option<Policy> {
+        let name = CString::new(name).ok()?;
+        // SAFETY: a valid string in, NULL or constant data out.
+        unsafe { aw_policy_find(name.as_ptr()).as_ref() }.map(Policy)
+    }
+
+    pub fn name(&self) -> &'static str {
+        // SAFETY: registry strings are constant.
+        unsafe { static_str(self.0.name) }
+    }
+    pub fn summary(&self) -> &'static str {
+        // SAFETY: as above.
+        unsafe { static_str(self.0.summary) }
+    }
+    pub fn source(&self) -> &'static str {
+        // SAFETY: as above.
+        unsafe { static_str(self.0.source) }
+    }
+    pub fn state_bytes(&self) -> usize {
+        self.0.state_bytes.into()
+    }
+
+    pub fn params(&self) -> Vec<Param> {
+        (0..usize::from(self.0.params_count))
+            .map(|i| {
+                // SAFETY: params holds params_count constant entries.
+                let raw = unsafe { &*self.0.params.add(i) };
+                // SAFETY: their strings are constant.
+                unsafe {
+                    Param {
+                        name: static_str(raw.name),
+                        unit: static_str(raw.unit),
+                        text: static_str(raw.text),
+                        min: raw.min,
+                        max: raw.max,
+                        initial: raw.initial,
+                    }
+                }
+            })
+            .collect()
+    }
+
+    /// Parameter values: the initial ones, with `named` laid over them.
+    ///
+    /// # Errors
+    /// An unknown name or a value out of range, with what would be right.
+    pub fn configure<'a>(&self, named: impl IntoIterator<Item = (&'a str, u32)>) -> Result<Params, String> {
+        let mut raw = RawParams { value: [0; PARAMS_MAX] };
+        // SAFETY: both point to valid data.
+        unsafe { aw_params_init(self.0, &mut raw) };
+        let params = self.params();
+        for (name, value) in named {
+            let i = params.iter().position(|p| p.name == name).ok_or_else(|| {
+                let names: Vec<_> = params.iter().map(|p| p.name).collect();
+                format!(
+                    "policy {}: no parameter \"{name}\"; it has: {}",
+                    self.name(),
+                    if names.is_empty() { "none".into() } else { names.join(", ") }
+                )
+            })?;
+            let p = &params[i];
+            if value < p.min || value > p.max {
+                return Err(format!(
+                    "policy {}: {name} = {value} is out of range; give {} to {} {}",
+                    self.name(),
+                    p.min,
+                    p.max,
+                    p.unit
+                ));
+            }
+            raw.value[i] = value;
+        }
+        Ok(Params(Arc::new(raw)))
+    }
+}
+
+/// Parameter values, shared by any number of connections.
+#[derive(Clone)]
+pub struct Params(Arc<RawParams>);
+
+/// Rails by name: (name, bit, what it demands, in the default set).
+pub const RAILS: [(&str, u32, &str, bool); 7] = [
+    ("order", 0x01, "holes, filled holes and duplicates are acknowledged at once", true),
+    ("ce", 0x02, "a change of the congestion mark is acknowledged at once", true),
+    ("fin", 0x04, "a FIN is acknowledged at once", true),
+    ("quickack", 0x08, "the host's demand for immediate ACKs is met", true),
+    ("max-delay", 0x10, "no ACK is delayed for more than 500 ms", true),
+    ("window-dry", 0x20, "an ACK leaves before the peer's usable window is gone", true),
+    ("second-segment", 0x40, "at least every second full segment is acknowledged", false),
+];
+
+/// The rails in force for real networks.
+pub fn default_rails() -> u32 {
+    RAILS.iter().filter(|r| r.3).map(|r| r.1).sum()
+}
+
+/// Rails from their names.
+///
+/// # Errors
+/// An unknown name, with the known ones.
+pub fn rails_by_name<S: AsRef<str>>(names: &[S]) -> Result<u32, String> {
+    names.iter().try_fold(0, |set, name| {
+        let name = name.as_ref();
+        RAILS.iter().find(|r| r.0 == name).map(|r| set | r.1).ok_or_else(|| {
+            let known: Vec<_> = RAILS.iter().map(|r| r.0).collect();
+            format!("no rail \"{name}\"; there are: {}", known.join(", "))
+        })
+    })
+}
+
+/// One connection's policy, its state and the rails.
+pub struct Conn {
+    raw: RawConn,
+    params: Params,
+}
+
+// SAFETY: the pointers in it lead to constant data and to `params`, which is immutable.
+unsafe impl Send for Conn {}
+
+impl Conn {
+    /// `e` carries time and random bits.
+    pub fn new(policy: Policy, params: &Params, rails: u32, e: &Event) -> Conn {
+        let params = params.clone();
+        let empty = RawVerdict { deadline_ns: 0, action: 0, reason: 0, by_rail: 0, reserved: [0; 5] };
+        let mut raw = RawConn {
+            policy: policy.0,
+            params: Arc::as_ptr(&params.0),
+            owed_since_ns: NEVER_NS,
+            pending: empty,
+            rails,
+            reserved: 0,
+            state: [0; STATE_MAX_BYTES / 8],
+        };
+        // SAFETY: all pointers are valid; params outlives raw, being kept beside it.
+        unsafe { aw_conn_init(&mut raw, policy.0, Arc::as_ptr(&params.0), rails, e) };
+        Conn { raw, params }
+    }
+
+    /// The verdict in force after `e`.
+    #[inline]
+    pub fn decide(&mut self, e: &Event) -> Verdict {
+        debug_assert!(std::ptr::eq(self.raw.params, Arc::as_ptr(&self.params.0)));
+        // SAFETY: raw was initialised by aw_conn_init; e is a valid event.
+        unsafe { aw_decide(&mut self.raw, e) }.into()
+    }
+
+    /// An ACK is owed and waits for its deadline, or for the driver to send it.
+    pub fn owes(&self) -> bool {
+        self.raw.owed_since_ns != NEVER_NS
+    }
+}

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: MIT
+//! What the applications at both ends of a flow do: when they write, and what counts as a message.
+
+use crate::rng::Rng;
+use crate::scenario::App as Spec;
+use crate::sender::{Sender, NEVER};
+use std::collections::VecDeque;
+
+/// Shape of the bounded Pareto distribution of flow sizes: heavy-tailed as measured for file
+/// transfers (1.1 to 1.3), with a mean that exists.
+const PARETO_SHAPE: f64 = 1.2;
+
+/// The application pair of one flow. The data sender's side writes the data; the other side reads
+/// it and, in request/response, asks for it.
+pub struct App {
+    spec: Spec,
+    rng: Rng,
+    /// Next time the writing side acts.
+    pub wake_ns: u64,
+    /// Next time the asking side acts.
+    pub ask_ns: u64,
+    /// Messages under way: (end in the data stream, first written).
+    messages: VecDeque<(u64, u64)>,
+    /// End of the stream for a bulk writer.
+    limit: u64,
+    done: u32,
+    written: u32,
+    asked_ns: u64,
+    /// Request bytes written by the asking side so far, and answered by the writing side.
+    requested: u64,
+    answered: u64,
+}
+
+impl App {
+    pub fn new(spec: &Spec, now: u64, mut rng: Rng) -> Self {
+        let mut app = App {
+            spec: spec.clone(),
+            wake_ns: now,
+            ask_ns: NEVER,
+            messages: VecDeque::new(),
+            limit: NEVER,
+            done: 0,
+            written: 0,
+            asked_ns: now,
+            requested: 0,
+            answered: 0,
+            rng: rng.clone(),
+        };
+        match spec {
+            Spec::Bulk { bytes } if *bytes > 0 => app.limit = *bytes,
+            Spec::ParetoBulk { mean_bytes, max_bytes } => {
+                app.limit = pareto(rng.unit(), *mean_bytes as f64, *max_bytes as f64);
+                app.rng = rng;
+            }
+            Spec::RequestResponse { .. } => {
+                app.wake_ns = NEVER;
+                app.ask_ns = now;
+            }
+            Spec::Replay { times_ns, .. } => {
+                app.wake_ns = times_ns.first().map_or(NEVER, |t| now + t);
+            }
+            _ => {}
+        }
+        if app.limit != NEVER {
+            app.messages.push_back((app.limit, now));
+        }
+        app
+    }
+
+    fn is_bulk(&self) -> bool {
+        matches!(self.spec, Spec::Bulk { .. } | Spec::ParetoBulk { .. })
+    }
+
+    /// The writing side gets its turn: after a start, a timer, or an ACK that freed room. Returns
+    /// true while TCP output should run and the writer be asked again.
+    pub fn write(&mut self, now: u64, tx: &mut Sender) -> bool {
+        if self.is_bulk() {
+            self.wake_ns = NEVER;
+            let again = tx.fill(self.limit);
+            if tx.written == self.limit {
+                tx.fin_at = self.limit;
+            }
+            return again;
+        }
+        if now < self.wake_ns {
+            return false;
+        }
+        self.wake_ns = NEVER;
+        match &self.spec {
+            Spec::RandomSpacing { packets, bytes, max_gap_ns } => {
+                put(&mut self.messages, now, tx, u64::from(*bytes), 1);
+                self.written += 1;
+                if self.written < *packets {
+                    self.wake_ns = now + self.rng.up_to(*max_gap_ns);
+                } else {
+                    tx.fin_at = tx.written;
+                }
+            }
+            Spec::OddWrites { write_bytes, writes, .. } => {
+                put(&mut self.messages, now, tx, u64::from(*write_bytes), *writes);
+            }
+            Spec::Replay { times_ns, bytes } => {
+                let at = self.written as usize;
+                let next = at + 1;
+                put(&mut self.messages, now, tx, u64::from(bytes[at]), 1);
+                self.written += 1;
+                match times_ns.get(next) {
+                    Some(t) => self.wake_ns = now + (t - times_ns[at]),
+                    None => tx.fin_at = tx.written,
+                }
+            }
+            _ => {}
+        }
+        false
+    }
+
+    /// The asking side's timer: writes a request.
+    pub fn ask(&mut self, now: u64, tx: &mut Sender) {
+        if now < self.ask_ns {
+            return;
+        }
+        self.ask_ns = NEVER;
+        if let Spec::RequestResponse { request_bytes, .. } = self.spec {
+            tx.write(request_bytes.into());
+            self.requested += u64::from(request_bytes);
+            self.asked_ns = now;
+        }
+    }
+
+    /// The writing side has read requests up to `read`: it answers each whole one.
+    pub fn on_request(&mut self, read: u64, tx: &mut Sender) {
+        if let Spec::RequestResponse { request_bytes, response_bytes, .. } = self.spec {
+            while self.answered + u64::from(request_bytes) <= read {
+                self.answered += u64::from(request_bytes);
+                tx.write(response_bytes);
+                self.messages.push_back((tx.written, self.asked_ns));
+            }
+        }
+    }
+
+    /// The reading side has read the data up to `read`; calls `latency` for each message complete.
+    pub fn on_delivered(&mut self, now: u64, read: u64, mut latency: impl FnMut(u64)) {
+        while let Some(&(end, since)) = self.messages.front() {
+            if end > read {
+                break;
+            }
+            self.messages.pop_front();
+            latency(now - since);
+            self.done += 1;
+            match self.spec {
+                Spec::RequestResponse { think_ns, count, .. } if count == 0 || self.done < count => {
+                    self.ask_ns = now + think_ns;
+                }
+                Spec::OddWrites { gap_ns, count, .. } if count == 0 || self.done < count => {
+                    self.wake_ns = now + gap_ns;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Nothing is left to do once everything written is acknowledged.
+    pub fn is_finished(&self) -> bool {
+        let finite = match self.spec {
+            Spec::Bulk { bytes } => bytes > 0,
+            Spec::RequestResponse { count, .. } | Spec::OddWrites { count, .. } => count > 0,
+            _ => true,
+        };
+        finite && self.wake_ns == NEVER && self.ask_ns == NEVER && self.messages.is_empty()
+    }
+}
+
+/// One message of `writes` writes.
+fn put(messages: &mut VecDeque<(u64, u64)>, now: u64, tx: &mut Sender, bytes: u64, writes: u32) {
+    let end = tx.written + bytes * u64::from(writes);
+    for _ in 0..writes {
+        tx.write(bytes);
+    }
+    messages.push_back((end, now));
+}
+
+/// Bounded Pareto by inversion; the lower end is set so that the mean comes out.
+fn pareto(u: f64, mean: f64, max: f64) -> u64 {
+    let a = PARETO_SHAPE;
+    let mean_of = |low: f64| {
+        let ratio = (low / max).powf(a);
+        low.powf(a) / (1.0 - ratio) * a / (a - 1.0) * (low.powf(1.0 - a) - max.powf(1.0 - a))
+    };
+    let (mut low, mut high) = (1.0, mean.min(max - 1.0).max(1.0));
+    for _ in 0..60 {
+        let mid = (low + high) / 2.0;
+        if mean_of(mid) < mean {
+            low = mid;
+        } else {
+            high = mid;
+        }
+    }
+    let ratio = (low / max).powf(a);
+    ((low / (1.0 - u * (1.0 - ratio)).powf(1.0 / a)) as u64).clamp(1, max as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flow_sizes_have_the_mean_asked_for() {
+        let mut rng = Rng::new(3, 3);
+        let n = 400_000;
+        let sum: u64 = (0..n).map(|_| pareto(rng.unit(), 50_000.0, 1_000_000.0)).sum();
+        let mean = sum as f64 / f64::from(n);
+        assert!((mean / 50_000.0 - 1.0).abs() < 0.02, "{mean}");
+    }
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+//! Deterministic discrete-event simulator around the ACK policy core.
+//!
+//! A [`scenario::Scenario`] goes in, a [`result::RunResult`] comes out; the same scenario gives
+//! the same bytes. The clock is the event heap's, chance comes from [`rng`] alone.
+
+#![forbid(unsafe_code)]
+
+mod app;
+mod check;
+mod congestion;
+mod engine;
+mod heap;
+mod host;
+mod packet;
+mod pipe;
+mod ranges;
+mod receiver;
+mod record;
+pub mod result;
+mod rng;
+pub mod scenario;
+mod sender;
+mod stats;
+
+pub use engine::{run, SimError};

@@ -1,0 +1,596 @@
+// SPDX-License-Identifier: MIT
+//! One direction of a link: a queue, a transmitter, a delay line, and what may go wrong behind it.
+//!
+//! A FIFO's future is known when a packet enters it: start = max(now, free), so it costs one event
+//! a packet (`Line`). Disciplines that look again when the transmitter is free (CoDel, ACK
+//! separation, ACK filter, a shared medium) keep a queue and pay a second event (`Queue`). For a
+//! FIFO both give the same times; a test holds them to it.
+
+use crate::packet::Packet;
+use crate::result::PipeResult;
+use crate::rng::Rng;
+use crate::scenario::{Discipline, Pipe};
+use std::collections::VecDeque;
+
+/// What to do after a packet was offered to a link.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Wake {
+    /// Nothing new to schedule.
+    None,
+    /// The delay line was empty: its head arrives then.
+    Deliver(u64),
+    /// The transmitter was idle: look at the queue then.
+    Transmit(u64),
+}
+
+struct InFlight {
+    arrival_ns: u64,
+    /// The queue's place is given back then.
+    start_ns: u64,
+    /// Held back this much longer: overtaken by others.
+    late_ns: u64,
+    twice: bool,
+    packet: Packet,
+}
+
+/// What comes out at the far end.
+pub struct Arrived {
+    pub packet: Packet,
+    /// To be delivered this much later.
+    pub late_ns: u64,
+    /// And once more.
+    pub twice: bool,
+}
+
+/// Loss, duplication, reordering and jitter behind the transmitter.
+struct Faults {
+    jitter_ns: u64,
+    loss_ppm: u32,
+    duplicate_ppm: u32,
+    burst: Option<(u32, u32, u32)>,
+    in_burst: bool,
+    reorder: Option<(u32, u64)>,
+    outages: Vec<(u64, u64)>,
+    rng: Rng,
+}
+
+impl Faults {
+    fn lost(&mut self, at_ns: u64) -> bool {
+        let mut lost = self.rng.chance_ppm(self.loss_ppm);
+        if let Some((enter, leave, loss)) = self.burst {
+            let turn = if self.in_burst { leave } else { enter };
+            if self.rng.chance_ppm(turn) {
+                self.in_burst = !self.in_burst;
+            }
+            lost |= self.in_burst && self.rng.chance_ppm(loss);
+        }
+        lost | self.outages.iter().any(|&(start, end)| (start..end).contains(&at_ns))
+    }
+}
+
+/// CoDel's constants (RFC 8289, 4.2 and 4.3).
+const CODEL_TARGET_NS: u64 = 5_000_000;
+const CODEL_INTERVAL_NS: u64 = 100_000_000;
+
+#[derive(Default)]
+struct Codel {
+    first_above_ns: u64,
+    drop_next_ns: u64,
+    count: u32,
+    last_count: u32,
+    dropping: bool,
+}
+
+/// Packets that wait, for disciplines that decide when the transmitter is free.
+struct Queue {
+    discipline: Discipline,
+    /// Data and, unless ACKs are kept apart, ACKs: (time of entry, packet).
+    data: VecDeque<(u64, Packet)>,
+    acks: VecDeque<(u64, Packet)>,
+    /// Bytes that ACKs may still send before data's turn: the bound on their share.
+    ack_credit: i64,
+    codel: Codel,
+}
+
+pub struct Link {
+    /// Bits a second as picoseconds for each byte.
+    ps_per_byte: u64,
+    delay_ns: u64,
+    per_packet_ns: u64,
+    grant_ns: u64,
+    limit_packets: usize,
+    limit_bytes: u64,
+    faults: Option<Box<Faults>>,
+    queue: Option<Box<Queue>>,
+    /// In order of arrival at the far end.
+    line: VecDeque<InFlight>,
+    /// Packets at the line's end that have not started to leave, and their bytes.
+    waiting: usize,
+    waiting_bytes: u64,
+    free_ns: u64,
+    last_arrival_ns: u64,
+    transmitting: bool,
+    /// Served alternately with its partner on one medium.
+    pub shared: bool,
+    busy_ns: u64,
+    pub stats: PipeResult,
+}
+
+/// The largest share of a link's bytes that separated ACKs may take while data waits.
+const ACK_SHARE_PERCENT: i64 = 50;
+
+impl Link {
+    pub fn new(pipe: &Pipe, seed: u64, place: u64) -> Self {
+        let burst = pipe.burst_loss.as_ref().map(|b| (b.enter_ppm, b.leave_ppm, b.loss_ppm));
+        let reorder = pipe.reorder.as_ref().map(|r| (r.probability_ppm, r.delay_ns));
+        let faulty = pipe.jitter_ns > 0
+            || pipe.loss_ppm > 0
+            || pipe.duplicate_ppm > 0
+            || burst.is_some()
+            || reorder.is_some()
+            || !pipe.outages.is_empty();
+        let faults = faulty.then(|| {
+            Box::new(Faults {
+                jitter_ns: pipe.jitter_ns,
+                loss_ppm: pipe.loss_ppm,
+                duplicate_ppm: pipe.duplicate_ppm,
+                burst,
+                in_burst: false,
+                reorder,
+                outages: pipe.outages.iter().map(|o| (o.start_ns, o.start_ns + o.length_ns)).collect(),
+                rng: Rng::new(seed, place),
+            })
+        });
+        let mut link = Link::plain(pipe.rate_bps, pipe.delay_ns);
+        link.per_packet_ns = pipe.per_packet_ns;
+        link.grant_ns = pipe.grant_interval_ns;
+        link.limit_packets = if pipe.queue_packets == 0 { usize::MAX } else { pipe.queue_packets as usize };
+        link.limit_bytes = if pipe.queue_bytes == 0 { u64::MAX } else { pipe.queue_bytes };
+        link.faults = faults;
+        link.shared = pipe.shared_medium;
+        if pipe.discipline != Discipline::Fifo || pipe.shared_medium {
+            link.use_queue(pipe.discipline);
+        }
+        link
+    }
+
+    /// A FIFO without limit and faults.
+    pub fn plain(rate_bps: u64, delay_ns: u64) -> Self {
+        Link {
+            ps_per_byte: 8_000_000_000_000u64.div_ceil(rate_bps.max(1)),
+            delay_ns,
+            per_packet_ns: 0,
+            grant_ns: 0,
+            limit_packets: usize::MAX,
+            limit_bytes: u64::MAX,
+            faults: None,
+            queue: None,
+            line: VecDeque::new(),
+            waiting: 0,
+            waiting_bytes: 0,
+            free_ns: 0,
+            last_arrival_ns: 0,
+            transmitting: false,
+            shared: false,
+            busy_ns: 0,
+            stats: PipeResult::default(),
+        }
+    }
+
+    fn use_queue(&mut self, discipline: Discipline) {
+        self.queue = Some(Box::new(Queue {
+            discipline,
+            data: VecDeque::new(),
+            acks: VecDeque::new(),
+            ack_credit: 0,
+            codel: Codel::default(),
+        }));
+    }
+
+    #[inline]
+    fn transmit_time_ns(&self, bytes: u32) -> u64 {
+        (u64::from(bytes) * self.ps_per_byte).div_ceil(1000) + self.per_packet_ns
+    }
+
+    /// When a transmission may begin that is ready at `ready_ns` on an idle transmitter.
+    #[inline]
+    fn granted_ns(&self, ready_ns: u64) -> u64 {
+        if self.grant_ns == 0 {
+            ready_ns
+        } else {
+            ready_ns.div_ceil(self.grant_ns) * self.grant_ns
+        }
+    }
+
+    /// Time from entering an empty link to the far end.
+    pub fn empty_time_ns(&self, bytes: u32) -> u64 {
+        self.transmit_time_ns(bytes) + self.delay_ns
+    }
+
+    /// A packet enters at `now`; dropped when the queue is full.
+    #[inline]
+    pub fn enqueue(&mut self, now: u64, packet: Packet) -> Wake {
+        if self.queue.is_some() {
+            return self.enqueue_slow(now, packet);
+        }
+        while self.waiting > 0 {
+            let head = &self.line[self.line.len() - self.waiting];
+            if head.start_ns > now {
+                break;
+            }
+            self.waiting -= 1;
+            self.waiting_bytes -= u64::from(head.packet.wire_bytes);
+        }
+        let busy = self.free_ns > now;
+        if busy
+            && (self.waiting >= self.limit_packets
+                || self.waiting_bytes + u64::from(packet.wire_bytes) > self.limit_bytes)
+        {
+            self.stats.dropped_queue += 1;
+            return Wake::None;
+        }
+        let start = if busy { self.free_ns } else { self.granted_ns(now) };
+        if start > now {
+            self.waiting += 1;
+            self.waiting_bytes += u64::from(packet.wire_bytes);
+            self.stats.max_queue_packets = self.stats.max_queue_packets.max(self.waiting as u64);
+        }
+        self.leave(start, packet)
+    }
+
+    /// The packet's transmission starts at `start_ns`: it joins the delay line.
+    #[inline]
+    fn leave(&mut self, start_ns: u64, mut packet: Packet) -> Wake {
+        let busy = self.transmit_time_ns(packet.wire_bytes);
+        let finish = start_ns + busy;
+        self.free_ns = finish;
+        self.busy_ns += busy;
+        self.stats.packets += 1;
+        self.stats.bytes += u64::from(packet.wire_bytes);
+        let mut arrival_ns = finish + self.delay_ns;
+        let mut late_ns = 0;
+        let mut twice = false;
+        if let Some(f) = &mut self.faults {
+            arrival_ns += f.rng.up_to(f.jitter_ns);
+            packet.lost = f.lost(finish);
+            twice = f.rng.chance_ppm(f.duplicate_ppm);
+            if let Some((ppm, delay)) = f.reorder {
+                if f.rng.chance_ppm(ppm) {
+                    late_ns = delay;
+                }
+            }
+        }
+        arrival_ns = arrival_ns.max(self.last_arrival_ns);
+        self.last_arrival_ns = arrival_ns;
+        let was_empty = self.line.is_empty();
+        self.line.push_back(InFlight { arrival_ns, start_ns, late_ns, twice, packet });
+        if was_empty {
+            Wake::Deliver(arrival_ns)
+        } else {
+            Wake::None
+        }
+    }
+
+    /// The head of the line is at the far end: the packet (None: lost), and when the next head
+    /// arrives.
+    #[inline]
+    pub fn deliver(&mut self) -> (Option<Arrived>, Option<u64>) {
+        let Some(head) = self.line.pop_front() else { return (None, None) };
+        // The line may have been looked at last before this one began to leave.
+        if self.waiting > self.line.len() {
+            self.waiting -= 1;
+            self.waiting_bytes -= u64::from(head.packet.wire_bytes);
+        }
+        let next = self.line.front().map(|f| f.arrival_ns);
+        if head.packet.lost {
+            self.stats.dropped_link += 1;
+            return (None, next);
+        }
+        let InFlight { late_ns, twice, packet, .. } = head;
+        (Some(Arrived { packet, late_ns, twice }), next)
+    }
+
+    fn enqueue_slow(&mut self, now: u64, packet: Packet) -> Wake {
+        let Some(q) = &mut self.queue else { return Wake::None };
+        let ack = packet.is_pure_ack();
+        if ack && q.discipline == Discipline::AckFilter {
+            if let Some(at) = redundant_ack(&q.data, &packet) {
+                let (_, old) = q.data.remove(at).expect("index found in the queue");
+                self.waiting -= 1;
+                self.waiting_bytes -= u64::from(old.wire_bytes);
+                self.stats.acks_filtered += 1;
+            }
+        }
+        // Queues kept apart have the limit each: an ACK never takes a data packet's place.
+        let apart = q.discipline == Discipline::AckSeparation;
+        let lane = if apart && ack { &mut q.acks } else { &mut q.data };
+        let held = if apart { lane.len() } else { self.waiting };
+        if held >= self.limit_packets || self.waiting_bytes + u64::from(packet.wire_bytes) > self.limit_bytes
+        {
+            self.stats.dropped_queue += 1;
+            return Wake::None;
+        }
+        self.waiting += 1;
+        self.waiting_bytes += u64::from(packet.wire_bytes);
+        lane.push_back((now, packet));
+        self.stats.max_queue_packets = self.stats.max_queue_packets.max(self.waiting as u64);
+        if self.transmitting {
+            return Wake::None;
+        }
+        self.transmitting = true;
+        Wake::Transmit(self.granted_ns(now))
+    }
+
+    /// Something waits for a turn on the medium.
+    pub fn has_waiting(&self) -> bool {
+        self.queue.as_ref().is_some_and(|q| !q.data.is_empty() || !q.acks.is_empty())
+    }
+
+    /// Nothing to send for now: the next arrival starts the transmitter again.
+    pub fn idle(&mut self) {
+        self.transmitting = false;
+    }
+
+    /// On a shared medium an arrival must not start a transmission of its own.
+    pub fn hold(&mut self) {
+        self.transmitting = true;
+    }
+
+    /// The transmitter is free: takes the next packet. Returns what to schedule for the line and
+    /// when the transmitter is free again (None: nothing to send, it idles).
+    pub fn transmit(&mut self, now: u64) -> (Wake, Option<u64>) {
+        let Some(packet) = self.take(now) else {
+            self.transmitting = false;
+            return (Wake::None, None);
+        };
+        let wake = self.leave(now, packet);
+        (wake, Some(self.free_ns))
+    }
+
+    fn take(&mut self, now: u64) -> Option<Packet> {
+        loop {
+            let q = self.queue.as_mut()?;
+            let from_acks = !q.acks.is_empty() && (q.data.is_empty() || q.ack_credit > 0);
+            let lane = if from_acks { &mut q.acks } else { &mut q.data };
+            let (since, packet) = lane.pop_front()?;
+            let bytes = i64::from(packet.wire_bytes);
+            self.waiting -= 1;
+            self.waiting_bytes -= u64::from(packet.wire_bytes);
+            // Data earns what ACKs may spend: a bounded share, and a burst of one large packet.
+            let earned =
+                if from_acks { -bytes } else { bytes * ACK_SHARE_PERCENT / (100 - ACK_SHARE_PERCENT) };
+            q.ack_credit = (q.ack_credit + earned).clamp(-3000, 3000);
+            if q.discipline == Discipline::Codel && q.codel.drops(now, now - since, self.waiting_bytes) {
+                self.stats.dropped_queue += 1;
+                continue;
+            }
+            return Some(packet);
+        }
+    }
+
+    pub fn finish(&mut self, duration_ns: u64) -> PipeResult {
+        self.stats.busy_share = self.busy_ns as f64 / duration_ns.max(1) as f64;
+        self.stats.clone()
+    }
+}
+
+/// The queued pure ACK that `newer` makes worthless: same flow and direction, lower ACK number,
+/// no SACK blocks (they may tell of other holes). A duplicate ACK is never dropped: its number is
+/// not lower, and the sender counts it. At most one is replaced for each arrival (RFC 3449, 5.2.1).
+fn redundant_ack(queue: &VecDeque<(u64, Packet)>, newer: &Packet) -> Option<usize> {
+    queue.iter().position(|(_, p)| {
+        p.is_pure_ack()
+            && p.flow == newer.flow
+            && p.down == newer.down
+            && p.ack < newer.ack
+            && p.sack.is_none()
+    })
+}
+
+impl Codel {
+    /// RFC 8289, 5.4-5.6: is the packet that waited for `sojourn_ns` dropped?
+    fn drops(&mut self, now: u64, sojourn_ns: u64, backlog_bytes: u64) -> bool {
+        let above = if sojourn_ns < CODEL_TARGET_NS || backlog_bytes < 1514 {
+            self.first_above_ns = 0;
+            false
+        } else if self.first_above_ns == 0 {
+            self.first_above_ns = now + CODEL_INTERVAL_NS;
+            false
+        } else {
+            now >= self.first_above_ns
+        };
+        if self.dropping {
+            if !above {
+                self.dropping = false;
+                return false;
+            }
+            if now < self.drop_next_ns {
+                return false;
+            }
+            self.count += 1;
+            self.drop_next_ns += Self::control_ns(self.count);
+            return true;
+        }
+        if !above {
+            return false;
+        }
+        self.dropping = true;
+        let recent = now.saturating_sub(self.drop_next_ns) < 16 * CODEL_INTERVAL_NS;
+        let delta = self.count.saturating_sub(self.last_count);
+        self.count = if recent && delta > 1 { delta } else { 1 };
+        self.last_count = self.count;
+        self.drop_next_ns = now + Self::control_ns(self.count);
+        true
+    }
+
+    fn control_ns(count: u32) -> u64 {
+        (CODEL_INTERVAL_NS as f64 / f64::from(count).sqrt()) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    pub fn packet(flow: u32, wire_bytes: u32, len: u32, ack: u64) -> Packet {
+        Packet {
+            flow,
+            wire_bytes,
+            len,
+            segments: 1,
+            down: false,
+            hop: 0,
+            fin: false,
+            psh: false,
+            retransmitted: false,
+            probe: false,
+            lost: false,
+            seq: 0,
+            ack,
+            wnd_bytes: 0,
+            sent_ns: 0,
+            echo_ns: 0,
+            sack: None,
+        }
+    }
+
+    fn pipe(discipline: Discipline) -> Pipe {
+        Pipe {
+            rate_bps: 8_000_000,
+            delay_ns: 1_000,
+            jitter_ns: 0,
+            queue_packets: 5,
+            queue_bytes: 0,
+            discipline,
+            loss_ppm: 0,
+            burst_loss: None,
+            reorder: None,
+            duplicate_ppm: 0,
+            outages: vec![],
+            grant_interval_ns: 0,
+            per_packet_ns: 0,
+            shared_medium: false,
+        }
+    }
+
+    /// Offers packets at the given times and returns (arrival, ack number) of what comes out.
+    fn run(link: &mut Link, offers: &[(u64, Packet)]) -> Vec<(u64, u64)> {
+        let mut out = Vec::new();
+        let mut line: Option<u64> = None;
+        let mut tx: Option<u64> = None;
+        let mut offers = offers.iter().cloned().peekable();
+        loop {
+            let offer = offers.peek().map(|o| o.0);
+            let next = [line, tx, offer].into_iter().flatten().min();
+            let Some(now) = next else { return out };
+            if line == Some(now) {
+                let (p, then) = link.deliver();
+                out.extend(p.map(|a| (now, a.packet.ack)));
+                line = then;
+            } else if tx == Some(now) {
+                let (wake, again) = link.transmit(now);
+                tx = again;
+                if let Wake::Deliver(t) = wake {
+                    line = Some(t);
+                }
+            } else if let Some((_, p)) = offers.next() {
+                match link.enqueue(now, p) {
+                    Wake::Deliver(t) => line = Some(t),
+                    Wake::Transmit(t) => tx = Some(t),
+                    Wake::None => {}
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_fifo_gives_the_same_times_by_calculation_and_by_queue() {
+        let mut dropped = 0;
+        for seed in 0..300 {
+            let mut rng = Rng::new(seed, 9);
+            let mut now = 0;
+            let offers: Vec<_> = (0..200)
+                .map(|i| {
+                    now += rng.up_to(2_000_000);
+                    (now, packet(0, 40 + rng.up_to(1460) as u32, 1, i))
+                })
+                .collect();
+            let mut fast = Link::new(&pipe(Discipline::Fifo), 1, 1);
+            let mut slow = Link::new(&pipe(Discipline::Fifo), 1, 1);
+            slow.use_queue(Discipline::Fifo);
+            assert_eq!(run(&mut fast, &offers), run(&mut slow, &offers), "seed {seed}");
+            assert_eq!(fast.stats.dropped_queue, slow.stats.dropped_queue);
+            dropped += fast.stats.dropped_queue;
+        }
+        assert!(dropped > 0, "the queue must have been full at times");
+    }
+
+    #[test]
+    fn transmission_takes_length_over_rate_then_the_delay() {
+        // 1000 bytes at 8 Mbit/s: 1 ms; back to back the second leaves when the first has left.
+        let mut link = Link::new(&pipe(Discipline::Fifo), 1, 1);
+        let offers = [(0, packet(0, 1000, 1, 1)), (0, packet(0, 500, 1, 2))];
+        assert_eq!(run(&mut link, &offers), [(1_001_000, 1), (1_501_000, 2)]);
+    }
+
+    #[test]
+    fn separated_acks_pass_data_but_leave_it_its_share() {
+        let mut p = pipe(Discipline::AckSeparation);
+        p.queue_packets = 100;
+        let mut link = Link::new(&p, 1, 1);
+        let mut offers: Vec<_> = (0..20).map(|_| (0, packet(0, 1000, 1, 0))).collect();
+        offers.extend((0..100).map(|i| (1, packet(1, 100, 0, i + 1))));
+        let out = run(&mut link, &offers);
+        assert_eq!(out.len(), 120);
+        // While both wait, bytes are shared evenly: about 10 ACKs for each data packet.
+        let first_half: Vec<_> = out.iter().take(60).collect();
+        let data = first_half.iter().filter(|(_, ack)| *ack == 0).count();
+        assert!((4..=9).contains(&data), "{data} data packets among the first 60");
+        assert!(out[1].1 != 0 || out[2].1 != 0, "an ACK passes waiting data");
+    }
+
+    #[test]
+    fn the_ack_filter_keeps_duplicates_and_sacks() {
+        let mut p = pipe(Discipline::AckFilter);
+        p.queue_packets = 100;
+        let mut link = Link::new(&p, 1, 1);
+        let mut with_sack = packet(1, 64, 0, 4);
+        with_sack.sack = Some(Box::new(vec![(6, 7)]));
+        let offers = [
+            (0, packet(0, 1000, 1, 0)),
+            (1, packet(1, 52, 0, 2)),
+            (2, packet(1, 52, 0, 3)), // replaces 2
+            (3, packet(2, 52, 0, 9)), // another flow
+            (4, packet(1, 52, 0, 3)), // duplicate: kept
+            (5, with_sack),           // replaces one 3
+            (6, packet(1, 52, 0, 5)), // replaces the other 3, not the one with SACK
+        ];
+        let acks: Vec<u64> = run(&mut link, &offers).iter().skip(1).map(|o| o.1).collect();
+        assert_eq!(acks, [9, 4, 5]);
+        assert_eq!(link.stats.acks_filtered, 3);
+    }
+
+    #[test]
+    fn codel_leaves_a_short_queue_alone_and_cuts_a_standing_one() {
+        let mut p = pipe(Discipline::Codel);
+        p.queue_packets = 1000;
+        let calm: Vec<_> = (0..2000).map(|i| (i * 1_100_000, packet(0, 1000, 1, i))).collect();
+        let mut link = Link::new(&p, 1, 1);
+        assert_eq!(run(&mut link, &calm).len(), 2000);
+        let flood: Vec<_> = (0..2000).map(|i| (i * 900_000, packet(0, 1000, 1, i))).collect();
+        let mut link = Link::new(&p, 1, 1);
+        run(&mut link, &flood);
+        assert!(link.stats.dropped_queue > 5, "{}", link.stats.dropped_queue);
+    }
+
+    #[test]
+    fn loss_comes_at_the_given_rate() {
+        let mut p = pipe(Discipline::Fifo);
+        p.loss_ppm = 50_000;
+        let mut link = Link::new(&p, 7, 1);
+        let offers: Vec<_> = (0..40_000).map(|i| (i * 2_000_000, packet(0, 100, 1, i))).collect();
+        let out = run(&mut link, &offers).len() as f64 / 40_000.0;
+        // Five standard deviations of a binomial.
+        assert!((out - 0.95).abs() < 5.0 * (0.05f64 * 0.95 / 40_000.0).sqrt(), "{out}");
+    }
+}

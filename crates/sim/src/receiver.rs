@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: MIT
+//! The receiving half of an endpoint: reassembly, the window, and the driver of the policy core.
+
+use crate::packet::{Packet, Sack, SACK_BLOCKS};
+use crate::ranges::Ranges;
+use crate::rng::Rng;
+use crate::scenario::{Receiver as Config, SocketLayer};
+use crate::sender::NEVER;
+use ackwise_core::{flag, Action, Conn, Event, EventKind, Order, Params, Policy, Reason, Verdict};
+use std::collections::VecDeque;
+
+/// Linux: the window opens from here.
+const FIRST_WINDOW_BYTES: u64 = 65_535;
+/// RFC 9293, 3.7.1: default MSS, Linux's first guess of the peer's segments.
+const MSS_GUESS_BYTES: u32 = 536;
+
+pub struct Receiver {
+    cfg: Config,
+    mss: u32,
+    pub rcv_nxt: u64,
+    /// rcv_nxt when the last ACK left, and the window it offered.
+    rcv_wup: u64,
+    wnd: u64,
+    /// Read by the application up to here.
+    read: u64,
+    above: Ranges,
+    /// Start of the range that changed last: it is reported first (RFC 2018, 4).
+    newest_range: u64,
+    buffer: u64,
+    /// The window's ceiling while it opens (Linux, rcv_ssthresh).
+    ceiling: u64,
+    scale: u32,
+    rcv_mss: u32,
+    rtt_us: u32,
+    echo_ns: u64,
+    last_echo_ns: u64,
+    /// Autotuning: bytes read at the start of a round, its start, and the round's largest.
+    tune_read: u64,
+    tune_since_ns: u64,
+    tune_space: u64,
+    conn: Conn,
+    rng: Rng,
+    verdict: Verdict,
+    /// (arrival, segments) not acknowledged yet.
+    unacked: VecDeque<(u64, u16)>,
+    pub deadline_ns: u64,
+    pub reader_ns: u64,
+    read_credit_ns: u64,
+    pub last_data_ns: u64,
+    rto_us: u32,
+}
+
+/// What an ACK field carries.
+pub struct AckFields {
+    pub ack: u64,
+    pub wnd_bytes: u32,
+    pub echo_ns: u64,
+    pub sack: Option<Box<Sack>>,
+}
+
+pub struct Setup<'a> {
+    pub policy: Policy,
+    pub params: &'a Params,
+    pub rails: u32,
+    pub seed: u64,
+    pub place: u64,
+}
+
+impl Receiver {
+    pub fn new(cfg: &Config, mss: u32, now: u64, rtt_ns: u64, setup: &Setup) -> Self {
+        let mut rng = Rng::new(setup.seed, setup.place);
+        let mut start = Event::new(EventKind::Data, now);
+        start.random = rng.bits();
+        start.rcv_mss_bytes = mss;
+        let limit = cfg.recv_buffer_bytes.max(cfg.recv_buffer_max_bytes);
+        let scale = if cfg.window_scaling { (0..14).find(|s| limit >> s <= 65_535).unwrap_or(14) } else { 0 };
+        let mut r = Receiver {
+            cfg: cfg.clone(),
+            mss,
+            rcv_nxt: 0,
+            rcv_wup: 0,
+            wnd: 0,
+            read: 0,
+            above: Ranges::default(),
+            newest_range: 0,
+            buffer: cfg.recv_buffer_bytes,
+            ceiling: if cfg.slow_window { FIRST_WINDOW_BYTES } else { u64::MAX },
+            scale,
+            rcv_mss: mss.min(MSS_GUESS_BYTES),
+            // The handshake's round trip is known to both sides.
+            rtt_us: (rtt_ns / 1000) as u32,
+            echo_ns: 0,
+            last_echo_ns: 0,
+            tune_read: 0,
+            tune_since_ns: now,
+            tune_space: u64::from(mss) * 10,
+            conn: Conn::new(setup.policy, setup.params, setup.rails, &start),
+            rng,
+            verdict: Verdict { action: Action::Nothing, reason: Reason(0), by_rail: false },
+            unacked: VecDeque::new(),
+            deadline_ns: NEVER,
+            reader_ns: NEVER,
+            read_credit_ns: now,
+            last_data_ns: now,
+            rto_us: 0,
+        };
+        r.wnd = r.window_now();
+        r
+    }
+
+    pub fn unread(&self) -> u64 {
+        self.rcv_nxt - self.read
+    }
+
+    pub fn read_bytes(&self) -> u64 {
+        self.read
+    }
+
+    pub fn window(&self) -> u64 {
+        self.wnd
+    }
+
+    /// What an ACK leaving now would offer, counted from rcv_nxt: never less than what was offered
+    /// before, and no sliver (RFC 9293, 3.8.6.2.2).
+    fn window_now(&self) -> u64 {
+        let left = (self.rcv_wup + self.wnd).saturating_sub(self.rcv_nxt);
+        let free = self.buffer.saturating_sub(self.unread());
+        let usable = free.min(self.ceiling).min(if self.cfg.window_scaling { u64::MAX } else { 65_535 });
+        let sliver = match self.cfg.socket {
+            SocketLayer::Linux => {
+                free < self.buffer / 16 || (free < u64::from(self.rcv_mss) && free < self.buffer / 2)
+            }
+            SocketLayer::Bsd43 => free < self.buffer / 4 && free < u64::from(self.mss),
+        };
+        let offer = if sliver { 0 } else { usable >> self.scale << self.scale };
+        offer.max(left)
+    }
+
+    fn event(&mut self, kind: EventKind, now: u64) -> Event {
+        Event {
+            now_ns: now,
+            random: self.rng.bits(),
+            bytes: 0,
+            unacked_bytes: (self.rcv_nxt - self.rcv_wup) as u32,
+            unread_bytes: self.unread() as u32,
+            wnd_bytes: self.wnd as u32,
+            wnd_next_bytes: self.window_now() as u32,
+            wnd_max_bytes: self.buffer.min(self.ceiling) as u32,
+            rcv_mss_bytes: self.rcv_mss,
+            rtt_us: self.rtt_us,
+            rto_us: self.rto_us,
+            segments: 1,
+            flags: if self.above.is_empty() { 0 } else { flag::HOLE_OPEN },
+            kind,
+            order: Order::In,
+            reserved: [0; 2],
+        }
+    }
+
+    fn judge(&mut self, e: &Event) {
+        self.verdict = self.conn.decide(e);
+        self.deadline_ns = match self.verdict.action {
+            Action::WaitUntil(t) => t,
+            _ => NEVER,
+        };
+    }
+
+    /// The reason of the ACK that has to leave now, if one has to.
+    pub fn ack_due(&self) -> Option<Reason> {
+        (self.verdict.action == Action::SendNow).then_some(self.verdict.reason)
+    }
+
+    /// A segment with payload, a FIN or a window probe arrived.
+    pub fn on_segment(&mut self, now: u64, p: &Packet, rto_ns: u64) {
+        self.rto_us = (rto_ns / 1000) as u32;
+        let each = p.len / u32::from(p.segments.max(1));
+        if each >= self.rcv_mss {
+            self.rcv_mss = each.min(self.mss);
+        }
+        let end = p.end();
+        let had_hole = !self.above.is_empty();
+        let in_window = p.seq <= self.rcv_wup + self.wnd.max(1);
+        let order = if p.probe || end <= self.rcv_nxt && p.len > 0 || !in_window {
+            Order::Duplicate
+        } else if p.seq > self.rcv_nxt {
+            Order::Hole
+        } else if had_hole {
+            Order::Fills
+        } else {
+            Order::In
+        };
+        let mut flags = 0;
+        match order {
+            Order::Duplicate => {}
+            Order::Hole => {
+                // A copy of what is queued above the hole holds nothing new either, but its ACK
+                // still tells of the hole.
+                self.above.insert(p.seq, end, |_, _| {});
+                self.newest_range = p.seq;
+            }
+            Order::In | Order::Fills => {
+                if p.seq <= self.rcv_wup {
+                    // RFC 7323, 4.3: echo the time of the segment that the last ACK waited for.
+                    self.echo_ns = p.sent_ns;
+                }
+                self.rcv_nxt = self.rcv_nxt.max(end);
+                if let Some((_, joined)) = self.above.around(self.rcv_nxt) {
+                    self.rcv_nxt = self.rcv_nxt.max(joined);
+                }
+                self.above.cut_below(self.rcv_nxt);
+                self.last_data_ns = now;
+                if self.cfg.timestamps && p.echo_ns > 0 {
+                    self.measure_rtt(now, p);
+                }
+                if self.ceiling < self.buffer && p.len >= self.rcv_mss {
+                    self.ceiling = (self.ceiling + 2 * u64::from(self.mss)).min(self.buffer);
+                    flags |= flag::WND_GREW;
+                }
+            }
+        }
+        self.unacked.push_back((now, p.segments));
+        let mut e = self.event(EventKind::Data, now);
+        e.bytes = p.len;
+        e.segments = p.segments;
+        e.order = order;
+        e.flags |= flags;
+        if p.psh {
+            e.flags |= flag::PSH;
+        }
+        if p.fin {
+            e.flags |= flag::FIN;
+        }
+        self.judge(&e);
+    }
+
+    fn measure_rtt(&mut self, now: u64, p: &Packet) {
+        // One sample for each ACK echoed; the first data it let go.
+        if p.echo_ns == self.last_echo_ns || p.len < self.rcv_mss {
+            return;
+        }
+        self.last_echo_ns = p.echo_ns;
+        let sample = ((now - p.echo_ns) / 1000) as u32;
+        self.rtt_us = if self.rtt_us == 0 { sample } else { self.rtt_us - self.rtt_us / 8 + sample / 8 };
+    }
+
+    /// How much the application may read at `now`, and when it looks again.
+    pub fn readable(&mut self, now: u64) -> u64 {
+        let unread = self.unread();
+        if self.cfg.reader_bps == 0 {
+            return unread;
+        }
+        // Credit grows with time up to one buffer.
+        let ns_per_byte = 8e9 / self.cfg.reader_bps as f64;
+        let full = (self.buffer as f64 * ns_per_byte) as u64;
+        self.read_credit_ns = self.read_credit_ns.max(now.saturating_sub(full));
+        let credit = ((now - self.read_credit_ns) as f64 / ns_per_byte) as u64;
+        let take = credit.min(unread);
+        self.read_credit_ns += (take as f64 * ns_per_byte) as u64;
+        take
+    }
+
+    /// Arms the reader after data arrived: Some(now) means it reads at once.
+    pub fn wake_reader(&mut self, now: u64) -> bool {
+        if self.unread() == 0 || self.reader_ns != NEVER {
+            return false;
+        }
+        let slow = if self.cfg.reader_bps == 0 {
+            0
+        } else {
+            // Wakes for half a buffer or what there is.
+            let bytes = self.unread().min(self.buffer / 4).max(1);
+            (bytes as f64 * 8e9 / self.cfg.reader_bps as f64) as u64 + 1
+        };
+        let wait = self.cfg.reader_lag_ns.max(slow);
+        if wait == 0 {
+            return true;
+        }
+        self.reader_ns = now + wait;
+        false
+    }
+
+    /// The application reads `bytes`.
+    pub fn on_read(&mut self, now: u64, bytes: u64) {
+        if bytes == 0 {
+            return;
+        }
+        self.read += bytes;
+        self.tune(now);
+        let mut e = self.event(EventKind::AppRead, now);
+        e.bytes = bytes as u32;
+        self.judge(&e);
+    }
+
+    /// Dynamic right-sizing as Linux does it: twice what one round trip brought.
+    fn tune(&mut self, now: u64) {
+        if self.rtt_us == 0 || now < self.tune_since_ns + u64::from(self.rtt_us) * 1000 {
+            return;
+        }
+        let copied = self.read - self.tune_read;
+        if copied > self.tune_space {
+            let room = self.cfg.recv_buffer_max_bytes;
+            let grow = 2 * copied + 16 * u64::from(self.mss);
+            let grow = grow + grow * (copied - self.tune_space) / self.tune_space;
+            self.buffer = self.buffer.max(grow.min(room));
+            self.tune_space = copied;
+        }
+        self.tune_read = self.read;
+        self.tune_since_ns = now;
+    }
+
+    pub fn on_deadline(&mut self, now: u64) {
+        self.deadline_ns = NEVER;
+        let e = self.event(EventKind::Deadline, now);
+        self.judge(&e);
+    }
+
+    /// The fields of an ACK that leaves now.
+    pub fn ack_fields(&mut self) -> AckFields {
+        let wnd = self.window_now();
+        let sack = (!self.above.is_empty()).then(|| {
+            let mut blocks: Sack = self.above.around(self.newest_range).into_iter().collect();
+            let newest = blocks.first().copied();
+            blocks.extend(
+                self.above.iter().rev().filter(|&b| Some(b) != newest).take(SACK_BLOCKS - blocks.len()),
+            );
+            Box::new(blocks)
+        });
+        AckFields {
+            ack: self.rcv_nxt,
+            wnd_bytes: wnd.min(u32::MAX.into()) as u32,
+            echo_ns: if self.cfg.timestamps { self.echo_ns } else { 0 },
+            sack,
+        }
+    }
+
+    /// An ACK left; calls `latency` with the wait of each segment it covers.
+    pub fn on_ack_sent(&mut self, now: u64, piggyback: bool, mut latency: impl FnMut(u64, u16)) {
+        self.wnd = self.window_now();
+        self.rcv_wup = self.rcv_nxt;
+        for (arrived, segments) in self.unacked.drain(..) {
+            latency(now - arrived, segments);
+        }
+        let mut e = self.event(EventKind::AckSent, now);
+        if piggyback {
+            e.flags |= flag::PIGGYBACK;
+        }
+        self.judge(&e);
+    }
+
+    /// Data arrived that no ACK covered yet.
+    pub fn owes_ack(&self) -> bool {
+        !self.unacked.is_empty()
+    }
+}

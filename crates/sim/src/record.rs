@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: MIT
+//! What is written down while a run goes on, and how it is summed up.
+
+use crate::receiver::Receiver;
+use crate::result::{FlowResult, GroupResult, Series, Trace};
+use crate::sender::{Counters, Sender};
+use crate::stats::Times;
+use ackwise_core::Reason;
+use std::collections::BTreeMap;
+
+/// Room for every reason of the core.
+const REASONS: usize = 64;
+
+pub struct GroupRecord {
+    pub rtt: Times,
+    pub ack_latency: Times,
+    pub message_latency: Times,
+    pub acks_piggybacked: u64,
+    pub completed: u64,
+    reasons: [u64; REASONS],
+}
+
+impl Default for GroupRecord {
+    fn default() -> Self {
+        GroupRecord {
+            rtt: Times::default(),
+            ack_latency: Times::default(),
+            message_latency: Times::default(),
+            acks_piggybacked: 0,
+            completed: 0,
+            reasons: [0; REASONS],
+        }
+    }
+}
+
+#[derive(Default)]
+pub struct FlowRecord {
+    start_ns: u64,
+    pub end_ns: u64,
+    pub delivered_bytes: u64,
+    pub segments_received: u64,
+    acks_sent: u64,
+    counters: Counters,
+    pub stalls: u64,
+    pub stalled_ns: u64,
+    pub completed: bool,
+    series: Option<Box<SeriesRecord>>,
+    trace: Option<Box<(Trace, usize)>>,
+}
+
+#[derive(Default)]
+struct SeriesRecord {
+    out: Series,
+    last_delivered: u64,
+    /// ACKs of the current interval by reason.
+    reasons: BTreeMap<Reason, u64>,
+}
+
+impl FlowRecord {
+    pub fn new(now: u64, series: bool, trace_limit: Option<u32>) -> Self {
+        FlowRecord {
+            start_ns: now,
+            series: series.then(Box::default),
+            trace: trace_limit.map(|limit| Box::new((Trace::default(), limit as usize))),
+            ..FlowRecord::default()
+        }
+    }
+
+    #[inline]
+    pub fn data(&mut self, now: u64, seq: u64, len: u32, again: bool) {
+        if let Some(t) = &mut self.trace {
+            let (trace, limit) = &mut **t;
+            if trace.data_seq.len() >= *limit {
+                trace.truncated = true;
+                return;
+            }
+            trace.data_time_ns.push(now);
+            trace.data_seq.push(seq);
+            trace.data_bytes.push(len);
+            trace.data_retransmitted.push(again);
+        }
+    }
+
+    #[inline]
+    pub fn ack(&mut self, now: u64, ack: u64, reason: Reason) {
+        self.acks_sent += 1;
+        if let Some(s) = &mut self.series {
+            *s.reasons.entry(reason).or_default() += 1;
+        }
+        if let Some(t) = &mut self.trace {
+            let (trace, limit) = &mut **t;
+            if trace.ack_seq.len() >= *limit {
+                trace.truncated = true;
+                return;
+            }
+            trace.ack_time_ns.push(now);
+            trace.ack_seq.push(ack);
+            trace.ack_reason.push(reason.label().into());
+        }
+    }
+
+    /// A point of the time series.
+    pub fn sample(&mut self, now: u64, tx: &Sender, rx: &Receiver) {
+        let Some(s) = &mut self.series else { return };
+        let out = &mut s.out;
+        let before = out.time_ns.len();
+        out.time_ns.push(now);
+        out.delivered_bytes.push(rx.read_bytes() - s.last_delivered);
+        s.last_delivered = rx.read_bytes();
+        out.acks.push(s.reasons.values().sum());
+        for (reason, count) in std::mem::take(&mut s.reasons) {
+            let column = out.acks_by_reason.entry(reason.label().into()).or_default();
+            column.resize(before, 0);
+            column.push(count);
+        }
+        for column in out.acks_by_reason.values_mut() {
+            column.resize(before + 1, 0);
+        }
+        out.cwnd_bytes.push(tx.cc.cwnd);
+        out.ssthresh_bytes.push(if tx.cc.ssthresh == u64::MAX { 0 } else { tx.cc.ssthresh });
+        out.srtt_ns.push(tx.srtt_ns);
+        out.bytes_in_flight.push(tx.pipe());
+        out.rcv_wnd_bytes.push(rx.window());
+    }
+
+    /// Takes the final counts from the ends.
+    pub fn close(&mut self, tx: &Sender, rx: &Receiver) {
+        self.delivered_bytes = rx.read_bytes();
+        self.counters = tx.counters;
+    }
+
+    fn goodput_bps(&self) -> f64 {
+        let time = self.end_ns.saturating_sub(self.start_ns);
+        if time == 0 {
+            0.0
+        } else {
+            self.delivered_bytes as f64 * 8e9 / time as f64
+        }
+    }
+
+    fn finish(self) -> FlowResult {
+        FlowResult {
+            start_ns: self.start_ns,
+            end_ns: self.end_ns,
+            delivered_bytes: self.delivered_bytes,
+            goodput_bps: self.goodput_bps(),
+            segments_received: self.segments_received,
+            acks_sent: self.acks_sent,
+            retransmitted_segments: self.counters.retransmitted,
+            timeouts: self.counters.timeouts,
+            stalls: self.stalls,
+            completed: self.completed,
+            series: self.series.map(|s| s.out),
+            trace: self.trace.map(|t| t.0),
+        }
+    }
+}
+
+impl GroupRecord {
+    #[inline]
+    pub fn count(&mut self, reason: Reason) {
+        self.reasons[usize::from(reason.0) % REASONS] += 1;
+    }
+
+    pub fn finish(self, name: String, policy: &str, flows: Vec<FlowRecord>, duration_ns: u64) -> GroupResult {
+        let total = |f: fn(&FlowRecord) -> u64| flows.iter().map(f).sum::<u64>();
+        let delivered_bytes = total(|f| f.delivered_bytes);
+        let start = flows.iter().map(|f| f.start_ns).min().unwrap_or(0);
+        // Flows cut off by the end of the run used all of the time.
+        let all_done = flows.iter().all(|f| f.completed);
+        let end = if all_done { flows.iter().map(|f| f.end_ns).max().unwrap_or(0) } else { duration_ns };
+        let time = end.saturating_sub(start).max(1);
+        let rates: Vec<f64> = flows.iter().map(FlowRecord::goodput_bps).collect();
+        let square_of_sum = rates.iter().sum::<f64>().powi(2);
+        let sum_of_squares: f64 = rates.iter().map(|r| r * r).sum();
+        let fairness =
+            if sum_of_squares > 0.0 { square_of_sum / (rates.len() as f64 * sum_of_squares) } else { 1.0 };
+        let segments_received = total(|f| f.segments_received);
+        let acks_sent = total(|f| f.acks_sent);
+        let all_acks = acks_sent + self.acks_piggybacked;
+        let acks_by_reason = (0..REASONS)
+            .filter(|&r| self.reasons[r] > 0)
+            .map(|r| (Reason(r as u8).label().to_string(), self.reasons[r]))
+            .collect();
+        GroupResult {
+            name,
+            policy: policy.into(),
+            flows_started: flows.len() as u64,
+            flows_completed: self.completed,
+            delivered_bytes,
+            goodput_bps: delivered_bytes as f64 * 8e9 / time as f64,
+            fairness,
+            segments_received,
+            acks_sent,
+            acks_piggybacked: self.acks_piggybacked,
+            segments_per_ack: if all_acks == 0 { 0.0 } else { segments_received as f64 / all_acks as f64 },
+            acks_by_reason,
+            rtt_ns: self.rtt.quantiles(),
+            ack_latency_ns: self.ack_latency.quantiles(),
+            message_latency_ns: self.message_latency.quantiles(),
+            retransmitted_segments: total(|f| f.counters.retransmitted),
+            timeouts: total(|f| f.counters.timeouts),
+            fast_recoveries: total(|f| f.counters.fast_recoveries),
+            stalls: total(|f| f.stalls),
+            stalled_ns: total(|f| f.stalled_ns),
+            flows: flows.into_iter().map(FlowRecord::finish).collect(),
+        }
+    }
+}
