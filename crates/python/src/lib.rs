@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT
+//! `ackwise._engine`: the engine for Python. Scenarios and results cross as JSON text; long calls
+//! release the interpreter's lock and can be cancelled from another thread.
+
+use ackwise_core::{Policy, Reason, RAILS};
+use ackwise_sim::SimError;
+use pyo3::create_exception;
+use pyo3::exceptions::{PyException, PyValueError};
+use pyo3::prelude::*;
+use serde_json::json;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+
+create_exception!(_engine, EngineError, PyValueError, "The scenario cannot be run as it is.");
+create_exception!(_engine, Cancelled, PyException, "The run was cancelled.");
+
+/// Shared between the caller and a run: `cancel()` ends the run soon.
+#[pyclass(frozen)]
+#[derive(Default)]
+struct Cancel(Arc<AtomicBool>);
+
+#[pymethods]
+impl Cancel {
+    #[new]
+    fn new() -> Self {
+        Cancel::default()
+    }
+
+    fn cancel(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The policies as JSON: name, summary, source, state_bytes, params.
+#[pyfunction]
+fn policies() -> String {
+    let list: Vec<_> = Policy::all()
+        .map(|p| {
+            let params: Vec<_> = p
+                .params()
+                .iter()
+                .map(|q| {
+                    json!({"name": q.name, "unit": q.unit, "text": q.text,
+                           "min": q.min, "max": q.max, "initial": q.initial})
+                })
+                .collect();
+            json!({"name": p.name(), "summary": p.summary(), "source": p.source(),
+                   "state_bytes": p.state_bytes(), "params": params})
+        })
+        .collect();
+    json!(list).to_string()
+}
+
+/// The reasons as JSON: label, source, text.
+#[pyfunction]
+fn reasons() -> String {
+    let list: Vec<_> = Reason::all()
+        .map(|r| json!({"label": r.label(), "source": r.source(), "text": r.text()}))
+        .collect();
+    json!(list).to_string()
+}
+
+/// The rails as JSON: name, text, default.
+#[pyfunction]
+fn rails() -> String {
+    let list: Vec<_> = RAILS
+        .iter()
+        .map(|(name, _, text, default)| json!({"name": name, "text": text, "default": default}))
+        .collect();
+    json!(list).to_string()
+}
+
+/// Runs one scenario (JSON) and returns its result (JSON).
+#[pyfunction]
+#[pyo3(signature = (scenario_json, cancel=None))]
+fn simulate(py: Python<'_>, scenario_json: &str, cancel: Option<&Cancel>) -> PyResult<String> {
+    let scenario =
+        serde_json::from_str(scenario_json).map_err(|e| EngineError::new_err(format!("scenario: {e}")))?;
+    let flag = cancel.map(|c| Arc::clone(&c.0));
+    py.allow_threads(|| {
+        let result = ackwise_sim::run(&scenario, flag.as_deref()).map_err(|e| match e {
+            SimError::Cancelled => Cancelled::new_err("cancelled"),
+            SimError::Scenario(what) => EngineError::new_err(what),
+        })?;
+        serde_json::to_string(&result).map_err(|e| EngineError::new_err(e.to_string()))
+    })
+}
+
+#[pymodule]
+fn _engine(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    m.add("EngineError", m.py().get_type::<EngineError>())?;
+    m.add("Cancelled", m.py().get_type::<Cancelled>())?;
+    m.add_class::<Cancel>()?;
+    m.add_function(wrap_pyfunction!(policies, m)?)?;
+    m.add_function(wrap_pyfunction!(reasons, m)?)?;
+    m.add_function(wrap_pyfunction!(rails, m)?)?;
+    m.add_function(wrap_pyfunction!(simulate, m)?)
+}
