@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: MIT
+"""One self-contained page: tables and interactive plots, no network, no second file."""
+
+import json
+from importlib import resources
+from typing import Any
+
+from plotly.offline import get_plotlyjs
+
+from ackwise import engine
+from ackwise.compare import BELOW_PERCENT, Cell, Comparison
+from ackwise.metrics import METRICS
+from ackwise.policy import PolicyChoice
+
+# Of the data alone; plotly.js adds 5 MB. Beyond this browsers get slow: traces are thinned.
+DATA_BYTES_MAX = 9_000_000
+
+
+def _asset(name: str) -> str:
+    return (resources.files("ackwise.report") / name).read_text(encoding="utf-8")
+
+
+def _thin(values: list[Any], step: int) -> list[Any]:
+    return values if step <= 1 else values[::step]
+
+
+def _detail(cell: Cell, step: int) -> dict[str, Any] | None:
+    """Series, histogram and time-sequence of the first run, small: times in whole microseconds."""
+    found = cell.runs[0].detail
+    if found is None:
+        return None
+    series = found["series"]
+    trace = found["trace"]
+    out: dict[str, Any] = {
+        "series": {
+            "t_us": [t // 1000 for t in series["time_ns"]],
+            "bytes": series["delivered_bytes"],
+            "acks": {k: v for k, v in series["acks_by_reason"].items() if any(v)},
+        },
+        "rtt": {
+            "upper_us": [u / 1000 for u in found["rtt"]["upper_ns"]],
+            "count": found["rtt"]["count"],
+        },
+        "trace": None,
+    }
+    if trace:
+        # Retransmissions are few and matter: they are kept when the rest is thinned.
+        rows = list(
+            zip(
+                trace["data_time_ns"],
+                trace["data_seq"],
+                trace["data_bytes"],
+                trace["data_retransmitted"],
+                strict=True,
+            )
+        )
+        kept = [r for i, r in enumerate(rows) if r[3] or i % max(step, 1) == 0]
+        out["trace"] = {
+            "data_us": [r[0] // 1000 for r in kept],
+            "data_end": [r[1] + r[2] for r in kept],
+            "again": [i for i, r in enumerate(kept) if r[3]],
+            "ack_us": [t // 1000 for t in _thin(trace["ack_time_ns"], step)],
+            "ack_seq": _thin(trace["ack_seq"], step),
+            "ack_reason": _thin(trace["ack_reason"], step),
+            "truncated": trace["truncated"],
+        }
+    return out
+
+
+def _dumped(value: Any) -> str:
+    """JSON that may stand inside a script element."""
+    text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _summary(policy: PolicyChoice) -> dict[str, str]:
+    entry = next(p for p in engine.policies() if p["name"] == policy.name)
+    return {"label": policy.label, "summary": entry["summary"], "source": entry["source"]}
+
+
+def _page(title: str, data: str, script: str) -> bytes:
+    page = _asset("page.html")
+    parts = {
+        "@TITLE@": title.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;"),
+        "@STYLE@": _asset("page.css"),
+        "@DATA@": data,
+        "@PLOTLY@": get_plotlyjs().replace("</script", "<\\/script"),
+        "@SCRIPT@": _asset("page.js") + _asset(script),
+    }
+    # One pass over the template, so that nothing inside a part is taken for a mark.
+    head, *rest = page.split("@@")
+    out = [head]
+    for piece in rest:
+        name, _, tail = piece.partition("@")
+        out.append(parts[f"@{name}@"] + tail)
+    return "".join(out).encode()
+
+
+def of_comparison(comparison: Comparison, document: dict[str, Any], command: str) -> bytes:
+    """The page of a comparison that was run with `detailed`."""
+    plan = comparison.plan
+    fixed = {
+        "document": {
+            **document,
+            "tables": [
+                {**table, "cells": [{k: v for k, v in cell.items() if k != "runs"}
+                                    for cell in table["cells"]]}
+                for table in document["tables"]
+            ],
+        },
+        "command": command,
+        "below_percent": BELOW_PERCENT,
+        "metrics": [
+            {"key": m.key, "title": m.title, "unit": m.unit, "shown": m.shown, "text": m.text}
+            for m in METRICS
+        ],
+        "reasons": engine.reasons(),
+        "policies": [_summary(p) for p in plan.policies],
+    }  # fmt: skip
+    step = 1
+    while True:
+        details = [[_detail(cell, step) for cell in table.cells] for table in comparison.tables]
+        data = _dumped({**fixed, "details": details})
+        if len(data) <= DATA_BYTES_MAX or step > 64:
+            return _page(f"ackwise: {plan.title}", data, "compare.js")
+        step *= 2

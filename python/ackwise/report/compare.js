@@ -1,0 +1,258 @@
+// The page of a comparison: what is lost where, one table and four plots for the chosen cell.
+
+const doc = data.document;
+const plan = doc.plan;
+const labels = plan.policies.map((p) => p.label);
+const baseline = plan.baseline;
+const color = {};
+labels.filter((l) => l !== baseline).forEach((l, i) => { color[l] = COLORS[i % COLORS.length]; });
+color[baseline] = BASELINE_COLOR;
+const reasonColor = {};
+data.reasons.filter((r) => r.source !== "wait").forEach((r, i) => { reasonColor[r.label] = COLORS[i % COLORS.length]; });
+const reasonText = Object.fromEntries(data.reasons.map((r) => [r.label, r.text]));
+
+// One view for each link, workload and group of flows.
+const views = [];
+doc.tables.forEach((table, t) => {
+  const groups = [...new Set(table.cells.map((c) => c.group))];
+  for (const group of groups) {
+    const rows = [];
+    table.cells.forEach((cell, i) => {
+      if (cell.group === group) rows.push({ cell, detail: data.details[t][i] });
+    });
+    const name = `${table.link} / ${table.workload}` + (groups.length > 1 ? ` / ${group}` : "");
+    views.push({ table, group, rows, name });
+  }
+});
+const state = { view: 0, policy: Math.max(0, labels.indexOf(baseline)) };
+
+function header() {
+  const seeds = plan.seeds.length > 1 ? `${plan.seeds[0]} to ${plan.seeds[plan.seeds.length - 1]}` : String(plan.seeds[0]);
+  return make("header", {},
+    make("p", { class: "kicker" }, "ackwise compare"),
+    make("h1", {}, plan.title),
+    make("p", { class: "source" }, plan.source.trim()),
+    metaList([
+      ["made by", make("code", {}, data.command)],
+      ["version", `ackwise ${doc.ackwise_version}, result schema ${doc.schema_version}`],
+      ["runs", `${plan.runs} for each combination, seeds ${seeds}`],
+      ["baseline", make("code", {}, baseline)],
+    ]));
+}
+
+function belowSection() {
+  const lost = doc.below_baseline;
+  const title = `Where goodput is more than ${data.below_percent}% below ${baseline}`;
+  if (!lost.length) {
+    return make("section", { class: "callout fine", id: "below" }, make("h2", {}, title),
+      make("p", {}, `Nowhere: every policy keeps within ${data.below_percent}% of ${baseline} on every link and workload of this plan.`));
+  }
+  const list = make("ul", { class: "below-list" });
+  for (const one of lost) {
+    list.append(make("li", {}, make("strong", {}, one.policy),
+      ` ${signed(one.goodput_change_percent, 1)}% on ${one.link} / ${one.workload} (${one.group})`));
+  }
+  return make("section", { class: "callout", id: "below" }, make("h2", {}, title), list);
+}
+
+// Goodput against the baseline, and ACKs against the baseline's, for every view at a glance.
+function matrixSection() {
+  const head = make("tr", {}, make("th", {}, "link / workload"));
+  labels.forEach((l) => head.append(make("th", {}, l)));
+  const body = make("tbody", {});
+  views.forEach((view, v) => {
+    const row = make("tr", {}, make("td", {}, view.name));
+    const base = view.rows.find((r) => r.cell.policy === baseline).cell;
+    labels.forEach((label, p) => {
+      const { cell } = view.rows.find((r) => r.cell.policy === label);
+      const change = cell.goodput_change_percent ? cell.goodput_change_percent.mean : null;
+      const acks = base.metrics.acks.mean ? cell.metrics.acks.mean / base.metrics.acks.mean : null;
+      const text = label === baseline ? "baseline"
+        : `${change === null ? "–" : signed(change, 1) + "%"}  ${acks === null ? "" : "×" + acks.toFixed(2)}`;
+      const shade = change === null || label === baseline ? "" : `background:${shadeOf(change)}`;
+      row.append(make("td", { style: shade, "data-view": v, "data-policy": p, onclick: () => choose(v, p) }, text));
+    });
+    body.append(row);
+  });
+  return make("section", { id: "overview" }, make("h2", {}, "Overview"),
+    make("p", { class: "note" }, `Goodput against ${baseline} in percent, and × the number of ACKs against ${baseline}'s. Click a cell to see it below.`),
+    make("div", { class: "scroll" }, make("table", { class: "matrix" }, make("thead", {}, head), body)));
+}
+
+function shadeOf(percent) {
+  const strength = Math.min(1, Math.log1p(Math.abs(percent)) / Math.log1p(40));
+  if (Math.abs(percent) < 0.25) return "transparent";
+  return percent > 0 ? `rgba(10,122,70,${0.08 + 0.3 * strength})` : `rgba(200,80,0,${0.08 + 0.4 * strength})`;
+}
+
+const tableHost = make("div", { class: "scroll", id: "table" });
+const cheapest = make("p", {});
+const about = make("p", { class: "note" });
+const throughput = plotBox("Throughput", "Payload delivered to the application in each interval of the first run; click a policy in the legend to hide it.", "plot-throughput", true);
+const reasonsBar = plotBox("ACK rate by reason", "ACK-only segments a second while data flowed, mean over the runs: why each ACK left.", "plot-reasons");
+const rtt = plotBox("Round-trip times", "Share of the sender's RTT samples in each histogram bucket, first run.", "plot-rtt");
+const reasonsTime = plotBox("ACKs over time, by reason", "The chosen policy, first run.", "plot-reasons-time", true);
+const sequence = plotBox("Time-sequence", "First flow of the group, chosen policy: data segments as they arrive, ACKs as they leave, coloured by reason.", "plot-sequence", true, true);
+const viewChoice = choice("link / workload", views.map((v) => v.name), (v) => choose(v, state.policy));
+const policyChoice = choice("policy of the lower two plots", labels, (p) => choose(state.view, p));
+
+function drawTable(view) {
+  const shown = data.metrics.filter((m) => m.shown && view.rows.some((r) => r.cell.metrics[m.key].mean !== null));
+  const head = make("tr", {}, make("th", {}, "policy"));
+  const columns = shown.map((m) => {
+    const means = view.rows.map((r) => r.cell.metrics[m.key].mean).filter((x) => x !== null);
+    const largest = Math.max(...means);
+    const [unit, scale] = unitOf(m.unit, largest);
+    const title = m.title.endsWith(unit) && unit ? m.title.slice(0, -unit.length).trim() : m.title;
+    head.append(make("th", { title: m.text }, title, make("span", { class: "unit" }, unit || " ")));
+    return { m, scale, largest: largest / scale, whole: !m.unit && means.every(Number.isInteger) };
+  });
+  const body = make("tbody", {});
+  for (const { cell } of view.rows) {
+    const row = make("tr", {}, make("td", { class: "policy" },
+      make("span", { class: "swatch", style: `background:${color[cell.policy]}` }), cell.policy,
+      cell.below_baseline ? make("span", { class: "below", title: `goodput more than ${data.below_percent}% below ${baseline}` }, " !") : null));
+    for (const { m, scale, largest, whole } of columns) {
+      const found = cell.metrics[m.key];
+      const td = make("td", found.best ? { class: "best" } : {});
+      if (found.mean === null) td.append("–");
+      else {
+        td.append(figure(found.mean / scale, largest, whole));
+        if (found.ci95 !== null && found.ci95 > 0) td.append(make("span", { class: "ci" }, `±${figure(found.ci95 / scale, largest, false)}`));
+      }
+      row.append(td);
+    }
+    body.append(row);
+  }
+  tableHost.replaceChildren(make("table", {}, make("thead", {}, head), body));
+}
+
+function drawThroughput(view) {
+  const traces = [];
+  for (const { cell, detail } of view.rows) {
+    if (!detail || detail.series.t_us.length < 2) continue;
+    const t = detail.series.t_us;
+    const step = t[1] - t[0];
+    traces.push({
+      type: "scatter", mode: "lines", name: plain(cell.policy),
+      x: t.map((us) => (us + step / 2) / 1e6), y: detail.series.bytes.map((b) => (b * 8) / step),
+      line: { color: color[cell.policy], width: cell.policy === baseline ? 2.4 : 1.5 },
+    });
+  }
+  draw(throughput.target, traces, { xaxis: axis("time, s"), yaxis: axis("Mbit/s", { rangemode: "tozero" }), hovermode: "x unified" });
+}
+
+function drawReasons(view) {
+  const used = data.reasons.map((r) => r.label).filter((l) => view.rows.some((r) => r.cell.acks_by_reason[l]));
+  const rate = ({ cell }, label) => {
+    const seconds = (cell.metrics.delivered_bytes.mean * 8) / cell.metrics.goodput_bps.mean;
+    return seconds > 0 ? (cell.acks_by_reason[label] || 0) / seconds : 0;
+  };
+  const traces = used.map((label) => ({
+    type: "bar", orientation: "h", name: plain(label),
+    y: view.rows.map((r) => plain(r.cell.policy)), x: view.rows.map((r) => rate(r, label)),
+    marker: { color: reasonColor[label] }, hovertemplate: `%{x:.4g} ACKs/s<br>${plain(reasonText[label])}`,
+  }));
+  draw(reasonsBar.target, traces, { barmode: "stack", xaxis: axis("ACKs a second"), yaxis: axis("", { autorange: "reversed", type: "category" }) });
+}
+
+function drawRtt(view) {
+  const traces = [];
+  for (const { cell, detail } of view.rows) {
+    if (!detail || !detail.rtt.count.length) continue;
+    const total = detail.rtt.count.reduce((a, b) => a + b, 0);
+    traces.push({
+      type: "scatter", mode: "lines", name: plain(cell.policy),
+      x: detail.rtt.upper_us.map((us) => us / 1e3), y: detail.rtt.count.map((c) => (100 * c) / total),
+      line: { color: color[cell.policy], width: cell.policy === baseline ? 2.4 : 1.5, shape: "vh" },
+    });
+  }
+  draw(rtt.target, traces, { xaxis: axis("round-trip time, ms", { type: "log" }), yaxis: axis("% of samples", { rangemode: "tozero" }) });
+}
+
+function drawReasonsTime(row) {
+  const traces = [];
+  if (row.detail && row.detail.series.t_us.length > 1) {
+    const t = row.detail.series.t_us;
+    const step = t[1] - t[0];
+    for (const { label } of data.reasons) {
+      const counts = row.detail.series.acks[label];
+      if (!counts) continue;
+      traces.push({
+        type: "bar", name: plain(label), x: t.slice(0, counts.length).map((us) => (us + step / 2) / 1e6),
+        y: counts.map((c) => (c * 1e6) / step), marker: { color: reasonColor[label] }, width: step / 1e6,
+      });
+    }
+  }
+  draw(reasonsTime.target, traces, { barmode: "stack", bargap: 0, xaxis: axis("time, s"), yaxis: axis("ACKs a second", { rangemode: "tozero" }) });
+}
+
+function drawSequence(row) {
+  const traces = [];
+  const trace = row.detail && row.detail.trace;
+  if (trace) {
+    const again = new Set(trace.again);
+    const ms = (us) => us / 1e3;
+    const kb = (b) => b / 1e3;
+    const first = trace.data_us.map((_, i) => i).filter((i) => !again.has(i));
+    traces.push({ type: "scatter", mode: "markers", name: "data", x: first.map((i) => ms(trace.data_us[i])), y: first.map((i) => kb(trace.data_end[i])), marker: { color: "#8a95a3", size: 4, symbol: "square" } });
+    if (trace.again.length) {
+      traces.push({ type: "scatter", mode: "markers", name: "data sent again", x: trace.again.map((i) => ms(trace.data_us[i])), y: trace.again.map((i) => kb(trace.data_end[i])), marker: { color: "#b22222", size: 8, symbol: "x" } });
+    }
+    traces.push({ type: "scatter", mode: "lines", name: "acknowledged", x: trace.ack_us.map(ms), y: trace.ack_seq.map(kb), line: { color: "#1c2430", width: 1, shape: "hv" }, hoverinfo: "skip" });
+    for (const label of [...new Set(trace.ack_reason)]) {
+      const at = trace.ack_reason.map((r, i) => (r === label ? i : -1)).filter((i) => i >= 0);
+      traces.push({ type: "scatter", mode: "markers", name: `ACK: ${plain(label)}`, x: at.map((i) => ms(trace.ack_us[i])), y: at.map((i) => kb(trace.ack_seq[i])), marker: { color: reasonColor[label] || "#1c2430", size: 6, symbol: "triangle-up" } });
+    }
+  }
+  draw(sequence.target, traces, { xaxis: axis("time, ms"), yaxis: axis("sequence number, kB") });
+}
+
+function choose(v, p) {
+  state.view = v;
+  state.policy = p;
+  const view = views[v];
+  const row = view.rows.find((r) => r.cell.policy === labels[p]);
+  viewChoice.select.value = v;
+  policyChoice.select.value = p;
+  document.querySelectorAll(".matrix td.chosen").forEach((e) => e.classList.remove("chosen"));
+  const cell = document.querySelector(`.matrix td[data-view="${v}"][data-policy="${p}"]`);
+  if (cell) cell.classList.add("chosen");
+  const link = plan.links.find((l) => l.name === view.table.link);
+  const workload = plan.workloads.find((w) => w.name === view.table.workload);
+  about.textContent = `${link.title}. ${workload.title}, at most ${workload.duration_ns / 1e9} s. CPU of the ${link.device}. Figures of the link: ${link.source.trim()}`;
+  cheapest.replaceChildren("Fewest ACKs within 1% of the best goodput: ", make("strong", {}, view.table.cheapest[view.group]));
+  drawTable(view);
+  drawThroughput(view);
+  drawReasons(view);
+  drawRtt(view);
+  drawReasonsTime(row);
+  drawSequence(row);
+  sequence.box.querySelector("h3").textContent = `Time-sequence: ${row.cell.policy}`;
+  reasonsTime.box.querySelector("h3").textContent = `ACKs over time, by reason: ${row.cell.policy}`;
+  document.body.dataset.drawn = `${v},${p}`;
+}
+
+function policiesSection() {
+  const body = make("tbody", {});
+  plan.policies.forEach((p, i) => {
+    const params = Object.entries(p.params).map(([k, v]) => `${k}=${v}`).join(", ");
+    body.append(make("tr", {}, make("td", { class: "policy" }, p.label), make("td", { class: "left", style: "white-space:normal" }, data.policies[i].summary),
+      make("td", { class: "left", style: "white-space:normal" }, params || "none"), make("td", { class: "left", style: "white-space:normal" }, data.policies[i].source)));
+  });
+  const head = make("tr", {}, ...["policy", "what it does", "parameters", "source"].map((t) => make("th", { class: "left" }, t)));
+  return make("section", {}, make("h2", {}, "Policies"), make("div", { class: "scroll" }, make("table", {}, make("thead", {}, head), body)));
+}
+
+main.append(
+  header(),
+  belowSection(),
+  ...(views.length > 1 ? [matrixSection()] : []),
+  make("section", { id: "cell" },
+    make("div", { class: "controls" }, ...(views.length > 1 ? [viewChoice.element] : []), policyChoice.element),
+    about, tableHost, cheapest,
+    make("p", { class: "note" }, "Green: best of its column. ±: half width of the 95% confidence interval. Point at a column head for its meaning."),
+    make("div", { class: "plots" }, throughput.box, reasonsBar.box, rtt.box, reasonsTime.box, sequence.box)),
+  policiesSection(),
+  make("footer", {}, "This file holds everything it shows and asks no network for anything."));
+choose(0, state.policy);

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+// What both pages share: elements, figures in units, plots.
+"use strict";
+
+const data = JSON.parse(document.getElementById("data").textContent);
+const main = document.getElementById("main");
+
+// All text goes in as text, never as markup: titles come from files that anyone may have written.
+function make(tag, attributes, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes || {})) {
+    if (name === "style") element.style.cssText = value;
+    else if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else element.setAttribute(name, value);
+  }
+  for (const child of children) {
+    if (child !== null && child !== undefined) element.append(child);
+  }
+  return element;
+}
+
+const SCALES = {
+  "bit/s": [["Gbit/s", 1e9], ["Mbit/s", 1e6], ["kbit/s", 1e3], ["bit/s", 1]],
+  ns: [["s", 1e9], ["ms", 1e6], ["µs", 1e3], ["ns", 1]],
+  B: [["GB", 1e9], ["MB", 1e6], ["kB", 1e3], ["B", 1]],
+};
+
+// The unit in which a column whose largest value is `largest` reads well, and its size.
+function unitOf(unit, largest) {
+  const scales = SCALES[unit];
+  if (!scales) return [unit, 1];
+  return scales.find(([, scale]) => largest >= scale) || scales[scales.length - 1];
+}
+
+function figure(value, largest, whole) {
+  if (whole || largest >= 1000) return Math.round(value).toLocaleString("en").replaceAll(",", " ");
+  if (largest >= 100) return value.toFixed(1);
+  if (largest >= 10) return value.toFixed(2);
+  return value.toFixed(3);
+}
+
+const signed = (value, digits) => (value > 0 ? "+" : "") + value.toFixed(digits);
+
+// Legends and hover texts know a little markup; names do not.
+const plain = (text) => String(text).replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+
+// Told apart by people with any colour vision; the baseline is the dark one.
+const COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#b58900", "#7f3fbf",
+  "#8c564b", "#3f7f00", "#e31a73", "#008b8b", "#a0522d", "#5f6caf", "#b22222"];
+const BASELINE_COLOR = "#1c2430";
+
+const LAYOUT = {
+  font: { family: 'system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif', size: 12.5, color: "#1c2430" },
+  margin: { l: 64, r: 16, t: 12, b: 48 },
+  paper_bgcolor: "#fff",
+  plot_bgcolor: "#fff",
+  legend: { orientation: "h", y: -0.2, yanchor: "top", font: { size: 12 } },
+  hoverlabel: { namelength: -1 },
+};
+const AXIS = { gridcolor: "#e9edf1", zerolinecolor: "#ccd3db", linecolor: "#b9c2cd", ticks: "outside", tickcolor: "#b9c2cd", automargin: true };
+const CONFIG = { responsive: true, displaylogo: false, displayModeBar: "hover", modeBarButtonsToRemove: ["select2d", "lasso2d"] };
+
+function axis(title, more) {
+  return Object.assign({}, AXIS, { title: { text: title, standoff: 8 } }, more);
+}
+
+// Draws, or says why there is nothing to draw; `target` keeps the state a test can see.
+function draw(target, traces, layout) {
+  target.dataset.traces = String(traces.length);
+  if (!traces.length) {
+    Plotly.purge(target);
+    target.replaceChildren(make("p", { class: "empty" }, "Nothing was recorded for this selection."));
+    return;
+  }
+  target.querySelectorAll(".empty").forEach((e) => e.remove());
+  Plotly.react(target, traces, Object.assign({}, LAYOUT, layout), CONFIG);
+}
+
+function choice(label, options, onchange) {
+  const select = make("select", { onchange: () => onchange(Number(select.value)), "aria-label": label });
+  options.forEach((text, i) => select.append(make("option", { value: i }, text)));
+  return { element: make("label", {}, label, select), select };
+}
+
+function metaList(entries) {
+  const list = make("dl", { class: "meta" });
+  for (const [term, value] of entries) {
+    list.append(make("dt", {}, term), make("dd", {}, value));
+  }
+  return list;
+}
+
+function plotBox(title, note, id, wide, tall) {
+  const target = make("div", { class: tall ? "plot tall" : "plot", id });
+  const box = make("div", { class: wide ? "wide" : "" }, make("h3", {}, title), make("p", { class: "note" }, note), target);
+  return { box, target };
+}

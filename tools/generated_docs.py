@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: MIT
+"""Parts of docs that are made from code: --write makes them, --check fails when one is stale.
+
+A part stands between `<!-- generated: NAME -->` and `<!-- end of NAME -->`.
+"""
+
+import argparse
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from ackwise import document, schema, units
+from ackwise.metrics import METRICS
+from ackwise.schema import ABSENT, REQUIRED, Key, Kind, Table
+from ackwise.units import Dimension
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return "[" + ", ".join(f'"{v}"' for v in value) + "]"
+    return f'"{value}"' if isinstance(value, str) else str(value)
+
+
+def _kind(key: Key) -> str:
+    name = key.kind.name if isinstance(key.kind, Dimension) else key.kind.value
+    return f"list of {name}s" if key.many else name
+
+
+def _allowed(key: Key) -> str:
+    if key.kind is Kind.CHOICE:
+        return ", ".join(f"`{c}`" for c in key.choices)
+    if isinstance(key.kind, Dimension):
+        return f"{units.show(int(key.low), key.kind)} to {units.show(int(key.high), key.kind)}"
+    if key.kind in (Kind.COUNT, Kind.NUMBER):
+        return f"{key.low} to {key.high}"
+    return ""
+
+
+def _rows(keys: tuple[Key, ...]) -> Iterator[str]:
+    yield "| key | kind | default | allowed | meaning |"
+    yield "|---|---|---|---|---|"
+    for key in keys:
+        if key.default is REQUIRED:
+            default = "required"
+        elif key.default is ABSENT:
+            default = "absent"
+        else:
+            default = f"`{_toml(key.default)}`"
+        yield f"| `{key.name}` | {_kind(key)} | {default} | {_allowed(key)} | {key.text} |"
+
+
+def _table(table: Table, path: str, seen: set[int]) -> Iterator[str]:
+    if path:
+        form = f"[[{path}]]" if table.repeated else f"[{path}]"
+        need = ", required" if table.required else ""
+        yield f"`{form}`: {table.text}{need}"
+        yield ""
+    if table.keys and id(table.keys) in seen:
+        yield "The same keys as above."
+        yield ""
+        return
+    seen.add(id(table.keys))
+    if table.keys:
+        yield from _rows(table.keys)
+        yield ""
+    for choice, keys in table.variants.items():
+        yield f'with `{table.variant_key} = "{choice}"`:'
+        yield ""
+        yield from _rows(keys)
+        yield ""
+    for below in table.tables:
+        yield from _table(below, f"{path}.{below.name}" if path else below.name, seen)
+
+
+def plan_reference() -> str:
+    """Every key of link, workload and plan files."""
+    lines: list[str] = []
+    for table in (schema.LINK, schema.WORKLOAD, schema.PLAN):
+        lines += [f"### {table.text}", "", *_table(table, "", set())]
+    return "\n".join(lines).rstrip()
+
+
+def result_keys() -> str:
+    """Every key of the result document."""
+    return "\n".join(
+        ["| key | meaning |", "|---|---|"]
+        + [f"| `{key}` | {text} |" for key, text in document.KEYS.items()]
+    )
+
+
+def metric_list() -> str:
+    """Every metric."""
+    return "\n".join(
+        ["| metric | unit | better | meaning |", "|---|---|---|---|"]
+        + [f"| `{m.key}` | {m.unit or 'count or ratio'} | {m.better.value} | {m.text} |" for m in METRICS]
+    )
+
+
+PARTS: dict[str, dict[str, Callable[[], str]]] = {
+    "docs/plan-format.md": {"plan reference": plan_reference},
+    "docs/results.md": {"result keys": result_keys, "metrics": metric_list},
+}
+
+
+def fresh(path: str, text: str) -> str:
+    """`text` with its generated parts made anew."""
+    for name, part in PARTS[path].items():
+        begin, end = f"<!-- generated: {name} -->", f"<!-- end of {name} -->"
+        pattern = re.compile(re.escape(begin) + r".*?" + re.escape(end), re.DOTALL)
+        if not pattern.search(text):
+            raise SystemExit(f"{path}: has no part {begin} ... {end}")
+        made = f"{begin}\n{part()}\n{end}"
+        text = pattern.sub(lambda _match, made=made: made, text)  # type: ignore[misc]
+    return text
+
+
+def main() -> int:
+    """Exit code 1 when a part is stale."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--check", action="store_true")
+    what.add_argument("--write", action="store_true")
+    args = parser.parse_args()
+    stale = False
+    for path in PARTS:
+        file = ROOT / path
+        text = file.read_text(encoding="utf-8")
+        made = fresh(path, text)
+        if args.write and made != text:
+            file.write_text(made, encoding="utf-8")
+            print(path)
+        elif made != text:
+            stale = True
+            print(f"{path}: a generated part is stale; run `make docs`")
+    return 1 if stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
