@@ -381,6 +381,7 @@ impl<'a> Engine<'a> {
         let role = usize::from(flow.ends[DATA_RECEIVER].at_client == p.down);
         let end = &mut flow.ends[role];
         let now = self.now;
+        end.rx.note_timestamp(&p);
         let effect = end.tx.on_ack(now, &p);
         if role == DATA_SENDER {
             if let Some(rtt) = effect.rtt_ns {

@@ -170,6 +170,13 @@ impl Receiver {
         (self.verdict.action == Action::SendNow).then_some(self.verdict.reason)
     }
 
+    /// Any segment arrived. RFC 7323, 4.3: echo the time of the one that the last ACK waited for.
+    pub fn note_timestamp(&mut self, p: &Packet) {
+        if p.seq <= self.rcv_wup {
+            self.echo_ns = p.sent_ns;
+        }
+    }
+
     /// A segment with payload, a FIN or a window probe arrived.
     pub fn on_segment(&mut self, now: u64, p: &Packet, rto_ns: u64) {
         self.rto_us = (rto_ns / 1000) as u32;
@@ -199,10 +206,6 @@ impl Receiver {
                 self.newest_range = p.seq;
             }
             Order::In | Order::Fills => {
-                if p.seq <= self.rcv_wup {
-                    // RFC 7323, 4.3: echo the time of the segment that the last ACK waited for.
-                    self.echo_ns = p.sent_ns;
-                }
                 self.rcv_nxt = self.rcv_nxt.max(end);
                 if let Some((_, joined)) = self.above.around(self.rcv_nxt) {
                     self.rcv_nxt = self.rcv_nxt.max(joined);

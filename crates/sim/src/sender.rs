@@ -45,6 +45,16 @@ enum State {
     Loss(u64),
 }
 
+/// Proportional rate reduction (RFC 6937): recovery is clocked by what arrives, so that a large
+/// loss is not answered by a burst.
+#[derive(Clone, Copy, Debug, Default)]
+struct Prr {
+    /// Bytes in flight when recovery began.
+    flight: u64,
+    delivered: u64,
+    sent: u64,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Timer {
     Off,
@@ -83,6 +93,7 @@ pub struct Sender {
     /// No lost segment waits for retransmission below.
     resend_from: u64,
     state: State,
+    prr: Prr,
     dupacks: u32,
     pub cc: Congestion,
     /// Right edge of the peer's window, and the largest window it ever offered.
@@ -138,6 +149,7 @@ impl Sender {
             judged_below: 0,
             resend_from: 0,
             state: State::Open,
+            prr: Prr::default(),
             dupacks: 0,
             cc,
             wnd_right: wnd,
@@ -455,17 +467,20 @@ impl Sender {
         found
     }
 
-    /// RFC 8985, 6.2, for the segment that blocks all others: its retransmission is lost too when
-    /// something sent a quarter of a round trip after it has arrived.
+    /// RFC 8985, 6.2, for retransmissions: lost as well when something that was sent a quarter of a
+    /// round trip later has arrived. Only looked for when it happened to the segment that blocks
+    /// all others.
     fn mark_lost_again(&mut self, delivered_sent_ns: u64) {
         let patience = self.srtt_ns / 4;
-        if let Some(seg) = self.segments.front_mut() {
-            if seg.again_in_flight && seg.sent_ns + patience < delivered_sent_ns {
-                seg.again_in_flight = false;
-                self.again_bytes -= u64::from(seg.len);
-                self.resend_from = seg.seq;
-            }
+        let overdue = |s: &Segment| s.again_in_flight && s.sent_ns + patience < delivered_sent_ns;
+        if !self.segments.front().is_some_and(overdue) {
+            return;
         }
+        for seg in self.segments.iter_mut().filter(|s| overdue(s)) {
+            seg.again_in_flight = false;
+            self.again_bytes -= u64::from(seg.len);
+        }
+        self.resend_from = self.una;
     }
 
     fn mark_first_lost(&mut self) {
@@ -500,6 +515,8 @@ impl Sender {
                     self.counters.fast_recoveries += 1;
                     self.mark_first_lost();
                     self.cc.on_loss(flight, self.mss);
+                    self.prr = Prr { flight, ..Prr::default() };
+                    self.reduce_window(sample.delivered_bytes);
                     if self.cfg.recovery == Recovery::Newreno && !self.cc.is_rate_based() {
                         self.cc.cwnd += 3 * self.mss;
                     }
@@ -526,6 +543,10 @@ impl Sender {
                 }
                 if self.cc.is_rate_based() {
                     self.cc.on_ack(sample);
+                } else if matches!(self.state, State::Recovery(_)) {
+                    self.reduce_window(sample.delivered_bytes);
+                } else if self.cfg.recovery == Recovery::Sack {
+                    self.cc.cwnd = self.cc.ssthresh;
                 }
             }
             State::Loss(until) => {
@@ -538,6 +559,26 @@ impl Sender {
                 self.cc.on_ack(sample);
             }
         }
+    }
+
+    /// RFC 6937, 3.1, with its slow-start reduction bound: the window for this ACK.
+    fn reduce_window(&mut self, delivered: u64) {
+        if self.cfg.recovery != Recovery::Sack || self.cc.is_rate_based() {
+            return;
+        }
+        self.prr.delivered += delivered;
+        let (pipe, ssthresh) = (self.pipe(), self.cc.ssthresh);
+        let may_send = if pipe > ssthresh {
+            let share =
+                u128::from(self.prr.delivered) * u128::from(ssthresh) / u128::from(self.prr.flight.max(1));
+            (share as u64).saturating_sub(self.prr.sent)
+        } else {
+            let owed = self.prr.delivered.saturating_sub(self.prr.sent).max(delivered) + self.mss;
+            owed.min(ssthresh - pipe)
+        };
+        // The first retransmission leaves at once (RFC 6675, 5, step 4.3).
+        let first = if self.prr.sent == 0 { self.mss } else { 0 };
+        self.cc.cwnd = pipe + may_send.max(first);
     }
 
     fn restart_timer(&mut self, now: u64) {
@@ -665,6 +706,7 @@ impl Sender {
             seg.delivered_ns = self.delivered_ns;
             seg.first_sent_ns = self.first_sent_ns;
             self.again_bytes += len;
+            self.prr.sent += len;
             self.counters.retransmitted += 1;
             let out = (seg.seq, seg.len, seg.psh, seg.fin, true);
             if self.timer == Timer::Off || self.probed && probe_end == seg.seq + len {
@@ -731,6 +773,7 @@ impl Sender {
             fin,
         });
         self.nxt = end;
+        self.prr.sent += len;
         if len < self.mss {
             self.short_end = end;
         }
