@@ -98,7 +98,10 @@ def metric_list() -> str:
     """Every metric."""
     return "\n".join(
         ["| metric | unit | better | meaning |", "|---|---|---|---|"]
-        + [f"| `{m.key}` | {m.unit or 'count or ratio'} | {m.better.value} | {m.text} |" for m in METRICS]
+        + [
+            f"| `{m.key}` | {m.unit or 'count or ratio'} | {m.better.value} | {m.text} |"
+            for m in METRICS
+        ]
     )
 
 

@@ -39,9 +39,15 @@ def table_text(title: str, comparison: Comparison) -> str:
         for chosen in comparison.plan.policies:
             row = [chosen.label]
             for group in groups:
-                values = next(
-                    c for c in table.cells if c.group == group and c.policy.label == chosen.label
-                ).runs[0].values
+                values = (
+                    next(
+                        c
+                        for c in table.cells
+                        if c.group == group and c.policy.label == chosen.label
+                    )
+                    .runs[0]
+                    .values
+                )
                 row.append(
                     f"{rate_text(values['goodput_bps'] or 0):>8} {values['acks'] or 0:>7.0f} "
                     f"{values['stalls'] or 0:>5.0f}"

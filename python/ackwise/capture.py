@@ -70,9 +70,7 @@ def why_not() -> str:
     missing = [tool for tool in TOOLS if find_tool(tool) is None]
     if missing:
         packages = sorted({TOOLS[tool] for tool in missing})
-        return (
-            f"missing: {', '.join(missing)}; install with `apt-get install {' '.join(packages)}`"
-        )
+        return f"missing: {', '.join(missing)}; install with `apt-get install {' '.join(packages)}`"
     lacking = missing_capabilities()
     if lacking:
         return f"needs root (lacking {', '.join(lacking)}); run it with sudo"
@@ -185,8 +183,21 @@ def make(target: str, rate_bps: int, delay_ns: int, seconds: int) -> dict[str, f
     with ExitStack() as stack:
         sender = stack.enter_context(_namespace(f"{mark}-s"))
         receiver = stack.enter_context(_namespace(f"{mark}-r"))
-        _do("ip", "link", "add", "wire", "netns", sender, "type", "veth",
-            "peer", "name", "wire", "netns", receiver)
+        _do(
+            "ip",
+            "link",
+            "add",
+            "wire",
+            "netns",
+            sender,
+            "type",
+            "veth",
+            "peer",
+            "name",
+            "wire",
+            "netns",
+            receiver,
+        )
         for namespace, address in ((sender, _SENDER), (receiver, _RECEIVER)):
             inside = ("-n", namespace)
             _do("ip", *inside, "address", "add", f"{address}/30", "dev", "wire")
@@ -194,7 +205,8 @@ def make(target: str, rate_bps: int, delay_ns: int, seconds: int) -> dict[str, f
                 # what a kernel does not know it does not do either
                 subprocess.run(
                     _inside(namespace, "ethtool", "-K", "wire", name, "off"),
-                    capture_output=True, timeout=10,
+                    capture_output=True,
+                    timeout=10,
                 )
             _do("ip", *inside, "link", "set", "lo", "up")
             _do("ip", *inside, "link", "set", "wire", "up")
@@ -203,11 +215,39 @@ def make(target: str, rate_bps: int, delay_ns: int, seconds: int) -> dict[str, f
         # 50 packets; bursts are as short as a millisecond's timer allows.
         queue_bytes = max(50 * 1514, rate_bps * (delay_ns or 20_000_000) // (8 * 10**9))
         burst_bytes = max(2 * 1514, rate_bps // 8000)
-        _do("tc", "-n", sender, "qdisc", "add", "dev", "wire", "root", "tbf",
-            "rate", f"{rate_bps}bit", "burst", str(burst_bytes), "limit", str(queue_bytes))
+        _do(
+            "tc",
+            "-n",
+            sender,
+            "qdisc",
+            "add",
+            "dev",
+            "wire",
+            "root",
+            "tbf",
+            "rate",
+            f"{rate_bps}bit",
+            "burst",
+            str(burst_bytes),
+            "limit",
+            str(queue_bytes),
+        )
         if delay_ns:
-            _do("tc", "-n", receiver, "qdisc", "add", "dev", "wire", "root", "netem",
-                "delay", f"{delay_ns // 1000}us", "limit", "100000")
+            _do(
+                "tc",
+                "-n",
+                receiver,
+                "qdisc",
+                "add",
+                "dev",
+                "wire",
+                "root",
+                "netem",
+                "delay",
+                f"{delay_ns // 1000}us",
+                "limit",
+                "100000",
+            )
 
         handle, raw = tempfile.mkstemp(
             dir=Path(target).parent, prefix=f".{Path(target).name}.", suffix=".part"

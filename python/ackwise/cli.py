@@ -83,7 +83,10 @@ def _whole(option: str, low: int, high: int) -> "type[int]":
 def _outputs(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("output (a table on the terminal unless - is chosen)")
     group.add_argument(
-        "--json", nargs="?", const="-", metavar="FILE",
+        "--json",
+        nargs="?",
+        const="-",
+        metavar="FILE",
         help="result document, see docs/results.md; without FILE to standard output",
     )
     group.add_argument("--csv", metavar="FILE", help="one row for each run and group; -: stdout")
@@ -123,14 +126,18 @@ def _parser() -> argparse.ArgumentParser:
     what.add_argument("--list", action="store_true", help="list shipped links, workloads, plans")
     how = compare.add_argument_group("how")
     how.add_argument(
-        "--policy", metavar="NAME[:k=v,...]", action="append",
+        "--policy",
+        metavar="NAME[:k=v,...]",
+        action="append",
         help="may be repeated; `all` for every policy (default: the plan's, or all)",
     )
     how.add_argument(
         "--baseline", metavar="POLICY", help="what the others are measured against (linux)"
     )
     how.add_argument(
-        "--runs", type=_whole("--runs", 1, 1000), metavar="N",
+        "--runs",
+        type=_whole("--runs", 1, 1000),
+        metavar="N",
         help="runs of each combination, each with its own seed (3)",
     )
     how.add_argument(
@@ -145,7 +152,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     capture_only = compare.add_argument_group("how (with --capture)")
     capture_only.add_argument(
-        "--cost-ratio", metavar="SHARE", default=None,
+        "--cost-ratio",
+        metavar="SHARE",
+        default=None,
         help="price of one ACK against latency, above 0%% and below 100%% (50%%)",
     )
     capture_only.add_argument(
@@ -175,8 +184,13 @@ def _parser() -> argparse.ArgumentParser:
     capture.add_argument("file", metavar="OUT.pcap")
     capture.add_argument("--rate", default="20mbit", help="of the link (20mbit)")
     capture.add_argument("--delay", help="round trip without queue (20ms, if the kernel has netem)")
-    capture.add_argument("--seconds", type=_whole("--seconds", 1, 30), default=2, metavar="N",
-                         help="length of the transfer, 1 to 30 (2)")
+    capture.add_argument(
+        "--seconds",
+        type=_whole("--seconds", 1, 30),
+        default=2,
+        metavar="N",
+        help="length of the transfer, 1 to 30 (2)",
+    )
     capture.add_argument("--quiet", action="store_true", help="say nothing")
 
     doctor = commands.add_parser(

@@ -18,9 +18,10 @@ from ackwise.policy import PolicyChoice
 from ackwise.stats import Estimate, estimate, paired_percent
 
 BELOW_PERCENT = 1.0  # goodput further below the baseline than this is reported
-SERIES_POINTS = 120
-TRACE_POINTS_TOTAL = 160_000
-TRACE_POINTS_MAX = 3000
+AS_GOOD = 0.0005  # means this near to the best share its mark: a table could not tell them apart
+SERIES_POINTS = 100
+TRACE_POINTS_TOTAL = 80_000
+TRACE_POINTS_MAX = 2000
 TRACE_POINTS_MIN = 250
 
 
@@ -59,7 +60,7 @@ class Cell:
     estimates: dict[str, Estimate | None]
     goodput_change_percent: Estimate | None  # against the baseline; None for the baseline itself
     below_baseline: bool
-    best: frozenset[str]  # metric keys in which no other policy of the table is better
+    best: frozenset[str]  # metric keys in which the mean is the table's best, or within 0.05% of it
 
     @property
     def acks_by_reason(self) -> dict[str, float]:
@@ -272,12 +273,14 @@ def _group_cells(
 
 
 def _is_best(better: Better, label: str, column: dict[str, Estimate | None]) -> bool:
-    """No policy has a better mean, and at least one has a worse one."""
+    """The mean is the best or as good as it, and at least one policy's is worse."""
     own = column[label]
     means = [e.mean for e in column.values() if e is not None]
-    if own is None or better is Better.NEITHER or not means or min(means) == max(means):
+    if own is None or better is Better.NEITHER:
         return False
-    return own.mean == (max(means) if better is Better.HIGHER else min(means))
+    best = max(means) if better is Better.HIGHER else min(means)
+    near = [abs(mean - best) <= AS_GOOD * abs(best) for mean in means]
+    return not all(near) and abs(own.mean - best) <= AS_GOOD * abs(best)
 
 
 def _cheapest(cells: list[Cell]) -> str:

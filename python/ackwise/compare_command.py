@@ -109,8 +109,11 @@ def _list() -> int:
         for name, title, _source in entries:
             console.print(Text(f"  {name.ljust(wide)}  {title}"), soft_wrap=True)
     console.print(
-        Text("each is a TOML file that names the source of its figures; read one in "
-             f"{plan.shipped_dir('links').parent}", style="dim"),
+        Text(
+            "each is a TOML file that names the source of its figures; read one in "
+            f"{plan.shipped_dir('links').parent}",
+            style="dim",
+        ),
         soft_wrap=True,
     )
     return 0
@@ -167,7 +170,10 @@ def _write(args: argparse.Namespace, result: compare.Comparison, command: str) -
     if args.csv is not None:
         export.write_whole(args.csv, export.csv_bytes(document.rows(result)))
     if args.parquet is not None:
-        about = {"ackwise_version": __version__, "plan": export.json_bytes(written["plan"]).decode()}
+        about = {
+            "ackwise_version": __version__,
+            "plan": export.json_bytes(written["plan"]).decode(),
+        }
         export.write_whole(args.parquet, export.parquet_bytes(document.rows(result), about))
     if args.report is not None:
         from ackwise import report
@@ -175,5 +181,3 @@ def _write(args: argparse.Namespace, result: compare.Comparison, command: str) -
         export.write_whole(args.report, report.of_comparison(result, written, command))
     if export.STDOUT not in (args.json, args.csv):
         table.show(result, Console(highlight=False))
-
-

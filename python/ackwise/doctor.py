@@ -33,7 +33,10 @@ class Check:
 def _engine() -> Iterator[Check]:
     if engine.MISSING:
         yield Check(
-            "compare", "engine", False, True,
+            "compare",
+            "engine",
+            False,
+            True,
             f"{engine.MISSING}; reinstall the wheel, or `make build` in a checkout",
         )
         return
@@ -53,7 +56,10 @@ def _compare() -> Iterator[Check]:
             yield Check("compare", package, False, True, f"{problem}; `pip install {needed}`")
     shipped = {kind or "plans": len(plan.shipped(kind)) for kind in ("links", "workloads", "")}
     yield Check(
-        "compare", "shipped plans", all(shipped.values()), True,
+        "compare",
+        "shipped plans",
+        all(shipped.values()),
+        True,
         ", ".join(f"{n} {kind}" for kind, n in shipped.items()),
     )
     yield Check("compare", "cores", True, True, f"{os.cpu_count() or 1}: as many runs at a time")
@@ -62,17 +68,21 @@ def _compare() -> Iterator[Check]:
 def _capture() -> Iterator[Check]:
     for tool, package in capture.TOOLS.items():
         path = capture.find_tool(tool)
-        yield Check(
-            "capture", tool, path is not None, True, path or f"`apt-get install {package}`"
-        )
+        yield Check("capture", tool, path is not None, True, path or f"`apt-get install {package}`")
     lacking = capture.missing_capabilities()
     yield Check(
-        "capture", "rights", not lacking, True,
+        "capture",
+        "rights",
+        not lacking,
+        True,
         f"lacking {', '.join(lacking)}: run it with sudo" if lacking else "may make namespaces",
     )
     tshark = capture.find_tool("tshark")
     yield Check(
-        "capture", "tshark", tshark is not None, False,
+        "capture",
+        "tshark",
+        tshark is not None,
+        False,
         tshark or "optional, to look into captures: `apt-get install tshark`",
     )
 
@@ -80,7 +90,10 @@ def _capture() -> Iterator[Check]:
 def _report() -> Iterator[Check]:
     browser = capture.find_tool("chromium") or capture.find_tool("google-chrome")
     yield Check(
-        "report", "browser", browser is not None, False,
+        "report",
+        "browser",
+        browser is not None,
+        False,
         browser or "only to look at reports and to test them: any browser, on any machine",
     )
 
@@ -133,7 +146,9 @@ def main(args: argparse.Namespace) -> int:
         if not check.ok and not check.required:
             mark, style = "absent", "yellow"
         console.print(
-            Text("  ") + Text(mark.ljust(8), style=style) + Text(f"{check.what.ljust(wide)}  ")
+            Text("  ")
+            + Text(mark.ljust(8), style=style)
+            + Text(f"{check.what.ljust(wide)}  ")
             + Text(check.detail, style="dim" if check.ok else ""),
             soft_wrap=True,
         )

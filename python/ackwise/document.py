@@ -47,7 +47,7 @@ KEYS: dict[str, str] = {
     "tables[].cells[].metrics.<metric>.ci95":
         "half width of the 95% confidence interval (Student's t); null: fewer than two values",
     "tables[].cells[].metrics.<metric>.best":
-        "true: no policy of the table has a better mean, and one has a worse",
+        "true: the mean is the group's best or within 0.05% of it, and another policy's is not",
     "tables[].cells[].acks_by_reason.<reason>": "ACK-only segments by reason, mean over the runs",
     "tables[].cells[].goodput_change_percent":
         "null for the baseline itself, or when it delivered nothing",
@@ -96,8 +96,7 @@ def _cell(cell: Cell) -> dict[str, Any]:
         "policy": cell.policy.label,
         "group": cell.group,
         "metrics": {
-            m.key: {**_estimate(cell.estimates[m.key]), "best": m.key in cell.best}
-            for m in METRICS
+            m.key: {**_estimate(cell.estimates[m.key]), "best": m.key in cell.best} for m in METRICS
         },
         "acks_by_reason": {k: _number(v) for k, v in cell.acks_by_reason.items()},
         "goodput_change_percent": _estimate(change) if change else None,
@@ -105,9 +104,7 @@ def _cell(cell: Cell) -> dict[str, Any]:
         "runs": [
             {
                 "seed": run.job.seed,
-                "metrics": {
-                    k: None if v is None else _number(v) for k, v in run.values.items()
-                },
+                "metrics": {k: None if v is None else _number(v) for k, v in run.values.items()},
             }
             for run in cell.runs
         ],

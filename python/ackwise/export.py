@@ -93,7 +93,9 @@ def parquet_bytes(rows: Sequence[Row], metadata: Mapping[str, str]) -> bytes:
         elif all(isinstance(v, int) for v in values):
             columns[name] = pa.array(values, pa.int64())
         else:
-            columns[name] = pa.array([None if v is None else float(v) for v in values], pa.float64())
+            columns[name] = pa.array(
+                [None if v is None else float(v) for v in values], pa.float64()
+            )
     sink = pa.BufferOutputStream()
     pq.write_table(pa.table(columns).replace_schema_metadata(dict(metadata)), sink)
     return bytes(sink.getvalue())

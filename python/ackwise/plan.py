@@ -133,8 +133,7 @@ def read_link(given: dict[str, Any], where: str, name: str) -> Link:
         pipe = values[side]
         if not pipe["queue_packets"] and not pipe["queue_bytes"]:
             raise InputError(
-                f"{where}: {side}: has no queue limit; give queue_packets = 100 or queue = "
-                '"64KiB"'
+                f'{where}: {side}: has no queue limit; give queue_packets = 100 or queue = "64KiB"'
             )
         if 0 < pipe["queue_bytes"] < values["mtu_bytes"]:
             raise InputError(
@@ -258,9 +257,7 @@ def build(
     chosen = list(policies)
     if base.label not in [p.label for p in chosen]:
         chosen.insert(0, base)
-    return Plan(
-        title, source, file, list(links), list(workloads), chosen, base, runs, seed
-    )
+    return Plan(title, source, file, list(links), list(workloads), chosen, base, runs, seed)
 
 
 def _laid_over(workload: Workload, override: dict[str, Any], where: str) -> Workload:
@@ -284,9 +281,7 @@ def _laid_over(workload: Workload, override: dict[str, Any], where: str) -> Work
 
 def with_duration(plan: Plan, duration_ns: int) -> Plan:
     """The same plan with every workload cut or stretched to `duration_ns`."""
-    return replace(
-        plan, workloads=[replace(w, duration_ns=duration_ns) for w in plan.workloads]
-    )
+    return replace(plan, workloads=[replace(w, duration_ns=duration_ns) for w in plan.workloads])
 
 
 def scenario(
@@ -348,9 +343,11 @@ def packets_estimate(link: Link, workload: Workload) -> int:
 
 def check_work(plan: Plan, allow_long: bool = False) -> str:
     """A warning for a plan that takes minutes, "" for a small one; InputError for an absurd one."""
-    packets = sum(
-        packets_estimate(link, workload) for link in plan.links for workload in plan.workloads
-    ) * len(plan.policies) * plan.runs
+    packets = (
+        sum(packets_estimate(link, workload) for link in plan.links for workload in plan.workloads)
+        * len(plan.policies)
+        * plan.runs
+    )
     if packets > PACKETS_REFUSE and not allow_long:
         raise InputError(
             f"{plan.file or 'plan'}: would carry about {packets:.2g} packets (limit "

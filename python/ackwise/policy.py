@@ -80,8 +80,7 @@ def parse(spec: str, where: str) -> PolicyChoice:
             continue
         if key not in params:
             raise InputError(
-                f"{where}: {name}.{key}: unknown parameter; "
-                f"{suggestion(key, [*params, RAILS_KEY])}"
+                f"{where}: {name}.{key}: unknown parameter; {suggestion(key, [*params, RAILS_KEY])}"
             )
         digits = text.removeprefix("-")
         if not (digits.isascii() and digits.isdigit() and len(digits) <= 20):

@@ -28,8 +28,13 @@ def _show(console: Console, entry: dict[str, Any]) -> None:
             ),
             soft_wrap=True,
         )
-    console.print(Text(f"use: --policy {entry['name']}:{entry['params'][0]['name']}="
-                       f"{entry['params'][0]['initial']}"), soft_wrap=True)
+    console.print(
+        Text(
+            f"use: --policy {entry['name']}:{entry['params'][0]['name']}="
+            f"{entry['params'][0]['initial']}"
+        ),
+        soft_wrap=True,
+    )
 
 
 def main(args: argparse.Namespace) -> int:
@@ -48,7 +53,8 @@ def main(args: argparse.Namespace) -> int:
     wide = max(len(p["name"]) for p in engine.policies())
     for entry in engine.policies():
         console.print(
-            Text(entry["name"].ljust(wide), style="bold"), Text(f" {entry['summary']}"),
+            Text(entry["name"].ljust(wide), style="bold"),
+            Text(f" {entry['summary']}"),
             soft_wrap=True,
         )
     console.print(Text("`ackwise policy show NAME` tells parameters and source", style="dim"))

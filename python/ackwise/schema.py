@@ -192,9 +192,24 @@ def _host(name: str) -> Table:
                 "gro",
                 "arriving segments merged before TCP sees them; absent: off",
                 (
-                    Key("max", SIZE, "largest merged segment", "64KiB", 1, 2**20, target="gro_max_bytes"),
-                    Key("window", TIME, "arrivals are handed up together after this", "50us", 0, SECOND,
-                        target="gro_window_ns"),
+                    Key(
+                        "max",
+                        SIZE,
+                        "largest merged segment",
+                        "64KiB",
+                        1,
+                        2**20,
+                        target="gro_max_bytes",
+                    ),
+                    Key(
+                        "window",
+                        TIME,
+                        "arrivals are handed up together after this",
+                        "50us",
+                        0,
+                        SECOND,
+                        target="gro_window_ns",
+                    ),
                 ),
             ),
         ),
@@ -207,12 +222,31 @@ LINK = Table(
     (
         *_title("the link"),
         Key("mtu", SIZE, "largest IP packet", "1500B", 120, 65_535),
-        Key("headers", SIZE, "IP + TCP headers without options (IPv6: 60B)", "40B", 20, 100,
-            target="ip_tcp_header_bytes"),
-        Key("overhead", SIZE, "link-layer bytes on every packet", "0B", 0, 1500,
-            target="link_overhead_bytes"),
-        Key("device", Kind.CHOICE, "whose processor the CPU column reports", "client",
-            choices=("client", "server")),
+        Key(
+            "headers",
+            SIZE,
+            "IP + TCP headers without options (IPv6: 60B)",
+            "40B",
+            20,
+            100,
+            target="ip_tcp_header_bytes",
+        ),
+        Key(
+            "overhead",
+            SIZE,
+            "link-layer bytes on every packet",
+            "0B",
+            0,
+            1500,
+            target="link_overhead_bytes",
+        ),
+        Key(
+            "device",
+            Kind.CHOICE,
+            "whose processor the CPU column reports",
+            "client",
+            choices=("client", "server"),
+        ),
     ),
     (
         Table("down", "server to client", _PIPE_KEYS, _PIPE_TABLES, required=True),
@@ -232,7 +266,14 @@ LINK = Table(
 
 _APP_KINDS: dict[str, tuple[Key, ...]] = {
     "bulk": (
-        Key("bytes", SIZE, "how much is sent; 0: until the run ends", "0B", high=10**15, target="bytes"),
+        Key(
+            "bytes",
+            SIZE,
+            "how much is sent; 0: until the run ends",
+            "0B",
+            high=10**15,
+            target="bytes",
+        ),
     ),
     "request-response": (
         Key("request", SIZE, "bytes asked with", REQUIRED, low=1),
@@ -243,8 +284,13 @@ _APP_KINDS: dict[str, tuple[Key, ...]] = {
     "random-spacing": (
         Key("packets", Kind.COUNT, "writes", REQUIRED, low=1, high=10_000_000),
         Key("bytes", SIZE, "size of a write", REQUIRED, low=1, high=2**20, target="bytes"),
-        Key("max_gap", TIME, "distance between writes: uniform from 0 to this", REQUIRED,
-            high=_DELAY_MAX),
+        Key(
+            "max_gap",
+            TIME,
+            "distance between writes: uniform from 0 to this",
+            REQUIRED,
+            high=_DELAY_MAX,
+        ),
     ),
     "odd-writes": (
         Key("write", SIZE, "size of a write", REQUIRED, low=1, high=2**30),
@@ -257,10 +303,25 @@ _APP_KINDS: dict[str, tuple[Key, ...]] = {
         Key("max", SIZE, "largest size of a flow", REQUIRED, low=1, high=10**13),
     ),
     "replay": (
-        Key("times", TIME, "when each write happens, not falling", REQUIRED, high=_DURATION_MAX,
-            many=True, target="times_ns"),
-        Key("bytes", SIZE, "size of each write", REQUIRED, low=1, high=2**30, many=True,
-            target="bytes"),
+        Key(
+            "times",
+            TIME,
+            "when each write happens, not falling",
+            REQUIRED,
+            high=_DURATION_MAX,
+            many=True,
+            target="times_ns",
+        ),
+        Key(
+            "bytes",
+            SIZE,
+            "size of each write",
+            REQUIRED,
+            low=1,
+            high=2**30,
+            many=True,
+            target="bytes",
+        ),
     ),
 }
 
@@ -268,22 +329,59 @@ _SENDER = Table(
     "sender",
     "TCP of the host that sends the data",
     (
-        Key("congestion_control", Kind.CHOICE, "how the window moves", "cubic",
-            choices=("reno", "cubic", "bbr")),
-        Key("counting", Kind.CHOICE,
+        Key(
+            "congestion_control",
+            Kind.CHOICE,
+            "how the window moves",
+            "cubic",
+            choices=("reno", "cubic", "bbr"),
+        ),
+        Key(
+            "counting",
+            Kind.CHOICE,
             "what makes the window grow: bytes acknowledged, the same with at most 2 SMSS an ACK "
-            "(RFC 3465), or ACKs", "bytes", choices=("bytes", "bytes2smss", "acks")),
-        Key("nagle", Kind.CHOICE, "when a short segment waits", "minshall",
-            choices=("bsd43", "minshall", "off")),
-        Key("recovery", Kind.CHOICE, "how losses are repaired", "sack",
-            choices=("sack", "newreno", "timeout")),
-        Key("socket", Kind.CHOICE, "socket layer; bsd43: 1024-byte clusters, output each 4096 bytes",
-            "linux", choices=("linux", "bsd43")),
+            "(RFC 3465), or ACKs",
+            "bytes",
+            choices=("bytes", "bytes2smss", "acks"),
+        ),
+        Key(
+            "nagle",
+            Kind.CHOICE,
+            "when a short segment waits",
+            "minshall",
+            choices=("bsd43", "minshall", "off"),
+        ),
+        Key(
+            "recovery",
+            Kind.CHOICE,
+            "how losses are repaired",
+            "sack",
+            choices=("sack", "newreno", "timeout"),
+        ),
+        Key(
+            "socket",
+            Kind.CHOICE,
+            "socket layer; bsd43: 1024-byte clusters, output each 4096 bytes",
+            "linux",
+            choices=("linux", "bsd43"),
+        ),
         Key("initial_window_segments", Kind.COUNT, "initial congestion window", 10, 1, 10_000),
-        Key("send_buffer", SIZE, "bytes written and not yet acknowledged at most", "4MiB", 1,
-            _BUFFER_MAX),
-        Key("max_window_segments", Kind.COUNT, "congestion window at most; 0: no limit", 0, 0,
-            10_000_000),
+        Key(
+            "send_buffer",
+            SIZE,
+            "bytes written and not yet acknowledged at most",
+            "4MiB",
+            1,
+            _BUFFER_MAX,
+        ),
+        Key(
+            "max_window_segments",
+            Kind.COUNT,
+            "congestion window at most; 0: no limit",
+            0,
+            0,
+            10_000_000,
+        ),
         Key("pacing", Kind.FLAG, "segments are spaced (bbr always does)", False),
         Key("tail_loss_probe", Kind.FLAG, "tail-loss probe (RFC 8985)", True),
         Key("min_rto", TIME, "retransmission timeout at least", "200ms", 10**6, _DELAY_MAX),
@@ -295,16 +393,37 @@ _RECEIVER = Table(
     "TCP of the host that receives the data",
     (
         Key("recv_buffer", SIZE, "receive buffer at the start", "128KiB", 256, _BUFFER_MAX),
-        Key("recv_buffer_max", SIZE, "limit of autotuning; 0: the buffer is fixed", "6MiB", 0,
-            _BUFFER_MAX),
+        Key(
+            "recv_buffer_max",
+            SIZE,
+            "limit of autotuning; 0: the buffer is fixed",
+            "6MiB",
+            0,
+            _BUFFER_MAX,
+        ),
         Key("window_scaling", Kind.FLAG, "without it the window is at most 65535 bytes", True),
         Key("timestamps", Kind.FLAG, "timestamps option: 12 bytes in every segment", True),
-        Key("slow_window", Kind.FLAG, "the window starts at 64 KiB and opens with the data (Linux)",
-            True),
-        Key("reader_lag", TIME, "the application reads this long after data arrived", "0ms",
-            high=_DELAY_MAX),
-        Key("reader_rate", RATE, "the application reads at most this fast; 0: no limit", "0bit",
-            high=_RATE_MAX, target="reader_bps"),
+        Key(
+            "slow_window",
+            Kind.FLAG,
+            "the window starts at 64 KiB and opens with the data (Linux)",
+            True,
+        ),
+        Key(
+            "reader_lag",
+            TIME,
+            "the application reads this long after data arrived",
+            "0ms",
+            high=_DELAY_MAX,
+        ),
+        Key(
+            "reader_rate",
+            RATE,
+            "the application reads at most this fast; 0: no limit",
+            "0bit",
+            high=_RATE_MAX,
+            target="reader_bps",
+        ),
         Key("socket", Kind.CHOICE, "socket layer", "linux", choices=("linux", "bsd43")),
     ),
 )
@@ -312,11 +431,21 @@ _RECEIVER = Table(
 _FLOW_KEYS = (
     Key("name", Kind.TEXT, "name of the group, unique", REQUIRED),
     Key("count", Kind.COUNT, "flows started (with Poisson arrivals: at most)", 1, 1, 100_000),
-    Key("direction", Kind.CHOICE, "down: the server sends the data; up: the client", "down",
-        choices=("down", "up")),
+    Key(
+        "direction",
+        Kind.CHOICE,
+        "down: the server sends the data; up: the client",
+        "down",
+        choices=("down", "up"),
+    ),
     Key("start", TIME, "when the flows start", "0s", high=_DURATION_MAX),
-    Key("start_jitter", TIME, "each flow starts up to this much later, uniformly", "0s",
-        high=_DURATION_MAX),
+    Key(
+        "start_jitter",
+        TIME,
+        "each flow starts up to this much later, uniformly",
+        "0s",
+        high=_DURATION_MAX,
+    ),
     Key("arrivals_per_s", Kind.NUMBER, "above 0: Poisson arrivals of flows", 0.0, 0, 1_000_000),
     Key("measured", Kind.FLAG, "false: background, not in the tables", True),
     Key("policy", Kind.TEXT, "policy of the receiving host; absent: the one under comparison"),
@@ -353,19 +482,29 @@ PLAN = Table(
     (
         *_title("the plan"),
         Key("links", Kind.TEXTS, "names of shipped links, or files beside the plan", REQUIRED),
-        Key("workloads", Kind.TEXTS, "names of shipped workloads, or files beside the plan", REQUIRED),
+        Key(
+            "workloads",
+            Kind.TEXTS,
+            "names of shipped workloads, or files beside the plan",
+            REQUIRED,
+        ),
         Key("policies", Kind.TEXTS, 'policies as `NAME[:key=value,...]`, or `["all"]`', ("all",)),
         Key("baseline", Kind.TEXT, "what the others are measured against", "linux"),
-        Key("runs", Kind.COUNT, "runs of each combination, with seeds seed, seed + 1, ...", 3, 1, 1000),
+        Key(
+            "runs",
+            Kind.COUNT,
+            "runs of each combination, with seeds seed, seed + 1, ...",
+            3,
+            1,
+            1000,
+        ),
         Key("seed", Kind.COUNT, "seed of the first run", 1, 0, 2**63 - 1),
     ),
     (
         Table(
             "override",
             "laid over every workload",
-            (
-                Key("duration", TIME, "instead of the workload's", low=1, high=_DURATION_MAX),
-            ),
+            (Key("duration", TIME, "instead of the workload's", low=1, high=_DURATION_MAX),),
             (
                 Table(
                     "flows",
@@ -379,7 +518,6 @@ PLAN = Table(
 )
 
 
-
 def _refuse(where: str, path: str, problem: str) -> InputError:
     return InputError(f"{where}: {path}: {problem}" if path else f"{where}: {problem}")
 
@@ -387,7 +525,9 @@ def _refuse(where: str, path: str, problem: str) -> InputError:
 def _bounds(key: Key) -> str:
     if isinstance(key.kind, Dimension):
         return f"{units.show(int(key.low), key.kind)} to {units.show(int(key.high), key.kind)}"
-    return f"{key.low:g} to {key.high:g}" if isinstance(key.low, float) else f"{key.low} to {key.high}"
+    return (
+        f"{key.low:g} to {key.high:g}" if isinstance(key.low, float) else f"{key.low} to {key.high}"
+    )
 
 
 def _read_one(key: Key, value: object) -> Any:
@@ -421,7 +561,7 @@ def _read_one(key: Key, value: object) -> Any:
         return value
     else:
         if not isinstance(value, list) or not value or not all(isinstance(v, str) for v in value):
-            raise ValueError(f"{quoted(value)} is no list of names; give one like [\"linux\"]")
+            raise ValueError(f'{quoted(value)} is no list of names; give one like ["linux"]')
         if len(value) > 1000:
             raise ValueError(f"a list of {len(value)} names; 1000 at most")
         return list(value)
@@ -496,7 +636,11 @@ def read(
             continue
         value = given[below.name]
         if below.repeated:
-            if not isinstance(value, list) or not value or not all(isinstance(v, dict) for v in value):
+            if (
+                not isinstance(value, list)
+                or not value
+                or not all(isinstance(v, dict) for v in value)
+            ):
                 raise _refuse(
                     where, at(below.name), f"must be a list of tables; write [[{at(below.name)}]]"
                 )

@@ -68,8 +68,8 @@ def _column(metric: Metric, cells: Sequence[Cell], intervals: bool) -> Column | 
             texts.append("-")
             continue
         text = figure(found.mean / scale, largest, whole)
-        if intervals and found.ci95 is not None:
-            text += f" ±{figure(found.ci95 / scale, largest)}"
+        if intervals and found.ci95:  # runs that are all alike need none
+            text += f" ±{figure(found.ci95 / scale, largest, whole)}"
         texts.append(text)
     head = metric.title + (f" {unit}" if unit and not metric.title.endswith(unit) else "")
     return Column(head, texts, [metric.key in cell.best for cell in cells])
@@ -84,7 +84,9 @@ def _columns(table: Table) -> list[Column]:
     always = {"goodput_bps"}
     for metric in METRICS:
         if metric.shown:
-            column = _column(metric, cells, intervals=metric.key in always or _varies(metric, cells))
+            column = _column(
+                metric, cells, intervals=metric.key in always or _varies(metric, cells)
+            )
             if column:
                 columns.append(column)
     return columns
@@ -112,7 +114,9 @@ def _blocks(columns: list[Column], width: int) -> list[list[Column]]:
 
 
 def _draw(console: Console, columns: list[Column], below: list[bool]) -> None:
-    head = Text("  ".join(c.head.ljust(c.width) if c.left else c.head.rjust(c.width) for c in columns))
+    head = Text(
+        "  ".join(c.head.ljust(c.width) if c.left else c.head.rjust(c.width) for c in columns)
+    )
     head.stylize("bold")
     console.print(head, no_wrap=True, crop=False, overflow="ignore")
     for i in range(len(columns[0].cells)):
@@ -156,7 +160,9 @@ def show(comparison: Comparison, console: Console) -> None:
     for table in comparison.tables:
         console.print(
             Text(f"{table.link.title}  |  {table.workload.title}", style="bold cyan"),
-            overflow="ignore", no_wrap=True, crop=False,
+            overflow="ignore",
+            no_wrap=True,
+            crop=False,
         )
         console.print(
             Text(
@@ -172,7 +178,9 @@ def show(comparison: Comparison, console: Console) -> None:
         for group, label in table.cheapest.items():
             of_group = f" of {group}" if len(table.cheapest) > 1 else ""
             console.print(
-                Text(f"Fewest ACKs within {BELOW_PERCENT:.0f}% of the best goodput{of_group}: {label}"),
+                Text(
+                    f"Fewest ACKs within {BELOW_PERCENT:.0f}% of the best goodput{of_group}: {label}"
+                ),
                 soft_wrap=True,
             )
         for cell in table.cells:
@@ -182,5 +190,9 @@ def show(comparison: Comparison, console: Console) -> None:
                 )
         console.print()
     if any(cell.best for table in comparison.tables for cell in table.cells):
-        console.print(Text("* best value of its column; ± half width of the 95% confidence interval",
-                           style="dim"))
+        console.print(
+            Text(
+                "* best value of its column; ± half width of the 95% confidence interval",
+                style="dim",
+            )
+        )

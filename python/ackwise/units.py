@@ -47,9 +47,7 @@ TIME = Dimension(
 SIZE = Dimension(
     "size",
     "bytes",
-    _units(
-        B=1, kB=10**3, KB=10**3, MB=10**6, GB=10**9, KiB=2**10, MiB=2**20, GiB=2**30
-    ),
+    _units(B=1, kB=10**3, KB=10**3, MB=10**6, GB=10**9, KiB=2**10, MiB=2**20, GiB=2**30),
     "64KiB",
 )
 SHARE = Dimension("share", "ppm", {"%": Fraction(10**4), "ppm": Fraction(1)}, "0.01%")

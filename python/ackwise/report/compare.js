@@ -92,7 +92,7 @@ const throughput = plotBox("Throughput", "Payload delivered to the application i
 const reasonsBar = plotBox("ACK rate by reason", "ACK-only segments a second while data flowed, mean over the runs: why each ACK left.", "plot-reasons");
 const rtt = plotBox("Round-trip times", "Share of the sender's RTT samples in each histogram bucket, first run.", "plot-rtt");
 const reasonsTime = plotBox("ACKs over time, by reason", "The chosen policy, first run.", "plot-reasons-time", true);
-const sequence = plotBox("Time-sequence", "First flow of the group, chosen policy: data segments as they arrive, ACKs as they leave, coloured by reason.", "plot-sequence", true, true);
+const sequence = plotBox("Time-sequence", "Beginning of the first flow, chosen policy: data as the sender sends it, ACKs as they leave the receiver, coloured by reason. Drag to zoom.", "plot-sequence", true, true);
 const viewChoice = choice("link / workload", views.map((v) => v.name), (v) => choose(v, state.policy));
 const policyChoice = choice("policy of the lower two plots", labels, (p) => choose(state.view, p));
 
@@ -130,12 +130,12 @@ function drawTable(view) {
 function drawThroughput(view) {
   const traces = [];
   for (const { cell, detail } of view.rows) {
-    if (!detail || detail.series.t_us.length < 2) continue;
+    if (!detail || detail.series.t_us.length < 3) continue; // each time ends an interval
     const t = detail.series.t_us;
     const step = t[1] - t[0];
     traces.push({
       type: "scatter", mode: "lines", name: plain(cell.policy),
-      x: t.map((us) => (us + step / 2) / 1e6), y: detail.series.bytes.map((b) => (b * 8) / step),
+      x: t.slice(1).map((us) => (us - step / 2) / 1e6), y: detail.series.bytes.slice(1).map((b) => (b * 8) / step),
       line: { color: color[cell.policy], width: cell.policy === baseline ? 2.4 : 1.5 },
     });
   }
@@ -179,7 +179,7 @@ function drawReasonsTime(row) {
       const counts = row.detail.series.acks[label];
       if (!counts) continue;
       traces.push({
-        type: "bar", name: plain(label), x: t.slice(0, counts.length).map((us) => (us + step / 2) / 1e6),
+        type: "bar", name: plain(label), x: t.slice(0, counts.length).map((us) => (us - step / 2) / 1e6),
         y: counts.map((c) => (c * 1e6) / step), marker: { color: reasonColor[label] }, width: step / 1e6,
       });
     }

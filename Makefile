@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: MIT
+# Verbs only; what they do is in tools/, core/Makefile, cargo and pytest. `make help` lists them.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+WHEELHOUSE := build/wheelhouse
+DEMO := demo
+
+.PHONY: help
+help: ## list the verbs
+	@grep -hE '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed 's/:.*## /\t/' | expand -t 12
+
+.PHONY: setup
+setup: ## install what building and running needs (Debian packages, .venv)
+	@tools/setup.sh run
+	@$(MAKE) $(VENV)/ready
+
+.PHONY: setup-test
+setup-test: ## besides: what tests and lints need
+	@tools/setup.sh test
+	@$(MAKE) $(VENV)/ready $(WHEELHOUSE)/ready
+
+$(VENV)/ready: pyproject.toml tools/pins.py
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python tools/pins.py dev > $(VENV)/pins.txt
+	$(BIN)/pip install -q -r $(VENV)/pins.txt
+	touch $@
+
+# Fetched once, so that the test of the wheel needs no network.
+$(WHEELHOUSE)/ready: pyproject.toml tools/pins.py | $(VENV)/ready
+	mkdir -p $(WHEELHOUSE)
+	$(BIN)/python tools/pins.py > $(WHEELHOUSE)/pins.txt
+	$(BIN)/pip download -q -d $(WHEELHOUSE) -r $(WHEELHOUSE)/pins.txt
+	touch $@
+
+.PHONY: build
+build: setup ## compile the engine into .venv (editable)
+	@$(BIN)/maturin develop --release --quiet
+
+.PHONY: demo
+demo: build ## compare policies on shipped links and on a real capture; HTML reports in demo/
+	@tools/demo.sh $(BIN)/ackwise $(DEMO)
+
+.PHONY: test
+test: setup-test build ## every test of the three languages
+	$(MAKE) -C core test
+	cargo test --release --workspace --quiet
+	$(MAKE) wheel
+	tools/check_wheel.sh dist/ackwise-*.whl $(WHEELHOUSE)
+	$(BIN)/pytest -q
+
+.PHONY: lint
+lint: setup-test build ## formatting, warnings, types, licences, generated docs
+	$(MAKE) -C core lint
+	cargo fmt --all --check
+	if cargo clippy --version >/dev/null 2>&1; then \
+		cargo clippy --release --workspace --all-targets --quiet -- -D warnings; \
+	else \
+		echo "clippy is not packaged for this toolchain: not run"; \
+	fi
+	$(BIN)/ruff check --quiet python tools
+	$(BIN)/ruff format --quiet --check python tools
+	$(BIN)/mypy
+	$(BIN)/python tools/spdx.py
+	$(BIN)/python tools/generated_docs.py --check
+
+.PHONY: bench
+bench: build ## measure against peers and baselines
+	$(MAKE) -C bench
+
+.PHONY: golden
+golden: build ## write the golden tables anew
+	$(BIN)/python tools/golden.py --write
+
+.PHONY: docs
+docs: build ## write the generated parts of docs anew
+	$(BIN)/python tools/generated_docs.py --write
+
+.PHONY: wheel
+wheel: setup ## build the wheel into dist/
+	rm -rf dist
+	$(BIN)/maturin build --release --quiet --out dist
+	@ls dist
+
+.PHONY: clean
+clean: ## remove what was built; .venv stays
+	rm -rf build dist target $(DEMO) python/ackwise/*.so
+	$(MAKE) -C core clean

@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# The wheel works without the checkout: clean virtual environment, other directory, no network.
+# tools/check_wheel.sh WHEEL WHEELHOUSE
+set -euo pipefail
+
+wheel=$(readlink -f "$1")
+wheelhouse=$(readlink -f "$2")
+python=${PYTHON:-python3}
+place=$(mktemp -d)
+trap 'rm -rf "$place"' EXIT
+
+"$python" -m venv "$place/venv"
+"$place/venv/bin/pip" install -q --no-index --find-links "$wheelhouse" "$wheel"
+cd "$place"
+unset PYTHONPATH
+# The report's page is data, as the plans are: a wheel that forgot it would fail here.
+"$place/venv/bin/ackwise" compare --link adsl --workload bulk --policy linux --policy delayed \
+	--runs 1 --duration 2s --quiet --report report.html --parquet rows.parquet --json result.json
+test -s report.html && test -s rows.parquet && test -s result.json
+"$place/venv/bin/ackwise" compare --list >/dev/null
+"$place/venv/bin/ackwise" policy list >/dev/null
+"$place/venv/bin/ackwise" doctor compare
+"$place/venv/bin/python" - "$place" <<'CHECK'
+import sys
+import ackwise
+
+inside = ackwise.__file__.startswith(sys.argv[1])
+sys.exit(0 if inside else f"imported from {ackwise.__file__}, not from the wheel")
+CHECK
+echo "wheel: $(basename "$wheel") installs and works on its own"
