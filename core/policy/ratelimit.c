@@ -7,8 +7,8 @@
  *	packet count is the load.
  * Formula: an ACK, once unacked > rate * MSS, with rate from
  *	per interval of n segments that took the time t:
- *		t <= t before:  rate + 1, at most rcv_wnd / (3 MSS)
- *		t >  t before:  rate - 1, at least the initial one
+ *		t <= the best t:  rate + 1, at most rcv_wnd / (3 MSS)
+ *		t >  the best t:  rate - 1, at least the initial one
  *	and, beyond the source, also once
  *		unacked >= rcv_wnd / 4           (burst guard: window)
  *		unacked >= bytes per RTT / 4     (burst guard: flight)
@@ -23,18 +23,22 @@
  * Source: spec/1-ack-rate-limiting.md.  Its names and ours:
  *	init_pkt_cnt    settled_segments     ack_pkt_cnt    counted_segments
  *	start_ack_lmt   settle_segments      ack_rate_val   rate_segments
- *	start_ack_lmt2  interval_segments    ack_rate_max   see may_rise()
+ *	start_ack_lmt2  interval_settles     ack_rate_max   see may_rise()
  * Constants: see the parameters, and
  *	a third of the window per ACK: the source's ack_rate_max.
  *	a quarter of what the sender has in flight: four ACKs per round trip
  *	    keep a sender's clock running when one of them is lost, and a window
  *	    halved by a loss still gets two before the estimate follows.
+ *	times that differ by 1/64 count as equal: arrivals jitter, and ticks are
+ *	    cut off; a strict test would fall back every second time.
  *	quiet after RTT / 4, 1 ms at least: shorter than the arrival of what one
  *	    ACK may cover; below 1 ms timers cost more than the ACK they save.
- * Changed: stretching needs an RTT estimate and room for two segments per
- *	ACK, else stock.  A fall-back makes the next interval longer and only
- *	recorded, so that noise does not make the rate oscillate.  While
- *	stretching, neither a pushed segment nor the growing window brings an
+ * Changed: an interval is compared with the best, not with the one before:
+ *	else many rises, each too small to notice, add up.  The initial rate
+ *	sets a new best when it is slower itself.  A fall-back makes intervals
+ *	longer, and the next one changes nothing, so noise does not make the
+ *	rate oscillate.  Stretching needs an RTT estimate and room for two
+ *	segments per ACK, else stock.  While stretching, neither a pushed segment nor the growing window brings an
  *	ACK (each alone undoes the stretching): the quiet timer replaces both.
  */
 #include "linux.h"
@@ -68,15 +72,16 @@ static const struct aw_param params[] = {
 struct ratelimit {
 	struct aw_linux stock;
 	u32 settled_segments;
-	u32 interval_segments;
 	u32 counted_segments;
 	u32 interval_start_ticks;
-	u32 interval_before_ticks; /* 0: nothing to compare with */
+	u32 best_ticks; /* least time for settle_segments; 0: none yet */
 	u32 round_start_ticks;
 	u32 round_bytes;  /* came since the round began */
 	u32 flight_bytes; /* came in the last round trip that is over */
 	u16 rate_segments;
-	u16 reserved;
+	u16 interval_settles; /* length of an interval, in settle_segments */
+	u8 hold;              /* 1: after a fall-back, this interval changes nothing */
+	u8 reserved[7];
 };
 _Static_assert(sizeof(struct ratelimit) <= AW_STATE_MAX_BYTES, "state too big");
 
@@ -88,7 +93,9 @@ static u32 ticks(u64 ns)
 static void settle_anew(struct ratelimit *s, const struct aw_params *p)
 {
 	s->settled_segments = 0;
-	s->interval_segments = p->value[SETTLE_SEGMENTS];
+	s->best_ticks = 0;
+	s->hold = 0;
+	s->interval_settles = 1;
 	s->rate_segments = (u16)p->value[INITIAL_SEGMENTS];
 }
 
@@ -121,34 +128,43 @@ static bool may_rise(const struct ratelimit *s, const struct aw_params *p,
 	       3ull * next * e->rcv_mss_bytes <= e->wnd_bytes;
 }
 
-static void start_interval(struct ratelimit *s, const struct aw_event *e,
-			   u32 before_ticks)
+static void start_interval(struct ratelimit *s, const struct aw_event *e)
 {
 	s->counted_segments = 0;
 	s->interval_start_ticks = ticks(e->now_ns);
-	s->interval_before_ticks = before_ticks;
 }
 
 static void measure_interval(struct ratelimit *s, const struct aw_params *p,
 			     const struct aw_event *e)
 {
-	u32 took, longer;
+	u32 took, best = s->best_ticks;
+	bool slower;
 
 	s->counted_segments += e->segments;
-	if (s->counted_segments < s->interval_segments)
+	if (s->counted_segments < (u64)s->interval_settles * p->value[SETTLE_SEGMENTS])
 		return;
-	took = aw_max_u32(ticks(e->now_ns) - s->interval_start_ticks, 1);
-	if (s->interval_before_ticks && took > s->interval_before_ticks) {
-		if (s->rate_segments > p->value[INITIAL_SEGMENTS])
-			s->rate_segments--;
-		longer = s->interval_segments + p->value[SETTLE_SEGMENTS];
-		s->interval_segments = aw_min_u32(longer, 1u << 30);
-		/* intervals of unlike length do not compare */
-		took = 0;
-	} else if (s->interval_before_ticks && may_rise(s, p, e)) {
-		s->rate_segments++;
+	took = (u32)aw_div64(ticks(e->now_ns) - s->interval_start_ticks,
+			     s->interval_settles);
+	slower = took > (u64)best + best / 64 + 1;
+	start_interval(s, e);
+
+	if (s->hold) {
+		s->hold = 0;
+	} else if (!best) {
+		s->best_ticks = aw_max_u32(took, 1);
+	} else if (!slower) {
+		s->best_ticks = aw_max_u32(aw_min_u32(best, took), 1);
+		if (may_rise(s, p, e))
+			s->rate_segments++;
+	} else if (s->rate_segments > p->value[INITIAL_SEGMENTS]) {
+		s->rate_segments--;
+		s->hold = 1;
+		if (s->interval_settles < 0xffff)
+			s->interval_settles++;
+	} else {
+		/* stock itself has become slower: the path changed */
+		s->best_ticks = took;
 	}
-	start_interval(s, e, took);
 }
 
 /* Settling, then measuring; anything but plain order starts all over. */
@@ -162,7 +178,7 @@ static void measure(struct ratelimit *s, const struct aw_params *p,
 		measure_interval(s, p, e);
 	} else {
 		s->settled_segments += e->segments;
-		start_interval(s, e, 0);
+		start_interval(s, e);
 	}
 }
 
