@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+/* spec/5-adaptive-acknowledgement.md: the source's MSS and 52 KiB buffers. */
+#include "script.h"
+#include "a3.h"
+
+#define ATM .mss_bytes = 9148, .wnd_max_bytes = 53248, .rtt_us = 10000
+#define PIECE 4096
+
+/* Segments counted until a sampling starts, at one each ms. */
+static u32 segments_until_sampling(struct host *h, u64 *now_ns)
+{
+	struct step s = { PART(0, 1) };
+	struct aw_verdict v;
+	u32 n = 0;
+
+	do {
+		s.at_ns = *now_ns += MS(1);
+		v = host_step(h, &s);
+		n++;
+	} while (v.reason != AW_REASON_SAMPLING_START && n < 100000);
+	return n;
+}
+
+/* The sender sends so much, then falls silent. */
+static void sampling_finds(struct host *h, u64 *now_ns, u32 muds_bytes)
+{
+	struct step s = { PART(*now_ns += MS(10), muds_bytes) };
+	struct aw_verdict v = host_step(h, &s);
+
+	CHECK(v.action == AW_WAIT, "%s", aw_reason_label(v.reason));
+	s.kind = AW_EVENT_DEADLINE;
+	s.at_ns = *now_ns = v.deadline_ns;
+	v = host_step(h, &s);
+	CHECK(v.reason == AW_REASON_SAMPLING_END, "%s",
+	      aw_reason_label(v.reason));
+}
+
+static void spaces_samplings(const char *policy, const u32 *muds_bytes,
+			     const u32 *segments, u32 count)
+{
+	struct host h = { .policy = policy, .rails = AW_RAILS_DEFAULT, ATM };
+	u64 now_ns = 0;
+	u32 i, n;
+
+	host_open(&h);
+	for (i = 0; i < count; i++) {
+		n = segments_until_sampling(&h, &now_ns);
+		CHECK(n == segments[i], "%s: sampling %u after %u, not %u",
+		      policy, i, n, segments[i]);
+		sampling_finds(&h, &now_ns, muds_bytes[i]);
+	}
+}
+
+int main(void)
+{
+	static const u32 muds[] = { 20000, 20000, 29147, 38295, 38295, 38295 };
+	/* a change below one MSS (9148) triples ISP_t, another sets it to 10 */
+	static const u32 a3[] = { 10, 10, 30, 90, 10, 30 };
+	/* 4 ISP_t, and 0.5 ISP_t: 10, 40, 160, 80, 320 */
+	static const u32 a3fewer[] = { 10, 10, 40, 160, 80, 320 };
+	/* halving ends at half of the initial value */
+	static const u32 swing[] = { 20000, 40000, 20000, 40000 };
+	static const u32 fewest[] = { 10, 10, 5, 5 };
+
+	PLAY("before any estimate: two segments, or 35% of the buffer",
+	     (.policy = "a3", ATM),
+	     { PART(MS(0), PIECE), WAIT(MS(200)) },
+	     { PART(MS(1), PIECE), WAIT(MS(200)) },
+	     { PART(MS(2), PIECE), WAIT(MS(200)) },
+	     { PART(MS(3), PIECE), WAIT(MS(200)) },
+	     { PART(MS(4), 1911), WAIT(MS(200)) }, /* 18295 */
+	     { PART(MS(5), 1), NOW(SEGMENT_COUNT) });
+	PLAY("35% of a small buffer", (.policy = "a3", .mss_bytes = 9148,
+	     .wnd_max_bytes = 10000),
+	     { PART(MS(0), 3499), WAIT(MS(200)) },
+	     { PART(MS(1), 1), NOW(SEGMENT_COUNT) });
+	PLAY("delayed ACK outside of samplings", (.policy = "a3", ATM),
+	     { PART(MS(0), 10), WAIT(MS(200)) },
+	     { TIMER(MS(200)), NOW(DELAY_TIMER) });
+	PLAY("a sampling, its timer, its estimate", (.policy = "a3", ATM),
+	     { PART(MS(0), PIECE), WAIT(MS(200)), .times = 4, .every_ns = MS(1) },
+	     { PART(MS(4), PIECE), NOW(SEGMENT_COUNT) },
+	     { PART(MS(5), PIECE), WAIT(MS(205)), .times = 4, .every_ns = MS(1) },
+	     /* the tenth; SP_timer = 9 + 1.5 * 10 ms; IPAT is 1 ms */
+	     { PART(MS(9), PIECE), NOW(SAMPLING_START) },
+	     { PART(MS(20), PIECE), WAIT(MS(24)) },
+	     { PART(MS(21), PIECE), WAIT(MS(24)) },
+	     /* less than 1.3 IPAT is left */
+	     { PART(US(23500), PIECE), WAIT(US(24800)) },
+	     { TIMER(US(24800)), NOW(SAMPLING_END) },
+	     /* 35% of 12288 is 4300.8 */
+	     { PART(MS(40), 4300), WAIT(MS(240)) },
+	     { PART(MS(41), 1), NOW(MUDS_SHARE) });
+	PLAY("IPAT drops the longest and the shortest of five gaps",
+	     (.policy = "a3", ATM, .set = { { "isp_segments", 6 } }),
+	     { PART(MS(0), 1), WAIT(MS(200)) },
+	     { PART(MS(1), 1), WAIT(MS(200)) },   /* 1: shortest */
+	     { PART(MS(11), 1), WAIT(MS(200)) },  /* 10 */
+	     { PART(MS(31), 1), WAIT(MS(200)) },  /* 20 */
+	     { PART(MS(61), 1), WAIT(MS(200)) },  /* 30 */
+	     { PART(MS(161), 1), NOW(SAMPLING_START) }, /* 100: longest */
+	     /* 1.3 * 20 ms is more than what is left of 15 ms */
+	     { PART(MS(170), 1), WAIT(MS(196)) });
+	PLAY("a sampling ends when the window is nearly used up",
+	     (.policy = "a3", ATM, .set = { { "isp_segments", 1 } }),
+	     { PART(MS(0), PIECE), NOW(SAMPLING_START) },
+	     { PART(MS(10), 5 * 8192), WAIT(MS(25)) },
+	     { PART(MS(11), 3141), NOW(SAMPLING_END) }); /* 9147 left */
+	PLAY("and at a duplicate", (.policy = "a3", ATM,
+	     .set = { { "isp_segments", 1 } }),
+	     { PART(MS(0), PIECE), NOW(SAMPLING_START) },
+	     { PART(MS(10), PIECE), WAIT(MS(25)) },
+	     { PART(MS(11), PIECE), .order = AW_ORDER_DUPLICATE,
+	       NOW(SAMPLING_END) });
+	PLAY("and 500 ms after its first arrival",
+	     (.policy = "a3", .rtt_us = 10000000,
+	      .set = { { "isp_segments", 1 } }),
+	     { PART(MS(0), 10), NOW(SAMPLING_START) },
+	     { PART(MS(100), 10), WAIT(MS(600)) },
+	     { TIMER(MS(600)), NOW(SAMPLING_END) });
+	PLAY("silence before its first arrival does not end it",
+	     (.policy = "a3", ATM, .set = { { "isp_segments", 1 } }),
+	     { PART(MS(0), 10), NOW(SAMPLING_START) },
+	     { PART(MS(100), 10), WAIT(MS(115)) });
+	PLAY("another ACK spoils it", (.policy = "a3", ATM,
+	     .set = { { "isp_segments", 2 } }),
+	     { PART(MS(0), 10), WAIT(MS(200)) },
+	     { PART(MS(1), 10), NOW(SAMPLING_START) },
+	     { PART(MS(11), 10), WAIT(MS(26)) },
+	     { SENT(MS(12)), .flags = AW_FLAG_PIGGYBACK, NOTHING },
+	     { PART(MS(13), 10), WAIT(MS(213)) },
+	     { PART(MS(14), 10), NOW(SAMPLING_START) });
+	PLAY("none starts while a hole is open", (.policy = "a3", ATM,
+	     .set = { { "isp_segments", 2 } }),
+	     { PART(MS(0), 10), .order = AW_ORDER_HOLE, RAIL(OUT_OF_ORDER) },
+	     { PART(MS(1), 10), .flags = AW_FLAG_HOLE_OPEN, WAIT(MS(201)) },
+	     { PART(MS(2), 10), NOW(SAMPLING_START) });
+	PLAY("RTT is 100 ms while unknown",
+	     (.policy = "a3", .set = { { "isp_segments", 1 } }),
+	     { PART(MS(0), 10), NOW(SAMPLING_START) },
+	     { PART(MS(10), 10), WAIT(MS(160)) });
+	PLAY("the threshold follows growth only (an MSS at least)",
+	     (.policy = "a3", ATM, .set = { { "isp_segments", 2 } }),
+	     { PART(MS(0), 10), WAIT(MS(200)) },
+	     { PART(MS(1), 10), NOW(SAMPLING_START) },
+	     { PART(MS(10), 30000), WAIT(MS(25)) },
+	     { TIMER(MS(25)), NOW(SAMPLING_END) },
+	     { PART(MS(30), 10), WAIT(MS(230)) },
+	     { PART(MS(31), 10), NOW(SAMPLING_START) },
+	     { PART(MS(40), 10000), WAIT(MS(40) + 8233333) },
+	     { TIMER(MS(55)), NOW(SAMPLING_END) },
+	     /* IPAT was (9 + 1 + 9) / 3 ms; still 35% of 30000 */
+	     { PART(MS(60), 10499), WAIT(MS(260)) },
+	     { PART(MS(61), 1), NOW(SAMPLING_START) },
+	     { PART(MS(70), 20000), WAIT(MS(70) + 8233333) },
+	     { TIMER(MS(85)), NOW(SAMPLING_END) },
+	     /* 35% of 20000, which is more than the sample before */
+	     { PART(MS(90), 7000), NOW(MUDS_SHARE) });
+	spaces_samplings("a3", muds, a3, 6);
+	spaces_samplings("a3fewer", muds, a3fewer, 6);
+	spaces_samplings("a3fewer", swing, fewest, 4);
+	return test_end();
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+#include "script.h"
+
+static void acks_are_exactly_one_in(u32 n)
+{
+	struct host h = { .policy = "delayed", .rails = AW_RAILS_DEFAULT,
+			  .wnd_max_bytes = 16000000,
+			  .set = { { "segments", n } } };
+	struct step s = { IN(0) };
+	u32 i;
+
+	host_open(&h);
+	for (i = 0; i < 12 * n; i++) {
+		s.at_ns = i * US(120);
+		host_step(&h, &s);
+	}
+	CHECK(h.acks == 12, "%u segments per ACK: %u ACKs", n, h.acks);
+}
+
+int main(void)
+{
+	PLAY("second full segment at once (RFC 5681, 4.2)", (.policy = "delayed"),
+	     { IN(MS(0)), WAIT(MS(200)) },
+	     { IN(MS(1)), NOW(SEGMENT_COUNT) },
+	     { TIMER(MS(200)), NOTHING });
+	PLAY("counts bytes: small segments are not full ones",
+	     (.policy = "delayed"),
+	     { PART(MS(0), 1000), WAIT(MS(200)) },
+	     { PART(MS(1), 1000), WAIT(MS(200)) },
+	     { PART(MS(2), 919), WAIT(MS(200)) },
+	     { PART(MS(3), 1), NOW(SEGMENT_COUNT) });
+	PLAY("merged segments count in full", (.policy = "delayed"),
+	     { PART(MS(0), 2 * MSS), .segments = 2, NOW(SEGMENT_COUNT) });
+	PLAY("delay runs from the first arrival (RFC 1122, 4.2.3.2)",
+	     (.policy = "delayed", .set = { { "delay_ms", 40 } }),
+	     { PART(MS(0), 10), WAIT(MS(40)) },
+	     { PART(MS(30), 10), WAIT(MS(40)) },
+	     { TIMER(MS(39)), WAIT(MS(40)) }, /* fired early */
+	     { TIMER(MS(40)), NOW(DELAY_TIMER) },
+	     { PART(MS(50), 10), WAIT(MS(90)) });
+	PLAY("an ACK that rides on data ends the delay", (.policy = "delayed"),
+	     { IN(MS(0)), WAIT(MS(200)) },
+	     { SENT(MS(5)), .flags = AW_FLAG_PIGGYBACK, NOTHING },
+	     { IN(MS(10)), WAIT(MS(210)) });
+	PLAY("a timer that is late sends with the next data",
+	     (.policy = "delayed", .set = { { "delay_ms", 40 } }),
+	     { PART(MS(0), 10), WAIT(MS(40)) },
+	     { PART(MS(41), 10), NOW(DELAY_TIMER) });
+	acks_are_exactly_one_in(1);
+	acks_are_exactly_one_in(2);
+	acks_are_exactly_one_in(8);
+	acks_are_exactly_one_in(64);
+	acks_are_exactly_one_in(1000);
+	return test_end();
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/* spec/2-dynamic-acknowledgement.md: an ACK costs L = 10 ms of latency. */
+#include <math.h>
+#include "script.h"
+
+static const u16 table[] = {
+#include "dynamic_z.h"
+};
+
+static u32 next(u32 *seed)
+{
+	*seed = *seed * 1664525 + 1013904223;
+	return *seed >> 8;
+}
+
+static unsigned reversed(unsigned n)
+{
+	unsigned bit, r = 0;
+
+	for (bit = 0; bit < 8; bit++)
+		r |= (n >> bit & 1) << (7 - bit);
+	return r;
+}
+
+static void table_is_the_inverse_distribution(void)
+{
+	double mean = 0, u;
+	unsigned i;
+
+	CHECK(sizeof(table) / sizeof(table[0]) == 256, "length");
+	for (i = 0; i < 256; i++) {
+		u = (i + 0.5) / 256;
+		CHECK(fabs(table[i] / 65536.0 - log(1 + (exp(1) - 1) * u)) <=
+			      0.5 / 65536 + 1e-9, "z[%u]", i);
+		mean += table[i] / 65536.0 / 256;
+	}
+	/* the mean of the density e^z / (e - 1) is 1 / (e - 1) */
+	CHECK(fabs(mean - 1 / (exp(1) - 1)) < 1e-5, "mean %f", mean);
+}
+
+/* |packets until s| * (t - s) for the best s: the definition, tried at every
+ * arrival, just before it, and half way to the next. */
+static u64 largest_rectangle(const u64 *arrival_ns, u32 count, u64 t)
+{
+	u64 best = 0, s[3];
+	u32 i, j, k, packets;
+
+	for (i = 0; i < count; i++) {
+		s[0] = arrival_ns[i];
+		s[1] = arrival_ns[i] ? arrival_ns[i] - 1 : 0;
+		s[2] = (arrival_ns[i] + t) / 2;
+		for (j = 0; j < 3; j++) {
+			if (s[j] > t)
+				continue;
+			packets = 0;
+			for (k = 0; k < count; k++)
+				packets += arrival_ns[k] <= s[j];
+			best = aw_max_u64(best, packets * (t - s[j]));
+		}
+	}
+	return best;
+}
+
+static void agrees_with_the_rectangle(u32 draw, u32 random, u32 most_gap_ns)
+{
+	u64 arrival_ns[4000], now = 0, area, found;
+	u32 seed = random, pending = 0, checked = 0, acks = 0, i;
+	struct host h = { .policy = "dynamic", .random = random,
+			  .set = { { "draw", draw } } };
+	struct step s = { .kind = AW_EVENT_DATA, .bytes = 100 };
+	struct aw_verdict v = { 0 };
+
+	host_open(&h);
+	for (i = 0; i < 4000; i++) {
+		now += next(&seed) % most_gap_ns;
+		if (pending && v.deadline_ns <= now) {
+			area = MS(10) * table[reversed(((random >> 24) +
+				(draw ? acks : 0)) & 255)] >> 16;
+			found = largest_rectangle(arrival_ns, pending,
+						  v.deadline_ns);
+			/* rounded down to a whole ns: j ns of area at most */
+			CHECK(found <= area && found + pending > area,
+			      "%llu, not %llu, of %u packets",
+			      (unsigned long long)found,
+			      (unsigned long long)area, pending);
+			checked++;
+			s.kind = AW_EVENT_DEADLINE;
+			s.at_ns = v.deadline_ns;
+			v = host_step(&h, &s);
+			CHECK(v.reason == AW_REASON_AREA, "packet %u", i);
+			pending = 0;
+			acks++;
+			s.kind = AW_EVENT_DATA;
+		}
+		arrival_ns[pending++] = now;
+		s.at_ns = now;
+		v = host_step(&h, &s);
+		CHECK(v.action == AW_WAIT, "packet %u", i);
+	}
+	CHECK(checked > 20, "%u", checked);
+}
+
+int main(void)
+{
+	u32 i;
+
+	/* the largest z: 65455 / 65536, so z L = 9987640 ns */
+	PLAY("the earliest of a_j + z L / j",
+	     (.policy = "dynamic", .random = 0xff000000),
+	     { PART(MS(0), 100), WAIT(9987640) },
+	     { PART(MS(2), 100), WAIT(MS(2) + 4993820) },
+	     { PART(MS(2), 100), WAIT(MS(2) + 3329213) },
+	     { PART(MS(5), 100), WAIT(MS(2) + 3329213) }, /* 5 + 2.5 is later */
+	     { TIMER(MS(2) + 3329213), NOW(AREA) },
+	     /* draw = 0: the same z again */
+	     { PART(MS(100), 100), WAIT(MS(100) + 9987640) });
+	PLAY("merged segments are as many packets",
+	     (.policy = "dynamic", .random = 0xff000000),
+	     { PART(MS(0), 400), .segments = 4, WAIT(2496910) });
+	PLAY("draw = 1 takes the next z: positions 0, 128, 64",
+	     (.policy = "dynamic", .set = { { "draw", 1 } }),
+	     { PART(MS(0), 100), WAIT(33569) },         /* 220 */
+	     { TIMER(MS(1)), NOW(AREA) },
+	     { PART(MS(10), 100), WAIT(MS(10) + 6219177) }, /* 40758 */
+	     { TIMER(MS(20)), NOW(AREA) },
+	     { PART(MS(30), 100), WAIT(MS(30) + 3597259) }); /* 23575 */
+	PLAY("an ACK of nothing draws no z",
+	     (.policy = "dynamic", .set = { { "draw", 1 } }),
+	     { SENT(MS(0)), NOTHING },
+	     { PART(MS(1), 100), WAIT(MS(1) + 33569) });
+	table_is_the_inverse_distribution();
+	for (i = 0; i < 6; i++) {
+		agrees_with_the_rectangle(0, 0xff000000 - i * 0x17000000, 1000000);
+		agrees_with_the_rectangle(1, i << 26, 300000 << i);
+	}
+	return test_end();
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: MIT */
+/* spec/1-ack-rate-limiting.md */
+#include "script.h"
+
+/* 100 segments per round trip, so that four ACKs are one in 25. */
+#define GAP US(100)
+#define RTT .rtt_us = 10000
+
+static struct host flow(u32 settle)
+{
+	struct host h = { .policy = "ratelimit", .rails = AW_RAILS_DEFAULT,
+			  .wnd_max_bytes = 4000000, RTT,
+			  .set = { { "settle_segments", settle } } };
+
+	return h;
+}
+
+struct run {
+	struct host h;
+	struct step s;
+	unsigned reasons[AW_REASONS];
+};
+
+/* n segments, gap apart; returns the ACKs that they brought. */
+static unsigned receive(struct run *r, u32 n, u64 gap_ns)
+{
+	unsigned before = r->h.acks;
+
+	while (n--) {
+		r->s = (struct step){ IN(r->s.at_ns + gap_ns) };
+		r->reasons[host_step(&r->h, &r->s).reason]++;
+	}
+	return r->h.acks - before;
+}
+
+static void rises_by_one_each_interval(void)
+{
+	struct run r = { .h = flow(1000) };
+	u32 rate, acks;
+
+	host_open(&r.h);
+	/* settling is over once more than 1000 have come: stock until then */
+	acks = receive(&r, 1001, GAP);
+	CHECK(acks == 16 + 985 / 2, "stock: %u ACKs", acks);
+	/* the first interval only records, and the rate stays 1 */
+	acks = receive(&r, 1000, GAP);
+	CHECK(acks == 500, "first interval: %u ACKs", acks);
+	for (rate = 1; rate < 16; rate++) {
+		acks = receive(&r, 1000, GAP);
+		CHECK(acks >= 1000 / (rate + 1) - 1 &&
+			      acks <= 1000 / (rate + 1) + 1,
+		      "rate %u: %u ACKs", rate, acks);
+	}
+	CHECK(!r.reasons[AW_REASON_BURST_GUARD], "no guard was needed");
+}
+
+static void four_acks_per_round_trip_are_left(void)
+{
+	struct run r = { .h = flow(1000) };
+	u32 acks;
+
+	host_open(&r.h);
+	receive(&r, 60000, GAP);
+	acks = receive(&r, 10000, GAP); /* 100 round trips */
+	CHECK(acks >= 400 && acks <= 405, "%u ACKs", acks);
+	CHECK(r.reasons[AW_REASON_BURST_GUARD] > 0, "guard");
+}
+
+static void without_guard_the_rate_is_all(void)
+{
+	struct run r = { .h = flow(1000) };
+	u32 acks;
+
+	r.h.set[1] = (struct setting){ "guard", 0 };
+	host_open(&r.h);
+	receive(&r, 80000, GAP);
+	acks = receive(&r, 65 * 100, GAP);
+	CHECK(acks == 100, "%u ACKs at the most, 64", acks);
+}
+
+static void window_bounds_the_rate(void)
+{
+	struct run r = { .h = flow(100) };
+	u32 acks;
+
+	/* a third of 48 segments is 16, a quarter 12 */
+	r.h.wnd_max_bytes = 48 * MSS;
+	host_open(&r.h);
+	receive(&r, 10000, GAP);
+	acks = receive(&r, 1200, GAP);
+	CHECK(acks >= 99 && acks <= 101, "%u ACKs: one in 12", acks);
+
+	r = (struct run){ .h = flow(100) };
+	r.h.wnd_max_bytes = 48 * MSS;
+	r.h.set[1] = (struct setting){ "guard", 0 };
+	host_open(&r.h);
+	receive(&r, 10000, GAP);
+	acks = receive(&r, 1700, GAP);
+	CHECK(acks == 100, "%u ACKs: one in 16 + 1", acks);
+}
+
+static void falls_back_when_slower(void)
+{
+	struct run r = { .h = flow(100) };
+	u32 acks;
+
+	host_open(&r.h);
+	/* settled, recorded, three rises: rate 4 */
+	receive(&r, 101 + 400, GAP);
+	acks = receive(&r, 100, GAP + US(2)); /* slower: 3, n = 200 */
+	CHECK(acks >= 19 && acks <= 21, "rate 4: %u ACKs", acks);
+	acks = receive(&r, 200, GAP);
+	CHECK(acks >= 49 && acks <= 51, "rate 3, held: %u ACKs", acks);
+	acks = receive(&r, 200, GAP);
+	CHECK(acks >= 49 && acks <= 51, "still 3: %u ACKs", acks);
+	acks = receive(&r, 200, GAP);
+	CHECK(acks >= 39 && acks <= 41, "4 again: %u ACKs", acks);
+}
+
+/* Each rise costs 1%: too little to notice alone, but not in sum. */
+static void small_losses_do_not_add_up(void)
+{
+	struct run r = { .h = flow(1000) };
+	u32 i, rate = 1, highest = 1;
+
+	host_open(&r.h);
+	receive(&r, 2001, GAP);
+	for (i = 0; i < 300; i++) {
+		rate = 1000 / receive(&r, 1000, GAP + GAP * (rate - 1) / 100) - 1;
+		highest = aw_max_u32(highest, rate);
+	}
+	/* 2 is 1% slower than stock, which is inside of 1/64; 3 is not */
+	CHECK(highest >= 2 && highest <= 4, "rate %u", highest);
+}
+
+static void a_slower_path_is_a_new_beginning(void)
+{
+	struct run r = { .h = flow(100) };
+
+	host_open(&r.h);
+	receive(&r, 201, GAP);
+	/* twice as slow, for good: stock sets the new best, then rises */
+	receive(&r, 100, 2 * GAP);
+	CHECK(receive(&r, 100, 2 * GAP) >= 49, "stock");
+	receive(&r, 500, 2 * GAP);
+	CHECK(receive(&r, 100, 2 * GAP) <= 20, "stretched");
+}
+
+static void trouble_brings_stock_back(u8 order, u16 flags)
+{
+	struct run r = { .h = flow(100) };
+	u32 acks;
+
+	host_open(&r.h);
+	receive(&r, 1101, GAP);
+	CHECK(receive(&r, 100, GAP) < 15, "stretched before");
+	r.s = (struct step){ IN(r.s.at_ns + GAP), .order = order,
+			     .flags = flags };
+	host_step(&r.h, &r.s);
+	/* 101 to settle, 100 to record; a duplicate brings 16 quick ACKs */
+	acks = receive(&r, 200, GAP);
+	CHECK(acks >= 100 && acks <= 108, "order %u: %u ACKs", order, acks);
+	acks = receive(&r, 100, GAP);
+	CHECK(acks >= 49 && acks <= 51, "order %u: %u ACKs", order, acks);
+}
+
+static void no_rtt_no_stretching(void)
+{
+	struct run r = { .h = flow(100) };
+	u32 acks;
+
+	r.h.rtt_us = 0;
+	host_open(&r.h);
+	receive(&r, 5000, GAP);
+	acks = receive(&r, 1000, GAP);
+	CHECK(acks == 500, "%u ACKs", acks);
+}
+
+/* A sender whose window is below the rate must not wait for a 40 ms timer. */
+static void a_pausing_sender_waits_a_quarter_round_trip(void)
+{
+	struct run r = { .h = flow(100) };
+	struct aw_verdict v = { 0 };
+	u64 last_ns;
+
+	host_open(&r.h);
+	receive(&r, 1500, GAP);
+	while (!r.h.unacked_bytes || v.action != AW_WAIT) {
+		r.s = (struct step){ IN(r.s.at_ns + GAP) };
+		v = host_step(&r.h, &r.s);
+	}
+	last_ns = r.s.at_ns;
+	CHECK(v.deadline_ns == last_ns + US(2500), "%llu ns later",
+	      (unsigned long long)(v.deadline_ns - last_ns));
+	r.s = (struct step){ TIMER(v.deadline_ns) };
+	v = host_step(&r.h, &r.s);
+	CHECK(v.reason == AW_REASON_QUIET, "%s", aw_reason_label(v.reason));
+}
+
+/* As in the lab at a fixed N = 64: only 44 segments fly per round trip, in
+ * one burst.  Each round must go on without any timer. */
+static void no_collapse_below_the_rate(void)
+{
+	struct run r = { .h = flow(100) };
+	u32 i, quiet, burst;
+
+	host_open(&r.h);
+	receive(&r, 20000, GAP);
+	quiet = r.reasons[AW_REASON_QUIET];
+	for (i = 0; i < 50; i++) {
+		burst = r.h.acks;
+		receive(&r, 44, US(10));
+		burst = r.h.acks - burst;
+		CHECK(i < 2 || burst >= 3, "round %u: %u ACKs", i, burst);
+		r.s.at_ns += MS(10) - 44 * US(10);
+	}
+	CHECK(r.reasons[AW_REASON_QUIET] == quiet, "no timer");
+}
+
+int main(void)
+{
+	PLAY("stock while settling", (.policy = "ratelimit", RTT),
+	     { IN(MS(0)), .times = 16, .every_ns = MS(1), NOW(QUICKACK) },
+	     { IN(MS(16)), WAIT(MS(56)) },
+	     { IN(MS(17)), NOW(SEGMENT_COUNT) },
+	     { PART(MS(18), 100), .unread_bytes = 100, WAIT(MS(58)) },
+	     { READ(MS(19), 100), NOW(PUSH) });
+	rises_by_one_each_interval();
+	four_acks_per_round_trip_are_left();
+	without_guard_the_rate_is_all();
+	window_bounds_the_rate();
+	falls_back_when_slower();
+	small_losses_do_not_add_up();
+	a_slower_path_is_a_new_beginning();
+	trouble_brings_stock_back(AW_ORDER_HOLE, AW_FLAG_HOLE_OPEN);
+	trouble_brings_stock_back(AW_ORDER_FILLS, 0);
+	trouble_brings_stock_back(AW_ORDER_DUPLICATE, 0);
+	no_rtt_no_stretching();
+	a_pausing_sender_waits_a_quarter_round_trip();
+	no_collapse_below_the_rate();
+	return test_end();
+}
