@@ -35,19 +35,9 @@ const KINDS: [Kind; 8] = [
 ];
 const INDEX_BITS: u32 = 28;
 
-#[derive(Clone, Copy)]
-struct Entry {
-    time_ns: u64,
-    /// Insertion count above, kind and index below: equal times keep their order.
-    key: u64,
-}
-
-impl Entry {
-    #[inline]
-    fn before(&self, other: &Entry) -> bool {
-        (self.time_ns, self.key) < (other.time_ns, other.key)
-    }
-}
+/// Time above, insertion count below it, kind and index at the bottom: one comparison orders
+/// entries by time and equal times by insertion.
+type Entry = u128;
 
 #[derive(Default)]
 pub struct Heap {
@@ -60,14 +50,14 @@ impl Heap {
     #[inline]
     pub fn push(&mut self, time_ns: u64, kind: Kind, index: usize) {
         debug_assert!(index < 1 << INDEX_BITS);
-        let what = (kind as u64) << INDEX_BITS | index as u64;
-        let entry = Entry { time_ns, key: u64::from(self.inserted) << 32 | what };
+        let what = u64::from(self.inserted) << 32 | (kind as u64) << INDEX_BITS | index as u64;
+        let entry = u128::from(time_ns) << 64 | u128::from(what);
         self.inserted = self.inserted.wrapping_add(1);
         let mut at = self.entries.len();
         self.entries.push(entry);
         while at > 0 {
             let parent = (at - 1) / 4;
-            if !entry.before(&self.entries[parent]) {
+            if entry >= self.entries[parent] {
                 break;
             }
             self.entries[at] = self.entries[parent];
@@ -80,32 +70,39 @@ impl Heap {
     pub fn pop(&mut self) -> Option<(u64, Kind, usize)> {
         let top = *self.entries.first()?;
         let last = self.entries.pop()?;
-        let len = self.entries.len();
-        if len > 0 {
-            let mut at = 0;
-            loop {
-                let first = 4 * at + 1;
-                if first >= len {
-                    break;
-                }
-                let end = (first + 4).min(len);
-                let mut best = first;
-                for child in first + 1..end {
-                    if self.entries[child].before(&self.entries[best]) {
-                        best = child;
-                    }
-                }
-                if !self.entries[best].before(&last) {
-                    break;
-                }
-                self.entries[at] = self.entries[best];
-                at = best;
-            }
-            self.entries[at] = last;
+        if !self.entries.is_empty() {
+            self.sift_down(last);
         }
-        let what = top.key as u32;
+        let what = top as u32;
         let kind = KINDS[(what >> INDEX_BITS) as usize];
-        Some((top.time_ns, kind, (what & ((1 << INDEX_BITS) - 1)) as usize))
+        Some(((top >> 64) as u64, kind, (what & ((1 << INDEX_BITS) - 1)) as usize))
+    }
+
+    /// Puts `entry` where the root was. The children are compared without branches: which one is
+    /// the earliest cannot be predicted.
+    #[inline]
+    fn sift_down(&mut self, entry: Entry) {
+        let entries = self.entries.as_mut_slice();
+        let mut at = 0;
+        loop {
+            let first = 4 * at + 1;
+            let best = if let Some(&[a, b, c, d]) = entries.get(first..first + 4) {
+                let (i, x) = if b < a { (1, b) } else { (0, a) };
+                let (j, y) = if d < c { (3, d) } else { (2, c) };
+                first + if y < x { j } else { i }
+            } else {
+                match (first..entries.len()).min_by_key(|&i| entries[i]) {
+                    Some(best) => best,
+                    None => break,
+                }
+            };
+            if entries[best] >= entry {
+                break;
+            }
+            entries[at] = entries[best];
+            at = best;
+        }
+        entries[at] = entry;
     }
 }
 

@@ -277,7 +277,7 @@ impl Link {
     pub fn deliver(&mut self) -> (Option<Arrived>, Option<u64>) {
         let Some(head) = self.line.pop_front() else { return (None, None) };
         // The line may have been looked at last before this one began to leave.
-        if self.waiting > self.line.len() {
+        if self.queue.is_none() && self.waiting > self.line.len() {
             self.waiting -= 1;
             self.waiting_bytes -= u64::from(head.packet.wire_bytes);
         }
