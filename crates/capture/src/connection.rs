@@ -17,9 +17,9 @@ pub struct Record {
     /// Number of the packet in the file, counted from 1 as in Wireshark.
     pub packet: u64,
     /// First sequence number: 0 is the SYN where one was captured, else the lowest number seen in
-    /// this direction (data, ACKs of it) is 1. Anything older than the SYN is given as 0.
+    /// this direction (data, ACKs of it) is 1.
     pub seq: u64,
-    /// Acknowledgement number in the peer's numbering; 0 without the ACK flag.
+    /// Acknowledgement number in the peer's numbering; 0 without the ACK flag or before its SYN.
     pub ack: u64,
     /// TCP payload by the IP header, whatever part of it was captured.
     pub payload_len: u32,
@@ -47,8 +47,7 @@ impl Record {
     /// Acknowledges and does nothing else: no payload, no SYN, FIN or RST.
     pub fn is_pure_ack(&self) -> bool {
         self.payload_len == 0
-            && self.flags & (tcp_flag::ACK | tcp_flag::SYN | tcp_flag::FIN | tcp_flag::RST)
-                == tcp_flag::ACK
+            && self.flags & (tcp_flag::ACK | tcp_flag::SYN | tcp_flag::FIN | tcp_flag::RST) == tcp_flag::ACK
     }
     /// Carries payload or a FIN: something that the peer has to acknowledge.
     pub fn is_data(&self) -> bool {
@@ -120,6 +119,8 @@ pub struct Direction {
     pub packets_above_mss: u64,
     pub pure_acks: u64,
     pub ce_packets: u64,
+    /// Packets with numbers before the SYN's, left out of everything else.
+    pub old_packets: u64,
 }
 
 impl Direction {
@@ -142,6 +143,7 @@ impl Direction {
             packets_above_mss: 0,
             pure_acks: 0,
             ce_packets: 0,
+            old_packets: 0,
         }
     }
 
@@ -380,14 +382,6 @@ impl Building {
             flags: segment.flags,
             has_timestamps: segment.options.timestamps.is_some(),
         };
-        direction.packets += 1;
-        direction.payload_bytes += u64::from(record.payload_len);
-        direction.pure_acks += u64::from(record.is_pure_ack());
-        direction.ce_packets += u64::from(record.is_ce());
-        if record.is_data() {
-            direction.data_packets += 1;
-            direction.timestamps |= record.has_timestamps;
-        }
         direction.records.push(record);
         self.finished[d] |= has(tcp_flag::FIN);
         if has(tcp_flag::RST) {
@@ -404,6 +398,13 @@ impl Building {
         for d in [0, 1] {
             let direction = &mut self.connection.directions[d];
             direction.window_shift = shifts[d];
+            // Older than the SYN: a packet of an earlier connection, and no number fits it.
+            let is_old = |r: &Record| (r.seq as i64) < zero[d] && !r.has(tcp_flag::RST);
+            let before = direction.records.len();
+            if self.syn_seq[d].is_some() {
+                direction.records.retain(|r| !is_old(r));
+            }
+            direction.old_packets = (before - direction.records.len()) as u64;
             for record in &mut direction.records {
                 record.seq = number(record.seq, d);
                 record.ack = match record.has(tcp_flag::ACK) {
@@ -421,7 +422,7 @@ impl Building {
             }
         }
         for d in [0, 1] {
-            self.count_segments(d);
+            self.count(d);
         }
         self.connection.handshake = handshake(&self.connection);
         self.connection
@@ -442,11 +443,19 @@ impl Building {
         }
     }
 
-    fn count_segments(&mut self, d: usize) {
+    fn count(&mut self, d: usize) {
         let [a, b] = &self.connection.directions;
         let options = a.mss_option.into_iter().chain(b.mss_option).map(u32::from).min();
         let is_ipv4 = self.connection.endpoints[0].is_ipv4();
         let direction = &mut self.connection.directions[d];
+        direction.packets = direction.records.len() as u64;
+        for record in &direction.records {
+            direction.payload_bytes += u64::from(record.payload_len);
+            direction.pure_acks += u64::from(record.is_pure_ack());
+            direction.ce_packets += u64::from(record.is_ce());
+            direction.data_packets += u64::from(record.is_data());
+            direction.timestamps |= record.is_data() && record.has_timestamps;
+        }
         let stamps = if direction.timestamps { 12 } else { 0 };
         (direction.mss_bytes, direction.mss_source) = match options {
             Some(mss) => (mss.saturating_sub(stamps).max(1), MssSource::Handshake),

@@ -25,17 +25,17 @@ pub enum CaptureErrorKind {
 pub struct CaptureError {
     pub kind: CaptureErrorKind,
     /// Name of the input as the caller gave it.
-    pub file: String,
+    pub file: Box<str>,
     /// Byte offset in the input at which the trouble starts.
     pub offset: u64,
     /// Number of the packet there, counted from 1; none in front of the first.
     pub packet: Option<u64>,
     /// What was found.
-    pub found: String,
+    pub found: Box<str>,
     /// What should have been there.
-    pub expected: String,
+    pub expected: Box<str>,
     /// What the user can do.
-    pub remedy: String,
+    pub remedy: Box<str>,
     /// The operating system's error, for [`CaptureErrorKind::Io`].
     pub source: Option<io::Error>,
 }

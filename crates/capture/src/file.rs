@@ -13,7 +13,7 @@ use std::io::{self, Read};
 /// Longest record or block accepted. The longest snap length in use is 256 KiB; pcapng blocks with
 /// names or secrets may be longer, and anything beyond this is a damaged length.
 pub const MAX_BLOCK_BYTES: u32 = 16 << 20;
-const READ_BYTES: usize = 256 << 10;
+const READ_BYTES: usize = 64 << 10;
 
 const PCAPNG_SECTION: u32 = 0x0a0d_0d0a;
 const PCAPNG_BYTE_ORDER: u32 = 0x1a2b_3c4d;
@@ -100,15 +100,17 @@ impl<R: Read> Input<R> {
     /// Makes up to `wanted` bytes available; returns how many there are (fewer only at the end).
     fn fill(&mut self, wanted: usize) -> Result<usize, io::Error> {
         while self.end - self.start < wanted {
-            if self.start > 0 {
-                self.buffer.copy_within(self.start..self.end, 0);
-                self.end -= self.start;
-                self.start = 0;
-            }
             let room = wanted.max(READ_BYTES);
             if self.buffer.len() < room {
-                self.buffer.resize(room, 0);
+                // A new one instead of a resized one: zeroed memory costs nothing until used.
+                let mut larger = vec![0; room];
+                larger[..self.end - self.start].copy_from_slice(&self.buffer[self.start..self.end]);
+                self.buffer = larger;
+            } else if self.start > 0 {
+                self.buffer.copy_within(self.start..self.end, 0);
             }
+            self.end -= self.start;
+            self.start = 0;
             match self.reader.read(&mut self.buffer[self.end..]) {
                 Ok(0) => break,
                 Ok(n) => self.end += n,
@@ -173,14 +175,7 @@ pub(crate) struct CaptureFile<R> {
 impl<R: Read> CaptureFile<R> {
     /// Reads the file header.
     pub fn open(reader: R, name: &str) -> Result<Self, CaptureError> {
-        let input = Input {
-            reader,
-            name: name.to_owned(),
-            buffer: Vec::new(),
-            start: 0,
-            end: 0,
-            offset: 0,
-        };
+        let input = Input { reader, name: name.to_owned(), buffer: Vec::new(), start: 0, end: 0, offset: 0 };
         let kind = Kind::Pcapng { order: Order::Little, interfaces: Vec::new() };
         let mut file = CaptureFile { input, kind, packets: 0, truncated: None };
         let have = file.fill(24)?;
@@ -263,8 +258,8 @@ impl<R: Read> CaptureFile<R> {
             return Ok(None);
         }
         let head = self.input.peek(16);
-        let time_ns = u64::from(order.u32(head, 0)) * 1_000_000_000
-            + u64::from(order.u32(head, 4)) * fraction_ns;
+        let time_ns =
+            u64::from(order.u32(head, 0)) * 1_000_000_000 + u64::from(order.u32(head, 4)) * fraction_ns;
         let len = order.u32(head, 8);
         let wire_len = order.u32(head, 12);
         if len > MAX_BLOCK_BYTES {
@@ -330,10 +325,7 @@ impl<R: Read> CaptureFile<R> {
                     let data = &self.input.take(len)[12..12 + captured];
                     return Ok(Some(RawPacket { time_ns: None, link, data, wire_len }));
                 }
-                PCAPNG_INTERFACE
-                | PCAPNG_ENHANCED_PACKET
-                | PCAPNG_OBSOLETE_PACKET
-                | PCAPNG_SIMPLE_PACKET => {
+                PCAPNG_INTERFACE | PCAPNG_ENHANCED_PACKET | PCAPNG_OBSOLETE_PACKET | PCAPNG_SIMPLE_PACKET => {
                     return Err(self.error(
                         CaptureErrorKind::Corrupt,
                         format!("a block of type {kind} with {len} bytes"),
@@ -443,21 +435,15 @@ impl<R: Read> CaptureFile<R> {
         }
     }
 
-    fn error(
-        &self,
-        kind: CaptureErrorKind,
-        found: String,
-        expected: &str,
-        remedy: &str,
-    ) -> CaptureError {
+    fn error(&self, kind: CaptureErrorKind, found: String, expected: &str, remedy: &str) -> CaptureError {
         CaptureError {
             kind,
-            file: self.input.name.clone(),
+            file: self.input.name.as_str().into(),
             offset: self.input.offset,
             packet: (self.input.offset > 0).then_some(self.packets + 1),
-            found,
-            expected: expected.to_owned(),
-            remedy: remedy.to_owned(),
+            found: found.into(),
+            expected: expected.into(),
+            remedy: remedy.into(),
             source: None,
         }
     }
@@ -490,8 +476,7 @@ impl<R: Read> CaptureFile<R> {
 }
 
 fn interface(order: Order, body: &[u8]) -> Interface {
-    let mut found =
-        Interface { link: order.u16(body, 0).into(), resolution: 6, offset_s: 0 };
+    let mut found = Interface { link: order.u16(body, 0).into(), resolution: 6, offset_s: 0 };
     let mut options = &body[8..];
     while options.len() >= 4 {
         let code = order.u16(options, 0);
@@ -517,9 +502,7 @@ mod tests {
 
     #[test]
     fn ticks_of_every_resolution_become_nanoseconds() {
-        let at = |resolution, offset_s, ticks| {
-            Interface { link: 1, resolution, offset_s }.time_ns(ticks)
-        };
+        let at = |resolution, offset_s, ticks| Interface { link: 1, resolution, offset_s }.time_ns(ticks);
         assert_eq!(at(6, 0, 1_500_000), 1_500_000_000);
         assert_eq!(at(9, 0, 7), 7);
         assert_eq!(at(0, 0, 3), 3_000_000_000);

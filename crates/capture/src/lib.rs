@@ -23,9 +23,7 @@ mod file;
 mod packet;
 pub mod write;
 
-pub use connection::{
-    Connection, Direction, Ending, Handshake, MssSource, Record, SackBlock, Timeline,
-};
+pub use connection::{Connection, Direction, Ending, Handshake, MssSource, Record, SackBlock, Timeline};
 pub use error::{CaptureError, CaptureErrorKind};
 pub use file::{Format, Truncation, MAX_BLOCK_BYTES};
 pub use packet::{link, tcp_flag, SkipCause};
@@ -79,11 +77,11 @@ pub fn read_file(path: impl AsRef<Path>) -> Result<Capture, CaptureError> {
     let name = path.display().to_string();
     let file = File::open(path).map_err(|e| CaptureError {
         kind: CaptureErrorKind::Io,
-        file: name.clone(),
+        file: name.as_str().into(),
         offset: 0,
         packet: None,
-        found: format!("cannot open: {e}"),
-        expected: String::new(),
+        found: format!("cannot open: {e}").into(),
+        expected: "".into(),
         remedy: "check the path and its permissions".into(),
         source: Some(e),
     })?;
@@ -94,11 +92,7 @@ pub fn read_file(path: impl AsRef<Path>) -> Result<Capture, CaptureError> {
 ///
 /// # Errors
 /// As [`read_file`].
-pub fn read(
-    reader: impl Read,
-    name: &str,
-    options: &ReadOptions,
-) -> Result<Capture, CaptureError> {
+pub fn read(reader: impl Read, name: &str, options: &ReadOptions) -> Result<Capture, CaptureError> {
     let mut file = file::CaptureFile::open(reader, name)?;
     let mut tracker = connection::Tracker::default();
     let mut capture = Capture {

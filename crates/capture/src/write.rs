@@ -94,11 +94,8 @@ impl TcpPacket {
 
 /// Puts a link-layer header in front of an IP packet; unknown link types get none.
 pub fn frame(link_type: u32, ip: &[u8]) -> Vec<u8> {
-    let ethertype: [u8; 2] = if ip.first().is_some_and(|b| b >> 4 == 6) {
-        [0x86, 0xdd]
-    } else {
-        [0x08, 0x00]
-    };
+    let ethertype: [u8; 2] =
+        if ip.first().is_some_and(|b| b >> 4 == 6) { [0x86, 0xdd] } else { [0x08, 0x00] };
     let mut b = match link_type {
         link::ETHERNET => vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2],
         link::LINUX_SLL => vec![0, 0, 0, 1, 0, 6, 2, 0, 0, 0, 0, 1, 0, 0],

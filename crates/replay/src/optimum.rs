@@ -169,11 +169,7 @@ impl std::error::Error for OptimumError {}
 ///
 /// # Errors
 /// Input out of order, without weight, or too much of it.
-pub fn optimum(
-    arrivals: &[Arrival],
-    free_acks_ns: &[u64],
-    price: Price,
-) -> Result<Optimum, OptimumError> {
+pub fn optimum(arrivals: &[Arrival], free_acks_ns: &[u64], price: Price) -> Result<Optimum, OptimumError> {
     check(arrivals, free_acks_ns)?;
     let mut run = Run { price, lines: Vec::new(), head: 0, parents: Vec::new() };
     let mut schedule_ns = Vec::new();
@@ -418,15 +414,11 @@ mod tests {
         for round in 0..1500 {
             let (arrivals, price) = random_arrivals(&mut random, 9);
             let end = arrivals.last().map_or(0, |a| a.time_ns);
-            let mut free: Vec<_> =
-                (0..random.below(5)).map(|_| random.below(end + 20)).collect();
+            let mut free: Vec<_> = (0..random.below(5)).map(|_| random.below(end + 20)).collect();
             free.sort_unstable();
             let found = optimum(&arrivals, &free, price).unwrap();
             let expected = exhaustive(&arrivals, &free, price);
-            assert_eq!(
-                found.cost_scaled, expected,
-                "round {round}: {arrivals:?} free {free:?} {price:?}"
-            );
+            assert_eq!(found.cost_scaled, expected, "round {round}: {arrivals:?} free {free:?} {price:?}");
             assert_eq!(found.schedule_ns.len() as u64, found.acks);
             let mut leave = found.schedule_ns.clone();
             leave.extend(&free);
@@ -443,9 +435,8 @@ mod tests {
     #[test]
     fn extremes_do_not_overflow() {
         let price = Price::new(999, Price::UNIT_NS_MAX).unwrap();
-        let arrivals: Vec<_> = [0, 1, u64::MAX - 1, u64::MAX]
-            .map(|time_ns| Arrival { time_ns, weight: u32::MAX })
-            .to_vec();
+        let arrivals: Vec<_> =
+            [0, 1, u64::MAX - 1, u64::MAX].map(|time_ns| Arrival { time_ns, weight: u32::MAX }).to_vec();
         let found = optimum(&arrivals, &[], price).unwrap();
         assert_eq!(found.acks, 2);
         let price = Price::new(1, 1).unwrap();

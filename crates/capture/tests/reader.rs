@@ -1,0 +1,422 @@
+// SPDX-License-Identifier: MIT
+//! Captures of every format and link type, and everything that may be wrong with one.
+
+mod fixtures;
+
+use ackwise_capture::tcp_flag::{ACK, FIN, RST, SYN};
+use ackwise_capture::write::{frame, PcapStyle, PcapWriter, PcapngWriter, TcpPacket};
+use ackwise_capture::{
+    link, read, Capture, CaptureError, CaptureErrorKind, Ending, Format, MssSource, ReadOptions, SackBlock,
+    SkipCause,
+};
+use fixtures::{pcap, short_connection, v4, v6, MS, START_NS};
+
+fn parse(bytes: &[u8]) -> Result<Capture, CaptureError> {
+    read(bytes, "test.pcap", &ReadOptions::default())
+}
+
+/// Everything about [`short_connection`].
+fn check_short(capture: &Capture) {
+    assert_eq!(capture.packets, 8);
+    assert!(capture.skipped.is_empty(), "{:?}", capture.skipped);
+    assert_eq!(capture.start_unix_ns, START_NS);
+    assert_eq!(capture.duration_ns, 25 * MS);
+    assert_eq!(capture.connections.len(), 1);
+    let c = &capture.connections[0];
+    assert!(c.initiator_known);
+    assert_eq!(c.ending, Ending::Finished);
+    let handshake = c.handshake.expect("complete");
+    assert_eq!(handshake.rtt_ns(), 11 * MS);
+    assert_eq!((handshake.distance_ns(0), handshake.distance_ns(1)), (MS, 10 * MS));
+    let [there, back] = &c.directions;
+    assert_eq!((there.packets, back.packets), (5, 3));
+    assert_eq!(there.payload_bytes, 1560);
+    // Two with payload, one with FIN.
+    assert_eq!((there.data_packets, there.data_segments, there.packets_above_mss), (3, 3, 0));
+    assert_eq!((there.mss_bytes, there.mss_source), (1460, MssSource::Handshake));
+    assert_eq!((there.pure_acks, back.pure_acks), (1, 1));
+    assert_eq!(there.ce_packets, 1);
+    assert!(there.sack_permitted && !there.timestamps);
+    assert_eq!((there.window_shift, back.window_shift), (Some(7), Some(7)));
+    let seqs: Vec<_> = there.records.iter().map(|r| (r.seq, r.seq_end(), r.ack)).collect();
+    assert_eq!(seqs, [(0, 1, 0), (1, 1, 1), (1, 1461, 1), (1461, 1561, 1), (1561, 1562, 2)]);
+    assert_eq!(there.records[0].window, 65535, "a SYN's window is not scaled");
+    assert_eq!(there.records[1].window, 512 << 7);
+    assert_eq!(back.records[1].ack, 1561);
+    assert!(back.records[1].is_pure_ack() && !back.records[1].is_data());
+    assert!(there.records[3].is_ce() && !there.records[2].is_ce());
+    assert_eq!(there.records[2].time_ns, 12 * MS);
+    let order: Vec<_> = c.timeline().map(|(d, r)| (d, r.packet)).collect();
+    assert_eq!(order, [(0, 1), (1, 2), (0, 3), (0, 4), (0, 5), (1, 6), (1, 7), (0, 8)]);
+}
+
+#[test]
+fn pcap_of_every_style() {
+    for big_endian in [false, true] {
+        for nanoseconds in [false, true] {
+            let style = PcapStyle { big_endian, nanoseconds, snap_len: 0 };
+            let capture = parse(&pcap(link::ETHERNET, style, &short_connection(v4()))).unwrap();
+            assert_eq!(capture.format, Format::Pcap);
+            check_short(&capture);
+        }
+    }
+}
+
+#[test]
+fn every_link_type_and_both_ip_versions() {
+    for link_type in [
+        link::ETHERNET,
+        link::LINUX_SLL,
+        link::LINUX_SLL2,
+        link::RAW,
+        link::RAW_BSD,
+        link::RAW_OPENBSD,
+        link::NULL,
+        link::LOOP,
+    ] {
+        for ends in [v4(), v6()] {
+            let packets = short_connection(ends);
+            check_short(&parse(&pcap(link_type, PcapStyle::default(), &packets)).unwrap());
+        }
+    }
+    let packets = short_connection(v4());
+    check_short(&parse(&pcap(link::IPV4, PcapStyle::default(), &packets)).unwrap());
+    let packets = short_connection(v6());
+    check_short(&parse(&pcap(link::IPV6, PcapStyle::default(), &packets)).unwrap());
+}
+
+#[test]
+fn snapped_packets_keep_their_lengths() {
+    // Down to the window field: 14 + 20 + 16 bytes.
+    for snap_len in [50, 54, 60, 96] {
+        let style = PcapStyle { snap_len, ..PcapStyle::default() };
+        let capture = parse(&pcap(link::ETHERNET, style, &short_connection(v4()))).unwrap();
+        assert!(capture.skipped.is_empty(), "{snap_len}: {:?}", capture.skipped);
+        assert_eq!(capture.connections[0].directions[0].payload_bytes, 1560);
+    }
+    let style = PcapStyle { snap_len: 49, ..PcapStyle::default() };
+    let capture = parse(&pcap(link::ETHERNET, style, &short_connection(v4()))).unwrap();
+    assert_eq!(capture.skipped[&SkipCause::Cut], 8);
+}
+
+#[test]
+fn pcapng_with_several_interfaces_and_sections() {
+    for big_endian in [false, true] {
+        let mut w = PcapngWriter::new(big_endian);
+        let ethernet = w.interface(link::ETHERNET, 6);
+        let raw = w.interface(link::RAW, 9);
+        let binary = w.interface(link::LINUX_SLL2, 0x80 | 30);
+        let packets = short_connection(v4());
+        for (i, (time_ns, packet)) in packets[..6].iter().enumerate() {
+            let interface = [ethernet, raw, binary][i % 3];
+            // A multiple of 10 ms is not one of 2^-30 s; the rest is checked as it is.
+            w.tcp(interface, START_NS + time_ns, packet);
+        }
+        w.block(5, &[0; 12]).block(0x0bad_cafe, b"opaque").section();
+        let again = w.interface(link::NULL, 9);
+        for (time_ns, packet) in &packets[6..] {
+            w.tcp(again, START_NS + time_ns, packet);
+        }
+        let capture = parse(&w.into_bytes()).unwrap();
+        assert_eq!(capture.format, Format::Pcapng);
+        assert_eq!(capture.connections.len(), 1);
+        let c = &capture.connections[0];
+        assert_eq!((c.directions[0].packets, c.directions[1].packets), (5, 3));
+        assert_eq!(c.ending, Ending::Finished);
+        let third = c.directions[0].records[1].time_ns;
+        assert!(11 * MS - third <= 1, "2^-30 s is below a nanosecond: {third}");
+        assert_eq!(capture.duration_ns, 25 * MS);
+    }
+}
+
+#[test]
+fn pcapng_packets_without_time_or_interface_are_counted() {
+    let mut w = PcapngWriter::new(false);
+    let packet = short_connection(v4()).remove(3).1;
+    w.frame(0, START_NS, &frame(link::ETHERNET, &packet.to_ip()));
+    let known = w.interface(147, 6);
+    w.frame(known, START_NS, &[0; 60]);
+    let raw = w.interface(link::RAW, 6);
+    let mut simple = 60u32.to_le_bytes().to_vec();
+    simple.extend([0; 60]);
+    w.block(3, &simple);
+    w.tcp(raw, START_NS, &packet);
+    let capture = parse(&w.into_bytes()).unwrap();
+    assert_eq!(capture.packets, 4);
+    assert_eq!(capture.skipped[&SkipCause::UnknownLink], 2);
+    assert_eq!(capture.skipped[&SkipCause::NoTime], 1);
+    assert_eq!(capture.connections.len(), 1);
+    assert!(!capture.connections[0].initiator_known);
+}
+
+#[test]
+fn tags_extension_headers_and_oddities() {
+    let [a, b] = v4();
+    let ip4 = TcpPacket::new(a, b, 7, 9, 33).to_ip();
+    let ip6 = TcpPacket::new(v6()[0], v6()[1], 7, 9, 33).to_ip();
+    let ethernet = |behind: &[u8], ip: &[u8]| [&[0; 12], behind, ip].concat();
+    // Hop-by-hop and destination options, 8 bytes each, then a fragment header on a whole packet.
+    let mut extended = ip6.clone();
+    extended.splice(40..40, [60, 0, 1, 4, 0, 0, 0, 0, 44, 0, 1, 4, 0, 0, 0, 0, 6, 0, 0, 0, 0, 0, 0, 1]);
+    extended[6] = 0;
+    extended[5] += 24;
+    let mut fragment6 = extended.clone();
+    fragment6[40 + 16 + 3] = 1;
+    let mut fragment4 = ip4.clone();
+    fragment4[6] = 0x20;
+    let mut with_options = ip4.clone();
+    with_options.splice(20..20, [1, 1, 1, 0]);
+    with_options[0] = 0x46;
+    with_options[3] += 4;
+    let mut udp = ip4.clone();
+    udp[9] = 17;
+    let mut short_tcp = ip4.clone();
+    short_tcp[32] = 0x40;
+    let mut no_total = ip4.clone();
+    (no_total[2], no_total[3]) = (0, 0);
+    let mut no_total6 = ip6.clone();
+    (no_total6[4], no_total6[5]) = (0, 0);
+    let mut padded = ethernet(&[8, 0], &TcpPacket::new(a, b, 7, 9, 0).to_ip());
+    padded.resize(60, 0xee);
+
+    let payload_of = |frame: &[u8]| {
+        let mut w = PcapWriter::new(link::ETHERNET, PcapStyle::default());
+        w.frame(START_NS, frame);
+        let capture = parse(&w.into_bytes()).unwrap();
+        match capture.connections.first() {
+            Some(c) => Ok(c.directions[0].records[0].payload_len),
+            None => Err(*capture.skipped.keys().next().expect("one of both")),
+        }
+    };
+    assert_eq!(payload_of(&ethernet(&[0x81, 0, 0, 5, 8, 0], &ip4)), Ok(33), "VLAN");
+    let qinq = [0x88, 0xa8, 0, 5, 0x81, 0, 0, 6, 0x86, 0xdd];
+    assert_eq!(payload_of(&ethernet(&qinq, &ip6)), Ok(33), "QinQ");
+    let pppoe = [0x88, 0x64, 0x11, 0, 0, 1, 0, 75, 0, 0x21];
+    assert_eq!(payload_of(&ethernet(&pppoe, &ip4)), Ok(33), "PPPoE");
+    let lcp = [0x88, 0x64, 0x11, 0, 0, 1, 0, 75, 0xc0, 0x21];
+    assert_eq!(payload_of(&ethernet(&lcp, &ip4)), Err(SkipCause::NotIp));
+    assert_eq!(payload_of(&ethernet(&[8, 6], &[0; 28])), Err(SkipCause::NotIp), "ARP");
+    assert_eq!(payload_of(&ethernet(&[8, 0], &with_options)), Ok(33));
+    assert_eq!(payload_of(&ethernet(&[0x86, 0xdd], &extended)), Ok(33));
+    assert_eq!(payload_of(&ethernet(&[0x86, 0xdd], &fragment6)), Err(SkipCause::Fragment));
+    assert_eq!(payload_of(&ethernet(&[8, 0], &fragment4)), Err(SkipCause::Fragment));
+    assert_eq!(payload_of(&ethernet(&[8, 0], &udp)), Err(SkipCause::NotTcp));
+    assert_eq!(payload_of(&ethernet(&[8, 0], &short_tcp)), Err(SkipCause::Malformed));
+    assert_eq!(payload_of(&ethernet(&[8, 0], &no_total)), Ok(33), "offload leaves length 0");
+    assert_eq!(payload_of(&ethernet(&[0x86, 0xdd], &no_total6)), Ok(33), "jumbogram");
+    assert_eq!(payload_of(&padded), Ok(0), "Ethernet padding is no payload");
+    let jumbo = TcpPacket::new(a, b, 7, 9, 100_000).to_ip();
+    assert_eq!(payload_of(&ethernet(&[8, 0], &jumbo)), Ok(100_000));
+    let chain = [[0x81, 0, 0, 1].repeat(200), vec![8, 0]].concat();
+    assert_eq!(payload_of(&ethernet(&chain, &ip4)), Ok(33));
+}
+
+#[test]
+fn numbers_unwrap_and_old_packets_stay_below() {
+    let [a, b] = v4();
+    let p = TcpPacket::new;
+    let near = u32::MAX - 999;
+    // Without handshake: the lowest number seen becomes 1, retransmissions included.
+    let packets = [
+        (0, p(a, b, near, 70, 1000)),
+        (MS, p(a, b, near.wrapping_add(1000), 70, 1000)),
+        (2 * MS, p(a, b, near.wrapping_sub(500), 70, 500)),
+        (3 * MS, p(b, a, 70, 1000, 0).options(&[1, 1, 5, 10, 0, 0, 0x07, 0xd0, 0, 0, 0x0b, 0xb8])),
+        (4 * MS, p(b, a, 0xdead_beef, 1000, 0).flags(RST | ACK)),
+    ];
+    let capture = parse(&pcap(link::ETHERNET, PcapStyle::default(), &packets)).unwrap();
+    let c = &capture.connections[0];
+    let seqs: Vec<_> = c.directions[0].records.iter().map(|r| r.seq).collect();
+    assert_eq!(seqs, [501, 1501, 1]);
+    let back = &c.directions[1];
+    assert_eq!(back.records[0].ack, 2501);
+    assert_eq!(back.sacks(&back.records[0]), [SackBlock { start: 3501, end: 4501 }]);
+    assert_eq!(c.ending, Ending::Reset);
+    assert_eq!(back.window_shift, None, "the scale is not known without the handshake");
+    assert_eq!(c.directions[0].mss_source, MssSource::Packets);
+    assert_eq!(c.directions[0].mss_bytes, 1000);
+}
+
+#[test]
+fn a_new_syn_is_a_new_connection() {
+    let mut packets = short_connection(v4());
+    let repeated = packets[0].clone();
+    packets.insert(1, (MS, repeated.1));
+    let again = short_connection(v4()).into_iter().map(|(t, mut p)| {
+        p.seq = p.seq.wrapping_add(90_000);
+        if p.flags & SYN == 0 {
+            p.ack = p.ack.wrapping_add(90_000);
+        }
+        (t + 100 * MS, p)
+    });
+    packets.extend(again);
+    let capture = parse(&pcap(link::ETHERNET, PcapStyle::default(), &packets)).unwrap();
+    assert_eq!(capture.connections.len(), 2);
+    assert_eq!(capture.connections[0].directions[0].packets, 6);
+    assert_eq!(capture.connections[1].directions[0].packets, 5);
+    assert_eq!(capture.connections[1].start_ns, 100 * MS);
+    assert_eq!(capture.connections[0].handshake.expect("complete").syn_ns, MS, "the SYN that was answered");
+}
+
+#[test]
+fn packets_from_before_the_syn_are_left_out() {
+    let [a, b] = v4();
+    let mut packets = short_connection(v4());
+    packets.insert(4, (12 * MS, TcpPacket::new(a, b, 500, 5001, 800)));
+    packets.insert(5, (12 * MS, TcpPacket::new(a, b, 400, 5001, 0).flags(RST)));
+    let capture = parse(&pcap(link::ETHERNET, PcapStyle::default(), &packets)).unwrap();
+    let there = &capture.connections[0].directions[0];
+    assert_eq!((there.old_packets, there.packets, there.payload_bytes), (1, 6, 1560));
+    assert_eq!(there.records[3].seq, 0, "a reset is kept, whatever its number");
+}
+
+#[test]
+fn merged_packets_show_the_offload() {
+    let [a, b] = v4();
+    let mut packets = short_connection(v4());
+    packets.insert(5, (14 * MS, TcpPacket::new(a, b, 2561, 5001, 14_600)));
+    let capture = parse(&pcap(link::ETHERNET, PcapStyle::default(), &packets)).unwrap();
+    let there = &capture.connections[0].directions[0];
+    assert_eq!((there.packets_above_mss, there.data_packets, there.data_segments), (1, 4, 13));
+}
+
+#[test]
+fn time_never_runs_backwards() {
+    let mut packets = short_connection(v4());
+    packets[4].0 = 5 * MS;
+    let capture = parse(&pcap(link::ETHERNET, PcapStyle::default(), &packets)).unwrap();
+    assert_eq!((capture.backward_steps, capture.largest_backward_ns), (1, 7 * MS));
+    assert_eq!(capture.connections[0].directions[0].records[3].time_ns, 12 * MS);
+}
+
+#[test]
+fn what_is_whole_survives_a_cut() {
+    let whole = pcap(link::ETHERNET, PcapStyle::default(), &short_connection(v4()));
+    for (cut, kept) in [(1, 7), (54, 7), (60, 7), (70, 7), (71, 6)] {
+        let capture = parse(&whole[..whole.len() - cut]).unwrap();
+        assert_eq!(capture.packets, kept, "cut {cut}");
+        assert_eq!(capture.truncated.is_some(), cut != 70);
+        if let Some(t) = capture.truncated {
+            assert_eq!(t.packet, kept + 1);
+            assert_eq!(t.offset + t.present_bytes, (whole.len() - cut) as u64);
+        }
+    }
+    let mut w = PcapngWriter::new(true);
+    let i = w.interface(link::RAW, 6);
+    for (time_ns, packet) in short_connection(v4()) {
+        w.tcp(i, START_NS + time_ns, &packet);
+    }
+    let whole = w.into_bytes();
+    let capture = parse(&whole[..whole.len() - 3]).unwrap();
+    assert_eq!(capture.packets, 7);
+    assert_eq!(capture.truncated.expect("cut").packet, 8);
+}
+
+#[test]
+fn every_length_of_a_cut_file_is_read_or_refused() {
+    let whole = pcap(link::ETHERNET, PcapStyle::default(), &short_connection(v4()));
+    for len in 0..whole.len() {
+        match parse(&whole[..len]) {
+            Ok(capture) => assert!(len >= 24 && capture.packets < 8),
+            Err(e) => assert!(len < 24 && e.kind == CaptureErrorKind::NotACapture, "{len}: {e}"),
+        }
+    }
+}
+
+#[test]
+fn errors_say_what_where_and_what_to_do() {
+    let message = |bytes: &[u8]| {
+        let e = parse(bytes).expect_err("not readable");
+        (e.kind, e.to_string())
+    };
+    let (kind, text) = message(b"");
+    assert_eq!(kind, CaptureErrorKind::NotACapture);
+    assert_eq!(
+        text,
+        "test.pcap: byte 0: the file is empty; expected a pcap or pcapng file of at least 24 \
+         bytes; capture again, for example with tcpdump -w"
+    );
+    let (kind, text) = message(&[0x1f, 0x8b, 8, 0, 0, 0]);
+    assert_eq!(kind, CaptureErrorKind::Compressed);
+    assert!(text.contains("gunzip"), "{text}");
+    let (kind, text) = message(b"GET / HTTP/1.1\r\nHost: example\r\n");
+    assert_eq!(kind, CaptureErrorKind::NotACapture);
+    assert!(text.contains("47, 45, 54, 20") && text.contains("editcap"), "{text}");
+
+    let good = pcap(link::ETHERNET, PcapStyle::default(), &short_connection(v4()));
+    let mut other = good.clone();
+    other[20] = 105;
+    let (kind, text) = message(&other);
+    assert_eq!(kind, CaptureErrorKind::Unsupported);
+    assert!(text.contains("link type 105"), "{text}");
+    let mut old = good.clone();
+    old[4] = 1;
+    assert_eq!(message(&old).0, CaptureErrorKind::Unsupported);
+    // Length of the second packet: file header, first packet of 16 + 66 bytes, 8 bytes of times.
+    let mut damaged = good;
+    damaged[24 + 16 + 66 + 8..][..4].fill(0xff);
+    let (kind, text) = message(&damaged);
+    assert_eq!(kind, CaptureErrorKind::Corrupt);
+    assert!(text.contains("byte 106 (packet 2): a packet of 4294967295 captured bytes"), "{text}");
+
+    let mut w = PcapngWriter::new(false);
+    w.interface(link::RAW, 6);
+    let good = w.into_bytes();
+    let damage = |at: usize, value: u8| {
+        let mut bytes = good.clone();
+        bytes[at] = value;
+        message(&bytes)
+    };
+    assert!(damage(28 + 4, 13).1.contains("byte 28 (packet 1)"));
+    assert_eq!(damage(8, 0).0, CaptureErrorKind::Corrupt);
+    assert_eq!(damage(12, 2).0, CaptureErrorKind::Unsupported);
+    assert_eq!(damage(good.len() - 4, 0).0, CaptureErrorKind::Corrupt);
+    let missing = ackwise_capture::read_file("/nonexistent/x.pcap").expect_err("not there");
+    assert_eq!(missing.kind, CaptureErrorKind::Io);
+    assert!(missing.to_string().starts_with("/nonexistent/x.pcap: byte 0: cannot open"));
+}
+
+#[test]
+fn reading_stops_at_the_limit() {
+    let bytes = pcap(link::ETHERNET, PcapStyle::default(), &short_connection(v4()));
+    let options = ReadOptions { max_packets: Some(3) };
+    let capture = read(&bytes[..], "x", &options).unwrap();
+    assert!(capture.stopped_at_limit);
+    assert_eq!(capture.packets, 3);
+}
+
+#[test]
+fn input_may_come_in_single_bytes() {
+    struct Drip<'a>(&'a [u8]);
+    impl std::io::Read for Drip<'_> {
+        fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
+            let n = self.0.len().min(1);
+            buf[..n].copy_from_slice(&self.0[..n]);
+            self.0 = &self.0[n..];
+            Ok(n)
+        }
+    }
+    let bytes = pcap(link::ETHERNET, PcapStyle::default(), &short_connection(v4()));
+    check_short(&read(Drip(&bytes), "drip", &ReadOptions::default()).unwrap());
+}
+
+#[test]
+fn the_summary_is_json_without_packets() {
+    let bytes = pcap(link::ETHERNET, PcapStyle::default(), &short_connection(v4()));
+    let json = serde_json::to_value(parse(&bytes).unwrap()).unwrap();
+    let there = &json["connections"][0]["directions"][0];
+    assert_eq!(there["mss_source"], "handshake");
+    assert_eq!(there["packets"], 5);
+    assert!(there.get("records").is_none());
+    assert_eq!(json["connections"][0]["endpoints"][1], "10.0.0.2:80");
+}
+
+#[test]
+fn fin_alone_is_data_and_takes_a_number() {
+    let [a, b] = v4();
+    let packets = [(0, TcpPacket::new(a, b, 10, 1, 0).flags(FIN | ACK))];
+    let capture = parse(&pcap(link::RAW, PcapStyle::default(), &packets)).unwrap();
+    let r = capture.connections[0].directions[0].records[0];
+    assert!(r.is_data() && !r.is_pure_ack());
+    assert_eq!(r.seq_end() - r.seq, 1);
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT
+//! What a replay tells. Times in nanoseconds; times of day count from the capture's first packet.
+
+use crate::optimum::Price;
+use ackwise_capture::MssSource;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+/// Version of the keys below; grows when one changes its meaning or goes.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// Name under which the capture's own receiver is judged.
+pub const CAPTURED: &str = "captured";
+
+#[derive(Clone, Debug, Serialize)]
+pub struct ReplayResult {
+    pub schema_version: u32,
+    /// Name of the capture.
+    pub capture: String,
+    pub price: Price,
+    pub seed: u64,
+    pub reader_lag_ns: u64,
+    /// Directions with data, but with fewer segments than asked for.
+    pub directions_skipped: u64,
+    pub directions: Vec<DirectionResult>,
+}
+
+/// The data of one direction.
+#[derive(Clone, Debug, Serialize)]
+pub struct DirectionResult {
+    /// Index of the connection in the capture, and of the direction in it.
+    pub connection: usize,
+    pub direction: usize,
+    /// Sender and receiver of the data.
+    pub from: SocketAddr,
+    pub to: SocketAddr,
+    /// First and last step replayed.
+    pub start_ns: u64,
+    pub end_ns: u64,
+    pub data_packets: u64,
+    /// Wire segments: a packet merged by offloads counts once for each MSS.
+    pub data_segments: u64,
+    pub payload_bytes: u64,
+    pub mss_bytes: u32,
+    pub mss_source: MssSource,
+    /// Packets above the MSS: offloads were on, and arrival times within them are not known.
+    pub packets_above_mss: u64,
+    /// False: the handshake is not in the capture, and a window of 4 MiB was assumed.
+    pub window_known: bool,
+    /// Round trip of the handshake.
+    pub handshake_rtt_ns: Option<u64>,
+    /// Round trip between capture point and receiver, taken off its packets' times.
+    pub receiver_distance_ns: u64,
+    /// Bytes that the receiver acknowledged and the capture does not have.
+    pub unseen_bytes: u64,
+    /// Data packets by place in sequence space.
+    pub packets_in_order: u64,
+    pub packets_above_hole: u64,
+    pub packets_filling_hole: u64,
+    pub packets_duplicate: u64,
+    pub optimum: OptimumResult,
+    pub policies: Vec<PolicyResult>,
+}
+
+/// The cheapest schedule that knows all arrivals, and that ACKs on data cost nothing.
+#[derive(Clone, Debug, Serialize)]
+pub struct OptimumResult {
+    pub acks: u64,
+    pub latency_ns: u64,
+    /// `rho * acks + (1 - rho) * latency / unit`.
+    pub cost: f64,
+    #[serde(skip)]
+    pub cost_scaled: u128,
+}
+
+/// A policy on one direction.
+#[derive(Clone, Debug, Serialize)]
+pub struct PolicyResult {
+    /// Name, or [`CAPTURED`].
+    pub policy: String,
+    /// All parameters by name.
+    pub params: BTreeMap<String, u32>,
+    /// Names of the rails in force.
+    pub rails: Vec<String>,
+    /// Packets that only acknowledge.
+    pub acks: u64,
+    /// Data packets of the receiver that acknowledged something on the way.
+    pub acks_piggybacked: u64,
+    /// Pure ACKs by reason label, zero counts left out.
+    pub acks_by_reason: BTreeMap<String, u64>,
+    /// Data segments per ACK, pure or piggybacked; 0 without ACKs.
+    pub segments_per_ack: f64,
+    /// For each data segment: from its arrival to the ACK that tells of it.
+    pub ack_latency_ns: Quantiles,
+    /// The sum of these.
+    pub latency_ns: u64,
+    /// `rho * acks + (1 - rho) * latency / unit`.
+    pub cost: f64,
+    #[serde(skip)]
+    pub cost_scaled: u128,
+    /// Cost by the optimum's, at least 1; none where the optimum costs nothing.
+    pub cost_ratio: Option<f64>,
+    /// Processor seconds of the receiving device for each 10^9 bytes of payload.
+    pub cpu_s_per_gb: Option<f64>,
+    /// Data was still unacknowledged at the end; an ACK was counted there.
+    pub closing_ack: bool,
+    /// Every ACK, if asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace: Option<Vec<AckPoint>>,
+}
+
+/// One ACK of a trace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct AckPoint {
+    pub time_ns: u64,
+    /// Its acknowledgement number, relative as in the capture.
+    pub ack: u64,
+    /// Data segments that it is the first to tell of.
+    pub segments: u64,
+    pub reason: String,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Quantiles {
+    pub samples: u64,
+    pub mean: f64,
+    pub p50: u64,
+    pub p95: u64,
+    pub p99: u64,
+    pub max: u64,
+}
+
+impl Quantiles {
+    /// Nearest-rank quantiles of values that each count `weight` times.
+    pub(crate) fn of(mut values: Vec<(u64, u64)>) -> Self {
+        values.sort_unstable();
+        let samples: u64 = values.iter().map(|v| v.1).sum();
+        let Some(&(max, _)) = values.last() else { return Quantiles::default() };
+        let total: f64 = values.iter().map(|v| v.0 as f64 * v.1 as f64).sum();
+        let at = |percent: u64| {
+            let rank = (u128::from(samples) * u128::from(percent)).div_ceil(100).max(1);
+            let mut below = 0u128;
+            let reached = values.iter().find(|v| {
+                below += u128::from(v.1);
+                below >= rank
+            });
+            reached.map_or(max, |v| v.0)
+        };
+        Quantiles { samples, mean: total / samples as f64, p50: at(50), p95: at(95), p99: at(99), max }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_count_weights() {
+        let q = Quantiles::of(vec![(30, 1), (10, 98), (20, 1)]);
+        assert_eq!((q.samples, q.p50, q.p95, q.p99, q.max), (100, 10, 10, 20, 30));
+        assert!((q.mean - 10.3).abs() < 1e-9);
+        assert_eq!(Quantiles::of(vec![]), Quantiles::default());
+    }
+}

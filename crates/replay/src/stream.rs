@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: MIT
+//! One direction of a captured connection as its receiver saw it: what arrived, what that meant in
+//! sequence space, and what the receiver itself sent. Nothing in it depends on a policy.
+
+use ackwise_capture::{tcp_flag, Connection, Record};
+use ackwise_core::{flag, Order};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Taken for the window where the handshake, and with it the scale, was not captured.
+pub(crate) const ASSUMED_WINDOW_BYTES: u32 = 4 << 20;
+/// A receiver's estimate of the peer's segment before it saw one (RFC 9293, 3.7.1).
+const FIRST_MSS_BYTES: u32 = 536;
+
+/// A packet with data or FIN that arrived.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Data {
+    /// Sequence numbers of the packet: payload and FIN.
+    pub start: u64,
+    pub end: u64,
+    pub payload_bytes: u32,
+    /// Bytes that became readable.
+    pub readable_bytes: u32,
+    /// Wire segments it stands for, at least 1.
+    pub segments: u32,
+    pub rcv_mss_bytes: u32,
+    pub rtt_us: u32,
+    pub order: Order,
+    /// Flags of the core's event.
+    pub flags: u16,
+}
+
+/// A packet of the receiver.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sent {
+    pub ack: u64,
+    pub pure: bool,
+    /// Carries data or a FIN, so that an ACK rides along.
+    pub piggyback: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum What {
+    Data(Data),
+    Sent(Sent),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Step {
+    pub time_ns: u64,
+    /// Next sequence number expected after the step.
+    pub rcv_nxt: u64,
+    /// Window that the real receiver offers after the step, and the largest so far.
+    pub wnd_bytes: u32,
+    pub wnd_max_bytes: u32,
+    pub hole_open: bool,
+    pub what: What,
+}
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub(crate) struct Stream {
+    pub steps: Vec<Step>,
+    /// Next sequence number expected before the first step.
+    pub first_rcv_nxt: u64,
+    pub first_wnd_bytes: u32,
+    pub mss_bytes: u32,
+    pub window_known: bool,
+    /// Round trip between capture point and receiver; its packets are dated back by it.
+    pub distance_ns: u64,
+    /// Bytes the receiver acknowledged though the capture does not have them.
+    pub unseen_bytes: u64,
+    /// Packets by order: in, hole, fills, duplicate.
+    pub orders: [u64; 4],
+}
+
+impl Stream {
+    /// The data of direction `d`; none if there is no data in it.
+    pub fn new(connection: &Connection, d: usize) -> Option<Stream> {
+        let direction = &connection.directions[d];
+        let receiver = &connection.directions[1 - d];
+        let first = direction.records.iter().find(|r| r.is_data())?;
+        let window_known = receiver.window_shift.is_some();
+        let window = |r: &Record| if window_known { r.window } else { ASSUMED_WINDOW_BYTES };
+        let first_wnd_bytes = receiver.records.first().map_or(ASSUMED_WINDOW_BYTES, window);
+        let distance_ns = distance(connection, d);
+        let first_rcv_nxt = if direction.isn.is_some() { 1 } else { first.data_seq() };
+
+        let mut space = Space { rcv_nxt: first_rcv_nxt, beyond: BTreeMap::new() };
+        let mut mss = MssEstimate { bytes: FIRST_MSS_BYTES.min(direction.mss_bytes), last: 0 };
+        let mut rtt = RttEstimate::new(connection, distance_ns);
+        let mut ce = false;
+        let (mut wnd_bytes, mut wnd_max_bytes, mut wnd_max_told) =
+            (first_wnd_bytes, first_wnd_bytes, first_wnd_bytes);
+        let mut stream = Stream {
+            steps: Vec::new(),
+            first_rcv_nxt,
+            first_wnd_bytes,
+            mss_bytes: direction.mss_bytes,
+            window_known,
+            distance_ns,
+            unseen_bytes: 0,
+            orders: [0; 4],
+        };
+        for (time_ns, from, record) in at_receiver(connection, d, distance_ns) {
+            let what = if from == d {
+                let (start, end) = (record.data_seq(), record.seq_end());
+                let before = space.rcv_nxt;
+                let order = space.arrive(start, end);
+                stream.orders[order as usize] += 1;
+                let advance = space.rcv_nxt - before;
+                // The FIN takes a number and no byte; it is last in the stream.
+                let fin = record.has(tcp_flag::FIN);
+                let readable = advance.saturating_sub(u64::from(fin && space.rcv_nxt == end));
+                let len = record.payload_len.min(direction.mss_bytes);
+                mss.update(len, record.flags);
+                rtt.data(record, len >= mss.bytes);
+                let mut flags = 0;
+                for (set, bit) in [
+                    (record.has(tcp_flag::PSH), flag::PSH),
+                    (fin, flag::FIN),
+                    (record.is_ce() != ce, flag::CE_CHANGE),
+                    (wnd_max_bytes > wnd_max_told, flag::WND_GREW),
+                ] {
+                    flags |= if set { bit } else { 0 };
+                }
+                ce = record.is_ce();
+                wnd_max_told = wnd_max_bytes;
+                What::Data(Data {
+                    start,
+                    end,
+                    payload_bytes: record.payload_len,
+                    readable_bytes: clamp(readable),
+                    segments: direction.segments_of(record.payload_len),
+                    rcv_mss_bytes: mss.bytes,
+                    rtt_us: rtt.us(),
+                    order,
+                    flags,
+                })
+            } else {
+                wnd_bytes = window(record);
+                wnd_max_bytes = wnd_max_bytes.max(wnd_bytes);
+                stream.unseen_bytes += space.skip_to(record.ack);
+                rtt.sent(record);
+                What::Sent(Sent {
+                    ack: record.ack,
+                    pure: record.is_pure_ack(),
+                    piggyback: record.is_data() && record.has(tcp_flag::ACK),
+                })
+            };
+            stream.steps.push(Step {
+                time_ns,
+                rcv_nxt: space.rcv_nxt,
+                wnd_bytes,
+                wnd_max_bytes,
+                hole_open: !space.beyond.is_empty(),
+                what,
+            });
+        }
+        Some(stream)
+    }
+}
+
+pub(crate) fn clamp(n: u64) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
+}
+
+/// Data of direction `d` and packets of its receiver in the receiver's order of events: its
+/// packets passed the capture point a way later than they left, and data a way earlier than it
+/// arrived, so that dating back by the round trip puts both on one clock. Data goes first at equal
+/// times, or an ACK might precede what it covers.
+fn at_receiver(
+    connection: &Connection,
+    d: usize,
+    distance_ns: u64,
+) -> impl Iterator<Item = (u64, usize, &Record)> {
+    let resets = |r: &&Record| !r.has(tcp_flag::RST);
+    let mut data = connection.directions[d].records.iter().filter(|r| r.is_data()).peekable();
+    let mut sent = connection.directions[1 - d].records.iter().filter(resets).peekable();
+    std::iter::from_fn(move || {
+        let left_ns = |r: &Record| r.time_ns.saturating_sub(distance_ns);
+        let data_first = match (data.peek(), sent.peek()) {
+            (Some(a), Some(b)) if a.time_ns == left_ns(b) => {
+                // Same instant: the file's order, unless that was only made by dating back.
+                distance_ns > 0 || a.packet < b.packet
+            }
+            (Some(a), Some(b)) => a.time_ns < left_ns(b),
+            (Some(_), None) => true,
+            (None, _) => false,
+        };
+        if data_first {
+            data.next().map(|r| (r.time_ns, d, r))
+        } else {
+            sent.next().map(|r| (left_ns(r), 1 - d, r))
+        }
+    })
+}
+
+/// Round trip between the capture point and the receiver of direction `d`: what the handshake
+/// shows, but never more than the shortest time in which an ACK followed its data.
+fn distance(connection: &Connection, d: usize) -> u64 {
+    let Some(handshake) = connection.handshake else { return 0 };
+    let mut distance_ns = handshake.distance_ns(1 - d);
+    // End of each data packet that waits for its ACK, and its first arrival.
+    let mut waiting = BTreeMap::new();
+    let mut highest = 0;
+    for (from, record) in connection.timeline() {
+        if from == d && record.is_data() {
+            waiting.entry(record.seq_end()).or_insert(record.time_ns);
+        } else if from != d && record.has(tcp_flag::ACK) && record.ack > highest {
+            highest = record.ack;
+            let later = waiting.split_off(&(highest + 1));
+            if let Some(&latest) = waiting.values().max() {
+                distance_ns = distance_ns.min(record.time_ns - latest);
+            }
+            waiting = later;
+        }
+    }
+    distance_ns
+}
+
+/// Received sequence space: everything below `rcv_nxt`, and blocks beyond a hole.
+struct Space {
+    rcv_nxt: u64,
+    /// Start to end of blocks that neither touch nor overlap.
+    beyond: BTreeMap<u64, u64>,
+}
+
+impl Space {
+    fn arrive(&mut self, start: u64, end: u64) -> Order {
+        if end <= self.rcv_nxt {
+            return Order::Duplicate;
+        }
+        if start <= self.rcv_nxt {
+            let order = if self.beyond.is_empty() { Order::In } else { Order::Fills };
+            self.rcv_nxt = end;
+            self.absorb();
+            return order;
+        }
+        if self.beyond.range(..=start).next_back().is_some_and(|(_, &e)| e >= end) {
+            return Order::Duplicate;
+        }
+        let (mut start, mut end) = (start, end);
+        if let Some((&s, &e)) = self.beyond.range(..=start).next_back() {
+            if e >= start {
+                start = s;
+                end = end.max(e);
+            }
+        }
+        while let Some((&s, &e)) = self.beyond.range(start..).next() {
+            if s > end {
+                break;
+            }
+            self.beyond.remove(&s);
+            end = end.max(e);
+        }
+        self.beyond.insert(start, end);
+        Order::Hole
+    }
+
+    fn absorb(&mut self) {
+        while let Some((&s, &e)) = self.beyond.iter().next() {
+            if s > self.rcv_nxt {
+                break;
+            }
+            self.beyond.remove(&s);
+            self.rcv_nxt = self.rcv_nxt.max(e);
+        }
+    }
+
+    /// The receiver has everything below `ack`, captured or not; returns the bytes not captured.
+    fn skip_to(&mut self, ack: u64) -> u64 {
+        let before = self.rcv_nxt;
+        if ack <= before {
+            return 0;
+        }
+        let known: u64 =
+            self.beyond.range(..ack).map(|(&s, &e)| e.min(ack).saturating_sub(s.max(before))).sum();
+        self.rcv_nxt = ack;
+        self.absorb();
+        (ack - before).saturating_sub(known)
+    }
+}
+
+/// The receiver's estimate of the peer's segment, as Linux keeps it (tcp_measure_rcv_mss): grows
+/// at once, shrinks when two equal lengths in a row are no application's short write.
+struct MssEstimate {
+    bytes: u32,
+    last: u32,
+}
+
+impl MssEstimate {
+    fn update(&mut self, len: u32, flags: u16) {
+        if len == 0 {
+            return;
+        }
+        let short_write = flags & (tcp_flag::PSH | tcp_flag::FIN | tcp_flag::URG) != 0;
+        if len >= self.bytes {
+            self.bytes = len;
+        } else if len >= FIRST_MSS_BYTES || !short_write {
+            if len == self.last {
+                self.bytes = len;
+            }
+            self.last = len;
+        }
+    }
+}
+
+/// The receiver's RTT estimate, as Linux keeps it: from the handshake, then from the timestamps
+/// that full segments echo, smoothed by 1/8.
+struct RttEstimate {
+    smoothed_ns: Option<u64>,
+    distance_ns: u64,
+    /// Timestamps of the receiver not echoed yet, with the last time they were sent.
+    sent: VecDeque<(u32, u64)>,
+    last_echo: Option<u32>,
+}
+
+impl RttEstimate {
+    fn new(connection: &Connection, distance_ns: u64) -> Self {
+        let smoothed_ns = connection.handshake.map(|h| h.rtt_ns()).filter(|&ns| ns > 0);
+        RttEstimate { smoothed_ns, distance_ns, sent: VecDeque::new(), last_echo: None }
+    }
+
+    fn sent(&mut self, record: &Record) {
+        if !record.has_timestamps {
+            return;
+        }
+        match self.sent.back_mut() {
+            Some((val, time_ns)) if *val == record.ts_val => *time_ns = record.time_ns,
+            _ => self.sent.push_back((record.ts_val, record.time_ns)),
+        }
+    }
+
+    fn data(&mut self, record: &Record, full: bool) {
+        if !record.has_timestamps || !full || self.last_echo == Some(record.ts_ecr) {
+            return;
+        }
+        let is_older = |val: u32| (val.wrapping_sub(record.ts_ecr) as i32) < 0;
+        while self.sent.front().is_some_and(|&(val, _)| is_older(val)) {
+            self.sent.pop_front();
+        }
+        let Some(&(val, time_ns)) = self.sent.front() else { return };
+        if val != record.ts_ecr || record.time_ns < time_ns {
+            return;
+        }
+        self.last_echo = Some(val);
+        let sample = (record.time_ns - time_ns).saturating_add(self.distance_ns);
+        self.smoothed_ns = Some(match self.smoothed_ns {
+            Some(old) => (old - old / 8).saturating_add(sample / 8),
+            None => sample,
+        });
+    }
+
+    /// Rounded up: 0 means not known.
+    fn us(&self) -> u32 {
+        self.smoothed_ns.map_or(0, |ns| clamp(ns.div_ceil(1_000)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sequence_space_tells_the_four_orders() {
+        let mut space = Space { rcv_nxt: 1, beyond: BTreeMap::new() };
+        assert_eq!(space.arrive(1, 11), Order::In);
+        assert_eq!(space.arrive(21, 31), Order::Hole);
+        assert_eq!(space.arrive(41, 51), Order::Hole);
+        assert_eq!(space.arrive(31, 41), Order::Hole);
+        assert_eq!(space.beyond.len(), 1, "touching blocks become one");
+        assert_eq!(space.arrive(25, 45), Order::Duplicate);
+        assert_eq!(space.arrive(1, 11), Order::Duplicate);
+        assert_eq!(space.arrive(5, 16), Order::Fills);
+        assert_eq!((space.rcv_nxt, space.beyond.len()), (16, 1));
+        assert_eq!(space.arrive(16, 21), Order::Fills);
+        assert_eq!((space.rcv_nxt, space.beyond.len()), (51, 0));
+        assert_eq!(space.arrive(61, 71), Order::Hole);
+        assert_eq!(space.skip_to(66), 10);
+        assert_eq!(space.rcv_nxt, 71);
+    }
+
+    #[test]
+    fn segment_estimate_follows_the_sender() {
+        let mut mss = MssEstimate { bytes: 536, last: 0 };
+        mss.update(1448, 0);
+        assert_eq!(mss.bytes, 1448);
+        mss.update(100, tcp_flag::PSH);
+        mss.update(100, tcp_flag::PSH);
+        assert_eq!(mss.bytes, 1448, "short writes say nothing");
+        mss.update(1200, 0);
+        assert_eq!(mss.bytes, 1448);
+        mss.update(1200, 0);
+        assert_eq!(mss.bytes, 1200);
+    }
+}
