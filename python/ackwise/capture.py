@@ -296,9 +296,9 @@ def main(args: argparse.Namespace) -> int:
     if args.file == export.STDOUT:
         raise InputError("capture: cannot go to standard output; give a file name")
     export.check_target(args.file, "capture")
-    problem = why_not()
-    if problem:
-        raise InputError(f"capture: {problem}")
+    obstacle = why_not()
+    if obstacle:
+        raise InputError(f"capture: {obstacle}")
     if values["delay"] and not has_netem():
         remedy = "this kernel has no netem queue"
         if args.delay is not None:

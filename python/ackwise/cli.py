@@ -2,6 +2,7 @@
 """Command line: what is asked is parsed here and done elsewhere."""
 
 import argparse
+import contextlib
 import os
 import shlex
 import signal
@@ -160,6 +161,12 @@ def _parser() -> argparse.ArgumentParser:
     capture_only.add_argument(
         "--unit", metavar="TIME", default=None, help="latency of one packet that costs 1 (10ms)"
     )
+    capture_only.add_argument(
+        "--ack-cost", metavar="TIME", help="processor time to send an ACK, for the CPU column"
+    )
+    capture_only.add_argument(
+        "--data-cost", metavar="TIME", help="processor time to receive a data packet"
+    )
     _outputs(compare)
 
     policy = commands.add_parser(
@@ -234,10 +241,8 @@ def _interrupt(_signal: int, _frame: object) -> NoReturn:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code: 0, 1 failed, 2 bad input, 130 interrupted."""
     words = list(sys.argv[1:] if argv is None else argv)
-    try:
+    with contextlib.suppress(ValueError):  # not the main thread: whoever calls handles signals
         signal.signal(signal.SIGTERM, _interrupt)  # a polite kill cleans up as Ctrl-C does
-    except ValueError:
-        pass  # not the main thread: whoever calls handles signals
     try:
         return _dispatch(_parser().parse_args(words), words)
     except InputError as problem:

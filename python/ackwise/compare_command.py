@@ -147,7 +147,7 @@ def main(args: argparse.Namespace, command: str) -> int:
 
         _only_with(args, "--capture", ("workload", "runs", "duration", "baseline"))
         return replay_command.main(args, command)
-    _only_with(args, "--plan or --link", ("cost_ratio", "unit"))
+    _only_with(args, "--plan or --link", ("cost_ratio", "unit", "ack_cost", "data_cost"))
     made = _plan(args)
     warning = plan.check_work(made, args.allow_long)
     if warning and not args.quiet:

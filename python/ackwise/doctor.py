@@ -130,10 +130,9 @@ def main(args: argparse.Namespace) -> int:
     found = checks(args.commands or list(COMMANDS))
     missing = [c for c in found if c.required and not c.ok]
     if args.json:
-        print(json.dumps(
-            {"ackwise_version": __version__, "ok": not missing, "checks": [asdict(c) for c in found]},
-            indent=2,
-        ))  # fmt: skip
+        told = [asdict(check) for check in found]
+        whole = {"ackwise_version": __version__, "ok": not missing, "checks": told}
+        print(json.dumps(whole, indent=2))
         return EXIT_FAILED if missing else 0
     console = Console(highlight=False)
     wide = max(len(c.what) for c in found)

@@ -20,7 +20,7 @@ KEYS: dict[str, str] = {
     "kind": '"compare"',
     "plan.title": "the plan's title",
     "plan.source": "where the plan's figures come from",
-    "plan.file": 'the plan file as it was named; "" for a shipped plan or for --link and --workload',
+    "plan.file": 'the plan file as it was named; "" when no file of one\'s own was',
     "plan.baseline": "label of the policy that the others are measured against",
     "plan.runs": "runs of each combination",
     "plan.seeds[]": "seed of each run",

@@ -311,16 +311,16 @@ def _app_bytes(app: dict[str, Any]) -> int | None:
     """Payload of one flow; None: until the run ends."""
     kind = app["kind"]
     if kind == "bulk":
-        return app["bytes"] or None
+        return int(app["bytes"]) or None
     if kind == "request-response":
-        return app["count"] * (app["request_bytes"] + app["response_bytes"]) or None
+        return int(app["count"] * (app["request_bytes"] + app["response_bytes"])) or None
     if kind == "random-spacing":
-        return int(app["packets"] * app["bytes"])
+        return int(app["packets"]) * int(app["bytes"])
     if kind == "odd-writes":
-        return app["count"] * app["writes"] * app["write_bytes"] or None
+        return int(app["count"] * app["writes"] * app["write_bytes"]) or None
     if kind == "pareto-bulk":
         return int(app["mean_bytes"])
-    return sum(app["bytes"])
+    return sum(int(size) for size in app["bytes"])
 
 
 def packets_estimate(link: Link, workload: Workload) -> int:
@@ -338,7 +338,7 @@ def packets_estimate(link: Link, workload: Workload) -> int:
             one = _app_bytes(group["app"])
             wanted += room if one is None else group["count"] * (one / payload + 1)
         total += int(min(room, wanted) * 2)  # each segment and its ACK
-    return total + sum(g["count"] for g in workload.groups)
+    return total + sum(int(g["count"]) for g in workload.groups)
 
 
 def check_work(plan: Plan, allow_long: bool = False) -> str:

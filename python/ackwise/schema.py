@@ -75,6 +75,7 @@ class Table:
     tables: tuple["Table", ...] = ()
     required: bool = False
     repeated: bool = False
+    partial: bool = False  # keys left out stay out, here and below: it is laid over another
     target: str = ""
     variant_key: str = ""
     variants: Mapping[str, tuple[Key, ...]] = field(default_factory=dict)
@@ -503,7 +504,7 @@ PLAN = Table(
     (
         Table(
             "override",
-            "laid over every workload",
+            "laid over every workload: only what is given here",
             (Key("duration", TIME, "instead of the workload's", low=1, high=_DURATION_MAX),),
             (
                 Table(
@@ -513,6 +514,7 @@ PLAN = Table(
                     (_SENDER, _RECEIVER),
                 ),
             ),
+            partial=True,
         ),
     ),
 )
@@ -592,6 +594,8 @@ def read(
     `where` is the file as the user named it, `path` the table in it. `partial`: keys left out stay
     out (for tables laid over others). Raises InputError.
     """
+
+    partial = partial or table.partial
 
     def at(name: str) -> str:
         return f"{path}.{name}" if path else name

@@ -3,11 +3,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
-from ackwise.compare import BELOW_PERCENT, Cell, Comparison, Table
+from ackwise.compare import Cell, Comparison, Table
 from ackwise.metrics import METRICS, Metric
 from ackwise.stats import Estimate
 
@@ -178,9 +179,7 @@ def show(comparison: Comparison, console: Console) -> None:
         for group, label in table.cheapest.items():
             of_group = f" of {group}" if len(table.cheapest) > 1 else ""
             console.print(
-                Text(
-                    f"Fewest ACKs within {BELOW_PERCENT:.0f}% of the best goodput{of_group}: {label}"
-                ),
+                Text(f"Fewest ACKs within 1% of the best goodput{of_group}: {label}"),
                 soft_wrap=True,
             )
         for cell in table.cells:
@@ -196,3 +195,91 @@ def show(comparison: Comparison, console: Console) -> None:
                 style="dim",
             )
         )
+
+
+_REPLAY_COLUMNS = (
+    ("acks", "ACKs", ""),
+    ("acks_piggybacked", "piggybacked", ""),
+    ("segments_per_ack", "segs/ACK", ""),
+    ("ack_latency_mean_ns", "ACK lat. mean", "ns"),
+    ("ack_latency_p50_ns", "ACK lat. p50", "ns"),
+    ("ack_latency_p99_ns", "ACK lat. p99", "ns"),
+    ("cost", "cost", ""),
+    ("cost_ratio", "x optimum", ""),
+    ("cpu_s_per_gb", "CPU s/GB", ""),
+)
+DIRECTIONS_SHOWN = 6
+
+
+def _replay_column(key: str, title: str, unit: str, cells: list[dict[str, Any]]) -> Column | None:
+    values = [cell[key] for cell in cells]
+    present = [float(v) for v in values if v is not None]
+    if not present:
+        return None
+    name, scale = unit_of(unit, max(present))
+    whole = not unit and all(v.is_integer() for v in present)
+    largest = max(present) / scale
+    texts = ["-" if v is None else figure(v / scale, largest, whole) for v in values]
+    return Column(f"{title} {name}".rstrip(), texts, [key in cell["best"] for cell in cells])
+
+
+def show_replay(document: dict[str, Any], console: Console) -> None:
+    """A table for each direction of a capture, the ones with most data first."""
+    width = console.width if console.is_terminal else PLAIN_WIDTH
+    price = document["price"]
+    for one in document["directions"][:DIRECTIONS_SHOWN]:
+        cells = one["cells"]
+        console.print(
+            Text(f"{document['capture']}: {one['from']} -> {one['to']}", style="bold cyan"),
+            soft_wrap=True,
+        )
+        console.print(
+            Text(
+                f"{one['payload_bytes']} bytes in {one['data_segments']} segments over "
+                f"{(one['end_ns'] - one['start_ns']) / 1e9:.3f} s; optimum known afterwards: "
+                f"{one['optimum']['acks']} ACKs, cost {one['optimum']['cost']:.1f} "
+                f"(ACK {price['rho_permille'] / 10:g}%, unit {price['unit_ns'] / 1e6:g} ms)",
+                style="dim",
+            ),
+            soft_wrap=True,
+        )
+        for warning in _capture_warnings(one):
+            console.print(Text(warning, style="yellow"), soft_wrap=True)
+        columns = [Column("policy", [c["policy"] for c in cells], [False] * len(cells), left=True)]
+        for key, title, unit in _REPLAY_COLUMNS:
+            column = _replay_column(key, title, unit, cells)
+            if column:
+                columns.append(column)
+        for block in _blocks(columns, width):
+            _draw(console, block, [False] * len(cells))
+            console.print()
+        console.print(Text(f"Least cost: {one['cheapest']}"), soft_wrap=True)
+        console.print()
+    more = len(document["directions"]) - DIRECTIONS_SHOWN
+    if more > 0:
+        console.print(Text(f"{more} more directions with less data: see --json or --csv"))
+    if document["directions_skipped"]:
+        console.print(Text(f"{document['directions_skipped']} directions have too little data"))
+    console.print(
+        Text(
+            "* best value of its column. Arrivals stay where the capture has them: ACK counts and "
+            "latencies are exact, what a slower ACK does to the sender is not shown (simulate it)",
+            style="dim",
+        ),
+        soft_wrap=True,
+    )
+
+
+def _capture_warnings(one: dict[str, Any]) -> list[str]:
+    """What makes the figures of a direction less than exact."""
+    found = []
+    if one["packets_above_mss"]:
+        found.append(
+            f"{one['packets_above_mss']} packets were merged by offloads: arrival times within "
+            "them are unknown; capture with offloads off (ethtool -K IFACE gro off tso off gso off)"
+        )
+    if one["unseen_bytes"]:
+        found.append(f"{one['unseen_bytes']} acknowledged bytes are missing in the capture")
+    if not one["window_known"]:
+        found.append("the handshake is not in the capture: a window of 4 MiB is assumed")
+    return found

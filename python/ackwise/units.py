@@ -57,7 +57,8 @@ def parse(text: object, dimension: Dimension) -> int:
     """Whole base units of `text`; ValueError with what is wrong and a remedy."""
     example = f'"{dimension.example}"'
     if isinstance(text, bool) or not isinstance(text, str):
-        kind = "a number without unit" if isinstance(text, int | float) else "not a quantity"
+        bare = isinstance(text, int | float) and not isinstance(text, bool)
+        kind = "a number without unit" if bare else "not a quantity"
         raise ValueError(f"{quoted(text)} is {kind}; give a {dimension.name} like {example}")
     match = _QUANTITY.match(text)
     if match is None:
@@ -87,7 +88,7 @@ def show(value: int, dimension: Dimension) -> str:
     if value == 0:
         return {"bit/s": "0bit", "ns": "0ms", "bytes": "0B", "ppm": "0%"}[dimension.base]
     if dimension is SHARE:
-        return f"{Fraction(value, 10**4).limit_denominator(10**4).__float__():g}%"
+        return f"{value / 10**4:.12g}%"
     names = [u for u in dimension.units if u.isascii() and u not in ("KB", "min")]
     best = ""
     for unit in sorted(names, key=lambda u: dimension.units[u], reverse=True):

@@ -8,7 +8,7 @@ const color = {};
 labels.filter((l) => l !== baseline).forEach((l, i) => { color[l] = COLORS[i % COLORS.length]; });
 color[baseline] = BASELINE_COLOR;
 const reasonColor = {};
-data.reasons.filter((r) => r.source !== "wait").forEach((r, i) => { reasonColor[r.label] = COLORS[i % COLORS.length]; });
+data.reasons.filter((r) => r.source !== "wait").forEach((r, i) => { reasonColor[r.label] = REASON_COLORS[i % REASON_COLORS.length]; });
 const reasonText = Object.fromEntries(data.reasons.map((r) => [r.label, r.text]));
 
 // One view for each link, workload and group of flows.
@@ -67,10 +67,10 @@ function matrixSection() {
       const { cell } = view.rows.find((r) => r.cell.policy === label);
       const change = cell.goodput_change_percent ? cell.goodput_change_percent.mean : null;
       const acks = base.metrics.acks.mean ? cell.metrics.acks.mean / base.metrics.acks.mean : null;
-      const text = label === baseline ? "baseline"
-        : `${change === null ? "–" : signed(change, 1) + "%"}  ${acks === null ? "" : "×" + acks.toFixed(2)}`;
+      const text = label === baseline ? "baseline" : change === null ? "–" : signed(change, 1) + "%";
+      const ratio = make("span", { class: "acks" }, acks === null ? " " : `×${acks.toFixed(2)}`);
       const shade = change === null || label === baseline ? "" : `background:${shadeOf(change)}`;
-      row.append(make("td", { style: shade, "data-view": v, "data-policy": p, onclick: () => choose(v, p) }, text));
+      row.append(make("td", { style: shade, "data-view": v, "data-policy": p, onclick: () => choose(v, p) }, text, ratio));
     });
     body.append(row);
   });

@@ -47,11 +47,15 @@ const plain = (text) => String(text).replaceAll("&", "&amp;").replaceAll("<", "&
 // Told apart by people with any colour vision; the baseline is the dark one.
 const COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#b58900", "#7f3fbf",
   "#8c564b", "#3f7f00", "#e31a73", "#008b8b", "#a0522d", "#5f6caf", "#b22222"];
+// One for each reason: more than anybody tells apart, so neighbours in the list differ most.
+const REASON_COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e6b800", "#7f3fbf", "#8c564b",
+  "#3f7f00", "#e31a73", "#00a3a3", "#ff9966", "#5f6caf", "#b22222", "#9acd32", "#2f4f4f", "#c71585", "#b8860b",
+  "#4169e1", "#f08080", "#556b2f", "#9370db", "#20b2aa", "#a9a9a9", "#ff7f0e", "#1f3b73"];
 const BASELINE_COLOR = "#1c2430";
 
 const LAYOUT = {
   font: { family: 'system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif', size: 12.5, color: "#1c2430" },
-  margin: { l: 64, r: 16, t: 12, b: 48 },
+  margin: { l: 64, r: 16, t: 30, b: 48 },
   paper_bgcolor: "#fff",
   plot_bgcolor: "#fff",
   legend: { orientation: "h", y: -0.2, yanchor: "top", font: { size: 12 } },

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: MIT
+"""What several tests need: the command line in this process, and as a process of its own."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from ackwise import cli
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a command answered."""
+
+    code: int
+    out: str
+    err: str
+
+
+Ackwise = Callable[..., Said]
+
+
+@pytest.fixture
+def ackwise(capfd: pytest.CaptureFixture[str]) -> Ackwise:
+    """Runs `ackwise ...` in this process."""
+
+    def run(*words: str) -> Said:
+        capfd.readouterr()
+        try:
+            code = cli.main(list(words))
+        except SystemExit as end:
+            code = int(end.code or 0)
+        out, err = capfd.readouterr()
+        return Said(code, out, err)
+
+    return run
+
+
+@pytest.fixture
+def root() -> Path:
+    """The checkout."""
+    return ROOT
+
+
+def spawn(*words: str, cwd: Path | None = None) -> subprocess.Popen[str]:
+    """`ackwise ...` as a process of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "ackwise", *words],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=cwd,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )

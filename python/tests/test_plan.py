@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: MIT
+"""Links, workloads and plans: what is shipped loads and runs, what is wrong is named."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ackwise import engine, plan, policy, schema
+from ackwise.errors import InputError
+
+LINK = """
+title = "t"
+source = "s"
+[down]
+rate = "10mbit"
+delay = "5ms"
+queue_packets = 50
+[up]
+rate = "10mbit"
+delay = "5ms"
+queue_packets = 50
+"""
+WORKLOAD = """
+title = "t"
+source = "s"
+duration = "1s"
+[[flows]]
+name = "f"
+app = { kind = "bulk" }
+"""
+
+
+@pytest.mark.parametrize("name", plan.shipped("links"))
+def test_shipped_link_names_its_source_and_runs(name: str) -> None:
+    link = plan.load_link(name)
+    assert len(link.source.strip()) > 10
+    workload = plan.load_workload("bulk")
+    chosen = policy.parse("linux", "test")
+    short = plan.scenario(link, workload, chosen, 1)
+    short["duration_ns"] = 200_000_000
+    result = engine.simulate(short)
+    assert result["groups"][0]["segments_received"] > 0 or link.scenario["down"]["delay_ns"] > 10**8
+
+
+@pytest.mark.parametrize("name", plan.shipped("workloads"))
+def test_shipped_workload_names_its_source_and_runs(name: str) -> None:
+    workload = plan.load_workload(name)
+    assert len(workload.source.strip()) > 10
+    scenario = plan.scenario(
+        plan.load_link("lan-10m"), workload, policy.parse("delayed", "test"), 1
+    )
+    scenario["duration_ns"] = min(scenario["duration_ns"], 500_000_000)
+    engine.simulate(scenario)
+
+
+@pytest.mark.parametrize("name", plan.shipped(""))
+def test_shipped_plan_loads(name: str) -> None:
+    made = plan.load_plan(name)
+    assert made.links
+    assert made.policies
+
+
+def test_at_least_ten_links_are_shipped() -> None:
+    assert len(plan.shipped("links")) >= 10
+
+
+def write(tmp_path: Path, text: str) -> str:
+    file = tmp_path / "my.toml"
+    file.write_text(text, encoding="utf-8")
+    return str(file)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ('rate = "10mbit"', 'rate = "-3mbit"', 'down.rate: "-3mbit" is negative'),
+        ('rate = "10mbit"', 'rate = "0bit"', "down.rate: .* is too small; give 1bit to 1tbit"),
+        ('rate = "10mbit"', 'rate = "2tbit"', "down.rate: .* is too large"),
+        ('rate = "10mbit"', "rate = 10", "down.rate: 10 is a number without unit"),
+        ('delay = "5ms"', 'delay = "61s"', "down.delay: .* is too large; give 0ms to 60s"),
+        ('delay = "5ms"', 'dealy = "5ms"', 'down.dealy: unknown key; did you mean "delay"'),
+        ("queue_packets = 50", "queue_packets = 1.5", "queue_packets: 1.5 is no whole number"),
+        ("queue_packets = 50", "queue_packets = -1", "queue_packets: -1 is negative"),
+        ("queue_packets = 50", "queue_packets = 0", "down: has no queue limit"),
+        ("queue_packets = 50", 'queue = "100B"', "down.queue: .* holds no packet"),
+        ("queue_packets = 50", 'discipline = "fife"', 'discipline: .* did you mean "fifo"'),
+        ("queue_packets = 50", "queue_packets = true", "queue_packets: True is no whole number"),
+        (
+            "queue_packets = 50",
+            "queue_packets = 50\nshared_medium = true",
+            "shared_medium: differs",
+        ),
+        ("[down]", "[down]\noutage = 3", r"down.outage: must be a list of tables"),
+        ("[down]", "[down]\nreorder = 3", r"down.reorder: must be a table"),
+        ("[up]", "[upp]", 'upp: unknown key; did you mean "up"'),
+        ('title = "t"', "", "title: is missing"),
+        ('title = "t"', 'title = ""', "title: .* is no text"),
+        ('title = "t"', 'title = "t"\nmtu = "100B"', "mtu: .* is too small"),
+        ('title = "t"', 'title = "t', "broken TOML: .*line 2"),
+        ('source = "s"', "", "source: is missing"),
+    ],
+)
+def test_a_wrong_link_is_named(tmp_path: Path, old: str, new: str, says: str) -> None:
+    file = write(tmp_path, LINK.replace(old, new, 1))
+    with pytest.raises(InputError, match=says) as refused:
+        plan.load_link(file)
+    assert file in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ('duration = "1s"', 'duration = "2000min"', "duration: .* is too large; give 1ns to 3600s"),
+        ('name = "f"', 'name = "f"\ncount = 100001', r"flows\[0\].count: .* give 1 to 100000"),
+        ('kind = "bulk"', 'kind = "bluk"', 'flows.0..app.kind: .* did you mean "bulk"'),
+        ("kind = ", 'kin = "x", kind = ', 'flows.0..app.kin: unknown key; did you mean "kind"'),
+        ('{ kind = "bulk" }', "{ }", "flows.0..app.kind: is missing; give one of bulk"),
+        ('"bulk"', '"request-response"', "app.request: is missing"),
+        ('"bulk"', '"pareto-bulk", mean = "2MB", max = "1MB"', "app.max: is smaller than mean"),
+        ('"bulk"', '"replay", times = ["1ms"], bytes = []', "app.bytes: .* is no list"),
+        ('"bulk"', '"replay", times = ["2ms", "1ms"], bytes = ["1B", "1B"]', "not in order"),
+        ('"bulk"', '"replay", times = ["2ms"], bytes = ["1B", "1B"]', "1 times for 2 bytes"),
+        ('name = "f"', 'name = "f"\nmeasured = false', "no group is measured"),
+        ('name = "f"', 'name = "f"\npolicy = "linux"', "nothing to compare"),
+        ('name = "f"', 'name = "f"\npolicy = "linus"', 'policy: "linus" is no policy; did you'),
+        ('name = "f"', 'name = "f"\narrivals_per_s = nan', "arrivals_per_s: nan is no finite"),
+        ("[[flows]]", "[[flow]]", 'flow: unknown key; did you mean "flows"'),
+        ("[[flows]]", "[flows]", "flows: must be a list of tables"),
+        ("app = ", 'sender = { pacing = "yes" }\napp = ', "sender.pacing: .* neither true nor"),
+    ],
+)
+def test_a_wrong_workload_is_named(tmp_path: Path, old: str, new: str, says: str) -> None:
+    file = write(tmp_path, WORKLOAD.replace(old, new, 1))
+    with pytest.raises(InputError, match=says) as refused:
+        plan.load_workload(file)
+    assert file in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b"\xff\xfe", "is not UTF-8"),
+        (b"x = " + b"[" * 100_000, "nested too deep"),
+        (b"x = " + b"9" * 10_000, "too long"),
+        (b"a" * (plan.FILE_BYTES_MAX + 1), "larger than"),
+        (b"", "title: is missing"),
+        (b"\x00", "broken TOML"),
+    ],
+)
+def test_a_hostile_file_is_refused(tmp_path: Path, data: bytes, says: str) -> None:
+    file = tmp_path / "hostile.toml"
+    file.write_bytes(data)
+    with pytest.raises(InputError, match=says):
+        plan.load_link(str(file))
+
+
+def test_random_damage_never_ends_in_a_traceback(tmp_path: Path) -> None:
+    dice = random.Random(1)  # noqa: S311
+    file = tmp_path / "damaged.toml"
+    accepted = 0
+    for _ in range(400):
+        text = bytearray((LINK if dice.random() < 0.5 else WORKLOAD).encode())
+        load = plan.load_link if b"[down]" in text else plan.load_workload
+        for _ in range(dice.randint(1, 6)):
+            at = dice.randrange(len(text))
+            text[at : at + dice.randint(0, 3)] = dice.choice(
+                [b"", b"-", b"9", b"[", b'"', b"=", b"\n", b"%", b"\xc3", b"1e9", b"nan", b"."]
+            )
+        file.write_bytes(text)
+        try:
+            load(str(file))
+            accepted += 1
+        except InputError as refused:
+            assert "\n" not in str(refused)
+    assert accepted < 400
+
+
+def test_files_are_looked_for_beside_the_plan(tmp_path: Path) -> None:
+    (tmp_path / "l.toml").write_text(LINK)
+    (tmp_path / "w.toml").write_text(WORKLOAD)
+    (tmp_path / "p.toml").write_text(
+        'title = "t"\nsource = "s"\nlinks = ["l.toml"]\nworkloads = ["w.toml"]\n'
+        'policies = ["delayed:segments=4"]\nruns = 2\nseed = 7\n'
+        '[override]\nduration = "2s"\n[override.flows.sender]\ncongestion_control = "reno"\n'
+    )
+    made = plan.load_plan(str(tmp_path / "p.toml"))
+    assert [p.label for p in made.policies] == ["linux", "delayed:segments=4"]
+    assert made.seeds == [7, 8]
+    assert made.workloads[0].duration_ns == 2 * 10**9
+    assert made.workloads[0].groups[0]["sender"] == {"congestion_control": "reno"}
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ('links = ["adsl", "adsl"]', "the link .adsl. is given twice"),
+        ('links = ["asdl"]', r'links\[0\]: "asdl" is no shipped link; did you mean "adsl"'),
+        ('links = ["../x.toml"]', "x.toml: does not exist"),
+        ("links = []", "links: .* is no list of names"),
+        ('links = ["adsl"]\nruns = 0', "runs: 0 is too small; give 1 to 1000"),
+        ('links = ["adsl"]\nseed = -1', "seed: -1 is negative"),
+        ('links = ["adsl"]\npolicies = ["linux", "linux"]', 'policies: "linux" is given twice'),
+        ('links = ["adsl"]\nbaseline = "x"', 'baseline: "x" is no policy'),
+        ('links = ["adsl"]\n[override]\nname = "x"', "override.name: unknown key"),
+    ],
+)
+def test_a_wrong_plan_is_named(tmp_path: Path, line: str, says: str) -> None:
+    file = write(tmp_path, f'title = "t"\nsource = "s"\nworkloads = ["bulk"]\n{line}\n')
+    with pytest.raises(InputError, match=says):
+        plan.load_plan(file)
+
+
+@pytest.mark.parametrize(
+    ("spec", "says"),
+    [
+        ("", "is no policy"),
+        ("linux:", "ends in a colon"),
+        ("linux:quick", "is no key=value"),
+        ("delayed:segments=1.5", "is no whole number"),
+        ("delayed:segments=-1", "is negative"),
+        ("delayed:segments=99999999999", "is too large"),
+        ("delayed:segments=²", "is no whole number"),
+        ("delayed:segments=2,segments=3", "given twice"),
+        ("delayed:segmens=2", 'did you mean "segments"'),
+        ("delayed:rails=orderr", "is no rail"),
+        ("x" * 5000, "is no policy"),
+    ],
+)
+def test_a_wrong_policy_is_named(spec: str, says: str) -> None:
+    with pytest.raises(InputError, match=says) as refused:
+        policy.parse(spec, "--policy")
+    assert len(str(refused.value)) < 500
+
+
+def test_every_parameter_has_its_value_and_rails_may_be_chosen() -> None:
+    chosen = policy.parse("delayed:segments=4", "test")
+    entry = policy.find("delayed", "test")
+    assert set(chosen.params) == {p["name"] for p in entry["params"]}
+    assert chosen.params["segments"] == 4
+    first = engine.rails()[0]["name"]
+    assert policy.parse(f"delayed:rails={first}", "test").rails == [first]
+    assert policy.parse("delayed:rails=none", "test").rails == []
+    assert policy.parse("delayed:rails=all", "test").rails == [r["name"] for r in engine.rails()]
+
+
+def test_absurd_work_is_refused_and_much_is_announced() -> None:
+    def planned(duration_s: int, runs: int) -> plan.Plan:
+        made = plan.build(
+            title="t",
+            source="s",
+            file="",
+            links=[plan.load_link("lan-1g")],
+            workloads=[plan.load_workload("bulk")],
+            policies=policy.parse_all(["all"], "test"),
+            baseline="linux",
+            runs=runs,
+            seed=1,
+            where="test",
+        )
+        return plan.with_duration(made, duration_s * 10**9)
+
+    assert plan.check_work(planned(1, 1)) == ""
+    assert "takes minutes" in plan.check_work(planned(100, 10))
+    with pytest.raises(InputError, match="--allow-long"):
+        plan.check_work(planned(3600, 1000))
+    assert plan.check_work(planned(3600, 1000), allow_long=True)
+
+
+def defaults(table: schema.Table) -> dict[str, Any]:
+    return {k.engine_name: k.default_value() for k in table.keys}
+
+
+def test_defaults_are_within_their_own_bounds() -> None:
+    seen: list[schema.Table] = [schema.LINK, schema.WORKLOAD, schema.PLAN]
+    for table in seen:
+        seen.extend(table.tables)
+        for key in [*table.keys, *(k for keys in table.variants.values() for k in keys)]:
+            if key.default in (schema.REQUIRED, schema.ABSENT) or isinstance(key.default, tuple):
+                continue
+            schema.read_key(key, key.default)

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: MIT
+"""Means and intervals against values worked out by hand or taken from tables."""
+
+import pytest
+
+from ackwise.stats import estimate, paired_percent, t95
+
+
+@pytest.mark.parametrize(
+    ("freedom", "quantile"), [(1, 12.706), (4, 2.776), (30, 2.042), (40, 2.021), (120, 1.980)]
+)
+def test_student_quantiles(freedom: int, quantile: float) -> None:
+    assert t95(freedom) == pytest.approx(quantile, rel=1e-3)
+
+
+def test_interval_of_five_values() -> None:
+    # 1..5: mean 3, s = sqrt(2.5), half width 2.776 * sqrt(2.5 / 5)
+    found = estimate([1, 2, 3, 4, 5])
+    assert found is not None
+    assert found.mean == 3
+    assert found.ci95 == pytest.approx(2.776 * 0.5**0.5)
+
+
+def test_one_value_has_no_interval_and_none_has_no_mean() -> None:
+    found = estimate([4.0])
+    assert found is not None
+    assert (found.mean, found.ci95) == (4.0, None)
+    assert estimate([]) is None
+
+
+def test_pairs_cancel_what_the_seed_decides() -> None:
+    found = paired_percent([99, 198, 297], [100, 200, 300])
+    assert found is not None
+    assert found.mean == pytest.approx(-1)
+    assert found.ci95 == pytest.approx(12.4, abs=20)  # of -0.5, -1, -1.5 percent of the mean
+    assert paired_percent([1, 2], [0, 0]) is None
