@@ -81,6 +81,7 @@ pub(crate) fn policy(stream: &Stream, setting: &Setting<'_>) -> Account {
         wnd_bytes: stream.first_wnd_bytes,
         template: event,
         unread_bytes: 0,
+        data_seen: false,
     };
     driver.template.wnd_next_bytes = stream.first_wnd_bytes;
     driver.template.wnd_max_bytes = stream.first_wnd_bytes;
@@ -125,6 +126,7 @@ struct Driver {
     /// What events have in common: windows, estimates, the open hole.
     template: Event,
     unread_bytes: u32,
+    data_seen: bool,
 }
 
 impl Driver {
@@ -196,6 +198,10 @@ impl Driver {
                 (data.readable_bytes > 0).then_some(data.readable_bytes)
             }
             What::Sent(Sent { piggyback, .. }) => {
+                // Until data comes, the ACKs that leave are the receiver's own.
+                if !self.data_seen {
+                    self.wnd_bytes = step.wnd_bytes;
+                }
                 if piggyback {
                     let segments = self.cover(step.time_ns);
                     if segments > 0 {
@@ -209,6 +215,7 @@ impl Driver {
     }
 
     fn data(&mut self, now_ns: u64, data: &Data) {
+        self.data_seen = true;
         self.pending.push((now_ns, data.segments));
         self.unread_bytes = self.unread_bytes.saturating_add(data.readable_bytes);
         self.template.rcv_mss_bytes = data.rcv_mss_bytes.max(1);
