@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * template: one sentence of what it does.
+ *
+ * Wants: what it is for, and for whom.
+ * Formula: when an ACK leaves.
+ * States:
+ *
+ *	            data              deadline passed
+ *	(idle) --------------> waiting ---------------> send now
+ *
+ * Source: RFC and section, or spec page; its symbols and our names for them.
+ * Constants: each with the reason for its value.
+ * Changed: each difference from the source, and why.
+ *
+ * Copy this file to policy/NAME.c, give registry.c its line, write
+ * test/policy_NAME.c.  Time and random bits come in with the event.  What
+ * protocol duty demands is not yours: rails.c sees to it after you.
+ */
+#include <ackwise/policy.h>
+
+enum { DELAY_MS };
+
+/* clang-format off */
+static const struct aw_param params[] = {
+	[DELAY_MS] = { "delay_ms", "ms",
+		       "Wait after the first unacknowledged arrival.",
+		       1, 500, 40 },
+};
+/* clang-format on */
+
+/* Zeroed when the connection starts. */
+struct template {
+	u64 deadline_ns; /* 0: nothing is waiting */
+};
+_Static_assert(sizeof(struct template) <= AW_STATE_MAX_BYTES, "state too big");
+
+static struct aw_verdict on_data(void *state, const struct aw_params *p,
+				 const struct aw_event *e)
+{
+	struct template *s = state;
+
+	if (!s->deadline_ns)
+		s->deadline_ns =
+			aw_add_ns(e->now_ns, p->value[DELAY_MS] * AW_NS_PER_MS);
+	return aw_wait_until(s->deadline_ns);
+}
+
+static void on_ack_sent(void *state, const struct aw_params *p, const struct aw_event *e)
+{
+	struct template *s = state;
+
+	(void)p;
+	(void)e;
+	s->deadline_ns = 0;
+}
+
+const struct aw_policy aw_policy_template = {
+	.name = "template",
+	.summary = "a few words for lists",
+	.source = "RFC 1122, 4.2.3.2",
+	.params = params,
+	.params_count = sizeof(params) / sizeof(params[0]),
+	.state_bytes = sizeof(struct template),
+	.on_data = on_data,
+	.on_ack_sent = on_ack_sent,
+};

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT */
+/* What aw_decide() makes of events, and of a policy that answers anything. */
+#include <string.h>
+#include <ackwise/ackwise.h>
+#include "test.h"
+
+#define MS(n) ((n) * AW_NS_PER_MS)
+
+static struct aw_verdict answer;
+static unsigned asked, told;
+
+static struct aw_verdict on_data(void *state, const struct aw_params *p,
+				 const struct aw_event *e)
+{
+	(void)state, (void)p, (void)e;
+	asked++;
+	return answer;
+}
+
+static struct aw_verdict on_app_read(void *state, const struct aw_params *p,
+				     const struct aw_event *e,
+				     struct aw_verdict pending)
+{
+	(void)pending;
+	return on_data(state, p, e);
+}
+
+static void on_ack_sent(void *state, const struct aw_params *p,
+			const struct aw_event *e)
+{
+	(void)state, (void)p, (void)e;
+	told++;
+}
+
+static const struct aw_policy obedient = {
+	.name = "test", .summary = "says what it is told", .source = "none",
+	.on_data = on_data, .on_deadline = on_data, .on_app_read = on_app_read,
+	.on_ack_sent = on_ack_sent,
+};
+
+static const struct aw_policy smallest = {
+	.name = "test", .summary = "the required members", .source = "none",
+	.on_data = on_data,
+};
+
+static struct aw_conn conn;
+
+static void open_conn(const struct aw_policy *policy, u32 rails)
+{
+	static const struct aw_params params;
+	struct aw_event e = { 0 };
+
+	aw_conn_init(&conn, policy, &params, rails, &e);
+}
+
+static struct aw_verdict at(u64 now_ns, u8 kind)
+{
+	struct aw_event e = { .now_ns = now_ns, .kind = kind, .segments = 1,
+			      .rcv_mss_bytes = 1460, .wnd_bytes = 1 << 20,
+			      .wnd_next_bytes = 1 << 20,
+			      .wnd_max_bytes = 1 << 20 };
+
+	return aw_decide(&conn, &e);
+}
+
+static struct aw_verdict data(u64 now_ns)
+{
+	return at(now_ns, AW_EVENT_DATA);
+}
+
+#define IS_WAIT(v, until, rail)                                     \
+	((v).action == AW_WAIT && (v).deadline_ns == (until) &&     \
+	 (v).reason == AW_REASON_WAITING && (v).by_rail == (rail))
+#define IS_NOW(v, why, rail)                                        \
+	((v).action == AW_SEND_NOW && (v).by_rail == (rail) &&      \
+	 (v).reason == AW_REASON_##why && (v).deadline_ns == AW_NEVER_NS)
+
+static void repairs_what_a_policy_may_not_say(void)
+{
+	struct aw_verdict v;
+
+	open_conn(&obedient, AW_RAILS_DEFAULT);
+	answer = aw_nothing();
+	v = data(MS(10));
+	CHECK(IS_WAIT(v, MS(510), 1), "nothing, while data is owed");
+	v = at(MS(510), AW_EVENT_DEADLINE);
+	CHECK(IS_NOW(v, MAX_DELAY, 1), "and its deadline");
+
+	open_conn(&obedient, 0);
+	answer.action = 77;
+	v = data(MS(10));
+	CHECK(IS_WAIT(v, MS(510), 1), "an unknown action, without any rail");
+	v = data(MS(600));
+	CHECK(IS_NOW(v, MAX_DELAY, 1), "and after 500 ms");
+
+	open_conn(&obedient, AW_RAILS_DEFAULT);
+	answer = aw_wait_until(MS(9));
+	v = data(MS(10));
+	CHECK(IS_NOW(v, DELAY_TIMER, 0), "a deadline in the past");
+
+	open_conn(&obedient, AW_RAILS_DEFAULT);
+	answer = aw_wait_until(MS(10));
+	v = data(MS(10));
+	CHECK(IS_NOW(v, DELAY_TIMER, 0), "a deadline now");
+
+	open_conn(&obedient, AW_RAILS_DEFAULT);
+	answer = aw_wait_until(MS(20));
+	answer.reason = 200;
+	answer.by_rail = 9;
+	v = data(MS(10));
+	CHECK(IS_WAIT(v, MS(20), 0), "a wait that gives a reason");
+
+	open_conn(&obedient, AW_RAILS_DEFAULT);
+	answer = aw_send_now(AW_REASON_WAITING);
+	answer.deadline_ns = 5;
+	answer.by_rail = 1;
+	v = data(MS(10));
+	CHECK(IS_NOW(v, UNSTATED, 0), "now, for no reason");
+	answer.reason = AW_REASONS;
+	open_conn(&obedient, AW_RAILS_DEFAULT);
+	v = data(MS(10));
+	CHECK(IS_NOW(v, UNSTATED, 0), "now, for an unknown reason");
+
+	open_conn(&obedient, 0);
+	answer = aw_wait_until(AW_NEVER_NS);
+	v = data(MS(10));
+	CHECK(IS_WAIT(v, AW_NEVER_NS, 0), "for ever, with MAX_DELAY off");
+}
+
+static void follows_the_latest_answer(void)
+{
+	struct aw_verdict v;
+
+	open_conn(&obedient, AW_RAILS_DEFAULT);
+	answer = aw_wait_until(MS(30));
+	data(MS(10));
+	answer = aw_wait_until(MS(50));
+	v = data(MS(11));
+	CHECK(IS_WAIT(v, MS(50), 0), "a later one replaces an earlier one");
+	CHECK(conn.owed_since_ns == MS(10), "owed since the first");
+	answer = aw_wait_until(MS(900));
+	v = data(MS(12));
+	CHECK(IS_WAIT(v, MS(510), 1), "500 ms count from the first");
+	v = at(MS(20), AW_EVENT_ACK_SENT);
+	CHECK(v.action == AW_NOTHING && v.reason == AW_REASON_NONE, "sent");
+	CHECK(conn.owed_since_ns == AW_NEVER_NS, "nothing owed");
+	v = data(MS(100));
+	CHECK(IS_WAIT(v, MS(600), 1), "a new first");
+}
+
+static void a_promise_is_kept(void)
+{
+	struct aw_verdict v;
+
+	open_conn(&obedient, AW_RAILS_DEFAULT);
+	answer = aw_send_now(AW_REASON_AREA);
+	data(MS(10));
+	asked = told = 0;
+	answer = aw_wait_until(MS(30));
+	v = data(MS(11));
+	CHECK(IS_NOW(v, AREA, 0), "after data");
+	CHECK(asked == 1, "but the policy saw it");
+	v = at(MS(12), AW_EVENT_APP_READ);
+	CHECK(IS_NOW(v, AREA, 0), "after a read");
+	v = at(MS(13), AW_EVENT_DEADLINE);
+	CHECK(IS_NOW(v, AREA, 0), "after a timer");
+	v = at(MS(14), AW_EVENT_KINDS);
+	CHECK(IS_NOW(v, AREA, 0), "after an unknown event");
+	v = at(MS(15), AW_EVENT_ACK_SENT);
+	CHECK(v.action == AW_NOTHING && told == 1, "until it left");
+}
+
+static void a_timer_asks_only_when_it_is_due(void)
+{
+	struct aw_verdict v;
+
+	open_conn(&obedient, AW_RAILS_DEFAULT);
+	asked = 0;
+	v = at(MS(5), AW_EVENT_DEADLINE);
+	CHECK(v.action == AW_NOTHING && !asked, "nothing is owed");
+	answer = aw_wait_until(MS(30));
+	data(MS(10));
+	v = at(MS(29), AW_EVENT_DEADLINE);
+	CHECK(IS_WAIT(v, MS(30), 0) && asked == 1, "early");
+	answer = aw_wait_until(MS(40));
+	v = at(MS(30), AW_EVENT_DEADLINE);
+	CHECK(IS_WAIT(v, MS(40), 0) && asked == 2, "due, but waits on");
+	answer = aw_send_now(AW_REASON_QUIET);
+	v = at(MS(45), AW_EVENT_DEADLINE);
+	CHECK(IS_NOW(v, QUIET, 0) && asked == 3, "late");
+
+	open_conn(&obedient, AW_RAILS_DEFAULT);
+	answer = aw_wait_until(MS(900));
+	data(MS(10));
+	asked = 0;
+	v = at(MS(510), AW_EVENT_DEADLINE);
+	CHECK(IS_NOW(v, MAX_DELAY, 1) && !asked,
+	      "a rail's deadline is not the policy's");
+}
+
+static void reads(void)
+{
+	struct aw_verdict v;
+
+	open_conn(&obedient, AW_RAILS_DEFAULT);
+	answer = aw_wait_until(MS(30));
+	v = at(MS(1), AW_EVENT_APP_READ);
+	CHECK(v.action == AW_NOTHING, "nothing is owed: nothing to wait for");
+	answer = aw_send_now(AW_REASON_WINDOW_UPDATE);
+	v = at(MS(2), AW_EVENT_APP_READ);
+	CHECK(IS_NOW(v, WINDOW_UPDATE, 0), "but to tell");
+	answer = aw_wait_until(MS(30));
+	v = data(MS(3));
+	CHECK(IS_NOW(v, WINDOW_UPDATE, 0), "data before it left");
+	at(MS(4), AW_EVENT_ACK_SENT);
+
+	data(MS(10));
+	answer = aw_nothing();
+	v = at(MS(12), AW_EVENT_APP_READ);
+	CHECK(IS_WAIT(v, MS(510), 1), "a read takes back no wait");
+
+	/* pending returned after its deadline: the timer is about to fire */
+	open_conn(&smallest, AW_RAILS_DEFAULT);
+	answer = aw_wait_until(MS(30));
+	data(MS(10));
+	v = at(MS(31), AW_EVENT_APP_READ);
+	CHECK(IS_WAIT(v, MS(30), 0), "pending is pending");
+}
+
+static void optional_members_have_defaults(void)
+{
+	struct aw_verdict v;
+
+	open_conn(&smallest, AW_RAILS_DEFAULT);
+	answer = aw_wait_until(MS(30));
+	data(MS(10));
+	v = at(MS(11), AW_EVENT_APP_READ);
+	CHECK(IS_WAIT(v, MS(30), 0), "on_app_read");
+	v = at(MS(30), AW_EVENT_DEADLINE);
+	CHECK(IS_NOW(v, DELAY_TIMER, 0), "on_deadline");
+	v = at(MS(31), AW_EVENT_ACK_SENT);
+	CHECK(v.action == AW_NOTHING, "on_ack_sent");
+}
+
+static void state_starts_at_zero(void)
+{
+	unsigned i, sum = 0;
+
+	memset(&conn, 0xa5, sizeof(conn));
+	open_conn(&obedient, AW_RAILS_DEFAULT);
+	for (i = 0; i < AW_STATE_MAX_BYTES / 8; i++)
+		sum += conn.state[i] != 0;
+	CHECK(!sum, "%u words", sum);
+	CHECK(conn.pending.action == AW_NOTHING, "nothing pending");
+}
+
+int main(void)
+{
+	repairs_what_a_policy_may_not_say();
+	follows_the_latest_answer();
+	a_promise_is_kept();
+	a_timer_asks_only_when_it_is_due();
+	reads();
+	optional_members_have_defaults();
+	state_starts_at_zero();
+	return test_end();
+}

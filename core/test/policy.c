@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+/* Validation, the list, parameters and reasons; 64-bit division. */
+#include <string.h>
+#include <ackwise/ackwise.h>
+#include "test.h"
+
+extern const struct aw_policy aw_policy_template;
+
+static struct aw_verdict on_data(void *state, const struct aw_params *p,
+				 const struct aw_event *e)
+{
+	(void)state, (void)p, (void)e;
+	return aw_nothing();
+}
+
+static const struct aw_param good_params[] = {
+	{ "first_ms", "ms", "A sentence.", 1, 3, 2 },
+	{ "second", "bytes", "A sentence.", 0, 0, 0 },
+};
+
+static const struct aw_policy good = {
+	.name = "good2", .summary = "sound in all", .source = "RFC 1122",
+	.params = good_params, .params_count = 2,
+	.state_bytes = AW_STATE_MAX_BYTES, .on_data = on_data,
+};
+
+#define REJECTS(error, change)                                           \
+	do {                                                             \
+		struct aw_policy bad = good;                             \
+		struct aw_param bad_params[AW_PARAMS_MAX + 1] = {        \
+			good_params[0], good_params[1]                   \
+		};                                                       \
+		bad.params = bad_params;                                 \
+		CHECK(aw_policy_validate(&bad) == 0, "before");          \
+		change;                                                  \
+		CHECK(aw_policy_validate(&bad) == AW_EPOLICY_##error,    \
+		      "%d", aw_policy_validate(&bad));                   \
+	} while (0)
+
+static void rejects_each_broken_rule(void)
+{
+	CHECK(aw_policy_validate(&good) == 0, "good");
+	CHECK(aw_policy_validate(NULL) == AW_EPOLICY_NAME, "none");
+	REJECTS(NAME, bad.name = NULL);
+	REJECTS(NAME, bad.name = "");
+	REJECTS(NAME, bad.name = "Upper");
+	REJECTS(NAME, bad.name = "two words");
+	REJECTS(NAME, bad.name = "a-b");
+	REJECTS(NAME, bad.name = "a_b");
+	REJECTS(NAME, bad.name = "3a");
+	REJECTS(NAME, bad.name = "sixteenletterssx");
+	REJECTS(NAME, bad.summary = NULL);
+	REJECTS(NAME, bad.summary = "");
+	REJECTS(NAME, bad.source = NULL);
+	REJECTS(NAME, bad.source = "");
+	REJECTS(REQUIRED, bad.on_data = NULL);
+	REJECTS(STATE, bad.state_bytes = AW_STATE_MAX_BYTES + 1);
+	REJECTS(PARAM, bad.params = NULL);
+	REJECTS(PARAM, bad.params_count = AW_PARAMS_MAX + 1);
+	REJECTS(PARAM, bad_params[0].name = NULL);
+	REJECTS(PARAM, bad_params[0].name = "Ms");
+	REJECTS(PARAM, bad_params[1].unit = NULL);
+	REJECTS(PARAM, bad_params[1].text = "");
+	REJECTS(PARAM, bad_params[0].initial = 0);
+	REJECTS(PARAM, bad_params[0].initial = 4);
+	REJECTS(PARAM, (bad_params[0].min = 3, bad_params[0].max = 2));
+	REJECTS(PARAM, bad_params[1].name = "first_ms");
+}
+
+static void lists_sound_policies(void)
+{
+	const struct aw_policy *policy;
+	struct aw_params p;
+	u32 i, j;
+
+	CHECK(aw_policy_find("linux") && aw_policy_count() >= 2, "a list");
+	for (i = 0; i < aw_policy_count(); i++) {
+		policy = aw_policy_at(i);
+		CHECK(aw_policy_validate(policy) == 0, "%s", policy->name);
+		CHECK(aw_policy_find(policy->name) == policy, "%s is unique",
+		      policy->name);
+		memset(&p, 0xff, sizeof(p));
+		aw_params_init(policy, &p);
+		for (j = 0; j < AW_PARAMS_MAX; j++)
+			CHECK(p.value[j] == (j < policy->params_count ?
+				policy->params[j].initial : 0),
+			      "%s %u", policy->name, j);
+	}
+	CHECK(!aw_policy_at(i), "past the end");
+	CHECK(!aw_policy_find("linu") && !aw_policy_find("linuxx") &&
+		      !aw_policy_find(""), "no prefixes");
+	CHECK(aw_policy_validate(&aw_policy_template) == 0, "template");
+}
+
+static void gives_words_for_reasons(void)
+{
+	u32 i, j;
+
+	for (i = 0; i < AW_REASONS; i++) {
+		CHECK(aw_reason_label(i)[0] && aw_reason_text(i)[0], "%u", i);
+		for (j = 0; j < i; j++)
+			CHECK(strcmp(aw_reason_label(i), aw_reason_label(j)),
+			      "%s twice", aw_reason_label(i));
+	}
+	CHECK(!strcmp(aw_reason_source(AW_REASON_WAITING), "wait"), "wait");
+	CHECK(!strcmp(aw_reason_source(AW_REASON_AREA), "policy"), "policy");
+	CHECK(!strcmp(aw_reason_source(AW_REASON_FIN), "rail"), "rail");
+	CHECK(!strcmp(aw_reason_source(AW_REASON_PIGGYBACK), "driver"), "driver");
+	CHECK(!strcmp(aw_reason_label(AW_REASONS), "?") &&
+		      !strcmp(aw_reason_text(~0u), "?") &&
+		      !strcmp(aw_reason_source(AW_REASONS), "?"), "unknown");
+}
+
+static void divides(void)
+{
+	static const struct {
+		u64 n;
+		u32 d;
+		u64 quotient;
+	} rows[] = {
+		{ 0, 1, 0 },
+		{ 7, 0, ~0ull },
+		{ ~0ull, 1, ~0ull },
+		{ ~0ull, ~0u, 0x100000001ull },
+		{ 1000000007, 1000, 1000000 },
+		{ 0x8000000000000000ull, 3, 0x2aaaaaaaaaaaaaaaull },
+	};
+	u32 i;
+
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		CHECK(aw_div64(rows[i].n, rows[i].d) == rows[i].quotient,
+		      "row %u", i);
+	CHECK(aw_add_ns(1, 2) == 3 && aw_add_ns(AW_NEVER_NS, 1) == AW_NEVER_NS &&
+		      aw_add_ns(AW_NEVER_NS - 1, 1) == AW_NEVER_NS, "adds");
+}
+
+int main(void)
+{
+	rejects_each_broken_rule();
+	lists_sound_policies();
+	gives_words_for_reasons();
+	divides();
+	return test_end();
+}

@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What holds after every event, for every policy, good or bad.
+ *
+ * One harness, three ways:
+ *	prop_rails            all short sequences of a small alphabet, then
+ *	                      long random ones
+ *	libFuzzer             the same check on bytes of its own (make fuzz)
+ *	against broken cores  each must be found out (make mutants)
+ *
+ * Its own words for each duty, apart from those of rails.c: two that agree.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include "model.h"
+#include "test.h"
+
+#define CONFIG_BYTES 5
+
+/* --- a policy that answers at random ------------------------------------ */
+
+static struct aw_verdict garbage(void *state, const struct aw_params *p,
+				 const struct aw_event *e)
+{
+	u64 deadlines_ns[] = { 0, e->now_ns, e->now_ns + 1,
+			       e->now_ns + 100 * AW_NS_PER_MS,
+			       e->now_ns + 10 * AW_NS_PER_S, AW_NEVER_NS - 1,
+			       AW_NEVER_NS };
+	u32 random = e->random;
+	struct aw_verdict v;
+
+	(void)p;
+	memset(&v, (int)model_next(&random), sizeof(v));
+	v.action = (u8)(model_next(&random) % 5);
+	v.reason = (u8)(model_next(&random) % (AW_REASONS + 3));
+	v.deadline_ns = deadlines_ns[model_next(&random) % 7];
+	memset(state, (int)model_next(&random), AW_STATE_MAX_BYTES);
+	return v;
+}
+
+static struct aw_verdict garbage_on_read(void *state, const struct aw_params *p,
+					 const struct aw_event *e,
+					 struct aw_verdict pending)
+{
+	return e->random & 1 ? pending : garbage(state, p, e);
+}
+
+static const struct aw_policy random_policy = {
+	.name = "random", .summary = "answers at random", .source = "none",
+	.state_bytes = AW_STATE_MAX_BYTES, .on_data = garbage,
+	.on_deadline = garbage, .on_app_read = garbage_on_read,
+};
+
+/* --- a spy between policy and core: what did the policy really say? ------ */
+
+static const struct aw_policy *inner;
+static struct aw_verdict raw;
+static bool asked;
+
+static struct aw_verdict heard(struct aw_verdict v)
+{
+	asked = true;
+	raw = v;
+	return v;
+}
+
+static struct aw_verdict spy_on_data(void *state, const struct aw_params *p,
+				     const struct aw_event *e)
+{
+	return heard(inner->on_data(state, p, e));
+}
+
+static struct aw_verdict spy_on_deadline(void *state, const struct aw_params *p,
+					 const struct aw_event *e)
+{
+	return heard(inner->on_deadline(state, p, e));
+}
+
+static struct aw_verdict spy_on_read(void *state, const struct aw_params *p,
+				     const struct aw_event *e,
+				     struct aw_verdict pending)
+{
+	return heard(inner->on_app_read(state, p, e, pending));
+}
+
+static struct aw_policy spy_on(const struct aw_policy *policy)
+{
+	struct aw_policy spy = *policy;
+
+	inner = policy;
+	spy.on_data = spy_on_data;
+	spy.on_deadline = policy->on_deadline ? spy_on_deadline : NULL;
+	spy.on_app_read = policy->on_app_read ? spy_on_read : NULL;
+	return spy;
+}
+
+/* --- properties ---------------------------------------------------------- */
+
+struct trial {
+	u64 canary_before[2];
+	struct aw_conn conn;
+	u64 canary_after[2];
+	struct aw_policy spy;
+	struct aw_params params;
+	struct model model;
+	u64 owed_since_ns; /* by the harness's own book */
+	u32 events;
+	u32 digest;
+};
+
+static bool found; /* something was violated in this trial */
+
+static void violated(const struct trial *t, const struct aw_event *e,
+		     const char *claim, struct aw_verdict v)
+{
+	found = true;
+	test_failed++;
+	if (test_failed > 20)
+		return;
+	printf("%s, event %u (kind %u, order %u, flags %#x): %s: "
+	       "action %u, %s, deadline %+lld ns, by_rail %u\n",
+	       t->spy.name, t->events, e->kind, e->order, e->flags, claim,
+	       v.action, aw_reason_label(v.reason),
+	       (long long)(v.deadline_ns - e->now_ns), v.by_rail);
+}
+
+/* Must an ACK leave, whatever the policy says? */
+static bool is_duty(u32 rails, bool owed, const struct aw_event *e)
+{
+	bool data = e->kind == AW_EVENT_DATA;
+	u64 half = e->wnd_max_bytes / 2;
+	u64 usable = e->rcv_mss_bytes < half ? e->rcv_mss_bytes : half;
+	u64 left = e->wnd_bytes < e->unacked_bytes ?
+			   0 : e->wnd_bytes - e->unacked_bytes;
+	u64 gain = e->wnd_next_bytes < left ? 0 : e->wnd_next_bytes - left;
+	u64 worth = e->kind == AW_EVENT_APP_READ && usable ? usable : 1;
+
+	if (data && rails & AW_RAIL_ORDER && e->order > AW_ORDER_IN &&
+	    e->order < AW_ORDERS)
+		return true;
+	if (data && rails & AW_RAIL_CE && e->flags & AW_FLAG_CE_CHANGE)
+		return true;
+	if (data && rails & AW_RAIL_FIN && e->flags & AW_FLAG_FIN)
+		return true;
+	if (owed && rails & AW_RAIL_QUICKACK && e->flags & AW_FLAG_QUICKACK)
+		return true;
+	if (rails & AW_RAIL_WINDOW_DRY && (left < usable || !left) &&
+	    gain >= worth)
+		return true;
+	return rails & AW_RAIL_SECOND_SEGMENT &&
+	       e->unacked_bytes / 2 >= e->rcv_mss_bytes;
+}
+
+static bool same(struct aw_verdict a, struct aw_verdict b)
+{
+	return a.deadline_ns == b.deadline_ns && a.action == b.action &&
+	       a.reason == b.reason && a.by_rail == b.by_rail;
+}
+
+static bool is_well_formed(struct aw_verdict v)
+{
+	static const u8 zeros[sizeof(v.reserved)];
+
+	if (v.by_rail > 1 || memcmp(v.reserved, zeros, sizeof(zeros)))
+		return false;
+	switch (v.action) {
+	case AW_NOTHING:
+		return same(v, aw_nothing());
+	case AW_WAIT:
+		return v.reason == AW_REASON_WAITING;
+	case AW_SEND_NOW:
+		return v.deadline_ns == AW_NEVER_NS &&
+		       v.reason > AW_REASON_WAITING && v.reason < AW_REASONS &&
+		       (!v.by_rail ||
+			!strcmp(aw_reason_source(v.reason), "rail"));
+	default:
+		return false;
+	}
+}
+
+#define MUST(condition, claim)                          \
+	do {                                            \
+		if (!(condition))                       \
+			violated(t, e, claim, v);       \
+	} while (0)
+
+static void check_answer(struct trial *t, const struct aw_event *e,
+			 struct aw_verdict v, struct aw_verdict before,
+			 u64 limit_ns)
+{
+	bool duty = is_duty(t->conn.rails, t->owed_since_ns != AW_NEVER_NS, e);
+	bool owed = t->owed_since_ns != AW_NEVER_NS;
+
+	if (duty)
+		MUST(v.action == AW_SEND_NOW, "a duty waits");
+	if (!asked)
+		return;
+	if (raw.action == AW_SEND_NOW)
+		MUST(v.action == AW_SEND_NOW && !v.by_rail,
+		     "later than the policy, or against its word");
+	if (raw.action == AW_WAIT && owed)
+		MUST(v.action == AW_SEND_NOW ||
+			     v.deadline_ns <= raw.deadline_ns,
+		     "later than the policy's deadline");
+	if (!duty && raw.action == AW_WAIT && owed &&
+	    raw.deadline_ns > e->now_ns && raw.deadline_ns <= limit_ns)
+		MUST((v.action == AW_WAIT &&
+		      v.deadline_ns == raw.deadline_ns && !v.by_rail) ||
+			     same(v, before), "earlier than any duty asks");
+}
+
+static void check(struct trial *t, const struct aw_event *e,
+		  struct aw_verdict before, struct aw_verdict v)
+{
+	bool max_delay = t->conn.rails & AW_RAIL_MAX_DELAY;
+	u64 limit_ns = AW_NEVER_NS;
+	bool owed;
+	u32 i;
+
+	if (e->kind == AW_EVENT_DATA && t->owed_since_ns == AW_NEVER_NS)
+		t->owed_since_ns = e->now_ns;
+	if (e->kind == AW_EVENT_ACK_SENT)
+		t->owed_since_ns = AW_NEVER_NS;
+	owed = t->owed_since_ns != AW_NEVER_NS;
+	if (max_delay && owed)
+		limit_ns = aw_add_ns(t->owed_since_ns, 500000000);
+
+	MUST(is_well_formed(v), "ill-formed");
+	MUST(same(v, t->conn.pending), "not the one in force");
+	MUST(!owed || v.action != AW_NOTHING, "an ACK is forgotten");
+	MUST(owed || v.action != AW_WAIT, "waits for nothing");
+	MUST(v.action != AW_WAIT || v.deadline_ns <= limit_ns,
+	     "more than 500 ms");
+	if (e->kind == AW_EVENT_DATA)
+		MUST(v.action == AW_SEND_NOW || v.deadline_ns > e->now_ns,
+		     "a timer in the past");
+	if (e->kind == AW_EVENT_ACK_SENT)
+		MUST(same(v, aw_nothing()), "still something");
+	else if (before.action == AW_SEND_NOW)
+		MUST(same(v, before), "a promise is taken back");
+	else if (e->kind != AW_EVENT_DEADLINE)
+		check_answer(t, e, v, before, limit_ns);
+	else if (owed && e->now_ns < before.deadline_ns)
+		MUST(is_duty(t->conn.rails, true, e) ?
+			     v.action == AW_SEND_NOW : same(v, before),
+		     "an early timer changes the verdict");
+	else if (owed)
+		check_answer(t, e, v, before, limit_ns);
+
+	MUST(t->canary_before[0] == 0x5a5a && t->canary_after[1] == 0xa5a5 &&
+		     t->canary_before[1] == 1 && t->canary_after[0] == 2,
+	     "wrote outside of the connection");
+	for (i = t->spy.state_bytes; i < AW_STATE_MAX_BYTES; i++)
+		MUST(!((u8 *)t->conn.state)[i], "wrote outside of its state");
+	MUST(t->conn.policy == &t->spy && t->conn.params == &t->params,
+	     "wrote over the connection");
+}
+
+/* Any event at all, as no honest driver sends it: still nothing may break. */
+static void wild_event(struct model *m, u8 op, u8 size, struct aw_event *e)
+{
+	u32 seed = m->random ^ (u32)op << 8 ^ size;
+	u32 *words = (u32 *)(void *)e;
+	u32 i;
+
+	seed |= 1;
+	for (i = 0; i < sizeof(*e) / 4; i++)
+		words[i] = model_next(&seed) >> model_next(&seed) % 32;
+	m->now_ns += model_next(&seed) >> model_next(&seed) % 32;
+	m->random = model_next(&seed);
+	e->now_ns = m->now_ns;
+	e->rcv_mss_bytes = aw_max_u32(e->rcv_mss_bytes, 1);
+	e->segments = (u16)aw_max_u32(e->segments, 1);
+	e->kind = op % (AW_EVENT_KINDS + 1);
+	e->order = size % (AW_ORDERS + 1);
+}
+
+static void step(struct trial *t, const struct aw_event *e)
+{
+	struct aw_verdict before = t->conn.pending, v;
+
+	asked = false;
+	v = aw_decide(&t->conn, e);
+	if (e->kind < AW_EVENT_KINDS)
+		check(t, e, before, v);
+	t->digest = (t->digest ^ v.action ^ (u32)v.reason << 8 ^
+		     (u32)v.deadline_ns) * 16777619;
+	t->events++;
+}
+
+static const struct aw_policy *policy_number(u8 n)
+{
+	const struct aw_policy *policy = aw_policy_at(n % (aw_policy_count() + 1));
+
+	return policy ? policy : &random_policy;
+}
+
+/* Every trial ends, with its data acknowledged. */
+static void drain(struct trial *t)
+{
+	struct aw_event e;
+	u32 i;
+
+	for (i = 0; i < 1000 && t->conn.pending.action != AW_NOTHING; i++) {
+		if (t->conn.pending.deadline_ns == AW_NEVER_NS &&
+		    t->conn.pending.action == AW_WAIT &&
+		    !(t->conn.rails & AW_RAIL_MAX_DELAY))
+			return;
+		model_event(&t->model, t->conn.pending.action == AW_WAIT ?
+			    MODEL_DUE : MODEL_SENT, 0, &t->conn.pending, &e);
+		step(t, &e);
+	}
+	if (i == 1000)
+		violated(t, &e, "never acknowledged", t->conn.pending);
+}
+
+/* bytes: policy, rails, shape of the host, parameters, wild; then events. */
+static u32 run(const u8 *bytes, size_t count)
+{
+	static struct trial trial; /* its bytes must not depend on the stack */
+	struct trial *t = &trial;
+	const struct aw_policy *policy = policy_number(bytes[0]);
+	struct aw_event e = { .now_ns = AW_NS_PER_S };
+	bool wild = bytes[4] & 1;
+	size_t i;
+
+	memset(t, 0, sizeof(*t));
+	t->canary_before[0] = 0x5a5a;
+	t->canary_before[1] = 1;
+	t->canary_after[0] = 2;
+	t->canary_after[1] = 0xa5a5;
+	t->owed_since_ns = AW_NEVER_NS;
+	t->digest = 2166136261u;
+	t->spy = spy_on(policy);
+	aw_params_init(policy, &t->params);
+	for (i = 0; i < policy->params_count; i++)
+		if (bytes[3] >> i % 4 & 1)
+			t->params.value[i] = bytes[3] >> 4 & 1 ?
+						     policy->params[i].max :
+						     policy->params[i].min;
+	model_start(&t->model, bytes[2]);
+	e.random = model_next(&t->model.random);
+	e.rcv_mss_bytes = t->model.mss_bytes;
+	aw_conn_init(&t->conn, &t->spy, &t->params,
+		     bytes[1] & 0x80 ? bytes[1] & AW_RAILS_ALL :
+				       AW_RAILS_DEFAULT, &e);
+	for (i = CONFIG_BYTES; i + 1 < count; i += 2) {
+		if (wild)
+			wild_event(&t->model, bytes[i], bytes[i + 1], &e);
+		else
+			model_event(&t->model, bytes[i], bytes[i + 1],
+				    &t->conn.pending, &e);
+		step(t, &e);
+	}
+	if (!wild)
+		drain(t);
+	return t->digest;
+}
+
+static void trial(const u8 *bytes, size_t count)
+{
+	u32 first;
+
+	if (count < CONFIG_BYTES)
+		return;
+	found = false;
+	first = run(bytes, count);
+	if (run(bytes, count) != first) {
+		found = true;
+		test_failed++;
+		printf("the same log gave other verdicts\n");
+	}
+	if (!found)
+		test_passed++;
+}
+
+#ifdef FUZZ
+int LLVMFuzzerTestOneInput(const u8 *bytes, size_t count);
+
+int LLVMFuzzerTestOneInput(const u8 *bytes, size_t count)
+{
+	trial(bytes, count);
+	if (found)
+		abort();
+	return 0;
+}
+#else
+#define LENGTH 4
+
+static void all_short_sequences(void)
+{
+	/* size: time step in the upper 3 bits (3: 1 ms, 6: 250 ms) */
+	static const u8 alphabet[][2] = {
+		{ MODEL_SEGMENT, 0x60 }, { MODEL_SEGMENT, 0xc0 },
+		{ MODEL_MERGED, 0x64 },	 { MODEL_SMALL, 0x61 },
+		{ MODEL_HOLE, 0x60 },	 { MODEL_FILLS, 0x60 },
+		{ MODEL_DUPLICATE, 0 },	 { MODEL_CE, 0 },
+		{ MODEL_FIN, 0 },	 { MODEL_READ_ALL, 0x60 },
+		{ MODEL_READ_PART, 1 },	 { MODEL_SENT, 0 },
+		{ MODEL_PIGGYBACK, 0 },	 { MODEL_DUE, 0 },
+		{ MODEL_EARLY, 0 },
+	};
+	const u32 letters = sizeof(alphabet) / sizeof(alphabet[0]);
+	static const u8 shapes[] = { 0x00, 0x09, 0x1a };
+	u8 bytes[CONFIG_BYTES + 2 * LENGTH] = { 0 };
+	u32 sequences = 1, n, i, rest, shape;
+
+	for (i = 0; i < LENGTH; i++)
+		sequences *= letters;
+	for (bytes[0] = 0; bytes[0] <= aw_policy_count(); bytes[0]++) {
+		for (shape = 0; shape < sizeof(shapes); shape++) {
+			bytes[2] = shapes[shape];
+			for (n = 0; n < sequences; n++) {
+				for (i = 0, rest = n; i < LENGTH; i++) {
+					memcpy(bytes + CONFIG_BYTES + 2 * i,
+					       alphabet[rest % letters], 2);
+					rest /= letters;
+				}
+				trial(bytes, sizeof(bytes));
+			}
+		}
+	}
+}
+
+static void long_random_sequences(u32 trials)
+{
+	u8 bytes[CONFIG_BYTES + 600];
+	u32 seed = 20240601, length, i;
+
+	while (trials--) {
+		length = CONFIG_BYTES + model_next(&seed) % 600;
+		for (i = 0; i < length; i++)
+			bytes[i] = (u8)(model_next(&seed) >> 11);
+		trial(bytes, length);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	all_short_sequences();
+	long_random_sequences(argc > 1 ? (u32)atoi(argv[1]) : 20000);
+	return test_end();
+}
+#endif

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+/* Each rail alone, on the policy that would wait as long as it may. */
+#include <string.h>
+#include <ackwise/rails.h>
+#include "test.h"
+
+#define MSS 1460u
+#define NEVER AW_NEVER_NS
+#define NONE AW_REASON_NONE
+
+static const struct {
+	const char *claim;
+	u32 rail; /* the one that acts; the default ones are on, too */
+	struct aw_event e;
+	u64 owed_since_ns;
+	u8 reason; /* NONE: the verdict stays */
+} rows[] = {
+	{ "in order: wait", 0, { .bytes = MSS, .unacked_bytes = MSS }, 0, NONE },
+	{ "above a hole (RFC 5681, 4.2)", AW_RAIL_ORDER,
+	  { .order = AW_ORDER_HOLE }, 0, AW_REASON_OUT_OF_ORDER },
+	{ "fills part of a hole (RFC 5681, 4.2)", AW_RAIL_ORDER,
+	  { .order = AW_ORDER_FILLS, .flags = AW_FLAG_HOLE_OPEN }, 0,
+	  AW_REASON_HOLE_FILLED },
+	{ "nothing new (RFC 9293, 3.10.7.4)", AW_RAIL_ORDER,
+	  { .order = AW_ORDER_DUPLICATE }, 0, AW_REASON_DUPLICATE },
+	{ "a hole that is open elsewhere is no reason", 0,
+	  { .flags = AW_FLAG_HOLE_OPEN }, 0, NONE },
+	{ "CE changed (RFC 8257, 3.2)", AW_RAIL_CE,
+	  { .flags = AW_FLAG_CE_CHANGE }, 0, AW_REASON_CE_CHANGE },
+	{ "FIN (RFC 9293, 3.10.7.4)", AW_RAIL_FIN, { .flags = AW_FLAG_FIN }, 0,
+	  AW_REASON_FIN },
+	{ "PSH is no duty", 0, { .flags = AW_FLAG_PSH | AW_FLAG_WND_GREW }, 0,
+	  NONE },
+	{ "the host's demand", AW_RAIL_QUICKACK, { .flags = AW_FLAG_QUICKACK },
+	  0, AW_REASON_HOST_QUICKACK },
+	{ "the host's demand, on a read", AW_RAIL_QUICKACK,
+	  { .kind = AW_EVENT_APP_READ, .flags = AW_FLAG_QUICKACK }, 0,
+	  AW_REASON_HOST_QUICKACK },
+	{ "the host's demand with nothing owed", 0,
+	  { .kind = AW_EVENT_APP_READ, .flags = AW_FLAG_QUICKACK }, NEVER, NONE },
+	{ "order, CE and FIN belong to data", 0,
+	  { .kind = AW_EVENT_APP_READ, .order = AW_ORDER_HOLE,
+	    .flags = AW_FLAG_CE_CHANGE | AW_FLAG_FIN }, 0, NONE },
+	{ "room for one segment is left", 0,
+	  { .wnd_bytes = 4 * MSS, .unacked_bytes = 3 * MSS,
+	    .wnd_next_bytes = 4 * MSS, .wnd_max_bytes = 4 * MSS }, 0, NONE },
+	{ "a byte less (RFC 9293, 3.8.6.2.1)", AW_RAIL_WINDOW_DRY,
+	  { .wnd_bytes = 4 * MSS, .unacked_bytes = 3 * MSS + 1,
+	    .wnd_next_bytes = 4 * MSS, .wnd_max_bytes = 4 * MSS }, 0,
+	  AW_REASON_WINDOW_DRY },
+	{ "dry, but an ACK would give no room", 0,
+	  { .wnd_bytes = 4 * MSS, .unacked_bytes = 4 * MSS,
+	    .wnd_max_bytes = 4 * MSS }, 0, NONE },
+	{ "half of a small window is usable", 0,
+	  { .wnd_bytes = 1000, .unacked_bytes = 500, .wnd_next_bytes = 1000,
+	    .wnd_max_bytes = 1000 }, 0, NONE },
+	{ "less than half of it is not", AW_RAIL_WINDOW_DRY,
+	  { .wnd_bytes = 1000, .unacked_bytes = 501, .wnd_next_bytes = 1000,
+	    .wnd_max_bytes = 1000 }, 0, AW_REASON_WINDOW_DRY },
+	{ "a read reopens a closed window, with nothing owed",
+	  AW_RAIL_WINDOW_DRY,
+	  { .kind = AW_EVENT_APP_READ, .wnd_next_bytes = MSS,
+	    .wnd_max_bytes = 4 * MSS }, NEVER, AW_REASON_WINDOW_DRY },
+	{ "but not by a silly piece (RFC 9293, 3.8.6.2.2)", 0,
+	  { .kind = AW_EVENT_APP_READ, .wnd_next_bytes = MSS - 1,
+	    .wnd_max_bytes = 4 * MSS }, NEVER, NONE },
+	{ "a window that was overrun is dry", AW_RAIL_WINDOW_DRY,
+	  { .wnd_bytes = MSS, .unacked_bytes = 2 * MSS,
+	    .wnd_next_bytes = MSS, .wnd_max_bytes = 4 * MSS }, 0,
+	  AW_REASON_WINDOW_DRY },
+	{ "second segment (RFC 5681, 4.2)", AW_RAIL_SECOND_SEGMENT,
+	  { .unacked_bytes = 2 * MSS, .wnd_bytes = 9 * MSS }, 0,
+	  AW_REASON_SECOND_SEGMENT },
+	{ "not quite the second", 0,
+	  { .unacked_bytes = 2 * MSS - 1, .wnd_bytes = 9 * MSS }, 0, NONE },
+	{ "500 ms are over (RFC 1122, 4.2.3.2)", AW_RAIL_MAX_DELAY,
+	  { .now_ns = 600 * AW_NS_PER_MS }, 100 * AW_NS_PER_MS,
+	  AW_REASON_MAX_DELAY },
+};
+
+static bool same(struct aw_verdict a, struct aw_verdict b)
+{
+	return a.deadline_ns == b.deadline_ns && a.action == b.action &&
+	       a.reason == b.reason && a.by_rail == b.by_rail;
+}
+
+static void each_row(void)
+{
+	struct aw_verdict wait = aw_wait_until(601 * AW_NS_PER_MS), v;
+	unsigned i;
+
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct aw_event e = rows[i].e;
+		struct aw_verdict policy = rows[i].owed_since_ns == NEVER ?
+						   aw_nothing() : wait;
+		u32 rail = rows[i].rail;
+		u32 rails = AW_RAILS_DEFAULT | rail;
+		/* 101 ms where the row says 0: 601 is the limit */
+		u64 owed_ns = rows[i].owed_since_ns ? rows[i].owed_since_ns :
+						      101 * AW_NS_PER_MS;
+
+		e.rcv_mss_bytes = MSS;
+		e.segments = 1;
+		if (!e.wnd_max_bytes)
+			e.wnd_bytes = e.wnd_next_bytes = e.wnd_max_bytes = 1 << 20;
+		if (rail != AW_RAIL_MAX_DELAY)
+			e.now_ns = 150 * AW_NS_PER_MS;
+		v = aw_rails_apply(rails, owed_ns, &e, policy);
+		if (rows[i].reason == NONE) {
+			CHECK(same(v, policy), "%s: %s", rows[i].claim,
+			      aw_reason_label(v.reason));
+			continue;
+		}
+		CHECK(v.action == AW_SEND_NOW && v.by_rail == 1 &&
+			      v.reason == rows[i].reason &&
+			      v.deadline_ns == AW_NEVER_NS,
+		      "%s: %s", rows[i].claim, aw_reason_label(v.reason));
+		/* it is this rail that acts */
+		v = aw_rails_apply(rails & ~rail, owed_ns, &e, policy);
+		CHECK(same(v, policy), "%s, off: %s", rows[i].claim,
+		      aw_reason_label(v.reason));
+		/* and it leaves an ACK that leaves anyway alone */
+		v = aw_rails_apply(rails, owed_ns, &e,
+				   aw_send_now(AW_REASON_AREA));
+		CHECK(same(v, aw_send_now(AW_REASON_AREA)), "%s, sent: %s",
+		      rows[i].claim, aw_reason_label(v.reason));
+	}
+}
+
+static void longest_delay(void)
+{
+	struct aw_event e = { .rcv_mss_bytes = MSS, .wnd_bytes = 1 << 20,
+			      .wnd_next_bytes = 1 << 20,
+			      .wnd_max_bytes = 1 << 20,
+			      .now_ns = 200 * AW_NS_PER_MS };
+	struct aw_verdict v;
+
+	v = aw_rails_apply(AW_RAILS_DEFAULT, 100 * AW_NS_PER_MS, &e,
+			   aw_wait_until(AW_NEVER_NS));
+	CHECK(v.action == AW_WAIT && v.by_rail &&
+		      v.deadline_ns == 600 * AW_NS_PER_MS, "clipped");
+	v = aw_rails_apply(AW_RAILS_DEFAULT, 100 * AW_NS_PER_MS, &e,
+			   aw_wait_until(600 * AW_NS_PER_MS));
+	CHECK(v.action == AW_WAIT && !v.by_rail, "exactly 500 ms is allowed");
+	v = aw_rails_apply(AW_RAILS_DEFAULT & ~AW_RAIL_MAX_DELAY,
+			   100 * AW_NS_PER_MS, &e, aw_wait_until(AW_NEVER_NS));
+	CHECK(v.action == AW_WAIT && !v.by_rail && v.deadline_ns == AW_NEVER_NS,
+	      "off: for ever");
+	/* the end of time does not wrap around */
+	v = aw_rails_apply(AW_RAILS_DEFAULT, AW_NEVER_NS - 5, &e,
+			   aw_wait_until(AW_NEVER_NS - 1));
+	CHECK(v.action == AW_WAIT && v.deadline_ns == AW_NEVER_NS - 1, "wrap");
+}
+
+int main(void)
+{
+	each_row();
+	longest_delay();
+	return test_end();
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* Bytes for each connection, as the registry tells them; --list for make size. */
+#include <string.h>
+#include <ackwise/ackwise.h>
+#include "test.h"
+
+int main(int argc, char **argv)
+{
+	const struct aw_policy *policy;
+	u32 i;
+
+	for (i = 0; (policy = aw_policy_at(i)); i++) {
+		if (argc > 1 && !strcmp(argv[1], "--list"))
+			printf("%s:%u\n", policy->name, policy->state_bytes);
+		CHECK(policy->state_bytes <= AW_STATE_MAX_BYTES, "%s",
+		      policy->name);
+	}
+	if (argc > 1)
+		return 0;
+	/* what the headers promise to every driver and binding */
+	CHECK(sizeof(struct aw_event) == 56, "%zu", sizeof(struct aw_event));
+	CHECK(sizeof(struct aw_verdict) == 16, "%zu", sizeof(struct aw_verdict));
+	CHECK(sizeof(struct aw_conn) <= 128, "%zu", sizeof(struct aw_conn));
+	return test_end();
+}
