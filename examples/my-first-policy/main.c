@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The smallest driver: a list of arrivals, one timer, an ACK when told to.
+ * Prints what arrived, the verdict, and why.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <ackwise/ackwise.h>
+
+#define MSS 1460u
+
+extern const struct aw_policy idle_gap;
+
+static const struct {
+	u32 at_us;
+	u8 order;
+} arrivals[] = {
+	/* a burst of three, a pause, a burst of ten, a loss, and its repair */
+	{ 0, AW_ORDER_IN },	    { 100, AW_ORDER_IN },    { 200, AW_ORDER_IN },
+	{ 20000, AW_ORDER_IN },	    { 20100, AW_ORDER_IN },  { 20200, AW_ORDER_IN },
+	{ 20300, AW_ORDER_IN },	    { 20400, AW_ORDER_IN },  { 20500, AW_ORDER_IN },
+	{ 20600, AW_ORDER_IN },	    { 20700, AW_ORDER_IN },  { 20800, AW_ORDER_IN },
+	{ 20900, AW_ORDER_IN },	    { 40000, AW_ORDER_IN },  { 40200, AW_ORDER_HOLE },
+	{ 40300, AW_ORDER_HOLE },   { 50000, AW_ORDER_FILLS }, { 50100, AW_ORDER_IN },
+};
+
+static struct aw_conn conn;
+static u32 unacked_bytes;
+static u32 queued_bytes; /* above a hole */
+static u32 acks;
+
+/* The host has read all it can, so the window is as wide as it ever was. */
+static struct aw_verdict tell(u64 now_ns, u8 kind, u8 order, u32 bytes)
+{
+	struct aw_event e = {
+		.now_ns = now_ns,
+		.bytes = bytes,
+		.unacked_bytes = unacked_bytes,
+		.wnd_bytes = 64 * MSS,
+		.wnd_next_bytes = 64 * MSS,
+		.wnd_max_bytes = 64 * MSS,
+		.rcv_mss_bytes = MSS,
+		.segments = 1,
+		.flags = queued_bytes ? AW_FLAG_HOLE_OPEN : 0,
+		.kind = kind,
+		.order = order,
+	};
+
+	return aw_decide(&conn, &e);
+}
+
+static void obey(u64 now_ns, const char *what, struct aw_verdict v)
+{
+	printf("%8.1f ms  %-8s ", (double)now_ns / 1e6, what);
+	if (v.action == AW_WAIT)
+		printf("wait until %.1f ms\n", (double)v.deadline_ns / 1e6);
+	if (v.action != AW_SEND_NOW)
+		return;
+	printf("ACK of %" PRIu32 " bytes: %s (%s)\n", unacked_bytes,
+	       aw_reason_label(v.reason), aw_reason_source(v.reason));
+	acks++;
+	unacked_bytes = 0;
+	tell(now_ns, AW_EVENT_ACK_SENT, AW_ORDER_IN, 0);
+}
+
+static void run_timer_until(u64 now_ns)
+{
+	u64 due_ns = conn.pending.deadline_ns;
+
+	while (conn.pending.action == AW_WAIT && due_ns <= now_ns) {
+		obey(due_ns, "timer", tell(due_ns, AW_EVENT_DEADLINE, AW_ORDER_IN, 0));
+		due_ns = conn.pending.deadline_ns;
+	}
+}
+
+int main(void)
+{
+	static const char *const orders[] = { "data", "hole", "fills", "again" };
+	const u32 count = sizeof(arrivals) / sizeof(arrivals[0]);
+	struct aw_event start = { 0 };
+	struct aw_params params;
+	u64 now_ns = 0;
+	u32 i;
+
+	if (aw_policy_validate(&idle_gap)) {
+		printf("the policy breaks a rule: %d\n", aw_policy_validate(&idle_gap));
+		return 1;
+	}
+	aw_params_init(&idle_gap, &params);
+	aw_conn_init(&conn, &idle_gap, &params, AW_RAILS_DEFAULT, &start);
+
+	for (i = 0; i < count; i++) {
+		now_ns = arrivals[i].at_us * AW_NS_PER_US;
+		run_timer_until(now_ns);
+		switch (arrivals[i].order) {
+		case AW_ORDER_HOLE:
+			queued_bytes += MSS;
+			break;
+		case AW_ORDER_FILLS:
+			unacked_bytes += queued_bytes;
+			queued_bytes = 0;
+			/* fall through */
+		default:
+			unacked_bytes += MSS;
+		}
+		obey(now_ns, orders[arrivals[i].order],
+		     tell(now_ns, AW_EVENT_DATA, arrivals[i].order, MSS));
+	}
+	run_timer_until(now_ns + AW_NS_PER_S);
+	printf("%" PRIu32 " segments, %" PRIu32 " ACKs\n", count, acks);
+	return 0;
+}
