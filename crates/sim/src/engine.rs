@@ -405,6 +405,9 @@ impl<'a> Engine<'a> {
         let mut out = std::mem::take(&mut self.out);
         let flow = &mut self.flows[index];
         let group = &mut self.groups[flow.group as usize];
+        if flow.ends[role].tx.sends_before_the_writer_wakes() {
+            flow.send_data(now, index, role, &mut out, group);
+        }
         loop {
             // The application writes, TCP sends what it may; a BSD writer goes on after it.
             loop {

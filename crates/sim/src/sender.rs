@@ -237,6 +237,12 @@ impl Sender {
         }
     }
 
+    /// 4.3BSD's input routine ends with TCP output; the writer that waits for room runs later. So a
+    /// short piece that an ACK set free leaves alone (spec page 5, class I).
+    pub fn sends_before_the_writer_wakes(&self) -> bool {
+        self.cfg.socket == SocketLayer::Bsd43
+    }
+
     fn outstanding(&self) -> u64 {
         self.nxt - self.una
     }
