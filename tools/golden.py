@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ackwise import compare
 from ackwise.compare import Comparison
-from ackwise.plan import load_plan
+from ackwise.plan import load_plan, shipped
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "golden"
@@ -79,6 +79,16 @@ def complaints(folder: Path) -> list[str]:
     ]
     if not plans:
         found.append(f"{folder.name}: holds no plan")
+    loaded = [load_plan(str(p)) for p in plans.values()]
+    for kind, covered in (
+        ("links", {link.name for plan in loaded for link in plan.links}),
+        ("workloads", {workload.name for plan in loaded for workload in plan.workloads}),
+    ):
+        found += [
+            f"{folder.name}: no plan has the shipped {kind.removesuffix('s')} {name}; add it to one"
+            for name in shipped(kind)
+            if name not in covered
+        ]
     for name, plan_file in plans.items():
         if name not in tables:
             found.append(f"{folder.name}/{name}.txt: is missing; `make golden` writes it")

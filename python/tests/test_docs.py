@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: MIT
+"""Docs say what the code does: generated parts are fresh, examples load."""
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import generated_docs
+import pytest
+
+from ackwise import document, plan, replay, schema
+
+
+@pytest.mark.parametrize("path", generated_docs.PARTS)
+def test_generated_parts_are_fresh(root: Path, path: str) -> None:
+    text = (root / path).read_text(encoding="utf-8")
+    assert generated_docs.fresh(path, text) == text, "run `make docs`"
+
+
+def test_results_list_every_key(root: Path) -> None:
+    text = (root / "docs/results.md").read_text(encoding="utf-8")
+    for key in [*document.KEYS, *replay.KEYS]:
+        assert f"`{key}`" in text
+
+
+def example(root: Path, heading: str) -> dict[str, Any]:
+    """The indented TOML below a heading of the format's page."""
+    text = (root / "docs/plan-format.md").read_text(encoding="utf-8")
+    block = text.split(f"\n## {heading}", 1)[1].split("\n## ", 1)[0]
+    lines = [line[4:] for line in block.splitlines() if line.startswith("    ")]
+    return tomllib.loads("\n".join(lines))
+
+
+def test_the_link_example_is_a_link(root: Path) -> None:
+    link = plan.read_link(example(root, "Link"), "docs/plan-format.md", "example")
+    assert link.scenario["down"]["rate_bps"] == 2_100_000
+    assert link.scenario["down"]["burst_loss"]["leave_ppm"] == 200_000
+
+
+def test_the_plan_example_is_a_plan(root: Path) -> None:
+    schema.read(schema.PLAN, example(root, "Plan"), "docs/plan-format.md")
+
+
+def test_the_workload_example_is_a_workload(root: Path) -> None:
+    given = example(root, "Workload")
+    given["flows"][0].pop("policy")
+    workload = plan.read_workload(given, "docs/plan-format.md", "example")
+    # the example writes the defaults: leaving them out changes nothing
+    bare = {**given, "flows": [{"name": "download", "app": {"kind": "bulk"}}]}
+    plain = plan.read_workload(bare, "bare", "bare").groups[0]
+    full = workload.groups[0]
+    assert {k: full[k] for k in plain} == plain
+    for side in ("sender", "receiver"):
+        table = next(t for t in schema.WORKLOAD.tables[0].tables if t.name == side)
+        assert full[side] == {k.engine_name: k.default_value() for k in table.keys}

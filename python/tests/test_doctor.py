@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: MIT
+"""`ackwise doctor` tells what is missing and its exit code agrees."""
+
+import json
+
+import pytest
+from conftest import Ackwise
+
+from ackwise import capture, doctor
+
+
+def test_compare_misses_nothing_here(ackwise: Ackwise) -> None:
+    said = ackwise("doctor", "compare")
+    assert said.code == 0
+    assert "nothing required is missing" in said.out
+
+
+def test_json_lists_every_check(ackwise: Ackwise) -> None:
+    said = ackwise("doctor", "--json")
+    told = json.loads(said.out)
+    assert {c["command"] for c in told["checks"]} == set(doctor.COMMANDS)
+    assert told["ok"] == all(c["ok"] for c in told["checks"] if c["required"]) == (said.code == 0)
+
+
+def test_a_missing_tool_is_named_with_its_package(
+    ackwise: Ackwise, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(capture, "find_tool", lambda name: None if name == "iperf3" else "/x")
+    monkeypatch.setattr(capture, "missing_capabilities", lambda: ["CAP_NET_ADMIN"])
+    said = ackwise("doctor", "capture")
+    assert said.code == 1
+    assert "missing  iperf3" in said.out
+    assert "`apt-get install iperf3`" in said.out
+    assert "run it with sudo" in said.out
+
+
+def test_an_unknown_command_is_bad_input(ackwise: Ackwise) -> None:
+    said = ackwise("doctor", "compair")
+    assert said.code == 2
+    assert 'did you mean "compare"' in said.err
