@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ackwise import document, schema, units
+from ackwise import document, replay, schema, units
 from ackwise.metrics import METRICS
 from ackwise.schema import ABSENT, REQUIRED, Key, Kind, Table
 from ackwise.units import Dimension
@@ -87,10 +87,18 @@ def plan_reference() -> str:
 
 
 def result_keys() -> str:
-    """Every key of the result document."""
+    """Every key of the document of a comparison."""
+    return _keys(document.KEYS)
+
+
+def capture_keys() -> str:
+    """Every key of the document of a capture."""
+    return _keys(replay.KEYS)
+
+
+def _keys(keys: dict[str, str]) -> str:
     return "\n".join(
-        ["| key | meaning |", "|---|---|"]
-        + [f"| `{key}` | {text} |" for key, text in document.KEYS.items()]
+        ["| key | meaning |", "|---|---|", *(f"| `{key}` | {text} |" for key, text in keys.items())]
     )
 
 
@@ -107,7 +115,11 @@ def metric_list() -> str:
 
 PARTS: dict[str, dict[str, Callable[[], str]]] = {
     "docs/plan-format.md": {"plan reference": plan_reference},
-    "docs/results.md": {"result keys": result_keys, "metrics": metric_list},
+    "docs/results.md": {
+        "result keys": result_keys,
+        "metrics": metric_list,
+        "capture keys": capture_keys,
+    },
 }
 
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The page of a capture: what every policy would have done on its arrivals.
 
 const doc = data.document;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The page of a comparison: what is lost where, one table and four plots for the chosen cell.
 
 const doc = data.document;
