@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 create_exception!(_engine, EngineError, PyValueError, "The scenario cannot be run as it is.");
+create_exception!(_engine, CaptureError, PyValueError, "The capture cannot be read.");
 create_exception!(_engine, Cancelled, PyException, "The run was cancelled.");
 
 /// Shared between the caller and a run: `cancel()` ends the run soon.
@@ -54,9 +55,8 @@ fn policies() -> String {
 /// The reasons as JSON: label, source, text.
 #[pyfunction]
 fn reasons() -> String {
-    let list: Vec<_> = Reason::all()
-        .map(|r| json!({"label": r.label(), "source": r.source(), "text": r.text()}))
-        .collect();
+    let list: Vec<_> =
+        Reason::all().map(|r| json!({"label": r.label(), "source": r.source(), "text": r.text()})).collect();
     json!(list).to_string()
 }
 
@@ -86,14 +86,35 @@ fn simulate(py: Python<'_>, scenario_json: &str, cancel: Option<&Cancel>) -> PyR
     })
 }
 
+/// Replays a capture's arrivals through policies: options (JSON) in, result (JSON) out.
+#[pyfunction]
+#[pyo3(signature = (path, options_json, cancel=None))]
+fn replay(py: Python<'_>, path: &str, options_json: &str, cancel: Option<&Cancel>) -> PyResult<String> {
+    let options: ackwise_replay::ReplayOptions =
+        serde_json::from_str(options_json).map_err(|e| EngineError::new_err(format!("options: {e}")))?;
+    let flag = cancel.map(|c| Arc::clone(&c.0));
+    let cancelled = || flag.as_ref().is_some_and(|f| f.load(Ordering::Relaxed));
+    py.allow_threads(|| {
+        let capture = ackwise_capture::read_file(path).map_err(|e| CaptureError::new_err(e.to_string()))?;
+        if cancelled() {
+            return Err(Cancelled::new_err("cancelled"));
+        }
+        let result =
+            ackwise_replay::replay(&capture, &options).map_err(|e| EngineError::new_err(e.to_string()))?;
+        serde_json::to_string(&result).map_err(|e| EngineError::new_err(e.to_string()))
+    })
+}
+
 #[pymodule]
 fn _engine(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     m.add("EngineError", m.py().get_type::<EngineError>())?;
+    m.add("CaptureError", m.py().get_type::<CaptureError>())?;
     m.add("Cancelled", m.py().get_type::<Cancelled>())?;
     m.add_class::<Cancel>()?;
     m.add_function(wrap_pyfunction!(policies, m)?)?;
     m.add_function(wrap_pyfunction!(reasons, m)?)?;
     m.add_function(wrap_pyfunction!(rails, m)?)?;
-    m.add_function(wrap_pyfunction!(simulate, m)?)
+    m.add_function(wrap_pyfunction!(simulate, m)?)?;
+    m.add_function(wrap_pyfunction!(replay, m)?)
 }
