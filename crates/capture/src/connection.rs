@@ -278,6 +278,10 @@ struct Building {
     finished: [bool; 2],
 }
 
+// What the crate's documentation promises.
+const _: () = assert!(std::mem::size_of::<Record>() <= 64);
+const _: () = assert!(std::mem::size_of::<Building>() <= 700);
+
 /// Sorts segments into connections.
 #[derive(Default)]
 pub(crate) struct Tracker {

@@ -165,7 +165,8 @@ impl std::error::Error for OptimumError {}
 /// `free_acks_ns`: times, in order, at which an ACK leaves without cost because it rides on data;
 /// it covers what arrived up to and at that time.
 ///
-/// Time: linear. Memory: 16 bytes for each arrival of the longest run without a gap worth an ACK.
+/// Time: linear. Memory: at most 72 bytes for each arrival of the longest run without a gap worth an
+/// ACK.
 ///
 /// # Errors
 /// Input out of order, without weight, or too much of it.

@@ -393,4 +393,50 @@ mod tests {
         mss.update(1200, 0);
         assert_eq!(mss.bytes, 1200);
     }
+
+    #[test]
+    fn a_step_tells_what_the_receivers_kernel_would_know() {
+        use ackwise_capture::write::{PcapStyle, PcapWriter, TcpPacket};
+        use tcp_flag::{ACK, PSH, SYN};
+        const MS: u64 = 1_000_000;
+        let [a, b] = ["10.0.0.1:1000", "10.0.0.2:80"].map(|t| t.parse().expect("an address"));
+        let stamps = |val: u8, ecr: u8| [1, 1, 8, 10, 0, 0, 0, val, 0, 0, 0, ecr];
+        let syn = [&[2, 4, 4, 0, 1, 3, 3, 0], &stamps(1, 0)[..]].concat();
+        let p = TcpPacket::new;
+        let packets = [
+            (0, p(a, b, 0, 0, 0).flags(SYN).options(&syn)),
+            (0, p(b, a, 0, 1, 0).flags(SYN | ACK).options(&syn).window(5000)),
+            (10 * MS, p(a, b, 1, 1, 0).options(&stamps(2, 1))),
+            (11 * MS, p(a, b, 1, 1, 300).flags(PSH | ACK).options(&stamps(3, 1)).ecn(3)),
+            (12 * MS, p(b, a, 1, 301, 0).options(&stamps(9, 3)).window(9000)),
+            (12 * MS, p(a, b, 301, 1, 1012).options(&stamps(4, 1)).ecn(3)),
+            (30 * MS, p(a, b, 1313, 1, 1012).options(&stamps(5, 9)).ecn(2)),
+        ];
+        let mut w = PcapWriter::new(ackwise_capture::link::RAW, PcapStyle::default());
+        for (time_ns, packet) in &packets {
+            w.tcp(*time_ns, packet);
+        }
+        let capture = ackwise_capture::read(&w.into_bytes()[..], "test", &Default::default()).expect("valid");
+        let stream = Stream::new(&capture.connections[0], 0).expect("has data");
+        assert_eq!((stream.mss_bytes, stream.first_wnd_bytes, stream.distance_ns), (1012, 5000, 0));
+        let data: Vec<_> = stream
+            .steps
+            .iter()
+            .filter_map(|s| match s.what {
+                What::Data(d) => Some((s, d)),
+                What::Sent(_) => None,
+            })
+            .collect();
+        let flags: Vec<_> = data.iter().map(|(_, d)| d.flags).collect();
+        assert_eq!(flags, [flag::PSH | flag::CE_CHANGE, flag::WND_GREW, flag::CE_CHANGE]);
+        let wnd: Vec<_> = data.iter().map(|(s, _)| (s.wnd_bytes, s.wnd_max_bytes)).collect();
+        assert_eq!(wnd, [(5000, 5000), (9000, 9000), (9000, 9000)]);
+        let mss: Vec<_> = data.iter().map(|(_, d)| d.rcv_mss_bytes).collect();
+        assert_eq!(mss, [536, 1012, 1012]);
+        // 10 ms by the handshake; 12 ms by the echo of 1; then 18 ms by the echo of 9.
+        let rtt: Vec<_> = data.iter().map(|(_, d)| d.rtt_us).collect();
+        assert_eq!(rtt, [10_000, 10_250, 11_219]);
+        let readable: Vec<_> = data.iter().map(|(_, d)| d.readable_bytes).collect();
+        assert_eq!(readable, [300, 1012, 1012]);
+    }
 }
