@@ -108,6 +108,8 @@ pub struct Sender {
     timer: Timer,
     pub timer_ns: u64,
     probed: bool,
+    /// The probe is new data, which the congestion window does not hold back.
+    probe_is_new: bool,
     /// Pacing: the next segment leaves no earlier.
     pub pace_ns: u64,
     pace_waits: bool,
@@ -162,6 +164,7 @@ impl Sender {
             timer: Timer::Off,
             timer_ns: NEVER,
             probed: false,
+            probe_is_new: false,
             pace_ns: 0,
             pace_waits: false,
             delivered: 0,
@@ -627,8 +630,8 @@ impl Sender {
             Timer::TailLossProbe => {
                 self.probed = true;
                 // RFC 8985, 7.3: new data if there is any, else the last segment again.
-                let fits = self.has_unsent() && self.nxt + self.mss <= self.wnd_right;
-                if !fits {
+                self.probe_is_new = self.has_unsent() && self.nxt + self.mss <= self.wnd_right;
+                if !self.probe_is_new {
                     if let Some(last) = self.segments.back_mut() {
                         if !last.lost && !last.sacked {
                             last.lost = true;
@@ -697,7 +700,10 @@ impl Sender {
         self.pace_waits = false;
         if let Some(i) = self.next_lost() {
             let len = u64::from(self.segments[i].len);
-            if pipe > 0 && pipe + len > window {
+            // RFC 5681, 3.2, step 3; RFC 6582, 3.2, step 3: the one segment that duplicates or a
+            // partial ACK ask for leaves whatever the window.
+            let due = self.cfg.recovery == Recovery::Newreno && matches!(self.state, State::Recovery(_));
+            if pipe > 0 && pipe + len > window && !due {
                 return None;
             }
             if !self.pace(now, len) {
@@ -731,7 +737,8 @@ impl Sender {
             self.arm_persist(now);
             return None;
         }
-        if pipe > 0 && pipe + len > window {
+        let is_probe = std::mem::take(&mut self.probe_is_new);
+        if pipe > 0 && pipe + len > window && !is_probe {
             return None;
         }
         let last = self.nxt + len == self.fin_at;
