@@ -10,7 +10,7 @@ use crate::receiver::{Receiver, Setup};
 use crate::record::{FlowRecord, GroupRecord};
 use crate::result::{RunResult, SCHEMA_VERSION};
 use crate::rng::Rng;
-use crate::scenario::{Direction, FlowGroup, PolicyChoice, Scenario};
+use crate::scenario::{Direction, FlowGroup, PolicyChoice, Recovery, Scenario};
 use crate::sender::{Sender, NEVER};
 use ackwise_core::{Params, Policy, Reason};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -213,7 +213,8 @@ impl<'a> Engine<'a> {
         let ends = [DATA_SENDER, DATA_RECEIVER].map(|role| {
             let (policy, params, rails) = &g.policies[role];
             let place = (group as u64) << 32 | number << 2 | role as u64;
-            let setup = Setup { policy: *policy, params, rails: *rails, seed: s.seed, place };
+            let sack = spec.sender.recovery == Recovery::Sack;
+            let setup = Setup { policy: *policy, params, rails: *rails, seed: s.seed, place, sack };
             let rx = Receiver::new(&spec.receiver, mss, self.now, rtt_ns, &setup);
             let tx = Sender::new(&spec.sender, u64::from(mss), rx.window(), rtt_ns, self.now);
             Endpoint { tx, rx, scheduled_ns: NEVER, at_client: (role == DATA_RECEIVER) == down }
@@ -235,6 +236,9 @@ impl<'a> Engine<'a> {
             if time > self.scenario.duration_ns {
                 self.now = self.scenario.duration_ns;
                 return Ok(());
+            }
+            if kind == Kind::Endpoint && !self.is_due(index, time) {
+                continue;
             }
             same = if time == self.now { same + 1 } else { 0 };
             assert!(same < SAME_TIME_EVENTS, "simulated time stands still at {time} ns");
@@ -430,10 +434,8 @@ impl<'a> Engine<'a> {
             }
             flow.read(now, role, group);
         }
+        let wake = flow.wake_ns(role);
         let end = &mut flow.ends[role];
-        let timers = [end.tx.timer_ns, end.tx.pace_wake_ns(), end.rx.deadline_ns, end.rx.reader_ns];
-        let app = if role == DATA_SENDER { flow.app.wake_ns } else { flow.app.ask_ns };
-        let wake = timers.into_iter().fold(app, u64::min);
         if wake < end.scheduled_ns {
             end.scheduled_ns = wake;
             self.heap.push(wake.max(now), Kind::Endpoint, 2 * index + role);
@@ -461,15 +463,28 @@ impl<'a> Engine<'a> {
         self.out = out;
     }
 
+    /// False: the endpoint's timers were put off or stopped since, so this is no event, and a run
+    /// that went quiet does not end with it.
+    fn is_due(&mut self, what: usize, time: u64) -> bool {
+        let (index, role) = (what / 2, what % 2);
+        let flow = &mut self.flows[index];
+        if flow.ends[role].scheduled_ns != time {
+            return false;
+        }
+        let wake = flow.wake_ns(role);
+        let due = wake <= time;
+        flow.ends[role].scheduled_ns = if due { NEVER } else { wake };
+        if !due && wake != NEVER {
+            self.heap.push(wake, Kind::Endpoint, what);
+        }
+        due
+    }
+
     fn on_wake(&mut self, what: usize) {
         let (index, role) = (what / 2, what % 2);
         let now = self.now;
         let mut probe = false;
         let flow = &mut self.flows[index];
-        if flow.ends[role].scheduled_ns != now {
-            return;
-        }
-        flow.ends[role].scheduled_ns = NEVER;
         if flow.ends[role].rx.deadline_ns <= now {
             flow.note_stall(now, role);
             flow.ends[role].rx.on_deadline(now);
@@ -538,6 +553,14 @@ impl<'a> Engine<'a> {
 }
 
 impl Flow {
+    /// The earliest timer of this end or of its application.
+    fn wake_ns(&self, role: usize) -> u64 {
+        let end = &self.ends[role];
+        let timers = [end.tx.timer_ns, end.tx.pace_wake_ns(), end.rx.deadline_ns, end.rx.reader_ns];
+        let app = if role == DATA_SENDER { self.app.wake_ns } else { self.app.ask_ns };
+        timers.into_iter().fold(app, u64::min)
+    }
+
     /// A packet of this end with the current ACK fields and nothing else.
     fn blank(&mut self, now: u64, index: usize, role: usize) -> Packet {
         let end = &mut self.ends[role];

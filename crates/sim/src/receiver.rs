@@ -48,6 +48,7 @@ pub struct Receiver {
     read_credit_ns: u64,
     pub last_data_ns: u64,
     rto_us: u32,
+    sack: bool,
 }
 
 /// What an ACK field carries.
@@ -64,6 +65,8 @@ pub struct Setup<'a> {
     pub rails: u32,
     pub seed: u64,
     pub place: u64,
+    /// Both ends agreed on SACK (RFC 2018, 2).
+    pub sack: bool,
 }
 
 impl Receiver {
@@ -103,6 +106,7 @@ impl Receiver {
             read_credit_ns: now,
             last_data_ns: now,
             rto_us: 0,
+            sack: setup.sack,
         };
         r.wnd = r.window_now();
         r
@@ -320,7 +324,7 @@ impl Receiver {
     /// The fields of an ACK that leaves now.
     pub fn ack_fields(&mut self) -> AckFields {
         let wnd = self.window_now();
-        let sack = (!self.above.is_empty()).then(|| {
+        let sack = (self.sack && !self.above.is_empty()).then(|| {
             let mut blocks: Sack = self.above.around(self.newest_range).into_iter().collect();
             let newest = blocks.first().copied();
             blocks.extend(
