@@ -27,25 +27,35 @@ struct aw_verdict {
 	u8 reserved[5];
 };
 
+/* Member by member: compilers then keep it in registers, an initializer with
+ * the array in it makes some of them go through memory byte by byte. */
+static inline struct aw_verdict aw_verdict_make(u64 deadline_ns, u8 action, u8 reason)
+{
+	struct aw_verdict v;
+	u32 i;
+
+	v.deadline_ns = deadline_ns;
+	v.action = action;
+	v.reason = reason;
+	v.by_rail = 0;
+	for (i = 0; i < sizeof(v.reserved); i++)
+		v.reserved[i] = 0;
+	return v;
+}
+
 static inline struct aw_verdict aw_send_now(enum aw_reason reason)
 {
-	struct aw_verdict v = { AW_NEVER_NS, AW_SEND_NOW, (u8)reason, 0, { 0 } };
-
-	return v;
+	return aw_verdict_make(AW_NEVER_NS, AW_SEND_NOW, (u8)reason);
 }
 
 static inline struct aw_verdict aw_wait_until(u64 deadline_ns)
 {
-	struct aw_verdict v = { deadline_ns, AW_WAIT, AW_REASON_WAITING, 0, { 0 } };
-
-	return v;
+	return aw_verdict_make(deadline_ns, AW_WAIT, AW_REASON_WAITING);
 }
 
 static inline struct aw_verdict aw_nothing(void)
 {
-	struct aw_verdict v = { AW_NEVER_NS, AW_NOTHING, AW_REASON_NONE, 0, { 0 } };
-
-	return v;
+	return aw_verdict_make(AW_NEVER_NS, AW_NOTHING, AW_REASON_NONE);
 }
 
 /* Label ("delay-timer"), sentence and origin of a reason; "?" out of range. */
