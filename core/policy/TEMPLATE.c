@@ -30,7 +30,8 @@ static const struct aw_param params[] = {
 /* clang-format on */
 
 /* Zeroed when the connection starts. */
-struct template {
+struct template
+{
 	u64 deadline_ns; /* 0: nothing is waiting */
 };
 _Static_assert(sizeof(struct template) <= AW_STATE_MAX_BYTES, "state too big");
@@ -46,7 +47,8 @@ static struct aw_verdict on_data(void *state, const struct aw_params *p,
 	return aw_wait_until(s->deadline_ns);
 }
 
-static void on_ack_sent(void *state, const struct aw_params *p, const struct aw_event *e)
+static void on_ack_sent(void *state, const struct aw_params *p,
+			const struct aw_event *e)
 {
 	struct template *s = state;
 

@@ -24,7 +24,7 @@
  *
  * Source: net/ipv4/tcp_input.c, tcp_output.c, tcp_timer.c and tcp.c of Linux
  *	6.12 (behaviour only); lab notes of the real kernel in virtual time.
- * Constants (the kernel's):
+ * Constants: the kernel's.
  *	ATO at least 40 ms: below it, timers would fire between two segments
  *	    of a slow path; at most 200 ms: under the usual 200 ms least RTO.
  *	16 quick ACKs: slow start of a common initial window is over then.

@@ -4,7 +4,7 @@
 #include <ackwise/ackwise.h>
 #include "test.h"
 
-#define MS(n) ((n) * AW_NS_PER_MS)
+#define MS(n) ((n)*AW_NS_PER_MS)
 
 static struct aw_verdict answer;
 static unsigned asked, told;
@@ -33,13 +33,19 @@ static void on_ack_sent(void *state, const struct aw_params *p,
 }
 
 static const struct aw_policy obedient = {
-	.name = "test", .summary = "says what it is told", .source = "none",
-	.on_data = on_data, .on_deadline = on_data, .on_app_read = on_app_read,
+	.name = "test",
+	.summary = "says what it is told",
+	.source = "none",
+	.on_data = on_data,
+	.on_deadline = on_data,
+	.on_app_read = on_app_read,
 	.on_ack_sent = on_ack_sent,
 };
 
 static const struct aw_policy smallest = {
-	.name = "test", .summary = "the required members", .source = "none",
+	.name = "test",
+	.summary = "the required members",
+	.source = "none",
 	.on_data = on_data,
 };
 
@@ -55,8 +61,11 @@ static void open_conn(const struct aw_policy *policy, u32 rails)
 
 static struct aw_verdict at(u64 now_ns, u8 kind)
 {
-	struct aw_event e = { .now_ns = now_ns, .kind = kind, .segments = 1,
-			      .rcv_mss_bytes = 1460, .wnd_bytes = 1 << 20,
+	struct aw_event e = { .now_ns = now_ns,
+			      .kind = kind,
+			      .segments = 1,
+			      .rcv_mss_bytes = 1460,
+			      .wnd_bytes = 1 << 20,
 			      .wnd_next_bytes = 1 << 20,
 			      .wnd_max_bytes = 1 << 20 };
 
@@ -68,11 +77,11 @@ static struct aw_verdict data(u64 now_ns)
 	return at(now_ns, AW_EVENT_DATA);
 }
 
-#define IS_WAIT(v, until, rail)                                     \
-	((v).action == AW_WAIT && (v).deadline_ns == (until) &&     \
+#define IS_WAIT(v, until, rail)                                 \
+	((v).action == AW_WAIT && (v).deadline_ns == (until) && \
 	 (v).reason == AW_REASON_WAITING && (v).by_rail == (rail))
-#define IS_NOW(v, why, rail)                                        \
-	((v).action == AW_SEND_NOW && (v).by_rail == (rail) &&      \
+#define IS_NOW(v, why, rail)                                   \
+	((v).action == AW_SEND_NOW && (v).by_rail == (rail) && \
 	 (v).reason == AW_REASON_##why && (v).deadline_ns == AW_NEVER_NS)
 
 static void repairs_what_a_policy_may_not_say(void)

@@ -86,8 +86,7 @@ static inline void model_fill(struct model *m, struct aw_event *e)
 		e->wnd_next_bytes = room;
 }
 
-static inline void model_data(struct model *m, struct aw_event *e, u32 bytes,
-			      u8 order)
+static inline void model_data(struct model *m, struct aw_event *e, u32 bytes, u8 order)
 {
 	u32 left = m->wnd_bytes - m->unacked_bytes - m->queued_bytes;
 
@@ -113,11 +112,10 @@ static inline void model_data(struct model *m, struct aw_event *e, u32 bytes,
 }
 
 static inline void model_event(struct model *m, u8 op, u8 size,
-			       const struct aw_verdict *pending,
-			       struct aw_event *e)
+			       const struct aw_verdict *pending, struct aw_event *e)
 {
-	static const u64 step_ns[] = { 0, 1000, 100000, 1000000, 10000000,
-				       45000000, 250000000, 1200000000 };
+	static const u64 step_ns[] = { 0,        1000,     100000,    1000000,
+				       10000000, 45000000, 250000000, 1200000000 };
 	u32 mss = m->mss_bytes, bytes;
 
 	memset(e, 0, sizeof(*e));
@@ -170,8 +168,9 @@ static inline void model_event(struct model *m, u8 op, u8 size,
 	case MODEL_READ_ALL:
 	case MODEL_READ_PART:
 		e->kind = AW_EVENT_APP_READ;
-		e->bytes = op == MODEL_READ_ALL ? m->unread_bytes :
-				   aw_min_u32(m->unread_bytes, 1 + 200u * size);
+		e->bytes = op == MODEL_READ_ALL
+				   ? m->unread_bytes
+				   : aw_min_u32(m->unread_bytes, 1 + 200u * size);
 		m->unread_bytes -= e->bytes;
 		break;
 	case MODEL_SENT:
@@ -184,8 +183,7 @@ static inline void model_event(struct model *m, u8 op, u8 size,
 		m->unacked_bytes = 0;
 		break;
 	case MODEL_DUE:
-		if (pending->action == AW_WAIT &&
-		    pending->deadline_ns != AW_NEVER_NS)
+		if (pending->action == AW_WAIT && pending->deadline_ns != AW_NEVER_NS)
 			m->now_ns = aw_max_u64(m->now_ns, pending->deadline_ns) +
 				    size / 16 * AW_NS_PER_MS;
 		e->kind = AW_EVENT_DEADLINE;

@@ -6,19 +6,17 @@
 #include <ackwise/ackwise.h>
 
 struct aw_verdict real_rails_apply(u32 rails, u64 owed_since_ns,
-				   const struct aw_event *e,
-				   struct aw_verdict v);
+				   const struct aw_event *e, struct aw_verdict v);
 struct aw_verdict real_decide(struct aw_conn *conn, const struct aw_event *e);
 
 #define LOSES_RAIL(n) (MUTANT == (n) ? 1u << (n) : 0u)
 
-struct aw_verdict aw_rails_apply(u32 rails, u64 owed_since_ns,
-				 const struct aw_event *e, struct aw_verdict v)
+struct aw_verdict aw_rails_apply(u32 rails, u64 owed_since_ns, const struct aw_event *e,
+				 struct aw_verdict v)
 {
 	struct aw_verdict before = v;
-	u32 lost = LOSES_RAIL(0) | LOSES_RAIL(1) | LOSES_RAIL(2) |
-		   LOSES_RAIL(3) | LOSES_RAIL(4) | LOSES_RAIL(5) |
-		   LOSES_RAIL(6);
+	u32 lost = LOSES_RAIL(0) | LOSES_RAIL(1) | LOSES_RAIL(2) | LOSES_RAIL(3) |
+		   LOSES_RAIL(4) | LOSES_RAIL(5) | LOSES_RAIL(6);
 
 	v = real_rails_apply(rails & ~lost, owed_since_ns, e, v);
 	if (MUTANT == 7 && v.action == AW_WAIT) /* puts off by one ns */

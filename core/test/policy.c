@@ -19,22 +19,25 @@ static const struct aw_param good_params[] = {
 };
 
 static const struct aw_policy good = {
-	.name = "good2", .summary = "sound in all", .source = "RFC 1122",
-	.params = good_params, .params_count = 2,
-	.state_bytes = AW_STATE_MAX_BYTES, .on_data = on_data,
+	.name = "good2",
+	.summary = "sound in all",
+	.source = "RFC 1122",
+	.params = good_params,
+	.params_count = 2,
+	.state_bytes = AW_STATE_MAX_BYTES,
+	.on_data = on_data,
 };
 
-#define REJECTS(error, change)                                           \
-	do {                                                             \
-		struct aw_policy bad = good;                             \
-		struct aw_param bad_params[AW_PARAMS_MAX + 1] = {        \
-			good_params[0], good_params[1]                   \
-		};                                                       \
-		bad.params = bad_params;                                 \
-		CHECK(aw_policy_validate(&bad) == 0, "before");          \
-		change;                                                  \
-		CHECK(aw_policy_validate(&bad) == AW_EPOLICY_##error,    \
-		      "%d", aw_policy_validate(&bad));                   \
+#define REJECTS(error, change)                                                      \
+	do {                                                                        \
+		struct aw_policy bad = good;                                        \
+		struct aw_param bad_params[AW_PARAMS_MAX + 1] = { good_params[0],   \
+								  good_params[1] }; \
+		bad.params = bad_params;                                            \
+		CHECK(aw_policy_validate(&bad) == 0, "before");                     \
+		change;                                                             \
+		CHECK(aw_policy_validate(&bad) == AW_EPOLICY_##error, "%d",         \
+		      aw_policy_validate(&bad));                                    \
 	} while (0)
 
 static void rejects_each_broken_rule(void)
@@ -82,13 +85,15 @@ static void lists_sound_policies(void)
 		memset(&p, 0xff, sizeof(p));
 		aw_params_init(policy, &p);
 		for (j = 0; j < AW_PARAMS_MAX; j++)
-			CHECK(p.value[j] == (j < policy->params_count ?
-				policy->params[j].initial : 0),
+			CHECK(p.value[j] == (j < policy->params_count
+						     ? policy->params[j].initial
+						     : 0),
 			      "%s %u", policy->name, j);
 	}
 	CHECK(!aw_policy_at(i), "past the end");
 	CHECK(!aw_policy_find("linu") && !aw_policy_find("linuxx") &&
-		      !aw_policy_find(""), "no prefixes");
+		      !aw_policy_find(""),
+	      "no prefixes");
 	CHECK(aw_policy_validate(&aw_policy_template) == 0, "template");
 }
 
@@ -108,7 +113,8 @@ static void gives_words_for_reasons(void)
 	CHECK(!strcmp(aw_reason_source(AW_REASON_PIGGYBACK), "driver"), "driver");
 	CHECK(!strcmp(aw_reason_label(AW_REASONS), "?") &&
 		      !strcmp(aw_reason_text(~0u), "?") &&
-		      !strcmp(aw_reason_source(AW_REASONS), "?"), "unknown");
+		      !strcmp(aw_reason_source(AW_REASONS), "?"),
+	      "unknown");
 }
 
 static void divides(void)
@@ -128,10 +134,10 @@ static void divides(void)
 	u32 i;
 
 	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		CHECK(aw_div64(rows[i].n, rows[i].d) == rows[i].quotient,
-		      "row %u", i);
+		CHECK(aw_div64(rows[i].n, rows[i].d) == rows[i].quotient, "row %u", i);
 	CHECK(aw_add_ns(1, 2) == 3 && aw_add_ns(AW_NEVER_NS, 1) == AW_NEVER_NS &&
-		      aw_add_ns(AW_NEVER_NS - 1, 1) == AW_NEVER_NS, "adds");
+		      aw_add_ns(AW_NEVER_NS - 1, 1) == AW_NEVER_NS,
+	      "adds");
 }
 
 int main(void)

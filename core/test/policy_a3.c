@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* clang-format off */
 /* spec/5-adaptive-acknowledgement.md: the source's MSS and 52 KiB buffers. */
 #include "script.h"
 #include "a3.h"

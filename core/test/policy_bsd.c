@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* clang-format off */
 /* spec/5-adaptive-acknowledgement.md: the endpoints that deadlock. */
 #include "script.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* clang-format off */
 /* spec/5-adaptive-acknowledgement.md, CSA3. */
 #include "script.h"
 #include "a3.h"

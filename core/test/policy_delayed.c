@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* clang-format off */
 #include "script.h"
 
 static void acks_are_exactly_one_in(u32 n)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* clang-format off */
 /* spec/2-dynamic-acknowledgement.md: an ACK costs L = 10 ms of latency. */
 #include <math.h>
 #include "script.h"

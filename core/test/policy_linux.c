@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* clang-format off */
 /*
  * Worked out by hand from the rules of Linux 6.12 named at each table.  A
  * window of 3 segments is worth one quick ACK, which the first step uses up.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* clang-format off */
 /* spec/1-ack-rate-limiting.md */
 #include "script.h"
 

@@ -22,9 +22,12 @@
 static struct aw_verdict garbage(void *state, const struct aw_params *p,
 				 const struct aw_event *e)
 {
-	u64 deadlines_ns[] = { 0, e->now_ns, e->now_ns + 1,
+	u64 deadlines_ns[] = { 0,
+			       e->now_ns,
+			       e->now_ns + 1,
 			       e->now_ns + 100 * AW_NS_PER_MS,
-			       e->now_ns + 10 * AW_NS_PER_S, AW_NEVER_NS - 1,
+			       e->now_ns + 10 * AW_NS_PER_S,
+			       AW_NEVER_NS - 1,
 			       AW_NEVER_NS };
 	u32 random = e->random;
 	struct aw_verdict v;
@@ -46,9 +49,13 @@ static struct aw_verdict garbage_on_read(void *state, const struct aw_params *p,
 }
 
 static const struct aw_policy random_policy = {
-	.name = "random", .summary = "answers at random", .source = "none",
-	.state_bytes = AW_STATE_MAX_BYTES, .on_data = garbage,
-	.on_deadline = garbage, .on_app_read = garbage_on_read,
+	.name = "random",
+	.summary = "answers at random",
+	.source = "none",
+	.state_bytes = AW_STATE_MAX_BYTES,
+	.on_data = garbage,
+	.on_deadline = garbage,
+	.on_app_read = garbage_on_read,
 };
 
 /* --- a spy between policy and core: what did the policy really say? ------ */
@@ -110,8 +117,8 @@ struct trial {
 
 static bool found; /* something was violated in this trial */
 
-static void violated(const struct trial *t, const struct aw_event *e,
-		     const char *claim, struct aw_verdict v)
+static void violated(const struct trial *t, const struct aw_event *e, const char *claim,
+		     struct aw_verdict v)
 {
 	found = true;
 	test_failed++;
@@ -119,9 +126,9 @@ static void violated(const struct trial *t, const struct aw_event *e,
 		return;
 	printf("%s, event %u (kind %u, order %u, flags %#x): %s: "
 	       "action %u, %s, deadline %+lld ns, by_rail %u\n",
-	       t->spy.name, t->events, e->kind, e->order, e->flags, claim,
-	       v.action, aw_reason_label(v.reason),
-	       (long long)(v.deadline_ns - e->now_ns), v.by_rail);
+	       t->spy.name, t->events, e->kind, e->order, e->flags, claim, v.action,
+	       aw_reason_label(v.reason), (long long)(v.deadline_ns - e->now_ns),
+	       v.by_rail);
 }
 
 /* Must an ACK leave, whatever the policy says? */
@@ -130,8 +137,8 @@ static bool is_duty(u32 rails, bool owed, const struct aw_event *e)
 	bool data = e->kind == AW_EVENT_DATA;
 	u64 half = e->wnd_max_bytes / 2;
 	u64 usable = e->rcv_mss_bytes < half ? e->rcv_mss_bytes : half;
-	u64 left = e->wnd_bytes < e->unacked_bytes ?
-			   0 : e->wnd_bytes - e->unacked_bytes;
+	u64 left =
+		e->wnd_bytes < e->unacked_bytes ? 0 : e->wnd_bytes - e->unacked_bytes;
 	u64 gain = e->wnd_next_bytes < left ? 0 : e->wnd_next_bytes - left;
 	u64 worth = e->kind == AW_EVENT_APP_READ && usable ? usable : 1;
 
@@ -144,8 +151,7 @@ static bool is_duty(u32 rails, bool owed, const struct aw_event *e)
 		return true;
 	if (owed && rails & AW_RAIL_QUICKACK && e->flags & AW_FLAG_QUICKACK)
 		return true;
-	if (rails & AW_RAIL_WINDOW_DRY && (left < usable || !left) &&
-	    gain >= worth)
+	if (rails & AW_RAIL_WINDOW_DRY && (left < usable || !left) && gain >= worth)
 		return true;
 	return rails & AW_RAIL_SECOND_SEGMENT &&
 	       e->unacked_bytes / 2 >= e->rcv_mss_bytes;
@@ -169,24 +175,22 @@ static bool is_well_formed(struct aw_verdict v)
 	case AW_WAIT:
 		return v.reason == AW_REASON_WAITING;
 	case AW_SEND_NOW:
-		return v.deadline_ns == AW_NEVER_NS &&
-		       v.reason > AW_REASON_WAITING && v.reason < AW_REASONS &&
-		       (!v.by_rail ||
-			!strcmp(aw_reason_source(v.reason), "rail"));
+		return v.deadline_ns == AW_NEVER_NS && v.reason > AW_REASON_WAITING &&
+		       v.reason < AW_REASONS &&
+		       (!v.by_rail || !strcmp(aw_reason_source(v.reason), "rail"));
 	default:
 		return false;
 	}
 }
 
-#define MUST(condition, claim)                          \
-	do {                                            \
-		if (!(condition))                       \
-			violated(t, e, claim, v);       \
+#define MUST(condition, claim)                    \
+	do {                                      \
+		if (!(condition))                 \
+			violated(t, e, claim, v); \
 	} while (0)
 
-static void check_answer(struct trial *t, const struct aw_event *e,
-			 struct aw_verdict v, struct aw_verdict before,
-			 u64 limit_ns)
+static void check_answer(struct trial *t, const struct aw_event *e, struct aw_verdict v,
+			 struct aw_verdict before, u64 limit_ns)
 {
 	bool duty = is_duty(t->conn.rails, t->owed_since_ns != AW_NEVER_NS, e);
 	bool owed = t->owed_since_ns != AW_NEVER_NS;
@@ -199,18 +203,18 @@ static void check_answer(struct trial *t, const struct aw_event *e,
 		MUST(v.action == AW_SEND_NOW && !v.by_rail,
 		     "later than the policy, or against its word");
 	if (raw.action == AW_WAIT && owed)
-		MUST(v.action == AW_SEND_NOW ||
-			     v.deadline_ns <= raw.deadline_ns,
+		MUST(v.action == AW_SEND_NOW || v.deadline_ns <= raw.deadline_ns,
 		     "later than the policy's deadline");
-	if (!duty && raw.action == AW_WAIT && owed &&
-	    raw.deadline_ns > e->now_ns && raw.deadline_ns <= limit_ns)
-		MUST((v.action == AW_WAIT &&
-		      v.deadline_ns == raw.deadline_ns && !v.by_rail) ||
-			     same(v, before), "earlier than any duty asks");
+	if (!duty && raw.action == AW_WAIT && owed && raw.deadline_ns > e->now_ns &&
+	    raw.deadline_ns <= limit_ns)
+		MUST((v.action == AW_WAIT && v.deadline_ns == raw.deadline_ns &&
+		      !v.by_rail) ||
+			     same(v, before),
+		     "earlier than any duty asks");
 }
 
-static void check(struct trial *t, const struct aw_event *e,
-		  struct aw_verdict before, struct aw_verdict v)
+static void check(struct trial *t, const struct aw_event *e, struct aw_verdict before,
+		  struct aw_verdict v)
 {
 	bool max_delay = t->conn.rails & AW_RAIL_MAX_DELAY;
 	u64 limit_ns = AW_NEVER_NS;
@@ -229,8 +233,7 @@ static void check(struct trial *t, const struct aw_event *e,
 	MUST(same(v, t->conn.pending), "not the one in force");
 	MUST(!owed || v.action != AW_NOTHING, "an ACK is forgotten");
 	MUST(owed || v.action != AW_WAIT, "waits for nothing");
-	MUST(v.action != AW_WAIT || v.deadline_ns <= limit_ns,
-	     "more than 500 ms");
+	MUST(v.action != AW_WAIT || v.deadline_ns <= limit_ns, "more than 500 ms");
 	if (e->kind == AW_EVENT_DATA)
 		MUST(v.action == AW_SEND_NOW || v.deadline_ns > e->now_ns,
 		     "a timer in the past");
@@ -241,8 +244,8 @@ static void check(struct trial *t, const struct aw_event *e,
 	else if (e->kind != AW_EVENT_DEADLINE)
 		check_answer(t, e, v, before, limit_ns);
 	else if (owed && e->now_ns < before.deadline_ns)
-		MUST(is_duty(t->conn.rails, true, e) ?
-			     v.action == AW_SEND_NOW : same(v, before),
+		MUST(is_duty(t->conn.rails, true, e) ? v.action == AW_SEND_NOW
+						     : same(v, before),
 		     "an early timer changes the verdict");
 	else if (owed)
 		check_answer(t, e, v, before, limit_ns);
@@ -283,8 +286,8 @@ static void step(struct trial *t, const struct aw_event *e)
 	v = aw_decide(&t->conn, e);
 	if (e->kind < AW_EVENT_KINDS)
 		check(t, e, before, v);
-	t->digest = (t->digest ^ v.action ^ (u32)v.reason << 8 ^
-		     (u32)v.deadline_ns) * 16777619;
+	t->digest = (t->digest ^ v.action ^ (u32)v.reason << 8 ^ (u32)v.deadline_ns) *
+		    16777619;
 	t->events++;
 }
 
@@ -306,8 +309,9 @@ static void drain(struct trial *t)
 		    t->conn.pending.action == AW_WAIT &&
 		    !(t->conn.rails & AW_RAIL_MAX_DELAY))
 			return;
-		model_event(&t->model, t->conn.pending.action == AW_WAIT ?
-			    MODEL_DUE : MODEL_SENT, 0, &t->conn.pending, &e);
+		model_event(&t->model,
+			    t->conn.pending.action == AW_WAIT ? MODEL_DUE : MODEL_SENT,
+			    0, &t->conn.pending, &e);
 		step(t, &e);
 	}
 	if (i == 1000)
@@ -335,21 +339,19 @@ static u32 run(const u8 *bytes, size_t count)
 	aw_params_init(policy, &t->params);
 	for (i = 0; i < policy->params_count; i++)
 		if (bytes[3] >> i % 4 & 1)
-			t->params.value[i] = bytes[3] >> 4 & 1 ?
-						     policy->params[i].max :
-						     policy->params[i].min;
+			t->params.value[i] = bytes[3] >> 4 & 1 ? policy->params[i].max
+							       : policy->params[i].min;
 	model_start(&t->model, bytes[2]);
 	e.random = model_next(&t->model.random);
 	e.rcv_mss_bytes = t->model.mss_bytes;
 	aw_conn_init(&t->conn, &t->spy, &t->params,
-		     bytes[1] & 0x80 ? bytes[1] & AW_RAILS_ALL :
-				       AW_RAILS_DEFAULT, &e);
+		     bytes[1] & 0x80 ? bytes[1] & AW_RAILS_ALL : AW_RAILS_DEFAULT, &e);
 	for (i = CONFIG_BYTES; i + 1 < count; i += 2) {
 		if (wild)
 			wild_event(&t->model, bytes[i], bytes[i + 1], &e);
 		else
-			model_event(&t->model, bytes[i], bytes[i + 1],
-				    &t->conn.pending, &e);
+			model_event(&t->model, bytes[i], bytes[i + 1], &t->conn.pending,
+				    &e);
 		step(t, &e);
 	}
 	if (!wild)
@@ -392,12 +394,12 @@ static void all_short_sequences(void)
 	/* size: time step in the upper 3 bits (3: 1 ms, 6: 250 ms) */
 	static const u8 alphabet[][2] = {
 		{ MODEL_SEGMENT, 0x60 }, { MODEL_SEGMENT, 0xc0 },
-		{ MODEL_MERGED, 0x64 },	 { MODEL_SMALL, 0x61 },
-		{ MODEL_HOLE, 0x60 },	 { MODEL_FILLS, 0x60 },
-		{ MODEL_DUPLICATE, 0 },	 { MODEL_CE, 0 },
-		{ MODEL_FIN, 0 },	 { MODEL_READ_ALL, 0x60 },
-		{ MODEL_READ_PART, 1 },	 { MODEL_SENT, 0 },
-		{ MODEL_PIGGYBACK, 0 },	 { MODEL_DUE, 0 },
+		{ MODEL_MERGED, 0x64 },  { MODEL_SMALL, 0x61 },
+		{ MODEL_HOLE, 0x60 },    { MODEL_FILLS, 0x60 },
+		{ MODEL_DUPLICATE, 0 },  { MODEL_CE, 0 },
+		{ MODEL_FIN, 0 },        { MODEL_READ_ALL, 0x60 },
+		{ MODEL_READ_PART, 1 },  { MODEL_SENT, 0 },
+		{ MODEL_PIGGYBACK, 0 },  { MODEL_DUE, 0 },
 		{ MODEL_EARLY, 0 },
 	};
 	const u32 letters = sizeof(alphabet) / sizeof(alphabet[0]);

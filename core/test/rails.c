@@ -8,6 +8,7 @@
 #define NEVER AW_NEVER_NS
 #define NONE AW_REASON_NONE
 
+/* clang-format off */
 static const struct {
 	const char *claim;
 	u32 rail; /* the one that acts; the default ones are on, too */
@@ -77,6 +78,7 @@ static const struct {
 	  { .now_ns = 600 * AW_NS_PER_MS }, 100 * AW_NS_PER_MS,
 	  AW_REASON_MAX_DELAY },
 };
+/* clang-format on */
 
 static bool same(struct aw_verdict a, struct aw_verdict b)
 {
@@ -91,13 +93,13 @@ static void each_row(void)
 
 	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct aw_event e = rows[i].e;
-		struct aw_verdict policy = rows[i].owed_since_ns == NEVER ?
-						   aw_nothing() : wait;
+		struct aw_verdict policy =
+			rows[i].owed_since_ns == NEVER ? aw_nothing() : wait;
 		u32 rail = rows[i].rail;
 		u32 rails = AW_RAILS_DEFAULT | rail;
 		/* 101 ms where the row says 0: 601 is the limit */
-		u64 owed_ns = rows[i].owed_since_ns ? rows[i].owed_since_ns :
-						      101 * AW_NS_PER_MS;
+		u64 owed_ns = rows[i].owed_since_ns ? rows[i].owed_since_ns
+						    : 101 * AW_NS_PER_MS;
 
 		e.rcv_mss_bytes = MSS;
 		e.segments = 1;
@@ -120,8 +122,7 @@ static void each_row(void)
 		CHECK(same(v, policy), "%s, off: %s", rows[i].claim,
 		      aw_reason_label(v.reason));
 		/* and it leaves an ACK that leaves anyway alone */
-		v = aw_rails_apply(rails, owed_ns, &e,
-				   aw_send_now(AW_REASON_AREA));
+		v = aw_rails_apply(rails, owed_ns, &e, aw_send_now(AW_REASON_AREA));
 		CHECK(same(v, aw_send_now(AW_REASON_AREA)), "%s, sent: %s",
 		      rows[i].claim, aw_reason_label(v.reason));
 	}
@@ -129,7 +130,8 @@ static void each_row(void)
 
 static void longest_delay(void)
 {
-	struct aw_event e = { .rcv_mss_bytes = MSS, .wnd_bytes = 1 << 20,
+	struct aw_event e = { .rcv_mss_bytes = MSS,
+			      .wnd_bytes = 1 << 20,
 			      .wnd_next_bytes = 1 << 20,
 			      .wnd_max_bytes = 1 << 20,
 			      .now_ns = 200 * AW_NS_PER_MS };
@@ -137,13 +139,13 @@ static void longest_delay(void)
 
 	v = aw_rails_apply(AW_RAILS_DEFAULT, 100 * AW_NS_PER_MS, &e,
 			   aw_wait_until(AW_NEVER_NS));
-	CHECK(v.action == AW_WAIT && v.by_rail &&
-		      v.deadline_ns == 600 * AW_NS_PER_MS, "clipped");
+	CHECK(v.action == AW_WAIT && v.by_rail && v.deadline_ns == 600 * AW_NS_PER_MS,
+	      "clipped");
 	v = aw_rails_apply(AW_RAILS_DEFAULT, 100 * AW_NS_PER_MS, &e,
 			   aw_wait_until(600 * AW_NS_PER_MS));
 	CHECK(v.action == AW_WAIT && !v.by_rail, "exactly 500 ms is allowed");
-	v = aw_rails_apply(AW_RAILS_DEFAULT & ~AW_RAIL_MAX_DELAY,
-			   100 * AW_NS_PER_MS, &e, aw_wait_until(AW_NEVER_NS));
+	v = aw_rails_apply(AW_RAILS_DEFAULT & ~AW_RAIL_MAX_DELAY, 100 * AW_NS_PER_MS,
+			   &e, aw_wait_until(AW_NEVER_NS));
 	CHECK(v.action == AW_WAIT && !v.by_rail && v.deadline_ns == AW_NEVER_NS,
 	      "off: for ever");
 	/* the end of time does not wrap around */

@@ -12,8 +12,8 @@
 #include "test.h"
 
 #define MSS 1460u
-#define US(n) ((u64)((n) * 1e3))
-#define MS(n) ((u64)((n) * 1e6))
+#define US(n) ((u64)((n)*1e3))
+#define MS(n) ((u64)((n)*1e6))
 
 struct setting {
 	const char *name;
@@ -49,6 +49,7 @@ struct step {
 	u64 until_ns;
 };
 
+/* clang-format off */
 #define IN(at) .kind = AW_EVENT_DATA, .at_ns = at, .bytes = MSS
 #define PART(at, n) .kind = AW_EVENT_DATA, .at_ns = at, .bytes = n
 #define READ(at, n) .kind = AW_EVENT_APP_READ, .at_ns = at, .bytes = n
@@ -60,12 +61,14 @@ struct step {
 	.action = AW_WAIT, .reason = AW_REASON_WAITING,           \
 	.until_ns = until
 #define NOTHING .action = AW_NOTHING, .reason = AW_REASON_NONE
+/* clang-format on */
 
 static inline void host_fill(const struct host *h, const struct step *s,
 			     struct aw_event *e)
 {
-	u32 room = h->wnd_max_bytes > s->unread_bytes ?
-			   h->wnd_max_bytes - s->unread_bytes : 0;
+	u32 room = h->wnd_max_bytes > s->unread_bytes
+			   ? h->wnd_max_bytes - s->unread_bytes
+			   : 0;
 
 	memset(e, 0, sizeof(*e));
 	e->now_ns = s->at_ns;
@@ -116,7 +119,8 @@ static inline void host_open(struct host *h)
 /* One event; sends the ACK that the verdict asks for. */
 static inline struct aw_verdict host_step(struct host *h, const struct step *s)
 {
-	struct step sent = { .kind = AW_EVENT_ACK_SENT, .at_ns = s->at_ns,
+	struct step sent = { .kind = AW_EVENT_ACK_SENT,
+			     .at_ns = s->at_ns,
 			     .unread_bytes = s->unread_bytes };
 	struct aw_verdict v;
 	struct aw_event e;
@@ -167,12 +171,11 @@ static inline void host_play(const char *claim, struct host *h,
 }
 
 /* PLAY("claim", { .policy = ... }, steps): a host and what it meets. */
-#define PLAY(claim, setup, ...)                                              \
-	do {                                                                 \
-		struct host host_ = { .rails = AW_RAILS_DEFAULT, SETUP setup }; \
-		const struct step steps_[] = { __VA_ARGS__ };                \
-		host_play(claim, &host_, steps_,                             \
-			  sizeof(steps_) / sizeof(steps_[0]));               \
+#define PLAY(claim, setup, ...)                                                       \
+	do {                                                                          \
+		struct host host_ = { .rails = AW_RAILS_DEFAULT, SETUP setup };       \
+		const struct step steps_[] = { __VA_ARGS__ };                         \
+		host_play(claim, &host_, steps_, sizeof(steps_) / sizeof(steps_[0])); \
 	} while (0)
 #define SETUP(...) __VA_ARGS__
 

@@ -12,8 +12,7 @@ int main(int argc, char **argv)
 	for (i = 0; (policy = aw_policy_at(i)); i++) {
 		if (argc > 1 && !strcmp(argv[1], "--list"))
 			printf("%s:%u\n", policy->name, policy->state_bytes);
-		CHECK(policy->state_bytes <= AW_STATE_MAX_BYTES, "%s",
-		      policy->name);
+		CHECK(policy->state_bytes <= AW_STATE_MAX_BYTES, "%s", policy->name);
 	}
 	if (argc > 1)
 		return 0;

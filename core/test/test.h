@@ -7,17 +7,16 @@
 
 static unsigned test_passed, test_failed;
 
-#define CHECK(condition, ...)                                        \
-	do {                                                         \
-		if (condition) {                                     \
-			test_passed++;                               \
-		} else {                                             \
-			test_failed++;                               \
-			printf("%s:%d: %s: ", __FILE__, __LINE__,    \
-			       #condition);                          \
-			printf(__VA_ARGS__);                         \
-			putchar('\n');                               \
-		}                                                    \
+#define CHECK(condition, ...)                                                  \
+	do {                                                                   \
+		if (condition) {                                               \
+			test_passed++;                                         \
+		} else {                                                       \
+			test_failed++;                                         \
+			printf("%s:%d: %s: ", __FILE__, __LINE__, #condition); \
+			printf(__VA_ARGS__);                                   \
+			putchar('\n');                                         \
+		}                                                              \
 	} while (0)
 
 static inline int test_end(void)

@@ -38,8 +38,7 @@ static void play(const struct aw_policy *policy, u8 shape)
 		v = aw_decide(&conn, &e);
 		printf("%s %u %llu %u %u %s %lld %u\n", policy->name, i,
 		       (unsigned long long)e.now_ns, e.kind, v.action,
-		       aw_reason_label(v.reason), (long long)v.deadline_ns,
-		       v.by_rail);
+		       aw_reason_label(v.reason), (long long)v.deadline_ns, v.by_rail);
 	}
 }
 

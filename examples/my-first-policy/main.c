@@ -16,12 +16,12 @@ static const struct {
 	u8 order;
 } arrivals[] = {
 	/* a burst of three, a pause, a burst of ten, a loss, and its repair */
-	{ 0, AW_ORDER_IN },	    { 100, AW_ORDER_IN },    { 200, AW_ORDER_IN },
-	{ 20000, AW_ORDER_IN },	    { 20100, AW_ORDER_IN },  { 20200, AW_ORDER_IN },
-	{ 20300, AW_ORDER_IN },	    { 20400, AW_ORDER_IN },  { 20500, AW_ORDER_IN },
-	{ 20600, AW_ORDER_IN },	    { 20700, AW_ORDER_IN },  { 20800, AW_ORDER_IN },
-	{ 20900, AW_ORDER_IN },	    { 40000, AW_ORDER_IN },  { 40200, AW_ORDER_HOLE },
-	{ 40300, AW_ORDER_HOLE },   { 50000, AW_ORDER_FILLS }, { 50100, AW_ORDER_IN },
+	{ 0, AW_ORDER_IN },       { 100, AW_ORDER_IN },      { 200, AW_ORDER_IN },
+	{ 20000, AW_ORDER_IN },   { 20100, AW_ORDER_IN },    { 20200, AW_ORDER_IN },
+	{ 20300, AW_ORDER_IN },   { 20400, AW_ORDER_IN },    { 20500, AW_ORDER_IN },
+	{ 20600, AW_ORDER_IN },   { 20700, AW_ORDER_IN },    { 20800, AW_ORDER_IN },
+	{ 20900, AW_ORDER_IN },   { 40000, AW_ORDER_IN },    { 40200, AW_ORDER_HOLE },
+	{ 40300, AW_ORDER_HOLE }, { 50000, AW_ORDER_FILLS }, { 50100, AW_ORDER_IN },
 };
 
 static struct aw_conn conn;
