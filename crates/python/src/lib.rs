@@ -3,6 +3,7 @@
 //! release the interpreter's lock and can be cancelled from another thread.
 
 use ackwise_core::{Policy, Reason, RAILS};
+use ackwise_replay::ReplayError;
 use ackwise_sim::SimError;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyValueError};
@@ -96,11 +97,10 @@ fn replay(py: Python<'_>, path: &str, options_json: &str, cancel: Option<&Cancel
     let cancelled = || flag.as_ref().is_some_and(|f| f.load(Ordering::Relaxed));
     py.allow_threads(|| {
         let capture = ackwise_capture::read_file(path).map_err(|e| CaptureError::new_err(e.to_string()))?;
-        if cancelled() {
-            return Err(Cancelled::new_err("cancelled"));
-        }
-        let result =
-            ackwise_replay::replay(&capture, &options).map_err(|e| EngineError::new_err(e.to_string()))?;
+        let result = ackwise_replay::replay_until(&capture, &options, &cancelled).map_err(|e| match e {
+            ReplayError::Cancelled => Cancelled::new_err("cancelled"),
+            ReplayError::Choice(what) => EngineError::new_err(what),
+        })?;
         serde_json::to_string(&result).map_err(|e| EngineError::new_err(e.to_string()))
     })
 }

@@ -102,13 +102,20 @@ impl Default for ReplayOptions {
     }
 }
 
-/// A choice that cannot be replayed; says what would be right.
+/// Why there is no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReplayError(String);
+pub enum ReplayError {
+    /// A choice that cannot be replayed; says what would be right.
+    Choice(String),
+    Cancelled,
+}
 
 impl fmt::Display for ReplayError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(match self {
+            ReplayError::Choice(what) => what,
+            ReplayError::Cancelled => "cancelled",
+        })
     }
 }
 
@@ -124,12 +131,12 @@ struct Prepared {
 fn prepare(choice: &PolicyChoice) -> Result<Prepared, ReplayError> {
     let policy = Policy::find(&choice.name).ok_or_else(|| {
         let known: Vec<_> = Policy::all().map(|p| p.name()).collect();
-        ReplayError(format!("no policy \"{}\"; there are: {}", choice.name, known.join(", ")))
+        ReplayError::Choice(format!("no policy \"{}\"; there are: {}", choice.name, known.join(", ")))
     })?;
     let given = choice.params.iter().map(|(name, &value)| (name.as_str(), value));
-    let params = policy.configure(given).map_err(ReplayError)?;
+    let params = policy.configure(given).map_err(ReplayError::Choice)?;
     let rails = match &choice.rails {
-        Some(names) => rails_by_name(names).map_err(ReplayError)?,
+        Some(names) => rails_by_name(names).map_err(ReplayError::Choice)?,
         None => default_rails(),
     };
     let mut named: BTreeMap<_, _> = policy.params().iter().map(|p| (p.name.to_owned(), p.initial)).collect();
@@ -144,6 +151,18 @@ fn prepare(choice: &PolicyChoice) -> Result<Prepared, ReplayError> {
 /// # Errors
 /// An unknown policy, parameter or rail, or a parameter out of range.
 pub fn replay(capture: &Capture, options: &ReplayOptions) -> Result<ReplayResult, ReplayError> {
+    replay_until(capture, options, &|| false)
+}
+
+/// The same, given up soon after `cancelled` answers true; asked before each policy.
+///
+/// # Errors
+/// As [`replay`], and [`ReplayError::Cancelled`].
+pub fn replay_until(
+    capture: &Capture,
+    options: &ReplayOptions,
+    cancelled: &dyn Fn() -> bool,
+) -> Result<ReplayResult, ReplayError> {
     let prepared = if options.policies.is_empty() {
         let all = Policy::all().map(|p| prepare(&PolicyChoice::new(p.name())));
         all.collect::<Result<Vec<_>, _>>()?
@@ -167,7 +186,7 @@ pub fn replay(capture: &Capture, options: &ReplayOptions) -> Result<ReplayResult
                 continue;
             }
             if let Some(stream) = Stream::new(connection, d) {
-                let direction = judge(capture, (c, d), &stream, &prepared, options)?;
+                let direction = judge(capture, (c, d), &stream, &prepared, options, cancelled)?;
                 result.directions.push(direction);
             }
         }
@@ -181,6 +200,7 @@ fn judge(
     stream: &Stream,
     prepared: &[Prepared],
     options: &ReplayOptions,
+    cancelled: &dyn Fn() -> bool,
 ) -> Result<DirectionResult, ReplayError> {
     let connection = &capture.connections[c];
     let direction = &connection.directions[d];
@@ -194,7 +214,7 @@ fn judge(
             What::Sent(_) => {}
         }
     }
-    let best = optimum(&arrivals, &free, options.price).map_err(|e| ReplayError(e.to_string()))?;
+    let best = optimum(&arrivals, &free, options.price).map_err(|e| ReplayError::Choice(e.to_string()))?;
     let segments: u64 = arrivals.iter().map(|a| u64::from(a.weight)).sum();
     let packets = arrivals.len() as u64;
     let bytes = direction.payload_bytes;
@@ -229,6 +249,9 @@ fn judge(
     let mut policies = Vec::new();
     policies.extend(drive::captured(stream, options.trace).map(|a| result(CAPTURED, a)));
     for p in prepared {
+        if cancelled() {
+            return Err(ReplayError::Cancelled);
+        }
         let setting = Setting {
             policy: p.policy,
             params: &p.params,

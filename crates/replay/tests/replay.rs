@@ -416,3 +416,20 @@ fn options_and_results_are_json() {
     assert_eq!(p["params"]["segments"], 4);
     assert!(p.get("trace").is_none());
 }
+
+#[test]
+fn a_cancelled_replay_ends_before_the_next_policy() {
+    let mut t = Trace::new(0);
+    for i in 0..20 {
+        t.data(MS * u64::from(i), 1 + 300 * i, 300);
+    }
+    let capture = t.capture();
+    let asked = std::cell::Cell::new(0);
+    let cancelled = || {
+        asked.set(asked.get() + 1);
+        asked.get() > 2
+    };
+    let result = ackwise_replay::replay_until(&capture, &ReplayOptions::default(), &cancelled);
+    assert_eq!(result.expect_err("cancelled"), ackwise_replay::ReplayError::Cancelled);
+    assert_eq!(asked.get(), 3);
+}
