@@ -50,7 +50,7 @@ demo: build ## compare policies on shipped links and on a real capture; HTML rep
 
 .PHONY: test
 test: setup-test build ## every test of the three languages
-	$(MAKE) -C core test
+	$(MAKE) -C core test mutants asan cross size fuzz FUZZ_SECONDS=10
 	cargo test --release --workspace --quiet
 	$(MAKE) wheel
 	tools/check_wheel.sh dist/ackwise-*.whl $(WHEELHOUSE)
@@ -73,7 +73,7 @@ lint: setup-test build ## formatting, warnings, types, licences, generated docs
 
 .PHONY: bench
 bench: build ## measure against peers and baselines
-	$(MAKE) -C bench
+	$(MAKE) -C bench PYTHON=$(CURDIR)/$(BIN)/python
 
 .PHONY: golden
 golden: build ## write the golden tables anew

@@ -46,6 +46,8 @@ if [ "$scope" = test ]; then
 	need chromium chromium
 	need clang clang
 	need clang-format clang-format
+	need clang-tidy clang-tidy
+	need arm-linux-gnueabihf-gcc gcc-arm-linux-gnueabihf libc6-dev-armhf-cross
 	need mips-linux-gnu-gcc gcc-mips-linux-gnu libc6-dev-mips-cross
 	need qemu-mips qemu-user
 	need tshark tshark

@@ -87,6 +87,6 @@ def replay(path: str, options: dict[str, Any], cancel: Cancel | None = None) -> 
         )
     except engine.Cancelled:
         raise Cancelled from None
-    except engine.CaptureError as problem:
+    except (engine.CaptureError, engine.EngineError) as problem:
         raise InputError(str(problem)) from None
     return result

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """A capture's arrivals through every policy: ACKs, latency, cost, distance from the optimum."""
 
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
+from threading import Thread
 from typing import Any
 
 from ackwise import __version__, engine
@@ -126,19 +127,26 @@ def run(capture: str, settings: Settings, trace: bool) -> Replay:
         "trace": trace,
     }
     cancel = Cancel()
-    with ThreadPoolExecutor(max_workers=1) as pool:
-        future = pool.submit(engine.replay, capture, options, cancel)
+    future: Future[dict[str, Any]] = Future()
+
+    def work() -> None:
         try:
-            # The timeout lets this thread see Ctrl-C.
-            while not wait([future], timeout=0.2).done:
-                pass
-            found = future.result()
-        except KeyboardInterrupt:
-            raise Interrupted from None
-        except Cancelled:
-            raise RunError("the replay was cancelled") from None
-        finally:
-            cancel.cancel()
+            future.set_result(engine.replay(capture, options, cancel))
+        except BaseException as problem:  # whatever it is, the caller's thread deals with it
+            future.set_exception(problem)
+
+    # A daemon: after Ctrl-C the process need not wait for the end of a large capture.
+    Thread(target=work, daemon=True).start()
+    try:
+        while not wait([future], timeout=0.2).done:
+            pass  # the timeout lets this thread see Ctrl-C
+        found = future.result()
+    except KeyboardInterrupt:
+        raise Interrupted from None
+    except Cancelled:
+        raise RunError("the replay was cancelled") from None
+    finally:
+        cancel.cancel()
     return _judged(capture, settings, found)
 
 

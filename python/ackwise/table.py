@@ -3,6 +3,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import floor, log10
 from typing import Any
 
 from rich.console import Console
@@ -29,15 +30,14 @@ def unit_of(unit: str, largest: float) -> tuple[str, float]:
     return scales[-1]
 
 
-def figure(value: float, largest: float, whole: bool = False) -> str:
-    """`value` with as many digits as suit a column that holds `largest`, or only whole numbers."""
-    if whole or largest >= 1000:
-        return f"{value:.0f}"
-    if largest >= 100:
-        return f"{value:.1f}"
-    if largest >= 10:
-        return f"{value:.2f}"
-    return f"{value:.3f}"
+def decimals(values: Sequence[float]) -> int:
+    """Digits behind the point for a column: four digits of its largest value, and two of the
+    smallest that is not zero, but never more than three."""
+    sizes = [abs(v) for v in values if v]
+    if not sizes:
+        return 0
+    digits = max(3 - floor(log10(max(sizes))), 1 - floor(log10(min(sizes))))
+    return min(3, max(0, digits))
 
 
 @dataclass(frozen=True)
@@ -61,16 +61,16 @@ def _column(metric: Metric, cells: Sequence[Cell], intervals: bool) -> Column | 
     if not means:
         return None
     unit, scale = unit_of(metric.unit, max(means))
-    largest = max(means) / scale
     whole = not metric.unit and all(mean.is_integer() for mean in means)
+    digits = 0 if whole else decimals([mean / scale for mean in means])
     texts = []
     for found in estimates:
         if found is None:
             texts.append("-")
             continue
-        text = figure(found.mean / scale, largest, whole)
+        text = f"{found.mean / scale:.{digits}f}"
         if intervals and found.ci95:  # runs that are all alike need none
-            text += f" ±{figure(found.ci95 / scale, largest, whole)}"
+            text += f" ±{found.ci95 / scale:.{digits}f}"
         texts.append(text)
     head = metric.title + (f" {unit}" if unit and not metric.title.endswith(unit) else "")
     return Column(head, texts, [metric.key in cell.best for cell in cells])
@@ -218,8 +218,8 @@ def _replay_column(key: str, title: str, unit: str, cells: list[dict[str, Any]])
         return None
     name, scale = unit_of(unit, max(present))
     whole = not unit and all(v.is_integer() for v in present)
-    largest = max(present) / scale
-    texts = ["-" if v is None else figure(v / scale, largest, whole) for v in values]
+    digits = 0 if whole else decimals([v / scale for v in present])
+    texts = ["-" if v is None else f"{v / scale:.{digits}f}" for v in values]
     return Column(f"{title} {name}".rstrip(), texts, [key in cell["best"] for cell in cells])
 
 

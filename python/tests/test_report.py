@@ -129,3 +129,21 @@ def test_names_from_files_stay_text(ackwise: Ackwise, tmp_path: Path) -> None:
     assert console == ""
     assert evil in " ".join(page.text)
     assert page.marks["plot-throughput"] > 3
+
+
+@pytest.mark.slow
+def test_every_plot_of_a_capture_draws(ackwise: Ackwise, tmp_path: Path) -> None:
+    from test_capture import pcap, steady_transfer
+
+    (tmp_path / "steady.pcap").write_bytes(pcap(steady_transfer(400, 700)))
+    report = tmp_path / "report.html"
+    said = ackwise(
+        "compare", "--capture", str(tmp_path / "steady.pcap"), "--quiet", "--report", str(report)
+    )
+    assert said.code == 0, said.err
+    page, console = rendered(report, tmp_path / "profile")
+    assert console == ""
+    for name in ("ratio", "latency", "reasons", "reasons-time", "sequence"):
+        assert page.marks.get(f"plot-{name}", 0) > 3, f"{name}: nothing was drawn"
+    assert page.rows["table"] > 5
+    assert "Distance from the optimum" in " ".join(page.text)

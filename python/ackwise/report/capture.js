@@ -45,15 +45,15 @@ function drawTable(one) {
     if (!values.length) continue;
     const largest = Math.max(...values);
     const [name, scale] = unitOf(unit, largest);
-    columns.push({ key, scale, largest: largest / scale, whole: !unit && values.every(Number.isInteger) });
+    columns.push({ key, scale, digits: !unit && values.every(Number.isInteger) ? 0 : decimals(values.map((x) => x / scale)) });
     head.append(make("th", { title: text }, title, make("span", { class: "unit" }, name || " ")));
   }
   const body = make("tbody", {});
   for (const cell of one.cells) {
     const row = make("tr", {}, make("td", { class: "policy" }, make("span", { class: "swatch", style: `background:${color[cell.policy]}` }), cell.policy));
-    for (const { key, scale, largest, whole } of columns) {
+    for (const { key, scale, digits } of columns) {
       const value = cell[key];
-      row.append(make("td", cell.best.includes(key) ? { class: "best" } : {}, value === null ? "–" : figure(value / scale, largest, whole)));
+      row.append(make("td", cell.best.includes(key) ? { class: "best" } : {}, value === null ? "–" : figure(value / scale, digits)));
     }
     body.append(row);
   }
@@ -61,6 +61,13 @@ function drawTable(one) {
 }
 
 const byPolicy = (one) => one.cells.map((c) => plain(c.policy));
+// A logarithmic axis where policies lie far apart.
+function spread(title, values) {
+  const sizes = values.filter((v) => v > 0);
+  const far = sizes.length && Math.max(...sizes) > 30 * Math.min(...sizes);
+  return axis(title, far ? { type: "log" } : { rangemode: "tozero" });
+}
+
 const reversed = { autorange: "reversed", type: "category" };
 
 function drawRatio(one) {
@@ -69,7 +76,7 @@ function drawRatio(one) {
     type: "bar", orientation: "h", y: cells.map((c) => plain(c.policy)), x: cells.map((c) => c.cost_ratio),
     marker: { color: cells.map((c) => color[c.policy]) }, text: cells.map((c) => c.cost_ratio.toFixed(2)), hovertemplate: "%{x:.3f}<extra></extra>",
   }] : [];
-  draw(ratio.target, traces, { showlegend: false, xaxis: axis("cost by the optimum's", { rangemode: "tozero" }), yaxis: axis("", reversed),
+  draw(ratio.target, traces, { showlegend: false, xaxis: spread("cost by the optimum's", cells.map((c) => c.cost_ratio)), yaxis: axis("", reversed),
     shapes: [{ type: "line", x0: 1, x1: 1, yref: "paper", y0: 0, y1: 1, line: { color: "#0a7a46", dash: "dot", width: 1.5 } }] });
 }
 
@@ -77,7 +84,7 @@ function drawLatency(one) {
   const traces = [["p50", "#9ecae1"], ["p95", "#4292c6"], ["p99", "#08519c"]].map(([q, shade]) => ({
     type: "bar", orientation: "h", name: q, y: byPolicy(one), x: one.cells.map((c) => c[`ack_latency_${q}_ns`] / 1e6), marker: { color: shade },
   }));
-  draw(latency.target, traces, { barmode: "group", xaxis: axis("ms"), yaxis: axis("", reversed) });
+  draw(latency.target, traces, { barmode: "group", xaxis: spread("ms", traces.flatMap((t) => t.x)), yaxis: axis("", reversed) });
 }
 
 function drawReasons(one) {

@@ -106,20 +106,20 @@ function drawTable(view) {
     const [unit, scale] = unitOf(m.unit, largest);
     const title = m.title.endsWith(unit) && unit ? m.title.slice(0, -unit.length).trim() : m.title;
     head.append(make("th", { title: m.text }, title, make("span", { class: "unit" }, unit || " ")));
-    return { m, scale, largest: largest / scale, whole: !m.unit && means.every(Number.isInteger) };
+    return { m, scale, digits: !m.unit && means.every(Number.isInteger) ? 0 : decimals(means.map((x) => x / scale)) };
   });
   const body = make("tbody", {});
   for (const { cell } of view.rows) {
     const row = make("tr", {}, make("td", { class: "policy" },
       make("span", { class: "swatch", style: `background:${color[cell.policy]}` }), cell.policy,
       cell.below_baseline ? make("span", { class: "below", title: `goodput more than ${data.below_percent}% below ${baseline}` }, " !") : null));
-    for (const { m, scale, largest, whole } of columns) {
+    for (const { m, scale, digits } of columns) {
       const found = cell.metrics[m.key];
       const td = make("td", found.best ? { class: "best" } : {});
       if (found.mean === null) td.append("–");
       else {
-        td.append(figure(found.mean / scale, largest, whole));
-        if (found.ci95 !== null && found.ci95 > 0) td.append(make("span", { class: "ci" }, `±${figure(found.ci95 / scale, largest, false)}`));
+        td.append(figure(found.mean / scale, digits));
+        if (found.ci95 !== null && found.ci95 > 0) td.append(make("span", { class: "ci" }, `±${figure(found.ci95 / scale, digits)}`));
       }
       row.append(td);
     }

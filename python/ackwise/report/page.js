@@ -32,11 +32,18 @@ function unitOf(unit, largest) {
   return scales.find(([, scale]) => largest >= scale) || scales[scales.length - 1];
 }
 
-function figure(value, largest, whole) {
-  if (whole || largest >= 1000) return Math.round(value).toLocaleString("en").replaceAll(",", " ");
-  if (largest >= 100) return value.toFixed(1);
-  if (largest >= 10) return value.toFixed(2);
-  return value.toFixed(3);
+// Digits behind the point for a column: as the text tables have it.
+function decimals(values) {
+  const sizes = values.map(Math.abs).filter((v) => v > 0);
+  if (!sizes.length) return 0;
+  const order = (v) => Math.floor(Math.log10(v));
+  const digits = Math.max(3 - order(Math.max(...sizes)), 1 - order(Math.min(...sizes)));
+  return Math.min(3, Math.max(0, digits));
+}
+
+function figure(value, digits) {
+  const [whole, fraction] = value.toFixed(digits).split(".");
+  return whole.replace(/\B(?=(\d{3})+$)/g, "\u202f") + (fraction ? `.${fraction}` : "");
 }
 
 const signed = (value, digits) => (value > 0 ? "+" : "") + value.toFixed(digits);

@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: MIT
+"""`ackwise compare --capture` and `ackwise capture`: synthetic, damaged and real captures."""
+
+import json
+import re
+import signal
+import socket
+import struct
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from conftest import Ackwise, spawn
+from test_compare import key_paths
+
+from ackwise import capture, engine, replay
+
+MAY = capture.why_not()
+needs_root = pytest.mark.skipif(bool(MAY), reason=f"no capture can be made here: {MAY}")
+
+
+def packet(src: int, dst: int, seq: int, ack: int, flags: int, payload: int) -> bytes:
+    """Ethernet, IPv4 and TCP around `payload` bytes; addresses 10.0.0.1 and 10.0.0.2 by port."""
+    address = {4000: "10.0.0.1", 5001: "10.0.0.2"}
+    tcp = struct.pack("!HHIIBBHHH", src, dst, seq, ack, 5 << 4, flags, 65_535, 0, 0)
+    ends = socket.inet_aton(address[src]) + socket.inet_aton(address[dst])
+    ip = struct.pack("!BBHHHBBH", 0x45, 0, 40 + payload, 0, 0, 64, 6, 0) + ends
+    return b"\0" * 12 + b"\x08\x00" + ip + tcp + b"x" * payload
+
+
+def steady_transfer(segments: int, gap_us: int) -> Iterator[tuple[int, bytes]]:
+    """Times and packets: a handshake, then a segment every `gap_us`, every second one ACKed."""
+    yield 0, packet(4000, 5001, 0, 0, 0x02, 0)
+    yield 10, packet(5001, 4000, 0, 1, 0x12, 0)
+    yield 20, packet(4000, 5001, 1, 1, 0x10, 0)
+    for i in range(segments):
+        at = 1000 + i * gap_us
+        yield at, packet(4000, 5001, 1 + i * 1000, 1, 0x10, 1000)
+        if i % 2:
+            yield at + 5, packet(5001, 4000, 1, 1 + (i + 1) * 1000, 0x10, 0)
+
+
+def pcap(packets: Iterator[tuple[int, bytes]]) -> bytes:
+    head = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65_535, 1)
+    return head + b"".join(
+        struct.pack("<IIII", at // 10**6, at % 10**6, len(data), len(data)) + data
+        for at, data in packets
+    )
+
+
+@pytest.fixture
+def steady(tmp_path: Path) -> Path:
+    file = tmp_path / "steady.pcap"
+    file.write_bytes(pcap(steady_transfer(200, 1000)))
+    return file
+
+
+def test_a_steady_transfer_gives_what_pen_and_paper_give(ackwise: Ackwise, steady: Path) -> None:
+    said = ackwise(
+        "compare", "--capture", str(steady), "--policy", "every",
+        "--policy", "delayed:segments=2", "--policy", "delayed:segments=4", "--json", "--quiet",
+    )  # fmt: skip
+    assert said.code == 0, said.err
+    (one,) = json.loads(said.out)["directions"]
+    cells = {c["policy"]: c for c in one["cells"]}
+    assert (one["data_segments"], one["payload_bytes"]) == (200, 200_000)
+    assert (one["from"], one["to"]) == ("10.0.0.1:4000", "10.0.0.2:5001")
+    assert cells["captured"]["acks"] == 100
+    assert cells["every"]["acks"] == 200
+    assert cells["every"]["latency_ns"] == 0
+    assert cells["delayed:segments=2"]["acks"] == 100
+    # every second segment waits 1 ms for the next one
+    assert cells["delayed:segments=2"]["latency_ns"] == 100 * 10**6
+    assert cells["delayed:segments=4"]["acks"] == 50
+    assert cells["delayed:segments=4"]["latency_ns"] == 50 * (3 + 2 + 1) * 10**6
+    # one ACK costs 0.5, 10 ms of latency 0.5
+    assert cells["delayed:segments=2"]["cost"] == pytest.approx(50 + 100 / 10 * 0.5)
+    assert all(c["cost_ratio"] >= 1 for c in cells.values())
+    assert "acks" in cells["delayed:segments=4"]["best"]
+
+
+def test_json_holds_exactly_the_documented_keys(ackwise: Ackwise, steady: Path) -> None:
+    words = ("compare", "--capture", str(steady), "--policy", "all", "--quiet", "--json")
+    bare = json.loads(ackwise(*words).out)
+    assert bare["device"] is None
+    full = json.loads(ackwise(*words, "--ack-cost", "5us", "--data-cost", "6us").out)
+    assert key_paths(full) == set(replay.KEYS) - {"device"}
+
+
+def test_the_price_decides_who_is_cheapest(ackwise: Ackwise, steady: Path) -> None:
+    def cheapest(ratio: str) -> str:
+        said = ackwise(
+            "compare", "--capture", str(steady), "--policy", "every",
+            "--policy", "delayed:segments=32", "--cost-ratio", ratio, "--json", "--quiet",
+        )  # fmt: skip
+        return str(json.loads(said.out)["directions"][0]["cheapest"])
+
+    assert cheapest("1%") == "every"
+    assert cheapest("99%") == "delayed:segments=32"
+
+
+def test_table_and_csv(ackwise: Ackwise, steady: Path) -> None:
+    said = ackwise("compare", "--capture", str(steady), "--policy", "linux", "--quiet")
+    for words in (
+        "captured",
+        "linux",
+        "x optimum",
+        "Least cost:",
+        "10.0.0.1:4000 -> 10.0.0.2:5001",
+    ):
+        assert words in said.out
+    rows = ackwise("compare", "--capture", str(steady), "--csv", "-", "--quiet").out.splitlines()
+    assert len(rows) == 1 + 1 + len(engine.policies())
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b"", "the file is empty"),
+        (b"\x1f\x8b" + b"\0" * 50, "gunzip"),
+        (b"no capture at all, only text\n" * 5, "expected pcap or pcapng"),
+        (pcap(iter([]))[:20], "inside its header"),
+        (pcap(iter([])), "no TCP direction in it has enough data"),
+        (pcap(iter([])) + b"\xff" * 64, "captured bytes; expected at most"),
+        (struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65_535, 147) + b"\0" * 60, "link"),
+    ],
+)
+def test_what_is_no_capture_gets_one_line(
+    ackwise: Ackwise, tmp_path: Path, data: bytes, says: str
+) -> None:
+    file = tmp_path / "x.pcap"
+    file.write_bytes(data)
+    said = ackwise("compare", "--capture", str(file), "--quiet")
+    assert said.code == 2
+    assert said.err.count("\n") == 1
+    assert "x.pcap" in said.err
+    assert re.search(says, said.err)
+
+
+@pytest.mark.xfail(reason="the engine does not yet tell Python that a capture is truncated")
+def test_a_truncated_capture_is_told(ackwise: Ackwise, steady: Path) -> None:
+    steady.write_bytes(steady.read_bytes()[:-7])
+    said = ackwise("compare", "--capture", str(steady), "--quiet")
+    assert said.code == 2
+    assert re.search("steady.pcap: .*ends inside", said.err)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--cost-ratio", "0%"), "--cost-ratio: .* is too small; give 0.1% to 99.9%"),
+        (("--cost-ratio", "100%"), "--cost-ratio: .* is too large"),
+        (("--cost-ratio", "50"), "--cost-ratio: .* has no unit"),
+        (("--cost-ratio", "0.15%"), "the finest step is 0.1%"),
+        (("--unit", "0ms"), "--unit: .* is too small"),
+        (("--ack-cost", "1us"), "--ack-cost: goes with --data-cost"),
+        (("--ack-cost", "-1us", "--data-cost", "1us"), "is negative|expected one argument"),
+        (("--runs", "3"), "--runs: has no meaning with --capture"),
+        (("--baseline", "linux"), "--baseline: has no meaning with --capture"),
+    ],
+)
+def test_bad_options_get_one_line(
+    ackwise: Ackwise, steady: Path, words: tuple[str, ...], says: str
+) -> None:
+    said = ackwise("compare", "--capture", str(steady), *words)
+    assert said.code == 2
+    assert said.err.count("\n") == 1
+    assert re.search(says, said.err)
+
+
+@pytest.mark.parametrize("path", ["nowhere.pcap", "/", "/dev/zero", "a\nb.pcap"])
+def test_no_file_gets_one_line(ackwise: Ackwise, path: str) -> None:
+    said = ackwise("compare", "--capture", path)
+    assert (said.code, said.err.count("\n")) == (2, 1)
+
+
+def namespaces() -> set[str]:
+    listed = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True)
+    return {line.split()[0] for line in listed.stdout.splitlines() if line.startswith("aw")}
+
+
+@needs_root
+@pytest.mark.slow
+def test_a_real_transfer_is_captured_and_replayed(ackwise: Ackwise, tmp_path: Path) -> None:
+    before = namespaces()
+    file = tmp_path / "real.pcap"
+    said = ackwise("capture", str(file), "--seconds", "1")
+    assert said.code == 0, said.err
+    assert "goodput" in said.err
+    assert namespaces() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["real.pcap"]
+
+    said = ackwise("compare", "--capture", str(file), "--policy", "all", "--json", "--quiet")
+    assert said.code == 0, said.err
+    one = json.loads(said.out)["directions"][0]
+    cells = {c["policy"]: c for c in one["cells"]}
+    assert one["packets_above_mss"] == 0, "offloads were on"
+    assert one["payload_bytes"] > 500_000
+    assert one["window_known"]
+    assert cells["every"]["acks"] >= one["data_segments"] * 0.99
+    # The model of this kernel's receiver against the real one, on the same arrivals. Wide, as
+    # kernels differ; `every` and `a3` lie far outside.
+    assert cells["linux"]["acks"] == pytest.approx(cells["captured"]["acks"], rel=0.35)
+
+
+@needs_root
+@pytest.mark.slow
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_capture_leaves_nothing(tmp_path: Path, how: signal.Signals) -> None:
+    before = namespaces()
+    process = spawn("capture", str(tmp_path / "x.pcap"), "--seconds", "20", "--quiet")
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        if any(p.stat().st_size > 10_000 for p in tmp_path.iterdir()):
+            break  # packets arrive: the transfer is on its way
+        time.sleep(0.05)
+    assert namespaces() - before
+    process.send_signal(how)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130, err
+    assert namespaces() == before
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_rights_the_capture_says_so(
+    ackwise: Ackwise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(capture, "find_tool", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(capture, "missing_capabilities", lambda: ["CAP_SYS_ADMIN"])
+    said = ackwise("capture", str(tmp_path / "x.pcap"))
+    assert said.code == 2
+    assert "needs root (lacking CAP_SYS_ADMIN); run it with sudo" in said.err
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--rate", "0bit"), "--rate: .* is too small"),
+        (("--rate", "-1mbit"), "--rate: .* is negative|expected one argument"),
+        (("--rate", "fast"), "--rate: .* is no rate"),
+        (("--delay", "1h"), "--delay: .* unknown unit"),
+        (("--seconds", "0"), "is too small; give 1 to 30"),
+    ],
+)
+def test_bad_capture_options_get_one_line(
+    ackwise: Ackwise, tmp_path: Path, words: tuple[str, ...], says: str
+) -> None:
+    said = ackwise("capture", str(tmp_path / "x.pcap"), *words)
+    assert (said.code, said.err.count("\n")) == (2, 1)
+    assert re.search(says, said.err)
