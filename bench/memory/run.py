@@ -34,7 +34,7 @@ print(json.dumps({
 
 
 def scenario(flows, seconds):
-    """All flows long, through 1 Gbit/s with 20 ms one way and a queue of one bandwidth-delay product."""
+    """All flows long, through 1 Gbit/s, 20 ms one way, a queue of one bandwidth-delay product."""
     pipe = {"rate_bps": 1_000_000_000, "delay_ns": 20 * MS, "queue_packets": 3333}
     return {
         "seed": 1,
@@ -77,7 +77,8 @@ def main():
         print(
             f"{row['flows']} flows, {row['simulated_s']} s: {row['peak_mb']:.0f} MB at most "
             f"(bound {row['bound_mb']:.0f} MB; interpreter alone {row['before_mb']:.0f} MB), "
-            f"{row['wall_s']:.1f} s, {row['packet_hops'] / row['wall_s'] / 1e6:.1f} M packet-hops/s, "
+            f"{row['wall_s']:.1f} s, "
+            f"{row['packet_hops'] / row['wall_s'] / 1e6:.1f} M packet-hops/s, "
             f"{row['goodput_bps'] / 1e6:.0f} Mbit/s"
         )
     return 0 if row["peak_mb"] <= options.bound_mb else 1
