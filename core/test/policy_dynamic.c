@@ -2,17 +2,12 @@
 /* clang-format off */
 /* spec/2-dynamic-acknowledgement.md: an ACK costs L = 10 ms of latency. */
 #include <math.h>
+#include "model.h"
 #include "script.h"
 
 static const u16 table[] = {
 #include "dynamic_z.h"
 };
-
-static u32 next(u32 *seed)
-{
-	*seed = *seed * 1664525 + 1013904223;
-	return *seed >> 8;
-}
 
 static unsigned reversed(unsigned n)
 {
@@ -65,7 +60,7 @@ static u64 largest_rectangle(const u64 *arrival_ns, u32 count, u64 t)
 static void agrees_with_the_rectangle(u32 draw, u32 random, u32 most_gap_ns)
 {
 	u64 arrival_ns[4000], now = 0, area, found;
-	u32 seed = random, pending = 0, checked = 0, acks = 0, i;
+	u32 seed = random | 1, pending = 0, checked = 0, acks = 0, i;
 	struct host h = { .policy = "dynamic", .random = random,
 			  .set = { { "draw", draw } } };
 	struct step s = { .kind = AW_EVENT_DATA, .bytes = 100 };
@@ -73,7 +68,7 @@ static void agrees_with_the_rectangle(u32 draw, u32 random, u32 most_gap_ns)
 
 	host_open(&h);
 	for (i = 0; i < 4000; i++) {
-		now += next(&seed) % most_gap_ns;
+		now += model_next(&seed) % most_gap_ns;
 		if (pending && v.deadline_ns <= now) {
 			area = MS(10) * table[reversed(((random >> 24) +
 				(draw ? acks : 0)) & 255)] >> 16;

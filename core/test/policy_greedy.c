@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* clang-format off */
 /* spec/2-dynamic-acknowledgement.md: an ACK costs L = 10 ms of latency. */
+#include "model.h"
 #include "script.h"
-
-static u32 next(u32 *seed)
-{
-	*seed = *seed * 1664525 + 1013904223;
-	return *seed >> 8;
-}
 
 /* Every ACK leaves when the sum over its packets reaches L, to the ns. */
 static void agrees_with_the_sum(void)
@@ -20,7 +15,7 @@ static void agrees_with_the_sum(void)
 
 	host_open(&h);
 	for (i = 0; i < 20000; i++) {
-		now += next(&seed) % MS(1);
+		now += model_next(&seed) % MS(1);
 		if (pending && v.deadline_ns <= now) {
 			sum = 0;
 			for (j = 0; j < pending; j++)

@@ -218,6 +218,81 @@ static void no_collapse_below_the_rate(void)
 	CHECK(r.reasons[AW_REASON_QUIET] == quiet, "no timer");
 }
 
+/* Stretching, with nothing unacknowledged. */
+static void stretch(struct run *r)
+{
+	unsigned acks;
+
+	*r = (struct run){ .h = flow(100) };
+	host_open(&r->h);
+	receive(r, 1500, GAP);
+	for (acks = r->h.acks; r->h.acks == acks;)
+		receive(r, 1, GAP);
+	CHECK(!r->h.unacked_bytes, "%u", r->h.unacked_bytes);
+}
+
+static struct aw_verdict next(struct run *r, struct step s)
+{
+	s.at_ns = r->s.at_ns += GAP;
+	return host_step(&r->h, &s);
+}
+
+/* Each of them alone undoes the stretching of a stock receiver. */
+static void no_ack_by_push_growth_or_read(void)
+{
+	struct aw_verdict v;
+	struct run r;
+
+	stretch(&r);
+	v = next(&r, (struct step){ IN(0), .flags = AW_FLAG_PSH });
+	CHECK(v.action == AW_WAIT, "PSH: %s", aw_reason_label(v.reason));
+	v = next(&r, (struct step){ READ(0, MSS) });
+	CHECK(v.action == AW_WAIT, "read: %s", aw_reason_label(v.reason));
+	v = next(&r, (struct step){ IN(0), .flags = AW_FLAG_WND_GREW });
+	CHECK(v.action == AW_WAIT, "growth: %s", aw_reason_label(v.reason));
+	v = next(&r, (struct step){ READ(0, MSS) });
+	CHECK(v.action == AW_WAIT, "read: %s", aw_reason_label(v.reason));
+}
+
+static void the_reader_obeys_the_rate(void)
+{
+	struct aw_verdict v;
+	struct run r;
+	u32 i;
+
+	stretch(&r);
+	/* the window cannot move, so data brings no ACK, however much */
+	for (i = 1; i <= 20; i++) {
+		v = next(&r, (struct step){ IN(0), .unread_bytes = i * MSS });
+		CHECK(v.action == AW_WAIT, "segment %u: %s", i,
+		      aw_reason_label(v.reason));
+	}
+	v = next(&r, (struct step){ READ(0, MSS), .unread_bytes = 19 * MSS });
+	CHECK(v.reason == AW_REASON_SEGMENT_COUNT, "%s",
+	      aw_reason_label(v.reason));
+	v = next(&r, (struct step){ READ(0, MSS), .unread_bytes = 18 * MSS });
+	CHECK(v.action == AW_NOTHING, "%s", aw_reason_label(v.reason));
+	/* a window that doubled is told */
+	r.h.wnd_bytes = 1000000;
+	v = next(&r, (struct step){ READ(0, 3000000) });
+	CHECK(v.reason == AW_REASON_WINDOW_UPDATE, "%s",
+	      aw_reason_label(v.reason));
+}
+
+static void a_long_pause_is_stock_again_for_16_acks(void)
+{
+	struct run r;
+	u32 acks;
+
+	stretch(&r);
+	r.s.at_ns += MS(1500);
+	acks = receive(&r, 16, GAP);
+	CHECK(acks >= 15, "%u ACKs", acks);
+	/* a round trip shows again what the sender has in flight */
+	receive(&r, 100, GAP);
+	CHECK(receive(&r, 100, GAP) < 20, "stretched");
+}
+
 int main(void)
 {
 	PLAY("stock while settling", (.policy = "ratelimit", RTT),
@@ -239,5 +314,8 @@ int main(void)
 	no_rtt_no_stretching();
 	a_pausing_sender_waits_a_quarter_round_trip();
 	no_collapse_below_the_rate();
+	no_ack_by_push_growth_or_read();
+	the_reader_obeys_the_rate();
+	a_long_pause_is_stock_again_for_16_acks();
 	return test_end();
 }

@@ -35,6 +35,8 @@ struct aw_params {
  * unacknowledged so far; it replaces the verdict given before.  They are
  * called only while something is owed (after an on_data until an ACK leaves);
  * on_app_read also when nothing is owed: a window update is still an ACK.
+ * A deadline that is not in the future sends at once; AW_NOTHING while
+ * something is owed waits as long as the rails allow.
  */
 struct aw_policy {
 	const char *name;    /* (required) one lower-case word: file, CLI, sysctl */
