@@ -1,0 +1,668 @@
+// SPDX-License-Identifier: MIT
+//! Packet timelines of small cases, worked out by hand from the RFCs, to the nanosecond.
+//!
+//! The path is the ruler's (see `scenes`): a full segment sent at T on the idle link arrives at
+//! T + 21 ms, its ACK reaches the sender 19 ms later; the link takes one full segment a
+//! millisecond. All is exact: any difference is an error in one of the two.
+
+mod scenes;
+
+use scenes::{acks, at_ms, group, only_flow, ruler, run, sent, sent_bytes, trace, MS, MSS, S, US};
+use serde_json::{json, Value};
+
+/// The ruler's path with one transfer of this many segments, changed by `over`.
+fn transfer(segments: u64, over: Value) -> Value {
+    let mut g = group(json!({ "app": { "kind": "bulk", "bytes": segments * MSS } }));
+    scenes::lay_over(&mut g, &over);
+    g
+}
+
+fn delayed(segments: u32) -> Value {
+    json!({ "name": "delayed", "params": { "segments": segments } })
+}
+
+/// Loss of what leaves the link's transmitter at these milliseconds (full packets: one each).
+fn losing_at(ms: &[u64]) -> Value {
+    let outages: Vec<_> =
+        ms.iter().map(|t| json!({ "start_ns": t * MS - MS / 2, "length_ns": MS })).collect();
+    json!({ "down": { "outages": outages } })
+}
+
+// --- growth --------------------------------------------------------------------------------------
+
+#[test]
+fn slow_start_doubles_when_each_segment_is_acknowledged() {
+    // RFC 6928: ten segments at 0, arriving at 21..30 ms. RFC 5681, 3.1: each ACK (40..49 ms)
+    // moves the window by one and widens it by one: two segments. The 20 segments pass the link
+    // one a millisecond (arrivals 61..80 ms), and so their ACKs come at 80..99 ms.
+    let r = run(&ruler(json!({}), &[transfer(70, json!({}))]));
+    let mut expected = at_ms(&[(0, 1..=10)]);
+    expected.extend((0..10).flat_map(|i| at_ms(&[(40 + i, 11 + 2 * i..=12 + 2 * i)])));
+    expected.extend((0..20).flat_map(|i| at_ms(&[(80 + i, 31 + 2 * i..=32 + 2 * i)])));
+    assert_eq!(sent(trace(&r)), expected);
+
+    let mut answers: Vec<_> = (0..10).map(|i| (21_000 + 1_000 * i, 1 + i, "every-segment")).collect();
+    answers.extend((0..20).map(|i| (61_000 + 1_000 * i, 11 + i, "every-segment")));
+    // Round 3: segment 31 leaves at 80 ms and arrives at 101 ms.
+    answers.extend((0..40).map(|i| (101_000 + 1_000 * i, 31 + i, "every-segment")));
+    assert_eq!(acks(trace(&r)), answers);
+    // Segment 70 arrives at 140 ms and its ACK is back at 159 ms.
+    assert_eq!(only_flow(&r).end_ns, 140 * MS);
+    assert_eq!(r.duration_ns, 159 * MS);
+}
+
+#[test]
+fn slow_start_doubles_with_an_ack_for_two_segments_when_bytes_are_counted() {
+    // RFC 3465, 2.2: an ACK for two segments widens the window by two: four segments leave.
+    // ACKs leave with segments 2, 4 ... 10 (22, 24 ... 30 ms). Both limits give the same: an ACK
+    // covers just 2 SMSS.
+    for counting in ["bytes", "bytes2smss"] {
+        let over = json!({ "policy": delayed(2), "sender": { "counting": counting } });
+        let r = run(&ruler(json!({}), &[transfer(70, over)]));
+        let mut expected = at_ms(&[(0, 1..=10)]);
+        expected.extend((0..5).flat_map(|i| at_ms(&[(41 + 2 * i, 11 + 4 * i..=14 + 4 * i)])));
+        // Segments 11..30 arrive at 62..81 ms, their ACKs leave at 63, 65 ... 81.
+        expected.extend((0..10).flat_map(|i| at_ms(&[(82 + 2 * i, 31 + 4 * i..=34 + 4 * i)])));
+        assert_eq!(sent(trace(&r)), expected, "{counting}");
+    }
+}
+
+#[test]
+fn slow_start_grows_by_half_with_an_ack_for_two_segments_when_acks_are_counted() {
+    // RFC 5681, 3.1 in its oldest reading: one SMSS an ACK, so three segments leave for two that
+    // were acknowledged: 10, 15, and of these 14 are paired: 21.
+    let over = json!({ "policy": delayed(2), "sender": { "counting": "acks" } });
+    let r = run(&ruler(json!({}), &[transfer(46, over)]));
+    let mut expected = at_ms(&[(0, 1..=10)]);
+    expected.extend((0..5).flat_map(|i| at_ms(&[(41 + 2 * i, 11 + 3 * i..=13 + 3 * i)])));
+    // Segments 11..25 arrive at 62..76 ms: ACKs with 12, 14 ... 24 at 63, 65 ... 75 ms.
+    expected.extend((0..7).flat_map(|i| at_ms(&[(82 + 2 * i, 26 + 3 * i..=28 + 3 * i)])));
+    assert_eq!(sent(trace(&r)), expected);
+    // Segment 26 (sent at 82, arriving at 103 ms) makes a pair with 25.
+    assert_eq!(acks(trace(&r))[12], (103_000, 26, "segment-count"));
+}
+
+#[test]
+fn an_ack_for_four_segments_opens_the_window_by_two_at_most_when_capped() {
+    // RFC 3465, 2.3, L = 2: four segments acknowledged, two gained: six leave; 8, 12, 18.
+    let over = json!({
+        "policy": delayed(4),
+        "sender": { "counting": "bytes2smss", "initial_window_segments": 8 },
+    });
+    let r = run(&ruler(json!({}), &[transfer(38, over)]));
+    let expected = at_ms(&[
+        (0, 1..=8),
+        // ACKs leave with segment 4 (24 ms) and 8 (28 ms).
+        (43, 9..=14),
+        (47, 15..=20),
+        // Segments 9..20 arrive at 64..75 ms; ACKs leave at 67, 71, 75 ms.
+        (86, 21..=26),
+        (90, 27..=32),
+        (94, 33..=38),
+    ]);
+    assert_eq!(sent(trace(&r)), expected);
+}
+
+#[test]
+fn an_ack_for_four_segments_opens_the_window_by_four_when_bytes_are_counted() {
+    let over = json!({
+        "policy": delayed(4),
+        "sender": { "counting": "bytes", "initial_window_segments": 8 },
+    });
+    let r = run(&ruler(json!({}), &[transfer(56, over)]));
+    let expected = at_ms(&[
+        (0, 1..=8),
+        (43, 9..=16),
+        (47, 17..=24),
+        // Segments 9..24 arrive at 64..79 ms; ACKs leave at 67, 71, 75, 79 ms.
+        (86, 25..=32),
+        (90, 33..=40),
+        (94, 41..=48),
+        (98, 49..=56),
+    ]);
+    assert_eq!(sent(trace(&r)), expected);
+}
+
+// --- when an ACK leaves --------------------------------------------------------------------------
+
+#[test]
+fn a_lone_segment_is_acknowledged_when_its_timer_expires() {
+    // RFC 1122, 4.2.3.2. Arrival at 21 ms; 200 ms is the policy's initial value.
+    for (delay_ms, expected_us) in [(200, 221_000), (40, 61_000), (500, 521_000), (1, 22_000)] {
+        let g = group(json!({
+            "policy": { "name": "delayed", "params": { "delay_ms": delay_ms } },
+            "app": { "kind": "odd-writes", "write_bytes": MSS, "writes": 1, "count": 1 },
+        }));
+        let r = run(&ruler(json!({}), &[g]));
+        assert_eq!(acks(trace(&r)), [(expected_us, 1, "delay-timer")]);
+    }
+}
+
+#[test]
+fn a_second_arrival_does_not_put_the_timer_off() {
+    // RFC 1122, 4.2.3.2: the delay counts from the first segment that no ACK covers. 480 bytes
+    // (520 on the wire: 0.52 ms) arrive at 20.52 ms, 240 more at 70.28 ms: one ACK at 220.52 ms.
+    let g = group(json!({
+        "policy": delayed(2),
+        "sender": { "nagle": "off" },
+        "app": { "kind": "replay", "times_ns": [0, 50 * MS, 2 * S], "bytes": [480, 240, MSS] },
+    }));
+    let r = run(&ruler(json!({}), &[g]));
+    let t = trace(&r);
+    assert_eq!((t.ack_time_ns[0], t.ack_seq[0]), (220_520 * US, 720));
+    // The stream's last segment carries FIN: acknowledged as it arrives, at 2021 ms.
+    assert_eq!((t.ack_time_ns[1], t.ack_seq[1]), (2_021_000 * US, 720 + MSS));
+    assert_eq!(t.ack_reason[1], "fin");
+}
+
+#[test]
+fn no_policy_delays_an_ack_beyond_500_ms() {
+    // RFC 5681, 4.2. At a price of 999 s for an ACK (rho = 0.999, unit 1 s) greedy would wait for
+    // a quarter of an hour.
+    for name in ["greedy", "dynamic"] {
+        let g = group(json!({
+            "policy": { "name": name, "params": { "cost_permille": 999, "unit_us": 1_000_000 } },
+            "app": { "kind": "odd-writes", "write_bytes": MSS, "writes": 1, "count": 1 },
+        }));
+        let r = run(&ruler(json!({}), &[g]));
+        assert_eq!(acks(trace(&r)), [(521_000, 1, "max-delay")], "{name}");
+    }
+}
+
+#[test]
+fn a_fin_is_acknowledged_at_once() {
+    // RFC 9293, 3.10.7.4: the third segment of three, alone after a pair, carries FIN.
+    let r = run(&ruler(json!({}), &[transfer(3, json!({ "policy": delayed(2) }))]));
+    assert_eq!(acks(trace(&r)), [(22_000, 2, "segment-count"), (23_000, 3, "fin")]);
+    assert_eq!(r.groups[0].flows_completed, 1);
+    assert_eq!(r.duration_ns, 42 * MS);
+}
+
+#[test]
+fn the_ack_of_a_response_rides_on_the_next_request() {
+    // 100 bytes of request: 140 on the wire at 1 Tbit/s are 1.12 ns, rounded up to 2: 19 ms and 1
+    // ns. A response of one segment: 21 ms. So a turn takes 40 ms and 1 ns, and each of the first
+    // four responses is acknowledged by the request that follows it (RFC 9293, 3.8.6.3 lets it
+    // wait).
+    let app = json!({ "kind": "request-response", "request_bytes": 100, "response_bytes": MSS, "count": 5 });
+    let over = json!({ "policy": delayed(2), "peer_policy": delayed(2), "app": app });
+    let r = run(&ruler(json!({}), &[group(over)]));
+    let g = &r.groups[0];
+    let turn = 40_000_001;
+    assert_eq!(trace(&r).data_time_ns, (0..5).map(|i| i * turn + 19_000_001).collect::<Vec<_>>());
+    assert_eq!((g.acks_piggybacked, g.acks_sent), (4, 1));
+    // The last one found nothing to ride on: 200 ms after its arrival.
+    assert_eq!(trace(&r).ack_time_ns, [5 * turn + 200 * MS]);
+    assert_eq!(trace(&r).ack_reason, ["delay-timer"]);
+    assert_eq!(g.message_latency_ns.samples, 5);
+    assert!((g.message_latency_ns.mean - turn as f64).abs() < 1.0);
+}
+
+#[test]
+fn an_ack_that_must_leave_at_once_does_not_wait_for_the_next_request() {
+    let app = json!({ "kind": "request-response", "request_bytes": 100, "response_bytes": MSS, "count": 5 });
+    let r = run(&ruler(json!({}), &[group(json!({ "policy": { "name": "every" }, "app": app }))]));
+    assert_eq!((r.groups[0].acks_piggybacked, r.groups[0].acks_sent), (0, 5));
+}
+
+// --- Nagle ---------------------------------------------------------------------------------------
+
+/// One write of a segment and a half; each segment waits 200 ms for its ACK.
+fn one_and_a_half(nagle: &str) -> Vec<(u64, u64, u32)> {
+    let g = group(json!({
+        "policy": delayed(2),
+        "sender": { "nagle": nagle },
+        "app": { "kind": "odd-writes", "write_bytes": 1440, "writes": 1, "count": 1 },
+    }));
+    sent_bytes(trace(&run(&ruler(json!({}), &[g]))))
+}
+
+#[test]
+fn bsd_nagle_holds_an_odd_tail_until_all_is_acknowledged() {
+    // RFC 1122, 4.2.3.4: the half segment waits while anything is outstanding: the ACK leaves by
+    // timer at 221 ms and arrives at 240 ms.
+    assert_eq!(one_and_a_half("bsd43"), [(0, 0, 960), (240_000, 960, 480)]);
+}
+
+#[test]
+fn minshall_nagle_lets_an_odd_tail_go_behind_full_segments() {
+    assert_eq!(one_and_a_half("minshall"), [(0, 0, 960), (0, 960, 480)]);
+    assert_eq!(one_and_a_half("off"), [(0, 0, 960), (0, 960, 480)]);
+}
+
+#[test]
+fn minshall_nagle_holds_a_second_short_segment() {
+    // 480 bytes at 0 arrive at 20.52 ms, the ACK leaves at 220.52 and arrives at 239.52 ms.
+    let times = |nagle: &str| {
+        let g = group(json!({
+            "policy": delayed(2),
+            "sender": { "nagle": nagle },
+            "app": { "kind": "replay", "times_ns": [0, MS, 2 * S], "bytes": [480, 240, MSS] },
+        }));
+        sent_bytes(trace(&run(&ruler(json!({}), &[g]))))
+    };
+    let last = (2_000_000, 720, 960);
+    assert_eq!(times("minshall"), [(0, 0, 480), (239_520, 480, 240), last]);
+    assert_eq!(times("bsd43"), [(0, 0, 480), (239_520, 480, 240), last]);
+    assert_eq!(times("off"), [(0, 0, 480), (1_000, 480, 240), last]);
+}
+
+#[test]
+fn nagle_gathers_small_writes_while_it_waits() {
+    // Writes of 100 bytes every 10 ms: the first leaves, all others until its ACK (every segment
+    // is acknowledged at once: 140 bytes take 0.14 ms, back at 39.14 ms) leave together.
+    let times: Vec<u64> = (0..5).map(|i| i * 10 * MS).chain([S]).collect();
+    let g = group(json!({
+        "sender": { "nagle": "bsd43" },
+        "app": { "kind": "replay", "times_ns": times, "bytes": [100, 100, 100, 100, 100, MSS] },
+    }));
+    let out = sent_bytes(trace(&run(&ruler(json!({}), &[g]))));
+    // The write at 40 ms waits for the ACK of the 300 bytes: 340 on the wire, 39.34 ms later.
+    let last = (1_000_000, 500, 960);
+    assert_eq!(out, [(0, 0, 100), (39_140, 100, 300), (78_480, 400, 100), last]);
+}
+
+// --- loss ----------------------------------------------------------------------------------------
+
+/// A window of 65 535 bytes in front of a larger buffer: data not read yet does not show in it.
+fn steady_window() -> Value {
+    json!({ "receiver": { "window_scaling": false } })
+}
+
+#[test]
+fn an_ack_that_moves_the_window_is_no_duplicate() {
+    // RFC 5681, 2, condition (e). The ACK of segment 1 leaves before it is read: a window less by
+    // one segment. The next ACK (42 ms) offers it: so the third duplicate is the one of segment 6.
+    let r = run(&ruler(losing_at(&[2]), &[transfer(12, json!({}))]));
+    assert_eq!(sent(trace(&r))[12], (45_000, 2));
+}
+
+#[test]
+fn newreno_sends_the_third_duplicate_acks_segment_again_and_inflates_the_window() {
+    // Segment 2 of ten (end of transmission at 2 ms) is lost.
+    // 40 ms: ACK of 1, the window is 11: segments 11, 12.
+    // 42, 43, 44 ms: duplicate ACKs by 3, 4, 5. At the third (RFC 5681, 3.2, step 2): FlightSize
+    //   = 11 segments, ssthresh = 5.5 = 5280 bytes; segment 2 again; cwnd = 5.5 + 3 = 8.5.
+    // 45..49 ms: five more duplicates, one segment each: 13.5. New data leaves when 11 + 1 fit:
+    //   at 48 ms (12.5): segment 13; at 49 ms (13.5): segment 14.
+    // 80, 81 ms: duplicates by 11 and 12: 14.5 and 15.5: segments 15 and 16.
+    // 65 ms: segment 2 arrives (sent at 44): ACK of 12, back at 84 ms: full acknowledgement
+    //   (RFC 6582, 3.2, step 3): cwnd = min(5.5, max(4, 1) + 1) = 5 with 4 outstanding: segment 17.
+    // 88, 89 ms: ACKs of 13, 14 (arrived at 69, 70): congestion avoidance, one each: 18, 19.
+    let r = run(&ruler(losing_at(&[2]), &[transfer(19, steady_window())]));
+    let expected = at_ms(&[
+        (0, 1..=10),
+        (40, 11..=12),
+        (44, 2..=2),
+        (48, 13..=13),
+        (49, 14..=14),
+        (80, 15..=15),
+        (81, 16..=16),
+        (84, 17..=17),
+        (88, 18..=18),
+        (89, 19..=19),
+    ]);
+    assert_eq!(sent(trace(&r)), expected);
+    let g = &r.groups[0];
+    assert_eq!((g.fast_recoveries, g.retransmitted_segments, g.timeouts), (1, 1, 0));
+}
+
+#[test]
+fn a_hole_and_what_fills_it_are_acknowledged_at_once() {
+    // RFC 5681, 4.2. Segment 2 is lost: 1 (21 ms) waits; the hole shows with 3 (23
+    // ms), and each of 3..10 asks for 2 again. 42 ms: the ACK of 1 counts as new, 43 to 45 ms as
+    // its duplicates: segment 2, sent at 45 ms, arrives at 66 ms and fills all up to 12, which
+    // came at 63 and 64 ms (sent at 42 ms).
+    let mut over = steady_window();
+    // A policy that by itself would wait for 64 segments.
+    over["policy"] = delayed(64);
+    let r = run(&ruler(losing_at(&[2]), &[transfer(12, over)]));
+    let mut expected: Vec<_> = (23..=30).map(|ms| (ms * 1000, 1, "out-of-order")).collect();
+    expected.extend([(63_000, 1, "out-of-order"), (64_000, 1, "out-of-order"), (66_000, 12, "hole-filled")]);
+    assert_eq!(acks(trace(&r)), expected);
+}
+
+#[test]
+fn newreno_sends_one_hole_again_for_each_partial_ack() {
+    // Segments 2 and 4 are lost. Duplicates by 3, 5, 6 reach the sender at 42, 44, 45 ms.
+    // 45 ms: FlightSize 11, ssthresh 5.5, segment 2 again, cwnd 8.5.
+    // 46..49 ms: duplicates by 7..10: 12.5 at 49 ms: segment 13.
+    // 80, 81 ms: by 11, 12: 13.5, 14.5: segments 14, 15.
+    // 66 ms: segment 2 arrives: ACK of 3, at the sender at 85 ms: partial (RFC 6582, 3.2, step 3):
+    //   segment 4 again; cwnd = 14.5 - 2 + 1 = 13.5, outstanding 4..15 = 12: segment 16 as well.
+    // 89 ms: duplicate by 13 (sent at 49, arrived at 70): 14.5 and 13 outstanding: segment 17.
+    // 106 ms: segment 4 (sent at 85) arrives, with 14 and 15 (101, 102 ms) already there: ACK of
+    //   15, at 125 ms. Their duplicates at 120, 121 ms bring segments 18 and 19.
+    // 125 ms: recovery ends at 12: cwnd = min(5.5, 4 + 1) = 5, outstanding 16..19: segment 20.
+    let r = run(&ruler(losing_at(&[2, 4]), &[transfer(20, steady_window())]));
+    let expected = at_ms(&[
+        (0, 1..=10),
+        (40, 11..=12),
+        (45, 2..=2),
+        (49, 13..=13),
+        (80, 14..=14),
+        (81, 15..=15),
+        (85, 4..=4),
+        (85, 16..=16),
+        (89, 17..=17),
+        (120, 18..=18),
+        (121, 19..=19),
+        (125, 20..=20),
+    ]);
+    assert_eq!(sent(trace(&r)), expected);
+    let g = &r.groups[0];
+    assert_eq!((g.fast_recoveries, g.retransmitted_segments, g.timeouts), (1, 2, 0));
+}
+
+#[test]
+fn sack_recovery_sends_by_what_was_delivered() {
+    // Segment 2 is lost. RFC 6675 with RFC 6937's proportional rate reduction.
+    // 40 ms: ACK of 1, cwnd 11: segments 11, 12 (outstanding 2..12).
+    // 42, 43 ms: one and two segments SACKed: pipe 10: limited transmit (RFC 3042): 13, 14.
+    // 44 ms: three SACKed: segment 2 is lost (RFC 6675, 4). FlightSize 13: ssthresh 6.5; segment
+    //   2 again (step 4.3). Pipe 9 + 1 in units of segments, sent 1.
+    // 45..48 ms: delivered 2..5 since the start, half of that may be sent (6.5 / 13): the second
+    //   segment at delivered 4 (47 ms): 15.
+    // 49 ms: outstanding 2..15 and the copy less nine: pipe 6, no more above ssthresh: up to it
+    //   there is half a segment: nothing fits.
+    // 80..83 ms: SACK of 11..14: pipe 5: one each: 16..19.
+    // 84 ms: ACK of 14: over; cwnd 6.5, outstanding 15..19: segment 20.
+    let over = json!({ "sender": { "recovery": "sack" } });
+    let r = run(&ruler(losing_at(&[2]), &[transfer(20, over)]));
+    let expected = at_ms(&[
+        (0, 1..=10),
+        (40, 11..=12),
+        (42, 13..=13),
+        (43, 14..=14),
+        (44, 2..=2),
+        (47, 15..=15),
+        (80, 16..=16),
+        (81, 17..=17),
+        (82, 18..=18),
+        (83, 19..=19),
+        (84, 20..=20),
+    ]);
+    assert_eq!(sent(trace(&r)), expected);
+    let g = &r.groups[0];
+    assert_eq!((g.fast_recoveries, g.retransmitted_segments, g.timeouts), (1, 1, 0));
+}
+
+#[test]
+fn sack_recovery_repairs_two_holes_in_one_round_trip() {
+    // Segments 2 and 4 are lost: SACK of 3 (42 ms), 5 (44), 6 (45): now three segments above 2:
+    // lost; above 4 there are two. 46 ms: SACK of 7: 4 is lost as well.
+    // 42 ms: limited transmit: 13 (pipe 11 - 1). 44 ms: 14. At 45 ms FlightSize is 13: 6.5.
+    // 45 ms: segment 2. 46, 47 ms: delivered 2 and 3: 1 and 1.5 may have left, 1 has: nothing.
+    // 48 ms: outstanding 2..14 and the copy, less six SACKed and two lost: pipe 6, below 6.5: half
+    //   a segment fits. 49 ms: pipe 5: segment 4.
+    // 66 ms: segment 2 arrives: ACK of 3. 70 ms: segment 4 arrives: ACK of all so far.
+    let over = json!({ "sender": { "recovery": "sack" } });
+    let r = run(&ruler(losing_at(&[2, 4]), &[transfer(14, over)]));
+    let expected =
+        at_ms(&[(0, 1..=10), (40, 11..=12), (42, 13..=13), (44, 14..=14), (45, 2..=2), (49, 4..=4)]);
+    assert_eq!(sent(trace(&r)), expected);
+    assert_eq!(only_flow(&r).end_ns, 70 * MS);
+    assert_eq!(r.groups[0].fast_recoveries, 1);
+}
+
+#[test]
+fn the_first_timeout_is_one_second_and_doubles() {
+    // RFC 6298, 2.4: the handshake's 39.04 ms give 39.04 + 4 * 19.52 = 117.12 ms, rounded up to
+    // 1 s; 5.5: doubled each time. Lost are the window at 0 and what is sent at 1 s and 3 s.
+    let down = json!({ "down": { "outages": [{ "start_ns": 0, "length_ns": 3500 * MS }] } });
+    for recovery in ["timeout", "newreno", "sack"] {
+        let over = json!({ "sender": { "recovery": recovery } });
+        let r = run(&ruler(down.clone(), &[transfer(10, over)]));
+        let expected = at_ms(&[(0, 1..=10), (1000, 1..=1), (3000, 1..=1), (7000, 1..=1), (7040, 2..=3)]);
+        assert_eq!(sent(trace(&r))[..15], expected, "{recovery}");
+        assert_eq!(r.groups[0].timeouts, 3);
+        assert_eq!(r.groups[0].fast_recoveries, 0);
+    }
+}
+
+#[test]
+fn a_timeout_without_the_rfcs_floor_is_srtt_and_at_least_200_ms() {
+    // Linux: 39.04 ms + max(4 * 19.52, 200) ms = 239.04 ms. RFC 6298, 2.2 to 2.3 are the first
+    // summands; the floor is Linux's.
+    let down = json!({ "down": { "outages": [{ "start_ns": 0, "length_ns": 11 * MS }] } });
+    let over = json!({ "sender": { "recovery": "timeout", "min_rto_ns": 200 * MS } });
+    let r = run(&ruler(down, &[transfer(10, over)]));
+    assert_eq!(sent(trace(&r))[10], (239_040, 1));
+}
+
+#[test]
+fn after_a_timeout_slow_start_up_to_half_the_flight_then_one_segment_a_window() {
+    // RFC 5681, 3.1: FlightSize 10: ssthresh 5, cwnd 1.
+    // 1000: segment 1. 1040: cwnd 2: 2, 3. 1080, 1081: cwnd 3, 4: 4, 5 and 6, 7.
+    // 1120: ACK of 4: cwnd 5 = ssthresh: 8, 9. Then congestion avoidance (RFC 3465, 2.1: one
+    // segment for each window acknowledged): 1121..1123: ACKs of 5, 6, 7: 10, 11, 12.
+    // 1160 (ACK of 8): 13; that makes four. 1161 (ACK of 9) the fifth: cwnd 6: 14, 15.
+    // 1162..1164: ACKs of 10, 11, 12: 16, 17, 18.
+    let down = json!({ "down": { "outages": [{ "start_ns": 0, "length_ns": 11 * MS }] } });
+    let over = json!({ "sender": { "recovery": "timeout" } });
+    let r = run(&ruler(down, &[transfer(18, over)]));
+    let expected = at_ms(&[
+        (0, 1..=10),
+        (1000, 1..=1),
+        (1040, 2..=3),
+        (1080, 4..=5),
+        (1081, 6..=7),
+        (1120, 8..=9),
+        (1121, 10..=10),
+        (1122, 11..=11),
+        (1123, 12..=12),
+        (1160, 13..=13),
+        (1161, 14..=15),
+        (1162, 16..=16),
+        (1163, 17..=17),
+        (1164, 18..=18),
+    ]);
+    assert_eq!(sent(trace(&r)), expected);
+}
+
+#[test]
+fn an_ack_of_new_data_restarts_the_retransmission_timer() {
+    // RFC 6298, 5.3. Only segment 10 is lost; the last ACK arrives at 48 ms.
+    let over = json!({ "sender": { "recovery": "timeout" } });
+    let r = run(&ruler(losing_at(&[10]), &[transfer(10, over)]));
+    assert_eq!(sent(trace(&r))[10..], [(1_048_000, 10)]);
+}
+
+/// The smoothed round trip after these samples (RFC 6298, 2.2 and 2.3).
+fn smoothed(samples: impl IntoIterator<Item = f64>) -> f64 {
+    samples.into_iter().reduce(|srtt, r| srtt * 7.0 / 8.0 + r / 8.0).expect("a sample")
+}
+
+#[test]
+fn a_tail_loss_probe_leaves_after_two_round_trips_and_the_peers_longest_delay() {
+    // RFC 8985, 7.2: segment 10 of ten is lost. Samples: the handshake's 39.04 ms, then 40..48 ms
+    // (each segment waits one more millisecond for the link). The ACK at 48 ms leaves a single
+    // segment outstanding: PTO = 2 SRTT + 200 ms. Nothing new to send: the last segment again.
+    let srtt_ms = smoothed([39.04].into_iter().chain((40..=48).map(f64::from)));
+    let expected_ns = 1e6 * (48.0 + 2.0 * srtt_ms + 200.0);
+    let over = json!({ "sender": { "recovery": "sack", "tail_loss_probe": true } });
+    let r = run(&ruler(losing_at(&[10]), &[transfer(10, over)]));
+    let t = trace(&r);
+    assert_eq!((t.data_seq.len(), t.data_seq[10]), (11, 9 * MSS));
+    // Whole nanoseconds: each of the nine updates rounds by less than two.
+    assert!((t.data_time_ns[10] as f64 - expected_ns).abs() < 2.0 * 2.0 * 9.0);
+    assert_eq!((r.groups[0].timeouts, r.groups[0].fast_recoveries), (0, 0));
+}
+
+#[test]
+fn a_tail_loss_probe_is_new_data_where_there_is_some_whatever_the_congestion_window() {
+    // RFC 8985, 7.3: the first window is lost; the probe at 2 * 39.04 = 78.08 ms is segment 11,
+    // beyond the congestion window of ten. One SACK (at 118.08 ms) is too few for RFC 6675 to call
+    // the rest lost: the timeout does, 1 s after that SACK.
+    let down = json!({ "down": { "outages": [{ "start_ns": 0, "length_ns": 11 * MS }] } });
+    let over = json!({ "sender": { "recovery": "sack", "tail_loss_probe": true } });
+    let r = run(&ruler(down, &[transfer(30, over)]));
+    assert_eq!(sent(trace(&r))[10..12], [(78_080, 11), (1_118_080, 1)]);
+}
+
+// --- windows and queues --------------------------------------------------------------------------
+
+/// Four segments of receive buffer and a reader who comes late.
+fn slow_reader(lag_ms: u64, rails: Value) -> Value {
+    group(json!({
+        "policy": { "name": "every", "rails": rails },
+        "receiver": { "recv_buffer_bytes": 4 * MSS, "reader_lag_ns": lag_ms * MS },
+        "app": { "kind": "bulk", "bytes": 8 * MSS },
+    }))
+}
+
+#[test]
+fn a_shut_window_opens_again_when_the_reader_reads() {
+    // Four segments fill the buffer (21..24 ms). The reader comes 300 ms after the first, at 321
+    // ms, and empties it: the window update (RFC 9293, 3.8.6.2.2) reaches the sender at 340 ms.
+    let r = run(&ruler(json!({}), &[slow_reader(300, Value::Null)]));
+    assert_eq!(sent(trace(&r)), at_ms(&[(0, 1..=4), (340, 5..=8)]));
+    assert_eq!(acks(trace(&r))[4], (321_000, 4, "window-dry"));
+}
+
+#[test]
+fn a_shut_window_is_probed_after_a_timeout_and_twice_as_long_again() {
+    // RFC 9293, 3.8.6.1. Without rails no one tells that the reader came (2021 ms). The last ACK
+    // (window 0) reaches the sender at 43 ms: probe 1 s later, at 1043 ms: 40 bytes, 20.04 ms; the
+    // answer (still 0) takes 19 ms. From then (1082.04 ms; Linux also counts from the answer) twice
+    // as long: a probe at 3082.04 ms, answered at 3121.08 ms.
+    let r = run(&ruler(json!({}), &[slow_reader(2000, json!([]))]));
+    let expected: Vec<_> = (1..=4).map(|n| (0, n)).chain((5..=8).map(|n| (3_121_080, n))).collect();
+    assert_eq!(sent(trace(&r)), expected);
+}
+
+#[test]
+fn a_slow_reader_never_makes_short_segments() {
+    // RFC 9293, 3.8.6.2.2: the reader takes 1 kbyte/s or so; the window is told only in pieces of
+    // min(half the buffer, one segment).
+    let mut g = slow_reader(0, Value::Null);
+    g["receiver"]["reader_bps"] = json!(80_000);
+    let r = run(&ruler(json!({}), &[g]));
+    assert!(trace(&r).data_bytes.iter().all(|&b| u64::from(b) == MSS), "{:?}", trace(&r).data_bytes);
+    // 8 segments at 10 000 bytes a second: the last of them is read 8 * 96 ms after the first
+    // came; it arrives while at most a buffer of four is unread.
+    let end = only_flow(&r).end_ns;
+    assert!(end > 21 * MS + 4 * 96 * MS && end < 21 * MS + 8 * 96 * MS, "{end}");
+    assert_eq!(only_flow(&r).delivered_bytes, 8 * MSS);
+}
+
+#[test]
+fn the_window_without_scaling_is_65535_bytes_and_the_sender_leaves_a_sliver_unused() {
+    // RFC 7323, 1.1. 65 535 = 68 * 960 + 255: RFC 9293, 3.8.6.2.1 forbids to send the 255.
+    let g = group(json!({
+        "sender": { "initial_window_segments": 200 },
+        "receiver": { "window_scaling": false },
+        "app": { "kind": "bulk", "bytes": 200 * MSS },
+    }));
+    let r = run(&ruler(json!({}), &[g]));
+    let out = sent(trace(&r));
+    assert_eq!(out[..68], at_ms(&[(0, 1..=68)]));
+    // From here each ACK frees one place.
+    let expected: Vec<_> = (0..132).map(|i| (40_000 + 1_000 * i, 69 + i)).collect();
+    assert_eq!(out[68..], expected);
+}
+
+#[test]
+fn linux_opens_the_window_from_64_kib_by_two_segments_each() {
+    // The window is 65 535 at first: 68 segments; each full segment raises it by two segments, so
+    // each ACK (40, 41 ... ms) frees three places, as far as the buffer reaches.
+    let g = group(json!({
+        "sender": { "initial_window_segments": 1000 },
+        "receiver": { "slow_window": true, "recv_buffer_bytes": 1 << 20 },
+        "app": { "kind": "bulk", "bytes": 300 * MSS },
+    }));
+    let r = run(&ruler(json!({}), &[g]));
+    let count = |until_us| sent(trace(&r)).iter().filter(|(t, _)| *t <= until_us).count() as u64;
+    for i in 0..60 {
+        // After i + 1 ACKs: (65 535 + 2 (i + 1) * 960, scaled down to 32 bytes) / 960 + i + 1.
+        let window = (65_535 + 2 * (i + 1) * MSS) / 32 * 32 / MSS;
+        assert_eq!(count(40_000 + 1_000 * i), (window + i + 1).min(300), "after {} ACKs", i + 1);
+    }
+}
+
+#[test]
+fn a_full_fifo_drops_what_comes_behind_its_limit() {
+    // 50 segments at once meet a queue of 20: one is in transmission, 20 wait, 29 are dropped.
+    let over = json!({
+        "sender": { "initial_window_segments": 50, "recovery": "timeout" },
+        "app": { "kind": "bulk", "bytes": 50 * MSS },
+    });
+    let r = run(&ruler(json!({ "down": { "queue_packets": 20 } }), &[group(over)]));
+    assert_eq!(r.down.dropped_queue, 29);
+    assert_eq!(r.down.max_queue_packets, 20);
+    // The last in the queue waits for 20 others: it arrives at 21 + 20 ms.
+    assert_eq!(acks(trace(&r))[20], (41_000, 21, "every-segment"));
+}
+
+#[test]
+fn a_fifo_limited_in_bytes_holds_what_fits() {
+    // 10 500 bytes hold ten packets of 1000.
+    let over = json!({
+        "sender": { "initial_window_segments": 50, "recovery": "timeout" },
+        "app": { "kind": "bulk", "bytes": 50 * MSS },
+    });
+    let r = run(&ruler(json!({ "down": { "queue_bytes": 10_500 } }), &[group(over)]));
+    assert_eq!((r.down.dropped_queue, r.down.max_queue_packets), (39, 10));
+}
+
+#[test]
+fn an_idle_link_waits_for_its_grant() {
+    // Grants at multiples of 8 ms: a response sent at 19 ms and 1 ns leaves at 24 ms.
+    let app = json!({ "kind": "request-response", "request_bytes": 100, "response_bytes": MSS, "count": 1 });
+    let over = json!({ "peer_policy": delayed(2), "app": app });
+    let r = run(&ruler(json!({ "down": { "grant_interval_ns": 8 * MS } }), &[group(over)]));
+    assert_eq!(acks(trace(&r)), [(45_000, 1, "every-segment")]);
+}
+
+#[test]
+fn pacing_spaces_segments_by_the_window_over_the_round_trip() {
+    // Linux: twice the window per SRTT in slow start: 10 segments in 39.04 ms (the handshake's):
+    // one in 1.952 ms; a fifth of that would be a burst. The eleventh waits for the window.
+    let over = json!({ "sender": { "pacing": true } });
+    let r = run(&ruler(json!({}), &[transfer(20, over)]));
+    let expected: Vec<u64> = (0..10).map(|i| i * 1_952_000).collect();
+    assert_eq!(trace(&r).data_time_ns[..10], expected);
+}
+
+// --- the deadlock of spec page 5 -----------------------------------------------------------------
+
+fn sunos(send_kib: u64, recv_kib: u64) -> ackwise_sim::result::RunResult {
+    let g = group(json!({
+        "policy": { "name": "bsd", "params": { "phase": 0 } },
+        "sender": { "nagle": "bsd43", "socket": "bsd43", "send_buffer_bytes": send_kib << 10 },
+        "receiver": { "socket": "bsd43", "recv_buffer_bytes": recv_kib << 10 },
+    }));
+    // MSS 9148; loss-free, far faster than the heartbeat.
+    let path = json!({
+        "duration_ns": 20 * S,
+        "mtu_bytes": 9188,
+        "down": { "rate_bps": 100_000_000, "delay_ns": MS },
+        "up": { "rate_bps": 100_000_000, "delay_ns": MS },
+    });
+    run(&ruler(path, &[g]))
+}
+
+#[test]
+fn a_small_send_buffer_against_a_larger_receive_buffer_moves_4096_bytes_a_heartbeat() {
+    // Class I of spec page 5: 8192 < min(2 * 9148, 0.35 * 16 384 = 5734 + 9148): the socket layer
+    // pushes 4096 bytes, and 4096 are short of 5734: no window update; Nagle holds the next 4096
+    // until the heartbeat (every 200 ms) acknowledges. 4096 * 8 / 0.2 s = 0.16 Mbit/s.
+    let r = sunos(8, 16);
+    let t = trace(&r);
+    assert!(t.data_bytes.iter().all(|&b| b == 4096), "{:?}", &t.data_bytes[..8]);
+    // One at 0, then one after each beat at 200, 400 ... ms: ACK 40 bytes 3.2 us, and 1 ms.
+    let expected: Vec<u64> = (1..=99).map(|beat| beat * 200 * MS + MS + 3_200).collect();
+    assert_eq!(t.data_time_ns[1..=99], expected);
+    assert!(t.ack_reason.iter().all(|reason| reason == "delay-timer"));
+    assert_eq!(r.groups[0].goodput_bps.round(), 163_840.0);
+    // The beat at 20 s is the last event of the run.
+    assert_eq!(r.groups[0].stalls, 100);
+}
+
+#[test]
+fn equal_buffers_of_the_same_system_do_not_deadlock() {
+    // 4096 >= 0.35 * 8192 = 2867: each piece moves the window enough.
+    let r = sunos(8, 8);
+    assert_eq!(r.groups[0].stalls, 0);
+    assert!(r.groups[0].goodput_bps > 5e6, "{}", r.groups[0].goodput_bps);
+}
