@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: MIT
+"""The tables of the findings, made anew from the shipped plans.
+
+    python docs/findings/tables.py            fails when a table differs from what the plan gives
+    python docs/findings/tables.py --write    writes the tables; read the prose again afterwards
+
+A table stands between `<!-- table: NAME -->` and `<!-- end -->`.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from functools import cache
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+BASELINE = "linux"
+
+
+@cache
+def tables(plan):
+    """The comparison tables of a plan: link, workload, cells."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "out.json"
+        command = [sys.executable, "-m", "ackwise", "compare", "--plan", plan]
+        subprocess.run([*command, "--quiet", "--json", out], check=True, stdout=subprocess.DEVNULL)
+        return json.loads(out.read_text(encoding="utf-8"))["tables"]
+
+
+def mean(cell, metric):
+    return cell["metrics"][metric]["mean"]
+
+
+def rows(head, body):
+    lines = [head, ["---"] + ["---:"] * (len(head) - 1), *body]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def by_policy(plan, first, cell_text, name):
+    """One row a table of the plan, one column a policy."""
+    found = tables(plan)
+    head = [first, *(cell["policy"] for cell in found[0]["cells"])]
+    return rows(head, [[name(t), *(cell_text(c) for c in t["cells"])] for t in found])
+
+
+def goodput_change(cell):
+    if cell["policy"] == BASELINE:
+        return f"{mean(cell, 'goodput_bps') / 1e6:.4g} Mbit/s"
+    change = cell["goodput_change_percent"]["mean"]
+    return f"**{change:+.1f}**" if change <= -1 else f"{change:+.1f}"
+
+
+def stretch():
+    found = tables("stretch")
+    body = []
+    for cells in zip(*(t["cells"] for t in found), strict=True):
+        pairs = [f"{mean(c, 'goodput_bps') / 1e6:.1f} / {mean(c, 'acks'):.0f}" for c in cells]
+        body.append([f"`{cells[0]['policy']}`", *pairs])
+    return rows(["policy", "CUBIC", "Reno", "BBR"], body)
+
+
+def deadlock(link):
+    (found,) = (
+        t for t in tables("deadlock") if (t["link"], t["workload"]) == (link, "small-buffers")
+    )
+    body = [
+        [
+            f"`{c['policy']}`",
+            f"{mean(c, 'goodput_bps') / 1e3:.0f}",
+            f"{mean(c, 'stalls'):.0f}",
+            f"{mean(c, 'retransmitted_segments'):.0f}",
+        ]
+        for c in found["cells"]
+    ]
+    head = [f"policy, link `{link}`", "goodput kbit/s", "stalls in 10 s", "sent again"]
+    return rows(head, body)
+
+
+def separation(plan):
+    def speeds(link):
+        (found,) = (t for t in tables(plan) if (t["link"], t["workload"]) == (link, "both-ways"))
+        return {
+            (c["policy"], c["group"]): f"{mean(c, 'goodput_bps') / 1e3:.0f}" for c in found["cells"]
+        }
+
+    fifo, apart = speeds("adsl"), speeds("adsl-separated")
+    head = ["policy", "FIFO: up", "FIFO: down", "separated: up", "separated: down"]
+    policies = dict.fromkeys(policy for policy, _ in fifo)
+    return rows(
+        head,
+        [
+            [f"`{p}`", *(s[p, way] for s in (fifo, apart) for way in ("upload", "download"))]
+            for p in policies
+        ],
+    )
+
+
+MAKERS = {
+    "all-links goodput": lambda: by_policy(
+        "all-links", "link", goodput_change, lambda t: t["link"]
+    ),
+    "all-links segments for each ACK": lambda: by_policy(
+        "all-links", "link", lambda c: f"{mean(c, 'segments_per_ack'):.3g}", lambda t: t["link"]
+    ),
+    "senders goodput": lambda: by_policy(
+        "senders", "link, workload", goodput_change, lambda t: f"{t['link']} {t['workload']}"
+    ),
+    "stretch": stretch,
+    "deadlock lan-10m": lambda: deadlock("lan-10m"),
+    "deadlock wan-100ms": lambda: deadlock("wan-100ms"),
+    "both-ways reno": lambda: separation("ack-separation"),
+    "both-ways cubic": lambda: separation("asymmetric"),
+}
+
+
+def renewed(text):
+    """The page with every table made anew."""
+    parts = text.split("<!-- table: ")
+    out = [parts[0]]
+    for part in parts[1:]:
+        name, rest = part.split(" -->\n", 1)
+        _, after = rest.split("<!-- end -->", 1)
+        out.append(f"{name} -->\n\n{MAKERS[name]()}\n\n<!-- end -->{after}")
+    return "<!-- table: ".join(out)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--write", action="store_true", help="write the tables anew")
+    options = parser.parse_args()
+    stale = []
+    for page in sorted(HERE.glob("*.md")):
+        old = page.read_text(encoding="utf-8")
+        new = renewed(old)
+        if new != old:
+            stale.append(page.name)
+            if options.write:
+                page.write_text(new, encoding="utf-8")
+    if stale and not options.write:
+        sys.exit(f"stale: {', '.join(stale)}; run `python docs/findings/tables.py --write`")
+
+
+if __name__ == "__main__":
+    main()
