@@ -42,7 +42,7 @@ $(WHEELHOUSE)/ready: pyproject.toml tools/pins.py | $(VENV)/ready
 
 .PHONY: build
 build: setup ## compile the engine into .venv (editable)
-	@$(BIN)/maturin develop --release --quiet
+	@PIP_QUIET=1 $(BIN)/maturin develop --release --quiet
 
 .PHONY: demo
 demo: build ## compare policies on shipped links and on a real capture; HTML reports in demo/
@@ -50,7 +50,7 @@ demo: build ## compare policies on shipped links and on a real capture; HTML rep
 
 .PHONY: test
 test: setup-test build ## every test of the three languages
-	$(MAKE) -C core test mutants asan cross size fuzz FUZZ_SECONDS=10
+	$(MAKE) -s -C core test mutants asan cross size fuzz FUZZ_SECONDS=10
 	cargo test --release --workspace --quiet
 	$(MAKE) wheel
 	tools/check_wheel.sh dist/ackwise-*.whl $(WHEELHOUSE)
@@ -58,7 +58,7 @@ test: setup-test build ## every test of the three languages
 
 .PHONY: lint
 lint: setup-test build ## formatting, warnings, types, licences, generated docs
-	$(MAKE) -C core lint
+	$(MAKE) -s -C core lint
 	cargo fmt --all --check
 	if cargo clippy --version >/dev/null 2>&1; then \
 		cargo clippy --release --workspace --all-targets --quiet -- -D warnings; \
