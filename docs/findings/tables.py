@@ -52,6 +52,21 @@ def goodput_change(cell):
     return f"**{change:+.1f}**" if change <= -1 else f"{change:+.1f}"
 
 
+def latency(workload):
+    """Median time of a message, against the baseline's."""
+    found = [t for t in tables("short") if t["workload"] == workload]
+    body = []
+    for t in found:
+        times = {c["policy"]: mean(c, "message_latency_p50_ns") for c in t["cells"]}
+        base = times[BASELINE]
+        changes = [
+            f"{base / 1e6:.4g} ms" if policy == BASELINE else f"{100 * (time / base - 1):+.1f}"
+            for policy, time in times.items()
+        ]
+        body.append([t["link"], *changes])
+    return rows(["link", *times], body)
+
+
 def stretch():
     found = tables("stretch")
     body = []
@@ -108,6 +123,9 @@ MAKERS = {
         "senders", "link, workload", goodput_change, lambda t: f"{t['link']} {t['workload']}"
     ),
     "stretch": stretch,
+    "short-flows latency": lambda: latency("short-flows"),
+    "request-response latency": lambda: latency("request-response"),
+    "odd-writes latency": lambda: latency("odd-writes"),
     "deadlock lan-10m": lambda: deadlock("lan-10m"),
     "deadlock wan-100ms": lambda: deadlock("wan-100ms"),
     "both-ways reno": lambda: separation("ack-separation"),
