@@ -95,7 +95,7 @@ function drawReasons(one) {
     type: "bar", orientation: "h", name: plain(label), y: byPolicy(one), x: one.cells.map((c) => c.acks_by_reason[label] || 0),
     marker: { color: reasonColor[label] || BASELINE_COLOR }, hovertemplate: `%{x} ACKs<br>${plain(reasonText[label] || "not known from a capture")}`,
   }));
-  draw(reasonsBar.target, traces, { barmode: "stack", xaxis: axis("ACKs"), yaxis: axis("", reversed) });
+  draw(reasonsBar.target, traces, { barmode: "stack", xaxis: axis("ACKs"), yaxis: axis("", reversed), legend: { x: 1.02, y: 1, font: { size: 12 } } });
 }
 
 function drawReasonsTime(detail) {

@@ -154,7 +154,7 @@ function drawReasons(view) {
     y: view.rows.map((r) => plain(r.cell.policy)), x: view.rows.map((r) => rate(r, label)),
     marker: { color: reasonColor[label] }, hovertemplate: `%{x:.4g} ACKs/s<br>${plain(reasonText[label])}`,
   }));
-  draw(reasonsBar.target, traces, { barmode: "stack", xaxis: axis("ACKs a second"), yaxis: axis("", { autorange: "reversed", type: "category" }) });
+  draw(reasonsBar.target, traces, { barmode: "stack", xaxis: axis("ACKs a second"), yaxis: axis("", { autorange: "reversed", type: "category" }), legend: { x: 1.02, y: 1, font: { size: 12 } } });
 }
 
 function drawRtt(view) {
@@ -162,9 +162,22 @@ function drawRtt(view) {
   for (const { cell, detail } of view.rows) {
     if (!detail || !detail.rtt.count.length) continue;
     const total = detail.rtt.count.reduce((a, b) => a + b, 0);
+    // Only buckets with samples are listed, each about 6% wide: gaps between them are zero.
+    const x = [];
+    const y = [];
+    detail.rtt.upper_us.forEach((upper, i) => {
+      const lower = upper / 1.06;
+      if (!x.length || x[x.length - 1] * 1e3 < lower / 1.03) {
+        x.push(lower / 1e3);
+        y.push(0);
+      }
+      x.push(upper / 1e3);
+      y.push((100 * detail.rtt.count[i]) / total);
+    });
+    x.push(x[x.length - 1]);
+    y.push(0);
     traces.push({
-      type: "scatter", mode: "lines", name: plain(cell.policy),
-      x: detail.rtt.upper_us.map((us) => us / 1e3), y: detail.rtt.count.map((c) => (100 * c) / total),
+      type: "scatter", mode: "lines", name: plain(cell.policy), x, y,
       line: { color: color[cell.policy], width: cell.policy === baseline ? 2.4 : 1.5, shape: "vh" },
     });
   }

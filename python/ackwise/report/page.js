@@ -46,7 +46,11 @@ function figure(value, digits) {
   return whole.replace(/\B(?=(\d{3})+$)/g, "\u202f") + (fraction ? `.${fraction}` : "");
 }
 
-const signed = (value, digits) => (value > 0 ? "+" : "") + value.toFixed(digits);
+function signed(value, digits) {
+  const text = value.toFixed(digits);
+  if (Number(text) === 0) return (0).toFixed(digits); // no "-0.0"
+  return (value > 0 ? "+" : "") + text;
+}
 
 // Legends and hover texts know a little markup; names do not.
 const plain = (text) => String(text).replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
