@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Every source file says its licence in its first lines; data and golden tables need not."""
+"""Every source file says its licence in its first lines; texts, data and golden tables need not."""
 
 import subprocess
 import sys
@@ -7,7 +7,19 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 MARK = "SPDX-License-Identifier:"
-WITHOUT = {".txt", ".csv", ".json", ".lock", ".pcap", ".pcapng", ".bin", ".png", ".svg", ".snap"}
+WITHOUT = {
+    ".md",
+    ".txt",
+    ".csv",
+    ".json",
+    ".lock",
+    ".pcap",
+    ".pcapng",
+    ".bin",
+    ".png",
+    ".svg",
+    ".snap",
+}
 # Texts of licences, and files whose format has no comments.
 NAMES_WITHOUT = {"LICENSE", "COPYING", "MIT", "GPL-2.0-only", ".gitignore"}
 FOLDERS_WITHOUT = ("LICENSES/", "corpus/", "seeds/")
