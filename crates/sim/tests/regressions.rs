@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: MIT
+//! Faults seen in other stacks and in this simulator, each kept as the scenario that showed it.
+
+mod scenes;
+
+use ackwise_sim::result::RunResult;
+use scenes::{acks, group, only_flow, ruler, run, sent, trace, MS, MSS, S, US};
+use serde_json::{json, Value};
+
+/// An MTU of 65 535 bytes with a receive buffer of as much, 10 Gbit/s and 50 us each way: the
+/// loopback of a machine with little memory. MSS 65 495; ten segments of it.
+fn loopback(policy: Value) -> RunResult {
+    let g = group(json!({
+        "policy": policy,
+        "sender": { "congestion_control": "cubic", "recovery": "sack", "min_rto_ns": 200 * MS },
+        "receiver": { "recv_buffer_bytes": 65_535, "window_scaling": true },
+    }));
+    run(&ruler(
+        json!({
+            "duration_ns": S,
+            "mtu_bytes": 65_535,
+            "down": { "rate_bps": 10_000_000_000u64, "delay_ns": 50 * US },
+            "up": { "rate_bps": 10_000_000_000u64, "delay_ns": 50 * US },
+        }),
+        &[g],
+    ))
+}
+
+/// One segment's round: 52.428 us for it, 50 us, and back 40 bytes: 0.032 us, and 50 us.
+const ROUND_NS: u64 = 52_428 + 50_000 + 32 + 50_000;
+
+#[test]
+fn seen_an_mtu_as_large_as_the_window_stalls_for_the_timer_in_each_window() {
+    // Spec page 5, class I, on today's stacks: one segment fills the window, and a receiver that
+    // counts to two waits for its timer: 10 or 40 ms for each 65 495 bytes.
+    for delay_ms in [10, 40] {
+        let params = json!({ "delay_ms": delay_ms });
+        let r = loopback(json!({ "name": "delayed", "params": params, "rails": [] }));
+        let t = trace(&r);
+        assert!(t.data_bytes.iter().all(|&b| b == 65_495), "one segment fills the window");
+        let gap = delay_ms * MS + ROUND_NS;
+        assert_eq!(t.data_time_ns, (0..=S / gap).map(|i| i * gap).collect::<Vec<_>>());
+        assert!(t.ack_reason.iter().all(|reason| reason == "delay-timer"));
+        // A deadline after the last full round may fall inside the second.
+        assert!([S / gap, S / gap + 1].contains(&r.groups[0].stalls), "{}", r.groups[0].stalls);
+    }
+}
+
+#[test]
+fn seen_the_window_dry_rail_ends_that_stall() {
+    // The same with the rails of real networks: the ACK leaves as soon as the segment is read: one
+    // each 152.46 us: 3.4 Gbit/s. A second holds 6559 rounds; one of them may be cut off.
+    for delay_ms in [10, 40] {
+        let r = loopback(json!({ "name": "delayed", "params": { "delay_ms": delay_ms } }));
+        assert_eq!(r.groups[0].stalls, 0);
+        let rounds = S / ROUND_NS;
+        let delivered = only_flow(&r).delivered_bytes / 65_495;
+        assert!([rounds, rounds + 1].contains(&delivered), "{delivered}");
+        assert!(trace(&r).ack_reason.iter().all(|reason| reason == "window-dry"));
+    }
+}
+
+#[test]
+fn linux_needs_no_rail_there_since_its_reader_tells_of_a_doubled_window() {
+    // 40 bytes are left, and reading makes that 65 535: an update (tcp_cleanup_rbuf). Every second
+    // segment ends a write of 128 KiB: PSH asks before.
+    let r = loopback(json!({ "name": "linux", "rails": [] }));
+    assert_eq!(r.groups[0].stalls, 0);
+    assert!(r.groups[0].acks_by_reason["window-update"] > 3000, "{:?}", r.groups[0].acks_by_reason);
+}
+
+#[test]
+fn seen_linux_waits_40_ms_where_the_senders_own_window_is_one_segment() {
+    // The receive window is 1 MiB, so no rule about windows helps: Linux answers the first eight
+    // at once (1 MiB are eight pairs) and those that end a write of 128 KiB when they are read
+    // (PSH); for each other one it waits 40 ms, its shortest delay.
+    let g = group(json!({
+        "policy": { "name": "linux" },
+        "sender": { "initial_window_segments": 1, "max_window_segments": 1 },
+    }));
+    let path = json!({
+        "duration_ns": 10 * S,
+        "mtu_bytes": 65_535,
+        "down": { "rate_bps": 10_000_000_000u64, "delay_ns": 50 * US },
+        "up": { "rate_bps": 10_000_000_000u64, "delay_ns": 50 * US },
+    });
+    let r = run(&ruler(path, &[g]));
+    let t = trace(&r);
+    let mut expected = Vec::new();
+    let mut now = 0;
+    for i in 0.. {
+        if now > 10 * S {
+            break;
+        }
+        expected.push(now);
+        let pushed = (i + 1) * 65_495 / 131_072 > i * 65_495 / 131_072;
+        now += ROUND_NS + if i < 8 || pushed { 0 } else { 40 * MS };
+    }
+    assert_eq!(t.data_time_ns, expected);
+}
+
+#[test]
+fn no_policy_stalls_there_with_the_rails_of_real_networks() {
+    for policy in ackwise_core::Policy::all() {
+        let r = loopback(json!({ "name": policy.name() }));
+        assert_eq!(r.groups[0].stalls, 0, "{}", policy.name());
+        assert!(r.groups[0].goodput_bps > 3e9, "{}: {}", policy.name(), r.groups[0].goodput_bps);
+    }
+}
+
+/// A window of eight segments for a receiver that wants 64 before it acknowledges.
+fn stretched(rails: Value) -> RunResult {
+    let g = group(json!({
+        "policy": { "name": "delayed", "params": { "segments": 64 }, "rails": rails },
+        "sender": { "initial_window_segments": 8, "max_window_segments": 8 },
+        "app": { "kind": "bulk", "bytes": 64 * MSS },
+    }));
+    run(&ruler(json!({}), &[g]))
+}
+
+#[test]
+fn seen_a_receiver_without_the_two_segment_rule_waits_for_its_timer_in_each_round() {
+    // Eight segments arrive at 21..28 ms; the timer runs from the first: 221 ms, at the sender at
+    // 240 ms. So a round takes 240 ms, and FIN ends the eighth at once: 7 * 240 + 28 ms.
+    for rails in [json!([]), Value::Null] {
+        let r = stretched(rails.clone());
+        let expected: Vec<_> = (0..8).flat_map(|k| (1..=8).map(move |n| (k * 240_000, 8 * k + n))).collect();
+        assert_eq!(sent(trace(&r)), expected);
+        assert_eq!(r.groups[0].stalls, 7);
+        let fin = if rails.is_null() { (7 * 240 + 28) * MS } else { (7 * 240 + 221) * MS };
+        assert_eq!(*trace(&r).ack_time_ns.last().expect("an ACK"), fin);
+    }
+}
+
+#[test]
+fn seen_the_second_segment_rail_restores_the_two_segment_rule() {
+    // RFC 5681, 4.2: ACKs with segments 2, 4, 6 ... as a receiver that follows the SHOULD.
+    let all = json!(["order", "ce", "fin", "quickack", "max-delay", "window-dry", "second-segment"]);
+    let r = stretched(all);
+    let t = trace(&r);
+    assert_eq!(t.ack_seq, (1..=32).map(|i| 2 * i * MSS).collect::<Vec<_>>());
+    assert_eq!(acks(t)[..2], [(22_000, 2, "second-segment"), (24_000, 4, "second-segment")]);
+    assert_eq!(r.groups[0].stalls, 0);
+}
+
+#[test]
+fn seen_a_large_loss_is_not_answered_by_a_burst() {
+    // A window of 200 segments loses its middle 100, and then all that is sent for 30 ms when the
+    // repair has begun. RFC 6937: what is sent is bounded by what was delivered, and one segment
+    // more for each ACK; the sender must never inject at once more than it did per ACK.
+    let outages = json!([
+        { "start_ns": 50 * MS, "length_ns": 100 * MS },
+        { "start_ns": 215 * MS, "length_ns": 30 * MS },
+    ]);
+    let g = group(json!({
+        "sender": {
+            "initial_window_segments": 200, "max_window_segments": 200, "recovery": "sack",
+            "tail_loss_probe": true, "min_rto_ns": 200 * MS,
+        },
+        "app": { "kind": "bulk", "bytes": 2000 * MSS },
+    }));
+    let r = run(&ruler(json!({ "down": { "outages": outages } }), &[g]));
+    assert_eq!(only_flow(&r).delivered_bytes, 2000 * MSS);
+    // 130 segments were lost, each must be sent again, and none without need.
+    assert_eq!(r.groups[0].retransmitted_segments, r.down.dropped_link);
+    let mut burst = 0;
+    let mut last = 0;
+    for &(at, _) in sent(trace(&r)).iter().filter(|(at, _)| *at > 0) {
+        burst = if at == last { burst + 1 } else { 1 };
+        last = at;
+        // Two segments an ACK in slow start and after a timeout; three with what Reno adds.
+        assert!(burst <= 3, "{burst} segments at {at} us");
+    }
+}
+
+#[test]
+fn seen_one_retransmission_each_round_trip_after_a_large_loss() {
+    // The middle 150 of 200 segments are lost. Recovery by SACK repairs them within a few round
+    // trips of 40 ms plus their 150 ms on the link: it is no sequence of 150 round trips.
+    let outages = json!([{ "start_ns": 20 * MS, "length_ns": 150 * MS }]);
+    let g = group(json!({
+        "sender": { "initial_window_segments": 200, "max_window_segments": 200, "recovery": "sack" },
+        "app": { "kind": "bulk", "bytes": 200 * MSS },
+    }));
+    let r = run(&ruler(json!({ "down": { "outages": outages } }), &[g]));
+    assert_eq!((r.down.dropped_link, r.groups[0].retransmitted_segments), (150, 150));
+    assert_eq!(r.groups[0].timeouts, 0);
+    // 200 + 150 transmissions, the first loss known at 220 ms at the latest, then three round
+    // trips of slow-start-like growth are more than enough.
+    assert!(only_flow(&r).end_ns < (200 + 20 + 150 + 20 + 4 * 40) * MS, "{}", only_flow(&r).end_ns);
+}
+
+#[test]
+fn seen_the_timestamp_echoed_is_that_of_the_first_segment_not_acknowledged() {
+    // RFC 7323, 4.3: with delayed ACKs the echo includes the wait. Two segments of 948 bytes of a
+    // request/response: the client's request carries the echo of the response's first segment, so
+    // both ends measure; at the receiver the sample runs from the ACK to the first data it let go.
+    // With ACKs for each of eight segments in flight and data 1 ms apart the receiver's RTT is 40
+    // ms, which bounds Linux's delayed-ACK timer: it cannot be seen directly; but an echo of the
+    // newest segment would make the sender's RTT shorter, of an old one longer: it must be exact.
+    let g = group(json!({
+        "policy": { "name": "delayed", "params": { "segments": 4 } },
+        "sender": { "initial_window_segments": 8, "max_window_segments": 8 },
+        "receiver": { "timestamps": true },
+        "app": { "kind": "bulk", "bytes": 800 * 948 },
+    }));
+    let r = run(&ruler(json!({}), &[g]));
+    let rtt = &r.groups[0].rtt_ns;
+    // In the first burst segment 1 waits for 4 (24 ms), and 5 for the link and for 8 (28 ms): 43
+    // and 47 ms; from then on four leave with each ACK: the first of them waits 3 ms: 43 ms.
+    assert_eq!(rtt.samples, 200);
+    assert!((rtt.mean - (199.0 * 43e6 + 47e6) / 200.0).abs() < 1.0, "{}", rtt.mean);
+}
+
+#[test]
+fn seen_a_probe_into_a_shut_window_is_answered_and_not_taken_for_data() {
+    // The reader comes after 5 s. Each probe is answered by an ACK at once (RFC 9293, 3.8.6.1),
+    // and no byte is delivered twice.
+    let g = group(json!({
+        "policy": { "name": "delayed", "params": { "segments": 2 } },
+        "receiver": { "recv_buffer_bytes": 4 * MSS, "reader_lag_ns": 5 * S },
+        "app": { "kind": "bulk", "bytes": 8 * MSS },
+    }));
+    let r = run(&ruler(json!({}), &[g]));
+    assert_eq!(only_flow(&r).delivered_bytes, 8 * MSS);
+    assert_eq!(r.groups[0].flows_completed, 1);
+    // Probes at 43 + 1000 ms and each later after twice the time: 1 s, 2 s; the third, 4 s after
+    // the second's answer, finds the window open.
+    assert_eq!(acks(trace(&r)).iter().filter(|a| a.2 == "duplicate").count(), 2);
+}
