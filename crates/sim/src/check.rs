@@ -55,8 +55,8 @@ pub fn scenario(s: &Scenario) -> Result<(), String> {
         within("access.rate_bps", a.rate_bps, 1, 1_000_000_000_000)?;
         within("access.delay_ns", a.delay_ns, 0, 60 * S)?;
     }
-    if s.series_interval_ns > 0 {
-        within("duration_ns / series_interval_ns", s.duration_ns / s.series_interval_ns, 1, 1_000_000)?;
+    if let Some(points) = s.duration_ns.checked_div(s.series_interval_ns) {
+        within("duration_ns / series_interval_ns", points, 1, 1_000_000)?;
     }
     for (name, h) in [("client", &s.client), ("server", &s.server)] {
         for (key, ns) in [
@@ -67,6 +67,14 @@ pub fn scenario(s: &Scenario) -> Result<(), String> {
             ("gro_window_ns", h.gro_window_ns),
         ] {
             within(&format!("{name}.{key}"), ns, 0, S)?;
+        }
+        for (key, bytes) in [
+            ("send_buffer_max_bytes", h.send_buffer_max_bytes),
+            ("recv_buffer_max_bytes", h.recv_buffer_max_bytes),
+        ] {
+            if bytes > 0 {
+                within(&format!("{name}.{key}"), bytes, 256, 1 << 32)?;
+            }
         }
     }
     if s.groups.is_empty() {

@@ -210,15 +210,24 @@ impl<'a> Engine<'a> {
         let rtt_ns = idle(DOWN) + idle(UP);
         let down = spec.direction == Direction::Down;
         let number = u64::from(g.started);
-        let ends = [DATA_SENDER, DATA_RECEIVER].map(|role| {
+        let at_client = [!down, down];
+        let host = at_client.map(|client| if client { &s.client } else { &s.server });
+        let receiver = |role: usize| {
             let (policy, params, rails) = &g.policies[role];
             let place = (group as u64) << 32 | number << 2 | role as u64;
             let sack = spec.sender.recovery == Recovery::Sack;
             let setup = Setup { policy: *policy, params, rails: *rails, seed: s.seed, place, sack };
-            let rx = Receiver::new(&spec.receiver, mss, self.now, rtt_ns, &setup);
-            let tx = Sender::new(&spec.sender, u64::from(mss), rx.window(), rtt_ns, self.now);
-            Endpoint { tx, rx, scheduled_ns: NEVER, at_client: (role == DATA_RECEIVER) == down }
-        });
+            let config = spec.receiver.bounded(host[role].recv_buffer_max_bytes);
+            Receiver::new(&config, mss, self.now, rtt_ns, &setup)
+        };
+        let endpoint = |role: usize, rx: Receiver, peer_wnd: u64| {
+            let config = spec.sender.bounded(host[role].send_buffer_max_bytes);
+            let tx = Sender::new(&config, u64::from(mss), peer_wnd, rtt_ns, self.now);
+            Endpoint { tx, rx, scheduled_ns: NEVER, at_client: at_client[role] }
+        };
+        let (a, b) = (receiver(DATA_SENDER), receiver(DATA_RECEIVER));
+        let (wnd_a, wnd_b) = (a.window(), b.window());
+        let ends = [endpoint(DATA_SENDER, a, wnd_b), endpoint(DATA_RECEIVER, b, wnd_a)];
         let rng = Rng::new(s.seed, 1 << 42 | (group as u64) << 32 | number);
         let app = App::new(&spec.app, self.now, rng);
         let series = s.series_interval_ns > 0 && g.started < SERIES_FLOWS;
@@ -363,7 +372,7 @@ impl<'a> Engine<'a> {
     }
 
     fn on_host(&mut self, host: usize) {
-        let (work, next) = self.hosts[host].complete();
+        let (work, next) = self.hosts[host].wake(self.now);
         if let Some(at) = next {
             self.heap.push(at, Kind::Host, host);
         }

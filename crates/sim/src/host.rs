@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
-//! A host's processor: one server with one queue for what arrives and what leaves, with
-//! aggregation of neighbouring segments (GRO) before they are served.
+//! A host's processor: one server, a backlog of what arrives, with aggregation of neighbouring
+//! segments (GRO) while they wait. What TCP sends in answer to an arrival is sent before the next
+//! arrival is looked at, as a kernel does that runs to completion.
 
 use crate::packet::Packet;
 use crate::result::HostResult;
 use crate::scenario::Host as Costs;
+use crate::sender::NEVER;
 use std::collections::VecDeque;
 
 pub enum Work {
@@ -14,17 +16,14 @@ pub enum Work {
     Sent(Packet),
 }
 
-struct Item {
-    start_ns: u64,
-    done_ns: u64,
-    work: Work,
-}
-
 pub struct Host {
     costs: Costs,
-    line: VecDeque<Item>,
-    received_waiting: usize,
-    free_ns: u64,
+    /// What TCP sends is sent by whoever made it send, before the next arrival is looked at.
+    sent: VecDeque<Packet>,
+    received: VecDeque<Packet>,
+    in_service: Option<Work>,
+    /// When the work in service is done, or the gathered arrivals are handed up; NEVER: idle.
+    wake_ns: u64,
     /// Arrivals gathered by interrupt moderation are handed up then.
     gathered_ns: u64,
     busy_ns: u64,
@@ -46,9 +45,10 @@ impl Host {
         let active = paid > 0 || costs.gro_max_bytes > 0 || costs.gro_window_ns > 0;
         Host {
             costs,
-            line: VecDeque::new(),
-            received_waiting: 0,
-            free_ns: 0,
+            sent: VecDeque::new(),
+            received: VecDeque::new(),
+            in_service: None,
+            wake_ns: NEVER,
             gathered_ns: 0,
             busy_ns: 0,
             dropped: 0,
@@ -62,47 +62,58 @@ impl Host {
         self.active
     }
 
-    /// Work arrives. Some(time): the line was empty and its head is done then.
+    /// Work arrives. Some(time): call `wake` then.
     pub fn submit(&mut self, now: u64, work: Work) -> Option<u64> {
-        let (cost, ready) = match &work {
+        match work {
             Work::Received(p) => {
-                if self.merge(now, p) {
+                if self.merge(&p) {
                     return None;
                 }
-                if self.received_waiting >= self.costs.backlog_packets as usize {
+                if self.received.len() >= self.costs.backlog_packets as usize {
                     self.dropped += 1;
                     return None;
                 }
-                self.received_waiting += 1;
-                if self.costs.gro_window_ns > 0 && now >= self.gathered_ns {
+                if self.costs.gro_window_ns > 0 && self.received.is_empty() && now >= self.gathered_ns {
                     self.gathered_ns = now + self.costs.gro_window_ns;
                 }
-                let cost =
-                    if p.is_pure_ack() { self.costs.ack_received_ns } else { self.costs.data_received_ns };
-                (cost, now.max(self.gathered_ns))
+                self.received.push_back(p);
             }
-            Work::Sent(p) => {
-                let cost = if p.is_pure_ack() { self.costs.ack_sent_ns } else { self.costs.data_sent_ns };
-                (cost, now)
-            }
+            Work::Sent(p) => self.sent.push_back(p),
+        }
+        self.serve(now)
+    }
+
+    /// Takes up work if the processor is free.
+    fn serve(&mut self, now: u64) -> Option<u64> {
+        if self.in_service.is_some() {
+            return None;
+        }
+        let c = &self.costs;
+        let (work, cost) = if let Some(p) = self.sent.pop_front() {
+            let cost = if p.is_pure_ack() { c.ack_sent_ns } else { c.data_sent_ns };
+            (Work::Sent(p), cost)
+        } else if self.received.is_empty() {
+            return None;
+        } else if now < self.gathered_ns {
+            self.wake_ns = self.gathered_ns;
+            return Some(self.wake_ns);
+        } else {
+            let p = self.received.pop_front()?;
+            let cost = if p.is_pure_ack() { c.ack_received_ns } else { c.data_received_ns };
+            (Work::Received(p), cost)
         };
-        let start_ns = ready.max(self.free_ns);
-        let done_ns = start_ns + cost;
-        self.free_ns = done_ns;
         self.busy_ns += cost;
-        let was_empty = self.line.is_empty();
-        self.line.push_back(Item { start_ns, done_ns, work });
-        was_empty.then_some(done_ns)
+        self.in_service = Some(work);
+        self.wake_ns = now + cost;
+        Some(self.wake_ns)
     }
 
     /// Appends `p` to the last waiting item when both are neighbours of one flow.
-    fn merge(&mut self, now: u64, p: &Packet) -> bool {
+    fn merge(&mut self, p: &Packet) -> bool {
         if self.costs.gro_max_bytes == 0 || p.len == 0 {
             return false;
         }
-        let Some(Item { start_ns, work: Work::Received(tail), .. }) = self.line.back_mut() else {
-            return false;
-        };
+        let Some(tail) = self.received.back_mut() else { return false };
         let neighbours = tail.flow == p.flow
             && tail.down == p.down
             && tail.len > 0
@@ -114,7 +125,7 @@ impl Host {
             && p.len <= tail.len / u32::from(tail.segments)
             && tail.sack.is_none()
             && p.sack.is_none();
-        if !neighbours || *start_ns <= now || tail.len + p.len > self.costs.gro_max_bytes {
+        if !neighbours || tail.len + p.len > self.costs.gro_max_bytes {
             return false;
         }
         tail.len += p.len;
@@ -128,13 +139,15 @@ impl Host {
         true
     }
 
-    /// The head of the line is done; and when the next one will be.
-    pub fn complete(&mut self) -> (Option<Work>, Option<u64>) {
-        let Some(item) = self.line.pop_front() else { return (None, None) };
-        if matches!(item.work, Work::Received(_)) {
-            self.received_waiting -= 1;
+    /// The time asked for has come: the work that is done, and when to come again.
+    pub fn wake(&mut self, now: u64) -> (Option<Work>, Option<u64>) {
+        if now != self.wake_ns {
+            // Asked for before something more urgent came.
+            return (None, None);
         }
-        (Some(item.work), self.line.front().map(|i| i.done_ns))
+        self.wake_ns = NEVER;
+        let done = self.in_service.take();
+        (done, self.serve(now))
     }
 
     pub fn finish(&self, duration_ns: u64, delivered_bytes: u64) -> HostResult {

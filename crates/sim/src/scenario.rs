@@ -144,7 +144,7 @@ pub struct Access {
     pub delay_ns: u64,
 }
 
-/// A host's processor: one server with one queue; zero costs: infinitely fast.
+/// A host: its processor (zero costs: infinitely fast) and what its memory allows.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Host {
@@ -153,6 +153,10 @@ pub struct Host {
     pub data_sent_ns: u64,
     pub ack_received_ns: u64,
     pub ack_sent_ns: u64,
+    /// Largest send buffer of a connection (tcp_wmem on a small machine); 0: no bound.
+    pub send_buffer_max_bytes: u64,
+    /// Largest receive buffer of a connection (tcp_rmem); 0: no bound.
+    pub recv_buffer_max_bytes: u64,
     /// Packets waiting for the processor at most; arrivals beyond are dropped; 0: 1000.
     pub backlog_packets: u32,
     /// Merge neighbouring segments of a flow into one event (GRO) of at most this many bytes;
@@ -313,6 +317,17 @@ impl Default for Sender {
     }
 }
 
+impl Sender {
+    /// The same on a host that allows a send buffer of at most `max_bytes` (0: no bound).
+    pub(crate) fn bounded(&self, max_bytes: u64) -> Sender {
+        let mut bounded = self.clone();
+        if max_bytes > 0 {
+            bounded.send_buffer_bytes = bounded.send_buffer_bytes.min(max_bytes);
+        }
+        bounded
+    }
+}
+
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Receiver {
@@ -346,6 +361,18 @@ impl Default for Receiver {
             reader_bps: 0,
             socket: Default::default(),
         }
+    }
+}
+
+impl Receiver {
+    /// The same on a host that allows a receive buffer of at most `max_bytes` (0: no bound).
+    pub(crate) fn bounded(&self, max_bytes: u64) -> Receiver {
+        let mut bounded = self.clone();
+        if max_bytes > 0 {
+            bounded.recv_buffer_bytes = bounded.recv_buffer_bytes.min(max_bytes);
+            bounded.recv_buffer_max_bytes = bounded.recv_buffer_max_bytes.min(max_bytes);
+        }
+        bounded
     }
 }
 
