@@ -110,6 +110,8 @@ pub struct Link {
     free_ns: u64,
     last_arrival_ns: u64,
     transmitting: bool,
+    /// What starts to leave now and only its event is to come: (in the ACKs' own queue, bytes).
+    starting: Option<(bool, u32)>,
     /// Served alternately with its partner on one medium.
     pub shared: bool,
     busy_ns: u64,
@@ -171,6 +173,7 @@ impl Link {
             free_ns: 0,
             last_arrival_ns: 0,
             transmitting: false,
+            starting: None,
             shared: false,
             busy_ns: 0,
             stats: PipeResult::default(),
@@ -304,21 +307,35 @@ impl Link {
         // Queues kept apart have the limit each: an ACK never takes a data packet's place.
         let apart = q.discipline == Discipline::AckSeparation;
         let lane = if apart && ack { &mut q.acks } else { &mut q.data };
-        let held = if apart { lane.len() } else { self.waiting };
-        if held >= self.limit_packets || self.waiting_bytes + u64::from(packet.wire_bytes) > self.limit_bytes
-        {
+        let bytes = packet.wire_bytes;
+        let (leaving, leaving_bytes) = match self.starting {
+            Some((in_acks, bytes)) => (usize::from(!apart || in_acks == ack), u64::from(bytes)),
+            None => (0, 0),
+        };
+        let held = (if apart { lane.len() } else { self.waiting }) - leaving;
+        let held_bytes = self.waiting_bytes - leaving_bytes;
+        // An idle transmitter takes a packet of any length, as a FIFO's does.
+        let idle = if self.shared { self.waiting == 0 } else { !self.transmitting };
+        if !idle && (held >= self.limit_packets || held_bytes + u64::from(bytes) > self.limit_bytes) {
             self.stats.dropped_queue += 1;
             return Wake::None;
         }
         self.waiting += 1;
-        self.waiting_bytes += u64::from(packet.wire_bytes);
+        self.waiting_bytes += u64::from(bytes);
         lane.push_back((now, packet));
-        self.stats.max_queue_packets = self.stats.max_queue_packets.max(self.waiting as u64);
         if self.transmitting {
+            let waiting = (self.waiting - usize::from(self.starting.is_some())) as u64;
+            self.stats.max_queue_packets = self.stats.max_queue_packets.max(waiting);
             return Wake::None;
         }
         self.transmitting = true;
-        Wake::Transmit(self.granted_ns(now))
+        let start_ns = self.granted_ns(now);
+        if start_ns == now {
+            self.starting = Some((apart && ack, bytes));
+        } else {
+            self.stats.max_queue_packets = self.stats.max_queue_packets.max(self.waiting as u64);
+        }
+        Wake::Transmit(start_ns)
     }
 
     /// Something waits for a turn on the medium.
@@ -339,6 +356,7 @@ impl Link {
     /// The transmitter is free: takes the next packet. Returns what to schedule for the line and
     /// when the transmitter is free again (None: nothing to send, it idles).
     pub fn transmit(&mut self, now: u64) -> (Wake, Option<u64>) {
+        self.starting = None;
         let Some(packet) = self.take(now) else {
             self.transmitting = false;
             return (Wake::None, None);
