@@ -60,7 +60,11 @@ if [ "$scope" = test ]; then
 	fi
 fi
 
-if [ ${#packages[@]} -eq 0 ] && [ "$rust" = no ]; then
+# Not part of cargo's own package; clippy comes with it where the release has one.
+rustfmt=no
+[ "$scope" != test ] || { have cargo-fmt && have rustfmt; } || rustfmt=yes
+
+if [ ${#packages[@]} -eq 0 ] && [ "$rust$rustfmt" = nono ]; then
 	exit 0
 fi
 
@@ -80,16 +84,12 @@ fi
 
 export DEBIAN_FRONTEND=noninteractive
 "${as_root[@]}" apt-get update -qq
-if [ "$rust" = yes ]; then
-	# Debian 12 has its newer Rust under another name; later releases under the plain one.
-	if apt-cache show cargo-web >/dev/null 2>&1; then
-		packages+=(cargo-web rustc-web)
-		[ "$scope" != test ] || packages+=(rustfmt-web)
-	else
-		packages+=(cargo rustc)
-		[ "$scope" != test ] || packages+=(rustfmt rust-clippy)
-	fi
-fi
+# Debian 12 has its newer Rust under another name; later releases under the plain one.
+suffix=
+! apt-cache show cargo-web >/dev/null 2>&1 || suffix=-web
+[ "$rust" = no ] || packages+=("cargo$suffix" "rustc$suffix")
+[ "$rustfmt" = no ] || packages+=("rustfmt$suffix")
+[ "$rustfmt$suffix" != yes ] || packages+=(rust-clippy)
 # One that this release does not have must not keep the others away.
 known=()
 for package in "${packages[@]}"; do
