@@ -145,15 +145,15 @@ def read_link(given: dict[str, Any], where: str, name: str) -> Link:
             f"{where}: down.shared_medium: differs from up.shared_medium; "
             "a medium is shared by both: give it in both"
         )
-    if values["mtu_bytes"] < values["ip_tcp_header_bytes"] + 64:
+    if values["mtu_bytes"] < values["ip_tcp_header_bytes"] + 76:
         raise InputError(
             f"{where}: mtu: leaves less than 64 bytes of payload behind headers of "
-            f"{values['ip_tcp_header_bytes']} bytes; give a larger mtu"
+            f"{values['ip_tcp_header_bytes']} bytes and timestamps of 12; give a larger mtu"
         )
     for side in ("client", "server"):
         if side in values:
             host = values[side]
-            values[side] = {**host.get("cpu", {}), **host.get("gro", {})}
+            values[side] = {k: v for part in ("memory", "cpu", "gro") for k, v in host.get(part, {}).items()}
     meta = {key: values.pop(key) for key in ("title", "source", "device")}
     return Link(name=name, scenario=values, **meta)
 

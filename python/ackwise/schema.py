@@ -97,6 +97,7 @@ _RATE_MAX = 10**12
 _DELAY_MAX = 60 * SECOND
 _DURATION_MAX = 3600 * SECOND
 _BUFFER_MAX = 4 * 2**30
+_WINDOW_MAX = 2**30  # RFC 7323, 2.3
 
 _PIPE_KEYS = (
     Key("rate", RATE, "bits per second on the wire", REQUIRED, low=1, high=_RATE_MAX),
@@ -169,8 +170,30 @@ def _host(name: str) -> Table:
     cost = "processor time for each "
     return Table(
         name,
-        f"the {name}'s processor and network card; absent: infinitely fast",
+        f"the {name}'s memory, processor and network card; absent: no bounds, infinitely fast",
         tables=(
+            Table(
+                "memory",
+                "buffers that a small machine allows (Linux: tcp_wmem, tcp_rmem)",
+                (
+                    Key(
+                        "send_buffer_max",
+                        SIZE,
+                        "send buffer of a connection at most; absent: no bound",
+                        ABSENT,
+                        256,
+                        _BUFFER_MAX,
+                    ),
+                    Key(
+                        "recv_buffer_max",
+                        SIZE,
+                        "receive buffer of a connection at most; absent: no bound",
+                        ABSENT,
+                        256,
+                        _WINDOW_MAX,
+                    ),
+                ),
+            ),
             Table(
                 "cpu",
                 "processor cost of a packet",
@@ -393,14 +416,14 @@ _RECEIVER = Table(
     "receiver",
     "TCP of the host that receives the data",
     (
-        Key("recv_buffer", SIZE, "receive buffer at the start", "128KiB", 256, _BUFFER_MAX),
+        Key("recv_buffer", SIZE, "receive buffer at the start", "128KiB", 256, _WINDOW_MAX),
         Key(
             "recv_buffer_max",
             SIZE,
             "limit of autotuning; 0: the buffer is fixed",
             "6MiB",
             0,
-            _BUFFER_MAX,
+            _WINDOW_MAX,
         ),
         Key("window_scaling", Kind.FLAG, "without it the window is at most 65535 bytes", True),
         Key("timestamps", Kind.FLAG, "timestamps option: 12 bytes in every segment", True),
