@@ -163,7 +163,10 @@ impl App {
     pub fn is_finished(&self) -> bool {
         let finite = match self.spec {
             Spec::Bulk { bytes } => bytes > 0,
-            Spec::RequestResponse { count, .. } | Spec::OddWrites { count, .. } => count > 0,
+            // While a request is on its way nothing else tells of it.
+            Spec::RequestResponse { count, .. } | Spec::OddWrites { count, .. } => {
+                count > 0 && self.done >= count
+            }
             _ => true,
         };
         finite && self.wake_ns == NEVER && self.ask_ns == NEVER && self.messages.is_empty()

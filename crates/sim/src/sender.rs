@@ -301,6 +301,10 @@ impl Sender {
         let window_moved = right > self.wnd_right;
         self.wnd_right = self.wnd_right.max(right);
         self.wnd_max = self.wnd_max.max(p.wnd_bytes.into());
+        if window_moved && self.outstanding() == 0 {
+            // Probes are over; data has its own timeouts.
+            self.backoff = 0;
+        }
 
         let window = self.window();
         let prior = self.pipe();
@@ -314,6 +318,7 @@ impl Sender {
         };
         let mut newest: Option<Segment> = None;
         let fresh = p.ack - self.una;
+        let mut repaired = false;
         self.una = p.ack;
         while let Some(front) = self.segments.front_mut() {
             let end = front.seq + u64::from(front.len);
@@ -333,6 +338,7 @@ impl Sender {
             if front.again_in_flight {
                 self.again_bytes -= bytes;
             }
+            repaired |= front.retransmitted;
             if sample.rtt_ns.is_none() && !front.retransmitted && !front.sacked {
                 sample.rtt_ns = Some(now - front.sent_ns);
             }
@@ -356,8 +362,15 @@ impl Sender {
         }
         sample.acked_bytes = fresh;
         effect.acked_bytes = fresh;
+        if repaired {
+            // Karn's rule (RFC 6298, 3): what came with a repaired segment had waited for it. The
+            // echo is not in doubt (RFC 7323, 4).
+            sample.rtt_ns = (p.echo_ns > 0).then(|| now - p.echo_ns);
+        }
         if let Some(rtt) = sample.rtt_ns {
             self.measure(rtt);
+            // RFC 6298, 5: the backed-off timeout stays until a measurement (so does Linux).
+            self.backoff = 0;
             effect.rtt_ns = Some(rtt);
         }
         sample.srtt_ns = self.srtt_ns;
@@ -377,7 +390,6 @@ impl Sender {
         }
 
         if fresh > 0 {
-            self.backoff = 0;
             self.dupacks = 0;
             self.probed = false;
         } else if p.len == 0 && self.outstanding() > 0 && (!window_moved || p.sack.is_some()) {
