@@ -228,3 +228,48 @@ fn seen_a_probe_into_a_shut_window_is_answered_and_not_taken_for_data() {
     // the second's answer, finds the window open.
     assert_eq!(acks(trace(&r)).iter().filter(|a| a.2 == "duplicate").count(), 2);
 }
+
+#[test]
+fn seen_a_segment_that_waited_behind_a_hole_taken_for_a_long_round_trip() {
+    // Karn's rule (RFC 6298, 3). Segment 2 of ten is lost and repaired by the third duplicate; the
+    // ACK for all of 2..12 says nothing about a round trip. All others take just 40 ms.
+    let outages = json!([{ "start_ns": 3 * MS / 2, "length_ns": MS }]);
+    let g = group(json!({
+        "receiver": { "window_scaling": false },
+        "app": { "kind": "bulk", "bytes": 19 * MSS },
+    }));
+    let r = run(&ruler(json!({ "down": { "outages": outages } }), &[g]));
+    assert_eq!((r.groups[0].retransmitted_segments, r.groups[0].rtt_ns.samples), (1, 8));
+    assert!((r.groups[0].rtt_ns.mean - 4e7).abs() < 1.0, "{}", r.groups[0].rtt_ns.mean);
+}
+
+#[test]
+fn seen_a_backed_off_timeout_forgotten_without_a_measurement() {
+    // RFC 6298, 5.5 and 5.7: one segment at a time; the first is lost at 0 and 1 s and arrives when
+    // sent at 3 s. Its ACK (3040 ms) is no measurement (Karn), so segment 2, which is lost, has the
+    // timeout of 4 s. With timestamps the ACK is one, and the timeout is 1 s again.
+    let outages = json!([
+        { "start_ns": 0, "length_ns": 1500 * MS },
+        { "start_ns": 3035 * MS, "length_ns": 100 * MS },
+    ]);
+    for (timestamps, again) in [(false, 7040), (true, 4040)] {
+        let g = group(json!({
+            "sender": { "max_window_segments": 1, "recovery": "timeout" },
+            "receiver": { "timestamps": timestamps },
+            "app": { "kind": "bulk", "bytes": 1900 },
+        }));
+        let r = run(&ruler(json!({ "down": { "outages": outages } }), &[g]));
+        let times: Vec<u64> = trace(&r).data_time_ns.iter().map(|t| t / MS).collect();
+        assert_eq!(times[..5], [0, 1000, 3000, 3040, again]);
+    }
+}
+
+#[test]
+fn seen_a_dialogue_taken_for_finished_while_a_request_was_on_its_way() {
+    // A turn takes 40 ms: at 50 ms the second request of five is under way.
+    let app = json!({ "kind": "request-response", "request_bytes": 100, "response_bytes": MSS, "count": 5 });
+    let r = run(&ruler(json!({ "duration_ns": 50 * MS }), &[group(json!({ "app": app }))]));
+    assert_eq!((r.groups[0].flows_completed, r.groups[0].message_latency_ns.samples), (0, 1));
+    let r = run(&ruler(json!({}), &[group(json!({ "app": app }))]));
+    assert_eq!((r.groups[0].flows_completed, r.groups[0].message_latency_ns.samples), (1, 5));
+}

@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: MIT
+//! Random scenarios over everything that a scenario can hold: whatever the path does and whichever
+//! policy, sender and socket take part, each byte is delivered once and in order, every transfer
+//! ends, no ACK waits longer than protocol allows, and equal seeds give equal bytes.
+
+mod scenes;
+
+use ackwise_sim::result::RunResult;
+use ackwise_sim::scenario::{App, Scenario};
+use scenes::{read, run, text, MS, S, US};
+use serde_json::{json, Value};
+use std::collections::BTreeMap;
+
+/// SplitMix64 (Steele, Lea, Flood 2014): independent of the simulator's own numbers.
+struct Dice(u64);
+
+impl Dice {
+    fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, n: u64) -> u64 {
+        self.bits() % n
+    }
+
+    fn pick<T: Clone>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len() as u64) as usize].clone()
+    }
+
+    fn one_in(&mut self, n: u64) -> bool {
+        self.below(n) == 0
+    }
+}
+
+fn pipe(d: &mut Dice) -> Value {
+    let mut p = json!({
+        "rate_bps": d.pick(&[64_000u64, 500_000, 2_000_000, 10_000_000, 100_000_000, 1_000_000_000]),
+        "delay_ns": d.pick(&[0, 100 * US, 5 * MS, 50 * MS, 300 * MS]),
+        "queue_packets": d.pick(&[0, 0, 1, 2, 5, 20, 100]),
+        "discipline": d.pick(&["fifo", "fifo", "ack-separation", "ack-filter", "codel"]),
+    });
+    if d.one_in(4) {
+        p["queue_bytes"] = json!(d.pick(&[1_500u64, 5_000, 70_000]));
+    }
+    if d.one_in(3) {
+        p["loss_ppm"] = json!(d.pick(&[100, 10_000, 50_000, 200_000]));
+    }
+    if d.one_in(4) {
+        p["burst_loss"] = json!({
+            "enter_ppm": d.pick(&[1_000, 20_000]),
+            "leave_ppm": d.pick(&[100_000, 500_000]),
+            "loss_ppm": d.pick(&[300_000, 1_000_000]),
+        });
+    }
+    if d.one_in(4) {
+        p["reorder"] = json!({ "probability_ppm": d.pick(&[10_000, 300_000]), "delay_ns": d.below(60 * MS) });
+    }
+    if d.one_in(4) {
+        p["duplicate_ppm"] = json!(d.pick(&[1_000, 100_000, 1_000_000]));
+    }
+    if d.one_in(4) {
+        p["jitter_ns"] = json!(d.below(30 * MS));
+    }
+    if d.one_in(6) {
+        let start = d.below(2 * S);
+        p["outages"] = json!([{ "start_ns": start, "length_ns": d.below(3 * S) }]);
+    }
+    if d.one_in(8) {
+        p["grant_interval_ns"] = json!(d.pick(&[MS, 8 * MS]));
+    }
+    if d.one_in(8) {
+        p["per_packet_ns"] = json!(200 * US);
+    }
+    p
+}
+
+fn host(d: &mut Dice) -> Value {
+    if !d.one_in(3) {
+        return json!({});
+    }
+    json!({
+        "data_received_ns": d.below(200 * US),
+        "data_sent_ns": d.below(200 * US),
+        "ack_received_ns": d.below(100 * US),
+        "ack_sent_ns": d.below(100 * US),
+        "backlog_packets": d.pick(&[0, 1, 3, 50]),
+        "gro_max_bytes": d.pick(&[0, 3_000, 65_536]),
+        "gro_window_ns": d.pick(&[0, 50 * US, 2 * MS]),
+    })
+}
+
+/// Any policy, with each parameter at its least, its greatest, its initial or any value.
+fn policy(d: &mut Dice) -> Value {
+    let all: Vec<_> = ackwise_core::Policy::all().collect();
+    let policy = d.pick(&all);
+    let mut params = BTreeMap::new();
+    for p in policy.params() {
+        let any = p.min + d.below(u64::from(p.max - p.min) + 1) as u32;
+        params.insert(p.name, d.pick(&[p.min, p.max, p.initial, any]));
+    }
+    let mut choice = json!({ "name": policy.name(), "params": params });
+    if d.one_in(4) {
+        // Any rails, but the one that bounds the delay: without it a policy may wait for ever.
+        let rails: Vec<_> =
+            ackwise_core::RAILS.iter().map(|r| r.0).filter(|r| *r == "max-delay" || d.one_in(2)).collect();
+        choice["rails"] = json!(rails);
+    }
+    choice
+}
+
+fn app(d: &mut Dice) -> Value {
+    match d.below(6) {
+        0 | 1 => json!({ "kind": "bulk", "bytes": 1 + d.below(200_000) }),
+        2 => json!({
+            "kind": "request-response", "count": 1 + d.below(8),
+            "request_bytes": 1 + d.below(4_000), "response_bytes": 1 + d.below(40_000),
+            "think_ns": d.pick(&[0, 0, 30 * MS]),
+        }),
+        3 => json!({
+            "kind": "random-spacing", "packets": 1 + d.below(60), "bytes": 1 + d.below(3_000),
+            "max_gap_ns": d.pick(&[0, 5 * MS, 70 * MS]),
+        }),
+        4 => json!({
+            "kind": "odd-writes", "count": 1 + d.below(8), "writes": 1 + d.below(5),
+            "write_bytes": 1 + d.below(5_000), "gap_ns": d.pick(&[0, 100 * MS]),
+        }),
+        _ => {
+            let n = 1 + d.below(20) as usize;
+            let mut times: Vec<u64> = (0..n).map(|_| d.below(S)).collect();
+            times.sort_unstable();
+            let bytes: Vec<u64> = (0..n).map(|_| 1 + d.below(9_000)).collect();
+            json!({ "kind": "replay", "times_ns": times, "bytes": bytes })
+        }
+    }
+}
+
+fn flows(d: &mut Dice, name: &str) -> Value {
+    let poisson = d.one_in(5);
+    json!({
+        "name": name,
+        "count": 1 + d.below(3),
+        "direction": d.pick(&["down", "up"]),
+        "start_jitter_ns": d.below(100 * MS),
+        "arrivals_per_s": if poisson { 5.0 } else { 0.0 },
+        "policy": policy(d),
+        "peer_policy": policy(d),
+        "sender": {
+            "congestion_control": d.pick(&["reno", "cubic", "bbr"]),
+            "counting": d.pick(&["bytes", "bytes2smss", "acks"]),
+            "nagle": d.pick(&["bsd43", "minshall", "off"]),
+            "recovery": d.pick(&["sack", "sack", "newreno", "timeout"]),
+            "socket": d.pick(&["linux", "bsd43"]),
+            "initial_window_segments": d.pick(&[1, 2, 10, 100]),
+            "send_buffer_bytes": d.pick(&[300u64, 1_000, 4_096, 16_384, 65_536, 4 << 20]),
+            "max_window_segments": d.pick(&[0, 0, 1, 3, 20]),
+            "pacing": d.one_in(3),
+            "tail_loss_probe": d.one_in(2),
+            "min_rto_ns": d.pick(&[MS, 200 * MS, S]),
+        },
+        "receiver": {
+            "recv_buffer_bytes": d.pick(&[256u64, 1_460, 4_096, 65_535, 131_072, 1 << 20]),
+            "recv_buffer_max_bytes": d.pick(&[0u64, 6 << 20]),
+            "window_scaling": d.one_in(2),
+            "timestamps": d.one_in(2),
+            "slow_window": d.one_in(2),
+            "reader_lag_ns": d.pick(&[0, 0, 0, 3 * MS, 700 * MS]),
+            "reader_bps": d.pick(&[0u64, 0, 0, 300_000, 20_000_000]),
+            "socket": d.pick(&["linux", "bsd43"]),
+        },
+        "app": app(d),
+    })
+}
+
+fn scenario(number: u64) -> Scenario {
+    let mut d = Dice(number);
+    let header = d.pick(&[40u64, 60]);
+    let mut s = json!({
+        "seed": number,
+        // Nothing happens in most of it: long enough for the rarest chain of timeouts.
+        "duration_ns": 100_000 * S,
+        "mtu_bytes": d.pick(&[header + 76, 296, 576, 1_500, 1_500, 9_000, 65_535]),
+        "ip_tcp_header_bytes": header,
+        "link_overhead_bytes": d.pick(&[0, 38]),
+        "down": pipe(&mut d),
+        "up": pipe(&mut d),
+        "client": host(&mut d),
+        "server": host(&mut d),
+        "groups": [flows(&mut d, "a")],
+        "record": { "trace": true, "trace_limit": 1_000_000 },
+    });
+    if d.one_in(3) {
+        let other = flows(&mut d, "b");
+        s["groups"].as_array_mut().expect("a list").push(other);
+    }
+    if d.one_in(4) {
+        s["access"] =
+            json!({ "rate_bps": d.pick(&[1_000_000u64, 100_000_000]), "delay_ns": d.below(20 * MS) });
+    }
+    if d.one_in(8) {
+        s["down"]["shared_medium"] = json!(true);
+        s["up"]["shared_medium"] = json!(true);
+    }
+    read(&s)
+}
+
+fn written(app: &App) -> u64 {
+    match app {
+        App::Bulk { bytes } => *bytes,
+        App::RequestResponse { response_bytes, count, .. } => response_bytes * u64::from(*count),
+        App::RandomSpacing { packets, bytes, .. } => u64::from(*packets) * u64::from(*bytes),
+        App::OddWrites { write_bytes, writes, count, .. } => {
+            u64::from(*write_bytes) * u64::from(*writes) * u64::from(*count)
+        }
+        App::Replay { bytes, .. } => bytes.iter().map(|b| u64::from(*b)).sum(),
+        App::ParetoBulk { .. } => unreachable!("not drawn here"),
+    }
+}
+
+/// What must hold of every run; the first thing that does not.
+fn judge(s: &Scenario, r: &RunResult) -> Result<(), String> {
+    let demand = |holds: bool, what: String| if holds { Ok(()) } else { Err(what) };
+    for (spec, g) in s.groups.iter().zip(&r.groups) {
+        let bytes = written(&spec.app);
+        demand(g.flows_started == u64::from(spec.count), format!("{} flows started", g.flows_started))?;
+        demand(g.flows_completed == g.flows_started, format!("{} flows completed", g.flows_completed))?;
+        for f in &g.flows {
+            demand(f.delivered_bytes == bytes, format!("{} of {bytes} bytes delivered", f.delivered_bytes))?;
+            demand(f.end_ns >= f.start_ns && f.end_ns <= r.duration_ns, "ends outside of the run".into())?;
+        }
+        // Quantiles are kept to three digits.
+        let longest_ms = g.ack_latency_ns.max / 1e6;
+        demand(longest_ms <= 500.0 * 1.001, format!("an ACK was delayed by {longest_ms} ms"))?;
+        let t = g.flows[0].trace.as_ref().ok_or("no trace")?;
+        demand(!t.truncated, "the trace is cut off".into())?;
+        // What is sent for the first time follows on what was sent before, and ends with the last
+        // byte; what is sent again was sent before.
+        let mut next = 0;
+        for i in 0..t.data_seq.len() {
+            let end = t.data_seq[i] + u64::from(t.data_bytes[i]);
+            if t.data_retransmitted[i] {
+                demand(end <= next, format!("{end} sent again before {next} was sent"))?;
+            } else {
+                demand(t.data_seq[i] == next, format!("{} sent after {next}", t.data_seq[i]))?;
+                next = end;
+            }
+        }
+        demand(next == bytes, format!("{next} of {bytes} bytes sent"))?;
+        demand(t.ack_seq.windows(2).all(|w| w[0] <= w[1]), "ACK numbers go back".into())?;
+        demand(t.ack_time_ns.windows(2).all(|w| w[0] <= w[1]), "time goes back".into())?;
+        let again = t.data_retransmitted.iter().filter(|a| **a).count() as u64;
+        let counted = g.flows[0].retransmitted_segments;
+        demand(again == counted, format!("{again} retransmissions in the trace, {counted} counted"))?;
+    }
+    Ok(())
+}
+
+/// Chance shows in every arrival.
+fn is_random(s: &Scenario) -> bool {
+    s.down.jitter_ns > MS || s.up.jitter_ns > MS
+}
+
+/// Runs scenarios of these numbers on all cores; each failure with its JSON.
+fn check_all(numbers: std::ops::Range<u64>) {
+    let threads = 2;
+    let failures = std::sync::Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for part in 0..threads {
+            let (numbers, failures) = (numbers.clone(), &failures);
+            scope.spawn(move || {
+                for number in numbers.filter(|n| n % threads == part) {
+                    let s = scenario(number);
+                    let verdict = std::panic::catch_unwind(|| {
+                        let r = run(&s);
+                        judge(&s, &r)?;
+                        let bytes = serde_json::to_string(&r).expect("serializable");
+                        if serde_json::to_string(&run(&s)).expect("serializable") != bytes {
+                            return Err("the same scenario gave another result".to_string());
+                        }
+                        if is_random(&s) {
+                            let mut other = s.clone();
+                            other.seed += 1_000_000;
+                            let mut changed = run(&other);
+                            changed.seed = s.seed;
+                            if serde_json::to_string(&changed).expect("serializable") == bytes {
+                                return Err("the seed makes no difference".to_string());
+                            }
+                        }
+                        Ok(())
+                    });
+                    let what = match verdict {
+                        Ok(Ok(())) => continue,
+                        Ok(Err(what)) => what,
+                        Err(panic) => match panic.downcast_ref::<String>() {
+                            Some(message) => format!("panic: {message}"),
+                            None => "panic".to_string(),
+                        },
+                    };
+                    let failure = format!("scenario {number}: {what}\n{}", text(&s));
+                    failures.lock().expect("no panic while it is held").push(failure);
+                }
+            });
+        }
+    });
+    let failures = failures.into_inner().expect("all threads are done");
+    assert!(failures.is_empty(), "{} failures:\n{}", failures.len(), failures.join("\n"));
+}
+
+#[test]
+fn every_byte_arrives_once_and_in_order_on_any_path_with_any_policy() {
+    check_all(0..400);
+}
+
+#[test]
+fn the_generator_reaches_all_policies_senders_and_disciplines() {
+    // What is not drawn is not tested.
+    let all: Vec<Scenario> = (0..400).map(scenario).collect();
+    let text: String = all.iter().map(text).collect();
+    for policy in ackwise_core::Policy::all() {
+        assert!(text.matches(&format!("\"name\":\"{}\"", policy.name())).count() > 20, "{}", policy.name());
+    }
+    for word in [
+        "reno",
+        "cubic",
+        "bbr",
+        "bytes2smss",
+        "acks",
+        "newreno",
+        "timeout",
+        "bsd43",
+        "minshall",
+        "off",
+        "ack-separation",
+        "ack-filter",
+        "codel",
+        "replay",
+        "odd-writes",
+        "random-spacing",
+        "request-response",
+    ] {
+        assert!(text.matches(&format!("\"{word}\"")).count() > 20, "{word}");
+    }
+    assert!(all.iter().filter(|s| is_random(s)).count() > 20);
+}
