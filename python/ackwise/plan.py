@@ -153,7 +153,9 @@ def read_link(given: dict[str, Any], where: str, name: str) -> Link:
     for side in ("client", "server"):
         if side in values:
             host = values[side]
-            values[side] = {k: v for part in ("memory", "cpu", "gro") for k, v in host.get(part, {}).items()}
+            values[side] = {
+                k: v for part in ("memory", "cpu", "gro") for k, v in host.get(part, {}).items()
+            }
     meta = {key: values.pop(key) for key in ("title", "source", "device")}
     return Link(name=name, scenario=values, **meta)
 
@@ -193,8 +195,8 @@ def read_workload(given: dict[str, Any], where: str, name: str) -> Workload:
 
 
 def _check_app(app: dict[str, Any], where: str, path: str) -> None:
-    if app["kind"] == "pareto-bulk" and app["max_bytes"] < app["mean_bytes"]:
-        raise InputError(f"{where}: {path}.max: is smaller than mean; give a larger one")
+    if app["kind"] == "pareto-bulk" and app["max_bytes"] <= app["mean_bytes"]:
+        raise InputError(f"{where}: {path}.max: is not above mean; give a larger one")
     if app["kind"] == "replay":
         if len(app["times_ns"]) != len(app["bytes"]):
             raise InputError(

@@ -324,7 +324,7 @@ _APP_KINDS: dict[str, tuple[Key, ...]] = {
     ),
     "pareto-bulk": (
         Key("mean", SIZE, "mean size of a flow", REQUIRED, low=1, high=10**12),
-        Key("max", SIZE, "largest size of a flow", REQUIRED, low=1, high=10**13),
+        Key("max", SIZE, "largest size of a flow", REQUIRED, low=2, high=10**13),
     ),
     "replay": (
         Key(

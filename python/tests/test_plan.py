@@ -119,7 +119,7 @@ def test_a_wrong_link_is_named(tmp_path: Path, old: str, new: str, says: str) ->
         ("kind = ", 'kin = "x", kind = ', 'flows.0..app.kin: unknown key; did you mean "kind"'),
         ('{ kind = "bulk" }', "{ }", "flows.0..app.kind: is missing; give one of bulk"),
         ('"bulk"', '"request-response"', "app.request: is missing"),
-        ('"bulk"', '"pareto-bulk", mean = "2MB", max = "1MB"', "app.max: is smaller than mean"),
+        ('"bulk"', '"pareto-bulk", mean = "2MB", max = "1MB"', "app.max: is not above mean"),
         ('"bulk"', '"replay", times = ["1ms"], bytes = []', "app.bytes: .* is no list"),
         ('"bulk"', '"replay", times = ["2ms", "1ms"], bytes = ["1B", "1B"]', "not in order"),
         ('"bulk"', '"replay", times = ["2ms"], bytes = ["1B", "1B"]', "1 times for 2 bytes"),
