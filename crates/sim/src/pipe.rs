@@ -297,7 +297,9 @@ impl Link {
         let Some(q) = &mut self.queue else { return Wake::None };
         let ack = packet.is_pure_ack();
         if ack && q.discipline == Discipline::AckFilter {
-            if let Some(at) = redundant_ack(&q.data, &packet) {
+            // What starts to leave now is out of reach.
+            let first = usize::from(self.starting.is_some());
+            if let Some(at) = redundant_ack(&q.data, first, &packet) {
                 let (_, old) = q.data.remove(at).expect("index found in the queue");
                 self.waiting -= 1;
                 self.waiting_bytes -= u64::from(old.wire_bytes);
@@ -395,14 +397,15 @@ impl Link {
 /// The queued pure ACK that `newer` makes worthless: same flow and direction, lower ACK number,
 /// no SACK blocks (they may tell of other holes). A duplicate ACK is never dropped: its number is
 /// not lower, and the sender counts it. At most one is replaced for each arrival (RFC 3449, 5.2.1).
-fn redundant_ack(queue: &VecDeque<(u64, Packet)>, newer: &Packet) -> Option<usize> {
-    queue.iter().position(|(_, p)| {
+fn redundant_ack(queue: &VecDeque<(u64, Packet)>, first: usize, newer: &Packet) -> Option<usize> {
+    let worthless = |p: &Packet| {
         p.is_pure_ack()
             && p.flow == newer.flow
             && p.down == newer.down
             && p.ack < newer.ack
             && p.sack.is_none()
-    })
+    };
+    (first..queue.len()).find(|&i| worthless(&queue[i].1))
 }
 
 impl Codel {

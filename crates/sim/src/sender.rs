@@ -532,6 +532,8 @@ impl Sender {
                     Recovery::Timeout => false,
                 };
                 if lost {
+                    #[cfg(debug_assertions)]
+                    self.check();
                     let flight = self.outstanding();
                     self.state = State::Recovery(self.nxt);
                     self.counters.fast_recoveries += 1;
@@ -663,6 +665,8 @@ impl Sender {
             }
             Timer::Retransmit => {
                 self.counters.timeouts += 1;
+                #[cfg(debug_assertions)]
+                self.check();
                 if !matches!(self.state, State::Loss(_)) || self.backoff == 0 {
                     let flight = self.outstanding();
                     self.cc.on_timeout(flight, self.mss);
@@ -868,8 +872,9 @@ impl Sender {
         self.una == self.written
     }
 
-    #[cfg(test)]
-    pub fn check(&self) {
+    /// The sums kept on the way against the segments; in debug builds, at each loss.
+    #[cfg(debug_assertions)]
+    fn check(&self) {
         let sum = |f: fn(&Segment) -> bool| -> u64 {
             self.segments.iter().filter(|s| f(s)).map(|s| u64::from(s.len)).sum()
         };
