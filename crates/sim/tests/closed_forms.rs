@@ -127,6 +127,7 @@ fn a_full_fifo_delays_by_its_length() {
 }
 
 #[test]
+#[cfg_attr(debug_assertions, ignore = "minutes without optimization")]
 fn random_single_packets_wait_as_in_an_m_d_1_queue() {
     // Pollaczek and Khinchine: with Poisson arrivals at load rho and constant service D the mean
     // wait is rho D / (2 (1 - rho)). Flows of one segment each; D = 1 ms, then 20 ms of delay.
@@ -402,6 +403,7 @@ fn mean_window_under_periodic_loss(
 }
 
 #[test]
+#[cfg_attr(debug_assertions, ignore = "minutes without optimization")]
 fn reno_follows_the_square_root_law_under_periodic_loss() {
     // Mathis et al. (1997): a window between W/2 and W, one segment a round trip: a cycle is W/2
     // round trips and 3/8 W^2 = 1/p packets: the mean window is 3/4 W = sqrt(3 / (2 p)). Bytes are
@@ -418,6 +420,7 @@ fn reno_follows_the_square_root_law_under_periodic_loss() {
 }
 
 #[test]
+#[cfg_attr(debug_assertions, ignore = "minutes without optimization")]
 fn cubic_follows_its_response_function_under_periodic_loss() {
     // RFC 9438, 5.1, equation 5: mean window = (C (3 + beta) / (4 (1 - beta)))^(1/4) *
     // RTT^(3/4) / p^(3/4) with C = 0.4 and beta = 0.7: 1.054 (RTT / p)^(3/4) (equation 6). Chosen
@@ -471,6 +474,7 @@ fn mean_window_under_random_loss(counting: &str, policy: &Value, loss_ppm: u32, 
 }
 
 #[test]
+#[cfg_attr(debug_assertions, ignore = "minutes without optimization")]
 fn reno_follows_the_square_root_law_under_random_loss() {
     // Ott, Kemperman, Mathis (1996): with independent losses the constant is 1.31 instead of
     // sqrt(3/2) = 1.22. RFC 3465: when bytes are counted, an ACK for two segments changes nothing.
