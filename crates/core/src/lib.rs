@@ -4,6 +4,9 @@
 //! The layouts below mirror `core/include/ackwise/*.h`; the tests compare them with what the C
 //! compiler made.
 
+#[cfg(test)]
+mod layout;
+
 use std::ffi::{c_char, c_void, CStr, CString};
 use std::fmt;
 use std::sync::Arc;

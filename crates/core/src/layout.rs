@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: MIT
+//! The mirror of the C structs against what the C compiler makes of the headers.
+//!
+//! A C program that includes them prints sizes, offsets and constants, and is asked at test time:
+//! the library itself carries nothing for this.
+
+use super::*;
+use std::collections::BTreeMap;
+use std::mem::{align_of, offset_of, size_of};
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+const PROGRAM: &str = r#"
+#include <ackwise/ackwise.h>
+#include <stdio.h>
+#define NUMBER(x) printf("%s %llu\n", #x, (unsigned long long)(x))
+#define SIZE(type) printf("%s %zu\n%s align %zu\n", #type, sizeof(struct type), #type, _Alignof(struct type))
+#define FIELD(type, field) printf("%s.%s %zu\n", #type, #field, offsetof(struct type, field))
+int main(void)
+{
+"#;
+
+/// What C says: "name number" on each line.
+fn ask_c(statements: &str) -> BTreeMap<String, u64> {
+    // Tests run side by side: each question has its own folder.
+    static ASKED: AtomicUsize = AtomicUsize::new(0);
+    let place = format!("ackwise-layout-{}-{}", std::process::id(), ASKED.fetch_add(1, Ordering::Relaxed));
+    let dir = std::env::temp_dir().join(place);
+    std::fs::create_dir_all(&dir).expect("a folder for the program");
+    let source = dir.join("layout.c");
+    let program = dir.join("layout");
+    std::fs::write(&source, format!("{PROGRAM}{statements}\treturn 0;\n}}\n")).expect("written");
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../core/include");
+    let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".into());
+    let made = Command::new(&compiler)
+        .args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-I"])
+        .args([include.as_os_str(), source.as_os_str(), "-o".as_ref(), program.as_os_str()])
+        .output()
+        .unwrap_or_else(|e| panic!("{compiler}: {e}"));
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let said = Command::new(&program).output().expect("the program runs");
+    std::fs::remove_dir_all(&dir).expect("removed");
+    String::from_utf8(said.stdout)
+        .expect("text")
+        .lines()
+        .map(|line| {
+            let (name, number) = line.rsplit_once(' ').expect("name and number");
+            (name.to_string(), number.parse().expect("a number"))
+        })
+        .collect()
+}
+
+/// Compares (C name, Rust's number) pairs; every line of C must be met, and the other way round.
+fn compare(statements: &str, rust: &[(String, usize)]) {
+    let c = ask_c(statements);
+    let rust: BTreeMap<String, u64> = rust.iter().map(|(n, v)| (n.clone(), *v as u64)).collect();
+    assert_eq!(c, rust);
+}
+
+macro_rules! mirror {
+    ($c:literal = $rust:ty { $($c_field:literal = $field:ident),* $(,)? }) => {{
+        let statements = [
+            format!("\tSIZE({});\n", $c),
+            $(format!("\tFIELD({}, {});\n", $c, $c_field)),*
+        ];
+        let rust = [
+            ($c.to_string(), size_of::<$rust>()),
+            (format!("{} align", $c), align_of::<$rust>()),
+            $((format!("{}.{}", $c, $c_field), offset_of!($rust, $field))),*
+        ];
+        compare(&statements.concat(), &rust);
+    }};
+}
+
+#[test]
+fn an_event_looks_the_same_from_both_sides() {
+    mirror!("aw_event" = Event {
+        "now_ns" = now_ns, "random" = random, "bytes" = bytes, "unacked_bytes" = unacked_bytes,
+        "unread_bytes" = unread_bytes, "wnd_bytes" = wnd_bytes, "wnd_next_bytes" = wnd_next_bytes,
+        "wnd_max_bytes" = wnd_max_bytes, "rcv_mss_bytes" = rcv_mss_bytes, "rtt_us" = rtt_us,
+        "rto_us" = rto_us, "segments" = segments, "flags" = flags, "kind" = kind, "order" = order,
+        "reserved" = reserved,
+    });
+}
+
+#[test]
+fn a_verdict_and_a_connection_look_the_same_from_both_sides() {
+    mirror!("aw_verdict" = RawVerdict {
+        "deadline_ns" = deadline_ns, "action" = action, "reason" = reason, "by_rail" = by_rail,
+        "reserved" = reserved,
+    });
+    mirror!("aw_conn" = RawConn {
+        "policy" = policy, "params" = params, "owed_since_ns" = owed_since_ns, "pending" = pending,
+        "rails" = rails, "reserved" = reserved, "state" = state,
+    });
+}
+
+#[test]
+fn a_policy_and_its_parameters_look_the_same_from_both_sides() {
+    mirror!("aw_param" = RawParam {
+        "name" = name, "unit" = unit, "text" = text, "min" = min, "max" = max, "initial" = initial,
+    });
+    mirror!("aw_params" = RawParams { "value" = value });
+    mirror!("aw_policy" = RawPolicy {
+        "name" = name, "summary" = summary, "source" = source, "params" = params,
+        "params_count" = params_count, "state_bytes" = state_bytes, "init" = members,
+    });
+    // The members follow one on the other, and there are as many.
+    let members = ["init", "on_data", "on_deadline", "on_app_read", "on_ack_sent"];
+    let statements: String = members.iter().map(|m| format!("\tFIELD(aw_policy, {m});\n")).collect();
+    let step = size_of::<*const c_void>();
+    let first = offset_of!(RawPolicy, members);
+    let rust: Vec<_> =
+        members.iter().enumerate().map(|(i, m)| (format!("aw_policy.{m}"), first + i * step)).collect();
+    compare(&statements, &rust);
+    assert_eq!(first + members.len() * step, size_of::<RawPolicy>());
+}
+
+/// NUMBER of each name.
+fn numbers(pairs: &[(&str, usize)]) {
+    let statements: String = pairs.iter().map(|(n, _)| format!("\tNUMBER({n});\n")).collect();
+    let rust: Vec<_> = pairs.iter().map(|(n, v)| (n.to_string(), *v)).collect();
+    compare(&statements, &rust);
+}
+
+#[test]
+fn constants_have_the_same_values_on_both_sides() {
+    numbers(&[
+        ("AW_EVENT_DATA", EventKind::Data as usize),
+        ("AW_EVENT_ACK_SENT", EventKind::AckSent as usize),
+        ("AW_EVENT_DEADLINE", EventKind::Deadline as usize),
+        ("AW_EVENT_APP_READ", EventKind::AppRead as usize),
+        ("AW_EVENT_KINDS", 4),
+        ("AW_ORDER_IN", Order::In as usize),
+        ("AW_ORDER_HOLE", Order::Hole as usize),
+        ("AW_ORDER_FILLS", Order::Fills as usize),
+        ("AW_ORDER_DUPLICATE", Order::Duplicate as usize),
+        ("AW_ORDERS", 4),
+        ("AW_FLAG_PSH", flag::PSH.into()),
+        ("AW_FLAG_FIN", flag::FIN.into()),
+        ("AW_FLAG_CE_CHANGE", flag::CE_CHANGE.into()),
+        ("AW_FLAG_QUICKACK", flag::QUICKACK.into()),
+        ("AW_FLAG_WND_GREW", flag::WND_GREW.into()),
+        ("AW_FLAG_PIGGYBACK", flag::PIGGYBACK.into()),
+        ("AW_FLAG_HOLE_OPEN", flag::HOLE_OPEN.into()),
+        ("AW_STATE_MAX_BYTES", STATE_MAX_BYTES),
+        ("AW_PARAMS_MAX", PARAMS_MAX),
+        ("AW_NEVER_NS", NEVER_NS as usize),
+        ("AW_ACTIONS", 3),
+        ("AW_REASONS", Reason::all().count()),
+    ]);
+}
+
+#[test]
+fn each_number_of_an_action_means_the_same_on_both_sides() {
+    let c = ask_c("\tNUMBER(AW_NOTHING);\n\tNUMBER(AW_WAIT);\n\tNUMBER(AW_SEND_NOW);\n");
+    for (name, expected) in
+        [("AW_NOTHING", Action::Nothing), ("AW_WAIT", Action::WaitUntil(7)), ("AW_SEND_NOW", Action::SendNow)]
+    {
+        let raw =
+            RawVerdict { deadline_ns: 7, action: c[name] as u8, reason: 0, by_rail: 0, reserved: [0; 5] };
+        assert_eq!(Verdict::from(raw).action, expected, "{name}");
+    }
+}
+
+#[test]
+fn rails_have_the_same_bits_on_both_sides() {
+    let c_name = |rail: &str| format!("AW_RAIL_{}", rail.to_uppercase().replace('-', "_"));
+    let names: Vec<String> = RAILS.iter().map(|r| c_name(r.0)).collect();
+    let all: u32 = RAILS.iter().map(|r| r.1).sum();
+    let mut pairs: Vec<(&str, usize)> =
+        names.iter().zip(RAILS).map(|(n, r)| (n.as_str(), r.1 as usize)).collect();
+    pairs.push(("AW_RAILS_DEFAULT", default_rails() as usize));
+    pairs.push(("AW_RAILS_ALL", all as usize));
+    numbers(&pairs);
+}
