@@ -101,7 +101,7 @@ def engine_accepts(link: Link, workload: Workload) -> None:
 
 @pytest.mark.parametrize(("path", "key", "value"), cases(LINK))
 def test_what_a_link_may_say_runs(path: tuple[str, ...], key: Key, value: Any) -> None:
-    given = copy.deepcopy(BASE_LINK)
+    given: dict[str, Any] = copy.deepcopy(BASE_LINK)
     put(given, path, key, value)
     if key.name == "mtu" and value == "120B":
         given["headers"] = "40B"
