@@ -2,6 +2,7 @@
 """`ackwise compare --capture` and `ackwise capture`: synthetic, damaged and real captures."""
 
 import json
+import random
 import re
 import signal
 import socket
@@ -250,3 +251,25 @@ def test_bad_capture_options_get_one_line(
     said = ackwise("capture", str(tmp_path / "x.pcap"), *words)
     assert (said.code, said.err.count("\n")) == (2, 1)
     assert re.search(says, said.err)
+
+
+def test_random_damage_never_ends_in_a_traceback(ackwise: Ackwise, tmp_path: Path) -> None:
+    dice = random.Random(1)  # noqa: S311
+    whole = pcap(steady_transfer(40, 1000))
+    file = tmp_path / "damaged.pcap"
+    codes = set()
+    for _ in range(150):
+        data = bytearray(whole)
+        for _ in range(dice.randint(1, 8)):
+            at = dice.randrange(len(data))
+            data[at : at + dice.randint(0, 4)] = dice.randbytes(dice.randint(0, 4))
+        file.write_bytes(data)
+        said = ackwise("compare", "--capture", str(file), "--json", "--quiet")
+        codes.add(said.code)
+        assert said.code in (0, 2)
+        assert "Traceback" not in said.err
+        assert "internal error" not in said.err
+        if said.code:
+            assert said.err.count("\n") == 1
+            assert "damaged.pcap" in said.err
+    assert codes == {0, 2}
