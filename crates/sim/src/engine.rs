@@ -83,10 +83,10 @@ pub struct Engine<'a> {
     flows: Vec<Flow>,
     groups: Vec<GroupState>,
     /// Packets held back by links, by slot.
-    late: Vec<Option<(usize, Packet)>>,
+    late: Vec<Option<(usize, Box<Packet>)>>,
     medium_busy: bool,
     medium_turn: usize,
-    out: Vec<Packet>,
+    out: Vec<Box<Packet>>,
     events: u64,
     hops_done: u64,
 }
@@ -287,7 +287,7 @@ impl<'a> Engine<'a> {
     }
 
     #[inline]
-    fn put_on_link(&mut self, link: usize, packet: Packet) {
+    fn put_on_link(&mut self, link: usize, packet: Box<Packet>) {
         let shared = self.links[link].shared;
         if shared {
             self.links[link].hold();
@@ -353,7 +353,7 @@ impl<'a> Engine<'a> {
 
     /// A packet has crossed a link.
     #[inline]
-    fn cross(&mut self, _link: usize, mut packet: Packet) {
+    fn cross(&mut self, _link: usize, mut packet: Box<Packet>) {
         self.hops_done += 1;
         packet.hop += 1;
         if packet.hop < self.hops {
@@ -388,7 +388,7 @@ impl<'a> Engine<'a> {
 
     // --- endpoints ---------------------------------------------------------------------------
 
-    fn receive(&mut self, p: Packet) {
+    fn receive(&mut self, p: Box<Packet>) {
         let index = p.flow as usize;
         let flow = &mut self.flows[index];
         let role = usize::from(flow.ends[DATA_RECEIVER].at_client == p.down);
@@ -571,13 +571,13 @@ impl Flow {
     }
 
     /// A packet of this end with the current ACK fields and nothing else.
-    fn blank(&mut self, now: u64, index: usize, role: usize) -> Packet {
+    fn blank(&mut self, now: u64, index: usize, role: usize) -> Box<Packet> {
         let end = &mut self.ends[role];
         let fields = end.rx.ack_fields();
         let blocks = fields.sack.as_ref().map_or(0, |s| s.len() as u32);
         // RFC 2018, 3: two bytes and eight for each block, padded to four.
         let sack_bytes = if blocks > 0 { 4 + 8 * blocks } else { 0 };
-        Packet {
+        Box::new(Packet {
             flow: index as u32,
             wire_bytes: self.overhead_bytes + sack_bytes,
             len: 0,
@@ -595,7 +595,7 @@ impl Flow {
             sent_ns: now,
             echo_ns: fields.echo_ns,
             sack: fields.sack,
-        }
+        })
     }
 
     fn send_data(
@@ -603,7 +603,7 @@ impl Flow {
         now: u64,
         index: usize,
         role: usize,
-        out: &mut Vec<Packet>,
+        out: &mut Vec<Box<Packet>>,
         group: &mut GroupState,
     ) {
         while let Some((seq, len, psh, fin, again)) = self.ends[role].tx.next_segment(now) {
@@ -628,7 +628,7 @@ impl Flow {
         index: usize,
         role: usize,
         reason: Reason,
-        out: &mut Vec<Packet>,
+        out: &mut Vec<Box<Packet>>,
         group: &mut GroupState,
     ) {
         let p = self.blank(now, index, role);

@@ -11,16 +11,16 @@ use std::collections::VecDeque;
 
 pub enum Work {
     /// Handed to TCP when done.
-    Received(Packet),
+    Received(Box<Packet>),
     /// Put on the link when done.
-    Sent(Packet),
+    Sent(Box<Packet>),
 }
 
 pub struct Host {
     costs: Costs,
     /// What TCP sends is sent by whoever made it send, before the next arrival is looked at.
-    sent: VecDeque<Packet>,
-    received: VecDeque<Packet>,
+    sent: VecDeque<Box<Packet>>,
+    received: VecDeque<Box<Packet>>,
     in_service: Option<Work>,
     /// When the work in service is done, or the gathered arrivals are handed up; NEVER: idle.
     wake_ns: u64,
