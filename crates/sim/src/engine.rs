@@ -4,7 +4,7 @@
 use crate::app::App;
 use crate::heap::{Heap, Kind};
 use crate::host::{Host, Work};
-use crate::packet::Packet;
+use crate::packet::{Packet, Parcel};
 use crate::pipe::{Link, Wake};
 use crate::receiver::{Receiver, Setup};
 use crate::record::{FlowRecord, GroupRecord};
@@ -83,10 +83,10 @@ pub struct Engine<'a> {
     flows: Vec<Flow>,
     groups: Vec<GroupState>,
     /// Packets held back by links, by slot.
-    late: Vec<Option<(usize, Box<Packet>)>>,
+    late: Vec<Option<(usize, Parcel)>>,
     medium_busy: bool,
     medium_turn: usize,
-    out: Vec<Box<Packet>>,
+    out: Vec<Parcel>,
     events: u64,
     hops_done: u64,
 }
@@ -287,7 +287,7 @@ impl<'a> Engine<'a> {
     }
 
     #[inline]
-    fn put_on_link(&mut self, link: usize, packet: Box<Packet>) {
+    fn put_on_link(&mut self, link: usize, packet: Parcel) {
         let shared = self.links[link].shared;
         if shared {
             self.links[link].hold();
@@ -353,7 +353,7 @@ impl<'a> Engine<'a> {
 
     /// A packet has crossed a link.
     #[inline]
-    fn cross(&mut self, _link: usize, mut packet: Box<Packet>) {
+    fn cross(&mut self, _link: usize, mut packet: Parcel) {
         self.hops_done += 1;
         packet.hop += 1;
         if packet.hop < self.hops {
@@ -388,7 +388,7 @@ impl<'a> Engine<'a> {
 
     // --- endpoints ---------------------------------------------------------------------------
 
-    fn receive(&mut self, p: Box<Packet>) {
+    fn receive(&mut self, p: Parcel) {
         let index = p.flow as usize;
         let flow = &mut self.flows[index];
         let role = usize::from(flow.ends[DATA_RECEIVER].at_client == p.down);
@@ -571,7 +571,7 @@ impl Flow {
     }
 
     /// A packet of this end with the current ACK fields and nothing else.
-    fn blank(&mut self, now: u64, index: usize, role: usize) -> Box<Packet> {
+    fn blank(&mut self, now: u64, index: usize, role: usize) -> Parcel {
         let end = &mut self.ends[role];
         let fields = end.rx.ack_fields();
         let blocks = fields.sack.as_ref().map_or(0, |s| s.len() as u32);
@@ -603,7 +603,7 @@ impl Flow {
         now: u64,
         index: usize,
         role: usize,
-        out: &mut Vec<Box<Packet>>,
+        out: &mut Vec<Parcel>,
         group: &mut GroupState,
     ) {
         while let Some((seq, len, psh, fin, again)) = self.ends[role].tx.next_segment(now) {
@@ -628,7 +628,7 @@ impl Flow {
         index: usize,
         role: usize,
         reason: Reason,
-        out: &mut Vec<Box<Packet>>,
+        out: &mut Vec<Parcel>,
         group: &mut GroupState,
     ) {
         let p = self.blank(now, index, role);

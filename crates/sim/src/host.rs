@@ -3,7 +3,7 @@
 //! segments (GRO) while they wait. What TCP sends in answer to an arrival is sent before the next
 //! arrival is looked at, as a kernel does that runs to completion.
 
-use crate::packet::Packet;
+use crate::packet::{Packet, Parcel};
 use crate::result::HostResult;
 use crate::scenario::Host as Costs;
 use crate::sender::NEVER;
@@ -11,16 +11,16 @@ use std::collections::VecDeque;
 
 pub enum Work {
     /// Handed to TCP when done.
-    Received(Box<Packet>),
+    Received(Parcel),
     /// Put on the link when done.
-    Sent(Box<Packet>),
+    Sent(Parcel),
 }
 
 pub struct Host {
     costs: Costs,
     /// What TCP sends is sent by whoever made it send, before the next arrival is looked at.
-    sent: VecDeque<Box<Packet>>,
-    received: VecDeque<Box<Packet>>,
+    sent: VecDeque<Parcel>,
+    received: VecDeque<Parcel>,
     in_service: Option<Work>,
     /// When the work in service is done, or the gathered arrivals are handed up; NEVER: idle.
     wake_ns: u64,

@@ -5,6 +5,9 @@
 pub const SACK_BLOCKS: usize = 3;
 pub type Sack = Vec<(u64, u64)>;
 
+/// A packet on its way: six owners pass it on, so it moves by reference.
+pub type Parcel = Box<Packet>;
+
 #[derive(Clone, Debug)]
 pub struct Packet {
     pub flow: u32,

@@ -6,7 +6,7 @@
 //! separation, ACK filter, a shared medium) keep a queue and pay a second event (`Queue`). For a
 //! FIFO both give the same times; a test holds them to it.
 
-use crate::packet::Packet;
+use crate::packet::{Packet, Parcel};
 use crate::result::PipeResult;
 use crate::rng::Rng;
 use crate::scenario::{Discipline, Pipe};
@@ -30,12 +30,12 @@ struct InFlight {
     /// Held back this much longer: overtaken by others.
     late_ns: u64,
     twice: bool,
-    packet: Box<Packet>,
+    packet: Parcel,
 }
 
 /// What comes out at the far end.
 pub struct Arrived {
-    pub packet: Box<Packet>,
+    pub packet: Parcel,
     /// To be delivered this much later.
     pub late_ns: u64,
     /// And once more.
@@ -85,8 +85,8 @@ struct Codel {
 struct Queue {
     discipline: Discipline,
     /// Data and, unless ACKs are kept apart, ACKs: (time of entry, packet).
-    data: VecDeque<(u64, Box<Packet>)>,
-    acks: VecDeque<(u64, Box<Packet>)>,
+    data: VecDeque<(u64, Parcel)>,
+    acks: VecDeque<(u64, Parcel)>,
     /// Bytes that ACKs may still send before data's turn: the bound on their share.
     ack_credit: i64,
     codel: Codel,
@@ -212,7 +212,7 @@ impl Link {
 
     /// A packet enters at `now`; dropped when the queue is full.
     #[inline]
-    pub fn enqueue(&mut self, now: u64, packet: Box<Packet>) -> Wake {
+    pub fn enqueue(&mut self, now: u64, packet: Parcel) -> Wake {
         if self.queue.is_some() {
             return self.enqueue_slow(now, packet);
         }
@@ -243,7 +243,7 @@ impl Link {
 
     /// The packet's transmission starts at `start_ns`: it joins the delay line.
     #[inline]
-    fn leave(&mut self, start_ns: u64, mut packet: Box<Packet>) -> Wake {
+    fn leave(&mut self, start_ns: u64, mut packet: Parcel) -> Wake {
         let busy = self.transmit_time_ns(packet.wire_bytes);
         let finish = start_ns + busy;
         self.free_ns = finish;
@@ -293,7 +293,7 @@ impl Link {
         (Some(Arrived { packet, late_ns, twice }), next)
     }
 
-    fn enqueue_slow(&mut self, now: u64, packet: Box<Packet>) -> Wake {
+    fn enqueue_slow(&mut self, now: u64, packet: Parcel) -> Wake {
         let Some(q) = &mut self.queue else { return Wake::None };
         let ack = packet.is_pure_ack();
         if ack && q.discipline == Discipline::AckFilter {
@@ -367,7 +367,7 @@ impl Link {
         (wake, Some(self.free_ns))
     }
 
-    fn take(&mut self, now: u64) -> Option<Box<Packet>> {
+    fn take(&mut self, now: u64) -> Option<Parcel> {
         loop {
             let q = self.queue.as_mut()?;
             let from_acks = !q.acks.is_empty() && (q.data.is_empty() || q.ack_credit > 0);
@@ -397,7 +397,7 @@ impl Link {
 /// The queued pure ACK that `newer` makes worthless: same flow and direction, lower ACK number,
 /// no SACK blocks (they may tell of other holes). A duplicate ACK is never dropped: its number is
 /// not lower, and the sender counts it. At most one is replaced for each arrival (RFC 3449, 5.2.1).
-fn redundant_ack(queue: &VecDeque<(u64, Box<Packet>)>, first: usize, newer: &Packet) -> Option<usize> {
+fn redundant_ack(queue: &VecDeque<(u64, Parcel)>, first: usize, newer: &Packet) -> Option<usize> {
     let worthless = |p: &Packet| {
         p.is_pure_ack()
             && p.flow == newer.flow
@@ -453,7 +453,7 @@ impl Codel {
 mod tests {
     use super::*;
 
-    pub fn packet(flow: u32, wire_bytes: u32, len: u32, ack: u64) -> Box<Packet> {
+    pub fn packet(flow: u32, wire_bytes: u32, len: u32, ack: u64) -> Parcel {
         Box::new(Packet {
             flow,
             wire_bytes,
@@ -495,7 +495,7 @@ mod tests {
     }
 
     /// Offers packets at the given times and returns (arrival, ack number) of what comes out.
-    fn run(link: &mut Link, offers: &[(u64, Box<Packet>)]) -> Vec<(u64, u64)> {
+    fn run(link: &mut Link, offers: &[(u64, Parcel)]) -> Vec<(u64, u64)> {
         let mut out = Vec::new();
         let mut line: Option<u64> = None;
         let mut tx: Option<u64> = None;
