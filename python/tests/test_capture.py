@@ -140,7 +140,6 @@ def test_what_is_no_capture_gets_one_line(
     assert re.search(says, said.err)
 
 
-@pytest.mark.xfail(reason="the engine does not yet tell Python that a capture is truncated")
 def test_a_truncated_capture_is_told(ackwise: Ackwise, steady: Path) -> None:
     steady.write_bytes(steady.read_bytes()[:-7])
     said = ackwise("compare", "--capture", str(steady), "--quiet")

@@ -175,6 +175,7 @@ pub fn replay_until(
         price: options.price,
         seed: options.seed,
         reader_lag_ns: options.reader_lag_ns,
+        truncated: capture.truncated.clone(),
         directions_skipped: 0,
         directions: Vec::new(),
     };

@@ -2,7 +2,7 @@
 //! What a replay tells. Times in nanoseconds; times of day count from the capture's first packet.
 
 use crate::optimum::Price;
-use ackwise_capture::MssSource;
+use ackwise_capture::{MssSource, Truncation};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -21,6 +21,8 @@ pub struct ReplayResult {
     pub price: Price,
     pub seed: u64,
     pub reader_lag_ns: u64,
+    /// The file ended inside a packet; what was before it was replayed.
+    pub truncated: Option<Truncation>,
     /// Directions with data, but with fewer segments than asked for.
     pub directions_skipped: u64,
     pub directions: Vec<DirectionResult>,

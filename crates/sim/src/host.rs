@@ -151,14 +151,13 @@ impl Host {
     }
 
     pub fn finish(&self, duration_ns: u64, delivered_bytes: u64) -> HostResult {
+        // Work is counted when it is taken up: what is still to be done did not happen.
+        let to_come = if self.in_service.is_some() { self.wake_ns.saturating_sub(duration_ns) } else { 0 };
+        let busy_ns = self.busy_ns - to_come;
         HostResult {
-            cpu_busy_ns: self.busy_ns,
-            cpu_share: self.busy_ns as f64 / duration_ns.max(1) as f64,
-            cpu_s_per_gb: if delivered_bytes == 0 {
-                0.0
-            } else {
-                self.busy_ns as f64 / delivered_bytes as f64
-            },
+            cpu_busy_ns: busy_ns,
+            cpu_share: busy_ns as f64 / duration_ns.max(1) as f64,
+            cpu_s_per_gb: if delivered_bytes == 0 { 0.0 } else { busy_ns as f64 / delivered_bytes as f64 },
             dropped_backlog: self.dropped,
         }
     }

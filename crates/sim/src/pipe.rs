@@ -389,7 +389,10 @@ impl Link {
     }
 
     pub fn finish(&mut self, duration_ns: u64) -> PipeResult {
-        self.stats.busy_share = self.busy_ns as f64 / duration_ns.max(1) as f64;
+        // A FIFO counts a packet when it enters: what is still to be sent did not happen.
+        let to_come = self.free_ns.saturating_sub(duration_ns);
+        let busy_ns = self.busy_ns.saturating_sub(to_come);
+        self.stats.busy_share = busy_ns as f64 / duration_ns.max(1) as f64;
         self.stats.clone()
     }
 }

@@ -500,3 +500,18 @@ fn reno_follows_the_square_root_law_under_random_loss() {
         }
     }
 }
+
+#[test]
+fn what_a_queue_still_holds_at_the_end_kept_no_link_busy() {
+    // 1000 segments enter a queue at once that sends one a millisecond: after 500 ms the link was
+    // busy all the time, and the processor, which needs 3 ms for each from the first arrival (one
+    // segment and 20 ms of delay later) on, for the rest of it.
+    let g = group(json!({
+        "sender": { "initial_window_segments": 1000 },
+        "app": { "kind": "bulk", "bytes": 1000 * MSS },
+    }));
+    let path = json!({ "duration_ns": 500 * MS, "client": { "data_received_ns": 3 * MS } });
+    let r = run(&ruler(path, &[g]));
+    assert_eq!(r.down.busy_share, 1.0);
+    assert_eq!(r.client.cpu_busy_ns, (500 - 21) * MS);
+}

@@ -222,6 +222,9 @@ fn written(app: &App) -> u64 {
 /// What must hold of every run; the first thing that does not.
 fn judge(s: &Scenario, r: &RunResult) -> Result<(), String> {
     let demand = |holds: bool, what: String| if holds { Ok(()) } else { Err(what) };
+    for share in [r.down.busy_share, r.up.busy_share, r.client.cpu_share, r.server.cpu_share] {
+        demand((0.0..=1.0).contains(&share), format!("busy for {share} of the time"))?;
+    }
     for (spec, g) in s.groups.iter().zip(&r.groups) {
         let bytes = written(&spec.app);
         demand(g.flows_started == u64::from(spec.count), format!("{} flows started", g.flows_started))?;
