@@ -2,6 +2,7 @@
 """The one door to the compiled engine: JSON in, JSON out, errors as ours."""
 
 import json
+import shlex
 from functools import cache
 from typing import Any
 
@@ -89,4 +90,26 @@ def replay(path: str, options: dict[str, Any], cancel: Cancel | None = None) -> 
         raise Cancelled from None
     except (engine.CaptureError, engine.EngineError) as problem:
         raise InputError(str(problem)) from None
+    _refuse_cut(path, result["truncated"])
+    return result
+
+
+def _refuse_cut(path: str, cut: dict[str, int] | None) -> None:
+    if cut:
+        raise InputError(
+            f"{path}: byte {cut['offset']} (packet {cut['packet']}): the file ends "
+            f"inside a packet, after {cut['present_bytes']} of {cut['claimed_bytes']} bytes; "
+            f"keep its whole packets: editcap {shlex.quote(path)} whole.pcap"
+        )
+
+
+def arrivals(path: str) -> dict[str, Any]:
+    """When which new bytes came in a capture's largest direction: from, to, truncated, times_ns,
+    bytes. Raises InputError when the capture cannot be used."""
+    engine = _loaded()
+    try:
+        result: dict[str, Any] = json.loads(engine.arrivals(path))
+    except engine.CaptureError as problem:
+        raise InputError(str(problem)) from None
+    _refuse_cut(path, result["truncated"])
     return result

@@ -9,11 +9,12 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from ackwise import policy, schema
+from ackwise import engine, policy, schema
 from ackwise.errors import InputError, quoted, suggestion
 from ackwise.policy import PolicyChoice
 
 FILE_BYTES_MAX = 4 * 2**20
+ARRIVALS_MAX = 1_000_000  # of a capture in a workload: each is a number in the scenario
 # A 2-core machine does a few million packets a second: refuse what would take the better part of
 # an hour, say so before what takes minutes.
 PACKETS_WARN = 300_000_000
@@ -163,11 +164,13 @@ def read_link(given: dict[str, Any], where: str, name: str) -> Link:
 def load_workload(spec: str, where: str = "--workload", beside: Path | None = None) -> Workload:
     """A shipped workload's name or a file; `where` is what named it. Raises InputError."""
     path, name = _locate(spec, "workloads", "workload", beside, where)
-    return read_workload(_load_toml(path, name), name, path.stem)
+    return read_workload(_load_toml(path, name), name, path.stem, path.parent)
 
 
-def read_workload(given: dict[str, Any], where: str, name: str) -> Workload:
-    """A workload from parsed TOML. Raises InputError."""
+def read_workload(
+    given: dict[str, Any], where: str, name: str, beside: Path | None = None
+) -> Workload:
+    """A workload from parsed TOML, its captures beside it. Raises InputError."""
     values = schema.read(schema.WORKLOAD, given, where)
     groups: list[dict[str, Any]] = values["flows"]
     names: set[str] = set()
@@ -176,6 +179,8 @@ def read_workload(given: dict[str, Any], where: str, name: str) -> Workload:
         if group["name"] in names:
             raise InputError(f"{where}: {path}.name: {quoted(group['name'])} is used twice")
         names.add(group["name"])
+        if group["app"]["kind"] == "replay":
+            _read_replay(group["app"], where, f"{path}.app", beside or Path())
         _check_app(group["app"], where, f"{path}.app")
         for key in ("policy", "peer_policy"):
             if key in group:
@@ -192,6 +197,29 @@ def read_workload(given: dict[str, Any], where: str, name: str) -> Workload:
     return Workload(
         name, values["title"], values["source"], values["duration_ns"], groups, measured
     )
+
+
+def _read_replay(app: dict[str, Any], where: str, path: str, beside: Path) -> None:
+    """Puts a capture's arrivals in place of its name."""
+    given = [key for key, name in (("times", "times_ns"), ("bytes", "bytes")) if name in app]
+    if "capture" in app and given:
+        raise InputError(f"{where}: {path}.{given[0]}: goes without capture; leave out one of both")
+    if "capture" not in app:
+        if len(given) < 2:
+            raise InputError(f"{where}: {path}: needs times and bytes, or a capture; give those")
+        return
+    file = str(beside / app.pop("capture"))
+    try:
+        found = engine.arrivals(file)
+    except InputError as problem:
+        raise InputError(f"{where}: {path}.capture: {problem}") from None
+    count = len(found["times_ns"])
+    if count > ARRIVALS_MAX:
+        raise InputError(
+            f"{where}: {path}.capture: {file}: {count} arrivals are too many for a workload; "
+            f"give at most {ARRIVALS_MAX} (`editcap -r` cuts a capture)"
+        )
+    app["times_ns"], app["bytes"] = found["times_ns"], found["bytes"]
 
 
 def _check_app(app: dict[str, Any], where: str, path: str) -> None:

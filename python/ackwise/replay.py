@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A capture's arrivals through every policy: ACKs, latency, cost, distance from the optimum."""
 
-import shlex
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from threading import Thread
@@ -9,7 +8,7 @@ from typing import Any
 
 from ackwise import __version__, engine
 from ackwise.engine import Cancel, Cancelled
-from ackwise.errors import InputError, Interrupted, RunError
+from ackwise.errors import Interrupted, RunError
 from ackwise.policy import PolicyChoice
 
 SCHEMA_VERSION = 1
@@ -148,13 +147,6 @@ def run(capture: str, settings: Settings, trace: bool) -> Replay:
         raise RunError("the replay was cancelled") from None
     finally:
         cancel.cancel()
-    cut = found.get("truncated")
-    if cut:
-        raise InputError(
-            f"--capture: {capture}: byte {cut['offset']} (packet {cut['packet']}): the file ends "
-            f"inside a packet, after {cut['present_bytes']} of {cut['claimed_bytes']} bytes; "
-            f"keep its whole packets: editcap {shlex.quote(capture)} whole.pcap"
-        )
     return _judged(capture, settings, found)
 
 

@@ -327,11 +327,11 @@ _APP_KINDS: dict[str, tuple[Key, ...]] = {
         Key("max", SIZE, "largest size of a flow", REQUIRED, low=2, high=10**13),
     ),
     "replay": (
+        Key("capture", Kind.TEXT, "capture file to take times and sizes from, beside this file"),
         Key(
             "times",
             TIME,
             "when each write happens, not falling",
-            REQUIRED,
             high=_DURATION_MAX,
             many=True,
             target="times_ns",
@@ -340,7 +340,6 @@ _APP_KINDS: dict[str, tuple[Key, ...]] = {
             "bytes",
             SIZE,
             "size of each write",
-            REQUIRED,
             low=1,
             high=2**30,
             many=True,

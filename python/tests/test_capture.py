@@ -272,3 +272,68 @@ def test_random_damage_never_ends_in_a_traceback(ackwise: Ackwise, tmp_path: Pat
             assert said.err.count("\n") == 1
             assert "damaged.pcap" in said.err
     assert codes == {0, 2}
+
+
+WORKLOAD = """
+title = "t"
+source = "s"
+duration = "2s"
+[[flows]]
+name = "f"
+app = {{ kind = "replay", {app} }}
+"""
+
+
+def workload(tmp_path: Path, app: str) -> list[str]:
+    file = tmp_path / "mine.toml"
+    file.write_text(WORKLOAD.format(app=app), encoding="utf-8")
+    return [
+        "compare",
+        "--link",
+        "lan-100m",
+        "--workload",
+        str(file),
+        "--policy",
+        "every",
+        "--quiet",
+    ]
+
+
+def test_a_workload_writes_what_a_capture_holds_when_it_did(
+    ackwise: Ackwise, steady: Path, tmp_path: Path
+) -> None:
+    found = engine.arrivals(str(steady))
+    # 200 segments of 1000 bytes, one a millisecond (steady_transfer)
+    assert found["times_ns"] == [i * 1_000_000 for i in range(200)]
+    assert found["bytes"] == [1000] * 200
+    assert (found["from"], found["to"]) == ("10.0.0.1:4000", "10.0.0.2:5001")
+    said = ackwise(*workload(tmp_path, 'capture = "steady.pcap"'), "--runs", "1", "--json")
+    assert said.code == 0, said.err
+    metrics = json.loads(said.out)["tables"][0]["cells"][0]["metrics"]
+    assert metrics["delivered_bytes"]["mean"] == 200 * 1000
+    assert metrics["acks"]["mean"] == 200
+
+
+@pytest.mark.parametrize(
+    ("app", "says"),
+    [
+        ('capture = "none.pcap"', r"mine.toml: flows\[0\].app.capture: .*none.pcap"),
+        ('capture = "mine.toml"', r"flows\[0\].app.capture: .*mine.toml: byte 0"),
+        ('capture = "steady.pcap", times = ["1ms"]', "app.times: goes without capture"),
+        ('times = ["1ms"]', "app: needs times and bytes, or a capture"),
+    ],
+)
+def test_a_wrong_replay_is_named(
+    ackwise: Ackwise, steady: Path, tmp_path: Path, app: str, says: str
+) -> None:
+    said = ackwise(*workload(tmp_path, app))
+    assert said.code == 2
+    assert said.err.count("\n") == 1
+    assert re.search(says, said.err), said.err
+
+
+def test_a_cut_capture_is_no_workload(ackwise: Ackwise, steady: Path, tmp_path: Path) -> None:
+    steady.write_bytes(steady.read_bytes()[:-7])
+    said = ackwise(*workload(tmp_path, 'capture = "steady.pcap"'))
+    assert said.code == 2
+    assert "the file ends inside a packet" in said.err

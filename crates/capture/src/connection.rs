@@ -153,6 +153,22 @@ impl Direction {
         self.sack_blocks.get(from..from + usize::from(record.sacks)).unwrap_or(&[])
     }
 
+    /// When which bytes were sent for the first time: (time, bytes) of every packet with payload
+    /// above all that was seen before. What is sent again or late is left out.
+    pub fn new_data(&self) -> Vec<(u64, u32)> {
+        let mut highest = 0;
+        let mut sent = Vec::new();
+        for r in self.records.iter().filter(|r| r.payload_len > 0 && r.is_data()) {
+            let end = r.data_seq() + u64::from(r.payload_len);
+            let fresh = end.saturating_sub(highest.max(r.data_seq()));
+            if fresh > 0 {
+                sent.push((r.time_ns, fresh.min(r.payload_len.into()) as u32));
+                highest = end;
+            }
+        }
+        sent
+    }
+
     /// Wire segments that a payload of this length stands for, at least 1.
     pub fn segments_of(&self, payload_len: u32) -> u32 {
         payload_len.div_ceil(self.mss_bytes).max(1)

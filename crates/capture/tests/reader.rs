@@ -46,6 +46,10 @@ fn check_short(capture: &Capture) {
     assert!(back.records[1].is_pure_ack() && !back.records[1].is_data());
     assert!(there.records[3].is_ce() && !there.records[2].is_ce());
     assert_eq!(there.records[2].time_ns, 12 * MS);
+    // 1460 bytes at 12 ms and 100 more after it; a FIN is no data.
+    let sent: Vec<_> = there.new_data().iter().map(|&(_, bytes)| bytes).collect();
+    assert_eq!(sent, [1460, 100]);
+    assert_eq!(there.new_data()[0].0, 12 * MS);
     let order: Vec<_> = c.timeline().map(|(d, r)| (d, r.packet)).collect();
     assert_eq!(order, [(0, 1), (1, 2), (0, 3), (0, 4), (0, 5), (1, 6), (1, 7), (0, 8)]);
 }

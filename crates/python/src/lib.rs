@@ -87,6 +87,28 @@ fn simulate(py: Python<'_>, scenario_json: &str, cancel: Option<&Cancel>) -> PyR
     })
 }
 
+/// When which new bytes arrived, as JSON: the largest direction of a capture, times from its first
+/// data on.
+#[pyfunction]
+fn arrivals(py: Python<'_>, path: &str) -> PyResult<String> {
+    py.allow_threads(|| {
+        let capture = ackwise_capture::read_file(path).map_err(|e| CaptureError::new_err(e.to_string()))?;
+        let directions = capture.connections.iter().flat_map(|c| [(c, 0), (c, 1)]);
+        let largest = directions.max_by_key(|(c, d)| c.directions[*d].payload_bytes);
+        let sent = largest.map(|(c, d)| (c, d, c.directions[d].new_data()));
+        let Some((c, d, sent)) = sent.filter(|s| !s.2.is_empty()) else {
+            return Err(CaptureError::new_err(format!(
+                "{path}: holds no TCP data; give the capture of a transfer"
+            )));
+        };
+        let start = sent[0].0;
+        let (times, bytes): (Vec<u64>, Vec<u32>) = sent.iter().map(|(t, b)| (t - start, *b)).unzip();
+        Ok(json!({"from": c.endpoints[d].to_string(), "to": c.endpoints[1 - d].to_string(),
+                  "truncated": capture.truncated, "times_ns": times, "bytes": bytes})
+        .to_string())
+    })
+}
+
 /// Replays a capture's arrivals through policies: options (JSON) in, result (JSON) out.
 #[pyfunction]
 #[pyo3(signature = (path, options_json, cancel=None))]
@@ -116,5 +138,6 @@ fn _engine(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(reasons, m)?)?;
     m.add_function(wrap_pyfunction!(rails, m)?)?;
     m.add_function(wrap_pyfunction!(simulate, m)?)?;
+    m.add_function(wrap_pyfunction!(arrivals, m)?)?;
     m.add_function(wrap_pyfunction!(replay, m)?)
 }
