@@ -32,6 +32,7 @@ NEEDED: dict[str, dict[str, Any]] = {
 TOGETHER = {
     "shared_medium",
     "measured",
+    "capture",
     "title",
     "source",
     "name",
