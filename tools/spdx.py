@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Every source file says its licence in its first lines; texts, data and golden tables need not."""
+"""Every source file says its licence in its first lines; data and golden tables need not."""
 
 import subprocess
 import sys
@@ -8,7 +8,6 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 MARK = "SPDX-License-Identifier:"
 WITHOUT = {
-    ".md",
     ".txt",
     ".csv",
     ".json",
