@@ -26,6 +26,8 @@ setup: ## install what building and running needs (Debian packages, .venv)
 setup-test: ## besides: what tests and lints need
 	@tools/setup.sh test
 	@$(MAKE) $(VENV)/ready $(WHEELHOUSE)/ready
+	@cargo fetch --quiet --locked
+	@cargo fetch --quiet --locked --manifest-path crates/capture/fuzz/Cargo.toml
 
 $(VENV)/ready: pyproject.toml tools/pins.py
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -52,6 +54,7 @@ demo: build ## compare policies on shipped links and on a real capture; HTML rep
 test: setup-test build ## every test of the three languages
 	$(MAKE) -s -C core test mutants asan cross size fuzz FUZZ_SECONDS=10
 	cargo test --release --workspace --quiet
+	$(MAKE) -s -C crates/capture fuzz FUZZ_SECONDS=10
 	$(MAKE) wheel
 	tools/check_wheel.sh dist/ackwise-*.whl $(WHEELHOUSE)
 	$(BIN)/pytest -q
