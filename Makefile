@@ -75,7 +75,8 @@ lint: setup-test build ## formatting, warnings, types, licences, generated docs
 	$(BIN)/python tools/generated_docs.py --check
 
 .PHONY: bench
-bench: build ## measure against peers and baselines
+bench: build ## measure against peers and baselines (about 2 minutes)
+	@tools/setup.sh bench
 	$(MAKE) -C bench PYTHON=$(CURDIR)/$(BIN)/python
 
 .PHONY: golden

@@ -4,6 +4,7 @@
 #
 #   tools/setup.sh run      what building, `ackwise compare` and `ackwise capture` need
 #   tools/setup.sh test     besides: what `make test` and `make lint` need
+#   tools/setup.sh bench    besides run: the peers that `make bench` measures against
 #
 # What is there already is used as it is: a cargo of at least the version below stays.
 set -euo pipefail
@@ -58,6 +59,12 @@ if [ "$scope" = test ]; then
 	elif ! have clang; then
 		packages+=(libclang-rt-dev)
 	fi
+fi
+
+if [ "$scope" = bench ]; then
+	need g++ g++
+	need pkg-config pkg-config
+	pkg-config --exists ns3-core 2>/dev/null || packages+=(libns3-dev)
 fi
 
 # Not part of cargo's own package; clippy comes with it where the release has one.
