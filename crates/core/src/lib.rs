@@ -7,6 +7,7 @@
 #[cfg(test)]
 mod layout;
 
+use std::collections::BTreeMap;
 use std::ffi::{c_char, c_void, CStr, CString};
 use std::fmt;
 use std::sync::Arc;
@@ -363,6 +364,65 @@ pub fn rails_by_name<S: AsRef<str>>(names: &[S]) -> Result<u32, String> {
             format!("no rail \"{name}\"; there are: {}", known.join(", "))
         })
     })
+}
+
+/// A policy by name, its parameters and rails, as callers write them.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PolicyChoice {
+    pub name: String,
+    /// Parameter name to value; those not named keep their initial value.
+    #[serde(default)]
+    pub params: BTreeMap<String, u32>,
+    /// Rails in force by name; absent: the default set.
+    #[serde(default)]
+    pub rails: Option<Vec<String>>,
+}
+
+impl Default for PolicyChoice {
+    /// What a host runs that was never told otherwise.
+    fn default() -> Self {
+        PolicyChoice::new("linux")
+    }
+}
+
+impl PolicyChoice {
+    /// A policy as it comes.
+    pub fn new(name: &str) -> Self {
+        PolicyChoice { name: name.to_owned(), params: BTreeMap::new(), rails: None }
+    }
+
+    /// What it names.
+    ///
+    /// # Errors
+    /// An unknown policy, parameter or rail, or a value out of range, with what would be right.
+    pub fn resolve(&self) -> Result<Resolved, String> {
+        let policy = Policy::find(&self.name).ok_or_else(|| {
+            let known: Vec<_> = Policy::all().map(|p| p.name()).collect();
+            format!("no policy \"{}\"; there are: {}", self.name, known.join(", "))
+        })?;
+        let params = policy.configure(self.params.iter().map(|(name, &value)| (name.as_str(), value)))?;
+        let rails = match &self.rails {
+            Some(names) => rails_by_name(names)?,
+            None => default_rails(),
+        };
+        Ok(Resolved { policy, params, rails })
+    }
+}
+
+/// A policy ready to be given connections.
+#[derive(Clone)]
+pub struct Resolved {
+    pub policy: Policy,
+    pub params: Params,
+    pub rails: u32,
+}
+
+impl Resolved {
+    /// A new connection; `e` carries time and random bits.
+    pub fn connect(&self, e: &Event) -> Conn {
+        Conn::new(self.policy, &self.params, self.rails, e)
+    }
 }
 
 /// One connection's policy, its state and the rails.

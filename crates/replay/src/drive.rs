@@ -4,7 +4,7 @@
 use crate::random::SplitMix64;
 use crate::result::AckPoint;
 use crate::stream::{clamp, Data, Sent, Step, Stream, What};
-use ackwise_core::{flag, Action, Conn, Event, EventKind, Params, Policy, Reason, NEVER_NS};
+use ackwise_core::{flag, Action, Conn, Event, EventKind, Reason, Resolved, NEVER_NS};
 use std::collections::{BTreeMap, VecDeque};
 
 /// What a receiver did on a stream.
@@ -55,9 +55,7 @@ impl Account {
 
 /// A policy with its settings.
 pub(crate) struct Setting<'a> {
-    pub policy: Policy,
-    pub params: &'a Params,
-    pub rails: u32,
+    pub policy: &'a Resolved,
     pub reader_lag_ns: u64,
     pub seed: u64,
     pub trace: bool,
@@ -71,7 +69,7 @@ pub(crate) fn policy(stream: &Stream, setting: &Setting<'_>) -> Account {
     event.random = random.next_u32();
     event.rcv_mss_bytes = stream.mss_bytes;
     let mut driver = Driver {
-        conn: Conn::new(setting.policy, setting.params, setting.rails, &event),
+        conn: setting.policy.connect(&event),
         random,
         account: Account::new(setting.trace),
         pending: Vec::new(),

@@ -32,33 +32,14 @@ pub use result::{
 };
 
 use ackwise_capture::Capture;
-use ackwise_core::{default_rails, rails_by_name, Policy, RAILS};
+pub use ackwise_core::PolicyChoice;
+use ackwise_core::{Policy, Resolved, RAILS};
 use drive::{Account, Setting};
 use optimum::{optimum, Arrival};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 use stream::{Stream, What};
-
-/// A policy, its parameters and rails.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PolicyChoice {
-    pub name: String,
-    /// Parameter name to value; those not named keep their initial value.
-    #[serde(default)]
-    pub params: BTreeMap<String, u32>,
-    /// Rails in force by name; absent: the default set.
-    #[serde(default)]
-    pub rails: Option<Vec<String>>,
-}
-
-impl PolicyChoice {
-    /// A policy as it comes.
-    pub fn new(name: &str) -> Self {
-        PolicyChoice { name: name.to_owned(), ..PolicyChoice::default() }
-    }
-}
 
 /// Processor time of the receiving device, for an estimate.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -122,26 +103,17 @@ impl fmt::Display for ReplayError {
 impl std::error::Error for ReplayError {}
 
 struct Prepared {
-    policy: Policy,
-    params: ackwise_core::Params,
-    rails: u32,
+    resolved: Resolved,
+    /// Every parameter with its value.
     named: BTreeMap<String, u32>,
 }
 
 fn prepare(choice: &PolicyChoice) -> Result<Prepared, ReplayError> {
-    let policy = Policy::find(&choice.name).ok_or_else(|| {
-        let known: Vec<_> = Policy::all().map(|p| p.name()).collect();
-        ReplayError::Choice(format!("no policy \"{}\"; there are: {}", choice.name, known.join(", ")))
-    })?;
-    let given = choice.params.iter().map(|(name, &value)| (name.as_str(), value));
-    let params = policy.configure(given).map_err(ReplayError::Choice)?;
-    let rails = match &choice.rails {
-        Some(names) => rails_by_name(names).map_err(ReplayError::Choice)?,
-        None => default_rails(),
-    };
-    let mut named: BTreeMap<_, _> = policy.params().iter().map(|p| (p.name.to_owned(), p.initial)).collect();
+    let resolved = choice.resolve().map_err(ReplayError::Choice)?;
+    let initial = resolved.policy.params();
+    let mut named: BTreeMap<_, _> = initial.iter().map(|p| (p.name.to_owned(), p.initial)).collect();
     named.extend(choice.params.clone());
-    Ok(Prepared { policy, params, rails, named })
+    Ok(Prepared { resolved, named })
 }
 
 /// Replays every direction with enough data through every chosen policy.
@@ -253,17 +225,11 @@ fn judge(
         if cancelled() {
             return Err(ReplayError::Cancelled);
         }
-        let setting = Setting {
-            policy: p.policy,
-            params: &p.params,
-            rails: p.rails,
-            reader_lag_ns: options.reader_lag_ns,
-            seed,
-            trace: options.trace,
-        };
-        let mut judged = result(p.policy.name(), drive::policy(stream, &setting));
+        let setting =
+            Setting { policy: &p.resolved, reader_lag_ns: options.reader_lag_ns, seed, trace: options.trace };
+        let mut judged = result(p.resolved.policy.name(), drive::policy(stream, &setting));
         judged.params = p.named.clone();
-        let in_force = RAILS.iter().filter(|r| p.rails & r.1 != 0);
+        let in_force = RAILS.iter().filter(|r| p.resolved.rails & r.1 != 0);
         judged.rails = in_force.map(|r| r.0.to_owned()).collect();
         policies.push(judged);
     }

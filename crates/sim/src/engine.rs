@@ -12,7 +12,7 @@ use crate::result::{RunResult, SCHEMA_VERSION};
 use crate::rng::Rng;
 use crate::scenario::{Direction, FlowGroup, PolicyChoice, Recovery, Scenario};
 use crate::sender::{Sender, NEVER};
-use ackwise_core::{Params, Policy, Reason};
+use ackwise_core::{Reason, Resolved};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// TCP timestamps with padding (RFC 7323, appendix A).
@@ -66,7 +66,8 @@ struct Flow {
 
 struct GroupState {
     spec: FlowGroup,
-    policies: [(Policy, Params, u32); 2],
+    /// [of the data sender, of the data receiver]
+    policies: [Resolved; 2],
     record: GroupRecord,
     started: u32,
     rng: Rng,
@@ -109,26 +110,13 @@ pub fn run(scenario: &Scenario, cancel: Option<&AtomicBool>) -> Result<RunResult
     Ok(engine.finish())
 }
 
-fn choose(choice: &PolicyChoice) -> Result<(Policy, Params, u32), SimError> {
-    let policy = Policy::find(&choice.name).ok_or_else(|| {
-        let known: Vec<_> = Policy::all().map(|p| p.name()).collect();
-        SimError::Scenario(format!("no policy \"{}\"; there are: {}", choice.name, known.join(", ")))
-    })?;
-    let named = choice.params.iter().map(|(k, v)| (k.as_str(), *v));
-    let params = policy.configure(named).map_err(SimError::Scenario)?;
-    let rails = match &choice.rails {
-        Some(names) => ackwise_core::rails_by_name(names).map_err(SimError::Scenario)?,
-        None => ackwise_core::default_rails(),
-    };
-    Ok((policy, params, rails))
-}
-
 impl<'a> Engine<'a> {
     fn new(scenario: &'a Scenario) -> Result<Self, SimError> {
         let seed = scenario.seed;
         let mut groups = Vec::new();
         for (i, spec) in scenario.groups.iter().enumerate() {
-            let policies = [choose(&spec.peer_policy)?, choose(&spec.policy)?];
+            let resolve = |choice: &PolicyChoice| choice.resolve().map_err(SimError::Scenario);
+            let policies = [resolve(&spec.peer_policy)?, resolve(&spec.policy)?];
             groups.push(GroupState {
                 spec: spec.clone(),
                 policies,
@@ -213,10 +201,9 @@ impl<'a> Engine<'a> {
         let at_client = [!down, down];
         let host = at_client.map(|client| if client { &s.client } else { &s.server });
         let receiver = |role: usize| {
-            let (policy, params, rails) = &g.policies[role];
             let place = (group as u64) << 32 | number << 2 | role as u64;
             let sack = spec.sender.recovery == Recovery::Sack;
-            let setup = Setup { policy: *policy, params, rails: *rails, seed: s.seed, place, sack };
+            let setup = Setup { policy: &g.policies[role], seed: s.seed, place, sack };
             let config = spec.receiver.bounded(host[role].recv_buffer_max_bytes);
             Receiver::new(&config, mss, self.now, rtt_ns, &setup)
         };
@@ -543,7 +530,7 @@ impl<'a> Engine<'a> {
             .into_iter()
             .zip(per_group)
             .map(|(g, flows)| {
-                g.record.finish(g.spec.name, g.policies[DATA_RECEIVER].0.name(), flows, duration_ns)
+                g.record.finish(g.spec.name, g.policies[DATA_RECEIVER].policy.name(), flows, duration_ns)
             })
             .collect();
         RunResult {

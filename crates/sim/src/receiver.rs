@@ -6,7 +6,7 @@ use crate::ranges::Ranges;
 use crate::rng::Rng;
 use crate::scenario::{Receiver as Config, SocketLayer};
 use crate::sender::NEVER;
-use ackwise_core::{flag, Action, Conn, Event, EventKind, Order, Params, Policy, Reason, Verdict};
+use ackwise_core::{flag, Action, Conn, Event, EventKind, Order, Reason, Resolved, Verdict};
 use std::collections::VecDeque;
 
 /// Linux: the window opens from here.
@@ -60,9 +60,7 @@ pub struct AckFields {
 }
 
 pub struct Setup<'a> {
-    pub policy: Policy,
-    pub params: &'a Params,
-    pub rails: u32,
+    pub policy: &'a Resolved,
     pub seed: u64,
     pub place: u64,
     /// Both ends agreed on SACK (RFC 2018, 2).
@@ -97,7 +95,7 @@ impl Receiver {
             tune_read: 0,
             tune_since_ns: now,
             tune_space: u64::from(mss) * 10,
-            conn: Conn::new(setup.policy, setup.params, setup.rails, &start),
+            conn: setup.policy.connect(&start),
             rng,
             verdict: Verdict { action: Action::Nothing, reason: Reason(0), by_rail: false },
             unacked: VecDeque::new(),
@@ -109,6 +107,8 @@ impl Receiver {
             sack: setup.sack,
         };
         r.wnd = r.window_now();
+        // Linux, tcp_init_buffer_space.
+        r.tune_space = r.tune_space.min(r.wnd).min(r.ceiling);
         r
     }
 

@@ -4,6 +4,7 @@
 //! A plan (links x workloads x policies x seeds) is resolved into scenarios by the caller; the
 //! engine knows no names of links or workloads. Unknown keys are refused.
 
+pub use ackwise_core::PolicyChoice;
 use serde::{Deserialize, Serialize};
 
 /// One run: two hosts (client, server), one path between them, groups of flows over it.
@@ -202,24 +203,6 @@ pub struct FlowGroup {
     #[serde(default)]
     pub receiver: Receiver,
     pub app: App,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PolicyChoice {
-    pub name: String,
-    /// Parameter name -> value; those not named keep their initial value.
-    #[serde(default)]
-    pub params: std::collections::BTreeMap<String, u32>,
-    /// Rails in force, names as in `ackwise_core::rail_names`; absent: the default set.
-    #[serde(default)]
-    pub rails: Option<Vec<String>>,
-}
-
-impl Default for PolicyChoice {
-    fn default() -> Self {
-        PolicyChoice { name: "linux".into(), params: Default::default(), rails: None }
-    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
