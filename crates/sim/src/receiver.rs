@@ -49,6 +49,8 @@ pub struct Receiver {
     pub last_data_ns: u64,
     rto_us: u32,
     sack: bool,
+    /// No data came yet.
+    silent: bool,
 }
 
 /// What an ACK field carries.
@@ -105,6 +107,7 @@ impl Receiver {
             last_data_ns: now,
             rto_us: 0,
             sack: setup.sack,
+            silent: true,
         };
         r.wnd = r.window_now();
         // Linux, tcp_init_buffer_space.
@@ -183,6 +186,7 @@ impl Receiver {
 
     /// A segment with payload, a FIN or a window probe arrived.
     pub fn on_segment(&mut self, now: u64, p: &Packet, rto_ns: u64) {
+        self.silent = false;
         self.rto_us = (rto_ns / 1000) as u32;
         let each = p.len / u32::from(p.segments.max(1));
         if each >= self.rcv_mss {
@@ -340,8 +344,12 @@ impl Receiver {
         }
     }
 
-    /// An ACK left; calls `latency` with the wait of each segment it covers.
+    /// An ACK left; calls `latency` with the wait of each segment it covers. Where no data ever
+    /// came it acknowledges nothing, and the policy has nothing to learn from it.
     pub fn on_ack_sent(&mut self, now: u64, piggyback: bool, mut latency: impl FnMut(u64, u16)) {
+        if self.silent {
+            return;
+        }
         self.wnd = self.window_now();
         self.rcv_wup = self.rcv_nxt;
         for (arrived, segments) in self.unacked.drain(..) {
