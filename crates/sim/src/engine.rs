@@ -84,7 +84,7 @@ pub struct Engine<'a> {
     flows: Vec<Flow>,
     groups: Vec<GroupState>,
     /// Packets held back by links, by slot.
-    late: Vec<Option<(usize, Parcel)>>,
+    late: Vec<Option<Parcel>>,
     medium_busy: bool,
     medium_turn: usize,
     out: Vec<Parcel>,
@@ -237,7 +237,11 @@ impl<'a> Engine<'a> {
                 continue;
             }
             same = if time == self.now { same + 1 } else { 0 };
-            assert!(same < SAME_TIME_EVENTS, "simulated time stands still at {time} ns");
+            if same >= SAME_TIME_EVENTS {
+                return Err(SimError::Scenario(format!(
+                    "simulated time stands still at {time} ns; a fault of the simulator, please report the scenario"
+                )));
+            }
             self.now = time;
             self.events += 1;
             if self.events % CANCEL_EVERY == 0 && cancel.is_some_and(|c| c.load(Ordering::Relaxed)) {
@@ -247,8 +251,8 @@ impl<'a> Engine<'a> {
                 Kind::Link => self.on_link(index),
                 Kind::Transmit => self.on_transmit(index),
                 Kind::Late => {
-                    if let Some((link, packet)) = self.late[index].take() {
-                        self.cross(link, packet);
+                    if let Some(packet) = self.late[index].take() {
+                        self.cross(packet);
                     }
                 }
                 Kind::Host => self.on_host(index),
@@ -296,9 +300,8 @@ impl<'a> Engine<'a> {
             if let Wake::Deliver(at) = wake {
                 self.heap.push(at, Kind::Link, link);
             }
-            match again {
-                Some(at) => self.heap.push(at, Kind::Transmit, link),
-                None => self.links[link].idle(),
+            if let Some(at) = again {
+                self.heap.push(at, Kind::Transmit, link);
             }
             return;
         }
@@ -328,19 +331,19 @@ impl<'a> Engine<'a> {
                 self.late.push(None);
                 self.late.len() - 1
             });
-            self.late[slot] = Some((link, a.packet));
+            self.late[slot] = Some(a.packet);
             self.heap.push(self.now + a.late_ns, Kind::Late, slot);
             return;
         }
         if a.twice {
-            self.cross(link, a.packet.clone());
+            self.cross(a.packet.clone());
         }
-        self.cross(link, a.packet);
+        self.cross(a.packet);
     }
 
     /// A packet has crossed a link.
     #[inline]
-    fn cross(&mut self, _link: usize, mut packet: Parcel) {
+    fn cross(&mut self, mut packet: Parcel) {
         self.hops_done += 1;
         packet.hop += 1;
         if packet.hop < self.hops {

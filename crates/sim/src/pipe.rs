@@ -345,11 +345,6 @@ impl Link {
         self.queue.as_ref().is_some_and(|q| !q.data.is_empty() || !q.acks.is_empty())
     }
 
-    /// Nothing to send for now: the next arrival starts the transmitter again.
-    pub fn idle(&mut self) {
-        self.transmitting = false;
-    }
-
     /// On a shared medium an arrival must not start a transmission of its own.
     pub fn hold(&mut self) {
         self.transmitting = true;
