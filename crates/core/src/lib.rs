@@ -122,10 +122,6 @@ impl Reason {
         // SAFETY: as above.
         unsafe { static_str(aw_reason_source(self.0.into())) }
     }
-    /// The reason of this label.
-    pub fn find(label: &str) -> Option<Reason> {
-        Reason::all().find(|r| r.label() == label)
-    }
     pub fn all() -> impl Iterator<Item = Reason> {
         (0u8..u8::MAX).map(Reason).take_while(|r| r.label() != "?")
     }
@@ -459,10 +455,5 @@ impl Conn {
         debug_assert!(std::ptr::eq(self.raw.params, Arc::as_ptr(&self.params.0)));
         // SAFETY: raw was initialised by aw_conn_init; e is a valid event.
         unsafe { aw_decide(&mut self.raw, e) }.into()
-    }
-
-    /// An ACK is owed and waits for its deadline, or for the driver to send it.
-    pub fn owes(&self) -> bool {
-        self.raw.owed_since_ns != NEVER_NS
     }
 }

@@ -26,8 +26,7 @@ pub struct App {
     done: u32,
     written: u32,
     asked_ns: u64,
-    /// Request bytes written by the asking side so far, and answered by the writing side.
-    requested: u64,
+    /// Request bytes answered by the writing side.
     answered: u64,
 }
 
@@ -42,7 +41,6 @@ impl App {
             done: 0,
             written: 0,
             asked_ns: now,
-            requested: 0,
             answered: 0,
             rng: rng.clone(),
         };
@@ -122,7 +120,6 @@ impl App {
         self.ask_ns = NEVER;
         if let Spec::RequestResponse { request_bytes, .. } = self.spec {
             tx.write(request_bytes.into());
-            self.requested += u64::from(request_bytes);
             self.asked_ns = now;
         }
     }

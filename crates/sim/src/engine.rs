@@ -385,11 +385,9 @@ impl<'a> Engine<'a> {
         let end = &mut flow.ends[role];
         let now = self.now;
         end.rx.note_timestamp(&p);
-        let effect = end.tx.on_ack(now, &p);
-        if role == DATA_SENDER {
-            if let Some(rtt) = effect.rtt_ns {
-                self.groups[flow.group as usize].record.rtt.record(rtt);
-            }
+        let rtt_ns = end.tx.on_ack(now, &p);
+        if let (DATA_SENDER, Some(rtt_ns)) = (role, rtt_ns) {
+            self.groups[flow.group as usize].record.rtt.record(rtt_ns);
         }
         if p.len > 0 || p.fin || p.probe {
             if role == DATA_RECEIVER {

@@ -36,6 +36,44 @@ struct Segment {
     fin: bool,
 }
 
+/// Bytes of the outstanding segments in each state.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+    sacked: u64,
+    lost: u64,
+    again: u64,
+}
+
+impl Segment {
+    /// Its retransmission, if there is one, is not in flight any more.
+    fn recall(&mut self, tally: &mut Tally) {
+        if self.again_in_flight {
+            self.again_in_flight = false;
+            tally.again -= u64::from(self.len);
+        }
+    }
+
+    /// Taken as lost, and so is a retransmission of it; not when it was SACKed.
+    fn lose(&mut self, tally: &mut Tally) {
+        self.recall(tally);
+        if !self.lost && !self.sacked {
+            self.lost = true;
+            tally.lost += u64::from(self.len);
+        }
+    }
+
+    /// It has arrived above a hole.
+    fn sack(&mut self, tally: &mut Tally) {
+        self.recall(tally);
+        if self.lost {
+            self.lost = false;
+            tally.lost -= u64::from(self.len);
+        }
+        self.sacked = true;
+        tally.sacked += u64::from(self.len);
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Open,
@@ -85,9 +123,7 @@ pub struct Sender {
     pushes: VecDeque<u64>,
     segments: VecDeque<Segment>,
     sacked: Ranges,
-    sacked_bytes: u64,
-    lost_bytes: u64,
-    again_bytes: u64,
+    tally: Tally,
     /// All segments below are judged: lost or SACKed.
     judged_below: u64,
     /// No lost segment waits for retransmission below.
@@ -118,16 +154,7 @@ pub struct Sender {
     first_sent_ns: u64,
     app_limited_until: u64,
     round_end: u64,
-    /// Something is ready and only Nagle's rule holds it back.
-    pub held_by_nagle: bool,
     pub counters: Counters,
-}
-
-/// What an ACK did, for the engine's records.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct AckEffect {
-    pub rtt_ns: Option<u64>,
-    pub acked_bytes: u64,
 }
 
 impl Sender {
@@ -145,9 +172,7 @@ impl Sender {
             pushes: VecDeque::new(),
             segments: VecDeque::new(),
             sacked: Ranges::default(),
-            sacked_bytes: 0,
-            lost_bytes: 0,
-            again_bytes: 0,
+            tally: Tally::default(),
             judged_below: 0,
             resend_from: 0,
             state: State::Open,
@@ -172,7 +197,6 @@ impl Sender {
             first_sent_ns: now,
             app_limited_until: 0,
             round_end: 0,
-            held_by_nagle: false,
             counters: Counters::default(),
         };
         if rtt_ns > 0 {
@@ -253,7 +277,7 @@ impl Sender {
 
     /// RFC 6675, 4: an estimate of the bytes in the network.
     pub fn pipe(&self) -> u64 {
-        (self.outstanding() + self.again_bytes).saturating_sub(self.sacked_bytes + self.lost_bytes)
+        (self.outstanding() + self.tally.again).saturating_sub(self.tally.sacked + self.tally.lost)
     }
 
     /// Data waits that could not be sent, for whatever reason.
@@ -291,11 +315,10 @@ impl Sender {
         self.rto_ns
     }
 
-    /// An ACK (on its own or on data) arrived.
-    pub fn on_ack(&mut self, now: u64, p: &Packet) -> AckEffect {
-        let mut effect = AckEffect::default();
+    /// An ACK (on its own or on data) arrived. Returns the round-trip time it measured.
+    pub fn on_ack(&mut self, now: u64, p: &Packet) -> Option<u64> {
         if p.ack < self.una || p.ack > self.nxt {
-            return effect;
+            return None;
         }
         let right = p.ack + u64::from(p.wnd_bytes);
         let window_moved = right > self.wnd_right;
@@ -328,15 +351,15 @@ impl Sender {
                 break;
             }
             if front.sacked {
-                self.sacked_bytes -= bytes;
+                self.tally.sacked -= bytes;
             } else {
                 sample.delivered_bytes += bytes;
             }
             if front.lost {
-                self.lost_bytes -= bytes;
+                self.tally.lost -= bytes;
             }
             if front.again_in_flight {
-                self.again_bytes -= bytes;
+                self.tally.again -= bytes;
             }
             repaired |= front.retransmitted;
             if sample.rtt_ns.is_none() && !front.retransmitted && !front.sacked {
@@ -361,7 +384,6 @@ impl Sender {
             self.sacked.cut_below(self.una);
         }
         sample.acked_bytes = fresh;
-        effect.acked_bytes = fresh;
         if repaired {
             // Karn's rule (RFC 6298, 3): what came with a repaired segment had waited for it. The
             // echo is not in doubt (RFC 7323, 4).
@@ -371,7 +393,6 @@ impl Sender {
             self.measure(rtt);
             // RFC 6298, 5: the backed-off timeout stays until a measurement (so does Linux).
             self.backoff = 0;
-            effect.rtt_ns = Some(rtt);
         }
         sample.srtt_ns = self.srtt_ns;
         if sample.delivered_bytes > 0 {
@@ -402,7 +423,7 @@ impl Sender {
         if fresh > 0 || sample.delivered_bytes > 0 || self.timer == Timer::Persist {
             self.restart_timer(now);
         }
-        effect
+        sample.rtt_ns
     }
 
     fn apply_sack(&mut self, start: u64, end: u64, sample: &mut AckSample, newest: &mut Option<Segment>) {
@@ -410,8 +431,7 @@ impl Sender {
             return;
         }
         let segments = &mut self.segments;
-        let (sacked_bytes, lost_bytes, again_bytes) =
-            (&mut self.sacked_bytes, &mut self.lost_bytes, &mut self.again_bytes);
+        let tally = &mut self.tally;
         self.sacked.insert(start.max(self.una), end.min(self.nxt), |from, to| {
             let first = segments.partition_point(|s| s.seq < from);
             for seg in segments.iter_mut().skip(first) {
@@ -422,17 +442,8 @@ impl Sender {
                 if seg.sacked {
                     continue;
                 }
-                seg.sacked = true;
-                *sacked_bytes += bytes;
+                seg.sack(tally);
                 sample.delivered_bytes += bytes;
-                if seg.lost {
-                    seg.lost = false;
-                    *lost_bytes -= bytes;
-                }
-                if seg.again_in_flight {
-                    seg.again_in_flight = false;
-                    *again_bytes -= bytes;
-                }
                 if newest.as_ref().map_or(true, |n| seg.sent_ns >= n.sent_ns) {
                     *newest = Some(seg.clone());
                 }
@@ -454,10 +465,10 @@ impl Sender {
     }
 
     /// RFC 6675, 4: IsLost, when three segments' worth above it was SACKed.
-    fn mark_lost(&mut self) -> bool {
+    fn mark_lost(&mut self) {
         let highest = self.sacked.highest();
         if highest <= self.judged_below.max(self.una) {
-            return false;
+            return;
         }
         let mut above = 0;
         let mut edge = 0;
@@ -470,23 +481,19 @@ impl Sender {
             }
         }
         if edge == 0 {
-            return false;
+            return;
         }
         let first = self.segments.partition_point(|s| s.seq < self.judged_below);
-        let mut found = false;
         for seg in self.segments.iter_mut().skip(first) {
             if seg.seq + u64::from(seg.len) > edge {
                 break;
             }
             self.judged_below = seg.seq + u64::from(seg.len);
             if !seg.sacked && !seg.lost && !seg.again_in_flight {
-                seg.lost = true;
-                self.lost_bytes += u64::from(seg.len);
+                seg.lose(&mut self.tally);
                 self.resend_from = self.resend_from.min(seg.seq);
-                found = true;
             }
         }
-        found
     }
 
     /// RFC 8985, 6.2, for retransmissions: lost as well when something that was sent a quarter of a
@@ -499,22 +506,14 @@ impl Sender {
             return;
         }
         for seg in self.segments.iter_mut().filter(|s| overdue(s)) {
-            seg.again_in_flight = false;
-            self.again_bytes -= u64::from(seg.len);
+            seg.recall(&mut self.tally);
         }
         self.resend_from = self.una;
     }
 
     fn mark_first_lost(&mut self) {
         if let Some(seg) = self.segments.front_mut() {
-            if !seg.lost && !seg.sacked {
-                seg.lost = true;
-                self.lost_bytes += u64::from(seg.len);
-            }
-            if seg.again_in_flight {
-                seg.again_in_flight = false;
-                self.again_bytes -= u64::from(seg.len);
-            }
+            seg.lose(&mut self.tally);
             self.resend_from = self.resend_from.min(seg.seq);
         }
     }
@@ -527,7 +526,7 @@ impl Sender {
         match self.state {
             State::Open => {
                 let lost = match self.cfg.recovery {
-                    Recovery::Sack => self.lost_bytes > 0 || (self.dupacks >= 3 && self.sacked_bytes > 0),
+                    Recovery::Sack => self.tally.lost > 0 || (self.dupacks >= 3 && self.tally.sacked > 0),
                     Recovery::Newreno => self.dupacks == 3,
                     Recovery::Timeout => false,
                 };
@@ -605,19 +604,24 @@ impl Sender {
         self.cc.cwnd = pipe + may_send.max(first);
     }
 
+    /// RFC 6298, 5.5: the timeout doubles with each expiry.
+    fn arm_retransmit(&mut self, now: u64, backoff: u32) {
+        self.timer = Timer::Retransmit;
+        self.timer_ns = now + (self.rto_ns << backoff.min(16)).min(MAX_RTO_NS);
+    }
+
     fn restart_timer(&mut self, now: u64) {
         if self.outstanding() == 0 {
             self.timer = Timer::Off;
             self.timer_ns = NEVER;
             return;
         }
-        let rto = now + (self.rto_ns << self.backoff.min(16)).min(MAX_RTO_NS);
-        self.timer = Timer::Retransmit;
-        self.timer_ns = rto;
+        self.arm_retransmit(now, self.backoff);
+        let rto = self.timer_ns;
         let probe = self.cfg.tail_loss_probe
             && self.cfg.recovery == Recovery::Sack
             && self.state == State::Open
-            && self.sacked_bytes == 0
+            && self.tally.sacked == 0
             && !self.probed
             && self.backoff == 0
             && self.srtt_ns > 0;
@@ -648,19 +652,11 @@ impl Sender {
                 self.probe_is_new = self.has_unsent() && self.nxt + self.mss <= self.wnd_right;
                 if !self.probe_is_new {
                     if let Some(last) = self.segments.back_mut() {
-                        if !last.lost && !last.sacked {
-                            last.lost = true;
-                            self.lost_bytes += u64::from(last.len);
-                        }
-                        if last.again_in_flight {
-                            last.again_in_flight = false;
-                            self.again_bytes -= u64::from(last.len);
-                        }
+                        last.lose(&mut self.tally);
                         self.resend_from = self.resend_from.min(last.seq);
                     }
                 }
-                self.timer = Timer::Retransmit;
-                self.timer_ns = now + self.rto_ns;
+                self.arm_retransmit(now, 0);
                 false
             }
             Timer::Retransmit => {
@@ -678,19 +674,11 @@ impl Sender {
                 self.dupacks = 0;
                 // RFC 6298, 5.4-5.6; all that is not SACKed is taken as lost.
                 for seg in &mut self.segments {
-                    if seg.again_in_flight {
-                        seg.again_in_flight = false;
-                        self.again_bytes -= u64::from(seg.len);
-                    }
-                    if !seg.sacked && !seg.lost {
-                        seg.lost = true;
-                        self.lost_bytes += u64::from(seg.len);
-                    }
+                    seg.lose(&mut self.tally);
                 }
                 self.judged_below = self.nxt;
                 self.resend_from = self.una;
-                self.timer = Timer::Retransmit;
-                self.timer_ns = now + (self.rto_ns << self.backoff.min(16)).min(MAX_RTO_NS);
+                self.arm_retransmit(now, self.backoff);
                 self.pace_ns = now;
                 false
             }
@@ -699,7 +687,7 @@ impl Sender {
 
     /// The next lost segment that may be sent again now.
     fn next_lost(&mut self) -> Option<usize> {
-        if self.lost_bytes == 0 {
+        if self.tally.lost == 0 {
             return None;
         }
         let first = self.segments.partition_point(|s| s.seq < self.resend_from);
@@ -713,7 +701,6 @@ impl Sender {
     pub fn next_segment(&mut self, now: u64) -> Option<(u64, u32, bool, bool, bool)> {
         let window = self.window();
         let pipe = self.pipe();
-        self.held_by_nagle = false;
         self.pace_waits = false;
         if let Some(i) = self.next_lost() {
             let len = u64::from(self.segments[i].len);
@@ -734,13 +721,12 @@ impl Sender {
             seg.delivered = self.delivered;
             seg.delivered_ns = self.delivered_ns;
             seg.first_sent_ns = self.first_sent_ns;
-            self.again_bytes += len;
+            self.tally.again += len;
             self.prr.sent += len;
             self.counters.retransmitted += 1;
             let out = (seg.seq, seg.len, seg.psh, seg.fin, true);
             if self.timer == Timer::Off || self.probed && probe_end == seg.seq + len {
-                self.timer = Timer::Retransmit;
-                self.timer_ns = now + self.rto_ns;
+                self.arm_retransmit(now, 0);
             }
             return Some(out);
         }
@@ -814,20 +800,18 @@ impl Sender {
     }
 
     /// RFC 1122, 4.2.3.4: may a segment shorter than the MSS leave?
-    fn short_may_leave(&mut self, len: u64, unsent: u64) -> bool {
+    fn short_may_leave(&self, len: u64, unsent: u64) -> bool {
         if 2 * len >= self.wnd_max {
             return true;
         }
         if len < unsent {
             return false;
         }
-        let allowed = match self.cfg.nagle {
+        match self.cfg.nagle {
             Nagle::Off => true,
             Nagle::Bsd43 => self.outstanding() == 0,
             Nagle::Minshall => self.short_end <= self.una,
-        };
-        self.held_by_nagle = !allowed;
-        allowed
+        }
     }
 
     fn arm_persist(&mut self, now: u64) {
@@ -878,9 +862,9 @@ impl Sender {
         let sum = |f: fn(&Segment) -> bool| -> u64 {
             self.segments.iter().filter(|s| f(s)).map(|s| u64::from(s.len)).sum()
         };
-        assert_eq!(self.sacked_bytes, sum(|s| s.sacked));
-        assert_eq!(self.lost_bytes, sum(|s| s.lost));
-        assert_eq!(self.again_bytes, sum(|s| s.again_in_flight));
+        assert_eq!(self.tally.sacked, sum(|s| s.sacked));
+        assert_eq!(self.tally.lost, sum(|s| s.lost));
+        assert_eq!(self.tally.again, sum(|s| s.again_in_flight));
         assert_eq!(self.outstanding(), sum(|_| true));
     }
 }
