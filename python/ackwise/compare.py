@@ -15,10 +15,9 @@ from ackwise.errors import InputError, Interrupted, RunError
 from ackwise.metrics import ACKS, GOODPUT, METRICS, Better
 from ackwise.plan import Link, Plan, Workload
 from ackwise.policy import PolicyChoice
-from ackwise.stats import Estimate, estimate, paired_percent
+from ackwise.stats import Estimate, estimate, is_best, paired_percent
 
 BELOW_PERCENT = 1.0  # goodput further below the baseline than this is reported
-AS_GOOD = 0.0005  # means this near to the best share its mark: a table could not tell them apart
 SERIES_POINTS = 100
 TRACE_POINTS_TOTAL = 80_000
 TRACE_POINTS_MAX = 2000
@@ -278,9 +277,7 @@ def _is_best(better: Better, label: str, column: dict[str, Estimate | None]) -> 
     means = [e.mean for e in column.values() if e is not None]
     if own is None or better is Better.NEITHER:
         return False
-    best = max(means) if better is Better.HIGHER else min(means)
-    near = [abs(mean - best) <= AS_GOOD * abs(best) for mean in means]
-    return not all(near) and abs(own.mean - best) <= AS_GOOD * abs(best)
+    return is_best(own.mean, means, highest=better is Better.HIGHER)
 
 
 def _cheapest(cells: list[Cell]) -> str:

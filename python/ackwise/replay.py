@@ -10,10 +10,10 @@ from ackwise import __version__, engine
 from ackwise.engine import Cancel, Cancelled
 from ackwise.errors import Interrupted, RunError
 from ackwise.policy import PolicyChoice
+from ackwise.stats import is_best
 
 SCHEMA_VERSION = 1
 CAPTURED = "captured"  # what the capture's own receiver did
-AS_GOOD = 0.0005
 # Every ACK of every policy crosses as JSON for the plots: beyond this file size only for a while.
 TRACE_FILE_BYTES_MAX = 64 * 2**20
 
@@ -216,11 +216,9 @@ def _cell(result: dict[str, Any], label: str) -> dict[str, Any]:
 def _is_best(key: str, cell: dict[str, Any], cells: list[dict[str, Any]]) -> bool:
     """The least value, or as good as it, while another's is worse."""
     values = [c[key] for c in cells if c[key] is not None]
-    if cell[key] is None or not values:
+    if cell[key] is None:
         return False
-    least = min(values)
-    near = [value - least <= AS_GOOD * least for value in values]
-    return not all(near) and bool(cell[key] - least <= AS_GOOD * least)
+    return is_best(cell[key], values, highest=False)
 
 
 def rows(replayed: Replay) -> list[dict[str, str | int | float | None]]:

@@ -12,6 +12,8 @@ _T95 = (
     2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
 )  # fmt: skip
 
+AS_GOOD = 0.0005  # values this near to the best share its mark: a table could not tell them apart
+
 
 def t95(freedom: int) -> float:
     """The quantile for `freedom` degrees of freedom (at least 1), within 0.1%."""
@@ -50,3 +52,13 @@ def paired_percent(values: Sequence[float], baseline: Sequence[float]) -> Estima
     if base == 0 or len(values) != len(baseline):
         return None
     return estimate([100 * (v - b) / base for v, b in zip(values, baseline, strict=True)])
+
+
+def is_best(own: float, values: Sequence[float], *, highest: bool) -> bool:
+    """`own` is the best of `values` or as good as it, and at least one of them is worse."""
+    best = max(values) if highest else min(values)
+
+    def near(value: float) -> bool:
+        return abs(value - best) <= AS_GOOD * abs(best)
+
+    return near(own) and not all(near(v) for v in values)
