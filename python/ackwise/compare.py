@@ -2,19 +2,18 @@
 """Runs a plan on all cores and turns the runs into cells: one for each link, workload, policy and
 measured group, with means, intervals and what the policy loses against the baseline."""
 
-import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any
 
 from ackwise import engine
 from ackwise import plan as plans
-from ackwise.engine import Cancel, Cancelled
-from ackwise.errors import InputError, Interrupted, RunError
+from ackwise.engine import Cancel
+from ackwise.errors import InputError, RunError
 from ackwise.metrics import ACKS, GOODPUT, METRICS, Better
 from ackwise.plan import Link, Plan, Workload
 from ackwise.policy import PolicyChoice
+from ackwise.pool import run_all
 from ackwise.stats import Estimate, estimate, is_best, paired_percent
 
 BELOW_PERCENT = 1.0  # goodput further below the baseline than this is reported
@@ -187,29 +186,13 @@ def run(
     """
     todo = jobs(plan, detailed)
     limit = _trace_limit(plan)
-    cancel = Cancel()
-    results: dict[int, list[GroupRun]] = {}
-    pool = ThreadPoolExecutor(max_workers=workers or os.cpu_count() or 1)
-    futures: dict[Future[list[GroupRun]], int] = {}
-    try:
-        on_progress(0, len(todo))
-        futures = {pool.submit(_run, job, limit, cancel): i for i, job in enumerate(todo)}
-        pending = set(futures)
-        while pending:
-            # The timeout lets this thread see Ctrl-C.
-            done, pending = wait(pending, timeout=0.2, return_when=FIRST_COMPLETED)
-            for future in done:
-                results[futures[future]] = future.result()
-            if done:
-                on_progress(len(results), len(todo))
-    except KeyboardInterrupt:
-        raise Interrupted from None
-    except Cancelled:
-        raise RunError("a run was cancelled") from None
-    finally:
-        cancel.cancel()
-        pool.shutdown(wait=True, cancel_futures=True)
-    return Comparison(plan, list(_tables(plan, [r for i in sorted(results) for r in results[i]])))
+    results = run_all(
+        lambda job, cancel: _run(job, limit, cancel),
+        todo,
+        workers=workers,
+        on_progress=on_progress,
+    )
+    return Comparison(plan, list(_tables(plan, [r for runs in results for r in runs])))
 
 
 def _tables(plan: Plan, runs: list[GroupRun]) -> Iterator[Table]:

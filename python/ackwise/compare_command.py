@@ -3,24 +3,16 @@
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 from rich.text import Text
 
 from ackwise import __version__, compare, document, export, plan, policy, schema, table
 from ackwise.errors import InputError
 from ackwise.plan import Plan
+from ackwise.progress import progress_bar
 
 
 def _only_with(args: argparse.Namespace, source: str, names: tuple[str, ...]) -> None:
@@ -76,30 +68,6 @@ def _plan(args: argparse.Namespace) -> Plan:
     return made
 
 
-@contextmanager
-def progress_bar(shown: bool, what: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar on standard error, where a person watches; else silence."""
-    console = Console(stderr=True)
-    if not shown or not console.is_terminal:
-        yield lambda _done, _all: None
-        return
-    with Progress(
-        TextColumn(what),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-    ) as bar:
-        task = bar.add_task(what, total=None)
-
-        def update(done: int, all_: int) -> None:
-            bar.update(task, completed=done, total=all_)
-
-        yield update
-
-
 def _list() -> int:
     console = Console(highlight=False)
     for heading, kind in (("links", "links"), ("workloads", "workloads"), ("plans", "")):
@@ -152,12 +120,12 @@ def main(args: argparse.Namespace, command: str) -> int:
     warning = plan.check_work(made, args.allow_long)
     if warning and not args.quiet:
         print(f"ackwise: {warning}", file=sys.stderr)
-    with progress_bar(not args.quiet, "simulating") as on_progress:
+    with progress_bar(not args.quiet) as show:
         result = compare.run(
             made,
             detailed=args.report is not None,
             workers=args.jobs,
-            on_progress=on_progress,
+            on_progress=partial(show, "simulating"),
         )
     _write(args, result, command)
     return 0

@@ -7,8 +7,8 @@ from pathlib import Path
 from rich.console import Console
 
 from ackwise import __version__, export, policy, replay, schema, table, units
-from ackwise.compare_command import progress_bar
 from ackwise.errors import InputError, quoted
+from ackwise.progress import progress_bar
 
 _RATIO = schema.Key("cost-ratio", units.SHARE, "", low=1000, high=999_000)
 _UNIT = schema.Key("unit", units.TIME, "", low=1, high=1000 * 10**9)
@@ -53,8 +53,8 @@ def main(args: argparse.Namespace, command: str) -> int:
     if not path.is_file():
         raise InputError(f"--capture: {quoted(args.capture)} is no regular file; give a capture")
     trace = args.report is not None and path.stat().st_size <= replay.TRACE_FILE_BYTES_MAX
-    with progress_bar(not args.quiet, "replaying") as on_progress:
-        on_progress(0, 1)
+    with progress_bar(not args.quiet) as show:
+        show("replaying", 0, 1)
         replayed = replay.run(args.capture, settings, trace)
     document = replayed.document
     if not document["directions"]:

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: MIT
+"""The progress bar of long work."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+
+@contextmanager
+def progress_bar(shown: bool) -> Iterator[Callable[[str, int, int], None]]:
+    """A bar on standard error, where a person watches; else silence. Called with what is being
+    done, how much of it is done, and all of it."""
+    console = Console(stderr=True)
+    if not shown or not console.is_terminal:
+        yield lambda _what, _done, _all: None
+        return
+    with Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+    ) as bar:
+        task = bar.add_task("", total=None)
+
+        def update(what: str, done: int, all_: int) -> None:
+            bar.update(task, description=what, completed=done, total=all_)
+
+        yield update
