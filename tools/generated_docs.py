@@ -13,6 +13,7 @@ from typing import Any
 
 from ackwise import document, replay, schema, units
 from ackwise.metrics import METRICS
+from ackwise.reproduce import document as reproduced
 from ackwise.schema import ABSENT, REQUIRED, Key, Kind, Table
 from ackwise.units import Dimension
 
@@ -96,6 +97,11 @@ def capture_keys() -> str:
     return _keys(replay.KEYS)
 
 
+def reproduce_keys() -> str:
+    """Every key of the document of reproduced experiments."""
+    return _keys(reproduced.KEYS)
+
+
 def _keys(keys: dict[str, str]) -> str:
     return "\n".join(
         ["| key | meaning |", "|---|---|", *(f"| `{key}` | {text} |" for key, text in keys.items())]
@@ -119,6 +125,7 @@ PARTS: dict[str, dict[str, Callable[[], str]]] = {
         "result keys": result_keys,
         "metrics": metric_list,
         "capture keys": capture_keys,
+        "reproduce keys": reproduce_keys,
     },
 }
 

@@ -30,6 +30,15 @@ examples:
   ackwise compare --capture transfer.pcap --policy all
   ackwise compare --list                          shipped links, workloads and plans
 """
+_REPRODUCE_EXAMPLES = """\
+examples:
+  ackwise reproduce separation
+  ackwise reproduce all --report published.html --json checks.json
+  ackwise reproduce deadlock --figures figures/      each figure as SVG
+  ackwise reproduce --list                           what each experiment asks
+
+exit code: 0 when every check passes, else 1
+"""
 _POLICY_EXAMPLES = """\
 examples:
   ackwise policy list
@@ -169,6 +178,29 @@ def _parser() -> argparse.ArgumentParser:
     )
     _outputs(compare)
 
+    again = commands.add_parser(
+        "reproduce",
+        help="run a published experiment again, beside its published figures",
+        description="Runs a published experiment in the simulator and puts every figure beside "
+        "the published one: what may differ by how much was set before measuring.",
+        epilog=_REPRODUCE_EXAMPLES,
+        formatter_class=raw,
+    )
+    again.add_argument("name", metavar="NAME", nargs="?", help="an experiment, or all")
+    again.add_argument("--list", action="store_true", help="list the experiments")
+    again.add_argument(
+        "--jobs", type=_whole("--jobs", 1, 1024), metavar="N", help="runs at a time (all cores)"
+    )
+    into = again.add_argument_group("output (a table on the terminal unless - is chosen)")
+    into.add_argument(
+        "--json", nargs="?", const="-", metavar="FILE", help="checks and the figures' data"
+    )
+    into.add_argument("--csv", metavar="FILE", help="one row for each check; -: stdout")
+    into.add_argument("--report", metavar="FILE", help="one self-contained page with figures")
+    into.add_argument("--figures", metavar="DIR", help="each figure as SVG")
+    into.add_argument("--plans", metavar="DIR", help="every scenario that was run, one in a line")
+    into.add_argument("--quiet", action="store_true", help="no progress bar")
+
     policy = commands.add_parser(
         "policy",
         help="list and show policies",
@@ -217,6 +249,10 @@ def _dispatch(args: argparse.Namespace, argv: Sequence[str]) -> int:
         from ackwise import compare_command
 
         return compare_command.main(args, shlex.join(["ackwise", *argv]))
+    if args.command == "reproduce":
+        from ackwise import reproduce_command
+
+        return reproduce_command.main(args, shlex.join(["ackwise", *argv]))
     if args.command == "policy":
         from ackwise import policy_command
 

@@ -16,7 +16,7 @@ from rich.text import Text
 from ackwise import __version__, capture, engine, plan
 from ackwise.errors import EXIT_FAILED, InputError, quoted, suggestion
 
-PACKAGES = {"rich": "rich", "plotly": "plotly", "pyarrow": "pyarrow"}
+PACKAGES = ("rich", "plotly", "pyarrow", "matplotlib")
 
 
 @dataclass(frozen=True)
@@ -48,12 +48,12 @@ def _compare() -> Iterator[Check]:
     version = platform.python_version()
     yield Check("compare", "Python 3.11 or newer", sys.version_info >= (3, 11), True, version)
     yield from _engine()
-    for package, needed in PACKAGES.items():
+    for package in PACKAGES:
         try:
             importlib.import_module(package)
             yield Check("compare", package, True, True, "found")
         except ImportError as problem:
-            yield Check("compare", package, False, True, f"{problem}; `pip install {needed}`")
+            yield Check("compare", package, False, True, f"{problem}; `pip install {package}`")
     shipped = {kind or "plans": len(plan.shipped(kind)) for kind in ("links", "workloads", "")}
     yield Check(
         "compare",

@@ -66,7 +66,7 @@ KEYS: dict[str, str] = {
 }  # fmt: skip
 
 
-def _number(value: float) -> int | float:
+def number(value: float) -> int | float:
     """Whole values without a fraction; the rest to twelve digits, which no platform disputes."""
     short = float(f"{value:.12g}")
     return int(short) if short.is_integer() and abs(short) < 2**53 else short
@@ -76,8 +76,8 @@ def _estimate(found: Estimate | None) -> dict[str, Any]:
     if found is None:
         return {"mean": None, "ci95": None}
     return {
-        "mean": _number(found.mean),
-        "ci95": None if found.ci95 is None else _number(found.ci95),
+        "mean": number(found.mean),
+        "ci95": None if found.ci95 is None else number(found.ci95),
     }
 
 
@@ -98,13 +98,13 @@ def _cell(cell: Cell) -> dict[str, Any]:
         "metrics": {
             m.key: {**_estimate(cell.estimates[m.key]), "best": m.key in cell.best} for m in METRICS
         },
-        "acks_by_reason": {k: _number(v) for k, v in cell.acks_by_reason.items()},
+        "acks_by_reason": {k: number(v) for k, v in cell.acks_by_reason.items()},
         "goodput_change_percent": _estimate(change) if change else None,
         "below_baseline": cell.below_baseline,
         "runs": [
             {
                 "seed": run.job.seed,
-                "metrics": {k: None if v is None else _number(v) for k, v in run.values.items()},
+                "metrics": {k: None if v is None else number(v) for k, v in run.values.items()},
             }
             for run in cell.runs
         ],
@@ -156,7 +156,7 @@ def of_comparison(comparison: Comparison) -> dict[str, Any]:
                 "workload": cell.workload.name,
                 "group": cell.group,
                 "policy": cell.policy.label,
-                "goodput_change_percent": _number(cell.goodput_change_percent.mean),
+                "goodput_change_percent": number(cell.goodput_change_percent.mean),
             }
             for cell in comparison.below_baseline()
             if cell.goodput_change_percent is not None

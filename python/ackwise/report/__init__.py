@@ -2,6 +2,8 @@
 """One self-contained page: tables and interactive plots, no network, no second file."""
 
 import json
+from base64 import b64encode
+from html import escape
 from importlib import resources
 from typing import Any
 
@@ -12,6 +14,8 @@ from ackwise.compare import BELOW_PERCENT, Cell, Comparison
 from ackwise.metrics import METRICS
 from ackwise.policy import PolicyChoice
 from ackwise.replay import CAPTURED, Replay
+from ackwise.reproduce import table
+from ackwise.reproduce.document import Reproduced
 from ackwise.table import DIRECTIONS_SHOWN
 
 # Of the data alone; plotly.js adds 5 MB. Beyond this browsers get slow: traces are thinned.
@@ -80,22 +84,25 @@ def _summary(policy: PolicyChoice) -> dict[str, str]:
     return {"label": policy.label, "summary": entry["summary"], "source": entry["source"]}
 
 
-def _page(title: str, data: str, script: str) -> bytes:
-    page = _asset("page.html")
-    parts = {
-        "@TITLE@": title.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;"),
-        "@STYLE@": _asset("page.css"),
-        "@DATA@": data,
-        "@PLOTLY@": get_plotlyjs().replace("</script", "<\\/script"),
-        "@SCRIPT@": _asset("page.js") + _asset(script),
-    }
+def _filled(template: str, parts: dict[str, str]) -> bytes:
     # One pass over the template, so that nothing inside a part is taken for a mark.
-    head, *rest = page.split("@@")
+    head, *rest = _asset(template).split("@@")
     out = [head]
     for piece in rest:
         name, _, tail = piece.partition("@")
-        out.append(parts[f"@{name}@"] + tail)
+        out.append(parts[name] + tail)
     return "".join(out).encode()
+
+
+def _page(title: str, data: str, script: str) -> bytes:
+    parts = {
+        "TITLE": escape(title),
+        "STYLE": _asset("page.css"),
+        "DATA": data,
+        "PLOTLY": get_plotlyjs().replace("</script", "<\\/script"),
+        "SCRIPT": _asset("page.js") + _asset(script),
+    }
+    return _filled("page.html", parts)
 
 
 def of_comparison(comparison: Comparison, document: dict[str, Any], command: str) -> bytes:
@@ -168,3 +175,52 @@ def of_replay(replayed: Replay, command: str) -> bytes:
         ],
     }
     return _page(f"ackwise: {document['capture']}", _dumped(data), "capture.js")
+
+
+def _check_rows(done: Reproduced) -> str:
+    rows = []
+    for group, checks in table.groups(done.outcome.checks):
+        heads = (group or table.HEADS[0], *table.HEADS[1:])
+        rows.append("<tr>" + "".join(f"<th>{escape(head)}</th>" for head in heads) + "</tr>")
+        for check in checks:
+            mark = "best" if check.passed else "failed"
+            *told, verdict = (escape(text) for text in table.cells(check))
+            cells = "".join(f"<td>{text}</td>" for text in told)
+            rows.append(
+                f'<tr title="{escape(check.source)}">{cells}<td class="{mark}">{verdict}</td></tr>'
+            )
+    return "\n".join(rows)
+
+
+def _experiment(done: Reproduced, drawn: dict[str, bytes]) -> str:
+    """An experiment's section: the question, the pictures, the checks."""
+    one = done.experiment
+    failed = sum(not check.passed for check in done.outcome.checks)
+    count = len(done.outcome.checks)
+    pictures = "".join(
+        # An image and no inline drawing: names inside one SVG cannot meet those of another.
+        f'<figure><img alt="{escape(f.title)}" src="data:image/svg+xml;base64,'
+        f'{b64encode(drawn[f.name]).decode()}"><figcaption>{escape(f.title)}'
+        f"{escape(f' ({f.source})' if f.source else '')}</figcaption></figure>"
+        for f in done.outcome.figures
+    )
+    notes = "".join(f'<p class="note">{escape(note)}</p>' for note in done.outcome.notes)
+    return (
+        f'<section id="{escape(one.name)}"><h2>{escape(one.title)}</h2>'
+        f'<p class="note">{escape(one.source)}</p><p>{escape(one.question)}</p>{pictures}</section>'
+        f'<section class="{"" if failed else "callout fine"}"><h3>{count - failed} of {count} '
+        f'checks pass</h3>{notes}<div class="scroll"><table>{_check_rows(done)}</table></div>'
+        "</section>"
+    )
+
+
+def of_experiments(done: list[Reproduced], drawn: dict[str, bytes], command: str) -> bytes:
+    """The page of reproduced experiments; `drawn` holds the SVG of each figure by its name."""
+    title = ", ".join(one.experiment.name for one in done)
+    parts = {
+        "TITLE": escape(f"ackwise reproduce: {title}"),
+        "STYLE": _asset("page.css"),
+        "COMMAND": escape(command),
+        "BODY": "\n".join(_experiment(one, drawn) for one in done),
+    }
+    return _filled("experiments.html", parts)

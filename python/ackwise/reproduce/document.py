@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: MIT
+"""The result document of `ackwise reproduce`. KEYS documents every key.
+
+Nothing here knows the time or the machine: same version, same bytes.
+"""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ackwise import __version__
+from ackwise.document import number
+from ackwise.reproduce.check import Check, Value
+from ackwise.reproduce.experiment import Experiment, Outcome
+from ackwise.reproduce.figure import Figure, Grid, Panel, Series
+from ackwise.reproduce.runner import Ran
+
+SCHEMA_VERSION = 1
+
+KEYS: dict[str, str] = {
+    "schema_version": "version of these keys; grows when one changes its meaning or goes",
+    "ackwise_version": "version of ackwise",
+    "kind": '"reproduce"',
+    "passed": "true: every check passed",
+    "checks[].experiment": "name of the experiment",
+    "checks[].group": "heading under which tables show it",
+    "checks[].name": "what is compared",
+    "checks[].source": "where it is published: table, figure, section",
+    "checks[].unit": 'unit of both values; "": a count, ratio, class or answer',
+    "checks[].published": "the published figure; a bound or range where that is what is published",
+    "checks[].measured": "ours; null: could not be measured",
+    "checks[].deviation_percent":
+        "from the published figure, or beyond the nearest bound; null where there is no distance",
+    "checks[].tolerance": "what may differ, as set before measuring",
+    "checks[].passed": "true: within it",
+    "experiments[].name": "name of the experiment",
+    "experiments[].title": "its title",
+    "experiments[].source": "where it was published",
+    "experiments[].question": "what it asks",
+    "experiments[].notes[]": "what has to be known beside the table",
+    "experiments[].plans[].label": "what was run; a shipped plan by its name",
+    "experiments[].plans[].command": "runs the plan alone; null: scenarios, see --plans",
+    "experiments[].plans[].runs": "runs of the engine",
+    "experiments[].figures[].name": "stem of its file",
+    "experiments[].figures[].title": "its title",
+    "experiments[].figures[].source": "the published figure it stands for",
+    "experiments[].figures[].panels[]":
+        "axes with their series, or a grid of cells: the figure's data",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Reproduced:
+    """An experiment that was run."""
+
+    experiment: Experiment
+    outcome: Outcome
+    ran: list[Ran]
+
+
+def _value(value: Value) -> Value:
+    return number(value) if isinstance(value, float) else value
+
+
+def _check(name: str, check: Check) -> dict[str, Any]:
+    deviation = check.deviation_percent
+    return {
+        "experiment": name,
+        "group": check.group,
+        "name": check.name,
+        "source": check.source,
+        "unit": check.unit,
+        "published": _value(check.published),
+        "measured": _value(check.measured),
+        "deviation_percent": None if deviation is None else number(deviation),
+        "tolerance": check.tolerance,
+        "passed": check.passed,
+    }
+
+
+def _series(one: Series) -> dict[str, Any]:
+    return {
+        "label": one.label,
+        "kind": one.kind,
+        "published": one.published,
+        "x": [x if isinstance(x, str) else number(x) for x in one.x],
+        "y": [number(y) for y in one.y],
+        "spread": None if one.spread is None else [number(s) for s in one.spread],
+    }
+
+
+def _panel(panel: Panel | Grid) -> dict[str, Any]:
+    if isinstance(panel, Grid):
+        return {"kind": "grid", **asdict(panel)}
+    return {
+        "kind": "panel",
+        "title": panel.title,
+        "x_label": panel.x_label,
+        "y_label": panel.y_label,
+        "lines": [{"label": label, "y": number(y)} for label, y in panel.lines],
+        "series": [_series(one) for one in panel.series],
+    }
+
+
+def _figure(figure: Figure) -> dict[str, Any]:
+    return {
+        "name": figure.name,
+        "title": figure.title,
+        "source": figure.source,
+        "panels": [_panel(panel) for panel in figure.panels],
+    }
+
+
+def command(ran: Ran) -> str | None:
+    """How to run a shipped plan alone."""
+    shipped = ran.plan is not None and not ran.plan.file and ran.label != ran.plan.title
+    return f"ackwise compare --plan {ran.label}" if shipped else None
+
+
+def of_experiments(done: list[Reproduced]) -> dict[str, Any]:
+    """The document of one or more experiments."""
+    checks = [_check(one.experiment.name, c) for one in done for c in one.outcome.checks]
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "ackwise_version": __version__,
+        "kind": "reproduce",
+        "passed": all(check["passed"] for check in checks),
+        "checks": checks,
+        "experiments": [
+            {
+                "name": one.experiment.name,
+                "title": one.experiment.title,
+                "source": one.experiment.source,
+                "question": one.experiment.question,
+                "notes": list(one.outcome.notes),
+                "plans": [
+                    {"label": r.label, "command": command(r), "runs": r.runs} for r in one.ran
+                ],
+                "figures": [_figure(figure) for figure in one.outcome.figures],
+            }
+            for one in done
+        ],
+    }
+
+
+def rows(done: list[Reproduced]) -> list[dict[str, str | int | float | None]]:
+    """One flat row for each check: what --csv writes."""
+    return [
+        {k: int(v) if isinstance(v, bool) else v for k, v in check.items()}
+        for check in of_experiments(done)["checks"]
+    ]

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: MIT
+"""Figures as data, and their SVG: the same bytes wherever the same figure is drawn."""
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Kind = Literal["line", "steps", "points", "bars"]
+
+# Told apart by people with any colour vision; the dark one is for what is published.
+COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#b58900", "#7f3fbf", "#8c564b")
+INK = "#1c2430"
+# Backgrounds of a grid's classes, in the order in which they are named.
+CLASS_COLORS = ("#ffffff", "#f6c9b3", "#c8def0", "#cfe8da", "#ecdcee", "#f3e6b8")
+PANEL_INCHES = (7.2, 3.1)
+LEGEND_FROM = 2  # a single curve says in its axis what it is
+
+
+@dataclass(frozen=True)
+class Series:
+    """One curve. `spread`: half widths of confidence intervals, drawn as a band or as bars."""
+
+    label: str
+    x: Sequence[float | str]
+    y: Sequence[float]
+    kind: Kind = "line"
+    published: bool = False  # drawn dark and dashed
+    spread: Sequence[float] | None = None
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Axes with their series. `lines` are levels across the panel, with a label each."""
+
+    x_label: str
+    y_label: str
+    series: Sequence[Series]
+    title: str = ""
+    log_x: bool = False
+    log_y: bool = False
+    lines: Sequence[tuple[str, float]] = ()
+    y_from_zero: bool = True
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table as a picture: cell texts on the colour of their class."""
+
+    row_label: str
+    column_label: str
+    rows: Sequence[str]
+    columns: Sequence[str]
+    cells: Sequence[Sequence[str]]  # [row][column]
+    classes: Sequence[Sequence[str]]  # [row][column], names in the legend; "": none
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One picture; `name` is its file's stem, `source` the published figure it stands for."""
+
+    name: str
+    title: str
+    panels: Sequence[Panel | Grid]
+    source: str = ""
+    columns: int = field(default=1)
+
+
+def svg(figure: Figure) -> bytes:
+    """The picture as SVG: text as text, no date, no random names."""
+    import matplotlib  # late: its import costs half a second
+
+    matplotlib.use("svg")
+    from matplotlib import pyplot
+
+    settings: Any = {
+        "svg.fonttype": "none",
+        "svg.hashsalt": figure.name,
+        "font.family": "DejaVu Sans",
+        "font.size": 9,
+        "text.color": INK,
+        "axes.edgecolor": "#b9c2cd",
+        "axes.labelcolor": INK,
+        "axes.grid": True,
+        "axes.axisbelow": True,
+        "grid.color": "#e9edf1",
+        "axes.titlesize": 9.5,
+        "axes.titleweight": "bold",
+        "path.simplify": True,
+        "path.simplify_threshold": 0.5,
+    }
+    columns = min(figure.columns, len(figure.panels))
+    rows = -(-len(figure.panels) // columns)
+    with pyplot.rc_context():
+        matplotlib.rcdefaults()  # whatever the user has set: the same bytes everywhere
+        matplotlib.rcParams.update(settings)
+        width, height = PANEL_INCHES
+        share = 1 if columns == 1 else 0.72
+        size = (width * columns * share, height * rows)
+        drawing, axes = pyplot.subplots(rows, columns, figsize=size, squeeze=False)
+        try:
+            places = [ax for row in axes for ax in row]
+            for ax, panel in zip(places, figure.panels, strict=False):
+                if isinstance(panel, Grid):
+                    _draw_grid(ax, panel)
+                else:
+                    _draw_panel(ax, panel)
+            for ax in places[len(figure.panels) :]:
+                ax.set_axis_off()
+            drawing.tight_layout()
+            out = io.BytesIO()
+            about = {"Date": None, "Creator": None, "Title": figure.title}
+            drawing.savefig(out, format="svg", metadata=about)
+        finally:
+            pyplot.close(drawing)
+    head, body = out.getvalue().split(b"\n", 1)
+    return head + b"\n<!-- SPDX-License-Identifier: MIT -->\n" + body
+
+
+def _draw_panel(ax: Any, panel: Panel) -> None:
+    bars = [s for s in panel.series if s.kind == "bars"]
+    colors = iter(COLORS * (1 + len(panel.series) // len(COLORS)))
+    for one in panel.series:
+        look: dict[str, Any] = {"label": one.label, "color": INK if one.published else next(colors)}
+        if one.kind == "bars":
+            _draw_bars(ax, one, bars, look)
+            continue
+        if one.kind == "points":
+            look |= {"linestyle": "none", "marker": "x" if one.published else "o", "markersize": 4}
+        else:
+            look |= {"linewidth": 1.4, "linestyle": "--" if one.published else "-"}
+        if one.kind == "steps":
+            look["drawstyle"] = "steps-post"
+        ax.plot(one.x, one.y, **look)
+        if one.spread is not None:
+            low = [y - s for y, s in zip(one.y, one.spread, strict=True)]
+            high = [y + s for y, s in zip(one.y, one.spread, strict=True)]
+            if one.kind == "points":
+                ax.vlines(one.x, low, high, color=look["color"], linewidth=0.8)
+            else:
+                ax.fill_between(one.x, low, high, color=look["color"], alpha=0.18, linewidth=0)
+    for label, level in panel.lines:
+        ax.axhline(level, color=INK, linewidth=0.9, linestyle=":")
+        ax.annotate(
+            label,
+            (1, level),
+            xycoords=("axes fraction", "data"),
+            xytext=(-3, 2),
+            textcoords="offset points",
+            ha="right",
+            fontsize=8,
+        )
+    if panel.log_x:
+        ax.set_xscale("log")
+    if panel.log_y:
+        ax.set_yscale("log")
+    elif panel.y_from_zero:
+        ax.set_ylim(bottom=min(0, ax.get_ylim()[0]))
+    ax.set_xlabel(panel.x_label)
+    ax.set_ylabel(panel.y_label)
+    ax.set_title(panel.title, loc="left")
+    if len(panel.series) >= LEGEND_FROM:
+        ax.legend(fontsize=8, frameon=False)
+
+
+def _draw_bars(ax: Any, one: Series, bars: list[Series], look: dict[str, Any]) -> None:
+    names = list(dict.fromkeys(str(x) for s in bars for x in s.x))
+    width = 0.8 / len(bars)
+    shift = (bars.index(one) - (len(bars) - 1) / 2) * width
+    places = [names.index(str(x)) + shift for x in one.x]
+    ax.bar(places, one.y, width * 0.94, yerr=one.spread, ecolor=INK, capsize=2, **look)
+    ax.set_xticks(range(len(names)), names)
+    ax.grid(visible=False, axis="x")
+
+
+def _draw_grid(ax: Any, grid: Grid) -> None:
+    from matplotlib.patches import Patch, Rectangle
+
+    names = list(dict.fromkeys(c for row in grid.classes for c in row if c))
+    color = {"": "#ffffff"} | dict(zip(names, CLASS_COLORS, strict=False))
+    for r, (texts, classes) in enumerate(zip(grid.cells, grid.classes, strict=True)):
+        for c, (text, name) in enumerate(zip(texts, classes, strict=True)):
+            ax.add_patch(
+                Rectangle((c, r), 1, 1, facecolor=color[name], edgecolor="#dfe4ea", linewidth=0.7)
+            )
+            ax.text(c + 0.5, r + 0.5, text, ha="center", va="center", fontsize=7.5)
+    ax.set_xlim(0, len(grid.columns))
+    ax.set_ylim(len(grid.rows), 0)
+    ax.set_xticks([c + 0.5 for c in range(len(grid.columns))], grid.columns, fontsize=8)
+    ax.set_yticks([r + 0.5 for r in range(len(grid.rows))], grid.rows, fontsize=8)
+    ax.xaxis.tick_top()
+    ax.xaxis.set_label_position("top")
+    ax.tick_params(length=0)
+    ax.grid(visible=False)
+    ax.set_xlabel(grid.column_label)
+    ax.set_ylabel(grid.row_label)
+    ax.set_title(grid.title, loc="left")
+    shown = [n for n in names if n]
+    if shown:
+        ax.legend(
+            handles=[Patch(facecolor=color[n], edgecolor="#b9c2cd", label=n) for n in shown],
+            fontsize=8,
+            frameon=False,
+            loc="upper center",
+            bbox_to_anchor=(0.5, -0.02),
+            ncols=min(4, len(shown)),
+        )

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: MIT
+"""Checks as rows: of the terminal, of the report and of the docs."""
+
+from collections.abc import Iterator, Sequence
+from math import floor, log10
+
+from rich.console import Console
+from rich.text import Text
+
+from ackwise.reproduce.check import Check, Value
+from ackwise.reproduce.document import Reproduced
+
+HEADS = ("check", "published", "measured", "deviation", "tolerance", "")
+
+
+def shown(value: Value) -> str:
+    """A value as tables show it: four significant digits."""
+    if value is None:
+        return "-"
+    if isinstance(value, str):
+        return value
+    if value == int(value) and abs(value) < 1e6:
+        return str(int(value))
+    return (
+        f"{value:.{max(0, 3 - floor(log10(abs(value))))}f}" if abs(value) < 1e15 else f"{value:g}"
+    )
+
+
+def cells(check: Check) -> tuple[str, ...]:
+    """The row of a check, as every table has it."""
+    name = f"{check.name}, {check.unit}" if check.unit else check.name
+    deviation = check.deviation_percent
+    return (
+        name,
+        shown(check.published),
+        shown(check.measured),
+        "-" if deviation is None else f"{deviation:+.1f}%",
+        check.tolerance,
+        "pass" if check.passed else "FAIL",
+    )
+
+
+def groups(checks: Sequence[Check]) -> Iterator[tuple[str, list[Check]]]:
+    """Checks under their headings, in the order in which these first come."""
+    for name in dict.fromkeys(check.group for check in checks):
+        yield name, [check for check in checks if check.group == name]
+
+
+def show(done: Reproduced, console: Console) -> None:
+    """The checks of an experiment, and what has to be known beside them."""
+    outcome = done.outcome
+    console.print(Text(done.experiment.title, style="bold cyan"), soft_wrap=True)
+    console.print(Text(f"{done.experiment.source}\n", style="dim"), soft_wrap=True)
+    rows = [cells(check) for check in outcome.checks]
+    wide = [max(len(row[i]) for row in (HEADS, *rows)) for i in range(len(HEADS))]
+
+    def line(row: tuple[str, ...], style: str = "") -> None:
+        first, *rest = (t.ljust(w) if i in (0, 5) else t.rjust(w)
+                        for i, (t, w) in enumerate(zip(row, wide, strict=True)))  # fmt: skip
+        console.print(
+            Text("  ".join((first, *rest)).rstrip(), style=style),
+            no_wrap=True, crop=False, overflow="ignore",
+        )  # fmt: skip
+
+    for group, checks in groups(outcome.checks):
+        line((group or HEADS[0], *HEADS[1:]), "bold")
+        for check in checks:
+            line(cells(check), "" if check.passed else "bold red")
+        console.print()
+    for note in outcome.notes:
+        console.print(Text(note, style="dim"), soft_wrap=True)
+    failed = sum(not check.passed for check in outcome.checks)
+    console.print(
+        Text(
+            f"{done.experiment.name}: {len(rows) - failed} of {len(rows)} checks pass, "
+            f"{sum(r.runs for r in done.ran)} runs; "
+            f"docs/experiments/{done.experiment.name}.md tells the rest\n",
+            style="bold" if not failed else "bold red",
+        ),
+        soft_wrap=True,
+    )
