@@ -58,6 +58,7 @@ test: setup-test build ## every test of the three languages
 	$(MAKE) wheel
 	tools/check_wheel.sh dist/ackwise-*.whl $(WHEELHOUSE)
 	$(BIN)/pytest -q
+	$(BIN)/python tools/experiments.py --check
 
 .PHONY: lint
 lint: setup-test build ## formatting, warnings, types, licences, generated docs
@@ -83,6 +84,15 @@ bench: build ## measure against peers and baselines (about 2 minutes)
 golden: build ## write the golden tables anew
 	$(BIN)/python tools/golden.py --write
 
+.PHONY: reproduce
+reproduce: build ## run every published experiment again; page and figures in published/
+	mkdir -p published
+	$(BIN)/ackwise reproduce all --report published/report.html --json published/checks.json --figures published
+
+.PHONY: experiments
+experiments: build ## write tables and figures of docs/experiments anew
+	$(BIN)/python tools/experiments.py --write
+
 .PHONY: docs
 docs: build ## write the generated parts of docs anew
 	$(BIN)/python tools/generated_docs.py --write
@@ -95,5 +105,5 @@ wheel: setup ## build the wheel into dist/
 
 .PHONY: clean
 clean: ## remove what was built; .venv stays
-	rm -rf build dist target $(DEMO) python/ackwise/*.so
+	rm -rf build dist target $(DEMO) published python/ackwise/*.so
 	$(MAKE) -C core clean

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: MIT
+"""The pages of the experiments are held to what the experiments give."""
+
+from pathlib import Path
+
+import experiments
+import pytest
+
+from ackwise import reproduce
+from ackwise.reproduce import check
+
+CHECKS = [
+    *check.grouped("speeds", [check.within("up|down", 750, 700, percent=10, unit="kbit/s")]),
+    *check.grouped("classes", [check.same("S/R 4/4", "free", "I")]),
+]
+PAGE = """# A page
+
+<!-- checks: speeds -->
+old
+<!-- end -->
+prose
+<!-- checks: all --><!-- end -->
+
+## What does not come out
+
+`S/R 4/4`: it does not.
+"""
+
+
+def test_tables_are_made_anew_and_prose_stays() -> None:
+    made = experiments.renewed(PAGE, CHECKS, "page")
+    assert "old" not in made
+    assert "prose" in made
+    assert made.count("| up\\|down, kbit/s | 750 | 700 | -6.7% | ±10% | yes |") == 2
+    assert made.count("**no**") == 1
+    assert experiments.renewed(made, CHECKS, "page") == made
+
+
+def test_a_page_cannot_show_what_there_is_not() -> None:
+    with pytest.raises(SystemExit, match="the groups are: speeds, classes"):
+        experiments.renewed("<!-- checks: delays -->\n<!-- end -->", CHECKS, "page")
+    with pytest.raises(SystemExit, match="no <!-- end -->"):
+        experiments.renewed("<!-- checks: all -->", CHECKS, "page")
+
+
+def test_a_failed_check_has_to_be_told_of() -> None:
+    assert experiments.untold(PAGE, CHECKS) == []
+    assert experiments.untold("`S/R 4/4` in another section", CHECKS) == ["S/R 4/4"]
+
+
+@pytest.mark.parametrize("name", reproduce.NAMES)
+def test_each_page_tells_question_picture_answer(root: Path, name: str) -> None:
+    text = (root / f"docs/experiments/{name}.md").read_text(encoding="utf-8")
+    places = [text.index(f"\n## {head}") for head in ("The question", "The picture", "The answer")]
+    assert places == sorted(places)
+    for figure in (root / "docs/experiments/figures").glob(f"{name}-*.svg"):
+        assert f"(figures/{figure.name})" in text, f"{figure.name} is shown nowhere"

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: MIT
+"""The pages of the reproduced experiments: runs them, and holds tables and figures to what came.
+
+    python tools/experiments.py --check [NAME...]     fails when a page or a figure is stale
+    python tools/experiments.py --write [NAME...]     writes them anew; read the prose again
+
+A table stands between `<!-- checks: GROUP -->` and `<!-- end -->`, GROUP being a heading of the
+table that `ackwise reproduce` prints, or `all`. A check that fails has to be told of, by its name
+in backquotes, under the heading "What does not come out".
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from ackwise import reproduce
+from ackwise.errors import InputError
+from ackwise.reproduce import table
+from ackwise.reproduce.check import Check
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = ROOT / "docs" / "experiments"
+FIGURES = PAGES / "figures"
+FAILURES = "## What does not come out"
+
+
+def run(name: str, folder: Path) -> list[Check]:
+    """Runs an experiment; its figures come into `folder`."""
+    out = folder / f"{name}.json"
+    command = [sys.executable, "-m", "ackwise", "reproduce", name, "--json", str(out)]
+    done = subprocess.run([*command, "--figures", str(folder)], stdout=subprocess.DEVNULL)
+    if done.returncode not in (0, 1) or not out.exists():
+        raise SystemExit(f"{name}: could not be run (exit code {done.returncode})")
+    found: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
+    out.unlink()
+    return [Check(**{k: v for k, v in c.items() if k != "experiment"}) for c in found["checks"]]
+
+
+def rows(checks: list[Check], group: str, page: str) -> str:
+    """The Markdown table of one group of checks, or of all."""
+    lines = []
+    for name, members in table.groups(checks):
+        if group not in ("all", name):
+            continue
+        heads = (name or table.HEADS[0], *table.HEADS[1:-1], "passed")
+        lines += ["", f"| {' | '.join(heads)} |", "| --- | ---: | ---: | ---: | ---: | --- |"]
+        for check in members:
+            cells = [text.replace("|", "\\|") for text in table.cells(check)]
+            cells[-1] = "yes" if check.passed else "**no**"
+            lines.append(f"| {' | '.join(cells)} |")
+    if not lines:
+        known = ", ".join(n for n, _ in table.groups(checks))
+        raise SystemExit(f"{page}: has a table of {group!r}, but the groups are: {known}")
+    return "\n".join(lines).strip()
+
+
+def renewed(text: str, checks: list[Check], page: str) -> str:
+    """The page with every table made anew."""
+    head, *parts = text.split("<!-- checks: ")
+    out = [head]
+    for part in parts:
+        group, rest = part.split(" -->", 1)
+        if "<!-- end -->" not in rest:
+            raise SystemExit(f"{page}: the table of {group!r} has no <!-- end -->")
+        _, after = rest.split("<!-- end -->", 1)
+        out.append(f"{group} -->\n\n{rows(checks, group, page)}\n\n<!-- end -->{after}")
+    return "<!-- checks: ".join(out)
+
+
+def untold(text: str, checks: list[Check]) -> list[str]:
+    """Failed checks that the page does not own up to."""
+    _, _, section = text.partition(FAILURES)
+    return [c.name for c in checks if not c.passed and f"`{c.name}`" not in section]
+
+
+def complaints(name: str, checks: list[Check], folder: Path, write: bool) -> list[str]:
+    """What is stale in the page of one experiment; with `write`, what could not be made anew."""
+    page = PAGES / f"{name}.md"
+    if not page.exists():
+        return [f"docs/experiments/{name}.md: is missing"]
+    old = page.read_text(encoding="utf-8")
+    new = renewed(old, checks, page.name)
+    found = [
+        f"docs/experiments/{name}.md: `{lost}` fails and is not told of under {FAILURES!r}"
+        for lost in untold(old, checks)
+    ]
+    drawn = {p.name: p.read_bytes() for p in folder.glob("*.svg")}
+    kept = {p.name: p.read_bytes() for p in FIGURES.glob(f"{name}-*.svg")}
+    found += [
+        f"docs/experiments/figures/{figure}: its name does not begin with {name}-"
+        for figure in drawn
+        if not figure.startswith(f"{name}-")
+    ]
+    if write:
+        page.write_text(new, encoding="utf-8")
+        for figure in kept.keys() - drawn.keys():
+            (FIGURES / figure).unlink()
+        for figure, picture in drawn.items():
+            (FIGURES / figure).write_bytes(picture)
+        return found
+    if new != old:
+        found.append(f"docs/experiments/{name}.md: its tables are stale")
+    found += [
+        f"docs/experiments/figures/{figure}: is stale"
+        for figure in sorted(drawn.keys() | kept.keys())
+        if drawn.get(figure) != kept.get(figure)
+    ]
+    return found
+
+
+def main() -> int:
+    """Exit code 1 when something is stale or untold."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--check", action="store_true")
+    what.add_argument("--write", action="store_true")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="(default: every experiment)")
+    args = parser.parse_args()
+    found = []
+    for name in args.names or reproduce.NAMES:
+        try:
+            reproduce.load(name)
+        except InputError as problem:
+            raise SystemExit(str(problem)) from None
+        with tempfile.TemporaryDirectory() as folder:
+            checks = run(name, Path(folder))
+            passed = sum(check.passed for check in checks)
+            print(f"{name}: {passed} of {len(checks)} checks pass", flush=True)
+            found += complaints(name, checks, Path(folder), args.write)
+    for complaint in found:
+        print(complaint)
+    if found and args.check:
+        print("if the change is meant: `make experiments`, read the pages again, commit the diff")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
