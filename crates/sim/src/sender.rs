@@ -247,8 +247,8 @@ impl Sender {
             }
             SocketLayer::Bsd43 => {
                 // Spec page 5: 1024-byte clusters, output after each 4096 bytes copied; less than
-                // half a cluster of room is not used.
-                let least = self.cfg.send_buffer_bytes.min(512);
+                // a cluster of room is not used.
+                let least = self.cfg.send_buffer_bytes.min(1024);
                 let mut copied = 0;
                 while copied < 4096 {
                     let room = self.room().min(limit - self.written);
