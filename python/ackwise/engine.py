@@ -113,3 +113,15 @@ def arrivals(path: str) -> dict[str, Any]:
         raise InputError(str(problem)) from None
     _refuse_cut(path, result["truncated"])
     return result
+
+
+def deadlock(pair: dict[str, Any]) -> dict[str, Any]:
+    """Whether a sender and a receiver can wait for each other (crates/deadlock has the keys).
+
+    Raises InputError when there is no such pair."""
+    engine = _loaded()
+    try:
+        verdict: dict[str, Any] = json.loads(engine.deadlock(json.dumps(pair)))
+    except engine.EngineError as problem:
+        raise InputError(str(problem)) from None
+    return verdict

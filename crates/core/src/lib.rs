@@ -183,6 +183,7 @@ struct RawPolicy {
     members: [*const c_void; 5],
 }
 
+#[derive(Clone)]
 #[repr(C)]
 struct RawConn {
     policy: *const RawPolicy,
@@ -421,7 +422,8 @@ impl Resolved {
     }
 }
 
-/// One connection's policy, its state and the rails.
+/// One connection's policy, its state and the rails. A clone goes its own way.
+#[derive(Clone)]
 pub struct Conn {
     raw: RawConn,
     params: Params,

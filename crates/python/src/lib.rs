@@ -127,6 +127,16 @@ fn replay(py: Python<'_>, path: &str, options_json: &str, cancel: Option<&Cancel
     })
 }
 
+/// Whether a sender and a receiver can wait for each other: pair (JSON) in, verdict (JSON) out.
+#[pyfunction]
+fn deadlock(py: Python<'_>, pair_json: &str) -> PyResult<String> {
+    let pair = serde_json::from_str(pair_json).map_err(|e| EngineError::new_err(format!("pair: {e}")))?;
+    py.allow_threads(|| {
+        let verdict = ackwise_deadlock::judge(&pair).map_err(EngineError::new_err)?;
+        serde_json::to_string(&verdict).map_err(|e| EngineError::new_err(e.to_string()))
+    })
+}
+
 #[pymodule]
 fn _engine(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
@@ -139,5 +149,6 @@ fn _engine(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(rails, m)?)?;
     m.add_function(wrap_pyfunction!(simulate, m)?)?;
     m.add_function(wrap_pyfunction!(arrivals, m)?)?;
+    m.add_function(wrap_pyfunction!(deadlock, m)?)?;
     m.add_function(wrap_pyfunction!(replay, m)?)
 }

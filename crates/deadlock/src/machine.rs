@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: MIT
+//! Both ends and two lines between them; each step is the earliest of an arrival and a timer.
+
+use crate::receiver::{Ack, Receiver};
+use crate::sender::{Segment, Sender};
+use crate::Pair;
+use ackwise_core::{Reason, Resolved};
+use serde::Serialize;
+use std::collections::VecDeque;
+
+/// Why both wait (spec page 5), after the source and what comes besides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum StallClass {
+    /// Even all that the send buffer holds would bring no ACK.
+    I,
+    /// A short piece left early, and what remains is short, too.
+    II,
+    /// A timer's ACK covered only a part, and what remains is short.
+    III,
+    /// The last, short segment of a write waits behind the full ones.
+    #[serde(rename = "write")]
+    Write,
+    /// The window is closed, and no ACK tells that it could open.
+    #[serde(rename = "window")]
+    Window,
+}
+
+/// One time in which only a timer let the sender go on.
+#[derive(Clone, Debug, Serialize)]
+pub struct Stall {
+    pub class: StallClass,
+    /// Bytes received when it began.
+    pub at_bytes: u64,
+    /// From the last arrival to the timer.
+    pub wait_ns: u64,
+    pub end_ns: u64,
+    pub reason: &'static str,
+    /// Sent and not acknowledged.
+    pub outstanding_bytes: u64,
+    /// In the send buffer, held back.
+    pub held_bytes: u64,
+    /// Free in the send buffer.
+    pub room_bytes: u64,
+}
+
+/// What a walk met.
+pub struct Run {
+    pub stalls: Vec<Stall>,
+    pub pauses: u64,
+    pub begin_bytes: u64,
+    /// (bytes received, time) now and then.
+    marks: Vec<(u64, u64)>,
+}
+
+impl Run {
+    pub fn stalls_between(&self, from: u64, to: u64) -> &[Stall] {
+        let first = self.stalls.partition_point(|s| s.at_bytes < from);
+        let end = self.stalls.partition_point(|s| s.at_bytes < to);
+        &self.stalls[first..end]
+    }
+
+    /// What a policy learns it has learnt by half of the way.
+    pub fn settled(&self, length: u64) -> u64 {
+        let end = self.marks.last().map_or(length, |m| m.0).min(length);
+        self.begin_bytes + (end - self.begin_bytes.min(end)) / 2
+    }
+
+    /// The same walk, further on.
+    pub fn append(&mut self, next: Run) {
+        self.stalls.extend(next.stalls);
+        self.marks.extend(next.marks);
+        self.pauses += next.pauses;
+    }
+
+    pub fn goodput_bps(&self, from: u64) -> f64 {
+        let first = self.marks.partition_point(|m| m.0 < from).min(self.marks.len().saturating_sub(2));
+        match (self.marks.get(first), self.marks.last()) {
+            (Some(a), Some(b)) if b.1 > a.1 => (b.0 - a.0) as f64 * 8e9 / (b.1 - a.1) as f64,
+            _ => 0.0,
+        }
+    }
+
+    /// The same stalls at the same places.
+    pub fn alike(&self, other: &Run) -> bool {
+        let place = |s: &Stall| (s.at_bytes, s.wait_ns);
+        self.stalls.iter().map(place).eq(other.stalls.iter().map(place))
+    }
+}
+
+#[derive(Clone)]
+struct Line {
+    delay_ns: u64,
+    rate_bps: u64,
+    header_bytes: u64,
+    free_ns: u64,
+}
+
+impl Line {
+    fn arrival_ns(&mut self, now_ns: u64, bytes: u64) -> u64 {
+        let wire = bytes + self.header_bytes;
+        let takes = if self.rate_bps == 0 { 0 } else { wire * 8_000_000_000 / self.rate_bps };
+        self.free_ns = self.free_ns.max(now_ns) + takes;
+        self.free_ns + self.delay_ns
+    }
+}
+
+#[derive(Clone)]
+pub struct Machine {
+    write_bytes: u64,
+    now_ns: u64,
+    tx: Sender,
+    rx: Receiver,
+    down: Line,
+    up: Line,
+    data: VecDeque<(u64, Segment)>,
+    acks: VecDeque<(u64, Ack)>,
+    segments: Vec<Segment>,
+    answers: Vec<Ack>,
+    /// A timer's ACK left while more was on its way.
+    disturbed: bool,
+    /// Bytes received when a timer fired last.
+    timer_bytes: u64,
+}
+
+impl Machine {
+    pub fn new(pair: &Pair, policy: &Resolved, random: u32) -> Self {
+        let line = Line {
+            delay_ns: pair.rtt_ns / 2,
+            rate_bps: pair.rate_bps,
+            header_bytes: pair.header_bytes.into(),
+            free_ns: 0,
+        };
+        let rx = Receiver::new(pair, policy, random, 0);
+        let mut machine = Machine {
+            write_bytes: pair.write_bytes,
+            now_ns: 0,
+            tx: Sender::new(pair, rx.window()),
+            rx,
+            up: line.clone(),
+            down: line,
+            data: VecDeque::new(),
+            acks: VecDeque::new(),
+            segments: Vec::new(),
+            answers: Vec::new(),
+            disturbed: false,
+            timer_bytes: 0,
+        };
+        machine.tx.write(&mut machine.segments);
+        machine.dispatch();
+        machine
+    }
+
+    /// The period of a timer that follows a clock of its own: how long it waits depends on when
+    /// data came. None: the policy has no such timer.
+    pub fn heartbeat_ns(pair: &Pair, policy: &Resolved) -> Option<u64> {
+        let mut rx = Receiver::new(pair, policy, 1 << 29, 0);
+        let mut beat = |at_ns: u64| {
+            rx.on_segment(at_ns, 1, false, &mut Vec::new());
+            let due_ns = rx.deadline_ns;
+            (due_ns < u64::MAX).then(|| {
+                rx.on_deadline(due_ns, &mut Vec::new());
+                due_ns
+            })
+        };
+        let first = beat(1_000_003)?;
+        let (second, third) = (beat(first + 1_003)?, beat(first + 1_000_000_007)?);
+        // The same clock, however long ago.
+        (second > first && (third - first) % (second - first) == 0).then_some(second - first)
+    }
+
+    pub fn delivered(&self) -> u64 {
+        self.rx.next
+    }
+
+    pub fn since_timer(&self) -> u64 {
+        self.rx.next - self.timer_bytes
+    }
+
+    fn dispatch(&mut self) {
+        for s in self.segments.drain(..) {
+            let at = self.down.arrival_ns(self.now_ns, s.bytes.into());
+            self.data.push_back((at, s));
+        }
+        for a in self.answers.drain(..) {
+            let at = self.up.arrival_ns(self.now_ns, 0);
+            self.acks.push_back((at, a));
+        }
+    }
+
+    /// Goes on until `length` bytes were received, or for `events` steps.
+    pub fn walk(&mut self, length: u64, events: u64) -> Run {
+        let mut run = Run {
+            stalls: Vec::new(),
+            pauses: 0,
+            begin_bytes: self.rx.next,
+            marks: vec![(self.rx.next, self.now_ns)],
+        };
+        let every = events / 1024 + 1;
+        for step in 0..events {
+            if self.rx.next >= length {
+                break;
+            }
+            if let Some(stall) = self.step() {
+                if stall.reason == "sampling-end" {
+                    run.pauses += 1;
+                } else {
+                    run.stalls.push(stall);
+                }
+            }
+            if step % every == 0 {
+                run.marks.push((self.rx.next, self.now_ns));
+            }
+        }
+        run.marks.push((self.rx.next, self.now_ns));
+        run
+    }
+
+    /// One arrival or timer; a stall that a timer ended.
+    fn step(&mut self) -> Option<Stall> {
+        let data_ns = self.data.front().map_or(u64::MAX, |d| d.0);
+        let ack_ns = self.acks.front().map_or(u64::MAX, |a| a.0);
+        let mut stall = None;
+        if data_ns <= ack_ns && data_ns <= self.rx.deadline_ns && data_ns < u64::MAX {
+            if let Some((at, s)) = self.data.pop_front() {
+                self.now_ns = at;
+                self.rx.on_segment(at, s.bytes, s.psh, &mut self.answers);
+                if self.rx.next == self.tx.wanted {
+                    // The message is delivered: the next one.
+                    self.tx.wanted += self.write_bytes;
+                    self.tx.write(&mut self.segments);
+                }
+            }
+        } else if ack_ns <= self.rx.deadline_ns && ack_ns < u64::MAX {
+            if let Some((at, a)) = self.acks.pop_front() {
+                self.now_ns = at;
+                self.tx.on_ack(a.number, a.window, &mut self.segments);
+            }
+        } else {
+            stall = self.timer();
+        }
+        self.dispatch();
+        stall
+    }
+
+    fn timer(&mut self) -> Option<Stall> {
+        let idle = self.data.is_empty() && self.acks.is_empty();
+        let (held_bytes, room_bytes, open) = self.tx.held();
+        // With no timer of the receiver either, the sender's window probe is what ends it.
+        let silent = self.rx.deadline_ns == u64::MAX;
+        if silent {
+            self.now_ns += 1_000_000_000;
+            self.answers.push(Ack { number: self.rx.next, window: self.rx.window(), reason: Reason(0) });
+        } else {
+            self.now_ns = self.rx.deadline_ns;
+        }
+        let mut stall = idle.then(|| Stall {
+            class: if silent { StallClass::Window } else { self.class(held_bytes, open) },
+            at_bytes: self.rx.next,
+            wait_ns: self.now_ns - self.rx.last_data_ns,
+            end_ns: self.now_ns,
+            reason: "window-probe",
+            outstanding_bytes: self.rx.unacked(),
+            held_bytes,
+            room_bytes,
+        });
+        self.timer_bytes = self.rx.next;
+        if !silent {
+            self.rx.on_deadline(self.now_ns, &mut self.answers);
+        }
+        match (&mut stall, self.answers.last()) {
+            (Some(s), Some(a)) if !silent => s.reason = a.reason.label(),
+            (None, Some(_)) => self.disturbed = true,
+            _ => {}
+        }
+        stall.filter(|_| !self.answers.is_empty())
+    }
+
+    fn class(&self, held_bytes: u64, open: u64) -> StallClass {
+        if self.write_bytes > 0 {
+            return StallClass::Write;
+        }
+        if held_bytes > open {
+            return StallClass::Window;
+        }
+        // Had the sender sent all that its buffer can hold, would an ACK have left?
+        let mut rx = self.rx.clone();
+        let mut left = self.tx.buffer().saturating_sub(self.tx.nxt - self.tx.una).min(open);
+        let mut out = Vec::new();
+        while left > 0 && out.is_empty() {
+            let bytes = left.min(self.mss());
+            left -= bytes;
+            rx.on_segment(self.rx.last_data_ns, bytes as u32, left == 0, &mut out);
+        }
+        match (out.is_empty(), self.disturbed) {
+            (true, _) => StallClass::I,
+            (false, false) => StallClass::II,
+            (false, true) => StallClass::III,
+        }
+    }
+
+    fn mss(&self) -> u64 {
+        self.tx.mss()
+    }
+
+    /// Steps to the next place where data waits for an ACK that is not due; false: none within
+    /// `flights` times the steps of a flight.
+    pub fn to_waiting_data(&mut self, most_steps: u32) -> bool {
+        for _ in 0..most_steps {
+            self.step();
+            let more = !self.data.is_empty() || !self.acks.is_empty();
+            if self.rx.deadline_ns < u64::MAX && more {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// The receiver's timer fires now: all that is on its way is that much late.
+    pub fn fire_timer(&mut self) {
+        let late = self.rx.deadline_ns - self.now_ns;
+        self.now_ns += late;
+        self.data.iter_mut().for_each(|d| d.0 += late);
+        self.acks.iter_mut().for_each(|a| a.0 += late);
+        self.disturbed = true;
+        self.timer_bytes = self.rx.next;
+        self.rx.on_deadline(self.now_ns, &mut self.answers);
+        self.dispatch();
+    }
+}
