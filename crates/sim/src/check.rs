@@ -20,6 +20,7 @@ fn pipe(name: &str, p: &Pipe) -> Result<(), String> {
     within(&format!("{name}.jitter_ns"), p.jitter_ns, 0, 60 * S)?;
     within(&format!("{name}.grant_interval_ns"), p.grant_interval_ns, 0, S)?;
     within(&format!("{name}.per_packet_ns"), p.per_packet_ns, 0, S)?;
+    within(&format!("{name}.ack_share_ppm"), p.ack_share_ppm.into(), 10_000, 990_000)?;
     let mut shares = vec![("loss_ppm", p.loss_ppm), ("duplicate_ppm", p.duplicate_ppm)];
     if let Some(b) = &p.burst_loss {
         shares.extend([("enter_ppm", b.enter_ppm), ("leave_ppm", b.leave_ppm), ("loss_ppm", b.loss_ppm)]);

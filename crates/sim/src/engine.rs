@@ -509,6 +509,9 @@ impl<'a> Engine<'a> {
         for flow in &mut self.flows {
             flow.record.sample(self.now, &flow.ends[DATA_SENDER].tx, &flow.ends[DATA_RECEIVER].rx);
         }
+        for link in &mut self.links[..2] {
+            link.sample(self.now);
+        }
         let next = self.now + self.scenario.series_interval_ns;
         if next <= self.scenario.duration_ns {
             self.heap.push(next, Kind::Series, 0);

@@ -7,7 +7,7 @@
 //! FIFO both give the same times; a test holds them to it.
 
 use crate::packet::{Packet, Parcel};
-use crate::result::PipeResult;
+use crate::result::{PipeResult, PipeSeries};
 use crate::rng::Rng;
 use crate::scenario::{Discipline, Pipe};
 use std::collections::VecDeque;
@@ -84,6 +84,7 @@ struct Codel {
 /// Packets that wait, for disciplines that decide when the transmitter is free.
 struct Queue {
     discipline: Discipline,
+    ack_share_ppm: u32,
     /// Data and, unless ACKs are kept apart, ACKs: (time of entry, packet).
     data: VecDeque<(u64, Parcel)>,
     acks: VecDeque<(u64, Parcel)>,
@@ -118,8 +119,8 @@ pub struct Link {
     pub stats: PipeResult,
 }
 
-/// The largest share of a link's bytes that separated ACKs may take while data waits.
-const ACK_SHARE_PERCENT: i64 = 50;
+/// Of a share of 50%, as many bytes of credit or debt are kept at most: two large packets.
+const CREDIT_BYTES: i64 = 3000;
 
 impl Link {
     pub fn new(pipe: &Pipe, seed: u64, place: u64) -> Self {
@@ -151,7 +152,7 @@ impl Link {
         link.faults = faults;
         link.shared = pipe.shared_medium;
         if pipe.discipline != Discipline::Fifo || pipe.shared_medium {
-            link.use_queue(pipe.discipline);
+            link.use_queue(pipe.discipline, pipe.ack_share_ppm);
         }
         link
     }
@@ -180,9 +181,10 @@ impl Link {
         }
     }
 
-    fn use_queue(&mut self, discipline: Discipline) {
+    fn use_queue(&mut self, discipline: Discipline, ack_share_ppm: u32) {
         self.queue = Some(Box::new(Queue {
             discipline,
+            ack_share_ppm,
             data: VecDeque::new(),
             acks: VecDeque::new(),
             ack_credit: 0,
@@ -229,7 +231,7 @@ impl Link {
             && (self.waiting >= self.limit_packets
                 || self.waiting_bytes + u64::from(packet.wire_bytes) > self.limit_bytes)
         {
-            self.stats.dropped_queue += 1;
+            self.drop(&packet);
             return Wake::None;
         }
         let start = if busy { self.free_ns } else { self.granted_ns(now) };
@@ -241,6 +243,12 @@ impl Link {
         self.leave(start, packet)
     }
 
+    /// The queue has no place for it.
+    fn drop(&mut self, packet: &Packet) {
+        self.stats.dropped_queue += 1;
+        self.stats.acks_dropped_queue += u64::from(packet.is_pure_ack());
+    }
+
     /// The packet's transmission starts at `start_ns`: it joins the delay line.
     #[inline]
     fn leave(&mut self, start_ns: u64, mut packet: Parcel) -> Wake {
@@ -250,6 +258,9 @@ impl Link {
         self.busy_ns += busy;
         self.stats.packets += 1;
         self.stats.bytes += u64::from(packet.wire_bytes);
+        if packet.is_pure_ack() {
+            self.stats.ack_bytes += u64::from(packet.wire_bytes);
+        }
         let mut arrival_ns = finish + self.delay_ns;
         let mut late_ns = 0;
         let mut twice = false;
@@ -296,19 +307,19 @@ impl Link {
     fn enqueue_slow(&mut self, now: u64, packet: Parcel) -> Wake {
         let Some(q) = &mut self.queue else { return Wake::None };
         let ack = packet.is_pure_ack();
-        if ack && q.discipline == Discipline::AckFilter {
+        // Queues kept apart have the limit each: an ACK never takes a data packet's place.
+        let apart = q.discipline.separates();
+        let lane = if apart && ack { &mut q.acks } else { &mut q.data };
+        if ack && q.discipline.filters() {
             // What starts to leave now is out of reach.
-            let first = usize::from(self.starting.is_some());
-            if let Some(at) = redundant_ack(&q.data, first, &packet) {
-                let (_, old) = q.data.remove(at).expect("index found in the queue");
+            let first = usize::from(self.starting.is_some_and(|(in_acks, _)| in_acks == apart));
+            if let Some(at) = redundant_ack(lane, first, &packet) {
+                let (_, old) = lane.remove(at).expect("index found in the queue");
                 self.waiting -= 1;
                 self.waiting_bytes -= u64::from(old.wire_bytes);
                 self.stats.acks_filtered += 1;
             }
         }
-        // Queues kept apart have the limit each: an ACK never takes a data packet's place.
-        let apart = q.discipline == Discipline::AckSeparation;
-        let lane = if apart && ack { &mut q.acks } else { &mut q.data };
         let bytes = packet.wire_bytes;
         let (leaving, leaving_bytes) = match self.starting {
             Some((in_acks, bytes)) => (usize::from(!apart || in_acks == ack), u64::from(bytes)),
@@ -319,7 +330,7 @@ impl Link {
         // An idle transmitter takes a packet of any length, as a FIFO's does.
         let idle = if self.shared { self.waiting == 0 } else { !self.transmitting };
         if !idle && (held >= self.limit_packets || held_bytes + u64::from(bytes) > self.limit_bytes) {
-            self.stats.dropped_queue += 1;
+            self.drop(&packet);
             return Wake::None;
         }
         self.waiting += 1;
@@ -371,16 +382,41 @@ impl Link {
             let bytes = i64::from(packet.wire_bytes);
             self.waiting -= 1;
             self.waiting_bytes -= u64::from(packet.wire_bytes);
-            // Data earns what ACKs may spend: a bounded share, and a burst of one large packet.
-            let earned =
-                if from_acks { -bytes } else { bytes * ACK_SHARE_PERCENT / (100 - ACK_SHARE_PERCENT) };
-            q.ack_credit = (q.ack_credit + earned).clamp(-3000, 3000);
+            // Data earns what ACKs may spend: a bounded share, and a burst of two large packets.
+            let share = i64::from(q.ack_share_ppm);
+            let worth = |data: i64| data * share / (1_000_000 - share);
+            let earned = if from_acks { -bytes } else { worth(bytes) };
+            q.ack_credit =
+                (q.ack_credit + earned).clamp(-CREDIT_BYTES, worth(CREDIT_BYTES).max(CREDIT_BYTES));
             if q.discipline == Discipline::Codel && q.codel.drops(now, now - since, self.waiting_bytes) {
-                self.stats.dropped_queue += 1;
+                self.drop(&packet);
                 continue;
             }
             return Some(packet);
         }
+    }
+
+    /// Writes down what waits at `now`; the packet in transmission does not.
+    pub fn sample(&mut self, now: u64) {
+        let waiting: Vec<bool> = match &self.queue {
+            Some(q) => {
+                let (from_acks, from_data) = match self.starting {
+                    Some((in_acks, _)) => (usize::from(in_acks), usize::from(!in_acks)),
+                    None => (0, 0),
+                };
+                let lanes = q.acks.iter().skip(from_acks).chain(q.data.iter().skip(from_data));
+                lanes.map(|(_, p)| p.is_pure_ack()).collect()
+            }
+            None => {
+                let queued = self.line.iter().rev().take_while(|f| f.start_ns > now);
+                queued.map(|f| f.packet.is_pure_ack()).collect()
+            }
+        };
+        let acks = waiting.iter().filter(|ack| **ack).count();
+        let series = self.stats.series.get_or_insert_with(PipeSeries::default);
+        series.time_ns.push(now);
+        series.acks.push(acks as u32);
+        series.data.push((waiting.len() - acks) as u32);
     }
 
     pub fn finish(&mut self, duration_ns: u64) -> PipeResult {
@@ -481,6 +517,7 @@ mod tests {
             queue_packets: 5,
             queue_bytes: 0,
             discipline,
+            ack_share_ppm: 500_000,
             loss_ppm: 0,
             burst_loss: None,
             reorder: None,
@@ -536,7 +573,7 @@ mod tests {
                 .collect();
             let mut fast = Link::new(&pipe(Discipline::Fifo), 1, 1);
             let mut slow = Link::new(&pipe(Discipline::Fifo), 1, 1);
-            slow.use_queue(Discipline::Fifo);
+            slow.use_queue(Discipline::Fifo, 500_000);
             assert_eq!(run(&mut fast, &offers), run(&mut slow, &offers), "seed {seed}");
             assert_eq!(fast.stats.dropped_queue, slow.stats.dropped_queue);
             dropped += fast.stats.dropped_queue;
@@ -566,6 +603,85 @@ mod tests {
         let data = first_half.iter().filter(|(_, ack)| *ack == 0).count();
         assert!((4..=9).contains(&data), "{data} data packets among the first 60");
         assert!(out[1].1 != 0 || out[2].1 != 0, "an ACK passes waiting data");
+    }
+
+    #[test]
+    fn a_flood_of_acks_leaves_data_at_least_its_share() {
+        for (share_ppm, discipline) in [
+            (10_000, Discipline::AckSeparation),
+            (150_000, Discipline::AckSeparation),
+            (150_000, Discipline::AckSeparationFilter),
+            (500_000, Discipline::AckSeparation),
+            (900_000, Discipline::AckSeparation),
+        ] {
+            let mut p = pipe(discipline);
+            p.queue_packets = 100;
+            p.ack_share_ppm = share_ppm;
+            let mut link = Link::new(&p, 1, 1);
+            // Data keeps the link of 1000 bytes a millisecond busy; so would each flow's ACKs.
+            let mut offers = Vec::new();
+            for i in 0..20_000u64 {
+                offers.push((i * 50_000, packet(1 + (i % 50) as u32, 66, 0, i + 1)));
+                if i % 20 == 0 {
+                    offers.push((i * 50_000, packet(0, 1000, 1, 0)));
+                }
+            }
+            let out = run(&mut link, &offers);
+            let busy: Vec<_> = out.iter().take_while(|(at, _)| *at <= 1_000_000_000).collect();
+            let data = 1000 * busy.iter().filter(|(_, ack)| *ack == 0).count();
+            let acks = 66 * busy.iter().filter(|(_, ack)| *ack != 0).count();
+            let share = acks as f64 / (acks + data) as f64;
+            let bound = f64::from(share_ppm) / 1e6;
+            assert!((share / bound - 1.0).abs() < 0.03, "{share} of {bound}, {discipline:?}");
+        }
+    }
+
+    #[test]
+    fn separated_acks_have_what_data_leaves_free() {
+        let mut p = pipe(Discipline::AckSeparation);
+        p.queue_packets = 100;
+        p.ack_share_ppm = 10_000;
+        let mut link = Link::new(&p, 1, 1);
+        // 100 bytes of ACKs and 500 of data for each millisecond, which carries 1000.
+        let mut offers = Vec::new();
+        for i in 0..1000u64 {
+            offers.push((i * 1_000_000, packet(0, 500, 1, 0)));
+            offers.push((i * 1_000_000 + 1, packet(1, 100, 0, i + 1)));
+        }
+        assert_eq!(run(&mut link, &offers).len(), 2000);
+        assert_eq!(link.stats.dropped_queue, 0);
+        assert_eq!(link.stats.ack_bytes, 100_000);
+    }
+
+    #[test]
+    fn separated_and_filtered_acks_are_never_more_than_one_a_flow_without_duplicates() {
+        let mut p = pipe(Discipline::AckSeparationFilter);
+        p.queue_packets = 100;
+        let mut link = Link::new(&p, 1, 1);
+        let mut offers = vec![(0, packet(0, 1000, 1, 0)), (0, packet(0, 1000, 1, 0))];
+        offers.extend((1..=50).map(|i| (i, packet(1 + (i % 2) as u32, 66, 0, i))));
+        offers.push((60, packet(1, 66, 0, 50))); // a duplicate stays
+        let acks: Vec<u64> = run(&mut link, &offers).iter().map(|o| o.1).filter(|ack| *ack > 0).collect();
+        assert_eq!(acks, [49, 50, 50]);
+        assert_eq!(link.stats.acks_filtered, 48);
+    }
+
+    #[test]
+    fn a_sample_tells_what_waits_the_same_for_a_calculated_and_a_kept_queue() {
+        let offers: Vec<_> = (0..6)
+            .map(|i| (0, packet(0, if i % 3 == 0 { 1000 } else { 66 }, u32::from(i % 3 == 0), i)))
+            .collect();
+        let mut calculated = Link::new(&pipe(Discipline::Fifo), 1, 1);
+        let mut kept = Link::new(&pipe(Discipline::Fifo), 1, 1);
+        kept.use_queue(Discipline::Fifo, 500_000);
+        for link in [&mut calculated, &mut kept] {
+            for (at, p) in &offers {
+                link.enqueue(*at, p.clone());
+            }
+            link.sample(0);
+            let series = link.stats.series.clone().expect("sampled");
+            assert_eq!((series.acks, series.data), (vec![4], vec![1]));
+        }
     }
 
     #[test]

@@ -125,11 +125,27 @@ pub struct Trace {
 pub struct PipeResult {
     pub packets: u64,
     pub bytes: u64,
+    /// Of `bytes`, those of pure ACKs.
+    pub ack_bytes: u64,
     pub dropped_queue: u64,
+    /// Of `dropped_queue`, pure ACKs.
+    pub acks_dropped_queue: u64,
     pub dropped_link: u64,
     pub acks_filtered: u64,
     pub max_queue_packets: u64,
     pub busy_share: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub series: Option<PipeSeries>,
+}
+
+/// What waits in a pipe's queue at each multiple of `series_interval_ns`, from time 0.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct PipeSeries {
+    pub time_ns: Vec<u64>,
+    /// Pure ACKs.
+    pub acks: Vec<u32>,
+    /// All other packets.
+    pub data: Vec<u32>,
 }
 
 #[derive(Clone, Debug, Default, Serialize)]

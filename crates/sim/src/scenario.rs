@@ -71,6 +71,10 @@ pub struct Pipe {
     pub queue_bytes: u64,
     #[serde(default)]
     pub discipline: Discipline,
+    /// Separated ACKs take at most this part of the bytes while data waits, parts per million; what
+    /// data leaves free is theirs.
+    #[serde(default = "d::ack_share")]
+    pub ack_share_ppm: u32,
     /// Independent loss of each packet, parts per million, behind the queue.
     #[serde(default)]
     pub loss_ppm: u32,
@@ -107,8 +111,22 @@ pub enum Discipline {
     AckSeparation,
     /// FIFO in which a newer pure ACK of a flow replaces an older one (RFC 3449, 5.2.1).
     AckFilter,
+    /// `AckSeparation` with `AckFilter` in the ACKs' own queue.
+    AckSeparationFilter,
     /// RFC 8289.
     Codel,
+}
+
+impl Discipline {
+    /// Pure ACKs have a queue of their own.
+    pub fn separates(self) -> bool {
+        matches!(self, Discipline::AckSeparation | Discipline::AckSeparationFilter)
+    }
+
+    /// A newer pure ACK replaces an older one.
+    pub fn filters(self) -> bool {
+        matches!(self, Discipline::AckFilter | Discipline::AckSeparationFilter)
+    }
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -404,5 +422,8 @@ mod d {
     }
     pub fn header() -> u32 {
         40
+    }
+    pub fn ack_share() -> u32 {
+        500_000
     }
 }

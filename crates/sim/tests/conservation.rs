@@ -40,7 +40,7 @@ fn pipe(d: &mut Dice) -> Value {
         "rate_bps": d.pick(&[64_000u64, 500_000, 2_000_000, 10_000_000, 100_000_000, 1_000_000_000]),
         "delay_ns": d.pick(&[0, 100 * US, 5 * MS, 50 * MS, 300 * MS]),
         "queue_packets": d.pick(&[0, 0, 1, 2, 5, 20, 100]),
-        "discipline": d.pick(&["fifo", "fifo", "ack-separation", "ack-filter", "codel"]),
+        "discipline": d.pick(&["fifo", "fifo", "ack-separation", "ack-filter", "ack-separation-filter", "codel"]),
     });
     if d.one_in(4) {
         p["queue_bytes"] = json!(d.pick(&[1_500u64, 5_000, 70_000]));
@@ -339,6 +339,7 @@ fn the_generator_reaches_all_policies_senders_and_disciplines() {
         "off",
         "ack-separation",
         "ack-filter",
+        "ack-separation-filter",
         "codel",
         "replay",
         "odd-writes",

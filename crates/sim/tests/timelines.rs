@@ -584,7 +584,7 @@ fn linux_opens_the_window_from_64_kib_by_two_segments_each() {
 fn a_full_fifo_drops_what_comes_behind_its_limit() {
     // 50 segments at once meet a queue of 20: one is in transmission, 20 wait, 29 are dropped. The
     // other disciplines have the same limit.
-    for discipline in ["fifo", "ack-separation", "ack-filter", "codel"] {
+    for discipline in ["fifo", "ack-separation", "ack-filter", "ack-separation-filter", "codel"] {
         let over = json!({
             "sender": { "initial_window_segments": 50, "recovery": "timeout" },
             "app": { "kind": "bulk", "bytes": 50 * MSS },
@@ -601,7 +601,7 @@ fn a_full_fifo_drops_what_comes_behind_its_limit() {
 fn an_idle_link_takes_a_packet_larger_than_its_queue() {
     // 500 bytes of queue: of ten packets of 1000 only the first passes; the others are repaired one
     // by one, each alone on the link.
-    for discipline in ["fifo", "ack-separation", "ack-filter", "codel"] {
+    for discipline in ["fifo", "ack-separation", "ack-filter", "ack-separation-filter", "codel"] {
         let down = json!({ "down": { "queue_bytes": 500, "discipline": discipline } });
         let r = run(&ruler(down, &[transfer(10, json!({}))]));
         assert_eq!(r.groups[0].flows_completed, 1, "{discipline}");
