@@ -118,6 +118,10 @@ def svg(figure: Figure) -> bytes:
     return head + b"\n<!-- SPDX-License-Identifier: MIT -->\n" + body
 
 
+# Bars leave no room in between.
+BELOW: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.1), "ncols": 1}
+
+
 def _draw_panel(ax: Any, panel: Panel) -> None:
     bars = [s for s in panel.series if s.kind == "bars"]
     colors = iter(COLORS * (1 + len(panel.series) // len(COLORS)))
@@ -161,7 +165,7 @@ def _draw_panel(ax: Any, panel: Panel) -> None:
     ax.set_ylabel(panel.y_label)
     ax.set_title(panel.title, loc="left")
     if len(panel.series) >= LEGEND_FROM:
-        ax.legend(fontsize=8, frameon=False)
+        ax.legend(fontsize=8, frameon=False, **(BELOW if bars else {}))
 
 
 def _draw_bars(ax: Any, one: Series, bars: list[Series], look: dict[str, Any]) -> None:
