@@ -115,8 +115,8 @@ _PIPE_KEYS = (
     Key(
         "ack_share",
         SHARE,
-        "separated ACKs take at most this part of the bytes while data waits",
-        "50%",
+        "separated ACKs take at most this part of the bytes while data waits; absent: half",
+        ABSENT,
         low=10_000,
         high=990_000,
     ),
