@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ackwise import document, replay, schema, units
+from ackwise import deadlock, document, replay, schema, units
 from ackwise.metrics import METRICS
 from ackwise.reproduce import document as reproduced
 from ackwise.schema import ABSENT, REQUIRED, Key, Kind, Table
@@ -102,6 +102,11 @@ def reproduce_keys() -> str:
     return _keys(reproduced.KEYS)
 
 
+def deadlock_keys() -> str:
+    """Every key of the answer of `ackwise deadlock`."""
+    return _keys(deadlock.KEYS)
+
+
 def _keys(keys: dict[str, str]) -> str:
     return "\n".join(
         ["| key | meaning |", "|---|---|", *(f"| `{key}` | {text} |" for key, text in keys.items())]
@@ -126,6 +131,7 @@ PARTS: dict[str, dict[str, Callable[[], str]]] = {
         "metrics": metric_list,
         "capture keys": capture_keys,
         "reproduce keys": reproduce_keys,
+        "deadlock keys": deadlock_keys,
     },
 }
 

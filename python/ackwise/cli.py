@@ -39,6 +39,18 @@ examples:
 
 exit code: 0 when every check passes, else 1
 """
+_DEADLOCK_EXAMPLES = """\
+examples:
+  ackwise deadlock --mss 9148B --send-buffer 16KiB --recv-buffer 40KiB \\
+      --nagle bsd43 --socket bsd43 --policy bsd
+  ackwise deadlock --link loopback --send-buffer 64KiB --recv-buffer 64KiB --policy delayed
+  ackwise deadlock --mss 1460B --write 2000B --send-buffer 64KiB --recv-buffer 64KiB --nagle bsd43
+  ackwise deadlock --mss 536B --send-buffer 1KiB --recv-buffer 4KiB --policy delayed --json
+
+No simulation: the endpoints' rules are walked through, with the policy itself as receiver, without
+loss and with a congestion window that is no limit. docs/experiments/deadlock.md tells how well
+that agrees with simulation.
+"""
 _POLICY_EXAMPLES = """\
 examples:
   ackwise policy list
@@ -201,6 +213,44 @@ def _parser() -> argparse.ArgumentParser:
     into.add_argument("--plans", metavar="DIR", help="every scenario that was run, one in a line")
     into.add_argument("--quiet", action="store_true", help="no progress bar")
 
+    stall = commands.add_parser(
+        "deadlock",
+        help="can this sender and this receiver wait for each other, and what ends it?",
+        description="Says whether Nagle's rule at the sender and delayed ACKs at the receiver can "
+        "wait for each other, which class of deadlock that is, how long it lasts, what is left of "
+        "the throughput, and which single changes end it.",
+        epilog=_DEADLOCK_EXAMPLES,
+        formatter_class=raw,
+    )
+    ends = stall.add_argument_group("the two ends")
+    ends.add_argument("--mss", metavar="SIZE", help="largest segment (or from --link)")
+    ends.add_argument("--send-buffer", metavar="SIZE", required=True, help="of the sender")
+    ends.add_argument("--recv-buffer", metavar="SIZE", required=True, help="of the receiver, fixed")
+    ends.add_argument(
+        "--nagle",
+        choices=("bsd43", "minshall", "off"),
+        default="minshall",
+        help="when a short segment waits (minshall, as Linux)",
+    )
+    ends.add_argument(
+        "--socket",
+        choices=("linux", "bsd43"),
+        default="linux",
+        help="how the socket layer takes data from the writer (linux)",
+    )
+    ends.add_argument(
+        "--policy", metavar="NAME[:k=v,...]", default="linux", help="of the receiver (linux)"
+    )
+    ends.add_argument(
+        "--write", metavar="SIZE", help="messages of this size, one after another (one stream)"
+    )
+    path = stall.add_argument_group("the path")
+    path.add_argument("--link", metavar="NAME|FILE", help="takes MSS, round trip and rate from it")
+    path.add_argument("--rtt", metavar="TIME", help="round trip (1ms)")
+    path.add_argument("--rate", metavar="RATE", help="rate (100mbit)")
+    stall.add_argument("--no-cures", action="store_true", help="do not look for what ends it")
+    stall.add_argument("--json", action="store_true", help="as JSON, see docs/results.md")
+
     policy = commands.add_parser(
         "policy",
         help="list and show policies",
@@ -253,6 +303,10 @@ def _dispatch(args: argparse.Namespace, argv: Sequence[str]) -> int:
         from ackwise import reproduce_command
 
         return reproduce_command.main(args, shlex.join(["ackwise", *argv]))
+    if args.command == "deadlock":
+        from ackwise import deadlock_command
+
+        return deadlock_command.main(args)
     if args.command == "policy":
         from ackwise import policy_command
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// 4.3BSD and SunOS 4.1.3: sizes of the copies between writer and send buffer.
 const CLUSTER_BYTES: u64 = 1024;
 const PUSH_BYTES: u64 = 4096;
-/// Linux: a bulk writer's size of one write, at whose end a segment carries PSH.
+/// Linux: a bulk writer's size of one write; the segment that ends a write carries PSH.
 const WRITE_BYTES: u64 = 128 * 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,6 +49,8 @@ pub struct Sender {
     window_end: u64,
     largest_window: u64,
     short_end: u64,
+    /// Size of one write.
+    each: u64,
 }
 
 impl Sender {
@@ -70,6 +72,7 @@ impl Sender {
             window_end: window,
             largest_window: window,
             short_end: 0,
+            each: if pair.write_bytes > 0 { pair.write_bytes } else { WRITE_BYTES },
         }
     }
 
@@ -142,7 +145,7 @@ impl Sender {
             }
             let end = self.nxt + len;
             // Linux pushes what ends a write; whoever empties the buffer pushes.
-            let ends_write = self.socket == Socket::Linux && self.nxt / WRITE_BYTES < end / WRITE_BYTES;
+            let ends_write = self.socket == Socket::Linux && self.nxt / self.each < end / self.each;
             out.push(Segment { bytes: len as u32, psh: end == self.written || ends_write });
             if len < self.mss {
                 self.short_end = end;

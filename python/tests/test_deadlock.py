@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: MIT
+"""`ackwise deadlock`: its answers are those of simulation and of the published tables."""
+
+import json
+from typing import Any
+
+import pytest
+from conftest import Ackwise
+
+from ackwise import deadlock, policy
+from ackwise.deadlock import Pair
+from ackwise.reproduce import deadlock_grid, reference
+
+BSD = ("--mss", "9148B", "--nagle", "bsd43", "--socket", "bsd43", "--policy", "bsd")
+
+
+def answer(ackwise: Ackwise, *words: str) -> dict[str, Any]:
+    said = ackwise("deadlock", *words, "--json")
+    assert said.code == 0, said.err
+    told: dict[str, Any] = json.loads(said.out)
+    return told
+
+
+def keys(value: Any, path: str = "") -> set[str]:
+    if isinstance(value, dict):
+        return set().union(*(keys(v, f"{path}.{k}" if path else k) for k, v in value.items()))
+    if isinstance(value, list):
+        return set().union(*(keys(v, f"{path}[]") for v in value)) if value else set()
+    return {path}
+
+
+def test_the_published_cells_come_out(ackwise: Ackwise) -> None:
+    for (sent, received), cell in reference.table_15_1().items():
+        told = answer(
+            ackwise, *BSD, "--send-buffer", f"{sent}KiB", "--recv-buffer", f"{received}KiB",
+            "--no-cures",
+        )  # fmt: skip
+        assert (told["answer"] == "yes") == cell.deadlock, (sent, received)
+
+
+def test_a_sample_of_the_grid_agrees_with_simulation() -> None:
+    for pair in deadlock_grid.pairs()[::83]:  # a prime: every kind of pair is met
+        one = deadlock_grid.compared(pair)
+        assert one.predicted == one.simulated, one
+
+
+def test_simulation_without_any_timer_has_no_stall() -> None:
+    # what is counted as a stall is not just any ACK
+    pair = Pair(1460, 3000, 16384, policy.parse("delayed", ""), "bsd43", "bsd43", rate_bps=10**7)
+    for spec, stalls in (("delayed", True), ("every", False)):
+        one = deadlock_grid.compared(
+            Pair(**{**pair.__dict__, "policy": policy.parse(spec, ""), "transfer_bytes": 300_000})
+        )
+        assert one.simulated == one.predicted == stalls
+
+
+def test_each_cure_ends_it(ackwise: Ackwise) -> None:
+    told = answer(ackwise, *BSD, "--send-buffer", "16KiB", "--recv-buffer", "40KiB")
+    assert told["answer"] == "yes"
+    assert told["class"] == "II"
+    assert told["equation_2"] and not told["equation_1"]
+    assert {c["option"].split()[0] for c in told["cures"]} >= {
+        "--policy", "--send-buffer", "--nagle",
+    }  # fmt: skip
+    base = [*BSD, "--send-buffer", "16KiB", "--recv-buffer", "40KiB"]
+    for cure in told["cures"]:
+        option, value = cure["option"].split()
+        words = [value if before == option else word
+                 for before, word in zip(["", *base], base, strict=False)]  # fmt: skip
+        assert answer(ackwise, *words, "--no-cures")["answer"] in deadlock.CALM, cure
+        assert cure["goodput_bps"] > 10 * told["goodput_bps"]
+
+
+def test_every_key_is_documented(ackwise: Ackwise) -> None:
+    told = answer(ackwise, *BSD, "--send-buffer", "16KiB", "--recv-buffer", "40KiB")
+    assert keys(told) == set(deadlock.KEYS) - {"stall"}
+
+
+def test_the_terminal_says_answer_class_wait_and_cure(ackwise: Ackwise) -> None:
+    said = ackwise("deadlock", *BSD, "--send-buffer", "4KiB", "--recv-buffer", "16KiB")
+    for word in ("STALLS", "class", "I: even all", "until delay-timer", "goodput", "policy a3"):
+        assert word in said.out
+    said = ackwise("deadlock", *BSD, "--send-buffer", "48KiB", "--recv-buffer", "48KiB")
+    assert "does not stall" in said.out
+
+
+def test_the_link_gives_what_is_not_given(ackwise: Ackwise) -> None:
+    words = ("--link", "loopback", "--send-buffer", "64KiB", "--recv-buffer", "64KiB")
+    told = answer(ackwise, *words, "--rtt", "2ms")
+    assert told["pair"]["mss_bytes"] == 65495
+    assert told["pair"]["rtt_ns"] == 2_000_000
+    assert told["pair"]["rate_bps"] == 20 * 10**9
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--mss", "1460"), '--mss: "1460" has no unit'),
+        (("--mss", "3B"), '--mss: "3B" is out of range; give 64B to 65535B'),
+        ((), "--mss: is missing; give a size like 1460B"),
+        (("--mss", "1460B", "--policy", "bds"), 'did you mean "bsd"?'),
+        (("--mss", "1460B", "--policy", "delayed:segments=0"), "give 1 to 1024 segments"),
+        (("--mss", "1460B", "--rtt", "0ms"), "--rtt: "),
+        (("--mss", "1460B", "--nagle", "on"), "invalid choice"),
+        (("--link", "moon"), '"moon" is no shipped link'),
+    ],
+)
+def test_bad_input_is_told_in_a_line(ackwise: Ackwise, words: tuple[str, ...], said: str) -> None:
+    told = ackwise("deadlock", "--send-buffer", "8KiB", "--recv-buffer", "8KiB", *words)
+    assert told.code == 2
+    assert said in told.err
+    assert told.err.count("\n") == 1
+
+
+def test_more_send_buffer_than_is_enough_stays_enough() -> None:
+    for mss in (536, 1460, 9148):
+        pair = Pair(mss, mss, 16 * mss, policy.parse("bsd", ""), "bsd43", "bsd43")
+        enough = deadlock.enough_send_buffer(pair)
+        assert enough is not None
+        assert enough.send_buffer_bytes <= 3 * mss + 2 * 1024
+        assert deadlock.judge(enough)["answer"] in deadlock.CALM
