@@ -50,6 +50,12 @@ static bool param_is_sound(const struct aw_param *param)
 	       param->initial <= param->max;
 }
 
+static bool value_is_sound(const struct aw_value *value)
+{
+	return well_formed(value->name, true, 31) && !is_empty(value->unit) &&
+	       !is_empty(value->text);
+}
+
 int aw_policy_validate(const struct aw_policy *policy)
 {
 	u32 i, j;
@@ -70,6 +76,17 @@ int aw_policy_validate(const struct aw_policy *policy)
 		for (j = 0; j < i; j++)
 			if (same_text(policy->params[i].name, policy->params[j].name))
 				return AW_EPOLICY_PARAM;
+	}
+	if (policy->values_count > AW_VALUES_MAX ||
+	    (policy->values_count && !policy->values) ||
+	    !policy->values_count != !policy->observe)
+		return AW_EPOLICY_VALUE;
+	for (i = 0; i < policy->values_count; i++) {
+		if (!value_is_sound(&policy->values[i]))
+			return AW_EPOLICY_VALUE;
+		for (j = 0; j < i; j++)
+			if (same_text(policy->values[i].name, policy->values[j].name))
+				return AW_EPOLICY_VALUE;
 	}
 	return 0;
 }

@@ -206,17 +206,39 @@ void aw_a3_on_ack_sent(void *state, const struct aw_params *p, const struct aw_e
 	}
 }
 
+/* clang-format off */
+const struct aw_value aw_a3_values[AW_A3_VALUES] = {
+	{ "muds_bytes", "bytes",
+	  "MUDS, the most that the sender sends without an ACK; 0: not known." },
+	{ "threshold_bytes", "bytes",
+	  "Unacknowledged bytes that bring an ACK; 0: MUDS is not known." },
+};
+/* clang-format on */
+
+void aw_a3_observe(const void *state, const struct aw_params *p, u32 *out)
+{
+	const struct aw_a3 *s = state;
+	u64 share = p->value[AW_A3_SHARE_PERCENT];
+
+	out[0] = s->muds_bytes;
+	/* the least whole number of bytes that count() takes for enough */
+	out[1] = (u32)aw_div64(share * s->basis_bytes + 99, 100);
+}
+
 const struct aw_policy aw_policy_a3 = {
 	.name = "a3",
 	.summary = "at 35% of what the sender sends without an ACK, as sampled",
 	.source = "spec/5-adaptive-acknowledgement.md",
 	.params = a3_params,
 	.params_count = AW_A3_PARAMS,
+	.values = aw_a3_values,
+	.values_count = AW_A3_VALUES,
 	.state_bytes = sizeof(struct aw_a3),
 	.init = aw_a3_init,
 	.on_data = aw_a3_on_data,
 	.on_deadline = aw_a3_on_deadline,
 	.on_ack_sent = aw_a3_on_ack_sent,
+	.observe = aw_a3_observe,
 };
 
 const struct aw_policy aw_policy_a3fewer = {
@@ -225,9 +247,12 @@ const struct aw_policy aw_policy_a3fewer = {
 	.source = "spec/5-adaptive-acknowledgement.md",
 	.params = a3fewer_params,
 	.params_count = AW_A3_PARAMS,
+	.values = aw_a3_values,
+	.values_count = AW_A3_VALUES,
 	.state_bytes = sizeof(struct aw_a3),
 	.init = aw_a3_init,
 	.on_data = aw_a3_on_data,
 	.on_deadline = aw_a3_on_deadline,
 	.on_ack_sent = aw_a3_on_ack_sent,
+	.observe = aw_a3_observe,
 };

@@ -66,6 +66,11 @@ struct aw_verdict aw_a3_on_deadline(void *state, const struct aw_params *p,
 void aw_a3_on_ack_sent(void *state, const struct aw_params *p,
 		       const struct aw_event *e);
 
+/* muds_bytes and threshold_bytes, for every policy that begins with a3's state. */
+#define AW_A3_VALUES 2
+extern const struct aw_value aw_a3_values[AW_A3_VALUES];
+void aw_a3_observe(const void *state, const struct aw_params *p, u32 *out);
+
 /* Count isp_segments anew; a sampling in progress is given up. */
 void aw_a3_restart(struct aw_a3 *s);
 

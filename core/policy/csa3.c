@@ -137,9 +137,12 @@ const struct aw_policy aw_policy_csa3 = {
 	.source = "spec/5-adaptive-acknowledgement.md",
 	.params = params,
 	.params_count = sizeof(params) / sizeof(params[0]),
+	.values = aw_a3_values,
+	.values_count = AW_A3_VALUES,
 	.state_bytes = sizeof(struct csa3),
 	.init = aw_a3_init,
 	.on_data = on_data,
 	.on_deadline = aw_a3_on_deadline,
 	.on_ack_sent = on_ack_sent,
+	.observe = aw_a3_observe,
 };

@@ -130,15 +130,30 @@ static void on_ack_sent(void *state, const struct aw_params *p,
 	}
 }
 
+static const struct aw_value values[] = {
+	{ "z_permille", "1/1000", "z, the share of L that waiting may cost." },
+};
+
+static void observe(const void *state, const struct aw_params *p, u32 *out)
+{
+	const struct dynamic *s = state;
+
+	(void)p;
+	out[0] = (u32)((u64)z_q16[reversed(s->draw)] * 1000 >> 16);
+}
+
 const struct aw_policy aw_policy_dynamic = {
 	.name = "dynamic",
 	.summary = "once an ACK in the past would have paid; 1.582 of the best",
 	.source = "spec/2-dynamic-acknowledgement.md",
 	.params = params,
 	.params_count = sizeof(params) / sizeof(params[0]),
+	.values = values,
+	.values_count = sizeof(values) / sizeof(values[0]),
 	.state_bytes = sizeof(struct dynamic),
 	.init = init,
 	.on_data = on_data,
 	.on_deadline = on_deadline,
 	.on_ack_sent = on_ack_sent,
+	.observe = observe,
 };

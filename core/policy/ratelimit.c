@@ -23,7 +23,7 @@
  * Source: spec/1-ack-rate-limiting.md.  Its names and ours:
  *	init_pkt_cnt    settled_segments     ack_pkt_cnt    counted_segments
  *	start_ack_lmt   settle_segments      ack_rate_val   rate_segments
- *	start_ack_lmt2  interval_settles     ack_rate_max   see may_rise()
+ *	start_ack_lmt2  interval_length()    ack_rate_max   rate_max_segments
  * Constants: see the parameters, and
  *	a third of the window per ACK: the source's ack_rate_max.
  *	a quarter of what the sender has in flight: four ACKs per round trip
@@ -43,14 +43,18 @@
  */
 #include "linux.h"
 
-enum { SETTLE_SEGMENTS, INITIAL_SEGMENTS, MOST_SEGMENTS, GUARD };
+enum { SETTLE_SEGMENTS, INTERVAL_SEGMENTS, INITIAL_SEGMENTS, MOST_SEGMENTS, GUARD };
 
 /* clang-format off */
 static const struct aw_param params[] = {
 	[SETTLE_SEGMENTS] = { "settle_segments", "segments",
-			      "In-order segments before stretching starts, and "
-			      "in the first measuring interval.",
+			      "In-order segments before stretching starts.",
 			      1, 1000000, 2000 },
+	/* the source starts with start_ack_lmt, and tested with less */
+	[INTERVAL_SEGMENTS] = { "interval_segments", "segments",
+				"In-order segments in the first measuring "
+				"interval; 0: as settle_segments.",
+				0, 1000000, 0 },
 	/* 1: every second segment, as stock */
 	[INITIAL_SEGMENTS] = { "initial_segments", "segments",
 			       "Full segments that wait without an ACK at the "
@@ -74,14 +78,15 @@ struct ratelimit {
 	u32 settled_segments;
 	u32 counted_segments;
 	u32 interval_start_ticks;
-	u32 best_ticks; /* least time for settle_segments; 0: none yet */
+	u32 best_ticks; /* least time for interval_segments; 0: none yet */
 	u32 round_start_ticks;
 	u32 round_bytes;  /* came since the round began */
 	u32 flight_bytes; /* came in the last round trip that is over */
 	u16 rate_segments;
-	u16 interval_settles; /* length of an interval, in settle_segments */
-	u8 hold;              /* 1: after a fall-back, this interval changes nothing */
-	u8 reserved[7];
+	u16 rate_max_segments;
+	u16 interval_units; /* length of an interval, in interval_segments */
+	u8 hold;            /* 1: after a fall-back, this interval changes nothing */
+	u8 reserved[5];
 };
 _Static_assert(sizeof(struct ratelimit) <= AW_STATE_MAX_BYTES, "state too big");
 
@@ -95,7 +100,7 @@ static void settle_anew(struct ratelimit *s, const struct aw_params *p)
 	s->settled_segments = 0;
 	s->best_ticks = 0;
 	s->hold = 0;
-	s->interval_settles = 1;
+	s->interval_units = 1;
 	s->rate_segments = (u16)p->value[INITIAL_SEGMENTS];
 }
 
@@ -119,19 +124,22 @@ static void measure_flight(struct ratelimit *s, const struct aw_event *e)
 		s->round_bytes += e->bytes;
 }
 
-static bool may_rise(const struct ratelimit *s, const struct aw_params *p,
-		     const struct aw_event *e)
+/* The window grows, so its third is read again with each interval. */
+static void start_interval(struct ratelimit *s, const struct aw_params *p,
+			   const struct aw_event *e)
 {
-	u32 next = s->rate_segments + 1u;
+	u32 third_segments = (u32)aw_div64(e->wnd_bytes, e->rcv_mss_bytes) / 3;
 
-	return next <= p->value[MOST_SEGMENTS] &&
-	       3ull * next * e->rcv_mss_bytes <= e->wnd_bytes;
-}
-
-static void start_interval(struct ratelimit *s, const struct aw_event *e)
-{
+	s->rate_max_segments = (u16)aw_min_u32(third_segments, p->value[MOST_SEGMENTS]);
 	s->counted_segments = 0;
 	s->interval_start_ticks = ticks(e->now_ns);
+}
+
+static u64 interval_length(const struct ratelimit *s, const struct aw_params *p)
+{
+	u32 unit = p->value[INTERVAL_SEGMENTS];
+
+	return (u64)s->interval_units * (unit ? unit : p->value[SETTLE_SEGMENTS]);
 }
 
 static void measure_interval(struct ratelimit *s, const struct aw_params *p,
@@ -141,12 +149,12 @@ static void measure_interval(struct ratelimit *s, const struct aw_params *p,
 	bool slower;
 
 	s->counted_segments += e->segments;
-	if (s->counted_segments < (u64)s->interval_settles * p->value[SETTLE_SEGMENTS])
+	if (s->counted_segments < interval_length(s, p))
 		return;
 	took = (u32)aw_div64(ticks(e->now_ns) - s->interval_start_ticks,
-			     s->interval_settles);
+			     s->interval_units);
 	slower = took > (u64)best + best / 64 + 1;
-	start_interval(s, e);
+	start_interval(s, p, e);
 
 	if (s->hold) {
 		s->hold = 0;
@@ -154,13 +162,13 @@ static void measure_interval(struct ratelimit *s, const struct aw_params *p,
 		s->best_ticks = aw_max_u32(took, 1);
 	} else if (!slower) {
 		s->best_ticks = aw_max_u32(aw_min_u32(best, took), 1);
-		if (may_rise(s, p, e))
+		if (s->rate_segments < s->rate_max_segments)
 			s->rate_segments++;
 	} else if (s->rate_segments > p->value[INITIAL_SEGMENTS]) {
 		s->rate_segments--;
 		s->hold = 1;
-		if (s->interval_settles < 0xffff)
-			s->interval_settles++;
+		if (s->interval_units < 0xffff)
+			s->interval_units++;
 	} else {
 		/* stock itself has become slower: the path changed */
 		s->best_ticks = took;
@@ -178,7 +186,7 @@ static void measure(struct ratelimit *s, const struct aw_params *p,
 		measure_interval(s, p, e);
 	} else {
 		s->settled_segments += e->segments;
-		start_interval(s, e);
+		start_interval(s, p, e);
 	}
 }
 
@@ -280,16 +288,38 @@ static void on_ack_sent(void *state, const struct aw_params *p,
 	aw_linux_on_ack_sent(&s->stock, p, e);
 }
 
+/* clang-format off */
+static const struct aw_value values[] = {
+	{ "rate_segments", "segments",
+	  "Full segments that wait without an ACK now; 1: stock." },
+	{ "rate_max_segments", "segments",
+	  "What it may rise to: a third of the window, at most most_segments; "
+	  "0: no data came yet." },
+};
+/* clang-format on */
+
+static void observe(const void *state, const struct aw_params *p, u32 *out)
+{
+	const struct ratelimit *s = state;
+
+	(void)p;
+	out[0] = s->rate_segments;
+	out[1] = s->rate_max_segments;
+}
+
 const struct aw_policy aw_policy_ratelimit = {
 	.name = "ratelimit",
 	.summary = "stock first, then ever fewer ACKs while it does no harm",
 	.source = "spec/1-ack-rate-limiting.md",
 	.params = params,
 	.params_count = sizeof(params) / sizeof(params[0]),
+	.values = values,
+	.values_count = sizeof(values) / sizeof(values[0]),
 	.state_bytes = sizeof(struct ratelimit),
 	.init = init,
 	.on_data = on_data,
 	.on_deadline = on_deadline,
 	.on_app_read = on_app_read,
 	.on_ack_sent = on_ack_sent,
+	.observe = observe,
 };

@@ -18,14 +18,28 @@ static const struct aw_param good_params[] = {
 	{ "second", "bytes", "A sentence.", 0, 0, 0 },
 };
 
+static const struct aw_value good_values[] = {
+	{ "rate_segments", "segments", "A sentence." },
+	{ "z", "1/1000", "A sentence." },
+};
+
+static void observe(const void *state, const struct aw_params *p, u32 *out)
+{
+	(void)state, (void)p;
+	out[0] = out[1] = 0;
+}
+
 static const struct aw_policy good = {
 	.name = "good2",
 	.summary = "sound in all",
 	.source = "RFC 1122",
 	.params = good_params,
 	.params_count = 2,
+	.values = good_values,
+	.values_count = 2,
 	.state_bytes = AW_STATE_MAX_BYTES,
 	.on_data = on_data,
+	.observe = observe,
 };
 
 #define REJECTS(error, change)                                                      \
@@ -33,7 +47,10 @@ static const struct aw_policy good = {
 		struct aw_policy bad = good;                                        \
 		struct aw_param bad_params[AW_PARAMS_MAX + 1] = { good_params[0],   \
 								  good_params[1] }; \
+		struct aw_value bad_values[AW_VALUES_MAX + 1] = { good_values[0],   \
+								  good_values[1] }; \
 		bad.params = bad_params;                                            \
+		bad.values = bad_values;                                            \
 		CHECK(aw_policy_validate(&bad) == 0, "before");                     \
 		change;                                                             \
 		CHECK(aw_policy_validate(&bad) == AW_EPOLICY_##error, "%d",         \
@@ -68,6 +85,15 @@ static void rejects_each_broken_rule(void)
 	REJECTS(PARAM, bad_params[0].initial = 4);
 	REJECTS(PARAM, (bad_params[0].min = 3, bad_params[0].max = 2));
 	REJECTS(PARAM, bad_params[1].name = "first_ms");
+	REJECTS(VALUE, bad.values = NULL);
+	REJECTS(VALUE, bad.values_count = AW_VALUES_MAX + 1);
+	REJECTS(VALUE, bad.values_count = 0);
+	REJECTS(VALUE, bad.observe = NULL);
+	REJECTS(VALUE, bad_values[0].name = NULL);
+	REJECTS(VALUE, bad_values[1].name = "Z");
+	REJECTS(VALUE, bad_values[1].unit = "");
+	REJECTS(VALUE, bad_values[0].text = NULL);
+	REJECTS(VALUE, bad_values[1].name = "rate_segments");
 }
 
 static void lists_sound_policies(void)

@@ -49,7 +49,28 @@ static void spaces_samplings(const char *policy, const u32 *muds_bytes,
 		CHECK(n == segments[i], "%s: sampling %u after %u, not %u",
 		      policy, i, n, segments[i]);
 		sampling_finds(&h, &now_ns, muds_bytes[i]);
+		CHECK(host_observe(&h, "muds_bytes") == muds_bytes[i], "MUDS %u", i);
 	}
+}
+
+/* What the policy tells is what it does: a byte less waits. */
+static void acknowledges_at_the_threshold_it_tells(void)
+{
+	struct host h = { .policy = "a3", .rails = AW_RAILS_DEFAULT, ATM };
+	u64 now_ns = 0;
+	u32 threshold;
+	struct step s;
+
+	host_open(&h);
+	CHECK(!host_observe(&h, "threshold_bytes"), "not known");
+	segments_until_sampling(&h, &now_ns);
+	sampling_finds(&h, &now_ns, 20001);
+	threshold = host_observe(&h, "threshold_bytes");
+	CHECK(threshold == 7001, "35%% of 20001 is 7000.35, not %u", threshold);
+	s = (struct step){ PART(now_ns += MS(1), threshold - 1) };
+	CHECK(host_step(&h, &s).action == AW_WAIT, "below");
+	s = (struct step){ PART(now_ns += MS(1), 1) };
+	CHECK(host_step(&h, &s).reason == AW_REASON_MUDS_SHARE, "reached");
 }
 
 int main(void)
@@ -157,6 +178,7 @@ int main(void)
 	     { TIMER(MS(85)), NOW(SAMPLING_END) },
 	     /* 35% of 20000, which is more than the sample before */
 	     { PART(MS(90), 7000), NOW(MUDS_SHARE) });
+	acknowledges_at_the_threshold_it_tells();
 	spaces_samplings("a3", muds, a3, 6);
 	spaces_samplings("a3fewer", muds, a3fewer, 6);
 	spaces_samplings("a3fewer", swing, fewest, 4);

@@ -34,6 +34,24 @@ static void table_is_the_inverse_distribution(void)
 	CHECK(fabs(mean - 1 / (exp(1) - 1)) < 1e-5, "mean %f", mean);
 }
 
+/* z is told as it is used: alone, a packet waits z L. */
+static void tells_z(void)
+{
+	struct host h = { .policy = "dynamic" };
+	struct step s = { PART(0, 100) };
+	struct aw_verdict v;
+	u32 random, z;
+
+	for (random = 0; random < 256; random++) {
+		h.random = random << 24;
+		host_open(&h);
+		z = host_observe(&h, "z_permille");
+		CHECK(z == table[reversed(random)] * 1000u >> 16, "%u", z);
+		v = host_step(&h, &s);
+		CHECK(v.deadline_ns / 10000 - z <= 1, "%u", z);
+	}
+}
+
 /* |packets until s| * (t - s) for the best s: the definition, tried at every
  * arrival, just before it, and half way to the next. */
 static u64 largest_rectangle(const u64 *arrival_ns, u32 count, u64 t)
@@ -125,6 +143,7 @@ int main(void)
 	     { SENT(MS(0)), NOTHING },
 	     { PART(MS(1), 100), WAIT(MS(1) + 33569) });
 	table_is_the_inverse_distribution();
+	tells_z();
 	for (i = 0; i < 6; i++) {
 		agrees_with_the_rectangle(0, 0xff000000 - i * 0x17000000, 1000000);
 		agrees_with_the_rectangle(1, i << 26, 300000 << i);

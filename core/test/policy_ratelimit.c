@@ -47,12 +47,31 @@ static void rises_by_one_each_interval(void)
 	acks = receive(&r, 1000, GAP);
 	CHECK(acks == 500, "first interval: %u ACKs", acks);
 	for (rate = 1; rate < 16; rate++) {
-		acks = receive(&r, 1000, GAP);
+		acks = receive(&r, 999, GAP);
+		CHECK(host_observe(&r.h, "rate_segments") == rate, "rate %u", rate);
+		acks += receive(&r, 1, GAP);
 		CHECK(acks >= 1000 / (rate + 1) - 1 &&
 			      acks <= 1000 / (rate + 1) + 1,
 		      "rate %u: %u ACKs", rate, acks);
 	}
 	CHECK(!r.reasons[AW_REASON_BURST_GUARD], "no guard was needed");
+}
+
+/* The source tested with intervals shorter than the start. */
+static void intervals_may_be_shorter_than_the_start(void)
+{
+	struct run r = { .h = flow(1000) };
+	u32 rate;
+
+	r.h.set[1] = (struct setting){ "interval_segments", 100 };
+	host_open(&r.h);
+	receive(&r, 1001, GAP);
+	CHECK(host_observe(&r.h, "rate_segments") == 1, "settled");
+	receive(&r, 100, GAP);
+	for (rate = 2; rate < 12; rate++) {
+		CHECK(host_observe(&r.h, "rate_segments") == rate - 1, "%u", rate);
+		receive(&r, 100, GAP);
+	}
 }
 
 static void four_acks_per_round_trip_are_left(void)
@@ -90,6 +109,8 @@ static void window_bounds_the_rate(void)
 	receive(&r, 10000, GAP);
 	acks = receive(&r, 1200, GAP);
 	CHECK(acks >= 99 && acks <= 101, "%u ACKs: one in 12", acks);
+	CHECK(host_observe(&r.h, "rate_max_segments") == 16, "a third");
+	CHECK(host_observe(&r.h, "rate_segments") == 16, "reached");
 
 	r = (struct run){ .h = flow(100) };
 	r.h.wnd_max_bytes = 48 * MSS;
@@ -302,6 +323,7 @@ int main(void)
 	     { PART(MS(18), 100), .unread_bytes = 100, WAIT(MS(58)) },
 	     { READ(MS(19), 100), NOW(PUSH) });
 	rises_by_one_each_interval();
+	intervals_may_be_shorter_than_the_start();
 	four_acks_per_round_trip_are_left();
 	without_guard_the_rate_is_all();
 	window_bounds_the_rate();

@@ -141,6 +141,21 @@ static inline struct aw_verdict host_step(struct host *h, const struct step *s)
 	return v;
 }
 
+/* A value that the policy tells about itself. */
+static inline u32 host_observe(const struct host *h, const char *name)
+{
+	const struct aw_policy *policy = h->conn.policy;
+	u32 out[AW_VALUES_MAX] = { 0 };
+	unsigned i;
+
+	for (i = 0; i < policy->values_count; i++)
+		if (!strcmp(policy->values[i].name, name))
+			break;
+	CHECK(i < policy->values_count, "%s tells no %s", h->policy, name);
+	policy->observe(h->conn.state, h->conn.params, out);
+	return out[i % AW_VALUES_MAX];
+}
+
 static inline void host_play(const char *claim, struct host *h,
 			     const struct step *steps, unsigned count)
 {

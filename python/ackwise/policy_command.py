@@ -15,6 +15,13 @@ def _show(console: Console, entry: dict[str, Any]) -> None:
     console.print(Text(entry["name"], style="bold"), Text(entry["summary"]), soft_wrap=True)
     console.print(Text(f"source: {entry['source']}"), soft_wrap=True)
     console.print(Text(f"state: {entry['state_bytes']} bytes for each connection"))
+    if entry["values"]:
+        console.print(Text("values over time, in a result's series:"))
+        wide = max(len(v["name"]) for v in entry["values"])
+        for v in entry["values"]:
+            console.print(
+                Text(f"  {v['name'].ljust(wide)}  {v['unit']}: {v['text']}"), soft_wrap=True
+            )
     if not entry["params"]:
         console.print("no parameters")
         return

@@ -11,6 +11,7 @@
 
 #define AW_STATE_MAX_BYTES 64
 #define AW_PARAMS_MAX 8
+#define AW_VALUES_MAX 4
 
 /* One parameter, introspectable: no other place lists name, range or default. */
 struct aw_param {
@@ -20,6 +21,13 @@ struct aw_param {
 	u32 min;          /* smallest value allowed */
 	u32 max;          /* largest value allowed */
 	u32 initial;      /* value when the user gives none */
+};
+
+/* One value of the private state that may be looked at from outside. */
+struct aw_value {
+	const char *name; /* "rate_segments": unit in the name */
+	const char *unit; /* as aw_param.unit */
+	const char *text; /* one sentence, with what 0 means if that is special */
 };
 
 /* Values in the order of aw_policy.params, shared by many connections. */
@@ -44,7 +52,9 @@ struct aw_policy {
 	const char *source;  /* (required) RFC section or spec page */
 
 	const struct aw_param *params; /* (optional) parameters */
+	const struct aw_value *values; /* (optional) what observe() tells */
 	u8 params_count;               /* entries in params, at most AW_PARAMS_MAX */
+	u8 values_count;               /* entries in values, at most AW_VALUES_MAX */
 	u8 state_bytes;                /* private state, at most AW_STATE_MAX_BYTES */
 
 	/* Connection starts; state is zeroed; e carries time and random bits
@@ -65,6 +75,9 @@ struct aw_policy {
 	/* An ACK left, for whatever reason. (optional) */
 	void (*on_ack_sent)(void *state, const struct aw_params *p,
 			    const struct aw_event *e);
+	/* Tells out[0 .. values_count - 1], in the order of values; at any time
+	 * after init, and without leaving a trace. (required with values) */
+	void (*observe)(const void *state, const struct aw_params *p, u32 *out);
 };
 
 /* 0, or a negative number of the first rule broken: used by every driver. */
@@ -73,6 +86,7 @@ int aw_policy_validate(const struct aw_policy *policy);
 #define AW_EPOLICY_REQUIRED (-2) /* a required member is missing */
 #define AW_EPOLICY_STATE (-3)    /* more private state than allowed */
 #define AW_EPOLICY_PARAM (-4)    /* a parameter without name, or out of range */
+#define AW_EPOLICY_VALUE (-5)    /* a value without name, or values without observe */
 
 /* The list in registry.c: count, by index (NULL past the end), by name. */
 u32 aw_policy_count(void);

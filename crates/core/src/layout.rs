@@ -101,10 +101,12 @@ fn a_policy_and_its_parameters_look_the_same_from_both_sides() {
     mirror!("aw_param" = RawParam {
         "name" = name, "unit" = unit, "text" = text, "min" = min, "max" = max, "initial" = initial,
     });
+    mirror!("aw_value" = RawValue { "name" = name, "unit" = unit, "text" = text });
     mirror!("aw_params" = RawParams { "value" = value });
     mirror!("aw_policy" = RawPolicy {
         "name" = name, "summary" = summary, "source" = source, "params" = params,
-        "params_count" = params_count, "state_bytes" = state_bytes, "init" = members,
+        "values" = values, "params_count" = params_count, "values_count" = values_count,
+        "state_bytes" = state_bytes, "init" = members, "observe" = observe,
     });
     // The members follow one on the other, and there are as many.
     let members = ["init", "on_data", "on_deadline", "on_app_read", "on_ack_sent"];
@@ -114,7 +116,8 @@ fn a_policy_and_its_parameters_look_the_same_from_both_sides() {
     let rust: Vec<_> =
         members.iter().enumerate().map(|(i, m)| (format!("aw_policy.{m}"), first + i * step)).collect();
     compare(&statements, &rust);
-    assert_eq!(first + members.len() * step, size_of::<RawPolicy>());
+    assert_eq!(first + members.len() * step, offset_of!(RawPolicy, observe));
+    assert_eq!(first + (members.len() + 1) * step, size_of::<RawPolicy>());
 }
 
 /// NUMBER of each name.
@@ -146,6 +149,7 @@ fn constants_have_the_same_values_on_both_sides() {
         ("AW_FLAG_HOLE_OPEN", flag::HOLE_OPEN.into()),
         ("AW_STATE_MAX_BYTES", STATE_MAX_BYTES),
         ("AW_PARAMS_MAX", PARAMS_MAX),
+        ("AW_VALUES_MAX", VALUES_MAX),
         ("AW_NEVER_NS", NEVER_NS as usize),
         ("AW_ACTIONS", 3),
         ("AW_REASONS", Reason::all().count()),

@@ -15,6 +15,7 @@ use std::sync::Arc;
 /// Private state a policy may use, in bytes (`AW_STATE_MAX_BYTES`).
 pub const STATE_MAX_BYTES: usize = 64;
 const PARAMS_MAX: usize = 8;
+const VALUES_MAX: usize = 4;
 /// A deadline that never comes.
 pub const NEVER_NS: u64 = u64::MAX;
 
@@ -166,6 +167,13 @@ struct RawParam {
     initial: u32,
 }
 
+#[repr(C)]
+struct RawValue {
+    name: *const c_char,
+    unit: *const c_char,
+    text: *const c_char,
+}
+
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct RawParams {
@@ -178,9 +186,12 @@ struct RawPolicy {
     summary: *const c_char,
     source: *const c_char,
     params: *const RawParam,
+    values: *const RawValue,
     params_count: u8,
+    values_count: u8,
     state_bytes: u8,
     members: [*const c_void; 5],
+    observe: Option<unsafe extern "C" fn(*const c_void, *const RawParams, *mut u32)>,
 }
 
 #[derive(Clone)]
@@ -240,6 +251,14 @@ pub struct Param {
     pub initial: u32,
 }
 
+/// One value of a policy's state that may be looked at from outside.
+#[derive(Clone, Copy, Debug)]
+pub struct Value {
+    pub name: &'static str,
+    pub unit: &'static str,
+    pub text: &'static str,
+}
+
 impl fmt::Debug for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Policy").field(&self.name()).finish()
@@ -289,6 +308,24 @@ impl Policy {
                         min: raw.min,
                         max: raw.max,
                         initial: raw.initial,
+                    }
+                }
+            })
+            .collect()
+    }
+
+    /// What [`Conn::observe`] tells, in its order.
+    pub fn values(&self) -> Vec<Value> {
+        (0..usize::from(self.0.values_count))
+            .map(|i| {
+                // SAFETY: values holds values_count constant entries.
+                let raw = unsafe { &*self.0.values.add(i) };
+                // SAFETY: their strings are constant.
+                unsafe {
+                    Value {
+                        name: static_str(raw.name),
+                        unit: static_str(raw.unit),
+                        text: static_str(raw.text),
                     }
                 }
             })
@@ -457,5 +494,17 @@ impl Conn {
         debug_assert!(std::ptr::eq(self.raw.params, Arc::as_ptr(&self.params.0)));
         // SAFETY: raw was initialised by aw_conn_init; e is a valid event.
         unsafe { aw_decide(&mut self.raw, e) }.into()
+    }
+
+    /// The observable values of the policy's state now; none where it has none to tell.
+    pub fn observe(&self) -> Vec<u32> {
+        // SAFETY: the connection was made with an entry of the registry.
+        let policy = unsafe { &*self.raw.policy };
+        let mut out = [0; VALUES_MAX];
+        if let Some(observe) = policy.observe {
+            // SAFETY: state and parameters are this policy's; it writes at most VALUES_MAX numbers.
+            unsafe { observe(self.raw.state.as_ptr().cast(), self.raw.params, out.as_mut_ptr()) };
+        }
+        out[..usize::from(policy.values_count)].to_vec()
     }
 }

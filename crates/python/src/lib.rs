@@ -33,7 +33,7 @@ impl Cancel {
     }
 }
 
-/// The policies as JSON: name, summary, source, state_bytes, params.
+/// The policies as JSON: name, summary, source, state_bytes, params, values.
 #[pyfunction]
 fn policies() -> String {
     let list: Vec<_> = Policy::all()
@@ -46,8 +46,13 @@ fn policies() -> String {
                            "min": q.min, "max": q.max, "initial": q.initial})
                 })
                 .collect();
+            let values: Vec<_> = p
+                .values()
+                .iter()
+                .map(|v| json!({"name": v.name, "unit": v.unit, "text": v.text}))
+                .collect();
             json!({"name": p.name(), "summary": p.summary(), "source": p.source(),
-                   "state_bytes": p.state_bytes(), "params": params})
+                   "state_bytes": p.state_bytes(), "params": params, "values": values})
         })
         .collect();
     json!(list).to_string()

@@ -507,7 +507,8 @@ impl<'a> Engine<'a> {
 
     fn on_series(&mut self) {
         for flow in &mut self.flows {
-            flow.record.sample(self.now, &flow.ends[DATA_SENDER].tx, &flow.ends[DATA_RECEIVER].rx);
+            let policy = self.groups[flow.group as usize].policies[DATA_RECEIVER].policy;
+            flow.record.sample(self.now, &flow.ends[DATA_SENDER].tx, &flow.ends[DATA_RECEIVER].rx, policy);
         }
         for link in &mut self.links[..2] {
             link.sample(self.now);

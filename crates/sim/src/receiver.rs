@@ -115,6 +115,11 @@ impl Receiver {
         r
     }
 
+    /// The observable values of the policy's state.
+    pub fn observe_policy(&self) -> Vec<u32> {
+        self.conn.observe()
+    }
+
     pub fn unread(&self) -> u64 {
         self.rcv_nxt - self.read
     }

@@ -5,7 +5,7 @@ use crate::receiver::Receiver;
 use crate::result::{FlowResult, GroupResult, Series, Trace};
 use crate::sender::{Counters, Sender};
 use crate::stats::Times;
-use ackwise_core::Reason;
+use ackwise_core::{Policy, Reason};
 use std::collections::BTreeMap;
 
 /// Room for every reason of the core.
@@ -100,7 +100,7 @@ impl FlowRecord {
     }
 
     /// A point of the time series.
-    pub fn sample(&mut self, now: u64, tx: &Sender, rx: &Receiver) {
+    pub fn sample(&mut self, now: u64, tx: &Sender, rx: &Receiver, policy: Policy) {
         let Some(s) = &mut self.series else { return };
         let out = &mut s.out;
         let before = out.time_ns.len();
@@ -121,6 +121,9 @@ impl FlowRecord {
         out.srtt_ns.push(tx.srtt_ns);
         out.bytes_in_flight.push(tx.pipe());
         out.rcv_wnd_bytes.push(rx.window());
+        for (value, now) in policy.values().iter().zip(rx.observe_policy()) {
+            out.policy.entry(value.name.into()).or_default().push(now);
+        }
     }
 
     /// Takes the final counts from the ends.

@@ -106,6 +106,8 @@ pub struct Series {
     pub srtt_ns: Vec<u64>,
     pub bytes_in_flight: Vec<u64>,
     pub rcv_wnd_bytes: Vec<u64>,
+    /// Value of the receiver's policy (`ackwise policy show` lists them) -> what it was.
+    pub policy: BTreeMap<String, Vec<u32>>,
 }
 
 /// Time-sequence points of one flow, in order of time.
