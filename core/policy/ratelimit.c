@@ -37,7 +37,9 @@
  *	else many rises, each too small to notice, add up.  The initial rate
  *	sets a new best when it is slower itself.  A fall-back makes intervals
  *	longer, and the next one changes nothing, so noise does not make the
- *	rate oscillate.  Stretching needs an RTT estimate and room for two
+ *	rate oscillate.  Where falling back did not bring the best time back, the
+ *	higher rate is tried again: if it is faster than the lower one, it was
+ *	not the cause, and its time is the new best; else two steps down.  Stretching needs an RTT estimate and room for two
  *	segments per ACK, else stock.  While stretching, neither a pushed segment nor the growing window brings an
  *	ACK (each alone undoes the stretching): the quiet timer replaces both.
  */
@@ -69,6 +71,12 @@ static const struct aw_param params[] = {
 };
 /* clang-format on */
 
+enum phase {
+	CLIMBING,
+	HOLDING, /* after a fall-back: this interval only looks whether it helped */
+	TRYING,  /* it did not: the higher rate again */
+};
+
 /*
  * Times are kept in ticks of 1024 ns, modulo 2^32: a shift instead of a
  * division, half the state, and enough for intervals below 73 minutes.
@@ -82,11 +90,12 @@ struct ratelimit {
 	u32 round_start_ticks;
 	u32 round_bytes;  /* came since the round began */
 	u32 flight_bytes; /* came in the last round trip that is over */
+	u32 lower_ticks;  /* TRYING: time at the lower rate */
 	u16 rate_segments;
 	u16 rate_max_segments;
 	u16 interval_units; /* length of an interval, in interval_segments */
-	u8 hold;            /* 1: after a fall-back, this interval changes nothing */
-	u8 reserved[5];
+	u8 phase;           /* enum phase */
+	u8 reserved;
 };
 _Static_assert(sizeof(struct ratelimit) <= AW_STATE_MAX_BYTES, "state too big");
 
@@ -99,7 +108,7 @@ static void settle_anew(struct ratelimit *s, const struct aw_params *p)
 {
 	s->settled_segments = 0;
 	s->best_ticks = 0;
-	s->hold = 0;
+	s->phase = CLIMBING;
 	s->interval_units = 1;
 	s->rate_segments = (u16)p->value[INITIAL_SEGMENTS];
 }
@@ -142,33 +151,55 @@ static u64 interval_length(const struct ratelimit *s, const struct aw_params *p)
 	return (u64)s->interval_units * (unit ? unit : p->value[SETTLE_SEGMENTS]);
 }
 
+static bool is_slower(u32 took, u32 reference)
+{
+	return took > (u64)reference + reference / 64 + 1;
+}
+
+static void fall_back(struct ratelimit *s, const struct aw_params *p, u32 by)
+{
+	u32 initial = p->value[INITIAL_SEGMENTS];
+
+	s->rate_segments = (u16)(s->rate_segments > initial + by ? s->rate_segments - by
+								 : initial);
+	s->phase = HOLDING;
+	if (s->interval_units < 0xffff)
+		s->interval_units++;
+}
+
 static void measure_interval(struct ratelimit *s, const struct aw_params *p,
 			     const struct aw_event *e)
 {
 	u32 took, best = s->best_ticks;
-	bool slower;
 
 	s->counted_segments += e->segments;
 	if (s->counted_segments < interval_length(s, p))
 		return;
 	took = (u32)aw_div64(ticks(e->now_ns) - s->interval_start_ticks,
 			     s->interval_units);
-	slower = took > (u64)best + best / 64 + 1;
 	start_interval(s, p, e);
 
-	if (s->hold) {
-		s->hold = 0;
-	} else if (!best) {
+	if (!best) {
 		s->best_ticks = aw_max_u32(took, 1);
-	} else if (!slower) {
+	} else if (s->phase == HOLDING) {
+		s->phase = CLIMBING;
+		if (is_slower(took, best) && s->rate_segments < s->rate_max_segments) {
+			s->lower_ticks = took;
+			s->rate_segments++;
+			s->phase = TRYING;
+		}
+	} else if (s->phase == TRYING) {
+		s->phase = CLIMBING;
+		if (is_slower(s->lower_ticks, took))
+			s->best_ticks = aw_max_u32(took, 1);
+		else
+			fall_back(s, p, 2);
+	} else if (!is_slower(took, best)) {
 		s->best_ticks = aw_max_u32(aw_min_u32(best, took), 1);
 		if (s->rate_segments < s->rate_max_segments)
 			s->rate_segments++;
 	} else if (s->rate_segments > p->value[INITIAL_SEGMENTS]) {
-		s->rate_segments--;
-		s->hold = 1;
-		if (s->interval_units < 0xffff)
-			s->interval_units++;
+		fall_back(s, p, 1);
 	} else {
 		/* stock itself has become slower: the path changed */
 		s->best_ticks = took;

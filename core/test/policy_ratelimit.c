@@ -155,6 +155,48 @@ static void small_losses_do_not_add_up(void)
 	CHECK(highest >= 2 && highest <= 4, "rate %u", highest);
 }
 
+/* Each rate is 5% faster than the one below, as where ACKs cost processor
+ * time; one interval of rate 4 is disturbed.  The rate goes down by one, and
+ * that 3 is slower still is no reason to go on. */
+static void a_disturbance_costs_one_step(void)
+{
+	struct run r = { .h = flow(100) };
+	static const u64 gap[] = { 0, US(115), US(110), US(105), US(100) };
+	u32 i, rate;
+
+	r.h.set[1] = (struct setting){ "most_segments", 4 };
+	host_open(&r.h);
+	receive(&r, 201, gap[1]);
+	for (i = 0; i < 5; i++)
+		receive(&r, 100, gap[host_observe(&r.h, "rate_segments")]);
+	CHECK(host_observe(&r.h, "rate_segments") == 4, "climbed");
+	receive(&r, 100, 2 * gap[4]);
+	CHECK(host_observe(&r.h, "rate_segments") == 3, "fell by one");
+	receive(&r, 200, gap[3]); /* n = 200: 3 is no cure, so 4 again */
+	for (i = 0; i < 5; i++) {
+		rate = host_observe(&r.h, "rate_segments");
+		CHECK(rate == 4, "back: %u", rate);
+		receive(&r, 200, gap[4]);
+	}
+}
+
+/* From now on each rate is slower than the one below: down to stock. */
+static void what_harms_later_is_left_as_well(void)
+{
+	struct run r = { .h = flow(100) };
+	u32 i, rate, sum = 0;
+
+	host_open(&r.h);
+	receive(&r, 1101, GAP);
+	CHECK(host_observe(&r.h, "rate_segments") == 10, "climbed");
+	for (i = 0; i < 30000; i++) {
+		rate = host_observe(&r.h, "rate_segments");
+		receive(&r, 1, GAP + GAP * (rate - 1) / 5);
+		sum += i < 20000 ? 0 : rate;
+	}
+	CHECK(sum < 15000, "stock, and sometimes a try: %u on average", sum / 10000);
+}
+
 static void a_slower_path_is_a_new_beginning(void)
 {
 	struct run r = { .h = flow(100) };
@@ -329,6 +371,8 @@ int main(void)
 	window_bounds_the_rate();
 	falls_back_when_slower();
 	small_losses_do_not_add_up();
+	a_disturbance_costs_one_step();
+	what_harms_later_is_left_as_well();
 	a_slower_path_is_a_new_beginning();
 	trouble_brings_stock_back(AW_ORDER_HOLE, AW_FLAG_HOLE_OPEN);
 	trouble_brings_stock_back(AW_ORDER_FILLS, 0);
