@@ -154,9 +154,8 @@ def read_link(given: dict[str, Any], where: str, name: str) -> Link:
     for side in ("client", "server"):
         if side in values:
             host = values[side]
-            values[side] = {
-                k: v for part in ("memory", "cpu", "gro") for k, v in host.get(part, {}).items()
-            }
+            parts = [host.pop(part, {}) for part in ("memory", "cpu", "gro")]
+            values[side] = {k: v for part in parts for k, v in part.items()} | host
     meta = {key: values.pop(key) for key in ("title", "source", "device")}
     return Link(name=name, scenario=values, **meta)
 

@@ -221,6 +221,25 @@ def _host(name: str) -> Table:
                 ),
             ),
             Table(
+                "process",
+                "the application as a process, to which packets are preferred; absent: it reads "
+                "and writes at once and for nothing",
+                (
+                    Key("read", TIME, cost + "read: wake-up and system call", "0us", high=SECOND),
+                    Key("read_kib", TIME, cost + "KiB read, besides", "0us", high=SECOND),
+                    Key("write_kib", TIME, cost + "KiB that bulk writes", "0us", high=SECOND),
+                    Key(
+                        "turn_packets",
+                        Kind.COUNT,
+                        "packets handled one after the other at most while it waits",
+                        64,
+                        low=1,
+                        high=10_000_000,
+                    ),
+                ),
+                target="process",
+            ),
+            Table(
                 "gro",
                 "arriving segments merged before TCP sees them; absent: off",
                 (

@@ -46,11 +46,8 @@ fn policies() -> String {
                            "min": q.min, "max": q.max, "initial": q.initial})
                 })
                 .collect();
-            let values: Vec<_> = p
-                .values()
-                .iter()
-                .map(|v| json!({"name": v.name, "unit": v.unit, "text": v.text}))
-                .collect();
+            let values: Vec<_> =
+                p.values().iter().map(|v| json!({"name": v.name, "unit": v.unit, "text": v.text})).collect();
             json!({"name": p.name(), "summary": p.summary(), "source": p.source(),
                    "state_bytes": p.state_bytes(), "params": params, "values": values})
         })

@@ -44,6 +44,10 @@ impl App {
             answered: 0,
             rng: rng.clone(),
         };
+        if app.is_bulk() {
+            // It writes when the flow starts, and again whenever there is room.
+            app.wake_ns = NEVER;
+        }
         match spec {
             Spec::Bulk { bytes } if *bytes > 0 => app.limit = *bytes,
             Spec::ParetoBulk { mean_bytes, max_bytes } => {
@@ -65,16 +69,25 @@ impl App {
         app
     }
 
-    fn is_bulk(&self) -> bool {
+    /// Bytes that a bulk writer may write now.
+    pub fn writable(&self, tx: &Sender) -> u64 {
+        if self.is_bulk() {
+            tx.fillable(self.limit)
+        } else {
+            0
+        }
+    }
+
+    pub fn is_bulk(&self) -> bool {
         matches!(self.spec, Spec::Bulk { .. } | Spec::ParetoBulk { .. })
     }
 
-    /// The writing side gets its turn: after a start, a timer, or an ACK that freed room. Returns
-    /// true while TCP output should run and the writer be asked again.
-    pub fn write(&mut self, now: u64, tx: &mut Sender) -> bool {
+    /// The writing side gets its turn: after a start, a timer, or an ACK that freed room. A bulk
+    /// writer writes `most` bytes at most. Returns true while TCP output should run and the writer
+    /// be asked again.
+    pub fn write(&mut self, now: u64, tx: &mut Sender, most: u64) -> bool {
         if self.is_bulk() {
-            self.wake_ns = NEVER;
-            let again = tx.fill(self.limit);
+            let again = tx.fill(self.limit, most);
             if tx.written == self.limit {
                 tx.fin_at = self.limit;
             }

@@ -66,6 +66,9 @@ pub fn scenario(s: &Scenario) -> Result<(), String> {
             ("ack_received_ns", h.ack_received_ns),
             ("ack_sent_ns", h.ack_sent_ns),
             ("gro_window_ns", h.gro_window_ns),
+            ("process.read_ns", h.process.read_ns),
+            ("process.read_kib_ns", h.process.read_kib_ns),
+            ("process.write_kib_ns", h.process.write_kib_ns),
         ] {
             within(&format!("{name}.{key}"), ns, 0, S)?;
         }

@@ -52,6 +52,8 @@ struct Endpoint {
     scheduled_ns: u64,
     /// Lies at the client.
     at_client: bool,
+    /// Its application asked the processor for a turn.
+    asks: bool,
 }
 
 struct Flow {
@@ -210,7 +212,7 @@ impl<'a> Engine<'a> {
         let endpoint = |role: usize, rx: Receiver, peer_wnd: u64| {
             let config = spec.sender.bounded(host[role].send_buffer_max_bytes);
             let tx = Sender::new(&config, u64::from(mss), peer_wnd, rtt_ns, self.now);
-            Endpoint { tx, rx, scheduled_ns: NEVER, at_client: at_client[role] }
+            Endpoint { tx, rx, scheduled_ns: NEVER, at_client: at_client[role], asks: false }
         };
         let (a, b) = (receiver(DATA_SENDER), receiver(DATA_RECEIVER));
         let (wnd_a, wnd_b) = (a.window(), b.window());
@@ -353,16 +355,23 @@ impl<'a> Engine<'a> {
         }
         let host = if packet.down { CLIENT } else { SERVER };
         if self.hosts[host].is_active() {
-            if let Some(at) = self.hosts[host].submit(self.now, Work::Received(packet)) {
-                self.heap.push(at, Kind::Host, host);
-            }
+            self.give(host, Work::Received(packet));
         } else {
             self.receive(packet);
         }
     }
 
+    /// Hands work to a host's processor.
+    fn give(&mut self, host: usize, work: Work) {
+        let (now, flows) = (self.now, &self.flows);
+        if let Some(at) = self.hosts[host].submit(now, work, |who| turn_bytes(flows, who, now)) {
+            self.heap.push(at, Kind::Host, host);
+        }
+    }
+
     fn on_host(&mut self, host: usize) {
-        let (work, next) = self.hosts[host].wake(self.now);
+        let (now, flows) = (self.now, &self.flows);
+        let (work, next) = self.hosts[host].wake(now, |who| turn_bytes(flows, who, now));
         if let Some(at) = next {
             self.heap.push(at, Kind::Host, host);
         }
@@ -372,6 +381,7 @@ impl<'a> Engine<'a> {
                 let link = self.link_of(&packet);
                 self.put_on_link(link, packet);
             }
+            Some(Work::Turn(who)) => self.on_turn(host, who),
             None => {}
         }
     }
@@ -388,6 +398,7 @@ impl<'a> Engine<'a> {
         let rtt_ns = end.tx.on_ack(now, &p);
         if let (DATA_SENDER, Some(rtt_ns)) = (role, rtt_ns) {
             self.groups[flow.group as usize].record.rtt.record(rtt_ns);
+            flow.record.rtt(rtt_ns);
         }
         if p.len > 0 || p.fin || p.probe {
             if role == DATA_RECEIVER {
@@ -399,12 +410,33 @@ impl<'a> Engine<'a> {
         self.act(index, role);
     }
 
+    /// The application of an endpoint has its turn: it reads and writes.
+    fn on_turn(&mut self, host: usize, who: usize) {
+        let (index, role) = (who / 2, who % 2);
+        let now = self.now;
+        let flow = &mut self.flows[index];
+        flow.ends[role].asks = false;
+        if self.hosts[host].charges_reading() && flow.ends[role].rx.reader_ns == NEVER {
+            flow.read(now, role, &mut self.groups[flow.group as usize]);
+        }
+        if flow.writes_in_turns(role, &self.hosts[host]) {
+            let tx = &mut flow.ends[role].tx;
+            let most = tx.mss;
+            flow.app.write(now, tx, most);
+        }
+        self.act(index, role);
+    }
+
     /// Everything an endpoint can do at this time: output (which carries due ACKs along), due
     /// ACKs, reading, and again until nothing is left.
     fn act(&mut self, index: usize, role: usize) {
         let now = self.now;
         let mut out = std::mem::take(&mut self.out);
         let flow = &mut self.flows[index];
+        let host = if flow.ends[role].at_client { CLIENT } else { SERVER };
+        let reads_in_turns = self.hosts[host].charges_reading();
+        let writes_in_turns = flow.writes_in_turns(role, &self.hosts[host]);
+        let mut asks = false;
         let group = &mut self.groups[flow.group as usize];
         if flow.ends[role].tx.sends_before_the_writer_wakes() {
             flow.send_data(now, index, role, &mut out, group);
@@ -413,7 +445,7 @@ impl<'a> Engine<'a> {
             // The application writes, TCP sends what it may; a BSD writer goes on after it.
             loop {
                 let again = if role == DATA_SENDER {
-                    flow.app.write(now, &mut flow.ends[role].tx)
+                    !writes_in_turns && flow.app.write(now, &mut flow.ends[role].tx, u64::MAX)
                 } else {
                     flow.app.ask(now, &mut flow.ends[role].tx);
                     false
@@ -426,11 +458,18 @@ impl<'a> Engine<'a> {
             if let Some(reason) = flow.ends[role].rx.ack_due() {
                 flow.send_ack(now, index, role, reason, &mut out, group);
             }
-            if !flow.ends[role].rx.wake_reader(now) {
+            if flow.ends[role].asks || !flow.ends[role].rx.wake_reader(now) {
+                break;
+            }
+            if reads_in_turns {
+                asks = true;
                 break;
             }
             flow.read(now, role, group);
         }
+        asks |= writes_in_turns && flow.app.writable(&flow.ends[role].tx) > 0;
+        asks &= !flow.ends[role].asks;
+        flow.ends[role].asks |= asks;
         let wake = flow.wake_ns(role);
         let end = &mut flow.ends[role];
         if wake < end.scheduled_ns {
@@ -446,18 +485,18 @@ impl<'a> Engine<'a> {
             peer.scheduled_ns = poke;
             self.heap.push(poke.max(now), Kind::Endpoint, 2 * index + other);
         }
-        let host = if flow.ends[role].at_client { CLIENT } else { SERVER };
         for packet in out.drain(..) {
             if self.hosts[host].is_active() {
-                if let Some(at) = self.hosts[host].submit(now, Work::Sent(packet)) {
-                    self.heap.push(at, Kind::Host, host);
-                }
+                self.give(host, Work::Sent(packet));
             } else {
                 let link = self.link_of(&packet);
                 self.put_on_link(link, packet);
             }
         }
         self.out = out;
+        if asks {
+            self.give(host, Work::Turn(2 * index + role));
+        }
     }
 
     /// False: the endpoint's timers were put off or stopped since, so this is no event, and a run
@@ -492,8 +531,15 @@ impl<'a> Engine<'a> {
         }
         if end.rx.reader_ns <= now {
             end.rx.reader_ns = NEVER;
-            let group = &mut self.groups[flow.group as usize];
-            flow.read(now, role, group);
+            let host = if end.at_client { CLIENT } else { SERVER };
+            if self.hosts[host].charges_reading() {
+                if !std::mem::replace(&mut end.asks, true) {
+                    self.give(host, Work::Turn(what));
+                }
+            } else {
+                let group = &mut self.groups[flow.group as usize];
+                flow.read(now, role, group);
+            }
         }
         if probe {
             let flow = &mut self.flows[index];
@@ -553,7 +599,24 @@ impl<'a> Engine<'a> {
     }
 }
 
+/// What the application of this endpoint is going to read and to write in its turn.
+fn turn_bytes(flows: &[Flow], who: usize, now: u64) -> (u64, u64) {
+    let flow = &flows[who / 2];
+    let end = &flow.ends[who % 2];
+    let readable = if end.rx.reader_ns == NEVER { end.rx.readable(now) } else { 0 };
+    let writable = if who % 2 == DATA_SENDER { flow.app.writable(&end.tx) } else { 0 };
+    (readable, writable.min(end.tx.mss))
+}
+
 impl Flow {
+    /// Only a bulk writer on a Linux socket waits for its turn.
+    fn writes_in_turns(&self, role: usize, host: &Host) -> bool {
+        role == DATA_SENDER
+            && host.charges_writing()
+            && self.app.is_bulk()
+            && !self.ends[role].tx.sends_before_the_writer_wakes()
+    }
+
     /// The earliest timer of this end or of its application.
     fn wake_ns(&self, role: usize) -> u64 {
         let end = &self.ends[role];

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! A host's processor: one server, a backlog of what arrives, with aggregation of neighbouring
 //! segments (GRO) while they wait. What TCP sends in answer to an arrival is sent before the next
-//! arrival is looked at, as a kernel does that runs to completion.
+//! arrival is looked at, as a kernel does that runs to completion. The application comes last: it
+//! gets its turn when no arrival waits, or when many were handled since it asked.
 
 use crate::packet::{Packet, Parcel};
 use crate::result::HostResult;
@@ -14,6 +15,8 @@ pub enum Work {
     Received(Parcel),
     /// Put on the link when done.
     Sent(Parcel),
+    /// This application's turn: it reads and writes when done.
+    Turn(usize),
 }
 
 pub struct Host {
@@ -21,6 +24,9 @@ pub struct Host {
     /// What TCP sends is sent by whoever made it send, before the next arrival is looked at.
     sent: VecDeque<Parcel>,
     received: VecDeque<Parcel>,
+    /// Applications that asked for their turn, and the arrivals handled since the last one's.
+    asking: VecDeque<usize>,
+    handled: u32,
     in_service: Option<Work>,
     /// When the work in service is done, or the gathered arrivals are handed up; NEVER: idle.
     wake_ns: u64,
@@ -34,6 +40,9 @@ pub struct Host {
 /// Packets that wait for the processor when the scenario names no limit (Linux
 /// `net.core.netdev_max_backlog`).
 const BACKLOG_PACKETS: u32 = 1000;
+/// Arrivals handled while an application waits when the scenario names no limit: what Linux takes
+/// from a card before it looks around (NAPI_POLL_WEIGHT).
+const TURN_PACKETS: u32 = 64;
 
 impl Host {
     pub fn new(costs: &Costs) -> Self {
@@ -41,12 +50,18 @@ impl Host {
         if costs.backlog_packets == 0 {
             costs.backlog_packets = BACKLOG_PACKETS;
         }
+        if costs.process.turn_packets == 0 {
+            costs.process.turn_packets = TURN_PACKETS;
+        }
         let paid = costs.data_received_ns + costs.data_sent_ns + costs.ack_received_ns + costs.ack_sent_ns;
-        let active = paid > 0 || costs.gro_max_bytes > 0 || costs.gro_window_ns > 0;
+        let active =
+            paid > 0 || costs.gro_max_bytes > 0 || costs.gro_window_ns > 0 || costs.process.is_modelled();
         Host {
             costs,
             sent: VecDeque::new(),
             received: VecDeque::new(),
+            asking: VecDeque::new(),
+            handled: 0,
             in_service: None,
             wake_ns: NEVER,
             gathered_ns: 0,
@@ -62,8 +77,26 @@ impl Host {
         self.active
     }
 
-    /// Work arrives. Some(time): call `wake` then.
-    pub fn submit(&mut self, now: u64, work: Work) -> Option<u64> {
+    /// The processor time of a turn in which so much is read and written.
+    fn turn_ns(&self, read_bytes: u64, written_bytes: u64) -> u64 {
+        let p = &self.costs.process;
+        let call_ns = if read_bytes > 0 { p.read_ns } else { 0 };
+        call_ns + (read_bytes * p.read_kib_ns + written_bytes * p.write_kib_ns) / 1024
+    }
+
+    /// Reading takes a turn.
+    pub fn charges_reading(&self) -> bool {
+        self.costs.process.read_ns + self.costs.process.read_kib_ns > 0
+    }
+
+    /// Writing in bulk takes a turn.
+    pub fn charges_writing(&self) -> bool {
+        self.costs.process.write_kib_ns > 0
+    }
+
+    /// Work arrives. Some(time): call `wake` then. `turn` tells the bytes that an application is
+    /// going to read and to write in its turn.
+    pub fn submit(&mut self, now: u64, work: Work, turn: impl Fn(usize) -> (u64, u64)) -> Option<u64> {
         match work {
             Work::Received(p) => {
                 if self.merge(&p) {
@@ -79,19 +112,23 @@ impl Host {
                 self.received.push_back(p);
             }
             Work::Sent(p) => self.sent.push_back(p),
+            Work::Turn(who) => self.asking.push_back(who),
         }
-        self.serve(now)
+        self.serve(now, turn)
     }
 
     /// Takes up work if the processor is free.
-    fn serve(&mut self, now: u64) -> Option<u64> {
+    fn serve(&mut self, now: u64, turn: impl Fn(usize) -> (u64, u64)) -> Option<u64> {
         if self.in_service.is_some() {
             return None;
         }
-        let c = &self.costs;
         let (work, cost) = if let Some(p) = self.sent.pop_front() {
+            let c = &self.costs;
             let cost = if p.is_pure_ack() { c.ack_sent_ns } else { c.data_sent_ns };
             (Work::Sent(p), cost)
+        } else if let Some(who) = self.next_turn(now) {
+            let (read_bytes, written_bytes) = turn(who);
+            (Work::Turn(who), self.turn_ns(read_bytes, written_bytes))
         } else if self.received.is_empty() {
             return None;
         } else if now < self.gathered_ns {
@@ -99,6 +136,8 @@ impl Host {
             return Some(self.wake_ns);
         } else {
             let p = self.received.pop_front()?;
+            self.handled += u32::from(!self.asking.is_empty());
+            let c = &self.costs;
             let cost = if p.is_pure_ack() { c.ack_received_ns } else { c.data_received_ns };
             (Work::Received(p), cost)
         };
@@ -106,6 +145,17 @@ impl Host {
         self.in_service = Some(work);
         self.wake_ns = now + cost;
         Some(self.wake_ns)
+    }
+
+    /// The application whose turn it is.
+    fn next_turn(&mut self, now: u64) -> Option<usize> {
+        let arrivals_wait = !self.received.is_empty() && now >= self.gathered_ns;
+        if arrivals_wait && self.handled < self.costs.process.turn_packets {
+            return None;
+        }
+        let who = self.asking.pop_front()?;
+        self.handled = 0;
+        Some(who)
     }
 
     /// Appends `p` to the last waiting item when both are neighbours of one flow.
@@ -140,14 +190,14 @@ impl Host {
     }
 
     /// The time asked for has come: the work that is done, and when to come again.
-    pub fn wake(&mut self, now: u64) -> (Option<Work>, Option<u64>) {
+    pub fn wake(&mut self, now: u64, turn: impl Fn(usize) -> (u64, u64)) -> (Option<Work>, Option<u64>) {
         if now != self.wake_ns {
             // Asked for before something more urgent came.
             return (None, None);
         }
         self.wake_ns = NEVER;
         let done = self.in_service.take();
-        (done, self.serve(now))
+        (done, self.serve(now, turn))
     }
 
     pub fn finish(&self, duration_ns: u64, delivered_bytes: u64) -> HostResult {

@@ -259,20 +259,20 @@ impl Receiver {
         self.rtt_us = if self.rtt_us == 0 { sample } else { self.rtt_us - self.rtt_us / 8 + sample / 8 };
     }
 
-    /// How much the application may read at `now`, and when it looks again.
-    pub fn readable(&mut self, now: u64) -> u64 {
-        let unread = self.unread();
-        if self.cfg.reader_bps == 0 {
-            return unread;
-        }
-        // Credit grows with time up to one buffer.
-        let ns_per_byte = 8e9 / self.cfg.reader_bps as f64;
+    /// Since when a reader of limited rate has credit: for one buffer at most.
+    fn credit_since_ns(&self, now: u64, ns_per_byte: f64) -> u64 {
         let full = (self.buffer as f64 * ns_per_byte) as u64;
-        self.read_credit_ns = self.read_credit_ns.max(now.saturating_sub(full));
-        let credit = ((now - self.read_credit_ns) as f64 / ns_per_byte) as u64;
-        let take = credit.min(unread);
-        self.read_credit_ns += (take as f64 * ns_per_byte) as u64;
-        take
+        self.read_credit_ns.max(now.saturating_sub(full))
+    }
+
+    /// How much the application may read at `now`.
+    pub fn readable(&self, now: u64) -> u64 {
+        if self.cfg.reader_bps == 0 {
+            return self.unread();
+        }
+        let ns_per_byte = 8e9 / self.cfg.reader_bps as f64;
+        let credit = (now - self.credit_since_ns(now, ns_per_byte)) as f64 / ns_per_byte;
+        (credit as u64).min(self.unread())
     }
 
     /// Arms the reader after data arrived: Some(now) means it reads at once.
@@ -297,6 +297,11 @@ impl Receiver {
 
     /// The application reads `bytes`.
     pub fn on_read(&mut self, now: u64, bytes: u64) {
+        if self.cfg.reader_bps > 0 {
+            let ns_per_byte = 8e9 / self.cfg.reader_bps as f64;
+            self.read_credit_ns =
+                self.credit_since_ns(now, ns_per_byte) + (bytes as f64 * ns_per_byte) as u64;
+        }
         if bytes == 0 {
             return;
         }

@@ -52,6 +52,9 @@ pub struct FlowRecord {
 struct SeriesRecord {
     out: Series,
     last_delivered: u64,
+    /// Round trips of the current interval: how many, and their sum.
+    rtts: u64,
+    rtts_ns: u64,
     /// ACKs of the current interval by reason.
     reasons: BTreeMap<Reason, u64>,
 }
@@ -99,6 +102,14 @@ impl FlowRecord {
         }
     }
 
+    #[inline]
+    pub fn rtt(&mut self, rtt_ns: u64) {
+        if let Some(s) = &mut self.series {
+            s.rtts += 1;
+            s.rtts_ns += rtt_ns;
+        }
+    }
+
     /// A point of the time series.
     pub fn sample(&mut self, now: u64, tx: &Sender, rx: &Receiver, policy: Policy) {
         let Some(s) = &mut self.series else { return };
@@ -119,6 +130,8 @@ impl FlowRecord {
         out.cwnd_bytes.push(tx.cc.cwnd);
         out.ssthresh_bytes.push(if tx.cc.ssthresh == u64::MAX { 0 } else { tx.cc.ssthresh });
         out.srtt_ns.push(tx.srtt_ns);
+        out.rtt_ns.push(s.rtts_ns.checked_div(s.rtts).unwrap_or(0));
+        (s.rtts, s.rtts_ns) = (0, 0);
         out.bytes_in_flight.push(tx.pipe());
         out.rcv_wnd_bytes.push(rx.window());
         for (value, now) in policy.values().iter().zip(rx.observe_policy()) {

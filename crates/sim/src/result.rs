@@ -104,6 +104,8 @@ pub struct Series {
     /// 0: not set yet.
     pub ssthresh_bytes: Vec<u64>,
     pub srtt_ns: Vec<u64>,
+    /// Mean of the round trips measured in the interval; 0: none was.
+    pub rtt_ns: Vec<u64>,
     pub bytes_in_flight: Vec<u64>,
     pub rcv_wnd_bytes: Vec<u64>,
     /// Value of the receiver's policy (`ackwise policy show` lists them) -> what it was.

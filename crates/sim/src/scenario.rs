@@ -183,6 +183,30 @@ pub struct Host {
     pub gro_max_bytes: u32,
     /// Arrivals are handed up together after this time (interrupt moderation, NAPI).
     pub gro_window_ns: u64,
+    /// The application is a process, to which packets are preferred; this is what it costs. All
+    /// zero: it reads and writes at once and for nothing.
+    pub process: Process,
+}
+
+/// What an application costs its processor.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Process {
+    /// Per read: wake-up and system call. A read takes all there is.
+    pub read_ns: u64,
+    /// Besides, per 1024 bytes read.
+    pub read_kib_ns: u64,
+    /// Per 1024 bytes that a bulk writer writes.
+    pub write_kib_ns: u64,
+    /// Arrivals handled one after the other at most while it waits for its turn; 0: 64.
+    pub turn_packets: u32,
+}
+
+impl Process {
+    /// Whether it costs anything.
+    pub(crate) fn is_modelled(&self) -> bool {
+        self.read_ns + self.read_kib_ns + self.write_kib_ns > 0
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -121,6 +121,8 @@ pub struct Sender {
     pub fin_at: u64,
     /// Ends of writes, for PSH (Linux) in order.
     pushes: VecDeque<u64>,
+    /// A bulk writer was interrupted in the middle of a write.
+    writes_on: bool,
     segments: VecDeque<Segment>,
     sacked: Ranges,
     tally: Tally,
@@ -170,6 +172,7 @@ impl Sender {
             written: 0,
             fin_at: NEVER,
             pushes: VecDeque::new(),
+            writes_on: false,
             segments: VecDeque::new(),
             sacked: Ranges::default(),
             tally: Tally::default(),
@@ -216,24 +219,36 @@ impl Sender {
         self.pushes.push_back(self.written);
     }
 
-    /// A bulk writer fills the buffer as the socket layer lets it. Returns true if TCP output has
-    /// to run (again) and more may be written after it.
-    pub fn fill(&mut self, limit: u64) -> bool {
+    /// What a bulk writer up to `limit` puts into a Linux socket if it runs now.
+    pub fn fillable(&self, limit: u64) -> u64 {
+        let room = self.room().min(limit.saturating_sub(self.written));
+        // The writer is woken when a third of the buffer is free (sk_stream_write_space).
+        let at_end = self.written + room == limit;
+        if self.written > self.una && !at_end && room < self.cfg.send_buffer_bytes / 3 {
+            return 0;
+        }
+        room
+    }
+
+    /// A bulk writer fills the buffer as the socket layer lets it, with `most` bytes at most.
+    /// Returns true if TCP output has to run (again) and more may be written after it.
+    pub fn fill(&mut self, limit: u64, most: u64) -> bool {
         let room = self.room().min(limit.saturating_sub(self.written));
         if room == 0 {
             return false;
         }
         match self.cfg.socket {
             SocketLayer::Linux => {
-                // The writer is woken when a third of the buffer is free (sk_stream_write_space).
-                let at_end = self.written + room == limit;
-                if self.written > self.una && !at_end && room < self.cfg.send_buffer_bytes / 3 {
-                    return false;
-                }
                 // The kernel fills its last buffer before it starts another: whole segments.
-                let mut take = room;
-                if !at_end && room >= self.mss {
-                    take -= (self.written + room) % self.mss;
+                let fillable = self.fillable(limit);
+                let mut take = fillable.min(most);
+                self.writes_on = most < fillable;
+                let at_end = self.written + take == limit;
+                if !at_end && take >= self.mss {
+                    take -= (self.written + take) % self.mss;
+                }
+                if take == 0 {
+                    return false;
                 }
                 let before = self.written / BULK_WRITE_BYTES;
                 self.written += take;
@@ -765,7 +780,7 @@ impl Sender {
             self.delivered_ns = now;
         }
         // The last segment of a write is pushed, and whatever empties the buffer.
-        let mut psh = end == self.written;
+        let mut psh = end == self.written && !self.writes_on;
         while self.pushes.front().is_some_and(|&at| at <= end) {
             self.pushes.pop_front();
             psh = true;

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT
+//! Applications as processes that packets are preferred to, and what is recorded over time: counts
+//! and times worked out by hand.
+
+mod scenes;
+
+use scenes::{acks, group, only_flow, ruler, run, sent, trace, MS, MSS, S, US};
+use serde_json::json;
+
+/// Packets that arrive as good as together: 1 us each, 1 ms each way.
+fn at_once() -> serde_json::Value {
+    json!({
+        "down": { "rate_bps": 8_000_000_000u64, "delay_ns": MS },
+        "up": { "rate_bps": 8_000_000_000u64, "delay_ns": MS },
+    })
+}
+
+#[test]
+fn an_idle_processor_reads_when_the_packet_is_done() {
+    // 21 ms on the way, 1 ms for the packet, 2 ms for the call, 960/1024 of 1.024 ms for the copy.
+    let g = group(json!({
+        "app": { "kind": "odd-writes", "write_bytes": MSS, "writes": 1, "count": 1 },
+    }));
+    let process = json!({ "read_ns": 2 * MS, "read_kib_ns": 1_024_000 });
+    let r = run(&ruler(json!({ "client": { "data_received_ns": MS, "process": process } }), &[g]));
+    let latency = r.groups[0].message_latency_ns.max / MS as f64;
+    assert!((latency / 24.96 - 1.0).abs() < 1e-3, "{latency} ms, but for the histogram's buckets");
+    assert_eq!(r.client.cpu_busy_ns, 3 * MS + 960 * US);
+}
+
+/// 641 segments arrive together and take 20 us each; a read takes 30 us.
+fn starved_reader(policy: serde_json::Value) -> ackwise_sim::result::RunResult {
+    let g = group(json!({
+        "policy": policy,
+        "sender": { "initial_window_segments": 641 },
+        "app": { "kind": "bulk", "bytes": 641 * MSS },
+    }));
+    let mut path = at_once();
+    path["client"] = json!({
+        "data_received_ns": 20 * US,
+        "process": { "read_ns": 30 * US, "turn_packets": 16 },
+    });
+    run(&ruler(path, &[g]))
+}
+
+#[test]
+fn a_saturated_processor_lets_the_reader_run_after_so_many_packets() {
+    // The reader asks when a segment is there, at which time the next may be in service; then 16
+    // more are handled before its turn: 17 or 18 a read.
+    let r = starved_reader(json!({ "name": "every" }));
+    let reading = r.client.cpu_busy_ns - 641 * 20 * US;
+    let reads = reading / (30 * US);
+    assert_eq!(reading, reads * 30 * US);
+    assert!((641u64.div_ceil(18)..=641u64.div_ceil(17)).contains(&reads), "{reads} reads");
+    assert_eq!(r.groups[0].delivered_bytes, 641 * MSS);
+}
+
+#[test]
+fn a_starved_linux_receiver_acknowledges_once_a_read() {
+    // Sixteen quick ACKs; then unread data keeps the window from moving, so that only the reader
+    // acknowledges, each time what came since.
+    let r = starved_reader(json!({ "name": "linux" }));
+    let all = acks(trace(&r));
+    let (quick, read) = all.split_at(16);
+    assert!(quick.iter().enumerate().all(|(i, a)| (a.1, a.2) == (i as u64 + 1, "quickack")), "{quick:?}");
+    let covered: Vec<_> = read.windows(2).map(|w| w[1].1 - w[0].1).collect();
+    let (last, full) = covered.split_last().expect("many");
+    assert!(full.iter().all(|c| (17..=18).contains(c)) && *last <= 18, "{covered:?}");
+    assert_eq!(read.last().map(|a| a.1), Some(641));
+    // A receiver that has to acknowledge every second segment does, whoever starves.
+    let r = starved_reader(json!({ "name": "delayed", "params": { "segments": 2 } }));
+    assert_eq!(r.groups[0].acks_sent, 320 + 1);
+}
+
+#[test]
+fn a_writer_sends_as_fast_as_it_writes() {
+    // 960/1024 of 102.4 us to write a segment, 4 us to send it: one each 100 us, and nothing
+    // queues on the way, whatever the window.
+    let g = group(json!({
+        "sender": { "initial_window_segments": 500 },
+        "app": { "kind": "bulk", "bytes": 300 * MSS },
+    }));
+    let mut path = at_once();
+    path["server"] = json!({ "data_sent_ns": 4 * US, "process": { "write_kib_ns": 102_400 } });
+    let r = run(&ruler(path, &[g]));
+    let times: Vec<_> = sent(trace(&r)).iter().map(|s| s.0).collect();
+    assert_eq!(times, (0..300).map(|i| 96 + 100 * i).collect::<Vec<_>>());
+    assert_eq!(r.server.cpu_busy_ns, 300 * 100 * US);
+    // 4 us to send, 1 us on the link and 1 ms; the ACK has 40 bytes, 40 ns and 1 ms: it comes while
+    // the writer has its turn, which ends 2100 us after the segment was handed down.
+    let rtt = r.groups[0].rtt_ns.max / US as f64;
+    assert!((rtt / 2100.0 - 1.0).abs() < 1e-3, "{rtt} us, but for the histogram's buckets");
+}
+
+#[test]
+fn packets_go_before_the_writer() {
+    // Each ACK takes 100 us to receive and lets nothing wait: a segment and its ACK take 200 us.
+    let g = group(json!({ "app": { "kind": "bulk", "bytes": 300 * MSS } }));
+    let mut path = at_once();
+    path["server"] = json!({
+        "data_sent_ns": 4 * US,
+        "ack_received_ns": 100 * US,
+        "process": { "write_kib_ns": 102_400 },
+    });
+    let r = run(&ruler(path, &[g]));
+    assert_eq!(r.server.cpu_busy_ns, 300 * 200 * US);
+    // Busy from the first write on, but for what the last ACK takes to come.
+    assert!(r.duration_ns - r.server.cpu_busy_ns < 3 * MS, "{}", r.duration_ns);
+}
+
+#[test]
+fn a_series_tells_the_policys_values_and_the_round_trips() {
+    // 20 segments to settle, intervals of 10, one segment a millisecond: from segment 41 on the
+    // rate rises by one each 10 segments until the window stops it: 64 segments make 21 at most.
+    let g = group(json!({
+        "policy": {
+            "name": "ratelimit",
+            "params": { "settle_segments": 20, "interval_segments": 10, "guard": 0 },
+        },
+        "sender": { "initial_window_segments": 60, "max_window_segments": 60 },
+        "receiver": {
+            "recv_buffer_bytes": 64 * MSS,
+            "window_scaling": false,
+            "timestamps": false,
+        },
+        "app": { "kind": "bulk", "bytes": 4000 * MSS },
+    }));
+    let r = run(&ruler(json!({ "series_interval_ns": 10 * MS }), &[g]));
+    let s = only_flow(&r).series.as_ref().expect("asked for");
+    let n = s.time_ns.len();
+    let rate = &s.policy["rate_segments"];
+    let most = &s.policy["rate_max_segments"];
+    assert_eq!([rate.len(), most.len(), s.rtt_ns.len(), s.cwnd_bytes.len()], [n; 4]);
+    assert_eq!((rate[0], most[0]), (1, 0));
+    assert!(rate.windows(2).all(|w| w[1] <= w[0] + 1), "by one each interval: {rate:?}");
+    assert!(most[5..].iter().all(|&m| m == 21), "{most:?}");
+    assert_eq!(rate.iter().max(), Some(&21));
+    assert_eq!(s.delivered_bytes.iter().sum::<u64>(), 4000 * MSS);
+    // Between two points no round trip is outside of what the whole run saw.
+    let seen: Vec<f64> = s.rtt_ns.iter().filter(|&&t| t > 0).map(|&t| t as f64).collect();
+    assert!(seen.iter().all(|&t| t >= 40.0 * MS as f64 && t <= r.groups[0].rtt_ns.max * 1.01), "{seen:?}");
+    assert!(seen.len() > 150, "{}", seen.len());
+}
+
+#[test]
+fn a_policy_without_values_tells_none() {
+    let g = group(json!({ "app": { "kind": "bulk", "bytes": 10 * MSS } }));
+    let r = run(&ruler(json!({ "series_interval_ns": S }), &[g]));
+    assert!(only_flow(&r).series.as_ref().expect("asked for").policy.is_empty());
+}
