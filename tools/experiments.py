@@ -96,6 +96,7 @@ def complaints(name: str, checks: list[Check], folder: Path, write: bool) -> lis
         if not figure.startswith(f"{name}-")
     ]
     if write:
+        FIGURES.mkdir(exist_ok=True)
         page.write_text(new, encoding="utf-8")
         for figure in kept.keys() - drawn.keys():
             (FIGURES / figure).unlink()
