@@ -402,8 +402,7 @@ impl<'a> Engine<'a> {
         }
         if p.len > 0 || p.fin || p.probe {
             if role == DATA_RECEIVER {
-                flow.record.segments_received += u64::from(p.segments);
-                flow.record.end_ns = now;
+                flow.record.arrived(now, p.segments.into());
             }
             end.rx.on_segment(now, &p, end.tx.rto_ns());
         }

@@ -38,7 +38,7 @@ pub struct FlowRecord {
     start_ns: u64,
     pub end_ns: u64,
     pub delivered_bytes: u64,
-    pub segments_received: u64,
+    segments_received: u64,
     acks_sent: u64,
     counters: Counters,
     pub stalls: u64,
@@ -81,6 +81,22 @@ impl FlowRecord {
             trace.data_seq.push(seq);
             trace.data_bytes.push(len);
             trace.data_retransmitted.push(again);
+        }
+    }
+
+    /// Data reached the receiving TCP.
+    #[inline]
+    pub fn arrived(&mut self, now: u64, segments: u32) {
+        self.segments_received += u64::from(segments);
+        self.end_ns = now;
+        if let Some(t) = &mut self.trace {
+            let (trace, limit) = &mut **t;
+            if trace.arrival_time_ns.len() >= *limit {
+                trace.truncated = true;
+                return;
+            }
+            trace.arrival_time_ns.push(now);
+            trace.arrival_segments.push(segments);
         }
     }
 

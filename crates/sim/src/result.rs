@@ -122,6 +122,9 @@ pub struct Trace {
     pub ack_time_ns: Vec<u64>,
     pub ack_seq: Vec<u64>,
     pub ack_reason: Vec<String>,
+    /// Data at the receiving TCP: when it came, and the segments of one arrival (GRO).
+    pub arrival_time_ns: Vec<u64>,
+    pub arrival_segments: Vec<u32>,
     pub truncated: bool,
 }
 

@@ -212,6 +212,7 @@ fn aggregation_makes_one_event_of_what_arrives_together() {
     assert_eq!(t.ack_seq, (1..=8).map(|i| i * 8 * MSS).collect::<Vec<_>>());
     // The first segment is there at 20.001 ms.
     assert!(t.ack_time_ns.iter().all(|&at| at == 20 * MS + 101 * US), "{:?}", t.ack_time_ns);
+    assert_eq!((&t.arrival_time_ns, &t.arrival_segments), (&t.ack_time_ns, &vec![8; 8]));
     assert_eq!((r.groups[0].segments_received, r.groups[0].segments_per_ack), (64, 8.0));
 }
 

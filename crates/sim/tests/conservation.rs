@@ -244,6 +244,8 @@ fn judge(s: &Scenario, r: &RunResult) -> Result<(), String> {
         demand(longest_ms <= 500.0 * 1.001, format!("an ACK was delayed by {longest_ms} ms"))?;
         let t = g.flows[0].trace.as_ref().ok_or("no trace")?;
         demand(!t.truncated, "the trace is cut off".into())?;
+        let arrived: u64 = t.arrival_segments.iter().map(|&n| u64::from(n)).sum();
+        demand(arrived == g.flows[0].segments_received, format!("{arrived} segments in the trace"))?;
         // What is sent for the first time follows on what was sent before, and ends with the last
         // byte; what is sent again was sent before.
         let mut next = 0;
