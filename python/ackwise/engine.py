@@ -3,6 +3,7 @@
 
 import json
 import shlex
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -91,6 +92,37 @@ def replay(path: str, options: dict[str, Any], cancel: Cancel | None = None) -> 
     except (engine.CaptureError, engine.EngineError) as problem:
         raise InputError(str(problem)) from None
     _refuse_cut(path, result["truncated"])
+    return result
+
+
+def replay_arrivals(arrivals: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
+    """Made-up arrivals through policies: segments, optimum, policies as in a replay.
+
+    `arrivals`: times_ns (not falling), bytes, mss_bytes, and rtt_ns as the receiver knows it.
+    Raises InputError when they or the options cannot be used.
+    """
+    engine = _loaded()
+    try:
+        result: dict[str, Any] = json.loads(
+            engine.replay_arrivals(json.dumps(arrivals), json.dumps(options))
+        )
+    except engine.EngineError as problem:
+        raise InputError(str(problem)) from None
+    return result
+
+
+def optimum(times_ns: Sequence[int], rho_permille: int, unit_ns: int) -> dict[str, Any]:
+    """The cheapest ACKs for packets that arrive at `times_ns` (not falling), known in advance.
+
+    An ACK costs `rho`, `unit_ns` of one packet's waiting 1 - rho. Returns acks, latency_ns, cost
+    and schedule_ns; exact and in linear time. Raises InputError for a price out of range (rho
+    1 to 999 permille, unit 1 ns to 1000 s) or times out of order.
+    """
+    engine = _loaded()
+    try:
+        result: dict[str, Any] = json.loads(engine.optimum(times_ns, rho_permille, unit_ns))
+    except engine.EngineError as problem:
+        raise InputError(str(problem)) from None
     return result
 
 

@@ -3,6 +3,7 @@
 //! release the interpreter's lock and can be cancelled from another thread.
 
 use ackwise_core::{Policy, Reason, RAILS};
+use ackwise_replay::optimum::{self as offline, Arrival};
 use ackwise_replay::ReplayError;
 use ackwise_sim::SimError;
 use pyo3::create_exception;
@@ -139,6 +140,35 @@ fn deadlock(py: Python<'_>, pair_json: &str) -> PyResult<String> {
     })
 }
 
+/// Replays made-up arrivals (JSON) through policies: options (JSON) in, result (JSON) out.
+#[pyfunction]
+fn replay_arrivals(py: Python<'_>, arrivals_json: &str, options_json: &str) -> PyResult<String> {
+    py.allow_threads(|| {
+        let arrivals = serde_json::from_str(arrivals_json)
+            .map_err(|e| EngineError::new_err(format!("arrivals: {e}")))?;
+        let options =
+            serde_json::from_str(options_json).map_err(|e| EngineError::new_err(format!("options: {e}")))?;
+        let result = ackwise_replay::replay_arrivals(&arrivals, &options)
+            .map_err(|e| EngineError::new_err(e.to_string()))?;
+        serde_json::to_string(&result).map_err(|e| EngineError::new_err(e.to_string()))
+    })
+}
+
+/// The cheapest schedule for packets that arrive at these times, as JSON: acks, latency_ns, cost,
+/// schedule_ns.
+#[pyfunction]
+fn optimum(py: Python<'_>, times_ns: Vec<u64>, rho_permille: u16, unit_ns: u64) -> PyResult<String> {
+    py.allow_threads(|| {
+        let price = ackwise_replay::Price::new(rho_permille, unit_ns).map_err(EngineError::new_err)?;
+        let arrivals: Vec<_> = times_ns.iter().map(|&time_ns| Arrival { time_ns, weight: 1 }).collect();
+        let found =
+            offline::optimum(&arrivals, &[], price).map_err(|e| EngineError::new_err(e.to_string()))?;
+        Ok(json!({"acks": found.acks, "latency_ns": found.latency_ns, "cost": found.cost,
+                  "schedule_ns": found.schedule_ns})
+        .to_string())
+    })
+}
+
 #[pymodule]
 fn _engine(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
@@ -152,5 +182,7 @@ fn _engine(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(simulate, m)?)?;
     m.add_function(wrap_pyfunction!(arrivals, m)?)?;
     m.add_function(wrap_pyfunction!(deadlock, m)?)?;
-    m.add_function(wrap_pyfunction!(replay, m)?)
+    m.add_function(wrap_pyfunction!(replay, m)?)?;
+    m.add_function(wrap_pyfunction!(replay_arrivals, m)?)?;
+    m.add_function(wrap_pyfunction!(optimum, m)?)
 }

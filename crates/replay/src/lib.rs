@@ -28,14 +28,16 @@ mod stream;
 
 pub use optimum::Price;
 pub use result::{
-    AckPoint, DirectionResult, OptimumResult, PolicyResult, Quantiles, ReplayResult, CAPTURED, SCHEMA_VERSION,
+    AckPoint, ArrivalsResult, DirectionResult, OptimumResult, PolicyResult, Quantiles, ReplayResult,
+    CAPTURED, SCHEMA_VERSION,
 };
+pub use stream::Arrivals;
 
 use ackwise_capture::Capture;
 pub use ackwise_core::PolicyChoice;
 use ackwise_core::{Policy, Resolved, RAILS};
 use drive::{Account, Setting};
-use optimum::{optimum, Arrival};
+use optimum::{optimum, Arrival, Optimum};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -116,6 +118,26 @@ fn prepare(choice: &PolicyChoice) -> Result<Prepared, ReplayError> {
     Ok(Prepared { resolved, named })
 }
 
+fn prepare_all(options: &ReplayOptions) -> Result<Vec<Prepared>, ReplayError> {
+    if options.policies.is_empty() {
+        return Policy::all().map(|p| prepare(&PolicyChoice::new(p.name()))).collect();
+    }
+    options.policies.iter().map(prepare).collect()
+}
+
+/// Replays arrivals that are made up, one direction and no capture, through every chosen policy.
+///
+/// # Errors
+/// As [`replay`]; and arrivals that no receiver could see, with the remedy.
+pub fn replay_arrivals(arrivals: &Arrivals, options: &ReplayOptions) -> Result<ArrivalsResult, ReplayError> {
+    let prepared = prepare_all(options)?;
+    let stream = Stream::of_arrivals(arrivals).map_err(ReplayError::Choice)?;
+    let bytes = arrivals.bytes.iter().map(|&b| u64::from(b)).sum();
+    let judge = Judge::new(&stream, bytes, options)?;
+    let policies = prepared.iter().map(|p| judge.policy(p, options.seed)).collect();
+    Ok(ArrivalsResult { segments: judge.segments, optimum: judge.optimum(), policies })
+}
+
 /// Replays every direction with enough data through every chosen policy.
 ///
 /// Deterministic: the same capture and options give the same result.
@@ -135,12 +157,7 @@ pub fn replay_until(
     options: &ReplayOptions,
     cancelled: &dyn Fn() -> bool,
 ) -> Result<ReplayResult, ReplayError> {
-    let prepared = if options.policies.is_empty() {
-        let all = Policy::all().map(|p| prepare(&PolicyChoice::new(p.name())));
-        all.collect::<Result<Vec<_>, _>>()?
-    } else {
-        options.policies.iter().map(prepare).collect::<Result<Vec<_>, _>>()?
-    };
+    let prepared = prepare_all(options)?;
     let mut result = ReplayResult {
         schema_version: SCHEMA_VERSION,
         capture: capture.name.clone(),
@@ -177,61 +194,16 @@ fn judge(
 ) -> Result<DirectionResult, ReplayError> {
     let connection = &capture.connections[c];
     let direction = &connection.directions[d];
-    let (mut arrivals, mut free) = (Vec::new(), Vec::new());
-    for step in &stream.steps {
-        match step.what {
-            What::Data(data) => {
-                arrivals.push(Arrival { time_ns: step.time_ns, weight: data.segments });
-            }
-            What::Sent(sent) if sent.piggyback => free.push(step.time_ns),
-            What::Sent(_) => {}
-        }
-    }
-    let best = optimum(&arrivals, &free, options.price).map_err(|e| ReplayError::Choice(e.to_string()))?;
-    let segments: u64 = arrivals.iter().map(|a| u64::from(a.weight)).sum();
-    let packets = arrivals.len() as u64;
-    let bytes = direction.payload_bytes;
-
-    let result = |name: &str, account: Account| {
-        let sent = account.acks + account.piggybacked;
-        let cost_scaled = options.price.scaled(account.acks, account.latency_ns);
-        let cpu_ns = options.device.map(|device| {
-            account.acks as f64 * device.ack_ns as f64 + packets as f64 * device.data_ns as f64
-        });
-        PolicyResult {
-            policy: name.to_owned(),
-            params: BTreeMap::new(),
-            rails: Vec::new(),
-            acks: account.acks,
-            acks_piggybacked: account.piggybacked,
-            acks_by_reason: account.by_reason,
-            segments_per_ack: if sent > 0 { segments as f64 / sent as f64 } else { 0.0 },
-            ack_latency_ns: Quantiles::of(account.latencies),
-            latency_ns: u64::try_from(account.latency_ns).unwrap_or(u64::MAX),
-            cost: options.price.unscaled(cost_scaled),
-            cost_scaled,
-            cost_ratio: (best.cost_scaled > 0).then(|| cost_scaled as f64 / best.cost_scaled as f64),
-            // Nanoseconds for each byte are seconds for each 10^9 bytes.
-            cpu_s_per_gb: cpu_ns.filter(|_| bytes > 0).map(|ns| ns / bytes as f64),
-            closing_ack: account.closing_ack,
-            trace: account.trace,
-        }
-    };
+    let judge = Judge::new(stream, direction.payload_bytes, options)?;
     // Every policy sees the same random bits, every direction others.
     let seed = options.seed ^ ((c as u64) << 1 | d as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mut policies = Vec::new();
-    policies.extend(drive::captured(stream, options.trace).map(|a| result(CAPTURED, a)));
+    policies.extend(drive::captured(stream, options.trace).map(|a| judge.result(CAPTURED, a)));
     for p in prepared {
         if cancelled() {
             return Err(ReplayError::Cancelled);
         }
-        let setting =
-            Setting { policy: &p.resolved, reader_lag_ns: options.reader_lag_ns, seed, trace: options.trace };
-        let mut judged = result(p.resolved.policy.name(), drive::policy(stream, &setting));
-        judged.params = p.named.clone();
-        let in_force = RAILS.iter().filter(|r| p.resolved.rails & r.1 != 0);
-        judged.rails = in_force.map(|r| r.0.to_owned()).collect();
-        policies.push(judged);
+        policies.push(judge.policy(p, seed));
     }
     Ok(DirectionResult {
         connection: c,
@@ -240,9 +212,9 @@ fn judge(
         to: connection.endpoints[1 - d],
         start_ns: stream.steps.first().map_or(0, |s| s.time_ns),
         end_ns: stream.steps.last().map_or(0, |s| s.time_ns),
-        data_packets: packets,
-        data_segments: segments,
-        payload_bytes: bytes,
+        data_packets: judge.packets,
+        data_segments: judge.segments,
+        payload_bytes: judge.bytes,
         mss_bytes: direction.mss_bytes,
         mss_source: direction.mss_source,
         packets_above_mss: direction.packets_above_mss,
@@ -254,12 +226,84 @@ fn judge(
         packets_above_hole: stream.orders[1],
         packets_filling_hole: stream.orders[2],
         packets_duplicate: stream.orders[3],
-        optimum: OptimumResult {
-            acks: best.acks,
-            latency_ns: u64::try_from(best.latency_ns).unwrap_or(u64::MAX),
-            cost: best.cost,
-            cost_scaled: best.cost_scaled,
-        },
+        optimum: judge.optimum(),
         policies,
     })
+}
+
+/// The arrivals of one direction, and what the best schedule for them costs.
+struct Judge<'a> {
+    stream: &'a Stream,
+    options: &'a ReplayOptions,
+    best: Optimum,
+    packets: u64,
+    segments: u64,
+    /// Payload.
+    bytes: u64,
+}
+
+impl<'a> Judge<'a> {
+    fn new(stream: &'a Stream, bytes: u64, options: &'a ReplayOptions) -> Result<Self, ReplayError> {
+        let (mut arrivals, mut free) = (Vec::new(), Vec::new());
+        for step in &stream.steps {
+            match step.what {
+                What::Data(data) => {
+                    arrivals.push(Arrival { time_ns: step.time_ns, weight: data.segments });
+                }
+                What::Sent(sent) if sent.piggyback => free.push(step.time_ns),
+                What::Sent(_) => {}
+            }
+        }
+        let best =
+            optimum(&arrivals, &free, options.price).map_err(|e| ReplayError::Choice(e.to_string()))?;
+        let segments = arrivals.iter().map(|a| u64::from(a.weight)).sum();
+        Ok(Judge { stream, options, best, packets: arrivals.len() as u64, segments, bytes })
+    }
+
+    fn optimum(&self) -> OptimumResult {
+        OptimumResult {
+            acks: self.best.acks,
+            latency_ns: u64::try_from(self.best.latency_ns).unwrap_or(u64::MAX),
+            cost: self.best.cost,
+            cost_scaled: self.best.cost_scaled,
+        }
+    }
+
+    fn policy(&self, p: &Prepared, seed: u64) -> PolicyResult {
+        let ReplayOptions { reader_lag_ns, trace, .. } = *self.options;
+        let setting = Setting { policy: &p.resolved, reader_lag_ns, seed, trace };
+        let mut judged = self.result(p.resolved.policy.name(), drive::policy(self.stream, &setting));
+        judged.params = p.named.clone();
+        let in_force = RAILS.iter().filter(|r| p.resolved.rails & r.1 != 0);
+        judged.rails = in_force.map(|r| r.0.to_owned()).collect();
+        judged
+    }
+
+    fn result(&self, name: &str, account: Account) -> PolicyResult {
+        let price = self.options.price;
+        let sent = account.acks + account.piggybacked;
+        let cost_scaled = price.scaled(account.acks, account.latency_ns);
+        let cpu_ns = self.options.device.map(|device| {
+            account.acks as f64 * device.ack_ns as f64 + self.packets as f64 * device.data_ns as f64
+        });
+        let optimum_scaled = self.best.cost_scaled;
+        PolicyResult {
+            policy: name.to_owned(),
+            params: BTreeMap::new(),
+            rails: Vec::new(),
+            acks: account.acks,
+            acks_piggybacked: account.piggybacked,
+            acks_by_reason: account.by_reason,
+            segments_per_ack: if sent > 0 { self.segments as f64 / sent as f64 } else { 0.0 },
+            ack_latency_ns: Quantiles::of(account.latencies),
+            latency_ns: u64::try_from(account.latency_ns).unwrap_or(u64::MAX),
+            cost: price.unscaled(cost_scaled),
+            cost_scaled,
+            cost_ratio: (optimum_scaled > 0).then(|| cost_scaled as f64 / optimum_scaled as f64),
+            // Nanoseconds for each byte are seconds for each 10^9 bytes.
+            cpu_s_per_gb: cpu_ns.filter(|_| self.bytes > 0).map(|ns| ns / self.bytes as f64),
+            closing_ack: account.closing_ack,
+            trace: account.trace,
+        }
+    }
 }

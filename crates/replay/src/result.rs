@@ -65,6 +65,15 @@ pub struct DirectionResult {
     pub policies: Vec<PolicyResult>,
 }
 
+/// Policies on arrivals that no capture holds.
+#[derive(Clone, Debug, Serialize)]
+pub struct ArrivalsResult {
+    /// Wire segments: a packet above the MSS counts once for each MSS.
+    pub segments: u64,
+    pub optimum: OptimumResult,
+    pub policies: Vec<PolicyResult>,
+}
+
 /// The cheapest schedule that knows all arrivals, and that ACKs on data cost nothing.
 #[derive(Clone, Debug, Serialize)]
 pub struct OptimumResult {

@@ -4,6 +4,7 @@
 
 use ackwise_capture::{tcp_flag, Connection, Record};
 use ackwise_core::{flag, Order};
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Taken for the window where the handshake, and with it the scale, was not captured.
@@ -73,7 +74,86 @@ pub(crate) struct Stream {
     pub orders: [u64; 4],
 }
 
+/// Packets that arrive in order and without loss, each the end of an application's write.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Arrivals {
+    /// When each packet arrives; not falling.
+    pub times_ns: Vec<u64>,
+    /// Payload of each, at least 1.
+    pub bytes: Vec<u32>,
+    /// Largest segment, at least 1; a larger packet is a merged one.
+    pub mss_bytes: u32,
+    /// What the receiver takes for the round trip; 0: it does not know.
+    #[serde(default)]
+    pub rtt_ns: u64,
+}
+
+impl Arrivals {
+    fn check(&self) -> Result<(), String> {
+        if self.times_ns.is_empty() || self.times_ns.len() != self.bytes.len() {
+            return Err(format!(
+                "arrivals: {} times and {} sizes; give one of each for every packet, at least one",
+                self.times_ns.len(),
+                self.bytes.len()
+            ));
+        }
+        if self.mss_bytes == 0 {
+            return Err("arrivals: mss_bytes = 0; give at least 1".into());
+        }
+        if let Some(i) = self.bytes.iter().position(|&b| b == 0) {
+            return Err(format!("arrivals: bytes[{i}] = 0; give at least 1, or leave the packet out"));
+        }
+        match self.times_ns.windows(2).position(|w| w[1] < w[0]) {
+            Some(i) => {
+                Err(format!("arrivals: times_ns[{}] is earlier than the one before; sort them", i + 1))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
 impl Stream {
+    /// What the receiver of `arrivals` sees: its window is wide open, and it sends no data.
+    pub fn of_arrivals(arrivals: &Arrivals) -> Result<Stream, String> {
+        arrivals.check()?;
+        let mss_bytes = arrivals.mss_bytes;
+        let mut rcv_nxt = 1;
+        let data = arrivals.times_ns.iter().zip(&arrivals.bytes).map(|(&time_ns, &bytes)| {
+            let start = rcv_nxt;
+            rcv_nxt += u64::from(bytes);
+            Step {
+                time_ns,
+                rcv_nxt,
+                wnd_bytes: ASSUMED_WINDOW_BYTES,
+                wnd_max_bytes: ASSUMED_WINDOW_BYTES,
+                hole_open: false,
+                what: What::Data(Data {
+                    start,
+                    end: rcv_nxt,
+                    payload_bytes: bytes,
+                    readable_bytes: bytes,
+                    segments: bytes.div_ceil(mss_bytes),
+                    rcv_mss_bytes: mss_bytes,
+                    rtt_us: clamp(arrivals.rtt_ns.div_ceil(1_000)),
+                    order: Order::In,
+                    flags: flag::PSH,
+                }),
+            }
+        });
+        let steps: Vec<_> = data.collect();
+        Ok(Stream {
+            orders: [steps.len() as u64, 0, 0, 0],
+            steps,
+            first_rcv_nxt: 1,
+            first_wnd_bytes: ASSUMED_WINDOW_BYTES,
+            mss_bytes,
+            window_known: false,
+            distance_ns: 0,
+            unseen_bytes: 0,
+        })
+    }
+
     /// The data of direction `d`; none if there is no data in it.
     pub fn new(connection: &Connection, d: usize) -> Option<Stream> {
         let direction = &connection.directions[d];

@@ -6,7 +6,8 @@ use ackwise_capture::write::{PcapStyle, PcapWriter, TcpPacket};
 use ackwise_capture::{link, read, Capture, ReadOptions};
 use ackwise_core::Policy;
 use ackwise_replay::{
-    replay, DeviceCost, DirectionResult, PolicyChoice, PolicyResult, Price, ReplayOptions, CAPTURED,
+    replay, replay_arrivals, Arrivals, DeviceCost, DirectionResult, PolicyChoice, PolicyResult, Price,
+    ReplayOptions, CAPTURED,
 };
 use std::net::SocketAddr;
 
@@ -280,6 +281,46 @@ fn a_lagging_reader_is_asked_for() {
     // "every" answers data alone.
     assert_eq!(latency(&at_once)[1], latency(&lagging)[1]);
     assert_ne!(latency(&at_once), latency(&lagging), "some policy looks at the reader");
+}
+
+#[test]
+fn made_up_arrivals_are_judged_as_captured_ones_are() {
+    let mut t = Trace::new(0);
+    let times_ns = vec![10 * MS, 11 * MS, 30 * MS, 300 * MS, 301 * MS, 302 * MS];
+    for (i, &at) in (0..).zip(&times_ns) {
+        t.data(at, 1 + 1000 * i, 1000);
+        t.0.last_mut().expect("just added").1.flags = PSH | ACK;
+    }
+    t.ack(2_000 * MS, 6001, 60_000);
+    let mut o = options(&["every", "delayed", "dynamic", "greedy"]);
+    o.price = Price::new(700, 10 * MS).expect("in range");
+    let captured = only(&t.capture(), &o);
+    let made = Arrivals { times_ns, bytes: vec![1000; 6], mss_bytes: 1000, rtt_ns: 0 };
+    let judged = replay_arrivals(&made, &o).expect("valid");
+    assert_eq!((judged.segments, judged.optimum.cost_scaled), (6, captured.optimum.cost_scaled));
+    for (policy, before) in judged.policies.iter().zip(&captured.policies[1..]) {
+        let name = &policy.policy;
+        assert_eq!(name, &before.policy);
+        let seen: Vec<_> = points(policy);
+        // Which z is drawn is the only thing that differs: directions have other random bits.
+        if name != "dynamic" {
+            assert_eq!(seen, points(before), "{name}");
+        }
+        assert_eq!(seen.iter().map(|p| p.2).sum::<u64>(), 6, "{name}");
+        assert!(policy.cost_ratio.expect("not free") >= 1.0, "{name}");
+    }
+}
+
+#[test]
+fn arrivals_that_cannot_be_are_named() {
+    let good = Arrivals { times_ns: vec![1, 2], bytes: vec![1, 2500], mss_bytes: 1000, rtt_ns: 0 };
+    let o = options(&["every"]);
+    assert_eq!(replay_arrivals(&good, &o).expect("valid").segments, 1 + 3);
+    let says = |a: Arrivals| replay_arrivals(&a, &o).expect_err("wrong").to_string();
+    assert!(says(Arrivals { times_ns: vec![2, 1], ..good.clone() }).contains("times_ns[1] is earlier"));
+    assert!(says(Arrivals { bytes: vec![1], ..good.clone() }).contains("2 times and 1 sizes"));
+    assert!(says(Arrivals { bytes: vec![1, 0], ..good.clone() }).contains("bytes[1] = 0"));
+    assert!(says(Arrivals { mss_bytes: 0, ..good }).contains("mss_bytes = 0"));
 }
 
 #[test]
