@@ -39,13 +39,14 @@
 #include "price.h"
 
 enum { DRAW = AW_PRICE_PARAMS };
+enum { DRAW_CONNECTION, DRAW_ACK, DRAW_NEVER };
 
 /* clang-format off */
 static const struct aw_param params[] = {
 	AW_PRICE_PARAM_TABLE,
 	[DRAW] = { "draw", "choice",
-		   "z is drawn 0: once per connection, 1: for each ACK.",
-		   0, 1, 0 },
+		   "z is drawn 0: once per connection, 1: for each ACK; 2: z is 1.",
+		   0, 2, 0 },
 };
 /* clang-format on */
 
@@ -83,7 +84,10 @@ static void init(void *state, const struct aw_params *p, const struct aw_event *
 	s->price_ns = aw_price_ns(p);
 	s->deadline_ns = AW_NEVER_NS;
 	s->draw = (u8)(e->random >> 24);
-	draw_z(s);
+	if (p->value[DRAW] == DRAW_NEVER)
+		s->area_ns = s->price_ns;
+	else
+		draw_z(s);
 }
 
 static struct aw_verdict on_data(void *state, const struct aw_params *p,
@@ -124,7 +128,7 @@ static void on_ack_sent(void *state, const struct aw_params *p,
 		return;
 	s->packets = 0;
 	s->deadline_ns = AW_NEVER_NS;
-	if (p->value[DRAW]) {
+	if (p->value[DRAW] == DRAW_ACK) {
 		s->draw++;
 		draw_z(s);
 	}

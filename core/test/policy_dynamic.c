@@ -138,6 +138,12 @@ int main(void)
 	     { PART(MS(10), 100), WAIT(MS(10) + 6219177) }, /* 40758 */
 	     { TIMER(MS(20)), NOW(AREA) },
 	     { PART(MS(30), 100), WAIT(MS(30) + 3597259) }); /* 23575 */
+	PLAY("draw = 2: z is 1, whatever the random bits are",
+	     (.policy = "dynamic", .random = 0x12000000, .set = { { "draw", 2 } }),
+	     { PART(MS(0), 100), WAIT(MS(10)) },
+	     { PART(MS(2), 100), WAIT(MS(7)) },
+	     { TIMER(MS(7)), NOW(AREA) },
+	     { PART(MS(20), 100), WAIT(MS(30)) });
 	PLAY("an ACK of nothing draws no z",
 	     (.policy = "dynamic", .set = { { "draw", 1 } }),
 	     { SENT(MS(0)), NOTHING },
