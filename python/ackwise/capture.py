@@ -96,7 +96,8 @@ def _do(*words: str) -> None:
         raise RunError(f"`{' '.join(words)}` failed: {said or f'exit code {done.returncode}'}")
 
 
-def _inside(namespace: str, *words: str) -> list[str]:
+def inside(namespace: str, *words: str) -> list[str]:
+    """The command that runs `words` in a namespace."""
     return [_tool("ip"), "netns", "exec", namespace, _tool(words[0]), *words[1:]]
 
 
@@ -111,7 +112,8 @@ def _namespace(name: str) -> Iterator[str]:
 
 
 @contextmanager
-def _started(words: list[str]) -> Iterator[subprocess.Popen[str]]:
+def started(words: list[str]) -> Iterator[subprocess.Popen[str]]:
+    """A process that is stopped when the block is left."""
     process = subprocess.Popen(
         words,
         stdin=subprocess.DEVNULL,
@@ -150,7 +152,7 @@ def _await(ready: "object", what: str, process: subprocess.Popen[str], seconds: 
 
 def _listening(namespace: str) -> bool:
     done = subprocess.run(
-        _inside(namespace, "cat", "/proc/net/tcp", "/proc/net/tcp6"),
+        inside(namespace, "cat", "/proc/net/tcp", "/proc/net/tcp6"),
         capture_output=True,
         text=True,
         timeout=10,
@@ -169,16 +171,15 @@ def has_netem() -> bool:
     return True
 
 
-def make(target: str, rate_bps: int, delay_ns: int, seconds: int) -> dict[str, float | int]:
-    """Makes the capture `target`; returns what iperf3 and tcpdump counted.
+@contextmanager
+def wire(
+    target: str, rate_bps: int, delay_ns: int, snap_bytes: int = _SNAP_BYTES
+) -> Iterator[tuple[str, str]]:
+    """The namespaces of sender and receiver. What TCP sends at port 5201 while the block lasts is
+    in the file `target` afterwards, at most `snap_bytes` of each packet; an exception leaves none.
 
-    Raises InputError for more than a capture should hold, RunError when a tool failed.
+    Raises RunError when a tool failed.
     """
-    if rate_bps * seconds > 8 * _BYTES_MAX:
-        raise InputError(
-            f"capture: rate times seconds is more than {_BYTES_MAX // 10**6} MB; "
-            "lower --rate or --seconds"
-        )
     mark = f"aw{os.getpid() % 100000}{secrets.token_hex(2)}"
     with ExitStack() as stack:
         sender = stack.enter_context(_namespace(f"{mark}-s"))
@@ -199,17 +200,17 @@ def make(target: str, rate_bps: int, delay_ns: int, seconds: int) -> dict[str, f
             receiver,
         )
         for namespace, address in ((sender, _SENDER), (receiver, _RECEIVER)):
-            inside = ("-n", namespace)
-            _do("ip", *inside, "address", "add", f"{address}/30", "dev", "wire")
+            there = ("-n", namespace)
+            _do("ip", *there, "address", "add", f"{address}/30", "dev", "wire")
             for name in _OFFLOADS:
                 # what a kernel does not know it does not do either
                 subprocess.run(
-                    _inside(namespace, "ethtool", "-K", "wire", name, "off"),
+                    inside(namespace, "ethtool", "-K", "wire", name, "off"),
                     capture_output=True,
                     timeout=10,
                 )
-            _do("ip", *inside, "link", "set", "lo", "up")
-            _do("ip", *inside, "link", "set", "wire", "up")
+            _do("ip", *there, "link", "set", "lo", "up")
+            _do("ip", *there, "link", "set", "wire", "up")
         # Rate and queue at the sender, the whole delay on the way back: a delay line in front of
         # a rate limit would hide the queue. The queue holds one bandwidth-delay product, at least
         # 50 packets; bursts are as short as a millisecond's timer allows.
@@ -255,14 +256,34 @@ def make(target: str, rate_bps: int, delay_ns: int, seconds: int) -> dict[str, f
         os.close(handle)
         part = Path(raw)
         stack.callback(part.unlink, missing_ok=True)
-        tcpdump = stack.enter_context(_started(_inside(
-            receiver, "tcpdump", "-i", "wire", "-s", str(_SNAP_BYTES), "-B", "8192",
-            "-Z", "root", "-U", "-w", raw, "tcp", "port", str(_PORT),
+        tcpdump = stack.enter_context(started(inside(
+            receiver, "tcpdump", "-i", "wire", "-s", str(snap_bytes), "-B", "8192",
+            "-Z", "root", "-U", "--immediate-mode", "-w", raw, "tcp", "port", str(_PORT),
         )))  # fmt: skip
         _await(lambda: part.stat().st_size >= 24, "tcpdump", tcpdump)
-        server = stack.enter_context(_started(_inside(receiver, "iperf3", "-s", "-1")))
+        yield sender, receiver
+        time.sleep(0.2 + delay_ns / 1e9)  # the last ACKs are still on their way
+        _stop(tcpdump)
+        mask = os.umask(0)
+        os.umask(mask)
+        part.chmod(0o666 & ~mask)
+        part.replace(target)
+
+
+def make(target: str, rate_bps: int, delay_ns: int, seconds: int) -> dict[str, float | int]:
+    """Makes the capture `target`; returns what iperf3 and tcpdump counted.
+
+    Raises InputError for more than a capture should hold, RunError when a tool failed.
+    """
+    if rate_bps * seconds > 8 * _BYTES_MAX:
+        raise InputError(
+            f"capture: rate times seconds is more than {_BYTES_MAX // 10**6} MB; "
+            "lower --rate or --seconds"
+        )
+    with wire(target, rate_bps, delay_ns) as (sender, receiver), ExitStack() as stack:
+        server = stack.enter_context(started(inside(receiver, "iperf3", "-s", "-1")))
         _await(lambda: _listening(receiver), "iperf3 -s", server)
-        client = stack.enter_context(_started(_inside(
+        client = stack.enter_context(started(inside(
             sender, "iperf3", "-c", _RECEIVER, "-t", str(seconds), "--json",
         )))  # fmt: skip
         try:
@@ -271,13 +292,7 @@ def make(target: str, rate_bps: int, delay_ns: int, seconds: int) -> dict[str, f
             raise RunError("iperf3 did not end in time") from None
         if client.returncode:
             raise RunError(f"iperf3 failed: {' '.join((complaint or said).split())[:300]}")
-        time.sleep(0.2 + delay_ns / 1e9)  # the last ACKs are still on their way
-        _stop(tcpdump)
         end = json.loads(said)["end"]
-        mask = os.umask(0)
-        os.umask(mask)
-        part.chmod(0o666 & ~mask)
-        part.replace(target)
     return {
         "sent_bytes": int(end["sum_sent"]["bytes"]),
         "goodput_bps": float(end["sum_received"]["bits_per_second"]),
