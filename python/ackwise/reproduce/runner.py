@@ -13,6 +13,8 @@ from ackwise.engine import Cancel
 from ackwise.plan import Plan
 from ackwise.pool import run_all
 
+BATCHES = 200  # of the scenarios of one call, at most
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -57,10 +59,25 @@ class Runner:
             on_progress=partial(self._on_progress, label),
         )
 
-    def simulate(self, label: str, scenarios: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-        """The engine's result for each scenario, in order. `label` says what is run."""
+    def simulate(
+        self,
+        label: str,
+        scenarios: Sequence[dict[str, Any]],
+        take: Callable[[dict[str, Any]], Any] = lambda result: result,
+    ) -> list[Any]:
+        """`take` of the engine's result for each scenario, in order. `label` says what is run.
+
+        With many scenarios and traces, take what is needed: whole results fill the memory.
+        """
         self.ran.append(Ran(label, None, scenarios))
-        return self.map(label, engine.simulate, scenarios)
+
+        def run(some: Sequence[dict[str, Any]], cancel: Cancel) -> list[Any]:
+            return [take(engine.simulate(scenario, cancel)) for scenario in some]
+
+        # Handing each short run to a thread of its own costs more than the run.
+        size = -(-len(scenarios) // BATCHES)
+        batches = [scenarios[i : i + size] for i in range(0, len(scenarios), max(1, size))]
+        return [one for found in self.map(label, run, batches) for one in found]
 
     def map(
         self, label: str, function: Callable[[Item, Cancel], Result], items: Sequence[Item]
