@@ -74,8 +74,7 @@ static bool suspects(struct csa3 *s, const struct aw_params *p,
 	return s->a3.last_data_ns && e->now_ns - s->a3.last_data_ns >= pause_ns;
 }
 
-static void collapse(struct csa3 *s, const struct aw_params *p,
-		     const struct aw_event *e)
+static void collapse(struct csa3 *s, const struct aw_event *e)
 {
 	u32 mss = e->rcv_mss_bytes;
 	u32 muds = s->a3.muds_bytes;
@@ -85,7 +84,6 @@ static void collapse(struct csa3 *s, const struct aw_params *p,
 	s->r_ssthresh_bytes = muds / 2;
 	s->regrowing = 1;
 	set_muds(s, mss);
-	s->a3.isp_segments = (u16)p->value[AW_A3_ISP_SEGMENTS];
 	aw_a3_restart(&s->a3);
 }
 
@@ -111,7 +109,7 @@ static struct aw_verdict on_data(void *state, const struct aw_params *p,
 	struct csa3 *s = state;
 
 	if (suspects(s, p, e))
-		collapse(s, p, e);
+		collapse(s, e);
 	if (e->bytes && (e->order == AW_ORDER_IN || e->order == AW_ORDER_FILLS))
 		s->new_data = 1;
 	/* a sampling now would find the window that is still growing */

@@ -56,6 +56,30 @@ static void regrows_as_a_sender_does(void)
 	CHECK(host_step(&h, &s).reason == AW_REASON_SAMPLING_START, "resumed");
 }
 
+/* A congestion says nothing about how often MUDS moves when there is none. */
+static void keeps_its_distance_of_samplings(void)
+{
+	struct host h = { .rails = AW_RAILS_DEFAULT, WIDE };
+	const struct step steps[] = {
+		LEARN_12,
+		{ IN(MS(30)), NOW(SAMPLING_START) },
+		{ PART(MS(40), 12 * MSS), .segments = 12, WAIT(MS(55)) },
+		{ TIMER(MS(55)), NOW(SAMPLING_END) },
+		{ IN(MS(60)), .order = AW_ORDER_DUPLICATE },
+	};
+	const struct aw_a3 *a3;
+	u32 i;
+
+	host_open(&h);
+	a3 = (const struct aw_a3 *)h.conn.state;
+	for (i = 0; i < sizeof(steps) / sizeof(steps[0]) - 1; i++)
+		host_step(&h, &steps[i]);
+	CHECK(a3->isp_segments == 3, "learnt: %u", a3->isp_segments);
+	host_step(&h, &steps[i]);
+	CHECK(muds(&h) == MSS, "congestion: %u", muds(&h));
+	CHECK(a3->isp_segments == 3, "kept: %u", a3->isp_segments);
+}
+
 int main(void)
 {
 	PLAY("a duplicate", (WIDE), LEARN_12,
@@ -96,5 +120,6 @@ int main(void)
 	     { PART(MS(30), 10), .order = AW_ORDER_DUPLICATE, RAIL(DUPLICATE) },
 	     { PART(MS(31), 10), NOW(SAMPLING_START) });
 	regrows_as_a_sender_does();
+	keeps_its_distance_of_samplings();
 	return test_end();
 }
