@@ -7,7 +7,7 @@ from ackwise.errors import InputError, quoted, suggestion
 from ackwise.reproduce.experiment import Experiment
 
 # Each is a module of this package with an EXPERIMENT.
-NAMES: tuple[str, ...] = ("dynamic", "ratelimit", "separation")
+NAMES: tuple[str, ...] = ("deadlock", "dynamic", "ratelimit", "separation")
 ALL = "all"
 
 

@@ -40,6 +40,7 @@ POLICIES = (
 WRITES_MSS = (0.3, 1, 1.4, 2.6, 5.2)
 MAP_MSS_BYTES = 9148
 MAP_KIB = tuple(range(2, 58, 2))
+MAP_SHOWN_KIB = 32  # send buffers in the figure
 
 RTT_NS = 200_000
 SEGMENTS_PER_S = 10_000  # a full segment takes half of a round trip: pieces arrive one by one
@@ -308,18 +309,18 @@ def _map(mapped: list[Compared]) -> Figure:
         foreseen = one.pair.equation_1 or one.pair.equation_2
         if one.simulated:
             return f"class {one.verdict['class']}" + ("" if foreseen else ", not foreseen")
-        return "foreseen, no stall" if foreseen else ""
+        return "foreseen, no stall" if foreseen else "no stall"
 
     width = len(MAP_KIB)
-    rows = [mapped[i * width : (i + 1) * width] for i in range(width)]
-    kib = [str(k) for k in MAP_KIB]
+    shown = [k for k in MAP_KIB if k <= MAP_SHOWN_KIB]
+    rows = [mapped[i * width : (i + 1) * width] for i in range(len(shown))][::-1]
     grid = Grid(
         "send buffer, KiB",
         "receive buffer, KiB",
-        kib,
-        kib,
+        [str(k) for k in reversed(shown)],
+        [str(k) for k in MAP_KIB],
         [["" for _ in row] for row in rows],
         [[name(one) for one in row] for row in rows],
-        f"MSS {MAP_MSS_BYTES}, 4.3BSD endpoints: simulation and equations 1 and 2",
+        f"MSS {MAP_MSS_BYTES}, 4.3BSD endpoints, as simulated; nothing stalls above",
     )
     return Figure("deadlock-map", "Where the two ends wait for each other", [grid], SOURCE)
