@@ -193,10 +193,10 @@ fn beaten(pair: &Pair, policy: &Resolved, flight: u64, period_ns: u64) -> Option
         }
         let steps = random_bits(beat) >> 16 & 31;
         run.append(machine.walk(u64::MAX, steps.into()));
-        if machine.since_timer() >= apart && machine.to_waiting_data(PLACES) {
-            if machine.since_timer() >= apart {
-                machine.fire_timer();
-            }
+        // On the way to the place a timer may have fired by itself.
+        let found = machine.since_timer() >= apart && machine.find_waiting_data(PLACES);
+        if found && machine.since_timer() >= apart {
+            machine.fire_timer();
         }
     }
     match lasting {
@@ -211,7 +211,7 @@ fn disturbed_once(pair: &Pair, policy: &Resolved, length: u64, flight: u64) -> O
     let mut machine = Machine::new(pair, policy, random_bits(0));
     machine.walk(length / 2, EVENTS / 2);
     for _ in 0..BRANCHES {
-        if !machine.to_waiting_data(PLACES) {
+        if !machine.find_waiting_data(PLACES) {
             break;
         }
         let mut branch = machine.clone();

@@ -98,7 +98,7 @@ struct Line {
 impl Line {
     fn arrival_ns(&mut self, now_ns: u64, bytes: u64) -> u64 {
         let wire = bytes + self.header_bytes;
-        let takes = if self.rate_bps == 0 { 0 } else { wire * 8_000_000_000 / self.rate_bps };
+        let takes = (wire * 8_000_000_000).checked_div(self.rate_bps).unwrap_or(0);
         self.free_ns = self.free_ns.max(now_ns) + takes;
         self.free_ns + self.delay_ns
     }
@@ -302,9 +302,9 @@ impl Machine {
         self.tx.mss()
     }
 
-    /// Steps to the next place where data waits for an ACK that is not due; false: none within
-    /// `flights` times the steps of a flight.
-    pub fn to_waiting_data(&mut self, most_steps: u32) -> bool {
+    /// Steps to the next place where data waits for an ACK that is not due; false: there is none
+    /// within `most_steps`.
+    pub fn find_waiting_data(&mut self, most_steps: u32) -> bool {
         for _ in 0..most_steps {
             self.step();
             let more = !self.data.is_empty() || !self.acks.is_empty();
