@@ -295,6 +295,12 @@ impl Sender {
         (self.outstanding() + self.tally.again).saturating_sub(self.tally.sacked + self.tally.lost)
     }
 
+    /// RFC 5681, 4: FlightSize, as a loss halves it. What piled up above a hole that was lost again
+    /// and again is no flight: the window bounds it.
+    fn flight(&self) -> u64 {
+        self.outstanding().min(self.cc.cwnd)
+    }
+
     /// Data waits that could not be sent, for whatever reason.
     pub fn has_unsent(&self) -> bool {
         self.written > self.nxt
@@ -548,12 +554,11 @@ impl Sender {
                 if lost {
                     #[cfg(debug_assertions)]
                     self.check();
-                    let flight = self.outstanding();
                     self.state = State::Recovery(self.nxt);
                     self.counters.fast_recoveries += 1;
                     self.mark_first_lost();
-                    self.cc.on_loss(flight, self.mss);
-                    self.prr = Prr { flight, ..Prr::default() };
+                    self.cc.on_loss(self.flight(), self.mss);
+                    self.prr = Prr { flight: self.outstanding(), ..Prr::default() };
                     self.reduce_window(sample.delivered_bytes);
                     if self.cfg.recovery == Recovery::Newreno && !self.cc.is_rate_based() {
                         self.cc.cwnd += 3 * self.mss;
@@ -679,8 +684,7 @@ impl Sender {
                 #[cfg(debug_assertions)]
                 self.check();
                 if !matches!(self.state, State::Loss(_)) || self.backoff == 0 {
-                    let flight = self.outstanding();
-                    self.cc.on_timeout(flight, self.mss);
+                    self.cc.on_timeout(self.flight(), self.mss);
                 } else {
                     self.cc.cwnd = self.mss;
                 }

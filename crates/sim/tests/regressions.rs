@@ -273,3 +273,31 @@ fn seen_a_dialogue_taken_for_finished_while_a_request_was_on_its_way() {
     let r = run(&ruler(json!({}), &[group(json!({ "app": app }))]));
     assert_eq!((r.groups[0].flows_completed, r.groups[0].message_latency_ns.samples), (1, 5));
 }
+
+#[test]
+fn seen_what_piled_up_above_a_hole_taken_for_flight() {
+    // RFC 5681, 3.1: half of the flight. A retransmission that was lost again held the left edge
+    // while megabytes above it arrived; half of those became ssthresh, and the flow sent every
+    // segment twice from then on.
+    let group = |name: &str, policy: &str| {
+        json!({
+            "name": name, "count": 4, "start_jitter_ns": 2 * S,
+            "policy": { "name": policy, "params": {} },
+            "sender": { "congestion_control": "reno" },
+            "app": { "kind": "bulk" },
+        })
+    };
+    for seed in 1..=8 {
+        let r = run(&ruler(
+            json!({
+                "seed": seed, "duration_ns": 60 * S, "mtu_bytes": 1500, "link_overhead_bytes": 38,
+                "down": { "rate_bps": 10_000_000, "delay_ns": 500_000, "queue_packets": 100 },
+                "up": { "rate_bps": 10_000_000, "delay_ns": 500_000, "queue_packets": 100 },
+            }),
+            &[group("new", "csa3"), group("ordinary", "linux")],
+        ));
+        for g in &r.groups {
+            assert!(g.retransmitted_segments < 5000, "seed {seed}: {} sent again", g.retransmitted_segments);
+        }
+    }
+}
