@@ -359,14 +359,15 @@ fn sack_recovery_sends_by_what_was_delivered() {
     // Segment 2 is lost. RFC 6675 with RFC 6937's proportional rate reduction.
     // 40 ms: ACK of 1, cwnd 11: segments 11, 12 (outstanding 2..12).
     // 42, 43 ms: one and two segments SACKed: pipe 10: limited transmit (RFC 3042): 13, 14.
-    // 44 ms: three SACKed: segment 2 is lost (RFC 6675, 4). FlightSize 13: ssthresh 6.5; segment
-    //   2 again (step 4.3). Pipe 9 + 1 in units of segments, sent 1.
-    // 45..48 ms: delivered 2..5 since the start, half of that may be sent (6.5 / 13): the second
-    //   segment at delivered 4 (47 ms): 15.
-    // 49 ms: outstanding 2..15 and the copy less nine: pipe 6, no more above ssthresh: up to it
-    //   there is half a segment: nothing fits.
-    // 80..83 ms: SACK of 11..14: pipe 5: one each: 16..19.
-    // 84 ms: ACK of 14: over; cwnd 6.5, outstanding 15..19: segment 20.
+    // 44 ms: three SACKed: segment 2 is lost (RFC 6675, 4). FlightSize without limited transmit
+    //   (RFC 5681, 3.2, step 2) 11: ssthresh 5.5; segment 2 again (step 4.3). Pipe 9 + 1 in units
+    //   of segments, sent 1.
+    // 45..48 ms: delivered 2..5 since the start, of which 5.5 / 13 may be sent: the second segment
+    //   at delivered 5 (48 ms): 15.
+    // 49 ms: outstanding 2..15 and the copy less nine: pipe 6, above ssthresh, and 2.5 may have left.
+    // 80 ms: SACK of 11: pipe 5: half a segment up to ssthresh: nothing fits.
+    // 81..83 ms: SACK of 12..14: pipe 4: one each: 16..18.
+    // 84 ms: ACK of 14: over; cwnd 5.5, outstanding 15..18: segment 19. 88 ms: ACK of 15: 20.
     let over = json!({ "sender": { "recovery": "sack" } });
     let r = run(&ruler(losing_at(&[2]), &[transfer(20, over)]));
     let expected = at_ms(&[
@@ -375,12 +376,12 @@ fn sack_recovery_sends_by_what_was_delivered() {
         (42, 13..=13),
         (43, 14..=14),
         (44, 2..=2),
-        (47, 15..=15),
-        (80, 16..=16),
-        (81, 17..=17),
-        (82, 18..=18),
-        (83, 19..=19),
-        (84, 20..=20),
+        (48, 15..=15),
+        (81, 16..=16),
+        (82, 17..=17),
+        (83, 18..=18),
+        (84, 19..=19),
+        (88, 20..=20),
     ]);
     assert_eq!(sent(trace(&r)), expected);
     let g = &r.groups[0];
@@ -391,15 +392,15 @@ fn sack_recovery_sends_by_what_was_delivered() {
 fn sack_recovery_repairs_two_holes_in_one_round_trip() {
     // Segments 2 and 4 are lost: SACK of 3 (42 ms), 5 (44), 6 (45): now three segments above 2:
     // lost; above 4 there are two. 46 ms: SACK of 7: 4 is lost as well.
-    // 42 ms: limited transmit: 13 (pipe 11 - 1). 44 ms: 14. At 45 ms FlightSize is 13: 6.5.
-    // 45 ms: segment 2. 46, 47 ms: delivered 2 and 3: 1 and 1.5 may have left, 1 has: nothing.
-    // 48 ms: outstanding 2..14 and the copy, less six SACKed and two lost: pipe 6, below 6.5: half
-    //   a segment fits. 49 ms: pipe 5: segment 4.
+    // 42 ms: limited transmit: 15. 44 ms: 16. At 45 ms FlightSize without these is 13: ssthresh 6.5.
+    // 45 ms: segment 2. 46..48 ms: delivered 2..4, of which 6.5 / 15 may have left: less than 2.
+    // 49 ms: delivered 5: 2.2. Outstanding 2..16 and the copy, less seven SACKed and two lost: pipe
+    //   7, above 6.5: segment 4.
     // 66 ms: segment 2 arrives: ACK of 3. 70 ms: segment 4 arrives: ACK of all so far.
-    let over = json!({ "sender": { "recovery": "sack" } });
-    let r = run(&ruler(losing_at(&[2, 4]), &[transfer(14, over)]));
+    let over = json!({ "sender": { "recovery": "sack", "initial_window_segments": 12 } });
+    let r = run(&ruler(losing_at(&[2, 4]), &[transfer(16, over)]));
     let expected =
-        at_ms(&[(0, 1..=10), (40, 11..=12), (42, 13..=13), (44, 14..=14), (45, 2..=2), (49, 4..=4)]);
+        at_ms(&[(0, 1..=12), (40, 13..=14), (42, 15..=15), (44, 16..=16), (45, 2..=2), (49, 4..=4)]);
     assert_eq!(sent(trace(&r)), expected);
     assert_eq!(only_flow(&r).end_ns, 70 * MS);
     assert_eq!(r.groups[0].fast_recoveries, 1);
