@@ -78,6 +78,11 @@ impl App {
         }
     }
 
+    /// A bulk writer has not yet written all.
+    pub fn has_more(&self, tx: &Sender) -> bool {
+        self.is_bulk() && tx.written < self.limit
+    }
+
     pub fn is_bulk(&self) -> bool {
         matches!(self.spec, Spec::Bulk { .. } | Spec::ParetoBulk { .. })
     }

@@ -726,15 +726,17 @@ impl Flow {
         }
     }
 
-    /// A delayed ACK's deadline passed while the sender had data and everything sent had arrived:
-    /// both sides were waiting for each other.
+    /// A delayed ACK's deadline passed while the sender had data, in its buffer or for want of room
+    /// still with the application, everything sent had arrived and so had every ACK: both sides
+    /// were waiting for each other.
     fn note_stall(&mut self, now: u64, role: usize) {
         if role != DATA_RECEIVER {
             return;
         }
         let [sender, receiver] = &self.ends;
-        let idle = sender.tx.nxt == receiver.rx.rcv_nxt;
-        if idle && sender.tx.has_unsent() && now >= receiver.rx.deadline_ns && receiver.rx.owes_ack() {
+        let idle = sender.tx.nxt == receiver.rx.rcv_nxt && sender.tx.una == receiver.rx.acknowledged();
+        let has_data = sender.tx.has_unsent() || self.app.has_more(&sender.tx);
+        if idle && has_data && now >= receiver.rx.deadline_ns && receiver.rx.owes_ack() {
             self.record.stalls += 1;
             self.record.stalled_ns += now - receiver.rx.last_data_ns;
         }

@@ -124,6 +124,11 @@ impl Receiver {
         self.rcv_nxt - self.read
     }
 
+    /// All below was acknowledged.
+    pub fn acknowledged(&self) -> u64 {
+        self.rcv_wup
+    }
+
     pub fn read_bytes(&self) -> u64 {
         self.read
     }
