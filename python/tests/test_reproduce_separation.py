@@ -114,4 +114,9 @@ def test_the_grid_of_open_choices_classes_each_row(
     monkeypatch.setattr(separation, "VARIANTS", (separation.VARIANTS[0], separation.VARIANTS[-1]))
     (grid,) = separation.open_choices(Runner(), plan, cases).panels
     assert isinstance(grid, Grid)
-    assert [row[0] for row in grid.classes] == ["upload above 45%", "download harmed"]
+    assert {row[0] for row in grid.classes} > {"download harmed"}
+    for (_, _, up, down), names in zip(grid.cells, grid.classes, strict=True):
+        kept = float(down.rstrip("%")) >= separation.FIFO_DOWNLOAD_LEAST
+        low = float(up.rstrip("%")) <= separation.FIFO_UPLOAD_MOST
+        harm = "upload at most 45%" if low else "upload above 45%"
+        assert set(names) == {harm if kept else "download harmed"}
