@@ -41,11 +41,11 @@ exit code: 0 when every check passes, else 1
 """
 _DEADLOCK_EXAMPLES = """\
 examples:
-  ackwise deadlock --mss 9148B --send-buffer 16KiB --recv-buffer 40KiB \\
+  ackwise deadlock --mss 9148 --send-buffer 16KiB --recv-buffer 40KiB \\
       --nagle bsd43 --socket bsd43 --policy bsd
   ackwise deadlock --link loopback --send-buffer 64KiB --recv-buffer 64KiB --policy delayed
-  ackwise deadlock --mss 1460B --write 2000B --send-buffer 64KiB --recv-buffer 64KiB --nagle bsd43
-  ackwise deadlock --mss 536B --send-buffer 1KiB --recv-buffer 4KiB --policy delayed --json
+  ackwise deadlock --mss 1460 --write 2000 --send-buffer 64KiB --recv-buffer 64KiB --nagle bsd43
+  ackwise deadlock --mss 536 --send-buffer 1KiB --recv-buffer 4KiB --policy delayed --json
 
 No simulation: the endpoints' rules are walked through, with the policy itself as receiver, without
 loss and with a congestion window that is no limit. docs/experiments/deadlock.md tells how well
@@ -223,7 +223,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=raw,
     )
     ends = stall.add_argument_group("the two ends")
-    ends.add_argument("--mss", metavar="SIZE", help="largest segment (or from --link)")
+    ends.add_argument("--mss", metavar="SIZE", help="largest segment, bytes (or from --link)")
     ends.add_argument("--send-buffer", metavar="SIZE", required=True, help="of the sender")
     ends.add_argument("--recv-buffer", metavar="SIZE", required=True, help="of the receiver, fixed")
     ends.add_argument(

@@ -29,6 +29,8 @@ BOUNDS: dict[str, tuple[Dimension, int, int]] = {
 
 def _quantity(option: str, text: str) -> int:
     dimension, low, high = BOUNDS[option]
+    if dimension is SIZE and text.isascii() and text.isdigit():
+        text += "B"  # nobody counts an MSS or a buffer in anything else
     try:
         value = units.parse(text, dimension)
     except ValueError as problem:

@@ -95,7 +95,7 @@ def test_the_link_gives_what_is_not_given(ackwise: Ackwise) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--mss", "1460"), '--mss: "1460" has no unit'),
+        (("--mss", "1460", "--rtt", "10"), '--rtt: "10" has no unit'),
         (("--mss", "3B"), '--mss: "3B" is out of range; give 64B to 65535B'),
         ((), "--mss: is missing; give a size like 1460B"),
         (("--mss", "1460B", "--policy", "bds"), 'did you mean "bsd"?'),
