@@ -28,6 +28,7 @@ examples:
   ackwise compare --plan demo --json results.json --csv results.csv
   ackwise compare --plan my-plan.toml --parquet results.parquet
   ackwise compare --capture transfer.pcap --policy all
+  ackwise compare --on linux --link adsl --policy linux      the real kernel, see `ackwise lab`
   ackwise compare --list                          shipped links, workloads and plans
 """
 _REPRODUCE_EXAMPLES = """\
@@ -66,6 +67,18 @@ examples:
 Two network namespaces of its own, joined by a veth pair with offloads off, carry one iperf3
 transfer; tcpdump listens at the data receiver. No packet leaves them, and they are removed at the
 end, also after Ctrl-C.
+"""
+_LAB_EXAMPLES = """\
+examples:
+  ackwise lab build                       the kernel with ackwise's patches, once: minutes
+  ackwise lab build --stock               without them
+  ackwise lab run --stock stretch --policy linux --keep runs/
+  ackwise lab shell
+  ackwise compare --on linux --stock --link adsl --policy linux
+
+The lab runs Linux as an ordinary process in virtual time: sender, routers and receiver are network
+namespaces of one guest, and its clock moves only while nothing runs. The same plan and seed give
+the same packets. Nothing on this machine is changed.
 """
 _DOCTOR_EXAMPLES = """\
 examples:
@@ -117,6 +130,77 @@ def _outputs(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--quiet", action="store_true", help="no progress bar, no warnings")
 
 
+def _overrides(how: argparse._ArgumentGroup) -> None:
+    """What is said of a plan's runs besides the plan."""
+    how.add_argument(
+        "--policy",
+        metavar="NAME[:k=v,...]",
+        action="append",
+        help="may be repeated; `all` for every policy (default: the plan's, or all)",
+    )
+    how.add_argument(
+        "--baseline", metavar="POLICY", help="what the others are measured against (linux)"
+    )
+    how.add_argument(
+        "--runs",
+        type=_whole("--runs", 1, 1000),
+        metavar="N",
+        help="runs of each combination, each with its own seed (3)",
+    )
+    how.add_argument(
+        "--seed", type=_whole("--seed", 0, 2**63 - 1), metavar="N", help="of the first run (1)"
+    )
+    how.add_argument("--duration", metavar="TIME", help="simulated time, such as 5s")
+    how.add_argument(
+        "--jobs", type=_whole("--jobs", 1, 1024), metavar="N", help="runs at a time (all cores)"
+    )
+
+
+def _kernel(parser: argparse._ActionsContainer, build: bool = False) -> None:
+    """Which kernel of the lab."""
+    parser.add_argument("--stock", action="store_true", help="the kernel without ackwise's patches")
+    parser.add_argument("--cache", metavar="DIR", help="of built kernels (~/.cache/ackwise)")
+    if not build:
+        parser.add_argument(
+            "--wall-limit", metavar="TIME", help="real time after which a run counts as hung"
+        )
+        parser.add_argument(
+            "--keep", metavar="DIR", help="captures, samples, counters, console of every run"
+        )
+
+
+def _lab(commands: "argparse._SubParsersAction[_Parser]") -> None:
+    raw = argparse.RawDescriptionHelpFormatter
+    lab = commands.add_parser(
+        "lab",
+        help="the real kernel in virtual time",
+        epilog=_LAB_EXAMPLES,
+        formatter_class=raw,
+    )
+    verbs = lab.add_subparsers(dest="verb", metavar="build|run|shell", required=True)
+    build = verbs.add_parser("build", help="build the kernel, once for each change of its inputs")
+    _kernel(build, build=True)
+    build.add_argument(
+        "--source", metavar="TARBALL|DIR", help="Linux 6.12 (default: linux-source-6.12 by apt)"
+    )
+    build.add_argument(
+        "--config", metavar="FILE", action="append", help="more CONFIG_ lines; may be repeated"
+    )
+    build.add_argument(
+        "--jobs", type=_whole("--jobs", 1, 1024), metavar="N", help="of make (all cores)"
+    )
+    build.add_argument("--quiet", action="store_true", help="say nothing")
+    run = verbs.add_parser("run", help="run a plan on it, as `ackwise compare --on linux --plan`")
+    run.add_argument("plan", metavar="NAME|FILE", help="a plan: links, workloads, policies")
+    _kernel(run)
+    run.add_argument("--config", metavar="FILE", action="append", help=argparse.SUPPRESS)
+    _overrides(run.add_argument_group("how"))
+    _outputs(run)
+    shell = verbs.add_parser("shell", help="a shell inside a guest")
+    _kernel(shell, build=True)
+    shell.add_argument("--config", metavar="FILE", action="append", help=argparse.SUPPRESS)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="ackwise",
@@ -147,31 +231,15 @@ def _parser() -> argparse.ArgumentParser:
     )
     what.add_argument("--list", action="store_true", help="list shipped links, workloads, plans")
     how = compare.add_argument_group("how")
-    how.add_argument(
-        "--policy",
-        metavar="NAME[:k=v,...]",
-        action="append",
-        help="may be repeated; `all` for every policy (default: the plan's, or all)",
-    )
-    how.add_argument(
-        "--baseline", metavar="POLICY", help="what the others are measured against (linux)"
-    )
-    how.add_argument(
-        "--runs",
-        type=_whole("--runs", 1, 1000),
-        metavar="N",
-        help="runs of each combination, each with its own seed (3)",
-    )
-    how.add_argument(
-        "--seed", type=_whole("--seed", 0, 2**63 - 1), metavar="N", help="of the first run (1)"
-    )
-    how.add_argument("--duration", metavar="TIME", help="simulated time, such as 5s")
-    how.add_argument(
-        "--jobs", type=_whole("--jobs", 1, 1024), metavar="N", help="runs at a time (all cores)"
-    )
+    _overrides(how)
     how.add_argument(
         "--allow-long", action="store_true", help="run a plan that takes very long all the same"
     )
+    on = compare.add_argument_group("how (on the real kernel)")
+    on.add_argument(
+        "--on", choices=("simulator", "linux"), default="simulator", help="what runs it (simulator)"
+    )
+    _kernel(on)
     capture_only = compare.add_argument_group("how (with --capture)")
     capture_only.add_argument(
         "--cost-ratio",
@@ -251,6 +319,8 @@ def _parser() -> argparse.ArgumentParser:
     stall.add_argument("--no-cures", action="store_true", help="do not look for what ends it")
     stall.add_argument("--json", action="store_true", help="as JSON, see docs/results.md")
 
+    _lab(commands)
+
     policy = commands.add_parser(
         "policy",
         help="list and show policies",
@@ -307,6 +377,11 @@ def _dispatch(args: argparse.Namespace, argv: Sequence[str]) -> int:
         from ackwise import deadlock_command
 
         return deadlock_command.main(args)
+
+    if args.command == "lab":
+        from ackwise import lab_command
+
+        return lab_command.main(args, shlex.join(["ackwise", *argv]))
     if args.command == "policy":
         from ackwise import policy_command
 

@@ -35,6 +35,13 @@ class Job:
     detailed: bool  # series and trace are kept, for the report
 
 
+Simulate = Callable[[Job, dict[str, Any], Cancel], dict[str, Any]]
+
+
+def _in_simulator(_job: Job, scenario: dict[str, Any], cancel: Cancel) -> dict[str, Any]:
+    return engine.simulate(scenario, cancel)
+
+
 @dataclass(frozen=True)
 class GroupRun:
     """What one run says of one measured group."""
@@ -111,7 +118,7 @@ def _trace_limit(plan: Plan) -> int:
     return max(TRACE_POINTS_MIN, min(TRACE_POINTS_MAX, TRACE_POINTS_TOTAL // cells))
 
 
-def _run(job: Job, trace_limit: int, cancel: Cancel) -> list[GroupRun]:
+def _run(job: Job, trace_limit: int, simulate: Simulate, cancel: Cancel) -> list[GroupRun]:
     scenario = plans.scenario(
         job.link,
         job.workload,
@@ -121,7 +128,7 @@ def _run(job: Job, trace_limit: int, cancel: Cancel) -> list[GroupRun]:
         trace_limit=trace_limit if job.detailed else 0,
     )
     try:
-        result = engine.simulate(scenario, cancel)
+        result = simulate(job, scenario, cancel)
     except InputError as problem:
         raise InputError(
             f"link {job.link.name}, workload {job.workload.name}, policy {job.policy.label}: "
@@ -178,8 +185,9 @@ def run(
     detailed: bool = False,
     workers: int | None = None,
     on_progress: Callable[[int, int], None] = lambda _done, _all: None,
+    simulate: Simulate = _in_simulator,
 ) -> Comparison:
-    """Every run of `plan`, on all cores.
+    """Every run of `plan`, on all cores; `simulate` does one and returns the engine's result.
 
     `on_progress(done, all)` is called from this thread. Raises InputError, RunError, or
     Interrupted on Ctrl-C after every run has been stopped.
@@ -187,7 +195,7 @@ def run(
     todo = jobs(plan, detailed)
     limit = _trace_limit(plan)
     results = run_all(
-        lambda job, cancel: _run(job, limit, cancel),
+        lambda job, cancel: _run(job, limit, simulate, cancel),
         todo,
         workers=workers,
         on_progress=on_progress,

@@ -21,7 +21,8 @@ def _only_with(args: argparse.Namespace, source: str, names: tuple[str, ...]) ->
             raise InputError(f"--{name.replace('_', '-')}: has no meaning with {source}")
 
 
-def _plan(args: argparse.Namespace) -> Plan:
+def plan_of(args: argparse.Namespace) -> Plan:
+    """The plan that --plan, or --link and --workload, ask for."""
     if args.plan is not None:
         if args.link or args.workload:
             raise InputError(
@@ -87,6 +88,19 @@ def _list() -> int:
     return 0
 
 
+def check_outputs(args: argparse.Namespace) -> None:
+    """Refuses output files that cannot be written, or that two options name."""
+    targets = [("--" + n, getattr(args, n)) for n in ("json", "csv", "parquet", "report")]
+    chosen = [(option, path) for option, path in targets if path is not None]
+    for option, path in chosen:
+        export.check_target(path, option)
+        if path == export.STDOUT and option in ("--parquet", "--report"):
+            raise InputError(f"{option}: cannot go to standard output; give a file name")
+    paths = [str(Path(path).absolute()) for _, path in chosen if path != export.STDOUT]
+    if len(set(paths)) < len(paths) or sum(p == export.STDOUT for _, p in chosen) > 1:
+        raise InputError(f"{chosen[-1][0]}: {chosen[-1][1]}: is written by another option too")
+
+
 def main(args: argparse.Namespace, command: str) -> int:
     """Exit code; raises InputError, RunError, Interrupted."""
     if args.list:
@@ -100,15 +114,7 @@ def main(args: argparse.Namespace, command: str) -> int:
             f"{what}; give --plan, --link (with --workload) or --capture, "
             "for example `ackwise compare --link adsl`; --list shows what is shipped"
         )
-    targets = [("--" + n, getattr(args, n)) for n in ("json", "csv", "parquet", "report")]
-    chosen = [(option, path) for option, path in targets if path is not None]
-    for option, path in chosen:
-        export.check_target(path, option)
-        if path == export.STDOUT and option in ("--parquet", "--report"):
-            raise InputError(f"{option}: cannot go to standard output; give a file name")
-    paths = [str(Path(path).absolute()) for _, path in chosen if path != export.STDOUT]
-    if len(set(paths)) < len(paths) or sum(p == export.STDOUT for _, p in chosen) > 1:
-        raise InputError(f"{chosen[-1][0]}: {chosen[-1][1]}: is written by another option too")
+    check_outputs(args)
 
     if args.capture is not None:
         from ackwise import replay_command
@@ -116,7 +122,14 @@ def main(args: argparse.Namespace, command: str) -> int:
         _only_with(args, "--capture", ("workload", "runs", "duration", "baseline"))
         return replay_command.main(args, command)
     _only_with(args, "--plan or --link", ("cost_ratio", "unit", "ack_cost", "data_cost"))
-    made = _plan(args)
+    made = plan_of(args)
+    if args.on == "linux":
+        from ackwise import lab_command
+
+        result = lab_command.compare_on_linux(made, args)
+        write(args, result, command)
+        return 0
+    _only_with(args, "--on simulator", ("cache", "wall_limit", "keep"))
     warning = plan.check_work(made, args.allow_long)
     if warning and not args.quiet:
         print(f"ackwise: {warning}", file=sys.stderr)
@@ -127,11 +140,12 @@ def main(args: argparse.Namespace, command: str) -> int:
             workers=args.jobs,
             on_progress=partial(show, "simulating"),
         )
-    _write(args, result, command)
+    write(args, result, command)
     return 0
 
 
-def _write(args: argparse.Namespace, result: compare.Comparison, command: str) -> None:
+def write(args: argparse.Namespace, result: compare.Comparison, command: str) -> None:
+    """A comparison to where the output options say."""
     written = document.of_comparison(result)
     if args.json is not None:
         export.write_whole(args.json, export.json_bytes(written))

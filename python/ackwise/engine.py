@@ -32,9 +32,11 @@ class Cancel:
 
     def __init__(self) -> None:
         self.token = _loaded().Cancel()
+        self.cancelled = False
 
     def cancel(self) -> None:
         """Returns at once; the runs end soon."""
+        self.cancelled = True
         self.token.cancel()
 
 

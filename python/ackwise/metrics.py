@@ -29,7 +29,11 @@ class Metric:
 
 
 def _plain(name: str) -> Callable[[dict[str, Any], dict[str, Any]], float | None]:
-    return lambda group, _host: float(group[name])
+    def take(group: dict[str, Any], _host: dict[str, Any]) -> float | None:
+        found = group[name]  # null: the lab cannot measure it
+        return None if found is None else float(found)
+
+    return take
 
 
 def _quantile(name: str, which: str) -> Callable[[dict[str, Any], dict[str, Any]], float | None]:

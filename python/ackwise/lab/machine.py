@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: MIT
+"""One guest: a user-mode kernel whose clock moves only while nothing runs, started, watched, ended.
+
+It runs as an ordinary user (root starts it as `nobody`), its root file system is the host's,
+read-only, and one folder of the run is the only place it may write to.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from ackwise.engine import Cancelled
+from ackwise.errors import RunError
+
+MEMORY_MB = 512
+_NOBODY = 65_534
+_WALL_START_NS = 10**18  # the guest's time of day at boot: a round figure in 2001
+_CONSOLE_LINES = 15
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """What `ackwise lab build` made."""
+
+    linux: Path
+    guest: Path
+    label: str
+    key: str
+    has_policies: bool
+
+
+class Hung(RunError):
+    """A run that was ended from outside."""
+
+
+@contextmanager
+def run_folder(kernel: Kernel) -> Iterator[Path]:
+    """A folder for one run, its kernel in it, gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="ackwise-lab-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        for file in (kernel.linux, kernel.guest):
+            # nobody cannot look into a home; a link costs nothing where one can be made
+            target = folder / file.name
+            try:
+                os.link(file, target)
+            except OSError:
+                shutil.copy2(file, target)
+        yield folder
+
+
+def _words(kernel: Kernel, folder: Path, seed: int, interactive: bool) -> list[str]:
+    console = "con0=fd:0,fd:1"
+    return [
+        "setarch", "-R",  # addresses of the host process: the same in every run
+        str(folder / kernel.linux.name),
+        f"mem={MEMORY_MB}M", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro",
+        f"init={folder / kernel.guest.name}", f"lab_dir={folder}",
+        f"hostfs_writable={folder}",
+        "time-travel=inf-cpu", f"time-travel-start={_WALL_START_NS}", f"lab_seed={seed}",
+        "con=null", console, f"uml_dir={folder}/", "umid=guest", "panic=-1",
+        *(() if interactive else ("quiet",)),
+    ]  # fmt: skip
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    # the guest's init gets this on its stack: the same in every run
+    return {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "TMPDIR": str(folder), "HOME": "/"}
+
+
+def _as_user(folder: Path) -> dict[str, object]:
+    if os.geteuid() != 0:
+        return {}
+    os.chown(folder, _NOBODY, _NOBODY)
+    return {"user": _NOBODY, "group": _NOBODY, "extra_groups": ()}
+
+
+def _console_tail(folder: Path) -> str:
+    text = (folder / "console").read_text(encoding="utf-8", errors="replace")
+    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
+    return "\n".join(f"  | {line}" for line in lines[-_CONSOLE_LINES:]) or "  | (nothing)"
+
+
+def end(process: "subprocess.Popen[bytes]") -> None:
+    """Ends a guest with every process of it; its own session holds nothing else."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def run(
+    kernel: Kernel,
+    folder: Path,
+    steps: Sequence[str],
+    *,
+    seed: int,
+    wall_limit_s: float,
+    cancel: object = None,
+) -> None:
+    """Runs `steps` in a guest to their end; results are in `folder`.
+
+    Raises RunError with the guest's own words and the end of its console; Hung when it took longer
+    than `wall_limit_s` of real time.
+    """
+    (folder / "steps").write_text("\n".join(steps) + "\n", encoding="ascii")
+    started = time.monotonic()
+    user = _as_user(folder)
+    with (folder / "console").open("wb") as console:
+        process = subprocess.Popen(
+            _words(kernel, folder, seed, False),
+            stdin=subprocess.DEVNULL,
+            stdout=console,
+            stderr=subprocess.STDOUT,
+            env=_environment(folder),
+            cwd=folder,
+            start_new_session=True,
+            **user,  # type: ignore[call-overload]
+        )
+        try:
+            while process.poll() is None:
+                if getattr(cancel, "cancelled", False):
+                    raise Cancelled
+                if time.monotonic() - started > wall_limit_s:
+                    raise Hung(
+                        f"the guest did not end within {wall_limit_s:.0f} s of real time and was "
+                        "stopped; a program that polls a clock never ends in virtual time. "
+                        f"--wall-limit allows more. Its console ended with\n{_console_tail(folder)}"
+                    )
+                try:
+                    process.wait(0.1)
+                except subprocess.TimeoutExpired:
+                    continue
+        finally:
+            end(process)
+    told = folder / "error"
+    if told.exists():
+        said = " ".join(told.read_text(errors="replace").split())
+        raise RunError(f"the guest: {said}; its console ended with\n{_console_tail(folder)}")
+    if process.returncode != 0:
+        raise RunError(
+            f"the guest ended with {process.returncode}; its console ended with\n"
+            f"{_console_tail(folder)}"
+        )
+
+
+def shell(kernel: Kernel, folder: Path, steps: Sequence[str], seed: int) -> int:
+    """The guest's shell on this terminal; its exit code."""
+    (folder / "steps").write_text("\n".join(steps) + "\n", encoding="ascii")
+    user = _as_user(folder)
+    done: subprocess.CompletedProcess[bytes] = subprocess.run(
+        _words(kernel, folder, seed, True),
+        env={**_environment(folder), "TERM": os.environ.get("TERM", "dumb")},
+        cwd=folder,
+        **user,  # type: ignore[call-overload]
+    )
+    return done.returncode

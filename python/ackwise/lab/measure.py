@@ -1,0 +1,448 @@
+# SPDX-License-Identifier: MIT
+"""What a run of the guest left behind, as the simulator's result: flows and messages from the
+traffic program, ACKs, segments, round trips and ACK latency from the captures at both hosts."""
+
+import math
+import struct
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ackwise.errors import RunError
+from ackwise.lab.network import ADDRESS, CLIENT, SERVER
+
+SCHEMA_VERSION = 1
+SERVER_PORT = 5001
+_PCAP_NS = 0xA1B23C4D
+_FIN, _SYN, _RST, _ACK = 1, 2, 4, 16
+_HALF = 2**31
+_INFINITE_SSTHRESH = 0x7FFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class Packet:
+    """One TCP packet of a capture, sequence numbers as on the wire."""
+
+    time_ns: int
+    from_server: bool
+    flow: int
+    flags: int
+    seq: int
+    ack: int
+    payload: int
+    sacks: tuple[tuple[int, int], ...]
+
+
+def read_capture(path: Path) -> Iterator[Packet]:
+    """The packets of a capture that the guest made. Raises RunError when it is not whole."""
+    data = path.read_bytes()
+    if len(data) < 24 or struct.unpack_from("<I", data)[0] != _PCAP_NS:
+        raise RunError(f"{path}: is no capture of the lab")
+    server = bytes(int(x) for x in ADDRESS[SERVER].split("."))
+    at, end = 24, len(data)
+    head = struct.Struct("<IIII").unpack_from
+    tcp = struct.Struct(">HHIIBB").unpack_from
+    while at < end:
+        if at + 16 > end:
+            raise RunError(f"{path}: byte {at}: ends inside a packet")
+        seconds, nanoseconds, kept, _length = head(data, at)
+        at += 16
+        if at + kept > end:
+            raise RunError(f"{path}: byte {at}: ends inside a packet")
+        ip = at + 14
+        ip_header = (data[ip] & 15) * 4
+        total = data[ip + 2] << 8 | data[ip + 3]
+        source_port, target_port, seq, ack, offset, flags = tcp(data, ip + ip_header)
+        from_server = data[ip + 12 : ip + 16] == server
+        tcp_header = (offset >> 4) * 4
+        options = ip + ip_header + 20
+        yield Packet(
+            seconds * 10**9 + nanoseconds,
+            from_server,
+            (source_port if from_server else target_port) - SERVER_PORT,
+            flags,
+            seq,
+            ack,
+            # a packet of 64 KiB made by an offload has no length of its own
+            (total or _length - 14) - ip_header - tcp_header,
+            _sacks(data, options, options + tcp_header - 20) if tcp_header > 32 else (),
+        )
+        at += kept
+
+
+def _sacks(data: bytes, at: int, end: int) -> tuple[tuple[int, int], ...]:
+    while at < end:
+        kind = data[at]
+        if kind == 0:
+            break
+        if kind == 1:
+            at += 1
+            continue
+        length = data[at + 1]
+        if kind == 5:
+            words = struct.unpack_from(f">{(length - 2) // 4}I", data, at + 2)
+            return tuple(zip(words[::2], words[1::2], strict=False))
+        at += max(length, 2)
+    return ()
+
+
+class _Unwrap:
+    """32-bit sequence numbers to whole offsets from the first data byte."""
+
+    def __init__(self) -> None:
+        self.last: int | None = None
+        self.origin = 0
+
+    def start(self, isn: int) -> None:
+        self.origin = (isn + 1) % 2**32
+        self.last = 0
+
+    def __call__(self, number: int) -> int:
+        if self.last is None:
+            self.start((number - 1) % 2**32)
+        assert self.last is not None
+        delta = (number - self.origin - self.last + _HALF) % 2**32 - _HALF
+        value = self.last + delta
+        self.last = max(self.last, value)
+        return value
+
+
+@dataclass
+class FlowWire:
+    """What the captures say of one flow."""
+
+    segments_received: int = 0
+    acks_sent: int = 0
+    acks_piggybacked: int = 0
+    rtt_ns: list[int] = field(default_factory=list)
+    ack_latency_ns: list[int] = field(default_factory=list)
+    ack_times_ns: list[int] = field(default_factory=list)
+    data: list[tuple[int, int, int, bool]] = field(default_factory=list)  # time, seq, bytes, again
+    acks: list[tuple[int, int]] = field(default_factory=list)  # time, acknowledged offset
+
+
+def at_receiver(
+    packets: Iterator[Packet], sends_from_server: list[bool], wires: list[FlowWire], mss: int
+) -> None:
+    """ACKs, segments and ACK latency from the capture at the host that receives the data."""
+    waiting: list[list[int]] = [[] for _ in wires]
+    numbers = [_Unwrap() for _ in wires]
+    for p in packets:
+        if not 0 <= p.flow < len(wires) or p.flags & _RST:
+            continue
+        wire = wires[p.flow]
+        if p.flags & _SYN:
+            if p.from_server == sends_from_server[p.flow]:
+                numbers[p.flow].start(p.seq)
+            continue
+        if p.from_server == sends_from_server[p.flow]:
+            if p.payload > 0:
+                merged = max(1, -(-p.payload // mss))
+                wire.segments_received += merged
+                waiting[p.flow].extend([p.time_ns] * merged)
+            continue
+        if not wire.segments_received:
+            continue  # part of the handshake, or a first request: no data to acknowledge
+        owed = waiting[p.flow]
+        if p.payload == 0 and not p.flags & _FIN:
+            wire.acks_sent += 1
+            wire.ack_times_ns.append(p.time_ns)
+            wire.acks.append((p.time_ns, numbers[p.flow](p.ack)))
+        elif owed and p.payload > 0:
+            wire.acks_piggybacked += 1
+        if owed:
+            wire.ack_latency_ns.extend(p.time_ns - arrived for arrived in owed)
+            owed.clear()
+
+
+@dataclass(slots=True)
+class _Sent:
+    start: int
+    end: int
+    time_ns: int
+    measurable: bool
+
+
+class _Outstanding:
+    """Data in flight of one flow, in order."""
+
+    def __init__(self) -> None:
+        self.sent: deque[_Sent] = deque()
+        self.high = 0
+        self.una = 0
+        self.unwrap = _Unwrap()
+
+    def mark(self, start: int, end: int) -> None:
+        """Whatever touches [start, end) gives no sample: sent twice, or told of by SACK."""
+        at = bisect_left(self.sent, start + 1, key=lambda s: s.end)
+        while at < len(self.sent) and self.sent[at].start < end:
+            self.sent[at].measurable = False
+            at += 1
+
+
+def at_sender(
+    packets: Iterator[Packet], sends_from_server: list[bool], wires: list[FlowWire]
+) -> None:
+    """Round trips from the capture at the host that sends the data: for each ACK that advances,
+    from the first segment it newly covers, unless that was sent twice or known by SACK."""
+    flows = [_Outstanding() for _ in wires]
+    for p in packets:
+        if not 0 <= p.flow < len(wires) or p.flags & _RST:
+            continue
+        out = flows[p.flow]
+        if p.from_server == sends_from_server[p.flow]:
+            if p.flags & _SYN:
+                out.unwrap.start(p.seq)
+                continue
+            if p.payload <= 0:
+                continue
+            start = out.unwrap(p.seq)
+            end = start + p.payload
+            again = start < out.high
+            wires[p.flow].data.append((p.time_ns, start, p.payload, again))
+            if again:
+                out.mark(start, min(end, out.high))
+            if end > out.high:
+                out.sent.append(_Sent(max(start, out.high), end, p.time_ns, True))
+                out.high = end
+            continue
+        if p.flags & _SYN or not p.flags & _ACK or not out.sent:
+            continue
+        ack = out.unwrap(p.ack)
+        sample = None
+        while out.sent and out.sent[0].end <= ack:
+            first = out.sent.popleft()
+            if sample is None and first.measurable:
+                sample = p.time_ns - first.time_ns
+        if sample is not None:
+            wires[p.flow].rtt_ns.append(sample)
+        for left, right in p.sacks:
+            out.mark(out.unwrap(left), out.unwrap(right))
+
+
+def quantiles(values: list[int]) -> dict[str, Any]:
+    """As the simulator tells them: exact quantiles, and a histogram of 40 buckets a decade."""
+    values = sorted(values)
+    count = len(values)
+    if not count:
+        zero = dict.fromkeys(("mean", "p50", "p95", "p99", "max"), 0.0)
+        return {"samples": 0, **zero, "bucket_upper": [], "bucket_count": []}
+
+    def at(share: float) -> float:
+        return float(values[max(0, math.ceil(share * count) - 1)])
+
+    upper: list[int] = []
+    counts: list[int] = []
+    taken = 0
+    step = 0
+    while taken < count:
+        step = max(step, math.floor(40 * math.log10(max(values[taken] / 1000, 1))))
+        bound = int(1000 * 10 ** ((step + 1) / 40))
+        below = bisect_left(values, bound)
+        if below > taken:
+            upper.append(bound)
+            counts.append(below - taken)
+            taken = below
+        step += 1
+    return {
+        "samples": count,
+        "mean": sum(values) / count,
+        "p50": at(0.50),
+        "p95": at(0.95),
+        "p99": at(0.99),
+        "max": float(values[-1]),
+        "bucket_upper": upper,
+        "bucket_count": counts,
+    }
+
+
+@dataclass
+class _Told:
+    """What the traffic program wrote."""
+
+    flows: dict[int, dict[str, int]] = field(default_factory=dict)
+    messages: dict[int, list[int]] = field(default_factory=dict)
+    base_ns: int = 0
+    samples: dict[int, list[list[int]]] = field(default_factory=dict)
+
+
+def _read_told(folder: Path) -> _Told:
+    told = _Told()
+    for line in (folder / "flows").read_text(encoding="ascii").splitlines():
+        words = line.split()
+        if words[0] == "message":
+            told.messages.setdefault(int(words[1]), []).append(int(words[2]))
+        elif words[0] == "flow":
+            row = dict(zip(words[::2], map(int, words[1::2]), strict=True))
+            told.flows[row["flow"]] = row
+        elif words[0] == "end":
+            told.base_ns = int(words[3])
+    if not told.base_ns:
+        raise RunError(f"{folder / 'flows'}: the run did not come to its end")
+    for line in (folder / "samples").read_text(encoding="ascii").splitlines():
+        numbers = [int(x) for x in line.split()]
+        told.samples.setdefault(numbers[1], []).append(numbers)
+    return told
+
+
+def counters(folder: Path, host: str) -> dict[str, int]:
+    """What the host's SNMP counters grew by during the run (`nstat`'s names)."""
+
+    def read(name: str) -> dict[str, int]:
+        lines = (folder / name).read_text(encoding="ascii").splitlines()
+        found: dict[str, int] = {}
+        for head, row in zip(lines[::2], lines[1::2], strict=True):
+            prefix, *names = head.split()
+            found |= {
+                prefix.rstrip(":") + n: int(v) for n, v in zip(names, row.split()[1:], strict=True)
+            }
+        return found
+
+    before = read(f"counters-{host}-before")
+    return {
+        name: value - before.get(name, 0)
+        for name, value in read(f"counters-{host}").items()
+        if value != before.get(name, 0)
+    }
+
+
+def result(folder: Path, scenario: dict[str, Any], groups_of: list[int]) -> dict[str, Any]:
+    """The run in `folder` as the simulator's result; null stands for what cannot be measured."""
+    told = _read_told(folder)
+    groups = scenario["groups"]
+    from_server = [groups[g]["direction"] == "down" for g in groups_of]
+    wires = [FlowWire() for _ in groups_of]
+    mss = scenario["mtu_bytes"] - 40
+    if all(g.get("receiver", {}).get("timestamps", True) for g in groups):
+        mss -= 12
+    for host in (CLIENT, SERVER):
+        packets = list(read_capture(folder / f"{host}.pcap"))
+        receives = [down == (host == CLIENT) for down in from_server]
+        mine = [p for p in packets if 0 <= p.flow < len(wires) and receives[p.flow]]
+        at_receiver(iter(mine), from_server, wires, mss)
+        mine = [p for p in packets if 0 <= p.flow < len(wires) and not receives[p.flow]]
+        at_sender(iter(mine), from_server, wires)
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "seed": scenario["seed"],
+        "duration_ns": scenario["duration_ns"],
+        "groups": [_group(scenario, index, told, groups_of, wires) for index in range(len(groups))],
+        "client": dict.fromkeys(("cpu_busy_ns", "cpu_share", "cpu_s_per_gb", "dropped_backlog")),
+        "server": dict.fromkeys(("cpu_busy_ns", "cpu_share", "cpu_s_per_gb", "dropped_backlog")),
+        "counters": {host: counters(folder, host) for host in (CLIENT, SERVER)},
+    }
+
+
+def _rate(count: int, time_ns: int) -> float:
+    return count * 8e9 / time_ns if time_ns > 0 else 0.0
+
+
+def _group(
+    scenario: dict[str, Any],
+    index: int,
+    told: _Told,
+    groups_of: list[int],
+    wires: list[FlowWire],
+) -> dict[str, Any]:
+    spec = scenario["groups"][index]
+    own = [i for i, g in enumerate(groups_of) if g == index]
+    rows = [told.flows[i] for i in own]
+    flows = [_flow(scenario, told, i, wires[i], own[0] == i) for i in own]
+    start = min((r["first"] for r in rows if r["started"]), default=0)
+    done = all(r["completed"] for r in rows)
+    end = max((r["last"] for r in rows), default=0) if done else scenario["duration_ns"]
+    delivered = sum(r["delivered"] for r in rows)
+    rates = [f["goodput_bps"] for f in flows]
+    squares = sum(r * r for r in rates)
+    segments = sum(wires[i].segments_received for i in own)
+    acks = sum(wires[i].acks_sent for i in own)
+    piggybacked = sum(wires[i].acks_piggybacked for i in own)
+    answered = acks + piggybacked
+    return {
+        "name": spec["name"],
+        "policy": spec["policy"]["name"],
+        "flows_started": len(own),
+        "flows_completed": sum(r["completed"] for r in rows),
+        "delivered_bytes": delivered,
+        "goodput_bps": _rate(delivered, end - start),
+        "fairness": sum(rates) ** 2 / (len(rates) * squares) if squares else 1.0,
+        "segments_received": segments,
+        "acks_sent": acks,
+        "acks_piggybacked": piggybacked,
+        "segments_per_ack": segments / answered if answered else 0.0,
+        "acks_by_reason": {},
+        "rtt_ns": quantiles([x for i in own for x in wires[i].rtt_ns]),
+        "ack_latency_ns": quantiles([x for i in own for x in wires[i].ack_latency_ns]),
+        "message_latency_ns": quantiles(told.messages.get(index, [])),
+        "retransmitted_segments": sum(r["retrans"] for r in rows),
+        "timeouts": sum(r["timeouts"] for r in rows),
+        "fast_recoveries": None,
+        "stalls": None,
+        "stalled_ns": None,
+        "flows": flows,
+    }
+
+
+def _flow(
+    scenario: dict[str, Any], told: _Told, flow: int, wire: FlowWire, first: bool
+) -> dict[str, Any]:
+    row = told.flows[flow]
+    out: dict[str, Any] = {
+        "start_ns": row["first"],
+        "end_ns": row["last"],
+        "delivered_bytes": row["delivered"],
+        "goodput_bps": _rate(row["delivered"], row["last"] - row["first"]),
+        "segments_received": wire.segments_received,
+        "acks_sent": wire.acks_sent,
+        "retransmitted_segments": row["retrans"],
+        "timeouts": row["timeouts"],
+        "stalls": None,
+        "completed": bool(row["completed"]),
+    }
+    if scenario.get("series_interval_ns") and flow in told.samples:
+        out["series"] = _series(told.samples[flow], wire, told.base_ns)
+    record = scenario.get("record", {})
+    if first and record.get("trace"):
+        out["trace"] = _trace(wire, told.base_ns, record["trace_limit"])
+    return out
+
+
+def _series(samples: list[list[int]], wire: FlowWire, wall_ns: int) -> dict[str, Any]:
+    out: dict[str, Any] = {
+        key: []
+        for key in (
+            "time_ns", "delivered_bytes", "acks", "cwnd_bytes", "ssthresh_bytes", "srtt_ns",
+            "bytes_in_flight", "rcv_wnd_bytes",
+        )
+    }  # fmt: skip
+    before, counted = 0, 0
+    times = [t - wall_ns for t in wire.ack_times_ns]
+    for time, _flow, read, mss, cwnd, ssthresh, srtt_us, unacked, rcv_wnd, *_ in samples:
+        until = bisect_left(times, time)
+        row = (
+            time, read - before, until - counted, cwnd * mss,
+            0 if ssthresh >= _INFINITE_SSTHRESH else ssthresh * mss, srtt_us * 1000,
+            unacked * mss, rcv_wnd,
+        )  # fmt: skip
+        before, counted = read, until
+        for column, value in zip(out.values(), row, strict=True):
+            column.append(value)
+    out["acks_by_reason"] = {}
+    return out
+
+
+def _trace(wire: FlowWire, base_ns: int, limit: int) -> dict[str, Any]:
+    data, acks = wire.data[:limit], wire.acks[:limit]
+    return {
+        "data_time_ns": [d[0] - base_ns for d in data],
+        "data_seq": [d[1] for d in data],
+        "data_bytes": [d[2] for d in data],
+        "data_retransmitted": [d[3] for d in data],
+        "ack_time_ns": [a[0] - base_ns for a in acks],
+        "ack_seq": [a[1] for a in acks],
+        "ack_reason": ["" for _ in acks],
+        "truncated": len(wire.data) > limit or len(wire.acks) > limit,
+    }

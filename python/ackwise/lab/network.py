@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: MIT
+"""A link in the simulator's numbers, as network namespaces and queueing disciplines.
+
+    server -- r1 -- r2 -- ... -- rn -- client        one guest, one namespace each
+
+Each direction is a row of stages, and each stage the one discipline at a router's port, so that no
+discipline has another one's packets: rate and queue (HTB), transmission time, delay and faults
+(netem), reordering (netem with a table). HTB hands a packet on when its transmission starts, with
+no burst; netem adds the transmission time and the delay. So its queue holds what waits, as the
+simulator's does, and delay never counts against the queue.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+from ackwise.lab.refuse import refuse
+
+CLIENT = "client"
+SERVER = "server"
+ADDRESS = {CLIENT: "10.0.0.1", SERVER: "10.0.0.2"}
+_ETHERNET = 14  # bytes that veth counts and an IP link has not
+_DELAY_LINE_PACKETS = 1_000_000
+_DIST_MAX = 16_384  # entries of a netem table
+_DIST_UNIT = 8192  # a table's value that stands for one jitter
+_PRIO_BANDS_MAX = 16
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One port's discipline: `tc` lines with PORT in place of the device, and what changes when."""
+
+    lines: list[str]
+    tables: dict[str, str] = field(default_factory=dict)  # netem distribution files
+    changes: list[tuple[int, str]] = field(default_factory=list)  # (time in ns, tc line)
+
+
+@dataclass(frozen=True)
+class Network:
+    """Everything that has to be done to have the link."""
+
+    routers: int
+    ip: dict[str, list[str]]  # namespace ("-": the first) -> lines of `ip -batch`
+    tc: dict[str, list[str]]  # namespace -> lines of `tc -batch`
+    tables: dict[str, str]  # name -> text of a distribution
+    changes: list[tuple[int, str, str]]  # (time in ns, namespace, tc line)
+    sysctls: list[tuple[str, str, str]]  # (namespace, path below /proc/sys or /sys, value)
+    gro: dict[str, bool]  # host -> receive offload
+
+    @property
+    def namespaces(self) -> list[str]:
+        """From the server to the client."""
+        return [SERVER, *(f"r{i + 1}" for i in range(self.routers)), CLIENT]
+
+
+def build(scenario: dict[str, Any], link: str) -> Network:
+    """The network of a scenario; `link` names its file. Raises InputError for what cannot be."""
+    _check(scenario, link)
+    ways = {way: list(_stages(scenario, way, link)) for way in ("down", "up")}
+    routers = max(len(stages) for stages in ways.values())
+    nodes = [SERVER, *(f"r{i + 1}" for i in range(routers)), CLIENT]
+    network = Network(routers, {}, {}, {}, [], [], {})
+    _wires(network, nodes, scenario)
+    for way, order in (("down", nodes[1:-1]), ("up", nodes[-2:0:-1])):
+        for node, stage in zip(order, ways[way], strict=False):
+            network.tc.setdefault(node, []).extend(
+                line.replace("PORT", way) for line in stage.lines
+            )
+            network.tables.update(stage.tables)
+            network.changes.extend(
+                (at, node, line.replace("PORT", way)) for at, line in stage.changes
+            )
+    for host in (CLIENT, SERVER):
+        _receive_offload(network, host, scenario.get(host, {}))
+    return network
+
+
+def _check(scenario: dict[str, Any], link: str) -> None:
+    if scenario.get("ip_tcp_header_bytes", 40) != 40:
+        refuse(f"{link}: headers", "the guest speaks IPv4", 'give headers = "40B"')
+    costs = ("data_received_ns", "data_sent_ns", "ack_received_ns", "ack_sent_ns")
+    for host in (CLIENT, SERVER):
+        if any(scenario.get(host, {}).get(cost, 0) for cost in costs):
+            refuse(
+                f"{link}: {host}.cpu",
+                "processors are infinitely fast in virtual time",
+                "leave it out, or simulate this link",
+            )
+    for way in ("down", "up"):
+        pipe = scenario[way]
+        if pipe.get("grant_interval_ns"):
+            refuse(
+                f"{link}: {way}.grant_interval",
+                "no queueing discipline waits for a grant",
+                "leave it out, or simulate this link",
+            )
+        if pipe.get("shared_medium"):
+            refuse(
+                f"{link}: {way}.shared_medium",
+                "a veth pair is full duplex",
+                "leave it out, or simulate this link",
+            )
+        if pipe.get("discipline") == "ack-filter":
+            refuse(
+                f"{link}: {way}.discipline",
+                '"ack-filter" exists inside CAKE only, with its other habits',
+                "choose another discipline, or simulate this link",
+            )
+        if pipe.get("queue_packets") and pipe.get("queue_bytes"):
+            refuse(
+                f"{link}: {way}.queue",
+                "a queue is limited by packets or by bytes",
+                "leave out queue or queue_packets",
+            )
+        if pipe.get("discipline") == "codel" and pipe.get("queue_bytes"):
+            refuse(f"{link}: {way}.queue", "codel counts packets", "give queue_packets")
+
+
+def _wire_bytes(scenario: dict[str, Any], pipe: dict[str, Any]) -> int:
+    """What a packet is longer on the link than on a veth; medium time counts as bytes."""
+    time = Fraction(pipe.get("per_packet_ns", 0) * pipe["rate_bps"], 8 * 10**9)
+    return int(scenario.get("link_overhead_bytes", 0)) - _ETHERNET + round(time)
+
+
+def _percent(ppm: int) -> str:
+    return f"{ppm / 10**4:.4f}%"
+
+
+def _stages(scenario: dict[str, Any], way: str, link: str) -> Iterator[Stage]:
+    pipe = scenario[way]
+    yield from _access(scenario, link)
+    yield _rate(scenario, pipe)
+    yield _delay(scenario, pipe)
+    if pipe.get("reorder"):
+        yield _reorder(pipe["reorder"], way)
+    yield from _access(scenario, link)
+
+
+def _rate(scenario: dict[str, Any], pipe: dict[str, Any]) -> Stage:
+    """Rate and queue. A burst of one byte: one packet at a time."""
+    rate = pipe["rate_bps"]
+    extra = _wire_bytes(scenario, pipe)
+    longest = scenario["mtu_bytes"] + _ETHERNET
+    table = f"stab overhead {extra} mtu 2047 tsize 2048 " if longest < 2048 else (
+        f"stab overhead {extra} mtu 131071 tsize 8192 "
+    )  # fmt: skip
+    sizes = table if extra else ""
+    burst = f"burst 1 cburst 1 quantum {longest}"
+    queue = (
+        f"pfifo limit {pipe['queue_packets']}"
+        if pipe.get("queue_packets")
+        else f"bfifo limit {pipe['queue_bytes']}"
+    )
+    lines = [f"qdisc add dev PORT root handle 1: {sizes}htb default 10"]
+    if pipe.get("discipline") == "ack-separation":
+        half = max(rate // 2, 8)
+        lines.append(f"class add dev PORT parent 1: classid 1:1 htb rate {rate}bit {burst}")
+        for minor, prio in ((20, 0), (10, 1)):
+            lines += [
+                f"class add dev PORT parent 1:1 classid 1:{minor} htb "
+                f"rate {half}bit ceil {rate}bit prio {prio} {burst}",
+                f"qdisc add dev PORT parent 1:{minor} handle {minor}: {queue}",
+            ]
+        # shorter than 128 bytes, TCP, nothing but the ACK flag
+        lines.append(
+            "filter add dev PORT parent 1: protocol ip prio 1 u32 match ip protocol 6 0xff "
+            "match u16 0 0xff80 at 2 match u8 0x10 0xff at 33 flowid 1:20"
+        )
+        return Stage(lines)
+    if pipe.get("discipline") == "codel":
+        queue = f"codel limit {pipe['queue_packets']} target 5ms interval 100ms noecn"
+    return Stage([
+        *lines,
+        f"class add dev PORT parent 1: classid 1:10 htb rate {rate}bit {burst}",
+        f"qdisc add dev PORT parent 1:10 handle 10: {queue}",
+    ])  # fmt: skip
+
+
+def _delay(scenario: dict[str, Any], pipe: dict[str, Any]) -> Stage:
+    """Transmission time, delay and faults; a rate makes netem keep the order."""
+    # netem's jitter lies on both sides of the delay, the link's on one
+    jitter = pipe.get("jitter_ns", 0) // 2
+    delay = f"delay {pipe['delay_ns'] + jitter}ns"
+    if jitter:
+        delay += f" {jitter}ns"
+    rate = f"rate {pipe['rate_bps']}bit {_wire_bytes(scenario, pipe)}"
+    base = f"netem limit {_DELAY_LINE_PACKETS} {delay} {rate}"
+    if pipe.get("duplicate_ppm"):
+        base += f" duplicate {_percent(pipe['duplicate_ppm'])}"
+    loss = _loss(pipe)
+    changes = []
+    for outage in pipe.get("outages", ()):
+        begin, length = outage["start_ns"], outage["length_ns"]
+        set_to = "qdisc change dev PORT root handle 1: "
+        changes.append((begin, f"{set_to}{base} loss 100%"))
+        changes.append((begin + length, f"{set_to}{base} {loss or 'loss 0%'}"))
+    return Stage([f"qdisc add dev PORT root handle 1: {base} {loss}".rstrip()], {}, changes)
+
+
+def _loss(pipe: dict[str, Any]) -> str:
+    each = pipe.get("loss_ppm", 0)
+    burst = pipe.get("burst_loss")
+    if burst is None:
+        return f"loss {_percent(each)}" if each else ""
+    # Gilbert-Elliott with loss in both states: 1-h in the bad, 1-k in the good one
+    bad = 10**6 - (10**6 - each) * (10**6 - burst["loss_ppm"]) // 10**6
+    return (
+        f"loss gemodel {_percent(burst['enter_ppm'])} {_percent(burst['leave_ppm'])} "
+        f"{_percent(bad)} {_percent(each)}"
+    )
+
+
+def _reorder(reorder: dict[str, Any], way: str) -> Stage:
+    """Some packets later by a fixed time: a distribution of two values."""
+    share = Fraction(reorder["probability_ppm"], 10**6).limit_denominator(_DIST_MAX)
+    entries = share.denominator * max(1, _DIST_MAX // share.denominator)
+    late = int(share * entries)
+    values = [_DIST_UNIT] * late + [0] * (entries - late)
+    name = f"late-{way}"
+    line = (
+        f"qdisc add dev PORT root handle 1: netem limit {_DELAY_LINE_PACKETS} "
+        f"delay 0ns {reorder['delay_ns']}ns distribution {name}"
+    )
+    return Stage([line], {name: "\n".join(map(str, values)) + "\n"})
+
+
+def _access(scenario: dict[str, Any], link: str) -> Iterator[Stage]:
+    """Private links: a delay line with a rate for each flow, told apart by the server's port."""
+    access = scenario.get("access")
+    if not access:
+        return
+    flows = sum(int(group["count"]) for group in scenario["groups"])
+    if flows > _PRIO_BANDS_MAX:
+        refuse(
+            f"{link}: access",
+            f"private links for {flows} flows are more than the {_PRIO_BANDS_MAX} bands of a "
+            "discipline",
+            "leave it out, or give the workload fewer flows",
+        )
+    extra = int(scenario.get("link_overhead_bytes", 0)) - _ETHERNET
+    line = (
+        f"netem limit {_DELAY_LINE_PACKETS} delay {access['delay_ns']}ns "
+        f"rate {access['rate_bps']}bit {extra}"
+    )
+    if flows == 1:
+        yield Stage([f"qdisc add dev PORT root handle 1: {line}"])
+        return
+    lines = [
+        f"qdisc add dev PORT root handle 1: prio bands {flows} priomap "
+        + " ".join(["0"] * _PRIO_BANDS_MAX)
+    ]
+    for i in range(flows):
+        lines.append(f"qdisc add dev PORT parent 1:{i + 1:x} handle {i + 2:x}0: {line}")
+        for side in ("sport", "dport"):
+            lines.append(
+                "filter add dev PORT parent 1: protocol ip prio 1 u32 "
+                f"match ip {side} {5001 + i} 0xffff flowid 1:{i + 1:x}"
+            )
+    yield Stage(lines)
+
+
+def _mac(node: int, way: str) -> str:
+    return f"02:00:00:00:{node:02x}:{1 if way == 'down' else 2:02x}"
+
+
+def _wires(network: Network, nodes: list[str], scenario: dict[str, Any]) -> None:
+    mtu = scenario["mtu_bytes"]
+    network.ip["-"] = [
+        f"link add name down netns {a} address {_mac(i, 'down')} mtu {mtu} type veth "
+        f"peer name up netns {b} address {_mac(i + 1, 'up')} mtu {mtu}"
+        for i, (a, b) in enumerate(pairwise(nodes))
+    ]
+    for i, node in enumerate(nodes):
+        lines = ["link set lo up"]
+        here = ADDRESS.get(node)
+        for way, there, peer in (("down", CLIENT, i + 1), ("up", SERVER, i - 1)):
+            if not 0 <= peer < len(nodes):
+                continue
+            back = "up" if way == "down" else "down"
+            lines.append(f"link set {way} up")
+            if here:
+                lines.append(f"address add {here}/32 dev {way}")
+            lines += [
+                f"neighbour add {ADDRESS[there]} lladdr {_mac(peer, back)} dev {way} nud permanent",
+                f"route add {ADDRESS[there]} dev {way}",
+            ]
+        network.ip[node] = lines
+        network.sysctls.append((node, "/proc/sys/net/ipv6/conf/all/disable_ipv6", "1"))
+        network.sysctls.append((node, "/proc/sys/net/ipv6/conf/default/disable_ipv6", "1"))
+        if here is None:
+            network.sysctls.append((node, "/proc/sys/net/ipv4/ip_forward", "1"))
+
+
+def _receive_offload(network: Network, host: str, given: dict[str, Any]) -> None:
+    network.gro[host] = bool(given.get("gro_max_bytes"))
+    if not network.gro[host]:
+        return
+    port = "up" if host == CLIENT else "down"
+    network.sysctls.extend([
+        (host, f"/sys/class/net/{port}/gro_flush_timeout", str(given["gro_window_ns"])),
+        (host, f"/sys/class/net/{port}/napi_defer_hard_irqs", "1000000"),
+    ])  # fmt: skip
+    network.ip[host].append(f"link set {port} gro_max_size {given['gro_max_bytes']}")

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: MIT
+"""A scenario of the simulator on the real kernel: the same numbers in, the same result out."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ackwise.capture import find_tool
+from ackwise.errors import InputError, RunError
+from ackwise.lab import machine, measure, network, traffic
+from ackwise.lab.machine import Kernel
+from ackwise.lab.network import CLIENT, SERVER
+
+KEPT = ("client.pcap", "server.pcap", "flows", "samples", "steps", "console")
+_LAB = "/run/lab"
+
+
+def steps(scenario: dict[str, Any], link: str, workload: str, kernel: Kernel) -> "Prepared":
+    """Everything that the guest will do; InputError for what has no counterpart."""
+    return Prepared(scenario, link, workload, kernel)
+
+
+class Prepared:
+    """A scenario as files of a run: steps, batches for `ip` and `tc`, distributions."""
+
+    def __init__(self, scenario: dict[str, Any], link: str, workload: str, kernel: Kernel) -> None:
+        self.scenario = scenario
+        self.files: dict[str, str] = {}
+        net = network.build(scenario, link)
+        flows = traffic.build(scenario, workload, policies(scenario, kernel))
+        self.groups_of = flows.groups_of
+        ip, tc = _tool("ip"), _tool("tc")
+        lines = [f"env TC_LIB_DIR {_LAB}"]
+        lines += [f"namespace {name}" for name in net.namespaces]
+        for host, route in flows.routes.items():
+            # the attributes of the sending host's way to its peer
+            peer = network.ADDRESS[CLIENT if host == SERVER else SERVER]
+            net.ip[host] = [
+                line + route if line.startswith(f"route add {peer} ") else line
+                for line in net.ip[host]
+            ]
+        for name, text in net.tables.items():
+            self.files[f"{name}.dist"] = text
+        for node, path, value in net.sysctls:
+            if path.startswith("/proc"):
+                lines.append(f"write {node} {path} {value}")
+        for (host, path), value in flows.sysctls.items():
+            lines.append(f"write {host} {path} {value}")
+        for node, batch in net.ip.items():
+            self.files[f"ip-{node}"] = "\n".join(batch) + "\n"
+            lines.append(f"exec {node} {ip} -batch {_LAB}/ip-{node}")
+        for node, batch in net.tc.items():
+            self.files[f"tc-{node}"] = "\n".join(batch) + "\n"
+            lines.append(f"exec {node} {tc} -batch {_LAB}/tc-{node}")
+        ports = {CLIENT: "up", SERVER: "down"}
+        for host, port in ports.items():
+            lines.append(f"offload {host} {port} {'gro' if net.gro[host] else 'none'}")
+        for node, path, value in net.sysctls:
+            if path.startswith("/sys"):
+                lines.append(f"write {node} {path} {value}")
+        for host, port in ports.items():
+            lines.append(f"capture {host} {port} {_LAB}/{host}.pcap")
+        lines += flows.steps
+        lines += [f"exec-at {at} {node} {tc} {line}" for at, node, line in net.changes]
+        lines.append(f"run {scenario['duration_ns']} {scenario.get('series_interval_ns', 0)}")
+        for i in range(net.routers):
+            lines.append(f"exec r{i + 1} {tc} -s qdisc show")
+        self.steps = lines
+
+
+def policies(scenario: dict[str, Any], kernel: Kernel) -> dict[str, str]:
+    """The kernel's name of each group's policy; "" for what an unmodified receiver does.
+
+    The one place that knows how a policy is asked for; linux/lab/traffic.c sets it.
+    """
+    chosen = {}
+    for index, group in enumerate(scenario["groups"]):
+        for role in ("policy", "peer_policy"):
+            policy = group.get(role) or {"name": "linux"}
+            if policy["name"] != "linux" and not kernel.has_policies:
+                raise InputError(
+                    f'--policy: "{policy["name"]}": {kernel.label} has no ACK policies; '
+                    "give linux, or build a kernel with linux/patches"
+                )
+            chosen[f"{index}/{role}"] = policy["name"] if kernel.has_policies else ""
+    return chosen
+
+
+def _tool(name: str) -> str:
+    path = find_tool(name)
+    if path is None:
+        raise RunError(f"lab: {name} is missing; install with `apt-get install iproute2`")
+    return path
+
+
+def wall_limit_s(scenario: dict[str, Any]) -> float:
+    """Real time after which a run counts as hung: thirty times what it takes on an idle machine."""
+    seconds = scenario["duration_ns"] / 1e9
+    packet_bits = 8 * scenario["mtu_bytes"]
+    packets = seconds * (scenario["down"]["rate_bps"] + scenario["up"]["rate_bps"]) / packet_bits
+    return float(120 + 30 * packets * 1e-4)
+
+
+def simulate(
+    scenario: dict[str, Any],
+    link: str,
+    workload: str,
+    kernel: Kernel,
+    *,
+    cancel: object = None,
+    limit_s: float | None = None,
+    keep: Path | None = None,
+    check: Callable[[], None] = lambda: None,
+) -> dict[str, Any]:
+    """One run on `kernel`; `keep` gets its captures, samples, steps and console.
+
+    Raises InputError for what the lab has no counterpart of, RunError when the guest failed.
+    """
+    prepared = Prepared(scenario, link, workload, kernel)
+    check()
+    with machine.run_folder(kernel) as folder:
+        for name, text in prepared.files.items():
+            (folder / name).write_text(text, encoding="ascii")
+        try:
+            machine.run(
+                kernel,
+                folder,
+                prepared.steps,
+                seed=scenario["seed"],
+                wall_limit_s=limit_s or wall_limit_s(scenario),
+                cancel=cancel,
+            )
+            return measure.result(folder, scenario, prepared.groups_of)
+        finally:
+            if keep is not None:
+                keep.mkdir(parents=True, exist_ok=True)
+                for file in folder.iterdir():
+                    if file.name in KEPT or file.name.startswith(("ip-", "tc-", "counters-")):
+                        shutil.copyfile(file, keep / file.name)

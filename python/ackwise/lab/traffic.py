@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: MIT
+"""A workload in the simulator's numbers, as flows of the guest's traffic program and as settings of
+the hosts' TCP. Starts, sizes and gaps are drawn here, from the simulator's streams."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from ackwise.lab.chance import Stream, pareto
+from ackwise.lab.network import CLIENT, SERVER
+from ackwise.lab.refuse import refuse
+
+FLOWS_MAX = 4096
+_LINUX_SEND_BUFFER = 4 << 20
+_FLOW_DEFAULTS: dict[str, Any] = {
+    "congestion_control": "cubic",
+    "counting": "bytes",
+    "nagle": "minshall",
+    "recovery": "sack",
+    "socket": "linux",
+    "initial_window_segments": 10,
+    "send_buffer_bytes": _LINUX_SEND_BUFFER,
+    "max_window_segments": 0,
+    "pacing": False,
+    "tail_loss_probe": True,
+    "min_rto_ns": 200_000_000,
+}
+_READER_DEFAULTS: dict[str, Any] = {
+    "recv_buffer_bytes": 131_072,
+    "recv_buffer_max_bytes": 6 << 20,
+    "window_scaling": True,
+    "timestamps": True,
+    "slow_window": True,
+    "reader_lag_ns": 0,
+    "reader_bps": 0,
+    "socket": "linux",
+}
+
+
+@dataclass
+class Traffic:
+    """Flows as steps of the guest, and what both hosts must be set to first."""
+
+    steps: list[str] = field(default_factory=list)
+    groups_of: list[int] = field(default_factory=list)  # flow -> group
+    sysctls: dict[tuple[str, str], str] = field(default_factory=dict)  # (host, path) -> value
+    routes: dict[str, str] = field(default_factory=dict)  # host -> attributes of its route
+
+
+@dataclass(frozen=True)
+class _Flow:
+    start_ns: int
+    group: int
+    number: int
+
+
+def build(scenario: dict[str, Any], workload: str, policies: "dict[str, str]") -> Traffic:
+    """Flows and settings of a scenario; `policies` maps "group/role" to a kernel policy's name.
+
+    Raises InputError for what Linux has not, by the key's name in the file of `workload`.
+    """
+    traffic = Traffic()
+    owner: dict[tuple[str, str], str] = {}
+    for i, group in enumerate(scenario["groups"]):
+        _check(group, f"{workload}: flows[{i}]")
+        for host, path, value in _settings(scenario, group):
+            where = f"{workload}: flows[{i}]"
+            if traffic.sysctls.setdefault((host, path), value) != value:
+                refuse(
+                    f"{where}: {path.rsplit('/', 1)[-1]}",
+                    f"{owner[host, path]} sets it to another value, and a host has one",
+                    "give all groups the same",
+                )
+            owner.setdefault((host, path), where)
+        sending = CLIENT if group["direction"] == "up" else SERVER
+        route = _route(group)
+        if traffic.routes.setdefault(sending, route) != route:
+            refuse(
+                f"{workload}: flows[{i}].sender",
+                "initial_window_segments and max_window_segments belong to a host's route",
+                "give all groups of a direction the same",
+            )
+    flows = sorted(_starts(scenario), key=lambda f: (f.start_ns, f.group, f.number))
+    if len(flows) > FLOWS_MAX:
+        refuse(f"{workload}: flows.count", f"{len(flows)} are more than {FLOWS_MAX}", "give fewer")
+    for index, flow in enumerate(flows):
+        traffic.groups_of.append(flow.group)
+        traffic.steps += _flow_steps(scenario, flow, index, policies)
+    return traffic
+
+
+def _check(group: dict[str, Any], where: str) -> None:
+    sender = {**_FLOW_DEFAULTS, **group.get("sender", {})}
+    reader = {**_READER_DEFAULTS, **group.get("receiver", {})}
+    only = {"counting": "bytes", "socket": "linux"}
+    for key, value in only.items():
+        if sender[key] != value:
+            refuse(f"{where}.sender.{key}", f'Linux has "{value}" alone', f'give {key} = "{value}"')
+    if sender["nagle"] == "bsd43":
+        refuse(
+            f"{where}.sender.nagle",
+            "Linux has Minshall's form of the rule",
+            'give nagle = "minshall", for instance by [override.flows.sender] of a plan',
+        )
+    if sender["recovery"] == "timeout":
+        refuse(f"{where}.sender.recovery", "Linux repairs earlier", 'give "sack" or "newreno"')
+    if not reader["slow_window"]:
+        refuse(f"{where}.receiver.slow_window", "Linux opens the window so", "leave it out")
+    if reader["socket"] != "linux":
+        refuse(f"{where}.receiver.socket", "the guest is Linux", "leave it out")
+
+
+def _settings(scenario: dict[str, Any], group: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+    sender = {**_FLOW_DEFAULTS, **group.get("sender", {})}
+    reader = {**_READER_DEFAULTS, **group.get("receiver", {})}
+    sending, reading = (CLIENT, SERVER) if group["direction"] == "up" else (SERVER, CLIENT)
+    ipv4 = "/proc/sys/net/ipv4/"
+    for host in (CLIENT, SERVER):
+        yield host, ipv4 + "tcp_no_metrics_save", "1"
+        yield host, ipv4 + "tcp_sack", str(int(sender["recovery"] == "sack"))
+        yield host, ipv4 + "tcp_timestamps", str(int(reader["timestamps"]))
+        yield host, ipv4 + "tcp_window_scaling", str(int(reader["window_scaling"]))
+    yield sending, ipv4 + "tcp_early_retrans", "3" if sender["tail_loss_probe"] else "0"
+    yield sending, ipv4 + "tcp_rto_min_us", str(max(1, sender["min_rto_ns"] // 1000))
+    # tcp_wmem and a socket's doubled SO_SNDBUF count memory, about half of it overhead
+    bound = scenario.get(sending, {}).get("send_buffer_max_bytes", 0)
+    most = min(2 * bound, _LINUX_SEND_BUFFER) if bound else _LINUX_SEND_BUFFER
+    yield sending, ipv4 + "tcp_wmem", f"4096 16384 {max(most, 16384)}"
+    if reader["recv_buffer_max_bytes"] > reader["recv_buffer_bytes"]:
+        bound = scenario.get(reading, {}).get("recv_buffer_max_bytes", 0)
+        first, most = reader["recv_buffer_bytes"], reader["recv_buffer_max_bytes"]
+        if bound:
+            first, most = min(first, 2 * bound), min(most, 2 * bound)
+        yield reading, ipv4 + "tcp_rmem", f"4096 {first} {most}"
+
+
+def _route(group: dict[str, Any]) -> str:
+    sender = {**_FLOW_DEFAULTS, **group.get("sender", {})}
+    text = f" initcwnd {sender['initial_window_segments']}"
+    if sender["max_window_segments"]:
+        text += f" cwnd lock {sender['max_window_segments']}"
+    return text
+
+
+def _starts(scenario: dict[str, Any]) -> Iterator[_Flow]:
+    """When each flow starts, as the simulator's engine draws it."""
+    for index, group in enumerate(scenario["groups"]):
+        stream = Stream(scenario["seed"], 1 << 40 | index)
+        rate = group.get("arrivals_per_s", 0.0)
+        start = group.get("start_ns", 0)
+        if rate > 0:
+            at = start
+            for number in range(group["count"]):
+                if at > scenario["duration_ns"]:
+                    break
+                yield _Flow(at, index, number)
+                at += max(int(stream.exponential(1e9 / rate)), 1)
+        else:
+            jitter = group.get("start_jitter_ns", 0)
+            times = sorted(start + stream.up_to(jitter) for _ in range(group["count"]))
+            for number, at in enumerate(times):
+                if at <= scenario["duration_ns"]:
+                    yield _Flow(at, index, number)
+
+
+def _flow_steps(
+    scenario: dict[str, Any], flow: _Flow, index: int, policies: dict[str, str]
+) -> Iterator[str]:
+    group = scenario["groups"][flow.group]
+    sender = {**_FLOW_DEFAULTS, **group.get("sender", {})}
+    reader = {**_READER_DEFAULTS, **group.get("receiver", {})}
+    keys: dict[str, object] = {
+        "group": flow.group,
+        "direction": group["direction"],
+        "start": flow.start_ns,
+        "congestion": sender["congestion_control"],
+        "nodelay": int(sender["nagle"] == "off"),
+        "pacing": int(sender["pacing"]),
+        "lag": reader["reader_lag_ns"],
+        "rate": reader["reader_bps"],
+    }
+    if sender["send_buffer_bytes"] != _LINUX_SEND_BUFFER:
+        keys["send-buffer"] = sender["send_buffer_bytes"]
+    if reader["recv_buffer_max_bytes"] <= reader["recv_buffer_bytes"]:
+        keys["receive-buffer"] = reader["recv_buffer_bytes"]
+    for key, role in (("policy", "policy"), ("peer-policy", "peer_policy")):
+        chosen = policies.get(f"{flow.group}/{role}", "")
+        if chosen:
+            keys[key] = chosen
+    stream = Stream(scenario["seed"], 1 << 42 | flow.group << 32 | flow.number)
+    writes = list(_application(group["app"], keys, stream))
+    yield "flow " + " ".join(f"{key}={value}" for key, value in keys.items())
+    for at, size in writes:
+        yield f"write-at {index} {at} {size}"
+
+
+def _application(
+    app: dict[str, Any], keys: dict[str, object], stream: Stream
+) -> Iterator[tuple[int, int]]:
+    kind = app["kind"]
+    if kind in ("bulk", "pareto-bulk"):
+        keys["app"] = "bulk"
+        keys["bytes"] = (
+            app.get("bytes", 0)
+            if kind == "bulk"
+            else pareto(stream.unit(), app["mean_bytes"], app["max_bytes"])
+        )
+    elif kind == "request-response":
+        keys |= {
+            "app": "ask",
+            "request": app["request_bytes"],
+            "size": app["response_bytes"],
+            "gap": app.get("think_ns", 0),
+            "count": app.get("count", 0),
+        }
+    elif kind == "odd-writes":
+        keys |= {
+            "app": "messages",
+            "size": app["write_bytes"],
+            "writes": app["writes"],
+            "gap": app.get("gap_ns", 0),
+            "count": app.get("count", 0),
+        }
+    elif kind == "random-spacing":
+        keys["app"] = "schedule"
+        at = 0
+        for i in range(app["packets"]):
+            if i:
+                at += stream.up_to(app["max_gap_ns"])
+            yield at, app["bytes"]
+    else:
+        keys["app"] = "schedule"
+        yield from zip(app["times_ns"], app["bytes"], strict=True)
