@@ -19,8 +19,12 @@
 
 #define CAPTURES_MAX 2
 #define SNAP_BYTES 96 /* Ethernet, IPv4 without options, TCP with all of them: 94 */
-#define BLOCK_BYTES (1u << 20)
-#define BLOCKS 48
+/*
+ * One page each: a user-mode kernel of 6.12 that maps larger ones into a process reports "Bad page
+ * map" when that process forks.
+ */
+#define BLOCK_BYTES 4096u
+#define BLOCKS (12u << 10)
 
 static struct capture {
 	int fd;

@@ -6,6 +6,7 @@ import importlib
 import json
 import os
 import platform
+import shutil
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -14,7 +15,8 @@ from rich.console import Console
 from rich.text import Text
 
 from ackwise import __version__, capture, engine, plan
-from ackwise.errors import EXIT_FAILED, InputError, quoted, suggestion
+from ackwise.errors import EXIT_FAILED, InputError, RunError, quoted, suggestion
+from ackwise.lab import build as lab
 
 PACKAGES = ("rich", "plotly", "pyarrow", "matplotlib")
 
@@ -111,7 +113,46 @@ def _build() -> Iterator[Check]:
         yield Check("build", tool, path is not None, False, path or hint)
 
 
-COMMANDS = {"compare": _compare, "capture": _capture, "report": _report, "build": _build}
+def _lab() -> Iterator[Check]:
+    tools = lab.BUILD_TOOLS | lab.RUN_TOOLS
+    for tool, package in tools.items():
+        path = capture.find_tool(tool)
+        # who runs nothing on the real kernel needs none of it: told, never counted as missing
+        yield Check("lab", tool, path is not None, False, path or f"`apt-get install {package}`")
+    yield Check(
+        "lab",
+        "static C library",
+        lab.has_static_libc(),
+        False,
+        "found" if lab.has_static_libc() else "`apt-get install libc6-dev`",
+    )
+    cache = lab.default_cache()
+    there = next(p for p in (cache, *cache.parents) if p.exists())
+    free = shutil.disk_usage(there).free
+    yield Check(
+        "lab",
+        "disk space",
+        free >= lab.TREE_BYTES + lab.OBJECT_BYTES,
+        False,
+        f"{free / 1e9:.0f} GB free in {cache}; a build takes "
+        f"{(lab.TREE_BYTES + lab.OBJECT_BYTES) / 1e9:.0f} GB",
+    )
+    for stock in (False, True):
+        what = "kernel without patches" if stock else "kernel"
+        try:
+            kernel = lab.find(cache, stock)
+            yield Check("lab", what, True, False, f"{kernel.label}, {kernel.key}")
+        except RunError as problem:
+            yield Check("lab", what, False, False, str(problem).removeprefix("lab: "))
+
+
+COMMANDS = {
+    "compare": _compare,
+    "capture": _capture,
+    "report": _report,
+    "build": _build,
+    "lab": _lab,
+}
 
 
 def checks(commands: list[str]) -> list[Check]:

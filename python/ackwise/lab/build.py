@@ -76,7 +76,7 @@ class Inputs:
 
     def key(self, source: str) -> str:
         """Hash of all inputs with the source's."""
-        whole = hashlib.sha256(f"2 {source} {self.stock} {self.compiler}\n".encode())
+        whole = hashlib.sha256(f"3 {source} {self.stock} {self.compiler}\n".encode())
         prepare = [self.prepare] if self.prepare else []
         for file in (*self.patches, *self.configs, *prepare, *self.guest, *self.core):
             data = file.read_bytes()
@@ -178,7 +178,7 @@ def _check_space(folder: Path, wanted: int) -> None:
 
 @contextmanager
 def _locked(cache: Path, on_wait: Callable[[str], None]) -> Iterator[None]:
-    """One build at a time. The lock is the kernel's: it ends with its process, however that ends."""
+    """One build at a time. The lock is the kernel's: it ends with its process, in any case."""
     cache.mkdir(parents=True, exist_ok=True)
     with (cache / "lock").open("a+") as lock:
         told = False
@@ -336,6 +336,16 @@ _GIT_ENVIRONMENT = {
 }
 
 
+# The version text goes into the guest's random numbers: it names no time, machine or person.
+_MAKE_ENVIRONMENT = {
+    "KBUILD_BUILD_TIMESTAMP": "2001-09-09 01:46:40",
+    "KBUILD_BUILD_VERSION": "1",
+    "KBUILD_BUILD_USER": "ackwise",
+    "KBUILD_BUILD_HOST": "lab",
+    "LC_ALL": "C",
+}
+
+
 def _git(tree: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         ["git", "-c", "core.compression=0", "-c", "gc.auto=0", *words],
@@ -475,7 +485,8 @@ def _configure(tree: Path, objects: Path, made: Inputs, say: Say) -> None:
 
 
 def _make_or_fail(words: list[str], tree: Path) -> None:
-    done = subprocess.run(words, cwd=tree, capture_output=True, text=True)
+    environment = {**os.environ, **_MAKE_ENVIRONMENT}
+    done = subprocess.run(words, cwd=tree, capture_output=True, text=True, env=environment)
     if done.returncode:
         raise _make_failed(done.stdout + done.stderr, words[-1])
 
@@ -497,6 +508,7 @@ def _compile(tree: Path, objects: Path, log: Path, jobs: int, say: Say) -> None:
         process = subprocess.Popen(
             words,
             cwd=tree,
+            env={**os.environ, **_MAKE_ENVIRONMENT},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -638,6 +650,10 @@ def _build(cache: Path, made: Inputs, source: Source, jobs: int, say: Say) -> Ke
                 "compiler": made.compiler,
             }
             (part / "about.json").write_text(json.dumps(about, indent=2) + "\n")
+            if made.key(source.digest) != key:
+                raise RunError(
+                    "lab build: patches or sources changed during the build; run it again"
+                )
     found = finished(cache, made, source)
     assert found
     return found

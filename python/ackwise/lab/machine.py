@@ -23,6 +23,9 @@ MEMORY_MB = 512
 _NOBODY = 65_534
 _WALL_START_NS = 10**18  # the guest's time of day at boot: a round figure in 2001
 _CONSOLE_LINES = 15
+# The folder as the guest sees it, by the working directory of its own host process: the command
+# line goes into the guest's random numbers, so it must not hold a name that changes.
+_HERE = "/proc/self/cwd"
 
 
 @dataclass(frozen=True)
@@ -61,17 +64,18 @@ def _words(kernel: Kernel, folder: Path, seed: int, interactive: bool) -> list[s
         "setarch", "-R",  # addresses of the host process: the same in every run
         str(folder / kernel.linux.name),
         f"mem={MEMORY_MB}M", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro",
-        f"init={folder / kernel.guest.name}", f"lab_dir={folder}",
-        f"hostfs_writable={folder}",
+        f"init={_HERE}/{kernel.guest.name}", f"lab_dir={_HERE}",
+        f"hostfs_writable={_HERE}",
         "time-travel=inf-cpu", f"time-travel-start={_WALL_START_NS}", f"lab_seed={seed}",
-        "con=null", console, f"uml_dir={folder}/", "umid=guest", "panic=-1",
+        "con=null", console, f"uml_dir={_HERE}/", "umid=guest", "panic=-1",
         *(() if interactive else ("quiet",)),
     ]  # fmt: skip
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    # the guest's init gets this on its stack: the same in every run
-    return {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "TMPDIR": str(folder), "HOME": "/"}
+    # the guest's memory is a file: better one that no disk has to keep up with
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else str(folder)  # noqa: S108
+    return {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "TMPDIR": memory, "HOME": "/"}
 
 
 def _as_user(folder: Path) -> dict[str, object]:

@@ -124,6 +124,11 @@ def _wire_bytes(scenario: dict[str, Any], pipe: dict[str, Any]) -> int:
     return int(scenario.get("link_overhead_bytes", 0)) - _ETHERNET + round(time)
 
 
+def _time(ns: int) -> str:
+    """For `tc`, which refuses its own unit ns in some versions."""
+    return f"{ns // 1000}.{ns % 1000:03d}us"
+
+
 def _percent(ppm: int) -> str:
     return f"{ppm / 10**4:.4f}%"
 
@@ -182,9 +187,9 @@ def _delay(scenario: dict[str, Any], pipe: dict[str, Any]) -> Stage:
     """Transmission time, delay and faults; a rate makes netem keep the order."""
     # netem's jitter lies on both sides of the delay, the link's on one
     jitter = pipe.get("jitter_ns", 0) // 2
-    delay = f"delay {pipe['delay_ns'] + jitter}ns"
+    delay = f"delay {_time(pipe['delay_ns'] + jitter)}"
     if jitter:
-        delay += f" {jitter}ns"
+        delay += f" {_time(jitter)}"
     rate = f"rate {pipe['rate_bps']}bit {_wire_bytes(scenario, pipe)}"
     base = f"netem limit {_DELAY_LINE_PACKETS} {delay} {rate}"
     if pipe.get("duplicate_ppm"):
@@ -221,7 +226,7 @@ def _reorder(reorder: dict[str, Any], way: str) -> Stage:
     name = f"late-{way}"
     line = (
         f"qdisc add dev PORT root handle 1: netem limit {_DELAY_LINE_PACKETS} "
-        f"delay 0ns {reorder['delay_ns']}ns distribution {name}"
+        f"delay 0us {_time(reorder['delay_ns'])} distribution {name}"
     )
     return Stage([line], {name: "\n".join(map(str, values)) + "\n"})
 
@@ -241,7 +246,7 @@ def _access(scenario: dict[str, Any], link: str) -> Iterator[Stage]:
         )
     extra = int(scenario.get("link_overhead_bytes", 0)) - _ETHERNET
     line = (
-        f"netem limit {_DELAY_LINE_PACKETS} delay {access['delay_ns']}ns "
+        f"netem limit {_DELAY_LINE_PACKETS} delay {_time(access['delay_ns'])} "
         f"rate {access['rate_bps']}bit {extra}"
     )
     if flows == 1:
@@ -273,13 +278,13 @@ def _wires(network: Network, nodes: list[str], scenario: dict[str, Any]) -> None
         for i, (a, b) in enumerate(pairwise(nodes))
     ]
     for i, node in enumerate(nodes):
-        lines = ["link set lo up"]
+        lines = ["link set dev lo up"]
         here = ADDRESS.get(node)
         for way, there, peer in (("down", CLIENT, i + 1), ("up", SERVER, i - 1)):
             if not 0 <= peer < len(nodes):
                 continue
             back = "up" if way == "down" else "down"
-            lines.append(f"link set {way} up")
+            lines.append(f"link set dev {way} up")
             if here:
                 lines.append(f"address add {here}/32 dev {way}")
             lines += [
@@ -302,4 +307,4 @@ def _receive_offload(network: Network, host: str, given: dict[str, Any]) -> None
         (host, f"/sys/class/net/{port}/gro_flush_timeout", str(given["gro_window_ns"])),
         (host, f"/sys/class/net/{port}/napi_defer_hard_irqs", "1000000"),
     ])  # fmt: skip
-    network.ip[host].append(f"link set {port} gro_max_size {given['gro_max_bytes']}")
+    network.ip[host].append(f"link set dev {port} gro_max_size {given['gro_max_bytes']}")

@@ -1,0 +1,530 @@
+# SPDX-License-Identifier: MIT
+"""The lab without a kernel: what is mapped, what is refused, what captures say, how builds end."""
+
+import fcntl
+import os
+import shutil
+import struct
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ackwise import compare, engine, metrics, plan, policy
+from ackwise.errors import InputError, RunError
+from ackwise.lab import build, measure, network, traffic
+from ackwise.lab import run as lab_run
+from ackwise.lab.chance import Stream
+from ackwise.lab.machine import Kernel
+
+STOCK = Kernel(Path("linux"), Path("lab-guest"), "Linux 6.12, stock", "0", False)
+
+
+def scenario(link: str = "wan-10ms", workload: str = "bulk", seed: int = 1) -> dict[str, Any]:
+    return plan.scenario(
+        plan.load_link(link), plan.load_workload(workload), policy.parse("linux", "test"), seed
+    )
+
+
+def tc_lines(given: dict[str, Any]) -> dict[str, list[str]]:
+    return network.build(given, "link x").tc
+
+
+# --- links -----------------------------------------------------------------------------------
+
+
+def test_rate_and_delay_are_at_different_ports() -> None:
+    lines = tc_lines(scenario())
+    assert lines["r1"] == [
+        "qdisc add dev down root handle 1: stab overhead -14 mtu 2047 tsize 2048 htb default 10",
+        "class add dev down parent 1: classid 1:10 htb rate 100000000bit burst 1 cburst 1 "
+        "quantum 1514",
+        "qdisc add dev down parent 1:10 handle 10: pfifo limit 50",
+        "qdisc add dev up root handle 1: netem limit 1000000 delay 5000.000us "
+        "rate 100000000bit -14",
+    ]
+    assert lines["r2"][0].startswith("qdisc add dev down root handle 1: netem")
+    assert lines["r2"][1].startswith("qdisc add dev up root handle 1: stab")
+
+
+def test_packets_have_the_links_length_not_ethernets() -> None:
+    given = scenario()
+    given["link_overhead_bytes"] = 38
+    assert "stab overhead 24 " in tc_lines(given)["r1"][0]
+    given["link_overhead_bytes"] = 14
+    assert "stab" not in tc_lines(given)["r1"][0]
+    given["down"]["per_packet_ns"] = 80_000  # 1000 bytes at 100 Mbit/s
+    assert "stab overhead 1000 " in tc_lines(given)["r1"][0]
+
+
+def test_jitter_lies_behind_the_delay_as_in_the_simulator() -> None:
+    given = scenario()
+    given["down"] |= {"delay_ns": 20_000_000, "jitter_ns": 8_000_000}
+    assert "delay 24000.000us 4000.000us rate" in tc_lines(given)["r2"][0]
+
+
+def test_losses_alone_and_in_bursts() -> None:
+    given = scenario("wan-lossy")
+    lines = tc_lines(given)
+    assert lines["r1"][-1].endswith("loss 0.1000%")
+    assert lines["r2"][0].endswith("loss gemodel 0.0100% 20.0000% 100.0000% 0.1000%")
+    given["down"]["burst_loss"]["loss_ppm"] = 500_000
+    # in a burst either kind of loss may hit: 1 - 0.999 * 0.5
+    assert tc_lines(given)["r2"][0].endswith("20.0000% 50.0500% 0.1000%")
+
+
+def test_a_reordered_packet_comes_later_by_the_time_given() -> None:
+    net = network.build(scenario("wan-reorder"), "link x")
+    assert net.tc["r3"][0].endswith("delay 0us 2000.000us distribution late-down")
+    values = net.tables["late-down"].split()
+    assert set(values) == {"0", "8192"}
+    assert len(values) <= 16_384
+    assert values.count("8192") / len(values) == 0.005
+
+
+def test_an_outage_begins_and_ends() -> None:
+    net = network.build(scenario("satellite-leo"), "link x")
+    downs = [(at, line) for at, node, line in net.changes if "dev down" in line]
+    assert [at for at, _ in downs] == [7_000_000_000, 7_020_000_000, 22 * 10**9, 22_020_000_000]
+    assert downs[0][1].endswith("loss 100%")
+    assert downs[1][1].endswith("loss 0%")
+
+
+def test_private_links_tell_flows_apart_by_port() -> None:
+    net = network.build(scenario("adsl", "both-ways"), "link x")
+    assert net.routers == 4
+    assert "qdisc add dev down root handle 1: prio bands 2" in net.tc["r1"][0]
+    filters = [line for line in net.tc["r1"] if line.startswith("filter add dev down")]
+    assert len(filters) == 4
+    assert "match ip sport 5002 0xffff flowid 1:2" in filters[2]
+
+
+def test_ack_separation_gives_acks_the_first_turn_and_half_of_the_rate() -> None:
+    lines = tc_lines(scenario("adsl-separated"))
+    up = [line for node in lines.values() for line in node if "dev up" in line and "htb" in line]
+    assert any("classid 1:20 htb rate 400000bit ceil 800000bit prio 0" in x for x in up)
+    assert any("classid 1:10 htb rate 400000bit ceil 800000bit prio 1" in x for x in up)
+
+
+def test_receive_offload_waits_for_the_links_window() -> None:
+    net = network.build(scenario("lan-1g-gro"), "link x")
+    assert net.gro == {"client": True, "server": True}
+    assert ("client", "/sys/class/net/up/gro_flush_timeout", "50000") in net.sysctls
+
+
+@pytest.mark.parametrize(
+    ("link", "key"),
+    [
+        ("docsis", "up.grant_interval"),
+        ("wifi", "down.shared_medium"),
+        ("mips-router", "server.cpu"),
+        ("mips-receiver", "client.cpu"),
+    ],
+)
+def test_what_linux_has_not_is_refused_by_its_key(link: str, key: str) -> None:
+    with pytest.raises(InputError, match=rf"link x: {key}: .*no counterpart; "):
+        network.build(scenario(link), "link x")
+
+
+@pytest.mark.parametrize(
+    ("change", "key"),
+    [
+        ({"discipline": "ack-filter"}, "down.discipline"),
+        ({"queue_bytes": 10_000}, "down.queue"),
+        ({"discipline": "codel", "queue_packets": 0, "queue_bytes": 10_000}, "down.queue"),
+    ],
+)
+def test_a_queue_that_linux_has_not_is_refused(change: dict[str, Any], key: str) -> None:
+    given = scenario()
+    given["down"] |= change
+    with pytest.raises(InputError, match=f"link x: {key}:"):
+        network.build(given, "link x")
+
+
+# --- workloads -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("workload", ["many-flows", "poisson-flows", "both-ways", "short-flows"])
+@pytest.mark.parametrize("seed", [1, 7])
+def test_flows_start_when_the_simulators_do(workload: str, seed: int) -> None:
+    given = scenario("lan-100m", workload, seed)
+    ours = sorted(
+        int(step.split(" start=")[1].split()[0])
+        for step in traffic.build(given, "workload x", {}).steps
+    )
+    result = engine.simulate(given)
+    assert ours == sorted(f["start_ns"] for g in result["groups"] for f in g["flows"])
+
+
+def test_flows_have_the_simulators_sizes() -> None:
+    given = scenario("lan-100m", "poisson-flows")
+    result = engine.simulate(given)
+    done = [f for g in result["groups"] for f in g["flows"] if f["completed"]]
+    sizes = {
+        int(s.split(" start=")[1].split()[0]): int(s.split(" bytes=")[1])
+        for s in traffic.build(given, "workload x", {}).steps
+    }
+    assert len(done) > 20
+    assert all(sizes[f["start_ns"]] == f["delivered_bytes"] for f in done)
+
+
+def test_a_stream_is_uniform_up_to_its_bound() -> None:
+    stream = Stream(3, 3)
+    seen = [stream.up_to(9) for _ in range(20_000)]
+    assert set(seen) == set(range(10))
+    assert all(abs(seen.count(v) - 2000) < 200 for v in range(10))
+
+
+def test_hosts_get_the_settings_of_the_workload() -> None:
+    given = scenario()
+    given["groups"][0]["sender"] = {"recovery": "newreno", "max_window_segments": 88}
+    given["groups"][0]["receiver"] = {"timestamps": False}
+    made = traffic.build(given, "workload x", {})
+    assert made.sysctls["server", "/proc/sys/net/ipv4/tcp_sack"] == "0"
+    assert made.sysctls["client", "/proc/sys/net/ipv4/tcp_timestamps"] == "0"
+    assert made.routes["server"] == " initcwnd 10 cwnd lock 88"
+
+
+@pytest.mark.parametrize(
+    ("workload", "key"),
+    [
+        ("odd-writes", "flows[0].sender.nagle"),
+        ("ack-counting-bulk", "flows[0].sender.counting"),
+        ("small-buffers", "flows[0].sender.socket"),
+    ],
+)
+def test_a_sender_that_linux_is_not_is_refused(workload: str, key: str) -> None:
+    with pytest.raises(InputError) as told:
+        traffic.build(scenario(workload=workload), "workload x", {})
+    assert str(told.value).startswith(f"workload x: {key}: ")
+
+
+def test_two_groups_cannot_ask_one_host_for_two_settings() -> None:
+    given = scenario(workload="both-ways")
+    given["groups"][0]["receiver"] = {"timestamps": False}
+    with pytest.raises(InputError, match=r"workload x: flows\[1\]: tcp_timestamps"):
+        traffic.build(given, "workload x", {})
+
+
+def test_a_stock_kernel_has_the_linux_policy_alone() -> None:
+    given = scenario()
+    given["groups"][0]["policy"] = {"name": "a3", "params": {}, "rails": None}
+    with pytest.raises(InputError, match=r'"a3": Linux 6.12, stock has no ACK policies'):
+        lab_run.Prepared(given, "link x", "workload x", STOCK)
+
+
+# --- captures --------------------------------------------------------------------------------
+
+SERVER, CLIENT = b"\x0a\x00\x00\x02", b"\x0a\x00\x00\x01"
+
+
+def packet(
+    time_ns: int, from_server: bool, *, seq: int = 0, ack: int = 0, payload: int = 0,
+    flags: int = 0x10, sacks: tuple[tuple[int, int], ...] = (),
+) -> bytes:  # fmt: skip
+    options = b""
+    if sacks:
+        blocks = b"".join(struct.pack(">II", a % 2**32, b % 2**32) for a, b in sacks)
+        options = b"\x01\x01" + bytes([5, 2 + len(blocks)]) + blocks
+    ports = (5001, 20001) if from_server else (20001, 5001)
+    tcp = struct.pack(
+        ">HHIIBBHHH", *ports, seq % 2**32, ack % 2**32, (20 + len(options)) << 2, flags, 99, 0, 0
+    )
+    tcp += options
+    ends = (SERVER, CLIENT) if from_server else (CLIENT, SERVER)
+    total = 20 + len(tcp) + payload
+    ip = struct.pack(">BBHHHBBH", 0x45, 0, total, 0, 0, 64, 6, 0) + ends[0] + ends[1]
+    frame = b"\0" * 12 + b"\x08\x00" + ip + tcp
+    head = struct.pack("<IIII", time_ns // 10**9, time_ns % 10**9, len(frame), len(frame) + payload)
+    return head + frame
+
+
+def capture_of(tmp_path: Path, packets: list[bytes]) -> Path:
+    path = tmp_path / "x.pcap"
+    path.write_bytes(struct.pack("<IHHIIII", 0xA1B23C4D, 2, 4, 0, 0, 96, 1) + b"".join(packets))
+    return path
+
+
+NEAR_WRAP = 2**32 - 2000
+
+
+def test_the_receivers_capture_tells_acks_segments_and_latency(tmp_path: Path) -> None:
+    path = capture_of(
+        tmp_path,
+        [
+            packet(0, False, seq=50, flags=2),
+            packet(10, True, seq=NEAR_WRAP - 1, ack=51, flags=0x12),
+            packet(20, False, seq=51, ack=NEAR_WRAP),  # of the handshake: acknowledges no data
+            packet(100, True, seq=NEAR_WRAP, ack=51, payload=1448),
+            packet(130, True, seq=NEAR_WRAP + 1448, ack=51, payload=1448),
+            packet(130, False, seq=51, ack=NEAR_WRAP + 2896),
+            packet(200, True, seq=NEAR_WRAP + 2896, ack=51, payload=100),
+            packet(240, False, seq=51, ack=NEAR_WRAP + 2996, payload=10),
+        ],
+    )
+    wires = [measure.FlowWire()]
+    measure.at_receiver(measure.read_capture(path), [True], wires, 1448)
+    assert wires[0].segments_received == 3
+    assert wires[0].acks_sent == 1
+    assert wires[0].acks_piggybacked == 1
+    assert wires[0].ack_latency_ns == [30, 0, 40]
+    assert wires[0].acks == [(130, 2896)]
+
+
+def test_a_merged_packet_counts_for_its_segments(tmp_path: Path) -> None:
+    path = capture_of(tmp_path, [packet(5, True, seq=1, payload=2896), packet(9, False, ack=2897)])
+    wires = [measure.FlowWire()]
+    measure.at_receiver(measure.read_capture(path), [True], wires, 1448)
+    assert wires[0].segments_received == 2
+    assert wires[0].ack_latency_ns == [4, 4]
+
+
+def test_round_trips_leave_out_what_was_sent_twice_or_sacked(tmp_path: Path) -> None:
+    path = capture_of(
+        tmp_path,
+        [
+            packet(0, True, seq=NEAR_WRAP - 1, flags=0x12),
+            packet(100, True, seq=NEAR_WRAP, payload=1000),
+            packet(110, True, seq=NEAR_WRAP + 1000, payload=1000),
+            packet(120, True, seq=NEAR_WRAP + 2000, payload=1000),
+            packet(130, True, seq=NEAR_WRAP + 3000, payload=1000),
+            packet(200, False, ack=NEAR_WRAP + 1000),  # 100
+            packet(220, False, ack=NEAR_WRAP + 1000, sacks=((NEAR_WRAP + 2000, NEAR_WRAP + 3000),)),
+            packet(230, True, seq=NEAR_WRAP + 1000, payload=1000),
+            packet(330, False, ack=NEAR_WRAP + 3000),  # one sent twice, one sacked: no sample
+            packet(350, False, ack=NEAR_WRAP + 4000),  # 220
+        ],
+    )
+    wires = [measure.FlowWire()]
+    measure.at_sender(measure.read_capture(path), [True], wires)
+    assert wires[0].rtt_ns == [100, 220]
+    assert [d[3] for d in wires[0].data] == [False] * 4 + [True]
+
+
+@pytest.mark.parametrize("cut", [10, 30, 60])
+def test_a_capture_that_is_not_whole_is_refused(tmp_path: Path, cut: int) -> None:
+    path = capture_of(tmp_path, [packet(5, True, seq=1, payload=100)])
+    path.write_bytes(path.read_bytes()[:cut])
+    with pytest.raises(RunError, match=r"x\.pcap"):
+        list(measure.read_capture(path))
+
+
+def test_quantiles_are_exact_and_their_buckets_hold_every_value() -> None:
+    values = [1000 * v for v in range(1, 1001)]
+    told = measure.quantiles(values)
+    assert (told["p50"], told["p95"], told["p99"], told["max"]) == (5e5, 9.5e5, 9.9e5, 1e6)
+    assert sum(told["bucket_count"]) == 1000
+    assert told["bucket_upper"] == sorted(set(told["bucket_upper"]))
+    assert told["bucket_upper"][-1] > 1_000_000
+    assert measure.quantiles([])["samples"] == 0
+    assert sum(measure.quantiles([0, 0, 7])["bucket_count"]) == 3
+
+
+def test_what_the_lab_cannot_measure_is_no_figure() -> None:
+    group = dict.fromkeys(("stalls", "stalled_ns"))
+    assert metrics.BY_KEY["stalls"].take(group, {}) is None
+
+
+def test_a_lab_runs_result_makes_the_simulators_table() -> None:
+    made = plan.build(
+        title="t", source="s", file="", links=[plan.load_link("lan-100m")],
+        workloads=[plan.load_workload("bulk")], policies=[policy.parse("linux", "test")],
+        baseline="linux", runs=1, seed=1, where="test",
+    )  # fmt: skip
+
+    def simulate(_job: compare.Job, given: dict[str, Any], _cancel: object) -> dict[str, Any]:
+        result = engine.simulate(given | {"duration_ns": 10**8})
+        for group in result["groups"]:
+            group["stalls"] = group["stalled_ns"] = None
+        return result
+
+    cell = compare.run(made, simulate=simulate).tables[0].cells[0]
+    assert cell.estimates["stalls"] is None
+    assert cell.estimates["goodput_bps"] is not None
+
+
+# --- builds ----------------------------------------------------------------------------------
+
+
+def test_the_key_of_a_kernel_changes_with_each_input(tmp_path: Path) -> None:
+    patch, config = tmp_path / "1.patch", tmp_path / "a.config"
+    patch.write_text("x")
+    config.write_text("CONFIG_A=y\n")
+    made = build.Inputs(False, [patch], [config], None, [], [], "gcc 12")
+    first = made.key("s")
+    assert made.key("s") == first
+    assert made.key("other") != first
+    assert build.Inputs(True, [patch], [config], None, [], [], "gcc 12").key("s") != first
+    assert build.Inputs(False, [patch], [config], None, [], [], "gcc 13").key("s") != first
+    patch.write_text("y")
+    assert made.key("s") != first
+
+
+def test_stock_leaves_the_series_out_and_keeps_the_labs_patches() -> None:
+    made = build.inputs(stock=True)
+    assert made.stock
+    assert not made.core
+    assert {p.parent.name for p in made.patches} == {"lab"}
+    assert [c.name for c in made.configs] == ["lab.config"]
+
+
+def test_an_unfinished_folder_never_has_the_finished_name(tmp_path: Path) -> None:
+    target = tmp_path / "kernel" / "abc"
+    with pytest.raises(KeyboardInterrupt), build._unfinished(target) as part:
+        (part / "linux").write_text("half")
+        raise KeyboardInterrupt
+    assert not target.exists()
+    assert list(target.parent.iterdir()) == []
+    (tmp_path / "kernel" / ".tmp-left").mkdir()  # as after a power cut
+    build._sweep(tmp_path)
+    assert list(target.parent.iterdir()) == []
+
+
+def test_objects_of_a_killed_build_are_thrown_away(tmp_path: Path) -> None:
+    with build._object_folder(tmp_path, "x") as folder:
+        (folder / "a.o").write_text("whole")
+    with build._object_folder(tmp_path, "x") as folder:
+        assert (folder / "a.o").exists()
+    (folder / ".building").touch()  # it never got to its end
+    with build._object_folder(tmp_path, "x") as folder:
+        assert not (folder / "a.o").exists()
+
+
+def test_a_second_build_waits_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    with (tmp_path / "lock").open("a+") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        monkeypatch.setattr("time.sleep", lambda _s: fcntl.flock(other, fcntl.LOCK_UN))
+        with build._locked(tmp_path, told.append):
+            assert (tmp_path / "lock").read_text().strip() == str(os.getpid())
+    assert len(told) == 1 and "waiting for another build" in told[0]
+
+
+def test_the_lock_of_a_dead_build_is_no_lock(tmp_path: Path) -> None:
+    (tmp_path / "lock").write_text("999999\n")
+    with build._locked(tmp_path, pytest.fail):
+        pass
+
+
+def test_no_space_is_said_before_work_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usage = shutil._ntuple_diskusage(10**9, 9 * 10**8, 10**8)
+    monkeypatch.setattr("shutil.disk_usage", lambda _path: usage)
+    with pytest.raises(RunError, match=r"0\.1 GB are free and 3 GB are needed.*--cache"):
+        build._check_space(tmp_path, build.TREE_BYTES)
+
+
+def test_a_missing_tool_is_named_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build, "find_tool", lambda name: None if name == "flex" else f"/bin/{name}")
+    monkeypatch.setattr(build, "has_static_libc", lambda: True)
+    with pytest.raises(RunError, match="missing: flex; install with `apt-get install flex`"):
+        build._check_tools()
+
+
+def test_a_source_that_is_none_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no kernel source"):
+        build.given_source(tmp_path)
+    (tmp_path / "x.tar").write_text("no tar")
+    with pytest.raises(InputError, match="no tar archive"):
+        build.given_source(tmp_path / "x.tar")
+    with pytest.raises(InputError, match="does not exist"):
+        build.given_source(tmp_path / "nothing")
+
+
+needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is missing")
+
+
+def small_tree(tmp_path: Path) -> Path:
+    source = tmp_path / "source"
+    (source / "arch/um").mkdir(parents=True)
+    (source / "arch/um/Makefile").write_text("um\n")
+    (source / "a.c").write_text("one\ntwo\nthree\n")
+    (source / "b.c").write_text("b\n")
+    (tmp_path / "cache").mkdir()
+    given = build.given_source(source)
+    return build._tree(tmp_path / "cache", given, "patched", lambda *_: None)
+
+
+def with_patches(*patches: Path, prepare: Path | None = None) -> build.Inputs:
+    return build.Inputs(False, list(patches), [], prepare, [], [], "gcc")
+
+
+def a_patch(tmp_path: Path, name: str, old: str, new: str) -> Path:
+    path = tmp_path / name
+    path.write_text(f"--- a/a.c\n+++ b/a.c\n@@ -1,3 +1,3 @@\n one\n-{old}\n+{new}\n three\n")
+    return path
+
+
+@needs_git
+def test_a_changed_patch_touches_only_what_it_changes(tmp_path: Path) -> None:
+    tree = small_tree(tmp_path)
+    build._patch(tree, with_patches(a_patch(tmp_path, "1.patch", "two", "2")), lambda *_: None)
+    assert (tree / "a.c").read_text() == "one\n2\nthree\n"
+    for file in ("a.c", "b.c"):
+        os.utime(tree / file, ns=(10**18, 10**18))
+    build._patch(tree, with_patches(tmp_path / "1.patch"), lambda *_: None)
+    assert (tree / "a.c").read_text() == "one\n2\nthree\n"
+    assert (tree / "b.c").stat().st_mtime_ns == 10**18
+    build._patch(tree, with_patches(a_patch(tmp_path, "2.patch", "two", "zwei")), lambda *_: None)
+    assert (tree / "a.c").read_text() == "one\nzwei\nthree\n"
+    assert (tree / "a.c").stat().st_mtime_ns != 10**18
+    assert (tree / "b.c").stat().st_mtime_ns == 10**18
+
+
+@needs_git
+def test_a_patch_that_does_not_apply_is_named_with_its_file(tmp_path: Path) -> None:
+    tree = small_tree(tmp_path)
+    bad = a_patch(tmp_path, "0007-bad.patch", "four", "4")
+    with pytest.raises(RunError, match=r"0007-bad\.patch does not apply: .*a\.c:1"):
+        build._patch(tree, with_patches(bad), lambda *_: None)
+    good = a_patch(tmp_path, "0007-good.patch", "two", "2")
+    build._patch(tree, with_patches(good), lambda *_: None)  # the next try works
+
+
+@needs_git
+def test_what_prepare_places_keeps_its_time_when_it_is_the_same(tmp_path: Path) -> None:
+    tree = small_tree(tmp_path)
+    prepare = tmp_path / "prepare"
+    prepare.write_text('#!/bin/sh\necho core > $1/core.c\necho "$(cat $1/b.c)+" > $1/b.c\n')
+    prepare.chmod(0o755)
+    build._patch(tree, with_patches(prepare=prepare), lambda *_: None)
+    for file in ("core.c", "b.c"):
+        os.utime(tree / file, ns=(10**18, 10**18))
+    build._patch(tree, with_patches(prepare=prepare), lambda *_: None)
+    assert (tree / "b.c").read_text() == "b+\n"
+    assert (tree / "core.c").stat().st_mtime_ns == 10**18
+    assert (tree / "b.c").stat().st_mtime_ns == 10**18
+    build._patch(tree, with_patches(), lambda *_: None)
+    assert not (tree / "core.c").exists()
+    assert (tree / "b.c").read_text() == "b\n"
+
+
+def test_options_of_a_fragment_are_read(tmp_path: Path) -> None:
+    one, two = tmp_path / "1.config", tmp_path / "2.config"
+    one.write_text('# a comment\nCONFIG_A=y\nCONFIG_B=n\nCONFIG_C="x y"\n')
+    two.write_text("# CONFIG_A is not set\n")
+    wanted = build._wanted_options([one, two])
+    assert {k: v[0] for k, v in wanted.items()} == {
+        "CONFIG_A": "n", "CONFIG_B": "n", "CONFIG_C": '"x y"',
+    }  # fmt: skip
+
+
+def test_the_guests_program_compiles_without_a_warning(tmp_path: Path) -> None:
+    if shutil.which("gcc") is None or not build.has_static_libc():
+        pytest.skip("gcc or the static C library is missing")
+    header = Path("/usr/include/linux/tcp.h")
+    if not header.is_file():
+        pytest.skip("the kernel's headers are missing")
+    text = header.read_text()
+    for name in ("tcpi_total_rto", "tcpi_rcv_wnd"):  # headers of an older kernel
+        if name not in text:
+            text = text.replace("struct tcp_info {", f"struct tcp_info {{\n\t__u32 {name};", 1)
+    (tmp_path / "kernel-tcp.h").write_text(text)
+    sources = sorted((build.linux_folder() / "lab").glob("*.c"))
+    subprocess.run(
+        ["gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-static", f"-I{tmp_path}",
+         *map(str, sources), "-o", str(tmp_path / "guest")],
+        check=True,
+    )  # fmt: skip
