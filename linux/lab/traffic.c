@@ -47,7 +47,7 @@ struct message {
 struct flow {
 	unsigned id, group;
 	enum app app;
-	bool started, connected, first_sent, completed, closed;
+	bool started, connected, first_sent, finished, completed, closed;
 	int fd[2], listening;
 	enum side tx, rx;
 	struct output out[2];
@@ -63,7 +63,7 @@ struct flow {
 	int nodelay, send_buffer, receive_buffer, pacing;
 	/* reader */
 	uint64_t lag_ns, reader_bps, credit_ns;
-	bool reading;
+	bool reading, ended[2];
 	uint64_t read[2];
 	/* what is told */
 	uint64_t first_ns, last_ns;
@@ -402,8 +402,11 @@ static void expect(struct flow *f, uint64_t end, uint64_t since_ns)
 
 static void finish_writing(struct flow *f)
 {
-	if (!f->out[f->tx].left && !f->completed)
-		shutdown(f->fd[f->tx], SHUT_WR);
+	/* once: each call raises an event, which would lead here again, at the same time for ever */
+	if (f->out[f->tx].left || f->finished || f->fd[f->tx] < 0)
+		return;
+	f->finished = true;
+	shutdown(f->fd[f->tx], SHUT_WR);
 }
 
 /* The writing side's turn. */
@@ -570,6 +573,9 @@ static void read_side(struct flow *f, enum side side, uint64_t limit)
 			delivered(f, (uint64_t)got);
 		else
 			requested(f, (uint64_t)got);
+		/* Nothing was left, and what comes next raises an event; an end may be there already. */
+		if ((size_t)got < want && !f->ended[side])
+			return;
 	}
 }
 
@@ -646,6 +652,7 @@ static void on_socket(uint64_t place, uint32_t events)
 	}
 	if (!(events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)))
 		return;
+	f->ended[which] |= !!(events & (EPOLLRDHUP | EPOLLHUP));
 	if (which == f->rx && (f->lag_ns || f->reader_bps))
 		wake_reader(f);
 	else

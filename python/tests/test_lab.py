@@ -76,10 +76,11 @@ def test_losses_alone_and_in_bursts() -> None:
 
 def test_a_reordered_packet_comes_later_by_the_time_given() -> None:
     net = network.build(scenario("wan-reorder"), "link x")
-    assert net.tc["r3"][0].endswith("delay 0us 2000.000us distribution late-down")
+    assert net.tc["r3"][0].endswith("delay 1.000us 2000.000us distribution late-down")
+    assert "delay 29999.000us rate" in net.tc["r2"][0]  # the table's own microsecond taken off
     values = net.tables["late-down"].split()
     assert set(values) == {"0", "8192"}
-    assert len(values) <= 16_384
+    assert len(values) <= 10_000
     assert values.count("8192") / len(values) == 0.005
 
 
@@ -412,7 +413,7 @@ def test_no_space_is_said_before_work_begins(
 ) -> None:
     usage = shutil._ntuple_diskusage(10**9, 9 * 10**8, 10**8)
     monkeypatch.setattr("shutil.disk_usage", lambda _path: usage)
-    with pytest.raises(RunError, match=r"0\.1 GB are free and 3 GB are needed.*--cache"):
+    with pytest.raises(RunError, match=r"0\.1 GB are free and 2 GB are needed.*--cache"):
         build._check_space(tmp_path, build.TREE_BYTES)
 
 

@@ -45,7 +45,7 @@ BUILD_TOOLS = {
     "xz": "xz-utils",
 }
 RUN_TOOLS = {"ip": "iproute2", "tc": "iproute2", "setarch": "util-linux"}
-TREE_BYTES = 3 * 10**9  # unpacked source and its objects
+TREE_BYTES = 2 * 10**9  # unpacked source and its objects
 OBJECT_BYTES = 10**9
 FULL_BUILD_STEPS = 1800
 # Not for this architecture and not read by its build; Kconfig files and Makefiles stay.
@@ -342,6 +342,7 @@ _MAKE_ENVIRONMENT = {
     "KBUILD_BUILD_VERSION": "1",
     "KBUILD_BUILD_USER": "ackwise",
     "KBUILD_BUILD_HOST": "lab",
+    "LOCALVERSION": "",
     "LC_ALL": "C",
 }
 
@@ -630,7 +631,8 @@ def _build(cache: Path, made: Inputs, source: Source, jobs: int, say: Say) -> Ke
     variant = "stock" if made.stock else "patched"
     tree = _tree(cache, source, variant, say)
     _patch(tree, made, say)
-    options = hashlib.sha256(b"".join(f.read_bytes() for f in made.configs)).hexdigest()[:8]
+    # the set of options changes seldom: one folder for each keeps both from being built in full
+    options = hashlib.sha256(" ".join(f.name for f in made.configs).encode()).hexdigest()[:8]
     _check_space(cache, OBJECT_BYTES)
     key = made.key(source.digest)
     with _object_folder(cache, f"{source.digest[:12]}-{variant}-{options}") as objects:

@@ -91,6 +91,15 @@ def _console_tail(folder: Path) -> str:
     return "\n".join(f"  | {line}" for line in lines[-_CONSOLE_LINES:]) or "  | (nothing)"
 
 
+def _cpu_s(pid: int) -> float:
+    """Processor time of the guest's kernel so far."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    except OSError:
+        return 0.0
+
+
 def end(process: "subprocess.Popen[bytes]") -> None:
     """Ends a guest with every process of it; its own session holds nothing else."""
     with suppress(ProcessLookupError):
@@ -105,12 +114,14 @@ def run(
     *,
     seed: int,
     wall_limit_s: float,
+    cpu_limit_s: float | None = None,
     cancel: object = None,
 ) -> None:
     """Runs `steps` in a guest to their end; results are in `folder`.
 
     Raises RunError with the guest's own words and the end of its console; Hung when it took longer
-    than `wall_limit_s` of real time.
+    than `wall_limit_s` of real time, or than `cpu_limit_s` of the processor: a busy machine makes a
+    run long and no more than that.
     """
     (folder / "steps").write_text("\n".join(steps) + "\n", encoding="ascii")
     started = time.monotonic()
@@ -130,11 +141,16 @@ def run(
             while process.poll() is None:
                 if getattr(cancel, "cancelled", False):
                     raise Cancelled
+                spent = ""
                 if time.monotonic() - started > wall_limit_s:
+                    spent = f"{wall_limit_s:.0f} s of real time"
+                elif cpu_limit_s is not None and _cpu_s(process.pid) > cpu_limit_s:
+                    spent = f"{cpu_limit_s:.0f} s of processor time"
+                if spent:
                     raise Hung(
-                        f"the guest did not end within {wall_limit_s:.0f} s of real time and was "
-                        "stopped; a program that polls a clock never ends in virtual time. "
-                        f"--wall-limit allows more. Its console ended with\n{_console_tail(folder)}"
+                        f"the guest did not end within {spent} and was stopped; a program that "
+                        "polls a clock never ends in virtual time. --wall-limit allows more. Its "
+                        f"console ended with\n{_console_tail(folder)}"
                     )
                 try:
                     process.wait(0.1)

@@ -23,7 +23,8 @@ SERVER = "server"
 ADDRESS = {CLIENT: "10.0.0.1", SERVER: "10.0.0.2"}
 _ETHERNET = 14  # bytes that veth counts and an IP link has not
 _DELAY_LINE_PACKETS = 1_000_000
-_DIST_MAX = 16_384  # entries of a netem table
+_DIST_MAX = 10_000  # entries of a netem table; `tc` has no room for the kernel's 16384
+_TABLE_DELAY_NS = 1000  # `tc` takes a table only beside a delay, and this is its smallest
 _DIST_UNIT = 8192  # a table's value that stands for one jitter
 _PRIO_BANDS_MAX = 16
 
@@ -187,7 +188,8 @@ def _delay(scenario: dict[str, Any], pipe: dict[str, Any]) -> Stage:
     """Transmission time, delay and faults; a rate makes netem keep the order."""
     # netem's jitter lies on both sides of the delay, the link's on one
     jitter = pipe.get("jitter_ns", 0) // 2
-    delay = f"delay {_time(pipe['delay_ns'] + jitter)}"
+    before = _TABLE_DELAY_NS if pipe.get("reorder") else 0
+    delay = f"delay {_time(max(0, pipe['delay_ns'] - before) + jitter)}"
     if jitter:
         delay += f" {_time(jitter)}"
     rate = f"rate {pipe['rate_bps']}bit {_wire_bytes(scenario, pipe)}"
@@ -226,7 +228,7 @@ def _reorder(reorder: dict[str, Any], way: str) -> Stage:
     name = f"late-{way}"
     line = (
         f"qdisc add dev PORT root handle 1: netem limit {_DELAY_LINE_PACKETS} "
-        f"delay 0us {_time(reorder['delay_ns'])} distribution {name}"
+        f"delay {_time(_TABLE_DELAY_NS)} {_time(reorder['delay_ns'])} distribution {name}"
     )
     return Stage([line], {name: "\n".join(map(str, values)) + "\n"})
 

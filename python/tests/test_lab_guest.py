@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: MIT
+"""The lab with its kernel: times are exact, runs repeat, the host stays as it is, hung runs end.
+
+Needs a kernel that `ackwise lab build --stock` made; ACKWISE_LAB_BUILD=1 lets the tests build it.
+"""
+
+import os
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ackwise import plan, policy
+from ackwise.engine import Cancel, Cancelled
+from ackwise.errors import RunError
+from ackwise.lab import build, machine, measure
+from ackwise.lab import run as lab_run
+from ackwise.lab.machine import Kernel
+
+pytestmark = [pytest.mark.lab, pytest.mark.slow]
+
+MS = 10**6
+
+
+@pytest.fixture(scope="module")
+def kernel() -> Kernel:
+    cache = build.default_cache()
+    try:
+        if os.environ.get("ACKWISE_LAB_BUILD"):
+            return build.build(cache, stock=True)
+        return build.find(cache, stock=True)
+    except RunError as problem:
+        pytest.skip(str(problem))
+
+
+def scenario(link: str, workload: str, duration_ms: int, seed: int = 1) -> dict[str, Any]:
+    made = plan.scenario(
+        plan.load_link(link), plan.load_workload(workload), policy.parse("linux", "test"), seed
+    )
+    return made | {"duration_ns": duration_ms * MS}
+
+
+def simulate(kernel: Kernel, given: dict[str, Any], keep: Path | None = None) -> dict[str, Any]:
+    return lab_run.simulate(given, "link x", "workload x", kernel, keep=keep)
+
+
+def run_steps(kernel: Kernel, *steps: str, limit_s: float = 120) -> str:
+    """The console of a guest that did `steps`."""
+    with machine.run_folder(kernel) as folder:
+        machine.run(kernel, folder, steps, seed=1, wall_limit_s=limit_s)
+        return (folder / "console").read_text(errors="replace")
+
+
+def test_a_round_trip_takes_both_delays_and_both_transmissions(
+    kernel: Kernel, tmp_path: Path
+) -> None:
+    simulate(kernel, scenario("wan-10ms", "request-response", 100), tmp_path)
+    syn, answer = list(measure.read_capture(tmp_path / "client.pcap"))[:2]
+    # 2 x 5 ms, and 60 bytes at 100 Mbit/s both ways; the guest's clock ticks every 256 ns
+    assert answer.time_ns - syn.time_ns == pytest.approx(10 * MS + 2 * 4800, abs=512)
+
+
+def test_the_same_seed_gives_the_same_packets(kernel: Kernel, tmp_path: Path) -> None:
+    told = []
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        simulate(kernel, scenario("wan-lossy", "bulk", 600, seed), tmp_path / name)
+        told.append([(tmp_path / name / f"{x}.pcap").read_bytes() for x in ("client", "server")])
+    assert told[0] == told[1]
+    assert told[0] != told[2]
+    assert all(len(capture) > 10_000 for capture in told[0])
+
+
+def test_a_download_fills_the_link_and_adds_up(kernel: Kernel, tmp_path: Path) -> None:
+    given = scenario("wan-10ms", "bulk", 1000)
+    group = simulate(kernel, given, tmp_path)["groups"][0]
+    # 1448 of 1500 bytes are payload; the start takes some round trips
+    assert 0.9 * 96.5e6 < group["goodput_bps"] <= 96.54e6
+    assert group["delivered_bytes"] <= 1448 * group["segments_received"]
+    assert 1 <= group["segments_per_ack"] <= 2.5
+    assert group["rtt_ns"]["p50"] > 10 * MS
+    # 50 packets of 120 us wait at most, besides the one that leaves
+    assert group["rtt_ns"]["p95"] <= 10 * MS + 52 * 120_000
+    assert group["stalls"] is None
+
+
+def test_losses_are_repaired_and_counted(kernel: Kernel) -> None:
+    given = scenario("wan-10ms", "bulk", 1000)
+    given["down"]["loss_ppm"] = 10_000
+    result = simulate(kernel, given)
+    group = result["groups"][0]
+    assert group["retransmitted_segments"] >= 5
+    assert result["counters"]["server"]["TcpRetransSegs"] >= group["retransmitted_segments"]
+    assert group["delivered_bytes"] > 10**6
+
+
+def test_a_late_packet_is_overtaken(kernel: Kernel, tmp_path: Path) -> None:
+    given = scenario("wan-reorder", "bulk", 1000)
+    given["down"]["reorder"]["probability_ppm"] = 20_000
+    simulate(kernel, given, tmp_path)
+    wire = [p for p in measure.read_capture(tmp_path / "server.pcap") if p.payload]
+    times = Counter(p.seq for p in wire)
+    sent = {p.seq: p.time_ns for p in wire if times[p.seq] == 1}
+    high, late = 0, []
+    for p in measure.read_capture(tmp_path / "client.pcap"):
+        if p.from_server and p.payload:
+            if p.seq < high and p.seq in sent:
+                late.append(p.time_ns - sent[p.seq])
+            high = max(high, p.seq)
+    assert len(late) > 5
+    # delay, a transmission, 2 ms more, and what it waited in the queue
+    assert min(late) >= 32 * MS
+
+
+def test_requests_are_answered_and_timed(kernel: Kernel) -> None:
+    group = simulate(kernel, scenario("lan-100m", "request-response", 500))["groups"][0]
+    assert group["message_latency_ns"]["samples"] > 50
+    # RTT 2 ms and seven segments of 123 us
+    assert group["message_latency_ns"]["p50"] == pytest.approx(2.9 * MS, rel=0.05)
+
+
+def test_flows_come_and_go(kernel: Kernel) -> None:
+    group = simulate(kernel, scenario("lan-100m", "short-flows", 2000))["groups"][0]
+    assert group["flows_completed"] >= 8
+    assert group["delivered_bytes"] >= 30_000 * group["flows_completed"]
+
+
+def test_both_directions_at_once(kernel: Kernel) -> None:
+    down, up = simulate(kernel, scenario("adsl", "both-ways", 3000))["groups"]
+    assert down["goodput_bps"] > 200_000
+    assert up["goodput_bps"] > 100_000
+
+
+def test_the_hosts_files_cannot_be_written(kernel: Kernel) -> None:
+    mark = Path("/var/tmp") / f"ackwise-lab-test-{os.getpid()}"  # noqa: S108
+    with pytest.raises(RunError, match="touch: failed"):
+        run_steps(kernel, f"exec - /usr/bin/touch {mark}")
+    with pytest.raises(RunError, match="mount: failed"):
+        run_steps(kernel, "exec - /bin/mount -o remount,rw /")
+    # a second mount of the same files is read-only as well
+    with pytest.raises(RunError, match="touch: failed"):
+        run_steps(
+            kernel,
+            "exec - /bin/mkdir /run/again",
+            "exec - /bin/mount -t hostfs -o / none /run/again",
+            f"exec - /usr/bin/touch /run/again{mark}",
+        )
+    assert not mark.exists()
+
+
+def test_a_failed_tool_is_told_with_its_words(kernel: Kernel) -> None:
+    with pytest.raises(RunError, match=r"(?s)tc: failed with .*Cannot find device"):
+        run_steps(kernel, "exec - /usr/sbin/tc qdisc add dev nothing root pfifo")
+
+
+def test_a_hung_guest_is_ended_with_its_console(kernel: Kernel) -> None:
+    started = time.monotonic()
+    with pytest.raises(machine.Hung, match=r"(?s)within 4 s of real time.*a last word"):
+        run_steps(
+            kernel,
+            "exec - /bin/echo a last word",
+            "exec - /usr/bin/tail -f /dev/null",
+            limit_s=4,
+        )
+    assert time.monotonic() - started < 30
+
+
+def test_a_cancelled_run_leaves_nothing_behind(kernel: Kernel) -> None:
+    cancel = Cancel()
+    threading.Timer(1.5, cancel.cancel).start()
+    with pytest.raises(Cancelled):
+        lab_run.simulate(
+            scenario("lan-1g", "bulk", 15_000), "link x", "workload x", kernel, cancel=cancel
+        )
+    mine = [
+        p for p in Path("/proc").glob("[0-9]*/cmdline")
+        if b"lab_dir=" in _bytes_of(p) and _parent_is(p.parent, os.getpid())
+    ]  # fmt: skip
+    assert mine == []
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+def _parent_is(process: Path, pid: int) -> bool:
+    try:
+        return f"\nPPid:\t{pid}\n" in (process / "status").read_text()
+    except OSError:
+        return False
