@@ -59,7 +59,7 @@ struct flow {
 	struct message *messages;
 	size_t head, tail, room;
 	/* socket options */
-	char congestion_control[16], policy[64], peer_policy[64];
+	char congestion_control[16], policy[256], peer_policy[256];
 	int nodelay, send_buffer, receive_buffer, pacing;
 	/* reader */
 	uint64_t lag_ns, reader_bps, credit_ns;

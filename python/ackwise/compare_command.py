@@ -116,6 +116,12 @@ def main(args: argparse.Namespace, command: str) -> int:
         )
     check_outputs(args)
 
+    if args.on == "simulator":
+        _only_with(args, "--on simulator", ("cache", "wall_limit", "keep"))
+        if args.stock:
+            raise InputError("--stock: has no meaning with --on simulator; give --on linux")
+    elif args.capture is not None:
+        raise InputError("--on: has no meaning with --capture; give --plan or --link")
     if args.capture is not None:
         from ackwise import replay_command
 
@@ -129,7 +135,6 @@ def main(args: argparse.Namespace, command: str) -> int:
         result = lab_command.compare_on_linux(made, args)
         write(args, result, command)
         return 0
-    _only_with(args, "--on simulator", ("cache", "wall_limit", "keep"))
     warning = plan.check_work(made, args.allow_long)
     if warning and not args.quiet:
         print(f"ackwise: {warning}", file=sys.stderr)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ackwise import compare, engine, metrics, plan, policy
+from ackwise import cli, compare, engine, metrics, plan, policy
 from ackwise.errors import InputError, RunError
 from ackwise.lab import build, measure, network, traffic
 from ackwise.lab import run as lab_run
@@ -215,6 +215,19 @@ def test_a_stock_kernel_has_the_linux_policy_alone() -> None:
         lab_run.Prepared(given, "link x", "workload x", STOCK)
 
 
+def test_a_kernel_with_policies_is_asked_with_every_parameter() -> None:
+    kernel = Kernel(Path("linux"), Path("lab-guest"), "Linux 6.12", "0", True)
+    given = scenario()
+    given["groups"][0]["policy"] = policy.parse("delayed:segments=8", "test").for_engine()
+    assert lab_run.policies(given, kernel) == {
+        "0/policy": "delayed:segments=8,delay_ms=200",
+        "0/peer_policy": "stock",
+    }
+    given["groups"][0]["policy"] = policy.parse("delayed:rails=none", "test").for_engine()
+    with pytest.raises(InputError, match=r"delayed\.rails: the kernel's rails cannot"):
+        lab_run.policies(given, kernel)
+
+
 # --- captures --------------------------------------------------------------------------------
 
 SERVER, CLIENT = b"\x0a\x00\x00\x02", b"\x0a\x00\x00\x01"
@@ -303,6 +316,20 @@ def test_round_trips_leave_out_what_was_sent_twice_or_sacked(tmp_path: Path) -> 
     assert [d[3] for d in wires[0].data] == [False] * 4 + [True]
 
 
+def test_counters_are_what_grew_and_reasons_have_the_cores_names(tmp_path: Path) -> None:
+    for name, sent, timer in (("counters-client-before", 5, 1), ("counters-client", 9, 4)):
+        (tmp_path / name).write_text(
+            f"Tcp: OutSegs InErrs\nTcp: {sent} 7\nTcpAck: delay-timer piggyback\nTcpAck: {timer} 0\n"
+        )
+    told = measure.counters(tmp_path, "client")
+    assert told == {"TcpOutSegs": 4, "TcpAckdelay-timer": 3}
+    given = scenario()
+    known = measure._Told(counters={"client": told, "server": {}})
+    assert measure._reasons(given, 0, known) == {"delay-timer": 3}
+    given["groups"] *= 2  # whose ACKs they were cannot be told
+    assert measure._reasons(given, 0, known) == {}
+
+
 @pytest.mark.parametrize("cut", [10, 30, 60])
 def test_a_capture_that_is_not_whole_is_refused(tmp_path: Path, cut: int) -> None:
     path = capture_of(tmp_path, [packet(5, True, seq=1, payload=100)])
@@ -343,6 +370,28 @@ def test_a_lab_runs_result_makes_the_simulators_table() -> None:
     cell = compare.run(made, simulate=simulate).tables[0].cells[0]
     assert cell.estimates["stalls"] is None
     assert cell.estimates["goodput_bps"] is not None
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--stock", "--link", "adsl"], "--stock: has no meaning with --on simulator"),
+        (["--keep", "x", "--link", "adsl"], "--keep: has no meaning with --on simulator"),
+        (["--on", "linux", "--capture", "x.pcap"], "--on: has no meaning with --capture"),
+        (["--on", "linux", "--link", "adsl", "--cache", "{cache}"], "run `ackwise lab build`"),
+        (["--on", "other", "--link", "adsl"], "invalid choice"),
+    ],
+)
+def test_what_does_not_go_together_is_told(
+    words: list[str], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = [word.format(cache=tmp_path) for word in words]
+    try:
+        code = cli.main(["compare", *given])
+    except SystemExit as end:
+        code = int(end.code or 0)
+    assert code in (1, 2)
+    assert told in capsys.readouterr().err
 
 
 # --- builds ----------------------------------------------------------------------------------

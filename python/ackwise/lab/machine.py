@@ -58,7 +58,7 @@ def run_folder(kernel: Kernel) -> Iterator[Path]:
         yield folder
 
 
-def _words(kernel: Kernel, folder: Path, seed: int, interactive: bool) -> list[str]:
+def _words(kernel: Kernel, folder: Path, seed: int) -> list[str]:
     console = "con0=fd:0,fd:1"
     return [
         "setarch", "-R",  # addresses of the host process: the same in every run
@@ -68,7 +68,7 @@ def _words(kernel: Kernel, folder: Path, seed: int, interactive: bool) -> list[s
         f"hostfs_writable={_HERE}",
         "time-travel=inf-cpu", f"time-travel-start={_WALL_START_NS}", f"lab_seed={seed}",
         "con=null", console, f"uml_dir={_HERE}/", "umid=guest", "panic=-1",
-        *(() if interactive else ("quiet",)),
+        "quiet",
     ]  # fmt: skip
 
 
@@ -128,7 +128,7 @@ def run(
     user = _as_user(folder)
     with (folder / "console").open("wb") as console:
         process = subprocess.Popen(
-            _words(kernel, folder, seed, False),
+            _words(kernel, folder, seed),
             stdin=subprocess.DEVNULL,
             stdout=console,
             stderr=subprocess.STDOUT,
@@ -174,7 +174,7 @@ def shell(kernel: Kernel, folder: Path, steps: Sequence[str], seed: int) -> int:
     (folder / "steps").write_text("\n".join(steps) + "\n", encoding="ascii")
     user = _as_user(folder)
     done: subprocess.CompletedProcess[bytes] = subprocess.run(
-        _words(kernel, folder, seed, True),
+        _words(kernel, folder, seed),
         env={**_environment(folder), "TERM": os.environ.get("TERM", "dumb")},
         cwd=folder,
         **user,  # type: ignore[call-overload]

@@ -19,6 +19,7 @@ SERVER_PORT = 5001
 _PCAP_NS = 0xA1B23C4D
 _FIN, _SYN, _RST, _ACK = 1, 2, 4, 16
 _HALF = 2**31
+_REASONS = "TcpAck"  # the line of /proc/net/netstat in a kernel with policies
 # options of nearly every packet: two fillers and a timestamp, nothing behind it
 _TIMESTAMP_ALONE = {size: b"\1\1\x08\x0a" if size == 32 else None for size in range(20, 64, 4)}
 _INFINITE_SSTHRESH = 0x7FFFFFFF
@@ -271,6 +272,7 @@ class _Told:
     messages: dict[int, list[int]] = field(default_factory=dict)
     base_ns: int = 0
     samples: dict[int, list[list[int]]] = field(default_factory=dict)
+    counters: dict[str, dict[str, int]] = field(default_factory=dict)  # by host
 
 
 def _read_told(folder: Path) -> _Told:
@@ -289,6 +291,7 @@ def _read_told(folder: Path) -> _Told:
     for line in (folder / "samples").read_text(encoding="ascii").splitlines():
         numbers = [int(x) for x in line.split()]
         told.samples.setdefault(numbers[1], []).append(numbers)
+    told.counters = {host: counters(folder, host) for host in (CLIENT, SERVER)}
     return told
 
 
@@ -340,7 +343,7 @@ def result(folder: Path, scenario: dict[str, Any], groups_of: list[int]) -> dict
         "groups": [_group(scenario, index, told, groups_of, wires) for index in range(len(groups))],
         "client": dict.fromkeys(("cpu_busy_ns", "cpu_share", "cpu_s_per_gb", "dropped_backlog")),
         "server": dict.fromkeys(("cpu_busy_ns", "cpu_share", "cpu_s_per_gb", "dropped_backlog")),
-        "counters": {host: counters(folder, host) for host in (CLIENT, SERVER)},
+        "counters": told.counters,
     }
 
 
@@ -381,7 +384,7 @@ def _group(
         "acks_sent": acks,
         "acks_piggybacked": piggybacked,
         "segments_per_ack": segments / answered if answered else 0.0,
-        "acks_by_reason": {},
+        "acks_by_reason": _reasons(scenario, index, told),
         "rtt_ns": quantiles([x for i in own for x in wires[i].rtt_ns]),
         "ack_latency_ns": quantiles([x for i in own for x in wires[i].ack_latency_ns]),
         "message_latency_ns": quantiles(told.messages.get(index, [])),
@@ -392,6 +395,17 @@ def _group(
         "stalled_ns": None,
         "flows": flows,
     }
+
+
+def _reasons(scenario: dict[str, Any], index: int, told: _Told) -> dict[str, int]:
+    """ACKs by reason as the receiving host counts them: known where it receives for one group."""
+    way = scenario["groups"][index]["direction"]
+    if sum(group["direction"] == way for group in scenario["groups"]) > 1:
+        return {}
+    counted = told.counters[CLIENT if way == "down" else SERVER]
+    found = {n.removeprefix(_REASONS): c for n, c in counted.items() if n.startswith(_REASONS)}
+    found.pop("piggyback", None)  # no ACK of its own
+    return found
 
 
 def _flow(

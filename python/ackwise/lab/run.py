@@ -70,20 +70,32 @@ class Prepared:
 
 
 def policies(scenario: dict[str, Any], kernel: Kernel) -> dict[str, str]:
-    """The kernel's name of each group's policy; "" for what an unmodified receiver does.
+    """What each group's sockets ask the kernel for; "" leaves them alone.
 
-    The one place that knows how a policy is asked for; linux/lab/traffic.c sets it.
+    The one place that knows how a policy is asked for; linux/lab/traffic.c does it. `linux` is what
+    an unmodified receiver does, so it is the kernel's own code and not the policy of that name.
     """
     chosen = {}
     for index, group in enumerate(scenario["groups"]):
         for role in ("policy", "peer_policy"):
-            policy = group.get(role) or {"name": "linux"}
-            if policy["name"] != "linux" and not kernel.has_policies:
+            policy = group.get(role) or {"name": "linux", "params": {}, "rails": None}
+            name = policy["name"]
+            if not kernel.has_policies:
+                if name != "linux":
+                    raise InputError(
+                        f'--policy: "{name}": {kernel.label} has no ACK policies; give linux, or '
+                        "build a kernel with linux/patches"
+                    )
+                chosen[f"{index}/{role}"] = ""
+                continue
+            if policy.get("rails") is not None:
                 raise InputError(
-                    f'--policy: "{policy["name"]}": {kernel.label} has no ACK policies; '
-                    "give linux, or build a kernel with linux/patches"
+                    f"--policy: {name}.rails: the kernel's rails cannot be switched off; leave "
+                    "rails out, or simulate"
                 )
-            chosen[f"{index}/{role}"] = policy["name"] if kernel.has_policies else ""
+            values = ",".join(f"{key}={value}" for key, value in policy["params"].items())
+            asked = f"{name}:{values}" if values else name
+            chosen[f"{index}/{role}"] = "stock" if name == "linux" else asked
     return chosen
 
 
