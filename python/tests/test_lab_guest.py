@@ -127,6 +127,15 @@ def test_flows_come_and_go(kernel: Kernel) -> None:
     assert group["delivered_bytes"] >= 30_000 * group["flows_completed"]
 
 
+def test_receive_offload_hands_merged_segments_up(kernel: Kernel) -> None:
+    apart = simulate(kernel, scenario("lan-1g", "bulk", 150))["groups"][0]
+    merged = simulate(kernel, scenario("lan-1g-gro", "bulk", 150))["groups"][0]
+    assert apart["segments_per_ack"] < 2.5
+    assert merged["segments_per_ack"] > 3
+    # about four frames of 12 us arrive in a window of 50 us
+    assert merged["segments_per_ack"] < 10
+
+
 def test_both_directions_at_once(kernel: Kernel) -> None:
     down, up = simulate(kernel, scenario("adsl", "both-ways", 3000))["groups"]
     assert down["goodput_bps"] > 200_000

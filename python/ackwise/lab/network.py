@@ -47,8 +47,13 @@ class Network:
     tc: dict[str, list[str]]  # namespace -> lines of `tc -batch`
     tables: dict[str, str]  # name -> text of a distribution
     changes: list[tuple[int, str, str]]  # (time in ns, namespace, tc line)
-    sysctls: list[tuple[str, str, str]]  # (namespace, path below /proc/sys or /sys, value)
+    sysctls: list[tuple[str, str, str]]  # (namespace, path, value)
     gro: dict[str, bool]  # host -> receive offload
+
+    @property
+    def ends(self) -> list[tuple[str, str, str, str]]:
+        """(host, its port, the router's namespace beside it, that one's port to the host)."""
+        return [(SERVER, "down", "r1", "up"), (CLIENT, "up", f"r{self.routers}", "down")]
 
     @property
     def namespaces(self) -> list[str]:
@@ -74,7 +79,7 @@ def build(scenario: dict[str, Any], link: str) -> Network:
                 (at, node, line.replace("PORT", way)) for at, line in stage.changes
             )
     for host in (CLIENT, SERVER):
-        _receive_offload(network, host, scenario.get(host, {}))
+        _receive_offload(network, host, scenario)
     return network
 
 
@@ -142,6 +147,16 @@ def _stages(scenario: dict[str, Any], way: str, link: str) -> Iterator[Stage]:
     if pipe.get("reorder"):
         yield _reorder(pipe["reorder"], way)
     yield from _access(scenario, link)
+    window_ns = _gro(scenario, CLIENT if way == "down" else SERVER).get("gro_window_ns", 0)
+    if window_ns:
+        # like a network card that interrupts so seldom: what came meanwhile is handed up together
+        slot = f"netem limit {_DELAY_LINE_PACKETS} slot {_time(window_ns)}"
+        yield Stage([f"qdisc add dev PORT root handle 1: {slot}"])
+
+
+def _gro(scenario: dict[str, Any], host: str) -> dict[str, Any]:
+    given: dict[str, Any] = scenario.get(host, {})
+    return given if given.get("gro_max_bytes") else {}
 
 
 def _rate(scenario: dict[str, Any], pipe: dict[str, Any]) -> Stage:
@@ -300,13 +315,9 @@ def _wires(network: Network, nodes: list[str], scenario: dict[str, Any]) -> None
             network.sysctls.append((node, "/proc/sys/net/ipv4/ip_forward", "1"))
 
 
-def _receive_offload(network: Network, host: str, given: dict[str, Any]) -> None:
-    network.gro[host] = bool(given.get("gro_max_bytes"))
-    if not network.gro[host]:
-        return
-    port = "up" if host == CLIENT else "down"
-    network.sysctls.extend([
-        (host, f"/sys/class/net/{port}/gro_flush_timeout", str(given["gro_window_ns"])),
-        (host, f"/sys/class/net/{port}/napi_defer_hard_irqs", "1000000"),
-    ])  # fmt: skip
-    network.ip[host].append(f"link set dev {port} gro_max_size {given['gro_max_bytes']}")
+def _receive_offload(network: Network, host: str, scenario: dict[str, Any]) -> None:
+    given = _gro(scenario, host)
+    network.gro[host] = bool(given)
+    if given:
+        port = "up" if host == CLIENT else "down"
+        network.ip[host].append(f"link set dev {port} gro_max_size {given['gro_max_bytes']}")

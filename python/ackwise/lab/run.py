@@ -43,8 +43,7 @@ class Prepared:
         for name, text in net.tables.items():
             self.files[f"{name}.dist"] = text
         for node, path, value in net.sysctls:
-            if path.startswith("/proc"):
-                lines.append(f"write {node} {path} {value}")
+            lines.append(f"write {node} {path} {value}")
         for (host, path), value in flows.sysctls.items():
             lines.append(f"write {host} {path} {value}")
         for node, batch in net.ip.items():
@@ -53,13 +52,10 @@ class Prepared:
         for node, batch in net.tc.items():
             self.files[f"tc-{node}"] = "\n".join(batch) + "\n"
             lines.append(f"exec {node} {tc} -batch {_LAB}/tc-{node}")
-        ports = {CLIENT: "up", SERVER: "down"}
-        for host, port in ports.items():
+        for host, port, router, router_port in net.ends:
             lines.append(f"offload {host} {port} {'gro' if net.gro[host] else 'none'}")
-        for node, path, value in net.sysctls:
-            if path.startswith("/sys"):
-                lines.append(f"write {node} {path} {value}")
-        for host, port in ports.items():
+            # veth merges nothing for a sender that could have sent it in one piece
+            lines.append(f"offload {router} {router_port} none")
             lines.append(f"capture {host} {port} {_LAB}/{host}.pcap")
         lines += flows.steps
         lines += [f"exec-at {at} {node} {tc} {line}" for at, node, line in net.changes]
