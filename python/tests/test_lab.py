@@ -433,6 +433,17 @@ def test_an_unfinished_folder_never_has_the_finished_name(tmp_path: Path) -> Non
     assert list(target.parent.iterdir()) == []
 
 
+def test_old_kernels_make_room(tmp_path: Path) -> None:
+    for i in range(build.KERNELS_KEPT + 3):
+        folder = tmp_path / "kernel" / f"{i:02}"
+        folder.mkdir(parents=True)
+        (folder / "linux").touch()
+        os.utime(folder, (i, i))
+    build._prune(tmp_path)
+    left = sorted(f.name for f in (tmp_path / "kernel").iterdir())
+    assert left == [f"{i:02}" for i in range(3, build.KERNELS_KEPT + 3)]
+
+
 def test_objects_of_a_killed_build_are_thrown_away(tmp_path: Path) -> None:
     with build._object_folder(tmp_path, "x") as folder:
         (folder / "a.o").write_text("whole")

@@ -47,6 +47,7 @@ BUILD_TOOLS = {
 RUN_TOOLS = {"ip": "iproute2", "tc": "iproute2", "setarch": "util-linux"}
 TREE_BYTES = 2 * 10**9  # unpacked source and its objects
 OBJECT_BYTES = 10**9
+KERNELS_KEPT = 8
 FULL_BUILD_STEPS = 1800
 # Not for this architecture and not read by its build; Kconfig files and Makefiles stay.
 _LEFT_OUT = (
@@ -204,6 +205,13 @@ def _sweep(cache: Path) -> None:
     """Removes what an interrupted build left; called with the lock held."""
     for folder in cache.glob("*/.tmp-*"):
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _prune(cache: Path) -> None:
+    """Keeps the newest kernels; a run has its own link to the one it uses."""
+    made = sorted((cache / "kernel").glob("*/linux"), key=lambda f: f.parent.stat().st_mtime)
+    for old in made[:-KERNELS_KEPT]:
+        shutil.rmtree(old.parent, ignore_errors=True)
 
 
 @contextmanager
@@ -656,6 +664,7 @@ def _build(cache: Path, made: Inputs, source: Source, jobs: int, say: Say) -> Ke
                 raise RunError(
                     "lab build: patches or sources changed during the build; run it again"
                 )
+    _prune(cache)
     found = finished(cache, made, source)
     assert found
     return found
