@@ -47,8 +47,11 @@ struct pcap_packet {
 
 void capture_open(const char *namespace_name, const char *device, const char *file)
 {
-	static const struct pcap_head head = { .magic = 0xa1b23c4d, .major = 2, .minor = 4,
-					       .snap = SNAP_BYTES, .link_type = 1 };
+	static const struct pcap_head head = { .magic = 0xa1b23c4d,
+					       .major = 2,
+					       .minor = 4,
+					       .snap = SNAP_BYTES,
+					       .link_type = 1 };
 	/* IPv4 and TCP, and no more of it than the headers */
 	static struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 12),
@@ -59,11 +62,13 @@ void capture_open(const char *namespace_name, const char *device, const char *fi
 		BPF_STMT(BPF_RET | BPF_K, 0),
 	};
 	static const struct sock_fprog program = { 6, code };
-	struct tpacket_req3 request = { .tp_block_size = BLOCK_BYTES, .tp_block_nr = BLOCKS,
+	struct tpacket_req3 request = { .tp_block_size = BLOCK_BYTES,
+					.tp_block_nr = BLOCKS,
 					.tp_frame_size = 256,
 					.tp_frame_nr = BLOCK_BYTES / 256 * BLOCKS,
 					.tp_retire_blk_tov = 100 };
-	struct sockaddr_ll address = { .sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL) };
+	struct sockaddr_ll address = { .sll_family = AF_PACKET,
+				       .sll_protocol = htons(ETH_P_ALL) };
 	int version = TPACKET_V3;
 	struct capture *c = &captures[captures_count];
 
@@ -74,12 +79,16 @@ void capture_open(const char *namespace_name, const char *device, const char *fi
 	/* no protocol yet: nothing arrives before the filter stands */
 	c->fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
 	address.sll_ifindex = (int)if_nametoindex(device);
-	if (c->fd < 0 || setsockopt(c->fd, SOL_PACKET, PACKET_VERSION, &version, sizeof(version)) ||
-	    setsockopt(c->fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) ||
+	if (c->fd < 0 ||
+	    setsockopt(c->fd, SOL_PACKET, PACKET_VERSION, &version, sizeof(version)) ||
+	    setsockopt(c->fd, SOL_SOCKET, SO_ATTACH_FILTER, &program,
+		       sizeof(program)) ||
 	    setsockopt(c->fd, SOL_PACKET, PACKET_RX_RING, &request, sizeof(request)))
 		die("capture on %s: %s", device, strerror(errno));
-	c->ring = mmap(NULL, (size_t)BLOCK_BYTES * BLOCKS, PROT_READ | PROT_WRITE, MAP_SHARED, c->fd, 0);
-	if (c->ring == MAP_FAILED || bind(c->fd, (struct sockaddr *)&address, sizeof(address)))
+	c->ring = mmap(NULL, (size_t)BLOCK_BYTES * BLOCKS, PROT_READ | PROT_WRITE,
+		       MAP_SHARED, c->fd, 0);
+	if (c->ring == MAP_FAILED ||
+	    bind(c->fd, (struct sockaddr *)&address, sizeof(address)))
 		die("capture on %s: %s", device, strerror(errno));
 	enter("-");
 	c->file = fopen(file, "we");
@@ -97,8 +106,8 @@ static void write_block(struct capture *c, struct tpacket_block_desc *block)
 
 	for (i = 0; i < block->hdr.bh1.num_pkts; i++) {
 		const struct tpacket3_hdr *packet = (const void *)at;
-		struct pcap_packet head = { packet->tp_sec, packet->tp_nsec, packet->tp_snaplen,
-					    packet->tp_len };
+		struct pcap_packet head = { packet->tp_sec, packet->tp_nsec,
+					    packet->tp_snaplen, packet->tp_len };
 
 		fwrite(&head, sizeof(head), 1, c->file);
 		fwrite(at + packet->tp_mac, packet->tp_snaplen, 1, c->file);
@@ -117,7 +126,8 @@ void capture_drain(void)
 			struct tpacket_block_desc *block =
 				(void *)(c->ring + (size_t)BLOCK_BYTES * c->next);
 
-			if (!(__atomic_load_n(&block->hdr.bh1.block_status, __ATOMIC_ACQUIRE) &
+			if (!(__atomic_load_n(&block->hdr.bh1.block_status,
+					      __ATOMIC_ACQUIRE) &
 			      TP_STATUS_USER))
 				break;
 			write_block(c, block);
@@ -141,10 +151,13 @@ void capture_close(void)
 		socklen_t length = sizeof(stats);
 		struct capture *c = &captures[i];
 
-		if (getsockopt(c->fd, SOL_PACKET, PACKET_STATISTICS, &stats, &length) || stats.tp_drops)
-			die("capture on %s: %u packets did not fit the ring", c->device, stats.tp_drops);
+		if (getsockopt(c->fd, SOL_PACKET, PACKET_STATISTICS, &stats, &length) ||
+		    stats.tp_drops)
+			die("capture on %s: %u packets did not fit the ring", c->device,
+			    stats.tp_drops);
 		if (ferror(c->file) || fclose(c->file))
-			die("capture on %s: cannot be written: %s", c->device, strerror(errno));
+			die("capture on %s: cannot be written: %s", c->device,
+			    strerror(errno));
 		close(c->fd);
 	}
 	captures_count = 0;

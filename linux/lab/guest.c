@@ -64,7 +64,8 @@ uint64_t number(const char *text)
 	return value;
 }
 
-static void mount_or_die(const char *source, const char *target, const char *type, const char *data)
+static void mount_or_die(const char *source, const char *target, const char *type,
+			 const char *data)
 {
 	if (mount(source, target, type, 0, data))
 		die("mount %s on %s: %s", type, target, strerror(errno));
@@ -81,7 +82,8 @@ static void make_namespace(const char *name)
 	mkdir("/run/netns", 0755);
 	fd = open(path, O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0);
 	if (home < 0 || fd < 0 || unshare(CLONE_NEWNET) ||
-	    mount("/proc/self/ns/net", path, "none", MS_BIND, NULL) || setns(home, CLONE_NEWNET))
+	    mount("/proc/self/ns/net", path, "none", MS_BIND, NULL) ||
+	    setns(home, CLONE_NEWNET))
 		die("namespace %s: %s", name, strerror(errno));
 	close(fd);
 	close(home);
@@ -141,7 +143,8 @@ void write_file(const char *namespace_name, const char *path, const char *value)
 			die("mount sysfs: %s", strerror(errno));
 		fd = open(path, O_WRONLY | O_CLOEXEC);
 		if (fd < 0 || write(fd, value, length) != (ssize_t)length)
-			die("%s: cannot be set to \"%s\": %s", path, value, strerror(errno));
+			die("%s: cannot be set to \"%s\": %s", path, value,
+			    strerror(errno));
 		_exit(0);
 	}
 	await(child, path);
@@ -203,7 +206,8 @@ static int split(char *line, char *words[])
 	char *rest = NULL;
 	char *word;
 
-	for (word = strtok_r(line, " \n", &rest); word; word = strtok_r(NULL, " \n", &rest)) {
+	for (word = strtok_r(line, " \n", &rest); word;
+	     word = strtok_r(NULL, " \n", &rest)) {
 		if (count == WORDS_MAX - 1)
 			die("steps: too many words in a line");
 		words[count++] = word;

@@ -124,7 +124,8 @@ static struct timer timer_pop(void)
 
 		if (child >= timers_count)
 			break;
-		if (child + 1 < timers_count && earlier(&timers[child + 1], &timers[child]))
+		if (child + 1 < timers_count &&
+		    earlier(&timers[child + 1], &timers[child]))
 			child++;
 		if (!earlier(&timers[child], &last))
 			break;
@@ -161,9 +162,11 @@ static void set_key(struct flow *f, const char *key, const char *value)
 		const char *name;
 		uint64_t *field;
 	} numbers[] = {
-		{ "start", &f->start_ns },  { "bytes", &f->bytes }, { "request", &f->request },
-		{ "size", &f->size },	    { "gap", &f->gap_ns },  { "count", &f->count },
-		{ "writes", &f->writes },   { "lag", &f->lag_ns },  { "rate", &f->reader_bps },
+		{ "start", &f->start_ns },  { "bytes", &f->bytes },
+		{ "request", &f->request }, { "size", &f->size },
+		{ "gap", &f->gap_ns },      { "count", &f->count },
+		{ "writes", &f->writes },   { "lag", &f->lag_ns },
+		{ "rate", &f->reader_bps },
 	};
 	const struct {
 		const char *name;
@@ -194,7 +197,8 @@ static void set_key(struct flow *f, const char *key, const char *value)
 		f->tx = strcmp(value, "up") ? AT_SERVER : AT_CLIENT;
 		f->rx = !f->tx;
 	} else if (!strcmp(key, "congestion")) {
-		snprintf(f->congestion_control, sizeof(f->congestion_control), "%s", value);
+		snprintf(f->congestion_control, sizeof(f->congestion_control), "%s",
+			 value);
 	} else if (!strcmp(key, "policy")) {
 		snprintf(f->policy, sizeof(f->policy), "%s", value);
 	} else if (!strcmp(key, "peer-policy")) {
@@ -250,7 +254,8 @@ void traffic_write_at(const char *flow, const char *time_ns, const char *bytes)
 	f->at_bytes[f->planned++] = number(bytes);
 }
 
-void traffic_program_at(uint64_t time_ns, const char *namespace_name, char *const words[])
+void traffic_program_at(uint64_t time_ns, const char *namespace_name,
+			char *const words[])
 {
 	size_t i;
 
@@ -277,7 +282,8 @@ static void choose_policy(int fd, const char *policy)
 	if (!*policy)
 		return;
 #ifdef TCP_ACK_POLICY
-	if (setsockopt(fd, IPPROTO_TCP, TCP_ACK_POLICY, policy, (socklen_t)strlen(policy)))
+	if (setsockopt(fd, IPPROTO_TCP, TCP_ACK_POLICY, policy,
+		       (socklen_t)strlen(policy)))
 		die("ACK policy %s: %s", policy, strerror(errno));
 #else
 	(void)fd;
@@ -300,14 +306,17 @@ static int new_socket(struct flow *f, enum side side)
 	if (*f->congestion_control &&
 	    setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, f->congestion_control,
 		       (socklen_t)strlen(f->congestion_control)))
-		die("congestion control %s: %s", f->congestion_control, strerror(errno));
+		die("congestion control %s: %s", f->congestion_control,
+		    strerror(errno));
 	set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR");
 	if (f->nodelay)
 		set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1, "TCP_NODELAY");
 	if (sends && f->send_buffer)
-		set_option(fd, SOL_SOCKET, SO_SNDBUFFORCE, f->send_buffer, "send buffer");
+		set_option(fd, SOL_SOCKET, SO_SNDBUFFORCE, f->send_buffer,
+			   "send buffer");
 	if (!sends && f->receive_buffer)
-		set_option(fd, SOL_SOCKET, SO_RCVBUFFORCE, f->receive_buffer, "receive buffer");
+		set_option(fd, SOL_SOCKET, SO_RCVBUFFORCE, f->receive_buffer,
+			   "receive buffer");
 	if (sends && f->pacing) /* any finite bound switches TCP's own pacing on */
 		set_option(fd, SOL_SOCKET, SO_MAX_PACING_RATE, INT32_MAX, "pacing");
 	choose_policy(fd, sends ? f->peer_policy : f->policy);
@@ -321,7 +330,8 @@ static int new_socket(struct flow *f, enum side side)
 
 static void watch(struct flow *f, int fd, unsigned place)
 {
-	struct epoll_event event = { .events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
+	struct epoll_event event = { .events =
+					     EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
 				     .data.u64 = (uint64_t)f->id << 2 | place };
 
 	if (epoll_ctl(poller, EPOLL_CTL_ADD, fd, &event))
@@ -339,7 +349,8 @@ static void listen_flow(struct flow *f)
 static void connect_flow(struct flow *f)
 {
 	struct sockaddr_in peer = { .sin_family = AF_INET,
-				    .sin_port = htons((uint16_t)(SERVER_PORT + f->id)) };
+				    .sin_port =
+					    htons((uint16_t)(SERVER_PORT + f->id)) };
 
 	f->started = true;
 	inet_pton(AF_INET, SERVER, &peer.sin_addr);
@@ -437,7 +448,8 @@ static void write_turn(struct flow *f)
 		}
 		expect(f, f->written, now_ns);
 		if (++f->taken < f->planned)
-			timer_set(base_ns + f->start_ns + f->at_ns[f->taken], WRITE, f->id);
+			timer_set(base_ns + f->start_ns + f->at_ns[f->taken], WRITE,
+				  f->id);
 		break;
 	case ASK:
 		break;
@@ -601,7 +613,8 @@ static void slow_read(struct flow *f)
 			f->credit_ns = now_ns - full;
 		may = (uint64_t)((double)(now_ns - f->credit_ns) / ns_per_byte);
 		read_side(f, f->rx, may);
-		f->credit_ns += (uint64_t)((double)(f->read[f->rx] - before) * ns_per_byte);
+		f->credit_ns +=
+			(uint64_t)((double)(f->read[f->rx] - before) * ns_per_byte);
 	} else {
 		read_side(f, f->rx, NEVER);
 	}
@@ -614,7 +627,9 @@ static void wake_reader(struct flow *f)
 	if (f->reading || f->fd[f->rx] < 0 || !unread(f))
 		return;
 	if (f->reader_bps) {
-		uint64_t slow = 16384ull * 8000000000ull / 1000 / (f->reader_bps / 1000 + 1) + 1;
+		uint64_t slow =
+			16384ull * 8000000000ull / 1000 / (f->reader_bps / 1000 + 1) +
+			1;
 
 		wait = slow > wait ? slow : wait;
 	}
@@ -628,7 +643,8 @@ static void on_socket(uint64_t place, uint32_t events)
 	unsigned which = place & 3;
 
 	if (which == 2) {
-		int fd = accept4(f->listening, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		int fd =
+			accept4(f->listening, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 		if (fd < 0)
 			return;
@@ -671,7 +687,8 @@ static void sample(uint64_t time_ns)
 
 		seen = f->group == group ? seen + 1 : 0;
 		group = f->group;
-		if (seen >= SAMPLED_FLOWS || !f->connected || f->fd[f->tx] < 0 || f->fd[f->rx] < 0)
+		if (seen >= SAMPLED_FLOWS || !f->connected || f->fd[f->tx] < 0 ||
+		    f->fd[f->rx] < 0)
 			continue;
 		memset(&tx, 0, sizeof(tx));
 		memset(&rx, 0, sizeof(rx));
@@ -680,9 +697,10 @@ static void sample(uint64_t time_ns)
 			continue;
 		fprintf(samples, "%llu %u %llu %u %u %u %u %u %u %u %u %llu\n",
 			(unsigned long long)time_ns, f->id,
-			(unsigned long long)f->read[f->rx], tx.tcpi_snd_mss, tx.tcpi_snd_cwnd,
-			tx.tcpi_snd_ssthresh, tx.tcpi_rtt, tx.tcpi_unacked, rx.tcpi_rcv_wnd,
-			rx.tcpi_rcv_space, tx.tcpi_total_retrans,
+			(unsigned long long)f->read[f->rx], tx.tcpi_snd_mss,
+			tx.tcpi_snd_cwnd, tx.tcpi_snd_ssthresh, tx.tcpi_rtt,
+			tx.tcpi_unacked, rx.tcpi_rcv_wnd, rx.tcpi_rcv_space,
+			tx.tcpi_total_retrans,
 			(unsigned long long)tx.tcpi_delivery_rate);
 	}
 }
@@ -780,8 +798,8 @@ void traffic_run(uint64_t duration_ns, uint64_t sample_ns)
 	/* captures tell the time of day */
 	clock_gettime(CLOCK_REALTIME, &start);
 	fprintf(results, "end %llu base %llu\n", (unsigned long long)(now_ns - base_ns),
-		(unsigned long long)start.tv_sec * 1000000000 + (unsigned long long)start.tv_nsec -
-			(clock_ns() - base_ns));
+		(unsigned long long)start.tv_sec * 1000000000 +
+			(unsigned long long)start.tv_nsec - (clock_ns() - base_ns));
 	if (fclose(results) || fclose(samples))
 		die("results: %s", strerror(errno));
 	save_counters("client", LAB_DIR "/counters-client");
