@@ -2,7 +2,6 @@
 """A scenario of the simulator on the real kernel: the same numbers in, the same result out."""
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +12,15 @@ from ackwise.lab.machine import Kernel
 from ackwise.lab.network import CLIENT, SERVER
 
 KEPT = ("client.pcap", "server.pcap", "flows", "samples", "steps", "console")
+SAMPLES = 100  # of `tcp_info` in a run
 _LAB = "/run/lab"
 
 
-def steps(scenario: dict[str, Any], link: str, workload: str, kernel: Kernel) -> "Prepared":
-    """Everything that the guest will do; InputError for what has no counterpart."""
-    return Prepared(scenario, link, workload, kernel)
-
-
 class Prepared:
-    """A scenario as files of a run: steps, batches for `ip` and `tc`, distributions."""
+    """A scenario as files of a run: steps, batches for `ip` and `tc`, distributions.
+
+    Raises InputError for what has no counterpart.
+    """
 
     def __init__(self, scenario: dict[str, Any], link: str, workload: str, kernel: Kernel) -> None:
         self.scenario = scenario
@@ -59,7 +57,9 @@ class Prepared:
             lines.append(f"capture {host} {port} {_LAB}/{host}.pcap")
         lines += flows.steps
         lines += [f"exec-at {at} {node} {tc} {line}" for at, node, line in net.changes]
-        lines.append(f"run {scenario['duration_ns']} {scenario.get('series_interval_ns', 0)}")
+        # always: a process that wakes moves the clock, so a report must not change the packets
+        interval_ns = max(1, scenario["duration_ns"] // SAMPLES)
+        lines.append(f"run {scenario['duration_ns']} {interval_ns}")
         for i in range(net.routers):
             lines.append(f"exec r{i + 1} {tc} -s qdisc show")
         self.steps = lines
@@ -122,14 +122,12 @@ def simulate(
     cancel: object = None,
     limit_s: float | None = None,
     keep: Path | None = None,
-    check: Callable[[], None] = lambda: None,
 ) -> dict[str, Any]:
     """One run on `kernel`; `keep` gets its captures, samples, steps and console.
 
     Raises InputError for what the lab has no counterpart of, RunError when the guest failed.
     """
     prepared = Prepared(scenario, link, workload, kernel)
-    check()
     with machine.run_folder(kernel) as folder:
         for name, text in prepared.files.items():
             (folder / name).write_text(text, encoding="ascii")
