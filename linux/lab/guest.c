@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/ethtool.h>
+#include <linux/random.h>
 #include <linux/sockios.h>
 #include <net/if.h>
 #include <sched.h>
@@ -200,6 +201,16 @@ static void set_offloads(const char *namespace_name, const char *device, bool gr
 	enter("-");
 }
 
+/* Random numbers start anew here, whatever the kernel drew while it booted. */
+static void start_chance(void)
+{
+	int fd = open("/dev/urandom", O_RDWR | O_CLOEXEC);
+
+	if (fd < 0 || ioctl(fd, RNDRESEEDCRNG))
+		die("/dev/urandom: %s", strerror(errno));
+	close(fd);
+}
+
 static int split(char *line, char *words[])
 {
 	int count = 0;
@@ -274,6 +285,7 @@ int main(void)
 	mount_or_die("lab", "/run", "tmpfs", NULL);
 	mkdir(LAB_DIR, 0755);
 	mount_or_die("lab", LAB_DIR, "hostfs", dir);
+	start_chance();
 	/* the process sleeps to the nanosecond */
 	prctl(PR_SET_TIMERSLACK, 1);
 	steps = fopen(LAB_DIR "/steps", "re");
