@@ -106,6 +106,11 @@ def test_ack_separation_gives_acks_the_first_turn_and_half_of_the_rate() -> None
     up = [line for node in lines.values() for line in node if "dev up" in line and "htb" in line]
     assert any("classid 1:20 htb rate 400000bit ceil 800000bit prio 0" in x for x in up)
     assert any("classid 1:10 htb rate 400000bit ceil 800000bit prio 1" in x for x in up)
+    given = scenario("adsl-separated")
+    given["up"]["ack_share_ppm"] = 250_000
+    up = [line for node in tc_lines(given).values() for line in node if "dev up" in line]
+    assert any("classid 1:20 htb rate 200000bit ceil 800000bit" in x for x in up)
+    assert any("classid 1:10 htb rate 600000bit ceil 800000bit" in x for x in up)
 
 
 def test_receive_offload_waits_for_the_links_window() -> None:
@@ -122,6 +127,7 @@ def test_receive_offload_waits_for_the_links_window() -> None:
         ("wifi", "down.shared_medium"),
         ("mips-router", "server.cpu"),
         ("mips-receiver", "client.cpu"),
+        ("mips-reader", "client.process"),
     ],
 )
 def test_what_linux_has_not_is_refused_by_its_key(link: str, key: str) -> None:
@@ -133,6 +139,8 @@ def test_what_linux_has_not_is_refused_by_its_key(link: str, key: str) -> None:
     ("change", "key"),
     [
         ({"discipline": "ack-filter"}, "down.discipline"),
+        ({"discipline": "ack-separation-filter"}, "down.discipline"),
+        ({"something_new_ns": 7}, "down: something_new_ns"),
         ({"queue_bytes": 10_000}, "down.queue"),
         ({"discipline": "codel", "queue_packets": 0, "queue_bytes": 10_000}, "down.queue"),
     ],

@@ -83,14 +83,37 @@ def build(scenario: dict[str, Any], link: str) -> Network:
     return network
 
 
+_PIPE_KEYS = {
+    "rate_bps", "delay_ns", "jitter_ns", "queue_packets", "queue_bytes", "discipline",
+    "ack_share_ppm", "loss_ppm", "burst_loss", "reorder", "duplicate_ppm", "outages", "grant_interval_ns",
+    "per_packet_ns", "shared_medium",
+}  # fmt: skip
+_HOST_KEYS = {
+    "data_received_ns", "data_sent_ns", "ack_received_ns", "ack_sent_ns", "backlog_packets",
+    "send_buffer_max_bytes", "recv_buffer_max_bytes", "gro_max_bytes", "gro_window_ns", "process",
+}  # fmt: skip
+
+
+def _check_known(scenario: dict[str, Any], link: str) -> None:
+    """What the simulator learnt since is refused, never left out."""
+    for part, known in (
+        ("down", _PIPE_KEYS), ("up", _PIPE_KEYS), (CLIENT, _HOST_KEYS), (SERVER, _HOST_KEYS),
+    ):  # fmt: skip
+        for key in scenario.get(part, {}):
+            if key not in known:
+                refuse(f"{link}: {part}: {key}", "it is not mapped", "leave it out, or simulate")
+
+
 def _check(scenario: dict[str, Any], link: str) -> None:
+    _check_known(scenario, link)
     if scenario.get("ip_tcp_header_bytes", 40) != 40:
         refuse(f"{link}: headers", "the guest speaks IPv4", 'give headers = "40B"')
     costs = ("data_received_ns", "data_sent_ns", "ack_received_ns", "ack_sent_ns")
     for host in (CLIENT, SERVER):
-        if any(scenario.get(host, {}).get(cost, 0) for cost in costs):
+        given = scenario.get(host, {})
+        if given.get("process") or any(given.get(cost, 0) for cost in costs):
             refuse(
-                f"{link}: {host}.cpu",
+                f"{link}: {host}.{'process' if given.get('process') else 'cpu'}",
                 "processors are infinitely fast in virtual time",
                 "leave it out, or simulate this link",
             )
@@ -108,10 +131,10 @@ def _check(scenario: dict[str, Any], link: str) -> None:
                 "a veth pair is full duplex",
                 "leave it out, or simulate this link",
             )
-        if pipe.get("discipline") == "ack-filter":
+        if pipe.get("discipline") in ("ack-filter", "ack-separation-filter"):
             refuse(
                 f"{link}: {way}.discipline",
-                '"ack-filter" exists inside CAKE only, with its other habits',
+                "an ACK filter exists inside CAKE only, with its other habits",
                 "choose another discipline, or simulate this link",
             )
         if pipe.get("queue_packets") and pipe.get("queue_bytes"):
@@ -176,12 +199,12 @@ def _rate(scenario: dict[str, Any], pipe: dict[str, Any]) -> Stage:
     )
     lines = [f"qdisc add dev PORT root handle 1: {sizes}htb default 10"]
     if pipe.get("discipline") == "ack-separation":
-        half = max(rate // 2, 8)
+        share = max(rate * pipe.get("ack_share_ppm", 500_000) // 10**6, 8)
         lines.append(f"class add dev PORT parent 1: classid 1:1 htb rate {rate}bit {burst}")
-        for minor, prio in ((20, 0), (10, 1)):
+        for minor, prio, own in ((20, 0, share), (10, 1, max(rate - share, 8))):
             lines += [
                 f"class add dev PORT parent 1:1 classid 1:{minor} htb "
-                f"rate {half}bit ceil {rate}bit prio {prio} {burst}",
+                f"rate {own}bit ceil {rate}bit prio {prio} {burst}",
                 f"qdisc add dev PORT parent 1:{minor} handle {minor}: {queue}",
             ]
         # shorter than 128 bytes, TCP, nothing but the ACK flag
