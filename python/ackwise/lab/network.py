@@ -85,8 +85,8 @@ def build(scenario: dict[str, Any], link: str) -> Network:
 
 _PIPE_KEYS = {
     "rate_bps", "delay_ns", "jitter_ns", "queue_packets", "queue_bytes", "discipline",
-    "ack_share_ppm", "loss_ppm", "burst_loss", "reorder", "duplicate_ppm", "outages", "grant_interval_ns",
-    "per_packet_ns", "shared_medium",
+    "ack_share_ppm", "loss_ppm", "burst_loss", "reorder", "duplicate_ppm", "outages",
+    "grant_interval_ns", "per_packet_ns", "shared_medium",
 }  # fmt: skip
 _HOST_KEYS = {
     "data_received_ns", "data_sent_ns", "ack_received_ns", "ack_sent_ns", "backlog_packets",
