@@ -30,7 +30,7 @@ static const struct aw_param params[] = {
 			    "slide, unless 2 MSS are less.", 1, 100, 35 },
 	[HEARTBEAT_MS] = { "heartbeat_ms", "ms",
 			   "Period of the clock that sends delayed ACKs.",
-			   1, 500, 200 },
+			   1, 1000, 200 },
 	[PHASE] = { "phase", "choice",
 		    "The clock's phase, 0: multiples of the period, 1: random.",
 		    0, 1, 1 },

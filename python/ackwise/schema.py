@@ -399,7 +399,7 @@ _SENDER = Table(
             Kind.CHOICE,
             "when a short segment waits",
             "minshall",
-            choices=("bsd43", "minshall", "off"),
+            choices=("bsd43", "unsent", "minshall", "off"),
         ),
         Key(
             "recovery",
@@ -423,6 +423,23 @@ _SENDER = Table(
             "4MiB",
             1,
             _BUFFER_MAX,
+        ),
+        Key(
+            "low_water",
+            SIZE,
+            "socket bsd43: the writer sleeps until so much room is in the send buffer, or all of "
+            "it if that is less; 0: one cluster",
+            "0B",
+            0,
+            _BUFFER_MAX,
+        ),
+        Key(
+            "copy_rate",
+            RATE,
+            "socket bsd43: a write is copied into the send buffer at this rate; 0: at once",
+            "0bit",
+            high=_RATE_MAX,
+            target="copy_bps",
         ),
         Key(
             "max_window_segments",
@@ -473,6 +490,12 @@ _RECEIVER = Table(
             "0bit",
             high=_RATE_MAX,
             target="reader_bps",
+        ),
+        Key(
+            "ack_after_read",
+            Kind.FLAG,
+            "an ACK leaves when the application has read what it is for (4.3BSD)",
+            False,
         ),
         Key("socket", Kind.CHOICE, "socket layer", "linux", choices=("linux", "bsd43")),
     ),

@@ -92,7 +92,8 @@ impl App {
     /// be asked again.
     pub fn write(&mut self, now: u64, tx: &mut Sender, most: u64) -> bool {
         if self.is_bulk() {
-            let again = tx.fill(self.limit, most);
+            let again = tx.fill(now, self.limit, most);
+            self.wake_ns = tx.copied_ns();
             if tx.written == self.limit {
                 tx.fin_at = self.limit;
             }

@@ -97,6 +97,8 @@ pub fn scenario(s: &Scenario) -> Result<(), String> {
             ));
         }
         within(&at("sender.send_buffer_bytes"), g.sender.send_buffer_bytes, 1, 1 << 32)?;
+        within(&at("sender.low_water_bytes"), g.sender.low_water_bytes, 0, 1 << 32)?;
+        within(&at("sender.copy_bps"), g.sender.copy_bps, 0, 1_000_000_000_000)?;
         within(&at("sender.initial_window_segments"), g.sender.initial_window_segments.into(), 1, 10_000)?;
         within(&at("sender.min_rto_ns"), g.sender.min_rto_ns, 1_000_000, 60 * S)?;
         within(&at("receiver.recv_buffer_bytes"), g.receiver.recv_buffer_bytes, 256, 1 << 30)?;

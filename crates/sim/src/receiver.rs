@@ -13,6 +13,8 @@ use std::collections::VecDeque;
 const FIRST_WINDOW_BYTES: u64 = 65_535;
 /// RFC 9293, 3.7.1: default MSS, Linux's first guess of the peer's segments.
 const MSS_GUESS_BYTES: u32 = 536;
+/// RFC 1122, 4.2.3.2.
+const MAX_ACK_DELAY_NS: u64 = 500_000_000;
 
 pub struct Receiver {
     cfg: Config,
@@ -46,6 +48,8 @@ pub struct Receiver {
     pub deadline_ns: u64,
     pub reader_ns: u64,
     read_credit_ns: u64,
+    /// The ACK of what arrived last leaves with its read (`ack_after_read`).
+    waits_for_read: bool,
     pub last_data_ns: u64,
     rto_us: u32,
     sack: bool,
@@ -104,6 +108,7 @@ impl Receiver {
             deadline_ns: NEVER,
             reader_ns: NEVER,
             read_credit_ns: now,
+            waits_for_read: false,
             last_data_ns: now,
             rto_us: 0,
             sack: setup.sack,
@@ -178,13 +183,17 @@ impl Receiver {
         self.verdict = self.conn.decide(e);
         self.deadline_ns = match self.verdict.action {
             Action::WaitUntil(t) => t,
+            // A lazy reader must not keep it longer than any ACK may wait.
+            Action::SendNow if self.waits_for_read => {
+                self.unacked.front().map_or(e.now_ns, |first| first.0) + MAX_ACK_DELAY_NS
+            }
             _ => NEVER,
         };
     }
 
     /// The reason of the ACK that has to leave now, if one has to.
     pub fn ack_due(&self) -> Option<Reason> {
-        (self.verdict.action == Action::SendNow).then_some(self.verdict.reason)
+        (self.verdict.action == Action::SendNow && !self.waits_for_read).then_some(self.verdict.reason)
     }
 
     /// Any segment arrived. RFC 7323, 4.3: echo the time of the one that the last ACK waited for.
@@ -239,6 +248,7 @@ impl Receiver {
                 }
             }
         }
+        self.waits_for_read = self.cfg.ack_after_read && order == Order::In;
         self.unacked.push_back((now, p.segments));
         let mut e = self.event(EventKind::Data, now);
         e.bytes = p.len;
@@ -311,6 +321,7 @@ impl Receiver {
             return;
         }
         self.read += bytes;
+        self.waits_for_read = false;
         self.tune(now);
         let mut e = self.event(EventKind::AppRead, now);
         e.bytes = bytes as u32;
@@ -336,6 +347,7 @@ impl Receiver {
 
     pub fn on_deadline(&mut self, now: u64) {
         self.deadline_ns = NEVER;
+        self.waits_for_read = false;
         let e = self.event(EventKind::Deadline, now);
         self.judge(&e);
     }

@@ -275,6 +275,10 @@ pub enum Counting {
 pub enum Nagle {
     /// A short segment waits while anything is unacknowledged.
     Bsd43,
+    /// As `bsd43`, but what is unsent decides, not what the window lets go: it waits while it is
+    /// less than a segment and no more than half of the peer's largest window (the rule as the
+    /// deadlock paper's figure 15.2 has it).
+    Unsent,
     /// A short segment waits while a short segment is unacknowledged (Linux).
     #[default]
     Minshall,
@@ -314,6 +318,11 @@ pub struct Sender {
     pub initial_window_segments: u32,
     /// Send buffer; bytes written and not yet acknowledged never exceed it.
     pub send_buffer_bytes: u64,
+    /// The 4.3BSD writer sleeps until this much room is in the send buffer, or all of it if it is
+    /// smaller (SO_SNDLOWAT); 0: one cluster.
+    pub low_water_bytes: u64,
+    /// A 4.3BSD write is copied into the send buffer at this rate, piece by piece; 0: at once.
+    pub copy_bps: u64,
     /// Upper bound of the congestion window; 0: none.
     pub max_window_segments: u32,
     /// Space segments at a multiple of cwnd/srtt (BBR always does).
@@ -334,6 +343,8 @@ impl Default for Sender {
             socket: Default::default(),
             initial_window_segments: 10,
             send_buffer_bytes: 4 << 20,
+            low_water_bytes: 0,
+            copy_bps: 0,
             max_window_segments: 0,
             pacing: false,
             tail_loss_probe: true,
@@ -371,6 +382,9 @@ pub struct Receiver {
     pub reader_lag_ns: u64,
     /// The application reads at most this fast; 0: no limit.
     pub reader_bps: u64,
+    /// An ACK of data in order leaves when the application has read it, and offers the room that
+    /// the read made: TCP output runs at the end of a read (4.3BSD).
+    pub ack_after_read: bool,
     pub socket: SocketLayer,
 }
 
@@ -384,6 +398,7 @@ impl Default for Receiver {
             slow_window: true,
             reader_lag_ns: 0,
             reader_bps: 0,
+            ack_after_read: false,
             socket: Default::default(),
         }
     }

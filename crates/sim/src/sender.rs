@@ -16,6 +16,17 @@ const MAX_RTO_NS: u64 = 120_000_000_000;
 const WORST_ACK_DELAY_NS: u64 = 200_000_000;
 /// Bytes of one application write in a bulk transfer: its last segment carries PSH (iperf3's size).
 const BULK_WRITE_BYTES: u64 = 128 * 1024;
+/// 4.3BSD (spec page 5): an mbuf cluster, and how much is copied before TCP output runs.
+const CLUSTER_BYTES: u64 = 1024;
+const PIECE_BYTES: u64 = 4096;
+/// Least share of the peer's largest window that a segment cut off by the window fills (rule
+/// `unsent`): the share that the window must slide before the receiver tells of it.
+const USABLE_PERCENT: u64 = 35;
+
+/// How long so many bytes take at this rate.
+fn transfer_ns(bytes: u64, bps: u64) -> u64 {
+    (u128::from(bytes) * 8_000_000_000).div_ceil(bps.into()) as u64
+}
 
 #[derive(Clone, Debug)]
 struct Segment {
@@ -119,6 +130,8 @@ pub struct Sender {
     pub written: u64,
     /// End of the stream, once known: the last segment carries FIN.
     pub fin_at: u64,
+    /// A piece on its way into the send buffer: bytes, and when they are there.
+    copying: Option<(u64, u64)>,
     /// Ends of writes, for PSH (Linux) in order.
     pushes: VecDeque<u64>,
     /// A bulk writer was interrupted in the middle of a write.
@@ -171,6 +184,7 @@ impl Sender {
             nxt: 0,
             written: 0,
             fin_at: NEVER,
+            copying: None,
             pushes: VecDeque::new(),
             writes_on: false,
             segments: VecDeque::new(),
@@ -232,11 +246,7 @@ impl Sender {
 
     /// A bulk writer fills the buffer as the socket layer lets it, with `most` bytes at most.
     /// Returns true if TCP output has to run (again) and more may be written after it.
-    pub fn fill(&mut self, limit: u64, most: u64) -> bool {
-        let room = self.room().min(limit.saturating_sub(self.written));
-        if room == 0 {
-            return false;
-        }
+    pub fn fill(&mut self, now: u64, limit: u64, most: u64) -> bool {
         match self.cfg.socket {
             SocketLayer::Linux => {
                 // The kernel fills its last buffer before it starts another: whole segments.
@@ -260,24 +270,42 @@ impl Sender {
                 }
                 false
             }
-            SocketLayer::Bsd43 => {
-                // Spec page 5: 1024-byte clusters, output after each 4096 bytes copied; less than
-                // a cluster of room is not used.
-                let least = self.cfg.send_buffer_bytes.min(1024);
-                let mut copied = 0;
-                while copied < 4096 {
-                    let room = self.room().min(limit - self.written);
-                    let last = self.written + room == limit;
-                    if room == 0 || (room < least && !last) {
-                        break;
-                    }
-                    let take = room.min(1024).min(4096 - copied);
-                    self.written += take;
-                    copied += take;
-                }
-                copied > 0
-            }
+            SocketLayer::Bsd43 => self.copy_piece(now, limit),
         }
+    }
+
+    /// The 4.3BSD writer's next step: a piece of at most 4096 bytes, in whole clusters unless it
+    /// is the last. Returns true when one is in the buffer and TCP output has to run.
+    fn copy_piece(&mut self, now: u64, limit: u64) -> bool {
+        if let Some((bytes, done_ns)) = self.copying {
+            if now < done_ns {
+                return false;
+            }
+            self.copying = None;
+            self.written += bytes;
+            return true;
+        }
+        let left = limit - self.written;
+        let room = self.room().min(left);
+        let cluster = CLUSTER_BYTES.min(self.cfg.send_buffer_bytes);
+        let least = self.cfg.low_water_bytes.clamp(cluster, self.cfg.send_buffer_bytes);
+        if room == 0 || (room < least && room < left) {
+            return false;
+        }
+        let piece = room.min(PIECE_BYTES);
+        // Less than a cluster of room is not used.
+        let bytes = if room == left { piece } else { piece - piece % cluster };
+        if self.cfg.copy_bps == 0 {
+            self.written += bytes;
+            return true;
+        }
+        self.copying = Some((bytes, now + transfer_ns(bytes, self.cfg.copy_bps)));
+        false
+    }
+
+    /// When the piece that is being copied into the send buffer will be there.
+    pub fn copied_ns(&self) -> u64 {
+        self.copying.map_or(NEVER, |(_, done_ns)| done_ns)
     }
 
     /// 4.3BSD's input routine ends with TCP output; the writer that waits for room runs later. So a
@@ -820,6 +848,12 @@ impl Sender {
 
     /// RFC 1122, 4.2.3.4: may a segment shorter than the MSS leave?
     fn short_may_leave(&self, len: u64, unsent: u64) -> bool {
+        if self.cfg.nagle == Nagle::Unsent {
+            // What the window cuts off leaves only when it is worth it (RFC 813, 4).
+            let worth_it = len == unsent || 100 * len >= USABLE_PERCENT * self.wnd_max;
+            let enough = unsent >= self.mss || 2 * unsent > self.wnd_max;
+            return self.outstanding() == 0 || (enough && worth_it);
+        }
         if 2 * len >= self.wnd_max {
             return true;
         }
@@ -828,7 +862,7 @@ impl Sender {
         }
         match self.cfg.nagle {
             Nagle::Off => true,
-            Nagle::Bsd43 => self.outstanding() == 0,
+            Nagle::Bsd43 | Nagle::Unsent => self.outstanding() == 0,
             Nagle::Minshall => self.short_end <= self.una,
         }
     }

@@ -682,3 +682,104 @@ fn equal_buffers_of_the_same_system_do_not_deadlock() {
     assert_eq!(r.groups[0].stalls, 0);
     assert!(r.groups[0].goodput_bps > 5e6, "{}", r.groups[0].goodput_bps);
 }
+
+/// 4.3BSD endpoints with these changes; one way takes 1 ms and the wire time at 100 Mbit/s.
+fn bsd_flow(policy: Value, sender: Value, receiver: Value) -> ackwise_sim::result::RunResult {
+    let mut over = json!({
+        "policy": policy,
+        "sender": { "nagle": "bsd43", "socket": "bsd43" },
+        "receiver": { "socket": "bsd43" },
+    });
+    scenes::lay_over(&mut over["sender"], &sender);
+    scenes::lay_over(&mut over["receiver"], &receiver);
+    let path = json!({
+        "duration_ns": 300 * MS,
+        "mtu_bytes": 9188,
+        "down": { "rate_bps": 100_000_000, "delay_ns": MS },
+        "up": { "rate_bps": 100_000_000, "delay_ns": MS },
+    });
+    run(&ruler(path, &[group(over)]))
+}
+
+/// (nanosecond, sequence number, bytes) of all that was sent.
+fn sent_ns(r: &ackwise_sim::result::RunResult) -> Vec<(u64, u64, u32)> {
+    let t = trace(r);
+    (0..t.data_seq.len()).map(|i| (t.data_time_ns[i], t.data_seq[i], t.data_bytes[i])).collect()
+}
+
+fn heartbeat() -> Value {
+    json!({ "name": "bsd", "params": { "phase": 0 } })
+}
+
+#[test]
+fn a_writer_that_copies_hands_over_a_piece_at_a_time() {
+    // 4096 bytes a millisecond. 16 KiB against 40 KiB, class II: the piece of 1 ms leaves, those of
+    // 2 and 3 ms wait, with that of 4 ms there are 12288: a full segment. 13244 are short of 14336,
+    // so the beat at 200 ms acknowledges (40 bytes: 3.2 us). Output sends the 3140 that are left
+    // before the writer goes on: its pieces are there 1, 2 and 3 ms later.
+    let r = bsd_flow(
+        heartbeat(),
+        json!({ "send_buffer_bytes": 16 << 10, "copy_bps": 32_768_000 }),
+        json!({ "recv_buffer_bytes": 40 << 10 }),
+    );
+    let first: Vec<_> = sent_ns(&r).into_iter().take(4).collect();
+    let back = 201 * MS + 3_200;
+    let expected = [(MS, 0, 4096), (4 * MS, 4096, 9148), (back, 13_244, 3140), (back + 3 * MS, 16_384, 9148)];
+    assert_eq!(first, expected);
+}
+
+#[test]
+fn a_writer_sleeps_until_its_low_water_mark_is_free() {
+    // 6000 bytes of buffer: 1904 are free behind the first piece. A cluster of it is used, and
+    // leaves alone after the beat; with a mark of 4096 the writer fills a whole piece then.
+    for (low_water, second) in [(0, 1024), (4096, 4096)] {
+        let r = bsd_flow(
+            heartbeat(),
+            json!({ "send_buffer_bytes": 6000, "low_water_bytes": low_water }),
+            json!({ "recv_buffer_bytes": 16 << 10 }),
+        );
+        let sent: Vec<_> = sent_ns(&r).into_iter().take(2).map(|s| s.2).collect();
+        assert_eq!(sent, [4096, second], "mark {low_water}");
+    }
+}
+
+/// What leaves before any ACK does: bytes of each segment.
+fn before_an_ack(nagle: &str, send_kib: u64, recv_kib: u64) -> Vec<u32> {
+    let r = bsd_flow(
+        delayed(64),
+        json!({ "nagle": nagle, "send_buffer_bytes": send_kib << 10 }),
+        json!({ "recv_buffer_bytes": recv_kib << 10 }),
+    );
+    sent_ns(&r).into_iter().take_while(|s| s.0 < MS).map(|s| s.2).collect()
+}
+
+#[test]
+fn nagle_by_what_is_unsent_waits_for_more_than_half_of_the_window() {
+    // 8/8 KiB: 4096 are half of the window: they leave by 4.3BSD's rule, and wait by the other.
+    assert_eq!(before_an_ack("bsd43", 8, 8), [4096, 4096]);
+    assert_eq!(before_an_ack("unsent", 8, 8), [4096]);
+    // 16/8 KiB: with 8192 unsent the 4096 that the window allows leave by both.
+    assert_eq!(before_an_ack("bsd43", 16, 8), [4096, 4096]);
+    assert_eq!(before_an_ack("unsent", 16, 8), [4096, 4096]);
+}
+
+#[test]
+fn nagle_by_what_is_unsent_leaves_a_sliver_of_the_window_alone() {
+    // Window 16 384. 8192 are half of it and leave by 4.3BSD's rule. By the other a full segment
+    // follows the first piece; 3140 are left of the window, below 35%.
+    assert_eq!(before_an_ack("bsd43", 64, 16), [4096, 8192]);
+    assert_eq!(before_an_ack("unsent", 64, 16), [4096, 9148]);
+}
+
+#[test]
+fn an_ack_may_wait_for_the_read() {
+    // The reader takes 10 ms. 4136 bytes on the wire: 330.88 us.
+    for (after_read, at_us) in [(false, 1_330), (true, 11_330)] {
+        let r = bsd_flow(
+            json!({ "name": "every" }),
+            json!({ "send_buffer_bytes": 4096 }),
+            json!({ "recv_buffer_bytes": 16 << 10, "ack_after_read": after_read, "reader_lag_ns": 10 * MS }),
+        );
+        assert_eq!(trace(&r).ack_time_ns[0] / US, at_us);
+    }
+}

@@ -33,6 +33,7 @@ _READER_DEFAULTS: dict[str, Any] = {
     "slow_window": True,
     "reader_lag_ns": 0,
     "reader_bps": 0,
+    "ack_after_read": False,
     "socket": "linux",
 }
 
@@ -96,7 +97,7 @@ def _check(group: dict[str, Any], where: str) -> None:
     for key, value in only.items():
         if sender[key] != value:
             refuse(f"{where}.sender.{key}", f'Linux has "{value}" alone', f'give {key} = "{value}"')
-    if sender["nagle"] == "bsd43":
+    if sender["nagle"] in ("bsd43", "unsent"):
         refuse(
             f"{where}.sender.nagle",
             "Linux has Minshall's form of the rule",
@@ -106,6 +107,8 @@ def _check(group: dict[str, Any], where: str) -> None:
         refuse(f"{where}.sender.recovery", "Linux repairs earlier", 'give "sack" or "newreno"')
     if not reader["slow_window"]:
         refuse(f"{where}.receiver.slow_window", "Linux opens the window so", "leave it out")
+    if reader["ack_after_read"]:
+        refuse(f"{where}.receiver.ack_after_read", "Linux does not wait so", "leave it out")
     if reader["socket"] != "linux":
         refuse(f"{where}.receiver.socket", "the guest is Linux", "leave it out")
 
