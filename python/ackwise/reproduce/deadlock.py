@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: MIT
 """Spec page 5: throughput deadlock, adaptive acknowledgement, and what became of them here."""
 
-from ackwise.reproduce import deadlock_congestion, deadlock_fairness, deadlock_grid
+from ackwise.reproduce import (
+    deadlock_congestion,
+    deadlock_fairness,
+    deadlock_grid,
+    deadlock_tables,
+)
 from ackwise.reproduce.check import Check
 from ackwise.reproduce.experiment import Experiment, Outcome
 from ackwise.reproduce.figure import Figure
 from ackwise.reproduce.runner import Runner
 
-PARTS = (deadlock_grid.run, deadlock_congestion.run, deadlock_fairness.run)
+PARTS = (deadlock_tables.run, deadlock_grid.run, deadlock_congestion.run, deadlock_fairness.run)
 
 
 def run(runner: Runner) -> Outcome:
