@@ -34,15 +34,6 @@ static bool is_empty(const char *text)
 	return !text || !text[0];
 }
 
-static bool same_text(const char *a, const char *b)
-{
-	while (*a && *a == *b) {
-		a++;
-		b++;
-	}
-	return *a == *b;
-}
-
 static bool param_is_sound(const struct aw_param *param)
 {
 	return well_formed(param->name, true, 31) && !is_empty(param->unit) &&
@@ -74,7 +65,8 @@ int aw_policy_validate(const struct aw_policy *policy)
 		if (!param_is_sound(&policy->params[i]))
 			return AW_EPOLICY_PARAM;
 		for (j = 0; j < i; j++)
-			if (same_text(policy->params[i].name, policy->params[j].name))
+			if (aw_same_text(policy->params[i].name,
+					 policy->params[j].name))
 				return AW_EPOLICY_PARAM;
 	}
 	if (policy->values_count > AW_VALUES_MAX ||
@@ -85,21 +77,11 @@ int aw_policy_validate(const struct aw_policy *policy)
 		if (!value_is_sound(&policy->values[i]))
 			return AW_EPOLICY_VALUE;
 		for (j = 0; j < i; j++)
-			if (same_text(policy->values[i].name, policy->values[j].name))
+			if (aw_same_text(policy->values[i].name,
+					 policy->values[j].name))
 				return AW_EPOLICY_VALUE;
 	}
 	return 0;
-}
-
-const struct aw_policy *aw_policy_find(const char *name)
-{
-	const struct aw_policy *policy;
-	u32 i;
-
-	for (i = 0; (policy = aw_policy_at(i)); i++)
-		if (same_text(policy->name, name))
-			return policy;
-	return NULL;
 }
 
 void aw_params_init(const struct aw_policy *policy, struct aw_params *p)

@@ -36,3 +36,14 @@ const struct aw_policy *aw_policy_at(u32 index)
 {
 	return index < COUNT ? policies[index] : NULL;
 }
+
+const struct aw_policy *aw_policy_find(const char *name)
+{
+	const struct aw_policy *policy;
+	u32 i;
+
+	for (i = 0; (policy = aw_policy_at(i)); i++)
+		if (aw_same_text(policy->name, name))
+			return policy;
+	return NULL;
+}

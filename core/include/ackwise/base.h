@@ -76,4 +76,13 @@ static inline u64 aw_div64(u64 n, u32 d)
 #endif
 }
 
+static inline bool aw_same_text(const char *a, const char *b)
+{
+	while (*a && *a == *b) {
+		a++;
+		b++;
+	}
+	return *a == *b;
+}
+
 #endif /* ACKWISE_BASE_H */
