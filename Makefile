@@ -93,6 +93,11 @@ reproduce: build ## run every published experiment again; page and figures in pu
 experiments: build ## write tables and figures of docs/experiments anew
 	$(BIN)/python tools/experiments.py --write
 
+.PHONY: experiments-linux
+experiments-linux: build ## the same for those of the real kernel, which is built if need be
+	$(BIN)/ackwise lab build
+	$(BIN)/python tools/experiments.py --write --on linux
+
 .PHONY: docs
 docs: build ## write the generated parts of docs anew
 	$(BIN)/python tools/generated_docs.py --write

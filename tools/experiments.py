@@ -4,6 +4,9 @@
     python tools/experiments.py --check [NAME...]     fails when a page or a figure is stale
     python tools/experiments.py --write [NAME...]     writes them anew; read the prose again
 
+Without a NAME those of the simulator; `--on linux` means those of the real kernel, which
+`ackwise lab build` has to have made. The page of NAME on linux is linux-NAME.md.
+
 A table stands between `<!-- checks: GROUP -->` and `<!-- end -->`, GROUP being a heading of the
 table that `ackwise reproduce` prints, or `all`. A check that fails has to be told of, by its name
 in backquotes, under the heading "What does not come out".
@@ -28,10 +31,10 @@ FIGURES = PAGES / "figures"
 FAILURES = "## What does not come out"
 
 
-def run(name: str, folder: Path) -> list[Check]:
+def run(name: str, on: str, folder: Path) -> list[Check]:
     """Runs an experiment; its figures come into `folder`."""
     out = folder / f"{name}.json"
-    command = [sys.executable, "-m", "ackwise", "reproduce", name, "--json", str(out)]
+    command = [sys.executable, "-m", "ackwise", "reproduce", name, "--on", on, "--json", str(out)]
     done = subprocess.run([*command, "--figures", str(folder)], stdout=subprocess.DEVNULL)
     if done.returncode not in (0, 1) or not out.exists():
         raise SystemExit(f"{name}: could not be run (exit code {done.returncode})")
@@ -119,19 +122,20 @@ def main() -> int:
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--check", action="store_true")
     what.add_argument("--write", action="store_true")
+    parser.add_argument("--on", choices=tuple(reproduce.NAMES), default="simulator")
     parser.add_argument("names", nargs="*", metavar="NAME", help="(default: every experiment)")
     args = parser.parse_args()
     found = []
-    for name in args.names or reproduce.NAMES:
+    for name in args.names or reproduce.NAMES[args.on]:
         try:
-            reproduce.load(name)
+            page = reproduce.load(name, args.on).name
         except InputError as problem:
             raise SystemExit(str(problem)) from None
         with tempfile.TemporaryDirectory() as folder:
-            checks = run(name, Path(folder))
+            checks = run(name, args.on, Path(folder))
             passed = sum(check.passed for check in checks)
-            print(f"{name}: {passed} of {len(checks)} checks pass", flush=True)
-            found += complaints(name, checks, Path(folder), args.write)
+            print(f"{page}: {passed} of {len(checks)} checks pass", flush=True)
+            found += complaints(page, checks, Path(folder), args.write)
     for complaint in found:
         print(complaint)
     if found and args.check:

@@ -36,6 +36,7 @@ examples:
   ackwise reproduce separation
   ackwise reproduce all --report published.html --json checks.json
   ackwise reproduce deadlock --figures figures/      each figure as SVG
+  ackwise reproduce ratelimit --on linux             on the real kernel, see `ackwise lab`
   ackwise reproduce --list                           what each experiment asks
 
 exit code: 0 when every check passes, else 1
@@ -261,13 +262,18 @@ def _parser() -> argparse.ArgumentParser:
     again = commands.add_parser(
         "reproduce",
         help="run a published experiment again, beside its published figures",
-        description="Runs a published experiment in the simulator and puts every figure beside "
-        "the published one: what may differ by how much was set before measuring.",
+        description="Runs a published experiment in the simulator, or on the real kernel, and puts "
+        "every figure beside the published one: what may differ by how much was set before "
+        "measuring.",
         epilog=_REPRODUCE_EXAMPLES,
         formatter_class=raw,
     )
     again.add_argument("name", metavar="NAME", nargs="?", help="an experiment, or all")
     again.add_argument("--list", action="store_true", help="list the experiments")
+    again.add_argument(
+        "--on", choices=("simulator", "linux"), default="simulator", help="what runs it (simulator)"
+    )
+    again.add_argument("--cache", metavar="DIR", help="of built kernels (~/.cache/ackwise)")
     again.add_argument(
         "--jobs", type=_whole("--jobs", 1, 1024), metavar="N", help="runs at a time (all cores)"
     )

@@ -3,6 +3,7 @@
 
 import argparse
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 from rich.console import Console
@@ -20,11 +21,26 @@ from ackwise.reproduce.runner import Runner
 
 def _list() -> int:
     console = Console(highlight=False)
-    for name in reproduce.NAMES:
-        one = reproduce.load(name)
-        console.print(Text(name, style="bold") + Text(f"  {one.title}"), soft_wrap=True)
-        console.print(Text(f"    {one.question}", style="dim"), soft_wrap=True)
+    for on, names in reproduce.NAMES.items():
+        option = "" if on == "simulator" else f" --on {on}"
+        for name in names:
+            one = reproduce.load(name, on)
+            console.print(
+                Text(name + option, style="bold") + Text(f"  {one.title}"), soft_wrap=True
+            )
+            console.print(Text(f"    {one.question}", style="dim"), soft_wrap=True)
     return 0
+
+
+def _new_runner(args: argparse.Namespace, show: Callable[[str, int, int], None]) -> Runner:
+    if args.on == "simulator":
+        return Runner(workers=args.jobs, on_progress=show)
+    from ackwise import lab_command
+    from ackwise.lab import build
+    from ackwise.reproduce.lab_runner import LabRunner
+
+    kernel = build.find(lab_command.cache_of(args), stock=False)
+    return LabRunner(kernel, workers=args.jobs, on_progress=show)
 
 
 def _targets(args: argparse.Namespace) -> None:
@@ -66,18 +82,18 @@ def main(args: argparse.Namespace, command: str) -> int:
         return _list()
     if args.name is None:
         raise InputError(
-            f"reproduce: no experiment named; give one of {', '.join(reproduce.NAMES)}, "
-            f"or {reproduce.ALL}"
+            "reproduce: no experiment named; give one of "
+            f"{', '.join(reproduce.NAMES[args.on])}, or {reproduce.ALL}"
         )
-    names = list(reproduce.NAMES) if args.name == reproduce.ALL else [args.name]
-    experiments = [reproduce.load(name) for name in names]
+    names = reproduce.NAMES[args.on] if args.name == reproduce.ALL else [args.name]
+    experiments = [reproduce.load(name, args.on) for name in names]
     _targets(args)
     console = Console(highlight=False)
     to_terminal = export.STDOUT not in (args.json, args.csv)
     done = []
     for experiment in experiments:
         with progress_bar(not args.quiet) as show:
-            runner = Runner(workers=args.jobs, on_progress=show)
+            runner = _new_runner(args, show)
             outcome = experiment.run(runner)
         done.append(Reproduced(experiment, outcome, runner.ran))
         if to_terminal:

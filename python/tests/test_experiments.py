@@ -48,7 +48,10 @@ def test_a_failed_check_has_to_be_told_of() -> None:
     assert experiments.untold("`S/R 4/4` in another section", CHECKS) == ["S/R 4/4"]
 
 
-@pytest.mark.parametrize("name", reproduce.NAMES)
+@pytest.mark.parametrize(
+    "name",
+    [reproduce.load(name, on).name for on, names in reproduce.NAMES.items() for name in names],
+)
 def test_each_page_tells_question_picture_answer(root: Path, name: str) -> None:
     text = (root / f"docs/experiments/{name}.md").read_text(encoding="utf-8")
     places = [text.index(f"\n## {head}") for head in ("The question", "The picture", "The answer")]

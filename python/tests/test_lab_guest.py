@@ -19,6 +19,7 @@ from ackwise.errors import RunError
 from ackwise.lab import build, machine, measure
 from ackwise.lab import run as lab_run
 from ackwise.lab.machine import Kernel
+from ackwise.reproduce.lab_runner import LabRunner
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
 
@@ -71,6 +72,13 @@ def test_the_same_seed_gives_the_same_packets(kernel: Kernel, tmp_path: Path) ->
     assert told[0] == told[1]
     assert told[0] != told[2]
     assert all(len(capture) > 10_000 for capture in told[0])
+
+
+def test_an_experiment_s_runs_are_the_lab_s(kernel: Kernel) -> None:
+    given = scenario("wan-10ms", "bulk", 200)
+    runner = LabRunner(kernel, workers=1)
+    assert runner.simulate("one", [given]) == [simulate(kernel, given)]
+    assert [(r.label, r.runs, r.on) for r in runner.ran] == [("one", 1, "linux")]
 
 
 def test_a_download_fills_the_link_and_adds_up(kernel: Kernel, tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ def sample(runner: Runner) -> Outcome:
 @pytest.fixture
 def sampled(monkeypatch: pytest.MonkeyPatch) -> Experiment:
     experiment = Experiment("sample", "A sample", "nobody, 1999", "Does it work?", sample)
-    monkeypatch.setattr(reproduce, "NAMES", ("sample",))
+    monkeypatch.setattr(reproduce, "NAMES", {"simulator": ("sample",), "linux": ()})
     module = ModuleType("ackwise.reproduce.sample")
     vars(module)["EXPERIMENT"] = experiment
     monkeypatch.setitem(sys.modules, module.__name__, module)
@@ -170,6 +170,7 @@ def test_the_document_is_the_same_each_time(ackwise: Ackwise) -> None:
     [
         ([], "no experiment named"),
         (["sampel"], 'did you mean "sample"?'),
+        (["sample", "--on", "linux"], "is no experiment on linux; give --on simulator"),
         (["sample", "--figures", "nowhere"], "--figures: nowhere: is no directory"),
         (["sample", "--report", "-"], "--report: cannot go to standard output"),
         (["sample", "--json", "x", "--csv", "x"], "--csv: "),

@@ -6,16 +6,23 @@ import importlib
 from ackwise.errors import InputError, quoted, suggestion
 from ackwise.reproduce.experiment import Experiment
 
-# Each is a module of this package with an EXPERIMENT.
-NAMES: tuple[str, ...] = ("deadlock", "dynamic", "ratelimit", "separation")
+# Where an experiment can be run, and which. Each is a module of this package with an EXPERIMENT;
+# on the real kernel it is `linux_NAME`, for other things are asked there.
+NAMES: dict[str, tuple[str, ...]] = {
+    "simulator": ("deadlock", "dynamic", "ratelimit", "separation"),
+    "linux": (),
+}
 ALL = "all"
 
 
-def load(name: str) -> Experiment:
-    """The experiment of that name. Raises InputError."""
-    if name not in NAMES:
+def load(name: str, on: str = "simulator") -> Experiment:
+    """The experiment of that name for the simulator or the real kernel. Raises InputError."""
+    if name not in NAMES[on]:
+        elsewhere = [place for place, names in NAMES.items() if name in names]
         raise InputError(
-            f"reproduce: {quoted(name)} is no experiment; {suggestion(name, (*NAMES, ALL))}"
+            f"reproduce: {quoted(name)} is no experiment on {on}; "
+            + (f"give --on {elsewhere[0]}" if elsewhere else suggestion(name, (*NAMES[on], ALL)))
         )
-    experiment: Experiment = importlib.import_module(f"ackwise.reproduce.{name}").EXPERIMENT
+    module = name if on == "simulator" else f"{on}_{name}"
+    experiment: Experiment = importlib.import_module(f"ackwise.reproduce.{module}").EXPERIMENT
     return experiment

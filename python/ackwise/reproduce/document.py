@@ -21,7 +21,7 @@ KEYS: dict[str, str] = {
     "ackwise_version": "version of ackwise",
     "kind": '"reproduce"',
     "passed": "true: every check passed",
-    "checks[].experiment": "name of the experiment",
+    "checks[].experiment": "name of the experiment; on the real kernel linux-NAME",
     "checks[].group": "heading under which tables show it",
     "checks[].name": "what is compared",
     "checks[].source": "where it is published: table, figure, section",
@@ -113,7 +113,8 @@ def _figure(figure: Figure) -> dict[str, Any]:
 def command(ran: Ran) -> str | None:
     """How to run a shipped plan alone."""
     shipped = ran.plan is not None and not ran.plan.file and ran.label != ran.plan.title
-    return f"ackwise compare --plan {ran.label}" if shipped else None
+    on = "" if ran.on == "simulator" else f" --on {ran.on}"
+    return f"ackwise compare{on} --plan {ran.label}" if shipped else None
 
 
 def of_experiments(done: list[Reproduced]) -> dict[str, Any]:

@@ -26,6 +26,7 @@ class Ran:
     label: str
     plan: Plan | None
     scenarios: Sequence[dict[str, Any]]
+    on: str = "simulator"
 
     @property
     def runs(self) -> int:
@@ -35,6 +36,8 @@ class Ran:
 
 class Runner:
     """Hands work to the cores and keeps account of it."""
+
+    on = "simulator"
 
     def __init__(
         self,
@@ -51,13 +54,22 @@ class Runner:
         keeps series and histograms of each first run."""
         made = plans.load_plan(plan) if isinstance(plan, str) else plan
         label = plan if isinstance(plan, str) else made.title
-        self.ran.append(Ran(label, made, ()))
+        self.ran.append(Ran(label, made, (), self.on))
         return compare.run(
             made,
             detailed=detailed,
             workers=self._workers,
             on_progress=partial(self._on_progress, label),
+            simulate=lambda job, scenario, cancel: self._one(
+                scenario, f"link {job.link.name}", f"workload {job.workload.name}", cancel
+            ),
         )
+
+    def _one(
+        self, scenario: dict[str, Any], _link: str, _workload: str, cancel: Cancel
+    ) -> dict[str, Any]:
+        """Runs one scenario; messages name its link and its workload."""
+        return engine.simulate(scenario, cancel)
 
     def simulate(
         self,
@@ -69,10 +81,10 @@ class Runner:
 
         With many scenarios and traces, take what is needed: whole results fill the memory.
         """
-        self.ran.append(Ran(label, None, scenarios))
+        self.ran.append(Ran(label, None, scenarios, self.on))
 
         def run(some: Sequence[dict[str, Any]], cancel: Cancel) -> list[Any]:
-            return [take(engine.simulate(scenario, cancel)) for scenario in some]
+            return [take(self._one(scenario, label, label, cancel)) for scenario in some]
 
         # Handing each short run to a thread of its own costs more than the run.
         size = -(-len(scenarios) // BATCHES)
