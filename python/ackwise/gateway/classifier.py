@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: MIT
+"""The filter that tells pure ACKs, as classic BPF.
+
+What is a pure ACK: a TCP segment without payload whose ACK flag is set and whose SYN, FIN, RST and
+URG flags are not (RFC 9293). Its loss costs nothing as long as a later one arrives, so it may wait in a
+short queue of its own.
+
+- PSH makes no difference: without payload there is nothing to push, and some stacks set it.
+- ECE, CWR and the bit that was NS make none: with Accurate ECN (RFC 9768) they count marks on every
+  ACK, and with RFC 3168 an ECE is the more urgent.
+- Keep-alives and window probes without payload look the same, and are as small and as rare.
+- A fragment is never one. An atomic fragment (RFC 6946) is a whole datagram and is looked into.
+- What is encrypted, tunnelled or damaged (a header longer than its packet) is data.
+
+Lengths come from the IP header, never from the frame: short frames are padded, and a frame that
+GRO has merged is as long as all its segments. A frame merged beyond 64 KiB has 0 there: data.
+
+Frames: Ethernet with up to two VLAN tags (802.1Q, 802.1ad, 0x9100; a tag that the kernel keeps
+beside the frame is not in it, which is as well) and PPPoE session (RFC 2516), or bare IP (ppp, tun,
+wwan). IPv4 with options. IPv6 with up to five extension headers out of hop-by-hop, routing,
+destination options and fragment: what RFC 8200, 4.1 lets a packet have. Offsets are counted from
+the frame's begin: such loads reach every byte, also where a driver left headers in pages.
+"""
+
+from enum import Enum
+
+from ackwise.gateway.bpf import Assembler, Instruction
+
+MATCH = 0xFFFFFFFF  # cls_bpf: the class that the filter names
+NO_MATCH = 0
+VLAN_TYPES = (0x8100, 0x88A8, 0x9100)
+VLAN_TAGS_MAX = 2
+EXTENSION_HEADERS_MAX = 5
+
+_END, _NETWORK, _IPV4_HEADER, _PROTOCOL = range(4)  # cells of M
+
+
+class Framing(Enum):
+    """What an interface's packets begin with."""
+
+    ETHERNET = "ethernet"
+    IP = "ip"
+
+
+# ARPHRD_* of if_arp.h. Loopback frames have an Ethernet header.
+FRAMING_OF_HARDWARE = {
+    1: Framing.ETHERNET,
+    772: Framing.ETHERNET,  # loopback
+    512: Framing.IP,  # ppp
+    519: Framing.IP,  # raw IP of modems
+    65534: Framing.IP,  # tun, WireGuard
+    768: Framing.IP,  # IP in IP
+    769: Framing.IP,
+    776: Framing.IP,  # IPv6 in IPv4
+}
+
+
+def pure_ack(framing: Framing) -> tuple[Instruction, ...]:
+    """The program: MATCH for a pure ACK, NO_MATCH for anything else."""
+    asm = Assembler()
+    # X is where the header that is looked at begins, from here to the end.
+    if framing is Framing.ETHERNET:
+        _ethernet(asm)
+    else:
+        asm.set_x(0)
+        asm.load("b", 0)
+        asm.compute("and", 0xF0)
+        asm.branch("jeq", 0x40, "ipv4")
+        asm.branch("jeq", 0x60, "ipv6", "no")
+    _ipv4(asm)
+    _ipv6(asm)
+    _tcp(asm)
+    asm.finish(MATCH)
+    asm.label("no")
+    asm.finish(NO_MATCH)
+    return asm.assemble()
+
+
+def _ethernet(asm: Assembler) -> None:
+    asm.set_x(14)
+    asm.load("h", 12)
+    for tag in range(VLAN_TAGS_MAX):
+        for vlan in VLAN_TYPES:
+            asm.branch("jeq", vlan, f"tag {tag}")
+        asm.jump("type")
+        asm.label(f"tag {tag}")
+        asm.set_x(18 + 4 * tag)
+        asm.load("h", 16 + 4 * tag)
+    asm.label("type")
+    asm.branch("jeq", 0x0800, "ipv4")
+    asm.branch("jeq", 0x86DD, "ipv6")
+    asm.branch("jeq", 0x8864, "pppoe", "no")
+    asm.label("pppoe")
+    asm.load_x("h", 0)
+    asm.branch("jeq", 0x1100, no="no")  # version 1, type 1, code 0: session data
+    asm.load_x("b", 6)
+    asm.branch("jset", 1, "short protocol")  # RFC 1661, 6.5: compressed to one byte
+    asm.load_x("h", 6)
+    asm.store(_PROTOCOL)
+    asm.advance(8)
+    asm.jump("ppp")
+    asm.label("short protocol")
+    asm.store(_PROTOCOL)
+    asm.advance(7)
+    asm.label("ppp")
+    asm.recall(_PROTOCOL)
+    asm.branch("jeq", 0x0021, "ipv4")
+    asm.branch("jeq", 0x0057, "ipv6", "no")
+
+
+def _ends_inside(asm: Assembler) -> None:
+    """A is where the datagram ends; keeps it, and refuses a frame that ends before. Keeps X."""
+    asm.store(_END)
+    asm.store_x(_NETWORK)
+    asm.recall_x(_END)
+    asm.load_length()
+    asm.branch_x("jge", no="no")
+    asm.recall_x(_NETWORK)
+
+
+def _ipv4(asm: Assembler) -> None:
+    asm.label("ipv4")
+    asm.load_x("b", 9)
+    asm.branch("jeq", 6, no="no")
+    asm.load_x("h", 6)
+    asm.branch("jset", 0x3FFF, yes="no")  # more fragments, or an offset
+    asm.load_x("b", 0)
+    asm.branch("jge", 0x45, no="no")  # version 4, header of at least 20 bytes
+    asm.branch("jge", 0x50, yes="no")
+    asm.compute("and", 0x0F)
+    asm.compute("lsh", 2)
+    asm.store(_IPV4_HEADER)
+    asm.load_x("h", 2)
+    asm.add_x()
+    _ends_inside(asm)
+    asm.recall(_IPV4_HEADER)
+    asm.add_x()
+    asm.a_to_x()
+    asm.jump("tcp")
+
+
+def _ipv6(asm: Assembler) -> None:
+    asm.label("ipv6")
+    asm.load_x("b", 0)
+    asm.compute("and", 0xF0)
+    asm.branch("jeq", 0x60, no="no")
+    asm.load_x("h", 4)
+    asm.compute("add", 40)
+    asm.add_x()
+    _ends_inside(asm)
+    asm.load_x("b", 6)
+    asm.store(_PROTOCOL)
+    asm.advance(40)
+    for i in range(EXTENSION_HEADERS_MAX):
+        asm.recall(_PROTOCOL)
+        asm.branch("jeq", 6, "tcp")
+        asm.branch("jeq", 44, f"fragment {i}")
+        for header in (0, 43, 60):
+            asm.branch("jeq", header, f"options {i}")
+        asm.jump("no")
+        asm.label(f"fragment {i}")
+        asm.load_x("h", 2)
+        asm.branch("jset", 0xFFF9, yes="no")  # an offset, or more fragments
+        asm.load_x("b", 0)
+        asm.store(_PROTOCOL)
+        asm.advance(8)
+        asm.jump(f"behind {i}")
+        asm.label(f"options {i}")
+        asm.load_x("b", 0)
+        asm.store(_PROTOCOL)
+        asm.load_x("b", 1)
+        asm.compute("add", 1)
+        asm.compute("lsh", 3)
+        asm.add_x()
+        asm.a_to_x()
+        asm.label(f"behind {i}")
+    asm.recall(_PROTOCOL)
+    asm.branch("jeq", 6, no="no")
+
+
+def _tcp(asm: Assembler) -> None:
+    asm.label("tcp")
+    asm.load_x("b", 13)
+    asm.compute("and", 0x37)  # URG, ACK, RST, SYN, FIN
+    asm.branch("jeq", 0x10, no="no")
+    asm.load_x("b", 12)
+    asm.compute("rsh", 4)
+    asm.branch("jge", 5, no="no")
+    asm.compute("lsh", 2)
+    asm.add_x()
+    asm.recall_x(_END)
+    asm.branch_x("jeq", no="no")  # the datagram ends with the TCP header
