@@ -176,7 +176,7 @@ def corpus() -> dict[str, tuple[Packet, bool]]:
 
 
 _OPTIONS = (b"", TIMESTAMPS, SACK_1, TIMESTAMPS + SACK_1, TIMESTAMPS + SACK_3, SACK_4, bytes(40))
-_FLAGS = (ACK, ACK, ACK, ACK | PSH, ACK | ECE, ACK | CWR, ACK | FIN, SYN, SYN | ACK, RST, URG | ACK)
+_FLAGS = (*(ACK,) * 9, ACK | PSH, ACK | ECE, ACK | CWR, ACK | FIN, SYN, SYN | ACK, RST, URG | ACK)
 
 
 def random_packet(dice: random.Random) -> Packet:
@@ -184,17 +184,18 @@ def random_packet(dice: random.Random) -> Packet:
     v6 = dice.random() < 0.5
     rare = dice.random
     tags = tuple(
-        dice.choice((0x8100, 0x88A8, 0x9100)) for _ in range(dice.choice((0, 0, 0, 1, 2, 3)))
+        dice.choice((0x8100, 0x88A8, 0x9100))
+        for _ in range(dice.choice((0, 0, 0, 0, 0, 1, 1, 2, 3)))
     )
     pppoe = b""
     if rare() < 0.25:
         pppoe = dice.choice((b"\x00\x57", b"\x57") if v6 else (b"\x00\x21", b"\x21"))
-        if rare() < 0.1:
+        if rare() < 0.05:
             pppoe = dice.randbytes(2)
     extensions = []
     if v6:
-        for _ in range(dice.choice((0, 0, 1, 1, 2, 3, 4, 5, 6))):
-            kind = dice.choice((0, 43, 60, 60, 44, dice.randrange(256)))
+        for _ in range(dice.choice((0, 0, 0, 1, 1, 2, 3, 4, 5, 6))):
+            kind = dice.choice((0, 0, 43, 43, 60, 60, 60, 44, dice.randrange(256)))
             if kind == 44:
                 body = fragment(*dice.choice(((0, 0), (0, 0), (0, 1), (dice.randrange(8192), 0))))
             else:
@@ -206,7 +207,7 @@ def random_packet(dice: random.Random) -> Packet:
         version=6 if v6 else 4,
         ip_options=bytes([1]) * (4 * dice.choice((0, 0, 0, dice.randrange(11)))),
         extensions=tuple(extensions),
-        fragment=dice.choice((0, 0x4000, 0x4000, 0x8000, 0x2000, dice.randrange(65_536))),
+        fragment=dice.choice((0, 0x4000, 0x4000, 0x4000, 0x8000, 0x2000, dice.randrange(65_536))),
         protocol=6 if rare() < 0.9 else dice.randrange(256),
         flags=dice.choice(_FLAGS) if rare() < 0.9 else dice.randrange(256),
         reserved=dice.choice((0, 1, dice.randrange(16))),

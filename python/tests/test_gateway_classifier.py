@@ -15,7 +15,7 @@ from ackwise.gateway.classifier import Framing, pure_ack
 PROGRAM = {framing: pure_ack(framing) for framing in Framing}
 ETHERNET, IP = Framing.ETHERNET, Framing.IP
 CORPUS = corpus()
-RANDOM_FRAMES = 120_000
+RANDOM_FRAMES = {ETHERNET: 100_000, IP: 30_000}
 
 
 @pytest.fixture(params=list(Framing), ids=lambda f: f.value)
@@ -54,15 +54,15 @@ def test_random_frames_are_judged_as_by_the_second_decoder(
     kernel: KernelFilter, framing: Framing
 ) -> None:
     reasons: Counter[str] = Counter()
-    for frame in random_frames(seed=1, count=RANDOM_FRAMES, bare=framing is IP):
+    for frame in random_frames(seed=1, count=RANDOM_FRAMES[framing], bare=framing is IP):
         reason = why_not(frame, framing.value)
         reasons[reason] += 1
         expected = reason == ""
         assert (interpret(PROGRAM[framing], frame) != 0) is expected, (reason, frame.hex())
         assert kernel(frame) is expected, (reason, frame.hex())
     # the frames are of every kind, or the comparison says little
-    assert reasons[""] > RANDOM_FRAMES * 0.1
-    assert len([r for r, count in reasons.items() if count >= 50]) >= 15, reasons
+    assert reasons[""] > RANDOM_FRAMES[framing] * 0.1
+    assert len([r for r, count in reasons.items() if count >= 25]) >= 12, reasons
 
 
 def test_no_single_bit_changes_one_verdict_and_not_the_other() -> None:

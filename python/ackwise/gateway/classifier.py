@@ -2,8 +2,8 @@
 """The filter that tells pure ACKs, as classic BPF.
 
 What is a pure ACK: a TCP segment without payload whose ACK flag is set and whose SYN, FIN, RST and
-URG flags are not (RFC 9293). Its loss costs nothing as long as a later one arrives, so it may wait in a
-short queue of its own.
+URG flags are not (RFC 9293). Its loss costs nothing as long as a later one arrives, so it may wait
+in a short queue of its own.
 
 - PSH makes no difference: without payload there is nothing to push, and some stacks set it.
 - ECE, CWR and the bit that was NS make none: with Accurate ECN (RFC 9768) they count marks on every

@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: MIT
+"""The queues of one interface, from settings: as netlink messages and as `tc` commands.
+
+      ac:  htb, default ac:20
+       └─ ac:1   the uplink's rate
+           ├─ ac:10  pure ACKs   prio 0   guarantee .. ceiling       └─ ac10: leaf
+           └─ ac:20  all else    prio 1   the rest .. the whole      └─ ac20: leaf
+"""
+
+import shlex
+import struct
+from dataclasses import dataclass
+
+from ackwise.gateway import bpf, netlink
+from ackwise.gateway.classifier import Framing, pure_ack
+from ackwise.gateway.linklayer import HEADER_BYTES, LinkLayer
+from ackwise.gateway.netlink import TCA_KIND, TCA_OPTIONS, Message, attribute
+
+# Not 1:, which everybody's own scripts use: it tells our tree from theirs.
+ROOT = 0xAC0000
+TOP, ACKS, DATA = ROOT | 1, ROOT | 0x10, ROOT | 0x20
+ACK_LEAF, DATA_LEAF = 0xAC100000, 0xAC200000
+CLASS_NAMES = {ACKS: "ack", DATA: "data"}
+LEAVES = {ACKS: ACK_LEAF, DATA: DATA_LEAF}
+
+_ETH_P_ALL = 0x0300  # 3, big-endian
+_FILTER_INFO = 1 << 16 | _ETH_P_ALL  # priority 1
+_HTB_PARMS, _HTB_INIT, _HTB_RATE64, _HTB_CEIL64 = 1, 2, 6, 7
+_BPF_CLASSID, _BPF_OPS_LEN, _BPF_OPS = 3, 4, 5
+_ETHERNET, _ATM = 1, 2  # enum tc_link_layer
+_TICKS_PER_US = 15.625  # a tick of packet schedulers is 64 ns
+_U32_MAX = 0xFFFFFFFF
+_BURST_NS = 1_000_000  # a timer's slack: longer bursts only make queues behind us
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A leaf queue. `limit`: packets, for bfifo bytes; cake has none."""
+
+    kind: str
+    limit: int = 0
+
+    @property
+    def words(self) -> list[str]:
+        """As tc takes it."""
+        if self.kind == "cake":
+            return ["cake", "unlimited", "besteffort", "ack-filter"]
+        return [self.kind, "limit", str(self.limit)]
+
+    @property
+    def options(self) -> bytes:
+        """As the kernel takes it."""
+        limit = struct.pack("=I", self.limit)
+        if self.kind == "fq_codel":
+            return attribute(2, limit)  # TCA_FQ_CODEL_LIMIT
+        if self.kind == "cake":
+            return (
+                attribute(2, struct.pack("=Q", 0))  # TCA_CAKE_BASE_RATE64: unlimited
+                + attribute(3, struct.pack("=I", 3))  # DIFFSERV_MODE: besteffort
+                + attribute(16, struct.pack("=I", 1))  # ACK_FILTER
+            )
+        return limit
+
+
+LEAF_KINDS = ("pfifo", "pfifo_head_drop", "bfifo", "fq_codel", "cake")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything that decides the tree. Rates in bit/s."""
+
+    interface: str
+    up_bps: int
+    ack_guarantee_bps: int
+    ack_ceiling_bps: int
+    ack_leaf: Leaf
+    data_leaf: Leaf
+    layer: LinkLayer
+    mtu_bytes: int
+    framing: Framing
+
+    @property
+    def frame_bytes(self) -> int:
+        """The longest packet as the queue sees it."""
+        return self.mtu_bytes + HEADER_BYTES[self.framing]
+
+
+@dataclass(frozen=True)
+class _Class:
+    handle: int
+    parent: int
+    rate_bps: int
+    ceiling_bps: int
+    priority: int
+    what: str
+
+
+def _classes(settings: Settings) -> list[_Class]:
+    up, acks = settings.up_bps, settings.ack_guarantee_bps
+    return [
+        _Class(TOP, ROOT, up, up, 0, "the class of the uplink's rate"),
+        _Class(ACKS, TOP, acks, settings.ack_ceiling_bps, 0, "the ACK class"),
+        _Class(DATA, TOP, up - acks, up, 1, "the data class"),
+    ]
+
+
+def _burst_bytes(settings: Settings, rate_bps: int) -> int:
+    return max(settings.frame_bytes, rate_bps * _BURST_NS // (8 * 10**9)) + 86  # as tc's own 1600
+
+
+def _bytes_per_second(rate_bps: int) -> int:
+    return rate_bps // 8
+
+
+def _ticks(rate_bps: int, size_bytes: int) -> int:
+    """As tc computes it, so that both ways make the same class."""
+    microseconds = int(1_000_000 * (size_bytes / _bytes_per_second(rate_bps)))
+    return min(_U32_MAX, int(microseconds * _TICKS_PER_US))
+
+
+def _rate(settings: Settings, rate_bps: int) -> bytes:
+    layer = settings.layer
+    return struct.pack(
+        "=BBHhHI",
+        0,
+        _ATM if layer.cells else _ETHERNET,
+        layer.beyond(settings.framing),
+        -1,
+        layer.least_bytes,
+        min(_U32_MAX, _bytes_per_second(rate_bps)),
+    )
+
+
+def _class_message(settings: Settings, ifindex: int, one: _Class) -> Message:
+    parms = (
+        _rate(settings, one.rate_bps)
+        + _rate(settings, one.ceiling_bps)
+        + struct.pack(
+            "=IIIII",
+            _ticks(one.rate_bps, _burst_bytes(settings, one.rate_bps)),
+            _ticks(one.ceiling_bps, _burst_bytes(settings, one.ceiling_bps)),
+            settings.frame_bytes,
+            0,
+            one.priority,
+        )
+    )
+    options = attribute(_HTB_PARMS, parms)
+    for kind, rate in ((_HTB_RATE64, one.rate_bps), (_HTB_CEIL64, one.ceiling_bps)):
+        if _bytes_per_second(rate) > _U32_MAX:
+            options += attribute(kind, struct.pack("=Q", _bytes_per_second(rate)))
+    return Message.traffic(
+        f"add {one.what} {netlink.handle_text(one.handle)}",
+        netlink.NEWTCLASS,
+        ifindex,
+        handle=one.handle,
+        parent=one.parent,
+        attrs=attribute(TCA_KIND, b"htb\0") + attribute(TCA_OPTIONS, options),
+    )
+
+
+def delete_root(ifindex: int) -> Message:
+    """Removes the interface's queues: the kernel's default comes back."""
+    return Message.traffic(
+        "delete the root queue", netlink.DELQDISC, ifindex, parent=netlink.ROOT, flags=0
+    )
+
+
+def messages(settings: Settings, ifindex: int) -> list[Message]:
+    """What makes the tree on an interface without queues of its own, in order."""
+    init = struct.pack("=IIIII", 3, 10, DATA & 0xFFFF, 0, 0)
+    made = [
+        Message.traffic(
+            f"add the htb root {netlink.handle_text(ROOT)}",
+            netlink.NEWQDISC,
+            ifindex,
+            handle=ROOT,
+            parent=netlink.ROOT,
+            attrs=attribute(TCA_KIND, b"htb\0")
+            + attribute(TCA_OPTIONS, attribute(_HTB_INIT, init)),
+        )
+    ]
+    made += [_class_message(settings, ifindex, one) for one in _classes(settings)]
+    for parent, leaf in ((ACKS, settings.ack_leaf), (DATA, settings.data_leaf)):
+        kind = leaf.kind.encode() + b"\0"
+        made.append(
+            Message.traffic(
+                f"add the {leaf.kind} leaf of the {CLASS_NAMES[parent]} class",
+                netlink.NEWQDISC,
+                ifindex,
+                handle=LEAVES[parent],
+                parent=parent,
+                attrs=attribute(TCA_KIND, kind) + attribute(TCA_OPTIONS, leaf.options),
+            )
+        )
+    program = pure_ack(settings.framing)
+    options = (
+        attribute(_BPF_OPS_LEN, struct.pack("=H", len(program)))
+        + attribute(_BPF_OPS, bpf.packed(program))
+        + attribute(_BPF_CLASSID, struct.pack("=I", ACKS))
+    )
+    made.append(
+        Message.traffic(
+            "add the bpf filter of pure ACKs",
+            netlink.NEWTFILTER,
+            ifindex,
+            handle=1,
+            parent=ROOT,
+            info=_FILTER_INFO,
+            attrs=attribute(TCA_KIND, b"bpf\0") + attribute(TCA_OPTIONS, options),
+        )
+    )
+    return made
+
+
+def commands(settings: Settings, device: str | None = None) -> list[list[str]]:
+    """The same tree as words of `tc` commands, without the `tc`."""
+    device = settings.interface if device is None else device
+    text = netlink.handle_text
+    on = ["dev", device]
+    layer = settings.layer
+    accounting = []
+    if layer.beyond(settings.framing):
+        accounting += ["overhead", str(layer.beyond(settings.framing))]
+    if layer.least_bytes:
+        accounting += ["mpu", str(layer.least_bytes)]
+    if layer.cells:
+        accounting += ["linklayer", "atm"]
+    root = ["qdisc", "add", *on, "root", "handle", text(ROOT), "htb"]
+    made = [[*root, "default", f"{DATA & 0xFFFF:x}"]]
+    for one in _classes(settings):
+        made.append(
+            [
+                "class", "add", *on, "parent", text(one.parent), "classid", text(one.handle), "htb",
+                "rate", f"{one.rate_bps}bit", "ceil", f"{one.ceiling_bps}bit",
+                "burst", str(_burst_bytes(settings, one.rate_bps)),
+                "cburst", str(_burst_bytes(settings, one.ceiling_bps)),
+                "quantum", str(settings.frame_bytes), "prio", str(one.priority), *accounting,
+            ]
+        )  # fmt: skip
+    for parent, leaf in ((ACKS, settings.ack_leaf), (DATA, settings.data_leaf)):
+        add = ["qdisc", "add", *on, "parent", text(parent), "handle", text(LEAVES[parent])]
+        made.append([*add, *leaf.words])
+    made.append(
+        [
+            "filter", "add", *on, "parent", text(ROOT), "protocol", "all", "prio", "1",
+            "handle", "1", "bpf", "bytecode", bpf.text(pure_ack(settings.framing)),
+            "flowid", text(ACKS),
+        ]
+    )  # fmt: skip
+    return made
+
+
+def command_lines(settings: Settings) -> list[str]:
+    """As they are typed."""
+    return [shlex.join(["tc", *words]) for words in commands(settings)]
