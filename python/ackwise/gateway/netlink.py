@@ -4,9 +4,9 @@
 A datagram is worked off inside one system call. A process that is killed has therefore made all of
 its changes or none: that is what `up` and `down` rest on.
 
-Why no library: pyroute2 0.9.7 declares the instructions of a classic BPF filter as one 32-bit number
-and so cannot send them, has no HTB link layers, and hands out decoded messages, whereas a foreign
-queue is put back best by the kernel's own bytes.
+Why no library: pyroute2 0.9.7 declares the instructions of a classic BPF filter as one 32-bit
+number and so cannot send them, has no HTB link layers, and hands out decoded messages, whereas a
+foreign queue is put back best by the kernel's own bytes.
 
 Source: Linux, include/uapi/linux/{netlink,rtnetlink,pkt_sched,if_link}.h; rtnetlink(7).
 """

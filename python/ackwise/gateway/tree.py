@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """The queues of one interface, from settings: as netlink messages and as `tc` commands.
 
-      ac:  htb, default ac:20
-       └─ ac:1   the uplink's rate
-           ├─ ac:10  pure ACKs   prio 0   guarantee .. ceiling       └─ ac10: leaf
-           └─ ac:20  all else    prio 1   the rest .. the whole      └─ ac20: leaf
+ac:  htb, default ac:20
+ └─ ac:1   the uplink's rate
+     ├─ ac:10  pure ACKs   prio 0   guarantee .. ceiling       └─ ac10: leaf
+     └─ ac:20  all else    prio 1   the rest .. the whole      └─ ac20: leaf
 """
 
 import shlex

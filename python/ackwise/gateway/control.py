@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: MIT
+"""`up` and `down`: from what an interface has to what is wanted, and back.
+
+      up:    read what is there ─> rehearse ─> write it down ─> change, one datagram ─> note success
+                                                                    │ refused
+                                                                    └─> put back, forget, say why
+      down:  read the note ─> mark it ─> change back, one datagram ─> forget
+
+The kernel works a datagram off inside one system call. So a kill leaves the interface before or
+behind it, never in between, and the note says how to go back.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+
+from ackwise import capture
+from ackwise.errors import InputError, RunError, quoted
+from ackwise.gateway import rehearsal, tree
+from ackwise.gateway.classifier import FRAMING_OF_HARDWARE, Framing
+from ackwise.gateway.linklayer import LAYERS
+from ackwise.gateway.netlink import Link, Message, Refused, Rtnetlink
+from ackwise.gateway.snapshot import Snapshot
+from ackwise.gateway.state import GOING_DOWN, GOING_UP, UP, Keeper, State, namespace
+from ackwise.gateway.tree import Settings
+
+MODULES = {
+    "htb": "sch_htb",
+    "pfifo": "sch_fifo (built in)",
+    "pfifo_head_drop": "sch_fifo (built in)",
+    "bfifo": "sch_fifo (built in)",
+    "fq_codel": "sch_fq_codel",
+    "cake": "sch_cake",
+    "bpf": "cls_bpf",
+}
+NAME_MAX = 15
+
+
+@dataclass(frozen=True)
+class Did:
+    """What was done, for people; `changed`: whether the interface's queues are others now."""
+
+    words: str
+    changed: bool
+
+
+def check_name(name: str) -> None:
+    """InputError for what can be no interface: it also names a file."""
+    if (
+        not 0 < len(name) <= NAME_MAX
+        or any(c in "/:" or c.isspace() for c in name)
+        or name
+        in (
+            ".",
+            "..",
+        )
+    ):
+        raise InputError(f"interface: {quoted(name)} is no interface's name; `ip link` lists them")
+
+
+def check_rights() -> None:
+    """InputError when this process may not change queues."""
+    if "CAP_NET_ADMIN" in capture.missing_capabilities():
+        raise InputError("gateway: needs root (lacking CAP_NET_ADMIN); run it with sudo")
+
+
+def find_link(kernel: Rtnetlink, name: str) -> Link:
+    """The interface; InputError when there is none, or one whose packets cannot be read."""
+    check_name(name)
+    link = kernel.link(name)
+    if link is None:
+        raise InputError(f"interface: {quoted(name)}: there is no such interface; see `ip link`")
+    if link.hardware not in FRAMING_OF_HARDWARE:
+        raise InputError(
+            f"interface: {quoted(name)} has hardware type {link.hardware}, whose frames are not "
+            "known; Ethernet, ppp, tun and wwan are"
+        )
+    return link
+
+
+def framing_of(link: Link) -> Framing:
+    """What its packets begin with."""
+    return FRAMING_OF_HARDWARE[link.hardware]
+
+
+def missing_kinds() -> dict[str, str]:
+    """Leaf queues, root and filter that this kernel lacks, with its words. Needs root; OSError when
+    no namespace can be made."""
+    found = {}
+    for kind in tree.LEAF_KINDS:
+        leaf = tree.Leaf(kind, 0 if kind == "cake" else 10_000)
+        plain = Settings(
+            "rehearsal", 8_000_000, 800_000, 1_600_000, leaf, tree.Leaf("pfifo", 100),
+            LAYERS["header"], 1500, Framing.ETHERNET,
+        )  # fmt: skip
+        refused, _ = rehearsal.attempt(partial(tree.messages, plain))
+        for one in refused[:1]:
+            found[_kind_of(one, leaf.kind)] = one.words
+    return found
+
+
+def _kind_of(refused: Refused, leaf: str) -> str:
+    if "htb root" in refused.step:
+        return "htb"
+    return "bpf" if "filter" in refused.step else leaf
+
+
+def up(settings: Settings, note: dict[str, object], keeper: Keeper, *, replace_own: bool) -> Did:
+    """Makes the tree; `note` goes into the state file.
+
+    `replace_own`: queues that the user has made are kept and taken away, else refused. Raises
+    InputError before anything is changed; RunError afterwards, with everything put back.
+    """
+    check_rights()
+    with keeper.lock(), Rtnetlink() as kernel:
+        link = find_link(kernel, settings.interface)
+        current = Snapshot.take(kernel, link.ifindex)
+        old = _still_meant(keeper, link)
+        before = _before(settings, old, current, keeper, replace_own=replace_own)
+        wanted = _rehearse(settings, before, link)
+        state = State(link.name, link.ifindex, namespace(), GOING_UP, note, before)
+        if current == wanted or (old is not None and old.settings == note and current == old.after):
+            keeper.write(replace(state, phase=UP, after=current))
+            return Did(f"{link.name}: is up already", changed=False)
+        keeper.write(state)
+        refused = _change(kernel, current, tree.messages(settings, link.ifindex), link)
+        after = Snapshot.take(kernel, link.ifindex)
+        if not refused and wanted is not None and after != wanted:
+            refused = [Refused("compare", 0, "the kernel made something else than in rehearsal")]
+        if refused:
+            back = _put_back(kernel, current, link)
+            if old is None:
+                keeper.forget()
+            else:
+                keeper.write(old)
+            raise RunError(f"{link.name}: {_told(refused[0])}; {back}")
+        keeper.write(replace(state, phase=UP, after=after))
+        return Did(f"{link.name}: up", changed=True)
+
+
+def _still_meant(keeper: Keeper, link: Link) -> State | None:
+    """The note, unless it is about an interface that is gone."""
+    state = keeper.read()
+    if state is None:
+        return None
+    if state.namespace != namespace():
+        raise RunError(
+            f"{keeper.file}: is about an interface in another network namespace; "
+            "give another --run-dir"
+        )
+    return state if state.ifindex == link.ifindex else None
+
+
+def _before(
+    settings: Settings, old: State | None, current: Snapshot, keeper: Keeper, *, replace_own: bool
+) -> Snapshot:
+    """What `down` is to bring back."""
+    if old is not None and (current.is_ours or current == old.before):
+        return old.before
+    if current.is_default:
+        return current
+    device = settings.interface
+    if current.is_ours:
+        if replace_own:
+            return Snapshot()
+        raise InputError(
+            f"{device}: has queues as `up` makes them, but {keeper.file} is missing; "
+            f"`tc qdisc del dev {device} root` removes them, or give --replace"
+        )
+    if not replace_own:
+        raise InputError(
+            f"{device}: has queues of its own ({current.words}); give --replace to put them "
+            "aside until `down`"
+        )
+    return current
+
+
+def _rehearse(settings: Settings, before: Snapshot, link: Link) -> Snapshot | None:
+    """The tree as the kernel will tell it; None when no namespace can be made for a trial."""
+    try:
+        refused, wanted = rehearsal.attempt(partial(tree.messages, settings))
+        if refused:
+            raise InputError(f"{link.name}: untouched: {_told(refused[0])}")
+        if before.is_default:
+            return wanted
+        refused, back = rehearsal.attempt(before.messages, transmit_queues=link.transmit_queues)
+    except OSError:
+        return None
+    if refused or back != before:
+        lost = next((p for p in before.parts if p not in back.parts), None)
+        why = str(refused[0]) if refused else f"it comes back otherwise: {lost}"
+        raise InputError(
+            f"{link.name}: untouched: its queues ({before.words}) could not be put back exactly "
+            f"({why}); remove them yourself first"
+        )
+    return wanted
+
+
+def _told(refused: Refused) -> str:
+    """Step and kernel's words, and which module a "no such thing" asks for."""
+    if "unknown" in refused.words or refused.number == 2:
+        kinds = [k for k in MODULES if f" {k} " in f" {refused.step} "]
+        if kinds:
+            return (
+                f"{refused}; this kernel has no {kinds[0]} (module {MODULES[kinds[0]]}): install "
+                "or load it, or choose another leaf"
+            )
+    return str(refused)
+
+
+def _change(
+    kernel: Rtnetlink, current: Snapshot, made: Sequence[Message], link: Link
+) -> list[Refused]:
+    first = [] if current.is_default else [tree.delete_root(link.ifindex)]
+    return kernel.change([*first, *made])
+
+
+def _put_back(kernel: Rtnetlink, snapshot: Snapshot, link: Link) -> str:
+    """Makes `snapshot` again whatever is there; what came of it, in words."""
+    if kernel.link(link.name) is None:
+        return "the interface is gone"
+    now = Snapshot.take(kernel, link.ifindex)
+    refused = _change(kernel, now, snapshot.messages(link.ifindex), link)
+    again = Snapshot.take(kernel, link.ifindex)
+    if again == snapshot:
+        return "everything is as before"
+    why = f" ({refused[0]})" if refused else ""
+    return f"NOT as before{why}: {again.words} instead of {snapshot.words}"
+
+
+def down(interface: str, keeper: Keeper) -> Did:
+    """Brings back what was there. Nothing to do is no error; RunError when the kernel refuses."""
+    check_name(interface)
+    check_rights()
+    with keeper.lock(), Rtnetlink() as kernel:
+        state = keeper.read()
+        link = kernel.link(interface)
+        if state is None:
+            keeper.forget()
+            if link is not None and Snapshot.take(kernel, link.ifindex).is_ours:
+                raise RunError(
+                    f"{interface}: has queues as `up` makes them, but {keeper.file} is missing; "
+                    f"`tc qdisc del dev {interface} root` gives the kernel's default back"
+                )
+            return Did(f"{interface}: is not up", changed=False)
+        if state.namespace != namespace():
+            raise RunError(
+                f"{keeper.file}: is about an interface in another network namespace; "
+                "give another --run-dir"
+            )
+        if link is None or link.ifindex != state.ifindex:
+            keeper.forget()
+            return Did(f"{interface}: was removed meanwhile, its queues with it", changed=False)
+        current = Snapshot.take(kernel, link.ifindex)
+        if current == state.before:
+            keeper.forget()
+            return Did(f"{interface}: down; {current.words}", changed=False)
+        if not current.is_ours and state.phase != GOING_DOWN:
+            keeper.forget()
+            return Did(
+                f"{interface}: somebody has replaced the queues since; left alone: {current.words}",
+                changed=False,
+            )
+        keeper.write(replace(state, phase=GOING_DOWN))
+        refused = _change(kernel, current, state.before.messages(link.ifindex), link)
+        again = Snapshot.take(kernel, link.ifindex)
+        if refused or again != state.before:
+            why = str(refused[0]) if refused else f"{again.words} instead of {state.before.words}"
+            raise RunError(f"{interface}: could not be put back: {why}; `down` again tries again")
+        keeper.forget()
+        return Did(f"{interface}: down; {again.words}", changed=True)
+
+
+def settings_document(settings: Settings) -> dict[str, object]:
+    """Settings as JSON: what the state file and `plan --json` hold."""
+    told = asdict(settings)
+    told["framing"] = settings.framing.value
+    return told

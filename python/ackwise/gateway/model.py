@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: MIT
+"""What a download's ACKs do to an uplink, and which settings follow: arithmetic, no simulation.
+
+Sources: RFC 3449, 2.1 (normalized asymmetry k); J. Park, S. Hong (spec page 3); RFC 6582 (NewReno).
+
+      d      ACK's wire size, D data packet's, N places in the uplink's queue, s segments per ACK
+      k      (down / up) / (D / d): the part of the uplink that an ACK for each packet asks for
+      demand k / s: the part that the ACKs ask for
+
+Alone, each direction gets its rate less headers. Together:
+
+- **separation**: ACKs take min(demand, their ceiling), the upload the rest.
+- **thinning**: likewise with a lower ceiling; that the download does not suffer from fewer, newer
+  ACKs is what the simulator finds.
+- **FIFO**: the queue is shared by packets. A part f of its places holds ACKs, f being their part of
+  the packets that leave. Data has W = N (1 - f) places, which is the upload's window. After a loss
+  the window halves, grows by one a round trip, and REPAIR round trips bring nothing: W / 2 of
+  W / 2 + REPAIR are of use. The download's round trip gains the full queue; a bounded window over it
+  bounds its speed. Where demand exceeds 1 the queue is always full of ACKs, and W is below 1.
+"""
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from ackwise.gateway.linklayer import LAYERS, LinkLayer
+
+IPV4_BYTES, IPV6_BYTES, TCP_BYTES, TIMESTAMP_BYTES = 20, 40, 20, 12
+SACK_FIRST_BYTES, SACK_MORE_BYTES = 12, 8  # with their padding; RFC 2018
+
+# One round trip until the loss is known, one until it is repaired (RFC 6582, a single loss).
+REPAIR_ROUND_TRIPS = 2.0
+INTERFERES_BELOW = 0.9  # of the lone speed, in either direction
+
+GUARANTEE_OF_DEMAND = 1.25  # ACKs come in bursts, and of more than one size
+CEILING_OF_DEMAND = 2.0
+CEILING_MOST = 0.5  # whatever comes: data keeps half
+THIN_ABOVE = 0.2  # ACKs that take more would cost the upload more than a fifth
+THIN_SHARE = 0.15  # as the simulator's sweep has it: the upload keeps 85%
+SHARE_LEAST = 0.02  # a rate that a class can be given in every case
+LEAF_PACKETS = 100  # the source's
+THIN_LEAF_NS = 50_000_000  # how old the oldest ACK may be where old ones go first
+THIN_LEAF_LEAST, THIN_LEAF_MOST = 4, 100
+
+
+@dataclass(frozen=True)
+class Link:
+    """What the model starts from. `window_packets` 0: the download's window is no limit."""
+
+    down_bps: int
+    up_bps: int
+    mtu_bytes: int = 1500
+    layer: LinkLayer = LAYERS["header"]
+    ack_bytes: int = IPV4_BYTES + TCP_BYTES + TIMESTAMP_BYTES  # the IP packet
+    data_header_bytes: int = IPV4_BYTES + TCP_BYTES + TIMESTAMP_BYTES
+    segments_per_ack: float = 1.0
+    queue_packets: int = LEAF_PACKETS
+    round_trip_ns: int = 20_000_000  # without queues
+    window_packets: int = 0
+
+    @property
+    def ack_wire_bytes(self) -> int:
+        """An ACK on the uplink."""
+        return self.layer.wire_bytes(self.ack_bytes)
+
+    @property
+    def data_wire_bytes(self) -> int:
+        """A full packet."""
+        return self.layer.wire_bytes(self.mtu_bytes)
+
+    @property
+    def k(self) -> float:
+        """Normalized asymmetry (RFC 3449, 2.1)."""
+        return self.down_bps / self.up_bps / (self.data_wire_bytes / self.ack_wire_bytes)
+
+    @property
+    def demand(self) -> float:
+        """Part of the uplink that the ACKs of a full downlink ask for; above 1 it is too small."""
+        return self.k / self.segments_per_ack
+
+    @property
+    def payload_share(self) -> float:
+        """Payload of what a full packet takes."""
+        return (self.mtu_bytes - self.data_header_bytes) / self.data_wire_bytes
+
+
+def ack_ip_bytes(*, ipv6: bool, timestamps: bool, sack_blocks: int) -> int:
+    """Length of an ACK's IP packet."""
+    size = (IPV6_BYTES if ipv6 else IPV4_BYTES) + TCP_BYTES
+    if timestamps:
+        size += TIMESTAMP_BYTES
+    if sack_blocks:
+        size += SACK_FIRST_BYTES + SACK_MORE_BYTES * (sack_blocks - 1)
+    return size
+
+
+@dataclass(frozen=True)
+class Speeds:
+    """Payload in bit/s, both directions at once."""
+
+    up_bps: float
+    down_bps: float
+
+
+@dataclass(frozen=True)
+class Advice:
+    """Settings and, line by line, why."""
+
+    ack_guarantee_bps: int
+    ack_ceiling_bps: int
+    ack_leaf_packets: int
+    data_leaf_packets: int
+    thinning: bool
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Everything the model says about a link."""
+
+    link: Link
+    ack_demand_bps: float
+    alone: Speeds
+    fifo: Speeds
+    separation: Speeds
+    thinned: Speeds
+    fifo_ack_places: float  # of the full queue
+    fifo_delay_ns: float
+    interferes: bool
+    advice: Advice
+
+
+def predict(link: Link) -> Prediction:
+    """The whole answer."""
+    alone = Speeds(link.up_bps * link.payload_share, link.down_bps * link.payload_share)
+    alone = replace(alone, down_bps=min(alone.down_bps, _window_bps(link, 0.0)))
+    fifo, ack_places, delay_ns = _fifo(link, alone)
+    worst = min(fifo.up_bps / alone.up_bps, fifo.down_bps / alone.down_bps)
+    return Prediction(
+        link=link,
+        ack_demand_bps=link.demand * link.up_bps,
+        alone=alone,
+        fifo=fifo,
+        separation=_apart(link, alone, CEILING_MOST),
+        thinned=_apart(link, alone, THIN_SHARE),
+        fifo_ack_places=ack_places,
+        fifo_delay_ns=delay_ns,
+        interferes=worst < INTERFERES_BELOW,
+        advice=advise(link),
+    )
+
+
+def _window_bps(link: Link, queue_ns: float) -> float:
+    """What the download's window lets through, payload."""
+    if not link.window_packets:
+        return float("inf")
+    window_bits = 8 * link.window_packets * (link.mtu_bytes - link.data_header_bytes)
+    sending_ns = 8e9 * link.data_wire_bytes / link.down_bps
+    return window_bits * 1e9 / (link.round_trip_ns + sending_ns + queue_ns)
+
+
+def _reverse(link: Link, up_bps: float) -> float:
+    """Part of the downlink that the upload's own ACKs take."""
+    packets = up_bps / (8 * (link.mtu_bytes - link.data_header_bytes))
+    return packets / link.segments_per_ack * 8 * link.ack_wire_bytes / link.down_bps
+
+
+def _apart(link: Link, alone: Speeds, ceiling: float) -> Speeds:
+    up = alone.up_bps * (1 - min(link.demand, ceiling))
+    down = min(alone.down_bps, link.down_bps * link.payload_share * (1 - _reverse(link, up)))
+    return Speeds(up, down)
+
+
+def _fifo(link: Link, alone: Speeds) -> tuple[Speeds, float, float]:
+    data_share = max(0.0, 1 - link.demand)
+    ack_rate = min(1.0, link.demand) / link.ack_wire_bytes
+    data_rate = data_share / link.data_wire_bytes
+    ack_places = link.queue_packets * ack_rate / (ack_rate + data_rate)
+    data_places = link.queue_packets - ack_places
+    queued = ack_places * link.ack_wire_bytes + data_places * link.data_wire_bytes
+    delay_ns = queued * 8e9 / link.up_bps
+    useful = data_places / (data_places + 2 * REPAIR_ROUND_TRIPS)
+    up = alone.up_bps * data_share * useful
+    room = link.down_bps * link.payload_share * (1 - _reverse(link, up))
+    down = min(alone.down_bps, room, _window_bps(link, delay_ns))
+    return Speeds(up, down), ack_places, delay_ns
+
+
+def advise(link: Link) -> Advice:
+    """Settings for `up`."""
+    percent = f"{100 * link.demand:.3g}%"
+    ask = (
+        f"a full downlink asks for {_rate(link.demand * link.up_bps)} of ACKs, {percent} of the "
+        f"uplink ({link.ack_wire_bytes} bytes for {link.segments_per_ack:g} x "
+        f"{link.data_wire_bytes})"
+    )
+    if link.demand > THIN_ABOVE:
+        share = _whole(link, THIN_SHARE)
+        packets = THIN_LEAF_NS * share // (8 * 10**9 * link.ack_wire_bytes)
+        leaf = min(THIN_LEAF_MOST, max(THIN_LEAF_LEAST, packets))
+        return Advice(
+            share, share, leaf, LEAF_PACKETS, True,
+            (
+                f"thinning: {ask}, more than {100 * THIN_ABOVE:g}%",
+                f"guarantee and ceiling {_rate(share)}: {100 * THIN_SHARE:g}% leave the upload "
+                f"{100 - 100 * THIN_SHARE:g}%",
+                f"ACK leaf of {leaf}: where the oldest go first none waits longer than "
+                f"{THIN_LEAF_NS // 10**6} ms",
+                f"data leaf of {LEAF_PACKETS}, as the source has it: {_wait(link)} when full",
+            ),
+        )  # fmt: skip
+    guarantee = _whole(link, max(SHARE_LEAST, GUARANTEE_OF_DEMAND * link.demand))
+    ceiling = _whole(link, min(CEILING_MOST, max(2 * SHARE_LEAST, CEILING_OF_DEMAND * link.demand)))
+    return Advice(
+        guarantee, ceiling, LEAF_PACKETS, LEAF_PACKETS, False,
+        (
+            f"no thinning: {ask}, at most {100 * THIN_ABOVE:g}%",
+            f"guarantee {_rate(guarantee)}: {GUARANTEE_OF_DEMAND:g} times that, for bursts "
+            f"(at least {100 * SHARE_LEAST:g}%)",
+            f"ceiling {_rate(ceiling)}: twice the demand, at most {100 * CEILING_MOST:g}%: a flood "
+            f"of ACKs leaves data {_rate(link.up_bps - ceiling)}",
+            f"leaves of {LEAF_PACKETS}, as the source has them: {_wait(link)} when full of data",
+        ),
+    )  # fmt: skip
+
+
+def _whole(link: Link, share: float) -> int:
+    """That part of the uplink in whole kbit/s, or in bit/s where that is too coarse."""
+    bps = int(link.up_bps * share)
+    return bps // 1000 * 1000 if bps >= 10_000 else max(8, bps // 8 * 8)
+
+
+def _rate(bps: float) -> str:
+    for scale, unit in ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s")):
+        if bps >= scale:
+            return f"{bps / scale:.3g} {unit}"
+    return f"{bps:.3g} bit/s"
+
+
+def _wait(link: Link) -> str:
+    seconds = LEAF_PACKETS * link.data_wire_bytes * 8 / link.up_bps
+    return f"{seconds:.2g} s" if seconds >= 1 else f"{1000 * seconds:.3g} ms"
+
+
+def document(prediction: Prediction) -> dict[str, Any]:
+    """As JSON; rates in bit/s."""
+    link = prediction.link
+    return {
+        "link": asdict(link)
+        | {"ack_wire_bytes": link.ack_wire_bytes, "data_wire_bytes": link.data_wire_bytes},
+        "k": link.k,
+        "ack_demand_bps": prediction.ack_demand_bps,
+        "ack_demand_share": link.demand,
+        "alone": asdict(prediction.alone),
+        "fifo": asdict(prediction.fifo),
+        "separation": asdict(prediction.separation),
+        "thinned": asdict(prediction.thinned),
+        "fifo_ack_places": prediction.fifo_ack_places,
+        "fifo_delay_ns": prediction.fifo_delay_ns,
+        "interferes": prediction.interferes,
+        "advice": asdict(prediction.advice),
+    }
+
+
+RATIOS = (1.0, 2.0, 2.625, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0)
+
+
+def sweep(link: Link) -> list[Prediction]:
+    """The same uplink with a downlink of 1 to 200 times its rate; the download's window keeps its
+    length in time."""
+    base = link.down_bps / link.up_bps
+    return [
+        predict(
+            replace(
+                link,
+                down_bps=round(link.up_bps * ratio),
+                window_packets=round(link.window_packets * ratio / base),
+            )
+        )
+        for ratio in RATIOS
+    ]

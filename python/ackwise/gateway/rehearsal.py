@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: MIT
+"""Tries changes on an interface of nobody's, in a network namespace that ends with the trial.
+
+So a module that the kernel lacks is told before the real interface is touched, and what was there
+is known to come back before it goes.
+"""
+
+import ctypes
+import os
+import struct
+import threading
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from ackwise.gateway import netlink
+from ackwise.gateway.netlink import Message, Refused, Rtnetlink, attribute
+from ackwise.gateway.snapshot import Snapshot
+
+_CLONE_NEWNET = 0x40000000
+_NAME = "rehearsal"
+_IFLA_IFNAME, _IFLA_LINKINFO, _IFLA_TX_QUEUES = 3, 18, 31
+_INFO_KIND = 1
+
+Result = TypeVar("Result")
+
+
+def possible() -> bool:
+    """Whether this process may make a namespace."""
+    try:
+        return _apart(lambda: True)
+    except OSError:
+        return False
+
+
+def attempt(
+    make: Callable[[int], Sequence[Message]], *, transmit_queues: int = 1
+) -> tuple[list[Refused], Snapshot]:
+    """What the kernel refuses of `make(ifindex)`, and what is there then. OSError when no namespace
+    can be made."""
+
+    def run() -> tuple[list[Refused], Snapshot]:
+        with Rtnetlink() as kernel:
+            link = _interface(kernel, transmit_queues)
+            refused = kernel.change(make(link))
+            return refused, Snapshot.take(kernel, link)
+
+    return _apart(run)
+
+
+def _interface(kernel: Rtnetlink, transmit_queues: int) -> int:
+    """A veth has as many queues as wanted; loopback is everywhere."""
+    kind = attribute(_IFLA_LINKINFO, attribute(_INFO_KIND, b"veth"))
+    body = (
+        struct.pack("=BxHiII", 0, 0, 0, 0, 0)
+        + attribute(_IFLA_IFNAME, _NAME.encode() + b"\0")
+        + attribute(_IFLA_TX_QUEUES, struct.pack("=I", transmit_queues))
+        + kind
+    )
+    kernel.change([Message("make an interface", netlink.NEWLINK, netlink.CREATE_ONLY, body)])
+    link = kernel.link(_NAME) or kernel.link("lo")
+    assert link is not None, "every namespace has a loopback interface"
+    return link.ifindex
+
+
+def _apart(run: Callable[[], Result]) -> Result:
+    """`run()` in a thread with a namespace of its own, which ends with the thread."""
+    results: list[Result] = []
+    problems: list[BaseException] = []
+
+    def inside() -> None:
+        try:
+            libc = ctypes.CDLL(None, use_errno=True)
+            if libc.unshare(_CLONE_NEWNET):
+                number = ctypes.get_errno()
+                raise OSError(number, os.strerror(number))
+            results.append(run())
+        except BaseException as problem:
+            problems.append(problem)
+
+    thread = threading.Thread(target=inside)
+    thread.start()
+    thread.join()
+    if problems:
+        raise problems[0]
+    return results[0]
