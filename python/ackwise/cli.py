@@ -20,6 +20,7 @@ from ackwise.errors import (
     RunError,
     quoted,
 )
+from ackwise.gateway import options
 
 _COMPARE_EXAMPLES = """\
 examples:
@@ -358,6 +359,16 @@ def _parser() -> argparse.ArgumentParser:
     )
     capture.add_argument("--quiet", action="store_true", help="say nothing")
 
+    gateway = commands.add_parser(
+        "gateway",
+        help="keep a download's ACKs from pushing uploads out of a slow uplink",
+        description="ACK separation on a real interface: pure ACKs get a class of their own, with "
+        "a guarantee and a ceiling that follow from the link's rates.",
+        epilog=options.EXAMPLES,
+        formatter_class=raw,
+    )
+    options.add_options(gateway)
+
     doctor = commands.add_parser(
         "doctor",
         help="what is missing on this machine, before any run",
@@ -392,6 +403,10 @@ def _dispatch(args: argparse.Namespace, argv: Sequence[str]) -> int:
         from ackwise import policy_command
 
         return policy_command.main(args)
+    if args.command == "gateway":
+        from ackwise import gateway_command
+
+        return gateway_command.main(args, shlex.join(["ackwise", *argv]))
     if args.command == "capture":
         from ackwise import capture
 

@@ -15,8 +15,8 @@ Alone, each direction gets its rate less headers. Together:
 - **FIFO**: the queue is shared by packets. A part f of its places holds ACKs, f being their part of
   the packets that leave. Data has W = N (1 - f) places, which is the upload's window. After a loss
   the window halves, grows by one a round trip, and REPAIR round trips bring nothing: W / 2 of
-  W / 2 + REPAIR are of use. The download's round trip gains the full queue; a bounded window over it
-  bounds its speed. Where demand exceeds 1 the queue is always full of ACKs, and W is below 1.
+  W / 2 + REPAIR are of use. The download's round trip gains the full queue; a bounded window over
+  it bounds its speed. Where demand exceeds 1 the queue is always full of ACKs, and W is below 1.
 """
 
 from dataclasses import asdict, dataclass, replace

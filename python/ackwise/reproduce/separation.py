@@ -525,19 +525,21 @@ def sweep(
     plan: Plan,
     ratios: Sequence[float] = RATIOS,
     seeds: Sequence[int] | None = None,
+    policy_text: str = EVERY,
 ) -> list[Point]:
-    """Lone and common speeds at each ratio, for each discipline of the uplink."""
+    """Lone and common speeds at each ratio, for each discipline of the uplink. `Point.k` is for an
+    ACK for each packet whatever the policy."""
     link = next(link for link in plan.links if link.name == FIFO)
     (workload,) = plan.workloads
     seeds = plan.seeds[:SWEEP_RUNS] if seeds is None else seeds
     made: list[Scenario] = []
     for ratio, seed in product(ratios, seeds):
-        made += [at_ratio(scenario(link, workload, EVERY, (n,), seed), ratio) for n in BOTH]
+        made += [at_ratio(scenario(link, workload, policy_text, (n,), seed), ratio) for n in BOTH]
         for _, discipline, share_ppm in DISCIPLINES:
-            one = at_ratio(scenario(link, workload, EVERY, BOTH, seed), ratio)
+            one = at_ratio(scenario(link, workload, policy_text, BOTH, seed), ratio)
             one["up"] |= {"discipline": discipline, "ack_share_ppm": share_ppm}
             made.append(one)
-    results = iter(runner.simulate("sweep over asymmetry", made))
+    results = iter(runner.simulate(f"sweep over asymmetry, {policy_text}", made))
     up_bps = link.scenario["up"]["rate_bps"]
 
     def ack_percent(result: Result) -> float:

@@ -51,7 +51,24 @@ def show(done: Reproduced, console: Console) -> None:
     outcome = done.outcome
     console.print(Text(done.experiment.title, style="bold cyan"), soft_wrap=True)
     console.print(Text(f"{done.experiment.source}\n", style="dim"), soft_wrap=True)
-    rows = [cells(check) for check in outcome.checks]
+    show_checks(outcome.checks, console)
+    for note in outcome.notes:
+        console.print(Text(note, style="dim"), soft_wrap=True)
+    failed = sum(not check.passed for check in outcome.checks)
+    console.print(
+        Text(
+            f"{done.experiment.name}: {len(outcome.checks) - failed} of {len(outcome.checks)} "
+            f"checks pass, {sum(r.runs for r in done.ran)} runs; "
+            f"docs/experiments/{done.experiment.name}.md tells the rest\n",
+            style="bold" if not failed else "bold red",
+        ),
+        soft_wrap=True,
+    )
+
+
+def show_checks(shown_checks: Sequence[Check], console: Console) -> None:
+    """Checks under their headings."""
+    rows = [cells(check) for check in shown_checks]
     wide = [max(len(row[i]) for row in (HEADS, *rows)) for i in range(len(HEADS))]
 
     def line(row: tuple[str, ...], style: str = "") -> None:
@@ -62,20 +79,8 @@ def show(done: Reproduced, console: Console) -> None:
             no_wrap=True, crop=False, overflow="ignore",
         )  # fmt: skip
 
-    for group, checks in groups(outcome.checks):
+    for group, checks in groups(shown_checks):
         line((group or HEADS[0], *HEADS[1:]), "bold")
         for check in checks:
             line(cells(check), "" if check.passed else "bold red")
         console.print()
-    for note in outcome.notes:
-        console.print(Text(note, style="dim"), soft_wrap=True)
-    failed = sum(not check.passed for check in outcome.checks)
-    console.print(
-        Text(
-            f"{done.experiment.name}: {len(rows) - failed} of {len(rows)} checks pass, "
-            f"{sum(r.runs for r in done.ran)} runs; "
-            f"docs/experiments/{done.experiment.name}.md tells the rest\n",
-            style="bold" if not failed else "bold red",
-        ),
-        soft_wrap=True,
-    )

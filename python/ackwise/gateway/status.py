@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: MIT
+"""What the kernel counts for each class, and as people, JSON and Prometheus read it."""
+
+import struct
+from dataclasses import dataclass
+from typing import Any
+
+from ackwise.gateway import netlink, tree
+from ackwise.gateway.netlink import TCA_STATS2, Rtnetlink, Traffic, attributes
+from ackwise.gateway.snapshot import Snapshot
+from ackwise.gateway.state import UP, State, namespace
+
+_BASIC, _QUEUE, _PACKETS_64 = 1, 3, 8
+
+
+@dataclass(frozen=True)
+class Counters:
+    """Of one class, since it was made. `dropped` by its leaf, before or after waiting."""
+
+    name: str
+    sent_packets: int
+    sent_bytes: int
+    dropped_packets: int
+    waiting_packets: int
+    waiting_bytes: int
+
+
+@dataclass(frozen=True)
+class Status:
+    """`condition`: up, down, or why it is neither. ACK share: of the bytes sent, 0 to 1."""
+
+    interface: str
+    condition: str
+    classes: tuple[Counters, ...]
+    settings: dict[str, Any]
+
+    @property
+    def is_up(self) -> bool:
+        """Everything as `up` left it."""
+        return self.condition == "up"
+
+    @property
+    def ack_share(self) -> float | None:
+        """None when nothing was sent."""
+        total = sum(c.sent_bytes for c in self.classes)
+        acks = sum(c.sent_bytes for c in self.classes if c.name == "ack")
+        return acks / total if total else None
+
+
+def read(kernel: Rtnetlink, interface: str, state: State | None) -> Status:
+    """The present figures; never changes anything."""
+    link = kernel.link(interface)
+    settings = state.settings if state else {}
+
+    def without(condition: str) -> Status:
+        return Status(interface, condition, (), settings)
+
+    if link is None:
+        return without("the interface is gone" if state else "there is no such interface")
+    snapshot = Snapshot.take(kernel, link.ifindex)
+    if not snapshot.is_ours:
+        if state is None:
+            return without("down")
+        if state.ifindex != link.ifindex or state.namespace != namespace():
+            return without("the interface was made anew: `up` sets it up again")
+        if snapshot == state.before:
+            return without("interrupted before anything was changed: `up` or `down` goes on")
+        return without(f"somebody has replaced the queues: {snapshot.words}")
+    condition = "up"
+    if state is None:
+        condition = "up without its state file: `up --replace` writes a new one"
+    elif state.phase != UP:
+        condition = "interrupted: `up` or `down` goes on"
+    elif snapshot != state.after:
+        condition = "up, but somebody has changed classes or filters: `up` makes them anew"
+    return Status(interface, condition, _counters(kernel, link.ifindex), settings)
+
+
+def _counters(kernel: Rtnetlink, ifindex: int) -> tuple[Counters, ...]:
+    leaves = {q.parent: q for q in kernel.traffic(netlink.GETQDISC, ifindex)}
+    found = []
+    for one in sorted(kernel.traffic(netlink.GETTCLASS, ifindex), key=lambda c: c.handle):
+        name = tree.CLASS_NAMES.get(one.handle)
+        if name is None:
+            continue
+        packets, size, _, _, _ = _figures(one)
+        _, _, waiting, waiting_bytes, dropped = _figures(leaves.get(one.handle, one))
+        found.append(Counters(name, packets, size, dropped, waiting, waiting_bytes))
+    return tuple(found)
+
+
+def _figures(of: Traffic) -> tuple[int, int, int, int, int]:
+    """Packets and bytes sent; packets and bytes waiting; packets dropped."""
+    stats = dict(attributes(dict(attributes(of.attrs)).get(TCA_STATS2, b"")))
+    size, packets = struct.unpack_from("=QI", stats.get(_BASIC, bytes(12)))
+    if _PACKETS_64 in stats:
+        (packets,) = struct.unpack_from("=Q", stats[_PACKETS_64])
+    waiting, backlog, dropped = struct.unpack_from("=III", stats.get(_QUEUE, bytes(12)))
+    return packets, size, waiting, backlog, dropped
+
+
+def document(status: Status) -> dict[str, Any]:
+    """As JSON."""
+    return {
+        "interface": status.interface,
+        "up": status.is_up,
+        "condition": status.condition,
+        "ack_share": status.ack_share,
+        "classes": {
+            c.name: {
+                "sent_packets": c.sent_packets,
+                "sent_bytes": c.sent_bytes,
+                "dropped_packets": c.dropped_packets,
+                "waiting_packets": c.waiting_packets,
+                "waiting_bytes": c.waiting_bytes,
+            }
+            for c in status.classes
+        },
+        "settings": status.settings,
+    }
+
+
+_METRICS = (
+    ("sent_packets", "sent_packets_total", "counter", "Packets sent."),
+    ("sent_bytes", "sent_bytes_total", "counter", "Bytes sent, with the link header."),
+    ("dropped_packets", "dropped_packets_total", "counter", "Packets dropped by the leaf queue."),
+    ("waiting_packets", "waiting_packets", "gauge", "Packets in the leaf queue."),
+    ("waiting_bytes", "waiting_bytes", "gauge", "Bytes in the leaf queue."),
+)
+
+
+def prometheus(status: Status) -> str:
+    """Text exposition format 0.0.4."""
+    device = status.interface.replace("\\", "\\\\").replace('"', '\\"')
+    lines = [
+        "# HELP ackwise_gateway_up Whether ACK separation is in place.",
+        "# TYPE ackwise_gateway_up gauge",
+        f'ackwise_gateway_up{{interface="{device}"}} {int(status.is_up)}',
+    ]
+    for attribute, name, kind, text in _METRICS if status.classes else ():
+        full = f"ackwise_gateway_{name}"
+        lines += [f"# HELP {full} {text}", f"# TYPE {full} {kind}"]
+        lines += [
+            f'{full}{{interface="{device}",class="{c.name}"}} {getattr(c, attribute)}'
+            for c in status.classes
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def table(status: Status, before: Status | None = None, seconds: float = 0.0) -> list[str]:
+    """Lines for people; with an earlier reading also rates since."""
+    lines = [f"{status.interface}: {status.condition}"]
+    if not status.classes:
+        return lines
+    earlier = {c.name: c for c in before.classes} if before else {}
+    head = f"{'class':6} {'packets':>12} {'bytes':>15} {'dropped':>10} {'waiting':>8} {'bytes':>9}"
+    lines.append(head + (f" {'kbit/s':>9}" if earlier and seconds else ""))
+    for c in status.classes:
+        line = (
+            f"{c.name:6} {c.sent_packets:>12} {c.sent_bytes:>15} {c.dropped_packets:>10} "
+            f"{c.waiting_packets:>8} {c.waiting_bytes:>9}"
+        )
+        if c.name in earlier and seconds:
+            rate = max(0, c.sent_bytes - earlier[c.name].sent_bytes) * 8e-3 / seconds
+            line += f" {rate:>9.1f}"
+        lines.append(line)
+    share = status.ack_share
+    lines.append("ACK share of the bytes: " + ("-" if share is None else f"{100 * share:.2f}%"))
+    return lines
