@@ -199,10 +199,15 @@ def _without(*numbers: int, flags: int = 0) -> Callable[[bytes], bytes]:
 
 
 def _htb_root(options: bytes) -> bytes:
-    """Without the counter of packets past all classes."""
+    """Without the counter of packets past all classes; of the version, told as major and minor,
+    the major alone, which is what a request has to name."""
     made = b""
     for number, payload in attributes(options):
-        made += attribute(number, payload[:16] + bytes(4) if number == 2 else payload)
+        settled = payload
+        if number == 2:  # struct tc_htb_glob
+            (version,) = struct.unpack_from("=I", payload)
+            settled = struct.pack("=I", version >> 16 or version) + payload[4:16] + bytes(4)
+        made += attribute(number, settled)
     return made
 
 

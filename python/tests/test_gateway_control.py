@@ -1,0 +1,526 @@
+# SPDX-License-Identifier: MIT
+"""`ackwise gateway up | down | status` on real interfaces of a network namespace, and its faults."""
+
+import fcntl
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from conftest import Said
+from frames import Packet
+from netns import WHY_NOT, Namespace, killed_at, namespace
+
+from ackwise import cli
+from ackwise.gateway import control, rehearsal, tree
+from ackwise.gateway.tree import Settings
+
+needs_root = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
+pytestmark = needs_root
+
+RATES = ("--down", "2.1mbit", "--up", "800kbit")
+
+
+@pytest.fixture
+def ns() -> Iterator[Namespace]:
+    with namespace() as made:
+        yield made
+
+
+@pytest.fixture
+def run() -> Iterator[Path]:
+    """A run directory that does not exist yet, where everybody may look."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder) / "run"
+
+
+def own_htb(ns: Namespace) -> None:
+    """Queues of a user: classes below classes, leaves, u32 and bpf filters."""
+    for line in (
+        "qdisc add dev v0 root handle 1: htb default 30 r2q 5",
+        "class add dev v0 parent 1: classid 1:1 htb rate 5mbit burst 6k",
+        "class add dev v0 parent 1:1 classid 1:10 htb rate 2mbit ceil 5mbit prio 2 burst 8k",
+        "class add dev v0 parent 1:1 classid 1:30 htb rate 1mbit ceil 4mbit overhead 26 mpu 64",
+        "qdisc add dev v0 parent 1:10 handle 10: pfifo limit 33",
+        "qdisc add dev v0 parent 1:30 handle 30: tbf rate 900kbit burst 5000 limit 40000",
+        "filter add dev v0 parent 1: protocol ip prio 4 u32 match ip dport 22 0xffff flowid 1:10",
+        "filter add dev v0 parent 1: protocol ipv6 prio 5 u32 match ip6 dport 22 0xffff "
+        "flowid 1:10",
+        "filter add dev v0 parent 1: protocol all prio 9 bpf bytecode 1,6 0 0 0 flowid 1:30",
+    ):
+        # bytecode is one word with blanks in it
+        words = line.replace("1,6 0 0 0", "1,6_0_0_0").split()
+        ns.tool("tc", *(w.replace("_", " ") if w.startswith("1,6") else w for w in words))
+
+
+def own_tbf(ns: Namespace) -> None:
+    ns.tool("tc", *["qdisc", "add", "dev", "v0", "root", "handle", "7:", "tbf", "rate", "3mbit", "burst", "6000", "limit", "60000"])
+
+
+def own_none(_ns: Namespace) -> None:
+    """The kernel's default."""
+
+
+def up(ns: Namespace, run: Path, *more: str) -> Said:
+    return ns.ackwise("gateway", "up", "v0", *RATES, "--run-dir", str(run), *more)
+
+
+def down(ns: Namespace, run: Path) -> Said:
+    return ns.ackwise("gateway", "down", "v0", "--run-dir", str(run))
+
+
+def status(ns: Namespace, run: Path, *more: str) -> Said:
+    return ns.ackwise("gateway", "status", "v0", "--run-dir", str(run), *more)
+
+
+def test_up_and_down_leave_no_trace(ns: Namespace, run: Path) -> None:
+    before = ns.told_by_tc()
+    said = up(ns, run)
+    assert said.code == 0, said.err
+    assert "v0: up" in said.out
+    assert status(ns, run).code == 0
+    told = ns.told_by_tc()
+    assert "qdisc htb ac: root" in told
+    assert (
+        "class htb ac:10 parent ac:1 leaf ac10: prio 0 quantum 1514 rate 114Kbit ceil 183Kbit"
+        in told
+    )
+    assert "qdisc pfifo ac10: parent ac:10 limit 100p" in told
+    assert "qdisc pfifo ac20: parent ac:20 limit 100p" in told
+    said = down(ns, run)
+    assert (said.code, said.out) == (0, "v0: down; the kernel's default queue\n")
+    assert ns.told_by_tc() == before
+    assert not run.exists()
+    assert status(ns, run).code == 1
+
+
+def test_up_twice_is_up_once_and_so_is_down(ns: Namespace, run: Path) -> None:
+    up(ns, run)
+    ns.send(Packet(payload=b"x" * 500).frame())
+    before = ns.told_by_tc()
+    said = up(ns, run)
+    assert (said.code, said.out.splitlines()[0]) == (0, "v0: is up already")
+    assert ns.told_by_tc() == before
+    told = json.loads(status(ns, run, "--json").out)
+    assert told["classes"]["data"]["sent_bytes"] >= 554, "counters go on"
+    assert down(ns, run).code == 0
+    said = down(ns, run)
+    assert (said.code, said.out) == (0, "v0: is not up\n")
+
+
+def test_other_settings_replace_the_first_and_down_still_knows_what_was_before(
+    ns: Namespace, run: Path
+) -> None:
+    own_htb(ns)
+    before = ns.told_by_tc()
+    assert up(ns, run, "--replace").code == 0
+    assert ns.ackwise(
+        "gateway", "up", "v0", "--down", "8mbit", "--up", "1mbit", "--data-leaf", "bfifo:30000",
+        "--run-dir", str(run),
+    ).code == 0  # fmt: skip
+    assert "bfifo ac20: parent ac:20 limit 30000b" in ns.told_by_tc()
+    assert down(ns, run).code == 0
+    assert ns.told_by_tc() == before
+
+
+@pytest.mark.parametrize("own", [own_htb, own_tbf])
+def test_queues_of_the_user_are_refused_or_kept(
+    ns: Namespace, run: Path, own: Callable[[Namespace], None]
+) -> None:
+    own(ns)
+    before = ns.told_by_tc()
+    said = up(ns, run)
+    assert said.code == 2
+    assert "v0: has queues of its own" in said.err
+    assert "--replace" in said.err
+    assert ns.told_by_tc() == before
+    assert not run.exists()
+    said = up(ns, run, "--replace")
+    assert said.code == 0, said.err
+    assert ns.told_by_tc() != before
+    assert down(ns, run).code == 0
+    assert ns.told_by_tc() == before
+    assert not run.exists()
+
+
+def test_what_could_not_come_back_is_not_taken_away(ns: Namespace, run: Path) -> None:
+    """A filter's action holds counters and times, which no request can set."""
+    ns.tool("tc", *["qdisc", "add", "dev", "v0", "root", "handle", "1:", "htb"])
+    ns.tool(
+        "tc", *["filter", "add", "dev", "v0", "parent", "1:", "protocol", "ip", "prio", "4", "u32", "match", "u32", "0", "0", "action", "mirred", "egress", "redirect", "dev", "v1"],
+    )  # fmt: skip
+    before = ns.told_by_tc()
+    said = up(ns, run, "--replace")
+    assert said.code == 2, said
+    assert "untouched" in said.err
+    assert "could not be put back exactly" in said.err
+    assert ns.told_by_tc() == before
+
+
+def test_ingress_queues_stay(ns: Namespace, run: Path) -> None:
+    ns.tool("tc", *["qdisc", "add", "dev", "v0", "clsact"])
+    ns.tool("tc", *["filter", "add", "dev", "v0", "ingress", "prio", "3", "protocol", "ip", "u32", "match", "u32", "0", "0"])
+    before = ns.tool("tc", "filter", "show", "dev", "v0", "ingress")
+    assert "match 00000000" in before
+    assert up(ns, run).code == 0
+    assert down(ns, run).code == 0
+    assert ns.tool("tc", "filter", "show", "dev", "v0", "ingress") == before
+
+
+@pytest.mark.parametrize(
+    ("layer", "down_rate", "up_rate"),
+    [
+        ("header", "2.1mbit", "800kbit"),
+        ("atm", "40mbit", "640kbit"),
+        ("docsis", "200mbit", "10mbit"),
+        ("ethernet", "100gbit", "60gbit"),  # beyond what 32 bits of bytes per second hold
+        ("ip", "1mbit", "9kbit"),
+        ("33B", "1001kbit", "333333bit"),
+    ],
+)
+def test_the_printed_commands_make_the_same_tree(
+    ns: Namespace, run: Path, layer: str, down_rate: str, up_rate: str
+) -> None:
+    words = ("v0", "--down", down_rate, "--up", up_rate, "--overhead", layer,
+             "--ack-leaf", "pfifo_head_drop:20", "--data-leaf", "bfifo")  # fmt: skip
+    assert ns.ackwise("gateway", "up", *words, "--run-dir", str(run)).code == 0
+    ours, told = ns.snapshot(), ns.told_by_tc()
+    assert down(ns, run).code == 0
+    plan = ns.ackwise("gateway", "plan", *words, "--json")
+    for line in json.loads(plan.out)["commands"]:
+        ns.tool("sh", "-c", line)
+    assert ns.told_by_tc() == told
+    assert ns.snapshot() == ours
+
+
+def test_plan_changes_nothing(ns: Namespace) -> None:
+    before = ns.told_by_tc()
+    assert ns.ackwise("gateway", "plan", "v0", *RATES).code == 0
+    assert ns.told_by_tc() == before
+
+
+# --- faults --------------------------------------------------------------------------------------
+
+
+def missing_leaf(ns: Namespace) -> str:
+    """A leaf kind that this kernel lacks."""
+    said = ns.forked(lambda: print(json.dumps(control.missing_kinds())) or 0)
+    kinds = [k for k in json.loads(said.out) if k in tree.LEAF_KINDS]
+    if not kinds:
+        pytest.skip("this kernel has every leaf")
+    return str(kinds[0])
+
+
+def test_a_missing_module_is_told_and_nothing_touched(ns: Namespace, run: Path) -> None:
+    leaf = missing_leaf(ns)
+    before = ns.told_by_tc()
+    said = up(ns, run, "--data-leaf", leaf)
+    assert said.code == 2
+    assert said.err == (
+        f"ackwise: v0: untouched: add the {leaf} leaf of the data class: Specified qdisc kind is "
+        f"unknown (No such file or directory); this kernel has no {leaf} (module sch_{leaf}): "
+        "install or load it, or choose another leaf\n"
+    )
+    assert ns.told_by_tc() == before
+    assert not run.exists()
+
+
+@pytest.mark.parametrize("own", [own_none, own_tbf, own_htb])
+def test_a_step_that_fails_half_way_puts_everything_back(
+    ns: Namespace, run: Path, own: Callable[[Namespace], None]
+) -> None:
+    """Without a rehearsal, as where no namespace can be made: the root and the classes are there
+    already when the kernel refuses the leaf."""
+    leaf = missing_leaf(ns)
+    own(ns)
+    before, queues = ns.told_by_tc(), ns.snapshot()
+
+    def unrehearsed() -> int:
+        def no_namespace(*_words: object, **_options: object) -> object:
+            raise PermissionError("no namespace")
+
+        rehearsal.attempt = no_namespace  # type: ignore[assignment]
+        return cli.main(
+            ["gateway", "up", "v0", *RATES, "--replace", "--data-leaf", leaf, "--run-dir", str(run)]
+        )
+
+    said = ns.forked(unrehearsed)
+    assert said.code == 1
+    assert f"v0: add the {leaf} leaf of the data class: Specified qdisc kind is unknown" in said.err
+    assert said.err.endswith("everything is as before\n")
+    assert ns.snapshot() == queues
+    assert ns.told_by_tc() == before
+    assert not run.exists()
+
+
+def test_a_failing_change_of_settings_keeps_the_first(ns: Namespace, run: Path) -> None:
+    leaf = missing_leaf(ns)
+    assert up(ns, run).code == 0
+    before = ns.told_by_tc()
+    assert up(ns, run, "--data-leaf", leaf).code == 2
+    assert ns.told_by_tc() == before
+    assert status(ns, run).code == 0
+    assert down(ns, run).code == 0
+
+
+def test_the_interface_vanishes_while_up(ns: Namespace, run: Path) -> None:
+    assert up(ns, run).code == 0
+    ns.tool("ip", "link", "del", "v0")
+    said = status(ns, run)
+    assert (said.code, said.out) == (1, "v0: the interface is gone\n")
+    said = down(ns, run)
+    assert (said.code, said.out) == (0, "v0: was removed meanwhile, its queues with it\n")
+    assert not run.exists()
+    said = up(ns, run)
+    assert said.code == 2
+    assert "there is no such interface" in said.err
+
+
+def test_an_interface_made_anew_is_set_up_anew(ns: Namespace, run: Path) -> None:
+    assert up(ns, run).code == 0
+    ns.tool("ip", "link", "del", "v0")
+    ns.tool("ip", "link", "add", "v0", "type", "veth", "peer", "name", "v1")
+    ns.tool("ip", "link", "set", "v0", "up")
+    before = ns.told_by_tc()
+    assert "made anew" in status(ns, run).out
+    assert up(ns, run).code == 0
+    assert status(ns, run).code == 0
+    assert down(ns, run).code == 0
+    assert ns.told_by_tc() == before
+
+
+def test_an_interface_that_vanishes_during_up_is_told(ns: Namespace, run: Path) -> None:
+    def vanishing() -> int:
+        real = control._rehearse
+
+        def and_then(settings: Settings, *rest: object) -> object:
+            found = real(settings, *rest)  # type: ignore[arg-type]
+            subprocess.run(["ip", "link", "del", "v0"], check=True)
+            return found
+
+        control._rehearse = and_then  # type: ignore[assignment]
+        return cli.main(["gateway", "up", "v0", *RATES, "--run-dir", str(run)])
+
+    said = ns.forked(vanishing)
+    assert said.code == 1
+    assert (
+        "v0: add the htb root ac:: Cannot find device" in said.err or "No such device" in said.err
+    )
+    assert "the interface is gone" in said.err
+    assert not run.exists()
+
+
+def test_queues_that_somebody_changed_meanwhile_are_left_alone(ns: Namespace, run: Path) -> None:
+    assert up(ns, run).code == 0
+    ns.tool("tc", *["qdisc", "del", "dev", "v0", "root"])
+    own_tbf(ns)
+    before = ns.told_by_tc()
+    assert "somebody has replaced the queues" in status(ns, run).out
+    said = down(ns, run)
+    assert said.code == 0
+    assert "somebody has replaced the queues since; left alone" in said.out
+    assert ns.told_by_tc() == before
+
+
+def test_a_lost_or_damaged_state_file_is_told(ns: Namespace, run: Path) -> None:
+    assert up(ns, run).code == 0
+    file = run / "gateway-v0.json"
+    file.write_text("{", encoding="utf-8")
+    for command in (up, down, status):
+        said = command(ns, run)
+        assert said.code == 1
+        assert "gateway-v0.json: is no JSON" in said.err
+    file.unlink()
+    said = down(ns, run)
+    assert said.code == 1
+    assert "`tc qdisc del dev v0 root` gives the kernel's default back" in said.err
+    assert up(ns, run).code == 2
+    assert up(ns, run, "--replace").code == 0
+    assert down(ns, run).code == 0
+    assert ns.snapshot().is_default
+
+
+def test_without_rights_it_says_so(ns: Namespace, run: Path) -> None:
+    before = ns.told_by_tc()
+
+    def as_nobody(verb: str) -> Callable[[], int]:
+        def do() -> int:
+            os.setgroups([])
+            os.setgid(65534)
+            os.setuid(65534)
+            words = ["gateway", verb, "v0", "--run-dir", str(run)]
+            return cli.main([*words, *(RATES if verb == "up" else ())])
+
+        return do
+
+    for verb in ("up", "down"):
+        said = ns.forked(as_nobody(verb))
+        assert said.code == 2
+        assert said.err == (
+            "ackwise: gateway: needs root (lacking CAP_NET_ADMIN); run it with sudo\n"
+        )
+    assert ns.told_by_tc() == before
+    assert up(ns, run).code == 0
+    said = ns.forked(as_nobody("status"))
+    assert said.code == 0, said.err
+    assert "v0: up" in said.out
+    assert down(ns, run).code == 0
+
+
+def test_without_the_right_to_try_it_goes_without_a_rehearsal(ns: Namespace, run: Path) -> None:
+    """CAP_NET_ADMIN alone, as in many containers."""
+    setpriv = shutil.which("setpriv")
+    if setpriv is None:
+        pytest.skip("no setpriv")
+
+    def do() -> int:
+        # inheritable and ambient sets are of no matter for root; the bounding set is
+        command = [
+            setpriv, "--bounding-set", "-all,+net_admin", "--inh-caps", "-all,+net_admin",
+            sys.executable, "-m", "ackwise", "gateway", "up", "v0", *RATES, "--run-dir", str(run),
+        ]  # fmt: skip
+        return subprocess.run(
+            command, env=os.environ | {"PYTHONPATH": ":".join(sys.path)}
+        ).returncode
+
+    run.mkdir()
+    said = ns.forked(do)
+    assert said.code == 0, said.err
+    assert status(ns, run).code == 0
+    assert down(ns, run).code == 0
+
+
+def test_two_instances_take_turns(ns: Namespace, run: Path) -> None:
+    run.mkdir()
+    held = os.open(run, os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    threading.Timer(0.7, fcntl.flock, (held, fcntl.LOCK_UN)).start()
+    start = time.monotonic()
+    said = up(ns, run)
+    assert said.code == 0, said.err
+    assert time.monotonic() - start > 0.6
+    assert down(ns, run).code == 0
+
+
+def test_an_instance_that_never_ends_is_told(
+    ns: Namespace, run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ackwise.gateway.state._LOCK_SECONDS", 0.3)
+    run.mkdir()
+    held = os.open(run, os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    try:
+        said = up(ns, run)
+        assert said.code == 1
+        assert "another ackwise has been changing queues" in said.err
+        assert ns.snapshot().is_default
+    finally:
+        os.close(held)
+
+
+def test_many_instances_at_once_end_in_one_of_their_wishes(ns: Namespace, run: Path) -> None:
+    before = ns.told_by_tc()
+    children = []
+    for i in range(8):
+        verb = ["gateway", "down", "v0", "--run-dir", str(run)]
+        if i % 2:
+            verb = ["gateway", "up", "v0", "--down", "2mbit", "--up", f"{700 + i}kbit",
+                    "--run-dir", str(run)]  # fmt: skip
+        children.append(
+            subprocess.Popen(
+                ["ip", "netns", "exec", ns.name, sys.executable, "-m", "ackwise", *verb],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=os.environ | {"PYTHONPATH": ":".join(sys.path)},
+            )
+        )
+    told = [child.communicate(timeout=60) for child in children]
+    assert [child.returncode for child in children] == [0] * 8, told
+    found = ns.snapshot()
+    assert found.is_default or status(ns, run).code == 0
+    assert down(ns, run).code == 0
+    assert ns.told_by_tc() == before
+    assert not run.exists()
+
+
+# --- kill -9 at every step -----------------------------------------------------------------------
+
+
+def steps(
+    ns: Namespace, words: list[str], prepare: Callable[[], None]
+) -> Iterator[tuple[int, Said]]:
+    """Runs the command again and again, killed one step later each time, until it ends by itself."""
+    for step in range(1, 2000):
+        prepare()
+        said = ns.forked(lambda step=step: killed_at(step, lambda: cli.main(words)))
+        if said.code != -signal.SIGKILL:
+            assert said.code == 0, said.err
+            assert step > 40, "so few steps cannot be all"
+            return
+        yield step, said
+    raise AssertionError("it never ends")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("own", [own_none, own_htb])
+def test_up_killed_at_any_step_is_whole_or_not_begun(
+    ns: Namespace, run: Path, own: Callable[[Namespace], None]
+) -> None:
+    own(ns)
+    before = ns.snapshot()
+    words = ["gateway", "up", "v0", *RATES, "--replace", "--run-dir", str(run), "--quiet"]
+    assert ns.ackwise(*words).code == 0
+    whole = ns.snapshot()
+
+    def prepare() -> None:
+        assert down(ns, run).code == 0
+        assert ns.snapshot() == before
+        assert not run.exists()
+
+    seen = set()
+    for step, _ in steps(ns, words, prepare):
+        found = ns.snapshot()
+        assert found in (before, whole), f"step {step}: {found.words}"
+        seen.add(found == whole)
+        if step % 2:
+            # half of the time `up` goes on where it was killed
+            assert ns.ackwise(*words).code == 0, step
+            assert ns.snapshot() == whole
+            assert status(ns, run).code == 0
+    assert seen == {False, True}
+    prepare()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("own", [own_none, own_htb])
+def test_down_killed_at_any_step_is_whole_or_not_begun(
+    ns: Namespace, run: Path, own: Callable[[Namespace], None]
+) -> None:
+    own(ns)
+    before = ns.snapshot()
+    raising = ["gateway", "up", "v0", *RATES, "--replace", "--run-dir", str(run), "--quiet"]
+    assert ns.ackwise(*raising).code == 0
+    whole = ns.snapshot()
+
+    def prepare() -> None:
+        assert ns.ackwise(*raising).code == 0
+        assert ns.snapshot() == whole
+
+    seen = set()
+    for step, _ in steps(ns, ["gateway", "down", "v0", "--run-dir", str(run)], prepare):
+        found = ns.snapshot()
+        assert found in (before, whole), f"step {step}: {found.words}"
+        seen.add(found == whole)
+        assert down(ns, run).code == 0, step
+        assert ns.snapshot() == before
+        assert not run.exists()
+    assert seen == {False, True}
