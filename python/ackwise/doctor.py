@@ -16,6 +16,7 @@ from rich.text import Text
 
 from ackwise import __version__, capture, engine, plan
 from ackwise.errors import EXIT_FAILED, InputError, RunError, quoted, suggestion
+from ackwise.gateway import control
 from ackwise.lab import build as lab
 
 PACKAGES = ("rich", "plotly", "pyarrow", "matplotlib")
@@ -146,9 +147,30 @@ def _lab() -> Iterator[Check]:
             yield Check("lab", what, False, False, str(problem).removeprefix("lab: "))
 
 
+def _gateway() -> Iterator[Check]:
+    lacking = "CAP_NET_ADMIN" in capture.missing_capabilities()
+    detail = "lacking CAP_NET_ADMIN: run it with sudo" if lacking else "may change queues"
+    yield Check("gateway", "rights", not lacking, True, detail)
+    tc = capture.find_tool("tc")
+    hint = "optional, for the commands of `plan`: `apt-get install iproute2`"
+    yield Check("gateway", "tc", tc is not None, False, tc or hint)
+    try:
+        missing = None if lacking else control.missing_kinds()
+    except OSError:
+        missing = None
+    if missing is None:
+        yield Check("gateway", "kernel", True, False, "not asked: that needs root and a namespace")
+        return
+    for kind, module in control.MODULES.items():
+        required = kind in ("htb", "bpf", "pfifo")
+        words = "found" if kind not in missing else f"{missing[kind]}: `modprobe {module}`"
+        yield Check("gateway", kind, kind not in missing, required, words)
+
+
 COMMANDS = {
     "compare": _compare,
     "capture": _capture,
+    "gateway": _gateway,
     "report": _report,
     "build": _build,
     "lab": _lab,

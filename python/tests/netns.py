@@ -9,6 +9,7 @@ import json
 import os
 import re
 import secrets
+import shlex
 import signal
 import socket
 import subprocess
@@ -45,6 +46,10 @@ class Namespace:
         if check:
             assert done.returncode == 0, (words, done.stderr)
         return done.stdout + done.stderr
+
+    def tc(self, line: str) -> str:
+        """Runs a tc command, written as in a shell."""
+        return self.tool("tc", *shlex.split(line))
 
     def enter(self) -> None:
         """Moves this process inside."""
@@ -145,14 +150,15 @@ def namespace(extra: Callable[[Namespace], object] | None = None) -> Iterator[Na
 
 # Calls out of Python that may change something outside; a kill between two of them is a kill behind
 # the first.
-_CHANGING = frozenset(
-    ["send", "mkdir", "rmdir", "open", "replace", "rename", "unlink", "chmod", "fsync", "write", "flush", "close", "flock", "umask"]
-)
+_CHANGING = {
+    *("send", "mkdir", "rmdir", "open", "replace", "rename", "unlink", "chmod", "fsync"),
+    *("write", "flush", "close", "flock", "umask"),
+}
 
 
 def killed_at(step: int, do: Callable[[], int]) -> int:
-    """`do()`, with a SIGKILL right before (odd steps) or after (even steps) the changing call number
-    (step + 1) / 2; with fewer calls than that it ends by itself."""
+    """`do()`, with a SIGKILL right before (odd steps) or after (even steps) the changing call
+    number (step + 1) / 2; with fewer calls than that it ends by itself."""
     count = 0
 
     def watch(_frame: object, event: str, called: object) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`ackwise gateway up | down | status` on real interfaces of a network namespace, and its faults."""
+"""`ackwise gateway up | down | status` on interfaces of a network namespace, and its faults."""
 
 import fcntl
 import json
@@ -12,6 +12,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -55,15 +56,13 @@ def own_htb(ns: Namespace) -> None:
         "filter add dev v0 parent 1: protocol ip prio 4 u32 match ip dport 22 0xffff flowid 1:10",
         "filter add dev v0 parent 1: protocol ipv6 prio 5 u32 match ip6 dport 22 0xffff "
         "flowid 1:10",
-        "filter add dev v0 parent 1: protocol all prio 9 bpf bytecode 1,6 0 0 0 flowid 1:30",
+        "filter add dev v0 parent 1: protocol all prio 9 bpf bytecode '1,6 0 0 0' flowid 1:30",
     ):
-        # bytecode is one word with blanks in it
-        words = line.replace("1,6 0 0 0", "1,6_0_0_0").split()
-        ns.tool("tc", *(w.replace("_", " ") if w.startswith("1,6") else w for w in words))
+        ns.tc(line)
 
 
 def own_tbf(ns: Namespace) -> None:
-    ns.tool("tc", *["qdisc", "add", "dev", "v0", "root", "handle", "7:", "tbf", "rate", "3mbit", "burst", "6000", "limit", "60000"])
+    ns.tc("qdisc add dev v0 root handle 7: tbf rate 3mbit burst 6000 limit 60000")
 
 
 def own_none(_ns: Namespace) -> None:
@@ -154,10 +153,11 @@ def test_queues_of_the_user_are_refused_or_kept(
 
 def test_what_could_not_come_back_is_not_taken_away(ns: Namespace, run: Path) -> None:
     """A filter's action holds counters and times, which no request can set."""
-    ns.tool("tc", *["qdisc", "add", "dev", "v0", "root", "handle", "1:", "htb"])
-    ns.tool(
-        "tc", *["filter", "add", "dev", "v0", "parent", "1:", "protocol", "ip", "prio", "4", "u32", "match", "u32", "0", "0", "action", "mirred", "egress", "redirect", "dev", "v1"],
-    )  # fmt: skip
+    ns.tc("qdisc add dev v0 root handle 1: htb")
+    ns.tc(
+        "filter add dev v0 parent 1: protocol ip prio 4 u32 match u32 0 0 "
+        "action mirred egress redirect dev v1"
+    )
     before = ns.told_by_tc()
     said = up(ns, run, "--replace")
     assert said.code == 2, said
@@ -167,8 +167,8 @@ def test_what_could_not_come_back_is_not_taken_away(ns: Namespace, run: Path) ->
 
 
 def test_ingress_queues_stay(ns: Namespace, run: Path) -> None:
-    ns.tool("tc", *["qdisc", "add", "dev", "v0", "clsact"])
-    ns.tool("tc", *["filter", "add", "dev", "v0", "ingress", "prio", "3", "protocol", "ip", "u32", "match", "u32", "0", "0"])
+    ns.tc("qdisc add dev v0 clsact")
+    ns.tc("filter add dev v0 ingress prio 3 protocol ip u32 match u32 0 0")
     before = ns.tool("tc", "filter", "show", "dev", "v0", "ingress")
     assert "match 00000000" in before
     assert up(ns, run).code == 0
@@ -321,7 +321,7 @@ def test_an_interface_that_vanishes_during_up_is_told(ns: Namespace, run: Path) 
 
 def test_queues_that_somebody_changed_meanwhile_are_left_alone(ns: Namespace, run: Path) -> None:
     assert up(ns, run).code == 0
-    ns.tool("tc", *["qdisc", "del", "dev", "v0", "root"])
+    ns.tc("qdisc del dev v0 root")
     own_tbf(ns)
     before = ns.told_by_tc()
     assert "somebody has replaced the queues" in status(ns, run).out
@@ -458,10 +458,10 @@ def test_many_instances_at_once_end_in_one_of_their_wishes(ns: Namespace, run: P
 def steps(
     ns: Namespace, words: list[str], prepare: Callable[[], None]
 ) -> Iterator[tuple[int, Said]]:
-    """Runs the command again and again, killed one step later each time, until it ends by itself."""
+    """Runs the command again and again, killed one step later each time, until it ends alone."""
     for step in range(1, 2000):
         prepare()
-        said = ns.forked(lambda step=step: killed_at(step, lambda: cli.main(words)))
+        said = ns.forked(partial(killed_at, step, partial(cli.main, words)))
         if said.code != -signal.SIGKILL:
             assert said.code == 0, said.err
             assert step > 40, "so few steps cannot be all"

@@ -26,9 +26,9 @@ from ackwise.gateway.tree import Settings
 
 MODULES = {
     "htb": "sch_htb",
-    "pfifo": "sch_fifo (built in)",
-    "pfifo_head_drop": "sch_fifo (built in)",
-    "bfifo": "sch_fifo (built in)",
+    "pfifo": "sch_fifo",
+    "pfifo_head_drop": "sch_fifo",
+    "bfifo": "sch_fifo",
     "fq_codel": "sch_fq_codel",
     "cake": "sch_cake",
     "bpf": "cls_bpf",

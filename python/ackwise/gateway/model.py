@@ -10,8 +10,10 @@ Sources: RFC 3449, 2.1 (normalized asymmetry k); J. Park, S. Hong (spec page 3);
 Alone, each direction gets its rate less headers. Together:
 
 - **separation**: ACKs take min(demand, their ceiling), the upload the rest.
-- **thinning**: likewise with a lower ceiling; that the download does not suffer from fewer, newer
-  ACKs is what the simulator finds.
+- **thinning**: while a data packet leaves, the ACKs that come become one; while that one leaves,
+  demand more come, and so on: m = 1 / (1 - demand) ACKs for each data packet, and never more than
+  demand or the ceiling. That the download does not suffer from fewer, newer ACKs is what the
+  simulator finds.
 - **FIFO**: the queue is shared by packets. A part f of its places holds ACKs, f being their part of
   the packets that leave. Data has W = N (1 - f) places, which is the upload's window. After a loss
   the window halves, grows by one a round trip, and REPAIR round trips bring nothing: W / 2 of
@@ -140,8 +142,8 @@ def predict(link: Link) -> Prediction:
         ack_demand_bps=link.demand * link.up_bps,
         alone=alone,
         fifo=fifo,
-        separation=_apart(link, alone, CEILING_MOST),
-        thinned=_apart(link, alone, THIN_SHARE),
+        separation=_apart(link, alone, min(link.demand, CEILING_MOST)),
+        thinned=_apart(link, alone, _thinned_share(link)),
         fifo_ack_places=ack_places,
         fifo_delay_ns=delay_ns,
         interferes=worst < INTERFERES_BELOW,
@@ -164,10 +166,18 @@ def _reverse(link: Link, up_bps: float) -> float:
     return packets / link.segments_per_ack * 8 * link.ack_wire_bytes / link.down_bps
 
 
-def _apart(link: Link, alone: Speeds, ceiling: float) -> Speeds:
-    up = alone.up_bps * (1 - min(link.demand, ceiling))
+def _apart(link: Link, alone: Speeds, ack_share: float) -> Speeds:
+    up = alone.up_bps * (1 - ack_share)
     down = min(alone.down_bps, link.down_bps * link.payload_share * (1 - _reverse(link, up)))
     return Speeds(up, down)
+
+
+def _thinned_share(link: Link) -> float:
+    """Part of the uplink that ACKs take where a newer one replaces an older one."""
+    if link.demand >= 1:
+        return THIN_SHARE
+    ack_bytes = link.ack_wire_bytes / (1 - link.demand)  # for each data packet
+    return min(link.demand, THIN_SHARE, ack_bytes / (link.data_wire_bytes + ack_bytes))
 
 
 def _fifo(link: Link, alone: Speeds) -> tuple[Speeds, float, float]:

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: MIT
+"""Scripts, units and hooks from one plan: run, and held to what `up` makes."""
+
+import configparser
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from conftest import Ackwise
+from netns import WHY_NOT, Namespace, namespace
+
+needs_root = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
+SHELLS = [s for s in ("dash", "bash", "busybox") if shutil.which(s)]
+PLAN = ("v0", "--down", "40mbit", "--up", "1mbit", "--overhead", "atm",
+        "--ack-leaf", "pfifo_head_drop:9")  # fmt: skip
+
+
+@pytest.fixture
+def ns() -> Iterator[Namespace]:
+    with namespace() as made:
+        yield made
+
+
+def made(ns: Namespace, form: str, folder: Path) -> Path:
+    said = ns.ackwise("gateway", "plan", *PLAN, "--format", form)
+    assert said.code == 0, said.err
+    file = folder / form
+    file.write_text(said.out, encoding="utf-8")
+    file.chmod(0o755)
+    return file
+
+
+def shell(name: str) -> list[str]:
+    return ["busybox", "sh"] if name == "busybox" else [name]
+
+
+def wanted(ns: Namespace, run: Path) -> str:
+    """What `up` makes of the same plan."""
+    words = ("--run-dir", str(run))
+    assert ns.ackwise("gateway", "up", *PLAN, *words).code == 0
+    told = ns.told_by_tc()
+    assert ns.ackwise("gateway", "down", "v0", *words).code == 0
+    return told
+
+
+@needs_root
+@pytest.mark.parametrize("name", SHELLS)
+def test_the_script_does_what_up_and_down_do(ns: Namespace, tmp_path: Path, name: str) -> None:
+    script = [*shell(name), str(made(ns, "sh", tmp_path))]
+    before, expected = ns.told_by_tc(), wanted(ns, tmp_path / "run")
+    ns.tool(*script, "up")
+    assert ns.told_by_tc() == expected
+    ns.tool(*script, "up")
+    assert ns.told_by_tc() == expected
+    assert "class htb ac:10" in ns.tool(*script, "status")
+    ns.tool(*script, "down")
+    assert ns.told_by_tc() == before
+    ns.tool(*script, "down")
+    assert "usage:" in ns.tool(*script, check=False)
+    # the same script for another interface
+    other = ns.told_by_tc("v1")
+    ns.tool(*script, "up", "v1")
+    assert ns.told_by_tc() == before
+    assert "htb ac:" in ns.told_by_tc("v1")
+    ns.tool(*script, "down", "v1")
+    assert ns.told_by_tc("v1") == other
+
+
+@needs_root
+@pytest.mark.parametrize("name", SHELLS)
+def test_the_script_leaves_queues_of_others_alone(ns: Namespace, tmp_path: Path, name: str) -> None:
+    script = [*shell(name), str(made(ns, "sh", tmp_path))]
+    ns.tc("qdisc add dev v0 root handle 1: pfifo limit 7")
+    before = ns.told_by_tc()
+    assert "v0: has queues of its own" in ns.tool(*script, "up", check=False)
+    ns.tool(*script, "down")
+    assert ns.told_by_tc() == before
+
+
+@needs_root
+@pytest.mark.parametrize("name", SHELLS)
+def test_a_script_that_fails_half_way_leaves_nothing(
+    ns: Namespace, tmp_path: Path, name: str
+) -> None:
+    file = made(ns, "sh", tmp_path)
+    text = file.read_text(encoding="utf-8")
+    assert "pfifo_head_drop limit 9" in text
+    file.write_text(text.replace("pfifo_head_drop limit 9", "no_such_queue"), encoding="utf-8")
+    before = ns.told_by_tc()
+    done = subprocess.run(
+        ["ip", "netns", "exec", ns.name, *shell(name), str(file), "up"],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode != 0
+    assert "Command failed -:5" in done.stderr
+    assert ns.told_by_tc() == before
+
+
+@needs_root
+@pytest.mark.parametrize("name", SHELLS)
+def test_openwrt_events_set_up_and_take_down(ns: Namespace, tmp_path: Path, name: str) -> None:
+    script = str(made(ns, "openwrt", tmp_path))
+    before, expected = ns.told_by_tc(), wanted(ns, tmp_path / "run")
+
+    def event(action: str, device: str) -> None:
+        ns.tool(
+            "env", f"ACTION={action}", f"DEVICE={device}", "INTERFACE=wan", *shell(name), script
+        )
+
+    event("ifup", "v1")
+    assert ns.told_by_tc() == before
+    assert "htb" not in ns.told_by_tc("v1")
+    event("ifup", "v0")
+    assert ns.told_by_tc() == expected
+    event("ifupdate", "v0")
+    assert ns.told_by_tc() == expected
+    event("ifdown", "v0")
+    assert ns.told_by_tc() == before
+
+
+@needs_root
+@pytest.mark.parametrize(
+    ("form", "up", "down"),
+    [
+        ("ifupdown", ("IFACE=v0 MODE=start", ""), ("IFACE=v0 MODE=stop", "")),
+        ("networkmanager", ("", "v0 up"), ("", "v0 down")),
+    ],
+)
+@pytest.mark.parametrize("name", SHELLS)
+def test_hooks_run_the_command_with_the_same_plan(
+    ns: Namespace,
+    tmp_path: Path,
+    form: str,
+    up: tuple[str, str],
+    down: tuple[str, str],
+    name: str,
+) -> None:
+    script = str(made(ns, form, tmp_path))
+    # an ackwise on PATH that writes down what it was asked
+    log = tmp_path / "asked"
+    fake = tmp_path / "ackwise"
+    fake.write_text(f'#!/bin/sh\necho "$@" >>{log}\n', encoding="utf-8")
+    fake.chmod(0o755)
+    for environment, arguments in (up, ("", ""), ("IFACE=v1 MODE=start", "v1 up"), down):
+        ns.tool(
+            "env", f"PATH={tmp_path}:/usr/bin:/bin", *environment.split(), *shell(name), script,
+            *arguments.split(),
+        )  # fmt: skip
+    asked = log.read_text(encoding="utf-8").splitlines()
+    assert asked[1:] == ["gateway down v0"]
+    words = asked[0].split()
+    run = tmp_path / "run"
+    expected = wanted(ns, run)
+    assert ns.ackwise(*words, "--run-dir", str(run)).code == 0
+    assert ns.told_by_tc() == expected
+
+
+def test_the_unit_is_bound_to_its_interface(ackwise: Ackwise, tmp_path: Path) -> None:
+    said = ackwise("gateway", "plan", "br-lan.1", *PLAN[1:], "--format", "systemd")
+    assert said.code == 0, said.err
+    unit = configparser.ConfigParser(strict=False, interpolation=None)
+    unit.optionxform = str  # type: ignore[assignment,method-assign]
+    unit.read_string(said.out)
+    device = "sys-subsystem-net-devices-br\\x2dlan.1.device"
+    assert unit["Unit"]["BindsTo"] == device
+    assert unit["Install"]["WantedBy"] == device
+    assert unit["Service"]["ExecStop"].endswith("ackwise gateway down br-lan.1")
+    start = unit["Service"]["ExecStart"].split()
+    assert start[:4] == ["/usr/bin/env", "ackwise", "gateway", "up"]
+    # the words lead to the same plan
+    again = ackwise("gateway", "plan", *start[4:], "--json")
+    first = ackwise("gateway", "plan", "br-lan.1", *PLAN[1:], "--json")
+    assert again.out == first.out
+    verify = shutil.which("systemd-analyze")
+    if verify:
+        file = tmp_path / "ackwise-gateway-x.service"
+        file.write_text(said.out, encoding="utf-8")
+        done = subprocess.run([verify, "verify", str(file)], capture_output=True, text=True)
+        assert "ackwise-gateway" not in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("form", ["sh", "openwrt", "ifupdown", "networkmanager"])
+def test_scripts_are_portable(ackwise: Ackwise, tmp_path: Path, form: str) -> None:
+    said = ackwise("gateway", "plan", *PLAN, "--format", form)
+    file = tmp_path / form
+    file.write_text(said.out, encoding="utf-8")
+    for name in SHELLS:
+        subprocess.run([*shell(name), "-n", str(file)], check=True)
+    checker = shutil.which("shellcheck")
+    if checker:
+        subprocess.run([checker, "-s", "sh", str(file)], check=True)

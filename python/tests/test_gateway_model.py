@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: MIT
+"""The gateway's model against the source, arithmetic and the simulator; and `ackwise gateway` bad
+input."""
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from conftest import Ackwise
+
+from ackwise.gateway import deviation, model
+from ackwise.gateway.linklayer import LAYERS
+from ackwise.gateway.model import Link, predict
+from ackwise.reproduce.runner import Runner
+
+SOURCE = Link(2_100_000, 800_000, window_packets=88)
+
+
+def test_the_source_s_arithmetic_comes_out() -> None:
+    """Spec page 3: 66 bytes for each of 2.1 Mbit/s' packets are 92 kbit/s, 11.5% of the uplink. It
+    counts packets of 1500 bytes without their link header."""
+    link = replace(SOURCE, layer=LAYERS["ip"], ack_bytes=66)
+    found = predict(link)
+    assert found.ack_demand_bps == pytest.approx(92_400, rel=1e-3)
+    assert link.demand == pytest.approx(0.115, abs=0.001)
+    assert found.interferes
+    assert not found.advice.thinning
+
+
+def test_normalized_asymmetry_is_that_of_rfc_3449() -> None:
+    """RFC 3449, 2.1: 10 Mbit/s down, 50 kbit/s up, 1000-byte data, 40-byte ACKs: k = 200 / 25 = 8."""
+    link = Link(10_000_000, 50_000, mtu_bytes=1000, layer=LAYERS["ip"], ack_bytes=40)
+    assert link.k == pytest.approx(8.0)
+    assert replace(link, segments_per_ack=2).demand == pytest.approx(4.0)
+
+
+@pytest.mark.parametrize(
+    ("layer", "ip_bytes", "wire"),
+    [
+        ("header", 52, 66),
+        ("ethernet", 40, 84),  # 60 of frame, 4 checksum, 8 preamble, 12 gap
+        ("docsis", 40, 64),
+        ("pppoe", 1492, 1514),
+        ("atm", 40, 106),  # 40 + 40: two cells
+        ("atm", 56, 106),
+        ("atm", 57, 159),
+        ("atm-pppoa", 38, 53),
+        ("atm-pppoa", 39, 106),
+    ],
+)
+def test_link_layers(layer: str, ip_bytes: int, wire: int) -> None:
+    assert LAYERS[layer].wire_bytes(ip_bytes) == wire
+
+
+@pytest.mark.parametrize("segments", [1.0, 2.0, 4.0])
+def test_advice_keeps_its_promises_at_every_ratio(segments: float) -> None:
+    for ratio in (1.0, 1.5, 2.6, 7.0, 33.0, 50.0, 100.0, 500.0):
+        link = replace(SOURCE, down_bps=round(800_000 * ratio), segments_per_ack=segments)
+        advice, found = model.advise(link), predict(link)
+        assert 0 < advice.ack_guarantee_bps <= advice.ack_ceiling_bps <= link.up_bps / 2
+        if advice.thinning:
+            assert found.thinned.up_bps >= 0.8 * found.alone.up_bps
+        else:
+            assert advice.ack_guarantee_bps >= found.ack_demand_bps
+            assert found.separation.up_bps >= 0.79 * found.alone.up_bps
+        assert found.thinned.down_bps >= 0.9 * found.alone.down_bps
+        assert advice.reasons
+
+
+def test_the_model_agrees_with_the_simulator_where_queues_are_apart() -> None:
+    compared = deviation.compare(Runner(), ratios=(2.625, 10.0, 100.0), seeds=1)
+    checks = list(deviation.checks(compared))
+    apart = [c for c in checks if "FIFO" not in c.name]
+    assert len(apart) == 10
+    assert not [c.name for c in apart if not c.passed], apart
+
+
+def test_the_sweep_and_its_figure(ackwise: Ackwise, tmp_path: Path) -> None:
+    figure = tmp_path / "sweep.svg"
+    words = ("gateway", "model", "--down", "2.1mbit", "--up", "800kbit", "--sweep")
+    said = ackwise(*words, "--figure", str(figure))
+    assert said.code == 0, said.err
+    assert len(said.out.splitlines()) == 1 + len(model.RATIOS)
+    first = figure.read_bytes()
+    assert b"separation and thinning" in first
+    ackwise(*words, "--figure", str(figure))
+    assert figure.read_bytes() == first
+    told = json.loads(ackwise(*words, "--json").out)
+    assert [p["k"] for p in told["points"]] == sorted(p["k"] for p in told["points"])
+
+
+def test_json_and_table_say_the_same(ackwise: Ackwise) -> None:
+    words = ("gateway", "model", "--down", "40mbit", "--up", "800kbit", "--overhead", "atm")
+    told = json.loads(ackwise(*words, "--json").out)
+    text = ackwise(*words).out
+    assert f"normalized asymmetry k {told['k']:.3f}" in text
+    assert told["interferes"] is ("interference: YES" in text)
+    assert told["advice"]["thinning"] is ("- thinning:" in text) is True
+
+
+GOOD = ("--down", "2mbit", "--up", "1mbit")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("model", "--down", "2mbit"), "--up"),
+        (("model", "--down", "fast", "--up", "1mbit"), '--down: "fast" is no rate'),
+        (("model", "--down", "1bit", "--up", "1mbit"), "--down: .* is out of range; give 8kbit"),
+        (("model", *GOOD, "--overhead", "ppoe"), '--overhead: .* did you mean "pppoe"'),
+        (("model", *GOOD, "--overhead", "26"), "--overhead: .* has no unit"),
+        (("model", *GOOD, "--overhead", "900B"), "--overhead: .* is too large"),
+        (("model", *GOOD, "--sack", "5"), "--sack: .* give 0 to 4"),
+        (("model", *GOOD, "--segments-per-ack", "0"), "give 1 to 1000"),
+        (("model", *GOOD, "--segments-per-ack", "nan"), "give 1 to 1000"),
+        (("model", *GOOD, "--mtu", "100B"), "--mtu: .* is out of range"),
+        (("model", *GOOD, "--figure", "x.svg"), "--figure: goes with --sweep"),
+        (("plan", "eth/0", *GOOD), "interface: .* is no interface's name"),
+        (("plan", "..", *GOOD), "interface: .* is no interface's name"),
+        (("plan", "x" * 16, *GOOD), "interface: .* is no interface's name"),
+        (("plan", "x9", *GOOD, "--ack-leaf", "pfif"), '--ack-leaf: .* did you mean "pfifo"'),
+        (("plan", "x9", *GOOD, "--data-leaf", "pfifo:0"), "--data-leaf: .* is no limit"),
+        (("plan", "x9", *GOOD, "--data-leaf", "bfifo:100"), "less than one packet"),
+        (("plan", "x9", *GOOD, "--data-leaf", "cake:9"), "cake takes no limit"),
+        (("plan", "x9", *GOOD, "--ack-ceiling", "1mbit"), "data needs a part of it"),
+        (("plan", "x9", *GOOD, "--ack-guarantee", "2mbit"), "data needs a part of it"),
+        (("status", "x9", "--watch", "0"), "--watch: .* give 0.1 to 3600"),
+        (("status", "x9", "--watch", "1", "--json"), "--watch: goes with neither"),
+    ],
+)
+def test_bad_input_gets_one_line(ackwise: Ackwise, words: tuple[str, ...], says: str) -> None:
+    said = ackwise("gateway", *words)
+    assert said.code == 2
+    assert said.err.count("\n") == 1, said.err
+    assert re.search(says, said.err), said.err
+
+
+def test_an_absent_interface_can_be_planned_for(ackwise: Ackwise) -> None:
+    said = ackwise("gateway", "plan", "ppp9", *GOOD, "--framing", "ip", "--mtu", "1492B")
+    assert said.code == 0
+    assert "# ppp9 is not here: taken for ip with an MTU of 1492B" in said.out
+    assert "quantum 1492" in said.out
