@@ -21,7 +21,7 @@ from frames import ATOMIC, DEST, HOP, ROUTE, SIX, TIMESTAMPS, Packet, replace
 from ackwise.gateway.bpf import Instruction, packed
 from ackwise.gateway.classifier import Framing, pure_ack
 
-COPIES = 20  # a program has 4096 instructions at most
+COPIES = 16  # a program has 4096 instructions at most
 PACKETS = 20_000
 ROUNDS = 15
 BOUND_NS = 200.0

@@ -19,7 +19,8 @@ Frames: Ethernet with up to two VLAN tags (802.1Q, 802.1ad, 0x9100; a tag that t
 beside the frame is not in it, which is as well) and PPPoE session (RFC 2516), or bare IP (ppp, tun,
 wwan). IPv4 with options. IPv6 with up to five extension headers out of hop-by-hop, routing,
 destination options and fragment: what RFC 8200, 4.1 lets a packet have. Offsets are counted from
-the frame's begin: such loads reach every byte, also where a driver left headers in pages.
+the frame's begin: such loads reach every byte, also where a driver left headers in pages. Loads
+are what costs, so one brings all fields of a word.
 """
 
 from enum import Enum
@@ -32,7 +33,7 @@ VLAN_TYPES = (0x8100, 0x88A8, 0x9100)
 VLAN_TAGS_MAX = 2
 EXTENSION_HEADERS_MAX = 5
 
-_END, _NETWORK, _IPV4_HEADER, _PROTOCOL = range(4)  # cells of M
+_END, _NETWORK, _WORD, _PROTOCOL = range(4)  # cells of M
 
 
 class Framing(Enum):
@@ -120,20 +121,21 @@ def _ends_inside(asm: Assembler) -> None:
 
 def _ipv4(asm: Assembler) -> None:
     asm.label("ipv4")
-    asm.load_x("b", 9)
+    asm.load_x("w", 6)  # fragment, time to live, protocol
+    asm.branch("jset", 0x3FFF0000, yes="no")  # more fragments, or an offset
+    asm.compute("and", 0xFF)
     asm.branch("jeq", 6, no="no")
-    asm.load_x("h", 6)
-    asm.branch("jset", 0x3FFF, yes="no")  # more fragments, or an offset
-    asm.load_x("b", 0)
+    asm.load_x("w", 0)  # version, header length, type of service, total length
+    asm.store(_WORD)
+    asm.compute("and", 0xFFFF)
+    asm.add_x()
+    _ends_inside(asm)
+    asm.recall(_WORD)
+    asm.compute("rsh", 24)
     asm.branch("jge", 0x45, no="no")  # version 4, header of at least 20 bytes
     asm.branch("jge", 0x50, yes="no")
     asm.compute("and", 0x0F)
     asm.compute("lsh", 2)
-    asm.store(_IPV4_HEADER)
-    asm.load_x("h", 2)
-    asm.add_x()
-    _ends_inside(asm)
-    asm.recall(_IPV4_HEADER)
     asm.add_x()
     asm.a_to_x()
     asm.jump("tcp")
@@ -144,11 +146,15 @@ def _ipv6(asm: Assembler) -> None:
     asm.load_x("b", 0)
     asm.compute("and", 0xF0)
     asm.branch("jeq", 0x60, no="no")
-    asm.load_x("h", 4)
+    asm.load_x("w", 4)  # payload length, next header, hop limit
+    asm.store(_WORD)
+    asm.compute("rsh", 16)
     asm.compute("add", 40)
     asm.add_x()
     _ends_inside(asm)
-    asm.load_x("b", 6)
+    asm.recall(_WORD)
+    asm.compute("rsh", 8)
+    asm.compute("and", 0xFF)
     asm.store(_PROTOCOL)
     asm.advance(40)
     for i in range(EXTENSION_HEADERS_MAX):
@@ -159,20 +165,23 @@ def _ipv6(asm: Assembler) -> None:
             asm.branch("jeq", header, f"options {i}")
         asm.jump("no")
         asm.label(f"fragment {i}")
-        asm.load_x("h", 2)
-        asm.branch("jset", 0xFFF9, yes="no")  # an offset, or more fragments
-        asm.load_x("b", 0)
+        asm.load_x("w", 0)  # next header, reserved, offset and more
+        asm.branch("jset", 0xFFF9, yes="no")
+        asm.compute("rsh", 24)
         asm.store(_PROTOCOL)
         asm.advance(8)
         asm.jump(f"behind {i}")
         asm.label(f"options {i}")
-        asm.load_x("b", 0)
-        asm.store(_PROTOCOL)
-        asm.load_x("b", 1)
-        asm.compute("add", 1)
-        asm.compute("lsh", 3)
+        asm.load_x("w", 0)  # next header, length in words of 8 bytes less one
+        asm.store(_WORD)
+        asm.compute("and", 0xFF0000)
+        asm.compute("rsh", 13)
+        asm.compute("add", 8)
         asm.add_x()
         asm.a_to_x()
+        asm.recall(_WORD)
+        asm.compute("rsh", 24)
+        asm.store(_PROTOCOL)
         asm.label(f"behind {i}")
     asm.recall(_PROTOCOL)
     asm.branch("jeq", 6, no="no")
@@ -180,11 +189,12 @@ def _ipv6(asm: Assembler) -> None:
 
 def _tcp(asm: Assembler) -> None:
     asm.label("tcp")
-    asm.load_x("b", 13)
+    asm.load_x("h", 12)  # data offset, reserved, flags
+    asm.store(_WORD)
     asm.compute("and", 0x37)  # URG, ACK, RST, SYN, FIN
     asm.branch("jeq", 0x10, no="no")
-    asm.load_x("b", 12)
-    asm.compute("rsh", 4)
+    asm.recall(_WORD)
+    asm.compute("rsh", 12)
     asm.branch("jge", 5, no="no")
     asm.compute("lsh", 2)
     asm.add_x()
