@@ -2,8 +2,9 @@
 """Nanoseconds that the classifier of pure ACKs costs for each packet, in this machine's kernel.
 
 A system call costs a hundred times what the filter does, so the filter is made longer: a socket's
-program of COPIES classifiers one behind the other, against one that returns at once. The difference,
-divided by COPIES, is one classifier; the least of ROUNDS is taken, as whatever disturbs only adds.
+program of COPIES classifiers one behind the other, against one that returns at once. The
+difference, divided by COPIES, is one classifier; the least of ROUNDS is taken, as whatever disturbs
+only adds.
 """
 
 import ctypes
@@ -43,8 +44,8 @@ FRAMES = {
 
 
 def repeated(program: tuple[Instruction, ...], copies: int) -> tuple[Instruction, ...]:
-    """`copies` of it one behind the other: each return becomes a jump behind its copy. In the end 0,
-    so that nothing is ever received."""
+    """`copies` of it one behind the other: each return becomes a jump behind its copy. In the end
+    0, so that nothing is ever received."""
     one = tuple(
         Instruction(_JUMP, 0, 0, len(program) - at - 1) if i.code == _RETURN else i
         for at, i in enumerate(program)

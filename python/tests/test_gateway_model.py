@@ -30,7 +30,7 @@ def test_the_source_s_arithmetic_comes_out() -> None:
 
 
 def test_normalized_asymmetry_is_that_of_rfc_3449() -> None:
-    """RFC 3449, 2.1: 10 Mbit/s down, 50 kbit/s up, 1000-byte data, 40-byte ACKs: k = 200 / 25 = 8."""
+    """RFC 3449, 2.1: 10 Mbit/s down, 50 kbit/s up, data of 1000 bytes, ACKs of 40: k = 8."""
     link = Link(10_000_000, 50_000, mtu_bytes=1000, layer=LAYERS["ip"], ack_bytes=40)
     assert link.k == pytest.approx(8.0)
     assert replace(link, segments_per_ack=2).demand == pytest.approx(4.0)

@@ -111,23 +111,33 @@ def apart(line: Line) -> None:
     assert said.code == 0, said.err
 
 
+def started(end: Namespace, *words: str) -> subprocess.Popen[str]:
+    """iperf3 inside, with its figures on standard output."""
+    command = ["ip", "netns", "exec", end.name, "iperf3", "--json", *words]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
 def speeds(line: Line, *directions: str) -> dict[str, float]:
     """Goodput in kbit/s behind the first SETTLED_SECONDS, by the receiver's count."""
     with ExitStack() as stack:
         running: dict[str, subprocess.Popen[str]] = {}
         for port, direction in enumerate(directions, 7100):
-            server = subprocess.Popen(
-                ["ip", "netns", "exec", line.server.name, "iperf3", "-s", "-1", "-p", str(port), "--json"],
-                stdout=subprocess.PIPE, text=True,
-            )  # fmt: skip
+            server = started(line.server, "-s", "-1", "-p", str(port))
             stack.callback(server.kill)
             time.sleep(0.5)
-            reverse = ["-R"] if direction == DOWN else []
-            client = subprocess.Popen(
-                ["ip", "netns", "exec", line.host.name, "iperf3", "-c", "10.77.2.2", "-p", str(port),
-                 "-t", str(SECONDS), "-C", "reno", "--json", *reverse],
-                stdout=subprocess.PIPE, text=True,
-            )  # fmt: skip
+            more = ["-R"] if direction == DOWN else []
+            client = started(
+                line.host,
+                "-c",
+                "10.77.2.2",
+                "-p",
+                str(port),
+                "-t",
+                str(SECONDS),
+                "-C",
+                "reno",
+                *more,
+            )
             stack.callback(client.kill)
             running[direction] = client if direction == DOWN else server
         found = {}
