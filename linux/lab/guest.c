@@ -263,6 +263,8 @@ static void do_step(char *words[], int count)
 		traffic_write_at(words[1], words[2], words[3]);
 	else if (!strcmp(verb, "exec-at") && count > 3)
 		traffic_program_at(number(words[1]), words[2], words + 3);
+	else if (!strcmp(verb, "ping") && count == 2)
+		traffic_ping(number(words[1]));
 	else if (!strcmp(verb, "run") && count == 3)
 		traffic_run(number(words[1]), number(words[2]));
 	else if (!strcmp(verb, "shell") && count == 2)

@@ -12,6 +12,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/ip_icmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +30,8 @@
 #define CHUNK_BYTES (256u << 10)
 #define DRAIN_NS 50000000ull
 #define SAMPLED_FLOWS 16
+#define PINGS_MAX (1u << 16)
+#define PING_PLACE UINT64_MAX
 
 enum app { BULK, ASK, MESSAGES, SCHEDULE };
 enum side { AT_CLIENT, AT_SERVER };
@@ -60,7 +63,7 @@ struct flow {
 	size_t head, tail, room;
 	/* socket options */
 	char congestion_control[16], policy[256], peer_policy[256];
-	int nodelay, send_buffer, receive_buffer, pacing;
+	int nodelay, send_buffer, receive_buffer, window, pacing;
 	/* reader */
 	uint64_t lag_ns, reader_bps, credit_ns;
 	bool reading, ended[2];
@@ -69,7 +72,7 @@ struct flow {
 	uint64_t first_ns, last_ns;
 };
 
-enum timer_kind { START, WRITE, QUESTION, READ, PROGRAM, DRAIN, SAMPLE, STOP };
+enum timer_kind { START, WRITE, QUESTION, READ, PROGRAM, DRAIN, SAMPLE, PING, STOP };
 struct timer {
 	uint64_t at_ns, order;
 	enum timer_kind kind;
@@ -89,6 +92,11 @@ static uint64_t program_times[64];
 static int poller;
 static FILE *results, *samples;
 static char zeros[CHUNK_BYTES];
+static struct {
+	uint64_t interval_ns, sent_ns[PINGS_MAX], came_ns[PINGS_MAX];
+	unsigned count;
+	int fd;
+} pings;
 
 /* --- timers ------------------------------------------------------------------------------ */
 
@@ -175,6 +183,7 @@ static void set_key(struct flow *f, const char *key, const char *value)
 		{ "nodelay", &f->nodelay },
 		{ "send-buffer", &f->send_buffer },
 		{ "receive-buffer", &f->receive_buffer },
+		{ "window", &f->window },
 		{ "pacing", &f->pacing },
 	};
 	size_t i;
@@ -268,6 +277,13 @@ void traffic_program_at(uint64_t time_ns, const char *namespace_name,
 	programs_count++;
 }
 
+void traffic_ping(uint64_t interval_ns)
+{
+	if (!interval_ns)
+		die("steps: pings need an interval");
+	pings.interval_ns = interval_ns;
+}
+
 /* --- sockets ----------------------------------------------------------------------------- */
 
 static void set_option(int fd, int level, int name, int value, const char *what)
@@ -317,6 +333,13 @@ static int new_socket(struct flow *f, enum side side)
 	if (!sends && f->receive_buffer)
 		set_option(fd, SOL_SOCKET, SO_RCVBUFFORCE, f->receive_buffer,
 			   "receive buffer");
+	if (!sends && f->window) {
+		/* a buffer of its own ends the growth of both; Linux has no bound on a sender's window */
+		if (!f->receive_buffer)
+			set_option(fd, SOL_SOCKET, SO_RCVBUFFORCE, 4 * f->window,
+				   "receive buffer");
+		set_option(fd, IPPROTO_TCP, TCP_WINDOW_CLAMP, f->window, "window");
+	}
 	if (sends && f->pacing) /* any finite bound switches TCP's own pacing on */
 		set_option(fd, SOL_SOCKET, SO_MAX_PACING_RATE, INT32_MAX, "pacing");
 	choose_policy(fd, sends ? f->peer_policy : f->policy);
@@ -675,6 +698,87 @@ static void on_socket(uint64_t place, uint32_t events)
 		read_side(f, which, NEVER);
 }
 
+/* --- pings: echo requests of the client, 56 bytes as ping(8) sends ------------------------ */
+
+struct echo {
+	struct icmphdr head;
+	char data[56];
+};
+
+static uint16_t internet_checksum(const void *data, size_t size)
+{
+	const uint16_t *words = data;
+	uint32_t sum = 0;
+	size_t i;
+
+	for (i = 0; i < size / 2; i++)
+		sum += words[i];
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (uint16_t) ~(sum + (sum >> 16));
+}
+
+static void open_pings(void)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.u64 = PING_PLACE };
+
+	enter("client");
+	pings.fd =
+		socket(AF_INET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_ICMP);
+	enter("-");
+	if (pings.fd < 0 || epoll_ctl(poller, EPOLL_CTL_ADD, pings.fd, &event))
+		die("pings: %s", strerror(errno));
+}
+
+static void send_ping(void)
+{
+	struct sockaddr_in peer = { .sin_family = AF_INET };
+	struct echo echo = { .head.type = ICMP_ECHO };
+
+	if (pings.count == PINGS_MAX)
+		die("more than %u pings", PINGS_MAX);
+	inet_pton(AF_INET, SERVER, &peer.sin_addr);
+	echo.head.un.echo.sequence = (uint16_t)pings.count;
+	echo.head.checksum = internet_checksum(&echo, sizeof(echo));
+	pings.sent_ns[pings.count++] = now_ns;
+	if (sendto(pings.fd, &echo, sizeof(echo), 0, (struct sockaddr *)&peer,
+		   sizeof(peer)) < 0)
+		die("ping: %s", strerror(errno));
+}
+
+static void read_pings(void)
+{
+	_Alignas(struct echo) char packet[256];
+	ssize_t got;
+
+	while ((got = recv(pings.fd, packet, sizeof(packet), 0)) > 0) {
+		size_t at = (size_t)(packet[0] & 15) * 4;
+		struct echo *echo = (struct echo *)(packet + at);
+
+		if ((size_t)got < at + sizeof(*echo) ||
+		    echo->head.type != ICMP_ECHOREPLY)
+			continue;
+		if (echo->head.un.echo.sequence < pings.count)
+			pings.came_ns[echo->head.un.echo.sequence] = now_ns;
+	}
+}
+
+/* One line each: when it left, and after how long its answer came; 0 when none did. */
+static void tell_pings(void)
+{
+	FILE *out = fopen(LAB_DIR "/pings", "we");
+	unsigned i;
+
+	for (i = 0; out && i < pings.count; i++) {
+		uint64_t came = pings.came_ns[i];
+
+		fprintf(out, "%llu %llu\n",
+			(unsigned long long)(pings.sent_ns[i] - base_ns),
+			(unsigned long long)(came ? came - pings.sent_ns[i] : 0));
+	}
+	if (!out || fclose(out))
+		die("pings: %s", strerror(errno));
+}
+
 static void sample(uint64_t time_ns)
 {
 	size_t i;
@@ -738,6 +842,10 @@ static bool on_timer(struct timer t, uint64_t duration_ns, uint64_t sample_ns)
 		capture_drain();
 		timer_set(t.at_ns + DRAIN_NS, DRAIN, 0);
 		break;
+	case PING:
+		send_ping();
+		timer_set(t.at_ns + pings.interval_ns, PING, 0);
+		break;
 	case SAMPLE:
 		sample(t.at_ns - base_ns);
 		timer_set(t.at_ns + sample_ns, SAMPLE, 0);
@@ -763,6 +871,8 @@ void traffic_run(uint64_t duration_ns, uint64_t sample_ns)
 		die("results: %s", strerror(errno));
 	for (i = 0; i < flows_count; i++)
 		listen_flow(&flows[i]);
+	if (pings.interval_ns)
+		open_pings();
 	save_counters("client", LAB_DIR "/counters-client-before");
 	save_counters("server", LAB_DIR "/counters-server-before");
 	/* a round time to begin at: ticks then lie alike in every run */
@@ -776,6 +886,8 @@ void traffic_run(uint64_t duration_ns, uint64_t sample_ns)
 	timer_set(base_ns + DRAIN_NS, DRAIN, 0);
 	if (sample_ns)
 		timer_set(base_ns, SAMPLE, 0);
+	if (pings.interval_ns)
+		timer_set(base_ns + pings.interval_ns, PING, 0);
 	timer_set(base_ns + duration_ns, STOP, 0);
 	now_ns = clock_ns();
 	while (going) {
@@ -788,8 +900,12 @@ void traffic_run(uint64_t duration_ns, uint64_t sample_ns)
 		if (count < 0 && errno != EINTR)
 			die("epoll: %s", strerror(errno));
 		now_ns = clock_ns();
-		for (e = 0; e < count; e++)
-			on_socket(events[e].data.u64, events[e].events);
+		for (e = 0; e < count; e++) {
+			if (events[e].data.u64 == PING_PLACE)
+				read_pings();
+			else
+				on_socket(events[e].data.u64, events[e].events);
+		}
 		while (going && timers[0].at_ns <= now_ns)
 			going = on_timer(timer_pop(), duration_ns, sample_ns);
 	}
@@ -802,6 +918,8 @@ void traffic_run(uint64_t duration_ns, uint64_t sample_ns)
 			(unsigned long long)start.tv_nsec - (clock_ns() - base_ns));
 	if (fclose(results) || fclose(samples))
 		die("results: %s", strerror(errno));
+	if (pings.interval_ns)
+		tell_pings();
 	save_counters("client", LAB_DIR "/counters-client");
 	save_counters("server", LAB_DIR "/counters-server");
 }

@@ -64,6 +64,15 @@ def test_jitter_lies_behind_the_delay_as_in_the_simulator() -> None:
     assert "delay 24000.000us 4000.000us rate" in tc_lines(given)["r2"][0]
 
 
+def test_queues_of_somebody_else_stand_where_rate_and_queue_would() -> None:
+    given = scenario()
+    given["up"]["tc"] = ["qdisc add dev PORT root cake bandwidth 800kbit"]
+    lines = tc_lines(given)
+    assert lines["r2"][1:] == ["qdisc add dev up root cake bandwidth 800kbit"]
+    assert "netem" in lines["r1"][-1]
+    assert not any("cake" in line for line in lines["r1"])
+
+
 def test_losses_alone_and_in_bursts() -> None:
     given = scenario("wan-lossy")
     lines = tc_lines(given)
@@ -193,7 +202,8 @@ def test_hosts_get_the_settings_of_the_workload() -> None:
     made = traffic.build(given, "workload x", {})
     assert made.sysctls["server", "/proc/sys/net/ipv4/tcp_sack"] == "0"
     assert made.sysctls["client", "/proc/sys/net/ipv4/tcp_timestamps"] == "0"
-    assert made.routes["server"] == " initcwnd 10 cwnd lock 88"
+    assert made.routes["server"] == " initcwnd 10"
+    assert " window=128480" in made.steps[0]  # 88 segments without timestamps
 
 
 @pytest.mark.parametrize(
@@ -599,3 +609,36 @@ def test_the_guests_program_compiles_without_a_warning(tmp_path: Path) -> None:
          *map(str, sources), "-o", str(tmp_path / "guest")],
         check=True,
     )  # fmt: skip
+
+
+# --- what became of ACKs -----------------------------------------------------------------------
+
+
+def wire_packet(
+    ident: int, time_ms: int, ack: int, payload: int = 0, sacks: tuple[tuple[int, int], ...] = ()
+) -> measure.Packet:
+    return measure.Packet(time_ms * 10**6, False, 0, 16, 1, ack, payload, sacks, ident)
+
+
+def test_dropped_acks_and_what_they_told_are_counted() -> None:
+    left = [
+        wire_packet(1, 0, 1001),
+        wire_packet(2, 1, 1001, sacks=((2001, 3001),)),
+        wire_packet(3, 2, 1001, sacks=((2001, 4001),)),
+        wire_packet(4, 3, 1001, sacks=((5001, 6001), (2001, 4001))),
+        wire_packet(5, 4, 6001),
+        wire_packet(6, 5, 7001),  # still on its way
+        wire_packet(7, 6, 7001, payload=5),  # no pure ACK
+    ]
+    came = [
+        wire_packet(1, 10, 1001),
+        wire_packet(3, 22, 1001, sacks=((2001, 4001),)),
+        wire_packet(5, 14, 6001),
+    ]
+    data = [wire_packet(i, t, 1, payload=1000) for i, t in enumerate((0, 100, 300, 900))]
+    found = measure.ack_path(iter(left), iter(came), iter(data))
+    assert (found["acks_sent"], found["acks_dropped"]) == (5, 2)
+    assert (found["duplicate_acks_sent"], found["duplicate_acks_dropped"]) == (3, 2)
+    assert (found["sacked_bytes"], found["sacked_bytes_never_told"]) == (3000, 1000)
+    assert [found["delay_ns"][key] for key in ("samples", "p50", "max")] == [3, 10e6, 20e6]
+    assert (found["pauses"], found["paused_ns"]) == (2, 800 * 10**6)

@@ -94,6 +94,28 @@ def test_a_download_fills_the_link_and_adds_up(kernel: Kernel, tmp_path: Path) -
     assert group["stalls"] is None
 
 
+def test_a_window_in_packets_is_kept(kernel: Kernel) -> None:
+    given = scenario("wan-100ms", "bulk", 2000)
+    given["groups"][0]["sender"] = {"max_window_segments": 88}
+    group = simulate(kernel, given)["groups"][0]
+    # a window each round trip, after a few for slow start
+    assert 0.8 < group["goodput_bps"] / (88 * 1448 * 8 / 0.1) <= 1
+
+
+def test_pings_and_acks_tell_of_their_way(kernel: Kernel) -> None:
+    given = scenario("wan-10ms", "bulk", 1000)
+    given |= {"ping_interval_ns": 10 * MS, "paths_from_ns": 0}
+    result = simulate(kernel, given)
+    assert result["ping"]["sent"] >= 95
+    assert result["ping"]["lost"] == 0
+    # 84 bytes both ways, behind at most 50 packets of data
+    assert 10 * MS <= result["ping"]["rtt_ns"]["p50"] <= 10 * MS + 53 * 120_000
+    (path,) = result["ack_paths"]
+    assert path["acks_sent"] == pytest.approx(result["groups"][0]["acks_sent"], abs=100)
+    assert path["acks_dropped"] == 0
+    assert path["delay_ns"]["p50"] == pytest.approx(5 * MS, abs=50_000)
+
+
 def test_losses_are_repaired_and_counted(kernel: Kernel) -> None:
     given = scenario("wan-10ms", "bulk", 1000)
     given["down"]["loss_ppm"] = 10_000

@@ -8,6 +8,7 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ class Packet:
     ack: int
     payload: int
     sacks: tuple[tuple[int, int], ...]
+    ident: int  # of the IP header: each packet of a connection has the next one
 
 
 def read_capture(path: Path) -> Iterator[Packet]:
@@ -74,6 +76,7 @@ def read_capture(path: Path) -> Iterator[Packet]:
             ()
             if tcp_header == 20 or data[options : options + 4] == _TIMESTAMP_ALONE[tcp_header]
             else _sacks(data, options, options + tcp_header - 20),
+            data[ip + 4] << 8 | data[ip + 5],
         )
         at += kept
 
@@ -161,6 +164,68 @@ def at_receiver(
         if owed:
             wire.ack_latency_ns.extend(p.time_ns - arrived for arrived in owed)
             owed.clear()
+
+
+PAUSE_NS = 200_000_000  # Linux's least retransmission timeout
+
+
+def ack_path(
+    left: Iterator[Packet], came: Iterator[Packet], data: Iterator[Packet]
+) -> dict[str, Any]:
+    """What became of the pure ACKs of one flow between two hosts, and how evenly its data came.
+
+    `left` and `came` are packets of the direction of its ACKs as both hosts captured them, `data` its
+    segments at the receiving host. ACKs behind the last that came are still on their way.
+    """
+    arrived = {(p.ident, p.ack): p.time_ns for p in came if _is_pure_ack(p)}
+    sent = [p for p in left if _is_pure_ack(p)]
+    while sent and (sent[-1].ident, sent[-1].ack) not in arrived:
+        sent.pop()
+    unwrap = _Unwrap()
+    highest = -1
+    delays: list[int] = []
+    duplicates = [0, 0]  # sent, dropped
+    sacked: list[set[tuple[int, int]]] = [set(), set()]  # told, and told to somebody
+    for p in sent:
+        ack = unwrap(p.ack)
+        time_ns = arrived.get((p.ident, p.ack))
+        if time_ns is not None:
+            delays.append(time_ns - p.time_ns)
+        again = ack <= highest
+        highest = max(highest, ack)
+        duplicates[0] += again
+        duplicates[1] += again and time_ns is None
+        blocks = {(unwrap(a), unwrap(b)) for a, b in p.sacks if ack <= unwrap(a)}
+        sacked[0] |= blocks
+        if time_ns is not None:
+            sacked[1] |= blocks
+    told, known = (_covered(blocks) for blocks in sacked)
+    times = [p.time_ns for p in data if p.payload > 0]
+    pauses = [b - a for a, b in pairwise(times) if b - a >= PAUSE_NS]
+    return {
+        "acks_sent": len(sent),
+        "acks_dropped": len(sent) - len(delays),
+        "delay_ns": quantiles(delays),
+        "duplicate_acks_sent": duplicates[0],
+        "duplicate_acks_dropped": duplicates[1],
+        "sacked_bytes": told,
+        "sacked_bytes_never_told": told - known,
+        "pauses": len(pauses),
+        "paused_ns": sum(pauses),
+    }
+
+
+def _is_pure_ack(p: Packet) -> bool:
+    return p.payload == 0 and p.flags & (_ACK | _SYN | _FIN | _RST) == _ACK
+
+
+def _covered(blocks: set[tuple[int, int]]) -> int:
+    """Bytes in at least one block."""
+    total = end = 0
+    for left, right in sorted(blocks):
+        total += max(0, right - max(left, end))
+        end = max(end, right)
+    return total
 
 
 @dataclass(slots=True)
@@ -325,18 +390,28 @@ def result(folder: Path, scenario: dict[str, Any], groups_of: list[int]) -> dict
     mss = scenario["mtu_bytes"] - 40
     if all(g.get("receiver", {}).get("timestamps", True) for g in groups):
         mss -= 12
-    for host in (CLIENT, SERVER):
-        receives = [down == (host == CLIENT) for down in from_server]
-        # what passes after the end is no part of the run: nobody reads any more
-        end_ns = told.base_ns + scenario["duration_ns"]
-        packets = [
+    # what passes after the end is no part of the run: nobody reads any more
+    end_ns = told.base_ns + scenario["duration_ns"]
+    seen = {
+        host: [
             p
             for p in read_capture(folder / f"{host}.pcap")
             if 0 <= p.flow < len(wires) and p.time_ns <= end_ns
         ]
+        for host in (CLIENT, SERVER)
+    }
+    for host, packets in seen.items():
+        receives = [down == (host == CLIENT) for down in from_server]
         at_receiver((p for p in packets if receives[p.flow]), from_server, wires, mss)
         at_sender((p for p in packets if not receives[p.flow]), from_server, wires)
-    return {
+    extra: dict[str, Any] = {}
+    since_ns = scenario.get("paths_from_ns")
+    if since_ns is not None:
+        since_ns += told.base_ns
+        extra["ack_paths"] = [_ack_path(seen, i, d, since_ns) for i, d in enumerate(from_server)]
+    if scenario.get("ping_interval_ns"):
+        extra["ping"] = _pings(folder, scenario)
+    return extra | {
         "schema_version": SCHEMA_VERSION,
         "seed": scenario["seed"],
         "duration_ns": scenario["duration_ns"],
@@ -344,6 +419,39 @@ def result(folder: Path, scenario: dict[str, Any], groups_of: list[int]) -> dict
         "client": dict.fromkeys(("cpu_busy_ns", "cpu_share", "cpu_s_per_gb", "dropped_backlog")),
         "server": dict.fromkeys(("cpu_busy_ns", "cpu_share", "cpu_s_per_gb", "dropped_backlog")),
         "counters": told.counters,
+    }
+
+
+def _ack_path(
+    seen: dict[str, list[Packet]], flow: int, from_server: bool, since_ns: int
+) -> dict[str, Any]:
+    receiver, sender = (CLIENT, SERVER) if from_server else (SERVER, CLIENT)
+
+    def of(host: str, way: bool) -> Iterator[Packet]:
+        return (
+            p
+            for p in seen[host]
+            if p.flow == flow and p.from_server == way and p.time_ns >= since_ns
+        )
+
+    return ack_path(
+        of(receiver, not from_server), of(sender, not from_server), of(receiver, from_server)
+    )
+
+
+def _pings(folder: Path, scenario: dict[str, Any]) -> dict[str, Any]:
+    """Those that left early enough for an answer within the run; later ones are not counted."""
+    rows = [
+        [int(x) for x in line.split()]
+        for line in (folder / "pings").read_text(encoding="ascii").splitlines()
+    ]
+    while rows and not rows[-1][1]:
+        rows.pop()
+    rows = [row for row in rows if row[0] >= scenario.get("paths_from_ns", 0)]
+    return {
+        "sent": len(rows),
+        "lost": sum(not rtt for _, rtt in rows),
+        "rtt_ns": quantiles([rtt for _, rtt in rows if rtt]),
     }
 
 

@@ -86,7 +86,7 @@ def build(scenario: dict[str, Any], link: str) -> Network:
 _PIPE_KEYS = {
     "rate_bps", "delay_ns", "jitter_ns", "queue_packets", "queue_bytes", "discipline",
     "ack_share_ppm", "loss_ppm", "burst_loss", "reorder", "duplicate_ppm", "outages",
-    "grant_interval_ns", "per_packet_ns", "shared_medium",
+    "grant_interval_ns", "per_packet_ns", "shared_medium", "tc",
 }  # fmt: skip
 _HOST_KEYS = {
     "data_received_ns", "data_sent_ns", "ack_received_ns", "ack_sent_ns", "backlog_packets",
@@ -183,7 +183,10 @@ def _gro(scenario: dict[str, Any], host: str) -> dict[str, Any]:
 
 
 def _rate(scenario: dict[str, Any], pipe: dict[str, Any]) -> Stage:
-    """Rate and queue. A burst of one byte: one packet at a time."""
+    """Rate and queue. A burst of one byte: one packet at a time. `tc`: the lines of somebody else,
+    PORT being the device, such as a gateway's plan."""
+    if pipe.get("tc"):
+        return Stage(list(pipe["tc"]))
     rate = pipe["rate_bps"]
     extra = _wire_bytes(scenario, pipe)
     longest = scenario["mtu_bytes"] + _ETHERNET

@@ -11,7 +11,7 @@ from ackwise.lab import machine, measure, network, traffic
 from ackwise.lab.machine import Kernel
 from ackwise.lab.network import CLIENT, SERVER
 
-KEPT = ("client.pcap", "server.pcap", "flows", "samples", "steps", "console")
+KEPT = ("client.pcap", "server.pcap", "flows", "samples", "pings", "steps", "console")
 SAMPLES = 100  # of `tcp_info` in a run
 _LAB = "/run/lab"
 
@@ -57,6 +57,8 @@ class Prepared:
             lines.append(f"capture {host} {port} {_LAB}/{host}.pcap")
         lines += flows.steps
         lines += [f"exec-at {at} {node} {tc} {line}" for at, node, line in net.changes]
+        if scenario.get("ping_interval_ns"):
+            lines.append(f"ping {scenario['ping_interval_ns']}")
         # always: a process that wakes moves the clock, so a report must not change the packets
         interval_ns = max(1, scenario["duration_ns"] // SAMPLES)
         lines.append(f"run {scenario['duration_ns']} {interval_ns}")

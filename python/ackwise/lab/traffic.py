@@ -78,7 +78,7 @@ def build(scenario: dict[str, Any], workload: str, policies: "dict[str, str]") -
         if traffic.routes.setdefault(sending, route) != route:
             refuse(
                 f"{workload}: flows[{i}].sender",
-                "initial_window_segments and max_window_segments belong to a host's route",
+                "initial_window_segments belongs to a host's route",
                 "give all groups of a direction the same",
             )
     flows = sorted(_starts(scenario), key=lambda f: (f.start_ns, f.group, f.number))
@@ -139,10 +139,7 @@ def _settings(scenario: dict[str, Any], group: dict[str, Any]) -> Iterator[tuple
 
 def _route(group: dict[str, Any]) -> str:
     sender = {**_FLOW_DEFAULTS, **group.get("sender", {})}
-    text = f" initcwnd {sender['initial_window_segments']}"
-    if sender["max_window_segments"]:
-        text += f" cwnd lock {sender['max_window_segments']}"
-    return text
+    return f" initcwnd {sender['initial_window_segments']}"
 
 
 def _starts(scenario: dict[str, Any]) -> Iterator[_Flow]:
@@ -186,6 +183,10 @@ def _flow_steps(
         keys["send-buffer"] = sender["send_buffer_bytes"]
     if reader["recv_buffer_max_bytes"] <= reader["recv_buffer_bytes"]:
         keys["receive-buffer"] = reader["recv_buffer_bytes"]
+    if sender["max_window_segments"]:
+        # as the receiver's: a route's `cwnd lock` is forgotten by every first connection
+        headers = 40 + 12 * reader["timestamps"]
+        keys["window"] = sender["max_window_segments"] * (scenario["mtu_bytes"] - headers)
     for key, role in (("policy", "policy"), ("peer-policy", "peer_policy")):
         chosen = policies.get(f"{flow.group}/{role}", "")
         if chosen:
