@@ -11,6 +11,7 @@
 #define LAB_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define LAB_DIR "/run/lab" /* the run's folder on the host, writable */
@@ -28,6 +29,13 @@ void save_counters(const char *namespace_name, const char *file);
 void capture_open(const char *namespace_name, const char *device, const char *file);
 void capture_drain(void);
 void capture_close(void);
+
+/* diag.c: what inet_diag tells of the socket between own and peer; false: there is none. */
+struct sockaddr_in;
+struct tcp_info;
+int diag_open(const char *namespace_name);
+bool diag_look(int diag, const struct sockaddr_in *own, const struct sockaddr_in *peer,
+	       struct tcp_info *tcp, char *policy, size_t size);
 
 /* traffic.c */
 void traffic_flow(char *const words[], int count);

@@ -89,7 +89,7 @@ static struct {
 } programs[64];
 static size_t programs_count;
 static uint64_t program_times[64];
-static int poller;
+static int poller, diags[2]; /* diags by side */
 static FILE *results, *samples;
 static char zeros[CHUNK_BYTES];
 static struct {
@@ -307,13 +307,21 @@ static void choose_policy(int fd, const char *policy)
 #endif
 }
 
+static struct sockaddr_in address_of(const struct flow *f, enum side side)
+{
+	unsigned port = (side == AT_CLIENT ? CLIENT_PORT : SERVER_PORT) + f->id;
+	struct sockaddr_in address = { .sin_family = AF_INET,
+				       .sin_port = htons((uint16_t)port) };
+
+	inet_pton(AF_INET, side == AT_CLIENT ? CLIENT : SERVER, &address.sin_addr);
+	return address;
+}
+
 static int new_socket(struct flow *f, enum side side)
 {
 	int fd;
-	struct sockaddr_in own = { .sin_family = AF_INET };
+	struct sockaddr_in own = address_of(f, side);
 	bool sends = side == f->tx;
-	const char *address = side == AT_CLIENT ? CLIENT : SERVER;
-	unsigned port = (side == AT_CLIENT ? CLIENT_PORT : SERVER_PORT) + f->id;
 
 	enter(side == AT_CLIENT ? "client" : "server");
 	fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -343,10 +351,8 @@ static int new_socket(struct flow *f, enum side side)
 	if (sends && f->pacing) /* any finite bound switches TCP's own pacing on */
 		set_option(fd, SOL_SOCKET, SO_MAX_PACING_RATE, INT32_MAX, "pacing");
 	choose_policy(fd, sends ? f->peer_policy : f->policy);
-	own.sin_port = htons((uint16_t)port);
-	inet_pton(AF_INET, address, &own.sin_addr);
 	if (bind(fd, (struct sockaddr *)&own, sizeof(own)))
-		die("port %u: %s", port, strerror(errno));
+		die("port %u: %s", ntohs(own.sin_port), strerror(errno));
 	enter("-");
 	return fd;
 }
@@ -371,12 +377,9 @@ static void listen_flow(struct flow *f)
 
 static void connect_flow(struct flow *f)
 {
-	struct sockaddr_in peer = { .sin_family = AF_INET,
-				    .sin_port =
-					    htons((uint16_t)(SERVER_PORT + f->id)) };
+	struct sockaddr_in peer = address_of(f, AT_SERVER);
 
 	f->started = true;
-	inet_pton(AF_INET, SERVER, &peer.sin_addr);
 	f->fd[AT_CLIENT] = new_socket(f, AT_CLIENT);
 	watch(f, f->fd[AT_CLIENT], AT_CLIENT);
 	if (connect(f->fd[AT_CLIENT], (struct sockaddr *)&peer, sizeof(peer)) &&
@@ -786,8 +789,11 @@ static void sample(uint64_t time_ns)
 
 	for (i = 0; i < flows_count; i++) {
 		struct flow *f = &flows[i];
+		struct sockaddr_in own = address_of(f, f->rx),
+				   peer = address_of(f, f->tx);
 		struct tcp_info tx, rx;
-		socklen_t tx_length = sizeof(tx), rx_length = sizeof(rx);
+		socklen_t tx_length = sizeof(tx);
+		char policy[700];
 
 		seen = f->group == group ? seen + 1 : 0;
 		group = f->group;
@@ -795,17 +801,16 @@ static void sample(uint64_t time_ns)
 		    f->fd[f->rx] < 0)
 			continue;
 		memset(&tx, 0, sizeof(tx));
-		memset(&rx, 0, sizeof(rx));
 		if (getsockopt(f->fd[f->tx], IPPROTO_TCP, TCP_INFO, &tx, &tx_length) ||
-		    getsockopt(f->fd[f->rx], IPPROTO_TCP, TCP_INFO, &rx, &rx_length))
+		    !diag_look(diags[f->rx], &own, &peer, &rx, policy, sizeof(policy)))
 			continue;
-		fprintf(samples, "%llu %u %llu %u %u %u %u %u %u %u %u %llu\n",
+		fprintf(samples, "%llu %u %llu %u %u %u %u %u %u %u %u %llu %s\n",
 			(unsigned long long)time_ns, f->id,
 			(unsigned long long)f->read[f->rx], tx.tcpi_snd_mss,
 			tx.tcpi_snd_cwnd, tx.tcpi_snd_ssthresh, tx.tcpi_rtt,
 			tx.tcpi_unacked, rx.tcpi_rcv_wnd, rx.tcpi_rcv_space,
 			tx.tcpi_total_retrans,
-			(unsigned long long)tx.tcpi_delivery_rate);
+			(unsigned long long)tx.tcpi_delivery_rate, policy);
 	}
 }
 
@@ -865,6 +870,8 @@ void traffic_run(uint64_t duration_ns, uint64_t sample_ns)
 	size_t i;
 
 	poller = epoll_create1(EPOLL_CLOEXEC);
+	diags[AT_CLIENT] = diag_open("client");
+	diags[AT_SERVER] = diag_open("server");
 	results = fopen(LAB_DIR "/flows", "we");
 	samples = fopen(LAB_DIR "/samples", "we");
 	if (poller < 0 || !results || !samples)

@@ -7,28 +7,12 @@
  *	unshare -n ./ack_policy
  */
 #define _GNU_SOURCE
-#include <arpa/inet.h>
-#include <errno.h>
+#include "netlink.h"
 #include <fcntl.h>
-#include <linux/inet_diag.h>
-#include <linux/rtnetlink.h>
-#include <linux/sock_diag.h>
-#include <netinet/in.h>
-#include <net/if.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
-
-#define TCP_ACK_POLICY 200
-#define RTAX_ACK_POLICY 18
-#define INET_DIAG_ACK_POLICY 23
-#define INET_ACK_POLICY_CHOICE 1
 
 static int tests, failures;
 
@@ -63,7 +47,8 @@ static const char *get(const char *path)
 	while (fd >= 0 && (n = read(fd, text + all, sizeof(text) - 1 - all)) > 0)
 		all += n;
 	text[all] = 0;
-	text[strcspn(text, "\n")] = strchr(path, '/') && strstr(path, "netstat") ? '\n' : 0;
+	text[strcspn(text, "\n")] =
+		strchr(path, '/') && strstr(path, "netstat") ? '\n' : 0;
 	if (fd >= 0)
 		close(fd);
 	return text;
@@ -86,13 +71,18 @@ static bool choose(int s, const char *choice)
 	return !setsockopt(s, IPPROTO_TCP, TCP_ACK_POLICY, choice, strlen(choice));
 }
 
-static bool chosen(int s, const char *choice)
+static const char *get_choice(int s)
 {
-	char text[256] = "";
+	static char text[256];
 	socklen_t len = sizeof(text);
 
-	if (getsockopt(s, IPPROTO_TCP, TCP_ACK_POLICY, text, &len))
-		return false;
+	return getsockopt(s, IPPROTO_TCP, TCP_ACK_POLICY, text, &len) ? "" : text;
+}
+
+static bool chosen(int s, const char *choice)
+{
+	const char *text = get_choice(s);
+
 	if (strcmp(text, choice))
 		printf("# socket has \"%s\", expected \"%s\"\n", text, choice);
 	return !strcmp(text, choice);
@@ -125,7 +115,8 @@ static void part(int client, int server)
 }
 
 /* From client to server; true if it arrives as it was sent. */
-static bool transfer(int client, int server, size_t bytes, void (*meanwhile)(int server))
+static bool transfer(int client, int server, size_t bytes,
+		     void (*meanwhile)(int server))
 {
 	static unsigned char out[65536], in[65536];
 	size_t i, done = 0;
@@ -165,133 +156,53 @@ static int switches;
 static void switch_policy(int server)
 {
 	static const char *const choices[] = {
-		"delayed:segments=8", "stock", "ratelimit", "every", "a3", "linux",
-		"dynamic", "bsd", "csa3", "greedy", "delayed:segments=1000,delay_ms=500",
+		"delayed:segments=8",
+		"stock",
+		"ratelimit",
+		"every",
+		"a3",
+		"linux",
+		"dynamic",
+		"bsd",
+		"csa3",
+		"greedy",
+		"delayed:segments=1000,delay_ms=500",
 	};
 	static unsigned int next = 1;
 
 	next = next * 1103515245 + 12345;
-	if (choose(server, choices[(next >> 16) % (sizeof(choices) / sizeof(*choices))]))
+	if (choose(server,
+		   choices[(next >> 16) % (sizeof(choices) / sizeof(*choices))]))
 		switches++;
 }
 
-/* Netlink: one request, and what comes back up to the end of a dump. */
-static char answer[65536];
+static const struct in_addr loopback = { __builtin_bswap32(INADDR_LOOPBACK) };
+static const struct destination to_loopback = { AF_INET, &loopback, "lo", true };
 
-static int ask(int protocol, struct nlmsghdr *h)
+struct wanted {
+	const char *choice;
+	bool found, states;
+};
+
+static void look(struct nlmsghdr *h, void *data)
 {
-	int s = socket(AF_NETLINK, SOCK_RAW, protocol);
-	struct nlmsghdr *r = (void *)answer;
-	int n = -1;
+	const char *choice = diag_text(h, INET_ACK_POLICY_CHOICE);
+	const char *state = diag_text(h, INET_ACK_POLICY_STATE);
+	struct wanted *w = data;
 
-	if (send(s, h, h->nlmsg_len, 0) == (ssize_t)h->nlmsg_len)
-		n = recv(s, answer, sizeof(answer), 0);
-	close(s);
-	if (n < (int)sizeof(*r))
-		return -1;
-	if (r->nlmsg_type == NLMSG_ERROR) {
-		errno = -((struct nlmsgerr *)NLMSG_DATA(r))->error;
-		return errno ? -1 : 0;
+	if (choice && !strcmp(choice, w->choice)) {
+		w->found = true;
+		w->states |= state && strchr(state, '=');
 	}
-	return n;
-}
-
-static struct rtattr *add(struct nlmsghdr *h, int type, const void *data, int len)
-{
-	struct rtattr *a = (void *)((char *)h + NLMSG_ALIGN(h->nlmsg_len));
-
-	a->rta_type = type;
-	a->rta_len = RTA_LENGTH(len);
-	if (len)
-		memcpy(RTA_DATA(a), data, len);
-	h->nlmsg_len = NLMSG_ALIGN(h->nlmsg_len) + RTA_ALIGN(a->rta_len);
-	return a;
-}
-
-/* A host route to 127.0.0.1 over lo, with the metric. */
-static bool route(int command, const char *policy, bool lock)
-{
-	struct {
-		struct nlmsghdr h;
-		struct rtmsg r;
-		char room[256];
-	} q = { 0 };
-	struct in_addr to = { htonl(INADDR_LOOPBACK) };
-	unsigned int lo = if_nametoindex("lo"), locks = 1u << RTAX_ACK_POLICY;
-	struct rtattr *metrics;
-
-	q.h.nlmsg_len = NLMSG_LENGTH(sizeof(q.r));
-	q.h.nlmsg_type = command;
-	q.h.nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK;
-	if (command == RTM_NEWROUTE)
-		q.h.nlmsg_flags |= NLM_F_CREATE | NLM_F_REPLACE;
-	q.r.rtm_family = AF_INET;
-	q.r.rtm_dst_len = 32;
-	q.r.rtm_table = RT_TABLE_LOCAL;
-	q.r.rtm_type = RTN_LOCAL;
-	q.r.rtm_scope = RT_SCOPE_HOST;
-	q.r.rtm_protocol = RTPROT_KERNEL;
-	add(&q.h, RTA_DST, &to, sizeof(to));
-	add(&q.h, RTA_OIF, &lo, sizeof(lo));
-	add(&q.h, RTA_PREFSRC, &to, sizeof(to));
-	if (policy) {
-		metrics = add(&q.h, RTA_METRICS, NULL, 0);
-		add(&q.h, RTAX_ACK_POLICY, policy, strlen(policy) + 1);
-		if (lock)
-			add(&q.h, RTAX_LOCK, &locks, sizeof(locks));
-		metrics->rta_len = (char *)&q.h + q.h.nlmsg_len - (char *)metrics;
-	}
-	return ask(NETLINK_ROUTE, &q.h) >= 0;
 }
 
 /* Does a dump of established sockets hold the choice? */
-static bool diag_shows(const char *choice)
+static bool diag_shows(const char *choice, bool states)
 {
-	struct {
-		struct nlmsghdr h;
-		struct inet_diag_req_v2 r;
-	} q = { 0 };
-	int n;
+	struct wanted w = { .choice = choice };
 
-	q.h.nlmsg_len = sizeof(q);
-	q.h.nlmsg_type = SOCK_DIAG_BY_FAMILY;
-	q.h.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
-	q.r.sdiag_family = AF_INET;
-	q.r.sdiag_protocol = IPPROTO_TCP;
-	q.r.idiag_states = 1 << 1;
-	q.r.idiag_ext = 1 << (INET_DIAG_INFO - 1);
-	n = ask(NETLINK_SOCK_DIAG, &q.h);
-	for (struct nlmsghdr *h = (void *)answer; n > 0 && NLMSG_OK(h, (unsigned int)n);
-	     h = NLMSG_NEXT(h, n)) {
-		struct inet_diag_msg *m = NLMSG_DATA(h);
-		struct rtattr *a = (void *)(m + 1);
-		int left = h->nlmsg_len - NLMSG_LENGTH(sizeof(*m));
-
-		if (h->nlmsg_type != SOCK_DIAG_BY_FAMILY)
-			continue;
-		for (; RTA_OK(a, left); a = RTA_NEXT(a, left)) {
-			struct rtattr *b = RTA_DATA(a);
-			int inner = RTA_PAYLOAD(a);
-
-			if ((a->rta_type & NLA_TYPE_MASK) != INET_DIAG_ACK_POLICY)
-				continue;
-			for (; RTA_OK(b, inner); b = RTA_NEXT(b, inner))
-				if (b->rta_type == INET_ACK_POLICY_CHOICE &&
-				    !strcmp(RTA_DATA(b), choice))
-					return true;
-		}
-	}
-	return false;
-}
-
-static bool loopback_up(void)
-{
-	struct ifreq r = { .ifr_name = "lo", .ifr_flags = IFF_UP };
-	int s = socket(AF_INET, SOCK_DGRAM, 0);
-	bool ok = !ioctl(s, SIOCSIFFLAGS, &r);
-
-	close(s);
-	return ok;
+	diag_dump(AF_INET, 1 << 1, look, &w);
+	return w.found && w.states == states;
 }
 
 /* The exit status of work() as user nobody, without capabilities. */
@@ -322,10 +233,12 @@ int main(void)
 
 	check(is(DEFAULT, "stock"), "a namespace starts with stock");
 	pair(NULL, &c, &s);
-	check(chosen(s, "stock") && !diag_shows("stock"), "a socket without choice is a stock one");
+	check(chosen(s, "stock") && !diag_shows("stock", false),
+	      "a socket without choice is a stock one");
 	part(c, s);
 
-	check(!put(DEFAULT, "nosuch") && errno == ENOENT, "an unknown policy is refused");
+	check(!put(DEFAULT, "nosuch") && errno == ENOENT,
+	      "an unknown policy is refused");
 	check(!put(DEFAULT, "delayed:nosuch=1") && errno == EINVAL,
 	      "an unknown parameter is refused");
 	check(!put(DEFAULT, "delayed:segments=0") && errno == ERANGE,
@@ -338,33 +251,43 @@ int main(void)
 	check(put(SYSCTL("tcp_allowed_ack_policies"),
 		  "a3 a3fewer csa3 bsd delayed dynamic every greedy linux ratelimit"),
 	      "all can be allowed");
-	check(unprivileged(choose_delayed) == 0, "an allowed policy can be chosen by anybody");
+	check(unprivileged(choose_delayed) == 0,
+	      "an allowed policy can be chosen by anybody");
 
 	check(put(DEFAULT, "delayed:segments=8") &&
-	      is(DEFAULT, "delayed:segments=8,delay_ms=200"),
+		      is(DEFAULT, "delayed:segments=8,delay_ms=200"),
 	      "the default takes a policy with parameters");
 	pair(NULL, &c, &s);
 	check(chosen(s, "delayed:segments=8,delay_ms=200") &&
-	      chosen(c, "delayed:segments=8,delay_ms=200"), "both ends take the default");
-	check(diag_shows("delayed:segments=8,delay_ms=200"), "inet_diag shows it");
+		      chosen(c, "delayed:segments=8,delay_ms=200"),
+	      "both ends take the default");
+	check(diag_shows("delayed:segments=8,delay_ms=200", false),
+	      "inet_diag shows it");
 	check(transfer(c, s, 1000000, NULL), "data pass");
+	check(choose(s, "ratelimit") && diag_shows(get_choice(s), true),
+	      "inet_diag shows what a policy tells of its state");
 	part(c, s);
 
 	check(put(SYSCTL("tcp_ack/delayed/delay_ms"), "40") &&
-	      is(DEFAULT, "delayed:segments=8,delay_ms=40"),
+		      is(DEFAULT, "delayed:segments=8,delay_ms=40"),
 	      "what a choice does not state is the namespace's");
 	check(!put(SYSCTL("tcp_ack/delayed/delay_ms"), "501") &&
-	      is(SYSCTL("tcp_ack/delayed/delay_ms"), "40"),
+		      is(SYSCTL("tcp_ack/delayed/delay_ms"), "40"),
 	      "a parameter's range holds for its sysctl");
-	check(put(DEFAULT, "stock") && is(DEFAULT, "stock"), "the default returns to stock");
+	check(put(DEFAULT, "stock") && is(DEFAULT, "stock"),
+	      "the default returns to stock");
 
 	pair("every", &c, &s);
-	check(chosen(s, "every") && chosen(c, "stock"), "a child takes its listener's policy");
-	check(choose(s, "delayed:segments=4") && chosen(s, "delayed:segments=4,delay_ms=40"),
+	check(chosen(s, "every") && chosen(c, "stock"),
+	      "a child takes its listener's policy");
+	check(choose(s, "delayed:segments=4") &&
+		      chosen(s, "delayed:segments=4,delay_ms=40"),
 	      "a connection changes its policy");
 	check(!choose(s, "nosuch") && errno == ENOENT &&
-	      chosen(s, "delayed:segments=4,delay_ms=40"), "a refused one changes nothing");
-	check(choose(s, "stock") && chosen(s, "stock"), "a connection returns to stock");
+		      chosen(s, "delayed:segments=4,delay_ms=40"),
+	      "a refused one changes nothing");
+	check(choose(s, "stock") && chosen(s, "stock"),
+	      "a connection returns to stock");
 	check(transfer(c, s, 1000000, NULL), "data pass after it");
 	part(c, s);
 
@@ -374,21 +297,25 @@ int main(void)
 	printf("# %d switches\n", switches);
 	part(c, s);
 
-	check(!route(RTM_NEWROUTE, "nosuch", false) && errno == EINVAL,
+	check(!route(RTM_NEWROUTE, &to_loopback, "nosuch", false) && errno == EINVAL,
 	      "a route with an unknown policy is refused");
-	check(route(RTM_NEWROUTE, "every", false), "a route takes a policy");
+	check(route(RTM_NEWROUTE, &to_loopback, "every", false),
+	      "a route takes a policy");
 	pair("delayed", &c, &s);
-	check(chosen(s, "every") && chosen(c, "every"), "the route goes before the socket");
+	check(chosen(s, "every") && chosen(c, "every"),
+	      "the route goes before the socket");
 	check(choose(s, "delayed") && chosen(s, "delayed:segments=2,delay_ms=40"),
 	      "a socket may change what the route does not lock");
 	part(c, s);
-	check(route(RTM_NEWROUTE, "every", true), "a route locks its policy");
+	check(route(RTM_NEWROUTE, &to_loopback, "every", true),
+	      "a route locks its policy");
 	pair(NULL, &c, &s);
 	check(!choose(s, "delayed") && errno == EPERM && chosen(s, "every"),
 	      "a socket cannot change what the route locks");
 	check(transfer(c, s, 1000000, NULL), "data pass over it");
 	part(c, s);
-	check(route(RTM_NEWROUTE, NULL, false), "the route forgets its policy");
+	check(route(RTM_NEWROUTE, &to_loopback, NULL, false),
+	      "the route forgets its policy");
 	pair(NULL, &c, &s);
 	check(chosen(s, "stock"), "connections are stock ones again");
 	part(c, s);

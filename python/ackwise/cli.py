@@ -59,6 +59,11 @@ examples:
   ackwise policy list
   ackwise policy show delayed
   ackwise policy list --json
+  ackwise policy show                     live sockets, on a kernel with linux/patches
+  ackwise policy show --watch 1s
+
+Live sockets: ACKs and segments of data; how long an ACK is owed, and until when it may wait; what
+the policy tells of its state (`ackwise policy show NAME` lists these values).
 """
 _CAPTURE_EXAMPLES = """\
 examples:
@@ -336,8 +341,17 @@ def _parser() -> argparse.ArgumentParser:
     )
     verbs = policy.add_subparsers(dest="verb", metavar="list|show", required=True)
     listing = verbs.add_parser("list", help="every policy in a line")
-    show = verbs.add_parser("show", help="one policy with its parameters, units and ranges")
-    show.add_argument("name", metavar="NAME")
+    show = verbs.add_parser(
+        "show",
+        help="one policy; without NAME: live sockets",
+        description="One policy with its parameters, units and ranges. Without NAME: the TCP "
+        "sockets of this network namespace, with the ACK policy that each has in the running "
+        "kernel, and its state.",
+        epilog=_POLICY_EXAMPLES,
+        formatter_class=raw,
+    )
+    show.add_argument("name", metavar="NAME", nargs="?")
+    show.add_argument("--watch", metavar="TIME", help="live sockets, again and again (1s)")
     for verb in (listing, show):
         verb.add_argument("--json", action="store_true", help="as JSON")
 

@@ -603,6 +603,7 @@ def test_the_guests_program_compiles_without_a_warning(tmp_path: Path) -> None:
         if name not in text:
             text = text.replace("struct tcp_info {", f"struct tcp_info {{\n\t__u32 {name};", 1)
     (tmp_path / "kernel-tcp.h").write_text(text)
+    (tmp_path / "kernel-inet_diag.h").write_text(header.with_name("inet_diag.h").read_text())
     sources = sorted((build.linux_folder() / "lab").glob("*.c"))
     subprocess.run(
         ["gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-static", f"-I{tmp_path}",

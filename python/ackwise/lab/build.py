@@ -547,7 +547,8 @@ def _compile(tree: Path, objects: Path, log: Path, jobs: int, say: Say) -> None:
 
 def _compile_guest(tree: Path, made: Inputs, into: Path) -> None:
     with tempfile.TemporaryDirectory() as headers:
-        shutil.copy(tree / "include/uapi/linux/tcp.h", Path(headers) / "kernel-tcp.h")
+        for name in ("tcp.h", "inet_diag.h"):
+            shutil.copy(tree / "include/uapi/linux" / name, Path(headers) / f"kernel-{name}")
         sources = [str(f) for f in made.guest if f.suffix == ".c"]
         done = subprocess.run(
             ["gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-static", f"-I{headers}",

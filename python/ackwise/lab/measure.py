@@ -14,12 +14,14 @@ from typing import Any
 
 from ackwise.errors import RunError
 from ackwise.lab.network import ADDRESS, CLIENT, SERVER
+from ackwise.sockets import read_values
 
 SCHEMA_VERSION = 1
 SERVER_PORT = 5001
 _PCAP_NS = 0xA1B23C4D
 _FIN, _SYN, _RST, _ACK = 1, 2, 4, 16
 _HALF = 2**31
+_SAMPLE_NUMBERS = 12  # of `tcp_info` in a line of samples; words on the ACK policy follow
 _REASONS = "TcpAck"  # the line of /proc/net/netstat in a kernel with policies
 # options of nearly every packet: two fillers and a timestamp, nothing behind it
 _TIMESTAMP_ALONE = {size: b"\1\1\x08\x0a" if size == 32 else None for size in range(20, 64, 4)}
@@ -329,6 +331,20 @@ def quantiles(values: list[int]) -> dict[str, Any]:
     }
 
 
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    """One line of `samples`: what both ends' sockets said at one time."""
+
+    numbers: list[int]  # of `tcp_info`, in the traffic program's order
+    policy: dict[str, int]  # what the receiver's policy told of its state
+
+    @classmethod
+    def read(cls, line: str) -> "_Sample":
+        *words, state = line.split()
+        numbers = [int(x) for x in words[:_SAMPLE_NUMBERS]]
+        return cls(numbers, {} if state == "-" else read_values(state))
+
+
 @dataclass
 class _Told:
     """What the traffic program wrote."""
@@ -336,7 +352,7 @@ class _Told:
     flows: dict[int, dict[str, int]] = field(default_factory=dict)
     messages: dict[int, list[int]] = field(default_factory=dict)
     base_ns: int = 0
-    samples: dict[int, list[list[int]]] = field(default_factory=dict)
+    samples: dict[int, list["_Sample"]] = field(default_factory=dict)
     counters: dict[str, dict[str, int]] = field(default_factory=dict)  # by host
 
 
@@ -354,8 +370,8 @@ def _read_told(folder: Path) -> _Told:
     if not told.base_ns:
         raise RunError(f"{folder / 'flows'}: the run did not come to its end")
     for line in (folder / "samples").read_text(encoding="ascii").splitlines():
-        numbers = [int(x) for x in line.split()]
-        told.samples.setdefault(numbers[1], []).append(numbers)
+        sample = _Sample.read(line)
+        told.samples.setdefault(sample.numbers[1], []).append(sample)
     told.counters = {host: counters(folder, host) for host in (CLIENT, SERVER)}
     return told
 
@@ -540,7 +556,7 @@ def _flow(
     return out
 
 
-def _series(samples: list[list[int]], wire: FlowWire, wall_ns: int) -> dict[str, Any]:
+def _series(samples: list[_Sample], wire: FlowWire, wall_ns: int) -> dict[str, Any]:
     out: dict[str, Any] = {
         key: []
         for key in (
@@ -550,7 +566,8 @@ def _series(samples: list[list[int]], wire: FlowWire, wall_ns: int) -> dict[str,
     }  # fmt: skip
     before, counted = 0, 0
     times = [t - wall_ns for t in wire.ack_times_ns]
-    for time, _flow, read, mss, cwnd, ssthresh, srtt_us, unacked, rcv_wnd, *_ in samples:
+    for sample in samples:
+        time, _flow, read, mss, cwnd, ssthresh, srtt_us, unacked, rcv_wnd, *_ = sample.numbers
         until = bisect_left(times, time)
         row = (
             time, read - before, until - counted, cwnd * mss,
@@ -561,6 +578,8 @@ def _series(samples: list[list[int]], wire: FlowWire, wall_ns: int) -> dict[str,
         for column, value in zip(out.values(), row, strict=True):
             column.append(value)
     out["acks_by_reason"] = {}
+    names = dict.fromkeys(name for sample in samples for name in sample.policy)
+    out["policy"] = {name: [s.policy.get(name, 0) for s in samples] for name in names}
     return out
 
 

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What inet_diag tells of a socket: tcp_info, and its ACK policy where the kernel has them. A
+ * kernel without is asked in the same way, so that a look takes as long in either.
+ */
+#define _GNU_SOURCE
+#include "lab.h"
+#include "kernel-tcp.h"
+#include "kernel-inet_diag.h"
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <linux/sock_diag.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+/* A place to ask from, in the namespace of the sockets. */
+int diag_open(const char *namespace_name)
+{
+	int fd;
+
+	enter(namespace_name);
+	fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+	if (fd < 0)
+		die("sock_diag: %s", strerror(errno));
+	enter("-");
+	return fd;
+}
+
+static struct rtattr *find(struct rtattr *a, int left, int type)
+{
+	for (; RTA_OK(a, left); a = RTA_NEXT(a, left))
+		if ((a->rta_type & NLA_TYPE_MASK) == type)
+			return a;
+	return NULL;
+}
+
+/* Choice, reason of the last ACK, counts and times, state; "-" for what there is not. */
+static void put_policy(struct rtattr *attributes, int left, char *text, size_t size)
+{
+#ifdef INET_ACK_POLICY_MAX
+	struct rtattr *nest = find(attributes, left, INET_DIAG_ACK_POLICY);
+	struct rtattr *choice, *reason, *info, *state;
+	struct tcp_ack_info counts = { 0 };
+
+	if (nest) {
+		left = RTA_PAYLOAD(nest);
+		choice = find(RTA_DATA(nest), left, INET_ACK_POLICY_CHOICE);
+		reason = find(RTA_DATA(nest), left, INET_ACK_POLICY_REASON);
+		info = find(RTA_DATA(nest), left, INET_ACK_POLICY_INFO);
+		state = find(RTA_DATA(nest), left, INET_ACK_POLICY_STATE);
+		if (!choice || !reason || !info || !state)
+			die("inet_diag: an ACK policy without all of its attributes");
+		memcpy(&counts, RTA_DATA(info), sizeof(counts));
+		snprintf(text, size, "%s %s %llu %llu %llu %llu %s",
+			 (char *)RTA_DATA(choice), (char *)RTA_DATA(reason),
+			 counts.acks, counts.segments, counts.owed_ns, counts.wait_ns,
+			 *(char *)RTA_DATA(state) ? (char *)RTA_DATA(state) : "-");
+		return;
+	}
+#else
+	(void)attributes;
+	(void)left;
+#endif
+	snprintf(text, size, "stock - - - - - -");
+}
+
+bool diag_look(int diag, const struct sockaddr_in *own, const struct sockaddr_in *peer,
+	       struct tcp_info *tcp, char *policy, size_t size)
+{
+	static char answer[8192] __attribute__((aligned(8)));
+	struct {
+		struct nlmsghdr h;
+		struct inet_diag_req_v2 r;
+	} q = {
+		.h = { sizeof(q), SOCK_DIAG_BY_FAMILY, NLM_F_REQUEST, 0, 0 },
+		.r = {
+			.sdiag_family = AF_INET,
+			.sdiag_protocol = IPPROTO_TCP,
+			.idiag_ext = 1 << (INET_DIAG_INFO - 1),
+			.idiag_states = ~0u,
+			.id = {
+				.idiag_sport = own->sin_port,
+				.idiag_dport = peer->sin_port,
+				.idiag_src = { own->sin_addr.s_addr },
+				.idiag_dst = { peer->sin_addr.s_addr },
+				.idiag_cookie = { INET_DIAG_NOCOOKIE, INET_DIAG_NOCOOKIE },
+			},
+		},
+	};
+	struct nlmsghdr *h = (void *)answer;
+	struct rtattr *attributes, *info;
+	ssize_t length;
+	int left;
+
+	if (send(diag, &q, sizeof(q), 0) != (ssize_t)sizeof(q))
+		die("inet_diag: %s", strerror(errno));
+	length = recv(diag, answer, sizeof(answer), MSG_DONTWAIT);
+	if (length < 0 || !NLMSG_OK(h, (size_t)length))
+		die("inet_diag: %s", strerror(errno));
+	if (h->nlmsg_type != SOCK_DIAG_BY_FAMILY)
+		return false;
+	attributes = (void *)((struct inet_diag_msg *)NLMSG_DATA(h) + 1);
+	left = (int)h->nlmsg_len - (int)NLMSG_LENGTH(sizeof(struct inet_diag_msg));
+	info = find(attributes, left, INET_DIAG_INFO);
+	if (!info)
+		return false;
+	memset(tcp, 0, sizeof(*tcp));
+	memcpy(tcp, RTA_DATA(info),
+	       RTA_PAYLOAD(info) < sizeof(*tcp) ? RTA_PAYLOAD(info) : sizeof(*tcp));
+	put_policy(attributes, left, policy, size);
+	return true;
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/* What the self-tests ask the kernel for by netlink, in the caller's network namespace. */
+#ifndef ACK_NETLINK_H
+#define ACK_NETLINK_H
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/inet_diag.h>
+#include <linux/rtnetlink.h>
+#include <linux/sock_diag.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* of the series, not yet in the headers that distributions have */
+#define TCP_ACK_POLICY 200
+#define RTAX_ACK_POLICY 18
+#define INET_DIAG_ACK_POLICY 23
+enum {
+	INET_ACK_POLICY_CHOICE = 1,
+	INET_ACK_POLICY_REASON,
+	INET_ACK_POLICY_INFO,
+	INET_ACK_POLICY_STATE
+};
+
+/* request: begins with a header, and has room behind what is in it. */
+static inline struct rtattr *netlink_add(void *request, int type, const void *data,
+					 size_t len)
+{
+	struct nlmsghdr *h = request;
+	struct rtattr *a = (void *)((char *)h + NLMSG_ALIGN(h->nlmsg_len));
+
+	a->rta_type = (unsigned short)type;
+	a->rta_len = (unsigned short)RTA_LENGTH(len);
+	if (len)
+		memcpy(RTA_DATA(a), data, len);
+	h->nlmsg_len = NLMSG_ALIGN(h->nlmsg_len) + RTA_ALIGN(a->rta_len);
+	return a;
+}
+
+/* One request; each message of the answer goes to told(). -1 with errno on an error. */
+static inline int netlink_ask(int protocol, struct nlmsghdr *h,
+			      void (*told)(struct nlmsghdr *, void *), void *data)
+{
+	static char answer[65536] __attribute__((aligned(8)));
+	int s = socket(AF_NETLINK, SOCK_RAW, protocol);
+	int ret = -1;
+	ssize_t n;
+
+	if (s < 0 || send(s, h, h->nlmsg_len, 0) != (ssize_t)h->nlmsg_len)
+		goto out;
+	while ((n = recv(s, answer, sizeof(answer), 0)) > 0) {
+		unsigned int left = (unsigned int)n;
+
+		for (struct nlmsghdr *r = (void *)answer; NLMSG_OK(r, left);
+		     r = NLMSG_NEXT(r, left)) {
+			if (r->nlmsg_type == NLMSG_ERROR) {
+				errno = -((struct nlmsgerr *)NLMSG_DATA(r))->error;
+				ret = errno ? -1 : 0;
+				goto out;
+			}
+			if (r->nlmsg_type == NLMSG_DONE) {
+				ret = 0;
+				goto out;
+			}
+			if (told)
+				told(r, data);
+		}
+	}
+out:
+	n = errno;
+	if (s >= 0)
+		close(s);
+	errno = (int)n;
+	return ret;
+}
+
+struct destination {
+	int family;
+	const void *address;
+	const char *device;
+	bool local; /* an address of this host */
+};
+
+/* RTM_NEWROUTE or RTM_DELROUTE of a host route that names an ACK policy; NULL: none. */
+static inline bool route(int command, const struct destination *to, const char *policy,
+			 bool lock)
+{
+	struct {
+		struct nlmsghdr h;
+		struct rtmsg r;
+		char room[256];
+	} q = { 0 };
+	size_t size = to->family == AF_INET ? 4 : 16;
+	unsigned int device = if_nametoindex(to->device), locks = 1u << RTAX_ACK_POLICY;
+	struct rtattr *metrics;
+
+	q.h.nlmsg_len = NLMSG_LENGTH(sizeof(q.r));
+	q.h.nlmsg_type = (unsigned short)command;
+	q.h.nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK;
+	if (command == RTM_NEWROUTE)
+		q.h.nlmsg_flags |= NLM_F_CREATE | NLM_F_REPLACE;
+	q.r.rtm_family = (unsigned char)to->family;
+	q.r.rtm_dst_len = (unsigned char)(8 * size);
+	q.r.rtm_table = to->local ? RT_TABLE_LOCAL : RT_TABLE_MAIN;
+	q.r.rtm_type = to->local ? RTN_LOCAL : RTN_UNICAST;
+	q.r.rtm_scope = to->local ? RT_SCOPE_HOST : RT_SCOPE_LINK;
+	q.r.rtm_protocol = RTPROT_KERNEL;
+	netlink_add(&q, RTA_DST, to->address, size);
+	netlink_add(&q, RTA_OIF, &device, sizeof(device));
+	if (to->local)
+		netlink_add(&q, RTA_PREFSRC, to->address, size);
+	if (policy) {
+		metrics = netlink_add(&q, RTA_METRICS, NULL, 0);
+		netlink_add(&q, RTAX_ACK_POLICY, policy, strlen(policy) + 1);
+		if (lock)
+			netlink_add(&q, RTAX_LOCK, &locks, sizeof(locks));
+		metrics->rta_len =
+			(unsigned short)((char *)&q + q.h.nlmsg_len - (char *)metrics);
+	}
+	return netlink_ask(NETLINK_ROUTE, &q.h, NULL, NULL) >= 0;
+}
+
+/* All TCP sockets of a family in these states, with what is known of their ACK policy. */
+static inline int diag_dump(int family, unsigned int states,
+			    void (*told)(struct nlmsghdr *, void *), void *data)
+{
+	struct {
+		struct nlmsghdr h;
+		struct inet_diag_req_v2 r;
+	} q = { 0 };
+
+	q.h.nlmsg_len = sizeof(q);
+	q.h.nlmsg_type = SOCK_DIAG_BY_FAMILY;
+	q.h.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
+	q.r.sdiag_family = (unsigned char)family;
+	q.r.sdiag_protocol = IPPROTO_TCP;
+	q.r.idiag_states = states;
+	q.r.idiag_ext = 1 << (INET_DIAG_INFO - 1);
+	return netlink_ask(NETLINK_SOCK_DIAG, &q.h, told, data);
+}
+
+/* The string that a dumped socket has for INET_ACK_POLICY_*; NULL: it has no policy. */
+static inline const char *diag_text(struct nlmsghdr *h, int what)
+{
+	struct inet_diag_msg *m = NLMSG_DATA(h);
+	struct rtattr *a = (void *)(m + 1);
+	int left = (int)(h->nlmsg_len - NLMSG_LENGTH(sizeof(*m)));
+
+	if (h->nlmsg_type != SOCK_DIAG_BY_FAMILY)
+		return NULL;
+	for (; RTA_OK(a, left); a = RTA_NEXT(a, left)) {
+		struct rtattr *b = RTA_DATA(a);
+		int inner = (int)RTA_PAYLOAD(a);
+
+		if ((a->rta_type & NLA_TYPE_MASK) != INET_DIAG_ACK_POLICY)
+			continue;
+		for (; RTA_OK(b, inner); b = RTA_NEXT(b, inner))
+			if (b->rta_type == what)
+				return RTA_DATA(b);
+	}
+	return NULL;
+}
+
+static inline bool loopback_up(void)
+{
+	struct ifreq r = { .ifr_name = "lo", .ifr_flags = IFF_UP };
+	int s = socket(AF_INET, SOCK_DGRAM, 0);
+	bool ok = !ioctl(s, SIOCSIFFLAGS, &r);
+
+	close(s);
+	return ok;
+}
+
+#endif

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: MIT
+"""Live TCP sockets with their ACK policy and its state, as the running kernel tells by `inet_diag`.
+
+The attribute is the patch series' own (`linux/patches`); the sockets are asked for as `ss` does, in
+the network namespace of the process, without root.
+"""
+
+import os
+import socket
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ackwise.errors import RunError
+
+AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_ack_policies")
+STOCK = "stock"
+
+# Linux's uapi: netlink.h, sock_diag.h, inet_diag.h, tcp_states.h
+_NETLINK_SOCK_DIAG, _SOCK_DIAG_BY_FAMILY = 4, 20
+_REQUEST, _DUMP = 0x1, 0x300
+_ERROR, _DONE = 2, 3
+_INFO, _ACK_POLICY = 2, 23  # INET_DIAG_INFO, INET_DIAG_ACK_POLICY
+_CHOICE, _REASON, _ACK_INFO, _STATE = 1, 2, 3, 4  # INET_ACK_POLICY_*
+_TYPE = 0x3FFF  # without NLA_F_NESTED, NLA_F_NET_BYTEORDER
+_STATES = (
+    "", "established", "syn-sent", "syn-recv", "fin-wait-1", "fin-wait-2", "time-wait", "close",
+    "close-wait", "last-ack", "listen", "closing", "syn-recv",
+)  # fmt: skip
+_PORTS = struct.Struct(">HH")
+_HEADER = struct.Struct("=IHHII")
+_ATTRIBUTE = struct.Struct("=HH")
+_ACK_COUNTS = struct.Struct("=QQQQ")
+
+
+@dataclass(frozen=True)
+class LiveSocket:
+    """One TCP socket; what only a policy has is None where the socket has none."""
+
+    local: str  # address:port
+    peer: str
+    state: str
+    choice: str  # the policy with its parameters, "stock": the kernel's own rules
+    last_reason: str | None = None  # why the last ACK left
+    acks: int | None = None  # of data, that left
+    segments: int | None = None  # of data, that came
+    owed_ns: int | None = None  # how long an ACK is owed; 0: none is
+    wait_ns: int | None = None  # until it is due; 0: it is, or none is owed
+    values: dict[str, int] | None = None  # what the policy tells of its state, by name
+
+
+def has_policies() -> bool:
+    """Does the running kernel have ACK policies?"""
+    return AVAILABLE.exists()
+
+
+def live() -> list[LiveSocket]:
+    """Every TCP socket of this network namespace but those that only wait for their end.
+
+    Raises RunError when the running kernel has no ACK policies, or no `inet_diag`.
+    """
+    if not has_policies():
+        raise RunError(
+            f"policy show: the running kernel ({os.uname().release}) has no ACK policies: "
+            f"{AVAILABLE} does not exist; boot one with linux/patches (linux/README.md), or look "
+            "into the lab with `ackwise lab shell`; `ackwise policy show NAME` tells about a policy"
+        )
+    try:
+        found = [s for family in (socket.AF_INET, socket.AF_INET6) for s in _dump(family)]
+    except OSError as problem:
+        raise RunError(
+            f"policy show: the kernel does not tell of its sockets: {problem.strerror}; it needs "
+            "CONFIG_INET_TCP_DIAG (module tcp_diag)"
+        ) from None
+    return sorted(found, key=lambda s: (s.choice == STOCK, s.state, s.local, s.peer))
+
+
+def _dump(family: int) -> Iterator[LiveSocket]:
+    states = sum(1 << i for i, name in enumerate(_STATES) if name not in ("", "time-wait", "close"))
+    wanted = struct.pack("=BBBBI", family, socket.IPPROTO_TCP, 1 << (_INFO - 1), 0, states)
+    request = wanted + bytes(48)  # of any address
+    head = _HEADER.pack(16 + len(request), _SOCK_DIAG_BY_FAMILY, _REQUEST | _DUMP, 0, 0)
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG) as asked:
+        asked.send(head + request)
+        while True:
+            answer = asked.recv(1 << 18)
+            at = 0
+            while at + 16 <= len(answer):
+                length, kind, *_ = _HEADER.unpack_from(answer, at)
+                body = answer[at + 16 : at + length]
+                at += (length + 3) & ~3
+                if kind == _DONE:
+                    return
+                if kind == _ERROR:
+                    code = -struct.unpack_from("=i", body)[0]
+                    raise OSError(code, os.strerror(code))
+                yield read_message(body)
+
+
+def read_message(body: bytes) -> LiveSocket:
+    """One `struct inet_diag_msg` with its attributes."""
+    family, state = body[0], body[1]
+    local_port, peer_port = _PORTS.unpack_from(body, 4)
+    size = 4 if family == socket.AF_INET else 16
+    local, peer = (
+        _address(family, body[at : at + size], port)
+        for at, port in ((8, local_port), (24, peer_port))
+    )
+    name = _STATES[state] if state < len(_STATES) else str(state)
+    policy = dict(_attributes(body[72:])).get(_ACK_POLICY)
+    if policy is None:
+        return LiveSocket(local, peer, name, STOCK)
+    told = dict(_attributes(policy))
+    acks, segments, owed_ns, wait_ns = _ACK_COUNTS.unpack_from(told[_ACK_INFO])
+    return LiveSocket(
+        local, peer, name, _text(told[_CHOICE]), _text(told[_REASON]) if acks else None,
+        acks, segments, owed_ns, wait_ns, read_values(_text(told.get(_STATE, b""))),
+    )  # fmt: skip
+
+
+def read_values(text: str) -> dict[str, int]:
+    """`name=value,...` as the kernel tells it."""
+    pairs = (item.partition("=") for item in text.split(",") if item)
+    return {name: int(value) for name, _, value in pairs}
+
+
+def _address(family: int, packed: bytes, port: int) -> str:
+    text = socket.inet_ntop(family, packed)
+    return f"[{text}]:{port or '*'}" if family == socket.AF_INET6 else f"{text}:{port or '*'}"
+
+
+def _text(data: bytes) -> str:
+    return data.split(b"\0", 1)[0].decode("ascii", "replace")
+
+
+def _attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
+    at = 0
+    while at + 4 <= len(data):
+        length, kind = _ATTRIBUTE.unpack_from(data, at)
+        if length < 4:
+            return
+        yield kind & _TYPE, data[at + 4 : at + length]
+        at += (length + 3) & ~3

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: MIT
+"""Live sockets as the kernel tells of them, from messages made by hand."""
+
+import socket
+import struct
+from pathlib import Path
+
+import pytest
+
+from ackwise import cli, sockets
+from ackwise.errors import RunError
+
+
+def attribute(kind: int, data: bytes) -> bytes:
+    return struct.pack("=HH", 4 + len(data), kind) + data + bytes(-len(data) % 4)
+
+
+def message(family: int, local: str, peer: str, attributes: bytes = b"", state: int = 1) -> bytes:
+    ends = [socket.inet_pton(family, a).ljust(16, b"\0") for a in (local, peer)]
+    return (
+        bytes([family, state, 0, 0]) + struct.pack(">HH", 5001, 20001) + b"".join(ends)
+        + bytes(12) + bytes(20) + attributes
+    )  # fmt: skip
+
+
+def policy(choice: bytes, reason: bytes, counts: tuple[int, int, int, int], state: bytes) -> bytes:
+    return attribute(
+        23 | 0x8000,  # with NLA_F_NESTED, as newer kernels set it
+        attribute(1, choice + b"\0")
+        + attribute(2, reason + b"\0")
+        + attribute(3, struct.pack("=QQQQ", *counts))
+        + attribute(4, state + b"\0"),
+    )
+
+
+def test_a_socket_tells_its_policy_and_state() -> None:
+    counts = (7, 56, 2_000_000, 38_000_000)
+    told = policy(b"ratelimit:probe=3", b"segment-count", counts, b"a=4,b=9")
+    before = attribute(2, bytes(240))  # tcp_info
+    found = sockets.read_message(message(socket.AF_INET, "10.0.0.2", "10.0.0.1", before + told))
+    assert found == sockets.LiveSocket(
+        "10.0.0.2:5001", "10.0.0.1:20001", "established", "ratelimit:probe=3", "segment-count",
+        7, 56, 2_000_000, 38_000_000, {"a": 4, "b": 9},
+    )  # fmt: skip
+
+
+def test_a_socket_without_policy_is_a_stock_one() -> None:
+    found = sockets.read_message(message(socket.AF_INET6, "::1", "::", state=10))
+    assert found == sockets.LiveSocket("[::1]:5001", "[::]:20001", "listen", "stock")
+
+
+def test_a_policy_that_tells_nothing_has_no_values() -> None:
+    told = policy(b"every", b"none", (0, 0, 0, 0), b"")
+    found = sockets.read_message(message(socket.AF_INET, "10.0.0.2", "10.0.0.1", told))
+    assert found.values == {}
+    assert found.last_reason is None
+
+
+def test_a_kernel_without_policies_is_told_of(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sockets, "AVAILABLE", tmp_path / "none")
+    with pytest.raises(RunError, match="has no ACK policies"):
+        sockets.live()
+    assert cli.main(["policy", "show"]) == 1
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "linux/README.md" in said
+
+
+def test_watching_is_for_live_sockets(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["policy", "show", "every", "--watch", "1s"]) == 2
+    assert cli.main(["policy", "show", "--watch", "soon"]) == 2
+    assert "--watch" in capsys.readouterr().err
