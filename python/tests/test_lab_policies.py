@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: MIT
+"""ACK policies in the lab's kernel: their state over time, live sockets, a policy that answers at
+random, and the packets of stock where none is chosen.
+
+Needs what `ackwise lab build` and `ackwise lab build --stock` make; ACKWISE_LAB_BUILD=1 lets the
+tests build it.
+"""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import rich
+
+import ackwise
+from ackwise import plan, policy
+from ackwise.errors import RunError
+from ackwise.lab import build, machine, measure
+from ackwise.lab import run as lab_run
+from ackwise.lab.machine import Kernel
+
+pytestmark = [pytest.mark.lab, pytest.mark.slow]
+
+MS = 10**6
+MAX_DELAY_NS = 500 * MS  # AW_MAX_DELAY_NS of core/include/ackwise/rails.h
+CLOCK_NS = 100_000  # far more than the guest's clock moves by being read (256 ns each time)
+
+
+def the_kernel(stock: bool) -> Kernel:
+    cache = build.default_cache()
+    try:
+        if os.environ.get("ACKWISE_LAB_BUILD"):
+            return build.build(cache, stock=stock)
+        return build.find(cache, stock=stock)
+    except RunError as problem:
+        pytest.skip(str(problem))
+
+
+@pytest.fixture(scope="module")
+def kernel() -> Kernel:
+    return the_kernel(stock=False)
+
+
+def scenario(link: str, workload: str, duration_ms: int, choice: str = "linux") -> dict[str, Any]:
+    made = plan.scenario(
+        plan.load_link(link), plan.load_workload(workload), policy.parse(choice, "test"), 1
+    )
+    return made | {"duration_ns": duration_ms * MS}
+
+
+def simulate(kernel: Kernel, given: dict[str, Any], keep: Path | None = None) -> dict[str, Any]:
+    return lab_run.simulate(given, "link x", "workload x", kernel, keep=keep)
+
+
+def test_a_policys_state_is_told_over_time(kernel: Kernel, tmp_path: Path) -> None:
+    given = scenario("wan-10ms", "bulk", 1500, "ratelimit") | {"series_interval_ns": 15 * MS}
+    group = simulate(kernel, given, tmp_path)["groups"][0]
+    series = group["flows"][0]["series"]
+    rates = series["policy"]["rate_segments"]
+    assert len(rates) == len(series["time_ns"]) > 50
+    assert rates[0] == 1 < max(rates)
+    words = [line.split()[12:] for line in (tmp_path / "samples").read_text().splitlines()]
+    assert {choice.partition(":")[0] for choice, *_ in words} == {"ratelimit"}
+    assert {reason for _, reason, *_ in words} > {"segment-count"}
+    acks = [int(w[2]) for w in words]
+    assert acks == sorted(acks)
+    # the samples end a hundredth before the run, whose capture counts all
+    assert 0.9 * group["acks_sent"] < acks[-1] <= group["acks_sent"]
+    assert all(int(w[4]) <= MAX_DELAY_NS + CLOCK_NS for w in words)
+
+
+def test_a_stock_socket_is_sampled_as_one(kernel: Kernel, tmp_path: Path) -> None:
+    given = scenario("lan-100m", "bulk", 100) | {"series_interval_ns": MS}
+    group = simulate(kernel, given, tmp_path)["groups"][0]
+    assert group["flows"][0]["series"]["policy"] == {}
+    lines = (tmp_path / "samples").read_text().splitlines()
+    assert len(lines) > 50
+    assert {line.split(maxsplit=12)[12] for line in lines} == {"stock - - - - - -"}
+
+
+LOOK = """\
+import socket, subprocess, sys
+sys.path[:0] = {folders!r}
+from ackwise import cli
+subprocess.run(["/bin/ip", "link", "set", "lo", "up"], check=True)
+listener = socket.create_server(("127.0.0.1", 7))
+kept = []
+for choice in ("ratelimit", "delayed:segments=4", None):
+    client = socket.create_connection(("127.0.0.1", 7))
+    server = listener.accept()[0]
+    if choice:
+        server.setsockopt(socket.IPPROTO_TCP, 200, choice.encode())
+    for _ in range(10):
+        client.sendall(bytes(1000))
+        server.recv(1 << 16)
+    kept += [client, server]
+sys.exit(cli.main(["policy", "show", *sys.argv[1:]]))
+"""
+
+
+def look(folder: Path, text: str, options: str = "") -> list[str]:
+    """The steps that run `text`, by the machine's own Python, which every user may read."""
+    packages = (Path(m.__file__).parent.parent for m in (ackwise, rich) if m.__file__)
+    (folder / "look.py").write_text(text.format(folders=[f"/run/host{p}" for p in packages]))
+    return [
+        "exec - /bin/mkdir /run/host",
+        # the host's /tmp is hidden by one of the guest
+        "exec - /bin/mount -t hostfs -o / none /run/host",
+        f"exec - /usr/bin/python3 /run/lab/look.py {options}",
+    ]
+
+
+@pytest.mark.parametrize("options", ["--json", ""])
+def test_policy_show_lists_live_sockets(kernel: Kernel, options: str) -> None:
+    with machine.run_folder(kernel) as folder:
+        machine.run(kernel, folder, look(folder, LOOK, options), seed=1, wall_limit_s=300)
+        said = (folder / "console").read_text(errors="replace").replace("\r", "")
+    if not options:
+        rows = [line for line in said.splitlines() if line.startswith("127.0.0.1:7 ")]
+        assert len(rows) == 4  # three servers and the listener
+        assert sum("rate_segments=" in row for row in rows) == 1
+        return
+    start = said.index("[\n  {")
+    told = json.loads(said[start : said.index("\n]", start) + 2])
+    servers = [s for s in told if s["local"] == "127.0.0.1:7" and s["state"] == "established"]
+    by_policy = {s["choice"].partition(":")[0]: s for s in servers}
+    assert set(by_policy) == {"ratelimit", "delayed", "stock"}
+    assert by_policy["delayed"]["choice"] == "delayed:segments=4,delay_ms=200"
+    assert by_policy["delayed"]["values"] == {}
+    assert by_policy["ratelimit"]["segments"] == 10
+    assert by_policy["ratelimit"]["acks"] > 0
+    assert set(by_policy["ratelimit"]["values"]) == {"rate_segments", "rate_max_segments"}
+    assert by_policy["stock"]["acks"] is None
+    assert [s["state"] for s in told].count("listen") == 1
+
+
+def test_a_kernel_without_policies_says_so() -> None:
+    stock = the_kernel(stock=True)
+    text = LOOK.replace('("ratelimit", "delayed:segments=4", None)', "()")
+    with machine.run_folder(stock) as folder, pytest.raises(RunError, match="has no ACK policies"):
+        machine.run(stock, folder, look(folder, text), seed=1, wall_limit_s=300)
+
+
+def longest_wait_ns(capture: Path, end_ns: int) -> tuple[int, int]:
+    """How long the oldest data waited for an ACK at most, at the receiver; and how many waits."""
+    since: dict[int, int] = {}
+    longest = waits = now = 0
+    for packet in measure.read_capture(capture):
+        now = packet.time_ns
+        if now > end_ns:
+            break
+        if packet.from_server and packet.payload:
+            since.setdefault(packet.flow, now)
+        elif not packet.from_server and packet.flow in since:
+            longest = max(longest, now - since.pop(packet.flow))
+            waits += 1
+    return max([longest, *(now - at for at in since.values())]), waits
+
+
+@pytest.mark.parametrize("workload", ["many-flows", "short-flows", "request-response", "bulk"])
+@pytest.mark.parametrize("loss_ppm", [0, 20_000])
+def test_answers_at_random_stall_nothing_beyond_the_rails_bound(
+    kernel: Kernel, tmp_path: Path, workload: str, loss_ppm: int
+) -> None:
+    given = scenario("wan-10ms", workload, 8000)
+    for way in ("down", "up"):
+        given[way]["loss_ppm"] = loss_ppm
+        given[way]["rate_bps"] = 10_000_000
+    for group in given["groups"]:
+        group["policy"] = {"name": "random", "params": {}, "rails": None}
+    result = simulate(kernel, given, tmp_path)
+    words = [line.split() for line in (tmp_path / "samples").read_text().splitlines()]
+    assert {w[12] for w in words} == {"random"}
+    end = next(
+        int(line.split()[3]) + int(line.split()[1])
+        for line in (tmp_path / "flows").read_text().splitlines()
+        if line.startswith("end ")
+    )
+    longest, waits = longest_wait_ns(tmp_path / "client.pcap", end)
+    print(f"{workload}, loss {loss_ppm} ppm: {waits} waits, longest {longest / MS:.3f} ms")
+    assert waits > 100
+    assert longest <= MAX_DELAY_NS + CLOCK_NS
+    assert all(f["delivered_bytes"] for g in result["groups"] for f in g["flows"] if f["start_ns"])
+    # twenty senders that are out of window: that the bound is reached shows what is measured
+    assert workload != "many-flows" or longest >= MAX_DELAY_NS
+
+
+@pytest.mark.parametrize(
+    ("link", "workload"),
+    [("wan-lossy", "bulk"), ("wan-10ms", "request-response"), ("lan-1g-gro", "short-flows")],
+)
+def test_without_a_policy_the_packets_are_those_of_stock(
+    kernel: Kernel, tmp_path: Path, link: str, workload: str
+) -> None:
+    for name, one in (("with", kernel), ("without", the_kernel(stock=True))):
+        simulate(one, scenario(link, workload, 1000), tmp_path / name)
+    for host in ("client", "server"):
+        with_patches, without = (
+            (tmp_path / name / f"{host}.pcap").read_bytes() for name in ("with", "without")
+        )
+        assert len(without) > 5000
+        assert with_patches == without
