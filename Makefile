@@ -50,8 +50,16 @@ build: setup ## compile the engine into .venv (editable)
 demo: build ## compare policies on shipped links and on a real capture; HTML reports in demo/
 	@tools/demo.sh $(BIN)/ackwise $(DEMO)
 
+KERNEL ?= yes
+
+.PHONY: kernel
+kernel: setup-test build ## build the lab's kernels and check the patch series; once for each change
+	$(BIN)/ackwise lab build --stock
+	$(BIN)/ackwise lab build
+	UNLESS_PASSED=1 STRESS_SECONDS=20 linux/check apply style off warnings kunit selftest stress placed
+
 .PHONY: test
-test: setup-test build ## every test of the three languages
+test: setup-test build $(if $(filter yes,$(KERNEL)),kernel) ## every test; KERNEL=no leaves the real kernel out
 	$(MAKE) -s -C core test mutants asan cross size fuzz FUZZ_SECONDS=10
 	cargo test --release --workspace --quiet
 	$(MAKE) -s -C crates/capture fuzz FUZZ_SECONDS=10

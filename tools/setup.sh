@@ -52,6 +52,15 @@ if [ "$scope" = test ]; then
 	need mips-linux-gnu-gcc gcc-mips-linux-gnu libc6-dev-mips-cross
 	need qemu-mips qemu-user
 	need tshark tshark
+	# of the kernel and of its checks
+	need flex flex
+	need bison bison
+	need bc bc
+	need perl perl
+	need sparse sparse
+	need xz xz-utils
+	[ -e /usr/include/libelf.h ] || packages+=(libelf-dev)
+	[ -e /usr/include/openssl/opensslv.h ] || packages+=(libssl-dev)
 	clang=$(readlink -f "$(command -v clang || echo /usr/bin/clang)" | sed -n 's/.*clang-\([0-9]*\)$/\1/p')
 	if [ -n "$clang" ]; then
 		ls /usr/lib/llvm-"$clang"/lib/clang/*/lib/linux/libclang_rt.fuzzer-*.a >/dev/null 2>&1 ||
