@@ -17,6 +17,7 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/reboot.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -278,9 +279,13 @@ int main(void)
 	static char line[4096];
 	char *words[WORDS_MAX];
 	const char *dir = getenv("lab_dir");
+	/* three for each flow */
+	const struct rlimit files = { 16384, 16384 };
 	FILE *steps;
 
 	umask(022);
+	if (setrlimit(RLIMIT_NOFILE, &files))
+		die("limit of open files: %s", strerror(errno));
 	mount_or_die("lab", "/proc", "proc", NULL);
 	mount_or_die("lab", "/sys", "sysfs", NULL);
 	mount_or_die("lab", "/tmp", "tmpfs", NULL);

@@ -42,7 +42,8 @@ void traffic_flow(char *const words[], int count);
 void traffic_write_at(const char *flow, const char *time_ns, const char *bytes);
 void traffic_program_at(uint64_t time_ns, const char *namespace_name,
 			char *const words[]);
-void traffic_ping(uint64_t interval_ns); /* from the client to the server, all the time */
+void traffic_ping(
+	uint64_t interval_ns); /* from the client to the server, all the time */
 void traffic_run(uint64_t duration_ns, uint64_t sample_ns);
 
 uint64_t number(const char *text);

@@ -159,18 +159,33 @@ def longest_wait_ns(capture: Path, end_ns: int) -> tuple[int, int]:
     return max([longest, *(now - at for at in since.values())]), waits
 
 
-@pytest.mark.parametrize("workload", ["many-flows", "short-flows", "request-response", "bulk"])
-@pytest.mark.parametrize("loss_ppm", [0, 20_000])
-def test_answers_at_random_stall_nothing_beyond_the_rails_bound(
-    kernel: Kernel, tmp_path: Path, workload: str, loss_ppm: int
-) -> None:
-    given = scenario("wan-10ms", workload, 8000)
+def at_random(workload: str, loss_ppm: int) -> dict[str, Any]:
+    """The workload at 10 Mbit/s, its receivers' ACKs at random; `crowd`: a thousand downloads."""
+    given = scenario("wan-10ms", "many-flows" if workload == "crowd" else workload, 8000)
     for way in ("down", "up"):
         given[way]["loss_ppm"] = loss_ppm
         given[way]["rate_bps"] = 10_000_000
     for group in given["groups"]:
         group["policy"] = {"name": "random", "params": {}, "rails": None}
-    result = simulate(kernel, given, tmp_path)
+        if workload == "crowd":
+            for way in ("down", "up"):
+                given[way] |= {"rate_bps": 100_000_000, "queue_packets": 4000}
+            # both hosts share the guest's memory; short of it, TCP drops segments unseen
+            small = 16384
+            group["count"] = 1000
+            group["sender"] = {"send_buffer_bytes": small}
+            group["receiver"] = {"recv_buffer_bytes": small, "recv_buffer_max_bytes": small}
+    return given
+
+
+@pytest.mark.parametrize(
+    "workload", ["many-flows", "short-flows", "request-response", "bulk", "crowd"]
+)
+@pytest.mark.parametrize("loss_ppm", [0, 20_000])
+def test_answers_at_random_stall_nothing_beyond_the_rails_bound(
+    kernel: Kernel, tmp_path: Path, workload: str, loss_ppm: int
+) -> None:
+    result = simulate(kernel, at_random(workload, loss_ppm), tmp_path)
     words = [line.split() for line in (tmp_path / "samples").read_text().splitlines()]
     assert {w[12] for w in words} == {"random"}
     end = next(
@@ -178,13 +193,16 @@ def test_answers_at_random_stall_nothing_beyond_the_rails_bound(
         for line in (tmp_path / "flows").read_text().splitlines()
         if line.startswith("end ")
     )
+    assert "TcpExtTCPOFODrop" not in result["counters"]["client"]
     longest, waits = longest_wait_ns(tmp_path / "client.pcap", end)
     print(f"{workload}, loss {loss_ppm} ppm: {waits} waits, longest {longest / MS:.3f} ms")
     assert waits > 100
     assert longest <= MAX_DELAY_NS + CLOCK_NS
-    assert all(f["delivered_bytes"] for g in result["groups"] for f in g["flows"] if f["start_ns"])
-    # twenty senders that are out of window: that the bound is reached shows what is measured
-    assert workload != "many-flows" or longest >= MAX_DELAY_NS
+    # nobody starved: five seconds are enough for a first segment, whatever was lost
+    flows = [f for group in result["groups"] for f in group["flows"]]
+    assert all(f["delivered_bytes"] for f in flows if 0 < f["start_ns"] < 3000 * MS)
+    # senders that are out of window: that the bound is reached shows what is measured
+    assert workload not in ("many-flows", "crowd") or longest >= MAX_DELAY_NS
 
 
 @pytest.mark.parametrize(
