@@ -176,8 +176,8 @@ def ack_path(
 ) -> dict[str, Any]:
     """What became of the pure ACKs of one flow between two hosts, and how evenly its data came.
 
-    `left` and `came` are packets of the direction of its ACKs as both hosts captured them, `data` its
-    segments at the receiving host. ACKs behind the last that came are still on their way.
+    `left` and `came` are packets of the direction of its ACKs as both hosts captured them, `data`
+    its segments at the receiving host. ACKs behind the last that came are still on their way.
     """
     arrived = {(p.ident, p.ack): p.time_ns for p in came if _is_pure_ack(p)}
     sent = [p for p in left if _is_pure_ack(p)]
