@@ -14,6 +14,9 @@
  *		change of MUDS < MSS:  ISP_t = 3 ISP_t    (a3fewer: 4 ISP_t)
  *		else:                  ISP_t = 10         (a3fewer: ISP_t / 2)
  *		    and if MUDS grew:  threshold = 35% of it
+ *	With silence_samples, the delay that passed is a sampling as well, and
+ *	so is the sender's probe, a duplicate while an ACK is owed: what came is
+ *	all that it sends now, so threshold = 35% of it.
  * States:
  *
  *	            ISP_t segments           that ACK left
@@ -37,6 +40,9 @@
  *	None starts while a hole is open.  An ACK that leaves for another cause
  *	spoils it, and nothing is learnt.  Before the first estimate the
  *	threshold is min(2 MSS, 35% of R), as in the source's endpoints.
+ *	silence_samples is ours: of a sender that does not send the same each
+ *	time (Linux), a sampling may find too much, and the source's threshold
+ *	never falls.  Once that was seen, each sampling makes the next rarer.
  */
 #include "a3.h"
 
@@ -107,7 +113,7 @@ static void learn(struct aw_a3 *s, const struct aw_params *p, const struct aw_ev
 	u32 isp = s->isp_segments;
 
 	if (muds) {
-		if (before && change < e->rcv_mss_bytes)
+		if (before && (change < e->rcv_mss_bytes || s->misled))
 			isp = aw_min_u32(isp * p->value[AW_A3_ISP_GROWTH], 0xffff);
 		else if (before && !p->value[AW_A3_ISP_RESET])
 			isp = aw_max_u32(aw_max_u32(isp, initial) / 2, 1);
@@ -119,6 +125,22 @@ static void learn(struct aw_a3 *s, const struct aw_params *p, const struct aw_ev
 		s->isp_segments = (u16)isp;
 	}
 	aw_a3_restart(s);
+}
+
+bool aw_a3_is_silence(const struct aw_a3 *s, const struct aw_params *p,
+		      const struct aw_event *e)
+{
+	return p->value[AW_A3_SILENCE_SAMPLES] && s->phase == AW_A3_COUNTING &&
+	       e->unacked_bytes &&
+	       (e->kind == AW_EVENT_DEADLINE || e->order == AW_ORDER_DUPLICATE);
+}
+
+static void learn_from_silence(struct aw_a3 *s, const struct aw_params *p,
+			       const struct aw_event *e)
+{
+	s->misled |= s->basis_bytes != 0;
+	learn(s, p, e);
+	s->basis_bytes = s->muds_bytes;
 }
 
 static struct aw_verdict sample(struct aw_a3 *s, const struct aw_params *p,
@@ -170,6 +192,10 @@ struct aw_verdict aw_a3_on_data(void *state, const struct aw_params *p,
 	struct aw_a3 *s = state;
 
 	measure_gap(s, e);
+	if (aw_a3_is_silence(s, p, e)) {
+		learn_from_silence(s, p, e);
+		return aw_send_now(AW_REASON_DUPLICATE);
+	}
 	switch (s->phase) {
 	case AW_A3_STARTING:
 		return aw_send_now(AW_REASON_SAMPLING_START);
@@ -185,8 +211,11 @@ struct aw_verdict aw_a3_on_deadline(void *state, const struct aw_params *p,
 {
 	struct aw_a3 *s = state;
 
-	if (s->phase != AW_A3_SAMPLING)
+	if (s->phase != AW_A3_SAMPLING) {
+		if (aw_a3_is_silence(s, p, e))
+			learn_from_silence(s, p, e);
 		return aw_send_now(AW_REASON_DELAY_TIMER);
+	}
 	learn(s, p, e);
 	return aw_send_now(AW_REASON_SAMPLING_END);
 }

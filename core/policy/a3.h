@@ -12,6 +12,7 @@ enum {
 	AW_A3_ISP_SEGMENTS,
 	AW_A3_ISP_GROWTH,
 	AW_A3_ISP_RESET,
+	AW_A3_SILENCE_SAMPLES,
 	AW_A3_PARAMS
 };
 
@@ -31,7 +32,11 @@ enum {
 			       "while MUDS stays.", 1, 16, isp_growth },     \
 	[AW_A3_ISP_RESET] = { "isp_reset", "choice",                         \
 			      "When MUDS changed, 1: isp_segments again, "   \
-			      "0: half of it.", 0, 1, isp_reset }
+			      "0: half of it.", 0, 1, isp_reset },           \
+	[AW_A3_SILENCE_SAMPLES] = { "silence_samples", "choice",             \
+				    "1: what has come when the delay ends, " \
+				    "or when the sender probes, is MUDS, "   \
+				    "also if it is less.", 0, 1, 0 }
 /* clang-format on */
 
 enum aw_a3_phase {
@@ -54,7 +59,8 @@ struct aw_a3 {
 	u16 isp_left;     /* ISP_counter */
 	u8 phase;         /* enum aw_a3_phase */
 	u8 gaps;          /* inter-arrival times in gaps_sum_ns */
-	u8 reserved[2];
+	u8 misled; /* 1: silence fell below the threshold: samplings grow rarer */
+	u8 reserved;
 };
 
 /* The members of policy a3: state begins with a struct aw_a3. */
@@ -70,6 +76,12 @@ void aw_a3_on_ack_sent(void *state, const struct aw_params *p,
 #define AW_A3_VALUES 2
 extern const struct aw_value aw_a3_values[AW_A3_VALUES];
 void aw_a3_observe(const void *state, const struct aw_params *p, u32 *out);
+
+/* The sender fell silent although the threshold was not reached, and this event tells so:
+ * with silence_samples, it is a sampling.
+ */
+bool aw_a3_is_silence(const struct aw_a3 *s, const struct aw_params *p,
+		      const struct aw_event *e);
 
 /* Count isp_segments anew; a sampling in progress is given up. */
 void aw_a3_restart(struct aw_a3 *s);

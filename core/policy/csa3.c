@@ -108,7 +108,9 @@ static struct aw_verdict on_data(void *state, const struct aw_params *p,
 {
 	struct csa3 *s = state;
 
-	if (suspects(s, p, e))
+	if (aw_a3_is_silence(&s->a3, p, e))
+		s->regrowing = 0; /* our doing, not the network's */
+	else if (suspects(s, p, e))
 		collapse(s, e);
 	if (e->bytes && (e->order == AW_ORDER_IN || e->order == AW_ORDER_FILLS))
 		s->new_data = 1;
@@ -116,6 +118,16 @@ static struct aw_verdict on_data(void *state, const struct aw_params *p,
 	if (s->regrowing)
 		s->a3.isp_left = 0xffff;
 	return aw_a3_on_data(&s->a3, p, e);
+}
+
+static struct aw_verdict on_deadline(void *state, const struct aw_params *p,
+				     const struct aw_event *e)
+{
+	struct csa3 *s = state;
+
+	if (aw_a3_is_silence(&s->a3, p, e))
+		s->regrowing = 0;
+	return aw_a3_on_deadline(&s->a3, p, e);
 }
 
 static void on_ack_sent(void *state, const struct aw_params *p,
@@ -140,7 +152,7 @@ const struct aw_policy aw_policy_csa3 = {
 	.state_bytes = sizeof(struct csa3),
 	.init = aw_a3_init,
 	.on_data = on_data,
-	.on_deadline = aw_a3_on_deadline,
+	.on_deadline = on_deadline,
 	.on_ack_sent = on_ack_sent,
 	.observe = aw_a3_observe,
 };

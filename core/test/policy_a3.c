@@ -73,6 +73,30 @@ static void acknowledges_at_the_threshold_it_tells(void)
 	CHECK(host_step(&h, &s).reason == AW_REASON_MUDS_SHARE, "reached");
 }
 
+/* Samplings find more than the sender sends each time, and a timer tells. */
+static void samples_less_once_misled(void)
+{
+	struct host h = { .policy = "a3", .rails = AW_RAILS_DEFAULT, ATM,
+			  .set = { { "silence_samples", 1 } } };
+	const struct step silence[] = { { PART(MS(100), 400) }, { TIMER(MS(300)) } };
+	static const u32 segments[] = { 30, 90, 270 };
+	u64 now_ns = 0;
+	u32 i, n;
+
+	host_open(&h);
+	segments_until_sampling(&h, &now_ns);
+	sampling_finds(&h, &now_ns, 40000);
+	host_step(&h, &silence[0]);
+	CHECK(host_step(&h, &silence[1]).reason == AW_REASON_DELAY_TIMER, "silence");
+	CHECK(host_observe(&h, "threshold_bytes") == 140, "35%% of 400");
+	now_ns = MS(300);
+	for (i = 0; i < 3; i++) {
+		n = segments_until_sampling(&h, &now_ns);
+		CHECK(n == segments[i], "%u: after %u", i, n);
+		sampling_finds(&h, &now_ns, i & 1 ? 400 : 40000);
+	}
+}
+
 int main(void)
 {
 	static const u32 muds[] = { 20000, 20000, 29147, 38295, 38295, 38295 };
@@ -99,6 +123,24 @@ int main(void)
 	PLAY("delayed ACK outside of samplings", (.policy = "a3", ATM),
 	     { PART(MS(0), 10), WAIT(MS(200)) },
 	     { TIMER(MS(200)), NOW(DELAY_TIMER) });
+	PLAY("silence_samples: the first delay is a sampling",
+	     (.policy = "a3", ATM, .set = { { "silence_samples", 1 } }),
+	     { PART(MS(0), 100), WAIT(MS(200)) },
+	     { TIMER(MS(200)), NOW(DELAY_TIMER) },
+	     { PART(MS(201), 34), WAIT(MS(401)) },
+	     { PART(MS(202), 1), NOW(MUDS_SHARE) });
+	PLAY("silence_samples: the sender's probe is one too, and less counts",
+	     (.policy = "a3", ATM,
+	      .set = { { "silence_samples", 1 }, { "isp_segments", 2 } }),
+	     { PART(MS(0), 10), WAIT(MS(200)) },
+	     { PART(MS(1), 10), NOW(SAMPLING_START) },
+	     { PART(MS(10), 2000), WAIT(MS(25)) },
+	     { TIMER(MS(25)), NOW(SAMPLING_END) },
+	     { PART(MS(30), 400), WAIT(MS(230)) },
+	     { PART(MS(50), 400), .order = AW_ORDER_DUPLICATE, NOW(DUPLICATE) },
+	     { PART(MS(60), 139), WAIT(MS(260)) },
+	     { PART(MS(61), 1), NOW(MUDS_SHARE) });
+	samples_less_once_misled();
 	PLAY("a sampling, its timer, its estimate", (.policy = "a3", ATM),
 	     { PART(MS(0), PIECE), WAIT(MS(200)), .times = 4, .every_ns = MS(1) },
 	     { PART(MS(4), PIECE), NOW(SEGMENT_COUNT) },
