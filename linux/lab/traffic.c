@@ -38,9 +38,9 @@ enum side { AT_CLIENT, AT_SERVER };
 
 /* Bytes an application has written and the socket has not taken yet. */
 struct output {
-	uint64_t size; /* of one write */
+	uint64_t size; /* of one write; the last may be shorter */
 	uint64_t left; /* of the write under way */
-	uint64_t more; /* writes that follow */
+	uint64_t more; /* in writes that follow */
 };
 
 struct message {
@@ -55,7 +55,7 @@ struct flow {
 	enum side tx, rx;
 	struct output out[2];
 	/* application */
-	uint64_t start_ns, bytes, request, size, gap_ns, count, writes;
+	uint64_t start_ns, bytes, request, size, gap_ns, count, writes, write;
 	uint64_t *at_ns, *at_bytes;
 	size_t planned, taken;
 	uint64_t written, answered, asked_ns, done;
@@ -173,8 +173,8 @@ static void set_key(struct flow *f, const char *key, const char *value)
 		{ "start", &f->start_ns },  { "bytes", &f->bytes },
 		{ "request", &f->request }, { "size", &f->size },
 		{ "gap", &f->gap_ns },      { "count", &f->count },
-		{ "writes", &f->writes },   { "lag", &f->lag_ns },
-		{ "rate", &f->reader_bps },
+		{ "writes", &f->writes },   { "write", &f->write },
+		{ "lag", &f->lag_ns },      { "rate", &f->reader_bps },
 	};
 	const struct {
 		const char *name;
@@ -407,22 +407,24 @@ static void flush(struct flow *f, enum side side)
 			f->first_ns = now_ns;
 		}
 		o->left -= (uint64_t)taken;
-		if (!o->left && o->more) {
-			o->more--;
-			o->left = o->size;
+		if (!o->left) {
+			o->left = o->more < o->size ? o->more : o->size;
+			o->more -= o->left;
 		}
 	}
 }
 
-static void put(struct flow *f, enum side side, uint64_t size, uint64_t writes)
+/* Writes `bytes` in pieces of `size`. */
+static void put(struct flow *f, enum side side, uint64_t bytes, uint64_t size)
 {
 	struct output *o = &f->out[side];
 
-	if (o->left || !size || !writes)
+	if (o->left || !bytes || !size)
 		die("flow %u: writes before its last one was taken", f->id);
-	*o = (struct output){ size, size, writes - 1 };
+	size = size < bytes ? size : bytes;
+	*o = (struct output){ size, size, bytes - size };
 	if (side == f->tx)
-		f->written += size * writes;
+		f->written += bytes;
 	flush(f, side);
 }
 
@@ -457,12 +459,12 @@ static void write_turn(struct flow *f)
 		if (!f->written) {
 			if (f->bytes)
 				expect(f, f->bytes, now_ns);
-			put(f, f->tx, at, 1);
+			put(f, f->tx, at, at);
 		}
 		break;
 	case MESSAGES:
 		expect(f, f->written + f->size * f->writes, now_ns);
-		put(f, f->tx, f->size, f->writes);
+		put(f, f->tx, f->size * f->writes, f->size);
 		break;
 	case SCHEDULE:
 		/* what the socket has not taken yet goes first: the writer is late, as a real one */
@@ -470,7 +472,7 @@ static void write_turn(struct flow *f)
 			f->out[f->tx].left += f->at_bytes[f->taken];
 			f->written += f->at_bytes[f->taken];
 		} else {
-			put(f, f->tx, f->at_bytes[f->taken], 1);
+			put(f, f->tx, f->at_bytes[f->taken], f->at_bytes[f->taken]);
 		}
 		expect(f, f->written, now_ns);
 		if (++f->taken < f->planned)
@@ -499,7 +501,7 @@ static bool has_written_all(const struct flow *f)
 static void ask(struct flow *f)
 {
 	f->asked_ns = now_ns;
-	put(f, f->rx, f->request, 1);
+	put(f, f->rx, f->request, f->request);
 }
 
 /* Who acts first: the writer, or the one who asks it to. */
@@ -550,7 +552,7 @@ static void requested(struct flow *f, uint64_t bytes)
 	while (f->app == ASK && f->answered + f->request <= f->read[f->tx]) {
 		f->answered += f->request;
 		expect(f, f->written + f->size, f->asked_ns);
-		put(f, f->tx, f->size, 1);
+		put(f, f->tx, f->size, f->write ? f->write : f->size);
 	}
 }
 

@@ -220,6 +220,13 @@ def test_a_sender_that_linux_is_not_is_refused(workload: str, key: str) -> None:
     assert str(told.value).startswith(f"workload x: {key}: ")
 
 
+def test_an_answer_can_be_written_in_pieces() -> None:
+    given = scenario(workload="request-response")
+    assert " write=0 " in traffic.build(given, "workload x", {}).steps[0]
+    given["groups"][0]["app"]["write_bytes"] = 800
+    assert " write=800 " in traffic.build(given, "workload x", {}).steps[0]
+
+
 def test_two_groups_cannot_ask_one_host_for_two_settings() -> None:
     given = scenario(workload="both-ways")
     given["groups"][0]["receiver"] = {"timestamps": False}

@@ -214,6 +214,8 @@ def _application(
             "app": "ask",
             "request": app["request_bytes"],
             "size": app["response_bytes"],
+            # the simulator's writes of one instant are one: it has no such key
+            "write": app.get("write_bytes", 0),
             "gap": app.get("think_ns", 0),
             "count": app.get("count", 0),
         }
