@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ackwise import deadlock, document, replay, schema, units
+from ackwise import conform_command, deadlock, document, replay, schema, units
+from ackwise.lab import conform
 from ackwise.metrics import METRICS
 from ackwise.reproduce import document as reproduced
 from ackwise.schema import ABSENT, REQUIRED, Key, Kind, Table
@@ -124,6 +125,30 @@ def metric_list() -> str:
     )
 
 
+def conform_keys() -> str:
+    """Every key of the document of the conformance suite."""
+    return _keys(conform_command.KEYS)
+
+
+def claim_list() -> str:
+    """Every claim of the conformance suite, with who demands it."""
+    claims = conform.shipped()
+    rows = [
+        f"| {claim.name} | {'; '.join(f'{rfc} {rfc.level}' for rfc in claim.rfcs)} | "
+        f"{', '.join(claim.policies) or 'all'} |"
+        for claim in claims
+    ]
+    return "\n".join(
+        [f"{len(claims)} claims.", "", "| claim | source | for |", "|---|---|---|", *rows]
+    )
+
+
+def claim_differences() -> str:
+    """Where Linux does otherwise than an RFC."""
+    rows = [f"| {c.name} | {c.differs} |" for c in conform.shipped() if c.differs]
+    return "\n".join(["| claim | what Linux does |", "|---|---|", *rows])
+
+
 PARTS: dict[str, dict[str, Callable[[], str]]] = {
     "docs/plan-format.md": {"plan reference": plan_reference},
     "docs/results.md": {
@@ -132,7 +157,9 @@ PARTS: dict[str, dict[str, Callable[[], str]]] = {
         "capture keys": capture_keys,
         "reproduce keys": reproduce_keys,
         "deadlock keys": deadlock_keys,
+        "conform keys": conform_keys,
     },
+    "docs/inside/conform.md": {"differences": claim_differences, "claims": claim_list},
 }
 
 

@@ -268,6 +268,8 @@ static void do_step(char *words[], int count)
 		traffic_ping(number(words[1]));
 	else if (!strcmp(verb, "run") && count == 3)
 		traffic_run(number(words[1]), number(words[2]));
+	else if (!strcmp(verb, "conform") && count == 3)
+		conform_run(words[1], words[2]);
 	else if (!strcmp(verb, "shell") && count == 2)
 		shell(words[1]);
 	else

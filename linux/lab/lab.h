@@ -46,6 +46,9 @@ void traffic_ping(
 	uint64_t interval_ns); /* from the client to the server, all the time */
 void traffic_run(uint64_t duration_ns, uint64_t sample_ns);
 
+/* conform.c: the claims of one file, what came of them into another. */
+void conform_run(const char *from, const char *to);
+
 uint64_t number(const char *text);
 
 #endif

@@ -80,12 +80,27 @@ examples:
   ackwise lab build                       the kernel with ackwise's patches, once: minutes
   ackwise lab build --stock               without them
   ackwise lab run --stock stretch --policy linux --keep runs/
+  ackwise lab conform                     when does the kernel acknowledge, and why?
   ackwise lab shell
   ackwise compare --on linux --stock --link adsl --policy linux
 
 The lab runs Linux as an ordinary process in virtual time: sender, routers and receiver are network
 namespaces of one guest, and its clock moves only while nothing runs. The same plan and seed give
 the same packets. Nothing on this machine is changed.
+"""
+_CONFORM_EXAMPLES = """\
+examples:
+  ackwise lab conform                                 every claim, every policy: seconds
+  ackwise lab conform --stock                         Linux without patches
+  ackwise lab conform '*window*' --policy stock --policy delayed:segments=4
+  ackwise lab conform a-segment-above-a-hole-is-acknowledged-at-once --show
+  ackwise lab conform my-own.claim --policy a3 --json -
+  ackwise lab conform --list                          what is claimed, and which RFC wants it
+
+A claim is a script of linux/conform/: what arrives and when, and what leaves the host, exact in
+virtual time. docs/inside/conform.md has the language.
+
+exit code: 0 when every claim holds, else 1
 """
 _DOCTOR_EXAMPLES = """\
 examples:
@@ -184,7 +199,7 @@ def _lab(commands: "argparse._SubParsersAction[_Parser]") -> None:
         epilog=_LAB_EXAMPLES,
         formatter_class=raw,
     )
-    verbs = lab.add_subparsers(dest="verb", metavar="build|run|shell", required=True)
+    verbs = lab.add_subparsers(dest="verb", metavar="build|run|conform|shell", required=True)
     build = verbs.add_parser("build", help="build the kernel, once for each change of its inputs")
     _kernel(build, build=True)
     build.add_argument(
@@ -203,6 +218,30 @@ def _lab(commands: "argparse._SubParsersAction[_Parser]") -> None:
     run.add_argument("--config", metavar="FILE", action="append", help=argparse.SUPPRESS)
     _overrides(run.add_argument_group("how"))
     _outputs(run)
+    conform = verbs.add_parser(
+        "conform",
+        help="does a receiver acknowledge as the RFCs and its policy say?",
+        epilog=_CONFORM_EXAMPLES,
+        formatter_class=raw,
+    )
+    conform.add_argument(
+        "claim", metavar="CLAIM", nargs="*", help="name, pattern or file of a claim (default: all)"
+    )
+    conform.add_argument("--list", action="store_true", help="list the claims")
+    conform.add_argument(
+        "--policy",
+        metavar="NAME[:k=v,...]",
+        action="append",
+        help="may be repeated; `stock` for the kernel's own code (default: `all`)",
+    )
+    conform.add_argument("--show", action="store_true", help="what came, also where a claim holds")
+    _kernel(conform, build=True)
+    conform.add_argument("--config", metavar="FILE", action="append", help=argparse.SUPPRESS)
+    conform.add_argument(
+        "--jobs", type=_whole("--jobs", 1, 1024), metavar="N", help="guests at a time (all cores)"
+    )
+    conform.add_argument("--json", nargs="?", const="-", metavar="FILE", help="see docs/results.md")
+    conform.add_argument("--quiet", action="store_true", help="no progress bar")
     shell = verbs.add_parser("shell", help="a shell inside a guest")
     _kernel(shell, build=True)
     shell.add_argument("--config", metavar="FILE", action="append", help=argparse.SUPPRESS)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""`ackwise lab`: builds the lab's kernel, runs plans on it, opens a shell in it."""
+"""`ackwise lab`: builds the lab's kernel, runs plans on it, holds claims against it, opens a shell
+in it."""
 
 import argparse
 import sys
@@ -7,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ackwise import compare, compare_command, schema
+from ackwise import compare, compare_command, conform_command, schema
 from ackwise.compare import Comparison, Job
 from ackwise.engine import Cancel
 from ackwise.errors import InputError
@@ -122,4 +123,6 @@ def main(args: argparse.Namespace, command: str) -> int:
         return _build(args)
     if args.verb == "run":
         return _run(args, command)
+    if args.verb == "conform":
+        return conform_command.main(args, cache_of(args), _configs(args))
     return _shell(args)

@@ -197,6 +197,24 @@ def show(comparison: Comparison, console: Console) -> None:
         )
 
 
+def show_grid(
+    head: str,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    cells: dict[tuple[str, str], str],
+    console: Console,
+) -> None:
+    """A word for each row and column; "-" where there is none."""
+    width = console.width if console.is_terminal else PLAIN_WIDTH
+    no_marks = [False] * len(rows)
+    drawn = [Column(head, list(rows), no_marks, left=True)]
+    for column in columns:
+        drawn.append(Column(column, [cells.get((row, column), "-") for row in rows], no_marks))
+    for block in _blocks(drawn, width):
+        _draw(console, block, no_marks)
+        console.print()
+
+
 _REPLAY_COLUMNS = (
     ("acks", "ACKs", ""),
     ("acks_piggybacked", "piggybacked", ""),

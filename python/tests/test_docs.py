@@ -8,7 +8,7 @@ from typing import Any
 import generated_docs
 import pytest
 
-from ackwise import deadlock, document, plan, replay, schema
+from ackwise import conform_command, deadlock, document, plan, replay, schema
 from ackwise.reproduce import document as reproduced
 
 
@@ -20,7 +20,13 @@ def test_generated_parts_are_fresh(root: Path, path: str) -> None:
 
 def test_results_list_every_key(root: Path) -> None:
     text = (root / "docs/results.md").read_text(encoding="utf-8")
-    for key in [*document.KEYS, *replay.KEYS, *reproduced.KEYS, *deadlock.KEYS]:
+    for key in [
+        *document.KEYS,
+        *replay.KEYS,
+        *reproduced.KEYS,
+        *deadlock.KEYS,
+        *conform_command.KEYS,
+    ]:
         assert f"`{key}`" in text
 
 

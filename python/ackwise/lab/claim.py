@@ -1,0 +1,517 @@
+# SPDX-License-Identifier: MIT
+"""Claims about a receiver's ACKs: the language of `linux/conform/*.claim`, read and checked.
+
+    rfc 9293 3.8.6.3 MUST           who demands it
+    why A sender takes a longer silence for a loss.
+    policies stock linux            for whom it is made (default: all)
+    peer timestamps=yes             the other end, by hand
+    host rcvbuf=20000 warm=20       the end under test, and its application
+    at 0ms arrives 0s:1s            one full segment
+    for stock: at 45ms leaves ack 1s
+    else: by 500ms leaves ack 1s
+    at 600ms arrives 1s:3s
+    by 1100ms leaves ack 3s
+
+Offsets count from the first byte after the warm-up; `s` stands for a full segment. Whatever leaves
+the host must be told of: between two lines nothing else may come.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NoReturn
+
+from ackwise import engine
+from ackwise.errors import InputError, quoted, suggestion
+
+STOCK = "stock"
+SUFFIX = ".claim"
+# As the RFC has it; "text": it demands so without such a word; "open": it leaves that open, and the
+# claim is Linux's or the policy's.
+LEVELS = ("MUST", "SHOULD", "MAY", "text", "open")
+_NUMBER = re.compile(r"(?:\d+s?)(?:[+-]\d+s?)*")
+_TIME = re.compile(r"(-?\d+(?:\.\d{1,3})?)(ms|s)")
+_MOST = 2**31 - 1
+_PEER = {
+    "mss": "1460",
+    "scale": "7",
+    "window": "65535",
+    "isn": "1000000",
+    "sack": "yes",
+    "timestamps": "no",
+    "ecn": "no",
+    "rtt": "0ms",
+}
+_HOST = {"rcvbuf": "20000", "warm": "20", "reader": "eager", "lowat": "", "oobinline": ""}
+_FLAGS = {"fin": "F", "syn": "S", "rst": "R", "psh": "P", "cwr": "C", "ece": "E"}
+_HEAD = ("rfc", "why", "differs", "policies", "peer", "host")
+_OPTIONS = ("quickack", "policy", "rcvbuf", "lowat", "nodelay")
+
+
+@dataclass(frozen=True)
+class Rfc:
+    """Who demands it: RFC, section, and how; see LEVELS."""
+
+    number: int
+    section: str
+    level: str
+
+    def __str__(self) -> str:
+        return f"RFC {self.number}, {self.section}"
+
+
+@dataclass(frozen=True)
+class Arrives:
+    """Bytes `start` to `end` of the peer's stream, cut into full segments."""
+
+    start: int
+    end: int
+    ack: int | None = None  # as in the segment before
+    window: int | None = None
+    flags: str = ""  # besides ACK
+    acknowledges: bool = True
+    tos: int = 0
+    urgent: int = 0
+    tsval: int | None = None  # ms, of a timestamp other than the present one
+    size: int | None = None  # of the segments, if they are not full ones
+
+
+@dataclass(frozen=True)
+class App:
+    """What the host's application does, and how many bytes that must give."""
+
+    verb: str  # read, write, set, shutdown, close
+    rest: str = ""
+    expected: int = 0
+
+
+@dataclass(frozen=True)
+class Leaves:
+    """A segment of the host. Without a time: at once, before the cause is over."""
+
+    kind: str  # ack, data, fin, rst
+    ack: int | None
+    start: int = 0
+    end: int = 0
+    window: int | None = None
+    sack: tuple[tuple[int, int], ...] = ()
+    ece: bool = False
+    because: tuple[str, ...] = ()
+    echo: int | None = None  # ms, the timestamp that comes back
+    at_us: int | None = None
+    by_us: int | None = None
+
+
+@dataclass(frozen=True)
+class Quiet:
+    """Nothing leaves before this time."""
+
+    until_us: int
+
+
+@dataclass(frozen=True)
+class Line:
+    """A statement, when it happens, and for which policies: None for all, () for the others."""
+
+    number: int
+    text: str
+    time_us: int
+    what: Arrives | App | Leaves | Quiet
+    names: tuple[str, ...] | None = None
+
+
+@dataclass
+class Claim:
+    """One script."""
+
+    path: Path
+    rfcs: list[Rfc] = field(default_factory=list)
+    why: str = ""
+    differs: str = ""  # where Linux does otherwise than the RFC
+    policies: list[str] = field(default_factory=list)  # [] for all
+    peer: dict[str, str] = field(default_factory=lambda: dict(_PEER))
+    host: dict[str, str] = field(default_factory=lambda: dict(_HOST))
+    sysctls: dict[str, str] = field(default_factory=dict)
+    lines: list[Line] = field(default_factory=list)
+    end_us: int | None = None
+
+    @property
+    def name(self) -> str:
+        """The claim itself, as the file is named."""
+        return self.path.name.removesuffix(SUFFIX)
+
+    @property
+    def mss(self) -> int:
+        """Bytes of a full segment."""
+        size = int(self.peer["mss"])
+        return size - 12 if self.peer["timestamps"] == "yes" else size
+
+    @property
+    def warm_segments(self) -> int:
+        """Segments before offset 0."""
+        return int(self.host["warm"])
+
+    def choice(self, label: str) -> str | None:
+        """What the kernel is asked for in the column `label`; None: nothing is claimed of it."""
+        if not self.policies:
+            named = any(
+                name == label.partition(":")[0] for line in self.lines for name in line.names or ()
+            )
+            # figures are those of a policy's own parameters
+            return None if ":" in label and named else label
+        for asked in self.policies:
+            if label in (asked, asked.partition(":")[0]):
+                return asked
+        return None
+
+    def for_policy(self, label: str) -> list[Line]:
+        """The lines that count in a column."""
+        name = label.partition(":")[0] if self.policies else label
+        kept = []
+        taken = False
+        for line in self.lines:
+            if line.names is None:
+                taken = False
+                kept.append(line)
+            elif line.names == ():
+                if not taken:
+                    kept.append(line)
+                taken = False
+            elif name in line.names:
+                taken = True
+                kept.append(line)
+        return kept
+
+
+def _policy_names() -> list[str]:
+    return [STOCK, *(p["name"] for p in engine.policies())]
+
+
+class _Reader:
+    """Words of one line; every complaint names file and line."""
+
+    def __init__(self, path: Path, number: int, words: list[str], claim: Claim) -> None:
+        self.path, self.number, self.words, self.claim = path, number, words, claim
+
+    def fail(self, problem: str) -> NoReturn:
+        raise InputError(f"{self.path}:{self.number}: {problem}")
+
+    def word(self, wanted: str) -> str:
+        if not self.words:
+            self.fail(f"the line ends where {wanted} should stand")
+        return self.words.pop(0)
+
+    def end(self) -> None:
+        if self.words:
+            self.fail(f"{quoted(' '.join(self.words))} is too much; remove it")
+
+    def known(self, word: str, names: Iterator[str] | tuple[str, ...] | list[str]) -> str:
+        names = list(names)
+        if word not in names:
+            self.fail(f"{quoted(word)} is not known here; {suggestion(word, names)}")
+        return word
+
+    def time_us(self) -> int:
+        text = self.word("a time such as 45ms")
+        found = _TIME.fullmatch(text)
+        if not found:
+            self.fail(f"{quoted(text)} is no time; give one such as 45ms, 0.5ms or 2s")
+        scale = 1_000 if found[2] == "ms" else 1_000_000
+        whole, _, part = found[1].partition(".")
+        sign = -1 if whole.startswith("-") else 1
+        return int(whole) * scale + sign * int((part + "000")[:3]) * scale // 1000
+
+    def amount(self, text: str, low: int = 0) -> int:
+        sign = 1
+        if low < 0 and text.startswith("-"):
+            text, sign = text[1:], -1
+        if not _NUMBER.fullmatch(text):
+            self.fail(f"{quoted(text)} is no offset; give bytes, segments or both: 100, 2s, 2s+100")
+        total = 0
+        for minus, digits, unit in re.findall(r"([+-]?)(\d+)(s?)", text):
+            size = int(digits) * (self.claim.mss if unit else 1)
+            total += -size if minus == "-" else size
+        total *= sign
+        if not low <= total <= _MOST:
+            self.fail(f"{quoted(text)} is out of range; give {low} to {_MOST} bytes")
+        return total
+
+    def span(self, text: str) -> tuple[int, int]:
+        first, colon, last = text.partition(":")
+        if not colon:
+            self.fail(f"{quoted(text)} is no range; give FROM:TO, such as 0s:1s")
+        start, end = self.amount(first), self.amount(last)
+        if end < start:
+            self.fail(f"{quoted(text)} ends before it begins")
+        return start, end
+
+
+def _settings(reader: _Reader, known: dict[str, str], sysctls: dict[str, str] | None) -> None:
+    for item in reader.words:
+        key, equals, value = item.partition("=")
+        if not equals or not value:
+            reader.fail(f"{quoted(item)} is no key=value")
+        if sysctls is not None and key.startswith("tcp_"):
+            sysctls[key] = value
+            continue
+        reader.known(key, list(known))
+        if key in ("sack", "timestamps", "ecn", "oobinline"):
+            reader.known(value, ("yes", "no"))
+        elif key == "reader":
+            reader.known(value, ("eager", "idle"))
+        elif key == "rtt":
+            words, reader.words = reader.words, [value]
+            if not 0 <= reader.time_us() <= 500_000:
+                reader.fail(f"rtt: {quoted(value)} is out of range; give 0ms to 500ms")
+            reader.words = words
+        elif not value.isdigit():
+            reader.fail(f"{key}: {quoted(value)} is no whole number")
+        known[key] = value
+
+
+def _arrives(reader: _Reader) -> Arrives:
+    start, end = reader.span(reader.word("a range such as 0s:1s"))
+    found: dict[str, int] = {}
+    flags, tos, acknowledges = "", 0, True
+    while reader.words:
+        word = reader.words.pop(0)
+        if word in ("ack", "win", "urg", "size"):
+            low = -_MOST if word == "ack" else 0
+            found[word] = reader.amount(reader.word("a number"), low)
+        elif word == "tsval":
+            found[word] = reader.time_us() // 1000
+        elif word == "ce":
+            tos = 3
+        elif word == "ect":
+            tos = 2
+        elif word == "noack":
+            acknowledges = False
+        else:
+            flags += _FLAGS[
+                reader.known(
+                    word, [*_FLAGS, "ack", "win", "urg", "size", "tsval", "ce", "ect", "noack"]
+                )
+            ]  # fmt: skip
+    if not 1 <= found.get("size", 1) <= reader.claim.mss:
+        reader.fail(f"size {found['size']} is out of range; give 1 to {reader.claim.mss}")
+    if "tsval" in found and reader.claim.peer["timestamps"] == "no":
+        reader.fail("tsval needs a line `peer timestamps=yes`")
+    return Arrives(
+        start,
+        end,
+        found.get("ack"),
+        found.get("win"),
+        flags + ("U" if "urg" in found else ""),
+        acknowledges,
+        tos,
+        found.get("urg", 0),
+        found.get("tsval"),
+        found.get("size"),
+    )
+
+
+def _app(reader: _Reader) -> App:
+    verb = reader.known(
+        reader.word("what the application does"), ("reads", "writes", "sets", "shuts", "closes")
+    )
+    if verb == "reads" and reader.words == ["end"]:
+        reader.words.clear()
+        return App("read", "1", 0)
+    if verb in ("reads", "writes"):
+        size = reader.amount(reader.word("a number of bytes"))
+        if not size:
+            reader.fail(f"{verb} 0: give at least one byte")
+        return App(verb.removesuffix("s"), str(size), size)
+    if verb == "sets":
+        key, equals, value = reader.word("option=value").partition("=")
+        reader.known(key, _OPTIONS)
+        if not equals or not value:
+            reader.fail(f"{key} has no value; give {key}=...")
+        return App("set", f"{key}={value}")
+    return App("shutdown" if verb == "shuts" else "close")
+
+
+def _sack(reader: _Reader) -> tuple[tuple[int, int], ...]:
+    return tuple(reader.span(block) for block in reader.word("SACK blocks").split(","))
+
+
+def _leaves(reader: _Reader, at_us: int | None, by_us: int | None) -> Leaves:
+    kind = reader.known(reader.word("what leaves"), ("ack", "data", "fin", "rst"))
+    ack = start = end = None
+    window: int | None = None
+    sack: tuple[tuple[int, int], ...] = ()
+    because: tuple[str, ...] = ()
+    echo: int | None = None
+    ece = False
+    if kind == "ack":
+        ack = reader.amount(reader.word("the number that is acknowledged"))
+    elif kind == "data":
+        start, end = reader.span(reader.word("a range of the host's stream"))
+    elif kind == "fin":
+        start = end = reader.amount(reader.word("the FIN's offset in the host's stream"))
+    while reader.words:
+        word = reader.known(reader.words.pop(0), ("ack", "win", "sack", "ece", "ecr", "because"))
+        if word == "ack":
+            ack = reader.amount(reader.word("a number"))
+        elif word == "win":
+            window = reader.amount(reader.word("a window in bytes"))
+        elif word == "sack":
+            sack = _sack(reader)
+        elif word == "ece":
+            ece = True
+        elif word == "ecr":
+            echo = reader.time_us() // 1000
+        else:
+            known = [r["label"] for r in engine.reasons()]
+            because = tuple(
+                reader.known(r, known) for r in reader.word("a reason").split("/")
+            )  # fmt: skip
+    return Leaves(kind, ack, start or 0, end or 0, window, sack, ece, because, echo, at_us, by_us)
+
+
+class _Body:
+    """The statements: what happens, in the order of time."""
+
+    def __init__(self, claim: Claim) -> None:
+        self.claim = claim
+        self.now_us = 0
+        self.names_so_far: set[str] = set()
+
+    def line(self, reader: _Reader, text: str) -> None:
+        names = self._names(reader)
+        at_us = by_us = None
+        first = reader.word("a statement")
+        if first == "at":
+            at_us = self._later(reader)
+            first = reader.word("a statement")
+        elif first == "by":
+            by_us = self._later(reader)
+            first = reader.word("leaves")
+            reader.known(first, ("leaves",))
+        elif first == "until":
+            until_us = self._later(reader)
+            if [reader.word("nothing leaves"), *reader.words] != ["nothing", "leaves"]:
+                reader.fail("after `until TIME` give `nothing leaves`")
+            self._add(reader, text, until_us, Quiet(until_us), names)
+            return
+        elif first == "end":
+            self.claim.end_us = self._later(reader)
+            reader.end()
+            return
+        known = ("arrives", "app", "leaves")
+        reader.known(first, [*known, "at", "by", "until", "end"])
+        what: Arrives | App | Leaves
+        if first == "arrives":
+            what = _arrives(reader)
+        elif first == "app":
+            what = _app(reader)
+        else:
+            what = _leaves(reader, at_us, by_us)
+        reader.end()
+        time_us = at_us if at_us is not None else by_us if by_us is not None else self.now_us
+        self._add(reader, text, time_us, what, names)
+        if at_us is not None and (names is None or not isinstance(what, Leaves)):
+            self.now_us = at_us
+
+    def _later(self, reader: _Reader) -> int:
+        time_us = reader.time_us()
+        if time_us < self.now_us:
+            reader.fail(f"{time_us / 1000:g} ms is before {self.now_us / 1000:g} ms, the last time")
+        if time_us > 600_000_000:
+            reader.fail(f"{time_us / 1000:g} ms is too late; a claim lasts 600 s at most")
+        return time_us
+
+    def _names(self, reader: _Reader) -> tuple[str, ...] | None:
+        if reader.words[0] == "else:":
+            reader.words.pop(0)
+            if not self.names_so_far:
+                reader.fail("`else:` stands behind no `for NAMES:`")
+            self.names_so_far = set()
+            return ()
+        if reader.words[0] != "for":
+            self.names_so_far = set()
+            return None
+        reader.words.pop(0)
+        names = []
+        while True:
+            word = reader.word("policies and a colon")
+            names.append(reader.known(word.removesuffix(":"), _policy_names()))
+            if word.endswith(":"):
+                break
+        self.names_so_far |= set(names)
+        return tuple(names)
+
+    def _add(
+        self,
+        reader: _Reader,
+        text: str,
+        time_us: int,
+        what: Arrives | App | Leaves | Quiet,
+        names: tuple[str, ...] | None,
+    ) -> None:
+        self.claim.lines.append(Line(reader.number, text, time_us, what, names))
+
+
+def _head(reader: _Reader, key: str) -> None:
+    claim = reader.claim
+    if key == "rfc":
+        number = reader.word("the RFC's number")
+        section = reader.word("a section")
+        if not number.isdigit() or not re.fullmatch(r"\d+(\.\d+)*", section):
+            reader.fail("give number, section and level, such as `rfc 9293 3.8.6.3 MUST`")
+        level = reader.known(reader.word("a level such as MUST"), LEVELS)
+        reader.end()
+        claim.rfcs.append(Rfc(int(number), section, level))
+    elif key in ("why", "differs"):
+        setattr(claim, key, " ".join([getattr(claim, key), *reader.words]).strip())
+    elif key == "policies":
+        from ackwise import policy
+
+        for word in reader.words:
+            if word != STOCK:
+                policy.parse(word, f"{reader.path}:{reader.number}: policies")
+            claim.policies.append(word)
+    elif key == "peer":
+        _settings(reader, claim.peer, None)
+    else:
+        _settings(reader, claim.host, claim.sysctls)
+
+
+def parse(path: Path, text: str) -> Claim:
+    """A script; raises InputError that names file, line and what is wrong."""
+    claim = Claim(path)
+    body = _Body(claim)
+    in_body = False
+    number = 0
+    for number, raw in enumerate(text.splitlines(), 1):
+        told = raw.partition("#")[0].strip()
+        if not told:
+            continue
+        words = told.split()
+        reader = _Reader(path, number, words, claim)
+        if words[0] in _HEAD:
+            if in_body:
+                reader.fail(f"`{words[0]}` stands behind a statement; put it before the first one")
+            _head(reader, words.pop(0))
+            continue
+        in_body = True
+        body.line(reader, " ".join(words))
+    whole = _Reader(path, max(number, 1), [], claim)
+    if not claim.rfcs:
+        whole.fail("no RFC is cited; add a line such as `rfc 9293 3.8.6.3 MUST`")
+    if not claim.why:
+        whole.fail("no reason is given; add a line `why ...`")
+    if not any(isinstance(line.what, Leaves | Quiet) for line in claim.lines):
+        whole.fail("nothing is claimed; add a line `leaves ...` or `until TIME nothing leaves`")
+    return claim
+
+
+def load(path: Path) -> Claim:
+    """A script's file; raises InputError."""
+    try:
+        return parse(path, path.read_text(encoding="utf-8"))
+    except OSError as problem:
+        raise InputError(f"{path}: {problem.strerror}; give a readable {SUFFIX} file") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: is no text; give a {SUFFIX} file") from None

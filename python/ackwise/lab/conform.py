@@ -1,0 +1,508 @@
+# SPDX-License-Identifier: MIT
+"""Claims on the real kernel: what a script says is done in a guest, and what comes of it is judged.
+
+    claims -> lines of linux/lab/conform.c -> one guest for each policy -> what left -> rows
+
+Whatever leaves the host is held against the script's next line; times are exact to RESOLUTION_US.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ackwise.engine import Cancel
+from ackwise.errors import InputError, RunError, suggestion
+from ackwise.lab import machine
+from ackwise.lab.build import linux_folder
+from ackwise.lab.claim import STOCK, SUFFIX, App, Arrives, Claim, Leaves, Line, Quiet, load
+from ackwise.lab.machine import Kernel
+from ackwise.pool import run_all
+
+# Each time the clock is read it moves by 256 ns: by about 2 us for a segment. Below this nothing
+# is claimed; what is left of a time is cut off.
+RESOLUTION_US = 100
+_EARLY_US = 900_000  # the handshake, before offset 0
+_WARM_GAP_US = 1_000
+_WARM_US = 20_000  # from the ACK of all of the warm-up to offset 0
+_AFTER_US = 1_000_000  # how long after its last line a claim is watched
+_TSVAL_AT_BEGIN = 1_000_000  # see linux/lab/conform.c
+_WRONG_BYTES = -74  # EBADMSG, see linux/lab/conform.c
+WALL_LIMIT_S = 600.0
+
+
+@dataclass(frozen=True)
+class Packet:
+    """What left the host; offsets are the guest's, the warm-up included."""
+
+    cause: int  # index of what was done last, -1: a timer
+    time_ns: int
+    seq: int
+    ack: int
+    length: int
+    window: int
+    flags: str
+    sack: tuple[tuple[int, int], ...]
+    reasons: tuple[str, ...]
+    echo: int | None  # ms from the begin of the claim
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A claim in a column: what was expected where it failed, and what came."""
+
+    claim: Claim
+    policy: str
+    choice: str
+    came: tuple[str, ...]  # everything that left
+    line: Line | None = None  # that was not met
+    problem: str = ""
+
+    @property
+    def passed(self) -> bool:
+        """Whether every line was met."""
+        return not self.problem
+
+    @property
+    def message(self) -> str:
+        """File and line, what was expected, what came."""
+        where = f"{self.claim.path}:{self.line.number}" if self.line else str(self.claim.path)
+        return f"{where}: {self.policy}: {self.problem}"
+
+
+@dataclass(frozen=True)
+class Done:
+    """An action of the guest and the line that asked for it."""
+
+    time_us: int
+    text: str
+    line: Line | None
+    expected: int | None = None  # of the application
+
+
+def folder() -> Path:
+    """Where the shipped claims are."""
+    return linux_folder() / "conform"
+
+
+def shipped() -> list[Claim]:
+    """Every shipped claim, by name."""
+    found = [load(_shown(path)) for path in sorted(folder().glob(f"*{SUFFIX}"))]
+    if not found:
+        raise RunError(f"{folder()}: holds no {SUFFIX} files; restore it from the repository")
+    return found
+
+
+def _shown(path: Path) -> Path:
+    """As short as it can be told from here."""
+    try:
+        return path.relative_to(Path.cwd())
+    except ValueError:
+        return path
+
+
+def choose(asked: Sequence[str]) -> list[Claim]:
+    """Claims by name, pattern or file, in the order of their names; all when none is asked for.
+
+    Raises InputError for what matches nothing.
+    """
+    from fnmatch import fnmatchcase
+
+    known = shipped()
+    if not asked:
+        return known
+    chosen: dict[str, Claim] = {}
+    for word in asked:
+        if word.endswith(SUFFIX) and Path(word).is_file():
+            one = load(Path(word))
+            chosen[one.name] = one
+            continue
+        found = [c for c in known if fnmatchcase(c.name, word)]
+        if not found:
+            raise InputError(
+                f"conform: {word}: is no claim; {suggestion(word, [c.name for c in known])} "
+                "`ackwise lab conform --list` shows all"
+            )
+        chosen |= {c.name: c for c in found}
+    return [chosen[name] for name in sorted(chosen)]
+
+
+# --- to the guest --------------------------------------------------------------------------------
+
+
+def _keys(claim: Claim, choice: str) -> str:
+    host, peer = claim.host, claim.peer
+    urgent = any(isinstance(line.what, Arrives) and line.what.urgent for line in claim.lines)
+    keys: dict[str, object] = {name: peer[name] for name in ("mss", "scale", "window", "isn")}
+    for name in ("sack", "timestamps", "ecn"):
+        keys[name] = int(peer[name] == "yes")
+    keys |= {
+        "rtt": _rtt_us(claim),
+        "early": _EARLY_US,
+        "rcvbuf": host["rcvbuf"],
+        "eager": int(host["reader"] == "eager"),
+        "checked": int(not urgent),
+    }
+    if host["lowat"]:
+        keys["lowat"] = host["lowat"]
+    if host["oobinline"] == "yes":
+        keys["oobinline"] = 1
+    if choice != STOCK:
+        keys["policy"] = choice
+    return " ".join(f"{key}={value}" for key, value in (keys | claim.sysctls).items())
+
+
+def _rtt_us(claim: Claim) -> int:
+    text = claim.peer["rtt"]
+    scale = 1_000 if text.endswith("ms") else 1_000_000
+    return int(float(text.rstrip("ms")) * scale)
+
+
+def _segment(
+    start: int, length: int, ack: int, flags: str, rest: str = ""
+) -> str:  # offsets as the guest counts them
+    return f"segment seq={start} len={length} ack={ack} flags={flags or '-'}{rest}"
+
+
+def _warm_up(claim: Claim) -> Iterator[Done]:
+    """Full segments, read at once, all acknowledged at the end: quick ACKs are used up, the window
+    stands still, nothing is owed."""
+    count = claim.warm_segments
+    start_us = -_WARM_US - count * _WARM_GAP_US
+    for i in range(count):
+        at = start_us + i * _WARM_GAP_US
+        yield Done(at, _segment(i * claim.mss, claim.mss, 0, "A"), None)
+        if claim.host["reader"] == "idle":
+            yield Done(at, f"read {claim.mss}", None)
+    if count:
+        yield Done(-_WARM_US, "set quickack=1", None)
+
+
+def actions(claim: Claim, lines: Sequence[Line]) -> list[Done]:
+    """What the guest is to do, in order."""
+    done = list(_warm_up(claim))
+    base = claim.warm_segments * claim.mss
+    ack = 0
+    for line in lines:
+        what = line.what
+        if isinstance(what, App):
+            expected = what.expected
+            done.append(Done(line.time_us, f"{what.verb} {what.rest}".strip(), line, expected))
+        elif isinstance(what, Arrives):
+            ack = what.ack if what.ack is not None else ack
+            rest = ""
+            if what.window is not None:
+                rest += f" win={what.window}"
+            if what.tos:
+                rest += f" tos={what.tos}"
+            if what.urgent:
+                rest += f" urg={what.urgent}"
+            if what.tsval is not None:
+                rest += f" tsval={what.tsval}"
+            at = what.start
+            while True:
+                length = min(what.size or claim.mss, what.end - at)
+                last = at + length >= what.end
+                # what ends a stream or a push stands on the last segment
+                flags = "".join(f for f in what.flags if last or f not in "FP")
+                flags += "A" if what.acknowledges else ""
+                done.append(Done(line.time_us, _segment(base + at, length, ack, flags, rest), line))
+                at += length
+                if last:
+                    break
+    return done
+
+
+def end_us(claim: Claim, lines: Sequence[Line]) -> int:
+    """Until when a claim is watched."""
+    if claim.end_us is not None:
+        return claim.end_us
+    return max(line.time_us for line in lines) + _AFTER_US
+
+
+def script(number: int, claim: Claim, choice: str, done: Sequence[Done], end: int) -> list[str]:
+    """The lines of linux/lab/conform.c for a claim."""
+    lines = [f"claim {number} {_keys(claim, choice)}"]
+    lines += [f"do {one.time_us} {one.text}" for one in done]
+    return [*lines, f"end {end}"]
+
+
+# --- from the guest ------------------------------------------------------------------------------
+
+
+def _packet(words: Sequence[str]) -> Packet:
+    reasons = []
+    keys = {}
+    for word in words[2:]:
+        key, _, value = word.partition("=")
+        if key == "reason":
+            reasons.append(value)
+        keys[key] = value
+    sack = tuple(
+        (int(first), int(last))
+        for first, _, last in (b.partition(":") for b in keys.get("sack", "").split(",") if b)
+    )
+    return Packet(
+        int(words[0]), int(words[1]), int(keys["seq"]), int(keys["ack"]), int(keys["len"]),
+        int(keys["win"]), keys["flags"], sack, tuple(reasons),
+        int(keys["ecr"]) - _TSVAL_AT_BEGIN if "ecr" in keys else None,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Came:
+    """What the guest told of one claim."""
+
+    packets: list[Packet]
+    results: dict[int, int]  # of the application, by action
+
+
+def read_came(text: str) -> dict[int, Came]:
+    """The output of linux/lab/conform.c, by the claim's number; unfinished ones are left out."""
+    found: dict[int, Came] = {}
+    current = Came([], {})
+    for line in text.splitlines():
+        verb, *words = line.split()
+        if verb == "claim":
+            current = Came([], {})
+        elif verb == "app":
+            index, result = int(words[0]), int(words[1])
+            if current.results.get(index) != _WRONG_BYTES:
+                current.results[index] = result
+        elif verb == "left":
+            current.packets.append(_packet(words))
+        elif verb == "done":
+            found[int(words[0])] = current
+    return found
+
+
+# --- judging -------------------------------------------------------------------------------------
+
+
+def _ms(time_us: float) -> str:
+    return f"{time_us / 1000:g} ms"
+
+
+def _cut_us(packet: Packet) -> int:
+    return packet.time_ns // (1000 * RESOLUTION_US) * RESOLUTION_US
+
+
+class _Judge:
+    """One claim in one column, against what came."""
+
+    def __init__(
+        self, claim: Claim, policy: str, choice: str, lines: Sequence[Line], done: Sequence[Done]
+    ) -> None:
+        self.claim, self.policy, self.choice = claim, policy, choice
+        self.lines, self.done = lines, done
+        self.base = claim.warm_segments * claim.mss
+
+    def offset(self, value: int) -> str:
+        """An offset of the peer's stream, in segments where it is a whole number of them."""
+        value -= self.base
+        if value >= 0 and value % self.claim.mss == 0 and value:
+            return f"{value // self.claim.mss}s"
+        return str(value)
+
+    def told(self, packet: Packet) -> str:
+        """A packet in the words of a script."""
+        when = f"at {_ms(_cut_us(packet))}"
+        if packet.cause >= 0:
+            when += " at once"
+        if "R" in packet.flags:
+            what = "rst"
+        elif "F" in packet.flags:
+            what = f"fin {packet.seq + packet.length}"
+        elif packet.length:
+            what = f"data {packet.seq}:{packet.seq + packet.length}"
+        else:
+            what = ""
+        text = f"{when}: {what}"
+        if "A" in packet.flags:
+            text += f" ack {self.offset(packet.ack)} win {packet.window}"
+        text = text.replace(":  ", ": ")
+        if packet.sack:
+            text += " sack " + ",".join(
+                f"{self.offset(a)}:{self.offset(b)}" for a, b in packet.sack
+            )
+        if "E" in packet.flags:
+            text += " ece"
+        if packet.reasons:
+            text += " because " + "/".join(packet.reasons)
+        return text
+
+    def differs(self, packet: Packet, want: Leaves) -> str:
+        """What is not as a line wants it, time left aside; "" when nothing."""
+        kind = "ack"
+        if "R" in packet.flags:
+            kind = "rst"
+        elif "F" in packet.flags:
+            kind = "fin"
+        elif packet.length:
+            kind = "data"
+        if kind != want.kind:
+            return f"it is {kind}, not {want.kind}"
+        if want.ack is not None and packet.ack != want.ack + self.base:
+            return f"it acknowledges {self.offset(packet.ack)}"
+        if kind == "data" and (packet.seq, packet.seq + packet.length) != (want.start, want.end):
+            return f"its data are {packet.seq}:{packet.seq + packet.length}"
+        if kind == "fin" and packet.seq + packet.length != want.start:
+            return f"its FIN is at {packet.seq + packet.length}"
+        if want.window is not None and packet.window != want.window:
+            return f"its window is {packet.window}"
+        sack = tuple((a + self.base, b + self.base) for a, b in want.sack)
+        if kind != "rst" and packet.sack != sack:
+            told = ",".join(f"{self.offset(a)}:{self.offset(b)}" for a, b in packet.sack)
+            return f"its SACK blocks are {told or 'none'}"
+        if kind != "rst" and ("E" in packet.flags) != want.ece:
+            return "its ECE is " + ("set" if "E" in packet.flags else "clear")
+        if want.echo is not None and packet.echo != want.echo:
+            return f"it echoes the timestamp of {packet.echo} ms"
+        # without a policy the kernel gives no reasons
+        if (
+            want.because
+            and self.choice != STOCK
+            and not any(reason in want.because for reason in packet.reasons)
+        ):
+            return f"its reason is {'/'.join(packet.reasons) or 'none'}"
+        return ""
+
+    def untimely(self, packet: Packet, line: Line, want: Leaves, cause: Line | None) -> str:
+        """What is wrong with a packet's time; "" when nothing."""
+        if want.at_us is not None:
+            if packet.cause >= 0:
+                return "it came at once"
+            return "" if _cut_us(packet) == want.at_us else f"it came at {_ms(_cut_us(packet))}"
+        if want.by_us is not None:
+            return "" if _cut_us(packet) <= want.by_us else f"it came at {_ms(_cut_us(packet))}"
+        if packet.cause < 0:
+            return f"it came from a timer, at {_ms(_cut_us(packet))}"
+        if self.done[packet.cause].line is not cause:
+            return f"it came at {_ms(_cut_us(packet))}"
+        return ""
+
+    def outcome(self, came: Came) -> Outcome:
+        """Everything that left, line by line."""
+        packets = [p for p in came.packets if p.cause < 0 or self.done[p.cause].line is not None]
+        begin_ns = -_WARM_US * 1000 if self.claim.warm_segments else -_EARLY_US * 1000
+        packets = [p for p in packets if p.time_ns >= begin_ns]
+        told = tuple(self.told(p) for p in packets)
+
+        def ended(line: Line | None, problem: str) -> Outcome:
+            return Outcome(self.claim, self.policy, self.choice, told, line, problem)
+
+        for index, one in enumerate(self.done):
+            result = came.results.get(index)
+            if result == _WRONG_BYTES:
+                return ended(one.line, "the application read other bytes than were sent")
+            if one.line and one.expected is not None and result != one.expected:
+                return ended(
+                    one.line, f"expected {one.expected} bytes or 0, the application got {result}"
+                )
+        at = 0
+        cause: Line | None = None
+        not_before: Line | None = None
+        for line in self.lines:
+            want = line.what
+            if isinstance(want, Quiet):
+                not_before = line
+                if at < len(packets) and _cut_us(packets[at]) < want.until_us:
+                    return ended(line, f"expected nothing; came {told[at]}")
+                continue
+            if not isinstance(want, Leaves):
+                cause = line
+                continue
+            expected = f'expected "{line.text}"'
+            while True:
+                if at == len(packets):
+                    return ended(line, f"{expected}; nothing came")
+                packet = packets[at]
+                at += 1
+                wrong = self.differs(packet, want)
+                if not wrong:
+                    wrong = self.untimely(packet, line, want, cause)
+                    break
+                # on the way to what is due by then, less may be acknowledged
+                plain = packet.flags in ("A", "PA") and not packet.length and not packet.sack
+                if want.by_us is None or want.ack is None or not plain:
+                    break
+                if packet.ack >= want.ack + self.base:
+                    break
+            if wrong:
+                return ended(line, f"{expected}; came {told[at - 1]}: {wrong}")
+            not_before = None
+        if at < len(packets):
+            last = not_before or self.lines[-1]
+            return ended(last, f"expected nothing more; came {told[at]}")
+        return ended(None, "")
+
+
+def judge(claim: Claim, policy: str, choice: str, came: Came) -> Outcome:
+    """What came of a claim in a column, held against its lines."""
+    lines = claim.for_policy(policy)
+    return _Judge(claim, policy, choice, lines, actions(claim, lines)).outcome(came)
+
+
+# --- running -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What came of a claim in a column, not judged yet."""
+
+    claim: Claim
+    policy: str
+    choice: str
+    came: Came
+
+
+def observe(
+    kernel: Kernel, claims: Sequence[Claim], policy: str, cancel: object = None
+) -> list[Seen]:
+    """Every claim that says something of `policy`, in one guest. Raises RunError."""
+    chosen = [(c, choice) for c in claims if (choice := c.choice(policy)) is not None]
+    if not chosen:
+        return []
+    text: list[str] = []
+    for number, (claim, choice) in enumerate(chosen):
+        lines = claim.for_policy(policy)
+        text += script(number, claim, choice, actions(claim, lines), end_us(claim, lines))
+    with machine.run_folder(kernel) as place:
+        (place / "claims").write_text("\n".join(text) + "\n", encoding="ascii")
+        try:
+            machine.run(
+                kernel,
+                place,
+                ["conform /run/lab/claims /run/lab/came"],
+                seed=1,
+                wall_limit_s=WALL_LIMIT_S,
+                cancel=cancel,
+            )
+        except RunError as problem:
+            raise RunError(f"conform: policy {policy}: {_named(str(problem), chosen)}") from None
+        came = read_came((place / "came").read_text(encoding="ascii"))
+    return [Seen(claim, policy, choice, came[n]) for n, (claim, choice) in enumerate(chosen)]
+
+
+def _named(message: str, chosen: Sequence[tuple[Claim, str]]) -> str:
+    """The guest counts claims; people name them."""
+    for number in reversed(range(len(chosen))):
+        message = message.replace(f"claim {number}:", f"{chosen[number][0].path}:")
+    return message
+
+
+def run(
+    kernel: Kernel,
+    claims: Sequence[Claim],
+    policies: Sequence[str],
+    *,
+    workers: int | None = None,
+    on_progress: Callable[[int, int], None] = lambda _done, _all: None,
+) -> list[Outcome]:
+    """Claims by policies, policy by policy. Raises RunError, Interrupted."""
+
+    def one(policy: str, cancel: Cancel) -> list[Outcome]:
+        seen = observe(kernel, claims, policy, cancel)
+        return [judge(s.claim, s.policy, s.choice, s.came) for s in seen]
+
+    done = run_all(one, list(policies), workers=workers, on_progress=on_progress)
+    return [outcome for column in done for outcome in column]

@@ -1,0 +1,330 @@
+# SPDX-License-Identifier: MIT
+"""Claims about ACKs without a kernel: the language, what it refuses, what the judge lets pass."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ackwise import cli, engine
+from ackwise.errors import InputError
+from ackwise.lab import conform
+from ackwise.lab.claim import App, Arrives, Claim, Leaves, Quiet, parse
+from ackwise.lab.conform import Came, Packet
+
+HEAD = "rfc 9293 3.8.6.3 MUST\nwhy Because.\n"
+MSS = 1460
+WARM = 20 * MSS
+
+
+def claim(body: str, head: str = HEAD) -> Claim:
+    return parse(Path("some.claim"), head + body)
+
+
+def packet(ack: int, at_us: float, cause: int = -1, **more: object) -> Packet:
+    """A pure ACK; `cause` counts the script's own actions."""
+    keys: dict[str, object] = {
+        "seq": 0, "length": 0, "window": 23360, "flags": "A", "sack": (), "reasons": (),
+        "echo": None,
+    }  # fmt: skip
+    warm = 21  # segments of the warm-up, and quickack
+    index = warm + cause if cause >= 0 else -1
+    keys |= more
+    return Packet(cause=index, time_ns=int(at_us * 1000), ack=WARM + ack, **keys)  # type: ignore[arg-type]
+
+
+def problem(script: Claim, *packets: Packet, policy: str = "stock") -> str:
+    return conform.judge(script, policy, policy, Came(list(packets), {})).problem
+
+
+# --- the language --------------------------------------------------------------------------------
+
+
+def test_a_script_is_read_line_by_line() -> None:
+    read = claim(
+        "policies stock delayed:segments=8\n"
+        "peer timestamps=yes mss=1012\n"
+        "host rcvbuf=9000 tcp_sack=0\n"
+        "at 1ms arrives 0s:1s+10 psh win 77 # a comment\n"
+        "leaves ack 1s+10 win 5 sack 2s:3s,4s:5s ece ecr -1ms because duplicate/push\n"
+        "at 2ms app reads 1s\n"
+        "by 0.5s leaves ack 3s-1\n"
+        "until 700.5ms nothing leaves\n"
+        "end 9s\n"
+    )
+    assert read.mss == 1000
+    assert read.sysctls == {"tcp_sack": "0"}
+    what = [line.what for line in read.lines]
+    assert what == [
+        Arrives(0, 1010, window=77, flags="P"),
+        Leaves(
+            "ack", 1010, window=5, sack=((2000, 3000), (4000, 5000)), ece=True, echo=-1,
+            because=("duplicate", "push"),
+        ),
+        App("read", "1000", 1000),
+        Leaves("ack", 2999, by_us=500_000),
+        Quiet(700_500),
+    ]  # fmt: skip
+    assert [line.time_us for line in read.lines] == [1000, 1000, 2000, 500_000, 700_500]
+    assert (read.end_us, [line.number for line in read.lines]) == (9_000_000, [6, 7, 8, 9, 10])
+
+
+def test_lines_are_chosen_by_policy() -> None:
+    read = claim(
+        "at 0ms arrives 0s:1s\nfor stock linux: at 45ms leaves ack 1s\n"
+        "for every: leaves ack 1s\nelse: by 500ms leaves ack 1s\n"
+    )
+    timed = {
+        name: read.for_policy(name)[-1].what for name in ("linux", "every", "a3", "a3:delay_ms=9")
+    }
+    assert timed["linux"] == Leaves("ack", MSS, at_us=45_000)
+    assert timed["every"] == Leaves("ack", MSS)
+    assert timed["a3"] == timed["a3:delay_ms=9"] == Leaves("ack", MSS, by_us=500_000)
+    assert all(len(read.for_policy(name)) == 2 for name in timed)
+
+
+def test_figures_of_a_policy_are_those_of_its_own_parameters() -> None:
+    named = claim(
+        "at 0ms arrives 0s:1s\nfor delayed: at 200ms leaves ack 1s\nelse: leaves ack 1s\n"
+    )
+    assert named.choice("delayed") == "delayed"
+    assert named.choice("delayed:delay_ms=9") is None
+    assert named.choice("a3:delay_ms=9") == "a3:delay_ms=9"
+    contract = claim("policies delayed:segments=8\nat 0ms arrives 0s:8s\nleaves ack 8s\n")
+    assert contract.choice("delayed") == contract.choice("delayed:segments=8")
+    assert contract.choice("delayed:segments=4") is None
+    assert contract.choice("a3") is None
+
+
+@pytest.mark.parametrize(
+    ("body", "line", "says"),
+    [
+        ("at 0ms arives 0s:1s", 3, '"arives" is not known here; did you mean "arrives"?'),
+        ("at 0 arrives 0s:1s", 3, '"0" is no time; give one such as 45ms'),
+        ("at 5ms arrives 0s:1s\nat 4ms leaves ack 1s", 4, "4 ms is before 5 ms"),
+        ("at 700s arrives 0s:1s", 3, "a claim lasts 600 s at most"),
+        ("at 0ms arrives 0s", 3, '"0s" is no range; give FROM:TO'),
+        ("at 0ms arrives 2s:1s", 3, '"2s:1s" ends before it begins'),
+        ("at 0ms arrives 0s:x", 3, '"x" is no offset'),
+        ("at 0ms arrives 0:99999999999", 3, "is out of range; give 0 to 2147483647 bytes"),
+        ("at 0ms arrives 0s:1s finn", 3, 'did you mean "fin"?'),
+        ("at 0ms arrives 0s:1s tsval 3ms", 3, "tsval needs a line `peer timestamps=yes`"),
+        ("at 0ms arrives 0s:1s size 2000", 3, "size 2000 is out of range; give 1 to 1460"),
+        ("at 0ms arrives", 3, "the line ends where a range such as 0s:1s should stand"),
+        ("at 0ms leaves ack 1s 2s", 3, '"2s" is not known here'),
+        ("at 0ms leaves ack 1s because of", 3, '"of" is not known here'),
+        ("at 0ms app jumps", 3, '"jumps" is not known here'),
+        ("at 0ms app reads 0", 3, "reads 0: give at least one byte"),
+        ("at 0ms app sets quickack", 3, "quickack has no value"),
+        ("at 0ms app shuts now", 3, '"now" is too much; remove it'),
+        ("by 5ms arrives 0s:1s", 3, '"arrives" is not known here'),
+        ("until 5ms silence", 3, "after `until TIME` give `nothing leaves`"),
+        ("for nobody: leaves ack 1s", 3, '"nobody" is not known here'),
+        ("for stock leaves ack 1s", 3, '"leaves" is not known here'),
+        ("else: leaves ack 1s", 3, "`else:` stands behind no `for NAMES:`"),
+        ("at 0ms arrives 0s:1s\nhost warm=0", 4, "`host` stands behind a statement"),
+        ("peer sack=perhaps", 3, '"perhaps" is not known here; known: yes, no'),
+        ("peer rtt=9s", 3, "rtt: \"9s\" is out of range; give 0ms to 500ms"),
+        ("host rcvbuf=many", 3, 'rcvbuf: "many" is no whole number'),
+        ("host buffer=1", 3, '"buffer" is not known here'),
+        ("host warm", 3, '"warm" is no key=value'),
+        ("policies delayed:segments=0", 3, "policies: delayed.segments: \"0\" is too small"),
+        ("rfc 9293 3.8.6.3 OUGHT", 3, '"OUGHT" is not known here; known: MUST, SHOULD'),
+        ("rfc nine 3.8 MUST", 3, "give number, section and level"),
+        ("at 0ms arrives 0s:1s", 3, "nothing is claimed; add a line `leaves ...`"),
+    ],
+)  # fmt: skip
+def test_a_bad_script_is_refused_with_file_and_line(body: str, line: int, says: str) -> None:
+    with pytest.raises(InputError) as refused:
+        claim(body + "\n")
+    assert str(refused.value).startswith(f"some.claim:{line}: ")
+    assert says in str(refused.value)
+
+
+def test_the_example_of_the_docs_is_a_claim(root: Path) -> None:
+    page = (root / "docs/inside/conform.md").read_text().split("\n## A script\n")[1]
+    block = [line[4:] for line in page.splitlines() if line.startswith("    ")]
+    read = parse(Path("docs"), "\n".join(block))
+    assert [str(rfc) for rfc in read.rfcs] == ["RFC 5681, 4.2", "RFC 9293, 3.8.6.3"]
+    assert len(read.for_policy("stock")) == 5
+
+
+def test_rfc_and_reason_are_asked_for() -> None:
+    with pytest.raises(InputError, match=r"some.claim:2: no RFC is cited"):
+        claim("at 0ms leaves ack 0\n", "why Because.\n")
+    with pytest.raises(InputError, match=r"some.claim:2: no reason is given"):
+        claim("at 0ms leaves ack 0\n", "rfc 9293 3.4 MUST\n")
+
+
+# --- to the guest --------------------------------------------------------------------------------
+
+
+def test_a_range_is_cut_into_segments_and_what_ends_it_stands_on_the_last() -> None:
+    read = claim("host warm=1\nat 3ms arrives 1s:3s+5 fin psh ack 7 ce\nat 4ms arrives 0:0\n"
+                 "until 1s nothing leaves\n")  # fmt: skip
+    done = conform.actions(read, read.for_policy("stock"))
+    assert [(one.time_us, one.text) for one in done] == [
+        (-21_000, "segment seq=0 len=1460 ack=0 flags=A"),
+        (-20_000, "set quickack=1"),
+        (3_000, "segment seq=2920 len=1460 ack=7 flags=A tos=3"),
+        (3_000, "segment seq=4380 len=1460 ack=7 flags=A tos=3"),
+        (3_000, "segment seq=5840 len=5 ack=7 flags=FPA tos=3"),
+        (4_000, "segment seq=1460 len=0 ack=7 flags=A"),  # the last ACK holds
+    ]
+    assert conform.end_us(read, read.lines) == 2_000_000
+
+
+def test_what_the_guest_tells_is_read() -> None:
+    told = conform.read_came(
+        "claim 3\napp 4 -11\nleft 2 2048 seq=0 ack=10 len=0 win=9 tos=0 flags=AE sack=11:12,14:15 "
+        "ecr=1000005 reason=duplicate\ndone 3\nclaim 4\nleft -1 5 seq=1 ack=2 len=3 win=4 tos=0 "
+        "flags=PA\n"
+    )
+    assert list(told) == [3]  # the other one did not end
+    assert told[3].results == {4: -11}
+    assert told[3].packets == [
+        Packet(2, 2048, 0, 10, 0, 9, "AE", ((11, 12), (14, 15)), ("duplicate",), 5)
+    ]
+
+
+# --- judging -------------------------------------------------------------------------------------
+
+TIMED = claim("at 0ms arrives 0s:1s\nat 45ms leaves ack 1s\n")
+AT_ONCE = claim("at 0ms arrives 1s:2s\nleaves ack 0 sack 1s:2s\n")
+DUE = claim("at 0ms arrives 0s:4s\nby 500ms leaves ack 4s\n")
+
+
+def test_time_is_exact_to_the_resolution_and_creep_is_cut_off() -> None:
+    assert problem(TIMED, packet(MSS, 45_000)) == ""
+    assert problem(TIMED, packet(MSS, 45_099.9)) == ""
+    assert "it came at 45.1 ms" in problem(TIMED, packet(MSS, 45_100))
+    assert "it came at 44.9 ms" in problem(TIMED, packet(MSS, 44_999.9))
+    assert "it came at once" in problem(TIMED, packet(MSS, 45_000, cause=0))
+
+
+def test_at_once_is_a_matter_of_cause_not_of_the_clock() -> None:
+    good = packet(0, 2, 0, sack=((WARM + MSS, WARM + 2 * MSS),))
+    late = packet(0, 2, -1, sack=((WARM + MSS, WARM + 2 * MSS),))
+    assert problem(AT_ONCE, good) == ""
+    assert "it came from a timer" in problem(AT_ONCE, late)
+
+
+def test_whatever_leaves_must_be_told_of() -> None:
+    assert "expected nothing more" in problem(TIMED, packet(MSS, 45_000), packet(MSS, 90_000))
+    assert "nothing came" in problem(TIMED)
+    quiet = claim("at 0ms arrives 0s:1s\nuntil 40ms nothing leaves\nby 500ms leaves ack 1s\n")
+    assert "expected nothing; came at 39.9 ms" in problem(quiet, packet(MSS, 39_990))
+    assert problem(quiet, packet(MSS, 40_000)) == ""
+
+
+def test_less_may_be_acknowledged_on_the_way_to_what_is_due() -> None:
+    assert problem(DUE, packet(2 * MSS, 1, 1), packet(4 * MSS, 500_000)) == ""
+    assert "it came at 500.1 ms" in problem(DUE, packet(4 * MSS, 500_100))
+    assert "it acknowledges 5s" in problem(DUE, packet(5 * MSS, 9))
+    assert "nothing came" in problem(DUE, packet(2 * MSS, 1, 1))
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"flags": "RA"}, "it is rst, not ack"),
+        ({"flags": "FA"}, "it is fin, not ack"),
+        ({"length": 3}, "it is data, not ack"),
+        ({"flags": "AE"}, "its ECE is set"),
+        ({"sack": ((WARM, WARM + MSS),)}, "its SACK blocks are 0:1s"),
+        ({"window": 5}, "its window is 5"),
+        ({"echo": 3}, "it echoes the timestamp of 3 ms"),
+        ({"reasons": ("push",)}, "its reason is push"),
+        ({"reasons": ()}, "its reason is none"),
+    ],
+)
+def test_every_part_of_a_segment_counts(changed: dict[str, object], says: str) -> None:
+    read = claim("peer timestamps=yes mss=1472\nat 0ms arrives 0s:1s\n"
+                 "leaves ack 1s win 9 ecr 1ms because duplicate\n")  # fmt: skip
+    good: dict[str, object] = {"window": 9, "echo": 1, "reasons": ("duplicate",)}
+    assert problem(read, packet(MSS, 1, 0, **good), policy="every") == ""
+    assert says in problem(read, packet(MSS, 1, 0, **good | changed), policy="every")
+
+
+def test_the_kernels_own_code_gives_no_reasons() -> None:
+    read = claim("at 0ms arrives 0s:1s\nleaves ack 1s because push\n")
+    assert problem(read, packet(MSS, 1, 0)) == ""
+
+
+def test_the_application_gets_what_is_expected_and_was_sent() -> None:
+    read = claim("host warm=0 reader=idle\nat 0ms arrives 0:9\nby 500ms leaves ack 9\n"
+                 "at 600ms app reads 9\n")  # fmt: skip
+    ack = Packet(-1, 45 * 10**6, 0, 9, 0, 9, "A", (), (), None)
+
+    def told(result: int) -> str:
+        return conform.judge(read, "stock", "stock", Came([ack], {1: result})).message
+
+    assert told(9) == "some.claim: stock: "
+    assert "some.claim:6: stock: expected 9 bytes or 0, the application got 5" in told(5)
+    assert "the application read other bytes than were sent" in told(-74)
+
+
+# --- what is shipped, and the command ------------------------------------------------------------
+
+
+def test_the_shipped_claims_are_enough_and_cite_their_rfcs() -> None:
+    shipped = conform.shipped()
+    assert len(shipped) >= 40
+    for one in shipped:
+        assert one.name == one.name.lower()
+        assert one.name.count("-") >= 2, "the name is the claim, in words"
+    cited = {rfc.number for one in shipped for rfc in one.rfcs}
+    assert cited >= {1122, 2018, 2883, 3168, 5681, 5961, 7323, 8257, 9293}
+    everyone = [one for one in shipped if not one.policies]
+    assert len(everyone) >= 40
+    # each policy has a contract of its own that is claimed
+    named = {asked.partition(":")[0] for one in shipped for asked in one.policies}
+    assert named >= {p["name"] for p in engine.policies()} - {"a3fewer"}
+
+
+def test_claims_are_found_by_name_pattern_and_file(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.claim"
+    mine.write_text(HEAD + "at 0ms arrives 0s:1s\nby 500ms leaves ack 1s\n")
+    names = [
+        one.name for one in conform.choose(["a-fin-*", str(mine), "a-fin-is-acknowledged-at-once"])
+    ]
+    assert names == sorted(set(names))
+    assert {"mine", "a-fin-is-acknowledged-at-once"} <= set(names)
+    with pytest.raises(InputError, match=r"a-fin-is-late: is no claim; did you mean"):
+        conform.choose(["a-fin-is-late"])
+    with pytest.raises(InputError, match=r"is no claim"):
+        conform.choose([str(tmp_path / "none.claim")])
+
+
+def test_the_list_needs_no_kernel(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["lab", "conform", "--list", "*window*"]) == 0
+    told = capsys.readouterr().out
+    assert "a-full-window-is-told-as-zero\n    RFC 9293, 3.8.6.1 text: " in told
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--stock", "--policy", "every"], "a kernel without patches has no policies"),
+        (["--policy", "evry"], 'did you mean "every"?'),
+        (["--policy", "every:rails=none"], "the kernel's rails cannot be switched off"),
+        (["delayed-8-*", "--policy", "every"], "nothing that was asked for is claimed of every"),
+        (["no-such-claim"], "no-such-claim: is no claim"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(
+    words: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["lab", "conform", *words]) == 2
+    assert says in capsys.readouterr().err
+
+
+def test_the_json_document_has_the_keys_that_are_described() -> None:
+    from ackwise import conform_command
+
+    outcome = conform.judge(TIMED, "stock", "stock", Came([packet(MSS, 45_000)], {}))
+    whole = json.loads(json.dumps(conform_command.document("Linux", [TIMED], ["stock"], [outcome])))
+    told = " ".join(conform_command.KEYS)
+    for key in [*whole, *whole["claims"][0], *whole["claims"][0]["cells"][0]]:
+        assert key in told
+    assert (whole["held"], whole["failed"]) == (1, 0)

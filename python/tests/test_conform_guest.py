@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: MIT
+"""Claims about ACKs on the real kernel: they hold, each of their lines can fail, and they repeat.
+
+Needs kernels that `ackwise lab build` and `ackwise lab build --stock` made; ACKWISE_LAB_BUILD=1
+lets the tests build them.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from ackwise import cli, engine
+from ackwise.errors import RunError
+from ackwise.lab import build, conform
+from ackwise.lab.claim import STOCK, Claim, Leaves, Line, Quiet
+from ackwise.lab.conform import Seen
+from ackwise.lab.machine import Kernel
+
+pytestmark = [pytest.mark.lab, pytest.mark.slow]
+
+POLICIES = [STOCK, *(p["name"] for p in engine.policies())]
+
+
+def _kernel(stock: bool) -> Kernel:
+    where = build.default_cache()
+    try:
+        if os.environ.get("ACKWISE_LAB_BUILD"):
+            return build.build(where, stock=stock)
+        return build.find(where, stock=stock)
+    except RunError as problem:
+        pytest.skip(str(problem))
+
+
+@pytest.fixture(scope="module")
+def patched() -> Kernel:
+    return _kernel(stock=False)
+
+
+@pytest.fixture(scope="module")
+def stock() -> Kernel:
+    return _kernel(stock=True)
+
+
+@cache
+def seen(kernel: Kernel, policy: str) -> tuple[Seen, ...]:
+    """What comes of every claim; a guest for each policy is enough for all tests."""
+    return tuple(conform.observe(kernel, conform.shipped(), policy))
+
+
+def problem(one: Seen, claim: Claim | None = None) -> str:
+    return conform.judge(claim or one.claim, one.policy, one.choice, one.came).message
+
+
+def failed(all_: tuple[Seen, ...]) -> list[str]:
+    return [
+        outcome.message
+        for one in all_
+        if not (outcome := conform.judge(one.claim, one.policy, one.choice, one.came)).passed
+    ]
+
+
+def test_every_claim_holds_on_the_stock_kernel(stock: Kernel) -> None:
+    assert len(seen(stock, STOCK)) >= 40
+    assert failed(seen(stock, STOCK)) == []
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_every_claim_holds_with_every_policy(patched: Kernel, policy: str) -> None:
+    assert len(seen(patched, policy)) >= 40
+    assert failed(seen(patched, policy)) == []
+
+
+def test_without_a_policy_the_patched_kernel_does_what_stock_does(
+    patched: Kernel, stock: Kernel
+) -> None:
+    # to the clock's last step, and sequence numbers too
+    assert [s.came for s in seen(patched, STOCK)] == [s.came for s in seen(stock, STOCK)]
+
+
+def changed(line: Line) -> Iterator[tuple[str, Line]]:
+    """A line with one thing in it made wrong."""
+    want = line.what
+    if isinstance(want, Quiet):
+        return
+    assert isinstance(want, Leaves)
+    if want.ack is not None:
+        yield "a byte more", replace(line, what=replace(want, ack=want.ack + 1))
+    if want.at_us is not None:
+        for step in (-conform.RESOLUTION_US, conform.RESOLUTION_US):
+            yield "another time", replace(line, what=replace(want, at_us=want.at_us + step))
+        yield "at once", replace(line, what=replace(want, at_us=None))
+    elif want.by_us is None:
+        yield "a timer", replace(line, what=replace(want, at_us=line.time_us))
+    if want.kind != "rst":
+        yield "ECE", replace(line, what=replace(want, ece=not want.ece))
+        more = (*want.sack, (7, 9))
+        yield "a block more", replace(line, what=replace(want, sack=more))
+    if want.window is not None:
+        yield "another window", replace(line, what=replace(want, window=want.window + 1))
+    if want.echo is not None:
+        yield "another echo", replace(line, what=replace(want, echo=want.echo + 1))
+    yield (
+        "another kind",
+        replace(line, what=replace(want, kind="fin" if want.kind == "ack" else "ack", start=77)),
+    )
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_each_line_of_each_claim_can_fail(patched: Kernel, policy: str) -> None:
+    tried = 0
+    for one in seen(patched, policy):
+        counted = one.claim.for_policy(policy)
+        for line in counted:
+            at = one.claim.lines.index(line)
+            if not isinstance(line.what, Leaves):
+                continue
+            for what, other in changed(line):
+                lines = [*one.claim.lines[:at], other, *one.claim.lines[at + 1 :]]
+                tried += 1
+                assert problem(one, replace(one.claim, lines=lines)).strip() != (
+                    f"{one.claim.path}: {policy}:"
+                ), f"{one.claim.path}:{line.number}: {what}: nobody notices"
+    assert tried > 300
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_what_leaves_and_is_not_told_of_is_noticed(patched: Kernel, policy: str) -> None:
+    for one in seen(patched, policy):
+        for at, packet in enumerate(one.came.packets):
+            if packet.time_ns < 0:
+                continue  # the warm-up
+            packets = [*one.came.packets[:at], packet, *one.came.packets[at:]]
+            twice = replace(one, came=replace(one.came, packets=packets))
+            loose = [w.what for w in one.claim.for_policy(policy) if isinstance(w.what, Leaves)]
+            if any(w.by_us is not None for w in loose):
+                continue  # on the way to what is due, less may come more than once
+            assert not conform.judge(twice.claim, policy, twice.choice, twice.came).passed, (
+                f"{one.claim.path}: {packet}"
+            )
+
+
+def test_a_claim_fails_on_a_policy_that_breaks_it(patched: Kernel, tmp_path: Path) -> None:
+    second = tmp_path / "every-second.claim"
+    text = next(
+        c
+        for c in conform.shipped()
+        if c.name == "every-second-full-segment-is-acknowledged-at-once"
+    ).path.read_text()
+    second.write_text(text.replace("delayed", "delayed:segments=3"))
+    told = tmp_path / "told.json"
+    words = ["lab", "conform", str(second), "--policy", "delayed:segments=3", "--json", str(told)]
+    assert cli.main(words) == 1
+    cell = json.loads(told.read_text())["claims"][0]["cells"][0]
+    assert cell["passed"] is False
+    assert cell["line"] == 10
+    assert 'expected "leaves ack 2s"; came at 2 ms at once: ack 3s' in cell["problem"]
+
+
+def test_the_example_of_the_docs_holds(patched: Kernel, root: Path, tmp_path: Path) -> None:
+    page = (root / "docs/inside/conform.md").read_text().split("\n## A script\n")[1]
+    example = tmp_path / "example.claim"
+    example.write_text("\n".join(line[4:] for line in page.splitlines() if line.startswith("    ")))
+    done = conform.run(patched, conform.choose([str(example)]), [STOCK, "delayed", "every"])
+    assert [one.message for one in done if not one.passed] == []
+    assert len(done) == 3
+
+
+def test_one_claim_alone_meets_what_it_meets_among_others(patched: Kernel) -> None:
+    name = "the-last-segment-of-a-burst-is-acknowledged-after-the-delay"
+    for policy in (STOCK, "delayed"):  # these draw nothing at random
+        alone = conform.observe(patched, conform.choose([name]), policy)[0]
+        among = next(s for s in seen(patched, policy) if s.claim.name == name)
+        # a step of the clock more or less: what ran before leaves work behind
+        told = [conform.judge(s.claim, policy, s.choice, s.came).came for s in (alone, among)]
+        assert told[0] == told[1]
+
+
+def test_the_same_claims_bring_the_same_packets_at_the_same_times(patched: Kernel) -> None:
+    again = conform.observe(patched, conform.shipped(), "bsd")
+    assert [s.came for s in again] == [s.came for s in seen(patched, "bsd")]
+
+
+def test_what_the_kernel_refuses_is_told_by_the_claims_file(
+    patched: Kernel, tmp_path: Path
+) -> None:
+    mine = tmp_path / "mine.claim"
+    mine.write_text(
+        "rfc 9293 3.4 MUST\nwhy Because.\nhost tcp_no_such=1\nat 0ms arrives 0s:1s\n"
+        "by 1s leaves ack 1s\n"
+    )
+    with pytest.raises(RunError, match=r"mine.claim: /proc/sys/net/ipv4/tcp_no_such cannot be set"):
+        conform.run(patched, conform.choose([str(mine)]), ["every"])
+
+
+def test_the_command_tells_a_table_and_what_came(
+    stock: Kernel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = "a-lone-segment-is-acknowledged-after-the-delay"
+    assert cli.main(["lab", "conform", "--stock", "--show", name]) == 0
+    told = capsys.readouterr().out
+    assert f"{name}     ok" in told
+    assert "at 45 ms: ack 1s win 23360" in told
+    assert "1 of 1 hold: 1 claims, 1 policy, Linux 6.12" in told
