@@ -723,7 +723,7 @@ static void run_claim(char *keys, int64_t end_us)
 
 void conform_run(const char *from, const char *to)
 {
-	static char line[512], keys[512];
+	static char line[4096], keys[4096];
 	FILE *in = fopen(from, "re");
 
 	out = fopen(to, "we");
