@@ -17,7 +17,7 @@ import pytest
 from ackwise import cli, engine
 from ackwise.errors import RunError
 from ackwise.lab import build, conform
-from ackwise.lab.claim import STOCK, Claim, Leaves, Line, Quiet
+from ackwise.lab.claim import STOCK, Arrives, Claim, Leaves, Line, Quiet
 from ackwise.lab.conform import Seen
 from ackwise.lab.machine import Kernel
 
@@ -80,6 +80,54 @@ def test_without_a_policy_the_patched_kernel_does_what_stock_does(
 ) -> None:
     # to the clock's last step, and sequence numbers too
     assert [s.came for s in seen(patched, STOCK)] == [s.came for s in seen(stock, STOCK)]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_no_number_goes_back_and_no_window_shrinks(patched: Kernel, policy: str) -> None:
+    for one in seen(patched, policy):
+        number = edge = -1
+        for packet in one.came.packets:
+            if "R" in packet.flags:
+                continue
+            assert packet.ack >= number, f"{one.claim.path}: {packet}"
+            assert packet.ack + packet.window >= edge, f"{one.claim.path}: {packet}"
+            number, edge = packet.ack, packet.ack + packet.window
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_what_has_come_in_order_is_acknowledged_within_500_ms(patched: Kernel, policy: str) -> None:
+    for one in seen(patched, policy):
+        if any("R" in p.flags for p in one.came.packets):
+            continue  # nobody is owed an ACK any more
+        told = sorted((p.time_ns, p.ack) for p in one.came.packets)
+        for at_ns, end in arrivals(one):
+            assert any(
+                at_ns <= time_ns <= at_ns + 500_100_000 and ack >= end for time_ns, ack in told
+            ), f"{one.claim.path}: {end} at {at_ns} ns"
+
+
+def arrivals(one: Seen) -> Iterator[tuple[int, int]]:
+    """When rcv_nxt came to be what: the plain segments that arrive in order and find room."""
+    lines = one.claim.for_policy(one.policy)
+    rcv_nxt = 0
+    late: list[tuple[int, int]] = []
+    for done in conform.actions(one.claim, lines):
+        words = dict(word.partition("=")[::2] for word in done.text.split())
+        if "segment" not in words or words["flags"] not in ("A", "PA", "FA", "FPA"):
+            continue
+        what = done.line.what if done.line else None
+        if isinstance(what, Arrives) and (what.tsval is not None or what.ack not in (None, 0)):
+            continue  # these may have to be dropped
+        seq, length = int(words["seq"]), int(words["len"]) + words["flags"].count("F")
+        told = [p for p in one.came.packets if p.time_ns < done.time_us * 1000]
+        if told and seq >= max(p.ack + p.window for p in told):
+            continue  # a probe of a closed window
+        late.append((seq, seq + length))
+        before = rcv_nxt
+        while advanced := [end for start, end in late if start <= rcv_nxt < end]:
+            rcv_nxt = max(advanced)
+        if rcv_nxt > before:
+            yield done.time_us * 1000, rcv_nxt
 
 
 def changed(line: Line) -> Iterator[tuple[str, Line]]:
