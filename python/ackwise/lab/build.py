@@ -23,7 +23,7 @@ import tarfile
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,7 +47,7 @@ BUILD_TOOLS = {
 RUN_TOOLS = {"ip": "iproute2", "tc": "iproute2", "setarch": "util-linux"}
 TREE_BYTES = 2 * 10**9  # unpacked source and its objects
 OBJECT_BYTES = 10**9
-KERNELS_KEPT = 8
+KERNELS_KEPT = 16
 FULL_BUILD_STEPS = 1800
 # Not for this architecture and not read by its build; Kconfig files and Makefiles stay.
 _LEFT_OUT = (
@@ -208,7 +208,7 @@ def _sweep(cache: Path) -> None:
 
 
 def _prune(cache: Path) -> None:
-    """Keeps the newest kernels; a run has its own link to the one it uses."""
+    """Keeps the kernels that were used last; a run has its own link to the one it uses."""
     made = sorted((cache / "kernel").glob("*/linux"), key=lambda f: f.parent.stat().st_mtime)
     for old in made[:-KERNELS_KEPT]:
         shutil.rmtree(old.parent, ignore_errors=True)
@@ -603,6 +603,8 @@ def find(cache: Path, stock: bool, extra_configs: Iterable[Path] = ()) -> Kernel
             f"lab: missing: {', '.join(missing)}; install with `apt-get install "
             f"{' '.join(packages)}`"
         )
+    with suppress(OSError):  # somebody else's cache
+        os.utime(kernel.linux.parent)
     return kernel
 
 
