@@ -11,7 +11,7 @@ from rich.console import Console
 
 from ackwise import __version__, capture, export, units
 from ackwise.errors import EXIT_FAILED, InputError, quoted, suggestion
-from ackwise.gateway import control, formats, linklayer, model, status, tree
+from ackwise.gateway import control, formats, linklayer, model, options, status, tree
 from ackwise.gateway.classifier import Framing
 from ackwise.gateway.model import Prediction
 from ackwise.gateway.netlink import Rtnetlink
@@ -23,6 +23,7 @@ SCHEMA_VERSION = 1
 # The kernel's leaves for an ACK queue that is to thin, best first: CAKE drops what a newer ACK
 # makes needless and keeps duplicates and SACKs; a head drop lets the newest through.
 THINNING_LEAVES = ("cake", "pfifo_head_drop")
+PLAIN_LEAVES = ("pfifo", "bfifo")  # what arrives last is dropped first: no leaves to thin with
 ASSUMED_MTU_BYTES = 1500
 _BOUNDS: dict[str, tuple[Dimension, int, int]] = {
     "--down": (RATE, 8_000, 10**12),
@@ -255,7 +256,8 @@ def _settings(args: argparse.Namespace) -> tuple[Settings, list[str]]:
                 f"{args.mtu or mtu}"
             )
     wire = _link(args, min(mtu, _BOUNDS["--mtu"][2]))
-    advice = model.advise(wire)
+    asked = args.ack_leaf.partition(":")[0] if args.ack_leaf else ""
+    advice = model.advise(wire, may_thin=asked not in PLAIN_LEAVES)
     notes += advice.reasons
     guarantee, ceiling = advice.ack_guarantee_bps, advice.ack_ceiling_bps
     if args.ack_guarantee:
@@ -295,6 +297,13 @@ def _settings(args: argparse.Namespace) -> tuple[Settings, list[str]]:
             "little less than its rate"
         )
     return settings, notes
+
+
+def planned(*words: str) -> Settings:
+    """The settings behind `ackwise gateway plan WORDS`. Raises InputError."""
+    parser = argparse.ArgumentParser(prog="ackwise gateway")
+    options.add_options(parser)
+    return _settings(parser.parse_args(["plan", *words]))[0]
 
 
 def _arguments(args: argparse.Namespace) -> str:

@@ -27,7 +27,7 @@ from ackwise.gateway.tree import Settings
 needs_root = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
 pytestmark = needs_root
 
-RATES = ("--down", "2.1mbit", "--up", "800kbit")
+RATES = ("--down", "2.1mbit", "--up", "800kbit", "--ack-leaf", "pfifo")
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from ackwise.reproduce.runner import Runner
 APART_POINTS = 7.0
 FIFO_POINTS = 25.0
 SEGMENTS_PER_ACK = {1: "every", 2: "delayed"}
+TODAY = {"recovery": "sack", "congestion_control": "cubic", "min_rto_ns": 200_000_000}  # senders
 SEEDS = 3
 
 
@@ -42,9 +43,19 @@ FIFO, APART, THINNED = (name for name, _, _ in experiment.DISCIPLINES)
 
 
 def _of(prediction: Prediction, discipline: str) -> Speeds:
-    return {FIFO: prediction.fifo, APART: prediction.separation, THINNED: prediction.thinned}[
-        discipline
-    ]
+    if discipline == THINNED:
+        return model.apart(prediction.link, prediction.alone, _collapsed(prediction.link))
+    return {FIFO: prediction.fifo, APART: prediction.separation}[discipline]
+
+
+def _collapsed(link: model.Link) -> float:
+    """The ACKs' part where one server serves both queues, as in the simulator: while a data packet
+    leaves, the ACKs that come become one; while that one leaves, demand more come, and so on."""
+    most = experiment.FILTER_SHARE_PPM / 1e6
+    if link.demand >= 1:
+        return most
+    ack_bytes = link.ack_wire_bytes / (1 - link.demand)  # for each data packet
+    return min(link.demand, most, ack_bytes / (link.data_wire_bytes + ack_bytes))
 
 
 def compare(runner: Runner, ratios: Sequence[float] = RATIOS, seeds: int = SEEDS) -> Comparison:
@@ -61,7 +72,9 @@ def compare(runner: Runner, ratios: Sequence[float] = RATIOS, seeds: int = SEEDS
     base = link.down_bps / link.up_bps
     found: dict[int, dict[str, list[Pair]]] = {}
     for segments, policy in SEGMENTS_PER_ACK.items():
-        points = experiment.sweep(runner, plan, ratios, plan.seeds[:seeds], policy_text=policy)
+        points = experiment.sweep(
+            runner, plan, ratios, plan.seeds[:seeds], policy_text=policy, sender=TODAY
+        )
         lines: dict[str, list[Pair]] = {name: [] for name, _, _ in experiment.DISCIPLINES}
         for point in points:
             prediction = model.predict(

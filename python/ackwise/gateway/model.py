@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """What a download's ACKs do to an uplink, and which settings follow: arithmetic, no simulation.
 
-Sources: RFC 3449, 2.1 (normalized asymmetry k); J. Park, S. Hong (spec page 3); RFC 6582 (NewReno).
+Sources: RFC 3449, 2.1 (normalized asymmetry k); J. Park, S. Hong (spec page 3); M. Mathis et al.,
+"The macroscopic behavior of the TCP congestion avoidance algorithm", 1997 (W = sqrt(1.5 / p)).
 
       d      ACK's wire size, D data packet's, N places in the uplink's queue, s segments per ACK
       k      (down / up) / (D / d): the part of the uplink that an ACK for each packet asks for
@@ -9,16 +10,17 @@ Sources: RFC 3449, 2.1 (normalized asymmetry k); J. Park, S. Hong (spec page 3);
 
 Alone, each direction gets its rate less headers. Together:
 
-- **separation**: ACKs take min(demand, their ceiling), the upload the rest.
-- **thinning**: while a data packet leaves, the ACKs that come become one; while that one leaves,
-  demand more come, and so on: m = 1 / (1 - demand) ACKs for each data packet, and never more than
-  demand or the ceiling. That the download does not suffer from fewer, newer ACKs is what the
-  simulator finds.
-- **FIFO**: the queue is shared by packets. A part f of its places holds ACKs, f being their part of
-  the packets that leave. Data has W = N (1 - f) places, which is the upload's window. After a loss
-  the window halves, grows by one a round trip, and REPAIR round trips bring nothing: W / 2 of
-  W / 2 + REPAIR are of use. The download's round trip gains the full queue; a bounded window over
-  it bounds its speed. Where demand exceeds 1 the queue is always full of ACKs, and W is below 1.
+- **separation**: ACKs take min(demand, their ceiling), the upload the rest. Each class sends by its
+  own tokens, so ACKs are thinned by their ceiling and by nothing else.
+- **thinning**: the same with a lower ceiling, in a leaf that lets the newest ACK through. That the
+  download does not suffer from fewer ACKs is what the lab finds.
+- **FIFO**: the queue is shared by packets and drops both kinds alike, a part p of what arrives.
+  ACKs that are dropped are not sent again, so they leave the upload u = 1 - demand (1 - p). The
+  upload's window is W = sqrt(1.5 / p), of N packets in the queue; the others are ACKs, so that
+  u = W D / (W D + (N - W) d). Both hold at one u. That is for hosts that repair losses within a
+  round trip (SACK); those that need a round trip for each lost packet may get half of it. Where
+  demand is 1 or more, the queue is full whatever the upload does, and it lives by timeouts: 0.
+  The download's round trip gains the full queue; a bounded window over it bounds its speed.
 """
 
 from dataclasses import asdict, dataclass, replace
@@ -29,15 +31,14 @@ from ackwise.gateway.linklayer import LAYERS, LinkLayer
 IPV4_BYTES, IPV6_BYTES, TCP_BYTES, TIMESTAMP_BYTES = 20, 40, 20, 12
 SACK_FIRST_BYTES, SACK_MORE_BYTES = 12, 8  # with their padding; RFC 2018
 
-# One round trip until the loss is known, one until it is repaired (RFC 6582, a single loss).
-REPAIR_ROUND_TRIPS = 2.0
 INTERFERES_BELOW = 0.9  # of the lone speed, in either direction
 
 GUARANTEE_OF_DEMAND = 1.25  # ACKs come in bursts, and of more than one size
 CEILING_OF_DEMAND = 2.0
 CEILING_MOST = 0.5  # whatever comes: data keeps half
-THIN_ABOVE = 0.2  # ACKs that take more would cost the upload more than a fifth
-THIN_SHARE = 0.15  # as the simulator's sweep has it: the upload keeps 85%
+THIN_ABOVE = 0.06  # ACKs that take more would cost the upload more than 7%, with its own headers
+THIN_TO = 0.5  # an ACK for every second packet, as RFC 1122, 4.2.3.2 has it
+THIN_MOST = 0.15  # whatever half of them would be: the upload keeps 85%
 SHARE_LEAST = 0.02  # a rate that a class can be given in every case
 LEAF_PACKETS = 100  # the source's
 THIN_LEAF_NS = 50_000_000  # how old the oldest ACK may be where old ones go first
@@ -142,8 +143,8 @@ def predict(link: Link) -> Prediction:
         ack_demand_bps=link.demand * link.up_bps,
         alone=alone,
         fifo=fifo,
-        separation=_apart(link, alone, min(link.demand, CEILING_MOST)),
-        thinned=_apart(link, alone, _thinned_share(link)),
+        separation=apart(link, alone, min(link.demand, CEILING_MOST)),
+        thinned=apart(link, alone, min(link.demand, thinned_share(link))),
         fifo_ack_places=ack_places,
         fifo_delay_ns=delay_ns,
         interferes=worst < INTERFERES_BELOW,
@@ -166,66 +167,81 @@ def _reverse(link: Link, up_bps: float) -> float:
     return packets / link.segments_per_ack * 8 * link.ack_wire_bytes / link.down_bps
 
 
-def _apart(link: Link, alone: Speeds, ack_share: float) -> Speeds:
+def apart(link: Link, alone: Speeds, ack_share: float) -> Speeds:
+    """Speeds where ACKs take that part of the uplink, 0 to 1, and nothing of them is missed."""
     up = alone.up_bps * (1 - ack_share)
     down = min(alone.down_bps, link.down_bps * link.payload_share * (1 - _reverse(link, up)))
     return Speeds(up, down)
 
 
-def _thinned_share(link: Link) -> float:
-    """Part of the uplink that ACKs take where a newer one replaces an older one."""
+def thinned_share(link: Link) -> float:
+    """Part of the uplink that ACKs are given where a newer one may replace an older one."""
+    return min(THIN_MOST, max(THIN_ABOVE, THIN_TO * link.demand))
+
+
+def _fifo_upload(link: Link) -> float:
+    """Part of the uplink that the upload's packets get: where both equations hold."""
     if link.demand >= 1:
-        return THIN_SHARE
-    ack_bytes = link.ack_wire_bytes / (1 - link.demand)  # for each data packet
-    return min(link.demand, THIN_SHARE, ack_bytes / (link.data_wire_bytes + ack_bytes))
+        return 0.0
+    low, high = 1 - link.demand, 1.0
+    for _ in range(60):
+        u = (low + high) / 2
+        lost = 1 - (1 - u) / link.demand
+        window = min(link.queue_packets, (1.5 / lost) ** 0.5) if lost > 0 else link.queue_packets
+        data = window * link.data_wire_bytes
+        fits = data / (data + (link.queue_packets - window) * link.ack_wire_bytes)
+        low, high = (u, high) if u < fits else (low, u)
+    return low
 
 
 def _fifo(link: Link, alone: Speeds) -> tuple[Speeds, float, float]:
-    data_share = max(0.0, 1 - link.demand)
-    ack_rate = min(1.0, link.demand) / link.ack_wire_bytes
+    data_share = _fifo_upload(link)
+    ack_rate = (1 - data_share) / link.ack_wire_bytes
     data_rate = data_share / link.data_wire_bytes
     ack_places = link.queue_packets * ack_rate / (ack_rate + data_rate)
     data_places = link.queue_packets - ack_places
     queued = ack_places * link.ack_wire_bytes + data_places * link.data_wire_bytes
     delay_ns = queued * 8e9 / link.up_bps
-    useful = data_places / (data_places + 2 * REPAIR_ROUND_TRIPS)
-    up = alone.up_bps * data_share * useful
+    up = alone.up_bps * data_share
     room = link.down_bps * link.payload_share * (1 - _reverse(link, up))
     down = min(alone.down_bps, room, _window_bps(link, delay_ns))
     return Speeds(up, down), ack_places, delay_ns
 
 
-def advise(link: Link) -> Advice:
-    """Settings for `up`."""
+def advise(link: Link, *, may_thin: bool = True) -> Advice:
+    """Settings for `up`; `may_thin`: the ACKs' leaf lets the newest through."""
     percent = f"{100 * link.demand:.3g}%"
     ask = (
         f"a full downlink asks for {_rate(link.demand * link.up_bps)} of ACKs, {percent} of the "
         f"uplink ({link.ack_wire_bytes} bytes for {link.segments_per_ack:g} x "
         f"{link.data_wire_bytes})"
     )
-    if link.demand > THIN_ABOVE:
-        share = _whole(link, THIN_SHARE)
+    if may_thin and link.demand > THIN_ABOVE:
+        part = thinned_share(link)
+        share = _whole(link, part)
         packets = THIN_LEAF_NS * share // (8 * 10**9 * link.ack_wire_bytes)
         leaf = min(THIN_LEAF_MOST, max(THIN_LEAF_LEAST, packets))
         return Advice(
             share, share, leaf, LEAF_PACKETS, True,
             (
                 f"thinning: {ask}, more than {100 * THIN_ABOVE:g}%",
-                f"guarantee and ceiling {_rate(share)}: {100 * THIN_SHARE:g}% leave the upload "
-                f"{100 - 100 * THIN_SHARE:g}%",
+                f"guarantee and ceiling {_rate(share)}: half of that, {100 * THIN_ABOVE:g}% to "
+                f"{100 * THIN_MOST:g}%; the upload keeps {100 - 100 * part:.3g}%",
                 f"ACK leaf of {leaf}: where the oldest go first none waits longer than "
                 f"{THIN_LEAF_NS // 10**6} ms",
                 f"data leaf of {LEAF_PACKETS}, as the source has it: {_wait(link)} when full",
             ),
         )  # fmt: skip
-    guarantee = _whole(link, max(SHARE_LEAST, GUARANTEE_OF_DEMAND * link.demand))
+    asked = max(SHARE_LEAST, GUARANTEE_OF_DEMAND * link.demand)
+    guarantee = _whole(link, min(CEILING_MOST, asked))
     ceiling = _whole(link, min(CEILING_MOST, max(2 * SHARE_LEAST, CEILING_OF_DEMAND * link.demand)))
     return Advice(
         guarantee, ceiling, LEAF_PACKETS, LEAF_PACKETS, False,
         (
-            f"no thinning: {ask}, at most {100 * THIN_ABOVE:g}%",
+            f"no thinning: {ask}"
+            + (f", at most {100 * THIN_ABOVE:g}%" if may_thin else "; the ACK leaf cannot"),
             f"guarantee {_rate(guarantee)}: {GUARANTEE_OF_DEMAND:g} times that, for bursts "
-            f"(at least {100 * SHARE_LEAST:g}%)",
+            f"({100 * SHARE_LEAST:g}% to {100 * CEILING_MOST:g}%)",
             f"ceiling {_rate(ceiling)}: twice the demand, at most {100 * CEILING_MOST:g}%: a flood "
             f"of ACKs leaves data {_rate(link.up_bps - ceiling)}",
             f"leaves of {LEAF_PACKETS}, as the source has them: {_wait(link)} when full of data",

@@ -202,7 +202,8 @@ def ack_path(
         if time_ns is not None:
             sacked[1] |= blocks
     told, known = (_covered(blocks) for blocks in sacked)
-    times = [p.time_ns for p in data if p.payload > 0]
+    segments = [p for p in data if p.payload > 0]
+    times = [p.time_ns for p in segments]
     pauses = [b - a for a, b in pairwise(times) if b - a >= PAUSE_NS]
     return {
         "acks_sent": len(sent),
@@ -212,6 +213,7 @@ def ack_path(
         "duplicate_acks_dropped": duplicates[1],
         "sacked_bytes": told,
         "sacked_bytes_never_told": told - known,
+        "data_bytes": sum(p.payload for p in segments),  # with what came twice
         "pauses": len(pauses),
         "paused_ns": sum(pauses),
     }

@@ -5,7 +5,7 @@ The four cases of the source, what its open choices move, and a sweep over the l
 """
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -526,9 +526,11 @@ def sweep(
     ratios: Sequence[float] = RATIOS,
     seeds: Sequence[int] | None = None,
     policy_text: str = EVERY,
+    sender: Mapping[str, Any] | None = None,
 ) -> list[Point]:
-    """Lone and common speeds at each ratio, for each discipline of the uplink. `Point.k` is for an
-    ACK for each packet whatever the policy."""
+    """Lone and common speeds at each ratio, for each discipline of the uplink. `sender`: what the
+    senders have otherwise than the plan. `Point.k` is for an ACK for each packet whatever the
+    policy."""
     link = next(link for link in plan.links if link.name == FIFO)
     (workload,) = plan.workloads
     seeds = plan.seeds[:SWEEP_RUNS] if seeds is None else seeds
@@ -539,6 +541,8 @@ def sweep(
             one = at_ratio(scenario(link, workload, policy_text, BOTH, seed), ratio)
             one["up"] |= {"discipline": discipline, "ack_share_ppm": share_ppm}
             made.append(one)
+    for one in made:
+        _sender(**(sender or {}))(one)
     results = iter(runner.simulate(f"sweep over asymmetry, {policy_text}", made))
     up_bps = link.scenario["up"]["rate_bps"]
 
