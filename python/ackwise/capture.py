@@ -81,7 +81,7 @@ def _tool(name: str) -> str:
     return find_tool(name) or name
 
 
-def _do(*words: str) -> None:
+def do(*words: str) -> None:
     """Runs one short command to its end; RunError with its own words when it fails."""
     done = subprocess.run(
         [_tool(words[0]), *words[1:]],
@@ -102,9 +102,10 @@ def inside(namespace: str, *words: str) -> list[str]:
 
 
 @contextmanager
-def _namespace(name: str) -> Iterator[str]:
+def namespace(name: str) -> Iterator[str]:
+    """Makes a network namespace, and removes it whatever happens."""
     try:
-        _do("ip", "netns", "add", name)
+        do("ip", "netns", "add", name)
         yield name
     finally:
         # Deleting a namespace deletes the devices and queues in it.
@@ -163,9 +164,9 @@ def _listening(namespace: str) -> bool:
 
 def has_netem() -> bool:
     """Whether the kernel can delay packets; tried in a namespace of its own. Needs root."""
-    with _namespace(f"aw{os.getpid() % 100000}{secrets.token_hex(2)}-n") as namespace:
+    with namespace(f"aw{os.getpid() % 100000}{secrets.token_hex(2)}-n") as trial:
         try:
-            _do("tc", "-n", namespace, "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms")
+            do("tc", "-n", trial, "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms")
         except RunError:
             return False
     return True
@@ -182,9 +183,9 @@ def wire(
     """
     mark = f"aw{os.getpid() % 100000}{secrets.token_hex(2)}"
     with ExitStack() as stack:
-        sender = stack.enter_context(_namespace(f"{mark}-s"))
-        receiver = stack.enter_context(_namespace(f"{mark}-r"))
-        _do(
+        sender = stack.enter_context(namespace(f"{mark}-s"))
+        receiver = stack.enter_context(namespace(f"{mark}-r"))
+        do(
             "ip",
             "link",
             "add",
@@ -199,24 +200,24 @@ def wire(
             "netns",
             receiver,
         )
-        for namespace, address in ((sender, _SENDER), (receiver, _RECEIVER)):
-            there = ("-n", namespace)
-            _do("ip", *there, "address", "add", f"{address}/30", "dev", "wire")
+        for end, address in ((sender, _SENDER), (receiver, _RECEIVER)):
+            there = ("-n", end)
+            do("ip", *there, "address", "add", f"{address}/30", "dev", "wire")
             for name in _OFFLOADS:
                 # what a kernel does not know it does not do either
                 subprocess.run(
-                    inside(namespace, "ethtool", "-K", "wire", name, "off"),
+                    inside(end, "ethtool", "-K", "wire", name, "off"),
                     capture_output=True,
                     timeout=10,
                 )
-            _do("ip", *there, "link", "set", "lo", "up")
-            _do("ip", *there, "link", "set", "wire", "up")
+            do("ip", *there, "link", "set", "lo", "up")
+            do("ip", *there, "link", "set", "wire", "up")
         # Rate and queue at the sender, the whole delay on the way back: a delay line in front of
         # a rate limit would hide the queue. The queue holds one bandwidth-delay product, at least
         # 50 packets; bursts are as short as a millisecond's timer allows.
         queue_bytes = max(50 * 1514, rate_bps * (delay_ns or 20_000_000) // (8 * 10**9))
         burst_bytes = max(2 * 1514, rate_bps // 8000)
-        _do(
+        do(
             "tc",
             "-n",
             sender,
@@ -234,7 +235,7 @@ def wire(
             str(queue_bytes),
         )
         if delay_ns:
-            _do(
+            do(
                 "tc",
                 "-n",
                 receiver,

@@ -316,7 +316,10 @@ def _parser() -> argparse.ArgumentParser:
     again.add_argument("name", metavar="NAME", nargs="?", help="an experiment, or all")
     again.add_argument("--list", action="store_true", help="list the experiments")
     again.add_argument(
-        "--on", choices=("simulator", "linux"), default="simulator", help="what runs it (simulator)"
+        "--on",
+        choices=("simulator", "linux", "host"),
+        default="simulator",
+        help="what runs it; linux: the lab; host: this machine's kernel, as root (simulator)",
     )
     again.add_argument("--cache", metavar="DIR", help="of built kernels (~/.cache/ackwise)")
     again.add_argument(

@@ -33,7 +33,7 @@ def _list() -> int:
 
 
 def _new_runner(args: argparse.Namespace, show: Callable[[str, int, int], None]) -> Runner:
-    if args.on == "simulator":
+    if args.on != "linux":
         return Runner(workers=args.jobs, on_progress=show)
     from ackwise import lab_command
     from ackwise.lab import build

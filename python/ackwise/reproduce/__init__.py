@@ -7,16 +7,18 @@ from ackwise.errors import InputError, quoted, suggestion
 from ackwise.reproduce.experiment import Experiment
 
 # Where an experiment can be run, and which. Each is a module of this package with an EXPERIMENT;
-# on the real kernel it is `linux_NAME`, for other things are asked there.
+# on the lab's kernel it is `linux_NAME`, on this machine's `host_NAME`, for other things are asked
+# there.
 NAMES: dict[str, tuple[str, ...]] = {
     "simulator": ("deadlock", "dynamic", "ratelimit", "separation"),
-    "linux": (),
+    "linux": ("separation",),
+    "host": ("separation",),
 }
 ALL = "all"
 
 
 def load(name: str, on: str = "simulator") -> Experiment:
-    """The experiment of that name for the simulator or the real kernel. Raises InputError."""
+    """The experiment of that name for the simulator or a real kernel. Raises InputError."""
     if name not in NAMES[on]:
         elsewhere = [place for place, names in NAMES.items() if name in names]
         raise InputError(

@@ -1,0 +1,668 @@
+# SPDX-License-Identifier: MIT
+"""Spec page 3 on the real kernel in virtual time: a gateway's uplink with the queues of `ackwise
+gateway plan` and of others.
+
+      host ────── gateway ═══════════ internet ────── server
+                      up: the queues that are compared
+                      down: a FIFO at the provider's
+"""
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import Any
+
+from ackwise import gateway_command
+from ackwise import plan as plans
+from ackwise.gateway import deviation, model, tree
+from ackwise.reproduce import separation as simulated
+from ackwise.reproduce.check import Check, at_least, at_most, grouped, within
+from ackwise.reproduce.experiment import Experiment, Outcome
+from ackwise.reproduce.figure import Figure, Grid, Panel, Series
+from ackwise.reproduce.reference import published
+from ackwise.reproduce.runner import Runner
+from ackwise.reproduce.separation import BOTH, DOWN, UP
+from ackwise.stats import Estimate
+
+Scenario = dict[str, Any]
+
+# --- the queues ----------------------------------------------------------------------------------
+
+FIFO = "FIFO"
+APART = "separation, FIFOs"
+THINNED = "separation, CAKE leaf"
+HEAD_DROP = "separation, head-drop leaf"
+FQ_LEAF = "separation, fq_codel leaf"
+FQ_DATA = "separation, CAKE leaf; data: fq_codel"
+FQ_CODEL = "fq_codel"
+CAKE = "CAKE"
+CAKE_FILTER = "CAKE, ack-filter"
+LEAVES_OF = {
+    APART: ("--ack-leaf", "pfifo"),
+    THINNED: ("--ack-leaf", "cake"),
+    HEAD_DROP: ("--ack-leaf", "pfifo_head_drop"),
+    FQ_LEAF: ("--ack-leaf", "fq_codel"),
+    FQ_DATA: ("--ack-leaf", "cake", "--data-leaf", "fq_codel"),
+}
+
+
+def queues(name: str, up_bps: int, down_bps: int) -> list[str]:
+    """`tc` lines for the gateway's port to the internet; none for the lab's own FIFO. Those with
+    separation are what `ackwise gateway plan` prints for the link."""
+    if name == FIFO:
+        return []
+    if name in LEAVES_OF:
+        settings = gateway_command.planned(
+            "PORT", "--down", f"{down_bps}bit", "--up", f"{up_bps}bit", "--framing", "ethernet",
+            *LEAVES_OF[name],
+        )  # fmt: skip
+        return [shlex.join(words) for words in tree.commands(settings)]
+    if name == FQ_CODEL:
+        shaper = f"htb rate {up_bps}bit burst 1600 cburst 1600"
+        return [
+            "qdisc add dev PORT root handle 1: htb default 1",
+            f"class add dev PORT parent 1: classid 1:1 {shaper}",
+            "qdisc add dev PORT parent 1:1 fq_codel",
+        ]
+    more = " ack-filter" if name == CAKE_FILTER else ""
+    return [f"qdisc add dev PORT root cake bandwidth {up_bps}bit{more}"]
+
+
+# --- runs ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Hosts:
+    """Both ends: receivers' policy, and what senders have otherwise than the plan."""
+
+    name: str
+    policy: str
+    sender: Mapping[str, Any] = field(hash=False)
+
+
+SOURCE = Hosts("hosts of the source", simulated.EVERY, {})
+TODAY = Hosts("today's hosts", "linux", deviation.TODAY | {"initial_window_segments": 10})
+
+
+@dataclass(frozen=True)
+class Line:
+    """An access line. `buffer_packets`: the provider's queue; `window`: the download's, in packets,
+    0 for no bound."""
+
+    name: str
+    up_bps: int
+    down_bps: int
+    delay_ns: int
+    jitter: bool
+    buffer_packets: int
+    window: int
+    duration_ns: int
+    settled_ns: int
+    ping_ns: int
+
+
+_MS, _S = 10**6, 10**9
+HOME = Line(
+    "800 kbit/s, 2.1 Mbit/s", 800_000, 2_100_000, 10 * _MS, True, 200, 88, 120 * _S, 40 * _S,
+    200 * _MS,
+)  # fmt: skip
+NARROW_UP_BPS = 200_000  # a line of 100:1 at 800 kbit/s costs four times the processor time
+
+
+def home(ratio: float) -> Line:
+    """HOME with a downlink of `ratio` times the uplink. The download's window and the provider's
+    queue keep their length in time, as in the simulator's sweep."""
+    factor = ratio * HOME.up_bps / HOME.down_bps
+    return replace(
+        HOME,
+        name=f"{ratio:g}:1",
+        down_bps=round(HOME.up_bps * ratio),
+        buffer_packets=round(HOME.buffer_packets * factor),
+        window=round(HOME.window * factor),
+        duration_ns=90 * _S,
+        settled_ns=30 * _S,
+    )
+
+
+PROVIDER_NS = 250 * _MS  # of the wider lines: as long as their CUBIC can use
+SATELLITE_DELAY_NS = 300 * _MS
+
+
+def narrow(ratio: float, delay_ns: int = 10 * _MS) -> Line:
+    """An uplink of 200 kbit/s whose downlink is so many times faster."""
+    down_bps = round(NARROW_UP_BPS * ratio)
+    packets = max(20, down_bps * PROVIDER_NS // (8 * simulated.DATA_BYTES * _S))
+    return Line(
+        f"{ratio:g}:1", NARROW_UP_BPS, down_bps, delay_ns, False, packets, 0, 60 * _S, 25 * _S,
+        _S,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run. Goodput in kbit/s behind the settled part, times in ns; of the download's ACKs:
+    `path` (see `ackwise.lab.measure.ack_path`)."""
+
+    up: float
+    down: float
+    up_wire_bps: float
+    rtt_p99_ns: float
+    timeouts: int
+    retransmitted: int
+    path: dict[str, Any]
+    ping: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is run, once for each seed."""
+
+    line: Line
+    hosts: Hosts
+    queue: str
+    flows: tuple[str, ...]
+
+
+def _scenario(job: Job, seed: int) -> Scenario:
+    plan = plans.load_plan("separation")
+    link = next(link for link in plan.links if link.name == simulated.FIFO)
+    (workload,) = plan.workloads
+    made = simulated.scenario(link, workload, job.hosts.policy, job.flows, seed)
+    line = job.line
+    made.pop("access", None)  # the hosts' own Ethernet
+    made |= {
+        "duration_ns": line.duration_ns,
+        "series_interval_ns": line.duration_ns // 100,
+        "ping_interval_ns": line.ping_ns,
+        "paths_from_ns": line.settled_ns,
+    }
+    for way, rate_bps in (("up", line.up_bps), ("down", line.down_bps)):
+        made[way] |= {"rate_bps": rate_bps, "delay_ns": line.delay_ns}
+        made[way].pop("jitter_ns", None)
+        if line.jitter:  # one packet's time, as the plan has it
+            made[way]["jitter_ns"] = 1000 * round(8e6 * simulated.DATA_BYTES / rate_bps)
+    made["down"]["queue_packets"] = line.buffer_packets
+    for group in made["groups"]:
+        # as the source's upload: within a queue of 100 it loses nothing of its own doing
+        window = line.window if group["name"] == DOWN else simulated.WINDOW_PACKETS
+        group["sender"] |= {**job.hosts.sender, "max_window_segments": window}
+    lines = queues(job.queue, line.up_bps, line.down_bps)
+    if lines:
+        made["up"]["tc"] = lines
+    return made
+
+
+def _summary(job: Job, result: dict[str, Any]) -> Run:
+    line = job.line
+    seconds = (line.duration_ns - line.settled_ns) / _S
+    speeds = dict.fromkeys(BOTH, 0.0)
+    for group in result["groups"]:
+        series = group["flows"][0]["series"]
+        settled = [
+            count
+            for at, count in zip(series["time_ns"], series["delivered_bytes"], strict=True)
+            if at > line.settled_ns
+        ]
+        told_s = (series["time_ns"][-1] - line.settled_ns) / _S
+        speeds[group["name"]] = sum(settled) * 8e-3 / told_s
+    paths = {g["name"]: p for g, p in zip(result["groups"], result["ack_paths"], strict=True)}
+    groups = {g["name"]: g for g in result["groups"]}
+    down = groups.get(DOWN)
+    return Run(
+        up=speeds[UP],
+        down=speeds[DOWN],
+        up_wire_bps=paths[UP]["data_bytes"] * 8 / seconds if UP in paths else 0.0,
+        rtt_p99_ns=down["rtt_ns"]["p99"] if down else 0.0,
+        timeouts=down["timeouts"] if down else 0,
+        retransmitted=down["retransmitted_segments"] if down else 0,
+        path=paths.get(DOWN, {}),
+        ping=result["ping"],
+    )
+
+
+class Found:
+    """The runs of every job."""
+
+    def __init__(self, runner: Runner, jobs: dict[Job, int]) -> None:
+        wanted = [(job, seed) for job, seeds in jobs.items() for seed in range(1, seeds + 1)]
+        scenarios = [_scenario(job, seed) for job, seed in wanted]
+        results = runner.simulate("gateway", scenarios)
+        self.runs: dict[Job, list[Run]] = {}
+        for (job, _), result in zip(wanted, results, strict=True):
+            self.runs.setdefault(job, []).append(_summary(job, result))
+
+    def of(self, line: Line, hosts: Hosts, queue: str, flows: tuple[str, ...] = BOTH) -> list[Run]:
+        """The runs of one job."""
+        return self.runs[Job(line, hosts, queue, flows)]
+
+    def lone(self, line: Line, hosts: Hosts, flow: str) -> float:
+        """Speed alone, mean, kbit/s."""
+        return speed(self.of(line, hosts, FIFO, (flow,)), flow).mean
+
+    def shares(self, line: Line, hosts: Hosts, queue: str, flow: str) -> list[float]:
+        """Percent of the speed alone, of each run."""
+        alone = self.lone(line, hosts, flow)
+        return [100 * getattr(r, _SIDE[flow]) / alone for r in self.of(line, hosts, queue)]
+
+
+_SIDE = {UP: "up", DOWN: "down"}
+
+
+def speed(runs: Sequence[Run], flow: str) -> Estimate:
+    """Goodput in kbit/s, mean and interval over the runs."""
+    return simulated.mean([getattr(r, _SIDE[flow]) for r in runs])
+
+
+HOME_SEEDS = 3
+EXTREME = (50.0, 100.0)
+MODELLED = (home(1.0), HOME, home(5.0), home(20.0), *map(narrow, EXTREME))
+HOME_QUEUES = (FIFO, APART, THINNED, FQ_DATA, FQ_CODEL, CAKE)
+LEAVES = (APART, THINNED, HEAD_DROP, FQ_LEAF, FQ_CODEL, CAKE, CAKE_FILTER)
+SATELLITE = narrow(50.0, SATELLITE_DELAY_NS)
+SATELLITE_QUEUES = (FIFO, THINNED, HEAD_DROP, FQ_CODEL, CAKE_FILTER)
+FLOOD = Hosts("an ACK for each packet", simulated.EVERY, TODAY.sender)
+
+
+def _jobs() -> dict[Job, int]:
+    """Every job and how many seeds it is run with."""
+    made: dict[Job, int] = {}
+
+    def add(line: Line, hosts: Hosts, names: Sequence[str], seeds: int) -> None:
+        for flow in BOTH:
+            made.setdefault(Job(line, hosts, FIFO, (flow,)), seeds)
+        for name in names:
+            made[Job(line, hosts, name, BOTH)] = seeds
+
+    for hosts in (SOURCE, TODAY):
+        add(HOME, hosts, HOME_QUEUES, HOME_SEEDS)
+    for line in MODELLED:
+        if line is not HOME:
+            add(line, TODAY, (FIFO, APART, THINNED), 1)
+    add(narrow(50.0), TODAY, (FIFO, *LEAVES), 1)
+    add(narrow(100.0), TODAY, (FIFO, APART, THINNED, HEAD_DROP), 1)
+    add(SATELLITE, TODAY, SATELLITE_QUEUES, 1)
+    made[Job(narrow(100.0), FLOOD, APART, BOTH)] = 1
+    return made
+
+
+# --- checks --------------------------------------------------------------------------------------
+
+FLOOD_PERCENT = 97.0  # of the data class's guarantee: the rest is the class's own pings and bursts
+
+
+def case_checks(found: Found) -> Iterator[Check]:
+    """The source's four cases, and what a gateway is held to in every run."""
+    names = {
+        APART: "ACK separation as the source has it",
+        THINNED: "the gateway's own plan",
+    }
+    lone_up = published("separation", "upload alone").number
+    lone_down = published("separation", "download alone").number
+    unit, figure3, figure8 = "kbit/s", "figure 3", "figure 8"
+    fifo = published("separation", "upload with download; FIFO queue of 100").number
+    apart_up = published("separation", "upload with download; ACK separation").number
+    apart_down = published("separation", "download with upload; ACK separation").number
+
+    def of(queue: str, flow: str) -> float:
+        return speed(found.of(HOME, SOURCE, queue), flow).mean
+
+    yield from grouped(
+        "speeds, hosts of the source",
+        [
+            within(
+                "upload alone", lone_up, found.lone(HOME, SOURCE, UP),
+                percent=simulated.LONE_PERCENT, unit=unit, source=figure3,
+            ),
+            within(
+                "download alone", lone_down, found.lone(HOME, SOURCE, DOWN),
+                percent=simulated.LONE_PERCENT, unit=unit, source=figure3,
+            ),
+            within(
+                "upload beside a download, FIFO", fifo, of(FIFO, UP),
+                percent=simulated.FIFO_UPLOAD_PERCENT, unit=unit, source=figure3,
+            ),
+            within(
+                "download beside an upload, FIFO", lone_down, of(FIFO, DOWN),
+                percent=simulated.FIFO_DOWNLOAD_PERCENT, unit=unit, source=figure3,
+            ),
+            *(
+                within(
+                    f"{flow}, {words}", value, of(queue, flow),
+                    percent=simulated.APART_PERCENT, unit=unit, source=figure8,
+                )
+                for queue, words in names.items()
+                for flow, value in ((UP, apart_up), (DOWN, apart_down))
+            ),
+        ],
+    )  # fmt: skip
+    for hosts in (SOURCE, TODAY):
+        checks = []
+        if hosts is SOURCE:
+            checks = [
+                at_most(
+                    "upload's share, FIFO, highest", simulated.FIFO_UPLOAD_MOST,
+                    max(found.shares(HOME, hosts, FIFO, UP)),
+                    published=100 * fifo / lone_up, unit="%", source=figure3,
+                ),
+                at_least(
+                    "download's share, FIFO, lowest", simulated.FIFO_DOWNLOAD_LEAST,
+                    min(found.shares(HOME, hosts, FIFO, DOWN)), published=100, unit="%",
+                    source=figure3,
+                ),
+            ]  # fmt: skip
+        checks += [
+            at_least(
+                f"{flow}'s share, {words}, lowest"
+                + ("" if hosts is SOURCE else f", {hosts.name}"),
+                simulated.APART_LEAST, min(found.shares(HOME, hosts, queue, flow)),
+                published=100, unit="%", source=figure8,
+            )
+            for queue, words in names.items()
+            for flow in BOTH
+        ]  # fmt: skip
+        yield from grouped(f"shares of the lone speed in {HOME_SEEDS} runs, {hosts.name}", checks)
+
+
+def extreme_checks(found: Found) -> Iterator[Check]:
+    """Where ACKs alone exceed the uplink."""
+    checks = []
+    for line, words in (
+        *((narrow(r), f"{r:g}:1") for r in EXTREME),
+        (SATELLITE, "50:1 by satellite"),
+    ):
+        for queue in (THINNED, HEAD_DROP):
+            for flow, bound in (
+                (UP, simulated.FILTER_UPLOAD_LEAST),
+                (DOWN, simulated.FILTER_DOWNLOAD_LEAST),
+            ):
+                share = min(found.shares(line, TODAY, queue, flow))
+                checks.append(at_least(f"{words}, {queue}: {flow}'s share", bound, share, unit="%"))
+    yield from grouped("very asymmetric lines, today's hosts", checks)
+    line = narrow(100.0)
+    (run,) = found.runs[Job(line, FLOOD, APART, BOTH)]
+    link = _link(line, 1)
+    advice = model.advise(link, may_thin=False)
+    guarantee_bps = (link.up_bps - advice.ack_guarantee_bps) * link.payload_share
+    yield from grouped(
+        "a flood: ACKs of 4.4 times the uplink",
+        [
+            at_least(
+                "upload's segments, of the data class's guarantee", FLOOD_PERCENT,
+                100 * run.up_wire_bps / guarantee_bps, unit="%", source="spec page 3",
+            )
+        ],
+    )  # fmt: skip
+
+
+def latency_checks(found: Found) -> Iterator[Check]:
+    """ACKs wait less in a queue of their own than in any shared one."""
+    checks = []
+    for hosts in (SOURCE, TODAY):
+        fifo = _p99(found.of(HOME, hosts, FIFO), "ack")
+        for queue in (APART, THINNED):
+            checks.append(
+                at_most(
+                    f"{queue}: ACK's p99, {hosts.name}", fifo,
+                    _p99(found.of(HOME, hosts, queue), "ack"), published=f"FIFO: {fifo:.0f}",
+                    unit="ms",
+                )
+            )  # fmt: skip
+    yield from grouped("delay of the download's ACKs through the loaded uplink", checks)
+
+
+def _p99(runs: Sequence[Run], what: str) -> float:
+    """The highest p99 of the runs, ms."""
+    figures = [r.path["delay_ns"] if what == "ack" else r.ping["rtt_ns"] for r in runs]
+    return max(float(f["p99"]) for f in figures) / _MS
+
+
+def _link(line: Line, segments_per_ack: float) -> model.Link:
+    return model.Link(
+        down_bps=line.down_bps,
+        up_bps=line.up_bps,
+        segments_per_ack=segments_per_ack,
+        round_trip_ns=2 * line.delay_ns,
+        window_packets=line.window,
+    )
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """Model and gateway at one ratio: percent of the lone speeds, by queue and flow."""
+
+    ratio: float
+    predicted: dict[tuple[str, str], float]
+    measured: dict[tuple[str, str], float]
+
+
+def deviations(found: Found) -> list[Deviation]:
+    """The model beside the gateway, with the ACKs that the hosts sent when alone."""
+    made = []
+    for line in MODELLED:
+        link = _link(line, 2)
+        # the queues follow from the gateway's assumption, the speeds from what hosts do
+        share = model.thinned_share(replace(link, segments_per_ack=1))
+        said = model.predict(link)
+        speeds = {
+            FIFO: said.fifo,
+            APART: said.separation,
+            THINNED: model.apart(link, said.alone, min(link.demand, share)),
+        }
+        predicted = {
+            (queue, flow): 100 * getattr(s, f"{side}_bps") / getattr(said.alone, f"{side}_bps")
+            for queue, s in speeds.items()
+            for flow, side in _SIDE.items()
+        }
+        measured = {
+            (queue, flow): simulated.mean(found.shares(line, TODAY, queue, flow)).mean
+            for queue, flow in product(speeds, BOTH)
+        }
+        made.append(Deviation(line.down_bps / line.up_bps, predicted, measured))
+    return made
+
+
+def model_checks(found: Found) -> Iterator[Check]:
+    """How far the model is from the gateway, at worst; tolerances as beside the simulator."""
+    points = deviations(found)
+    checks = []
+    for queue, flow in product((FIFO, APART, THINNED), BOTH):
+        worst = max(points, key=lambda p: abs(p.predicted[queue, flow] - p.measured[queue, flow]))
+        bound = deviation.FIFO_POINTS if queue == FIFO else deviation.APART_POINTS
+        off = abs(worst.predicted[queue, flow] - worst.measured[queue, flow])
+        checks.append(at_most(f"model, {queue}, {flow}: farthest off", bound, off, unit="points"))
+    yield from grouped("the model and the gateway, 1:1 to 100:1, today's hosts", checks)
+
+
+# --- figures -------------------------------------------------------------------------------------
+
+
+def cases_figure(found: Found) -> Figure:
+    """Figures 3 and 8 of the source, and other queues."""
+    words = ["alone", *HOME_QUEUES]
+    quantities = {
+        UP: ["upload alone", "upload with download; FIFO queue of 100",
+             "upload with download; ACK separation"],
+        DOWN: ["download alone", "download alone", "download with upload; ACK separation"],
+    }  # fmt: skip
+    known = {
+        flow: [published("separation", one).number for one in names]
+        for flow, names in quantities.items()
+    }
+
+    def panel(flow: str) -> Panel:
+        def ours(hosts: Hosts) -> Series:
+            found_here = [speed(found.of(HOME, hosts, FIFO, (flow,)), flow)] + [
+                speed(found.of(HOME, hosts, queue), flow) for queue in HOME_QUEUES
+            ]
+            return Series(
+                hosts.name, words, [e.mean for e in found_here], "bars",
+                spread=[e.ci95 or 0 for e in found_here],
+            )  # fmt: skip
+
+        return Panel(
+            "",
+            f"{flow}, kbit/s",
+            [
+                Series("published", words[:3], known[flow], "bars", published=True),
+                ours(SOURCE),
+                ours(TODAY),
+            ],
+            title=flow,
+        )  # fmt: skip
+
+    return Figure(
+        "linux-separation-cases",
+        "Speeds alone and together on a real kernel, by the uplink's queues",
+        [panel(UP), panel(DOWN)],
+        source="figures 3 and 8",
+    )
+
+
+def latency_figure(found: Found) -> Figure:
+    """p99 of what waits for the loaded uplink."""
+    columns = ["ACK p50", "ACK p99", "ping p50", "ping p99", "pings lost", "up", "down"]
+
+    def grid(line: Line, hosts: Hosts, names: Sequence[str]) -> Grid:
+        cells = []
+        for queue in names:
+            runs = found.of(line, hosts, queue)
+            middle = [
+                max(f["p50"] for f in figures) / _MS
+                for figures in (
+                    [r.path["delay_ns"] for r in runs],
+                    [r.ping["rtt_ns"] for r in runs],
+                )
+            ]
+            lost = 100 * sum(r.ping["lost"] for r in runs) / sum(r.ping["sent"] for r in runs)
+            shares = [min(found.shares(line, hosts, queue, flow)) for flow in BOTH]
+            cells.append([
+                f"{middle[0]:.0f}", f"{_p99(runs, 'ack'):.0f}", f"{middle[1]:.0f}",
+                f"{_p99(runs, 'ping'):.0f}", f"{lost:.0f}%", *(f"{s:.0f}%" for s in shares),
+            ])  # fmt: skip
+        title = f"{line.name}, {hosts.name}"
+        return Grid("", "", list(names), columns, cells, [[""] * len(columns)] * len(cells), title)
+
+    return Figure(
+        "linux-separation-latency",
+        "ms that an ACK takes to the server, that a ping takes there and back, and what the "
+        "transfers keep; of each the worst run",
+        [
+            grid(HOME, SOURCE, HOME_QUEUES),
+            grid(HOME, TODAY, HOME_QUEUES),
+            grid(narrow(50.0), TODAY, (FIFO, *LEAVES)),
+            grid(SATELLITE, TODAY, SATELLITE_QUEUES),
+        ],
+    )
+
+
+def leaves_figure(found: Found) -> Figure:
+    """What thinning loses and what it costs."""
+    columns = [
+        "ACKs dropped", "dup ACKs dropped", "SACKed, never told", "RTT p99, ms", "pauses",
+        "timeouts", "sent again", "up", "down",
+    ]  # fmt: skip
+
+    def grid(line: Line, names: Sequence[str], title: str) -> Grid:
+        cells, classes = [], []
+        for queue in names:
+            runs = found.of(line, TODAY, queue)
+
+            def total(key: str, runs: list[Run] = runs) -> int:
+                return sum(r.path[key] for r in runs)
+
+            def part(of: str, whole: str) -> str:
+                return f"{100 * total(of) / total(whole):.1f}%" if total(whole) else "none sent"
+
+            shares = [min(found.shares(line, TODAY, queue, flow)) for flow in BOTH]
+            kept = (
+                shares[0] >= simulated.FILTER_UPLOAD_LEAST
+                and shares[1] >= simulated.FILTER_DOWNLOAD_LEAST
+            )
+            cells.append([
+                part("acks_dropped", "acks_sent"),
+                part("duplicate_acks_dropped", "duplicate_acks_sent"),
+                part("sacked_bytes_never_told", "sacked_bytes"),
+                f"{max(r.rtt_p99_ns for r in runs) / _MS:.0f}",
+                f"{total('pauses')}",
+                f"{sum(r.timeouts for r in runs)}",
+                f"{sum(r.retransmitted for r in runs)}",
+                *(f"{s:.0f}%" for s in shares),
+            ])  # fmt: skip
+            kind = "up at least 80%, down at least 90%" if kept else "less"
+            classes.append([""] * (len(columns) - 2) + [kind] * 2)
+        return Grid("", "", list(names), columns, cells, classes, title)
+
+    return Figure(
+        "linux-separation-leaves",
+        "Queues that thin ACKs, on a line of 50 and 100 to 1 (200 kbit/s up), today's hosts",
+        [
+            grid(narrow(50.0), (FIFO, *LEAVES), "50:1"),
+            grid(
+                narrow(100.0), (FIFO, APART, THINNED, HEAD_DROP), "100:1"
+            ),
+            grid(SATELLITE, SATELLITE_QUEUES, "50:1, 600 ms by satellite"),
+        ],
+    )  # fmt: skip
+
+
+def model_figure(found: Found) -> Figure:
+    """Predicted as lines, measured as points."""
+    points = deviations(found)
+
+    def panel(flow: str) -> Panel:
+        def line(queue: str, measured: bool) -> Series:
+            values = [(p.measured if measured else p.predicted)[queue, flow] for p in points]
+            label = f"{queue}, {'gateway' if measured else 'model'}"
+            kind = "points" if measured else "line"
+            return Series(label, [p.ratio for p in points], values, kind)  # type: ignore[arg-type]
+
+        series = [line(q, m) for m in (False, True) for q in (FIFO, APART, THINNED)]
+        return Panel("downlink to uplink", f"{flow}, % of lone", series, flow, log_x=True)
+
+    return Figure(
+        "linux-separation-model",
+        "The model beside the gateway on a real kernel, today's hosts",
+        [panel(UP), panel(DOWN)],
+        columns=2,
+    )
+
+
+def run(runner: Runner) -> Outcome:
+    """Every job, then checks and figures."""
+    found = Found(runner, _jobs())
+    return Outcome(
+        checks=[
+            *case_checks(found),
+            *extreme_checks(found),
+            *latency_checks(found),
+            *model_checks(found),
+        ],
+        figures=[
+            cases_figure(found),
+            latency_figure(found),
+            leaves_figure(found),
+            model_figure(found),
+        ],
+        notes=[
+            "kbit/s with 95% intervals, hosts of the source: "
+            + ", ".join(
+                f"{queue} {flow} {e.mean:.0f} ± {e.ci95 or 0:.0f}"
+                for queue in HOME_QUEUES
+                for flow in BOTH
+                for e in [speed(found.of(HOME, SOURCE, queue), flow)]
+            )
+            + "."
+        ],
+    )
+
+
+EXPERIMENT = Experiment(
+    name="linux-separation",
+    title="ACK separation by a real gateway",
+    source='spec page 3: J. Park, S. Hong, "Preventing network performance interference with '
+    'ACK-separation queuing mechanism in a home network gateway using an asymmetric link"',
+    question="What do a download's ACKs do to an upload on a real kernel, and what ends it at "
+    "which cost?",
+    run=run,
+)

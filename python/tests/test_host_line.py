@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: MIT
+"""A line of `ackwise reproduce --on host`: what it carries, and that nothing of it stays."""
+
+import subprocess
+
+import pytest
+from netns import WHY_NOT
+
+from ackwise import cli
+from ackwise.reproduce import host_line, host_separation
+from ackwise.reproduce import linux_separation as lab
+from ackwise.reproduce.separation import UP
+
+pytestmark = [pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT), pytest.mark.slow]
+
+
+def test_a_line_carries_its_rates_and_goes() -> None:
+    home = lab.HOME
+    with host_line.line(
+        down_bps=home.down_bps, provider_packets=200, every_packet=False, old=False
+    ) as made:
+        host_separation.uplink(made, lab.FIFO, None)
+        (found,) = host_line.run(
+            [(made, (UP,), "cubic")], window_packets=88, seconds=8, settled_seconds=4, seed=1
+        )
+        # 1448 of 1514 bytes are payload; real time on a machine that is shared
+        assert found.speeds[UP] == pytest.approx(765, rel=0.05)
+        # 88 packets of 15 ms wait in front of it
+        assert 0.9 <= sorted(found.rtts_s)[len(found.rtts_s) // 2] <= 1.6
+        name = made.gateway
+    assert name not in subprocess.run(["ip", "netns", "list"], capture_output=True).stdout.decode()
+
+
+def test_without_rights_nothing_is_begun(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("ackwise.capture.missing_capabilities", lambda: ["CAP_NET_ADMIN"])
+    assert cli.main(["reproduce", "separation", "--on", "host"]) == 2
+    assert "needs root (lacking CAP_NET_ADMIN); run it with sudo" in capsys.readouterr().err
