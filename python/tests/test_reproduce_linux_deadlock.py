@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: MIT
+"""Throughput deadlock on the real kernel: how it is told from a capture, a pair that stalls, and
+its cure. The guests need the kernel of `ackwise lab build`."""
+
+import os
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from ackwise.errors import RunError
+from ackwise.lab import build
+from ackwise.lab import run as lab_run
+from ackwise.lab.machine import Kernel
+from ackwise.reproduce import linux_deadlock
+from ackwise.reproduce.linux_deadlock import KIB, LEARNING, STOCK, Cell, Seen
+
+MS = 10**6
+PAIR = Cell(9180, 6 * KIB, 16 * KIB)
+
+
+@pytest.fixture(scope="module")
+def kernel() -> Kernel:
+    cache = build.default_cache()
+    try:
+        if os.environ.get("ACKWISE_LAB_BUILD"):
+            return build.build(cache, stock=False)
+        return build.find(cache, stock=False)
+    except RunError as problem:
+        pytest.skip(str(problem))
+
+
+def told(times_ms: list[int]) -> Seen:
+    """Segments of 1000 bytes at these times."""
+    trace = {
+        "data_time_ns": [t * MS for t in times_ms],
+        "data_seq": [1000 * i for i in range(len(times_ms))],
+        "data_bytes": [1000] * len(times_ms),
+    }
+    group: dict[str, Any] = {
+        "goodput_bps": 1.0,
+        "acks_by_reason": {},
+        "acks_sent": 1,
+        "segments_received": len(times_ms),
+        "flows": [{"trace": trace}],
+    }
+    return linux_deadlock.seen(
+        {"groups": [group], "counters": {"client": {"TcpExtDelayedACKs": 3}}}
+    )
+
+
+def test_silence_of_a_sender_that_has_data_is_a_stall() -> None:
+    one = told([0, 1, 41, 42, 43, 62, 63, 83, 123, 124])
+    assert (one.stalls, one.stalls_late) == (3, 2)
+    assert one.repeats
+    assert one.timers == 3
+    # 5 of 10 segments are out at 43 ms, the others by 124 ms
+    assert one.steady_bps == pytest.approx(5 * 8000 / 0.081)
+
+
+def test_stalls_at_the_start_do_not_repeat() -> None:
+    assert not told([0, 40, 80, 120, 121, 122, 123, 124, 125, 165]).repeats
+
+
+@pytest.mark.lab
+@pytest.mark.slow
+def test_a_pair_of_buffers_waits_for_the_delayed_ack_and_is_cured(kernel: Kernel) -> None:
+    def run(spec: str) -> tuple[Seen, dict[str, Any]]:
+        result = lab_run.simulate(
+            linux_deadlock.transfer(PAIR, spec), "link x", "workload x", kernel
+        )
+        return linux_deadlock.seen(result), result["groups"][0]["flows"][0]["trace"]
+
+    stock, trace = run(STOCK)
+    assert stock.repeats
+    gaps = [b - a for a, b in pairwise(trace["data_time_ns"]) if b - a > 5 * MS]
+    # a timer of 40 ms that counts in ticks of 10 ms
+    assert all(40 * MS < gap < 62 * MS for gap in gaps)
+    assert len(gaps) == pytest.approx(stock.timers, abs=2)
+    for spec in ("a3", "csa3", LEARNING):
+        cured, _ = run(spec)
+        assert not cured.repeats, spec
+        assert cured.steady_bps > 10 * stock.steady_bps, spec
+
+
+@pytest.mark.lab
+@pytest.mark.slow
+def test_an_answer_in_two_writes_waits_unless_the_receiver_learns(kernel: Kernel) -> None:
+    def median_ms(spec: str) -> float:
+        app = {"kind": "request-response", **linux_deadlock.ANSWER}
+        sender = {"nagle": "minshall", "send_buffer_bytes": 4 << 20}
+        made = linux_deadlock.scenario(spec, app, 1500, sender, KIB * KIB)
+        result = lab_run.simulate(made, "link x", "workload x", kernel)
+        return float(result["groups"][0]["message_latency_ns"]["p50"]) / MS
+
+    assert median_ms(STOCK) > 40
+    assert median_ms(LEARNING) < 3
