@@ -118,8 +118,9 @@ def svg(figure: Figure) -> bytes:
     return head + b"\n<!-- SPDX-License-Identifier: MIT -->\n" + body
 
 
-# Bars leave no room in between.
-BELOW: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.1), "ncols": 1}
+# Bars leave no room in between. A name of more lines needs more room above the legend.
+BELOW: dict[str, Any] = {"loc": "upper center", "ncols": 1}
+LINE_SHARE = 0.1  # of a panel's height
 
 
 def _draw_panel(ax: Any, panel: Panel) -> None:
@@ -165,7 +166,11 @@ def _draw_panel(ax: Any, panel: Panel) -> None:
     ax.set_ylabel(panel.y_label)
     ax.set_title(panel.title, loc="left")
     if len(panel.series) >= LEGEND_FROM:
-        ax.legend(fontsize=8, frameon=False, **(BELOW if bars else {}))
+        look = {}
+        if bars:
+            more = max(str(x).count("\n") for s in bars for x in s.x)
+            look = {**BELOW, "bbox_to_anchor": (0.5, -0.1 - LINE_SHARE * more)}
+        ax.legend(fontsize=8, frameon=False, **look)
 
 
 def _draw_bars(ax: Any, one: Series, bars: list[Series], look: dict[str, Any]) -> None:

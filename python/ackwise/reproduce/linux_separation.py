@@ -133,8 +133,9 @@ def narrow(ratio: float, delay_ns: int = 10 * _MS) -> Line:
     """An uplink of 200 kbit/s whose downlink is so many times faster."""
     down_bps = round(NARROW_UP_BPS * ratio)
     packets = max(20, down_bps * PROVIDER_NS // (8 * simulated.DATA_BYTES * _S))
+    name = f"{ratio:g}:1" + (", satellite" if delay_ns >= SATELLITE_DELAY_NS else "")
     return Line(
-        f"{ratio:g}:1", NARROW_UP_BPS, down_bps, delay_ns, False, packets, 0, 60 * _S, 25 * _S,
+        name, NARROW_UP_BPS, down_bps, delay_ns, False, packets, 0, 60 * _S, 25 * _S,
         _S,
     )  # fmt: skip
 
@@ -479,7 +480,8 @@ def model_checks(found: Found) -> Iterator[Check]:
 
 def cases_figure(found: Found) -> Figure:
     """Figures 3 and 8 of the source, and other queues."""
-    words = ["alone", *HOME_QUEUES]
+    # one line for each part of a name
+    words = [q.replace(", ", ",\n").replace("; ", ";\n") for q in ("alone", *HOME_QUEUES)]
     quantities = {
         UP: ["upload alone", "upload with download; FIFO queue of 100",
              "upload with download; ACK separation"],
@@ -559,12 +561,12 @@ def latency_figure(found: Found) -> Figure:
 def leaves_figure(found: Found) -> Figure:
     """What thinning loses and what it costs."""
     columns = [
-        "ACKs dropped", "dup ACKs dropped", "SACKed, never told", "RTT p99, ms", "pauses",
-        "timeouts", "sent again", "up", "down",
+        "ACKs\ndropped", "dup ACKs\ndropped", "SACKed,\nnever told", "RTT\np99, ms", "pauses",
+        "timeouts", "sent\nagain", "up", "down",
     ]  # fmt: skip
 
     def grid(line: Line, names: Sequence[str], title: str) -> Grid:
-        cells, classes = [], []
+        cells = []
         for queue in names:
             runs = found.of(line, TODAY, queue)
 
@@ -575,10 +577,6 @@ def leaves_figure(found: Found) -> Figure:
                 return f"{100 * total(of) / total(whole):.1f}%" if total(whole) else "none sent"
 
             shares = [min(found.shares(line, TODAY, queue, flow)) for flow in BOTH]
-            kept = (
-                shares[0] >= simulated.FILTER_UPLOAD_LEAST
-                and shares[1] >= simulated.FILTER_DOWNLOAD_LEAST
-            )
             cells.append([
                 part("acks_dropped", "acks_sent"),
                 part("duplicate_acks_dropped", "duplicate_acks_sent"),
@@ -589,8 +587,7 @@ def leaves_figure(found: Found) -> Figure:
                 f"{sum(r.retransmitted for r in runs)}",
                 *(f"{s:.0f}%" for s in shares),
             ])  # fmt: skip
-            kind = "up at least 80%, down at least 90%" if kept else "less"
-            classes.append([""] * (len(columns) - 2) + [kind] * 2)
+        classes = [[""] * len(columns)] * len(cells)
         return Grid("", "", list(names), columns, cells, classes, title)
 
     return Figure(
