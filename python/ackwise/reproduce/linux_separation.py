@@ -263,6 +263,8 @@ LEAVES = (APART, THINNED, HEAD_DROP, FQ_LEAF, FQ_CODEL, CAKE, CAKE_FILTER)
 SATELLITE = narrow(50.0, SATELLITE_DELAY_NS)
 SATELLITE_QUEUES = (FIFO, THINNED, HEAD_DROP, FQ_CODEL, CAKE_FILTER)
 FLOOD = Hosts("an ACK for each packet", simulated.EVERY, TODAY.sender)
+UNSACKED = Hosts("today's hosts without SACK", "linux", {**TODAY.sender, "recovery": "newreno"})
+UNSACKED_QUEUES = (FIFO, THINNED, HEAD_DROP, CAKE_FILTER)
 
 
 def _jobs() -> dict[Job, int]:
@@ -283,6 +285,7 @@ def _jobs() -> dict[Job, int]:
     add(narrow(50.0), TODAY, (FIFO, *LEAVES), 1)
     add(narrow(100.0), TODAY, (FIFO, APART, THINNED, HEAD_DROP), 1)
     add(SATELLITE, TODAY, SATELLITE_QUEUES, 1)
+    add(narrow(50.0), UNSACKED, UNSACKED_QUEUES, 1)
     made[Job(narrow(100.0), FLOOD, APART, BOTH)] = 1
     return made
 
@@ -565,10 +568,10 @@ def leaves_figure(found: Found) -> Figure:
         "timeouts", "sent\nagain", "up", "down",
     ]  # fmt: skip
 
-    def grid(line: Line, names: Sequence[str], title: str) -> Grid:
+    def grid(line: Line, names: Sequence[str], title: str, hosts: Hosts = TODAY) -> Grid:
         cells = []
         for queue in names:
-            runs = found.of(line, TODAY, queue)
+            runs = found.of(line, hosts, queue)
 
             def total(key: str, runs: list[Run] = runs) -> int:
                 return sum(r.path[key] for r in runs)
@@ -576,7 +579,7 @@ def leaves_figure(found: Found) -> Figure:
             def part(of: str, whole: str) -> str:
                 return f"{100 * total(of) / total(whole):.1f}%" if total(whole) else "none sent"
 
-            shares = [min(found.shares(line, TODAY, queue, flow)) for flow in BOTH]
+            shares = [min(found.shares(line, hosts, queue, flow)) for flow in BOTH]
             cells.append([
                 part("acks_dropped", "acks_sent"),
                 part("duplicate_acks_dropped", "duplicate_acks_sent"),
@@ -599,6 +602,7 @@ def leaves_figure(found: Found) -> Figure:
                 narrow(100.0), (FIFO, APART, THINNED, HEAD_DROP), "100:1"
             ),
             grid(SATELLITE, SATELLITE_QUEUES, "50:1, 600 ms by satellite"),
+            grid(narrow(50.0), UNSACKED_QUEUES, "50:1, hosts without SACK", UNSACKED),
         ],
     )  # fmt: skip
 
