@@ -27,7 +27,8 @@ static bool window_dry(const struct aw_event *e)
 }
 
 /* The duty that forbids to wait, or AW_REASON_NONE. */
-static enum aw_reason duty(u32 rails, bool owed, const struct aw_event *e)
+static enum aw_reason duty(u32 rails, bool owed, u32 share_bytes,
+			   const struct aw_event *e, struct aw_verdict v)
 {
 	if (e->kind == AW_EVENT_DATA) {
 		if (rails & AW_RAIL_ORDER) {
@@ -69,11 +70,17 @@ static enum aw_reason duty(u32 rails, bool owed, const struct aw_event *e)
 	if (rails & AW_RAIL_SECOND_SEGMENT &&
 	    e->unacked_bytes >= 2ull * e->rcv_mss_bytes)
 		return AW_REASON_SECOND_SEGMENT;
+	/* lost else: the sender's clock; with all that it may send on its way it
+	 * stands still, and what it is told of at once it sends in a burst.  Two
+	 * segments may wait in any case (RFC 5681, 4.2) */
+	if (rails & AW_RAIL_FLIGHT && e->kind == AW_EVENT_DATA && !v.probes &&
+	    e->unacked_bytes >= aw_max_u64(share_bytes, 2ull * e->rcv_mss_bytes))
+		return AW_REASON_FLIGHT;
 	return AW_REASON_NONE;
 }
 
-struct aw_verdict aw_rails_apply(u32 rails, u64 owed_since_ns, const struct aw_event *e,
-				 struct aw_verdict v)
+struct aw_verdict aw_rails_apply(u32 rails, u64 owed_since_ns, u32 share_bytes,
+				 const struct aw_event *e, struct aw_verdict v)
 {
 	u64 limit_ns = aw_add_ns(owed_since_ns, AW_MAX_DELAY_NS);
 	enum aw_reason reason;
@@ -81,7 +88,7 @@ struct aw_verdict aw_rails_apply(u32 rails, u64 owed_since_ns, const struct aw_e
 	if (v.action == AW_SEND_NOW)
 		return v;
 
-	reason = duty(rails, owed_since_ns != AW_NEVER_NS, e);
+	reason = duty(rails, owed_since_ns != AW_NEVER_NS, share_bytes, e, v);
 	/* lost else: the sender's time-out comes before the ACK (RFC 1122,
 	 * 4.2.3.2; RFC 5681, 4.2) */
 	if (reason == AW_REASON_NONE && rails & AW_RAIL_MAX_DELAY &&

@@ -157,7 +157,7 @@ static struct aw_verdict sample(struct aw_a3 *s, const struct aw_params *p,
 		learn(s, p, e);
 		return aw_send_now(AW_REASON_SAMPLING_END);
 	}
-	return aw_wait_until(s->timer_ns);
+	return aw_probe_until(s->timer_ns);
 }
 
 static struct aw_verdict count(struct aw_a3 *s, const struct aw_params *p,

@@ -251,6 +251,71 @@ static void optional_members_have_defaults(void)
 	CHECK(v.action == AW_NOTHING, "on_ack_sent");
 }
 
+static struct aw_verdict segment(u64 now_ns)
+{
+	struct aw_event e = { .now_ns = now_ns,
+			      .bytes = 1460,
+			      .unacked_bytes = 2920,
+			      .rtt_us = 10000,
+			      .rto_us = 200000,
+			      .segments = 1,
+			      .rcv_mss_bytes = 1460,
+			      .wnd_bytes = 1 << 20,
+			      .wnd_next_bytes = 1 << 20,
+			      .wnd_max_bytes = 1 << 20 };
+
+	return aw_decide(&conn, &e);
+}
+
+/* 10 ms, 20 segments: a quarter of them is more than the two that wait. */
+static void the_flight_is_what_comes_in_a_round_trip(void)
+{
+	struct aw_verdict v;
+	u64 now;
+
+	open_conn(&obedient, AW_RAILS_NETWORK);
+	answer = aw_wait_until(MS(5000));
+	v = segment(MS(100));
+	CHECK(IS_NOW(v, FLIGHT, 1), "not known yet: two segments");
+	for (now = 0; now <= 20; now++) {
+		at(MS(100), AW_EVENT_ACK_SENT);
+		v = segment(MS(100.5) + now * MS(0.5));
+	}
+	CHECK(conn.flight.bytes == 20 * 1460, "%u bytes", conn.flight.bytes);
+	CHECK(v.action == AW_WAIT, "two of 20 wait");
+	segment(MS(319));
+	CHECK(conn.flight.bytes == 2920, "short of an RTO, %u", conn.flight.bytes);
+	segment(MS(529));
+	CHECK(!conn.flight.bytes, "after an RTO %u", conn.flight.bytes);
+}
+
+static void a_probe_is_let_be_every_32_round_trips(void)
+{
+	struct aw_verdict v;
+
+	open_conn(&obedient, AW_RAILS_NETWORK);
+	answer = aw_probe_until(MS(5000));
+	v = segment(MS(100));
+	CHECK(v.action == AW_WAIT && v.probes, "the first at once");
+	v = segment(MS(101));
+	CHECK(v.action == AW_WAIT && v.probes, "while it lasts");
+	at(MS(102), AW_EVENT_ACK_SENT);
+	v = segment(MS(103));
+	CHECK(IS_NOW(v, FLIGHT, 1), "the next one waits");
+	at(MS(104), AW_EVENT_ACK_SENT);
+	v = segment(MS(419));
+	CHECK(IS_NOW(v, FLIGHT, 1), "not yet");
+	at(MS(420), AW_EVENT_ACK_SENT);
+	v = segment(MS(421));
+	CHECK(v.action == AW_WAIT && v.probes, "now");
+
+	open_conn(&obedient, AW_RAILS_DEFAULT);
+	segment(MS(100));
+	at(MS(102), AW_EVENT_ACK_SENT);
+	v = segment(MS(103));
+	CHECK(v.action == AW_WAIT && v.probes, "without the rail as it likes");
+}
+
 static void state_starts_at_zero(void)
 {
 	unsigned i, sum = 0;
@@ -271,6 +336,8 @@ int main(void)
 	a_timer_asks_only_when_it_is_due();
 	reads();
 	optional_members_have_defaults();
+	the_flight_is_what_comes_in_a_round_trip();
+	a_probe_is_let_be_every_32_round_trips();
 	state_starts_at_zero();
 	return test_end();
 }

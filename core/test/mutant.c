@@ -5,25 +5,25 @@
  */
 #include <ackwise/ackwise.h>
 
-struct aw_verdict real_rails_apply(u32 rails, u64 owed_since_ns,
+struct aw_verdict real_rails_apply(u32 rails, u64 owed_since_ns, u32 share_bytes,
 				   const struct aw_event *e, struct aw_verdict v);
 struct aw_verdict real_decide(struct aw_conn *conn, const struct aw_event *e);
 
 #define LOSES_RAIL(n) (MUTANT == (n) ? 1u << (n) : 0u)
 
-struct aw_verdict aw_rails_apply(u32 rails, u64 owed_since_ns, const struct aw_event *e,
-				 struct aw_verdict v)
+struct aw_verdict aw_rails_apply(u32 rails, u64 owed_since_ns, u32 share_bytes,
+				 const struct aw_event *e, struct aw_verdict v)
 {
 	struct aw_verdict before = v;
 	u32 lost = LOSES_RAIL(0) | LOSES_RAIL(1) | LOSES_RAIL(2) | LOSES_RAIL(3) |
-		   LOSES_RAIL(4) | LOSES_RAIL(5) | LOSES_RAIL(6);
+		   LOSES_RAIL(4) | LOSES_RAIL(5) | LOSES_RAIL(6) | LOSES_RAIL(7);
 
-	v = real_rails_apply(rails & ~lost, owed_since_ns, e, v);
-	if (MUTANT == 7 && v.action == AW_WAIT) /* puts off by one ns */
+	v = real_rails_apply(rails & ~lost, owed_since_ns, share_bytes, e, v);
+	if (MUTANT == 8 && v.action == AW_WAIT) /* puts off by one ns */
 		v.deadline_ns = aw_add_ns(v.deadline_ns, 1);
-	if (MUTANT == 8 && before.action == AW_WAIT) /* too eager */
+	if (MUTANT == 9 && before.action == AW_WAIT) /* too eager */
 		v = aw_send_now(AW_REASON_AREA);
-	if (MUTANT == 9 && v.by_rail) /* hides who it was */
+	if (MUTANT == 10 && v.by_rail) /* hides who it was */
 		v.by_rail = 0, v.reason = AW_REASON_AREA;
 	return v;
 }
@@ -33,20 +33,24 @@ struct aw_verdict aw_decide(struct aw_conn *conn, const struct aw_event *e)
 	struct aw_verdict before = conn->pending;
 	struct aw_verdict v = real_decide(conn, e);
 
-	if (MUTANT == 10 && e->kind == AW_EVENT_APP_READ) /* forgets */
+	if (MUTANT == 11 && e->kind == AW_EVENT_APP_READ) /* forgets */
 		conn->pending = v = aw_nothing();
-	if (MUTANT == 11 && before.action == AW_SEND_NOW &&
+	if (MUTANT == 12 && before.action == AW_SEND_NOW &&
 	    e->kind == AW_EVENT_DATA) /* takes a promise back */
 		conn->pending = v = aw_wait_until(e->now_ns + 1000);
-	if (MUTANT == 12) /* writes past its state */
+	if (MUTANT == 13) /* writes past its state */
 		((u8 *)conn->state)[AW_STATE_MAX_BYTES] = 1;
-	if (MUTANT == 13 && e->kind == AW_EVENT_DEADLINE) /* obeys any timer */
+	if (MUTANT == 14 && e->kind == AW_EVENT_DEADLINE) /* obeys any timer */
 		conn->pending = v = aw_send_now(AW_REASON_DELAY_TIMER);
-	if (MUTANT == 14 && v.action == AW_SEND_NOW) { /* not deterministic */
+	if (MUTANT == 15 && v.action == AW_SEND_NOW) { /* not deterministic */
 		static u32 calls;
 
 		v.reason = conn->pending.reason =
 			++calls & 1 ? AW_REASON_AREA : AW_REASON_QUIET;
 	}
+	if (MUTANT == 16) /* probes as often as the policy likes */
+		conn->probe_ticks = 0;
+	if (MUTANT == 17) /* takes every flight for a long one */
+		conn->flight.bytes = ~0u;
 	return v;
 }

@@ -111,6 +111,10 @@ struct trial {
 	struct aw_params params;
 	struct model model;
 	u64 owed_since_ns; /* by the harness's own book */
+	struct {
+		u32 since, bytes, before, probe; /* times: 1024 ns */
+		bool probing;
+	} round;
 	u32 events;
 	u32 digest;
 };
@@ -129,6 +133,55 @@ static void violated(const struct trial *t, const struct aw_event *e, const char
 	       t->spy.name, t->events, e->kind, e->order, e->flags, claim, v.action,
 	       aw_reason_label(v.reason), (long long)(v.deadline_ns - e->now_ns),
 	       v.by_rail);
+}
+
+static u32 units(u64 ns)
+{
+	return (u32)(ns / 1024);
+}
+
+/* What came in the last round trip that is over; forgotten after an RTO. */
+static void keep_rounds(struct trial *t, const struct aw_event *e)
+{
+	u64 sum = (u64)t->round.bytes + e->bytes;
+	u32 rtt = units((u64)e->rtt_us * 1000), rto = units((u64)e->rto_us * 1000);
+	u32 age = units(e->now_ns) - t->round.since;
+
+	if (e->kind != AW_EVENT_DATA || !e->rtt_us)
+		return;
+	if (age < rtt) {
+		t->round.bytes = sum > ~0u ? t->round.bytes : (u32)sum;
+		return;
+	}
+	t->round.before = e->rto_us && age - rtt >= rto ? 0 : t->round.bytes;
+	t->round.bytes = e->bytes;
+	t->round.since = units(e->now_ns);
+}
+
+/* A probe may go on; one may begin 32 round trips after the last. */
+static bool may_probe(struct trial *t, const struct aw_event *e, bool wants)
+{
+	u32 now = units(e->now_ns) ? units(e->now_ns) : 1;
+
+	if (!wants || t->round.probing)
+		return wants;
+	if (e->kind != AW_EVENT_DATA)
+		return false;
+	if (t->round.probe &&
+	    now - t->round.probe < 32ull * units((u64)e->rtt_us * 1000))
+		return false;
+	t->round.probe = now;
+	return true;
+}
+
+/* Must an ACK leave, whatever the policy says, but for a probe? */
+static bool is_flight_duty(const struct trial *t, const struct aw_event *e)
+{
+	u32 acks = t->spy.acks_per_round ? t->spy.acks_per_round : 4;
+
+	return t->conn.rails & AW_RAIL_FLIGHT && e->kind == AW_EVENT_DATA &&
+	       e->unacked_bytes >= t->round.before / acks &&
+	       e->unacked_bytes / 2 >= e->rcv_mss_bytes;
 }
 
 /* Must an ACK leave, whatever the policy says? */
@@ -167,7 +220,8 @@ static bool is_well_formed(struct aw_verdict v)
 {
 	static const u8 zeros[sizeof(v.reserved)];
 
-	if (v.by_rail > 1 || memcmp(v.reserved, zeros, sizeof(zeros)))
+	if (v.by_rail > 1 || v.probes > (v.action == AW_WAIT) ||
+	    memcmp(v.reserved, zeros, sizeof(zeros)))
 		return false;
 	switch (v.action) {
 	case AW_NOTHING:
@@ -194,6 +248,13 @@ static void check_answer(struct trial *t, const struct aw_event *e, struct aw_ve
 {
 	bool duty = is_duty(t->conn.rails, t->owed_since_ns != AW_NEVER_NS, e);
 	bool owed = t->owed_since_ns != AW_NEVER_NS;
+	/* an answer that cannot be obeyed is no probe */
+	bool probes = asked && raw.action == AW_WAIT && raw.probes &&
+		      raw.deadline_ns > e->now_ns;
+
+	probes = t->conn.rails & AW_RAIL_FLIGHT ? may_probe(t, e, probes) : probes;
+	if (!probes && is_flight_duty(t, e))
+		duty = true;
 
 	if (duty)
 		MUST(v.action == AW_SEND_NOW, "a duty waits");
@@ -229,6 +290,7 @@ static void check(struct trial *t, const struct aw_event *e, struct aw_verdict b
 	if (max_delay && owed)
 		limit_ns = aw_add_ns(t->owed_since_ns, 500000000);
 
+	keep_rounds(t, e);
 	MUST(is_well_formed(v), "ill-formed");
 	MUST(same(v, t->conn.pending), "not the one in force");
 	MUST(!owed || v.action != AW_NOTHING, "an ACK is forgotten");
@@ -283,6 +345,7 @@ static void step(struct trial *t, const struct aw_event *e)
 	struct aw_verdict before = t->conn.pending, v;
 
 	asked = false;
+	t->round.probing = before.probes;
 	v = aw_decide(&t->conn, e);
 	if (e->kind < AW_EVENT_KINDS)
 		check(t, e, before, v);
@@ -345,7 +408,7 @@ static u32 run(const u8 *bytes, size_t count)
 	e.random = model_next(&t->model.random);
 	e.rcv_mss_bytes = t->model.mss_bytes;
 	aw_conn_init(&t->conn, &t->spy, &t->params,
-		     bytes[1] & 0x80 ? bytes[1] & AW_RAILS_ALL : AW_RAILS_DEFAULT, &e);
+		     bytes[1] ? bytes[1] : AW_RAILS_DEFAULT, &e);
 	for (i = CONFIG_BYTES; i + 1 < count; i += 2) {
 		if (wild)
 			wild_event(&t->model, bytes[i], bytes[i + 1], &e);

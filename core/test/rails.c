@@ -5,6 +5,7 @@
 #include "test.h"
 
 #define MSS 1460u
+#define SHARE (10 * MSS)
 #define NEVER AW_NEVER_NS
 #define NONE AW_REASON_NONE
 
@@ -74,6 +75,11 @@ static const struct {
 	  AW_REASON_SECOND_SEGMENT },
 	{ "not quite the second", 0,
 	  { .unacked_bytes = 2 * MSS - 1, .wnd_bytes = 9 * MSS }, 0, NONE },
+	{ "its share of the flight", AW_RAIL_FLIGHT,
+	  { .unacked_bytes = SHARE }, 0, AW_REASON_FLIGHT },
+	{ "a byte less", 0, { .unacked_bytes = SHARE - 1 }, 0, NONE },
+	{ "a read brings nothing", 0,
+	  { .kind = AW_EVENT_APP_READ, .unacked_bytes = SHARE }, 0, NONE },
 	{ "500 ms are over (RFC 1122, 4.2.3.2)", AW_RAIL_MAX_DELAY,
 	  { .now_ns = 600 * AW_NS_PER_MS }, 100 * AW_NS_PER_MS,
 	  AW_REASON_MAX_DELAY },
@@ -96,7 +102,7 @@ static void each_row(void)
 		struct aw_verdict policy =
 			rows[i].owed_since_ns == NEVER ? aw_nothing() : wait;
 		u32 rail = rows[i].rail;
-		u32 rails = AW_RAILS_DEFAULT | rail;
+		u32 rails = AW_RAILS_NETWORK | rail;
 		/* 101 ms where the row says 0: 601 is the limit */
 		u64 owed_ns = rows[i].owed_since_ns ? rows[i].owed_since_ns
 						    : 101 * AW_NS_PER_MS;
@@ -107,7 +113,7 @@ static void each_row(void)
 			e.wnd_bytes = e.wnd_next_bytes = e.wnd_max_bytes = 1 << 20;
 		if (rail != AW_RAIL_MAX_DELAY)
 			e.now_ns = 150 * AW_NS_PER_MS;
-		v = aw_rails_apply(rails, owed_ns, &e, policy);
+		v = aw_rails_apply(rails, owed_ns, SHARE, &e, policy);
 		if (rows[i].reason == NONE) {
 			CHECK(same(v, policy), "%s: %s", rows[i].claim,
 			      aw_reason_label(v.reason));
@@ -118,11 +124,12 @@ static void each_row(void)
 			      v.deadline_ns == AW_NEVER_NS,
 		      "%s: %s", rows[i].claim, aw_reason_label(v.reason));
 		/* it is this rail that acts */
-		v = aw_rails_apply(rails & ~rail, owed_ns, &e, policy);
+		v = aw_rails_apply(rails & ~rail, owed_ns, SHARE, &e, policy);
 		CHECK(same(v, policy), "%s, off: %s", rows[i].claim,
 		      aw_reason_label(v.reason));
 		/* and it leaves an ACK that leaves anyway alone */
-		v = aw_rails_apply(rails, owed_ns, &e, aw_send_now(AW_REASON_AREA));
+		v = aw_rails_apply(rails, owed_ns, SHARE, &e,
+				   aw_send_now(AW_REASON_AREA));
 		CHECK(same(v, aw_send_now(AW_REASON_AREA)), "%s, sent: %s",
 		      rows[i].claim, aw_reason_label(v.reason));
 	}
@@ -137,26 +144,49 @@ static void longest_delay(void)
 			      .now_ns = 200 * AW_NS_PER_MS };
 	struct aw_verdict v;
 
-	v = aw_rails_apply(AW_RAILS_DEFAULT, 100 * AW_NS_PER_MS, &e,
+	v = aw_rails_apply(AW_RAILS_DEFAULT, 100 * AW_NS_PER_MS, 0, &e,
 			   aw_wait_until(AW_NEVER_NS));
 	CHECK(v.action == AW_WAIT && v.by_rail && v.deadline_ns == 600 * AW_NS_PER_MS,
 	      "clipped");
-	v = aw_rails_apply(AW_RAILS_DEFAULT, 100 * AW_NS_PER_MS, &e,
+	v = aw_rails_apply(AW_RAILS_DEFAULT, 100 * AW_NS_PER_MS, 0, &e,
 			   aw_wait_until(600 * AW_NS_PER_MS));
 	CHECK(v.action == AW_WAIT && !v.by_rail, "exactly 500 ms is allowed");
-	v = aw_rails_apply(AW_RAILS_DEFAULT & ~AW_RAIL_MAX_DELAY, 100 * AW_NS_PER_MS,
+	v = aw_rails_apply(AW_RAILS_DEFAULT & ~AW_RAIL_MAX_DELAY, 100 * AW_NS_PER_MS, 0,
 			   &e, aw_wait_until(AW_NEVER_NS));
 	CHECK(v.action == AW_WAIT && !v.by_rail && v.deadline_ns == AW_NEVER_NS,
 	      "off: for ever");
 	/* the end of time does not wrap around */
-	v = aw_rails_apply(AW_RAILS_DEFAULT, AW_NEVER_NS - 5, &e,
+	v = aw_rails_apply(AW_RAILS_DEFAULT, AW_NEVER_NS - 5, 0, &e,
 			   aw_wait_until(AW_NEVER_NS - 1));
 	CHECK(v.action == AW_WAIT && v.deadline_ns == AW_NEVER_NS - 1, "wrap");
+}
+
+/* Where little is in flight, two segments may wait; and a probe is let be. */
+static void share_of_the_flight(void)
+{
+	struct aw_event e = { .rcv_mss_bytes = MSS,
+			      .unacked_bytes = 2 * MSS - 1,
+			      .wnd_bytes = 1 << 20,
+			      .wnd_next_bytes = 1 << 20,
+			      .wnd_max_bytes = 1 << 20 };
+	struct aw_verdict wait = aw_wait_until(AW_NS_PER_MS), v;
+
+	v = aw_rails_apply(AW_RAILS_NETWORK, 0, 0, &e, wait);
+	CHECK(same(v, wait), "not yet two: %s", aw_reason_label(v.reason));
+	e.unacked_bytes++;
+	v = aw_rails_apply(AW_RAILS_NETWORK, 0, 2 * MSS + 1, &e, wait);
+	CHECK(same(v, wait), "two of more: %s", aw_reason_label(v.reason));
+	v = aw_rails_apply(AW_RAILS_NETWORK, 0, 0, &e, wait);
+	CHECK(v.reason == AW_REASON_FLIGHT && v.by_rail, "two");
+	wait = aw_probe_until(AW_NS_PER_MS);
+	v = aw_rails_apply(AW_RAILS_NETWORK, 0, 0, &e, wait);
+	CHECK(same(v, wait) && v.probes, "a probe");
 }
 
 int main(void)
 {
 	each_row();
+	share_of_the_flight();
 	longest_delay();
 	return test_end();
 }

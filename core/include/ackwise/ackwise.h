@@ -4,7 +4,7 @@
  *
  *	struct aw_conn conn;
  *	aw_conn_init(&conn, aw_policy_find("delayed"), &params,
- *		     AW_RAILS_DEFAULT, &event);
+ *		     AW_RAILS_NETWORK, &event);
  *	verdict = aw_decide(&conn, &event);     for every event
  *
  * AW_SEND_NOW: send an ACK, then report AW_EVENT_ACK_SENT.
@@ -16,6 +16,7 @@
 #ifndef ACKWISE_ACKWISE_H
 #define ACKWISE_ACKWISE_H
 
+#include <ackwise/flight.h>
 #include <ackwise/policy.h>
 #include <ackwise/rails.h>
 
@@ -25,6 +26,8 @@ struct aw_conn {
 	u64 owed_since_ns;         /* oldest unacknowledged arrival, or AW_NEVER_NS */
 	struct aw_verdict pending; /* the verdict in force */
 	u32 rails;                 /* AW_RAIL_* in force */
+	struct aw_flight flight;   /* for AW_RAIL_FLIGHT */
+	u32 probe_ticks;           /* start of the last probe; 0: none yet */
 	u32 reserved;
 	u64 state[AW_STATE_MAX_BYTES / 8]; /* the policy's, zeroed at init */
 };

@@ -88,11 +88,11 @@ fn an_event_looks_the_same_from_both_sides() {
 fn a_verdict_and_a_connection_look_the_same_from_both_sides() {
     mirror!("aw_verdict" = RawVerdict {
         "deadline_ns" = deadline_ns, "action" = action, "reason" = reason, "by_rail" = by_rail,
-        "reserved" = reserved,
+        "probes" = probes, "reserved" = reserved,
     });
     mirror!("aw_conn" = RawConn {
         "policy" = policy, "params" = params, "owed_since_ns" = owed_since_ns, "pending" = pending,
-        "rails" = rails, "reserved" = reserved, "state" = state,
+        "rails" = rails, "flight" = flight, "probe_ticks" = probe_ticks, "reserved" = reserved, "state" = state,
     });
 }
 
@@ -106,7 +106,7 @@ fn a_policy_and_its_parameters_look_the_same_from_both_sides() {
     mirror!("aw_policy" = RawPolicy {
         "name" = name, "summary" = summary, "source" = source, "params" = params,
         "values" = values, "params_count" = params_count, "values_count" = values_count,
-        "state_bytes" = state_bytes, "init" = members, "observe" = observe,
+        "state_bytes" = state_bytes, "acks_per_round" = acks_per_round, "init" = members, "observe" = observe,
     });
     // The members follow one on the other, and there are as many.
     let members = ["init", "on_data", "on_deadline", "on_app_read", "on_ack_sent"];
@@ -162,8 +162,14 @@ fn each_number_of_an_action_means_the_same_on_both_sides() {
     for (name, expected) in
         [("AW_NOTHING", Action::Nothing), ("AW_WAIT", Action::WaitUntil(7)), ("AW_SEND_NOW", Action::SendNow)]
     {
-        let raw =
-            RawVerdict { deadline_ns: 7, action: c[name] as u8, reason: 0, by_rail: 0, reserved: [0; 5] };
+        let raw = RawVerdict {
+            deadline_ns: 7,
+            action: c[name] as u8,
+            reason: 0,
+            by_rail: 0,
+            probes: 0,
+            reserved: [0; 4],
+        };
         assert_eq!(Verdict::from(raw).action, expected, "{name}");
     }
 }

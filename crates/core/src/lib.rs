@@ -143,7 +143,8 @@ struct RawVerdict {
     action: u8,
     reason: u8,
     by_rail: u8,
-    reserved: [u8; 5],
+    probes: u8,
+    reserved: [u8; 4],
 }
 
 impl From<RawVerdict> for Verdict {
@@ -190,6 +191,7 @@ struct RawPolicy {
     params_count: u8,
     values_count: u8,
     state_bytes: u8,
+    acks_per_round: u8,
     members: [*const c_void; 5],
     observe: Option<unsafe extern "C" fn(*const c_void, *const RawParams, *mut u32)>,
 }
@@ -202,6 +204,8 @@ struct RawConn {
     owed_since_ns: u64,
     pending: RawVerdict,
     rails: u32,
+    flight: [u32; 3],
+    probe_ticks: u32,
     reserved: u32,
     state: [u64; STATE_MAX_BYTES / 8],
 }
@@ -371,7 +375,7 @@ impl Policy {
 pub struct Params(Arc<RawParams>);
 
 /// Rails by name: (name, bit, what it demands, in the default set).
-pub const RAILS: [(&str, u32, &str, bool); 7] = [
+pub const RAILS: [(&str, u32, &str, bool); 8] = [
     ("order", 0x01, "holes, filled holes and duplicates are acknowledged at once", true),
     ("ce", 0x02, "a change of the congestion mark is acknowledged at once", true),
     ("fin", 0x04, "a FIN is acknowledged at once", true),
@@ -379,9 +383,10 @@ pub const RAILS: [(&str, u32, &str, bool); 7] = [
     ("max-delay", 0x10, "no ACK is delayed for more than 500 ms", true),
     ("window-dry", 0x20, "an ACK leaves before the peer's usable window is gone", true),
     ("second-segment", 0x40, "at least every second full segment is acknowledged", false),
+    ("flight", 0x80, "several ACKs leave while what the sender has in flight arrives", false),
 ];
 
-/// The rails in force for real networks.
+/// The rails in force unless others are named.
 pub fn default_rails() -> u32 {
     RAILS.iter().filter(|r| r.3).map(|r| r.1).sum()
 }
@@ -473,13 +478,16 @@ impl Conn {
     /// `e` carries time and random bits.
     pub fn new(policy: Policy, params: &Params, rails: u32, e: &Event) -> Conn {
         let params = params.clone();
-        let empty = RawVerdict { deadline_ns: 0, action: 0, reason: 0, by_rail: 0, reserved: [0; 5] };
+        let empty =
+            RawVerdict { deadline_ns: 0, action: 0, reason: 0, by_rail: 0, probes: 0, reserved: [0; 4] };
         let mut raw = RawConn {
             policy: policy.0,
             params: Arc::as_ptr(&params.0),
             owed_since_ns: NEVER_NS,
             pending: empty,
             rails,
+            flight: [0; 3],
+            probe_ticks: 0,
             reserved: 0,
             state: [0; STATE_MAX_BYTES / 8],
         };
