@@ -7,18 +7,19 @@
  *	packet count is the load.
  * Formula: an ACK, once unacked > rate * MSS, with rate from
  *	per interval of n segments that took the time t:
- *		t <= the best t:  rate + 1, at most rcv_wnd / (3 MSS)
- *		t >  the best t:  rate - 1, at least the initial one
+ *		t <= the best t:  2 rate until the first fall, then rate + 1,
+ *				  at most rcv_wnd / (3 MSS)
+ *		t >  the best t:  rate / 2, at least the initial one
  *	and, beyond the source, also once
  *		unacked >= rcv_wnd / 4           (burst guard: window)
- *		unacked >= bytes per RTT / 4     (burst guard: flight)
+ *		unacked >= bytes per RTT / 2     (burst guard: flight)
  *		no arrival for RTT / 4           (quiet)
  * States:
  *
  *	            settle_segments in order         every n segments
- *	 settling ---------------------------> measuring ----------> rate +- 1
+ *	 settling ---------------------------> measuring ----------> rate up, down
  *	 (stock)  <---------------------------            <---------
- *	            hole, filled hole, duplicate
+ *	            hole, filled hole, duplicate, half as fast
  *
  * Source: spec/1-ack-rate-limiting.md.  Its names and ours:
  *	init_pkt_cnt    settled_segments     ack_pkt_cnt    counted_segments
@@ -26,9 +27,12 @@
  *	start_ack_lmt2  interval_length()    ack_rate_max   rate_max_segments
  * Constants: see the parameters, and
  *	a third of the window per ACK: the source's ack_rate_max.
- *	a quarter of what the sender has in flight: four ACKs per round trip
- *	    keep a sender's clock running when one of them is lost, and a window
- *	    halved by a loss still gets two before the estimate follows.
+ *	half of what the sender has in flight: two ACKs per round trip are the
+ *	    fewest that keep a sender's clock running.  A sender that paces has
+ *	    little more in flight than the path holds; with four ACKs it would
+ *	    never get to a fifth of stock's.  It is fewer than AW_RAIL_FLIGHT
+ *	    asks of policies that do not measure what they do.
+ *	a quarter of the window, which the sender may have filled already.
  *	times that differ by 1/64 count as equal: arrivals jitter, and ticks are
  *	    cut off; a strict test would fall back every second time.
  *	quiet after RTT / 4, 1 ms at least: shorter than the arrival of what one
@@ -39,10 +43,16 @@
  *	longer, and the next one changes nothing, so noise does not make the
  *	rate oscillate.  Where falling back did not bring the best time back, the
  *	higher rate is tried again: if it is faster than the lower one, it was
- *	not the cause, and its time is the new best; else two steps down.  Stretching needs an RTT estimate and room for two
- *	segments per ACK, else stock.  While stretching, neither a pushed segment nor the growing window brings an
- *	ACK (each alone undoes the stretching): the quiet timer replaces both.
+ *	not the cause, and its time is the new best; else two steps down.  The
+ *	source steps by one; with the guard, which bounds what a step too far can
+ *	do, a step is a factor of two, but for rises after a fall.  Stretching
+ *	needs an RTT estimate and room for two segments per ACK, else stock.
+ *	While stretching, neither a pushed segment nor the growing window brings
+ *	an ACK (each alone undoes the stretching): the quiet timer replaces both.
+ *	An interval that has taken twice the best time starts everything anew.
+ *	guard=0 is the source's algorithm.
  */
+#include <ackwise/flight.h>
 #include "linux.h"
 
 enum { SETTLE_SEGMENTS, INTERVAL_SEGMENTS, INITIAL_SEGMENTS, MOST_SEGMENTS, GUARD };
@@ -61,36 +71,34 @@ static const struct aw_param params[] = {
 	[INITIAL_SEGMENTS] = { "initial_segments", "segments",
 			       "Full segments that wait without an ACK at the "
 			       "start and after trouble.", 1, 64, 1 },
-	/* 64: one more halves a cost that is already 1/32 of stock's */
+	/* 32: what one ACK lets a sender send at once fits a queue of 50; twice
+	 * as many would save a cost that is already 1/16 of stock's */
 	[MOST_SEGMENTS] = { "most_segments", "segments",
 			    "Full segments that may ever wait without an ACK.",
-			    1, 1024, 64 },
+			    1, 1024, 32 },
 	[GUARD] = { "guard", "choice",
 		    "1: bound by what the sender has in flight; 0: the "
-		    "source's algorithm without bounds.", 0, 1, 1 },
+		    "source's algorithm.", 0, 1, 1 },
 };
 /* clang-format on */
 
+#define ACKS_PER_ROUND 2 /* while the guard is on, and by AW_RAIL_FLIGHT */
+
 enum phase {
+	DOUBLING, /* nothing has been slower yet */
 	CLIMBING,
 	HOLDING, /* after a fall-back: this interval only looks whether it helped */
 	TRYING,  /* it did not: the higher rate again */
 };
 
-/*
- * Times are kept in ticks of 1024 ns, modulo 2^32: a shift instead of a
- * division, half the state, and enough for intervals below 73 minutes.
- */
 struct ratelimit {
 	struct aw_linux stock;
 	u32 settled_segments;
 	u32 counted_segments;
 	u32 interval_start_ticks;
 	u32 best_ticks; /* least time for interval_segments; 0: none yet */
-	u32 round_start_ticks;
-	u32 round_bytes;  /* came since the round began */
-	u32 flight_bytes; /* came in the last round trip that is over */
-	u32 lower_ticks;  /* TRYING: time at the lower rate */
+	struct aw_flight flight;
+	u32 lower_ticks; /* TRYING: time at the lower rate */
 	u16 rate_segments;
 	u16 rate_max_segments;
 	u16 interval_units; /* length of an interval, in interval_segments */
@@ -99,16 +107,11 @@ struct ratelimit {
 };
 _Static_assert(sizeof(struct ratelimit) <= AW_STATE_MAX_BYTES, "state too big");
 
-static u32 ticks(u64 ns)
-{
-	return (u32)(ns >> 10);
-}
-
 static void settle_anew(struct ratelimit *s, const struct aw_params *p)
 {
 	s->settled_segments = 0;
 	s->best_ticks = 0;
-	s->phase = CLIMBING;
+	s->phase = p->value[GUARD] ? DOUBLING : CLIMBING;
 	s->interval_units = 1;
 	s->rate_segments = (u16)p->value[INITIAL_SEGMENTS];
 }
@@ -119,20 +122,6 @@ static void init(void *state, const struct aw_params *p, const struct aw_event *
 	settle_anew(state, p);
 }
 
-/* What arrives in one round trip is what the sender had in flight. */
-static void measure_flight(struct ratelimit *s, const struct aw_event *e)
-{
-	u32 now = ticks(e->now_ns);
-
-	if (now - s->round_start_ticks >= ticks(e->rtt_us * AW_NS_PER_US)) {
-		s->flight_bytes = s->round_bytes;
-		s->round_bytes = 0;
-		s->round_start_ticks = now;
-	}
-	if (s->round_bytes <= ~0u - e->bytes)
-		s->round_bytes += e->bytes;
-}
-
 /* The window grows, so its third is read again with each interval. */
 static void start_interval(struct ratelimit *s, const struct aw_params *p,
 			   const struct aw_event *e)
@@ -141,7 +130,7 @@ static void start_interval(struct ratelimit *s, const struct aw_params *p,
 
 	s->rate_max_segments = (u16)aw_min_u32(third_segments, p->value[MOST_SEGMENTS]);
 	s->counted_segments = 0;
-	s->interval_start_ticks = ticks(e->now_ns);
+	s->interval_start_ticks = aw_ticks(e->now_ns);
 }
 
 static u64 interval_length(const struct ratelimit *s, const struct aw_params *p)
@@ -156,12 +145,21 @@ static bool is_slower(u32 took, u32 reference)
 	return took > (u64)reference + reference / 64 + 1;
 }
 
-static void fall_back(struct ratelimit *s, const struct aw_params *p, u32 by)
+/* The guard bounds what a step too far can do, so with it steps are large. */
+static u32 step_up(const struct ratelimit *s, const struct aw_params *p)
 {
-	u32 initial = p->value[INITIAL_SEGMENTS];
+	u32 rate = s->rate_segments;
 
-	s->rate_segments = (u16)(s->rate_segments > initial + by ? s->rate_segments - by
-								 : initial);
+	return aw_min_u32(p->value[GUARD] ? 2 * rate : rate + 1, s->rate_max_segments);
+}
+
+static void fall_back(struct ratelimit *s, const struct aw_params *p, u32 steps)
+{
+	u32 initial = p->value[INITIAL_SEGMENTS], rate = s->rate_segments;
+
+	while (steps-- && rate > initial)
+		rate = p->value[GUARD] ? rate / 2 : rate - 1;
+	s->rate_segments = (u16)aw_max_u32(rate, initial);
 	s->phase = HOLDING;
 	if (s->interval_units < 0xffff)
 		s->interval_units++;
@@ -175,7 +173,7 @@ static void measure_interval(struct ratelimit *s, const struct aw_params *p,
 	s->counted_segments += e->segments;
 	if (s->counted_segments < interval_length(s, p))
 		return;
-	took = (u32)aw_div64(ticks(e->now_ns) - s->interval_start_ticks,
+	took = (u32)aw_div64(aw_ticks(e->now_ns) - s->interval_start_ticks,
 			     s->interval_units);
 	start_interval(s, p, e);
 
@@ -185,7 +183,7 @@ static void measure_interval(struct ratelimit *s, const struct aw_params *p,
 		s->phase = CLIMBING;
 		if (is_slower(took, best) && s->rate_segments < s->rate_max_segments) {
 			s->lower_ticks = took;
-			s->rate_segments++;
+			s->rate_segments = (u16)step_up(s, p);
 			s->phase = TRYING;
 		}
 	} else if (s->phase == TRYING) {
@@ -196,8 +194,10 @@ static void measure_interval(struct ratelimit *s, const struct aw_params *p,
 			fall_back(s, p, 2);
 	} else if (!is_slower(took, best)) {
 		s->best_ticks = aw_max_u32(aw_min_u32(best, took), 1);
-		if (s->rate_segments < s->rate_max_segments)
-			s->rate_segments++;
+		if (s->rate_segments >= s->rate_max_segments)
+			return;
+		s->rate_segments = (u16)(s->phase == DOUBLING ? step_up(s, p)
+							      : s->rate_segments + 1u);
 	} else if (s->rate_segments > p->value[INITIAL_SEGMENTS]) {
 		fall_back(s, p, 1);
 	} else {
@@ -206,12 +206,24 @@ static void measure_interval(struct ratelimit *s, const struct aw_params *p,
 	}
 }
 
+/* The sender was slowed down by something else; not to wait for the interval's
+ * end, which comes the later the more it was. */
+static bool is_half_as_fast(const struct ratelimit *s, const struct aw_params *p,
+			    const struct aw_event *e)
+{
+	u32 took = aw_ticks(e->now_ns) - s->interval_start_ticks;
+
+	return p->value[GUARD] && s->best_ticks &&
+	       took > 2ull * s->interval_units * s->best_ticks + 1;
+}
+
 /* Settling, then measuring; anything but plain order starts all over. */
 static void measure(struct ratelimit *s, const struct aw_params *p,
 		    const struct aw_event *e)
 {
-	measure_flight(s, e);
-	if (e->order != AW_ORDER_IN || e->flags & AW_FLAG_HOLE_OPEN) {
+	aw_flight_measure(&s->flight, e);
+	if (e->order != AW_ORDER_IN || e->flags & AW_FLAG_HOLE_OPEN ||
+	    is_half_as_fast(s, p, e)) {
 		settle_anew(s, p);
 	} else if (s->settled_segments > p->value[SETTLE_SEGMENTS]) {
 		measure_interval(s, p, e);
@@ -227,7 +239,7 @@ static u32 guard_bytes(const struct ratelimit *s, const struct aw_params *p,
 {
 	if (!p->value[GUARD])
 		return ~0u;
-	return aw_min_u32(e->wnd_bytes, s->flight_bytes) / 4;
+	return aw_min_u32(e->wnd_bytes / 4, s->flight.bytes / ACKS_PER_ROUND);
 }
 
 static bool stretches(const struct ratelimit *s, const struct aw_params *p,
@@ -347,6 +359,7 @@ const struct aw_policy aw_policy_ratelimit = {
 	.values = values,
 	.values_count = sizeof(values) / sizeof(values[0]),
 	.state_bytes = sizeof(struct ratelimit),
+	.acks_per_round = ACKS_PER_ROUND,
 	.init = init,
 	.on_data = on_data,
 	.on_deadline = on_deadline,
