@@ -89,11 +89,17 @@ static struct aw_verdict on_app_read(struct aw_conn *conn, const struct aw_event
 	return obeyable(conn, e, v);
 }
 
-/* What of the sender's flight may wait without an ACK. */
-static u32 share_bytes(const struct aw_conn *conn)
+/*
+ * What of the sender's flight may wait without an ACK.  While it is not known,
+ * all of an initial window may: nothing is wrong yet, and no timer is waited
+ * for.
+ */
+static u32 share_bytes(const struct aw_conn *conn, const struct aw_event *e)
 {
 	u32 acks = conn->policy->acks_per_round;
 
+	if (!conn->flight.bytes)
+		return (u32)aw_min_u64(AW_INITIAL_WINDOW * (u64)e->rcv_mss_bytes, ~0u);
 	return conn->flight.bytes / (acks ? acks : AW_ACKS_PER_ROUND);
 }
 
@@ -158,8 +164,8 @@ struct aw_verdict aw_decide(struct aw_conn *conn, const struct aw_event *e)
 	}
 
 	if (conn->pending.action != AW_SEND_NOW)
-		conn->pending =
-			aw_rails_apply(conn->rails, conn->owed_since_ns,
-				       share_bytes(conn), e, ration_probes(conn, e, v));
+		conn->pending = aw_rails_apply(conn->rails, conn->owed_since_ns,
+					       share_bytes(conn, e), e,
+					       ration_probes(conn, e, v));
 	return conn->pending;
 }

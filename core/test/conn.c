@@ -251,11 +251,11 @@ static void optional_members_have_defaults(void)
 	CHECK(v.action == AW_NOTHING, "on_ack_sent");
 }
 
-static struct aw_verdict segment(u64 now_ns)
+static struct aw_verdict of(u64 now_ns, u32 unacked_bytes)
 {
 	struct aw_event e = { .now_ns = now_ns,
 			      .bytes = 1460,
-			      .unacked_bytes = 2920,
+			      .unacked_bytes = unacked_bytes,
 			      .rtt_us = 10000,
 			      .rto_us = 200000,
 			      .segments = 1,
@@ -267,7 +267,12 @@ static struct aw_verdict segment(u64 now_ns)
 	return aw_decide(&conn, &e);
 }
 
-/* 10 ms, 20 segments: a quarter of them is more than the two that wait. */
+static struct aw_verdict segment(u64 now_ns)
+{
+	return of(now_ns, 2920);
+}
+
+/* 10 ms, 22 segments: a quarter of them is more than the two that wait. */
 static void the_flight_is_what_comes_in_a_round_trip(void)
 {
 	struct aw_verdict v;
@@ -276,13 +281,17 @@ static void the_flight_is_what_comes_in_a_round_trip(void)
 	open_conn(&obedient, AW_RAILS_NETWORK);
 	answer = aw_wait_until(MS(5000));
 	v = segment(MS(100));
-	CHECK(IS_NOW(v, FLIGHT, 1), "not known yet: two segments");
+	CHECK(v.action == AW_WAIT, "not known yet: two wait");
+	v = of(MS(100), 10 * 1460 - 1);
+	CHECK(v.action == AW_WAIT, "nearly an initial window");
+	v = of(MS(100), 10 * 1460);
+	CHECK(IS_NOW(v, FLIGHT, 1), "all of it");
 	for (now = 0; now <= 20; now++) {
 		at(MS(100), AW_EVENT_ACK_SENT);
 		v = segment(MS(100.5) + now * MS(0.5));
 	}
-	CHECK(conn.flight.bytes == 20 * 1460, "%u bytes", conn.flight.bytes);
-	CHECK(v.action == AW_WAIT, "two of 20 wait");
+	CHECK(conn.flight.bytes == 22 * 1460, "%u bytes", conn.flight.bytes);
+	CHECK(v.action == AW_WAIT, "two of 22 wait");
 	segment(MS(319));
 	CHECK(conn.flight.bytes == 2920, "short of an RTO, %u", conn.flight.bytes);
 	segment(MS(529));
@@ -300,10 +309,10 @@ static void a_probe_is_let_be_every_32_round_trips(void)
 	v = segment(MS(101));
 	CHECK(v.action == AW_WAIT && v.probes, "while it lasts");
 	at(MS(102), AW_EVENT_ACK_SENT);
-	v = segment(MS(103));
+	v = of(MS(103), 14600);
 	CHECK(IS_NOW(v, FLIGHT, 1), "the next one waits");
 	at(MS(104), AW_EVENT_ACK_SENT);
-	v = segment(MS(419));
+	v = of(MS(419), 14600);
 	CHECK(IS_NOW(v, FLIGHT, 1), "not yet");
 	at(MS(420), AW_EVENT_ACK_SENT);
 	v = segment(MS(421));

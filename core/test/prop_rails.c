@@ -178,9 +178,13 @@ static bool may_probe(struct trial *t, const struct aw_event *e, bool wants)
 static bool is_flight_duty(const struct trial *t, const struct aw_event *e)
 {
 	u32 acks = t->spy.acks_per_round ? t->spy.acks_per_round : 4;
+	u64 first = e->rcv_mss_bytes * 10ull;
+
+	if (first > ~0u)
+		first = ~0u;
 
 	return t->conn.rails & AW_RAIL_FLIGHT && e->kind == AW_EVENT_DATA &&
-	       e->unacked_bytes >= t->round.before / acks &&
+	       e->unacked_bytes >= (t->round.before ? t->round.before / acks : first) &&
 	       e->unacked_bytes / 2 >= e->rcv_mss_bytes;
 }
 
