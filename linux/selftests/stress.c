@@ -5,15 +5,15 @@
  * resets, namespaces that come and go with connections in them, modules loaded and unloaded,
  * and readers of inet_diag, /proc and the tracepoint meanwhile.
  *
- *	stress SECONDS SEED MODULES
+ *	stress SECONDS MOST SEED MODULES
  *
  * Runs as root where nothing else lives, in a kernel that watches itself (KASAN, lockdep,
  * kmemleak, ...): what that kernel finds is on its console. Here, TAP on stdout: data arrive as
  * they were sent, enough of everything happened, in the end no module is in use and nothing
  * leaked. Namespaces "client" and "server" must exist under /run/netns and reach each other as
  * 10.9.0.1 and 10.9.0.2, fd09::1 and fd09::2, over devices of the same names. MODULES holds the
- * policies' modules. Random numbers come from SEED; what the kernel does with them depends on
- * its own timing.
+ * policies' modules. It lasts SECONDS, and longer until enough happened, but not more than MOST.
+ * Random numbers come from SEED; what the kernel does with them depends on its own timing.
  */
 #define _GNU_SOURCE
 #include "netlink.h"
@@ -185,7 +185,6 @@ struct connection {
 	int family;
 	uint16_t port;
 	uint64_t sent[2], got[2];
-	unsigned int module[2];
 	bool paused[2];
 };
 
@@ -193,7 +192,6 @@ static struct connection connections[EACH];
 static unsigned int by_port[65536];
 static unsigned int worker, alive;
 static int listeners[2], poller;
-static unsigned int listeners_module[2];
 
 static socklen_t address_of(int family, bool server, uint16_t port,
 			    struct sockaddr_storage *to)
@@ -214,15 +212,13 @@ static socklen_t address_of(int family, bool server, uint16_t port,
 	return sizeof(*six);
 }
 
-static bool choose(int fd, unsigned int *module)
+static bool choose(int fd)
 {
 	const struct choice *c = any_choice();
 	bool ok = !setsockopt(fd, IPPROTO_TCP, TCP_ACK_POLICY, c->text,
 			      (socklen_t)strlen(c->text));
 
 	count(ok ? SWITCHED : REFUSED, 1);
-	if (ok)
-		*module = c->module;
 	return ok;
 }
 
@@ -256,6 +252,15 @@ static void forget(unsigned int index)
 		by_port[c->port] = EACH;
 }
 
+/* At once, so that nothing lingers. */
+static void give_up(unsigned int index)
+{
+	for (int side = 0; side < 2; side++)
+		if (connections[index].fd[side] >= 0)
+			abort_on_close(connections[index].fd[side]);
+	forget(index);
+}
+
 static void listen_at(int which)
 {
 	int family = which ? AF_INET6 : AF_INET, one = 1;
@@ -270,9 +275,8 @@ static void listen_at(int which)
 	listeners[which] =
 		socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	setsockopt(listeners[which], SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	listeners_module[which] = NO_MODULE;
 	if (draw(2))
-		choose(listeners[which], &listeners_module[which]);
+		choose(listeners[which]);
 	if (bind(listeners[which], (void *)&own, size) ||
 	    listen(listeners[which], EACH) ||
 	    epoll_ctl(poller, EPOLL_CTL_ADD, listeners[which], &e))
@@ -288,14 +292,13 @@ static void open_connection(unsigned int index)
 	memset(c, 0, sizeof(*c));
 	c->fd[1] = -1;
 	c->family = draw(2) ? AF_INET6 : AF_INET;
-	c->module[0] = c->module[1] = NO_MODULE;
 	size = address_of(c->family, true, (uint16_t)(PORT + worker), &to);
 	enter("client");
 	c->fd[0] = socket(c->family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (c->fd[0] < 0)
 		die("socket");
 	if (draw(2))
-		choose(c->fd[0], &c->module[0]);
+		choose(c->fd[0]);
 	if ((connect(c->fd[0], (void *)&to, size) && errno != EINPROGRESS) ||
 	    getsockname(c->fd[0], (void *)&own, &length)) {
 		close(c->fd[0]);
@@ -326,7 +329,6 @@ static void accept_all(int which)
 			continue;
 		}
 		c->fd[1] = fd;
-		c->module[1] = listeners_module[which];
 		watch(index, 1, false);
 		alive++;
 		count(OPENED, 1);
@@ -428,7 +430,7 @@ static void disturb(unsigned int index, int side)
 		setsockopt(fd, IPPROTO_TCP, TCP_ACK_POLICY, "nosuch", 6);
 		break;
 	default:
-		choose(fd, &c->module[side]);
+		choose(fd);
 	}
 }
 
@@ -439,17 +441,18 @@ static void let_go(void)
 
 	if (gone == NO_MODULE)
 		return;
+	/* a choice that a route has locked goes with its connection only */
 	for (unsigned int i = 0; i < EACH; i++)
 		for (int side = 0; side < 2; side++)
-			if (connections[i].fd[side] >= 0)
-				choose(connections[i].fd[side],
-				       &connections[i].module[side]);
+			if (connections[i].fd[side] >= 0 &&
+			    !choose(connections[i].fd[side]))
+				give_up(i);
 	for (int which = 0; which < 2; which++)
-		choose(listeners[which], &listeners_module[which]);
+		choose(listeners[which]);
 	/* a connection whose server end is not accepted yet may have it as well */
 	for (unsigned int i = 0; i < EACH; i++)
 		if (connections[i].fd[0] >= 0 && connections[i].fd[1] < 0)
-			forget(i);
+			give_up(i);
 }
 
 static void carry(void)
@@ -500,12 +503,8 @@ static void carry(void)
 		}
 		__atomic_store_n(&shared->alive[worker], alive, __ATOMIC_RELAXED);
 	}
-	for (i = 0; i < EACH; i++) {
-		for (int side = 0; side < 2; side++)
-			if (connections[i].fd[side] >= 0)
-				abort_on_close(connections[i].fd[side]);
-		forget(i);
-	}
+	for (i = 0; i < EACH; i++)
+		give_up(i);
 }
 
 /* --- sysctls and routes --------------------------------------------------------------- */
@@ -662,7 +661,7 @@ static void live_and_die(void)
 	struct sockaddr_in a = { .sin_family = AF_INET };
 	socklen_t length = sizeof(a);
 	int server, client[8], accepted[8];
-	unsigned int module, i, pairs = 1 + draw(8);
+	unsigned int i, pairs = 1 + draw(8);
 
 	if (unshare(CLONE_NEWNET) || !loopback_up())
 		die("unshare");
@@ -676,7 +675,7 @@ static void live_and_die(void)
 	for (i = 0; i < pairs; i++) {
 		client[i] = socket(AF_INET, SOCK_STREAM, 0);
 		if (draw(2))
-			choose(client[i], &module);
+			choose(client[i]);
 		if (connect(client[i], (void *)&a, sizeof(a)))
 			die("connect");
 		accepted[i] = accept(server, NULL, NULL);
@@ -685,7 +684,7 @@ static void live_and_die(void)
 		if (draw(2))
 			recv(accepted[i], bytes, sizeof(bytes), MSG_DONTWAIT);
 		if (draw(2))
-			choose(accepted[i], &module);
+			choose(accepted[i]);
 		if (draw(2)) /* else orphans would hold the namespace for a while */
 			abort_on_close(accepted[i]);
 	}
@@ -741,7 +740,7 @@ static void renew(void)
 {
 	while (!stopped()) {
 		unsigned int which = draw(NO_MODULE);
-		double until = now_s() + 3;
+		double until = now_s() + 20;
 
 		/* in use as likely as not */
 		if (!unload(modules[which]))
@@ -851,20 +850,48 @@ static bool nothing_leaked(void)
 	return found && none;
 }
 
+/* What makes a run one that shows something. */
+static const struct {
+	enum tally what;
+	uint64_t least;
+	const char *claim;
+} quotas[] = {
+	{ OPENED, 2 * CONNECTIONS, "connections come and go" },
+	{ SWITCHED, 10 * CONNECTIONS, "policies are switched on live sockets" },
+	{ DEFAULTS, 100, "defaults change" },
+	{ ROUTES, 100, "routes change" },
+	{ RESET, 50, "connections are reset" },
+	{ DISCONNECTED, 50, "connections are given up" },
+	{ NAMESPACES, 100, "namespaces come and go" },
+	{ UNLOADED, 10, "modules are unloaded" },
+	{ LOADED, 10, "modules are loaded" },
+	{ IN_USE, 1, "a module in use stays" },
+	{ DUMPED_POLICIES, 1000, "inet_diag is read" },
+	{ TRACED, 1, "the tracepoint is read" },
+};
+
+static bool enough(void)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(quotas); i++)
+		if (tallied(quotas[i].what) < quotas[i].least)
+			return false;
+	return true;
+}
+
 int main(int argc, char *argv[])
 {
+	const unsigned int crowd = CONNECTIONS * 95 / 100; /* some always change */
 	unsigned int most = 0, now, i;
-	double until;
+	double begin = now_s(), spent;
 	uint64_t seed;
 	int status;
 
-	if (argc != 4) {
-		fprintf(stderr, "usage: stress SECONDS SEED MODULES\n");
+	if (argc != 5) {
+		fprintf(stderr, "usage: stress SECONDS MOST SEED MODULES\n");
 		return 2;
 	}
-	until = now_s() + atof(argv[1]);
-	seed = strtoull(argv[2], NULL, 10);
-	module_folder = argv[3];
+	seed = strtoull(argv[3], NULL, 10);
+	module_folder = argv[4];
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
 		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (shared == MAP_FAILED)
@@ -880,18 +907,20 @@ int main(int argc, char *argv[])
 	start(populate, i++, seed);
 	start(populate, i++, seed);
 	start(renew, i++, seed);
-	while (now_s() < until) {
+	do {
 		for (now = i = 0; i < WORKERS; i++)
 			now += __atomic_load_n(&shared->alive[i], __ATOMIC_RELAXED);
 		most = now > most ? now : most;
 		pause_ms(200);
-	}
+		spent = now_s() - begin;
+	} while (spent < atof(argv[2]) &&
+		 (spent < atof(argv[1]) || most < crowd || !enough()));
 	__atomic_store_n(&shared->stop, true, __ATOMIC_RELAXED);
 	for (i = 0, now = 0; wait(&status) > 0;)
 		now += status != 0;
-	printf("# %u connections at once; opened %llu, %llu bytes; switched %llu, refused %llu; "
+	printf("# %.0f s; %u connections at once; opened %llu, %llu bytes; switched %llu, refused %llu; "
 	       "resets %llu, disconnects %llu\n",
-	       most, (unsigned long long)tallied(OPENED),
+	       spent, most, (unsigned long long)tallied(OPENED),
 	       (unsigned long long)tallied(BYTES),
 	       (unsigned long long)tallied(SWITCHED),
 	       (unsigned long long)tallied(REFUSED), (unsigned long long)tallied(RESET),
@@ -911,20 +940,10 @@ int main(int argc, char *argv[])
 	       (unsigned long long)tallied(TRACED));
 	check(!now, "no process came to grief");
 	check(!tallied(CORRUPT), "data arrive as they were sent");
-	check(most >= CONNECTIONS * 95 / 100,
+	check(most >= crowd,
 	      "a thousand connections at once, but for those that change");
-	check(tallied(OPENED) > 2 * CONNECTIONS, "connections come and go");
-	check(tallied(SWITCHED) > 10 * CONNECTIONS,
-	      "policies are switched on live sockets");
-	check(tallied(DEFAULTS) > 100 && tallied(ROUTES) > 50,
-	      "defaults and routes change");
-	check(tallied(RESET) > 100 && tallied(DISCONNECTED) > 100,
-	      "connections are reset");
-	check(tallied(NAMESPACES) > 100, "namespaces come and go");
-	check(tallied(UNLOADED) > 10 && tallied(LOADED) > 10, "modules come and go");
-	check(tallied(IN_USE) > 0, "a module in use stays");
-	check(tallied(DUMPED_POLICIES) > 1000, "inet_diag is read");
-	check(tallied(TRACED) > 0, "the tracepoint is read");
+	for (i = 0; i < ARRAY_SIZE(quotas); i++)
+		check(tallied(quotas[i].what) >= quotas[i].least, quotas[i].claim);
 	check(all_unloaded(now_s() + 120), "in the end no module is in use");
 	check(nothing_leaked(), "kmemleak finds nothing");
 	check(file_has("/proc/lockdep_stats",
