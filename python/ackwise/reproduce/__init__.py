@@ -11,7 +11,7 @@ from ackwise.reproduce.experiment import Experiment
 # there.
 NAMES: dict[str, tuple[str, ...]] = {
     "simulator": ("deadlock", "dynamic", "ratelimit", "separation"),
-    "linux": ("deadlock", "separation"),
+    "linux": ("deadlock", "ratelimit", "separation"),
     "host": ("separation",),
 }
 ALL = "all"

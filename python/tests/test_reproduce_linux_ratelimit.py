@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: MIT
+"""Fewer ACKs on the real kernel: how runs are read, one ACK for N segments, and no collapse. The
+guests need the kernel of `ackwise lab build`."""
+
+import os
+
+import pytest
+
+from ackwise import plan
+from ackwise.errors import RunError
+from ackwise.lab import build
+from ackwise.lab import run as lab_run
+from ackwise.lab.machine import Kernel
+from ackwise.plan import Link
+from ackwise.reproduce import linux_ratelimit
+from ackwise.reproduce.linux_ratelimit import SEGMENT_BYTES, STOCK, Seen
+
+
+@pytest.fixture(scope="module")
+def kernel() -> Kernel:
+    cache = build.default_cache()
+    try:
+        if os.environ.get("ACKWISE_LAB_BUILD"):
+            return build.build(cache, stock=False)
+        return build.find(cache, stock=False)
+    except RunError as problem:
+        pytest.skip(str(problem))
+
+
+def test_the_second_half_of_a_run_tells_its_segments_for_each_ack() -> None:
+    series = {
+        "time_ns": [1, 2, 3, 4],
+        "delivered_bytes": [9 * SEGMENT_BYTES] * 4,
+        "acks": [9, 9, 3, 3],
+    }
+    group = {
+        "goodput_bps": 2e6,
+        "acks_sent": 24,
+        "segments_per_ack": 1.5,
+        "message_latency_ns": {"p99": 3e6},
+        "flows": [{"series": series}],
+    }
+    found = linux_ratelimit.seen({"groups": [group], "duration_ns": 4})
+    assert found == Seen(2.0, 24, 1.5, 3.0, 3.0)
+    group["flows"] = [{}]
+    assert linux_ratelimit.seen({"groups": [group], "duration_ns": 4}).late_segments_per_ack is None
+
+
+def test_a_deep_link_differs_in_queue_and_faults_alone() -> None:
+    shipped, deep = plan.load_link("wan-10ms"), linux_ratelimit.deep("wan-10ms", loss_ppm=100)
+    assert deep.scenario["down"] == {
+        **shipped.scenario["down"],
+        "queue_packets": linux_ratelimit.DEEP_QUEUE,
+        "loss_ppm": 100,
+    }
+    assert deep.scenario["up"]["loss_ppm"] == 0
+    assert shipped.scenario["down"]["queue_packets"] == 50
+
+
+def _run(kernel: Kernel, link: Link, spec: str, seconds: float, sender: str) -> Seen:
+    made = linux_ratelimit.scenario(link, spec, seconds, sender, series=True)
+    return linux_ratelimit.seen(lab_run.simulate(made, "link x", "workload x", kernel))
+
+
+@pytest.mark.lab
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [2, 8, 32])
+def test_one_ack_for_n_segments_is_exact_after_the_start(kernel: Kernel, n: int) -> None:
+    link = linux_ratelimit.deep("wan-10ms")
+    found = _run(kernel, link, f"delayed:segments={n}", 2, "cubic")
+    assert found.late_segments_per_ack == pytest.approx(n, rel=0.01)
+
+
+@pytest.mark.lab
+@pytest.mark.slow
+@pytest.mark.parametrize("sender", ["cubic", "reno"])
+def test_no_number_of_segments_brings_a_connection_down(kernel: Kernel, sender: str) -> None:
+    link = plan.load_link("wan-10ms")
+    stock = _run(kernel, link, STOCK, 3, sender)
+    found = _run(kernel, link, "delayed:segments=64", 3, sender)
+    assert found.mbit_s > stock.mbit_s / 2
