@@ -96,11 +96,16 @@ static struct aw_verdict on_app_read(struct aw_conn *conn, const struct aw_event
  */
 static u32 share_bytes(const struct aw_conn *conn, const struct aw_event *e)
 {
-	u32 acks = conn->policy->acks_per_round;
+	u32 acks = conn->policy->acks_per_round ? conn->policy->acks_per_round
+						: AW_ACKS_PER_ROUND;
+	u32 share = conn->flight.bytes;
 
-	if (!conn->flight.bytes)
+	if (!share)
 		return (u32)aw_min_u64(AW_INITIAL_WINDOW * (u64)e->rcv_mss_bytes, ~0u);
-	return conn->flight.bytes / (acks ? acks : AW_ACKS_PER_ROUND);
+	/* a division would need a library on processors that have none */
+	for (; acks > 1; acks >>= 1)
+		share >>= 1;
+	return share;
 }
 
 /* Each probe lets the sender fall silent for about a round trip, so they are

@@ -57,7 +57,7 @@ struct aw_policy {
 	u8 values_count;               /* entries in values, at most AW_VALUES_MAX */
 	u8 state_bytes;                /* private state, at most AW_STATE_MAX_BYTES */
 	/* what AW_RAIL_FLIGHT asks for at least; less than its 4 for a policy that
-	 * notices what its waiting does. (optional: 4) */
+	 * notices what its waiting does; a power of two. (optional: 4) */
 	u8 acks_per_round;
 
 	/* Connection starts; state is zeroed; e carries time and random bits
