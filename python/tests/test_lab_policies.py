@@ -171,7 +171,7 @@ def at_random(workload: str, loss_ppm: int) -> dict[str, Any]:
             for way in ("down", "up"):
                 given[way] |= {"rate_bps": 100_000_000, "queue_packets": 4000}
             # both hosts share the guest's memory; short of it, TCP drops segments unseen
-            small = 16384
+            small = 8192
             group["count"] = 1000
             group["sender"] = {"send_buffer_bytes": small}
             group["receiver"] = {"recv_buffer_bytes": small, "recv_buffer_max_bytes": small}
