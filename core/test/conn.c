@@ -59,7 +59,7 @@ static void open_conn(const struct aw_policy *policy, u32 rails)
 	aw_conn_init(&conn, policy, &params, rails, &e);
 }
 
-static struct aw_verdict at(u64 now_ns, u8 kind)
+static struct aw_event event(u64 now_ns, u8 kind)
 {
 	struct aw_event e = { .now_ns = now_ns,
 			      .kind = kind,
@@ -68,6 +68,13 @@ static struct aw_verdict at(u64 now_ns, u8 kind)
 			      .wnd_bytes = 1 << 20,
 			      .wnd_next_bytes = 1 << 20,
 			      .wnd_max_bytes = 1 << 20 };
+
+	return e;
+}
+
+static struct aw_verdict at(u64 now_ns, u8 kind)
+{
+	struct aw_event e = event(now_ns, kind);
 
 	return aw_decide(&conn, &e);
 }
@@ -253,17 +260,12 @@ static void optional_members_have_defaults(void)
 
 static struct aw_verdict of(u64 now_ns, u32 unacked_bytes)
 {
-	struct aw_event e = { .now_ns = now_ns,
-			      .bytes = 1460,
-			      .unacked_bytes = unacked_bytes,
-			      .rtt_us = 10000,
-			      .rto_us = 200000,
-			      .segments = 1,
-			      .rcv_mss_bytes = 1460,
-			      .wnd_bytes = 1 << 20,
-			      .wnd_next_bytes = 1 << 20,
-			      .wnd_max_bytes = 1 << 20 };
+	struct aw_event e = event(now_ns, AW_EVENT_DATA);
 
+	e.bytes = 1460;
+	e.unacked_bytes = unacked_bytes;
+	e.rtt_us = 10000;
+	e.rto_us = 200000;
 	return aw_decide(&conn, &e);
 }
 

@@ -12,7 +12,7 @@ from rich.text import Text
 from ackwise import __version__, deadlock, plan, policy, units
 from ackwise.deadlock import Cure, Pair
 from ackwise.document import number
-from ackwise.errors import InputError, quoted
+from ackwise.errors import InputError
 from ackwise.table import unit_of
 from ackwise.units import RATE, SIZE, TIME, Dimension
 
@@ -28,19 +28,9 @@ BOUNDS: dict[str, tuple[Dimension, int, int]] = {
 
 
 def _quantity(option: str, text: str) -> int:
-    dimension, low, high = BOUNDS[option]
-    if dimension is SIZE and text.isascii() and text.isdigit():
+    if BOUNDS[option][0] is SIZE and text.isascii() and text.isdigit():
         text += "B"  # nobody counts an MSS or a buffer in anything else
-    try:
-        value = units.parse(text, dimension)
-    except ValueError as problem:
-        raise InputError(f"{option}: {problem}") from None
-    if not low <= value <= high:
-        raise InputError(
-            f"{option}: {quoted(text)} is out of range; give "
-            f"{units.show(low, dimension)} to {units.show(high, dimension)}"
-        )
-    return value
+    return units.read_option(option, text, BOUNDS[option])
 
 
 def _pair(args: argparse.Namespace) -> Pair:

@@ -37,17 +37,7 @@ _BOUNDS: dict[str, tuple[Dimension, int, int]] = {
 
 
 def _quantity(option: str, text: str) -> int:
-    dimension, low, high = _BOUNDS[option]
-    try:
-        value = units.parse(text, dimension)
-    except ValueError as problem:
-        raise InputError(f"{option}: {problem}") from None
-    if not low <= value <= high:
-        raise InputError(
-            f"{option}: {quoted(text)} is out of range; give "
-            f"{units.show(low, dimension)} to {units.show(high, dimension)}"
-        )
-    return value
+    return units.read_option(option, text, _BOUNDS[option])
 
 
 def _link(args: argparse.Namespace, mtu_bytes: int) -> model.Link:

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
-from ackwise.errors import quoted
+from ackwise.errors import InputError, quoted
 
 _QUANTITY = re.compile(r"\s*([+-]?)([0-9]{1,20}(?:\.[0-9]{1,12})?)\s*([A-Za-z\u00b5\u03bc%]*)\s*\Z")
 
@@ -81,6 +81,21 @@ def parse(text: object, dimension: Dimension) -> int:
             f"the finest step is 1 {dimension.base}"
         )
     return int(value)
+
+
+def read_option(option: str, text: str, bounds: tuple[Dimension, int, int]) -> int:
+    """The value of a command's option; InputError unless it is within both bounds."""
+    dimension, low, high = bounds
+    try:
+        value = parse(text, dimension)
+    except ValueError as problem:
+        raise InputError(f"{option}: {problem}") from None
+    if not low <= value <= high:
+        raise InputError(
+            f"{option}: {quoted(text)} is out of range; give "
+            f"{show(low, dimension)} to {show(high, dimension)}"
+        )
+    return value
 
 
 def show(value: int, dimension: Dimension) -> str:

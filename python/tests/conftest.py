@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 
 from ackwise import cli
+from ackwise.errors import RunError
+from ackwise.lab import build
+from ackwise.lab.machine import Kernel
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -60,3 +63,14 @@ def spawn(*words: str, cwd: Path | None = None) -> subprocess.Popen[str]:
         cwd=cwd,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
     )
+
+
+def lab_kernel(*, stock: bool) -> Kernel:
+    """The lab's kernel, or a skip with the reason; ACKWISE_LAB_BUILD=1 builds what is missing."""
+    cache = build.default_cache()
+    try:
+        if os.environ.get("ACKWISE_LAB_BUILD"):
+            return build.build(cache, stock=stock)
+        return build.find(cache, stock=stock)
+    except RunError as problem:
+        pytest.skip(str(problem))

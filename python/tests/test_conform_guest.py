@@ -6,17 +6,17 @@ lets the tests build them.
 """
 
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import pytest
+from conftest import lab_kernel
 
 from ackwise import cli, engine
 from ackwise.errors import RunError
-from ackwise.lab import build, conform
+from ackwise.lab import conform
 from ackwise.lab.claim import STOCK, Arrives, Claim, Leaves, Line, Quiet
 from ackwise.lab.conform import Seen
 from ackwise.lab.machine import Kernel
@@ -26,24 +26,14 @@ pytestmark = [pytest.mark.lab, pytest.mark.slow]
 POLICIES = [STOCK, *(p["name"] for p in engine.policies())]
 
 
-def _kernel(stock: bool) -> Kernel:
-    where = build.default_cache()
-    try:
-        if os.environ.get("ACKWISE_LAB_BUILD"):
-            return build.build(where, stock=stock)
-        return build.find(where, stock=stock)
-    except RunError as problem:
-        pytest.skip(str(problem))
-
-
 @pytest.fixture(scope="module")
 def patched() -> Kernel:
-    return _kernel(stock=False)
+    return lab_kernel(stock=False)
 
 
 @pytest.fixture(scope="module")
 def stock() -> Kernel:
-    return _kernel(stock=True)
+    return lab_kernel(stock=True)
 
 
 @cache

@@ -9,12 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from conftest import lab_kernel
 
 from ackwise import gateway_command, plan, policy
 from ackwise.capture import find_tool
-from ackwise.errors import RunError
 from ackwise.gateway import tree
-from ackwise.lab import build, machine, measure
+from ackwise.lab import machine, measure
 from ackwise.lab import run as lab_run
 from ackwise.lab.machine import Kernel
 
@@ -26,11 +26,7 @@ RATES = ("--down", "10mbit", "--up", "10mbit")
 
 @pytest.fixture(scope="module")
 def kernel() -> Kernel:
-    cache = build.default_cache()
-    try:
-        return build.find(cache, stock=True)
-    except RunError as problem:
-        pytest.skip(str(problem))
+    return lab_kernel(stock=True)
 
 
 def interpreter() -> str:

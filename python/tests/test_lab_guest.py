@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import lab_kernel
 
 from ackwise import plan, policy
 from ackwise.engine import Cancel, Cancelled
 from ackwise.errors import RunError
-from ackwise.lab import build, machine, measure
+from ackwise.lab import machine, measure
 from ackwise.lab import run as lab_run
 from ackwise.lab.machine import Kernel
 from ackwise.reproduce.lab_runner import LabRunner
@@ -28,13 +29,7 @@ MS = 10**6
 
 @pytest.fixture(scope="module")
 def kernel() -> Kernel:
-    cache = build.default_cache()
-    try:
-        if os.environ.get("ACKWISE_LAB_BUILD"):
-            return build.build(cache, stock=True)
-        return build.find(cache, stock=True)
-    except RunError as problem:
-        pytest.skip(str(problem))
+    return lab_kernel(stock=True)
 
 
 def scenario(link: str, workload: str, duration_ms: int, seed: int = 1) -> dict[str, Any]:

@@ -7,17 +7,17 @@ tests build it.
 """
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 import rich
+from conftest import lab_kernel
 
 import ackwise
 from ackwise import plan, policy
 from ackwise.errors import RunError
-from ackwise.lab import build, machine, measure
+from ackwise.lab import machine, measure
 from ackwise.lab import run as lab_run
 from ackwise.lab.machine import Kernel
 
@@ -28,19 +28,9 @@ MAX_DELAY_NS = 500 * MS  # AW_MAX_DELAY_NS of core/include/ackwise/rails.h
 CLOCK_NS = 100_000  # far more than the guest's clock moves by being read (256 ns each time)
 
 
-def the_kernel(stock: bool) -> Kernel:
-    cache = build.default_cache()
-    try:
-        if os.environ.get("ACKWISE_LAB_BUILD"):
-            return build.build(cache, stock=stock)
-        return build.find(cache, stock=stock)
-    except RunError as problem:
-        pytest.skip(str(problem))
-
-
 @pytest.fixture(scope="module")
 def kernel() -> Kernel:
-    return the_kernel(stock=False)
+    return lab_kernel(stock=False)
 
 
 def scenario(link: str, workload: str, duration_ms: int, choice: str = "linux") -> dict[str, Any]:
@@ -137,7 +127,7 @@ def test_policy_show_lists_live_sockets(kernel: Kernel, options: str) -> None:
 
 
 def test_a_kernel_without_policies_says_so() -> None:
-    stock = the_kernel(stock=True)
+    stock = lab_kernel(stock=True)
     text = LOOK.replace('("ratelimit", "delayed:segments=4", None)', "()")
     with machine.run_folder(stock) as folder, pytest.raises(RunError, match="has no ACK policies"):
         machine.run(stock, folder, look(folder, text), seed=1, wall_limit_s=300)
@@ -212,7 +202,7 @@ def test_answers_at_random_stall_nothing_beyond_the_rails_bound(
 def test_without_a_policy_the_packets_are_those_of_stock(
     kernel: Kernel, tmp_path: Path, link: str, workload: str
 ) -> None:
-    for name, one in (("with", kernel), ("without", the_kernel(stock=True))):
+    for name, one in (("with", kernel), ("without", lab_kernel(stock=True))):
         simulate(one, scenario(link, workload, 1000), tmp_path / name)
     for host in ("client", "server"):
         with_patches, without = (

@@ -2,14 +2,12 @@
 """Throughput deadlock on the real kernel: how it is told from a capture, a pair that stalls, and
 its cure. The guests need the kernel of `ackwise lab build`."""
 
-import os
 from itertools import pairwise
 from typing import Any
 
 import pytest
+from conftest import lab_kernel
 
-from ackwise.errors import RunError
-from ackwise.lab import build
 from ackwise.lab import run as lab_run
 from ackwise.lab.machine import Kernel
 from ackwise.reproduce import linux_deadlock
@@ -21,13 +19,7 @@ PAIR = Cell(9180, 6 * KIB, 16 * KIB)
 
 @pytest.fixture(scope="module")
 def kernel() -> Kernel:
-    cache = build.default_cache()
-    try:
-        if os.environ.get("ACKWISE_LAB_BUILD"):
-            return build.build(cache, stock=False)
-        return build.find(cache, stock=False)
-    except RunError as problem:
-        pytest.skip(str(problem))
+    return lab_kernel(stock=False)
 
 
 def told(times_ms: list[int]) -> Seen:

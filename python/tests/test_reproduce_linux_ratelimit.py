@@ -2,13 +2,10 @@
 """Fewer ACKs on the real kernel: how runs are read, one ACK for N segments, and no collapse. The
 guests need the kernel of `ackwise lab build`."""
 
-import os
-
 import pytest
+from conftest import lab_kernel
 
 from ackwise import plan
-from ackwise.errors import RunError
-from ackwise.lab import build
 from ackwise.lab import run as lab_run
 from ackwise.lab.machine import Kernel
 from ackwise.plan import Link
@@ -18,13 +15,7 @@ from ackwise.reproduce.linux_ratelimit import SEGMENT_BYTES, STOCK, Seen
 
 @pytest.fixture(scope="module")
 def kernel() -> Kernel:
-    cache = build.default_cache()
-    try:
-        if os.environ.get("ACKWISE_LAB_BUILD"):
-            return build.build(cache, stock=False)
-        return build.find(cache, stock=False)
-    except RunError as problem:
-        pytest.skip(str(problem))
+    return lab_kernel(stock=False)
 
 
 def test_the_second_half_of_a_run_tells_its_segments_for_each_ack() -> None:

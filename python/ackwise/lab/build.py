@@ -141,6 +141,16 @@ def missing_tools(tools: dict[str, str]) -> list[str]:
     return [tool for tool in tools if find_tool(tool) is None]
 
 
+def _need(who: str, tools: dict[str, str]) -> None:
+    missing = missing_tools(tools)
+    if missing:
+        packages = sorted({tools[tool] for tool in missing})
+        raise RunError(
+            f"{who}: missing: {', '.join(missing)}; install with "
+            f"`apt-get install {' '.join(packages)}`"
+        )
+
+
 def has_static_libc() -> bool:
     """Whether a static program can be linked."""
     gcc = find_tool("gcc")
@@ -155,13 +165,7 @@ def has_static_libc() -> bool:
 def _check_tools() -> None:
     if platform.machine() != "x86_64":
         raise RunError(f"lab: {platform.machine()} is not supported; use an x86-64 machine")
-    missing = missing_tools(BUILD_TOOLS)
-    if missing:
-        packages = sorted({BUILD_TOOLS[tool] for tool in missing})
-        raise RunError(
-            f"lab build: missing: {', '.join(missing)}; install with "
-            f"`apt-get install {' '.join(packages)}`"
-        )
+    _need("lab build", BUILD_TOOLS)
     if not has_static_libc():
         raise RunError(
             "lab build: the static C library is missing; install with `apt-get install libc6-dev`"
@@ -596,13 +600,7 @@ def find(cache: Path, stock: bool, extra_configs: Iterable[Path] = ()) -> Kernel
         older = any((cache / "kernel").glob("*/linux"))
         why = "what it is made from has changed since" if older else "there is none"
         raise RunError(f"lab: no kernel is built ({why}); run `ackwise lab build{option}`")
-    missing = missing_tools(RUN_TOOLS)
-    if missing:
-        packages = sorted({RUN_TOOLS[tool] for tool in missing})
-        raise RunError(
-            f"lab: missing: {', '.join(missing)}; install with `apt-get install "
-            f"{' '.join(packages)}`"
-        )
+    _need("lab", RUN_TOOLS)
     with suppress(OSError):  # somebody else's cache
         os.utime(kernel.linux.parent)
     return kernel
