@@ -30,8 +30,7 @@ static struct aw_verdict obeyable(const struct aw_conn *conn, const struct aw_ev
 	case AW_WAIT:
 		if (v.deadline_ns <= e->now_ns)
 			return aw_send_now(AW_REASON_DELAY_TIMER);
-		return v.probes ? aw_probe_until(v.deadline_ns)
-				: aw_wait_until(v.deadline_ns);
+		return aw_wait_until(v.deadline_ns);
 	default:
 		/* "nothing" would leave the peer waiting for ever */
 		return aw_rails_apply(AW_RAIL_MAX_DELAY, conn->owed_since_ns, 0, e,
@@ -108,24 +107,6 @@ static u32 share_bytes(const struct aw_conn *conn, const struct aw_event *e)
 	return share;
 }
 
-/* Each probe lets the sender fall silent for about a round trip, so they are
- * few.  One begins with data. */
-static struct aw_verdict ration_probes(struct aw_conn *conn, const struct aw_event *e,
-				       struct aw_verdict v)
-{
-	u32 now = aw_max_u32(aw_ticks(e->now_ns), 1);
-	u64 pause = (u64)aw_ticks(e->rtt_us * AW_NS_PER_US) * AW_ROUNDS_PER_PROBE;
-
-	if (!(conn->rails & AW_RAIL_FLIGHT) || !v.probes || conn->pending.probes)
-		return v;
-	if (e->kind != AW_EVENT_DATA ||
-	    (conn->probe_ticks && now - conn->probe_ticks < pause))
-		v.probes = 0;
-	else
-		conn->probe_ticks = now;
-	return v;
-}
-
 void aw_conn_init(struct aw_conn *conn, const struct aw_policy *policy,
 		  const struct aw_params *params, u32 rails, const struct aw_event *e)
 {
@@ -137,7 +118,6 @@ void aw_conn_init(struct aw_conn *conn, const struct aw_policy *policy,
 	conn->pending = aw_nothing();
 	conn->rails = rails;
 	conn->flight = (struct aw_flight){ 0, 0, 0 };
-	conn->probe_ticks = 0;
 	for (i = 0; i < AW_STATE_MAX_BYTES / 8; i++)
 		conn->state[i] = 0;
 	if (policy->init)
@@ -170,7 +150,6 @@ struct aw_verdict aw_decide(struct aw_conn *conn, const struct aw_event *e)
 
 	if (conn->pending.action != AW_SEND_NOW)
 		conn->pending = aw_rails_apply(conn->rails, conn->owed_since_ns,
-					       share_bytes(conn, e), e,
-					       ration_probes(conn, e, v));
+					       share_bytes(conn, e), e, v);
 	return conn->pending;
 }

@@ -28,7 +28,7 @@ static bool window_dry(const struct aw_event *e)
 
 /* The duty that forbids to wait, or AW_REASON_NONE. */
 static enum aw_reason duty(u32 rails, bool owed, u32 share_bytes,
-			   const struct aw_event *e, struct aw_verdict v)
+			   const struct aw_event *e)
 {
 	if (e->kind == AW_EVENT_DATA) {
 		if (rails & AW_RAIL_ORDER) {
@@ -73,7 +73,7 @@ static enum aw_reason duty(u32 rails, bool owed, u32 share_bytes,
 	/* lost else: the sender's clock; with all that it may send on its way it
 	 * stands still, and what it is told of at once it sends in a burst.  Two
 	 * segments may wait in any case (RFC 5681, 4.2) */
-	if (rails & AW_RAIL_FLIGHT && e->kind == AW_EVENT_DATA && !v.probes &&
+	if (rails & AW_RAIL_FLIGHT && e->kind == AW_EVENT_DATA &&
 	    e->unacked_bytes >= aw_max_u64(share_bytes, 2ull * e->rcv_mss_bytes))
 		return AW_REASON_FLIGHT;
 	return AW_REASON_NONE;
@@ -88,7 +88,7 @@ struct aw_verdict aw_rails_apply(u32 rails, u64 owed_since_ns, u32 share_bytes,
 	if (v.action == AW_SEND_NOW)
 		return v;
 
-	reason = duty(rails, owed_since_ns != AW_NEVER_NS, share_bytes, e, v);
+	reason = duty(rails, owed_since_ns != AW_NEVER_NS, share_bytes, e);
 	/* lost else: the sender's time-out comes before the ACK (RFC 1122,
 	 * 4.2.3.2; RFC 5681, 4.2) */
 	if (reason == AW_REASON_NONE && rails & AW_RAIL_MAX_DELAY &&

@@ -16,7 +16,8 @@
  *		    and if MUDS grew:  threshold = 35% of it
  *	With silence_samples, the delay that passed is a sampling as well, and
  *	so is the sender's probe, a duplicate while an ACK is owed: what came is
- *	all that it sends now, so threshold = 35% of it.
+ *	all that it sends now, so threshold = 35% of it.  What came in a sampling
+ *	that another ACK ended is MUDS at least.
  * States:
  *
  *	            ISP_t segments           that ACK left
@@ -31,6 +32,8 @@
  *	RTT 100 ms while unknown: a sampling then costs at most 150 ms, less
  *	    than the one delayed ACK that it makes up for.
  *	ISP_t at most 65535: samplings cost next to nothing by then.
+ *	RARE_SEGMENTS: one more ACK in several hundred segments is nothing.
+ *	TELLING: 35% of six segments are two.
  *	a3fewer's ISP_t at least half of the initial one, for at 1 it would
  *	    sample more often than a3.
  * Changed: a sampling ends at its first duplicate, not its third: duplicates
@@ -38,16 +41,21 @@
  *	its first arrival at the latest (RFC 1122).  Silence before its first
  *	arrival does not end it: with nothing to acknowledge, no timer runs.
  *	None starts while a hole is open.  An ACK that leaves for another cause
- *	spoils it, and nothing is learnt.  Before the first estimate the
- *	threshold is min(2 MSS, 35% of R), as in the source's endpoints.
- *	silence_samples is ours: of a sender that does not send the same each
- *	time (Linux), a sampling may find too much, and the source's threshold
- *	never falls.  Once that was seen, each sampling makes the next rarer.
+ *	spoils it.  Before the first estimate the threshold is min(2 MSS, 35% of
+ *	R), as in the source's endpoints.
+ *	silence_samples is ours, 0 is the source: of a sender that does not send
+ *	the same each time (Linux), a sampling may find too much, and the
+ *	source's threshold never falls.  Once that was seen, each sampling makes
+ *	the next rarer.  Where AW_RAIL_FLIGHT is on, all but the samplings of a
+ *	sender with less than two segments end by it: the next are rarer too, up
+ *	to RARE_SEGMENTS, for each costs an ACK.
  */
 #include "a3.h"
 
 #define RTT_UNKNOWN_US 100000u
 #define GAPS 5
+#define TELLING 6
+#define RARE_SEGMENTS 300
 
 _Static_assert(sizeof(struct aw_a3) == 56, "csa3 counts on it");
 
@@ -58,6 +66,8 @@ void aw_a3_restart(struct aw_a3 *s)
 {
 	s->phase = AW_A3_COUNTING;
 	s->isp_left = s->isp_segments;
+	s->sampled_bytes = 0;
+	s->sampled_ns = 0;
 }
 
 void aw_a3_init(void *state, const struct aw_params *p, const struct aw_event *e)
@@ -92,6 +102,8 @@ static void measure_gap(struct aw_a3 *s, const struct aw_event *e)
 			s->quiet_ns = aw_max_u32(s->quiet_ns, 1);
 			s->gaps = 0;
 		}
+		if (s->sampled_bytes)
+			s->sampled_ns += gap_ns;
 	}
 	s->last_data_ns = aw_max_u64(e->now_ns, 1);
 }
@@ -104,11 +116,11 @@ static u64 round_and_half_ns(const struct aw_event *e)
 	return rtt_us * AW_NS_PER_US * 3 / 2;
 }
 
-static void learn(struct aw_a3 *s, const struct aw_params *p, const struct aw_event *e)
+static void learn(struct aw_a3 *s, const struct aw_params *p, const struct aw_event *e,
+		  u32 muds)
 {
 	u32 initial = p->value[AW_A3_ISP_SEGMENTS];
 	u32 before = s->muds_bytes;
-	u32 muds = e->unacked_bytes;
 	u32 change = muds > before ? muds - before : before - muds;
 	u32 isp = s->isp_segments;
 
@@ -139,25 +151,45 @@ static void learn_from_silence(struct aw_a3 *s, const struct aw_params *p,
 			       const struct aw_event *e)
 {
 	s->misled |= s->basis_bytes != 0;
-	learn(s, p, e);
+	learn(s, p, e, e->unacked_bytes);
 	s->basis_bytes = s->muds_bytes;
+}
+
+/*
+ * Another ACK ended the sampling: the sender sends that much at least.  Where
+ * a rail lets less wait than the sender has in flight, it never falls silent.
+ * Less than two segments for an ACK is nothing to learn from that.
+ */
+static void learn_from_spoiled(struct aw_a3 *s, const struct aw_params *p,
+			       const struct aw_event *e)
+{
+	u32 muds = 0;
+
+	if (!p->value[AW_A3_SILENCE_SAMPLES])
+		;
+	else if (s->sampled_bytes > s->basis_bytes &&
+		 s->sampled_bytes / TELLING >= e->rcv_mss_bytes)
+		muds = s->sampled_bytes;
+	else if (s->isp_segments < RARE_SEGMENTS)
+		s->isp_segments *= (u16)p->value[AW_A3_ISP_GROWTH];
+	learn(s, p, e, muds);
 }
 
 static struct aw_verdict sample(struct aw_a3 *s, const struct aw_params *p,
 				const struct aw_event *e)
 {
 	u64 quiet_ns = s->quiet_ns ? s->quiet_ns : round_and_half_ns(e);
+	u64 left_ns = AW_NS_PER_S / 2 - aw_min_u64(s->sampled_ns, AW_NS_PER_S / 2);
 
-	if (!s->limit_ns)
-		s->limit_ns = aw_add_ns(e->now_ns, AW_NS_PER_S / 2);
+	s->sampled_bytes = e->unacked_bytes;
 	s->timer_ns = aw_max_u64(s->timer_ns, aw_add_ns(e->now_ns, quiet_ns));
-	s->timer_ns = aw_min_u64(s->timer_ns, s->limit_ns);
+	s->timer_ns = aw_min_u64(s->timer_ns, aw_add_ns(e->now_ns, left_ns));
 	if (s->timer_ns <= e->now_ns || e->order == AW_ORDER_DUPLICATE ||
 	    aw_wnd_left(e) < aw_wnd_unusable(e)) {
-		learn(s, p, e);
+		learn(s, p, e, e->unacked_bytes);
 		return aw_send_now(AW_REASON_SAMPLING_END);
 	}
-	return aw_probe_until(s->timer_ns);
+	return aw_wait_until(s->timer_ns);
 }
 
 static struct aw_verdict count(struct aw_a3 *s, const struct aw_params *p,
@@ -196,14 +228,7 @@ struct aw_verdict aw_a3_on_data(void *state, const struct aw_params *p,
 		learn_from_silence(s, p, e);
 		return aw_send_now(AW_REASON_DUPLICATE);
 	}
-	switch (s->phase) {
-	case AW_A3_STARTING:
-		return aw_send_now(AW_REASON_SAMPLING_START);
-	case AW_A3_SAMPLING:
-		return sample(s, p, e);
-	default:
-		return count(s, p, e);
-	}
+	return s->phase == AW_A3_SAMPLING ? sample(s, p, e) : count(s, p, e);
 }
 
 struct aw_verdict aw_a3_on_deadline(void *state, const struct aw_params *p,
@@ -216,7 +241,7 @@ struct aw_verdict aw_a3_on_deadline(void *state, const struct aw_params *p,
 			learn_from_silence(s, p, e);
 		return aw_send_now(AW_REASON_DELAY_TIMER);
 	}
-	learn(s, p, e);
+	learn(s, p, e, e->unacked_bytes);
 	return aw_send_now(AW_REASON_SAMPLING_END);
 }
 
@@ -224,23 +249,21 @@ void aw_a3_on_ack_sent(void *state, const struct aw_params *p, const struct aw_e
 {
 	struct aw_a3 *s = state;
 
-	(void)p;
 	s->timer_ns = 0;
 	if (s->phase == AW_A3_STARTING) {
 		s->phase = AW_A3_SAMPLING;
 		s->timer_ns = aw_add_ns(e->now_ns, round_and_half_ns(e));
-		s->limit_ns = 0;
 	} else if (s->phase == AW_A3_SAMPLING) {
-		aw_a3_restart(s);
+		learn_from_spoiled(s, p, e);
 	}
 }
 
 /* clang-format off */
 const struct aw_value aw_a3_values[AW_A3_VALUES] = {
 	{ "muds_bytes", "bytes",
-	  "MUDS, the most that the sender sends without an ACK; 0: not known." },
+	  "Most that the sender sends without an ACK; 0: not known." },
 	{ "threshold_bytes", "bytes",
-	  "Unacknowledged bytes that bring an ACK; 0: MUDS is not known." },
+	  "Unacknowledged bytes that bring an ACK; 0: not known." },
 };
 /* clang-format on */
 

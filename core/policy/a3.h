@@ -34,9 +34,8 @@ enum {
 			      "When MUDS changed, 1: isp_segments again, "   \
 			      "0: half of it.", 0, 1, isp_reset },           \
 	[AW_A3_SILENCE_SAMPLES] = { "silence_samples", "choice",             \
-				    "1: what has come when the delay ends, " \
-				    "or when the sender probes, is MUDS, "   \
-				    "also if it is less.", 0, 1, 0 }
+				    "0: the source's algorithm; 1: all "       \
+				    "silence teaches.", 0, 1, 1 }
 /* clang-format on */
 
 enum aw_a3_phase {
@@ -46,12 +45,13 @@ enum aw_a3_phase {
 };
 
 struct aw_a3 {
-	u64 last_data_ns; /* 0: no data came yet */
-	u64 timer_ns;     /* SP_timer or delayed-ACK timer; 0: not running */
-	u64 limit_ns;     /* latest end of the sampling; 0: no data in it yet */
-	u32 muds_bytes;   /* the last estimate; 0: none */
-	u32 basis_bytes;  /* the estimate whose share is the threshold */
-	u32 quiet_ns;     /* SP_t = 1.3 IPAT; 0: not known */
+	u64 last_data_ns;  /* 0: no data came yet */
+	u64 timer_ns;      /* SP_timer or delayed-ACK timer; 0: not running */
+	u32 muds_bytes;    /* the last estimate; 0: none */
+	u32 basis_bytes;   /* the estimate whose share is the threshold */
+	u32 quiet_ns;      /* SP_t = 1.3 IPAT; 0: not known */
+	u32 sampled_bytes; /* came in this sampling */
+	u32 sampled_ns;    /* since its first arrival */
 	u32 gaps_sum_ns;
 	u32 gaps_min_ns;
 	u32 gaps_max_ns;

@@ -300,33 +300,6 @@ static void the_flight_is_what_comes_in_a_round_trip(void)
 	CHECK(!conn.flight.bytes, "after an RTO %u", conn.flight.bytes);
 }
 
-static void a_probe_is_let_be_every_32_round_trips(void)
-{
-	struct aw_verdict v;
-
-	open_conn(&obedient, AW_RAILS_NETWORK);
-	answer = aw_probe_until(MS(5000));
-	v = segment(MS(100));
-	CHECK(v.action == AW_WAIT && v.probes, "the first at once");
-	v = segment(MS(101));
-	CHECK(v.action == AW_WAIT && v.probes, "while it lasts");
-	at(MS(102), AW_EVENT_ACK_SENT);
-	v = of(MS(103), 14600);
-	CHECK(IS_NOW(v, FLIGHT, 1), "the next one waits");
-	at(MS(104), AW_EVENT_ACK_SENT);
-	v = of(MS(419), 14600);
-	CHECK(IS_NOW(v, FLIGHT, 1), "not yet");
-	at(MS(420), AW_EVENT_ACK_SENT);
-	v = segment(MS(421));
-	CHECK(v.action == AW_WAIT && v.probes, "now");
-
-	open_conn(&obedient, AW_RAILS_DEFAULT);
-	segment(MS(100));
-	at(MS(102), AW_EVENT_ACK_SENT);
-	v = segment(MS(103));
-	CHECK(v.action == AW_WAIT && v.probes, "without the rail as it likes");
-}
-
 static void state_starts_at_zero(void)
 {
 	unsigned i, sum = 0;
@@ -348,7 +321,6 @@ int main(void)
 	reads();
 	optional_members_have_defaults();
 	the_flight_is_what_comes_in_a_round_trip();
-	a_probe_is_let_be_every_32_round_trips();
 	state_starts_at_zero();
 	return test_end();
 }

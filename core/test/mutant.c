@@ -48,9 +48,7 @@ struct aw_verdict aw_decide(struct aw_conn *conn, const struct aw_event *e)
 		v.reason = conn->pending.reason =
 			++calls & 1 ? AW_REASON_AREA : AW_REASON_QUIET;
 	}
-	if (MUTANT == 16) /* probes as often as the policy likes */
-		conn->probe_ticks = 0;
-	if (MUTANT == 17) /* takes every flight for a long one */
+	if (MUTANT == 16) /* takes every flight for a long one */
 		conn->flight.bytes = ~0u;
 	return v;
 }

@@ -112,8 +112,7 @@ struct trial {
 	struct model model;
 	u64 owed_since_ns; /* by the harness's own book */
 	struct {
-		u32 since, bytes, before, probe; /* times: 1024 ns */
-		bool probing;
+		u32 since, bytes, before; /* times: 1024 ns */
 	} round;
 	u32 events;
 	u32 digest;
@@ -158,23 +157,7 @@ static void keep_rounds(struct trial *t, const struct aw_event *e)
 	t->round.since = units(e->now_ns);
 }
 
-/* A probe may go on; one may begin 32 round trips after the last. */
-static bool may_probe(struct trial *t, const struct aw_event *e, bool wants)
-{
-	u32 now = units(e->now_ns) ? units(e->now_ns) : 1;
-
-	if (!wants || t->round.probing)
-		return wants;
-	if (e->kind != AW_EVENT_DATA)
-		return false;
-	if (t->round.probe &&
-	    now - t->round.probe < 32ull * units((u64)e->rtt_us * 1000))
-		return false;
-	t->round.probe = now;
-	return true;
-}
-
-/* Must an ACK leave, whatever the policy says, but for a probe? */
+/* Must an ACK leave for the sender's flight, whatever the policy says? */
 static bool is_flight_duty(const struct trial *t, const struct aw_event *e)
 {
 	u32 acks = t->spy.acks_per_round ? t->spy.acks_per_round : 4;
@@ -222,10 +205,7 @@ static bool same(struct aw_verdict a, struct aw_verdict b)
 
 static bool is_well_formed(struct aw_verdict v)
 {
-	static const u8 zeros[sizeof(v.reserved)];
-
-	if (v.by_rail > 1 || v.probes > (v.action == AW_WAIT) ||
-	    memcmp(v.reserved, zeros, sizeof(zeros)))
+	if (v.by_rail > 1 || v.reserved || v.reserved_word)
 		return false;
 	switch (v.action) {
 	case AW_NOTHING:
@@ -250,15 +230,8 @@ static bool is_well_formed(struct aw_verdict v)
 static void check_answer(struct trial *t, const struct aw_event *e, struct aw_verdict v,
 			 struct aw_verdict before, u64 limit_ns)
 {
-	bool duty = is_duty(t->conn.rails, t->owed_since_ns != AW_NEVER_NS, e);
 	bool owed = t->owed_since_ns != AW_NEVER_NS;
-	/* an answer that cannot be obeyed is no probe */
-	bool probes = asked && raw.action == AW_WAIT && raw.probes &&
-		      raw.deadline_ns > e->now_ns;
-
-	probes = t->conn.rails & AW_RAIL_FLIGHT ? may_probe(t, e, probes) : probes;
-	if (!probes && is_flight_duty(t, e))
-		duty = true;
+	bool duty = is_duty(t->conn.rails, owed, e) || is_flight_duty(t, e);
 
 	if (duty)
 		MUST(v.action == AW_SEND_NOW, "a duty waits");
@@ -349,7 +322,6 @@ static void step(struct trial *t, const struct aw_event *e)
 	struct aw_verdict before = t->conn.pending, v;
 
 	asked = false;
-	t->round.probing = before.probes;
 	v = aw_decide(&t->conn, e);
 	if (e->kind < AW_EVENT_KINDS)
 		check(t, e, before, v);

@@ -161,7 +161,7 @@ static void longest_delay(void)
 	CHECK(v.action == AW_WAIT && v.deadline_ns == AW_NEVER_NS - 1, "wrap");
 }
 
-/* Where little is in flight, two segments may wait; and a probe is let be. */
+/* Where little is in flight, two segments may wait. */
 static void share_of_the_flight(void)
 {
 	struct aw_event e = { .rcv_mss_bytes = MSS,
@@ -178,9 +178,6 @@ static void share_of_the_flight(void)
 	CHECK(same(v, wait), "two of more: %s", aw_reason_label(v.reason));
 	v = aw_rails_apply(AW_RAILS_NETWORK, 0, 0, &e, wait);
 	CHECK(v.reason == AW_REASON_FLIGHT && v.by_rail, "two");
-	wait = aw_probe_until(AW_NS_PER_MS);
-	v = aw_rails_apply(AW_RAILS_NETWORK, 0, 0, &e, wait);
-	CHECK(same(v, wait) && v.probes, "a probe");
 }
 
 int main(void)

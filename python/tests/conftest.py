@@ -2,6 +2,7 @@
 """What several tests need: the command line in this process, and as a process of its own."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,6 +17,10 @@ from ackwise.lab import build
 from ackwise.lab.machine import Kernel
 
 ROOT = Path(__file__).resolve().parents[2]
+
+# A shell that runs us in the background lets us ignore Ctrl-C, and so would all that we start.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @dataclass(frozen=True)

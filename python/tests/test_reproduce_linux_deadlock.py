@@ -11,7 +11,7 @@ from conftest import lab_kernel
 from ackwise.lab import run as lab_run
 from ackwise.lab.machine import Kernel
 from ackwise.reproduce import linux_deadlock
-from ackwise.reproduce.linux_deadlock import KIB, LEARNING, STOCK, Cell, Seen
+from ackwise.reproduce.linux_deadlock import A3, CSA3, KIB, STOCK, Cell, Seen
 
 MS = 10**6
 PAIR = Cell(9180, 6 * KIB, 16 * KIB)
@@ -69,7 +69,7 @@ def test_a_pair_of_buffers_waits_for_the_delayed_ack_and_is_cured(kernel: Kernel
     # a timer of 40 ms that counts in ticks of 10 ms
     assert all(40 * MS < gap < 62 * MS for gap in gaps)
     assert len(gaps) == pytest.approx(stock.timers, abs=2)
-    for spec in ("a3", "csa3", LEARNING):
+    for spec in (A3, CSA3, linux_deadlock.A3_BY_SOURCE):
         cured, _ = run(spec)
         assert not cured.repeats, spec
         assert cured.steady_bps > 10 * stock.steady_bps, spec
@@ -86,4 +86,4 @@ def test_an_answer_in_two_writes_waits_unless_the_receiver_learns(kernel: Kernel
         return float(result["groups"][0]["message_latency_ns"]["p50"]) / MS
 
     assert median_ms(STOCK) > 40
-    assert median_ms(LEARNING) < 3
+    assert median_ms(A3) < 3

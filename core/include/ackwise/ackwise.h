@@ -27,7 +27,6 @@ struct aw_conn {
 	struct aw_verdict pending; /* the verdict in force */
 	u32 rails;                 /* AW_RAIL_* in force */
 	struct aw_flight flight;   /* for AW_RAIL_FLIGHT */
-	u32 probe_ticks;           /* start of the last probe; 0: none yet */
 	u32 reserved;
 	u64 state[AW_STATE_MAX_BYTES / 8]; /* the policy's, zeroed at init */
 };

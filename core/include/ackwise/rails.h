@@ -27,9 +27,8 @@
 /* Drivers that meet real senders add a bound that no source has: each source
  * has one of its own or none, and is run as it is by default. */
 #define AW_RAILS_NETWORK (AW_RAILS_DEFAULT | AW_RAIL_FLIGHT)
-#define AW_ACKS_PER_ROUND 4    /* where a policy does not say otherwise */
-#define AW_INITIAL_WINDOW 10   /* segments (RFC 6928) */
-#define AW_ROUNDS_PER_PROBE 32 /* round trips from one probe to the next */
+#define AW_ACKS_PER_ROUND 4  /* where a policy does not say otherwise */
+#define AW_INITIAL_WINDOW 10 /* segments (RFC 6928) */
 
 #define AW_MAX_DELAY_NS (500 * AW_NS_PER_MS)
 

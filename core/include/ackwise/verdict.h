@@ -24,24 +24,21 @@ struct aw_verdict {
 	u8 action;       /* enum aw_action */
 	u8 reason;       /* enum aw_reason: why now, or AW_REASON_WAITING */
 	u8 by_rail;      /* 1: a rail brought the policy's verdict forward */
-	u8 probes;       /* AW_WAIT: to see how much comes without an ACK */
-	u8 reserved[4];
+	u8 reserved;
+	u32 reserved_word;
 };
 
-/* Member by member: compilers then keep it in registers, an initializer with
- * the array in it makes some of them go through memory byte by byte. */
+/* Member by member: compilers then keep it in registers. */
 static inline struct aw_verdict aw_verdict_make(u64 deadline_ns, u8 action, u8 reason)
 {
 	struct aw_verdict v;
-	u32 i;
 
 	v.deadline_ns = deadline_ns;
 	v.action = action;
 	v.reason = reason;
 	v.by_rail = 0;
-	v.probes = 0;
-	for (i = 0; i < sizeof(v.reserved); i++)
-		v.reserved[i] = 0;
+	v.reserved = 0;
+	v.reserved_word = 0;
 	return v;
 }
 
@@ -53,16 +50,6 @@ static inline struct aw_verdict aw_send_now(enum aw_reason reason)
 static inline struct aw_verdict aw_wait_until(u64 deadline_ns)
 {
 	return aw_verdict_make(deadline_ns, AW_WAIT, AW_REASON_WAITING);
-}
-
-/* For a policy that learns from a sender's falling silent: AW_RAIL_FLIGHT lets
- * it. */
-static inline struct aw_verdict aw_probe_until(u64 deadline_ns)
-{
-	struct aw_verdict v = aw_wait_until(deadline_ns);
-
-	v.probes = 1;
-	return v;
 }
 
 static inline struct aw_verdict aw_nothing(void)

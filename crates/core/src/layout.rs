@@ -88,11 +88,11 @@ fn an_event_looks_the_same_from_both_sides() {
 fn a_verdict_and_a_connection_look_the_same_from_both_sides() {
     mirror!("aw_verdict" = RawVerdict {
         "deadline_ns" = deadline_ns, "action" = action, "reason" = reason, "by_rail" = by_rail,
-        "probes" = probes, "reserved" = reserved,
+        "reserved" = reserved, "reserved_word" = reserved_word,
     });
     mirror!("aw_conn" = RawConn {
         "policy" = policy, "params" = params, "owed_since_ns" = owed_since_ns, "pending" = pending,
-        "rails" = rails, "flight" = flight, "probe_ticks" = probe_ticks, "reserved" = reserved, "state" = state,
+        "rails" = rails, "flight" = flight, "reserved" = reserved, "state" = state,
     });
 }
 
@@ -167,8 +167,8 @@ fn each_number_of_an_action_means_the_same_on_both_sides() {
             action: c[name] as u8,
             reason: 0,
             by_rail: 0,
-            probes: 0,
-            reserved: [0; 4],
+            reserved: 0,
+            reserved_word: 0,
         };
         assert_eq!(Verdict::from(raw).action, expected, "{name}");
     }

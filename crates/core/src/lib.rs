@@ -143,8 +143,8 @@ struct RawVerdict {
     action: u8,
     reason: u8,
     by_rail: u8,
-    probes: u8,
-    reserved: [u8; 4],
+    reserved: u8,
+    reserved_word: u32,
 }
 
 impl From<RawVerdict> for Verdict {
@@ -205,7 +205,6 @@ struct RawConn {
     pending: RawVerdict,
     rails: u32,
     flight: [u32; 3],
-    probe_ticks: u32,
     reserved: u32,
     state: [u64; STATE_MAX_BYTES / 8],
 }
@@ -479,7 +478,7 @@ impl Conn {
     pub fn new(policy: Policy, params: &Params, rails: u32, e: &Event) -> Conn {
         let params = params.clone();
         let empty =
-            RawVerdict { deadline_ns: 0, action: 0, reason: 0, by_rail: 0, probes: 0, reserved: [0; 4] };
+            RawVerdict { deadline_ns: 0, action: 0, reason: 0, by_rail: 0, reserved: 0, reserved_word: 0 };
         let mut raw = RawConn {
             policy: policy.0,
             params: Arc::as_ptr(&params.0),
@@ -487,7 +486,6 @@ impl Conn {
             pending: empty,
             rails,
             flight: [0; 3],
-            probe_ticks: 0,
             reserved: 0,
             state: [0; STATE_MAX_BYTES / 8],
         };

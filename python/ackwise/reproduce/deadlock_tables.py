@@ -270,7 +270,7 @@ def _simulated(runner: Runner) -> tuple[list[Check], Figure]:
     checks: list[Check] = []
     panels = []
     for column, policy in COLUMNS.items():
-        params = {"heartbeat_ms": HEARTBEAT_MS} if policy == "bsd" else {}
+        params = {"heartbeat_ms": HEARTBEAT_MS} if policy == "bsd" else {"silence_samples": 0}
         made = [
             [scenario(pair, FITTED, policy, params, r, TRANSFER_BYTES) for r in range(RUNS)]
             for pair in table
