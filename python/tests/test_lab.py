@@ -206,6 +206,14 @@ def test_hosts_get_the_settings_of_the_workload() -> None:
     assert " window=128480" in made.steps[0]  # 88 segments without timestamps
 
 
+def test_an_experiment_sets_both_hosts_whatever_their_flows_ask_for() -> None:
+    given = scenario() | {"sysctls": {"tcp_frto": 0, "tcp_early_retrans": 0}}
+    made = traffic.build(given, "workload x", {})
+    for host in ("client", "server"):
+        assert made.sysctls[host, "/proc/sys/net/ipv4/tcp_frto"] == "0"
+        assert made.sysctls[host, "/proc/sys/net/ipv4/tcp_early_retrans"] == "0"
+
+
 @pytest.mark.parametrize(
     ("workload", "key"),
     [

@@ -12,6 +12,7 @@ from ackwise.lab.refuse import refuse
 
 FLOWS_MAX = 4096
 _LINUX_SEND_BUFFER = 4 << 20
+_IPV4 = "/proc/sys/net/ipv4/"
 _FLOW_DEFAULTS: dict[str, Any] = {
     "congestion_control": "cubic",
     "counting": "bytes",
@@ -56,7 +57,8 @@ class _Flow:
 
 
 def build(scenario: dict[str, Any], workload: str, policies: "dict[str, str]") -> Traffic:
-    """Flows and settings of a scenario; `policies` maps "group/role" to a kernel policy's name.
+    """Flows and settings of a scenario; `policies` maps "group/role" to a kernel policy's name. Its
+    `sysctls`, which only experiments have, are for both hosts: what no key of a sender is for.
 
     Raises InputError for what Linux has not, by the key's name in the file of `workload`.
     """
@@ -81,6 +83,9 @@ def build(scenario: dict[str, Any], workload: str, policies: "dict[str, str]") -
                 "initial_window_segments belongs to a host's route",
                 "give all groups of a direction the same",
             )
+    for key, value in scenario.get("sysctls", {}).items():
+        for host in (CLIENT, SERVER):
+            traffic.sysctls[host, _IPV4 + key] = str(value)
     flows = sorted(_starts(scenario), key=lambda f: (f.start_ns, f.group, f.number))
     if len(flows) > FLOWS_MAX:
         refuse(f"{workload}: flows.count", f"{len(flows)} are more than {FLOWS_MAX}", "give fewer")
@@ -117,24 +122,23 @@ def _settings(scenario: dict[str, Any], group: dict[str, Any]) -> Iterator[tuple
     sender = {**_FLOW_DEFAULTS, **group.get("sender", {})}
     reader = {**_READER_DEFAULTS, **group.get("receiver", {})}
     sending, reading = (CLIENT, SERVER) if group["direction"] == "up" else (SERVER, CLIENT)
-    ipv4 = "/proc/sys/net/ipv4/"
     for host in (CLIENT, SERVER):
-        yield host, ipv4 + "tcp_no_metrics_save", "1"
-        yield host, ipv4 + "tcp_sack", str(int(sender["recovery"] == "sack"))
-        yield host, ipv4 + "tcp_timestamps", str(int(reader["timestamps"]))
-        yield host, ipv4 + "tcp_window_scaling", str(int(reader["window_scaling"]))
-    yield sending, ipv4 + "tcp_early_retrans", "3" if sender["tail_loss_probe"] else "0"
-    yield sending, ipv4 + "tcp_rto_min_us", str(max(1, sender["min_rto_ns"] // 1000))
+        yield host, _IPV4 + "tcp_no_metrics_save", "1"
+        yield host, _IPV4 + "tcp_sack", str(int(sender["recovery"] == "sack"))
+        yield host, _IPV4 + "tcp_timestamps", str(int(reader["timestamps"]))
+        yield host, _IPV4 + "tcp_window_scaling", str(int(reader["window_scaling"]))
+    yield sending, _IPV4 + "tcp_early_retrans", "3" if sender["tail_loss_probe"] else "0"
+    yield sending, _IPV4 + "tcp_rto_min_us", str(max(1, sender["min_rto_ns"] // 1000))
     # tcp_wmem and a socket's doubled SO_SNDBUF count memory, about half of it overhead
     bound = scenario.get(sending, {}).get("send_buffer_max_bytes", 0)
     most = min(2 * bound, _LINUX_SEND_BUFFER) if bound else _LINUX_SEND_BUFFER
-    yield sending, ipv4 + "tcp_wmem", f"4096 16384 {max(most, 16384)}"
+    yield sending, _IPV4 + "tcp_wmem", f"4096 16384 {max(most, 16384)}"
     if reader["recv_buffer_max_bytes"] > reader["recv_buffer_bytes"]:
         bound = scenario.get(reading, {}).get("recv_buffer_max_bytes", 0)
         first, most = reader["recv_buffer_bytes"], reader["recv_buffer_max_bytes"]
         if bound:
             first, most = min(first, 2 * bound), min(most, 2 * bound)
-        yield reading, ipv4 + "tcp_rmem", f"4096 {first} {most}"
+        yield reading, _IPV4 + "tcp_rmem", f"4096 {first} {most}"
 
 
 def _route(group: dict[str, Any]) -> str:

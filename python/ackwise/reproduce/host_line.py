@@ -34,9 +34,16 @@ _CLONE_NEWNET = 0x40000000
 _ZEROS = bytes(1 << 16)
 _PING_S = 0.2
 _ECHO, _ECHO_REPLY = 8, 0
-# What hosts of the 1990s had not: SACK, RACK, early retransmits, tail loss probes, F-RTO.
-# Their least timeout was 1 s (RFC 2988), which kernels before 6.11 cannot be told for all sockets.
-_OLD = {"tcp_sack": 0, "tcp_recovery": 0, "tcp_early_retrans": 0, "tcp_frto": 0}
+# What hosts of the 1990s had not: SACK, RACK, early retransmits, tail loss probes, F-RTO, and more
+# than three duplicate ACKs to wait for (RFC 2581) where Linux believes in reordering. Their least
+# timeout was 1 s (RFC 2988), which kernels before 6.11 cannot be told for all sockets.
+OLD = {
+    "tcp_sack": 0,
+    "tcp_recovery": 0,
+    "tcp_early_retrans": 0,
+    "tcp_frto": 0,
+    "tcp_max_reordering": 3,
+}
 _OLD_IF_KNOWN = {"tcp_rto_min_us": 1_000_000}
 
 
@@ -119,7 +126,7 @@ def line(*, down_bps: int, provider_packets: int, every_packet: bool, old: bool)
 
 def _old() -> dict[str, int]:
     folder = Path("/proc/sys/net/ipv4")
-    return _OLD | {k: v for k, v in _OLD_IF_KNOWN.items() if (folder / k).exists()}
+    return OLD | {k: v for k, v in _OLD_IF_KNOWN.items() if (folder / k).exists()}
 
 
 def _set(made: Line, namespace: str, values: dict[str, int]) -> None:
