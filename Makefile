@@ -58,6 +58,7 @@ kernel: setup-test build ## build the lab's kernels and check the patch series; 
 	$(BIN)/ackwise lab build
 	UNLESS_PASSED=1 STRESS_SECONDS=20 linux/check apply style off warnings kunit selftest stress placed
 
+# Guests of the lab keep one core busy; what needs none of them runs beside.
 .PHONY: test
 test: setup-test build $(if $(filter yes,$(KERNEL)),kernel) ## every test; KERNEL=no leaves the real kernel out
 	$(MAKE) -s -C core test mutants asan cross size fuzz FUZZ_SECONDS=10
@@ -65,7 +66,9 @@ test: setup-test build $(if $(filter yes,$(KERNEL)),kernel) ## every test; KERNE
 	$(MAKE) -s -C crates/capture fuzz FUZZ_SECONDS=10
 	$(MAKE) wheel
 	tools/check_wheel.sh dist/ackwise-*.whl $(WHEELHOUSE)
-	$(BIN)/pytest -q
+	$(BIN)/pytest -q -p no:cacheprovider -m lab & lab=$$!; \
+		$(BIN)/pytest -q -m "not lab" || failed=yes; \
+		wait $$lab && test -z "$${failed:-}"
 	$(BIN)/python tools/experiments.py --check
 
 .PHONY: lint
