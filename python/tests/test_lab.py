@@ -487,6 +487,21 @@ def test_objects_of_a_killed_build_are_thrown_away(tmp_path: Path) -> None:
         assert not (folder / "a.o").exists()
 
 
+def test_a_tree_whose_git_was_killed_is_patched(tmp_path: Path) -> None:
+    tree, patch = tmp_path / "tree", tmp_path / "1.patch"
+    tree.mkdir()
+    (tree / "a").write_text("stock\n")
+    for words in (["init", "-q"], ["add", "a"], ["commit", "-qm", "base"], ["tag", "base"]):
+        build._git_or_fail(tree, *words)
+    patch.write_text("--- a/a\n+++ b/a\n@@ -1 +1 @@\n-stock\n+patched\n")
+    head = next((tree / ".git" / "refs" / "heads").iterdir())
+    for left in ("index", "lab-index", "HEAD", f"refs/heads/{head.name}"):
+        (tree / ".git" / f"{left}.lock").touch()
+    made = build.Inputs(False, [patch], [], None, [], [], "gcc 12")
+    build._patch(tree, made, lambda *_: None)
+    assert (tree / "a").read_text() == "patched\n"
+
+
 def test_a_second_build_waits_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
     with (tmp_path / "lock").open("a+") as other:

@@ -378,6 +378,13 @@ def _git_or_fail(tree: Path, *words: str, **more: str) -> str:
     return done.stdout.strip()
 
 
+def _unlock(tree: Path) -> None:
+    """Removes what a killed git left: whoever holds the cache's lock is alone with the tree."""
+    folder = tree / ".git"
+    for lock in (*folder.glob("*.lock"), *(folder / "refs").rglob("*.lock")):
+        lock.unlink()
+
+
 def _unpack(source: Source, into: Path) -> None:
     if source.path.is_dir():
         shutil.copytree(
@@ -413,6 +420,7 @@ def _tree(cache: Path, source: Source, variant: str, say: Say) -> Path:
         if sibling:
             say("copying the unpacked source", 0, 0)
             shutil.copytree(sibling, part, dirs_exist_ok=True, symlinks=True)
+            _unlock(part)
             _git_or_fail(part, "reset", "-q", "--hard", "base")
             _git_or_fail(part, "clean", "-fdxq")
         else:
@@ -430,7 +438,7 @@ def _patch(tree: Path, made: Inputs, say: Say) -> None:
     say("applying patches", 0, 0)
     index = tree / ".git" / "lab-index"
     index.unlink(missing_ok=True)
-    (tree / ".git" / "index.lock").unlink(missing_ok=True)
+    _unlock(tree)
     where = {"GIT_INDEX_FILE": str(index)}
     _git_or_fail(tree, "read-tree", "base", **where)
     for patch in made.patches:
