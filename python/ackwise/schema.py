@@ -292,6 +292,13 @@ LINK = Table(
             target="link_overhead_bytes",
         ),
         Key(
+            "cells",
+            Kind.FLAG,
+            "with that, packets fill whole ATM cells: 53 bytes on the wire for each 48 begun",
+            False,
+            target="link_cells",
+        ),
+        Key(
             "device",
             Kind.CHOICE,
             "whose processor the CPU column reports",

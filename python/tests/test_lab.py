@@ -58,6 +58,21 @@ def test_packets_have_the_links_length_not_ethernets() -> None:
     assert "stab overhead 1000 " in tc_lines(given)["r1"][0]
 
 
+def test_packets_fill_whole_cells() -> None:
+    given = scenario()
+    given |= {"link_overhead_bytes": 32, "link_cells": True}
+    lines = tc_lines(given)
+    assert "stab overhead 18 linklayer atm mtu" in lines["r1"][0]
+    assert lines["r2"][0].endswith("rate 100000000bit 18 48 5")
+    given["link_overhead_bytes"] = 14
+    assert "stab overhead 0 linklayer atm mtu" in tc_lines(given)["r1"][0]
+    given["down"]["per_packet_ns"] = 1000
+    with pytest.raises(
+        InputError, match=r"down\.per_packet: time on the medium is mapped to bytes"
+    ):
+        tc_lines(given)
+
+
 def test_jitter_lies_behind_the_delay_as_in_the_simulator() -> None:
     given = scenario()
     given["down"] |= {"delay_ns": 20_000_000, "jitter_ns": 8_000_000}

@@ -4,7 +4,7 @@
 use crate::app::App;
 use crate::heap::{Heap, Kind};
 use crate::host::{Host, Work};
-use crate::packet::{Packet, Parcel};
+use crate::packet::{Framing, Packet, Parcel};
 use crate::pipe::{Link, Wake};
 use crate::receiver::{Receiver, Setup};
 use crate::record::{FlowRecord, GroupRecord};
@@ -61,7 +61,7 @@ struct Flow {
     /// [the data sender, the data receiver]
     ends: [Endpoint; 2],
     app: App,
-    overhead_bytes: u32,
+    framing: Framing,
     record: FlowRecord,
     active: bool,
 }
@@ -189,13 +189,15 @@ impl<'a> Engine<'a> {
         let options = if spec.receiver.timestamps { TIMESTAMP_BYTES } else { 0 };
         let mss = s.mtu_bytes - s.ip_tcp_header_bytes - options;
         let overhead_bytes = s.ip_tcp_header_bytes + options + s.link_overhead_bytes;
+        let framing = Framing { overhead_bytes, cells: s.link_cells };
+        let empty_bytes = framing.wire_bytes(0);
         // The handshake's round trip: two empty segments over empty links.
         let idle = |d: usize| -> u64 {
             let access = s
                 .access
                 .as_ref()
-                .map_or(0, |a| 2 * Link::plain(a.rate_bps, a.delay_ns).empty_time_ns(overhead_bytes));
-            self.links[d].empty_time_ns(overhead_bytes) + access
+                .map_or(0, |a| 2 * Link::plain(a.rate_bps, a.delay_ns).empty_time_ns(empty_bytes));
+            self.links[d].empty_time_ns(empty_bytes) + access
         };
         let rtt_ns = idle(DOWN) + idle(UP);
         let down = spec.direction == Direction::Down;
@@ -223,7 +225,7 @@ impl<'a> Engine<'a> {
         let trace = s.record.trace && g.started == 0;
         let record = FlowRecord::new(self.now, series, trace.then_some(s.record.trace_limit));
         g.started += 1;
-        self.flows.push(Flow { group: group as u32, ends, app, overhead_bytes, record, active: true });
+        self.flows.push(Flow { group: group as u32, ends, app, framing, record, active: true });
         self.act(index, DATA_SENDER);
         self.act(index, DATA_RECEIVER);
     }
@@ -542,7 +544,7 @@ impl<'a> Engine<'a> {
         }
         if probe {
             let flow = &mut self.flows[index];
-            let mut packet = flow.blank(now, index, role);
+            let mut packet = flow.packet(now, index, role, 0);
             packet.probe = true;
             packet.seq = flow.ends[role].tx.una.saturating_sub(1);
             self.out.push(packet);
@@ -624,8 +626,8 @@ impl Flow {
         timers.into_iter().fold(app, u64::min)
     }
 
-    /// A packet of this end with the current ACK fields and nothing else.
-    fn blank(&mut self, now: u64, index: usize, role: usize) -> Parcel {
+    /// A packet of this end with so much payload and the current ACK fields.
+    fn packet(&mut self, now: u64, index: usize, role: usize, len: u32) -> Parcel {
         let end = &mut self.ends[role];
         let fields = end.rx.ack_fields();
         let blocks = fields.sack.as_ref().map_or(0, |s| s.len() as u32);
@@ -633,8 +635,8 @@ impl Flow {
         let sack_bytes = if blocks > 0 { 4 + 8 * blocks } else { 0 };
         Box::new(Packet {
             flow: index as u32,
-            wire_bytes: self.overhead_bytes + sack_bytes,
-            len: 0,
+            wire_bytes: self.framing.wire_bytes(sack_bytes + len),
+            len,
             segments: 1,
             down: !end.at_client,
             hop: 0,
@@ -661,10 +663,8 @@ impl Flow {
         group: &mut GroupState,
     ) {
         while let Some((seq, len, psh, fin, again)) = self.ends[role].tx.next_segment(now) {
-            let mut p = self.blank(now, index, role);
+            let mut p = self.packet(now, index, role, len);
             p.seq = seq;
-            p.len = len;
-            p.wire_bytes += len;
             p.psh = psh;
             p.fin = fin;
             p.retransmitted = again;
@@ -685,7 +685,7 @@ impl Flow {
         out: &mut Vec<Parcel>,
         group: &mut GroupState,
     ) {
-        let p = self.blank(now, index, role);
+        let p = self.packet(now, index, role, 0);
         if role == DATA_RECEIVER {
             self.record.ack(now, p.ack, reason);
         }

@@ -5,13 +5,17 @@
 pub const SACK_BLOCKS: usize = 3;
 pub type Sack = Vec<(u64, u64)>;
 
+/// An ATM cell and what it carries (ITU-T I.361).
+const CELL_BYTES: u32 = 53;
+const CELL_PAYLOAD_BYTES: u32 = 48;
+
 /// A packet on its way: six owners pass it on, so it moves by reference.
 pub type Parcel = Box<Packet>;
 
 #[derive(Clone, Debug)]
 pub struct Packet {
     pub flow: u32,
-    /// IP length plus link overhead.
+    /// Length on the wire: see `Framing`.
     pub wire_bytes: u32,
     /// Payload; 0: a pure ACK.
     pub len: u32,
@@ -37,6 +41,28 @@ pub struct Packet {
     pub echo_ns: u64,
     /// The newest block first; absent on nearly every packet.
     pub sack: Option<Box<Sack>>,
+}
+
+/// What stands around a flow's payload.
+#[derive(Clone, Copy, Debug)]
+pub struct Framing {
+    /// Headers, timestamps and the link's own bytes.
+    pub overhead_bytes: u32,
+    /// All of it in whole cells, the last one padded.
+    pub cells: bool,
+}
+
+impl Framing {
+    /// Length on the wire of a packet with so many bytes of payload and SACK option.
+    #[inline]
+    pub fn wire_bytes(self, bytes: u32) -> u32 {
+        let length = self.overhead_bytes + bytes;
+        if self.cells {
+            length.div_ceil(CELL_PAYLOAD_BYTES) * CELL_BYTES
+        } else {
+            length
+        }
+    }
 }
 
 impl Packet {

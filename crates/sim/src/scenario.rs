@@ -27,6 +27,9 @@ pub struct Scenario {
     /// Link-layer bytes added to every packet on the wire (Ethernet with gap: 38).
     #[serde(default)]
     pub link_overhead_bytes: u32,
+    /// With that, every packet fills whole ATM cells: 53 bytes on the wire for each 48 begun.
+    #[serde(default)]
+    pub link_cells: bool,
     /// Server to client.
     pub down: Pipe,
     /// Client to server.

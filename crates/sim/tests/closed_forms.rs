@@ -69,6 +69,25 @@ fn a_link_carries_payload_in_the_share_of_its_packets() {
 }
 
 #[test]
+fn cells_are_whole() {
+    // AAL5 and LLC/SNAP (16 bytes): 1016 bytes begin 22 cells, an ACK's 56 begin two; and 1008
+    // bytes fill 21 exactly.
+    let n = 2000;
+    for (overhead, cells) in [(16, 22), (8, 21)] {
+        let g = group(json!({
+            "sender": { "initial_window_segments": 5000 },
+            "receiver": { "recv_buffer_bytes": 1 << 23 },
+            "app": { "kind": "bulk", "bytes": n * MSS },
+        }));
+        let r = run(&ruler(json!({ "link_overhead_bytes": overhead, "link_cells": true }), &[g]));
+        assert_eq!(only_flow(&r).end_ns, n * cells * 53 * US + 20 * MS);
+        assert_eq!(r.down.bytes, n * cells * 53);
+        let ack_cells = if overhead == 16 { 2 } else { 1 };
+        assert_eq!(r.up.ack_bytes, r.up.packets * ack_cells * 53);
+    }
+}
+
+#[test]
 fn time_on_the_medium_counts_as_well_as_bytes() {
     // 1 ms for the bytes and 0.5 ms for contention a packet.
     let g = group(json!({

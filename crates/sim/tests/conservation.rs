@@ -193,6 +193,7 @@ fn scenario(number: u64) -> Scenario {
         "mtu_bytes": d.pick(&[header + 76, 296, 576, 1_500, 1_500, 9_000, 65_535]),
         "ip_tcp_header_bytes": header,
         "link_overhead_bytes": d.pick(&[0, 38]),
+        "link_cells": number % 5 == 0,
         "down": pipe(&mut d),
         "up": pipe(&mut d),
         "client": host(&mut d),

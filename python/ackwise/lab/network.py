@@ -16,6 +16,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
+from ackwise.gateway.linklayer import CELL_BYTES, CELL_PAYLOAD_BYTES
 from ackwise.lab.refuse import refuse
 
 CLIENT = "client"
@@ -119,6 +120,12 @@ def _check(scenario: dict[str, Any], link: str) -> None:
             )
     for way in ("down", "up"):
         pipe = scenario[way]
+        if scenario.get("link_cells") and pipe.get("per_packet_ns"):
+            refuse(
+                f"{link}: {way}.per_packet",
+                "time on the medium is mapped to bytes, which cells would round up",
+                "leave out per_packet or cells",
+            )
         if pipe.get("grant_interval_ns"):
             refuse(
                 f"{link}: {way}.grant_interval",
@@ -151,6 +158,13 @@ def _wire_bytes(scenario: dict[str, Any], pipe: dict[str, Any]) -> int:
     """What a packet is longer on the link than on a veth; medium time counts as bytes."""
     time = Fraction(pipe.get("per_packet_ns", 0) * pipe["rate_bps"], 8 * 10**9)
     return int(scenario.get("link_overhead_bytes", 0)) - _ETHERNET + round(time)
+
+
+def _cells(scenario: dict[str, Any]) -> str:
+    """For netem's rate: what a cell carries, and its header."""
+    if not scenario.get("link_cells"):
+        return ""
+    return f" {CELL_PAYLOAD_BYTES} {CELL_BYTES - CELL_PAYLOAD_BYTES}"
 
 
 def _time(ns: int) -> str:
@@ -190,10 +204,10 @@ def _rate(scenario: dict[str, Any], pipe: dict[str, Any]) -> Stage:
     rate = pipe["rate_bps"]
     extra = _wire_bytes(scenario, pipe)
     longest = scenario["mtu_bytes"] + _ETHERNET
-    table = f"stab overhead {extra} mtu 2047 tsize 2048 " if longest < 2048 else (
-        f"stab overhead {extra} mtu 131071 tsize 8192 "
-    )  # fmt: skip
-    sizes = table if extra else ""
+    cells = bool(scenario.get("link_cells"))
+    table = "mtu 2047 tsize 2048" if longest < 2048 else "mtu 131071 tsize 8192"
+    layer = "linklayer atm " if cells else ""
+    sizes = f"stab overhead {extra} {layer}{table} " if extra or cells else ""
     burst = f"burst 1 cburst 1 quantum {longest}"
     queue = (
         f"pfifo limit {pipe['queue_packets']}"
@@ -233,7 +247,7 @@ def _delay(scenario: dict[str, Any], pipe: dict[str, Any]) -> Stage:
     delay = f"delay {_time(max(0, pipe['delay_ns'] - before) + jitter)}"
     if jitter:
         delay += f" {_time(jitter)}"
-    rate = f"rate {pipe['rate_bps']}bit {_wire_bytes(scenario, pipe)}"
+    rate = f"rate {pipe['rate_bps']}bit {_wire_bytes(scenario, pipe)}{_cells(scenario)}"
     base = f"netem limit {_DELAY_LINE_PACKETS} {delay} {rate}"
     if pipe.get("duplicate_ppm"):
         base += f" duplicate {_percent(pipe['duplicate_ppm'])}"
@@ -290,7 +304,7 @@ def _access(scenario: dict[str, Any], link: str) -> Iterator[Stage]:
     extra = int(scenario.get("link_overhead_bytes", 0)) - _ETHERNET
     line = (
         f"netem limit {_DELAY_LINE_PACKETS} delay {_time(access['delay_ns'])} "
-        f"rate {access['rate_bps']}bit {extra}"
+        f"rate {access['rate_bps']}bit {extra}{_cells(scenario)}"
     )
     if flows == 1:
         yield Stage([f"qdisc add dev PORT root handle 1: {line}"])
