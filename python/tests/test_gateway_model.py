@@ -26,9 +26,20 @@ def test_the_source_s_arithmetic_comes_out() -> None:
     assert found.ack_demand_bps == pytest.approx(92_400, rel=1e-3)
     assert link.demand == pytest.approx(0.115, abs=0.001)
     assert found.interferes
-    # more than 6% of ACKs; half of them would be less
+    # more than 6% of ACKs; a third of them would be less
     assert found.advice.thinning
     assert found.advice.ack_ceiling_bps == 48_000
+
+
+@pytest.mark.parametrize("segments", [1.0, 2.0])
+def test_acks_are_thinned_to_one_for_three_packets(segments: float) -> None:
+    """At 7:1 k is 0.305, at 40:1 more than the uplink has. Whatever hosts do."""
+    link = replace(SOURCE, down_bps=7 * SOURCE.up_bps, segments_per_ack=segments)
+    assert predict(link).advice.ack_ceiling_bps == 81_000
+    wide = replace(link, down_bps=40 * SOURCE.up_bps)
+    assert predict(wide).advice.ack_ceiling_bps == 120_000
+    sparse = replace(link, segments_per_ack=4)
+    assert predict(sparse).advice.ack_ceiling_bps == 61_000
 
 
 def test_a_leaf_that_cannot_thin_gets_all_acks_through() -> None:

@@ -37,8 +37,8 @@ GUARANTEE_OF_DEMAND = 1.25  # ACKs come in bursts, and of more than one size
 CEILING_OF_DEMAND = 2.0
 CEILING_MOST = 0.5  # whatever comes: data keeps half
 THIN_ABOVE = 0.06  # ACKs that take more would cost the upload more than 7%, with its own headers
-THIN_TO = 0.5  # an ACK for every second packet, as RFC 1122, 4.2.3.2 has it
-THIN_MOST = 0.15  # whatever half of them would be: the upload keeps 85%
+THIN_TO_SEGMENTS = 3  # for an ACK; linux-separation measures two and four beside it
+THIN_MOST = 0.15  # whatever that would be: the upload keeps 85%
 SHARE_LEAST = 0.02  # a rate that a class can be given in every case
 LEAF_PACKETS = 100  # the source's
 THIN_LEAF_NS = 50_000_000  # how old the oldest ACK may be where old ones go first
@@ -176,7 +176,7 @@ def apart(link: Link, alone: Speeds, ack_share: float) -> Speeds:
 
 def thinned_share(link: Link) -> float:
     """Part of the uplink that ACKs are given where a newer one may replace an older one."""
-    return min(THIN_MOST, max(THIN_ABOVE, THIN_TO * link.demand))
+    return min(THIN_MOST, max(THIN_ABOVE, min(link.demand, link.k / THIN_TO_SEGMENTS)))
 
 
 def _fifo_upload(link: Link) -> float:
@@ -225,8 +225,9 @@ def advise(link: Link, *, may_thin: bool = True) -> Advice:
             share, share, leaf, LEAF_PACKETS, True,
             (
                 f"thinning: {ask}, more than {100 * THIN_ABOVE:g}%",
-                f"guarantee and ceiling {_rate(share)}: half of that, {100 * THIN_ABOVE:g}% to "
-                f"{100 * THIN_MOST:g}%; the upload keeps {100 - 100 * part:.3g}%",
+                f"guarantee and ceiling {_rate(share)}: an ACK for {THIN_TO_SEGMENTS} packets, "
+                f"but {100 * THIN_ABOVE:g}% to {100 * THIN_MOST:g}% of the uplink; the upload "
+                f"keeps {100 - 100 * part:.3g}%",
                 f"ACK leaf of {leaf}: where the oldest go first none waits longer than "
                 f"{THIN_LEAF_NS // 10**6} ms",
                 f"data leaf of {LEAF_PACKETS}, as the source has it: {_wait(link)} when full",
