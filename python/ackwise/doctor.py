@@ -10,13 +10,14 @@ import shutil
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
 
 from ackwise import __version__, capture, engine, plan
 from ackwise.errors import EXIT_FAILED, InputError, RunError, quoted, suggestion
-from ackwise.gateway import control
+from ackwise.gateway import control, tree
 from ackwise.lab import build as lab
 
 PACKAGES = ("rich", "plotly", "pyarrow", "matplotlib")
@@ -147,6 +148,20 @@ def _lab() -> Iterator[Check]:
             yield Check("lab", what, False, False, str(problem).removeprefix("lab: "))
 
 
+def _timers() -> Iterator[Check]:
+    try:
+        step_ns = control.timer_step_ns(Path("/proc/net/psched").read_text(encoding="ascii"))
+    except (OSError, ValueError, LookupError, ArithmeticError) as problem:
+        yield Check("gateway", "timers", True, False, f"not known: {problem}")
+        return
+    exact = step_ns <= tree.BURST_NS
+    words = "of high resolution" if exact else (
+        f"steps of {step_ns / 1e6:g} ms: queues send late, below their rate; a kernel with "
+        "CONFIG_HIGH_RES_TIMERS does not"
+    )  # fmt: skip
+    yield Check("gateway", "timers", exact, False, words)
+
+
 def _gateway() -> Iterator[Check]:
     lacking = "CAP_NET_ADMIN" in capture.missing_capabilities()
     detail = "lacking CAP_NET_ADMIN: run it with sudo" if lacking else "may change queues"
@@ -154,6 +169,7 @@ def _gateway() -> Iterator[Check]:
     tc = capture.find_tool("tc")
     hint = "optional, for the commands of `plan`: `apt-get install iproute2`"
     yield Check("gateway", "tc", tc is not None, False, tc or hint)
+    yield from _timers()
     try:
         missing = None if lacking else control.missing_kinds()
     except OSError:

@@ -8,6 +8,7 @@ import pytest
 from conftest import Ackwise
 
 from ackwise import capture, doctor
+from ackwise.gateway import control
 
 
 def test_compare_misses_nothing_here(ackwise: Ackwise) -> None:
@@ -33,6 +34,18 @@ def test_a_missing_tool_is_named_with_its_package(
     assert re.search(r"missing +iperf3", said.out)
     assert "`apt-get install iperf3`" in said.out
     assert "run it with sudo" in said.out
+
+
+@pytest.mark.parametrize(
+    ("psched", "step_ns"),
+    [
+        ("000003e8 00000040 000f4240 3b9aca00\n", 1),  # timers of high resolution
+        ("000003e8 00000040 000f4240 00000064\n", 10_000_000),  # HZ=100
+    ],
+)
+def test_how_exactly_queues_can_wait(psched: str, step_ns: int) -> None:
+    """net/sched/sch_api.c, psched_show(): the last field is timer steps in a second."""
+    assert control.timer_step_ns(psched) == step_ns
 
 
 def test_an_unknown_command_is_bad_input(ackwise: Ackwise) -> None:

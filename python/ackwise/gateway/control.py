@@ -83,6 +83,13 @@ def framing_of(link: Link) -> Framing:
     return FRAMING_OF_HARDWARE[link.hardware]
 
 
+def timer_step_ns(psched: str) -> int:
+    """How exactly this kernel's queues can wait, from the text of /proc/net/psched: 1 with timers
+    of high resolution, else 1 s / HZ. ValueError for another text."""
+    per_second = int(psched.split()[-1], 16)
+    return 10**9 // per_second
+
+
 def missing_kinds() -> dict[str, str]:
     """Leaf queues, root and filter that this kernel lacks, with its words. Needs root; OSError when
     no namespace can be made."""

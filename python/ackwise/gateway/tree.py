@@ -30,7 +30,7 @@ _BPF_CLASSID, _BPF_OPS_LEN, _BPF_OPS = 3, 4, 5
 _ETHERNET, _ATM = 1, 2  # enum tc_link_layer
 _TICKS_PER_US = 15.625  # a tick of packet schedulers is 64 ns
 _U32_MAX = 0xFFFFFFFF
-_BURST_NS = 1_000_000  # a timer's slack: longer bursts only make queues behind us
+BURST_NS = 1_000_000  # a timer's slack: what is ahead of the rate waits in the line's own queue
 
 
 @dataclass(frozen=True)
@@ -104,8 +104,10 @@ def _classes(settings: Settings) -> list[_Class]:
     ]
 
 
-def _burst_bytes(settings: Settings, rate_bps: int) -> int:
-    return max(settings.frame_bytes, rate_bps * _BURST_NS // (8 * 10**9)) + 86  # as tc's own 1600
+def burst_bytes(rate_bps: int) -> int:
+    """What an htb class may be ahead of its rate. It needs no room for a packet: the kernel's htb
+    sends as long as its tokens are not negative."""
+    return max(1, rate_bps * BURST_NS // (8 * 10**9))
 
 
 def _bytes_per_second(rate_bps: int) -> int:
@@ -137,8 +139,8 @@ def _class_message(settings: Settings, ifindex: int, one: _Class) -> Message:
         + _rate(settings, one.ceiling_bps)
         + struct.pack(
             "=IIIII",
-            _ticks(one.rate_bps, _burst_bytes(settings, one.rate_bps)),
-            _ticks(one.ceiling_bps, _burst_bytes(settings, one.ceiling_bps)),
+            _ticks(one.rate_bps, burst_bytes(one.rate_bps)),
+            _ticks(one.ceiling_bps, burst_bytes(one.ceiling_bps)),
             settings.frame_bytes,
             0,
             one.priority,
@@ -212,19 +214,24 @@ def messages(settings: Settings, ifindex: int) -> list[Message]:
     return made
 
 
+def accounting(layer: LinkLayer, framing: Framing) -> list[str]:
+    """Words of an htb class for what the link puts around a packet."""
+    words = []
+    if layer.beyond(framing):
+        words += ["overhead", str(layer.beyond(framing))]
+    if layer.least_bytes:
+        words += ["mpu", str(layer.least_bytes)]
+    if layer.cells:
+        words += ["linklayer", "atm"]
+    return words
+
+
 def commands(settings: Settings, device: str | None = None) -> list[list[str]]:
     """The same tree as words of `tc` commands, without the `tc`."""
     device = settings.interface if device is None else device
     text = netlink.handle_text
     on = ["dev", device]
-    layer = settings.layer
-    accounting = []
-    if layer.beyond(settings.framing):
-        accounting += ["overhead", str(layer.beyond(settings.framing))]
-    if layer.least_bytes:
-        accounting += ["mpu", str(layer.least_bytes)]
-    if layer.cells:
-        accounting += ["linklayer", "atm"]
+    layer = accounting(settings.layer, settings.framing)
     root = ["qdisc", "add", *on, "root", "handle", text(ROOT), "htb"]
     made = [[*root, "default", f"{DATA & 0xFFFF:x}"]]
     for one in _classes(settings):
@@ -232,9 +239,9 @@ def commands(settings: Settings, device: str | None = None) -> list[list[str]]:
             [
                 "class", "add", *on, "parent", text(one.parent), "classid", text(one.handle), "htb",
                 "rate", f"{one.rate_bps}bit", "ceil", f"{one.ceiling_bps}bit",
-                "burst", str(_burst_bytes(settings, one.rate_bps)),
-                "cburst", str(_burst_bytes(settings, one.ceiling_bps)),
-                "quantum", str(settings.frame_bytes), "prio", str(one.priority), *accounting,
+                "burst", str(burst_bytes(one.rate_bps)),
+                "cburst", str(burst_bytes(one.ceiling_bps)),
+                "quantum", str(settings.frame_bytes), "prio", str(one.priority), *layer,
             ]
         )  # fmt: skip
     for parent, leaf in ((ACKS, settings.ack_leaf), (DATA, settings.data_leaf)):
