@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,8 @@ from ackwise.gateway import tree
 from ackwise.lab import machine, measure
 from ackwise.lab import run as lab_run
 from ackwise.lab.machine import Kernel
+from ackwise.reproduce import linux_separation as separation
+from ackwise.reproduce.separation import BOTH, DOWN
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
 
@@ -152,6 +155,21 @@ def test_merged_frames_are_data_and_every_ack_is_one(kernel: Kernel, tmp_path: P
     assert sum(p.time_ns <= end_ns for p in pure) - 5 <= acks + waiting <= len(pure)
     assert ack_bytes / acks <= 98
     assert sum(p.payload > 1448 for p in left if not p.from_server) > 20, "nothing was merged"
+
+
+def test_nothing_waits_in_the_line_behind_the_gateway(kernel: Kernel) -> None:
+    """At the line's own rate an ACK finds one data packet in transmission there and the ACKs that
+    found the same one: no more, as the classes are no packet ahead of their rates."""
+    line = replace(separation.HOME, jitter=False, duration_ns=40 * 10**9, settled_ns=10 * 10**9)
+    job = separation.Job(line, separation.TODAY, separation.APART, BOTH)
+    result = lab_run.simulate(separation._scenario(job, 1), "link x", "workload x", kernel)
+    (path,) = (
+        p for g, p in zip(result["groups"], result["ack_paths"], strict=True)
+        if g["name"] == DOWN
+    )  # fmt: skip
+    packet_ns = line.wire_time_ns(line.up_bps)
+    assert path["delay_ns"]["p50"] <= line.delay_ns + packet_ns
+    assert path["delay_ns"]["p99"] <= line.delay_ns + 1.5 * packet_ns
 
 
 def _quoted(words: list[str]) -> list[str]:

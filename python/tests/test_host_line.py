@@ -14,17 +14,20 @@ from ackwise.reproduce.separation import UP
 pytestmark = [pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT), pytest.mark.slow]
 
 
-def test_a_line_carries_its_rates_and_goes() -> None:
-    home = lab.HOME
-    with host_line.line(
-        down_bps=home.down_bps, provider_packets=200, every_packet=False, old=False
-    ) as made:
-        host_separation.uplink(made, lab.FIFO, None)
+@pytest.mark.parametrize(
+    ("line", "payload_kbps"),
+    [(lab.HOME, 800 * 1448 / 1514), (lab.ADSL, 800 * 1448 / 1536)],
+    ids=["frames", "cells"],
+)
+def test_a_line_carries_its_rates_and_goes(line: lab.Line, payload_kbps: float) -> None:
+    provider = lab.shaped(line.down_bps, line.layer, "pfifo limit 200")
+    with host_line.line(provider, every_packet=False, old=False) as made:
+        host_separation.uplink(made, line, lab.FIFO, None)
         (found,) = host_line.run(
             [(made, (UP,), "cubic")], window_packets=88, seconds=8, settled_seconds=4, seed=1
         )
-        # 1448 of 1514 bytes are payload; real time on a machine that is shared
-        assert found.speeds[UP] == pytest.approx(765, rel=0.05)
+        # real time on a machine that is shared
+        assert found.speeds[UP] == pytest.approx(payload_kbps, rel=0.05)
         # 88 packets of 15 ms wait in front of it
         assert 0.9 <= sorted(found.rtts_s)[len(found.rtts_s) // 2] <= 1.6
         name = made.gateway

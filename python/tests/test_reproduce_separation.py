@@ -109,10 +109,10 @@ def test_every_open_choice_changes_the_scenario(plan: Plan) -> None:
 
 
 def test_the_grid_of_open_choices_classes_each_row(
-    plan: Plan, cases: separation.FourCases, monkeypatch: pytest.MonkeyPatch
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(separation, "VARIANTS", (separation.VARIANTS[0], separation.VARIANTS[-1]))
-    (grid,) = separation.open_choices(Runner(), plan, cases).panels
+    (grid,) = separation.open_choices(Runner(), plan).panels
     assert isinstance(grid, Grid)
     assert {row[0] for row in grid.classes} > {"download harmed"}
     for (_, _, up, down), names in zip(grid.cells, grid.classes, strict=True):

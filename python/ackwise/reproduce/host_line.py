@@ -76,8 +76,9 @@ class Line:
 
 
 @contextmanager
-def line(*, down_bps: int, provider_packets: int, every_packet: bool, old: bool) -> Iterator[Line]:
-    """A line without queues on the uplink yet. `every_packet`: hosts send an ACK for each packet;
+def line(down: Sequence[str], *, every_packet: bool, old: bool) -> Iterator[Line]:
+    """A line without queues on the uplink yet. `down`: `tc` lines of the provider, PORT being the
+    device. `every_packet`: hosts send an ACK for each packet;
     `old`: their TCP repairs losses as that of the 1990s."""
     with ExitStack() as stack:
         mark = f"awl{os.getpid() % 100_000}{os.urandom(2).hex()}"
@@ -115,12 +116,8 @@ def line(*, down_bps: int, provider_packets: int, every_packet: bool, old: bool)
         ):
             at_end = (*more, *first) if end in (host, server) else ()
             capture.do("ip", "-n", end, "route", "add", to, "via", via, *at_end)
-        for words in (
-            "qdisc add dev i0 root handle 1: htb default 1",
-            f"class add dev i0 parent 1: classid 1:1 htb rate {down_bps}bit burst 1600 cburst 1600",
-            f"qdisc add dev i0 parent 1:1 pfifo limit {provider_packets}",
-        ):
-            capture.do("tc", "-n", internet, *words.split())
+        for words in down:
+            capture.do("tc", "-n", internet, *words.replace("PORT", "i0").split())
         yield made
 
 

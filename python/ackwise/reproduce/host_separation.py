@@ -25,8 +25,8 @@ from ackwise.reproduce.separation import BOTH, DOWN, UP
 
 REPEATS = 3
 SECONDS, SETTLED_SECONDS = 180.0, 90.0  # the start takes up to 75 s, see linux_separation
-UP_BPS, DOWN_BPS = lab.HOME.up_bps, lab.HOME.down_bps
 OWN = "the gateway's own plan"
+HELD = (FIFO, APART, OWN)
 
 
 @dataclass(frozen=True)
@@ -52,28 +52,30 @@ class Case:
     hosts: Hosts
     queue: str
     flows: tuple[str, ...]
+    line: lab.Line = lab.HOME
 
 
 def _cases(queues: tuple[str, ...]) -> list[Case]:
-    lone = [Case(hosts, FIFO, (flow,)) for hosts, flow in product(ALL_HOSTS, BOTH)]
-    return lone + [Case(hosts, queue, BOTH) for hosts, queue in product(ALL_HOSTS, queues)]
+    made = [Case(hosts, FIFO, (flow,)) for hosts, flow in product(ALL_HOSTS, BOTH)]
+    made += [Case(hosts, queue, BOTH) for hosts, queue in product(ALL_HOSTS, queues)]
+    made += [Case(SOURCE, FIFO, (flow,), lab.ADSL) for flow in BOTH]
+    return made + [Case(SOURCE, queue, BOTH, lab.ADSL) for queue in HELD]
 
 
-def uplink(made: Line, queue: str, run_dir: Path | None) -> None:
+def uplink(made: Line, line: lab.Line, queue: str, run_dir: Path | None) -> None:
     """Gives the gateway's port g1 its queues; `run_dir` is for those of `ackwise gateway up`."""
-    rates = ("--down", f"{DOWN_BPS}bit", "--up", f"{UP_BPS}bit")
+    what = (
+        "--down", f"{line.down_bps}bit", "--up", f"{line.up_bps}bit",
+        "--overhead", line.layer.name,
+    )  # fmt: skip
     leaf = {APART: ("--ack-leaf", "pfifo"), OWN: ()}.get(queue)
     if leaf is not None:
         made.inside(
-            made.gateway, sys.executable, "-m", "ackwise", "gateway", "up", "g1", *rates, *leaf,
+            made.gateway, sys.executable, "-m", "ackwise", "gateway", "up", "g1", *what, *leaf,
             "--run-dir", str(run_dir),
         )  # fmt: skip
         return
-    lines = lab.queues(queue, UP_BPS, DOWN_BPS) or [
-        "qdisc add dev PORT root handle 1: htb default 1",
-        f"class add dev PORT parent 1: classid 1:1 htb rate {UP_BPS}bit burst 1600 cburst 1600",
-        "qdisc add dev PORT parent 1:1 pfifo limit 100",
-    ]
+    lines = lab.queues(queue, line) or lab.shaped(line.up_bps, line.layer, "pfifo limit 100")
     for words in lines:
         capture.do("tc", "-n", made.gateway, *words.replace("PORT", "g1").split())
 
@@ -85,13 +87,16 @@ def _wave(cases: list[Case], seed: int) -> list[Measured]:
         for number, case in enumerate(cases):
             made = stack.enter_context(
                 host_line.line(
-                    down_bps=DOWN_BPS,
-                    provider_packets=lab.HOME.buffer_packets,
+                    lab.shaped(
+                        case.line.down_bps,
+                        case.line.layer,
+                        f"pfifo limit {case.line.buffer_packets}",
+                    ),
                     every_packet=case.hosts.every_packet,
                     old=case.hosts.old,
                 )
             )
-            uplink(made, case.queue, folder / str(number))
+            uplink(made, case.line, case.queue, folder / str(number))
             lines.append((made, case.flows, case.hosts.congestion_control))
         return host_line.run(
             lines,
@@ -109,42 +114,50 @@ class Found:
         self._runs = runs
         self.queues = queues
 
-    def speeds(self, hosts: Hosts, queue: str, flow: str, flows: tuple[str, ...]) -> list[float]:
+    def speeds(self, case: Case, flow: str) -> list[float]:
         """kbit/s of each repeat."""
-        return [m.speeds[flow] for m in self._runs[Case(hosts, queue, flows)]]
+        return [m.speeds[flow] for m in self._runs[case]]
 
-    def lone(self, hosts: Hosts, flow: str) -> list[float]:
+    def lone(self, hosts: Hosts, flow: str, line: lab.Line = lab.HOME) -> list[float]:
         """kbit/s alone, of each repeat."""
-        return self.speeds(hosts, FIFO, flow, (flow,))
+        return self.speeds(Case(hosts, FIFO, (flow,), line), flow)
 
-    def shares(self, hosts: Hosts, queue: str, flow: str) -> list[float]:
+    def shares(self, hosts: Hosts, queue: str, flow: str, line: lab.Line = lab.HOME) -> list[float]:
         """Percent of the mean speed alone, of each repeat."""
-        alone = simulated.mean(self.lone(hosts, flow)).mean
-        return [100 * s / alone for s in self.speeds(hosts, queue, flow, BOTH)]
+        alone = simulated.mean(self.lone(hosts, flow, line)).mean
+        return [100 * s / alone for s in self.speeds(Case(hosts, queue, BOTH, line), flow)]
 
-    def ping_p99_ms(self, hosts: Hosts, queue: str) -> float:
+    def ping_p99_ms(self, case: Case) -> float:
         """Over all repeats."""
-        rtts = sorted(t for m in self._runs[Case(hosts, queue, BOTH)] for t in m.rtts_s)
+        rtts = sorted(t for m in self._runs[case] for t in m.rtts_s)
         return 1e3 * rtts[max(0, -(-99 * len(rtts) // 100) - 1)] if rtts else float("nan")
 
 
 def _checks(found: Found) -> Iterator[Check]:
-    for hosts in ALL_HOSTS:
-        of = f", {hosts.name}"
+    for hosts, line in (
+        (SOURCE, lab.HOME),
+        (SOURCE, lab.ADSL),
+        (EVERY, lab.HOME),
+        (TODAY, lab.HOME),
+    ):
+        of = f", {hosts.name}" + ("" if line is lab.HOME else f", {lab.CELLS}")
         checks = [] if hosts is not SOURCE else [
             at_most(
                 f"upload's share, FIFO, highest{of}", simulated.FIFO_UPLOAD_MOST,
-                max(found.shares(hosts, FIFO, UP)), published=100 / 3, unit="%", source="figure 3",
+                max(found.shares(hosts, FIFO, UP, line)), published=100 / 3, unit="%",
+                source="figure 3",
             ),
             at_least(
                 f"download's share, FIFO, lowest{of}", simulated.FIFO_DOWNLOAD_LEAST,
-                min(found.shares(hosts, FIFO, DOWN)), published=100, unit="%", source="figure 3",
+                min(found.shares(hosts, FIFO, DOWN, line)), published=100, unit="%",
+                source="figure 3",
             ),
         ]  # fmt: skip
         checks += [
             at_least(
                 f"{flow}'s share, {queue}, lowest{of}", simulated.APART_LEAST,
-                min(found.shares(hosts, queue, flow)), published=100, unit="%", source="figure 8",
+                min(found.shares(hosts, queue, flow, line)), published=100, unit="%",
+                source="figure 8",
             )
             for queue, flow in product((APART, OWN), BOTH)
         ]  # fmt: skip
@@ -152,8 +165,8 @@ def _checks(found: Found) -> Iterator[Check]:
     checks = []
     for hosts, segments in ((EVERY, 1), (TODAY, 2)):
         link = model.Link(
-            DOWN_BPS, UP_BPS, segments_per_ack=segments, window_packets=lab.HOME.window,
-            round_trip_ns=0,
+            lab.HOME.down_bps, lab.HOME.up_bps, segments_per_ack=segments,
+            window_packets=lab.HOME.window, round_trip_ns=0,
         )  # fmt: skip
         said = model.predict(link)
         for queue, flow in product((FIFO, APART), BOTH):
@@ -174,7 +187,8 @@ def _figure(found: Found) -> Figure:
         series = []
         for hosts in ALL_HOSTS:
             means = [simulated.mean(found.lone(hosts, flow))] + [
-                simulated.mean(found.speeds(hosts, queue, flow, BOTH)) for queue in found.queues
+                simulated.mean(found.speeds(Case(hosts, queue, BOTH), flow))
+                for queue in found.queues
             ]
             series.append(
                 Series(
@@ -186,8 +200,8 @@ def _figure(found: Found) -> Figure:
 
     pings = [
         Series(
-            hosts.name, list(found.queues), [found.ping_p99_ms(hosts, q) for q in found.queues],
-            "bars",
+            hosts.name, list(found.queues),
+            [found.ping_p99_ms(Case(hosts, queue, BOTH)) for queue in found.queues], "bars",
         )
         for hosts in ALL_HOSTS
     ]  # fmt: skip
@@ -204,7 +218,7 @@ def run(runner: Runner) -> Outcome:
     host_line.check()
     missing = control.missing_kinds()
     others = ((FQ_CODEL, "fq_codel"), (CAKE, "cake"))
-    queues = (FIFO, APART, OWN, *(queue for queue, kind in others if kind not in missing))
+    queues = (*HELD, *(queue for queue, kind in others if kind not in missing))
     cases = _cases(queues)
     # one behind the other: they share this machine's time
     waves = [
@@ -212,20 +226,26 @@ def run(runner: Runner) -> Outcome:
         for seed in range(1, REPEATS + 1)
     ]
     what = [
-        {"hosts": c.hosts.name, "queue": c.queue, "flows": c.flows, "seed": seed}
+        {
+            "hosts": c.hosts.name,
+            "line": c.line.name,
+            "queue": c.queue,
+            "flows": c.flows,
+            "seed": seed,
+        }
         for seed in range(1, REPEATS + 1)
         for c in cases
     ]
     runner.ran.append(Ran("waves", None, what, "host"))
     found = Found({c: [wave[i] for wave in waves] for i, c in enumerate(cases)}, queues)
     notes = [
-        f"kbit/s of each run, {hosts.name}, {queue}: "
+        f"kbit/s of each run, {case.line.name}, {case.hosts.name}, {case.queue}: "
         + "; ".join(
-            f"{flow} " + ", ".join(f"{s:.0f}" for s in found.speeds(hosts, queue, flow, BOTH))
-            for flow in BOTH
+            f"{flow} " + ", ".join(f"{s:.0f}" for s in found.speeds(case, flow)) for flow in BOTH
         )
-        + f"; ping's p99 {found.ping_p99_ms(hosts, queue):.0f} ms."
-        for hosts, queue in product(ALL_HOSTS, queues)
+        + f"; ping's p99 {found.ping_p99_ms(case):.0f} ms."
+        for case in cases
+        if case.flows == BOTH
     ]
     skipped = [f"{kind} ({words})" for kind, words in missing.items()]
     if skipped:

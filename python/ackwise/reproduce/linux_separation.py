@@ -16,14 +16,15 @@ from typing import Any
 from ackwise import gateway_command
 from ackwise import plan as plans
 from ackwise.gateway import deviation, model, tree
+from ackwise.gateway.classifier import Framing
+from ackwise.gateway.linklayer import CELL_BYTES, CELL_PAYLOAD_BYTES, LAYERS, LinkLayer
 from ackwise.reproduce import separation as simulated
 from ackwise.reproduce.check import Check, at_least, at_most, grouped, within
 from ackwise.reproduce.experiment import Experiment, Outcome
 from ackwise.reproduce.figure import Figure, Grid, Panel, Series
 from ackwise.reproduce.host_line import OLD
-from ackwise.reproduce.reference import published
 from ackwise.reproduce.runner import Runner
-from ackwise.reproduce.separation import BOTH, DOWN, UP
+from ackwise.reproduce.separation import BOTH, DOWN, UP, source_figure
 from ackwise.stats import Estimate
 
 Scenario = dict[str, Any]
@@ -46,28 +47,8 @@ LEAVES_OF = {
     FQ_LEAF: ("--ack-leaf", "fq_codel"),
     FQ_DATA: ("--ack-leaf", "cake", "--data-leaf", "fq_codel"),
 }
-
-
-def queues(name: str, up_bps: int, down_bps: int) -> list[str]:
-    """`tc` lines for the gateway's port to the internet; none for the lab's own FIFO. Those with
-    separation are what `ackwise gateway plan` prints for the link."""
-    if name == FIFO:
-        return []
-    if name in LEAVES_OF:
-        settings = gateway_command.planned(
-            "PORT", "--down", f"{down_bps}bit", "--up", f"{up_bps}bit", "--framing", "ethernet",
-            *LEAVES_OF[name],
-        )  # fmt: skip
-        return [shlex.join(words) for words in tree.commands(settings)]
-    if name == FQ_CODEL:
-        shaper = f"htb rate {up_bps}bit burst 1600 cburst 1600"
-        return [
-            "qdisc add dev PORT root handle 1: htb default 1",
-            f"class add dev PORT parent 1: classid 1:1 {shaper}",
-            "qdisc add dev PORT parent 1:1 fq_codel",
-        ]
-    more = " ack-filter" if name == CAKE_FILTER else ""
-    return [f"qdisc add dev PORT root cake bandwidth {up_bps}bit{more}"]
+# the plan's leaf with room for an ACK for so many packets: what thinning to fewer costs
+SEGMENTS_OF = {f"{THINNED}, an ACK for {segments}": segments for segments in (2, 3, 4)}
 
 
 # --- runs ----------------------------------------------------------------------------------------
@@ -91,7 +72,7 @@ TODAY = Hosts("today's hosts", "linux", deviation.TODAY | {"initial_window_segme
 @dataclass(frozen=True)
 class Line:
     """An access line. `buffer_packets`: the provider's queue; `window`: the download's, in packets,
-    0 for no bound."""
+    0 for no bound; `loss_ppm`: of the packets on the way down."""
 
     name: str
     up_bps: int
@@ -103,6 +84,12 @@ class Line:
     duration_ns: int
     settled_ns: int
     ping_ns: int
+    layer: LinkLayer = LAYERS["header"]  # as spec page 3 counts
+    loss_ppm: int = 0
+
+    def wire_time_ns(self, rate_bps: int) -> int:
+        """Of a full packet, in whole microseconds."""
+        return 1000 * round(8e6 * self.layer.wire_bytes(simulated.MTU_BYTES) / rate_bps)
 
 
 _MS, _S = 10**6, 10**9
@@ -112,6 +99,17 @@ HOME = Line(
     "800 kbit/s, 2.1 Mbit/s", 800_000, 2_100_000, 10 * _MS, True, 200, 88, 360 * _S, 120 * _S,
     200 * _MS,
 )  # fmt: skip
+# The source's gateway speaks RFC 2684, 2364 and 1577: its ADSL carries ATM. If 800 kbit/s and 2.1
+# Mbit/s are what the cells carry, a packet of 1500 bytes fills 32 of them (whichever of the three
+# it is), an ACK two, and the lone speeds are the published 750 and 2000.
+CELLS = "ATM cells"
+ADSL = replace(
+    HOME,
+    name=f"{HOME.name}, {CELLS}",
+    up_bps=round(HOME.up_bps * CELL_BYTES / CELL_PAYLOAD_BYTES),
+    down_bps=round(HOME.down_bps * CELL_BYTES / CELL_PAYLOAD_BYTES),
+    layer=LAYERS["atm-bridged"],
+)
 NARROW_UP_BPS = 200_000  # a line of 100:1 at 800 kbit/s costs four times the processor time
 
 
@@ -146,6 +144,51 @@ def narrow(ratio: float, delay_ns: int = 10 * _MS) -> Line:
         name, NARROW_UP_BPS, down_bps, delay_ns, False, packets, 0, seconds * _S,
         settled_seconds * _S, _S,
     )  # fmt: skip
+
+
+LOSSY_PPM = 1000
+
+
+def eightfold(loss_ppm: int) -> Line:
+    """8:1, where the plan gives ACKs neither its least share nor its most."""
+    name = f"8:1, {loss_ppm / 10_000:g}% of packets lost on the way down"
+    return replace(
+        home(8.0), name=name, duration_ns=120 * _S, settled_ns=40 * _S, loss_ppm=loss_ppm
+    )
+
+
+def queues(name: str, line: Line) -> list[str]:
+    """`tc` lines for the gateway's port to the internet; none for the lab's own FIFO. Those with
+    separation are what `ackwise gateway plan` prints for the line."""
+    if name == FIFO:
+        return []
+    if name in LEAVES_OF or name in SEGMENTS_OF:
+        words = LEAVES_OF.get(name, LEAVES_OF[THINNED])
+        if name in SEGMENTS_OF:
+            share_bps = int(_link(line, SEGMENTS_OF[name]).demand * line.up_bps)
+            words += ("--ack-guarantee", f"{share_bps}bit", "--ack-ceiling", f"{share_bps}bit")
+        settings = gateway_command.planned(
+            "PORT", "--down", f"{line.down_bps}bit", "--up", f"{line.up_bps}bit",
+            "--overhead", line.layer.name, "--framing", "ethernet", *words,
+        )  # fmt: skip
+        return [shlex.join(words) for words in tree.commands(settings)]
+    if name == FQ_CODEL:
+        return shaped(line.up_bps, line.layer, "fq_codel")
+    cells = f" atm overhead {line.layer.overhead_bytes}" if line.layer.cells else ""
+    more = " ack-filter" if name == CAKE_FILTER else ""
+    return [f"qdisc add dev PORT root cake bandwidth {line.up_bps}bit{cells}{more}"]
+
+
+def shaped(rate_bps: int, layer: LinkLayer, leaf: str) -> list[str]:
+    """`tc` lines of one class with one queue."""
+    accounting = " ".join(["", *tree.accounting(layer, Framing.ETHERNET)])
+    burst = tree.burst_bytes(rate_bps)
+    return [
+        "qdisc add dev PORT root handle 1: htb default 1",
+        f"class add dev PORT parent 1: classid 1:1 htb rate {rate_bps}bit "
+        f"burst {burst} cburst {burst}{accounting}",
+        f"qdisc add dev PORT parent 1:1 {leaf}",
+    ]
 
 
 @dataclass(frozen=True)
@@ -186,18 +229,20 @@ def _scenario(job: Job, seed: int) -> Scenario:
         "ping_interval_ns": line.ping_ns,
         "paths_from_ns": line.settled_ns,
         "sysctls": dict(job.hosts.sysctls),
+        "link_overhead_bytes": line.layer.overhead_bytes,
+        "link_cells": line.layer.cells,
     }
     for way, rate_bps in (("up", line.up_bps), ("down", line.down_bps)):
         made[way] |= {"rate_bps": rate_bps, "delay_ns": line.delay_ns}
         made[way].pop("jitter_ns", None)
         if line.jitter:  # one packet's time, as the plan has it
-            made[way]["jitter_ns"] = 1000 * round(8e6 * simulated.DATA_BYTES / rate_bps)
-    made["down"]["queue_packets"] = line.buffer_packets
+            made[way]["jitter_ns"] = line.wire_time_ns(rate_bps)
+    made["down"] |= {"queue_packets": line.buffer_packets, "loss_ppm": line.loss_ppm}
     for group in made["groups"]:
         # as the source's upload: within a queue of 100 it loses nothing of its own doing
         window = line.window if group["name"] == DOWN else simulated.WINDOW_PACKETS
         group["sender"] |= {**job.hosts.sender, "max_window_segments": window}
-    lines = queues(job.queue, line.up_bps, line.down_bps)
+    lines = queues(job.queue, line)
     if lines:
         made["up"]["tc"] = lines
     return made
@@ -272,6 +317,8 @@ EXTREME = (50.0, 100.0)
 MODELLED = (home(1.0), HOME, home(5.0), home(20.0), *map(narrow, EXTREME))
 HELD_QUEUES = (FIFO, APART, THINNED)
 HOME_QUEUES = (*HELD_QUEUES, FQ_DATA, FQ_CODEL, CAKE)
+ADSL_QUEUES = (*HELD_QUEUES, CAKE)
+EIGHTFOLD = (eightfold(0), eightfold(LOSSY_PPM))
 LEAVES = (APART, THINNED, HEAD_DROP, FQ_LEAF, FQ_CODEL, CAKE, CAKE_FILTER)
 SATELLITE = narrow(50.0, SATELLITE_DELAY_NS)
 SATELLITE_QUEUES = (FIFO, THINNED, HEAD_DROP, FQ_CODEL, CAKE_FILTER)
@@ -293,6 +340,10 @@ def _jobs() -> dict[Job, int]:
     for hosts in (SOURCE, TODAY):
         add(HOME, hosts, HELD_QUEUES, HOME_SEEDS)
         add(HOME, hosts, HOME_QUEUES[len(HELD_QUEUES) :], COMPARED_SEEDS)
+    add(ADSL, SOURCE, HELD_QUEUES, HOME_SEEDS)
+    add(ADSL, SOURCE, (CAKE,), COMPARED_SEEDS)
+    for line in EIGHTFOLD:
+        add(line, TODAY, tuple(SEGMENTS_OF), HOME_SEEDS)
     add(narrow(50.0), TODAY, (FIFO, *LEAVES), COMPARED_SEEDS)
     add(narrow(100.0), TODAY, (FIFO, APART, THINNED, HEAD_DROP), COMPARED_SEEDS)
     add(SATELLITE, TODAY, SATELLITE_QUEUES, COMPARED_SEEDS)
@@ -311,75 +362,87 @@ FLOOD_PERCENT = 97.0  # of the data class's guarantee: the rest is the class's o
 
 def case_checks(found: Found) -> Iterator[Check]:
     """The source's four cases, and what a gateway is held to in every run."""
-    names = {
-        APART: "ACK separation as the source has it",
-        THINNED: "the gateway's own plan",
+    yield from grouped("speeds, hosts of the source", _speed_checks(found, HOME, ""))
+    yield from grouped(
+        f"speeds, hosts of the source, {CELLS}", _speed_checks(found, ADSL, f", {CELLS}")
+    )
+    runs = f"shares of the lone speed in {HOME_SEEDS} runs"
+    for line, hosts, named, of in (
+        (HOME, SOURCE, "", SOURCE.name),
+        (ADSL, SOURCE, f", {CELLS}", f"{SOURCE.name}, {CELLS}"),
+        (HOME, TODAY, f", {TODAY.name}", TODAY.name),
+    ):
+        checks = _share_checks(found, line, hosts, named)
+        yield from grouped(f"{runs}, {of}", checks)
+
+
+HELD_TO = {APART: "ACK separation as the source has it", THINNED: "the gateway's own plan"}
+_UNIT, _FIGURE_3, _FIGURE_8 = "kbit/s", "figure 3", "figure 8"
+
+
+def _speed_checks(found: Found, line: Line, named: str) -> list[Check]:
+    lone = {UP: source_figure("upload alone"), DOWN: source_figure("download alone")}
+    apart = {
+        UP: source_figure("upload with download; ACK separation"),
+        DOWN: source_figure("download with upload; ACK separation"),
     }
-    lone_up = published("separation", "upload alone").number
-    lone_down = published("separation", "download alone").number
-    unit, figure3, figure8 = "kbit/s", "figure 3", "figure 8"
-    fifo = published("separation", "upload with download; FIFO queue of 100").number
-    apart_up = published("separation", "upload with download; ACK separation").number
-    apart_down = published("separation", "download with upload; ACK separation").number
 
     def of(queue: str, flow: str) -> float:
-        return speed(found.of(HOME, SOURCE, queue), flow).mean
+        return speed(found.of(line, SOURCE, queue), flow).mean
 
-    yield from grouped(
-        "speeds, hosts of the source",
-        [
+    return [
+        *(
             within(
-                "upload alone", lone_up, found.lone(HOME, SOURCE, UP),
-                percent=simulated.LONE_PERCENT, unit=unit, source=figure3,
-            ),
-            within(
-                "download alone", lone_down, found.lone(HOME, SOURCE, DOWN),
-                percent=simulated.LONE_PERCENT, unit=unit, source=figure3,
-            ),
-            within(
-                "upload beside a download, FIFO", fifo, of(FIFO, UP),
-                percent=simulated.FIFO_UPLOAD_PERCENT, unit=unit, source=figure3,
-            ),
-            within(
-                "download beside an upload, FIFO", lone_down, of(FIFO, DOWN),
-                percent=simulated.FIFO_DOWNLOAD_PERCENT, unit=unit, source=figure3,
-            ),
-            *(
-                within(
-                    f"{flow}, {words}", value, of(queue, flow),
-                    percent=simulated.APART_PERCENT, unit=unit, source=figure8,
-                )
-                for queue, words in names.items()
-                for flow, value in ((UP, apart_up), (DOWN, apart_down))
-            ),
-        ],
-    )  # fmt: skip
-    for hosts in (SOURCE, TODAY):
-        checks = []
-        if hosts is SOURCE:
-            checks = [
-                at_most(
-                    "upload's share, FIFO, highest", simulated.FIFO_UPLOAD_MOST,
-                    max(found.shares(HOME, hosts, FIFO, UP)),
-                    published=100 * fifo / lone_up, unit="%", source=figure3,
-                ),
-                at_least(
-                    "download's share, FIFO, lowest", simulated.FIFO_DOWNLOAD_LEAST,
-                    min(found.shares(HOME, hosts, FIFO, DOWN)), published=100, unit="%",
-                    source=figure3,
-                ),
-            ]  # fmt: skip
-        checks += [
-            at_least(
-                f"{flow}'s share, {words}, lowest"
-                + ("" if hosts is SOURCE else f", {hosts.name}"),
-                simulated.APART_LEAST, min(found.shares(HOME, hosts, queue, flow)),
-                published=100, unit="%", source=figure8,
+                f"{flow} alone{named}", lone[flow], found.lone(line, SOURCE, flow),
+                percent=simulated.LONE_PERCENT, unit=_UNIT, source=_FIGURE_3,
             )
-            for queue, words in names.items()
             for flow in BOTH
+        ),
+        within(
+            f"upload beside a download, FIFO{named}",
+            source_figure("upload with download; FIFO queue of 100"), of(FIFO, UP),
+            percent=simulated.FIFO_UPLOAD_PERCENT, unit=_UNIT, source=_FIGURE_3,
+        ),
+        within(
+            f"download beside an upload, FIFO{named}", lone[DOWN], of(FIFO, DOWN),
+            percent=simulated.FIFO_DOWNLOAD_PERCENT, unit=_UNIT, source=_FIGURE_3,
+        ),
+        *(
+            within(
+                f"{flow}, {words}{named}", apart[flow], of(queue, flow),
+                percent=simulated.APART_PERCENT, unit=_UNIT, source=_FIGURE_8,
+            )
+            for queue, words in HELD_TO.items()
+            for flow in BOTH
+        ),
+    ]  # fmt: skip
+
+
+def _share_checks(found: Found, line: Line, hosts: Hosts, named: str) -> list[Check]:
+    checks = []
+    if hosts is SOURCE:
+        fifo = source_figure("upload with download; FIFO queue of 100")
+        checks = [
+            at_most(
+                f"upload's share, FIFO, highest{named}", simulated.FIFO_UPLOAD_MOST,
+                max(found.shares(line, hosts, FIFO, UP)),
+                published=100 * fifo / source_figure("upload alone"), unit="%", source=_FIGURE_3,
+            ),
+            at_least(
+                f"download's share, FIFO, lowest{named}", simulated.FIFO_DOWNLOAD_LEAST,
+                min(found.shares(line, hosts, FIFO, DOWN)), published=100, unit="%",
+                source=_FIGURE_3,
+            ),
         ]  # fmt: skip
-        yield from grouped(f"shares of the lone speed in {HOME_SEEDS} runs, {hosts.name}", checks)
+    return checks + [
+        at_least(
+            f"{flow}'s share, {words}, lowest{named}", simulated.APART_LEAST,
+            min(found.shares(line, hosts, queue, flow)), published=100, unit="%",
+            source=_FIGURE_8,
+        )
+        for queue, words in HELD_TO.items()
+        for flow in BOTH
+    ]  # fmt: skip
 
 
 def extreme_checks(found: Found) -> Iterator[Check]:
@@ -443,6 +506,7 @@ def _link(line: Line, segments_per_ack: float) -> model.Link:
         segments_per_ack=segments_per_ack,
         round_trip_ns=2 * line.delay_ns,
         window_packets=line.window,
+        layer=line.layer,
     )
 
 
@@ -496,27 +560,27 @@ def model_checks(found: Found) -> Iterator[Check]:
 # --- figures -------------------------------------------------------------------------------------
 
 
+def _broken(queue: str) -> str:
+    """One line for each part of the name."""
+    return queue.replace(", ", ",\n").replace("; ", ";\n")
+
+
 def cases_figure(found: Found) -> Figure:
     """Figures 3 and 8 of the source, and other queues."""
-    # one line for each part of a name
-    words = [q.replace(", ", ",\n").replace("; ", ";\n") for q in ("alone", *HOME_QUEUES)]
     quantities = {
         UP: ["upload alone", "upload with download; FIFO queue of 100",
              "upload with download; ACK separation"],
         DOWN: ["download alone", "download alone", "download with upload; ACK separation"],
     }  # fmt: skip
-    known = {
-        flow: [published("separation", one).number for one in names]
-        for flow, names in quantities.items()
-    }
+    known = {flow: [source_figure(one) for one in names] for flow, names in quantities.items()}
 
     def panel(flow: str) -> Panel:
-        def ours(hosts: Hosts) -> Series:
-            found_here = [speed(found.of(HOME, hosts, FIFO, (flow,)), flow)] + [
-                speed(found.of(HOME, hosts, queue), flow) for queue in HOME_QUEUES
+        def ours(hosts: Hosts, line: Line, names: Sequence[str], label: str) -> Series:
+            found_here = [speed(found.of(line, hosts, FIFO, (flow,)), flow)] + [
+                speed(found.of(line, hosts, queue), flow) for queue in names
             ]
             return Series(
-                hosts.name, words, [e.mean for e in found_here], "bars",
+                label, ["alone", *map(_broken, names)], [e.mean for e in found_here], "bars",
                 spread=[e.ci95 or 0 for e in found_here],
             )  # fmt: skip
 
@@ -524,9 +588,13 @@ def cases_figure(found: Found) -> Figure:
             "",
             f"{flow}, kbit/s",
             [
-                Series("published", words[:3], known[flow], "bars", published=True),
-                ours(SOURCE),
-                ours(TODAY),
+                Series(
+                    "published", ["alone", FIFO, _broken(APART)], known[flow], "bars",
+                    published=True,
+                ),
+                ours(SOURCE, HOME, HOME_QUEUES, SOURCE.name),
+                ours(SOURCE, ADSL, ADSL_QUEUES, f"{SOURCE.name}, {CELLS}"),
+                ours(TODAY, HOME, HOME_QUEUES, TODAY.name),
             ],
             title=flow,
         )  # fmt: skip
@@ -569,6 +637,7 @@ def latency_figure(found: Found) -> Figure:
         "transfers keep; of each the worst run",
         [
             grid(HOME, SOURCE, HOME_QUEUES),
+            grid(ADSL, SOURCE, ADSL_QUEUES),
             grid(HOME, TODAY, HOME_QUEUES),
             grid(narrow(50.0), TODAY, (FIFO, *LEAVES)),
             grid(SATELLITE, TODAY, SATELLITE_QUEUES),
@@ -618,6 +687,7 @@ def leaves_figure(found: Found) -> Figure:
             ),
             grid(SATELLITE, SATELLITE_QUEUES, "50:1, 600 ms by satellite"),
             grid(narrow(50.0), UNSACKED_QUEUES, "50:1, hosts without SACK", UNSACKED),
+            *(grid(line, tuple(SEGMENTS_OF), line.name) for line in EIGHTFOLD),
         ],
     )  # fmt: skip
 
@@ -670,10 +740,10 @@ def run(runner: Runner) -> Outcome:
             )
             + ".",
             *(
-                f"upload's share of each run, FIFO, {hosts.name}: "
-                + ", ".join(f"{share:.1f}" for share in found.shares(HOME, hosts, FIFO, UP))
+                f"upload's share of each run, FIFO, {line.name}, {hosts.name}: "
+                + ", ".join(f"{share:.1f}" for share in found.shares(line, hosts, FIFO, UP))
                 + "%."
-                for hosts in (SOURCE, TODAY)
+                for line, hosts in ((HOME, SOURCE), (ADSL, SOURCE), (HOME, TODAY))
             ),
         ],
     )

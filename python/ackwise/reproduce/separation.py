@@ -12,6 +12,7 @@ from typing import Any
 
 from ackwise import plan as plans
 from ackwise import policy
+from ackwise.gateway.linklayer import CELL_BYTES, CELL_PAYLOAD_BYTES, LAYERS
 from ackwise.plan import Link, Plan, Workload
 from ackwise.reproduce.check import (
     Check,
@@ -48,6 +49,7 @@ SWEEP_PERCENT = 5.0
 FILTER_UPLOAD_LEAST = 80.0
 FILTER_DOWNLOAD_LEAST = 90.0
 
+MTU_BYTES = 1500
 DATA_BYTES, ACK_BYTES, PAYLOAD_BYTES = 1514, 66, 1448  # on the wire of the links, and of it data
 WINDOW_PACKETS, QUEUE_PACKETS = 88, 100
 
@@ -167,13 +169,14 @@ def four_cases(runner: Runner, plan: Plan, policy_text: str) -> FourCases:
     return FourCases(links[FIFO].scenario["up"]["rate_bps"], found)
 
 
-def _published(quantity: str) -> float:
+def source_figure(quantity: str) -> float:
+    """What the source prints for it."""
     return published("separation", quantity).number
 
 
 def case_checks(every: FourCases, second: FourCases) -> Iterator[Check]:
     """Published speeds, and the same as shares of the lone speeds."""
-    lone_up, lone_down = _published("upload alone"), _published("download alone")
+    lone_up, lone_down = source_figure("upload alone"), source_figure("download alone")
     unit, figure3, figure8 = "kbit/s", "figure 3", "figure 8"
     yield from grouped(
         "speeds, an ACK for each packet",
@@ -188,7 +191,7 @@ def case_checks(every: FourCases, second: FourCases) -> Iterator[Check]:
             ),
             within(
                 "upload beside a download, FIFO",
-                _published("upload with download; FIFO queue of 100"),
+                source_figure("upload with download; FIFO queue of 100"),
                 every.speed(ONE_QUEUE, UP).mean,
                 percent=FIFO_UPLOAD_PERCENT, unit=unit, source=figure3,
             ),
@@ -198,13 +201,13 @@ def case_checks(every: FourCases, second: FourCases) -> Iterator[Check]:
             ),
             within(
                 "upload beside a download, ACK separation",
-                _published("upload with download; ACK separation"),
+                source_figure("upload with download; ACK separation"),
                 every.speed(TWO_QUEUES, UP).mean,
                 percent=APART_PERCENT, unit=unit, source=figure8,
             ),
             within(
                 "download beside an upload, ACK separation",
-                _published("download with upload; ACK separation"),
+                source_figure("download with upload; ACK separation"),
                 every.speed(TWO_QUEUES, DOWN).mean,
                 percent=APART_PERCENT, unit=unit, source=figure8,
             ),
@@ -215,7 +218,7 @@ def case_checks(every: FourCases, second: FourCases) -> Iterator[Check]:
         [
             at_most(
                 "upload's share, FIFO", FIFO_UPLOAD_MOST, every.share(ONE_QUEUE, UP),
-                published=100 * _published("upload with download; FIFO queue of 100") / lone_up,
+                published=100 * source_figure("upload with download; FIFO queue of 100") / lone_up,
                 unit="%", source=figure3,
             ),
             at_least(
@@ -237,7 +240,7 @@ def case_checks(every: FourCases, second: FourCases) -> Iterator[Check]:
         "what the ACKs take",
         [
             within(
-                "uplink share of ACKs", _published("uplink share used by ACKs"),
+                "uplink share of ACKs", source_figure("uplink share used by ACKs"),
                 every.ack_percent(TWO_QUEUES), percent=LONE_PERCENT, unit="%", source="section 4.1",
             ),
             within(
@@ -304,7 +307,7 @@ def cases_figure(every: FourCases, second: FourCases) -> Figure:
                 label, words, [e.mean for e in found], "bars", spread=[e.ci95 or 0 for e in found]
             )
 
-        values = [_published(quantity) for quantity in known[name].values()]
+        values = [source_figure(quantity) for quantity in known[name].values()]
         return Panel(
             "",
             f"{name}, kbit/s",
@@ -413,6 +416,14 @@ def _receivers(policy_text: str, *flows: str) -> Callable[[Scenario], None]:
     return change
 
 
+def _in_cells(one: Scenario) -> None:
+    """The rates are what cells of 48 bytes carry; bridged, with LLC/SNAP and AAL5 (RFC 2684)."""
+    layer = LAYERS["atm-bridged"]
+    one |= {"link_overhead_bytes": layer.overhead_bytes, "link_cells": layer.cells}
+    for side in ("up", "down"):
+        one[side]["rate_bps"] = round(one[side]["rate_bps"] * CELL_BYTES / CELL_PAYLOAD_BYTES)
+
+
 _MS = 1_000_000
 VARIANTS: tuple[tuple[str, Callable[[Scenario], None]], ...] = (
     ("as settled", lambda _one: None),
@@ -420,6 +431,7 @@ VARIANTS: tuple[tuple[str, Callable[[Scenario], None]], ...] = (
     ("delay 30 ms", _pipes("delay_ns", 30 * _MS, "up", "down")),
     ("delay 50 ms", _pipes("delay_ns", 50 * _MS, "up", "down")),
     ("no jitter", _pipes("jitter_ns", 0, "up", "down")),
+    ("packets in ATM cells", _in_cells),
     ("provider's queue 100", _pipes("queue_packets", 100, "down")),
     ("uplink's queue 50", _pipes("queue_packets", 50, "up")),
     ("uplink's queue 150", _pipes("queue_packets", 150, "up")),
@@ -433,24 +445,26 @@ VARIANTS: tuple[tuple[str, Callable[[Scenario], None]], ...] = (
 )
 
 
-def open_choices(runner: Runner, plan: Plan, every: FourCases) -> Figure:
+def open_choices(runner: Runner, plan: Plan) -> Figure:
     """Both transfers on one queue, with one choice changed at a time."""
     link = next(link for link in plan.links if link.name == FIFO)
     (workload,) = plan.workloads
+    seeds = plan.seeds[:OPEN_RUNS]
     made = []
-    for _, change in VARIANTS:
-        for seed in plan.seeds[:OPEN_RUNS]:
-            one = scenario(link, workload, EVERY, BOTH, seed)
-            change(one)
-            made.append(one)
+    for (_, change), flows, seed in product(VARIANTS, ((UP,), (DOWN,), BOTH), seeds):
+        one = scenario(link, workload, EVERY, flows, seed)
+        change(one)
+        made.append(one)
     results = runner.simulate("what is open, FIFO", made)
     cells, classes = [], []
-    for i in range(len(VARIANTS)):
-        runs = results[i * len(made) // len(VARIANTS) : (i + 1) * len(made) // len(VARIANTS)]
+    for i in range(0, len(made), 3 * len(seeds)):
+        lone_up, lone_down, runs = (
+            results[i + j * len(seeds) : i + (j + 1) * len(seeds)] for j in range(3)
+        )
         up, down = speed(runs, UP), speed(runs, DOWN)
         shares = [
-            100 * up.mean / every.speed(LONE_UP, UP).mean,
-            100 * down.mean / every.speed(LONE_DOWN, DOWN).mean,
+            100 * up.mean / speed(lone_up, UP).mean,
+            100 * down.mean / speed(lone_down, DOWN).mean,
         ]
         cells.append(
             [f"{e.mean:.0f} ± {e.ci95 or 0:.0f}" for e in (up, down)]
@@ -681,7 +695,7 @@ def run(runner: Runner) -> Outcome:
     plan = plans.load_plan("separation")
     every = four_cases(runner, plan, EVERY)
     second = four_cases(runner, plan, SECOND)
-    choices = open_choices(runner, plan, every)
+    choices = open_choices(runner, plan)
     points = sweep(runner, plan)
     speeds = ", ".join(
         f"{case.name} {name} {e.mean:.0f} ± {e.ci95 or 0:.0f}"
