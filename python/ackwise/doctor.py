@@ -10,7 +10,6 @@ import shutil
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
@@ -149,15 +148,14 @@ def _lab() -> Iterator[Check]:
 
 
 def _timers() -> Iterator[Check]:
-    try:
-        step_ns = control.timer_step_ns(Path("/proc/net/psched").read_text(encoding="ascii"))
-    except (OSError, ValueError, LookupError, ArithmeticError) as problem:
-        yield Check("gateway", "timers", True, False, f"not known: {problem}")
+    step_ns = control.timer_step_ns()
+    if step_ns is None:
+        yield Check("gateway", "timers", True, False, f"not known: {control.PSCHED} does not tell")
         return
     exact = step_ns <= tree.BURST_NS
     words = "of high resolution" if exact else (
-        f"steps of {step_ns / 1e6:g} ms: queues send late, below their rate; a kernel with "
-        "CONFIG_HIGH_RES_TIMERS does not"
+        f"steps of {step_ns / 1e6:g} ms: ACKs wait as much longer; a kernel with "
+        "CONFIG_HIGH_RES_TIMERS is more exact"
     )  # fmt: skip
     yield Check("gateway", "timers", exact, False, words)
 

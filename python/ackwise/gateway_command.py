@@ -33,6 +33,7 @@ _BOUNDS: dict[str, tuple[Dimension, int, int]] = {
     "--mtu": (SIZE, 576, 65_535),
     "--ack-bytes": (SIZE, 40, 256),
     "--rtt": (TIME, 0, 60 * 10**9),
+    "--burst": (TIME, 1000, 10**9),
 }
 
 
@@ -228,6 +229,10 @@ def _thinning_leaf(packets: int, frame_bytes: int) -> tuple[Leaf, str]:
     return _leaf(found, "--ack-leaf", packets, frame_bytes), f"ACK leaf {found}{why}"
 
 
+def _slack_ns() -> int:
+    return max(tree.BURST_NS, control.timer_step_ns() or 0)
+
+
 def _settings(args: argparse.Namespace) -> tuple[Settings, list[str]]:
     """From the options, the model and the interface (which need not be here)."""
     control.check_name(args.interface)
@@ -280,6 +285,7 @@ def _settings(args: argparse.Namespace) -> tuple[Settings, list[str]]:
         layer=wire.layer,
         mtu_bytes=wire.mtu_bytes,
         framing=framing,
+        burst_ns=_quantity("--burst", args.burst) if args.burst else _slack_ns(),
     )
     if wire.layer.overhead_bytes < linklayer.HEADER_BYTES[framing]:
         notes.append(
@@ -301,7 +307,7 @@ def _arguments(args: argparse.Namespace) -> str:
     words = [args.interface]
     for option in (
         "down", "up", "mtu", "overhead", "ack-bytes", "timestamps", "sack", "segments-per-ack",
-        "framing", "ack-guarantee", "ack-ceiling", "ack-leaf", "data-leaf",
+        "framing", "ack-guarantee", "ack-ceiling", "ack-leaf", "data-leaf", "burst",
     ):  # fmt: skip
         value = getattr(args, option.replace("-", "_"))
         if value is not None and value != args.defaults[option]:

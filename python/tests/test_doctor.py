@@ -3,12 +3,13 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 from conftest import Ackwise
 
-from ackwise import capture, doctor
-from ackwise.gateway import control
+from ackwise import capture, doctor, gateway_command
+from ackwise.gateway import control, tree
 
 
 def test_compare_misses_nothing_here(ackwise: Ackwise) -> None:
@@ -41,11 +42,25 @@ def test_a_missing_tool_is_named_with_its_package(
     [
         ("000003e8 00000040 000f4240 3b9aca00\n", 1),  # timers of high resolution
         ("000003e8 00000040 000f4240 00000064\n", 10_000_000),  # HZ=100
+        ("", None),
+        ("000003e8 00000040 000f4240 00000000\n", None),
     ],
 )
-def test_how_exactly_queues_can_wait(psched: str, step_ns: int) -> None:
+def test_how_exactly_queues_can_wait(
+    psched: str, step_ns: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """net/sched/sch_api.c, psched_show(): the last field is timer steps in a second."""
-    assert control.timer_step_ns(psched) == step_ns
+    told = tmp_path / "psched"
+    told.write_text(psched, encoding="ascii")
+    monkeypatch.setattr(control, "PSCHED", told)
+    assert control.timer_step_ns() == step_ns
+    settings = gateway_command.planned("v0", "--down", "8mbit", "--up", "800kbit")
+    slack_ns = max(1_000_000, step_ns or 0)
+    assert settings.burst_ns == slack_ns
+    wanted = f"burst {800_000 * slack_ns // (8 * 10**9)} "
+    assert wanted in " ".join(tree.commands(settings)[1])
+    (timers,) = (c for c in doctor.COMMANDS["gateway"]() if c.what == "timers")
+    assert timers.ok == (slack_ns == 1_000_000)
 
 
 def test_an_unknown_command_is_bad_input(ackwise: Ackwise) -> None:

@@ -13,6 +13,7 @@ behind it, never in between, and the note says how to go back.
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from pathlib import Path
 
 from ackwise import capture
 from ackwise.errors import InputError, RunError, quoted
@@ -83,11 +84,17 @@ def framing_of(link: Link) -> Framing:
     return FRAMING_OF_HARDWARE[link.hardware]
 
 
-def timer_step_ns(psched: str) -> int:
-    """How exactly this kernel's queues can wait, from the text of /proc/net/psched: 1 with timers
-    of high resolution, else 1 s / HZ. ValueError for another text."""
-    per_second = int(psched.split()[-1], 16)
-    return 10**9 // per_second
+PSCHED = Path("/proc/net/psched")
+
+
+def timer_step_ns() -> int | None:
+    """How exactly this kernel's queues can wait: 1 with timers of high resolution, else 1 s / HZ.
+    None where it does not tell."""
+    try:
+        per_second = int(PSCHED.read_text(encoding="ascii").split()[-1], 16)
+        return 10**9 // per_second
+    except (OSError, ValueError, LookupError, ArithmeticError):
+        return None
 
 
 def missing_kinds() -> dict[str, str]:

@@ -139,7 +139,7 @@ def _add_link(parser: argparse.ArgumentParser) -> dict[str, Any]:
     names = ("overhead", "timestamps", "sack", "segments-per-ack")
     found: dict[str, Any] = {n: parser.get_default(n.replace("-", "_")) for n in names}
     queues = ("mtu", "down", "up", "ack-bytes", "framing", "ack-guarantee", "ack-ceiling")
-    return found | dict.fromkeys((*queues, "ack-leaf")) | {"data-leaf": "pfifo"}
+    return found | dict.fromkeys((*queues, "ack-leaf", "burst")) | {"data-leaf": "pfifo"}
 
 
 def _add_queues(parser: argparse.ArgumentParser) -> None:
@@ -149,6 +149,12 @@ def _add_queues(parser: argparse.ArgumentParser) -> None:
     kinds = ", ".join(tree.LEAF_KINDS)
     queues.add_argument("--ack-leaf", metavar="KIND[:LIMIT]", help=f"one of {kinds}")
     queues.add_argument("--data-leaf", metavar="KIND[:LIMIT]", default="pfifo", help="(pfifo)")
+    queues.add_argument(
+        "--burst",
+        metavar="TIME",
+        help="what classes may be ahead of their rates, as timers are not exact "
+        "(1ms, or the step of this kernel's timers)",
+    )
     queues.add_argument(
         "--framing", choices=[f.value for f in Framing], help="what packets begin with (asked)"
     )

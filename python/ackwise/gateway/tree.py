@@ -78,6 +78,7 @@ class Settings:
     layer: LinkLayer
     mtu_bytes: int
     framing: Framing
+    burst_ns: int = BURST_NS
 
     @property
     def frame_bytes(self) -> int:
@@ -104,10 +105,10 @@ def _classes(settings: Settings) -> list[_Class]:
     ]
 
 
-def burst_bytes(rate_bps: int) -> int:
+def burst_bytes(rate_bps: int, burst_ns: int = BURST_NS) -> int:
     """What an htb class may be ahead of its rate. It needs no room for a packet: the kernel's htb
     sends as long as its tokens are not negative."""
-    return max(1, rate_bps * BURST_NS // (8 * 10**9))
+    return max(1, rate_bps * burst_ns // (8 * 10**9))
 
 
 def _bytes_per_second(rate_bps: int) -> int:
@@ -139,8 +140,8 @@ def _class_message(settings: Settings, ifindex: int, one: _Class) -> Message:
         + _rate(settings, one.ceiling_bps)
         + struct.pack(
             "=IIIII",
-            _ticks(one.rate_bps, burst_bytes(one.rate_bps)),
-            _ticks(one.ceiling_bps, burst_bytes(one.ceiling_bps)),
+            _ticks(one.rate_bps, burst_bytes(one.rate_bps, settings.burst_ns)),
+            _ticks(one.ceiling_bps, burst_bytes(one.ceiling_bps, settings.burst_ns)),
             settings.frame_bytes,
             0,
             one.priority,
@@ -239,8 +240,8 @@ def commands(settings: Settings, device: str | None = None) -> list[list[str]]:
             [
                 "class", "add", *on, "parent", text(one.parent), "classid", text(one.handle), "htb",
                 "rate", f"{one.rate_bps}bit", "ceil", f"{one.ceiling_bps}bit",
-                "burst", str(burst_bytes(one.rate_bps)),
-                "cburst", str(burst_bytes(one.ceiling_bps)),
+                "burst", str(burst_bytes(one.rate_bps, settings.burst_ns)),
+                "cburst", str(burst_bytes(one.ceiling_bps, settings.burst_ns)),
                 "quantum", str(settings.frame_bytes), "prio", str(one.priority), *layer,
             ]
         )  # fmt: skip

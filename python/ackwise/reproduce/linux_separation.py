@@ -169,7 +169,7 @@ def queues(name: str, line: Line) -> list[str]:
             words += ("--ack-guarantee", f"{share_bps}bit", "--ack-ceiling", f"{share_bps}bit")
         settings = gateway_command.planned(
             "PORT", "--down", f"{line.down_bps}bit", "--up", f"{line.up_bps}bit",
-            "--overhead", line.layer.name, "--framing", "ethernet", *words,
+            "--overhead", line.layer.name, "--framing", "ethernet", "--burst", "1ms", *words,
         )  # fmt: skip
         return [shlex.join(words) for words in tree.commands(settings)]
     if name == FQ_CODEL:
