@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from conftest import lab_kernel
 
-from ackwise import plan, policy
+from ackwise import engine, plan, policy
 from ackwise.engine import Cancel, Cancelled
 from ackwise.errors import RunError
 from ackwise.lab import machine, measure
@@ -165,6 +165,14 @@ def test_both_directions_at_once(kernel: Kernel) -> None:
     down, up = simulate(kernel, scenario("adsl", "both-ways", 3000))["groups"]
     assert down["goodput_bps"] > 200_000
     assert up["goodput_bps"] > 100_000
+
+
+def test_packets_fill_whole_cells_on_the_kernel_as_in_the_simulator(kernel: Kernel) -> None:
+    """577 bytes begin 13 cells of 48: 689 on the wire, of which 493 are payload."""
+    given = scenario("adsl-cells", "bulk", 8000) | {"mtu_bytes": 545}
+    wanted_bps = given["down"]["rate_bps"] * 493 / 689
+    for result in (simulate(kernel, given), engine.simulate(given)):
+        assert result["groups"][0]["goodput_bps"] == pytest.approx(wanted_bps, rel=0.05)
 
 
 def test_the_hosts_files_cannot_be_written(kernel: Kernel) -> None:
