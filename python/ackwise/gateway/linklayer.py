@@ -39,6 +39,11 @@ class LinkLayer:
         return max(0, self.overhead_bytes - HEADER_BYTES[framing])
 
 
+def line_bps(carried_bps: int) -> int:
+    """The rate of a line whose cells carry that."""
+    return round(carried_bps * CELL_BYTES / CELL_PAYLOAD_BYTES)
+
+
 LAYERS = {
     layer.name: layer
     for layer in (

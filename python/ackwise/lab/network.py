@@ -160,11 +160,10 @@ def _wire_bytes(scenario: dict[str, Any], pipe: dict[str, Any]) -> int:
     return int(scenario.get("link_overhead_bytes", 0)) - _ETHERNET + round(time)
 
 
-def _cells(scenario: dict[str, Any]) -> str:
-    """For netem's rate: what a cell carries, and its header."""
-    if not scenario.get("link_cells"):
-        return ""
-    return f" {CELL_PAYLOAD_BYTES} {CELL_BYTES - CELL_PAYLOAD_BYTES}"
+def _netem_rate(scenario: dict[str, Any], rate_bps: int, extra_bytes: int) -> str:
+    """With cells: what one carries, and its header."""
+    cells = f" {CELL_PAYLOAD_BYTES} {CELL_BYTES - CELL_PAYLOAD_BYTES}"
+    return f"rate {rate_bps}bit {extra_bytes}{cells if scenario.get('link_cells') else ''}"
 
 
 def _time(ns: int) -> str:
@@ -247,7 +246,7 @@ def _delay(scenario: dict[str, Any], pipe: dict[str, Any]) -> Stage:
     delay = f"delay {_time(max(0, pipe['delay_ns'] - before) + jitter)}"
     if jitter:
         delay += f" {_time(jitter)}"
-    rate = f"rate {pipe['rate_bps']}bit {_wire_bytes(scenario, pipe)}{_cells(scenario)}"
+    rate = _netem_rate(scenario, pipe["rate_bps"], _wire_bytes(scenario, pipe))
     base = f"netem limit {_DELAY_LINE_PACKETS} {delay} {rate}"
     if pipe.get("duplicate_ppm"):
         base += f" duplicate {_percent(pipe['duplicate_ppm'])}"
@@ -302,9 +301,8 @@ def _access(scenario: dict[str, Any], link: str) -> Iterator[Stage]:
             "leave it out, or give the workload fewer flows",
         )
     extra = int(scenario.get("link_overhead_bytes", 0)) - _ETHERNET
-    line = (
-        f"netem limit {_DELAY_LINE_PACKETS} delay {_time(access['delay_ns'])} "
-        f"rate {access['rate_bps']}bit {extra}{_cells(scenario)}"
+    line = f"netem limit {_DELAY_LINE_PACKETS} delay {_time(access['delay_ns'])} " + _netem_rate(
+        scenario, access["rate_bps"], extra
     )
     if flows == 1:
         yield Stage([f"qdisc add dev PORT root handle 1: {line}"])

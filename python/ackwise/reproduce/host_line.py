@@ -78,8 +78,8 @@ class Line:
 @contextmanager
 def line(down: Sequence[str], *, every_packet: bool, old: bool) -> Iterator[Line]:
     """A line without queues on the uplink yet. `down`: `tc` lines of the provider, PORT being the
-    device. `every_packet`: hosts send an ACK for each packet;
-    `old`: their TCP repairs losses as that of the 1990s."""
+    device; `every_packet`: hosts send an ACK for each packet; `old`: their TCP repairs losses as
+    that of the 1990s."""
     with ExitStack() as stack:
         mark = f"awl{os.getpid() % 100_000}{os.urandom(2).hex()}"
         names = [stack.enter_context(capture.namespace(f"{mark}{end}")) for end in "hgis"]

@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from ackwise.gateway import control, deviation, model
 from ackwise.reproduce import host_line
 from ackwise.reproduce import linux_separation as lab
 from ackwise.reproduce import separation as simulated
-from ackwise.reproduce.check import Check, at_least, at_most, grouped
+from ackwise.reproduce.check import Check, at_most, grouped
 from ackwise.reproduce.experiment import Experiment, Outcome
 from ackwise.reproduce.figure import Figure, Panel, Series
 from ackwise.reproduce.host_line import Line, Measured
@@ -141,26 +142,9 @@ def _checks(found: Found) -> Iterator[Check]:
         (TODAY, lab.HOME),
     ):
         of = f", {hosts.name}" + ("" if line is lab.HOME else f", {lab.CELLS}")
-        checks = [] if hosts is not SOURCE else [
-            at_most(
-                f"upload's share, FIFO, highest{of}", simulated.FIFO_UPLOAD_MOST,
-                max(found.shares(hosts, FIFO, UP, line)), published=100 / 3, unit="%",
-                source="figure 3",
-            ),
-            at_least(
-                f"download's share, FIFO, lowest{of}", simulated.FIFO_DOWNLOAD_LEAST,
-                min(found.shares(hosts, FIFO, DOWN, line)), published=100, unit="%",
-                source="figure 3",
-            ),
-        ]  # fmt: skip
-        checks += [
-            at_least(
-                f"{flow}'s share, {queue}, lowest{of}", simulated.APART_LEAST,
-                min(found.shares(hosts, queue, flow, line)), published=100, unit="%",
-                source="figure 8",
-            )
-            for queue, flow in product((APART, OWN), BOTH)
-        ]  # fmt: skip
+        shares = partial(found.shares, hosts, line=line)
+        held = {queue: queue for queue in (APART, OWN)}
+        checks = lab.share_checks(shares, held, of, fifo=hosts is SOURCE)
         yield from grouped(f"shares of the lone speed in {REPEATS} runs{of}", checks)
     checks = []
     for hosts, segments in ((EVERY, 1), (TODAY, 2)):

@@ -8,8 +8,9 @@ gateway plan` and of others.
 """
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -17,7 +18,7 @@ from ackwise import gateway_command
 from ackwise import plan as plans
 from ackwise.gateway import deviation, model, tree
 from ackwise.gateway.classifier import Framing
-from ackwise.gateway.linklayer import CELL_BYTES, CELL_PAYLOAD_BYTES, LAYERS, LinkLayer
+from ackwise.gateway.linklayer import LAYERS, LinkLayer, line_bps
 from ackwise.reproduce import separation as simulated
 from ackwise.reproduce.check import Check, at_least, at_most, grouped, within
 from ackwise.reproduce.experiment import Experiment, Outcome
@@ -106,9 +107,9 @@ CELLS = "ATM cells"
 ADSL = replace(
     HOME,
     name=f"{HOME.name}, {CELLS}",
-    up_bps=round(HOME.up_bps * CELL_BYTES / CELL_PAYLOAD_BYTES),
-    down_bps=round(HOME.down_bps * CELL_BYTES / CELL_PAYLOAD_BYTES),
-    layer=LAYERS["atm-bridged"],
+    up_bps=line_bps(HOME.up_bps),
+    down_bps=line_bps(HOME.down_bps),
+    layer=simulated.ADSL_LAYER,
 )
 NARROW_UP_BPS = 200_000  # a line of 100:1 at 800 kbit/s costs four times the processor time
 
@@ -229,9 +230,8 @@ def _scenario(job: Job, seed: int) -> Scenario:
         "ping_interval_ns": line.ping_ns,
         "paths_from_ns": line.settled_ns,
         "sysctls": dict(job.hosts.sysctls),
-        "link_overhead_bytes": line.layer.overhead_bytes,
-        "link_cells": line.layer.cells,
     }
+    simulated.put_in(line.layer, made)
     for way, rate_bps in (("up", line.up_bps), ("down", line.down_bps)):
         made[way] |= {"rate_bps": rate_bps, "delay_ns": line.delay_ns}
         made[way].pop("jitter_ns", None)
@@ -372,7 +372,8 @@ def case_checks(found: Found) -> Iterator[Check]:
         (ADSL, SOURCE, f", {CELLS}", f"{SOURCE.name}, {CELLS}"),
         (HOME, TODAY, f", {TODAY.name}", TODAY.name),
     ):
-        checks = _share_checks(found, line, hosts, named)
+        shares = partial(found.shares, line, hosts)
+        checks = share_checks(shares, HELD_TO, named, fifo=hosts is SOURCE)
         yield from grouped(f"{runs}, {of}", checks)
 
 
@@ -418,29 +419,31 @@ def _speed_checks(found: Found, line: Line, named: str) -> list[Check]:
     ]  # fmt: skip
 
 
-def _share_checks(found: Found, line: Line, hosts: Hosts, named: str) -> list[Check]:
+def share_checks(
+    shares: Callable[[str, str], list[float]], held: Mapping[str, str], named: str, *, fifo: bool
+) -> list[Check]:
+    """What a gateway is held to in every run. `shares`: percent of the lone speed in each, by queue
+    and flow; `held`: words for the queues; `fifo`: whether one queue has to harm the upload."""
     checks = []
-    if hosts is SOURCE:
-        fifo = source_figure("upload with download; FIFO queue of 100")
+    if fifo:
+        beside = source_figure("upload with download; FIFO queue of 100")
         checks = [
             at_most(
                 f"upload's share, FIFO, highest{named}", simulated.FIFO_UPLOAD_MOST,
-                max(found.shares(line, hosts, FIFO, UP)),
-                published=100 * fifo / source_figure("upload alone"), unit="%", source=_FIGURE_3,
+                max(shares(FIFO, UP)), published=100 * beside / source_figure("upload alone"),
+                unit="%", source=_FIGURE_3,
             ),
             at_least(
                 f"download's share, FIFO, lowest{named}", simulated.FIFO_DOWNLOAD_LEAST,
-                min(found.shares(line, hosts, FIFO, DOWN)), published=100, unit="%",
-                source=_FIGURE_3,
+                min(shares(FIFO, DOWN)), published=100, unit="%", source=_FIGURE_3,
             ),
         ]  # fmt: skip
     return checks + [
         at_least(
             f"{flow}'s share, {words}, lowest{named}", simulated.APART_LEAST,
-            min(found.shares(line, hosts, queue, flow)), published=100, unit="%",
-            source=_FIGURE_8,
+            min(shares(queue, flow)), published=100, unit="%", source=_FIGURE_8,
         )
-        for queue, words in HELD_TO.items()
+        for queue, words in held.items()
         for flow in BOTH
     ]  # fmt: skip
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from ackwise import plan as plans
 from ackwise import policy
-from ackwise.gateway.linklayer import CELL_BYTES, CELL_PAYLOAD_BYTES, LAYERS
+from ackwise.gateway.linklayer import LAYERS, LinkLayer, line_bps
 from ackwise.plan import Link, Plan, Workload
 from ackwise.reproduce.check import (
     Check,
@@ -416,12 +416,19 @@ def _receivers(policy_text: str, *flows: str) -> Callable[[Scenario], None]:
     return change
 
 
-def _in_cells(one: Scenario) -> None:
-    """The rates are what cells of 48 bytes carry; bridged, with LLC/SNAP and AAL5 (RFC 2684)."""
-    layer = LAYERS["atm-bridged"]
+ADSL_LAYER = LAYERS["atm-bridged"]  # whichever of AAL5's framings it is
+
+
+def put_in(layer: LinkLayer, one: Scenario) -> None:
+    """Gives every packet of a scenario what that link layer puts around it."""
     one |= {"link_overhead_bytes": layer.overhead_bytes, "link_cells": layer.cells}
+
+
+def _in_cells(one: Scenario) -> None:
+    """The rates are what cells carry."""
+    put_in(ADSL_LAYER, one)
     for side in ("up", "down"):
-        one[side]["rate_bps"] = round(one[side]["rate_bps"] * CELL_BYTES / CELL_PAYLOAD_BYTES)
+        one[side]["rate_bps"] = line_bps(one[side]["rate_bps"])
 
 
 _MS = 1_000_000
@@ -455,12 +462,10 @@ def open_choices(runner: Runner, plan: Plan) -> Figure:
         one = scenario(link, workload, EVERY, flows, seed)
         change(one)
         made.append(one)
-    results = runner.simulate("what is open, FIFO", made)
+    results = iter(runner.simulate("what is open, FIFO", made))
     cells, classes = [], []
-    for i in range(0, len(made), 3 * len(seeds)):
-        lone_up, lone_down, runs = (
-            results[i + j * len(seeds) : i + (j + 1) * len(seeds)] for j in range(3)
-        )
+    for _ in VARIANTS:
+        lone_up, lone_down, runs = ([next(results) for _ in seeds] for _ in range(3))
         up, down = speed(runs, UP), speed(runs, DOWN)
         shares = [
             100 * up.mean / speed(lone_up, UP).mean,
