@@ -121,5 +121,5 @@ wheel: setup ## build the wheel into dist/
 
 .PHONY: clean
 clean: ## remove what was built; .venv stays
-	rm -rf build dist target $(DEMO) published python/ackwise/*.so
+	rm -rf build dist target $(DEMO) published python/ackwise/engine/*.so
 	$(MAKE) -C core clean

@@ -19,9 +19,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from ackwise import capture, plan
+import ackwise
+from ackwise.host import capture
+from ackwise.host.namespaces import inside
+from ackwise.host.tools import started
 
-FOLDER = Path(plan.__file__).parent / "captures"
+FOLDER = Path(ackwise.__file__).parent / "captures"
 SENDER, RECEIVER, PORT = "10.199.0.1", "10.199.0.2", 5201
 SNAP_BYTES = 96  # Ethernet, IPv4 and TCP with timestamps and SACK
 NUMBER = struct.Struct("!I")
@@ -110,11 +113,9 @@ def make(name: str) -> None:
     # No delay besides the sender's queue: not every kernel has netem, and what paces these
     # arrivals is the rate and the application.
     with capture.wire(str(target), transfer.rate_bps, 0, SNAP_BYTES) as (sender, receiver):
-        listening = capture.inside(receiver, *program, "--end", "receiver")
-        with capture.started(listening) as other:
-            subprocess.run(
-                capture.inside(sender, *program, "--end", "sender"), check=True, timeout=60
-            )
+        listening = inside(receiver, *program, "--end", "receiver")
+        with started(listening) as other:
+            subprocess.run(inside(sender, *program, "--end", "sender"), check=True, timeout=60)
             if other.wait(timeout=10):
                 raise SystemExit(f"{name}: the receiver failed:\n{other.communicate()[1]}")
     print(f"{target.name}: {target.stat().st_size} bytes")

@@ -11,12 +11,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ackwise import conform_command, deadlock, document, replay, schema, units
+from ackwise import deadlock, replay
+from ackwise.cli import conform as conform_command
 from ackwise.lab import conform
-from ackwise.metrics import METRICS
+from ackwise.plans import schema, units
+from ackwise.plans.schema import ABSENT, REQUIRED, Key, Kind, Table
+from ackwise.plans.units import Dimension
 from ackwise.reproduce import document as reproduced
-from ackwise.schema import ABSENT, REQUIRED, Key, Kind, Table
-from ackwise.units import Dimension
+from ackwise.results import document
+from ackwise.results.metrics import METRICS
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -14,9 +14,9 @@ import difflib
 import sys
 from pathlib import Path
 
-from ackwise import compare
-from ackwise.compare import Comparison
-from ackwise.plan import load_plan, shipped
+from ackwise.plans import load_plan, shipped
+from ackwise.results import compare
+from ackwise.results.compare import Comparison
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "golden"

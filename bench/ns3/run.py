@@ -86,7 +86,7 @@ def scenario(flows, seconds, congestion):
 
 
 def ackwise(flows, seconds, congestion, repeat):
-    from ackwise import _engine
+    from ackwise.engine import _engine
 
     document = json.dumps(scenario(flows, seconds, congestion))
     walls, cpus = [], []

@@ -3,7 +3,7 @@
 
 import sys
 
-from ackwise.cli import main
+from ackwise.cli.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

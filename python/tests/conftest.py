@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ackwise import cli
+from ackwise.cli import main as cli
 from ackwise.errors import RunError
 from ackwise.lab import build
 from ackwise.lab.machine import Kernel

@@ -22,12 +22,13 @@ from pathlib import Path
 
 from conftest import Said
 
-from ackwise import capture, cli
-from ackwise import gateway_command as _imported_before_any_fork  # noqa: F401
+from ackwise.cli import gateway as _imported_before_any_fork  # noqa: F401
+from ackwise.cli import main as cli
 from ackwise.gateway.netlink import Rtnetlink
 from ackwise.gateway.snapshot import Snapshot
+from ackwise.host import rights
 
-_LACKING = capture.missing_capabilities()
+_LACKING = rights.missing_capabilities()
 WHY_NOT = f"needs root (lacking {', '.join(_LACKING)})" if _LACKING else ""
 _CLONE_NEWNET = 0x40000000
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from ackwise import engine, policy
-from ackwise.plan import Link, Workload, read_link, read_workload, scenario
-from ackwise.schema import LINK, WORKLOAD, Key, Kind, Table
+from ackwise import engine
+from ackwise.plans import Link, Workload, policy, read_link, read_workload, scenario_of
+from ackwise.plans.schema import LINK, WORKLOAD, Key, Kind, Table
 
 PIPE = {"rate": "10mbit", "delay": "5ms", "queue_packets": 50}
 BASE_LINK = {"title": "t", "source": "s", "down": PIPE, "up": PIPE}
@@ -94,7 +94,7 @@ def put(document: dict[str, Any], path: tuple[str, ...], key: Key, value: Any) -
 
 
 def engine_accepts(link: Link, workload: Workload) -> None:
-    run = scenario(link, workload, policy.parse("linux", "test"), 1)
+    run = scenario_of(link, workload, policy.parse("linux", "test"), 1)
     # Bounds are judged before the first event; no need to run a thousand flows for an hour.
     run["duration_ns"] = min(run["duration_ns"], 1)
     engine.simulate(run)

@@ -16,7 +16,8 @@ import pytest
 from conftest import Ackwise, spawn
 from test_compare import key_paths
 
-from ackwise import capture, engine, replay
+from ackwise import engine, replay
+from ackwise.host import capture
 
 MAY = capture.why_not()
 needs_root = pytest.mark.skipif(bool(MAY), reason=f"no capture can be made here: {MAY}")

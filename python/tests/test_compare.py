@@ -14,9 +14,11 @@ from typing import Any
 import pytest
 from conftest import Ackwise, spawn
 
-from ackwise import compare, document, engine, plan, policy
+from ackwise import engine, plans
 from ackwise.errors import Interrupted
-from ackwise.metrics import METRICS
+from ackwise.plans import policy
+from ackwise.results import compare, document
+from ackwise.results.metrics import METRICS
 
 SMALL = ("compare", "--link", "adsl", "--duration", "2s", "--quiet")
 # The send buffer holds fewer segments than this policy waits for.
@@ -99,7 +101,7 @@ def test_table_marks_the_best_and_what_is_below_the_baseline(ackwise: Ackwise) -
 
 
 def test_device_cpu_is_a_column_where_the_link_has_a_processor_cost(ackwise: Ackwise) -> None:
-    link = next(n for n in plan.shipped("links") if n.startswith("mips"))
+    link = next(n for n in plans.shipped("links") if n.startswith("mips"))
     words = ("compare", "--link", link, "--duration", "1s", "--policy", "linux", "--quiet")
     assert "CPU s/GB" in ackwise(*words).out
     assert "CPU s/GB" not in ackwise(*SMALL, "--policy", "linux").out
@@ -176,7 +178,7 @@ def test_list_shows_everything_shipped(ackwise: Ackwise) -> None:
     said = ackwise("compare", "--list")
     assert said.code == 0
     for kind in ("links", "workloads", ""):
-        for name in plan.shipped(kind):
+        for name in plans.shipped(kind):
             assert re.search(rf"^  {re.escape(name)} ", said.out, re.MULTILINE)
 
 
@@ -237,20 +239,20 @@ def test_policies_are_listed_and_shown(ackwise: Ackwise) -> None:
     assert (wrong.code, wrong.err.count("\n")) == (2, 1)
 
 
-def small_plan(**changes: Any) -> plan.Plan:
+def small_plan(**changes: Any) -> plans.Plan:
     parts: dict[str, Any] = {
         "title": "t",
         "source": "s",
         "file": "",
-        "links": [plan.load_link("adsl")],
-        "workloads": [plan.load_workload("bulk")],
+        "links": [plans.load_link("adsl")],
+        "workloads": [plans.load_workload("bulk")],
         "policies": policy.parse_all(["linux", "every"], "test"),
         "baseline": "linux",
         "runs": 2,
         "seed": 1,
         "where": "test",
     }
-    return plan.with_duration(plan.build(**{**parts, **changes}), 10**9)
+    return plans.with_duration(plans.build(**{**parts, **changes}), 10**9)
 
 
 def test_ctrl_c_in_the_middle_stops_every_run() -> None:
@@ -258,7 +260,7 @@ def test_ctrl_c_in_the_middle_stops_every_run() -> None:
         if done:
             raise KeyboardInterrupt
 
-    long = plan.with_duration(small_plan(links=[plan.load_link("lan-1g")], runs=20), 5 * 10**9)
+    long = plans.with_duration(small_plan(links=[plans.load_link("lan-1g")], runs=20), 5 * 10**9)
     begin = time.monotonic()
     with pytest.raises(Interrupted):
         compare.run(long, on_progress=stop)
@@ -271,8 +273,8 @@ def test_an_engine_refusal_names_link_workload_and_policy(
     def spoiled(*words: Any, **named: Any) -> dict[str, Any]:
         return {**original(*words, **named), "unheard_of": 1}
 
-    original = plan.scenario
-    monkeypatch.setattr(plan, "scenario", spoiled)
+    original = plans.scenario_of
+    monkeypatch.setattr(plans, "scenario_of", spoiled)
     said = ackwise(*SMALL, "--policy", "linux")
     assert said.code == 2
     assert "link adsl, workload bulk, policy linux: " in said.err
@@ -280,7 +282,7 @@ def test_an_engine_refusal_names_link_workload_and_policy(
 
 
 def test_every_metric_is_measured_somewhere() -> None:
-    requests = plan.load_workload("request-response")
-    found = compare.run(small_plan(links=[plan.load_link("mips-receiver")], workloads=[requests]))
+    requests = plans.load_workload("request-response")
+    found = compare.run(small_plan(links=[plans.load_link("mips-receiver")], workloads=[requests]))
     estimates = [c.estimates for t in found.tables for c in t.cells]
     assert {k for e in estimates for k, v in e.items() if v is not None} == {m.key for m in METRICS}

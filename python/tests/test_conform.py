@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ackwise import cli, engine
+from ackwise import engine
+from ackwise.cli import main as cli
 from ackwise.errors import InputError
 from ackwise.lab import conform
 from ackwise.lab.claim import App, Arrives, Claim, Leaves, Quiet, parse
@@ -320,7 +321,7 @@ def test_what_cannot_be_asked_is_refused(
 
 
 def test_the_json_document_has_the_keys_that_are_described() -> None:
-    from ackwise import conform_command
+    from ackwise.cli import conform as conform_command
 
     outcome = conform.judge(TIMED, "stock", "stock", Came([packet(MSS, 45_000)], {}))
     whole = json.loads(json.dumps(conform_command.document("Linux", [TIMED], ["stock"], [outcome])))

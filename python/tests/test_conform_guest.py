@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 from conftest import lab_kernel
 
-from ackwise import cli, engine
+from ackwise import engine
+from ackwise.cli import main as cli
 from ackwise.errors import RunError
 from ackwise.lab import conform
 from ackwise.lab.claim import STOCK, Arrives, Claim, Leaves, Line, Quiet

@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 from conftest import Ackwise
 
-from ackwise import deadlock, policy
+from ackwise import deadlock
 from ackwise.deadlock import Pair
-from ackwise.reproduce import deadlock_grid, reference
+from ackwise.plans import policy
+from ackwise.reproduce import reference
+from ackwise.reproduce.deadlock import grid as deadlock_grid
 
 BSD = ("--mss", "9148B", "--nagle", "bsd43", "--socket", "bsd43", "--policy", "bsd")
 

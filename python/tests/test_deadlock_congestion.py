@@ -3,9 +3,8 @@
 
 import pytest
 
-from ackwise.reproduce import deadlock_congestion as congestion
-from ackwise.reproduce import deadlock_fairness as fairness
-from ackwise.reproduce.deadlock_congestion import A3, CSA3, LARGE, Curve
+from ackwise.reproduce.deadlock import congestion, fairness
+from ackwise.reproduce.deadlock.congestion import A3, CSA3, LARGE, Curve
 
 
 def test_time_lost_is_what_is_missing_in_units_of_full_throughput() -> None:

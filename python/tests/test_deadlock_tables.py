@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ackwise import engine
-from ackwise.reproduce import deadlock_tables as tables
+from ackwise.reproduce.deadlock import tables
 from ackwise.reproduce.reference import table_15_1, table_15_2
 
 

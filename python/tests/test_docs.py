@@ -8,8 +8,11 @@ from typing import Any
 import generated_docs
 import pytest
 
-from ackwise import conform_command, deadlock, document, plan, replay, schema
+from ackwise import deadlock, plans, replay
+from ackwise.cli import conform as conform_command
+from ackwise.plans import schema
 from ackwise.reproduce import document as reproduced
+from ackwise.results import document
 
 
 @pytest.mark.parametrize("path", generated_docs.PARTS)
@@ -39,7 +42,7 @@ def example(root: Path, heading: str) -> dict[str, Any]:
 
 
 def test_the_link_example_is_a_link(root: Path) -> None:
-    link = plan.read_link(example(root, "Link"), "docs/plan-format.md", "example")
+    link = plans.read_link(example(root, "Link"), "docs/plan-format.md", "example")
     assert link.scenario["down"]["rate_bps"] == 2_100_000
     assert link.scenario["down"]["burst_loss"]["leave_ppm"] == 200_000
 
@@ -51,10 +54,10 @@ def test_the_plan_example_is_a_plan(root: Path) -> None:
 def test_the_workload_example_is_a_workload(root: Path) -> None:
     given = example(root, "Workload")
     given["flows"][0].pop("policy")
-    workload = plan.read_workload(given, "docs/plan-format.md", "example")
+    workload = plans.read_workload(given, "docs/plan-format.md", "example")
     # the example writes the defaults: leaving them out changes nothing
     bare = {**given, "flows": [{"name": "download", "app": {"kind": "bulk"}}]}
-    plain = plan.read_workload(bare, "bare", "bare").groups[0]
+    plain = plans.read_workload(bare, "bare", "bare").groups[0]
     full = workload.groups[0]
     assert {k: full[k] for k in plain} == plain
     for side in ("sender", "receiver"):

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 from conftest import Ackwise
 
-from ackwise import capture, doctor, gateway_command
+from ackwise.cli import doctor
 from ackwise.gateway import control, tree
+from ackwise.gateway.settings import Access, Request, settle
+from ackwise.host import rights, tools
 
 
 def test_compare_misses_nothing_here(ackwise: Ackwise) -> None:
@@ -28,8 +30,8 @@ def test_json_lists_every_check(ackwise: Ackwise) -> None:
 def test_a_missing_tool_is_named_with_its_package(
     ackwise: Ackwise, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(capture, "find_tool", lambda name: None if name == "iperf3" else "/x")
-    monkeypatch.setattr(capture, "missing_capabilities", lambda: ["CAP_NET_ADMIN"])
+    monkeypatch.setattr(tools, "find_tool", lambda name: None if name == "iperf3" else "/x")
+    monkeypatch.setattr(rights, "missing_capabilities", lambda: ["CAP_NET_ADMIN"])
     said = ackwise("doctor", "capture")
     assert said.code == 1
     assert re.search(r"missing +iperf3", said.out)
@@ -54,7 +56,7 @@ def test_how_exactly_queues_can_wait(
     told.write_text(psched, encoding="ascii")
     monkeypatch.setattr(control, "PSCHED", told)
     assert control.timer_step_ns() == step_ns
-    settings = gateway_command.planned("v0", "--down", "8mbit", "--up", "800kbit")
+    settings, _ = settle(Request("v0", Access(8_000_000, 800_000)))
     slack_ns = max(1_000_000, step_ns or 0)
     assert settings.burst_ns == slack_ns
     wanted = f"burst {800_000 * slack_ns // (8 * 10**9)} "

@@ -7,14 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from ackwise import export
 from ackwise.errors import InputError, RunError
+from ackwise.host import files
+from ackwise.results import export
 
 
 def test_a_file_is_replaced_at_once_and_with_ordinary_rights(tmp_path: Path) -> None:
     target = tmp_path / "x.json"
     target.write_text("old")
-    export.write_whole(str(target), b"new")
+    files.write_whole(str(target), b"new")
     assert target.read_bytes() == b"new"
     assert [p.name for p in tmp_path.iterdir()] == ["x.json"]
     mask = os.umask(0)
@@ -33,7 +34,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(RunError, match="No space left"):
-        export.write_whole(str(target), b"new")
+        files.write_whole(str(target), b"new")
     assert [p.name for p in tmp_path.iterdir()] == ["x.json"]
     assert target.read_text() == "old"
 
@@ -41,7 +42,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(
 @pytest.mark.parametrize("path", ["", " ", "a\0b", "/", "/nonexistent/x"])
 def test_an_impossible_target_is_refused(path: str) -> None:
     with pytest.raises(InputError, match="--json"):
-        export.check_target(path, "--json")
+        files.check_target(path, "--json")
 
 
 def test_nan_is_no_json() -> None:

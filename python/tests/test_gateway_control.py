@@ -20,7 +20,7 @@ from conftest import Said
 from frames import Packet
 from netns import WHY_NOT, Namespace, killed_at, namespace
 
-from ackwise import cli
+from ackwise.cli import main as cli
 from ackwise.gateway import control, rehearsal, tree
 from ackwise.gateway.tree import Settings
 

@@ -12,19 +12,21 @@ from pathlib import Path
 import pytest
 from conftest import lab_kernel
 
-from ackwise import gateway_command, plan, policy
-from ackwise.capture import find_tool
+from ackwise import plans
 from ackwise.gateway import tree
+from ackwise.gateway.classifier import Framing
+from ackwise.gateway.settings import Access, LeafChoice, Request, settle
+from ackwise.host.tools import find_tool
 from ackwise.lab import machine, measure
 from ackwise.lab import run as lab_run
 from ackwise.lab.machine import Kernel
-from ackwise.reproduce import linux_separation as separation
-from ackwise.reproduce.separation import BOTH, DOWN
+from ackwise.plans import policy
+from ackwise.reproduce.separation import lab as separation
+from ackwise.reproduce.separation.simulator import BOTH, DOWN
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
 
 LEAVES = ("pfifo:100", "pfifo_head_drop:7", "bfifo:20000", "fq_codel:300", "cake")
-RATES = ("--down", "10mbit", "--up", "10mbit")
 
 
 @pytest.fixture(scope="module")
@@ -112,15 +114,16 @@ def test_netlink_and_tc_make_the_same_queues_of_every_kind(kernel: Kernel, root:
 
 def test_merged_frames_are_data_and_every_ack_is_one(kernel: Kernel, tmp_path: Path) -> None:
     """The gateway merges on its LAN side (GRO), as routers do by default."""
-    given = plan.scenario(
-        plan.load_link("wan-10ms"),
-        plan.load_workload("both-ways"),
+    given = plans.scenario_of(
+        plans.load_link("wan-10ms"),
+        plans.load_workload("both-ways"),
         policy.parse("linux", "test"),
         1,
     )
     given |= {"duration_ns": 2 * 10**9}
-    settings = gateway_command.planned("PORT", *RATES, "--framing", "ethernet", "--mtu", "1500B",
-                                       "--ack-leaf", "pfifo:1000")  # fmt: skip
+    access = Access(10_000_000, 10_000_000, mtu_bytes=1500)
+    leaf = LeafChoice("pfifo", 1000)
+    settings, _ = settle(Request("PORT", access, framing=Framing.ETHERNET, ack_leaf=leaf))
     given["up"] |= {
         "rate_bps": settings.up_bps,
         "tc": [" ".join(_quoted(words)) for words in tree.commands(settings)],

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 from conftest import Ackwise
 
-from ackwise.gateway import deviation, model
+from ackwise.gateway import model
 from ackwise.gateway.linklayer import LAYERS
 from ackwise.gateway.model import Link, predict
 from ackwise.reproduce.runner import Runner
+from ackwise.reproduce.separation import model as deviation
 
 SOURCE = Link(2_100_000, 800_000, window_packets=88)
 

@@ -18,7 +18,7 @@ from frames import TIMESTAMPS, Packet, corpus, random_frames
 from netns import WHY_NOT, Namespace, namespace
 from pure_ack_reference import why_not
 
-from ackwise import cli
+from ackwise.cli import main as cli
 
 pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
 

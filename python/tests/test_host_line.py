@@ -6,10 +6,11 @@ import subprocess
 import pytest
 from netns import WHY_NOT
 
-from ackwise import cli
-from ackwise.reproduce import host_line, host_separation
-from ackwise.reproduce import linux_separation as lab
-from ackwise.reproduce.separation import UP
+from ackwise.cli import main as cli
+from ackwise.reproduce.separation import host as host_separation
+from ackwise.reproduce.separation import lab
+from ackwise.reproduce.separation import line as host_line
+from ackwise.reproduce.separation.simulator import UP
 
 pytestmark = [pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT), pytest.mark.slow]
 
@@ -21,7 +22,7 @@ pytestmark = [pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT), pytest.mark.slo
 )
 def test_a_line_carries_its_rates_and_goes(line: lab.Line, payload_kbps: float) -> None:
     provider = lab.shaped(line.down_bps, line.layer, "pfifo limit 200")
-    with host_line.line(provider, every_packet=False, old=False) as made:
+    with host_line.testbed(provider, every_packet=False, old=False) as made:
         host_separation.uplink(made, line, lab.FIFO, None)
         (found,) = host_line.run(
             [(made, (UP,), "cubic")], window_packets=88, seconds=8, settled_seconds=4, seed=1
@@ -37,6 +38,6 @@ def test_a_line_carries_its_rates_and_goes(line: lab.Line, payload_kbps: float) 
 def test_without_rights_nothing_is_begun(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("ackwise.capture.missing_capabilities", lambda: ["CAP_NET_ADMIN"])
+    monkeypatch.setattr("ackwise.host.rights.missing_capabilities", lambda: ["CAP_NET_ADMIN"])
     assert cli.main(["reproduce", "separation", "--on", "host"]) == 2
     assert "needs root (lacking CAP_NET_ADMIN); run it with sudo" in capsys.readouterr().err

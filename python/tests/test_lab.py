@@ -11,19 +11,22 @@ from typing import Any
 
 import pytest
 
-from ackwise import cli, compare, engine, metrics, plan, policy
+from ackwise import engine, plans
+from ackwise.cli import main as cli
 from ackwise.errors import InputError, RunError
 from ackwise.lab import build, measure, network, traffic
 from ackwise.lab import run as lab_run
 from ackwise.lab.chance import Stream
 from ackwise.lab.machine import Kernel
+from ackwise.plans import policy
+from ackwise.results import compare, metrics
 
 STOCK = Kernel(Path("linux"), Path("lab-guest"), "Linux 6.12, stock", "0", False)
 
 
 def scenario(link: str = "wan-10ms", workload: str = "bulk", seed: int = 1) -> dict[str, Any]:
-    return plan.scenario(
-        plan.load_link(link), plan.load_workload(workload), policy.parse("linux", "test"), seed
+    return plans.scenario_of(
+        plans.load_link(link), plans.load_workload(workload), policy.parse("linux", "test"), seed
     )
 
 
@@ -405,9 +408,9 @@ def test_what_the_lab_cannot_measure_is_no_figure() -> None:
 
 
 def test_a_lab_runs_result_makes_the_simulators_table() -> None:
-    made = plan.build(
-        title="t", source="s", file="", links=[plan.load_link("lan-100m")],
-        workloads=[plan.load_workload("bulk")], policies=[policy.parse("linux", "test")],
+    made = plans.build(
+        title="t", source="s", file="", links=[plans.load_link("lan-100m")],
+        workloads=[plans.load_workload("bulk")], policies=[policy.parse("linux", "test")],
         baseline="linux", runs=1, seed=1, where="test",
     )  # fmt: skip
 

@@ -14,12 +14,13 @@ from typing import Any
 import pytest
 from conftest import lab_kernel
 
-from ackwise import engine, plan, policy
+from ackwise import engine, plans
 from ackwise.engine import Cancel, Cancelled
 from ackwise.errors import RunError
 from ackwise.lab import machine, measure
 from ackwise.lab import run as lab_run
 from ackwise.lab.machine import Kernel
+from ackwise.plans import policy
 from ackwise.reproduce.lab_runner import LabRunner
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
@@ -33,8 +34,8 @@ def kernel() -> Kernel:
 
 
 def scenario(link: str, workload: str, duration_ms: int, seed: int = 1) -> dict[str, Any]:
-    made = plan.scenario(
-        plan.load_link(link), plan.load_workload(workload), policy.parse("linux", "test"), seed
+    made = plans.scenario_of(
+        plans.load_link(link), plans.load_workload(workload), policy.parse("linux", "test"), seed
     )
     return made | {"duration_ns": duration_ms * MS}
 

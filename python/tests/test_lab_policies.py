@@ -15,11 +15,12 @@ import rich
 from conftest import lab_kernel
 
 import ackwise
-from ackwise import plan, policy
+from ackwise import plans
 from ackwise.errors import RunError
 from ackwise.lab import machine, measure
 from ackwise.lab import run as lab_run
 from ackwise.lab.machine import Kernel
+from ackwise.plans import policy
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
 
@@ -34,8 +35,8 @@ def kernel() -> Kernel:
 
 
 def scenario(link: str, workload: str, duration_ms: int, choice: str = "linux") -> dict[str, Any]:
-    made = plan.scenario(
-        plan.load_link(link), plan.load_workload(workload), policy.parse(choice, "test"), 1
+    made = plans.scenario_of(
+        plans.load_link(link), plans.load_workload(workload), policy.parse(choice, "test"), 1
     )
     return made | {"duration_ns": duration_ms * MS}
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from ackwise import engine, plan, policy, schema
+from ackwise import engine, plans
 from ackwise.errors import InputError
+from ackwise.plans import load, policy, schema
 
 LINK = """
 title = "t"
@@ -32,38 +33,38 @@ app = { kind = "bulk" }
 """
 
 
-@pytest.mark.parametrize("name", plan.shipped("links"))
+@pytest.mark.parametrize("name", plans.shipped("links"))
 def test_shipped_link_names_its_source_and_runs(name: str) -> None:
-    link = plan.load_link(name)
+    link = plans.load_link(name)
     assert len(link.source.strip()) > 10
-    workload = plan.load_workload("bulk")
+    workload = plans.load_workload("bulk")
     chosen = policy.parse("linux", "test")
-    short = plan.scenario(link, workload, chosen, 1)
+    short = plans.scenario_of(link, workload, chosen, 1)
     short["duration_ns"] = 200_000_000
     result = engine.simulate(short)
     assert result["groups"][0]["segments_received"] > 0 or link.scenario["down"]["delay_ns"] > 10**8
 
 
-@pytest.mark.parametrize("name", plan.shipped("workloads"))
+@pytest.mark.parametrize("name", plans.shipped("workloads"))
 def test_shipped_workload_names_its_source_and_runs(name: str) -> None:
-    workload = plan.load_workload(name)
+    workload = plans.load_workload(name)
     assert len(workload.source.strip()) > 10
-    scenario = plan.scenario(
-        plan.load_link("lan-10m"), workload, policy.parse("delayed", "test"), 1
+    scenario = plans.scenario_of(
+        plans.load_link("lan-10m"), workload, policy.parse("delayed", "test"), 1
     )
     scenario["duration_ns"] = min(scenario["duration_ns"], 500_000_000)
     engine.simulate(scenario)
 
 
-@pytest.mark.parametrize("name", plan.shipped(""))
+@pytest.mark.parametrize("name", plans.shipped(""))
 def test_shipped_plan_loads(name: str) -> None:
-    made = plan.load_plan(name)
+    made = plans.load_plan(name)
     assert made.links
     assert made.policies
 
 
 def test_at_least_ten_links_are_shipped() -> None:
-    assert len(plan.shipped("links")) >= 10
+    assert len(plans.shipped("links")) >= 10
 
 
 def write(tmp_path: Path, text: str) -> str:
@@ -105,7 +106,7 @@ def write(tmp_path: Path, text: str) -> str:
 def test_a_wrong_link_is_named(tmp_path: Path, old: str, new: str, says: str) -> None:
     file = write(tmp_path, LINK.replace(old, new, 1))
     with pytest.raises(InputError, match=says) as refused:
-        plan.load_link(file)
+        plans.load_link(file)
     assert file in str(refused.value)
     assert "\n" not in str(refused.value)
 
@@ -135,7 +136,7 @@ def test_a_wrong_link_is_named(tmp_path: Path, old: str, new: str, says: str) ->
 def test_a_wrong_workload_is_named(tmp_path: Path, old: str, new: str, says: str) -> None:
     file = write(tmp_path, WORKLOAD.replace(old, new, 1))
     with pytest.raises(InputError, match=says) as refused:
-        plan.load_workload(file)
+        plans.load_workload(file)
     assert file in str(refused.value)
 
 
@@ -145,7 +146,7 @@ def test_a_wrong_workload_is_named(tmp_path: Path, old: str, new: str, says: str
         (b"\xff\xfe", "is not UTF-8"),
         (b"x = " + b"[" * 100_000, "nested too deep"),
         (b"x = " + b"9" * 10_000, "too long"),
-        (b"a" * (plan.FILE_BYTES_MAX + 1), "larger than"),
+        (b"a" * (load.FILE_BYTES_MAX + 1), "larger than"),
         (b"", "title: is missing"),
         (b"\x00", "broken TOML"),
     ],
@@ -154,7 +155,7 @@ def test_a_hostile_file_is_refused(tmp_path: Path, data: bytes, says: str) -> No
     file = tmp_path / "hostile.toml"
     file.write_bytes(data)
     with pytest.raises(InputError, match=says):
-        plan.load_link(str(file))
+        plans.load_link(str(file))
 
 
 def test_random_damage_never_ends_in_a_traceback(tmp_path: Path) -> None:
@@ -163,7 +164,7 @@ def test_random_damage_never_ends_in_a_traceback(tmp_path: Path) -> None:
     accepted = 0
     for _ in range(400):
         text = bytearray((LINK if dice.random() < 0.5 else WORKLOAD).encode())
-        load = plan.load_link if b"[down]" in text else plan.load_workload
+        load = plans.load_link if b"[down]" in text else plans.load_workload
         for _ in range(dice.randint(1, 6)):
             at = dice.randrange(len(text))
             text[at : at + dice.randint(0, 3)] = dice.choice(
@@ -186,7 +187,7 @@ def test_files_are_looked_for_beside_the_plan(tmp_path: Path) -> None:
         'policies = ["delayed:segments=4"]\nruns = 2\nseed = 7\n'
         '[override]\nduration = "2s"\n[override.flows.sender]\ncongestion_control = "reno"\n'
     )
-    made = plan.load_plan(str(tmp_path / "p.toml"))
+    made = plans.load_plan(str(tmp_path / "p.toml"))
     assert [p.label for p in made.policies] == ["linux", "delayed:segments=4"]
     assert made.seeds == [7, 8]
     assert made.workloads[0].duration_ns == 2 * 10**9
@@ -210,7 +211,7 @@ def test_files_are_looked_for_beside_the_plan(tmp_path: Path) -> None:
 def test_a_wrong_plan_is_named(tmp_path: Path, line: str, says: str) -> None:
     file = write(tmp_path, f'title = "t"\nsource = "s"\nworkloads = ["bulk"]\n{line}\n')
     with pytest.raises(InputError, match=says):
-        plan.load_plan(file)
+        plans.load_plan(file)
 
 
 @pytest.mark.parametrize(
@@ -247,26 +248,26 @@ def test_every_parameter_has_its_value_and_rails_may_be_chosen() -> None:
 
 
 def test_absurd_work_is_refused_and_much_is_announced() -> None:
-    def planned(duration_s: int, runs: int) -> plan.Plan:
-        made = plan.build(
+    def planned(duration_s: int, runs: int) -> plans.Plan:
+        made = plans.build(
             title="t",
             source="s",
             file="",
-            links=[plan.load_link("lan-1g")],
-            workloads=[plan.load_workload("bulk")],
+            links=[plans.load_link("lan-1g")],
+            workloads=[plans.load_workload("bulk")],
             policies=policy.parse_all(["all"], "test"),
             baseline="linux",
             runs=runs,
             seed=1,
             where="test",
         )
-        return plan.with_duration(made, duration_s * 10**9)
+        return plans.with_duration(made, duration_s * 10**9)
 
-    assert plan.check_work(planned(1, 1)) == ""
-    assert "takes minutes" in plan.check_work(planned(100, 10))
+    assert plans.check_work(planned(1, 1)) == ""
+    assert "takes minutes" in plans.check_work(planned(100, 10))
     with pytest.raises(InputError, match="--allow-long"):
-        plan.check_work(planned(3600, 1000))
-    assert plan.check_work(planned(3600, 1000), allow_long=True)
+        plans.check_work(planned(3600, 1000))
+    assert plans.check_work(planned(3600, 1000), allow_long=True)
 
 
 def defaults(table: schema.Table) -> dict[str, Any]:

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from conftest import Ackwise
 
-from ackwise import plan, policy, reproduce
+from ackwise import plans, reproduce
+from ackwise.plans import policy
 from ackwise.reproduce import check, document, reference
 from ackwise.reproduce.experiment import Experiment, Outcome
 from ackwise.reproduce.figure import Figure, Grid, Panel, Series, svg
@@ -94,12 +95,12 @@ def test_a_figure_is_the_same_bytes_and_well_formed() -> None:
 
 
 def sample(runner: Runner) -> Outcome:
-    one = plan.build(
-        title="sample", source="", file="", links=[plan.load_link("lan-10m")],
-        workloads=[plan.load_workload("bulk")], policies=policy.parse_all(["every"], "test"),
+    one = plans.build(
+        title="sample", source="", file="", links=[plans.load_link("lan-10m")],
+        workloads=[plans.load_workload("bulk")], policies=policy.parse_all(["every"], "test"),
         baseline="linux", runs=1, seed=1, where="test",
     )  # fmt: skip
-    found = runner.compare(plan.with_duration(one, 10**8))
+    found = runner.compare(plans.with_duration(one, 10**8))
     cell = found.tables[0].cells[0]
     rate = cell.runs[0].values["goodput_bps"]
     assert rate is not None
@@ -114,7 +115,7 @@ def sample(runner: Runner) -> Outcome:
 def sampled(monkeypatch: pytest.MonkeyPatch) -> Experiment:
     experiment = Experiment("sample", "A sample", "nobody, 1999", "Does it work?", sample)
     monkeypatch.setattr(reproduce, "NAMES", {"simulator": ("sample",), "linux": ()})
-    module = ModuleType("ackwise.reproduce.sample")
+    module = ModuleType("ackwise.reproduce.sample.simulator")
     vars(module)["EXPERIMENT"] = experiment
     monkeypatch.setitem(sys.modules, module.__name__, module)
     return experiment

@@ -6,12 +6,12 @@ from math import e
 
 import pytest
 
-from ackwise import engine
-from ackwise import plan as plans
+from ackwise import engine, plans
 from ackwise.engine import Cancel
 from ackwise.errors import InputError
-from ackwise.reproduce import arrivals, dynamic
-from ackwise.reproduce.dynamic import Case, Happened, Size
+from ackwise.reproduce.dynamic import arrivals
+from ackwise.reproduce.dynamic import simulator as dynamic
+from ackwise.reproduce.dynamic.simulator import Case, Happened, Size
 from ackwise.reproduce.runner import Runner
 
 MS = 10**6

@@ -10,8 +10,8 @@ from conftest import lab_kernel
 
 from ackwise.lab import run as lab_run
 from ackwise.lab.machine import Kernel
-from ackwise.reproduce import linux_deadlock
-from ackwise.reproduce.linux_deadlock import A3, CSA3, KIB, STOCK, Cell, Seen
+from ackwise.reproduce.deadlock import lab as linux_deadlock
+from ackwise.reproduce.deadlock.lab import A3, CSA3, KIB, STOCK, Cell, Seen
 
 MS = 10**6
 PAIR = Cell(9180, 6 * KIB, 16 * KIB)

@@ -5,12 +5,12 @@ guests need the kernel of `ackwise lab build`."""
 import pytest
 from conftest import lab_kernel
 
-from ackwise import plan
+from ackwise import plans
 from ackwise.lab import run as lab_run
 from ackwise.lab.machine import Kernel
-from ackwise.plan import Link
-from ackwise.reproduce import linux_ratelimit
-from ackwise.reproduce.linux_ratelimit import SEGMENT_BYTES, STOCK, Seen
+from ackwise.plans import Link
+from ackwise.reproduce.ratelimit import lab as linux_ratelimit
+from ackwise.reproduce.ratelimit.lab import SEGMENT_BYTES, STOCK, Seen
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def test_the_second_half_of_a_run_tells_its_segments_for_each_ack() -> None:
 
 
 def test_a_deep_link_differs_in_queue_and_faults_alone() -> None:
-    shipped, deep = plan.load_link("wan-10ms"), linux_ratelimit.deep("wan-10ms", loss_ppm=100)
+    shipped, deep = plans.load_link("wan-10ms"), linux_ratelimit.deep("wan-10ms", loss_ppm=100)
     assert deep.scenario["down"] == {
         **shipped.scenario["down"],
         "queue_packets": linux_ratelimit.DEEP_QUEUE,
@@ -66,7 +66,7 @@ def test_one_ack_for_n_segments_is_exact_after_the_start(kernel: Kernel, n: int)
 @pytest.mark.slow
 @pytest.mark.parametrize("sender", ["cubic", "reno"])
 def test_no_number_of_segments_brings_a_connection_down(kernel: Kernel, sender: str) -> None:
-    link = plan.load_link("wan-10ms")
+    link = plans.load_link("wan-10ms")
     stock = _run(kernel, link, STOCK, 3, sender)
     found = _run(kernel, link, "delayed:segments=64", 3, sender)
     assert found.mbit_s > stock.mbit_s / 2

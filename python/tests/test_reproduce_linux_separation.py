@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ackwise.reproduce import linux_separation as lab
-from ackwise.reproduce.separation import BOTH, DOWN, UP
+from ackwise.reproduce.separation import lab
+from ackwise.reproduce.separation.simulator import BOTH, DOWN, UP
 
 _S = 10**9
 

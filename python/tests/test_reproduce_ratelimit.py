@@ -3,21 +3,21 @@
 
 import pytest
 
-from ackwise import engine, plan
-from ackwise.reproduce import ratelimit
-from ackwise.reproduce.ratelimit import Run
+from ackwise import engine, plans
+from ackwise.reproduce.ratelimit import simulator as ratelimit
+from ackwise.reproduce.ratelimit.simulator import Run
 
 
 def test_costs_give_the_published_gain() -> None:
     """(d + a / 2) / (d + a / 5.2) = 1.3, and 60% where ACKs are gone."""
-    cpu = plan.load_link(ratelimit.MACHINE).scenario["client"]
+    cpu = plans.load_link(ratelimit.MACHINE).scenario["client"]
     d, a = cpu["data_received_ns"], cpu["ack_sent_ns"]
     assert (d + a / 2) / (d + a / 5.2) == pytest.approx(1.3, rel=0.01)
-    server = plan.load_link(ratelimit.DEVICE).scenario["server"]
+    server = plans.load_link(ratelimit.DEVICE).scenario["server"]
     segment_kib = ratelimit.SEGMENT_BYTES / 1024
     d = server["data_sent_ns"] + server["process"]["write_kib_ns"] * segment_kib
     assert (d + server["ack_received_ns"] / 2) / d == pytest.approx(1.6, rel=0.001)
-    router = plan.load_link("mips-router").scenario["server"]
+    router = plans.load_link("mips-router").scenario["server"]
     assert router["data_sent_ns"] == pytest.approx(d, rel=0.001)
 
 

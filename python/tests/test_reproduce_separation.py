@@ -5,14 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from ackwise import engine
-from ackwise import plan as plans
-from ackwise.plan import Plan
-from ackwise.reproduce import separation
+from ackwise import engine, plans
+from ackwise.plans import Plan
 from ackwise.reproduce.figure import Grid, svg
 from ackwise.reproduce.runner import Runner
-from ackwise.reproduce.separation import APART, BOTH, DOWN, EVERY, FIFO, UP
-from ackwise.stats import Estimate
+from ackwise.reproduce.separation import simulator as separation
+from ackwise.reproduce.separation.simulator import APART, BOTH, DOWN, EVERY, FIFO, UP
+from ackwise.results.stats import Estimate
 
 MINUTES = 120_000_000_000
 

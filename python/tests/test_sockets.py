@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ackwise import cli, sockets
+from ackwise.cli import main as cli
 from ackwise.errors import RunError
+from ackwise.host import sockets
 
 
 def attribute(kind: int, data: bytes) -> bytes:

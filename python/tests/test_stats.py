@@ -3,7 +3,7 @@
 
 import pytest
 
-from ackwise.stats import estimate, paired_percent, t95
+from ackwise.results.stats import estimate, paired_percent, t95
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
 
 import pytest
 
-from ackwise import units
-from ackwise.units import RATE, SHARE, SIZE, TIME, Dimension
+from ackwise.plans import units
+from ackwise.plans.units import RATE, SHARE, SIZE, TIME, Dimension
 
 
 @pytest.mark.parametrize(

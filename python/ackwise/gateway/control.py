@@ -15,7 +15,6 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from ackwise import capture
 from ackwise.errors import InputError, RunError, quoted
 from ackwise.gateway import rehearsal, tree
 from ackwise.gateway.classifier import FRAMING_OF_HARDWARE, Framing
@@ -24,6 +23,7 @@ from ackwise.gateway.netlink import Link, Message, Refused, Rtnetlink
 from ackwise.gateway.snapshot import Snapshot
 from ackwise.gateway.state import GOING_DOWN, GOING_UP, UP, Keeper, State, namespace
 from ackwise.gateway.tree import Settings
+from ackwise.host import rights
 
 MODULES = {
     "htb": "sch_htb",
@@ -61,7 +61,7 @@ def check_name(name: str) -> None:
 
 def check_rights() -> None:
     """InputError when this process may not change queues."""
-    if "CAP_NET_ADMIN" in capture.missing_capabilities():
+    if "CAP_NET_ADMIN" in rights.missing_capabilities():
         raise InputError("gateway: needs root (lacking CAP_NET_ADMIN); run it with sudo")
 
 

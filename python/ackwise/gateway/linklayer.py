@@ -7,10 +7,10 @@ the DOCSIS MAC (18 bytes of Ethernet header and checksum, 64 bytes at least).
 
 from dataclasses import dataclass
 
-from ackwise import units
 from ackwise.errors import InputError, quoted, suggestion
 from ackwise.gateway.classifier import Framing
-from ackwise.units import SIZE
+from ackwise.plans import units
+from ackwise.plans.units import SIZE
 
 CELL_BYTES, CELL_PAYLOAD_BYTES = 53, 48
 OVERHEAD_MAX_BYTES = 256

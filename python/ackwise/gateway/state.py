@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ackwise import export
 from ackwise.errors import RunError
 from ackwise.gateway.snapshot import Snapshot
+from ackwise.host import files
+from ackwise.results import export
 
 RUN_DIRECTORY = "/run/ackwise"
 _VERSION = 1
@@ -146,7 +147,7 @@ class Keeper:
             "before": state.before.document(),
             "after": None if after is None else after.document(),
         }
-        export.write_whole(str(self.file), export.json_bytes(told))
+        files.write_whole(str(self.file), export.json_bytes(told))
 
     def forget(self) -> None:
         """Removes the file, and what a killed process has left of writing it."""

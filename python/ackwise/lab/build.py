@@ -27,8 +27,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ackwise.capture import find_tool
 from ackwise.errors import InputError, RunError
+from ackwise.host.tools import find_tool
 from ackwise.lab.machine import Kernel
 
 PACKAGE = "linux-source-6.12"

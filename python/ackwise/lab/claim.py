@@ -466,7 +466,7 @@ def _head(reader: _Reader, key: str) -> None:
     elif key in ("why", "differs"):
         setattr(claim, key, " ".join([getattr(claim, key), *reader.words]).strip())
     elif key == "policies":
-        from ackwise import policy
+        from ackwise.plans import policy
 
         for word in reader.words:
             if word != STOCK:

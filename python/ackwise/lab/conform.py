@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ackwise.engine import Cancel
+from ackwise.engine.pool import run_all
 from ackwise.errors import InputError, RunError, suggestion
 from ackwise.lab import machine
 from ackwise.lab.build import linux_folder
 from ackwise.lab.claim import STOCK, SUFFIX, App, Arrives, Claim, Leaves, Line, Quiet, load
 from ackwise.lab.machine import Kernel
-from ackwise.pool import run_all
 
 # Each time the clock is read it moves by 256 ns: by about 2 us for a segment. Below this nothing
 # is claimed; what is left of a time is cut off.

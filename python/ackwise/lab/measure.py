@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from ackwise.errors import RunError
+from ackwise.host.sockets import read_values
 from ackwise.lab.network import ADDRESS, CLIENT, SERVER
-from ackwise.sockets import read_values
 
 SCHEMA_VERSION = 1
 SERVER_PORT = 5001

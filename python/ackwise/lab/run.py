@@ -5,8 +5,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from ackwise.capture import find_tool
 from ackwise.errors import InputError, RunError
+from ackwise.host.tools import find_tool
 from ackwise.lab import machine, measure, network, traffic
 from ackwise.lab.machine import Kernel
 from ackwise.lab.network import CLIENT, SERVER

@@ -6,14 +6,14 @@ import importlib
 from ackwise.errors import InputError, quoted, suggestion
 from ackwise.reproduce.experiment import Experiment
 
-# Where an experiment can be run, and which. Each is a module of this package with an EXPERIMENT;
-# on the lab's kernel it is `linux_NAME`, on this machine's `host_NAME`, for other things are asked
-# there.
+# Where an experiment can be run, and which. Each is a package; the module of the place has an
+# EXPERIMENT of its own, because each place answers other questions.
 NAMES: dict[str, tuple[str, ...]] = {
     "simulator": ("deadlock", "dynamic", "ratelimit", "separation"),
     "linux": ("deadlock", "ratelimit", "separation"),
     "host": ("separation",),
 }
+MODULES = {"simulator": "simulator", "linux": "lab", "host": "host"}
 ALL = "all"
 
 
@@ -25,6 +25,6 @@ def load(name: str, on: str = "simulator") -> Experiment:
             f"reproduce: {quoted(name)} is no experiment on {on}; "
             + (f"give --on {elsewhere[0]}" if elsewhere else suggestion(name, (*NAMES[on], ALL)))
         )
-    module = name if on == "simulator" else f"{on}_{name}"
-    experiment: Experiment = importlib.import_module(f"ackwise.reproduce.{module}").EXPERIMENT
+    module = importlib.import_module(f"ackwise.reproduce.{name}.{MODULES[on]}")
+    experiment: Experiment = module.EXPERIMENT
     return experiment

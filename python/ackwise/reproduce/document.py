@@ -8,11 +8,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ackwise import __version__
-from ackwise.document import number
 from ackwise.reproduce.check import Check, Value
 from ackwise.reproduce.experiment import Experiment, Outcome
 from ackwise.reproduce.figure import Figure, Grid, Panel, Series
 from ackwise.reproduce.runner import Ran
+from ackwise.results.document import number
 
 SCHEMA_VERSION = 1
 

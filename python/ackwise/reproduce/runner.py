@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
-from ackwise import compare, engine
-from ackwise import plan as plans
-from ackwise.compare import Comparison
+from ackwise import engine, plans
 from ackwise.engine import Cancel
-from ackwise.plan import Plan
-from ackwise.pool import run_all
+from ackwise.engine.pool import run_all
+from ackwise.plans import Plan
+from ackwise.results import compare
+from ackwise.results.compare import Comparison
 
 BATCHES = 200  # of the scenarios of one call, at most
 

@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: MIT
+"""`ackwise doctor`: what is missing on this machine for each command, before any run."""
+
+import argparse
+import importlib
+import json
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+
+from rich.console import Console
+from rich.text import Text
+
+from ackwise import __version__, engine, plans
+from ackwise.errors import EXIT_FAILED, InputError, RunError, quoted, suggestion
+from ackwise.gateway import control, tree
+from ackwise.host import capture, rights, tools
+from ackwise.lab import build as lab
+
+PACKAGES = ("rich", "plotly", "pyarrow", "matplotlib")
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that a command needs, or could use."""
+
+    command: str
+    what: str
+    ok: bool
+    required: bool
+    detail: str  # what was found, or the remedy
+
+
+def _engine() -> Iterator[Check]:
+    if engine.MISSING:
+        yield Check(
+            "compare",
+            "engine",
+            False,
+            True,
+            f"{engine.MISSING}; reinstall the wheel, or `make build` in a checkout",
+        )
+        return
+    count = len(engine.policies())
+    yield Check("compare", "engine", True, True, f"{count} policies, {len(engine.rails())} rails")
+
+
+def _compare() -> Iterator[Check]:
+    version = platform.python_version()
+    yield Check("compare", "Python 3.11 or newer", sys.version_info >= (3, 11), True, version)
+    yield from _engine()
+    for package in PACKAGES:
+        try:
+            importlib.import_module(package)
+            yield Check("compare", package, True, True, "found")
+        except ImportError as problem:
+            yield Check("compare", package, False, True, f"{problem}; `pip install {package}`")
+    shipped = {kind or "plans": len(plans.shipped(kind)) for kind in ("links", "workloads", "")}
+    yield Check(
+        "compare",
+        "shipped plans",
+        all(shipped.values()),
+        True,
+        ", ".join(f"{n} {kind}" for kind, n in shipped.items()),
+    )
+    yield Check("compare", "cores", True, True, f"{os.cpu_count() or 1}: as many runs at a time")
+
+
+def _capture() -> Iterator[Check]:
+    for tool, package in capture.TOOLS.items():
+        path = tools.find_tool(tool)
+        yield Check("capture", tool, path is not None, True, path or f"`apt-get install {package}`")
+    lacking = rights.missing_capabilities()
+    yield Check(
+        "capture",
+        "rights",
+        not lacking,
+        True,
+        f"lacking {', '.join(lacking)}: run it with sudo" if lacking else "may make namespaces",
+    )
+    tshark = tools.find_tool("tshark")
+    yield Check(
+        "capture",
+        "tshark",
+        tshark is not None,
+        False,
+        tshark or "optional, to look into captures: `apt-get install tshark`",
+    )
+
+
+def _report() -> Iterator[Check]:
+    browser = tools.find_tool("chromium") or tools.find_tool("google-chrome")
+    yield Check(
+        "report",
+        "browser",
+        browser is not None,
+        False,
+        browser or "only to look at reports and to test them: any browser, on any machine",
+    )
+
+
+def _build() -> Iterator[Check]:
+    for tool, package, required in (
+        ("cargo", "cargo-web rustc-web", True),
+        ("cc", "gcc", True),
+        ("make", "make", True),
+        ("clang", "clang", False),
+    ):
+        path = tools.find_tool(tool)
+        hint = f"`apt-get install {package}`" + ("" if required else " (fuzzing)")
+        # who installed the wheel needs no compiler: told, never counted as missing
+        yield Check("build", tool, path is not None, False, path or hint)
+
+
+def _lab() -> Iterator[Check]:
+    for tool, package in (lab.BUILD_TOOLS | lab.RUN_TOOLS).items():
+        path = tools.find_tool(tool)
+        # who runs nothing on the real kernel needs none of it: told, never counted as missing
+        yield Check("lab", tool, path is not None, False, path or f"`apt-get install {package}`")
+    yield Check(
+        "lab",
+        "static C library",
+        lab.has_static_libc(),
+        False,
+        "found" if lab.has_static_libc() else "`apt-get install libc6-dev`",
+    )
+    cache = lab.default_cache()
+    there = next(p for p in (cache, *cache.parents) if p.exists())
+    free = shutil.disk_usage(there).free
+    yield Check(
+        "lab",
+        "disk space",
+        free >= lab.TREE_BYTES + lab.OBJECT_BYTES,
+        False,
+        f"{free / 1e9:.0f} GB free in {cache}; a build takes "
+        f"{(lab.TREE_BYTES + lab.OBJECT_BYTES) / 1e9:.0f} GB",
+    )
+    for stock in (False, True):
+        what = "kernel without patches" if stock else "kernel"
+        try:
+            kernel = lab.find(cache, stock)
+            yield Check("lab", what, True, False, f"{kernel.label}, {kernel.key}")
+        except RunError as problem:
+            yield Check("lab", what, False, False, str(problem).removeprefix("lab: "))
+
+
+def _timers() -> Iterator[Check]:
+    step_ns = control.timer_step_ns()
+    if step_ns is None:
+        yield Check("gateway", "timers", True, False, f"not known: {control.PSCHED} does not tell")
+        return
+    exact = step_ns <= tree.BURST_NS
+    words = "of high resolution" if exact else (
+        f"steps of {step_ns / 1e6:g} ms: ACKs wait as much longer; a kernel with "
+        "CONFIG_HIGH_RES_TIMERS is more exact"
+    )  # fmt: skip
+    yield Check("gateway", "timers", exact, False, words)
+
+
+def _gateway() -> Iterator[Check]:
+    lacking = "CAP_NET_ADMIN" in rights.missing_capabilities()
+    detail = "lacking CAP_NET_ADMIN: run it with sudo" if lacking else "may change queues"
+    yield Check("gateway", "rights", not lacking, True, detail)
+    tc = tools.find_tool("tc")
+    hint = "optional, for the commands of `plan`: `apt-get install iproute2`"
+    yield Check("gateway", "tc", tc is not None, False, tc or hint)
+    yield from _timers()
+    try:
+        missing = None if lacking else control.missing_kinds()
+    except OSError:
+        missing = None
+    if missing is None:
+        yield Check("gateway", "kernel", True, False, "not asked: that needs root and a namespace")
+        return
+    for kind, module in control.MODULES.items():
+        required = kind in ("htb", "bpf", "pfifo")
+        words = "found" if kind not in missing else f"{missing[kind]}: `modprobe {module}`"
+        yield Check("gateway", kind, kind not in missing, required, words)
+
+
+COMMANDS = {
+    "compare": _compare,
+    "capture": _capture,
+    "gateway": _gateway,
+    "report": _report,
+    "build": _build,
+    "lab": _lab,
+}
+
+
+def checks(commands: list[str]) -> list[Check]:
+    """Every check of the commands named; changes nothing on the machine."""
+    return [check for command in commands for check in COMMANDS[command]()]
+
+
+def main(args: argparse.Namespace) -> int:
+    """0 when nothing required is missing, else 1; raises InputError for an unknown command."""
+    for command in args.commands:
+        if command not in COMMANDS:
+            raise InputError(
+                f"doctor: {quoted(command)} is no command with needs; "
+                f"{suggestion(command, COMMANDS)}"
+            )
+    found = checks(args.commands or list(COMMANDS))
+    missing = [c for c in found if c.required and not c.ok]
+    if args.json:
+        told = [asdict(check) for check in found]
+        whole = {"ackwise_version": __version__, "ok": not missing, "checks": told}
+        print(json.dumps(whole, indent=2))
+        return EXIT_FAILED if missing else 0
+    console = Console(highlight=False)
+    wide = max(len(c.what) for c in found)
+    command = ""
+    for check in found:
+        if check.command != command:
+            command = check.command
+            console.print(Text(command, style="bold"))
+        mark, style = ("ok", "green") if check.ok else ("missing", "bold red")
+        if not check.ok and not check.required:
+            mark, style = "absent", "yellow"
+        console.print(
+            Text("  ")
+            + Text(mark.ljust(8), style=style)
+            + Text(f"{check.what.ljust(wide)}  ")
+            + Text(check.detail, style="dim" if check.ok else ""),
+            soft_wrap=True,
+        )
+    if missing:
+        needs = ", ".join(sorted({c.command for c in missing}))
+        console.print(Text(f"{len(missing)} missing; not usable yet: {needs}", style="bold"))
+    else:
+        console.print(Text("nothing required is missing", style="bold"))
+    return EXIT_FAILED if missing else 0

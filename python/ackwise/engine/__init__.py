@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: MIT
+"""The one door to the compiled engine: JSON in, JSON out, errors as ours."""
+
+import json
+import shlex
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from ackwise.errors import InputError, RunError
+
+try:
+    from ackwise.engine import _engine
+except ImportError as problem:
+    _engine = None  # type: ignore[assignment]
+    MISSING = str(problem)
+else:
+    MISSING = ""
+
+
+def _loaded() -> Any:
+    if _engine is None:
+        raise RunError(
+            f"the engine ackwise.engine._engine cannot be loaded ({MISSING}); "
+            "install the wheel, or run `make build` in a checkout"
+        )
+    return _engine
+
+
+class Cancel:
+    """Stops every run that was started with it."""
+
+    def __init__(self) -> None:
+        self.token = _loaded().Cancel()
+        self.cancelled = False
+
+    def cancel(self) -> None:
+        """Returns at once; the runs end soon."""
+        self.cancelled = True
+        self.token.cancel()
+
+
+@cache
+def policies() -> list[dict[str, Any]]:
+    """Every policy: name, summary, source, state_bytes, params."""
+    listed: list[dict[str, Any]] = json.loads(_loaded().policies())
+    return listed
+
+
+@cache
+def reasons() -> list[dict[str, str]]:
+    """Every reason for an ACK: label, source, text."""
+    listed: list[dict[str, str]] = json.loads(_loaded().reasons())
+    return listed
+
+
+@cache
+def rails() -> list[dict[str, Any]]:
+    """Every rail: name, text, default."""
+    listed: list[dict[str, Any]] = json.loads(_loaded().rails())
+    return listed
+
+
+class Cancelled(Exception):
+    """The run was stopped by its Cancel."""
+
+
+def simulate(scenario: dict[str, Any], cancel: Cancel | None = None) -> dict[str, Any]:
+    """One run; blocks without holding the interpreter lock.
+
+    Raises InputError when the engine refuses the scenario, Cancelled when it was stopped.
+    """
+    engine = _loaded()
+    try:
+        result: dict[str, Any] = json.loads(
+            engine.simulate(json.dumps(scenario), cancel.token if cancel else None)
+        )
+    except engine.Cancelled:
+        raise Cancelled from None
+    except engine.EngineError as problem:
+        raise InputError(str(problem)) from None
+    return result
+
+
+def replay(path: str, options: dict[str, Any], cancel: Cancel | None = None) -> dict[str, Any]:
+    """A capture's arrivals through policies; raises InputError when the capture cannot be used."""
+    engine = _loaded()
+    try:
+        result: dict[str, Any] = json.loads(
+            engine.replay(path, json.dumps(options), cancel.token if cancel else None)
+        )
+    except engine.Cancelled:
+        raise Cancelled from None
+    except (engine.CaptureError, engine.EngineError) as problem:
+        raise InputError(str(problem)) from None
+    _refuse_cut(path, result["truncated"])
+    return result
+
+
+def replay_arrivals(arrivals: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
+    """Made-up arrivals through policies: segments, optimum, policies as in a replay.
+
+    `arrivals`: times_ns (not falling), bytes, mss_bytes, and rtt_ns as the receiver knows it.
+    Raises InputError when they or the options cannot be used.
+    """
+    engine = _loaded()
+    try:
+        result: dict[str, Any] = json.loads(
+            engine.replay_arrivals(json.dumps(arrivals), json.dumps(options))
+        )
+    except engine.EngineError as problem:
+        raise InputError(str(problem)) from None
+    return result
+
+
+def optimum(times_ns: Sequence[int], rho_permille: int, unit_ns: int) -> dict[str, Any]:
+    """The cheapest ACKs for packets that arrive at `times_ns` (not falling), known in advance.
+
+    An ACK costs `rho`, `unit_ns` of one packet's waiting 1 - rho. Returns acks, latency_ns, cost
+    and schedule_ns; exact and in linear time. Raises InputError for a price out of range (rho
+    1 to 999 permille, unit 1 ns to 1000 s) or times out of order.
+    """
+    engine = _loaded()
+    try:
+        result: dict[str, Any] = json.loads(engine.optimum(times_ns, rho_permille, unit_ns))
+    except engine.EngineError as problem:
+        raise InputError(str(problem)) from None
+    return result
+
+
+def _refuse_cut(path: str, cut: dict[str, int] | None) -> None:
+    if cut:
+        raise InputError(
+            f"{path}: byte {cut['offset']} (packet {cut['packet']}): the file ends "
+            f"inside a packet, after {cut['present_bytes']} of {cut['claimed_bytes']} bytes; "
+            f"keep its whole packets: editcap {shlex.quote(path)} whole.pcap"
+        )
+
+
+def arrivals(path: str) -> dict[str, Any]:
+    """When which new bytes came in a capture's largest direction: from, to, truncated, times_ns,
+    bytes. Raises InputError when the capture cannot be used."""
+    engine = _loaded()
+    try:
+        result: dict[str, Any] = json.loads(engine.arrivals(path))
+    except engine.CaptureError as problem:
+        raise InputError(str(problem)) from None
+    _refuse_cut(path, result["truncated"])
+    return result
+
+
+def deadlock(pair: dict[str, Any]) -> dict[str, Any]:
+    """Whether a sender and a receiver can wait for each other (crates/deadlock has the keys).
+
+    Raises InputError when there is no such pair."""
+    engine = _loaded()
+    try:
+        verdict: dict[str, Any] = json.loads(engine.deadlock(json.dumps(pair)))
+    except engine.EngineError as problem:
+        raise InputError(str(problem)) from None
+    return verdict

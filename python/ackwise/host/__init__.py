@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""This machine: tools, rights, namespaces, live sockets, files."""

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: MIT
+"""A real transfer between two network namespaces of its own, captured.
+
+      namespace ...-s (sends data)                    namespace ...-r (receives data)
+    +----------------------------+                  +----------------------------+
+    | iperf3 -c    10.199.0.1    |                  |  10.199.0.2    iperf3 -s   |
+    |     rate, queue ---- wire -|----------------->|- wire          tcpdump     |
+    |                            |<-----------------|------- delay               |
+    +----------------------------+       veth       +----------------------------+
+
+Segmentation and receive offloads are off, so that the capture holds what a wire would carry. The
+addresses exist only inside; nothing outside the two namespaces is touched, and they are removed
+whatever happens.
+"""
+
+import json
+import os
+import secrets
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from ackwise.errors import InputError, RunError
+from ackwise.host.namespaces import inside, namespace
+from ackwise.host.rights import missing_capabilities
+from ackwise.host.tools import await_ready, do, find_tool, started, stop
+
+TOOLS = {
+    "ip": "iproute2",
+    "tc": "iproute2",
+    "ethtool": "ethtool",
+    "tcpdump": "tcpdump",
+    "iperf3": "iperf3",
+}
+_SENDER = "10.199.0.1"
+_RECEIVER = "10.199.0.2"
+_PORT = 5201
+_SNAP_BYTES = 128  # headers with every option; payload is of no interest
+_BYTES_MAX = 256 * 10**6
+_OFFLOADS = ("gro", "gso", "tso", "lro", "rx", "tx", "sg", "rx-gro-list", "rx-udp-gro-forwarding")
+
+
+def why_not() -> str:
+    """What keeps this machine from making a capture, with the remedy; "" when nothing does."""
+    missing = [tool for tool in TOOLS if find_tool(tool) is None]
+    if missing:
+        packages = sorted({TOOLS[tool] for tool in missing})
+        return f"missing: {', '.join(missing)}; install with `apt-get install {' '.join(packages)}`"
+    lacking = missing_capabilities()
+    if lacking:
+        return f"needs root (lacking {', '.join(lacking)}); run it with sudo"
+    return ""
+
+
+def _listening(namespace: str) -> bool:
+    done = subprocess.run(
+        inside(namespace, "cat", "/proc/net/tcp", "/proc/net/tcp6"),
+        capture_output=True,
+        text=True,
+        timeout=10,
+    )
+    rows = (line.split() for line in done.stdout.splitlines())
+    return any(len(r) > 3 and r[1].endswith(f":{_PORT:04X}") and r[3] == "0A" for r in rows)
+
+
+def has_netem() -> bool:
+    """Whether the kernel can delay packets; tried in a namespace of its own. Needs root."""
+    with namespace(f"aw{os.getpid() % 100000}{secrets.token_hex(2)}-n") as trial:
+        try:
+            do("tc", "-n", trial, "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms")
+        except RunError:
+            return False
+    return True
+
+
+@contextmanager
+def wire(
+    target: str, rate_bps: int, delay_ns: int, snap_bytes: int = _SNAP_BYTES
+) -> Iterator[tuple[str, str]]:
+    """The namespaces of sender and receiver. What TCP sends at port 5201 while the block lasts is
+    in the file `target` afterwards, at most `snap_bytes` of each packet; an exception leaves none.
+
+    Raises RunError when a tool failed.
+    """
+    mark = f"aw{os.getpid() % 100000}{secrets.token_hex(2)}"
+    with ExitStack() as stack:
+        sender = stack.enter_context(namespace(f"{mark}-s"))
+        receiver = stack.enter_context(namespace(f"{mark}-r"))
+        do(
+            "ip",
+            "link",
+            "add",
+            "wire",
+            "netns",
+            sender,
+            "type",
+            "veth",
+            "peer",
+            "name",
+            "wire",
+            "netns",
+            receiver,
+        )
+        for end, address in ((sender, _SENDER), (receiver, _RECEIVER)):
+            there = ("-n", end)
+            do("ip", *there, "address", "add", f"{address}/30", "dev", "wire")
+            for name in _OFFLOADS:
+                # what a kernel does not know it does not do either
+                subprocess.run(
+                    inside(end, "ethtool", "-K", "wire", name, "off"),
+                    capture_output=True,
+                    timeout=10,
+                )
+            do("ip", *there, "link", "set", "lo", "up")
+            do("ip", *there, "link", "set", "wire", "up")
+        # Rate and queue at the sender, the whole delay on the way back: a delay line in front of
+        # a rate limit would hide the queue. The queue holds one bandwidth-delay product, at least
+        # 50 packets; bursts are as short as a millisecond's timer allows.
+        queue_bytes = max(50 * 1514, rate_bps * (delay_ns or 20_000_000) // (8 * 10**9))
+        burst_bytes = max(2 * 1514, rate_bps // 8000)
+        do(
+            "tc",
+            "-n",
+            sender,
+            "qdisc",
+            "add",
+            "dev",
+            "wire",
+            "root",
+            "tbf",
+            "rate",
+            f"{rate_bps}bit",
+            "burst",
+            str(burst_bytes),
+            "limit",
+            str(queue_bytes),
+        )
+        if delay_ns:
+            do(
+                "tc",
+                "-n",
+                receiver,
+                "qdisc",
+                "add",
+                "dev",
+                "wire",
+                "root",
+                "netem",
+                "delay",
+                f"{delay_ns // 1000}us",
+                "limit",
+                "100000",
+            )
+
+        handle, raw = tempfile.mkstemp(
+            dir=Path(target).parent, prefix=f".{Path(target).name}.", suffix=".part"
+        )
+        os.close(handle)
+        part = Path(raw)
+        stack.callback(part.unlink, missing_ok=True)
+        tcpdump = stack.enter_context(started(inside(
+            receiver, "tcpdump", "-i", "wire", "-s", str(snap_bytes), "-B", "8192",
+            "-Z", "root", "-U", "--immediate-mode", "-w", raw, "tcp", "port", str(_PORT),
+        )))  # fmt: skip
+        await_ready(lambda: part.stat().st_size >= 24, "tcpdump", tcpdump)
+        yield sender, receiver
+        time.sleep(0.2 + delay_ns / 1e9)  # the last ACKs are still on their way
+        stop(tcpdump)
+        mask = os.umask(0)
+        os.umask(mask)
+        part.chmod(0o666 & ~mask)
+        part.replace(target)
+
+
+def make(target: str, rate_bps: int, delay_ns: int, seconds: int) -> dict[str, float | int]:
+    """Makes the capture `target`; returns what iperf3 and tcpdump counted.
+
+    Raises InputError for more than a capture should hold, RunError when a tool failed.
+    """
+    if rate_bps * seconds > 8 * _BYTES_MAX:
+        raise InputError(
+            f"capture: rate times seconds is more than {_BYTES_MAX // 10**6} MB; "
+            "lower --rate or --seconds"
+        )
+    with wire(target, rate_bps, delay_ns) as (sender, receiver), ExitStack() as stack:
+        server = stack.enter_context(started(inside(receiver, "iperf3", "-s", "-1")))
+        await_ready(lambda: _listening(receiver), "iperf3 -s", server)
+        client = stack.enter_context(started(inside(
+            sender, "iperf3", "-c", _RECEIVER, "-t", str(seconds), "--json",
+        )))  # fmt: skip
+        try:
+            said, complaint = client.communicate(timeout=seconds + 30)
+        except subprocess.TimeoutExpired:
+            raise RunError("iperf3 did not end in time") from None
+        if client.returncode:
+            raise RunError(f"iperf3 failed: {' '.join((complaint or said).split())[:300]}")
+        end = json.loads(said)["end"]
+    return {
+        "sent_bytes": int(end["sum_sent"]["bytes"]),
+        "goodput_bps": float(end["sum_received"]["bits_per_second"]),
+        "capture_bytes": Path(target).stat().st_size,
+    }

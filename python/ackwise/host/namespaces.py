@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: MIT
+"""Network namespaces of this machine."""
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ackwise.host.tools import do, program
+
+
+def inside(namespace: str, *words: str) -> list[str]:
+    """The command that runs `words` in a namespace."""
+    return [program("ip"), "netns", "exec", namespace, program(words[0]), *words[1:]]
+
+
+@contextmanager
+def namespace(name: str) -> Iterator[str]:
+    """Makes a network namespace, and removes it whatever happens."""
+    try:
+        do("ip", "netns", "add", name)
+        yield name
+    finally:
+        # Deleting a namespace deletes the devices and queues in it.
+        subprocess.run([program("ip"), "netns", "del", name], capture_output=True, timeout=30)

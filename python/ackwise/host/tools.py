@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: MIT
+"""Programs of this machine: found, run to their end, or running while a block lasts."""
+
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from ackwise.errors import RunError
+
+
+def find_tool(name: str) -> str | None:
+    """Path of a tool, also where a user's PATH does not look."""
+    return shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin:/usr/local/sbin")
+
+
+def program(name: str) -> str:
+    """The same; without a path where there is none, so that starting it fails by its name."""
+    return find_tool(name) or name
+
+
+def do(*words: str) -> None:
+    """Runs one short command to its end; RunError with its own words when it fails."""
+    done = subprocess.run(
+        [program(words[0]), *words[1:]],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=30,
+    )
+    if done.returncode:
+        said = " ".join((done.stderr or done.stdout).split())
+        raise RunError(f"`{' '.join(words)}` failed: {said or f'exit code {done.returncode}'}")
+
+
+@contextmanager
+def started(words: list[str]) -> Iterator[subprocess.Popen[str]]:
+    """A process that is stopped when the block is left."""
+    process = subprocess.Popen(
+        words,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+    )
+    try:
+        yield process
+    finally:
+        stop(process)
+
+
+def stop(process: subprocess.Popen[str]) -> None:
+    """Ends a process, politely first."""
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.communicate(timeout=5)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+
+
+def await_ready(
+    ready: Callable[[], bool], what: str, process: subprocess.Popen[str], seconds: float = 10
+) -> None:
+    """Waits until `ready()`; RunError when the process ends before, or time runs out."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if ready():
+            return
+        if process.poll() is not None:
+            said = " ".join(process.communicate()[1].split())
+            raise RunError(f"{what} stopped at once: {said or f'exit code {process.returncode}'}")
+        time.sleep(0.02)
+    raise RunError(f"{what} was not ready after {seconds:.0f} s")

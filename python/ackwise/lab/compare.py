@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: MIT
+"""A plan on the lab's kernel, as `results.compare` runs it in the simulator."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ackwise import plans
+from ackwise.engine import Cancel
+from ackwise.lab import run as lab_run
+from ackwise.lab.machine import Kernel
+from ackwise.plans import Plan
+from ackwise.results import compare
+from ackwise.results.compare import Comparison, Job
+
+
+def run(
+    plan: Plan,
+    kernel: Kernel,
+    *,
+    detailed: bool = False,
+    keep: Path | None = None,
+    limit_s: float | None = None,
+    workers: int | None = None,
+    on_progress: Callable[[int, int], None] = lambda _done, _all: None,
+) -> Comparison:
+    """Every run of a plan in a guest of its own.
+
+    `keep`: folder for captures, samples, counters and console of every run; `limit_s`: seconds of
+    real time after which a run counts as hung. Raises InputError before the first run for what the
+    lab has no counterpart of, RunError when a run failed.
+    """
+    for job in compare.jobs(plan, False):
+        scenario = plans.scenario_of(job.link, job.workload, job.policy, job.seed)
+        lab_run.Prepared(scenario, *_names(job), kernel)
+
+    def simulate(job: Job, scenario: dict[str, Any], cancel: Cancel) -> dict[str, Any]:
+        name = f"{job.link.name}-{job.workload.name}-{job.policy.label}-{job.seed}"
+        return lab_run.simulate(
+            scenario,
+            *_names(job),
+            kernel,
+            cancel=cancel,
+            limit_s=limit_s,
+            keep=keep / name.replace("/", "_").replace(":", "_") if keep else None,
+        )
+
+    return compare.run(
+        plan, detailed=detailed, workers=workers, on_progress=on_progress, simulate=simulate
+    )
+
+
+def _names(job: Job) -> tuple[str, str]:
+    """Link and workload as messages name them."""
+    return f"link {job.link.name}", f"workload {job.workload.name}"

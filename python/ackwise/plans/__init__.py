@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: MIT
+"""Links, workloads and plans: TOML files, what they may hold, and the scenarios they become."""
+
+from ackwise.plans.load import (
+    load_link,
+    load_plan,
+    load_workload,
+    read_link,
+    read_workload,
+    shipped,
+    shipped_dir,
+    titles,
+)
+from ackwise.plans.scenario import (
+    Link,
+    Plan,
+    Workload,
+    build,
+    check_work,
+    packets_estimate,
+    scenario_of,
+    with_duration,
+)
+
+__all__ = [
+    "Link",
+    "Plan",
+    "Workload",
+    "build",
+    "check_work",
+    "load_link",
+    "load_plan",
+    "load_workload",
+    "packets_estimate",
+    "read_link",
+    "read_workload",
+    "scenario_of",
+    "shipped",
+    "shipped_dir",
+    "titles",
+    "with_duration",
+]

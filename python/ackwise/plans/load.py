@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: MIT
+"""Links, workloads and plans from TOML files, shipped or a user's."""
+
+import copy
+import tomllib
+from collections.abc import Iterable
+from dataclasses import replace
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from ackwise import engine
+from ackwise.errors import InputError, quoted, suggestion
+from ackwise.plans import policy, schema
+from ackwise.plans.scenario import Link, Plan, Workload, build
+
+FILE_BYTES_MAX = 4 * 2**20
+ARRIVALS_MAX = 1_000_000  # of a capture in a workload: each is a number in the scenario
+
+
+def shipped_dir(kind: str) -> Path:
+    """Folder of the shipped files: kind is "links", "workloads" or "" for plans."""
+    root = resources.files("ackwise") / "plans"
+    return Path(str(root / kind if kind else root))
+
+
+def shipped(kind: str) -> list[str]:
+    """Names of the shipped links, workloads or plans (kind "")."""
+    return sorted(p.stem for p in shipped_dir(kind).glob("*.toml"))
+
+
+def _load_toml(path: Path, where: str) -> dict[str, Any]:
+    try:
+        if path.is_dir():
+            raise InputError(f"{where}: is a directory; give a TOML file")
+        if not path.is_file():
+            what = "does not exist" if not path.exists() else "is no regular file"
+            raise InputError(f"{where}: {what}; give a TOML file")
+        with path.open("rb") as stream:
+            data = stream.read(FILE_BYTES_MAX + 1)
+    except (OSError, ValueError) as problem:
+        reason = getattr(problem, "strerror", None) or str(problem)
+        raise InputError(f"{where}: cannot be read: {reason}") from None
+    if len(data) > FILE_BYTES_MAX:
+        raise InputError(f"{where}: larger than {FILE_BYTES_MAX} bytes; this is no plan")
+    try:
+        return tomllib.loads(data.decode("utf-8"))
+    except UnicodeDecodeError as problem:
+        raise InputError(f"{where}: byte {problem.start} is not UTF-8; save it as UTF-8") from None
+    except tomllib.TOMLDecodeError as problem:
+        raise InputError(f"{where}: broken TOML: {problem}; see docs/plan-format.md") from None
+    except (RecursionError, ValueError):  # very deep nesting; integers of thousands of digits
+        raise InputError(f"{where}: broken TOML: nested too deep or a number too long") from None
+
+
+def _locate(spec: str, kind: str, word: str, beside: Path | None, where: str) -> tuple[Path, str]:
+    """Path of a shipped name or a file, and how to name it in messages."""
+    if not spec.strip() or "\0" in spec:
+        raise InputError(f"{where}: {quoted(spec)} is no name of a {word}")
+    if spec.endswith(".toml") or "/" in spec:
+        path = Path(spec)
+        return (beside / path if beside and not path.is_absolute() else path), spec
+    names = shipped(kind)
+    if spec not in names:
+        raise InputError(
+            f"{where}: {quoted(spec)} is no shipped {word}; {suggestion(spec, names)}; "
+            f"a file's name ends in .toml (`ackwise compare --list` shows what is shipped)"
+        )
+    return shipped_dir(kind) / f"{spec}.toml", f"{word} {spec}"
+
+
+def load_link(spec: str, where: str = "--link", beside: Path | None = None) -> Link:
+    """A shipped link's name or a file; `where` is what named it. Raises InputError."""
+    path, name = _locate(spec, "links", "link", beside, where)
+    return read_link(_load_toml(path, name), name, path.stem)
+
+
+def read_link(given: dict[str, Any], where: str, name: str) -> Link:
+    """A link from parsed TOML. Raises InputError."""
+    values = schema.read(schema.LINK, given, where)
+    for side in ("down", "up"):
+        pipe = values[side]
+        if not pipe["queue_packets"] and not pipe["queue_bytes"]:
+            raise InputError(
+                f'{where}: {side}: has no queue limit; give queue_packets = 100 or queue = "64KiB"'
+            )
+        if 0 < pipe["queue_bytes"] < values["mtu_bytes"]:
+            raise InputError(
+                f"{where}: {side}.queue: {quoted(given[side]['queue'])} holds no packet of "
+                f"{values['mtu_bytes']} bytes; give at least that"
+            )
+    if values["down"]["shared_medium"] != values["up"]["shared_medium"]:
+        raise InputError(
+            f"{where}: down.shared_medium: differs from up.shared_medium; "
+            "a medium is shared by both: give it in both"
+        )
+    if values["mtu_bytes"] < values["ip_tcp_header_bytes"] + 76:
+        raise InputError(
+            f"{where}: mtu: leaves less than 64 bytes of payload behind headers of "
+            f"{values['ip_tcp_header_bytes']} bytes and timestamps of 12; give a larger mtu"
+        )
+    for side in ("client", "server"):
+        if side in values:
+            host = values[side]
+            parts = [host.pop(part, {}) for part in ("memory", "cpu", "gro")]
+            values[side] = {k: v for part in parts for k, v in part.items()} | host
+    meta = {key: values.pop(key) for key in ("title", "source", "device")}
+    return Link(name=name, scenario=values, **meta)
+
+
+def load_workload(spec: str, where: str = "--workload", beside: Path | None = None) -> Workload:
+    """A shipped workload's name or a file; `where` is what named it. Raises InputError."""
+    path, name = _locate(spec, "workloads", "workload", beside, where)
+    return read_workload(_load_toml(path, name), name, path.stem, path.parent)
+
+
+def read_workload(
+    given: dict[str, Any], where: str, name: str, beside: Path | None = None
+) -> Workload:
+    """A workload from parsed TOML, its captures beside it. Raises InputError."""
+    values = schema.read(schema.WORKLOAD, given, where)
+    groups: list[dict[str, Any]] = values["flows"]
+    names: set[str] = set()
+    for i, group in enumerate(groups):
+        path = f"flows[{i}]"
+        if group["name"] in names:
+            raise InputError(f"{where}: {path}.name: {quoted(group['name'])} is used twice")
+        names.add(group["name"])
+        if group["app"]["kind"] == "replay":
+            _read_replay(group["app"], where, f"{path}.app", beside or Path())
+        _check_app(group["app"], where, f"{path}.app")
+        for key in ("policy", "peer_policy"):
+            if key in group:
+                chosen = policy.parse(group[key], f"{where}: {path}.{key}")
+                group[key] = chosen.for_engine()
+    measured = [bool(group.pop("measured")) for group in groups]
+    if not any(measured):
+        raise InputError(f"{where}: flows: no group is measured; set measured = true in one")
+    if all("policy" in group for group in groups):
+        raise InputError(
+            f"{where}: flows: every group has a policy of its own, so there is nothing to "
+            "compare; leave out `policy` in one"
+        )
+    return Workload(
+        name, values["title"], values["source"], values["duration_ns"], groups, measured
+    )
+
+
+def _read_replay(app: dict[str, Any], where: str, path: str, beside: Path) -> None:
+    """Puts a capture's arrivals in place of its name."""
+    given = [key for key, name in (("times", "times_ns"), ("bytes", "bytes")) if name in app]
+    if "capture" in app and given:
+        raise InputError(f"{where}: {path}.{given[0]}: goes without capture; leave out one of both")
+    if "capture" not in app:
+        if len(given) < 2:
+            raise InputError(f"{where}: {path}: needs times and bytes, or a capture; give those")
+        return
+    file = str(beside / app.pop("capture"))
+    try:
+        found = engine.arrivals(file)
+    except InputError as problem:
+        raise InputError(f"{where}: {path}.capture: {problem}") from None
+    count = len(found["times_ns"])
+    if count > ARRIVALS_MAX:
+        raise InputError(
+            f"{where}: {path}.capture: {file}: {count} arrivals are too many for a workload; "
+            f"give at most {ARRIVALS_MAX} (`editcap -r` cuts a capture)"
+        )
+    app["times_ns"], app["bytes"] = found["times_ns"], found["bytes"]
+
+
+def _check_app(app: dict[str, Any], where: str, path: str) -> None:
+    if app["kind"] == "pareto-bulk" and app["max_bytes"] <= app["mean_bytes"]:
+        raise InputError(f"{where}: {path}.max: is not above mean; give a larger one")
+    if app["kind"] == "replay":
+        if len(app["times_ns"]) != len(app["bytes"]):
+            raise InputError(
+                f"{where}: {path}.times: {len(app['times_ns'])} times for "
+                f"{len(app['bytes'])} bytes; give as many of each"
+            )
+        if app["times_ns"] != sorted(app["times_ns"]):
+            raise InputError(f"{where}: {path}.times: are not in order; sort them")
+
+
+def load_plan(spec: str, where: str = "--plan") -> Plan:
+    """A shipped plan's name or a file, with all it names. Raises InputError."""
+    path, name = _locate(spec, "", "plan", None, where)
+    given = _load_toml(path, name)
+    values = schema.read(schema.PLAN, given, name)
+    own_file = spec.endswith(".toml") or "/" in spec
+    links = [
+        load_link(s, f"{name}: links[{i}]", path.parent) for i, s in enumerate(values["links"])
+    ]
+    workloads = [
+        load_workload(s, f"{name}: workloads[{i}]", path.parent)
+        for i, s in enumerate(values["workloads"])
+    ]
+    if "override" in values:
+        workloads = [_laid_over(w, values["override"], name) for w in workloads]
+    return build(
+        title=values["title"],
+        source=values["source"],
+        file=spec if own_file else "",
+        links=links,
+        workloads=workloads,
+        policies=policy.parse_all(values["policies"], f"{name}: policies"),
+        baseline=values["baseline"],
+        runs=values["runs"],
+        seed=values["seed"],
+        where=name,
+    )
+
+
+def _laid_over(workload: Workload, override: dict[str, Any], where: str) -> Workload:
+    over = copy.deepcopy(override.get("flows", {}))
+    groups = copy.deepcopy(workload.groups)
+    measured = list(workload.measured)
+    for key in ("policy", "peer_policy"):
+        if key in over:
+            over[key] = policy.parse(over[key], f"{where}: override.flows.{key}").for_engine()
+    if "measured" in over:
+        measured = [bool(over.pop("measured"))] * len(groups)
+    for group in groups:
+        for key, value in over.items():
+            if isinstance(value, dict) and key in ("sender", "receiver"):
+                group[key] = {**group.get(key, {}), **value}
+            else:
+                group[key] = copy.deepcopy(value)
+    duration = override.get("duration_ns", workload.duration_ns)
+    return replace(workload, groups=groups, measured=measured, duration_ns=duration)
+
+
+def titles(kind: str) -> Iterable[tuple[str, str, str]]:
+    """Name, title and source of each shipped link, workload or plan (kind "")."""
+    for name in shipped(kind):
+        given = _load_toml(shipped_dir(kind) / f"{name}.toml", name)
+        yield name, str(given.get("title", "")), str(given.get("source", ""))

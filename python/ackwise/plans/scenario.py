@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: MIT
+"""Links, workloads and plans in memory, and the scenario that the engine runs for each run."""
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ackwise.errors import InputError, quoted
+from ackwise.plans import policy
+from ackwise.plans.policy import PolicyChoice
+
+# A 2-core machine does a few million packets a second: refuse what would take the better part of
+# an hour, say so before what takes minutes.
+PACKETS_WARN = 300_000_000
+PACKETS_REFUSE = 5_000_000_000
+
+
+@dataclass(frozen=True)
+class Link:
+    """A path, in the engine's terms."""
+
+    name: str
+    title: str
+    source: str
+    device: str
+    scenario: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Who sends what, in the engine's terms; `measured[i]` belongs to `groups[i]`."""
+
+    name: str
+    title: str
+    source: str
+    duration_ns: int
+    groups: list[dict[str, Any]]
+    measured: list[bool]
+
+    @property
+    def measured_names(self) -> list[str]:
+        """Names of the groups that tables show."""
+        return [g["name"] for g, m in zip(self.groups, self.measured, strict=True) if m]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that `ackwise compare` runs."""
+
+    title: str
+    source: str
+    file: str
+    links: list[Link]
+    workloads: list[Workload]
+    policies: list[PolicyChoice]
+    baseline: PolicyChoice
+    runs: int = 3
+    seed: int = 1
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def seeds(self) -> list[int]:
+        """One for each run."""
+        return [self.seed + i for i in range(self.runs)]
+
+
+def build(
+    *,
+    title: str,
+    source: str,
+    file: str,
+    links: Sequence[Link],
+    workloads: Sequence[Workload],
+    policies: Sequence[PolicyChoice],
+    baseline: str,
+    runs: int,
+    seed: int,
+    where: str,
+) -> Plan:
+    """A plan whose parts fit together; adds the baseline when it was not named."""
+    for word, parts in (("link", links), ("workload", workloads)):
+        names = [part.name for part in parts]
+        for name in names:
+            if names.count(name) > 1:
+                raise InputError(f"{where}: the {word} {quoted(name)} is given twice")
+    base = policy.parse(baseline, f"{where}: baseline")
+    chosen = list(policies)
+    if base.label not in [p.label for p in chosen]:
+        chosen.insert(0, base)
+    return Plan(title, source, file, list(links), list(workloads), chosen, base, runs, seed)
+
+
+def with_duration(plan: Plan, duration_ns: int) -> Plan:
+    """The same plan with every workload cut or stretched to `duration_ns`."""
+    return replace(plan, workloads=[replace(w, duration_ns=duration_ns) for w in plan.workloads])
+
+
+def scenario_of(
+    link: Link,
+    workload: Workload,
+    chosen: PolicyChoice,
+    seed: int,
+    *,
+    series_interval_ns: int = 0,
+    trace_limit: int = 0,
+) -> dict[str, Any]:
+    """What the engine runs: one link, workload, policy and seed."""
+    groups = []
+    for group in workload.groups:
+        groups.append({"policy": chosen.for_engine(), **copy.deepcopy(group)})
+    return {
+        "seed": seed,
+        "duration_ns": workload.duration_ns,
+        "series_interval_ns": series_interval_ns,
+        **copy.deepcopy(link.scenario),
+        "groups": groups,
+        "record": {"trace": trace_limit > 0, "trace_limit": trace_limit},
+    }
+
+
+def _app_bytes(app: dict[str, Any]) -> int | None:
+    """Payload of one flow; None: until the run ends."""
+    kind = app["kind"]
+    if kind == "bulk":
+        return int(app["bytes"]) or None
+    if kind == "request-response":
+        return int(app["count"] * (app["request_bytes"] + app["response_bytes"])) or None
+    if kind == "random-spacing":
+        return int(app["packets"]) * int(app["bytes"])
+    if kind == "odd-writes":
+        return int(app["count"] * app["writes"] * app["write_bytes"]) or None
+    if kind == "pareto-bulk":
+        return int(app["mean_bytes"])
+    return sum(int(size) for size in app["bytes"])
+
+
+def packets_estimate(link: Link, workload: Workload) -> int:
+    """Most packets that one run may carry: what the rates allow, or what the flows want."""
+    shape = link.scenario
+    total = 0
+    seconds = workload.duration_ns / 10**9
+    payload = shape["mtu_bytes"] - shape["ip_tcp_header_bytes"]
+    for side in ("down", "up"):
+        room = shape[side]["rate_bps"] * seconds / 8 / shape["mtu_bytes"]
+        wanted = 0.0
+        for group in workload.groups:
+            if group["direction"] != side:
+                continue
+            one = _app_bytes(group["app"])
+            wanted += room if one is None else group["count"] * (one / payload + 1)
+        total += int(min(room, wanted) * 2)  # each segment and its ACK
+    return total + sum(int(g["count"]) for g in workload.groups)
+
+
+def check_work(plan: Plan, allow_long: bool = False) -> str:
+    """A warning for a plan that takes minutes, "" for a small one; InputError for an absurd one."""
+    packets = (
+        sum(packets_estimate(link, workload) for link in plan.links for workload in plan.workloads)
+        * len(plan.policies)
+        * plan.runs
+    )
+    if packets > PACKETS_REFUSE and not allow_long:
+        raise InputError(
+            f"{plan.file or 'plan'}: would carry about {packets:.2g} packets (limit "
+            f"{PACKETS_REFUSE:.0e}): shorten the duration, take fewer links, policies or runs, "
+            "or insist with --allow-long"
+        )
+    if packets > PACKETS_WARN:
+        return f"about {packets:.2g} packets to simulate: this takes minutes"
+    return ""

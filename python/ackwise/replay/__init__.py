@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: MIT
+"""A capture's arrivals through every policy: ACKs, latency, cost, distance from the optimum."""
+
+from concurrent.futures import Future, wait
+from dataclasses import dataclass
+from threading import Thread
+from typing import Any
+
+from ackwise import __version__, engine
+from ackwise.engine import Cancel, Cancelled
+from ackwise.errors import Interrupted, RunError
+from ackwise.plans.policy import PolicyChoice
+from ackwise.results.stats import is_best
+
+SCHEMA_VERSION = 1
+CAPTURED = "captured"  # what the capture's own receiver did
+# Every ACK of every policy crosses as JSON for the plots: beyond this file size only for a while.
+TRACE_FILE_BYTES_MAX = 64 * 2**20
+
+KEYS: dict[str, str] = {
+    "schema_version": "version of these keys; grows when one changes its meaning or goes",
+    "ackwise_version": "version of ackwise",
+    "kind": '"capture"',
+    "capture": "the file as it was named",
+    "price.rho_permille": "price of one ACK against latency, in 1/1000",
+    "price.unit_ns": "latency of one segment that costs as much as one ACK at 500",
+    "seed": "seed of the random bits that policies may use",
+    "device": "processor cost used for `cpu_s_per_gb`; null: none given",
+    "device.ack_ns": "to build and send one ACK",
+    "device.data_ns": "to receive one data packet",
+    "policies[].label": "the policy as it was given; other places refer to it",
+    "policies[].name": "name of the policy",
+    "policies[].params.<parameter>": "value of each parameter, defaults included",
+    "policies[].rails": "rails in force; null: the default set",
+    "directions_skipped": "directions with too little data to judge",
+    "directions[].connection": "index of the connection in the capture",
+    "directions[].direction": "index of the direction in the connection",
+    "directions[].from": "address and port of the data sender",
+    "directions[].to": "address and port of the data receiver",
+    "directions[].start_ns": "first step replayed, from the capture's first packet",
+    "directions[].end_ns": "last step replayed",
+    "directions[].data_packets": "packets with data",
+    "directions[].data_segments": "wire segments: a merged packet counts once for each MSS",
+    "directions[].payload_bytes": "data without what was sent again",
+    "directions[].mss_bytes": "largest segment",
+    "directions[].mss_source": "where that is known from",
+    "directions[].packets_above_mss": "merged packets: offloads were on, times within are unknown",
+    "directions[].window_known": "false: no handshake in the capture, 4 MiB assumed",
+    "directions[].handshake_rtt_ns": "round trip of the handshake; null: not in the capture",
+    "directions[].receiver_distance_ns": "round trip between capture point and receiver, taken off",
+    "directions[].unseen_bytes": "acknowledged by the receiver and missing in the capture",
+    "directions[].packets_in_order": "data packets in order",
+    "directions[].packets_above_hole": "data packets above a hole",
+    "directions[].packets_filling_hole": "data packets that filled a hole",
+    "directions[].packets_duplicate": "data packets with nothing new",
+    "directions[].optimum.acks": "ACKs of the cheapest schedule that knows all arrivals",
+    "directions[].optimum.latency_ns": "its latency, all segments added up",
+    "directions[].optimum.cost": "its cost: rho * ACKs + (1 - rho) * latency / unit",
+    "directions[].cheapest": "label of the policy with the least cost",
+    "directions[].cells[].policy": f'label of the policy, or "{CAPTURED}": the real receiver',
+    "directions[].cells[].acks": "packets that only acknowledge",
+    "directions[].cells[].acks_piggybacked": "packets of the receiver's data that acknowledged",
+    "directions[].cells[].acks_by_reason.<reason>": "pure ACKs by reason",
+    "directions[].cells[].segments_per_ack": "data segments for each ACK, pure or piggybacked",
+    "directions[].cells[].ack_latency_mean_ns": "from a segment's arrival to its ACK, mean",
+    "directions[].cells[].ack_latency_p50_ns": "half of the segments wait at most this",
+    "directions[].cells[].ack_latency_p95_ns": "95% of the segments wait at most this",
+    "directions[].cells[].ack_latency_p99_ns": "99% of the segments wait at most this",
+    "directions[].cells[].ack_latency_max_ns": "the longest wait",
+    "directions[].cells[].latency_ns": "all waits added up",
+    "directions[].cells[].cost": "rho * ACKs + (1 - rho) * latency / unit",
+    "directions[].cells[].cost_ratio": "cost by the optimum's; null: the optimum costs nothing",
+    "directions[].cells[].cpu_s_per_gb": "processor seconds of the receiver for each 10^9 bytes",
+    "directions[].cells[].closing_ack": "true: an ACK was counted at the end for what was owed",
+    "directions[].cells[].best[]": "names of the figures in which no policy is better",
+}
+_LOWER = (
+    "acks",
+    "ack_latency_mean_ns",
+    "ack_latency_p50_ns",
+    "ack_latency_p99_ns",
+    "cost",
+    "cost_ratio",
+    "cpu_s_per_gb",
+)
+_DIRECTION = [
+    key.removeprefix("directions[].")
+    for key in KEYS
+    if key.startswith("directions[].") and key.count(".") == 1 and not key.endswith("cheapest")
+]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a capture is judged."""
+
+    policies: list[PolicyChoice]
+    rho_permille: int
+    unit_ns: int
+    seed: int
+    ack_ns: int | None  # both or none
+    data_ns: int | None
+
+    @property
+    def device(self) -> dict[str, int] | None:
+        """Processor cost as the engine takes it."""
+        if self.ack_ns is None or self.data_ns is None:
+            return None
+        return {"ack_ns": self.ack_ns, "data_ns": self.data_ns}
+
+
+@dataclass(frozen=True)
+class Replay:
+    """The document, and (for the report) every ACK of direction i and cell j."""
+
+    document: dict[str, Any]
+    traces: list[list[list[dict[str, Any]] | None]]
+
+
+def run(capture: str, settings: Settings, trace: bool) -> Replay:
+    """Replays a capture file. Raises InputError when it cannot be used, Interrupted on Ctrl-C."""
+    options = {
+        "policies": [p.for_engine() for p in settings.policies],
+        "price": {"rho_permille": settings.rho_permille, "unit_ns": settings.unit_ns},
+        "seed": settings.seed,
+        "device": settings.device,
+        "trace": trace,
+    }
+    cancel = Cancel()
+    future: Future[dict[str, Any]] = Future()
+
+    def work() -> None:
+        try:
+            future.set_result(engine.replay(capture, options, cancel))
+        except BaseException as problem:  # whatever it is, the caller's thread deals with it
+            future.set_exception(problem)
+
+    # A daemon: after Ctrl-C the process need not wait for the end of a large capture.
+    Thread(target=work, daemon=True).start()
+    try:
+        while not wait([future], timeout=0.2).done:
+            pass  # the timeout lets this thread see Ctrl-C
+        found = future.result()
+    except KeyboardInterrupt:
+        raise Interrupted from None
+    except Cancelled:
+        raise RunError("the replay was cancelled") from None
+    finally:
+        cancel.cancel()
+    return _judged(capture, settings, found)
+
+
+def _judged(capture: str, settings: Settings, found: dict[str, Any]) -> Replay:
+    directions = []
+    traces = []
+    # Large transfers first: that is what a capture was made for.
+    for one in sorted(found["directions"], key=lambda d: -d["payload_bytes"]):
+        cells = [_cell(c, label) for c, label in _labelled(one["policies"], settings.policies)]
+        for cell in cells:
+            cell["best"] = [key for key in _LOWER if _is_best(key, cell, cells)]
+        own = [c for c in cells if c["policy"] != CAPTURED]
+        directions.append(
+            {
+                **{key: one[key] for key in _DIRECTION},
+                "optimum": {key: one["optimum"][key] for key in ("acks", "latency_ns", "cost")},
+                "cheapest": min(own, key=lambda c: float(c["cost"]))["policy"] if own else None,
+                "cells": cells,
+            }
+        )
+        traces.append([c.get("trace") for c in one["policies"]])
+    document = {
+        "schema_version": SCHEMA_VERSION,
+        "ackwise_version": __version__,
+        "kind": "capture",
+        "capture": capture,
+        "price": found["price"],
+        "seed": found["seed"],
+        "device": settings.device,
+        "policies": [
+            {"label": p.label, "name": p.name, "params": p.params, "rails": p.rails}
+            for p in settings.policies
+        ],
+        "directions_skipped": found["directions_skipped"],
+        "directions": directions,
+    }
+    return Replay(document, traces)
+
+
+def _labelled(
+    results: list[dict[str, Any]], policies: list[PolicyChoice]
+) -> list[tuple[dict[str, Any], str]]:
+    """Results with our labels; the engine knows names, and one may come with other parameters."""
+    labels = [p.label for p in policies]
+    if results and results[0]["policy"] == CAPTURED:
+        labels.insert(0, CAPTURED)
+    return list(zip(results, labels, strict=True))
+
+
+def _cell(result: dict[str, Any], label: str) -> dict[str, Any]:
+    waits = result["ack_latency_ns"]
+    return {
+        "policy": label,
+        "acks": result["acks"],
+        "acks_piggybacked": result["acks_piggybacked"],
+        "acks_by_reason": result["acks_by_reason"],
+        "segments_per_ack": result["segments_per_ack"],
+        **{f"ack_latency_{q}_ns": waits[q] for q in ("mean", "p50", "p95", "p99", "max")},
+        "latency_ns": result["latency_ns"],
+        "cost": result["cost"],
+        "cost_ratio": result["cost_ratio"],
+        "cpu_s_per_gb": result["cpu_s_per_gb"],
+        "closing_ack": result["closing_ack"],
+    }
+
+
+def _is_best(key: str, cell: dict[str, Any], cells: list[dict[str, Any]]) -> bool:
+    """The least value, or as good as it, while another's is worse."""
+    values = [c[key] for c in cells if c[key] is not None]
+    if cell[key] is None:
+        return False
+    return is_best(cell[key], values, highest=False)
+
+
+def rows(replayed: Replay) -> list[dict[str, str | int | float | None]]:
+    """One flat row for each direction and policy: what --csv and --parquet write."""
+    labels = [r["label"] for r in engine.reasons() if r["source"] != "wait"]
+    plain = [
+        key.removeprefix("directions[].cells[].")
+        for key in KEYS
+        if key.startswith("directions[].cells[].") and not key.endswith(("[]", ">"))
+    ]
+    return [
+        {
+            **{key: one[key] for key in ("connection", "direction", "from", "to")},
+            "policy": cell["policy"],
+            **{key: cell[key] for key in plain if key not in ("policy", "closing_ack")},
+            "optimum_cost": one["optimum"]["cost"],
+            **{f"acks.{label}": cell["acks_by_reason"].get(label, 0) for label in labels},
+        }
+        for one in replayed.document["directions"]
+        for cell in one["cells"]
+    ]

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: MIT
+"""A capture's replay as text tables."""
+
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from ackwise.results.table import PLAIN_WIDTH, Column, blocks, decimals, draw, unit_of
+
+_COLUMNS = (
+    ("acks", "ACKs", ""),
+    ("acks_piggybacked", "piggybacked", ""),
+    ("segments_per_ack", "segs/ACK", ""),
+    ("ack_latency_mean_ns", "ACK lat. mean", "ns"),
+    ("ack_latency_p50_ns", "ACK lat. p50", "ns"),
+    ("ack_latency_p99_ns", "ACK lat. p99", "ns"),
+    ("cost", "cost", ""),
+    ("cost_ratio", "x optimum", ""),
+    ("cpu_s_per_gb", "CPU s/GB", ""),
+)
+DIRECTIONS_SHOWN = 6
+
+
+def _column(key: str, title: str, unit: str, cells: list[dict[str, Any]]) -> Column | None:
+    values = [cell[key] for cell in cells]
+    present = [float(v) for v in values if v is not None]
+    if not present:
+        return None
+    name, scale = unit_of(unit, max(present))
+    whole = not unit and all(v.is_integer() for v in present)
+    digits = 0 if whole else decimals([v / scale for v in present])
+    texts = ["-" if v is None else f"{v / scale:.{digits}f}" for v in values]
+    return Column(f"{title} {name}".rstrip(), texts, [key in cell["best"] for cell in cells])
+
+
+def show(document: dict[str, Any], console: Console) -> None:
+    """A table for each direction of a capture, the ones with most data first."""
+    width = console.width if console.is_terminal else PLAIN_WIDTH
+    price = document["price"]
+    for one in document["directions"][:DIRECTIONS_SHOWN]:
+        cells = one["cells"]
+        console.print(
+            Text(f"{document['capture']}: {one['from']} -> {one['to']}", style="bold cyan"),
+            soft_wrap=True,
+        )
+        console.print(
+            Text(
+                f"{one['payload_bytes']} bytes in {one['data_segments']} segments over "
+                f"{(one['end_ns'] - one['start_ns']) / 1e9:.3f} s; optimum known afterwards: "
+                f"{one['optimum']['acks']} ACKs, cost {one['optimum']['cost']:.1f} "
+                f"(ACK {price['rho_permille'] / 10:g}%, unit {price['unit_ns'] / 1e6:g} ms)",
+                style="dim",
+            ),
+            soft_wrap=True,
+        )
+        for warning in _warnings(one):
+            console.print(Text(warning, style="yellow"), soft_wrap=True)
+        columns = [Column("policy", [c["policy"] for c in cells], [False] * len(cells), left=True)]
+        for key, title, unit in _COLUMNS:
+            column = _column(key, title, unit, cells)
+            if column:
+                columns.append(column)
+        for block in blocks(columns, width):
+            draw(console, block, [False] * len(cells))
+            console.print()
+        console.print(Text(f"Least cost: {one['cheapest']}"), soft_wrap=True)
+        console.print()
+    more = len(document["directions"]) - DIRECTIONS_SHOWN
+    if more > 0:
+        console.print(Text(f"{more} more directions with less data: see --json or --csv"))
+    if document["directions_skipped"]:
+        console.print(Text(f"{document['directions_skipped']} directions have too little data"))
+    console.print(
+        Text(
+            "* best value of its column. Arrivals stay where the capture has them: ACK counts and "
+            "latencies are exact, what a slower ACK does to the sender is not shown (simulate it)",
+            style="dim",
+        ),
+        soft_wrap=True,
+    )
+
+
+def _warnings(one: dict[str, Any]) -> list[str]:
+    """What makes the figures of a direction less than exact."""
+    found = []
+    if one["packets_above_mss"]:
+        found.append(
+            f"{one['packets_above_mss']} packets were merged by offloads: arrival times within "
+            "them are unknown; capture with offloads off (ethtool -K IFACE gro off tso off gso off)"
+        )
+    if one["unseen_bytes"]:
+        found.append(f"{one['unseen_bytes']} acknowledged bytes are missing in the capture")
+    if not one["window_known"]:
+        found.append("the handshake is not in the capture: a window of 4 MiB is assumed")
+    return found

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""Spec page 5: throughput deadlock, A3 and CSA3."""

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: MIT
+"""Deadlock, fourth part: CSA3 receivers beside ordinary ones, the source's open question."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from ackwise import plans
+from ackwise.reproduce import check
+from ackwise.reproduce.check import Check
+from ackwise.reproduce.figure import Figure, Panel, Series
+from ackwise.reproduce.runner import Runner
+from ackwise.results.stats import Estimate, estimate
+
+PLANS = {"fairness": "autotuned", "fairness-small-buffers": "64 KiB"}
+NEW = "csa3"
+SOURCE = "section 15.5"
+# Tolerances, set before measuring: what one kind may get beyond its share.
+TAKES_MOST = 1.05
+# The same kind at both places: 1, within what few runs can tell.
+CONTROL_BY = 0.1
+
+
+@dataclass(frozen=True)
+class Case:
+    """One link, buffer and kind of ordinary receiver, with one policy at the new ones."""
+
+    plan: str
+    link: str
+    ordinary: str
+    policy: str
+
+
+def _flows(result: dict[str, Any]) -> tuple[list[float], list[float]]:
+    new, ordinary = result["groups"]
+    return tuple([f["goodput_bps"] for f in g["flows"]] for g in (new, ordinary))  # type: ignore[return-value]
+
+
+def _jain(rates: list[float]) -> float:
+    return sum(rates) ** 2 / (len(rates) * sum(r * r for r in rates))
+
+
+def _known(values: list[float]) -> Estimate:
+    found = estimate(values)
+    assert found is not None
+    return found
+
+
+def run(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
+    """Checks, figures and notes."""
+    ratios: dict[Case, Estimate] = {}
+    jains: dict[Case, Estimate] = {}
+    for name in PLANS:
+        plan = plans.load_plan(name)
+        jobs = [
+            (Case(name, link.name, load.name.removeprefix("beside-"), chosen.name), link, load,
+             chosen, seed)
+            for link in plan.links for load in plan.workloads
+            for chosen in plan.policies if chosen.name in (NEW, load.name.removeprefix("beside-"))
+            for seed in plan.seeds
+        ]  # fmt: skip
+        scenarios = [plans.scenario_of(*job[1:]) for job in jobs]
+        rates: dict[Case, list[tuple[list[float], list[float]]]] = {}
+        for job, result in zip(jobs, runner.simulate(name, scenarios), strict=True):
+            rates.setdefault(job[0], []).append(_flows(result))
+        for case, runs in rates.items():
+            ratios[case] = _known([sum(new) / sum(old) for new, old in runs])
+            jains[case] = _known([_jain(new + old) for new, old in runs])
+    mixed = [case for case in ratios if case.policy == NEW]
+    alike = [case for case in ratios if case.policy != NEW]
+    highest = max(mixed, key=lambda c: ratios[c].mean)
+    checks = [
+        check.at_most(
+            "goodput of CSA3 receivers by that of ordinary ones, largest of all mixes",
+            TAKES_MOST, ratios[highest].mean, source=SOURCE,
+        ),
+        check.within_abs(
+            "the same among ordinary ones only, mean of all",
+            1, sum(ratios[c].mean for c in alike) / len(alike), by=CONTROL_BY, source=SOURCE,
+        ),
+    ]  # fmt: skip
+    notes = []
+    for name, buffers in PLANS.items():
+        for link in dict.fromkeys(c.link for c in mixed):
+            here = [c for c in mixed if (c.plan, c.link) == (name, link)]
+            shares = "; ".join(f"{c.ordinary} {_told(ratios[c])}" for c in here)
+            least = min(jains[c].mean for c in here)
+            control = min(jains[c].mean for c in alike if (c.plan, c.link) == (name, link))
+            notes.append(
+                f"{link}, buffers {buffers}: CSA3's goodput by that of its neighbours: {shares}; "
+                f"Jain's index {least:.2f} at least, {control:.2f} among ordinary ones"
+            )
+    return check.grouped("fairness", checks), [_figure(mixed, ratios)], notes
+
+
+def _told(value: Estimate) -> str:
+    return f"{value.mean:.2f} ±{value.ci95:.2f}"
+
+
+def _figure(mixed: list[Case], ratios: dict[Case, Estimate]) -> Figure:
+    panels = []
+    for plan, buffers in PLANS.items():
+        series = []
+        for ordinary in dict.fromkeys(c.ordinary for c in mixed):
+            cases = [c for c in mixed if (c.plan, c.ordinary) == (plan, ordinary)]
+            series.append(
+                Series(
+                    f"beside {ordinary}",
+                    [c.link for c in cases],
+                    [ratios[c].mean for c in cases],
+                    "bars",
+                    spread=[ratios[c].ci95 or 0.0 for c in cases],
+                )
+            )
+        panels.append(
+            Panel("", "goodput of CSA3 by ordinary", series, f"buffers {buffers}",
+                  lines=(("fair", 1.0),))
+        )  # fmt: skip
+    return Figure(
+        "deadlock-fairness", "Four CSA3 receivers beside four ordinary ones", panels, SOURCE
+    )

@@ -1,0 +1,394 @@
+# SPDX-License-Identifier: MIT
+"""Spec page 5 on today's Linux: which buffers and writes make both ends wait for each other, and
+does the receiver's policy alone end it?"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise, product
+from statistics import median
+from typing import Any
+
+from ackwise.plans import policy
+from ackwise.reproduce import check
+from ackwise.reproduce.check import Check
+from ackwise.reproduce.experiment import Experiment, Outcome
+from ackwise.reproduce.figure import Figure, Grid, Panel, Series
+from ackwise.reproduce.runner import Runner
+
+SOURCE = "section 15.2"
+STOCK = "linux"
+TEXTBOOK = "delayed:segments=2,delay_ms=40"  # RFC 1122 and nothing besides
+A3, CSA3 = "a3", "csa3"
+BY_SOURCE = "silence_samples=0"
+A3_BY_SOURCE, CSA3_BY_SOURCE = f"{A3}:{BY_SOURCE}", f"{CSA3}:{BY_SOURCE}"
+ADAPTIVE = (A3, CSA3, A3_BY_SOURCE, CSA3_BY_SOURCE)
+CURES = (STOCK, A3, CSA3, A3_BY_SOURCE)
+
+KIB = 1024
+MTUS = (9180, 32_768, 65_535)  # ATM's, in between, and loopback's
+SEND_KIB = (2, 6, 16, 32, 64)
+RECEIVE_KIB = (8, 16, 24, 32, 64, 128, 256)
+WRITES = (1000, 7000, 9500, 20_000)
+WRITE_MTU = 9180
+WRITE_BUFFERS_KIB = ((2, 16), (2, 64), (8, 64))  # send, receive
+
+RATE_BPS = 1_000_000_000
+DELAY_NS = 500_000
+FLIGHTS = 600
+DURATION_NS = 120 * 10**9
+# Round trips take 1 ms and the writer never rests: a sender that is silent for half of Linux's
+# least delayed ACK waits for a timer.
+STALL_NS = 20_000_000
+REPEATED = 2  # stalls in the second half of a transfer that are no accident
+HEADER_BYTES = 52  # with timestamps
+TRACE_LIMIT = 40_000
+
+ASKED = 100  # requests
+ANSWER = {"request_bytes": 200, "response_bytes": 1200, "write_bytes": 800, "count": ASKED}
+THINKS_MS = (0, 100)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One transfer: buffers as the application asks for them, and its writes (0: all at once)."""
+
+    mtu: int
+    send_bytes: int
+    receive_bytes: int
+    write_bytes: int = 0
+    nagle: str = "minshall"
+
+    @property
+    def label(self) -> str:
+        """Short, for an axis."""
+        text = f"{self.mtu}: {self.send_bytes // KIB}/{self.receive_bytes // KIB}"
+        return f"{text}, {self.write_bytes} B" if self.write_bytes else text
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a transfer's captures and counters say."""
+
+    goodput_bps: float
+    steady_bps: float  # of the second half of the bytes
+    stalls: int
+    stalls_late: int  # in that half
+    acks: int
+    segments: int
+    timers: int  # ACKs that the delayed-ACK timer sent
+    times_ms: tuple[float, ...]  # of data segments
+    sent_kb: tuple[float, ...]
+
+    @property
+    def repeats(self) -> bool:
+        """It goes in steps of a timer."""
+        return self.stalls_late >= REPEATED
+
+
+def scenario(
+    spec: str, app: Mapping[str, Any], mtu: int, sender: Mapping[str, Any], receive_bytes: int
+) -> dict[str, Any]:
+    """One flow down a path of 1 Gbit/s and 1 ms."""
+    pipe = {"rate_bps": RATE_BPS, "delay_ns": DELAY_NS, "queue_packets": 1000}
+    return {
+        "seed": 1,
+        "duration_ns": DURATION_NS,
+        "mtu_bytes": mtu,
+        "down": pipe,
+        "up": pipe,
+        "groups": [
+            {
+                "name": "pair",
+                "count": 1,
+                "direction": "down",
+                "policy": policy.parse(spec, "linux-deadlock").for_engine(),
+                "app": dict(app),
+                "sender": {"congestion_control": "cubic", **sender},
+                "receiver": {"recv_buffer_bytes": receive_bytes, "recv_buffer_max_bytes": 0},
+            }
+        ],
+        "record": {"trace": True, "trace_limit": TRACE_LIMIT},
+    }
+
+
+def transfer(cell: Cell, spec: str) -> dict[str, Any]:
+    """A cell with a policy at its receiver, as the lab runs it."""
+    total = FLIGHTS * min(cell.mtu - HEADER_BYTES, cell.receive_bytes)
+    app: dict[str, Any] = {"kind": "bulk", "bytes": total}
+    if cell.write_bytes:
+        writes = total // cell.write_bytes
+        app = {"kind": "odd-writes", "write_bytes": cell.write_bytes, "writes": writes, "count": 1}
+    sender = {"nagle": cell.nagle, "send_buffer_bytes": cell.send_bytes}
+    return scenario(spec, app, cell.mtu, sender, cell.receive_bytes)
+
+
+def seen(result: dict[str, Any]) -> Seen:
+    """A transfer's result, read."""
+    group = result["groups"][0]
+    trace = group["flows"][0]["trace"]
+    ends = [seq + size for seq, size in zip(trace["data_seq"], trace["data_bytes"], strict=True)]
+    times = trace["data_time_ns"]
+    half = next(i for i, end in enumerate(ends) if 2 * end >= ends[-1])
+    waits = [i for i, (a, b) in enumerate(pairwise(times)) if b - a >= STALL_NS]
+    reasons = group["acks_by_reason"]
+    counted = result["counters"].get("client", {}).get("TcpExtDelayedACKs", 0)
+    late_ns = times[-1] - times[half]
+    return Seen(
+        goodput_bps=group["goodput_bps"],
+        steady_bps=(ends[-1] - ends[half]) * 8e9 / late_ns if late_ns else 0.0,
+        stalls=len(waits),
+        stalls_late=sum(i >= half for i in waits),
+        acks=group["acks_sent"],
+        segments=group["segments_received"],
+        timers=reasons.get("delay-timer", 0) if reasons else counted,
+        times_ms=tuple(t / 1e6 for t in times),
+        sent_kb=tuple(end / 1000 for end in ends),
+    )
+
+
+Found = dict[tuple[Cell, str], Seen]
+
+
+def _transfers(runner: Runner, label: str, wanted: Sequence[tuple[Cell, str]]) -> Found:
+    results = runner.simulate(label, [transfer(cell, spec) for cell, spec in wanted], seen)
+    return dict(zip(wanted, results, strict=True))
+
+
+def _cured(found: Found, cells: Sequence[Cell], specs: Sequence[str]) -> list[Check]:
+    checks = []
+    for spec in specs:
+        mine = [found[cell, spec] for cell in cells]
+        stock = [found[cell, STOCK] for cell in cells]
+        ratios = [a.steady_bps / b.steady_bps for a, b in zip(mine, stock, strict=True)]
+        checks += [
+            check.same(f"{spec}: pairs that stall", 0, sum(one.repeats for one in mine)),
+            check.at_least(
+                f"{spec}: goodput by stock's in the second half, least of all pairs",
+                0.99,
+                min(ratios),
+            ),
+            check.at_most(
+                f"{spec}: ACKs of the delayed-ACK timer in a transfer, most of all pairs",
+                1,
+                max(one.timers for one in mine),
+            ),
+        ]
+    plain, careful = (sum(found[c, s].acks for c in cells) for s in (A3, CSA3))
+    checks.append(check.within("csa3: ACKs by those of a3", 1, careful / plain, percent=1))
+    return checks
+
+
+# --- buffers --------------------------------------------------------------------------------------
+
+
+def buffers(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
+    """A writer that always has more, large MTUs, small buffers."""
+    cells = [Cell(m, s * KIB, r * KIB) for m, s, r in product(MTUS, SEND_KIB, RECEIVE_KIB)]
+    found = _transfers(
+        runner, "buffers and MTUs, four receivers", [(c, spec) for spec in CURES for c in cells]
+    )
+    stalling = [cell for cell in cells if found[cell, STOCK].repeats]
+    at_once = [Cell(c.mtu, c.send_bytes, c.receive_bytes, nagle="off") for c in stalling]
+    without = _transfers(
+        runner, "the stalling pairs with TCP_NODELAY", [(c, STOCK) for c in at_once]
+    )
+    where = [
+        check.at_least(
+            f"MTU {mtu}: pairs that stall with an unmodified receiver",
+            1,
+            sum(cell.mtu == mtu for cell in stalling),
+            source=SOURCE,
+        )
+        for mtu in MTUS
+    ]
+    where.append(
+        check.same(
+            "stalling pairs that stall with TCP_NODELAY as well",
+            len(stalling),
+            sum(one.repeats for one in without.values()),
+        )
+    )
+    notes = [
+        f"{len(stalling)} of {len(cells)} pairs stall with an unmodified receiver: it gets a "
+        f"median of {median(found[c, STOCK].steady_bps for c in stalling) / 1e6:.1f} Mbit/s in "
+        f"the second half, with {A3} "
+        f"{median(found[c, A3].steady_bps for c in stalling) / 1e6:.1f}; ACKs in all "
+        + ", ".join(f"{spec} {sum(found[c, spec].acks for c in stalling)}" for spec in CURES)
+    ]
+    figures = [_map(found, spec, name) for spec, name in ((STOCK, "stock"), (A3, "cured"))]
+    figures.append(_timeline(found, stalling[-1]))
+    checks = check.grouped("where Linux stalls", where)
+    checks += check.grouped("buffers: the cure", _cured(found, cells, CURES[1:]))
+    return checks, figures, notes
+
+
+def _class(one: Seen) -> str:
+    return "waits for timers" if one.repeats else "runs"
+
+
+def _map(found: Found, spec: str, name: str) -> Figure:
+    """Goodput by buffers, a grid for each MTU."""
+
+    def grid(mtu: int) -> Grid:
+        rows = [
+            [found[Cell(mtu, s * KIB, r * KIB), spec] for r in RECEIVE_KIB]
+            for s in reversed(SEND_KIB)
+        ]
+        return Grid(
+            "send buffer, KiB",
+            "receive buffer, KiB",
+            [str(s) for s in reversed(SEND_KIB)],
+            [str(r) for r in RECEIVE_KIB],
+            [[f"{one.steady_bps / 1e6:.3g}" for one in row] for row in rows],
+            [[_class(one) for one in row] for row in rows],
+            f"MTU {mtu}: Mbit/s in the second half",
+        )
+
+    return Figure(
+        f"linux-deadlock-{name}",
+        f"Goodput by buffers, receiver: {'unmodified' if spec == STOCK else spec}",
+        [grid(mtu) for mtu in MTUS],
+        "table 15.1",
+    )
+
+
+def _timeline(found: Found, cell: Cell) -> Figure:
+    shown_ms = 3000
+
+    def curve(spec: str) -> Series:
+        one = found[cell, spec]
+        most = sum(t <= shown_ms for t in one.times_ms)
+        return Series(spec, one.times_ms[:most], one.sent_kb[:most], "steps")
+
+    return Figure(
+        "linux-deadlock-timeline",
+        f"Data sent over time with MTU and buffers in KiB {cell.label}",
+        [Panel("ms", "kB", [curve(spec) for spec in CURES])],
+    )
+
+
+# --- writes ---------------------------------------------------------------------------------------
+
+
+def writes(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
+    """Writes that are no multiple of a segment: the source's classes II and III."""
+    specs = (STOCK, TEXTBOOK, *ADAPTIVE)
+    cells = [
+        Cell(WRITE_MTU, s * KIB, r * KIB, w) for (s, r), w in product(WRITE_BUFFERS_KIB, WRITES)
+    ]
+    found = _transfers(
+        runner, "odd writes, six receivers", [(c, spec) for spec in specs for c in cells]
+    )
+    count = {spec: sum(found[c, spec].repeats for c in cells) for spec in specs}
+    where = [
+        check.at_least("odd writes: pairs that stall with an unmodified receiver", 1, count[STOCK]),
+        check.at_least(
+            "odd writes: pairs that stall with a textbook receiver, by those of an unmodified one",
+            1,
+            count[TEXTBOOK] / count[STOCK] if count[STOCK] else None,
+            source=SOURCE,
+        ),
+    ]
+    rows = [[found[c, spec] for spec in specs] for c in reversed(cells)]
+    figure = Figure(
+        "linux-deadlock-writes",
+        "Goodput by writes and buffers, six receivers",
+        [
+            Grid(
+                "buffers in KiB, write",
+                "receiver",
+                [c.label.split(": ")[1] for c in reversed(cells)],
+                ["linux", "textbook", "a3", "csa3", "a3 *", "csa3 *"],
+                [[f"{one.steady_bps / 1e6:.3g}" for one in row] for row in rows],
+                [[_class(one) for one in row] for row in rows],
+                f"MTU {WRITE_MTU}: Mbit/s in the second half; * {BY_SOURCE}",
+            )
+        ],
+    )
+    checks = check.grouped("where Linux stalls", where)
+    checks += check.grouped("odd writes: the cure", _cured(found, cells, ADAPTIVE))
+    return checks, [figure], []
+
+
+# --- an answer in two writes ----------------------------------------------------------------------
+
+
+def answers(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
+    """Write, write, read: Nagle's rule against the delayed ACK of a peer that answers at once."""
+    specs = (STOCK, "every", "ratelimit", *ADAPTIVE)
+    sender = {"nagle": "minshall", "send_buffer_bytes": 4 << 20}
+    wanted = list(product(THINKS_MS, specs))
+    results = runner.simulate(
+        "answers in two writes",
+        [
+            scenario(
+                spec,
+                {"kind": "request-response", "think_ns": think * 10**6, **ANSWER},
+                1500,
+                sender,
+                KIB * KIB,
+            )
+            for think, spec in wanted
+        ],
+        lambda result: result["groups"][0]["message_latency_ns"],
+    )
+    took = dict(zip(wanted, results, strict=True))
+    round_ms = 2 * DELAY_NS / 1e6
+    checks = [
+        check.between(
+            "unmodified, asked again at once: median, ms", 40, 60, took[0, STOCK]["p50"] / 1e6,
+            published="the delayed ACK",
+        ),
+        check.at_most(
+            "unmodified, asked again after 100 ms: median, ms",
+            3 * round_ms, took[100, STOCK]["p50"] / 1e6,
+        ),
+        *(
+            check.at_most(
+                f"{spec}, asked again at once: median, ms",
+                3 * round_ms, took[0, spec]["p50"] / 1e6,
+            )
+            for spec in ("every", *ADAPTIVE)
+        ),
+    ]  # fmt: skip
+    figure = Figure(
+        "linux-deadlock-answers",
+        "An answer in two writes: median time until it is there",
+        [
+            Panel(
+                "",
+                "ms",
+                [
+                    Series(
+                        f"next question after {think} ms",
+                        [s.replace(f":{BY_SOURCE}", " *") for s in specs],
+                        [took[think, spec]["p50"] / 1e6 for spec in specs],
+                        "bars",
+                    )
+                    for think in THINKS_MS
+                ],
+                title=f"* {BY_SOURCE}",
+            )
+        ],
+    )
+    return check.grouped("an answer in two writes", checks), [figure], []
+
+
+def run(runner: Runner) -> Outcome:
+    """All parts."""
+    parts = [part(runner) for part in (buffers, writes, answers)]
+    return Outcome(
+        [one for checks, _, _ in parts for one in checks],
+        [one for _, figures, _ in parts for one in figures],
+        [one for _, _, notes in parts for one in notes],
+    )
+
+
+EXPERIMENT = Experiment(
+    "linux-deadlock",
+    "Throughput deadlock on today's Linux",
+    'R. Chang, H. Chan, A. Yeung, "Deadlock-Free TCP Over High-Speed Internet"',
+    "Which buffers, writes and MTUs make two Linux ends wait for each other, and does the "
+    "receiver's policy end it?",
+    run,
+)

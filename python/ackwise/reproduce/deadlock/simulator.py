@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: MIT
+"""Spec page 5: throughput deadlock, adaptive acknowledgement, and what became of them here."""
+
+from ackwise.reproduce.check import Check
+from ackwise.reproduce.deadlock import congestion, fairness, grid, tables
+from ackwise.reproduce.experiment import Experiment, Outcome
+from ackwise.reproduce.figure import Figure
+from ackwise.reproduce.runner import Runner
+
+PARTS = (tables.run, grid.run, congestion.run, fairness.run)
+
+
+def run(runner: Runner) -> Outcome:
+    """All parts, in the order of the source."""
+    checks: list[Check] = []
+    figures: list[Figure] = []
+    notes: list[str] = []
+    for part in PARTS:
+        found = part(runner)
+        checks += found[0]
+        figures += found[1]
+        notes += found[2]
+    return Outcome(checks, figures, notes)
+
+
+EXPERIMENT = Experiment(
+    "deadlock",
+    "Throughput deadlock between Nagle's rule and delayed ACKs, A3 and CSA3",
+    'R. Chang, H. Chan, A. Yeung, "Deadlock-Free TCP Over High-Speed Internet"',
+    "Which buffers make a sender and a receiver wait for each other, and does an adaptive "
+    "receiver end it, also under congestion?",
+    run,
+)

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""Spec page 2: dynamic (competitive) acknowledgement."""

@@ -1,0 +1,316 @@
+# SPDX-License-Identifier: MIT
+"""Spec page 1 on the real kernel: what fewer ACKs save there, what they cost, and that no number of
+segments for an ACK brings a connection down."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import mean
+from typing import Any
+
+from ackwise import plans
+from ackwise.plans import Link, policy
+from ackwise.reproduce import check
+from ackwise.reproduce.check import Check
+from ackwise.reproduce.experiment import Experiment, Outcome
+from ackwise.reproduce.figure import Figure, Panel, Series
+from ackwise.reproduce.runner import Runner
+
+SECOND = 10**9
+STOCK = "linux"
+LIMITED = "ratelimit"
+SENDERS = ("cubic", "reno", "bbr")
+SEGMENT_BYTES = 1448  # Ethernet, timestamps
+DEEP_QUEUE = 10_000  # packets: more than the receive window can fill
+
+EXACT = (2, 4, 8, 16, 32)
+EXACT_S = 2
+EXACT_PERCENT = 1
+
+# name -> link, seconds
+CLEAN = {"WAN, 100 Mbit/s, 10 ms": ("wan-10ms", 10.0), "LAN, 1 Gbit/s, 0.2 ms": ("lan-1g", 2.5)}
+CUT_PERCENT = 80
+KEPT_CLEAN = 0.99
+KEPT_FAULTY = 0.98
+
+SMALL_QUEUE = "wan-10ms"
+SMALL_S = 5.0
+STRETCHED = (4, 8, 16, 32, 64)
+# Of stock's goodput with the same sender.
+NO_COLLAPSE = 0.5
+OTHERS = ("every", "bsd", "dynamic", "greedy", "a3", "a3fewer", "csa3")  # as they come
+# Prototype, 10 s, no bound by the flight: Mbit/s of 100 with one ACK for N segments.
+PROTOTYPE = {
+    "cubic": (95.37, 95.38, 94.11, 88.53, 9.38),
+    "reno": (90.23, 90.52, 86.84, 78.16, 8.27),
+    "bbr": (95.34, 95.30, 94.51, 69.64, 66.06),
+}
+PROTOTYPE_STOCK = {"cubic": 95.43, "reno": 90.83, "bbr": 95.38}
+
+FAULTS: Mapping[str, Mapping[str, Any]] = {
+    "loss 0.01%": {"loss_ppm": 100},
+    "loss 0.1%": {"loss_ppm": 1000},
+    "loss 1%": {"loss_ppm": 10_000},
+    "loss 5%": {"loss_ppm": 50_000},
+    "reordering 0.1% by 2 ms": {"reorder": {"probability_ppm": 1000, "delay_ns": 2_000_000}},
+}
+FAULT_S = 5.0
+FAULT_SEEDS = (1, 2, 3)
+
+ANSWERED = ("lan-100m", "wan-10ms")
+ANSWER_S = 5.0
+CLOCK_NS = 256  # by which a reading moves the lab's clock: less cannot be told
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What one run tells of its first group."""
+
+    mbit_s: float
+    acks: int
+    segments_per_ack: float
+    late_segments_per_ack: float | None  # second half of the run; None without a series
+    message_p99_ms: float
+
+
+def seen(result: Mapping[str, Any]) -> Seen:
+    """The figures of a run."""
+    group = result["groups"][0]
+    series = group["flows"][0].get("series")
+    late = None
+    if series:
+        half = result["duration_ns"] / 2
+        rows = [
+            (n, acks)
+            for t, n, acks in zip(
+                series["time_ns"], series["delivered_bytes"], series["acks"], strict=True
+            )
+            if t > half
+        ]
+        acks = sum(a for _, a in rows)
+        late = sum(n for n, _ in rows) / SEGMENT_BYTES / acks if acks else None
+    return Seen(
+        float(group["goodput_bps"]) / 1e6,
+        int(group["acks_sent"]),
+        float(group["segments_per_ack"]),
+        late,
+        float(group["message_latency_ns"]["p99"]) / 1e6,
+    )
+
+
+def with_way(link: Link, **keys: Any) -> Link:
+    """The link with keys of both directions changed, as the engine takes them."""
+    shape = dict(link.scenario)
+    for way in ("down", "up"):
+        shape[way] = {**shape[way], "queue_packets": DEEP_QUEUE, "queue_bytes": 0}
+    shape["down"] |= keys
+    return replace(link, scenario=shape)
+
+
+def deep(name: str, **faults: Any) -> Link:
+    """A shipped link whose queues nothing overflows, and faults towards the client."""
+    return with_way(plans.load_link(name), **faults)
+
+
+def scenario(
+    link: Link,
+    spec: str,
+    seconds: float,
+    sender: str = "cubic",
+    *,
+    seed: int = 1,
+    workload: str = "bulk",
+    series: bool = False,
+) -> dict[str, Any]:
+    """One run: a link, a policy, a sender."""
+    made = plans.scenario_of(
+        link,
+        replace(plans.load_workload(workload), duration_ns=round(seconds * SECOND)),
+        policy.parse(spec, "reproduce ratelimit"),
+        seed,
+        series_interval_ns=1 if series else 0,
+    )
+    for group in made["groups"]:
+        group.setdefault("sender", {})["congestion_control"] = sender
+    return made
+
+
+def _run(runner: Runner, label: str, scenarios: Sequence[dict[str, Any]]) -> list[Seen]:
+    return runner.simulate(label, scenarios, seen)
+
+
+# --- one ACK for N segments -----------------------------------------------------
+
+
+def _exact(runner: Runner) -> tuple[list[Check], list[Figure]]:
+    specs = [f"delayed:segments={n}" for n in EXACT]
+    link = deep("wan-10ms")
+    runs = _run(
+        runner,
+        "one ACK for N segments, clean link",
+        [scenario(link, spec, EXACT_S, series=True) for spec in specs],
+    )
+    checks = [
+        check.within(f"segments for each ACK after the start, N = {n}", n,
+                     run.late_segments_per_ack, percent=EXACT_PERCENT, source="clean link")
+        for n, run in zip(EXACT, runs, strict=True)
+    ]  # fmt: skip
+    return check.grouped("one ACK for N segments", checks), []
+
+
+# --- clean links -----------------------------------------------------
+
+
+def _clean(runner: Runner) -> tuple[list[Check], list[Figure]]:
+    cases = [(place, sender) for place in CLEAN for sender in SENDERS]
+    made = []
+    for place, sender in cases:
+        name, seconds = CLEAN[place]
+        link = deep(name)
+        made += [scenario(link, spec, seconds, sender) for spec in (STOCK, LIMITED)]
+    runs = _run(runner, "ratelimit on clean links", made)
+    pairs = dict(zip(cases, zip(runs[::2], runs[1::2], strict=True), strict=True))
+    checks = []
+    for (place, sender), (stock, limited) in pairs.items():
+        cut = 100 * (1 - limited.acks / stock.acks) if stock.acks else None
+        kept = limited.mbit_s / stock.mbit_s if stock.mbit_s else None
+        checks += [
+            check.at_least(f"{place}, {sender}: fewer ACKs", CUT_PERCENT, cut, unit="%"),
+            check.at_least(f"{place}, {sender}: goodput / stock's", KEPT_CLEAN, kept),
+        ]
+    labels = [f"{place.split(',')[0]} {sender}" for place, sender in cases]
+    figure = Figure(
+        "linux-ratelimit-clean",
+        "Unmodified Linux and ratelimit on clean links: segments for each ACK",
+        [
+            Panel(
+                "",
+                "segments for each ACK",
+                [
+                    Series(spec, labels, [p[i].segments_per_ack for p in pairs.values()], "bars")
+                    for i, spec in enumerate((STOCK, LIMITED))
+                ],
+            )
+        ],
+    )
+    return check.grouped("clean links", checks), [figure]
+
+
+# --- a queue of 50 packets -----------------------------------------------------
+
+
+def _small_queue(runner: Runner) -> tuple[list[Check], list[Figure]]:
+    specs = (STOCK, LIMITED, *(f"delayed:segments={n}" for n in STRETCHED), *OTHERS)
+    link = plans.load_link(SMALL_QUEUE)
+    runs = _run(
+        runner,
+        "a queue of 50 packets",
+        [scenario(link, spec, SMALL_S, sender) for sender in SENDERS for spec in specs],
+    )
+    at = {
+        sender: dict(zip(specs, runs[i * len(specs) :], strict=False))
+        for i, sender in enumerate(SENDERS)
+    }
+    checks = []
+    for sender, by_spec in at.items():
+        base = by_spec[STOCK].mbit_s
+        checks.append(
+            check.at_least(f"{sender}: ratelimit / stock", KEPT_FAULTY,
+                           by_spec[LIMITED].mbit_s / base if base else None)
+        )  # fmt: skip
+        for i, n in enumerate(STRETCHED):
+            told = PROTOTYPE[sender][i] / PROTOTYPE_STOCK[sender]
+            checks.append(
+                check.at_least(f"{sender}: N = {n} / stock", NO_COLLAPSE,
+                               by_spec[f"delayed:segments={n}"].mbit_s / base if base else None,
+                               published=round(told, 3), source="prototype")
+            )  # fmt: skip
+        checks += [
+            check.at_least(f"{sender}: {spec} / stock", NO_COLLAPSE,
+                           by_spec[spec].mbit_s / base if base else None)
+            for spec in OTHERS
+        ]  # fmt: skip
+    figure = Figure(
+        "linux-ratelimit-stretched",
+        "One ACK for N segments over a queue of 50 packets: kernel and prototype",
+        [
+            Panel(
+                "N",
+                "goodput, Mbit/s",
+                [
+                    Series("prototype, no bound by the flight", STRETCHED, PROTOTYPE[sender],
+                           "points", published=True),
+                    Series("kernel", STRETCHED,
+                           [by_spec[f"delayed:segments={n}"].mbit_s for n in STRETCHED]),
+                ],
+                title=sender,
+                lines=[("unmodified", by_spec[STOCK].mbit_s)],
+            )
+            for sender, by_spec in at.items()
+        ],
+        columns=3,
+    )  # fmt: skip
+    return check.grouped("a queue of 50 packets", checks), [figure]
+
+
+# --- loss, reordering, short exchanges -----------------------------------------------------
+
+
+def _faults(runner: Runner) -> tuple[list[Check], list[Figure]]:
+    made = [
+        scenario(deep("wan-10ms", **fault), spec, FAULT_S, seed=seed)
+        for fault in FAULTS.values()
+        for spec in (STOCK, LIMITED)
+        for seed in FAULT_SEEDS
+    ]
+    runs = _run(runner, "loss and reordering", made)
+    checks = []
+    for i, name in enumerate(FAULTS):
+        first = i * 2 * len(FAULT_SEEDS)
+        stock, limited = (
+            mean(r.mbit_s for r in runs[first + k * len(FAULT_SEEDS) :][: len(FAULT_SEEDS)])
+            for k in range(2)
+        )
+        checks.append(
+            check.at_least(f"{name}: goodput / stock's", KEPT_FAULTY,
+                           limited / stock if stock else None)
+        )  # fmt: skip
+    return check.grouped("loss and reordering", checks), []
+
+
+def _answers(runner: Runner) -> tuple[list[Check], list[Figure]]:
+    made = [
+        scenario(plans.load_link(name), spec, ANSWER_S, workload="request-response")
+        for name in ANSWERED
+        for spec in (STOCK, LIMITED)
+    ]
+    runs = _run(runner, "requests and answers", made)
+    checks = [
+        check.at_most(f"{name}: 99% of answers, later than stock's by, ns", CLOCK_NS,
+                      round((limited.message_p99_ms - stock.message_p99_ms) * 1e6),
+                      published="no later")
+        for name, stock, limited in zip(ANSWERED, runs[::2], runs[1::2], strict=True)
+    ]  # fmt: skip
+    return check.grouped("requests and answers", checks), []
+
+
+def run(runner: Runner) -> Outcome:
+    """All parts; about five minutes on two cores."""
+    parts = [part(runner) for part in (_exact, _clean, _small_queue, _faults, _answers)]
+    return Outcome(
+        checks=[c for checks, _ in parts for c in checks],
+        figures=[f for _, figures in parts for f in figures],
+        notes=(
+            "Prototype: an earlier patch that sent an ACK for each N segments, without a bound by "
+            "what the sender has in flight; 10 s.",
+        ),
+    )
+
+
+EXPERIMENT = Experiment(
+    name="linux-ratelimit",
+    title="Fewer ACKs on the real kernel",
+    source="spec page 1; Linux 6.12 in virtual time",
+    question="What do fewer ACKs save on the real kernel, what do they cost, and can a number of "
+    "segments for each ACK bring a connection down?",
+    run=run,
+)

@@ -1,0 +1,571 @@
+# SPDX-License-Identifier: MIT
+"""ACK rate limiting on devices whose processor is the limit (spec page 1).
+
+Three machines: a MIPS router that sends, a virtual machine that receives, and both with an
+application that has to wait for the processor. What their packets cost stands in the links.
+"""
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from ackwise import plans
+from ackwise.plans import policy
+from ackwise.reproduce import check
+from ackwise.reproduce.check import Check
+from ackwise.reproduce.experiment import Experiment, Outcome
+from ackwise.reproduce.figure import Figure, Panel, Series
+from ackwise.reproduce.reference import published
+from ackwise.reproduce.runner import Runner
+
+SEED = 1
+SECOND = 10**9
+LONG_S = 100  # as published
+SHORT_S = 20
+POINT_NS = SECOND // 2
+
+# "Up to", "about" and "approximately" are met within this; exact figures within a tenth.
+ROUGHLY_PERCENT = 25
+CLOSELY_PERCENT = 10
+EQUAL_PERCENT = 1
+
+STOCK = "linux"
+ONE_PER_TWO = "delayed:segments=2"
+
+# The device starts to limit after 19 to 20 s: 15 600 segments/s make 300 000 in 19.2 s. 2000
+# packets, the only count that is published, are 0.13 s: they can be an interval, not the start.
+DEVICE = "mips-writer"
+DEVICE_POLICY = "ratelimit:settle_segments=300000,interval_segments=2000,guard=0"
+DROP_S = 45
+DROP_MS = 2
+
+# The machine starts to raise its rate after 10 s, two intervals of 5 s at 26 000 segments/s. An
+# ACK for 5 segments is what half the ACKs and 30% more throughput come to.
+MACHINE = "vm-openwrt"
+MACHINE_POLICY = "ratelimit:interval_segments=130000,most_segments=4,guard=0"
+DISTURBANCES_S = (30, 50, 80)
+DISTURBANCE_BYTES = 20_000_000
+LIMITED_FROM_S = 25
+
+LOADS = (10, 25, 40, 55, 70, 85)
+LOAD_S = 10
+DROPPED_80 = "delayed:segments=10"
+DROPPED_MOST = "delayed:segments=64"
+
+# Goodput in Mbit/s of Linux 6.12 with one ACK for N segments, in virtual time: 100 Mbit/s, 10 ms,
+# a queue of 50 packets, CUBIC, 10 s.
+KERNEL_STRETCHED = {4: 95.37, 8: 95.38, 16: 94.11, 32: 88.53, 64: 9.38}
+KERNEL = "Linux 6.12"
+
+LINKS = ("mips-router", "mips-writer", "mips-receiver", "mips-reader", "vm-openwrt")
+POLICIES = (STOCK, ONE_PER_TWO, "ratelimit", "ratelimit:guard=0")
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one run of the engine tells of its first group's flow."""
+
+    result: dict[str, Any]
+
+    @property
+    def group(self) -> dict[str, Any]:
+        """The summary."""
+        found: dict[str, Any] = self.result["groups"][0]
+        return found
+
+    @property
+    def series(self) -> dict[str, Any]:
+        """The figures over time."""
+        found: dict[str, Any] = self.group["flows"][0]["series"]
+        return found
+
+    @property
+    def time_s(self) -> list[float]:
+        """Ends of the intervals."""
+        return [t / SECOND for t in self.series["time_ns"]]
+
+    def _per_s(self, key: str) -> list[float]:
+        return [n * SECOND / POINT_NS for n in self.series[key]]
+
+    @property
+    def mbit_s(self) -> list[float]:
+        """Goodput of each interval."""
+        return [8 * n / 1e6 for n in self._per_s("delivered_bytes")]
+
+    @property
+    def acks_s(self) -> list[float]:
+        """ACKs a second of each interval."""
+        return self._per_s("acks")
+
+    @property
+    def rtt_ms(self) -> list[float]:
+        """Mean round trip of each interval; 0: none was measured."""
+        return [n / 1e6 for n in self.series["rtt_ns"]]
+
+    def mean(self, values: Sequence[float], start_s: float, end_s: float) -> float:
+        """Mean over the intervals that lie between, without those in which nothing was."""
+        kept = [
+            v for t, v in zip(self.time_s, values, strict=True) if start_s < t <= end_s and v > 0
+        ]
+        return sum(kept) / len(kept) if kept else 0.0
+
+    @property
+    def goodput_mbit_s(self) -> float:
+        """Of the whole run."""
+        return float(self.group["goodput_bps"]) / 1e6
+
+
+def scenario(link: str, spec: str, seconds: float, *, series: bool = False) -> dict[str, Any]:
+    """One long transfer over a shipped link."""
+    workload = replace(plans.load_workload("bulk"), duration_ns=round(seconds * SECOND))
+    return plans.scenario_of(
+        plans.load_link(link),
+        workload,
+        policy.parse(spec, "reproduce ratelimit"),
+        SEED,
+        series_interval_ns=POINT_NS if series else 0,
+    )
+
+
+def dropping(made: dict[str, Any], at_s: float) -> dict[str, Any]:
+    """The same, with everything lost for a moment."""
+    outage = {"start_ns": round(at_s * SECOND), "length_ns": DROP_MS * 10**6}
+    made["down"]["outages"] = [outage]
+    return made
+
+
+def disturbed(made: dict[str, Any]) -> dict[str, Any]:
+    """The same, with a short transfer beside it now and then."""
+    for start_s in DISTURBANCES_S:
+        other = copy.deepcopy(made["groups"][0])
+        other |= {"name": f"disturbance at {start_s} s", "start_ns": start_s * SECOND}
+        other["app"] = {"kind": "bulk", "bytes": DISTURBANCE_BYTES}
+        made["groups"].append(other)
+    return made
+
+
+def gain_percent(after: float, before: float) -> float | None:
+    """How much more."""
+    return 100 * (after / before - 1) if before else None
+
+
+def _run(runner: Runner, label: str, scenarios: Sequence[dict[str, Any]]) -> list[Run]:
+    return [Run(result) for result in runner.simulate(label, scenarios)]
+
+
+# --- the device that sends ----------------------------------------------------------------------
+
+
+def _device(runner: Runner) -> tuple[list[Check], list[Figure]]:
+    specs = (STOCK, DEVICE_POLICY)
+    made = [dropping(scenario(DEVICE, s, LONG_S, series=True), DROP_S) for s in specs]
+    stock, limited = _run(runner, "the device that sends", made)
+    rate = limited.series["policy"]["rate_segments"]
+    raised = [t for t, n in zip(limited.time_s, rate, strict=True) if n > 1]
+    again = [t for t in raised if t > DROP_S + 1]
+    settled = (1, 19)
+    limiting = (30, DROP_S - 1)
+    dropped = (DROP_S + 2, DROP_S + 15)
+    both = [
+        [run.mean(values(run), *span) for run in (stock, limited)]
+        for values, span in (
+            (_mbit_s, settled),
+            (_mbit_s, limiting),
+            (_acks_s, limiting),
+            (_rtt_ms, limiting),
+            (_rtt_ms, dropped),
+            (_mbit_s, dropped),
+        )
+    ]
+    before, during, acks, rtt, rtt_after, after = both
+    checks = [
+        check.between("limiting starts", 19, 20, raised[0] if raised else None,
+                      unit="s", source="fig 6"),
+        check.within("throughput before it", before[0], before[1], percent=EQUAL_PERCENT,
+                     unit="Mbit/s", source="figs 5, 6"),
+        check.within("gain while limiting",
+                     published("ratelimit-physical",
+                               "throughput gain with ACK rate limiting").number,
+                     gain_percent(during[1], during[0]), percent=ROUGHLY_PERCENT,
+                     unit="%", source="fig 6"),
+        check.at_most("ACKs a second, limited / not", 1, acks[1] / acks[0] if acks[0] else None,
+                      published="less", source="fig 6"),
+        check.at_least("RTT, limited / not", 1, rtt[1] / rtt[0] if rtt[0] else None,
+                       published="more", source="figs 7, 8"),
+        check.within("RTT after a drop", rtt_after[0], rtt_after[1], percent=CLOSELY_PERCENT,
+                     unit="ms", source="figs 7, 8"),
+        check.within("throughput after a drop", after[0], after[1], percent=EQUAL_PERCENT,
+                     unit="Mbit/s", source="figs 5, 6"),
+        check.between("limiting starts again", 50, 52, again[0] if again else None,
+                      published="51", unit="s", source="fig 6"),
+    ]  # fmt: skip
+    runs = {"without": stock, "with": limited}
+    figure = Figure(
+        "ratelimit-device",
+        "A MIPS router sends: throughput, ACKs and round trips over time",
+        [
+            _over_time("goodput, Mbit/s", runs, _mbit_s),
+            _over_time("ACKs a second", runs, _acks_s),
+            _over_time("round trip, ms", runs, _rtt_ms),
+            Panel(
+                "time, s",
+                "segments",
+                [_values("full segments that wait without an ACK", limited, "rate_segments")],
+            ),
+        ],
+        "figs 5 to 8",
+        columns=2,
+    )
+    return check.grouped("the device that sends", checks), [figure]
+
+
+def _mbit_s(run: Run) -> list[float]:
+    return run.mbit_s
+
+
+def _acks_s(run: Run) -> list[float]:
+    return run.acks_s
+
+
+def _rtt_ms(run: Run) -> list[float]:
+    return run.rtt_ms
+
+
+def _over_time(label: str, runs: dict[str, Run], values: Callable[[Run], Sequence[float]]) -> Panel:
+    return Panel(
+        "time, s",
+        label,
+        [Series(name, run.time_s[1:], values(run)[1:]) for name, run in runs.items()],
+    )
+
+
+def _values(label: str, run: Run, name: str) -> Series:
+    return Series(label, run.time_s, run.series["policy"][name], "steps")
+
+
+# --- the virtual machine that receives ----------------------------------------------------------
+
+
+def falls_after(times_s: Sequence[float], values: Sequence[int], starts_s: Sequence[float]) -> int:
+    """Of those times, how many are followed by a fall before the next."""
+    ends = [*starts_s[1:], float("inf")]
+    steps = [t for t, a, b in zip(times_s[1:], values[:-1], values[1:], strict=True) if b < a]
+    return sum(
+        any(start < t <= end for t in steps) for start, end in zip(starts_s, ends, strict=True)
+    )
+
+
+def histogram_ms(quantiles: dict[str, Any]) -> dict[int, int]:
+    """Samples in each whole millisecond."""
+    bins: dict[int, int] = {}
+    for upper, count in zip(quantiles["bucket_upper"], quantiles["bucket_count"], strict=True):
+        at = int(upper // 10**6)
+        bins[at] = bins.get(at, 0) + int(count)
+    return bins
+
+
+def mode_ms(bins: dict[int, int]) -> float | None:
+    """Middle of the fullest millisecond."""
+    return max(bins, key=lambda at: (bins[at], -at)) + 0.5 if bins else None
+
+
+def _machine(runner: Runner) -> tuple[list[Check], list[Figure]]:
+    specs = (STOCK, MACHINE_POLICY)
+    made = [disturbed(scenario(MACHINE, s, LONG_S, series=True)) for s in specs]
+    stock, limited = _run(runner, "the virtual machine that receives", made)
+    rate = limited.series["policy"]["rate_segments"]
+    raised = [t for t, n in zip(limited.time_s, rate, strict=True) if n > 1]
+    highest = [t for t, n in zip(limited.time_s, rate, strict=True) if n == max(rate)]
+    span = (LIMITED_FROM_S, LONG_S)
+    goodput, acks, rtt = (
+        [run.mean(values(run), *span) for run in (stock, limited)]
+        for values in (_mbit_s, _acks_s, _rtt_ms)
+    )
+    bins = [histogram_ms(run.group["rtt_ns"]) for run in (stock, limited)]
+    shown = 2 + max(ms for one in bins for ms in one)
+    checks = [
+        check.within("ack_rate_val starts to grow", 10, raised[0] if raised else None,
+                     percent=CLOSELY_PERCENT, unit="s", source="fig 10"),
+        check.between("ack_rate_val is highest", 20, 25, highest[0] if raised else None,
+                      unit="s", source="fig 10"),
+        check.same("ack_rate_val falls after 30, 50 and 80 s", len(DISTURBANCES_S),
+                   falls_after(limited.time_s, rate, DISTURBANCES_S), source="fig 10"),
+        check.within("gain of the machine", published("ratelimit-vm", "throughput gain").number,
+                     gain_percent(goodput[1], goodput[0]), percent=ROUGHLY_PERCENT,
+                     unit="%", source="figs 11, 12"),
+        check.within("ACKs a second, with / without",
+                     published("ratelimit-vm", "ACK rate with limiting / unmodified").number,
+                     acks[1] / acks[0] if acks[0] else None, percent=ROUGHLY_PERCENT,
+                     source="fig 17"),
+        check.between("RTT mode without", 10, 20, mode_ms(bins[0]), unit="ms", source="fig 15"),
+        check.between("RTT mode with", 5, 10, mode_ms(bins[1]), unit="ms", source="fig 16"),
+        check.within("mean RTT, with / without", 0.5, rtt[1] / rtt[0] if rtt[0] else None,
+                     percent=ROUGHLY_PERCENT, source="figs 13, 14"),
+    ]  # fmt: skip
+    runs = {"without": stock, "with": limited}
+    figures = [
+        Figure(
+            "ratelimit-machine",
+            "A virtual machine receives: the rate, throughput, round trips and ACKs over time",
+            [
+                Panel(
+                    "time, s",
+                    "segments",
+                    [
+                        _values("ack_rate_val", limited, "rate_segments"),
+                        _values("ack_rate_max", limited, "rate_max_segments"),
+                    ],
+                ),
+                _over_time("goodput, Mbit/s", runs, _mbit_s),
+                _over_time("round trip, ms", runs, _rtt_ms),
+                _over_time("ACKs a second", runs, _acks_s),
+            ],
+            "figs 10 to 14 and 17",
+            columns=2,
+        ),
+        Figure(
+            "ratelimit-histogram",
+            "A virtual machine receives: how many round trips took how long",
+            [
+                Panel(
+                    "round trip, ms",
+                    "share of the samples",
+                    [
+                        Series(
+                            name,
+                            range(shown),
+                            [one.get(ms, 0) / sum(one.values()) for ms in range(shown)],
+                            "steps",
+                        )
+                        for name, one in zip(runs, bins, strict=True)
+                    ],
+                )
+            ],
+            "figs 15, 16",
+        ),
+    ]
+    return check.grouped("the virtual machine that receives", checks), figures
+
+
+# --- growth and recovery of the sender's window ---------------------------------------------------
+
+
+def _unbounded(made: dict[str, Any]) -> dict[str, Any]:
+    """The same, with the congestion window as the limit: a receiver's memory bounds nothing."""
+    del made["client"]["recv_buffer_max_bytes"]
+    return made
+
+
+def _recovery(runner: Runner) -> tuple[list[Check], list[Figure]]:
+    specs = (STOCK, "ratelimit:guard=0")
+    made = [_unbounded(scenario(MACHINE, s, LONG_S, series=True)) for s in specs]
+    stock, limited = runs = _run(runner, "the sender's window", made)
+    late = (LONG_S / 2, LONG_S)
+    cwnd, ssthresh = (
+        [run.mean(run.series[key], *late) / 1000 for run in runs]
+        for key in ("cwnd_bytes", "ssthresh_bytes")
+    )
+    cuts = [int(run.group["fast_recoveries"]) for run in runs]
+    checks = [
+        check.within("mean congestion window", cwnd[0], cwnd[1],
+                     percent=ROUGHLY_PERCENT, unit="kB", source="figs 18, 19"),
+        check.within("mean slow start threshold", ssthresh[0], ssthresh[1],
+                     percent=ROUGHLY_PERCENT, unit="kB", source="figs 18, 19"),
+        check.within("recoveries in 100 s", cuts[0], cuts[1],
+                     percent=ROUGHLY_PERCENT, source="figs 18, 19"),
+    ]  # fmt: skip
+    figure = Figure(
+        "ratelimit-window",
+        "Congestion window and slow start threshold of the sender (CUBIC)",
+        [
+            Panel(
+                "time, s",
+                "kB",
+                [
+                    Series(key, run.time_s, [n / 1000 for n in run.series[f"{key}_bytes"]])
+                    for key in ("cwnd", "ssthresh")
+                ],
+                title=name,
+            )
+            for name, run in (("without", stock), ("with", limited))
+        ],
+        "figs 18, 19",
+        columns=2,
+    )
+    return check.grouped("the sender's window", checks), [figure]
+
+
+# --- processor load -------------------------------------------------------------------------------
+
+
+def loaded(spec: str, load_percent: int) -> dict[str, Any]:
+    """The machine at a rate which one ACK for two segments makes this much of its processor."""
+    made = scenario(MACHINE, spec, LOAD_S)
+    cpu = made["client"]
+    segment_s = (cpu["data_received_ns"] + cpu["ack_sent_ns"] / 2) / SECOND
+    wire_bits = 8 * (made["mtu_bytes"] + made["link_overhead_bytes"])
+    made["down"]["rate_bps"] = round(load_percent / 100 / segment_s * wire_bits)
+    return made
+
+
+def _load(runner: Runner) -> tuple[list[Check], list[Figure]]:
+    specs = (ONE_PER_TWO, DROPPED_80, DROPPED_MOST)
+    made = [loaded(spec, load) for load in LOADS for spec in specs]
+    runs = _run(runner, "processor load", made)
+    saved: dict[str, list[float]] = {DROPPED_80: [], DROPPED_MOST: []}
+    share = []
+    for i in range(0, len(runs), len(specs)):
+        whole, *fewer = (
+            float(r.result["client"]["cpu_s_per_gb"]) for r in runs[i : i + len(specs)]
+        )
+        share.append(100 * float(runs[i].result["client"]["cpu_share"]))
+        for spec, one in zip(specs[1:], fewer, strict=True):
+            saved[spec].append(100 * (1 - one / whole))
+    at = dict(zip(LOADS, saved[DROPPED_80], strict=True))
+    quantity = "performance gain at 80% ACK drop"
+    low = published("ratelimit-cpu", quantity, "25% CPU load")
+    high = published("ratelimit-cpu", quantity, "over 60% CPU load")
+    most = published("ratelimit-cpu", "CPU load reduction")
+    checks = [
+        check.within("less load with 80% of ACKs dropped, at 25% load", low.number, at[25],
+                     percent=CLOSELY_PERCENT, unit="%", source="fig 20"),
+        check.within("less load with 80% of ACKs dropped, above 60% load", high.number, at[70],
+                     percent=CLOSELY_PERCENT, unit="%", source="fig 20"),
+        check.within("less load with nearly all ACKs dropped", most.number,
+                     max(saved[DROPPED_MOST]), percent=ROUGHLY_PERCENT, unit="%",
+                     source="section 6"),
+    ]  # fmt: skip
+    figure = Figure(
+        "ratelimit-load",
+        "Processor time saved against load with one ACK for two segments",
+        [
+            Panel(
+                "load without, %",
+                "less load, %",
+                [
+                    Series("published, 80% dropped", [25, 60], [low.number, high.number],
+                           "points", published=True),
+                    Series("80% dropped (1 for 10)", share, saved[DROPPED_80]),
+                    Series("97% dropped (1 for 64)", share, saved[DROPPED_MOST]),
+                ],
+            )
+        ],
+        "fig 20",
+    )  # fmt: skip
+    return check.grouped("processor load", checks), [figure]
+
+
+# --- what a real kernel showed --------------------------------------------------------------------
+
+
+def _kernel(runner: Runner) -> tuple[list[Check], list[Figure]]:
+    made = [scenario(link, spec, SHORT_S, series=True) for link in LINKS for spec in POLICIES]
+    runs = _run(runner, "five devices, four receivers", made)
+    at = {
+        (link, spec): runs[len(POLICIES) * i + j]
+        for i, link in enumerate(LINKS)
+        for j, spec in enumerate(POLICIES)
+    }
+    # Once slow start and the losses that end it are over.
+    steady = partial(_steady, start_s=SHORT_S / 2, end_s=SHORT_S)
+    counts = sorted(KERNEL_STRETCHED)
+    stretched = [f"delayed:segments={n},delay_ms=40" for n in counts]
+    path = [scenario("wan-10ms", spec, 10) for spec in (STOCK, "ratelimit", *stretched)]
+    stock, limited, *fixed = (
+        run.goodput_mbit_s for run in _run(runner, "fixed numbers of segments for each ACK", path)
+    )
+    sender, writer, reader = "mips-router", "mips-writer", "mips-reader"
+    checks = [
+        check.between("CPU-bound sender: gain over one ACK for two", 39, 57,
+                      gain_percent(steady(at[sender, "ratelimit"])[0],
+                                   steady(at[sender, ONE_PER_TWO])[0]),
+                      published="39 to 47, at most 57", unit="%", source=KERNEL),
+        check.between("the same where the writer waits for its turn", 39, 57,
+                      gain_percent(steady(at[writer, "ratelimit"])[0],
+                                   steady(at[writer, ONE_PER_TWO])[0]),
+                      published="39 to 47, at most 57", unit="%", source=KERNEL),
+        check.between("CPU-bound receiver: segments for each ACK of stock", 38, 95,
+                      steady(at[reader, STOCK])[1], source=KERNEL),
+        check.between("CPU-bound receiver: gain over stock", 0, 3,
+                      gain_percent(steady(at[reader, "ratelimit"])[0],
+                                   steady(at[reader, STOCK])[0]),
+                      unit="%", source=KERNEL),
+        check.within("after losses: 64 segments for each ACK", KERNEL_STRETCHED[64], fixed[-1],
+                     percent=ROUGHLY_PERCENT, unit="Mbit/s", source=KERNEL),
+        check.at_least("after losses: ratelimit / stock", 0.99, limited / stock if stock else None,
+                       published="no collapse", source="spec page 1"),
+    ]  # fmt: skip
+    figure = Figure(
+        "ratelimit-devices",
+        "Who gains: five devices after slow start, and fixed numbers of segments for each ACK",
+        [
+            Panel(
+                "",
+                "goodput, Mbit/s",
+                [
+                    Series(
+                        spec, LINKS, [steady(at[link, spec])[0] for link in LINKS], "bars"
+                    )
+                    for spec in POLICIES
+                ],
+            ),
+            Panel(
+                "",
+                "segments for each ACK",
+                [
+                    Series(
+                        spec, LINKS, [steady(at[link, spec])[1] for link in LINKS], "bars"
+                    )
+                    for spec in POLICIES
+                ],
+            ),
+            Panel(
+                "segments for each ACK",
+                "goodput, Mbit/s, of 100",
+                [
+                    Series(KERNEL, counts, [KERNEL_STRETCHED[n] for n in counts], "points",
+                           published=True),
+                    Series("delayed:segments=N,delay_ms=40", counts, fixed),
+                ],
+                lines=[("ratelimit", limited)],
+            ),
+        ],
+    )  # fmt: skip
+    return check.grouped("what a real kernel showed", checks), [figure]
+
+
+def _steady(run: Run, start_s: float, end_s: float) -> tuple[float, float]:
+    """Goodput in Mbit/s and full segments for each ACK over a part of the run."""
+    goodput, acks = (run.mean(v, start_s, end_s) for v in (run.mbit_s, run.acks_s))
+    segments_s = goodput * 1e6 / 8 / SEGMENT_BYTES
+    return goodput, segments_s / acks if acks else 0.0
+
+
+SEGMENT_BYTES = 1448  # Ethernet, timestamps
+
+
+def run(runner: Runner) -> Outcome:
+    """All parts; about half a minute on two cores."""
+    parts = [part(runner) for part in (_device, _machine, _recovery, _load, _kernel)]
+    return Outcome(
+        checks=[c for checks, _ in parts for c in checks],
+        figures=[f for _, figures in parts for f in figures],
+        notes=(
+            f"`{DEVICE_POLICY}` and `{MACHINE_POLICY}`: guard=0 is the source's algorithm; when it "
+            "starts and its interval follow from the published figures over time.",
+            f"The drop after {DROP_S} s and the short transfers beside the machine's after "
+            f"{', '.join(map(str, DISTURBANCES_S))} s are put in: nothing in the model makes them.",
+        ),
+    )
+
+
+EXPERIMENT = Experiment(
+    name="ratelimit",
+    title="ACK rate limiting on devices whose processor is the limit",
+    source="Statkus, Paulikas, Krukonis, Electronics 10(6), 2021; spec page 1",
+    question="How much does a slow device gain when its peer, or it, acknowledges less, and when "
+    "does it gain nothing?",
+    run=run,
+)

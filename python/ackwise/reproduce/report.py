@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: MIT
+"""The page of reproduced experiments."""
+
+from base64 import b64encode
+from html import escape
+
+from ackwise.reproduce import table
+from ackwise.reproduce.document import Reproduced
+from ackwise.results.report.page import asset, filled
+
+
+def _check_rows(done: Reproduced) -> str:
+    rows = []
+    for group, checks in table.groups(done.outcome.checks):
+        heads = (group or table.HEADS[0], *table.HEADS[1:])
+        rows.append("<tr>" + "".join(f"<th>{escape(head)}</th>" for head in heads) + "</tr>")
+        for check in checks:
+            mark = "best" if check.passed else "failed"
+            *told, verdict = (escape(text) for text in table.cells(check))
+            cells = "".join(f"<td>{text}</td>" for text in told)
+            rows.append(
+                f'<tr title="{escape(check.source)}">{cells}<td class="{mark}">{verdict}</td></tr>'
+            )
+    return "\n".join(rows)
+
+
+def _experiment(done: Reproduced, drawn: dict[str, bytes]) -> str:
+    """An experiment's section: the question, the pictures, the checks."""
+    one = done.experiment
+    failed = sum(not check.passed for check in done.outcome.checks)
+    count = len(done.outcome.checks)
+    pictures = "".join(
+        # An image and no inline drawing: names inside one SVG cannot meet those of another.
+        f'<figure><img alt="{escape(f.title)}" src="data:image/svg+xml;base64,'
+        f'{b64encode(drawn[f.name]).decode()}"><figcaption>{escape(f.title)}'
+        f"{escape(f' ({f.source})' if f.source else '')}</figcaption></figure>"
+        for f in done.outcome.figures
+    )
+    notes = "".join(f'<p class="note">{escape(note)}</p>' for note in done.outcome.notes)
+    return (
+        f'<section id="{escape(one.name)}"><h2>{escape(one.title)}</h2>'
+        f'<p class="note">{escape(one.source)}</p><p>{escape(one.question)}</p>{pictures}</section>'
+        f'<section class="{"" if failed else "callout fine"}"><h3>{count - failed} of {count} '
+        f'checks pass</h3>{notes}<div class="scroll"><table>{_check_rows(done)}</table></div>'
+        "</section>"
+    )
+
+
+def of_experiments(done: list[Reproduced], drawn: dict[str, bytes], command: str) -> bytes:
+    """The page of reproduced experiments; `drawn` holds the SVG of each figure by its name."""
+    title = ", ".join(one.experiment.name for one in done)
+    parts = {
+        "TITLE": escape(f"ackwise reproduce: {title}"),
+        "STYLE": asset("page.css"),
+        "COMMAND": escape(command),
+        "BODY": "\n".join(_experiment(one, drawn) for one in done),
+    }
+    return filled(asset("experiments.html", "ackwise.reproduce"), parts)

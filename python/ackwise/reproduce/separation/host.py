@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: MIT
+"""Spec page 3 on this machine's own kernel and in real time: `ackwise gateway up` in network
+namespaces, all cases at once, again and again."""
+
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+from pathlib import Path
+
+from ackwise.gateway import control, model
+from ackwise.host import tools
+from ackwise.reproduce.check import Check, at_most, grouped
+from ackwise.reproduce.experiment import Experiment, Outcome
+from ackwise.reproduce.figure import Figure, Panel, Series
+from ackwise.reproduce.runner import Ran, Runner
+from ackwise.reproduce.separation import lab
+from ackwise.reproduce.separation import line as host_line
+from ackwise.reproduce.separation import model as deviation
+from ackwise.reproduce.separation import simulator as simulated
+from ackwise.reproduce.separation.lab import APART, CAKE, FIFO, FQ_CODEL
+from ackwise.reproduce.separation.line import Measured, Testbed
+from ackwise.reproduce.separation.simulator import BOTH, DOWN, UP
+
+REPEATS = 3
+SECONDS, SETTLED_SECONDS = 180.0, 90.0  # the start takes up to 75 s, see linux_separation
+OWN = "the gateway's own plan"
+HELD = (FIFO, APART, OWN)
+
+
+@dataclass(frozen=True)
+class Hosts:
+    """Both ends."""
+
+    name: str
+    every_packet: bool
+    old: bool
+    congestion_control: str
+
+
+SOURCE = Hosts("hosts of the source", True, True, "reno")
+EVERY = Hosts("today's, an ACK for each packet", True, False, "cubic")
+TODAY = Hosts("today's hosts", False, False, "cubic")
+ALL_HOSTS = (SOURCE, EVERY, TODAY)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One line of a wave."""
+
+    hosts: Hosts
+    queue: str
+    flows: tuple[str, ...]
+    line: lab.Line = lab.HOME
+
+
+def _cases(queues: tuple[str, ...]) -> list[Case]:
+    made = [Case(hosts, FIFO, (flow,)) for hosts, flow in product(ALL_HOSTS, BOTH)]
+    made += [Case(hosts, queue, BOTH) for hosts, queue in product(ALL_HOSTS, queues)]
+    made += [Case(SOURCE, FIFO, (flow,), lab.ADSL) for flow in BOTH]
+    return made + [Case(SOURCE, queue, BOTH, lab.ADSL) for queue in HELD]
+
+
+def uplink(made: Testbed, line: lab.Line, queue: str, run_dir: Path | None) -> None:
+    """Gives the gateway's port g1 its queues; `run_dir` is for those of `ackwise gateway up`."""
+    what = (
+        "--down", f"{line.down_bps}bit", "--up", f"{line.up_bps}bit",
+        "--overhead", line.layer.name,
+    )  # fmt: skip
+    leaf = {APART: ("--ack-leaf", "pfifo"), OWN: ()}.get(queue)
+    if leaf is not None:
+        made.inside(
+            made.gateway, sys.executable, "-m", "ackwise", "gateway", "up", "g1", *what, *leaf,
+            "--run-dir", str(run_dir),
+        )  # fmt: skip
+        return
+    lines = lab.queues(queue, line) or lab.shaped(line.up_bps, line.layer, "pfifo limit 100")
+    for words in lines:
+        tools.do("tc", "-n", made.gateway, *words.replace("PORT", "g1").split())
+
+
+def _wave(cases: list[Case], seed: int) -> list[Measured]:
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        lines = []
+        for number, case in enumerate(cases):
+            made = stack.enter_context(
+                host_line.testbed(
+                    lab.shaped(
+                        case.line.down_bps,
+                        case.line.layer,
+                        f"pfifo limit {case.line.buffer_packets}",
+                    ),
+                    every_packet=case.hosts.every_packet,
+                    old=case.hosts.old,
+                )
+            )
+            uplink(made, case.line, case.queue, folder / str(number))
+            lines.append((made, case.flows, case.hosts.congestion_control))
+        return host_line.run(
+            lines,
+            window_packets=lab.HOME.window,
+            seconds=SECONDS,
+            settled_seconds=SETTLED_SECONDS,
+            seed=seed,
+        )
+
+
+class Found:
+    """What every wave measured."""
+
+    def __init__(self, runs: dict[Case, list[Measured]], queues: tuple[str, ...]) -> None:
+        self._runs = runs
+        self.queues = queues
+
+    def speeds(self, case: Case, flow: str) -> list[float]:
+        """kbit/s of each repeat."""
+        return [m.speeds[flow] for m in self._runs[case]]
+
+    def lone(self, hosts: Hosts, flow: str, line: lab.Line = lab.HOME) -> list[float]:
+        """kbit/s alone, of each repeat."""
+        return self.speeds(Case(hosts, FIFO, (flow,), line), flow)
+
+    def shares(self, hosts: Hosts, queue: str, flow: str, line: lab.Line = lab.HOME) -> list[float]:
+        """Percent of the mean speed alone, of each repeat."""
+        alone = simulated.mean(self.lone(hosts, flow, line)).mean
+        return [100 * s / alone for s in self.speeds(Case(hosts, queue, BOTH, line), flow)]
+
+    def ping_p99_ms(self, case: Case) -> float:
+        """Over all repeats."""
+        rtts = sorted(t for m in self._runs[case] for t in m.rtts_s)
+        return 1e3 * rtts[max(0, -(-99 * len(rtts) // 100) - 1)] if rtts else float("nan")
+
+
+def _checks(found: Found) -> Iterator[Check]:
+    for hosts, line in (
+        (SOURCE, lab.HOME),
+        (SOURCE, lab.ADSL),
+        (EVERY, lab.HOME),
+        (TODAY, lab.HOME),
+    ):
+        of = f", {hosts.name}" + ("" if line is lab.HOME else f", {lab.CELLS}")
+        shares = partial(found.shares, hosts, line=line)
+        held = {queue: queue for queue in (APART, OWN)}
+        checks = lab.share_checks(shares, held, of, fifo=hosts is SOURCE)
+        yield from grouped(f"shares of the lone speed in {REPEATS} runs{of}", checks)
+    checks = []
+    for hosts, segments in ((EVERY, 1), (TODAY, 2)):
+        link = model.Link(
+            lab.HOME.down_bps, lab.HOME.up_bps, segments_per_ack=segments,
+            window_packets=lab.HOME.window, round_trip_ns=0,
+        )  # fmt: skip
+        said = model.predict(link)
+        for queue, flow in product((FIFO, APART), BOTH):
+            speeds = said.fifo if queue == FIFO else said.separation
+            side = "up_bps" if flow == UP else "down_bps"
+            predicted = 100 * getattr(speeds, side) / getattr(said.alone, side)
+            off = abs(predicted - simulated.mean(found.shares(hosts, queue, flow)).mean)
+            bound = deviation.FIFO_POINTS if queue == FIFO else deviation.APART_POINTS
+            name = f"model, {queue}, {flow}, {hosts.name}: off by"
+            checks.append(at_most(name, bound, off, unit="points"))
+    yield from grouped("the model and the gateway", checks)
+
+
+def _figure(found: Found) -> Figure:
+    words = ["alone", *found.queues]
+
+    def panel(flow: str) -> Panel:
+        series = []
+        for hosts in ALL_HOSTS:
+            means = [simulated.mean(found.lone(hosts, flow))] + [
+                simulated.mean(found.speeds(Case(hosts, queue, BOTH), flow))
+                for queue in found.queues
+            ]
+            series.append(
+                Series(
+                    hosts.name, words, [e.mean for e in means], "bars",
+                    spread=[e.ci95 or 0 for e in means],
+                )
+            )  # fmt: skip
+        return Panel("", f"{flow}, kbit/s", series, title=flow)
+
+    pings = [
+        Series(
+            hosts.name, list(found.queues),
+            [found.ping_p99_ms(Case(hosts, queue, BOTH)) for queue in found.queues], "bars",
+        )
+        for hosts in ALL_HOSTS
+    ]  # fmt: skip
+    return Figure(
+        "host-separation-cases",
+        "Speeds and pings on this machine's kernel, by the uplink's queues",
+        [panel(UP), panel(DOWN), Panel("", "ping's p99, ms", pings, title="ping, both transfers")],
+        source="figures 3 and 8",
+    )
+
+
+def run(runner: Runner) -> Outcome:
+    """REPEATS waves. Raises InputError when this machine cannot, by what it lacks."""
+    host_line.check()
+    missing = control.missing_kinds()
+    others = ((FQ_CODEL, "fq_codel"), (CAKE, "cake"))
+    queues = (*HELD, *(queue for queue, kind in others if kind not in missing))
+    cases = _cases(queues)
+    # one behind the other: they share this machine's time
+    waves = [
+        runner.map(f"wave {seed} of {REPEATS}", lambda seed, _cancel: _wave(cases, seed), [seed])[0]
+        for seed in range(1, REPEATS + 1)
+    ]
+    what = [
+        {
+            "hosts": c.hosts.name,
+            "line": c.line.name,
+            "queue": c.queue,
+            "flows": c.flows,
+            "seed": seed,
+        }
+        for seed in range(1, REPEATS + 1)
+        for c in cases
+    ]
+    runner.ran.append(Ran("waves", None, what, "host"))
+    found = Found({c: [wave[i] for wave in waves] for i, c in enumerate(cases)}, queues)
+    notes = [
+        f"kbit/s of each run, {case.line.name}, {case.hosts.name}, {case.queue}: "
+        + "; ".join(
+            f"{flow} " + ", ".join(f"{s:.0f}" for s in found.speeds(case, flow)) for flow in BOTH
+        )
+        + f"; ping's p99 {found.ping_p99_ms(case):.0f} ms."
+        for case in cases
+        if case.flows == BOTH
+    ]
+    skipped = [f"{kind} ({words})" for kind, words in missing.items()]
+    if skipped:
+        notes.append(f"Not run, as this kernel lacks it: {', '.join(skipped)}.")
+    return Outcome(checks=list(_checks(found)), figures=[_figure(found)], notes=notes)
+
+
+EXPERIMENT = Experiment(
+    name="host-separation",
+    title="ACK separation by this machine's own kernel",
+    source=lab.EXPERIMENT.source,
+    question="Does `ackwise gateway up` do on a kernel in use what it does in the lab?",
+    run=run,
+)

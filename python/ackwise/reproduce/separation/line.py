@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: MIT
+"""A home's access line in network namespaces of this machine: its own kernel, TCP, queues and time.
+
+      host ────── gateway ═══════════ internet ────── server
+        h0        g0   g1              i0   i1          s0
+                  up: the queues that are compared
+                  down: HTB and a FIFO at i0
+
+All sockets are held by one process, which sleeps in one place: a socket stays in the namespace it
+was made in. Namespaces go whatever happens, their devices and queues with them.
+"""
+
+import ctypes
+import os
+import random
+import selectors
+import socket
+import struct
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ackwise.errors import InputError, RunError
+from ackwise.host import namespaces, rights, tools
+
+TOOLS = ("ip", "tc", "ethtool")
+SERVER = "10.77.2.2"
+PAYLOAD_BYTES = 1448
+_PORT = 7100
+_SO_RCVBUFFORCE, _TCP_WINDOW_CLAMP = 33, 10
+_CLONE_NEWNET = 0x40000000
+_ZEROS = bytes(1 << 16)
+_PING_S = 0.2
+_ECHO, _ECHO_REPLY = 8, 0
+# What hosts of the 1990s had not: SACK, RACK, early retransmits, tail loss probes, F-RTO, and more
+# than three duplicate ACKs to wait for (RFC 2581) where Linux believes in reordering. Their least
+# timeout was 1 s (RFC 2988), which kernels before 6.11 cannot be told for all sockets.
+OLD = {
+    "tcp_sack": 0,
+    "tcp_recovery": 0,
+    "tcp_early_retrans": 0,
+    "tcp_frto": 0,
+    "tcp_max_reordering": 3,
+}
+_OLD_IF_KNOWN = {"tcp_rto_min_us": 1_000_000}
+
+
+def check() -> None:
+    """InputError with the remedy when this machine cannot make such a line."""
+    missing = [tool for tool in TOOLS if tools.find_tool(tool) is None]
+    if missing:
+        raise InputError(
+            f"reproduce --on host: missing: {', '.join(missing)}; install iproute2 and ethtool"
+        )
+    lacking = rights.missing_capabilities()
+    if lacking:
+        raise InputError(
+            f"reproduce --on host: needs root (lacking {', '.join(lacking)}); run it with sudo"
+        )
+
+
+@dataclass(frozen=True)
+class Testbed:
+    """The four namespaces, by name."""
+
+    host: str
+    gateway: str
+    internet: str
+    server: str
+
+    def inside(self, namespace: str, *words: str) -> None:
+        """Runs a short command to its end; RunError with its own words."""
+        tools.do(*namespaces.inside(namespace, *words))
+
+
+@contextmanager
+def testbed(down: Sequence[str], *, every_packet: bool, old: bool) -> Iterator[Testbed]:
+    """A line without queues on the uplink yet. `down`: `tc` lines of the provider, PORT being the
+    device; `every_packet`: hosts send an ACK for each packet; `old`: their TCP repairs losses as
+    that of the 1990s."""
+    with ExitStack() as stack:
+        mark = f"awl{os.getpid() % 100_000}{os.urandom(2).hex()}"
+        names = [stack.enter_context(namespaces.namespace(f"{mark}{end}")) for end in "hgis"]
+        made = Testbed(*names)
+        host, gateway, internet, server = names
+        for n, (left, right, a, b) in enumerate(
+            (
+                (host, gateway, "h0", "g0"),
+                (gateway, internet, "g1", "i0"),
+                (internet, server, "i1", "s0"),
+            )
+        ):
+            tools.do(
+                "ip", "link", "add", a, "netns", left, "type", "veth", "peer", b, "netns", right
+            )
+            for end, device, number in ((left, a, 1), (right, b, 2)):
+                tools.do("ip", "-n", end, "address", "add", f"10.77.{n}.{number}/24", "dev", device)
+                # what a wire would carry: packets of the MTU
+                made.inside(end, "ethtool", "-K", device, "gso", "off", "tso", "off", "gro", "off")
+                tools.do("ip", "-n", end, "link", "set", device, "up")
+        for end in (gateway, internet):
+            _set(made, end, {"ip_forward": 1})
+        for end in (host, server):
+            _set(made, end, {"tcp_no_metrics_save": 1} | (_old() if old else {}))
+        more = ("quickack", "1") if every_packet else ()
+        first = ("initcwnd", "3") if old else ()
+        for end, to, via in (
+            (host, "10.77.2.0/24", "10.77.0.2"),
+            (gateway, "10.77.2.0/24", "10.77.1.2"),
+            (internet, "10.77.0.0/24", "10.77.1.1"),
+            (server, "10.77.0.0/24", "10.77.2.1"),
+        ):
+            at_end = (*more, *first) if end in (host, server) else ()
+            tools.do("ip", "-n", end, "route", "add", to, "via", via, *at_end)
+        for words in down:
+            tools.do("tc", "-n", internet, *words.replace("PORT", "i0").split())
+        yield made
+
+
+def _old() -> dict[str, int]:
+    folder = Path("/proc/sys/net/ipv4")
+    return OLD | {k: v for k, v in _OLD_IF_KNOWN.items() if (folder / k).exists()}
+
+
+def _set(made: Testbed, namespace: str, values: dict[str, int]) -> None:
+    made.inside(namespace, "sysctl", "-qw", *(f"net.ipv4.{k}={v}" for k, v in values.items()))
+
+
+@contextmanager
+def _within(namespace: str) -> Iterator[None]:
+    """This thread is in the namespace while the block lasts."""
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def move(descriptor: int) -> None:
+        if libc.setns(descriptor, _CLONE_NEWNET):
+            raise RunError(f"namespace {namespace}: {os.strerror(ctypes.get_errno())}")
+
+    with Path("/proc/thread-self/ns/net").open() as home:
+        with Path(f"/run/netns/{namespace}").open() as there:
+            move(there.fileno())
+        try:
+            yield
+        finally:
+            move(home.fileno())
+
+
+@dataclass
+class Transfer:
+    """One that does not end. `counted`: bytes that were read behind the settled part."""
+
+    sends: socket.socket
+    reads: socket.socket
+    counted: int = 0
+
+
+@dataclass
+class Traffic:
+    """What runs over one line."""
+
+    transfers: dict[str, Transfer] = field(default_factory=dict)
+    sent_at: dict[int, float] = field(default_factory=dict)
+    rtts_s: list[float] = field(default_factory=list)
+    ping: socket.socket | None = None
+
+
+def _transfer(
+    made: Testbed, direction: str, congestion_control: str, window_packets: int
+) -> Transfer:
+    """Connected; `direction` "upload" or "download"."""
+    window = window_packets * PAYLOAD_BYTES
+
+    def prepared(namespace: str, *, receives: bool) -> socket.socket:
+        with _within(namespace):
+            one = socket.socket()
+        one.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, congestion_control.encode())
+        if receives:
+            one.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, 4 * window)
+            one.setsockopt(socket.IPPROTO_TCP, _TCP_WINDOW_CLAMP, window)
+        return one
+
+    up = direction == "upload"
+    with prepared(made.server, receives=up) as listening:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        port = _PORT + (0 if up else 1)
+        listening.bind((SERVER, port))
+        listening.listen(1)
+        client = prepared(made.host, receives=not up)
+        client.settimeout(10)
+        client.connect((SERVER, port))
+        accepted, _ = listening.accept()
+    for one in (client, accepted):
+        one.setblocking(False)
+    return Transfer(client, accepted) if up else Transfer(accepted, client)
+
+
+def _checksum(data: bytes) -> int:
+    total: int = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    total = (total & 0xFFFF) + (total >> 16)
+    return ~(total + (total >> 16)) & 0xFFFF
+
+
+def _ping(traffic: Traffic, now: float) -> None:
+    assert traffic.ping is not None
+    number = len(traffic.sent_at)
+    packet = struct.pack("!BBHHH", _ECHO, 0, 0, 1, number) + bytes(56)
+    packet = packet[:2] + struct.pack("!H", _checksum(packet)) + packet[4:]
+    with suppress(BlockingIOError):
+        traffic.ping.sendto(packet, (SERVER, 0))
+        traffic.sent_at[number] = now
+
+
+def _pinged(traffic: Traffic, settled: float) -> None:
+    assert traffic.ping is not None
+    with suppress(BlockingIOError):
+        while True:
+            packet = traffic.ping.recv(256)
+            header = (packet[0] & 15) * 4
+            kind, _, _, _, number = struct.unpack_from("!BBHHH", packet, header)
+            sent = traffic.sent_at.get(number)
+            if kind == _ECHO_REPLY and sent is not None and sent >= settled:
+                traffic.rtts_s.append(time.monotonic() - sent)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Behind the settled part: goodput by direction in kbit/s, round trips of pings in s."""
+
+    speeds: dict[str, float]
+    rtts_s: list[float]
+
+
+def run(
+    lines: Sequence[tuple[Testbed, Sequence[str], str]],
+    *,
+    window_packets: int,
+    seconds: float,
+    settled_seconds: float,
+    seed: int,
+) -> list[Measured]:
+    """Transfers over all lines at once, for `seconds`: of each line the directions and the senders'
+    congestion control. They start within a second, as `seed` says."""
+    chance = random.Random(seed)  # noqa: S311
+    with ExitStack() as stack:
+        all_traffic: list[Traffic] = []
+        poller = stack.enter_context(selectors.DefaultSelector())
+        for made, _, _ in lines:
+            traffic = Traffic()
+            with _within(made.host):
+                traffic.ping = stack.enter_context(
+                    socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
+                )
+            traffic.ping.setblocking(False)
+            poller.register(traffic.ping, selectors.EVENT_READ, (traffic, None))
+            all_traffic.append(traffic)
+        waiting = sorted(
+            (chance.random(), index, direction)
+            for index, (_, directions, _) in enumerate(lines)
+            for direction in directions
+        )
+        begin = time.monotonic()
+        settled, end, next_ping = begin + settled_seconds, begin + seconds, begin
+        while (now := time.monotonic()) < end:
+            while waiting and begin + waiting[0][0] <= now:
+                _, index, direction = waiting.pop(0)
+                made, _, control = lines[index]
+                one = _transfer(made, direction, control, window_packets)
+                all_traffic[index].transfers[direction] = one
+                stack.callback(one.sends.close)
+                stack.callback(one.reads.close)
+                poller.register(one.sends, selectors.EVENT_WRITE, (all_traffic[index], one))
+                poller.register(one.reads, selectors.EVENT_READ, (all_traffic[index], one))
+            if now >= next_ping:
+                next_ping += _PING_S
+                for traffic in all_traffic:
+                    _ping(traffic, now)
+            for key, event in poller.select(max(0.0, min(next_ping, end) - time.monotonic())):
+                traffic, of = key.data
+                if of is None:
+                    _pinged(traffic, settled)
+                elif event == selectors.EVENT_WRITE:
+                    with suppress(BlockingIOError):
+                        of.sends.send(_ZEROS)
+                else:
+                    with suppress(BlockingIOError):
+                        count = len(of.reads.recv(1 << 18))
+                        of.counted += count if time.monotonic() >= settled else 0
+        took = seconds - settled_seconds
+        return [
+            Measured({d: t.counted * 8e-3 / took for d, t in x.transfers.items()}, x.rtts_s)
+            for x in all_traffic
+        ]

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: MIT
+"""The model beside the simulator: the sweep of `ackwise reproduce separation`, point by point."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from ackwise import plans
+from ackwise.gateway import model
+from ackwise.gateway.model import INTERFERES_BELOW, RATIOS, Prediction, Speeds
+from ackwise.reproduce.check import Check, at_most, grouped, same
+from ackwise.reproduce.figure import Figure, Panel, Series
+from ackwise.reproduce.runner import Runner
+from ackwise.reproduce.separation import simulator as experiment
+
+# Points of the lone speed, set before measuring. With two queues the arithmetic has nothing to
+# guess; what a FIFO does to a sender is told to a quarter.
+APART_POINTS = 7.0
+FIFO_POINTS = 25.0
+SEGMENTS_PER_ACK = {1: "every", 2: "delayed"}
+TODAY = {"recovery": "sack", "congestion_control": "cubic", "min_rto_ns": 200_000_000}  # senders
+SEEDS = 3
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Predicted and simulated shares of the lone speeds, percent, of one discipline."""
+
+    ratio: float
+    predicted_up: float
+    predicted_down: float
+    simulated_up: float
+    simulated_down: float
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """By segments per ACK, then by discipline."""
+
+    pairs: dict[int, dict[str, list[Pair]]]
+
+
+FIFO, APART, THINNED = (name for name, _, _ in experiment.DISCIPLINES)
+
+
+def _of(prediction: Prediction, discipline: str) -> Speeds:
+    if discipline == THINNED:
+        return model.apart(prediction.link, prediction.alone, _collapsed(prediction.link))
+    return {FIFO: prediction.fifo, APART: prediction.separation}[discipline]
+
+
+def _collapsed(link: model.Link) -> float:
+    """The ACKs' part where one server serves both queues, as in the simulator: while a data packet
+    leaves, the ACKs that come become one; while that one leaves, demand more come, and so on."""
+    most = experiment.FILTER_SHARE_PPM / 1e6
+    if link.demand >= 1:
+        return most
+    ack_bytes = link.ack_wire_bytes / (1 - link.demand)  # for each data packet
+    return min(link.demand, most, ack_bytes / (link.data_wire_bytes + ack_bytes))
+
+
+def compare(runner: Runner, ratios: Sequence[float] = RATIOS, seeds: int = SEEDS) -> Comparison:
+    """Runs the sweep for an ACK for each packet and for every second one."""
+    plan = plans.load_plan("separation")
+    shape = next(link for link in plan.links if link.name == experiment.FIFO).scenario
+    link = model.Link(
+        down_bps=shape["down"]["rate_bps"],
+        up_bps=shape["up"]["rate_bps"],
+        queue_packets=shape["up"]["queue_packets"],
+        round_trip_ns=shape["up"]["delay_ns"] + shape["down"]["delay_ns"],
+        window_packets=experiment.WINDOW_PACKETS,
+    )
+    base = link.down_bps / link.up_bps
+    found: dict[int, dict[str, list[Pair]]] = {}
+    for segments, policy in SEGMENTS_PER_ACK.items():
+        points = experiment.sweep(
+            runner, plan, ratios, plan.seeds[:seeds], policy_text=policy, sender=TODAY
+        )
+        lines: dict[str, list[Pair]] = {name: [] for name, _, _ in experiment.DISCIPLINES}
+        for point in points:
+            prediction = model.predict(
+                replace(
+                    link,
+                    down_bps=round(link.up_bps * point.ratio),
+                    window_packets=round(link.window_packets * point.ratio / base),
+                    segments_per_ack=segments,
+                )
+            )
+            for name, pairs in lines.items():
+                speeds = _of(prediction, name)
+                pairs.append(
+                    Pair(
+                        point.ratio,
+                        100 * speeds.up_bps / prediction.alone.up_bps,
+                        100 * speeds.down_bps / prediction.alone.down_bps,
+                        point.up[name].mean,
+                        point.down[name].mean,
+                    )
+                )
+        found[segments] = lines
+    return Comparison(found)
+
+
+def checks(comparison: Comparison) -> Iterator[Check]:
+    """How far the model is off, at worst."""
+    least = 100 * INTERFERES_BELOW
+    for segments, lines in comparison.pairs.items():
+        made = []
+        for name, pairs in lines.items():
+            bound = FIFO_POINTS if name == FIFO else APART_POINTS
+            for side in ("up", "down"):
+                worst = max(
+                    abs(getattr(p, f"predicted_{side}") - getattr(p, f"simulated_{side}"))
+                    for p in pairs
+                )
+                made.append(at_most(f"{name}, {side}: farthest off", bound, worst, unit="points"))
+        foretold, seen = (
+            ", ".join(
+                f"{p.ratio:g}"
+                for p in lines[FIFO]
+                if min(getattr(p, f"{what}_up"), getattr(p, f"{what}_down")) < least
+            )
+            for what in ("predicted", "simulated")
+        )
+        made.append(same("ratios at which one queue interferes", foretold, seen))
+        yield from grouped(f"model and simulator, an ACK for {segments} segments", made)
+
+
+def figure(comparison: Comparison) -> Figure:
+    """Predicted as lines, simulated as points."""
+    panels = []
+    for segments, lines in comparison.pairs.items():
+        for side, name in (("up", "upload"), ("down", "download")):
+            series = []
+            for label, pairs in lines.items():
+                ratios = [p.ratio for p in pairs]
+                series.append(
+                    Series(
+                        f"{label}, model", ratios, [getattr(p, f"predicted_{side}") for p in pairs]
+                    )
+                )
+            for label, pairs in lines.items():
+                ratios = [p.ratio for p in pairs]
+                simulated = [getattr(p, f"simulated_{side}") for p in pairs]
+                series.append(Series(f"{label}, simulator", ratios, simulated, "points"))
+            panels.append(
+                Panel(
+                    "downlink to uplink",
+                    f"{name}, % of lone",
+                    series,
+                    f"{name}, {segments} segments per ACK",
+                    log_x=True,
+                )
+            )
+    return Figure(
+        "gateway-deviation",
+        "The model beside the simulator, uplink 800 kbit/s",
+        panels,
+        columns=2,
+    )
+
+
+def sweep_figure(predictions: Sequence[Prediction]) -> Figure:
+    """What the model says over the asymmetry."""
+    ratios = [p.link.down_bps / p.link.up_bps for p in predictions]
+
+    def panel(side: str, name: str) -> Panel:
+        def shares(label: str, speeds: list[Speeds]) -> Series:
+            lone = [getattr(p.alone, f"{side}_bps") for p in predictions]
+            values = [getattr(s, f"{side}_bps") for s in speeds]
+            return Series(label, ratios, [100 * v / of for v, of in zip(values, lone, strict=True)])
+
+        return Panel(
+            "downlink to uplink",
+            f"{name}, % of lone",
+            [
+                shares("FIFO", [p.fifo for p in predictions]),
+                shares("separation", [p.separation for p in predictions]),
+                shares("separation and thinning", [p.thinned for p in predictions]),
+            ],
+            name,
+            log_x=True,
+        )
+
+    demand = Series("", ratios, [100 * p.link.demand for p in predictions])
+    return Figure(
+        "gateway-sweep",
+        "What the model predicts over the asymmetry",
+        [
+            panel("up", "upload"),
+            panel("down", "download"),
+            Panel(
+                "downlink to uplink",
+                "ACKs' demand, % of the uplink",
+                [demand],
+                "ACKs",
+                log_x=True,
+                log_y=True,
+                lines=[("the whole uplink", 100.0)],
+            ),
+        ],
+    )

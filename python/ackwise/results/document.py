@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: MIT
+"""The result document: what --json writes and the report holds. KEYS documents every key.
+
+Same plan and seed, same document, byte for byte: nothing here knows the time or the machine.
+"""
+
+from typing import Any
+
+from ackwise import __version__, engine
+from ackwise.plans.policy import PolicyChoice
+from ackwise.results.compare import Cell, Comparison
+from ackwise.results.metrics import METRICS
+from ackwise.results.stats import Estimate
+
+SCHEMA_VERSION = 1
+
+KEYS: dict[str, str] = {
+    "schema_version": "version of these keys; grows when one changes its meaning or goes",
+    "ackwise_version": "version of ackwise",
+    "kind": '"compare"',
+    "plan.title": "the plan's title",
+    "plan.source": "where the plan's figures come from",
+    "plan.file": 'the plan file as it was named; "" when no file of one\'s own was',
+    "plan.baseline": "label of the policy that the others are measured against",
+    "plan.runs": "runs of each combination",
+    "plan.seeds[]": "seed of each run",
+    "plan.links[].name": "name of the link",
+    "plan.links[].title": "its title",
+    "plan.links[].source": "where its figures come from",
+    "plan.links[].device": "whose processor `cpu_s_per_gb` reports: client or server",
+    "plan.workloads[].name": "name of the workload",
+    "plan.workloads[].title": "its title",
+    "plan.workloads[].source": "where its figures come from",
+    "plan.workloads[].duration_ns": "simulated time at most",
+    "plan.workloads[].measured[]": "names of its measured groups of flows",
+    "plan.policies[].label": "the policy as it was given; other places refer to it",
+    "plan.policies[].name": "name of the policy",
+    "plan.policies[].params.<parameter>": "value of each parameter, defaults included",
+    "plan.policies[].rails": "rails in force; null: the default set",
+    "tables[].link": "name of the link",
+    "tables[].workload": "name of the workload",
+    "tables[].cheapest.<group>":
+        "policy with the fewest ACKs among those within 1% of the best goodput of the group",
+    "tables[].cells[].policy": "label of the policy",
+    "tables[].cells[].group": "the group of flows",
+    "tables[].cells[].metrics.<metric>.mean": "mean over the runs; null: not measured",
+    "tables[].cells[].metrics.<metric>.ci95":
+        "half width of the 95% confidence interval (Student's t); null: fewer than two values",
+    "tables[].cells[].metrics.<metric>.best":
+        "true: the mean is the group's best or within 0.05% of it, and another policy's is not",
+    "tables[].cells[].acks_by_reason.<reason>": "ACK-only segments by reason, mean over the runs",
+    "tables[].cells[].goodput_change_percent":
+        "null for the baseline itself, or when it delivered nothing",
+    "tables[].cells[].goodput_change_percent.mean":
+        "goodput against the baseline's, paired by seed, mean",
+    "tables[].cells[].goodput_change_percent.ci95": "half width of its 95% confidence interval",
+    "tables[].cells[].below_baseline":
+        "true: goodput is more than 1% below the baseline's",
+    "tables[].cells[].runs[].seed": "seed of the run",
+    "tables[].cells[].runs[].metrics.<metric>": "the run's own value; null: not measured",
+    "below_baseline[].link": "every cell with `below_baseline`: its link",
+    "below_baseline[].workload": "its workload",
+    "below_baseline[].group": "its group of flows",
+    "below_baseline[].policy": "its policy",
+    "below_baseline[].goodput_change_percent": "mean change of goodput",
+}  # fmt: skip
+
+
+def number(value: float) -> int | float:
+    """Whole values without a fraction; the rest to twelve digits, which no platform disputes."""
+    short = float(f"{value:.12g}")
+    return int(short) if short.is_integer() and abs(short) < 2**53 else short
+
+
+def _estimate(found: Estimate | None) -> dict[str, Any]:
+    if found is None:
+        return {"mean": None, "ci95": None}
+    return {
+        "mean": number(found.mean),
+        "ci95": None if found.ci95 is None else number(found.ci95),
+    }
+
+
+def _policy(chosen: PolicyChoice) -> dict[str, Any]:
+    return {
+        "label": chosen.label,
+        "name": chosen.name,
+        "params": chosen.params,
+        "rails": chosen.rails,
+    }
+
+
+def _cell(cell: Cell) -> dict[str, Any]:
+    change = cell.goodput_change_percent
+    return {
+        "policy": cell.policy.label,
+        "group": cell.group,
+        "metrics": {
+            m.key: {**_estimate(cell.estimates[m.key]), "best": m.key in cell.best} for m in METRICS
+        },
+        "acks_by_reason": {k: number(v) for k, v in cell.acks_by_reason.items()},
+        "goodput_change_percent": _estimate(change) if change else None,
+        "below_baseline": cell.below_baseline,
+        "runs": [
+            {
+                "seed": run.job.seed,
+                "metrics": {k: None if v is None else number(v) for k, v in run.values.items()},
+            }
+            for run in cell.runs
+        ],
+    }
+
+
+def of_comparison(comparison: Comparison) -> dict[str, Any]:
+    """The document of a comparison."""
+    plan = comparison.plan
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "ackwise_version": __version__,
+        "kind": "compare",
+        "plan": {
+            "title": plan.title,
+            "source": plan.source,
+            "file": plan.file,
+            "baseline": plan.baseline.label,
+            "runs": plan.runs,
+            "seeds": plan.seeds,
+            "links": [
+                {"name": x.name, "title": x.title, "source": x.source, "device": x.device}
+                for x in plan.links
+            ],
+            "workloads": [
+                {
+                    "name": w.name,
+                    "title": w.title,
+                    "source": w.source,
+                    "duration_ns": w.duration_ns,
+                    "measured": w.measured_names,
+                }
+                for w in plan.workloads
+            ],
+            "policies": [_policy(p) for p in plan.policies],
+        },
+        "tables": [
+            {
+                "link": table.link.name,
+                "workload": table.workload.name,
+                "cheapest": table.cheapest,
+                "cells": [_cell(cell) for cell in table.cells],
+            }
+            for table in comparison.tables
+        ],
+        "below_baseline": [
+            {
+                "link": cell.link.name,
+                "workload": cell.workload.name,
+                "group": cell.group,
+                "policy": cell.policy.label,
+                "goodput_change_percent": number(cell.goodput_change_percent.mean),
+            }
+            for cell in comparison.below_baseline()
+            if cell.goodput_change_percent is not None
+        ],
+    }
+
+
+def rows(comparison: Comparison) -> list[dict[str, str | int | float | None]]:
+    """One flat row for each run and group: what --csv and --parquet write."""
+    labels = [r["label"] for r in engine.reasons() if r["source"] != "wait"]
+    return [
+        {
+            "link": cell.link.name,
+            "workload": cell.workload.name,
+            "policy": cell.policy.label,
+            "group": cell.group,
+            "run": run.job.run,
+            "seed": run.job.seed,
+            **{m.key: run.values[m.key] for m in METRICS},
+            **{f"acks.{label}": run.acks_by_reason.get(label, 0) for label in labels},
+        }
+        for table in comparison.tables
+        for cell in table.cells
+        for run in cell.runs
+    ]
