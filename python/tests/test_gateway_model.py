@@ -143,7 +143,7 @@ GOOD = ("--down", "2mbit", "--up", "1mbit")
         (("plan", "..", *GOOD), "interface: .* is no interface's name"),
         (("plan", "x" * 16, *GOOD), "interface: .* is no interface's name"),
         (("plan", "x9", *GOOD, "--ack-leaf", "pfif"), '--ack-leaf: .* did you mean "pfifo"'),
-        (("plan", "x9", *GOOD, "--data-leaf", "pfifo:0"), "--data-leaf: .* is no limit"),
+        (("plan", "x9", *GOOD, "--data-leaf", "pfifo:0"), "--data-leaf: .* is not a valid limit"),
         (("plan", "x9", *GOOD, "--data-leaf", "bfifo:100"), "less than one packet"),
         (("plan", "x9", *GOOD, "--data-leaf", "cake:9"), "cake takes no limit"),
         (("plan", "x9", *GOOD, "--ack-ceiling", "1mbit"), "data needs a part of it"),
@@ -162,7 +162,7 @@ def test_bad_input_gets_one_line(ackwise: Ackwise, words: tuple[str, ...], says:
 def test_an_absent_interface_can_be_planned_for(ackwise: Ackwise) -> None:
     said = ackwise("gateway", "plan", "ppp9", *GOOD, "--framing", "ip", "--mtu", "1492B")
     assert said.code == 0
-    assert "# ppp9 is not here: taken for ip with an MTU of 1492B" in said.out
+    assert "# ppp9 is not on this machine: assuming ip framing and an MTU of 1492 bytes" in said.out
     assert "quantum 1492" in said.out
 
 
