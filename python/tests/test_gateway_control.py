@@ -107,7 +107,7 @@ def test_up_twice_is_up_once_and_so_is_down(ns: Namespace, run: Path) -> None:
     ns.send(Packet(payload=b"x" * 500).frame())
     before = ns.told_by_tc()
     said = up(ns, run)
-    assert (said.code, said.out.splitlines()[0]) == (0, "v0: is up already")
+    assert (said.code, said.out.splitlines()[0]) == (0, "v0: already up")
     assert ns.told_by_tc() == before
     told = json.loads(status(ns, run, "--json").out)
     assert told["classes"]["data"]["sent_bytes"] >= 554, "counters go on"
@@ -139,7 +139,7 @@ def test_queues_of_the_user_are_refused_or_kept(
     before = ns.told_by_tc()
     said = up(ns, run)
     assert said.code == 2
-    assert "v0: has queues of its own" in said.err
+    assert "v0: already has queues" in said.err
     assert "--replace" in said.err
     assert ns.told_by_tc() == before
     assert not run.exists()
@@ -161,8 +161,8 @@ def test_what_could_not_come_back_is_not_taken_away(ns: Namespace, run: Path) ->
     before = ns.told_by_tc()
     said = up(ns, run, "--replace")
     assert said.code == 2, said
-    assert "untouched" in said.err
-    assert "could not be put back exactly" in said.err
+    assert "not changed" in said.err
+    assert "could not be restored exactly" in said.err
     assert ns.told_by_tc() == before
 
 
@@ -226,7 +226,7 @@ def test_a_missing_module_is_told_and_nothing_touched(ns: Namespace, run: Path) 
     said = up(ns, run, "--data-leaf", leaf)
     assert said.code == 2
     assert said.err == (
-        f"ackwise: v0: untouched: add the {leaf} leaf of the data class: Specified qdisc kind is "
+        f"ackwise: v0: not changed: add the {leaf} leaf of the data class: Specified qdisc kind is "
         f"unknown (No such file or directory); this kernel has no {leaf} (module sch_{leaf}): "
         "install or load it, or choose another leaf\n"
     )
@@ -278,7 +278,7 @@ def test_the_interface_vanishes_while_up(ns: Namespace, run: Path) -> None:
     said = status(ns, run)
     assert (said.code, said.out) == (1, "v0: the interface is gone\n")
     said = down(ns, run)
-    assert (said.code, said.out) == (0, "v0: was removed meanwhile, its queues with it\n")
+    assert (said.code, said.out) == (0, "v0: was removed in the meantime, and its queues with it\n")
     assert not run.exists()
     said = up(ns, run)
     assert said.code == 2
@@ -291,7 +291,7 @@ def test_an_interface_made_anew_is_set_up_anew(ns: Namespace, run: Path) -> None
     ns.tool("ip", "link", "add", "v0", "type", "veth", "peer", "name", "v1")
     ns.tool("ip", "link", "set", "v0", "up")
     before = ns.told_by_tc()
-    assert "made anew" in status(ns, run).out
+    assert "created anew" in status(ns, run).out
     assert up(ns, run).code == 0
     assert status(ns, run).code == 0
     assert down(ns, run).code == 0
@@ -324,10 +324,10 @@ def test_queues_that_somebody_changed_meanwhile_are_left_alone(ns: Namespace, ru
     ns.tc("qdisc del dev v0 root")
     own_tbf(ns)
     before = ns.told_by_tc()
-    assert "somebody has replaced the queues" in status(ns, run).out
+    assert "the queues were replaced by someone else" in status(ns, run).out
     said = down(ns, run)
     assert said.code == 0
-    assert "somebody has replaced the queues since; left alone" in said.out
+    assert "its queues were replaced by someone else; left as they are" in said.out
     assert ns.told_by_tc() == before
 
 

@@ -74,7 +74,7 @@ def test_the_script_leaves_queues_of_others_alone(ns: Namespace, tmp_path: Path,
     script = [*shell(name), str(made(ns, "sh", tmp_path))]
     ns.tc("qdisc add dev v0 root handle 1: pfifo limit 7")
     before = ns.told_by_tc()
-    assert "v0: has queues of its own" in ns.tool(*script, "up", check=False)
+    assert "v0: already has queues" in ns.tool(*script, "up", check=False)
     ns.tool(*script, "down")
     assert ns.told_by_tc() == before
 

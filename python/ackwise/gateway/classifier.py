@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The filter that tells pure ACKs, as classic BPF.
+"""The filter that matches pure ACKs, as classic BPF.
 
 What is a pure ACK: a TCP segment without payload whose ACK flag is set and whose SYN, FIN, RST and
 URG flags are not (RFC 9293). Its loss costs nothing as long as a later one arrives, so it may wait
@@ -37,7 +37,7 @@ _END, _NETWORK, _WORD, _PROTOCOL = range(4)  # cells of M
 
 
 class Framing(Enum):
-    """What an interface's packets begin with."""
+    """The headers that an interface's packets begin with."""
 
     ETHERNET = "ethernet"
     IP = "ip"
@@ -59,7 +59,7 @@ FRAMING_OF_HARDWARE = {
 def pure_ack(framing: Framing) -> tuple[Instruction, ...]:
     """The program: MATCH for a pure ACK, NO_MATCH for anything else."""
     asm = Assembler()
-    # X is where the header that is looked at begins, from here to the end.
+    # From here on, X is the offset of the current header.
     if framing is Framing.ETHERNET:
         _ethernet(asm)
     else:
@@ -110,7 +110,7 @@ def _ethernet(asm: Assembler) -> None:
 
 
 def _ends_inside(asm: Assembler) -> None:
-    """A is where the datagram ends; keeps it, and refuses a frame that ends before. Keeps X."""
+    """Stores A, the end of the datagram, and rejects a frame that is shorter. Keeps X."""
     asm.store(_END)
     asm.store_x(_NETWORK)
     asm.recall_x(_END)

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""`up` and `down`: from what an interface has to what is wanted, and back.
+"""`up` and `down`: replace the queues of an interface, and restore them.
 
-      up:    read what is there ─> rehearse ─> write it down ─> change, one datagram ─> note success
-                                                                    │ refused
-                                                                    └─> put back, forget, say why
-      down:  read the note ─> mark it ─> change back, one datagram ─> forget
+      up:    read the queues ─> rehearse ─> save the state ─> change, one datagram ─> mark it up
+                                                                 │ refused
+                                                                 └─> restore, forget, say why
+      down:  read the state ─> mark it ─> restore, one datagram ─> forget
 
-The kernel works a datagram off inside one system call. So a kill leaves the interface before or
-behind it, never in between, and the note says how to go back.
+The kernel processes a datagram within one system call. A killed process therefore leaves the
+interface as it was or as it should be, never in between, and the state file says how to go back.
 """
 
 from collections.abc import Sequence
@@ -39,14 +39,14 @@ NAME_MAX = 15
 
 @dataclass(frozen=True)
 class Did:
-    """What was done, for people; `changed`: whether the interface's queues are others now."""
+    """What was done, in words; `changed`: whether the interface's queues were changed."""
 
     words: str
     changed: bool
 
 
 def check_name(name: str) -> None:
-    """InputError for what can be no interface: it also names a file."""
+    """InputError for what cannot be an interface name; it also names the state file."""
     if (
         not 0 < len(name) <= NAME_MAX
         or any(c in "/:" or c.isspace() for c in name)
@@ -56,7 +56,9 @@ def check_name(name: str) -> None:
             "..",
         )
     ):
-        raise InputError(f"interface: {quoted(name)} is no interface's name; `ip link` lists them")
+        raise InputError(
+            f"interface: {quoted(name)} is not an interface name; `ip link` lists them"
+        )
 
 
 def check_rights() -> None:
@@ -66,21 +68,21 @@ def check_rights() -> None:
 
 
 def find_link(kernel: Rtnetlink, name: str) -> Link:
-    """The interface; InputError when there is none, or one whose packets cannot be read."""
+    """The interface; InputError when it is missing or its frames cannot be parsed."""
     check_name(name)
     link = kernel.link(name)
     if link is None:
         raise InputError(f"interface: {quoted(name)}: there is no such interface; see `ip link`")
     if link.hardware not in FRAMING_OF_HARDWARE:
         raise InputError(
-            f"interface: {quoted(name)} has hardware type {link.hardware}, whose frames are not "
-            "known; Ethernet, ppp, tun and wwan are"
+            f"interface: {quoted(name)} has hardware type {link.hardware}, whose frames cannot "
+            "be parsed; Ethernet, ppp, tun and wwan can"
         )
     return link
 
 
 def framing_of(link: Link) -> Framing:
-    """What its packets begin with."""
+    """The headers its packets begin with."""
     return FRAMING_OF_HARDWARE[link.hardware]
 
 
@@ -88,8 +90,8 @@ PSCHED = Path("/proc/net/psched")
 
 
 def timer_step_ns() -> int | None:
-    """How exactly this kernel's queues can wait: 1 with timers of high resolution, else 1 s / HZ.
-    None where it does not tell."""
+    """Resolution of this kernel's queue timers: 1 with high-resolution timers, else 1 s / HZ; None
+    when unknown."""
     try:
         per_second = int(PSCHED.read_text(encoding="ascii").split()[-1], 16)
         return 10**9 // per_second
@@ -98,8 +100,8 @@ def timer_step_ns() -> int | None:
 
 
 def missing_kinds() -> dict[str, str]:
-    """Leaf queues, root and filter that this kernel lacks, with its words. Needs root; OSError when
-    no namespace can be made."""
+    """Leaf queues, root and filter that this kernel lacks, with its error message. Needs root;
+    OSError when no namespace can be made."""
     found = {}
     for kind in tree.LEAF_KINDS:
         leaf = tree.Leaf(kind, 0 if kind == "cake" else 10_000)
@@ -120,10 +122,10 @@ def _kind_of(refused: Refused, leaf: str) -> str:
 
 
 def up(settings: Settings, note: dict[str, object], keeper: Keeper, *, replace_own: bool) -> Did:
-    """Makes the tree; `note` goes into the state file.
+    """Sets up the tree; `note` goes into the state file.
 
-    `replace_own`: queues that the user has made are kept and taken away, else refused. Raises
-    InputError before anything is changed; RunError afterwards, with everything put back.
+    `replace_own`: save and replace queues that the user has set up; without it they are refused.
+    Raises InputError before anything is changed, RunError afterwards, with everything restored.
     """
     check_rights()
     with keeper.lock(), Rtnetlink() as kernel:
@@ -135,31 +137,31 @@ def up(settings: Settings, note: dict[str, object], keeper: Keeper, *, replace_o
         state = State(link.name, link.ifindex, namespace(), GOING_UP, note, before)
         if current == wanted or (old is not None and old.settings == note and current == old.after):
             keeper.write(replace(state, phase=UP, after=current))
-            return Did(f"{link.name}: is up already", changed=False)
+            return Did(f"{link.name}: already up", changed=False)
         keeper.write(state)
         refused = _change(kernel, current, tree.messages(settings, link.ifindex), link)
         after = Snapshot.take(kernel, link.ifindex)
         if not refused and wanted is not None and after != wanted:
-            refused = [Refused("compare", 0, "the kernel made something else than in rehearsal")]
+            refused = [Refused("compare", 0, "the kernel did something else than in the rehearsal")]
         if refused:
             back = _put_back(kernel, current, link)
             if old is None:
                 keeper.forget()
             else:
                 keeper.write(old)
-            raise RunError(f"{link.name}: {_told(refused[0])}; {back}")
+            raise RunError(f"{link.name}: {_explained(refused[0])}; {back}")
         keeper.write(replace(state, phase=UP, after=after))
         return Did(f"{link.name}: up", changed=True)
 
 
 def _still_meant(keeper: Keeper, link: Link) -> State | None:
-    """The note, unless it is about an interface that is gone."""
+    """The saved state, unless its interface is gone."""
     state = keeper.read()
     if state is None:
         return None
     if state.namespace != namespace():
         raise RunError(
-            f"{keeper.file}: is about an interface in another network namespace; "
+            f"{keeper.file}: belongs to an interface in another network namespace; "
             "give another --run-dir"
         )
     return state if state.ifindex == link.ifindex else None
@@ -168,7 +170,7 @@ def _still_meant(keeper: Keeper, link: Link) -> State | None:
 def _before(
     settings: Settings, old: State | None, current: Snapshot, keeper: Keeper, *, replace_own: bool
 ) -> Snapshot:
-    """What `down` is to bring back."""
+    """What `down` restores."""
     if old is not None and (current.is_ours or current == old.before):
         return old.before
     if current.is_default:
@@ -178,23 +180,23 @@ def _before(
         if replace_own:
             return Snapshot()
         raise InputError(
-            f"{device}: has queues as `up` makes them, but {keeper.file} is missing; "
-            f"`tc qdisc del dev {device} root` removes them, or give --replace"
+            f"{device}: has the queues of `up`, but {keeper.file} is missing; "
+            f"remove them with `tc qdisc del dev {device} root`, or give --replace"
         )
     if not replace_own:
         raise InputError(
-            f"{device}: has queues of its own ({current.words}); give --replace to put them "
-            "aside until `down`"
+            f"{device}: already has queues ({current.words}); give --replace to replace them; "
+            "`down` restores them"
         )
     return current
 
 
 def _rehearse(settings: Settings, before: Snapshot, link: Link) -> Snapshot | None:
-    """The tree as the kernel will tell it; None when no namespace can be made for a trial."""
+    """The tree as the kernel will report it; None when no namespace can be made for a trial."""
     try:
         refused, wanted = rehearsal.attempt(partial(tree.messages, settings))
         if refused:
-            raise InputError(f"{link.name}: untouched: {_told(refused[0])}")
+            raise InputError(f"{link.name}: not changed: {_explained(refused[0])}")
         if before.is_default:
             return wanted
         refused, back = rehearsal.attempt(before.messages, transmit_queues=link.transmit_queues)
@@ -202,16 +204,16 @@ def _rehearse(settings: Settings, before: Snapshot, link: Link) -> Snapshot | No
         return None
     if refused or back != before:
         lost = next((p for p in before.parts if p not in back.parts), None)
-        why = str(refused[0]) if refused else f"it comes back otherwise: {lost}"
+        why = str(refused[0]) if refused else f"{lost} differs"
         raise InputError(
-            f"{link.name}: untouched: its queues ({before.words}) could not be put back exactly "
-            f"({why}); remove them yourself first"
+            f"{link.name}: not changed: its queues ({before.words}) could not be restored exactly "
+            f"({why}); remove them first"
         )
     return wanted
 
 
-def _told(refused: Refused) -> str:
-    """Step and kernel's words, and which module a "no such thing" asks for."""
+def _explained(refused: Refused) -> str:
+    """The step, the kernel's message, and the module that is missing, if one is."""
     if "unknown" in refused.words or refused.number == 2:
         kinds = [k for k in MODULES if f" {k} " in f" {refused.step} "]
         if kinds:
@@ -230,20 +232,20 @@ def _change(
 
 
 def _put_back(kernel: Rtnetlink, snapshot: Snapshot, link: Link) -> str:
-    """Makes `snapshot` again whatever is there; what came of it, in words."""
+    """Restores `snapshot`; the outcome in words."""
     if kernel.link(link.name) is None:
         return "the interface is gone"
     now = Snapshot.take(kernel, link.ifindex)
     refused = _change(kernel, now, snapshot.messages(link.ifindex), link)
     again = Snapshot.take(kernel, link.ifindex)
     if again == snapshot:
-        return "everything is as before"
+        return "everything was restored"
     why = f" ({refused[0]})" if refused else ""
-    return f"NOT as before{why}: {again.words} instead of {snapshot.words}"
+    return f"NOT restored{why}: {again.words} instead of {snapshot.words}"
 
 
 def down(interface: str, keeper: Keeper) -> Did:
-    """Brings back what was there. Nothing to do is no error; RunError when the kernel refuses."""
+    """Restores the queues. Nothing to do is not an error; RunError when the kernel refuses."""
     check_name(interface)
     check_rights()
     with keeper.lock(), Rtnetlink() as kernel:
@@ -253,18 +255,20 @@ def down(interface: str, keeper: Keeper) -> Did:
             keeper.forget()
             if link is not None and Snapshot.take(kernel, link.ifindex).is_ours:
                 raise RunError(
-                    f"{interface}: has queues as `up` makes them, but {keeper.file} is missing; "
-                    f"`tc qdisc del dev {interface} root` gives the kernel's default back"
+                    f"{interface}: has the queues of `up`, but {keeper.file} is missing; "
+                    f"`tc qdisc del dev {interface} root` restores the kernel's default"
                 )
             return Did(f"{interface}: is not up", changed=False)
         if state.namespace != namespace():
             raise RunError(
-                f"{keeper.file}: is about an interface in another network namespace; "
+                f"{keeper.file}: belongs to an interface in another network namespace; "
                 "give another --run-dir"
             )
         if link is None or link.ifindex != state.ifindex:
             keeper.forget()
-            return Did(f"{interface}: was removed meanwhile, its queues with it", changed=False)
+            return Did(
+                f"{interface}: was removed in the meantime, and its queues with it", changed=False
+            )
         current = Snapshot.take(kernel, link.ifindex)
         if current == state.before:
             keeper.forget()
@@ -272,7 +276,8 @@ def down(interface: str, keeper: Keeper) -> Did:
         if not current.is_ours and state.phase != GOING_DOWN:
             keeper.forget()
             return Did(
-                f"{interface}: somebody has replaced the queues since; left alone: {current.words}",
+                f"{interface}: its queues were replaced by someone else; left as they are: "
+                f"{current.words}",
                 changed=False,
             )
         keeper.write(replace(state, phase=GOING_DOWN))
@@ -280,13 +285,13 @@ def down(interface: str, keeper: Keeper) -> Did:
         again = Snapshot.take(kernel, link.ifindex)
         if refused or again != state.before:
             why = str(refused[0]) if refused else f"{again.words} instead of {state.before.words}"
-            raise RunError(f"{interface}: could not be put back: {why}; `down` again tries again")
+            raise RunError(f"{interface}: could not be restored: {why}; run `down` again")
         keeper.forget()
         return Did(f"{interface}: down; {again.words}", changed=True)
 
 
 def settings_document(settings: Settings) -> dict[str, object]:
     """Settings as JSON: what the state file and `plan --json` hold."""
-    told = asdict(settings)
-    told["framing"] = settings.framing.value
-    return told
+    document = asdict(settings)
+    document["framing"] = settings.framing.value
+    return document

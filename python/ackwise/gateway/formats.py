@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""One plan as what runs it: a shell script for routers without Python, units and hooks.
+"""A plan as a shell script for routers without Python, as systemd units and as hooks.
 
 The script needs `tc` and a POSIX shell. It changes an interface only when that has the kernel's
-default queue or a tree of its own, as it has no means to keep somebody else's.
+default queue or the script's own tree, because it cannot save and restore other queues.
 """
 
 import shlex
@@ -22,7 +22,7 @@ def _batch(settings: Settings) -> str:
 
 
 def shell(settings: Settings, *, command: str) -> str:
-    """A script `up`, `down`, `status`; the interface may be given as second word."""
+    """A script with `up`, `down` and `status`; the interface may be its second argument."""
     root = f"htb {handle_text(tree.ROOT)} root"
     return f"""#!/bin/sh
 {_LICENCE}
@@ -34,7 +34,7 @@ DEVICE=${{2:-{shlex.quote(settings.interface)}}}
 
 is_ours() {{ tc qdisc show dev "$DEVICE" | grep -q '^qdisc {root} '; }}
 
-# A queue that somebody has made has a handle; those of the kernel have 0.
+# Queues set up by a user have a handle; those of the kernel have 0.
 is_foreign() {{
     tc qdisc show dev "$DEVICE" | grep ' root ' | grep -qv '^qdisc [a-z_0-9]* 0: '
 }}
@@ -43,10 +43,10 @@ up() {{
     if is_ours; then
         tc qdisc del dev "$DEVICE" root
     elif is_foreign; then
-        echo "$DEVICE: has queues of its own; remove them first: tc qdisc del dev $DEVICE root" >&2
+        echo "$DEVICE: already has queues; remove them first: tc qdisc del dev $DEVICE root" >&2
         exit 1
     fi
-    # Whatever happens in between, no half of it stays.
+    # Never leave the tree half set up.
     trap 'tc qdisc del dev "$DEVICE" root 2>/dev/null || :' EXIT
     trap 'exit 1' HUP INT TERM
     tc -batch - <<END
@@ -96,7 +96,7 @@ esac
 
 
 def systemd(arguments: str, settings: Settings) -> str:
-    """A unit bound to the interface: it comes and goes with it."""
+    """A unit bound to the interface: it starts and stops with it."""
     device = settings.interface
     unit = _unit_name(device)
     return f"""{_LICENCE}
@@ -132,7 +132,7 @@ def _unit_name(device: str) -> str:
 
 
 def ifupdown(arguments: str, settings: Settings) -> str:
-    """/etc/network/if-up.d/ackwise and, by a link, /etc/network/if-down.d/ackwise."""
+    """/etc/network/if-up.d/ackwise and, by a symlink, /etc/network/if-down.d/ackwise."""
     device = shlex.quote(settings.interface)
     return f"""#!/bin/sh
 {_LICENCE}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a link puts around an IP packet: bytes, least sizes, cells.
+"""Link-layer overhead of an IP packet: bytes, minimum sizes, ATM cells.
 
 Sources: figures of tc-cake(8), which count from the IP packet; RFC 2516 (PPPoE), RFC 2684 (AAL5),
 the DOCSIS MAC (18 bytes of Ethernet header and checksum, 64 bytes at least).
@@ -28,19 +28,19 @@ class LinkLayer:
     what: str = ""
 
     def wire_bytes(self, ip_bytes: int) -> int:
-        """What a packet of `ip_bytes` takes of the link's rate."""
+        """Bytes of the link's rate that an IP packet of `ip_bytes` takes."""
         size = max(ip_bytes + self.overhead_bytes, self.least_bytes)
         if self.cells:
             return -(-size // CELL_PAYLOAD_BYTES) * CELL_BYTES
         return size
 
     def beyond(self, framing: Framing) -> int:
-        """Bytes that a queue of such an interface does not see, at least 0."""
+        """Bytes that such an interface's queue does not see, at least 0."""
         return max(0, self.overhead_bytes - HEADER_BYTES[framing])
 
 
 def line_bps(carried_bps: int) -> int:
-    """The rate of a line whose cells carry that."""
+    """The rate of a line whose cells carry `carried_bps`."""
     return round(carried_bps * CELL_BYTES / CELL_PAYLOAD_BYTES)
 
 

@@ -1,26 +1,26 @@
 # SPDX-License-Identifier: MIT
-"""What a download's ACKs do to an uplink, and which settings follow: arithmetic, no simulation.
+"""How a download's ACKs load an uplink, and the settings that follow: arithmetic, no simulation.
 
 Sources: RFC 3449, 2.1 (normalized asymmetry k); J. Park, S. Hong (spec page 3); M. Mathis et al.,
 "The macroscopic behavior of the TCP congestion avoidance algorithm", 1997 (W = sqrt(1.5 / p)).
 
-      d      ACK's wire size, D data packet's, N places in the uplink's queue, s segments per ACK
-      k      (down / up) / (D / d): the part of the uplink that an ACK for each packet asks for
-      demand k / s: the part that the ACKs ask for
+      d      wire size of an ACK, D of a data packet; N uplink queue limit; s segments per ACK
+      k      (down / up) / (D / d): share of the uplink needed to acknowledge every packet
+      demand k / s: share of the uplink that the ACKs need
 
-Alone, each direction gets its rate less headers. Together:
+Solo, each direction gets its rate less headers. Together:
 
 - **separation**: ACKs take min(demand, their ceiling), the upload the rest. Each class sends by its
-  own tokens, so ACKs are thinned by their ceiling and by nothing else.
-- **thinning**: the same with a lower ceiling, in a leaf that lets the newest ACK through. That the
-  download does not suffer from fewer ACKs is what the lab finds.
-- **FIFO**: the queue is shared by packets and drops both kinds alike, a part p of what arrives.
-  ACKs that are dropped are not sent again, so they leave the upload u = 1 - demand (1 - p). The
-  upload's window is W = sqrt(1.5 / p), of N packets in the queue; the others are ACKs, so that
-  u = W D / (W D + (N - W) d). Both hold at one u. That is for hosts that repair losses within a
-  round trip (SACK); those that need a round trip for each lost packet may get half of it. Where
-  demand is 1 or more, the queue is full whatever the upload does, and it lives by timeouts: 0.
-  The download's round trip gains the full queue; a bounded window over it bounds its speed.
+  own tokens, so nothing but their ceiling thins the ACKs.
+- **thinning**: the same with a lower ceiling, in a leaf that lets the newest ACK through. The lab
+  finds that fewer ACKs do not slow the download down.
+- **FIFO**: data and ACKs share the queue, which drops a fraction p of both. Dropped ACKs are not
+  sent again, so the upload gets u = 1 - demand (1 - p). Of the N packets in the queue, the upload's
+  window is W = sqrt(1.5 / p) and the others are ACKs, so u = W D / (W D + (N - W) d). The model
+  solves both for u. This assumes hosts that recover losses within one RTT (SACK); those that need
+  an RTT for each lost packet may get half of it. Where demand is 1 or more, the queue is always
+  full and the upload is down to timeouts: 0. The full queue adds to the download's RTT, which
+  limits its throughput when its window is bounded.
 """
 
 from dataclasses import asdict, dataclass, replace
@@ -31,23 +31,23 @@ from ackwise.gateway.linklayer import LAYERS, LinkLayer
 IPV4_BYTES, IPV6_BYTES, TCP_BYTES, TIMESTAMP_BYTES = 20, 40, 20, 12
 SACK_FIRST_BYTES, SACK_MORE_BYTES = 12, 8  # with their padding; RFC 2018
 
-INTERFERES_BELOW = 0.9  # of the lone speed, in either direction
+INTERFERES_BELOW = 0.9  # of the solo throughput, in either direction
 
 GUARANTEE_OF_DEMAND = 1.25  # ACKs come in bursts, and of more than one size
 CEILING_OF_DEMAND = 2.0
-CEILING_MOST = 0.5  # whatever comes: data keeps half
-THIN_ABOVE = 0.06  # ACKs that take more would cost the upload more than 7%, with its own headers
-THIN_TO_SEGMENTS = 3  # for an ACK; linux-separation measures two and four beside it
-THIN_MOST = 0.15  # whatever that would be: the upload keeps 85%
-SHARE_LEAST = 0.02  # a rate that a class can be given in every case
-LEAF_PACKETS = 100  # the source's
-THIN_LEAF_NS = 50_000_000  # how old the oldest ACK may be where old ones go first
+CEILING_MOST = 0.5  # data keeps half under any load
+THIN_ABOVE = 0.06  # more would cost the upload over 7%, its own headers included
+THIN_TO_SEGMENTS = 3  # per ACK; linux-separation also measures two and four
+THIN_MOST = 0.15  # the upload keeps at least 85%
+SHARE_LEAST = 0.02  # a rate that any class can have
+LEAF_PACKETS = 100  # as in the paper (spec page 3)
+THIN_LEAF_NS = 50_000_000  # longest wait of an ACK in a head-drop leaf
 THIN_LEAF_LEAST, THIN_LEAF_MOST = 4, 100
 
 
 @dataclass(frozen=True)
 class Link:
-    """What the model starts from. `window_packets` 0: the download's window is no limit."""
+    """Input of the model. `window_packets` 0: the download's window does not limit it."""
 
     down_bps: int
     up_bps: int
@@ -77,12 +77,12 @@ class Link:
 
     @property
     def demand(self) -> float:
-        """Part of the uplink that the ACKs of a full downlink ask for; above 1 it is too small."""
+        """Share of the uplink that the ACKs of a full downlink need; above 1 they do not fit."""
         return self.k / self.segments_per_ack
 
     @property
     def payload_share(self) -> float:
-        """Payload of what a full packet takes."""
+        """Payload as a share of a full packet's wire size."""
         return (self.mtu_bytes - self.data_header_bytes) / self.data_wire_bytes
 
 
@@ -106,7 +106,7 @@ class Speeds:
 
 @dataclass(frozen=True)
 class Advice:
-    """Settings and, line by line, why."""
+    """Settings, and the reason for each."""
 
     ack_guarantee_bps: int
     ack_ceiling_bps: int
@@ -133,7 +133,7 @@ class Prediction:
 
 
 def predict(link: Link) -> Prediction:
-    """The whole answer."""
+    """The prediction and the advice for a link."""
     alone = Speeds(link.up_bps * link.payload_share, link.down_bps * link.payload_share)
     alone = replace(alone, down_bps=min(alone.down_bps, _window_bps(link, 0.0)))
     fifo, ack_places, delay_ns = _fifo(link, alone)
@@ -153,7 +153,7 @@ def predict(link: Link) -> Prediction:
 
 
 def _window_bps(link: Link, queue_ns: float) -> float:
-    """What the download's window lets through, payload."""
+    """Payload rate that the download's window allows."""
     if not link.window_packets:
         return float("inf")
     window_bits = 8 * link.window_packets * (link.mtu_bytes - link.data_header_bytes)
@@ -162,25 +162,25 @@ def _window_bps(link: Link, queue_ns: float) -> float:
 
 
 def _reverse(link: Link, up_bps: float) -> float:
-    """Part of the downlink that the upload's own ACKs take."""
+    """Share of the downlink that the upload's ACKs take."""
     packets = up_bps / (8 * (link.mtu_bytes - link.data_header_bytes))
     return packets / link.segments_per_ack * 8 * link.ack_wire_bytes / link.down_bps
 
 
 def apart(link: Link, alone: Speeds, ack_share: float) -> Speeds:
-    """Speeds where ACKs take that part of the uplink, 0 to 1, and nothing of them is missed."""
+    """Speeds when ACKs take that share of the uplink, 0 to 1, and none of them is missed."""
     up = alone.up_bps * (1 - ack_share)
     down = min(alone.down_bps, link.down_bps * link.payload_share * (1 - _reverse(link, up)))
     return Speeds(up, down)
 
 
 def thinned_share(link: Link) -> float:
-    """Part of the uplink that ACKs are given where a newer one may replace an older one."""
+    """Share of the uplink given to ACKs when a newer one may replace an older one."""
     return min(THIN_MOST, max(THIN_ABOVE, min(link.demand, link.k / THIN_TO_SEGMENTS)))
 
 
 def _fifo_upload(link: Link) -> float:
-    """Part of the uplink that the upload's packets get: where both equations hold."""
+    """Share of the uplink that the upload gets: the u at which both equations hold."""
     if link.demand >= 1:
         return 0.0
     low, high = 1 - link.demand, 1.0
@@ -209,10 +209,10 @@ def _fifo(link: Link, alone: Speeds) -> tuple[Speeds, float, float]:
 
 
 def advise(link: Link, *, may_thin: bool = True) -> Advice:
-    """Settings for `up`; `may_thin`: the ACKs' leaf lets the newest through."""
+    """Settings for `up`; `may_thin`: the ACK leaf lets the newest ACK through."""
     percent = f"{100 * link.demand:.3g}%"
     ask = (
-        f"a full downlink asks for {_rate(link.demand * link.up_bps)} of ACKs, {percent} of the "
+        f"a full downlink needs {_rate(link.demand * link.up_bps)} of ACKs, {percent} of the "
         f"uplink ({link.ack_wire_bytes} bytes for {link.segments_per_ack:g} x "
         f"{link.data_wire_bytes})"
     )
@@ -225,12 +225,12 @@ def advise(link: Link, *, may_thin: bool = True) -> Advice:
             share, share, leaf, LEAF_PACKETS, True,
             (
                 f"thinning: {ask}, more than {100 * THIN_ABOVE:g}%",
-                f"guarantee and ceiling {_rate(share)}: an ACK for {THIN_TO_SEGMENTS} packets, "
-                f"but {100 * THIN_ABOVE:g}% to {100 * THIN_MOST:g}% of the uplink; the upload "
+                f"guarantee and ceiling {_rate(share)}: one ACK per {THIN_TO_SEGMENTS} packets, "
+                f"within {100 * THIN_ABOVE:g}% to {100 * THIN_MOST:g}% of the uplink; the upload "
                 f"keeps {100 - 100 * part:.3g}%",
-                f"ACK leaf of {leaf}: where the oldest go first none waits longer than "
+                f"ACK leaf of {leaf} packets: with head drop no ACK waits longer than "
                 f"{THIN_LEAF_NS // 10**6} ms",
-                f"data leaf of {LEAF_PACKETS}, as the source has it: {_wait(link)} when full",
+                f"data leaf of {LEAF_PACKETS} packets, as in the paper: {_wait(link)} when full",
             ),
         )  # fmt: skip
     asked = max(SHARE_LEAST, GUARANTEE_OF_DEMAND * link.demand)
@@ -240,18 +240,18 @@ def advise(link: Link, *, may_thin: bool = True) -> Advice:
         guarantee, ceiling, LEAF_PACKETS, LEAF_PACKETS, False,
         (
             f"no thinning: {ask}"
-            + (f", at most {100 * THIN_ABOVE:g}%" if may_thin else "; the ACK leaf cannot"),
-            f"guarantee {_rate(guarantee)}: {GUARANTEE_OF_DEMAND:g} times that, for bursts "
+            + (f", at most {100 * THIN_ABOVE:g}%" if may_thin else "; the ACK leaf cannot thin"),
+            f"guarantee {_rate(guarantee)}: {GUARANTEE_OF_DEMAND:g} times that, to absorb bursts "
             f"({100 * SHARE_LEAST:g}% to {100 * CEILING_MOST:g}%)",
-            f"ceiling {_rate(ceiling)}: twice the demand, at most {100 * CEILING_MOST:g}%: a flood "
-            f"of ACKs leaves data {_rate(link.up_bps - ceiling)}",
-            f"leaves of {LEAF_PACKETS}, as the source has them: {_wait(link)} when full of data",
+            f"ceiling {_rate(ceiling)}: twice the demand, at most {100 * CEILING_MOST:g}%: under a "
+            f"flood of ACKs data keeps {_rate(link.up_bps - ceiling)}",
+            f"leaves of {LEAF_PACKETS} packets, as in the paper: {_wait(link)} when full of data",
         ),
     )  # fmt: skip
 
 
 def _whole(link: Link, share: float) -> int:
-    """That part of the uplink in whole kbit/s, or in bit/s where that is too coarse."""
+    """That share of the uplink in whole kbit/s, or in bit/s where kbit/s are too coarse."""
     bps = int(link.up_bps * share)
     return bps // 1000 * 1000 if bps >= 10_000 else max(8, bps // 8 * 8)
 
@@ -292,8 +292,8 @@ RATIOS = (1.0, 2.0, 2.625, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0)
 
 
 def sweep(link: Link) -> list[Prediction]:
-    """The same uplink with a downlink of 1 to 200 times its rate; the download's window keeps its
-    length in time."""
+    """The same uplink with a downlink of 1 to 200 times its rate; the download's window is scaled
+    with the rate."""
     base = link.down_bps / link.up_bps
     return [
         predict(

@@ -95,7 +95,7 @@ class Message:
 
 @dataclass(frozen=True)
 class Refused:
-    """What the kernel would not do, in its own words."""
+    """A change that the kernel refused, with its message."""
 
     step: str
     number: int
@@ -107,7 +107,7 @@ class Refused:
 
 @dataclass(frozen=True)
 class Traffic:
-    """A qdisc, class or filter as the kernel tells it."""
+    """A qdisc, class or filter as the kernel reports it."""
 
     ifindex: int
     handle: int
@@ -151,8 +151,8 @@ class Rtnetlink:
         self._socket.close()
 
     def change(self, messages: Sequence[Message]) -> list[Refused]:
-        """Hands all messages to the kernel in one datagram; what it refused. A refusal does not
-        keep the kernel from working on the messages behind it."""
+        """Sends all messages to the kernel in one datagram; returns what it refused. The kernel
+        goes on with the messages behind a refused one."""
         first = self._sequence + 1
         datagram = b"".join(self._framed(m.kind, m.flags | _ACK, m.body) for m in messages)
         self._socket.send(datagram)
@@ -171,7 +171,7 @@ class Rtnetlink:
         return refused
 
     def traffic(self, kind: int, ifindex: int, *, parent: int = 0) -> list[Traffic]:
-        """What there is of a kind (GETQDISC, GETTCLASS, GETTFILTER) on an interface."""
+        """All objects of a kind (GETQDISC, GETTCLASS, GETTFILTER) on an interface."""
         head = struct.pack("=BxxxiIII", socket.AF_UNSPEC, ifindex, 0, parent, 0)
         found = []
         for body in self._dump(kind, head):
@@ -210,7 +210,7 @@ class Rtnetlink:
         return found
 
     def _dump(self, kind: int, head: bytes) -> list[bytes]:
-        for _ in range(8):  # again when it changed meanwhile
+        for _ in range(8):  # repeated when it changed during the dump
             self._socket.send(self._framed(kind, _DUMP, head))
             bodies, whole = self._dumped(kind)
             if whole:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Tries changes on an interface of nobody's, in a network namespace that ends with the trial.
+"""Tries changes on a throwaway interface, in a network namespace that ends with the trial.
 
 So a module that the kernel lacks is told before the real interface is touched, and what was there
 is known to come back before it goes.
@@ -35,8 +35,8 @@ def possible() -> bool:
 def attempt(
     make: Callable[[int], Sequence[Message]], *, transmit_queues: int = 1
 ) -> tuple[list[Refused], Snapshot]:
-    """What the kernel refuses of `make(ifindex)`, and what is there then. OSError when no namespace
-    can be made."""
+    """What the kernel refuses of `make(ifindex)`, and the queues afterwards. OSError when no
+    namespace can be made."""
 
     def run() -> tuple[list[Refused], Snapshot]:
         with Rtnetlink() as kernel:

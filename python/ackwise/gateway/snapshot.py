@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The queues that an interface has, kept by the kernel's own bytes so that they can come back.
+"""The queues of an interface, kept as the kernel's own bytes so that they can be restored.
 
 What is the kernel's default has the handle 0 and needs no keeping: it comes when the root is
 deleted. Ingress queues are nobody's business here and stay.
@@ -40,7 +40,7 @@ _U32_OWN_TABLES = 0x800  # the hash table that comes with each u32 priority, and
 
 @dataclass(frozen=True)
 class Kept:
-    """A qdisc, class or filter. `attrs`: what has to be said to make it again, in hex."""
+    """A qdisc, class or filter. `attrs`: the attributes that create it again, in hex."""
 
     what: str
     kind: str
@@ -63,12 +63,12 @@ class Snapshot:
 
     @property
     def is_default(self) -> bool:
-        """Nothing but what the kernel gives an interface."""
+        """Only the kernel's default queue."""
         return not self.parts
 
     @property
     def is_ours(self) -> bool:
-        """Made by `up` or by its commands."""
+        """Set up by `up` or by its commands."""
         return (
             bool(self.parts) and self.parts[0].handle == tree.ROOT and self.parts[0].kind == "htb"
         )
@@ -83,7 +83,7 @@ class Snapshot:
         return f"{self.parts[0].kind} {handle_text(self.parts[0].handle)}{more}"
 
     def messages(self, ifindex: int) -> list[Message]:
-        """What makes them on an interface without queues of its own."""
+        """The messages that create them on an interface with the default queue."""
         return [
             Message.traffic(
                 f"add {part}",
@@ -103,12 +103,12 @@ class Snapshot:
 
     @classmethod
     def of_document(cls, told: list[dict[str, Any]]) -> Self:
-        """KeyError, TypeError or ValueError for what is no snapshot."""
+        """KeyError, TypeError or ValueError for a document that is not a snapshot."""
         return cls(tuple(Kept(**part) for part in told))
 
     @classmethod
     def take(cls, kernel: Rtnetlink, ifindex: int) -> Self:
-        """As the kernel tells it now."""
+        """As the kernel reports it."""
         qdiscs = [q for q in kernel.traffic(netlink.GETQDISC, ifindex) if q.handle]
         root = next((q for q in qdiscs if q.parent == netlink.ROOT), None)
         if root is None:
@@ -173,9 +173,9 @@ def _kept(what: str, found: Traffic) -> Kept:
                 settle = _SETTLED.get((what, kind))
                 payload = settle(payload) if settle else payload
             attrs += attribute(number, payload)
-    # A class names its class above; a qdisc's info counts its users.
+    # A class names its parent; a qdisc's info counts its users.
     info = found.info if what == "filter" else 0
-    # htb tells a class of its root as a root
+    # HTB reports a class below its root as a root
     parent = found.parent
     if what == "class" and parent == netlink.ROOT:
         parent = found.handle & 0xFFFF0000
@@ -199,8 +199,8 @@ def _without(*numbers: int, flags: int = 0) -> Callable[[bytes], bytes]:
 
 
 def _htb_root(options: bytes) -> bytes:
-    """Without the counter of packets past all classes; of the version, told as major and minor,
-    the major alone, which is what a request has to name."""
+    """Without the counter of direct packets; of the version (major and minor), only the major,
+    which is what a request must name."""
     made = b""
     for number, payload in attributes(options):
         settled = payload

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What `up` has to remember until `down`, and the lock that lets one process change queues.
+"""The state that `up` saves for `down`, and the lock that lets one process change queues.
 
 The file is on disk before the first change and goes after the last, so whatever kills a process in
 between, the next one knows what was there before.
@@ -31,7 +31,7 @@ GOING_UP, UP, GOING_DOWN = "going up", "up", "going down"
 
 @dataclass(frozen=True)
 class State:
-    """`before` is what `down` brings back; `settings`: a document, for status and messages."""
+    """`before`: what `down` restores; `settings`: a document for status and messages."""
 
     interface: str
     ifindex: int
@@ -56,7 +56,7 @@ class Keeper:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Makes the directory, and holds it against other processes; it goes when it is empty.
+        """Makes the directory and locks it; it is removed when it is empty.
 
         RunError when another holds it for 10 s, or when it cannot be made.
         """
@@ -77,7 +77,7 @@ class Keeper:
             except FileNotFoundError:
                 if self.directory.parent.is_dir():
                     continue  # removed in between
-                raise RunError(f"{self.directory.parent}: there is no such directory") from None
+                raise RunError(f"{self.directory.parent}: the directory does not exist") from None
             except OSError as problem:
                 raise RunError(f"{self.directory}: {problem.strerror}; run it with sudo") from None
             try:
@@ -111,7 +111,7 @@ class Keeper:
         except OSError as problem:
             raise RunError(f"{self.file}: {problem.strerror}") from None
         except ValueError:
-            raise self._damaged("is no JSON") from None
+            raise self._damaged("is not JSON") from None
         try:
             if told["version"] != _VERSION:
                 raise self._damaged(f"has version {told['version']!r}, not {_VERSION}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the kernel counts for each class, and as people, JSON and Prometheus read it."""
+"""The kernel's counters of each class, as a table, as JSON and for Prometheus."""
 
 import struct
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _BASIC, _QUEUE, _PACKETS_64 = 1, 3, 8
 
 @dataclass(frozen=True)
 class Counters:
-    """Of one class, since it was made. `dropped` by its leaf, before or after waiting."""
+    """Counters of one class since `up`; `dropped`: by its leaf, at its tail or head."""
 
     name: str
     sent_packets: int
@@ -27,7 +27,7 @@ class Counters:
 
 @dataclass(frozen=True)
 class Status:
-    """`condition`: up, down, or why it is neither. ACK share: of the bytes sent, 0 to 1."""
+    """`condition`: up, down, or why neither. ACK share: of the bytes sent, 0 to 1."""
 
     interface: str
     condition: str
@@ -48,7 +48,7 @@ class Status:
 
 
 def read(kernel: Rtnetlink, interface: str, state: State | None) -> Status:
-    """The present figures; never changes anything."""
+    """The current counters; changes nothing."""
     link = kernel.link(interface)
     settings = state.settings if state else {}
 
@@ -62,17 +62,19 @@ def read(kernel: Rtnetlink, interface: str, state: State | None) -> Status:
         if state is None:
             return without("down")
         if state.ifindex != link.ifindex or state.namespace != namespace():
-            return without("the interface was made anew: `up` sets it up again")
+            return without("the interface was created anew; run `up` again")
         if snapshot == state.before:
-            return without("interrupted before anything was changed: `up` or `down` goes on")
-        return without(f"somebody has replaced the queues: {snapshot.words}")
+            return without("interrupted before anything was changed; run `up` or `down`")
+        return without(f"the queues were replaced by someone else: {snapshot.words}")
     condition = "up"
     if state is None:
-        condition = "up without its state file: `up --replace` writes a new one"
+        condition = "up, but its state file is missing; `up --replace` writes a new one"
     elif state.phase != UP:
-        condition = "interrupted: `up` or `down` goes on"
+        condition = "interrupted; run `up` or `down`"
     elif snapshot != state.after:
-        condition = "up, but somebody has changed classes or filters: `up` makes them anew"
+        condition = (
+            "up, but classes or filters were changed by someone else; run `up` to restore them"
+        )
     return Status(interface, condition, _counters(kernel, link.ifindex), settings)
 
 
@@ -148,7 +150,7 @@ def prometheus(status: Status) -> str:
 
 
 def table(status: Status, before: Status | None = None, seconds: float = 0.0) -> list[str]:
-    """Lines for people; with an earlier reading also rates since."""
+    """A table; with an earlier reading also the rates since."""
     lines = [f"{status.interface}: {status.condition}"]
     if not status.classes:
         return lines

@@ -16,7 +16,7 @@ from ackwise.gateway.classifier import Framing, pure_ack
 from ackwise.gateway.linklayer import HEADER_BYTES, LinkLayer
 from ackwise.gateway.netlink import TCA_KIND, TCA_OPTIONS, Message, attribute
 
-# Not 1:, which everybody's own scripts use: it tells our tree from theirs.
+# Not 1:, which most scripts use: the handle identifies our tree.
 ROOT = 0xAC0000
 TOP, ACKS, DATA = ROOT | 1, ROOT | 0x10, ROOT | 0x20
 ACK_LEAF, DATA_LEAF = 0xAC100000, 0xAC200000
@@ -30,7 +30,7 @@ _BPF_CLASSID, _BPF_OPS_LEN, _BPF_OPS = 3, 4, 5
 _ETHERNET, _ATM = 1, 2  # enum tc_link_layer
 _TICKS_PER_US = 15.625  # a tick of packet schedulers is 64 ns
 _U32_MAX = 0xFFFFFFFF
-BURST_NS = 1_000_000  # a timer's slack: what is ahead of the rate waits in the line's own queue
+BURST_NS = 1_000_000  # timer slack; what exceeds the rate waits in the modem's queue
 
 
 @dataclass(frozen=True)
@@ -42,14 +42,14 @@ class Leaf:
 
     @property
     def words(self) -> list[str]:
-        """As tc takes it."""
+        """As words of `tc`."""
         if self.kind == "cake":
             return ["cake", "unlimited", "besteffort", "ack-filter"]
         return [self.kind, "limit", str(self.limit)]
 
     @property
     def options(self) -> bytes:
-        """As the kernel takes it."""
+        """As netlink options."""
         limit = struct.pack("=I", self.limit)
         if self.kind == "fq_codel":
             return attribute(2, limit)  # TCA_FQ_CODEL_LIMIT
@@ -67,7 +67,7 @@ LEAF_KINDS = ("pfifo", "pfifo_head_drop", "bfifo", "fq_codel", "cake")
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything that decides the tree. Rates in bit/s."""
+    """Everything the tree follows from. Rates in bit/s."""
 
     interface: str
     up_bps: int
@@ -106,8 +106,8 @@ def _classes(settings: Settings) -> list[_Class]:
 
 
 def burst_bytes(rate_bps: int, burst_ns: int = BURST_NS) -> int:
-    """What an htb class may be ahead of its rate. It needs no room for a packet: the kernel's htb
-    sends as long as its tokens are not negative."""
+    """Burst of an HTB class. It need not hold a packet: HTB sends while its tokens are not
+    negative."""
     return max(1, rate_bps * burst_ns // (8 * 10**9))
 
 
@@ -116,7 +116,7 @@ def _bytes_per_second(rate_bps: int) -> int:
 
 
 def _ticks(rate_bps: int, size_bytes: int) -> int:
-    """As tc computes it, so that both ways make the same class."""
+    """As tc computes it, so that netlink and `tc` make the same class."""
     microseconds = int(1_000_000 * (size_bytes / _bytes_per_second(rate_bps)))
     return min(_U32_MAX, int(microseconds * _TICKS_PER_US))
 
@@ -162,14 +162,14 @@ def _class_message(settings: Settings, ifindex: int, one: _Class) -> Message:
 
 
 def delete_root(ifindex: int) -> Message:
-    """Removes the interface's queues: the kernel's default comes back."""
+    """Removes the interface's queues; the kernel's default replaces them."""
     return Message.traffic(
         "delete the root queue", netlink.DELQDISC, ifindex, parent=netlink.ROOT, flags=0
     )
 
 
 def messages(settings: Settings, ifindex: int) -> list[Message]:
-    """What makes the tree on an interface without queues of its own, in order."""
+    """The messages that set up the tree on an interface with the default queue, in order."""
     init = struct.pack("=IIIII", 3, 10, DATA & 0xFFFF, 0, 0)
     made = [
         Message.traffic(
@@ -216,7 +216,7 @@ def messages(settings: Settings, ifindex: int) -> list[Message]:
 
 
 def accounting(layer: LinkLayer, framing: Framing) -> list[str]:
-    """Words of an htb class for what the link puts around a packet."""
+    """Words of an HTB class for the link-layer overhead."""
     words = []
     if layer.beyond(framing):
         words += ["overhead", str(layer.beyond(framing))]
@@ -228,7 +228,7 @@ def accounting(layer: LinkLayer, framing: Framing) -> list[str]:
 
 
 def commands(settings: Settings, device: str | None = None) -> list[list[str]]:
-    """The same tree as words of `tc` commands, without the `tc`."""
+    """The same tree as arguments of `tc`."""
     device = settings.interface if device is None else device
     text = netlink.handle_text
     on = ["dev", device]
@@ -259,5 +259,5 @@ def commands(settings: Settings, device: str | None = None) -> list[list[str]]:
 
 
 def command_lines(settings: Settings) -> list[str]:
-    """As they are typed."""
+    """The same as shell commands."""
     return [shlex.join(["tc", *words]) for words in commands(settings)]
