@@ -256,7 +256,7 @@ def test_a_step_that_fails_half_way_puts_everything_back(
     said = ns.forked(unrehearsed)
     assert said.code == 1
     assert f"v0: add the {leaf} leaf of the data class: Specified qdisc kind is unknown" in said.err
-    assert said.err.endswith("everything is as before\n")
+    assert said.err.endswith("everything was restored\n")
     assert ns.snapshot() == queues
     assert ns.told_by_tc() == before
     assert not run.exists()
@@ -338,11 +338,11 @@ def test_a_lost_or_damaged_state_file_is_told(ns: Namespace, run: Path) -> None:
     for command in (up, down, status):
         said = command(ns, run)
         assert said.code == 1
-        assert "gateway-v0.json: is no JSON" in said.err
+        assert "gateway-v0.json: is not JSON" in said.err
     file.unlink()
     said = down(ns, run)
     assert said.code == 1
-    assert "`tc qdisc del dev v0 root` gives the kernel's default back" in said.err
+    assert "`tc qdisc del dev v0 root` restores the kernel's default" in said.err
     assert up(ns, run).code == 2
     assert up(ns, run, "--replace").code == 0
     assert down(ns, run).code == 0
