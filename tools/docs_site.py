@@ -55,13 +55,14 @@ REPORT = (
 )
 
 LANGUAGES = {".c": "c", ".h": "c", ".py": "python", ".rs": "rust", ".toml": "toml"}
+_LICENCE = re.compile(r"^<!-- SPDX-License-Identifier: .* -->\n")
 _LINK = re.compile(r"\]\(([^()\s]+)\)")
 # Links stay as they are in blocks of code; these are indented or fenced.
-_CODE = re.compile(r"(?ms)^```.*?^```$|(?:^\n(?:^ {4}.*\n)+)")
+_CODE = re.compile(r"(?m)^```(?:.|\n)*?^```$|^\n(?:^ {4}.*\n)+")
 
 
-class DeadLinkError(Exception):
-    """A page of the repository points to nothing."""
+class SiteError(Exception):
+    """The site cannot be built as it should."""
 
 
 def place(source: str) -> str:
@@ -115,10 +116,11 @@ class Layout:
             return place(real)
         if real in self.files or any(one.startswith(f"{real}/") for one in self.files):
             return self.shown.setdefault(real, f"source/{real}.md")
-        raise DeadLinkError(f"{source}: {link} leads to nothing")
+        raise SiteError(f"{source}: {link} leads to nothing")
 
     def rewritten(self, source: str, text: str) -> str:
-        """A page with its links as the site needs them."""
+        """A page with its links as the site needs them, and its title first."""
+        text = _LICENCE.sub("", text)
         here = PurePosixPath(self.pages[source]).parent
 
         def link(match: re.Match[str]) -> str:
@@ -139,7 +141,7 @@ class Layout:
         if path in self.files:
             text = (ROOT / path).read_text(encoding="utf-8")
             return f"{head}~~~~{LANGUAGES.get(Path(path).suffix, 'text')}\n{text}~~~~\n"
-        below = [one for one in self.files if one.startswith(f"{path}/")]
+        below = [s for s in self.files if s.startswith(f"{path}/") and "/." not in s]
         here = PurePosixPath(self.shown[path]).parent
         rows = []
         for one in below:
@@ -224,11 +226,16 @@ def build() -> None:
     time = subprocess.run(
         ["git", "log", "-1", "--format=%ct"], cwd=ROOT, capture_output=True, check=True, text=True
     ).stdout.strip()
-    subprocess.run(
-        [*run, "mkdocs", "build", "--quiet", "--strict", "--config-file", str(config)],
-        check=True,
+    made = subprocess.run(
+        [*run, "mkdocs", "build", "--strict", "--config-file", str(config)],
         env={**os.environ, "SOURCE_DATE_EPOCH": time},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     )
+    if made.returncode:
+        said = [line for line in made.stdout.splitlines() if not line.startswith("INFO")]
+        raise SiteError("\n".join(said))
 
 
 class Html(HTMLParser):
@@ -274,16 +281,19 @@ def dead_links(site: Path) -> Iterator[str]:
                 target /= "index.html"
             if not target.is_file():
                 yield f"{where} leads to nothing"
-            elif parts.fragment and target in pages:
-                if unquote(parts.fragment) not in pages[target].anchors:
-                    yield f"{where}: no such place on that page"
+            elif (
+                parts.fragment
+                and target in pages
+                and unquote(parts.fragment) not in pages[target].anchors
+            ):
+                yield f"{where}: no such place on that page"
 
 
 def main() -> int:
     """Exit code 1 when a link is dead."""
     try:
         build()
-    except (DeadLinkError, subprocess.CalledProcessError) as problem:
+    except (SiteError, subprocess.CalledProcessError) as problem:
         print(problem, file=sys.stderr)
         return 1
     found = list(dead_links(SITE))
