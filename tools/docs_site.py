@@ -46,7 +46,12 @@ NAVIGATION: dict[str, tuple[str, ...]] = {
     "Findings": ("docs/findings/*.md", "bench/README.md"),
     "Claims": ("spec/*.md", "docs/deviations.md", "docs/*.md"),
 }
-ROOT_PAGES = {"docs/start/README.md": "index.md", "README.md": "overview.md"}
+ROOT_PAGES = {
+    "docs/start/README.md": "index.md",
+    "README.md": "overview.md",
+    "docs/README.md": "documents.md",
+}
+TITLES = {"index.md": "Start", "overview.md": "Overview"}  # else a page's first heading
 
 # The report shown as an example; the same command stands in README.md.
 REPORT = (
@@ -70,8 +75,6 @@ def place(source: str) -> str:
     if source in ROOT_PAGES:
         return ROOT_PAGES[source]
     path = PurePosixPath(source.removeprefix("docs/"))
-    if source == "docs/README.md":
-        return "documents.md"
     if path.name == "README.md":
         return str(path.with_name("index.md"))
     return str(path).lower() if path.suffix == ".md" else str(path)
@@ -159,7 +162,7 @@ def write(name: str, text: str) -> None:
 
 def made_pages() -> dict[str, dict[str, str]]:
     """Pages made from code, by folder."""
-    command = " ".join(("ackwise", *REPORT, "--report", "report.html"))
+    command = " ".join(("ackwise", *REPORT, "\\\n        --report", "compare.html"))
     report = (
         "# A report\n\nWhat `--report` writes: one file with the table, the plots and their data. "
         "It opens without a network.\n\n"
@@ -173,7 +176,7 @@ def made_pages() -> dict[str, dict[str, str]]:
     }
 
 
-def lay_out() -> dict[str, list[dict[str, str]] | list[str]]:
+def lay_out() -> dict[str, list[str]]:
     """Writes every page to build/site-pages; returns the navigation."""
     layout = Layout(tracked())
     made = made_pages()
@@ -202,7 +205,7 @@ def lay_out() -> dict[str, list[dict[str, str]] | list[str]]:
     for picture in sorted(layout.copied) + matching("docs/assets/*.*", layout.files):
         (PAGES / place(picture)).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / picture, PAGES / place(picture))
-    return {heading: list(entries) for heading, entries in navigation.items()}
+    return navigation
 
 
 def build() -> None:
@@ -212,15 +215,19 @@ def build() -> None:
         "INHERIT": str(ROOT / "mkdocs.yml"),
         "docs_dir": str(PAGES),
         "site_dir": str(SITE),
-        "nav": [{heading: entries} for heading, entries in lay_out().items()],
+        "nav": [
+            {heading: [{TITLES[page]: page} if page in TITLES else page for page in pages]}
+            for heading, pages in lay_out().items()
+        ],
     }
     config = PAGES.with_suffix(".yml")
     config.write_text(json.dumps(settings), encoding="utf-8")
     run = [sys.executable, "-m"]
     subprocess.run(
-        [*run, "ackwise", *REPORT, "--quiet", "--report", str(PAGES / "report/compare.html")],
+        [*run, "ackwise", *REPORT, "--report", "compare.html"],
+        cwd=PAGES / "report",
         check=True,
-        stdout=subprocess.DEVNULL,
+        capture_output=True,
     )
     # The time that mkdocs writes into pages is that of the checkout: same inputs, same bytes.
     time = subprocess.run(
@@ -277,8 +284,6 @@ def dead_links(site: Path) -> Iterator[str]:
             if parts.scheme:
                 continue
             target = (file.parent / unquote(parts.path)).resolve() if parts.path else file
-            if target.is_dir():
-                target /= "index.html"
             if not target.is_file():
                 yield f"{where} leads to nothing"
             elif (
