@@ -235,7 +235,7 @@ def build() -> None:
     ).stdout.strip()
     made = subprocess.run(
         [*run, "mkdocs", "build", "--strict", "--config-file", str(config)],
-        env={**os.environ, "SOURCE_DATE_EPOCH": time},
+        env={**os.environ, "SOURCE_DATE_EPOCH": time, "NO_MKDOCS_2_WARNING": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
