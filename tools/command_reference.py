@@ -20,10 +20,12 @@ def of_click(command: Any, path: tuple[str, ...], parent: Any = None) -> Iterato
     context = command.make_context(
         path[-1], [], parent=parent, resilient_parsing=True, terminal_width=WIDTH
     )
-    yield path, command.get_help(context)
-    for name, below in getattr(command, "commands", {}).items():
-        if not below.hidden:
-            yield from of_click(below, (*path, name), context)
+    yield path, re.sub(r"\x1b\[[0-9;]*m", "", command.get_help(context))
+    if hasattr(command, "list_commands"):  # a group, also one that loads its commands late
+        for name in command.list_commands(context):
+            below = command.get_command(context, name)
+            if not below.hidden:
+                yield from of_click(below, (*path, name), context)
 
 
 def of_program(path: tuple[str, ...]) -> Iterator[Help]:

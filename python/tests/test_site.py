@@ -182,7 +182,7 @@ def test_the_reference_holds_every_command() -> None:
 
 def test_the_reference_follows_a_tree_of_click() -> None:
     click = pytest.importorskip("click")
-    tree = click.Group("tool", help="Does things.")
+    tree = click.Group("tool", help=click.style("Does things.", bold=True))
     verbs = click.Group("lab", help="Runs things.")
     verbs.add_command(click.Command("build", help="Builds."))
     verbs.add_command(click.Command("inner", help="Not shown.", hidden=True))
@@ -190,6 +190,7 @@ def test_the_reference_follows_a_tree_of_click() -> None:
     found = dict(command_reference.of_click(tree, ("tool",)))
     assert list(found) == [("tool",), ("tool", "lab"), ("tool", "lab", "build")]
     assert found["tool", "lab", "build"].startswith("Usage: tool lab build")
+    assert "\n  Does things.\n" in found["tool",]
 
 
 def test_the_reference_holds_every_function_of_the_headers(root: Path) -> None:
