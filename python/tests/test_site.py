@@ -3,6 +3,8 @@
 
 import importlib.util
 import json
+import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,6 +14,7 @@ import api_reference
 import command_reference
 import docs_site
 import pytest
+from conftest import Ackwise
 from devtools import Browser, browser
 from test_report import chromium
 
@@ -33,30 +36,21 @@ def page(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brows
         yield opened
 
 
-@pytest.mark.slow
-def test_every_page_opens_and_every_link_leads_to_a_place(site: Path, page: Browser) -> None:
-    files = sorted(site.rglob("*.html"))
-    assert len(files) > 60
+def complaints(site: Path, page: Browser) -> list[str]:
+    """What is wrong with the pages below a folder, as a browser sees them."""
+    wrong: list[str] = []
     ids: dict[str, set[str]] = {}
     links: list[tuple[str, str]] = []
-    wrong: list[str] = []
-    for file in files:
+    for file in sorted(site.rglob("*.html")):
         if file.name == "404.html":  # its links begin at the root of a web server
             continue
-        happened = page.open(file.as_uri())
-        wrong += [
-            f"{file.name}: {one['params']}"
-            for one in happened
-            if one["method"] in ("Network.loadingFailed", "Runtime.exceptionThrown")
-        ]
-        wrong += [
-            f"{file.name}: fetches {one['params']['request']['url']}"
-            for one in happened
-            if one["method"] == "Network.requestWillBeSent"
-            and not one["params"]["request"]["url"].startswith(
-                ("file:", "data:", "blob:", "about:")
-            )
-        ]
+        for one in page.open(file.as_uri()):
+            if one["method"] == "Network.requestWillBeSent":
+                url = one["params"]["request"]["url"]
+                if not url.startswith(("file:", "data:", "blob:", "about:")):
+                    wrong.append(f"{file.name}: fetches {url}")
+            elif one["method"] == "Runtime.exceptionThrown":
+                wrong.append(f"{file.name}: {one['params']['exceptionDetails']['text']}")
         found = page.evaluate(
             """({
               ids: [...document.querySelectorAll("[id]")].map(one => one.id),
@@ -66,22 +60,48 @@ def test_every_page_opens_and_every_link_leads_to_a_place(site: Path, page: Brow
               title: document.querySelector("h1")?.innerText ?? "",
             })"""
         )
-        wrong += [f"{file.name}: picture {one}" for one in found["broken"]]
+        wrong += [f"{file.name}: no picture {one.rpartition('/')[2]}" for one in found["broken"]]
         if not found["title"]:
-            wrong.append(f"{file.name}: has no heading")
+            wrong.append(f"{file.name}: no heading")
         ids[file.as_uri()] = set(found["ids"])
         links += [(file.name, one) for one in found["links"]]
     there = {file.as_uri() for file in site.rglob("*") if file.is_file()}
     for name, link in links:
         where, _, anchor = link.partition("#")
         where = where.partition("?")[0]
-        if not link.startswith("file:"):
-            assert link.startswith("https://"), link
-        elif where not in there:
-            wrong.append(f"{name}: {link} leads to nothing")
+        if not link.startswith(("file:", "https:")):
+            wrong.append(f"{name}: {link} is not a link for this site")
+        elif link.startswith("file:") and where not in there:
+            wrong.append(f"{name}: {where.rpartition('/')[2]} leads to nothing")
         elif anchor and where in ids and anchor not in ids[where]:
-            wrong.append(f"{name}: {link}: no such place")
-    assert wrong == []
+            wrong.append(f"{name}: no place {anchor}")
+    return wrong
+
+
+@pytest.mark.slow
+def test_every_page_opens_and_every_link_leads_to_a_place(site: Path, page: Browser) -> None:
+    assert len(list(site.rglob("*.html"))) > 60
+    assert complaints(site, page) == []
+
+
+def test_the_browser_finds_what_is_broken(tmp_path: Path) -> None:
+    (tmp_path / "two.html").write_text('<h1 id="there">Two</h1>', encoding="utf-8")
+    (tmp_path / "one.html").write_text(
+        '<h2>No heading</h2><img src="gone.svg"><script>throw Error()</script>'
+        '<script src="http://127.0.0.1:9/elsewhere.js"></script>'
+        '<a href="two.html#there">a</a><a href="two.html#gone">b</a><a href="three.html">c</a>',
+        encoding="utf-8",
+    )
+    with browser(chromium(), tmp_path / "profile") as opened:
+        found = complaints(tmp_path, opened)
+    assert sorted(found) == [
+        "one.html: Uncaught",
+        "one.html: fetches http://127.0.0.1:9/elsewhere.js",
+        "one.html: no heading",
+        "one.html: no picture gone.svg",
+        "one.html: no place gone",
+        "one.html: three.html leads to nothing",
+    ]
 
 
 @pytest.mark.slow
@@ -132,6 +152,36 @@ def test_nothing_in_the_site_names_the_machine_it_was_built_on(site: Path) -> No
         and here in file.read_text(encoding="utf-8")
     ]
     assert named == []
+
+
+def doors(root: Path) -> dict[str, list[str]]:
+    """The commands of the start page, by door."""
+    page = (root / "docs/start/README.md").read_text(encoding="utf-8")
+    return {
+        door.partition("\n")[0]: re.findall(r"^    (.*)$", door, re.MULTILINE)
+        for door in page.split("\n## ")[1:]
+    }
+
+
+def test_there_are_three_doors_of_three_commands(root: Path) -> None:
+    assert [len(commands) for commands in doors(root).values()] == [3, 3, 3]
+
+
+@pytest.mark.slow
+def test_the_commands_behind_the_doors_work(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ackwise: Ackwise
+) -> None:
+    shutil.copyfile(root / "python/ackwise/captures/stream.pcap", tmp_path / "transfer.pcap")
+    monkeypatch.chdir(tmp_path)
+    done = 0
+    for command in [line for lines in doors(root).values() for line in lines]:
+        # What needs root or a kernel of its own has tests of its own.
+        if command.startswith("ackwise ") and not re.match(r"ackwise (policy show|lab )", command):
+            said = ackwise(*command.split()[1:])
+            assert said.code == 0, (command, said.err)
+            done += 1
+    assert done == 6
+    assert (tmp_path / "report.html").is_file()
 
 
 def built(folder: Path, **pages: str) -> list[str]:
