@@ -191,6 +191,9 @@ def lay_out() -> dict[str, list[str]]:
                 if source not in layout.pages:
                     layout.pages[source] = place(source)
                     entries.append(layout.pages[source])
+    out = [name for name in layout.files if name.endswith(".md") and name not in layout.pages]
+    if out:
+        raise SiteError(f"not in the navigation of tools/docs_site.py: {', '.join(out)}")
     shutil.rmtree(PAGES, ignore_errors=True)
     for folder, pages in made.items():
         for name, text in pages.items():

@@ -223,6 +223,16 @@ def test_links_follow_pages_to_their_place_and_stay_in_code() -> None:
         layout.target("docs/a.md", "gone.md")
 
 
+def test_a_page_that_nobody_can_reach_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    files = [*docs_site.tracked(), "docs/elsewhere/lost.md"]
+    monkeypatch.setattr(docs_site, "tracked", lambda: files)
+    monkeypatch.setattr(
+        docs_site, "made_pages", lambda: {"report/": {}, "commands/": {}, "api/": {}}
+    )
+    with pytest.raises(docs_site.SiteError, match=r"docs_site.py: docs/elsewhere/lost.md$"):
+        docs_site.lay_out()
+
+
 def test_the_reference_holds_every_command() -> None:
     pages = command_reference.pages()
     assert {"ackwise.md", "compare.md", "gateway.md", "lab.md", "policy.md"} <= pages.keys()
