@@ -48,7 +48,7 @@ def commands() -> list[Help]:
     try:
         root = importlib.import_module("ackwise.cli.main").cli
     except ModuleNotFoundError as missing:
-        if not str(missing.name).startswith("ackwise.cli"):
+        if missing.name != "ackwise.cli.main":
             raise
         return list(of_program(("ackwise",)))
     return list(of_click(root, ("ackwise",)))

@@ -44,7 +44,7 @@ NAVIGATION: dict[str, tuple[str, ...]] = {
     "Inside": ("ARCHITECTURE.md", "docs/inside/*.md", "CONTRIBUTING.md", "CHANGELOG.md"),
     "Experiments": ("docs/experiments/*.md",),
     "Findings": ("docs/findings/*.md", "bench/README.md"),
-    "Claims": ("spec/*.md", "docs/deviations.md", "docs/*.md"),
+    "Claims": ("spec/*.md", "docs/deviations.md"),
 }
 ROOT_PAGES = {
     "docs/start/README.md": "index.md",
