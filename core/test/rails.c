@@ -180,8 +180,48 @@ static void share_of_the_flight(void)
 	CHECK(v.reason == AW_REASON_FLIGHT && v.by_rail, "two");
 }
 
+/* The names that scenarios, results and the CLI use, in the order of the bits. */
+static void each_rail_has_words(void)
+{
+	static const struct {
+		const char *name, *set;
+		u32 bit;
+	} known[] = {
+		{ "order", "default", AW_RAIL_ORDER },
+		{ "ce", "default", AW_RAIL_CE },
+		{ "fin", "default", AW_RAIL_FIN },
+		{ "quickack", "default", AW_RAIL_QUICKACK },
+		{ "max-delay", "default", AW_RAIL_MAX_DELAY },
+		{ "window-dry", "default", AW_RAIL_WINDOW_DRY },
+		{ "second-segment", "all", AW_RAIL_SECOND_SEGMENT },
+		{ "flight", "network", AW_RAIL_FLIGHT },
+	};
+	const u32 count = sizeof(known) / sizeof(known[0]);
+	u32 bit, sets[3] = { 0 };
+
+	for (bit = 0; bit < count; bit++) {
+		const char *name = aw_rail_name(bit), *set = aw_rail_set(bit);
+
+		CHECK(name && !strcmp(name, known[bit].name), "bit %u: %s", bit, name);
+		CHECK(set && !strcmp(set, known[bit].set), "%s: %s", name, set);
+		CHECK(known[bit].bit == 1u << bit, "%s: %#x", name, known[bit].bit);
+		CHECK(aw_rail_text(bit) && aw_rail_text(bit)[0], "%s", name);
+		sets[0] |= strcmp(known[bit].set, "default") ? 0 : 1u << bit;
+		sets[1] |= strcmp(known[bit].set, "all") ? 1u << bit : 0;
+		sets[2] |= 1u << bit;
+	}
+	CHECK(AW_RAILS_DEFAULT == sets[0], "%#x", AW_RAILS_DEFAULT);
+	CHECK(AW_RAILS_NETWORK == sets[1], "%#x", AW_RAILS_NETWORK);
+	CHECK(AW_RAILS_ALL == sets[2], "%#x", AW_RAILS_ALL);
+	for (; bit < 40; bit++)
+		CHECK(!aw_rail_name(bit) && !aw_rail_text(bit) && !aw_rail_set(bit),
+		      "bit %u", bit);
+	CHECK(!aw_rail_name(~0u), "no such bit");
+}
+
 int main(void)
 {
+	each_rail_has_words();
 	each_row();
 	share_of_the_flight();
 	longest_delay();
