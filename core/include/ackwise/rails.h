@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * What protocol duty demands of any policy.  Rails see every verdict after
- * the policy and may only bring an ACK forward, never put it off.
+ * Safety rails: what the RFCs demand of every receiver, whatever its policy.
+ * Rails see every verdict after the policy; they may make an ACK leave earlier,
+ * never later.
  */
 #ifndef ACKWISE_RAILS_H
 #define ACKWISE_RAILS_H
@@ -48,16 +49,16 @@ const char *aw_rail_name(unsigned int bit); /* "max-delay" */
 const char *aw_rail_text(unsigned int bit); /* what it ensures */
 const char *aw_rail_set(unsigned int bit);  /* "default", "network" or "all" */
 
-#define AW_ACKS_PER_ROUND 4  /* where a policy does not say otherwise */
+#define AW_ACKS_PER_ROUND 4  /* unless aw_policy.acks_per_round is set */
 #define AW_INITIAL_WINDOW 10 /* segments (RFC 6928) */
 
-#define AW_MAX_DELAY_NS (500 * AW_NS_PER_MS)
+#define AW_MAX_DELAY_NS (500 * AW_NS_PER_MS) /* [RFC1122.2] [D-17] */
 
 /*
  * v: the policy's verdict on e.  owed_since_ns: arrival time of the oldest
- * unacknowledged data, AW_NEVER_NS when nothing is owed.  share_bytes: what of
- * the sender's flight may wait without an ACK, for AW_RAIL_FLIGHT.  Returns v
- * or an earlier one.
+ * unacknowledged data, AW_NEVER_NS when no ACK is owed.  share_bytes: the share
+ * of the sender's flight that may wait for an ACK, for AW_RAIL_FLIGHT.  Returns
+ * v or an earlier verdict.
  */
 struct aw_verdict aw_rails_apply(u32 rails, u64 owed_since_ns, u32 share_bytes,
 				 const struct aw_event *e, struct aw_verdict v);
