@@ -89,7 +89,8 @@ struct aw_verdict aw_rails_apply(u32 rails, u64 owed_since_ns, u32 share_bytes,
 		return v;
 
 	reason = duty(rails, owed_since_ns != AW_NEVER_NS, share_bytes, e);
-	/* or else lost: the race against the sender's RTO [RFC1122.2] [D-17] */
+	/* or else lost: the race against the sender's RTO [RFC1122.2]
+	 * [S2.8] [D-17] */
 	if (reason == AW_REASON_NONE && rails & AW_RAIL_MAX_DELAY &&
 	    v.action == AW_WAIT && v.deadline_ns > limit_ns) {
 		v.deadline_ns = limit_ns;
