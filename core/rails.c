@@ -34,43 +34,43 @@ static enum aw_reason duty(u32 rails, bool owed, u32 share_bytes,
 		if (rails & AW_RAIL_ORDER) {
 			switch (e->order) {
 			case AW_ORDER_HOLE:
-				/* or else lost: the duplicate ACK that starts
+				/* lost otherwise: the duplicate ACK that starts
 				 * fast retransmit [RFC5681.1] */
 				return AW_REASON_OUT_OF_ORDER;
 			case AW_ORDER_FILLS:
-				/* or else lost: the progress of recovery; the
+				/* lost otherwise: the progress of recovery; the
 				 * sender may time out [RFC5681.2] */
 				return AW_REASON_HOLE_FILLED;
 			case AW_ORDER_DUPLICATE:
-				/* or else lost: that the data has arrived; the
+				/* lost otherwise: that the data has arrived; the
 				 * sender retransmits it again [RFC9293.1] */
 				return AW_REASON_DUPLICATE;
 			default:
 				break;
 			}
 		}
-		/* or else lost: which bytes were CE-marked, since one ACK would
+		/* lost otherwise: which bytes were CE-marked, since one ACK would
 		 * cover both kinds [RFC3168.1] */
 		if (rails & AW_RAIL_CE && e->flags & AW_FLAG_CE_CHANGE)
 			return AW_REASON_CE_CHANGE;
-		/* or else lost: time; no more data will come to reach a
+		/* lost otherwise: time; no more data will come to reach a
 		 * threshold [RFC9293.2] */
 		if (rails & AW_RAIL_FIN && e->flags & AW_FLAG_FIN)
 			return AW_REASON_FIN;
 	}
-	/* or else lost: the host's knowledge that this peer must not wait [D-01] */
+	/* lost otherwise: the host's knowledge that this peer must not wait [D-01] */
 	if (rails & AW_RAIL_QUICKACK && e->flags & AW_FLAG_QUICKACK && owed)
 		return AW_REASON_HOST_QUICKACK;
-	/* or else lost: room in the buffer that the sender does not know of; it
+	/* lost otherwise: room in the buffer that the sender does not know of; it
 	 * would stall until the deadline [RFC9293.5] */
 	if (rails & AW_RAIL_WINDOW_DRY && window_dry(e))
 		return AW_REASON_WINDOW_DRY;
-	/* or else lost: growth of a sender that counts ACKs, one per two full
+	/* lost otherwise: growth of a sender that counts ACKs, one per two full
 	 * segments [RFC1122.3] [D-02] */
 	if (rails & AW_RAIL_SECOND_SEGMENT &&
 	    e->unacked_bytes >= 2ull * e->rcv_mss_bytes)
 		return AW_REASON_SECOND_SEGMENT;
-	/* or else lost: the ACK clock; the sender stalls once its window is in
+	/* lost otherwise: the ACK clock; the sender stalls once its window is in
 	 * flight, then sends a burst.  Two segments may always wait (RFC 5681,
 	 * 4.2) [D-26] */
 	if (rails & AW_RAIL_FLIGHT && e->kind == AW_EVENT_DATA &&
@@ -89,7 +89,7 @@ struct aw_verdict aw_rails_apply(u32 rails, u64 owed_since_ns, u32 share_bytes,
 		return v;
 
 	reason = duty(rails, owed_since_ns != AW_NEVER_NS, share_bytes, e);
-	/* or else lost: the race against the sender's RTO [RFC1122.2]
+	/* lost otherwise: the race against the sender's RTO [RFC1122.2]
 	 * [S2.8] [D-17] */
 	if (reason == AW_REASON_NONE && rails & AW_RAIL_MAX_DELAY &&
 	    v.action == AW_WAIT && v.deadline_ns > limit_ns) {
