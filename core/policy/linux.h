@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* The parts of policy linux, for policies that act like stock Linux most of the time. */
+/* The parts of policy linux, for policies that behave like stock most of the time. */
 #ifndef ACKWISE_POLICY_LINUX_H
 #define ACKWISE_POLICY_LINUX_H
 
