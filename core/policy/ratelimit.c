@@ -75,7 +75,7 @@ static const struct aw_param params[] = {
 	/* [D-19]: 32, because the burst that one ACK lets out fits a queue of 50;
 	 * ACKs already cost 1/16 of stock's, so that 64 would save little */
 	[MOST_SEGMENTS] = { "most_segments", "segments",
-			    "Most full segments that may ever wait for an ACK.",
+			    "Largest number of full segments that may wait.",
 			    1, 1024, 32 },
 	[GUARD] = { "guard", "choice",
 		    "1: limit by what the sender has in flight; 0: as in "
