@@ -8,7 +8,7 @@
  * Formula: at the first t such that for some s since the last ACK
  *		|packets since the last ACK until s| * (t - s) = z L,
  *	with L = unit * rho / (1 - rho) and z drawn from the density
- *	e^z / (e - 1) on [0, 1].  [S2.1] [S2.3]
+ *	e^z / (e - 1) on [0, 1].
  *
  *	packets      +------ t         the largest rectangle under the
  *	   3     +---|//////|          staircase of arrivals, from some
@@ -74,6 +74,7 @@ static u8 reversed(u8 bits)
 	return (u8)((bits & 0xaa) >> 1 | (bits & 0x55) << 1);
 }
 
+/* [S2.3] */
 static void draw_z(struct dynamic *s)
 {
 	s->area_ns = s->price_ns * z_q16[reversed(s->draw)] >> 16;
@@ -102,7 +103,8 @@ static struct aw_verdict on_data(void *state, const struct aw_params *p,
 		return aw_send_now(AW_REASON_AREA);
 	s->packets = aw_price_packets(s->packets, e);
 	/* Divide only if the quotient will be used: most segments of a bulk
-	 * transfer do not move the minimum and cost one product. [D-04] */
+	 * transfer do not move the minimum and cost one product.
+	 * [S2.1] [D-04] */
 	if (s->deadline_ns == AW_NEVER_NS ||
 	    s->area_ns < (s->deadline_ns - e->now_ns) * s->packets)
 		s->deadline_ns = aw_add_ns(e->now_ns, aw_div64(s->area_ns, s->packets));
