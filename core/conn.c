@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * One connection's way along the road: which member of the policy an event
- * calls, what of its answer a driver can obey, and which verdict is in force.
+ * One connection: which member of the policy an event calls, how its answer
+ * becomes one that a driver can obey, and which verdict is in force.
  *
  *	            data                    data, read
  *	NOTHING ------------> WAIT ---------------------------> SEND_NOW
@@ -9,15 +9,15 @@
  *	   +-------------------+-----------------------------------+
  *	                         ACK sent
  *
- * SEND_NOW is left by an ACK only: an ACK once promised is never taken back,
- * whatever the policy says while the driver has not sent it yet.
+ * Only an ACK ends SEND_NOW: an ACK once promised is never taken back, whatever
+ * the policy says before the driver has sent it.
  */
 #include <ackwise/ackwise.h>
 
 /*
- * A policy's answer while something is owed, made one that a driver can obey.
- * A bad policy may be slow, but it must not lose an ACK or arm a timer in the
- * past for ever.
+ * Turns a policy's answer while an ACK is owed into one that a driver can obey.
+ * A bad policy may be slow, but it must not lose an ACK or keep arming a timer
+ * in the past.
  */
 static struct aw_verdict obeyable(const struct aw_conn *conn, const struct aw_event *e,
 				  struct aw_verdict v)
@@ -32,7 +32,7 @@ static struct aw_verdict obeyable(const struct aw_conn *conn, const struct aw_ev
 			return aw_send_now(AW_REASON_DELAY_TIMER);
 		return aw_wait_until(v.deadline_ns);
 	default:
-		/* "nothing" would leave the peer waiting for ever */
+		/* "nothing" would keep the peer waiting for ever [RFC1122.2] */
 		return aw_rails_apply(AW_RAIL_MAX_DELAY, conn->owed_since_ns, 0, e,
 				      aw_wait_until(AW_NEVER_NS));
 	}
@@ -56,7 +56,7 @@ static struct aw_verdict on_deadline(struct aw_conn *conn, const struct aw_event
 
 	if (conn->owed_since_ns == AW_NEVER_NS)
 		return aw_nothing();
-	/* a timer that fired early, or one armed for a verdict before this */
+	/* a timer that fired early, or that was armed for an older verdict */
 	if (conn->pending.action != AW_WAIT || e->now_ns < conn->pending.deadline_ns)
 		return conn->pending;
 	if (conn->pending.by_rail) {
@@ -82,16 +82,16 @@ static struct aw_verdict on_app_read(struct aw_conn *conn, const struct aw_event
 	if (v.action == conn->pending.action &&
 	    v.deadline_ns == conn->pending.deadline_ns)
 		return conn->pending;
-	/* with nothing owed, there is nothing that an ACK could wait for */
+	/* no ACK is owed, so there is nothing to wait for */
 	if (conn->owed_since_ns == AW_NEVER_NS && v.action != AW_SEND_NOW)
 		return aw_nothing();
 	return obeyable(conn, e, v);
 }
 
 /*
- * What of the sender's flight may wait without an ACK.  While it is not known,
- * all of an initial window may: nothing is wrong yet, and no timer is waited
- * for.
+ * The share of the sender's flight that may wait for an ACK [D-26].  While the
+ * flight is not known, that is a whole initial window [RFC6928.1]: the sender
+ * then gets an ACK before it has to wait for a timer.
  */
 static u32 share_bytes(const struct aw_conn *conn, const struct aw_event *e)
 {
@@ -101,7 +101,7 @@ static u32 share_bytes(const struct aw_conn *conn, const struct aw_event *e)
 
 	if (!share)
 		return (u32)aw_min_u64(AW_INITIAL_WINDOW * (u64)e->rcv_mss_bytes, ~0u);
-	/* a division would need a library on processors that have none */
+	/* a 32-bit division would need a library on processors without one */
 	for (; acks > 1; acks >>= 1)
 		share >>= 1;
 	return share;
@@ -124,6 +124,7 @@ void aw_conn_init(struct aw_conn *conn, const struct aw_policy *policy,
 		policy->init(conn->state, params, e);
 }
 
+/* One verdict per event, so one ACK at most for each segment.  [RFC5681.3] */
 struct aw_verdict aw_decide(struct aw_conn *conn, const struct aw_event *e)
 {
 	struct aw_verdict v;
@@ -138,7 +139,7 @@ struct aw_verdict aw_decide(struct aw_conn *conn, const struct aw_event *e)
 	case AW_EVENT_APP_READ:
 		v = on_app_read(conn, e);
 		break;
-	case AW_EVENT_ACK_SENT:
+	case AW_EVENT_ACK_SENT: /* also when piggybacked on data [S1.8] */
 		if (conn->policy->on_ack_sent)
 			conn->policy->on_ack_sent(conn->state, conn->params, e);
 		conn->owed_since_ns = AW_NEVER_NS;

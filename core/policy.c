@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* What every policy must keep to be called at all, and its parameters. */
+/* The rules that every policy must keep, and the defaults of its parameters. */
 #include <ackwise/policy.h>
 
-/* Fits sysctl and socket options, where a name has 15 letters at most. */
+/* Names in sysctls and socket options have at most 15 characters. */
 #define NAME_MAX_LETTERS 15
 
 static bool is_lower(char c)
@@ -15,7 +15,7 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* A letter first; then letters and digits, in a parameter also '_'. */
+/* A letter first; then letters and digits, and '_' in names of parameters. */
 static bool well_formed(const char *name, bool underscore, u32 longest)
 {
 	u32 i;

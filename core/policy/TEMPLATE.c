@@ -2,7 +2,7 @@
 /*
  * template: one sentence of what it does.
  *
- * Wants: what it is for, and for whom.
+ * Purpose: what it is for, and for whom.
  * Formula: when an ACK leaves.
  * States:
  *
@@ -11,11 +11,13 @@
  *
  * Source: RFC and section, or spec page; its symbols and our names for them.
  * Constants: each with the reason for its value.
- * Changed: each difference from the source, and why.
+ * Deviations: where it differs from the source, as numbers of
+ *	docs/deviations.md.
  *
- * Copy this file to policy/NAME.c, give registry.c its line, write
- * test/policy_NAME.c.  Time and random bits come in with the event.  What
- * protocol duty demands is not yours: rails.c sees to it after you.
+ * Copy this file to policy/NAME.c, add a line to registry.c, write
+ * test/policy_NAME.c.  Time and random bits come in with the event.  Leave
+ * what the RFCs demand of every receiver to rails.c, which runs after you.
+ * Cite the claims of spec/ where the code implements them.
  */
 #include <ackwise/policy.h>
 
@@ -24,7 +26,7 @@ enum { DELAY_MS };
 /* clang-format off */
 static const struct aw_param params[] = {
 	[DELAY_MS] = { "delay_ms", "ms",
-		       "Wait after the first unacknowledged arrival.",
+		       "Delay after the first unacknowledged segment.",
 		       1, 500, 40 },
 };
 /* clang-format on */
@@ -32,7 +34,7 @@ static const struct aw_param params[] = {
 /* Zeroed when the connection starts. */
 struct template
 {
-	u64 deadline_ns; /* 0: nothing is waiting */
+	u64 deadline_ns; /* 0: nothing to acknowledge */
 };
 _Static_assert(sizeof(struct template) <= AW_STATE_MAX_BYTES, "state too big");
 

@@ -3,24 +3,26 @@
  * a3, a3fewer: learn how much the sender sends without an ACK, and
  * acknowledge well before.
  *
- * Wants: no throughput deadlock: a sender that holds a small segment until an
- *	ACK comes, and a receiver that holds the ACK until more data comes.
+ * Purpose: to avoid the Nagle / delayed-ACK deadlock, in which a sender holds a
+ *	small segment until an ACK comes, and the receiver holds the ACK until
+ *	more data comes.
  * Formula: now, when unacked >= 35% of MUDS, the most bytes that the sender
  *	sends while it gets no ACK; else after a fixed delay.
- *	MUDS is sampled: acknowledge all, then send no ACK until the buffer is
- *	nearly full, a duplicate comes, or SP_timer expires; what came is MUDS.
+ *	MUDS is sampled: acknowledge everything, then send no ACK until the
+ *	buffer is nearly full, a duplicate comes, or SP_timer expires; the bytes
+ *	that arrived meanwhile are MUDS.
  *		SP_timer = 1.5 RTT; at each arrival max(what is left, 1.3 IPAT)
  *		IPAT = mean of the middle three of five inter-arrival times
  *		change of MUDS < MSS:  ISP_t = 3 ISP_t    (a3fewer: 4 ISP_t)
  *		else:                  ISP_t = 10         (a3fewer: ISP_t / 2)
  *		    and if MUDS grew:  threshold = 35% of it
- *	With silence_samples, the delay that passed is a sampling as well, and
- *	so is the sender's probe, a duplicate while an ACK is owed: what came is
- *	all that it sends now, so threshold = 35% of it.  What came in a sampling
- *	that another ACK ended is MUDS at least.
+ *	With silence_samples, every silence of the sender is a sampling: a delay
+ *	that passed, or a duplicate while an ACK is owed, which is the sender's
+ *	probe.  What arrived is all that it sends, so threshold = 35% of it.  The
+ *	bytes of a sampling that another ACK ended are a lower bound of MUDS.
  * States:
  *
- *	            ISP_t segments           that ACK left
+ *	            ISP_t segments           its ACK left
  *	 counting ----------------> starting -------------> sampling
  *	  |    ^                                              |   |
  *	  |    +------------ sender silent: new MUDS ---------+   |
@@ -28,36 +30,37 @@
  *	  +-- 35% of MUDS, or delay passed: send now
  *
  * Source: spec/5-adaptive-acknowledgement.md.
- * Constants: 35%, 10, 3 and 4, 1/2, 1.5 RTT, 1.3 IPAT, five: the source's.
+ * Constants: 35%, 10, 3 and 4, 1/2, 1.5 RTT, 1.3 IPAT, five: as in the paper.
  *	RTT 100 ms while unknown: a sampling then costs at most 150 ms, less
- *	    than the one delayed ACK that it makes up for.
- *	ISP_t at most 65535: samplings cost next to nothing by then.
- *	RARE_SEGMENTS: one more ACK in several hundred segments is nothing.
- *	TELLING: 35% of six segments are two.
- *	a3fewer's ISP_t at least half of the initial one, for at 1 it would
- *	    sample more often than a3.
- * Changed: a sampling ends at its first duplicate, not its third: duplicates
- *	are acknowledged at once, which ends the silence.  It ends 500 ms after
- *	its first arrival at the latest (RFC 1122).  Silence before its first
- *	arrival does not end it: with nothing to acknowledge, no timer runs.
- *	None starts while a hole is open.  An ACK that leaves for another cause
- *	spoils it.  Before the first estimate the threshold is min(2 MSS, 35% of
- *	R), as in the source's endpoints.
- *	silence_samples is ours, 0 is the source: of a sender that does not send
- *	the same each time (Linux), a sampling may find too much, and the
- *	source's threshold never falls.  Once that was seen, each sampling makes
- *	the next rarer.  Where AW_RAIL_FLIGHT is on, all but the samplings of a
- *	sender with less than two segments end by it: the next are rarer too, up
- *	to RARE_SEGMENTS, for each costs an ACK.
+ *	    than the one delayed ACK that it saves.
+ *	ISP_t at most 65535: samplings then cost next to nothing.
+ *	RARE_SEGMENTS: one more ACK in several hundred segments is negligible.
+ *	LEAST_SEGMENTS: 35% of six segments are two.
+ * Deviations: [D-06] a sampling ends at its first duplicate, not its third:
+ *	duplicates are acknowledged immediately, which ends the silence.  [D-07]
+ *	It ends at the latest 500 ms after its first arrival.  Silence before
+ *	its first arrival does not end it: with nothing to acknowledge, no timer
+ *	runs.  [D-08] None starts while there is a hole, and an ACK that leaves
+ *	for another cause spoils it.  [D-09] a3fewer keeps ISP_t at half of the
+ *	initial value or more; at 1 it would sample more often than a3.  Before
+ *	the first estimate the threshold is min(2 MSS, 35% of R), as for the
+ *	endpoints of the paper.
+ *	[D-23] silence_samples is ours; 0 gives the algorithm of the paper.  A
+ *	sender that does not send the same amount each time (Linux) may make one
+ *	sampling find too much, and the threshold of the paper never falls.
+ *	Once that happened, each sampling makes the next rarer.
+ *	[D-27] With AW_RAIL_FLIGHT, the rail ends every sampling of a sender that
+ *	sends two segments or more.  These too make the next rarer, up to
+ *	RARE_SEGMENTS, because each costs an ACK.
  */
 #include "a3.h"
 
 #define RTT_UNKNOWN_US 100000u
 #define GAPS 5
-#define TELLING 6
+#define LEAST_SEGMENTS 6
 #define RARE_SEGMENTS 300
 
-_Static_assert(sizeof(struct aw_a3) == 56, "csa3 counts on it");
+_Static_assert(sizeof(struct aw_a3) == 56, "csa3 relies on it");
 
 static const struct aw_param a3_params[] = { AW_A3_PARAM_TABLE(3, 1) };
 static const struct aw_param a3fewer_params[] = { AW_A3_PARAM_TABLE(4, 0) };
@@ -84,7 +87,7 @@ static void measure_gap(struct aw_a3 *s, const struct aw_event *e)
 	u32 gap_ns;
 
 	if (s->last_data_ns) {
-		/* five of these fit 32 bits, and no ACK waits longer */
+		/* the sum of five fits 32 bits, and no ACK waits longer */
 		gap_ns = (u32)aw_min_u64(e->now_ns - s->last_data_ns, AW_NS_PER_S / 2);
 		if (!s->gaps) {
 			s->gaps_sum_ns = 0;
@@ -116,6 +119,7 @@ static u64 round_and_half_ns(const struct aw_event *e)
 	return rtt_us * AW_NS_PER_US * 3 / 2;
 }
 
+/* A sampling ended.  muds: what it found, 0 for nothing.  [S5.10] */
 static void learn(struct aw_a3 *s, const struct aw_params *p, const struct aw_event *e,
 		  u32 muds)
 {
@@ -128,7 +132,7 @@ static void learn(struct aw_a3 *s, const struct aw_params *p, const struct aw_ev
 		if (before && (change < e->rcv_mss_bytes || s->misled))
 			isp = aw_min_u32(isp * p->value[AW_A3_ISP_GROWTH], 0xffff);
 		else if (before && !p->value[AW_A3_ISP_RESET])
-			isp = aw_max_u32(aw_max_u32(isp, initial) / 2, 1);
+			isp = aw_max_u32(aw_max_u32(isp, initial) / 2, 1); /* [D-09] */
 		else
 			isp = initial;
 		if (muds > before && (!before || change >= e->rcv_mss_bytes))
@@ -139,6 +143,7 @@ static void learn(struct aw_a3 *s, const struct aw_params *p, const struct aw_ev
 	aw_a3_restart(s);
 }
 
+/* [D-23] */
 bool aw_a3_is_silence(const struct aw_a3 *s, const struct aw_params *p,
 		      const struct aw_event *e)
 {
@@ -156,25 +161,28 @@ static void learn_from_silence(struct aw_a3 *s, const struct aw_params *p,
 }
 
 /*
- * Another ACK ended the sampling: the sender sends that much at least.  Where
- * a rail lets less wait than the sender has in flight, it never falls silent.
- * Less than two segments for an ACK is nothing to learn from that.
+ * Another ACK ended the sampling [D-08], so the sender sends at least that
+ * much: with AW_RAIL_FLIGHT it never falls silent [D-27].  A threshold of less
+ * than two segments is not worth learning from that.
  */
 static void learn_from_spoiled(struct aw_a3 *s, const struct aw_params *p,
 			       const struct aw_event *e)
 {
 	u32 muds = 0;
 
-	if (!p->value[AW_A3_SILENCE_SAMPLES])
-		;
-	else if (s->sampled_bytes > s->basis_bytes &&
-		 s->sampled_bytes / TELLING >= e->rcv_mss_bytes)
+	if (!p->value[AW_A3_SILENCE_SAMPLES]) {
+		aw_a3_restart(s);
+		return;
+	}
+	if (s->sampled_bytes > s->basis_bytes &&
+	    s->sampled_bytes / LEAST_SEGMENTS >= e->rcv_mss_bytes)
 		muds = s->sampled_bytes;
 	else if (s->isp_segments < RARE_SEGMENTS)
 		s->isp_segments *= (u16)p->value[AW_A3_ISP_GROWTH];
 	learn(s, p, e, muds);
 }
 
+/* A segment arrived during a sampling.  [S5.7] [S5.8] [S5.9] */
 static struct aw_verdict sample(struct aw_a3 *s, const struct aw_params *p,
 				const struct aw_event *e)
 {
@@ -184,6 +192,7 @@ static struct aw_verdict sample(struct aw_a3 *s, const struct aw_params *p,
 	s->sampled_bytes = e->unacked_bytes;
 	s->timer_ns = aw_max_u64(s->timer_ns, aw_add_ns(e->now_ns, quiet_ns));
 	s->timer_ns = aw_min_u64(s->timer_ns, aw_add_ns(e->now_ns, left_ns));
+	/* [D-06] [D-07] */
 	if (s->timer_ns <= e->now_ns || e->order == AW_ORDER_DUPLICATE ||
 	    aw_wnd_left(e) < aw_wnd_unusable(e)) {
 		learn(s, p, e, e->unacked_bytes);
@@ -199,12 +208,14 @@ static struct aw_verdict count(struct aw_a3 *s, const struct aw_params *p,
 	u64 share = p->value[AW_A3_SHARE_PERCENT];
 
 	s->isp_left -= (u16)aw_min_u32(s->isp_left, e->segments);
+	/* [D-08] */
 	if (!s->isp_left && e->order == AW_ORDER_IN &&
 	    !(e->flags & AW_FLAG_HOLE_OPEN)) {
 		s->phase = AW_A3_STARTING;
 		return aw_send_now(AW_REASON_SAMPLING_START);
 	}
 
+	/* [S5.6] */
 	if (s->basis_bytes) {
 		if (unacked_percent >= share * s->basis_bytes)
 			return aw_send_now(AW_REASON_MUDS_SHARE);
@@ -263,7 +274,7 @@ const struct aw_value aw_a3_values[AW_A3_VALUES] = {
 	{ "muds_bytes", "bytes",
 	  "Most that the sender sends without an ACK; 0: not known." },
 	{ "threshold_bytes", "bytes",
-	  "Unacknowledged bytes that bring an ACK; 0: not known." },
+	  "Unacknowledged bytes that cause an ACK; 0: not known." },
 };
 /* clang-format on */
 
@@ -273,13 +284,13 @@ void aw_a3_observe(const void *state, const struct aw_params *p, u32 *out)
 	u64 share = p->value[AW_A3_SHARE_PERCENT];
 
 	out[0] = s->muds_bytes;
-	/* the least whole number of bytes that count() takes for enough */
+	/* the smallest whole number of bytes that count() acknowledges */
 	out[1] = (u32)aw_div64(share * s->basis_bytes + 99, 100);
 }
 
 const struct aw_policy aw_policy_a3 = {
 	.name = "a3",
-	.summary = "at 35% of what the sender sends without an ACK, as sampled",
+	.summary = "one ACK per 35% of the sender's largest unacknowledged burst",
 	.source = "spec/5-adaptive-acknowledgement.md",
 	.params = a3_params,
 	.params_count = AW_A3_PARAMS,
@@ -295,7 +306,7 @@ const struct aw_policy aw_policy_a3 = {
 
 const struct aw_policy aw_policy_a3fewer = {
 	.name = "a3fewer",
-	.summary = "a3 with fewer samplings",
+	.summary = "a3, sampling less often",
 	.source = "spec/5-adaptive-acknowledgement.md",
 	.params = a3fewer_params,
 	.params_count = AW_A3_PARAMS,

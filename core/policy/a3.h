@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* The parts of policy a3, for those that add to it. */
+/* The parts of policy a3, for policies that extend it. */
 #ifndef ACKWISE_POLICY_A3_H
 #define ACKWISE_POLICY_A3_H
 
@@ -22,7 +22,7 @@ enum {
 				  "Share of MUDS that one ACK covers.",      \
 				  1, 100, 35 },                              \
 	[AW_A3_DELAY_MS] = { "delay_ms", "ms",                               \
-			     "Longest wait outside of samplings.",           \
+			     "Longest delay outside samplings.",             \
 			     1, 500, 200 },                                  \
 	[AW_A3_ISP_SEGMENTS] = { "isp_segments", "segments",                 \
 				 "Segments before the first sampling.",      \
@@ -31,26 +31,26 @@ enum {
 			       "Growth of the segments between samplings "   \
 			       "while MUDS stays.", 1, 16, isp_growth },     \
 	[AW_A3_ISP_RESET] = { "isp_reset", "choice",                         \
-			      "When MUDS changed, 1: isp_segments again, "   \
-			      "0: half of it.", 0, 1, isp_reset },           \
+			      "After a change of MUDS, 1: isp_segments "     \
+			      "again, 0: half.", 0, 1, isp_reset },          \
 	[AW_A3_SILENCE_SAMPLES] = { "silence_samples", "choice",             \
-				    "0: the source's algorithm; 1: all "       \
-				    "silence teaches.", 0, 1, 1 }
+				    "0: as in the paper; 1: learn from "     \
+				    "every silence.", 0, 1, 1 }
 /* clang-format on */
 
 enum aw_a3_phase {
 	AW_A3_COUNTING, /* segments until the next sampling */
-	AW_A3_STARTING, /* the ACK that a sampling begins with is on its way */
+	AW_A3_STARTING, /* the ACK that starts a sampling has not left yet */
 	AW_A3_SAMPLING, /* no ACK until the sender falls silent */
 };
 
 struct aw_a3 {
-	u64 last_data_ns;  /* 0: no data came yet */
+	u64 last_data_ns;  /* 0: no data yet */
 	u64 timer_ns;      /* SP_timer or delayed-ACK timer; 0: not running */
 	u32 muds_bytes;    /* the last estimate; 0: none */
-	u32 basis_bytes;   /* the estimate whose share is the threshold */
+	u32 basis_bytes;   /* the estimate that the threshold is a share of */
 	u32 quiet_ns;      /* SP_t = 1.3 IPAT; 0: not known */
-	u32 sampled_bytes; /* came in this sampling */
+	u32 sampled_bytes; /* arrived in this sampling */
 	u32 sampled_ns;    /* since its first arrival */
 	u32 gaps_sum_ns;
 	u32 gaps_min_ns;
@@ -59,7 +59,7 @@ struct aw_a3 {
 	u16 isp_left;     /* ISP_counter */
 	u8 phase;         /* enum aw_a3_phase */
 	u8 gaps;          /* inter-arrival times in gaps_sum_ns */
-	u8 misled; /* 1: silence fell below the threshold: samplings grow rarer */
+	u8 misled;        /* 1: a silence below the threshold: samplings get rarer */
 	u8 reserved;
 };
 
@@ -72,18 +72,17 @@ struct aw_verdict aw_a3_on_deadline(void *state, const struct aw_params *p,
 void aw_a3_on_ack_sent(void *state, const struct aw_params *p,
 		       const struct aw_event *e);
 
-/* muds_bytes and threshold_bytes, for every policy that begins with a3's state. */
+/* muds_bytes and threshold_bytes, for every policy whose state begins with a3's. */
 #define AW_A3_VALUES 2
 extern const struct aw_value aw_a3_values[AW_A3_VALUES];
 void aw_a3_observe(const void *state, const struct aw_params *p, u32 *out);
 
-/* The sender fell silent although the threshold was not reached, and this event tells so:
- * with silence_samples, it is a sampling.
- */
+/* This event shows that the sender fell silent below the threshold.  With
+ * silence_samples that is a sampling. */
 bool aw_a3_is_silence(const struct aw_a3 *s, const struct aw_params *p,
 		      const struct aw_event *e);
 
-/* Count isp_segments anew; a sampling in progress is given up. */
+/* Starts counting isp_segments again; drops a sampling in progress. */
 void aw_a3_restart(struct aw_a3 *s);
 
 #endif /* ACKWISE_POLICY_A3_H */

@@ -2,14 +2,14 @@
 /*
  * csa3: a3 that lowers its estimate when the network is congested.
  *
- * Wants: no throughput deadlock after a loss either: the sender's window has
- *	shrunk, so an old MUDS is too much to wait for.
+ * Purpose: to avoid the throughput deadlock after a loss as well: the sender's
+ *	window has shrunk, so it no longer sends as much as MUDS says.
  * Formula: on suspicion, if MUDS >= MSS:
  *		r_ssthresh = MUDS / 2;  MUDS = MSS
  *	then for each ACK of new data:
  *		MUDS <= r_ssthresh:  MUDS = 2 MUDS
  *		else:                MUDS = MUDS + MSS * MSS / MUDS
- *	until MUDS >= 2 r_ssthresh; the threshold is 35% of MUDS all along.
+ *	until MUDS >= 2 r_ssthresh; the threshold stays 35% of MUDS.
  * States:
  *
  *	        3 holes in a row, duplicate, pause
@@ -20,11 +20,12 @@
  *
  * Source: spec/5-adaptive-acknowledgement.md.
  * Constants: three holes: the third duplicate ACK starts fast retransmit
- *	(RFC 5681, 3.2).  Pause of 1 s: the least retransmission timeout of
- *	RFC 6298, 2.4; the source gives no value.
- * Changed: suspicion while MUDS is still one MSS is not a second congestion:
- *	else the duplicates of one loss would bring r_ssthresh down to nothing.
- *	The linear step is at least one byte, so that regrowing ends.
+ *	(RFC 5681, 3.2).  Pause of 1 s: the minimum RTO of RFC 6298, 2.4; the
+ *	paper gives no value [D-11].
+ * Deviations: [D-10] suspicion while MUDS is still one MSS does not count as
+ *	another congestion: the duplicates of one loss would otherwise reduce
+ *	r_ssthresh to nothing.  The linear step is at least one byte, so that
+ *	regrowing ends.
  */
 #include "a3.h"
 
@@ -33,18 +34,19 @@ enum { PAUSE_MS = AW_A3_PARAMS };
 /* clang-format off */
 static const struct aw_param params[] = {
 	AW_A3_PARAM_TABLE(3, 1),
+	/* [D-11] */
 	[PAUSE_MS] = { "pause_ms", "ms",
 		       "Time without arrivals after which the sender's window "
-		       "is taken to have shrunk.", 10, 60000, 1000 },
+		       "is assumed to have shrunk.", 10, 60000, 1000 },
 };
 /* clang-format on */
 
 struct csa3 {
-	struct aw_a3 a3; /* first: the members of a3 are called with it */
+	struct aw_a3 a3; /* first: a3's functions take a pointer to this struct */
 	u32 r_ssthresh_bytes;
 	u8 regrowing;
-	u8 holes;    /* segments above a hole in a row, 3 at most */
-	u8 new_data; /* 1: the next ACK is of new data */
+	u8 holes;    /* consecutive segments above a hole, at most 3 */
+	u8 new_data; /* 1: the next ACK covers new data */
 	u8 reserved;
 };
 _Static_assert(sizeof(struct csa3) <= AW_STATE_MAX_BYTES, "state too big");
@@ -74,12 +76,13 @@ static bool suspects(struct csa3 *s, const struct aw_params *p,
 	return s->a3.last_data_ns && e->now_ns - s->a3.last_data_ns >= pause_ns;
 }
 
+/* [S5.11] */
 static void collapse(struct csa3 *s, const struct aw_event *e)
 {
 	u32 mss = e->rcv_mss_bytes;
 	u32 muds = s->a3.muds_bytes;
 
-	if (muds < mss || (s->regrowing && muds == mss))
+	if (muds < mss || (s->regrowing && muds == mss)) /* [D-10] */
 		return;
 	s->r_ssthresh_bytes = muds / 2;
 	s->regrowing = 1;
@@ -87,6 +90,7 @@ static void collapse(struct csa3 *s, const struct aw_event *e)
 	aw_a3_restart(&s->a3);
 }
 
+/* Slow start, then congestion avoidance, of the threshold. [S5.11] */
 static void regrow(struct csa3 *s, const struct aw_event *e)
 {
 	u64 mss = e->rcv_mss_bytes;
@@ -109,12 +113,12 @@ static struct aw_verdict on_data(void *state, const struct aw_params *p,
 	struct csa3 *s = state;
 
 	if (aw_a3_is_silence(&s->a3, p, e))
-		s->regrowing = 0; /* our doing, not the network's */
+		s->regrowing = 0; /* the sender waited for us, not for the network */
 	else if (suspects(s, p, e))
 		collapse(s, e);
 	if (e->bytes && (e->order == AW_ORDER_IN || e->order == AW_ORDER_FILLS))
 		s->new_data = 1;
-	/* a sampling now would find the window that is still growing */
+	/* a sampling would measure a window that is still growing */
 	if (s->regrowing)
 		s->a3.isp_left = 0xffff;
 	return aw_a3_on_data(&s->a3, p, e);
@@ -143,7 +147,7 @@ static void on_ack_sent(void *state, const struct aw_params *p,
 
 const struct aw_policy aw_policy_csa3 = {
 	.name = "csa3",
-	.summary = "a3 that lowers its estimate on suspected congestion",
+	.summary = "a3, lowering its estimate on suspected congestion",
 	.source = "spec/5-adaptive-acknowledgement.md",
 	.params = params,
 	.params_count = sizeof(params) / sizeof(params[0]),

@@ -2,7 +2,7 @@
 /*
  * delayed: acknowledge every N full segments, or after a fixed delay.
  *
- * Wants: the textbook's delayed ACK, exact enough to measure others by it.
+ * Purpose: the textbook delayed ACK, a yardstick for the other policies.
  * Formula: now, once unacked >= segments * MSS; else at
  *	first unacknowledged arrival + delay.
  * States:
@@ -14,10 +14,10 @@
  *
  * Source: RFC 1122, 4.2.3.2; RFC 5681, 4.2.
  * Constants: see the parameters.  2 segments is what both RFCs ask for;
- *	200 ms is the classic BSD value, well inside the 500 ms allowed.
- * Changed: N may exceed 2, against the SHOULD of RFC 5681: that is the
- *	experiment.  Bytes are counted, not segments, so small segments wait
- *	longer and merged ones do not.
+ *	200 ms is the classic BSD value, well within the 500 ms allowed.
+ * Deviations: [D-02] N may exceed 2, against the SHOULD of RFC 5681: that is
+ *	the experiment.  [D-15] It counts bytes, not segments, so small
+ *	segments wait longer and merged segments do not.
  */
 #include <ackwise/policy.h>
 
@@ -28,13 +28,13 @@ static const struct aw_param params[] = {
 	[SEGMENTS] = { "segments", "segments",
 		       "Full segments that one ACK covers.", 1, 1024, 2 },
 	[DELAY_MS] = { "delay_ms", "ms",
-		       "Longest wait after the first unacknowledged arrival.",
+		       "Longest delay after the first unacknowledged segment.",
 		       1, 500, 200 },
 };
 /* clang-format on */
 
 struct delayed {
-	u64 deadline_ns; /* 0: nothing is waiting */
+	u64 deadline_ns; /* 0: nothing to acknowledge */
 };
 _Static_assert(sizeof(struct delayed) <= AW_STATE_MAX_BYTES, "state too big");
 
@@ -43,8 +43,10 @@ static struct aw_verdict on_data(void *state, const struct aw_params *p,
 {
 	struct delayed *s = state;
 
+	/* [D-15] */
 	if (e->unacked_bytes >= (u64)p->value[SEGMENTS] * e->rcv_mss_bytes)
 		return aw_send_now(AW_REASON_SEGMENT_COUNT);
+	/* [RFC1122.1] */
 	if (!s->deadline_ns)
 		s->deadline_ns =
 			aw_add_ns(e->now_ns, p->value[DELAY_MS] * AW_NS_PER_MS);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * dynamic: acknowledge once one more ACK in the past would have paid.
+ * dynamic: acknowledge as soon as one earlier ACK would have paid off.
  *
- * Wants: least ACKs + latency over the whole connection, within
- *	e / (e - 1) = 1.582 of the best schedule that knows all arrivals, on
- *	average over its own random draw.
+ * Purpose: few ACKs and little latency over the whole connection: on average
+ *	over its random draw, at most e / (e - 1) = 1.582 times the cost of the
+ *	offline optimum, which knows all arrivals.
  * Formula: at the first t such that for some s since the last ACK
  *		|packets since the last ACK until s| * (t - s) = z L,
  *	with L = unit * rho / (1 - rho) and z drawn from the density
@@ -19,9 +19,9 @@
  *	The left edge s of such a rectangle is best at an arrival: further
  *	left than a_j, the count is smaller.  So t is the least of
  *	a_j + z L / j over the arrivals j so far, and an arrival can only make
- *	it earlier: a running minimum is exact, in O(1) time and memory.  No
- *	hull of the staircase need be kept, because z does not change between
- *	two ACKs.
+ *	it earlier: a running minimum is exact, in O(1) time and memory.  The
+ *	hull of the staircase is not needed, because z does not change between
+ *	two ACKs.  [D-04]
  * States:
  *
  *	            data: t = min(t, now + z L / j)       t passed
@@ -30,11 +30,12 @@
  *	   +--------- draw = 1: the next z ------- ACK sent -----------+
  *
  * Source: spec/2-dynamic-acknowledgement.md (Karlin, Kenyon, Randall).
- * Constants: see price.h and the parameters; 256 values of z give their mean
- *	to five digits.
- * Changed: see the formula.  The table holds z at evenly spaced u; walking it
- *	with the bits of the index reversed makes any few neighbours spread
- *	over the whole density, which a shuffled table does only on average.
+ * Constants: see price.h and the parameters; the mean of 256 values of z is
+ *	right to five digits.
+ * Deviations: [D-04], see the formula.  [D-05] The table holds z at evenly
+ *	spaced u.  It is walked with the bits of the index reversed, so that
+ *	any few consecutive values spread over the whole density; a shuffled
+ *	table does that only on average.
  */
 #include "price.h"
 
@@ -45,12 +46,12 @@ enum { DRAW_CONNECTION, DRAW_ACK, DRAW_NEVER };
 static const struct aw_param params[] = {
 	AW_PRICE_PARAM_TABLE,
 	[DRAW] = { "draw", "choice",
-		   "z is drawn 0: once per connection, 1: for each ACK; 2: z is 1.",
+		   "Draw z 0: once per connection, 1: for each ACK; 2: z is 1.",
 		   0, 2, 0 },
 };
 /* clang-format on */
 
-/* ln(1 + (e - 1) u) * 2^16 at u = (i + 1/2) / 256. */
+/* ln(1 + (e - 1) u) * 2^16 at u = (i + 1/2) / 256. [S2.5] */
 static const u16 z_q16[256] = {
 #include "dynamic_z.h"
 };
@@ -65,6 +66,7 @@ struct dynamic {
 };
 _Static_assert(sizeof(struct dynamic) <= AW_STATE_MAX_BYTES, "state too big");
 
+/* [D-05] */
 static u8 reversed(u8 bits)
 {
 	bits = (u8)((bits & 0xf0) >> 4 | (bits & 0x0f) << 4);
@@ -72,6 +74,7 @@ static u8 reversed(u8 bits)
 	return (u8)((bits & 0xaa) >> 1 | (bits & 0x55) << 1);
 }
 
+/* [S2.3] */
 static void draw_z(struct dynamic *s)
 {
 	s->area_ns = s->price_ns * z_q16[reversed(s->draw)] >> 16;
@@ -85,7 +88,7 @@ static void init(void *state, const struct aw_params *p, const struct aw_event *
 	s->deadline_ns = AW_NEVER_NS;
 	s->draw = (u8)(e->random >> 24);
 	if (p->value[DRAW] == DRAW_NEVER)
-		s->area_ns = s->price_ns;
+		s->area_ns = s->price_ns; /* [S2.2] */
 	else
 		draw_z(s);
 }
@@ -99,8 +102,9 @@ static struct aw_verdict on_data(void *state, const struct aw_params *p,
 	if (s->deadline_ns <= e->now_ns)
 		return aw_send_now(AW_REASON_AREA);
 	s->packets = aw_price_packets(s->packets, e);
-	/* divide only where the quotient is going to be used: bulk arrivals
-	 * that come faster than the minimum moves cost one product */
+	/* Divide only if the quotient will be used: most segments of a bulk
+	 * transfer do not move the minimum and cost one product.
+	 * [S2.1] [D-04] */
 	if (s->deadline_ns == AW_NEVER_NS ||
 	    s->area_ns < (s->deadline_ns - e->now_ns) * s->packets)
 		s->deadline_ns = aw_add_ns(e->now_ns, aw_div64(s->area_ns, s->packets));
@@ -128,7 +132,7 @@ static void on_ack_sent(void *state, const struct aw_params *p,
 		return;
 	s->packets = 0;
 	s->deadline_ns = AW_NEVER_NS;
-	if (p->value[DRAW] == DRAW_ACK) {
+	if (p->value[DRAW] == DRAW_ACK) { /* [S2.4] */
 		s->draw++;
 		draw_z(s);
 	}
@@ -148,7 +152,7 @@ static void observe(const void *state, const struct aw_params *p, u32 *out)
 
 const struct aw_policy aw_policy_dynamic = {
 	.name = "dynamic",
-	.summary = "once an ACK in the past would have paid; 1.582 of the best",
+	.summary = "as soon as one earlier ACK would have paid off (1.582-competitive)",
 	.source = "spec/2-dynamic-acknowledgement.md",
 	.params = params,
 	.params_count = sizeof(params) / sizeof(params[0]),

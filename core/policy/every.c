@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * every: acknowledge each segment at once.
+ * every: acknowledge each segment immediately.
  *
- * Wants: no waiting at all; the upper end of every comparison.
+ * Purpose: no delay at all; the upper bound on ACKs in every comparison.
  * Formula: ACKs = arrivals.
  * States:
  *
  *	(idle) --data--> send now
  *
- * Source: RFC 9293, 3.10.7.4; allowed by RFC 1122, 4.2.3.2, which makes
- * delaying a SHOULD.
+ * Source: RFC 9293, 3.10.7.4.  RFC 1122, 4.2.3.2, leaves it open: delaying
+ *	ACKs is a SHOULD [RFC1122.1].
  * Constants: none.
- * Changed: nothing.
+ * Deviations: none.
  */
 #include <ackwise/policy.h>
 
@@ -26,7 +26,7 @@ static struct aw_verdict on_data(void *state, const struct aw_params *p,
 
 const struct aw_policy aw_policy_every = {
 	.name = "every",
-	.summary = "each segment at once",
+	.summary = "each segment immediately",
 	.source = "RFC 9293, 3.10.7.4",
 	.on_data = on_data,
 };

@@ -2,19 +2,19 @@
 /*
  * greedy: acknowledge once waiting has cost as much as an ACK does.
  *
- * Wants: least ACKs + latency, without chance; never worse than twice the
- *	best schedule that knows all arrivals.
+ * Purpose: few ACKs and little latency, without randomness; never costs more
+ *	than twice the offline optimum, which knows all arrivals.
  * Formula: at the first t with sum over pending packets of (t - a_j) = L,
  *	L = unit * rho / (1 - rho).  With k packets pending and latency W
  *	accumulated until now: t = now + (L - W) / k.
  * States:
  *
- *	            data: k, W grow, t comes nearer       t passed
+ *	            data: k and W grow, t moves earlier   t passed
  *	(idle) ----------------------------------> waiting ------> send now
  *
  * Source: spec/2-dynamic-acknowledgement.md (Dooly, Goldman, Scott).
  * Constants: see price.h.
- * Changed: nothing; k and W are all that the sum needs, so the cost is O(1).
+ * Deviations: none; the sum needs k and W only, so each event costs O(1).
  */
 #include "price.h"
 
@@ -44,11 +44,12 @@ static struct aw_verdict on_data(void *state, const struct aw_params *p,
 	u64 since_ns;
 
 	(void)p;
-	/* one packet alone uses up L in L: more would only overflow */
+	/* one packet accumulates L in a time of L: cap there, to not overflow */
 	since_ns = aw_min_u64(e->now_ns - s->last_ns, s->price_ns);
 	s->latency_ns += s->packets * since_ns;
 	s->packets = aw_price_packets(s->packets, e);
 	s->last_ns = e->now_ns;
+	/* [S2.6] */
 	if (s->latency_ns >= s->price_ns)
 		return aw_send_now(AW_REASON_LATENCY);
 	return aw_wait_until(aw_add_ns(e->now_ns, aw_div64(s->price_ns - s->latency_ns,
@@ -77,7 +78,7 @@ static void on_ack_sent(void *state, const struct aw_params *p,
 
 const struct aw_policy aw_policy_greedy = {
 	.name = "greedy",
-	.summary = "once accumulated latency equals the price of an ACK",
+	.summary = "when accumulated waiting time costs as much as one ACK",
 	.source = "spec/2-dynamic-acknowledgement.md",
 	.params = params,
 	.params_count = sizeof(params) / sizeof(params[0]),

@@ -2,38 +2,38 @@
 /*
  * linux: what an unmodified Linux 6.12 receiver does.
  *
- * Wants: the baseline that every gain is measured against.
+ * Purpose: the baseline for every comparison.
  * Formula: now, when more than one full segment is unacknowledged and the
- *	window can move, or while ACKs are quick; else after ATO, the spacing
- *	of arrivals as smoothed by
+ *	window can move, or in the quickack phase; else after ATO, the smoothed
+ *	time between arrivals:
  *		m <= 20 ms:        ATO = ATO/2 + 20 ms
  *		m < ATO:           ATO = min(ATO/2 + m, RTO)
- *		m > RTO:           start to be quick again
- *	with m the time since the segment before.  The reading application
- *	asks again: see aw_linux_on_app_read().
+ *		m > RTO:           the quickack phase starts again
+ *	where m is the time since the previous segment.  When the application
+ *	reads, the decision is made again: see aw_linux_on_app_read().
  * States:
  *
  *	          first data, pause > RTO,          quick ACKs used up
- *	          duplicate          +-------+  or data sent within ATO
+ *	          duplicate          +-------+  or reply sent within ATO
  *	        +------------------->| quick |-----------------+
  *	        |                    +-------+                 v
- *	   +---------+  own data within ATO of arrival   +----------+
+ *	   +---------+     reply within ATO of arrival   +----------+
  *	   | delayed |---------------------------------->| pingpong |
  *	   +---------+<----------------------------------+----------+
  *	                       timer expired
  *
  * Source: net/ipv4/tcp_input.c, tcp_output.c, tcp_timer.c and tcp.c of Linux
- *	6.12 (behaviour only); lab notes of the real kernel in virtual time.
- * Constants: the kernel's.
- *	ATO at least 40 ms: below it, timers would fire between two segments
- *	    of a slow path; at most 200 ms: under the usual 200 ms least RTO.
- *	16 quick ACKs: slow start of a common initial window is over then.
- *	RTO 1 s while unknown: RFC 6298, 2.1.
- * Changed: nanoseconds instead of jiffies, so no rounding up to a tick.
- *	SO_RCVLOWAT is 1.  SACK compression is not done: the ORDER rail forbids
- *	to wait on a hole.  A CE change starts two quick ACKs in either
- *	direction, for an event does not tell which.  What rails demand (order,
- *	FIN, route quickack) is left to them.
+ *	6.12 (behaviour only); measurements of that kernel in virtual time.
+ * Constants: those of the kernel.
+ *	ATO at least 40 ms: with less, the timer would fire between two
+ *	    segments of a slow path; at most 200 ms: the usual minimum RTO.
+ *	16 quick ACKs: enough for the slow start of a common initial window.
+ *	RTO 1 s while unknown: [RFC6298.1].
+ * Deviations: [D-13] nanoseconds instead of jiffies, so nothing is rounded up
+ *	to a tick; no SACK compression, because the ORDER rail allows no delay
+ *	while there is a hole.  SO_RCVLOWAT is 1.  [D-14] A CE change in either
+ *	direction starts two quick ACKs, because the event does not say which.
+ *	What rails demand (order, FIN, route quickack) is left to them.
  */
 #include "linux.h"
 
@@ -42,16 +42,16 @@
 #define QUICK_MAX 16u
 #define RTO_INITIAL_US 1000000u
 
-_Static_assert(sizeof(struct aw_linux) == 24, "ratelimit counts on it");
+_Static_assert(sizeof(struct aw_linux) == 24, "ratelimit relies on it");
 
 static u32 rto_us(const struct aw_event *e)
 {
-	return e->rto_us ? e->rto_us : RTO_INITIAL_US;
+	return e->rto_us ? e->rto_us : RTO_INITIAL_US; /* [RFC6298.1] */
 }
 
 static void start_quick(struct aw_linux *s, const struct aw_event *e, u32 most)
 {
-	/* as many ACKs as pairs of segments fit the window that was offered */
+	/* as many ACKs as pairs of segments fit into the advertised window */
 	u64 pairs = aw_div64(e->wnd_bytes, 2 * e->rcv_mss_bytes);
 	u32 quick = (u32)aw_min_u64(pairs ? pairs : 2, most);
 
@@ -59,7 +59,7 @@ static void start_quick(struct aw_linux *s, const struct aw_event *e, u32 most)
 		s->quick = (u8)quick;
 }
 
-/* An ACK was lost or the peer is in trouble: forget what was learnt. */
+/* An ACK was lost or the path is congested: forget what was learnt. */
 static void enter_quick(struct aw_linux *s, const struct aw_event *e, u32 most)
 {
 	start_quick(s, e, most);
@@ -80,7 +80,7 @@ static void measure_spacing(struct aw_linux *s, const struct aw_event *e)
 		s->ato_us = s->ato_us / 2 + (u32)aw_div64(gap_ns, AW_NS_PER_US);
 		s->ato_us = aw_min_u32(s->ato_us, rto_us(e));
 	} else if (gap_ns > rto_us(e) * AW_NS_PER_US) {
-		/* the sender is likely to restart from a small window */
+		/* the sender has probably restarted from a small window */
 		start_quick(s, e, QUICK_MAX);
 	}
 	s->last_data_ns = e->now_ns;
@@ -89,7 +89,7 @@ static void measure_spacing(struct aw_linux *s, const struct aw_event *e)
 void aw_linux_measure(struct aw_linux *s, const struct aw_event *e)
 {
 	s->owed = 1;
-	/* the peer sends again what it had no ACK of */
+	/* the peer retransmits: it has not seen our ACK */
 	if (e->order == AW_ORDER_DUPLICATE)
 		enter_quick(s, e, QUICK_MAX);
 	if (e->flags & AW_FLAG_WND_GREW)
@@ -99,8 +99,8 @@ void aw_linux_measure(struct aw_linux *s, const struct aw_event *e)
 
 	measure_spacing(s, e);
 	if (e->flags & AW_FLAG_CE_CHANGE)
-		enter_quick(s, e, 2);
-	/* a short segment ends what the peer had to say, a pushed one may */
+		enter_quick(s, e, 2); /* [D-14] */
+	/* a short segment ends a message of the peer, one with PSH may */
 	if (e->bytes < e->rcv_mss_bytes)
 		s->pushed = s->pushed ? 2 : 1;
 	else if (e->flags & AW_FLAG_PSH && !s->pushed)
@@ -112,8 +112,8 @@ struct aw_verdict aw_linux_delay(struct aw_linux *s, const struct aw_event *e)
 	u32 ato_us = aw_min_u32(s->ato_us, DELACK_MAX_US);
 	u64 ato_ns, deadline_ns;
 
-	/* A longer spacing than a round trip is no reason to wait longer.  The
-	 * 500 ms that bound a one-way flow never show: 200 ms bound all. */
+	/* Segments more than an RTT apart are no reason to wait longer.  The
+	 * kernel's 500 ms for one-way flows never apply: 200 ms is the cap. */
 	if (e->rtt_us)
 		ato_us = aw_min_u32(ato_us, aw_max_u32(e->rtt_us, AW_LINUX_ATO_MIN_US));
 	ato_ns = ato_us * AW_NS_PER_US;
@@ -127,10 +127,11 @@ struct aw_verdict aw_linux_delay(struct aw_linux *s, const struct aw_event *e)
 	return aw_wait_until(deadline_ns);
 }
 
+/* [S4.1] */
 struct aw_verdict aw_linux_decide(struct aw_linux *s, const struct aw_event *e)
 {
-	/* Where the window cannot move, the reader will send the ACK that can
-	 * tell of more room; but with nothing to read it will not come. */
+	/* If the window cannot move, the next read will send an ACK with more
+	 * room, unless there is nothing left to read. [S4.4] */
 	if (e->unacked_bytes > e->rcv_mss_bytes &&
 	    (e->wnd_next_bytes >= e->wnd_bytes || !e->unread_bytes))
 		return aw_send_now(AW_REASON_SEGMENT_COUNT);
@@ -155,11 +156,11 @@ struct aw_verdict aw_linux_on_deadline(void *state, const struct aw_params *p,
 	(void)p;
 	s->timer_ns = 0;
 	if (s->pingpong) {
-		/* no reply came to ride on: one-way after all */
+		/* no reply came to piggyback on: a one-way flow after all */
 		s->pingpong = 0;
 		s->ato_us = AW_LINUX_ATO_MIN_US;
 	} else {
-		/* the next segment did not come in time: wait longer for it */
+		/* the next segment came too late: wait longer next time */
 		s->ato_us = (u32)aw_min_u64(2ull * s->ato_us, rto_us(e));
 	}
 	return aw_send_now(AW_REASON_DELAY_TIMER);
@@ -173,6 +174,7 @@ bool aw_linux_window_doubled(const struct aw_event *e)
 	       e->wnd_next_bytes >= twice_left;
 }
 
+/* [S4.2] */
 struct aw_verdict aw_linux_on_app_read(void *state, const struct aw_params *p,
 				       const struct aw_event *e,
 				       struct aw_verdict pending)
@@ -183,7 +185,7 @@ struct aw_verdict aw_linux_on_app_read(void *state, const struct aw_params *p,
 	if (s->owed) {
 		if (e->unacked_bytes > e->rcv_mss_bytes)
 			return aw_send_now(AW_REASON_SEGMENT_COUNT);
-		/* all is read, and its last piece said that no more comes */
+		/* everything is read, and it ended a message of the peer */
 		if (e->bytes && !e->unread_bytes && !(e->flags & AW_FLAG_HOLE_OPEN) &&
 		    (s->pushed == 2 || (s->pushed && !s->pingpong)))
 			return aw_send_now(AW_REASON_PUSH);
@@ -199,7 +201,7 @@ void aw_linux_on_ack_sent(void *state, const struct aw_params *p,
 	struct aw_linux *s = state;
 
 	(void)p;
-	/* a bare window update uses up no quick ACK */
+	/* a pure window update does not use up a quick ACK */
 	if (s->quick && s->owed && !--s->quick)
 		s->ato_us = AW_LINUX_ATO_MIN_US;
 	s->timer_ns = 0;
@@ -212,7 +214,7 @@ void aw_linux_on_ack_sent(void *state, const struct aw_params *p,
 
 const struct aw_policy aw_policy_linux = {
 	.name = "linux",
-	.summary = "an unmodified Linux 6.12 receiver",
+	.summary = "as an unmodified Linux 6.12 receiver",
 	.source = "Linux 6.12, net/ipv4/tcp_input.c, tcp_output.c, tcp.c",
 	.state_bytes = sizeof(struct aw_linux),
 	.on_data = on_data,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* The parts of policy linux, for policies that are stock most of the time. */
+/* The parts of policy linux, for policies that behave like stock most of the time. */
 #ifndef ACKWISE_POLICY_LINUX_H
 #define ACKWISE_POLICY_LINUX_H
 
@@ -11,15 +11,15 @@ struct aw_linux {
 	u64 last_data_ns;
 	u64 timer_ns; /* the delayed-ACK timer; 0: not armed */
 	u32 ato_us;   /* 0: no data came yet */
-	u8 quick;     /* ACKs left in the quick-ACK phase */
-	u8 pingpong;  /* 1: data flows both ways, so an ACK may ride on it */
-	u8 pushed;    /* small or pushed segments not acknowledged: 0, 1, 2 */
-	u8 owed;      /* 1: data came and no ACK left since */
+	u8 quick;     /* ACKs left in the quickack phase */
+	u8 pingpong;  /* 1: data flows both ways, so ACKs may be piggybacked */
+	u8 pushed;    /* unacknowledged segments, small or with PSH: 0, 1, 2 */
+	u8 owed;      /* 1: data arrived since the last ACK */
 };
 
-/* A segment came: measure.  First call on every AW_EVENT_DATA. */
+/* Measures an arrival.  Call it first on every AW_EVENT_DATA. */
 void aw_linux_measure(struct aw_linux *s, const struct aw_event *e);
-/* The delayed-ACK timer's verdict, arming it where it is not. */
+/* Wait for the delayed-ACK timer, which is armed if it was not. */
 struct aw_verdict aw_linux_delay(struct aw_linux *s, const struct aw_event *e);
 
 /* The members of policy linux: state is a struct aw_linux, p is not read. */
@@ -31,9 +31,9 @@ struct aw_verdict aw_linux_on_app_read(void *state, const struct aw_params *p,
 void aw_linux_on_ack_sent(void *state, const struct aw_params *p,
 			  const struct aw_event *e);
 
-/* The verdict on data that aw_linux_measure() has seen. */
+/* The verdict on a segment that aw_linux_measure() has seen. */
 struct aw_verdict aw_linux_decide(struct aw_linux *s, const struct aw_event *e);
-/* Enough room was freed to tell the peer at once. */
+/* The read freed enough room to be worth an immediate window update. */
 bool aw_linux_window_doubled(const struct aw_event *e);
 
 #endif /* ACKWISE_POLICY_LINUX_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* The price of one ACK in waiting time, for policies that weigh the two. */
+/* The price of one ACK in waiting time, for policies that trade one for the other. */
 #ifndef ACKWISE_POLICY_PRICE_H
 #define ACKWISE_POLICY_PRICE_H
 
@@ -10,19 +10,20 @@ enum { AW_COST_PERMILLE, AW_UNIT_US, AW_PRICE_PARAMS };
 
 /*
  * 500: an ACK costs as much as one unit of latency.
- * 10 ms: a common round trip; latency far below it is seen by no sender.
+ * 10 ms: a common RTT; no sender notices latency far below it.
  */
 /* clang-format off */
 #define AW_PRICE_PARAM_TABLE                                                 \
 	[AW_COST_PERMILLE] = { "cost_permille", "1/1000",                    \
-			       "Cost ratio rho: small makes latency dear, "  \
-			       "large makes ACKs dear.", 1, 999, 500 },      \
+			       "Cost ratio rho: low values make latency "    \
+			       "expensive, high values ACKs.",               \
+			       1, 999, 500 },                                \
 	[AW_UNIT_US] = { "unit_us", "us",                                    \
 			 "Latency that costs as much as one ACK at rho = "   \
 			 "1/2.", 1, 1000000, 10000 }
 /* clang-format on */
 
-/* rho * ACKs + (1 - rho) * latency / unit: one ACK is worth this latency. */
+/* L: the cost is rho * ACKs + (1 - rho) * latency / unit, so an ACK is worth this. */
 static inline u64 aw_price_ns(const struct aw_params *p)
 {
 	u32 rho = p->value[AW_COST_PERMILLE];
@@ -30,7 +31,7 @@ static inline u64 aw_price_ns(const struct aw_params *p)
 	return aw_div64(p->value[AW_UNIT_US] * AW_NS_PER_US * rho, 1000 - rho);
 }
 
-/* Packets are counted up to here: products with a price stay below 2^60. */
+/* Counting stops here, so that a count times a price stays below 2^60. */
 #define AW_PRICE_PACKETS_MAX (1u << 20)
 
 static inline u32 aw_price_packets(u32 packets, const struct aw_event *e)

@@ -3,14 +3,14 @@
  * ratelimit: stock until the flow has settled, then fewer and fewer ACKs as
  * long as that does no harm.
  *
- * Wants: processor time of both ends on fast, uncongested links, where the
- *	packet count is the load.
- * Formula: an ACK, once unacked > rate * MSS, with rate from
- *	per interval of n segments that took the time t:
- *		t <= the best t:  2 rate until the first fall, then rate + 1,
- *				  at most rcv_wnd / (3 MSS)
- *		t >  the best t:  rate / 2, at least the initial one
- *	and, beyond the source, also once
+ * Purpose: to save processor time at both ends of fast, uncongested links,
+ *	where the load follows the number of packets.
+ * Formula: an ACK, once unacked > rate * MSS.  The rate changes after each
+ *	interval of n segments that took the time t:
+ *		t <= the best t:  2 rate until the first decrease, then
+ *				  rate + 1, at most rcv_wnd / (3 MSS)
+ *		t >  the best t:  rate / 2, at least the initial rate
+ *	and, beyond the paper, also once
  *		unacked >= rcv_wnd / 4           (burst guard: window)
  *		unacked >= bytes per RTT / 2     (burst guard: flight)
  *		no arrival for RTT / 4           (quiet)
@@ -21,36 +21,37 @@
  *	 (stock)  <---------------------------            <---------
  *	            hole, filled hole, duplicate, half as fast
  *
- * Source: spec/1-ack-rate-limiting.md.  Its names and ours:
+ * Source: spec/1-ack-rate-limiting.md.  The names of the paper and ours:
  *	init_pkt_cnt    settled_segments     ack_pkt_cnt    counted_segments
  *	start_ack_lmt   settle_segments      ack_rate_val   rate_segments
  *	start_ack_lmt2  interval_length()    ack_rate_max   rate_max_segments
  * Constants: see the parameters, and
- *	a third of the window per ACK: the source's ack_rate_max.
- *	half of what the sender has in flight: two ACKs per round trip are the
- *	    fewest that keep a sender's clock running.  A sender that paces has
- *	    little more in flight than the path holds; with four ACKs it would
- *	    never get to a fifth of stock's.  It is fewer than AW_RAIL_FLIGHT
- *	    asks of policies that do not measure what they do.
- *	a quarter of the window, which the sender may have filled already.
- *	times that differ by 1/64 count as equal: arrivals jitter, and ticks are
- *	    cut off; a strict test would fall back every second time.
- *	quiet after RTT / 4, 1 ms at least: shorter than the arrival of what one
- *	    ACK may cover; below 1 ms timers cost more than the ACK they save.
- * Changed: an interval is compared with the best, not with the one before:
- *	else many rises, each too small to notice, add up.  The initial rate
- *	sets a new best when it is slower itself.  A fall-back makes intervals
- *	longer, and the next one changes nothing, so noise does not make the
- *	rate oscillate.  Where falling back did not bring the best time back, the
- *	higher rate is tried again: if it is faster than the lower one, it was
- *	not the cause, and its time is the new best; else two steps down.  The
- *	source steps by one; with the guard, which bounds what a step too far can
- *	do, a step is a factor of two, but for rises after a fall.  Stretching
- *	needs an RTT estimate and room for two segments per ACK, else stock.
- *	While stretching, neither a pushed segment nor the growing window brings
- *	an ACK (each alone undoes the stretching): the quiet timer replaces both.
- *	An interval that has taken twice the best time starts everything anew.
- *	guard=0 is the source's algorithm.
+ *	a third of the window per ACK: ack_rate_max of the paper.
+ *	half of the sender's flight: two ACKs per RTT are the fewest that keep
+ *	    the ACK clock running.  A paced sender has little more in flight
+ *	    than the path holds; with four ACKs per RTT it would never get down
+ *	    to a fifth of stock's ACKs.  Policies that do not measure the effect
+ *	    of what they do get four from AW_RAIL_FLIGHT.
+ *	a quarter of the window, because the sender may have filled it already.
+ *	times within 1/64 count as equal: arrivals jitter and ticks are rounded
+ *	    down; with a strict test every second interval would look slower.
+ *	quiet after RTT / 4, at least 1 ms: shorter than the arrival of what one
+ *	    ACK may cover; below 1 ms the timer costs more than the ACK it saves.
+ * Deviations: [D-18] an interval is compared with the best one, not with the
+ *	previous one: many increases, each too small to notice, would add up.
+ *	The initial rate sets a new best time when it is slower itself.  After a
+ *	decrease the intervals are longer, and the next one changes nothing, so
+ *	that noise does not make the rate oscillate.  [D-21] If the decrease did
+ *	not restore the best time, the higher rate is tried again: if it is
+ *	faster than the lower one, it was not the cause, and its time is the new
+ *	best; else the rate goes down two steps.  [D-25] The paper steps by one;
+ *	with the guard, which limits the damage of one step too many, a step is
+ *	a factor of two, except for increases after a decrease.  [D-03]
+ *	Stretching needs an RTT estimate and a guard of two segments or more.
+ *	[D-20] While stretching, neither a segment with PSH nor the growing
+ *	window causes an ACK (each would undo the stretching): the quiet timer
+ *	replaces both.  [D-28] An interval that has taken twice the best time
+ *	starts everything again.  guard=0 gives the algorithm of the paper.
  */
 #include <ackwise/flight.h>
 #include "linux.h"
@@ -62,33 +63,33 @@ static const struct aw_param params[] = {
 	[SETTLE_SEGMENTS] = { "settle_segments", "segments",
 			      "In-order segments before stretching starts.",
 			      1, 1000000, 2000 },
-	/* the source starts with start_ack_lmt, and tested with less */
+	/* [D-22]: the paper starts with start_ack_lmt, and tested with less */
 	[INTERVAL_SEGMENTS] = { "interval_segments", "segments",
 				"In-order segments in the first measuring "
 				"interval; 0: as settle_segments.",
 				0, 1000000, 0 },
-	/* 1: every second segment, as stock */
+	/* 1: an ACK for every second segment, as stock */
 	[INITIAL_SEGMENTS] = { "initial_segments", "segments",
-			       "Full segments that wait without an ACK at the "
-			       "start and after trouble.", 1, 64, 1 },
-	/* 32: what one ACK lets a sender send at once fits a queue of 50; twice
-	 * as many would save a cost that is already 1/16 of stock's */
+			       "Full segments that may wait for an ACK at the "
+			       "start and after a loss.", 1, 64, 1 },
+	/* [D-19]: 32, because the burst that one ACK lets out fits a queue of 50;
+	 * ACKs already cost 1/16 of stock's, so that 64 would save little */
 	[MOST_SEGMENTS] = { "most_segments", "segments",
-			    "Full segments that may ever wait without an ACK.",
+			    "Largest number of full segments that may wait.",
 			    1, 1024, 32 },
 	[GUARD] = { "guard", "choice",
-		    "1: bound by what the sender has in flight; 0: the "
-		    "source's algorithm.", 0, 1, 1 },
+		    "1: limit by what the sender has in flight; 0: as in "
+		    "the paper.", 0, 1, 1 },
 };
 /* clang-format on */
 
-#define ACKS_PER_ROUND 2 /* while the guard is on, and by AW_RAIL_FLIGHT */
+#define ACKS_PER_ROUND 2 /* at least, with the guard and with AW_RAIL_FLIGHT */
 
 enum phase {
 	DOUBLING, /* nothing has been slower yet */
 	CLIMBING,
-	HOLDING, /* after a fall-back: this interval only looks whether it helped */
-	TRYING,  /* it did not: the higher rate again */
+	HOLDING, /* after a decrease: this interval checks whether it helped */
+	TRYING,  /* it did not: the higher rate again [D-21] */
 };
 
 struct ratelimit {
@@ -96,7 +97,7 @@ struct ratelimit {
 	u32 settled_segments;
 	u32 counted_segments;
 	u32 interval_start_ticks;
-	u32 best_ticks; /* least time for interval_segments; 0: none yet */
+	u32 best_ticks; /* shortest time for interval_segments; 0: none yet */
 	struct aw_flight flight;
 	u32 lower_ticks; /* TRYING: time at the lower rate */
 	u16 rate_segments;
@@ -107,6 +108,7 @@ struct ratelimit {
 };
 _Static_assert(sizeof(struct ratelimit) <= AW_STATE_MAX_BYTES, "state too big");
 
+/* [S1.1] */
 static void settle_anew(struct ratelimit *s, const struct aw_params *p)
 {
 	s->settled_segments = 0;
@@ -122,17 +124,19 @@ static void init(void *state, const struct aw_params *p, const struct aw_event *
 	settle_anew(state, p);
 }
 
-/* The window grows, so its third is read again with each interval. */
+/* The window grows, so each interval takes a third of it again. [S1.3] */
 static void start_interval(struct ratelimit *s, const struct aw_params *p,
 			   const struct aw_event *e)
 {
 	u32 third_segments = (u32)aw_div64(e->wnd_bytes, e->rcv_mss_bytes) / 3;
 
+	/* [D-19] */
 	s->rate_max_segments = (u16)aw_min_u32(third_segments, p->value[MOST_SEGMENTS]);
 	s->counted_segments = 0;
 	s->interval_start_ticks = aw_ticks(e->now_ns);
 }
 
+/* [D-22] */
 static u64 interval_length(const struct ratelimit *s, const struct aw_params *p)
 {
 	u32 unit = p->value[INTERVAL_SEGMENTS];
@@ -140,12 +144,13 @@ static u64 interval_length(const struct ratelimit *s, const struct aw_params *p)
 	return (u64)s->interval_units * (unit ? unit : p->value[SETTLE_SEGMENTS]);
 }
 
+/* [D-18] */
 static bool is_slower(u32 took, u32 reference)
 {
 	return took > (u64)reference + reference / 64 + 1;
 }
 
-/* The guard bounds what a step too far can do, so with it steps are large. */
+/* The guard limits the damage of one step too many, so steps are large. [D-25] */
 static u32 step_up(const struct ratelimit *s, const struct aw_params *p)
 {
 	u32 rate = s->rate_segments;
@@ -153,6 +158,7 @@ static u32 step_up(const struct ratelimit *s, const struct aw_params *p)
 	return aw_min_u32(p->value[GUARD] ? 2 * rate : rate + 1, s->rate_max_segments);
 }
 
+/* [S1.5] [D-25] */
 static void fall_back(struct ratelimit *s, const struct aw_params *p, u32 steps)
 {
 	u32 initial = p->value[INITIAL_SEGMENTS], rate = s->rate_segments;
@@ -165,6 +171,7 @@ static void fall_back(struct ratelimit *s, const struct aw_params *p, u32 steps)
 		s->interval_units++;
 }
 
+/* [S1.4] [S1.5] [D-18] [D-21] */
 static void measure_interval(struct ratelimit *s, const struct aw_params *p,
 			     const struct aw_event *e)
 {
@@ -201,13 +208,13 @@ static void measure_interval(struct ratelimit *s, const struct aw_params *p,
 	} else if (s->rate_segments > p->value[INITIAL_SEGMENTS]) {
 		fall_back(s, p, 1);
 	} else {
-		/* stock itself has become slower: the path changed */
+		/* stock has become slower: the path has changed */
 		s->best_ticks = took;
 	}
 }
 
-/* The sender was slowed down by something else; not to wait for the interval's
- * end, which comes the later the more it was. */
+/* Something else slowed the sender down.  Do not wait for the end of the
+ * interval: the slower the sender, the later it comes. [D-28] */
 static bool is_half_as_fast(const struct ratelimit *s, const struct aw_params *p,
 			    const struct aw_event *e)
 {
@@ -217,7 +224,7 @@ static bool is_half_as_fast(const struct ratelimit *s, const struct aw_params *p
 	       took > 2ull * s->interval_units * s->best_ticks + 1;
 }
 
-/* Settling, then measuring; anything but plain order starts all over. */
+/* Settling, then measuring; anything out of order starts it again. [S1.2] */
 static void measure(struct ratelimit *s, const struct aw_params *p,
 		    const struct aw_event *e)
 {
@@ -233,7 +240,7 @@ static void measure(struct ratelimit *s, const struct aw_params *p,
 	}
 }
 
-/* Bytes that may wait without harm to the sender, whatever the rate. */
+/* Bytes that may wait without harm to the sender, whatever the rate. [D-03] */
 static u32 guard_bytes(const struct ratelimit *s, const struct aw_params *p,
 		       const struct aw_event *e)
 {
@@ -250,7 +257,7 @@ static bool stretches(const struct ratelimit *s, const struct aw_params *p,
 	       guard_bytes(s, p, e) >= 2ull * e->rcv_mss_bytes;
 }
 
-/* The reason to send what is unacknowledged now, or AW_REASON_NONE. */
+/* The reason for an ACK now, or AW_REASON_NONE. [S1.6] */
 static enum aw_reason enough(const struct ratelimit *s, const struct aw_params *p,
 			     const struct aw_event *e)
 {
@@ -261,10 +268,11 @@ static enum aw_reason enough(const struct ratelimit *s, const struct aw_params *
 	return AW_REASON_NONE;
 }
 
+/* [S1.7] */
 static struct aw_verdict wait_for_more(struct ratelimit *s, const struct aw_event *e)
 {
 	struct aw_verdict v = aw_linux_delay(&s->stock, e);
-	u64 quiet_ns = e->rtt_us * AW_NS_PER_US / 4;
+	u64 quiet_ns = e->rtt_us * AW_NS_PER_US / 4; /* [D-03] */
 
 	quiet_ns = aw_max_u64(quiet_ns, AW_NS_PER_MS);
 	quiet_ns = aw_min_u64(quiet_ns, s->stock.ato_us * AW_NS_PER_US);
@@ -285,7 +293,7 @@ static struct aw_verdict on_data(void *state, const struct aw_params *p,
 	if (!stretches(s, p, e))
 		return aw_linux_decide(&s->stock, e);
 
-	/* one quick ACK may be owed to the growing window alone */
+	/* a single quick ACK may come from the growing window [D-20] */
 	if (s->stock.quick > 1 && !s->stock.pingpong)
 		return aw_send_now(AW_REASON_QUICKACK);
 	reason = enough(s, p, e);
@@ -300,7 +308,7 @@ static struct aw_verdict on_deadline(void *state, const struct aw_params *p,
 {
 	struct ratelimit *s = state;
 
-	/* before the stock timer: it was the quiet one */
+	/* earlier than the stock timer: it was the quiet timer */
 	if (e->now_ns < s->stock.timer_ns)
 		return aw_send_now(AW_REASON_QUIET);
 	return aw_linux_on_deadline(&s->stock, p, e);
@@ -334,10 +342,10 @@ static void on_ack_sent(void *state, const struct aw_params *p,
 /* clang-format off */
 static const struct aw_value values[] = {
 	{ "rate_segments", "segments",
-	  "Full segments that wait without an ACK now; 1: stock." },
+	  "Full segments that may wait for an ACK at present; 1: stock." },
 	{ "rate_max_segments", "segments",
-	  "What it may rise to: a third of the window, at most most_segments; "
-	  "0: no data came yet." },
+	  "Upper limit: a third of the window or most_segments; "
+	  "0: no data yet." },
 };
 /* clang-format on */
 
@@ -352,7 +360,7 @@ static void observe(const void *state, const struct aw_params *p, u32 *out)
 
 const struct aw_policy aw_policy_ratelimit = {
 	.name = "ratelimit",
-	.summary = "stock first, then ever fewer ACKs while it does no harm",
+	.summary = "stock at first, then ever fewer ACKs while throughput holds",
 	.source = "spec/1-ack-rate-limiting.md",
 	.params = params,
 	.params_count = sizeof(params) / sizeof(params[0]),

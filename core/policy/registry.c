@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* The list of policies: one line each, in the order of every list shown. */
+/* The list of policies: one line each, in the order in which users see them. */
 #include <ackwise/policy.h>
 
 /* POLICY(name) stands for aw_policy_name, defined in a file of this folder. */

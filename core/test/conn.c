@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What aw_decide() makes of events, and of a policy that answers anything. */
+/* aw_decide(): events in, verdicts out, also of a policy that answers anything. */
 #include <string.h>
 #include <ackwise/ackwise.h>
 #include "test.h"
@@ -7,7 +7,7 @@
 #define MS(n) ((n)*AW_NS_PER_MS)
 
 static struct aw_verdict answer;
-static unsigned asked, told;
+static unsigned asked, reported;
 
 static struct aw_verdict on_data(void *state, const struct aw_params *p,
 				 const struct aw_event *e)
@@ -29,12 +29,12 @@ static void on_ack_sent(void *state, const struct aw_params *p,
 			const struct aw_event *e)
 {
 	(void)state, (void)p, (void)e;
-	told++;
+	reported++;
 }
 
 static const struct aw_policy obedient = {
 	.name = "test",
-	.summary = "says what it is told",
+	.summary = "answers what the test says",
 	.source = "none",
 	.on_data = on_data,
 	.on_deadline = on_data,
@@ -91,6 +91,7 @@ static struct aw_verdict data(u64 now_ns)
 	((v).action == AW_SEND_NOW && (v).by_rail == (rail) && \
 	 (v).reason == AW_REASON_##why && (v).deadline_ns == AW_NEVER_NS)
 
+/* [RFC1122.2] */
 static void repairs_what_a_policy_may_not_say(void)
 {
 	struct aw_verdict v;
@@ -98,7 +99,7 @@ static void repairs_what_a_policy_may_not_say(void)
 	open_conn(&obedient, AW_RAILS_DEFAULT);
 	answer = aw_nothing();
 	v = data(MS(10));
-	CHECK(IS_WAIT(v, MS(510), 1), "nothing, while data is owed");
+	CHECK(IS_WAIT(v, MS(510), 1), "nothing, while an ACK is owed");
 	v = at(MS(510), AW_EVENT_DEADLINE);
 	CHECK(IS_NOW(v, MAX_DELAY, 1), "and its deadline");
 
@@ -124,7 +125,7 @@ static void repairs_what_a_policy_may_not_say(void)
 	answer.reason = 200;
 	answer.by_rail = 9;
 	v = data(MS(10));
-	CHECK(IS_WAIT(v, MS(20), 0), "a wait that gives a reason");
+	CHECK(IS_WAIT(v, MS(20), 0), "a wait with a reason");
 
 	open_conn(&obedient, AW_RAILS_DEFAULT);
 	answer = aw_send_now(AW_REASON_WAITING);
@@ -164,6 +165,7 @@ static void follows_the_latest_answer(void)
 	CHECK(IS_WAIT(v, MS(600), 1), "a new first");
 }
 
+/* So a segment brings one ACK at most. [RFC5681.3] */
 static void a_promise_is_kept(void)
 {
 	struct aw_verdict v;
@@ -171,7 +173,7 @@ static void a_promise_is_kept(void)
 	open_conn(&obedient, AW_RAILS_DEFAULT);
 	answer = aw_send_now(AW_REASON_AREA);
 	data(MS(10));
-	asked = told = 0;
+	asked = reported = 0;
 	answer = aw_wait_until(MS(30));
 	v = data(MS(11));
 	CHECK(IS_NOW(v, AREA, 0), "after data");
@@ -183,7 +185,7 @@ static void a_promise_is_kept(void)
 	v = at(MS(14), AW_EVENT_KINDS);
 	CHECK(IS_NOW(v, AREA, 0), "after an unknown event");
 	v = at(MS(15), AW_EVENT_ACK_SENT);
-	CHECK(v.action == AW_NOTHING && told == 1, "until it left");
+	CHECK(v.action == AW_NOTHING && reported == 1, "until it left");
 }
 
 static void a_timer_asks_only_when_it_is_due(void)
@@ -193,7 +195,7 @@ static void a_timer_asks_only_when_it_is_due(void)
 	open_conn(&obedient, AW_RAILS_DEFAULT);
 	asked = 0;
 	v = at(MS(5), AW_EVENT_DEADLINE);
-	CHECK(v.action == AW_NOTHING && !asked, "nothing is owed");
+	CHECK(v.action == AW_NOTHING && !asked, "no ACK is owed");
 	answer = aw_wait_until(MS(30));
 	data(MS(10));
 	v = at(MS(29), AW_EVENT_DEADLINE);
@@ -221,10 +223,10 @@ static void reads(void)
 	open_conn(&obedient, AW_RAILS_DEFAULT);
 	answer = aw_wait_until(MS(30));
 	v = at(MS(1), AW_EVENT_APP_READ);
-	CHECK(v.action == AW_NOTHING, "nothing is owed: nothing to wait for");
+	CHECK(v.action == AW_NOTHING, "no ACK is owed: nothing to wait for");
 	answer = aw_send_now(AW_REASON_WINDOW_UPDATE);
 	v = at(MS(2), AW_EVENT_APP_READ);
-	CHECK(IS_NOW(v, WINDOW_UPDATE, 0), "but to tell");
+	CHECK(IS_NOW(v, WINDOW_UPDATE, 0), "but a window update may leave");
 	answer = aw_wait_until(MS(30));
 	v = data(MS(3));
 	CHECK(IS_NOW(v, WINDOW_UPDATE, 0), "data before it left");
@@ -233,9 +235,9 @@ static void reads(void)
 	data(MS(10));
 	answer = aw_nothing();
 	v = at(MS(12), AW_EVENT_APP_READ);
-	CHECK(IS_WAIT(v, MS(510), 1), "a read takes back no wait");
+	CHECK(IS_WAIT(v, MS(510), 1), "a read does not cancel a wait");
 
-	/* pending returned after its deadline: the timer is about to fire */
+	/* pending, after its deadline: the timer is about to fire */
 	open_conn(&smallest, AW_RAILS_DEFAULT);
 	answer = aw_wait_until(MS(30));
 	data(MS(10));
@@ -274,7 +276,7 @@ static struct aw_verdict segment(u64 now_ns)
 	return of(now_ns, 2920);
 }
 
-/* 10 ms, 22 segments: a quarter of them is more than the two that wait. */
+/* 10 ms, 22 segments: a quarter of them is more than the two that wait. [D-26] */
 static void the_flight_is_what_comes_in_a_round_trip(void)
 {
 	struct aw_verdict v;
@@ -285,9 +287,9 @@ static void the_flight_is_what_comes_in_a_round_trip(void)
 	v = segment(MS(100));
 	CHECK(v.action == AW_WAIT, "not known yet: two wait");
 	v = of(MS(100), 10 * 1460 - 1);
-	CHECK(v.action == AW_WAIT, "nearly an initial window");
+	CHECK(v.action == AW_WAIT, "a byte less than an initial window");
 	v = of(MS(100), 10 * 1460);
-	CHECK(IS_NOW(v, FLIGHT, 1), "all of it");
+	CHECK(IS_NOW(v, FLIGHT, 1), "an initial window [RFC6928.1]");
 	for (now = 0; now <= 20; now++) {
 		at(MS(100), AW_EVENT_ACK_SENT);
 		v = segment(MS(100.5) + now * MS(0.5));

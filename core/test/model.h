@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A receiving host that keeps the contract of event.h, driven by two bytes
- * for each event: what happens, and how much of it.  Shared by the property
- * harness and the vectors, so that both mean the same by the same bytes.
+ * per event: what happens, and how much of it.  Shared by the property harness
+ * and the vectors, so that the same bytes mean the same in both.
  */
 #ifndef ACKWISE_TEST_MODEL_H
 #define ACKWISE_TEST_MODEL_H
@@ -34,7 +34,7 @@ enum model_op {
 	MODEL_SENT,
 	MODEL_PIGGYBACK,
 	MODEL_DUE,   /* the deadline passes */
-	MODEL_EARLY, /* a timer fires that nobody armed for now */
+	MODEL_EARLY, /* a timer fires too early */
 	MODEL_OPS
 };
 
@@ -79,7 +79,7 @@ static inline void model_fill(struct model *m, struct aw_event *e)
 	e->rto_us = m->rto_us;
 	if (m->queued_bytes)
 		e->flags |= AW_FLAG_HOLE_OPEN;
-	/* RFC 9293, 3.8.6.2.2: no silly piece, no edge taken back */
+	/* SWS avoidance, and the right edge never moves back [RFC9293.4] */
 	left = aw_wnd_left(e);
 	e->wnd_next_bytes = left;
 	if (room >= left + aw_min_u32(m->mss_bytes, m->buffer_bytes / 2))
@@ -177,7 +177,7 @@ static inline void model_event(struct model *m, u8 op, u8 size,
 	case MODEL_PIGGYBACK:
 		e->kind = AW_EVENT_ACK_SENT;
 		e->flags = op == MODEL_PIGGYBACK ? AW_FLAG_PIGGYBACK : 0;
-		/* what the ACK advertises is what it would have */
+		/* the ACK advertises what wnd_next_bytes says */
 		model_fill(m, e);
 		m->wnd_bytes = e->wnd_next_bytes;
 		m->unacked_bytes = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Broken cores, which the property harness must find out.  The real functions
- * are compiled under other names; MUTANT says what is wrong with these.
+ * Broken cores, which the property harness must catch.  The real functions are
+ * compiled under other names; MUTANT selects the bug in these.
  */
 #include <ackwise/ackwise.h>
 
@@ -19,11 +19,11 @@ struct aw_verdict aw_rails_apply(u32 rails, u64 owed_since_ns, u32 share_bytes,
 		   LOSES_RAIL(4) | LOSES_RAIL(5) | LOSES_RAIL(6) | LOSES_RAIL(7);
 
 	v = real_rails_apply(rails & ~lost, owed_since_ns, share_bytes, e, v);
-	if (MUTANT == 8 && v.action == AW_WAIT) /* puts off by one ns */
+	if (MUTANT == 8 && v.action == AW_WAIT) /* one ns late */
 		v.deadline_ns = aw_add_ns(v.deadline_ns, 1);
 	if (MUTANT == 9 && before.action == AW_WAIT) /* too eager */
 		v = aw_send_now(AW_REASON_AREA);
-	if (MUTANT == 10 && v.by_rail) /* hides who it was */
+	if (MUTANT == 10 && v.by_rail) /* hides that it was a rail */
 		v.by_rail = 0, v.reason = AW_REASON_AREA;
 	return v;
 }
@@ -36,11 +36,11 @@ struct aw_verdict aw_decide(struct aw_conn *conn, const struct aw_event *e)
 	if (MUTANT == 11 && e->kind == AW_EVENT_APP_READ) /* forgets */
 		conn->pending = v = aw_nothing();
 	if (MUTANT == 12 && before.action == AW_SEND_NOW &&
-	    e->kind == AW_EVENT_DATA) /* takes a promise back */
+	    e->kind == AW_EVENT_DATA) /* breaks a promise */
 		conn->pending = v = aw_wait_until(e->now_ns + 1000);
 	if (MUTANT == 13) /* writes past its state */
 		((u8 *)conn->state)[AW_STATE_MAX_BYTES] = 1;
-	if (MUTANT == 14 && e->kind == AW_EVENT_DEADLINE) /* obeys any timer */
+	if (MUTANT == 14 && e->kind == AW_EVENT_DEADLINE) /* believes any timer */
 		conn->pending = v = aw_send_now(AW_REASON_DELAY_TIMER);
 	if (MUTANT == 15 && v.action == AW_SEND_NOW) { /* not deterministic */
 		static u32 calls;
@@ -48,7 +48,7 @@ struct aw_verdict aw_decide(struct aw_conn *conn, const struct aw_event *e)
 		v.reason = conn->pending.reason =
 			++calls & 1 ? AW_REASON_AREA : AW_REASON_QUIET;
 	}
-	if (MUTANT == 16) /* takes every flight for a long one */
+	if (MUTANT == 16) /* every flight is a long one */
 		conn->flight.bytes = ~0u;
 	return v;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Validation, the list, parameters and reasons; 64-bit division. */
+/* Validation, the registry, parameters and reasons; 64-bit division. */
 #include <string.h>
 #include <ackwise/ackwise.h>
 #include "test.h"

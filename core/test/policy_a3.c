@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* clang-format off */
-/* spec/5-adaptive-acknowledgement.md: the source's MSS and 52 KiB buffers. */
+/* spec/5-adaptive-acknowledgement.md: the MSS and the 52 KiB buffers of the paper. */
 #include "script.h"
 #include "a3.h"
 
 #define ATM .mss_bytes = 9148, .wnd_max_bytes = 53248, .rtt_us = 10000
-#define PIECE 4096
+#define CHUNK 4096 /* what SunOS hands to TCP at a time */
 
-/* Segments counted until a sampling starts, at one each ms. */
+/* Segments until a sampling starts, one per ms. */
 static u32 segments_until_sampling(struct host *h, u64 *now_ns)
 {
 	struct step s = { PART(0, 1) };
@@ -22,7 +22,7 @@ static u32 segments_until_sampling(struct host *h, u64 *now_ns)
 	return n;
 }
 
-/* The sender sends so much, then falls silent. */
+/* The sender sends muds_bytes, then falls silent. */
 static void sampling_finds(struct host *h, u64 *now_ns, u32 muds_bytes)
 {
 	struct step s = { PART(*now_ns += MS(10), muds_bytes) };
@@ -36,6 +36,7 @@ static void sampling_finds(struct host *h, u64 *now_ns, u32 muds_bytes)
 	      aw_reason_label(v.reason));
 }
 
+/* [S5.10] */
 static void spaces_samplings(const char *policy, const u32 *muds_bytes,
 			     const u32 *segments, u32 count)
 {
@@ -53,8 +54,8 @@ static void spaces_samplings(const char *policy, const u32 *muds_bytes,
 	}
 }
 
-/* What the policy tells is what it does: a byte less waits. */
-static void acknowledges_at_the_threshold_it_tells(void)
+/* The threshold that is reported is the one used: a byte less waits. */
+static void acknowledges_at_the_threshold_that_it_reports(void)
 {
 	struct host h = { .policy = "a3", .rails = AW_RAILS_DEFAULT, ATM };
 	u64 now_ns = 0;
@@ -73,7 +74,7 @@ static void acknowledges_at_the_threshold_it_tells(void)
 	CHECK(host_step(&h, &s).reason == AW_REASON_MUDS_SHARE, "reached");
 }
 
-/* Samplings find more than the sender sends each time, and a timer tells. */
+/* Samplings find more than the sender usually sends, as a timer shows. [D-23] */
 static void samples_less_once_misled(void)
 {
 	struct host h = { .policy = "a3", .rails = AW_RAILS_DEFAULT, ATM,
@@ -104,32 +105,32 @@ int main(void)
 	static const u32 a3[] = { 10, 10, 30, 90, 10, 30 };
 	/* 4 ISP_t, and 0.5 ISP_t: 10, 40, 160, 80, 320 */
 	static const u32 a3fewer[] = { 10, 10, 40, 160, 80, 320 };
-	/* halving ends at half of the initial value */
+	/* halving ends at half of the initial value [D-09] */
 	static const u32 swing[] = { 20000, 40000, 20000, 40000 };
 	static const u32 fewest[] = { 10, 10, 5, 5 };
 
 	PLAY("before any estimate: two segments, or 35% of the buffer",
 	     (.policy = "a3", ATM),
-	     { PART(MS(0), PIECE), WAIT(MS(200)) },
-	     { PART(MS(1), PIECE), WAIT(MS(200)) },
-	     { PART(MS(2), PIECE), WAIT(MS(200)) },
-	     { PART(MS(3), PIECE), WAIT(MS(200)) },
+	     { PART(MS(0), CHUNK), WAIT(MS(200)) },
+	     { PART(MS(1), CHUNK), WAIT(MS(200)) },
+	     { PART(MS(2), CHUNK), WAIT(MS(200)) },
+	     { PART(MS(3), CHUNK), WAIT(MS(200)) },
 	     { PART(MS(4), 1911), WAIT(MS(200)) }, /* 18295 */
 	     { PART(MS(5), 1), NOW(SEGMENT_COUNT) });
 	PLAY("35% of a small buffer", (.policy = "a3", .mss_bytes = 9148,
 	     .wnd_max_bytes = 10000),
 	     { PART(MS(0), 3499), WAIT(MS(200)) },
 	     { PART(MS(1), 1), NOW(SEGMENT_COUNT) });
-	PLAY("delayed ACK outside of samplings", (.policy = "a3", ATM),
+	PLAY("delayed ACK outside samplings", (.policy = "a3", ATM),
 	     { PART(MS(0), 10), WAIT(MS(200)) },
 	     { TIMER(MS(200)), NOW(DELAY_TIMER) });
-	PLAY("silence_samples: the first delay is a sampling",
+	PLAY("silence_samples: the first delay is a sampling [D-23]",
 	     (.policy = "a3", ATM, .set = { { "silence_samples", 1 } }),
 	     { PART(MS(0), 100), WAIT(MS(200)) },
 	     { TIMER(MS(200)), NOW(DELAY_TIMER) },
 	     { PART(MS(201), 34), WAIT(MS(401)) },
 	     { PART(MS(202), 1), NOW(MUDS_SHARE) });
-	PLAY("silence_samples: the sender's probe is one too, and less counts",
+	PLAY("silence_samples: so is the sender's probe, even with a lower result",
 	     (.policy = "a3", ATM,
 	      .set = { { "silence_samples", 1 }, { "isp_segments", 2 } }),
 	     { PART(MS(0), 10), WAIT(MS(200)) },
@@ -141,21 +142,21 @@ int main(void)
 	     { PART(MS(60), 139), WAIT(MS(260)) },
 	     { PART(MS(61), 1), NOW(MUDS_SHARE) });
 	samples_less_once_misled();
-	PLAY("a sampling, its timer, its estimate", (.policy = "a3", ATM),
-	     { PART(MS(0), PIECE), WAIT(MS(200)), .times = 4, .every_ns = MS(1) },
-	     { PART(MS(4), PIECE), NOW(SEGMENT_COUNT) },
-	     { PART(MS(5), PIECE), WAIT(MS(205)), .times = 4, .every_ns = MS(1) },
+	PLAY("a sampling, its timer, its estimate [S5.6] [S5.7]", (.policy = "a3", ATM),
+	     { PART(MS(0), CHUNK), WAIT(MS(200)), .times = 4, .every_ns = MS(1) },
+	     { PART(MS(4), CHUNK), NOW(SEGMENT_COUNT) },
+	     { PART(MS(5), CHUNK), WAIT(MS(205)), .times = 4, .every_ns = MS(1) },
 	     /* the tenth; SP_timer = 9 + 1.5 * 10 ms; IPAT is 1 ms */
-	     { PART(MS(9), PIECE), NOW(SAMPLING_START) },
-	     { PART(MS(20), PIECE), WAIT(MS(24)) },
-	     { PART(MS(21), PIECE), WAIT(MS(24)) },
+	     { PART(MS(9), CHUNK), NOW(SAMPLING_START) },
+	     { PART(MS(20), CHUNK), WAIT(MS(24)) },
+	     { PART(MS(21), CHUNK), WAIT(MS(24)) },
 	     /* less than 1.3 IPAT is left */
-	     { PART(US(23500), PIECE), WAIT(US(24800)) },
+	     { PART(US(23500), CHUNK), WAIT(US(24800)) },
 	     { TIMER(US(24800)), NOW(SAMPLING_END) },
 	     /* 35% of 12288 is 4300.8 */
 	     { PART(MS(40), 4300), WAIT(MS(240)) },
 	     { PART(MS(41), 1), NOW(MUDS_SHARE) });
-	PLAY("IPAT drops the longest and the shortest of five gaps",
+	PLAY("IPAT drops the longest and the shortest of five gaps [S5.8]",
 	     (.policy = "a3", ATM, .set = { { "isp_segments", 6 } }),
 	     { PART(MS(0), 1), WAIT(MS(200)) },
 	     { PART(MS(1), 1), WAIT(MS(200)) },   /* 1: shortest */
@@ -165,18 +166,18 @@ int main(void)
 	     { PART(MS(161), 1), NOW(SAMPLING_START) }, /* 100: longest */
 	     /* 1.3 * 20 ms is more than what is left of 15 ms */
 	     { PART(MS(170), 1), WAIT(MS(196)) });
-	PLAY("a sampling ends when the window is nearly used up",
+	PLAY("a sampling ends when the window is nearly used up [S5.9]",
 	     (.policy = "a3", ATM, .set = { { "isp_segments", 1 } }),
-	     { PART(MS(0), PIECE), NOW(SAMPLING_START) },
+	     { PART(MS(0), CHUNK), NOW(SAMPLING_START) },
 	     { PART(MS(10), 5 * 8192), WAIT(MS(25)) },
 	     { PART(MS(11), 3141), NOW(SAMPLING_END) }); /* 9147 left */
-	PLAY("and at a duplicate", (.policy = "a3", ATM,
+	PLAY("and at a duplicate [D-06]", (.policy = "a3", ATM,
 	     .set = { { "isp_segments", 1 } }),
-	     { PART(MS(0), PIECE), NOW(SAMPLING_START) },
-	     { PART(MS(10), PIECE), WAIT(MS(25)) },
-	     { PART(MS(11), PIECE), .order = AW_ORDER_DUPLICATE,
+	     { PART(MS(0), CHUNK), NOW(SAMPLING_START) },
+	     { PART(MS(10), CHUNK), WAIT(MS(25)) },
+	     { PART(MS(11), CHUNK), .order = AW_ORDER_DUPLICATE,
 	       NOW(SAMPLING_END) });
-	PLAY("and 500 ms after its first arrival",
+	PLAY("and 500 ms after its first arrival [D-07]",
 	     (.policy = "a3", .rtt_us = 10000000,
 	      .set = { { "isp_segments", 1 } }),
 	     { PART(MS(0), 10), NOW(SAMPLING_START) },
@@ -186,7 +187,7 @@ int main(void)
 	     (.policy = "a3", ATM, .set = { { "isp_segments", 1 } }),
 	     { PART(MS(0), 10), NOW(SAMPLING_START) },
 	     { PART(MS(100), 10), WAIT(MS(115)) });
-	PLAY("another ACK spoils it", (.policy = "a3", ATM,
+	PLAY("another ACK spoils it [D-08]", (.policy = "a3", ATM,
 	     .set = { { "isp_segments", 2 }, { "silence_samples", 0 } }),
 	     { PART(MS(0), 10), WAIT(MS(200)) },
 	     { PART(MS(1), 10), NOW(SAMPLING_START) },
@@ -194,7 +195,8 @@ int main(void)
 	     { SENT(MS(12)), .flags = AW_FLAG_PIGGYBACK, NOTHING },
 	     { PART(MS(13), 10), WAIT(MS(213)) },
 	     { PART(MS(14), 10), NOW(SAMPLING_START) });
-	PLAY("silence_samples: then what came is MUDS at least, and the next is rarer",
+	PLAY("silence_samples: then the bytes are a lower bound of MUDS, and the next "
+	     "sampling is rarer [D-27]",
 	     (.policy = "a3", .rtt_us = 10000, .set = { { "isp_segments", 3 } }),
 	     { PART(MS(0), 10), WAIT(MS(200)), .times = 2, .every_ns = MS(1) },
 	     { PART(MS(2), 10), NOW(SAMPLING_START) },
@@ -207,7 +209,7 @@ int main(void)
 	     { SENT(MS(26)), .flags = AW_FLAG_PIGGYBACK, NOTHING },
 	     { PART(MS(27), 10), WAIT(MS(227)), .times = 8, .every_ns = MS(1) },
 	     { PART(MS(35), 10), NOW(SAMPLING_START) });
-	PLAY("but not if that would be an ACK for less than two segments",
+	PLAY("but not if that would mean an ACK for less than two segments",
 	     (.policy = "a3", .rtt_us = 10000, .set = { { "isp_segments", 2 } }),
 	     { PART(MS(0), 10), WAIT(MS(200)) },
 	     { PART(MS(1), 10), NOW(SAMPLING_START) },
@@ -215,7 +217,7 @@ int main(void)
 	     { SENT(MS(12)), .flags = AW_FLAG_PIGGYBACK, NOTHING },
 	     { PART(MS(13), 2919), WAIT(MS(213)) },
 	     { PART(MS(14), 1), NOW(SEGMENT_COUNT) });
-	PLAY("none starts while a hole is open", (.policy = "a3", ATM,
+	PLAY("none starts while there is a hole [D-08]", (.policy = "a3", ATM,
 	     .set = { { "isp_segments", 2 } }),
 	     { PART(MS(0), 10), .order = AW_ORDER_HOLE, RAIL(OUT_OF_ORDER) },
 	     { PART(MS(1), 10), .flags = AW_FLAG_HOLE_OPEN, WAIT(MS(201)) },
@@ -224,7 +226,7 @@ int main(void)
 	     (.policy = "a3", .set = { { "isp_segments", 1 } }),
 	     { PART(MS(0), 10), NOW(SAMPLING_START) },
 	     { PART(MS(10), 10), WAIT(MS(160)) });
-	PLAY("the threshold follows growth only (an MSS at least)",
+	PLAY("the threshold follows growth only, of an MSS or more",
 	     (.policy = "a3", ATM, .set = { { "isp_segments", 2 } }),
 	     { PART(MS(0), 10), WAIT(MS(200)) },
 	     { PART(MS(1), 10), NOW(SAMPLING_START) },
@@ -241,7 +243,7 @@ int main(void)
 	     { TIMER(MS(85)), NOW(SAMPLING_END) },
 	     /* 35% of 20000, which is more than the sample before */
 	     { PART(MS(90), 7000), NOW(MUDS_SHARE) });
-	acknowledges_at_the_threshold_it_tells();
+	acknowledges_at_the_threshold_that_it_reports();
 	spaces_samplings("a3", muds, a3, 6);
 	spaces_samplings("a3fewer", muds, a3fewer, 6);
 	spaces_samplings("a3fewer", swing, fewest, 4);

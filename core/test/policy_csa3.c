@@ -21,6 +21,7 @@ static u32 muds(const struct host *h)
 	return ((const struct aw_a3 *)h->conn.state)->muds_bytes;
 }
 
+/* [S5.11] */
 static void regrows_as_a_sender_does(void)
 {
 	/* 2, 4, 8: doubled while <= 6; then + MSS * MSS / MUDS */
@@ -46,7 +47,7 @@ static void regrows_as_a_sender_does(void)
 		if (i < 5)
 			CHECK(muds(&h) == expected[i], "ACK %u: %u", i,
 			      muds(&h));
-		/* an ACK of nothing new is no progress */
+		/* an ACK that covers no new data is not progress */
 		host_step(&h, &(struct step){ SENT(s.at_ns) });
 	}
 	/* (12^2 - 8^2) / 2 linear steps, less what integers round away */
@@ -56,8 +57,8 @@ static void regrows_as_a_sender_does(void)
 	CHECK(host_step(&h, &s).reason == AW_REASON_SAMPLING_START, "resumed");
 }
 
-/* A congestion says nothing about how often MUDS moves when there is none. */
-static void keeps_its_distance_of_samplings(void)
+/* How often MUDS changes without congestion does not depend on congestion. */
+static void keeps_the_distance_between_samplings(void)
 {
 	struct host h = { .rails = AW_RAILS_DEFAULT, WIDE };
 	const struct step steps[] = {
@@ -82,10 +83,10 @@ static void keeps_its_distance_of_samplings(void)
 
 int main(void)
 {
-	PLAY("a duplicate", (WIDE), LEARN_12,
+	PLAY("a duplicate is a sign of congestion [S5.11]", (WIDE), LEARN_12,
 	     { IN(MS(30)), .order = AW_ORDER_DUPLICATE, RAIL(DUPLICATE) },
 	     THRESHOLD_IS_ONE_SEGMENT(MS(31)));
-	PLAY("silence_samples: a probe of the sender is no congestion",
+	PLAY("silence_samples: a probe of the sender is not",
 	     (.policy = "csa3", .rtt_us = 10000,
 	      .set = { { "isp_segments", 2 }, { "silence_samples", 1 } }),
 	     { IN(MS(0)), WAIT(MS(200)) },
@@ -98,7 +99,7 @@ int main(void)
 	     { PART(MS(61), 1), NOW(MUDS_SHARE) },
 	     { PART(MS(70), 510), WAIT(MS(270)) },
 	     { PART(MS(71), 1), NOW(MUDS_SHARE) });
-	PLAY("three holes in a row: fast retransmit", (WIDE), LEARN_12,
+	PLAY("three holes in a row are one: fast retransmit", (WIDE), LEARN_12,
 	     { IN(MS(30)), .order = AW_ORDER_HOLE, .times = 3,
 	       .every_ns = MS(1), RAIL(OUT_OF_ORDER) },
 	     THRESHOLD_IS_ONE_SEGMENT(MS(40)));
@@ -108,23 +109,23 @@ int main(void)
 	     { IN(MS(32)), .order = AW_ORDER_FILLS, RAIL(HOLE_FILLED) },
 	     { IN(MS(33)), .order = AW_ORDER_HOLE, RAIL(OUT_OF_ORDER) },
 	     { IN(MS(34)), NOW(SAMPLING_START) });
-	PLAY("a pause of a second", (WIDE), LEARN_12,
+	PLAY("a pause of a second is one [D-11]", (WIDE), LEARN_12,
 	     { PART(MS(1010), 510), WAIT(MS(1210)) },
 	     { PART(MS(1011), 1), NOW(MUDS_SHARE) });
-	PLAY("a shorter one is none", (WIDE), LEARN_12,
+	PLAY("a shorter pause is not", (WIDE), LEARN_12,
 	     { PART(MS(1009), 510), NOW(SAMPLING_START) });
-	PLAY("duplicates of the same loss do not lower r_ssthresh",
+	PLAY("duplicates of the same loss do not lower r_ssthresh [D-10]",
 	     (WIDE), LEARN_12,
 	     { IN(MS(30)), .order = AW_ORDER_DUPLICATE, .times = 9,
 	       .every_ns = US(1), RAIL(DUPLICATE) },
 	     THRESHOLD_IS_ONE_SEGMENT(MS(31)),
-	     /* slow start goes on: 2 segments, 35% are 1022 */
+	     /* slow start continues: 2 segments, 35% are 1022 */
 	     { PART(MS(40), 1021), WAIT(MS(240)) },
 	     { PART(MS(41), 1), NOW(MUDS_SHARE) },
 	     /* 4: 2044 */
 	     { PART(MS(50), 2043), WAIT(MS(250)) },
 	     { PART(MS(51), 1), NOW(MUDS_SHARE) });
-	PLAY("MUDS below one segment stays",
+	PLAY("MUDS below one segment does not change",
 	     (.policy = "csa3", .mss_bytes = 9148, .wnd_max_bytes = 4096,
 	      .rtt_us = 10000, .set = { { "isp_segments", 1 } }),
 	     { PART(MS(0), 10), NOW(SAMPLING_START) },
@@ -133,6 +134,6 @@ int main(void)
 	     { PART(MS(30), 10), .order = AW_ORDER_DUPLICATE, RAIL(DUPLICATE) },
 	     { PART(MS(31), 10), NOW(SAMPLING_START) });
 	regrows_as_a_sender_does();
-	keeps_its_distance_of_samplings();
+	keeps_the_distance_between_samplings();
 	return test_end();
 }

@@ -20,30 +20,30 @@ static void acks_are_exactly_one_in(u32 n)
 
 int main(void)
 {
-	PLAY("second full segment at once (RFC 5681, 4.2)", (.policy = "delayed"),
+	PLAY("an ACK for the second full segment (RFC 5681, 4.2)", (.policy = "delayed"),
 	     { IN(MS(0)), WAIT(MS(200)) },
 	     { IN(MS(1)), NOW(SEGMENT_COUNT) },
 	     { TIMER(MS(200)), NOTHING });
-	PLAY("counts bytes: small segments are not full ones",
+	PLAY("counts bytes: small segments are not full ones [D-15]",
 	     (.policy = "delayed"),
 	     { PART(MS(0), 1000), WAIT(MS(200)) },
 	     { PART(MS(1), 1000), WAIT(MS(200)) },
 	     { PART(MS(2), 919), WAIT(MS(200)) },
 	     { PART(MS(3), 1), NOW(SEGMENT_COUNT) });
-	PLAY("merged segments count in full", (.policy = "delayed"),
+	PLAY("merged segments count in full [S4.3]", (.policy = "delayed"),
 	     { PART(MS(0), 2 * MSS), .segments = 2, NOW(SEGMENT_COUNT) });
-	PLAY("delay runs from the first arrival (RFC 1122, 4.2.3.2)",
+	PLAY("the delay runs from the first arrival [RFC1122.1]",
 	     (.policy = "delayed", .set = { { "delay_ms", 40 } }),
 	     { PART(MS(0), 10), WAIT(MS(40)) },
 	     { PART(MS(30), 10), WAIT(MS(40)) },
 	     { TIMER(MS(39)), WAIT(MS(40)) }, /* fired early */
 	     { TIMER(MS(40)), NOW(DELAY_TIMER) },
 	     { PART(MS(50), 10), WAIT(MS(90)) });
-	PLAY("an ACK that rides on data ends the delay", (.policy = "delayed"),
+	PLAY("a piggybacked ACK ends the delay [S1.8]", (.policy = "delayed"),
 	     { IN(MS(0)), WAIT(MS(200)) },
 	     { SENT(MS(5)), .flags = AW_FLAG_PIGGYBACK, NOTHING },
 	     { IN(MS(10)), WAIT(MS(210)) });
-	PLAY("a timer that is late sends with the next data",
+	PLAY("if the timer is late, the next data brings the ACK",
 	     (.policy = "delayed", .set = { { "delay_ms", 40 } }),
 	     { PART(MS(0), 10), WAIT(MS(40)) },
 	     { PART(MS(41), 10), NOW(DELAY_TIMER) });

@@ -18,6 +18,7 @@ static unsigned reversed(unsigned n)
 	return r;
 }
 
+/* [S2.5] */
 static void table_is_the_inverse_distribution(void)
 {
 	double mean = 0, u;
@@ -30,12 +31,12 @@ static void table_is_the_inverse_distribution(void)
 			      0.5 / 65536 + 1e-9, "z[%u]", i);
 		mean += table[i] / 65536.0 / 256;
 	}
-	/* the mean of the density e^z / (e - 1) is 1 / (e - 1) */
+	/* the mean of the density e^z / (e - 1) is 1 / (e - 1) [S2.3] */
 	CHECK(fabs(mean - 1 / (exp(1) - 1)) < 1e-5, "mean %f", mean);
 }
 
-/* z is told as it is used: alone, a packet waits z L. */
-static void tells_z(void)
+/* The z that is reported is the one used: a single packet waits z L. */
+static void reports_the_z_that_it_uses(void)
 {
 	struct host h = { .policy = "dynamic" };
 	struct step s = { PART(0, 100) };
@@ -53,7 +54,7 @@ static void tells_z(void)
 }
 
 /* |packets until s| * (t - s) for the best s: the definition, tried at every
- * arrival, just before it, and half way to the next. */
+ * arrival, just before it, and half way to t. */
 static u64 largest_rectangle(const u64 *arrival_ns, u32 count, u64 t)
 {
 	u64 best = 0, s[3];
@@ -75,6 +76,7 @@ static u64 largest_rectangle(const u64 *arrival_ns, u32 count, u64 t)
 	return best;
 }
 
+/* One running minimum finds the rectangle. [S2.1] [D-04] */
 static void agrees_with_the_rectangle(u32 draw, u32 random, u32 most_gap_ns)
 {
 	u64 arrival_ns[4000], now = 0, area, found;
@@ -131,25 +133,25 @@ int main(void)
 	PLAY("merged segments are as many packets",
 	     (.policy = "dynamic", .random = 0xff000000),
 	     { PART(MS(0), 400), .segments = 4, WAIT(2496910) });
-	PLAY("draw = 1 takes the next z: positions 0, 128, 64",
+	PLAY("draw = 1 takes the next z: positions 0, 128, 64 [S2.4] [D-05]",
 	     (.policy = "dynamic", .set = { { "draw", 1 } }),
 	     { PART(MS(0), 100), WAIT(33569) },         /* 220 */
 	     { TIMER(MS(1)), NOW(AREA) },
 	     { PART(MS(10), 100), WAIT(MS(10) + 6219177) }, /* 40758 */
 	     { TIMER(MS(20)), NOW(AREA) },
 	     { PART(MS(30), 100), WAIT(MS(30) + 3597259) }); /* 23575 */
-	PLAY("draw = 2: z is 1, whatever the random bits are",
+	PLAY("draw = 2: z is 1, whatever the random bits are [S2.2]",
 	     (.policy = "dynamic", .random = 0x12000000, .set = { { "draw", 2 } }),
 	     { PART(MS(0), 100), WAIT(MS(10)) },
 	     { PART(MS(2), 100), WAIT(MS(7)) },
 	     { TIMER(MS(7)), NOW(AREA) },
 	     { PART(MS(20), 100), WAIT(MS(30)) });
-	PLAY("an ACK of nothing draws no z",
+	PLAY("an ACK that covers no new data draws no z",
 	     (.policy = "dynamic", .set = { { "draw", 1 } }),
 	     { SENT(MS(0)), NOTHING },
 	     { PART(MS(1), 100), WAIT(MS(1) + 33569) });
 	table_is_the_inverse_distribution();
-	tells_z();
+	reports_the_z_that_it_uses();
 	for (i = 0; i < 6; i++) {
 		agrees_with_the_rectangle(0, 0xff000000 - i * 0x17000000, 1000000);
 		agrees_with_the_rectangle(1, i << 26, 300000 << i);

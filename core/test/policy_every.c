@@ -4,11 +4,11 @@
 
 int main(void)
 {
-	PLAY("each segment at once, whatever its size", (.policy = "every"),
+	PLAY("each segment immediately, whatever its size [RFC1122.1]", (.policy = "every"),
 	     { IN(MS(0)), NOW(EVERY_SEGMENT) },
 	     { PART(MS(1), 1), NOW(EVERY_SEGMENT) },
 	     { IN(MS(2)), .segments = 4, NOW(EVERY_SEGMENT) },
-	     /* an ACK at once needs no rail: the reason stays the policy's */
+	     /* an immediate ACK needs no rail: the reason is the policy's */
 	     { IN(MS(3)), .order = AW_ORDER_HOLE, NOW(EVERY_SEGMENT) },
 	     { READ(MS(4), 100), NOTHING },
 	     { TIMER(MS(5)), NOTHING });

@@ -4,7 +4,7 @@
 #include "model.h"
 #include "script.h"
 
-/* Every ACK leaves when the sum over its packets reaches L, to the ns. */
+/* Every ACK leaves when the sum over its packets reaches L, to the ns. [S2.6] */
 static void agrees_with_the_sum(void)
 {
 	u64 arrival_ns[200], now = 0, sum, price = MS(10) / 3;
@@ -54,10 +54,10 @@ int main(void)
 	     { TIMER(MS(6) + 666666), NOW(LATENCY) });
 	PLAY("merged segments are as many packets", (.policy = "greedy"),
 	     { PART(MS(0), 500), .segments = 5, WAIT(MS(2)) });
-	PLAY("rho = 0.9 makes an ACK nine times as dear",
+	PLAY("rho = 0.9 makes an ACK nine times as expensive",
 	     (.policy = "greedy", .set = { { "cost_permille", 900 } }),
 	     { PART(MS(0), 100), WAIT(MS(90)) });
-	PLAY("500 ms stay the limit", (.policy = "greedy",
+	PLAY("500 ms is still the limit [S2.8]", (.policy = "greedy",
 	     .set = { { "cost_permille", 999 } }),
 	     { PART(MS(0), 100), WAIT(MS(500)), .by_rail = 1 },
 	     { TIMER(MS(500)), RAIL(MAX_DELAY) });

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* clang-format off */
 /*
- * Worked out by hand from the rules of Linux 6.12 named at each table.  A
- * window of 3 segments is worth one quick ACK, which the first step uses up.
+ * Worked out by hand from the functions of Linux 6.12 named at each table.  A
+ * window of 3 segments gives one quick ACK, which the first step uses up.
  */
 #include "script.h"
 
@@ -11,28 +11,28 @@
 
 int main(void)
 {
-	PLAY("16 quick ACKs, then every second segment (tcp_incr_quickack)",
+	PLAY("16 quick ACKs, then every second segment (tcp_incr_quickack) [S4.1]",
 	     (.policy = "linux"),
 	     { IN(MS(0)), .times = 16, .every_ns = MS(1), NOW(QUICKACK) },
 	     { IN(MS(16)), WAIT(MS(56)) },
 	     { IN(MS(17)), NOW(SEGMENT_COUNT) },
 	     { IN(MS(18)), WAIT(MS(58)) },
 	     { IN(MS(19)), NOW(SEGMENT_COUNT) });
-	PLAY("quick ACKs are pairs of segments in the window",
+	PLAY("one quick ACK per pair of segments in the window",
 	     (.policy = "linux", .wnd_max_bytes = 6 * MSS),
 	     { PART(MS(0), 10), .times = 3, .every_ns = MS(1), NOW(QUICKACK) },
 	     { PART(MS(3), 10), WAIT(MS(43)) });
-	PLAY("two quick ACKs where no pair fits",
+	PLAY("two quick ACKs if no pair fits",
 	     (.policy = "linux", .wnd_max_bytes = 2 * MSS - 1),
 	     { PART(MS(0), 10), .times = 2, .every_ns = MS(1), NOW(QUICKACK) },
 	     { PART(MS(2), 10), WAIT(MS(42)) });
-	PLAY("a pause longer than RTO makes ACKs quick again",
+	PLAY("a pause longer than RTO starts the quickack phase again",
 	     (.policy = "linux", SHORT_QUICK, .rto_us = 300000), FIRST,
 	     { PART(MS(300), 10), WAIT(MS(340)) },
 	     { TIMER(MS(340)), NOW(DELAY_TIMER) },
 	     { PART(MS(601), 10), NOW(QUICKACK) },
 	     { PART(MS(602), 10), WAIT(MS(642)) });
-	PLAY("RTO is 1 s while unknown (RFC 6298, 2.1)",
+	PLAY("RTO is 1 s while unknown [RFC6298.1]",
 	     (.policy = "linux", SHORT_QUICK), FIRST,
 	     { PART(MS(1000), 10), WAIT(MS(1040)) },
 	     { TIMER(MS(1040)), NOW(DELAY_TIMER) },
@@ -46,18 +46,19 @@ int main(void)
 	     { PART(MS(1500), 10), WAIT(MS(1660)) },
 	     { TIMER(MS(1660)), NOW(DELAY_TIMER) },
 	     { PART(MS(2000), 10), WAIT(MS(2200)) }); /* ATO 320 */
-	PLAY("RTO bounds the doubled ATO",
+	PLAY("RTO limits the doubled ATO",
 	     (.policy = "linux", SHORT_QUICK, .rto_us = 70000), FIRST,
 	     { PART(MS(50), 10), WAIT(MS(90)) },
 	     { TIMER(MS(90)), NOW(DELAY_TIMER) },
 	     { PART(MS(120), 10), WAIT(MS(190)) });
-	PLAY("a round trip bounds ATO, down to 40 ms (tcp_send_delayed_ack)",
+	PLAY("the RTT limits ATO, down to 40 ms (tcp_send_delayed_ack)",
 	     (.policy = "linux", SHORT_QUICK, .rto_us = 3000000,
 	      .rtt_us = 50000), FIRST,
 	     { PART(MS(500), 10), WAIT(MS(540)) },
 	     { TIMER(MS(540)), NOW(DELAY_TIMER) },
 	     { PART(MS(1000), 10), WAIT(MS(1050)) });
-	PLAY("spacing between 20 ms and ATO enters ATO (tcp_event_data_recv)",
+	PLAY("gaps between 20 ms and ATO are averaged into ATO, without ticks "
+	     "(tcp_event_data_recv) [D-13]",
 	     (.policy = "linux", SHORT_QUICK), FIRST,
 	     /* m = 30: ATO = 20 + 30 */
 	     { PART(MS(30), 10), WAIT(MS(80)) },
@@ -67,27 +68,27 @@ int main(void)
 	     { SENT(MS(71)), NOTHING },
 	     /* m = 20: ATO = 32.5 + 20 */
 	     { PART(MS(90), 10), WAIT(US(142500)) });
-	PLAY("an older timer stays; one that is near sends now",
+	PLAY("a running timer stays; one that is about to expire sends now",
 	     (.policy = "linux", SHORT_QUICK), FIRST,
 	     { PART(MS(100), 600), WAIT(MS(140)) },
 	     { PART(MS(120), 10), WAIT(MS(140)) },
 	     /* m = 8, ATO = 40, a quarter is 10 ms */
 	     { PART(MS(128), 10), WAIT(MS(140)) },
 	     { PART(MS(130), 10), NOW(TIMER_NEAR) });
-	PLAY("data of ours within ATO starts pingpong; its timer ends it",
+	PLAY("a reply within ATO starts pingpong; its timer ends it",
 	     (.policy = "linux"),
 	     { PART(MS(0), 10), NOW(QUICKACK) },
 	     { SENT(MS(39)), .flags = AW_FLAG_PIGGYBACK, NOTHING },
-	     /* quick ACKs are left, but the reply may carry the ACK; m = 50 */
+	     /* quick ACKs are left, but a reply may carry the ACK; m = 50 */
 	     { PART(MS(50), 10), WAIT(MS(90)) },
 	     { TIMER(MS(90)), NOW(DELAY_TIMER) },
 	     { PART(MS(200), 10), NOW(QUICKACK) });
-	PLAY("data of ours after ATO is no reply",
+	PLAY("data sent after ATO is not a reply",
 	     (.policy = "linux"),
 	     { PART(MS(0), 10), NOW(QUICKACK) },
 	     { SENT(MS(40)), .flags = AW_FLAG_PIGGYBACK, NOTHING },
 	     { PART(MS(50), 10), NOW(QUICKACK) });
-	PLAY("a small segment that was read is acknowledged (PUSHED)",
+	PLAY("a small segment is acknowledged once it is read (PUSHED) [S4.2]",
 	     (.policy = "linux", SHORT_QUICK), FIRST,
 	     { PART(MS(10), 500), .unread_bytes = 500, WAIT(MS(50)) },
 	     { READ(MS(11), 400), .unread_bytes = 100, WAIT(MS(50)) },
@@ -107,7 +108,7 @@ int main(void)
 	     { READ(MS(3), 50), WAIT(MS(42)) },
 	     { PART(MS(4), 50), WAIT(MS(42)) },
 	     { READ(MS(5), 50), NOW(PUSH) });
-	PLAY("where the window cannot move, the reader sends the ACK",
+	PLAY("if the window cannot move, the next read sends the ACK [S4.4]",
 	     (.policy = "linux", .wnd_max_bytes = 20 * MSS),
 	     { IN(MS(0)), .unread_bytes = MSS, .times = 9, .every_ns = US(10),
 	       NOW(QUICKACK) },
@@ -115,7 +116,7 @@ int main(void)
 	     { IN(MS(2)), .unread_bytes = 10 * MSS, WAIT(MS(42)) },
 	     { IN(MS(3)), .unread_bytes = 11 * MSS, WAIT(MS(42)) },
 	     { READ(MS(4), MSS), .unread_bytes = 10 * MSS, NOW(SEGMENT_COUNT) });
-	PLAY("a window that doubled is told, also when nothing is owed",
+	PLAY("a window that doubled is advertised, even when no ACK is owed",
 	     (.policy = "linux", .wnd_max_bytes = 20 * MSS),
 	     { PART(MS(0), 12 * MSS), .segments = 12,
 	       .unread_bytes = 12 * MSS, NOW(QUICKACK) },
@@ -127,12 +128,22 @@ int main(void)
 	     { PART(MS(1), 10), .flags = AW_FLAG_WND_GREW, .times = 20,
 	       .every_ns = MS(1), NOW(QUICKACK) },
 	     { PART(MS(21), 10), WAIT(MS(61)) });
-	PLAY("a duplicate makes ACKs quick again (lost ACK)",
+	PLAY("a duplicate starts the quickack phase again (lost ACK)",
 	     (.policy = "linux", SHORT_QUICK), FIRST,
 	     { PART(MS(1), 10), WAIT(MS(41)) },
 	     { PART(MS(2), 10), .order = AW_ORDER_DUPLICATE, NOW(QUICKACK) },
 	     { PART(MS(3), 10), WAIT(MS(43)) });
-	PLAY("a pure window update uses up no quick ACK",
+	PLAY("a CE change in either direction starts two quick ACKs [D-14]",
+	     (.policy = "linux", .wnd_max_bytes = 8 * MSS),
+	     { PART(MS(0), 10), .times = 4, .every_ns = MS(1), NOW(QUICKACK) },
+	     { PART(MS(4), 10), WAIT(MS(44)) },
+	     { PART(MS(5), 10), .flags = AW_FLAG_CE_CHANGE, NOW(QUICKACK) },
+	     { PART(MS(6), 10), NOW(QUICKACK) },
+	     { PART(MS(7), 10), WAIT(MS(47)) },
+	     { PART(MS(8), 10), .flags = AW_FLAG_CE_CHANGE, NOW(QUICKACK) },
+	     { PART(MS(9), 10), NOW(QUICKACK) },
+	     { PART(MS(10), 10), WAIT(MS(50)) });
+	PLAY("a pure window update does not use up a quick ACK",
 	     (.policy = "linux", .wnd_max_bytes = 4 * MSS),
 	     { SENT(MS(0)), NOTHING },
 	     { PART(MS(1), 10), NOW(QUICKACK) },

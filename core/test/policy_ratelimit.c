@@ -22,7 +22,7 @@ struct run {
 	unsigned reasons[AW_REASONS];
 };
 
-/* n segments, gap apart; returns the ACKs that they brought. */
+/* n segments, gap_ns apart; returns the number of ACKs. */
 static unsigned receive(struct run *r, u32 n, u64 gap_ns)
 {
 	unsigned before = r->h.acks;
@@ -34,7 +34,7 @@ static unsigned receive(struct run *r, u32 n, u64 gap_ns)
 	return r->h.acks - before;
 }
 
-/* The source's algorithm. */
+/* The algorithm of the paper. [S1.2] [S1.4] [S1.6] */
 static void rises_by_one_each_interval(void)
 {
 	struct run r = { .h = flow(1000) };
@@ -58,6 +58,7 @@ static void rises_by_one_each_interval(void)
 	}
 }
 
+/* [D-25] */
 static void doubles_each_interval_until_slower(void)
 {
 	struct run r = { .h = flow(1000) };
@@ -71,15 +72,15 @@ static void doubles_each_interval_until_slower(void)
 		receive(&r, 1000, rate < 32 ? GAP : GAP + US(10));
 	}
 	CHECK(!r.reasons[AW_REASON_BURST_GUARD], "no guard was needed");
-	/* half of it, and n = 2000 that only look whether that helped */
+	/* half of it, and n = 2000 that only check whether that helped */
 	CHECK(host_observe(&r.h, "rate_segments") == 16, "fell back");
 	receive(&r, 2000, GAP);
 	CHECK(host_observe(&r.h, "rate_segments") == 16, "held");
 	receive(&r, 2000, GAP);
-	CHECK(host_observe(&r.h, "rate_segments") == 17, "by one from now on");
+	CHECK(host_observe(&r.h, "rate_segments") == 17, "by one after that");
 }
 
-/* The source tested with intervals shorter than the start. */
+/* The paper tested with intervals shorter than the start. [D-22] */
 static void intervals_may_be_shorter_than_the_start(void)
 {
 	struct run r = { .h = flow(1000) };
@@ -97,6 +98,7 @@ static void intervals_may_be_shorter_than_the_start(void)
 	}
 }
 
+/* [D-03] */
 static void two_acks_per_round_trip_are_left(void)
 {
 	struct run r = { .h = flow(1000) };
@@ -119,9 +121,10 @@ static void without_guard_the_rate_is_all(void)
 	host_open(&r.h);
 	receive(&r, 80000, GAP);
 	acks = receive(&r, 33 * 100, GAP);
-	CHECK(acks == 100, "%u ACKs at the most, 32", acks);
+	CHECK(acks == 100, "%u ACKs at the maximum rate, 32 [D-19]", acks);
 }
 
+/* [S1.3] */
 static void window_bounds_the_rate(void)
 {
 	struct run r = { .h = flow(100) };
@@ -145,6 +148,7 @@ static void window_bounds_the_rate(void)
 	CHECK(acks == 100, "%u ACKs: one in 16 + 1", acks);
 }
 
+/* [S1.5] */
 static void falls_back_when_slower(void)
 {
 	struct run r = { .h = flow(100) };
@@ -163,7 +167,7 @@ static void falls_back_when_slower(void)
 	CHECK(acks >= 32 && acks <= 34, "5 now: %u ACKs", acks);
 }
 
-/* Each rise costs 1%: too little to notice alone, but not in sum. */
+/* Each step costs 1%: too little to notice alone, but the sum is not. [D-18] */
 static void small_losses_do_not_add_up(void)
 {
 	struct run r = { .h = flow(1000) };
@@ -176,13 +180,13 @@ static void small_losses_do_not_add_up(void)
 		receive(&r, 1000, GAP + GAP * (rate - 1) / 100);
 		highest = aw_max_u32(highest, rate);
 	}
-	/* 2 is 1% slower than stock, which is inside of 1/64; 3 is not */
+	/* rate 2 is 1% slower than stock, less than 1/64; rate 3 is not */
 	CHECK(highest >= 2 && highest <= 4, "rate %u", highest);
 }
 
-/* Each rate is 5% faster than the one below, as where ACKs cost processor
- * time; one interval of rate 4 is disturbed.  The rate goes down one step, and
- * that 2 is slower still is no reason to go on. */
+/* Each rate is 5% faster than the one below, as if ACKs cost processor time;
+ * one interval at rate 4 is disturbed.  The rate goes down one step; although
+ * rate 2 is slower still, it does not go down further. [D-21] */
 static void a_disturbance_costs_one_step(void)
 {
 	struct run r = { .h = flow(100) };
@@ -197,7 +201,7 @@ static void a_disturbance_costs_one_step(void)
 	CHECK(host_observe(&r.h, "rate_segments") == 4, "climbed");
 	receive(&r, 100, gap[4] * 3 / 2);
 	CHECK(host_observe(&r.h, "rate_segments") == 2, "fell by half");
-	receive(&r, 200, gap[2]); /* n = 200: 2 is no cure, so 4 again */
+	receive(&r, 200, gap[2]); /* n = 200: rate 2 did not help, so 4 again */
 	for (i = 0; i < 5; i++) {
 		rate = host_observe(&r.h, "rate_segments");
 		CHECK(rate == 4, "back: %u", rate);
@@ -205,8 +209,8 @@ static void a_disturbance_costs_one_step(void)
 	}
 }
 
-/* From now on each rate is slower than the one below: down to stock. */
-static void what_harms_later_is_left_as_well(void)
+/* At some time each rate becomes slower than the one below: down to stock. */
+static void what_becomes_harmful_later_is_left_as_well(void)
 {
 	struct run r = { .h = flow(100) };
 	u32 i, rate, sum = 0;
@@ -219,11 +223,11 @@ static void what_harms_later_is_left_as_well(void)
 		receive(&r, 1, GAP + GAP * (rate - 1) / 5);
 		sum += i < 20000 ? 0 : rate;
 	}
-	CHECK(sum < 15000, "stock, and sometimes a try: %u on average", sum / 10000);
+	CHECK(sum < 15000, "stock, with few attempts: rate %u on average", sum / 10000);
 }
 
-/* A sender that was cut to a few segments grows by ACKs: the interval would not
- * end for long. */
+/* A sender that was cut to a few segments needs ACKs to grow; without them the
+ * interval would last very long. [D-28] */
 static void half_as_fast_is_stock_again_at_once(void)
 {
 	struct run r = { .h = flow(1000) };
@@ -232,7 +236,7 @@ static void half_as_fast_is_stock_again_at_once(void)
 	host_open(&r.h);
 	receive(&r, 8001, GAP);
 	CHECK(receive(&r, 500, GAP) < 30, "stretched");
-	receive(&r, 300, 10 * GAP); /* 2 intervals' time */
+	receive(&r, 300, 10 * GAP); /* the time of 2 intervals */
 	acks = receive(&r, 100, 10 * GAP);
 	CHECK(acks >= 49, "%u ACKs", acks);
 	CHECK(host_observe(&r.h, "rate_segments") == 1, "anew");
@@ -242,23 +246,24 @@ static void half_as_fast_is_stock_again_at_once(void)
 	host_open(&r.h);
 	receive(&r, 8501, GAP);
 	receive(&r, 400, 10 * GAP);
-	CHECK(host_observe(&r.h, "rate_segments") > 1, "not so the source");
+	CHECK(host_observe(&r.h, "rate_segments") > 1, "not in the algorithm of the paper");
 }
 
-static void a_slower_path_is_a_new_beginning(void)
+static void a_slower_path_sets_a_new_best(void)
 {
 	struct run r = { .h = flow(100) };
 
 	host_open(&r.h);
 	receive(&r, 201, GAP);
-	/* twice as slow, for good: stock sets the new best, then rises */
+	/* twice as slow for ever: stock sets the new best, then the rate rises */
 	receive(&r, 100, 2 * GAP);
 	CHECK(receive(&r, 100, 2 * GAP) >= 49, "stock");
 	receive(&r, 500, 2 * GAP);
 	CHECK(receive(&r, 100, 2 * GAP) <= 20, "stretched");
 }
 
-static void trouble_brings_stock_back(u8 order, u16 flags)
+/* [S1.1] */
+static void loss_brings_stock_back(u8 order, u16 flags)
 {
 	struct run r = { .h = flow(100) };
 	u32 acks;
@@ -269,7 +274,7 @@ static void trouble_brings_stock_back(u8 order, u16 flags)
 	r.s = (struct step){ IN(r.s.at_ns + GAP), .order = order,
 			     .flags = flags };
 	host_step(&r.h, &r.s);
-	/* 101 to settle, 100 to record; a duplicate brings 16 quick ACKs */
+	/* 101 to settle, 100 to record; a duplicate gives 16 quick ACKs */
 	acks = receive(&r, 200, GAP);
 	CHECK(acks >= 100 && acks <= 108, "order %u: %u ACKs", order, acks);
 	acks = receive(&r, 100, GAP);
@@ -288,7 +293,8 @@ static void no_rtt_no_stretching(void)
 	CHECK(acks == 500, "%u ACKs", acks);
 }
 
-/* A sender whose window is below the rate must not wait for a 40 ms timer. */
+/* A sender with a window below the rate must not wait for a 40 ms timer. [S1.7]
+ * [D-03] */
 static void a_pausing_sender_waits_a_quarter_round_trip(void)
 {
 	struct run r = { .h = flow(100) };
@@ -309,8 +315,8 @@ static void a_pausing_sender_waits_a_quarter_round_trip(void)
 	CHECK(v.reason == AW_REASON_QUIET, "%s", aw_reason_label(v.reason));
 }
 
-/* As in the lab at a fixed N = 64: only 44 segments fly per round trip, in
- * one burst.  Each round must go on without any timer. */
+/* Only 44 segments are in flight, in one burst per round trip, as with a fixed
+ * N = 64 in the lab.  No round may have to wait for a timer. */
 static void no_collapse_below_the_rate(void)
 {
 	struct run r = { .h = flow(100) };
@@ -348,7 +354,7 @@ static struct aw_verdict next(struct run *r, struct step s)
 	return host_step(&r->h, &s);
 }
 
-/* Each of them alone undoes the stretching of a stock receiver. */
+/* Each of them alone would undo the stretching. [D-20] */
 static void no_ack_by_push_growth_or_read(void)
 {
 	struct aw_verdict v;
@@ -365,14 +371,14 @@ static void no_ack_by_push_growth_or_read(void)
 	CHECK(v.action == AW_WAIT, "read: %s", aw_reason_label(v.reason));
 }
 
-static void the_reader_obeys_the_rate(void)
+static void reads_obey_the_rate(void)
 {
 	struct aw_verdict v;
 	struct run r;
 	u32 i;
 
 	stretch(&r);
-	/* the window cannot move, so data brings no ACK, however much */
+	/* the window cannot move, so no amount of data brings an ACK [S1.6] */
 	for (i = 1; i <= 60; i++) {
 		v = next(&r, (struct step){ IN(0), .unread_bytes = i * MSS });
 		CHECK(v.action == AW_WAIT, "segment %u: %s", i,
@@ -383,7 +389,7 @@ static void the_reader_obeys_the_rate(void)
 	      aw_reason_label(v.reason));
 	v = next(&r, (struct step){ READ(0, MSS), .unread_bytes = 58 * MSS });
 	CHECK(v.action == AW_NOTHING, "%s", aw_reason_label(v.reason));
-	/* a window that doubled is told */
+	/* a window that doubled is advertised */
 	r.h.wnd_bytes = 1000000;
 	v = next(&r, (struct step){ READ(0, 3000000) });
 	CHECK(v.reason == AW_REASON_WINDOW_UPDATE, "%s",
@@ -399,14 +405,14 @@ static void a_long_pause_is_stock_again_for_16_acks(void)
 	r.s.at_ns += MS(1500);
 	acks = receive(&r, 16, GAP);
 	CHECK(acks >= 15, "%u ACKs", acks);
-	/* and settles anew */
+	/* and then it settles again */
 	receive(&r, 700, GAP);
 	CHECK(receive(&r, 100, GAP) < 20, "stretched");
 }
 
 int main(void)
 {
-	PLAY("stock while settling", (.policy = "ratelimit", RTT),
+	PLAY("stock while settling [S1.2]", (.policy = "ratelimit", RTT),
 	     { IN(MS(0)), .times = 16, .every_ns = MS(1), NOW(QUICKACK) },
 	     { IN(MS(16)), WAIT(MS(56)) },
 	     { IN(MS(17)), NOW(SEGMENT_COUNT) },
@@ -421,17 +427,17 @@ int main(void)
 	falls_back_when_slower();
 	small_losses_do_not_add_up();
 	a_disturbance_costs_one_step();
-	what_harms_later_is_left_as_well();
+	what_becomes_harmful_later_is_left_as_well();
 	half_as_fast_is_stock_again_at_once();
-	a_slower_path_is_a_new_beginning();
-	trouble_brings_stock_back(AW_ORDER_HOLE, AW_FLAG_HOLE_OPEN);
-	trouble_brings_stock_back(AW_ORDER_FILLS, 0);
-	trouble_brings_stock_back(AW_ORDER_DUPLICATE, 0);
+	a_slower_path_sets_a_new_best();
+	loss_brings_stock_back(AW_ORDER_HOLE, AW_FLAG_HOLE_OPEN);
+	loss_brings_stock_back(AW_ORDER_FILLS, 0);
+	loss_brings_stock_back(AW_ORDER_DUPLICATE, 0);
 	no_rtt_no_stretching();
 	a_pausing_sender_waits_a_quarter_round_trip();
 	no_collapse_below_the_rate();
 	no_ack_by_push_growth_or_read();
-	the_reader_obeys_the_rate();
+	reads_obey_the_rate();
 	a_long_pause_is_stock_again_for_16_acks();
 	return test_end();
 }

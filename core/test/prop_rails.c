@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What holds after every event, for every policy, good or bad.
+ * Properties that hold after every event, for every policy, good or bad.
  *
- * One harness, three ways:
+ * One harness, used in three ways:
  *	prop_rails            all short sequences of a small alphabet, then
  *	                      long random ones
- *	libFuzzer             the same check on bytes of its own (make fuzz)
- *	against broken cores  each must be found out (make mutants)
+ *	libFuzzer             the same checks on its inputs (make fuzz)
+ *	against broken cores  it must catch each (make mutants)
  *
- * Its own words for each duty, apart from those of rails.c: two that agree.
+ * The duties are written down here a second time, independently of rails.c.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -58,7 +58,7 @@ static const struct aw_policy random_policy = {
 	.on_app_read = garbage_on_read,
 };
 
-/* --- a spy between policy and core: what did the policy really say? ------ */
+/* --- a spy between policy and core: what did the policy answer? ---------- */
 
 static const struct aw_policy *inner;
 static struct aw_verdict raw;
@@ -110,7 +110,7 @@ struct trial {
 	struct aw_policy spy;
 	struct aw_params params;
 	struct model model;
-	u64 owed_since_ns; /* by the harness's own book */
+	u64 owed_since_ns; /* as the harness counts it */
 	struct {
 		u32 since, bytes, before; /* times: 1024 ns */
 	} round;
@@ -139,7 +139,7 @@ static u32 units(u64 ns)
 	return (u32)(ns / 1024);
 }
 
-/* What came in the last round trip that is over; forgotten after an RTO. */
+/* The bytes of the last full round trip; forgotten after an RTO. */
 static void keep_rounds(struct trial *t, const struct aw_event *e)
 {
 	u64 sum = (u64)t->round.bytes + e->bytes;
@@ -239,7 +239,7 @@ static void check_answer(struct trial *t, const struct aw_event *e, struct aw_ve
 		return;
 	if (raw.action == AW_SEND_NOW)
 		MUST(v.action == AW_SEND_NOW && !v.by_rail,
-		     "later than the policy, or against its word");
+		     "later than the policy, or not its verdict");
 	if (raw.action == AW_WAIT && owed)
 		MUST(v.action == AW_SEND_NOW || v.deadline_ns <= raw.deadline_ns,
 		     "later than the policy's deadline");
@@ -248,7 +248,7 @@ static void check_answer(struct trial *t, const struct aw_event *e, struct aw_ve
 		MUST((v.action == AW_WAIT && v.deadline_ns == raw.deadline_ns &&
 		      !v.by_rail) ||
 			     same(v, before),
-		     "earlier than any duty asks");
+		     "earlier than any duty demands");
 }
 
 static void check(struct trial *t, const struct aw_event *e, struct aw_verdict before,
@@ -269,7 +269,7 @@ static void check(struct trial *t, const struct aw_event *e, struct aw_verdict b
 
 	keep_rounds(t, e);
 	MUST(is_well_formed(v), "ill-formed");
-	MUST(same(v, t->conn.pending), "not the one in force");
+	MUST(same(v, t->conn.pending), "not the verdict in force");
 	MUST(!owed || v.action != AW_NOTHING, "an ACK is forgotten");
 	MUST(owed || v.action != AW_WAIT, "waits for nothing");
 	MUST(v.action != AW_WAIT || v.deadline_ns <= limit_ns, "more than 500 ms");
@@ -277,7 +277,7 @@ static void check(struct trial *t, const struct aw_event *e, struct aw_verdict b
 		MUST(v.action == AW_SEND_NOW || v.deadline_ns > e->now_ns,
 		     "a timer in the past");
 	if (e->kind == AW_EVENT_ACK_SENT)
-		MUST(same(v, aw_nothing()), "still something");
+		MUST(same(v, aw_nothing()), "something is still owed");
 	else if (before.action == AW_SEND_NOW)
 		MUST(same(v, before), "a promise is taken back");
 	else if (e->kind != AW_EVENT_DEADLINE)
@@ -298,7 +298,7 @@ static void check(struct trial *t, const struct aw_event *e, struct aw_verdict b
 	     "wrote over the connection");
 }
 
-/* Any event at all, as no honest driver sends it: still nothing may break. */
+/* Events that no correct driver sends: still nothing may break. */
 static void wild_event(struct model *m, u8 op, u8 size, struct aw_event *e)
 {
 	u32 seed = m->random ^ (u32)op << 8 ^ size;
@@ -337,7 +337,7 @@ static const struct aw_policy *policy_number(u8 n)
 	return policy ? policy : &random_policy;
 }
 
-/* Every trial ends, with its data acknowledged. */
+/* Every trial ends with all data acknowledged. */
 static void drain(struct trial *t)
 {
 	struct aw_event e;

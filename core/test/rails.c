@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Each rail alone, on the policy that would wait as long as it may. */
+/* Each rail alone, with a policy that waits as long as it may. */
 #include <string.h>
 #include <ackwise/rails.h>
 #include "test.h"
@@ -15,72 +15,72 @@ static const struct {
 	u32 rail; /* the one that acts; the default ones are on, too */
 	struct aw_event e;
 	u64 owed_since_ns;
-	u8 reason; /* NONE: the verdict stays */
+	u8 reason; /* NONE: the verdict does not change */
 } rows[] = {
 	{ "in order: wait", 0, { .bytes = MSS, .unacked_bytes = MSS }, 0, NONE },
-	{ "above a hole (RFC 5681, 4.2)", AW_RAIL_ORDER,
+	{ "above a hole [RFC5681.1]", AW_RAIL_ORDER,
 	  { .order = AW_ORDER_HOLE }, 0, AW_REASON_OUT_OF_ORDER },
-	{ "fills part of a hole (RFC 5681, 4.2)", AW_RAIL_ORDER,
+	{ "fills part of a hole [RFC5681.2]", AW_RAIL_ORDER,
 	  { .order = AW_ORDER_FILLS, .flags = AW_FLAG_HOLE_OPEN }, 0,
 	  AW_REASON_HOLE_FILLED },
-	{ "nothing new (RFC 9293, 3.10.7.4)", AW_RAIL_ORDER,
+	{ "no new data [RFC9293.1]", AW_RAIL_ORDER,
 	  { .order = AW_ORDER_DUPLICATE }, 0, AW_REASON_DUPLICATE },
-	{ "a hole that is open elsewhere is no reason", 0,
+	{ "an in-order segment with a hole above it may wait", 0,
 	  { .flags = AW_FLAG_HOLE_OPEN }, 0, NONE },
-	{ "CE changed (RFC 8257, 3.2)", AW_RAIL_CE,
+	{ "CE changed [RFC3168.1]", AW_RAIL_CE,
 	  { .flags = AW_FLAG_CE_CHANGE }, 0, AW_REASON_CE_CHANGE },
-	{ "FIN (RFC 9293, 3.10.7.4)", AW_RAIL_FIN, { .flags = AW_FLAG_FIN }, 0,
+	{ "FIN [RFC9293.2]", AW_RAIL_FIN, { .flags = AW_FLAG_FIN }, 0,
 	  AW_REASON_FIN },
-	{ "PSH is no duty", 0, { .flags = AW_FLAG_PSH | AW_FLAG_WND_GREW }, 0,
+	{ "PSH alone does not force an ACK", 0, { .flags = AW_FLAG_PSH | AW_FLAG_WND_GREW }, 0,
 	  NONE },
-	{ "the host's demand", AW_RAIL_QUICKACK, { .flags = AW_FLAG_QUICKACK },
+	{ "the host asks for ACKs [D-01]", AW_RAIL_QUICKACK, { .flags = AW_FLAG_QUICKACK },
 	  0, AW_REASON_HOST_QUICKACK },
-	{ "the host's demand, on a read", AW_RAIL_QUICKACK,
+	{ "the host asks for ACKs, on a read", AW_RAIL_QUICKACK,
 	  { .kind = AW_EVENT_APP_READ, .flags = AW_FLAG_QUICKACK }, 0,
 	  AW_REASON_HOST_QUICKACK },
-	{ "the host's demand with nothing owed", 0,
+	{ "the host asks for ACKs, with none owed", 0,
 	  { .kind = AW_EVENT_APP_READ, .flags = AW_FLAG_QUICKACK }, NEVER, NONE },
-	{ "order, CE and FIN belong to data", 0,
+	{ "order, CE and FIN count on data only", 0,
 	  { .kind = AW_EVENT_APP_READ, .order = AW_ORDER_HOLE,
 	    .flags = AW_FLAG_CE_CHANGE | AW_FLAG_FIN }, 0, NONE },
 	{ "room for one segment is left", 0,
 	  { .wnd_bytes = 4 * MSS, .unacked_bytes = 3 * MSS,
 	    .wnd_next_bytes = 4 * MSS, .wnd_max_bytes = 4 * MSS }, 0, NONE },
-	{ "a byte less (RFC 9293, 3.8.6.2.1)", AW_RAIL_WINDOW_DRY,
+	{ "room for a byte less [RFC9293.5]", AW_RAIL_WINDOW_DRY,
 	  { .wnd_bytes = 4 * MSS, .unacked_bytes = 3 * MSS + 1,
 	    .wnd_next_bytes = 4 * MSS, .wnd_max_bytes = 4 * MSS }, 0,
 	  AW_REASON_WINDOW_DRY },
-	{ "dry, but an ACK would give no room", 0,
+	{ "dry, but an ACK would offer no room", 0,
 	  { .wnd_bytes = 4 * MSS, .unacked_bytes = 4 * MSS,
 	    .wnd_max_bytes = 4 * MSS }, 0, NONE },
-	{ "half of a small window is usable", 0,
+	{ "half of a small window is enough room", 0,
 	  { .wnd_bytes = 1000, .unacked_bytes = 500, .wnd_next_bytes = 1000,
 	    .wnd_max_bytes = 1000 }, 0, NONE },
 	{ "less than half of it is not", AW_RAIL_WINDOW_DRY,
 	  { .wnd_bytes = 1000, .unacked_bytes = 501, .wnd_next_bytes = 1000,
 	    .wnd_max_bytes = 1000 }, 0, AW_REASON_WINDOW_DRY },
-	{ "a read reopens a closed window, with nothing owed",
+	{ "a read reopens a closed window, with no ACK owed",
 	  AW_RAIL_WINDOW_DRY,
 	  { .kind = AW_EVENT_APP_READ, .wnd_next_bytes = MSS,
 	    .wnd_max_bytes = 4 * MSS }, NEVER, AW_REASON_WINDOW_DRY },
-	{ "but not by a silly piece (RFC 9293, 3.8.6.2.2)", 0,
+	{ "but not by less than a segment [RFC9293.4]", 0,
 	  { .kind = AW_EVENT_APP_READ, .wnd_next_bytes = MSS - 1,
 	    .wnd_max_bytes = 4 * MSS }, NEVER, NONE },
-	{ "a window that was overrun is dry", AW_RAIL_WINDOW_DRY,
+	{ "a window that was exceeded is dry", AW_RAIL_WINDOW_DRY,
 	  { .wnd_bytes = MSS, .unacked_bytes = 2 * MSS,
 	    .wnd_next_bytes = MSS, .wnd_max_bytes = 4 * MSS }, 0,
 	  AW_REASON_WINDOW_DRY },
-	{ "second segment (RFC 5681, 4.2)", AW_RAIL_SECOND_SEGMENT,
+	{ "second segment [RFC1122.3] [D-02]", AW_RAIL_SECOND_SEGMENT,
 	  { .unacked_bytes = 2 * MSS, .wnd_bytes = 9 * MSS }, 0,
 	  AW_REASON_SECOND_SEGMENT },
-	{ "not quite the second", 0,
+	{ "a byte less than two segments", 0,
 	  { .unacked_bytes = 2 * MSS - 1, .wnd_bytes = 9 * MSS }, 0, NONE },
-	{ "its share of the flight", AW_RAIL_FLIGHT,
+	{ "the share of the flight [D-26]", AW_RAIL_FLIGHT,
 	  { .unacked_bytes = SHARE }, 0, AW_REASON_FLIGHT },
-	{ "a byte less", 0, { .unacked_bytes = SHARE - 1 }, 0, NONE },
-	{ "a read brings nothing", 0,
+	{ "a byte less than the share", 0, { .unacked_bytes = SHARE - 1 }, 0, NONE },
+	{ "a read does not trigger it", 0,
 	  { .kind = AW_EVENT_APP_READ, .unacked_bytes = SHARE }, 0, NONE },
-	{ "500 ms are over (RFC 1122, 4.2.3.2)", AW_RAIL_MAX_DELAY,
+	{ "500 ms are over [RFC1122.2]", AW_RAIL_MAX_DELAY,
 	  { .now_ns = 600 * AW_NS_PER_MS }, 100 * AW_NS_PER_MS,
 	  AW_REASON_MAX_DELAY },
 };
@@ -103,7 +103,7 @@ static void each_row(void)
 			rows[i].owed_since_ns == NEVER ? aw_nothing() : wait;
 		u32 rail = rows[i].rail;
 		u32 rails = AW_RAILS_NETWORK | rail;
-		/* 101 ms where the row says 0: 601 is the limit */
+		/* 101 ms if the row says 0, so the limit is at 601 ms */
 		u64 owed_ns = rows[i].owed_since_ns ? rows[i].owed_since_ns
 						    : 101 * AW_NS_PER_MS;
 
@@ -123,11 +123,11 @@ static void each_row(void)
 			      v.reason == rows[i].reason &&
 			      v.deadline_ns == AW_NEVER_NS,
 		      "%s: %s", rows[i].claim, aw_reason_label(v.reason));
-		/* it is this rail that acts */
+		/* without this rail, nothing acts */
 		v = aw_rails_apply(rails & ~rail, owed_ns, SHARE, &e, policy);
 		CHECK(same(v, policy), "%s, off: %s", rows[i].claim,
 		      aw_reason_label(v.reason));
-		/* and it leaves an ACK that leaves anyway alone */
+		/* and it does not change an ACK that leaves anyway */
 		v = aw_rails_apply(rails, owed_ns, SHARE, &e,
 				   aw_send_now(AW_REASON_AREA));
 		CHECK(same(v, aw_send_now(AW_REASON_AREA)), "%s, sent: %s",
@@ -135,6 +135,7 @@ static void each_row(void)
 	}
 }
 
+/* [RFC1122.2] */
 static void longest_delay(void)
 {
 	struct aw_event e = { .rcv_mss_bytes = MSS,
@@ -150,18 +151,18 @@ static void longest_delay(void)
 	      "clipped");
 	v = aw_rails_apply(AW_RAILS_DEFAULT, 100 * AW_NS_PER_MS, 0, &e,
 			   aw_wait_until(600 * AW_NS_PER_MS));
-	CHECK(v.action == AW_WAIT && !v.by_rail, "exactly 500 ms is allowed");
+	CHECK(v.action == AW_WAIT && !v.by_rail, "exactly 500 ms is allowed [D-17]");
 	v = aw_rails_apply(AW_RAILS_DEFAULT & ~AW_RAIL_MAX_DELAY, 100 * AW_NS_PER_MS, 0,
 			   &e, aw_wait_until(AW_NEVER_NS));
 	CHECK(v.action == AW_WAIT && !v.by_rail && v.deadline_ns == AW_NEVER_NS,
 	      "off: for ever");
-	/* the end of time does not wrap around */
+	/* the limit does not wrap around */
 	v = aw_rails_apply(AW_RAILS_DEFAULT, AW_NEVER_NS - 5, 0, &e,
 			   aw_wait_until(AW_NEVER_NS - 1));
 	CHECK(v.action == AW_WAIT && v.deadline_ns == AW_NEVER_NS - 1, "wrap");
 }
 
-/* Where little is in flight, two segments may wait. */
+/* With little in flight, two segments may wait. [D-26] */
 static void share_of_the_flight(void)
 {
 	struct aw_event e = { .rcv_mss_bytes = MSS,
@@ -175,13 +176,53 @@ static void share_of_the_flight(void)
 	CHECK(same(v, wait), "not yet two: %s", aw_reason_label(v.reason));
 	e.unacked_bytes++;
 	v = aw_rails_apply(AW_RAILS_NETWORK, 0, 2 * MSS + 1, &e, wait);
-	CHECK(same(v, wait), "two of more: %s", aw_reason_label(v.reason));
+	CHECK(same(v, wait), "two, of a larger share: %s", aw_reason_label(v.reason));
 	v = aw_rails_apply(AW_RAILS_NETWORK, 0, 0, &e, wait);
 	CHECK(v.reason == AW_REASON_FLIGHT && v.by_rail, "two");
 }
 
+/* The names that scenarios, results and the CLI use, in the order of the bits. */
+static void each_rail_has_words(void)
+{
+	static const struct {
+		const char *name, *set;
+		u32 bit;
+	} known[] = {
+		{ "order", "default", AW_RAIL_ORDER },
+		{ "ce", "default", AW_RAIL_CE },
+		{ "fin", "default", AW_RAIL_FIN },
+		{ "quickack", "default", AW_RAIL_QUICKACK },
+		{ "max-delay", "default", AW_RAIL_MAX_DELAY },
+		{ "window-dry", "default", AW_RAIL_WINDOW_DRY },
+		{ "second-segment", "all", AW_RAIL_SECOND_SEGMENT },
+		{ "flight", "network", AW_RAIL_FLIGHT },
+	};
+	const u32 count = sizeof(known) / sizeof(known[0]);
+	u32 bit, sets[3] = { 0 };
+
+	for (bit = 0; bit < count; bit++) {
+		const char *name = aw_rail_name(bit), *set = aw_rail_set(bit);
+
+		CHECK(name && !strcmp(name, known[bit].name), "bit %u: %s", bit, name);
+		CHECK(set && !strcmp(set, known[bit].set), "%s: %s", name, set);
+		CHECK(known[bit].bit == 1u << bit, "%s: %#x", name, known[bit].bit);
+		CHECK(aw_rail_text(bit) && aw_rail_text(bit)[0], "%s", name);
+		sets[0] |= strcmp(known[bit].set, "default") ? 0 : 1u << bit;
+		sets[1] |= strcmp(known[bit].set, "all") ? 1u << bit : 0;
+		sets[2] |= 1u << bit;
+	}
+	CHECK(AW_RAILS_DEFAULT == sets[0], "%#x", AW_RAILS_DEFAULT);
+	CHECK(AW_RAILS_NETWORK == sets[1], "%#x", AW_RAILS_NETWORK);
+	CHECK(AW_RAILS_ALL == sets[2], "%#x", AW_RAILS_ALL);
+	for (; bit < 40; bit++)
+		CHECK(!aw_rail_name(bit) && !aw_rail_text(bit) && !aw_rail_set(bit),
+		      "bit %u", bit);
+	CHECK(!aw_rail_name(~0u), "no such bit");
+}
+
 int main(void)
 {
+	each_rail_has_words();
 	each_row();
 	share_of_the_flight();
 	longest_delay();

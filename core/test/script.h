@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A receiving host in a table: each step is one event, with the verdict that
- * its rule demands.  The host keeps the books of bytes and window, and sends
- * an ACK as soon as it is told to, as every driver does.
+ * A receiving host in a table: each step is one event and the verdict that is
+ * expected.  The host keeps count of bytes and window, and sends an ACK as soon
+ * as the verdict says so, like every driver.
  */
 #ifndef ACKWISE_TEST_SCRIPT_H
 #define ACKWISE_TEST_SCRIPT_H
@@ -40,7 +40,7 @@ struct step {
 	u16 flags, segments;
 	u64 at_ns;
 	u32 bytes, unread_bytes;
-	/* the same event again, so many times in all, so far apart */
+	/* the same event, repeated: times in all, every_ns apart */
 	u32 times;
 	u64 every_ns;
 
@@ -77,7 +77,7 @@ static inline void host_fill(const struct host *h, const struct step *s,
 	e->unacked_bytes = h->unacked_bytes;
 	e->unread_bytes = s->unread_bytes;
 	e->wnd_bytes = h->wnd_bytes;
-	/* an advertised right edge is never taken back (RFC 9293, 3.8.6) */
+	/* the right edge of the window never moves back (RFC 9293, 3.8.6) */
 	e->wnd_next_bytes = aw_max_u32(room, aw_wnd_left(e));
 	e->wnd_max_bytes = h->wnd_max_bytes;
 	e->rcv_mss_bytes = h->mss_bytes;
@@ -116,7 +116,7 @@ static inline void host_open(struct host *h)
 	aw_conn_init(&h->conn, policy, &h->params, h->rails, &e);
 }
 
-/* One event; sends the ACK that the verdict asks for. */
+/* One event; sends an ACK if the verdict says so. */
 static inline struct aw_verdict host_step(struct host *h, const struct step *s)
 {
 	struct step sent = { .kind = AW_EVENT_ACK_SENT,
@@ -141,7 +141,7 @@ static inline struct aw_verdict host_step(struct host *h, const struct step *s)
 	return v;
 }
 
-/* A value that the policy tells about itself. */
+/* A value that the policy's observe() reports. */
 static inline u32 host_observe(const struct host *h, const char *name)
 {
 	const struct aw_policy *policy = h->conn.policy;
@@ -151,7 +151,7 @@ static inline u32 host_observe(const struct host *h, const char *name)
 	for (i = 0; i < policy->values_count; i++)
 		if (!strcmp(policy->values[i].name, name))
 			break;
-	CHECK(i < policy->values_count, "%s tells no %s", h->policy, name);
+	CHECK(i < policy->values_count, "%s has no value %s", h->policy, name);
 	policy->observe(h->conn.state, h->conn.params, out);
 	return out[i % AW_VALUES_MAX];
 }
@@ -185,7 +185,7 @@ static inline void host_play(const char *claim, struct host *h,
 	}
 }
 
-/* PLAY("claim", { .policy = ... }, steps): a host and what it meets. */
+/* PLAY("claim", { .policy = ... }, steps): a host and its events. */
 #define PLAY(claim, setup, ...)                                                       \
 	do {                                                                          \
 		struct host host_ = { .rails = AW_RAILS_DEFAULT, SETUP setup };       \

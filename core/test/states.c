@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Bytes for each connection, as the registry tells them; --list for make size. */
+/* Bytes of state per connection; --list is for make size. */
 #include <string.h>
 #include <ackwise/ackwise.h>
 #include "test.h"

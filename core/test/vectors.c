@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One event log through every policy, one line for each verdict.  The same
- * bytes must come out on every machine: whatever its word size and byte order.
+ * One event log through every policy, one line per verdict.  The output must be
+ * the same on every machine, whatever its word size and byte order.
  */
 #include <stdio.h>
 #include "model.h"
@@ -27,8 +27,8 @@ static void play(const struct aw_policy *policy, u8 shape)
 	for (i = 0; i < EVENTS; i++) {
 		op = (u8)(model_next(&seed) % 64);
 		size = (u8)(model_next(&seed) >> 9);
-		/* mostly data in order and ACKs that are sent when told; rare
-		 * trouble, so that policies come to rest in between */
+		/* mostly data in order, and ACKs when the verdict says so; few
+		 * losses, so that policies settle in between */
 		if (conn.pending.action == AW_SEND_NOW && op < 48)
 			op = MODEL_SENT;
 		else if (op >= 2 * MODEL_OPS)

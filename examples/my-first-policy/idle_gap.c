@@ -2,7 +2,7 @@
 /*
  * idlegap: acknowledge when arrivals pause, or after N segments.
  *
- * Wants: one ACK per burst; for senders that write in bursts.
+ * Purpose: one ACK per burst, for senders that write in bursts.
  * Formula: last arrival + gap_ms, or at `segments` full segments.
  * States:
  *
@@ -12,10 +12,9 @@
  *	                                   +---+
  *
  * Source: this example.
- * Constants: 5 ms: longer than the spacing in a burst on common links, far
- *	below any timer of the sender.  10 segments: one initial window
- *	(RFC 6928).
- * Changed: nothing.
+ * Constants: 5 ms: longer than the gaps in a burst on common links, far below
+ *	any timer of the sender.  10 segments: one initial window (RFC 6928).
+ * Deviations: none.
  */
 #include <ackwise/policy.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The smallest driver: a list of arrivals, one timer, an ACK when told to.
- * Prints what arrived, the verdict, and why.
+ * The smallest driver: a list of arrivals, one timer, an ACK when the verdict
+ * says so.  Prints what arrived, the verdict, and the reason.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@ static const struct {
 	u32 at_us;
 	u8 order;
 } arrivals[] = {
-	/* a burst of three, a pause, a burst of ten, a loss, and its repair */
+	/* a burst of three, a pause, a burst of ten, a loss and its retransmission */
 	{ 0, AW_ORDER_IN },       { 100, AW_ORDER_IN },      { 200, AW_ORDER_IN },
 	{ 20000, AW_ORDER_IN },   { 20100, AW_ORDER_IN },    { 20200, AW_ORDER_IN },
 	{ 20300, AW_ORDER_IN },   { 20400, AW_ORDER_IN },    { 20500, AW_ORDER_IN },
@@ -29,8 +29,8 @@ static u32 unacked_bytes;
 static u32 queued_bytes; /* above a hole */
 static u32 acks;
 
-/* The host has read all it can, so the window is as wide as it ever was. */
-static struct aw_verdict tell(u64 now_ns, u8 kind, u8 order, u32 bytes)
+/* The application has read everything, so the window is fully open. */
+static struct aw_verdict report(u64 now_ns, u8 kind, u8 order, u32 bytes)
 {
 	struct aw_event e = {
 		.now_ns = now_ns,
@@ -60,7 +60,7 @@ static void obey(u64 now_ns, const char *what, struct aw_verdict v)
 	       aw_reason_label(v.reason), aw_reason_source(v.reason));
 	acks++;
 	unacked_bytes = 0;
-	tell(now_ns, AW_EVENT_ACK_SENT, AW_ORDER_IN, 0);
+	report(now_ns, AW_EVENT_ACK_SENT, AW_ORDER_IN, 0);
 }
 
 static void run_timer_until(u64 now_ns)
@@ -68,7 +68,8 @@ static void run_timer_until(u64 now_ns)
 	u64 due_ns = conn.pending.deadline_ns;
 
 	while (conn.pending.action == AW_WAIT && due_ns <= now_ns) {
-		obey(due_ns, "timer", tell(due_ns, AW_EVENT_DEADLINE, AW_ORDER_IN, 0));
+		obey(due_ns, "timer",
+		     report(due_ns, AW_EVENT_DEADLINE, AW_ORDER_IN, 0));
 		due_ns = conn.pending.deadline_ns;
 	}
 }
@@ -83,7 +84,7 @@ int main(void)
 	u32 i;
 
 	if (aw_policy_validate(&idle_gap)) {
-		printf("the policy breaks a rule: %d\n", aw_policy_validate(&idle_gap));
+		printf("the policy is not valid: %d\n", aw_policy_validate(&idle_gap));
 		return 1;
 	}
 	aw_params_init(&idle_gap, &params);
@@ -104,7 +105,7 @@ int main(void)
 			unacked_bytes += MSS;
 		}
 		obey(now_ns, orders[arrivals[i].order],
-		     tell(now_ns, AW_EVENT_DATA, arrivals[i].order, MSS));
+		     report(now_ns, AW_EVENT_DATA, arrivals[i].order, MSS));
 	}
 	run_timer_until(now_ns + AW_NS_PER_S);
 	printf("%" PRIu32 " segments, %" PRIu32 " ACKs\n", count, acks);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * The one road: event -> policy -> verdict -> rails -> driver.
+ * The whole interface: event -> policy -> verdict -> rails -> driver.
  *
  *	struct aw_conn conn;
  *	aw_conn_init(&conn, aw_policy_find("delayed"), &params,
@@ -10,8 +10,8 @@
  * AW_SEND_NOW: send an ACK, then report AW_EVENT_ACK_SENT.
  * AW_WAIT: (re)arm one timer at deadline_ns; when it fires, report
  * AW_EVENT_DEADLINE.  AW_NOTHING: disarm it.
- * Any ACK that leaves for another cause (on data, by a retransmission) is
- * reported the same way.
+ * Report every other ACK that leaves (piggybacked on data, with a
+ * retransmission) in the same way.
  */
 #ifndef ACKWISE_ACKWISE_H
 #define ACKWISE_ACKWISE_H
@@ -28,10 +28,10 @@ struct aw_conn {
 	u32 rails;                 /* AW_RAIL_* in force */
 	struct aw_flight flight;   /* for AW_RAIL_FLIGHT */
 	u32 reserved;
-	u64 state[AW_STATE_MAX_BYTES / 8]; /* the policy's, zeroed at init */
+	u64 state[AW_STATE_MAX_BYTES / 8]; /* of the policy, zeroed at init */
 };
 
-/* policy: validated.  e: time and random bits only.  Cannot fail. */
+/* policy: a validated one.  e: time and random bits only.  Cannot fail. */
 void aw_conn_init(struct aw_conn *conn, const struct aw_policy *policy,
 		  const struct aw_params *params, u32 rails, const struct aw_event *e);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * The only door to the outside: fixed-width types, time units, and 64-bit
- * division that neither traps nor needs a compiler support library.
+ * All that the core needs from outside: fixed-width types, time units, and
+ * 64-bit division that neither traps nor needs a compiler support library.
  */
 #ifndef ACKWISE_BASE_H
 #define ACKWISE_BASE_H
@@ -45,13 +45,13 @@ static inline u64 aw_max_u64(u64 a, u64 b)
 	return a > b ? a : b;
 }
 
-/* a + b, or AW_NEVER_NS where that overflows: a deadline never wraps. */
+/* a + b, or AW_NEVER_NS if that overflows: a deadline never wraps. */
 static inline u64 aw_add_ns(u64 a, u64 b)
 {
 	return a > AW_NEVER_NS - b ? AW_NEVER_NS : a + b;
 }
 
-/* n / d; all ones where d is 0.  No libgcc call on 32-bit targets. */
+/* n / d; all ones if d is 0.  No libgcc call on 32-bit targets. */
 static inline u64 aw_div64(u64 n, u32 d)
 {
 	if (!d)

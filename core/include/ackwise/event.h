@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * What arrived: the one shape in which anything reaches a policy.
+ * What happened: the only input of a policy.
  *
  * A driver (simulator, kernel, replay) fills every field on every event; a
- * policy reads and never writes.  Quantities are taken after the event took
- * effect: on AW_EVENT_DATA, unacked_bytes already holds the segment's bytes.
+ * policy only reads them.  Quantities are those after the event took effect:
+ * on AW_EVENT_DATA, unacked_bytes includes the bytes of the segment.
  */
 #ifndef ACKWISE_EVENT_H
 #define ACKWISE_EVENT_H
@@ -15,29 +15,29 @@ enum aw_event_kind {
 	AW_EVENT_DATA,     /* a segment with payload, or a FIN, arrived */
 	AW_EVENT_ACK_SENT, /* an ACK left, pure or piggybacked on data */
 	AW_EVENT_DEADLINE, /* the deadline of the pending verdict passed */
-	AW_EVENT_APP_READ, /* the application took bytes out of the buffer */
+	AW_EVENT_APP_READ, /* the application read from the receive buffer */
 	AW_EVENT_KINDS
 };
 
 /* Where a segment falls in sequence space (RFC 9293, 3.10.7.4). */
 enum aw_order {
-	AW_ORDER_IN,        /* advances rcv_nxt, nothing is queued behind it */
-	AW_ORDER_HOLE,      /* above rcv_nxt: something before it is missing */
-	AW_ORDER_FILLS,     /* advances rcv_nxt while a hole was open */
-	AW_ORDER_DUPLICATE, /* below rcv_nxt: nothing new in it */
+	AW_ORDER_IN,        /* advances rcv_nxt, and there was no hole */
+	AW_ORDER_HOLE,      /* above rcv_nxt: data before it is missing */
+	AW_ORDER_FILLS,     /* advances rcv_nxt, and there was a hole */
+	AW_ORDER_DUPLICATE, /* below rcv_nxt: no new data */
 	AW_ORDERS
 };
 
 #define AW_FLAG_PSH 0x0001u       /* data: the segment carried PSH */
 #define AW_FLAG_FIN 0x0002u       /* data: the segment carried FIN */
 #define AW_FLAG_CE_CHANGE 0x0004u /* data: CE mark differs from the last one */
-#define AW_FLAG_QUICKACK 0x0008u  /* any: the host demands immediate ACKs */
-#define AW_FLAG_WND_GREW 0x0010u  /* data: the window's ceiling was raised */
-#define AW_FLAG_PIGGYBACK 0x0020u /* ack_sent: it rode on a data segment */
+#define AW_FLAG_QUICKACK 0x0008u  /* any: socket or route asks for immediate ACKs */
+#define AW_FLAG_WND_GREW 0x0010u  /* data: the upper limit of the window was raised */
+#define AW_FLAG_PIGGYBACK 0x0020u /* ack_sent: piggybacked on a data segment */
 #define AW_FLAG_HOLE_OPEN 0x0040u /* any: out-of-order data is queued */
 
 struct aw_event {
-	u64 now_ns; /* monotonic, never smaller than in the event before */
+	u64 now_ns; /* monotonic, never less than in the previous event */
 	u32 random; /* 32 uniform random bits, fresh for every event */
 
 	/* data: payload of the segment; app_read: bytes copied; else 0 */
@@ -46,20 +46,22 @@ struct aw_event {
 	u32 unacked_bytes;
 	/* in the receive buffer, not yet read by the application */
 	u32 unread_bytes;
-	/* what the last ACK advertised, counted from its own number: rcv_wnd */
+	/* the window in the last ACK, from that ACK's number on: rcv_wnd */
 	u32 wnd_bytes;
-	/* what an ACK leaving now would advertise (silly-window rule applied) */
+	/* the window an ACK would advertise now, with SWS avoidance [RFC9293.4] */
 	u32 wnd_next_bytes;
-	/* the largest window the buffer can ever offer now: window clamp */
+	/* the largest window that the buffer allows at present: window clamp */
 	u32 wnd_max_bytes;
 	u32 rcv_mss_bytes; /* receiver's estimate of the peer's segment, > 0 */
 	u32 rtt_us;        /* receiver's RTT estimate, 0: not known yet */
-	u32 rto_us;        /* own retransmission timeout, 0: not known */
+	u32 rto_us;        /* this host's RTO, 0: not known */
 
-	u16 segments; /* data: wire segments it stands for (GRO), at least 1 */
-	u16 flags;    /* AW_FLAG_* */
-	u8 kind;      /* enum aw_event_kind */
-	u8 order;     /* data: enum aw_order */
+	/* data: segments on the wire that were merged into it (GRO), at least 1
+	 * [S4.3] [RFC9293.3] */
+	u16 segments;
+	u16 flags; /* AW_FLAG_* */
+	u8 kind;   /* enum aw_event_kind */
+	u8 order;  /* data: enum aw_order */
 	u8 reserved[2];
 };
 
@@ -69,7 +71,7 @@ static inline u32 aw_wnd_left(const struct aw_event *e)
 	return e->wnd_bytes > e->unacked_bytes ? e->wnd_bytes - e->unacked_bytes : 0;
 }
 
-/* How far the window's right edge would move if an ACK left now. */
+/* How far an ACK now would move the window's right edge. */
 static inline u32 aw_wnd_slide(const struct aw_event *e)
 {
 	u32 left = aw_wnd_left(e);
@@ -78,9 +80,9 @@ static inline u32 aw_wnd_slide(const struct aw_event *e)
 }
 
 /*
- * Room that a sender which avoids silly windows may leave unused: it sends a
- * full segment, or half of the largest window it ever saw (RFC 9293,
- * 3.8.6.2.1).  With less room it may send nothing.
+ * A sender with SWS avoidance may send nothing into less room than this: it
+ * sends a full segment, or half of the largest window that it ever saw.
+ * [RFC9293.5]
  */
 static inline u32 aw_wnd_unusable(const struct aw_event *e)
 {

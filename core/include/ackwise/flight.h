@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * What the sender has in flight, as far as a receiver can know it: what
- * arrives in one round trip.
+ * The sender's flight, as far as a receiver can know it: the bytes that arrive
+ * in one RTT.
  */
 #ifndef ACKWISE_FLIGHT_H
 #define ACKWISE_FLIGHT_H
@@ -9,13 +9,13 @@
 #include <ackwise/event.h>
 
 /*
- * Times are kept in ticks of 1024 ns, modulo 2^32: a shift instead of a
- * division, half the state, and enough for rounds below 73 minutes.
+ * Times are in ticks of 1024 ns, modulo 2^32: a shift instead of a division,
+ * half the state, and enough for rounds of up to 73 minutes.
  */
 struct aw_flight {
 	u32 round_start_ticks;
-	u32 round_bytes; /* came since the round began */
-	u32 bytes;       /* came in the last round that is over; 0: not known */
+	u32 round_bytes; /* arrived since the round began */
+	u32 bytes;       /* arrived in the last full round; 0: not known */
 };
 
 static inline u32 aw_ticks(u64 ns)
@@ -24,8 +24,8 @@ static inline u32 aw_ticks(u64 ns)
 }
 
 /*
- * To be told of every AW_EVENT_DATA.  A pause of an RTO leaves nothing known:
- * the sender may begin from its initial window again (RFC 5681, 4.1).
+ * Call on every AW_EVENT_DATA.  A pause of an RTO discards the estimate: the
+ * sender may restart from its initial window (RFC 5681, 4.1).
  */
 static inline void aw_flight_measure(struct aw_flight *f, const struct aw_event *e)
 {

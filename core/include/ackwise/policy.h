@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * What it means: an ACK policy is one ops struct and at most
- * AW_STATE_MAX_BYTES of private state for each connection.
+ * An ACK policy: one ops struct, and at most AW_STATE_MAX_BYTES of private
+ * state for each connection.
  */
 #ifndef ACKWISE_POLICY_H
 #define ACKWISE_POLICY_H
@@ -13,21 +13,21 @@
 #define AW_PARAMS_MAX 8
 #define AW_VALUES_MAX 4
 
-/* One parameter, introspectable: no other place lists name, range or default. */
+/* One parameter: no other place lists its name, range or default. */
 struct aw_param {
 	const char *name; /* "segments", "delay_ms": unit in the name */
 	const char *unit; /* "segments", "ms", "bytes", "1/1000", "choice" */
 	const char *text; /* one sentence */
 	u32 min;          /* smallest value allowed */
 	u32 max;          /* largest value allowed */
-	u32 initial;      /* value when the user gives none */
+	u32 initial;      /* default */
 };
 
-/* One value of the private state that may be looked at from outside. */
+/* One value of the private state that can be read from outside. */
 struct aw_value {
 	const char *name; /* "rate_segments": unit in the name */
 	const char *unit; /* as aw_param.unit */
-	const char *text; /* one sentence, with what 0 means if that is special */
+	const char *text; /* one sentence; says what 0 means if that is special */
 };
 
 /* Values in the order of aw_policy.params, shared by many connections. */
@@ -36,15 +36,15 @@ struct aw_params {
 };
 
 /*
- * A policy.  All members are called with the connection's lock held by the
- * driver; none may block, allocate or keep a pointer to the event.
+ * A policy.  The driver holds the connection's lock during every call; no
+ * member may block, allocate or keep a pointer to the event.
  *
- * on_data, on_deadline and on_app_read answer with a verdict for everything
- * unacknowledged so far; it replaces the verdict given before.  They are
- * called only while something is owed (after an on_data until an ACK leaves);
- * on_app_read also when nothing is owed: a window update is still an ACK.
- * A deadline that is not in the future sends at once; AW_NOTHING while
- * something is owed waits as long as the rails allow.
+ * on_data, on_deadline and on_app_read return a verdict for everything that is
+ * unacknowledged; it replaces the previous verdict.  They are called only while
+ * an ACK is owed (from on_data until an ACK leaves); on_app_read also when none
+ * is, because a window update is an ACK too.  A deadline that is not in the
+ * future sends immediately; AW_NOTHING while an ACK is owed waits as long as
+ * the rails allow.
  */
 struct aw_policy {
 	const char *name;    /* (required) one lower-case word: file, CLI, sysctl */
@@ -52,16 +52,17 @@ struct aw_policy {
 	const char *source;  /* (required) RFC section or spec page */
 
 	const struct aw_param *params; /* (optional) parameters */
-	const struct aw_value *values; /* (optional) what observe() tells */
+	const struct aw_value *values; /* (optional) what observe() reports */
 	u8 params_count;               /* entries in params, at most AW_PARAMS_MAX */
 	u8 values_count;               /* entries in values, at most AW_VALUES_MAX */
 	u8 state_bytes;                /* private state, at most AW_STATE_MAX_BYTES */
-	/* what AW_RAIL_FLIGHT asks for at least; less than its 4 for a policy that
-	 * notices what its waiting does; a power of two. (optional: 4) */
+	/* ACKs per round trip that AW_RAIL_FLIGHT ensures, a power of two; fewer
+	 * than 4 for a policy that measures the effect of its delays.
+	 * (optional: 4) */
 	u8 acks_per_round;
 
-	/* Connection starts; state is zeroed; e carries time and random bits
-	 * and no data. (optional) */
+	/* The connection starts; state is zeroed; e holds time and random bits
+	 * only. (optional) */
 	void (*init)(void *state, const struct aw_params *p, const struct aw_event *e);
 	/* A segment arrived. (required) */
 	struct aw_verdict (*on_data)(void *state, const struct aw_params *p,
@@ -78,25 +79,25 @@ struct aw_policy {
 	/* An ACK left, for whatever reason. (optional) */
 	void (*on_ack_sent)(void *state, const struct aw_params *p,
 			    const struct aw_event *e);
-	/* Tells out[0 .. values_count - 1], in the order of values; at any time
-	 * after init, and without leaving a trace. (required with values) */
+	/* Fills out[0 .. values_count - 1] in the order of values, at any time
+	 * after init, without side effects. (required with values) */
 	void (*observe)(const void *state, const struct aw_params *p, u32 *out);
 };
 
-/* 0, or a negative number of the first rule broken: used by every driver. */
+/* 0, or the negative number of the first rule that is broken. */
 int aw_policy_validate(const struct aw_policy *policy);
-#define AW_EPOLICY_NAME (-1)     /* name, summary or source missing or ill-formed */
+#define AW_EPOLICY_NAME (-1)     /* name, summary or source missing or malformed */
 #define AW_EPOLICY_REQUIRED (-2) /* a required member is missing */
 #define AW_EPOLICY_STATE (-3)    /* more private state than allowed */
 #define AW_EPOLICY_PARAM (-4)    /* a parameter without name, or out of range */
 #define AW_EPOLICY_VALUE (-5)    /* a value without name, or values without observe */
 
-/* The list in registry.c: count, by index (NULL past the end), by name. */
+/* The list in registry.c: count, by index, by name; NULL when there is none. */
 u32 aw_policy_count(void);
 const struct aw_policy *aw_policy_at(u32 index);
 const struct aw_policy *aw_policy_find(const char *name);
 
-/* Every parameter at its initial value. */
+/* Sets every parameter to its default. */
 void aw_params_init(const struct aw_policy *policy, struct aw_params *p);
 
 #endif /* ACKWISE_POLICY_H */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * What protocol duty demands of any policy.  Rails see every verdict after
- * the policy and may only bring an ACK forward, never put it off.
+ * Safety rails: what the RFCs demand of every receiver, whatever its policy.
+ * Rails see every verdict after the policy; they may make an ACK leave earlier,
+ * never later.
  */
 #ifndef ACKWISE_RAILS_H
 #define ACKWISE_RAILS_H
@@ -9,34 +10,55 @@
 #include <ackwise/event.h>
 #include <ackwise/verdict.h>
 
-/* Each rail can be switched off for experiments. */
-#define AW_RAIL_ORDER 0x01u          /* hole, filled hole, duplicate (RFC 5681, 4.2) */
-#define AW_RAIL_CE 0x02u             /* CE change (RFC 3168, 6.1.3; RFC 8257, 3.2) */
-#define AW_RAIL_FIN 0x04u            /* FIN (RFC 9293, 3.10.7.4) */
-#define AW_RAIL_QUICKACK 0x08u       /* the host's own demand */
-#define AW_RAIL_MAX_DELAY 0x10u      /* 500 ms (RFC 1122, 4.2.3.2; RFC 5681, 4.2) */
-#define AW_RAIL_WINDOW_DRY 0x20u     /* peer's usable window is used up */
-#define AW_RAIL_SECOND_SEGMENT 0x40u /* SHOULD of RFC 5681, 4.2 taken as MUST */
-#define AW_RAIL_FLIGHT 0x80u         /* several ACKs in a round trip */
+/* AW_RAIL_*: one bit each, so that each can be switched off for experiments. */
+enum aw_rail {
+#define AW_RAIL(NAME, bit, name, set, text, claims) AW_RAIL_##NAME = 1 << (bit),
+#include <ackwise/rails.def>
+#undef AW_RAIL
+};
 
-#define AW_RAILS_DEFAULT                                               \
-	(AW_RAIL_ORDER | AW_RAIL_CE | AW_RAIL_FIN | AW_RAIL_QUICKACK | \
-	 AW_RAIL_MAX_DELAY | AW_RAIL_WINDOW_DRY)
-#define AW_RAILS_ALL 0xffu
+/* Each set holds the ones before it. */
+enum aw_rail_set {
+	AW_RAIL_SET_DEFAULT, /* what the RFCs ask of every receiver */
+	AW_RAIL_SET_NETWORK, /* for drivers that meet real senders [D-26] */
+	AW_RAIL_SET_ALL,     /* SHOULDs taken as MUSTs [D-02] */
+};
 
-/* Drivers that meet real senders add a bound that no source has: each source
- * has one of its own or none, and is run as it is by default. */
-#define AW_RAILS_NETWORK (AW_RAILS_DEFAULT | AW_RAIL_FLIGHT)
-#define AW_ACKS_PER_ROUND 4  /* where a policy does not say otherwise */
+enum aw_rails {
+#define AW_RAIL(NAME, bit, name, set, text, claims) \
+	(AW_RAIL_SET_##set <= AW_RAIL_SET_DEFAULT) << (bit) |
+	AW_RAILS_DEFAULT =
+#include <ackwise/rails.def>
+		0,
+#undef AW_RAIL
+#define AW_RAIL(NAME, bit, name, set, text, claims) \
+	(AW_RAIL_SET_##set <= AW_RAIL_SET_NETWORK) << (bit) |
+	AW_RAILS_NETWORK =
+#include <ackwise/rails.def>
+		0,
+#undef AW_RAIL
+#define AW_RAIL(NAME, bit, name, set, text, claims) AW_RAIL_##NAME |
+	AW_RAILS_ALL =
+#include <ackwise/rails.def>
+		0,
+#undef AW_RAIL
+};
+
+/* Words for the rail with this bit number, from 0; NULL when there is no such rail. */
+const char *aw_rail_name(unsigned int bit); /* "max-delay" */
+const char *aw_rail_text(unsigned int bit); /* what it ensures */
+const char *aw_rail_set(unsigned int bit);  /* "default", "network" or "all" */
+
+#define AW_ACKS_PER_ROUND 4  /* unless aw_policy.acks_per_round is set */
 #define AW_INITIAL_WINDOW 10 /* segments (RFC 6928) */
 
-#define AW_MAX_DELAY_NS (500 * AW_NS_PER_MS)
+#define AW_MAX_DELAY_NS (500 * AW_NS_PER_MS) /* [RFC1122.2] [D-17] */
 
 /*
  * v: the policy's verdict on e.  owed_since_ns: arrival time of the oldest
- * unacknowledged data, AW_NEVER_NS when nothing is owed.  share_bytes: what of
- * the sender's flight may wait without an ACK, for AW_RAIL_FLIGHT.  Returns v
- * or an earlier one.
+ * unacknowledged data, AW_NEVER_NS when no ACK is owed.  share_bytes: the share
+ * of the sender's flight that may wait for an ACK, for AW_RAIL_FLIGHT.  Returns
+ * v or an earlier verdict.
  */
 struct aw_verdict aw_rails_apply(u32 rails, u64 owed_since_ns, u32 share_bytes,
 				 const struct aw_event *e, struct aw_verdict v);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* What to do: send now, or wait until a deadline; always with a reason. */
+/* What to do: send an ACK now, or wait until a deadline; always with a reason. */
 #ifndef ACKWISE_VERDICT_H
 #define ACKWISE_VERDICT_H
 
@@ -13,9 +13,9 @@ enum aw_reason {
 };
 
 enum aw_action {
-	AW_NOTHING,  /* nothing to acknowledge: no timer, no ACK */
+	AW_NOTHING,  /* no ACK is owed: no timer, no ACK */
 	AW_WAIT,     /* an ACK is owed; send it when deadline_ns passes */
-	AW_SEND_NOW, /* send an ACK at once */
+	AW_SEND_NOW, /* send an ACK immediately */
 	AW_ACTIONS
 };
 
@@ -23,12 +23,12 @@ struct aw_verdict {
 	u64 deadline_ns; /* AW_WAIT: absolute; else AW_NEVER_NS */
 	u8 action;       /* enum aw_action */
 	u8 reason;       /* enum aw_reason: why now, or AW_REASON_WAITING */
-	u8 by_rail;      /* 1: a rail brought the policy's verdict forward */
+	u8 by_rail;      /* 1: a rail made the ACK leave earlier than the policy */
 	u8 reserved;
 	u32 reserved_word;
 };
 
-/* Member by member: compilers then keep it in registers. */
+/* Member by member, so that compilers keep it in registers. */
 static inline struct aw_verdict aw_verdict_make(u64 deadline_ns, u8 action, u8 reason)
 {
 	struct aw_verdict v;
@@ -57,10 +57,9 @@ static inline struct aw_verdict aw_nothing(void)
 	return aw_verdict_make(AW_NEVER_NS, AW_NOTHING, AW_REASON_NONE);
 }
 
-/* Label ("delay-timer"), sentence and origin of a reason; "?" out of range. */
-const char *aw_reason_label(u32 reason);
-const char *aw_reason_text(u32 reason);
-/* "wait", "policy", "rail" or "driver". */
-const char *aw_reason_source(u32 reason);
+/* Words for a reason; "?" when there is no such reason. */
+const char *aw_reason_label(u32 reason);  /* "delay-timer" */
+const char *aw_reason_text(u32 reason);   /* one sentence */
+const char *aw_reason_source(u32 reason); /* "wait", "policy", "rail" or "driver" */
 
 #endif /* ACKWISE_VERDICT_H */

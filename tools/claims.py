@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: MIT
+"""Numbered claims and deviations: where code implements them, and where tests check them.
+
+    python tools/claims.py              a table of all claims, then everything that is missing
+    python tools/claims.py --check      only what is missing; exit code 1 if anything is
+    python tools/claims.py --json       the same as data
+
+Claims are the rows of the tables in spec/, deviations those of docs/deviations.md. A citation is a
+number in brackets on the line that implements or checks it. A claim needs one in code and one in a
+test, unless its row says **not yet**; a deviation needs one in either. Every number that is cited
+must exist, and so must every file and name in backticks in the column "met".
+"""
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path, PurePosixPath
+
+ROOT = Path(__file__).resolve().parent.parent
+
+SPEC = "spec"
+DEVIATIONS = "docs/deviations.md"
+NUMBER = r"(?:RFC\d+|S\d+)\.\d+|D-\d+"
+CITATION = re.compile(rf"\[({NUMBER})\]")
+NOT_YET = "**not yet**"
+TEST_FOLDERS = {"test", "tests", "conform", "selftests"}
+RUST_TESTS = "#[cfg(test)]"
+
+
+class Kind(Enum):
+    """What a file is to a claim that it cites."""
+
+    CODE = "code"
+    TEST = "test"
+    TEXT = "text"
+
+
+@dataclass(frozen=True)
+class Place:
+    """One citation."""
+
+    path: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}"
+
+
+@dataclass
+class Claim:
+    """A row of a table of claims, or a deviation, and who cites it."""
+
+    number: str
+    page: str
+    words: str
+    met: str
+    cited: dict[Kind, list[Place]] = field(default_factory=lambda: {kind: [] for kind in Kind})
+
+    @property
+    def is_deviation(self) -> bool:
+        """Whether it says where a source is not followed."""
+        return self.number.startswith("D-")
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is not implemented yet."""
+        return NOT_YET in self.met
+
+    def missing(self) -> Iterator[str]:
+        """What it lacks."""
+        code, test = self.cited[Kind.CODE], self.cited[Kind.TEST]
+        if self.is_deviation:
+            if not code and not test:
+                yield f"{self.number} ({self.page}): not cited in code or a test"
+        elif not self.is_open:
+            if not code:
+                yield f"{self.number} ({self.page}): no code cites it"
+            if not test:
+                yield f"{self.number} ({self.page}): no test cites it"
+
+
+@dataclass
+class Report:
+    """Everything known about the claims of a tree."""
+
+    claims: list[Claim]
+    problems: list[str]
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip().strip("|").split("|")]
+
+
+def _rows(text: str) -> Iterator[dict[str, str]]:
+    """The rows of all tables of a page, by the heads of their columns."""
+    heads: list[str] | None = None
+    for line in text.splitlines():
+        if not line.startswith("|"):
+            heads = None
+        elif heads is None:
+            heads = _cells(line)
+        elif set(line) - set("|-: "):
+            yield dict(zip(heads, _cells(line), strict=False))
+
+
+def _defined(root: Path) -> Iterator[Claim]:
+    pages = sorted(p for p in (root / SPEC).glob("*.md") if p.name != "README.md")
+    for page in pages:
+        for row in _rows(page.read_text(encoding="utf-8")):
+            if "claim" in row:
+                name = page.relative_to(root).as_posix()
+                yield Claim(row["claim"], name, row["in our words"], row["met"])
+    for row in _rows((root / DEVIATIONS).read_text(encoding="utf-8")):
+        if "number" in row:
+            yield Claim(row["number"], DEVIATIONS, row["we do"], "")
+
+
+def kind_of(path: str) -> Kind:
+    """What a file is, by its path."""
+    pure = PurePosixPath(path)
+    if pure.suffix == ".md":
+        return Kind.TEXT
+    if TEST_FOLDERS & set(pure.parts[:-1]) or pure.name.startswith("test_"):
+        return Kind.TEST
+    return Kind.CODE
+
+
+def _citations(path: str, text: str) -> Iterator[tuple[str, Kind, Place]]:
+    kind = kind_of(path)
+    for number, line in enumerate(text.splitlines(), 1):
+        if path.endswith(".rs") and line.strip() == RUST_TESTS:
+            kind = Kind.TEST
+        for match in CITATION.finditer(line):
+            yield match[1], kind, Place(path, number)
+
+
+def _listed(root: Path) -> list[str]:
+    """The files of a git tree, those not added yet included."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    out = subprocess.run(command, cwd=root, capture_output=True, check=True).stdout.decode()
+    return sorted(set(filter(None, out.split("\0"))))
+
+
+def _texts(root: Path, paths: Iterable[str]) -> dict[str, str]:
+    texts = {}
+    for path in paths:
+        file = root / path
+        if file.is_symlink() or not file.is_file():
+            continue
+        try:
+            texts[path] = file.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue  # a capture or a fuzzing seed
+    return texts
+
+
+def _absent(claim: Claim, root: Path, words: set[str]) -> Iterator[str]:
+    """Files and names in the column "met" that do not exist."""
+    for token in re.findall(r"`([^`]+)`", claim.met):
+        if "/" in token:
+            if not (root / token).exists():
+                yield f"{claim.number} ({claim.page}): there is no file {token}"
+            continue
+        for word in re.findall(r"[A-Za-z_][\w-]*", token):
+            if word not in words:
+                yield f"{claim.number} ({claim.page}): nothing is called {word}"
+
+
+def examine(root: Path, paths: Iterable[str] | None = None) -> Report:
+    """The claims of a tree and what is wrong with them; `paths` are its files, else git's."""
+    claims: dict[str, Claim] = {}
+    problems: list[str] = []
+    for claim in _defined(root):
+        if not re.fullmatch(NUMBER, claim.number):
+            problems.append(f"{claim.page}: {claim.number!r} is not a valid number of a claim")
+        elif claim.number in claims:
+            problems.append(f"{claim.number}: in {claims[claim.number].page} and {claim.page}")
+        else:
+            claims[claim.number] = claim
+    texts = _texts(root, _listed(root) if paths is None else paths)
+    for path, text in texts.items():
+        for number, kind, place in _citations(path, text):
+            if number in claims:
+                claims[number].cited[kind].append(place)
+            else:
+                problems.append(f"{place}: there is no claim {number}")
+    words = {
+        word
+        for path, text in texts.items()
+        if kind_of(path) is not Kind.TEXT
+        for word in re.findall(r"[A-Za-z_][\w-]*", f"{PurePosixPath(path).stem} {text}")
+    }
+    for claim in claims.values():
+        problems += [*claim.missing(), *_absent(claim, root, words)]
+    return Report(list(claims.values()), problems)
+
+
+def _places(places: list[Place]) -> str:
+    if not places:
+        return "-"
+    return str(places[0]) + (f" +{len(places) - 1}" if len(places) > 1 else "")
+
+
+def table(report: Report) -> str:
+    """All claims with the first place in code and in tests, then what is not met or missing."""
+    rows = [("claim", "code", "test")]
+    rows += [
+        (c.number, _places(c.cited[Kind.CODE]), _places(c.cited[Kind.TEST]))
+        for c in report.claims
+        if not c.is_open
+    ]
+    widths = [max(len(row[i]) for row in rows) for i in range(3)]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+    not_met = [f"{c.number}: {c.words}" for c in report.claims if c.is_open]
+    if not_met:
+        lines += ["", "Not yet met:", *not_met]
+    if report.problems:
+        lines += ["", "Missing:", *report.problems]
+    return "\n".join(lines)
+
+
+def document(report: Report) -> str:
+    """The report as JSON."""
+    claims = [
+        {
+            "number": c.number,
+            "page": c.page,
+            "words": c.words,
+            "met": not c.is_open,
+            **{kind.value: [str(place) for place in c.cited[kind]] for kind in Kind},
+        }
+        for c in report.claims
+    ]
+    return json.dumps({"claims": claims, "problems": report.problems}, indent=2, ensure_ascii=False)
+
+
+def main() -> int:
+    """Exit code 1 when --check finds anything missing."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--root", type=Path, default=ROOT, help="a git tree (default: this one)")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--check", action="store_true", help="show only what is missing")
+    how.add_argument("--json", action="store_true", help="print JSON")
+    args = parser.parse_args()
+    report = examine(args.root)
+    if args.json:
+        print(document(report))
+    elif not args.check:
+        print(table(report))
+    elif report.problems:
+        print("\n".join(report.problems))
+    return 1 if args.check and report.problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
