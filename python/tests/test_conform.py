@@ -176,9 +176,13 @@ def test_a_range_is_cut_into_segments_and_what_ends_it_stands_on_the_last() -> N
 
 def test_what_the_guest_tells_is_read() -> None:
     told = conform.read_came(
-        "claim 3\napp 4 -11\nleft 2 2048 seq=0 ack=10 len=0 win=9 tos=0 flags=AE sack=11:12,14:15 "
-        "ecr=1000005 reason=duplicate\ndone 3\nclaim 4\nleft -1 5 seq=1 ack=2 len=3 win=4 tos=0 "
-        "flags=PA\n"
+        "claim 3\n"
+        "app action=4 result=-11\n"
+        "left cause=2 time_ns=2048 seq=0 ack=10 len=0 win=9 tos=0 flags=AE sack=11:12,14:15 "
+        "ecr_ms=5 reason=duplicate\n"
+        "done 3\n"
+        "claim 4\n"
+        "left cause=-1 time_ns=5 seq=1 ack=2 len=3 win=4 tos=0 flags=PA\n"
     )
     assert list(told) == [3]  # the other one did not end
     assert told[3].results == {4: -11}
@@ -260,8 +264,10 @@ def test_the_application_gets_what_is_expected_and_was_sent() -> None:
         return conform.judge(read, "stock", "stock", Came([ack], {1: result})).message
 
     assert told(9) == "some.claim: stock: "
-    assert "some.claim:6: stock: expected 9 bytes or 0, the application got 5" in told(5)
-    assert "the application read other bytes than were sent" in told(-74)
+    assert (
+        "some.claim:6: stock: expected the application's call to return 9; it returned 5" in told(5)
+    )
+    assert "the application did not read the bytes that were sent" in told(-74)
 
 
 # --- what is shipped, and the command ------------------------------------------------------------
@@ -290,9 +296,9 @@ def test_claims_are_found_by_name_pattern_and_file(tmp_path: Path) -> None:
     ]
     assert names == sorted(set(names))
     assert {"mine", "a-fin-is-acknowledged-at-once"} <= set(names)
-    with pytest.raises(InputError, match=r"a-fin-is-late: is no claim; did you mean"):
+    with pytest.raises(InputError, match=r"a-fin-is-late: not a known claim; did you mean"):
         conform.choose(["a-fin-is-late"])
-    with pytest.raises(InputError, match=r"is no claim"):
+    with pytest.raises(InputError, match=r"not a known claim"):
         conform.choose([str(tmp_path / "none.claim")])
 
 
@@ -309,7 +315,7 @@ def test_the_list_needs_no_kernel(capsys: pytest.CaptureFixture[str]) -> None:
         (["--policy", "evry"], 'did you mean "every"?'),
         (["--policy", "every:rails=none"], "the kernel's rails cannot be switched off"),
         (["delayed-8-*", "--policy", "every"], "nothing that was asked for is claimed of every"),
-        (["no-such-claim"], "no-such-claim: is no claim"),
+        (["no-such-claim"], "no-such-claim: not a known claim"),
     ],
 )
 def test_what_cannot_be_asked_is_refused(

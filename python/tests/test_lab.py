@@ -371,13 +371,34 @@ def test_counters_are_what_grew_and_reasons_have_the_cores_names(tmp_path: Path)
             f"Tcp: OutSegs InErrs\nTcp: {sent} 7\n"
             f"TcpAck: delay-timer piggyback\nTcpAck: {timer} 0\n"
         )
-    told = measure.counters(tmp_path, "client")
-    assert told == {"TcpOutSegs": 4, "TcpAckdelay-timer": 3}
+    grown = measure.counters(tmp_path, "client")
+    assert grown == {"TcpOutSegs": 4, "TcpAckdelay-timer": 3}
     given = scenario()
-    known = measure._Told(counters={"client": told, "server": {}})
-    assert measure._reasons(given, 0, known) == {"delay-timer": 3}
+    recorded = measure._Recorded(counters={"client": grown, "server": {}})
+    assert measure._reasons(given, 0, recorded) == {"delay-timer": 3}
     given["groups"] *= 2  # whose ACKs they were cannot be told
-    assert measure._reasons(given, 0, known) == {}
+    assert measure._reasons(given, 0, recorded) == {}
+
+
+def test_samples_are_read_by_the_names_of_their_columns(tmp_path: Path) -> None:
+    columns = {
+        "time_ns": "40", "flow": "0", "read_bytes": "2896", "mss_bytes": "1448",
+        "cwnd_segments": "10", "ssthresh_segments": "2147483647", "srtt_us": "21567",
+        "unacked_segments": "2", "rcv_wnd_bytes": "64256", "state": "rate_segments=3",
+    }  # fmt: skip
+    series = []
+    for name, keys in (("a", list(columns)), ("b", sorted(columns))):
+        (tmp_path / name).write_text(
+            " ".join(keys) + "\n" + " ".join(columns[key] for key in keys) + "\n"
+        )
+        samples = measure.read_table(tmp_path / name)
+        series.append(measure._series(samples, measure.FlowWire(), 0))
+    assert series[0] == series[1]
+    assert series[0] == {
+        "time_ns": [40], "delivered_bytes": [2896], "acks": [0], "cwnd_bytes": [14480],
+        "ssthresh_bytes": [0], "srtt_ns": [21_567_000], "bytes_in_flight": [2896],
+        "rcv_wnd_bytes": [64256], "acks_by_reason": {}, "policy": {"rate_segments": [3]},
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("cut", [10, 30, 60])
