@@ -32,6 +32,7 @@
  */
 #define _GNU_SOURCE
 #include "conform.h"
+#include "checksum.h"
 #include "kernel-tcp.h" /* include/uapi/linux/tcp.h of the kernel that runs */
 #include "socket.h"
 #include "system.h"
@@ -99,20 +100,6 @@ static int64_t claim_time_ns(void)
 }
 
 /* --- wire ---------------------------------------------------------------------------------- */
-
-static uint32_t sum16(const uint8_t *data, size_t length, uint32_t sum)
-{
-	for (; length > 1; data += 2, length -= 2)
-		sum += (uint32_t)data[0] << 8 | data[1];
-	return length ? sum + ((uint32_t)data[0] << 8) : sum;
-}
-
-static uint16_t folded(uint32_t sum)
-{
-	while (sum >> 16)
-		sum = (sum & 0xffff) + (sum >> 16);
-	return (uint16_t)~sum;
-}
 
 static void put16(uint8_t *at, uint32_t value)
 {
@@ -198,7 +185,7 @@ static void inject(const struct segment *s)
 	packet[9] = IPPROTO_TCP;
 	memcpy(packet + 12, &peer, 4);
 	memcpy(packet + 16, &host, 4);
-	put16(packet + 10, folded(sum16(packet, 20, 0)));
+	put16(packet + 10, checksum_fold(checksum_add(0, packet, 20)));
 	put16(tcp, PEER_PORT);
 	put16(tcp + 2, HOST_PORT);
 	put32(tcp + 4, s->seq);
@@ -209,8 +196,8 @@ static void inject(const struct segment *s)
 	put16(tcp + 18, s->urgent);
 	for (i = 0; i < s->length; i++)
 		tcp[header + i] = stream_byte((uint32_t)(s->seq - c.isn - 1 + i));
-	sum = sum16(packet + 12, 8, IPPROTO_TCP + (uint32_t)(total - 20));
-	put16(tcp + 16, folded(sum16(tcp, total - 20, sum)));
+	sum = checksum_add(IPPROTO_TCP + (uint32_t)(total - 20), packet + 12, 8);
+	put16(tcp + 16, checksum_fold(checksum_add(sum, tcp, total - 20)));
 	if (write(c.tun, packet, total) != (ssize_t)total)
 		die("segment: %s", strerror(errno));
 }
@@ -223,9 +210,11 @@ static void print_grown_reasons(char *names, char *counts)
 	const char *count = strtok_r(counts, " \n", &rest[1]);
 	size_t i;
 
-	for (i = 0; name && count && i < REASONS_MAX; i++) {
+	for (i = 0; name && count; i++) {
 		uint64_t acks = number(count);
 
+		if (i == REASONS_MAX)
+			die("the kernel has more than %d reasons", REASONS_MAX);
 		if (acks != c.acks_by_reason[i])
 			fprintf(out, " reason=%s", name);
 		c.acks_by_reason[i] = acks;

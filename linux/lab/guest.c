@@ -7,8 +7,11 @@
  * because switching between processes is what a user-mode kernel is slow at. It sleeps in one place
  * and reads the clock once per wake-up: in virtual time, a program that polls a clock waits forever.
  *
- *	guest -> traffic -> application, results, ping -> flow, diag, capture -> loop, socket, system
- *	guest -> conform -> socket, system
+ * No file includes one that stands to its left:
+ *
+ *	guest -> traffic -> application -> results -> flow, diag, capture -> loop, socket, system
+ *	                 -> ping        -> flow, checksum
+ *	      -> conform               -> checksum, socket, system
  */
 #define _GNU_SOURCE
 #include "capture.h"
@@ -64,7 +67,7 @@ static void make_namespace(const char *name)
 	close(home);
 }
 
-/* No segmentation offloads, so that links carry the packets a wire would; receive offload as asked. */
+/* Switches segmentation offloads off, so that links carry what a wire would; GRO as asked. */
 static void set_offloads(const char *namespace_name, const char *device, bool gro)
 {
 	const struct {
@@ -94,7 +97,7 @@ static void set_offloads(const char *namespace_name, const char *device, bool gr
 	enter("-");
 }
 
-/* Random numbers restart here, however many the kernel drew while it booted. */
+/* Makes random numbers independent of how many the kernel drew while it booted. */
 static void reseed_random(void)
 {
 	int fd = open("/dev/urandom", O_RDWR | O_CLOEXEC);

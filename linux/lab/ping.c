@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
 #include "ping.h"
+#include "checksum.h"
 #include "flow.h"
 #include "loop.h"
 #include "system.h"
@@ -25,18 +26,6 @@ struct echo {
 	struct icmphdr head;
 	char data[56];
 };
-
-static uint16_t internet_checksum(const void *data, size_t size)
-{
-	const uint16_t *words = data;
-	uint32_t sum = 0;
-	size_t i;
-
-	for (i = 0; i < size / 2; i++)
-		sum += words[i];
-	sum = (sum & 0xffff) + (sum >> 16);
-	return (uint16_t) ~(sum + (sum >> 16));
-}
 
 void ping_every(uint64_t interval_ns)
 {
@@ -87,7 +76,7 @@ static void send_ping(uint64_t due_ns, size_t index)
 		die("more than %u pings", PINGS_MAX);
 	inet_pton(AF_INET, SERVER_ADDRESS, &peer.sin_addr);
 	echo.head.un.echo.sequence = (uint16_t)pings.count;
-	echo.head.checksum = internet_checksum(&echo, sizeof(echo));
+	echo.head.checksum = htons(checksum_fold(checksum_add(0, &echo, sizeof(echo))));
 	pings.sent_ns[pings.count++] = now_ns;
 	if (sendto(pings.fd, &echo, sizeof(echo), 0, (struct sockaddr *)&peer,
 		   sizeof(peer)) < 0)

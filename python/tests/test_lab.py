@@ -3,9 +3,11 @@
 
 import fcntl
 import os
+import re
 import shutil
 import struct
 import subprocess
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any
 
@@ -676,6 +678,16 @@ def test_the_guests_program_compiles_without_a_warning(tmp_path: Path) -> None:
          *map(str, sources), "-o", str(tmp_path / "guest")],
         check=True,
     )  # fmt: skip
+
+
+def test_the_guests_files_depend_one_way() -> None:
+    includes: dict[str, set[str]] = {}
+    for file in (build.linux_folder() / "lab").glob("*.[ch]"):
+        needed = set(re.findall(r'^#include "(?!kernel-)(\w+)\.h"', file.read_text(), re.MULTILINE))
+        includes.setdefault(file.stem, set()).update(needed - {file.stem})
+    order = list(TopologicalSorter(includes).static_order())  # fails on a cycle
+    assert order[-1] == "guest"
+    assert includes["system"] == set()
 
 
 # --- what became of ACKs -----------------------------------------------------------------------
