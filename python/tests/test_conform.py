@@ -159,7 +159,7 @@ def test_rfc_and_reason_are_asked_for() -> None:
 # --- to the guest --------------------------------------------------------------------------------
 
 
-def test_a_range_is_cut_into_segments_and_what_ends_it_stands_on_the_last() -> None:
+def test_a_range_is_cut_into_segments_and_fin_and_psh_go_on_the_last() -> None:
     read = claim("host warm=1\nat 3ms arrives 1s:3s+5 fin psh ack 7 ce\nat 4ms arrives 0:0\n"
                  "until 1s nothing leaves\n")  # fmt: skip
     done = conform.actions(read, read.for_policy("stock"))
@@ -174,7 +174,7 @@ def test_a_range_is_cut_into_segments_and_what_ends_it_stands_on_the_last() -> N
     assert conform.end_us(read, read.lines) == 2_000_000
 
 
-def test_what_the_guest_tells_is_read() -> None:
+def test_the_guests_output_is_read() -> None:
     told = conform.read_came(
         "claim 3\n"
         "app action=4 result=-11\n"
@@ -213,7 +213,7 @@ def test_at_once_is_a_matter_of_cause_not_of_the_clock() -> None:
     assert "it came from a timer" in problem(AT_ONCE, late)
 
 
-def test_whatever_leaves_must_be_told_of() -> None:
+def test_a_packet_without_a_line_fails_the_claim() -> None:
     assert "expected nothing more" in problem(TIMED, packet(MSS, 45_000), packet(MSS, 90_000))
     assert "nothing came" in problem(TIMED)
     quiet = claim("at 0ms arrives 0s:1s\nuntil 40ms nothing leaves\nby 500ms leaves ack 1s\n")
@@ -221,7 +221,7 @@ def test_whatever_leaves_must_be_told_of() -> None:
     assert problem(quiet, packet(MSS, 40_000)) == ""
 
 
-def test_less_may_be_acknowledged_on_the_way_to_what_is_due() -> None:
+def test_acks_of_less_may_come_before_the_one_that_is_due() -> None:
     assert problem(DUE, packet(2 * MSS, 1, 1), packet(4 * MSS, 500_000)) == ""
     assert "it came at 500.1 ms" in problem(DUE, packet(4 * MSS, 500_100))
     assert "it acknowledges 5s" in problem(DUE, packet(5 * MSS, 9))
@@ -255,7 +255,7 @@ def test_the_kernels_own_code_gives_no_reasons() -> None:
     assert problem(read, packet(MSS, 1, 0)) == ""
 
 
-def test_the_application_gets_what_is_expected_and_was_sent() -> None:
+def test_the_application_must_read_the_bytes_that_were_sent() -> None:
     read = claim("host warm=0 reader=idle\nat 0ms arrives 0:9\nby 500ms leaves ack 9\n"
                  "at 600ms app reads 9\n")  # fmt: skip
     ack = Packet(-1, 45 * 10**6, 0, 9, 0, 9, "A", (), (), None)
@@ -318,7 +318,7 @@ def test_the_list_needs_no_kernel(capsys: pytest.CaptureFixture[str]) -> None:
         (["no-such-claim"], "no-such-claim: not a known claim"),
     ],
 )
-def test_what_cannot_be_asked_is_refused(
+def test_impossible_requests_are_refused(
     words: list[str], says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.main(["lab", "conform", *words]) == 2

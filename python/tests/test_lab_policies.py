@@ -44,7 +44,7 @@ def simulate(kernel: Kernel, given: dict[str, Any], keep: Path | None = None) ->
     return lab_run.simulate(given, "link x", "workload x", kernel, keep=keep)
 
 
-def test_a_policys_state_is_told_over_time(kernel: Kernel, tmp_path: Path) -> None:
+def test_a_policys_state_is_sampled_over_time(kernel: Kernel, tmp_path: Path) -> None:
     given = scenario("wan-10ms", "bulk", 1500, "ratelimit") | {"series_interval_ns": 15 * MS}
     group = simulate(kernel, given, tmp_path)["groups"][0]
     series = group["flows"][0]["series"]
