@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Conformance: one end of a connection sends segments written by hand, the other end is the kernel's
- * TCP.
+ * Conformance: one end of a connection sends segments written by hand, the other end is the
+ * kernel's TCP.
  *
  *	peer: this file --- TUN device --- host: the kernel's TCP, its application: this file
  *
- * A claim lists what the peer and the application do and when. What leaves the host is written down
- * with its time and with the action before it. Whether that is right is for the reader of the output
- * to judge (ackwise.lab.conform).
+ * A claim lists what the peer and the application do and when. What leaves the host is written
+ * down with its time and with the action before it. Whether that is right is for the reader of the
+ * output to judge (ackwise.lab.conform).
  *
- * Each claim has a network namespace and a connection of its own. It begins at a whole second of the
- * guest's clock plus CLAIM_PHASE_US, so that its times lie in the middle between two ticks. A packet
- * is handed to the kernel by write(), which returns when TCP has processed it: an answer sent "at
- * once" is in the device's queue by then, whatever the clock says.
+ * Each claim has a network namespace and a connection of its own. It begins at a whole second of
+ * the guest's clock plus CLAIM_PHASE_US, so that its times lie in the middle between two ticks. A
+ * packet is handed to the kernel by write(), which returns when TCP has processed it: an answer
+ * sent "at once" is in the device's queue by then, whatever the clock says.
  *
- * Input, one item a line; times in microseconds since the start of the claim, offsets from the first
- * byte of data (the peer's for seq, the host's for ack):
+ * Input, one item a line; times in microseconds since the start of the claim, offsets from the
+ * first byte of data (the peer's for seq, the host's for ack):
  *
  *	claim NUMBER key=value...	connection and host, see claim_key()
  *	do TIME VERB key=value...	see act()
@@ -223,7 +223,7 @@ static void print_grown_reasons(char *names, char *counts)
 	}
 }
 
-/* The kernel counts ACKs by reason: a line of names, a line of counts. A stock kernel has neither. */
+/* The kernel counts ACKs by reason: a line of names, a line of counts; a stock kernel has none. */
 static void print_reasons(void)
 {
 	static const char prefix[] = "TcpAck:";

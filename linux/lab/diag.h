@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What inet_diag shows of a socket: tcp_info, and its ACK policy where the kernel has them. A kernel
- * without policies is asked the same question, so that looking takes as long on either.
+ * What inet_diag shows of a socket: tcp_info, and its ACK policy where the kernel has them. A
+ * kernel without policies is asked the same question, so that looking takes as long on either.
  */
 #ifndef LAB_DIAG_H
 #define LAB_DIAG_H

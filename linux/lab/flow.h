@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Flows as the steps describe them, and their sockets. The client connects, the server listens; data
- * goes either way, from the side `tx` to the side `rx`.
+ * Flows as the steps describe them, and their sockets. The client connects, the server listens;
+ * data goes either way, from the side `tx` to the side `rx`.
  */
 #ifndef LAB_FLOW_H
 #define LAB_FLOW_H

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The one program inside a lab guest: it is init, builds the network that the steps of LAB_DIR/steps
- * describe, carries the traffic, writes the captures and switches the guest off.
+ * The one program inside a lab guest: it is init, builds the network that the steps of
+ * LAB_DIR/steps describe, carries the traffic, writes the captures and switches the guest off.
  *
  * A single process holds both ends of every flow (a socket stays in the namespace it was made in),
- * because switching between processes is what a user-mode kernel is slow at. It sleeps in one place
- * and reads the clock once per wake-up: in virtual time, a program that polls a clock waits forever.
+ * because switching between processes is what a user-mode kernel is slow at. It sleeps in one
+ * place and reads the clock once per wake-up: in virtual time, a program that polls a clock waits
+ * forever.
  *
  * No file includes one that stands to its left:
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The run's event loop: sockets and timers over one clock, which is read once per wake-up. Timers due
- * at the same time run in the order they were set.
+ * The run's event loop: sockets and timers over one clock, which is read once per wake-up. Timers
+ * due at the same time run in the order they were set.
  */
 #ifndef LAB_LOOP_H
 #define LAB_LOOP_H

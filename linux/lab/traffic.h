@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A run: the flows, pings and programs of the steps, over one clock; what comes of it is written. */
+/* A run: the flows, pings and programs of the steps, over one clock, and the files it leaves. */
 #ifndef LAB_TRAFFIC_H
 #define LAB_TRAFFIC_H
 

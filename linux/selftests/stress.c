@@ -8,12 +8,12 @@
  *	stress SECONDS MOST SEED MODULES
  *
  * Runs as root in a virtual machine of its own, whose kernel checks itself (KASAN, lockdep,
- * kmemleak, ...) and reports on its console. On stdout, as TAP: data arrives unchanged, each kind of
- * event happened often enough, at the end no module is in use and nothing leaked. Namespaces "client"
- * and "server" must exist under /run/netns and reach each other as 10.9.0.1 and 10.9.0.2, fd09::1 and
- * fd09::2, over devices of the same names. MODULES is the folder of the policies' modules. A run
- * takes SECONDS, or longer until there were enough events, but at most MOST. Random numbers come from
- * SEED; what they do to the kernel depends on its timing.
+ * kmemleak, ...) and reports on its console. On stdout, as TAP: data arrives unchanged, each kind
+ * of event happened often enough, at the end no module is in use and nothing leaked. Namespaces
+ * "client" and "server" must exist under /run/netns and reach each other as 10.9.0.1 and 10.9.0.2,
+ * fd09::1 and fd09::2, over devices of the same names. MODULES is the folder of the policies'
+ * modules. A run takes SECONDS, or longer until there were enough events, but at most MOST. Random
+ * numbers come from SEED; what they do to the kernel depends on its timing.
  */
 #define _GNU_SOURCE
 #include "netlink.h"
