@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Headers of every TCP packet of a device, with the guest's clock in nanoseconds, as pcap. The
- * kernel fills a ring; it is emptied when the traffic wakes for that, not for each packet.
+ * The kernel fills a ring, with the guest's clock in nanoseconds; it is emptied every now and then,
+ * not for each packet.
  */
 #define _GNU_SOURCE
-#include "lab.h"
+#include "capture.h"
+#include "system.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/filter.h>
@@ -20,8 +21,8 @@
 #define CAPTURES_MAX 2
 #define SNAP_BYTES 96 /* Ethernet, IPv4 without options, TCP with all of them: 94 */
 /*
- * One page each: a user-mode kernel of 6.12 that maps larger ones into a process reports "Bad page
- * map" when that process forks.
+ * One page: when a process that has mapped larger blocks forks, a user-mode kernel of 6.12 reports
+ * "Bad page map".
  */
 #define BLOCK_BYTES 4096u
 #define BLOCKS (12u << 10)
@@ -52,7 +53,7 @@ void capture_open(const char *namespace_name, const char *device, const char *fi
 					       .minor = 4,
 					       .snap = SNAP_BYTES,
 					       .link_type = 1 };
-	/* IPv4 and TCP, and no more of it than the headers */
+	/* IPv4 and TCP, headers only */
 	static struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 12),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_IP, 0, 3),
@@ -73,10 +74,10 @@ void capture_open(const char *namespace_name, const char *device, const char *fi
 	struct capture *c = &captures[captures_count];
 
 	if (captures_count == CAPTURES_MAX)
-		die("steps: more than %d captures", CAPTURES_MAX);
+		die("more than %d captures", CAPTURES_MAX);
 	enter(namespace_name);
 	c->device = strdup(device);
-	/* no protocol yet: nothing arrives before the filter stands */
+	/* no protocol yet: nothing arrives before the filter is attached */
 	c->fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
 	address.sll_ifindex = (int)if_nametoindex(device);
 	if (c->fd < 0 ||
@@ -142,7 +143,7 @@ void capture_close(void)
 {
 	int i;
 
-	/* the block in use is handed over after its time */
+	/* longer than tp_retire_blk_tov: the kernel has handed over the block in use */
 	if (captures_count)
 		usleep(300000);
 	capture_drain();
@@ -153,10 +154,10 @@ void capture_close(void)
 
 		if (getsockopt(c->fd, SOL_PACKET, PACKET_STATISTICS, &stats, &length) ||
 		    stats.tp_drops)
-			die("capture on %s: %u packets did not fit the ring", c->device,
-			    stats.tp_drops);
+			die("capture on %s: %u packets were dropped: the ring is too small",
+			    c->device, stats.tp_drops);
 		if (ferror(c->file) || fclose(c->file))
-			die("capture on %s: cannot be written: %s", c->device,
+			die("capture on %s: cannot write the file: %s", c->device,
 			    strerror(errno));
 		close(c->fd);
 	}

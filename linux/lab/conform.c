@@ -1,36 +1,41 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Conformance: segments by hand at one end of a connection, the kernel's TCP at the other.
+ * Conformance: one end of a connection sends segments written by hand, the other end is the
+ * kernel's TCP.
  *
  *	peer: this file --- TUN device --- host: the kernel's TCP, its application: this file
  *
- * A claim is a list of what the peer and the application do and when; what leaves the host is
- * written down with its time and with what the host was given last. It says nothing about what is
- * right: who reads the output does.
+ * A claim lists what the peer and the application do and when. What leaves the host is written
+ * down with its time and with the action before it. Whether that is right is for the reader of the
+ * output to judge (ackwise.lab.conform).
  *
- * Each claim has a network namespace and a connection of its own. It begins at a whole second of the
- * guest's clock plus CLAIM_PHASE_US, so that its times lie in the middle between two ticks. A packet
- * is handed to the kernel by write(), which returns when TCP is done with it: an answer "at once" is
- * in the device's queue by then, whatever the clock says.
+ * Each claim has a network namespace and a connection of its own. It begins at a whole second of
+ * the guest's clock plus CLAIM_PHASE_US, so that its times lie in the middle between two ticks. A
+ * packet is handed to the kernel by write(), which returns when TCP has processed it: an answer
+ * sent "at once" is in the device's queue by then, whatever the clock says.
  *
- * Input, a line each; times in microseconds from the claim's begin, offsets from the first byte of
- * data (the peer's for seq, the host's for ack):
+ * Input, one item a line; times in microseconds since the start of the claim, offsets from the
+ * first byte of data (the peer's for seq, the host's for ack):
  *
  *	claim NUMBER key=value...	connection and host, see claim_key()
  *	do TIME VERB key=value...	see act()
  *	end TIME
  *
- * Output:
+ * Output; `action` counts the lines "do" of the claim from 0:
  *
  *	claim NUMBER
- *	app INDEX RESULT		an action of the application, bytes or -errno; -EBADMSG:
- *					it read other bytes than the peer sent
- *	left INDEX TIME_NS key=value...	a packet; INDEX -1: nothing was done, so a timer sent it
+ *	app action=N result=N		of the application: bytes or -errno; -EBADMSG: it read other
+ *					bytes than the peer sent
+ *	left cause=N time_ns=N key=value...
+ *					a packet; cause: the action that sent it, -1: a timer
  *	done NUMBER
  */
 #define _GNU_SOURCE
-#include "lab.h"
-#include "kernel-tcp.h" /* include/uapi/linux/tcp.h of the kernel that is run */
+#include "conform.h"
+#include "checksum.h"
+#include "kernel-tcp.h" /* include/uapi/linux/tcp.h of the kernel that runs */
+#include "socket.h"
+#include "system.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -40,6 +45,7 @@
 #include <netinet/ip.h>
 #include <poll.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,27 +62,28 @@
 #define PEER_PORT 20001
 #define PACKET_MAX 2048
 #define ACTIONS_MAX 4096
-#define NOTHING_DONE (-1)
+#define NO_ACTION (-1)
+#define REASONS_MAX 64
 #define SCALE_NONE 255u
 #define TSVAL_AT_BEGIN 1000000u
 
 enum { FIN = 1, SYN = 2, RST = 4, PSH = 8, ACK = 16, URG = 32, ECE = 64, CWR = 128 };
 static const char flag_letters[] = "FSRPAUEC";
 
-static struct {
+static struct claim {
 	/* as the claim has it */
 	unsigned number;
 	char policy[256];
 	uint32_t isn, mss, scale, window;
 	bool sack, timestamps, ecn, eager, checked;
 	int64_t early_us, rtt_us;
-	int rcvbuf, clamp, lowat, oobinline, nodelay;
-	/* as it is now */
+	int rcvbuf, clamp, lowat, oobinline, nodelay; /* -1: left alone */
+	/* as it goes */
 	int64_t begin_ns;
 	int tun, timer, listening, fd;
 	uint32_t host_isn, host_scale, host_tsval;
 	uint64_t read_bytes;
-	bool reads_end;
+	uint64_t acks_by_reason[REASONS_MAX]; /* as the kernel last showed them */
 } c;
 
 static struct action {
@@ -87,41 +94,12 @@ static struct action {
 static size_t actions_count;
 static FILE *out;
 
-static int64_t clock_now_ns(void)
+static int64_t claim_time_ns(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
-static int64_t whole(const char *text)
-{
-	char *end;
-	int64_t value;
-
-	errno = 0;
-	value = strtoll(text, &end, 10);
-	if (errno || end == text || *end)
-		die("claim %u: \"%s\" is no number", c.number, text);
-	return value;
+	return (int64_t)clock_ns() - c.begin_ns;
 }
 
 /* --- wire ---------------------------------------------------------------------------------- */
-
-static uint32_t sum16(const uint8_t *data, size_t length, uint32_t sum)
-{
-	for (; length > 1; data += 2, length -= 2)
-		sum += (uint32_t)data[0] << 8 | data[1];
-	return length ? sum + ((uint32_t)data[0] << 8) : sum;
-}
-
-static uint16_t folded(uint32_t sum)
-{
-	while (sum >> 16)
-		sum = (sum & 0xffff) + (sum >> 16);
-	return (uint16_t)~sum;
-}
 
 static void put16(uint8_t *at, uint32_t value)
 {
@@ -151,7 +129,7 @@ struct segment {
 	unsigned flags;
 };
 
-/* What the peer's stream holds at an offset, so that a reader can tell whether it got it. */
+/* The peer's stream: a function of the offset, so that the reader can verify what it gets. */
 static uint8_t stream_byte(uint64_t offset)
 {
 	return (uint8_t)(offset % 251);
@@ -185,7 +163,7 @@ static size_t put_options(uint8_t *at, const struct segment *s)
 	return n;
 }
 
-/* Hands the host a segment; when this returns, TCP has done with it. */
+/* Hands the host a segment; TCP has processed it when this returns. */
 static void inject(const struct segment *s)
 {
 	uint8_t packet[PACKET_MAX] = { 0 };
@@ -196,7 +174,7 @@ static void inject(const struct segment *s)
 	uint32_t sum;
 
 	if (total > sizeof(packet))
-		die("claim %u: a segment of %u bytes is too long", c.number, s->length);
+		die("a segment of %u bytes is too long", s->length);
 	inet_pton(AF_INET, HOST, &host);
 	inet_pton(AF_INET, PEER, &peer);
 	packet[0] = 0x45;
@@ -207,7 +185,7 @@ static void inject(const struct segment *s)
 	packet[9] = IPPROTO_TCP;
 	memcpy(packet + 12, &peer, 4);
 	memcpy(packet + 16, &host, 4);
-	put16(packet + 10, folded(sum16(packet, 20, 0)));
+	put16(packet + 10, checksum_fold(checksum_add(0, packet, 20)));
 	put16(tcp, PEER_PORT);
 	put16(tcp + 2, HOST_PORT);
 	put32(tcp + 4, s->seq);
@@ -218,48 +196,50 @@ static void inject(const struct segment *s)
 	put16(tcp + 18, s->urgent);
 	for (i = 0; i < s->length; i++)
 		tcp[header + i] = stream_byte((uint32_t)(s->seq - c.isn - 1 + i));
-	sum = sum16(packet + 12, 8, IPPROTO_TCP + (uint32_t)(total - 20));
-	put16(tcp + 16, folded(sum16(tcp, total - 20, sum)));
+	sum = checksum_add(IPPROTO_TCP + (uint32_t)(total - 20), packet + 12, 8);
+	put16(tcp + 16, checksum_fold(checksum_add(sum, tcp, total - 20)));
 	if (write(c.tun, packet, total) != (ssize_t)total)
-		die("claim %u: segment: %s", c.number, strerror(errno));
+		die("segment: %s", strerror(errno));
 }
 
-/* ACKs by reason as the kernel has counted them; without policies there is no such line. */
-static void tell_reasons(void)
+/* Prints each reason whose counter has grown since the last packet. */
+static void print_grown_reasons(char *names, char *counts)
 {
-	static char before[2048];
-	static unsigned of_claim = ~0u;
-	char line[2048], labels[2048] = "", values[2048] = "";
-	char *label, *value, *old, *rest[3];
+	char *rest[2];
+	const char *name = strtok_r(names, " \n", &rest[0]);
+	const char *count = strtok_r(counts, " \n", &rest[1]);
+	size_t i;
+
+	for (i = 0; name && count; i++) {
+		uint64_t acks = number(count);
+
+		if (i == REASONS_MAX)
+			die("the kernel has more than %d reasons", REASONS_MAX);
+		if (acks != c.acks_by_reason[i])
+			fprintf(out, " reason=%s", name);
+		c.acks_by_reason[i] = acks;
+		name = strtok_r(NULL, " \n", &rest[0]);
+		count = strtok_r(NULL, " \n", &rest[1]);
+	}
+}
+
+/* The kernel counts ACKs by reason: a line of names, a line of counts; a stock kernel has none. */
+static void print_reasons(void)
+{
+	static const char prefix[] = "TcpAck:";
+	static char names[1 << 14], counts[1 << 14];
 	FILE *in = fopen("/proc/thread-self/net/netstat", "re");
 
-	while (in && fgets(line, sizeof(line), in)) {
-		if (strncmp(line, "TcpAck:", 7))
-			continue;
-		strcpy(*labels ? values : labels, line + 7);
-	}
-	if (in)
-		fclose(in);
-	if (!*values)
-		return;
-	strcpy(line, values);
-	if (of_claim != c.number)
-		*before = 0;
-	of_claim = c.number;
-	label = strtok_r(labels, " \n", &rest[0]);
-	value = strtok_r(values, " \n", &rest[1]);
-	old = strtok_r(before, " \n", &rest[2]);
-	while (label && value) {
-		if (strcmp(value, old ? old : "0"))
-			fprintf(out, " reason=%s", label);
-		label = strtok_r(NULL, " \n", &rest[0]);
-		value = strtok_r(NULL, " \n", &rest[1]);
-		old = old ? strtok_r(NULL, " \n", &rest[2]) : NULL;
-	}
-	strcpy(before, line);
+	if (!in)
+		die("/proc/thread-self/net/netstat: %s", strerror(errno));
+	while (fgets(names, sizeof(names), in) && fgets(counts, sizeof(counts), in))
+		if (!strncmp(names, prefix, strlen(prefix)))
+			print_grown_reasons(names + strlen(prefix),
+					    counts + strlen(prefix));
+	fclose(in);
 }
 
-static void tell_options(const uint8_t *at, size_t length)
+static void print_options(const uint8_t *at, size_t length)
 {
 	size_t n, i;
 
@@ -274,7 +254,8 @@ static void tell_options(const uint8_t *at, size_t length)
 					(int)(get32(at + i + 4) - c.isn - 1));
 		if (*at == 8 && n == 10) {
 			c.host_tsval = get32(at + 2);
-			fprintf(out, " ecr=%u", get32(at + 6));
+			fprintf(out, " ecr_ms=%d",
+				(int)(get32(at + 6) - TSVAL_AT_BEGIN));
 		}
 	}
 }
@@ -288,7 +269,7 @@ static bool take(uint8_t *packet, size_t *length)
 		if (n < 0 && errno == EAGAIN)
 			return false;
 		if (n < 0)
-			die("claim %u: device: %s", c.number, strerror(errno));
+			die("device: %s", strerror(errno));
 		if (n >= 40 && packet[0] == 0x45 && packet[9] == IPPROTO_TCP) {
 			*length = (size_t)n;
 			return true;
@@ -296,7 +277,7 @@ static bool take(uint8_t *packet, size_t *length)
 	}
 }
 
-static void tell_what_left(int cause)
+static void print_what_left(int cause)
 {
 	uint8_t packet[PACKET_MAX];
 	size_t length;
@@ -310,8 +291,9 @@ static void tell_what_left(int cause)
 		int i;
 
 		if (first)
-			now_ns = clock_now_ns() - c.begin_ns;
-		fprintf(out, "left %d %lld seq=%d ack=%d len=%zu win=%u tos=%u flags=",
+			now_ns = claim_time_ns();
+		fprintf(out,
+			"left cause=%d time_ns=%lld seq=%d ack=%d len=%zu win=%u tos=%u flags=",
 			cause, (long long)now_ns,
 			(int)(get32(tcp + 4) - c.host_isn - 1),
 			(int)(get32(tcp + 8) - c.isn - 1), length - 20 - header,
@@ -319,9 +301,9 @@ static void tell_what_left(int cause)
 		for (i = 0; i < 8; i++)
 			if (tcp[13] & 1 << i)
 				fputc(flag_letters[i], out);
-		tell_options(tcp + 20, header - 20);
+		print_options(tcp + 20, header - 20);
 		if (first)
-			tell_reasons();
+			print_reasons();
 		first = false;
 		fputc('\n', out);
 	}
@@ -334,15 +316,14 @@ static void put_file(const char *path, const char *value)
 	int fd = open(path, O_WRONLY | O_CLOEXEC);
 
 	if (fd < 0 || write(fd, value, strlen(value)) != (ssize_t)strlen(value))
-		die("claim %u: %s cannot be set to \"%s\": %s", c.number, path, value,
-		    strerror(errno));
+		die("%s cannot be set to \"%s\": %s", path, value, strerror(errno));
 	close(fd);
 }
 
 static void device_ioctl(int fd, unsigned long what, struct ifreq *request)
 {
 	if (ioctl(fd, what, request))
-		die("claim %u: device: %s", c.number, strerror(errno));
+		die("device: %s", strerror(errno));
 }
 
 static void set_address(int fd, unsigned long what, const char *address)
@@ -360,12 +341,12 @@ static void make_device(void)
 	struct ifreq request = { .ifr_name = "peer" };
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
-	/* nothing but TCP may move the clock */
+	/* IPv6 would send packets of its own and so move the clock */
 	put_file("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
 	c.tun = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	request.ifr_flags = IFF_TUN | IFF_NO_PI;
 	if (fd < 0 || c.tun < 0 || ioctl(c.tun, TUNSETIFF, &request))
-		die("claim %u: TUN device: %s", c.number, strerror(errno));
+		die("TUN device: %s", strerror(errno));
 	set_address(fd, SIOCSIFADDR, HOST);
 	set_address(fd, SIOCSIFNETMASK, "255.255.255.0");
 	device_ioctl(fd, SIOCGIFFLAGS, &request);
@@ -374,23 +355,10 @@ static void make_device(void)
 	close(fd);
 }
 
-static void set_option(int fd, int level, int option, int value, const char *name)
+static void set_if_given(int level, int option, int value, const char *name)
 {
-	if (value >= 0 && setsockopt(fd, level, option, &value, sizeof(value)))
-		die("claim %u: %s: %s", c.number, name, strerror(errno));
-}
-
-static void choose_policy(int fd, const char *policy)
-{
-#ifdef TCP_ACK_POLICY
-	if (setsockopt(fd, IPPROTO_TCP, TCP_ACK_POLICY, policy,
-		       (socklen_t)strlen(policy)))
-		die("claim %u: ACK policy %s: %s", c.number, policy, strerror(errno));
-#else
-	(void)fd;
-	die("claim %u: ACK policy %s: this kernel has none to choose", c.number,
-	    policy);
-#endif
+	if (value >= 0)
+		set_option(c.listening, level, option, value, name);
 }
 
 static void listen_host(void)
@@ -399,17 +367,17 @@ static void listen_host(void)
 				       .sin_port = htons(HOST_PORT) };
 
 	c.listening = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	set_option(c.listening, SOL_SOCKET, SO_RCVBUF, c.rcvbuf, "rcvbuf");
-	set_option(c.listening, SOL_SOCKET, SO_RCVLOWAT, c.lowat, "lowat");
-	set_option(c.listening, SOL_SOCKET, SO_OOBINLINE, c.oobinline, "oobinline");
-	set_option(c.listening, IPPROTO_TCP, TCP_WINDOW_CLAMP, c.clamp, "clamp");
-	set_option(c.listening, IPPROTO_TCP, TCP_NODELAY, c.nodelay, "nodelay");
+	set_if_given(SOL_SOCKET, SO_RCVBUF, c.rcvbuf, "rcvbuf");
+	set_if_given(SOL_SOCKET, SO_RCVLOWAT, c.lowat, "lowat");
+	set_if_given(SOL_SOCKET, SO_OOBINLINE, c.oobinline, "oobinline");
+	set_if_given(IPPROTO_TCP, TCP_WINDOW_CLAMP, c.clamp, "clamp");
+	set_if_given(IPPROTO_TCP, TCP_NODELAY, c.nodelay, "nodelay");
 	if (*c.policy)
 		choose_policy(c.listening, c.policy);
 	inet_pton(AF_INET, HOST, &address.sin_addr);
 	if (bind(c.listening, (void *)&address, sizeof(address)) ||
 	    listen(c.listening, 1))
-		die("claim %u: host: %s", c.number, strerror(errno));
+		die("host: %s", strerror(errno));
 }
 
 static void sleep_until_us(int64_t time_us)
@@ -420,7 +388,7 @@ static void sleep_until_us(int64_t time_us)
 	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
 }
 
-/* The peer's SYN, the host's answer, and the ACK of that a round trip later. */
+/* The peer's SYN, the host's SYN-ACK, and the ACK of that an RTT later. */
 static void shake_hands(void)
 {
 	struct segment s = { .seq = c.isn, .flags = SYN, .window = 65535 };
@@ -434,7 +402,7 @@ static void shake_hands(void)
 	sleep_until_us(-c.early_us);
 	inject(&s);
 	if (!take(packet, &length) || (packet[33] & (SYN | ACK)) != (SYN | ACK))
-		die("claim %u: the host does not answer a SYN", c.number);
+		die("the host does not answer a SYN");
 	c.host_isn = get32(packet + 24);
 	c.host_scale = 0;
 	for (length -= 40; length && *at; at += n, length -= n) {
@@ -447,7 +415,7 @@ static void shake_hands(void)
 			break;
 	}
 	if (c.ecn && !(packet[33] & ECE))
-		die("claim %u: the host does not take to ECN", c.number);
+		die("the host does not negotiate ECN");
 	sleep_until_us(-c.early_us + c.rtt_us);
 	s.seq++;
 	s.ack = c.host_isn + 1;
@@ -457,7 +425,7 @@ static void shake_hands(void)
 	inject(&s);
 	c.fd = accept4(c.listening, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	if (c.fd < 0)
-		die("claim %u: no connection: %s", c.number, strerror(errno));
+		die("no connection: %s", strerror(errno));
 }
 
 /* --- what peer and application do ---------------------------------------------------------- */
@@ -485,14 +453,19 @@ static ssize_t app_reads(size_t wanted)
 	return (ssize_t)done;
 }
 
+static void print_result(int action, ssize_t result)
+{
+	fprintf(out, "app action=%d result=%zd\n", action, result);
+}
+
 static void eager_read(int index)
 {
 	struct pollfd ready = { .fd = c.fd, .events = POLLIN };
 
-	/* readiness first, as a program that waits for it: SO_RCVLOWAT counts */
+	/* as a program that waits until the socket is readable: SO_RCVLOWAT counts */
 	if (c.eager && c.fd >= 0 && poll(&ready, 1, 0) > 0 && ready.revents & POLLIN &&
 	    app_reads(SIZE_MAX) == -EBADMSG)
-		fprintf(out, "app %d %d\n", index, -EBADMSG);
+		print_result(index, -EBADMSG);
 }
 
 static ssize_t app_writes(size_t bytes)
@@ -509,15 +482,19 @@ static void app_sets(const char *name, const char *value)
 	if (!strcmp(name, "policy"))
 		choose_policy(c.fd, value);
 	else if (!strcmp(name, "quickack"))
-		set_option(c.fd, IPPROTO_TCP, TCP_QUICKACK, (int)whole(value), name);
+		set_option(c.fd, IPPROTO_TCP, TCP_QUICKACK, (int)signed_number(value),
+			   name);
 	else if (!strcmp(name, "nodelay"))
-		set_option(c.fd, IPPROTO_TCP, TCP_NODELAY, (int)whole(value), name);
+		set_option(c.fd, IPPROTO_TCP, TCP_NODELAY, (int)signed_number(value),
+			   name);
 	else if (!strcmp(name, "rcvbuf"))
-		set_option(c.fd, SOL_SOCKET, SO_RCVBUF, (int)whole(value), name);
+		set_option(c.fd, SOL_SOCKET, SO_RCVBUF, (int)signed_number(value),
+			   name);
 	else if (!strcmp(name, "lowat"))
-		set_option(c.fd, SOL_SOCKET, SO_RCVLOWAT, (int)whole(value), name);
+		set_option(c.fd, SOL_SOCKET, SO_RCVLOWAT, (int)signed_number(value),
+			   name);
 	else
-		die("claim %u: \"%s\" is no option", c.number, name);
+		die("the application cannot set \"%s\"", name);
 }
 
 static void segment_key(struct segment *s, const char *key, const char *value)
@@ -528,25 +505,25 @@ static void segment_key(struct segment *s, const char *key, const char *value)
 		for (s->flags = 0; *value && *value != '-'; value++) {
 			letter = strchr(flag_letters, *value);
 			if (!letter)
-				die("claim %u: \"%c\" is no flag", c.number, *value);
+				die("\"%c\" is not a flag", *value);
 			s->flags |= 1u << (letter - flag_letters);
 		}
 	} else if (!strcmp(key, "seq")) {
-		s->seq = c.isn + 1 + (uint32_t)whole(value);
+		s->seq = c.isn + 1 + (uint32_t)signed_number(value);
 	} else if (!strcmp(key, "ack")) {
-		s->ack = c.host_isn + 1 + (uint32_t)whole(value);
+		s->ack = c.host_isn + 1 + (uint32_t)signed_number(value);
 	} else if (!strcmp(key, "len")) {
-		s->length = (uint32_t)whole(value);
+		s->length = (uint32_t)signed_number(value);
 	} else if (!strcmp(key, "win")) {
-		s->window = (uint32_t)whole(value);
+		s->window = (uint32_t)signed_number(value);
 	} else if (!strcmp(key, "tos")) {
-		s->tos = (uint32_t)whole(value);
+		s->tos = (uint32_t)signed_number(value);
 	} else if (!strcmp(key, "urg")) {
-		s->urgent = (uint32_t)whole(value);
+		s->urgent = (uint32_t)signed_number(value);
 	} else if (!strcmp(key, "tsval")) {
-		s->tsval = TSVAL_AT_BEGIN + (uint32_t)whole(value);
+		s->tsval = TSVAL_AT_BEGIN + (uint32_t)signed_number(value);
 	} else {
-		die("claim %u: \"%s\" is no part of a segment", c.number, key);
+		die("a segment has no key \"%s\"", key);
 	}
 }
 
@@ -562,7 +539,7 @@ static const char *next_key(char **line, const char **value)
 		return NULL;
 	equals = strchr(key, '=');
 	if (!equals)
-		die("claim %u: \"%s\" has no value", c.number, key);
+		die("\"%s\" is not of the form key=value", key);
 	*equals = 0;
 	*value = equals + 1;
 	return key;
@@ -584,13 +561,13 @@ static void act(int index)
 			segment_key(&s, key, value);
 		inject(&s);
 		eager_read(index);
-		tell_what_left(index);
+		print_what_left(index);
 		return;
 	}
 	if (!strcmp(a->verb, "read")) {
-		result = app_reads((size_t)whole(strtok(a->rest, " \n")));
+		result = app_reads((size_t)signed_number(strtok(a->rest, " \n")));
 	} else if (!strcmp(a->verb, "write")) {
-		result = app_writes((size_t)whole(strtok(a->rest, " \n")));
+		result = app_writes((size_t)signed_number(strtok(a->rest, " \n")));
 	} else if (!strcmp(a->verb, "set")) {
 		while ((key = next_key(&rest, &value)))
 			app_sets(key, value);
@@ -600,13 +577,13 @@ static void act(int index)
 		close(c.fd);
 		c.fd = -1;
 	} else {
-		die("claim %u: \"%s\" is nothing to do", c.number, a->verb);
+		die("there is no action \"%s\"", a->verb);
 	}
-	fprintf(out, "app %d %zd\n", index, result);
-	tell_what_left(index);
+	print_result(index, result);
+	print_what_left(index);
 }
 
-/* Until `time_us` nothing is done; what leaves meanwhile was sent by timers. */
+/* Waits without acting: what leaves before `time_us` was sent by a timer. */
 static void wait_until_us(int64_t time_us)
 {
 	int64_t at_ns = c.begin_ns + time_us * 1000;
@@ -616,12 +593,12 @@ static void wait_until_us(int64_t time_us)
 				   { .fd = c.timer, .events = POLLIN } };
 
 	if (timerfd_settime(c.timer, TFD_TIMER_ABSTIME, &at, NULL))
-		die("claim %u: timer: %s", c.number, strerror(errno));
+		die("timer: %s", strerror(errno));
 	for (;;) {
 		if (poll(ready, 2, -1) < 0)
-			die("claim %u: poll: %s", c.number, strerror(errno));
+			die("poll: %s", strerror(errno));
 		if (ready[0].revents)
-			tell_what_left(NOTHING_DONE);
+			print_what_left(NO_ACTION);
 		if (ready[1].revents)
 			return;
 	}
@@ -632,71 +609,77 @@ static void claim_key(const char *key, const char *value)
 	if (!strcmp(key, "policy"))
 		snprintf(c.policy, sizeof(c.policy), "%s", value);
 	else if (!strcmp(key, "isn"))
-		c.isn = (uint32_t)whole(value);
+		c.isn = (uint32_t)signed_number(value);
 	else if (!strcmp(key, "mss"))
-		c.mss = (uint32_t)whole(value);
+		c.mss = (uint32_t)signed_number(value);
 	else if (!strcmp(key, "scale"))
-		c.scale = (uint32_t)whole(value);
+		c.scale = (uint32_t)signed_number(value);
 	else if (!strcmp(key, "window"))
-		c.window = (uint32_t)whole(value);
+		c.window = (uint32_t)signed_number(value);
 	else if (!strcmp(key, "sack"))
-		c.sack = whole(value);
+		c.sack = signed_number(value);
 	else if (!strcmp(key, "timestamps"))
-		c.timestamps = whole(value);
+		c.timestamps = signed_number(value);
 	else if (!strcmp(key, "ecn"))
-		c.ecn = whole(value);
+		c.ecn = signed_number(value);
 	else if (!strcmp(key, "eager"))
-		c.eager = whole(value);
+		c.eager = signed_number(value);
 	else if (!strcmp(key, "checked"))
-		c.checked = whole(value);
+		c.checked = signed_number(value);
 	else if (!strcmp(key, "early"))
-		c.early_us = whole(value);
+		c.early_us = signed_number(value);
 	else if (!strcmp(key, "rtt"))
-		c.rtt_us = whole(value);
+		c.rtt_us = signed_number(value);
 	else if (!strcmp(key, "rcvbuf"))
-		c.rcvbuf = (int)whole(value);
+		c.rcvbuf = (int)signed_number(value);
 	else if (!strcmp(key, "clamp"))
-		c.clamp = (int)whole(value);
+		c.clamp = (int)signed_number(value);
 	else if (!strcmp(key, "lowat"))
-		c.lowat = (int)whole(value);
+		c.lowat = (int)signed_number(value);
 	else if (!strcmp(key, "oobinline"))
-		c.oobinline = (int)whole(value);
+		c.oobinline = (int)signed_number(value);
 	else if (!strcmp(key, "nodelay"))
-		c.nodelay = (int)whole(value);
+		c.nodelay = (int)signed_number(value);
 	else
-		die("claim %u: \"%s\" is no key", c.number, key);
+		die("a claim has no key \"%s\"", key);
+}
+
+/* "tcp_rmem", "4096,8192,16384": a sysctl of several numbers comes joined by commas. */
+static void set_sysctl(const char *name, const char *value)
+{
+	char path[160], numbers[256], *comma;
+
+	snprintf(path, sizeof(path), "/proc/sys/net/ipv4/%s", name);
+	snprintf(numbers, sizeof(numbers), "%s", value);
+	for (comma = numbers; (comma = strchr(comma, ',')); comma++)
+		*comma = ' ';
+	put_file(path, numbers);
 }
 
 static void open_connection(char *keys)
 {
-	char figures[256], path[160], *comma;
 	const char *key, *value;
 
-	c.policy[0] = 0;
-	c.scale = SCALE_NONE;
-	c.rcvbuf = c.clamp = c.lowat = c.oobinline = c.nodelay = -1;
-	c.sack = c.timestamps = c.ecn = c.eager = c.checked = false;
-	c.rtt_us = 0;
-	c.fd = -1;
-	c.read_bytes = 0;
-	c.host_tsval = 0;
+	c = (struct claim){ .number = c.number,
+			    .timer = c.timer,
+			    .scale = SCALE_NONE,
+			    .rcvbuf = -1,
+			    .clamp = -1,
+			    .lowat = -1,
+			    .oobinline = -1,
+			    .nodelay = -1,
+			    .fd = -1 };
 	if (unshare(CLONE_NEWNET))
-		die("claim %u: namespace: %s", c.number, strerror(errno));
+		die("cannot make a namespace: %s", strerror(errno));
 	while ((key = next_key(&keys, &value))) {
-		if (strncmp(key, "tcp_", 4)) {
+		if (!strncmp(key, "tcp_", 4))
+			set_sysctl(key, value);
+		else
 			claim_key(key, value);
-			continue;
-		}
-		snprintf(path, sizeof(path), "/proc/sys/net/ipv4/%s", key);
-		/* three figures of one sysctl come joined by commas */
-		snprintf(figures, sizeof(figures), "%s", value);
-		for (comma = figures; (comma = strchr(comma, ',')); comma++)
-			*comma = ' ';
-		put_file(path, figures);
 	}
 	make_device();
 	listen_host();
-	c.begin_ns = (clock_now_ns() / 1000000000 + 3) * 1000000000 +
+	c.begin_ns = ((int64_t)clock_ns() / 1000000000 + 3) * 1000000000 +
 		     (int64_t)CLAIM_PHASE_US * 1000;
 	shake_hands();
 }
@@ -707,7 +690,7 @@ static void run_claim(char *keys, int64_t end_us)
 
 	open_connection(keys);
 	fprintf(out, "claim %u\n", c.number);
-	tell_what_left(NOTHING_DONE);
+	print_what_left(NO_ACTION);
 	for (i = 0; i < actions_count; i++) {
 		wait_until_us(actions[i].time_us);
 		act((int)i);
@@ -721,6 +704,19 @@ static void run_claim(char *keys, int64_t end_us)
 	close(c.tun);
 }
 
+static void add_action(const char *time_us, char *rest)
+{
+	struct action *a = &actions[actions_count++];
+	const char *verb;
+
+	if (actions_count == ACTIONS_MAX)
+		die("more than %d actions", ACTIONS_MAX);
+	a->time_us = signed_number(time_us);
+	verb = strtok_r(NULL, " \n", &rest);
+	snprintf(a->verb, sizeof(a->verb), "%s", verb ? verb : "");
+	snprintf(a->rest, sizeof(a->rest), "%s", rest);
+}
+
 void conform_run(const char *from, const char *to)
 {
 	static char line[4096], keys[4096];
@@ -730,33 +726,28 @@ void conform_run(const char *from, const char *to)
 	c.timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
 	if (!in || !out || c.timer < 0)
 		die("claims: %s", strerror(errno));
+	set_context("claims");
 	while (fgets(line, sizeof(line), in)) {
 		char *rest = NULL;
 		const char *verb = strtok_r(line, " \n", &rest);
 		const char *word = strtok_r(NULL, " \n", &rest);
 
 		if (!verb || !word)
-			die("claims: a line says nothing");
+			die("a line needs at least two words");
 		if (!strcmp(verb, "claim")) {
 			c.number = (unsigned)number(word);
+			set_context("claim %u", c.number);
 			actions_count = 0;
 			snprintf(keys, sizeof(keys), "%s", rest);
 		} else if (!strcmp(verb, "do")) {
-			struct action *a = &actions[actions_count++];
-
-			if (actions_count == ACTIONS_MAX)
-				die("claim %u: more than %d actions", c.number,
-				    ACTIONS_MAX);
-			a->time_us = whole(word);
-			word = strtok_r(NULL, " \n", &rest);
-			snprintf(a->verb, sizeof(a->verb), "%s", word ? word : "");
-			snprintf(a->rest, sizeof(a->rest), "%s", rest);
+			add_action(word, rest);
 		} else if (!strcmp(verb, "end")) {
-			run_claim(keys, whole(word));
+			run_claim(keys, signed_number(word));
 		} else {
-			die("claims: \"%s\" is no line", verb);
+			die("there is no line \"%s\"", verb);
 		}
 	}
+	set_context("conform");
 	enter("-");
 	fclose(in);
 	if (ferror(out) || fclose(out))

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What inet_diag tells of a socket: tcp_info, and its ACK policy where the kernel has them. A
- * kernel without is asked in the same way, so that a look takes as long in either.
- */
 #define _GNU_SOURCE
-#include "lab.h"
-#include "kernel-tcp.h"
+#include "diag.h"
+#include "kernel-tcp.h" /* include/uapi/linux of the kernel that runs */
 #include "kernel-inet_diag.h"
+#include "system.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/netlink.h>
@@ -17,7 +14,6 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* A place to ask from, in the namespace of the sockets. */
 int diag_open(const char *namespace_name)
 {
 	int fd;
@@ -38,38 +34,41 @@ static struct rtattr *find(struct rtattr *a, int left, int type)
 	return NULL;
 }
 
-/* Choice, reason of the last ACK, counts and times, state; "-" for what there is not. */
-static void put_policy(struct rtattr *attributes, int left, char *text, size_t size)
-{
 #ifdef INET_ACK_POLICY_MAX
-	struct rtattr *nest = find(attributes, left, INET_DIAG_ACK_POLICY);
-	struct rtattr *choice, *reason, *info, *state;
-	struct tcp_ack_info counts = { 0 };
+/* "-" stands for an empty text. */
+static void copy_text(char *to, size_t size, struct rtattr *from)
+{
+	const char *text = RTA_DATA(from);
 
-	if (nest) {
-		left = RTA_PAYLOAD(nest);
-		choice = find(RTA_DATA(nest), left, INET_ACK_POLICY_CHOICE);
-		reason = find(RTA_DATA(nest), left, INET_ACK_POLICY_REASON);
-		info = find(RTA_DATA(nest), left, INET_ACK_POLICY_INFO);
-		state = find(RTA_DATA(nest), left, INET_ACK_POLICY_STATE);
-		if (!choice || !reason || !info || !state)
-			die("inet_diag: an ACK policy without all of its attributes");
-		memcpy(&counts, RTA_DATA(info), sizeof(counts));
-		snprintf(text, size, "%s %s %llu %llu %llu %llu %s",
-			 (char *)RTA_DATA(choice), (char *)RTA_DATA(reason),
-			 counts.acks, counts.segments, counts.owed_ns, counts.wait_ns,
-			 *(char *)RTA_DATA(state) ? (char *)RTA_DATA(state) : "-");
-		return;
-	}
-#else
-	(void)attributes;
-	(void)left;
-#endif
-	snprintf(text, size, "stock - - - - - -");
+	if ((size_t)snprintf(to, size, "%s", *text ? text : "-") >= size)
+		die("inet_diag: \"%s\" is too long", text);
 }
 
+static void read_policy(struct rtattr *nest, struct policy_info *policy)
+{
+	int left = RTA_PAYLOAD(nest);
+	struct rtattr *choice = find(RTA_DATA(nest), left, INET_ACK_POLICY_CHOICE);
+	struct rtattr *reason = find(RTA_DATA(nest), left, INET_ACK_POLICY_REASON);
+	struct rtattr *info = find(RTA_DATA(nest), left, INET_ACK_POLICY_INFO);
+	struct rtattr *state = find(RTA_DATA(nest), left, INET_ACK_POLICY_STATE);
+	struct tcp_ack_info counts = { 0 };
+
+	if (!choice || !reason || !info || !state)
+		die("inet_diag: an ACK policy without all of its attributes");
+	memcpy(&counts, RTA_DATA(info), sizeof(counts));
+	policy->present = true;
+	copy_text(policy->choice, sizeof(policy->choice), choice);
+	copy_text(policy->reason, sizeof(policy->reason), reason);
+	copy_text(policy->state, sizeof(policy->state), state);
+	policy->acks = counts.acks;
+	policy->segments = counts.segments;
+	policy->owed_ns = counts.owed_ns;
+	policy->wait_ns = counts.wait_ns;
+}
+#endif
+
 bool diag_look(int diag, const struct sockaddr_in *own, const struct sockaddr_in *peer,
-	       struct tcp_info *tcp, char *policy, size_t size)
+	       struct tcp_info *tcp, struct policy_info *policy)
 {
 	static char answer[8192] __attribute__((aligned(8)));
 	struct {
@@ -93,6 +92,9 @@ bool diag_look(int diag, const struct sockaddr_in *own, const struct sockaddr_in
 	};
 	struct nlmsghdr *h = (void *)answer;
 	struct rtattr *attributes, *info;
+#ifdef INET_ACK_POLICY_MAX
+	struct rtattr *nest;
+#endif
 	ssize_t length;
 	int left;
 
@@ -111,6 +113,12 @@ bool diag_look(int diag, const struct sockaddr_in *own, const struct sockaddr_in
 	memset(tcp, 0, sizeof(*tcp));
 	memcpy(tcp, RTA_DATA(info),
 	       RTA_PAYLOAD(info) < sizeof(*tcp) ? RTA_PAYLOAD(info) : sizeof(*tcp));
-	put_policy(attributes, left, policy, size);
+	*policy =
+		(struct policy_info){ .choice = "stock", .reason = "-", .state = "-" };
+#ifdef INET_ACK_POLICY_MAX
+	nest = find(attributes, left, INET_DIAG_ACK_POLICY);
+	if (nest)
+		read_policy(nest, policy);
+#endif
 	return true;
 }

@@ -1,7 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-/* Init of a lab guest: mounts, then the steps of LAB_DIR/steps, then power off. */
+/*
+ * The one program inside a lab guest: it is init, builds the network that the steps of
+ * LAB_DIR/steps describe, carries the traffic, writes the captures and switches the guest off.
+ *
+ * A single process holds both ends of every flow (a socket stays in the namespace it was made in),
+ * because switching between processes is what a user-mode kernel is slow at. It sleeps in one
+ * place and reads the clock once per wake-up: in virtual time, a program that polls a clock waits
+ * forever.
+ *
+ * No file includes one that stands to its left:
+ *
+ *	guest -> traffic -> application -> results -> flow, diag, capture -> loop, socket, system
+ *	                 -> ping        -> flow, checksum
+ *	      -> conform               -> checksum, socket, system
+ */
 #define _GNU_SOURCE
-#include "lab.h"
+#include "capture.h"
+#include "conform.h"
+#include "flow.h"
+#include "ping.h"
+#include "system.h"
+#include "traffic.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/ethtool.h>
@@ -9,14 +28,13 @@
 #include <linux/sockios.h>
 #include <net/if.h>
 #include <sched.h>
-#include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
-#include <sys/reboot.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -25,55 +43,14 @@
 
 #define WORDS_MAX 64
 
-static void power_off(void)
-{
-	sync();
-	reboot(RB_POWER_OFF);
-	_exit(1);
-}
-
-void die(const char *format, ...)
-{
-	va_list args;
-	FILE *out = fopen(LAB_DIR "/error", "a");
-
-	if (out) {
-		va_start(args, format);
-		vfprintf(out, format, args);
-		va_end(args);
-		fputc('\n', out);
-		fclose(out);
-	}
-	va_start(args, format);
-	vfprintf(stderr, format, args);
-	va_end(args);
-	fputc('\n', stderr);
-	if (getpid() != 1)
-		_exit(1);
-	power_off();
-	_exit(1);
-}
-
-uint64_t number(const char *text)
-{
-	char *end;
-	uint64_t value;
-
-	errno = 0;
-	value = strtoull(text, &end, 10);
-	if (errno || end == text || *end)
-		die("steps: \"%s\" is no number", text);
-	return value;
-}
-
 static void mount_or_die(const char *source, const char *target, const char *type,
 			 const char *data)
 {
 	if (mount(source, target, type, 0, data))
-		die("mount %s on %s: %s", type, target, strerror(errno));
+		die("cannot mount %s on %s: %s", type, target, strerror(errno));
 }
 
-/* A namespace keeps a name under /run/netns, as `ip netns` does, so that host tools find it too. */
+/* Named under /run/netns as `ip netns` does it, so that the host's tools find it. */
 static void make_namespace(const char *name)
 {
 	char path[128];
@@ -86,124 +63,43 @@ static void make_namespace(const char *name)
 	if (home < 0 || fd < 0 || unshare(CLONE_NEWNET) ||
 	    mount("/proc/self/ns/net", path, "none", MS_BIND, NULL) ||
 	    setns(home, CLONE_NEWNET))
-		die("namespace %s: %s", name, strerror(errno));
+		die("cannot make namespace %s: %s", name, strerror(errno));
 	close(fd);
 	close(home);
 }
 
-void enter(const char *name)
-{
-	char path[128];
-	int fd;
-
-	if (!strcmp(name, "-"))
-		snprintf(path, sizeof(path), "/proc/1/ns/net");
-	else
-		snprintf(path, sizeof(path), "/run/netns/%s", name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0 || setns(fd, CLONE_NEWNET))
-		die("namespace %s: %s", name, strerror(errno));
-	close(fd);
-}
-
-/* Waits for the child that does a step in a namespace of its own. */
-static void await(pid_t child, const char *what)
-{
-	int status = 0;
-
-	if (child < 0 || waitpid(child, &status, 0) < 0)
-		die("%s: %s", what, strerror(errno));
-	if (!WIFEXITED(status) || WEXITSTATUS(status))
-		die("%s: failed with %d, see console", what,
-		    WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status));
-}
-
-void run_program(const char *namespace_name, char *const words[])
-{
-	pid_t child = fork();
-
-	if (child == 0) {
-		enter(namespace_name);
-		execv(words[0], words);
-		die("%s: %s", words[0], strerror(errno));
-	}
-	await(child, words[0]);
-}
-
-void write_file(const char *namespace_name, const char *path, const char *value)
-{
-	pid_t child = fork();
-
-	if (child == 0) {
-		size_t length = strlen(value);
-		int fd;
-
-		enter(namespace_name);
-		/* sysfs shows the devices of whoever mounted it */
-		if (!strncmp(path, "/sys/", 5) &&
-		    (unshare(CLONE_NEWNS) || mount("lab", "/sys", "sysfs", 0, NULL)))
-			die("mount sysfs: %s", strerror(errno));
-		fd = open(path, O_WRONLY | O_CLOEXEC);
-		if (fd < 0 || write(fd, value, length) != (ssize_t)length)
-			die("%s: cannot be set to \"%s\": %s", path, value,
-			    strerror(errno));
-		_exit(0);
-	}
-	await(child, path);
-}
-
-static void append(FILE *out, const char *path)
-{
-	char buffer[16384];
-	size_t length;
-	FILE *in = fopen(path, "r");
-
-	if (!in)
-		die("%s: %s", path, strerror(errno));
-	while ((length = fread(buffer, 1, sizeof(buffer), in)) > 0)
-		fwrite(buffer, 1, length, out);
-	fclose(in);
-}
-
-void save_counters(const char *namespace_name, const char *file)
-{
-	FILE *out = fopen(file, "w");
-
-	if (!out)
-		die("%s: %s", file, strerror(errno));
-	enter(namespace_name);
-	append(out, "/proc/thread-self/net/snmp");
-	append(out, "/proc/thread-self/net/netstat");
-	enter("-");
-	fclose(out);
-}
-
-/* Segmentation offloads off, so that links carry what a wire would; receive offload as asked. */
+/* Switches segmentation offloads off, so that links carry what a wire would; GRO as asked. */
 static void set_offloads(const char *namespace_name, const char *device, bool gro)
 {
-	static const uint32_t off[] = { ETHTOOL_STSO, ETHTOOL_SGSO };
-	struct ethtool_value value;
-	struct ifreq request;
+	const struct {
+		const char *name;
+		uint32_t command, enable;
+	} offloads[] = {
+		{ "tso", ETHTOOL_STSO, false },
+		{ "gso", ETHTOOL_SGSO, false },
+		{ "gro", ETHTOOL_SGRO, gro },
+	};
 	size_t i;
 	int fd;
 
 	enter(namespace_name);
 	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	for (i = 0; i < 3; i++) {
-		memset(&request, 0, sizeof(request));
+	for (i = 0; i < ARRAY_SIZE(offloads); i++) {
+		struct ethtool_value value = { .cmd = offloads[i].command,
+					       .data = offloads[i].enable };
+		struct ifreq request = { .ifr_data = (void *)&value };
+
 		snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", device);
-		value.cmd = i < 2 ? off[i] : ETHTOOL_SGRO;
-		value.data = i < 2 ? 0 : gro;
-		request.ifr_data = (void *)&value;
 		if (ioctl(fd, SIOCETHTOOL, &request))
-			die("%s: offload %zu: %s", device, i, strerror(errno));
+			die("%s: cannot set %s: %s", device, offloads[i].name,
+			    strerror(errno));
 	}
 	close(fd);
 	enter("-");
 }
 
-/* Random numbers start anew here, whatever the kernel drew while it booted. */
-static void start_chance(void)
+/* Makes random numbers independent of how many the kernel drew while it booted. */
+static void reseed_random(void)
 {
 	int fd = open("/dev/urandom", O_RDWR | O_CLOEXEC);
 
@@ -221,7 +117,7 @@ static int split(char *line, char *words[])
 	for (word = strtok_r(line, " \n", &rest); word;
 	     word = strtok_r(NULL, " \n", &rest)) {
 		if (count == WORDS_MAX - 1)
-			die("steps: too many words in a line");
+			die("more than %d words in a line", WORDS_MAX - 1);
 		words[count++] = word;
 	}
 	words[count] = NULL;
@@ -259,13 +155,13 @@ static void do_step(char *words[], int count)
 	else if (!strcmp(verb, "counters") && count == 3)
 		save_counters(words[1], words[2]);
 	else if (!strcmp(verb, "flow"))
-		traffic_flow(words + 1, count - 1);
+		flow_add(words + 1, count - 1);
 	else if (!strcmp(verb, "write-at") && count == 4)
-		traffic_write_at(words[1], words[2], words[3]);
+		flow_add_write(words[1], number(words[2]), number(words[3]));
 	else if (!strcmp(verb, "exec-at") && count > 3)
 		traffic_program_at(number(words[1]), words[2], words + 3);
 	else if (!strcmp(verb, "ping") && count == 2)
-		traffic_ping(number(words[1]));
+		ping_every(number(words[1]));
 	else if (!strcmp(verb, "run") && count == 3)
 		traffic_run(number(words[1]), number(words[2]));
 	else if (!strcmp(verb, "conform") && count == 3)
@@ -273,52 +169,63 @@ static void do_step(char *words[], int count)
 	else if (!strcmp(verb, "shell") && count == 2)
 		shell(words[1]);
 	else
-		die("steps: \"%s\" with %d words is no step", verb, count);
+		die("there is no step \"%s\" of %d words", verb, count);
+}
+
+/* The value may hold spaces: it is the rest of the line. */
+static void write_step(char *rest)
+{
+	char *name = strsep(&rest, " ");
+	char *path = strsep(&rest, " ");
+
+	if (!rest)
+		die("write needs a namespace, a path and a value");
+	rest[strcspn(rest, "\n")] = 0;
+	write_file(name, path, rest);
+}
+
+static void do_line(char *line)
+{
+	char *words[WORDS_MAX];
+	int count;
+
+	if (!strncmp(line, "write ", 6)) {
+		write_step(line + 6);
+		return;
+	}
+	count = split(line, words);
+	if (count)
+		do_step(words, count);
 }
 
 int main(void)
 {
 	static char line[4096];
-	char *words[WORDS_MAX];
 	const char *dir = getenv("lab_dir");
-	/* three for each flow */
-	const struct rlimit files = { 16384, 16384 };
+	const struct rlimit files = { 16384, 16384 }; /* three for each flow */
+	unsigned line_number = 0;
 	FILE *steps;
 
 	umask(022);
 	if (setrlimit(RLIMIT_NOFILE, &files))
-		die("limit of open files: %s", strerror(errno));
+		die("cannot raise the limit of open files: %s", strerror(errno));
 	mount_or_die("lab", "/proc", "proc", NULL);
 	mount_or_die("lab", "/sys", "sysfs", NULL);
 	mount_or_die("lab", "/tmp", "tmpfs", NULL);
 	mount_or_die("lab", "/run", "tmpfs", NULL);
 	mkdir(LAB_DIR, 0755);
 	mount_or_die("lab", LAB_DIR, "hostfs", dir);
-	start_chance();
-	/* the process sleeps to the nanosecond */
+	reseed_random();
+	/* sleeps end to the nanosecond */
 	prctl(PR_SET_TIMERSLACK, 1);
 	steps = fopen(LAB_DIR "/steps", "re");
 	if (!steps)
 		die("steps: %s", strerror(errno));
 	while (fgets(line, sizeof(line), steps)) {
-		/* the value of a write may hold spaces */
-		if (!strncmp(line, "write ", 6)) {
-			char *name = line + 6;
-			char *path = strchr(name, ' ');
-			char *value = path ? strchr(path + 1, ' ') : NULL;
-
-			if (!value)
-				die("steps: write needs a namespace, a path and a value");
-			*path++ = *value++ = 0;
-			value[strcspn(value, "\n")] = 0;
-			write_file(name, path, value);
-		} else {
-			int count = split(line, words);
-
-			if (count)
-				do_step(words, count);
-		}
+		set_context("steps:%u", ++line_number);
+		do_line(line);
 	}
+	set_context("%s", "");
 	capture_close();
 	power_off();
 }

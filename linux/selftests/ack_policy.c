@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * What a program sees of ACK policies: sysctls, TCP_ACK_POLICY, RTAX_ACK_POLICY,
- * inet_diag, counters.  TAP on stdout.  Runs as root in a network namespace of
- * its own, over loopback:
+ * The user interface of ACK policies: sysctls, TCP_ACK_POLICY, RTAX_ACK_POLICY,
+ * inet_diag, counters.  TAP on stdout.  Runs as root over loopback, in a network
+ * namespace of its own:
  *
  *	unshare -n ./ack_policy
  */
@@ -88,7 +88,7 @@ static bool chosen(int s, const char *choice)
 	return !strcmp(text, choice);
 }
 
-/* A connected pair; listener's choice may be NULL. */
+/* A connected pair; `listeners` is the policy of the listener, or NULL. */
 static void pair(const char *listeners, int *client, int *server)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET };
@@ -114,7 +114,7 @@ static void part(int client, int server)
 	close(server);
 }
 
-/* From client to server; true if it arrives as it was sent. */
+/* From client to server; true if the data arrives unchanged. */
 static bool transfer(int client, int server, size_t bytes,
 		     void (*meanwhile)(int server))
 {
@@ -196,7 +196,7 @@ static void look(struct nlmsghdr *h, void *data)
 	}
 }
 
-/* Does a dump of established sockets hold the choice? */
+/* Whether a dump of established sockets shows the choice, and a state with it or not. */
 static bool diag_shows(const char *choice, bool states)
 {
 	struct wanted w = { .choice = choice };
@@ -205,7 +205,7 @@ static bool diag_shows(const char *choice, bool states)
 	return w.found && w.states == states;
 }
 
-/* The exit status of work() as user nobody, without capabilities. */
+/* Runs work() as user nobody, without capabilities; its exit status. */
 static int unprivileged(int (*work)(void))
 {
 	int status = -1;
@@ -231,10 +231,10 @@ int main(void)
 		return 4;
 	}
 
-	check(is(DEFAULT, "stock"), "a namespace starts with stock");
+	check(is(DEFAULT, "stock"), "a new namespace has stock as its default");
 	pair(NULL, &c, &s);
 	check(chosen(s, "stock") && !diag_shows("stock", false),
-	      "a socket without choice is a stock one");
+	      "a socket without a policy is a stock socket");
 	part(c, s);
 
 	check(!put(DEFAULT, "nosuch") && errno == ENOENT,
@@ -245,83 +245,86 @@ int main(void)
 	      "a value out of range is refused");
 	check(is(DEFAULT, "stock"), "a refused choice changes nothing");
 
-	check(put(SYSCTL("tcp_allowed_ack_policies"), "every"), "policies are allowed");
+	check(put(SYSCTL("tcp_allowed_ack_policies"), "every"),
+	      "the list of allowed policies can be set");
 	check(unprivileged(choose_delayed) == EPERM,
-	      "without capabilities only allowed policies can be chosen");
+	      "without CAP_NET_ADMIN only allowed policies can be chosen");
 	check(put(SYSCTL("tcp_allowed_ack_policies"),
 		  "a3 a3fewer csa3 bsd delayed dynamic every greedy linux ratelimit"),
-	      "all can be allowed");
+	      "all policies can be allowed");
 	check(unprivileged(choose_delayed) == 0,
-	      "an allowed policy can be chosen by anybody");
+	      "anybody can choose an allowed policy");
 
 	check(put(DEFAULT, "delayed:segments=8") &&
 		      is(DEFAULT, "delayed:segments=8,delay_ms=200"),
-	      "the default takes a policy with parameters");
+	      "the default can be a policy with parameters");
 	pair(NULL, &c, &s);
 	check(chosen(s, "delayed:segments=8,delay_ms=200") &&
 		      chosen(c, "delayed:segments=8,delay_ms=200"),
-	      "both ends take the default");
+	      "both ends of a connection have the default policy");
 	check(diag_shows("delayed:segments=8,delay_ms=200", false),
-	      "inet_diag shows it");
-	check(transfer(c, s, 1000000, NULL), "data pass");
+	      "inet_diag shows the policy");
+	check(transfer(c, s, 1000000, NULL), "data arrives unchanged");
 	check(choose(s, "ratelimit") && diag_shows(get_choice(s), true),
-	      "inet_diag shows what a policy tells of its state");
+	      "inet_diag shows the state of a policy");
 	part(c, s);
 
 	check(put(SYSCTL("tcp_ack/delayed/delay_ms"), "40") &&
 		      is(DEFAULT, "delayed:segments=8,delay_ms=40"),
-	      "what a choice does not state is the namespace's");
+	      "a parameter that a choice does not state is taken from its sysctl");
 	check(!put(SYSCTL("tcp_ack/delayed/delay_ms"), "501") &&
 		      is(SYSCTL("tcp_ack/delayed/delay_ms"), "40"),
-	      "a parameter's range holds for its sysctl");
+	      "a sysctl refuses a value out of its parameter's range");
 	check(put(DEFAULT, "stock") && is(DEFAULT, "stock"),
-	      "the default returns to stock");
+	      "the default can be set back to stock");
 
 	pair("every", &c, &s);
 	check(chosen(s, "every") && chosen(c, "stock"),
-	      "a child takes its listener's policy");
+	      "an accepted socket inherits its listener's policy");
 	check(choose(s, "delayed:segments=4") &&
 		      chosen(s, "delayed:segments=4,delay_ms=40"),
-	      "a connection changes its policy");
+	      "a connection can change its policy");
 	check(!choose(s, "nosuch") && errno == ENOENT &&
 		      chosen(s, "delayed:segments=4,delay_ms=40"),
-	      "a refused one changes nothing");
+	      "a refused policy leaves the connection's policy as it is");
 	check(choose(s, "stock") && chosen(s, "stock"),
-	      "a connection returns to stock");
-	check(transfer(c, s, 1000000, NULL), "data pass after it");
+	      "a connection can return to stock");
+	check(transfer(c, s, 1000000, NULL),
+	      "data arrives unchanged after the return to stock");
 	part(c, s);
 
 	pair(NULL, &c, &s);
 	check(transfer(c, s, 20000000, switch_policy) && switches > 10,
-	      "data pass while policies are switched with every read");
+	      "data arrives unchanged while every read switches the policy");
 	printf("# %d switches\n", switches);
 	part(c, s);
 
 	check(!route(RTM_NEWROUTE, &to_loopback, "nosuch", false) && errno == EINVAL,
 	      "a route with an unknown policy is refused");
 	check(route(RTM_NEWROUTE, &to_loopback, "every", false),
-	      "a route takes a policy");
+	      "a route can have a policy");
 	pair("delayed", &c, &s);
 	check(chosen(s, "every") && chosen(c, "every"),
-	      "the route goes before the socket");
+	      "the route's policy takes precedence over the listener's");
 	check(choose(s, "delayed") && chosen(s, "delayed:segments=2,delay_ms=40"),
-	      "a socket may change what the route does not lock");
+	      "a socket can change a route's policy that is not locked");
 	part(c, s);
 	check(route(RTM_NEWROUTE, &to_loopback, "every", true),
-	      "a route locks its policy");
+	      "a route can lock its policy");
 	pair(NULL, &c, &s);
 	check(!choose(s, "delayed") && errno == EPERM && chosen(s, "every"),
-	      "a socket cannot change what the route locks");
-	check(transfer(c, s, 1000000, NULL), "data pass over it");
+	      "a socket cannot change a policy that the route locks");
+	check(transfer(c, s, 1000000, NULL),
+	      "data arrives unchanged over a route with a locked policy");
 	part(c, s);
 	check(route(RTM_NEWROUTE, &to_loopback, NULL, false),
-	      "the route forgets its policy");
+	      "the policy can be removed from the route");
 	pair(NULL, &c, &s);
-	check(chosen(s, "stock"), "connections are stock ones again");
+	check(chosen(s, "stock"), "connections are then stock again");
 	part(c, s);
 
 	check(strstr(get("/proc/net/netstat"), "TcpAck: every-segment segment-count"),
-	      "counters have the names of reasons");
+	      "the counters are named after the reasons");
 
 	printf("1..%d\n", tests);
 	return failures ? 1 : 0;

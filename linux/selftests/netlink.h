@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* What the self-tests ask the kernel for by netlink, in the caller's network namespace. */
+/* The netlink requests of the self-tests, in the caller's network namespace. */
 #ifndef ACK_NETLINK_H
 #define ACK_NETLINK_H
 
@@ -17,7 +17,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* of the series, not yet in the headers that distributions have */
+/* added by the series; the headers of distributions do not have them */
 #define TCP_ACK_POLICY 200
 #define RTAX_ACK_POLICY 18
 #define INET_DIAG_ACK_POLICY 23
@@ -28,7 +28,7 @@ enum {
 	INET_ACK_POLICY_STATE
 };
 
-/* request: begins with a header, and has room behind what is in it. */
+/* `request` begins with a header and has room for the attribute at its end. */
 static inline struct rtattr *netlink_add(void *request, int type, const void *data,
 					 size_t len)
 {
@@ -43,9 +43,9 @@ static inline struct rtattr *netlink_add(void *request, int type, const void *da
 	return a;
 }
 
-/* One request; each message of the answer goes to told(). -1 with errno on an error. */
+/* Sends a request and calls each() for every message of the answer. -1 with errno on an error. */
 static inline int netlink_ask(int protocol, struct nlmsghdr *h,
-			      void (*told)(struct nlmsghdr *, void *), void *data)
+			      void (*each)(struct nlmsghdr *, void *), void *data)
 {
 	static char answer[65536] __attribute__((aligned(8)));
 	int s = socket(AF_NETLINK, SOCK_RAW, protocol);
@@ -68,8 +68,8 @@ static inline int netlink_ask(int protocol, struct nlmsghdr *h,
 				ret = 0;
 				goto out;
 			}
-			if (told)
-				told(r, data);
+			if (each)
+				each(r, data);
 		}
 	}
 out:
@@ -87,7 +87,7 @@ struct destination {
 	bool local; /* an address of this host */
 };
 
-/* RTM_NEWROUTE or RTM_DELROUTE of a host route that names an ACK policy; NULL: none. */
+/* RTM_NEWROUTE or RTM_DELROUTE of a host route with an ACK policy; NULL: without one. */
 static inline bool route(int command, const struct destination *to, const char *policy,
 			 bool lock)
 {
@@ -126,9 +126,9 @@ static inline bool route(int command, const struct destination *to, const char *
 	return netlink_ask(NETLINK_ROUTE, &q.h, NULL, NULL) >= 0;
 }
 
-/* All TCP sockets of a family in these states, with what is known of their ACK policy. */
+/* Dumps the TCP sockets of a family in these states, with their ACK policies. */
 static inline int diag_dump(int family, unsigned int states,
-			    void (*told)(struct nlmsghdr *, void *), void *data)
+			    void (*each)(struct nlmsghdr *, void *), void *data)
 {
 	struct {
 		struct nlmsghdr h;
@@ -142,10 +142,10 @@ static inline int diag_dump(int family, unsigned int states,
 	q.r.sdiag_protocol = IPPROTO_TCP;
 	q.r.idiag_states = states;
 	q.r.idiag_ext = 1 << (INET_DIAG_INFO - 1);
-	return netlink_ask(NETLINK_SOCK_DIAG, &q.h, told, data);
+	return netlink_ask(NETLINK_SOCK_DIAG, &q.h, each, data);
 }
 
-/* The string that a dumped socket has for INET_ACK_POLICY_*; NULL: it has no policy. */
+/* A dumped socket's text attribute INET_ACK_POLICY_*; NULL: it has no policy. */
 static inline const char *diag_text(struct nlmsghdr *h, int what)
 {
 	struct inet_diag_msg *m = NLMSG_DATA(h);

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Everything that may happen to ACK policies, at once and at random: a thousand connections
- * with loss between two namespaces, policies switched on live sockets, by sysctl and by route,
- * resets, namespaces that come and go with connections in them, modules loaded and unloaded,
- * and readers of inet_diag, /proc and the tracepoint meanwhile.
+ * Stresses ACK policies with random events that run concurrently: a thousand connections with loss
+ * between two namespaces, policies switched on live sockets, by sysctl and by route, resets,
+ * namespaces that are created and end with connections in them, modules loaded and unloaded, and
+ * readers of inet_diag, /proc and the tracepoint.
  *
  *	stress SECONDS MOST SEED MODULES
  *
- * Runs as root where nothing else lives, in a kernel that watches itself (KASAN, lockdep,
- * kmemleak, ...): what that kernel finds is on its console. Here, TAP on stdout: data arrive as
- * they were sent, enough of everything happened, in the end no module is in use and nothing
- * leaked. Namespaces "client" and "server" must exist under /run/netns and reach each other as
- * 10.9.0.1 and 10.9.0.2, fd09::1 and fd09::2, over devices of the same names. MODULES holds the
- * policies' modules. It lasts SECONDS, and longer until enough happened, but not more than MOST.
- * Random numbers come from SEED; what the kernel does with them depends on its own timing.
+ * Runs as root in a virtual machine of its own, whose kernel checks itself (KASAN, lockdep,
+ * kmemleak, ...) and reports on its console. On stdout, as TAP: data arrives unchanged, each kind
+ * of event happened often enough, at the end no module is in use and nothing leaked. Namespaces
+ * "client" and "server" must exist under /run/netns and reach each other as 10.9.0.1 and 10.9.0.2,
+ * fd09::1 and fd09::2, over devices of the same names. MODULES is the folder of the policies'
+ * modules. A run takes SECONDS, or longer until there were enough events, but at most MOST. Random
+ * numbers come from SEED; what they do to the kernel depends on its timing.
  */
 #define _GNU_SOURCE
 #include "netlink.h"
@@ -62,7 +62,7 @@ static const struct choice {
 	{ "random", 7 },
 };
 
-/* What happened, over all processes. */
+/* Events counted over all processes. */
 enum tally {
 	OPENED,
 	BYTES,
@@ -87,7 +87,7 @@ enum tally {
 static struct shared {
 	uint64_t tally[TALLIES];
 	unsigned int alive[WORKERS]; /* connections with both ends */
-	unsigned int banned;         /* the module that is about to go */
+	unsigned int banned;         /* the module being unloaded */
 	bool stop;
 } * shared;
 
@@ -109,7 +109,7 @@ static bool stopped(void)
 	return __atomic_load_n(&shared->stop, __ATOMIC_RELAXED);
 }
 
-/* The one door of randomness: xorshift64* of the process, from SEED and its number. */
+/* The only source of random numbers: xorshift64*, seeded by SEED and the process's number. */
 static uint32_t draw(uint32_t below)
 {
 	chance ^= chance >> 12;
@@ -167,7 +167,7 @@ static unsigned int banned(void)
 	return __atomic_load_n(&shared->banned, __ATOMIC_RELAXED);
 }
 
-/* Any choice, but none of the module that is about to go. */
+/* Any policy that is not in the module being unloaded. */
 static const struct choice *any_choice(void)
 {
 	const struct choice *c;
@@ -252,7 +252,7 @@ static void forget(unsigned int index)
 		by_port[c->port] = EACH;
 }
 
-/* At once, so that nothing lingers. */
+/* Resets the connection, so that no socket lingers. */
 static void give_up(unsigned int index)
 {
 	for (int side = 0; side < 2; side++)
@@ -377,7 +377,7 @@ static void transmit(unsigned int index, int side)
 		forget(index);
 }
 
-/* Something that an application may do to one end. */
+/* One of the things that an application may do to its socket. */
 static void disturb(unsigned int index, int side)
 {
 	struct connection *c = &connections[index];
@@ -401,7 +401,7 @@ static void disturb(unsigned int index, int side)
 		shutdown(fd, SHUT_WR);
 		break;
 	case 3:
-		forget(index); /* a reset, where data are unread */
+		forget(index); /* a reset if there is unread data */
 		break;
 	case 4:
 		setsockopt(fd, IPPROTO_TCP, TCP_QUICKACK, &value, sizeof(value));
@@ -423,7 +423,7 @@ static void disturb(unsigned int index, int side)
 		break;
 	case 10:
 		send(fd, "!", 1, MSG_OOB | MSG_NOSIGNAL | MSG_DONTWAIT);
-		/* urgent data is no part of the stream that is verified */
+		/* the urgent byte is not part of the stream that is verified */
 		forget(index);
 		break;
 	case 11:
@@ -434,14 +434,14 @@ static void disturb(unsigned int index, int side)
 	}
 }
 
-/* Nothing of this worker holds on to the module that is about to go. */
+/* Makes all sockets of this worker let go of the module being unloaded. */
 static void let_go(void)
 {
 	unsigned int gone = banned();
 
 	if (gone == NO_MODULE)
 		return;
-	/* a choice that a route has locked goes with its connection only */
+	/* a policy locked by a route can only go with its connection */
 	for (unsigned int i = 0; i < EACH; i++)
 		for (int side = 0; side < 2; side++)
 			if (connections[i].fd[side] >= 0 &&
@@ -449,7 +449,7 @@ static void let_go(void)
 				give_up(i);
 	for (int which = 0; which < 2; which++)
 		choose(listeners[which]);
-	/* a connection whose server end is not accepted yet may have it as well */
+	/* the server's socket may have the policy before it is accepted */
 	for (unsigned int i = 0; i < EACH; i++)
 		if (connections[i].fd[0] >= 0 && connections[i].fd[1] < 0)
 			give_up(i);
@@ -565,7 +565,7 @@ static void govern(void)
 				    : "a3 linux random every delayed bsd");
 			break;
 		default:
-			/* a name alone; a route cannot state parameters */
+			/* a route can have a policy's name only, not parameters */
 			if (!strchr(c->text, ':') && c->module != NO_MODULE)
 				set_route(client, family, c->text);
 		}
@@ -654,7 +654,7 @@ static void observe(void)
 
 /* --- namespaces ----------------------------------------------------------------------- */
 
-/* Connections of a namespace that ends with its only process, in the middle of all. */
+/* Opens connections in a namespace that ends, with them in it, when this process exits. */
 static void live_and_die(void)
 {
 	static char bytes[30000];
@@ -685,7 +685,7 @@ static void live_and_die(void)
 			recv(accepted[i], bytes, sizeof(bytes), MSG_DONTWAIT);
 		if (draw(2))
 			choose(accepted[i]);
-		if (draw(2)) /* else orphans would hold the namespace for a while */
+		if (draw(2)) /* otherwise orphans keep the namespace alive for a while */
 			abort_on_close(accepted[i]);
 	}
 	_exit(0);
@@ -702,7 +702,7 @@ static void populate(void)
 				draw(2);
 			live_and_die();
 		}
-		draw(2); /* children differ */
+		draw(2); /* so that the next child draws other numbers */
 		if (child < 0 || waitpid(child, &status, 0) < 0 || status)
 			die("namespace");
 		count(NAMESPACES, 1);
@@ -742,7 +742,7 @@ static void renew(void)
 		unsigned int which = draw(NO_MODULE);
 		double until = now_s() + 20;
 
-		/* in use as likely as not */
+		/* probably in use: its users are asked to let go */
 		if (!unload(modules[which]))
 			count(IN_USE, 1);
 		else
@@ -759,7 +759,7 @@ static void renew(void)
 		}
 		pause_ms(draw(100));
 		__atomic_store_n(&shared->banned, NO_MODULE, __ATOMIC_RELAXED);
-		/* or it is loaded by whoever chooses one of its policies */
+		/* meanwhile choosing one of its policies may load it */
 		if (draw(2))
 			pause_ms(500);
 		if (load(modules[which]))
@@ -768,7 +768,7 @@ static void renew(void)
 	}
 }
 
-/* --- the whole ------------------------------------------------------------------------ */
+/* --- the run ------------------------------------------------------------------------ */
 
 static int tests, failures;
 
@@ -828,7 +828,7 @@ static bool file_has(const char *path, const char *text)
 	return strstr(all, text);
 }
 
-/* The second scan finds what the first one saw for the first time, or changed meanwhile. */
+/* kmemleak reports an object only when a scan finds it unchanged since the scan before. */
 static bool nothing_leaked(void)
 {
 	static char line[4096];
@@ -836,7 +836,7 @@ static bool nothing_leaked(void)
 	bool none = true;
 
 	for (int i = 0; i < 3; i++) {
-		pause_ms(6000); /* younger objects are left out */
+		pause_ms(6000); /* younger objects are not reported */
 		if (!put("/sys/kernel/debug/kmemleak", "scan"))
 			return false;
 	}
@@ -850,22 +850,22 @@ static bool nothing_leaked(void)
 	return found && none;
 }
 
-/* What makes a run one that shows something. */
+/* How many events of each kind a run needs. */
 static const struct {
 	enum tally what;
 	uint64_t least;
 	const char *claim;
 } quotas[] = {
-	{ OPENED, 2 * CONNECTIONS, "connections come and go" },
+	{ OPENED, 2 * CONNECTIONS, "connections are opened and closed" },
 	{ SWITCHED, 10 * CONNECTIONS, "policies are switched on live sockets" },
-	{ DEFAULTS, 100, "defaults change" },
-	{ ROUTES, 100, "routes change" },
+	{ DEFAULTS, 100, "defaults are changed" },
+	{ ROUTES, 100, "routes are changed" },
 	{ RESET, 50, "connections are reset" },
-	{ DISCONNECTED, 50, "connections are given up" },
-	{ NAMESPACES, 100, "namespaces come and go" },
+	{ DISCONNECTED, 50, "connections are disconnected" },
+	{ NAMESPACES, 100, "namespaces are created and removed" },
 	{ UNLOADED, 10, "modules are unloaded" },
 	{ LOADED, 10, "modules are loaded" },
-	{ IN_USE, 1, "a module in use stays" },
+	{ IN_USE, 1, "a module in use cannot be unloaded" },
 	{ DUMPED_POLICIES, 1000, "inet_diag is read" },
 	{ TRACED, 1, "the tracepoint is read" },
 };
@@ -880,7 +880,8 @@ static bool enough(void)
 
 int main(int argc, char *argv[])
 {
-	const unsigned int crowd = CONNECTIONS * 95 / 100; /* some always change */
+	const unsigned int crowd =
+		CONNECTIONS * 95 / 100; /* some are always being replaced */
 	unsigned int most = 0, now, i;
 	double begin = now_s(), spent;
 	uint64_t seed;
@@ -938,18 +939,19 @@ int main(int argc, char *argv[])
 	       (unsigned long long)tallied(DUMPED_POLICIES),
 	       (unsigned long long)tallied(READ_BYTES),
 	       (unsigned long long)tallied(TRACED));
-	check(!now, "no process came to grief");
-	check(!tallied(CORRUPT), "data arrive as they were sent");
+	check(!now, "no process failed");
+	check(!tallied(CORRUPT), "data arrives unchanged");
 	check(most >= crowd,
-	      "a thousand connections at once, but for those that change");
+	      "a thousand connections are open at once, save those being replaced");
 	for (i = 0; i < ARRAY_SIZE(quotas); i++)
 		check(tallied(quotas[i].what) >= quotas[i].least, quotas[i].claim);
-	check(all_unloaded(now_s() + 120), "in the end no module is in use");
+	check(all_unloaded(now_s() + 120), "at the end no module is in use");
 	check(nothing_leaked(), "kmemleak finds nothing");
 	check(file_has("/proc/lockdep_stats",
 		       "debug_locks:                             1"),
-	      "lockdep is still watching");
-	check(file_has("/proc/sys/kernel/tainted", "0\n"), "the kernel has not warned");
+	      "lockdep is still enabled");
+	check(file_has("/proc/sys/kernel/tainted", "0\n"),
+	      "the kernel is not tainted by a warning");
 	printf("1..%d\n", tests);
 	return failures ? 1 : 0;
 }

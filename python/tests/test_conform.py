@@ -101,34 +101,34 @@ def test_figures_of_a_policy_are_those_of_its_own_parameters() -> None:
     ("body", "line", "says"),
     [
         ("at 0ms arives 0s:1s", 3, '"arives" is not known here; did you mean "arrives"?'),
-        ("at 0 arrives 0s:1s", 3, '"0" is no time; give one such as 45ms'),
+        ("at 0 arrives 0s:1s", 3, '"0" is not a valid time; give one such as 45ms'),
         ("at 5ms arrives 0s:1s\nat 4ms leaves ack 1s", 4, "4 ms is before 5 ms"),
         ("at 700s arrives 0s:1s", 3, "a claim lasts 600 s at most"),
-        ("at 0ms arrives 0s", 3, '"0s" is no range; give FROM:TO'),
+        ("at 0ms arrives 0s", 3, '"0s" is not a range; give FROM:TO'),
         ("at 0ms arrives 2s:1s", 3, '"2s:1s" ends before it begins'),
-        ("at 0ms arrives 0s:x", 3, '"x" is no offset'),
+        ("at 0ms arrives 0s:x", 3, '"x" is not a valid offset'),
         ("at 0ms arrives 0:99999999999", 3, "is out of range; give 0 to 2147483647 bytes"),
         ("at 0ms arrives 0s:1s finn", 3, 'did you mean "fin"?'),
         ("at 0ms arrives 0s:1s tsval 3ms", 3, "tsval needs a line `peer timestamps=yes`"),
         ("at 0ms arrives 0s:1s size 2000", 3, "size 2000 is out of range; give 1 to 1460"),
-        ("at 0ms arrives", 3, "the line ends where a range such as 0s:1s should stand"),
+        ("at 0ms arrives", 3, "the line ends where a range such as 0s:1s is expected"),
         ("at 0ms leaves ack 1s 2s", 3, '"2s" is not known here'),
         ("at 0ms leaves ack 1s because of", 3, '"of" is not known here'),
         ("at 0ms app jumps", 3, '"jumps" is not known here'),
         ("at 0ms app reads 0", 3, "reads 0: give at least one byte"),
         ("at 0ms app sets quickack", 3, "quickack has no value"),
-        ("at 0ms app shuts now", 3, '"now" is too much; remove it'),
+        ("at 0ms app shuts now", 3, '"now" is not expected here; remove it'),
         ("by 5ms arrives 0s:1s", 3, '"arrives" is not known here'),
         ("until 5ms silence", 3, "after `until TIME` give `nothing leaves`"),
         ("for nobody: leaves ack 1s", 3, '"nobody" is not known here'),
         ("for stock leaves ack 1s", 3, '"leaves" is not known here'),
-        ("else: leaves ack 1s", 3, "`else:` stands behind no `for NAMES:`"),
-        ("at 0ms arrives 0s:1s\nhost warm=0", 4, "`host` stands behind a statement"),
+        ("else: leaves ack 1s", 3, "`else:` needs a line `for NAMES:` before it"),
+        ("at 0ms arrives 0s:1s\nhost warm=0", 4, "`host` comes after a statement"),
         ("peer sack=perhaps", 3, '"perhaps" is not known here; known: yes, no'),
         ("peer rtt=9s", 3, "rtt: \"9s\" is out of range; give 0ms to 500ms"),
-        ("host rcvbuf=many", 3, 'rcvbuf: "many" is no whole number'),
+        ("host rcvbuf=many", 3, 'rcvbuf: "many" is not a whole number'),
         ("host buffer=1", 3, '"buffer" is not known here'),
-        ("host warm", 3, '"warm" is no key=value'),
+        ("host warm", 3, '"warm" is not of the form key=value'),
         ("policies delayed:segments=0", 3, "policies: delayed.segments: \"0\" is too small"),
         ("rfc 9293 3.8.6.3 OUGHT", 3, '"OUGHT" is not known here; known: MUST, SHOULD'),
         ("rfc nine 3.8 MUST", 3, "give number, section and level"),
@@ -160,7 +160,7 @@ def test_rfc_and_reason_are_asked_for() -> None:
 # --- to the guest --------------------------------------------------------------------------------
 
 
-def test_a_range_is_cut_into_segments_and_what_ends_it_stands_on_the_last() -> None:
+def test_a_range_is_cut_into_segments_and_fin_and_psh_go_on_the_last() -> None:
     read = claim("host warm=1\nat 3ms arrives 1s:3s+5 fin psh ack 7 ce\nat 4ms arrives 0:0\n"
                  "until 1s nothing leaves\n")  # fmt: skip
     done = conform.actions(read, read.for_policy("stock"))
@@ -175,11 +175,15 @@ def test_a_range_is_cut_into_segments_and_what_ends_it_stands_on_the_last() -> N
     assert conform.end_us(read, read.lines) == 2_000_000
 
 
-def test_what_the_guest_tells_is_read() -> None:
+def test_the_guests_output_is_read() -> None:
     told = conform.read_came(
-        "claim 3\napp 4 -11\nleft 2 2048 seq=0 ack=10 len=0 win=9 tos=0 flags=AE sack=11:12,14:15 "
-        "ecr=1000005 reason=duplicate\ndone 3\nclaim 4\nleft -1 5 seq=1 ack=2 len=3 win=4 tos=0 "
-        "flags=PA\n"
+        "claim 3\n"
+        "app action=4 result=-11\n"
+        "left cause=2 time_ns=2048 seq=0 ack=10 len=0 win=9 tos=0 flags=AE sack=11:12,14:15 "
+        "ecr_ms=5 reason=duplicate\n"
+        "done 3\n"
+        "claim 4\n"
+        "left cause=-1 time_ns=5 seq=1 ack=2 len=3 win=4 tos=0 flags=PA\n"
     )
     assert list(told) == [3]  # the other one did not end
     assert told[3].results == {4: -11}
@@ -210,7 +214,7 @@ def test_at_once_is_a_matter_of_cause_not_of_the_clock() -> None:
     assert "it came from a timer" in problem(AT_ONCE, late)
 
 
-def test_whatever_leaves_must_be_told_of() -> None:
+def test_a_packet_without_a_line_fails_the_claim() -> None:
     assert "expected nothing more" in problem(TIMED, packet(MSS, 45_000), packet(MSS, 90_000))
     assert "nothing came" in problem(TIMED)
     quiet = claim("at 0ms arrives 0s:1s\nuntil 40ms nothing leaves\nby 500ms leaves ack 1s\n")
@@ -218,7 +222,7 @@ def test_whatever_leaves_must_be_told_of() -> None:
     assert problem(quiet, packet(MSS, 40_000)) == ""
 
 
-def test_less_may_be_acknowledged_on_the_way_to_what_is_due() -> None:
+def test_acks_of_less_may_come_before_the_one_that_is_due() -> None:
     assert problem(DUE, packet(2 * MSS, 1, 1), packet(4 * MSS, 500_000)) == ""
     assert "it came at 500.1 ms" in problem(DUE, packet(4 * MSS, 500_100))
     assert "it acknowledges 5s" in problem(DUE, packet(5 * MSS, 9))
@@ -252,7 +256,7 @@ def test_the_kernels_own_code_gives_no_reasons() -> None:
     assert problem(read, packet(MSS, 1, 0)) == ""
 
 
-def test_the_application_gets_what_is_expected_and_was_sent() -> None:
+def test_the_application_must_read_the_bytes_that_were_sent() -> None:
     read = claim("host warm=0 reader=idle\nat 0ms arrives 0:9\nby 500ms leaves ack 9\n"
                  "at 600ms app reads 9\n")  # fmt: skip
     ack = Packet(-1, 45 * 10**6, 0, 9, 0, 9, "A", (), (), None)
@@ -261,8 +265,10 @@ def test_the_application_gets_what_is_expected_and_was_sent() -> None:
         return conform.judge(read, "stock", "stock", Came([ack], {1: result})).message
 
     assert told(9) == "some.claim: stock: "
-    assert "some.claim:6: stock: expected 9 bytes or 0, the application got 5" in told(5)
-    assert "the application read other bytes than were sent" in told(-74)
+    assert (
+        "some.claim:6: stock: expected the application's call to return 9; it returned 5" in told(5)
+    )
+    assert "the application did not read the bytes that were sent" in told(-74)
 
 
 # --- what is shipped, and the command ------------------------------------------------------------
@@ -291,9 +297,9 @@ def test_claims_are_found_by_name_pattern_and_file(tmp_path: Path) -> None:
     ]
     assert names == sorted(set(names))
     assert {"mine", "a-fin-is-acknowledged-at-once"} <= set(names)
-    with pytest.raises(InputError, match=r"a-fin-is-late: is no claim; did you mean"):
+    with pytest.raises(InputError, match=r"a-fin-is-late: not a known claim; did you mean"):
         conform.choose(["a-fin-is-late"])
-    with pytest.raises(InputError, match=r"is no claim"):
+    with pytest.raises(InputError, match=r"not a known claim"):
         conform.choose([str(tmp_path / "none.claim")])
 
 
@@ -310,10 +316,10 @@ def test_the_list_needs_no_kernel(capsys: pytest.CaptureFixture[str]) -> None:
         (["--policy", "evry"], 'did you mean "every"?'),
         (["--policy", "every:rails=none"], "the kernel's rails cannot be switched off"),
         (["delayed-8-*", "--policy", "every"], "nothing that was asked for is claimed of every"),
-        (["no-such-claim"], "no-such-claim: is no claim"),
+        (["no-such-claim"], "no-such-claim: not a known claim"),
     ],
 )
-def test_what_cannot_be_asked_is_refused(
+def test_impossible_requests_are_refused(
     words: list[str], says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.main(["lab", "conform", *words]) == 2

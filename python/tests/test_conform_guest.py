@@ -86,7 +86,7 @@ def test_no_number_goes_back_and_no_window_shrinks(patched: Kernel, policy: str)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_what_has_come_in_order_is_acknowledged_within_500_ms(patched: Kernel, policy: str) -> None:
+def test_data_in_order_is_acknowledged_within_500_ms(patched: Kernel, policy: str) -> None:
     for one in seen(patched, policy):
         if any("R" in p.flags for p in one.came.packets):
             continue  # nobody is owed an ACK any more
@@ -168,7 +168,7 @@ def test_each_line_of_each_claim_can_fail(patched: Kernel, policy: str) -> None:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_what_leaves_and_is_not_told_of_is_noticed(patched: Kernel, policy: str) -> None:
+def test_a_packet_that_no_line_expects_is_noticed(patched: Kernel, policy: str) -> None:
     for one in seen(patched, policy):
         for at, packet in enumerate(one.came.packets):
             if packet.time_ns < 0:
@@ -211,7 +211,7 @@ def test_the_example_of_the_docs_holds(patched: Kernel, root: Path, tmp_path: Pa
     assert len(done) == 3
 
 
-def test_one_claim_alone_meets_what_it_meets_among_others(patched: Kernel) -> None:
+def test_a_claim_gives_the_same_packets_alone_and_among_others(patched: Kernel) -> None:
     name = "the-last-segment-of-a-burst-is-acknowledged-after-the-delay"
     for policy in (STOCK, "delayed"):  # these draw nothing at random
         alone = conform.observe(patched, conform.choose([name]), policy)[0]
@@ -226,7 +226,7 @@ def test_the_same_claims_bring_the_same_packets_at_the_same_times(patched: Kerne
     assert [s.came for s in again] == [s.came for s in seen(patched, "bsd")]
 
 
-def test_what_the_kernel_refuses_is_told_by_the_claims_file(
+def test_what_the_kernel_refuses_is_reported_under_the_claims_file(
     patched: Kernel, tmp_path: Path
 ) -> None:
     mine = tmp_path / "mine.claim"
@@ -238,7 +238,7 @@ def test_what_the_kernel_refuses_is_told_by_the_claims_file(
         conform.run(patched, conform.choose([str(mine)]), ["every"])
 
 
-def test_the_command_tells_a_table_and_what_came(
+def test_the_command_prints_a_table_and_the_packets(
     stock: Kernel, capsys: pytest.CaptureFixture[str]
 ) -> None:
     name = "a-lone-segment-is-acknowledged-after-the-delay"

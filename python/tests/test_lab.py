@@ -3,9 +3,11 @@
 
 import fcntl
 import os
+import re
 import shutil
 import struct
 import subprocess
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any
 
@@ -119,7 +121,7 @@ def test_an_outage_begins_and_ends() -> None:
     assert downs[1][1].endswith("loss 0%")
 
 
-def test_private_links_tell_flows_apart_by_port() -> None:
+def test_private_links_separate_flows_by_port() -> None:
     net = network.build(scenario("adsl", "both-ways"), "link x")
     assert net.routers == 4
     assert "qdisc add dev down root handle 1: prio bands 2" in net.tc["r1"][0]
@@ -157,7 +159,7 @@ def test_receive_offload_waits_for_the_links_window() -> None:
         ("mips-reader", "client.process"),
     ],
 )
-def test_what_linux_has_not_is_refused_by_its_key(link: str, key: str) -> None:
+def test_what_linux_lacks_is_refused_by_its_key(link: str, key: str) -> None:
     with pytest.raises(InputError, match=rf"link x: {key}: .*no counterpart; "):
         network.build(scenario(link), "link x")
 
@@ -240,7 +242,7 @@ def test_an_experiment_sets_both_hosts_whatever_their_flows_ask_for() -> None:
         ("small-buffers", "flows[0].sender.socket"),
     ],
 )
-def test_a_sender_that_linux_is_not_is_refused(workload: str, key: str) -> None:
+def test_a_sender_that_differs_from_linux_is_refused(workload: str, key: str) -> None:
     with pytest.raises(InputError) as told:
         traffic.build(scenario(workload=workload), "workload x", {})
     assert str(told.value).startswith(f"workload x: {key}: ")
@@ -260,7 +262,7 @@ def test_two_groups_cannot_ask_one_host_for_two_settings() -> None:
         traffic.build(given, "workload x", {})
 
 
-def test_a_stock_kernel_has_the_linux_policy_alone() -> None:
+def test_a_stock_kernel_has_only_the_linux_policy() -> None:
     given = scenario()
     given["groups"][0]["policy"] = {"name": "a3", "params": {}, "rails": None}
     with pytest.raises(InputError, match=r'"a3": Linux 6.12, stock has no ACK policies'):
@@ -315,7 +317,7 @@ def capture_of(tmp_path: Path, packets: list[bytes]) -> Path:
 NEAR_WRAP = 2**32 - 2000
 
 
-def test_the_receivers_capture_tells_acks_segments_and_latency(tmp_path: Path) -> None:
+def test_the_receivers_capture_gives_acks_segments_and_latency(tmp_path: Path) -> None:
     path = capture_of(
         tmp_path,
         [
@@ -346,7 +348,7 @@ def test_a_merged_packet_counts_for_its_segments(tmp_path: Path) -> None:
     assert wires[0].ack_latency_ns == [4, 4]
 
 
-def test_round_trips_leave_out_what_was_sent_twice_or_sacked(tmp_path: Path) -> None:
+def test_rtts_leave_out_segments_sent_twice_or_sacked(tmp_path: Path) -> None:
     path = capture_of(
         tmp_path,
         [
@@ -368,23 +370,44 @@ def test_round_trips_leave_out_what_was_sent_twice_or_sacked(tmp_path: Path) -> 
     assert [d[3] for d in wires[0].data] == [False] * 4 + [True]
 
 
-def test_counters_are_what_grew_and_reasons_have_the_cores_names(tmp_path: Path) -> None:
+def test_counters_are_differences_and_reasons_have_the_cores_names(tmp_path: Path) -> None:
     for name, sent, timer in (("counters-client-before", 5, 1), ("counters-client", 9, 4)):
         (tmp_path / name).write_text(
             f"Tcp: OutSegs InErrs\nTcp: {sent} 7\n"
             f"TcpAck: delay-timer piggyback\nTcpAck: {timer} 0\n"
         )
-    told = measure.counters(tmp_path, "client")
-    assert told == {"TcpOutSegs": 4, "TcpAckdelay-timer": 3}
+    grown = measure.counters(tmp_path, "client")
+    assert grown == {"TcpOutSegs": 4, "TcpAckdelay-timer": 3}
     given = scenario()
-    known = measure._Told(counters={"client": told, "server": {}})
-    assert measure._reasons(given, 0, known) == {"delay-timer": 3}
+    recorded = measure._Recorded(counters={"client": grown, "server": {}})
+    assert measure._reasons(given, 0, recorded) == {"delay-timer": 3}
     given["groups"] *= 2  # whose ACKs they were cannot be told
-    assert measure._reasons(given, 0, known) == {}
+    assert measure._reasons(given, 0, recorded) == {}
+
+
+def test_samples_are_read_by_the_names_of_their_columns(tmp_path: Path) -> None:
+    columns = {
+        "time_ns": "40", "flow": "0", "read_bytes": "2896", "mss_bytes": "1448",
+        "cwnd_segments": "10", "ssthresh_segments": "2147483647", "srtt_us": "21567",
+        "unacked_segments": "2", "rcv_wnd_bytes": "64256", "state": "rate_segments=3",
+    }  # fmt: skip
+    series = []
+    for name, keys in (("a", list(columns)), ("b", sorted(columns))):
+        (tmp_path / name).write_text(
+            " ".join(keys) + "\n" + " ".join(columns[key] for key in keys) + "\n"
+        )
+        samples = measure.read_table(tmp_path / name)
+        series.append(measure._series(samples, measure.FlowWire(), 0))
+    assert series[0] == series[1]
+    assert series[0] == {
+        "time_ns": [40], "delivered_bytes": [2896], "acks": [0], "cwnd_bytes": [14480],
+        "ssthresh_bytes": [0], "srtt_ns": [21_567_000], "bytes_in_flight": [2896],
+        "rcv_wnd_bytes": [64256], "acks_by_reason": {}, "policy": {"rate_segments": [3]},
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("cut", [10, 30, 60])
-def test_a_capture_that_is_not_whole_is_refused(tmp_path: Path, cut: int) -> None:
+def test_an_incomplete_capture_is_refused(tmp_path: Path, cut: int) -> None:
     path = capture_of(tmp_path, [packet(5, True, seq=1, payload=100)])
     path.write_bytes(path.read_bytes()[:cut])
     with pytest.raises(RunError, match=r"x\.pcap"):
@@ -402,7 +425,7 @@ def test_quantiles_are_exact_and_their_buckets_hold_every_value() -> None:
     assert sum(measure.quantiles([0, 0, 7])["bucket_count"]) == 3
 
 
-def test_what_the_lab_cannot_measure_is_no_figure() -> None:
+def test_a_metric_that_the_lab_cannot_measure_is_empty() -> None:
     group = dict.fromkeys(("stalls", "stalled_ns"))
     assert metrics.BY_KEY["stalls"].take(group, {}) is None
 
@@ -435,7 +458,7 @@ def test_a_lab_runs_result_makes_the_simulators_table() -> None:
         (["--on", "other", "--link", "adsl"], "invalid choice"),
     ],
 )
-def test_what_does_not_go_together_is_told(
+def test_options_that_cannot_be_combined_are_refused(
     words: list[str], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     given = [word.format(cache=tmp_path) for word in words]
@@ -530,7 +553,7 @@ def test_a_second_build_waits_and_says_so(tmp_path: Path, monkeypatch: pytest.Mo
     assert len(told) == 1 and "waiting for another build" in told[0]
 
 
-def test_the_lock_of_a_dead_build_is_no_lock(tmp_path: Path) -> None:
+def test_a_dead_build_holds_no_lock(tmp_path: Path) -> None:
     (tmp_path / "lock").write_text("999999\n")
     with build._locked(tmp_path, pytest.fail):
         pass
@@ -552,7 +575,7 @@ def test_a_missing_tool_is_named_with_its_package(monkeypatch: pytest.MonkeyPatc
         build._check_tools()
 
 
-def test_a_source_that_is_none_is_refused(tmp_path: Path) -> None:
+def test_a_wrong_kernel_source_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no kernel source"):
         build.given_source(tmp_path)
     (tmp_path / "x.tar").write_text("no tar")
@@ -613,7 +636,7 @@ def test_a_patch_that_does_not_apply_is_named_with_its_file(tmp_path: Path) -> N
 
 
 @needs_git
-def test_what_prepare_places_keeps_its_time_when_it_is_the_same(tmp_path: Path) -> None:
+def test_unchanged_files_that_prepare_copies_keep_their_time(tmp_path: Path) -> None:
     tree = small_tree(tmp_path)
     prepare = tmp_path / "prepare"
     prepare.write_text('#!/bin/sh\necho core > $1/core.c\necho "$(cat $1/b.c)+" > $1/b.c\n')
@@ -660,6 +683,16 @@ def test_the_guests_program_compiles_without_a_warning(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
+def test_the_guests_files_depend_one_way() -> None:
+    includes: dict[str, set[str]] = {}
+    for file in (build.linux_folder() / "lab").glob("*.[ch]"):
+        needed = set(re.findall(r'^#include "(?!kernel-)(\w+)\.h"', file.read_text(), re.MULTILINE))
+        includes.setdefault(file.stem, set()).update(needed - {file.stem})
+    order = list(TopologicalSorter(includes).static_order())  # fails on a cycle
+    assert order[-1] == "guest"
+    assert includes["system"] == set()
+
+
 # --- what became of ACKs -----------------------------------------------------------------------
 
 
@@ -669,7 +702,7 @@ def wire_packet(
     return measure.Packet(time_ms * 10**6, False, 0, 16, 1, ack, payload, sacks, ident)
 
 
-def test_dropped_acks_and_what_they_told_are_counted() -> None:
+def test_dropped_acks_and_what_they_reported_are_counted() -> None:
     left = [
         wire_packet(1, 0, 1001),
         wire_packet(2, 1, 1001, sacks=((2001, 3001),)),

@@ -98,7 +98,7 @@ def test_a_window_in_packets_is_kept(kernel: Kernel) -> None:
     assert 0.8 < group["goodput_bps"] / (88 * 1448 * 8 / 0.1) <= 1
 
 
-def test_pings_and_acks_tell_of_their_way(kernel: Kernel) -> None:
+def test_the_paths_of_pings_and_acks_are_measured(kernel: Kernel) -> None:
     given = scenario("wan-10ms", "bulk", 1000)
     given |= {"ping_interval_ns": 10 * MS, "paths_from_ns": 0}
     result = simulate(kernel, given)
@@ -112,7 +112,7 @@ def test_pings_and_acks_tell_of_their_way(kernel: Kernel) -> None:
     assert path["delay_ns"]["p50"] == pytest.approx(5 * MS, abs=50_000)
 
 
-def test_losses_are_repaired_and_counted(kernel: Kernel) -> None:
+def test_losses_are_recovered_and_counted(kernel: Kernel) -> None:
     given = scenario("wan-10ms", "bulk", 1000)
     given["down"]["loss_ppm"] = 10_000
     result = simulate(kernel, given)
@@ -193,7 +193,7 @@ def test_the_hosts_files_cannot_be_written(kernel: Kernel) -> None:
     assert not mark.exists()
 
 
-def test_a_failed_tool_is_told_with_its_words(kernel: Kernel) -> None:
+def test_a_failed_tool_is_reported_with_its_message(kernel: Kernel) -> None:
     with pytest.raises(RunError, match=r"(?s)tc: failed with .*Cannot find device"):
         run_steps(kernel, "exec - /usr/sbin/tc qdisc add dev nothing root pfifo")
 

@@ -45,30 +45,31 @@ def simulate(kernel: Kernel, given: dict[str, Any], keep: Path | None = None) ->
     return lab_run.simulate(given, "link x", "workload x", kernel, keep=keep)
 
 
-def test_a_policys_state_is_told_over_time(kernel: Kernel, tmp_path: Path) -> None:
+def test_a_policys_state_is_sampled_over_time(kernel: Kernel, tmp_path: Path) -> None:
     given = scenario("wan-10ms", "bulk", 1500, "ratelimit") | {"series_interval_ns": 15 * MS}
     group = simulate(kernel, given, tmp_path)["groups"][0]
     series = group["flows"][0]["series"]
     rates = series["policy"]["rate_segments"]
     assert len(rates) == len(series["time_ns"]) > 50
     assert rates[0] == 1 < max(rates)
-    words = [line.split()[12:] for line in (tmp_path / "samples").read_text().splitlines()]
-    assert {choice.partition(":")[0] for choice, *_ in words} == {"ratelimit"}
-    assert {reason for _, reason, *_ in words} > {"segment-count"}
-    acks = [int(w[2]) for w in words]
+    samples = measure.read_table(tmp_path / "samples")
+    assert {s["choice"].partition(":")[0] for s in samples} == {"ratelimit"}
+    assert {s["reason"] for s in samples} > {"segment-count"}
+    acks = [int(s["acks"]) for s in samples]
     assert acks == sorted(acks)
     # the samples end a hundredth before the run, whose capture counts all
     assert 0.9 * group["acks_sent"] < acks[-1] <= group["acks_sent"]
-    assert all(int(w[4]) <= MAX_DELAY_NS + CLOCK_NS for w in words)
+    assert all(int(s["owed_ns"]) <= MAX_DELAY_NS + CLOCK_NS for s in samples)
 
 
 def test_a_stock_socket_is_sampled_as_one(kernel: Kernel, tmp_path: Path) -> None:
     given = scenario("lan-100m", "bulk", 100) | {"series_interval_ns": MS}
     group = simulate(kernel, given, tmp_path)["groups"][0]
     assert group["flows"][0]["series"]["policy"] == {}
-    lines = (tmp_path / "samples").read_text().splitlines()
-    assert len(lines) > 50
-    assert {line.split(maxsplit=12)[12] for line in lines} == {"stock - - - - - -"}
+    samples = measure.read_table(tmp_path / "samples")
+    assert len(samples) > 50
+    of_policy = ("choice", "reason", "acks", "segments", "owed_ns", "wait_ns", "state")
+    assert {tuple(s[name] for name in of_policy) for s in samples} == {("stock", *"------")}
 
 
 LOOK = """\
@@ -177,8 +178,7 @@ def test_answers_at_random_stall_nothing_beyond_the_rails_bound(
     kernel: Kernel, tmp_path: Path, workload: str, loss_ppm: int
 ) -> None:
     result = simulate(kernel, at_random(workload, loss_ppm), tmp_path)
-    words = [line.split() for line in (tmp_path / "samples").read_text().splitlines()]
-    assert {w[12] for w in words} == {"random"}
+    assert {s["choice"] for s in measure.read_table(tmp_path / "samples")} == {"random"}
     end = next(
         int(line.split()[3]) + int(line.split()[1])
         for line in (tmp_path / "flows").read_text().splitlines()

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Claims about a receiver's ACKs: the language of `linux/conform/*.claim`, read and checked.
 
-    rfc 9293 3.8.6.3 MUST           who demands it
+    rfc 9293 3.8.6.3 MUST           where it is required
     why A sender takes a longer silence for a loss.
-    policies stock linux            for whom it is made (default: all)
-    peer timestamps=yes             the other end, by hand
+    policies stock linux            which policies it is about (default: all)
+    peer timestamps=yes             the other end, whose segments are written here
     host rcvbuf=20000 warm=20       the end under test, and its application
     at 0ms arrives 0s:1s            one full segment
     for stock: at 45ms leaves ack 1s
@@ -12,8 +12,8 @@
     at 600ms arrives 1s:3s
     by 1100ms leaves ack 3s
 
-Offsets count from the first byte after the warm-up; `s` stands for a full segment. Whatever leaves
-the host must be told of: between two lines nothing else may come.
+Offsets count from the first byte after the warm-up; `s` stands for a full segment. Every packet
+that leaves the host needs a line: between two lines nothing else may leave.
 """
 
 import re
@@ -27,8 +27,8 @@ from ackwise.errors import InputError, quoted, suggestion
 
 STOCK = "stock"
 SUFFIX = ".claim"
-# As the RFC has it; "text": it demands so without such a word; "open": it leaves that open, and the
-# claim is Linux's or the policy's.
+# The RFC's own word; "text": the RFC requires it without such a word; "open": the RFC leaves it
+# open, and the claim is about Linux or the policy.
 LEVELS = ("MUST", "SHOULD", "MAY", "text", "open")
 _NUMBER = re.compile(r"(?:\d+s?)(?:[+-]\d+s?)*")
 _TIME = re.compile(r"(-?\d+(?:\.\d{1,3})?)(ms|s)")
@@ -51,7 +51,7 @@ _OPTIONS = ("quickack", "policy", "rcvbuf", "lowat", "nodelay")
 
 @dataclass(frozen=True)
 class Rfc:
-    """Who demands it: RFC, section, and how; see LEVELS."""
+    """Where it is required, and how strongly; see LEVELS."""
 
     number: int
     section: str
@@ -67,19 +67,19 @@ class Arrives:
 
     start: int
     end: int
-    ack: int | None = None  # as in the segment before
+    ack: int | None = None  # None: as in the segment before
     window: int | None = None
     flags: str = ""  # besides ACK
     acknowledges: bool = True
     tos: int = 0
     urgent: int = 0
-    tsval: int | None = None  # ms, of a timestamp other than the present one
-    size: int | None = None  # of the segments, if they are not full ones
+    tsval: int | None = None  # ms; None: the current time
+    size: int | None = None  # of the segments; None: full
 
 
 @dataclass(frozen=True)
 class App:
-    """What the host's application does, and how many bytes that must give."""
+    """What the host's application does, and what its call returns."""
 
     verb: str  # read, write, set, shutdown, close
     rest: str = ""
@@ -88,7 +88,7 @@ class App:
 
 @dataclass(frozen=True)
 class Leaves:
-    """A segment of the host. Without a time: at once, before the cause is over."""
+    """A segment of the host. Without a time it leaves at once, as part of the action before it."""
 
     kind: str  # ack, data, fin, rst
     ack: int | None
@@ -98,7 +98,7 @@ class Leaves:
     sack: tuple[tuple[int, int], ...] = ()
     ece: bool = False
     because: tuple[str, ...] = ()
-    echo: int | None = None  # ms, the timestamp that comes back
+    echo: int | None = None  # ms, the timestamp echoed
     at_us: int | None = None
     by_us: int | None = None
 
@@ -112,7 +112,7 @@ class Quiet:
 
 @dataclass(frozen=True)
 class Line:
-    """A statement, when it happens, and for which policies: None for all, () for the others."""
+    """A statement, its time and its policies: None for all, () for those not named (`else:`)."""
 
     number: int
     text: str
@@ -128,8 +128,8 @@ class Claim:
     path: Path
     rfcs: list[Rfc] = field(default_factory=list)
     why: str = ""
-    differs: str = ""  # where Linux does otherwise than the RFC
-    policies: list[str] = field(default_factory=list)  # [] for all
+    differs: str = ""  # how Linux differs from the RFC
+    policies: list[str] = field(default_factory=list)  # []: all
     peer: dict[str, str] = field(default_factory=lambda: dict(_PEER))
     host: dict[str, str] = field(default_factory=lambda: dict(_HOST))
     sysctls: dict[str, str] = field(default_factory=dict)
@@ -138,7 +138,7 @@ class Claim:
 
     @property
     def name(self) -> str:
-        """The claim itself, as the file is named."""
+        """The file's name, which is the claim itself."""
         return self.path.name.removesuffix(SUFFIX)
 
     @property
@@ -153,12 +153,12 @@ class Claim:
         return int(self.host["warm"])
 
     def choice(self, label: str) -> str | None:
-        """What the kernel is asked for in the column `label`; None: nothing is claimed of it."""
+        """The policy to ask the kernel for under `label`; None: the claim is not about it."""
         if not self.policies:
             named = any(
                 name == label.partition(":")[0] for line in self.lines for name in line.names or ()
             )
-            # figures are those of a policy's own parameters
+            # figures hold for a policy's default parameters
             return None if ":" in label and named else label
         for asked in self.policies:
             if label in (asked, asked.partition(":")[0]):
@@ -166,7 +166,7 @@ class Claim:
         return None
 
     def for_policy(self, label: str) -> list[Line]:
-        """The lines that count in a column."""
+        """The lines that apply to a policy."""
         name = label.partition(":")[0] if self.policies else label
         kept = []
         taken = False
@@ -189,7 +189,7 @@ def _policy_names() -> list[str]:
 
 
 class _Reader:
-    """Words of one line; every complaint names file and line."""
+    """The words of one line; every error names file and line."""
 
     def __init__(self, path: Path, number: int, words: list[str], claim: Claim) -> None:
         self.path, self.number, self.words, self.claim = path, number, words, claim
@@ -199,12 +199,12 @@ class _Reader:
 
     def word(self, wanted: str) -> str:
         if not self.words:
-            self.fail(f"the line ends where {wanted} should stand")
+            self.fail(f"the line ends where {wanted} is expected")
         return self.words.pop(0)
 
     def end(self) -> None:
         if self.words:
-            self.fail(f"{quoted(' '.join(self.words))} is too much; remove it")
+            self.fail(f"{quoted(' '.join(self.words))} is not expected here; remove it")
 
     def known(self, word: str, names: Iterator[str] | tuple[str, ...] | list[str]) -> str:
         names = list(names)
@@ -216,7 +216,7 @@ class _Reader:
         text = self.word("a time such as 45ms")
         found = _TIME.fullmatch(text)
         if not found:
-            self.fail(f"{quoted(text)} is no time; give one such as 45ms, 0.5ms or 2s")
+            self.fail(f"{quoted(text)} is not a valid time; give one such as 45ms, 0.5ms or 2s")
         scale = 1_000 if found[2] == "ms" else 1_000_000
         whole, _, part = found[1].partition(".")
         sign = -1 if whole.startswith("-") else 1
@@ -227,7 +227,9 @@ class _Reader:
         if low < 0 and text.startswith("-"):
             text, sign = text[1:], -1
         if not _NUMBER.fullmatch(text):
-            self.fail(f"{quoted(text)} is no offset; give bytes, segments or both: 100, 2s, 2s+100")
+            self.fail(
+                f"{quoted(text)} is not a valid offset; give bytes, segments or both: 10, 2s, 2s+10"
+            )
         total = 0
         for minus, digits, unit in re.findall(r"([+-]?)(\d+)(s?)", text):
             size = int(digits) * (self.claim.mss if unit else 1)
@@ -240,7 +242,7 @@ class _Reader:
     def span(self, text: str) -> tuple[int, int]:
         first, colon, last = text.partition(":")
         if not colon:
-            self.fail(f"{quoted(text)} is no range; give FROM:TO, such as 0s:1s")
+            self.fail(f"{quoted(text)} is not a range; give FROM:TO, such as 0s:1s")
         start, end = self.amount(first), self.amount(last)
         if end < start:
             self.fail(f"{quoted(text)} ends before it begins")
@@ -251,7 +253,7 @@ def _settings(reader: _Reader, known: dict[str, str], sysctls: dict[str, str] | 
     for item in reader.words:
         key, equals, value = item.partition("=")
         if not equals or not value:
-            reader.fail(f"{quoted(item)} is no key=value")
+            reader.fail(f"{quoted(item)} is not of the form key=value")
         if sysctls is not None and key.startswith("tcp_"):
             sysctls[key] = value
             continue
@@ -266,7 +268,7 @@ def _settings(reader: _Reader, known: dict[str, str], sysctls: dict[str, str] | 
                 reader.fail(f"rtt: {quoted(value)} is out of range; give 0ms to 500ms")
             reader.words = words
         elif not value.isdigit():
-            reader.fail(f"{key}: {quoted(value)} is no whole number")
+            reader.fail(f"{key}: {quoted(value)} is not a whole number")
         known[key] = value
 
 
@@ -345,7 +347,7 @@ def _leaves(reader: _Reader, at_us: int | None, by_us: int | None) -> Leaves:
     echo: int | None = None
     ece = False
     if kind == "ack":
-        ack = reader.amount(reader.word("the number that is acknowledged"))
+        ack = reader.amount(reader.word("an acknowledgment number"))
     elif kind == "data":
         start, end = reader.span(reader.word("a range of the host's stream"))
     elif kind == "fin":
@@ -371,7 +373,7 @@ def _leaves(reader: _Reader, at_us: int | None, by_us: int | None) -> Leaves:
 
 
 class _Body:
-    """The statements: what happens, in the order of time."""
+    """The statements, in order of time."""
 
     def __init__(self, claim: Claim) -> None:
         self.claim = claim
@@ -426,7 +428,7 @@ class _Body:
         if reader.words[0] == "else:":
             reader.words.pop(0)
             if not self.names_so_far:
-                reader.fail("`else:` stands behind no `for NAMES:`")
+                reader.fail("`else:` needs a line `for NAMES:` before it")
             self.names_so_far = set()
             return ()
         if reader.words[0] != "for":
@@ -479,20 +481,20 @@ def _head(reader: _Reader, key: str) -> None:
 
 
 def parse(path: Path, text: str) -> Claim:
-    """A script; raises InputError that names file, line and what is wrong."""
+    """A script. Raises InputError with file, line and what is wrong."""
     claim = Claim(path)
     body = _Body(claim)
     in_body = False
     number = 0
     for number, raw in enumerate(text.splitlines(), 1):
-        told = raw.partition("#")[0].strip()
-        if not told:
+        statement = raw.partition("#")[0].strip()
+        if not statement:
             continue
-        words = told.split()
+        words = statement.split()
         reader = _Reader(path, number, words, claim)
         if words[0] in _HEAD:
             if in_body:
-                reader.fail(f"`{words[0]}` stands behind a statement; put it before the first one")
+                reader.fail(f"`{words[0]}` comes after a statement; move it before the first one")
             _head(reader, words.pop(0))
             continue
         in_body = True
@@ -508,10 +510,10 @@ def parse(path: Path, text: str) -> Claim:
 
 
 def load(path: Path) -> Claim:
-    """A script's file; raises InputError."""
+    """Reads a script. Raises InputError."""
     try:
         return parse(path, path.read_text(encoding="utf-8"))
     except OSError as problem:
         raise InputError(f"{path}: {problem.strerror}; give a readable {SUFFIX} file") from None
     except UnicodeDecodeError:
-        raise InputError(f"{path}: is no text; give a {SUFFIX} file") from None
+        raise InputError(f"{path}: not a text file; give a {SUFFIX} file") from None

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Claims on the real kernel: what a script says is done in a guest, and what comes of it is judged.
+"""Claims on the real kernel: a guest does what a script says, and what leaves it is judged.
 
     claims -> lines of linux/lab/conform.c -> one guest for each policy -> what left -> rows
 
-Whatever leaves the host is held against the script's next line; times are exact to RESOLUTION_US.
+Whatever leaves the host is compared with the script's next line; times are exact to RESOLUTION_US.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,23 +19,22 @@ from ackwise.lab.build import linux_folder
 from ackwise.lab.claim import STOCK, SUFFIX, App, Arrives, Claim, Leaves, Line, Quiet, load
 from ackwise.lab.machine import Kernel
 
-# Each time the clock is read it moves by 256 ns: by about 2 us for a segment. Below this nothing
-# is claimed; what is left of a time is cut off.
+# Each reading of the clock moves it by 256 ns, which makes about 2 us for a segment. Times are cut
+# off to this resolution.
 RESOLUTION_US = 100
 _EARLY_US = 900_000  # the handshake, before offset 0
 _WARM_GAP_US = 1_000
-_WARM_US = 20_000  # from the ACK of all of the warm-up to offset 0
+_WARM_US = 20_000  # from the ACK of the whole warm-up to offset 0
 _AFTER_US = 1_000_000  # how long after its last line a claim is watched
-_TSVAL_AT_BEGIN = 1_000_000  # see linux/lab/conform.c
 _WRONG_BYTES = -74  # EBADMSG, see linux/lab/conform.c
 WALL_LIMIT_S = 600.0
 
 
 @dataclass(frozen=True)
 class Packet:
-    """What left the host; offsets are the guest's, the warm-up included."""
+    """A packet that left the host; offsets are the guest's and include the warm-up."""
 
-    cause: int  # index of what was done last, -1: a timer
+    cause: int  # the action that sent it; -1: a timer
     time_ns: int
     seq: int
     ack: int
@@ -43,18 +43,18 @@ class Packet:
     flags: str
     sack: tuple[tuple[int, int], ...]
     reasons: tuple[str, ...]
-    echo: int | None  # ms from the begin of the claim
+    echo: int | None  # ms since the start of the claim
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A claim in a column: what was expected where it failed, and what came."""
+    """A claim with one policy: what left, and where it failed."""
 
     claim: Claim
     policy: str
     choice: str
     came: tuple[str, ...]  # everything that left
-    line: Line | None = None  # that was not met
+    line: Line | None = None  # the one that was not met
     problem: str = ""
 
     @property
@@ -76,7 +76,7 @@ class Done:
     time_us: int
     text: str
     line: Line | None
-    expected: int | None = None  # of the application
+    expected: int | None = None  # what the application's call returns
 
 
 def folder() -> Path:
@@ -93,7 +93,7 @@ def shipped() -> list[Claim]:
 
 
 def _shown(path: Path) -> Path:
-    """As short as it can be told from here."""
+    """Relative to the working directory where possible."""
     try:
         return path.relative_to(Path.cwd())
     except ValueError:
@@ -101,7 +101,7 @@ def _shown(path: Path) -> Path:
 
 
 def choose(asked: Sequence[str]) -> list[Claim]:
-    """Claims by name, pattern or file, in the order of their names; all when none is asked for.
+    """Claims by name, pattern or file, in the order of their names; all if nothing is given.
 
     Raises InputError for what matches nothing.
     """
@@ -119,7 +119,8 @@ def choose(asked: Sequence[str]) -> list[Claim]:
         found = [c for c in known if fnmatchcase(c.name, word)]
         if not found:
             raise InputError(
-                f"conform: {word}: is no claim; {suggestion(word, [c.name for c in known])} "
+                f"conform: {word}: not a known claim; "
+                f"{suggestion(word, [c.name for c in known])} "
                 "`ackwise lab conform --list` shows all"
             )
         chosen |= {c.name: c for c in found}
@@ -164,8 +165,8 @@ def _segment(
 
 
 def _warm_up(claim: Claim) -> Iterator[Done]:
-    """Full segments, read at once, all acknowledged at the end: quick ACKs are used up, the window
-    stands still, nothing is owed."""
+    """Full segments, read at once, all acknowledged at the end: the quickack phase is over, the
+    window no longer grows, no ACK is owed."""
     count = claim.warm_segments
     start_us = -_WARM_US - count * _WARM_GAP_US
     for i in range(count):
@@ -178,7 +179,7 @@ def _warm_up(claim: Claim) -> Iterator[Done]:
 
 
 def actions(claim: Claim, lines: Sequence[Line]) -> list[Done]:
-    """What the guest is to do, in order."""
+    """What the guest does, in order."""
     done = list(_warm_up(claim))
     base = claim.warm_segments * claim.mss
     ack = 0
@@ -202,7 +203,7 @@ def actions(claim: Claim, lines: Sequence[Line]) -> list[Done]:
             while True:
                 length = min(what.size or claim.mss, what.end - at)
                 last = at + length >= what.end
-                # what ends a stream or a push stands on the last segment
+                # FIN and PSH belong to the last segment
                 flags = "".join(f for f in what.flags if last or f not in "FP")
                 flags += "A" if what.acknowledges else ""
                 done.append(Done(line.time_us, _segment(base + at, length, ack, flags, rest), line))
@@ -213,7 +214,7 @@ def actions(claim: Claim, lines: Sequence[Line]) -> list[Done]:
 
 
 def end_us(claim: Claim, lines: Sequence[Line]) -> int:
-    """Until when a claim is watched."""
+    """How long a claim is watched."""
     if claim.end_us is not None:
         return claim.end_us
     return max(line.time_us for line in lines) + _AFTER_US
@@ -230,27 +231,31 @@ def script(number: int, claim: Claim, choice: str, done: Sequence[Done], end: in
 
 
 def _packet(words: Sequence[str]) -> Packet:
-    reasons = []
     keys = {}
-    for word in words[2:]:
+    reasons = []
+    for word in words:
         key, _, value = word.partition("=")
         if key == "reason":
             reasons.append(value)
         keys[key] = value
-    sack = tuple(
-        (int(first), int(last))
-        for first, _, last in (b.partition(":") for b in keys.get("sack", "").split(",") if b)
-    )
+    blocks = [block.partition(":") for block in keys.get("sack", "").split(",") if block]
     return Packet(
-        int(words[0]), int(words[1]), int(keys["seq"]), int(keys["ack"]), int(keys["len"]),
-        int(keys["win"]), keys["flags"], sack, tuple(reasons),
-        int(keys["ecr"]) - _TSVAL_AT_BEGIN if "ecr" in keys else None,
-    )  # fmt: skip
+        cause=int(keys["cause"]),
+        time_ns=int(keys["time_ns"]),
+        seq=int(keys["seq"]),
+        ack=int(keys["ack"]),
+        length=int(keys["len"]),
+        window=int(keys["win"]),
+        flags=keys["flags"],
+        sack=tuple((int(start), int(end)) for start, _, end in blocks),
+        reasons=tuple(reasons),
+        echo=int(keys["ecr_ms"]) if "ecr_ms" in keys else None,
+    )
 
 
 @dataclass(frozen=True)
 class Came:
-    """What the guest told of one claim."""
+    """What the guest reported of one claim."""
 
     packets: list[Packet]
     results: dict[int, int]  # of the application, by action
@@ -265,9 +270,10 @@ def read_came(text: str) -> dict[int, Came]:
         if verb == "claim":
             current = Came([], {})
         elif verb == "app":
-            index, result = int(words[0]), int(words[1])
-            if current.results.get(index) != _WRONG_BYTES:
-                current.results[index] = result
+            keys = dict(word.split("=") for word in words)
+            action, result = int(keys["action"]), int(keys["result"])
+            if current.results.get(action) != _WRONG_BYTES:
+                current.results[action] = result
         elif verb == "left":
             current.packets.append(_packet(words))
         elif verb == "done":
@@ -287,7 +293,7 @@ def _cut_us(packet: Packet) -> int:
 
 
 class _Judge:
-    """One claim in one column, against what came."""
+    """Compares one claim, with one policy, with what left."""
 
     def __init__(
         self, claim: Claim, policy: str, choice: str, lines: Sequence[Line], done: Sequence[Done]
@@ -297,14 +303,14 @@ class _Judge:
         self.base = claim.warm_segments * claim.mss
 
     def offset(self, value: int) -> str:
-        """An offset of the peer's stream, in segments where it is a whole number of them."""
+        """An offset in the peer's stream: in segments where it is a whole number of them."""
         value -= self.base
         if value >= 0 and value % self.claim.mss == 0 and value:
             return f"{value // self.claim.mss}s"
         return str(value)
 
-    def told(self, packet: Packet) -> str:
-        """A packet in the words of a script."""
+    def shown(self, packet: Packet) -> str:
+        """A packet in the language of the scripts."""
         when = f"at {_ms(_cut_us(packet))}"
         if packet.cause >= 0:
             when += " at once"
@@ -331,7 +337,7 @@ class _Judge:
         return text
 
     def differs(self, packet: Packet, want: Leaves) -> str:
-        """What is not as a line wants it, time left aside; "" when nothing."""
+        """How the packet differs from what a line expects, except in time; "" if it does not."""
         kind = "ack"
         if "R" in packet.flags:
             kind = "rst"
@@ -344,20 +350,20 @@ class _Judge:
         if want.ack is not None and packet.ack != want.ack + self.base:
             return f"it acknowledges {self.offset(packet.ack)}"
         if kind == "data" and (packet.seq, packet.seq + packet.length) != (want.start, want.end):
-            return f"its data are {packet.seq}:{packet.seq + packet.length}"
+            return f"its data is {packet.seq}:{packet.seq + packet.length}"
         if kind == "fin" and packet.seq + packet.length != want.start:
             return f"its FIN is at {packet.seq + packet.length}"
         if want.window is not None and packet.window != want.window:
             return f"its window is {packet.window}"
         sack = tuple((a + self.base, b + self.base) for a, b in want.sack)
         if kind != "rst" and packet.sack != sack:
-            told = ",".join(f"{self.offset(a)}:{self.offset(b)}" for a, b in packet.sack)
-            return f"its SACK blocks are {told or 'none'}"
+            blocks = ",".join(f"{self.offset(a)}:{self.offset(b)}" for a, b in packet.sack)
+            return f"its SACK blocks are {blocks or 'none'}"
         if kind != "rst" and ("E" in packet.flags) != want.ece:
             return "its ECE is " + ("set" if "E" in packet.flags else "clear")
         if want.echo is not None and packet.echo != want.echo:
             return f"it echoes the timestamp of {packet.echo} ms"
-        # without a policy the kernel gives no reasons
+        # the kernel counts reasons only with a policy
         if (
             want.because
             and self.choice != STOCK
@@ -367,7 +373,7 @@ class _Judge:
         return ""
 
     def untimely(self, packet: Packet, line: Line, want: Leaves, cause: Line | None) -> str:
-        """What is wrong with a packet's time; "" when nothing."""
+        """What is wrong with the packet's time; "" if nothing."""
         if want.at_us is not None:
             if packet.cause >= 0:
                 return "it came at once"
@@ -381,63 +387,76 @@ class _Judge:
         return ""
 
     def outcome(self, came: Came) -> Outcome:
-        """Everything that left, line by line."""
-        packets = [p for p in came.packets if p.cause < 0 or self.done[p.cause].line is not None]
-        begin_ns = -_WARM_US * 1000 if self.claim.warm_segments else -_EARLY_US * 1000
-        packets = [p for p in packets if p.time_ns >= begin_ns]
-        told = tuple(self.told(p) for p in packets)
+        """Whether the application got what it should and every line was met, and what left."""
+        packets = [p for p in came.packets if self._counts(p)]
+        shown = tuple(self.shown(p) for p in packets)
+        line, problem = self._wrong_result(came.results) or self._unmet_line(packets) or (None, "")
+        return Outcome(self.claim, self.policy, self.choice, shown, line, problem)
 
-        def ended(line: Line | None, problem: str) -> Outcome:
-            return Outcome(self.claim, self.policy, self.choice, told, line, problem)
+    def _counts(self, packet: Packet) -> bool:
+        """False for what the handshake and the warm-up brought."""
+        begin_us = -_WARM_US if self.claim.warm_segments else -_EARLY_US
+        from_timer = packet.cause < 0
+        return packet.time_ns >= begin_us * 1000 and (
+            from_timer or self.done[packet.cause].line is not None
+        )
 
+    def _wrong_result(self, results: dict[int, int]) -> tuple[Line | None, str] | None:
+        """The first call of the application that did not return what it should, and how."""
         for index, one in enumerate(self.done):
-            result = came.results.get(index)
+            result = results.get(index)
             if result == _WRONG_BYTES:
-                return ended(one.line, "the application read other bytes than were sent")
+                return one.line, "the application did not read the bytes that were sent"
             if one.line and one.expected is not None and result != one.expected:
-                return ended(
-                    one.line, f"expected {one.expected} bytes or 0, the application got {result}"
+                return one.line, (
+                    f"expected the application's call to return {one.expected}; "
+                    f"it returned {result}"
                 )
-        at = 0
-        cause: Line | None = None
-        not_before: Line | None = None
+        return None
+
+    def _unmet_line(self, packets: Sequence[Packet]) -> tuple[Line, str] | None:
+        """The first line that the packets do not meet, and how."""
+        left = deque(packets)
+        cause: Line | None = None  # the last line at which something was done to the host
+        silence: Line | None = None  # an `until` line after which nothing was expected yet
         for line in self.lines:
             want = line.what
             if isinstance(want, Quiet):
-                not_before = line
-                if at < len(packets) and _cut_us(packets[at]) < want.until_us:
-                    return ended(line, f"expected nothing; came {told[at]}")
-                continue
-            if not isinstance(want, Leaves):
+                silence = line
+                if left and _cut_us(left[0]) < want.until_us:
+                    return line, f"expected nothing; came {self.shown(left[0])}"
+            elif isinstance(want, Leaves):
+                silence = None
+                problem = self._take(left, line, want, cause)
+                if problem:
+                    return line, f'expected "{line.text}"; {problem}'
+            else:
                 cause = line
+        if left:
+            last = silence or self.lines[-1]
+            return last, f"expected nothing more; came {self.shown(left[0])}"
+        return None
+
+    def _take(self, left: deque[Packet], line: Line, want: Leaves, cause: Line | None) -> str:
+        """Takes from `left` the packet that `line` is about; what is wrong with it, or ""."""
+        while left:
+            packet = left.popleft()
+            wrong = self.differs(packet, want)
+            if wrong and self._acknowledges_less(packet, want):
                 continue
-            expected = f'expected "{line.text}"'
-            while True:
-                if at == len(packets):
-                    return ended(line, f"{expected}; nothing came")
-                packet = packets[at]
-                at += 1
-                wrong = self.differs(packet, want)
-                if not wrong:
-                    wrong = self.untimely(packet, line, want, cause)
-                    break
-                # on the way to what is due by then, less may be acknowledged
-                plain = packet.flags in ("A", "PA") and not packet.length and not packet.sack
-                if want.by_us is None or want.ack is None or not plain:
-                    break
-                if packet.ack >= want.ack + self.base:
-                    break
-            if wrong:
-                return ended(line, f"{expected}; came {told[at - 1]}: {wrong}")
-            not_before = None
-        if at < len(packets):
-            last = not_before or self.lines[-1]
-            return ended(last, f"expected nothing more; came {told[at]}")
-        return ended(None, "")
+            wrong = wrong or self.untimely(packet, line, want, cause)
+            return f"came {self.shown(packet)}: {wrong}" if wrong else ""
+        return "nothing came"
+
+    def _acknowledges_less(self, packet: Packet, want: Leaves) -> bool:
+        """A plain ACK on the way to one that is due `by` a time."""
+        plain = packet.flags in ("A", "PA") and not packet.length and not packet.sack
+        due = want.by_us is not None and want.ack is not None
+        return plain and due and packet.ack < (want.ack or 0) + self.base
 
 
 def judge(claim: Claim, policy: str, choice: str, came: Came) -> Outcome:
-    """What came of a claim in a column, held against its lines."""
+    """Compares what left under a claim, with one policy, with the claim's lines."""
     lines = claim.for_policy(policy)
     return _Judge(claim, policy, choice, lines, actions(claim, lines)).outcome(came)
 
@@ -447,7 +466,7 @@ def judge(claim: Claim, policy: str, choice: str, came: Came) -> Outcome:
 
 @dataclass(frozen=True)
 class Seen:
-    """What came of a claim in a column, not judged yet."""
+    """What left under a claim with one policy, not judged yet."""
 
     claim: Claim
     policy: str
@@ -458,7 +477,7 @@ class Seen:
 def observe(
     kernel: Kernel, claims: Sequence[Claim], policy: str, cancel: object = None
 ) -> list[Seen]:
-    """Every claim that says something of `policy`, in one guest. Raises RunError."""
+    """Runs every claim made for `policy` in one guest. Raises RunError."""
     chosen = [(c, choice) for c in claims if (choice := c.choice(policy)) is not None]
     if not chosen:
         return []
@@ -484,7 +503,7 @@ def observe(
 
 
 def _named(message: str, chosen: Sequence[tuple[Claim, str]]) -> str:
-    """The guest counts claims; people name them."""
+    """Puts the claim's file in the place of its number."""
     for number in reversed(range(len(chosen))):
         message = message.replace(f"claim {number}:", f"{chosen[number][0].path}:")
     return message
@@ -498,7 +517,7 @@ def run(
     workers: int | None = None,
     on_progress: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> list[Outcome]:
-    """Claims by policies, policy by policy. Raises RunError, Interrupted."""
+    """Runs and judges all claims, policy by policy. Raises RunError, Interrupted."""
 
     def one(policy: str, cancel: Cancel) -> list[Outcome]:
         seen = observe(kernel, claims, policy, cancel)

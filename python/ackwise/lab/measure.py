@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What a run of the guest left behind, as the simulator's result: flows and messages from the
-traffic program, ACKs, segments, round trips and ACK latency from the captures at both hosts."""
+traffic program, ACKs, segments, RTTs and ACK latency from the captures at both hosts."""
 
 import math
 import struct
@@ -21,9 +21,8 @@ SERVER_PORT = 5001
 _PCAP_NS = 0xA1B23C4D
 _FIN, _SYN, _RST, _ACK = 1, 2, 4, 16
 _HALF = 2**31
-_SAMPLE_NUMBERS = 12  # of `tcp_info` in a line of samples; words on the ACK policy follow
 _REASONS = "TcpAck"  # the line of /proc/net/netstat in a kernel with policies
-# options of nearly every packet: two fillers and a timestamp, nothing behind it
+# the options of nearly every packet: two NOPs and a timestamp
 _TIMESTAMP_ALONE = {size: b"\1\1\x08\x0a" if size == 32 else None for size in range(20, 64, 4)}
 _INFINITE_SSTHRESH = 0x7FFFFFFF
 
@@ -40,14 +39,14 @@ class Packet:
     ack: int
     payload: int
     sacks: tuple[tuple[int, int], ...]
-    ident: int  # of the IP header: each packet of a connection has the next one
+    ident: int  # of the IP header: counts the packets of a connection
 
 
 def read_capture(path: Path) -> Iterator[Packet]:
-    """The packets of a capture that the guest made. Raises RunError when it is not whole."""
+    """The packets of a capture made by the lab. Raises RunError when it is not complete."""
     data = path.read_bytes()
     if len(data) < 24 or struct.unpack_from("<I", data)[0] != _PCAP_NS:
-        raise RunError(f"{path}: is no capture of the lab")
+        raise RunError(f"{path}: not a capture made by the lab")
     server = bytes(int(x) for x in ADDRESS[SERVER].split("."))
     at, end = 24, len(data)
     head = struct.Struct("<IIII").unpack_from
@@ -73,7 +72,7 @@ def read_capture(path: Path) -> Iterator[Packet]:
             flags,
             seq,
             ack,
-            # a packet of 64 KiB made by an offload has no length of its own
+            # the IP length of a packet that an offload made larger than 64 KiB is 0
             (total or _length - 14) - ip_header - tcp_header,
             ()
             if tcp_header == 20 or data[options : options + 4] == _TIMESTAMP_ALONE[tcp_header]
@@ -100,7 +99,7 @@ def _sacks(data: bytes, at: int, end: int) -> tuple[tuple[int, int], ...]:
 
 
 class _Unwrap:
-    """32-bit sequence numbers to whole offsets from the first data byte."""
+    """Turns 32-bit sequence numbers into offsets from the first byte of data, which do not wrap."""
 
     def __init__(self) -> None:
         self.last: int | None = None
@@ -122,7 +121,7 @@ class _Unwrap:
 
 @dataclass
 class FlowWire:
-    """What the captures say of one flow."""
+    """What the captures show of one flow."""
 
     segments_received: int = 0
     acks_sent: int = 0
@@ -155,7 +154,7 @@ def at_receiver(
                 waiting[p.flow].extend([p.time_ns] * merged)
             continue
         if not wire.segments_received:
-            continue  # part of the handshake, or a first request: no data to acknowledge
+            continue  # handshake or first request: it acknowledges no data
         owed = waiting[p.flow]
         if p.payload == 0 and not p.flags & _FIN:
             wire.acks_sent += 1
@@ -168,7 +167,7 @@ def at_receiver(
             owed.clear()
 
 
-PAUSE_NS = 200_000_000  # Linux's least retransmission timeout
+PAUSE_NS = 200_000_000  # Linux's minimum RTO
 
 
 def ack_path(
@@ -176,8 +175,8 @@ def ack_path(
 ) -> dict[str, Any]:
     """What became of the pure ACKs of one flow between two hosts, and how evenly its data came.
 
-    `left` and `came` are packets of the direction of its ACKs as both hosts captured them, `data`
-    its segments at the receiving host. ACKs behind the last that came are still on their way.
+    `left` and `came` are packets in the direction of its ACKs as both hosts captured them, `data`
+    its segments at the receiving host. ACKs after the last one that arrived count as in flight.
     """
     arrived = {(p.ident, p.ack): p.time_ns for p in came if _is_pure_ack(p)}
     sent = [p for p in left if _is_pure_ack(p)]
@@ -187,7 +186,7 @@ def ack_path(
     highest = -1
     delays: list[int] = []
     duplicates = [0, 0]  # sent, dropped
-    sacked: list[set[tuple[int, int]]] = [set(), set()]  # told, and told to somebody
+    sacked: list[set[tuple[int, int]]] = [set(), set()]  # of ACKs sent, of those that came
     for p in sent:
         ack = unwrap(p.ack)
         time_ns = arrived.get((p.ident, p.ack))
@@ -201,7 +200,7 @@ def ack_path(
         sacked[0] |= blocks
         if time_ns is not None:
             sacked[1] |= blocks
-    told, known = (_covered(blocks) for blocks in sacked)
+    reported, known = (_covered(blocks) for blocks in sacked)
     segments = [p for p in data if p.payload > 0]
     times = [p.time_ns for p in segments]
     pauses = [b - a for a, b in pairwise(times) if b - a >= PAUSE_NS]
@@ -211,9 +210,9 @@ def ack_path(
         "delay_ns": quantiles(delays),
         "duplicate_acks_sent": duplicates[0],
         "duplicate_acks_dropped": duplicates[1],
-        "sacked_bytes": told,
-        "sacked_bytes_never_told": told - known,
-        "data_bytes": sum(p.payload for p in segments),  # with what came twice
+        "sacked_bytes": reported,
+        "sacked_bytes_never_told": reported - known,
+        "data_bytes": sum(p.payload for p in segments),  # retransmissions included
         "pauses": len(pauses),
         "paused_ns": sum(pauses),
     }
@@ -250,7 +249,7 @@ class _Outstanding:
         self.unwrap = _Unwrap()
 
     def mark(self, start: int, end: int) -> None:
-        """Whatever touches [start, end) gives no sample: sent twice, or told of by SACK."""
+        """What overlaps [start, end) gives no RTT sample: sent twice, or reported by SACK."""
         at = bisect_left(self.sent, start + 1, key=lambda s: s.end)
         while at < len(self.sent) and self.sent[at].start < end:
             self.sent[at].measurable = False
@@ -260,8 +259,8 @@ class _Outstanding:
 def at_sender(
     packets: Iterator[Packet], sends_from_server: list[bool], wires: list[FlowWire]
 ) -> None:
-    """Round trips from the capture at the host that sends the data: for each ACK that advances,
-    from the first segment it newly covers, unless that was sent twice or known by SACK."""
+    """RTTs from the capture at the host that sends the data: for each ACK that advances, from the
+    first segment it newly covers, unless that was sent twice or reported by SACK before."""
     flows = [_Outstanding() for _ in wires]
     for p in packets:
         if not 0 <= p.flow < len(wires) or p.flags & _RST:
@@ -298,7 +297,7 @@ def at_sender(
 
 
 def quantiles(values: list[int]) -> dict[str, Any]:
-    """As the simulator tells them: exact quantiles, and a histogram of 40 buckets a decade."""
+    """As in the simulator: exact quantiles, and a histogram of 40 buckets per decade."""
     values = sorted(values)
     count = len(values)
     if not count:
@@ -333,53 +332,44 @@ def quantiles(values: list[int]) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class _Sample:
-    """One line of `samples`: what both ends' sockets said at one time."""
-
-    numbers: list[int]  # of `tcp_info`, in the traffic program's order
-    policy: dict[str, int]  # what the receiver's policy told of its state
-
-    @classmethod
-    def read(cls, line: str) -> "_Sample":
-        *words, state = line.split()
-        numbers = [int(x) for x in words[:_SAMPLE_NUMBERS]]
-        return cls(numbers, {} if state == "-" else read_values(state))
-
-
 @dataclass
-class _Told:
-    """What the traffic program wrote."""
+class _Recorded:
+    """What the traffic program wrote (linux/lab/results.h)."""
 
     flows: dict[int, dict[str, int]] = field(default_factory=dict)
-    messages: dict[int, list[int]] = field(default_factory=dict)
-    base_ns: int = 0
-    samples: dict[int, list["_Sample"]] = field(default_factory=dict)
+    messages: dict[int, list[int]] = field(default_factory=dict)  # latencies, by group
+    base_ns: int = 0  # time of day at the start of the run
+    samples: dict[int, list[dict[str, str]]] = field(default_factory=dict)  # by flow
     counters: dict[str, dict[str, int]] = field(default_factory=dict)  # by host
 
 
-def _read_told(folder: Path) -> _Told:
-    told = _Told()
+def read_table(path: Path) -> list[dict[str, str]]:
+    """The lines of a table whose first line names its columns, such as `samples` and `pings`."""
+    names, *rows = [line.split() for line in path.read_text(encoding="ascii").splitlines()]
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def _read_recorded(folder: Path) -> _Recorded:
+    recorded = _Recorded()
     for line in (folder / "flows").read_text(encoding="ascii").splitlines():
         words = line.split()
-        if words[0] == "message":
-            told.messages.setdefault(int(words[1]), []).append(int(words[2]))
-        elif words[0] == "flow":
-            row = dict(zip(words[::2], map(int, words[1::2]), strict=True))
-            told.flows[row["flow"]] = row
-        elif words[0] == "end":
-            told.base_ns = int(words[3])
-    if not told.base_ns:
-        raise RunError(f"{folder / 'flows'}: the run did not come to its end")
-    for line in (folder / "samples").read_text(encoding="ascii").splitlines():
-        sample = _Sample.read(line)
-        told.samples.setdefault(sample.numbers[1], []).append(sample)
-    told.counters = {host: counters(folder, host) for host in (CLIENT, SERVER)}
-    return told
+        row = dict(zip(words[::2], map(int, words[1::2]), strict=True))
+        if "message" in row:
+            recorded.messages.setdefault(row["message"], []).append(row["latency_ns"])
+        elif "flow" in row:
+            recorded.flows[row["flow"]] = row
+        elif "end" in row:
+            recorded.base_ns = row["base"]
+    if not recorded.base_ns:
+        raise RunError(f"{folder / 'flows'}: the run did not reach its end")
+    for sample in read_table(folder / "samples"):
+        recorded.samples.setdefault(int(sample["flow"]), []).append(sample)
+    recorded.counters = {host: counters(folder, host) for host in (CLIENT, SERVER)}
+    return recorded
 
 
 def counters(folder: Path, host: str) -> dict[str, int]:
-    """What the host's SNMP counters grew by during the run (`nstat`'s names)."""
+    """By how much each of the host's SNMP counters grew during the run, under `nstat`'s names."""
 
     def read(name: str) -> dict[str, int]:
         lines = (folder / name).read_text(encoding="ascii").splitlines()
@@ -401,15 +391,15 @@ def counters(folder: Path, host: str) -> dict[str, int]:
 
 def result(folder: Path, scenario: dict[str, Any], groups_of: list[int]) -> dict[str, Any]:
     """The run in `folder` as the simulator's result; null stands for what cannot be measured."""
-    told = _read_told(folder)
+    recorded = _read_recorded(folder)
     groups = scenario["groups"]
     from_server = [groups[g]["direction"] == "down" for g in groups_of]
     wires = [FlowWire() for _ in groups_of]
     mss = scenario["mtu_bytes"] - 40
     if all(g.get("receiver", {}).get("timestamps", True) for g in groups):
         mss -= 12
-    # what passes after the end is no part of the run: nobody reads any more
-    end_ns = told.base_ns + scenario["duration_ns"]
+    # packets after the end are not part of the run: the applications have stopped reading
+    end_ns = recorded.base_ns + scenario["duration_ns"]
     seen = {
         host: [
             p
@@ -425,7 +415,7 @@ def result(folder: Path, scenario: dict[str, Any], groups_of: list[int]) -> dict
     extra: dict[str, Any] = {}
     since_ns = scenario.get("paths_from_ns")
     if since_ns is not None:
-        since_ns += told.base_ns
+        since_ns += recorded.base_ns
         extra["ack_paths"] = [_ack_path(seen, i, d, since_ns) for i, d in enumerate(from_server)]
     if scenario.get("ping_interval_ns"):
         extra["ping"] = _pings(folder, scenario)
@@ -433,10 +423,12 @@ def result(folder: Path, scenario: dict[str, Any], groups_of: list[int]) -> dict
         "schema_version": SCHEMA_VERSION,
         "seed": scenario["seed"],
         "duration_ns": scenario["duration_ns"],
-        "groups": [_group(scenario, index, told, groups_of, wires) for index in range(len(groups))],
+        "groups": [
+            _group(scenario, index, recorded, groups_of, wires) for index in range(len(groups))
+        ],
         "client": dict.fromkeys(("cpu_busy_ns", "cpu_share", "cpu_s_per_gb", "dropped_backlog")),
         "server": dict.fromkeys(("cpu_busy_ns", "cpu_share", "cpu_s_per_gb", "dropped_backlog")),
-        "counters": told.counters,
+        "counters": recorded.counters,
     }
 
 
@@ -458,18 +450,16 @@ def _ack_path(
 
 
 def _pings(folder: Path, scenario: dict[str, Any]) -> dict[str, Any]:
-    """Those that left early enough for an answer within the run; later ones are not counted."""
-    rows = [
-        [int(x) for x in line.split()]
-        for line in (folder / "pings").read_text(encoding="ascii").splitlines()
-    ]
-    while rows and not rows[-1][1]:
-        rows.pop()
-    rows = [row for row in rows if row[0] >= scenario.get("paths_from_ns", 0)]
+    """Echo requests up to the last that was answered: later ones left too late in the run."""
+    pings = [(int(row["sent_ns"]), int(row["rtt_ns"])) for row in read_table(folder / "pings")]
+    while pings and not pings[-1][1]:
+        pings.pop()
+    from_ns = scenario.get("paths_from_ns", 0)
+    rtts = [rtt for sent, rtt in pings if sent >= from_ns]
     return {
-        "sent": len(rows),
-        "lost": sum(not rtt for _, rtt in rows),
-        "rtt_ns": quantiles([rtt for _, rtt in rows if rtt]),
+        "sent": len(rtts),
+        "lost": rtts.count(0),
+        "rtt_ns": quantiles([rtt for rtt in rtts if rtt]),
     }
 
 
@@ -480,14 +470,14 @@ def _rate(count: int, time_ns: int) -> float:
 def _group(
     scenario: dict[str, Any],
     index: int,
-    told: _Told,
+    recorded: _Recorded,
     groups_of: list[int],
     wires: list[FlowWire],
 ) -> dict[str, Any]:
     spec = scenario["groups"][index]
     own = [i for i, g in enumerate(groups_of) if g == index]
-    rows = [told.flows[i] for i in own]
-    flows = [_flow(scenario, told, i, wires[i], own[0] == i) for i in own]
+    rows = [recorded.flows[i] for i in own]
+    flows = [_flow(scenario, recorded, i, wires[i], own[0] == i) for i in own]
     start = min((r["first"] for r in rows if r["started"]), default=0)
     done = all(r["completed"] for r in rows)
     end = max((r["last"] for r in rows), default=0) if done else scenario["duration_ns"]
@@ -510,10 +500,10 @@ def _group(
         "acks_sent": acks,
         "acks_piggybacked": piggybacked,
         "segments_per_ack": segments / answered if answered else 0.0,
-        "acks_by_reason": _reasons(scenario, index, told),
+        "acks_by_reason": _reasons(scenario, index, recorded),
         "rtt_ns": quantiles([x for i in own for x in wires[i].rtt_ns]),
         "ack_latency_ns": quantiles([x for i in own for x in wires[i].ack_latency_ns]),
-        "message_latency_ns": quantiles(told.messages.get(index, [])),
+        "message_latency_ns": quantiles(recorded.messages.get(index, [])),
         "retransmitted_segments": sum(r["retrans"] for r in rows),
         "timeouts": sum(r["timeouts"] for r in rows),
         "fast_recoveries": None,
@@ -523,21 +513,21 @@ def _group(
     }
 
 
-def _reasons(scenario: dict[str, Any], index: int, told: _Told) -> dict[str, int]:
-    """ACKs by reason as the receiving host counts them: known where it receives for one group."""
+def _reasons(scenario: dict[str, Any], index: int, recorded: _Recorded) -> dict[str, int]:
+    """ACKs by reason as the receiving host counts them, if it receives for this group alone."""
     way = scenario["groups"][index]["direction"]
     if sum(group["direction"] == way for group in scenario["groups"]) > 1:
         return {}
-    counted = told.counters[CLIENT if way == "down" else SERVER]
+    counted = recorded.counters[CLIENT if way == "down" else SERVER]
     found = {n.removeprefix(_REASONS): c for n, c in counted.items() if n.startswith(_REASONS)}
-    found.pop("piggyback", None)  # no ACK of its own
+    found.pop("piggyback", None)  # not a pure ACK
     return found
 
 
 def _flow(
-    scenario: dict[str, Any], told: _Told, flow: int, wire: FlowWire, first: bool
+    scenario: dict[str, Any], recorded: _Recorded, flow: int, wire: FlowWire, first: bool
 ) -> dict[str, Any]:
-    row = told.flows[flow]
+    row = recorded.flows[flow]
     out: dict[str, Any] = {
         "start_ns": row["first"],
         "end_ns": row["last"],
@@ -550,15 +540,15 @@ def _flow(
         "stalls": None,
         "completed": bool(row["completed"]),
     }
-    if scenario.get("series_interval_ns") and flow in told.samples:
-        out["series"] = _series(told.samples[flow], wire, told.base_ns)
+    if scenario.get("series_interval_ns") and flow in recorded.samples:
+        out["series"] = _series(recorded.samples[flow], wire, recorded.base_ns)
     record = scenario.get("record", {})
     if first and record.get("trace"):
-        out["trace"] = _trace(wire, told.base_ns, record["trace_limit"])
+        out["trace"] = _trace(wire, recorded.base_ns, record["trace_limit"])
     return out
 
 
-def _series(samples: list[_Sample], wire: FlowWire, wall_ns: int) -> dict[str, Any]:
+def _series(samples: list[dict[str, str]], wire: FlowWire, wall_ns: int) -> dict[str, Any]:
     out: dict[str, Any] = {
         key: []
         for key in (
@@ -566,22 +556,31 @@ def _series(samples: list[_Sample], wire: FlowWire, wall_ns: int) -> dict[str, A
             "bytes_in_flight", "rcv_wnd_bytes",
         )
     }  # fmt: skip
-    before, counted = 0, 0
-    times = [t - wall_ns for t in wire.ack_times_ns]
+    read_before, acks_before = 0, 0
+    ack_times = [t - wall_ns for t in wire.ack_times_ns]
+    states = []
     for sample in samples:
-        time, _flow, read, mss, cwnd, ssthresh, srtt_us, unacked, rcv_wnd, *_ = sample.numbers
-        until = bisect_left(times, time)
-        row = (
-            time, read - before, until - counted, cwnd * mss,
-            0 if ssthresh >= _INFINITE_SSTHRESH else ssthresh * mss, srtt_us * 1000,
-            unacked * mss, rcv_wnd,
-        )  # fmt: skip
-        before, counted = read, until
-        for column, value in zip(out.values(), row, strict=True):
-            column.append(value)
+        state = sample["state"]
+        states.append({} if state == "-" else read_values(state))
+        number = {name: int(word) for name, word in sample.items() if word.isdecimal()}
+        mss, ssthresh = number["mss_bytes"], number["ssthresh_segments"]
+        acks = bisect_left(ack_times, number["time_ns"])
+        row = {
+            "time_ns": number["time_ns"],
+            "delivered_bytes": number["read_bytes"] - read_before,
+            "acks": acks - acks_before,
+            "cwnd_bytes": number["cwnd_segments"] * mss,
+            "ssthresh_bytes": 0 if ssthresh >= _INFINITE_SSTHRESH else ssthresh * mss,
+            "srtt_ns": number["srtt_us"] * 1000,
+            "bytes_in_flight": number["unacked_segments"] * mss,
+            "rcv_wnd_bytes": number["rcv_wnd_bytes"],
+        }
+        read_before, acks_before = number["read_bytes"], acks
+        for key, value in row.items():
+            out[key].append(value)
     out["acks_by_reason"] = {}
-    names = dict.fromkeys(name for sample in samples for name in sample.policy)
-    out["policy"] = {name: [s.policy.get(name, 0) for s in samples] for name in names}
+    names = dict.fromkeys(name for values in states for name in values)
+    out["policy"] = {name: [values.get(name, 0) for values in states] for name in names}
     return out
 
 

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "flow.h"
+#include "kernel-tcp.h" /* include/uapi/linux/tcp.h of the kernel that runs */
+#include "socket.h"
+#include "system.h"
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define FLOWS_MAX 4096
+#define CLIENT_PORT 20001
+
+struct flow *flows;
+size_t flows_count;
+
+static bool set_number(struct flow *f, const char *key, const char *value)
+{
+	struct application *app = &f->app;
+	const struct {
+		const char *name;
+		uint64_t *field;
+	} numbers[] = {
+		{ "start", &app->start_ns },  { "bytes", &app->bytes },
+		{ "request", &app->request }, { "size", &app->size },
+		{ "gap", &app->gap_ns },      { "count", &app->count },
+		{ "writes", &app->writes },   { "write", &app->write_bytes },
+		{ "lag", &app->lag_ns },      { "rate", &app->reader_bps },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(numbers); i++) {
+		if (!strcmp(key, numbers[i].name)) {
+			*numbers[i].field = number(value);
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool set_socket_option(struct flow *f, const char *key, const char *value)
+{
+	struct socket_options *o = &f->options;
+	const struct {
+		const char *name;
+		int *field;
+	} numbers[] = {
+		{ "nodelay", &o->nodelay },
+		{ "send-buffer", &o->send_buffer },
+		{ "receive-buffer", &o->receive_buffer },
+		{ "window", &o->window },
+		{ "pacing", &o->pacing },
+	};
+	const struct {
+		const char *name;
+		char *field;
+		size_t size;
+	} texts[] = {
+		{ "congestion", o->congestion_control, sizeof(o->congestion_control) },
+		{ "policy", o->policy, sizeof(o->policy) },
+		{ "peer-policy", o->peer_policy, sizeof(o->peer_policy) },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(numbers); i++) {
+		if (!strcmp(key, numbers[i].name)) {
+			*numbers[i].field = (int)number(value);
+			return true;
+		}
+	}
+	for (i = 0; i < ARRAY_SIZE(texts); i++) {
+		if (!strcmp(key, texts[i].name)) {
+			snprintf(texts[i].field, texts[i].size, "%s", value);
+			return true;
+		}
+	}
+	return false;
+}
+
+static enum application_kind application_of(const char *name)
+{
+	static const char *const names[] = { [BULK] = "bulk",
+					     [ASK] = "ask",
+					     [MESSAGES] = "messages",
+					     [SCHEDULE] = "schedule" };
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(names); i++)
+		if (!strcmp(name, names[i]))
+			return (enum application_kind)i;
+	die("there is no application \"%s\"", name);
+}
+
+static void set_key(struct flow *f, const char *key, const char *value)
+{
+	if (!strcmp(key, "group")) {
+		f->group = (unsigned)number(value);
+	} else if (!strcmp(key, "direction")) {
+		f->tx = strcmp(value, "up") ? AT_SERVER : AT_CLIENT;
+		f->rx = !f->tx;
+	} else if (!strcmp(key, "app")) {
+		f->app.kind = application_of(value);
+	} else if (!set_number(f, key, value) && !set_socket_option(f, key, value)) {
+		die("a flow has no key \"%s\"", key);
+	}
+}
+
+void flow_add(char *const words[], int count)
+{
+	struct flow *f;
+	int i;
+
+	if (!flows)
+		flows = calloc(FLOWS_MAX, sizeof(*flows));
+	if (!flows || flows_count == FLOWS_MAX)
+		die("more than %d flows", FLOWS_MAX);
+	f = &flows[flows_count];
+	f->id = (unsigned)flows_count++;
+	f->tx = AT_SERVER;
+	f->rx = AT_CLIENT;
+	f->connection = (struct connection){ .fd = { -1, -1 }, .listening = -1 };
+	for (i = 0; i < count; i++) {
+		char *value = strchr(words[i], '=');
+
+		if (!value)
+			die("flow: \"%s\" is not of the form key=value", words[i]);
+		*value++ = 0;
+		set_key(f, words[i], value);
+	}
+}
+
+void flow_add_write(const char *flow, uint64_t at_ns, uint64_t bytes)
+{
+	uint64_t index = number(flow);
+	struct application *app;
+
+	if (index >= flows_count)
+		die("there is no flow %s", flow);
+	app = &flows[index].app;
+	/* room for the next power of two */
+	if (!(app->scheduled & (app->scheduled - 1))) {
+		size_t room = app->scheduled ? 2 * app->scheduled : 1;
+
+		app->schedule = realloc(app->schedule, room * sizeof(*app->schedule));
+		if (!app->schedule)
+			die("no memory for writes");
+	}
+	app->schedule[app->scheduled++] = (struct planned_write){ at_ns, bytes };
+}
+
+const char *side_name(enum side side)
+{
+	return side == AT_CLIENT ? "client" : "server";
+}
+
+struct sockaddr_in flow_address(const struct flow *f, enum side side)
+{
+	unsigned port = (side == AT_CLIENT ? CLIENT_PORT : SERVER_PORT) + f->id;
+	struct sockaddr_in address = { .sin_family = AF_INET,
+				       .sin_port = htons((uint16_t)port) };
+
+	inet_pton(AF_INET, side == AT_CLIENT ? CLIENT_ADDRESS : SERVER_ADDRESS,
+		  &address.sin_addr);
+	return address;
+}
+
+static void set_sender_options(int fd, const struct socket_options *o)
+{
+	if (o->send_buffer)
+		set_option(fd, SOL_SOCKET, SO_SNDBUFFORCE, o->send_buffer,
+			   "send buffer");
+	if (o->pacing) /* any finite rate switches TCP's own pacing on */
+		set_option(fd, SOL_SOCKET, SO_MAX_PACING_RATE, INT32_MAX, "pacing");
+	if (*o->peer_policy)
+		choose_policy(fd, o->peer_policy);
+}
+
+static void set_receiver_options(int fd, const struct socket_options *o)
+{
+	/* a fixed buffer stops autotuning; Linux cannot bound a sender's window for good */
+	int buffer = o->receive_buffer ? o->receive_buffer : 4 * o->window;
+
+	if (buffer)
+		set_option(fd, SOL_SOCKET, SO_RCVBUFFORCE, buffer, "receive buffer");
+	if (o->window)
+		set_option(fd, IPPROTO_TCP, TCP_WINDOW_CLAMP, o->window, "window");
+	if (*o->policy)
+		choose_policy(fd, o->policy);
+}
+
+int flow_socket(const struct flow *f, enum side side)
+{
+	const struct socket_options *o = &f->options;
+	struct sockaddr_in own = flow_address(f, side);
+	int fd;
+
+	enter(side_name(side));
+	fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		die("socket: %s", strerror(errno));
+	if (*o->congestion_control &&
+	    setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, o->congestion_control,
+		       (socklen_t)strlen(o->congestion_control)))
+		die("congestion control %s: %s", o->congestion_control,
+		    strerror(errno));
+	set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR");
+	if (o->nodelay)
+		set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1, "TCP_NODELAY");
+	if (side == f->tx)
+		set_sender_options(fd, o);
+	else
+		set_receiver_options(fd, o);
+	if (bind(fd, (struct sockaddr *)&own, sizeof(own)))
+		die("port %u: %s", ntohs(own.sin_port), strerror(errno));
+	enter("-");
+	return fd;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What every part of the guest's program stands on: ending the guest with a message, numbers of its
+ * input, the clock, and work inside a network namespace. Knows nothing of the other parts.
+ */
+#ifndef LAB_SYSTEM_H
+#define LAB_SYSTEM_H
+
+#include <stdint.h>
+
+#define LAB_DIR "/run/lab" /* the run's folder on the host, writable */
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+
+/* What the program is working on, such as a line of its input; die() begins its message with it. */
+__attribute__((format(printf, 1, 2))) void set_context(const char *format, ...);
+
+/* Ends the guest and leaves a message for the person who started it. */
+__attribute__((noreturn, format(printf, 1, 2))) void die(const char *format, ...);
+
+__attribute__((noreturn)) void power_off(void);
+
+uint64_t number(const char *text);
+int64_t signed_number(const char *text);
+
+/* CLOCK_MONOTONIC. Reading it moves the guest's clock by a step, so it is read once per wake-up. */
+uint64_t clock_ns(void);
+
+/* The namespace "-" is the one the guest starts in. */
+void enter(const char *name);
+void run_program(const char *namespace_name, char *const words[]);
+void write_file(const char *namespace_name, const char *path, const char *value);
+void save_counters(const char *namespace_name, const char *file);
+
+#endif
