@@ -109,7 +109,7 @@ def test_table_and_csv(ackwise: Ackwise, steady: Path) -> None:
         "captured",
         "linux",
         "x optimum",
-        "Least cost:",
+        "Lowest cost:",
         "10.0.0.1:4000 -> 10.0.0.2:5001",
     ):
         assert words in said.out
