@@ -83,7 +83,7 @@ def test_the_terminal_says_answer_class_wait_and_cure(ackwise: Ackwise) -> None:
     for word in (
         "STALLS",
         "class",
-        "I: even all",
+        "I: even a full send buffer",
         "until delay-timer",
         "goodput",
         "policy a3",
