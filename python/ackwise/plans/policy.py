@@ -59,7 +59,7 @@ def _rails(text: str, where: str) -> list[str]:
 
 
 def parse(spec: str, where: str) -> PolicyChoice:
-    """One policy; `where` names the option or key that held it. Raises InputError."""
+    """One policy; `where` names the option or key that contains it. Raises InputError."""
     name, colon, rest = spec.strip().partition(":")
     entry = find(name, where)
     params = {p["name"]: p for p in entry["params"]}

@@ -61,7 +61,7 @@ class Plan:
 
     @property
     def seeds(self) -> list[int]:
-        """One for each run."""
+        """One per run."""
         return [self.seed + i for i in range(self.runs)]
 
 
@@ -154,7 +154,7 @@ def packets_estimate(link: Link, workload: Workload) -> int:
 
 
 def check_work(plan: Plan, allow_long: bool = False) -> str:
-    """A warning for a plan that takes minutes, "" for a small one; InputError for hours."""
+    """A warning if the plan takes minutes, otherwise ""; InputError if it takes hours."""
     packets = (
         sum(packets_estimate(link, workload) for link in plan.links for workload in plan.workloads)
         * len(plan.policies)

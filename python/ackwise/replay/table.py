@@ -49,7 +49,8 @@ def show(document: dict[str, Any], console: Console) -> None:
                 f"{one['payload_bytes']} bytes in {one['data_segments']} segments over "
                 f"{(one['end_ns'] - one['start_ns']) / 1e9:.3f} s; best possible in hindsight: "
                 f"{one['optimum']['acks']} ACKs, cost {one['optimum']['cost']:.1f} "
-                f"(ACK {price['rho_permille'] / 10:g}%, unit {price['unit_ns'] / 1e6:g} ms)",
+                f"(ACK price {price['rho_permille'] / 10:g}%, "
+                f"latency unit {price['unit_ns'] / 1e6:g} ms)",
                 style="dim",
             ),
             soft_wrap=True,
@@ -68,11 +69,9 @@ def show(document: dict[str, Any], console: Console) -> None:
         console.print()
     more = len(document["directions"]) - DIRECTIONS_SHOWN
     if more > 0:
-        console.print(Text(f"{more} more directions with less data are in --json and --csv"))
+        console.print(Text(f"Directions with less data, shown by --json and --csv only: {more}"))
     if document["directions_skipped"]:
-        console.print(
-            Text(f"{document['directions_skipped']} directions with too little data are not shown")
-        )
+        console.print(Text(f"Directions with too little data: {document['directions_skipped']}"))
     console.print(
         Text(
             "* best value of its column. Arrivals are replayed at their captured times: ACK counts "

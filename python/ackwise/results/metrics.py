@@ -71,7 +71,7 @@ def _quantiles(name: str, title: str, text: str, shown: tuple[str, ...]) -> list
 
 METRICS: list[Metric] = [
     Metric("goodput_bps", "goodput", "bit/s", Better.HIGHER,
-           "payload read by the application, divided by first byte sent to last byte delivered",
+           "payload read by the application per second, from first byte sent to last delivered",
            _plain("goodput_bps")),
     Metric("fairness", "fairness", "", Better.HIGHER,
            "Jain's index of the flows' goodputs, 1 for a single flow", _plain("fairness")),
