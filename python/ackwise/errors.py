@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What can go wrong, by exit code."""
+"""Exceptions and their exit codes."""
 
 import difflib
 from collections.abc import Iterable
@@ -10,11 +10,11 @@ EXIT_INTERRUPTED = 130
 
 
 class InputError(Exception):
-    """What the user gave cannot be used; one line naming file, key, value and remedy (exit 2)."""
+    """Invalid input; one line that names the file, key, value and remedy (exit 2)."""
 
 
 class RunError(Exception):
-    """The input was good and the run failed all the same (exit 1)."""
+    """The input was valid but the run failed (exit 1)."""
 
 
 class Interrupted(Exception):
@@ -22,14 +22,14 @@ class Interrupted(Exception):
 
 
 def quoted(value: object, limit: int = 60) -> str:
-    """`value` as it may be shown in a message: one line, printable, not endless."""
+    """`value` as shown in a message: one line, printable, of limited length."""
     text = repr(value) if not isinstance(value, str) else '"' + value + '"'
     text = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text[: 4 * limit])
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """`did you mean "x"?`, or the list of what is known when nothing is near."""
+    """`did you mean "x"?`, or the list of known names when none is close."""
     names = list(known)
     near = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
     if near:

@@ -109,7 +109,7 @@ def test_table_and_csv(ackwise: Ackwise, steady: Path) -> None:
         "captured",
         "linux",
         "x optimum",
-        "Least cost:",
+        "Lowest cost:",
         "10.0.0.1:4000 -> 10.0.0.2:5001",
     ):
         assert words in said.out
@@ -240,7 +240,7 @@ def test_without_rights_the_capture_says_so(
     [
         (("--rate", "0bit"), "--rate: .* is too small"),
         (("--rate", "-1mbit"), "--rate: .* is negative|expected one argument"),
-        (("--rate", "fast"), "--rate: .* is no rate"),
+        (("--rate", "fast"), "--rate: .* is not a valid rate"),
         (("--delay", "1h"), "--delay: .* unknown unit"),
         (("--seconds", "0"), "is too small; give 1 to 30"),
     ],
@@ -320,8 +320,8 @@ def test_a_workload_writes_what_a_capture_holds_when_it_did(
     [
         ('capture = "none.pcap"', r"mine.toml: flows\[0\].app.capture: .*none.pcap"),
         ('capture = "mine.toml"', r"flows\[0\].app.capture: .*mine.toml: byte 0"),
-        ('capture = "steady.pcap", times = ["1ms"]', "app.times: goes without capture"),
-        ('times = ["1ms"]', "app: needs times and bytes, or a capture"),
+        ('capture = "steady.pcap", times = ["1ms"]', "app.times: cannot be combined with capture"),
+        ('times = ["1ms"]', "app: requires times and bytes, or capture"),
     ],
 )
 def test_a_wrong_replay_is_named(

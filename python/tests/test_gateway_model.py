@@ -129,7 +129,7 @@ GOOD = ("--down", "2mbit", "--up", "1mbit")
     ("words", "says"),
     [
         (("model", "--down", "2mbit"), "--up"),
-        (("model", "--down", "fast", "--up", "1mbit"), '--down: "fast" is no rate'),
+        (("model", "--down", "fast", "--up", "1mbit"), '--down: "fast" is not a valid rate'),
         (("model", "--down", "1bit", "--up", "1mbit"), "--down: .* is out of range; give 8kbit"),
         (("model", *GOOD, "--overhead", "ppoe"), '--overhead: .* did you mean "pppoe"'),
         (("model", *GOOD, "--overhead", "26"), "--overhead: .* has no unit"),

@@ -146,4 +146,4 @@ def test_every_plot_of_a_capture_draws(ackwise: Ackwise, tmp_path: Path) -> None
     for name in ("ratio", "latency", "reasons", "reasons-time", "sequence"):
         assert page.marks.get(f"plot-{name}", 0) > 3, f"{name}: nothing was drawn"
     assert page.rows["table"] > 5
-    assert "Distance from the optimum" in " ".join(page.text)
+    assert "Ratio to the optimum" in " ".join(page.text)

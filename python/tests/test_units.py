@@ -31,7 +31,7 @@ from ackwise.plans.units import RATE, SHARE, SIZE, TIME, Dimension
 )
 def test_reads_exactly(text: str, dimension: Dimension, value: int | None) -> None:
     if value is None:
-        with pytest.raises(ValueError, match="no whole number"):
+        with pytest.raises(ValueError, match="not a whole number"):
             units.parse(text, dimension)
     else:
         assert units.parse(text, dimension) == value
@@ -42,20 +42,20 @@ def test_reads_exactly(text: str, dimension: Dimension, value: int | None) -> No
     [
         ("-3mbit", RATE, "is negative"),
         ("10", RATE, "has no unit"),
-        (10, RATE, "number without unit"),
+        (10, RATE, "number without a unit"),
         (True, RATE, "not a quantity"),
         (None, TIME, "not a quantity"),
         ([], TIME, "not a quantity"),
         ("10 bananas", TIME, "unknown unit"),
         ("10mb", SIZE, "unknown unit"),
-        ("", SIZE, "is no size"),
-        ("1e9bit", RATE, "is no rate"),
-        ("nan%", SHARE, "is no share"),
-        ("infms", TIME, "is no time"),
-        ("9" * 400 + "bit", RATE, "is no rate"),
-        ("١٠ms", TIME, "is no time"),
-        ("1ms\n2ms", TIME, "is no time"),
-        ("1\x00ms", TIME, "is no time"),
+        ("", SIZE, "is not a valid size"),
+        ("1e9bit", RATE, "is not a valid rate"),
+        ("nan%", SHARE, "is not a valid share"),
+        ("infms", TIME, "is not a valid time"),
+        ("9" * 400 + "bit", RATE, "is not a valid rate"),
+        ("١٠ms", TIME, "is not a valid time"),
+        ("1ms\n2ms", TIME, "is not a valid time"),
+        ("1\x00ms", TIME, "is not a valid time"),
     ],
 )
 def test_refuses_with_a_remedy(given: object, dimension: Dimension, says: str) -> None:
@@ -64,7 +64,7 @@ def test_refuses_with_a_remedy(given: object, dimension: Dimension, says: str) -
     message = str(refused.value)
     assert "\n" not in message
     assert "\x00" not in message
-    assert dimension.example in message or "finest step" in message
+    assert dimension.example in message or "resolution" in message
     assert len(message) < 300
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Can a sender and a receiver wait for each other, and what ends it (spec page 5)?
+"""The Nagle / delayed-ACK deadlock (spec page 5): does a pair stall, and what cures it?
 
-The machine of crates/deadlock answers for one pair; here a pair is built, judged, and its cures are
-looked for, each of which is judged as well.
+The state machine in crates/deadlock evaluates one pair. Here a pair is built and evaluated, and so
+is every cure that is proposed for it.
 """
 
 from collections.abc import Iterator
@@ -18,32 +18,32 @@ CALM = (NEVER, AT_START)
 HEADER_BYTES = 40  # IPv4 and TCP without options
 
 ANSWERS = {
-    NEVER: "never: no timer is ever what lets the sender go on",
-    AT_START: "only at the start, while the policy learns",
-    AFTER_DISTURBANCE: "not by itself; once a timer fired in mid-flight, again and again",
-    STALLS: "again and again",
+    NEVER: "the sender never has to wait for a delayed-ACK timer",
+    AT_START: "except at the start, while the policy adapts",
+    AFTER_DISTURBANCE: "not on its own, but repeatedly after one timer expiry in mid-flight",
+    STALLS: "repeatedly",
 }
 CLASSES = {
-    "I": "even all that the send buffer holds would bring no ACK",
-    "II": "a short piece leaves early, and Nagle's rule holds what is left",
-    "III": "a timer's ACK covers a part, and Nagle's rule holds what is left",
-    "write": "the last, short segment of a write waits behind the full ones",
-    "window": "the window is closed, and no ACK tells that it could open",
+    "I": "even a full send buffer does not trigger an ACK",
+    "II": "a sub-MSS segment leaves early, and Nagle's algorithm holds the rest",
+    "III": "a timer's ACK covers a part, and Nagle's algorithm holds the rest",
+    "write": "the last segment of a write is sub-MSS and waits for the ACK of the others",
+    "window": "the window is closed, and no ACK advertises the space that is free",
 }
 CURING_POLICIES = ("a3", "csa3", "linux", "every")
 
 KEYS: dict[str, str] = {
-    "schema_version": "version of these keys; grows when one changes its meaning or goes",
+    "schema_version": "version of these keys; increases when one is removed or changes meaning",
     "ackwise_version": "version of ackwise",
     "kind": '"deadlock"',
-    "pair.mss_bytes": "largest segment",
+    "pair.mss_bytes": "MSS",
     "pair.send_buffer_bytes": "send buffer S",
     "pair.recv_buffer_bytes": "receive buffer R, fixed",
     "pair.nagle": "bsd43, minshall or off",
     "pair.socket": "socket layer: linux or bsd43",
-    "pair.write_bytes": "size of a message; 0: one stream without end",
-    "pair.policy": "the receiver's policy, as it was given",
-    "pair.rtt_ns": "round trip of the empty path",
+    "pair.write_bytes": "size of a message; 0: one endless stream",
+    "pair.policy": "the receiver's policy, as given",
+    "pair.rtt_ns": "RTT of the empty path",
     "pair.rate_bps": "rate of the path",
     "answer": "never, at-start, after-disturbance or yes",
     "class": "I, II, III, write or window; null: it never stalls",
@@ -51,19 +51,19 @@ KEYS: dict[str, str] = {
     "equation_1": "S < min(2 MSS, 0.35 R)",
     "equation_2": "S < min(3 MSS, 0.35 R + MSS)",
     "stall": "the last stall; null: there is none",
-    "stall.reason": "the timer that ends it: the reason of its ACK",
-    "stall.outstanding_bytes": "sent and not acknowledged",
-    "stall.held_bytes": "in the send buffer and held back",
-    "stall.room_bytes": "free in the send buffer",
-    "stall.shortest_ns": "shortest wait, from the last arrival to the timer",
+    "stall.reason": "the timer that ends it, by the reason of its ACK",
+    "stall.outstanding_bytes": "bytes sent and not acknowledged",
+    "stall.held_bytes": "unsent bytes in the send buffer",
+    "stall.room_bytes": "bytes free in the send buffer",
+    "stall.shortest_ns": "shortest wait, from the last arrival to the timer's expiry",
     "stall.longest_ns": "longest wait",
     "start_stalls": "stalls before the policy settled",
-    "start_stalled_ns": "time that they took",
-    "bytes_per_stall": "mean distance of stalls; null: they do not follow each other by themselves",
-    "goodput_bps": "what is left, once settled",
-    "goodput_every_bps": "the same pair with a receiver that acknowledges each segment",
-    "cures[].change": "one change of the pair that was judged and does not stall",
-    "cures[].option": "the option of this command that makes it",
+    "start_stalled_ns": "their total duration",
+    "bytes_per_stall": "mean bytes between stalls; null: stalls do not recur on their own",
+    "goodput_bps": "goodput once settled",
+    "goodput_every_bps": "goodput of the same pair with a receiver that acknowledges every segment",
+    "cures[].change": "one change to the pair, evaluated, after which it does not stall",
+    "cures[].option": "the command-line option for this change",
     "cures[].answer": "its answer: never or at-start",
     "cures[].goodput_bps": "its goodput",
 }
@@ -71,7 +71,7 @@ KEYS: dict[str, str] = {
 
 @dataclass(frozen=True)
 class Pair:
-    """Both ends and the path between them; `rate_bps` 0: without limit."""
+    """Both ends and the path between them; `rate_bps` 0: unlimited."""
 
     mss_bytes: int
     send_buffer_bytes: int
@@ -82,11 +82,11 @@ class Pair:
     write_bytes: int = 0
     rtt_ns: int = 1_000_000
     rate_bps: int = 100_000_000
-    transfer_bytes: int = 0  # how far to look; 0: as far as the answer needs
+    transfer_bytes: int = 0  # how much to transfer; 0: as much as the answer needs
     without: tuple[str, ...] = field(default=())
 
     def for_engine(self) -> dict[str, Any]:
-        """What crates/deadlock takes."""
+        """The pair as crates/deadlock reads it."""
         keys = ("mss_bytes", "send_buffer_bytes", "recv_buffer_bytes", "nagle", "socket")
         more = ("write_bytes", "rtt_ns", "rate_bps", "transfer_bytes")
         return {key: getattr(self, key) for key in keys + more} | {
@@ -97,7 +97,7 @@ class Pair:
 
     @property
     def equation_1(self) -> bool:
-        """Class I, as the source predicts it: S < min(2 MSS, 0.35 R)."""
+        """Class I, as the paper predicts it: S < min(2 MSS, 0.35 R)."""
         trigger = min(200 * self.mss_bytes, 35 * self.recv_buffer_bytes)
         return 100 * self.send_buffer_bytes < trigger
 
@@ -110,7 +110,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Cure:
-    """One change that ends it: in words, as an option, and what it gives."""
+    """One change that ends the stalls: in words, as an option, and its effect."""
 
     change: str
     option: str
@@ -119,7 +119,7 @@ class Cure:
 
 
 def judge(pair: Pair) -> dict[str, Any]:
-    """The machine's verdict: answer, class, stall, ... Raises InputError."""
+    """The engine's verdict: answer, class, stall, ... Raises InputError."""
     return engine.deadlock(pair.for_engine())
 
 
@@ -134,9 +134,9 @@ LOOKED_BEYOND = 12
 
 
 def enough_send_buffer(pair: Pair) -> Pair | None:
-    """The least send buffer, in whole KiB, from which on nothing stalls; each found by judging.
+    """The smallest send buffer, in whole KiB, from which on the pair does not stall.
 
-    Calm is not monotonic in S, so what lies up to twice as far is looked at as well.
+    Stalling is not monotonic in S, so sizes up to twice as large are checked too.
     """
     low = pair.send_buffer_bytes // STEP_BYTES
     high = low + 1
@@ -165,7 +165,7 @@ def _sent(pair: Pair, kib: int) -> Pair:
 
 
 def cures(pair: Pair) -> Iterator[Cure]:
-    """Single changes after which the pair does not stall, each judged."""
+    """Single changes after which the pair does not stall, each evaluated."""
 
     def tried(change: str, option: str, other: Pair) -> Iterator[Cure]:
         verdict = _calm(other)
@@ -186,6 +186,9 @@ def cures(pair: Pair) -> Iterator[Cure]:
             f"--send-buffer {size // STEP_BYTES}KiB",
             enough,
         )
-    for nagle, words in (("minshall", "Minshall's form of Nagle's rule"), ("off", "TCP_NODELAY")):
+    for nagle, words in (
+        ("minshall", "Minshall's variant of Nagle's algorithm"),
+        ("off", "TCP_NODELAY"),
+    ):
         if nagle != pair.nagle and pair.nagle != "off":
             yield from tried(f"sender: {words}", f"--nagle {nagle}", replace(pair, nagle=nagle))

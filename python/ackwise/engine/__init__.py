@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The one door to the compiled engine: JSON in, JSON out, errors as ours."""
+"""The only interface to the compiled engine: JSON in and out, its errors as InputError."""
 
 import json
 import shlex
@@ -35,7 +35,7 @@ class Cancel:
         self.cancelled = False
 
     def cancel(self) -> None:
-        """Returns at once; the runs end soon."""
+        """Returns at once; the runs end soon after."""
         self.cancelled = True
         self.token.cancel()
 
@@ -83,7 +83,7 @@ def simulate(scenario: dict[str, Any], cancel: Cancel | None = None) -> dict[str
 
 
 def replay(path: str, options: dict[str, Any], cancel: Cancel | None = None) -> dict[str, Any]:
-    """A capture's arrivals through policies; raises InputError when the capture cannot be used."""
+    """Replays a capture through policies; raises InputError when it cannot be used."""
     engine = _loaded()
     try:
         result: dict[str, Any] = json.loads(
@@ -98,9 +98,9 @@ def replay(path: str, options: dict[str, Any], cancel: Cancel | None = None) -> 
 
 
 def replay_arrivals(arrivals: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
-    """Made-up arrivals through policies: segments, optimum, policies as in a replay.
+    """Replays synthetic arrivals through policies; returns segments, optimum, policies.
 
-    `arrivals`: times_ns (not falling), bytes, mss_bytes, and rtt_ns as the receiver knows it.
+    `arrivals`: times_ns (non-decreasing), bytes, mss_bytes, and rtt_ns, the receiver's estimate.
     Raises InputError when they or the options cannot be used.
     """
     engine = _loaded()
@@ -114,10 +114,10 @@ def replay_arrivals(arrivals: dict[str, Any], options: dict[str, Any]) -> dict[s
 
 
 def optimum(times_ns: Sequence[int], rho_permille: int, unit_ns: int) -> dict[str, Any]:
-    """The cheapest ACKs for packets that arrive at `times_ns` (not falling), known in advance.
+    """The cheapest ACK schedule for arrivals at `times_ns` (non-decreasing), all known in advance.
 
-    An ACK costs `rho`, `unit_ns` of one packet's waiting 1 - rho. Returns acks, latency_ns, cost
-    and schedule_ns; exact and in linear time. Raises InputError for a price out of range (rho
+    An ACK costs `rho`; `unit_ns` of one packet's latency costs 1 - rho. Returns acks, latency_ns,
+    cost and schedule_ns; exact and in linear time. Raises InputError for a price out of range (rho
     1 to 999 permille, unit 1 ns to 1000 s) or times out of order.
     """
     engine = _loaded()
@@ -133,13 +133,13 @@ def _refuse_cut(path: str, cut: dict[str, int] | None) -> None:
         raise InputError(
             f"{path}: byte {cut['offset']} (packet {cut['packet']}): the file ends "
             f"inside a packet, after {cut['present_bytes']} of {cut['claimed_bytes']} bytes; "
-            f"keep its whole packets: editcap {shlex.quote(path)} whole.pcap"
+            f"to keep the complete packets: editcap {shlex.quote(path)} whole.pcap"
         )
 
 
 def arrivals(path: str) -> dict[str, Any]:
-    """When which new bytes came in a capture's largest direction: from, to, truncated, times_ns,
-    bytes. Raises InputError when the capture cannot be used."""
+    """Times and sizes of new data in a capture's largest direction: from, to, truncated,
+    times_ns, bytes. Raises InputError when the capture cannot be used."""
     engine = _loaded()
     try:
         result: dict[str, Any] = json.loads(engine.arrivals(path))
@@ -150,9 +150,9 @@ def arrivals(path: str) -> dict[str, Any]:
 
 
 def deadlock(pair: dict[str, Any]) -> dict[str, Any]:
-    """Whether a sender and a receiver can wait for each other (crates/deadlock has the keys).
+    """Whether a sender and receiver pair stalls (crates/deadlock documents the keys).
 
-    Raises InputError when there is no such pair."""
+    Raises InputError for an invalid pair."""
     engine = _loaded()
     try:
         verdict: dict[str, Any] = json.loads(engine.deadlock(json.dumps(pair)))

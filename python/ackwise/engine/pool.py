@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Work spread over the cores: results in order, Ctrl-C heard, nothing left running."""
+"""Work spread over the cores: results in order, Ctrl-C handled, nothing left running."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -22,8 +22,8 @@ def run_all(
 ) -> list[Result]:
     """`function(item, cancel)` for each item, in threads: the engine holds no interpreter lock.
 
-    `on_progress(done, all)` is called from this thread. The first exception ends all and is
-    raised; Interrupted on Ctrl-C.
+    `on_progress(done, all)` is called from this thread. The first exception stops the other
+    runs and is raised; Interrupted on Ctrl-C.
     """
     cancel = Cancel()
     results: dict[int, Result] = {}

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: MIT
-"""This machine: tools, rights, namespaces, live sockets, files."""
+"""This host: tools, rights, namespaces, live sockets, files."""

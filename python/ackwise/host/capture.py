@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A real transfer between two network namespaces of its own, captured.
+"""Captures a real transfer between two temporary network namespaces.
 
       namespace ...-s (sends data)                    namespace ...-r (receives data)
     +----------------------------+                  +----------------------------+
@@ -8,9 +8,9 @@
     |                            |<-----------------|------- delay               |
     +----------------------------+       veth       +----------------------------+
 
-Segmentation and receive offloads are off, so that the capture holds what a wire would carry. The
-addresses exist only inside; nothing outside the two namespaces is touched, and they are removed
-whatever happens.
+Segmentation and receive offloads are off, so that the capture holds packets as on a wire. The
+addresses exist only inside; nothing outside the two namespaces is touched, and they are always
+removed.
 """
 
 import json
@@ -38,13 +38,13 @@ TOOLS = {
 _SENDER = "10.199.0.1"
 _RECEIVER = "10.199.0.2"
 _PORT = 5201
-_SNAP_BYTES = 128  # headers with every option; payload is of no interest
+_SNAP_BYTES = 128  # headers with all options; the payload is not needed
 _BYTES_MAX = 256 * 10**6
 _OFFLOADS = ("gro", "gso", "tso", "lro", "rx", "tx", "sg", "rx-gro-list", "rx-udp-gro-forwarding")
 
 
 def why_not() -> str:
-    """What keeps this machine from making a capture, with the remedy; "" when nothing does."""
+    """Why this host cannot make a capture, with the remedy; "" if it can."""
     missing = [tool for tool in TOOLS if find_tool(tool) is None]
     if missing:
         packages = sorted({TOOLS[tool] for tool in missing})
@@ -67,7 +67,7 @@ def _listening(namespace: str) -> bool:
 
 
 def has_netem() -> bool:
-    """Whether the kernel can delay packets; tried in a namespace of its own. Needs root."""
+    """Whether the kernel can delay packets; tried in a temporary namespace. Needs root."""
     with namespace(f"aw{os.getpid() % 100000}{secrets.token_hex(2)}-n") as trial:
         try:
             do("tc", "-n", trial, "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms")
@@ -80,8 +80,8 @@ def has_netem() -> bool:
 def wire(
     target: str, rate_bps: int, delay_ns: int, snap_bytes: int = _SNAP_BYTES
 ) -> Iterator[tuple[str, str]]:
-    """The namespaces of sender and receiver. What TCP sends at port 5201 while the block lasts is
-    in the file `target` afterwards, at most `snap_bytes` of each packet; an exception leaves none.
+    """The namespaces of sender and receiver. TCP packets on port 5201 during the block are
+    written to `target`, at most `snap_bytes` of each; after an exception there is no file.
 
     Raises RunError when a tool failed.
     """
@@ -108,7 +108,7 @@ def wire(
             there = ("-n", end)
             do("ip", *there, "address", "add", f"{address}/30", "dev", "wire")
             for name in _OFFLOADS:
-                # what a kernel does not know it does not do either
+                # a kernel that does not know an offload does not use it
                 subprocess.run(
                     inside(end, "ethtool", "-K", "wire", name, "off"),
                     capture_output=True,
@@ -116,9 +116,9 @@ def wire(
                 )
             do("ip", *there, "link", "set", "lo", "up")
             do("ip", *there, "link", "set", "wire", "up")
-        # Rate and queue at the sender, the whole delay on the way back: a delay line in front of
-        # a rate limit would hide the queue. The queue holds one bandwidth-delay product, at least
-        # 50 packets; bursts are as short as a millisecond's timer allows.
+        # Rate and queue at the sender, the whole delay on the return path: a delay line before a
+        # rate limit would hide the queue. The queue holds one bandwidth-delay product, at least
+        # 50 packets; bursts are as short as a 1 ms timer allows.
         queue_bytes = max(50 * 1514, rate_bps * (delay_ns or 20_000_000) // (8 * 10**9))
         burst_bytes = max(2 * 1514, rate_bps // 8000)
         do(
@@ -167,7 +167,7 @@ def wire(
         )))  # fmt: skip
         await_ready(lambda: part.stat().st_size >= 24, "tcpdump", tcpdump)
         yield sender, receiver
-        time.sleep(0.2 + delay_ns / 1e9)  # the last ACKs are still on their way
+        time.sleep(0.2 + delay_ns / 1e9)  # the last ACKs are still in flight
         stop(tcpdump)
         mask = os.umask(0)
         os.umask(mask)
@@ -176,14 +176,14 @@ def wire(
 
 
 def make(target: str, rate_bps: int, delay_ns: int, seconds: int) -> dict[str, float | int]:
-    """Makes the capture `target`; returns what iperf3 and tcpdump counted.
+    """Makes the capture `target`; returns the counts of iperf3 and tcpdump.
 
-    Raises InputError for more than a capture should hold, RunError when a tool failed.
+    Raises InputError if the capture would be too large, RunError when a tool failed.
     """
     if rate_bps * seconds > 8 * _BYTES_MAX:
         raise InputError(
-            f"capture: rate times seconds is more than {_BYTES_MAX // 10**6} MB; "
-            "lower --rate or --seconds"
+            f"capture: --rate times --seconds is more than {_BYTES_MAX // 10**6} MB; "
+            "lower one of them"
         )
     with wire(target, rate_bps, delay_ns) as (sender, receiver), ExitStack() as stack:
         server = stack.enter_context(started(inside(receiver, "iperf3", "-s", "-1")))
@@ -192,12 +192,12 @@ def make(target: str, rate_bps: int, delay_ns: int, seconds: int) -> dict[str, f
             sender, "iperf3", "-c", _RECEIVER, "-t", str(seconds), "--json",
         )))  # fmt: skip
         try:
-            said, complaint = client.communicate(timeout=seconds + 30)
+            output, errors = client.communicate(timeout=seconds + 30)
         except subprocess.TimeoutExpired:
-            raise RunError("iperf3 did not end in time") from None
+            raise RunError("iperf3 did not finish in time") from None
         if client.returncode:
-            raise RunError(f"iperf3 failed: {' '.join((complaint or said).split())[:300]}")
-        end = json.loads(said)["end"]
+            raise RunError(f"iperf3 failed: {' '.join((errors or output).split())[:300]}")
+        end = json.loads(output)["end"]
     return {
         "sent_bytes": int(end["sum_sent"]["bytes"]),
         "goodput_bps": float(end["sum_received"]["bits_per_second"]),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Files that appear whole or not at all."""
+"""Files that are written completely or not at all."""
 
 import os
 import sys
@@ -12,12 +12,12 @@ STDOUT = "-"
 
 
 def check_target(path: str, option: str) -> None:
-    """Refuses, before any run, a file that could not be written afterwards."""
+    """InputError, before any run, if the result could not be written to `path`."""
     if path == STDOUT:
         return
     target = Path(path)
     if not path.strip() or "\0" in path:
-        raise InputError(f'{option}: "{path!r}" is no file name')
+        raise InputError(f'{option}: "{path!r}" is not a valid file name')
     if target.is_dir():
         raise InputError(f"{option}: {path}: is a directory; give a file name")
     parent = target.parent
@@ -28,7 +28,7 @@ def check_target(path: str, option: str) -> None:
 
 
 def write_whole(path: str, data: bytes) -> None:
-    """Writes beside the target and moves into place: a reader sees the old file or the new one."""
+    """Writes a temporary file and renames it: readers see the old or the complete new file."""
     if path == STDOUT:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
@@ -43,7 +43,7 @@ def write_whole(path: str, data: bytes) -> None:
             stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
-        # A temporary file is private; the result gets the rights of any file made here.
+        # A temporary file is private; the result gets the usual permissions.
         mask = os.umask(0)
         os.umask(mask)
         Path(temporary).chmod(0o666 & ~mask)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Network namespaces of this machine."""
+"""Network namespaces of this host."""
 
 import subprocess
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ def inside(namespace: str, *words: str) -> list[str]:
 
 @contextmanager
 def namespace(name: str) -> Iterator[str]:
-    """Makes a network namespace, and removes it whatever happens."""
+    """Creates a network namespace and always removes it."""
     try:
         do("ip", "netns", "add", name)
         yield name

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What this process may do."""
+"""Capabilities of this process."""
 
 import os
 from pathlib import Path
@@ -9,7 +9,7 @@ CAPABILITIES = {"CAP_NET_ADMIN": 12, "CAP_NET_RAW": 13, "CAP_SYS_ADMIN": 21}
 
 
 def missing_capabilities() -> list[str]:
-    """Rights that this process lacks for `ackwise capture`."""
+    """Capabilities that `ackwise capture` needs and this process lacks."""
     try:
         status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
         line = next(x for x in status.splitlines() if x.startswith("CapEff:"))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Live TCP sockets with their ACK policy and its state, as the running kernel tells by `inet_diag`.
+"""Live TCP sockets with their ACK policy and its state, as the kernel reports them by `inet_diag`.
 
-The attribute is the patch series' own (`linux/patches`); the sockets are asked for as `ss` does, in
-the network namespace of the process, without root.
+The attribute is added by the patch series (`linux/patches`). The request is that of `ss`, for the
+network namespace of the process; it does not need root.
 """
 
 import os
@@ -36,18 +36,18 @@ _ACK_COUNTS = struct.Struct("=QQQQ")
 
 @dataclass(frozen=True)
 class LiveSocket:
-    """One TCP socket; what only a policy has is None where the socket has none."""
+    """One TCP socket; what only a policy provides is None on stock sockets."""
 
     local: str  # address:port
     peer: str
     state: str
-    choice: str  # the policy with its parameters, "stock": the kernel's own rules
-    last_reason: str | None = None  # why the last ACK left
-    acks: int | None = None  # of data, that left
-    segments: int | None = None  # of data, that came
-    owed_ns: int | None = None  # how long an ACK is owed; 0: none is
-    wait_ns: int | None = None  # until it is due; 0: it is, or none is owed
-    values: dict[str, int] | None = None  # what the policy tells of its state, by name
+    choice: str  # the policy with its parameters; "stock": unmodified Linux
+    last_reason: str | None = None  # why the last ACK was sent
+    acks: int | None = None  # ACKs of data sent
+    segments: int | None = None  # data segments received
+    owed_ns: int | None = None  # how long an ACK has been owed; 0: none is owed
+    wait_ns: int | None = None  # until it is due; 0: due, or none is owed
+    values: dict[str, int] | None = None  # the policy's state, by name
 
 
 def has_policies() -> bool:
@@ -56,21 +56,21 @@ def has_policies() -> bool:
 
 
 def live() -> list[LiveSocket]:
-    """Every TCP socket of this network namespace but those that only wait for their end.
+    """Every TCP socket of this network namespace except those in time-wait or close.
 
     Raises RunError when the running kernel has no ACK policies, or no `inet_diag`.
     """
     if not has_policies():
         raise RunError(
             f"policy show: the running kernel ({os.uname().release}) has no ACK policies: "
-            f"{AVAILABLE} does not exist; boot one with linux/patches (linux/README.md), or look "
-            "into the lab with `ackwise lab shell`; `ackwise policy show NAME` tells about a policy"
+            f"{AVAILABLE} does not exist; boot one with linux/patches (linux/README.md), or use "
+            "`ackwise lab shell`; `ackwise policy show NAME` describes a policy"
         )
     try:
         found = [s for family in (socket.AF_INET, socket.AF_INET6) for s in _dump(family)]
     except OSError as problem:
         raise RunError(
-            f"policy show: the kernel does not tell of its sockets: {problem.strerror}; it needs "
+            f"policy show: the kernel does not list its sockets: {problem.strerror}; this needs "
             "CONFIG_INET_TCP_DIAG (module tcp_diag)"
         ) from None
     return sorted(found, key=lambda s: (s.choice == STOCK, s.state, s.local, s.peer))
@@ -79,12 +79,12 @@ def live() -> list[LiveSocket]:
 def _dump(family: int) -> Iterator[LiveSocket]:
     states = sum(1 << i for i, name in enumerate(_STATES) if name not in ("", "time-wait", "close"))
     wanted = struct.pack("=BBBBI", family, socket.IPPROTO_TCP, 1 << (_INFO - 1), 0, states)
-    request = wanted + bytes(48)  # of any address
+    request = wanted + bytes(48)  # any address
     head = _HEADER.pack(16 + len(request), _SOCK_DIAG_BY_FAMILY, _REQUEST | _DUMP, 0, 0)
-    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG) as asked:
-        asked.send(head + request)
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG) as netlink:
+        netlink.send(head + request)
         while True:
-            answer = asked.recv(1 << 18)
+            answer = netlink.recv(1 << 18)
             at = 0
             while at + 16 <= len(answer):
                 length, kind, *_ = _HEADER.unpack_from(answer, at)
@@ -111,16 +111,16 @@ def read_message(body: bytes) -> LiveSocket:
     policy = dict(_attributes(body[72:])).get(_ACK_POLICY)
     if policy is None:
         return LiveSocket(local, peer, name, STOCK)
-    told = dict(_attributes(policy))
-    acks, segments, owed_ns, wait_ns = _ACK_COUNTS.unpack_from(told[_ACK_INFO])
+    fields = dict(_attributes(policy))
+    acks, segments, owed_ns, wait_ns = _ACK_COUNTS.unpack_from(fields[_ACK_INFO])
     return LiveSocket(
-        local, peer, name, _text(told[_CHOICE]), _text(told[_REASON]) if acks else None,
-        acks, segments, owed_ns, wait_ns, read_values(_text(told.get(_STATE, b""))),
+        local, peer, name, _text(fields[_CHOICE]), _text(fields[_REASON]) if acks else None,
+        acks, segments, owed_ns, wait_ns, read_values(_text(fields.get(_STATE, b""))),
     )  # fmt: skip
 
 
 def read_values(text: str) -> dict[str, int]:
-    """`name=value,...` as the kernel tells it."""
+    """Parses `name=value,...`, the kernel's format."""
     pairs = (item.partition("=") for item in text.split(",") if item)
     return {name: int(value) for name, _, value in pairs}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Programs of this machine: found, run to their end, or running while a block lasts."""
+"""Programs of this host: found, run to completion, or run during a block."""
 
 import shutil
 import subprocess
@@ -11,17 +11,17 @@ from ackwise.errors import RunError
 
 
 def find_tool(name: str) -> str | None:
-    """Path of a tool, also where a user's PATH does not look."""
+    """Path of a tool, also in the sbin folders that a user's PATH may lack."""
     return shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin:/usr/local/sbin")
 
 
 def program(name: str) -> str:
-    """The same; without a path where there is none, so that starting it fails by its name."""
+    """Path of a tool, or its bare name if not found, so that the error names it."""
     return find_tool(name) or name
 
 
 def do(*words: str) -> None:
-    """Runs one short command to its end; RunError with its own words when it fails."""
+    """Runs one short command; RunError with its error message when it fails."""
     done = subprocess.run(
         [program(words[0]), *words[1:]],
         stdin=subprocess.DEVNULL,
@@ -31,13 +31,13 @@ def do(*words: str) -> None:
         timeout=30,
     )
     if done.returncode:
-        said = " ".join((done.stderr or done.stdout).split())
-        raise RunError(f"`{' '.join(words)}` failed: {said or f'exit code {done.returncode}'}")
+        message = " ".join((done.stderr or done.stdout).split())
+        raise RunError(f"`{' '.join(words)}` failed: {message or f'exit code {done.returncode}'}")
 
 
 @contextmanager
 def started(words: list[str]) -> Iterator[subprocess.Popen[str]]:
-    """A process that is stopped when the block is left."""
+    """A process that is stopped at the end of the block."""
     process = subprocess.Popen(
         words,
         stdin=subprocess.DEVNULL,
@@ -53,7 +53,7 @@ def started(words: list[str]) -> Iterator[subprocess.Popen[str]]:
 
 
 def stop(process: subprocess.Popen[str]) -> None:
-    """Ends a process, politely first."""
+    """Stops a process: SIGTERM first, then SIGKILL."""
     if process.poll() is None:
         process.terminate()
         try:
@@ -66,13 +66,13 @@ def stop(process: subprocess.Popen[str]) -> None:
 def await_ready(
     ready: Callable[[], bool], what: str, process: subprocess.Popen[str], seconds: float = 10
 ) -> None:
-    """Waits until `ready()`; RunError when the process ends before, or time runs out."""
+    """Waits until `ready()`; RunError if the process exits first or time runs out."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if ready():
             return
         if process.poll() is not None:
-            said = " ".join(process.communicate()[1].split())
-            raise RunError(f"{what} stopped at once: {said or f'exit code {process.returncode}'}")
+            message = " ".join(process.communicate()[1].split())
+            raise RunError(f"{what} exited at once: {message or f'exit code {process.returncode}'}")
         time.sleep(0.02)
     raise RunError(f"{what} was not ready after {seconds:.0f} s")

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""Builds the lab's kernel and guest program, and keeps them by the hash of everything that went in.
+"""Builds the lab's kernel and guest program, and caches them by the hash of all inputs.
 
     CACHE/source/    tarballs, and which one is in use
-    CACHE/tree/      unpacked sources under git: a changed patch touches only the files it changes
+    CACHE/tree/      unpacked sources under git: a changed patch touches only the files it modifies
     CACHE/object/    make's output, reused from build to build
     CACHE/kernel/    finished kernels, each in a folder named by its inputs
 
-What is not finished has another name: a folder appears under its own by a rename, so an interrupted
-build leaves nothing that looks finished.
+Unfinished folders have temporary names and are renamed when complete, so an interrupted build
+leaves nothing that looks finished.
 """
 
 import errno
@@ -32,7 +32,7 @@ from ackwise.host.tools import find_tool
 from ackwise.lab.machine import Kernel
 
 PACKAGE = "linux-source-6.12"
-# what builds, and the Debian package that has it
+# build tool -> Debian package
 BUILD_TOOLS = {
     "bc": "bc",
     "bison": "bison",
@@ -49,7 +49,7 @@ TREE_BYTES = 2 * 10**9  # unpacked source and its objects
 OBJECT_BYTES = 10**9
 KERNELS_KEPT = 16
 FULL_BUILD_STEPS = 1800
-# Not for this architecture and not read by its build; Kconfig files and Makefiles stay.
+# Sources that this architecture does not build; Kconfig files and Makefiles stay.
 _LEFT_OUT = (
     *(f"arch/{name}" for name in (
         "alpha", "arc", "arm", "arm64", "csky", "hexagon", "loongarch", "m68k", "microblaze",
@@ -65,7 +65,7 @@ Say = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class Inputs:
-    """Everything that a kernel is made from, besides its source."""
+    """All inputs of a kernel except its source."""
 
     stock: bool
     patches: list[Path]
@@ -76,7 +76,7 @@ class Inputs:
     compiler: str
 
     def key(self, source: str) -> str:
-        """Hash of all inputs with the source's."""
+        """Hash of all inputs, including the source's digest."""
         whole = hashlib.sha256(f"3 {source} {self.stock} {self.compiler}\n".encode())
         prepare = [self.prepare] if self.prepare else []
         for file in (*self.patches, *self.configs, *prepare, *self.guest, *self.core):
@@ -92,18 +92,18 @@ def default_cache() -> Path:
 
 
 def linux_folder() -> Path:
-    """The `linux` folder of the checkout; RunError when this is no checkout."""
+    """The `linux` folder of the checkout; RunError outside a checkout."""
     folder = Path(__file__).resolve().parents[3] / "linux"
     if not (folder / "lab").is_dir():
         raise RunError(
-            "lab: needs a checkout of ackwise (its folder linux/), not the wheel alone; clone it "
-            "and run `make build` there"
+            "lab: requires a checkout of ackwise (its folder linux/), not only the wheel; clone "
+            "the repository and run `make build` there"
         )
     return folder
 
 
 def inputs(stock: bool, extra_configs: Iterable[Path] = ()) -> Inputs:
-    """The inputs in this checkout; `stock` leaves ackwise's own patches out."""
+    """The inputs in this checkout; `stock` leaves out ackwise's patches."""
     folder = linux_folder()
     extra = list(extra_configs)
     for file in extra:
@@ -132,12 +132,12 @@ def _compiler() -> str:
     gcc = find_tool("gcc")
     if gcc is None:
         return "none"
-    said = subprocess.run([gcc, "-dumpfullversion"], capture_output=True, text=True, check=False)
-    return f"gcc {said.stdout.strip()} {platform.machine()}"
+    done = subprocess.run([gcc, "-dumpfullversion"], capture_output=True, text=True, check=False)
+    return f"gcc {done.stdout.strip()} {platform.machine()}"
 
 
 def missing_tools(tools: dict[str, str]) -> list[str]:
-    """Those of `tools` that this machine lacks."""
+    """The tools that are not installed."""
     return [tool for tool in tools if find_tool(tool) is None]
 
 
@@ -156,15 +156,15 @@ def has_static_libc() -> bool:
     gcc = find_tool("gcc")
     if gcc is None:
         return False
-    said = subprocess.run(
+    done = subprocess.run(
         [gcc, "-print-file-name=libc.a"], capture_output=True, text=True, check=False
     )
-    return Path(said.stdout.strip()).is_absolute()
+    return Path(done.stdout.strip()).is_absolute()
 
 
 def _check_tools() -> None:
     if platform.machine() != "x86_64":
-        raise RunError(f"lab: {platform.machine()} is not supported; use an x86-64 machine")
+        raise RunError(f"lab: {platform.machine()} is not supported; use an x86-64 host")
     _need("lab build", BUILD_TOOLS)
     if not has_static_libc():
         raise RunError(
@@ -176,27 +176,27 @@ def _check_space(folder: Path, wanted: int) -> None:
     free = shutil.disk_usage(folder).free
     if free < wanted:
         raise RunError(
-            f"lab build: {folder}: {free / 1e9:.1f} GB are free and {wanted / 1e9:.0f} GB are "
-            "needed; make room, or give another place with --cache"
+            f"lab build: {folder}: {free / 1e9:.1f} GB free, {wanted / 1e9:.0f} GB needed; "
+            "free some space, or choose another folder with --cache"
         )
 
 
 @contextmanager
 def _locked(cache: Path, on_wait: Callable[[str], None]) -> Iterator[None]:
-    """One build at a time. The lock is the kernel's: it ends with its process, in any case."""
+    """One build at a time. The kernel releases the lock when the process ends."""
     cache.mkdir(parents=True, exist_ok=True)
     with (cache / "lock").open("a+") as lock:
-        told = False
+        warned = False
         while True:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except BlockingIOError:
-                if not told:
+                if not warned:
                     lock.seek(0)
                     owner = lock.read(20).strip() or "unknown"
-                    on_wait(f"waiting for another build (process {owner}) to end")
-                    told = True
+                    on_wait(f"waiting for another build (process {owner}) to finish")
+                    warned = True
                 time.sleep(0.5)
         lock.seek(0)
         lock.truncate()
@@ -206,13 +206,13 @@ def _locked(cache: Path, on_wait: Callable[[str], None]) -> Iterator[None]:
 
 
 def _sweep(cache: Path) -> None:
-    """Removes what an interrupted build left; called with the lock held."""
+    """Removes leftovers of interrupted builds; called with the lock held."""
     for folder in cache.glob("*/.tmp-*"):
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def _prune(cache: Path) -> None:
-    """Keeps the kernels that were used last; a run has its own link to the one it uses."""
+    """Keeps the most recently used kernels; a run has its own hard link to its kernel."""
     made = sorted((cache / "kernel").glob("*/linux"), key=lambda f: f.parent.stat().st_mtime)
     for old in made[:-KERNELS_KEPT]:
         shutil.rmtree(old.parent, ignore_errors=True)
@@ -220,7 +220,7 @@ def _prune(cache: Path) -> None:
 
 @contextmanager
 def _unfinished(target: Path) -> Iterator[Path]:
-    """A folder that becomes `target` only when the block ends well."""
+    """A folder that becomes `target` only when the block succeeds."""
     target.parent.mkdir(parents=True, exist_ok=True)
     part = Path(tempfile.mkdtemp(prefix=".tmp-", dir=target.parent))
     try:
@@ -234,8 +234,8 @@ def _unfinished(target: Path) -> Iterator[Path]:
 def _no_space(problem: OSError, cache: Path) -> RunError:
     if problem.errno == errno.ENOSPC:
         return RunError(
-            f"lab build: {cache}: the disk is full; make room, or give another place with --cache "
-            "(the next try goes on from here)"
+            f"lab build: {cache}: the disk is full; free some space, or choose another folder with "
+            "--cache (the next build continues from here)"
         )
     return RunError(f"lab build: {problem.filename or cache}: {problem.strerror or problem}")
 
@@ -264,17 +264,17 @@ def _digest_folder(folder: Path) -> str:
 
 
 def given_source(path: Path) -> Source:
-    """What --source names. Raises InputError when it is no kernel source."""
+    """The source that --source names. Raises InputError if it is not a kernel source."""
     if path.is_dir():
         if not (path / "arch/um/Makefile").is_file():
             raise InputError(
-                f"--source: {path}: is no kernel source (no arch/um/Makefile); give its top folder"
+                f"--source: {path}: not a kernel source (no arch/um/Makefile); give its top folder"
             )
         return Source(path, _digest_folder(path))
     if not path.is_file():
         raise InputError(f"--source: {path}: does not exist; give a tarball or a folder")
     if not tarfile.is_tarfile(path):
-        raise InputError(f"--source: {path}: is no tar archive; give a tarball of Linux 6.12")
+        raise InputError(f"--source: {path}: is not a tar archive; give a tarball of Linux 6.12")
     return Source(path, _digest_file(path))
 
 
@@ -296,13 +296,13 @@ def _note_source(cache: Path, source: Source) -> None:
 
 
 def fetch(cache: Path, say: Say) -> Source:
-    """The source by apt, kept in the cache. Raises RunError when apt has none."""
+    """Downloads the source by apt into the cache. Raises RunError if apt does not have it."""
     kept = sorted((cache / "source").glob("linux-source-*.tar.xz"))
     if kept:
         return Source(kept[-1], _digest_file(kept[-1]))
     remedy = "give a tarball with --source"
     if find_tool("apt-get") is None or find_tool("dpkg-deb") is None:
-        raise RunError(f"lab build: there is no apt on this machine; {remedy}")
+        raise RunError(f"lab build: apt is not installed; {remedy}")
     say(f"fetching {PACKAGE}", 0, 0)
     _check_space(cache, TREE_BYTES)
     with _unfinished(cache / "source" / f"{PACKAGE}.deb") as part:
@@ -311,8 +311,8 @@ def fetch(cache: Path, say: Say) -> Source:
         )
         found = list(part.glob("*.deb"))
         if done.returncode or not found:
-            said = " ".join((done.stderr or done.stdout).split())[-300:]
-            raise RunError(f"lab build: `apt-get download {PACKAGE}` failed: {said}; {remedy}")
+            message = " ".join((done.stderr or done.stdout).split())[-300:]
+            raise RunError(f"lab build: `apt-get download {PACKAGE}` failed: {message}; {remedy}")
         version = found[0].name.split("_")[1].split("-")[0]
         target = cache / "source" / f"linux-source-{version}.tar.xz"
         whole = part / "source.tar.xz"
@@ -327,7 +327,7 @@ def fetch(cache: Path, say: Say) -> Source:
                 ["tar", "x", "--to-stdout", member], stdin=unpack.stdout, stdout=out
             )
         if taken.returncode or not whole.stat().st_size:
-            raise RunError(f"lab build: {found[0].name} holds no {member}; {remedy}")
+            raise RunError(f"lab build: {found[0].name} does not contain {member}; {remedy}")
         whole.rename(target)
         found[0].unlink()
     shutil.rmtree(cache / "source" / f"{PACKAGE}.deb", ignore_errors=True)
@@ -348,7 +348,7 @@ _GIT_ENVIRONMENT = {
 }
 
 
-# The version text goes into the guest's random numbers: it names no time, machine or person.
+# The version string seeds the guest's random numbers: it must not depend on time, host or user.
 _MAKE_ENVIRONMENT = {
     "KBUILD_BUILD_TIMESTAMP": "2001-09-09 01:46:40",
     "KBUILD_BUILD_VERSION": "1",
@@ -379,7 +379,7 @@ def _git_or_fail(tree: Path, *words: str, **more: str) -> str:
 
 
 def _unlock(tree: Path) -> None:
-    """Removes what a killed git left: whoever holds the cache's lock is alone with the tree."""
+    """Removes the locks of a killed git: the cache's lock excludes any other user of the tree."""
     folder = tree / ".git"
     for lock in (*folder.glob("*.lock"), *(folder / "refs").rglob("*.lock")):
         lock.unlink()
@@ -401,16 +401,18 @@ def _unpack(source: Source, into: Path) -> None:
     if done.returncode:
         if "No space left" in done.stderr:
             raise OSError(errno.ENOSPC, "")
-        said = " ".join(done.stderr.split())[:200]
+        message = " ".join(done.stderr.split())[:200]
         raise RunError(
-            f"lab build: {source.path}: cannot be unpacked: {said}; remove it and try again"
+            f"lab build: {source.path}: cannot be unpacked: {message}; remove it and try again"
         )
     if not (into / "arch/um/Makefile").is_file():
-        raise RunError(f"lab build: {source.path}: holds no Linux source; give another --source")
+        raise RunError(
+            f"lab build: {source.path}: does not contain the Linux source; give another --source"
+        )
 
 
 def _tree(cache: Path, source: Source, variant: str, say: Say) -> Path:
-    """The unpacked source as a git tree whose first commit, `base`, is untouched."""
+    """The unpacked source as a git tree whose first commit, `base`, is unmodified."""
     target = cache / "tree" / f"{source.digest[:12]}-{variant}"
     if target.is_dir():
         return target
@@ -434,7 +436,7 @@ def _tree(cache: Path, source: Source, variant: str, say: Say) -> Path:
 
 
 def _patch(tree: Path, made: Inputs, say: Say) -> None:
-    """Brings the tree to base + patches + prepare; files that end up the same keep their time."""
+    """Updates the tree to base + patches + prepare; unchanged files keep their timestamps."""
     say("applying patches", 0, 0)
     index = tree / ".git" / "lab-index"
     index.unlink(missing_ok=True)
@@ -447,7 +449,7 @@ def _patch(tree: Path, made: Inputs, say: Say) -> None:
             first = next((x for x in done.stderr.splitlines() if "error:" in x), done.stderr)
             raise RunError(
                 f"lab build: {patch.name} does not apply: {first.removeprefix('error: ').strip()}; "
-                "bring the patch up to date with this source"
+                "rebase the patch onto this source"
             )
     new = _git_or_fail(tree, "write-tree", **where)
     commit = _git_or_fail(tree, "commit-tree", new, "-p", "base", "-m", "patched")
@@ -457,8 +459,8 @@ def _patch(tree: Path, made: Inputs, say: Say) -> None:
     if made.prepare:
         done = subprocess.run([str(made.prepare), str(tree)], capture_output=True, text=True)
         if done.returncode:
-            said = " ".join((done.stderr or done.stdout).split())[-300:]
-            raise RunError(f"lab build: linux/prepare failed: {said}")
+            message = " ".join((done.stderr or done.stdout).split())[-300:]
+            raise RunError(f"lab build: linux/prepare failed: {message}")
     for path in _touched(tree):
         old = before.get(path)
         if old and old[0] == _digest_file(path):
@@ -466,9 +468,9 @@ def _patch(tree: Path, made: Inputs, say: Say) -> None:
 
 
 def _touched(tree: Path) -> list[Path]:
-    """Files that differ from the tree's commit, or are not in it."""
-    said = _git(tree, "status", "--porcelain", "-z", "--no-renames", "-uall", "--ignored=matching")
-    names = [entry[3:] for entry in said.stdout.split("\0") if len(entry) > 3]
+    """Files that differ from the tree's commit or are not in it."""
+    done = _git(tree, "status", "--porcelain", "-z", "--no-renames", "-uall", "--ignored=matching")
+    names = [entry[3:] for entry in done.stdout.split("\0") if len(entry) > 3]
     return [tree / name for name in names if (tree / name).is_file()]
 
 
@@ -476,7 +478,7 @@ def _touched(tree: Path) -> list[Path]:
 
 
 def _wanted_options(files: list[Path]) -> dict[str, tuple[str, Path]]:
-    """Option -> (value, file that asked for it); the last file wins."""
+    """Option -> (value, file that sets it); the last file wins."""
     wanted: dict[str, tuple[str, Path]] = {}
     for file in files:
         for line in file.read_text(encoding="utf-8").splitlines():
@@ -500,8 +502,8 @@ def _configure(tree: Path, objects: Path, made: Inputs, say: Say) -> None:
     for option, (value, file) in wanted.items():
         if got.get(option, "n") != value:
             raise RunError(
-                f"lab build: {file.name}: {option}={value}: came out as {got.get(option, 'n')}; "
-                "name what it depends on as well, or take it out"
+                f"lab build: {file.name}: {option}={value}: became {got.get(option, 'n')}; "
+                "add the options it depends on, or remove it"
             )
 
 
@@ -512,12 +514,12 @@ def _make_or_fail(words: list[str], tree: Path) -> None:
         raise _make_failed(done.stdout + done.stderr, words[-1])
 
 
-def _make_failed(said: str, target: str, log: Path | None = None) -> RunError:
-    if "No space left on device" in said:
+def _make_failed(output: str, target: str, log: Path | None = None) -> RunError:
+    if "No space left on device" in output:
         return _no_space(OSError(errno.ENOSPC, ""), Path())
-    lines = [x for x in said.splitlines() if re.search(r"error|Error|undefined|not found", x)]
-    shown = "\n".join(f"  | {line}" for line in (lines or said.splitlines())[:8])
-    kept = f" (whole log: {log})" if log else ""
+    lines = [x for x in output.splitlines() if re.search(r"error|Error|undefined|not found", x)]
+    shown = "\n".join(f"  | {line}" for line in (lines or output.splitlines())[:8])
+    kept = f" (full log: {log})" if log else ""
     return RunError(f"lab build: make {target} failed{kept}:\n{shown}")
 
 
@@ -546,7 +548,7 @@ def _compile(tree: Path, objects: Path, log: Path, jobs: int, say: Say) -> None:
                     say("compiling", steps, max(expected, steps))
             process.wait()
         except BaseException:
-            # make removes what it was about to write, when it is asked to stop
+            # on SIGTERM make removes the files it was writing
             os.killpg(process.pid, 15)
             try:
                 process.wait(20)
@@ -573,7 +575,7 @@ def _compile_guest(tree: Path, made: Inputs, into: Path) -> None:
 
 @contextmanager
 def _object_folder(cache: Path, name: str) -> Iterator[Path]:
-    """make's output. One that was killed in the middle may hold half an object: it starts anew."""
+    """make's output folder; emptied if a build was killed, which may leave broken objects."""
     folder = cache / "object" / name
     mark = folder / ".building"
     if mark.exists():
@@ -587,7 +589,7 @@ def _object_folder(cache: Path, name: str) -> Iterator[Path]:
 
 
 def finished(cache: Path, made: Inputs, source: Source) -> Kernel | None:
-    """The kernel of these inputs, if it was built."""
+    """The kernel of these inputs, if it has been built."""
     key = made.key(source.digest)
     folder = cache / "kernel" / key
     if not (folder / "linux").is_file():
@@ -599,17 +601,17 @@ def finished(cache: Path, made: Inputs, source: Source) -> Kernel | None:
 
 
 def find(cache: Path, stock: bool, extra_configs: Iterable[Path] = ()) -> Kernel:
-    """The kernel for what is in this checkout; RunError with the remedy when it is not built."""
+    """The kernel for this checkout; RunError with the remedy if it has not been built."""
     made = inputs(stock, extra_configs)
     source = used_source(cache)
     kernel = finished(cache, made, source) if source else None
     if kernel is None:
         option = " --stock" if stock else ""
         older = any((cache / "kernel").glob("*/linux"))
-        why = "what it is made from has changed since" if older else "there is none"
+        why = "its inputs have changed" if older else "none was ever built"
         raise RunError(f"lab: no kernel is built ({why}); run `ackwise lab build{option}`")
     _need("lab", RUN_TOOLS)
-    with suppress(OSError):  # somebody else's cache
+    with suppress(OSError):  # a cache owned by another user
         os.utime(kernel.linux.parent)
     return kernel
 
@@ -626,7 +628,7 @@ def build(
 ) -> Kernel:
     """The kernel of this checkout, built unless the cache has it.
 
-    Raises InputError for a --source that is none, RunError for whatever is missing or fails.
+    Raises InputError for an invalid --source, RunError if a tool is missing or a step fails.
     """
     _check_tools()
     made = inputs(stock, extra_configs)
@@ -648,7 +650,7 @@ def _build(cache: Path, made: Inputs, source: Source, jobs: int, say: Say) -> Ke
     variant = "stock" if made.stock else "patched"
     tree = _tree(cache, source, variant, say)
     _patch(tree, made, say)
-    # the set of options changes seldom: one folder for each keeps both from being built in full
+    # one folder per set of options, so that switching between them avoids full builds
     options = hashlib.sha256(" ".join(f.name for f in made.configs).encode()).hexdigest()[:8]
     _check_space(cache, OBJECT_BYTES)
     key = made.key(source.digest)

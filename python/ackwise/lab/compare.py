@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A plan on the lab's kernel, as `results.compare` runs it in the simulator."""
+"""Runs a plan on the lab's kernel, as `results.compare` does in the simulator."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -24,11 +24,11 @@ def run(
     workers: int | None = None,
     on_progress: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> Comparison:
-    """Every run of a plan in a guest of its own.
+    """Every run of a plan, each in its own guest.
 
     `keep`: folder for captures, samples, counters and console of every run; `limit_s`: seconds of
-    real time after which a run counts as hung. Raises InputError before the first run for what the
-    lab has no counterpart of, RunError when a run failed.
+    real time after which a run counts as hung. Raises InputError before the first run for keys that
+    the lab does not support, RunError when a run failed.
     """
     for job in compare.jobs(plan, False):
         scenario = plans.scenario_of(job.link, job.workload, job.policy, job.seed)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""One guest: a user-mode kernel whose clock moves only while nothing runs, started, watched, ended.
+"""Starts, watches and ends a guest: a user-mode kernel whose clock moves only while it is idle.
 
 It runs as an ordinary user (root starts it as `nobody`), its root file system is the host's,
-read-only, and one folder of the run is the only place it may write to.
+read-only, and it can write only to the folder of its run.
 """
 
 import os
@@ -23,14 +23,14 @@ MEMORY_MB = 512
 _NOBODY = 65_534
 _WALL_START_NS = 10**18  # the guest's time of day at boot: a round figure in 2001
 _CONSOLE_LINES = 15
-# The folder as the guest sees it, by the working directory of its own host process: the command
-# line goes into the guest's random numbers, so it must not hold a name that changes.
+# The folder as the guest sees it: the working directory of its host process. The command line
+# seeds the guest's random numbers, so it must not contain a name that changes.
 _HERE = "/proc/self/cwd"
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """What `ackwise lab build` made."""
+    """A kernel made by `ackwise lab build`."""
 
     linux: Path
     guest: Path
@@ -40,16 +40,16 @@ class Kernel:
 
 
 class Hung(RunError):
-    """A run that was ended from outside."""
+    """A run that exceeded its time limit."""
 
 
 @contextmanager
 def run_folder(kernel: Kernel) -> Iterator[Path]:
-    """A folder for one run, its kernel in it, gone afterwards."""
+    """A temporary folder for one run, with its kernel."""
     with tempfile.TemporaryDirectory(prefix="ackwise-lab-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         for file in (kernel.linux, kernel.guest):
-            # nobody cannot look into a home; a link costs nothing where one can be made
+            # the user nobody cannot read a home directory; a hard link costs nothing
             target = folder / file.name
             try:
                 os.link(file, target)
@@ -61,7 +61,7 @@ def run_folder(kernel: Kernel) -> Iterator[Path]:
 def _words(kernel: Kernel, folder: Path, seed: int) -> list[str]:
     console = "con0=fd:0,fd:1"
     return [
-        "setarch", "-R",  # addresses of the host process: the same in every run
+        "setarch", "-R",  # the same addresses of the host process in every run
         str(folder / kernel.linux.name),
         f"mem={MEMORY_MB}M", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro",
         f"init={_HERE}/{kernel.guest.name}", f"lab_dir={_HERE}",
@@ -73,7 +73,7 @@ def _words(kernel: Kernel, folder: Path, seed: int) -> list[str]:
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    # the guest's memory is a file: better one that no disk has to keep up with
+    # the guest's memory is a file: avoid a disk if possible
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else str(folder)  # noqa: S108
     return {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "TMPDIR": memory, "HOME": "/"}
 
@@ -101,7 +101,7 @@ def _cpu_s(pid: int) -> float:
 
 
 def end(process: "subprocess.Popen[bytes]") -> None:
-    """Ends a guest with every process of it; its own session holds nothing else."""
+    """Kills a guest with all its processes; its session contains nothing else."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
@@ -117,11 +117,11 @@ def run(
     cpu_limit_s: float | None = None,
     cancel: object = None,
 ) -> None:
-    """Runs `steps` in a guest to their end; results are in `folder`.
+    """Runs `steps` in a guest to completion; results are in `folder`.
 
-    Raises RunError with the guest's own words and the end of its console; Hung when it took longer
-    than `wall_limit_s` of real time, or than `cpu_limit_s` of the processor: a busy machine makes a
-    run long and no more than that.
+    Raises RunError with the guest's error and the end of its console; Hung when it took more than
+    `wall_limit_s` of real time or `cpu_limit_s` of processor time, which a busy host does not
+    increase.
     """
     (folder / "steps").write_text("\n".join(steps) + "\n", encoding="ascii")
     started = time.monotonic()
@@ -148,9 +148,9 @@ def run(
                     spent = f"{cpu_limit_s:.0f} s of processor time"
                 if spent:
                     raise Hung(
-                        f"the guest did not end within {spent} and was stopped; a program that "
-                        "polls a clock never ends in virtual time. --wall-limit allows more. Its "
-                        f"console ended with\n{_console_tail(folder)}"
+                        f"the guest did not finish within {spent} and was stopped; a program that "
+                        "polls a clock never ends in virtual time. --wall-limit allows more. End "
+                        f"of its console:\n{_console_tail(folder)}"
                     )
                 try:
                     process.wait(0.1)
@@ -158,13 +158,13 @@ def run(
                     continue
         finally:
             end(process)
-    told = folder / "error"
-    if told.exists():
-        said = " ".join(told.read_text(errors="replace").split())
-        raise RunError(f"the guest: {said}; its console ended with\n{_console_tail(folder)}")
+    error = folder / "error"
+    if error.exists():
+        message = " ".join(error.read_text(errors="replace").split())
+        raise RunError(f"guest: {message}; end of its console:\n{_console_tail(folder)}")
     if process.returncode != 0:
         raise RunError(
-            f"the guest ended with {process.returncode}; its console ended with\n"
+            f"the guest exited with code {process.returncode}; end of its console:\n"
             f"{_console_tail(folder)}"
         )
 

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""A link in the simulator's numbers, as network namespaces and queueing disciplines.
+"""Converts a scenario's link to network namespaces and queueing disciplines.
 
     server -- r1 -- r2 -- ... -- rn -- client        one guest, one namespace each
 
-Each direction is a row of stages, and each stage the one discipline at a router's port, so that no
-discipline has another one's packets: rate and queue (HTB), transmission time, delay and faults
-(netem), reordering (netem with a table). HTB hands a packet on when its transmission starts, with
-no burst; netem adds the transmission time and the delay. So its queue holds what waits, as the
-simulator's does, and delay never counts against the queue.
+Each direction is a sequence of stages. A stage is the only queueing discipline of a router's port,
+so that no discipline holds packets of another: rate and queue (HTB), transmission time, delay and
+faults (netem), reordering (netem with a table). HTB passes a packet on when its transmission
+starts, without a burst; netem adds the transmission time and the delay. So the HTB queue holds
+exactly the waiting packets, as in the simulator, and propagating packets do not fill the queue.
 """
 
 from collections.abc import Iterator
@@ -22,17 +22,17 @@ from ackwise.lab.refuse import refuse
 CLIENT = "client"
 SERVER = "server"
 ADDRESS = {CLIENT: "10.0.0.1", SERVER: "10.0.0.2"}
-_ETHERNET = 14  # bytes that veth counts and an IP link has not
+_ETHERNET = 14  # bytes that veth counts and an IP link does not have
 _DELAY_LINE_PACKETS = 1_000_000
 _DIST_MAX = 10_000  # entries of a netem table; `tc` has no room for the kernel's 16384
-_TABLE_DELAY_NS = 1000  # `tc` takes a table only beside a delay, and this is its smallest
-_DIST_UNIT = 8192  # a table's value that stands for one jitter
+_TABLE_DELAY_NS = 1000  # `tc` accepts a table only with a delay; this is the smallest
+_DIST_UNIT = 8192  # the table value that means one jitter
 _PRIO_BANDS_MAX = 16
 
 
 @dataclass(frozen=True)
 class Stage:
-    """One port's discipline: `tc` lines with PORT in place of the device, and what changes when."""
+    """One port's discipline: `tc` lines with PORT in place of the device, and timed changes."""
 
     lines: list[str]
     tables: dict[str, str] = field(default_factory=dict)  # netem distribution files
@@ -41,7 +41,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Network:
-    """Everything that has to be done to have the link."""
+    """Everything needed to set up the link."""
 
     routers: int
     ip: dict[str, list[str]]  # namespace ("-": the first) -> lines of `ip -batch`
@@ -53,7 +53,7 @@ class Network:
 
     @property
     def ends(self) -> list[tuple[str, str, str, str]]:
-        """(host, its port, the router's namespace beside it, that one's port to the host)."""
+        """(host, its port, the adjacent router's namespace, that router's port to the host)."""
         return [(SERVER, "down", "r1", "up"), (CLIENT, "up", f"r{self.routers}", "down")]
 
     @property
@@ -63,7 +63,7 @@ class Network:
 
 
 def build(scenario: dict[str, Any], link: str) -> Network:
-    """The network of a scenario; `link` names its file. Raises InputError for what cannot be."""
+    """The network of a scenario; `link` names its file. Raises InputError for unsupported keys."""
     _check(scenario, link)
     ways = {way: list(_stages(scenario, way, link)) for way in ("down", "up")}
     routers = max(len(stages) for stages in ways.values())
@@ -96,19 +96,19 @@ _HOST_KEYS = {
 
 
 def _check_known(scenario: dict[str, Any], link: str) -> None:
-    """What the simulator learnt since is refused, never left out."""
+    """Keys that the lab does not know are an error, never ignored."""
     for part, known in (
         ("down", _PIPE_KEYS), ("up", _PIPE_KEYS), (CLIENT, _HOST_KEYS), (SERVER, _HOST_KEYS),
     ):  # fmt: skip
         for key in scenario.get(part, {}):
             if key not in known:
-                refuse(f"{link}: {part}: {key}", "it is not mapped", "leave it out, or simulate")
+                refuse(f"{link}: {part}: {key}", "unknown key", "remove it, or use the simulator")
 
 
 def _check(scenario: dict[str, Any], link: str) -> None:
     _check_known(scenario, link)
     if scenario.get("ip_tcp_header_bytes", 40) != 40:
-        refuse(f"{link}: headers", "the guest speaks IPv4", 'give headers = "40B"')
+        refuse(f"{link}: headers", "the guest uses IPv4 only", 'give headers = "40B"')
     costs = ("data_received_ns", "data_sent_ns", "ack_received_ns", "ack_sent_ns")
     for host in (CLIENT, SERVER):
         given = scenario.get(host, {})
@@ -116,58 +116,58 @@ def _check(scenario: dict[str, Any], link: str) -> None:
             refuse(
                 f"{link}: {host}.{'process' if given.get('process') else 'cpu'}",
                 "processors are infinitely fast in virtual time",
-                "leave it out, or simulate this link",
+                "remove it, or use the simulator",
             )
     for way in ("down", "up"):
         pipe = scenario[way]
         if scenario.get("link_cells") and pipe.get("per_packet_ns"):
             refuse(
                 f"{link}: {way}.per_packet",
-                "time on the medium is mapped to bytes, which cells would round up",
-                "leave out per_packet or cells",
+                "medium time is emulated as extra bytes, which cells would round up",
+                "remove per_packet or cells",
             )
         if pipe.get("grant_interval_ns"):
             refuse(
                 f"{link}: {way}.grant_interval",
                 "no queueing discipline waits for a grant",
-                "leave it out, or simulate this link",
+                "remove it, or use the simulator",
             )
         if pipe.get("shared_medium"):
             refuse(
                 f"{link}: {way}.shared_medium",
                 "a veth pair is full duplex",
-                "leave it out, or simulate this link",
+                "remove it, or use the simulator",
             )
         if pipe.get("discipline") in ("ack-filter", "ack-separation-filter"):
             refuse(
                 f"{link}: {way}.discipline",
-                "an ACK filter exists inside CAKE only, with its other habits",
-                "choose another discipline, or simulate this link",
+                "only CAKE has an ACK filter, together with its own scheduling",
+                "choose another discipline, or use the simulator",
             )
         if pipe.get("queue_packets") and pipe.get("queue_bytes"):
             refuse(
                 f"{link}: {way}.queue",
-                "a queue is limited by packets or by bytes",
-                "leave out queue or queue_packets",
+                "a queue is limited either by packets or by bytes",
+                "remove queue or queue_packets",
             )
         if pipe.get("discipline") == "codel" and pipe.get("queue_bytes"):
             refuse(f"{link}: {way}.queue", "codel counts packets", "give queue_packets")
 
 
 def _wire_bytes(scenario: dict[str, Any], pipe: dict[str, Any]) -> int:
-    """What a packet is longer on the link than on a veth; medium time counts as bytes."""
+    """Bytes that a packet has on the link but not on a veth; medium time is counted as bytes."""
     time = Fraction(pipe.get("per_packet_ns", 0) * pipe["rate_bps"], 8 * 10**9)
     return int(scenario.get("link_overhead_bytes", 0)) - _ETHERNET + round(time)
 
 
 def _netem_rate(scenario: dict[str, Any], rate_bps: int, extra_bytes: int) -> str:
-    """With cells: what one carries, and its header."""
+    """netem's `rate`; with cells, also payload and header of a cell."""
     cells = f" {CELL_PAYLOAD_BYTES} {CELL_BYTES - CELL_PAYLOAD_BYTES}"
     return f"rate {rate_bps}bit {extra_bytes}{cells if scenario.get('link_cells') else ''}"
 
 
 def _time(ns: int) -> str:
-    """For `tc`, which refuses its own unit ns in some versions."""
+    """A time for `tc`, some versions of which do not accept ns."""
     return f"{ns // 1000}.{ns % 1000:03d}us"
 
 
@@ -185,7 +185,7 @@ def _stages(scenario: dict[str, Any], way: str, link: str) -> Iterator[Stage]:
     yield from _access(scenario, link)
     window_ns = _gro(scenario, CLIENT if way == "down" else SERVER).get("gro_window_ns", 0)
     if window_ns:
-        # like a network card that interrupts so seldom: what came meanwhile is handed up together
+        # like interrupt coalescing: arrivals within the window are passed up together
         slot = f"netem limit {_DELAY_LINE_PACKETS} slot {_time(window_ns)}"
         yield Stage([f"qdisc add dev PORT root handle 1: {slot}"])
 
@@ -196,8 +196,8 @@ def _gro(scenario: dict[str, Any], host: str) -> dict[str, Any]:
 
 
 def _rate(scenario: dict[str, Any], pipe: dict[str, Any]) -> Stage:
-    """Rate and queue. A burst of one byte: one packet at a time. `tc`: the lines of somebody else,
-    PORT being the device, such as a gateway's plan."""
+    """Rate and queue. A burst of one byte: one packet at a time. `tc`: ready-made lines with PORT
+    for the device, such as a gateway's plan."""
     if pipe.get("tc"):
         return Stage(list(pipe["tc"]))
     rate = pipe["rate_bps"]
@@ -223,7 +223,7 @@ def _rate(scenario: dict[str, Any], pipe: dict[str, Any]) -> Stage:
                 f"rate {own}bit ceil {rate}bit prio {prio} {burst}",
                 f"qdisc add dev PORT parent 1:{minor} handle {minor}: {queue}",
             ]
-        # shorter than 128 bytes, TCP, nothing but the ACK flag
+        # shorter than 128 bytes, TCP, only the ACK flag set
         lines.append(
             "filter add dev PORT parent 1: protocol ip prio 1 u32 match ip protocol 6 0xff "
             "match u16 0 0xff80 at 2 match u8 0x10 0xff at 33 flowid 1:20"
@@ -239,8 +239,8 @@ def _rate(scenario: dict[str, Any], pipe: dict[str, Any]) -> Stage:
 
 
 def _delay(scenario: dict[str, Any], pipe: dict[str, Any]) -> Stage:
-    """Transmission time, delay and faults; a rate makes netem keep the order."""
-    # netem's jitter lies on both sides of the delay, the link's on one
+    """Transmission time, delay and faults; with a rate, netem keeps the order."""
+    # netem's jitter is added and subtracted, the link's only added
     jitter = pipe.get("jitter_ns", 0) // 2
     before = _TABLE_DELAY_NS if pipe.get("reorder") else 0
     delay = f"delay {_time(max(0, pipe['delay_ns'] - before) + jitter)}"
@@ -274,7 +274,7 @@ def _loss(pipe: dict[str, Any]) -> str:
 
 
 def _reorder(reorder: dict[str, Any], way: str) -> Stage:
-    """Some packets later by a fixed time: a distribution of two values."""
+    """Delays some packets by a fixed time: a distribution of two values."""
     share = Fraction(reorder["probability_ppm"], 10**6).limit_denominator(_DIST_MAX)
     entries = share.denominator * max(1, _DIST_MAX // share.denominator)
     late = int(share * entries)
@@ -288,7 +288,7 @@ def _reorder(reorder: dict[str, Any], way: str) -> Stage:
 
 
 def _access(scenario: dict[str, Any], link: str) -> Iterator[Stage]:
-    """Private links: a delay line with a rate for each flow, told apart by the server's port."""
+    """Access links: a delay line with a rate per flow; the server's port identifies the flow."""
     access = scenario.get("access")
     if not access:
         return
@@ -296,9 +296,8 @@ def _access(scenario: dict[str, Any], link: str) -> Iterator[Stage]:
     if flows > _PRIO_BANDS_MAX:
         refuse(
             f"{link}: access",
-            f"private links for {flows} flows are more than the {_PRIO_BANDS_MAX} bands of a "
-            "discipline",
-            "leave it out, or give the workload fewer flows",
+            f"{flows} flows, limit {_PRIO_BANDS_MAX} with [access]",
+            "remove [access], or use a workload with fewer flows",
         )
     extra = int(scenario.get("link_overhead_bytes", 0)) - _ETHERNET
     line = f"netem limit {_DELAY_LINE_PACKETS} delay {_time(access['delay_ns'])} " + _netem_rate(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the lab cannot map is refused by the name it has in the file."""
+"""Errors for keys that the lab does not support, by the key's name in the file."""
 
 from typing import NoReturn
 
@@ -7,5 +7,5 @@ from ackwise.errors import InputError
 
 
 def refuse(key: str, why: str, remedy: str) -> NoReturn:
-    """Ends with a message that names the key, why Linux has no such thing, and what to do."""
-    raise InputError(f"{key}: {why}: the lab has no counterpart; {remedy}")
+    """Raises InputError with the key, the reason why the lab lacks it, and a remedy."""
+    raise InputError(f"{key}: not supported in the lab: {why}; {remedy}")

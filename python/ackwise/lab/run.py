@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A scenario of the simulator on the real kernel: the same numbers in, the same result out."""
+"""A simulator scenario on the real kernel: same input and result format."""
 
 import shutil
 from pathlib import Path
@@ -19,7 +19,7 @@ _LAB = "/run/lab"
 class Prepared:
     """A scenario as files of a run: steps, batches for `ip` and `tc`, distributions.
 
-    Raises InputError for what has no counterpart.
+    Raises InputError for keys that the lab does not support.
     """
 
     def __init__(self, scenario: dict[str, Any], link: str, workload: str, kernel: Kernel) -> None:
@@ -32,7 +32,7 @@ class Prepared:
         lines = [f"env TC_LIB_DIR {_LAB}"]
         lines += [f"namespace {name}" for name in net.namespaces]
         for host, route in flows.routes.items():
-            # the attributes of the sending host's way to its peer
+            # attributes of the sending host's route to its peer
             peer = network.ADDRESS[CLIENT if host == SERVER else SERVER]
             net.ip[host] = [
                 line + route if line.startswith(f"route add {peer} ") else line
@@ -52,14 +52,14 @@ class Prepared:
             lines.append(f"exec {node} {tc} -batch {_LAB}/tc-{node}")
         for host, port, router, router_port in net.ends:
             lines.append(f"offload {host} {port} {'gro' if net.gro[host] else 'none'}")
-            # veth merges nothing for a sender that could have sent it in one piece
+            # the router must not merge or split segments
             lines.append(f"offload {router} {router_port} none")
             lines.append(f"capture {host} {port} {_LAB}/{host}.pcap")
         lines += flows.steps
         lines += [f"exec-at {at} {node} {tc} {line}" for at, node, line in net.changes]
         if scenario.get("ping_interval_ns"):
             lines.append(f"ping {scenario['ping_interval_ns']}")
-        # always: a process that wakes moves the clock, so a report must not change the packets
+        # sampled even without a report: waking up moves the clock and so changes the packets
         interval_ns = max(1, scenario["duration_ns"] // SAMPLES)
         lines.append(f"run {scenario['duration_ns']} {interval_ns}")
         for i in range(net.routers):
@@ -68,10 +68,10 @@ class Prepared:
 
 
 def policies(scenario: dict[str, Any], kernel: Kernel) -> dict[str, str]:
-    """What each group's sockets ask the kernel for; "" leaves them alone.
+    """The policy that each group's sockets request; "" requests none.
 
-    The one place that knows how a policy is asked for; linux/lab/traffic.c does it. `linux` is what
-    an unmodified receiver does, so it is the kernel's own code and not the policy of that name.
+    The only place that knows the form of a request; linux/lab/traffic.c makes it. `linux` stands
+    for stock behaviour, so it selects the kernel's own code, not the policy of that name.
     """
     chosen = {}
     for index, group in enumerate(scenario["groups"]):
@@ -81,19 +81,19 @@ def policies(scenario: dict[str, Any], kernel: Kernel) -> dict[str, str]:
             if not kernel.has_policies:
                 if name != "linux":
                     raise InputError(
-                        f'--policy: "{name}": {kernel.label} has no ACK policies; give linux, or '
+                        f'--policy: "{name}": {kernel.label} has no ACK policies; use linux, or '
                         "build a kernel with linux/patches"
                     )
                 chosen[f"{index}/{role}"] = ""
                 continue
             if policy.get("rails") is not None:
                 raise InputError(
-                    f"--policy: {name}.rails: the kernel's rails cannot be switched off; leave "
-                    "rails out, or simulate"
+                    f"--policy: {name}.rails: the kernel's rails cannot be disabled; remove "
+                    "rails, or use the simulator"
                 )
             values = ",".join(f"{key}={value}" for key, value in policy["params"].items())
-            asked = f"{name}:{values}" if values else name
-            chosen[f"{index}/{role}"] = "stock" if name == "linux" else asked
+            request = f"{name}:{values}" if values else name
+            chosen[f"{index}/{role}"] = "stock" if name == "linux" else request
     return chosen
 
 
@@ -104,7 +104,7 @@ def _tool(name: str) -> str:
     return path
 
 
-WALL_FOR_CPU = 20  # so many times its processor time a guest may take on a busy machine
+WALL_FOR_CPU = 20  # real time a guest may take on a busy host, as a multiple of its processor time
 
 
 def cpu_limit_s(scenario: dict[str, Any]) -> float:
@@ -127,7 +127,7 @@ def simulate(
 ) -> dict[str, Any]:
     """One run on `kernel`; `keep` gets its captures, samples, steps and console.
 
-    Raises InputError for what the lab has no counterpart of, RunError when the guest failed.
+    Raises InputError for keys that the lab does not support, RunError when the guest failed.
     """
     prepared = Prepared(scenario, link, workload, kernel)
     with machine.run_folder(kernel) as folder:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A workload in the simulator's numbers, as flows of the guest's traffic program and as settings of
-the hosts' TCP. Starts, sizes and gaps are drawn here, from the simulator's streams."""
+"""Converts a scenario's workload to flows of the guest's traffic program and TCP settings of the
+hosts. Starts, sizes and gaps are drawn here, from the simulator's random streams."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -41,7 +41,7 @@ _READER_DEFAULTS: dict[str, Any] = {
 
 @dataclass
 class Traffic:
-    """Flows as steps of the guest, and what both hosts must be set to first."""
+    """Flows as steps of the guest, and the settings that both hosts need first."""
 
     steps: list[str] = field(default_factory=list)
     groups_of: list[int] = field(default_factory=list)  # flow -> group
@@ -57,10 +57,10 @@ class _Flow:
 
 
 def build(scenario: dict[str, Any], workload: str, policies: "dict[str, str]") -> Traffic:
-    """Flows and settings of a scenario; `policies` maps "group/role" to a kernel policy's name. Its
-    `sysctls`, which only experiments have, are for both hosts: what no key of a sender is for.
+    """Flows and settings of a scenario; `policies` maps "group/role" to a kernel policy's name. The
+    scenario's `sysctls` (only experiments use them) apply to both hosts.
 
-    Raises InputError for what Linux has not, by the key's name in the file of `workload`.
+    Raises InputError for what Linux does not support, by the key's name in the workload's file.
     """
     traffic = Traffic()
     owner: dict[tuple[str, str], str] = {}
@@ -71,8 +71,8 @@ def build(scenario: dict[str, Any], workload: str, policies: "dict[str, str]") -
             if traffic.sysctls.setdefault((host, path), value) != value:
                 refuse(
                     f"{where}: {path.rsplit('/', 1)[-1]}",
-                    f"{owner[host, path]} sets it to another value, and a host has one",
-                    "give all groups the same",
+                    f"{owner[host, path]} sets another value, and a host has only one",
+                    "give all groups the same value",
                 )
             owner.setdefault((host, path), where)
         sending = CLIENT if group["direction"] == "up" else SERVER
@@ -80,15 +80,17 @@ def build(scenario: dict[str, Any], workload: str, policies: "dict[str, str]") -
         if traffic.routes.setdefault(sending, route) != route:
             refuse(
                 f"{workload}: flows[{i}].sender",
-                "initial_window_segments belongs to a host's route",
-                "give all groups of a direction the same",
+                "Linux sets initial_window_segments per route, not per flow",
+                "give all groups of a direction the same value",
             )
     for key, value in scenario.get("sysctls", {}).items():
         for host in (CLIENT, SERVER):
             traffic.sysctls[host, _IPV4 + key] = str(value)
     flows = sorted(_starts(scenario), key=lambda f: (f.start_ns, f.group, f.number))
     if len(flows) > FLOWS_MAX:
-        refuse(f"{workload}: flows.count", f"{len(flows)} are more than {FLOWS_MAX}", "give fewer")
+        refuse(
+            f"{workload}: flows.count", f"{len(flows)} flows, limit {FLOWS_MAX}", "use fewer flows"
+        )
     for index, flow in enumerate(flows):
         traffic.groups_of.append(flow.group)
         traffic.steps += _flow_steps(scenario, flow, index, policies)
@@ -101,21 +103,23 @@ def _check(group: dict[str, Any], where: str) -> None:
     only = {"counting": "bytes", "socket": "linux"}
     for key, value in only.items():
         if sender[key] != value:
-            refuse(f"{where}.sender.{key}", f'Linux has "{value}" alone', f'give {key} = "{value}"')
+            refuse(
+                f"{where}.sender.{key}", f'Linux supports only "{value}"', f'give {key} = "{value}"'
+            )
     if sender["nagle"] in ("bsd43", "unsent"):
         refuse(
             f"{where}.sender.nagle",
-            "Linux has Minshall's form of the rule",
-            'give nagle = "minshall", for instance by [override.flows.sender] of a plan',
+            "Linux implements Minshall's variant only",
+            'give nagle = "minshall", for instance in [override.flows.sender] of the plan',
         )
     if sender["recovery"] == "timeout":
-        refuse(f"{where}.sender.recovery", "Linux repairs earlier", 'give "sack" or "newreno"')
+        refuse(f"{where}.sender.recovery", "Linux recovers earlier", 'give "sack" or "newreno"')
     if not reader["slow_window"]:
-        refuse(f"{where}.receiver.slow_window", "Linux opens the window so", "leave it out")
+        refuse(f"{where}.receiver.slow_window", "Linux cannot disable it", "remove it")
     if reader["ack_after_read"]:
-        refuse(f"{where}.receiver.ack_after_read", "Linux does not wait so", "leave it out")
+        refuse(f"{where}.receiver.ack_after_read", "Linux does not implement it", "remove it")
     if reader["socket"] != "linux":
-        refuse(f"{where}.receiver.socket", "the guest is Linux", "leave it out")
+        refuse(f"{where}.receiver.socket", "the guest runs Linux", "remove it")
 
 
 def _settings(scenario: dict[str, Any], group: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
@@ -188,7 +192,7 @@ def _flow_steps(
     if reader["recv_buffer_max_bytes"] <= reader["recv_buffer_bytes"]:
         keys["receive-buffer"] = reader["recv_buffer_bytes"]
     if sender["max_window_segments"]:
-        # as the receiver's: a route's `cwnd lock` is forgotten by every first connection
+        # as the receiver's window: a route's `cwnd lock` does not apply to the first connection
         headers = 40 + 12 * reader["timestamps"]
         keys["window"] = sender["max_window_segments"] * (scenario["mtu_bytes"] - headers)
     for key, role in (("policy", "policy"), ("peer-policy", "peer_policy")):
@@ -218,7 +222,7 @@ def _application(
             "app": "ask",
             "request": app["request_bytes"],
             "size": app["response_bytes"],
-            # the simulator's writes of one instant are one: it has no such key
+            # the simulator has no such key: it merges simultaneous writes
             "write": app.get("write_bytes", 0),
             "gap": app.get("think_ns", 0),
             "count": app.get("count", 0),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Links, workloads and plans: TOML files, what they may hold, and the scenarios they become."""
+"""Links, workloads and plans: TOML files, their keys, and the scenarios made from them."""
 
 from ackwise.plans.load import (
     load_link,

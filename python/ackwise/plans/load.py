@@ -15,7 +15,7 @@ from ackwise.plans import policy, schema
 from ackwise.plans.scenario import Link, Plan, Workload, build
 
 FILE_BYTES_MAX = 4 * 2**20
-ARRIVALS_MAX = 1_000_000  # of a capture in a workload: each is a number in the scenario
+ARRIVALS_MAX = 1_000_000  # of a capture in a workload: the scenario lists every one
 
 
 def shipped_dir(kind: str) -> Path:
@@ -34,7 +34,7 @@ def _load_toml(path: Path, where: str) -> dict[str, Any]:
         if path.is_dir():
             raise InputError(f"{where}: is a directory; give a TOML file")
         if not path.is_file():
-            what = "does not exist" if not path.exists() else "is no regular file"
+            what = "does not exist" if not path.exists() else "is not a regular file"
             raise InputError(f"{where}: {what}; give a TOML file")
         with path.open("rb") as stream:
             data = stream.read(FILE_BYTES_MAX + 1)
@@ -42,35 +42,35 @@ def _load_toml(path: Path, where: str) -> dict[str, Any]:
         reason = getattr(problem, "strerror", None) or str(problem)
         raise InputError(f"{where}: cannot be read: {reason}") from None
     if len(data) > FILE_BYTES_MAX:
-        raise InputError(f"{where}: larger than {FILE_BYTES_MAX} bytes; this is no plan")
+        raise InputError(f"{where}: larger than {FILE_BYTES_MAX} bytes, the limit for a plan file")
     try:
         return tomllib.loads(data.decode("utf-8"))
     except UnicodeDecodeError as problem:
         raise InputError(f"{where}: byte {problem.start} is not UTF-8; save it as UTF-8") from None
     except tomllib.TOMLDecodeError as problem:
-        raise InputError(f"{where}: broken TOML: {problem}; see docs/plan-format.md") from None
+        raise InputError(f"{where}: invalid TOML: {problem}; see docs/plan-format.md") from None
     except (RecursionError, ValueError):  # very deep nesting; integers of thousands of digits
-        raise InputError(f"{where}: broken TOML: nested too deep or a number too long") from None
+        raise InputError(f"{where}: invalid TOML: nested too deep or a number too long") from None
 
 
 def _locate(spec: str, kind: str, word: str, beside: Path | None, where: str) -> tuple[Path, str]:
-    """Path of a shipped name or a file, and how to name it in messages."""
+    """Path of a shipped name or a file, and its name in messages."""
     if not spec.strip() or "\0" in spec:
-        raise InputError(f"{where}: {quoted(spec)} is no name of a {word}")
+        raise InputError(f"{where}: {quoted(spec)} is not a valid {word} name")
     if spec.endswith(".toml") or "/" in spec:
         path = Path(spec)
         return (beside / path if beside and not path.is_absolute() else path), spec
     names = shipped(kind)
     if spec not in names:
         raise InputError(
-            f"{where}: {quoted(spec)} is no shipped {word}; {suggestion(spec, names)}; "
-            f"a file's name ends in .toml (`ackwise compare --list` shows what is shipped)"
+            f"{where}: {quoted(spec)} is not a shipped {word}; {suggestion(spec, names)}; "
+            f"file names end in .toml (`ackwise compare --list` lists what is shipped)"
         )
     return shipped_dir(kind) / f"{spec}.toml", f"{word} {spec}"
 
 
 def load_link(spec: str, where: str = "--link", beside: Path | None = None) -> Link:
-    """A shipped link's name or a file; `where` is what named it. Raises InputError."""
+    """A link from a shipped name or a file that `where` names. Raises InputError."""
     path, name = _locate(spec, "links", "link", beside, where)
     return read_link(_load_toml(path, name), name, path.stem)
 
@@ -86,18 +86,17 @@ def read_link(given: dict[str, Any], where: str, name: str) -> Link:
             )
         if 0 < pipe["queue_bytes"] < values["mtu_bytes"]:
             raise InputError(
-                f"{where}: {side}.queue: {quoted(given[side]['queue'])} holds no packet of "
+                f"{where}: {side}.queue: {quoted(given[side]['queue'])} cannot hold a packet of "
                 f"{values['mtu_bytes']} bytes; give at least that"
             )
     if values["down"]["shared_medium"] != values["up"]["shared_medium"]:
         raise InputError(
-            f"{where}: down.shared_medium: differs from up.shared_medium; "
-            "a medium is shared by both: give it in both"
+            f"{where}: down.shared_medium: differs from up.shared_medium; give both the same value"
         )
     if values["mtu_bytes"] < values["ip_tcp_header_bytes"] + 76:
         raise InputError(
-            f"{where}: mtu: leaves less than 64 bytes of payload behind headers of "
-            f"{values['ip_tcp_header_bytes']} bytes and timestamps of 12; give a larger mtu"
+            f"{where}: mtu: leaves less than 64 bytes of payload after "
+            f"{values['ip_tcp_header_bytes']} bytes of headers and 12 of timestamps; increase it"
         )
     for side in ("client", "server"):
         if side in values:
@@ -109,7 +108,7 @@ def read_link(given: dict[str, Any], where: str, name: str) -> Link:
 
 
 def load_workload(spec: str, where: str = "--workload", beside: Path | None = None) -> Workload:
-    """A shipped workload's name or a file; `where` is what named it. Raises InputError."""
+    """A workload from a shipped name or a file that `where` names. Raises InputError."""
     path, name = _locate(spec, "workloads", "workload", beside, where)
     return read_workload(_load_toml(path, name), name, path.stem, path.parent)
 
@@ -117,7 +116,7 @@ def load_workload(spec: str, where: str = "--workload", beside: Path | None = No
 def read_workload(
     given: dict[str, Any], where: str, name: str, beside: Path | None = None
 ) -> Workload:
-    """A workload from parsed TOML, its captures beside it. Raises InputError."""
+    """A workload from parsed TOML; captures are relative to `beside`. Raises InputError."""
     values = schema.read(schema.WORKLOAD, given, where)
     groups: list[dict[str, Any]] = values["flows"]
     names: set[str] = set()
@@ -138,8 +137,8 @@ def read_workload(
         raise InputError(f"{where}: flows: no group is measured; set measured = true in one")
     if all("policy" in group for group in groups):
         raise InputError(
-            f"{where}: flows: every group has a policy of its own, so there is nothing to "
-            "compare; leave out `policy` in one"
+            f"{where}: flows: every group sets its own policy, so there is nothing to "
+            "compare; remove `policy` from one"
         )
     return Workload(
         name, values["title"], values["source"], values["duration_ns"], groups, measured
@@ -147,13 +146,15 @@ def read_workload(
 
 
 def _read_replay(app: dict[str, Any], where: str, path: str, beside: Path) -> None:
-    """Puts a capture's arrivals in place of its name."""
+    """Replaces a capture's name by its arrivals."""
     given = [key for key, name in (("times", "times_ns"), ("bytes", "bytes")) if name in app]
     if "capture" in app and given:
-        raise InputError(f"{where}: {path}.{given[0]}: goes without capture; leave out one of both")
+        raise InputError(
+            f"{where}: {path}.{given[0]}: cannot be combined with capture; remove one of them"
+        )
     if "capture" not in app:
         if len(given) < 2:
-            raise InputError(f"{where}: {path}: needs times and bytes, or a capture; give those")
+            raise InputError(f"{where}: {path}: requires times and bytes, or capture")
         return
     file = str(beside / app.pop("capture"))
     try:
@@ -163,27 +164,27 @@ def _read_replay(app: dict[str, Any], where: str, path: str, beside: Path) -> No
     count = len(found["times_ns"])
     if count > ARRIVALS_MAX:
         raise InputError(
-            f"{where}: {path}.capture: {file}: {count} arrivals are too many for a workload; "
-            f"give at most {ARRIVALS_MAX} (`editcap -r` cuts a capture)"
+            f"{where}: {path}.capture: {file}: {count} arrivals; a workload "
+            f"can have at most {ARRIVALS_MAX} (`editcap -r` cuts a capture)"
         )
     app["times_ns"], app["bytes"] = found["times_ns"], found["bytes"]
 
 
 def _check_app(app: dict[str, Any], where: str, path: str) -> None:
     if app["kind"] == "pareto-bulk" and app["max_bytes"] <= app["mean_bytes"]:
-        raise InputError(f"{where}: {path}.max: is not above mean; give a larger one")
+        raise InputError(f"{where}: {path}.max: must be larger than mean")
     if app["kind"] == "replay":
         if len(app["times_ns"]) != len(app["bytes"]):
             raise InputError(
-                f"{where}: {path}.times: {len(app['times_ns'])} times for "
-                f"{len(app['bytes'])} bytes; give as many of each"
+                f"{where}: {path}.times: {len(app['times_ns'])} values, but bytes has "
+                f"{len(app['bytes'])}; give the same number of each"
             )
         if app["times_ns"] != sorted(app["times_ns"]):
-            raise InputError(f"{where}: {path}.times: are not in order; sort them")
+            raise InputError(f"{where}: {path}.times: must be non-decreasing; sort the list")
 
 
 def load_plan(spec: str, where: str = "--plan") -> Plan:
-    """A shipped plan's name or a file, with all it names. Raises InputError."""
+    """A plan from a shipped name or a file, with its links and workloads. Raises InputError."""
     path, name = _locate(spec, "", "plan", None, where)
     given = _load_toml(path, name)
     values = schema.read(schema.PLAN, given, name)

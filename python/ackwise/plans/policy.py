@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Policies as people name them: `NAME[:key=value,...]`, checked against what the engine has."""
+"""Policies as users write them: `NAME[:key=value,...]`, checked against the engine's list."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,13 +16,13 @@ RAILS_KEY = "rails"
 class PolicyChoice:
     """A policy with every parameter's value."""
 
-    label: str  # as shown and as it may be given again
+    label: str  # as shown; can be given again
     name: str
     params: dict[str, int]
     rails: list[str] | None = None  # None: the default set
 
     def for_engine(self) -> dict[str, Any]:
-        """What the scenario holds."""
+        """The policy as the scenario holds it."""
         return {"name": self.name, "params": self.params, "rails": self.rails}
 
 
@@ -33,7 +33,7 @@ def find(name: str, where: str) -> dict[str, Any]:
             return entry
     names = [p["name"] for p in engine.policies()]
     raise InputError(
-        f"{where}: {quoted(name)} is no policy; {suggestion(name, names)}; "
+        f"{where}: {quoted(name)} is not a policy; {suggestion(name, names)}; "
         "`ackwise policy list` shows all"
     )
 
@@ -52,14 +52,14 @@ def _rails(text: str, where: str) -> list[str]:
     for name in chosen:
         if name not in known:
             raise InputError(
-                f"{where}: {RAILS_KEY}: {quoted(name)} is no rail; {suggestion(name, known)}; "
+                f"{where}: {RAILS_KEY}: {quoted(name)} is not a rail; {suggestion(name, known)}; "
                 "join several with +, or give all or none"
             )
     return [name for name in known if name in chosen]
 
 
 def parse(spec: str, where: str) -> PolicyChoice:
-    """One policy; `where` names the option or key that held it. Raises InputError."""
+    """One policy; `where` names the option or key that contains it. Raises InputError."""
     name, colon, rest = spec.strip().partition(":")
     entry = find(name, where)
     params = {p["name"]: p for p in entry["params"]}
@@ -71,7 +71,7 @@ def parse(spec: str, where: str) -> PolicyChoice:
     for item in rest.split(",") if colon else []:
         key, equals, text = (part.strip() for part in item.partition("="))
         if not equals:
-            raise InputError(f"{where}: {name}: {quoted(item)} is no key=value")
+            raise InputError(f"{where}: {name}: {quoted(item)} is not of the form key=value")
         if key in given:
             raise InputError(f"{where}: {name}.{key}: given twice")
         given[key] = text
@@ -85,7 +85,7 @@ def parse(spec: str, where: str) -> PolicyChoice:
         digits = text.removeprefix("-")
         if not (digits.isascii() and digits.isdigit() and len(digits) <= 20):
             raise InputError(
-                f"{where}: {name}.{key}: {quoted(text)} is no whole number; "
+                f"{where}: {name}.{key}: {quoted(text)} is not a whole number; "
                 f"give {_range(params[key])}"
             )
         value = int(text)
@@ -106,14 +106,14 @@ def parse(spec: str, where: str) -> PolicyChoice:
 
 
 def parse_all(specs: Iterable[str], where: str) -> list[PolicyChoice]:
-    """Several policies, `all` standing for each one the engine has; refuses the same one twice."""
+    """Several policies; `all` stands for each of the engine's. A repeated policy is an error."""
     chosen: list[PolicyChoice] = []
     for spec in specs:
         wanted = [p["name"] for p in engine.policies()] if spec.strip() == ALL else [spec]
         for one in wanted:
             policy = parse(one, where)
             if spec.strip() == ALL and any(c.label == policy.label for c in chosen):
-                continue  # `all` besides one that was also named
+                continue  # named in addition to `all`
             if any(c.label == policy.label for c in chosen):
                 raise InputError(f"{where}: {quoted(policy.label)} is given twice")
             chosen.append(policy)

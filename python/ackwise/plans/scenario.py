@@ -10,8 +10,8 @@ from ackwise.errors import InputError, quoted
 from ackwise.plans import policy
 from ackwise.plans.policy import PolicyChoice
 
-# A 2-core machine does a few million packets a second: refuse what would take the better part of
-# an hour, say so before what takes minutes.
+# A 2-core machine simulates a few million packets per second: refuse plans that would take most of
+# an hour, warn about those that take minutes.
 PACKETS_WARN = 300_000_000
 PACKETS_REFUSE = 5_000_000_000
 
@@ -61,7 +61,7 @@ class Plan:
 
     @property
     def seeds(self) -> list[int]:
-        """One for each run."""
+        """One per run."""
         return [self.seed + i for i in range(self.runs)]
 
 
@@ -78,7 +78,7 @@ def build(
     seed: int,
     where: str,
 ) -> Plan:
-    """A plan whose parts fit together; adds the baseline when it was not named."""
+    """A consistent plan; adds the baseline if it is not among the policies."""
     for word, parts in (("link", links), ("workload", workloads)):
         names = [part.name for part in parts]
         for name in names:
@@ -92,7 +92,7 @@ def build(
 
 
 def with_duration(plan: Plan, duration_ns: int) -> Plan:
-    """The same plan with every workload cut or stretched to `duration_ns`."""
+    """The same plan with the duration of every workload set to `duration_ns`."""
     return replace(plan, workloads=[replace(w, duration_ns=duration_ns) for w in plan.workloads])
 
 
@@ -105,7 +105,7 @@ def scenario_of(
     series_interval_ns: int = 0,
     trace_limit: int = 0,
 ) -> dict[str, Any]:
-    """What the engine runs: one link, workload, policy and seed."""
+    """The engine's input for one link, workload, policy and seed."""
     groups = []
     for group in workload.groups:
         groups.append({"policy": chosen.for_engine(), **copy.deepcopy(group)})
@@ -136,7 +136,7 @@ def _app_bytes(app: dict[str, Any]) -> int | None:
 
 
 def packets_estimate(link: Link, workload: Workload) -> int:
-    """Most packets that one run may carry: what the rates allow, or what the flows want."""
+    """Upper estimate of one run's packets, from the rates or, if less, the flows' sizes."""
     shape = link.scenario
     total = 0
     seconds = workload.duration_ns / 10**9
@@ -154,7 +154,7 @@ def packets_estimate(link: Link, workload: Workload) -> int:
 
 
 def check_work(plan: Plan, allow_long: bool = False) -> str:
-    """A warning for a plan that takes minutes, "" for a small one; InputError for an absurd one."""
+    """A warning if the plan takes minutes, otherwise ""; InputError if it takes hours."""
     packets = (
         sum(packets_estimate(link, workload) for link in plan.links for workload in plan.workloads)
         * len(plan.policies)
@@ -162,9 +162,9 @@ def check_work(plan: Plan, allow_long: bool = False) -> str:
     )
     if packets > PACKETS_REFUSE and not allow_long:
         raise InputError(
-            f"{plan.file or 'plan'}: would carry about {packets:.2g} packets (limit "
-            f"{PACKETS_REFUSE:.0e}): shorten the duration, take fewer links, policies or runs, "
-            "or insist with --allow-long"
+            f"{plan.file or 'plan'}: about {packets:.2g} packets to simulate (limit "
+            f"{PACKETS_REFUSE:.0e}); shorten the duration, use fewer links, policies or runs, "
+            "or give --allow-long"
         )
     if packets > PACKETS_WARN:
         return f"about {packets:.2g} packets to simulate: this takes minutes"

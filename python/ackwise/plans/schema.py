@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The keys of link, workload and plan files: one table that drives reading, messages and docs.
 
-A `Table` lists the keys of one TOML table. `read()` turns parsed TOML into plain numbers under the
-engine's names; whatever is wrong raises InputError with file, key, value and remedy.
+A `Table` lists the keys of one TOML table. `read()` converts parsed TOML to plain numbers under
+the engine's names; InputError names the file, key and value that are wrong, and the remedy.
 """
 
 from collections.abc import Mapping
@@ -20,18 +20,18 @@ SECOND = 10**9
 
 
 class Kind(Enum):
-    """What a value is, when it is no quantity with a unit."""
+    """Kind of a value that is not a quantity with a unit."""
 
     COUNT = "count"
     NUMBER = "number"
     FLAG = "true or false"
-    TEXT = "text"
+    TEXT = "string"
     CHOICE = "choice"
-    TEXTS = "list of texts"
+    TEXTS = "list of strings"
 
 
 REQUIRED = object()
-ABSENT = object()  # no default: the engine's or the reader's own meaning
+ABSENT = object()  # no default: the engine or the caller decides what it means
 
 
 @dataclass(frozen=True)
@@ -46,11 +46,11 @@ class Key:
     high: int | float = U32_MAX
     choices: tuple[str, ...] = ()
     target: str = ""
-    many: bool = False  # a list of such values
+    many: bool = False  # the value is a list
 
     @property
     def engine_name(self) -> str:
-        """Where the value goes in the engine's scenario."""
+        """The value's key in the engine's scenario."""
         if self.target:
             return self.target
         suffix = {RATE.base: "_bps", TIME.base: "_ns", SIZE.base: "_bytes", SHARE.base: "_ppm"}
@@ -67,7 +67,7 @@ class Key:
 
 @dataclass(frozen=True)
 class Table:
-    """One TOML table: its keys, the tables below it, and (with `variants`) keys by a choice."""
+    """One TOML table: its keys, its subtables and (`variants`) keys that depend on a choice."""
 
     name: str
     text: str
@@ -75,21 +75,21 @@ class Table:
     tables: tuple["Table", ...] = ()
     required: bool = False
     repeated: bool = False
-    partial: bool = False  # keys left out stay out, here and below: it is laid over another
+    partial: bool = False  # an override: absent keys stay absent, in subtables too
     target: str = ""
     variant_key: str = ""
     variants: Mapping[str, tuple[Key, ...]] = field(default_factory=dict)
 
     @property
     def engine_name(self) -> str:
-        """Where the table goes in the engine's scenario."""
+        """The table's key in the engine's scenario."""
         return self.target or self.name
 
 
 def _title(what: str) -> tuple[Key, ...]:
     return (
-        Key("title", Kind.TEXT, f"{what} in one line", REQUIRED),
-        Key("source", Kind.TEXT, "where the figures come from", REQUIRED),
+        Key("title", Kind.TEXT, f"one-line description of {what}", REQUIRED),
+        Key("source", Kind.TEXT, "where the values come from", REQUIRED),
     )
 
 
@@ -100,28 +100,28 @@ _BUFFER_MAX = 4 * 2**30
 _WINDOW_MAX = 2**30  # RFC 7323, 2.3
 
 _PIPE_KEYS = (
-    Key("rate", RATE, "bits per second on the wire", REQUIRED, low=1, high=_RATE_MAX),
-    Key("delay", TIME, "propagation, one way", REQUIRED, high=_DELAY_MAX),
+    Key("rate", RATE, "link rate, link-layer overhead included", REQUIRED, low=1, high=_RATE_MAX),
+    Key("delay", TIME, "one-way propagation delay", REQUIRED, high=_DELAY_MAX),
     Key("jitter", TIME, "extra delay, uniform from 0 to this, order kept", "0ms", high=_DELAY_MAX),
-    Key("queue_packets", Kind.COUNT, "queue limit in packets; 0: none", 0, high=10_000_000),
-    Key("queue", SIZE, "queue limit in bytes; 0: none", "0B", high=_BUFFER_MAX),
+    Key("queue_packets", Kind.COUNT, "queue limit in packets; 0: not limited", 0, high=10_000_000),
+    Key("queue", SIZE, "queue limit in bytes; 0: not limited", "0B", high=_BUFFER_MAX),
     Key(
         "discipline",
         Kind.CHOICE,
-        "how the queue serves and drops",
+        "queueing discipline",
         "fifo",
         choices=("fifo", "ack-separation", "ack-filter", "ack-separation-filter", "codel"),
     ),
     Key(
         "ack_share",
         SHARE,
-        "separated ACKs take at most this part of the bytes while data waits; absent: half",
+        "largest share of the bytes for separated ACKs while data is queued; absent: 50%",
         ABSENT,
         low=10_000,
         high=990_000,
     ),
-    Key("loss", SHARE, "independent loss of each packet, behind the queue", "0%", high=10**6),
-    Key("duplicate", SHARE, "packets delivered twice", "0%", high=10**6),
+    Key("loss", SHARE, "independent random packet loss, after the queue", "0%", high=10**6),
+    Key("duplicate", SHARE, "share of packets delivered twice", "0%", high=10**6),
     Key(
         "grant_interval",
         TIME,
@@ -132,14 +132,14 @@ _PIPE_KEYS = (
     Key(
         "per_packet",
         TIME,
-        "medium time spent on every packet besides its bytes (Wi-Fi)",
+        "medium time per packet in addition to its bytes (Wi-Fi)",
         "0us",
         high=SECOND,
     ),
     Key(
         "shared_medium",
         Kind.FLAG,
-        "up and down share one half-duplex medium (give it in both)",
+        "up and down share one half-duplex medium (set it in both)",
         False,
     ),
 )
@@ -148,25 +148,38 @@ _PIPE_TABLES = (
         "burst_loss",
         "Gilbert-Elliott burst loss",
         (
-            Key("enter", SHARE, "chance for a packet to enter the bad state", REQUIRED, high=10**6),
-            Key("leave", SHARE, "chance for a packet to leave it", REQUIRED, low=1, high=10**6),
-            Key("loss", SHARE, "chance of loss while in it", "100%", high=10**6),
+            Key(
+                "enter",
+                SHARE,
+                "probability that a packet enters the bad state",
+                REQUIRED,
+                high=10**6,
+            ),
+            Key(
+                "leave",
+                SHARE,
+                "probability that a packet leaves it",
+                REQUIRED,
+                low=1,
+                high=10**6,
+            ),
+            Key("loss", SHARE, "loss probability in the bad state", "100%", high=10**6),
         ),
     ),
     Table(
         "reorder",
-        "packets overtaken by later ones",
+        "reordering: packets overtaken by later ones",
         (
-            Key("probability", SHARE, "packets chosen", REQUIRED, high=10**6),
-            Key("delay", TIME, "how much later a chosen packet arrives", REQUIRED, high=_DELAY_MAX),
+            Key("probability", SHARE, "share of packets that are delayed", REQUIRED, high=10**6),
+            Key("delay", TIME, "extra delay of these packets", REQUIRED, high=_DELAY_MAX),
         ),
     ),
     Table(
         "outage",
-        "a time in which everything is lost",
+        "a period in which every packet is lost",
         (
-            Key("start", TIME, "begin", REQUIRED, high=_DURATION_MAX),
-            Key("length", TIME, "how long", REQUIRED, low=1, high=_DURATION_MAX),
+            Key("start", TIME, "start time", REQUIRED, high=_DURATION_MAX),
+            Key("length", TIME, "duration", REQUIRED, low=1, high=_DURATION_MAX),
         ),
         repeated=True,
         target="outages",
@@ -175,19 +188,19 @@ _PIPE_TABLES = (
 
 
 def _host(name: str) -> Table:
-    cost = "processor time for each "
+    cost = "processor time per "
     return Table(
         name,
-        f"the {name}'s memory, processor and network card; absent: no bounds, infinitely fast",
+        f"the {name}'s memory, processor and network card; absent: no limits, infinitely fast",
         tables=(
             Table(
                 "memory",
-                "buffers that a small machine allows (Linux: tcp_wmem, tcp_rmem)",
+                "buffer limits of a small device (Linux: tcp_wmem, tcp_rmem)",
                 (
                     Key(
                         "send_buffer_max",
                         SIZE,
-                        "send buffer of a connection at most; absent: no bound",
+                        "largest send buffer of a connection; absent: no limit",
                         ABSENT,
                         256,
                         _BUFFER_MAX,
@@ -195,7 +208,7 @@ def _host(name: str) -> Table:
                     Key(
                         "recv_buffer_max",
                         SIZE,
-                        "receive buffer of a connection at most; absent: no bound",
+                        "largest receive buffer of a connection; absent: no limit",
                         ABSENT,
                         256,
                         _WINDOW_MAX,
@@ -204,7 +217,7 @@ def _host(name: str) -> Table:
             ),
             Table(
                 "cpu",
-                "processor cost of a packet",
+                "processor time per packet",
                 (
                     Key("data_received", TIME, cost + "data segment received", "0us", high=SECOND),
                     Key("data_sent", TIME, cost + "data segment sent", "0us", high=SECOND),
@@ -213,7 +226,7 @@ def _host(name: str) -> Table:
                     Key(
                         "backlog_packets",
                         Kind.COUNT,
-                        "packets that wait for the processor at most",
+                        "most packets that wait for the processor",
                         1000,
                         low=1,
                         high=10_000_000,
@@ -222,16 +235,16 @@ def _host(name: str) -> Table:
             ),
             Table(
                 "process",
-                "the application as a process, to which packets are preferred; absent: it reads "
-                "and writes at once and for nothing",
+                "the application as a process: packet processing has priority over it; absent: it "
+                "reads and writes at once and at no cost",
                 (
                     Key("read", TIME, cost + "read: wake-up and system call", "0us", high=SECOND),
-                    Key("read_kib", TIME, cost + "KiB read, besides", "0us", high=SECOND),
-                    Key("write_kib", TIME, cost + "KiB that bulk writes", "0us", high=SECOND),
+                    Key("read_kib", TIME, cost + "KiB read, in addition", "0us", high=SECOND),
+                    Key("write_kib", TIME, cost + "KiB written by bulk", "0us", high=SECOND),
                     Key(
                         "turn_packets",
                         Kind.COUNT,
-                        "packets handled one after the other at most while it waits",
+                        "most packets handled in a row while the process waits",
                         64,
                         low=1,
                         high=10_000_000,
@@ -241,7 +254,7 @@ def _host(name: str) -> Table:
             ),
             Table(
                 "gro",
-                "arriving segments merged before TCP sees them; absent: off",
+                "receive offload: segments merged before TCP sees them; absent: off",
                 (
                     Key(
                         "max",
@@ -255,7 +268,7 @@ def _host(name: str) -> Table:
                     Key(
                         "window",
                         TIME,
-                        "arrivals are handed up together after this",
+                        "arrivals are collected for this long before TCP gets them",
                         "50us",
                         0,
                         SECOND,
@@ -276,7 +289,7 @@ LINK = Table(
         Key(
             "headers",
             SIZE,
-            "IP + TCP headers without options (IPv6: 60B)",
+            "IP and TCP headers without options (IPv6: 60B)",
             "40B",
             20,
             100,
@@ -285,7 +298,7 @@ LINK = Table(
         Key(
             "overhead",
             SIZE,
-            "link-layer bytes on every packet",
+            "link-layer bytes per packet",
             "0B",
             0,
             1500,
@@ -294,27 +307,27 @@ LINK = Table(
         Key(
             "cells",
             Kind.FLAG,
-            "with that, packets fill whole ATM cells: 53 bytes on the wire for each 48 begun",
+            "packets with overhead fill whole ATM cells: 53 bytes per 48 bytes, rounded up",
             False,
             target="link_cells",
         ),
         Key(
             "device",
             Kind.CHOICE,
-            "whose processor the CPU column reports",
+            "host whose processor the CPU column reports",
             "client",
             choices=("client", "server"),
         ),
     ),
     (
         Table("down", "server to client", _PIPE_KEYS, _PIPE_TABLES, required=True),
-        Table("up", "client to server, the same keys", _PIPE_KEYS, _PIPE_TABLES, required=True),
+        Table("up", "client to server, same keys", _PIPE_KEYS, _PIPE_TABLES, required=True),
         Table(
             "access",
-            "private link of every flow at both ends; absent: none",
+            "an access link of its own for each flow, at both ends; absent: none",
             (
-                Key("rate", RATE, "bits per second", REQUIRED, low=1, high=_RATE_MAX),
-                Key("delay", TIME, "propagation, one way", REQUIRED, high=_DELAY_MAX),
+                Key("rate", RATE, "link rate", REQUIRED, low=1, high=_RATE_MAX),
+                Key("delay", TIME, "one-way propagation delay", REQUIRED, high=_DELAY_MAX),
             ),
         ),
         _host("client"),
@@ -327,45 +340,45 @@ _APP_KINDS: dict[str, tuple[Key, ...]] = {
         Key(
             "bytes",
             SIZE,
-            "how much is sent; 0: until the run ends",
+            "bytes to send; 0: until the run ends",
             "0B",
             high=10**15,
             target="bytes",
         ),
     ),
     "request-response": (
-        Key("request", SIZE, "bytes asked with", REQUIRED, low=1),
-        Key("response", SIZE, "bytes answered", REQUIRED, low=1, high=10**12),
+        Key("request", SIZE, "size of a request", REQUIRED, low=1),
+        Key("response", SIZE, "size of a response", REQUIRED, low=1, high=10**12),
         Key("think", TIME, "pause before the next request", "0ms", high=_DURATION_MAX),
-        Key("count", Kind.COUNT, "requests; 0: until the run ends", 0),
+        Key("count", Kind.COUNT, "number of requests; 0: until the run ends", 0),
     ),
     "random-spacing": (
-        Key("packets", Kind.COUNT, "writes", REQUIRED, low=1, high=10_000_000),
+        Key("packets", Kind.COUNT, "number of writes", REQUIRED, low=1, high=10_000_000),
         Key("bytes", SIZE, "size of a write", REQUIRED, low=1, high=2**20, target="bytes"),
         Key(
             "max_gap",
             TIME,
-            "distance between writes: uniform from 0 to this",
+            "time between writes: uniform from 0 to this",
             REQUIRED,
             high=_DELAY_MAX,
         ),
     ),
     "odd-writes": (
         Key("write", SIZE, "size of a write", REQUIRED, low=1, high=2**30),
-        Key("writes", Kind.COUNT, "writes that make a message", REQUIRED, low=1, high=10_000),
-        Key("gap", TIME, "pause after a message was delivered", "0ms", high=_DELAY_MAX),
-        Key("count", Kind.COUNT, "messages; 0: until the run ends", 0),
+        Key("writes", Kind.COUNT, "writes per message", REQUIRED, low=1, high=10_000),
+        Key("gap", TIME, "pause after a message is delivered", "0ms", high=_DELAY_MAX),
+        Key("count", Kind.COUNT, "number of messages; 0: until the run ends", 0),
     ),
     "pareto-bulk": (
-        Key("mean", SIZE, "mean size of a flow", REQUIRED, low=1, high=10**12),
-        Key("max", SIZE, "largest size of a flow", REQUIRED, low=2, high=10**13),
+        Key("mean", SIZE, "mean flow size", REQUIRED, low=1, high=10**12),
+        Key("max", SIZE, "largest flow size", REQUIRED, low=2, high=10**13),
     ),
     "replay": (
-        Key("capture", Kind.TEXT, "capture file to take times and sizes from, beside this file"),
+        Key("capture", Kind.TEXT, "capture that gives times and sizes; relative to this file"),
         Key(
             "times",
             TIME,
-            "when each write happens, not falling",
+            "time of each write, non-decreasing",
             high=_DURATION_MAX,
             many=True,
             target="times_ns",
@@ -384,41 +397,41 @@ _APP_KINDS: dict[str, tuple[Key, ...]] = {
 
 _SENDER = Table(
     "sender",
-    "TCP of the host that sends the data",
+    "TCP of the data sender",
     (
         Key(
             "congestion_control",
             Kind.CHOICE,
-            "how the window moves",
+            "congestion control algorithm",
             "cubic",
             choices=("reno", "cubic", "bbr"),
         ),
         Key(
             "counting",
             Kind.CHOICE,
-            "what makes the window grow: bytes acknowledged, the same with at most 2 SMSS an ACK "
-            "(RFC 3465), or ACKs",
+            "what makes the congestion window grow: acknowledged bytes, acknowledged bytes up to "
+            "2 SMSS per ACK (ABC, RFC 3465), or ACKs",
             "bytes",
             choices=("bytes", "bytes2smss", "acks"),
         ),
         Key(
             "nagle",
             Kind.CHOICE,
-            "when a short segment waits",
+            "variant of Nagle's algorithm",
             "minshall",
             choices=("bsd43", "unsent", "minshall", "off"),
         ),
         Key(
             "recovery",
             Kind.CHOICE,
-            "how losses are repaired",
+            "loss recovery",
             "sack",
             choices=("sack", "newreno", "timeout"),
         ),
         Key(
             "socket",
             Kind.CHOICE,
-            "socket layer; bsd43: 1024-byte clusters, output each 4096 bytes",
+            "socket layer; bsd43: 1024-byte clusters, output after every 4096 bytes",
             "linux",
             choices=("linux", "bsd43"),
         ),
@@ -426,7 +439,7 @@ _SENDER = Table(
         Key(
             "send_buffer",
             SIZE,
-            "bytes written and not yet acknowledged at most",
+            "send buffer: most bytes written and not yet acknowledged",
             "4MiB",
             1,
             _BUFFER_MAX,
@@ -434,8 +447,8 @@ _SENDER = Table(
         Key(
             "low_water",
             SIZE,
-            "socket bsd43: the writer sleeps until so much room is in the send buffer, or all of "
-            "it if that is less; 0: one cluster",
+            "socket bsd43: a blocked writer wakes when this much of the send buffer is free, or "
+            "all of it if it is smaller; 0: one cluster",
             "0B",
             0,
             _BUFFER_MAX,
@@ -443,7 +456,7 @@ _SENDER = Table(
         Key(
             "copy_rate",
             RATE,
-            "socket bsd43: a write is copied into the send buffer at this rate; 0: at once",
+            "socket bsd43: rate at which a write is copied into the send buffer; 0: no limit",
             "0bit",
             high=_RATE_MAX,
             target="copy_bps",
@@ -451,49 +464,54 @@ _SENDER = Table(
         Key(
             "max_window_segments",
             Kind.COUNT,
-            "congestion window at most; 0: no limit",
+            "largest congestion window; 0: no limit",
             0,
             0,
             10_000_000,
         ),
-        Key("pacing", Kind.FLAG, "segments are spaced (bbr always does)", False),
-        Key("tail_loss_probe", Kind.FLAG, "tail-loss probe (RFC 8985)", True),
-        Key("min_rto", TIME, "retransmission timeout at least", "200ms", 10**6, _DELAY_MAX),
+        Key("pacing", Kind.FLAG, "pace segments (bbr always does)", False),
+        Key("tail_loss_probe", Kind.FLAG, "tail loss probe (RFC 8985)", True),
+        Key("min_rto", TIME, "minimum RTO", "200ms", 10**6, _DELAY_MAX),
     ),
 )
 
 _RECEIVER = Table(
     "receiver",
-    "TCP of the host that receives the data",
+    "TCP of the data receiver",
     (
-        Key("recv_buffer", SIZE, "receive buffer at the start", "128KiB", 256, _WINDOW_MAX),
+        Key("recv_buffer", SIZE, "initial receive buffer", "128KiB", 256, _WINDOW_MAX),
         Key(
             "recv_buffer_max",
             SIZE,
-            "limit of autotuning; 0: the buffer is fixed",
+            "limit of receive-buffer autotuning; 0: fixed buffer",
             "6MiB",
             0,
             _WINDOW_MAX,
         ),
-        Key("window_scaling", Kind.FLAG, "without it the window is at most 65535 bytes", True),
-        Key("timestamps", Kind.FLAG, "timestamps option: 12 bytes in every segment", True),
+        Key(
+            "window_scaling",
+            Kind.FLAG,
+            "window scaling; without it the window is at most 65535 bytes",
+            True,
+        ),
+        Key("timestamps", Kind.FLAG, "timestamps option: 12 bytes per segment", True),
         Key(
             "slow_window",
             Kind.FLAG,
-            "the window starts at 64 KiB and opens with the data (Linux)",
+            "the advertised window starts at 64 KiB and grows as data arrives (Linux)",
             True,
         ),
         Key(
             "reader_lag",
             TIME,
-            "the application reads this long after data arrived",
+            "the application reads this long after data arrives",
             "0ms",
             high=_DELAY_MAX,
         ),
         Key(
             "reader_rate",
             RATE,
-            "the application reads at most this fast; 0: no limit",
+            "highest rate at which the application reads; 0: no limit",
             "0bit",
             high=_RATE_MAX,
             target="reader_bps",
@@ -501,7 +519,7 @@ _RECEIVER = Table(
         Key(
             "ack_after_read",
             Kind.FLAG,
-            "an ACK leaves when the application has read what it is for (4.3BSD)",
+            "an ACK is sent once the application has read the data it covers (4.3BSD)",
             False,
         ),
         Key("socket", Kind.CHOICE, "socket layer", "linux", choices=("linux", "bsd43")),
@@ -509,38 +527,38 @@ _RECEIVER = Table(
 )
 
 _FLOW_KEYS = (
-    Key("name", Kind.TEXT, "name of the group, unique", REQUIRED),
-    Key("count", Kind.COUNT, "flows started (with Poisson arrivals: at most)", 1, 1, 100_000),
+    Key("name", Kind.TEXT, "unique name of the group", REQUIRED),
+    Key("count", Kind.COUNT, "number of flows (with Poisson arrivals: at most)", 1, 1, 100_000),
     Key(
         "direction",
         Kind.CHOICE,
-        "down: the server sends the data; up: the client",
+        "down: the server sends the data; up: the client does",
         "down",
         choices=("down", "up"),
     ),
-    Key("start", TIME, "when the flows start", "0s", high=_DURATION_MAX),
+    Key("start", TIME, "start time of the flows", "0s", high=_DURATION_MAX),
     Key(
         "start_jitter",
         TIME,
-        "each flow starts up to this much later, uniformly",
+        "random extra start delay of each flow, uniform from 0 to this",
         "0s",
         high=_DURATION_MAX,
     ),
-    Key("arrivals_per_s", Kind.NUMBER, "above 0: Poisson arrivals of flows", 0.0, 0, 1_000_000),
-    Key("measured", Kind.FLAG, "false: background, not in the tables", True),
-    Key("policy", Kind.TEXT, "policy of the receiving host; absent: the one under comparison"),
+    Key("arrivals_per_s", Kind.NUMBER, "rate of Poisson flow arrivals; 0: none", 0.0, 0, 1_000_000),
+    Key("measured", Kind.FLAG, "false: background traffic, not in the tables", True),
+    Key("policy", Kind.TEXT, "policy of the receiving host; absent: the one being compared"),
     Key("peer_policy", Kind.TEXT, "policy of the sending host", "linux"),
 )
 
 _FLOWS = Table(
     "flows",
-    "a group of flows; one table for each group",
+    "a group of flows; one table per group",
     _FLOW_KEYS,
     (
         Table(
             "app",
-            "what the application does",
-            (Key("kind", Kind.CHOICE, "which application", REQUIRED, choices=tuple(_APP_KINDS)),),
+            "the application",
+            (Key("kind", Kind.CHOICE, "type of application", REQUIRED, choices=tuple(_APP_KINDS)),),
             required=True,
             variant_key="kind",
             variants=_APP_KINDS,
@@ -552,7 +570,7 @@ _FLOWS = Table(
     repeated=True,
 )
 
-DURATION = Key("duration", TIME, "simulated time at most", REQUIRED, low=1, high=_DURATION_MAX)
+DURATION = Key("duration", TIME, "longest simulated time", REQUIRED, low=1, high=_DURATION_MAX)
 
 WORKLOAD = Table("", "A workload: who sends what", (*_title("the workload"), DURATION), (_FLOWS,))
 
@@ -561,34 +579,34 @@ PLAN = Table(
     "A plan: what to compare",
     (
         *_title("the plan"),
-        Key("links", Kind.TEXTS, "names of shipped links, or files beside the plan", REQUIRED),
+        Key("links", Kind.TEXTS, "names of shipped links, or files relative to the plan", REQUIRED),
         Key(
             "workloads",
             Kind.TEXTS,
-            "names of shipped workloads, or files beside the plan",
+            "names of shipped workloads, or files relative to the plan",
             REQUIRED,
         ),
         Key("policies", Kind.TEXTS, 'policies as `NAME[:key=value,...]`, or `["all"]`', ("all",)),
-        Key("baseline", Kind.TEXT, "what the others are measured against", "linux"),
+        Key("baseline", Kind.TEXT, "policy that the others are compared with", "linux"),
         Key(
             "runs",
             Kind.COUNT,
-            "runs of each combination, with seeds seed, seed + 1, ...",
+            "runs of each combination; their seeds are seed, seed + 1, ...",
             3,
             1,
             1000,
         ),
-        Key("seed", Kind.COUNT, "seed of the first run", 1, 0, 2**63 - 1),
+        Key("seed", Kind.COUNT, "first run's seed", 1, 0, 2**63 - 1),
     ),
     (
         Table(
             "override",
-            "laid over every workload: only what is given here",
-            (Key("duration", TIME, "instead of the workload's", low=1, high=_DURATION_MAX),),
+            "replaces the given keys in every workload",
+            (Key("duration", TIME, "replaces the workload's", low=1, high=_DURATION_MAX),),
             (
                 Table(
                     "flows",
-                    "laid over every group of flows",
+                    "replaces the given keys in every group of flows",
                     tuple(k for k in _FLOW_KEYS if k.name not in ("name",)),
                     (_SENDER, _RECEIVER),
                 ),
@@ -612,16 +630,16 @@ def _bounds(key: Key) -> str:
 
 
 def _read_one(key: Key, value: object) -> Any:
-    """One value in base units; ValueError says what is wrong with it."""
+    """One value in base units; ValueError explains what is wrong."""
     if isinstance(key.kind, Dimension):
         number: int | float = units.parse(value, key.kind)
     elif key.kind is Kind.COUNT:
         if isinstance(value, bool) or not isinstance(value, int):
-            raise ValueError(f"{quoted(value)} is no whole number; give {_bounds(key)}")
+            raise ValueError(f"{quoted(value)} is not a whole number; give {_bounds(key)}")
         number = value
     elif key.kind is Kind.NUMBER:
         if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
-            raise ValueError(f"{quoted(value)} is no finite number; give {_bounds(key)}")
+            raise ValueError(f"{quoted(value)} is not a finite number; give {_bounds(key)}")
         number = float(value)
     elif key.kind is Kind.FLAG:
         if not isinstance(value, bool):
@@ -629,9 +647,9 @@ def _read_one(key: Key, value: object) -> Any:
         return value
     elif key.kind is Kind.TEXT:
         if not isinstance(value, str) or not value.strip():
-            raise ValueError(f"{quoted(value)} is no text; give it in quotes")
+            raise ValueError(f"{quoted(value)} is not a non-empty string; give text in quotes")
         if len(value) > 2000:
-            raise ValueError(f"text of {len(value)} characters; 2000 at most")
+            raise ValueError(f"a string of {len(value)} characters; the limit is 2000")
         return value.strip()
     elif key.kind is Kind.CHOICE:
         if not isinstance(value, str) or value not in key.choices:
@@ -642,9 +660,9 @@ def _read_one(key: Key, value: object) -> Any:
         return value
     else:
         if not isinstance(value, list) or not value or not all(isinstance(v, str) for v in value):
-            raise ValueError(f'{quoted(value)} is no list of names; give one like ["linux"]')
+            raise ValueError(f'{quoted(value)} is not a list of names; give one like ["linux"]')
         if len(value) > 1000:
-            raise ValueError(f"a list of {len(value)} names; 1000 at most")
+            raise ValueError(f"a list of {len(value)} names; the limit is 1000")
         return list(value)
     if number < 0:
         raise ValueError(f"{quoted(value)} is negative; give {_bounds(key)}")
@@ -655,13 +673,13 @@ def _read_one(key: Key, value: object) -> Any:
 
 
 def read_key(key: Key, value: object) -> Any:
-    """`value` of `key` in base units; ValueError says what is wrong with it."""
+    """`value` of `key` in base units; ValueError explains what is wrong."""
     if not key.many:
         return _read_one(key, value)
     if not isinstance(value, list) or not value:
-        raise ValueError(f"{quoted(value)} is no list")
+        raise ValueError(f"{quoted(value)} is not a list; put the values in [ ]")
     if len(value) > 1_000_000:
-        raise ValueError(f"a list of {len(value)} values; 1000000 at most")
+        raise ValueError(f"a list of {len(value)} values; the limit is 1000000")
     return [_read_one(key, v) for v in value]
 
 
@@ -670,8 +688,8 @@ def read(
 ) -> dict[str, Any]:
     """`given` (parsed TOML) in base units under the engine's names, defaults filled in.
 
-    `where` is the file as the user named it, `path` the table in it. `partial`: keys left out stay
-    out (for tables laid over others). Raises InputError.
+    `where` is the file as the user named it, `path` the table in it. `partial`: absent keys stay
+    absent (for overrides). Raises InputError.
     """
 
     partial = partial or table.partial
@@ -728,7 +746,7 @@ def read(
                     where, at(below.name), f"must be a list of tables; write [[{at(below.name)}]]"
                 )
             if len(value) > 10_000:
-                raise _refuse(where, at(below.name), f"{len(value)} tables; 10000 at most")
+                raise _refuse(where, at(below.name), f"{len(value)} tables; the limit is 10000")
             out[below.engine_name] = [
                 read(below, v, where, f"{at(below.name)}[{i}]", partial)
                 for i, v in enumerate(value)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Quantities as people write them ("2.1mbit", "95ms", "64KiB", "0.01%") to whole base units.
 
-Parsing is exact: a quantity that is no whole number of base units (bits per second, nanoseconds,
-bytes, parts per million) is refused, never rounded.
+Parsing is exact: a quantity that is not a whole number of base units (bits per second,
+nanoseconds, bytes, parts per million) is an error, never rounded.
 """
 
 import re
@@ -39,7 +39,7 @@ RATE = Dimension(
 TIME = Dimension(
     "time",
     "ns",
-    # both code points of the micro sign are on keyboards
+    # keyboards produce either code point of the micro sign
     {**_units(ns=1, us=10**3, ms=10**6, s=10**9, min=60 * 10**9)}
     | {"\u00b5s": Fraction(10**3), "\u03bcs": Fraction(10**3)},
     "20ms",
@@ -54,15 +54,15 @@ SHARE = Dimension("share", "ppm", {"%": Fraction(10**4), "ppm": Fraction(1)}, "0
 
 
 def parse(text: object, dimension: Dimension) -> int:
-    """Whole base units of `text`; ValueError with what is wrong and a remedy."""
+    """Whole base units of `text`; ValueError names the problem and a remedy."""
     example = f'"{dimension.example}"'
     if isinstance(text, bool) or not isinstance(text, str):
         bare = isinstance(text, int | float) and not isinstance(text, bool)
-        kind = "a number without unit" if bare else "not a quantity"
+        kind = "a number without a unit" if bare else "not a quantity"
         raise ValueError(f"{quoted(text)} is {kind}; give a {dimension.name} like {example}")
     match = _QUANTITY.match(text)
     if match is None:
-        raise ValueError(f"{quoted(text)} is no {dimension.name}; give one like {example}")
+        raise ValueError(f"{quoted(text)} is not a valid {dimension.name}; give one like {example}")
     sign, digits, unit = match.groups()
     number = Fraction(digits)
     if sign == "-" and number:
@@ -77,8 +77,8 @@ def parse(text: object, dimension: Dimension) -> int:
     value = number * scale
     if value.denominator != 1:
         raise ValueError(
-            f"{quoted(text)} is no whole number of {dimension.base}; "
-            f"the finest step is 1 {dimension.base}"
+            f"{quoted(text)} is not a whole number of {dimension.base}; "
+            f"the resolution is 1 {dimension.base}"
         )
     return int(value)
 

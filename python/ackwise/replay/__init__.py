@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A capture's arrivals through every policy: ACKs, latency, cost, distance from the optimum."""
+"""Replays a capture's arrivals through every policy: ACKs, latency, cost, ratio to the optimum."""
 
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
@@ -13,66 +13,66 @@ from ackwise.plans.policy import PolicyChoice
 from ackwise.results.stats import is_best
 
 SCHEMA_VERSION = 1
-CAPTURED = "captured"  # what the capture's own receiver did
-# Every ACK of every policy crosses as JSON for the plots: beyond this file size only for a while.
+CAPTURED = "captured"  # label of the capture's own receiver
+# A trace for the plots lists every ACK of every policy: none for captures above this size.
 TRACE_FILE_BYTES_MAX = 64 * 2**20
 
 KEYS: dict[str, str] = {
-    "schema_version": "version of these keys; grows when one changes its meaning or goes",
+    "schema_version": "version of these keys; increases when one is removed or changes meaning",
     "ackwise_version": "version of ackwise",
     "kind": '"capture"',
-    "capture": "the file as it was named",
-    "price.rho_permille": "price of one ACK against latency, in 1/1000",
-    "price.unit_ns": "latency of one segment that costs as much as one ACK at 500",
-    "seed": "seed of the random bits that policies may use",
-    "device": "processor cost used for `cpu_s_per_gb`; null: none given",
-    "device.ack_ns": "to build and send one ACK",
-    "device.data_ns": "to receive one data packet",
-    "policies[].label": "the policy as it was given; other places refer to it",
+    "capture": "the capture file as given",
+    "price.rho_permille": "price of one ACK relative to latency, in 1/1000",
+    "price.unit_ns": "latency of one segment that costs as much as one ACK when rho is 500",
+    "seed": "seed of the policies' random numbers",
+    "device": "processor cost for `cpu_s_per_gb`; null: none given",
+    "device.ack_ns": "processor time to build and send one ACK",
+    "device.data_ns": "processor time to receive one data packet",
+    "policies[].label": "the policy as given; other keys refer to it by this label",
     "policies[].name": "name of the policy",
     "policies[].params.<parameter>": "value of each parameter, defaults included",
     "policies[].rails": "rails in force; null: the default set",
-    "directions_skipped": "directions with too little data to judge",
+    "directions_skipped": "directions with too little data to evaluate",
     "directions[].connection": "index of the connection in the capture",
     "directions[].direction": "index of the direction in the connection",
     "directions[].from": "address and port of the data sender",
     "directions[].to": "address and port of the data receiver",
-    "directions[].start_ns": "first step replayed, from the capture's first packet",
-    "directions[].end_ns": "last step replayed",
+    "directions[].start_ns": "first replayed step, from the capture's first packet",
+    "directions[].end_ns": "last replayed step",
     "directions[].data_packets": "packets with data",
     "directions[].data_segments": "wire segments: a merged packet counts once for each MSS",
-    "directions[].payload_bytes": "data without what was sent again",
-    "directions[].mss_bytes": "largest segment",
-    "directions[].mss_source": "where that is known from",
-    "directions[].packets_above_mss": "merged packets: offloads were on, times within are unknown",
+    "directions[].payload_bytes": "payload without retransmissions",
+    "directions[].mss_bytes": "MSS",
+    "directions[].mss_source": "how the MSS was determined",
+    "directions[].packets_above_mss": "packets merged by offloads; times within them are unknown",
     "directions[].window_known": "false: no handshake in the capture, 4 MiB assumed",
-    "directions[].handshake_rtt_ns": "round trip of the handshake; null: not in the capture",
-    "directions[].receiver_distance_ns": "round trip between capture point and receiver, taken off",
-    "directions[].unseen_bytes": "acknowledged by the receiver and missing in the capture",
+    "directions[].handshake_rtt_ns": "RTT of the handshake; null: not in the capture",
+    "directions[].receiver_distance_ns": "RTT between capture point and receiver, compensated for",
+    "directions[].unseen_bytes": "acknowledged bytes that are missing from the capture",
     "directions[].packets_in_order": "data packets in order",
     "directions[].packets_above_hole": "data packets above a hole",
     "directions[].packets_filling_hole": "data packets that filled a hole",
-    "directions[].packets_duplicate": "data packets with nothing new",
-    "directions[].optimum.acks": "ACKs of the cheapest schedule that knows all arrivals",
-    "directions[].optimum.latency_ns": "its latency, all segments added up",
+    "directions[].packets_duplicate": "data packets without new data",
+    "directions[].optimum.acks": "ACKs of the best possible schedule in hindsight",
+    "directions[].optimum.latency_ns": "its total latency, all segments",
     "directions[].optimum.cost": "its cost: rho * ACKs + (1 - rho) * latency / unit",
-    "directions[].cheapest": "label of the policy with the least cost",
+    "directions[].cheapest": "label of the policy with the lowest cost",
     "directions[].cells[].policy": f'label of the policy, or "{CAPTURED}": the real receiver',
-    "directions[].cells[].acks": "packets that only acknowledge",
-    "directions[].cells[].acks_piggybacked": "packets of the receiver's data that acknowledged",
+    "directions[].cells[].acks": "pure ACKs",
+    "directions[].cells[].acks_piggybacked": "ACKs piggybacked on the receiver's data",
     "directions[].cells[].acks_by_reason.<reason>": "pure ACKs by reason",
-    "directions[].cells[].segments_per_ack": "data segments for each ACK, pure or piggybacked",
+    "directions[].cells[].segments_per_ack": "data segments per ACK, pure or piggybacked",
     "directions[].cells[].ack_latency_mean_ns": "from a segment's arrival to its ACK, mean",
     "directions[].cells[].ack_latency_p50_ns": "half of the segments wait at most this",
     "directions[].cells[].ack_latency_p95_ns": "95% of the segments wait at most this",
     "directions[].cells[].ack_latency_p99_ns": "99% of the segments wait at most this",
     "directions[].cells[].ack_latency_max_ns": "the longest wait",
-    "directions[].cells[].latency_ns": "all waits added up",
+    "directions[].cells[].latency_ns": "sum of all waits",
     "directions[].cells[].cost": "rho * ACKs + (1 - rho) * latency / unit",
-    "directions[].cells[].cost_ratio": "cost by the optimum's; null: the optimum costs nothing",
-    "directions[].cells[].cpu_s_per_gb": "processor seconds of the receiver for each 10^9 bytes",
-    "directions[].cells[].closing_ack": "true: an ACK was counted at the end for what was owed",
-    "directions[].cells[].best[]": "names of the figures in which no policy is better",
+    "directions[].cells[].cost_ratio": "cost / optimum's cost; null: the optimum costs nothing",
+    "directions[].cells[].cpu_s_per_gb": "processor seconds of the receiver per 10^9 bytes",
+    "directions[].cells[].closing_ack": "true: one ACK is added at the end for unacknowledged data",
+    "directions[].cells[].best[]": "names of the metrics in which no policy is better",
 }
 _LOWER = (
     "acks",
@@ -92,7 +92,7 @@ _DIRECTION = [
 
 @dataclass(frozen=True)
 class Settings:
-    """How a capture is judged."""
+    """How a capture is evaluated."""
 
     policies: list[PolicyChoice]
     rho_permille: int
@@ -103,7 +103,7 @@ class Settings:
 
     @property
     def device(self) -> dict[str, int] | None:
-        """Processor cost as the engine takes it."""
+        """Processor cost in the engine's format."""
         if self.ack_ns is None or self.data_ns is None:
             return None
         return {"ack_ns": self.ack_ns, "data_ns": self.data_ns}
@@ -111,7 +111,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Replay:
-    """The document, and (for the report) every ACK of direction i and cell j."""
+    """The document and, for the report, every ACK of direction i and cell j."""
 
     document: dict[str, Any]
     traces: list[list[list[dict[str, Any]] | None]]
@@ -132,10 +132,10 @@ def run(capture: str, settings: Settings, trace: bool) -> Replay:
     def work() -> None:
         try:
             future.set_result(engine.replay(capture, options, cancel))
-        except BaseException as problem:  # whatever it is, the caller's thread deals with it
+        except BaseException as problem:  # the caller's thread raises it again
             future.set_exception(problem)
 
-    # A daemon: after Ctrl-C the process need not wait for the end of a large capture.
+    # A daemon thread: after Ctrl-C the process does not wait for the end of a large capture.
     Thread(target=work, daemon=True).start()
     try:
         while not wait([future], timeout=0.2).done:
@@ -147,13 +147,13 @@ def run(capture: str, settings: Settings, trace: bool) -> Replay:
         raise RunError("the replay was cancelled") from None
     finally:
         cancel.cancel()
-    return _judged(capture, settings, found)
+    return _evaluated(capture, settings, found)
 
 
-def _judged(capture: str, settings: Settings, found: dict[str, Any]) -> Replay:
+def _evaluated(capture: str, settings: Settings, found: dict[str, Any]) -> Replay:
     directions = []
     traces = []
-    # Large transfers first: that is what a capture was made for.
+    # Large transfers first: they are what captures are made for.
     for one in sorted(found["directions"], key=lambda d: -d["payload_bytes"]):
         cells = [_cell(c, label) for c, label in _labelled(one["policies"], settings.policies)]
         for cell in cells:
@@ -189,7 +189,7 @@ def _judged(capture: str, settings: Settings, found: dict[str, Any]) -> Replay:
 def _labelled(
     results: list[dict[str, Any]], policies: list[PolicyChoice]
 ) -> list[tuple[dict[str, Any], str]]:
-    """Results with our labels; the engine knows names, and one may come with other parameters."""
+    """Results with their labels; the engine returns names, which several labels may share."""
     labels = [p.label for p in policies]
     if results and results[0]["policy"] == CAPTURED:
         labels.insert(0, CAPTURED)
@@ -214,7 +214,7 @@ def _cell(result: dict[str, Any], label: str) -> dict[str, Any]:
 
 
 def _is_best(key: str, cell: dict[str, Any], cells: list[dict[str, Any]]) -> bool:
-    """The least value, or as good as it, while another's is worse."""
+    """The lowest value or a tie with it, and at least one cell's is worse."""
     values = [c[key] for c in cells if c[key] is not None]
     if cell[key] is None:
         return False
@@ -222,7 +222,7 @@ def _is_best(key: str, cell: dict[str, Any], cells: list[dict[str, Any]]) -> boo
 
 
 def rows(replayed: Replay) -> list[dict[str, str | int | float | None]]:
-    """One flat row for each direction and policy: what --csv and --parquet write."""
+    """One flat row per direction and policy, for --csv and --parquet."""
     labels = [r["label"] for r in engine.reasons() if r["source"] != "wait"]
     plain = [
         key.removeprefix("directions[].cells[].")

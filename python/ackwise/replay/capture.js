@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The page of a capture: what every policy would have done on its arrivals.
+// The page of a capture: the ACKs that every policy would have sent for its arrivals.
 
 const doc = data.document;
 const captured = data.captured;
@@ -14,28 +14,28 @@ labels.filter((l) => l !== captured).forEach((l, i) => { color[l] = COLORS[i % C
 color[captured] = BASELINE_COLOR;
 
 const COLUMNS = [
-  ["acks", "ACKs", "", "packets that only acknowledge"],
-  ["acks_piggybacked", "piggybacked", "", "ACKs that rode on data of the receiver"],
-  ["segments_per_ack", "segs/ACK", "", "data segments for each ACK"],
-  ["ack_latency_mean_ns", "ACK lat. mean", "ns", "from a segment's arrival to the ACK that tells of it"],
+  ["acks", "ACKs", "", "pure ACKs"],
+  ["acks_piggybacked", "piggybacked", "", "ACKs piggybacked on the receiver's data"],
+  ["segments_per_ack", "segs/ACK", "", "data segments per ACK, pure or piggybacked"],
+  ["ack_latency_mean_ns", "ACK lat. mean", "ns", "from a segment's arrival to the ACK that covers it"],
   ["ack_latency_p50_ns", "ACK lat. p50", "ns", "half of the segments wait at most this"],
   ["ack_latency_p95_ns", "ACK lat. p95", "ns", "95% of the segments wait at most this"],
   ["ack_latency_p99_ns", "ACK lat. p99", "ns", "99% of the segments wait at most this"],
   ["cost", "cost", "", "rho * ACKs + (1 - rho) * latency / unit"],
-  ["cost_ratio", "× optimum", "", "cost by that of the cheapest schedule that knows all arrivals"],
-  ["cpu_s_per_gb", "CPU", "s/GB", "processor seconds of the receiver for each 10^9 bytes"],
+  ["cost_ratio", "× optimum", "", "cost divided by that of the best possible schedule in hindsight"],
+  ["cpu_s_per_gb", "CPU", "s/GB", "processor seconds of the receiver per 10^9 bytes"],
 ];
 
 const tableHost = make("div", { class: "scroll", id: "table" });
 const about = make("p", { class: "note" });
 const cheapest = make("p", {});
-const ratio = plotBox("Distance from the optimum", "Cost by that of the cheapest schedule that knows all arrivals in advance; 1 cannot be beaten.", "plot-ratio");
-const latency = plotBox("ACK latency", "From a segment's arrival to the ACK that tells of it.", "plot-latency");
-const reasonsBar = plotBox("ACKs by reason", "Why each ACK of a policy leaves; of the captured receiver only times are known.", "plot-reasons", true);
-const reasonsTime = plotBox("ACK rate by reason", "The chosen policy.", "plot-reasons-time", true);
-const sequence = plotBox("Time-sequence", "Beginning of the transfer: ACKs of the chosen policy against the captured receiver's. Drag to zoom.", "plot-sequence", true, true);
+const ratio = plotBox("Ratio to the optimum", "Cost divided by that of the best possible schedule in hindsight (all arrivals known); 1 cannot be beaten.", "plot-ratio");
+const latency = plotBox("ACK latency", "From a segment's arrival to the ACK that covers it.", "plot-latency");
+const reasonsBar = plotBox("ACKs by reason", "Why a policy sends each ACK; a capture does not show the reasons of its own receiver.", "plot-reasons", true);
+const reasonsTime = plotBox("ACK rate by reason", "Selected policy.", "plot-reasons-time", true);
+const sequence = plotBox("Time-sequence", "Start of the transfer: ACKs of the selected policy and of the captured receiver. Drag to zoom.", "plot-sequence", true, true);
 const viewChoice = choice("direction", names, (v) => choose(v, 0));
-const policyChoice = choice("policy of the lower two plots", labels, (p) => choose(state.view, p));
+const policyChoice = choice("policy (lower two plots)", labels, (p) => choose(state.view, p));
 
 function drawTable(one) {
   const head = make("tr", {}, make("th", {}, "policy"));
@@ -61,7 +61,7 @@ function drawTable(one) {
 }
 
 const byPolicy = (one) => one.cells.map((c) => plain(c.policy));
-// A logarithmic axis where policies lie far apart.
+// A logarithmic axis if policies are far apart.
 function spread(title, values) {
   const sizes = values.filter((v) => v > 0);
   const far = sizes.length && Math.max(...sizes) > 30 * Math.min(...sizes);
@@ -76,7 +76,7 @@ function drawRatio(one) {
     type: "bar", orientation: "h", y: cells.map((c) => plain(c.policy)), x: cells.map((c) => c.cost_ratio),
     marker: { color: cells.map((c) => color[c.policy]) }, text: cells.map((c) => c.cost_ratio.toFixed(2)), hovertemplate: "%{x:.3f}<extra></extra>",
   }] : [];
-  draw(ratio.target, traces, { showlegend: false, xaxis: spread("cost by the optimum's", cells.map((c) => c.cost_ratio)), yaxis: axis("", reversed),
+  draw(ratio.target, traces, { showlegend: false, xaxis: spread("cost / optimum", cells.map((c) => c.cost_ratio)), yaxis: axis("", reversed),
     shapes: [{ type: "line", x0: 1, x1: 1, yref: "paper", y0: 0, y1: 1, line: { color: "#0a7a46", dash: "dot", width: 1.5 } }] });
 }
 
@@ -93,7 +93,7 @@ function drawReasons(one) {
   const used = [...known.filter((l) => seen.includes(l)), ...seen.filter((l) => !known.includes(l))];
   const traces = used.map((label) => ({
     type: "bar", orientation: "h", name: plain(label), y: byPolicy(one), x: one.cells.map((c) => c.acks_by_reason[label] || 0),
-    marker: { color: reasonColor[label] || BASELINE_COLOR }, hovertemplate: `%{x} ACKs<br>${plain(reasonText[label] || "not known from a capture")}`,
+    marker: { color: reasonColor[label] || BASELINE_COLOR }, hovertemplate: `%{x} ACKs<br>${plain(reasonText[label] || "unknown: not visible in a capture")}`,
   }));
   draw(reasonsBar.target, traces, { barmode: "stack", xaxis: axis("ACKs"), yaxis: axis("", reversed), legend: { x: 1.02, y: 1, font: { size: 12 } } });
 }
@@ -103,7 +103,7 @@ function drawReasonsTime(detail) {
     type: "bar", name: plain(label), x: counts.map((_, i) => ((i + 0.5) * detail.step_us) / 1e6), y: counts.map((c) => (c * 1e6) / detail.step_us),
     width: detail.step_us / 1e6, marker: { color: reasonColor[label] || BASELINE_COLOR },
   }));
-  draw(reasonsTime.target, traces, { barmode: "stack", bargap: 0, xaxis: axis("time, s"), yaxis: axis("ACKs a second", { rangemode: "tozero" }) });
+  draw(reasonsTime.target, traces, { barmode: "stack", bargap: 0, xaxis: axis("time, s"), yaxis: axis("ACKs per second", { rangemode: "tozero" }) });
 }
 
 function drawSequence(detail, real) {
@@ -112,7 +112,7 @@ function drawSequence(detail, real) {
   const all = () => true;
   if (real) traces.push({ type: "scatter", mode: "lines", name: "captured receiver", ...at(real, all), line: { color: "#8a95a3", width: 1.2, shape: "hv" } });
   if (detail && detail !== real) {
-    traces.push({ type: "scatter", mode: "lines", name: "chosen policy", ...at(detail, all), line: { color: "#1c2430", width: 1, shape: "hv" }, hoverinfo: "skip" });
+    traces.push({ type: "scatter", mode: "lines", name: "selected policy", ...at(detail, all), line: { color: "#1c2430", width: 1, shape: "hv" }, hoverinfo: "skip" });
     for (const label of [...new Set(detail.reason)]) {
       traces.push({ type: "scatter", mode: "markers", name: `ACK: ${plain(label)}`, ...at(detail, (_, i) => detail.reason[i] === label), marker: { color: reasonColor[label] || BASELINE_COLOR, size: 6, symbol: "triangle-up" } });
     }
@@ -129,12 +129,12 @@ function choose(v, p) {
   const cell = one.cells.findIndex((c) => c.policy === labels[p]);
   const detail = cell < 0 ? null : data.details[v][cell];
   const real = one.cells.findIndex((c) => c.policy === captured);
-  const remarks = [`${one.data_segments} segments of at most ${one.mss_bytes} bytes over ${((one.end_ns - one.start_ns) / 1e9).toFixed(3)} s. Optimum known afterwards: ${one.optimum.acks} ACKs, cost ${one.optimum.cost.toFixed(1)}.`];
+  const remarks = [`${one.data_segments} segments of at most ${one.mss_bytes} bytes over ${((one.end_ns - one.start_ns) / 1e9).toFixed(3)} s. Best possible in hindsight: ${one.optimum.acks} ACKs, cost ${one.optimum.cost.toFixed(1)}.`];
   if (one.packets_above_mss) remarks.push(`${one.packets_above_mss} packets were merged by offloads: arrival times within them are unknown.`);
-  if (one.unseen_bytes) remarks.push(`${one.unseen_bytes} acknowledged bytes are missing in the capture.`);
+  if (one.unseen_bytes) remarks.push(`${one.unseen_bytes} acknowledged bytes are missing from the capture.`);
   if (!one.window_known) remarks.push("The handshake is not in the capture: a window of 4 MiB is assumed.");
   about.textContent = remarks.join(" ");
-  cheapest.replaceChildren("Least cost: ", make("strong", {}, one.cheapest || "none"));
+  cheapest.replaceChildren("Lowest cost: ", make("strong", {}, one.cheapest || "none"));
   drawTable(one);
   drawRatio(one);
   drawLatency(one);
@@ -150,17 +150,17 @@ main.append(
   make("header", {},
     make("p", { class: "kicker" }, "ackwise compare --capture"),
     make("h1", {}, doc.capture),
-    make("p", { class: "source" }, "Arrivals stay where the capture has them: ACK counts and latencies are exact on these arrivals; what a slower ACK would do to the sender is the simulator's business."),
+    make("p", { class: "source" }, "Arrivals are replayed at their captured times: ACK counts and latencies are exact for these arrivals. To see the effect of later ACKs on the sender, use the simulator."),
     metaList([
-      ["made by", make("code", {}, data.command)],
+      ["command", make("code", {}, data.command)],
       ["version", `ackwise ${doc.ackwise_version}, result schema ${doc.schema_version}`],
-      ["price", `one ACK costs ${doc.price.rho_permille / 1000}, ${doc.price.unit_ns / 1e6} ms of latency of one segment ${(1000 - doc.price.rho_permille) / 1000}`],
+      ["price", `one ACK costs ${doc.price.rho_permille / 1000}; ${doc.price.unit_ns / 1e6} ms of latency of one segment costs ${(1000 - doc.price.rho_permille) / 1000}`],
       ["directions", `${doc.directions.length} shown${data.more > 0 ? `, ${data.more} with less data in --json` : ""}${doc.directions_skipped ? `, ${doc.directions_skipped} with too little data` : ""}`],
     ])),
   make("section", { id: "cell" },
     make("div", { class: "controls" }, ...(names.length > 1 ? [viewChoice.element] : [make("h2", {}, names[0])]), policyChoice.element),
     about, tableHost, cheapest,
-    make("p", { class: "note" }, "Green: best of its column. Point at a column head for its meaning."),
+    make("p", { class: "note" }, "Green: best value of its column. Hover over a column heading for its meaning."),
     make("div", { class: "plots" }, ratio.box, latency.box, reasonsBar.box, reasonsTime.box, sequence.box)),
-  make("footer", {}, "This file holds everything it shows and asks no network for anything."));
+  make("footer", {}, "This page is self-contained and makes no network requests."));
 choose(0, Math.min(labels.indexOf("linux") < 0 ? 0 : labels.indexOf("linux"), labels.length - 1));

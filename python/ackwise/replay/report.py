@@ -13,7 +13,7 @@ RATE_POINTS = 100
 
 
 def _acks(trace: list[dict[str, Any]] | None, start_ns: int, end_ns: int) -> dict[str, Any] | None:
-    """The first ACKs one by one, and all of them as a rate by reason."""
+    """The first ACKs one by one, and the rate of all ACKs by reason."""
     if not trace:
         return None
     step = max(1, -(-(end_ns - start_ns) // RATE_POINTS))

@@ -35,7 +35,7 @@ def _column(key: str, title: str, unit: str, cells: list[dict[str, Any]]) -> Col
 
 
 def show(document: dict[str, Any], console: Console) -> None:
-    """A table for each direction of a capture, the ones with most data first."""
+    """Prints a table for each direction of a capture, those with the most data first."""
     width = console.width if console.is_terminal else PLAIN_WIDTH
     price = document["price"]
     for one in document["directions"][:DIRECTIONS_SHOWN]:
@@ -47,9 +47,10 @@ def show(document: dict[str, Any], console: Console) -> None:
         console.print(
             Text(
                 f"{one['payload_bytes']} bytes in {one['data_segments']} segments over "
-                f"{(one['end_ns'] - one['start_ns']) / 1e9:.3f} s; optimum known afterwards: "
+                f"{(one['end_ns'] - one['start_ns']) / 1e9:.3f} s; best possible in hindsight: "
                 f"{one['optimum']['acks']} ACKs, cost {one['optimum']['cost']:.1f} "
-                f"(ACK {price['rho_permille'] / 10:g}%, unit {price['unit_ns'] / 1e6:g} ms)",
+                f"(ACK price {price['rho_permille'] / 10:g}%, "
+                f"latency unit {price['unit_ns'] / 1e6:g} ms)",
                 style="dim",
             ),
             soft_wrap=True,
@@ -64,17 +65,17 @@ def show(document: dict[str, Any], console: Console) -> None:
         for block in blocks(columns, width):
             draw(console, block, [False] * len(cells))
             console.print()
-        console.print(Text(f"Least cost: {one['cheapest']}"), soft_wrap=True)
+        console.print(Text(f"Lowest cost: {one['cheapest']}"), soft_wrap=True)
         console.print()
     more = len(document["directions"]) - DIRECTIONS_SHOWN
     if more > 0:
-        console.print(Text(f"{more} more directions with less data: see --json or --csv"))
+        console.print(Text(f"Directions with less data, shown by --json and --csv only: {more}"))
     if document["directions_skipped"]:
-        console.print(Text(f"{document['directions_skipped']} directions have too little data"))
+        console.print(Text(f"Directions with too little data: {document['directions_skipped']}"))
     console.print(
         Text(
-            "* best value of its column. Arrivals stay where the capture has them: ACK counts and "
-            "latencies are exact, what a slower ACK does to the sender is not shown (simulate it)",
+            "* best value of its column. Arrivals are replayed at their captured times: ACK counts "
+            "and latencies are exact; how later ACKs affect the sender is not shown (simulate it)",
             style="dim",
         ),
         soft_wrap=True,
@@ -82,7 +83,7 @@ def show(document: dict[str, Any], console: Console) -> None:
 
 
 def _warnings(one: dict[str, Any]) -> list[str]:
-    """What makes the figures of a direction less than exact."""
+    """Why the figures of a direction are not exact."""
     found = []
     if one["packets_above_mss"]:
         found.append(
@@ -90,7 +91,7 @@ def _warnings(one: dict[str, Any]) -> list[str]:
             "them are unknown; capture with offloads off (ethtool -K IFACE gro off tso off gso off)"
         )
     if one["unseen_bytes"]:
-        found.append(f"{one['unseen_bytes']} acknowledged bytes are missing in the capture")
+        found.append(f"{one['unseen_bytes']} acknowledged bytes are missing from the capture")
     if not one["window_known"]:
         found.append("the handshake is not in the capture: a window of 4 MiB is assumed")
     return found

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: MIT
-"""What runs gave: comparison, statistics, tables, documents and reports."""
+"""Results of runs: comparison, statistics, tables, documents and reports."""

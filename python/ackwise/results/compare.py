@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Runs a plan on all cores and turns the runs into cells: one for each link, workload, policy and
-measured group, with means, intervals and what the policy loses against the baseline."""
+measured group, with means, confidence intervals and the change against the baseline."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class Job:
     policy: PolicyChoice
     run: int
     seed: int
-    detailed: bool  # series and trace are kept, for the report
+    detailed: bool  # keeps series and trace, for the report
 
 
 Simulate = Callable[[Job, dict[str, Any], Cancel], dict[str, Any]]
@@ -43,7 +43,7 @@ def _in_simulator(_job: Job, scenario: dict[str, Any], cancel: Cancel) -> dict[s
 
 @dataclass(frozen=True)
 class GroupRun:
-    """What one run says of one measured group."""
+    """The figures of one measured group in one run."""
 
     job: Job
     group: str
@@ -80,7 +80,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """The cells of one link and workload, and what follows from them."""
+    """The cells of one link and workload, and each group's cheapest policy."""
 
     link: Link
     workload: Workload
@@ -153,7 +153,7 @@ def _run(job: Job, trace_limit: int, simulate: Simulate, cancel: Cancel) -> list
 
 
 def _detail(group: dict[str, Any]) -> dict[str, Any]:
-    """Series added up over the flows, RTT histogram and the first flow's time-sequence."""
+    """Series summed over the flows, RTT histogram and the first flow's time-sequence trace."""
     series: dict[str, Any] = {"time_ns": [], "delivered_bytes": [], "acks_by_reason": {}}
     for flow in group["flows"]:
         one = flow.get("series")
@@ -262,7 +262,7 @@ def _group_cells(
 
 
 def _is_best(better: Better, label: str, column: dict[str, Estimate | None]) -> bool:
-    """The mean is the best or as good as it, and at least one policy's is worse."""
+    """The mean is the best or ties with it, and at least one policy's is worse."""
     own = column[label]
     means = [e.mean for e in column.values() if e is not None]
     if own is None or better is Better.NEITHER:

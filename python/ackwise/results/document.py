@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The result document: what --json writes and the report holds. KEYS documents every key.
+"""The result document: written by --json, embedded in the report. KEYS documents every key.
 
-Same plan and seed, same document, byte for byte: nothing here knows the time or the machine.
+Same plan and seed, same document, byte for byte: nothing here depends on the time or the host.
 """
 
 from typing import Any
@@ -15,25 +15,25 @@ from ackwise.results.stats import Estimate
 SCHEMA_VERSION = 1
 
 KEYS: dict[str, str] = {
-    "schema_version": "version of these keys; grows when one changes its meaning or goes",
+    "schema_version": "version of these keys; increases when one is removed or changes meaning",
     "ackwise_version": "version of ackwise",
     "kind": '"compare"',
     "plan.title": "the plan's title",
-    "plan.source": "where the plan's figures come from",
-    "plan.file": 'the plan file as it was named; "" when no file of one\'s own was',
-    "plan.baseline": "label of the policy that the others are measured against",
+    "plan.source": "where the plan's values come from",
+    "plan.file": 'the plan file as given; "" for a shipped plan or none',
+    "plan.baseline": "label of the policy that the others are compared with",
     "plan.runs": "runs of each combination",
     "plan.seeds[]": "seed of each run",
     "plan.links[].name": "name of the link",
     "plan.links[].title": "its title",
-    "plan.links[].source": "where its figures come from",
-    "plan.links[].device": "whose processor `cpu_s_per_gb` reports: client or server",
+    "plan.links[].source": "where its values come from",
+    "plan.links[].device": "host whose processor `cpu_s_per_gb` reports: client or server",
     "plan.workloads[].name": "name of the workload",
     "plan.workloads[].title": "its title",
-    "plan.workloads[].source": "where its figures come from",
-    "plan.workloads[].duration_ns": "simulated time at most",
+    "plan.workloads[].source": "where its values come from",
+    "plan.workloads[].duration_ns": "longest simulated time",
     "plan.workloads[].measured[]": "names of its measured groups of flows",
-    "plan.policies[].label": "the policy as it was given; other places refer to it",
+    "plan.policies[].label": "the policy as given; other keys refer to it by this label",
     "plan.policies[].name": "name of the policy",
     "plan.policies[].params.<parameter>": "value of each parameter, defaults included",
     "plan.policies[].rails": "rails in force; null: the default set",
@@ -48,11 +48,11 @@ KEYS: dict[str, str] = {
         "half width of the 95% confidence interval (Student's t); null: fewer than two values",
     "tables[].cells[].metrics.<metric>.best":
         "true: the mean is the group's best or within 0.05% of it, and another policy's is not",
-    "tables[].cells[].acks_by_reason.<reason>": "ACK-only segments by reason, mean over the runs",
+    "tables[].cells[].acks_by_reason.<reason>": "pure ACKs by reason, mean over the runs",
     "tables[].cells[].goodput_change_percent":
-        "null for the baseline itself, or when it delivered nothing",
+        "null for the baseline itself, or if the baseline delivered nothing",
     "tables[].cells[].goodput_change_percent.mean":
-        "goodput against the baseline's, paired by seed, mean",
+        "mean change of goodput against the baseline, paired by seed",
     "tables[].cells[].goodput_change_percent.ci95": "half width of its 95% confidence interval",
     "tables[].cells[].below_baseline":
         "true: goodput is more than 1% below the baseline's",
@@ -67,7 +67,7 @@ KEYS: dict[str, str] = {
 
 
 def number(value: float) -> int | float:
-    """Whole values without a fraction; the rest to twelve digits, which no platform disputes."""
+    """Whole values without a fraction; the rest to twelve digits, the same on every platform."""
     short = float(f"{value:.12g}")
     return int(short) if short.is_integer() and abs(short) < 2**53 else short
 
@@ -165,7 +165,7 @@ def of_comparison(comparison: Comparison) -> dict[str, Any]:
 
 
 def rows(comparison: Comparison) -> list[dict[str, str | int | float | None]]:
-    """One flat row for each run and group: what --csv and --parquet write."""
+    """One flat row per run and group, for --csv and --parquet."""
     labels = [r["label"] for r in engine.reasons() if r["source"] != "wait"]
     return [
         {

@@ -11,12 +11,12 @@ Row = Mapping[str, str | int | float | None]
 
 
 def json_bytes(document: Mapping[str, Any]) -> bytes:
-    """The document as readable JSON; refuses NaN, which is no JSON."""
+    """The document as readable JSON; ValueError for NaN, which JSON does not have."""
     return (json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
 def csv_bytes(rows: Sequence[Row]) -> bytes:
-    """One line a row, head first; empty cells for what was not measured."""
+    """A header and one line per row; cells without a measurement are empty."""
     stream = io.StringIO(newline="")
     writer = csv.DictWriter(stream, list(rows[0]) if rows else [], lineterminator="\n")
     writer.writeheader()
@@ -30,8 +30,8 @@ def _short(value: str | int | float | None) -> str | int | float | None:
 
 
 def parquet_bytes(rows: Sequence[Row], metadata: Mapping[str, str]) -> bytes:
-    """The same rows, columns typed; `metadata` (such as the plan) goes into the file's schema."""
-    import pyarrow as pa  # late: its import costs more than a small comparison
+    """The same rows with typed columns; `metadata` (such as the plan) goes into the schema."""
+    import pyarrow as pa  # imported here: it takes longer than a small comparison
     import pyarrow.parquet as pq
 
     columns: dict[str, Any] = {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The figures of a comparison: one list from which tables, files, report and docs are made."""
+"""The metrics of a comparison: tables, files, report and docs are made from this one list."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Better(Enum):
-    """Which end of a column is the good one."""
+    """Whether high or low values are good."""
 
     HIGHER = "higher"
     LOWER = "lower"
@@ -17,7 +17,7 @@ class Better(Enum):
 
 @dataclass(frozen=True)
 class Metric:
-    """One figure of a group of flows in a run."""
+    """One metric of a group of flows in a run."""
 
     key: str  # in JSON, CSV and Parquet; unit in the name
     title: str  # column head
@@ -71,16 +71,16 @@ def _quantiles(name: str, title: str, text: str, shown: tuple[str, ...]) -> list
 
 METRICS: list[Metric] = [
     Metric("goodput_bps", "goodput", "bit/s", Better.HIGHER,
-           "payload read by the application over the time from first byte sent to last delivered",
+           "payload read by the application per second, from first byte sent to last delivered",
            _plain("goodput_bps")),
     Metric("fairness", "fairness", "", Better.HIGHER,
            "Jain's index of the flows' goodputs, 1 for a single flow", _plain("fairness")),
-    Metric("acks", "ACKs", "", Better.LOWER, "ACK-only segments sent by the data receiver",
+    Metric("acks", "ACKs", "", Better.LOWER, "pure ACKs sent by the data receiver",
            _plain("acks_sent")),
     Metric("acks_piggybacked", "piggybacked", "", Better.NEITHER,
-           "ACKs that rode on data of the receiver", _plain("acks_piggybacked"), False),
+           "ACKs piggybacked on the receiver's data", _plain("acks_piggybacked"), False),
     Metric("segments_per_ack", "segs/ACK", "", Better.HIGHER,
-           "segments received for each ACK, pure or piggybacked", _segments_per_ack),
+           "segments received per ACK, pure or piggybacked", _segments_per_ack),
     *_quantiles("rtt_ns", "RTT", "round-trip time measured by the data sender",
                 ("p50", "p95", "p99")),
     *_quantiles("ack_latency_ns", "ACK lat.",
@@ -88,11 +88,11 @@ METRICS: list[Metric] = [
     *_quantiles("message_latency_ns", "message",
                 "from a message's first write to its last byte delivered", ("p50", "p99")),
     Metric("stalls", "stalls", "", Better.LOWER,
-           "times in which a sender with data could not send until a delayed-ACK deadline passed",
+           "times a sender with data could not send until a delayed-ACK timer expired",
            _plain("stalls")),
-    Metric("stalled_ns", "stalled", "ns", Better.LOWER, "time spent in stalls, all flows added up",
+    Metric("stalled_ns", "stalled", "ns", Better.LOWER, "total time in stalls, all flows",
            _plain("stalled_ns"), False),
-    Metric("retransmitted_segments", "retrans", "", Better.LOWER, "segments sent again",
+    Metric("retransmitted_segments", "retrans", "", Better.LOWER, "retransmitted segments",
            _plain("retransmitted_segments")),
     Metric("timeouts", "timeouts", "", Better.LOWER, "retransmission timeouts",
            _plain("timeouts"), False),
@@ -104,8 +104,8 @@ METRICS: list[Metric] = [
     Metric("flows_completed", "completed", "", Better.NEITHER,
            "flows whose last byte was delivered", _plain("flows_completed"), False),
     Metric("cpu_s_per_gb", "CPU s/GB", "s/GB", Better.LOWER,
-           "processor seconds of the link's device for each 10^9 bytes delivered by all groups; "
-           "absent when the link gives its device no processor cost", _cpu),
+           "processor seconds of the link's device per 10^9 bytes delivered by all groups; "
+           "absent if the link sets no processor cost for its device", _cpu),
 ]  # fmt: skip
 
 BY_KEY = {m.key: m for m in METRICS}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The progress bar of long work."""
+"""The progress bar of long commands."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,8 +17,8 @@ from rich.progress import (
 
 @contextmanager
 def progress_bar(shown: bool) -> Iterator[Callable[[str, int, int], None]]:
-    """A bar on standard error, where a person watches; else silence. Called with what is being
-    done, how much of it is done, and all of it."""
+    """A progress bar on standard error if that is a terminal, otherwise nothing. The yielded
+    function takes the task, the amount done and the total."""
     console = Console(stderr=True)
     if not shown or not console.is_terminal:
         yield lambda _what, _done, _all: None

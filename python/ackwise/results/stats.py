@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Means with 95% confidence intervals (Student's t) and differences of paired runs."""
+"""Means with 95% confidence intervals (Student's t) and differences between paired runs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ _T95 = (
     2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
 )  # fmt: skip
 
-AS_GOOD = 0.0005  # values this near to the best share its mark: a table could not tell them apart
+AS_GOOD = 0.0005  # values this close to the best are marked too: tables cannot show the difference
 
 
 def t95(freedom: int) -> float:
@@ -33,7 +33,7 @@ class Estimate:
 
 
 def estimate(values: Sequence[float]) -> Estimate | None:
-    """Mean and interval of independent values; None of nothing."""
+    """Mean and interval of independent values; None without values."""
     if not values:
         return None
     mean = fsum(values) / len(values)
@@ -46,7 +46,7 @@ def estimate(values: Sequence[float]) -> Estimate | None:
 def paired_percent(values: Sequence[float], baseline: Sequence[float]) -> Estimate | None:
     """How far `values` lie above `baseline`, in percent of the baseline's mean.
 
-    Runs are paired by seed, so what the seed decides cancels. None when the baseline is zero.
+    Runs are paired by seed, so that the effect of the seed cancels. None when the baseline is zero.
     """
     base = fsum(baseline) / len(baseline) if baseline else 0.0
     if base == 0 or len(values) != len(baseline):
@@ -55,7 +55,7 @@ def paired_percent(values: Sequence[float], baseline: Sequence[float]) -> Estima
 
 
 def is_best(own: float, values: Sequence[float], *, highest: bool) -> bool:
-    """`own` is the best of `values` or as good as it, and at least one of them is worse."""
+    """`own` is the best of `values` or ties with it, and at least one of them is worse."""
     best = max(values) if highest else min(values)
 
     def near(value: float) -> bool:

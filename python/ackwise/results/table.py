@@ -12,14 +12,14 @@ from ackwise.results.compare import Cell, Comparison, Table
 from ackwise.results.metrics import METRICS, Metric
 from ackwise.results.stats import Estimate
 
-PLAIN_WIDTH = 200  # where no terminal sets a width
+PLAIN_WIDTH = 200  # when the output is not a terminal
 
 _RATES = [("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3), ("bit/s", 1.0)]
 _TIMES = [("s", 1e9), ("ms", 1e6), ("µs", 1e3), ("ns", 1.0)]
 
 
 def unit_of(unit: str, largest: float) -> tuple[str, float]:
-    """The unit in which a column whose largest value is `largest` reads well, and its size."""
+    """The unit that suits a column whose largest value is `largest`, and its size."""
     scales = {"bit/s": _RATES, "ns": _TIMES}.get(unit)
     if scales is None:
         return unit, 1.0
@@ -30,8 +30,8 @@ def unit_of(unit: str, largest: float) -> tuple[str, float]:
 
 
 def decimals(values: Sequence[float]) -> int:
-    """Digits behind the point for a column: four digits of its largest value, and two of the
-    smallest that is not zero, but never more than three."""
+    """Decimals of a column: enough for four significant digits of its largest value and two of
+    its smallest non-zero value, but at most three."""
     sizes = [abs(v) for v in values if v]
     if not sizes:
         return 0
@@ -41,7 +41,7 @@ def decimals(values: Sequence[float]) -> int:
 
 @dataclass(frozen=True)
 class Column:
-    """A head and the cells under it."""
+    """A heading and the cells below it."""
 
     head: str
     cells: list[str]
@@ -68,7 +68,7 @@ def _column(metric: Metric, cells: Sequence[Cell], intervals: bool) -> Column | 
             texts.append("-")
             continue
         text = f"{found.mean / scale:.{digits}f}"
-        if intervals and found.ci95:  # runs that are all alike need none
+        if intervals and found.ci95:  # not if all runs are equal
             text += f" ±{found.ci95 / scale:.{digits}f}"
         texts.append(text)
     head = metric.title + (f" {unit}" if unit and not metric.title.endswith(unit) else "")
@@ -93,13 +93,13 @@ def _columns(table: Table) -> list[Column]:
 
 
 def _varies(metric: Metric, cells: Sequence[Cell]) -> bool:
-    """Whether runs differ by more than 2%: narrower intervals are left to the files."""
+    """Whether any interval exceeds 2% of its mean; narrower ones appear only in the files."""
     found = [e for c in cells if (e := c.estimates[metric.key]) is not None]
     return any(e.ci95 is not None and e.ci95 > 0.02 * abs(e.mean) for e in found)
 
 
 def blocks(columns: list[Column], width: int) -> list[list[Column]]:
-    """Columns in as many blocks as the width asks for, names repeated in each."""
+    """Columns split into blocks that fit the width; each block repeats the names."""
     named = [c for c in columns if c.left]
     room = width - sum(c.width + 2 for c in named)
     blocks: list[list[Column]] = [[]]
@@ -114,7 +114,7 @@ def blocks(columns: list[Column], width: int) -> list[list[Column]]:
 
 
 def draw(console: Console, columns: list[Column], below: list[bool]) -> None:
-    """One block of columns; the rows of `below` in yellow."""
+    """Prints one block of columns; the rows of `below` in yellow."""
     head = Text(
         "  ".join(c.head.ljust(c.width) if c.left else c.head.rjust(c.width) for c in columns)
     )
@@ -130,7 +130,7 @@ def draw(console: Console, columns: list[Column], below: list[bool]) -> None:
                 style = "bold green"
             elif column.left and j == 0 and below[i]:
                 style = "yellow"
-            # unmarked figures keep the place of the mark, so that digits stand under digits
+            # unmarked figures leave room for the mark, so that digits line up
             text = text.ljust(column.width) if column.left else _right(text, column, i)
             line.append(("  " if j else "") + text, style=style)
         line.rstrip()
@@ -144,7 +144,7 @@ def _right(text: str, column: Column, row: int) -> str:
 
 
 def below_sentence(cell: Cell, baseline: str) -> str:
-    """What is lost, in words."""
+    """The loss against the baseline as a sentence."""
     change = cell.goodput_change_percent
     lost = -change.mean if change else 0.0
     spread = f" ±{change.ci95:.1f}" if change and change.ci95 is not None else ""
@@ -155,7 +155,7 @@ def below_sentence(cell: Cell, baseline: str) -> str:
 
 
 def show(comparison: Comparison, console: Console) -> None:
-    """Every table of a comparison, and what follows from it."""
+    """Prints each table of a comparison, with its cheapest policies and losses."""
     plan = comparison.plan
     width = console.width if console.is_terminal else PLAIN_WIDTH
     for table in comparison.tables:
@@ -204,7 +204,7 @@ def show_grid(
     cells: dict[tuple[str, str], str],
     console: Console,
 ) -> None:
-    """A word for each row and column; "-" where there is none."""
+    """Prints one word per row and column; "-" where there is none."""
     width = console.width if console.is_terminal else PLAIN_WIDTH
     no_marks = [False] * len(rows)
     drawn = [Column(head, list(rows), no_marks, left=True)]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The page of a comparison: what is lost where, one table and four plots for the chosen cell.
+// The page of a comparison: losses, overview, one table and five plots for the selected cell.
 
 const doc = data.document;
 const plan = doc.plan;
@@ -34,9 +34,9 @@ function header() {
     make("h1", {}, plan.title),
     make("p", { class: "source" }, plan.source.trim()),
     metaList([
-      ["made by", make("code", {}, data.command)],
+      ["command", make("code", {}, data.command)],
       ["version", `ackwise ${doc.ackwise_version}, result schema ${doc.schema_version}`],
-      ["runs", `${plan.runs} for each combination, seeds ${seeds}`],
+      ["runs", `${plan.runs} per combination, seeds ${seeds}`],
       ["baseline", make("code", {}, baseline)],
     ]));
 }
@@ -46,7 +46,7 @@ function belowSection() {
   const title = `Where goodput is more than ${data.below_percent}% below ${baseline}`;
   if (!lost.length) {
     return make("section", { class: "callout fine", id: "below" }, make("h2", {}, title),
-      make("p", {}, `Nowhere: every policy keeps within ${data.below_percent}% of ${baseline} on every link and workload of this plan.`));
+      make("p", {}, `Nowhere: every policy stays within ${data.below_percent}% of ${baseline} on every link and workload of this plan.`));
   }
   const list = make("ul", { class: "below-list" });
   for (const one of lost) {
@@ -56,7 +56,7 @@ function belowSection() {
   return make("section", { class: "callout", id: "below" }, make("h2", {}, title), list);
 }
 
-// Goodput against the baseline, and ACKs against the baseline's, for every view at a glance.
+// Goodput and ACKs against the baseline for every view at a glance.
 function matrixSection() {
   const head = make("tr", {}, make("th", {}, "link / workload"));
   labels.forEach((l) => head.append(make("th", {}, l)));
@@ -76,7 +76,7 @@ function matrixSection() {
     body.append(row);
   });
   return make("section", { id: "overview" }, make("h2", {}, "Overview"),
-    make("p", { class: "note" }, `Goodput against ${baseline} in percent, and × the number of ACKs against ${baseline}'s. Click a cell to see it below.`),
+    make("p", { class: "note" }, `Change of goodput against ${baseline}, and × the number of ACKs relative to ${baseline}. Click a cell for its details below.`),
     make("div", { class: "scroll" }, make("table", { class: "matrix" }, make("thead", {}, head), body)));
 }
 
@@ -89,13 +89,13 @@ function shadeOf(percent) {
 const tableHost = make("div", { class: "scroll", id: "table" });
 const cheapest = make("p", {});
 const about = make("p", { class: "note" });
-const throughput = plotBox("Throughput", "Payload delivered to the application in each interval of the first run; click a policy in the legend to hide it.", "plot-throughput", true);
-const reasonsBar = plotBox("ACK rate by reason", "ACK-only segments a second while data flowed, mean over the runs: why each ACK left.", "plot-reasons");
+const throughput = plotBox("Throughput", "Payload delivered to the application per interval, first run. Click a policy in the legend to hide it.", "plot-throughput", true);
+const reasonsBar = plotBox("ACK rate by reason", "Pure ACKs per second while data flowed, by the reason each was sent; mean over the runs.", "plot-reasons");
 const rtt = plotBox("Round-trip times", "Share of the sender's RTT samples in each histogram bucket, first run.", "plot-rtt");
-const reasonsTime = plotBox("ACKs over time, by reason", "The chosen policy, first run.", "plot-reasons-time", true);
-const sequence = plotBox("Time-sequence", "Beginning of the first flow, chosen policy: data as the sender sends it, ACKs as they leave the receiver, coloured by reason. Drag to zoom.", "plot-sequence", true, true);
+const reasonsTime = plotBox("ACKs over time, by reason", "Selected policy, first run.", "plot-reasons-time", true);
+const sequence = plotBox("Time-sequence", "Start of the first flow, selected policy: data when the sender sends it, ACKs when the receiver sends them, coloured by reason. Drag to zoom.", "plot-sequence", true, true);
 const viewChoice = choice("link / workload", views.map((v) => v.name), (v) => choose(v, state.policy));
-const policyChoice = choice("policy of the lower two plots", labels, (p) => choose(state.view, p));
+const policyChoice = choice("policy (lower two plots)", labels, (p) => choose(state.view, p));
 
 function drawTable(view) {
   const shown = data.metrics.filter((m) => m.shown && view.rows.some((r) => r.cell.metrics[m.key].mean !== null));
@@ -154,7 +154,7 @@ function drawReasons(view) {
     y: view.rows.map((r) => plain(r.cell.policy)), x: view.rows.map((r) => rate(r, label)),
     marker: { color: reasonColor[label] }, hovertemplate: `%{x:.4g} ACKs/s<br>${plain(reasonText[label])}`,
   }));
-  draw(reasonsBar.target, traces, { barmode: "stack", xaxis: axis("ACKs a second"), yaxis: axis("", { autorange: "reversed", type: "category" }), legend: { x: 1.02, y: 1, font: { size: 12 } } });
+  draw(reasonsBar.target, traces, { barmode: "stack", xaxis: axis("ACKs per second"), yaxis: axis("", { autorange: "reversed", type: "category" }), legend: { x: 1.02, y: 1, font: { size: 12 } } });
 }
 
 function drawRtt(view) {
@@ -162,7 +162,7 @@ function drawRtt(view) {
   for (const { cell, detail } of view.rows) {
     if (!detail || !detail.rtt.count.length) continue;
     const total = detail.rtt.count.reduce((a, b) => a + b, 0);
-    // Only buckets with samples are listed, each about 6% wide: gaps between them are zero.
+    // Only buckets with samples are listed, each about 6% wide; the gaps between them are zero.
     const x = [];
     const y = [];
     detail.rtt.upper_us.forEach((upper, i) => {
@@ -198,7 +198,7 @@ function drawReasonsTime(row) {
       });
     }
   }
-  draw(reasonsTime.target, traces, { barmode: "stack", bargap: 0, xaxis: axis("time, s"), yaxis: axis("ACKs a second", { rangemode: "tozero" }) });
+  draw(reasonsTime.target, traces, { barmode: "stack", bargap: 0, xaxis: axis("time, s"), yaxis: axis("ACKs per second", { rangemode: "tozero" }) });
 }
 
 function drawSequence(row) {
@@ -211,7 +211,7 @@ function drawSequence(row) {
     const first = trace.data_us.map((_, i) => i).filter((i) => !again.has(i));
     traces.push({ type: "scatter", mode: "markers", name: "data", x: first.map((i) => ms(trace.data_us[i])), y: first.map((i) => kb(trace.data_end[i])), marker: { color: "#8a95a3", size: 4, symbol: "square" } });
     if (trace.again.length) {
-      traces.push({ type: "scatter", mode: "markers", name: "data sent again", x: trace.again.map((i) => ms(trace.data_us[i])), y: trace.again.map((i) => kb(trace.data_end[i])), marker: { color: "#b22222", size: 8, symbol: "x" } });
+      traces.push({ type: "scatter", mode: "markers", name: "retransmitted data", x: trace.again.map((i) => ms(trace.data_us[i])), y: trace.again.map((i) => kb(trace.data_end[i])), marker: { color: "#b22222", size: 8, symbol: "x" } });
     }
     traces.push({ type: "scatter", mode: "lines", name: "acknowledged", x: trace.ack_us.map(ms), y: trace.ack_seq.map(kb), line: { color: "#1c2430", width: 1, shape: "hv" }, hoverinfo: "skip" });
     for (const label of [...new Set(trace.ack_reason)]) {
@@ -234,7 +234,7 @@ function choose(v, p) {
   if (cell) cell.classList.add("chosen");
   const link = plan.links.find((l) => l.name === view.table.link);
   const workload = plan.workloads.find((w) => w.name === view.table.workload);
-  about.textContent = `${link.title}. ${workload.title}, at most ${workload.duration_ns / 1e9} s. CPU of the ${link.device}. Figures of the link: ${link.source.trim()}`;
+  about.textContent = `${link.title}. ${workload.title}, at most ${workload.duration_ns / 1e9} s. CPU: ${link.device}. Source of the link's values: ${link.source.trim()}`;
   cheapest.replaceChildren("Fewest ACKs within 1% of the best goodput: ", make("strong", {}, view.table.cheapest[view.group]));
   drawTable(view);
   drawThroughput(view);
@@ -254,7 +254,7 @@ function policiesSection() {
     body.append(make("tr", {}, make("td", { class: "policy" }, p.label), make("td", { class: "left", style: "white-space:normal" }, data.policies[i].summary),
       make("td", { class: "left", style: "white-space:normal" }, params || "none"), make("td", { class: "left", style: "white-space:normal" }, data.policies[i].source)));
   });
-  const head = make("tr", {}, ...["policy", "what it does", "parameters", "source"].map((t) => make("th", { class: "left" }, t)));
+  const head = make("tr", {}, ...["policy", "description", "parameters", "reference"].map((t) => make("th", { class: "left" }, t)));
   return make("section", {}, make("h2", {}, "Policies"), make("div", { class: "scroll" }, make("table", {}, make("thead", {}, head), body)));
 }
 
@@ -265,8 +265,8 @@ main.append(
   make("section", { id: "cell" },
     make("div", { class: "controls" }, ...(views.length > 1 ? [viewChoice.element] : []), policyChoice.element),
     about, tableHost, cheapest,
-    make("p", { class: "note" }, "Green: best of its column. ±: half width of the 95% confidence interval. Point at a column head for its meaning."),
+    make("p", { class: "note" }, "Green: best value of its column. ±: half width of the 95% confidence interval. Hover over a column heading for its meaning."),
     make("div", { class: "plots" }, throughput.box, reasonsBar.box, rtt.box, reasonsTime.box, sequence.box)),
   policiesSection(),
-  make("footer", {}, "This file holds everything it shows and asks no network for anything."));
+  make("footer", {}, "This page is self-contained and makes no network requests."));
 choose(0, state.policy);

@@ -9,7 +9,7 @@ from ackwise.results.compare import BELOW_PERCENT, Cell, Comparison
 from ackwise.results.metrics import METRICS
 from ackwise.results.report.page import asset, dumped, page
 
-# Of the data alone; plotly.js adds 5 MB. Beyond this browsers get slow: traces are thinned.
+# Data only; plotly.js adds 5 MB. Browsers get slow beyond this, so traces are thinned.
 DATA_BYTES_MAX = 9_000_000
 
 
@@ -18,7 +18,7 @@ def _thin(values: list[Any], step: int) -> list[Any]:
 
 
 def _detail(cell: Cell, step: int) -> dict[str, Any] | None:
-    """Series, histogram and time-sequence of the first run, small: times in whole microseconds."""
+    """Series, histogram and time-sequence of the first run; times in whole microseconds."""
     found = cell.runs[0].detail
     if found is None:
         return None
@@ -37,7 +37,7 @@ def _detail(cell: Cell, step: int) -> dict[str, Any] | None:
         "trace": None,
     }
     if trace:
-        # Retransmissions are few and matter: they are kept when the rest is thinned.
+        # Retransmissions are few but matter: thinning keeps all of them.
         rows = list(
             zip(
                 trace["data_time_ns"],

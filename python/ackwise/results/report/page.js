@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// What both pages share: elements, figures in units, plots.
+// Shared by both pages: elements, figures with units, plots.
 "use strict";
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const main = document.getElementById("main");
 
-// All text goes in as text, never as markup: titles come from files that anyone may have written.
+// Text is inserted as text, never as markup: titles come from files that anyone may have written.
 function make(tag, attributes, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes || {})) {
@@ -25,14 +25,14 @@ const SCALES = {
   B: [["GB", 1e9], ["MB", 1e6], ["kB", 1e3], ["B", 1]],
 };
 
-// The unit in which a column whose largest value is `largest` reads well, and its size.
+// The unit that suits a column whose largest value is `largest`, and its size.
 function unitOf(unit, largest) {
   const scales = SCALES[unit];
   if (!scales) return [unit, 1];
   return scales.find(([, scale]) => largest >= scale) || scales[scales.length - 1];
 }
 
-// Digits behind the point for a column: as the text tables have it.
+// Decimals of a column, by the same rule as in the text tables.
 function decimals(values) {
   const sizes = values.map(Math.abs).filter((v) => v > 0);
   if (!sizes.length) return 0;
@@ -52,13 +52,13 @@ function signed(value, digits) {
   return (value > 0 ? "+" : "") + text;
 }
 
-// Legends and hover texts know a little markup; names do not.
+// Plotly interprets some markup in legends and hover texts; names must be shown as they are.
 const plain = (text) => String(text).replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 
-// Told apart by people with any colour vision; the baseline is the dark one.
+// Distinguishable with any colour vision; the baseline is dark.
 const COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#b58900", "#7f3fbf",
   "#8c564b", "#3f7f00", "#e31a73", "#008b8b", "#a0522d", "#5f6caf", "#b22222"];
-// One for each reason: more than anybody tells apart, so neighbours in the list differ most.
+// One per reason: too many to distinguish all, so neighbours in the list differ most.
 const REASON_COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e6b800", "#7f3fbf", "#8c564b",
   "#3f7f00", "#e31a73", "#00a3a3", "#ff9966", "#5f6caf", "#b22222", "#9acd32", "#2f4f4f", "#c71585", "#b8860b",
   "#4169e1", "#f08080", "#556b2f", "#9370db", "#20b2aa", "#a9a9a9", "#ff7f0e", "#1f3b73"];
@@ -79,7 +79,7 @@ function axis(title, more) {
   return Object.assign({}, AXIS, { title: { text: title, standoff: 8 } }, more);
 }
 
-// Draws, or says why there is nothing to draw; `target` keeps the state a test can see.
+// Draws the traces, or a note if there are none; `target` records their number for tests.
 function draw(target, traces, layout) {
   target.dataset.traces = String(traces.length);
   if (!traces.length) {

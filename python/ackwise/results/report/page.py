@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The frame that every page shares: style, data, plotly.js and a script in one file."""
+"""The frame of every page: style, data, plotly.js and a script in one file."""
 
 import json
 from html import escape
@@ -10,7 +10,7 @@ from plotly.offline import get_plotlyjs
 
 
 def asset(name: str, package: str = "ackwise.results.report") -> str:
-    """A file that lies beside the code of `package`."""
+    """A file shipped with the code of `package`."""
     return (resources.files(package) / name).read_text(encoding="utf-8")
 
 
@@ -22,7 +22,7 @@ def dumped(value: Any) -> str:
 
 def filled(template: str, parts: dict[str, str]) -> bytes:
     """The template with every @@NAME@ replaced by the part of that name."""
-    # One pass over the template, so that nothing inside a part is taken for a mark.
+    # One pass over the template, so that nothing inside a part is mistaken for a mark.
     head, *rest = template.split("@@")
     out = [head]
     for piece in rest:
