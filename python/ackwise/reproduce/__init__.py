@@ -22,8 +22,8 @@ def load(name: str, on: str = "simulator") -> Experiment:
     if name not in NAMES[on]:
         elsewhere = [place for place, names in NAMES.items() if name in names]
         raise InputError(
-            f"reproduce: {quoted(name)} is no experiment on {on}; "
-            + (f"give --on {elsewhere[0]}" if elsewhere else suggestion(name, (*NAMES[on], ALL)))
+            f"reproduce: {quoted(name)} is not an experiment on {on}; "
+            + (f"use --on {elsewhere[0]}" if elsewhere else suggestion(name, (*NAMES[on], ALL)))
         )
     module = importlib.import_module(f"ackwise.reproduce.{name}.{MODULES[on]}")
     experiment: Experiment = module.EXPERIMENT

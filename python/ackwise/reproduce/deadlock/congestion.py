@@ -117,7 +117,7 @@ def _curves(runner: Runner) -> Curves:
     kinds = [(s, p, c) for s in SETTINGS for p in (A3, CSA3) for c in (False, True)]
     jobs = [(kind, run) for kind in kinds for run in range(RUNS if kind[2] else 1)]
     results = runner.simulate(
-        f"{PLAN}, with outages and other buffers", [_scenario(*kind[:2], run, kind[2])
+        f"{PLAN}, with outages and other buffer sizes", [_scenario(*kind[:2], run, kind[2])
                                                     for kind, run in jobs]
     )  # fmt: skip
     found: Curves = {kind: [] for kind in kinds}
@@ -175,28 +175,28 @@ def _checks(curves: Curves) -> list[Check]:
     first = STARTS_S[0]
     made = [
         check.same(
-            "4/4 KB, A3: seconds that differ before the first congestion",
+            "4/4 KB, A3: seconds that differ from the uncongested run, before the first congestion",
             0, _differing(curves, SMALL, A3, first), source="figure 15.4",
         ),
         check.at_least(
-            "4/4 KB, A3: small drops only, 500 to 2000 s",
+            "4/4 KB, A3: throughput relative to the uncongested run, 500 to 2000 s",
             100 - SMALL_PERCENT, _share(curves, SMALL, A3, first, CALM_S),
             unit="%", source="figure 15.4",
         ),
         check.within_abs(
-            "4/4 KB, A3: the same again from 2000 s on",
+            "4/4 KB, A3: throughput relative to the uncongested run, from 2000 s on",
             100, _share(curves, SMALL, A3, CALM_S, DURATION_S),
             by=SAME_PERCENT, unit="%", source="figure 15.4",
         ),
         check.at_most(
-            "52/52 KB, A3: throughput in the 10 s from each congestion on",
+            "52/52 KB, A3: relative throughput in the first 10 s of each congestion",
             DROPS_TO_PERCENT, _around(curves, LARGE, A3, 0, DROP_S), unit="%", source="figure 15.5",
         ),
     ]  # fmt: skip
     for setting, figure in ((LARGE, "15.5"), (MIDDLE, "15.6")):
         made.append(
             check.at_least(
-                f"{setting.name}, A3: recovered before the next congestion",
+                f"{setting.name}, A3: relative throughput recovered before the next congestion",
                 RECOVERED_PERCENT,
                 _around(curves, setting, A3, RESTORED_S, STARTS_S[1] - STARTS_S[0]),
                 unit="%",
@@ -206,7 +206,7 @@ def _checks(curves: Curves) -> list[Check]:
     mean, half = _known([m - x for m, x in zip(lost[MIDDLE, A3], lost[LARGE, A3], strict=True)])
     made.append(
         check.at_most(
-            "A3: time lost by a congestion, 24/24 less 52/52 KB, upper end of its interval",
+            "A3: time lost to a congestion, 24/24 minus 52/52 KB, upper end of the CI",
             0, mean + half, unit="s", source="figure 15.6",
         )
     )  # fmt: skip
@@ -217,12 +217,12 @@ def _checks(curves: Curves) -> list[Check]:
         gains[setting] = mean
         made += [
             check.at_least(
-                f"{setting.name}: time that CSA3 saves, lower end of its interval above 0",
+                f"{setting.name}: time saved by CSA3, lower end of the CI above 0",
                 # what cannot be told from 0 is no gain
                 1e-9, mean - half, published="> 0", unit="s", source=f"figure {figure}",
             ),
             check.at_least(
-                f"{setting.name}: throughput of CSA3 by that of A3, whole run",
+                f"{setting.name}: throughput of CSA3 relative to A3, whole run",
                 100 - PENALTY_PERCENT,
                 100 * _whole(curves, setting, CSA3) / _whole(curves, setting, A3),
                 unit="%", source=f"figure {figure}",
@@ -230,7 +230,7 @@ def _checks(curves: Curves) -> list[Check]:
         ]  # fmt: skip
     made.append(
         check.same(
-            "CSA3 saves most with", LARGE.name,
+            "buffers with which CSA3 saves most", LARGE.name,
             max(gains, key=lambda s: gains[s]).name, source="section 15.4.2",
         )
     )  # fmt: skip
@@ -256,7 +256,7 @@ def _figures(curves: Curves) -> list[Figure]:
                 "time, s",
                 "throughput, KiB/s",
                 [_series(label, curves[setting, p, c][0], *cut) for label, p, c in shown],
-                f"S/R {setting.name}, in each {cut[2]} s",
+                f"S/R {setting.name}, per {cut[2]} s",
             )
             for cut in ((0, DURATION_S, SHOWN_BIN_S), (first - 5, first + 15, 1))
         ]
@@ -291,7 +291,7 @@ def run(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
             mean, half = _known(_lost(curves, setting, policy))
             told.append(f"{policy} {mean:.2f} ±{half:.2f} s")
         notes.append(
-            f"S/R {setting.name}: a congestion of {LENGTH_S:g} s costs, itself included: "
+            f"S/R {setting.name}: total time lost to a congestion of {LENGTH_S:g} s: "
             + ", ".join(told)
         )
     return _checks(curves), _figures(curves), notes

@@ -70,11 +70,11 @@ def run(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
     highest = max(mixed, key=lambda c: ratios[c].mean)
     checks = [
         check.at_most(
-            "goodput of CSA3 receivers by that of ordinary ones, largest of all mixes",
+            "goodput of CSA3 receivers relative to ordinary ones, highest of all mixes",
             TAKES_MOST, ratios[highest].mean, source=SOURCE,
         ),
         check.within_abs(
-            "the same among ordinary ones only, mean of all",
+            "the same among ordinary receivers only, mean of all",
             1, sum(ratios[c].mean for c in alike) / len(alike), by=CONTROL_BY, source=SOURCE,
         ),
     ]  # fmt: skip
@@ -86,8 +86,8 @@ def run(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
             least = min(jains[c].mean for c in here)
             control = min(jains[c].mean for c in alike if (c.plan, c.link) == (name, link))
             notes.append(
-                f"{link}, buffers {buffers}: CSA3's goodput by that of its neighbours: {shares}; "
-                f"Jain's index {least:.2f} at least, {control:.2f} among ordinary ones"
+                f"{link}, buffers {buffers}: CSA3's goodput relative to its neighbours: {shares}; "
+                f"Jain's index at least {least:.2f}; {control:.2f} among ordinary receivers"
             )
     return check.grouped("fairness", checks), [_figure(mixed, ratios)], notes
 
@@ -112,7 +112,7 @@ def _figure(mixed: list[Case], ratios: dict[Case, Estimate]) -> Figure:
                 )
             )
         panels.append(
-            Panel("", "goodput of CSA3 by ordinary", series, f"buffers {buffers}",
+            Panel("", "goodput of CSA3 / ordinary", series, f"buffers {buffers}",
                   lines=(("fair", 1.0),))
         )  # fmt: skip
     return Figure(

@@ -52,16 +52,16 @@ LONGER = 20  # for pairs that meet a rare place by chance only
 TRACE_LIMIT = 20_000
 
 RULES = {
-    "push": "output after each 4096 bytes copied",
-    "cluster": "room below a cluster is not used",
-    "half-window": "a piece of half the window may leave",
-    "output-first": "output runs before the writer wakes",
-    "learnt-mss": "the receiver only knows the MSS that it saw",
-    "ack-before-read": "an ACK leaves before the reader has read",
+    "push": "TCP output after each 4096 bytes copied",
+    "cluster": "room for less than a cluster is not used",
+    "half-window": "a short segment of half the window may leave",
+    "output-first": "TCP output runs before the writer wakes",
+    "learnt-mss": "the receiver learns the MSS only from what arrives",
+    "ack-before-read": "an ACK leaves before the application has read",
     "window-dry": "rail: an ACK leaves when the window is used up",
 }
-PIECES = "no piece of such a size"
-UNEXPLAINED = "nothing found"
+PIECES = "no short segment of such a size"
+UNEXPLAINED = "no rule found"
 
 
 def _heartbeat_ms(pair: Pair) -> int:
@@ -255,20 +255,20 @@ def run(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
     """Checks, figures and notes."""
     grid = pairs()
     found = runner.map(
-        f"{len(grid)} pairs, judged and simulated",
+        f"{len(grid)} pairs, predicted and simulated",
         compared,
         grid,
     )
     apart = [one for one in found if one.predicted != one.simulated]
     checks = [
         check.at_least("pairs on the grid", 10_000, len(found)),
-        check.same("pairs on which command and simulation disagree", 0, len(apart)),
+        check.same("pairs for which command and simulation disagree", 0, len(apart)),
         check.at_least("pairs that stall", 1000, sum(one.simulated for one in found)),
     ]
     notes = [f"disagreement: {_described(one)}" for one in apart[:10]]
     notes.append(
         f"{sum(one.longer and one not in apart for one in found)} pairs needed a simulation "
-        f"{LONGER} times as long: what they meet by chance is rare"
+        f"{LONGER} times as long: they reach a rare state only by chance"
     )
     # The equations speak of the source's endpoints.
     mapped = found[-(len(MAP_KIB) ** 2) :]
@@ -276,19 +276,19 @@ def run(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
         one for one in mapped if (one.pair.equation_1 or one.pair.equation_2) != one.simulated
     ]
     rules = runner.map(
-        "rules that decide", lambda one, _cancel: rule_that_decides(one.pair), against
+        "deciding rules", lambda one, _cancel: rule_that_decides(one.pair), against
     )
     decided = Counter(rules)
     missed = sum(one.simulated for one in against)
     checks += [
         check.same(
-            "pairs against the equations that no rule explains",
+            "pairs that contradict the equations without a rule that explains it",
             0,
             decided[UNEXPLAINED],
             source=SOURCE,
         ),
         check.same(
-            "pairs of equation 1 that do not stall",
+            "pairs that satisfy equation 1 but do not stall",
             0,
             sum(one.pair.equation_1 and not one.simulated for one in mapped),
             source="equation 1",
@@ -296,11 +296,11 @@ def run(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
     ]
     notes.append(
         f"{len(mapped)} pairs of {MAP_KIB[0]} to {MAP_KIB[-1]} KiB, MSS {MAP_MSS_BYTES}: the "
-        f"equations disagree with simulation on {len(against)}; on {missed} they foresee no stall "
-        "and there is one, on the others there is none where they foresee one. What decides: "
+        f"equations disagree with simulation on {len(against)}; on {missed} they miss a stall, "
+        "on the others they predict one that does not occur. Deciding rules: "
         + "; ".join(f"{name} {count}" for name, count in decided.most_common())
     )
-    return check.grouped("the command", checks), [_map(mapped)], notes
+    return check.grouped("ackwise deadlock against simulation", checks), [_map(mapped)], notes
 
 
 def _map(mapped: list[Compared]) -> Figure:
@@ -309,8 +309,8 @@ def _map(mapped: list[Compared]) -> Figure:
     def name(one: Compared) -> str:
         foreseen = one.pair.equation_1 or one.pair.equation_2
         if one.simulated:
-            return f"class {one.verdict['class']}" + ("" if foreseen else ", not foreseen")
-        return "foreseen, no stall" if foreseen else "no stall"
+            return f"class {one.verdict['class']}" + ("" if foreseen else ", not predicted")
+        return "predicted, no stall" if foreseen else "no stall"
 
     width = len(MAP_KIB)
     shown = [k for k in MAP_KIB if k <= MAP_SHOWN_KIB]
@@ -322,6 +322,6 @@ def _map(mapped: list[Compared]) -> Figure:
         [str(k) for k in MAP_KIB],
         [["" for _ in row] for row in rows],
         [[name(one) for one in row] for row in rows],
-        f"MSS {MAP_MSS_BYTES}, 4.3BSD endpoints, as simulated; nothing stalls above",
+        f"MSS {MAP_MSS_BYTES}, 4.3BSD endpoints, simulated; no stalls above this range",
     )
-    return Figure("deadlock-map", "Where the two ends wait for each other", [grid], SOURCE)
+    return Figure("deadlock-map", "Buffer sizes with which sender and receiver deadlock", [grid], SOURCE)

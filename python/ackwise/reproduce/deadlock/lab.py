@@ -163,18 +163,18 @@ def _cured(found: Found, cells: Sequence[Cell], specs: Sequence[str]) -> list[Ch
         checks += [
             check.same(f"{spec}: pairs that stall", 0, sum(one.repeats for one in mine)),
             check.at_least(
-                f"{spec}: goodput by stock's in the second half, least of all pairs",
+                f"{spec}: goodput / stock in the second half, lowest of all pairs",
                 0.99,
                 min(ratios),
             ),
             check.at_most(
-                f"{spec}: ACKs of the delayed-ACK timer in a transfer, most of all pairs",
+                f"{spec}: delayed-ACK timer ACKs per transfer, highest of all pairs",
                 1,
                 max(one.timers for one in mine),
             ),
         ]
     plain, careful = (sum(found[c, s].acks for c in cells) for s in (A3, CSA3))
-    checks.append(check.within("csa3: ACKs by those of a3", 1, careful / plain, percent=1))
+    checks.append(check.within("csa3: ACKs / ACKs of a3", 1, careful / plain, percent=1))
     return checks
 
 
@@ -203,7 +203,7 @@ def buffers(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
     ]
     where.append(
         check.same(
-            "stalling pairs that stall with TCP_NODELAY as well",
+            "stalling pairs that also stall with TCP_NODELAY",
             len(stalling),
             sum(one.repeats for one in without.values()),
         )
@@ -211,19 +211,19 @@ def buffers(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
     notes = [
         f"{len(stalling)} of {len(cells)} pairs stall with an unmodified receiver: it gets a "
         f"median of {median(found[c, STOCK].steady_bps for c in stalling) / 1e6:.1f} Mbit/s in "
-        f"the second half, with {A3} "
-        f"{median(found[c, A3].steady_bps for c in stalling) / 1e6:.1f}; ACKs in all "
+        f"the second half; with {A3} "
+        f"{median(found[c, A3].steady_bps for c in stalling) / 1e6:.1f}. Total ACKs: "
         + ", ".join(f"{spec} {sum(found[c, spec].acks for c in stalling)}" for spec in CURES)
     ]
     figures = [_map(found, spec, name) for spec, name in ((STOCK, "stock"), (A3, "cured"))]
     figures.append(_timeline(found, stalling[-1]))
     checks = check.grouped("where Linux stalls", where)
-    checks += check.grouped("buffers: the cure", _cured(found, cells, CURES[1:]))
+    checks += check.grouped("buffers: effect of the policy", _cured(found, cells, CURES[1:]))
     return checks, figures, notes
 
 
 def _class(one: Seen) -> str:
-    return "waits for timers" if one.repeats else "runs"
+    return "stalls" if one.repeats else "does not stall"
 
 
 def _map(found: Found, spec: str, name: str) -> Figure:
@@ -246,7 +246,7 @@ def _map(found: Found, spec: str, name: str) -> Figure:
 
     return Figure(
         f"linux-deadlock-{name}",
-        f"Goodput by buffers, receiver: {'unmodified' if spec == STOCK else spec}",
+        f"Goodput by buffer sizes, receiver: {'unmodified' if spec == STOCK else spec}",
         [grid(mtu) for mtu in MTUS],
         "table 15.1",
     )
@@ -262,7 +262,7 @@ def _timeline(found: Found, cell: Cell) -> Figure:
 
     return Figure(
         "linux-deadlock-timeline",
-        f"Data sent over time with MTU and buffers in KiB {cell.label}",
+        f"Data sent over time, MTU and buffers in KiB: {cell.label}",
         [Panel("ms", "kB", [curve(spec) for spec in CURES])],
     )
 
@@ -283,7 +283,7 @@ def writes(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
     where = [
         check.at_least("odd writes: pairs that stall with an unmodified receiver", 1, count[STOCK]),
         check.at_least(
-            "odd writes: pairs that stall with a textbook receiver, by those of an unmodified one",
+            "odd writes: pairs that stall with a textbook / with an unmodified receiver",
             1,
             count[TEXTBOOK] / count[STOCK] if count[STOCK] else None,
             source=SOURCE,
@@ -292,10 +292,10 @@ def writes(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
     rows = [[found[c, spec] for spec in specs] for c in reversed(cells)]
     figure = Figure(
         "linux-deadlock-writes",
-        "Goodput by writes and buffers, six receivers",
+        "Goodput by write and buffer sizes, six receivers",
         [
             Grid(
-                "buffers in KiB, write",
+                "buffers in KiB, write size",
                 "receiver",
                 [c.label.split(": ")[1] for c in reversed(cells)],
                 ["linux", "textbook", "a3", "csa3", "a3 *", "csa3 *"],
@@ -306,7 +306,7 @@ def writes(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
         ],
     )
     checks = check.grouped("where Linux stalls", where)
-    checks += check.grouped("odd writes: the cure", _cured(found, cells, ADAPTIVE))
+    checks += check.grouped("odd writes: effect of the policy", _cured(found, cells, ADAPTIVE))
     return checks, [figure], []
 
 
@@ -319,7 +319,7 @@ def answers(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
     sender = {"nagle": "minshall", "send_buffer_bytes": 4 << 20}
     wanted = list(product(THINKS_MS, specs))
     results = runner.simulate(
-        "answers in two writes",
+        "responses in two writes",
         [
             scenario(
                 spec,
@@ -336,16 +336,16 @@ def answers(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
     round_ms = 2 * DELAY_NS / 1e6
     checks = [
         check.between(
-            "unmodified, asked again at once: median, ms", 40, 60, took[0, STOCK]["p50"] / 1e6,
+            "unmodified, next request at once: median, ms", 40, 60, took[0, STOCK]["p50"] / 1e6,
             published="the delayed ACK",
         ),
         check.at_most(
-            "unmodified, asked again after 100 ms: median, ms",
+            "unmodified, next request after 100 ms: median, ms",
             3 * round_ms, took[100, STOCK]["p50"] / 1e6,
         ),
         *(
             check.at_most(
-                f"{spec}, asked again at once: median, ms",
+                f"{spec}, next request at once: median, ms",
                 3 * round_ms, took[0, spec]["p50"] / 1e6,
             )
             for spec in ("every", *ADAPTIVE)
@@ -353,14 +353,14 @@ def answers(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
     ]  # fmt: skip
     figure = Figure(
         "linux-deadlock-answers",
-        "An answer in two writes: median time until it is there",
+        "A response in two writes: median response time",
         [
             Panel(
                 "",
                 "ms",
                 [
                     Series(
-                        f"next question after {think} ms",
+                        f"next request after {think} ms",
                         [s.replace(f":{BY_SOURCE}", " *") for s in specs],
                         [took[think, spec]["p50"] / 1e6 for spec in specs],
                         "bars",
@@ -371,7 +371,7 @@ def answers(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
             )
         ],
     )
-    return check.grouped("an answer in two writes", checks), [figure], []
+    return check.grouped("a response in two writes", checks), [figure], []
 
 
 def run(runner: Runner) -> Outcome:
@@ -388,7 +388,7 @@ EXPERIMENT = Experiment(
     "linux-deadlock",
     "Throughput deadlock on today's Linux",
     'R. Chang, H. Chan, A. Yeung, "Deadlock-Free TCP Over High-Speed Internet"',
-    "Which buffers, writes and MTUs make two Linux ends wait for each other, and does the "
+    "Which buffer and write sizes and MTUs make two Linux hosts stall, and does the "
     "receiver's policy end it?",
     run,
 )

@@ -243,14 +243,14 @@ def _measured(runner: Runner) -> tuple[list[Check], Figure]:
     mbit_s = {pair: got * 8 / 1e6 for pair, got in zip(table, found, strict=True)}
     locked = {pair: got < LOCKED_MBIT_S for pair, got in mbit_s.items()}
     right = sum(locked[pair] == cell.deadlock for pair, cell in table.items())
-    checks = [check.same("table 15.1: pairs classified as measured", 64, right, source=source)]
+    checks = [check.same("table 15.1: pairs classified as in the measurement", 64, right, source=source)]
     source = "section 15.2.4"
     held = sum(bool(_by_equation(pair)) == cell.deadlock for pair, cell in table.items())
     holds = sum(bool(_by_equation(pair)) == got for pair, got in locked.items())
     decided = sum(bool(_by_rules(pair)) == got for pair, got in locked.items())
     checks += [
-        check.same("pairs on which equations 1 and 2 hold", held, holds, source=source),
-        check.same("pairs on which they hold with condition (ii)", 64, decided, source=source),
+        check.same("pairs for which equations 1 and 2 hold", held, holds, source=source),
+        check.same("pairs for which they hold with condition (ii)", 64, decided, source=source),
     ]
     texts = {p: f"{got:.2f}\n({table[p].throughput_mbit_s:g})" for p, got in mbit_s.items()}
     classes = {p: f"deadlock, class {_by_equation(p) or '?'}" if locked[p] else "" for p in table}
@@ -308,8 +308,8 @@ def _simulated(runner: Runner) -> tuple[list[Check], Figure]:
             else ("deadlock with delayed ACKs" if table[p].deadlock else "")
             for p in table
         }
-        panels.append(_grid(f"{column}: KB/s, ours (published)", texts, classes))
-    figure = Figure("deadlock-table-15-2", "Throughput of 10 MB, mean of 25 runs", panels, source)
+        panels.append(_grid(f"{column}: KB/s, simulated (published)", texts, classes))
+    figure = Figure("deadlock-table-15-2", "Throughput of a 10 MB transfer, mean of 25 runs", panels, source)
     return checks, figure
 
 
@@ -320,7 +320,7 @@ def _fitted(runner: Runner) -> list[Check]:
     clocks = clock_costs(runner, FITTED)
     best = min(clocks, key=lambda ms: (clocks[ms], ms))
     return [
-        check.same("fit: points beside the fitted one that fit better", 0, better),
+        check.same("fit: neighbouring grid points that fit better", 0, better),
         check.same("fit: period of the clock, ms", HEARTBEAT_MS, best),
     ]
 
@@ -339,11 +339,11 @@ def _regions() -> tuple[list[Check], Figure]:
     classes = {pair: _region(pair) for pair in table_15_1()}
     figure = Figure(
         "deadlock-regions",
-        "Regions for A3 receivers under congestion, from the words of section 15.4.1",
+        "Regions for A3 receivers under congestion, from the text of section 15.4.1",
         [_grid("", dict.fromkeys(classes, ""), classes)],
         "table 15.3",
     )
-    name = "regions: pairs that the source names, in its region"
+    name = "regions: pairs named in the paper, in their region"
     return [check.same(name, len(named), right, source="table 15.3")], figure
 
 

@@ -47,7 +47,7 @@ DYNAMIC = "dynamic"
 PER_ACK = "dynamic, z for each ACK"
 FIXED = "dynamic, z = 1"
 GREEDY = "greedy"
-STOCK = "delayed (the source's stock)"
+STOCK = "delayed (the paper's stock)"
 LINUX = "linux 6.12"
 CAPTURED = "captured: a real kernel"
 _PRICED = {DYNAMIC: "dynamic:draw=0", PER_ACK: "dynamic:draw=1", FIXED: "dynamic:draw=2"}
@@ -182,7 +182,7 @@ def on_captured(item: tuple[str, int, int], cancel: Cancel) -> dict[Case, Point]
             judged = engine.replay(str(file), options | {"seed": run}, cancel)
             one = max(judged["directions"], key=lambda d: int(d["payload_bytes"]))
             if one["policies"][0]["policy"] != "captured":
-                raise RunError(f"{file}: the receiver's own packets are missing")
+                raise RunError(f"{file}: the receiver's packets are missing")
             for case, p in zip((Case(CAPTURED, LIMITED), *GIVEN), one["policies"], strict=True):
                 found[case].append(Run(p["cost_ratio"], _limited(p["acks_by_reason"])))
     return {case: point(runs) for case, runs in found.items()}
@@ -313,7 +313,7 @@ def simulated(runner: Runner, rtt: str, size: Size) -> dict[str, dict[Case, Curv
                         continue
                     times = KINDS[kind](random_of(kind, run), price_ns(rho))
                     scenarios.append(replayed(link, chosen, times, run))
-    label = f"arrivals that answer ACKs, RTT {rtt}"
+    label = f"arrivals that react to ACKs, RTT {rtt}"
     results = iter(runner.simulate(label, scenarios, happened))
     found: dict[str, dict[Case, Curve]] = {}
     for kind, case, rho in plan:
@@ -395,11 +395,11 @@ def streaming(runner: Runner, rtt: str, window: str, size: Size) -> Rates:
     def duration_ns(result: dict[str, Any]) -> float:
         (group,) = result["groups"]
         if group["message_latency_ns"]["samples"] != 1:
-            raise RunError("dynamic: a request had no answer")
+            raise RunError("dynamic: a request got no response")
         return float(group["message_latency_ns"]["max"])
 
     found: Rates = {}
-    label = f"request and answer, RTT {rtt}, window of {window}"
+    label = f"request and response, RTT {rtt}, window of {window}"
     times = runner.simulate(label, scenarios, duration_ns)
     for (label, wanted), ns in zip(keys, times, strict=True):
         found.setdefault(label, {}).setdefault(wanted, []).append(8e9 * wanted / ns)
@@ -415,7 +415,7 @@ def _kept(name: str, curve: Curve, source: str, bound: float = BOUND) -> list[Ch
     free = {rho: p for rho, p in curve.items() if not p.limited}
     if not free:
         return []
-    told = f"{name}: mean less its CI, worst of {len(free)} cost ratios"
+    told = f"{name}: mean minus CI, worst of {len(free)} cost ratios"
     return [at_most(told, bound, _worst(free), source=source)]
 
 
@@ -429,7 +429,7 @@ def given_checks(given: dict[str, dict[Case, Curve]]) -> list[Check]:
             for kind, curves in given.items()
             for row in _kept(f"{kind}, {limits}", curves[Case(DYNAMIC, limits)], theorem)
         ]
-        checks += grouped(f"z for the connection, arrivals as given, {limits}", rows)
+        checks += grouped(f"one z per connection, fixed arrivals, {limits}", rows)
     alone = given["isolated"]
     rows = [
         within("isolated, z = 1: ratio tends to", 2, _mean(alone[Case(FIXED, FREE)]), percent=1),
@@ -442,7 +442,7 @@ def given_checks(given: dict[str, dict[Case, Curve]]) -> list[Check]:
         ),
         *(
             at_most(
-                f"{name}: twice the best at most, in every run",
+                f"{name}: at most twice the best schedule, in every run",
                 2,
                 max(p.most for curves in given.values() for p in curves[Case(name, FREE)].values()),
                 source="S2.6" if name == GREEDY else "S2.2",
@@ -469,7 +469,7 @@ def simulated_checks(rtt: str, found: dict[str, dict[Case, Curve]]) -> list[Chec
         for kind in KINDS
         for row in _kept(kind, found[kind][Case(DYNAMIC, LIMITED)], "spec page 2, S2.3")
     ]
-    checks = grouped(f"z for the connection, simulated sender, RTT {rtt}, RFC limits", rows)
+    checks = grouped(f"one z per connection, simulated sender, RTT {rtt}, RFC limits", rows)
     source = "slides 21 to 26"
     curves = found["uniform"]
     new, stock = curves[Case(PER_ACK, LIMITED)], curves[Case(STOCK, LIMITED)]
@@ -480,14 +480,14 @@ def simulated_checks(rtt: str, found: dict[str, dict[Case, Curve]]) -> list[Chec
     claims = [
         *_kept("dynamic, z for each ACK", new, source, bound),
         at_least(
-            f"stock: extremely high at cost ratio {first / 1000:g}, times dynamic",
+            f"stock: extremely high at cost ratio {first / 1000:g}, multiple of dynamic",
             5,
             stock[first].mean / new[first].mean,
             published="extremely high",
             source=source,
         ),
         at_most(
-            "stock: then close to dynamic, least distance",
+            "stock: then close to dynamic, smallest distance",
             10,
             nearest,
             published="converges",
@@ -495,21 +495,21 @@ def simulated_checks(rtt: str, found: dict[str, dict[Case, Curve]]) -> list[Chec
             source=source,
         ),
         at_least(
-            f"stock: rises again until {last / 1000:g}, times its lowest",
+            f"stock: rises again up to {last / 1000:g}, multiple of its minimum",
             1.1,
             stock[last].mean / lowest,
             published="increases",
             source=source,
         ),
         at_most(
-            "stock: that rise by the fall before it",
+            "stock: that rise relative to the fall before it",
             1,
             (stock[last].mean - lowest) / (stock[first].mean - lowest),
             published="slower",
             source=source,
         ),
     ]
-    return checks + grouped(f"what the source says, RTT {rtt}", claims)
+    return checks + grouped(f"statements of the paper, RTT {rtt}", claims)
 
 
 def gains_percent(rates: Rates, stock: str) -> dict[int, Estimate]:
@@ -526,7 +526,7 @@ def streaming_checks(rtt: str, rates: Rates) -> list[Check]:
     """Dynamic is no faster than stock, size by size."""
     return [
         at_most(
-            f"RTT {rtt}: gain of dynamic over {stock}, less its CI, best size",
+            f"RTT {rtt}: gain of dynamic over {stock}, minus CI, best size",
             1,
             max(g.mean - (g.ci95 or 0.0) for g in gains_percent(rates, stock).values()),
             published="no gain",
@@ -547,7 +547,7 @@ def _series(label: str, curve: Curve, ratios: Iterable[int]) -> Series:
     )
 
 
-_RATIO = "cost by the best schedule's"
+_RATIO = "cost relative to the best schedule"
 _RHO = "cost ratio"
 _LINE = (("e/(e-1) = 1.58", BOUND),)
 
@@ -573,7 +573,7 @@ def figures(
             lines=_LINE,
             log_y=True,
         )
-        for name, ratios in (("overall", OVERALL), ("blowup", BLOWUP))
+        for name, ratios in (("overall", OVERALL), ("close-up", BLOWUP))
         for rtt in closed
     ]
     limits = [
@@ -606,8 +606,8 @@ def figures(
         [*given, *(f"capture: {name}" for name in captured)],
         drawn,
         [[f"{w:.3f}" for w in row] for row in worst],
-        [["keeps e/(e-1)" if w <= BOUND else "breaks it" for w in row] for row in worst],
-        title="mean ratio less its CI, worst of all cost ratios",
+        [["keeps e/(e-1)" if w <= BOUND else "exceeds it" for w in row] for row in worst],
+        title="mean ratio minus CI, worst of all cost ratios",
     )
     clock = [
         Panel(
@@ -636,7 +636,7 @@ def figures(
     ]
     speed = [
         Panel(
-            "bytes asked for",
+            "bytes requested",
             "throughput, Mbit/s",
             [
                 Series(
@@ -654,12 +654,12 @@ def figures(
     ]
     return [
         Figure("dynamic-ratio", "Competitive ratio", as_published, "slides 21 to 24", columns=2),
-        Figure("dynamic-limits", "What the RFC limits do to dynamic", limits, columns=2),
+        Figure("dynamic-limits", "Effect of the RFC limits on dynamic", limits, columns=2),
         Figure("dynamic-draw", "How z is drawn, without limits", draws, columns=2),
-        Figure("dynamic-kept", "Who keeps the bound on which arrivals, without limits", [kept]),
+        Figure("dynamic-kept", "Which policies keep the bound on which arrivals, without limits", [kept]),
         Figure("dynamic-clocked", "Arrivals that wait for ACKs", clock, columns=2),
         Figure("dynamic-captures", "Real captures", real, columns=2),
-        Figure("dynamic-streaming", "One request, one answer", speed, "slide 28", columns=2),
+        Figure("dynamic-streaming", "One request, one response", speed, "slide 28", columns=2),
     ]
 
 
@@ -670,7 +670,7 @@ def notes(
     rates: dict[tuple[str, str], Rates],
 ) -> list[str]:
     """What the tables do not say."""
-    told = [f"One unit of latency is {UNIT_NS // 10**6} ms: the source gives no unit."]
+    told = [f"One unit of latency is {UNIT_NS // 10**6} ms: the paper gives no unit."]
     for kind, curves in (given | captured).items():
         bound = sum(p.limited for p in curves[Case(DYNAMIC, LIMITED)].values())
         told.append(f"{kind}: RFC limits bind at {bound} of {len(curves[GIVEN[0]])} cost ratios.")
@@ -695,7 +695,7 @@ def notes(
         gains = gains_percent(rates[rtt, "today"], LINUX)
         best = max(gains, key=lambda wanted: gains[wanted].mean)
         told.append(
-            f"RTT {rtt}, receive buffers of today: throughput of dynamic by that of linux 6.12, "
+            f"RTT {rtt}, today's receive buffers: throughput of dynamic relative to linux 6.12, "
             f"best size ({best} bytes): {gains[best].mean:+.1f}%."
         )
     return told
@@ -703,7 +703,7 @@ def notes(
 
 def measure(size: Size, runner: Runner) -> Outcome:
     """The experiment at a given size."""
-    differ = sum(runner.map("two optima", optima_differ, range(size.random_inputs)))
+    differ = sum(runner.map("linear and quadratic optimum", optima_differ, range(size.random_inputs)))
     checks = grouped(
         "the best schedule",
         [
@@ -716,7 +716,7 @@ def measure(size: Size, runner: Runner) -> Outcome:
             )
         ],
     )
-    given = _curves(runner, "given arrivals", on_given, KINDS, size.ratios, size.given_runs)
+    given = _curves(runner, "fixed arrivals", on_given, KINDS, size.ratios, size.given_runs)
     captured = _curves(
         runner, "real captures", on_captured, CAPTURES, size.ratios, size.capture_runs
     )

@@ -150,7 +150,7 @@ def _exact(runner: Runner) -> tuple[list[Check], list[Figure]]:
         [scenario(link, spec, EXACT_S, series=True) for spec in specs],
     )
     checks = [
-        check.within(f"segments for each ACK after the start, N = {n}", n,
+        check.within(f"segments per ACK after start-up, N = {n}", n,
                      run.late_segments_per_ack, percent=EXACT_PERCENT, source="clean link")
         for n, run in zip(EXACT, runs, strict=True)
     ]  # fmt: skip
@@ -175,16 +175,16 @@ def _clean(runner: Runner) -> tuple[list[Check], list[Figure]]:
         kept = limited.mbit_s / stock.mbit_s if stock.mbit_s else None
         checks += [
             check.at_least(f"{place}, {sender}: fewer ACKs", CUT_PERCENT, cut, unit="%"),
-            check.at_least(f"{place}, {sender}: goodput / stock's", KEPT_CLEAN, kept),
+            check.at_least(f"{place}, {sender}: goodput / stock", KEPT_CLEAN, kept),
         ]
     labels = [f"{place.split(',')[0]} {sender}" for place, sender in cases]
     figure = Figure(
         "linux-ratelimit-clean",
-        "Unmodified Linux and ratelimit on clean links: segments for each ACK",
+        "Unmodified Linux and ratelimit on clean links: segments per ACK",
         [
             Panel(
                 "",
-                "segments for each ACK",
+                "segments per ACK",
                 [
                     Series(spec, labels, [p[i].segments_per_ack for p in pairs.values()], "bars")
                     for i, spec in enumerate((STOCK, LIMITED))
@@ -271,7 +271,7 @@ def _faults(runner: Runner) -> tuple[list[Check], list[Figure]]:
             for k in range(2)
         )
         checks.append(
-            check.at_least(f"{name}: goodput / stock's", KEPT_FAULTY,
+            check.at_least(f"{name}: goodput / stock", KEPT_FAULTY,
                            limited / stock if stock else None)
         )  # fmt: skip
     return check.grouped("loss and reordering", checks), []
@@ -283,14 +283,14 @@ def _answers(runner: Runner) -> tuple[list[Check], list[Figure]]:
         for name in ANSWERED
         for spec in (STOCK, LIMITED)
     ]
-    runs = _run(runner, "requests and answers", made)
+    runs = _run(runner, "requests and responses", made)
     checks = [
-        check.at_most(f"{name}: 99% of answers, later than stock's by, ns", CLOCK_NS,
+        check.at_most(f"{name}: p99 response time minus that of stock, ns", CLOCK_NS,
                       round((limited.message_p99_ms - stock.message_p99_ms) * 1e6),
                       published="no later")
         for name, stock, limited in zip(ANSWERED, runs[::2], runs[1::2], strict=True)
     ]  # fmt: skip
-    return check.grouped("requests and answers", checks), []
+    return check.grouped("requests and responses", checks), []
 
 
 def run(runner: Runner) -> Outcome:
@@ -300,7 +300,7 @@ def run(runner: Runner) -> Outcome:
         checks=[c for checks, _ in parts for c in checks],
         figures=[f for _, figures in parts for f in figures],
         notes=(
-            "Prototype: an earlier patch that sent an ACK for each N segments, without a bound by "
+            "Prototype: an earlier patch that sent one ACK per N segments, without a bound by "
             "what the sender has in flight; 10 s.",
         ),
     )
@@ -310,7 +310,7 @@ EXPERIMENT = Experiment(
     name="linux-ratelimit",
     title="Fewer ACKs on the real kernel",
     source="spec page 1; Linux 6.12 in virtual time",
-    question="What do fewer ACKs save on the real kernel, what do they cost, and can a number of "
-    "segments for each ACK bring a connection down?",
+    question="What do fewer ACKs save on the real kernel, what do they cost, and can a fixed "
+    "number of segments per ACK make a connection collapse?",
     run=run,
 )

@@ -27,7 +27,7 @@ from ackwise.reproduce.separation.simulator import BOTH, DOWN, UP
 
 REPEATS = 3
 SECONDS, SETTLED_SECONDS = 180.0, 90.0  # the start takes up to 75 s, see linux_separation
-OWN = "the gateway's own plan"
+OWN = "the gateway's plan"
 HELD = (FIFO, APART, OWN)
 
 
@@ -41,8 +41,8 @@ class Hosts:
     congestion_control: str
 
 
-SOURCE = Hosts("hosts of the source", True, True, "reno")
-EVERY = Hosts("today's, an ACK for each packet", True, False, "cubic")
+SOURCE = Hosts("hosts as in the paper", True, True, "reno")
+EVERY = Hosts("today's hosts, an ACK for each packet", True, False, "cubic")
 TODAY = Hosts("today's hosts", False, False, "cubic")
 ALL_HOSTS = (SOURCE, EVERY, TODAY)
 
@@ -146,7 +146,7 @@ def _checks(found: Found) -> Iterator[Check]:
         shares = partial(found.shares, hosts, line=line)
         held = {queue: queue for queue in (APART, OWN)}
         checks = lab.share_checks(shares, held, of, fifo=hosts is SOURCE)
-        yield from grouped(f"shares of the lone speed in {REPEATS} runs{of}", checks)
+        yield from grouped(f"% of solo throughput in {REPEATS} runs{of}", checks)
     checks = []
     for hosts, segments in ((EVERY, 1), (TODAY, 2)):
         link = model.Link(
@@ -160,9 +160,9 @@ def _checks(found: Found) -> Iterator[Check]:
             predicted = 100 * getattr(speeds, side) / getattr(said.alone, side)
             off = abs(predicted - simulated.mean(found.shares(hosts, queue, flow)).mean)
             bound = deviation.FIFO_POINTS if queue == FIFO else deviation.APART_POINTS
-            name = f"model, {queue}, {flow}, {hosts.name}: off by"
+            name = f"model, {queue}, {flow}, {hosts.name}: error"
             checks.append(at_most(name, bound, off, unit="points"))
-    yield from grouped("the model and the gateway", checks)
+    yield from grouped("model against gateway", checks)
 
 
 def _figure(found: Found) -> Figure:
@@ -192,8 +192,8 @@ def _figure(found: Found) -> Figure:
     ]  # fmt: skip
     return Figure(
         "host-separation-cases",
-        "Speeds and pings on this machine's kernel, by the uplink's queues",
-        [panel(UP), panel(DOWN), Panel("", "ping's p99, ms", pings, title="ping, both transfers")],
+        "Throughput and ping times on this host's kernel, by uplink queue",
+        [panel(UP), panel(DOWN), Panel("", "p99 ping time, ms", pings, title="ping, both transfers")],
         source="figures 3 and 8",
     )
 
@@ -207,7 +207,7 @@ def run(runner: Runner) -> Outcome:
     cases = _cases(queues)
     # one behind the other: they share this machine's time
     waves = [
-        runner.map(f"wave {seed} of {REPEATS}", lambda seed, _cancel: _wave(cases, seed), [seed])[0]
+        runner.map(f"repetition {seed} of {REPEATS}", lambda seed, _cancel: _wave(cases, seed), [seed])[0]
         for seed in range(1, REPEATS + 1)
     ]
     what = [
@@ -228,20 +228,20 @@ def run(runner: Runner) -> Outcome:
         + "; ".join(
             f"{flow} " + ", ".join(f"{s:.0f}" for s in found.speeds(case, flow)) for flow in BOTH
         )
-        + f"; ping's p99 {found.ping_p99_ms(case):.0f} ms."
+        + f"; p99 ping time {found.ping_p99_ms(case):.0f} ms."
         for case in cases
         if case.flows == BOTH
     ]
     skipped = [f"{kind} ({words})" for kind, words in missing.items()]
     if skipped:
-        notes.append(f"Not run, as this kernel lacks it: {', '.join(skipped)}.")
+        notes.append(f"Not run, because this kernel lacks it: {', '.join(skipped)}.")
     return Outcome(checks=list(_checks(found)), figures=[_figure(found)], notes=notes)
 
 
 EXPERIMENT = Experiment(
     name="host-separation",
-    title="ACK separation by this machine's own kernel",
+    title="ACK separation on a live host's kernel",
     source=lab.EXPERIMENT.source,
-    question="Does `ackwise gateway up` do on a kernel in use what it does in the lab?",
+    question="Does `ackwise gateway up` do on a live host's kernel what it does in the lab?",
     run=run,
 )

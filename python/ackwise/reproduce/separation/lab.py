@@ -50,7 +50,7 @@ LEAVES_OF = {
     FQ_DATA: (LeafChoice("cake"), LeafChoice("fq_codel")),
 }
 # the plan's leaf with room for an ACK for so many packets: what thinning to fewer costs
-SEGMENTS_OF = {f"{THINNED}, an ACK for {segments}": segments for segments in (2, 3, 4)}
+SEGMENTS_OF = {f"{THINNED}, one ACK per {segments} packets": segments for segments in (2, 3, 4)}
 
 
 # --- runs ----------------------------------------------------------------------------------------
@@ -67,7 +67,7 @@ class Hosts:
     sysctls: Mapping[str, int] = field(default_factory=dict, hash=False)
 
 
-SOURCE = Hosts("hosts of the source", simulated.EVERY, {}, OLD)
+SOURCE = Hosts("hosts as in the paper", simulated.EVERY, {}, OLD)
 TODAY = Hosts("today's hosts", "linux", deviation.TODAY | {"initial_window_segments": 10})
 
 
@@ -153,7 +153,7 @@ LOSSY_PPM = 1000
 
 def eightfold(loss_ppm: int) -> Line:
     """8:1, where the plan gives ACKs neither its least share nor its most."""
-    name = f"8:1, {loss_ppm / 10_000:g}% of packets lost on the way down"
+    name = f"8:1, {loss_ppm / 10_000:g}% loss on the downlink"
     return replace(
         home(8.0), name=name, duration_ns=120 * _S, settled_ns=40 * _S, loss_ppm=loss_ppm
     )
@@ -371,11 +371,11 @@ FLOOD_PERCENT = 97.0  # of the data class's guarantee: the rest is the class's o
 
 def case_checks(found: Found) -> Iterator[Check]:
     """The source's four cases, and what a gateway is held to in every run."""
-    yield from grouped("speeds, hosts of the source", _speed_checks(found, HOME, ""))
+    yield from grouped("throughput, hosts as in the paper", _speed_checks(found, HOME, ""))
     yield from grouped(
-        f"speeds, hosts of the source, {CELLS}", _speed_checks(found, ADSL, f", {CELLS}")
+        f"throughput, hosts as in the paper, {CELLS}", _speed_checks(found, ADSL, f", {CELLS}")
     )
-    runs = f"shares of the lone speed in {HOME_SEEDS} runs"
+    runs = f"% of solo throughput in {HOME_SEEDS} runs"
     for line, hosts, named, of in (
         (HOME, SOURCE, "", SOURCE.name),
         (ADSL, SOURCE, f", {CELLS}", f"{SOURCE.name}, {CELLS}"),
@@ -386,7 +386,7 @@ def case_checks(found: Found) -> Iterator[Check]:
         yield from grouped(f"{runs}, {of}", checks)
 
 
-HELD_TO = {APART: "ACK separation as the source has it", THINNED: "the gateway's own plan"}
+HELD_TO = {APART: "ACK separation as in the paper", THINNED: "the gateway's plan"}
 _UNIT, _FIGURE_3, _FIGURE_8 = "kbit/s", "figure 3", "figure 8"
 
 
@@ -479,10 +479,10 @@ def extreme_checks(found: Found) -> Iterator[Check]:
     advice = model.advise(link, may_thin=False)
     guarantee_bps = (link.up_bps - advice.ack_guarantee_bps) * link.payload_share
     yield from grouped(
-        f"a flood in {COMPARED_SEEDS} runs: ACKs of 4.4 times the uplink",
+        f"ACK flood at 4.4 times the uplink rate, {COMPARED_SEEDS} runs",
         [
             at_least(
-                "upload's segments, of the data class's guarantee, lowest", FLOOD_PERCENT,
+                "upload's segments relative to the data class's guarantee, lowest", FLOOD_PERCENT,
                 100 * up_wire_bps / guarantee_bps, unit="%", source="spec page 3",
             )
         ],
@@ -497,7 +497,7 @@ def latency_checks(found: Found) -> Iterator[Check]:
         for queue in (APART, THINNED):
             checks.append(
                 at_most(
-                    f"{queue}: ACK's p99, {hosts.name}", fifo,
+                    f"{queue}: p99 ACK delay, {hosts.name}", fifo,
                     _p99(found.of(HOME, hosts, queue), "ack"), published=f"FIFO: {fifo:.0f}",
                     unit="ms",
                 )
@@ -565,8 +565,8 @@ def model_checks(found: Found) -> Iterator[Check]:
         worst = max(points, key=lambda p: abs(p.predicted[queue, flow] - p.measured[queue, flow]))
         bound = deviation.FIFO_POINTS if queue == FIFO else deviation.APART_POINTS
         off = abs(worst.predicted[queue, flow] - worst.measured[queue, flow])
-        checks.append(at_most(f"model, {queue}, {flow}: farthest off", bound, off, unit="points"))
-    yield from grouped("the model and the gateway, 1:1 to 100:1, today's hosts", checks)
+        checks.append(at_most(f"model, {queue}, {flow}: largest error", bound, off, unit="points"))
+    yield from grouped("model against gateway, 1:1 to 100:1, today's hosts", checks)
 
 
 # --- figures -------------------------------------------------------------------------------------
@@ -613,7 +613,7 @@ def cases_figure(found: Found) -> Figure:
 
     return Figure(
         "linux-separation-cases",
-        "Speeds alone and together on a real kernel, by the uplink's queues",
+        "Throughput alone and together on a real kernel, by uplink queue",
         [panel(UP), panel(DOWN)],
         source="figures 3 and 8",
     )
@@ -645,8 +645,8 @@ def latency_figure(found: Found) -> Figure:
 
     return Figure(
         "linux-separation-latency",
-        "ms that an ACK takes to the server, that a ping takes there and back, and what the "
-        "transfers keep; of each the worst run",
+        "ACK delay to the server and ping RTT in ms, and the transfers' % of solo throughput; "
+        "worst run of each",
         [
             grid(HOME, SOURCE, HOME_QUEUES),
             grid(ADSL, SOURCE, ADSL_QUEUES),
@@ -660,8 +660,8 @@ def latency_figure(found: Found) -> Figure:
 def leaves_figure(found: Found) -> Figure:
     """What thinning loses and what it costs."""
     columns = [
-        "ACKs\ndropped", "dup ACKs\ndropped", "SACKed,\nnever told", "RTT\np99, ms", "pauses",
-        "timeouts", "sent\nagain", "up", "down",
+        "ACKs\ndropped", "dup ACKs\ndropped", "SACK info\nlost", "RTT\np99, ms", "pauses",
+        "timeouts", "retrans-\nmitted", "up", "down",
     ]  # fmt: skip
 
     def grid(line: Line, names: Sequence[str], title: str, hosts: Hosts = TODAY) -> Grid:
@@ -691,7 +691,7 @@ def leaves_figure(found: Found) -> Figure:
 
     return Figure(
         "linux-separation-leaves",
-        "Queues that thin ACKs, on a line of 50 and 100 to 1 (200 kbit/s up), today's hosts",
+        "Queues that thin ACKs, on lines of 50:1 and 100:1 (200 kbit/s up), today's hosts",
         [
             grid(narrow(50.0), (FIFO, *LEAVES), "50:1"),
             grid(
@@ -716,11 +716,11 @@ def model_figure(found: Found) -> Figure:
             return Series(label, [p.ratio for p in points], values, kind)  # type: ignore[arg-type]
 
         series = [line(q, m) for m in (False, True) for q in (FIFO, APART, THINNED)]
-        return Panel("downlink to uplink", f"{flow}, % of lone", series, flow, log_x=True)
+        return Panel("ratio of downlink to uplink rate", f"{flow}, % of solo throughput", series, flow, log_x=True)
 
     return Figure(
         "linux-separation-model",
-        "The model beside the gateway on a real kernel, today's hosts",
+        "Model and gateway on a real kernel, today's hosts",
         [panel(UP), panel(DOWN)],
         columns=2,
     )
@@ -743,7 +743,7 @@ def run(runner: Runner) -> Outcome:
             model_figure(found),
         ],
         notes=[
-            "kbit/s with 95% intervals, hosts of the source: "
+            "kbit/s with 95% CI, hosts as in the paper: "
             + ", ".join(
                 f"{queue} {flow} {e.mean:.0f} ± {e.ci95 or 0:.0f}"
                 for queue in HOME_QUEUES
@@ -752,7 +752,7 @@ def run(runner: Runner) -> Outcome:
             )
             + ".",
             *(
-                f"upload's share of each run, FIFO, {line.name}, {hosts.name}: "
+                f"upload's share in each run, FIFO, {line.name}, {hosts.name}: "
                 + ", ".join(f"{share:.1f}" for share in found.shares(line, hosts, FIFO, UP))
                 + "%."
                 for line, hosts in ((HOME, SOURCE), (ADSL, SOURCE), (HOME, TODAY))
@@ -766,7 +766,7 @@ EXPERIMENT = Experiment(
     title="ACK separation by a real gateway",
     source='spec page 3: J. Park, S. Hong, "Preventing network performance interference with '
     'ACK-separation queuing mechanism in a home network gateway using an asymmetric link"',
-    question="What do a download's ACKs do to an upload on a real kernel, and what ends it at "
-    "which cost?",
+    question="What do a download's ACKs do to an upload on a real kernel, what ends it, and at "
+    "what cost?",
     run=run,
 )

@@ -52,12 +52,12 @@ def check() -> None:
     missing = [tool for tool in TOOLS if tools.find_tool(tool) is None]
     if missing:
         raise InputError(
-            f"reproduce --on host: missing: {', '.join(missing)}; install iproute2 and ethtool"
+            f"reproduce --on host: {', '.join(missing)} not found; install iproute2 and ethtool"
         )
     lacking = rights.missing_capabilities()
     if lacking:
         raise InputError(
-            f"reproduce --on host: needs root (lacking {', '.join(lacking)}); run it with sudo"
+            f"reproduce --on host: needs root (missing: {', '.join(lacking)}); run it with sudo"
         )
 
 

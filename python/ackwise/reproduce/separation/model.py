@@ -144,8 +144,8 @@ def figure(comparison: Comparison) -> Figure:
                 series.append(Series(f"{label}, simulator", ratios, simulated, "points"))
             panels.append(
                 Panel(
-                    "downlink to uplink",
-                    f"{name}, % of lone",
+                    "ratio of downlink to uplink rate",
+                    f"{name}, % of solo throughput",
                     series,
                     f"{name}, {segments} segments per ACK",
                     log_x=True,
@@ -170,8 +170,8 @@ def sweep_figure(predictions: Sequence[Prediction]) -> Figure:
             return Series(label, ratios, [100 * v / of for v, of in zip(values, lone, strict=True)])
 
         return Panel(
-            "downlink to uplink",
-            f"{name}, % of lone",
+            "ratio of downlink to uplink rate",
+            f"{name}, % of solo throughput",
             [
                 shares("FIFO", [p.fifo for p in predictions]),
                 shares("separation", [p.separation for p in predictions]),
@@ -189,7 +189,7 @@ def sweep_figure(predictions: Sequence[Prediction]) -> Figure:
             panel("up", "upload"),
             panel("down", "download"),
             Panel(
-                "downlink to uplink",
+                "ratio of downlink to uplink rate",
                 "ACKs' demand, % of the uplink",
                 [demand],
                 "ACKs",

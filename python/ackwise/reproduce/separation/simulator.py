@@ -171,7 +171,7 @@ def case_checks(every: FourCases, second: FourCases) -> Iterator[Check]:
     lone_up, lone_down = source_figure("upload alone"), source_figure("download alone")
     unit, figure3, figure8 = "kbit/s", "figure 3", "figure 8"
     yield from grouped(
-        "speeds, an ACK for each packet",
+        "throughput, an ACK for each packet",
         [
             within(
                 "upload alone", lone_up, every.speed(LONE_UP, UP).mean,
@@ -206,7 +206,7 @@ def case_checks(every: FourCases, second: FourCases) -> Iterator[Check]:
         ],
     )  # fmt: skip
     yield from grouped(
-        "shares of the lone speed, an ACK for each packet",
+        "% of solo throughput, an ACK for each packet",
         [
             at_most(
                 "upload's share, FIFO", FIFO_UPLOAD_MOST, every.share(ONE_QUEUE, UP),
@@ -229,14 +229,14 @@ def case_checks(every: FourCases, second: FourCases) -> Iterator[Check]:
     )  # fmt: skip
     left_kbps = (every.up_bps / 1e3) * (1 - every.ack_percent(TWO_QUEUES) / 100)
     yield from grouped(
-        "what the ACKs take",
+        "uplink capacity taken by ACKs",
         [
             within(
-                "uplink share of ACKs", source_figure("uplink share used by ACKs"),
+                "ACKs' share of the uplink", source_figure("uplink share used by ACKs"),
                 every.ack_percent(TWO_QUEUES), percent=LONE_PERCENT, unit="%", source="section 4.1",
             ),
             within(
-                "upload with ACK separation: the rest of the uplink, as payload",
+                "upload with ACK separation: remaining uplink capacity, as payload",
                 left_kbps * PAYLOAD_BYTES / DATA_BYTES, every.speed(TWO_QUEUES, UP).mean,
                 percent=LONE_PERCENT, unit=unit, source="arithmetic",
             ),
@@ -248,7 +248,7 @@ def case_checks(every: FourCases, second: FourCases) -> Iterator[Check]:
         ],
     )  # fmt: skip
     yield from grouped(
-        "shares of the lone speed, an ACK for every second packet",
+        "% of solo throughput, an ACK for every second packet",
         [
             at_least(
                 "upload's share, ACK separation, delayed ACKs", APART_LEAST,
@@ -313,7 +313,7 @@ def cases_figure(every: FourCases, second: FourCases) -> Figure:
 
     return Figure(
         "separation-cases",
-        "Speeds alone and together, with one queue on the uplink and with two",
+        "Throughput alone and together, with one uplink queue and with two",
         [panel(UP), panel(DOWN)],
         source="figures 3 and 8",
         columns=2,
@@ -324,7 +324,7 @@ def over_time_figure(every: FourCases) -> Figure:
     """Goodput of the first run, in bins of 10 s."""
 
     def line(case: Case, name: str) -> Series:
-        beside = "beside the other" if len(case.flows) > 1 else "alone"
+        beside = "with the other" if len(case.flows) > 1 else "alone"
         series = group(every.runs[case][0], name)["flows"][0]["series"]
         bins: dict[int, int] = {}
         for at, count in zip(series["time_ns"], series["delivered_bytes"], strict=True):
@@ -362,7 +362,7 @@ def queue_figure(every: FourCases) -> Figure:
             Series(label, times, [series[key][i] for i in shown], "steps")
             for label, key in (("ACKs", "acks"), ("data packets", "data"))
         ]
-        level = [("88 ACKs, as the source has it", float(WINDOW_PACKETS))]
+        level = [("88 ACKs, as in the paper", float(WINDOW_PACKETS))]
         return Panel(
             "time, s",
             "packets waiting",
@@ -425,7 +425,7 @@ def _in_cells(one: Scenario) -> None:
 
 _MS = 1_000_000
 VARIANTS: tuple[tuple[str, Callable[[Scenario], None]], ...] = (
-    ("as settled", lambda _one: None),
+    ("as in the experiment", lambda _one: None),
     ("delay 2 ms", _pipes("delay_ns", 2 * _MS, "up", "down")),
     ("delay 30 ms", _pipes("delay_ns", 30 * _MS, "up", "down")),
     ("delay 50 ms", _pipes("delay_ns", 50 * _MS, "up", "down")),
@@ -434,13 +434,13 @@ VARIANTS: tuple[tuple[str, Callable[[Scenario], None]], ...] = (
     ("provider's queue 100", _pipes("queue_packets", 100, "down")),
     ("uplink's queue 50", _pipes("queue_packets", 50, "up")),
     ("uplink's queue 150", _pipes("queue_packets", 150, "up")),
-    ("losses repaired by timeout alone", _sender(recovery="timeout")),
-    ("losses repaired by SACK", _sender(recovery="sack")),
+    ("loss recovery by timeout only", _sender(recovery="timeout")),
+    ("loss recovery by SACK", _sender(recovery="sack")),
     ("CUBIC with SACK", _sender(recovery="sack", congestion_control="cubic")),
-    ("least timeout 200 ms", _sender(min_rto_ns=200 * _MS)),
+    ("minimum RTO 200 ms", _sender(min_rto_ns=200 * _MS)),
     ("initial window 10", _sender(initial_window_segments=10)),
-    ("remote host delays its ACKs", _receivers(SECOND, UP)),
-    ("both hosts delay their ACKs", _receivers(SECOND, UP, DOWN)),
+    ("remote host uses delayed ACKs", _receivers(SECOND, UP)),
+    ("both hosts use delayed ACKs", _receivers(SECOND, UP, DOWN)),
 )
 
 
@@ -454,7 +454,7 @@ def open_choices(runner: Runner, plan: Plan) -> Figure:
         one = scenario(link, workload, EVERY, flows, seed)
         change(one)
         made.append(one)
-    results = iter(runner.simulate("what is open, FIFO", made))
+    results = iter(runner.simulate("open choices, FIFO", made))
     cells, classes = [], []
     for _ in VARIANTS:
         lone_up, lone_down, runs = ([next(results) for _ in seeds] for _ in range(3))
@@ -474,13 +474,13 @@ def open_choices(runner: Runner, plan: Plan) -> Figure:
         classes.append([name] * 4)
     return Figure(
         "separation-open",
-        "Both transfers on one queue: what the source's open choices move",
+        "Both transfers on one queue: effect of each choice that the paper leaves open",
         [
             Grid(
                 "",
                 "",
                 [name for name, _ in VARIANTS],
-                ["up, kbit/s", "down, kbit/s", "up, of lone", "down, of lone"],
+                ["up, kbit/s", "down, kbit/s", "up, of solo", "down, of solo"],
                 cells,
                 classes,
             )
@@ -493,7 +493,7 @@ def open_choices(runner: Runner, plan: Plan) -> Figure:
 DISCIPLINES = (
     ("FIFO", "fifo", 500_000),
     ("ACK separation", "ack-separation", 500_000),
-    ("ACK separation, 15% and filter", "ack-separation-filter", FILTER_SHARE_PPM),
+    ("ACK separation, 15% share, ACK filtering", "ack-separation-filter", FILTER_SHARE_PPM),
 )
 
 
@@ -599,7 +599,7 @@ def sweep_checks(points: Sequence[Point]) -> Iterator[Check]:
     lost = [p.ratio for p in points if p.lone_acks_lost]
     theory = [
         at_most(
-            "ACKs' part of the uplink, download alone: farthest from min(1, k)",
+            "ACKs' share of the uplink, download alone: largest distance from min(1, k)",
             SWEEP_PERCENT, max(demand), unit="points", source="RFC 3449, 2.1",
         ),
         same(
@@ -607,11 +607,11 @@ def sweep_checks(points: Sequence[Point]) -> Iterator[Check]:
             f"{min(crowded):g}:1", f"{min(lost):g}:1" if lost else None, source="k > 1",
         ),
         at_most(
-            "upload with ACK separation: farthest from 1 - min(k, 50%) of its lone speed",
+            "upload with ACK separation: largest distance from 1 - min(k, 50%) of solo throughput",
             SWEEP_PERCENT, max(left), unit="points", source="arithmetic",
         ),
         at_least(
-            "download with ACK separation where k is at most 0.5: least share",
+            "download with ACK separation where k is at most 0.5: lowest share",
             APART_LEAST, min(p.down[apart].mean for p in calm), unit="%", source="section 4.1",
         ),
     ]  # fmt: skip
@@ -621,11 +621,11 @@ def sweep_checks(points: Sequence[Point]) -> Iterator[Check]:
         if p.ratio in (50, 100):
             extreme += [
                 at_least(
-                    f"{p.ratio:g}:1, separation and filter: upload's share",
+                    f"{p.ratio:g}:1, separation and ACK filtering: upload's share",
                     FILTER_UPLOAD_LEAST, p.up[filtered].mean, unit="%", source="spec page 3",
                 ),
                 at_least(
-                    f"{p.ratio:g}:1, separation and filter: download's share",
+                    f"{p.ratio:g}:1, separation and ACK filtering: download's share",
                     FILTER_DOWNLOAD_LEAST, p.down[filtered].mean, unit="%", source="spec page 3",
                 ),
             ]  # fmt: skip
@@ -647,7 +647,7 @@ def sweep_figure(points: Sequence[Point]) -> Figure:
             )
             for label, _, _ in DISCIPLINES
         ]
-        return Panel("downlink to uplink", f"{name}, % of lone", lines, name, log_x=True)
+        return Panel("ratio of downlink to uplink rate", f"{name}, % of solo throughput", lines, name, log_x=True)
 
     demand = [
         Series("min(1, k)", ks, [100 * min(1.0, k) for k in ks], published=True),
@@ -679,11 +679,11 @@ def begins(points: Sequence[Point]) -> str:
     name = DISCIPLINES[0][0]
     harmed = [p for p in points if p.up[name].mean < 90]
     if not harmed:
-        return "On one queue the upload keeps 90% of its lone speed at every ratio."
+        return "On one queue the upload keeps 90% of its solo throughput at every ratio."
     first = harmed[0]
     return (
-        f"On one queue the upload falls below 90% of its lone speed from {first.ratio:g}:1 on "
-        f"(k = {first.k:.2f}), the first of the ratios that were run."
+        f"On one queue the upload falls below 90% of its solo throughput from {first.ratio:g}:1 on "
+        f"(k = {first.k:.2f}), the first such ratio among those tested."
     )
 
 
@@ -710,7 +710,7 @@ def run(runner: Runner) -> Outcome:
             sweep_figure(points),
         ],
         notes=[
-            f"kbit/s with 95% intervals over {plan.runs} runs, an ACK for each packet: {speeds}.",
+            f"kbit/s with 95% CI over {plan.runs} runs, an ACK for each packet: {speeds}.",
             begins(points),
         ],
     )
@@ -721,7 +721,7 @@ EXPERIMENT = Experiment(
     title="ACK separation in a home network gateway",
     source='spec page 3: J. Park, S. Hong, "Preventing network performance interference with '
     'ACK-separation queuing mechanism in a home network gateway using an asymmetric link"',
-    question="What do a download's ACKs do to an upload on a slow uplink, and does a queue of "
-    "their own end it?",
+    question="What do a download's ACKs do to an upload on a slow uplink, and does a separate "
+    "ACK queue end it?",
     run=run,
 )
