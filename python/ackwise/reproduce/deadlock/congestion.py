@@ -42,7 +42,7 @@ PENALTY_PERCENT = 1.0  # "does not impose any penalty"
 
 
 @dataclass(frozen=True)
-class Setting:
+class BufferSetting:
     """Buffers in KiB and the region of table 15.3 that the source puts them in."""
 
     send_kib: int
@@ -55,15 +55,15 @@ class Setting:
         return f"{self.send_kib}/{self.recv_kib} KB"
 
 
-SMALL = Setting(4, 4, "deadlock-free")
-LARGE = Setting(52, 52, "II")
-MIDDLE = Setting(24, 24, "I")
-UNEQUAL = Setting(24, 48, "I")
+SMALL = BufferSetting(4, 4, "deadlock-free")
+LARGE = BufferSetting(52, 52, "II")
+MIDDLE = BufferSetting(24, 24, "I")
+UNEQUAL = BufferSetting(24, 48, "I")
 SETTINGS = (SMALL, LARGE, MIDDLE, UNEQUAL)
 
 
 @dataclass(frozen=True)
-class Curve:
+class ThroughputCurve:
     """Bytes delivered in each second of one run, and where its congestions began."""
 
     bytes_per_s: Sequence[int]
@@ -75,7 +75,7 @@ class Curve:
         return sum(self.bytes_per_s[begin:end]) / (end - begin)
 
 
-def _scenario(setting: Setting, policy: str, run: int, congested: bool) -> dict[str, Any]:
+def _scenario(setting: BufferSetting, policy: str, run: int, congested: bool) -> dict[str, Any]:
     plan = plans.load_plan(PLAN)
     chosen = next(p for p in plan.policies if p.name == policy)
     made = plans.scenario_of(
@@ -97,20 +97,20 @@ def _starts(run: int) -> list[float]:
     return [start + run * SHIFT_S for start in STARTS_S]
 
 
-def _curve(result: dict[str, Any], run: int) -> Curve:
+def _curve(result: dict[str, Any], run: int) -> ThroughputCurve:
     series = result["groups"][0]["flows"][0]["series"]
     # The first point is of time 0.
-    return Curve(series["delivered_bytes"][1 : DURATION_S + 1], _starts(run))
+    return ThroughputCurve(series["delivered_bytes"][1 : DURATION_S + 1], _starts(run))
 
 
-def _lost_s(calm: Curve, congested: Curve, start_s: float) -> float:
+def _lost_s(calm: ThroughputCurve, congested: ThroughputCurve, start_s: float) -> float:
     """Seconds of full throughput that a congestion cost, itself included."""
     lost = calm.between(start_s, start_s + RESTORED_S)
     lost -= congested.between(start_s, start_s + RESTORED_S)
     return lost * RESTORED_S / calm.between(start_s - BEFORE_S, start_s)
 
 
-Curves = dict[tuple[Setting, str, bool], list[Curve]]
+Curves = dict[tuple[BufferSetting, str, bool], list[ThroughputCurve]]
 
 
 def _curves(runner: Runner) -> Curves:
@@ -126,7 +126,7 @@ def _curves(runner: Runner) -> Curves:
     return found
 
 
-def _lost(curves: Curves, setting: Setting, policy: str) -> list[float]:
+def _lost(curves: Curves, setting: BufferSetting, policy: str) -> list[float]:
     """Of each run, the mean over its congestions."""
     calm = curves[setting, policy, False][0]
     return [
@@ -141,14 +141,14 @@ def _known(values: Sequence[float]) -> tuple[float, float]:
     return found.mean, found.ci95
 
 
-def _share(curves: Curves, setting: Setting, policy: str, begin: float, end: float) -> float:
+def _share(curves: Curves, setting: BufferSetting, policy: str, begin: float, end: float) -> float:
     """Throughput with congestion by that without, in percent, mean of the runs."""
     calm = curves[setting, policy, False][0].between(begin, end)
     runs = [c.between(begin, end) for c in curves[setting, policy, True]]
     return 100 * sum(runs) / len(runs) / calm
 
 
-def _differing(curves: Curves, setting: Setting, policy: str, end: int) -> int:
+def _differing(curves: Curves, setting: BufferSetting, policy: str, end: int) -> int:
     """Seconds in which any run with congestion is not the one without."""
     calm = curves[setting, policy, False][0].bytes_per_s[:end]
     return sum(
@@ -156,7 +156,7 @@ def _differing(curves: Curves, setting: Setting, policy: str, end: int) -> int:
     )
 
 
-def _around(curves: Curves, setting: Setting, policy: str, begin: int, end: int) -> float:
+def _around(curves: Curves, setting: BufferSetting, policy: str, begin: int, end: int) -> float:
     """The same in a time after each congestion's start, the worst of the three."""
     calm = curves[setting, policy, False][0]
     shares = []
@@ -237,19 +237,19 @@ def _checks(curves: Curves) -> list[Check]:
     return check.grouped("congestion", made)
 
 
-def _whole(curves: Curves, setting: Setting, policy: str) -> float:
+def _whole(curves: Curves, setting: BufferSetting, policy: str) -> float:
     runs = [c.between(0, DURATION_S) for c in curves[setting, policy, True]]
     return sum(runs) / len(runs)
 
 
-def _series(label: str, curve: Curve, begin: int, end: int, width: int) -> Series:
+def _series(label: str, curve: ThroughputCurve, begin: int, end: int, width: int) -> Series:
     steps = range(begin, end - width + 1, width)
     kib = [curve.between(t, t + width) / 1024 for t in steps]
     return Series(label, [float(t) for t in steps], kib, "steps")
 
 
 def _figures(curves: Curves) -> list[Figure]:
-    def panels(setting: Setting, shown: Sequence[tuple[str, str, bool]]) -> list[Panel]:
+    def panels(setting: BufferSetting, shown: Sequence[tuple[str, str, bool]]) -> list[Panel]:
         first = STARTS_S[0]
         return [
             Panel(

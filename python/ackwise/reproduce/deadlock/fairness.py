@@ -21,7 +21,7 @@ CONTROL_BY = 0.1
 
 
 @dataclass(frozen=True)
-class Case:
+class ReceiverMix:
     """One link, buffer and kind of ordinary receiver, with one policy at the new ones."""
 
     plan: str
@@ -47,19 +47,19 @@ def _known(values: list[float]) -> Estimate:
 
 def run(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
     """Checks, figures and notes."""
-    ratios: dict[Case, Estimate] = {}
-    jains: dict[Case, Estimate] = {}
+    ratios: dict[ReceiverMix, Estimate] = {}
+    jains: dict[ReceiverMix, Estimate] = {}
     for name in PLANS:
         plan = plans.load_plan(name)
         jobs = [
-            (Case(name, link.name, load.name.removeprefix("beside-"), chosen.name), link, load,
-             chosen, seed)
+            (ReceiverMix(name, link.name, ordinary, chosen.name), link, load, chosen, seed)
             for link in plan.links for load in plan.workloads
-            for chosen in plan.policies if chosen.name in (NEW, load.name.removeprefix("beside-"))
+            for ordinary in [load.name.removeprefix("beside-")]
+            for chosen in plan.policies if chosen.name in (NEW, ordinary)
             for seed in plan.seeds
         ]  # fmt: skip
         scenarios = [plans.scenario_of(*job[1:]) for job in jobs]
-        rates: dict[Case, list[tuple[list[float], list[float]]]] = {}
+        rates: dict[ReceiverMix, list[tuple[list[float], list[float]]]] = {}
         for job, result in zip(jobs, runner.simulate(name, scenarios), strict=True):
             rates.setdefault(job[0], []).append(_flows(result))
         for case, runs in rates.items():
@@ -96,7 +96,7 @@ def _told(value: Estimate) -> str:
     return f"{value.mean:.2f} ±{value.ci95:.2f}"
 
 
-def _figure(mixed: list[Case], ratios: dict[Case, Estimate]) -> Figure:
+def _figure(mixed: list[ReceiverMix], ratios: dict[ReceiverMix, Estimate]) -> Figure:
     panels = []
     for plan, buffers in PLANS.items():
         series = []

@@ -184,7 +184,7 @@ def stalls(pair: Pair, result: dict[str, Any], times: int = 1) -> int:
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparedPair:
     """A pair, what the machine says, and whether it stalls in simulation."""
 
     pair: Pair
@@ -198,7 +198,7 @@ class Compared:
         return bool(self.verdict["answer"] == STALLS)
 
 
-def compared(pair: Pair, cancel: Cancel | None = None) -> Compared:
+def compared(pair: Pair, cancel: Cancel | None = None) -> ComparedPair:
     """Judges and simulates one pair; a disagreement gets a longer simulation."""
     verdict = deadlock.judge(pair)
     predicted = verdict["answer"] == STALLS
@@ -207,7 +207,7 @@ def compared(pair: Pair, cancel: Cancel | None = None) -> Compared:
         simulated = stalls(pair, result, times) >= REPEATED
         if simulated == predicted:
             break
-    return Compared(pair, verdict, simulated, times > 1)
+    return ComparedPair(pair, verdict, simulated, times > 1)
 
 
 def rule_that_decides(pair: Pair) -> str:
@@ -243,7 +243,7 @@ def fitting_pieces(pair: Pair) -> set[int]:
     }
 
 
-def _described(one: Compared) -> str:
+def _described(one: ComparedPair) -> str:
     pair = one.pair
     return (
         f"MSS {pair.mss_bytes}, S {pair.send_buffer_bytes}, R {pair.recv_buffer_bytes}, "
@@ -275,9 +275,7 @@ def run(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
     against = [
         one for one in mapped if (one.pair.equation_1 or one.pair.equation_2) != one.simulated
     ]
-    rules = runner.map(
-        "deciding rules", lambda one, _cancel: rule_that_decides(one.pair), against
-    )
+    rules = runner.map("deciding rules", lambda one, _cancel: rule_that_decides(one.pair), against)
     decided = Counter(rules)
     missed = sum(one.simulated for one in against)
     checks += [
@@ -303,10 +301,10 @@ def run(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
     return check.grouped("ackwise deadlock against simulation", checks), [_map(mapped)], notes
 
 
-def _map(mapped: list[Compared]) -> Figure:
+def _map(mapped: list[ComparedPair]) -> Figure:
     """Who says what, by buffers."""
 
-    def name(one: Compared) -> str:
+    def name(one: ComparedPair) -> str:
         foreseen = one.pair.equation_1 or one.pair.equation_2
         if one.simulated:
             return f"class {one.verdict['class']}" + ("" if foreseen else ", not predicted")
@@ -324,4 +322,6 @@ def _map(mapped: list[Compared]) -> Figure:
         [[name(one) for one in row] for row in rows],
         f"MSS {MAP_MSS_BYTES}, 4.3BSD endpoints, simulated; no stalls above this range",
     )
-    return Figure("deadlock-map", "Buffer sizes with which sender and receiver deadlock", [grid], SOURCE)
+    return Figure(
+        "deadlock-map", "Buffer sizes with which sender and receiver deadlock", [grid], SOURCE
+    )

@@ -49,7 +49,7 @@ THINKS_MS = (0, 100)
 
 
 @dataclass(frozen=True)
-class Cell:
+class TransferSetup:
     """One transfer: buffers as the application asks for them, and its writes (0: all at once)."""
 
     mtu: int
@@ -66,7 +66,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Seen:
+class ObservedTransfer:
     """What a transfer's captures and counters say."""
 
     goodput_bps: float
@@ -111,7 +111,7 @@ def scenario(
     }
 
 
-def transfer(cell: Cell, spec: str) -> dict[str, Any]:
+def transfer(cell: TransferSetup, spec: str) -> dict[str, Any]:
     """A cell with a policy at its receiver, as the lab runs it."""
     total = FLIGHTS * min(cell.mtu - HEADER_BYTES, cell.receive_bytes)
     app: dict[str, Any] = {"kind": "bulk", "bytes": total}
@@ -122,7 +122,7 @@ def transfer(cell: Cell, spec: str) -> dict[str, Any]:
     return scenario(spec, app, cell.mtu, sender, cell.receive_bytes)
 
 
-def seen(result: dict[str, Any]) -> Seen:
+def observed(result: dict[str, Any]) -> ObservedTransfer:
     """A transfer's result, read."""
     group = result["groups"][0]
     trace = group["flows"][0]["trace"]
@@ -133,7 +133,7 @@ def seen(result: dict[str, Any]) -> Seen:
     reasons = group["acks_by_reason"]
     counted = result["counters"].get("client", {}).get("TcpExtDelayedACKs", 0)
     late_ns = times[-1] - times[half]
-    return Seen(
+    return ObservedTransfer(
         goodput_bps=group["goodput_bps"],
         steady_bps=(ends[-1] - ends[half]) * 8e9 / late_ns if late_ns else 0.0,
         stalls=len(waits),
@@ -146,15 +146,19 @@ def seen(result: dict[str, Any]) -> Seen:
     )
 
 
-Found = dict[tuple[Cell, str], Seen]
+ObservedTransfers = dict[tuple[TransferSetup, str], ObservedTransfer]
 
 
-def _transfers(runner: Runner, label: str, wanted: Sequence[tuple[Cell, str]]) -> Found:
-    results = runner.simulate(label, [transfer(cell, spec) for cell, spec in wanted], seen)
+def _transfers(
+    runner: Runner, label: str, wanted: Sequence[tuple[TransferSetup, str]]
+) -> ObservedTransfers:
+    results = runner.simulate(label, [transfer(cell, spec) for cell, spec in wanted], observed)
     return dict(zip(wanted, results, strict=True))
 
 
-def _cured(found: Found, cells: Sequence[Cell], specs: Sequence[str]) -> list[Check]:
+def _cured(
+    found: ObservedTransfers, cells: Sequence[TransferSetup], specs: Sequence[str]
+) -> list[Check]:
     checks = []
     for spec in specs:
         mine = [found[cell, spec] for cell in cells]
@@ -183,12 +187,12 @@ def _cured(found: Found, cells: Sequence[Cell], specs: Sequence[str]) -> list[Ch
 
 def buffers(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
     """A writer that always has more, large MTUs, small buffers."""
-    cells = [Cell(m, s * KIB, r * KIB) for m, s, r in product(MTUS, SEND_KIB, RECEIVE_KIB)]
+    cells = [TransferSetup(m, s * KIB, r * KIB) for m, s, r in product(MTUS, SEND_KIB, RECEIVE_KIB)]
     found = _transfers(
         runner, "buffers and MTUs, four receivers", [(c, spec) for spec in CURES for c in cells]
     )
     stalling = [cell for cell in cells if found[cell, STOCK].repeats]
-    at_once = [Cell(c.mtu, c.send_bytes, c.receive_bytes, nagle="off") for c in stalling]
+    at_once = [TransferSetup(c.mtu, c.send_bytes, c.receive_bytes, nagle="off") for c in stalling]
     without = _transfers(
         runner, "the stalling pairs with TCP_NODELAY", [(c, STOCK) for c in at_once]
     )
@@ -222,16 +226,16 @@ def buffers(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
     return checks, figures, notes
 
 
-def _class(one: Seen) -> str:
+def _class(one: ObservedTransfer) -> str:
     return "stalls" if one.repeats else "does not stall"
 
 
-def _map(found: Found, spec: str, name: str) -> Figure:
+def _map(found: ObservedTransfers, spec: str, name: str) -> Figure:
     """Goodput by buffers, a grid for each MTU."""
 
     def grid(mtu: int) -> Grid:
         rows = [
-            [found[Cell(mtu, s * KIB, r * KIB), spec] for r in RECEIVE_KIB]
+            [found[TransferSetup(mtu, s * KIB, r * KIB), spec] for r in RECEIVE_KIB]
             for s in reversed(SEND_KIB)
         ]
         return Grid(
@@ -252,7 +256,7 @@ def _map(found: Found, spec: str, name: str) -> Figure:
     )
 
 
-def _timeline(found: Found, cell: Cell) -> Figure:
+def _timeline(found: ObservedTransfers, cell: TransferSetup) -> Figure:
     shown_ms = 3000
 
     def curve(spec: str) -> Series:
@@ -274,7 +278,8 @@ def writes(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
     """Writes that are no multiple of a segment: the source's classes II and III."""
     specs = (STOCK, TEXTBOOK, *ADAPTIVE)
     cells = [
-        Cell(WRITE_MTU, s * KIB, r * KIB, w) for (s, r), w in product(WRITE_BUFFERS_KIB, WRITES)
+        TransferSetup(WRITE_MTU, s * KIB, r * KIB, w)
+        for (s, r), w in product(WRITE_BUFFERS_KIB, WRITES)
     ]
     found = _transfers(
         runner, "odd writes, six receivers", [(c, spec) for spec in specs for c in cells]

@@ -62,7 +62,7 @@ CLOCK_NS = 256  # by which a reading moves the lab's clock: less cannot be told
 
 
 @dataclass(frozen=True)
-class Seen:
+class KernelRun:
     """What one run tells of its first group."""
 
     mbit_s: float
@@ -72,7 +72,7 @@ class Seen:
     message_p99_ms: float
 
 
-def seen(result: Mapping[str, Any]) -> Seen:
+def kernel_run(result: Mapping[str, Any]) -> KernelRun:
     """The figures of a run."""
     group = result["groups"][0]
     series = group["flows"][0].get("series")
@@ -88,7 +88,7 @@ def seen(result: Mapping[str, Any]) -> Seen:
         ]
         acks = sum(a for _, a in rows)
         late = sum(n for n, _ in rows) / SEGMENT_BYTES / acks if acks else None
-    return Seen(
+    return KernelRun(
         float(group["goodput_bps"]) / 1e6,
         int(group["acks_sent"]),
         float(group["segments_per_ack"]),
@@ -134,8 +134,8 @@ def scenario(
     return made
 
 
-def _run(runner: Runner, label: str, scenarios: Sequence[dict[str, Any]]) -> list[Seen]:
-    return runner.simulate(label, scenarios, seen)
+def _run(runner: Runner, label: str, scenarios: Sequence[dict[str, Any]]) -> list[KernelRun]:
+    return runner.simulate(label, scenarios, kernel_run)
 
 
 # --- one ACK for N segments -----------------------------------------------------

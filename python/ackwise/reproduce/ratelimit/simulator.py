@@ -64,7 +64,7 @@ POLICIES = (STOCK, ONE_PER_TWO, "ratelimit", "ratelimit:guard=0")
 
 
 @dataclass(frozen=True)
-class Run:
+class FlowRun:
     """What one run of the engine tells of its first group's flow."""
 
     result: dict[str, Any]
@@ -151,8 +151,8 @@ def gain_percent(after: float, before: float) -> float | None:
     return 100 * (after / before - 1) if before else None
 
 
-def _run(runner: Runner, label: str, scenarios: Sequence[dict[str, Any]]) -> list[Run]:
-    return [Run(result) for result in runner.simulate(label, scenarios)]
+def _run(runner: Runner, label: str, scenarios: Sequence[dict[str, Any]]) -> list[FlowRun]:
+    return [FlowRun(result) for result in runner.simulate(label, scenarios)]
 
 
 # --- the device that sends ----------------------------------------------------------------------
@@ -190,7 +190,8 @@ def _device(runner: Runner) -> tuple[list[Check], list[Figure]]:
                                "throughput gain with ACK rate limiting").number,
                      gain_percent(during[1], during[0]), percent=ROUGHLY_PERCENT,
                      unit="%", source="fig 6"),
-        check.at_most("ACKs per second, limited / unlimited", 1, acks[1] / acks[0] if acks[0] else None,
+        check.at_most("ACKs per second, limited / unlimited", 1,
+                      acks[1] / acks[0] if acks[0] else None,
                       published="fewer", source="fig 6"),
         check.at_least("RTT, limited / unlimited", 1, rtt[1] / rtt[0] if rtt[0] else None,
                        published="longer", source="figs 7, 8"),
@@ -221,19 +222,21 @@ def _device(runner: Runner) -> tuple[list[Check], list[Figure]]:
     return check.grouped("the device that sends", checks), [figure]
 
 
-def _mbit_s(run: Run) -> list[float]:
+def _mbit_s(run: FlowRun) -> list[float]:
     return run.mbit_s
 
 
-def _acks_s(run: Run) -> list[float]:
+def _acks_s(run: FlowRun) -> list[float]:
     return run.acks_s
 
 
-def _rtt_ms(run: Run) -> list[float]:
+def _rtt_ms(run: FlowRun) -> list[float]:
     return run.rtt_ms
 
 
-def _over_time(label: str, runs: dict[str, Run], values: Callable[[Run], Sequence[float]]) -> Panel:
+def _over_time(
+    label: str, runs: dict[str, FlowRun], values: Callable[[FlowRun], Sequence[float]]
+) -> Panel:
     return Panel(
         "time, s",
         label,
@@ -241,7 +244,7 @@ def _over_time(label: str, runs: dict[str, Run], values: Callable[[Run], Sequenc
     )
 
 
-def _values(label: str, run: Run, name: str) -> Series:
+def _values(label: str, run: FlowRun, name: str) -> Series:
     return Series(label, run.time_s, run.series["policy"][name], "steps")
 
 
@@ -292,15 +295,18 @@ def _machine(runner: Runner) -> tuple[list[Check], list[Figure]]:
                       unit="s", source="fig 10"),
         check.same("ack_rate_val falls after 30, 50 and 80 s", len(DISTURBANCES_S),
                    falls_after(limited.time_s, rate, DISTURBANCES_S), source="fig 10"),
-        check.within("gain of the virtual machine", published("ratelimit-vm", "throughput gain").number,
+        check.within("gain of the virtual machine",
+                     published("ratelimit-vm", "throughput gain").number,
                      gain_percent(goodput[1], goodput[0]), percent=ROUGHLY_PERCENT,
                      unit="%", source="figs 11, 12"),
         check.within("ACKs per second, with / without limiting",
                      published("ratelimit-vm", "ACK rate with limiting / unmodified").number,
                      acks[1] / acks[0] if acks[0] else None, percent=ROUGHLY_PERCENT,
                      source="fig 17"),
-        check.between("RTT mode without limiting", 10, 20, mode_ms(bins[0]), unit="ms", source="fig 15"),
-        check.between("RTT mode with limiting", 5, 10, mode_ms(bins[1]), unit="ms", source="fig 16"),
+        check.between("RTT mode without limiting", 10, 20, mode_ms(bins[0]),
+                      unit="ms", source="fig 15"),
+        check.between("RTT mode with limiting", 5, 10, mode_ms(bins[1]),
+                      unit="ms", source="fig 16"),
         check.within("mean RTT, with / without limiting", 0.5, rtt[1] / rtt[0] if rtt[0] else None,
                      percent=ROUGHLY_PERCENT, source="figs 13, 14"),
     ]  # fmt: skip
@@ -536,7 +542,7 @@ def _kernel(runner: Runner) -> tuple[list[Check], list[Figure]]:
     return check.grouped("what a real kernel showed", checks), [figure]
 
 
-def _steady(run: Run, start_s: float, end_s: float) -> tuple[float, float]:
+def _steady(run: FlowRun, start_s: float, end_s: float) -> tuple[float, float]:
     """Goodput in Mbit/s and full segments for each ACK over a part of the run."""
     goodput, acks = (run.mean(v, start_s, end_s) for v in (run.mbit_s, run.acks_s))
     segments_s = goodput * 1e6 / 8 / SEGMENT_BYTES

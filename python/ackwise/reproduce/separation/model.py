@@ -10,7 +10,8 @@ from ackwise.gateway.model import INTERFERES_BELOW, RATIOS, Prediction, Speeds
 from ackwise.reproduce.check import Check, at_most, grouped, same
 from ackwise.reproduce.figure import Figure, Panel, Series
 from ackwise.reproduce.runner import Runner
-from ackwise.reproduce.separation import simulator as experiment
+from ackwise.reproduce.separation.cases import FIFO_LINK, WINDOW_PACKETS
+from ackwise.reproduce.separation.sweep import DISCIPLINES, FILTER_SHARE_PPM, sweep
 
 # Points of the lone speed, set before measuring. With two queues the arithmetic has nothing to
 # guess; what a FIFO does to a sender is told to a quarter.
@@ -22,7 +23,7 @@ SEEDS = 3
 
 
 @dataclass(frozen=True)
-class Pair:
+class ShareComparison:
     """Predicted and simulated shares of the lone speeds, percent, of one discipline."""
 
     ratio: float
@@ -33,13 +34,13 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class SweepComparison:
     """By segments per ACK, then by discipline."""
 
-    pairs: dict[int, dict[str, list[Pair]]]
+    pairs: dict[int, dict[str, list[ShareComparison]]]
 
 
-FIFO, APART, THINNED = (name for name, _, _ in experiment.DISCIPLINES)
+FIFO, APART, THINNED = (name for name, _, _ in DISCIPLINES)
 
 
 def _of(prediction: Prediction, discipline: str) -> Speeds:
@@ -51,31 +52,31 @@ def _of(prediction: Prediction, discipline: str) -> Speeds:
 def _collapsed(link: model.Link) -> float:
     """The ACKs' part where one server serves both queues, as in the simulator: while a data packet
     leaves, the ACKs that come become one; while that one leaves, demand more come, and so on."""
-    most = experiment.FILTER_SHARE_PPM / 1e6
+    most = FILTER_SHARE_PPM / 1e6
     if link.demand >= 1:
         return most
     ack_bytes = link.ack_wire_bytes / (1 - link.demand)  # for each data packet
     return min(link.demand, most, ack_bytes / (link.data_wire_bytes + ack_bytes))
 
 
-def compare(runner: Runner, ratios: Sequence[float] = RATIOS, seeds: int = SEEDS) -> Comparison:
+def compare(
+    runner: Runner, ratios: Sequence[float] = RATIOS, seeds: int = SEEDS
+) -> SweepComparison:
     """Runs the sweep for an ACK for each packet and for every second one."""
     plan = plans.load_plan("separation")
-    shape = next(link for link in plan.links if link.name == experiment.FIFO).scenario
+    shape = next(link for link in plan.links if link.name == FIFO_LINK).scenario
     link = model.Link(
         down_bps=shape["down"]["rate_bps"],
         up_bps=shape["up"]["rate_bps"],
         queue_packets=shape["up"]["queue_packets"],
         round_trip_ns=shape["up"]["delay_ns"] + shape["down"]["delay_ns"],
-        window_packets=experiment.WINDOW_PACKETS,
+        window_packets=WINDOW_PACKETS,
     )
     base = link.down_bps / link.up_bps
-    found: dict[int, dict[str, list[Pair]]] = {}
+    found: dict[int, dict[str, list[ShareComparison]]] = {}
     for segments, policy in SEGMENTS_PER_ACK.items():
-        points = experiment.sweep(
-            runner, plan, ratios, plan.seeds[:seeds], policy_text=policy, sender=TODAY
-        )
-        lines: dict[str, list[Pair]] = {name: [] for name, _, _ in experiment.DISCIPLINES}
+        points = sweep(runner, plan, ratios, plan.seeds[:seeds], policy_text=policy, sender=TODAY)
+        lines: dict[str, list[ShareComparison]] = {name: [] for name, _, _ in DISCIPLINES}
         for point in points:
             prediction = model.predict(
                 replace(
@@ -88,7 +89,7 @@ def compare(runner: Runner, ratios: Sequence[float] = RATIOS, seeds: int = SEEDS
             for name, pairs in lines.items():
                 speeds = _of(prediction, name)
                 pairs.append(
-                    Pair(
+                    ShareComparison(
                         point.ratio,
                         100 * speeds.up_bps / prediction.alone.up_bps,
                         100 * speeds.down_bps / prediction.alone.down_bps,
@@ -97,10 +98,10 @@ def compare(runner: Runner, ratios: Sequence[float] = RATIOS, seeds: int = SEEDS
                     )
                 )
         found[segments] = lines
-    return Comparison(found)
+    return SweepComparison(found)
 
 
-def checks(comparison: Comparison) -> Iterator[Check]:
+def checks(comparison: SweepComparison) -> Iterator[Check]:
     """How far the model is off, at worst."""
     least = 100 * INTERFERES_BELOW
     for segments, lines in comparison.pairs.items():
@@ -125,7 +126,7 @@ def checks(comparison: Comparison) -> Iterator[Check]:
         yield from grouped(f"model and simulator, an ACK for {segments} segments", made)
 
 
-def figure(comparison: Comparison) -> Figure:
+def figure(comparison: SweepComparison) -> Figure:
     """Predicted as lines, simulated as points."""
     panels = []
     for segments, lines in comparison.pairs.items():

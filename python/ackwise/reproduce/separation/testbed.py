@@ -147,7 +147,7 @@ def _within(namespace: str) -> Iterator[None]:
 
 
 @dataclass
-class Transfer:
+class LiveTransfer:
     """One that does not end. `counted`: bytes that were read behind the settled part."""
 
     sends: socket.socket
@@ -156,10 +156,10 @@ class Transfer:
 
 
 @dataclass
-class Traffic:
+class LineTraffic:
     """What runs over one line."""
 
-    transfers: dict[str, Transfer] = field(default_factory=dict)
+    transfers: dict[str, LiveTransfer] = field(default_factory=dict)
     sent_at: dict[int, float] = field(default_factory=dict)
     rtts_s: list[float] = field(default_factory=list)
     ping: socket.socket | None = None
@@ -167,7 +167,7 @@ class Traffic:
 
 def _transfer(
     made: Testbed, direction: str, congestion_control: str, window_packets: int
-) -> Transfer:
+) -> LiveTransfer:
     """Connected; `direction` "upload" or "download"."""
     window = window_packets * PAYLOAD_BYTES
 
@@ -192,7 +192,7 @@ def _transfer(
         accepted, _ = listening.accept()
     for one in (client, accepted):
         one.setblocking(False)
-    return Transfer(client, accepted) if up else Transfer(accepted, client)
+    return LiveTransfer(client, accepted) if up else LiveTransfer(accepted, client)
 
 
 def _checksum(data: bytes) -> int:
@@ -201,7 +201,7 @@ def _checksum(data: bytes) -> int:
     return ~(total + (total >> 16)) & 0xFFFF
 
 
-def _ping(traffic: Traffic, now: float) -> None:
+def _ping(traffic: LineTraffic, now: float) -> None:
     assert traffic.ping is not None
     number = len(traffic.sent_at)
     packet = struct.pack("!BBHHH", _ECHO, 0, 0, 1, number) + bytes(56)
@@ -211,7 +211,7 @@ def _ping(traffic: Traffic, now: float) -> None:
         traffic.sent_at[number] = now
 
 
-def _pinged(traffic: Traffic, settled: float) -> None:
+def _pinged(traffic: LineTraffic, settled: float) -> None:
     assert traffic.ping is not None
     with suppress(BlockingIOError):
         while True:
@@ -224,7 +224,7 @@ def _pinged(traffic: Traffic, settled: float) -> None:
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredLine:
     """Behind the settled part: goodput by direction in kbit/s, round trips of pings in s."""
 
     speeds: dict[str, float]
@@ -238,15 +238,15 @@ def run(
     seconds: float,
     settled_seconds: float,
     seed: int,
-) -> list[Measured]:
+) -> list[MeasuredLine]:
     """Transfers over all lines at once, for `seconds`: of each line the directions and the senders'
     congestion control. They start within a second, as `seed` says."""
     chance = random.Random(seed)  # noqa: S311
     with ExitStack() as stack:
-        all_traffic: list[Traffic] = []
+        all_traffic: list[LineTraffic] = []
         poller = stack.enter_context(selectors.DefaultSelector())
         for made, _, _ in lines:
-            traffic = Traffic()
+            traffic = LineTraffic()
             with _within(made.host):
                 traffic.ping = stack.enter_context(
                     socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
@@ -288,6 +288,6 @@ def run(
                         of.counted += count if time.monotonic() >= settled else 0
         took = seconds - settled_seconds
         return [
-            Measured({d: t.counted * 8e-3 / took for d, t in x.transfers.items()}, x.rtts_s)
+            MeasuredLine({d: t.counted * 8e-3 / took for d, t in x.transfers.items()}, x.rtts_s)
             for x in all_traffic
         ]
