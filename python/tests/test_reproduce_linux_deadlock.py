@@ -69,7 +69,7 @@ def test_a_pair_of_buffers_waits_for_the_delayed_ack_and_is_cured(kernel: Kernel
     # a timer of 40 ms that counts in ticks of 10 ms
     assert all(40 * MS < gap < 62 * MS for gap in gaps)
     assert len(gaps) == pytest.approx(stock.timers, abs=2)
-    for spec in (A3, CSA3, linux_deadlock.A3_BY_SOURCE):
+    for spec in (A3, CSA3, linux_deadlock.A3_AS_PUBLISHED):
         cured, _ = run(spec)
         assert not cured.repeats, spec
         assert cured.steady_bps > 10 * stock.steady_bps, spec

@@ -75,8 +75,8 @@ def test_the_sweep_meets_theory_on_a_short_run(plan: Plan) -> None:
     for point in points:
         apart = point.up["ACK separation"].mean
         assert apart == pytest.approx(100 * (1 - min(point.k, 0.5)), abs=1)
-        assert point.lone_ack_percent == pytest.approx(100 * min(point.k, 1), abs=1)
-    assert [bool(p.lone_acks_lost) for p in points] == [False, True]
+        assert point.solo_ack_percent == pytest.approx(100 * min(point.k, 1), abs=1)
+    assert [bool(p.solo_acks_lost) for p in points] == [False, True]
     assert points[1].up["FIFO"].mean < 10 < 80 < points[1].down["FIFO"].mean
     assert svg(sweep.sweep_figure(points)).startswith(b"<?xml")
 

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""Published experiments, run again and put beside what was published."""
+"""Published experiments, repeated and compared with what was published."""
 
 import importlib
 
 from ackwise.errors import InputError, quoted, suggestion
 from ackwise.reproduce.experiment import Experiment
 
-# Where an experiment can be run, and which. Each is a package; the module of the place has an
-# EXPERIMENT of its own, because each place answers other questions.
+# Which experiments can be run where. Each is a package with a module for each place, and each
+# module has its own EXPERIMENT, because each place answers other questions.
 NAMES: dict[str, tuple[str, ...]] = {
     "simulator": ("deadlock", "dynamic", "ratelimit", "separation"),
     "linux": ("deadlock", "ratelimit", "separation"),

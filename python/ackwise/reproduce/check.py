@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A measured figure beside the published one, and whether it lies where it has to."""
+"""A measured figure beside the published one, and whether it is allowed."""
 
 from dataclasses import dataclass, replace
 from math import isfinite
@@ -15,8 +15,8 @@ class Check:
     published: Value  # as the paper prints it; None: nothing is published
     measured: Value  # None: could not be measured, which never passes
     from_published_percent: float | None  # measured against published; None unless both are numbers
-    allowed: str  # around the published value (±10%), or a bound or range of its own
-    beyond_allowed_percent: float | None  # beyond the nearest bound; None unless one is allowed
+    allowed: str  # a tolerance around the published value, a bound or a range
+    beyond_allowed_percent: float | None  # beyond the bound or range; None without one
     passed: bool
     unit: str = ""
     source: str = ""  # table, figure or section

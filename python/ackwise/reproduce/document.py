@@ -57,7 +57,7 @@ KEYS: dict[str, str] = {
 
 @dataclass(frozen=True)
 class Reproduced:
-    """An experiment that was run."""
+    """An experiment with its outcome."""
 
     experiment: Experiment
     outcome: Outcome

@@ -14,7 +14,7 @@ def _rows(name: str) -> list[dict[str, str]]:
 
 @dataclass(frozen=True)
 class PublishedFigure:
-    """One figure as its source prints it; `value` may be a range or "up to ..."."""
+    """One figure as printed in its paper; `value` may be a range or "up to ..."."""
 
     source: str
     experiment: str

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Deadlock, third part: A3 and CSA3 through injected congestion (figures 15.4 to 15.9).
 
-The source publishes curves without figures and says in words what they show. Those words are the
-checks; how each is measured was set before anything was.
+The paper prints curves without numbers and describes in words what they show. Those words are the
+checks; how each is measured was set beforehand.
 """
 
 import copy
@@ -21,12 +21,12 @@ PLAN = "congestion"  # path, endpoints and policies
 A3, CSA3 = "a3", "csa3"
 NS = 10**9
 DURATION_S = 2500
-# The source: the first congestion near 500 s, three of them, all calm again from 2000 s on.
+# The paper: three congestions, the first near 500 s, and none from 2000 s on.
 STARTS_S = (500, 1000, 1500)
 CALM_S = 2000
 LENGTH_S = 2.0  # beyond a timeout of 1 s: the window falls to one segment
 RUNS = 20
-SHIFT_S = 0.37  # between runs, so that a congestion meets another place of the flow in each
+SHIFT_S = 0.37  # between runs, so that congestions hit each at another point
 
 BEFORE_S = 100  # mean throughput before a congestion
 RESTORED_S = 250  # by then it is over, or the transfer does not recover
@@ -43,7 +43,7 @@ PENALTY_PERCENT = 1.0  # "does not impose any penalty"
 
 @dataclass(frozen=True)
 class BufferSetting:
-    """Buffers in KiB and the region of table 15.3 that the source puts them in."""
+    """Buffers in KiB and the region of table 15.3 where the paper places them."""
 
     send_kib: int
     recv_kib: int
@@ -51,7 +51,7 @@ class BufferSetting:
 
     @property
     def name(self) -> str:
-        """As the source writes it."""
+        """As written in the paper."""
         return f"{self.send_kib}/{self.recv_kib} KB"
 
 
@@ -104,7 +104,7 @@ def _curve(result: dict[str, Any], run: int) -> ThroughputCurve:
 
 
 def _lost_s(calm: ThroughputCurve, congested: ThroughputCurve, start_s: float) -> float:
-    """Seconds of full throughput that a congestion cost, itself included."""
+    """Seconds of full throughput lost to a congestion, its own length included."""
     lost = calm.between(start_s, start_s + RESTORED_S)
     lost -= congested.between(start_s, start_s + RESTORED_S)
     return lost * RESTORED_S / calm.between(start_s - BEFORE_S, start_s)
@@ -127,7 +127,7 @@ def _curves(runner: Runner) -> Curves:
 
 
 def _lost(curves: Curves, setting: BufferSetting, policy: str) -> list[float]:
-    """Of each run, the mean over its congestions."""
+    """Seconds lost to a congestion, mean of each run."""
     calm = curves[setting, policy, False][0]
     return [
         sum(_lost_s(calm, c, s) for s in c.starts_s) / len(c.starts_s)
@@ -142,14 +142,14 @@ def _known(values: Sequence[float]) -> tuple[float, float]:
 
 
 def _share(curves: Curves, setting: BufferSetting, policy: str, begin: float, end: float) -> float:
-    """Throughput with congestion by that without, in percent, mean of the runs."""
+    """Throughput with congestion relative to that without, in percent, mean of the runs."""
     calm = curves[setting, policy, False][0].between(begin, end)
     runs = [c.between(begin, end) for c in curves[setting, policy, True]]
     return 100 * sum(runs) / len(runs) / calm
 
 
 def _differing(curves: Curves, setting: BufferSetting, policy: str, end: int) -> int:
-    """Seconds in which any run with congestion is not the one without."""
+    """Seconds in which any run with congestion differs from the one without."""
     calm = curves[setting, policy, False][0].bytes_per_s[:end]
     return sum(
         calm[i] != c.bytes_per_s[i] for c in curves[setting, policy, True] for i in range(end)
@@ -157,7 +157,7 @@ def _differing(curves: Curves, setting: BufferSetting, policy: str, end: int) ->
 
 
 def _around(curves: Curves, setting: BufferSetting, policy: str, begin: int, end: int) -> float:
-    """The same in a time after each congestion's start, the worst of the three."""
+    """The same for some time after each congestion's start, lowest of the three."""
     calm = curves[setting, policy, False][0]
     shares = []
     for i in range(len(STARTS_S)):
@@ -196,7 +196,7 @@ def _checks(curves: Curves) -> list[Check]:
     for setting, figure in ((LARGE, "15.5"), (MIDDLE, "15.6")):
         made.append(
             check.at_least(
-                f"{setting.name}, A3: relative throughput recovered before the next congestion",
+                f"{setting.name}, A3: relative throughput before the next congestion",
                 RECOVERED_PERCENT,
                 _around(curves, setting, A3, RESTORED_S, STARTS_S[1] - STARTS_S[0]),
                 unit="%",
@@ -218,7 +218,7 @@ def _checks(curves: Curves) -> list[Check]:
         made += [
             check.at_least(
                 f"{setting.name}: time saved by CSA3, lower end of the CI above 0",
-                # what cannot be told from 0 is no gain
+                # a gain that cannot be distinguished from 0 is none
                 1e-9, mean - half, published="> 0", unit="s", source=f"figure {figure}",
             ),
             check.at_least(
@@ -286,12 +286,12 @@ def run(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
     curves = _curves(runner)
     notes = []
     for setting in SETTINGS:
-        told = []
+        lost = []
         for policy in (A3, CSA3):
             mean, half = _known(_lost(curves, setting, policy))
-            told.append(f"{policy} {mean:.2f} ±{half:.2f} s")
+            lost.append(f"{policy} {mean:.2f} ±{half:.2f} s")
         notes.append(
             f"S/R {setting.name}: total time lost to a congestion of {LENGTH_S:g} s: "
-            + ", ".join(told)
+            + ", ".join(lost)
         )
     return _checks(curves), _figures(curves), notes

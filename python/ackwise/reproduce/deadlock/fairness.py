@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Deadlock, fourth part: CSA3 receivers beside ordinary ones, the source's open question."""
+"""Deadlock, fourth part: CSA3 receivers beside ordinary ones, the paper's open question."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -14,9 +14,9 @@ from ackwise.results.stats import Estimate, estimate
 PLANS = {"fairness": "autotuned", "fairness-small-buffers": "64 KiB"}
 NEW = "csa3"
 SOURCE = "section 15.5"
-# Tolerances, set before measuring: what one kind may get beyond its share.
+# Tolerance, set before measuring: what one kind may get beyond its share.
 TAKES_MOST = 1.05
-# The same kind at both places: 1, within what few runs can tell.
+# The same kind at both places: 1, as closely as few runs can show.
 CONTROL_BY = 0.1
 
 
@@ -82,7 +82,7 @@ def run(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
     for name, buffers in PLANS.items():
         for link in dict.fromkeys(c.link for c in mixed):
             here = [c for c in mixed if (c.plan, c.link) == (name, link)]
-            shares = "; ".join(f"{c.ordinary} {_told(ratios[c])}" for c in here)
+            shares = "; ".join(f"{c.ordinary} {_shown(ratios[c])}" for c in here)
             least = min(jains[c].mean for c in here)
             control = min(jains[c].mean for c in alike if (c.plan, c.link) == (name, link))
             notes.append(
@@ -92,7 +92,7 @@ def run(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
     return check.grouped("fairness", checks), [_figure(mixed, ratios)], notes
 
 
-def _told(value: Estimate) -> str:
+def _shown(value: Estimate) -> str:
     return f"{value.mean:.2f} ±{value.ci95:.2f}"
 
 

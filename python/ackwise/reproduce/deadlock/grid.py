@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Deadlock, second part: the command, the source's equations and simulation on a grid of pairs."""
+"""Deadlock, second part: the command, the paper's equations and simulation on a grid of pairs."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -17,9 +17,9 @@ from ackwise.reproduce.figure import Figure, Grid
 from ackwise.reproduce.runner import Runner
 
 SOURCE = "section 15.2.4"
-# Reasons of ACKs that a timer sent; a sampling's end is silence on purpose.
+# Reasons of ACKs sent by a timer; the end of a sampling phase is silence on purpose.
 TIMERS = {"delay-timer", "area", "latency", "quiet", "max-delay"}
-REPEATED = 2  # stalls in the second half of a transfer that are no accident
+REPEATED = 2  # stalls in the second half of a transfer: from here on not by chance
 
 MSS_BYTES = (536, 1460, 4096, 9148, 65495)
 SENT_MSS = (0.45, 1, 1.7, 2, 2.6, 3, 5)
@@ -44,11 +44,11 @@ MAP_KIB = tuple(range(2, 58, 2))
 MAP_SHOWN_KIB = 32  # send buffers in the figure
 
 RTT_NS = 200_000
-SEGMENTS_PER_S = 10_000  # a full segment takes half of a round trip: pieces arrive one by one
+SEGMENTS_PER_S = 10_000  # a full segment takes half an RTT: short segments arrive one by one
 JITTER_NS = 300_000
 FLIGHTS, SEGMENTS, FLIGHTS_LEAST = 400, 2500, 60
 MESSAGES = 200
-LONGER = 20  # for pairs that meet a rare place by chance only
+LONGER = 20  # for pairs that reach a rare state only by chance
 TRACE_LIMIT = 20_000
 
 RULES = {
@@ -60,12 +60,12 @@ RULES = {
     "ack-before-read": "an ACK leaves before the application has read",
     "window-dry": "rail: an ACK leaves when the window is used up",
 }
-PIECES = "no short segment of such a size"
+SHORT_SEGMENTS = "no short segment of such a size"
 UNEXPLAINED = "no rule found"
 
 
 def _heartbeat_ms(pair: Pair) -> int:
-    """Longer than three rounds, so that it is no clock of the transfer, and as short as that."""
+    """Just over three rounds: longer, so that it does not clock the transfer."""
     flight = min(pair.send_buffer_bytes, pair.recv_buffer_bytes)
     return int(1 + 3 * (0.35 + 1000 / SEGMENTS_PER_S * flight / pair.mss_bytes))
 
@@ -107,7 +107,7 @@ def pairs() -> list[Pair]:
 
 
 def buffer_map() -> list[Pair]:
-    """The source's endpoints with the buffers between and around those of its tables."""
+    """The paper's endpoints with buffers between and around those of its tables."""
     return [
         _pair(MAP_MSS_BYTES, s * 1024, r * 1024, "bsd", "bsd43", "bsd43")
         for s, r in product(MAP_KIB, MAP_KIB)
@@ -115,7 +115,7 @@ def buffer_map() -> list[Pair]:
 
 
 def scenario(pair: Pair, times: int = 1) -> dict[str, Any]:
-    """The pair in the simulator, on its own path; `times` as long as the pair says."""
+    """The pair in the simulator, on its own path; `times` as long a transfer as the pair's."""
     pipe = {"rate_bps": pair.rate_bps, "delay_ns": pair.rtt_ns // 2, "queue_packets": 100_000}
     beats = pair.policy.name == "bsd"
     total = pair.transfer_bytes * times
@@ -128,7 +128,7 @@ def scenario(pair: Pair, times: int = 1) -> dict[str, Any]:
         "duration_ns": 3600 * 10**9,
         "mtu_bytes": pair.mss_bytes + HEADER_BYTES,
         "ip_tcp_header_bytes": HEADER_BYTES,
-        # A beat may come at any place: without noise it would always come at the same one.
+        # The timer may fire at any point: without noise it would always be the same one.
         "down": {**pipe, "jitter_ns": JITTER_NS if beats else 0},
         "up": pipe,
         "groups": [
@@ -185,7 +185,7 @@ def stalls(pair: Pair, result: dict[str, Any], times: int = 1) -> int:
 
 @dataclass(frozen=True)
 class ComparedPair:
-    """A pair, what the machine says, and whether it stalls in simulation."""
+    """A pair, the command's verdict, and whether it stalls in simulation."""
 
     pair: Pair
     verdict: dict[str, Any]
@@ -194,12 +194,12 @@ class ComparedPair:
 
     @property
     def predicted(self) -> bool:
-        """The machine's answer."""
+        """The command predicts a stall."""
         return bool(self.verdict["answer"] == STALLS)
 
 
 def compared(pair: Pair, cancel: Cancel | None = None) -> ComparedPair:
-    """Judges and simulates one pair; a disagreement gets a longer simulation."""
+    """Predicts and simulates one pair; on disagreement, simulates it for longer."""
     verdict = deadlock.judge(pair)
     predicted = verdict["answer"] == STALLS
     for times in (1, LONGER):
@@ -211,7 +211,7 @@ def compared(pair: Pair, cancel: Cancel | None = None) -> ComparedPair:
 
 
 def rule_that_decides(pair: Pair) -> str:
-    """Which rule, left out, makes the machine say what the equations say; the fewest that do."""
+    """The fewest rules without which the command agrees with the equations."""
     predicted = pair.equation_1 or pair.equation_2
 
     def agrees(rules: tuple[str, ...]) -> bool:
@@ -227,10 +227,10 @@ def rule_that_decides(pair: Pair) -> str:
         for rules in combinations(RULES, many):
             if agrees(rules):
                 return " + ".join(rules)
-    return PIECES if not fitting_pieces(pair) else UNEXPLAINED
+    return SHORT_SEGMENTS if not fitting_segments(pair) else UNEXPLAINED
 
 
-def fitting_pieces(pair: Pair) -> set[int]:
+def fitting_segments(pair: Pair) -> set[int]:
     """Sizes of short segments in a simulation, as both conditions of equation 2 need them: too
     small to bring an ACK, and so large that less than a segment of the send buffer is left."""
     trace = engine.simulate(scenario(pair))["groups"][0]["flows"][0]["trace"]
@@ -270,7 +270,7 @@ def run(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
         f"{sum(one.longer and one not in apart for one in found)} pairs needed a simulation "
         f"{LONGER} times as long: they reach a rare state only by chance"
     )
-    # The equations speak of the source's endpoints.
+    # The equations are about the paper's endpoints.
     mapped = found[-(len(MAP_KIB) ** 2) :]
     against = [
         one for one in mapped if (one.pair.equation_1 or one.pair.equation_2) != one.simulated
@@ -280,7 +280,7 @@ def run(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
     missed = sum(one.simulated for one in against)
     checks += [
         check.same(
-            "pairs that contradict the equations without a rule that explains it",
+            "pairs that contradict the equations, unexplained by any rule",
             0,
             decided[UNEXPLAINED],
             source=SOURCE,
@@ -302,7 +302,7 @@ def run(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
 
 
 def _map(mapped: list[ComparedPair]) -> Figure:
-    """Who says what, by buffers."""
+    """Prediction and simulation, by buffers."""
 
     def name(one: ComparedPair) -> str:
         foreseen = one.pair.equation_1 or one.pair.equation_2

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Spec page 5 on today's Linux: which buffers and writes make both ends wait for each other, and
-does the receiver's policy alone end it?"""
+"""Spec page 5 on today's Linux: which buffers and writes cause Nagle / delayed-ACK stalls, and does
+the receiver's policy alone end them?"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,12 +17,12 @@ from ackwise.reproduce.runner import Runner
 
 SOURCE = "section 15.2"
 STOCK = "linux"
-TEXTBOOK = "delayed:segments=2,delay_ms=40"  # RFC 1122 and nothing besides
+TEXTBOOK = "delayed:segments=2,delay_ms=40"  # RFC 1122, nothing else
 A3, CSA3 = "a3", "csa3"
-BY_SOURCE = "silence_samples=0"
-A3_BY_SOURCE, CSA3_BY_SOURCE = f"{A3}:{BY_SOURCE}", f"{CSA3}:{BY_SOURCE}"
-ADAPTIVE = (A3, CSA3, A3_BY_SOURCE, CSA3_BY_SOURCE)
-CURES = (STOCK, A3, CSA3, A3_BY_SOURCE)
+AS_PUBLISHED = "silence_samples=0"
+A3_AS_PUBLISHED, CSA3_AS_PUBLISHED = f"{A3}:{AS_PUBLISHED}", f"{CSA3}:{AS_PUBLISHED}"
+ADAPTIVE = (A3, CSA3, A3_AS_PUBLISHED, CSA3_AS_PUBLISHED)
+CURES = (STOCK, A3, CSA3, A3_AS_PUBLISHED)
 
 KIB = 1024
 MTUS = (9180, 32_768, 65_535)  # ATM's, in between, and loopback's
@@ -36,10 +36,10 @@ RATE_BPS = 1_000_000_000
 DELAY_NS = 500_000
 FLIGHTS = 600
 DURATION_NS = 120 * 10**9
-# Round trips take 1 ms and the writer never rests: a sender that is silent for half of Linux's
-# least delayed ACK waits for a timer.
+# The RTT is 1 ms and the writer always has data: a sender that is silent for half of Linux's
+# minimum delayed-ACK timeout waits for a timer.
 STALL_NS = 20_000_000
-REPEATED = 2  # stalls in the second half of a transfer that are no accident
+REPEATED = 2  # stalls in the second half of a transfer: from here on not by chance
 HEADER_BYTES = 52  # with timestamps
 TRACE_LIMIT = 40_000
 
@@ -50,7 +50,7 @@ THINKS_MS = (0, 100)
 
 @dataclass(frozen=True)
 class TransferSetup:
-    """One transfer: buffers as the application asks for them, and its writes (0: all at once)."""
+    """One transfer: buffers as the application requests them, and its write size (0: one write)."""
 
     mtu: int
     send_bytes: int
@@ -67,7 +67,7 @@ class TransferSetup:
 
 @dataclass(frozen=True)
 class ObservedTransfer:
-    """What a transfer's captures and counters say."""
+    """What a transfer's captures and counters show."""
 
     goodput_bps: float
     steady_bps: float  # of the second half of the bytes
@@ -81,7 +81,7 @@ class ObservedTransfer:
 
     @property
     def repeats(self) -> bool:
-        """It goes in steps of a timer."""
+        """It stalls again and again until a timer fires."""
         return self.stalls_late >= REPEATED
 
 
@@ -112,7 +112,7 @@ def scenario(
 
 
 def transfer(cell: TransferSetup, spec: str) -> dict[str, Any]:
-    """A cell with a policy at its receiver, as the lab runs it."""
+    """The lab's scenario of a transfer, with a policy at its receiver."""
     total = FLIGHTS * min(cell.mtu - HEADER_BYTES, cell.receive_bytes)
     app: dict[str, Any] = {"kind": "bulk", "bytes": total}
     if cell.write_bytes:
@@ -123,7 +123,7 @@ def transfer(cell: TransferSetup, spec: str) -> dict[str, Any]:
 
 
 def observed(result: dict[str, Any]) -> ObservedTransfer:
-    """A transfer's result, read."""
+    """A transfer, from its result."""
     group = result["groups"][0]
     trace = group["flows"][0]["trace"]
     ends = [seq + size for seq, size in zip(trace["data_seq"], trace["data_bytes"], strict=True)]
@@ -186,7 +186,7 @@ def _cured(
 
 
 def buffers(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
-    """A writer that always has more, large MTUs, small buffers."""
+    """A writer that always has data, large MTUs, small buffers."""
     cells = [TransferSetup(m, s * KIB, r * KIB) for m, s, r in product(MTUS, SEND_KIB, RECEIVE_KIB)]
     found = _transfers(
         runner, "buffers and MTUs, four receivers", [(c, spec) for spec in CURES for c in cells]
@@ -275,7 +275,7 @@ def _timeline(found: ObservedTransfers, cell: TransferSetup) -> Figure:
 
 
 def writes(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
-    """Writes that are no multiple of a segment: the source's classes II and III."""
+    """Writes that are not a multiple of a segment: the paper's classes II and III."""
     specs = (STOCK, TEXTBOOK, *ADAPTIVE)
     cells = [
         TransferSetup(WRITE_MTU, s * KIB, r * KIB, w)
@@ -306,7 +306,7 @@ def writes(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
                 ["linux", "textbook", "a3", "csa3", "a3 *", "csa3 *"],
                 [[f"{one.steady_bps / 1e6:.3g}" for one in row] for row in rows],
                 [[_class(one) for one in row] for row in rows],
-                f"MTU {WRITE_MTU}: Mbit/s in the second half; * {BY_SOURCE}",
+                f"MTU {WRITE_MTU}: Mbit/s in the second half; * {AS_PUBLISHED}",
             )
         ],
     )
@@ -319,7 +319,7 @@ def writes(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
 
 
 def answers(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
-    """Write, write, read: Nagle's rule against the delayed ACK of a peer that answers at once."""
+    """Write, write, read: Nagle's rule against the delayed ACK of a peer that replies at once."""
     specs = (STOCK, "every", "ratelimit", *ADAPTIVE)
     sender = {"nagle": "minshall", "send_buffer_bytes": 4 << 20}
     wanted = list(product(THINKS_MS, specs))
@@ -366,13 +366,13 @@ def answers(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
                 [
                     Series(
                         f"next request after {think} ms",
-                        [s.replace(f":{BY_SOURCE}", " *") for s in specs],
+                        [s.replace(f":{AS_PUBLISHED}", " *") for s in specs],
                         [took[think, spec]["p50"] / 1e6 for spec in specs],
                         "bars",
                     )
                     for think in THINKS_MS
                 ],
-                title=f"* {BY_SOURCE}",
+                title=f"* {AS_PUBLISHED}",
             )
         ],
     )

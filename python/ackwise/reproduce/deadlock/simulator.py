@@ -11,7 +11,7 @@ PARTS = (tables.run, grid.run, congestion.run, fairness.run)
 
 
 def run(runner: Runner) -> Outcome:
-    """All parts, in the order of the source."""
+    """All parts, in the order of the paper."""
     checks: list[Check] = []
     figures: list[Figure] = []
     notes: list[str] = []

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Deadlock, first part: tables 15.1 (measured), 15.2 (simulated) and 15.3 (regions).
 
-The endpoints are those of the source's section 15.2 in both tables: output after each 4096 bytes
-copied, Nagle's rule on what is unsent, the window update at 35% of the receive buffer or 2 MSS, a
-heartbeat. Only path, copying and the clock's period differ.
+The endpoints are those of section 15.2 in both tables: output after each 4096 bytes copied, Nagle's
+rule on unsent data, the window update at 35% of the receive buffer or 2 MSS, BSD's fast timer. Only
+the path, the copying rate and the timer's period differ.
 
-    python -m ackwise.reproduce.deadlock_tables     runs the fit of table 15.2 (minutes)
+    python -m ackwise.reproduce.deadlock.tables     runs the fit of table 15.2 (minutes)
 """
 
 import sys
@@ -26,7 +26,7 @@ from ackwise.reproduce.runner import Runner
 NS = 10**9
 MSS_BYTES = 9148
 MTU_BYTES = MSS_BYTES + 40
-PIECE_BYTES = 4096
+COPIED_BYTES = 4096
 KIB = (4, 8, 16, 24, 32, 40, 48, 52)
 LOCKED_MBIT_S = 1.0  # table 15.1: below, a pair is deadlocked
 
@@ -45,7 +45,7 @@ REGION_I, REGION_II, REGION_FREE = "prone I", "prone II", "deadlock-free"
 
 @dataclass(frozen=True, order=True)
 class TransferPath:
-    """What the sources leave open: one-way delay, link rate, the writer's copying."""
+    """What the papers leave open: one-way delay, link rate, the writer's copying rate."""
 
     delay_us: int
     rate_bps: int
@@ -54,7 +54,7 @@ class TransferPath:
 
 
 # SunOS over loopback: copying at about the rate of the largest cells of table 15.1, a link that is
-# no limit. Noise of 0.3 ms on the data's way, as a machine has: without it the clock may lock to
+# no limit. Noise of 0.3 ms on the data's way, as on a real host: without it the timer may lock to
 # the flow (docs/experiments/deadlock.md).
 LOOPBACK = TransferPath(100, 160_000_000, 41_000_000, 300_000)
 LOOPBACK_HEARTBEAT_MS = 200
@@ -81,7 +81,7 @@ def scenario(
     run: int,
     transfer_bytes: int,
 ) -> dict[str, Any]:
-    """One transfer between the source's endpoints with these buffers (KiB)."""
+    """One transfer between the paper's endpoints with these buffers (KiB)."""
     send_kib, recv_kib = pair
     side = {"rate_bps": path.rate_bps, "delay_ns": path.delay_us * 1000}
     return {
@@ -104,7 +104,7 @@ def scenario(
                     "min_rto_ns": NS,
                     "initial_window_segments": AMPLE_SEGMENTS,
                     "send_buffer_bytes": send_kib * 1024,
-                    "low_water_bytes": PIECE_BYTES,
+                    "low_water_bytes": COPIED_BYTES,
                     "copy_bps": path.copy_bps,
                 },
                 "receiver": {
@@ -138,7 +138,7 @@ def _delack(pair: BufferPair, path: TransferPath, clock_ms: int, runs: int) -> l
 
 
 def _by_equation(pair: BufferPair) -> str:
-    """The class by the source's equations: I by 1, II or III by 2 (which 1 implies), or none."""
+    """The class by the paper's equations: I by 1, II or III by 2 (which 1 implies), or none."""
     send, recv = (kib * 1024 for kib in pair)
     if send < min(2 * MSS_BYTES, 0.35 * recv):
         return "I"
@@ -146,9 +146,9 @@ def _by_equation(pair: BufferPair) -> str:
 
 
 def _by_rules(pair: BufferPair) -> str:
-    """The same with the source's condition (ii), which equation 2 drops: the piece that leaves
-    first must be too little for an ACK."""
-    too_little = min(2 * MSS_BYTES, 0.35 * pair[1] * 1024) > PIECE_BYTES
+    """The same with the paper's condition (ii), which equation 2 drops: the segment that leaves
+    first must be too short for an ACK."""
+    too_little = min(2 * MSS_BYTES, 0.35 * pair[1] * 1024) > COPIED_BYTES
     return _by_equation(pair) if too_little else ""
 
 
@@ -184,7 +184,7 @@ def costs(runner: Runner, paths: Sequence[TransferPath]) -> dict[TransferPath, f
 
 
 def neighbours(path: TransferPath) -> list[TransferPath]:
-    """The points of the fit's grid beside this one, along one axis."""
+    """The neighbours of a point on the fit's grid, along each axis."""
     axes = (FIT_DELAYS_US, FIT_RATES_BPS, FIT_COPIES_BPS)
     here = (path.delay_us, path.rate_bps, path.copy_bps)
     out = []
@@ -335,8 +335,8 @@ def _fitted(runner: Runner) -> list[Check]:
 
 
 def _region(pair: BufferPair) -> str:
-    """Of table 15.3, from the words of section 15.4.1: its drawing gives no cell's edge."""
-    if min(pair) < 16:  # one piece is all that is out
+    """Region of table 15.3, from the text of section 15.4.1: its drawing shows no cell edges."""
+    if min(pair) < 16:  # only one short segment is in flight
         return REGION_FREE
     # "Both buffers are large": room for three full segments. Our reading.
     return REGION_II if min(pair) * 1024 >= 3 * MSS_BYTES else REGION_I

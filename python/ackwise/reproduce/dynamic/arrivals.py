@@ -14,9 +14,9 @@ PAYLOAD_BYTES = 1448  # a full segment, timestamps on
 MAX_GAP_NS = 70_000_000
 SERIAL_NS = 123_040  # a full packet at 100 Mbit/s: 1538 bytes on an Ethernet
 BURST_MAX = 10
-# An adversary against a draw for each ACK: one packet, then many at once, later by this share of L. Found
-# by search over sequences of up to ten packets with independent draws: 1.644 with two, 1.654 with
-# five late packets; at 0.31 L the ratio is flat.
+# An adversary against a draw for each ACK: one packet, then many at once, later by this share of L.
+# Found by search over sequences of up to ten packets with independent draws: 1.644 with two, 1.654
+# with five late packets; at 0.31 L the ratio is flat.
 LATE_SHARE_PERMILLE = 310
 LATE_PACKETS = 4
 

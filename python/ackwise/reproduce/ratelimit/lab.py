@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Spec page 1 on the real kernel: what fewer ACKs save there, what they cost, and that no number of
-segments for an ACK brings a connection down."""
+"""Spec page 1 on the real kernel: what fewer ACKs save, what they cost, and that no fixed number of
+segments per ACK makes a connection collapse."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -37,8 +37,8 @@ SMALL_S = 5.0
 STRETCHED = (4, 8, 16, 32, 64)
 # Of stock's goodput with the same sender.
 NO_COLLAPSE = 0.5
-OTHERS = ("every", "bsd", "dynamic", "greedy", "a3", "a3fewer", "csa3")  # as they come
-# Prototype, 10 s, no bound by the flight: Mbit/s of 100 with one ACK for N segments.
+OTHERS = ("every", "bsd", "dynamic", "greedy", "a3", "a3fewer", "csa3")  # default settings
+# Prototype, 10 s, not bound by the flight: Mbit/s of 100 with one ACK per N segments.
 PROTOTYPE = {
     "cubic": (95.37, 95.38, 94.11, 88.53, 9.38),
     "reno": (90.23, 90.52, 86.84, 78.16, 8.27),
@@ -58,12 +58,12 @@ FAULT_SEEDS = (1, 2, 3)
 
 ANSWERED = ("lan-100m", "wan-10ms")
 ANSWER_S = 5.0
-CLOCK_NS = 256  # by which a reading moves the lab's clock: less cannot be told
+CLOCK_NS = 256  # each reading moves the lab's clock by this: less cannot be resolved
 
 
 @dataclass(frozen=True)
 class KernelRun:
-    """What one run tells of its first group."""
+    """The first group of one run."""
 
     mbit_s: float
     acks: int
@@ -98,7 +98,7 @@ def kernel_run(result: Mapping[str, Any]) -> KernelRun:
 
 
 def with_way(link: Link, **keys: Any) -> Link:
-    """The link with keys of both directions changed, as the engine takes them."""
+    """The link with deep queues both ways, and `keys` of the engine set for the way down."""
     shape = dict(link.scenario)
     for way in ("down", "up"):
         shape[way] = {**shape[way], "queue_packets": DEEP_QUEUE, "queue_bytes": 0}
@@ -107,7 +107,7 @@ def with_way(link: Link, **keys: Any) -> Link:
 
 
 def deep(name: str, **faults: Any) -> Link:
-    """A shipped link whose queues nothing overflows, and faults towards the client."""
+    """A shipped link whose queues never overflow, with faults towards the client."""
     return with_way(plans.load_link(name), **faults)
 
 
@@ -218,11 +218,11 @@ def _small_queue(runner: Runner) -> tuple[list[Check], list[Figure]]:
                            by_spec[LIMITED].mbit_s / base if base else None)
         )  # fmt: skip
         for i, n in enumerate(STRETCHED):
-            told = PROTOTYPE[sender][i] / PROTOTYPE_STOCK[sender]
+            prototype = PROTOTYPE[sender][i] / PROTOTYPE_STOCK[sender]
             checks.append(
                 check.at_least(f"{sender}: N = {n} / stock", NO_COLLAPSE,
                                by_spec[f"delayed:segments={n}"].mbit_s / base if base else None,
-                               published=round(told, 3), source="prototype")
+                               published=round(prototype, 3), source="prototype")
             )  # fmt: skip
         checks += [
             check.at_least(f"{sender}: {spec} / stock", NO_COLLAPSE,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""ACK rate limiting on devices whose processor is the limit (spec page 1).
+"""ACK rate limiting on CPU-bound devices (spec page 1).
 
-Three machines: a MIPS router that sends, a virtual machine that receives, and both with an
-application that has to wait for the processor. What their packets cost stands in the links.
+Three devices: a MIPS router that sends, a virtual machine that receives, and both with an
+application that competes for the CPU. The links define what a packet costs them.
 """
 
 import copy
@@ -41,8 +41,8 @@ DEVICE_POLICY = "ratelimit:settle_segments=300000,interval_segments=2000,guard=0
 DROP_S = 45
 DROP_MS = 2
 
-# The machine starts to raise its rate after 10 s, two intervals of 5 s at 26 000 segments/s. An
-# ACK for 5 segments is what half the ACKs and 30% more throughput come to.
+# The virtual machine starts to raise its rate after 10 s, two intervals of 5 s at 26 000 packets/s.
+# Half the ACKs with 30% more throughput make one ACK per 5 segments.
 MACHINE = "vm-openwrt"
 MACHINE_POLICY = "ratelimit:interval_segments=130000,most_segments=4,guard=0"
 DISTURBANCES_S = (30, 50, 80)
@@ -65,7 +65,7 @@ POLICIES = (STOCK, ONE_PER_TWO, "ratelimit", "ratelimit:guard=0")
 
 @dataclass(frozen=True)
 class FlowRun:
-    """What one run of the engine tells of its first group's flow."""
+    """The flow of one run's first group."""
 
     result: dict[str, Any]
 
@@ -101,11 +101,11 @@ class FlowRun:
 
     @property
     def rtt_ms(self) -> list[float]:
-        """Mean round trip of each interval; 0: none was measured."""
+        """Mean RTT of each interval; 0: none was measured."""
         return [n / 1e6 for n in self.series["rtt_ns"]]
 
     def mean(self, values: Sequence[float], start_s: float, end_s: float) -> float:
-        """Mean over the intervals that lie between, without those in which nothing was."""
+        """Mean over the intervals in between, without those that measured nothing."""
         kept = [
             v for t, v in zip(self.time_s, values, strict=True) if start_s < t <= end_s and v > 0
         ]
@@ -113,7 +113,7 @@ class FlowRun:
 
     @property
     def goodput_mbit_s(self) -> float:
-        """Of the whole run."""
+        """Goodput of the whole run."""
         return float(self.group["goodput_bps"]) / 1e6
 
 
@@ -130,14 +130,14 @@ def scenario(link: str, spec: str, seconds: float, *, series: bool = False) -> d
 
 
 def dropping(made: dict[str, Any], at_s: float) -> dict[str, Any]:
-    """The same, with everything lost for a moment."""
+    """The same, with a short outage."""
     outage = {"start_ns": round(at_s * SECOND), "length_ns": DROP_MS * 10**6}
     made["down"]["outages"] = [outage]
     return made
 
 
 def disturbed(made: dict[str, Any]) -> dict[str, Any]:
-    """The same, with a short transfer beside it now and then."""
+    """The same, with a few short transfers at the same time."""
     for start_s in DISTURBANCES_S:
         other = copy.deepcopy(made["groups"][0])
         other |= {"name": f"disturbance at {start_s} s", "start_ns": start_s * SECOND}
@@ -147,7 +147,7 @@ def disturbed(made: dict[str, Any]) -> dict[str, Any]:
 
 
 def gain_percent(after: float, before: float) -> float | None:
-    """How much more."""
+    """Increase in percent."""
     return 100 * (after / before - 1) if before else None
 
 
@@ -252,7 +252,7 @@ def _values(label: str, run: FlowRun, name: str) -> Series:
 
 
 def falls_after(times_s: Sequence[float], values: Sequence[int], starts_s: Sequence[float]) -> int:
-    """Of those times, how many are followed by a fall before the next."""
+    """How many of the start times are followed by a fall before the next one."""
     ends = [*starts_s[1:], float("inf")]
     steps = [t for t, a, b in zip(times_s[1:], values[:-1], values[1:], strict=True) if b < a]
     return sum(
@@ -270,7 +270,7 @@ def histogram_ms(quantiles: dict[str, Any]) -> dict[int, int]:
 
 
 def mode_ms(bins: dict[int, int]) -> float | None:
-    """Middle of the fullest millisecond."""
+    """Middle of the millisecond with most samples."""
     return max(bins, key=lambda at: (bins[at], -at)) + 0.5 if bins else None
 
 
@@ -359,7 +359,7 @@ def _machine(runner: Runner) -> tuple[list[Check], list[Figure]]:
 
 
 def _unbounded(made: dict[str, Any]) -> dict[str, Any]:
-    """The same, with the congestion window as the limit: a receiver's memory bounds nothing."""
+    """The same, limited by the congestion window, not by the receive buffer."""
     del made["client"]["recv_buffer_max_bytes"]
     return made
 
@@ -407,7 +407,8 @@ def _recovery(runner: Runner) -> tuple[list[Check], list[Figure]]:
 
 
 def loaded(spec: str, load_percent: int) -> dict[str, Any]:
-    """The machine at a rate which one ACK for two segments makes this much of its processor."""
+    """The virtual machine at the rate that costs `load_percent` of its CPU with one ACK per two
+    segments."""
     made = scenario(MACHINE, spec, LOAD_S)
     cpu = made["client"]
     segment_s = (cpu["data_received_ns"] + cpu["ack_sent_ns"] / 2) / SECOND

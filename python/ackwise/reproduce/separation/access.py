@@ -26,14 +26,14 @@ LEAVES_OF = {
     FQ_LEAF: (LeafChoice("fq_codel"), LeafChoice("pfifo")),
     FQ_DATA: (LeafChoice("cake"), LeafChoice("fq_codel")),
 }
-# the plan's leaf with room for an ACK for so many packets: what thinning to fewer costs
+# the plan's leaf with room for one ACK per so many packets: what thinning further costs
 SEGMENTS_OF = {f"{THINNED}, one ACK per {segments} packets": segments for segments in (2, 3, 4)}
 
 
 @dataclass(frozen=True)
 class AccessLine:
     """An access line. `buffer_packets`: the provider's queue; `window`: the download's, in packets,
-    0 for no bound; `loss_ppm`: of the packets on the way down."""
+    0: unbounded; `loss_ppm`: on the downlink."""
 
     name: str
     up_bps: int
@@ -49,20 +49,20 @@ class AccessLine:
     loss_ppm: int = 0
 
     def wire_time_ns(self, rate_bps: int) -> int:
-        """Of a full packet, in whole microseconds."""
+        """Time on the wire of a full packet, in whole microseconds."""
         return 1000 * round(8e6 * self.layer.wire_bytes(MTU_BYTES) / rate_bps)
 
 
 _MS, _S = 10**6, 10**9
-# With hosts of the source one queue makes a cycle of 16 s, after a start of up to 75 s in which a
-# round trip repairs one loss. 15 cycles tell a run's share within a point.
+# With the paper's hosts one queue cycles every 16 s, after a start of up to 75 s with one loss
+# recovered in each RTT. 15 cycles give a run's share to a point.
 HOME = AccessLine(
     "800 kbit/s, 2.1 Mbit/s", 800_000, 2_100_000, 10 * _MS, True, 200, 88, 360 * _S, 120 * _S,
     200 * _MS,
 )  # fmt: skip
-# The source's gateway speaks RFC 2684, 2364 and 1577: its ADSL carries ATM. If 800 kbit/s and 2.1
+# The paper's gateway supports RFC 2684, 2364 and 1577: its ADSL carries ATM. If 800 kbit/s and 2.1
 # Mbit/s are what the cells carry, a packet of 1500 bytes fills 32 of them (whichever of the three
-# it is), an ACK two, and the lone speeds are the published 750 and 2000.
+# it is), an ACK two, and solo throughput is the published 750 and 2000.
 CELLS = "ATM cells"
 ADSL = replace(
     HOME,
@@ -89,17 +89,17 @@ def home(ratio: float) -> AccessLine:
     )
 
 
-PROVIDER_NS = 250 * _MS  # of the wider lines: as long as their CUBIC can use
+PROVIDER_NS = 250 * _MS  # queue of the wider lines: as long as CUBIC can use
 SATELLITE_DELAY_NS = 300 * _MS
 
 
 def narrow(ratio: float, delay_ns: int = 10 * _MS) -> AccessLine:
-    """An uplink of 200 kbit/s whose downlink is so many times faster."""
+    """An uplink of 200 kbit/s with a downlink of `ratio` times its rate."""
     down_bps = round(NARROW_UP_BPS * ratio)
     packets = max(20, down_bps * PROVIDER_NS // (8 * DATA_BYTES * _S))
     name, seconds, settled_seconds = f"{ratio:g}:1", 60, 25
     if delay_ns >= SATELLITE_DELAY_NS:
-        # slow start ends at 50 packets; CUBIC's 500 at 0.8 s a round trip take their time
+        # slow start ends at 50 packets; CUBIC takes long to reach 500 with an RTT of 0.8 s
         name, seconds, settled_seconds = f"{name}, satellite", 240, 120
     return AccessLine(
         name, NARROW_UP_BPS, down_bps, delay_ns, False, packets, 0, seconds * _S,
@@ -111,7 +111,7 @@ LOSSY_PPM = 1000
 
 
 def eightfold(loss_ppm: int) -> AccessLine:
-    """8:1, where the plan gives ACKs neither its least share nor its most."""
+    """8:1, where the plan gives ACKs neither its lowest nor its highest share."""
     name = f"8:1, {loss_ppm / 10_000:g}% loss on the downlink"
     return replace(
         home(8.0), name=name, duration_ns=120 * _S, settled_ns=40 * _S, loss_ppm=loss_ppm

@@ -270,8 +270,8 @@ def over_time_figure(every: FourCases) -> Figure:
 
     def panel(case: PublishedCase) -> Panel:
         lines = [line(case, name) for name in BOTH]
-        lone = [line(SOLO_UP, UP), line(SOLO_DOWN, DOWN)]
-        return Panel("time, s", "kbit/s", [*lines, *lone], title=case.name)
+        solo = [line(SOLO_UP, UP), line(SOLO_DOWN, DOWN)]
+        return Panel("time, s", "kbit/s", [*lines, *solo], title=case.name)
 
     return Figure(
         "separation-time",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Both transfers on one queue, with one of the choices changed that the paper leaves open."""
+"""Both transfers on one queue, changing one choice at a time that the paper leaves open."""
 
 from collections.abc import Callable
 from itertools import product
@@ -50,7 +50,7 @@ def _receivers(policy_text: str, *flows: str) -> Callable[[Scenario], None]:
 
 
 def _in_cells(one: Scenario) -> None:
-    """The rates are what cells carry."""
+    """Every packet in cells, on a line whose cells carry the same rates."""
     set_link_layer(one, ADSL_LAYER)
     for side in ("up", "down"):
         one[side]["rate_bps"] = line_bps(one[side]["rate_bps"])
@@ -90,11 +90,11 @@ def open_choices(runner: Runner, plan: Plan) -> Figure:
     results = iter(runner.simulate("open choices, FIFO", made))
     cells, classes = [], []
     for _ in VARIANTS:
-        lone_up, lone_down, runs = ([next(results) for _ in seeds] for _ in range(3))
+        solo_up, solo_down, runs = ([next(results) for _ in seeds] for _ in range(3))
         up, down = speed(runs, UP), speed(runs, DOWN)
         shares = [
-            100 * up.mean / speed(lone_up, UP).mean,
-            100 * down.mean / speed(lone_down, DOWN).mean,
+            100 * up.mean / speed(solo_up, UP).mean,
+            100 * down.mean / speed(solo_down, DOWN).mean,
         ]
         cells.append(
             [f"{e.mean:.0f} ± {e.ci95 or 0:.0f}" for e in (up, down)]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Spec page 3 on this machine's own kernel and in real time: `ackwise gateway up` in network
-namespaces, all cases at once, again and again."""
+"""Spec page 3 on this host's kernel in real time: `ackwise gateway up` in network namespaces, all
+cases at once, several times."""
 
 import sys
 import tempfile
@@ -35,7 +35,7 @@ from ackwise.reproduce.separation.paper import BOTH, DOWN, FIFO, UP
 from ackwise.reproduce.separation.testbed import MeasuredLine, Testbed
 
 REPEATS = 3
-SECONDS, SETTLED_SECONDS = 180.0, 90.0  # the start takes up to 75 s, see linux_separation
+SECONDS, SETTLED_SECONDS = 180.0, 90.0  # the start takes up to 75 s, see access.HOME
 OWN = "the gateway's plan"
 HELD = (FIFO, APART, OWN)
 
@@ -58,7 +58,7 @@ ALL_HOSTS = (SOURCE, EVERY, TODAY)
 
 @dataclass(frozen=True)
 class WaveCase:
-    """One line of a wave."""
+    """One access line of a wave, and what runs over it."""
 
     hosts: LiveHosts
     queue: str
@@ -74,7 +74,7 @@ def _cases(names: tuple[str, ...]) -> list[WaveCase]:
 
 
 def uplink(made: Testbed, line: AccessLine, queue: str, run_dir: Path | None) -> None:
-    """Gives the gateway's port g1 its queues; `run_dir` is for those of `ackwise gateway up`."""
+    """Sets up the queues of the gateway's port g1; `run_dir`: for `ackwise gateway up`."""
     what = (
         "--down", f"{line.down_bps}bit", "--up", f"{line.up_bps}bit",
         "--overhead", line.layer.name,
@@ -119,29 +119,29 @@ def _wave(cases: list[WaveCase], seed: int) -> list[MeasuredLine]:
 
 
 class Waves:
-    """What every wave measured."""
+    """Measurements of every wave."""
 
     def __init__(self, runs: dict[WaveCase, list[MeasuredLine]], names: tuple[str, ...]) -> None:
         self._runs = runs
         self.queues = names
 
     def speeds(self, case: WaveCase, flow: str) -> list[float]:
-        """kbit/s of each repeat."""
+        """kbit/s of each repetition."""
         return [m.speeds[flow] for m in self._runs[case]]
 
     def solo(self, hosts: LiveHosts, flow: str, line: AccessLine = HOME) -> list[float]:
-        """kbit/s alone, of each repeat."""
+        """Solo throughput in kbit/s, of each repetition."""
         return self.speeds(WaveCase(hosts, FIFO, (flow,), line), flow)
 
     def shares(
         self, hosts: LiveHosts, queue: str, flow: str, line: AccessLine = HOME
     ) -> list[float]:
-        """Percent of the mean speed alone, of each repeat."""
+        """% of mean solo throughput, of each repetition."""
         alone = mean(self.solo(hosts, flow, line)).mean
         return [100 * s / alone for s in self.speeds(WaveCase(hosts, queue, BOTH, line), flow)]
 
     def ping_p99_ms(self, case: WaveCase) -> float:
-        """Over all repeats."""
+        """p99 over all repetitions."""
         rtts = sorted(t for m in self._runs[case] for t in m.rtts_s)
         return 1e3 * rtts[max(0, -(-99 * len(rtts) // 100) - 1)] if rtts else float("nan")
 
@@ -213,13 +213,13 @@ def _figure(found: Waves) -> Figure:
 
 
 def run(runner: Runner) -> Outcome:
-    """REPEATS waves. Raises InputError when this machine cannot, by what it lacks."""
+    """REPEATS waves. Raises InputError, naming what is missing, when this host cannot run them."""
     testbed.check()
     missing = control.missing_kinds()
     others = ((FQ_CODEL, "fq_codel"), (CAKE, "cake"))
     names = (*HELD, *(queue for queue, kind in others if kind not in missing))
     cases = _cases(names)
-    # one behind the other: they share this machine's time
+    # one after the other: they share this host's CPU time
     waves = [
         runner.map(
             f"repetition {seed} of {REPEATS}", lambda seed, _cancel: _wave(cases, seed), [seed]

@@ -36,7 +36,7 @@ from ackwise.reproduce.separation.lab_runs import (
 )
 from ackwise.reproduce.separation.paper import BOTH, DOWN, FIFO, UP
 
-FLOOD_PERCENT = 97.0  # of the data class's guarantee: the rest is the class's own pings and bursts
+FLOOD_PERCENT = 97.0  # of the data class's guarantee: its pings and bursts take the rest
 
 
 SEPARATED = {APART: "ACK separation as in the paper", THINNED: "the gateway's plan"}
@@ -93,7 +93,7 @@ def extreme_checks(found: GatewayRuns) -> Iterator[Check]:
 
 
 def latency_checks(found: GatewayRuns) -> Iterator[Check]:
-    """ACKs wait less in a queue of their own than in any shared one."""
+    """ACKs wait less in a separate queue than in a shared one."""
     checks = []
     for hosts in (SOURCE, TODAY):
         fifo = p99_ms(found.of(HOME, hosts, FIFO), "ack")
@@ -116,7 +116,7 @@ def p99_ms(runs: Sequence[SettledRun], what: str) -> float:
 
 @dataclass(frozen=True)
 class ModelComparison:
-    """Model and gateway at one ratio: percent of the lone speeds, by queue and flow."""
+    """Model and gateway at one ratio: % of solo throughput, by queue and flow."""
 
     ratio: float
     predicted: dict[tuple[str, str], float]
@@ -124,7 +124,7 @@ class ModelComparison:
 
 
 def deviations(found: GatewayRuns) -> list[ModelComparison]:
-    """The model beside the gateway, with the ACKs that the hosts sent when alone."""
+    """Model and gateway, with as many ACKs as the hosts send when alone."""
     made = []
     for line in MODELLED:
         link = model_link(line, 2)
@@ -150,7 +150,7 @@ def deviations(found: GatewayRuns) -> list[ModelComparison]:
 
 
 def model_checks(found: GatewayRuns) -> Iterator[Check]:
-    """How far the model is from the gateway, at worst; tolerances as beside the simulator."""
+    """The model's largest errors; tolerances as against the simulator."""
     points = deviations(found)
     checks = []
     for queue, flow in product((FIFO, APART, THINNED), BOTH):

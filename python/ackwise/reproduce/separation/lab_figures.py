@@ -36,12 +36,12 @@ from ackwise.reproduce.separation.paper import BOTH, DOWN, FIFO, UP, paper_figur
 
 
 def _broken(queue: str) -> str:
-    """One line for each part of the name."""
+    """The name with one part on each line."""
     return queue.replace(", ", ",\n").replace("; ", ";\n")
 
 
 def cases_figure(found: GatewayRuns) -> Figure:
-    """Figures 3 and 8 of the source, and other queues."""
+    """Figures 3 and 8 of the paper, and other queues."""
     quantities = {
         UP: ["upload alone", "upload with download; FIFO queue of 100",
              "upload with download; ACK separation"],
@@ -83,7 +83,7 @@ def cases_figure(found: GatewayRuns) -> Figure:
 
 
 def latency_figure(found: GatewayRuns) -> Figure:
-    """p99 of what waits for the loaded uplink."""
+    """Delay through the loaded uplink."""
     columns = ["ACK p50", "ACK p99", "ping p50", "ping p99", "pings lost", "up", "down"]
 
     def grid(line: AccessLine, hosts: LabHosts, names: Sequence[str]) -> Grid:
@@ -121,7 +121,7 @@ def latency_figure(found: GatewayRuns) -> Figure:
 
 
 def leaves_figure(found: GatewayRuns) -> Figure:
-    """What thinning loses and what it costs."""
+    """What ACK thinning drops and what it costs."""
     columns = [
         "ACKs\ndropped", "dup ACKs\ndropped", "SACK info\nlost", "RTT\np99, ms", "pauses",
         "timeouts", "retrans-\nmitted", "up", "down",

@@ -52,8 +52,8 @@ _MS, _S = 10**6, 10**9
 
 @dataclass(frozen=True)
 class LabHosts:
-    """Both ends: receivers' policy, what senders have otherwise than the plan, and what their TCP
-    has otherwise than the kernel."""
+    """Both ends: the receivers' policy, and what differs from the plan in the senders and from the
+    kernel's defaults in their TCP."""
 
     name: str
     policy: str
@@ -67,7 +67,7 @@ TODAY = LabHosts("today's hosts", "linux", model.TODAY | {"initial_window_segmen
 
 @dataclass(frozen=True)
 class SettledRun:
-    """One run. Goodput in kbit/s behind the settled part, times in ns; of the download's ACKs:
+    """One run. Goodput in kbit/s after the settling time, times in ns; of the download's ACKs:
     `path` (see `ackwise.lab.measure.ack_path`)."""
 
     up: float
@@ -82,7 +82,7 @@ class SettledRun:
 
 @dataclass(frozen=True)
 class GatewayJob:
-    """What is run, once for each seed."""
+    """One kind of run, made once for each seed."""
 
     line: AccessLine
     hosts: LabHosts
@@ -109,11 +109,11 @@ def scenario(job: GatewayJob, seed: int) -> Scenario:
     for way, rate_bps in (("up", line.up_bps), ("down", line.down_bps)):
         made[way] |= {"rate_bps": rate_bps, "delay_ns": line.delay_ns}
         made[way].pop("jitter_ns", None)
-        if line.jitter:  # one packet's time, as the plan has it
+        if line.jitter:  # one packet's time, as in the plan
             made[way]["jitter_ns"] = line.wire_time_ns(rate_bps)
     made["down"] |= {"queue_packets": line.buffer_packets, "loss_ppm": line.loss_ppm}
     for group in made["groups"]:
-        # as the source's upload: within a queue of 100 it loses nothing of its own doing
+        # as the paper's upload: a queue of 100 holds the whole window
         window = line.window if group["name"] == DOWN else WINDOW_PACKETS
         group["sender"] |= {**job.hosts.sender, "max_window_segments": window}
     lines = queues(job.queue, line)
@@ -129,15 +129,15 @@ def settled_run(job: GatewayJob, result: dict[str, Any]) -> SettledRun:
     speeds = dict.fromkeys(BOTH, 0.0)
     for group in result["groups"]:
         series = group["flows"][0]["series"]
-        # a sample holds what came since the one before it
+        # a sample holds what arrived since the previous one
         begin_ns = next(at for at in series["time_ns"] if at >= line.settled_ns)
         settled = [
             count
             for at, count in zip(series["time_ns"], series["delivered_bytes"], strict=True)
             if at > begin_ns
         ]
-        told_s = (series["time_ns"][-1] - begin_ns) / _S
-        speeds[group["name"]] = sum(settled) * 8e-3 / told_s
+        counted_s = (series["time_ns"][-1] - begin_ns) / _S
+        speeds[group["name"]] = sum(settled) * 8e-3 / counted_s
     paths = {g["name"]: p for g, p in zip(result["groups"], result["ack_paths"], strict=True)}
     groups = {g["name"]: g for g in result["groups"]}
     down = groups.get(DOWN)
@@ -171,15 +171,15 @@ class GatewayRuns:
         return self.runs[GatewayJob(line, hosts, queue, flows)]
 
     def solo(self, line: AccessLine, hosts: LabHosts, flow: str) -> float:
-        """Speed alone, mean, kbit/s."""
+        """Mean solo throughput, kbit/s."""
         return speed(self.of(line, hosts, FIFO, (flow,)), flow).mean
 
     def together(self, line: AccessLine, hosts: LabHosts, queue: str, flow: str) -> float:
-        """Throughput beside the other transfer, mean, kbit/s."""
+        """Mean throughput with both transfers, kbit/s."""
         return speed(self.of(line, hosts, queue), flow).mean
 
     def shares(self, line: AccessLine, hosts: LabHosts, queue: str, flow: str) -> list[float]:
-        """Percent of the speed alone, of each run."""
+        """% of solo throughput, of each run."""
         alone = self.solo(line, hosts, flow)
         return [100 * getattr(r, SIDE[flow]) / alone for r in self.of(line, hosts, queue)]
 
@@ -193,7 +193,7 @@ def speed(runs: Sequence[SettledRun], flow: str) -> Estimate:
 
 
 HOME_SEEDS = 5
-COMPARED_SEEDS = 3  # of queues that are shown beside the plan's, and of the narrow lines
+COMPARED_SEEDS = 3  # for queues other than the plan's, and for the narrow lines
 EXTREME = (50.0, 100.0)
 MODELLED = (home(1.0), HOME, home(5.0), home(20.0), *map(narrow, EXTREME))
 HELD_QUEUES = (FIFO, APART, THINNED)

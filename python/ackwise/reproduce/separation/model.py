@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The model beside the simulator: the sweep of `ackwise reproduce separation`, point by point."""
+"""The gateway's model against the simulator, over the sweep of `ackwise reproduce separation`."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -13,8 +13,8 @@ from ackwise.reproduce.runner import Runner
 from ackwise.reproduce.separation.cases import FIFO_LINK, WINDOW_PACKETS
 from ackwise.reproduce.separation.sweep import DISCIPLINES, FILTER_SHARE_PPM, sweep
 
-# Points of the lone speed, set before measuring. With two queues the arithmetic has nothing to
-# guess; what a FIFO does to a sender is told to a quarter.
+# In points of solo throughput, set before measuring. With two queues plain arithmetic decides; how
+# a FIFO affects a sender can only be predicted to a quarter.
 APART_POINTS = 7.0
 FIFO_POINTS = 25.0
 SEGMENTS_PER_ACK = {1: "every", 2: "delayed"}
@@ -24,7 +24,7 @@ SEEDS = 3
 
 @dataclass(frozen=True)
 class ShareComparison:
-    """Predicted and simulated shares of the lone speeds, percent, of one discipline."""
+    """Predicted and simulated % of solo throughput, with one discipline."""
 
     ratio: float
     predicted_up: float
@@ -50,8 +50,8 @@ def _of(prediction: Prediction, discipline: str) -> Speeds:
 
 
 def _collapsed(link: model.Link) -> float:
-    """The ACKs' part where one server serves both queues, as in the simulator: while a data packet
-    leaves, the ACKs that come become one; while that one leaves, demand more come, and so on."""
+    """The ACKs' share where one server serves both queues, as in the simulator: the ACKs that
+    arrive during a data packet become one, those that arrive during that one the next."""
     most = FILTER_SHARE_PPM / 1e6
     if link.demand >= 1:
         return most
@@ -102,7 +102,7 @@ def compare(
 
 
 def checks(comparison: SweepComparison) -> Iterator[Check]:
-    """How far the model is off, at worst."""
+    """The model's largest errors."""
     least = 100 * INTERFERES_BELOW
     for segments, lines in comparison.pairs.items():
         made = []
@@ -113,7 +113,7 @@ def checks(comparison: SweepComparison) -> Iterator[Check]:
                     abs(getattr(p, f"predicted_{side}") - getattr(p, f"simulated_{side}"))
                     for p in pairs
                 )
-                made.append(at_most(f"{name}, {side}: farthest off", bound, worst, unit="points"))
+                made.append(at_most(f"{name}, {side}: largest error", bound, worst, unit="points"))
         foretold, seen = (
             ", ".join(
                 f"{p.ratio:g}"
@@ -122,8 +122,8 @@ def checks(comparison: SweepComparison) -> Iterator[Check]:
             )
             for what in ("predicted", "simulated")
         )
-        made.append(same("ratios at which one queue interferes", foretold, seen))
-        yield from grouped(f"model and simulator, an ACK for {segments} segments", made)
+        made.append(same("ratios at which a FIFO interferes", foretold, seen))
+        yield from grouped(f"model and simulator, segments per ACK: {segments}", made)
 
 
 def figure(comparison: SweepComparison) -> Figure:
@@ -154,21 +154,21 @@ def figure(comparison: SweepComparison) -> Figure:
             )
     return Figure(
         "gateway-deviation",
-        "The model beside the simulator, uplink 800 kbit/s",
+        "Model and simulator, uplink 800 kbit/s",
         panels,
         columns=2,
     )
 
 
 def sweep_figure(predictions: Sequence[Prediction]) -> Figure:
-    """What the model says over the asymmetry."""
+    """The model's predictions over the asymmetry."""
     ratios = [p.link.down_bps / p.link.up_bps for p in predictions]
 
     def panel(side: str, name: str) -> Panel:
         def shares(label: str, speeds: list[Speeds]) -> Series:
-            lone = [getattr(p.alone, f"{side}_bps") for p in predictions]
+            solo = [getattr(p.alone, f"{side}_bps") for p in predictions]
             values = [getattr(s, f"{side}_bps") for s in speeds]
-            return Series(label, ratios, [100 * v / of for v, of in zip(values, lone, strict=True)])
+            return Series(label, ratios, [100 * v / of for v, of in zip(values, solo, strict=True)])
 
         return Panel(
             "ratio of downlink to uplink rate",

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What the paper publishes of a gateway's two transfers, and the checks that every way of running
-them is held to: the simulator, the lab's kernel, this host's."""
+"""The paper's figures for an upload and a download, and the checks against them that the simulator,
+the lab and this host's kernel share."""
 
 from collections.abc import Callable, Mapping
 
@@ -81,8 +81,8 @@ def share_checks(
     fifo: bool,
     each_run: bool,
 ) -> list[Check]:
-    """What a gateway is held to. `shares`: % of solo throughput by queue and flow, one for each run
-    or, without `each_run`, their mean; `fifo`: whether one queue has to harm the upload."""
+    """The bounds that a gateway has to keep. `shares`: % of solo throughput by queue and flow, of
+    each run or, without `each_run`, of all; `fifo`: whether a FIFO has to harm the upload."""
     highest, lowest = (", highest", ", lowest") if each_run else ("", "")
     checks = []
     if fifo:

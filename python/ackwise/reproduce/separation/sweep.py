@@ -71,12 +71,12 @@ def at_ratio(base: Scenario, ratio: float) -> Scenario:
 
 @dataclass(frozen=True)
 class SweepPoint:
-    """One ratio of the sweep; shares in percent of the lone speeds, by discipline."""
+    """One ratio of the sweep; shares in % of solo throughput, by discipline."""
 
     ratio: float
     k: float
-    lone_ack_percent: float  # of the uplink, download alone
-    lone_acks_lost: int
+    solo_ack_percent: float  # of the uplink, download alone
+    solo_acks_lost: int
     up: dict[str, Estimate]
     down: dict[str, Estimate]
     ack_percent: dict[str, float]
@@ -90,9 +90,9 @@ def sweep(
     policy_text: str = EVERY,
     sender: Mapping[str, Any] | None = None,
 ) -> list[SweepPoint]:
-    """Lone and common speeds at each ratio, for each discipline of the uplink. `sender`: what the
-    senders have otherwise than the plan. `SweepPoint.k` is for an ACK for each packet whatever the
-    policy."""
+    """Throughput alone and together at each ratio, for each discipline of the uplink. `sender`:
+    what differs from the plan in the senders. `SweepPoint.k` assumes an ACK for each packet,
+    whatever the policy."""
     link = next(link for link in plan.links if link.name == FIFO_LINK)
     (workload,) = plan.workloads
     seeds = plan.seeds[:SWEEP_RUNS] if seeds is None else seeds
@@ -118,12 +118,12 @@ def sweep(
         acks: dict[str, list[float]] = {name: [] for name, _, _ in DISCIPLINES}
         alone: list[Result] = []
         for _ in seeds:
-            lone = {n: next(results) for n in BOTH}
-            alone.append(lone[DOWN])
+            solo = {n: next(results) for n in BOTH}
+            alone.append(solo[DOWN])
             for name, _, _ in DISCIPLINES:
                 result = next(results)
                 for n, shares in ((UP, up), (DOWN, down)):
-                    base = goodput_kbps(lone[n], n)
+                    base = goodput_kbps(solo[n], n)
                     shares[name].append(100 * goodput_kbps(result, n) / base)
                 acks[name].append(ack_percent(result))
         points.append(
@@ -143,11 +143,11 @@ def sweep(
 def sweep_checks(points: Sequence[SweepPoint]) -> Iterator[Check]:
     """Theory first; then what a gateway is to reach on very asymmetric links."""
     (_, apart, filtered) = (name for name, _, _ in DISCIPLINES)
-    demand = [abs(p.lone_ack_percent - 100 * min(1.0, p.k)) for p in points]
+    demand = [abs(p.solo_ack_percent - 100 * min(1.0, p.k)) for p in points]
     left = [abs(p.up[apart].mean - 100 * (1 - min(p.k, 0.5))) for p in points]
     calm = [p for p in points if p.k <= 0.5]
     crowded = [p.ratio for p in points if p.k > 1]
-    lost = [p.ratio for p in points if p.lone_acks_lost]
+    lost = [p.ratio for p in points if p.solo_acks_lost]
     theory = [
         at_most(
             "ACKs' share of the uplink, download alone: largest distance from min(1, k)",
@@ -210,7 +210,7 @@ def sweep_figure(points: Sequence[SweepPoint]) -> Figure:
 
     demand = [
         Series("min(1, k)", ks, [100 * min(1.0, k) for k in ks], published=True),
-        Series("download alone", ks, [p.lone_ack_percent for p in points], "points"),
+        Series("download alone", ks, [p.solo_ack_percent for p in points], "points"),
         *(
             Series(f"both, {label}", ks, [p.ack_percent[label] for p in points])
             for label, _, _ in DISCIPLINES

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""A home's access line in network namespaces of this machine: its own kernel, TCP, queues and time.
+"""A home's access line in network namespaces of this host: its kernel, TCP, queues and real time.
 
       host ────── gateway ═══════════ internet ────── server
         h0        g0   g1              i0   i1          s0
                   up: the queues that are compared
                   down: HTB and a FIFO at i0
 
-All sockets are held by one process, which sleeps in one place: a socket stays in the namespace it
-was made in. Namespaces go whatever happens, their devices and queues with them.
+One process holds all sockets and waits for them in one place: a socket stays in the namespace it
+was made in. The namespaces are removed in any case, with their devices and queues.
 """
 
 import ctypes
@@ -34,9 +34,9 @@ _CLONE_NEWNET = 0x40000000
 _ZEROS = bytes(1 << 16)
 _PING_S = 0.2
 _ECHO, _ECHO_REPLY = 8, 0
-# What hosts of the 1990s had not: SACK, RACK, early retransmits, tail loss probes, F-RTO, and more
-# than three duplicate ACKs to wait for (RFC 2581) where Linux believes in reordering. Their least
-# timeout was 1 s (RFC 2988), which kernels before 6.11 cannot be told for all sockets.
+# Hosts of the 1990s had no SACK, RACK, early retransmit, tail loss probe or F-RTO. They
+# retransmitted after three duplicate ACKs (RFC 2581), where Linux may wait for more. Their minimum
+# RTO was 1 s (RFC 2988), which kernels before 6.11 cannot set for all sockets.
 OLD = {
     "tcp_sack": 0,
     "tcp_recovery": 0,
@@ -48,7 +48,7 @@ _OLD_IF_KNOWN = {"tcp_rto_min_us": 1_000_000}
 
 
 def check() -> None:
-    """InputError with the remedy when this machine cannot make such a line."""
+    """InputError with the remedy when this host cannot make such a line."""
     missing = [tool for tool in TOOLS if tools.find_tool(tool) is None]
     if missing:
         raise InputError(
@@ -71,15 +71,15 @@ class Testbed:
     server: str
 
     def inside(self, namespace: str, *words: str) -> None:
-        """Runs a short command to its end; RunError with its own words."""
+        """Runs a short command to its end; RunError with its message."""
         tools.do(*namespaces.inside(namespace, *words))
 
 
 @contextmanager
 def testbed(down: Sequence[str], *, every_packet: bool, old: bool) -> Iterator[Testbed]:
     """A line without queues on the uplink yet. `down`: `tc` lines of the provider, PORT being the
-    device; `every_packet`: hosts send an ACK for each packet; `old`: their TCP repairs losses as
-    that of the 1990s."""
+    device; `every_packet`: hosts send an ACK for each packet; `old`: their TCP recovers from losses
+    as in the 1990s."""
     with ExitStack() as stack:
         mark = f"awl{os.getpid() % 100_000}{os.urandom(2).hex()}"
         names = [stack.enter_context(namespaces.namespace(f"{mark}{end}")) for end in "hgis"]
@@ -97,7 +97,7 @@ def testbed(down: Sequence[str], *, every_packet: bool, old: bool) -> Iterator[T
             )
             for end, device, number in ((left, a, 1), (right, b, 2)):
                 tools.do("ip", "-n", end, "address", "add", f"10.77.{n}.{number}/24", "dev", device)
-                # what a wire would carry: packets of the MTU
+                # packets no larger than the MTU, as on a wire
                 made.inside(end, "ethtool", "-K", device, "gso", "off", "tso", "off", "gro", "off")
                 tools.do("ip", "-n", end, "link", "set", device, "up")
         for end in (gateway, internet):
@@ -148,7 +148,7 @@ def _within(namespace: str) -> Iterator[None]:
 
 @dataclass
 class LiveTransfer:
-    """One that does not end. `counted`: bytes that were read behind the settled part."""
+    """A transfer without end. `counted`: bytes read after the settling time."""
 
     sends: socket.socket
     reads: socket.socket
@@ -157,7 +157,7 @@ class LiveTransfer:
 
 @dataclass
 class LineTraffic:
-    """What runs over one line."""
+    """Transfers and pings over one line."""
 
     transfers: dict[str, LiveTransfer] = field(default_factory=dict)
     sent_at: dict[int, float] = field(default_factory=dict)
@@ -225,7 +225,7 @@ def _pinged(traffic: LineTraffic, settled: float) -> None:
 
 @dataclass(frozen=True)
 class MeasuredLine:
-    """Behind the settled part: goodput by direction in kbit/s, round trips of pings in s."""
+    """After the settling time: goodput by direction in kbit/s, RTTs of pings in s."""
 
     speeds: dict[str, float]
     rtts_s: list[float]
@@ -239,8 +239,8 @@ def run(
     settled_seconds: float,
     seed: int,
 ) -> list[MeasuredLine]:
-    """Transfers over all lines at once, for `seconds`: of each line the directions and the senders'
-    congestion control. They start within a second, as `seed` says."""
+    """Transfers over all lines at once, for `seconds`. `lines`: testbed, directions, the senders'
+    congestion control. They start within a second, at times drawn from `seed`."""
     chance = random.Random(seed)  # noqa: S311
     with ExitStack() as stack:
         all_traffic: list[LineTraffic] = []
