@@ -8,7 +8,7 @@ import pytest
 
 from ackwise.reproduce.separation import access, lab_runs
 from ackwise.reproduce.separation.access import APART, HEAD_DROP, HOME, THINNED, AccessLine
-from ackwise.reproduce.separation.lab_runs import SOURCE, TODAY, GatewayJob
+from ackwise.reproduce.separation.lab_runs import PAPER_HOSTS, TODAY, GatewayJob
 from ackwise.reproduce.separation.paper import BOTH, DOWN, FIFO, UP
 
 _S = 10**9
@@ -43,21 +43,21 @@ def test_a_speed_is_that_of_the_settled_part(seconds: int) -> None:
     # a third of the run: between two samples
     line = replace(HOME, duration_ns=seconds * _S, settled_ns=seconds * _S // 3)
     speeds = {UP: 700.0, DOWN: 1900.0}
-    job = GatewayJob(line, SOURCE, FIFO, BOTH)
+    job = GatewayJob(line, PAPER_HOSTS, FIFO, BOTH)
     run = lab_runs.settled_run(job, _result(speeds, line, 3))
     assert (run.up, run.down) == pytest.approx((700.0, 1900.0))
 
 
 def test_hosts_of_the_source_wait_for_three_duplicate_acks() -> None:
-    for hosts, there in ((SOURCE, True), (TODAY, False), (lab_runs.UNSACKED, False)):
+    for hosts, there in ((PAPER_HOSTS, True), (TODAY, False), (lab_runs.UNSACKED, False)):
         made = lab_runs.scenario(GatewayJob(HOME, hosts, FIFO, BOTH), 1)
         assert ("tcp_max_reordering" in made["sysctls"]) == there
-    assert SOURCE.sysctls["tcp_max_reordering"] == 3
+    assert PAPER_HOSTS.sysctls["tcp_max_reordering"] == 3
 
 
 def test_whatever_a_check_rests_on_is_run_again() -> None:
     jobs = lab_runs.jobs()
-    for hosts in (SOURCE, TODAY):
+    for hosts in (PAPER_HOSTS, TODAY):
         for queue, flows in (
             (FIFO, (UP,)),
             (FIFO, (DOWN,)),

@@ -50,10 +50,10 @@ class LiveHosts:
     congestion_control: str
 
 
-SOURCE = LiveHosts("hosts as in the paper", True, True, "reno")
+PAPER_HOSTS = LiveHosts("hosts as in the paper", True, True, "reno")
 EVERY = LiveHosts("today's hosts, an ACK for each packet", True, False, "cubic")
 TODAY = LiveHosts("today's hosts", False, False, "cubic")
-ALL_HOSTS = (SOURCE, EVERY, TODAY)
+ALL_HOSTS = (PAPER_HOSTS, EVERY, TODAY)
 
 
 @dataclass(frozen=True)
@@ -69,8 +69,8 @@ class WaveCase:
 def _cases(names: tuple[str, ...]) -> list[WaveCase]:
     made = [WaveCase(hosts, FIFO, (flow,)) for hosts, flow in product(ALL_HOSTS, BOTH)]
     made += [WaveCase(hosts, queue, BOTH) for hosts, queue in product(ALL_HOSTS, names)]
-    made += [WaveCase(SOURCE, FIFO, (flow,), ADSL) for flow in BOTH]
-    return made + [WaveCase(SOURCE, queue, BOTH, ADSL) for queue in HELD]
+    made += [WaveCase(PAPER_HOSTS, FIFO, (flow,), ADSL) for flow in BOTH]
+    return made + [WaveCase(PAPER_HOSTS, queue, BOTH, ADSL) for queue in HELD]
 
 
 def uplink(made: Testbed, line: AccessLine, queue: str, run_dir: Path | None) -> None:
@@ -148,15 +148,15 @@ class Waves:
 
 def _checks(found: Waves) -> Iterator[Check]:
     for hosts, line in (
-        (SOURCE, HOME),
-        (SOURCE, ADSL),
+        (PAPER_HOSTS, HOME),
+        (PAPER_HOSTS, ADSL),
         (EVERY, HOME),
         (TODAY, HOME),
     ):
         of = f", {hosts.name}" + ("" if line is HOME else f", {CELLS}")
         shares = partial(found.shares, hosts, line=line)
         held = {queue: queue for queue in (APART, OWN)}
-        checks = paper.share_checks(shares, held, of, fifo=hosts is SOURCE, each_run=True)
+        checks = paper.share_checks(shares, held, of, fifo=hosts is PAPER_HOSTS, each_run=True)
         yield from grouped(f"% of solo throughput in {REPEATS} runs{of}", checks)
     checks = []
     for hosts, segments in ((EVERY, 1), (TODAY, 2)):

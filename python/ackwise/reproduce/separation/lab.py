@@ -18,7 +18,7 @@ from ackwise.reproduce.separation.lab_figures import (
 )
 from ackwise.reproduce.separation.lab_runs import (
     HOME_QUEUES,
-    SOURCE,
+    PAPER_HOSTS,
     TODAY,
     GatewayRuns,
     jobs,
@@ -49,14 +49,14 @@ def run(runner: Runner) -> Outcome:
                 f"{queue} {flow} {e.mean:.0f} ± {e.ci95 or 0:.0f}"
                 for queue in HOME_QUEUES
                 for flow in BOTH
-                for e in [speed(found.of(HOME, SOURCE, queue), flow)]
+                for e in [speed(found.of(HOME, PAPER_HOSTS, queue), flow)]
             )
             + ".",
             *(
                 f"upload's share in each run, FIFO, {line.name}, {hosts.name}: "
                 + ", ".join(f"{share:.1f}" for share in found.shares(line, hosts, FIFO, UP))
                 + "%."
-                for line, hosts in ((HOME, SOURCE), (ADSL, SOURCE), (HOME, TODAY))
+                for line, hosts in ((HOME, PAPER_HOSTS), (ADSL, PAPER_HOSTS), (HOME, TODAY))
             ),
         ],
     )

@@ -27,9 +27,9 @@ from ackwise.reproduce.separation.lab_runs import (
     FLOOD,
     HOME_SEEDS,
     MODELLED,
+    PAPER_HOSTS,
     SATELLITE,
     SIDE,
-    SOURCE,
     TODAY,
     GatewayRuns,
     SettledRun,
@@ -46,17 +46,19 @@ def case_checks(found: GatewayRuns) -> Iterator[Check]:
     """The paper's four cases, and what a gateway is held to in every run."""
     for line, named in ((HOME, ""), (ADSL, f", {CELLS}")):
         checks = paper.throughput_checks(
-            partial(found.solo, line, SOURCE), partial(found.together, line, SOURCE),
+            partial(found.solo, line, PAPER_HOSTS), partial(found.together, line, PAPER_HOSTS),
             SEPARATED, named,
         )  # fmt: skip
-        yield from grouped(f"throughput, {SOURCE.name}{named}", checks)
+        yield from grouped(f"throughput, {PAPER_HOSTS.name}{named}", checks)
     for line, hosts, named, group in (
-        (HOME, SOURCE, "", SOURCE.name),
-        (ADSL, SOURCE, f", {CELLS}", f"{SOURCE.name}, {CELLS}"),
+        (HOME, PAPER_HOSTS, "", PAPER_HOSTS.name),
+        (ADSL, PAPER_HOSTS, f", {CELLS}", f"{PAPER_HOSTS.name}, {CELLS}"),
         (HOME, TODAY, f", {TODAY.name}", TODAY.name),
     ):
         shares = partial(found.shares, line, hosts)
-        checks = paper.share_checks(shares, SEPARATED, named, fifo=hosts is SOURCE, each_run=True)
+        checks = paper.share_checks(
+            shares, SEPARATED, named, fifo=hosts is PAPER_HOSTS, each_run=True
+        )
         yield from grouped(f"% of solo throughput in {HOME_SEEDS} runs, {group}", checks)
 
 
@@ -95,7 +97,7 @@ def extreme_checks(found: GatewayRuns) -> Iterator[Check]:
 def latency_checks(found: GatewayRuns) -> Iterator[Check]:
     """ACKs wait less in a separate queue than in a shared one."""
     checks = []
-    for hosts in (SOURCE, TODAY):
+    for hosts in (PAPER_HOSTS, TODAY):
         fifo = p99_ms(found.of(HOME, hosts, FIFO), "ack")
         for queue in (APART, THINNED):
             checks.append(

@@ -61,7 +61,7 @@ class LabHosts:
     sysctls: Mapping[str, int] = field(default_factory=dict, hash=False)
 
 
-SOURCE = LabHosts("hosts as in the paper", EVERY, {}, OLD)
+PAPER_HOSTS = LabHosts("hosts as in the paper", EVERY, {}, OLD)
 TODAY = LabHosts("today's hosts", "linux", model.TODAY | {"initial_window_segments": 10})
 
 
@@ -218,11 +218,11 @@ def jobs() -> dict[GatewayJob, int]:
         for name in names:
             made[GatewayJob(line, hosts, name, BOTH)] = seeds
 
-    for hosts in (SOURCE, TODAY):
+    for hosts in (PAPER_HOSTS, TODAY):
         add(HOME, hosts, HELD_QUEUES, HOME_SEEDS)
         add(HOME, hosts, HOME_QUEUES[len(HELD_QUEUES) :], COMPARED_SEEDS)
-    add(ADSL, SOURCE, HELD_QUEUES, HOME_SEEDS)
-    add(ADSL, SOURCE, (CAKE,), COMPARED_SEEDS)
+    add(ADSL, PAPER_HOSTS, HELD_QUEUES, HOME_SEEDS)
+    add(ADSL, PAPER_HOSTS, (CAKE,), COMPARED_SEEDS)
     for line in EIGHTFOLD:
         add(line, TODAY, tuple(SEGMENTS_OF), HOME_SEEDS)
     add(narrow(50.0), TODAY, (FIFO, *LEAVES), COMPARED_SEEDS)
