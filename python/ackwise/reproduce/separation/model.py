@@ -122,7 +122,7 @@ def checks(comparison: SweepComparison) -> Iterator[Check]:
             )
             for what in ("predicted", "simulated")
         )
-        made.append(same("ratios at which a FIFO interferes", foretold, seen))
+        made.append(same("ratios at which a single queue interferes", foretold, seen))
         yield from grouped(f"model and simulator, segments per ACK: {segments}", made)
 
 
