@@ -4,12 +4,12 @@
 import pytest
 
 from ackwise.reproduce.deadlock import congestion, fairness
-from ackwise.reproduce.deadlock.congestion import A3, CSA3, LARGE, Curve
+from ackwise.reproduce.deadlock.congestion import A3, CSA3, LARGE, ThroughputCurve
 
 
 def test_time_lost_is_what_is_missing_in_units_of_full_throughput() -> None:
-    calm = Curve([100] * 1000, [500.0])
-    gap = Curve([100] * 500 + [0] * 3 + [50] * 4 + [100] * 493, [500.0])
+    calm = ThroughputCurve([100] * 1000, [500.0])
+    gap = ThroughputCurve([100] * 500 + [0] * 3 + [50] * 4 + [100] * 493, [500.0])
     assert congestion._lost_s(calm, gap, 500.0) == pytest.approx(3 + 4 / 2)
     assert congestion._lost_s(calm, calm, 500.0) == 0
 

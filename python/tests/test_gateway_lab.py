@@ -21,8 +21,9 @@ from ackwise.lab import machine, measure
 from ackwise.lab import run as lab_run
 from ackwise.lab.machine import Kernel
 from ackwise.plans import policy
-from ackwise.reproduce.separation import lab as separation
-from ackwise.reproduce.separation.simulator import BOTH, DOWN
+from ackwise.reproduce.separation import lab_runs
+from ackwise.reproduce.separation.access import APART, HOME
+from ackwise.reproduce.separation.paper import BOTH, DOWN
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
 
@@ -163,9 +164,9 @@ def test_merged_frames_are_data_and_every_ack_is_one(kernel: Kernel, tmp_path: P
 def test_nothing_waits_in_the_line_behind_the_gateway(kernel: Kernel) -> None:
     """At the line's own rate an ACK finds one data packet in transmission there and the ACKs that
     found the same one: no more, as the classes are no packet ahead of their rates."""
-    line = replace(separation.HOME, jitter=False, duration_ns=40 * 10**9, settled_ns=10 * 10**9)
-    job = separation.Job(line, separation.TODAY, separation.APART, BOTH)
-    result = lab_run.simulate(separation._scenario(job, 1), "link x", "workload x", kernel)
+    line = replace(HOME, jitter=False, duration_ns=40 * 10**9, settled_ns=10 * 10**9)
+    job = lab_runs.GatewayJob(line, lab_runs.TODAY, APART, BOTH)
+    result = lab_run.simulate(lab_runs.scenario(job, 1), "link x", "workload x", kernel)
     (path,) = (
         p for g, p in zip(result["groups"], result["ack_paths"], strict=True)
         if g["name"] == DOWN

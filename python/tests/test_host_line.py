@@ -8,23 +8,23 @@ from netns import WHY_NOT
 
 from ackwise.cli import main as cli
 from ackwise.reproduce.separation import host as host_separation
-from ackwise.reproduce.separation import lab
-from ackwise.reproduce.separation import line as host_line
-from ackwise.reproduce.separation.simulator import UP
+from ackwise.reproduce.separation import testbed
+from ackwise.reproduce.separation.access import ADSL, HOME, AccessLine, shaped
+from ackwise.reproduce.separation.paper import FIFO, UP
 
 pytestmark = [pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT), pytest.mark.slow]
 
 
 @pytest.mark.parametrize(
     ("line", "payload_kbps"),
-    [(lab.HOME, 800 * 1448 / 1514), (lab.ADSL, 800 * 1448 / 1536)],
+    [(HOME, 800 * 1448 / 1514), (ADSL, 800 * 1448 / 1536)],
     ids=["frames", "cells"],
 )
-def test_a_line_carries_its_rates_and_goes(line: lab.Line, payload_kbps: float) -> None:
-    provider = lab.shaped(line.down_bps, line.layer, "pfifo limit 200")
-    with host_line.testbed(provider, every_packet=False, old=False) as made:
-        host_separation.uplink(made, line, lab.FIFO, None)
-        (found,) = host_line.run(
+def test_a_line_carries_its_rates_and_goes(line: AccessLine, payload_kbps: float) -> None:
+    provider = shaped(line.down_bps, line.layer, "pfifo limit 200")
+    with testbed.testbed(provider, every_packet=False, old=False) as made:
+        host_separation.uplink(made, line, FIFO, None)
+        (found,) = testbed.run(
             [(made, (UP,), "cubic")], window_packets=88, seconds=8, settled_seconds=4, seed=1
         )
         # real time on a machine that is shared
@@ -40,4 +40,4 @@ def test_without_rights_nothing_is_begun(
 ) -> None:
     monkeypatch.setattr("ackwise.host.rights.missing_capabilities", lambda: ["CAP_NET_ADMIN"])
     assert cli.main(["reproduce", "separation", "--on", "host"]) == 2
-    assert "needs root (lacking CAP_NET_ADMIN); run it with sudo" in capsys.readouterr().err
+    assert "needs root (missing: CAP_NET_ADMIN); run it with sudo" in capsys.readouterr().err

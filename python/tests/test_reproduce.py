@@ -13,7 +13,7 @@ from conftest import Ackwise
 
 from ackwise import plans, reproduce
 from ackwise.plans import policy
-from ackwise.reproduce import check, document, reference
+from ackwise.reproduce import check, document, reference, table
 from ackwise.reproduce.experiment import Experiment, Outcome
 from ackwise.reproduce.figure import Figure, Grid, Panel, Series, svg
 from ackwise.reproduce.runner import Runner
@@ -43,19 +43,41 @@ def test_a_check_says_whether_and_how_far() -> None:
     assert check.within("a", 100, 109.9, percent=10).passed
     far = check.within("a", 100, 111, percent=10)
     assert not far.passed
-    assert far.deviation_percent == pytest.approx(11)
+    assert far.from_published_percent == pytest.approx(11)
     assert check.within_abs("a", 1.0, 1.04, by=0.05).passed
     assert not check.within_abs("a", 1.0, 1.06, by=0.05).passed
     assert check.between("a", 5, 10, 10).passed
     above = check.between("a", 5, 10, 12)
     assert not above.passed
-    assert above.deviation_percent == pytest.approx(20)
+    assert above.beyond_allowed_percent == pytest.approx(20)
+    below = check.between("a", 5, 10, 4)
+    assert not below.passed
+    assert below.beyond_allowed_percent == pytest.approx(-20)
     assert check.at_most("a", 1.58, 1.58).passed
     assert not check.at_most("a", 1.58, 1.59).passed
     assert check.at_least("a", 93, 93).passed
     assert not check.at_least("a", 93, 92.9).passed
     assert check.same("a", "II", "II").passed
     assert not check.same("a", "II", None).passed
+
+
+def test_distances_from_the_published_figure_and_from_the_bound_are_two_columns() -> None:
+    missed = check.at_most("speed", 340.5, 347, published=250, unit="kbit/s")
+    assert table.HEADS[1:-1] == ("published", "measured", "from published", "allowed")
+    assert table.cells(missed) == (
+        "speed, kbit/s", "250", "347", "+38.8%", "≤ 340.5 (missed by 1.9%)", "FAIL",
+    )  # fmt: skip
+    kept = check.at_most("speed", 350, 347, published=250)
+    assert table.cells(kept)[1:] == ("250", "347", "+38.8%", "≤ 350", "pass")
+    assert kept.beyond_allowed_percent == 0
+
+
+def test_only_what_is_published_stands_under_published() -> None:
+    assert table.cells(check.at_least("a", 90, 91))[1:4] == ("-", "91", "-")
+    assert table.cells(check.at_least("a", 90, 91, published="more"))[1:4] == ("more", "91", "-")
+    assert table.cells(check.between("a", 19, 20, 19.5))[1:5] == (
+        "19 to 20", "19.50", "-", "19 to 20",
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("measured", [None, float("nan"), float("inf")])
@@ -171,7 +193,7 @@ def test_the_document_is_the_same_each_time(ackwise: Ackwise) -> None:
     [
         ([], "no experiment named"),
         (["sampel"], 'did you mean "sample"?'),
-        (["sample", "--on", "linux"], "is no experiment on linux; give --on simulator"),
+        (["sample", "--on", "linux"], "is not an experiment on linux; use --on simulator"),
         (["sample", "--figures", "nowhere"], "--figures: nowhere: is no directory"),
         (["sample", "--report", "-"], "--report: cannot go to standard output"),
         (["sample", "--json", "x", "--csv", "x"], "--csv: "),

@@ -9,9 +9,9 @@ import pytest
 from ackwise import engine, plans
 from ackwise.engine import Cancel
 from ackwise.errors import InputError
-from ackwise.reproduce.dynamic import arrivals
-from ackwise.reproduce.dynamic import simulator as dynamic
-from ackwise.reproduce.dynamic.simulator import Case, Happened, Size
+from ackwise.reproduce.dynamic import arrivals, given, optimum, policies, simulated, simulator
+from ackwise.reproduce.dynamic.policies import LimitedPolicy, Size
+from ackwise.reproduce.dynamic.simulated import SimulatedConnection
 from ackwise.reproduce.runner import Runner
 
 MS = 10**6
@@ -27,7 +27,7 @@ def test_the_optimum_is_what_pen_and_paper_give() -> None:
     assert (found["acks"], found["latency_ns"]) == (2, 4 * MS)
     assert found["schedule_ns"] == [4 * MS, 30 * MS]
     assert found["cost"] == pytest.approx(1.2)
-    assert dynamic.quadratic([0, 4 * MS, 30 * MS], 500, 10 * MS) == 500 * 10 * MS * 2 + 500 * 4 * MS
+    assert optimum.quadratic([0, 4 * MS, 30 * MS], 500, 10 * MS) == 500 * 10 * MS * 2 + 500 * 4 * MS
 
 
 def test_the_recurrence_is_the_least_of_all_schedules() -> None:
@@ -40,14 +40,14 @@ def test_the_recurrence_is_the_least_of_all_schedules() -> None:
         latency = sum(min(a for a in acks if a >= t) - t for t in times)
         return rho * unit * len(acks) + (1000 - rho) * latency
 
-    assert dynamic.quadratic(times, rho, unit) == min(map(cost, range(1 << len(times))))
+    assert optimum.quadratic(times, rho, unit) == min(map(cost, range(1 << len(times))))
 
 
 def test_a_difference_of_the_optima_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     cancel = Cancel()
-    assert not any(dynamic.optima_differ(n, cancel) for n in range(10))
-    monkeypatch.setattr(dynamic, "quadratic", lambda *_: -1)
-    assert dynamic.optima_differ(0, cancel)
+    assert not any(optimum.optima_differ(n, cancel) for n in range(10))
+    monkeypatch.setattr(optimum, "quadratic", lambda *_: -1)
+    assert optimum.optima_differ(0, cancel)
 
 
 @pytest.mark.parametrize(
@@ -69,58 +69,58 @@ def test_made_up_arrivals_that_cannot_be_are_told() -> None:
 
 @pytest.mark.parametrize("kind", arrivals.KINDS)
 def test_arrivals_are_a_hundred_in_order_and_the_same_each_time(kind: str) -> None:
-    times = arrivals.KINDS[kind](dynamic.random_of(kind, 3), 10 * MS)
+    times = arrivals.KINDS[kind](given.random_of(kind, 3), 10 * MS)
     assert len(times) == arrivals.PACKETS
     assert times[0] == 0
     assert times == sorted(times)
-    assert times == arrivals.KINDS[kind](dynamic.random_of(kind, 3), 10 * MS)
+    assert times == arrivals.KINDS[kind](given.random_of(kind, 3), 10 * MS)
 
 
 def test_the_adversaries_do_what_they_are_for() -> None:
-    alone = arrivals.isolated(dynamic.random_of("isolated", 0), 10 * MS)
+    alone = arrivals.isolated(given.random_of("isolated", 0), 10 * MS)
     assert min(b - a for a, b in pairwise(alone)) > 10 * MS
-    points = dynamic.on_given(("isolated", 500, 40), Cancel())
-    assert points[Case(dynamic.FIXED, dynamic.FREE)].mean == pytest.approx(2, rel=1e-3)
-    assert points[Case(dynamic.GREEDY, dynamic.FREE)].mean == pytest.approx(2, rel=1e-3)
-    drawn = points[Case(dynamic.DYNAMIC, dynamic.FREE)]
+    points = given.on_given(("isolated", 500, 40), Cancel())
+    assert points[LimitedPolicy(policies.FIXED, policies.FREE)].mean == pytest.approx(2, rel=1e-3)
+    assert points[LimitedPolicy(policies.GREEDY, policies.FREE)].mean == pytest.approx(2, rel=1e-3)
+    drawn = points[LimitedPolicy(policies.DYNAMIC, policies.FREE)]
     assert abs(drawn.mean - e / (e - 1)) < 2 * drawn.ci95
-    crowd = dynamic.on_given(("late crowd", 500, 40), Cancel())
-    per_ack = crowd[Case(dynamic.PER_ACK, dynamic.FREE)]
+    crowd = given.on_given(("late crowd", 500, 40), Cancel())
+    per_ack = crowd[LimitedPolicy(policies.PER_ACK, policies.FREE)]
     assert per_ack.mean - per_ack.ci95 > e / (e - 1)
 
 
 def test_limits_that_bind_are_seen() -> None:
     # L is 1.99 s at 0.995: a lone packet would wait for most of it.
-    points = dynamic.on_given(("isolated", 995, 5), Cancel())
-    assert points[Case(dynamic.DYNAMIC, dynamic.LIMITED)].limited
-    assert not points[Case(dynamic.DYNAMIC, dynamic.FREE)].limited
-    points = dynamic.on_given(("bursts", 500, 2), Cancel())
-    assert points[Case(dynamic.DYNAMIC, dynamic.SECOND)].limited
-    assert not points[Case(dynamic.DYNAMIC, dynamic.LIMITED)].limited
+    points = given.on_given(("isolated", 995, 5), Cancel())
+    assert points[LimitedPolicy(policies.DYNAMIC, policies.LIMITED)].limited
+    assert not points[LimitedPolicy(policies.DYNAMIC, policies.FREE)].limited
+    points = given.on_given(("bursts", 500, 2), Cancel())
+    assert points[LimitedPolicy(policies.DYNAMIC, policies.SECOND)].limited
+    assert not points[LimitedPolicy(policies.DYNAMIC, policies.LIMITED)].limited
 
 
 def test_every_shipped_capture_holds_a_transfer_with_its_receiver() -> None:
-    for name in dynamic.CAPTURES:
-        points = dynamic.on_captured((name, 500, 1), Cancel())
-        assert points[Case(dynamic.CAPTURED, dynamic.LIMITED)].mean >= 1
+    for name in policies.CAPTURES:
+        points = given.on_captured((name, 500, 1), Cancel())
+        assert points[LimitedPolicy(policies.CAPTURED, policies.LIMITED)].mean >= 1
 
 
 def test_a_trace_is_read_as_it_happened() -> None:
     link = plans.load_link("lan-100m")
-    chosen = dynamic.choice(Case(dynamic.STOCK, dynamic.LIMITED), 500)
+    chosen = policies.choice(LimitedPolicy(policies.STOCK, policies.LIMITED), 500)
     times = [0, 5 * MS, 400 * MS, 700 * MS]
-    found = dynamic.happened(engine.simulate(dynamic.replayed(link, chosen, times, 1)))
+    found = simulated.connection(engine.simulate(simulated.replayed(link, chosen, times, 1)))
     # two together, one by the timer after 200 ms, the last by its FIN
     assert (found.acks, found.latency_ns, found.limited) == (3, 205 * MS, False)
     assert [b - a for a, b in pairwise(found.arrivals_ns)] == [5 * MS, 395 * MS, 300 * MS]
-    run = dynamic.judged(found, 500)
+    run = simulated.judged(found, 500)
     assert run.ratio == pytest.approx((3 * 10 + 205) / (3 * 10 + 5))
 
 
 def test_a_clocked_sender_waits_for_each_ack() -> None:
     link = plans.load_link("lan-100m")
-    chosen = dynamic.choice(Case(dynamic.GREEDY, dynamic.LIMITED), 500)
-    found = dynamic.happened(engine.simulate(dynamic.clocked(link, chosen, 1)))
+    chosen = policies.choice(LimitedPolicy(policies.GREEDY, policies.LIMITED), 500)
+    found = simulated.connection(engine.simulate(simulated.clocked(link, chosen, 1)))
     assert len(found.arrivals_ns) == found.acks == arrivals.PACKETS
     # 10 ms until the ACK leaves, then a round trip
     assert min(b - a for a, b in pairwise(found.arrivals_ns)) > 12 * MS
@@ -128,20 +128,20 @@ def test_a_clocked_sender_waits_for_each_ack() -> None:
 
 
 def test_cost_by_the_best_is_never_below_one() -> None:
-    assert dynamic.judged(Happened([0, 1], 1, 1, False), 500).ratio == 1.0
+    assert simulated.judged(SimulatedConnection([0, 1], 1, 1, False), 500).ratio == 1.0
 
 
 @pytest.mark.slow
 def test_all_of_it_in_small() -> None:
-    outcome = dynamic.measure(SMALL, Runner())
+    outcome = simulator.measure(SMALL, Runner())
     groups = {check.group for check in outcome.checks}
     assert {"the best schedule", "the adversaries", "throughput"} <= groups
     failed = [check.name for check in outcome.checks if not check.passed]
     assert failed == []
     assert all(figure.name.startswith("dynamic-") for figure in outcome.figures)
     # no limits, no connection's own arrivals: the bound is a theorem there
-    free = [c for c in outcome.checks if "arrivals as given, no limits" in c.group]
-    assert len(free) == len(arrivals.KINDS) + len(dynamic.CAPTURES)
+    free = [c for c in outcome.checks if "fixed arrivals, no limits" in c.group]
+    assert len(free) == len(arrivals.KINDS) + len(policies.CAPTURES)
     assert {c.group for c in outcome.checks if "simulated sender" in c.group} == {
-        f"z for the connection, simulated sender, RTT {rtt}, RFC limits" for rtt in dynamic.LINKS
+        f"one z per connection, simulated sender, RTT {rtt}, RFC limits" for rtt in policies.LINKS
     }

@@ -11,10 +11,10 @@ from conftest import lab_kernel
 from ackwise.lab import run as lab_run
 from ackwise.lab.machine import Kernel
 from ackwise.reproduce.deadlock import lab as linux_deadlock
-from ackwise.reproduce.deadlock.lab import A3, CSA3, KIB, STOCK, Cell, Seen
+from ackwise.reproduce.deadlock.lab import A3, CSA3, KIB, STOCK, ObservedTransfer, TransferSetup
 
 MS = 10**6
-PAIR = Cell(9180, 6 * KIB, 16 * KIB)
+PAIR = TransferSetup(9180, 6 * KIB, 16 * KIB)
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def kernel() -> Kernel:
     return lab_kernel(stock=False)
 
 
-def told(times_ms: list[int]) -> Seen:
+def told(times_ms: list[int]) -> ObservedTransfer:
     """Segments of 1000 bytes at these times."""
     trace = {
         "data_time_ns": [t * MS for t in times_ms],
@@ -36,7 +36,7 @@ def told(times_ms: list[int]) -> Seen:
         "segments_received": len(times_ms),
         "flows": [{"trace": trace}],
     }
-    return linux_deadlock.seen(
+    return linux_deadlock.observed(
         {"groups": [group], "counters": {"client": {"TcpExtDelayedACKs": 3}}}
     )
 
@@ -57,11 +57,11 @@ def test_stalls_at_the_start_do_not_repeat() -> None:
 @pytest.mark.lab
 @pytest.mark.slow
 def test_a_pair_of_buffers_waits_for_the_delayed_ack_and_is_cured(kernel: Kernel) -> None:
-    def run(spec: str) -> tuple[Seen, dict[str, Any]]:
+    def run(spec: str) -> tuple[ObservedTransfer, dict[str, Any]]:
         result = lab_run.simulate(
             linux_deadlock.transfer(PAIR, spec), "link x", "workload x", kernel
         )
-        return linux_deadlock.seen(result), result["groups"][0]["flows"][0]["trace"]
+        return linux_deadlock.observed(result), result["groups"][0]["flows"][0]["trace"]
 
     stock, trace = run(STOCK)
     assert stock.repeats
@@ -69,7 +69,7 @@ def test_a_pair_of_buffers_waits_for_the_delayed_ack_and_is_cured(kernel: Kernel
     # a timer of 40 ms that counts in ticks of 10 ms
     assert all(40 * MS < gap < 62 * MS for gap in gaps)
     assert len(gaps) == pytest.approx(stock.timers, abs=2)
-    for spec in (A3, CSA3, linux_deadlock.A3_BY_SOURCE):
+    for spec in (A3, CSA3, linux_deadlock.A3_AS_PUBLISHED):
         cured, _ = run(spec)
         assert not cured.repeats, spec
         assert cured.steady_bps > 10 * stock.steady_bps, spec

@@ -10,7 +10,7 @@ from ackwise.lab import run as lab_run
 from ackwise.lab.machine import Kernel
 from ackwise.plans import Link
 from ackwise.reproduce.ratelimit import lab as linux_ratelimit
-from ackwise.reproduce.ratelimit.lab import SEGMENT_BYTES, STOCK, Seen
+from ackwise.reproduce.ratelimit.lab import SEGMENT_BYTES, STOCK, KernelRun
 
 
 @pytest.fixture(scope="module")
@@ -31,10 +31,13 @@ def test_the_second_half_of_a_run_tells_its_segments_for_each_ack() -> None:
         "message_latency_ns": {"p99": 3e6},
         "flows": [{"series": series}],
     }
-    found = linux_ratelimit.seen({"groups": [group], "duration_ns": 4})
-    assert found == Seen(2.0, 24, 1.5, 3.0, 3.0)
+    found = linux_ratelimit.kernel_run({"groups": [group], "duration_ns": 4})
+    assert found == KernelRun(2.0, 24, 1.5, 3.0, 3.0)
     group["flows"] = [{}]
-    assert linux_ratelimit.seen({"groups": [group], "duration_ns": 4}).late_segments_per_ack is None
+    assert (
+        linux_ratelimit.kernel_run({"groups": [group], "duration_ns": 4}).late_segments_per_ack
+        is None
+    )
 
 
 def test_a_deep_link_differs_in_queue_and_faults_alone() -> None:
@@ -48,9 +51,9 @@ def test_a_deep_link_differs_in_queue_and_faults_alone() -> None:
     assert shipped.scenario["down"]["queue_packets"] == 50
 
 
-def _run(kernel: Kernel, link: Link, spec: str, seconds: float, sender: str) -> Seen:
+def _run(kernel: Kernel, link: Link, spec: str, seconds: float, sender: str) -> KernelRun:
     made = linux_ratelimit.scenario(link, spec, seconds, sender, series=True)
-    return linux_ratelimit.seen(lab_run.simulate(made, "link x", "workload x", kernel))
+    return linux_ratelimit.kernel_run(lab_run.simulate(made, "link x", "workload x", kernel))
 
 
 @pytest.mark.lab

@@ -6,13 +6,15 @@ from typing import Any
 
 import pytest
 
-from ackwise.reproduce.separation import lab
-from ackwise.reproduce.separation.simulator import BOTH, DOWN, UP
+from ackwise.reproduce.separation import access, lab_runs
+from ackwise.reproduce.separation.access import APART, HEAD_DROP, HOME, THINNED, AccessLine
+from ackwise.reproduce.separation.lab_runs import PAPER_HOSTS, TODAY, GatewayJob
+from ackwise.reproduce.separation.paper import BOTH, DOWN, FIFO, UP
 
 _S = 10**9
 
 
-def _result(speeds_kbps: dict[str, float], line: lab.Line, first_sample: int) -> dict[str, Any]:
+def _result(speeds_kbps: dict[str, float], line: AccessLine, first_sample: int) -> dict[str, Any]:
     """As the lab tells it: nothing before the line is settled, then those speeds, in a hundred
     samples, of which the last is missing and the first come late."""
     step = line.duration_ns // 100
@@ -39,32 +41,32 @@ def _result(speeds_kbps: dict[str, float], line: lab.Line, first_sample: int) ->
 @pytest.mark.parametrize("seconds", [360, 300, 70])
 def test_a_speed_is_that_of_the_settled_part(seconds: int) -> None:
     # a third of the run: between two samples
-    line = replace(lab.HOME, duration_ns=seconds * _S, settled_ns=seconds * _S // 3)
+    line = replace(HOME, duration_ns=seconds * _S, settled_ns=seconds * _S // 3)
     speeds = {UP: 700.0, DOWN: 1900.0}
-    job = lab.Job(line, lab.SOURCE, lab.FIFO, BOTH)
-    run = lab._summary(job, _result(speeds, line, 3))
+    job = GatewayJob(line, PAPER_HOSTS, FIFO, BOTH)
+    run = lab_runs.settled_run(job, _result(speeds, line, 3))
     assert (run.up, run.down) == pytest.approx((700.0, 1900.0))
 
 
 def test_hosts_of_the_source_wait_for_three_duplicate_acks() -> None:
-    for hosts, there in ((lab.SOURCE, True), (lab.TODAY, False), (lab.UNSACKED, False)):
-        made = lab._scenario(lab.Job(lab.HOME, hosts, lab.FIFO, BOTH), 1)
+    for hosts, there in ((PAPER_HOSTS, True), (TODAY, False), (lab_runs.UNSACKED, False)):
+        made = lab_runs.scenario(GatewayJob(HOME, hosts, FIFO, BOTH), 1)
         assert ("tcp_max_reordering" in made["sysctls"]) == there
-    assert lab.SOURCE.sysctls["tcp_max_reordering"] == 3
+    assert PAPER_HOSTS.sysctls["tcp_max_reordering"] == 3
 
 
 def test_whatever_a_check_rests_on_is_run_again() -> None:
-    jobs = lab._jobs()
-    for hosts in (lab.SOURCE, lab.TODAY):
+    jobs = lab_runs.jobs()
+    for hosts in (PAPER_HOSTS, TODAY):
         for queue, flows in (
-            (lab.FIFO, (UP,)),
-            (lab.FIFO, (DOWN,)),
-            (lab.FIFO, BOTH),
-            (lab.APART, BOTH),
-            (lab.THINNED, BOTH),
+            (FIFO, (UP,)),
+            (FIFO, (DOWN,)),
+            (FIFO, BOTH),
+            (APART, BOTH),
+            (THINNED, BOTH),
         ):
-            assert jobs[lab.Job(lab.HOME, hosts, queue, flows)] >= 5
-    for line in (*map(lab.narrow, lab.EXTREME), lab.SATELLITE):
-        for queue in (lab.THINNED, lab.HEAD_DROP):
-            assert jobs[lab.Job(line, lab.TODAY, queue, BOTH)] >= 3
-    assert jobs[lab.Job(lab.narrow(100.0), lab.FLOOD, lab.APART, BOTH)] >= 3
+            assert jobs[GatewayJob(HOME, hosts, queue, flows)] >= 5
+    for line in (*map(access.narrow, lab_runs.EXTREME), lab_runs.SATELLITE):
+        for queue in (THINNED, HEAD_DROP):
+            assert jobs[GatewayJob(line, TODAY, queue, BOTH)] >= 3
+    assert jobs[GatewayJob(access.narrow(100.0), lab_runs.FLOOD, APART, BOTH)] >= 3

@@ -5,7 +5,7 @@ import pytest
 
 from ackwise import engine, plans
 from ackwise.reproduce.ratelimit import simulator as ratelimit
-from ackwise.reproduce.ratelimit.simulator import Run
+from ackwise.reproduce.ratelimit.simulator import FlowRun
 
 
 def test_costs_give_the_published_gain() -> None:
@@ -44,7 +44,7 @@ def test_a_load_is_the_load_asked_for() -> None:
 
 def test_means_leave_out_what_was_not_measured() -> None:
     series = {"time_ns": [0, 10**9, 2 * 10**9, 3 * 10**9], "rtt_ns": [0, 4_000_000, 0, 8_000_000]}
-    run = Run({"groups": [{"flows": [{"series": series}]}]})
+    run = FlowRun({"groups": [{"flows": [{"series": series}]}]})
     assert run.mean(run.rtt_ms, 0, 3) == 6
     assert run.mean(run.rtt_ms, 1, 2) == 0
 
@@ -52,9 +52,9 @@ def test_means_leave_out_what_was_not_measured() -> None:
 def test_a_starved_reader_thins_acks_and_a_free_one_does_not() -> None:
     """The same costs, with and without the process: only it makes the difference."""
     made = ratelimit.scenario("mips-reader", ratelimit.STOCK, 4, series=True)
-    starved = Run(engine.simulate(made))
+    starved = FlowRun(engine.simulate(made))
     del made["client"]["process"]
-    free = Run(engine.simulate(made))
+    free = FlowRun(engine.simulate(made))
     late = (2.0, 4.0)
     per_ack = [
         run.mean(run.mbit_s, *late) * 1e6 / 8 / ratelimit.SEGMENT_BYTES

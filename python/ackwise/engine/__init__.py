@@ -5,6 +5,8 @@ import json
 import shlex
 from collections.abc import Sequence
 from functools import cache
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 from ackwise.errors import InputError, RunError
@@ -25,6 +27,12 @@ def _loaded() -> Any:
             "install the wheel, or run `make build` in a checkout"
         )
     return _engine
+
+
+@cache
+def identity() -> str:
+    """A hash of the engine itself: the same engine gives the same results."""
+    return sha256(Path(_loaded().__file__).read_bytes()).hexdigest()
 
 
 class Cancel:

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""Published experiments, run again and put beside what was published."""
+"""Published experiments, repeated and compared with what was published."""
 
 import importlib
 
 from ackwise.errors import InputError, quoted, suggestion
 from ackwise.reproduce.experiment import Experiment
 
-# Where an experiment can be run, and which. Each is a package; the module of the place has an
-# EXPERIMENT of its own, because each place answers other questions.
+# Which experiments can be run where. Each is a package with a module for each place, and each
+# module has its own EXPERIMENT, because each place answers other questions.
 NAMES: dict[str, tuple[str, ...]] = {
     "simulator": ("deadlock", "dynamic", "ratelimit", "separation"),
     "linux": ("deadlock", "ratelimit", "separation"),
@@ -22,8 +22,8 @@ def load(name: str, on: str = "simulator") -> Experiment:
     if name not in NAMES[on]:
         elsewhere = [place for place, names in NAMES.items() if name in names]
         raise InputError(
-            f"reproduce: {quoted(name)} is no experiment on {on}; "
-            + (f"give --on {elsewhere[0]}" if elsewhere else suggestion(name, (*NAMES[on], ALL)))
+            f"reproduce: {quoted(name)} is not an experiment on {on}; "
+            + (f"use --on {elsewhere[0]}" if elsewhere else suggestion(name, (*NAMES[on], ALL)))
         )
     module = importlib.import_module(f"ackwise.reproduce.{name}.{MODULES[on]}")
     experiment: Experiment = module.EXPERIMENT

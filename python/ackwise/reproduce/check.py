@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A figure of ours beside the published one, and whether they agree."""
+"""A measured figure beside the published one, and whether it is allowed."""
 
 from dataclasses import dataclass, replace
 from math import isfinite
@@ -9,13 +9,14 @@ Value = float | int | str | None
 
 @dataclass(frozen=True)
 class Check:
-    """One comparison; what may differ by how much was decided before it was measured."""
+    """One comparison. What is allowed was decided before anything was measured."""
 
     name: str
-    published: Value  # as the source has it; a bound where the source or theory gives one
+    published: Value  # as the paper prints it; None: nothing is published
     measured: Value  # None: could not be measured, which never passes
-    deviation_percent: float | None  # from the published value, or beyond the nearest bound
-    tolerance: str
+    from_published_percent: float | None  # measured against published; None unless both are numbers
+    allowed: str  # a tolerance around the published value, a bound or a range
+    beyond_allowed_percent: float | None  # beyond the bound or range; None without one
     passed: bool
     unit: str = ""
     source: str = ""  # table, figure or section
@@ -26,8 +27,22 @@ def _known(measured: float | None) -> float | None:
     return measured if measured is not None and isfinite(measured) else None
 
 
-def _deviation(measured: float | None, published: float) -> float | None:
-    return None if measured is None or not published else 100 * (measured / published - 1)
+def _percent_from(measured: Value, base: Value) -> float | None:
+    """How far above `base`; None where either is not a number, and for a base of zero."""
+    if isinstance(measured, str) or isinstance(base, str) or measured is None or not base:
+        return None
+    return 100 * (measured / base - 1)
+
+
+def _against_published(
+    name: str, published: float, measured: float | None, allowed: str, most: float, unit: str,
+    source: str, *, relative: bool,
+) -> Check:  # fmt: skip
+    found = _known(measured)
+    away = _percent_from(found, published)
+    off = away if relative else (None if found is None else found - published)
+    passed = off is not None and abs(off) <= most
+    return Check(name, published, found, away, allowed, None, passed, unit, source)
 
 
 def within(
@@ -40,10 +55,9 @@ def within(
     source: str = "",
 ) -> Check:
     """At most `percent` away from the published value."""
-    found = _known(measured)
-    deviation = _deviation(found, published)
-    passed = deviation is not None and abs(deviation) <= percent
-    return Check(name, published, found, deviation, f"±{percent:g}%", passed, unit, source)
+    return _against_published(
+        name, published, measured, f"±{percent:g}%", percent, unit, source, relative=True
+    )
 
 
 def within_abs(
@@ -56,10 +70,8 @@ def within_abs(
     source: str = "",
 ) -> Check:
     """At most `by`, in the value's own unit, away from the published value."""
-    found = _known(measured)
-    passed = found is not None and abs(found - published) <= by
-    return Check(
-        name, published, found, _deviation(found, published), f"±{by:g}", passed, unit, source
+    return _against_published(
+        name, published, measured, f"±{by:g}", by, unit, source, relative=False
     )
 
 
@@ -73,20 +85,10 @@ def between(
     unit: str = "",
     source: str = "",
 ) -> Check:
-    """Inside a published range, bounds included."""
-    found = _known(measured)
-    beyond: float | None = None
-    if found is not None:
-        beyond = 0.0
-        if found < low:
-            beyond = _deviation(found, low)
-        elif found > high:
-            beyond = _deviation(found, high)
-    told = f"{low:g} to {high:g}"
-    passed = found is not None and low <= found <= high
-    return Check(
-        name, told if published is None else published, found, beyond, told, passed, unit, source
-    )
+    """Inside a range, bounds included; the range is what is published unless `published` says."""
+    allowed = f"{low:g} to {high:g}"
+    shown = allowed if published is None else published
+    return _bounded(name, low, high, measured, allowed, shown, unit, source)
 
 
 def at_most(
@@ -99,7 +101,7 @@ def at_most(
     source: str = "",
 ) -> Check:
     """Not above a bound."""
-    return _bounded(name, bound, measured, "≤", published, unit, source)
+    return _bounded(name, None, bound, measured, f"≤ {bound:g}", published, unit, source)
 
 
 def at_least(
@@ -112,32 +114,37 @@ def at_least(
     source: str = "",
 ) -> Check:
     """Not below a bound."""
-    return _bounded(name, bound, measured, "≥", published, unit, source)
+    return _bounded(name, bound, None, measured, f"≥ {bound:g}", published, unit, source)
 
 
 def _bounded(
     name: str,
-    bound: float,
+    low: float | None,
+    high: float | None,
     measured: float | None,
-    sign: str,
+    allowed: str,
     published: Value,
     unit: str,
     source: str,
 ) -> Check:
     found = _known(measured)
-    passed = found is not None and (found <= bound if sign == "≤" else found >= bound)
-    deviation = 0.0 if passed else _deviation(found, bound)
-    told = f"{sign} {bound:g}"
-    return Check(
-        name, told if published is None else published, found, deviation, told, passed, unit, source
-    )
+    beyond: float | None = None
+    passed = False
+    if found is not None:
+        missed = low if low is not None and found < low else None
+        missed = high if high is not None and found > high else missed
+        passed = missed is None
+        beyond = 0.0 if passed else _percent_from(found, missed)
+    away = _percent_from(found, published)
+    return Check(name, published, found, away, allowed, beyond, passed, unit, source)
 
 
 def same(
     name: str, published: str | int, measured: str | int | None, *, unit: str = "", source: str = ""
 ) -> Check:
     """Equal: a count, a class, an answer."""
-    return Check(name, published, measured, None, "equal", measured == published, unit, source)
+    passed = measured == published
+    return Check(name, published, measured, None, "equal", None, passed, unit, source)
 
 
 def grouped(group: str, checks: list[Check]) -> list[Check]:

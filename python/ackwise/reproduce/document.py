@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The result document of `ackwise reproduce`. KEYS documents every key.
 
-Nothing here knows the time or the machine: same version, same bytes.
+It holds neither time nor host name: the same version writes the same bytes.
 """
 
 from dataclasses import asdict, dataclass
@@ -14,10 +14,10 @@ from ackwise.reproduce.figure import Figure, Grid, Panel, Series
 from ackwise.reproduce.runner import Ran
 from ackwise.results.document import number
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 KEYS: dict[str, str] = {
-    "schema_version": "version of these keys; grows when one changes its meaning or goes",
+    "schema_version": "version of these keys; grows when one changes its meaning or is removed",
     "ackwise_version": "version of ackwise",
     "kind": '"reproduce"',
     "passed": "true: every check passed",
@@ -26,19 +26,26 @@ KEYS: dict[str, str] = {
     "checks[].name": "what is compared",
     "checks[].source": "where it is published: table, figure, section",
     "checks[].unit": 'unit of both values; "": a count, ratio, class or answer',
-    "checks[].published": "the published figure; a bound or range where that is what is published",
-    "checks[].measured": "ours; null: could not be measured",
-    "checks[].deviation_percent":
-        "from the published figure, or beyond the nearest bound; null where there is no distance",
-    "checks[].tolerance": "what may differ, as set before measuring",
-    "checks[].passed": "true: within it",
+    "checks[].published":
+        "the published figure, range or wording; null: nothing is published",
+    "checks[].measured": "the measured figure; null: could not be measured",
+    "checks[].from_published_percent":
+        "distance of the measured from the published figure; null unless both are numbers",
+    "checks[].allowed":
+        "what passes, set before measuring: a tolerance around the published figure, a bound, a "
+        "range, or equality",
+    "checks[].beyond_allowed_percent":
+        "distance beyond the bound or range, in percent of its nearest end; 0: inside; null: not a "
+        "bound or range",
+    "checks[].passed": "true: the measured figure is allowed",
     "experiments[].name": "name of the experiment",
     "experiments[].title": "its title",
     "experiments[].source": "where it was published",
-    "experiments[].question": "what it asks",
-    "experiments[].notes[]": "what has to be known beside the table",
+    "experiments[].question": "the question it answers",
+    "experiments[].notes[]": "figures and remarks that complete the table",
     "experiments[].plans[].label": "what was run; a shipped plan by its name",
-    "experiments[].plans[].command": "runs the plan alone; null: scenarios, see --plans",
+    "experiments[].plans[].command":
+        "command that runs this plan only; null: scenarios, see --plans",
     "experiments[].plans[].runs": "runs of the engine",
     "experiments[].figures[].name": "stem of its file",
     "experiments[].figures[].title": "its title",
@@ -50,7 +57,7 @@ KEYS: dict[str, str] = {
 
 @dataclass(frozen=True)
 class Reproduced:
-    """An experiment that was run."""
+    """An experiment with its outcome."""
 
     experiment: Experiment
     outcome: Outcome
@@ -62,7 +69,6 @@ def _value(value: Value) -> Value:
 
 
 def _check(name: str, check: Check) -> dict[str, Any]:
-    deviation = check.deviation_percent
     return {
         "experiment": name,
         "group": check.group,
@@ -71,8 +77,9 @@ def _check(name: str, check: Check) -> dict[str, Any]:
         "unit": check.unit,
         "published": _value(check.published),
         "measured": _value(check.measured),
-        "deviation_percent": None if deviation is None else number(deviation),
-        "tolerance": check.tolerance,
+        "from_published_percent": _value(check.from_published_percent),
+        "allowed": check.allowed,
+        "beyond_allowed_percent": _value(check.beyond_allowed_percent),
         "passed": check.passed,
     }
 
@@ -111,14 +118,14 @@ def _figure(figure: Figure) -> dict[str, Any]:
 
 
 def command(ran: Ran) -> str | None:
-    """How to run a shipped plan alone."""
+    """The command that runs only this shipped plan."""
     shipped = ran.plan is not None and not ran.plan.file and ran.label != ran.plan.title
     on = "" if ran.on == "simulator" else f" --on {ran.on}"
     return f"ackwise compare{on} --plan {ran.label}" if shipped else None
 
 
 def of_experiments(done: list[Reproduced]) -> dict[str, Any]:
-    """The document of one or more experiments."""
+    """The document of one or several experiments."""
     checks = [_check(one.experiment.name, c) for one in done for c in one.outcome.checks]
     return {
         "schema_version": SCHEMA_VERSION,

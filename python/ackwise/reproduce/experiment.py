@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a reproduced experiment consists of."""
+"""The parts of a reproduced experiment."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from ackwise.reproduce.runner import Runner
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run of an experiment found. `notes`: sentences that belong beside the table."""
+    """Result of an experiment. `notes`: sentences that complete the table."""
 
     checks: Sequence[Check]
     figures: Sequence[Figure]
@@ -20,7 +20,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A published experiment: where it stands, what it asks, how we run it."""
+    """A published experiment: where it was published, its question, and how it is run."""
 
     name: str
     title: str

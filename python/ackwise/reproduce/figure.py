@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Figures as data, and their SVG: the same bytes wherever the same figure is drawn."""
+"""Figures as data, and their SVG: the same figure gives the same bytes everywhere."""
 
 import io
 from collections.abc import Sequence
@@ -8,13 +8,13 @@ from typing import Any, Literal
 
 Kind = Literal["line", "steps", "points", "bars"]
 
-# Told apart by people with any colour vision; the dark one is for what is published.
+# Distinguishable with any colour vision; the dark one is for published data.
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#b58900", "#7f3fbf", "#8c564b")
 INK = "#1c2430"
-# Backgrounds of a grid's classes, in the order in which they are named.
+# Backgrounds of a grid's classes, in order of appearance.
 CLASS_COLORS = ("#ffffff", "#f6c9b3", "#c8def0", "#cfe8da", "#ecdcee", "#f3e6b8")
 PANEL_INCHES = (7.2, 3.1)
-LEGEND_FROM = 2  # a single curve says in its axis what it is
+LEGEND_FROM = 2  # the axis label explains a single curve
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Panel:
-    """Axes with their series. `lines` are levels across the panel, with a label each."""
+    """Axes with their series. `lines`: labelled horizontal levels."""
 
     x_label: str
     y_label: str
@@ -45,7 +45,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table as a picture: cell texts on the colour of their class."""
+    """A table as a figure: cell texts on the colour of their class."""
 
     row_label: str
     column_label: str
@@ -58,7 +58,8 @@ class Grid:
 
 @dataclass(frozen=True)
 class Figure:
-    """One picture; `name` is its file's stem, `source` the published figure it stands for."""
+    """One figure. `name`: of its file, without suffix; `source`: the published figure that it
+    reproduces."""
 
     name: str
     title: str
@@ -68,7 +69,7 @@ class Figure:
 
 
 def svg(figure: Figure) -> bytes:
-    """The picture as SVG: text as text, no date, no random names."""
+    """The figure as SVG: text stays text, no date, no random identifiers."""
     import matplotlib  # late: its import costs half a second
 
     matplotlib.use("svg")
@@ -93,7 +94,7 @@ def svg(figure: Figure) -> bytes:
     columns = min(figure.columns, len(figure.panels))
     rows = -(-len(figure.panels) // columns)
     with pyplot.rc_context():
-        matplotlib.rcdefaults()  # whatever the user has set: the same bytes everywhere
+        matplotlib.rcdefaults()  # independent of the user's settings
         matplotlib.rcParams.update(settings)
         width, height = PANEL_INCHES
         share = 1 if columns == 1 else 0.72
@@ -118,7 +119,7 @@ def svg(figure: Figure) -> bytes:
     return head + b"\n<!-- SPDX-License-Identifier: MIT -->\n" + body
 
 
-# Bars leave no room in between. A name of more lines needs more room above the legend.
+# Bars leave no room for a legend between them; names of several lines move it further down.
 BELOW: dict[str, Any] = {"loc": "upper center", "ncols": 1}
 LINE_SHARE = 0.1  # of a panel's height
 

@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: MIT
-"""A runner whose every run is a guest of the lab."""
+"""A runner whose runs are guests of the lab."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+from ackwise import engine, lab
 from ackwise.engine import Cancel
+from ackwise.host.tools import find_tool
 from ackwise.lab import run as lab_run
 from ackwise.lab.machine import Kernel
+from ackwise.reproduce.kept import files_hash
 from ackwise.reproduce.runner import Runner
 
 
 class LabRunner(Runner):
-    """Runs on `kernel` what a Runner runs in the simulator."""
+    """Runs scenarios on `kernel` instead of the simulator."""
 
     on = "linux"
 
@@ -20,10 +24,20 @@ class LabRunner(Runner):
         kernel: Kernel,
         *,
         workers: int | None = None,
+        keep: Path | None = None,
         on_progress: Callable[[str, int, int], None] = lambda _what, _done, _all: None,
     ) -> None:
-        super().__init__(workers=workers, on_progress=on_progress)
+        super().__init__(workers=workers, keep=keep, on_progress=on_progress)
         self.kernel = kernel
+
+    @property
+    def identity(self) -> str:
+        """The kernel and its guest program, what drives and measures them, and the host's tools
+        that the guest runs."""
+        (folder,) = map(Path, lab.__path__)
+        tools = [Path(path) for path in map(find_tool, ("ip", "tc")) if path]
+        sources = files_hash([*sorted(folder.glob("*.py")), *tools])
+        return f"linux {self.kernel.key} {sources} {engine.identity()}"
 
     def _one(
         self, scenario: dict[str, Any], link: str, workload: str, cancel: Cancel

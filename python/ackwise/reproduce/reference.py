@@ -13,8 +13,8 @@ def _rows(name: str) -> list[dict[str, str]]:
 
 
 @dataclass(frozen=True)
-class Published:
-    """One figure as its source prints it; `value` may be a range or "up to ..."."""
+class PublishedFigure:
+    """One figure as printed in its paper; `value` may be a range or "up to ..."."""
 
     source: str
     experiment: str
@@ -30,12 +30,12 @@ class Published:
 
 
 @cache
-def results() -> list[Published]:
+def results() -> list[PublishedFigure]:
     """Every single figure."""
-    return [Published(**row) for row in _rows("published_results.csv")]
+    return [PublishedFigure(**row) for row in _rows("published_results.csv")]
 
 
-def published(experiment: str, quantity: str, condition: str = "") -> Published:
+def published(experiment: str, quantity: str, condition: str = "") -> PublishedFigure:
     """The one figure of that experiment and quantity; KeyError when there is none or more."""
     found = [
         p
@@ -47,11 +47,11 @@ def published(experiment: str, quantity: str, condition: str = "") -> Published:
     return found[0]
 
 
-Pair = tuple[int, int]  # send and receive buffer in KiB
+BufferPair = tuple[int, int]  # send and receive buffer in KiB
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredCell:
     """A cell of table 15.1: SunOS 4.1.3 over loopback."""
 
     throughput_mbit_s: float
@@ -59,7 +59,7 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Simulated:
+class SimulatedCell:
     """A cell of table 15.2, in KB for each simulated second."""
 
     delack: float
@@ -69,19 +69,19 @@ class Simulated:
 
 
 @cache
-def table_15_1() -> dict[Pair, Measured]:
+def table_15_1() -> dict[BufferPair, MeasuredCell]:
     """All 64 cells, by send and receive buffer in KiB."""
     return {
-        _pair(row): Measured(float(row["throughput_mbit_s"]), row["deadlock"] == "1")
+        _pair(row): MeasuredCell(float(row["throughput_mbit_s"]), row["deadlock"] == "1")
         for row in _rows("a3_table_15_1.csv")
     }
 
 
 @cache
-def table_15_2() -> dict[Pair, Simulated]:
+def table_15_2() -> dict[BufferPair, SimulatedCell]:
     """All 64 cells, by send and receive buffer in KiB."""
     return {
-        _pair(row): Simulated(
+        _pair(row): SimulatedCell(
             float(row["delack"]),
             float(row["a3"]),
             float(row["a3_fewer"]),
@@ -91,5 +91,5 @@ def table_15_2() -> dict[Pair, Simulated]:
     }
 
 
-def _pair(row: dict[str, str]) -> Pair:
+def _pair(row: dict[str, str]) -> BufferPair:
     return int(row["send_buffer_kib"]), int(row["recv_buffer_kib"])

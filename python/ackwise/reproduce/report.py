@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The page of reproduced experiments."""
+"""The HTML report of reproduced experiments."""
 
 from base64 import b64encode
 from html import escape
@@ -16,8 +16,8 @@ def _check_rows(done: Reproduced) -> str:
         rows.append("<tr>" + "".join(f"<th>{escape(head)}</th>" for head in heads) + "</tr>")
         for check in checks:
             mark = "best" if check.passed else "failed"
-            *told, verdict = (escape(text) for text in table.cells(check))
-            cells = "".join(f"<td>{text}</td>" for text in told)
+            *texts, verdict = (escape(text) for text in table.cells(check))
+            cells = "".join(f"<td>{text}</td>" for text in texts)
             rows.append(
                 f'<tr title="{escape(check.source)}">{cells}<td class="{mark}">{verdict}</td></tr>'
             )
@@ -25,12 +25,12 @@ def _check_rows(done: Reproduced) -> str:
 
 
 def _experiment(done: Reproduced, drawn: dict[str, bytes]) -> str:
-    """An experiment's section: the question, the pictures, the checks."""
+    """An experiment's section: question, figures, checks."""
     one = done.experiment
     failed = sum(not check.passed for check in done.outcome.checks)
     count = len(done.outcome.checks)
     pictures = "".join(
-        # An image and no inline drawing: names inside one SVG cannot meet those of another.
+        # As images, not inline: identifiers inside one SVG cannot clash with those of another.
         f'<figure><img alt="{escape(f.title)}" src="data:image/svg+xml;base64,'
         f'{b64encode(drawn[f.name]).decode()}"><figcaption>{escape(f.title)}'
         f"{escape(f' ({f.source})' if f.source else '')}</figcaption></figure>"
@@ -47,7 +47,7 @@ def _experiment(done: Reproduced, drawn: dict[str, bytes]) -> str:
 
 
 def of_experiments(done: list[Reproduced], drawn: dict[str, bytes], command: str) -> bytes:
-    """The page of reproduced experiments; `drawn` holds the SVG of each figure by its name."""
+    """The whole report; `drawn`: the SVG of each figure by name."""
     title = ", ".join(one.experiment.name for one in done)
     parts = {
         "TITLE": escape(f"ackwise reproduce: {title}"),

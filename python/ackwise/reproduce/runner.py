@@ -1,19 +1,21 @@
 # SPDX-License-Identifier: MIT
-"""What an experiment runs things with: all cores, progress, and a list of what was run."""
+"""Runs scenarios for an experiment on all cores, reports progress and lists what was run."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 from ackwise import engine, plans
 from ackwise.engine import Cancel
 from ackwise.engine.pool import run_all
 from ackwise.plans import Plan
+from ackwise.reproduce.kept import KeptResults, Results, Scenarios
 from ackwise.results import compare
 from ackwise.results.compare import Comparison
 
-BATCHES = 200  # of the scenarios of one call, at most
+BATCHES = 200  # at most, for the scenarios of one call
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -21,7 +23,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Ran:
-    """One batch of runs: a plan, or scenarios made from the parts that `label` names."""
+    """One batch of runs: a plan, or the scenarios of the part that `label` names."""
 
     label: str
     plan: Plan | None
@@ -35,7 +37,8 @@ class Ran:
 
 
 class Runner:
-    """Hands work to the cores and keeps account of it."""
+    """Spreads work over the cores. With `keep`, results of scenarios are kept in that folder and
+    taken from there."""
 
     on = "simulator"
 
@@ -43,10 +46,12 @@ class Runner:
         self,
         *,
         workers: int | None = None,
+        keep: Path | None = None,
         on_progress: Callable[[str, int, int], None] = lambda _what, _done, _all: None,
     ) -> None:
         self.ran: list[Ran] = []
         self._workers = workers
+        self._keep = keep
         self._on_progress = on_progress
 
     def compare(self, plan: str | Plan, *, detailed: bool = False) -> Comparison:
@@ -60,15 +65,30 @@ class Runner:
             detailed=detailed,
             workers=self._workers,
             on_progress=partial(self._on_progress, label),
-            simulate=lambda job, scenario, cancel: self._one(
-                scenario, f"link {job.link.name}", f"workload {job.workload.name}", cancel
-            ),
+            simulate=lambda job, scenario, cancel: self._results(
+                [scenario], f"link {job.link.name}", f"workload {job.workload.name}", cancel
+            )[0],
         )
+
+    @property
+    def identity(self) -> str:
+        """Changes with everything but the scenario that decides a run's result."""
+        return f"simulator {engine.identity()}"
+
+    @cached_property
+    def _kept(self) -> KeptResults | None:
+        return None if self._keep is None else KeptResults(self._keep, self.identity)
+
+    def _results(self, scenarios: Scenarios, link: str, workload: str, cancel: Cancel) -> Results:
+        def run() -> Results:
+            return [self._one(scenario, link, workload, cancel) for scenario in scenarios]
+
+        return run() if self._kept is None else self._kept.get(scenarios, run)
 
     def _one(
         self, scenario: dict[str, Any], _link: str, _workload: str, cancel: Cancel
     ) -> dict[str, Any]:
-        """Runs one scenario; messages name its link and its workload."""
+        """Runs one scenario; error messages name the link and the workload."""
         return engine.simulate(scenario, cancel)
 
     def simulate(
@@ -77,16 +97,16 @@ class Runner:
         scenarios: Sequence[dict[str, Any]],
         take: Callable[[dict[str, Any]], Any] = lambda result: result,
     ) -> list[Any]:
-        """`take` of the engine's result for each scenario, in order. `label` says what is run.
+        """`take(result)` for each scenario, in order; `label` names the batch.
 
-        With many scenarios and traces, take what is needed: whole results fill the memory.
+        With many scenarios or traces, take only what is needed: whole results fill the memory.
         """
         self.ran.append(Ran(label, None, scenarios, self.on))
 
         def run(some: Sequence[dict[str, Any]], cancel: Cancel) -> list[Any]:
-            return [take(self._one(scenario, label, label, cancel)) for scenario in some]
+            return [take(result) for result in self._results(some, label, label, cancel)]
 
-        # Handing each short run to a thread of its own costs more than the run.
+        # A thread for each short run would cost more than the run.
         size = -(-len(scenarios) // BATCHES)
         batches = [scenarios[i : i + size] for i in range(0, len(scenarios), max(1, size))]
         return [one for found in self.map(label, run, batches) for one in found]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Checks as rows: of the terminal, of the report and of the docs."""
+"""Checks as rows, for the terminal, the report and the docs."""
 
 from collections.abc import Iterator, Sequence
 from math import floor, log10
@@ -10,7 +10,7 @@ from rich.text import Text
 from ackwise.reproduce.check import Check, Value
 from ackwise.reproduce.document import Reproduced
 
-HEADS = ("check", "published", "measured", "deviation", "tolerance", "")
+HEADS = ("check", "published", "measured", "from published", "allowed", "")
 
 
 def shown(value: Value) -> str:
@@ -27,27 +27,28 @@ def shown(value: Value) -> str:
 
 
 def cells(check: Check) -> tuple[str, ...]:
-    """The row of a check, as every table has it."""
+    """A check's row, the same in every table."""
     name = f"{check.name}, {check.unit}" if check.unit else check.name
-    deviation = check.deviation_percent
+    away, beyond = check.from_published_percent, check.beyond_allowed_percent
+    missed = f" (missed by {abs(beyond):.1f}%)" if beyond else ""
     return (
         name,
         shown(check.published),
         shown(check.measured),
-        "-" if deviation is None else f"{deviation:+.1f}%",
-        check.tolerance,
+        "-" if away is None else f"{away:+.1f}%",
+        check.allowed + missed,
         "pass" if check.passed else "FAIL",
     )
 
 
 def groups(checks: Sequence[Check]) -> Iterator[tuple[str, list[Check]]]:
-    """Checks under their headings, in the order in which these first come."""
+    """Checks under their headings, in order of first appearance."""
     for name in dict.fromkeys(check.group for check in checks):
         yield name, [check for check in checks if check.group == name]
 
 
 def show(done: Reproduced, console: Console) -> None:
-    """The checks of an experiment, and what has to be known beside them."""
+    """An experiment's checks and notes."""
     outcome = done.outcome
     console.print(Text(done.experiment.title, style="bold cyan"), soft_wrap=True)
     console.print(Text(f"{done.experiment.source}\n", style="dim"), soft_wrap=True)
@@ -59,7 +60,7 @@ def show(done: Reproduced, console: Console) -> None:
         Text(
             f"{done.experiment.name}: {len(outcome.checks) - failed} of {len(outcome.checks)} "
             f"checks pass, {sum(r.runs for r in done.ran)} runs; "
-            f"docs/experiments/{done.experiment.name}.md tells the rest\n",
+            f"details: docs/experiments/{done.experiment.name}.md\n",
             style="bold" if not failed else "bold red",
         ),
         soft_wrap=True,
@@ -72,7 +73,7 @@ def show_checks(shown_checks: Sequence[Check], console: Console) -> None:
     wide = [max(len(row[i]) for row in (HEADS, *rows)) for i in range(len(HEADS))]
 
     def line(row: tuple[str, ...], style: str = "") -> None:
-        first, *rest = (t.ljust(w) if i in (0, 5) else t.rjust(w)
+        first, *rest = (t.ljust(w) if i in (0, len(HEADS) - 1) else t.rjust(w)
                         for i, (t, w) in enumerate(zip(row, wide, strict=True)))  # fmt: skip
         console.print(
             Text("  ".join((first, *rest)).rstrip(), style=style),

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Deadlock, third part: A3 and CSA3 through injected congestion (figures 15.4 to 15.9).
 
-The source publishes curves without figures and says in words what they show. Those words are the
-checks; how each is measured was set before anything was.
+The paper prints curves without numbers and describes in words what they show. Those words are the
+checks; how each is measured was set beforehand.
 """
 
 import copy
@@ -21,12 +21,12 @@ PLAN = "congestion"  # path, endpoints and policies
 A3, CSA3 = "a3", "csa3"
 NS = 10**9
 DURATION_S = 2500
-# The source: the first congestion near 500 s, three of them, all calm again from 2000 s on.
+# The paper: three congestions, the first near 500 s, and none from 2000 s on.
 STARTS_S = (500, 1000, 1500)
 CALM_S = 2000
 LENGTH_S = 2.0  # beyond a timeout of 1 s: the window falls to one segment
 RUNS = 20
-SHIFT_S = 0.37  # between runs, so that a congestion meets another place of the flow in each
+SHIFT_S = 0.37  # between runs, so that congestions hit each at another point
 
 BEFORE_S = 100  # mean throughput before a congestion
 RESTORED_S = 250  # by then it is over, or the transfer does not recover
@@ -42,8 +42,8 @@ PENALTY_PERCENT = 1.0  # "does not impose any penalty"
 
 
 @dataclass(frozen=True)
-class Setting:
-    """Buffers in KiB and the region of table 15.3 that the source puts them in."""
+class BufferSetting:
+    """Buffers in KiB and the region of table 15.3 where the paper places them."""
 
     send_kib: int
     recv_kib: int
@@ -51,19 +51,19 @@ class Setting:
 
     @property
     def name(self) -> str:
-        """As the source writes it."""
+        """As written in the paper."""
         return f"{self.send_kib}/{self.recv_kib} KB"
 
 
-SMALL = Setting(4, 4, "deadlock-free")
-LARGE = Setting(52, 52, "II")
-MIDDLE = Setting(24, 24, "I")
-UNEQUAL = Setting(24, 48, "I")
+SMALL = BufferSetting(4, 4, "deadlock-free")
+LARGE = BufferSetting(52, 52, "II")
+MIDDLE = BufferSetting(24, 24, "I")
+UNEQUAL = BufferSetting(24, 48, "I")
 SETTINGS = (SMALL, LARGE, MIDDLE, UNEQUAL)
 
 
 @dataclass(frozen=True)
-class Curve:
+class ThroughputCurve:
     """Bytes delivered in each second of one run, and where its congestions began."""
 
     bytes_per_s: Sequence[int]
@@ -75,7 +75,7 @@ class Curve:
         return sum(self.bytes_per_s[begin:end]) / (end - begin)
 
 
-def _scenario(setting: Setting, policy: str, run: int, congested: bool) -> dict[str, Any]:
+def _scenario(setting: BufferSetting, policy: str, run: int, congested: bool) -> dict[str, Any]:
     plan = plans.load_plan(PLAN)
     chosen = next(p for p in plan.policies if p.name == policy)
     made = plans.scenario_of(
@@ -97,27 +97,27 @@ def _starts(run: int) -> list[float]:
     return [start + run * SHIFT_S for start in STARTS_S]
 
 
-def _curve(result: dict[str, Any], run: int) -> Curve:
+def _curve(result: dict[str, Any], run: int) -> ThroughputCurve:
     series = result["groups"][0]["flows"][0]["series"]
     # The first point is of time 0.
-    return Curve(series["delivered_bytes"][1 : DURATION_S + 1], _starts(run))
+    return ThroughputCurve(series["delivered_bytes"][1 : DURATION_S + 1], _starts(run))
 
 
-def _lost_s(calm: Curve, congested: Curve, start_s: float) -> float:
-    """Seconds of full throughput that a congestion cost, itself included."""
+def _lost_s(calm: ThroughputCurve, congested: ThroughputCurve, start_s: float) -> float:
+    """Seconds of full throughput lost to a congestion, its own length included."""
     lost = calm.between(start_s, start_s + RESTORED_S)
     lost -= congested.between(start_s, start_s + RESTORED_S)
     return lost * RESTORED_S / calm.between(start_s - BEFORE_S, start_s)
 
 
-Curves = dict[tuple[Setting, str, bool], list[Curve]]
+Curves = dict[tuple[BufferSetting, str, bool], list[ThroughputCurve]]
 
 
 def _curves(runner: Runner) -> Curves:
     kinds = [(s, p, c) for s in SETTINGS for p in (A3, CSA3) for c in (False, True)]
     jobs = [(kind, run) for kind in kinds for run in range(RUNS if kind[2] else 1)]
     results = runner.simulate(
-        f"{PLAN}, with outages and other buffers", [_scenario(*kind[:2], run, kind[2])
+        f"{PLAN}, with outages and other buffer sizes", [_scenario(*kind[:2], run, kind[2])
                                                     for kind, run in jobs]
     )  # fmt: skip
     found: Curves = {kind: [] for kind in kinds}
@@ -126,8 +126,8 @@ def _curves(runner: Runner) -> Curves:
     return found
 
 
-def _lost(curves: Curves, setting: Setting, policy: str) -> list[float]:
-    """Of each run, the mean over its congestions."""
+def _lost(curves: Curves, setting: BufferSetting, policy: str) -> list[float]:
+    """Seconds lost to a congestion, mean of each run."""
     calm = curves[setting, policy, False][0]
     return [
         sum(_lost_s(calm, c, s) for s in c.starts_s) / len(c.starts_s)
@@ -141,23 +141,23 @@ def _known(values: Sequence[float]) -> tuple[float, float]:
     return found.mean, found.ci95
 
 
-def _share(curves: Curves, setting: Setting, policy: str, begin: float, end: float) -> float:
-    """Throughput with congestion by that without, in percent, mean of the runs."""
+def _share(curves: Curves, setting: BufferSetting, policy: str, begin: float, end: float) -> float:
+    """Throughput with congestion relative to that without, in percent, mean of the runs."""
     calm = curves[setting, policy, False][0].between(begin, end)
     runs = [c.between(begin, end) for c in curves[setting, policy, True]]
     return 100 * sum(runs) / len(runs) / calm
 
 
-def _differing(curves: Curves, setting: Setting, policy: str, end: int) -> int:
-    """Seconds in which any run with congestion is not the one without."""
+def _differing(curves: Curves, setting: BufferSetting, policy: str, end: int) -> int:
+    """Seconds in which any run with congestion differs from the one without."""
     calm = curves[setting, policy, False][0].bytes_per_s[:end]
     return sum(
         calm[i] != c.bytes_per_s[i] for c in curves[setting, policy, True] for i in range(end)
     )
 
 
-def _around(curves: Curves, setting: Setting, policy: str, begin: int, end: int) -> float:
-    """The same in a time after each congestion's start, the worst of the three."""
+def _around(curves: Curves, setting: BufferSetting, policy: str, begin: int, end: int) -> float:
+    """The same for some time after each congestion's start, lowest of the three."""
     calm = curves[setting, policy, False][0]
     shares = []
     for i in range(len(STARTS_S)):
@@ -175,28 +175,28 @@ def _checks(curves: Curves) -> list[Check]:
     first = STARTS_S[0]
     made = [
         check.same(
-            "4/4 KB, A3: seconds that differ before the first congestion",
+            "4/4 KB, A3: seconds that differ from the uncongested run, before the first congestion",
             0, _differing(curves, SMALL, A3, first), source="figure 15.4",
         ),
         check.at_least(
-            "4/4 KB, A3: small drops only, 500 to 2000 s",
+            "4/4 KB, A3: throughput relative to the uncongested run, 500 to 2000 s",
             100 - SMALL_PERCENT, _share(curves, SMALL, A3, first, CALM_S),
             unit="%", source="figure 15.4",
         ),
         check.within_abs(
-            "4/4 KB, A3: the same again from 2000 s on",
+            "4/4 KB, A3: throughput relative to the uncongested run, from 2000 s on",
             100, _share(curves, SMALL, A3, CALM_S, DURATION_S),
             by=SAME_PERCENT, unit="%", source="figure 15.4",
         ),
         check.at_most(
-            "52/52 KB, A3: throughput in the 10 s from each congestion on",
+            "52/52 KB, A3: relative throughput in the first 10 s of each congestion",
             DROPS_TO_PERCENT, _around(curves, LARGE, A3, 0, DROP_S), unit="%", source="figure 15.5",
         ),
     ]  # fmt: skip
     for setting, figure in ((LARGE, "15.5"), (MIDDLE, "15.6")):
         made.append(
             check.at_least(
-                f"{setting.name}, A3: recovered before the next congestion",
+                f"{setting.name}, A3: relative throughput before the next congestion",
                 RECOVERED_PERCENT,
                 _around(curves, setting, A3, RESTORED_S, STARTS_S[1] - STARTS_S[0]),
                 unit="%",
@@ -206,7 +206,7 @@ def _checks(curves: Curves) -> list[Check]:
     mean, half = _known([m - x for m, x in zip(lost[MIDDLE, A3], lost[LARGE, A3], strict=True)])
     made.append(
         check.at_most(
-            "A3: time lost by a congestion, 24/24 less 52/52 KB, upper end of its interval",
+            "A3: time lost to a congestion, 24/24 minus 52/52 KB, upper end of the CI",
             0, mean + half, unit="s", source="figure 15.6",
         )
     )  # fmt: skip
@@ -217,12 +217,12 @@ def _checks(curves: Curves) -> list[Check]:
         gains[setting] = mean
         made += [
             check.at_least(
-                f"{setting.name}: time that CSA3 saves, lower end of its interval above 0",
-                # what cannot be told from 0 is no gain
+                f"{setting.name}: time saved by CSA3, lower end of the CI above 0",
+                # a gain that cannot be distinguished from 0 is none
                 1e-9, mean - half, published="> 0", unit="s", source=f"figure {figure}",
             ),
             check.at_least(
-                f"{setting.name}: throughput of CSA3 by that of A3, whole run",
+                f"{setting.name}: throughput of CSA3 relative to A3, whole run",
                 100 - PENALTY_PERCENT,
                 100 * _whole(curves, setting, CSA3) / _whole(curves, setting, A3),
                 unit="%", source=f"figure {figure}",
@@ -230,33 +230,33 @@ def _checks(curves: Curves) -> list[Check]:
         ]  # fmt: skip
     made.append(
         check.same(
-            "CSA3 saves most with", LARGE.name,
+            "buffers with which CSA3 saves most", LARGE.name,
             max(gains, key=lambda s: gains[s]).name, source="section 15.4.2",
         )
     )  # fmt: skip
     return check.grouped("congestion", made)
 
 
-def _whole(curves: Curves, setting: Setting, policy: str) -> float:
+def _whole(curves: Curves, setting: BufferSetting, policy: str) -> float:
     runs = [c.between(0, DURATION_S) for c in curves[setting, policy, True]]
     return sum(runs) / len(runs)
 
 
-def _series(label: str, curve: Curve, begin: int, end: int, width: int) -> Series:
+def _series(label: str, curve: ThroughputCurve, begin: int, end: int, width: int) -> Series:
     steps = range(begin, end - width + 1, width)
     kib = [curve.between(t, t + width) / 1024 for t in steps]
     return Series(label, [float(t) for t in steps], kib, "steps")
 
 
 def _figures(curves: Curves) -> list[Figure]:
-    def panels(setting: Setting, shown: Sequence[tuple[str, str, bool]]) -> list[Panel]:
+    def panels(setting: BufferSetting, shown: Sequence[tuple[str, str, bool]]) -> list[Panel]:
         first = STARTS_S[0]
         return [
             Panel(
                 "time, s",
                 "throughput, KiB/s",
                 [_series(label, curves[setting, p, c][0], *cut) for label, p, c in shown],
-                f"S/R {setting.name}, in each {cut[2]} s",
+                f"S/R {setting.name}, per {cut[2]} s",
             )
             for cut in ((0, DURATION_S, SHOWN_BIN_S), (first - 5, first + 15, 1))
         ]
@@ -286,12 +286,12 @@ def run(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
     curves = _curves(runner)
     notes = []
     for setting in SETTINGS:
-        told = []
+        lost = []
         for policy in (A3, CSA3):
             mean, half = _known(_lost(curves, setting, policy))
-            told.append(f"{policy} {mean:.2f} ±{half:.2f} s")
+            lost.append(f"{policy} {mean:.2f} ±{half:.2f} s")
         notes.append(
-            f"S/R {setting.name}: a congestion of {LENGTH_S:g} s costs, itself included: "
-            + ", ".join(told)
+            f"S/R {setting.name}: total time lost to a congestion of {LENGTH_S:g} s: "
+            + ", ".join(lost)
         )
     return _checks(curves), _figures(curves), notes

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Deadlock, fourth part: CSA3 receivers beside ordinary ones, the source's open question."""
+"""Deadlock, fourth part: CSA3 receivers beside ordinary ones, the paper's open question."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -14,14 +14,14 @@ from ackwise.results.stats import Estimate, estimate
 PLANS = {"fairness": "autotuned", "fairness-small-buffers": "64 KiB"}
 NEW = "csa3"
 SOURCE = "section 15.5"
-# Tolerances, set before measuring: what one kind may get beyond its share.
+# Tolerance, set before measuring: what one kind may get beyond its share.
 TAKES_MOST = 1.05
-# The same kind at both places: 1, within what few runs can tell.
+# The same kind at both places: 1, as closely as few runs can show.
 CONTROL_BY = 0.1
 
 
 @dataclass(frozen=True)
-class Case:
+class ReceiverMix:
     """One link, buffer and kind of ordinary receiver, with one policy at the new ones."""
 
     plan: str
@@ -47,19 +47,19 @@ def _known(values: list[float]) -> Estimate:
 
 def run(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
     """Checks, figures and notes."""
-    ratios: dict[Case, Estimate] = {}
-    jains: dict[Case, Estimate] = {}
+    ratios: dict[ReceiverMix, Estimate] = {}
+    jains: dict[ReceiverMix, Estimate] = {}
     for name in PLANS:
         plan = plans.load_plan(name)
         jobs = [
-            (Case(name, link.name, load.name.removeprefix("beside-"), chosen.name), link, load,
-             chosen, seed)
+            (ReceiverMix(name, link.name, ordinary, chosen.name), link, load, chosen, seed)
             for link in plan.links for load in plan.workloads
-            for chosen in plan.policies if chosen.name in (NEW, load.name.removeprefix("beside-"))
+            for ordinary in [load.name.removeprefix("beside-")]
+            for chosen in plan.policies if chosen.name in (NEW, ordinary)
             for seed in plan.seeds
         ]  # fmt: skip
         scenarios = [plans.scenario_of(*job[1:]) for job in jobs]
-        rates: dict[Case, list[tuple[list[float], list[float]]]] = {}
+        rates: dict[ReceiverMix, list[tuple[list[float], list[float]]]] = {}
         for job, result in zip(jobs, runner.simulate(name, scenarios), strict=True):
             rates.setdefault(job[0], []).append(_flows(result))
         for case, runs in rates.items():
@@ -70,11 +70,11 @@ def run(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
     highest = max(mixed, key=lambda c: ratios[c].mean)
     checks = [
         check.at_most(
-            "goodput of CSA3 receivers by that of ordinary ones, largest of all mixes",
+            "goodput of CSA3 receivers relative to ordinary ones, highest of all mixes",
             TAKES_MOST, ratios[highest].mean, source=SOURCE,
         ),
         check.within_abs(
-            "the same among ordinary ones only, mean of all",
+            "the same among ordinary receivers only, mean of all",
             1, sum(ratios[c].mean for c in alike) / len(alike), by=CONTROL_BY, source=SOURCE,
         ),
     ]  # fmt: skip
@@ -82,21 +82,21 @@ def run(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
     for name, buffers in PLANS.items():
         for link in dict.fromkeys(c.link for c in mixed):
             here = [c for c in mixed if (c.plan, c.link) == (name, link)]
-            shares = "; ".join(f"{c.ordinary} {_told(ratios[c])}" for c in here)
+            shares = "; ".join(f"{c.ordinary} {_shown(ratios[c])}" for c in here)
             least = min(jains[c].mean for c in here)
             control = min(jains[c].mean for c in alike if (c.plan, c.link) == (name, link))
             notes.append(
-                f"{link}, buffers {buffers}: CSA3's goodput by that of its neighbours: {shares}; "
-                f"Jain's index {least:.2f} at least, {control:.2f} among ordinary ones"
+                f"{link}, buffers {buffers}: CSA3's goodput relative to its neighbours: {shares}; "
+                f"Jain's index at least {least:.2f}; {control:.2f} among ordinary receivers"
             )
     return check.grouped("fairness", checks), [_figure(mixed, ratios)], notes
 
 
-def _told(value: Estimate) -> str:
+def _shown(value: Estimate) -> str:
     return f"{value.mean:.2f} ±{value.ci95:.2f}"
 
 
-def _figure(mixed: list[Case], ratios: dict[Case, Estimate]) -> Figure:
+def _figure(mixed: list[ReceiverMix], ratios: dict[ReceiverMix, Estimate]) -> Figure:
     panels = []
     for plan, buffers in PLANS.items():
         series = []
@@ -112,7 +112,7 @@ def _figure(mixed: list[Case], ratios: dict[Case, Estimate]) -> Figure:
                 )
             )
         panels.append(
-            Panel("", "goodput of CSA3 by ordinary", series, f"buffers {buffers}",
+            Panel("", "goodput of CSA3 / ordinary", series, f"buffers {buffers}",
                   lines=(("fair", 1.0),))
         )  # fmt: skip
     return Figure(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Deadlock, second part: the command, the source's equations and simulation on a grid of pairs."""
+"""Deadlock, second part: the command, the paper's equations and simulation on a grid of pairs."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -17,9 +17,9 @@ from ackwise.reproduce.figure import Figure, Grid
 from ackwise.reproduce.runner import Runner
 
 SOURCE = "section 15.2.4"
-# Reasons of ACKs that a timer sent; a sampling's end is silence on purpose.
+# Reasons of ACKs sent by a timer; the end of a sampling phase is silence on purpose.
 TIMERS = {"delay-timer", "area", "latency", "quiet", "max-delay"}
-REPEATED = 2  # stalls in the second half of a transfer that are no accident
+REPEATED = 2  # stalls in the second half of a transfer: from here on not by chance
 
 MSS_BYTES = (536, 1460, 4096, 9148, 65495)
 SENT_MSS = (0.45, 1, 1.7, 2, 2.6, 3, 5)
@@ -44,28 +44,28 @@ MAP_KIB = tuple(range(2, 58, 2))
 MAP_SHOWN_KIB = 32  # send buffers in the figure
 
 RTT_NS = 200_000
-SEGMENTS_PER_S = 10_000  # a full segment takes half of a round trip: pieces arrive one by one
+SEGMENTS_PER_S = 10_000  # a full segment takes half an RTT: short segments arrive one by one
 JITTER_NS = 300_000
 FLIGHTS, SEGMENTS, FLIGHTS_LEAST = 400, 2500, 60
 MESSAGES = 200
-LONGER = 20  # for pairs that meet a rare place by chance only
+LONGER = 20  # for pairs that reach a rare state only by chance
 TRACE_LIMIT = 20_000
 
 RULES = {
-    "push": "output after each 4096 bytes copied",
-    "cluster": "room below a cluster is not used",
-    "half-window": "a piece of half the window may leave",
-    "output-first": "output runs before the writer wakes",
-    "learnt-mss": "the receiver only knows the MSS that it saw",
-    "ack-before-read": "an ACK leaves before the reader has read",
+    "push": "TCP output after each 4096 bytes copied",
+    "cluster": "room for less than a cluster is not used",
+    "half-window": "a short segment of half the window may leave",
+    "output-first": "TCP output runs before the writer wakes",
+    "learnt-mss": "the receiver learns the MSS only from what arrives",
+    "ack-before-read": "an ACK leaves before the application has read",
     "window-dry": "rail: an ACK leaves when the window is used up",
 }
-PIECES = "no piece of such a size"
-UNEXPLAINED = "nothing found"
+SHORT_SEGMENTS = "no short segment of such a size"
+UNEXPLAINED = "no rule found"
 
 
 def _heartbeat_ms(pair: Pair) -> int:
-    """Longer than three rounds, so that it is no clock of the transfer, and as short as that."""
+    """Just over three rounds: longer, so that it does not clock the transfer."""
     flight = min(pair.send_buffer_bytes, pair.recv_buffer_bytes)
     return int(1 + 3 * (0.35 + 1000 / SEGMENTS_PER_S * flight / pair.mss_bytes))
 
@@ -107,7 +107,7 @@ def pairs() -> list[Pair]:
 
 
 def buffer_map() -> list[Pair]:
-    """The source's endpoints with the buffers between and around those of its tables."""
+    """The paper's endpoints with buffers between and around those of its tables."""
     return [
         _pair(MAP_MSS_BYTES, s * 1024, r * 1024, "bsd", "bsd43", "bsd43")
         for s, r in product(MAP_KIB, MAP_KIB)
@@ -115,7 +115,7 @@ def buffer_map() -> list[Pair]:
 
 
 def scenario(pair: Pair, times: int = 1) -> dict[str, Any]:
-    """The pair in the simulator, on its own path; `times` as long as the pair says."""
+    """The pair in the simulator, on its own path; `times` as long a transfer as the pair's."""
     pipe = {"rate_bps": pair.rate_bps, "delay_ns": pair.rtt_ns // 2, "queue_packets": 100_000}
     beats = pair.policy.name == "bsd"
     total = pair.transfer_bytes * times
@@ -128,7 +128,7 @@ def scenario(pair: Pair, times: int = 1) -> dict[str, Any]:
         "duration_ns": 3600 * 10**9,
         "mtu_bytes": pair.mss_bytes + HEADER_BYTES,
         "ip_tcp_header_bytes": HEADER_BYTES,
-        # A beat may come at any place: without noise it would always come at the same one.
+        # The timer may fire at any point: without noise it would always be the same one.
         "down": {**pipe, "jitter_ns": JITTER_NS if beats else 0},
         "up": pipe,
         "groups": [
@@ -184,8 +184,8 @@ def stalls(pair: Pair, result: dict[str, Any], times: int = 1) -> int:
 
 
 @dataclass(frozen=True)
-class Compared:
-    """A pair, what the machine says, and whether it stalls in simulation."""
+class ComparedPair:
+    """A pair, the command's verdict, and whether it stalls in simulation."""
 
     pair: Pair
     verdict: dict[str, Any]
@@ -194,12 +194,12 @@ class Compared:
 
     @property
     def predicted(self) -> bool:
-        """The machine's answer."""
+        """The command predicts a stall."""
         return bool(self.verdict["answer"] == STALLS)
 
 
-def compared(pair: Pair, cancel: Cancel | None = None) -> Compared:
-    """Judges and simulates one pair; a disagreement gets a longer simulation."""
+def compared(pair: Pair, cancel: Cancel | None = None) -> ComparedPair:
+    """Predicts and simulates one pair; on disagreement, simulates it for longer."""
     verdict = deadlock.judge(pair)
     predicted = verdict["answer"] == STALLS
     for times in (1, LONGER):
@@ -207,11 +207,11 @@ def compared(pair: Pair, cancel: Cancel | None = None) -> Compared:
         simulated = stalls(pair, result, times) >= REPEATED
         if simulated == predicted:
             break
-    return Compared(pair, verdict, simulated, times > 1)
+    return ComparedPair(pair, verdict, simulated, times > 1)
 
 
 def rule_that_decides(pair: Pair) -> str:
-    """Which rule, left out, makes the machine say what the equations say; the fewest that do."""
+    """The fewest rules without which the command agrees with the equations."""
     predicted = pair.equation_1 or pair.equation_2
 
     def agrees(rules: tuple[str, ...]) -> bool:
@@ -227,10 +227,10 @@ def rule_that_decides(pair: Pair) -> str:
         for rules in combinations(RULES, many):
             if agrees(rules):
                 return " + ".join(rules)
-    return PIECES if not fitting_pieces(pair) else UNEXPLAINED
+    return SHORT_SEGMENTS if not fitting_segments(pair) else UNEXPLAINED
 
 
-def fitting_pieces(pair: Pair) -> set[int]:
+def fitting_segments(pair: Pair) -> set[int]:
     """Sizes of short segments in a simulation, as both conditions of equation 2 need them: too
     small to bring an ACK, and so large that less than a segment of the send buffer is left."""
     trace = engine.simulate(scenario(pair))["groups"][0]["flows"][0]["trace"]
@@ -243,7 +243,7 @@ def fitting_pieces(pair: Pair) -> set[int]:
     }
 
 
-def _described(one: Compared) -> str:
+def _described(one: ComparedPair) -> str:
     pair = one.pair
     return (
         f"MSS {pair.mss_bytes}, S {pair.send_buffer_bytes}, R {pair.recv_buffer_bytes}, "
@@ -255,40 +255,38 @@ def run(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
     """Checks, figures and notes."""
     grid = pairs()
     found = runner.map(
-        f"{len(grid)} pairs, judged and simulated",
+        f"{len(grid)} pairs, predicted and simulated",
         compared,
         grid,
     )
     apart = [one for one in found if one.predicted != one.simulated]
     checks = [
         check.at_least("pairs on the grid", 10_000, len(found)),
-        check.same("pairs on which command and simulation disagree", 0, len(apart)),
+        check.same("pairs for which command and simulation disagree", 0, len(apart)),
         check.at_least("pairs that stall", 1000, sum(one.simulated for one in found)),
     ]
     notes = [f"disagreement: {_described(one)}" for one in apart[:10]]
     notes.append(
         f"{sum(one.longer and one not in apart for one in found)} pairs needed a simulation "
-        f"{LONGER} times as long: what they meet by chance is rare"
+        f"{LONGER} times as long: they reach a rare state only by chance"
     )
-    # The equations speak of the source's endpoints.
+    # The equations are about the paper's endpoints.
     mapped = found[-(len(MAP_KIB) ** 2) :]
     against = [
         one for one in mapped if (one.pair.equation_1 or one.pair.equation_2) != one.simulated
     ]
-    rules = runner.map(
-        "rules that decide", lambda one, _cancel: rule_that_decides(one.pair), against
-    )
+    rules = runner.map("deciding rules", lambda one, _cancel: rule_that_decides(one.pair), against)
     decided = Counter(rules)
     missed = sum(one.simulated for one in against)
     checks += [
         check.same(
-            "pairs against the equations that no rule explains",
+            "pairs that contradict the equations, unexplained by any rule",
             0,
             decided[UNEXPLAINED],
             source=SOURCE,
         ),
         check.same(
-            "pairs of equation 1 that do not stall",
+            "pairs that satisfy equation 1 but do not stall",
             0,
             sum(one.pair.equation_1 and not one.simulated for one in mapped),
             source="equation 1",
@@ -296,21 +294,21 @@ def run(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
     ]
     notes.append(
         f"{len(mapped)} pairs of {MAP_KIB[0]} to {MAP_KIB[-1]} KiB, MSS {MAP_MSS_BYTES}: the "
-        f"equations disagree with simulation on {len(against)}; on {missed} they foresee no stall "
-        "and there is one, on the others there is none where they foresee one. What decides: "
+        f"equations disagree with simulation on {len(against)}; on {missed} they miss a stall, "
+        "on the others they predict one that does not occur. Deciding rules: "
         + "; ".join(f"{name} {count}" for name, count in decided.most_common())
     )
-    return check.grouped("the command", checks), [_map(mapped)], notes
+    return check.grouped("ackwise deadlock against simulation", checks), [_map(mapped)], notes
 
 
-def _map(mapped: list[Compared]) -> Figure:
-    """Who says what, by buffers."""
+def _map(mapped: list[ComparedPair]) -> Figure:
+    """Prediction and simulation, by buffers."""
 
-    def name(one: Compared) -> str:
+    def name(one: ComparedPair) -> str:
         foreseen = one.pair.equation_1 or one.pair.equation_2
         if one.simulated:
-            return f"class {one.verdict['class']}" + ("" if foreseen else ", not foreseen")
-        return "foreseen, no stall" if foreseen else "no stall"
+            return f"class {one.verdict['class']}" + ("" if foreseen else ", not predicted")
+        return "predicted, no stall" if foreseen else "no stall"
 
     width = len(MAP_KIB)
     shown = [k for k in MAP_KIB if k <= MAP_SHOWN_KIB]
@@ -322,6 +320,8 @@ def _map(mapped: list[Compared]) -> Figure:
         [str(k) for k in MAP_KIB],
         [["" for _ in row] for row in rows],
         [[name(one) for one in row] for row in rows],
-        f"MSS {MAP_MSS_BYTES}, 4.3BSD endpoints, as simulated; nothing stalls above",
+        f"MSS {MAP_MSS_BYTES}, 4.3BSD endpoints, simulated; no stalls above this range",
     )
-    return Figure("deadlock-map", "Where the two ends wait for each other", [grid], SOURCE)
+    return Figure(
+        "deadlock-map", "Buffer sizes with which sender and receiver deadlock", [grid], SOURCE
+    )

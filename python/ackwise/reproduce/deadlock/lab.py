@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Spec page 5 on today's Linux: which buffers and writes make both ends wait for each other, and
-does the receiver's policy alone end it?"""
+"""Spec page 5 on today's Linux: which buffers and writes cause Nagle / delayed-ACK stalls, and does
+the receiver's policy alone end them?"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,12 +17,12 @@ from ackwise.reproduce.runner import Runner
 
 SOURCE = "section 15.2"
 STOCK = "linux"
-TEXTBOOK = "delayed:segments=2,delay_ms=40"  # RFC 1122 and nothing besides
+TEXTBOOK = "delayed:segments=2,delay_ms=40"  # RFC 1122, nothing else
 A3, CSA3 = "a3", "csa3"
-BY_SOURCE = "silence_samples=0"
-A3_BY_SOURCE, CSA3_BY_SOURCE = f"{A3}:{BY_SOURCE}", f"{CSA3}:{BY_SOURCE}"
-ADAPTIVE = (A3, CSA3, A3_BY_SOURCE, CSA3_BY_SOURCE)
-CURES = (STOCK, A3, CSA3, A3_BY_SOURCE)
+AS_PUBLISHED = "silence_samples=0"
+A3_AS_PUBLISHED, CSA3_AS_PUBLISHED = f"{A3}:{AS_PUBLISHED}", f"{CSA3}:{AS_PUBLISHED}"
+ADAPTIVE = (A3, CSA3, A3_AS_PUBLISHED, CSA3_AS_PUBLISHED)
+CURES = (STOCK, A3, CSA3, A3_AS_PUBLISHED)
 
 KIB = 1024
 MTUS = (9180, 32_768, 65_535)  # ATM's, in between, and loopback's
@@ -36,10 +36,10 @@ RATE_BPS = 1_000_000_000
 DELAY_NS = 500_000
 FLIGHTS = 600
 DURATION_NS = 120 * 10**9
-# Round trips take 1 ms and the writer never rests: a sender that is silent for half of Linux's
-# least delayed ACK waits for a timer.
+# The RTT is 1 ms and the writer always has data: a sender that is silent for half of Linux's
+# minimum delayed-ACK timeout waits for a timer.
 STALL_NS = 20_000_000
-REPEATED = 2  # stalls in the second half of a transfer that are no accident
+REPEATED = 2  # stalls in the second half of a transfer: from here on not by chance
 HEADER_BYTES = 52  # with timestamps
 TRACE_LIMIT = 40_000
 
@@ -49,8 +49,8 @@ THINKS_MS = (0, 100)
 
 
 @dataclass(frozen=True)
-class Cell:
-    """One transfer: buffers as the application asks for them, and its writes (0: all at once)."""
+class TransferSetup:
+    """One transfer: buffers as the application requests them, and its write size (0: one write)."""
 
     mtu: int
     send_bytes: int
@@ -66,8 +66,8 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What a transfer's captures and counters say."""
+class ObservedTransfer:
+    """What a transfer's captures and counters show."""
 
     goodput_bps: float
     steady_bps: float  # of the second half of the bytes
@@ -81,7 +81,7 @@ class Seen:
 
     @property
     def repeats(self) -> bool:
-        """It goes in steps of a timer."""
+        """It stalls again and again until a timer fires."""
         return self.stalls_late >= REPEATED
 
 
@@ -111,8 +111,8 @@ def scenario(
     }
 
 
-def transfer(cell: Cell, spec: str) -> dict[str, Any]:
-    """A cell with a policy at its receiver, as the lab runs it."""
+def transfer(cell: TransferSetup, spec: str) -> dict[str, Any]:
+    """The lab's scenario of a transfer, with a policy at its receiver."""
     total = FLIGHTS * min(cell.mtu - HEADER_BYTES, cell.receive_bytes)
     app: dict[str, Any] = {"kind": "bulk", "bytes": total}
     if cell.write_bytes:
@@ -122,8 +122,8 @@ def transfer(cell: Cell, spec: str) -> dict[str, Any]:
     return scenario(spec, app, cell.mtu, sender, cell.receive_bytes)
 
 
-def seen(result: dict[str, Any]) -> Seen:
-    """A transfer's result, read."""
+def observed(result: dict[str, Any]) -> ObservedTransfer:
+    """A transfer, from its result."""
     group = result["groups"][0]
     trace = group["flows"][0]["trace"]
     ends = [seq + size for seq, size in zip(trace["data_seq"], trace["data_bytes"], strict=True)]
@@ -133,7 +133,7 @@ def seen(result: dict[str, Any]) -> Seen:
     reasons = group["acks_by_reason"]
     counted = result["counters"].get("client", {}).get("TcpExtDelayedACKs", 0)
     late_ns = times[-1] - times[half]
-    return Seen(
+    return ObservedTransfer(
         goodput_bps=group["goodput_bps"],
         steady_bps=(ends[-1] - ends[half]) * 8e9 / late_ns if late_ns else 0.0,
         stalls=len(waits),
@@ -146,15 +146,19 @@ def seen(result: dict[str, Any]) -> Seen:
     )
 
 
-Found = dict[tuple[Cell, str], Seen]
+ObservedTransfers = dict[tuple[TransferSetup, str], ObservedTransfer]
 
 
-def _transfers(runner: Runner, label: str, wanted: Sequence[tuple[Cell, str]]) -> Found:
-    results = runner.simulate(label, [transfer(cell, spec) for cell, spec in wanted], seen)
+def _transfers(
+    runner: Runner, label: str, wanted: Sequence[tuple[TransferSetup, str]]
+) -> ObservedTransfers:
+    results = runner.simulate(label, [transfer(cell, spec) for cell, spec in wanted], observed)
     return dict(zip(wanted, results, strict=True))
 
 
-def _cured(found: Found, cells: Sequence[Cell], specs: Sequence[str]) -> list[Check]:
+def _cured(
+    found: ObservedTransfers, cells: Sequence[TransferSetup], specs: Sequence[str]
+) -> list[Check]:
     checks = []
     for spec in specs:
         mine = [found[cell, spec] for cell in cells]
@@ -163,18 +167,18 @@ def _cured(found: Found, cells: Sequence[Cell], specs: Sequence[str]) -> list[Ch
         checks += [
             check.same(f"{spec}: pairs that stall", 0, sum(one.repeats for one in mine)),
             check.at_least(
-                f"{spec}: goodput by stock's in the second half, least of all pairs",
+                f"{spec}: goodput / stock in the second half, lowest of all pairs",
                 0.99,
                 min(ratios),
             ),
             check.at_most(
-                f"{spec}: ACKs of the delayed-ACK timer in a transfer, most of all pairs",
+                f"{spec}: delayed-ACK timer ACKs per transfer, highest of all pairs",
                 1,
                 max(one.timers for one in mine),
             ),
         ]
     plain, careful = (sum(found[c, s].acks for c in cells) for s in (A3, CSA3))
-    checks.append(check.within("csa3: ACKs by those of a3", 1, careful / plain, percent=1))
+    checks.append(check.within("csa3: ACKs / ACKs of a3", 1, careful / plain, percent=1))
     return checks
 
 
@@ -182,13 +186,13 @@ def _cured(found: Found, cells: Sequence[Cell], specs: Sequence[str]) -> list[Ch
 
 
 def buffers(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
-    """A writer that always has more, large MTUs, small buffers."""
-    cells = [Cell(m, s * KIB, r * KIB) for m, s, r in product(MTUS, SEND_KIB, RECEIVE_KIB)]
+    """A writer that always has data, large MTUs, small buffers."""
+    cells = [TransferSetup(m, s * KIB, r * KIB) for m, s, r in product(MTUS, SEND_KIB, RECEIVE_KIB)]
     found = _transfers(
         runner, "buffers and MTUs, four receivers", [(c, spec) for spec in CURES for c in cells]
     )
     stalling = [cell for cell in cells if found[cell, STOCK].repeats]
-    at_once = [Cell(c.mtu, c.send_bytes, c.receive_bytes, nagle="off") for c in stalling]
+    at_once = [TransferSetup(c.mtu, c.send_bytes, c.receive_bytes, nagle="off") for c in stalling]
     without = _transfers(
         runner, "the stalling pairs with TCP_NODELAY", [(c, STOCK) for c in at_once]
     )
@@ -203,7 +207,7 @@ def buffers(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
     ]
     where.append(
         check.same(
-            "stalling pairs that stall with TCP_NODELAY as well",
+            "stalling pairs that also stall with TCP_NODELAY",
             len(stalling),
             sum(one.repeats for one in without.values()),
         )
@@ -211,27 +215,27 @@ def buffers(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
     notes = [
         f"{len(stalling)} of {len(cells)} pairs stall with an unmodified receiver: it gets a "
         f"median of {median(found[c, STOCK].steady_bps for c in stalling) / 1e6:.1f} Mbit/s in "
-        f"the second half, with {A3} "
-        f"{median(found[c, A3].steady_bps for c in stalling) / 1e6:.1f}; ACKs in all "
+        f"the second half; with {A3} "
+        f"{median(found[c, A3].steady_bps for c in stalling) / 1e6:.1f}. Total ACKs: "
         + ", ".join(f"{spec} {sum(found[c, spec].acks for c in stalling)}" for spec in CURES)
     ]
     figures = [_map(found, spec, name) for spec, name in ((STOCK, "stock"), (A3, "cured"))]
     figures.append(_timeline(found, stalling[-1]))
     checks = check.grouped("where Linux stalls", where)
-    checks += check.grouped("buffers: the cure", _cured(found, cells, CURES[1:]))
+    checks += check.grouped("buffers: effect of the policy", _cured(found, cells, CURES[1:]))
     return checks, figures, notes
 
 
-def _class(one: Seen) -> str:
-    return "waits for timers" if one.repeats else "runs"
+def _class(one: ObservedTransfer) -> str:
+    return "stalls" if one.repeats else "does not stall"
 
 
-def _map(found: Found, spec: str, name: str) -> Figure:
+def _map(found: ObservedTransfers, spec: str, name: str) -> Figure:
     """Goodput by buffers, a grid for each MTU."""
 
     def grid(mtu: int) -> Grid:
         rows = [
-            [found[Cell(mtu, s * KIB, r * KIB), spec] for r in RECEIVE_KIB]
+            [found[TransferSetup(mtu, s * KIB, r * KIB), spec] for r in RECEIVE_KIB]
             for s in reversed(SEND_KIB)
         ]
         return Grid(
@@ -246,13 +250,13 @@ def _map(found: Found, spec: str, name: str) -> Figure:
 
     return Figure(
         f"linux-deadlock-{name}",
-        f"Goodput by buffers, receiver: {'unmodified' if spec == STOCK else spec}",
+        f"Goodput by buffer sizes, receiver: {'unmodified' if spec == STOCK else spec}",
         [grid(mtu) for mtu in MTUS],
         "table 15.1",
     )
 
 
-def _timeline(found: Found, cell: Cell) -> Figure:
+def _timeline(found: ObservedTransfers, cell: TransferSetup) -> Figure:
     shown_ms = 3000
 
     def curve(spec: str) -> Series:
@@ -262,7 +266,7 @@ def _timeline(found: Found, cell: Cell) -> Figure:
 
     return Figure(
         "linux-deadlock-timeline",
-        f"Data sent over time with MTU and buffers in KiB {cell.label}",
+        f"Data sent over time, MTU and buffers in KiB: {cell.label}",
         [Panel("ms", "kB", [curve(spec) for spec in CURES])],
     )
 
@@ -271,10 +275,11 @@ def _timeline(found: Found, cell: Cell) -> Figure:
 
 
 def writes(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
-    """Writes that are no multiple of a segment: the source's classes II and III."""
+    """Writes that are not a multiple of a segment: the paper's classes II and III."""
     specs = (STOCK, TEXTBOOK, *ADAPTIVE)
     cells = [
-        Cell(WRITE_MTU, s * KIB, r * KIB, w) for (s, r), w in product(WRITE_BUFFERS_KIB, WRITES)
+        TransferSetup(WRITE_MTU, s * KIB, r * KIB, w)
+        for (s, r), w in product(WRITE_BUFFERS_KIB, WRITES)
     ]
     found = _transfers(
         runner, "odd writes, six receivers", [(c, spec) for spec in specs for c in cells]
@@ -283,7 +288,7 @@ def writes(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
     where = [
         check.at_least("odd writes: pairs that stall with an unmodified receiver", 1, count[STOCK]),
         check.at_least(
-            "odd writes: pairs that stall with a textbook receiver, by those of an unmodified one",
+            "odd writes: pairs that stall with a textbook / with an unmodified receiver",
             1,
             count[TEXTBOOK] / count[STOCK] if count[STOCK] else None,
             source=SOURCE,
@@ -292,21 +297,21 @@ def writes(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
     rows = [[found[c, spec] for spec in specs] for c in reversed(cells)]
     figure = Figure(
         "linux-deadlock-writes",
-        "Goodput by writes and buffers, six receivers",
+        "Goodput by write and buffer sizes, six receivers",
         [
             Grid(
-                "buffers in KiB, write",
+                "buffers in KiB, write size",
                 "receiver",
                 [c.label.split(": ")[1] for c in reversed(cells)],
                 ["linux", "textbook", "a3", "csa3", "a3 *", "csa3 *"],
                 [[f"{one.steady_bps / 1e6:.3g}" for one in row] for row in rows],
                 [[_class(one) for one in row] for row in rows],
-                f"MTU {WRITE_MTU}: Mbit/s in the second half; * {BY_SOURCE}",
+                f"MTU {WRITE_MTU}: Mbit/s in the second half; * {AS_PUBLISHED}",
             )
         ],
     )
     checks = check.grouped("where Linux stalls", where)
-    checks += check.grouped("odd writes: the cure", _cured(found, cells, ADAPTIVE))
+    checks += check.grouped("odd writes: effect of the policy", _cured(found, cells, ADAPTIVE))
     return checks, [figure], []
 
 
@@ -314,12 +319,12 @@ def writes(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
 
 
 def answers(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
-    """Write, write, read: Nagle's rule against the delayed ACK of a peer that answers at once."""
+    """Write, write, read: Nagle's rule against the delayed ACK of a peer that replies at once."""
     specs = (STOCK, "every", "ratelimit", *ADAPTIVE)
     sender = {"nagle": "minshall", "send_buffer_bytes": 4 << 20}
     wanted = list(product(THINKS_MS, specs))
     results = runner.simulate(
-        "answers in two writes",
+        "responses in two writes",
         [
             scenario(
                 spec,
@@ -336,16 +341,16 @@ def answers(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
     round_ms = 2 * DELAY_NS / 1e6
     checks = [
         check.between(
-            "unmodified, asked again at once: median, ms", 40, 60, took[0, STOCK]["p50"] / 1e6,
+            "unmodified, next request at once: median, ms", 40, 60, took[0, STOCK]["p50"] / 1e6,
             published="the delayed ACK",
         ),
         check.at_most(
-            "unmodified, asked again after 100 ms: median, ms",
+            "unmodified, next request after 100 ms: median, ms",
             3 * round_ms, took[100, STOCK]["p50"] / 1e6,
         ),
         *(
             check.at_most(
-                f"{spec}, asked again at once: median, ms",
+                f"{spec}, next request at once: median, ms",
                 3 * round_ms, took[0, spec]["p50"] / 1e6,
             )
             for spec in ("every", *ADAPTIVE)
@@ -353,25 +358,25 @@ def answers(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
     ]  # fmt: skip
     figure = Figure(
         "linux-deadlock-answers",
-        "An answer in two writes: median time until it is there",
+        "A response in two writes: median response time",
         [
             Panel(
                 "",
                 "ms",
                 [
                     Series(
-                        f"next question after {think} ms",
-                        [s.replace(f":{BY_SOURCE}", " *") for s in specs],
+                        f"next request after {think} ms",
+                        [s.replace(f":{AS_PUBLISHED}", " *") for s in specs],
                         [took[think, spec]["p50"] / 1e6 for spec in specs],
                         "bars",
                     )
                     for think in THINKS_MS
                 ],
-                title=f"* {BY_SOURCE}",
+                title=f"* {AS_PUBLISHED}",
             )
         ],
     )
-    return check.grouped("an answer in two writes", checks), [figure], []
+    return check.grouped("a response in two writes", checks), [figure], []
 
 
 def run(runner: Runner) -> Outcome:
@@ -388,7 +393,7 @@ EXPERIMENT = Experiment(
     "linux-deadlock",
     "Throughput deadlock on today's Linux",
     'R. Chang, H. Chan, A. Yeung, "Deadlock-Free TCP Over High-Speed Internet"',
-    "Which buffers, writes and MTUs make two Linux ends wait for each other, and does the "
+    "Which buffer and write sizes and MTUs make two Linux hosts stall, and does the "
     "receiver's policy end it?",
     run,
 )

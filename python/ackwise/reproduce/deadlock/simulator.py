@@ -11,7 +11,7 @@ PARTS = (tables.run, grid.run, congestion.run, fairness.run)
 
 
 def run(runner: Runner) -> Outcome:
-    """All parts, in the order of the source."""
+    """All parts, in the order of the paper."""
     checks: list[Check] = []
     figures: list[Figure] = []
     notes: list[str] = []
@@ -27,7 +27,7 @@ EXPERIMENT = Experiment(
     "deadlock",
     "Throughput deadlock between Nagle's rule and delayed ACKs, A3 and CSA3",
     'R. Chang, H. Chan, A. Yeung, "Deadlock-Free TCP Over High-Speed Internet"',
-    "Which buffers make a sender and a receiver wait for each other, and does an adaptive "
-    "receiver end it, also under congestion?",
+    "Which buffer sizes make a sender and a receiver stall on each other, and does an adaptive "
+    "receiver end it, even under congestion?",
     run,
 )

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Deadlock, first part: tables 15.1 (measured), 15.2 (simulated) and 15.3 (regions).
 
-The endpoints are those of the source's section 15.2 in both tables: output after each 4096 bytes
-copied, Nagle's rule on what is unsent, the window update at 35% of the receive buffer or 2 MSS, a
-heartbeat. Only path, copying and the clock's period differ.
+The endpoints are those of section 15.2 in both tables: output after each 4096 bytes copied, Nagle's
+rule on unsent data, the window update at 35% of the receive buffer or 2 MSS, BSD's fast timer. Only
+the path, the copying rate and the timer's period differ.
 
-    python -m ackwise.reproduce.deadlock_tables     runs the fit of table 15.2 (minutes)
+    python -m ackwise.reproduce.deadlock.tables     runs the fit of table 15.2 (minutes)
 """
 
 import sys
@@ -20,13 +20,13 @@ from ackwise.engine import Cancel
 from ackwise.reproduce import check
 from ackwise.reproduce.check import Check
 from ackwise.reproduce.figure import Figure, Grid
-from ackwise.reproduce.reference import Pair, table_15_1, table_15_2
+from ackwise.reproduce.reference import BufferPair, table_15_1, table_15_2
 from ackwise.reproduce.runner import Runner
 
 NS = 10**9
 MSS_BYTES = 9148
 MTU_BYTES = MSS_BYTES + 40
-PIECE_BYTES = 4096
+COPIED_BYTES = 4096
 KIB = (4, 8, 16, 24, 32, 40, 48, 52)
 LOCKED_MBIT_S = 1.0  # table 15.1: below, a pair is deadlocked
 
@@ -44,8 +44,8 @@ REGION_I, REGION_II, REGION_FREE = "prone I", "prone II", "deadlock-free"
 
 
 @dataclass(frozen=True, order=True)
-class Path:
-    """What the sources leave open: one-way delay, link rate, the writer's copying."""
+class TransferPath:
+    """What the papers leave open: one-way delay, link rate, the writer's copying rate."""
 
     delay_us: int
     rate_bps: int
@@ -54,15 +54,15 @@ class Path:
 
 
 # SunOS over loopback: copying at about the rate of the largest cells of table 15.1, a link that is
-# no limit. Noise of 0.3 ms on the data's way, as a machine has: without it the clock may lock to
+# no limit. Noise of 0.3 ms on the data's way, as on a real host: without it the timer may lock to
 # the flow (docs/experiments/deadlock.md).
-LOOPBACK = Path(100, 160_000_000, 41_000_000, 300_000)
+LOOPBACK = TransferPath(100, 160_000_000, 41_000_000, 300_000)
 LOOPBACK_HEARTBEAT_MS = 200
 
 # What fit() finds: mean deviation of the deadlock-free delayed-ACK cells, over clocks of any period
 # that FIT_CLOCKS_MS names; and then the period, from the deadlocked ones, as the free ones do not
 # show it.
-FITTED = Path(95_000, 8_000_000, 2_100_000)
+FITTED = TransferPath(95_000, 8_000_000, 2_100_000)
 HEARTBEAT_MS = 560
 FIT_DELAYS_US = tuple(range(91_000, 97_000, 1_000))
 FIT_RATES_BPS = tuple(range(4_000_000, 9_000_000, 1_000_000))
@@ -74,9 +74,14 @@ COLUMNS = {"delack": "bsd", "a3": "a3", "a3_fewer": "a3fewer"}
 
 
 def scenario(
-    pair: Pair, path: Path, policy: str, params: dict[str, int], run: int, transfer_bytes: int
+    pair: BufferPair,
+    path: TransferPath,
+    policy: str,
+    params: dict[str, int],
+    run: int,
+    transfer_bytes: int,
 ) -> dict[str, Any]:
-    """One transfer between the source's endpoints with these buffers (KiB)."""
+    """One transfer between the paper's endpoints with these buffers (KiB)."""
     send_kib, recv_kib = pair
     side = {"rate_bps": path.rate_bps, "delay_ns": path.delay_us * 1000}
     return {
@@ -99,7 +104,7 @@ def scenario(
                     "min_rto_ns": NS,
                     "initial_window_segments": AMPLE_SEGMENTS,
                     "send_buffer_bytes": send_kib * 1024,
-                    "low_water_bytes": PIECE_BYTES,
+                    "low_water_bytes": COPIED_BYTES,
                     "copy_bps": path.copy_bps,
                 },
                 "receiver": {
@@ -127,35 +132,35 @@ def _cell(scenarios: Sequence[dict[str, Any]], cancel: Cancel) -> float:
     return fmean(_bytes_per_s(engine.simulate(made, cancel)) for made in scenarios)
 
 
-def _delack(pair: Pair, path: Path, clock_ms: int, runs: int) -> list[dict[str, Any]]:
+def _delack(pair: BufferPair, path: TransferPath, clock_ms: int, runs: int) -> list[dict[str, Any]]:
     params = {"heartbeat_ms": clock_ms}
     return [scenario(pair, path, "bsd", params, r, TRANSFER_BYTES) for r in range(runs)]
 
 
-def _by_equation(pair: Pair) -> str:
-    """The class by the source's equations: I by 1, II or III by 2 (which 1 implies), or none."""
+def _by_equation(pair: BufferPair) -> str:
+    """The class by the paper's equations: I by 1, II or III by 2 (which 1 implies), or none."""
     send, recv = (kib * 1024 for kib in pair)
     if send < min(2 * MSS_BYTES, 0.35 * recv):
         return "I"
     return "II, III" if send < min(3 * MSS_BYTES, 0.35 * recv + MSS_BYTES) else ""
 
 
-def _by_rules(pair: Pair) -> str:
-    """The same with the source's condition (ii), which equation 2 drops: the piece that leaves
-    first must be too little for an ACK."""
-    too_little = min(2 * MSS_BYTES, 0.35 * pair[1] * 1024) > PIECE_BYTES
+def _by_rules(pair: BufferPair) -> str:
+    """The same with the paper's condition (ii), which equation 2 drops: the segment that leaves
+    first must be too short for an ACK."""
+    too_little = min(2 * MSS_BYTES, 0.35 * pair[1] * 1024) > COPIED_BYTES
     return _by_equation(pair) if too_little else ""
 
 
 # --- the fit -------------------------------------------------------------------------------------
 
 
-def _free() -> list[Pair]:
+def _free() -> list[BufferPair]:
     return [pair for pair, cell in table_15_2().items() if not cell.deadlock]
 
 
 def _deviations(
-    runner: Runner, label: str, wanted: Sequence[tuple[Pair, Path, int]], runs: int
+    runner: Runner, label: str, wanted: Sequence[tuple[BufferPair, TransferPath, int]], runs: int
 ) -> list[float]:
     found = runner.map(label, _cell, [_delack(*one, runs) for one in wanted])
     table = table_15_2()
@@ -164,7 +169,7 @@ def _deviations(
     ]
 
 
-def costs(runner: Runner, paths: Sequence[Path]) -> dict[Path, float]:
+def costs(runner: Runner, paths: Sequence[TransferPath]) -> dict[TransferPath, float]:
     """Mean deviation of the deadlock-free delayed-ACK cells on each path; infinite where one of
     them is beyond the tolerance."""
     free = _free()
@@ -178,8 +183,8 @@ def costs(runner: Runner, paths: Sequence[Path]) -> dict[Path, float]:
     return out
 
 
-def neighbours(path: Path) -> list[Path]:
-    """The points of the fit's grid beside this one, along one axis."""
+def neighbours(path: TransferPath) -> list[TransferPath]:
+    """The neighbours of a point on the fit's grid, along each axis."""
     axes = (FIT_DELAYS_US, FIT_RATES_BPS, FIT_COPIES_BPS)
     here = (path.delay_us, path.rate_bps, path.copy_bps)
     out = []
@@ -189,11 +194,11 @@ def neighbours(path: Path) -> list[Path]:
             if 0 <= beside < len(values):
                 there = list(here)
                 there[axis] = values[beside]
-                out.append(Path(*there))
+                out.append(TransferPath(*there))
     return out
 
 
-def clock_costs(runner: Runner, path: Path) -> dict[int, float]:
+def clock_costs(runner: Runner, path: TransferPath) -> dict[int, float]:
     """Largest deviation of the deadlocked delayed-ACK cells for each period of the clock, ms."""
     locked = [pair for pair, cell in table_15_2().items() if cell.deadlock]
     wanted = [(pair, path, ms) for ms in CLOCKS_MS for pair in locked]
@@ -202,9 +207,9 @@ def clock_costs(runner: Runner, path: Path) -> dict[int, float]:
     return {ms: max(found[i * size : (i + 1) * size]) for i, ms in enumerate(CLOCKS_MS)}
 
 
-def fit(runner: Runner) -> tuple[dict[Path, float], dict[int, float]]:
+def fit(runner: Runner) -> tuple[dict[TransferPath, float], dict[int, float]]:
     """Every point of the grid and its cost; every period at the best of them and its cost."""
-    paths = [Path(*one) for one in product(FIT_DELAYS_US, FIT_RATES_BPS, FIT_COPIES_BPS)]
+    paths = [TransferPath(*one) for one in product(FIT_DELAYS_US, FIT_RATES_BPS, FIT_COPIES_BPS)]
     by_path = costs(runner, paths)
     return by_path, clock_costs(runner, min(by_path, key=lambda p: (by_path[p], p)))
 
@@ -212,11 +217,11 @@ def fit(runner: Runner) -> tuple[dict[Path, float], dict[int, float]]:
 # --- the tables ----------------------------------------------------------------------------------
 
 
-def _name(pair: Pair) -> str:
+def _name(pair: BufferPair) -> str:
     return f"{pair[0]}/{pair[1]} KB"
 
 
-def _grid(title: str, texts: dict[Pair, str], classes: dict[Pair, str]) -> Grid:
+def _grid(title: str, texts: dict[BufferPair, str], classes: dict[BufferPair, str]) -> Grid:
     return Grid(
         row_label="send buffer, KB",
         column_label="receive buffer, KB",
@@ -243,14 +248,16 @@ def _measured(runner: Runner) -> tuple[list[Check], Figure]:
     mbit_s = {pair: got * 8 / 1e6 for pair, got in zip(table, found, strict=True)}
     locked = {pair: got < LOCKED_MBIT_S for pair, got in mbit_s.items()}
     right = sum(locked[pair] == cell.deadlock for pair, cell in table.items())
-    checks = [check.same("table 15.1: pairs classified as measured", 64, right, source=source)]
+    checks = [
+        check.same("table 15.1: pairs classified as in the measurement", 64, right, source=source)
+    ]
     source = "section 15.2.4"
     held = sum(bool(_by_equation(pair)) == cell.deadlock for pair, cell in table.items())
     holds = sum(bool(_by_equation(pair)) == got for pair, got in locked.items())
     decided = sum(bool(_by_rules(pair)) == got for pair, got in locked.items())
     checks += [
-        check.same("pairs on which equations 1 and 2 hold", held, holds, source=source),
-        check.same("pairs on which they hold with condition (ii)", 64, decided, source=source),
+        check.same("pairs for which equations 1 and 2 hold", held, holds, source=source),
+        check.same("pairs for which they hold with condition (ii)", 64, decided, source=source),
     ]
     texts = {p: f"{got:.2f}\n({table[p].throughput_mbit_s:g})" for p, got in mbit_s.items()}
     classes = {p: f"deadlock, class {_by_equation(p) or '?'}" if locked[p] else "" for p in table}
@@ -308,8 +315,10 @@ def _simulated(runner: Runner) -> tuple[list[Check], Figure]:
             else ("deadlock with delayed ACKs" if table[p].deadlock else "")
             for p in table
         }
-        panels.append(_grid(f"{column}: KB/s, ours (published)", texts, classes))
-    figure = Figure("deadlock-table-15-2", "Throughput of 10 MB, mean of 25 runs", panels, source)
+        panels.append(_grid(f"{column}: KB/s, simulated (published)", texts, classes))
+    figure = Figure(
+        "deadlock-table-15-2", "Throughput of a 10 MB transfer, mean of 25 runs", panels, source
+    )
     return checks, figure
 
 
@@ -320,14 +329,14 @@ def _fitted(runner: Runner) -> list[Check]:
     clocks = clock_costs(runner, FITTED)
     best = min(clocks, key=lambda ms: (clocks[ms], ms))
     return [
-        check.same("fit: points beside the fitted one that fit better", 0, better),
+        check.same("fit: neighbouring grid points that fit better", 0, better),
         check.same("fit: period of the clock, ms", HEARTBEAT_MS, best),
     ]
 
 
-def _region(pair: Pair) -> str:
-    """Of table 15.3, from the words of section 15.4.1: its drawing gives no cell's edge."""
-    if min(pair) < 16:  # one piece is all that is out
+def _region(pair: BufferPair) -> str:
+    """Region of table 15.3, from the text of section 15.4.1: its drawing shows no cell edges."""
+    if min(pair) < 16:  # only one short segment is in flight
         return REGION_FREE
     # "Both buffers are large": room for three full segments. Our reading.
     return REGION_II if min(pair) * 1024 >= 3 * MSS_BYTES else REGION_I
@@ -339,11 +348,11 @@ def _regions() -> tuple[list[Check], Figure]:
     classes = {pair: _region(pair) for pair in table_15_1()}
     figure = Figure(
         "deadlock-regions",
-        "Regions for A3 receivers under congestion, from the words of section 15.4.1",
+        "Regions for A3 receivers under congestion, from the text of section 15.4.1",
         [_grid("", dict.fromkeys(classes, ""), classes)],
         "table 15.3",
     )
-    name = "regions: pairs that the source names, in its region"
+    name = "regions: pairs named in the paper, in their region"
     return [check.same(name, len(named), right, source="table 15.3")], figure
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Packets that arrive one after another, made up for the cost of acknowledging them.
+"""Made-up arrivals of single packets, to compare the cost of acknowledging them.
 
 A kind of arrivals is a function of a random generator and of `price_ns`, the waiting time of one
 packet that is worth an ACK (L of spec page 2); it returns times in ns, not falling, the first 0.
@@ -14,9 +14,9 @@ PAYLOAD_BYTES = 1448  # a full segment, timestamps on
 MAX_GAP_NS = 70_000_000
 SERIAL_NS = 123_040  # a full packet at 100 Mbit/s: 1538 bytes on an Ethernet
 BURST_MAX = 10
-# An adversary against a draw for each ACK: one packet, later by this share of L many at once. Found
-# by search over sequences of up to ten packets with independent draws: 1.644 with two, 1.654 with
-# five late packets; at 0.31 L the ratio is flat.
+# An adversary against a draw for each ACK: one packet, then many at once, later by this share of L.
+# Found by search over sequences of up to ten packets with independent draws: 1.644 with two, 1.654
+# with five late packets; at 0.31 L the ratio is flat.
 LATE_SHARE_PERMILLE = 310
 LATE_PACKETS = 4
 
@@ -35,13 +35,13 @@ def _summed(gaps: Sequence[int]) -> list[int]:
 
 
 def uniform(random: Random, price_ns: int) -> list[int]:
-    """The source's: distances uniform up to 70 ms."""
+    """The paper's: gaps uniform up to 70 ms."""
     del price_ns
     return _summed([_upto(random, MAX_GAP_NS) for _ in range(PACKETS)])
 
 
 def poisson(random: Random, price_ns: int) -> list[int]:
-    """Exponential distances of the same mean, 35 ms."""
+    """Exponential gaps of the same mean, 35 ms."""
     del price_ns
     return _summed([int(random.expovariate(2 / MAX_GAP_NS)) for _ in range(PACKETS)])
 
@@ -64,8 +64,8 @@ def isolated(random: Random, price_ns: int) -> list[int]:
 
 
 def late_crowd(random: Random, price_ns: int) -> list[int]:
-    """One packet, and a share of L later many at once: who acknowledged the first pays for a second
-    ACK with another draw. Groups are too far apart to share an ACK."""
+    """One packet, then many at once a share of L later: an ACK for the first costs a second ACK
+    with another draw. Groups are too far apart to share an ACK."""
     del random
     late = price_ns * LATE_SHARE_PERMILLE // 1000
     group = [late, *[0] * (LATE_PACKETS - 1), 2 * price_ns + 1_000]

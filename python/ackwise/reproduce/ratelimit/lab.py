@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Spec page 1 on the real kernel: what fewer ACKs save there, what they cost, and that no number of
-segments for an ACK brings a connection down."""
+"""Spec page 1 on the real kernel: what fewer ACKs save, what they cost, and that no fixed number of
+segments per ACK makes a connection collapse."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -37,8 +37,8 @@ SMALL_S = 5.0
 STRETCHED = (4, 8, 16, 32, 64)
 # Of stock's goodput with the same sender.
 NO_COLLAPSE = 0.5
-OTHERS = ("every", "bsd", "dynamic", "greedy", "a3", "a3fewer", "csa3")  # as they come
-# Prototype, 10 s, no bound by the flight: Mbit/s of 100 with one ACK for N segments.
+OTHERS = ("every", "bsd", "dynamic", "greedy", "a3", "a3fewer", "csa3")  # default settings
+# Prototype, 10 s, not bound by the flight: Mbit/s of 100 with one ACK per N segments.
 PROTOTYPE = {
     "cubic": (95.37, 95.38, 94.11, 88.53, 9.38),
     "reno": (90.23, 90.52, 86.84, 78.16, 8.27),
@@ -58,12 +58,12 @@ FAULT_SEEDS = (1, 2, 3)
 
 ANSWERED = ("lan-100m", "wan-10ms")
 ANSWER_S = 5.0
-CLOCK_NS = 256  # by which a reading moves the lab's clock: less cannot be told
+CLOCK_NS = 256  # each reading moves the lab's clock by this: less cannot be resolved
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What one run tells of its first group."""
+class KernelRun:
+    """The first group of one run."""
 
     mbit_s: float
     acks: int
@@ -72,7 +72,7 @@ class Seen:
     message_p99_ms: float
 
 
-def seen(result: Mapping[str, Any]) -> Seen:
+def kernel_run(result: Mapping[str, Any]) -> KernelRun:
     """The figures of a run."""
     group = result["groups"][0]
     series = group["flows"][0].get("series")
@@ -88,7 +88,7 @@ def seen(result: Mapping[str, Any]) -> Seen:
         ]
         acks = sum(a for _, a in rows)
         late = sum(n for n, _ in rows) / SEGMENT_BYTES / acks if acks else None
-    return Seen(
+    return KernelRun(
         float(group["goodput_bps"]) / 1e6,
         int(group["acks_sent"]),
         float(group["segments_per_ack"]),
@@ -98,7 +98,7 @@ def seen(result: Mapping[str, Any]) -> Seen:
 
 
 def with_way(link: Link, **keys: Any) -> Link:
-    """The link with keys of both directions changed, as the engine takes them."""
+    """The link with deep queues both ways, and `keys` of the engine set for the way down."""
     shape = dict(link.scenario)
     for way in ("down", "up"):
         shape[way] = {**shape[way], "queue_packets": DEEP_QUEUE, "queue_bytes": 0}
@@ -107,7 +107,7 @@ def with_way(link: Link, **keys: Any) -> Link:
 
 
 def deep(name: str, **faults: Any) -> Link:
-    """A shipped link whose queues nothing overflows, and faults towards the client."""
+    """A shipped link whose queues never overflow, with faults towards the client."""
     return with_way(plans.load_link(name), **faults)
 
 
@@ -134,8 +134,8 @@ def scenario(
     return made
 
 
-def _run(runner: Runner, label: str, scenarios: Sequence[dict[str, Any]]) -> list[Seen]:
-    return runner.simulate(label, scenarios, seen)
+def _run(runner: Runner, label: str, scenarios: Sequence[dict[str, Any]]) -> list[KernelRun]:
+    return runner.simulate(label, scenarios, kernel_run)
 
 
 # --- one ACK for N segments -----------------------------------------------------
@@ -150,7 +150,7 @@ def _exact(runner: Runner) -> tuple[list[Check], list[Figure]]:
         [scenario(link, spec, EXACT_S, series=True) for spec in specs],
     )
     checks = [
-        check.within(f"segments for each ACK after the start, N = {n}", n,
+        check.within(f"segments per ACK after start-up, N = {n}", n,
                      run.late_segments_per_ack, percent=EXACT_PERCENT, source="clean link")
         for n, run in zip(EXACT, runs, strict=True)
     ]  # fmt: skip
@@ -175,16 +175,16 @@ def _clean(runner: Runner) -> tuple[list[Check], list[Figure]]:
         kept = limited.mbit_s / stock.mbit_s if stock.mbit_s else None
         checks += [
             check.at_least(f"{place}, {sender}: fewer ACKs", CUT_PERCENT, cut, unit="%"),
-            check.at_least(f"{place}, {sender}: goodput / stock's", KEPT_CLEAN, kept),
+            check.at_least(f"{place}, {sender}: goodput / stock", KEPT_CLEAN, kept),
         ]
     labels = [f"{place.split(',')[0]} {sender}" for place, sender in cases]
     figure = Figure(
         "linux-ratelimit-clean",
-        "Unmodified Linux and ratelimit on clean links: segments for each ACK",
+        "Unmodified Linux and ratelimit on clean links: segments per ACK",
         [
             Panel(
                 "",
-                "segments for each ACK",
+                "segments per ACK",
                 [
                     Series(spec, labels, [p[i].segments_per_ack for p in pairs.values()], "bars")
                     for i, spec in enumerate((STOCK, LIMITED))
@@ -218,11 +218,11 @@ def _small_queue(runner: Runner) -> tuple[list[Check], list[Figure]]:
                            by_spec[LIMITED].mbit_s / base if base else None)
         )  # fmt: skip
         for i, n in enumerate(STRETCHED):
-            told = PROTOTYPE[sender][i] / PROTOTYPE_STOCK[sender]
+            prototype = PROTOTYPE[sender][i] / PROTOTYPE_STOCK[sender]
             checks.append(
                 check.at_least(f"{sender}: N = {n} / stock", NO_COLLAPSE,
                                by_spec[f"delayed:segments={n}"].mbit_s / base if base else None,
-                               published=round(told, 3), source="prototype")
+                               published=round(prototype, 3), source="prototype")
             )  # fmt: skip
         checks += [
             check.at_least(f"{sender}: {spec} / stock", NO_COLLAPSE,
@@ -271,7 +271,7 @@ def _faults(runner: Runner) -> tuple[list[Check], list[Figure]]:
             for k in range(2)
         )
         checks.append(
-            check.at_least(f"{name}: goodput / stock's", KEPT_FAULTY,
+            check.at_least(f"{name}: goodput / stock", KEPT_FAULTY,
                            limited / stock if stock else None)
         )  # fmt: skip
     return check.grouped("loss and reordering", checks), []
@@ -283,14 +283,14 @@ def _answers(runner: Runner) -> tuple[list[Check], list[Figure]]:
         for name in ANSWERED
         for spec in (STOCK, LIMITED)
     ]
-    runs = _run(runner, "requests and answers", made)
+    runs = _run(runner, "requests and responses", made)
     checks = [
-        check.at_most(f"{name}: 99% of answers, later than stock's by, ns", CLOCK_NS,
+        check.at_most(f"{name}: p99 response time minus that of stock, ns", CLOCK_NS,
                       round((limited.message_p99_ms - stock.message_p99_ms) * 1e6),
                       published="no later")
         for name, stock, limited in zip(ANSWERED, runs[::2], runs[1::2], strict=True)
     ]  # fmt: skip
-    return check.grouped("requests and answers", checks), []
+    return check.grouped("requests and responses", checks), []
 
 
 def run(runner: Runner) -> Outcome:
@@ -300,7 +300,7 @@ def run(runner: Runner) -> Outcome:
         checks=[c for checks, _ in parts for c in checks],
         figures=[f for _, figures in parts for f in figures],
         notes=(
-            "Prototype: an earlier patch that sent an ACK for each N segments, without a bound by "
+            "Prototype: an earlier patch that sent one ACK per N segments, without a bound by "
             "what the sender has in flight; 10 s.",
         ),
     )
@@ -310,7 +310,7 @@ EXPERIMENT = Experiment(
     name="linux-ratelimit",
     title="Fewer ACKs on the real kernel",
     source="spec page 1; Linux 6.12 in virtual time",
-    question="What do fewer ACKs save on the real kernel, what do they cost, and can a number of "
-    "segments for each ACK bring a connection down?",
+    question="What do fewer ACKs save on the real kernel, what do they cost, and can a fixed "
+    "number of segments per ACK make a connection collapse?",
     run=run,
 )

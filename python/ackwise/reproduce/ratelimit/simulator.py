@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""ACK rate limiting on devices whose processor is the limit (spec page 1).
+"""ACK rate limiting on CPU-bound devices (spec page 1).
 
-Three machines: a MIPS router that sends, a virtual machine that receives, and both with an
-application that has to wait for the processor. What their packets cost stands in the links.
+Three devices: a MIPS router that sends, a virtual machine that receives, and both with an
+application that competes for the CPU. The links define what a packet costs them.
 """
 
 import copy
@@ -41,8 +41,8 @@ DEVICE_POLICY = "ratelimit:settle_segments=300000,interval_segments=2000,guard=0
 DROP_S = 45
 DROP_MS = 2
 
-# The machine starts to raise its rate after 10 s, two intervals of 5 s at 26 000 segments/s. An
-# ACK for 5 segments is what half the ACKs and 30% more throughput come to.
+# The virtual machine starts to raise its rate after 10 s, two intervals of 5 s at 26 000 packets/s.
+# Half the ACKs with 30% more throughput make one ACK per 5 segments.
 MACHINE = "vm-openwrt"
 MACHINE_POLICY = "ratelimit:interval_segments=130000,most_segments=4,guard=0"
 DISTURBANCES_S = (30, 50, 80)
@@ -64,8 +64,8 @@ POLICIES = (STOCK, ONE_PER_TWO, "ratelimit", "ratelimit:guard=0")
 
 
 @dataclass(frozen=True)
-class Run:
-    """What one run of the engine tells of its first group's flow."""
+class FlowRun:
+    """The flow of one run's first group."""
 
     result: dict[str, Any]
 
@@ -101,11 +101,11 @@ class Run:
 
     @property
     def rtt_ms(self) -> list[float]:
-        """Mean round trip of each interval; 0: none was measured."""
+        """Mean RTT of each interval; 0: none was measured."""
         return [n / 1e6 for n in self.series["rtt_ns"]]
 
     def mean(self, values: Sequence[float], start_s: float, end_s: float) -> float:
-        """Mean over the intervals that lie between, without those in which nothing was."""
+        """Mean over the intervals in between, without those that measured nothing."""
         kept = [
             v for t, v in zip(self.time_s, values, strict=True) if start_s < t <= end_s and v > 0
         ]
@@ -113,7 +113,7 @@ class Run:
 
     @property
     def goodput_mbit_s(self) -> float:
-        """Of the whole run."""
+        """Goodput of the whole run."""
         return float(self.group["goodput_bps"]) / 1e6
 
 
@@ -130,14 +130,14 @@ def scenario(link: str, spec: str, seconds: float, *, series: bool = False) -> d
 
 
 def dropping(made: dict[str, Any], at_s: float) -> dict[str, Any]:
-    """The same, with everything lost for a moment."""
+    """The same, with a short outage."""
     outage = {"start_ns": round(at_s * SECOND), "length_ns": DROP_MS * 10**6}
     made["down"]["outages"] = [outage]
     return made
 
 
 def disturbed(made: dict[str, Any]) -> dict[str, Any]:
-    """The same, with a short transfer beside it now and then."""
+    """The same, with a few short transfers at the same time."""
     for start_s in DISTURBANCES_S:
         other = copy.deepcopy(made["groups"][0])
         other |= {"name": f"disturbance at {start_s} s", "start_ns": start_s * SECOND}
@@ -147,12 +147,12 @@ def disturbed(made: dict[str, Any]) -> dict[str, Any]:
 
 
 def gain_percent(after: float, before: float) -> float | None:
-    """How much more."""
+    """Increase in percent."""
     return 100 * (after / before - 1) if before else None
 
 
-def _run(runner: Runner, label: str, scenarios: Sequence[dict[str, Any]]) -> list[Run]:
-    return [Run(result) for result in runner.simulate(label, scenarios)]
+def _run(runner: Runner, label: str, scenarios: Sequence[dict[str, Any]]) -> list[FlowRun]:
+    return [FlowRun(result) for result in runner.simulate(label, scenarios)]
 
 
 # --- the device that sends ----------------------------------------------------------------------
@@ -183,17 +183,18 @@ def _device(runner: Runner) -> tuple[list[Check], list[Figure]]:
     checks = [
         check.between("limiting starts", 19, 20, raised[0] if raised else None,
                       unit="s", source="fig 6"),
-        check.within("throughput before it", before[0], before[1], percent=EQUAL_PERCENT,
+        check.within("throughput before limiting", before[0], before[1], percent=EQUAL_PERCENT,
                      unit="Mbit/s", source="figs 5, 6"),
         check.within("gain while limiting",
                      published("ratelimit-physical",
                                "throughput gain with ACK rate limiting").number,
                      gain_percent(during[1], during[0]), percent=ROUGHLY_PERCENT,
                      unit="%", source="fig 6"),
-        check.at_most("ACKs a second, limited / not", 1, acks[1] / acks[0] if acks[0] else None,
-                      published="less", source="fig 6"),
-        check.at_least("RTT, limited / not", 1, rtt[1] / rtt[0] if rtt[0] else None,
-                       published="more", source="figs 7, 8"),
+        check.at_most("ACKs per second, limited / unlimited", 1,
+                      acks[1] / acks[0] if acks[0] else None,
+                      published="fewer", source="fig 6"),
+        check.at_least("RTT, limited / unlimited", 1, rtt[1] / rtt[0] if rtt[0] else None,
+                       published="longer", source="figs 7, 8"),
         check.within("RTT after a drop", rtt_after[0], rtt_after[1], percent=CLOSELY_PERCENT,
                      unit="ms", source="figs 7, 8"),
         check.within("throughput after a drop", after[0], after[1], percent=EQUAL_PERCENT,
@@ -201,18 +202,18 @@ def _device(runner: Runner) -> tuple[list[Check], list[Figure]]:
         check.between("limiting starts again", 50, 52, again[0] if again else None,
                       published="51", unit="s", source="fig 6"),
     ]  # fmt: skip
-    runs = {"without": stock, "with": limited}
+    runs = {"without limiting": stock, "with limiting": limited}
     figure = Figure(
         "ratelimit-device",
-        "A MIPS router sends: throughput, ACKs and round trips over time",
+        "A MIPS router sends: throughput, ACKs and RTT over time",
         [
             _over_time("goodput, Mbit/s", runs, _mbit_s),
-            _over_time("ACKs a second", runs, _acks_s),
-            _over_time("round trip, ms", runs, _rtt_ms),
+            _over_time("ACKs per second", runs, _acks_s),
+            _over_time("RTT, ms", runs, _rtt_ms),
             Panel(
                 "time, s",
                 "segments",
-                [_values("full segments that wait without an ACK", limited, "rate_segments")],
+                [_values("full segments that may wait unacknowledged", limited, "rate_segments")],
             ),
         ],
         "figs 5 to 8",
@@ -221,19 +222,21 @@ def _device(runner: Runner) -> tuple[list[Check], list[Figure]]:
     return check.grouped("the device that sends", checks), [figure]
 
 
-def _mbit_s(run: Run) -> list[float]:
+def _mbit_s(run: FlowRun) -> list[float]:
     return run.mbit_s
 
 
-def _acks_s(run: Run) -> list[float]:
+def _acks_s(run: FlowRun) -> list[float]:
     return run.acks_s
 
 
-def _rtt_ms(run: Run) -> list[float]:
+def _rtt_ms(run: FlowRun) -> list[float]:
     return run.rtt_ms
 
 
-def _over_time(label: str, runs: dict[str, Run], values: Callable[[Run], Sequence[float]]) -> Panel:
+def _over_time(
+    label: str, runs: dict[str, FlowRun], values: Callable[[FlowRun], Sequence[float]]
+) -> Panel:
     return Panel(
         "time, s",
         label,
@@ -241,7 +244,7 @@ def _over_time(label: str, runs: dict[str, Run], values: Callable[[Run], Sequenc
     )
 
 
-def _values(label: str, run: Run, name: str) -> Series:
+def _values(label: str, run: FlowRun, name: str) -> Series:
     return Series(label, run.time_s, run.series["policy"][name], "steps")
 
 
@@ -249,7 +252,7 @@ def _values(label: str, run: Run, name: str) -> Series:
 
 
 def falls_after(times_s: Sequence[float], values: Sequence[int], starts_s: Sequence[float]) -> int:
-    """Of those times, how many are followed by a fall before the next."""
+    """How many of the start times are followed by a fall before the next one."""
     ends = [*starts_s[1:], float("inf")]
     steps = [t for t, a, b in zip(times_s[1:], values[:-1], values[1:], strict=True) if b < a]
     return sum(
@@ -267,7 +270,7 @@ def histogram_ms(quantiles: dict[str, Any]) -> dict[int, int]:
 
 
 def mode_ms(bins: dict[int, int]) -> float | None:
-    """Middle of the fullest millisecond."""
+    """Middle of the millisecond with most samples."""
     return max(bins, key=lambda at: (bins[at], -at)) + 0.5 if bins else None
 
 
@@ -288,27 +291,30 @@ def _machine(runner: Runner) -> tuple[list[Check], list[Figure]]:
     checks = [
         check.within("ack_rate_val starts to grow", 10, raised[0] if raised else None,
                      percent=CLOSELY_PERCENT, unit="s", source="fig 10"),
-        check.between("ack_rate_val is highest", 20, 25, highest[0] if raised else None,
+        check.between("ack_rate_val reaches its maximum", 20, 25, highest[0] if raised else None,
                       unit="s", source="fig 10"),
         check.same("ack_rate_val falls after 30, 50 and 80 s", len(DISTURBANCES_S),
                    falls_after(limited.time_s, rate, DISTURBANCES_S), source="fig 10"),
-        check.within("gain of the machine", published("ratelimit-vm", "throughput gain").number,
+        check.within("gain of the virtual machine",
+                     published("ratelimit-vm", "throughput gain").number,
                      gain_percent(goodput[1], goodput[0]), percent=ROUGHLY_PERCENT,
                      unit="%", source="figs 11, 12"),
-        check.within("ACKs a second, with / without",
+        check.within("ACKs per second, with / without limiting",
                      published("ratelimit-vm", "ACK rate with limiting / unmodified").number,
                      acks[1] / acks[0] if acks[0] else None, percent=ROUGHLY_PERCENT,
                      source="fig 17"),
-        check.between("RTT mode without", 10, 20, mode_ms(bins[0]), unit="ms", source="fig 15"),
-        check.between("RTT mode with", 5, 10, mode_ms(bins[1]), unit="ms", source="fig 16"),
-        check.within("mean RTT, with / without", 0.5, rtt[1] / rtt[0] if rtt[0] else None,
+        check.between("RTT mode without limiting", 10, 20, mode_ms(bins[0]),
+                      unit="ms", source="fig 15"),
+        check.between("RTT mode with limiting", 5, 10, mode_ms(bins[1]),
+                      unit="ms", source="fig 16"),
+        check.within("mean RTT, with / without limiting", 0.5, rtt[1] / rtt[0] if rtt[0] else None,
                      percent=ROUGHLY_PERCENT, source="figs 13, 14"),
     ]  # fmt: skip
-    runs = {"without": stock, "with": limited}
+    runs = {"without limiting": stock, "with limiting": limited}
     figures = [
         Figure(
             "ratelimit-machine",
-            "A virtual machine receives: the rate, throughput, round trips and ACKs over time",
+            "A virtual machine receives: rate, throughput, RTT and ACKs over time",
             [
                 Panel(
                     "time, s",
@@ -319,19 +325,19 @@ def _machine(runner: Runner) -> tuple[list[Check], list[Figure]]:
                     ],
                 ),
                 _over_time("goodput, Mbit/s", runs, _mbit_s),
-                _over_time("round trip, ms", runs, _rtt_ms),
-                _over_time("ACKs a second", runs, _acks_s),
+                _over_time("RTT, ms", runs, _rtt_ms),
+                _over_time("ACKs per second", runs, _acks_s),
             ],
             "figs 10 to 14 and 17",
             columns=2,
         ),
         Figure(
             "ratelimit-histogram",
-            "A virtual machine receives: how many round trips took how long",
+            "A virtual machine receives: histogram of RTT samples",
             [
                 Panel(
-                    "round trip, ms",
-                    "share of the samples",
+                    "RTT, ms",
+                    "share of samples",
                     [
                         Series(
                             name,
@@ -353,7 +359,7 @@ def _machine(runner: Runner) -> tuple[list[Check], list[Figure]]:
 
 
 def _unbounded(made: dict[str, Any]) -> dict[str, Any]:
-    """The same, with the congestion window as the limit: a receiver's memory bounds nothing."""
+    """The same, limited by the congestion window, not by the receive buffer."""
     del made["client"]["recv_buffer_max_bytes"]
     return made
 
@@ -389,7 +395,7 @@ def _recovery(runner: Runner) -> tuple[list[Check], list[Figure]]:
                 ],
                 title=name,
             )
-            for name, run in (("without", stock), ("with", limited))
+            for name, run in (("without limiting", stock), ("with limiting", limited))
         ],
         "figs 18, 19",
         columns=2,
@@ -401,7 +407,8 @@ def _recovery(runner: Runner) -> tuple[list[Check], list[Figure]]:
 
 
 def loaded(spec: str, load_percent: int) -> dict[str, Any]:
-    """The machine at a rate which one ACK for two segments makes this much of its processor."""
+    """The virtual machine at the rate that costs `load_percent` of its CPU with one ACK per two
+    segments."""
     made = scenario(MACHINE, spec, LOAD_S)
     cpu = made["client"]
     segment_s = (cpu["data_received_ns"] + cpu["ack_sent_ns"] / 2) / SECOND
@@ -429,11 +436,11 @@ def _load(runner: Runner) -> tuple[list[Check], list[Figure]]:
     high = published("ratelimit-cpu", quantity, "over 60% CPU load")
     most = published("ratelimit-cpu", "CPU load reduction")
     checks = [
-        check.within("less load with 80% of ACKs dropped, at 25% load", low.number, at[25],
+        check.within("load reduction with 80% of ACKs dropped, at 25% load", low.number, at[25],
                      percent=CLOSELY_PERCENT, unit="%", source="fig 20"),
-        check.within("less load with 80% of ACKs dropped, above 60% load", high.number, at[70],
+        check.within("load reduction with 80% of ACKs dropped, above 60% load", high.number, at[70],
                      percent=CLOSELY_PERCENT, unit="%", source="fig 20"),
-        check.within("less load with nearly all ACKs dropped", most.number,
+        check.within("load reduction with nearly all ACKs dropped", most.number,
                      max(saved[DROPPED_MOST]), percent=ROUGHLY_PERCENT, unit="%",
                      source="section 6"),
     ]  # fmt: skip
@@ -442,8 +449,8 @@ def _load(runner: Runner) -> tuple[list[Check], list[Figure]]:
         "Processor time saved against load with one ACK for two segments",
         [
             Panel(
-                "load without, %",
-                "less load, %",
+                "load without limiting, %",
+                "load reduction, %",
                 [
                     Series("published, 80% dropped", [25, 60], [low.number, high.number],
                            "points", published=True),
@@ -474,32 +481,32 @@ def _kernel(runner: Runner) -> tuple[list[Check], list[Figure]]:
     stretched = [f"delayed:segments={n},delay_ms=40" for n in counts]
     path = [scenario("wan-10ms", spec, 10) for spec in (STOCK, "ratelimit", *stretched)]
     stock, limited, *fixed = (
-        run.goodput_mbit_s for run in _run(runner, "fixed numbers of segments for each ACK", path)
+        run.goodput_mbit_s for run in _run(runner, "fixed numbers of segments per ACK", path)
     )
     sender, writer, reader = "mips-router", "mips-writer", "mips-reader"
     checks = [
-        check.between("CPU-bound sender: gain over one ACK for two", 39, 57,
+        check.between("CPU-bound sender: gain over one ACK per two segments", 39, 57,
                       gain_percent(steady(at[sender, "ratelimit"])[0],
                                    steady(at[sender, ONE_PER_TWO])[0]),
                       published="39 to 47, at most 57", unit="%", source=KERNEL),
-        check.between("the same where the writer waits for its turn", 39, 57,
+        check.between("the same with a writer that competes for the CPU", 39, 57,
                       gain_percent(steady(at[writer, "ratelimit"])[0],
                                    steady(at[writer, ONE_PER_TWO])[0]),
                       published="39 to 47, at most 57", unit="%", source=KERNEL),
-        check.between("CPU-bound receiver: segments for each ACK of stock", 38, 95,
+        check.between("CPU-bound receiver: segments per ACK of stock", 38, 95,
                       steady(at[reader, STOCK])[1], source=KERNEL),
         check.between("CPU-bound receiver: gain over stock", 0, 3,
                       gain_percent(steady(at[reader, "ratelimit"])[0],
                                    steady(at[reader, STOCK])[0]),
                       unit="%", source=KERNEL),
-        check.within("after losses: 64 segments for each ACK", KERNEL_STRETCHED[64], fixed[-1],
+        check.within("after losses: 64 segments per ACK", KERNEL_STRETCHED[64], fixed[-1],
                      percent=ROUGHLY_PERCENT, unit="Mbit/s", source=KERNEL),
         check.at_least("after losses: ratelimit / stock", 0.99, limited / stock if stock else None,
                        published="no collapse", source="spec page 1"),
     ]  # fmt: skip
     figure = Figure(
         "ratelimit-devices",
-        "Who gains: five devices after slow start, and fixed numbers of segments for each ACK",
+        "Gain on five devices after slow start, and with fixed numbers of segments per ACK",
         [
             Panel(
                 "",
@@ -513,7 +520,7 @@ def _kernel(runner: Runner) -> tuple[list[Check], list[Figure]]:
             ),
             Panel(
                 "",
-                "segments for each ACK",
+                "segments per ACK",
                 [
                     Series(
                         spec, LINKS, [steady(at[link, spec])[1] for link in LINKS], "bars"
@@ -522,7 +529,7 @@ def _kernel(runner: Runner) -> tuple[list[Check], list[Figure]]:
                 ],
             ),
             Panel(
-                "segments for each ACK",
+                "segments per ACK",
                 "goodput, Mbit/s, of 100",
                 [
                     Series(KERNEL, counts, [KERNEL_STRETCHED[n] for n in counts], "points",
@@ -536,7 +543,7 @@ def _kernel(runner: Runner) -> tuple[list[Check], list[Figure]]:
     return check.grouped("what a real kernel showed", checks), [figure]
 
 
-def _steady(run: Run, start_s: float, end_s: float) -> tuple[float, float]:
+def _steady(run: FlowRun, start_s: float, end_s: float) -> tuple[float, float]:
     """Goodput in Mbit/s and full segments for each ACK over a part of the run."""
     goodput, acks = (run.mean(v, start_s, end_s) for v in (run.mbit_s, run.acks_s))
     segments_s = goodput * 1e6 / 8 / SEGMENT_BYTES
@@ -553,19 +560,19 @@ def run(runner: Runner) -> Outcome:
         checks=[c for checks, _ in parts for c in checks],
         figures=[f for _, figures in parts for f in figures],
         notes=(
-            f"`{DEVICE_POLICY}` and `{MACHINE_POLICY}`: guard=0 is the source's algorithm; when it "
-            "starts and its interval follow from the published figures over time.",
-            f"The drop after {DROP_S} s and the short transfers beside the machine's after "
-            f"{', '.join(map(str, DISTURBANCES_S))} s are put in: nothing in the model makes them.",
+            f"`{DEVICE_POLICY}` and `{MACHINE_POLICY}`: guard=0 is the paper's algorithm; its "
+            "start and its interval follow from the published curves.",
+            f"The drop after {DROP_S} s and the short transfers on the virtual machine after "
+            f"{', '.join(map(str, DISTURBANCES_S))} s are injected: the model does not cause them.",
         ),
     )
 
 
 EXPERIMENT = Experiment(
     name="ratelimit",
-    title="ACK rate limiting on devices whose processor is the limit",
+    title="ACK rate limiting on CPU-bound devices",
     source="Statkus, Paulikas, Krukonis, Electronics 10(6), 2021; spec page 1",
-    question="How much does a slow device gain when its peer, or it, acknowledges less, and when "
+    question="How much does a slow device gain from fewer ACKs, its own or its peer's, and when "
     "does it gain nothing?",
     run=run,
 )

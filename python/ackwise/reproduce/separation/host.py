@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Spec page 3 on this machine's own kernel and in real time: `ackwise gateway up` in network
-namespaces, all cases at once, again and again."""
+"""Spec page 3 on this host's kernel in real time: `ackwise gateway up` in network namespaces, all
+cases at once, several times."""
 
 import sys
 import tempfile
@@ -17,22 +17,31 @@ from ackwise.reproduce.check import Check, at_most, grouped
 from ackwise.reproduce.experiment import Experiment, Outcome
 from ackwise.reproduce.figure import Figure, Panel, Series
 from ackwise.reproduce.runner import Ran, Runner
-from ackwise.reproduce.separation import lab
-from ackwise.reproduce.separation import line as host_line
+from ackwise.reproduce.separation import lab, paper, testbed
 from ackwise.reproduce.separation import model as deviation
-from ackwise.reproduce.separation import simulator as simulated
-from ackwise.reproduce.separation.lab import APART, CAKE, FIFO, FQ_CODEL
-from ackwise.reproduce.separation.line import Measured, Testbed
-from ackwise.reproduce.separation.simulator import BOTH, DOWN, UP
+from ackwise.reproduce.separation.access import (
+    ADSL,
+    APART,
+    CAKE,
+    CELLS,
+    FQ_CODEL,
+    HOME,
+    AccessLine,
+    queues,
+    shaped,
+)
+from ackwise.reproduce.separation.cases import mean
+from ackwise.reproduce.separation.paper import BOTH, DOWN, FIFO, UP
+from ackwise.reproduce.separation.testbed import MeasuredLine, Testbed
 
 REPEATS = 3
-SECONDS, SETTLED_SECONDS = 180.0, 90.0  # the start takes up to 75 s, see linux_separation
-OWN = "the gateway's own plan"
+SECONDS, SETTLED_SECONDS = 180.0, 90.0  # the start takes up to 75 s, see access.HOME
+OWN = "the gateway's plan"
 HELD = (FIFO, APART, OWN)
 
 
 @dataclass(frozen=True)
-class Hosts:
+class LiveHosts:
     """Both ends."""
 
     name: str
@@ -41,31 +50,31 @@ class Hosts:
     congestion_control: str
 
 
-SOURCE = Hosts("hosts of the source", True, True, "reno")
-EVERY = Hosts("today's, an ACK for each packet", True, False, "cubic")
-TODAY = Hosts("today's hosts", False, False, "cubic")
-ALL_HOSTS = (SOURCE, EVERY, TODAY)
+PAPER_HOSTS = LiveHosts("hosts as in the paper", True, True, "reno")
+EVERY = LiveHosts("today's hosts, an ACK for each packet", True, False, "cubic")
+TODAY = LiveHosts("today's hosts", False, False, "cubic")
+ALL_HOSTS = (PAPER_HOSTS, EVERY, TODAY)
 
 
 @dataclass(frozen=True)
-class Case:
-    """One line of a wave."""
+class WaveCase:
+    """One access line of a wave, and what runs over it."""
 
-    hosts: Hosts
+    hosts: LiveHosts
     queue: str
     flows: tuple[str, ...]
-    line: lab.Line = lab.HOME
+    line: AccessLine = HOME
 
 
-def _cases(queues: tuple[str, ...]) -> list[Case]:
-    made = [Case(hosts, FIFO, (flow,)) for hosts, flow in product(ALL_HOSTS, BOTH)]
-    made += [Case(hosts, queue, BOTH) for hosts, queue in product(ALL_HOSTS, queues)]
-    made += [Case(SOURCE, FIFO, (flow,), lab.ADSL) for flow in BOTH]
-    return made + [Case(SOURCE, queue, BOTH, lab.ADSL) for queue in HELD]
+def _cases(names: tuple[str, ...]) -> list[WaveCase]:
+    made = [WaveCase(hosts, FIFO, (flow,)) for hosts, flow in product(ALL_HOSTS, BOTH)]
+    made += [WaveCase(hosts, queue, BOTH) for hosts, queue in product(ALL_HOSTS, names)]
+    made += [WaveCase(PAPER_HOSTS, FIFO, (flow,), ADSL) for flow in BOTH]
+    return made + [WaveCase(PAPER_HOSTS, queue, BOTH, ADSL) for queue in HELD]
 
 
-def uplink(made: Testbed, line: lab.Line, queue: str, run_dir: Path | None) -> None:
-    """Gives the gateway's port g1 its queues; `run_dir` is for those of `ackwise gateway up`."""
+def uplink(made: Testbed, line: AccessLine, queue: str, run_dir: Path | None) -> None:
+    """Sets up the queues of the gateway's port g1; `run_dir`: for `ackwise gateway up`."""
     what = (
         "--down", f"{line.down_bps}bit", "--up", f"{line.up_bps}bit",
         "--overhead", line.layer.name,
@@ -77,19 +86,19 @@ def uplink(made: Testbed, line: lab.Line, queue: str, run_dir: Path | None) -> N
             "--run-dir", str(run_dir),
         )  # fmt: skip
         return
-    lines = lab.queues(queue, line) or lab.shaped(line.up_bps, line.layer, "pfifo limit 100")
+    lines = queues(queue, line) or shaped(line.up_bps, line.layer, "pfifo limit 100")
     for words in lines:
         tools.do("tc", "-n", made.gateway, *words.replace("PORT", "g1").split())
 
 
-def _wave(cases: list[Case], seed: int) -> list[Measured]:
+def _wave(cases: list[WaveCase], seed: int) -> list[MeasuredLine]:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         lines = []
         for number, case in enumerate(cases):
             made = stack.enter_context(
-                host_line.testbed(
-                    lab.shaped(
+                testbed.testbed(
+                    shaped(
                         case.line.down_bps,
                         case.line.layer,
                         f"pfifo limit {case.line.buffer_packets}",
@@ -100,80 +109,81 @@ def _wave(cases: list[Case], seed: int) -> list[Measured]:
             )
             uplink(made, case.line, case.queue, folder / str(number))
             lines.append((made, case.flows, case.hosts.congestion_control))
-        return host_line.run(
+        return testbed.run(
             lines,
-            window_packets=lab.HOME.window,
+            window_packets=HOME.window,
             seconds=SECONDS,
             settled_seconds=SETTLED_SECONDS,
             seed=seed,
         )
 
 
-class Found:
-    """What every wave measured."""
+class Waves:
+    """Measurements of every wave."""
 
-    def __init__(self, runs: dict[Case, list[Measured]], queues: tuple[str, ...]) -> None:
+    def __init__(self, runs: dict[WaveCase, list[MeasuredLine]], names: tuple[str, ...]) -> None:
         self._runs = runs
-        self.queues = queues
+        self.queues = names
 
-    def speeds(self, case: Case, flow: str) -> list[float]:
-        """kbit/s of each repeat."""
+    def speeds(self, case: WaveCase, flow: str) -> list[float]:
+        """kbit/s of each repetition."""
         return [m.speeds[flow] for m in self._runs[case]]
 
-    def lone(self, hosts: Hosts, flow: str, line: lab.Line = lab.HOME) -> list[float]:
-        """kbit/s alone, of each repeat."""
-        return self.speeds(Case(hosts, FIFO, (flow,), line), flow)
+    def solo(self, hosts: LiveHosts, flow: str, line: AccessLine = HOME) -> list[float]:
+        """Solo throughput in kbit/s, of each repetition."""
+        return self.speeds(WaveCase(hosts, FIFO, (flow,), line), flow)
 
-    def shares(self, hosts: Hosts, queue: str, flow: str, line: lab.Line = lab.HOME) -> list[float]:
-        """Percent of the mean speed alone, of each repeat."""
-        alone = simulated.mean(self.lone(hosts, flow, line)).mean
-        return [100 * s / alone for s in self.speeds(Case(hosts, queue, BOTH, line), flow)]
+    def shares(
+        self, hosts: LiveHosts, queue: str, flow: str, line: AccessLine = HOME
+    ) -> list[float]:
+        """% of mean solo throughput, of each repetition."""
+        alone = mean(self.solo(hosts, flow, line)).mean
+        return [100 * s / alone for s in self.speeds(WaveCase(hosts, queue, BOTH, line), flow)]
 
-    def ping_p99_ms(self, case: Case) -> float:
-        """Over all repeats."""
+    def ping_p99_ms(self, case: WaveCase) -> float:
+        """p99 over all repetitions."""
         rtts = sorted(t for m in self._runs[case] for t in m.rtts_s)
         return 1e3 * rtts[max(0, -(-99 * len(rtts) // 100) - 1)] if rtts else float("nan")
 
 
-def _checks(found: Found) -> Iterator[Check]:
+def _checks(found: Waves) -> Iterator[Check]:
     for hosts, line in (
-        (SOURCE, lab.HOME),
-        (SOURCE, lab.ADSL),
-        (EVERY, lab.HOME),
-        (TODAY, lab.HOME),
+        (PAPER_HOSTS, HOME),
+        (PAPER_HOSTS, ADSL),
+        (EVERY, HOME),
+        (TODAY, HOME),
     ):
-        of = f", {hosts.name}" + ("" if line is lab.HOME else f", {lab.CELLS}")
+        of = f", {hosts.name}" + ("" if line is HOME else f", {CELLS}")
         shares = partial(found.shares, hosts, line=line)
         held = {queue: queue for queue in (APART, OWN)}
-        checks = lab.share_checks(shares, held, of, fifo=hosts is SOURCE)
-        yield from grouped(f"shares of the lone speed in {REPEATS} runs{of}", checks)
+        checks = paper.share_checks(shares, held, of, fifo=hosts is PAPER_HOSTS, each_run=True)
+        yield from grouped(f"% of solo throughput in {REPEATS} runs{of}", checks)
     checks = []
     for hosts, segments in ((EVERY, 1), (TODAY, 2)):
         link = model.Link(
-            lab.HOME.down_bps, lab.HOME.up_bps, segments_per_ack=segments,
-            window_packets=lab.HOME.window, round_trip_ns=0,
+            HOME.down_bps, HOME.up_bps, segments_per_ack=segments,
+            window_packets=HOME.window, round_trip_ns=0,
         )  # fmt: skip
         said = model.predict(link)
         for queue, flow in product((FIFO, APART), BOTH):
             speeds = said.fifo if queue == FIFO else said.separation
             side = "up_bps" if flow == UP else "down_bps"
             predicted = 100 * getattr(speeds, side) / getattr(said.alone, side)
-            off = abs(predicted - simulated.mean(found.shares(hosts, queue, flow)).mean)
+            off = abs(predicted - mean(found.shares(hosts, queue, flow)).mean)
             bound = deviation.FIFO_POINTS if queue == FIFO else deviation.APART_POINTS
-            name = f"model, {queue}, {flow}, {hosts.name}: off by"
+            name = f"model, {queue}, {flow}, {hosts.name}: error"
             checks.append(at_most(name, bound, off, unit="points"))
-    yield from grouped("the model and the gateway", checks)
+    yield from grouped("model against gateway", checks)
 
 
-def _figure(found: Found) -> Figure:
+def _figure(found: Waves) -> Figure:
     words = ["alone", *found.queues]
 
     def panel(flow: str) -> Panel:
         series = []
         for hosts in ALL_HOSTS:
-            means = [simulated.mean(found.lone(hosts, flow))] + [
-                simulated.mean(found.speeds(Case(hosts, queue, BOTH), flow))
-                for queue in found.queues
+            means = [mean(found.solo(hosts, flow))] + [
+                mean(found.speeds(WaveCase(hosts, queue, BOTH), flow)) for queue in found.queues
             ]
             series.append(
                 Series(
@@ -186,28 +196,34 @@ def _figure(found: Found) -> Figure:
     pings = [
         Series(
             hosts.name, list(found.queues),
-            [found.ping_p99_ms(Case(hosts, queue, BOTH)) for queue in found.queues], "bars",
+            [found.ping_p99_ms(WaveCase(hosts, queue, BOTH)) for queue in found.queues], "bars",
         )
         for hosts in ALL_HOSTS
     ]  # fmt: skip
     return Figure(
         "host-separation-cases",
-        "Speeds and pings on this machine's kernel, by the uplink's queues",
-        [panel(UP), panel(DOWN), Panel("", "ping's p99, ms", pings, title="ping, both transfers")],
+        "Throughput and ping times on this host's kernel, by uplink queue",
+        [
+            panel(UP),
+            panel(DOWN),
+            Panel("", "p99 ping time, ms", pings, title="ping, both transfers"),
+        ],
         source="figures 3 and 8",
     )
 
 
 def run(runner: Runner) -> Outcome:
-    """REPEATS waves. Raises InputError when this machine cannot, by what it lacks."""
-    host_line.check()
+    """REPEATS waves. Raises InputError, naming what is missing, when this host cannot run them."""
+    testbed.check()
     missing = control.missing_kinds()
     others = ((FQ_CODEL, "fq_codel"), (CAKE, "cake"))
-    queues = (*HELD, *(queue for queue, kind in others if kind not in missing))
-    cases = _cases(queues)
-    # one behind the other: they share this machine's time
+    names = (*HELD, *(queue for queue, kind in others if kind not in missing))
+    cases = _cases(names)
+    # one after the other: they share this host's CPU time
     waves = [
-        runner.map(f"wave {seed} of {REPEATS}", lambda seed, _cancel: _wave(cases, seed), [seed])[0]
+        runner.map(
+            f"repetition {seed} of {REPEATS}", lambda seed, _cancel: _wave(cases, seed), [seed]
+        )[0]
         for seed in range(1, REPEATS + 1)
     ]
     what = [
@@ -222,26 +238,26 @@ def run(runner: Runner) -> Outcome:
         for c in cases
     ]
     runner.ran.append(Ran("waves", None, what, "host"))
-    found = Found({c: [wave[i] for wave in waves] for i, c in enumerate(cases)}, queues)
+    found = Waves({c: [wave[i] for wave in waves] for i, c in enumerate(cases)}, names)
     notes = [
         f"kbit/s of each run, {case.line.name}, {case.hosts.name}, {case.queue}: "
         + "; ".join(
             f"{flow} " + ", ".join(f"{s:.0f}" for s in found.speeds(case, flow)) for flow in BOTH
         )
-        + f"; ping's p99 {found.ping_p99_ms(case):.0f} ms."
+        + f"; p99 ping time {found.ping_p99_ms(case):.0f} ms."
         for case in cases
         if case.flows == BOTH
     ]
     skipped = [f"{kind} ({words})" for kind, words in missing.items()]
     if skipped:
-        notes.append(f"Not run, as this kernel lacks it: {', '.join(skipped)}.")
+        notes.append(f"Not run, because this kernel lacks it: {', '.join(skipped)}.")
     return Outcome(checks=list(_checks(found)), figures=[_figure(found)], notes=notes)
 
 
 EXPERIMENT = Experiment(
     name="host-separation",
-    title="ACK separation by this machine's own kernel",
+    title="ACK separation on a live host's kernel",
     source=lab.EXPERIMENT.source,
-    question="Does `ackwise gateway up` do on a kernel in use what it does in the lab?",
+    question="Does `ackwise gateway up` do on a live host's kernel what it does in the lab?",
     run=run,
 )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The model beside the simulator: the sweep of `ackwise reproduce separation`, point by point."""
+"""The gateway's model against the simulator, over the sweep of `ackwise reproduce separation`."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -10,10 +10,11 @@ from ackwise.gateway.model import INTERFERES_BELOW, RATIOS, Prediction, Speeds
 from ackwise.reproduce.check import Check, at_most, grouped, same
 from ackwise.reproduce.figure import Figure, Panel, Series
 from ackwise.reproduce.runner import Runner
-from ackwise.reproduce.separation import simulator as experiment
+from ackwise.reproduce.separation.cases import FIFO_LINK, WINDOW_PACKETS
+from ackwise.reproduce.separation.sweep import DISCIPLINES, FILTER_SHARE_PPM, sweep
 
-# Points of the lone speed, set before measuring. With two queues the arithmetic has nothing to
-# guess; what a FIFO does to a sender is told to a quarter.
+# In points of solo throughput, set before measuring. With two queues plain arithmetic decides; how
+# a FIFO affects a sender can only be predicted to a quarter.
 APART_POINTS = 7.0
 FIFO_POINTS = 25.0
 SEGMENTS_PER_ACK = {1: "every", 2: "delayed"}
@@ -22,8 +23,8 @@ SEEDS = 3
 
 
 @dataclass(frozen=True)
-class Pair:
-    """Predicted and simulated shares of the lone speeds, percent, of one discipline."""
+class ShareComparison:
+    """Predicted and simulated % of solo throughput, with one discipline."""
 
     ratio: float
     predicted_up: float
@@ -33,13 +34,13 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class SweepComparison:
     """By segments per ACK, then by discipline."""
 
-    pairs: dict[int, dict[str, list[Pair]]]
+    pairs: dict[int, dict[str, list[ShareComparison]]]
 
 
-FIFO, APART, THINNED = (name for name, _, _ in experiment.DISCIPLINES)
+FIFO, APART, THINNED = (name for name, _, _ in DISCIPLINES)
 
 
 def _of(prediction: Prediction, discipline: str) -> Speeds:
@@ -49,33 +50,33 @@ def _of(prediction: Prediction, discipline: str) -> Speeds:
 
 
 def _collapsed(link: model.Link) -> float:
-    """The ACKs' part where one server serves both queues, as in the simulator: while a data packet
-    leaves, the ACKs that come become one; while that one leaves, demand more come, and so on."""
-    most = experiment.FILTER_SHARE_PPM / 1e6
+    """The ACKs' share where one server serves both queues, as in the simulator: the ACKs that
+    arrive during a data packet become one, those that arrive during that one the next."""
+    most = FILTER_SHARE_PPM / 1e6
     if link.demand >= 1:
         return most
     ack_bytes = link.ack_wire_bytes / (1 - link.demand)  # for each data packet
     return min(link.demand, most, ack_bytes / (link.data_wire_bytes + ack_bytes))
 
 
-def compare(runner: Runner, ratios: Sequence[float] = RATIOS, seeds: int = SEEDS) -> Comparison:
+def compare(
+    runner: Runner, ratios: Sequence[float] = RATIOS, seeds: int = SEEDS
+) -> SweepComparison:
     """Runs the sweep for an ACK for each packet and for every second one."""
     plan = plans.load_plan("separation")
-    shape = next(link for link in plan.links if link.name == experiment.FIFO).scenario
+    shape = next(link for link in plan.links if link.name == FIFO_LINK).scenario
     link = model.Link(
         down_bps=shape["down"]["rate_bps"],
         up_bps=shape["up"]["rate_bps"],
         queue_packets=shape["up"]["queue_packets"],
         round_trip_ns=shape["up"]["delay_ns"] + shape["down"]["delay_ns"],
-        window_packets=experiment.WINDOW_PACKETS,
+        window_packets=WINDOW_PACKETS,
     )
     base = link.down_bps / link.up_bps
-    found: dict[int, dict[str, list[Pair]]] = {}
+    found: dict[int, dict[str, list[ShareComparison]]] = {}
     for segments, policy in SEGMENTS_PER_ACK.items():
-        points = experiment.sweep(
-            runner, plan, ratios, plan.seeds[:seeds], policy_text=policy, sender=TODAY
-        )
-        lines: dict[str, list[Pair]] = {name: [] for name, _, _ in experiment.DISCIPLINES}
+        points = sweep(runner, plan, ratios, plan.seeds[:seeds], policy_text=policy, sender=TODAY)
+        lines: dict[str, list[ShareComparison]] = {name: [] for name, _, _ in DISCIPLINES}
         for point in points:
             prediction = model.predict(
                 replace(
@@ -88,7 +89,7 @@ def compare(runner: Runner, ratios: Sequence[float] = RATIOS, seeds: int = SEEDS
             for name, pairs in lines.items():
                 speeds = _of(prediction, name)
                 pairs.append(
-                    Pair(
+                    ShareComparison(
                         point.ratio,
                         100 * speeds.up_bps / prediction.alone.up_bps,
                         100 * speeds.down_bps / prediction.alone.down_bps,
@@ -97,11 +98,11 @@ def compare(runner: Runner, ratios: Sequence[float] = RATIOS, seeds: int = SEEDS
                     )
                 )
         found[segments] = lines
-    return Comparison(found)
+    return SweepComparison(found)
 
 
-def checks(comparison: Comparison) -> Iterator[Check]:
-    """How far the model is off, at worst."""
+def checks(comparison: SweepComparison) -> Iterator[Check]:
+    """The model's largest errors."""
     least = 100 * INTERFERES_BELOW
     for segments, lines in comparison.pairs.items():
         made = []
@@ -112,7 +113,7 @@ def checks(comparison: Comparison) -> Iterator[Check]:
                     abs(getattr(p, f"predicted_{side}") - getattr(p, f"simulated_{side}"))
                     for p in pairs
                 )
-                made.append(at_most(f"{name}, {side}: farthest off", bound, worst, unit="points"))
+                made.append(at_most(f"{name}, {side}: largest error", bound, worst, unit="points"))
         foretold, seen = (
             ", ".join(
                 f"{p.ratio:g}"
@@ -121,11 +122,11 @@ def checks(comparison: Comparison) -> Iterator[Check]:
             )
             for what in ("predicted", "simulated")
         )
-        made.append(same("ratios at which one queue interferes", foretold, seen))
-        yield from grouped(f"model and simulator, an ACK for {segments} segments", made)
+        made.append(same("ratios at which a single queue interferes", foretold, seen))
+        yield from grouped(f"model and simulator, segments per ACK: {segments}", made)
 
 
-def figure(comparison: Comparison) -> Figure:
+def figure(comparison: SweepComparison) -> Figure:
     """Predicted as lines, simulated as points."""
     panels = []
     for segments, lines in comparison.pairs.items():
@@ -144,8 +145,8 @@ def figure(comparison: Comparison) -> Figure:
                 series.append(Series(f"{label}, simulator", ratios, simulated, "points"))
             panels.append(
                 Panel(
-                    "downlink to uplink",
-                    f"{name}, % of lone",
+                    "ratio of downlink to uplink rate",
+                    f"{name}, % of solo throughput",
                     series,
                     f"{name}, {segments} segments per ACK",
                     log_x=True,
@@ -153,25 +154,25 @@ def figure(comparison: Comparison) -> Figure:
             )
     return Figure(
         "gateway-deviation",
-        "The model beside the simulator, uplink 800 kbit/s",
+        "Model and simulator, uplink 800 kbit/s",
         panels,
         columns=2,
     )
 
 
 def sweep_figure(predictions: Sequence[Prediction]) -> Figure:
-    """What the model says over the asymmetry."""
+    """The model's predictions over the asymmetry."""
     ratios = [p.link.down_bps / p.link.up_bps for p in predictions]
 
     def panel(side: str, name: str) -> Panel:
         def shares(label: str, speeds: list[Speeds]) -> Series:
-            lone = [getattr(p.alone, f"{side}_bps") for p in predictions]
+            solo = [getattr(p.alone, f"{side}_bps") for p in predictions]
             values = [getattr(s, f"{side}_bps") for s in speeds]
-            return Series(label, ratios, [100 * v / of for v, of in zip(values, lone, strict=True)])
+            return Series(label, ratios, [100 * v / of for v, of in zip(values, solo, strict=True)])
 
         return Panel(
-            "downlink to uplink",
-            f"{name}, % of lone",
+            "ratio of downlink to uplink rate",
+            f"{name}, % of solo throughput",
             [
                 shares("FIFO", [p.fifo for p in predictions]),
                 shares("separation", [p.separation for p in predictions]),
@@ -189,7 +190,7 @@ def sweep_figure(predictions: Sequence[Prediction]) -> Figure:
             panel("up", "upload"),
             panel("down", "download"),
             Panel(
-                "downlink to uplink",
+                "ratio of downlink to uplink rate",
                 "ACKs' demand, % of the uplink",
                 [demand],
                 "ACKs",

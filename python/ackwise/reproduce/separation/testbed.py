@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""A home's access line in network namespaces of this machine: its own kernel, TCP, queues and time.
+"""A home's access line in network namespaces of this host: its kernel, TCP, queues and real time.
 
       host ────── gateway ═══════════ internet ────── server
         h0        g0   g1              i0   i1          s0
                   up: the queues that are compared
                   down: HTB and a FIFO at i0
 
-All sockets are held by one process, which sleeps in one place: a socket stays in the namespace it
-was made in. Namespaces go whatever happens, their devices and queues with them.
+One process holds all sockets and waits for them in one place: a socket stays in the namespace it
+was made in. The namespaces are removed in any case, with their devices and queues.
 """
 
 import ctypes
@@ -34,9 +34,9 @@ _CLONE_NEWNET = 0x40000000
 _ZEROS = bytes(1 << 16)
 _PING_S = 0.2
 _ECHO, _ECHO_REPLY = 8, 0
-# What hosts of the 1990s had not: SACK, RACK, early retransmits, tail loss probes, F-RTO, and more
-# than three duplicate ACKs to wait for (RFC 2581) where Linux believes in reordering. Their least
-# timeout was 1 s (RFC 2988), which kernels before 6.11 cannot be told for all sockets.
+# Hosts of the 1990s had no SACK, RACK, early retransmit, tail loss probe or F-RTO. They
+# retransmitted after three duplicate ACKs (RFC 2581), where Linux may wait for more. Their minimum
+# RTO was 1 s (RFC 2988), which kernels before 6.11 cannot set for all sockets.
 OLD = {
     "tcp_sack": 0,
     "tcp_recovery": 0,
@@ -48,16 +48,16 @@ _OLD_IF_KNOWN = {"tcp_rto_min_us": 1_000_000}
 
 
 def check() -> None:
-    """InputError with the remedy when this machine cannot make such a line."""
+    """InputError with the remedy when this host cannot make such a line."""
     missing = [tool for tool in TOOLS if tools.find_tool(tool) is None]
     if missing:
         raise InputError(
-            f"reproduce --on host: missing: {', '.join(missing)}; install iproute2 and ethtool"
+            f"reproduce --on host: {', '.join(missing)} not found; install iproute2 and ethtool"
         )
     lacking = rights.missing_capabilities()
     if lacking:
         raise InputError(
-            f"reproduce --on host: needs root (lacking {', '.join(lacking)}); run it with sudo"
+            f"reproduce --on host: needs root (missing: {', '.join(lacking)}); run it with sudo"
         )
 
 
@@ -71,15 +71,15 @@ class Testbed:
     server: str
 
     def inside(self, namespace: str, *words: str) -> None:
-        """Runs a short command to its end; RunError with its own words."""
+        """Runs a short command to its end; RunError with its message."""
         tools.do(*namespaces.inside(namespace, *words))
 
 
 @contextmanager
 def testbed(down: Sequence[str], *, every_packet: bool, old: bool) -> Iterator[Testbed]:
     """A line without queues on the uplink yet. `down`: `tc` lines of the provider, PORT being the
-    device; `every_packet`: hosts send an ACK for each packet; `old`: their TCP repairs losses as
-    that of the 1990s."""
+    device; `every_packet`: hosts send an ACK for each packet; `old`: their TCP recovers from losses
+    as in the 1990s."""
     with ExitStack() as stack:
         mark = f"awl{os.getpid() % 100_000}{os.urandom(2).hex()}"
         names = [stack.enter_context(namespaces.namespace(f"{mark}{end}")) for end in "hgis"]
@@ -97,7 +97,7 @@ def testbed(down: Sequence[str], *, every_packet: bool, old: bool) -> Iterator[T
             )
             for end, device, number in ((left, a, 1), (right, b, 2)):
                 tools.do("ip", "-n", end, "address", "add", f"10.77.{n}.{number}/24", "dev", device)
-                # what a wire would carry: packets of the MTU
+                # packets no larger than the MTU, as on a wire
                 made.inside(end, "ethtool", "-K", device, "gso", "off", "tso", "off", "gro", "off")
                 tools.do("ip", "-n", end, "link", "set", device, "up")
         for end in (gateway, internet):
@@ -147,8 +147,8 @@ def _within(namespace: str) -> Iterator[None]:
 
 
 @dataclass
-class Transfer:
-    """One that does not end. `counted`: bytes that were read behind the settled part."""
+class LiveTransfer:
+    """A transfer without end. `counted`: bytes read after the settling time."""
 
     sends: socket.socket
     reads: socket.socket
@@ -156,10 +156,10 @@ class Transfer:
 
 
 @dataclass
-class Traffic:
-    """What runs over one line."""
+class LineTraffic:
+    """Transfers and pings over one line."""
 
-    transfers: dict[str, Transfer] = field(default_factory=dict)
+    transfers: dict[str, LiveTransfer] = field(default_factory=dict)
     sent_at: dict[int, float] = field(default_factory=dict)
     rtts_s: list[float] = field(default_factory=list)
     ping: socket.socket | None = None
@@ -167,7 +167,7 @@ class Traffic:
 
 def _transfer(
     made: Testbed, direction: str, congestion_control: str, window_packets: int
-) -> Transfer:
+) -> LiveTransfer:
     """Connected; `direction` "upload" or "download"."""
     window = window_packets * PAYLOAD_BYTES
 
@@ -192,7 +192,7 @@ def _transfer(
         accepted, _ = listening.accept()
     for one in (client, accepted):
         one.setblocking(False)
-    return Transfer(client, accepted) if up else Transfer(accepted, client)
+    return LiveTransfer(client, accepted) if up else LiveTransfer(accepted, client)
 
 
 def _checksum(data: bytes) -> int:
@@ -201,7 +201,7 @@ def _checksum(data: bytes) -> int:
     return ~(total + (total >> 16)) & 0xFFFF
 
 
-def _ping(traffic: Traffic, now: float) -> None:
+def _ping(traffic: LineTraffic, now: float) -> None:
     assert traffic.ping is not None
     number = len(traffic.sent_at)
     packet = struct.pack("!BBHHH", _ECHO, 0, 0, 1, number) + bytes(56)
@@ -211,7 +211,7 @@ def _ping(traffic: Traffic, now: float) -> None:
         traffic.sent_at[number] = now
 
 
-def _pinged(traffic: Traffic, settled: float) -> None:
+def _pinged(traffic: LineTraffic, settled: float) -> None:
     assert traffic.ping is not None
     with suppress(BlockingIOError):
         while True:
@@ -224,8 +224,8 @@ def _pinged(traffic: Traffic, settled: float) -> None:
 
 
 @dataclass(frozen=True)
-class Measured:
-    """Behind the settled part: goodput by direction in kbit/s, round trips of pings in s."""
+class MeasuredLine:
+    """After the settling time: goodput by direction in kbit/s, RTTs of pings in s."""
 
     speeds: dict[str, float]
     rtts_s: list[float]
@@ -238,15 +238,15 @@ def run(
     seconds: float,
     settled_seconds: float,
     seed: int,
-) -> list[Measured]:
-    """Transfers over all lines at once, for `seconds`: of each line the directions and the senders'
-    congestion control. They start within a second, as `seed` says."""
+) -> list[MeasuredLine]:
+    """Transfers over all lines at once, for `seconds`. `lines`: testbed, directions, the senders'
+    congestion control. They start within a second, at times drawn from `seed`."""
     chance = random.Random(seed)  # noqa: S311
     with ExitStack() as stack:
-        all_traffic: list[Traffic] = []
+        all_traffic: list[LineTraffic] = []
         poller = stack.enter_context(selectors.DefaultSelector())
         for made, _, _ in lines:
-            traffic = Traffic()
+            traffic = LineTraffic()
             with _within(made.host):
                 traffic.ping = stack.enter_context(
                     socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
@@ -288,6 +288,6 @@ def run(
                         of.counted += count if time.monotonic() >= settled else 0
         took = seconds - settled_seconds
         return [
-            Measured({d: t.counted * 8e-3 / took for d, t in x.transfers.items()}, x.rtts_s)
+            MeasuredLine({d: t.counted * 8e-3 / took for d, t in x.transfers.items()}, x.rtts_s)
             for x in all_traffic
         ]

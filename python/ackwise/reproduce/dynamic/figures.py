@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: MIT
+"""Figures and notes of dynamic acknowledgement."""
+
+from collections.abc import Iterable
+
+from ackwise.reproduce.dynamic.policies import (
+    BLOWUP,
+    BOUND,
+    DYNAMIC,
+    FIXED,
+    FREE,
+    GIVEN,
+    GREEDY,
+    LIMITED,
+    LINUX,
+    MBIT_S,
+    OVERALL,
+    PER_ACK,
+    RAILS,
+    UNIT_NS,
+    CostCurve,
+    CostCurves,
+    LimitedPolicy,
+    Size,
+    worst_ratio,
+)
+from ackwise.reproduce.dynamic.simulated import CLOCKED, SIMULATED, Rates, gains_percent
+from ackwise.reproduce.figure import Figure, Grid, Panel, Series
+
+
+def _series(label: str, curve: CostCurve, ratios: Iterable[int]) -> Series:
+    shown = [rho for rho in ratios if rho in curve]
+    return Series(
+        label,
+        [rho / 1000 for rho in shown],
+        [curve[rho].mean for rho in shown],
+        spread=[curve[rho].ci95 for rho in shown],
+    )
+
+
+_RATIO = "cost relative to the best schedule"
+_RHO = "cost ratio"
+_LINE = (("e/(e-1) = 1.58", BOUND),)
+
+
+def figures(
+    given: dict[str, CostCurves],
+    captured: dict[str, CostCurves],
+    closed: dict[str, dict[str, CostCurves]],
+    rates: dict[tuple[str, str], Rates],
+    size: Size,
+) -> list[Figure]:
+    """The paper's four figures, and further ones."""
+    as_published = [
+        Panel(
+            _RHO,
+            _RATIO,
+            [
+                _series(case.policy, closed[rtt]["uniform"][case], ratios)
+                for case in SIMULATED
+                if case.limits == LIMITED
+            ],
+            title=f"{name}, RTT {rtt}",
+            lines=_LINE,
+            log_y=True,
+        )
+        for name, ratios in (("overall", OVERALL), ("close-up", BLOWUP))
+        for rtt in closed
+    ]
+    limits = [
+        Panel(
+            _RHO,
+            _RATIO,
+            [
+                _series(limit, given[kind][LimitedPolicy(DYNAMIC, limit)], size.ratios)
+                for limit in RAILS
+            ],
+            title=kind,
+            lines=_LINE,
+        )
+        for kind in given
+    ]
+    drawn = (DYNAMIC, PER_ACK, FIXED, GREEDY)
+    draws = [
+        Panel(
+            _RHO,
+            _RATIO,
+            [_series(p, given[kind][LimitedPolicy(p, FREE)], size.ratios) for p in drawn],
+            title=kind,
+            lines=_LINE,
+        )
+        for kind in given
+    ]
+    worst = [
+        [worst_ratio(curves[LimitedPolicy(p, FREE)]) for p in drawn]
+        for curves in (given | captured).values()
+    ]
+    kept = Grid(
+        "arrivals",
+        "policy",
+        [*given, *(f"capture: {name}" for name in captured)],
+        drawn,
+        [[f"{w:.3f}" for w in row] for row in worst],
+        [["keeps e/(e-1)" if w <= BOUND else "exceeds it" for w in row] for row in worst],
+        title="mean ratio minus CI, worst of all cost ratios",
+    )
+    clock = [
+        Panel(
+            _RHO,
+            _RATIO,
+            [_series(case.policy, curve, size.ratios) for case, curve in found[CLOCKED].items()],
+            title=f"a window of one segment, RTT {rtt}",
+            lines=_LINE,
+        )
+        for rtt, found in closed.items()
+    ]
+    real = [
+        Panel(
+            _RHO,
+            _RATIO,
+            [
+                _series(case.policy, curves[case], size.ratios)
+                for case in curves
+                if case.limits == LIMITED and case.policy != PER_ACK
+            ],
+            title=name,
+            lines=_LINE,
+            log_y=True,
+        )
+        for name, curves in captured.items()
+    ]
+    speed = [
+        Panel(
+            "bytes requested",
+            "throughput, Mbit/s",
+            [
+                Series(
+                    label,
+                    list(by_size),
+                    [MBIT_S * sum(runs) / len(runs) for runs in by_size.values()],
+                )
+                for label, by_size in found.items()
+            ],
+            title=f"RTT {rtt}, receive buffer: {window}",
+            log_x=True,
+            log_y=True,
+        )
+        for (rtt, window), found in rates.items()
+    ]
+    return [
+        Figure("dynamic-ratio", "Competitive ratio", as_published, "slides 21 to 24", columns=2),
+        Figure("dynamic-limits", "Effect of the RFC limits on dynamic", limits, columns=2),
+        Figure("dynamic-draw", "How z is drawn, without limits", draws, columns=2),
+        Figure(
+            "dynamic-kept",
+            "Which policies keep the bound on which arrivals, without limits",
+            [kept],
+        ),
+        Figure("dynamic-clocked", "Arrivals that wait for ACKs", clock, columns=2),
+        Figure("dynamic-captures", "Real captures", real, columns=2),
+        Figure("dynamic-streaming", "One request, one response", speed, "slide 28", columns=2),
+    ]
+
+
+def notes(
+    given: dict[str, CostCurves],
+    captured: dict[str, CostCurves],
+    closed: dict[str, dict[str, CostCurves]],
+    rates: dict[tuple[str, str], Rates],
+) -> list[str]:
+    """What the tables do not show."""
+    lines = [f"One unit of latency is {UNIT_NS // 10**6} ms: the paper gives no unit."]
+    for kind, curves in (given | captured).items():
+        bound = sum(p.limited for p in curves[LimitedPolicy(DYNAMIC, LIMITED)].values())
+        lines.append(f"{kind}: RFC limits bind at {bound} of {len(curves[GIVEN[0]])} cost ratios.")
+    for kind, curves in (given | captured).items():
+        broken = {
+            r: p for r, p in curves[LimitedPolicy(PER_ACK, FREE)].items() if p.mean - p.ci95 > BOUND
+        }
+        if broken:
+            rho = max(broken, key=lambda r: broken[r].mean)
+            lines.append(
+                f"{kind}, z for each ACK, no limits: above e/(e-1) at {len(broken)} cost ratios, "
+                f"up to {broken[rho].mean:.3f} ± {broken[rho].ci95:.3f} (at {rho / 1000:g})."
+            )
+    for rtt, found in closed.items():
+        linux = found["uniform"][LimitedPolicy(LINUX, LIMITED)]
+        clock = found[CLOCKED][LimitedPolicy(DYNAMIC, LIMITED)]
+        worst = max(clock, key=lambda rho: clock[rho].mean)
+        lines.append(
+            f"RTT {rtt}: linux 6.12 costs {linux[min(linux)].mean:.2f} times the best schedule at "
+            f"{min(linux) / 1000:g}, {linux[max(linux)].mean:.2f} at {max(linux) / 1000:g}; "
+            f"dynamic, clocked by its own ACKs, up to {clock[worst].mean:.2f} "
+            f"(at {worst / 1000:g})."
+        )
+        gains = gains_percent(rates[rtt, "today"], LINUX)
+        best = max(gains, key=lambda wanted: gains[wanted].mean)
+        lines.append(
+            f"RTT {rtt}, today's receive buffers: throughput of dynamic relative to linux 6.12, "
+            f"best size ({best} bytes): {gains[best].mean:+.1f}%."
+        )
+    return lines

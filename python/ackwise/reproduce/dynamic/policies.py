@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: MIT
+"""The policies that are judged, the limits they are under, and their cost over the cost ratio."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import e
+from typing import Any, NamedTuple
+
+from ackwise import engine
+from ackwise.errors import RunError
+from ackwise.plans import policy
+from ackwise.results.stats import estimate
+
+BOUND = e / (e - 1)
+UNIT_NS = 10_000_000
+MBIT_S = 1e-6
+OVERALL = range(50, 951, 50)  # the paper's cost ratios, in 1/1000
+BLOWUP = range(900, 996, 5)
+LINKS = {"2 ms": "lan-100m", "100 ms": "wan-100ms"}
+CAPTURES = ("bulk", "request-response", "stream")
+REQUEST_BYTES = 200
+# An ACK for a FIN leaves at the last arrival, where the best schedule's does too: no limit.
+NOT_LIMITING = "fin"
+
+# How much of what the RFCs demand binds the policy, and the rails that a policy takes for it.
+FREE = "no limits"
+LIMITED = "RFC limits"
+SECOND = "RFC limits, every second segment"
+RAILS = {FREE: ",rails=none", LIMITED: "", SECOND: ",rails=all"}
+
+DYNAMIC = "dynamic"
+PER_ACK = "dynamic, z for each ACK"
+FIXED = "dynamic, z = 1"
+GREEDY = "greedy"
+STOCK = "delayed (the paper's stock)"
+LINUX = "linux 6.12"
+CAPTURED = "captured: a real kernel"
+PRICED = {DYNAMIC: "dynamic:draw=0", PER_ACK: "dynamic:draw=1", FIXED: "dynamic:draw=2"}
+PLAIN = {STOCK: "delayed:segments=2,delay_ms=200", LINUX: "linux"}
+
+
+class LimitedPolicy(NamedTuple):
+    """A policy, and the limits it is under."""
+
+    policy: str
+    limits: str
+
+
+GIVEN = [
+    *(LimitedPolicy(p, limits) for p in (DYNAMIC, PER_ACK, GREEDY) for limits in RAILS),
+    LimitedPolicy(FIXED, FREE),
+    LimitedPolicy(STOCK, LIMITED),
+    LimitedPolicy(LINUX, LIMITED),
+]
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is run; the questions stay the same."""
+
+    ratios: Sequence[int] = tuple(sorted({*OVERALL, *BLOWUP}))
+    given_runs: int = 150  # of each kind of arrivals
+    capture_runs: int = 30
+    simulated_runs: int = 30
+    random_inputs: int = 400  # for the two optima
+    request_bytes: Sequence[int] = (
+        *(m * 10**k for k in range(3, 7) for m in (1, 3)),
+        10**7,
+    )
+    request_runs: int = 8
+
+
+class JudgedRun(NamedTuple):
+    """One run's cost relative to the best schedule, and whether a limit forced an ACK."""
+
+    ratio: float
+    limited: bool
+
+
+@dataclass(frozen=True)
+class CostPoint:
+    """A policy's runs at one cost ratio."""
+
+    mean: float
+    ci95: float
+    most: float
+    limited: bool  # in any run
+
+
+CostCurve = dict[int, CostPoint]  # by cost ratio in 1/1000
+CostCurves = dict[LimitedPolicy, CostCurve]
+
+
+def cost_point(runs: Sequence[JudgedRun]) -> CostPoint:
+    """Mean and interval over runs."""
+    found = estimate([r.ratio for r in runs])
+    if found is None:
+        raise RunError("dynamic: no runs")
+    return CostPoint(
+        found.mean, found.ci95 or 0.0, max(r.ratio for r in runs), any(r.limited for r in runs)
+    )
+
+
+def price_ns(rho: int) -> int:
+    """L: what one ACK is worth in waiting time."""
+    return UNIT_NS * rho // (1000 - rho)
+
+
+def choice(case: LimitedPolicy, rho: int) -> policy.PolicyChoice:
+    """The policy at a cost ratio."""
+    price = f"cost_permille={rho},unit_us={UNIT_NS // 1000}"
+    if case.policy in PLAIN:
+        name, _, rest = PLAIN[case.policy].partition(":")
+        given = ",".join(filter(None, (rest, RAILS[case.limits].removeprefix(","))))
+        return policy.parse(f"{name}:{given}" if given else name, "reproduce dynamic")
+    first = PRICED.get(case.policy, f"{GREEDY}:")
+    joint = "" if first.endswith(":") else ","
+    return policy.parse(f"{first}{joint}{price}{RAILS[case.limits]}", "reproduce dynamic")
+
+
+def replay_options(cases: Iterable[LimitedPolicy], rho: int, seed: int) -> dict[str, Any]:
+    """What the engine's replay takes."""
+    return {
+        "policies": [choice(case, rho).for_engine() for case in cases],
+        "price": {"rho_permille": rho, "unit_ns": UNIT_NS},
+        "seed": seed,
+    }
+
+
+def limit_forced_ack(reasons: Iterable[str]) -> bool:
+    """Whether a rail sent an ACK before the policy did."""
+    rails = {r["label"] for r in engine.reasons() if r["source"] == "rail"} - {NOT_LIMITING}
+    return not rails.isdisjoint(reasons)
+
+
+def worst_ratio(curve: CostCurve) -> float:
+    """The highest mean minus its CI."""
+    return max(p.mean - p.ci95 for p in curve.values())

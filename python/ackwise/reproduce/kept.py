@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: MIT
+"""Raw results kept on disk: a page whose wording changed is made without running anything, and an
+interrupted experiment goes on where it stopped.
+
+    FOLDER/IDENTITY/KEY.json.z      IDENTITY: what runs; KEY: which scenarios
+"""
+
+import json
+import zlib
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from ackwise.host import files
+
+Scenarios = Sequence[dict[str, Any]]
+Results = list[dict[str, Any]]
+
+
+def _canonical(value: object) -> bytes:
+    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
+
+
+def files_hash(paths: Sequence[Path]) -> str:
+    """One hash of these files' names and contents."""
+    found = [(path.name, sha256(path.read_bytes()).hexdigest()) for path in paths]
+    return sha256(_canonical(found)).hexdigest()
+
+
+class KeptResults:
+    """The results under `folder` of what `identity` names: everything but the scenarios that
+    decides what comes out of a run."""
+
+    def __init__(self, folder: Path, identity: str) -> None:
+        self._folder = folder / sha256(identity.encode()).hexdigest()[:16]
+        self._folder.mkdir(parents=True, exist_ok=True)
+
+    def get(self, scenarios: Scenarios, run: Callable[[], Results]) -> Results:
+        """Results of these scenarios: kept ones, else those of `run`, which are kept."""
+        path = self._folder / f"{sha256(_canonical(scenarios)).hexdigest()}.json.z"
+        try:
+            kept: Results = json.loads(zlib.decompress(path.read_bytes()))
+        except (OSError, ValueError, zlib.error):
+            # missing, or damaged and therefore written again
+            found = run()
+            # in the order of their keys: kept or fresh, they are written out alike
+            text = json.dumps(found, separators=(",", ":"))
+            files.write_whole(str(path), zlib.compress(text.encode()))
+            return found
+        return kept

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: MIT
+"""The checks that simulator, lab and host share: each can fail, and says of which run."""
+
+from ackwise.reproduce.separation import paper
+from ackwise.reproduce.separation.paper import DOWN, FIFO, UP
+
+QUEUES = {"two queues": "ACK separation"}
+
+
+def _failed(shares: dict[tuple[str, str], list[float]], *, fifo: bool, each_run: bool) -> set[str]:
+    checks = paper.share_checks(
+        lambda queue, flow: shares[queue, flow], QUEUES, fifo=fifo, each_run=each_run
+    )
+    return {check.name for check in checks if not check.passed}
+
+
+def test_every_run_is_held_to_the_bounds() -> None:
+    good = {
+        (FIFO, UP): [33.0, 45.0],
+        (FIFO, DOWN): [90.0, 100.0],
+        ("two queues", UP): [93.0, 99.0],
+        ("two queues", DOWN): [93.0, 99.0],
+    }
+    assert _failed(good, fifo=True, each_run=True) == set()
+    bad = {**good, (FIFO, UP): [33.0, 45.1], ("two queues", DOWN): [92.9, 99.0]}
+    assert _failed(bad, fifo=True, each_run=True) == {
+        "upload's share, FIFO, highest",
+        "download's share, ACK separation, lowest",
+    }
+    assert _failed(bad, fifo=False, each_run=False) == {"download's share, ACK separation"}
+
+
+def test_throughput_is_held_to_the_published_figures() -> None:
+    def names(scale: float) -> list[str]:
+        checks = paper.throughput_checks(
+            lambda flow: scale * paper.paper_figure(f"{flow} alone"),
+            lambda queue, flow: 250 if (queue, flow) == (FIFO, UP) else 750 if flow == UP else 2000,
+            QUEUES,
+            ", in cells",
+        )
+        assert len(checks) == 6
+        return [check.name for check in checks if not check.passed]
+
+    assert names(1.0) == []
+    assert names(1.06) == ["upload alone, in cells", "download alone, in cells"]
