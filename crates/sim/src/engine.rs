@@ -662,14 +662,14 @@ impl Flow {
         out: &mut Vec<Parcel>,
         group: &mut GroupState,
     ) {
-        while let Some((seq, len, psh, fin, again)) = self.ends[role].tx.next_segment(now) {
-            let mut p = self.packet(now, index, role, len);
-            p.seq = seq;
-            p.psh = psh;
-            p.fin = fin;
-            p.retransmitted = again;
+        while let Some(segment) = self.ends[role].tx.next_segment(now) {
+            let mut p = self.packet(now, index, role, segment.len);
+            p.seq = segment.seq;
+            p.psh = segment.psh;
+            p.fin = segment.fin;
+            p.retransmitted = segment.is_retransmission;
             if role == DATA_SENDER {
-                self.record.data(now, seq, len, again);
+                self.record.data(now, &segment);
             }
             out.push(p);
             self.acknowledged(now, role, None, group);
