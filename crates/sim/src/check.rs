@@ -2,7 +2,7 @@
 //! Refuses scenarios that cannot mean anything, before a run: the second line behind the plan
 //! reader, for callers that bring their own JSON.
 
-use crate::scenario::{App, Pipe, Scenario};
+use crate::scenario::{App, ChannelSpec, Scenario};
 
 const S: u64 = 1_000_000_000;
 
@@ -14,7 +14,7 @@ fn within(what: &str, value: u64, low: u64, high: u64) -> Result<(), String> {
     }
 }
 
-fn pipe(name: &str, p: &Pipe) -> Result<(), String> {
+fn pipe(name: &str, p: &ChannelSpec) -> Result<(), String> {
     within(&format!("{name}.rate_bps"), p.rate_bps, 1, 1_000_000_000_000)?;
     within(&format!("{name}.delay_ns"), p.delay_ns, 0, 60 * S)?;
     within(&format!("{name}.jitter_ns"), p.jitter_ns, 0, 60 * S)?;

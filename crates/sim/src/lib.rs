@@ -7,13 +7,16 @@
 #![forbid(unsafe_code)]
 
 mod app;
+mod channel;
 mod check;
 mod congestion;
+mod endpoint;
 mod engine;
+mod flow;
 mod heap;
 mod host;
 mod packet;
-mod pipe;
+
 mod ranges;
 mod receiver;
 mod record;

@@ -31,9 +31,9 @@ pub struct Scenario {
     #[serde(default)]
     pub link_cells: bool,
     /// Server to client.
-    pub down: Pipe,
+    pub down: ChannelSpec,
     /// Client to server.
-    pub up: Pipe,
+    pub up: ChannelSpec,
     /// Private links of every flow before and behind the shared pipes; none: hosts sit at the pipe.
     #[serde(default)]
     pub access: Option<Access>,
@@ -59,7 +59,7 @@ pub struct Record {
 /// One direction of the shared path: a queue, a transmitter, a delay line.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Pipe {
+pub struct ChannelSpec {
     pub rate_bps: u64,
     /// One-way propagation delay.
     pub delay_ns: u64,
