@@ -14,7 +14,7 @@ mod receiver;
 mod sender;
 
 use ackwise_core::{PolicyChoice, Resolved};
-use machine::{Machine, Run};
+use machine::{Machine, Walk};
 pub use machine::{Stall, StallClass};
 pub use sender::{Nagle, Socket};
 use serde::{Deserialize, Serialize};
@@ -83,7 +83,7 @@ pub enum Answer {
 }
 
 #[derive(Clone, Debug, Serialize)]
-pub struct Verdict {
+pub struct PairVerdict {
     pub answer: Answer,
     /// Of the first stall; none: there is none.
     pub class: Option<StallClass>,
@@ -123,7 +123,7 @@ const DRAWS: u32 = 8;
 ///
 /// # Errors
 /// A pair that cannot be, or an unknown policy, with what would be right.
-pub fn judge(pair: &Pair) -> Result<Verdict, String> {
+pub fn judge(pair: &Pair) -> Result<PairVerdict, String> {
     check(pair)?;
     let flight = pair.send_buffer_bytes.min(pair.recv_buffer_bytes).max(1);
     let length = if pair.transfer_bytes > 0 { pair.transfer_bytes } else { FLIGHTS * flight };
@@ -134,7 +134,7 @@ pub fn judge(pair: &Pair) -> Result<Verdict, String> {
         let mut machine = Machine::new(pair, &policy, random);
         let run = machine.walk(length, EVENTS);
         // Without chance in it, one draw is all.
-        let same = runs.first().is_some_and(|r: &Run| r.alike(&run));
+        let same = runs.first().is_some_and(|r: &Walk| r.alike(&run));
         runs.push(run);
         if draw == 1 && same {
             break;
@@ -151,7 +151,7 @@ pub fn judge(pair: &Pair) -> Result<Verdict, String> {
         if let Some((branch, lasting)) = beaten(pair, &policy, flight, period_ns) {
             let stalls = told(Answer::Yes, &branch, branch.begin_bytes, lasting);
             let goodput_bps = if lasting { stalls.goodput_bps } else { run.goodput_bps(settled) };
-            return Ok(Verdict { goodput_bps, ..stalls });
+            return Ok(PairVerdict { goodput_bps, ..stalls });
         }
     } else if let Some(branch) = disturbed_once(pair, &policy, length, flight) {
         return Ok(told(Answer::AfterDisturbance, &branch, branch.begin_bytes, true));
@@ -167,7 +167,7 @@ fn random_bits(draw: u32) -> u32 {
 
 /// A heartbeat that comes at any place, again and again: the stalls it leads to, and whether one
 /// leads to the next without another beat.
-fn beaten(pair: &Pair, policy: &Resolved, flight: u64, period_ns: u64) -> Option<(Run, bool)> {
+fn beaten(pair: &Pair, policy: &Resolved, flight: u64, period_ns: u64) -> Option<(Walk, bool)> {
     let mut machine = Machine::new(pair, policy, random_bits(0));
     // Two beats are a period apart: what the first one led to has gone on for as long.
     let flight_ns = match pair.rate_bps {
@@ -207,7 +207,7 @@ fn beaten(pair: &Pair, policy: &Resolved, flight: u64, period_ns: u64) -> Option
 
 /// A timer that a pause of the path lets fire once, at each place in turn: the way on which stalls
 /// then follow each other.
-fn disturbed_once(pair: &Pair, policy: &Resolved, length: u64, flight: u64) -> Option<Run> {
+fn disturbed_once(pair: &Pair, policy: &Resolved, length: u64, flight: u64) -> Option<Walk> {
     let mut machine = Machine::new(pair, policy, random_bits(0));
     machine.walk(length / 2, EVENTS / 2);
     for _ in 0..BRANCHES {
@@ -225,7 +225,7 @@ fn disturbed_once(pair: &Pair, policy: &Resolved, length: u64, flight: u64) -> O
     None
 }
 
-fn told(answer: Answer, run: &Run, settled: u64, lasting: bool) -> Verdict {
+fn told(answer: Answer, run: &Walk, settled: u64, lasting: bool) -> PairVerdict {
     let after: Vec<&Stall> = run.stalls.iter().filter(|s| s.at_bytes >= settled).collect();
     let begin = run.stalls.len() - after.len();
     let (mut bytes_per_stall, mut goodput_bps) = (0.0, run.goodput_bps(settled));
@@ -234,7 +234,7 @@ fn told(answer: Answer, run: &Run, settled: u64, lasting: bool) -> Verdict {
         let time = (last.end_ns - first.end_ns).max(1);
         goodput_bps = (last.at_bytes - first.at_bytes) as f64 * 8e9 / time as f64;
     }
-    Verdict {
+    PairVerdict {
         answer,
         class: run.stalls.first().map(|s| s.class),
         stall: run.stalls.last().cloned(),

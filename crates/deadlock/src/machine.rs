@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Both ends and two lines between them; each step is the earliest of an arrival and a timer.
+//! Both ends and the wires between them; each step is the earliest of an arrival and a timer.
 
 use crate::receiver::{Ack, Receiver};
 use crate::sender::{Segment, Sender};
@@ -44,7 +44,7 @@ pub struct Stall {
 }
 
 /// What a walk met.
-pub struct Run {
+pub struct Walk {
     pub stalls: Vec<Stall>,
     pub pauses: u64,
     pub begin_bytes: u64,
@@ -52,7 +52,7 @@ pub struct Run {
     marks: Vec<(u64, u64)>,
 }
 
-impl Run {
+impl Walk {
     pub fn stalls_between(&self, from: u64, to: u64) -> &[Stall] {
         let first = self.stalls.partition_point(|s| s.at_bytes < from);
         let end = self.stalls.partition_point(|s| s.at_bytes < to);
@@ -66,7 +66,7 @@ impl Run {
     }
 
     /// The same walk, further on.
-    pub fn append(&mut self, next: Run) {
+    pub fn append(&mut self, next: Walk) {
         self.stalls.extend(next.stalls);
         self.marks.extend(next.marks);
         self.pauses += next.pauses;
@@ -81,21 +81,21 @@ impl Run {
     }
 
     /// The same stalls at the same places.
-    pub fn alike(&self, other: &Run) -> bool {
+    pub fn alike(&self, other: &Walk) -> bool {
         let place = |s: &Stall| (s.at_bytes, s.wait_ns);
         self.stalls.iter().map(place).eq(other.stalls.iter().map(place))
     }
 }
 
 #[derive(Clone)]
-struct Line {
+struct Wire {
     delay_ns: u64,
     rate_bps: u64,
     header_bytes: u64,
     free_ns: u64,
 }
 
-impl Line {
+impl Wire {
     fn arrival_ns(&mut self, now_ns: u64, bytes: u64) -> u64 {
         let wire = bytes + self.header_bytes;
         let takes = (wire * 8_000_000_000).checked_div(self.rate_bps).unwrap_or(0);
@@ -110,8 +110,8 @@ pub struct Machine {
     now_ns: u64,
     tx: Sender,
     rx: Receiver,
-    down: Line,
-    up: Line,
+    down: Wire,
+    up: Wire,
     data: VecDeque<(u64, Segment)>,
     acks: VecDeque<(u64, Ack)>,
     segments: Vec<Segment>,
@@ -124,7 +124,7 @@ pub struct Machine {
 
 impl Machine {
     pub fn new(pair: &Pair, policy: &Resolved, random: u32) -> Self {
-        let line = Line {
+        let wire = Wire {
             delay_ns: pair.rtt_ns / 2,
             rate_bps: pair.rate_bps,
             header_bytes: pair.header_bytes.into(),
@@ -136,8 +136,8 @@ impl Machine {
             now_ns: 0,
             tx: Sender::new(pair, rx.window()),
             rx,
-            up: line.clone(),
-            down: line,
+            up: wire.clone(),
+            down: wire,
             data: VecDeque::new(),
             acks: VecDeque::new(),
             segments: Vec::new(),
@@ -188,8 +188,8 @@ impl Machine {
     }
 
     /// Goes on until `length` bytes were received, or for `events` steps.
-    pub fn walk(&mut self, length: u64, events: u64) -> Run {
-        let mut run = Run {
+    pub fn walk(&mut self, length: u64, events: u64) -> Walk {
+        let mut run = Walk {
             stalls: Vec::new(),
             pauses: 0,
             begin_bytes: self.rx.next,

@@ -2,7 +2,7 @@
 //! What the applications at both ends of a flow do: when they write, and what counts as a message.
 
 use crate::rng::Rng;
-use crate::scenario::App as Spec;
+use crate::scenario::AppSpec;
 use crate::sender::{Sender, NEVER};
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ const PARETO_SHAPE: f64 = 1.2;
 /// The application pair of one flow. The data sender's side writes the data; the other side reads
 /// it and, in request/response, asks for it.
 pub struct App {
-    spec: Spec,
+    spec: AppSpec,
     rng: Rng,
     /// Next time the writing side acts.
     pub wake_ns: u64,
@@ -31,7 +31,7 @@ pub struct App {
 }
 
 impl App {
-    pub fn new(spec: &Spec, now: u64, mut rng: Rng) -> Self {
+    pub fn new(spec: &AppSpec, now: u64, mut rng: Rng) -> Self {
         let mut app = App {
             spec: spec.clone(),
             wake_ns: now,
@@ -49,16 +49,16 @@ impl App {
             app.wake_ns = NEVER;
         }
         match spec {
-            Spec::Bulk { bytes } if *bytes > 0 => app.limit = *bytes,
-            Spec::ParetoBulk { mean_bytes, max_bytes } => {
+            AppSpec::Bulk { bytes } if *bytes > 0 => app.limit = *bytes,
+            AppSpec::ParetoBulk { mean_bytes, max_bytes } => {
                 app.limit = pareto(rng.unit(), *mean_bytes as f64, *max_bytes as f64);
                 app.rng = rng;
             }
-            Spec::RequestResponse { .. } => {
+            AppSpec::RequestResponse { .. } => {
                 app.wake_ns = NEVER;
                 app.ask_ns = now;
             }
-            Spec::Replay { times_ns, .. } => {
+            AppSpec::Replay { times_ns, .. } => {
                 app.wake_ns = times_ns.first().map_or(NEVER, |t| now + t);
             }
             _ => {}
@@ -84,7 +84,7 @@ impl App {
     }
 
     pub fn is_bulk(&self) -> bool {
-        matches!(self.spec, Spec::Bulk { .. } | Spec::ParetoBulk { .. })
+        matches!(self.spec, AppSpec::Bulk { .. } | AppSpec::ParetoBulk { .. })
     }
 
     /// The writing side gets its turn: after a start, a timer, or an ACK that freed room. A bulk
@@ -104,7 +104,7 @@ impl App {
         }
         self.wake_ns = NEVER;
         match &self.spec {
-            Spec::RandomSpacing { packets, bytes, max_gap_ns } => {
+            AppSpec::RandomSpacing { packets, bytes, max_gap_ns } => {
                 put(&mut self.messages, now, tx, u64::from(*bytes), 1);
                 self.written += 1;
                 if self.written < *packets {
@@ -113,10 +113,10 @@ impl App {
                     tx.fin_at = tx.written;
                 }
             }
-            Spec::OddWrites { write_bytes, writes, .. } => {
+            AppSpec::OddWrites { write_bytes, writes, .. } => {
                 put(&mut self.messages, now, tx, u64::from(*write_bytes), *writes);
             }
-            Spec::Replay { times_ns, bytes } => {
+            AppSpec::Replay { times_ns, bytes } => {
                 let at = self.written as usize;
                 let next = at + 1;
                 put(&mut self.messages, now, tx, u64::from(bytes[at]), 1);
@@ -137,7 +137,7 @@ impl App {
             return;
         }
         self.ask_ns = NEVER;
-        if let Spec::RequestResponse { request_bytes, .. } = self.spec {
+        if let AppSpec::RequestResponse { request_bytes, .. } = self.spec {
             tx.write(request_bytes.into());
             self.asked_ns = now;
         }
@@ -145,7 +145,7 @@ impl App {
 
     /// The writing side has read requests up to `read`: it answers each whole one.
     pub fn on_request(&mut self, read: u64, tx: &mut Sender) {
-        if let Spec::RequestResponse { request_bytes, response_bytes, .. } = self.spec {
+        if let AppSpec::RequestResponse { request_bytes, response_bytes, .. } = self.spec {
             while self.answered + u64::from(request_bytes) <= read {
                 self.answered += u64::from(request_bytes);
                 tx.write(response_bytes);
@@ -164,10 +164,10 @@ impl App {
             latency(now - since);
             self.done += 1;
             match self.spec {
-                Spec::RequestResponse { think_ns, count, .. } if count == 0 || self.done < count => {
+                AppSpec::RequestResponse { think_ns, count, .. } if count == 0 || self.done < count => {
                     self.ask_ns = now + think_ns;
                 }
-                Spec::OddWrites { gap_ns, count, .. } if count == 0 || self.done < count => {
+                AppSpec::OddWrites { gap_ns, count, .. } if count == 0 || self.done < count => {
                     self.wake_ns = now + gap_ns;
                 }
                 _ => {}
@@ -178,9 +178,9 @@ impl App {
     /// Nothing is left to do once everything written is acknowledged.
     pub fn is_finished(&self) -> bool {
         let finite = match self.spec {
-            Spec::Bulk { bytes } => bytes > 0,
+            AppSpec::Bulk { bytes } => bytes > 0,
             // While a request is on its way nothing else tells of it.
-            Spec::RequestResponse { count, .. } | Spec::OddWrites { count, .. } => {
+            AppSpec::RequestResponse { count, .. } | AppSpec::OddWrites { count, .. } => {
                 count > 0 && self.done >= count
             }
             _ => true,

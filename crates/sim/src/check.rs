@@ -2,7 +2,7 @@
 //! Refuses scenarios that cannot mean anything, before a run: the second line behind the plan
 //! reader, for callers that bring their own JSON.
 
-use crate::scenario::{App, ChannelSpec, Scenario};
+use crate::scenario::{AppSpec, ChannelSpec, Scenario};
 
 const S: u64 = 1_000_000_000;
 
@@ -109,29 +109,29 @@ pub fn scenario(s: &Scenario) -> Result<(), String> {
     Ok(())
 }
 
-fn app(at: &str, app: &App) -> Result<(), String> {
+fn app(at: &str, app: &AppSpec) -> Result<(), String> {
     match app {
-        App::Bulk { bytes } => within(&format!("{at}.bytes"), *bytes, 0, 1 << 50),
-        App::RequestResponse { request_bytes, response_bytes, think_ns, .. } => {
+        AppSpec::Bulk { bytes } => within(&format!("{at}.bytes"), *bytes, 0, 1 << 50),
+        AppSpec::RequestResponse { request_bytes, response_bytes, think_ns, .. } => {
             within(&format!("{at}.request_bytes"), (*request_bytes).into(), 1, u32::MAX.into())?;
             within(&format!("{at}.response_bytes"), *response_bytes, 1, 1 << 40)?;
             within(&format!("{at}.think_ns"), *think_ns, 0, 3600 * S)
         }
-        App::RandomSpacing { packets, bytes, max_gap_ns } => {
+        AppSpec::RandomSpacing { packets, bytes, max_gap_ns } => {
             within(&format!("{at}.packets"), (*packets).into(), 1, 10_000_000)?;
             within(&format!("{at}.bytes"), (*bytes).into(), 1, 1 << 24)?;
             within(&format!("{at}.max_gap_ns"), *max_gap_ns, 0, 3600 * S)
         }
-        App::OddWrites { write_bytes, writes, gap_ns, .. } => {
+        AppSpec::OddWrites { write_bytes, writes, gap_ns, .. } => {
             within(&format!("{at}.write_bytes"), (*write_bytes).into(), 1, 1 << 30)?;
             within(&format!("{at}.writes"), (*writes).into(), 1, 100_000)?;
             within(&format!("{at}.gap_ns"), *gap_ns, 0, 3600 * S)
         }
-        App::ParetoBulk { mean_bytes, max_bytes } => {
+        AppSpec::ParetoBulk { mean_bytes, max_bytes } => {
             within(&format!("{at}.max_bytes"), *max_bytes, 2, 1 << 44)?;
             within(&format!("{at}.mean_bytes"), *mean_bytes, 1, max_bytes - 1)
         }
-        App::Replay { times_ns, bytes } => {
+        AppSpec::Replay { times_ns, bytes } => {
             if times_ns.len() != bytes.len() || times_ns.is_empty() {
                 return Err(format!("{at}: times_ns and bytes need the same length, at least 1"));
             }

@@ -13,7 +13,7 @@ use crate::receiver::{Receiver, Setup};
 use crate::record::{FlowRecord, GroupRecord};
 use crate::result::{RunResult, SCHEMA_VERSION};
 use crate::rng::Rng;
-use crate::scenario::{Direction, FlowGroup, PolicyChoice, Recovery, Scenario};
+use crate::scenario::{DataDirection, FlowGroup, PolicyChoice, Recovery, Scenario};
 use crate::sender::{Sender, NEVER};
 use ackwise_core::{Reason, Resolved};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -179,7 +179,7 @@ impl<'a> Engine<'a> {
             self.channels[d].empty_time_ns(empty_bytes) + access
         };
         let rtt_ns = idle(DOWN) + idle(UP);
-        let down = spec.direction == Direction::Down;
+        let down = spec.direction == DataDirection::Down;
         let number = u64::from(g.started);
         let (sends, receives) =
             if down { (Side::Server, Side::Client) } else { (Side::Client, Side::Server) };

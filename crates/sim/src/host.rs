@@ -7,7 +7,7 @@
 use crate::endpoint::EndpointId;
 use crate::packet::{Packet, Parcel};
 use crate::result::HostResult;
-use crate::scenario::Host as Costs;
+use crate::scenario::HostSpec;
 use crate::sender::NEVER;
 use std::collections::VecDeque;
 
@@ -27,7 +27,7 @@ pub struct TurnBytes {
 }
 
 pub struct Host {
-    costs: Costs,
+    costs: HostSpec,
     /// What TCP sends is sent by whoever made it send, before the next arrival is looked at.
     sent: VecDeque<Parcel>,
     received: VecDeque<Parcel>,
@@ -52,7 +52,7 @@ const BACKLOG_PACKETS: u32 = 1000;
 const TURN_PACKETS: u32 = 64;
 
 impl Host {
-    pub fn new(costs: &Costs) -> Self {
+    pub fn new(costs: &HostSpec) -> Self {
         let mut costs = costs.clone();
         if costs.backlog_packets == 0 {
             costs.backlog_packets = BACKLOG_PACKETS;

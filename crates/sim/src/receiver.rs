@@ -4,7 +4,7 @@
 use crate::packet::{Packet, Sack, SACK_BLOCKS};
 use crate::ranges::Ranges;
 use crate::rng::Rng;
-use crate::scenario::{Receiver as Config, SocketLayer};
+use crate::scenario::{ReceiverSpec, SocketLayer};
 use crate::sender::NEVER;
 use ackwise_core::{flag, Action, Conn, Event, EventKind, Order, Reason, Resolved};
 use std::collections::VecDeque;
@@ -17,7 +17,7 @@ const MSS_GUESS_BYTES: u32 = 536;
 const MAX_ACK_DELAY_NS: u64 = 500_000_000;
 
 pub struct Receiver {
-    cfg: Config,
+    cfg: ReceiverSpec,
     mss: u32,
     pub rcv_nxt: u64,
     /// rcv_nxt when the last ACK left, and the window it offered.
@@ -73,7 +73,7 @@ pub struct Setup<'a> {
 }
 
 impl Receiver {
-    pub fn new(cfg: &Config, mss: u32, now: u64, rtt_ns: u64, setup: &Setup) -> Self {
+    pub fn new(cfg: &ReceiverSpec, mss: u32, now: u64, rtt_ns: u64, setup: &Setup) -> Self {
         let mut rng = Rng::new(setup.seed, setup.place);
         let mut start = Event::new(EventKind::Data, now);
         start.random = rng.bits();

@@ -38,18 +38,18 @@ pub struct Scenario {
     #[serde(default)]
     pub access: Option<Access>,
     #[serde(default)]
-    pub client: Host,
+    pub client: HostSpec,
     #[serde(default)]
-    pub server: Host,
+    pub server: HostSpec,
     pub groups: Vec<FlowGroup>,
     #[serde(default)]
-    pub record: Record,
+    pub record: RecordSpec,
 }
 
 /// What is kept besides the summary.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Record {
+pub struct RecordSpec {
     /// Keep a time-sequence trace (data, ACKs with reasons) of the first flow of each group.
     pub trace: bool,
     /// Most trace points kept for a flow.
@@ -169,7 +169,7 @@ pub struct Access {
 /// A host: its processor (zero costs: infinitely fast) and what its memory allows.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Host {
+pub struct HostSpec {
     /// Per data segment received (after aggregation).
     pub data_received_ns: u64,
     pub data_sent_ns: u64,
@@ -214,7 +214,7 @@ impl Process {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Direction {
+pub enum DataDirection {
     /// Data goes from server to client.
     #[default]
     Down,
@@ -229,7 +229,7 @@ pub struct FlowGroup {
     /// Flows started; with Poisson arrivals: the most that may start.
     pub count: u32,
     #[serde(default)]
-    pub direction: Direction,
+    pub direction: DataDirection,
     #[serde(default)]
     pub start_ns: u64,
     /// Each flow starts up to this much later, uniformly.
@@ -244,10 +244,10 @@ pub struct FlowGroup {
     #[serde(default)]
     pub peer_policy: PolicyChoice,
     #[serde(default)]
-    pub sender: Sender,
+    pub sender: SenderSpec,
     #[serde(default)]
-    pub receiver: Receiver,
-    pub app: App,
+    pub receiver: ReceiverSpec,
+    pub app: AppSpec,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -311,7 +311,7 @@ pub enum Recovery {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Sender {
+pub struct SenderSpec {
     pub congestion_control: CongestionControl,
     pub counting: Counting,
     pub nagle: Nagle,
@@ -336,9 +336,9 @@ pub struct Sender {
     pub min_rto_ns: u64,
 }
 
-impl Default for Sender {
+impl Default for SenderSpec {
     fn default() -> Self {
-        Sender {
+        SenderSpec {
             congestion_control: Default::default(),
             counting: Default::default(),
             nagle: Default::default(),
@@ -356,9 +356,9 @@ impl Default for Sender {
     }
 }
 
-impl Sender {
+impl SenderSpec {
     /// The same on a host that allows a send buffer of at most `max_bytes` (0: no bound).
-    pub(crate) fn bounded(&self, max_bytes: u64) -> Sender {
+    pub(crate) fn bounded(&self, max_bytes: u64) -> SenderSpec {
         let mut bounded = self.clone();
         if max_bytes > 0 {
             bounded.send_buffer_bytes = bounded.send_buffer_bytes.min(max_bytes);
@@ -369,7 +369,7 @@ impl Sender {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Receiver {
+pub struct ReceiverSpec {
     /// Receive buffer (largest window) at the start.
     pub recv_buffer_bytes: u64,
     /// Autotuning may grow the buffer up to this; 0 or less than the buffer: fixed.
@@ -391,9 +391,9 @@ pub struct Receiver {
     pub socket: SocketLayer,
 }
 
-impl Default for Receiver {
+impl Default for ReceiverSpec {
     fn default() -> Self {
-        Receiver {
+        ReceiverSpec {
             recv_buffer_bytes: 131_072,
             recv_buffer_max_bytes: 6 << 20,
             window_scaling: true,
@@ -407,9 +407,9 @@ impl Default for Receiver {
     }
 }
 
-impl Receiver {
+impl ReceiverSpec {
     /// The same on a host that allows a receive buffer of at most `max_bytes` (0: no bound).
-    pub(crate) fn bounded(&self, max_bytes: u64) -> Receiver {
+    pub(crate) fn bounded(&self, max_bytes: u64) -> ReceiverSpec {
         let mut bounded = self.clone();
         if max_bytes > 0 {
             bounded.recv_buffer_bytes = bounded.recv_buffer_bytes.min(max_bytes);
@@ -422,7 +422,7 @@ impl Receiver {
 /// What the application does.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum App {
+pub enum AppSpec {
     /// Writes as fast as the socket takes it.
     Bulk {
         /// 0: until the run ends.

@@ -15,7 +15,7 @@ pub use output::Outgoing;
 
 use crate::congestion::Congestion;
 use crate::ranges::Ranges;
-use crate::scenario::Sender as Config;
+use crate::scenario::SenderSpec;
 use recovery::{LossState, Prr};
 use segment::{Segment, Tally};
 use std::collections::VecDeque;
@@ -36,7 +36,7 @@ pub struct Counters {
 }
 
 pub struct Sender {
-    cfg: Config,
+    cfg: SenderSpec,
     pub mss: u64,
     pub una: u64,
     pub nxt: u64,
@@ -88,7 +88,7 @@ pub struct Sender {
 
 impl Sender {
     /// `wnd`: the peer's window before its first ACK; `rtt_ns`: as the handshake measured it.
-    pub fn new(cfg: &Config, mss: u64, wnd: u64, rtt_ns: u64, now: u64) -> Self {
+    pub fn new(cfg: &SenderSpec, mss: u64, wnd: u64, rtt_ns: u64, now: u64) -> Self {
         let cc =
             Congestion::new(cfg.congestion_control, cfg.counting, mss, cfg.initial_window_segments.into());
         let mut s = Sender {
