@@ -198,8 +198,9 @@ fn put(messages: &mut VecDeque<(u64, u64)>, now: u64, tx: &mut Sender, bytes: u6
     messages.push_back((end, now));
 }
 
-/// Bounded Pareto by inversion; the lower end is set so that the mean comes out.
-fn pareto(u: f64, mean: f64, max: f64) -> u64 {
+/// The size at quantile `u` of the bounded Pareto distribution of this mean and maximum, by
+/// inversion; the lower bound is set so that the mean comes out.
+pub fn pareto(u: f64, mean: f64, max: f64) -> u64 {
     let a = PARETO_SHAPE;
     let mean_of = |low: f64| {
         let ratio = (low / max).powf(a);
@@ -229,5 +230,13 @@ mod tests {
         let sum: u64 = (0..n).map(|_| pareto(rng.unit(), 50_000.0, 1_000_000.0)).sum();
         let mean = sum as f64 / f64::from(n);
         assert!((mean / 50_000.0 - 1.0).abs() < 0.02, "{mean}");
+    }
+
+    /// From an independent calculation.
+    #[test]
+    fn flow_sizes_follow_their_quantile() {
+        let size = |u| pareto(u, 50_000.0, 1_000_000.0);
+        let sizes = [0.0, 0.25, 0.5, 0.9, 0.999, 0.999_999_9].map(size);
+        assert_eq!(sizes, [14_498, 18_394, 25_700, 94_397, 883_759, 999_986]);
     }
 }

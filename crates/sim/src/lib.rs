@@ -21,9 +21,10 @@ mod ranges;
 mod receiver;
 mod record;
 pub mod result;
-mod rng;
+pub mod rng;
 pub mod scenario;
 mod sender;
 mod stats;
 
+pub use app::pareto;
 pub use engine::{run, SimError};
