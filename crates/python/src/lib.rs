@@ -111,6 +111,12 @@ fn rails() -> String {
     json!(list).to_string()
 }
 
+/// The keys of a scenario by table as JSON: name, kind, text, default (absent: required), low, high.
+#[pyfunction]
+fn scenario_keys() -> PyResult<String> {
+    serde_json::to_string(&ackwise_sim::scenario_keys()).map_err(|e| EngineError::new_err(e.to_string()))
+}
+
 /// Runs one scenario (JSON) and returns its result (JSON).
 #[pyfunction]
 #[pyo3(signature = (scenario_json, cancel=None))]
@@ -253,6 +259,7 @@ fn _engine(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(policies, m)?)?;
     m.add_function(wrap_pyfunction!(reasons, m)?)?;
     m.add_function(wrap_pyfunction!(rails, m)?)?;
+    m.add_function(wrap_pyfunction!(scenario_keys, m)?)?;
     m.add_function(wrap_pyfunction!(simulate, m)?)?;
     m.add_function(wrap_pyfunction!(arrivals, m)?)?;
     m.add_function(wrap_pyfunction!(tcp_packets, m)?)?;

@@ -2,7 +2,7 @@
 //! What the applications at both ends of a flow do: when they write, and what counts as a message.
 
 use crate::rng::Rng;
-use crate::scenario::AppSpec;
+use crate::scenario::{AppSpec, Bulk, OddWrites, ParetoBulk, RandomSpacing, Replay, RequestResponse};
 use crate::sender::{Sender, NEVER};
 use std::collections::VecDeque;
 
@@ -49,16 +49,16 @@ impl App {
             app.wake_ns = NEVER;
         }
         match spec {
-            AppSpec::Bulk { bytes } if *bytes > 0 => app.limit = *bytes,
-            AppSpec::ParetoBulk { mean_bytes, max_bytes } => {
+            AppSpec::Bulk(Bulk { bytes }) if *bytes > 0 => app.limit = *bytes,
+            AppSpec::ParetoBulk(ParetoBulk { mean_bytes, max_bytes }) => {
                 app.limit = pareto(rng.unit(), *mean_bytes as f64, *max_bytes as f64);
                 app.rng = rng;
             }
-            AppSpec::RequestResponse { .. } => {
+            AppSpec::RequestResponse(_) => {
                 app.wake_ns = NEVER;
                 app.ask_ns = now;
             }
-            AppSpec::Replay { times_ns, .. } => {
+            AppSpec::Replay(Replay { times_ns, .. }) => {
                 app.wake_ns = times_ns.first().map_or(NEVER, |t| now + t);
             }
             _ => {}
@@ -84,7 +84,7 @@ impl App {
     }
 
     pub fn is_bulk(&self) -> bool {
-        matches!(self.spec, AppSpec::Bulk { .. } | AppSpec::ParetoBulk { .. })
+        matches!(self.spec, AppSpec::Bulk(_) | AppSpec::ParetoBulk(_))
     }
 
     /// The writing side gets its turn: after a start, a timer, or an ACK that freed room. A bulk
@@ -104,7 +104,7 @@ impl App {
         }
         self.wake_ns = NEVER;
         match &self.spec {
-            AppSpec::RandomSpacing { packets, bytes, max_gap_ns } => {
+            AppSpec::RandomSpacing(RandomSpacing { packets, bytes, max_gap_ns }) => {
                 put(&mut self.messages, now, tx, u64::from(*bytes), 1);
                 self.written += 1;
                 if self.written < *packets {
@@ -113,10 +113,10 @@ impl App {
                     tx.fin_at = tx.written;
                 }
             }
-            AppSpec::OddWrites { write_bytes, writes, .. } => {
+            AppSpec::OddWrites(OddWrites { write_bytes, writes, .. }) => {
                 put(&mut self.messages, now, tx, u64::from(*write_bytes), *writes);
             }
-            AppSpec::Replay { times_ns, bytes } => {
+            AppSpec::Replay(Replay { times_ns, bytes }) => {
                 let at = self.written as usize;
                 let next = at + 1;
                 put(&mut self.messages, now, tx, u64::from(bytes[at]), 1);
@@ -137,7 +137,7 @@ impl App {
             return;
         }
         self.ask_ns = NEVER;
-        if let AppSpec::RequestResponse { request_bytes, .. } = self.spec {
+        if let AppSpec::RequestResponse(RequestResponse { request_bytes, .. }) = self.spec {
             tx.write(request_bytes.into());
             self.asked_ns = now;
         }
@@ -145,7 +145,7 @@ impl App {
 
     /// The writing side has read requests up to `read`: it answers each whole one.
     pub fn on_request(&mut self, read: u64, tx: &mut Sender) {
-        if let AppSpec::RequestResponse { request_bytes, response_bytes, .. } = self.spec {
+        if let AppSpec::RequestResponse(RequestResponse { request_bytes, response_bytes, .. }) = self.spec {
             while self.answered + u64::from(request_bytes) <= read {
                 self.answered += u64::from(request_bytes);
                 tx.write(response_bytes);
@@ -164,10 +164,12 @@ impl App {
             latency(now - since);
             self.done += 1;
             match self.spec {
-                AppSpec::RequestResponse { think_ns, count, .. } if count == 0 || self.done < count => {
+                AppSpec::RequestResponse(RequestResponse { think_ns, count, .. })
+                    if count == 0 || self.done < count =>
+                {
                     self.ask_ns = now + think_ns;
                 }
-                AppSpec::OddWrites { gap_ns, count, .. } if count == 0 || self.done < count => {
+                AppSpec::OddWrites(OddWrites { gap_ns, count, .. }) if count == 0 || self.done < count => {
                     self.wake_ns = now + gap_ns;
                 }
                 _ => {}
@@ -178,11 +180,10 @@ impl App {
     /// Nothing is left to do once everything written is acknowledged.
     pub fn is_finished(&self) -> bool {
         let finite = match self.spec {
-            AppSpec::Bulk { bytes } => bytes > 0,
+            AppSpec::Bulk(Bulk { bytes }) => bytes > 0,
             // While a request is on its way nothing else tells of it.
-            AppSpec::RequestResponse { count, .. } | AppSpec::OddWrites { count, .. } => {
-                count > 0 && self.done >= count
-            }
+            AppSpec::RequestResponse(RequestResponse { count, .. })
+            | AppSpec::OddWrites(OddWrites { count, .. }) => count > 0 && self.done >= count,
             _ => true,
         };
         finite && self.wake_ns == NEVER && self.ask_ns == NEVER && self.messages.is_empty()

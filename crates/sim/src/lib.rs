@@ -15,6 +15,7 @@ mod engine;
 mod flow;
 mod heap;
 mod host;
+mod keys;
 mod packet;
 
 mod ranges;
@@ -28,3 +29,4 @@ mod stats;
 
 pub use app::pareto;
 pub use engine::{run, SimError};
+pub use keys::{scenario_keys, Bounds, Key};

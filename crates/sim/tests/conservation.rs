@@ -6,7 +6,7 @@
 mod scenes;
 
 use ackwise_sim::result::RunResult;
-use ackwise_sim::scenario::{AppSpec, Scenario};
+use ackwise_sim::scenario::{AppSpec, Bulk, OddWrites, RandomSpacing, Replay, RequestResponse, Scenario};
 use scenes::{read, run, text, MS, S, US};
 use serde_json::{json, Value};
 use std::collections::BTreeMap;
@@ -218,14 +218,18 @@ fn scenario(number: u64) -> Scenario {
 
 fn written(app: &AppSpec) -> u64 {
     match app {
-        AppSpec::Bulk { bytes } => *bytes,
-        AppSpec::RequestResponse { response_bytes, count, .. } => response_bytes * u64::from(*count),
-        AppSpec::RandomSpacing { packets, bytes, .. } => u64::from(*packets) * u64::from(*bytes),
-        AppSpec::OddWrites { write_bytes, writes, count, .. } => {
+        AppSpec::Bulk(Bulk { bytes }) => *bytes,
+        AppSpec::RequestResponse(RequestResponse { response_bytes, count, .. }) => {
+            response_bytes * u64::from(*count)
+        }
+        AppSpec::RandomSpacing(RandomSpacing { packets, bytes, .. }) => {
+            u64::from(*packets) * u64::from(*bytes)
+        }
+        AppSpec::OddWrites(OddWrites { write_bytes, writes, count, .. }) => {
             u64::from(*write_bytes) * u64::from(*writes) * u64::from(*count)
         }
-        AppSpec::Replay { bytes, .. } => bytes.iter().map(|b| u64::from(*b)).sum(),
-        AppSpec::ParetoBulk { .. } => unreachable!("not drawn here"),
+        AppSpec::Replay(Replay { bytes, .. }) => bytes.iter().map(|b| u64::from(*b)).sum(),
+        AppSpec::ParetoBulk(_) => unreachable!("not drawn here"),
     }
 }
 
