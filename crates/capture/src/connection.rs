@@ -197,11 +197,11 @@ pub struct Handshake {
 }
 
 impl Handshake {
-    /// A whole round trip, wherever the capture point lies between the ends.
+    /// A whole RTT, wherever the capture point lies between the ends.
     pub fn rtt_ns(&self) -> u64 {
         self.ack_ns - self.syn_ns
     }
-    /// Round trip between the capture point and an end: 0 the initiator, 1 the other.
+    /// RTT between the capture point and an end: 0 the initiator, 1 the other.
     pub fn distance_ns(&self, end: usize) -> u64 {
         if end == 0 {
             self.ack_ns - self.syn_ack_ns

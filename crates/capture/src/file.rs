@@ -214,7 +214,7 @@ impl<R: Read> CaptureFile<R> {
                 "convert it: editcap -F pcap in.pcap out.pcap",
             ));
         }
-        // The upper bits tell the length of a frame check sequence.
+        // The upper bits give the length of a frame check sequence.
         let link = order.u32(&head, 20) & 0x03ff_ffff;
         if !link_is_supported(link) {
             return Err(file.error(

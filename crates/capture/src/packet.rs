@@ -136,7 +136,7 @@ pub(crate) fn decode(link: u32, data: &[u8], wire_len: u32) -> Result<TcpSegment
             let kind = be16(data, 0)?;
             payload_of(kind, skip(data, 20)?)?
         }
-        // The address family is in the byte order of the writer; the IP version tells the same.
+        // The address family is in the byte order of the writer; the IP version says the same.
         link::NULL | link::LOOP => skip(data, 4)?,
         link::RAW | link::RAW_BSD | link::RAW_OPENBSD | link::IPV4 | link::IPV6 => data,
         _ => return Err(SkipCause::UnknownLink),

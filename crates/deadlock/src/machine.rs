@@ -8,19 +8,19 @@ use ackwise_core::{Reason, Resolved};
 use serde::Serialize;
 use std::collections::VecDeque;
 
-/// Why both wait (spec page 5), after the source and what comes besides.
+/// Why both wait: the paper's classes (spec page 5) and two that it does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum StallClass {
     /// Even all that the send buffer holds would bring no ACK.
     I,
-    /// A short piece left early, and what remains is short, too.
+    /// A short segment left early, and what remains is short, too.
     II,
     /// A timer's ACK covered only a part, and what remains is short.
     III,
     /// The last, short segment of a write waits behind the full ones.
     #[serde(rename = "write")]
     Write,
-    /// The window is closed, and no ACK tells that it could open.
+    /// The window is closed, and no ACK says that it could open.
     #[serde(rename = "window")]
     Window,
 }
@@ -37,7 +37,7 @@ pub struct Stall {
     pub reason: &'static str,
     /// Sent and not acknowledged.
     pub outstanding_bytes: u64,
-    /// In the send buffer, held back.
+    /// Unsent data in the send buffer.
     pub held_bytes: u64,
     /// Free in the send buffer.
     pub room_bytes: u64,
@@ -152,7 +152,7 @@ impl Machine {
 
     /// The period of a timer that follows a clock of its own: how long it waits depends on when
     /// data came. None: the policy has no such timer.
-    pub fn heartbeat_ns(pair: &Pair, policy: &Resolved) -> Option<u64> {
+    pub fn fast_timer_ns(pair: &Pair, policy: &Resolved) -> Option<u64> {
         let mut rx = Receiver::new(pair, policy, 1 << 29, 0);
         let mut beat = |at_ns: u64| {
             rx.on_segment(at_ns, 1, false, &mut Vec::new());

@@ -181,7 +181,7 @@ impl App {
     pub fn is_finished(&self) -> bool {
         let finite = match self.spec {
             AppSpec::Bulk(Bulk { bytes }) => bytes > 0,
-            // While a request is on its way nothing else tells of it.
+            // While a request is on its way nothing else shows that it exists.
             AppSpec::RequestResponse(RequestResponse { count, .. })
             | AppSpec::OddWrites(OddWrites { count, .. }) => count > 0 && self.done >= count,
             _ => true,

@@ -27,7 +27,7 @@ struct InFlight {
     arrival_ns: u64,
     /// The queue's place is given back then.
     start_ns: u64,
-    /// Held back this much longer: overtaken by others.
+    /// Delayed by this much more: overtaken by others.
     late_ns: u64,
     twice: bool,
     packet: Parcel,
@@ -429,7 +429,7 @@ impl Channel {
 }
 
 /// The queued pure ACK that `newer` makes worthless: same flow and direction, lower ACK number,
-/// no SACK blocks (they may tell of other holes). A duplicate ACK is never dropped: its number is
+/// no SACK blocks (they may report other holes). A duplicate ACK is never dropped: its number is
 /// not lower, and the sender counts it. At most one is replaced for each arrival (RFC 3449, 5.2.1).
 fn redundant_ack(queue: &VecDeque<(u64, Parcel)>, first: usize, newer: &Packet) -> Option<usize> {
     let worthless = |p: &Packet| {
@@ -667,7 +667,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_tells_what_waits_the_same_for_a_calculated_and_a_kept_queue() {
+    fn a_sample_reports_the_same_packets_for_a_calculated_and_a_kept_queue() {
         let offers: Vec<_> = (0..6)
             .map(|i| (0, packet(0, if i % 3 == 0 { 1000 } else { 66 }, u32::from(i % 3 == 0), i)))
             .collect();

@@ -93,7 +93,7 @@ impl Receiver {
             ceiling: if cfg.slow_window { FIRST_WINDOW_BYTES } else { u64::MAX },
             scale,
             rcv_mss: mss.min(MSS_GUESS_BYTES),
-            // The handshake's round trip is known to both sides.
+            // Both sides know the handshake's RTT.
             rtt_us: (rtt_ns / 1000) as u32,
             echo_ns: 0,
             last_echo_ns: 0,
@@ -337,7 +337,7 @@ impl Receiver {
         self.report(&e)
     }
 
-    /// Dynamic right-sizing as Linux does it: twice what one round trip brought.
+    /// Dynamic right-sizing as Linux does it: twice what arrived in one RTT.
     fn tune(&mut self, now: u64) {
         if self.rtt_us == 0 || now < self.tune_since_ns + u64::from(self.rtt_us) * 1000 {
             return;

@@ -52,7 +52,7 @@ pub struct FlowRecord {
 struct SeriesRecord {
     out: Series,
     last_delivered: u64,
-    /// Round trips of the current interval: how many, and their sum.
+    /// RTTs measured in the current interval: how many, and their sum.
     rtts: u64,
     rtts_ns: u64,
     /// ACKs of the current interval by reason.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What a run tells: a summary, one row a flow, optional series and traces.
+//! The result of a run: a summary, one row for each flow, optional series and traces.
 
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -104,7 +104,7 @@ pub struct Series {
     /// 0: not set yet.
     pub ssthresh_bytes: Vec<u64>,
     pub srtt_ns: Vec<u64>,
-    /// Mean of the round trips measured in the interval; 0: none was.
+    /// Mean of the RTTs measured in the interval; 0: there were none.
     pub rtt_ns: Vec<u64>,
     pub bytes_in_flight: Vec<u64>,
     pub rcv_wnd_bytes: Vec<u64>,
@@ -145,7 +145,7 @@ pub struct ChannelResult {
     pub series: Option<ChannelSeries>,
 }
 
-/// What waits in a pipe's queue at each multiple of `series_interval_ns`, from time 0.
+/// What waits in a channel's queue at each multiple of `series_interval_ns`, from time 0.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ChannelSeries {
     pub time_ns: Vec<u64>,

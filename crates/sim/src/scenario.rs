@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What one simulation run is made of: a resolved scenario, all numbers, units in names.
+//! The input of one simulation run: a resolved scenario, all numbers, units in names.
 //!
 //! A plan (links x workloads x policies x seeds) is resolved into scenarios by the caller; the
 //! engine knows no names of links or workloads. Unknown keys are refused.
@@ -240,7 +240,7 @@ keys! {
     pub struct Process {
         /// Per read: wake-up and system call. A read takes all there is.
         pub read_ns: u64 [0..=S],
-        /// Besides, per 1024 bytes read.
+        /// In addition, per 1024 bytes read.
         pub read_kib_ns: u64 [0..=S],
         /// Per 1024 bytes that a bulk writer writes.
         pub write_kib_ns: u64 [0..=S],

@@ -68,7 +68,7 @@ impl Sender {
         }
     }
 
-    /// The 4.3BSD writer's next step: a piece of at most 4096 bytes, in whole clusters unless it
+    /// The 4.3BSD writer's next step: a chunk of at most 4096 bytes, in whole clusters unless it
     /// is the last. Returns true when one is in the buffer and TCP output has to run.
     fn copy_piece(&mut self, now: u64, limit: u64) -> bool {
         if let Some((bytes, done_ns)) = self.copying {
