@@ -22,37 +22,11 @@ impl Role {
     }
 }
 
-/// One end of one flow, in one word: events carry it.
+/// One end of one flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EndpointId(u32);
-
-impl EndpointId {
-    #[inline]
-    pub fn new(flow: u32, role: Role) -> Self {
-        EndpointId(flow << 1 | role as u32)
-    }
-
-    #[inline]
-    pub fn flow(self) -> usize {
-        (self.0 >> 1) as usize
-    }
-
-    #[inline]
-    pub fn role(self) -> Role {
-        if self.0 & 1 == Role::DataReceiver as u32 {
-            Role::DataReceiver
-        } else {
-            Role::DataSender
-        }
-    }
-
-    pub fn to_bits(self) -> u32 {
-        self.0
-    }
-
-    pub fn from_bits(bits: u32) -> Self {
-        EndpointId(bits)
-    }
+pub struct EndpointId {
+    pub flow: u32,
+    pub role: Role,
 }
 
 /// One of each for both roles.

@@ -136,12 +136,12 @@ impl<'a> Engine<'a> {
     fn plan_starts(&mut self, group: usize) {
         let g = &mut self.groups[group];
         if g.spec.arrivals_per_s > 0.0 {
-            self.heap.push(g.spec.start_ns, SimEvent::Arrival(group as u32));
+            self.heap.push(g.spec.start_ns, SimEvent::Arrival(group));
             return;
         }
         for _ in 0..g.spec.count {
             let at = g.spec.start_ns + g.rng.up_to(g.spec.start_jitter_ns);
-            self.heap.push(at, SimEvent::Start(group as u32));
+            self.heap.push(at, SimEvent::Start(group));
         }
     }
 
@@ -150,7 +150,7 @@ impl<'a> Engine<'a> {
         let g = &mut self.groups[group];
         if g.started < g.spec.count {
             let gap = g.rng.exponential(1e9 / g.spec.arrivals_per_s) as u64;
-            self.heap.push(self.now + gap.max(1), SimEvent::Arrival(group as u32));
+            self.heap.push(self.now + gap.max(1), SimEvent::Arrival(group));
         }
     }
 
@@ -244,17 +244,17 @@ impl<'a> Engine<'a> {
                 return Err(SimError::Cancelled);
             }
             match event {
-                SimEvent::Delivery(channel) => self.on_delivery(channel as usize),
-                SimEvent::Transmitter(channel) => self.on_transmitter(channel as usize),
+                SimEvent::Delivery(channel) => self.on_delivery(channel),
+                SimEvent::Transmitter(channel) => self.on_transmitter(channel),
                 SimEvent::Late(slot) => {
-                    if let Some(packet) = self.late[slot as usize].take() {
+                    if let Some(packet) = self.late[slot].take() {
                         self.cross(packet);
                     }
                 }
                 SimEvent::Host(side) => self.on_host(side),
                 SimEvent::Endpoint(id) => self.on_wake(id),
-                SimEvent::Start(group) => self.start_flow(group as usize),
-                SimEvent::Arrival(group) => self.next_arrival(group as usize),
+                SimEvent::Start(group) => self.start_flow(group),
+                SimEvent::Arrival(group) => self.next_arrival(group),
                 SimEvent::Series => self.on_series(),
             }
         }
@@ -280,13 +280,13 @@ impl<'a> Engine<'a> {
             self.channels[channel].hold();
         }
         match self.channels[channel].enqueue(self.now, packet) {
-            Wake::Deliver(at) => self.heap.push(at, SimEvent::Delivery(channel as u32)),
-            Wake::Transmit(at) => self.heap.push(at, SimEvent::Transmitter(channel as u32)),
+            Wake::Deliver(at) => self.heap.push(at, SimEvent::Delivery(channel)),
+            Wake::Transmit(at) => self.heap.push(at, SimEvent::Transmitter(channel)),
             Wake::None => {}
         }
         if shared && !self.medium_busy && self.channels[channel].has_waiting() {
             self.medium_busy = true;
-            self.heap.push(self.now, SimEvent::Transmitter(channel as u32));
+            self.heap.push(self.now, SimEvent::Transmitter(channel));
         }
     }
 
@@ -294,10 +294,10 @@ impl<'a> Engine<'a> {
         if !self.channels[channel].shared {
             let (wake, again) = self.channels[channel].transmit(self.now);
             if let Wake::Deliver(at) = wake {
-                self.heap.push(at, SimEvent::Delivery(channel as u32));
+                self.heap.push(at, SimEvent::Delivery(channel));
             }
             if let Some(at) = again {
-                self.heap.push(at, SimEvent::Transmitter(channel as u32));
+                self.heap.push(at, SimEvent::Transmitter(channel));
             }
             return;
         }
@@ -307,10 +307,10 @@ impl<'a> Engine<'a> {
         self.medium_turn = pick;
         let (wake, again) = self.channels[pick].transmit(self.now);
         if let Wake::Deliver(at) = wake {
-            self.heap.push(at, SimEvent::Delivery(pick as u32));
+            self.heap.push(at, SimEvent::Delivery(pick));
         }
         match again {
-            Some(at) => self.heap.push(at, SimEvent::Transmitter(pick as u32)),
+            Some(at) => self.heap.push(at, SimEvent::Transmitter(pick)),
             None => self.medium_busy = false,
         }
     }
@@ -319,7 +319,7 @@ impl<'a> Engine<'a> {
     fn on_delivery(&mut self, channel: usize) {
         let (arrived, next) = self.channels[channel].deliver();
         if let Some(at) = next {
-            self.heap.push(at, SimEvent::Delivery(channel as u32));
+            self.heap.push(at, SimEvent::Delivery(channel));
         }
         let Some(a) = arrived else { return };
         if a.late_ns > 0 {
@@ -328,7 +328,7 @@ impl<'a> Engine<'a> {
                 self.late.len() - 1
             });
             self.late[slot] = Some(a.packet);
-            self.heap.push(self.now + a.late_ns, SimEvent::Late(slot as u32));
+            self.heap.push(self.now + a.late_ns, SimEvent::Late(slot));
             return;
         }
         if a.twice {
@@ -358,7 +358,7 @@ impl<'a> Engine<'a> {
     /// Hands work to a host's processor.
     fn give(&mut self, side: Side, work: Work) {
         let (now, flows) = (self.now, &self.flows);
-        let turn = |id: EndpointId| flows[id.flow()].turn_bytes(id.role(), now);
+        let turn = |id: EndpointId| flows[id.flow as usize].turn_bytes(id.role, now);
         if let Some(at) = self.hosts[side as usize].submit(now, work, turn) {
             self.heap.push(at, SimEvent::Host(side));
         }
@@ -366,7 +366,7 @@ impl<'a> Engine<'a> {
 
     fn on_host(&mut self, side: Side) {
         let (now, flows) = (self.now, &self.flows);
-        let turn = |id: EndpointId| flows[id.flow()].turn_bytes(id.role(), now);
+        let turn = |id: EndpointId| flows[id.flow as usize].turn_bytes(id.role, now);
         let (work, next) = self.hosts[side as usize].wake(now, turn);
         if let Some(at) = next {
             self.heap.push(at, SimEvent::Host(side));
@@ -387,10 +387,10 @@ impl<'a> Engine<'a> {
     /// An endpoint's flow, and what the endpoint works with now.
     #[inline]
     fn at(&mut self, id: EndpointId) -> (&mut Flow, Context<'_>) {
-        let flow = &mut self.flows[id.flow()];
+        let flow = &mut self.flows[id.flow as usize];
         let cx = Context {
             now: self.now,
-            host: &self.hosts[flow.ends[id.role()].side as usize],
+            host: &self.hosts[flow.ends[id.role].side as usize],
             group: &mut self.groups[flow.group as usize].record,
             out: &mut self.out,
         };
@@ -402,14 +402,14 @@ impl<'a> Engine<'a> {
         let flow = &self.flows[p.flow as usize];
         let id = flow.id(flow.target(&p));
         let (flow, mut cx) = self.at(id);
-        let due = flow.on_segment(id.role(), &p, &mut cx);
+        let due = flow.on_segment(id.role, &p, &mut cx);
         self.respond(id, due);
     }
 
     /// The application of an endpoint has its turn: it reads and writes.
     fn on_turn(&mut self, id: EndpointId) {
         let (flow, mut cx) = self.at(id);
-        let due = flow.take_turn(id.role(), &mut cx);
+        let due = flow.take_turn(id.role, &mut cx);
         self.respond(id, due);
     }
 
@@ -417,30 +417,31 @@ impl<'a> Engine<'a> {
     /// leaves on its way.
     fn respond(&mut self, id: EndpointId, due: Option<Reason>) {
         let (flow, mut cx) = self.at(id);
-        let wants_turn = flow.respond(id.role(), due, &mut cx);
-        let end = &mut flow.ends[id.role()];
+        let wants_turn = flow.respond(id.role, due, &mut cx);
+        let end = &mut flow.ends[id.role];
         let side = end.side;
         let asks = wants_turn && !end.awaits_turn;
         end.awaits_turn |= asks;
-        let wake_ns = flow.wake_ns(id.role());
-        // What was read may have set the other side's application going.
-        let peer = flow.id(id.role().other());
-        let peer_wake_ns = flow.app_wake_ns(peer.role());
-        self.schedule(id, wake_ns);
-        self.schedule(peer, peer_wake_ns);
+        self.schedule(id);
         self.send_out(side);
         if asks {
             self.give(side, Work::Turn(id));
         }
     }
 
-    /// Wakes an endpoint at this time at the latest.
+    /// Sees to it that the endpoint is woken when its next timer is due, and its peer when what was
+    /// read set the peer's application going.
     #[inline]
-    fn schedule(&mut self, id: EndpointId, wake_ns: u64) {
-        let end = &mut self.flows[id.flow()].ends[id.role()];
-        if wake_ns < end.scheduled_ns {
-            end.scheduled_ns = wake_ns;
-            self.heap.push(wake_ns.max(self.now), SimEvent::Endpoint(id));
+    fn schedule(&mut self, id: EndpointId) {
+        let flow = &mut self.flows[id.flow as usize];
+        let peer = flow.id(id.role.other());
+        let wakes = [(id, flow.wake_ns(id.role)), (peer, flow.app_wake_ns(peer.role))];
+        for (id, wake_ns) in wakes {
+            let end = &mut flow.ends[id.role];
+            if wake_ns < end.scheduled_ns {
+                end.scheduled_ns = wake_ns;
+                self.heap.push(wake_ns.max(self.now), SimEvent::Endpoint(id));
+            }
         }
     }
 
@@ -461,13 +462,13 @@ impl<'a> Engine<'a> {
     /// False: the endpoint's timers were put off or stopped since, so this is no event, and a run
     /// that went quiet does not end with it.
     fn is_due(&mut self, id: EndpointId, time: u64) -> bool {
-        let flow = &mut self.flows[id.flow()];
-        if flow.ends[id.role()].scheduled_ns != time {
+        let flow = &mut self.flows[id.flow as usize];
+        if flow.ends[id.role].scheduled_ns != time {
             return false;
         }
-        let wake_ns = flow.wake_ns(id.role());
+        let wake_ns = flow.wake_ns(id.role);
         let due = wake_ns <= time;
-        flow.ends[id.role()].scheduled_ns = if due { NEVER } else { wake_ns };
+        flow.ends[id.role].scheduled_ns = if due { NEVER } else { wake_ns };
         if !due && wake_ns != NEVER {
             self.heap.push(wake_ns, SimEvent::Endpoint(id));
         }
@@ -477,7 +478,7 @@ impl<'a> Engine<'a> {
     /// A timer of an endpoint expired: of the delayed ACK, of its sender half, or of its reader.
     fn on_wake(&mut self, id: EndpointId) {
         let (flow, mut cx) = self.at(id);
-        let role = id.role();
+        let role = id.role;
         let mut due = None;
         if flow.ends[role].rx.deadline_ns <= cx.now {
             flow.note_stall(role, cx.now);

@@ -30,7 +30,7 @@ pub struct Context<'a> {
 
 impl Flow {
     pub fn id(&self, role: Role) -> EndpointId {
-        EndpointId::new(self.number, role)
+        EndpointId { flow: self.number, role }
     }
 
     /// The end that this packet goes to.

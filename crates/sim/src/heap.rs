@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: MIT
 //! The event queue: a 4-ary heap of (time, order of insertion).
 
-use crate::endpoint::{EndpointId, Side};
+use crate::endpoint::{EndpointId, Role, Side};
 
-/// What happens next, and to what. Each event holds one number, so that it packs into an entry.
+/// What happens next, and to what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SimEvent {
     /// The head of a channel's delay line reaches the far end.
-    Delivery(u32),
+    Delivery(usize),
     /// A channel's transmitter is free.
-    Transmitter(u32),
+    Transmitter(usize),
     /// A packet delayed by reordering is delivered.
-    Late(u32),
+    Late(usize),
     /// A host's processor is done with its work.
     Host(Side),
     /// An endpoint's earliest timer.
     Endpoint(EndpointId),
     /// A flow of this group starts.
-    Start(u32),
+    Start(usize),
     /// The next Poisson arrival of this group.
-    Arrival(u32),
+    Arrival(usize),
     /// A point of the time series.
     Series,
 }
@@ -35,28 +35,29 @@ impl SimEvent {
             SimEvent::Delivery(channel) => (0, channel),
             SimEvent::Transmitter(channel) => (1, channel),
             SimEvent::Late(slot) => (2, slot),
-            SimEvent::Host(side) => (3, side as u32),
-            SimEvent::Endpoint(id) => (4, id.to_bits()),
+            SimEvent::Host(side) => (3, side as usize),
+            SimEvent::Endpoint(id) => (4, (id.flow as usize) << 1 | id.role as usize),
             SimEvent::Start(group) => (5, group),
             SimEvent::Arrival(group) => (6, group),
             SimEvent::Series => (7, 0),
         };
         debug_assert!(number < 1 << NUMBER_BITS);
-        kind << NUMBER_BITS | number
+        kind << NUMBER_BITS | number as u32
     }
 
-    #[inline(always)]
+    #[inline]
     fn decode(code: u32) -> SimEvent {
         let number = code & ((1 << NUMBER_BITS) - 1);
+        let odd = number & 1 == 1;
+        let role = if odd { Role::DataReceiver } else { Role::DataSender };
         match code >> NUMBER_BITS {
-            0 => SimEvent::Delivery(number),
-            1 => SimEvent::Transmitter(number),
-            2 => SimEvent::Late(number),
-            3 if number == Side::Client as u32 => SimEvent::Host(Side::Client),
-            3 => SimEvent::Host(Side::Server),
-            4 => SimEvent::Endpoint(EndpointId::from_bits(number)),
-            5 => SimEvent::Start(number),
-            6 => SimEvent::Arrival(number),
+            0 => SimEvent::Delivery(number as usize),
+            1 => SimEvent::Transmitter(number as usize),
+            2 => SimEvent::Late(number as usize),
+            3 => SimEvent::Host(if odd { Side::Server } else { Side::Client }),
+            4 => SimEvent::Endpoint(EndpointId { flow: number >> 1, role }),
+            5 => SimEvent::Start(number as usize),
+            6 => SimEvent::Arrival(number as usize),
             _ => SimEvent::Series,
         }
     }
@@ -137,7 +138,6 @@ impl Heap {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::endpoint::Role;
     use crate::rng::Rng;
 
     #[test]
@@ -165,10 +165,8 @@ mod tests {
             events.extend([SimEvent::Start(n), SimEvent::Arrival(n)]);
         }
         for role in [Role::DataSender, Role::DataReceiver] {
-            for flow in [0, 1, largest >> 1] {
-                let id = EndpointId::new(flow, role);
-                assert_eq!((id.flow(), id.role()), (flow as usize, role));
-                events.push(SimEvent::Endpoint(id));
+            for flow in [0, 1, largest as u32 >> 1] {
+                events.push(SimEvent::Endpoint(EndpointId { flow, role }));
             }
         }
         events.extend([Side::Client, Side::Server].map(SimEvent::Host));
