@@ -2,7 +2,7 @@
 //! TCP connections of a capture and the packets of each direction, in sequence space without
 //! wrap-around.
 
-use crate::packet::{tcp_flag, Segment};
+use crate::packet::{tcp_flag, TcpSegment};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -197,11 +197,11 @@ pub struct Handshake {
 }
 
 impl Handshake {
-    /// A whole round trip, wherever the capture point lies between the ends.
+    /// A whole RTT, wherever the capture point lies between the ends.
     pub fn rtt_ns(&self) -> u64 {
         self.ack_ns - self.syn_ns
     }
-    /// Round trip between the capture point and an end: 0 the initiator, 1 the other.
+    /// RTT between the capture point and an end: 0 the initiator, 1 the other.
     pub fn distance_ns(&self, end: usize) -> u64 {
         if end == 0 {
             self.ack_ns - self.syn_ack_ns
@@ -307,7 +307,7 @@ pub(crate) struct Tracker {
 }
 
 impl Tracker {
-    pub fn add(&mut self, segment: &Segment, time_ns: u64, packet: u64) {
+    pub fn add(&mut self, segment: &TcpSegment, time_ns: u64, packet: u64) {
         let key = (segment.src.min(segment.dst), segment.src.max(segment.dst));
         let index = match self.newest.get(&key) {
             Some(&i) if !self.building[i].is_reopened_by(segment) => i,
@@ -326,7 +326,7 @@ impl Tracker {
 }
 
 impl Building {
-    fn new(segment: &Segment, time_ns: u64) -> Self {
+    fn new(segment: &TcpSegment, time_ns: u64) -> Self {
         let syn = segment.flags & tcp_flag::SYN != 0;
         let ack = segment.flags & tcp_flag::ACK != 0;
         let endpoints = match (syn, ack) {
@@ -349,17 +349,17 @@ impl Building {
         }
     }
 
-    fn direction_of(&self, segment: &Segment) -> usize {
+    fn direction_of(&self, segment: &TcpSegment) -> usize {
         usize::from(segment.src != self.connection.endpoints[0])
     }
 
     /// A SYN that is no repetition starts a new connection between the same endpoints.
-    fn is_reopened_by(&self, segment: &Segment) -> bool {
+    fn is_reopened_by(&self, segment: &TcpSegment) -> bool {
         segment.flags & (tcp_flag::SYN | tcp_flag::ACK) == tcp_flag::SYN
             && self.connection.directions[self.direction_of(segment)].isn != Some(segment.seq)
     }
 
-    fn add(&mut self, segment: &Segment, time_ns: u64, packet: u64) {
+    fn add(&mut self, segment: &TcpSegment, time_ns: u64, packet: u64) {
         let d = self.direction_of(segment);
         let has = |flag| segment.flags & flag != 0;
         // The numbers of a reset need not lie near the connection's.

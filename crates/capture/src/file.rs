@@ -55,32 +55,32 @@ pub(crate) struct RawPacket<'a> {
 }
 
 #[derive(Clone, Copy)]
-enum Order {
+enum ByteOrder {
     Little,
     Big,
 }
 
-impl Order {
+impl ByteOrder {
     fn u16(self, b: &[u8], at: usize) -> u16 {
         let raw = [b[at], b[at + 1]];
         match self {
-            Order::Little => u16::from_le_bytes(raw),
-            Order::Big => u16::from_be_bytes(raw),
+            ByteOrder::Little => u16::from_le_bytes(raw),
+            ByteOrder::Big => u16::from_be_bytes(raw),
         }
     }
     fn u32(self, b: &[u8], at: usize) -> u32 {
         let raw = [b[at], b[at + 1], b[at + 2], b[at + 3]];
         match self {
-            Order::Little => u32::from_le_bytes(raw),
-            Order::Big => u32::from_be_bytes(raw),
+            ByteOrder::Little => u32::from_le_bytes(raw),
+            ByteOrder::Big => u32::from_be_bytes(raw),
         }
     }
     fn i64(self, b: &[u8], at: usize) -> i64 {
         let mut raw = [0; 8];
         raw.copy_from_slice(&b[at..at + 8]);
         match self {
-            Order::Little => i64::from_le_bytes(raw),
-            Order::Big => i64::from_be_bytes(raw),
+            ByteOrder::Little => i64::from_le_bytes(raw),
+            ByteOrder::Big => i64::from_be_bytes(raw),
         }
     }
 }
@@ -158,15 +158,15 @@ impl Interface {
     }
 }
 
-enum Kind {
-    Pcap { order: Order, link: u32, fraction_ns: u64 },
-    Pcapng { order: Order, interfaces: Vec<Interface> },
+enum Layout {
+    Pcap { order: ByteOrder, link: u32, fraction_ns: u64 },
+    Pcapng { order: ByteOrder, interfaces: Vec<Interface> },
 }
 
 /// The records of one input.
 pub(crate) struct CaptureFile<R> {
     input: Input<R>,
-    kind: Kind,
+    kind: Layout,
     /// Packets returned so far.
     pub packets: u64,
     pub truncated: Option<Truncation>,
@@ -176,7 +176,7 @@ impl<R: Read> CaptureFile<R> {
     /// Reads the file header.
     pub fn open(reader: R, name: &str) -> Result<Self, CaptureError> {
         let input = Input { reader, name: name.to_owned(), buffer: Vec::new(), start: 0, end: 0, offset: 0 };
-        let kind = Kind::Pcapng { order: Order::Little, interfaces: Vec::new() };
+        let kind = Layout::Pcapng { order: ByteOrder::Little, interfaces: Vec::new() };
         let mut file = CaptureFile { input, kind, packets: 0, truncated: None };
         let have = file.fill(24)?;
         if have < 4 {
@@ -188,13 +188,13 @@ impl<R: Read> CaptureFile<R> {
             ));
         }
         let head = file.input.peek(have).to_vec();
-        let magic = Order::Little.u32(&head, 0);
+        let magic = ByteOrder::Little.u32(&head, 0);
         let (order, fraction_ns) = match magic {
             PCAPNG_SECTION => return Ok(file),
-            0xa1b2_c3d4 => (Order::Little, 1_000),
-            0xa1b2_3c4d => (Order::Little, 1),
-            0xd4c3_b2a1 => (Order::Big, 1_000),
-            0x4d3c_b2a1 => (Order::Big, 1),
+            0xa1b2_c3d4 => (ByteOrder::Little, 1_000),
+            0xa1b2_3c4d => (ByteOrder::Little, 1),
+            0xd4c3_b2a1 => (ByteOrder::Big, 1_000),
+            0x4d3c_b2a1 => (ByteOrder::Big, 1),
             _ => return Err(file.unknown_magic(&head)),
         };
         if have < 24 {
@@ -214,7 +214,7 @@ impl<R: Read> CaptureFile<R> {
                 "convert it: editcap -F pcap in.pcap out.pcap",
             ));
         }
-        // The upper bits tell the length of a frame check sequence.
+        // The upper bits give the length of a frame check sequence.
         let link = order.u32(&head, 20) & 0x03ff_ffff;
         if !link_is_supported(link) {
             return Err(file.error(
@@ -227,28 +227,28 @@ impl<R: Read> CaptureFile<R> {
             ));
         }
         file.input.take(24);
-        file.kind = Kind::Pcap { order, link, fraction_ns };
+        file.kind = Layout::Pcap { order, link, fraction_ns };
         Ok(file)
     }
 
     pub fn format(&self) -> Format {
         match self.kind {
-            Kind::Pcap { .. } => Format::Pcap,
-            Kind::Pcapng { .. } => Format::Pcapng,
+            Layout::Pcap { .. } => Format::Pcap,
+            Layout::Pcapng { .. } => Format::Pcapng,
         }
     }
 
     /// The next packet; none at the end of the input or where it breaks off.
     pub fn next_packet(&mut self) -> Result<Option<RawPacket<'_>>, CaptureError> {
         match self.kind {
-            Kind::Pcap { order, link, fraction_ns } => self.next_pcap(order, link, fraction_ns),
-            Kind::Pcapng { .. } => self.next_pcapng(),
+            Layout::Pcap { order, link, fraction_ns } => self.next_pcap(order, link, fraction_ns),
+            Layout::Pcapng { .. } => self.next_pcapng(),
         }
     }
 
     fn next_pcap(
         &mut self,
-        order: Order,
+        order: ByteOrder,
         link: u32,
         fraction_ns: u64,
     ) -> Result<Option<RawPacket<'_>>, CaptureError> {
@@ -285,7 +285,7 @@ impl<R: Read> CaptureFile<R> {
     fn next_pcapng(&mut self) -> Result<Option<RawPacket<'_>>, CaptureError> {
         loop {
             let Some((kind, len)) = self.next_block()? else { return Ok(None) };
-            let Kind::Pcapng { order, interfaces } = &mut self.kind else { return Ok(None) };
+            let Layout::Pcapng { order, interfaces } = &mut self.kind else { return Ok(None) };
             let order = *order;
             // Head (8 bytes) and trailing length (4) are checked; the body lies between.
             let body_len = len - 12;
@@ -353,25 +353,25 @@ impl<R: Read> CaptureFile<R> {
             raw
         };
         // The section's type reads the same in both byte orders.
-        let is_section = Order::Little.u32(&head, 0) == PCAPNG_SECTION;
+        let is_section = ByteOrder::Little.u32(&head, 0) == PCAPNG_SECTION;
         if is_section {
-            let found = if Order::Little.u32(&head, 8) == PCAPNG_BYTE_ORDER {
-                Order::Little
-            } else if Order::Big.u32(&head, 8) == PCAPNG_BYTE_ORDER {
-                Order::Big
+            let found = if ByteOrder::Little.u32(&head, 8) == PCAPNG_BYTE_ORDER {
+                ByteOrder::Little
+            } else if ByteOrder::Big.u32(&head, 8) == PCAPNG_BYTE_ORDER {
+                ByteOrder::Big
             } else {
                 return Err(self.error(
                     CaptureErrorKind::Corrupt,
-                    format!("byte-order magic {:#010x}", Order::Little.u32(&head, 8)),
+                    format!("byte-order magic {:#010x}", ByteOrder::Little.u32(&head, 8)),
                     "0x1a2b3c4d in either byte order",
                     "the section header is damaged",
                 ));
             };
-            if let Kind::Pcapng { order, .. } = &mut self.kind {
+            if let Layout::Pcapng { order, .. } = &mut self.kind {
                 *order = found;
             }
         }
-        let Kind::Pcapng { order, .. } = &self.kind else { return Ok(None) };
+        let Layout::Pcapng { order, .. } = &self.kind else { return Ok(None) };
         let order = *order;
         let kind = order.u32(&head, 0);
         let len = order.u32(&head, 4);
@@ -475,7 +475,7 @@ impl<R: Read> CaptureFile<R> {
     }
 }
 
-fn interface(order: Order, body: &[u8]) -> Interface {
+fn interface(order: ByteOrder, body: &[u8]) -> Interface {
     let mut found = Interface { link: order.u16(body, 0).into(), resolution: 6, offset_s: 0 };
     let mut options = &body[8..];
     while options.len() >= 4 {

@@ -26,7 +26,7 @@ pub mod write;
 pub use connection::{Connection, Direction, Ending, Handshake, MssSource, Record, SackBlock, Timeline};
 pub use error::{CaptureError, CaptureErrorKind};
 pub use file::{Format, Truncation, MAX_BLOCK_BYTES};
-pub use packet::{link, tcp_flag, SkipCause};
+pub use packet::{link, tcp_flag, SkipCause, TcpSegment};
 
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -73,19 +73,74 @@ pub struct ReadOptions {
 /// # Errors
 /// It cannot be opened or read, is no capture, or is damaged before its end; the error says where.
 pub fn read_file(path: impl AsRef<Path>) -> Result<Capture, CaptureError> {
-    let path = path.as_ref();
-    let name = path.display().to_string();
-    let file = File::open(path).map_err(|e| CaptureError {
-        kind: CaptureErrorKind::Io,
-        file: name.as_str().into(),
-        offset: 0,
-        packet: None,
-        found: format!("cannot open: {e}").into(),
-        expected: "".into(),
-        remedy: "check the path and its permissions".into(),
-        source: Some(e),
-    })?;
+    let (file, name) = open(path.as_ref())?;
     read(file, &name, &ReadOptions::default())
+}
+
+fn open(path: &Path) -> Result<(File, String), CaptureError> {
+    let name = path.display().to_string();
+    match File::open(path) {
+        Ok(file) => Ok((file, name)),
+        Err(e) => Err(CaptureError {
+            kind: CaptureErrorKind::Io,
+            file: name.into(),
+            offset: 0,
+            packet: None,
+            found: format!("cannot open: {e}").into(),
+            expected: "".into(),
+            remedy: "check the path and its permissions".into(),
+            source: Some(e),
+        }),
+    }
+}
+
+/// Reads a capture file packet by packet: calls `segment` for each TCP segment with the time at
+/// which it was captured, nanoseconds since 1970. Other packets are skipped.
+///
+/// # Errors
+/// As [`read_file`], and a file that ends inside a packet.
+pub fn read_segments(
+    path: impl AsRef<Path>,
+    segment: impl FnMut(u64, &TcpSegment),
+) -> Result<(), CaptureError> {
+    let (file, name) = open(path.as_ref())?;
+    segments(file, &name, segment)
+}
+
+/// Reads from anywhere as [`read_segments`] does; `name` stands for the input in errors.
+///
+/// # Errors
+/// As [`read_segments`].
+pub fn segments(
+    reader: impl Read,
+    name: &str,
+    mut segment: impl FnMut(u64, &TcpSegment),
+) -> Result<(), CaptureError> {
+    let mut file = file::CaptureFile::open(reader, name)?;
+    while let Some(packet) = file.next_packet()? {
+        if let Ok((tcp, unix_ns)) = decode(&packet) {
+            segment(unix_ns, &tcp);
+        }
+    }
+    match file.truncated {
+        Some(cut) => Err(CaptureError {
+            kind: CaptureErrorKind::Corrupt,
+            file: name.into(),
+            offset: cut.offset,
+            packet: Some(cut.packet),
+            found: format!("the file ends inside a packet, after {} bytes of it", cut.present_bytes).into(),
+            expected: format!("{}", cut.claimed_bytes).into(),
+            remedy: "capture again, and end the capture before its file is read".into(),
+            source: None,
+        }),
+        None => Ok(()),
+    }
+}
+
+fn decode(packet: &file::RawPacket) -> Result<(TcpSegment, u64), SkipCause> {
+    let link = packet.link.ok_or(SkipCause::UnknownLink)?;
+    let unix_ns = packet.time_ns.ok_or(SkipCause::NoTime)?;
+    Ok((packet::decode(link, packet.data, packet.wire_len)?, unix_ns))
 }
 
 /// Reads a capture from anywhere, in one pass; `name` stands for it in errors.
@@ -115,14 +170,7 @@ pub fn read(reader: impl Read, name: &str, options: &ReadOptions) -> Result<Capt
             break;
         }
         let Some(packet) = file.next_packet()? else { break };
-        let decoded = match (packet.link, packet.time_ns) {
-            (None, _) => Err(SkipCause::UnknownLink),
-            (_, None) => Err(SkipCause::NoTime),
-            (Some(link), Some(time_ns)) => {
-                packet::decode(link, packet.data, packet.wire_len).map(|s| (s, time_ns))
-            }
-        };
-        match decoded {
+        match decode(&packet) {
             Err(cause) => *capture.skipped.entry(cause).or_default() += 1,
             Ok((segment, unix_ns)) => {
                 let latest = *latest_ns.get_or_insert_with(|| {

@@ -68,19 +68,31 @@ pub(crate) struct Options {
     pub sack_count: usize,
 }
 
+/// The headers of one TCP packet, numbers as on the wire.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Segment {
+pub struct TcpSegment {
     pub src: SocketAddr,
     pub dst: SocketAddr,
+    /// Identification field of the IPv4 header; 0 for IPv6.
+    pub ip_ident: u16,
     pub seq: u32,
     pub ack: u32,
+    /// As in [`tcp_flag`].
     pub flags: u16,
     pub window: u16,
+    /// On the wire, of which the capture may hold a part.
     pub payload_len: u32,
     pub ip_total_len: u32,
     /// The two ECN bits of the IP header.
     pub ecn: u8,
-    pub options: Options,
+    pub(crate) options: Options,
+}
+
+impl TcpSegment {
+    /// [left edge, right edge) of each SACK block, the first as reported.
+    pub fn sack_blocks(&self) -> &[(u32, u32)] {
+        &self.options.sacks[..self.options.sack_count]
+    }
 }
 
 pub(crate) fn link_is_supported(link: u32) -> bool {
@@ -115,7 +127,7 @@ fn skip(b: &[u8], len: usize) -> Result<&[u8], SkipCause> {
 }
 
 /// `wire_len`: length of the packet on the wire, which `data` may be a part of.
-pub(crate) fn decode(link: u32, data: &[u8], wire_len: u32) -> Result<Segment, SkipCause> {
+pub(crate) fn decode(link: u32, data: &[u8], wire_len: u32) -> Result<TcpSegment, SkipCause> {
     let ip = match link {
         link::ETHERNET => behind_ethertype(data, 12)?,
         link::LINUX_SLL => behind_ethertype(data, 14)?,
@@ -124,7 +136,7 @@ pub(crate) fn decode(link: u32, data: &[u8], wire_len: u32) -> Result<Segment, S
             let kind = be16(data, 0)?;
             payload_of(kind, skip(data, 20)?)?
         }
-        // The address family is in the byte order of the writer; the IP version tells the same.
+        // The address family is in the byte order of the writer; the IP version says the same.
         link::NULL | link::LOOP => skip(data, 4)?,
         link::RAW | link::RAW_BSD | link::RAW_OPENBSD | link::IPV4 | link::IPV6 => data,
         _ => return Err(SkipCause::UnknownLink),
@@ -158,7 +170,7 @@ fn payload_of(mut ethertype: u16, mut rest: &[u8]) -> Result<&[u8], SkipCause> {
 }
 
 /// `available`: bytes from the IP header on that were on the wire.
-fn network(ip: &[u8], available: u32) -> Result<Segment, SkipCause> {
+fn network(ip: &[u8], available: u32) -> Result<TcpSegment, SkipCause> {
     match ip.first().map(|b| b >> 4) {
         Some(4) => ipv4(ip, available),
         Some(6) => ipv6(ip, available),
@@ -167,7 +179,7 @@ fn network(ip: &[u8], available: u32) -> Result<Segment, SkipCause> {
     }
 }
 
-fn ipv4(ip: &[u8], available: u32) -> Result<Segment, SkipCause> {
+fn ipv4(ip: &[u8], available: u32) -> Result<TcpSegment, SkipCause> {
     if ip.len() < 20 {
         return Err(SkipCause::Cut);
     }
@@ -189,10 +201,13 @@ fn ipv4(ip: &[u8], available: u32) -> Result<Segment, SkipCause> {
     }
     let address = |at: usize| IpAddr::V4(Ipv4Addr::new(ip[at], ip[at + 1], ip[at + 2], ip[at + 3]));
     let body = skip(ip, header)?;
-    tcp(body, total - header as u32, (address(12), address(16)), total, ip[1] & 3)
+    let addresses = (address(12), address(16));
+    let mut segment = tcp(body, total - header as u32, addresses, total, ip[1] & 3)?;
+    segment.ip_ident = be16(ip, 4)?;
+    Ok(segment)
 }
 
-fn ipv6(ip: &[u8], available: u32) -> Result<Segment, SkipCause> {
+fn ipv6(ip: &[u8], available: u32) -> Result<TcpSegment, SkipCause> {
     if ip.len() < 40 {
         return Err(SkipCause::Cut);
     }
@@ -235,7 +250,7 @@ fn tcp(
     (src, dst): (IpAddr, IpAddr),
     ip_total_len: u32,
     ecn: u8,
-) -> Result<Segment, SkipCause> {
+) -> Result<TcpSegment, SkipCause> {
     let b = &b[..b.len().min(len as usize)];
     if len < 20 {
         return Err(SkipCause::Malformed);
@@ -246,9 +261,10 @@ fn tcp(
     if header < 20 || header as u32 > len {
         return Err(SkipCause::Malformed);
     }
-    Ok(Segment {
+    Ok(TcpSegment {
         src: SocketAddr::new(src, be16(b, 0)?),
         dst: SocketAddr::new(dst, be16(b, 2)?),
+        ip_ident: 0,
         seq: be32(b, 4)?,
         ack: be32(b, 8)?,
         flags: be16(b, 12)? & 0x1ff,

@@ -6,8 +6,8 @@ mod fixtures;
 use ackwise_capture::tcp_flag::{ACK, FIN, RST, SYN};
 use ackwise_capture::write::{frame, PcapStyle, PcapWriter, PcapngWriter, TcpPacket};
 use ackwise_capture::{
-    link, read, Capture, CaptureError, CaptureErrorKind, Ending, Format, MssSource, ReadOptions, SackBlock,
-    SkipCause,
+    link, read, segments, Capture, CaptureError, CaptureErrorKind, Ending, Format, MssSource, ReadOptions,
+    SackBlock, SkipCause, TcpSegment,
 };
 use fixtures::{pcap, short_connection, v4, v6, MS, START_NS};
 
@@ -423,4 +423,55 @@ fn fin_alone_is_data_and_takes_a_number() {
     let r = capture.connections[0].directions[0].records[0];
     assert!(r.is_data() && !r.is_pure_ack());
     assert_eq!(r.seq_end() - r.seq, 1);
+}
+
+fn each_segment(bytes: &[u8]) -> Result<Vec<(u64, TcpSegment)>, CaptureError> {
+    let mut found = Vec::new();
+    segments(bytes, "test.pcap", |unix_ns, s| found.push((unix_ns, s.clone())))?;
+    Ok(found)
+}
+
+#[test]
+fn segments_come_one_by_one_as_they_were_written() {
+    for ends in [v4(), v6()] {
+        let written = short_connection(ends);
+        let style = PcapStyle { nanoseconds: true, ..PcapStyle::default() };
+        let found = each_segment(&pcap(link::ETHERNET, style, &written)).expect("a whole file");
+        assert_eq!(found.len(), written.len());
+        for ((at, tcp), (time_ns, p)) in found.iter().zip(&written) {
+            assert_eq!(*at, START_NS + time_ns);
+            assert_eq!((tcp.src, tcp.dst), (p.src, p.dst));
+            assert_eq!((tcp.seq, tcp.ack, tcp.flags, tcp.window), (p.seq, p.ack, p.flags, p.window));
+            assert_eq!((tcp.payload_len, tcp.ip_ident), (p.payload_len, 0));
+            assert!(tcp.sack_blocks().is_empty());
+        }
+    }
+}
+
+#[test]
+fn a_segment_has_its_ident_its_sack_blocks_and_the_length_that_an_offload_left_out() {
+    let [a, b] = v4();
+    let sack = [1, 1, 5, 18, 0, 0, 0, 9, 0, 0, 0, 10, 0, 0, 1, 0, 0, 0, 2, 0];
+    let mut with_ident = TcpPacket::new(a, b, 1, 1, 0).options(&sack).to_ip();
+    with_ident[4..6].copy_from_slice(&[0xab, 0xcd]);
+    let mut w = PcapWriter::new(link::ETHERNET, PcapStyle { snap_len: 200, ..PcapStyle::default() });
+    w.frame(START_NS, &frame(link::ETHERNET, &with_ident));
+    // Longer than an IP header can say: its length field is 0.
+    w.tcp(START_NS, &TcpPacket::new(a, b, 1, 1, 70_000));
+    w.frame(START_NS, &frame(link::ETHERNET, &[0x45; 40]));
+    let found = each_segment(&w.into_bytes()).expect("a whole file");
+    assert_eq!(found.len(), 2, "the packet that is not TCP is skipped");
+    assert_eq!(found[0].1.ip_ident, 0xabcd);
+    assert_eq!(found[0].1.sack_blocks(), [(9, 10), (256, 512)]);
+    assert_eq!(found[1].1.payload_len, 70_000);
+}
+
+#[test]
+fn a_file_that_ends_inside_a_packet_names_the_byte_and_the_packet() {
+    let bytes = pcap(link::ETHERNET, PcapStyle::default(), &short_connection(v4()));
+    let second = 24 + 16 + 14 + 20 + 20 + 12;
+    let error = each_segment(&bytes[..second + 20]).expect_err("cut");
+    assert_eq!((error.kind, error.offset, error.packet), (CaptureErrorKind::Corrupt, second as u64, Some(2)));
+    let text = error.to_string();
+    assert!(text.starts_with("test.pcap: byte 106 (packet 2): the file ends inside a packet"), "{text}");
 }

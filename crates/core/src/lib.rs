@@ -418,7 +418,7 @@ pub struct PolicyChoice {
 }
 
 impl Default for PolicyChoice {
-    /// What a host runs that was never told otherwise.
+    /// What a host runs unless configured otherwise.
     fn default() -> Self {
         PolicyChoice::new("linux")
     }

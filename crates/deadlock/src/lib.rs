@@ -6,7 +6,7 @@
 //! receiver does on the order of the segments, not on when they come, as long as no timer fires.
 //! So a pair's way is one sequence, on any link, and only timers can leave it. The machine walks
 //! along it, asks the policy of the core what the receiver does, and sees whether a timer is what
-//! lets the sender go on. A heartbeat may also fire in the middle: that branch is walked from each
+//! lets the sender go on. A fast timer may also fire in the middle: that branch is walked from each
 //! place where data waits.
 
 mod machine;
@@ -14,7 +14,7 @@ mod receiver;
 mod sender;
 
 use ackwise_core::{PolicyChoice, Resolved};
-use machine::{Machine, Run};
+use machine::{Machine, Walk};
 pub use machine::{Stall, StallClass};
 pub use sender::{Nagle, Socket};
 use serde::{Deserialize, Serialize};
@@ -83,11 +83,11 @@ pub enum Answer {
 }
 
 #[derive(Clone, Debug, Serialize)]
-pub struct Verdict {
+pub struct PairVerdict {
     pub answer: Answer,
     /// Of the first stall; none: there is none.
     pub class: Option<StallClass>,
-    /// The last stall seen, and the shortest and the longest wait of all (heartbeats vary).
+    /// The last stall seen, and the shortest and the longest wait of all (fast timers vary).
     pub stall: Option<Stall>,
     pub shortest_ns: u64,
     pub longest_ns: u64,
@@ -110,20 +110,20 @@ const REPEATED: usize = 2;
 const FLIGHTS: u64 = 4000;
 /// Events of a walk at most: a few hundredths of a second.
 const EVENTS: u64 = 400_000;
-/// Places at which a disturbance is tried, steps to look for one, and beats of a heartbeat.
+/// Places at which a disturbance is tried, steps to look for one, and beats of a fast timer.
 const BRANCHES: usize = 48;
 const PLACES: u32 = 64;
 const BEATS: u32 = 1000;
 /// Stalls that last: one in four flights.
 const LASTING_FLIGHTS: u64 = 40;
-/// Draws of what a policy leaves to chance (the phase of a heartbeat, a patience).
+/// Draws of what a policy leaves to chance (the phase of a fast timer, a patience).
 const DRAWS: u32 = 8;
 
 /// Walks the pair's way.
 ///
 /// # Errors
 /// A pair that cannot be, or an unknown policy, with what would be right.
-pub fn judge(pair: &Pair) -> Result<Verdict, String> {
+pub fn judge(pair: &Pair) -> Result<PairVerdict, String> {
     check(pair)?;
     let flight = pair.send_buffer_bytes.min(pair.recv_buffer_bytes).max(1);
     let length = if pair.transfer_bytes > 0 { pair.transfer_bytes } else { FLIGHTS * flight };
@@ -134,7 +134,7 @@ pub fn judge(pair: &Pair) -> Result<Verdict, String> {
         let mut machine = Machine::new(pair, &policy, random);
         let run = machine.walk(length, EVENTS);
         // Without chance in it, one draw is all.
-        let same = runs.first().is_some_and(|r: &Run| r.alike(&run));
+        let same = runs.first().is_some_and(|r: &Walk| r.alike(&run));
         runs.push(run);
         if draw == 1 && same {
             break;
@@ -144,20 +144,20 @@ pub fn judge(pair: &Pair) -> Result<Verdict, String> {
     let Some(run) = worst else { return Err("no draw".into()) };
     let settled = run.settled(length);
     if run.stalls_between(settled, length).len() >= REPEATED {
-        return Ok(told(Answer::Yes, &run, settled, true));
+        return Ok(verdict(Answer::Yes, &run, settled, true));
     }
     // Off the way: a timer that fires while only a part of what was sent has arrived.
-    if let Some(period_ns) = Machine::heartbeat_ns(pair, &policy) {
+    if let Some(period_ns) = Machine::fast_timer_ns(pair, &policy) {
         if let Some((branch, lasting)) = beaten(pair, &policy, flight, period_ns) {
-            let stalls = told(Answer::Yes, &branch, branch.begin_bytes, lasting);
+            let stalls = verdict(Answer::Yes, &branch, branch.begin_bytes, lasting);
             let goodput_bps = if lasting { stalls.goodput_bps } else { run.goodput_bps(settled) };
-            return Ok(Verdict { goodput_bps, ..stalls });
+            return Ok(PairVerdict { goodput_bps, ..stalls });
         }
     } else if let Some(branch) = disturbed_once(pair, &policy, length, flight) {
-        return Ok(told(Answer::AfterDisturbance, &branch, branch.begin_bytes, true));
+        return Ok(verdict(Answer::AfterDisturbance, &branch, branch.begin_bytes, true));
     }
     let answer = if run.stalls.is_empty() { Answer::Never } else { Answer::AtStart };
-    Ok(told(answer, &run, settled, false))
+    Ok(verdict(answer, &run, settled, false))
 }
 
 /// Spread evenly over the high bits and over the low ones.
@@ -165,9 +165,9 @@ fn random_bits(draw: u32) -> u32 {
     draw.wrapping_add(1).wrapping_mul(0x9e37_79b9)
 }
 
-/// A heartbeat that comes at any place, again and again: the stalls it leads to, and whether one
+/// A fast timer that fires at any place, again and again: the stalls it leads to, and whether one
 /// leads to the next without another beat.
-fn beaten(pair: &Pair, policy: &Resolved, flight: u64, period_ns: u64) -> Option<(Run, bool)> {
+fn beaten(pair: &Pair, policy: &Resolved, flight: u64, period_ns: u64) -> Option<(Walk, bool)> {
     let mut machine = Machine::new(pair, policy, random_bits(0));
     // Two beats are a period apart: what the first one led to has gone on for as long.
     let flight_ns = match pair.rate_bps {
@@ -207,7 +207,7 @@ fn beaten(pair: &Pair, policy: &Resolved, flight: u64, period_ns: u64) -> Option
 
 /// A timer that a pause of the path lets fire once, at each place in turn: the way on which stalls
 /// then follow each other.
-fn disturbed_once(pair: &Pair, policy: &Resolved, length: u64, flight: u64) -> Option<Run> {
+fn disturbed_once(pair: &Pair, policy: &Resolved, length: u64, flight: u64) -> Option<Walk> {
     let mut machine = Machine::new(pair, policy, random_bits(0));
     machine.walk(length / 2, EVENTS / 2);
     for _ in 0..BRANCHES {
@@ -225,7 +225,7 @@ fn disturbed_once(pair: &Pair, policy: &Resolved, length: u64, flight: u64) -> O
     None
 }
 
-fn told(answer: Answer, run: &Run, settled: u64, lasting: bool) -> Verdict {
+fn verdict(answer: Answer, run: &Walk, settled: u64, lasting: bool) -> PairVerdict {
     let after: Vec<&Stall> = run.stalls.iter().filter(|s| s.at_bytes >= settled).collect();
     let begin = run.stalls.len() - after.len();
     let (mut bytes_per_stall, mut goodput_bps) = (0.0, run.goodput_bps(settled));
@@ -234,7 +234,7 @@ fn told(answer: Answer, run: &Run, settled: u64, lasting: bool) -> Verdict {
         let time = (last.end_ns - first.end_ns).max(1);
         goodput_bps = (last.at_bytes - first.at_bytes) as f64 * 8e9 / time as f64;
     }
-    Verdict {
+    PairVerdict {
         answer,
         class: run.stalls.first().map(|s| s.class),
         stall: run.stalls.last().cloned(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Both ends and two lines between them; each step is the earliest of an arrival and a timer.
+//! Both ends and the wires between them; each step is the earliest of an arrival and a timer.
 
 use crate::receiver::{Ack, Receiver};
 use crate::sender::{Segment, Sender};
@@ -8,19 +8,19 @@ use ackwise_core::{Reason, Resolved};
 use serde::Serialize;
 use std::collections::VecDeque;
 
-/// Why both wait (spec page 5), after the source and what comes besides.
+/// Why both wait: the paper's classes (spec page 5) and two that it does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum StallClass {
     /// Even all that the send buffer holds would bring no ACK.
     I,
-    /// A short piece left early, and what remains is short, too.
+    /// A short segment left early, and what remains is short, too.
     II,
     /// A timer's ACK covered only a part, and what remains is short.
     III,
     /// The last, short segment of a write waits behind the full ones.
     #[serde(rename = "write")]
     Write,
-    /// The window is closed, and no ACK tells that it could open.
+    /// The window is closed, and no ACK says that it could open.
     #[serde(rename = "window")]
     Window,
 }
@@ -37,14 +37,14 @@ pub struct Stall {
     pub reason: &'static str,
     /// Sent and not acknowledged.
     pub outstanding_bytes: u64,
-    /// In the send buffer, held back.
+    /// Unsent data in the send buffer.
     pub held_bytes: u64,
     /// Free in the send buffer.
     pub room_bytes: u64,
 }
 
 /// What a walk met.
-pub struct Run {
+pub struct Walk {
     pub stalls: Vec<Stall>,
     pub pauses: u64,
     pub begin_bytes: u64,
@@ -52,7 +52,7 @@ pub struct Run {
     marks: Vec<(u64, u64)>,
 }
 
-impl Run {
+impl Walk {
     pub fn stalls_between(&self, from: u64, to: u64) -> &[Stall] {
         let first = self.stalls.partition_point(|s| s.at_bytes < from);
         let end = self.stalls.partition_point(|s| s.at_bytes < to);
@@ -66,7 +66,7 @@ impl Run {
     }
 
     /// The same walk, further on.
-    pub fn append(&mut self, next: Run) {
+    pub fn append(&mut self, next: Walk) {
         self.stalls.extend(next.stalls);
         self.marks.extend(next.marks);
         self.pauses += next.pauses;
@@ -81,21 +81,21 @@ impl Run {
     }
 
     /// The same stalls at the same places.
-    pub fn alike(&self, other: &Run) -> bool {
+    pub fn alike(&self, other: &Walk) -> bool {
         let place = |s: &Stall| (s.at_bytes, s.wait_ns);
         self.stalls.iter().map(place).eq(other.stalls.iter().map(place))
     }
 }
 
 #[derive(Clone)]
-struct Line {
+struct Wire {
     delay_ns: u64,
     rate_bps: u64,
     header_bytes: u64,
     free_ns: u64,
 }
 
-impl Line {
+impl Wire {
     fn arrival_ns(&mut self, now_ns: u64, bytes: u64) -> u64 {
         let wire = bytes + self.header_bytes;
         let takes = (wire * 8_000_000_000).checked_div(self.rate_bps).unwrap_or(0);
@@ -110,8 +110,8 @@ pub struct Machine {
     now_ns: u64,
     tx: Sender,
     rx: Receiver,
-    down: Line,
-    up: Line,
+    down: Wire,
+    up: Wire,
     data: VecDeque<(u64, Segment)>,
     acks: VecDeque<(u64, Ack)>,
     segments: Vec<Segment>,
@@ -124,7 +124,7 @@ pub struct Machine {
 
 impl Machine {
     pub fn new(pair: &Pair, policy: &Resolved, random: u32) -> Self {
-        let line = Line {
+        let wire = Wire {
             delay_ns: pair.rtt_ns / 2,
             rate_bps: pair.rate_bps,
             header_bytes: pair.header_bytes.into(),
@@ -136,8 +136,8 @@ impl Machine {
             now_ns: 0,
             tx: Sender::new(pair, rx.window()),
             rx,
-            up: line.clone(),
-            down: line,
+            up: wire.clone(),
+            down: wire,
             data: VecDeque::new(),
             acks: VecDeque::new(),
             segments: Vec::new(),
@@ -152,7 +152,7 @@ impl Machine {
 
     /// The period of a timer that follows a clock of its own: how long it waits depends on when
     /// data came. None: the policy has no such timer.
-    pub fn heartbeat_ns(pair: &Pair, policy: &Resolved) -> Option<u64> {
+    pub fn fast_timer_ns(pair: &Pair, policy: &Resolved) -> Option<u64> {
         let mut rx = Receiver::new(pair, policy, 1 << 29, 0);
         let mut beat = |at_ns: u64| {
             rx.on_segment(at_ns, 1, false, &mut Vec::new());
@@ -188,8 +188,8 @@ impl Machine {
     }
 
     /// Goes on until `length` bytes were received, or for `events` steps.
-    pub fn walk(&mut self, length: u64, events: u64) -> Run {
-        let mut run = Run {
+    pub fn walk(&mut self, length: u64, events: u64) -> Walk {
+        let mut run = Walk {
             stalls: Vec::new(),
             pauses: 0,
             begin_bytes: self.rx.next,

@@ -100,9 +100,9 @@ fn three_segments_and_a_window_for_them_are_enough() {
 fn without_nagle_s_rule_no_short_segment_waits() {
     for (s, r, _) in cells() {
         let p = Pair { nagle: Nagle::Off, ..pair(s, r, "bsd") };
-        let told = judge(&p).unwrap();
+        let verdict = judge(&p).unwrap();
         // What is left has nothing to send: its buffer is full.
-        if let Some(stall) = told.stall {
+        if let Some(stall) = verdict.stall {
             assert_eq!((stall.held_bytes, stall.class), (0, StallClass::I), "{s}/{r}");
         }
     }

@@ -5,11 +5,15 @@
 use ackwise_core::{Policy, Reason, RAILS};
 use ackwise_replay::optimum::{self as offline, Arrival};
 use ackwise_replay::ReplayError;
+use ackwise_sim::rng::Rng;
 use ackwise_sim::SimError;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::{PyList, PyString, PyTuple};
 use serde_json::json;
+use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
@@ -32,6 +36,39 @@ impl Cancel {
     fn cancel(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
+}
+
+/// One user's random numbers, named by the run's seed and the user's place: those of the simulator.
+#[pyclass]
+struct RandomStream(Rng);
+
+#[pymethods]
+impl RandomStream {
+    #[new]
+    fn new(seed: u64, place: u64) -> Self {
+        RandomStream(Rng::new(seed, place))
+    }
+
+    /// Uniform on [0, 1).
+    fn unit(&mut self) -> f64 {
+        self.0.unit()
+    }
+
+    /// Uniform on [0, most]; draws nothing when that is 0.
+    fn up_to(&mut self, most: u64) -> u64 {
+        self.0.up_to(most)
+    }
+
+    /// Exponential with this mean.
+    fn exponential(&mut self, mean: f64) -> f64 {
+        self.0.exponential(mean)
+    }
+}
+
+/// The size at quantile `u` of the simulator's bounded Pareto distribution.
+#[pyfunction]
+fn pareto(u: f64, mean: f64, most: f64) -> u64 {
+    ackwise_sim::pareto(u, mean, most)
 }
 
 /// The policies as JSON: name, summary, source, state_bytes, params, values.
@@ -74,6 +111,12 @@ fn rails() -> String {
     json!(list).to_string()
 }
 
+/// The keys of a scenario by table as JSON: name, kind, text, default (absent: required), low, high.
+#[pyfunction]
+fn scenario_keys() -> PyResult<String> {
+    serde_json::to_string(&ackwise_sim::scenario_keys()).map_err(|e| EngineError::new_err(e.to_string()))
+}
+
 /// Runs one scenario (JSON) and returns its result (JSON).
 #[pyfunction]
 #[pyo3(signature = (scenario_json, cancel=None))]
@@ -110,6 +153,42 @@ fn arrivals(py: Python<'_>, path: &str) -> PyResult<String> {
                   "truncated": capture.truncated, "times_ns": times, "bytes": bytes})
         .to_string())
     })
+}
+
+/// The TCP packets of a capture in order: (time_ns, source, source_port, destination,
+/// destination_port, ip_ident, flags, seq, ack, payload_bytes, sack_blocks).
+#[pyfunction]
+fn tcp_packets<'py>(py: Python<'py>, path: &str) -> PyResult<Bound<'py, PyList>> {
+    let packets = py.allow_threads(|| {
+        let mut packets = Vec::new();
+        ackwise_capture::read_segments(path, |time_ns, s| packets.push((time_ns, s.clone())))
+            .map_err(|e| CaptureError::new_err(e.to_string()))?;
+        PyResult::Ok(packets)
+    })?;
+    let no_blocks = PyTuple::empty(py);
+    let mut names: HashMap<IpAddr, Bound<'_, PyString>> = HashMap::new();
+    let mut name = |ip: IpAddr| names.entry(ip).or_insert_with(|| PyString::new(py, &ip.to_string())).clone();
+    let rows = PyList::empty(py);
+    for (time_ns, s) in packets {
+        let blocks = match s.sack_blocks() {
+            [] => no_blocks.clone(),
+            blocks => PyTuple::new(py, blocks)?,
+        };
+        rows.append((
+            time_ns,
+            name(s.src.ip()),
+            s.src.port(),
+            name(s.dst.ip()),
+            s.dst.port(),
+            s.ip_ident,
+            s.flags,
+            s.seq,
+            s.ack,
+            s.payload_len,
+            blocks,
+        ))?;
+    }
+    Ok(rows)
 }
 
 /// Replays a capture's arrivals through policies: options (JSON) in, result (JSON) out.
@@ -176,11 +255,15 @@ fn _engine(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("CaptureError", m.py().get_type::<CaptureError>())?;
     m.add("Cancelled", m.py().get_type::<Cancelled>())?;
     m.add_class::<Cancel>()?;
+    m.add_class::<RandomStream>()?;
     m.add_function(wrap_pyfunction!(policies, m)?)?;
     m.add_function(wrap_pyfunction!(reasons, m)?)?;
     m.add_function(wrap_pyfunction!(rails, m)?)?;
+    m.add_function(wrap_pyfunction!(scenario_keys, m)?)?;
     m.add_function(wrap_pyfunction!(simulate, m)?)?;
     m.add_function(wrap_pyfunction!(arrivals, m)?)?;
+    m.add_function(wrap_pyfunction!(tcp_packets, m)?)?;
+    m.add_function(wrap_pyfunction!(pareto, m)?)?;
     m.add_function(wrap_pyfunction!(deadlock, m)?)?;
     m.add_function(wrap_pyfunction!(replay, m)?)?;
     m.add_function(wrap_pyfunction!(replay_arrivals, m)?)?;

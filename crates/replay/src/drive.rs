@@ -114,7 +114,7 @@ struct Driver {
     conn: Conn,
     random: SplitMix64,
     account: Account,
-    /// Arrival and segments of data that no ACK told of.
+    /// Arrival and segments of data that no ACK has reported.
     pending: Vec<(u64, u32)>,
     deadline_ns: u64,
     rcv_nxt: u64,
@@ -156,7 +156,7 @@ impl Driver {
         self.sent(now_ns, 0);
     }
 
-    /// Everything pending is told of now; returns the segments.
+    /// An ACK reports everything pending; returns the segments.
     fn cover(&mut self, now_ns: u64) -> u64 {
         let mut segments = 0;
         for (arrived_ns, n) in self.pending.drain(..) {
@@ -248,7 +248,7 @@ impl Driver {
 /// The ACKs that the capture's receiver sent; none if the capture does not have its packets.
 ///
 /// Its reasons are what can be seen from outside: "advancing", "duplicate", "window-update".
-/// ACKs in front of the first data and answers to keep-alives (nothing new to tell) do not count.
+/// ACKs in front of the first data and answers to keep-alives (nothing new to report) do not count.
 pub(crate) fn captured(stream: &Stream, trace: bool) -> Option<Account> {
     let is_ack = |s: &Step| matches!(s.what, What::Sent(sent) if sent.pure || sent.piggyback);
     if !stream.steps.iter().any(is_ack) {
@@ -256,7 +256,7 @@ pub(crate) fn captured(stream: &Stream, trace: bool) -> Option<Account> {
     }
     let mut account = Account::new(trace);
     let mut in_order: VecDeque<Waiting> = VecDeque::new();
-    // Above a hole or repeated: any ACK tells of them (RFC 2018, RFC 2883).
+    // Above a hole or repeated: any ACK reports them (RFC 2018, RFC 2883).
     let mut others: Vec<(u64, u64)> = Vec::new();
     let mut highest = stream.first_rcv_nxt;
     let mut last_wnd_bytes = stream.first_wnd_bytes;
@@ -320,7 +320,7 @@ struct Waiting {
     arrived_ns: u64,
     start: u64,
     end: u64,
-    /// Not told of yet; the last ones of the packet.
+    /// Not reported yet; the last ones of the packet.
     segments: u64,
 }
 

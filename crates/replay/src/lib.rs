@@ -9,13 +9,13 @@
 //!
 //! Conventions:
 //! - A capture taken near the receiver gives arrival times. Taken elsewhere, the receiver's
-//!   packets are dated back by the round trip between capture point and receiver, and data lost
+//!   packets are dated back by the RTT between capture point and receiver, and data lost
 //!   between them looks as if it had arrived.
 //! - Packets of the receiver that carry data leave when they did, acknowledge at no cost, for the
 //!   policies and for the optimum.
 //! - A window is what the real receiver advertised last at that time.
 //! - A packet merged by offloads stands for `ceil(payload / MSS)` segments that arrive at once.
-//! - An ACK tells of every segment that arrived before it, in order (by its number) or not (by
+//! - An ACK reports every segment that arrived before it, in order (by its number) or not (by
 //!   SACK, or as a duplicate ACK).
 //! - Timers fire before packets of the same nanosecond; the application reads after them.
 #![forbid(unsafe_code)]

@@ -165,14 +165,14 @@ impl std::error::Error for OptimumError {}
 /// `free_acks_ns`: times, in order, at which an ACK leaves without cost because it rides on data;
 /// it covers what arrived up to and at that time.
 ///
-/// Time: linear. Memory: at most 72 bytes for each arrival of the longest run without a gap worth an
+/// Time: linear. Memory: at most 72 bytes for each arrival of the longest block without a gap worth an
 /// ACK.
 ///
 /// # Errors
 /// Input out of order, without weight, or too much of it.
 pub fn optimum(arrivals: &[Arrival], free_acks_ns: &[u64], price: Price) -> Result<Optimum, OptimumError> {
     check(arrivals, free_acks_ns)?;
-    let mut run = Run { price, lines: Vec::new(), head: 0, parents: Vec::new() };
+    let mut block = Block { price, lines: Vec::new(), head: 0, parents: Vec::new() };
     let mut schedule_ns = Vec::new();
     let mut latency_ns = 0;
     let mut free = free_acks_ns.iter().copied().peekable();
@@ -181,7 +181,7 @@ pub fn optimum(arrivals: &[Arrival], free_acks_ns: &[u64], price: Price) -> Resu
         // What left before the first pending arrival covers nothing.
         while free.next_if(|&f| f < arrivals[start].time_ns).is_some() {}
         let free_ns = free.peek().copied();
-        let (len, latency) = run.solve(&arrivals[start..], free_ns, &mut schedule_ns);
+        let (len, latency) = block.solve(&arrivals[start..], free_ns, &mut schedule_ns);
         latency_ns += latency;
         start += len;
     }
@@ -216,8 +216,8 @@ fn check(arrivals: &[Arrival], free_acks_ns: &[u64]) -> Result<(), OptimumError>
 
 /// `OPT[i] + L * latency(i+1.. at a)` as a line in `a`, without the part that all share.
 #[derive(Clone, Copy)]
-struct Line {
-    /// Arrivals of the run acknowledged before.
+struct CostLine {
+    /// Arrivals of the block acknowledged before.
     i: usize,
     /// `OPT[i] + L * S_i`.
     intercept: i128,
@@ -228,17 +228,17 @@ struct Line {
 }
 
 /// Consecutive arrivals that an optimal schedule may have to weigh against each other; buffers are
-/// used again for the next run.
-struct Run {
+/// reused for the next block.
+struct Block {
     price: Price,
-    lines: Vec<Line>,
+    lines: Vec<CostLine>,
     head: usize,
     /// For an ACK at arrival `j` (counted from 1): arrivals acknowledged before it.
     parents: Vec<usize>,
 }
 
-impl Run {
-    /// Solves the first run of `arrivals`: up to a free ACK, to a gap so long that waiting over it
+impl Block {
+    /// Solves the first block of `arrivals`: up to a free ACK, to a gap so long that waiting over it
     /// costs more than an ACK, or to the end. Appends its ACKs; returns its arrivals and latency.
     fn solve(
         &mut self,
@@ -247,12 +247,12 @@ impl Run {
         schedule_ns: &mut Vec<u64>,
     ) -> (usize, u128) {
         let (ack, unit) = (self.price.ack(), self.price.latency());
-        // Times count from the run's start: the sums stay in 64 bits for real traces, where the
+        // Times count from the block's start: the sums stay in 64 bits for real traces, where the
         // division below is fast.
         let zero = arrivals[0].time_ns;
         let (mut weight, mut sum) = (0i128, 0i128);
         self.lines.clear();
-        self.lines.push(Line { i: 0, intercept: 0, weight: 0, from: 0 });
+        self.lines.push(CostLine { i: 0, intercept: 0, weight: 0, from: 0 });
         self.head = 0;
         self.parents.clear();
         self.parents.push(0);
@@ -275,7 +275,7 @@ impl Run {
         }
         let len = self.parents.len() - 1;
         let next = arrivals.get(len).map(|a| a.time_ns);
-        // A free ACK ends the run unless a paid one did so before the free one's turn.
+        // A free ACK ends the block unless a paid one did so before the free one's turn.
         let free_ns = free_ns.filter(|&f| next.map_or(true, |n| n > f));
         let (mut at, mut until_ns) = (len, arrivals[len - 1].time_ns);
         if let Some(f) = free_ns {
@@ -296,7 +296,7 @@ impl Run {
     }
 
     /// The lowest line at this time, which is never smaller than in the call before.
-    fn best_at(&mut self, time: i128) -> Line {
+    fn best_at(&mut self, time: i128) -> CostLine {
         while self.lines.get(self.head + 1).is_some_and(|l| l.from <= time) {
             self.head += 1;
         }
@@ -314,7 +314,7 @@ impl Run {
             if self.lines.len() - 1 > self.head && from <= before.from {
                 self.lines.pop();
             } else {
-                self.lines.push(Line { i, intercept, weight, from });
+                self.lines.push(CostLine { i, intercept, weight, from });
                 return;
             }
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! SplitMix64 (Steele, Lea, Flood 2014): the random bits of events, the same on every machine.
+//! SplitMix64 (Steele, Lea, Flood 2014): the random bits of events, the same on every host.
 
 /// A seeded generator.
 #[derive(Clone, Debug)]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What a replay tells. Times in nanoseconds; times of day count from the capture's first packet.
+//! The result of a replay. Times in nanoseconds; times of day count from the capture's first packet.
 
 use crate::optimum::Price;
 use ackwise_capture::{MssSource, Truncation};
@@ -50,9 +50,9 @@ pub struct DirectionResult {
     pub packets_above_mss: u64,
     /// False: the handshake is not in the capture, and a window of 4 MiB was assumed.
     pub window_known: bool,
-    /// Round trip of the handshake.
+    /// RTT of the handshake.
     pub handshake_rtt_ns: Option<u64>,
-    /// Round trip between capture point and receiver, taken off its packets' times.
+    /// RTT between capture point and receiver, taken off its packets' times.
     pub receiver_distance_ns: u64,
     /// Bytes that the receiver acknowledged and the capture does not have.
     pub unseen_bytes: u64,
@@ -102,7 +102,7 @@ pub struct PolicyResult {
     pub acks_by_reason: BTreeMap<String, u64>,
     /// Data segments per ACK, pure or piggybacked; 0 without ACKs.
     pub segments_per_ack: f64,
-    /// For each data segment: from its arrival to the ACK that tells of it.
+    /// For each data segment: from its arrival to the ACK that reports it.
     pub ack_latency_ns: Quantiles,
     /// The sum of these.
     pub latency_ns: u64,
@@ -127,7 +127,7 @@ pub struct AckPoint {
     pub time_ns: u64,
     /// Its acknowledgement number, relative as in the capture.
     pub ack: u64,
-    /// Data segments that it is the first to tell of.
+    /// Data segments that it is the first to report.
     pub segments: u64,
     pub reason: String,
 }

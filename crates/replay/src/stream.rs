@@ -66,7 +66,7 @@ pub(crate) struct Stream {
     pub first_wnd_bytes: u32,
     pub mss_bytes: u32,
     pub window_known: bool,
-    /// Round trip between capture point and receiver; its packets are dated back by it.
+    /// RTT between capture point and receiver; its packets are dated back by it.
     pub distance_ns: u64,
     /// Bytes the receiver acknowledged though the capture does not have them.
     pub unseen_bytes: u64,
@@ -84,7 +84,7 @@ pub struct Arrivals {
     pub bytes: Vec<u32>,
     /// Largest segment, at least 1; a larger packet is a merged one.
     pub mss_bytes: u32,
-    /// What the receiver takes for the round trip; 0: it does not know.
+    /// The receiver's estimate of the RTT; 0: it has none.
     #[serde(default)]
     pub rtt_ns: u64,
 }
@@ -169,7 +169,7 @@ impl Stream {
         let mut mss = MssEstimate { bytes: FIRST_MSS_BYTES.min(direction.mss_bytes), last: 0 };
         let mut rtt = RttEstimate::new(connection, distance_ns);
         let mut ce = false;
-        let (mut wnd_bytes, mut wnd_max_bytes, mut wnd_max_told) =
+        let (mut wnd_bytes, mut wnd_max_bytes, mut wnd_max_offered) =
             (first_wnd_bytes, first_wnd_bytes, first_wnd_bytes);
         let mut stream = Stream {
             steps: Vec::new(),
@@ -199,12 +199,12 @@ impl Stream {
                     (record.has(tcp_flag::PSH), flag::PSH),
                     (fin, flag::FIN),
                     (record.is_ce() != ce, flag::CE_CHANGE),
-                    (wnd_max_bytes > wnd_max_told, flag::WND_GREW),
+                    (wnd_max_bytes > wnd_max_offered, flag::WND_GREW),
                 ] {
                     flags |= if set { bit } else { 0 };
                 }
                 ce = record.is_ce();
-                wnd_max_told = wnd_max_bytes;
+                wnd_max_offered = wnd_max_bytes;
                 What::Data(Data {
                     start,
                     end,
@@ -246,7 +246,7 @@ pub(crate) fn clamp(n: u64) -> u32 {
 
 /// Data of direction `d` and packets of its receiver in the receiver's order of events: its
 /// packets passed the capture point a way later than they left, and data a way earlier than it
-/// arrived, so that dating back by the round trip puts both on one clock. Data goes first at equal
+/// arrived, so that dating back by the RTT puts both on one clock. Data goes first at equal
 /// times, or an ACK might precede what it covers.
 fn at_receiver(
     connection: &Connection,
@@ -275,7 +275,7 @@ fn at_receiver(
     })
 }
 
-/// Round trip between the capture point and the receiver of direction `d`: what the handshake
+/// RTT between the capture point and the receiver of direction `d`: what the handshake
 /// shows, but never more than the shortest time in which an ACK followed its data.
 fn distance(connection: &Connection, d: usize) -> u64 {
     let Some(handshake) = connection.handshake else { return 0 };

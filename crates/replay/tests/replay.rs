@@ -407,8 +407,8 @@ fn on_any_arrivals_everything_is_acknowledged_once_and_dearer_than_the_optimum()
             for p in &d.policies {
                 let name = format!("round {round}, {} {:?} {}->{}", p.policy, p.rails, d.from, d.to);
                 let trace = p.trace.as_ref().expect("asked for");
-                let told: u64 = trace.iter().map(|a| a.segments).sum();
-                assert_eq!(told, d.data_segments, "{name}: every segment once");
+                let reported: u64 = trace.iter().map(|a| a.segments).sum();
+                assert_eq!(reported, d.data_segments, "{name}: every segment once");
                 assert_eq!(p.ack_latency_ns.samples, d.data_segments, "{name}");
                 assert!(trace.windows(2).all(|w| w[0].time_ns <= w[1].time_ns), "{name}");
                 assert_eq!(p.acks + p.acks_piggybacked, trace.len() as u64, "{name}");

@@ -2,7 +2,7 @@
 //! What the applications at both ends of a flow do: when they write, and what counts as a message.
 
 use crate::rng::Rng;
-use crate::scenario::App as Spec;
+use crate::scenario::{AppSpec, Bulk, OddWrites, ParetoBulk, RandomSpacing, Replay, RequestResponse};
 use crate::sender::{Sender, NEVER};
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ const PARETO_SHAPE: f64 = 1.2;
 /// The application pair of one flow. The data sender's side writes the data; the other side reads
 /// it and, in request/response, asks for it.
 pub struct App {
-    spec: Spec,
+    spec: AppSpec,
     rng: Rng,
     /// Next time the writing side acts.
     pub wake_ns: u64,
@@ -31,7 +31,7 @@ pub struct App {
 }
 
 impl App {
-    pub fn new(spec: &Spec, now: u64, mut rng: Rng) -> Self {
+    pub fn new(spec: &AppSpec, now: u64, mut rng: Rng) -> Self {
         let mut app = App {
             spec: spec.clone(),
             wake_ns: now,
@@ -49,16 +49,16 @@ impl App {
             app.wake_ns = NEVER;
         }
         match spec {
-            Spec::Bulk { bytes } if *bytes > 0 => app.limit = *bytes,
-            Spec::ParetoBulk { mean_bytes, max_bytes } => {
+            AppSpec::Bulk(Bulk { bytes }) if *bytes > 0 => app.limit = *bytes,
+            AppSpec::ParetoBulk(ParetoBulk { mean_bytes, max_bytes }) => {
                 app.limit = pareto(rng.unit(), *mean_bytes as f64, *max_bytes as f64);
                 app.rng = rng;
             }
-            Spec::RequestResponse { .. } => {
+            AppSpec::RequestResponse(_) => {
                 app.wake_ns = NEVER;
                 app.ask_ns = now;
             }
-            Spec::Replay { times_ns, .. } => {
+            AppSpec::Replay(Replay { times_ns, .. }) => {
                 app.wake_ns = times_ns.first().map_or(NEVER, |t| now + t);
             }
             _ => {}
@@ -84,7 +84,7 @@ impl App {
     }
 
     pub fn is_bulk(&self) -> bool {
-        matches!(self.spec, Spec::Bulk { .. } | Spec::ParetoBulk { .. })
+        matches!(self.spec, AppSpec::Bulk(_) | AppSpec::ParetoBulk(_))
     }
 
     /// The writing side gets its turn: after a start, a timer, or an ACK that freed room. A bulk
@@ -104,7 +104,7 @@ impl App {
         }
         self.wake_ns = NEVER;
         match &self.spec {
-            Spec::RandomSpacing { packets, bytes, max_gap_ns } => {
+            AppSpec::RandomSpacing(RandomSpacing { packets, bytes, max_gap_ns }) => {
                 put(&mut self.messages, now, tx, u64::from(*bytes), 1);
                 self.written += 1;
                 if self.written < *packets {
@@ -113,10 +113,10 @@ impl App {
                     tx.fin_at = tx.written;
                 }
             }
-            Spec::OddWrites { write_bytes, writes, .. } => {
+            AppSpec::OddWrites(OddWrites { write_bytes, writes, .. }) => {
                 put(&mut self.messages, now, tx, u64::from(*write_bytes), *writes);
             }
-            Spec::Replay { times_ns, bytes } => {
+            AppSpec::Replay(Replay { times_ns, bytes }) => {
                 let at = self.written as usize;
                 let next = at + 1;
                 put(&mut self.messages, now, tx, u64::from(bytes[at]), 1);
@@ -137,7 +137,7 @@ impl App {
             return;
         }
         self.ask_ns = NEVER;
-        if let Spec::RequestResponse { request_bytes, .. } = self.spec {
+        if let AppSpec::RequestResponse(RequestResponse { request_bytes, .. }) = self.spec {
             tx.write(request_bytes.into());
             self.asked_ns = now;
         }
@@ -145,7 +145,7 @@ impl App {
 
     /// The writing side has read requests up to `read`: it answers each whole one.
     pub fn on_request(&mut self, read: u64, tx: &mut Sender) {
-        if let Spec::RequestResponse { request_bytes, response_bytes, .. } = self.spec {
+        if let AppSpec::RequestResponse(RequestResponse { request_bytes, response_bytes, .. }) = self.spec {
             while self.answered + u64::from(request_bytes) <= read {
                 self.answered += u64::from(request_bytes);
                 tx.write(response_bytes);
@@ -164,10 +164,12 @@ impl App {
             latency(now - since);
             self.done += 1;
             match self.spec {
-                Spec::RequestResponse { think_ns, count, .. } if count == 0 || self.done < count => {
+                AppSpec::RequestResponse(RequestResponse { think_ns, count, .. })
+                    if count == 0 || self.done < count =>
+                {
                     self.ask_ns = now + think_ns;
                 }
-                Spec::OddWrites { gap_ns, count, .. } if count == 0 || self.done < count => {
+                AppSpec::OddWrites(OddWrites { gap_ns, count, .. }) if count == 0 || self.done < count => {
                     self.wake_ns = now + gap_ns;
                 }
                 _ => {}
@@ -178,11 +180,10 @@ impl App {
     /// Nothing is left to do once everything written is acknowledged.
     pub fn is_finished(&self) -> bool {
         let finite = match self.spec {
-            Spec::Bulk { bytes } => bytes > 0,
-            // While a request is on its way nothing else tells of it.
-            Spec::RequestResponse { count, .. } | Spec::OddWrites { count, .. } => {
-                count > 0 && self.done >= count
-            }
+            AppSpec::Bulk(Bulk { bytes }) => bytes > 0,
+            // While a request is on its way nothing else shows that it exists.
+            AppSpec::RequestResponse(RequestResponse { count, .. })
+            | AppSpec::OddWrites(OddWrites { count, .. }) => count > 0 && self.done >= count,
             _ => true,
         };
         finite && self.wake_ns == NEVER && self.ask_ns == NEVER && self.messages.is_empty()
@@ -198,8 +199,9 @@ fn put(messages: &mut VecDeque<(u64, u64)>, now: u64, tx: &mut Sender, bytes: u6
     messages.push_back((end, now));
 }
 
-/// Bounded Pareto by inversion; the lower end is set so that the mean comes out.
-fn pareto(u: f64, mean: f64, max: f64) -> u64 {
+/// The size at quantile `u` of the bounded Pareto distribution of this mean and maximum, by
+/// inversion; the lower bound is set so that the mean comes out.
+pub fn pareto(u: f64, mean: f64, max: f64) -> u64 {
     let a = PARETO_SHAPE;
     let mean_of = |low: f64| {
         let ratio = (low / max).powf(a);
@@ -229,5 +231,13 @@ mod tests {
         let sum: u64 = (0..n).map(|_| pareto(rng.unit(), 50_000.0, 1_000_000.0)).sum();
         let mean = sum as f64 / f64::from(n);
         assert!((mean / 50_000.0 - 1.0).abs() < 0.02, "{mean}");
+    }
+
+    /// From an independent calculation.
+    #[test]
+    fn flow_sizes_follow_their_quantile() {
+        let size = |u| pareto(u, 50_000.0, 1_000_000.0);
+        let sizes = [0.0, 0.25, 0.5, 0.9, 0.999, 0.999_999_9].map(size);
+        assert_eq!(sizes, [14_498, 18_394, 25_700, 94_397, 883_759, 999_986]);
     }
 }

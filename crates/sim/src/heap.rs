@@ -1,41 +1,69 @@
 // SPDX-License-Identifier: MIT
 //! The event queue: a 4-ary heap of (time, order of insertion).
 
-/// What happens next: a kind and the index of the thing it happens to.
+use crate::endpoint::{EndpointId, Role, Side};
+
+/// What happens next, and to what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Kind {
-    /// The head of a link's line reaches the far end.
-    Link,
-    /// A link's transmitter is free.
-    Transmit,
-    /// A packet held back by a link is delivered.
-    Late,
-    /// The head of a host's processor line is done.
-    Host,
+pub enum SimEvent {
+    /// The head of a channel's delay line reaches the far end.
+    Delivery(usize),
+    /// A channel's transmitter is free.
+    Transmitter(usize),
+    /// A packet delayed by reordering is delivered.
+    Late(usize),
+    /// A host's processor is done with its work.
+    Host(Side),
     /// An endpoint's earliest timer.
-    Endpoint,
-    /// A flow starts.
-    Start,
-    /// The next Poisson arrival of a group.
-    Arrival,
+    Endpoint(EndpointId),
+    /// A flow of this group starts.
+    Start(usize),
+    /// The next Poisson arrival of this group.
+    Arrival(usize),
     /// A point of the time series.
     Series,
 }
 
-const KINDS: [Kind; 8] = [
-    Kind::Link,
-    Kind::Transmit,
-    Kind::Late,
-    Kind::Host,
-    Kind::Endpoint,
-    Kind::Start,
-    Kind::Arrival,
-    Kind::Series,
-];
-const INDEX_BITS: u32 = 28;
+/// An entry holds an event as a kind and a number of this many bits.
+const NUMBER_BITS: u32 = 28;
 
-/// Time above, insertion count below it, kind and index at the bottom: one comparison orders
+impl SimEvent {
+    // Always: callers know the kind, so that no branch is left.
+    #[inline(always)]
+    fn encode(self) -> u32 {
+        let (kind, number) = match self {
+            SimEvent::Delivery(channel) => (0, channel),
+            SimEvent::Transmitter(channel) => (1, channel),
+            SimEvent::Late(slot) => (2, slot),
+            SimEvent::Host(side) => (3, side as usize),
+            SimEvent::Endpoint(id) => (4, (id.flow as usize) << 1 | id.role as usize),
+            SimEvent::Start(group) => (5, group),
+            SimEvent::Arrival(group) => (6, group),
+            SimEvent::Series => (7, 0),
+        };
+        debug_assert!(number < 1 << NUMBER_BITS);
+        kind << NUMBER_BITS | number as u32
+    }
+
+    #[inline]
+    fn decode(code: u32) -> SimEvent {
+        let number = code & ((1 << NUMBER_BITS) - 1);
+        let odd = number & 1 == 1;
+        let role = if odd { Role::DataReceiver } else { Role::DataSender };
+        match code >> NUMBER_BITS {
+            0 => SimEvent::Delivery(number as usize),
+            1 => SimEvent::Transmitter(number as usize),
+            2 => SimEvent::Late(number as usize),
+            3 => SimEvent::Host(if odd { Side::Server } else { Side::Client }),
+            4 => SimEvent::Endpoint(EndpointId { flow: number >> 1, role }),
+            5 => SimEvent::Start(number as usize),
+            6 => SimEvent::Arrival(number as usize),
+            _ => SimEvent::Series,
+        }
+    }
+}
+
+/// Time above, insertion count below it, the event at the bottom: one comparison orders
 /// entries by time and equal times by insertion.
 type Entry = u128;
 
@@ -46,11 +74,14 @@ pub struct Heap {
 }
 
 impl Heap {
-    /// `index` below 2^28.
+    #[inline(always)]
+    pub fn push(&mut self, time_ns: u64, event: SimEvent) {
+        self.insert(time_ns, event.encode());
+    }
+
     #[inline]
-    pub fn push(&mut self, time_ns: u64, kind: Kind, index: usize) {
-        debug_assert!(index < 1 << INDEX_BITS);
-        let what = u64::from(self.inserted) << 32 | (kind as u64) << INDEX_BITS | index as u64;
+    fn insert(&mut self, time_ns: u64, event: u32) {
+        let what = u64::from(self.inserted) << 32 | u64::from(event);
         let entry = u128::from(time_ns) << 64 | u128::from(what);
         self.inserted = self.inserted.wrapping_add(1);
         let mut at = self.entries.len();
@@ -67,15 +98,13 @@ impl Heap {
     }
 
     #[inline]
-    pub fn pop(&mut self) -> Option<(u64, Kind, usize)> {
+    pub fn pop(&mut self) -> Option<(u64, SimEvent)> {
         let top = *self.entries.first()?;
         let last = self.entries.pop()?;
         if !self.entries.is_empty() {
             self.sift_down(last);
         }
-        let what = top as u32;
-        let kind = KINDS[(what >> INDEX_BITS) as usize];
-        Some(((top >> 64) as u64, kind, (what & ((1 << INDEX_BITS) - 1)) as usize))
+        Some(((top >> 64) as u64, SimEvent::decode(top as u32)))
     }
 
     /// Puts `entry` where the root was. The children are compared without branches: which one is
@@ -118,11 +147,31 @@ mod tests {
         let mut expected = Vec::new();
         for i in 0..5000 {
             let t = rng.up_to(700);
-            heap.push(t, Kind::Link, i);
+            heap.push(t, SimEvent::Delivery(i));
             expected.push((t, i));
         }
         expected.sort();
-        let got: Vec<_> = std::iter::from_fn(|| heap.pop()).map(|(t, _, i)| (t, i)).collect();
+        let got: Vec<_> = std::iter::from_fn(|| heap.pop()).collect();
+        let expected: Vec<_> = expected.into_iter().map(|(t, i)| (t, SimEvent::Delivery(i))).collect();
         assert_eq!(got, expected);
+    }
+
+    #[test]
+    fn every_event_comes_back_as_it_was_pushed() {
+        let largest = (1 << NUMBER_BITS) - 1;
+        let mut events = vec![SimEvent::Series];
+        for n in [0, 1, 2, largest] {
+            events.extend([SimEvent::Delivery(n), SimEvent::Transmitter(n), SimEvent::Late(n)]);
+            events.extend([SimEvent::Start(n), SimEvent::Arrival(n)]);
+        }
+        for role in [Role::DataSender, Role::DataReceiver] {
+            for flow in [0, 1, largest as u32 >> 1] {
+                events.push(SimEvent::Endpoint(EndpointId { flow, role }));
+            }
+        }
+        events.extend([Side::Client, Side::Server].map(SimEvent::Host));
+        for event in events {
+            assert_eq!(SimEvent::decode(event.encode()), event);
+        }
     }
 }

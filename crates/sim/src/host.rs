@@ -4,9 +4,10 @@
 //! arrival is looked at, as a kernel does that runs to completion. The application comes last: it
 //! gets its turn when no arrival waits, or when many were handled since it asked.
 
+use crate::endpoint::EndpointId;
 use crate::packet::{Packet, Parcel};
 use crate::result::HostResult;
-use crate::scenario::Host as Costs;
+use crate::scenario::HostSpec;
 use crate::sender::NEVER;
 use std::collections::VecDeque;
 
@@ -16,16 +17,22 @@ pub enum Work {
     /// Put on the link when done.
     Sent(Parcel),
     /// This application's turn: it reads and writes when done.
-    Turn(usize),
+    Turn(EndpointId),
+}
+
+/// What an application reads and writes in its turn.
+pub struct TurnBytes {
+    pub read: u64,
+    pub written: u64,
 }
 
 pub struct Host {
-    costs: Costs,
+    costs: HostSpec,
     /// What TCP sends is sent by whoever made it send, before the next arrival is looked at.
     sent: VecDeque<Parcel>,
     received: VecDeque<Parcel>,
     /// Applications that asked for their turn, and the arrivals handled since the last one's.
-    asking: VecDeque<usize>,
+    asking: VecDeque<EndpointId>,
     handled: u32,
     in_service: Option<Work>,
     /// When the work in service is done, or the gathered arrivals are handed up; NEVER: idle.
@@ -45,7 +52,7 @@ const BACKLOG_PACKETS: u32 = 1000;
 const TURN_PACKETS: u32 = 64;
 
 impl Host {
-    pub fn new(costs: &Costs) -> Self {
+    pub fn new(costs: &HostSpec) -> Self {
         let mut costs = costs.clone();
         if costs.backlog_packets == 0 {
             costs.backlog_packets = BACKLOG_PACKETS;
@@ -78,10 +85,10 @@ impl Host {
     }
 
     /// The processor time of a turn in which so much is read and written.
-    fn turn_ns(&self, read_bytes: u64, written_bytes: u64) -> u64 {
+    fn turn_ns(&self, bytes: TurnBytes) -> u64 {
         let p = &self.costs.process;
-        let call_ns = if read_bytes > 0 { p.read_ns } else { 0 };
-        call_ns + (read_bytes * p.read_kib_ns + written_bytes * p.write_kib_ns) / 1024
+        let call_ns = if bytes.read > 0 { p.read_ns } else { 0 };
+        call_ns + (bytes.read * p.read_kib_ns + bytes.written * p.write_kib_ns) / 1024
     }
 
     /// Reading takes a turn.
@@ -94,9 +101,9 @@ impl Host {
         self.costs.process.write_kib_ns > 0
     }
 
-    /// Work arrives. Some(time): call `wake` then. `turn` tells the bytes that an application is
-    /// going to read and to write in its turn.
-    pub fn submit(&mut self, now: u64, work: Work, turn: impl Fn(usize) -> (u64, u64)) -> Option<u64> {
+    /// Work arrives. Some(time): call `wake` then. `turn`: what an application would
+    /// read and write in its turn.
+    pub fn submit(&mut self, now: u64, work: Work, turn: impl Fn(EndpointId) -> TurnBytes) -> Option<u64> {
         match work {
             Work::Received(p) => {
                 if self.merge(&p) {
@@ -118,7 +125,7 @@ impl Host {
     }
 
     /// Takes up work if the processor is free.
-    fn serve(&mut self, now: u64, turn: impl Fn(usize) -> (u64, u64)) -> Option<u64> {
+    fn serve(&mut self, now: u64, turn: impl Fn(EndpointId) -> TurnBytes) -> Option<u64> {
         if self.in_service.is_some() {
             return None;
         }
@@ -127,8 +134,7 @@ impl Host {
             let cost = if p.is_pure_ack() { c.ack_sent_ns } else { c.data_sent_ns };
             (Work::Sent(p), cost)
         } else if let Some(who) = self.next_turn(now) {
-            let (read_bytes, written_bytes) = turn(who);
-            (Work::Turn(who), self.turn_ns(read_bytes, written_bytes))
+            (Work::Turn(who), self.turn_ns(turn(who)))
         } else if self.received.is_empty() {
             return None;
         } else if now < self.gathered_ns {
@@ -148,7 +154,7 @@ impl Host {
     }
 
     /// The application whose turn it is.
-    fn next_turn(&mut self, now: u64) -> Option<usize> {
+    fn next_turn(&mut self, now: u64) -> Option<EndpointId> {
         let arrivals_wait = !self.received.is_empty() && now >= self.gathered_ns;
         if arrivals_wait && self.handled < self.costs.process.turn_packets {
             return None;
@@ -190,7 +196,7 @@ impl Host {
     }
 
     /// The time asked for has come: the work that is done, and when to come again.
-    pub fn wake(&mut self, now: u64, turn: impl Fn(usize) -> (u64, u64)) -> (Option<Work>, Option<u64>) {
+    pub fn wake(&mut self, now: u64, turn: impl Fn(EndpointId) -> TurnBytes) -> (Option<Work>, Option<u64>) {
         if now != self.wake_ns {
             // Asked for before something more urgent came.
             return (None, None);

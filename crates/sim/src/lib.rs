@@ -7,20 +7,26 @@
 #![forbid(unsafe_code)]
 
 mod app;
+mod channel;
 mod check;
 mod congestion;
+mod endpoint;
 mod engine;
+mod flow;
 mod heap;
 mod host;
+mod keys;
 mod packet;
-mod pipe;
+
 mod ranges;
 mod receiver;
 mod record;
 pub mod result;
-mod rng;
+pub mod rng;
 pub mod scenario;
 mod sender;
 mod stats;
 
+pub use app::pareto;
 pub use engine::{run, SimError};
+pub use keys::{scenario_keys, Bounds, Key};

@@ -4,9 +4,9 @@
 use crate::packet::{Packet, Sack, SACK_BLOCKS};
 use crate::ranges::Ranges;
 use crate::rng::Rng;
-use crate::scenario::{Receiver as Config, SocketLayer};
+use crate::scenario::{ReceiverSpec, SocketLayer};
 use crate::sender::NEVER;
-use ackwise_core::{flag, Action, Conn, Event, EventKind, Order, Reason, Resolved, Verdict};
+use ackwise_core::{flag, Action, Conn, Event, EventKind, Order, Reason, Resolved};
 use std::collections::VecDeque;
 
 /// Linux: the window opens from here.
@@ -17,7 +17,7 @@ const MSS_GUESS_BYTES: u32 = 536;
 const MAX_ACK_DELAY_NS: u64 = 500_000_000;
 
 pub struct Receiver {
-    cfg: Config,
+    cfg: ReceiverSpec,
     mss: u32,
     pub rcv_nxt: u64,
     /// rcv_nxt when the last ACK left, and the window it offered.
@@ -42,7 +42,6 @@ pub struct Receiver {
     tune_space: u64,
     conn: Conn,
     rng: Rng,
-    verdict: Verdict,
     /// (arrival, segments) not acknowledged yet.
     unacked: VecDeque<(u64, u16)>,
     pub deadline_ns: u64,
@@ -74,7 +73,7 @@ pub struct Setup<'a> {
 }
 
 impl Receiver {
-    pub fn new(cfg: &Config, mss: u32, now: u64, rtt_ns: u64, setup: &Setup) -> Self {
+    pub fn new(cfg: &ReceiverSpec, mss: u32, now: u64, rtt_ns: u64, setup: &Setup) -> Self {
         let mut rng = Rng::new(setup.seed, setup.place);
         let mut start = Event::new(EventKind::Data, now);
         start.random = rng.bits();
@@ -94,7 +93,7 @@ impl Receiver {
             ceiling: if cfg.slow_window { FIRST_WINDOW_BYTES } else { u64::MAX },
             scale,
             rcv_mss: mss.min(MSS_GUESS_BYTES),
-            // The handshake's round trip is known to both sides.
+            // Both sides know the handshake's RTT.
             rtt_us: (rtt_ns / 1000) as u32,
             echo_ns: 0,
             last_echo_ns: 0,
@@ -103,7 +102,6 @@ impl Receiver {
             tune_space: u64::from(mss) * 10,
             conn: setup.policy.connect(&start),
             rng,
-            verdict: Verdict { action: Action::Nothing, reason: Reason(0), by_rail: false },
             unacked: VecDeque::new(),
             deadline_ns: NEVER,
             reader_ns: NEVER,
@@ -179,9 +177,11 @@ impl Receiver {
         }
     }
 
-    fn judge(&mut self, e: &Event) {
-        self.verdict = self.conn.decide(e);
-        self.deadline_ns = match self.verdict.action {
+    /// Reports an event to the policy. Its verdict sets the ACK timer; returned is the reason of the
+    /// ACK that has to leave now, if one has to.
+    fn report(&mut self, e: &Event) -> Option<Reason> {
+        let verdict = self.conn.decide(e);
+        self.deadline_ns = match verdict.action {
             Action::WaitUntil(t) => t,
             // A lazy reader must not keep it longer than any ACK may wait.
             Action::SendNow if self.waits_for_read => {
@@ -189,11 +189,7 @@ impl Receiver {
             }
             _ => NEVER,
         };
-    }
-
-    /// The reason of the ACK that has to leave now, if one has to.
-    pub fn ack_due(&self) -> Option<Reason> {
-        (self.verdict.action == Action::SendNow && !self.waits_for_read).then_some(self.verdict.reason)
+        (verdict.action == Action::SendNow && !self.waits_for_read).then_some(verdict.reason)
     }
 
     /// Any segment arrived. RFC 7323, 4.3: echo the time of the one that the last ACK waited for.
@@ -203,37 +199,63 @@ impl Receiver {
         }
     }
 
-    /// A segment with payload, a FIN or a window probe arrived.
-    pub fn on_segment(&mut self, now: u64, p: &Packet, rto_ns: u64) {
+    /// A segment with payload, a FIN or a window probe arrived. Returns the ACK that is due.
+    pub fn on_segment(&mut self, now: u64, p: &Packet, rto_ns: u64) -> Option<Reason> {
         self.silent = false;
         self.rto_us = (rto_ns / 1000) as u32;
+        self.estimate_mss(p);
+        let order = self.order_of(p);
+        let window_grew = self.reassemble(now, p, order);
+        self.waits_for_read = self.cfg.ack_after_read && order == Order::In;
+        self.unacked.push_back((now, p.segments));
+        let mut e = self.event(EventKind::Data, now);
+        e.bytes = p.len;
+        e.segments = p.segments;
+        e.order = order;
+        for (is_set, bit) in [(window_grew, flag::WND_GREW), (p.psh, flag::PSH), (p.fin, flag::FIN)] {
+            if is_set {
+                e.flags |= bit;
+            }
+        }
+        self.report(&e)
+    }
+
+    /// Linux, tcp_measure_rcv_mss: what segments have been so far.
+    fn estimate_mss(&mut self, p: &Packet) {
         let each = p.len / u32::from(p.segments.max(1));
         if each >= self.rcv_mss {
             self.rcv_mss = each.min(self.mss);
         }
-        let end = p.end();
-        let had_hole = !self.above.is_empty();
+    }
+
+    /// Where a segment lies in sequence space (RFC 9293, 3.10.7.4).
+    fn order_of(&self, p: &Packet) -> Order {
+        let is_old = p.end() <= self.rcv_nxt && p.len > 0;
         let in_window = p.seq <= self.rcv_wup + self.wnd.max(1);
-        let order = if p.probe || end <= self.rcv_nxt && p.len > 0 || !in_window {
+        if p.probe || is_old || !in_window {
             Order::Duplicate
         } else if p.seq > self.rcv_nxt {
             Order::Hole
-        } else if had_hole {
-            Order::Fills
-        } else {
+        } else if self.above.is_empty() {
             Order::In
-        };
-        let mut flags = 0;
+        } else {
+            Order::Fills
+        }
+    }
+
+    /// Keeps what is new of a segment. Returns true when the window's ceiling grew.
+    fn reassemble(&mut self, now: u64, p: &Packet, order: Order) -> bool {
         match order {
-            Order::Duplicate => {}
+            Order::Duplicate => false,
             Order::Hole => {
-                // A copy of what is queued above the hole holds nothing new either, but its ACK
-                // still tells of the hole.
-                self.above.insert(p.seq, end, |_, _| {});
+                // A copy of data that is queued above the hole holds nothing new, but its ACK still
+                // reports the hole.
+                self.above.insert(p.seq, p.end(), |_, _| {});
                 self.newest_range = p.seq;
+                false
             }
             Order::In | Order::Fills => {
-                self.rcv_nxt = self.rcv_nxt.max(end);
+                self.rcv_nxt = self.rcv_nxt.max(p.end());
                 if let Some((_, joined)) = self.above.around(self.rcv_nxt) {
                     self.rcv_nxt = self.rcv_nxt.max(joined);
                 }
@@ -242,26 +264,13 @@ impl Receiver {
                 if self.cfg.timestamps && p.echo_ns > 0 {
                     self.measure_rtt(now, p);
                 }
-                if self.ceiling < self.buffer && p.len >= self.rcv_mss {
+                let grows = self.ceiling < self.buffer && p.len >= self.rcv_mss;
+                if grows {
                     self.ceiling = (self.ceiling + 2 * u64::from(self.mss)).min(self.buffer);
-                    flags |= flag::WND_GREW;
                 }
+                grows
             }
         }
-        self.waits_for_read = self.cfg.ack_after_read && order == Order::In;
-        self.unacked.push_back((now, p.segments));
-        let mut e = self.event(EventKind::Data, now);
-        e.bytes = p.len;
-        e.segments = p.segments;
-        e.order = order;
-        e.flags |= flags;
-        if p.psh {
-            e.flags |= flag::PSH;
-        }
-        if p.fin {
-            e.flags |= flag::FIN;
-        }
-        self.judge(&e);
     }
 
     fn measure_rtt(&mut self, now: u64, p: &Packet) {
@@ -290,7 +299,7 @@ impl Receiver {
         (credit as u64).min(self.unread())
     }
 
-    /// Arms the reader after data arrived: Some(now) means it reads at once.
+    /// Arms the reader after data arrived. True: it reads at once.
     pub fn wake_reader(&mut self, now: u64) -> bool {
         if self.unread() == 0 || self.reader_ns != NEVER {
             return false;
@@ -310,25 +319,25 @@ impl Receiver {
         false
     }
 
-    /// The application reads `bytes`.
-    pub fn on_read(&mut self, now: u64, bytes: u64) {
+    /// The application reads `bytes`. Returns the ACK that is due then.
+    pub fn on_read(&mut self, now: u64, bytes: u64) -> Option<Reason> {
         if self.cfg.reader_bps > 0 {
             let ns_per_byte = 8e9 / self.cfg.reader_bps as f64;
             self.read_credit_ns =
                 self.credit_since_ns(now, ns_per_byte) + (bytes as f64 * ns_per_byte) as u64;
         }
         if bytes == 0 {
-            return;
+            return None;
         }
         self.read += bytes;
         self.waits_for_read = false;
         self.tune(now);
         let mut e = self.event(EventKind::AppRead, now);
         e.bytes = bytes as u32;
-        self.judge(&e);
+        self.report(&e)
     }
 
-    /// Dynamic right-sizing as Linux does it: twice what one round trip brought.
+    /// Dynamic right-sizing as Linux does it: twice what arrived in one RTT.
     fn tune(&mut self, now: u64) {
         if self.rtt_us == 0 || now < self.tune_since_ns + u64::from(self.rtt_us) * 1000 {
             return;
@@ -345,11 +354,12 @@ impl Receiver {
         self.tune_since_ns = now;
     }
 
-    pub fn on_deadline(&mut self, now: u64) {
+    /// The ACK timer expired. Returns the ACK that is due.
+    pub fn on_deadline(&mut self, now: u64) -> Option<Reason> {
         self.deadline_ns = NEVER;
         self.waits_for_read = false;
         let e = self.event(EventKind::Deadline, now);
-        self.judge(&e);
+        self.report(&e)
     }
 
     /// The fields of an ACK that leaves now.
@@ -386,7 +396,8 @@ impl Receiver {
         if piggyback {
             e.flags |= flag::PIGGYBACK;
         }
-        self.judge(&e);
+        let due = self.report(&e);
+        debug_assert_eq!(due, None, "an ACK that has just left is not due again");
     }
 
     /// Data arrived that no ACK covered yet.

@@ -3,7 +3,7 @@
 
 use crate::receiver::Receiver;
 use crate::result::{FlowResult, GroupResult, Series, Trace};
-use crate::sender::{Counters, Sender};
+use crate::sender::{Counters, Outgoing, Sender};
 use crate::stats::Times;
 use ackwise_core::{Policy, Reason};
 use std::collections::BTreeMap;
@@ -52,7 +52,7 @@ pub struct FlowRecord {
 struct SeriesRecord {
     out: Series,
     last_delivered: u64,
-    /// Round trips of the current interval: how many, and their sum.
+    /// RTTs measured in the current interval: how many, and their sum.
     rtts: u64,
     rtts_ns: u64,
     /// ACKs of the current interval by reason.
@@ -70,7 +70,7 @@ impl FlowRecord {
     }
 
     #[inline]
-    pub fn data(&mut self, now: u64, seq: u64, len: u32, again: bool) {
+    pub fn data(&mut self, now: u64, segment: &Outgoing) {
         if let Some(t) = &mut self.trace {
             let (trace, limit) = &mut **t;
             if trace.data_seq.len() >= *limit {
@@ -78,9 +78,9 @@ impl FlowRecord {
                 return;
             }
             trace.data_time_ns.push(now);
-            trace.data_seq.push(seq);
-            trace.data_bytes.push(len);
-            trace.data_retransmitted.push(again);
+            trace.data_seq.push(segment.seq);
+            trace.data_bytes.push(segment.len);
+            trace.data_retransmitted.push(segment.is_retransmission);
         }
     }
 
@@ -143,12 +143,12 @@ impl FlowRecord {
         for column in out.acks_by_reason.values_mut() {
             column.resize(before + 1, 0);
         }
-        out.cwnd_bytes.push(tx.cc.cwnd);
-        out.ssthresh_bytes.push(if tx.cc.ssthresh == u64::MAX { 0 } else { tx.cc.ssthresh });
+        out.cwnd_bytes.push(tx.cc.window.cwnd);
+        out.ssthresh_bytes.push(if tx.cc.window.ssthresh == u64::MAX { 0 } else { tx.cc.window.ssthresh });
         out.srtt_ns.push(tx.srtt_ns);
         out.rtt_ns.push(s.rtts_ns.checked_div(s.rtts).unwrap_or(0));
         (s.rtts, s.rtts_ns) = (0, 0);
-        out.bytes_in_flight.push(tx.pipe());
+        out.bytes_in_flight.push(tx.bytes_in_flight());
         out.rcv_wnd_bytes.push(rx.window());
         for (value, now) in policy.values().iter().zip(rx.observe_policy()) {
             out.policy.entry(value.name.into()).or_default().push(now);

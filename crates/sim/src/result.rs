@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What a run tells: a summary, one row a flow, optional series and traces.
+//! The result of a run: a summary, one row for each flow, optional series and traces.
 
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -17,8 +17,8 @@ pub struct RunResult {
     /// Packets that crossed a link, all links added up.
     pub packet_hops: u64,
     pub groups: Vec<GroupResult>,
-    pub down: PipeResult,
-    pub up: PipeResult,
+    pub down: ChannelResult,
+    pub up: ChannelResult,
     pub client: HostResult,
     pub server: HostResult,
 }
@@ -104,7 +104,7 @@ pub struct Series {
     /// 0: not set yet.
     pub ssthresh_bytes: Vec<u64>,
     pub srtt_ns: Vec<u64>,
-    /// Mean of the round trips measured in the interval; 0: none was.
+    /// Mean of the RTTs measured in the interval; 0: there were none.
     pub rtt_ns: Vec<u64>,
     pub bytes_in_flight: Vec<u64>,
     pub rcv_wnd_bytes: Vec<u64>,
@@ -129,7 +129,7 @@ pub struct Trace {
 }
 
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct PipeResult {
+pub struct ChannelResult {
     pub packets: u64,
     pub bytes: u64,
     /// Of `bytes`, those of pure ACKs.
@@ -142,12 +142,12 @@ pub struct PipeResult {
     pub max_queue_packets: u64,
     pub busy_share: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub series: Option<PipeSeries>,
+    pub series: Option<ChannelSeries>,
 }
 
-/// What waits in a pipe's queue at each multiple of `series_interval_ns`, from time 0.
+/// What waits in a channel's queue at each multiple of `series_interval_ns`, from time 0.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct PipeSeries {
+pub struct ChannelSeries {
     pub time_ns: Vec<u64>,
     /// Pure ACKs.
     pub acks: Vec<u32>,

@@ -6,7 +6,7 @@
 mod scenes;
 
 use ackwise_sim::result::RunResult;
-use ackwise_sim::scenario::{App, Scenario};
+use ackwise_sim::scenario::{AppSpec, Bulk, OddWrites, RandomSpacing, Replay, RequestResponse, Scenario};
 use scenes::{read, run, text, MS, S, US};
 use serde_json::{json, Value};
 use std::collections::BTreeMap;
@@ -216,16 +216,20 @@ fn scenario(number: u64) -> Scenario {
     read(&s)
 }
 
-fn written(app: &App) -> u64 {
+fn written(app: &AppSpec) -> u64 {
     match app {
-        App::Bulk { bytes } => *bytes,
-        App::RequestResponse { response_bytes, count, .. } => response_bytes * u64::from(*count),
-        App::RandomSpacing { packets, bytes, .. } => u64::from(*packets) * u64::from(*bytes),
-        App::OddWrites { write_bytes, writes, count, .. } => {
+        AppSpec::Bulk(Bulk { bytes }) => *bytes,
+        AppSpec::RequestResponse(RequestResponse { response_bytes, count, .. }) => {
+            response_bytes * u64::from(*count)
+        }
+        AppSpec::RandomSpacing(RandomSpacing { packets, bytes, .. }) => {
+            u64::from(*packets) * u64::from(*bytes)
+        }
+        AppSpec::OddWrites(OddWrites { write_bytes, writes, count, .. }) => {
             u64::from(*write_bytes) * u64::from(*writes) * u64::from(*count)
         }
-        App::Replay { bytes, .. } => bytes.iter().map(|b| u64::from(*b)).sum(),
-        App::ParetoBulk { .. } => unreachable!("not drawn here"),
+        AppSpec::Replay(Replay { bytes, .. }) => bytes.iter().map(|b| u64::from(*b)).sum(),
+        AppSpec::ParetoBulk(_) => unreachable!("not drawn here"),
     }
 }
 

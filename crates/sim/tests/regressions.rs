@@ -8,7 +8,7 @@ use scenes::{acks, group, only_flow, ruler, run, sent, trace, MS, MSS, S, US};
 use serde_json::{json, Value};
 
 /// An MTU of 65 535 bytes with a receive buffer of as much, 10 Gbit/s and 50 us each way: the
-/// loopback of a machine with little memory. MSS 65 495; ten segments of it.
+/// loopback of a host with little memory. MSS 65 495; ten segments of it.
 fn loopback(policy: Value) -> RunResult {
     let g = group(json!({
         "policy": policy,
@@ -146,7 +146,7 @@ fn seen_the_second_segment_rail_restores_the_two_segment_rule() {
 #[test]
 fn seen_a_large_loss_is_not_answered_by_a_burst() {
     // A window of 200 segments loses its middle 100, and then all that is sent for 30 ms when the
-    // repair has begun. RFC 6937: what is sent is bounded by what was delivered, and one segment
+    // recovery has begun. RFC 6937: what is sent is bounded by what was delivered, and one segment
     // more for each ACK; the sender must never inject at once more than it did per ACK.
     let outages = json!([
         { "start_ns": 50 * MS, "length_ns": 100 * MS },
@@ -175,8 +175,8 @@ fn seen_a_large_loss_is_not_answered_by_a_burst() {
 
 #[test]
 fn seen_one_retransmission_each_round_trip_after_a_large_loss() {
-    // The middle 150 of 200 segments are lost. Recovery by SACK repairs them within a few round
-    // trips of 40 ms plus their 150 ms on the link: it is no sequence of 150 round trips.
+    // The middle 150 of 200 segments are lost. With SACK they are recovered within a few RTTs of
+    // 40 ms plus their 150 ms on the link, not one in each of 150 RTTs.
     let outages = json!([{ "start_ns": 20 * MS, "length_ns": 150 * MS }]);
     let g = group(json!({
         "sender": { "initial_window_segments": 200, "max_window_segments": 200, "recovery": "sack" },
@@ -231,8 +231,8 @@ fn seen_a_probe_into_a_shut_window_is_answered_and_not_taken_for_data() {
 
 #[test]
 fn seen_a_segment_that_waited_behind_a_hole_taken_for_a_long_round_trip() {
-    // Karn's rule (RFC 6298, 3). Segment 2 of ten is lost and repaired by the third duplicate; the
-    // ACK for all of 2..12 says nothing about a round trip. All others take just 40 ms.
+    // Karn's rule (RFC 6298, 3). Segment 2 of ten is lost and retransmitted on the third duplicate; the
+    // ACK for all of 2..12 measures no RTT. All others take just 40 ms.
     let outages = json!([{ "start_ns": 3 * MS / 2, "length_ns": MS }]);
     let g = group(json!({
         "receiver": { "window_scaling": false },

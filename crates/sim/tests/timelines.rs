@@ -469,7 +469,7 @@ fn an_ack_of_new_data_restarts_the_retransmission_timer() {
     assert_eq!(sent(trace(&r))[10..], [(1_048_000, 10)]);
 }
 
-/// The smoothed round trip after these samples (RFC 6298, 2.2 and 2.3).
+/// The smoothed RTT after these samples (RFC 6298, 2.2 and 2.3).
 fn smoothed(samples: impl IntoIterator<Item = f64>) -> f64 {
     samples.into_iter().reduce(|srtt, r| srtt * 7.0 / 8.0 + r / 8.0).expect("a sample")
 }
@@ -523,7 +523,7 @@ fn a_shut_window_opens_again_when_the_reader_reads() {
 
 #[test]
 fn a_shut_window_is_probed_after_a_timeout_and_twice_as_long_again() {
-    // RFC 9293, 3.8.6.1. Without rails no one tells that the reader came (2021 ms). The last ACK
+    // RFC 9293, 3.8.6.1. Without rails nothing reports that the reader came (2021 ms). The last ACK
     // (window 0) reaches the sender at 43 ms: probe 1 s later, at 1043 ms: 40 bytes, 20.04 ms; the
     // answer (still 0) takes 19 ms. From then (1082.04 ms; Linux also counts from the answer) twice
     // as long: a probe at 3082.04 ms, answered at 3121.08 ms.
@@ -534,7 +534,7 @@ fn a_shut_window_is_probed_after_a_timeout_and_twice_as_long_again() {
 
 #[test]
 fn a_slow_reader_never_makes_short_segments() {
-    // RFC 9293, 3.8.6.2.2: the reader takes 1 kbyte/s or so; the window is told only in pieces of
+    // RFC 9293, 3.8.6.2.2: the reader takes 1 kbyte/s or so; the window is offered only in steps of
     // min(half the buffer, one segment).
     let mut g = slow_reader(0, Value::Null);
     g["receiver"]["reader_bps"] = json!(80_000);
@@ -600,7 +600,7 @@ fn a_full_fifo_drops_what_comes_behind_its_limit() {
 
 #[test]
 fn an_idle_link_takes_a_packet_larger_than_its_queue() {
-    // 500 bytes of queue: of ten packets of 1000 only the first passes; the others are repaired one
+    // 500 bytes of queue: of ten packets of 1000 only the first passes; the others are retransmitted one
     // by one, each alone on the link.
     for discipline in ["fifo", "ack-separation", "ack-filter", "ack-separation-filter", "codel"] {
         let down = json!({ "down": { "queue_bytes": 500, "discipline": discipline } });
@@ -648,7 +648,7 @@ fn sunos(send_kib: u64, recv_kib: u64) -> ackwise_sim::result::RunResult {
         "sender": { "nagle": "bsd43", "socket": "bsd43", "send_buffer_bytes": send_kib << 10 },
         "receiver": { "socket": "bsd43", "recv_buffer_bytes": recv_kib << 10 },
     }));
-    // MSS 9148; loss-free, far faster than the heartbeat.
+    // MSS 9148; loss-free, far faster than the fast timer.
     let path = json!({
         "duration_ns": 20 * S,
         "mtu_bytes": 9188,
@@ -662,7 +662,7 @@ fn sunos(send_kib: u64, recv_kib: u64) -> ackwise_sim::result::RunResult {
 fn a_small_send_buffer_against_a_larger_receive_buffer_moves_4096_bytes_a_heartbeat() {
     // Class I of spec page 5: 8192 < min(2 * 9148, 0.35 * 16 384 = 5734 + 9148): the socket layer
     // pushes 4096 bytes, and 4096 are short of 5734: no window update; Nagle holds the next 4096
-    // until the heartbeat (every 200 ms) acknowledges. 4096 * 8 / 0.2 s = 0.16 Mbit/s.
+    // until the fast timer (every 200 ms) acknowledges. 4096 * 8 / 0.2 s = 0.16 Mbit/s.
     let r = sunos(8, 16);
     let t = trace(&r);
     assert!(t.data_bytes.iter().all(|&b| b == 4096), "{:?}", &t.data_bytes[..8]);
@@ -707,7 +707,7 @@ fn sent_ns(r: &ackwise_sim::result::RunResult) -> Vec<(u64, u64, u32)> {
     (0..t.data_seq.len()).map(|i| (t.data_time_ns[i], t.data_seq[i], t.data_bytes[i])).collect()
 }
 
-fn heartbeat() -> Value {
+fn fast_timer() -> Value {
     json!({ "name": "bsd", "params": { "phase": 0 } })
 }
 
@@ -718,7 +718,7 @@ fn a_writer_that_copies_hands_over_a_piece_at_a_time() {
     // so the beat at 200 ms acknowledges (40 bytes: 3.2 us). Output sends the 3140 that are left
     // before the writer goes on: its pieces are there 1, 2 and 3 ms later.
     let r = bsd_flow(
-        heartbeat(),
+        fast_timer(),
         json!({ "send_buffer_bytes": 16 << 10, "copy_bps": 32_768_000 }),
         json!({ "recv_buffer_bytes": 40 << 10 }),
     );
@@ -734,7 +734,7 @@ fn a_writer_sleeps_until_its_low_water_mark_is_free() {
     // leaves alone after the beat; with a mark of 4096 the writer fills a whole piece then.
     for (low_water, second) in [(0, 1024), (4096, 4096)] {
         let r = bsd_flow(
-            heartbeat(),
+            fast_timer(),
             json!({ "send_buffer_bytes": 6000, "low_water_bytes": low_water }),
             json!({ "recv_buffer_bytes": 16 << 10 }),
         );

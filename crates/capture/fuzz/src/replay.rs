@@ -25,8 +25,8 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let result = replay(&capture, &options).expect("the choices are valid");
     for d in &result.directions {
         for p in &d.policies {
-            let told: u64 = p.trace.iter().flatten().map(|a| a.segments).sum();
-            assert_eq!(told, d.data_segments, "{}: every segment once", p.policy);
+            let reported: u64 = p.trace.iter().flatten().map(|a| a.segments).sum();
+            assert_eq!(reported, d.data_segments, "{}: every segment once", p.policy);
             assert!(p.cost_scaled >= d.optimum.cost_scaled, "{}: beats the optimum", p.policy);
             if p.rails.iter().any(|r| r == "max-delay") {
                 assert!(p.ack_latency_ns.max <= 500_000_000, "{}: too late", p.policy);

@@ -7,9 +7,9 @@
 //! FIFO both give the same times; a test holds them to it.
 
 use crate::packet::{Packet, Parcel};
-use crate::result::{PipeResult, PipeSeries};
+use crate::result::{ChannelResult, ChannelSeries};
 use crate::rng::Rng;
-use crate::scenario::{Discipline, Pipe};
+use crate::scenario::{ChannelSpec, Discipline};
 use std::collections::VecDeque;
 
 /// What to do after a packet was offered to a link.
@@ -27,7 +27,7 @@ struct InFlight {
     arrival_ns: u64,
     /// The queue's place is given back then.
     start_ns: u64,
-    /// Held back this much longer: overtaken by others.
+    /// Delayed by this much more: overtaken by others.
     late_ns: u64,
     twice: bool,
     packet: Parcel,
@@ -93,7 +93,7 @@ struct Queue {
     codel: Codel,
 }
 
-pub struct Link {
+pub struct Channel {
     /// Bits a second as picoseconds for each byte.
     ps_per_byte: u64,
     delay_ns: u64,
@@ -116,14 +116,14 @@ pub struct Link {
     /// Served alternately with its partner on one medium.
     pub shared: bool,
     busy_ns: u64,
-    pub stats: PipeResult,
+    pub stats: ChannelResult,
 }
 
 /// Of a share of 50%, as many bytes of credit or debt are kept at most: two large packets.
 const CREDIT_BYTES: i64 = 3000;
 
-impl Link {
-    pub fn new(pipe: &Pipe, seed: u64, place: u64) -> Self {
+impl Channel {
+    pub fn new(pipe: &ChannelSpec, seed: u64, place: u64) -> Self {
         let burst = pipe.burst_loss.as_ref().map(|b| (b.enter_ppm, b.leave_ppm, b.loss_ppm));
         let reorder = pipe.reorder.as_ref().map(|r| (r.probability_ppm, r.delay_ns));
         let faulty = pipe.jitter_ns > 0
@@ -144,7 +144,7 @@ impl Link {
                 rng: Rng::new(seed, place),
             })
         });
-        let mut link = Link::plain(pipe.rate_bps, pipe.delay_ns);
+        let mut link = Channel::plain(pipe.rate_bps, pipe.delay_ns);
         link.per_packet_ns = pipe.per_packet_ns;
         link.grant_ns = pipe.grant_interval_ns;
         link.limit_packets = if pipe.queue_packets == 0 { usize::MAX } else { pipe.queue_packets as usize };
@@ -159,7 +159,7 @@ impl Link {
 
     /// A FIFO without limit and faults.
     pub fn plain(rate_bps: u64, delay_ns: u64) -> Self {
-        Link {
+        Channel {
             ps_per_byte: 8_000_000_000_000u64.div_ceil(rate_bps.max(1)),
             delay_ns,
             per_packet_ns: 0,
@@ -177,7 +177,7 @@ impl Link {
             starting: None,
             shared: false,
             busy_ns: 0,
-            stats: PipeResult::default(),
+            stats: ChannelResult::default(),
         }
     }
 
@@ -413,13 +413,13 @@ impl Link {
             }
         };
         let acks = waiting.iter().filter(|ack| **ack).count();
-        let series = self.stats.series.get_or_insert_with(PipeSeries::default);
+        let series = self.stats.series.get_or_insert_with(ChannelSeries::default);
         series.time_ns.push(now);
         series.acks.push(acks as u32);
         series.data.push((waiting.len() - acks) as u32);
     }
 
-    pub fn finish(&mut self, duration_ns: u64) -> PipeResult {
+    pub fn finish(&mut self, duration_ns: u64) -> ChannelResult {
         // A FIFO counts a packet when it enters: what is still to be sent did not happen.
         let to_come = self.free_ns.saturating_sub(duration_ns);
         let busy_ns = self.busy_ns.saturating_sub(to_come);
@@ -429,7 +429,7 @@ impl Link {
 }
 
 /// The queued pure ACK that `newer` makes worthless: same flow and direction, lower ACK number,
-/// no SACK blocks (they may tell of other holes). A duplicate ACK is never dropped: its number is
+/// no SACK blocks (they may report other holes). A duplicate ACK is never dropped: its number is
 /// not lower, and the sender counts it. At most one is replaced for each arrival (RFC 3449, 5.2.1).
 fn redundant_ack(queue: &VecDeque<(u64, Parcel)>, first: usize, newer: &Packet) -> Option<usize> {
     let worthless = |p: &Packet| {
@@ -509,8 +509,8 @@ mod tests {
         })
     }
 
-    fn pipe(discipline: Discipline) -> Pipe {
-        Pipe {
+    fn pipe(discipline: Discipline) -> ChannelSpec {
+        ChannelSpec {
             rate_bps: 8_000_000,
             delay_ns: 1_000,
             jitter_ns: 0,
@@ -530,7 +530,7 @@ mod tests {
     }
 
     /// Offers packets at the given times and returns (arrival, ack number) of what comes out.
-    fn run(link: &mut Link, offers: &[(u64, Parcel)]) -> Vec<(u64, u64)> {
+    fn run(link: &mut Channel, offers: &[(u64, Parcel)]) -> Vec<(u64, u64)> {
         let mut out = Vec::new();
         let mut line: Option<u64> = None;
         let mut tx: Option<u64> = None;
@@ -571,8 +571,8 @@ mod tests {
                     (now, packet(0, 40 + rng.up_to(1460) as u32, 1, i))
                 })
                 .collect();
-            let mut fast = Link::new(&pipe(Discipline::Fifo), 1, 1);
-            let mut slow = Link::new(&pipe(Discipline::Fifo), 1, 1);
+            let mut fast = Channel::new(&pipe(Discipline::Fifo), 1, 1);
+            let mut slow = Channel::new(&pipe(Discipline::Fifo), 1, 1);
             slow.use_queue(Discipline::Fifo, 500_000);
             assert_eq!(run(&mut fast, &offers), run(&mut slow, &offers), "seed {seed}");
             assert_eq!(fast.stats.dropped_queue, slow.stats.dropped_queue);
@@ -584,7 +584,7 @@ mod tests {
     #[test]
     fn transmission_takes_length_over_rate_then_the_delay() {
         // 1000 bytes at 8 Mbit/s: 1 ms; back to back the second leaves when the first has left.
-        let mut link = Link::new(&pipe(Discipline::Fifo), 1, 1);
+        let mut link = Channel::new(&pipe(Discipline::Fifo), 1, 1);
         let offers = [(0, packet(0, 1000, 1, 1)), (0, packet(0, 500, 1, 2))];
         assert_eq!(run(&mut link, &offers), [(1_001_000, 1), (1_501_000, 2)]);
     }
@@ -593,7 +593,7 @@ mod tests {
     fn separated_acks_pass_data_but_leave_it_its_share() {
         let mut p = pipe(Discipline::AckSeparation);
         p.queue_packets = 100;
-        let mut link = Link::new(&p, 1, 1);
+        let mut link = Channel::new(&p, 1, 1);
         let mut offers: Vec<_> = (0..20).map(|_| (0, packet(0, 1000, 1, 0))).collect();
         offers.extend((0..100).map(|i| (1, packet(1, 100, 0, i + 1))));
         let out = run(&mut link, &offers);
@@ -617,7 +617,7 @@ mod tests {
             let mut p = pipe(discipline);
             p.queue_packets = 100;
             p.ack_share_ppm = share_ppm;
-            let mut link = Link::new(&p, 1, 1);
+            let mut link = Channel::new(&p, 1, 1);
             // Data keeps the link of 1000 bytes a millisecond busy; so would each flow's ACKs.
             let mut offers = Vec::new();
             for i in 0..20_000u64 {
@@ -641,7 +641,7 @@ mod tests {
         let mut p = pipe(Discipline::AckSeparation);
         p.queue_packets = 100;
         p.ack_share_ppm = 10_000;
-        let mut link = Link::new(&p, 1, 1);
+        let mut link = Channel::new(&p, 1, 1);
         // 100 bytes of ACKs and 500 of data for each millisecond, which carries 1000.
         let mut offers = Vec::new();
         for i in 0..1000u64 {
@@ -657,7 +657,7 @@ mod tests {
     fn separated_and_filtered_acks_are_never_more_than_one_a_flow_without_duplicates() {
         let mut p = pipe(Discipline::AckSeparationFilter);
         p.queue_packets = 100;
-        let mut link = Link::new(&p, 1, 1);
+        let mut link = Channel::new(&p, 1, 1);
         let mut offers = vec![(0, packet(0, 1000, 1, 0)), (0, packet(0, 1000, 1, 0))];
         offers.extend((1..=50).map(|i| (i, packet(1 + (i % 2) as u32, 66, 0, i))));
         offers.push((60, packet(1, 66, 0, 50))); // a duplicate stays
@@ -667,12 +667,12 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_tells_what_waits_the_same_for_a_calculated_and_a_kept_queue() {
+    fn a_sample_reports_the_same_packets_for_a_calculated_and_a_kept_queue() {
         let offers: Vec<_> = (0..6)
             .map(|i| (0, packet(0, if i % 3 == 0 { 1000 } else { 66 }, u32::from(i % 3 == 0), i)))
             .collect();
-        let mut calculated = Link::new(&pipe(Discipline::Fifo), 1, 1);
-        let mut kept = Link::new(&pipe(Discipline::Fifo), 1, 1);
+        let mut calculated = Channel::new(&pipe(Discipline::Fifo), 1, 1);
+        let mut kept = Channel::new(&pipe(Discipline::Fifo), 1, 1);
         kept.use_queue(Discipline::Fifo, 500_000);
         for link in [&mut calculated, &mut kept] {
             for (at, p) in &offers {
@@ -688,7 +688,7 @@ mod tests {
     fn the_ack_filter_keeps_duplicates_and_sacks() {
         let mut p = pipe(Discipline::AckFilter);
         p.queue_packets = 100;
-        let mut link = Link::new(&p, 1, 1);
+        let mut link = Channel::new(&p, 1, 1);
         let mut with_sack = packet(1, 64, 0, 4);
         with_sack.sack = Some(Box::new(vec![(6, 7)]));
         let offers = [
@@ -710,10 +710,10 @@ mod tests {
         let mut p = pipe(Discipline::Codel);
         p.queue_packets = 1000;
         let calm: Vec<_> = (0..2000).map(|i| (i * 1_100_000, packet(0, 1000, 1, i))).collect();
-        let mut link = Link::new(&p, 1, 1);
+        let mut link = Channel::new(&p, 1, 1);
         assert_eq!(run(&mut link, &calm).len(), 2000);
         let flood: Vec<_> = (0..2000).map(|i| (i * 900_000, packet(0, 1000, 1, i))).collect();
-        let mut link = Link::new(&p, 1, 1);
+        let mut link = Channel::new(&p, 1, 1);
         run(&mut link, &flood);
         assert!(link.stats.dropped_queue > 5, "{}", link.stats.dropped_queue);
     }
@@ -722,7 +722,7 @@ mod tests {
     fn loss_comes_at_the_given_rate() {
         let mut p = pipe(Discipline::Fifo);
         p.loss_ppm = 50_000;
-        let mut link = Link::new(&p, 7, 1);
+        let mut link = Channel::new(&p, 7, 1);
         let offers: Vec<_> = (0..40_000).map(|i| (i * 2_000_000, packet(0, 100, 1, i))).collect();
         let out = run(&mut link, &offers).len() as f64 / 40_000.0;
         // Five standard deviations of a binomial.

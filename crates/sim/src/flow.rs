@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: MIT
+//! One flow: what its ends do when something happened to them, up to the segments that leave.
+
+use crate::app::App;
+use crate::endpoint::{Endpoint, EndpointId, PerRole, Role, Side};
+use crate::host::{Host, TurnBytes};
+use crate::packet::{Framing, Packet, Parcel};
+use crate::record::{FlowRecord, GroupRecord};
+use crate::sender::NEVER;
+use ackwise_core::Reason;
+
+pub struct Flow {
+    pub number: u32,
+    pub group: u32,
+    pub ends: PerRole<Endpoint>,
+    pub app: App,
+    pub framing: Framing,
+    pub record: FlowRecord,
+    pub active: bool,
+}
+
+/// What an end works with at one point in time.
+pub struct Context<'a> {
+    pub now: u64,
+    pub host: &'a Host,
+    pub group: &'a mut GroupRecord,
+    /// Packets that leave, in order.
+    pub out: &'a mut Vec<Parcel>,
+}
+
+impl Flow {
+    pub fn id(&self, role: Role) -> EndpointId {
+        EndpointId { flow: self.number, role }
+    }
+
+    /// The end that this packet goes to.
+    pub fn target(&self, packet: &Packet) -> Role {
+        let side = if packet.down { Side::Client } else { Side::Server };
+        if self.ends.data_receiver.side == side {
+            Role::DataReceiver
+        } else {
+            Role::DataSender
+        }
+    }
+
+    /// A segment reached an end. Returns the ACK that it makes due, if any: the sender half takes
+    /// the segment's ACK, the receiver half its data, about which it asks the policy.
+    pub fn on_segment(&mut self, role: Role, p: &Packet, cx: &mut Context) -> Option<Reason> {
+        let end = &mut self.ends[role];
+        end.rx.note_timestamp(p);
+        let rtt_ns = end.tx.on_ack(cx.now, p);
+        if let (Role::DataSender, Some(rtt_ns)) = (role, rtt_ns) {
+            cx.group.rtt.record(rtt_ns);
+            self.record.rtt(rtt_ns);
+        }
+        if p.is_pure_ack() {
+            return None;
+        }
+        if role == Role::DataReceiver {
+            self.record.arrived(cx.now, p.segments.into());
+        }
+        end.rx.on_segment(cx.now, p, end.tx.rto_ns())
+    }
+
+    /// Everything an end can do at this time, given the ACK that is due. Output comes before the
+    /// ACK: data carries it along, and only an ACK that no data carried leaves on its own. Reading
+    /// comes last; what it sets free is output again. Returns true when the application has to wait
+    /// for its turn on the processor.
+    pub fn respond(&mut self, role: Role, mut due: Option<Reason>, cx: &mut Context) -> bool {
+        let writes_in_turns = self.writes_in_turns(role, cx.host);
+        if self.ends[role].tx.sends_before_the_writer_wakes() {
+            self.send_data(role, &mut due, cx);
+        }
+        let reader_wants_turn = loop {
+            self.write_and_send(role, writes_in_turns, &mut due, cx);
+            if let Some(reason) = due.take() {
+                self.send_ack(role, reason, cx);
+            }
+            let end = &mut self.ends[role];
+            if end.awaits_turn || !end.rx.wake_reader(cx.now) {
+                break false;
+            }
+            if cx.host.charges_reading() {
+                break true;
+            }
+            due = self.read(role, cx);
+        };
+        let writer_wants_turn = writes_in_turns && self.app.writable(&self.ends[role].tx) > 0;
+        self.note_end(cx);
+        reader_wants_turn || writer_wants_turn
+    }
+
+    /// The application writes, TCP sends what it may; a BSD writer goes on after it.
+    fn write_and_send(&mut self, role: Role, in_turns: bool, due: &mut Option<Reason>, cx: &mut Context) {
+        loop {
+            let tx = &mut self.ends[role].tx;
+            let again = match role {
+                Role::DataSender => !in_turns && self.app.write(cx.now, tx, u64::MAX),
+                Role::DataReceiver => {
+                    self.app.ask(cx.now, tx);
+                    false
+                }
+            };
+            self.send_data(role, due, cx);
+            if !again {
+                return;
+            }
+        }
+    }
+
+    /// Sends all data that may leave. Each segment carries the ACK that is due.
+    fn send_data(&mut self, role: Role, due: &mut Option<Reason>, cx: &mut Context) {
+        while let Some(segment) = self.ends[role].tx.next_segment(cx.now) {
+            let mut p = self.packet(role, segment.len, cx.now);
+            p.seq = segment.seq;
+            p.psh = segment.psh;
+            p.fin = segment.fin;
+            p.retransmitted = segment.is_retransmission;
+            if role == Role::DataSender {
+                self.record.data(cx.now, &segment);
+            }
+            cx.out.push(p);
+            self.on_ack_sent(role, None, cx);
+            *due = None;
+        }
+    }
+
+    fn send_ack(&mut self, role: Role, reason: Reason, cx: &mut Context) {
+        let p = self.packet(role, 0, cx.now);
+        if role == Role::DataReceiver {
+            self.record.ack(cx.now, p.ack, reason);
+        }
+        cx.out.push(p);
+        self.on_ack_sent(role, Some(reason), cx);
+    }
+
+    /// A probe of the peer's closed window (RFC 9293, 3.8.6.1): one byte below it, which the peer
+    /// has.
+    pub fn send_window_probe(&mut self, role: Role, cx: &mut Context) {
+        let mut packet = self.packet(role, 0, cx.now);
+        packet.probe = true;
+        packet.seq = self.ends[role].tx.una.saturating_sub(1);
+        cx.out.push(packet);
+    }
+
+    /// A packet of this end with so much payload and the current ACK fields.
+    fn packet(&mut self, role: Role, len: u32, now: u64) -> Parcel {
+        let end = &mut self.ends[role];
+        let fields = end.rx.ack_fields();
+        let blocks = fields.sack.as_ref().map_or(0, |s| s.len() as u32);
+        // RFC 2018, 3: two bytes and eight for each block, padded to four.
+        let sack_bytes = if blocks > 0 { 4 + 8 * blocks } else { 0 };
+        Box::new(Packet {
+            flow: self.number,
+            wire_bytes: self.framing.wire_bytes(sack_bytes + len),
+            len,
+            segments: 1,
+            down: end.side == Side::Server,
+            hop: 0,
+            fin: false,
+            psh: false,
+            retransmitted: false,
+            probe: false,
+            lost: false,
+            seq: end.tx.nxt,
+            ack: fields.ack,
+            wnd_bytes: fields.wnd_bytes,
+            sent_ns: now,
+            echo_ns: fields.echo_ns,
+            sack: fields.sack,
+        })
+    }
+
+    /// An ACK left: on its own with a reason, or on data.
+    #[inline]
+    fn on_ack_sent(&mut self, role: Role, reason: Option<Reason>, cx: &mut Context) {
+        let rx = &mut self.ends[role].rx;
+        if role == Role::DataSender {
+            rx.on_ack_sent(cx.now, reason.is_none(), |_, _| {});
+            return;
+        }
+        let group = &mut *cx.group;
+        match reason {
+            Some(reason) => group.count(reason),
+            None if rx.owes_ack() => group.acks_piggybacked += 1,
+            None => {}
+        }
+        rx.on_ack_sent(cx.now, reason.is_none(), |wait_ns, segments| {
+            for _ in 0..segments {
+                group.ack_latency.record(wait_ns);
+            }
+        });
+    }
+
+    /// The application of this end reads what it may. Returns the ACK that is due then, if any.
+    pub fn read(&mut self, role: Role, cx: &mut Context) -> Option<Reason> {
+        let rx = &mut self.ends[role].rx;
+        let bytes = rx.readable(cx.now);
+        let due = rx.on_read(cx.now, bytes);
+        let read = rx.read_bytes();
+        match role {
+            Role::DataReceiver => {
+                self.app.on_delivered(cx.now, read, |ns| cx.group.message_latency.record(ns));
+            }
+            Role::DataSender => self.app.on_request(read, &mut self.ends.data_sender.tx),
+        }
+        due
+    }
+
+    /// The application of an end has its turn on the processor.
+    pub fn take_turn(&mut self, role: Role, cx: &mut Context) -> Option<Reason> {
+        let end = &mut self.ends[role];
+        end.awaits_turn = false;
+        let reads = cx.host.charges_reading() && end.rx.reader_ns == NEVER;
+        let due = if reads { self.read(role, cx) } else { None };
+        if self.writes_in_turns(role, cx.host) {
+            let tx = &mut self.ends[role].tx;
+            let most = tx.mss;
+            self.app.write(cx.now, tx, most);
+        }
+        due
+    }
+
+    /// What the application of this end is going to read and to write in its turn.
+    pub fn turn_bytes(&self, role: Role, now: u64) -> TurnBytes {
+        let end = &self.ends[role];
+        let read = if end.rx.reader_ns == NEVER { end.rx.readable(now) } else { 0 };
+        let writable = match role {
+            Role::DataSender => self.app.writable(&end.tx),
+            Role::DataReceiver => 0,
+        };
+        TurnBytes { read, written: writable.min(end.tx.mss) }
+    }
+
+    /// Only a bulk writer on a Linux socket waits for its turn.
+    fn writes_in_turns(&self, role: Role, host: &Host) -> bool {
+        role == Role::DataSender
+            && host.charges_writing()
+            && self.app.is_bulk()
+            && !self.ends[role].tx.sends_before_the_writer_wakes()
+    }
+
+    /// The next time the application of this end acts by itself.
+    pub fn app_wake_ns(&self, role: Role) -> u64 {
+        match role {
+            Role::DataSender => self.app.wake_ns,
+            Role::DataReceiver => self.app.ask_ns,
+        }
+    }
+
+    /// The earliest timer of this end or of its application.
+    pub fn wake_ns(&self, role: Role) -> u64 {
+        let end = &self.ends[role];
+        let timers = [end.tx.timer_ns, end.tx.pace_wake_ns(), end.rx.deadline_ns, end.rx.reader_ns];
+        timers.into_iter().fold(self.app_wake_ns(role), u64::min)
+    }
+
+    /// Counts a stall when a delayed ACK's deadline passed while the sender had data, in its buffer
+    /// or for want of room still with the application, everything sent had arrived and so had every
+    /// ACK: both sides were waiting for each other.
+    pub fn note_stall(&mut self, role: Role, now: u64) {
+        if role != Role::DataReceiver {
+            return;
+        }
+        let PerRole { data_sender: Endpoint { tx, .. }, data_receiver: Endpoint { rx, .. } } = &self.ends;
+        let idle = tx.nxt == rx.rcv_nxt && tx.una == rx.acknowledged();
+        let has_data = tx.has_unsent() || self.app.has_more(tx);
+        if idle && has_data && now >= rx.deadline_ns && rx.owes_ack() {
+            self.record.stalls += 1;
+            self.record.stalled_ns += now - rx.last_data_ns;
+        }
+    }
+
+    /// The flow is over when its application has nothing left and all is acknowledged.
+    fn note_end(&mut self, cx: &mut Context) {
+        let PerRole { data_sender: Endpoint { tx, .. }, data_receiver: Endpoint { rx, .. } } = &self.ends;
+        if self.active && self.app.is_finished() && tx.is_done() {
+            self.active = false;
+            self.record.completed = true;
+            self.record.end_ns = self.record.end_ns.max(rx.last_data_ns).min(cx.now);
+            cx.group.completed += 1;
+        }
+    }
+
+    /// A point of the time series; `policy` is the data receiver's.
+    pub fn sample(&mut self, now: u64, policy: ackwise_core::Policy) {
+        self.record.sample(now, &self.ends.data_sender.tx, &self.ends.data_receiver.rx, policy);
+    }
+
+    /// What was recorded, with the final counts of the ends.
+    pub fn into_record(mut self) -> FlowRecord {
+        self.record.close(&self.ends.data_sender.tx, &self.ends.data_receiver.rx);
+        self.record
+    }
+}

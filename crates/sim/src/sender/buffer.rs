@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+//! The application's side of a sender: the send buffer and the socket layer that fills it.
+
+use super::{Sender, NEVER};
+use crate::scenario::SocketLayer;
+
+/// Bytes of one application write in a bulk transfer: its last segment carries PSH (iperf3's size).
+const BULK_WRITE_BYTES: u64 = 128 * 1024;
+/// 4.3BSD (spec page 5): an mbuf cluster, and how much is copied before TCP output runs.
+const CLUSTER_BYTES: u64 = 1024;
+const PIECE_BYTES: u64 = 4096;
+
+/// How long so many bytes take at this rate.
+fn transfer_ns(bytes: u64, bps: u64) -> u64 {
+    (u128::from(bytes) * 8_000_000_000).div_ceil(bps.into()) as u64
+}
+
+impl Sender {
+    /// Bytes the application may write now.
+    pub fn room(&self) -> u64 {
+        (self.una + self.cfg.send_buffer_bytes).saturating_sub(self.written)
+    }
+
+    /// The application writes one message; its end is pushed.
+    pub fn write(&mut self, bytes: u64) {
+        self.written += bytes;
+        self.pushes.push_back(self.written);
+    }
+
+    /// Bytes that a bulk writer up to `limit` puts into a Linux socket if it runs at this time.
+    pub fn fillable(&self, limit: u64) -> u64 {
+        let room = self.room().min(limit.saturating_sub(self.written));
+        // The writer is woken when a third of the buffer is free (sk_stream_write_space).
+        let at_end = self.written + room == limit;
+        if self.written > self.una && !at_end && room < self.cfg.send_buffer_bytes / 3 {
+            return 0;
+        }
+        room
+    }
+
+    /// A bulk writer fills the buffer as the socket layer lets it, with `most` bytes at most.
+    /// Returns true if TCP output has to run (again) and more may be written after it.
+    pub fn fill(&mut self, now: u64, limit: u64, most: u64) -> bool {
+        match self.cfg.socket {
+            SocketLayer::Linux => {
+                // The kernel fills its last buffer before it starts another: whole segments.
+                let fillable = self.fillable(limit);
+                let mut take = fillable.min(most);
+                self.writes_on = most < fillable;
+                let at_end = self.written + take == limit;
+                if !at_end && take >= self.mss {
+                    take -= (self.written + take) % self.mss;
+                }
+                if take == 0 {
+                    return false;
+                }
+                let before = self.written / BULK_WRITE_BYTES;
+                self.written += take;
+                for n in before + 1..=self.written / BULK_WRITE_BYTES {
+                    self.pushes.push_back(n * BULK_WRITE_BYTES);
+                }
+                if at_end {
+                    self.pushes.push_back(self.written);
+                }
+                false
+            }
+            SocketLayer::Bsd43 => self.copy_piece(now, limit),
+        }
+    }
+
+    /// The 4.3BSD writer's next step: a chunk of at most 4096 bytes, in whole clusters unless it
+    /// is the last. Returns true when one is in the buffer and TCP output has to run.
+    fn copy_piece(&mut self, now: u64, limit: u64) -> bool {
+        if let Some((bytes, done_ns)) = self.copying {
+            if now < done_ns {
+                return false;
+            }
+            self.copying = None;
+            self.written += bytes;
+            return true;
+        }
+        let left = limit - self.written;
+        let room = self.room().min(left);
+        let cluster = CLUSTER_BYTES.min(self.cfg.send_buffer_bytes);
+        let least = self.cfg.low_water_bytes.clamp(cluster, self.cfg.send_buffer_bytes);
+        if room == 0 || (room < least && room < left) {
+            return false;
+        }
+        let piece = room.min(PIECE_BYTES);
+        // Less than a cluster of room is not used.
+        let bytes = if room == left { piece } else { piece - piece % cluster };
+        if self.cfg.copy_bps == 0 {
+            self.written += bytes;
+            return true;
+        }
+        self.copying = Some((bytes, now + transfer_ns(bytes, self.cfg.copy_bps)));
+        false
+    }
+
+    /// When the piece that is being copied into the send buffer will be there.
+    pub fn copied_ns(&self) -> u64 {
+        self.copying.map_or(NEVER, |(_, done_ns)| done_ns)
+    }
+
+    /// 4.3BSD's input routine ends with TCP output; the writer that waits for room runs later. So a
+    /// short segment that an ACK released leaves alone (spec page 5, class I).
+    pub fn sends_before_the_writer_wakes(&self) -> bool {
+        self.cfg.socket == SocketLayer::Bsd43
+    }
+}

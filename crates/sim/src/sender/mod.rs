@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: MIT
+//! The sending half of an endpoint: what may leave now, what was lost, when to give up waiting.
+//!
+//! `ack` follows an arriving ACK, `recovery` finds losses and reduces the window, `output` chooses
+//! the next segment, `timers` waits, `buffer` is the application's side.
+
+mod ack;
+mod buffer;
+mod output;
+mod recovery;
+mod segment;
+mod timers;
+
+pub use output::Outgoing;
+
+use crate::congestion::Congestion;
+use crate::ranges::Ranges;
+use crate::scenario::SenderSpec;
+use recovery::{LossState, Prr};
+use segment::{Segment, Tally};
+use std::collections::VecDeque;
+use timers::Timer;
+
+pub const NEVER: u64 = u64::MAX;
+/// RFC 6298, 2.1: before the first measurement.
+const INITIAL_RTO_NS: u64 = 1_000_000_000;
+/// RFC 6298, 2.5 allows a maximum of at least 60 s; Linux takes 120 s.
+const MAX_RTO_NS: u64 = 120_000_000_000;
+
+/// Counters of one sender.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counters {
+    pub retransmitted: u64,
+    pub timeouts: u64,
+    pub fast_recoveries: u64,
+}
+
+pub struct Sender {
+    cfg: SenderSpec,
+    pub mss: u64,
+    pub una: u64,
+    pub nxt: u64,
+    /// End of what the application wrote.
+    pub written: u64,
+    /// End of the stream, once known: the last segment carries FIN.
+    pub fin_at: u64,
+    /// Being copied into the send buffer: bytes, and when they are there.
+    copying: Option<(u64, u64)>,
+    /// Ends of writes, for PSH (Linux) in order.
+    pushes: VecDeque<u64>,
+    /// A bulk writer was interrupted in the middle of a write.
+    writes_on: bool,
+    segments: VecDeque<Segment>,
+    sacked: Ranges,
+    tally: Tally,
+    /// All segments below are judged: lost or SACKed.
+    judged_below: u64,
+    /// No lost segment waits for retransmission below.
+    resend_from: u64,
+    loss_state: LossState,
+    prr: Prr,
+    dupacks: u32,
+    pub cc: Congestion,
+    /// Right edge of the peer's window, and the largest window it ever offered.
+    wnd_right: u64,
+    wnd_max: u64,
+    /// End of the last short segment sent (Minshall).
+    short_end: u64,
+    pub srtt_ns: u64,
+    rttvar_ns: u64,
+    rto_ns: u64,
+    backoff: u32,
+    timer: Timer,
+    pub timer_ns: u64,
+    probed: bool,
+    /// The probe is new data, which the congestion window does not hold back.
+    probe_is_new: bool,
+    /// Pacing: the next segment leaves no earlier.
+    pub pace_ns: u64,
+    pace_waits: bool,
+    delivered: u64,
+    delivered_ns: u64,
+    first_sent_ns: u64,
+    app_limited_until: u64,
+    round_end: u64,
+    pub counters: Counters,
+}
+
+impl Sender {
+    /// `wnd`: the peer's window before its first ACK; `rtt_ns`: as the handshake measured it.
+    pub fn new(cfg: &SenderSpec, mss: u64, wnd: u64, rtt_ns: u64, now: u64) -> Self {
+        let cc =
+            Congestion::new(cfg.congestion_control, cfg.counting, mss, cfg.initial_window_segments.into());
+        let mut s = Sender {
+            cfg: cfg.clone(),
+            mss,
+            una: 0,
+            nxt: 0,
+            written: 0,
+            fin_at: NEVER,
+            copying: None,
+            pushes: VecDeque::new(),
+            writes_on: false,
+            segments: VecDeque::new(),
+            sacked: Ranges::default(),
+            tally: Tally::default(),
+            judged_below: 0,
+            resend_from: 0,
+            loss_state: LossState::Open,
+            prr: Prr::default(),
+            dupacks: 0,
+            cc,
+            wnd_right: wnd,
+            wnd_max: wnd,
+            short_end: 0,
+            srtt_ns: 0,
+            rttvar_ns: 0,
+            rto_ns: INITIAL_RTO_NS,
+            backoff: 0,
+            timer: Timer::Off,
+            timer_ns: NEVER,
+            probed: false,
+            probe_is_new: false,
+            pace_ns: 0,
+            pace_waits: false,
+            delivered: 0,
+            delivered_ns: now,
+            first_sent_ns: now,
+            app_limited_until: 0,
+            round_end: 0,
+            counters: Counters::default(),
+        };
+        if rtt_ns > 0 {
+            s.measure(rtt_ns);
+        }
+        s
+    }
+
+    fn outstanding(&self) -> u64 {
+        self.nxt - self.una
+    }
+
+    /// The estimate that RFC 6675, 4, calls `pipe`: bytes in the network.
+    pub fn bytes_in_flight(&self) -> u64 {
+        (self.outstanding() + self.tally.again).saturating_sub(self.tally.sacked + self.tally.lost)
+    }
+
+    /// FlightSize (RFC 5681, 2), as a loss halves it. Data that piled up above a hole lost again and
+    /// again is not in flight: the window bounds it.
+    fn flight_size(&self) -> u64 {
+        self.outstanding().min(self.cc.window.cwnd)
+    }
+
+    /// Data waits that could not be sent, for whatever reason.
+    pub fn has_unsent(&self) -> bool {
+        self.written > self.nxt
+    }
+
+    fn window(&self) -> u64 {
+        match self.cfg.max_window_segments {
+            0 => self.cc.window.cwnd,
+            n => self.cc.window.cwnd.min(u64::from(n) * self.mss),
+        }
+    }
+    pub fn rto_ns(&self) -> u64 {
+        self.rto_ns
+    }
+
+    /// Everything written is acknowledged.
+    pub fn is_done(&self) -> bool {
+        self.una == self.written
+    }
+
+    /// The sums kept on the way against the segments; in debug builds, at each loss.
+    #[cfg(debug_assertions)]
+    fn check(&self) {
+        let sum = |f: fn(&Segment) -> bool| -> u64 {
+            self.segments.iter().filter(|s| f(s)).map(|s| u64::from(s.len)).sum()
+        };
+        assert_eq!(self.tally.sacked, sum(|s| s.sacked));
+        assert_eq!(self.tally.lost, sum(|s| s.lost));
+        assert_eq!(self.tally.again, sum(|s| s.again_in_flight));
+        assert_eq!(self.outstanding(), sum(|_| true));
+    }
+}

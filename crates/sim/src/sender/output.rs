@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: MIT
+//! TCP output: which segment may leave now.
+
+use super::recovery::LossState;
+use super::segment::{Departure, Segment};
+use super::timers::Timer;
+use super::{Sender, NEVER};
+use crate::scenario::{Nagle, Recovery};
+
+/// Least share of the peer's largest window that a segment cut off by the window fills (rule
+/// `unsent`): the share that the window must slide before the receiver reports it.
+const USABLE_PERCENT: u64 = 35;
+
+/// Linux paces at twice the window per RTT in slow start and at 1.2 times after it, so that pacing
+/// does not hold back the window's growth (tcp_pacing_ss_ratio, tcp_pacing_ca_ratio).
+const PACING_GAIN_SLOW_START: f64 = 2.0;
+const PACING_GAIN: f64 = 1.2;
+
+/// A segment that leaves.
+#[derive(Clone, Copy, Debug)]
+pub struct Outgoing {
+    pub seq: u64,
+    pub len: u32,
+    pub psh: bool,
+    pub fin: bool,
+    pub is_retransmission: bool,
+}
+
+impl Sender {
+    /// The next segment that may leave at `now`; lost ones come first (RFC 6675, 4, NextSeg()).
+    pub fn next_segment(&mut self, now: u64) -> Option<Outgoing> {
+        self.pace_waits = false;
+        match self.next_lost() {
+            Some(at) => self.send_again(now, at),
+            None => self.send_unsent(now),
+        }
+    }
+
+    /// The next lost segment that no retransmission is out for.
+    fn next_lost(&mut self) -> Option<usize> {
+        if self.tally.lost == 0 {
+            return None;
+        }
+        let first = self.segments.partition_point(|s| s.seq < self.resend_from);
+        let found = (first..self.segments.len())
+            .find(|&i| self.segments[i].lost && !self.segments[i].again_in_flight);
+        self.resend_from = found.map_or(self.nxt, |i| self.segments[i].seq);
+        found
+    }
+
+    /// Whether so many more bytes fit into the congestion window; one segment always does.
+    fn fits_window(&self, len: u64) -> bool {
+        let in_flight = self.bytes_in_flight();
+        in_flight == 0 || in_flight + len <= self.window()
+    }
+
+    fn departure(&self, now: u64, app_limited: bool) -> Departure {
+        Departure {
+            sent_ns: now,
+            delivered: self.delivered,
+            delivered_ns: self.delivered_ns,
+            first_sent_ns: self.first_sent_ns,
+            app_limited,
+        }
+    }
+
+    /// Retransmits the segment at this place, if it may leave.
+    fn send_again(&mut self, now: u64, at: usize) -> Option<Outgoing> {
+        let len = u64::from(self.segments[at].len);
+        // RFC 5681, 3.2, step 3; RFC 6582, 3.2, step 3: the one segment that duplicates or a partial
+        // ACK ask for leaves whatever the window.
+        let in_fast_recovery = matches!(self.loss_state, LossState::FastRecovery { .. });
+        let is_asked_for = self.cfg.recovery == Recovery::Newreno && in_fast_recovery;
+        if !(self.fits_window(len) || is_asked_for) || !self.pace(now, len) {
+            return None;
+        }
+        let departure = self.departure(now, self.segments[at].departure.app_limited);
+        let seg = &mut self.segments[at];
+        seg.departure = departure;
+        seg.retransmitted = true;
+        seg.again_in_flight = true;
+        let out =
+            Outgoing { seq: seg.seq, len: seg.len, psh: seg.psh, fin: seg.fin, is_retransmission: true };
+        self.tally.again += len;
+        self.prr.sent += len;
+        self.counters.retransmitted += 1;
+        if self.timer == Timer::Off || self.probed && out.seq + len == self.nxt {
+            self.arm_retransmit(now, 0);
+        }
+        Some(out)
+    }
+
+    /// Sends data for the first time, if there is any and it may leave.
+    fn send_unsent(&mut self, now: u64) -> Option<Outgoing> {
+        let unsent = self.written - self.nxt;
+        if unsent == 0 {
+            return None;
+        }
+        let open = self.wnd_right.saturating_sub(self.nxt);
+        let len = self.mss.min(unsent).min(open);
+        if len == 0 {
+            self.arm_persist(now);
+            return None;
+        }
+        let is_probe = std::mem::take(&mut self.probe_is_new);
+        if !self.fits_window(len) && !is_probe {
+            return None;
+        }
+        let is_last = self.nxt + len == self.fin_at;
+        if len < self.mss && !is_last && !self.short_may_leave(len, unsent) {
+            if open < unsent && self.outstanding() == 0 {
+                self.arm_persist(now);
+            }
+            return None;
+        }
+        if !self.pace(now, len) {
+            return None;
+        }
+        Some(self.send_new(now, len, is_last))
+    }
+
+    fn send_new(&mut self, now: u64, len: u64, fin: bool) -> Outgoing {
+        let seq = self.nxt;
+        let end = seq + len;
+        if self.outstanding() == 0 {
+            self.first_sent_ns = now;
+            self.delivered_ns = now;
+        }
+        // The last segment of a write is pushed, and whatever empties the buffer.
+        let mut psh = end == self.written && !self.writes_on;
+        while self.pushes.front().is_some_and(|&at| at <= end) {
+            self.pushes.pop_front();
+            psh = true;
+        }
+        if end == self.written && self.bytes_in_flight() + len < self.window() {
+            self.app_limited_until = self.delivered + self.bytes_in_flight() + len;
+        }
+        self.segments.push_back(Segment {
+            seq,
+            len: len as u32,
+            departure: self.departure(now, self.app_limited_until > 0),
+            sacked: false,
+            lost: false,
+            retransmitted: false,
+            again_in_flight: false,
+            psh,
+            fin,
+        });
+        self.nxt = end;
+        self.prr.sent += len;
+        if len < self.mss {
+            self.short_end = end;
+        }
+        if matches!(self.timer, Timer::Off | Timer::Persist | Timer::TailLossProbe) {
+            self.restart_timer(now);
+        }
+        Outgoing { seq, len: len as u32, psh, fin, is_retransmission: false }
+    }
+
+    /// RFC 1122, 4.2.3.4: may a segment shorter than the MSS leave?
+    fn short_may_leave(&self, len: u64, unsent: u64) -> bool {
+        if self.cfg.nagle == Nagle::Unsent {
+            // What the window cuts off leaves only when it is worth it (RFC 813, 4).
+            let worth_it = len == unsent || 100 * len >= USABLE_PERCENT * self.wnd_max;
+            let enough = unsent >= self.mss || 2 * unsent > self.wnd_max;
+            return self.outstanding() == 0 || (enough && worth_it);
+        }
+        if 2 * len >= self.wnd_max {
+            return true;
+        }
+        if len < unsent {
+            return false;
+        }
+        match self.cfg.nagle {
+            Nagle::Off => true,
+            Nagle::Bsd43 | Nagle::Unsent => self.outstanding() == 0,
+            Nagle::Minshall => self.short_end <= self.una,
+        }
+    }
+
+    /// Takes the pacing credit for a segment; false: it waits until `pace_ns`.
+    fn pace(&mut self, now: u64, len: u64) -> bool {
+        let rate = match self.cc.pacing_rate() {
+            Some(rate) => rate,
+            None if self.cfg.pacing && self.srtt_ns > 0 => {
+                let gain = if self.cc.window.in_slow_start() { PACING_GAIN_SLOW_START } else { PACING_GAIN };
+                gain * self.window() as f64 * 1e9 / self.srtt_ns as f64
+            }
+            None => return true,
+        };
+        if now < self.pace_ns {
+            self.pace_waits = true;
+            return false;
+        }
+        let gap = (len as f64 * 1e9 / rate.max(1.0)) as u64;
+        // A late wake-up may catch up by one segment, not by a burst.
+        self.pace_ns = now.max(self.pace_ns + gap.min(now - self.pace_ns)) + gap;
+        true
+    }
+
+    /// When the pacer lets the next segment go, if that is what output waits for.
+    pub fn pace_wake_ns(&self) -> u64 {
+        if self.pace_waits {
+            self.pace_ns
+        } else {
+            NEVER
+        }
+    }
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT
+//! The segments that are out, and what is known of each.
+
+/// When a segment left, and what had been delivered by then: its delivery rate is measured from
+/// here (draft-cheng-iccrg-delivery-rate-estimation, 3.2).
+#[derive(Clone, Copy, Debug)]
+pub struct Departure {
+    pub sent_ns: u64,
+    pub delivered: u64,
+    pub delivered_ns: u64,
+    pub first_sent_ns: u64,
+    pub app_limited: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct Segment {
+    pub seq: u64,
+    pub len: u32,
+    /// Of its last transmission.
+    pub departure: Departure,
+    pub sacked: bool,
+    pub lost: bool,
+    pub retransmitted: bool,
+    /// A retransmission of it is in flight.
+    pub again_in_flight: bool,
+    pub psh: bool,
+    pub fin: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tally {
+    pub sacked: u64,
+    pub lost: u64,
+    /// Retransmitted, the retransmission in flight.
+    pub again: u64,
+}
+
+impl Segment {
+    /// Its retransmission, if there is one, is no longer in flight.
+    pub fn recall(&mut self, tally: &mut Tally) {
+        if self.again_in_flight {
+            self.again_in_flight = false;
+            tally.again -= u64::from(self.len);
+        }
+    }
+
+    /// Taken as lost, and so is a retransmission of it; not when it was SACKed.
+    pub fn lose(&mut self, tally: &mut Tally) {
+        self.recall(tally);
+        if !self.lost && !self.sacked {
+            self.lost = true;
+            tally.lost += u64::from(self.len);
+        }
+    }
+
+    /// It has arrived above a hole.
+    pub fn sack(&mut self, tally: &mut Tally) {
+        self.recall(tally);
+        if self.lost {
+            self.lost = false;
+            tally.lost -= u64::from(self.len);
+        }
+        self.sacked = true;
+        tally.sacked += u64::from(self.len);
+    }
+}
