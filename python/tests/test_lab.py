@@ -18,7 +18,6 @@ from ackwise.cli import main as cli
 from ackwise.errors import InputError, RunError
 from ackwise.lab import build, measure, network, traffic
 from ackwise.lab import run as lab_run
-from ackwise.lab.chance import Stream
 from ackwise.lab.machine import Kernel
 from ackwise.plans import policy
 from ackwise.results import compare, metrics
@@ -210,7 +209,7 @@ def test_flows_have_the_simulators_sizes() -> None:
 
 
 def test_a_stream_is_uniform_up_to_its_bound() -> None:
-    stream = Stream(3, 3)
+    stream = engine.random_stream(3, 3)
     seen = [stream.up_to(9) for _ in range(20_000)]
     assert set(seen) == set(range(10))
     assert all(abs(seen.count(v) - 2000) < 200 for v in range(10))

@@ -3,13 +3,16 @@
 
 import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ackwise.errors import InputError, RunError
+
+if TYPE_CHECKING:
+    from ackwise.engine._engine import RandomStream
 
 try:
     from ackwise.engine import _engine
@@ -67,6 +70,43 @@ def rails() -> list[dict[str, Any]]:
     """Every rail: name, text, default."""
     listed: list[dict[str, Any]] = json.loads(_loaded().rails())
     return listed
+
+
+@cache
+def _defaults(table: str) -> dict[str, Any]:
+    keys: dict[str, list[dict[str, Any]]] = json.loads(_loaded().scenario_keys())
+    return {key["name"]: key["default"] for key in keys[table] if "default" in key}
+
+
+def filled(table: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """`given`, one table of a scenario (`sender`, `receiver`, `app.bulk` ...), with the engine's
+    defaults for the keys that it leaves out."""
+    return {**_defaults(table), **given}
+
+
+def random_stream(seed: int, place: int) -> "RandomStream":
+    """The simulator's random numbers for the user at `place` of a run with `seed`."""
+    stream: RandomStream = _loaded().RandomStream(seed, place)
+    return stream
+
+
+def pareto(quantile: float, mean: float, most: float) -> int:
+    """The size at a quantile of the simulator's bounded Pareto distribution."""
+    size: int = _loaded().pareto(quantile, mean, most)
+    return size
+
+
+def tcp_packets(path: str) -> list[tuple[Any, ...]]:
+    """The TCP packets of a capture in order, as `_engine.pyi` describes them.
+
+    Raises InputError, which names the byte, for a damaged capture or one cut inside a packet.
+    """
+    engine = _loaded()
+    try:
+        packets: list[tuple[Any, ...]] = engine.tcp_packets(path)
+    except engine.CaptureError as problem:
+        raise InputError(str(problem)) from None
+    return packets
 
 
 class Cancelled(Exception):

@@ -42,9 +42,7 @@ def replay(path: str, options_json: str, cancel: Cancel | None = None) -> str: .
 def arrivals(path: str) -> str: ...
 def tcp_packets(
     path: str,
-) -> list[
-    tuple[int, str, int, str, int, int, int, int, int, int, tuple[tuple[int, int], ...]]
-]:
+) -> list[tuple[int, str, int, str, int, int, int, int, int, int, tuple[tuple[int, int], ...]]]:
     """The TCP packets of a capture in order: time_ns since 1970, source, source_port, destination,
     destination_port, ip_ident, flags, seq, ack, payload_bytes, sack_blocks; numbers as on the wire.
     Other packets are skipped. Raises CaptureError, which names the byte, for a file that is damaged

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from ackwise.errors import InputError, quoted, suggestion
 from ackwise.gateway.classifier import Framing
 from ackwise.plans import units
-from ackwise.plans.units import SIZE
+from ackwise.plans.units import CELL_BYTES, CELL_PAYLOAD_BYTES, SIZE
 
-CELL_BYTES, CELL_PAYLOAD_BYTES = 53, 48
 OVERHEAD_MAX_BYTES = 256
 HEADER_BYTES = {Framing.ETHERNET: 14, Framing.IP: 0}
 

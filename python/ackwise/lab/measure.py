@@ -3,7 +3,6 @@
 traffic program, ACKs, segments, RTTs and ACK latency from the captures at both hosts."""
 
 import math
-import struct
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator
@@ -12,18 +11,16 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from ackwise.errors import RunError
+from ackwise import engine
+from ackwise.errors import InputError, RunError
 from ackwise.host.sockets import read_values
 from ackwise.lab.network import ADDRESS, CLIENT, SERVER
 
 SCHEMA_VERSION = 1
 SERVER_PORT = 5001
-_PCAP_NS = 0xA1B23C4D
 _FIN, _SYN, _RST, _ACK = 1, 2, 4, 16
 _HALF = 2**31
 _REASONS = "TcpAck"  # the line of /proc/net/netstat in a kernel with policies
-# the options of nearly every packet: two NOPs and a timestamp
-_TIMESTAMP_ALONE = {size: b"\1\1\x08\x0a" if size == 32 else None for size in range(20, 64, 4)}
 _INFINITE_SSTHRESH = 0x7FFFFFFF
 
 
@@ -44,58 +41,15 @@ class Packet:
 
 def read_capture(path: Path) -> Iterator[Packet]:
     """The packets of a capture made by the lab. Raises RunError when it is not complete."""
-    data = path.read_bytes()
-    if len(data) < 24 or struct.unpack_from("<I", data)[0] != _PCAP_NS:
-        raise RunError(f"{path}: not a capture made by the lab")
-    server = bytes(int(x) for x in ADDRESS[SERVER].split("."))
-    at, end = 24, len(data)
-    head = struct.Struct("<IIII").unpack_from
-    tcp = struct.Struct(">HHIIBB").unpack_from
-    while at < end:
-        if at + 16 > end:
-            raise RunError(f"{path}: byte {at}: ends inside a packet")
-        seconds, nanoseconds, kept, _length = head(data, at)
-        at += 16
-        if at + kept > end:
-            raise RunError(f"{path}: byte {at}: ends inside a packet")
-        ip = at + 14
-        ip_header = (data[ip] & 15) * 4
-        total = data[ip + 2] << 8 | data[ip + 3]
-        source_port, target_port, seq, ack, offset, flags = tcp(data, ip + ip_header)
-        from_server = data[ip + 12 : ip + 16] == server
-        tcp_header = (offset >> 4) * 4
-        options = ip + ip_header + 20
-        yield Packet(
-            seconds * 10**9 + nanoseconds,
-            from_server,
-            (source_port if from_server else target_port) - SERVER_PORT,
-            flags,
-            seq,
-            ack,
-            # the IP length of a packet that an offload made larger than 64 KiB is 0
-            (total or _length - 14) - ip_header - tcp_header,
-            ()
-            if tcp_header == 20 or data[options : options + 4] == _TIMESTAMP_ALONE[tcp_header]
-            else _sacks(data, options, options + tcp_header - 20),
-            data[ip + 4] << 8 | data[ip + 5],
-        )
-        at += kept
-
-
-def _sacks(data: bytes, at: int, end: int) -> tuple[tuple[int, int], ...]:
-    while at < end:
-        kind = data[at]
-        if kind == 0:
-            break
-        if kind == 1:
-            at += 1
-            continue
-        length = data[at + 1]
-        if kind == 5:
-            words = struct.unpack_from(f">{(length - 2) // 4}I", data, at + 2)
-            return tuple(zip(words[::2], words[1::2], strict=False))
-        at += max(length, 2)
-    return ()
+    try:
+        packets = engine.tcp_packets(str(path))
+    except InputError as problem:
+        raise RunError(str(problem)) from None
+    server = ADDRESS[SERVER]
+    for time_ns, source, source_port, _, port, ident, flags, seq, ack, payload, sacks in packets:
+        from_server = source == server
+        flow = (source_port if from_server else port) - SERVER_PORT
+        yield Packet(time_ns, from_server, flow, flags, seq, ack, payload, sacks, ident)
 
 
 class _Unwrap:

@@ -16,8 +16,8 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
-from ackwise.gateway.linklayer import CELL_BYTES, CELL_PAYLOAD_BYTES
 from ackwise.lab.refuse import refuse
+from ackwise.plans.units import CELL_BYTES, CELL_PAYLOAD_BYTES
 
 CLIENT = "client"
 SERVER = "server"

@@ -4,39 +4,18 @@ hosts. Starts, sizes and gaps are drawn here, from the simulator's random stream
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ackwise.lab.chance import Stream, pareto
+from ackwise import engine
 from ackwise.lab.network import CLIENT, SERVER
 from ackwise.lab.refuse import refuse
+
+if TYPE_CHECKING:
+    from ackwise.engine._engine import RandomStream
 
 FLOWS_MAX = 4096
 _LINUX_SEND_BUFFER = 4 << 20
 _IPV4 = "/proc/sys/net/ipv4/"
-_FLOW_DEFAULTS: dict[str, Any] = {
-    "congestion_control": "cubic",
-    "counting": "bytes",
-    "nagle": "minshall",
-    "recovery": "sack",
-    "socket": "linux",
-    "initial_window_segments": 10,
-    "send_buffer_bytes": _LINUX_SEND_BUFFER,
-    "max_window_segments": 0,
-    "pacing": False,
-    "tail_loss_probe": True,
-    "min_rto_ns": 200_000_000,
-}
-_READER_DEFAULTS: dict[str, Any] = {
-    "recv_buffer_bytes": 131_072,
-    "recv_buffer_max_bytes": 6 << 20,
-    "window_scaling": True,
-    "timestamps": True,
-    "slow_window": True,
-    "reader_lag_ns": 0,
-    "reader_bps": 0,
-    "ack_after_read": False,
-    "socket": "linux",
-}
 
 
 @dataclass
@@ -62,6 +41,7 @@ def build(scenario: dict[str, Any], workload: str, policies: "dict[str, str]") -
 
     Raises InputError for what Linux does not support, by the key's name in the workload's file.
     """
+    scenario = {**scenario, "groups": [_filled(group) for group in scenario["groups"]]}
     traffic = Traffic()
     owner: dict[tuple[str, str], str] = {}
     for i, group in enumerate(scenario["groups"]):
@@ -97,9 +77,19 @@ def build(scenario: dict[str, Any], workload: str, policies: "dict[str, str]") -
     return traffic
 
 
+def _filled(group: dict[str, Any]) -> dict[str, Any]:
+    """The group with the engine's defaults."""
+    app = group["app"]
+    return engine.filled("group", group) | {
+        "sender": engine.filled("sender", group.get("sender", {})),
+        "receiver": engine.filled("receiver", group.get("receiver", {})),
+        "app": engine.filled(f"app.{app['kind']}", app),
+    }
+
+
 def _check(group: dict[str, Any], where: str) -> None:
-    sender = {**_FLOW_DEFAULTS, **group.get("sender", {})}
-    reader = {**_READER_DEFAULTS, **group.get("receiver", {})}
+    sender = group["sender"]
+    reader = group["receiver"]
     only = {"counting": "bytes", "socket": "linux"}
     for key, value in only.items():
         if sender[key] != value:
@@ -123,8 +113,8 @@ def _check(group: dict[str, Any], where: str) -> None:
 
 
 def _settings(scenario: dict[str, Any], group: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
-    sender = {**_FLOW_DEFAULTS, **group.get("sender", {})}
-    reader = {**_READER_DEFAULTS, **group.get("receiver", {})}
+    sender = group["sender"]
+    reader = group["receiver"]
     sending, reading = (CLIENT, SERVER) if group["direction"] == "up" else (SERVER, CLIENT)
     for host in (CLIENT, SERVER):
         yield host, _IPV4 + "tcp_no_metrics_save", "1"
@@ -146,16 +136,16 @@ def _settings(scenario: dict[str, Any], group: dict[str, Any]) -> Iterator[tuple
 
 
 def _route(group: dict[str, Any]) -> str:
-    sender = {**_FLOW_DEFAULTS, **group.get("sender", {})}
+    sender = group["sender"]
     return f" initcwnd {sender['initial_window_segments']}"
 
 
 def _starts(scenario: dict[str, Any]) -> Iterator[_Flow]:
     """When each flow starts, as the simulator's engine draws it."""
     for index, group in enumerate(scenario["groups"]):
-        stream = Stream(scenario["seed"], 1 << 40 | index)
-        rate = group.get("arrivals_per_s", 0.0)
-        start = group.get("start_ns", 0)
+        stream = engine.random_stream(scenario["seed"], 1 << 40 | index)
+        rate = group["arrivals_per_s"]
+        start = group["start_ns"]
         if rate > 0:
             at = start
             for number in range(group["count"]):
@@ -164,7 +154,7 @@ def _starts(scenario: dict[str, Any]) -> Iterator[_Flow]:
                 yield _Flow(at, index, number)
                 at += max(int(stream.exponential(1e9 / rate)), 1)
         else:
-            jitter = group.get("start_jitter_ns", 0)
+            jitter = group["start_jitter_ns"]
             times = sorted(start + stream.up_to(jitter) for _ in range(group["count"]))
             for number, at in enumerate(times):
                 if at <= scenario["duration_ns"]:
@@ -175,8 +165,8 @@ def _flow_steps(
     scenario: dict[str, Any], flow: _Flow, index: int, policies: dict[str, str]
 ) -> Iterator[str]:
     group = scenario["groups"][flow.group]
-    sender = {**_FLOW_DEFAULTS, **group.get("sender", {})}
-    reader = {**_READER_DEFAULTS, **group.get("receiver", {})}
+    sender = group["sender"]
+    reader = group["receiver"]
     keys: dict[str, object] = {
         "group": flow.group,
         "direction": group["direction"],
@@ -199,7 +189,7 @@ def _flow_steps(
         chosen = policies.get(f"{flow.group}/{role}", "")
         if chosen:
             keys[key] = chosen
-    stream = Stream(scenario["seed"], 1 << 42 | flow.group << 32 | flow.number)
+    stream = engine.random_stream(scenario["seed"], 1 << 42 | flow.group << 32 | flow.number)
     writes = list(_application(group["app"], keys, stream))
     yield "flow " + " ".join(f"{key}={value}" for key, value in keys.items())
     for at, size in writes:
@@ -207,15 +197,15 @@ def _flow_steps(
 
 
 def _application(
-    app: dict[str, Any], keys: dict[str, object], stream: Stream
+    app: dict[str, Any], keys: dict[str, object], stream: RandomStream
 ) -> Iterator[tuple[int, int]]:
     kind = app["kind"]
     if kind in ("bulk", "pareto-bulk"):
         keys["app"] = "bulk"
         keys["bytes"] = (
-            app.get("bytes", 0)
+            app["bytes"]
             if kind == "bulk"
-            else pareto(stream.unit(), app["mean_bytes"], app["max_bytes"])
+            else engine.pareto(stream.unit(), app["mean_bytes"], app["max_bytes"])
         )
     elif kind == "request-response":
         keys |= {
@@ -224,16 +214,16 @@ def _application(
             "size": app["response_bytes"],
             # the simulator has no such key: it merges simultaneous writes
             "write": app.get("write_bytes", 0),
-            "gap": app.get("think_ns", 0),
-            "count": app.get("count", 0),
+            "gap": app["think_ns"],
+            "count": app["count"],
         }
     elif kind == "odd-writes":
         keys |= {
             "app": "messages",
             "size": app["write_bytes"],
             "writes": app["writes"],
-            "gap": app.get("gap_ns", 0),
-            "count": app.get("count", 0),
+            "gap": app["gap_ns"],
+            "count": app["count"],
         }
     elif kind == "random-spacing":
         keys["app"] = "schedule"

@@ -11,6 +11,8 @@ from fractions import Fraction
 
 from ackwise.errors import InputError, quoted
 
+CELL_BYTES, CELL_PAYLOAD_BYTES = 53, 48  # of ATM: ITU-T I.361
+
 _QUANTITY = re.compile(r"\s*([+-]?)([0-9]{1,20}(?:\.[0-9]{1,12})?)\s*([A-Za-z\u00b5\u03bc%]*)\s*\Z")
 
 
