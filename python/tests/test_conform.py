@@ -306,7 +306,7 @@ def test_claims_are_found_by_name_pattern_and_file(tmp_path: Path) -> None:
 def test_the_list_needs_no_kernel(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["lab", "conform", "--list", "*window*"]) == 0
     told = capsys.readouterr().out
-    assert "a-full-window-is-told-as-zero\n    RFC 9293, 3.8.6 text: " in told
+    assert "a-full-buffer-advertises-a-zero-window\n    RFC 9293, 3.8.6 text: " in told
 
 
 @pytest.mark.parametrize(

@@ -241,7 +241,7 @@ def test_what_the_kernel_refuses_is_reported_under_the_claims_file(
 def test_the_command_prints_a_table_and_the_packets(
     stock: Kernel, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    name = "a-lone-segment-is-acknowledged-after-the-delay"
+    name = "a-single-segment-is-acknowledged-after-the-delay"
     assert cli.main(["lab", "conform", "--stock", "--show", name]) == 0
     told = capsys.readouterr().out
     assert f"{name}     ok" in told

@@ -10,6 +10,7 @@ from ackwise.reproduce.deadlock import tables
 from ackwise.reproduce.reference import table_15_1, table_15_2
 
 
+# [S5.1] [S5.2]
 def test_the_equations_name_the_classes_that_the_source_names() -> None:
     # Section 15.2.4: 8/16 and 16/40 are of class II, 16/24, 16/32, 24/48 and 24/52 of class III.
     for pair in ((8, 16), (16, 40), (16, 24), (16, 32), (24, 48), (24, 52)):

@@ -32,6 +32,7 @@ def kernel(framing: Framing) -> Iterator[KernelFilter]:
 
 
 @pytest.mark.parametrize("name", CORPUS)
+# [S3.3]
 def test_every_kind_of_frame_is_told(name: str) -> None:
     packet, is_ack = CORPUS[name]
     frame = packet.frame()

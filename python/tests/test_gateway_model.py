@@ -19,6 +19,7 @@ from ackwise.reproduce.separation import model as deviation
 SOURCE = Link(2_100_000, 800_000, window_packets=88)
 
 
+# [S3.4]
 def test_the_source_s_arithmetic_comes_out() -> None:
     """Spec page 3: 66 bytes for each of 2.1 Mbit/s' packets are 92 kbit/s, 11.5% of the uplink. It
     counts packets of 1500 bytes without their link header."""
@@ -51,6 +52,7 @@ def test_a_leaf_that_cannot_thin_gets_all_acks_through() -> None:
     assert flood.ack_guarantee_bps == flood.ack_ceiling_bps == SOURCE.up_bps // 2
 
 
+# [RFC3449.1]
 def test_normalized_asymmetry_is_that_of_rfc_3449() -> None:
     """RFC 3449, 2.1: 10 Mbit/s down, 50 kbit/s up, data of 1000 bytes, ACKs of 40: k = 8."""
     link = Link(10_000_000, 50_000, mtu_bytes=1000, layer=LAYERS["ip"], ack_bytes=40)

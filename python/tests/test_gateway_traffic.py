@@ -45,6 +45,7 @@ def sendable(frame: bytes) -> bool:
     return 15 <= len(frame) <= SENDABLE_BYTES
 
 
+# [S3.6]
 def test_every_kind_of_frame_goes_into_its_class(ns: Namespace, tmp_path: Path) -> None:
     run = tmp_path / "run"
     assert ns.ackwise("gateway", "up", "v0", *RATES, "--run-dir", str(run)).code == 0
@@ -149,6 +150,7 @@ def test_merged_segments_are_data_and_acks_of_a_real_stack_are_acks(
     assert data["sent_bytes"] / data["sent_packets"] > 1000
 
 
+# [S3.5] [D-24]
 def test_a_flood_of_acks_leaves_data_its_guarantee(ns: Namespace, tmp_path: Path) -> None:
     """ACKs at many times the uplink's rate, and full-size data beside them: the data class gets at
     least its guarantee, and the ACKs no more than their ceiling."""

@@ -8,6 +8,7 @@ from ackwise.reproduce.ratelimit import simulator as ratelimit
 from ackwise.reproduce.ratelimit.simulator import FlowRun
 
 
+# [D-16]
 def test_costs_give_the_published_gain() -> None:
     """(d + a / 2) / (d + a / 5.2) = 1.3, and 60% where ACKs are gone."""
     cpu = plans.load_link(ratelimit.MACHINE).scenario["client"]

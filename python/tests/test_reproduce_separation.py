@@ -30,6 +30,7 @@ def cases(plan: Plan) -> four.FourCases:
     return four.four_cases(Runner(), plan, EVERY)
 
 
+# [S3.1]
 def test_the_upload_suffers_on_one_queue_and_not_on_two(cases: four.FourCases) -> None:
     assert cases.share(four.ONE_QUEUE, UP) < 65
     assert cases.share(four.ONE_QUEUE, DOWN) > 95

@@ -275,6 +275,7 @@ impl Machine {
         stall.filter(|_| !self.answers.is_empty())
     }
 
+    // [S5.1] [S5.2]
     fn class(&self, held_bytes: u64, open: u64) -> StallClass {
         if self.write_bytes > 0 {
             return StallClass::Write;

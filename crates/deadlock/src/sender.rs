@@ -121,6 +121,7 @@ impl Sender {
     }
 
     /// 4.3BSD: clusters until a push is due. True: something was copied.
+    // [S5.3]
     fn fill_clusters(&mut self) -> bool {
         let most = if self.push { PUSH_BYTES } else { u64::MAX };
         let begin = self.written;
@@ -155,6 +156,7 @@ impl Sender {
     }
 
     /// RFC 1122, 4.2.3.4, with the three forms of Nagle's rule.
+    // [S5.4]
     fn short_may_leave(&self, len: u64, unsent: u64) -> bool {
         if self.half_window && 2 * len >= self.largest_window {
             return true;

@@ -38,6 +38,7 @@ fn cells() -> Vec<(u64, u64, bool)> {
 }
 
 #[test]
+// [S5.1] [S5.2]
 fn the_published_cells_come_out() {
     let cells = cells();
     assert_eq!(cells.len(), 64);
@@ -47,6 +48,7 @@ fn the_published_cells_come_out() {
 }
 
 #[test]
+// [S5.1] [S5.2]
 fn the_classes_that_the_source_names_come_out() {
     let class = |s, r| judge(&pair(s, r, "bsd")).unwrap().class;
     assert_eq!(class(4, 16), Some(StallClass::I));

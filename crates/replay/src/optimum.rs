@@ -170,6 +170,7 @@ impl std::error::Error for OptimumError {}
 ///
 /// # Errors
 /// Input out of order, without weight, or too much of it.
+// [S2.7]
 pub fn optimum(arrivals: &[Arrival], free_acks_ns: &[u64], price: Price) -> Result<Optimum, OptimumError> {
     check(arrivals, free_acks_ns)?;
     let mut block = Block { price, lines: Vec::new(), head: 0, parents: Vec::new() };
@@ -399,6 +400,7 @@ mod tests {
     }
 
     #[test]
+    // [S2.7]
     fn agrees_with_the_quadratic_recurrence() {
         let mut random = SplitMix64::new(7);
         for round in 0..2000 {

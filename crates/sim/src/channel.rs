@@ -307,6 +307,7 @@ impl Channel {
     fn enqueue_slow(&mut self, now: u64, packet: Parcel) -> Wake {
         let Some(q) = &mut self.queue else { return Wake::None };
         let ack = packet.is_pure_ack();
+        // [S3.1] [S3.2]
         // Queues kept apart have the limit each: an ACK never takes a data packet's place.
         let apart = q.discipline.separates();
         let lane = if apart && ack { &mut q.acks } else { &mut q.data };
@@ -382,6 +383,7 @@ impl Channel {
             let bytes = i64::from(packet.wire_bytes);
             self.waiting -= 1;
             self.waiting_bytes -= u64::from(packet.wire_bytes);
+            // [S3.5] [RFC3449.3]
             // Data earns what ACKs may spend: a bounded share, and a burst of two large packets.
             let share = i64::from(q.ack_share_ppm);
             let worth = |data: i64| data * share / (1_000_000 - share);
@@ -431,6 +433,7 @@ impl Channel {
 /// The queued pure ACK that `newer` makes worthless: same flow and direction, lower ACK number,
 /// no SACK blocks (they may report other holes). A duplicate ACK is never dropped: its number is
 /// not lower, and the sender counts it. At most one is replaced for each arrival (RFC 3449, 5.2.1).
+// [RFC3449.2]
 fn redundant_ack(queue: &VecDeque<(u64, Parcel)>, first: usize, newer: &Packet) -> Option<usize> {
     let worthless = |p: &Packet| {
         p.is_pure_ack()
@@ -590,6 +593,7 @@ mod tests {
     }
 
     #[test]
+    // [S3.1] [S3.2] [RFC3449.3]
     fn separated_acks_pass_data_but_leave_it_its_share() {
         let mut p = pipe(Discipline::AckSeparation);
         p.queue_packets = 100;
@@ -606,6 +610,7 @@ mod tests {
     }
 
     #[test]
+    // [S3.5]
     fn a_flood_of_acks_leaves_data_at_least_its_share() {
         for (share_ppm, discipline) in [
             (10_000, Discipline::AckSeparation),
@@ -685,6 +690,7 @@ mod tests {
     }
 
     #[test]
+    // [RFC3449.2]
     fn the_ack_filter_keeps_duplicates_and_sacks() {
         let mut p = pipe(Discipline::AckFilter);
         p.queue_packets = 100;

@@ -66,6 +66,7 @@ impl Framing {
 }
 
 impl Packet {
+    // [S3.3]
     pub fn is_pure_ack(&self) -> bool {
         self.len == 0 && !self.fin && !self.probe
     }

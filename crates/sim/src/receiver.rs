@@ -142,6 +142,7 @@ impl Receiver {
 
     /// What an ACK leaving now would offer, counted from rcv_nxt: never less than what was offered
     /// before, and no sliver (RFC 9293, 3.8.6.2.2).
+    // [RFC9293.4]
     fn window_now(&self) -> u64 {
         let left = (self.rcv_wup + self.wnd).saturating_sub(self.rcv_nxt);
         let free = self.buffer.saturating_sub(self.unread());
@@ -200,6 +201,7 @@ impl Receiver {
     }
 
     /// A segment with payload, a FIN or a window probe arrived. Returns the ACK that is due.
+    // [S4.3] [RFC9293.3]
     pub fn on_segment(&mut self, now: u64, p: &Packet, rto_ns: u64) -> Option<Reason> {
         self.silent = false;
         self.rto_us = (rto_ns / 1000) as u32;

@@ -403,6 +403,7 @@ impl Default for SenderSpec {
             nagle: Default::default(),
             recovery: Default::default(),
             socket: Default::default(),
+            // [RFC6928.1]
             initial_window_segments: 10,
             send_buffer_bytes: 4 << 20,
             low_water_bytes: 0,

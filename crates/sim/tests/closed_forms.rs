@@ -14,6 +14,7 @@ fn delayed(segments: u32) -> Value {
 // --- windows and links ---------------------------------------------------------------------------
 
 #[test]
+// [S4.5]
 fn a_window_bounds_the_rate_to_one_window_a_round_trip() {
     // W segments leave, and each ACK lets one go: segment n leaves one round trip (40 ms) after
     // segment n - W. So the last of k windows leaves in the k-th burst, W - 1 ms into it, and
@@ -30,6 +31,7 @@ fn a_window_bounds_the_rate_to_one_window_a_round_trip() {
 }
 
 #[test]
+// [S4.5]
 fn a_receive_window_bounds_the_rate_as_a_congestion_window_does() {
     // The application reads what arrived right after its ACK left, so the ACK of segment n offers
     // one segment less than the buffer holds: with W + 1 segments of it, segment n + W may leave.
@@ -215,6 +217,7 @@ fn a_segment_waits_for_its_ack_half_a_group_on_average() {
 }
 
 #[test]
+// [S4.3] [RFC9293.3]
 fn aggregation_makes_one_event_of_what_arrives_together() {
     // 64 segments arrive one every microsecond (8 Gbit/s) and are handed up 100 us after the
     // first: in pieces of at most 8 * 960 bytes; each piece has its ACK from policy every.

@@ -31,6 +31,7 @@ fn losing_at(ms: &[u64]) -> Value {
 // --- growth --------------------------------------------------------------------------------------
 
 #[test]
+// [RFC6928.1]
 fn slow_start_doubles_when_each_segment_is_acknowledged() {
     // RFC 6928: ten segments at 0, arriving at 21..30 ms. RFC 5681, 3.1: each ACK (40..49 ms)
     // moves the window by one and widens it by one: two segments. The 20 segments pass the link
@@ -83,6 +84,7 @@ fn slow_start_grows_by_half_with_an_ack_for_two_segments_when_acks_are_counted()
 }
 
 #[test]
+// [RFC3465.1]
 fn an_ack_for_four_segments_opens_the_window_by_two_at_most_when_capped() {
     // RFC 3465, 2.3, L = 2: four segments acknowledged, two gained: six leave; 8, 12, 18.
     let over = json!({
@@ -156,6 +158,7 @@ fn a_second_arrival_does_not_put_the_timer_off() {
 }
 
 #[test]
+// [RFC1122.2] [S2.8]
 fn no_policy_delays_an_ack_beyond_500_ms() {
     // RFC 5681, 4.2. At a price of 999 s for an ACK (rho = 0.999, unit 1 s) greedy would wait for
     // a quarter of an hour.
@@ -170,6 +173,7 @@ fn no_policy_delays_an_ack_beyond_500_ms() {
 }
 
 #[test]
+// [RFC9293.2]
 fn a_fin_is_acknowledged_at_once() {
     // RFC 9293, 3.10.7.4: the third segment of three, alone after a pair, carries FIN.
     let r = run(&ruler(json!({}), &[transfer(3, json!({ "policy": delayed(2) }))]));
@@ -179,6 +183,7 @@ fn a_fin_is_acknowledged_at_once() {
 }
 
 #[test]
+// [S1.8]
 fn the_ack_of_a_response_rides_on_the_next_request() {
     // 100 bytes of request: 140 on the wire at 1 Tbit/s are 1.12 ns, rounded up to 2: 19 ms and 1
     // ns. A response of one segment: 21 ms. So a turn takes 40 ms and 1 ns, and each of the first
@@ -218,6 +223,7 @@ fn one_and_a_half(nagle: &str) -> Vec<(u64, u64, u32)> {
 }
 
 #[test]
+// [S5.4]
 fn bsd_nagle_holds_an_odd_tail_until_all_is_acknowledged() {
     // RFC 1122, 4.2.3.4: the half segment waits while anything is outstanding: the ACK leaves by
     // timer at 221 ms and arrives at 240 ms.
@@ -308,6 +314,7 @@ fn newreno_sends_the_third_duplicate_acks_segment_again_and_inflates_the_window(
 }
 
 #[test]
+// [RFC5681.1] [RFC5681.2]
 fn a_hole_and_what_fills_it_are_acknowledged_at_once() {
     // RFC 5681, 4.2. Segment 2 is lost: 1 (21 ms) waits; the hole shows with 3 (23
     // ms), and each of 3..10 asks for 2 again. 42 ms: the ACK of 1 counts as new, 43 to 45 ms as
@@ -407,6 +414,7 @@ fn sack_recovery_repairs_two_holes_in_one_round_trip() {
 }
 
 #[test]
+// [RFC6298.1]
 fn the_first_timeout_is_one_second_and_doubles() {
     // RFC 6298, 2.4: the handshake's 39.04 ms give 39.04 + 4 * 19.52 = 117.12 ms, rounded up to
     // 1 s; 5.5: doubled each time. Lost are the window at 0 and what is sent at 1 s and 3 s.
@@ -533,6 +541,7 @@ fn a_shut_window_is_probed_after_a_timeout_and_twice_as_long_again() {
 }
 
 #[test]
+// [RFC9293.4]
 fn a_slow_reader_never_makes_short_segments() {
     // RFC 9293, 3.8.6.2.2: the reader takes 1 kbyte/s or so; the window is offered only in steps of
     // min(half the buffer, one segment).
@@ -659,6 +668,7 @@ fn sunos(send_kib: u64, recv_kib: u64) -> ackwise_sim::result::RunResult {
 }
 
 #[test]
+// [S5.1] [S5.3] [S5.5]
 fn a_small_send_buffer_against_a_larger_receive_buffer_moves_4096_bytes_a_heartbeat() {
     // Class I of spec page 5: 8192 < min(2 * 9148, 0.35 * 16 384 = 5734 + 9148): the socket layer
     // pushes 4096 bytes, and 4096 are short of 5734: no window update; Nagle holds the next 4096
@@ -712,6 +722,7 @@ fn fast_timer() -> Value {
 }
 
 #[test]
+// [S5.3]
 fn a_writer_that_copies_hands_over_a_piece_at_a_time() {
     // 4096 bytes a millisecond. 16 KiB against 40 KiB, class II: the piece of 1 ms leaves, those of
     // 2 and 3 ms wait, with that of 4 ms there are 12288: a full segment. 13244 are short of 14336,

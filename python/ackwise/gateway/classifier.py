@@ -187,6 +187,7 @@ def _ipv6(asm: Assembler) -> None:
     asm.branch("jeq", 6, no="no")
 
 
+# [S3.3]
 def _tcp(asm: Assembler) -> None:
     asm.label("tcp")
     asm.load_x("h", 12)  # data offset, reserved, flags

@@ -71,11 +71,13 @@ class Link:
         return self.layer.wire_bytes(self.mtu_bytes)
 
     @property
+    # [RFC3449.1]
     def k(self) -> float:
         """Normalized asymmetry (RFC 3449, 2.1)."""
         return self.down_bps / self.up_bps / (self.data_wire_bytes / self.ack_wire_bytes)
 
     @property
+    # [S3.4]
     def demand(self) -> float:
         """Share of the uplink that the ACKs of a full downlink need; above 1 they do not fit."""
         return self.k / self.segments_per_ack
@@ -174,6 +176,7 @@ def apart(link: Link, alone: Speeds, ack_share: float) -> Speeds:
     return Speeds(up, down)
 
 
+# [D-24]
 def thinned_share(link: Link) -> float:
     """Share of the uplink given to ACKs when a newer one may replace an older one."""
     return min(THIN_MOST, max(THIN_ABOVE, min(link.demand, link.k / THIN_TO_SEGMENTS)))

@@ -96,6 +96,7 @@ class _Class:
     what: str
 
 
+# [S3.5] [S3.6] [D-24]
 def _classes(settings: Settings) -> list[_Class]:
     up, acks = settings.up_bps, settings.ack_guarantee_bps
     return [

@@ -17,6 +17,7 @@ fn transfer_ns(bytes: u64, bps: u64) -> u64 {
 
 impl Sender {
     /// Bytes the application may write now.
+    // [S4.5]
     pub fn room(&self) -> u64 {
         (self.una + self.cfg.send_buffer_bytes).saturating_sub(self.written)
     }
@@ -70,6 +71,7 @@ impl Sender {
 
     /// The 4.3BSD writer's next step: a chunk of at most 4096 bytes, in whole clusters unless it
     /// is the last. Returns true when one is in the buffer and TCP output has to run.
+    // [S5.3]
     fn copy_piece(&mut self, now: u64, limit: u64) -> bool {
         if let Some((bytes, done_ns)) = self.copying {
             if now < done_ns {

@@ -158,6 +158,7 @@ impl Sender {
     }
 
     /// RFC 1122, 4.2.3.4: may a segment shorter than the MSS leave?
+    // [S5.4]
     fn short_may_leave(&self, len: u64, unsent: u64) -> bool {
         if self.cfg.nagle == Nagle::Unsent {
             // What the window cuts off leaves only when it is worth it (RFC 813, 4).

@@ -137,6 +137,7 @@ def _delack(pair: BufferPair, path: TransferPath, clock_ms: int, runs: int) -> l
     return [scenario(pair, path, "bsd", params, r, TRANSFER_BYTES) for r in range(runs)]
 
 
+# [S5.1] [S5.2]
 def _by_equation(pair: BufferPair) -> str:
     """The class by the paper's equations: I by 1, II or III by 2 (which 1 implies), or none."""
     send, recv = (kib * 1024 for kib in pair)
