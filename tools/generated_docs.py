@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import rails
+
 from ackwise import deadlock, replay
 from ackwise.cli import conform as conform_command
 from ackwise.lab import conform
@@ -153,6 +155,7 @@ def claim_differences() -> str:
 
 
 PARTS: dict[str, dict[str, Callable[[], str]]] = {
+    "docs/inside/core.md": {"rails": rails.rail_table},
     "docs/plan-format.md": {"plan reference": plan_reference},
     "docs/results.md": {
         "result keys": result_keys,

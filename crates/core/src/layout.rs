@@ -177,10 +177,10 @@ fn each_number_of_an_action_means_the_same_on_both_sides() {
 #[test]
 fn rails_have_the_same_bits_on_both_sides() {
     let c_name = |rail: &str| format!("AW_RAIL_{}", rail.to_uppercase().replace('-', "_"));
-    let names: Vec<String> = RAILS.iter().map(|r| c_name(r.0)).collect();
-    let all: u32 = RAILS.iter().map(|r| r.1).sum();
+    let names: Vec<String> = rails().map(|r| c_name(r.name)).collect();
+    let all: u32 = rails().map(|r| r.bit).sum();
     let mut pairs: Vec<(&str, usize)> =
-        names.iter().zip(RAILS).map(|(n, r)| (n.as_str(), r.1 as usize)).collect();
+        names.iter().zip(rails()).map(|(n, r)| (n.as_str(), r.bit as usize)).collect();
     pairs.push(("AW_RAILS_DEFAULT", default_rails() as usize));
     pairs.push(("AW_RAILS_ALL", all as usize));
     numbers(&pairs);

@@ -210,6 +210,9 @@ struct RawConn {
 }
 
 extern "C" {
+    fn aw_rail_name(bit: u32) -> *const c_char;
+    fn aw_rail_text(bit: u32) -> *const c_char;
+    fn aw_rail_set(bit: u32) -> *const c_char;
     fn aw_reason_label(reason: u32) -> *const c_char;
     fn aw_reason_text(reason: u32) -> *const c_char;
     fn aw_reason_source(reason: u32) -> *const c_char;
@@ -373,21 +376,37 @@ impl Policy {
 #[derive(Clone)]
 pub struct Params(Arc<RawParams>);
 
-/// Rails by name: (name, bit, what it demands, in the default set).
-pub const RAILS: [(&str, u32, &str, bool); 8] = [
-    ("order", 0x01, "holes, filled holes and duplicates are acknowledged at once", true),
-    ("ce", 0x02, "a change of the congestion mark is acknowledged at once", true),
-    ("fin", 0x04, "a FIN is acknowledged at once", true),
-    ("quickack", 0x08, "the host's demand for immediate ACKs is met", true),
-    ("max-delay", 0x10, "no ACK is delayed for more than 500 ms", true),
-    ("window-dry", 0x20, "an ACK leaves before the peer's usable window is gone", true),
-    ("second-segment", 0x40, "at least every second full segment is acknowledged", false),
-    ("flight", 0x80, "several ACKs leave while what the sender has in flight arrives", false),
-];
+/// A duty towards the peer that no policy can neglect (core/include/ackwise/rails.def).
+#[derive(Clone, Copy, Debug)]
+pub struct Rail {
+    pub name: &'static str,
+    pub bit: u32,
+    /// What it ensures.
+    pub text: &'static str,
+    /// In force unless others are named.
+    pub default: bool,
+}
+
+/// Every rail, in the order of its bit.
+pub fn rails() -> impl Iterator<Item = Rail> {
+    // SAFETY: the core returns a static string for every rail, null behind the last.
+    let word = |of: unsafe extern "C" fn(u32) -> *const c_char, number| unsafe {
+        let text = of(number);
+        (!text.is_null()).then(|| static_str(text))
+    };
+    (0..u32::BITS).map_while(move |number| {
+        Some(Rail {
+            name: word(aw_rail_name, number)?,
+            bit: 1 << number,
+            text: word(aw_rail_text, number)?,
+            default: word(aw_rail_set, number)? == "default",
+        })
+    })
+}
 
 /// The rails in force unless others are named.
 pub fn default_rails() -> u32 {
-    RAILS.iter().filter(|r| r.3).map(|r| r.1).sum()
+    rails().filter(|r| r.default).map(|r| r.bit).sum()
 }
 
 /// Rails from their names.
@@ -397,8 +416,8 @@ pub fn default_rails() -> u32 {
 pub fn rails_by_name<S: AsRef<str>>(names: &[S]) -> Result<u32, String> {
     names.iter().try_fold(0, |set, name| {
         let name = name.as_ref();
-        RAILS.iter().find(|r| r.0 == name).map(|r| set | r.1).ok_or_else(|| {
-            let known: Vec<_> = RAILS.iter().map(|r| r.0).collect();
+        rails().find(|r| r.name == name).map(|r| set | r.bit).ok_or_else(|| {
+            let known: Vec<_> = rails().map(|r| r.name).collect();
             format!("no rail \"{name}\"; there are: {}", known.join(", "))
         })
     })

@@ -2,7 +2,7 @@
 //! `ackwise._engine`: the engine for Python. Scenarios and results cross as JSON text; long calls
 //! release the interpreter's lock and can be cancelled from another thread.
 
-use ackwise_core::{Policy, Reason, RAILS};
+use ackwise_core::{Policy, Reason};
 use ackwise_replay::optimum::{self as offline, Arrival};
 use ackwise_replay::ReplayError;
 use ackwise_sim::rng::Rng;
@@ -104,9 +104,8 @@ fn reasons() -> String {
 /// The rails as JSON: name, text, default.
 #[pyfunction]
 fn rails() -> String {
-    let list: Vec<_> = RAILS
-        .iter()
-        .map(|(name, _, text, default)| json!({"name": name, "text": text, "default": default}))
+    let list: Vec<_> = ackwise_core::rails()
+        .map(|r| json!({"name": r.name, "text": r.text, "default": r.default}))
         .collect();
     json!(list).to_string()
 }

@@ -35,7 +35,7 @@ pub use stream::Arrivals;
 
 use ackwise_capture::Capture;
 pub use ackwise_core::PolicyChoice;
-use ackwise_core::{Policy, Resolved, RAILS};
+use ackwise_core::{Policy, Resolved};
 use drive::{Account, Setting};
 use optimum::{optimum, Arrival, Optimum};
 use serde::{Deserialize, Serialize};
@@ -274,8 +274,8 @@ impl<'a> Judge<'a> {
         let setting = Setting { policy: &p.resolved, reader_lag_ns, seed, trace };
         let mut judged = self.result(p.resolved.policy.name(), drive::policy(self.stream, &setting));
         judged.params = p.named.clone();
-        let in_force = RAILS.iter().filter(|r| p.resolved.rails & r.1 != 0);
-        judged.rails = in_force.map(|r| r.0.to_owned()).collect();
+        let in_force = ackwise_core::rails().filter(|r| p.resolved.rails & r.bit != 0);
+        judged.rails = in_force.map(|r| r.name.to_owned()).collect();
         judged
     }
 

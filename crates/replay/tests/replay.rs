@@ -387,7 +387,7 @@ fn random_trace(random: &mut Random) -> Capture {
 #[test]
 fn on_any_arrivals_everything_is_acknowledged_once_and_dearer_than_the_optimum() {
     let mut random = Random(2024);
-    let all_rails = ackwise_core::RAILS.map(|r| r.0.to_owned()).to_vec();
+    let all_rails = ackwise_core::rails().map(|r| r.name.to_owned()).collect::<Vec<_>>();
     let mut ratios = 0;
     for round in 0..60 {
         let capture = random_trace(&mut random);

@@ -111,7 +111,7 @@ fn policy(d: &mut Dice) -> Value {
     if d.one_in(4) {
         // Any rails, but the one that bounds the delay: without it a policy may wait for ever.
         let rails: Vec<_> =
-            ackwise_core::RAILS.iter().map(|r| r.0).filter(|r| *r == "max-delay" || d.one_in(2)).collect();
+            ackwise_core::rails().map(|r| r.name).filter(|r| *r == "max-delay" || d.one_in(2)).collect();
         choice["rails"] = json!(rails);
     }
     choice
