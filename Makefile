@@ -19,12 +19,12 @@ help: ## list the verbs
 
 .PHONY: setup
 setup: ## install what building and running needs (Debian packages, .venv)
-	@tools/setup.sh run
+	@tools/setup.sh build capture
 	@$(MAKE) $(VENV)/ready
 
 .PHONY: setup-test
 setup-test: ## besides: what tests and lints need
-	@tools/setup.sh test
+	@tools/setup.sh build capture lab-source lab-build lab-run check evidence test lint
 	@$(MAKE) $(VENV)/ready $(WHEELHOUSE)/ready
 	@cargo fetch --quiet --locked
 	@cargo fetch --quiet --locked --manifest-path crates/capture/fuzz/Cargo.toml
