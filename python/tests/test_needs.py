@@ -67,7 +67,7 @@ def test_an_unknown_scope_is_refused(root: Path) -> None:
 
 def test_every_scope_that_a_script_asks_for_is_in_the_list(root: Path) -> None:
     asked: set[str] = set()
-    for name in ("Makefile", "linux/check"):
+    for name in ("Makefile", "linux/check", "tools/fresh-machine"):
         text = re.sub(r"\$\(if \S+,(.*)\)", r"\1", (root / name).read_text(encoding="utf-8"))
         words = re.findall(r"(?:@tools/setup\.sh|/tools/needs\") +([a-z -]+)", text)
         words += re.findall(r'scopes=(?:"\$scopes )?([a-z -]+)', text)
