@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Verbs only; what they do is in tools/, core/Makefile, cargo and pytest. `make help` lists them.
+# Targets only; the work is done in tools/, core/Makefile, cargo and pytest. `make help` lists them.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -14,20 +14,33 @@ WHEELHOUSE := build/wheelhouse
 DEMO := demo
 
 .PHONY: help
-help: ## list the verbs
-	@grep -hE '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed 's/:.*## /\t/' | expand -t 12
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed 's/:.*## /\t/' | expand -t 16
 
+# KERNEL=no leaves out whatever needs the lab's kernel.
+KERNEL ?= yes
+WITH_KERNEL := $(filter yes,$(KERNEL))
+
+# Whatever is missing is reported here, before anything is built.
 .PHONY: setup
 setup: ## install what building and running needs (Debian packages, .venv)
-	@tools/setup.sh run
+	@tools/setup.sh build capture
 	@$(MAKE) $(VENV)/ready
 
 .PHONY: setup-test
-setup-test: ## besides: what tests and lints need
-	@tools/setup.sh test
+setup-test: ## also what tests need
+	@tools/setup.sh build capture test $(if $(WITH_KERNEL),lab-source lab-build lab-run check)
 	@$(MAKE) $(VENV)/ready $(WHEELHOUSE)/ready
 	@cargo fetch --quiet --locked
 	@cargo fetch --quiet --locked --manifest-path crates/capture/fuzz/Cargo.toml
+
+.PHONY: setup-lint
+setup-lint: ## also what lints need
+	@tools/setup.sh build capture lint
+
+.PHONY: setup-bench
+setup-bench: ## also what ackwise is measured against
+	@tools/setup.sh bench || echo "bench: measures without what is missing"
 
 $(VENV)/ready: pyproject.toml tools/pins.py
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -50,29 +63,34 @@ build: setup ## compile the engine into .venv (editable)
 demo: build ## compare policies on shipped links and on a real capture; HTML reports in demo/
 	@tools/demo.sh $(BIN)/ackwise $(DEMO)
 
-KERNEL ?= yes
-
 .PHONY: kernel
-kernel: setup-test build ## build the lab's kernels and check the patch series; once for each change
+kernel: setup-test build ## build the lab's kernels and check that the patch series applies
 	$(BIN)/ackwise lab build --stock
 	$(BIN)/ackwise lab build
-	UNLESS_PASSED=1 STRESS_SECONDS=20 linux/check apply style off warnings kunit selftest stress placed
+	UNLESS_PASSED=1 linux/check apply style placed
 
-# Guests of the lab keep one core busy; what needs none of them runs beside.
+CORES := $(shell nproc)
+PARALLEL := -j$(CORES) --output-sync=target
+
+# Guests of the lab keep one core busy; tests that need none run on the others.
 .PHONY: test
-test: setup-test build $(if $(filter yes,$(KERNEL)),kernel) ## every test; KERNEL=no leaves the real kernel out
-	$(MAKE) -s -C core test mutants asan cross size fuzz FUZZ_SECONDS=10
+test: setup-test build $(if $(WITH_KERNEL),kernel) ## every test; KERNEL=no leaves the real kernel out
+	$(MAKE) -s $(PARALLEL) -C core test mutants asan cross size fuzz FUZZ_SECONDS=10
 	cargo test --release --workspace --quiet
-	$(MAKE) -s -C crates/capture fuzz FUZZ_SECONDS=10
+	$(MAKE) -s $(PARALLEL) -C crates/capture fuzz FUZZ_SECONDS=10
 	$(MAKE) wheel
 	tools/check_wheel.sh dist/ackwise-*.whl $(WHEELHOUSE)
 	$(BIN)/pytest -q -p no:cacheprovider -m lab & lab=$$!; \
 		$(BIN)/pytest -q -m "not lab" || failed=yes; \
 		wait $$lab && test -z "$${failed:-}"
-	$(BIN)/python tools/experiments.py --check
+
+# FORCE=1 renews also what is up to date, ONLY="NAME..." leaves out the rest.
+.PHONY: evidence
+evidence: build ## renew stale pages and checks of the kernel; FORCE=1, ONLY=NAME
+	$(BIN)/python tools/evidence.py $(if $(FORCE),--force) $(ONLY)
 
 .PHONY: lint
-lint: setup-test build ## formatting, warnings, types, licences, generated docs
+lint: setup-lint build ## formatting, warnings, types, licences, generated docs
 	$(MAKE) -s -C core lint
 	cargo fmt --all --check
 	if cargo clippy --version >/dev/null 2>&1; then \
@@ -87,30 +105,20 @@ lint: setup-test build ## formatting, warnings, types, licences, generated docs
 	$(BIN)/python tools/generated_docs.py --check
 
 .PHONY: bench
-bench: build ## measure against peers and baselines (about 2 minutes)
-	@tools/setup.sh bench
+bench: setup-bench build ## measure against peers and baselines (about 2 minutes)
 	$(MAKE) -C bench PYTHON=$(CURDIR)/$(BIN)/python
 
 .PHONY: golden
-golden: build ## write the golden tables anew
+golden: build ## rewrite the golden tables
 	$(BIN)/python tools/golden.py --write
 
 .PHONY: reproduce
-reproduce: build ## run every published experiment again; page and figures in published/
+reproduce: build ## rerun every published experiment; page and figures in published/
 	mkdir -p published
 	$(BIN)/ackwise reproduce all --report published/report.html --json published/checks.json --figures published
 
-.PHONY: experiments
-experiments: build ## write tables and figures of docs/experiments anew
-	$(BIN)/python tools/experiments.py --write
-
-.PHONY: experiments-linux
-experiments-linux: build ## the same for those of the real kernel, which is built if need be
-	$(BIN)/ackwise lab build
-	$(BIN)/python tools/experiments.py --write --on linux
-
 .PHONY: docs
-docs: build ## write the generated parts of docs anew
+docs: build ## rewrite the generated parts of docs
 	$(BIN)/python tools/generated_docs.py --write
 
 .PHONY: wheel

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""The pages of the reproduced experiments: runs them, and holds tables and figures to what came.
+"""The pages of the reproduced experiments: runs them, and puts tables and figures into the pages.
 
-    python tools/experiments.py --check [NAME...]     fails when a page or a figure is stale
-    python tools/experiments.py --write [NAME...]     writes them anew; read the prose again
+    python tools/experiments.py --check [NAME...]     fails when a page or a figure differs
+    python tools/experiments.py --write [NAME...]     writes them; read the prose again afterwards
 
-Without a NAME those of the simulator; `--on linux` means those of the real kernel, which
-`ackwise lab build` has to have made. The page of NAME on linux is linux-NAME.md.
+Without a NAME, those of the simulator; with `--on linux`, those of the kernel that `ackwise lab
+build` made. The page of NAME on linux is linux-NAME.md. `make evidence` calls this for stale pages.
 
 A table stands between `<!-- checks: GROUP -->` and `<!-- end -->`, GROUP being a heading of the
-table that `ackwise reproduce` prints, or `all`. A check that fails has to be told of, by its name
-in backquotes, under the heading "What does not come out".
+table that `ackwise reproduce` prints, or `all`. A check that fails must appear, by its name in
+backquotes, under the heading "What does not come out". The last line of a page records the run, see
+evidence.py.
 """
 
 import argparse
@@ -17,22 +18,23 @@ import json
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
+
+import evidence
+from evidence import FIGURES, PAGES
 
 from ackwise import reproduce
 from ackwise.errors import InputError
 from ackwise.reproduce import table
 from ackwise.reproduce.check import Check
 
-ROOT = Path(__file__).resolve().parent.parent
-PAGES = ROOT / "docs" / "experiments"
-FIGURES = PAGES / "figures"
 FAILURES = "## What does not come out"
 
 
 def run(name: str, on: str, folder: Path) -> list[Check]:
-    """Runs an experiment; its figures come into `folder`."""
+    """Runs an experiment; its figures go into `folder`."""
     out = folder / f"{name}.json"
     command = [sys.executable, "-m", "ackwise", "reproduce", name, "--on", on, "--json", str(out)]
     done = subprocess.run([*command, "--figures", str(folder)], stdout=subprocess.DEVNULL)
@@ -57,12 +59,12 @@ def rows(checks: list[Check], group: str, page: str) -> str:
             lines.append(f"| {' | '.join(cells)} |")
     if not lines:
         known = ", ".join(n for n, _ in table.groups(checks))
-        raise SystemExit(f"{page}: has a table of {group!r}, but the groups are: {known}")
+        raise SystemExit(f"{page}: asks for a table of {group!r}, but the groups are: {known}")
     return "\n".join(lines).strip()
 
 
 def renewed(text: str, checks: list[Check], page: str) -> str:
-    """The page with every table made anew."""
+    """The page with every table replaced."""
     head, *parts = text.split("<!-- checks: ")
     out = [head]
     for part in parts:
@@ -74,22 +76,22 @@ def renewed(text: str, checks: list[Check], page: str) -> str:
     return "<!-- checks: ".join(out)
 
 
-def untold(text: str, checks: list[Check]) -> list[str]:
-    """Failed checks that the page does not own up to."""
+def undisclosed(text: str, checks: list[Check]) -> list[str]:
+    """Failed checks that the page does not mention."""
     _, _, section = text.partition(FAILURES)
     return [c.name for c in checks if not c.passed and f"`{c.name}`" not in section]
 
 
 def complaints(name: str, checks: list[Check], folder: Path, write: bool) -> list[str]:
-    """What is stale in the page of one experiment; with `write`, what could not be made anew."""
+    """What is wrong with the page of one experiment; with `write`, what writing it did not mend."""
     page = PAGES / f"{name}.md"
     if not page.exists():
         return [f"docs/experiments/{name}.md: is missing"]
     old = page.read_text(encoding="utf-8")
     new = renewed(old, checks, page.name)
     found = [
-        f"docs/experiments/{name}.md: `{lost}` fails and is not told of under {FAILURES!r}"
-        for lost in untold(old, checks)
+        f"docs/experiments/{name}.md: `{lost}` fails and is not mentioned under {FAILURES!r}"
+        for lost in undisclosed(old, checks)
     ]
     drawn = {p.name: p.read_bytes() for p in folder.glob("*.svg")}
     kept = {p.name: p.read_bytes() for p in FIGURES.glob(f"{name}-*.svg")}
@@ -107,9 +109,9 @@ def complaints(name: str, checks: list[Check], folder: Path, write: bool) -> lis
             (FIGURES / figure).write_bytes(picture)
         return found
     if new != old:
-        found.append(f"docs/experiments/{name}.md: its tables are stale")
+        found.append(f"docs/experiments/{name}.md: its tables differ")
     found += [
-        f"docs/experiments/figures/{figure}: is stale"
+        f"docs/experiments/figures/{figure}: differs"
         for figure in sorted(drawn.keys() | kept.keys())
         if drawn.get(figure) != kept.get(figure)
     ]
@@ -117,7 +119,7 @@ def complaints(name: str, checks: list[Check], folder: Path, write: bool) -> lis
 
 
 def main() -> int:
-    """Exit code 1 when something is stale or untold."""
+    """Exit code 1 when a page differs, or fails to mention a failed check."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--check", action="store_true")
@@ -131,15 +133,21 @@ def main() -> int:
             page = reproduce.load(name, args.on).name
         except InputError as problem:
             raise SystemExit(str(problem)) from None
+        inputs = evidence.item(page).inputs()
+        began = time.monotonic()
         with tempfile.TemporaryDirectory() as folder:
             checks = run(name, args.on, Path(folder))
+            seconds = time.monotonic() - began
             passed = sum(check.passed for check in checks)
             print(f"{page}: {passed} of {len(checks)} checks pass", flush=True)
-            found += complaints(page, checks, Path(folder), args.write)
+            wrong = complaints(page, checks, Path(folder), args.write)
+        if args.write:
+            evidence.keep_page(page, passed=not wrong, inputs=inputs, seconds=seconds)
+        found += wrong
     for complaint in found:
         print(complaint)
     if found and args.check:
-        print("if the change is meant: `make experiments`, read the pages again, commit the diff")
+        print("if the change is intended: `make evidence`, read the pages again, commit the diff")
     return 1 if found else 0
 
 

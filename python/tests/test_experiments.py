@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The pages of the experiments are held to what the experiments give."""
+"""The pages of the experiments show what the experiments give."""
 
 from pathlib import Path
 
@@ -27,7 +27,7 @@ prose
 """
 
 
-def test_tables_are_made_anew_and_prose_stays() -> None:
+def test_tables_are_replaced_and_prose_stays() -> None:
     made = experiments.renewed(PAGE, CHECKS, "page")
     assert "old" not in made
     assert "prose" in made
@@ -36,23 +36,23 @@ def test_tables_are_made_anew_and_prose_stays() -> None:
     assert experiments.renewed(made, CHECKS, "page") == made
 
 
-def test_a_page_cannot_show_what_there_is_not() -> None:
+def test_a_page_cannot_ask_for_a_table_that_does_not_exist() -> None:
     with pytest.raises(SystemExit, match="the groups are: speeds, classes"):
         experiments.renewed("<!-- checks: delays -->\n<!-- end -->", CHECKS, "page")
     with pytest.raises(SystemExit, match="no <!-- end -->"):
         experiments.renewed("<!-- checks: all -->", CHECKS, "page")
 
 
-def test_a_failed_check_has_to_be_told_of() -> None:
-    assert experiments.untold(PAGE, CHECKS) == []
-    assert experiments.untold("`S/R 4/4` in another section", CHECKS) == ["S/R 4/4"]
+def test_a_failed_check_must_be_mentioned() -> None:
+    assert experiments.undisclosed(PAGE, CHECKS) == []
+    assert experiments.undisclosed("`S/R 4/4` in another section", CHECKS) == ["S/R 4/4"]
 
 
 @pytest.mark.parametrize(
     "name",
     [reproduce.load(name, on).name for on, names in reproduce.NAMES.items() for name in names],
 )
-def test_each_page_tells_question_picture_answer(root: Path, name: str) -> None:
+def test_each_page_has_question_picture_and_answer_in_order(root: Path, name: str) -> None:
     text = (root / f"docs/experiments/{name}.md").read_text(encoding="utf-8")
     places = [text.index(f"\n## {head}") for head in ("The question", "The picture", "The answer")]
     assert places == sorted(places)

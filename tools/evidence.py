@@ -1,0 +1,377 @@
+# SPDX-License-Identifier: MIT
+"""Results that take too long for `make test`, kept with the hash of what they follow from.
+
+    python tools/evidence.py --check            quick: lists what is stale, and how to renew it
+    python tools/evidence.py --list             every item, its state, how long it took
+    python tools/evidence.py [--force] [NAME...]    renews what is stale, each recorded at once
+
+An item is a page of docs/experiments, whose last line is its record, or a step of linux/check,
+whose record is in linux/evidence.toml. A record has the outcome, the hash of the inputs (see
+meaning.py) and, for a page, that of its tables and figures. What failed stays recorded as failed.
+"""
+
+import argparse
+import ast
+import re
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple
+
+import meaning
+
+from ackwise import reproduce
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = ROOT / "docs" / "experiments"
+FIGURES = PAGES / "figures"
+KERNEL_RECORDS = ROOT / "linux" / "evidence.toml"
+# Steps of linux/check that are not part of `make test`.
+KERNEL_CHECKS = ("off", "commits", "warnings", "kunit", "selftest", "stress")
+STRESS_SECONDS = 20
+
+# --- what each item follows from ------------------------------------------------------------------
+
+CORE = ("core/*.c", "core/policy/*.[ch]", "core/include/**/*.*")
+ENGINE = (*CORE, "Cargo.*", "crates/*/Cargo.toml", "crates/*/build.rs", "crates/*/src/**/*.rs")
+DATA = ("python/ackwise/**/*.pcap", "python/ackwise/**/*.csv")
+LAB = ("linux/patches/**/*.patch", "linux/config/*", "linux/prepare", "linux/lab/*")
+SERIES = ("linux/patches/6.12/*.patch", "linux/config/ackwise.config", "linux/prepare")
+
+
+class Place(NamedTuple):
+    """Where an experiment runs: what it follows from beside its own module, and what it needs."""
+
+    files: tuple[str, ...]
+    modules: tuple[str, ...]
+    scopes: tuple[str, ...]  # of needs.tsv
+
+
+TABLE = "ackwise.reproduce.table"  # how a page shows what was measured
+LAB_SCOPES = ("lab-source", "lab-build", "lab-run")
+PLACES = {
+    "simulator": Place((*ENGINE, *DATA), ("ackwise.reproduce.runner", TABLE), ()),
+    "linux": Place((*ENGINE, *DATA, *LAB), ("ackwise.reproduce.lab_runner", TABLE), LAB_SCOPES),
+    "host": Place((*ENGINE, *DATA), ("ackwise.reproduce.runner", TABLE), ("host",)),
+}
+KERNEL_INPUTS = (*CORE, *SERIES, "linux/check", "linux/selftests/*")
+# Modules that only hold words for people, and the parsers of the command line.
+WORDS = r"ackwise(\.errors|(\.results)?\.(progress|report.*)|\.\w+_command|\.cli.*)?"
+
+
+@dataclass(frozen=True)
+class Record:
+    """What is kept of the last run of an item."""
+
+    passed: bool
+    inputs: str
+    output: str
+    minutes: int
+
+
+@dataclass(frozen=True)
+class Item:
+    """One result: a page, or a check of the kernel."""
+
+    name: str
+    files: tuple[str, ...]
+    modules: tuple[str, ...]
+    command: tuple[str, ...]
+    scopes: tuple[str, ...] = ()
+
+    def inputs(self) -> str:
+        """Hash of everything that its outcome follows from."""
+        return meaning.of_files(input_files(self.files, self.modules))
+
+    def output(self) -> str:
+        """Hash of the tables and figures of a page; "" for a check."""
+        return "" if self.name in KERNEL_CHECKS else page_output(self.name)
+
+    def record(self) -> Record | None:
+        """That of the last run."""
+        return kernel_record(self.name) if self.name in KERNEL_CHECKS else page_record(self.name)
+
+    def complaint(self) -> str:
+        """Why the record does not hold; "" when it does."""
+        record = self.record()
+        if record is None:
+            return "was never run"
+        if record.inputs != self.inputs():
+            return "is stale: what it follows from has changed"
+        if not record.passed:
+            return "failed in its last run"
+        if record.output != self.output():
+            return "its tables or figures were edited by hand"
+        return ""
+
+
+def items() -> list[Item]:
+    """Every item, the quick ones of each kind first."""
+    made = []
+    for on, names in reproduce.NAMES.items():
+        for name in names:
+            experiment = reproduce.load(name, on)
+            place = PLACES[on]
+            command = (sys.executable, "tools/experiments.py", "--write", "--on", on, name)
+            run = getattr(experiment.run, "func", experiment.run)  # it may be a functools.partial
+            modules = (run.__module__, *place.modules)
+            made.append(Item(experiment.name, place.files, modules, command, place.scopes))
+    alone = (sys.executable, "tools/evidence.py", "--kernel-check")
+    scopes = (*LAB_SCOPES, "check", "evidence")
+    return made + [Item(step, KERNEL_INPUTS, (), (*alone, step), scopes) for step in KERNEL_CHECKS]
+
+
+def item(name: str) -> Item:
+    """The item of that name."""
+    return next(one for one in items() if one.name == name)
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+def input_files(globs: tuple[str, ...], modules: tuple[str, ...]) -> list[Path]:
+    """The files that the globs name, the modules with all they import, and the plans they name."""
+    files = {file for pattern in globs for file in _matching(pattern)}
+    code = set(_imported(modules))
+    return sorted(files | code | _plans("\n".join(_text(file) for file in code)))
+
+
+@cache
+def _matching(pattern: str) -> tuple[Path, ...]:
+    found = tuple(file for file in ROOT.glob(pattern) if file.is_file())
+    if not found:
+        raise SystemExit(f"evidence: {pattern}: no such file; mend the table in {__file__}")
+    return found
+
+
+@cache
+def _text(file: Path) -> str:
+    return file.read_text(encoding="utf-8")
+
+
+@cache
+def _module_file(name: str) -> Path | None:
+    place = ROOT / "python" / Path(*name.split("."))
+    return next((f for f in (place.with_suffix(".py"), place / "__init__.py") if f.exists()), None)
+
+
+@cache
+def _direct_imports(file: Path) -> frozenset[str]:
+    found = set()
+    for node in ast.walk(ast.parse(_text(file))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            inside = {f"{node.module}.{alias.name}" for alias in node.names}
+            modules = {name for name in inside if _module_file(name)}
+            found |= modules
+            if inside != modules:
+                found.add(node.module)
+    return frozenset(name for name in found if name.split(".")[0] == "ackwise")
+
+
+def _imported(modules: tuple[str, ...]) -> Iterator[Path]:
+    """Files of the modules and of what they import from ackwise, except for words."""
+    for name in modules:
+        if _module_file(name) is None:
+            raise SystemExit(f"evidence: {name}: no such module; mend the table in {__file__}")
+    seen: set[str] = set()
+    waiting = list(modules)
+    while waiting:
+        name = waiting.pop()
+        file = _module_file(name)
+        if name in seen or re.fullmatch(WORDS, name) or file is None:
+            continue
+        seen.add(name)
+        waiting += _direct_imports(file)
+        yield file
+
+
+def _plans(text: str) -> set[Path]:
+    """Plans, links and workloads that a text names in quotes, and those that they name."""
+    shipped = {file.stem: file for file in ROOT.glob("python/ackwise/plans/**/*.toml")}
+    found: set[Path] = set()
+    while True:
+        named = {file for stem, file in shipped.items() if f'"{stem}"' in text}
+        if named <= found:
+            return found
+        found |= named
+        text = "\n".join(_text(file) for file in named)
+
+
+# --- records --------------------------------------------------------------------------------------
+
+_MARK = re.compile(
+    r"<!-- evidence: (passed|failed), inputs (\w+), tables and figures (\w+), (\d+) min -->\n?"
+)
+
+
+def page_output(name: str) -> str:
+    """Hash of the tables of a page and of its figures."""
+    text = _page_text(name)
+    tables = re.findall(r"<!-- checks: .*?<!-- end -->", text, re.DOTALL)
+    whole = sha256("\n".join(tables).encode())
+    for figure in sorted(FIGURES.glob(f"{name}-*.svg")):
+        whole.update(figure.name.encode() + figure.read_bytes())
+    return whole.hexdigest()[: meaning.DIGITS]
+
+
+def _page_text(name: str) -> str:
+    page = PAGES / f"{name}.md"
+    return page.read_text(encoding="utf-8") if page.exists() else ""
+
+
+def page_record(name: str) -> Record | None:
+    """What the page of that name keeps."""
+    mark = _MARK.search(_page_text(name))
+    if not mark:
+        return None
+    return Record(mark[1] == "passed", mark[2], mark[3], int(mark[4]))
+
+
+def keep_page(name: str, *, passed: bool, inputs: str, seconds: float) -> None:
+    """Records a run in its page; `inputs` is the hash from before the run."""
+    text = _MARK.sub("", _page_text(name)).rstrip("\n")
+    mark = (
+        f"<!-- evidence: {_outcome(passed)}, inputs {inputs}, "
+        f"tables and figures {page_output(name)}, {_minutes(seconds)} min -->"
+    )
+    (PAGES / f"{name}.md").write_text(f"{text}\n\n{mark}\n", encoding="utf-8")
+
+
+def _kernel_records() -> dict[str, Record]:
+    if not KERNEL_RECORDS.exists():
+        return {}
+    kept = tomllib.loads(KERNEL_RECORDS.read_text(encoding="utf-8"))
+    return {
+        step: Record(r["outcome"] == "passed", r["inputs"], "", r["minutes"])
+        for step, r in kept.items()
+    }
+
+
+def kernel_record(step: str) -> Record | None:
+    """What linux/evidence.toml keeps of a step."""
+    return _kernel_records().get(step)
+
+
+def keep_kernel_check(step: str, *, passed: bool, inputs: str, seconds: float) -> None:
+    """Records a step of linux/check."""
+    kept = _kernel_records() | {step: Record(passed, inputs, "", _minutes(seconds))}
+    lines = [
+        "# SPDX-License-Identifier: MIT",
+        "# Outcomes of `linux/check STEP`, written by `make evidence`.",
+    ]
+    for name in KERNEL_CHECKS:
+        if name in kept:
+            one = kept[name]
+            lines += ["", f"[{name}]", f'outcome = "{_outcome(one.passed)}"']
+            lines += [f'inputs = "{one.inputs}"', f"minutes = {one.minutes}"]
+    KERNEL_RECORDS.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _outcome(passed: bool) -> str:
+    return "passed" if passed else "failed"
+
+
+def _minutes(seconds: float) -> int:
+    return max(1, round(seconds / 60))
+
+
+# --- commands -------------------------------------------------------------------------------------
+
+
+def kernel_check(step: str) -> int:
+    """Runs a step of linux/check and records it, unless it could not run."""
+    inputs = item(step).inputs()
+    began = time.monotonic()
+    done = subprocess.run(
+        ["env", f"STRESS_SECONDS={STRESS_SECONDS}", "linux/check", step], cwd=ROOT
+    )
+    if done.returncode in (0, 1):
+        keep_kernel_check(
+            step,
+            passed=done.returncode == 0,
+            inputs=inputs,
+            seconds=time.monotonic() - began,
+        )
+    return done.returncode
+
+
+def prepare(scopes: set[str]) -> bool:
+    """Installs what the items need, and builds the lab's kernel for those that run on it."""
+    commands = [["tools/setup.sh", *sorted(scopes)]] if scopes else []
+    if "lab-build" in scopes:
+        commands.append([sys.executable, "-m", "ackwise", "lab", "build"])
+    return all(subprocess.run(words, cwd=ROOT).returncode == 0 for words in commands)
+
+
+def renew(chosen: list[Item], *, force: bool) -> int:
+    """Runs what is stale, or all with `force`; goes on after a failure."""
+    stale = [one for one in chosen if force or one.complaint()]
+    print(f"evidence: {len(chosen) - len(stale)} of {len(chosen)} items are up to date", flush=True)
+    if not prepare({scope for one in stale for scope in one.scopes}):
+        return 1
+    failed = []
+    for number, one in enumerate(stale, 1):
+        kept = one.record()
+        before = f", took {kept.minutes} min" if kept else ""
+        print(f"evidence: {number} of {len(stale)}: {one.name}{before}", flush=True)
+        code = subprocess.run(one.command, cwd=ROOT).returncode
+        if code or one.complaint():
+            failed.append(one.name)
+    if failed:
+        print(f"evidence: failed or could not run: {', '.join(failed)}")
+    return 1 if failed else 0
+
+
+def check(chosen: list[Item]) -> int:
+    """Lists what does not hold; 1 when there is any."""
+    found = [(one, one.complaint()) for one in chosen]
+    for one, complaint in found:
+        if complaint:
+            print(f"{one.name}: {complaint}; renew it with `make evidence ONLY={one.name}`")
+    return 1 if any(complaint for _, complaint in found) else 0
+
+
+def show(chosen: list[Item]) -> int:
+    """A line for each item."""
+    for one in chosen:
+        record = one.record()
+        took = f"{record.minutes} min" if record else "-"
+        print(f"{one.name:20} {took:>8}  {one.complaint() or 'up to date'}")
+    return 0
+
+
+def main() -> int:
+    """See the text at the top."""
+    parser = argparse.ArgumentParser(
+        description=(__doc__ or "").splitlines()[0],
+        epilog="Without an option: renews what is stale. The host page needs root.",
+    )
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--check", action="store_true", help="list what is stale; runs nothing")
+    what.add_argument("--list", action="store_true", help="list every item with its state")
+    what.add_argument("--force", action="store_true", help="renew also what is up to date")
+    what.add_argument("--kernel-check", metavar="STEP", choices=KERNEL_CHECKS, help="run one step")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="(default: every item)")
+    args = parser.parse_args()
+    known = {one.name: one for one in items()}
+    for name in args.names:
+        if name not in known:
+            parser.error(f"{name}: no such item; items: {', '.join(known)}")
+    chosen = [known[name] for name in args.names] or list(known.values())
+    if args.kernel_check:
+        return kernel_check(args.kernel_check)
+    if args.check:
+        return check(chosen)
+    return show(chosen) if args.list else renew(chosen, force=args.force)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
