@@ -10,7 +10,7 @@ from glob import escape
 from importlib import resources
 from pathlib import Path
 
-from ackwise.capture import find_tool
+from ackwise.host.tools import find_tool
 
 
 @dataclass(frozen=True)
