@@ -197,7 +197,7 @@ def _flow_steps(
 
 
 def _application(
-    app: dict[str, Any], keys: dict[str, object], stream: RandomStream
+    app: dict[str, Any], keys: dict[str, object], stream: "RandomStream"
 ) -> Iterator[tuple[int, int]]:
     kind = app["kind"]
     if kind in ("bulk", "pareto-bulk"):
