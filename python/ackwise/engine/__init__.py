@@ -86,7 +86,7 @@ def filled(table: str, given: Mapping[str, Any]) -> dict[str, Any]:
 
 def random_stream(seed: int, place: int) -> "RandomStream":
     """The simulator's random numbers for the user at `place` of a run with `seed`."""
-    stream: "RandomStream" = _loaded().RandomStream(seed, place)
+    stream: RandomStream = _loaded().RandomStream(seed, place)
     return stream
 
 
