@@ -140,7 +140,7 @@ def link(function: F) -> F:
         ),
         option(
             "--window", type=Whole(0, 10**8), metavar="N", default=0,
-            help="packets in a download's window; 0 is no limit",
+            help="packets in a download's window; 0 means unlimited",
         ),
         option(
             "--rtt", type=Quantity("TIME", 0, 60 * 10**9), metavar="TIME", default="20ms",
