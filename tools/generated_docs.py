@@ -14,8 +14,8 @@ from typing import Any
 import rails
 
 from ackwise import deadlock, replay
-from ackwise.cli import conform as conform_command
 from ackwise.lab import conform
+from ackwise.lab import document as conform_document
 from ackwise.plans import schema, units
 from ackwise.plans.schema import ABSENT, REQUIRED, Key, Kind, Table
 from ackwise.plans.units import Dimension
@@ -132,7 +132,7 @@ def metric_list() -> str:
 
 def conform_keys() -> str:
     """Every key of the document of the conformance suite."""
-    return _keys(conform_command.KEYS)
+    return _keys(conform_document.KEYS)
 
 
 def claim_list() -> str:

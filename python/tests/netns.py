@@ -22,8 +22,9 @@ from pathlib import Path
 
 from conftest import Said
 
-from ackwise.cli import gateway as _imported_before_any_fork  # noqa: F401
 from ackwise.cli import main as cli
+from ackwise.cli.gateway import queues as _imported_before_any_fork  # noqa: F401
+from ackwise.gateway import settings, status  # noqa: F401
 from ackwise.gateway.netlink import Rtnetlink
 from ackwise.gateway.snapshot import Snapshot
 from ackwise.host import rights

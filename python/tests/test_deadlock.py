@@ -110,7 +110,7 @@ def test_the_link_gives_what_is_not_given(ackwise: Ackwise) -> None:
         (("--mss", "1460B", "--policy", "bds"), 'did you mean "bsd"?'),
         (("--mss", "1460B", "--policy", "delayed:segments=0"), "give 1 to 1024 segments"),
         (("--mss", "1460B", "--rtt", "0ms"), "--rtt: "),
-        (("--mss", "1460B", "--nagle", "on"), "invalid choice"),
+        (("--mss", "1460B", "--nagle", "on"), '--nagle: "on" is not a choice; give one of bsd43,'),
         (("--link", "moon"), '"moon" is not a shipped link'),
     ],
 )

@@ -9,7 +9,7 @@ import generated_docs
 import pytest
 
 from ackwise import deadlock, plans, replay
-from ackwise.cli import conform as conform_command
+from ackwise.lab import document as conform_document
 from ackwise.plans import schema
 from ackwise.reproduce import document as reproduced
 from ackwise.results import document
@@ -28,7 +28,7 @@ def test_results_list_every_key(root: Path) -> None:
         *replay.KEYS,
         *reproduced.KEYS,
         *deadlock.KEYS,
-        *conform_command.KEYS,
+        *conform_document.KEYS,
     ]:
         assert f"`{key}`" in text
 

@@ -140,7 +140,7 @@ GOOD = ("--down", "2mbit", "--up", "1mbit")
         (("model", *GOOD, "--segments-per-ack", "0"), "give 1 to 1000"),
         (("model", *GOOD, "--segments-per-ack", "nan"), "give 1 to 1000"),
         (("model", *GOOD, "--mtu", "100B"), "--mtu: .* is out of range"),
-        (("model", *GOOD, "--figure", "x.svg"), "--figure: goes with --sweep"),
+        (("model", *GOOD, "--figure", "x.svg"), "--figure: needs --sweep"),
         (("plan", "eth/0", *GOOD), "interface: .* is not an interface name"),
         (("plan", "..", *GOOD), "interface: .* is not an interface name"),
         (("plan", "x" * 16, *GOOD), "interface: .* is not an interface name"),
@@ -151,7 +151,7 @@ GOOD = ("--down", "2mbit", "--up", "1mbit")
         (("plan", "x9", *GOOD, "--ack-ceiling", "1mbit"), "data needs a part of it"),
         (("plan", "x9", *GOOD, "--ack-guarantee", "2mbit"), "data needs a part of it"),
         (("status", "x9", "--watch", "0"), "--watch: .* give 0.1 to 3600"),
-        (("status", "x9", "--watch", "1", "--json"), "--watch: goes with neither"),
+        (("status", "x9", "--watch", "1", "--json"), "--watch: cannot be combined with --json"),
     ],
 )
 def test_bad_input_gets_one_line(ackwise: Ackwise, words: tuple[str, ...], says: str) -> None:

@@ -451,11 +451,14 @@ def test_a_lab_runs_result_makes_the_simulators_table() -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--stock", "--link", "adsl"], "--stock: has no meaning with --on simulator"),
-        (["--keep", "x", "--link", "adsl"], "--keep: has no meaning with --on simulator"),
-        (["--on", "linux", "--capture", "x.pcap"], "--on: has no meaning with --capture"),
+        (["--stock", "--link", "adsl"], "--stock: cannot be combined with --on simulator"),
+        (["--keep", "x", "--link", "adsl"], "--keep: cannot be combined with --on simulator"),
+        (["--on", "linux", "--capture", "x.pcap"], "--on: cannot be combined with --capture"),
         (["--on", "linux", "--link", "adsl", "--cache", "{cache}"], "run `ackwise lab build`"),
-        (["--on", "other", "--link", "adsl"], "invalid choice"),
+        (
+            ["--on", "other", "--link", "adsl"],
+            '--on: "other" is not a choice; give one of simulator',
+        ),
     ],
 )
 def test_options_that_cannot_be_combined_are_refused(

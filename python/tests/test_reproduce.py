@@ -194,7 +194,7 @@ def test_the_document_is_the_same_each_time(ackwise: Ackwise) -> None:
         ([], "no experiment named"),
         (["sampel"], 'did you mean "sample"?'),
         (["sample", "--on", "linux"], "is not an experiment on linux; use --on simulator"),
-        (["sample", "--figures", "nowhere"], "--figures: nowhere: is no directory"),
+        (["sample", "--figures", "nowhere"], '--figures: "nowhere" is not a directory'),
         (["sample", "--report", "-"], "--report: cannot go to standard output"),
         (["sample", "--json", "x", "--csv", "x"], "--csv: "),
         (["sample", "--json", "nowhere/x"], "--json: nowhere/x"),

@@ -1,54 +1,68 @@
 # SPDX-License-Identifier: MIT
 """`ackwise lab conform`: claims about a receiver's ACKs, on the real kernel, policy by policy."""
 
-import argparse
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.text import Text
+import click
 
-from ackwise import engine
+from ackwise.cli import options
+from ackwise.cli.options import Lab
+from ackwise.cli.outputs import Outputs, outputs
+from ackwise.cli.shape import Command, argument, group, option, others
 from ackwise.errors import EXIT_FAILED, InputError
-from ackwise.host import files
-from ackwise.lab import build, conform
-from ackwise.lab.claim import STOCK, Claim
-from ackwise.lab.conform import Outcome
-from ackwise.plans import policy
-from ackwise.results import export, table
-from ackwise.results.progress import progress_bar
 
-SCHEMA_VERSION = 1
-KEYS = {
-    "schema_version": "1",
-    "kernel": "what the claims ran on",
-    "resolution_ns": "times are cut to a multiple of this; below it nothing is claimed",
-    "policies": "columns, `stock` for the kernel's own code",
-    "held, failed": "cells",
-    "claims[].name, .file": "the claim, as its file is named",
-    "claims[].rfcs[].number, .section, .level": "who demands it; MUST, SHOULD, MAY, text, open",
-    "claims[].why": "what would be lost",
-    "claims[].differs": 'where Linux does otherwise than the RFC, or ""',
-    "claims[].cells[].policy, .choice": "column, and what the kernel was asked for",
-    "claims[].cells[].passed": "whether every line of the script was met",
-    "claims[].cells[].line, .problem": "the line that was not, or null; what was expected and came",
-    "claims[].cells[].came[]": "every segment that left, in the words of a script",
-}
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ackwise.lab.claim import Claim
+    from ackwise.lab.conform import Outcome
+
+_TEXT = """\
+A claim is a script of linux/conform/: which segments arrive and when, and which leave the host,
+exact in virtual time. docs/inside/conform.md describes the language.
+"""
+_EXAMPLES = """\
+ackwise lab conform
+ackwise lab conform --stock
+ackwise lab conform '*window*' --policy stock --policy delayed:segments=4
+ackwise lab conform a-segment-above-a-hole-is-acknowledged-at-once --show
+ackwise lab conform my-own.claim --policy a3 --json -
+ackwise lab conform --list
+"""
+_EXIT_CODES = """\
+0  every claim holds
+1  a claim does not hold, or a run failed
+"""
 
 
-def _policies(args: argparse.Namespace) -> list[str]:
-    if args.stock:
-        if any(p != STOCK for p in args.policy or []):
+def _claims() -> Iterator[tuple[str, str]]:
+    from ackwise.lab import conform
+
+    return ((path.stem, "") for path in sorted(conform.folder().glob("*.claim")))
+
+
+def _policy_names() -> Iterator[tuple[str, str]]:
+    yield "stock", "the kernel's own code"
+    yield from options.POLICIES.known()
+
+
+def _policies(asked: Sequence[str], *, stock: bool) -> list[str]:
+    from ackwise import engine
+    from ackwise.lab.claim import STOCK
+    from ackwise.plans import policy
+
+    if stock:
+        if any(p != STOCK for p in asked):
             raise InputError(
-                "conform: --policy: a kernel without patches has no policies; leave out --policy "
-                "or --stock"
+                "--policy: cannot be combined with --stock: a kernel without patches has no "
+                "policies; leave one of them out"
             )
         return [STOCK]
     labels: list[str] = []
-    for spec in args.policy or [policy.ALL]:
+    for spec in asked or [policy.ALL]:
         if spec == policy.ALL:
             wanted = [STOCK, *(p["name"] for p in engine.policies())]
         elif spec == STOCK:
@@ -65,47 +79,10 @@ def _policies(args: argparse.Namespace) -> list[str]:
     return labels
 
 
-def document(
-    kernel: str, claims: Sequence[Claim], policies: Sequence[str], outcomes: Sequence[Outcome]
-) -> dict[str, Any]:
-    """Everything, as KEYS tells."""
-    cells: dict[str, list[dict[str, Any]]] = {claim.name: [] for claim in claims}
-    for one in outcomes:
-        cells[one.claim.name].append(
-            {
-                "policy": one.policy,
-                "choice": one.choice,
-                "passed": one.passed,
-                "line": one.line.number if one.line else None,
-                "problem": one.problem,
-                "came": list(one.came),
-            }
-        )
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "kernel": kernel,
-        "resolution_ns": conform.RESOLUTION_US * 1000,
-        "policies": list(policies),
-        "held": sum(one.passed for one in outcomes),
-        "failed": sum(not one.passed for one in outcomes),
-        "claims": [
-            {
-                "name": claim.name,
-                "file": str(claim.path),
-                "rfcs": [
-                    {"number": r.number, "section": r.section, "level": r.level}
-                    for r in claim.rfcs
-                ],
-                "why": claim.why,
-                "differs": claim.differs,
-                "cells": cells[claim.name],
-            }
-            for claim in claims
-        ],
-    }  # fmt: skip
+def _list(claims: "Sequence[Claim]") -> int:
+    from rich.console import Console
+    from rich.text import Text
 
-
-def _list(claims: Sequence[Claim]) -> int:
     console = Console(highlight=False)
     for claim in claims:
         console.print(Text(claim.name, style="bold"), soft_wrap=True)
@@ -119,7 +96,9 @@ def _list(claims: Sequence[Claim]) -> int:
     return 0
 
 
-def _tell(console: Console, outcomes: Sequence[Outcome], everything: bool) -> None:
+def _show(console: "Console", outcomes: "Sequence[Outcome]", *, everything: bool) -> None:
+    from rich.text import Text
+
     for one in outcomes:
         if one.passed and not everything:
             continue
@@ -132,35 +111,82 @@ def _tell(console: Console, outcomes: Sequence[Outcome], everything: bool) -> No
         console.print()
 
 
-def main(args: argparse.Namespace, cache: Path, configs: Sequence[Path]) -> int:
+@click.command(
+    "conform",
+    cls=Command,
+    short_help="Check that receivers acknowledge as the RFCs and their policy say",
+    text=_TEXT,
+    examples=_EXAMPLES,
+    exit_codes=_EXIT_CODES,
+)
+@argument(
+    "claim",
+    metavar="[CLAIM]...",
+    nargs=-1,
+    type=options.Known(_claims, files=True),
+    help="name, pattern or file of a claim",
+    show_default="every shipped claim",
+)
+@group(
+    "What to check",
+    option("--list", "listing", is_flag=True, help="list the claims and the RFCs they come from"),
+    option(
+        "--policy",
+        type=options.Known(_policy_names),
+        metavar="NAME[:KEY=VALUE,...]",
+        multiple=True,
+        help="policy to check; `stock` is the kernel's own code",
+        show_default="all",
+    ),
+    option("--show", is_flag=True, help="show every segment that left, even where a claim holds"),
+)
+@group("Kernel", options.STOCK, options.CACHE, options.CONFIG, options.jobs("guests in parallel"))
+@outputs("json")
+@others(option("--quiet", is_flag=True, help="no progress bar"))
+@options.gathered("lab", Lab)
+def command(
+    claim: tuple[str, ...],
+    listing: bool,
+    policy: tuple[str, ...],
+    show: bool,
+    lab: Lab,
+    jobs: int | None,
+    outputs: Outputs,
+    quiet: bool,
+) -> int:
     """0 when every claim holds, else 1; raises InputError, RunError, Interrupted."""
-    claims = conform.choose(args.claim)
-    if args.list:
+    from rich.console import Console
+
+    from ackwise.lab import conform, document
+    from ackwise.results import table
+    from ackwise.results.progress import progress_bar
+
+    claims = conform.choose(claim)
+    if listing:
         return _list(claims)
-    policies = _policies(args)
+    policies = _policies(policy, stock=lab.stock)
     for name in policies:
-        if not any(claim.choice(name) for claim in claims):
-            raise InputError(f"conform: nothing that was asked for is claimed of {name}")
-    kernel = build.find(cache, args.stock, configs)
+        if not any(one.choice(name) for one in claims):
+            raise InputError(f"lab conform: none of the claims given is about {name}")
+    outputs.check()
+    kernel = lab.kernel()
     started = time.monotonic()
-    with progress_bar(not args.quiet) as show:
+    with progress_bar(not quiet) as progress:
         outcomes = conform.run(
             kernel,
             claims,
             policies,
-            workers=args.jobs,
-            on_progress=partial(show, f"{len(claims)} claims on {kernel.label}"),
+            workers=jobs,
+            on_progress=partial(progress, f"{len(claims)} claims on {kernel.label}"),
         )
     took_s = time.monotonic() - started
-    if args.json is not None:
-        whole = document(kernel.label, claims, policies, outcomes)
-        files.write_whole(args.json, export.json_bytes(whole))
+    outputs.write(document.document(kernel.label, claims, policies, outcomes), list)
     failed = sum(not one.passed for one in outcomes)
-    if args.json != files.STDOUT:
+    if outputs.to_terminal:
         console = Console(highlight=False)
         cells = {(o.claim.name, o.policy): "ok" if o.passed else "FAIL" for o in outcomes}
         table.show_grid("claim", [c.name for c in claims], policies, cells, console)
-        _tell(console, outcomes, args.show)
+        _show(console, outcomes, everything=show)
         console.print(
             f"{len(outcomes) - failed} of {len(outcomes)} hold: {len(claims)} claims, "
             f"{len(policies)} {'policy' if len(policies) == 1 else 'policies'}, {kernel.label}, "

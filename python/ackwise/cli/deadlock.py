@@ -1,74 +1,95 @@
 # SPDX-License-Identifier: MIT
 """`ackwise deadlock`: whether a pair can stall, which class, for how long, and what ends it."""
 
-import argparse
 import json
-from dataclasses import asdict, replace
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.text import Text
+import click
 
-from ackwise import __version__, deadlock, plans
-from ackwise.deadlock import Cure, Pair
+from ackwise import __version__
+from ackwise.cli import options
+from ackwise.cli.options import OneOf, Quantity
+from ackwise.cli.shape import Command, group, option, others
 from ackwise.errors import InputError
-from ackwise.plans import policy, units
-from ackwise.plans.units import RATE, SIZE, TIME, Dimension
-from ackwise.results.document import number
-from ackwise.results.table import unit_of
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ackwise.deadlock import Cure, Pair
 
 SCHEMA_VERSION = 1
-BOUNDS: dict[str, tuple[Dimension, int, int]] = {
-    "--mss": (SIZE, 64, 65_535),
-    "--send-buffer": (SIZE, 1, 1 << 30),
-    "--recv-buffer": (SIZE, 256, 1 << 30),
-    "--write": (SIZE, 1, 1 << 30),
-    "--rtt": (TIME, 1_000, 60 * 10**9),
-    "--rate": (RATE, 1_000, 10**12),
-}
+_MSS_BYTES_MAX = 65_535
+_RTT_NS_MIN = 1_000
+_TEXT = """\
+Checks whether Nagle's algorithm on the sender and delayed ACKs on the receiver can leave both hosts
+waiting, for how long, and which changes end it.
+
+Nothing is simulated: the rules of both hosts are followed step by step, with the policy itself as
+the receiver, without loss and without a limit from the congestion window.
+docs/experiments/deadlock.md shows how well that agrees with simulation.
+"""
+_EXAMPLES = """\
+ackwise deadlock --mss 9148 --send-buffer 16KiB --recv-buffer 40KiB \\
+    --nagle bsd43 --socket bsd43 --policy bsd
+ackwise deadlock --link loopback --send-buffer 64KiB --recv-buffer 64KiB --policy delayed
+ackwise deadlock --mss 1460 --write 2000 --send-buffer 64KiB --recv-buffer 64KiB --nagle bsd43
+ackwise deadlock --mss 536 --send-buffer 1KiB --recv-buffer 4KiB --policy delayed --json
+"""
 
 
-def _quantity(option: str, text: str) -> int:
-    if BOUNDS[option][0] is SIZE and text.isascii() and text.isdigit():
-        text += "B"  # nobody counts an MSS or a buffer in anything else
-    return units.read_option(option, text, BOUNDS[option])
+@dataclass(frozen=True)
+class _Ends:
+    """The two hosts and the path, as asked; None: from the link, or the default."""
+
+    mss: int | None
+    send_buffer: int
+    recv_buffer: int
+    nagle: str
+    socket: str
+    policy: str
+    write: int | None
+    link: str | None
+    rtt: int | None  # ns
+    rate: int | None  # bit/s
 
 
-def _pair(args: argparse.Namespace) -> Pair:
-    def given(option: str) -> int | None:
-        text = getattr(args, option.removeprefix("--"))
-        return _quantity(option, text) if text else None
+def _pair(asked: _Ends) -> "Pair":
+    from ackwise import plans
+    from ackwise.deadlock import Pair
+    from ackwise.plans import policy
 
     pair = Pair(
-        mss_bytes=given("--mss") or 0,
-        send_buffer_bytes=_quantity("--send-buffer", args.send_buffer),
-        recv_buffer_bytes=_quantity("--recv-buffer", args.recv_buffer),
-        policy=policy.parse(args.policy, "--policy"),
-        nagle=args.nagle,
-        socket=args.socket,
-        write_bytes=given("--write") or 0,
+        mss_bytes=asked.mss or 0,
+        send_buffer_bytes=asked.send_buffer,
+        recv_buffer_bytes=asked.recv_buffer,
+        policy=policy.parse(asked.policy, "--policy"),
+        nagle=asked.nagle,
+        socket=asked.socket,
+        write_bytes=asked.write or 0,
     )
-    if args.link:
-        shape = plans.load_link(args.link).scenario
+    if asked.link:
+        shape = plans.load_link(asked.link).scenario
         up, down = shape["up"], shape["down"]
         mss = shape["mtu_bytes"] - shape["ip_tcp_header_bytes"]
         pair = replace(
             pair,
-            mss_bytes=pair.mss_bytes or min(mss, BOUNDS["--mss"][2]),
-            rtt_ns=max(up["delay_ns"] + down["delay_ns"], BOUNDS["--rtt"][1]),
+            mss_bytes=pair.mss_bytes or min(mss, _MSS_BYTES_MAX),
+            rtt_ns=max(up["delay_ns"] + down["delay_ns"], _RTT_NS_MIN),
             rate_bps=down["rate_bps"],
         )
     if not pair.mss_bytes:
         raise InputError("--mss: is missing; give a size like 1460B, or a --link to take it from")
-    return replace(
-        pair,
-        rtt_ns=given("--rtt") or pair.rtt_ns,
-        rate_bps=given("--rate") or pair.rate_bps,
-    )
+    return replace(pair, rtt_ns=asked.rtt or pair.rtt_ns, rate_bps=asked.rate or pair.rate_bps)
 
 
-def document(pair: Pair, verdict: dict[str, Any], every_bps: float, cures: list[Cure]) -> Any:
+def document(
+    pair: "Pair", verdict: dict[str, Any], every_bps: float, cures: "list[Cure]"
+) -> dict[str, Any]:
     """What --json writes; deadlock.KEYS documents it."""
+    from ackwise import deadlock
+    from ackwise.results.document import number
+
     stall = verdict["stall"]
     return {
         "schema_version": SCHEMA_VERSION,
@@ -109,14 +130,21 @@ def document(pair: Pair, verdict: dict[str, Any], every_bps: float, cures: list[
 
 
 def _shown(value: float, unit: str) -> str:
+    from ackwise.results.table import unit_of
+
     name, scale = unit_of(unit, value)
     return f"{value / scale:.3g} {name}"
 
 
-def _print(console: Console, told: dict[str, Any]) -> None:
-    pair, stall = told["pair"], told["stall"]
-    answer = deadlock.ANSWERS[told["answer"]]
-    calm = told["answer"] in deadlock.CALM
+def _print(console: "Console", found: dict[str, Any]) -> None:
+    from rich.text import Text
+
+    from ackwise import deadlock
+    from ackwise.plans import units
+
+    pair, stall = found["pair"], found["stall"]
+    answer = deadlock.ANSWERS[found["answer"]]
+    calm = found["answer"] in deadlock.CALM
     head = f"{'does not stall' if calm else 'STALLS'}: {answer}"
     console.print(Text(head, style="bold green" if calm else "bold red"), soft_wrap=True)
 
@@ -124,52 +152,136 @@ def _print(console: Console, told: dict[str, Any]) -> None:
         console.print(Text(f"  {label.ljust(15)} {text}"), soft_wrap=True)
 
     if stall:
-        line("class", f"{told['class']}: {told['meaning']}")
+        line("class", f"{found['class']}: {found['meaning']}")
         line(
             "at a stall",
-            f"{stall['outstanding_bytes']} B sent and not acknowledged, {stall['held_bytes']} B "
-            f"held back, {stall['room_bytes']} B free in the send buffer",
+            f"{stall['outstanding_bytes']} B sent but not acknowledged, {stall['held_bytes']} B "
+            f"unsent, {stall['room_bytes']} B free in the send buffer",
         )
         waits = (stall["shortest_ns"], stall["longest_ns"])
         wait = " to ".join(dict.fromkeys(_shown(w, "ns") for w in waits))
-        often = told["bytes_per_stall"]
+        often = found["bytes_per_stall"]
         each = f", one in {often:.0f} B" if often and not calm else ""
         line("lasts", f"{wait}, until {stall['reason']}{each}")
-    if told["start_stalls"] and calm:
-        line("at the start", f"{told['start_stalls']} stalls, "
-             f"{_shown(told['start_stalled_ns'], 'ns')} in all")  # fmt: skip
-    left, every = told["goodput_bps"], told["goodput_every_bps"]
+    if found["start_stalls"] and calm:
+        line("at the start", f"{found['start_stalls']} stalls, "
+             f"{_shown(found['start_stalled_ns'], 'ns')} in all")  # fmt: skip
+    left, every = found["goodput_bps"], found["goodput_every_bps"]
     line(
         "goodput",
         f"{_shown(left, 'bit/s')}; {_shown(every, 'bit/s')} if each segment were acknowledged "
-        f"(round trip {units.show(pair['rtt_ns'], TIME)}, {_shown(pair['rate_bps'], 'bit/s')})",
+        f"(RTT {units.show(pair['rtt_ns'], units.TIME)}, {_shown(pair['rate_bps'], 'bit/s')})",
     )
-    met = [n for n in ("1", "2") if told[f"equation_{n}"]]
-    line("the source", f"equation {' and '.join(met)} met" if met else "neither equation is met")
+    met = [n for n in ("1", "2") if found[f"equation_{n}"]]
+    line("the paper", f"equation {' and '.join(met)} met" if met else "neither equation is met")
     if calm:
         return
-    if not told["cures"]:
-        console.print("no single change that was tried ends it")
+    if not found["cures"]:
+        console.print("none of the single changes tried ends it")
         return
-    console.print(Text("ends it (each was tried):", style="bold"))
-    wide = max(len(c["change"]) for c in told["cures"])
-    for cure in told["cures"]:
-        late = ", stalls while it learns" if cure["answer"] == deadlock.AT_START else ""
+    console.print(Text("changes that end it (each was tried):", style="bold"))
+    wide = max(len(c["change"]) for c in found["cures"])
+    for cure in found["cures"]:
+        late = ", after stalls while it adapts" if cure["answer"] == deadlock.AT_START else ""
         text = f"  {cure['change'].ljust(wide)}  {_shown(cure['goodput_bps'], 'bit/s')}{late}"
         console.print(Text(text), soft_wrap=True)
 
 
-def main(args: argparse.Namespace) -> int:
+@click.command("deadlock", cls=Command, text=_TEXT, examples=_EXAMPLES)
+@group(
+    "Hosts",
+    option(
+        "--mss",
+        type=Quantity("SIZE", 64, _MSS_BYTES_MAX, bare="B"),
+        metavar="SIZE",
+        help="maximum segment size",
+        show_default="the link's",
+    ),
+    option(
+        "--send-buffer",
+        type=Quantity("SIZE", 1, 1 << 30, bare="B"),
+        metavar="SIZE",
+        required=True,
+        help="sender's send buffer",
+    ),
+    option(
+        "--recv-buffer",
+        type=Quantity("SIZE", 256, 1 << 30, bare="B"),
+        metavar="SIZE",
+        required=True,
+        help="receiver's receive buffer, fixed",
+    ),
+    option(
+        "--nagle",
+        type=OneOf("bsd43", "minshall", "off"),
+        default="minshall",
+        help="sender's Nagle algorithm; Linux uses minshall",
+    ),
+    option(
+        "--socket",
+        type=OneOf("linux", "bsd43"),
+        default="linux",
+        help="how the sender's socket layer copies what the application writes",
+    ),
+    option(
+        "--policy",
+        type=options.POLICY,
+        metavar="NAME[:KEY=VALUE,...]",
+        default="linux",
+        help="receiver's ACK policy",
+    ),
+    option(
+        "--write",
+        type=Quantity("SIZE", 1, 1 << 30, bare="B"),
+        metavar="SIZE",
+        help="size of each message the application writes",
+        show_default="one endless stream",
+    ),
+)
+@group(
+    "Path",
+    option(
+        "--link",
+        type=options.LINK,
+        metavar="NAME|FILE",
+        help="link to take the MSS, RTT and rate from",
+    ),
+    option(
+        "--rtt",
+        type=Quantity("TIME", _RTT_NS_MIN, 60 * 10**9),
+        metavar="TIME",
+        help="round-trip time",
+        show_default="the link's, or 1ms",
+    ),
+    option(
+        "--rate",
+        type=Quantity("RATE", 1_000, 10**12),
+        metavar="RATE",
+        help="link rate",
+        show_default="the link's, or 100mbit",
+    ),
+)
+@others(
+    option("--no-cures", is_flag=True, help="do not search for changes that end a stall"),
+    option("--json", "as_json", is_flag=True, help="print JSON, see docs/results.md"),
+)
+@options.gathered("ends", _Ends)
+def command(ends: _Ends, no_cures: bool, as_json: bool) -> int:
     """0 whatever the answer is; raises InputError."""
-    pair = _pair(args)
+    from rich.console import Console
+
+    from ackwise import deadlock
+    from ackwise.plans import policy
+
+    pair = _pair(ends)
     verdict = deadlock.judge(pair)
     every = replace(pair, policy=policy.parse("every", "--policy"))
     every_bps = float(deadlock.judge(every)["goodput_bps"])
     calm = verdict["answer"] in deadlock.CALM
-    found = [] if calm or args.no_cures else list(deadlock.cures(pair))
-    told = document(pair, verdict, every_bps, found)
-    if args.json:
-        print(json.dumps(told, indent=2))
+    cures = [] if calm or no_cures else list(deadlock.cures(pair))
+    found = document(pair, verdict, every_bps, cures)
+    if as_json:
+        print(json.dumps(found, indent=2))
     else:
-        _print(Console(highlight=False), told)
+        _print(Console(highlight=False), found)
     return 0

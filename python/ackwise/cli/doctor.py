@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """`ackwise doctor`: what is missing on this machine for each command, before any run."""
 
-import argparse
 import importlib
 import json
 import os
@@ -11,10 +10,13 @@ import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
+import click
 from rich.console import Console
 from rich.text import Text
 
 from ackwise import __version__, engine, plans
+from ackwise.cli import options
+from ackwise.cli.shape import Command, argument, others
 from ackwise.errors import EXIT_FAILED, InputError, RunError, quoted, suggestion
 from ackwise.gateway import control, tree
 from ackwise.host import capture, rights, tools
@@ -196,28 +198,48 @@ def checks(commands: list[str]) -> list[Check]:
     return [check for command in commands for check in COMMANDS[command]()]
 
 
-def main(args: argparse.Namespace) -> int:
+_EXAMPLES = """\
+ackwise doctor
+ackwise doctor compare lab
+ackwise doctor --json
+"""
+_EXIT_CODES = """\
+0  nothing required is missing
+1  something required is missing
+"""
+
+
+@click.command("doctor", cls=Command, examples=_EXAMPLES, exit_codes=_EXIT_CODES)
+@argument(
+    "commands",
+    metavar="[COMMAND]...",
+    nargs=-1,
+    type=options.Known(lambda: ((name, "") for name in COMMANDS)),
+    help=f"check only what these need: {', '.join(COMMANDS)}",
+    show_default="all",
+)
+@others(options.AS_JSON)
+def command(commands: tuple[str, ...], as_json: bool) -> int:
     """0 when nothing required is missing, else 1; raises InputError for an unknown command."""
-    for command in args.commands:
-        if command not in COMMANDS:
+    for name in commands:
+        if name not in COMMANDS:
             raise InputError(
-                f"doctor: {quoted(command)} is no command with needs; "
-                f"{suggestion(command, COMMANDS)}"
+                f"doctor: {quoted(name)} cannot be checked; {suggestion(name, COMMANDS)}"
             )
-    found = checks(args.commands or list(COMMANDS))
+    found = checks(list(commands or COMMANDS))
     missing = [c for c in found if c.required and not c.ok]
-    if args.json:
-        told = [asdict(check) for check in found]
-        whole = {"ackwise_version": __version__, "ok": not missing, "checks": told}
+    if as_json:
+        shown = [asdict(check) for check in found]
+        whole = {"ackwise_version": __version__, "ok": not missing, "checks": shown}
         print(json.dumps(whole, indent=2))
         return EXIT_FAILED if missing else 0
     console = Console(highlight=False)
     wide = max(len(c.what) for c in found)
-    command = ""
+    heading = ""
     for check in found:
-        if check.command != command:
-            command = check.command
-            console.print(Text(command, style="bold"))
+        if check.command != heading:
+            heading = check.command
+            console.print(Text(heading, style="bold"))
         mark, style = ("ok", "green") if check.ok else ("missing", "bold red")
         if not check.ok and not check.required:
             mark, style = "absent", "yellow"

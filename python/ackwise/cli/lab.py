@@ -1,63 +1,138 @@
 # SPDX-License-Identifier: MIT
-"""`ackwise lab`: builds the lab's kernel, runs plans on it, holds claims against it, opens a shell
-in it."""
+"""`ackwise lab`: builds the lab's kernel, runs plans on it, checks claims, opens a shell in it."""
 
-import argparse
 import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import click
+
 from ackwise.cli import compare, conform, options
-from ackwise.lab import build, machine
-from ackwise.results.progress import progress_bar
+from ackwise.cli.options import Lab, Overrides
+from ackwise.cli.outputs import Outputs, outputs
+from ackwise.cli.shape import Group, argument, group, option, others
+
+_TEXT = """\
+The lab runs Linux as an ordinary process in virtual time. Sender, routers and receiver are network
+namespaces of one guest, and its clock advances only while nothing runs, so the same plan and seed
+give the same packets. Nothing on this host is changed.
+"""
+_EXAMPLES = """\
+ackwise lab build                # the kernel with ackwise's patches; takes minutes, once
+ackwise lab build --stock        # Linux without patches
+ackwise lab run --stock stretch --policy linux --keep runs/
+ackwise lab conform
+ackwise lab shell
+ackwise compare --on linux --stock --link adsl --policy linux
+"""
+_BUILD_EXAMPLES = """\
+ackwise lab build
+ackwise lab build --stock
+ackwise lab build --source linux-6.12.tar.xz --jobs 4
+"""
+_RUN_EXAMPLES = """\
+ackwise lab run demo
+ackwise lab run my-plan.toml --runs 5 --report my-plan.html
+ackwise lab run stretch --stock --policy linux --keep runs/
+"""
+_SHELL_EXAMPLES = """\
+ackwise lab shell
+ackwise lab shell --stock
+"""
 
 
-def _build(args: argparse.Namespace) -> int:
-    told: list[str] = []
+@click.group("lab", cls=Group, text=_TEXT, examples=_EXAMPLES)
+def command() -> None:
+    """The verbs do the work."""
+
+
+@command.command(
+    "build",
+    short_help="Build the kernel, once for each change of its inputs",
+    examples=_BUILD_EXAMPLES,
+)
+@group(
+    "Kernel",
+    options.STOCK,
+    options.CACHE,
+    option(
+        "--source",
+        type=options.FILE,
+        metavar="TARBALL|DIR",
+        help="Linux 6.12 sources",
+        show_default="Debian's linux-source-6.12, downloaded with apt",
+    ),
+    option(
+        "--config",
+        type=options.FILE,
+        metavar="FILE",
+        multiple=True,
+        help="file with additional CONFIG_ lines",
+    ),
+    options.jobs("parallel jobs of make"),
+)
+@others(option("--quiet", is_flag=True, help="no progress bar, no messages"))
+@options.gathered("lab", Lab)
+def build(lab: Lab, source: str | None, jobs: int | None, quiet: bool) -> int:
+    """Exit code; raises InputError, RunError."""
+    from ackwise.lab import build as kernels
+    from ackwise.results.progress import progress_bar
+
+    phases: list[str] = []
 
     def phase(show: Any, what: str, done: int, all_: int) -> None:
         show(what, done, all_)
-        if what not in told:
-            told.append(what)
-            if not args.quiet and not sys.stderr.isatty():
+        if what not in phases:
+            phases.append(what)
+            if not quiet and not sys.stderr.isatty():
                 print(f"ackwise: {what}", file=sys.stderr, flush=True)
 
-    with progress_bar(not args.quiet) as show:
-        kernel = build.build(
-            options.cache_of(args),
-            stock=args.stock,
-            source=Path(args.source) if args.source else None,
-            extra_configs=options.configs_of(args),
-            jobs=args.jobs,
+    with progress_bar(not quiet) as show:
+        kernel = kernels.build(
+            lab.folder,
+            stock=lab.stock,
+            source=Path(source) if source else None,
+            extra_configs=lab.configs,
+            jobs=jobs,
             say=partial(phase, show),
             warn=lambda text: print(f"ackwise: {text}", file=sys.stderr, flush=True),
         )
-    if not args.quiet:
-        print(f"{kernel.label}: {kernel.linux}{'' if told else ' (built before)'}")
+    if not quiet:
+        print(f"{kernel.label}: {kernel.linux}{'' if phases else ' (built before)'}")
     return 0
 
 
-def _run(args: argparse.Namespace, command: str) -> int:
-    args.link = args.workload = None
-    compare.check_outputs(args)
-    result = compare.on_linux(compare.plan_of(args), args)
-    compare.write(args, result, command)
+@command.command(
+    "run",
+    short_help="Run a plan on it, like `ackwise compare --on linux --plan`",
+    examples=_RUN_EXAMPLES,
+)
+@argument("plan", metavar="NAME|FILE", type=options.PLAN, help="plan to run")
+@group("Kernel", options.STOCK, options.CACHE, *options.RUN_ON_LAB, options.CONFIG)
+@options.overrides
+@outputs("json", "csv", "parquet", "report")
+@others(options.QUIET)
+@options.gathered("lab", Lab)
+def run(plan: str, lab: Lab, overrides: Overrides, outputs: Outputs, quiet: bool) -> int:
+    """Exit code; raises InputError, RunError, Interrupted."""
+    outputs.check()
+    made = options.plan_of(plan, [], [], overrides)
+    detailed = outputs.report is not None
+    compare.write(compare.on_linux(made, lab, overrides, detailed=detailed, quiet=quiet), outputs)
     return 0
 
 
-def _shell(args: argparse.Namespace) -> int:
-    kernel = build.find(options.cache_of(args), args.stock, options.configs_of(args))
+command.add_command(conform.command)
+
+
+@command.command("shell", short_help="Open a shell in a guest", examples=_SHELL_EXAMPLES)
+@group("Kernel", options.STOCK, options.CACHE, options.CONFIG)
+@options.gathered("lab", Lab)
+def shell(lab: Lab) -> int:
+    """The shell's exit code; raises RunError."""
+    from ackwise.lab import machine
+
+    kernel = lab.kernel()
     with machine.run_folder(kernel) as folder:
         return machine.shell(kernel, folder, ["shell /bin/sh"], seed=1)
-
-
-def main(args: argparse.Namespace, command: str) -> int:
-    """Exit code; raises InputError, RunError, Interrupted."""
-    if args.verb == "build":
-        return _build(args)
-    if args.verb == "run":
-        return _run(args, command)
-    if args.verb == "conform":
-        return conform.main(args, options.cache_of(args), options.configs_of(args))
-    return _shell(args)

@@ -1,30 +1,414 @@
 # SPDX-License-Identifier: MIT
-"""What the options that several commands share come to."""
+"""Types of option values, what the shell completes for them, and options that commands share."""
 
-import argparse
+import functools
+import math
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from ackwise.errors import InputError
-from ackwise.lab import build
-from ackwise.plans import schema
+import click
+
+from ackwise.cli import shape
+from ackwise.cli.shape import F, group, option
+from ackwise.errors import InputError, quoted
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+    from ackwise.lab.machine import Kernel
+    from ackwise.plans import Plan
 
 
-def cache_of(args: argparse.Namespace) -> Path:
-    """The folder of built kernels."""
-    return Path(args.cache).absolute() if args.cache else build.default_cache()
+# --- types of values -----------------------------------------------------------------------------
 
 
-def configs_of(args: argparse.Namespace) -> list[Path]:
-    """Files with more lines of kernel configuration."""
-    return [Path(name) for name in getattr(args, "config", None) or []]
+class Whole(click.ParamType[int]):
+    """A whole number within bounds."""
+
+    name = "number"
+
+    def __init__(self, low: int, high: int) -> None:
+        self.low, self.high = low, high
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        give = f"give {self.low} to {self.high}"
+        digits = value.strip().removeprefix("-")
+        if not (digits.isascii() and digits.isdigit() and len(digits) <= 20):
+            self.fail(f"{quoted(value)} is not a whole number; {give}", param, ctx)
+        number = int(value)
+        if not self.low <= number <= self.high:
+            size = "negative" if number < 0 else "too small" if number < self.low else "too large"
+            self.fail(f"{quoted(value)} is {size}; {give}", param, ctx)
+        return number
 
 
-def limit_s(args: argparse.Namespace) -> float | None:
-    """Real time after which a run counts as hung."""
-    if args.wall_limit is None:
-        return None
-    try:
-        limit: int = schema.read_key(schema.DURATION, args.wall_limit)
-    except ValueError as problem:
-        raise InputError(f"--wall-limit: {problem}") from None
-    return limit / 1e9
+class Number(click.ParamType[float]):
+    """A number within bounds."""
+
+    name = "number"
+
+    def __init__(self, low: float, high: float) -> None:
+        self.low, self.high = low, high
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        try:
+            number = float(value)
+        except ValueError:
+            number = math.nan
+        if not self.low <= number <= self.high:
+            wrong = "not a number" if math.isnan(number) else "out of range"
+            give = f"give {self.low:g} to {self.high:g}"
+            self.fail(f"{quoted(str(value))} is {wrong}; {give}", param, ctx)
+        return number
+
+
+class Quantity(click.ParamType[int]):
+    """A quantity with a unit, in base units: `dimension` is a name of `plans.units`."""
+
+    name = "quantity"
+
+    def __init__(self, dimension: str, low: int, high: int, bare: str = "") -> None:
+        self.dimension, self.low, self.high = dimension, low, high
+        self.bare = bare  # the unit of a number without one
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        from ackwise.plans import units
+
+        if self.bare and value.isascii() and value.isdigit():
+            value += self.bare
+        name = param.opts[-1] if param else self.name
+        return units.read_option(name, value, (getattr(units, self.dimension), *self.bounds()))
+
+    def bounds(self) -> tuple[int, int]:
+        """The least and the greatest value."""
+        return self.low, self.high
+
+
+class Duration(Quantity):
+    """How long a run or a wait lasts: as long as a plan's duration may be."""
+
+    def __init__(self) -> None:
+        super().__init__("TIME", 0, 0)
+
+    def bounds(self) -> tuple[int, int]:
+        from ackwise.plans import schema
+
+        return int(schema.DURATION.low), int(schema.DURATION.high)
+
+
+class OneOf(click.ParamType[str]):
+    """One of a few words."""
+
+    name = "choice"
+
+    def __init__(self, *words: str) -> None:
+        self.words = words
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        return "|".join(self.words)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value not in self.words:
+            self.fail(
+                f"{quoted(value)} is not a choice; give one of {', '.join(self.words)}", param, ctx
+            )
+        return str(value)
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> "list[CompletionItem[Any]]":
+        return _completions(((word, "") for word in self.words), incomplete)
+
+
+class Folder(click.ParamType[Path]):
+    """A directory that exists."""
+
+    name = "directory"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        folder = Path(value)
+        if not folder.is_dir():
+            self.fail(f"{quoted(str(value))} is not a directory; create it first", param, ctx)
+        return folder
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> "list[CompletionItem[Any]]":
+        return _paths(incomplete, "dir")
+
+
+class Target(click.ParamType[str]):
+    """A file or directory that need not exist, as the user names it."""
+
+    def __init__(self, kind: str = "file") -> None:
+        self.name = kind
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        return str(value)
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> "list[CompletionItem[Any]]":
+        return _paths(incomplete, "dir" if self.name == "directory" else "file")
+
+
+class Known(click.ParamType[str]):
+    """A name out of those that `known` yields with a line each; `files`: or the path of a file.
+
+    The shell completes it. Whether the name is known is for the command to say, which knows what
+    else may be given.
+    """
+
+    name = "name"
+
+    def __init__(self, known: Callable[[], Iterable[tuple[str, str]]], files: bool = False) -> None:
+        self.known, self.files = known, files
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        return str(value)
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> "list[CompletionItem[Any]]":
+        found = _completions(self.known(), incomplete)
+        return found or (_paths(incomplete, "file") if self.files else [])
+
+
+def _completions(known: Iterable[tuple[str, str]], begin: str) -> "list[CompletionItem[Any]]":
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(n, help=text or None) for n, text in known if n.startswith(begin)]
+
+
+def _paths(begin: str, kind: str) -> "list[CompletionItem[Any]]":
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(begin, type=kind)]
+
+
+def _shipped(kind: str) -> Iterator[tuple[str, str]]:
+    from ackwise import plans
+
+    return ((name, title) for name, title, _source in plans.titles(kind))
+
+
+def _policies(*more: tuple[str, str]) -> Iterator[tuple[str, str]]:
+    from ackwise import engine
+
+    yield from more
+    yield from ((entry["name"], entry["summary"]) for entry in engine.policies())
+
+
+LINK = Known(lambda: _shipped("links"), files=True)
+WORKLOAD = Known(lambda: _shipped("workloads"), files=True)
+PLAN = Known(lambda: _shipped(""), files=True)
+POLICY = Known(_policies)
+POLICIES = Known(lambda: _policies(("all", "every policy")))
+FILE = Target()
+DIRECTORY = Target("directory")
+
+
+# --- options that were given ---------------------------------------------------------------------
+
+
+def given(*names: str) -> list[str]:
+    """Which of the options or arguments named are on the command line, in its order of help."""
+    ctx = click.get_current_context()
+    return [
+        param.opts[-1]
+        for param in ctx.command.params
+        if param.opts[-1] in names
+        and param.name is not None
+        and ctx.get_parameter_source(param.name) is click.core.ParameterSource.COMMANDLINE
+    ]
+
+
+def refuse(names: Sequence[str], beside: str, remedy: str = "leave one of them out") -> None:
+    """Raises InputError for the first of the options named that is on the command line."""
+    for name in given(*names):
+        raise InputError(f"{name}: cannot be combined with {beside}; {remedy}")
+
+
+def need(names: Sequence[str], beside: str) -> None:
+    """Raises InputError for the first of the options named, which need what was not given."""
+    for name in given(*names):
+        raise InputError(f"{name}: needs {beside}")
+
+
+def command_line() -> str:
+    """The command as it was given, for a shell."""
+    return shlex.join(["ackwise", *(click.get_current_context().find_root().obj or [])])
+
+
+def raw() -> dict[str, str]:
+    """Values of the current command's options as they were given, by parameter name."""
+    ctx = click.get_current_context()
+    words = ctx.meta[shape.WORDS][ctx.command]
+    values, _rest, _order = ctx.command.make_parser(ctx).parse_args(list(words))
+    return {name: value for name, value in values.items() if isinstance(value, str)}
+
+
+# --- options that commands share -----------------------------------------------------------------
+
+
+def gathered(name: str, kind: type) -> Callable[[F], F]:
+    """Decorates a command that takes one `kind` as `name`: a dataclass of option values."""
+
+    def decorate(function: F) -> F:
+        @functools.wraps(function)
+        def call(**values: Any) -> Any:
+            known = [f.name for f in fields(kind) if f.name in values]
+            whole = kind(**{n: values.pop(n) for n in known})
+            return function(**values, **{name: whole})
+
+        return call  # type: ignore[return-value]
+
+    return decorate
+
+
+@dataclass(frozen=True)
+class Overrides:
+    """What the command line says about a plan's runs."""
+
+    policy: tuple[str, ...] = ()
+    baseline: str | None = None
+    runs: int | None = None
+    seed: int | None = None
+    duration: int | None = None  # ns
+    jobs: int | None = None
+
+
+JOBS = Whole(1, 1024)
+
+
+def jobs(what: str = "runs in parallel") -> "functools.partial[Any]":
+    """--jobs."""
+    return option("--jobs", type=JOBS, metavar="N", help=what, show_default="one per core")
+
+
+def overrides(function: F) -> F:
+    """The options that a plan's runs have; the command takes `overrides`."""
+    return group(
+        "Runs",
+        option(
+            "--policy", type=POLICIES, metavar="NAME[:KEY=VALUE,...]", multiple=True,
+            help="policy to run, `all` for every one", show_default="the plan's, or all",
+        ),
+        option(
+            "--baseline", type=POLICY, metavar="POLICY", help="policy to compare the others with",
+            show_default="the plan's, or linux",
+        ),
+        option(
+            "--runs", type=Whole(1, 1000), metavar="N",
+            help="runs of each combination, each with its own seed",
+            show_default="the plan's, or 3",
+        ),
+        option(
+            "--seed", type=Whole(0, 2**63 - 1), metavar="N", help="first run's seed",
+            show_default="the plan's, or 1",
+        ),
+        option(
+            "--duration", type=Duration(), metavar="TIME", help="simulated time, such as 5s",
+            show_default="the workload's",
+        ),
+        jobs(),
+    )(gathered("overrides", Overrides)(function))  # fmt: skip
+
+
+def plan_of(
+    plan: str | None, links: Sequence[str], workloads: Sequence[str], more: Overrides
+) -> "Plan":
+    """The plan that --plan, or --link and --workload, ask for. Raises InputError."""
+    from ackwise import plans
+    from ackwise.plans import policy
+
+    if plan is not None:
+        refuse(("--link", "--workload"), "--plan", "a plan names links and workloads itself")
+        made = plans.load_plan(plan)
+        made = plans.build(
+            title=made.title,
+            source=made.source,
+            file=made.file,
+            links=made.links,
+            workloads=made.workloads,
+            policies=policy.parse_all(more.policy, "--policy") if more.policy else made.policies,
+            baseline=more.baseline or made.baseline.label,
+            runs=more.runs or made.runs,
+            seed=made.seed if more.seed is None else more.seed,
+            where="--plan",
+        )
+    else:
+        named_links = [plans.load_link(spec) for spec in links]
+        named_workloads = [plans.load_workload(spec) for spec in workloads or ["bulk"]]
+        titles = ", ".join(x.name for x in named_links), ", ".join(w.name for w in named_workloads)
+        made = plans.build(
+            title=": ".join(titles),
+            source="command line",
+            file="",
+            links=named_links,
+            workloads=named_workloads,
+            policies=policy.parse_all(more.policy or [policy.ALL], "--policy"),
+            baseline=more.baseline or "linux",
+            runs=more.runs or 3,
+            seed=1 if more.seed is None else more.seed,
+            where="--link and --workload",
+        )
+    return made if more.duration is None else plans.with_duration(made, more.duration)
+
+
+@dataclass(frozen=True)
+class Lab:
+    """Which kernel of the lab, and what a run on it keeps."""
+
+    stock: bool = False
+    cache: str | None = None
+    config: tuple[str, ...] = ()
+    wall_limit: int | None = None  # ns
+    keep: str | None = None
+
+    @property
+    def folder(self) -> Path:
+        """Where built kernels are."""
+        from ackwise.lab import build
+
+        return Path(self.cache).absolute() if self.cache else build.default_cache()
+
+    @property
+    def configs(self) -> list[Path]:
+        """Files with more lines of kernel configuration."""
+        return [Path(name) for name in self.config]
+
+    def kernel(self) -> "Kernel":
+        """The kernel, which must have been built. Raises RunError."""
+        from ackwise.lab import build
+
+        return build.find(self.folder, self.stock, self.configs)
+
+
+STOCK = option("--stock", is_flag=True, help="the kernel without ackwise's patches")
+CACHE = option(
+    "--cache", type=DIRECTORY, metavar="DIR", help="directory for built kernels",
+    show_default="~/.cache/ackwise",
+)  # fmt: skip
+CONFIG = option("--config", type=FILE, metavar="FILE", multiple=True, hidden=True)
+RUN_ON_LAB = (
+    option(
+        "--wall-limit", type=Duration(), metavar="TIME",
+        help="real time after which a run is stopped as hung",
+    ),
+    option(
+        "--keep", type=DIRECTORY, metavar="DIR",
+        help="save captures, samples, counters and console output of every run there",
+    ),
+)  # fmt: skip
+QUIET = option("--quiet", is_flag=True, help="no progress bar, no warnings")
+AS_JSON = option("--json", "as_json", is_flag=True, help="print JSON")

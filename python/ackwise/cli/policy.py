@@ -1,23 +1,50 @@
 # SPDX-License-Identifier: MIT
-"""`ackwise policy list|show`: what the engine tells of policies, and the kernel of live sockets."""
+"""`ackwise policy list|show`: the engine's policies, and the kernel's live sockets."""
 
-import argparse
 import dataclasses
 import json
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.text import Text
+import click
 
-from ackwise import engine
+from ackwise.cli import options
+from ackwise.cli.options import Duration
+from ackwise.cli.shape import Group, argument, option, others
 from ackwise.errors import InputError
-from ackwise.host import sockets
-from ackwise.host.sockets import LiveSocket
-from ackwise.plans import policy, schema
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ackwise.host.sockets import LiveSocket
+
+_EXAMPLES = """\
+ackwise policy list
+ackwise policy show delayed
+ackwise policy list --json
+ackwise policy show --watch 1s
+"""
+_LIST_EXAMPLES = """\
+ackwise policy list
+ackwise policy list --json
+"""
+_SHOW_TEXT = """\
+With NAME: the policy's parameters with units and ranges, and its state. Without NAME: the TCP
+sockets of this network namespace, which needs a kernel with linux/patches. Each line has the
+socket's policy, ACKs sent and data segments received, how long an ACK has been owed and when it is
+due, and the policy's state, which `ackwise policy show NAME` explains.
+"""
+_SHOW_EXAMPLES = """\
+ackwise policy show delayed
+ackwise policy show delayed --json
+ackwise policy show
+ackwise policy show --watch 1s
+"""
 
 
-def _show(console: Console, entry: dict[str, Any]) -> None:
+def _show(console: "Console", entry: dict[str, Any]) -> None:
+    from rich.text import Text
+
     console.print(Text(entry["name"], style="bold"), Text(entry["summary"]), soft_wrap=True)
     console.print(Text(f"source: {entry['source']}"), soft_wrap=True)
     console.print(Text(f"state: {entry['state_bytes']} bytes for each connection"))
@@ -50,7 +77,7 @@ def _show(console: Console, entry: dict[str, Any]) -> None:
     )
 
 
-def _row(one: LiveSocket) -> list[str]:
+def _row(one: "LiveSocket") -> list[str]:
     if one.acks is None or one.segments is None or one.owed_ns is None or one.wait_ns is None:
         return [one.local, one.peer, one.state, one.choice, *[""] * 6]
     return [
@@ -67,10 +94,12 @@ _HEADS = (
     "policy's state",
 )  # fmt: skip
 _RIGHT = range(5, 9)
-_SHORTEST_S = 0.1  # between two looks
+_INTERVAL_S_MIN = 0.1
 
 
-def _show_sockets(console: Console, found: list[LiveSocket]) -> None:
+def _show_sockets(console: "Console", found: "list[LiveSocket]") -> None:
+    from rich.text import Text
+
     rows = [list(_HEADS), *map(_row, found)]
     wide = [max(len(row[i]) for row in rows) for i in range(len(_HEADS))]
     for number, row in enumerate(rows):
@@ -85,46 +114,21 @@ def _show_sockets(console: Console, found: list[LiveSocket]) -> None:
         console.print("no TCP sockets in this network namespace")
 
 
-def _interval_s(text: str) -> float:
-    try:
-        interval_ns: int = schema.read_key(schema.DURATION, text)
-    except ValueError as problem:
-        raise InputError(f"--watch: {problem}") from None
-    return max(interval_ns / 1e9, _SHORTEST_S)
+@click.group("policy", cls=Group, examples=_EXAMPLES)
+def command() -> None:
+    """The verbs do the work."""
 
 
-def _live(args: argparse.Namespace) -> int:
-    console = Console(highlight=False)
-    interval_s = _interval_s(args.watch) if args.watch else None
-    while True:
-        found = sockets.live()
-        if args.json:
-            # one line for each look, so that a reader knows where it ends
-            told = [dataclasses.asdict(one) for one in found]
-            print(json.dumps(told, indent=None if interval_s else 2), flush=True)
-        else:
-            if interval_s and console.is_terminal:
-                console.clear()
-            _show_sockets(console, found)
-        if interval_s is None:
-            return 0
-        time.sleep(interval_s)
+@command.command("list", short_help="List every policy in one line", examples=_LIST_EXAMPLES)
+@others(options.AS_JSON)
+def list_(as_json: bool) -> int:
+    """Exit code."""
+    from rich.console import Console
+    from rich.text import Text
 
+    from ackwise import engine
 
-def main(args: argparse.Namespace) -> int:
-    """Exit code; raises InputError for an unknown name, RunError without policies in the kernel."""
-    if args.verb == "show" and args.name is None:
-        return _live(args)
-    if args.verb == "show":
-        if args.watch:
-            raise InputError("policy show: --watch is for live sockets; leave NAME out")
-        entry = policy.find(args.name, "policy show")
-        if args.json:
-            print(json.dumps(entry, indent=2))
-        else:
-            _show(Console(highlight=False), entry)
-        return 0
-    if args.json:
+    if as_json:
         print(json.dumps(engine.policies(), indent=2))
         return 0
     console = Console(highlight=False)
@@ -135,5 +139,63 @@ def main(args: argparse.Namespace) -> int:
             Text(f" {entry['summary']}"),
             soft_wrap=True,
         )
-    console.print(Text("`ackwise policy show NAME` tells parameters and source", style="dim"))
+    console.print(Text("`ackwise policy show NAME` shows parameters and source", style="dim"))
     return 0
+
+
+@command.command(
+    "show",
+    short_help="Show one policy, or the policies of live sockets",
+    text=_SHOW_TEXT,
+    examples=_SHOW_EXAMPLES,
+)
+@argument(
+    "name", required=False, type=options.POLICY, help="policy to show", show_default="live sockets"
+)
+@others(
+    option(
+        "--watch",
+        type=Duration(),
+        metavar="TIME",
+        help="show the live sockets again every TIME, until Ctrl-C",
+    ),
+    options.AS_JSON,
+)
+def show(name: str | None, watch: int | None, as_json: bool) -> int:
+    """Exit code; raises InputError for an unknown name, RunError without policies in the kernel."""
+    from rich.console import Console
+
+    from ackwise.plans import policy
+
+    if name is None:
+        interval_s = None if watch is None else max(watch / 1e9, _INTERVAL_S_MIN)
+        return _live(interval_s, as_json=as_json)
+    if watch is not None:
+        raise InputError("--watch: cannot be combined with NAME; it is for live sockets")
+    entry = policy.find(name, "policy show")
+    if as_json:
+        print(json.dumps(entry, indent=2))
+    else:
+        _show(Console(highlight=False), entry)
+    return 0
+
+
+def _live(interval_s: float | None, *, as_json: bool) -> int:
+    from rich.console import Console
+
+    from ackwise.host import sockets
+
+    console = Console(highlight=False)
+    while True:
+        found = sockets.live()
+        if as_json:
+            # one line for each look, so that a reader knows where it ends
+            shown = [dataclasses.asdict(one) for one in found]
+            print(json.dumps(shown, indent=None if interval_s else 2), flush=True)
+        else:
+            if interval_s and console.is_terminal:
+                console.clear()
+            _show_sockets(console, found)
+        if interval_s is None:
+            return 0
+        time.sleep(interval_s)

@@ -1,83 +1,97 @@
 # SPDX-License-Identifier: MIT
 """`ackwise compare --capture`: checks everything first, replays, then writes."""
 
-import argparse
+from dataclasses import dataclass
 from pathlib import Path
 
-from rich.console import Console
-
-from ackwise import __version__, replay
+from ackwise import __version__
+from ackwise.cli.options import Overrides, Quantity, command_line
+from ackwise.cli.outputs import Outputs
+from ackwise.cli.shape import option
 from ackwise.errors import InputError, quoted
-from ackwise.host import files
-from ackwise.plans import policy, schema, units
-from ackwise.replay import table
-from ackwise.results import export
-from ackwise.results.progress import progress_bar
 
-_RATIO = schema.Key("cost-ratio", units.SHARE, "", low=1000, high=999_000)
-_UNIT = schema.Key("unit", units.TIME, "", low=1, high=1000 * 10**9)
-_COST = schema.Key("ack-cost", units.TIME, "", high=10**9)
+_STEP_PPM = 1000  # of --cost-ratio: the replay counts in thousandths
 
-
-def _quantity(key: schema.Key, option: str, text: str | None, default: str | None) -> int | None:
-    chosen = default if text is None else text
-    if chosen is None:
-        return None
-    try:
-        value = schema.read_key(key, chosen)
-    except ValueError as problem:
-        raise InputError(f"--{option}: {problem}") from None
-    return int(value)
-
-
-def _settings(args: argparse.Namespace) -> replay.Settings:
-    ratio = _quantity(_RATIO, "cost-ratio", args.cost_ratio, "50%") or 0
-    if ratio % 1000:
-        raise InputError(f"--cost-ratio: {quoted(args.cost_ratio)}: the finest step is 0.1%")
-    ack_ns = _quantity(_COST, "ack-cost", args.ack_cost, None)
-    data_ns = _quantity(_COST, "data-cost", args.data_cost, None)
-    if (ack_ns is None) != (data_ns is None):
-        raise InputError("--ack-cost: goes with --data-cost; give both or none")
-    return replay.Settings(
-        policies=policy.parse_all(args.policy or [policy.ALL], "--policy"),
-        rho_permille=ratio // 1000,
-        unit_ns=_quantity(_UNIT, "unit", args.unit, "10ms") or 0,
-        seed=1 if args.seed is None else args.seed,
-        ack_ns=ack_ns,
-        data_ns=data_ns,
-    )
+OPTIONS = (
+    option(
+        "--cost-ratio", type=Quantity("SHARE", _STEP_PPM, 999_000), metavar="SHARE", default="50%",
+        help="weight of one ACK against latency, 0.1% to 99.9%",
+    ),
+    option(
+        "--unit", type=Quantity("TIME", 1, 1000 * 10**9), metavar="TIME", default="10ms",
+        help="latency of one packet that costs 1",
+    ),
+    option(
+        "--ack-cost", type=Quantity("TIME", 0, 10**9), metavar="TIME",
+        help="CPU time to send an ACK; with --data-cost it adds the CPU column",
+    ),
+    option(
+        "--data-cost", type=Quantity("TIME", 0, 10**9), metavar="TIME",
+        help="CPU time to receive a data packet",
+    ),
+)  # fmt: skip
 
 
-def main(args: argparse.Namespace, command: str) -> int:
+@dataclass(frozen=True)
+class Costs:
+    """What an ACK and a packet's latency cost."""
+
+    cost_ratio: int  # ppm
+    unit: int  # ns
+    ack_cost: int | None  # ns
+    data_cost: int | None  # ns
+
+
+def main(capture: str, overrides: Overrides, costs: Costs, outputs: Outputs, *, quiet: bool) -> int:
     """Exit code; raises InputError, RunError, Interrupted."""
-    settings = _settings(args)
-    path = Path(args.capture)
-    if "\0" in args.capture or not path.exists():
-        raise InputError(f"--capture: {quoted(args.capture)} does not exist; give a pcap or pcapng")
+    from rich.console import Console
+
+    from ackwise import replay
+    from ackwise.plans import policy, units
+    from ackwise.replay import table
+    from ackwise.results.progress import progress_bar
+
+    if costs.cost_ratio % _STEP_PPM:
+        shown = units.show(costs.cost_ratio, units.SHARE)
+        raise InputError(f"--cost-ratio: {quoted(shown)}: the finest step is 0.1%")
+    if (costs.ack_cost is None) != (costs.data_cost is None):
+        raise InputError("--ack-cost: needs --data-cost, and the reverse; give both or neither")
+    settings = replay.Settings(
+        policies=policy.parse_all(overrides.policy or [policy.ALL], "--policy"),
+        rho_permille=costs.cost_ratio // _STEP_PPM,
+        unit_ns=costs.unit,
+        seed=1 if overrides.seed is None else overrides.seed,
+        ack_ns=costs.ack_cost,
+        data_ns=costs.data_cost,
+    )
+    path = Path(capture)
+    if "\0" in capture or not path.exists():
+        raise InputError(f"--capture: {quoted(capture)} does not exist; give a pcap or pcapng file")
     if not path.is_file():
-        raise InputError(f"--capture: {quoted(args.capture)} is no regular file; give a capture")
-    trace = args.report is not None and path.stat().st_size <= replay.TRACE_FILE_BYTES_MAX
-    with progress_bar(not args.quiet) as show:
+        raise InputError(f"--capture: {quoted(capture)} is not a regular file; give a capture")
+    trace = outputs.report is not None and path.stat().st_size <= replay.TRACE_FILE_BYTES_MAX
+    with progress_bar(not quiet) as show:
         show("replaying", 0, 1)
-        replayed = replay.run(args.capture, settings, trace)
+        replayed = replay.run(capture, settings, trace)
     document = replayed.document
     if not document["directions"]:
         raise InputError(
-            f"--capture: {args.capture}: no TCP direction in it has enough data to judge "
-            f"({document['directions_skipped']} have less than 10 segments); "
+            f"--capture: {capture}: no TCP direction in it has enough data to judge "
+            f"({document['directions_skipped']} have fewer than 10 segments); "
             "capture a transfer, with its ACKs, near the receiver"
         )
-    if args.json is not None:
-        files.write_whole(args.json, export.json_bytes(document))
-    if args.csv is not None:
-        files.write_whole(args.csv, export.csv_bytes(replay.rows(replayed)))
-    if args.parquet is not None:
-        about = {"ackwise_version": __version__, "capture": args.capture}
-        files.write_whole(args.parquet, export.parquet_bytes(replay.rows(replayed), about))
-    if args.report is not None:
+
+    def page() -> bytes:
         from ackwise.replay import report
 
-        files.write_whole(args.report, report.of_replay(replayed, command))
-    if files.STDOUT not in (args.json, args.csv):
+        return report.of_replay(replayed, command_line())
+
+    outputs.write(
+        document,
+        lambda: replay.rows(replayed),
+        page,
+        lambda: {"ackwise_version": __version__, "capture": capture},
+    )
+    if outputs.to_terminal:
         table.show(document, Console(highlight=False))
     return 0

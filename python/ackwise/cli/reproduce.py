@@ -1,69 +1,78 @@
 # SPDX-License-Identifier: MIT
 """`ackwise reproduce`: checks everything first, runs, then writes."""
 
-import argparse
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.text import Text
+import click
 
-from ackwise import plans, reproduce
 from ackwise.cli import options
+from ackwise.cli.options import Lab
+from ackwise.cli.outputs import Outputs, outputs
+from ackwise.cli.shape import Command, argument, group, option, others
 from ackwise.errors import EXIT_FAILED, InputError
-from ackwise.host import files
-from ackwise.lab import build
-from ackwise.reproduce import document, table
-from ackwise.reproduce.document import Reproduced
-from ackwise.reproduce.figure import svg
-from ackwise.reproduce.lab_runner import LabRunner
-from ackwise.reproduce.runner import Runner
-from ackwise.results import compare, export
-from ackwise.results.progress import progress_bar
+
+if TYPE_CHECKING:
+    from ackwise.reproduce.document import Reproduced
+    from ackwise.reproduce.runner import Runner
+
+_TEXT = """\
+Runs a published experiment in the simulator or on a real kernel and shows every figure beside the
+published one. How far they may differ was set before measuring.
+"""
+_EXAMPLES = """\
+ackwise reproduce separation
+ackwise reproduce all --report published.html --json checks.json
+ackwise reproduce deadlock --figures figures/
+ackwise reproduce ratelimit --on linux   # the real kernel, see `ackwise lab`
+ackwise reproduce --list
+"""
+_EXIT_CODES = """\
+0  every check passes
+1  a check fails, or a run did
+"""
+
+
+def _experiments() -> Iterator[tuple[str, str]]:
+    from ackwise import reproduce
+
+    yield reproduce.ALL, "every experiment"
+    yield from ((name, "") for name in reproduce.NAMES["simulator"])
 
 
 def _list() -> int:
+    from rich.console import Console
+    from rich.text import Text
+
+    from ackwise import reproduce
+
     console = Console(highlight=False)
     for on, names in reproduce.NAMES.items():
-        option = "" if on == "simulator" else f" --on {on}"
+        place = "" if on == "simulator" else f" --on {on}"
         for name in names:
             one = reproduce.load(name, on)
-            console.print(
-                Text(name + option, style="bold") + Text(f"  {one.title}"), soft_wrap=True
-            )
+            console.print(Text(name + place, style="bold") + Text(f"  {one.title}"), soft_wrap=True)
             console.print(Text(f"    {one.question}", style="dim"), soft_wrap=True)
     return 0
 
 
-def _new_runner(args: argparse.Namespace, show: Callable[[str, int, int], None]) -> Runner:
-    if args.on != "linux":
-        return Runner(workers=args.jobs, on_progress=show)
-    kernel = build.find(options.cache_of(args), stock=False)
-    return LabRunner(kernel, workers=args.jobs, on_progress=show)
+def _runner(on: str, lab: Lab, jobs: int | None, show: Callable[[str, int, int], None]) -> "Runner":
+    from ackwise.reproduce.lab_runner import LabRunner
+    from ackwise.reproduce.runner import Runner
+
+    if on != "linux":
+        return Runner(workers=jobs, on_progress=show)
+    return LabRunner(lab.kernel(), workers=jobs, on_progress=show)
 
 
-def _targets(args: argparse.Namespace) -> None:
-    paths = []
-    for option in ("json", "csv", "report"):
-        path = getattr(args, option)
-        if path is None:
-            continue
-        files.check_target(path, f"--{option}")
-        if path == files.STDOUT and option == "report":
-            raise InputError("--report: cannot go to standard output; give a file name")
-        paths.append((option, path if path == files.STDOUT else str(Path(path).absolute())))
-    names = [path for _, path in paths]
-    if len(set(names)) < len(names):
-        raise InputError(f"--{paths[-1][0]}: {names[-1]}: is written by another option too")
-    for option in ("figures", "plans"):
-        path = getattr(args, option)
-        if path is not None and not Path(path).is_dir():
-            raise InputError(f"--{option}: {path}: is no directory; create it first")
-
-
-def _write_plans(folder: Path, done: Reproduced) -> None:
+def _write_plans(folder: Path, done: "Reproduced") -> None:
     """Every scenario that was run, one JSON document a line: what the engine takes."""
+    from ackwise import plans
+    from ackwise.host import files
+    from ackwise.results import compare
+
     for number, ran in enumerate(done.ran, 1):
         scenarios = list(ran.scenarios)
         if ran.plan is not None:
@@ -76,44 +85,99 @@ def _write_plans(folder: Path, done: Reproduced) -> None:
         files.write_whole(str(path), lines.encode())
 
 
-def main(args: argparse.Namespace, command: str) -> int:
+@click.command("reproduce", cls=Command, text=_TEXT, examples=_EXAMPLES, exit_codes=_EXIT_CODES)
+@argument(
+    "name",
+    required=False,
+    type=options.Known(_experiments),
+    help="experiment to run, or `all`",
+)
+@group(
+    "Where to run",
+    option(
+        "--on",
+        type=options.OneOf("simulator", "linux", "host"),
+        default="simulator",
+        help="what runs it: the simulator, the lab's kernel (linux), or this host's kernel (host, "
+        "needs root)",
+    ),
+    options.CACHE,
+    options.jobs(),
+)
+@outputs(
+    "json",
+    "csv",
+    "report",
+    more=(
+        option("--figures", type=options.Folder(), metavar="DIR", help="write each figure as SVG"),
+        option(
+            "--plans",
+            type=options.Folder(),
+            metavar="DIR",
+            help="write every scenario that was run, one JSON document per line",
+        ),
+    ),
+)
+@others(
+    option("--list", "listing", is_flag=True, help="list the experiments and what each asks"),
+    options.QUIET,
+)
+@options.gathered("lab", Lab)
+def command(
+    name: str | None,
+    on: str,
+    lab: Lab,
+    jobs: int | None,
+    outputs: Outputs,
+    figures: Path | None,
+    plans: Path | None,
+    listing: bool,
+    quiet: bool,
+) -> int:
     """0 when every check passes, else 1; raises InputError, RunError, Interrupted."""
-    if args.list:
+    if listing:
         return _list()
-    if args.name is None:
+
+    from rich.console import Console
+
+    from ackwise import reproduce
+    from ackwise.host import files
+    from ackwise.reproduce import document, table
+    from ackwise.reproduce.document import Reproduced
+    from ackwise.reproduce.figure import svg
+    from ackwise.results.progress import progress_bar
+
+    if name is None:
         raise InputError(
             "reproduce: no experiment named; give one of "
-            f"{', '.join(reproduce.NAMES[args.on])}, or {reproduce.ALL}"
+            f"{', '.join(reproduce.NAMES[on])}, or {reproduce.ALL}"
         )
-    names = reproduce.NAMES[args.on] if args.name == reproduce.ALL else [args.name]
-    experiments = [reproduce.load(name, args.on) for name in names]
-    _targets(args)
+    names = reproduce.NAMES[on] if name == reproduce.ALL else [name]
+    experiments = [reproduce.load(one, on) for one in names]
+    outputs.check()
     console = Console(highlight=False)
-    to_terminal = files.STDOUT not in (args.json, args.csv)
     done = []
     for experiment in experiments:
-        with progress_bar(not args.quiet) as show:
-            runner = _new_runner(args, show)
+        with progress_bar(not quiet) as show:
+            runner = _runner(on, lab, jobs, show)
             outcome = experiment.run(runner)
         done.append(Reproduced(experiment, outcome, runner.ran))
-        if to_terminal:
+        if outputs.to_terminal:
             table.show(done[-1], console)
-    if args.json is not None:
-        files.write_whole(args.json, export.json_bytes(document.of_experiments(done)))
-    if args.csv is not None:
-        files.write_whole(args.csv, export.csv_bytes(document.rows(done)))
     drawn = {}
-    if args.report is not None or args.figures is not None:
+    if outputs.report is not None or figures is not None:
         drawn = {f.name: svg(f) for one in done for f in one.outcome.figures}
-    if args.figures is not None:
-        for name, picture in drawn.items():
-            files.write_whole(str(Path(args.figures) / f"{name}.svg"), picture)
-    if args.report is not None:
+    if figures is not None:
+        for figure, picture in drawn.items():
+            files.write_whole(str(figures / f"{figure}.svg"), picture)
+
+    def page() -> bytes:
         from ackwise.reproduce import report
 
-        page = report.of_experiments(done, drawn, command)
-        files.write_whole(args.report, page)
-    if args.plans is not None:
+        return report.of_experiments(done, drawn, options.command_line())
+
+    outputs.write(document.of_experiments(done), lambda: document.rows(done), page)
+    if plans is not None:
         for one in done:
-            _write_plans(Path(args.plans), one)
+            _write_plans(plans, one)
     return 0 if all(c.passed for one in done for c in one.outcome.checks) else EXIT_FAILED

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: MIT
+"""`ackwise gateway`: ACK separation on a real interface."""
+
+import click
+
+from ackwise.cli.gateway import model, queues
+from ackwise.cli.shape import Group
+
+_TEXT = """\
+Pure ACKs get an HTB class of their own, with a guarantee and a ceiling that follow from the link's
+rates. Give the rates as measured on the line, the uplink a few percent lower, so that the queue
+builds here and not in the modem.
+"""
+_EXAMPLES = """\
+ackwise gateway model --down 2.1mbit --up 800kbit
+ackwise gateway plan eth0 --down 50mbit --up 5mbit   # prints the tc commands, changes nothing
+sudo ackwise gateway up eth0 --down 50mbit --up 5mbit
+ackwise gateway status eth0 --watch 2
+sudo ackwise gateway down eth0
+"""
+
+
+@click.group("gateway", cls=Group, text=_TEXT, examples=_EXAMPLES)
+def command() -> None:
+    """The verbs do the work."""
+
+
+for verb in (model.model, queues.plan, queues.up, queues.down, queues.status):
+    command.add_command(verb)

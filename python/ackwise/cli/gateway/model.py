@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: MIT
+"""`ackwise gateway model`: what ACKs do to an uplink, by calculation or beside the simulator."""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ackwise import __version__
+from ackwise.cli import options
+from ackwise.cli.gateway import request
+from ackwise.cli.gateway.request import LinkOptions
+from ackwise.cli.shape import Command, group, option, others
+from ackwise.errors import EXIT_FAILED, InputError
+
+if TYPE_CHECKING:
+    from ackwise.gateway.model import Prediction
+
+SCHEMA_VERSION = 1
+_EXAMPLES = """\
+ackwise gateway model --down 2.1mbit --up 800kbit
+ackwise gateway model --down 40mbit --up 800kbit --overhead atm --sweep --figure sweep.svg
+ackwise gateway model --down 2.1mbit --up 800kbit --simulate
+"""
+_EXIT_CODES = """\
+0  success; with --simulate: model and simulator agree
+1  with --simulate: they do not
+"""
+
+
+def _shown(bps: float) -> str:
+    return f"{bps / 1e3:,.1f}"
+
+
+def _share(value: float, of: float) -> str:
+    return f"{100 * value / of:.0f}%"
+
+
+def _model_lines(p: "Prediction") -> list[str]:
+    from ackwise.plans import units
+    from ackwise.plans.units import RATE
+
+    link = p.link
+    lines = [
+        f"uplink {units.show(link.up_bps, RATE)}, downlink {units.show(link.down_bps, RATE)}, "
+        f"{link.down_bps / link.up_bps:.3g}:1; {link.layer.name}: {link.layer.what}",
+        f"ACK {link.ack_bytes} bytes, {link.ack_wire_bytes} on the wire; packet {link.mtu_bytes}, "
+        f"{link.data_wire_bytes} on the wire; {link.segments_per_ack:g} segments per ACK",
+        f"normalized asymmetry k {link.k:.3f}; ACKs ask for {_shown(p.ack_demand_bps)} kbit/s, "
+        f"{100 * link.demand:.1f}% of the uplink",
+        f"a full FIFO of {link.queue_packets} would hold {p.fifo_ack_places:.0f} ACKs and last "
+        f"{p.fifo_delay_ns / 1e6:.0f} ms",
+        f"interference: {'YES' if p.interferes else 'no'}",
+        "",
+        f"{'both at once, payload':26} {'up kbit/s':>10} {'of solo':>8} {'down kbit/s':>12} "
+        f"{'of solo':>8}",
+    ]
+    for name, speeds in (
+        ("(each solo)", p.alone),
+        ("FIFO", p.fifo),
+        ("separation", p.separation),
+        ("separation and thinning", p.thinned),
+    ):
+        lines.append(
+            f"{name:26} {_shown(speeds.up_bps):>10} {_share(speeds.up_bps, p.alone.up_bps):>8} "
+            f"{_shown(speeds.down_bps):>12} {_share(speeds.down_bps, p.alone.down_bps):>8}"
+        )
+    return [*lines, "", *(f"- {reason}" for reason in p.advice.reasons)]
+
+
+def _sweep_lines(predictions: "list[Prediction]") -> list[str]:
+    lines = [
+        f"{'ratio':>7} {'k':>7} {'demand':>7}  {'FIFO up/down':>14} {'separation':>14} "
+        f"{'and thinning':>14}  advice"
+    ]
+    for p in predictions:
+        cells = [
+            f"{_share(s.up_bps, p.alone.up_bps):>6} /{_share(s.down_bps, p.alone.down_bps):>6}"
+            for s in (p.fifo, p.separation, p.thinned)
+        ]
+        advice = (
+            "thinning" if p.advice.thinning else "separation" if p.interferes else "none needed"
+        )
+        lines.append(
+            f"{p.link.down_bps / p.link.up_bps:>5.4g}:1 {p.link.k:>7.3f} "
+            f"{100 * p.link.demand:>6.1f}%  {' '.join(cells)}  {advice}"
+        )
+    return lines
+
+
+@click.command(
+    "model",
+    cls=Command,
+    short_help="Predict what ACKs do to an uplink, and which settings follow",
+    examples=_EXAMPLES,
+    exit_codes=_EXIT_CODES,
+)
+@request.link
+@group(
+    "What to calculate",
+    option("--sweep", is_flag=True, help="sweep the downlink from 1 to 200 times the uplink"),
+    option(
+        "--simulate",
+        is_flag=True,
+        help="compare the model with the simulator on the paper's link; takes a minute",
+    ),
+)
+@others(
+    option(
+        "--figure",
+        type=options.FILE,
+        metavar="FILE",
+        help="write an SVG figure, with --sweep or --simulate",
+    ),
+    options.AS_JSON,
+)
+def model(link: LinkOptions, sweep: bool, simulate: bool, figure: str | None, as_json: bool) -> int:
+    """Exit code; raises InputError, RunError."""
+    from ackwise.gateway import model as calculation
+    from ackwise.host import files
+
+    if figure is not None:
+        files.check_target(figure, "--figure")
+        if figure == files.STDOUT:
+            raise InputError("--figure: cannot go to standard output; give a file name")
+        if not (sweep or simulate):
+            raise InputError("--figure: needs --sweep or --simulate")
+    if simulate:
+        return _simulate(figure, as_json)
+    access = link.access().link()
+    found: dict[str, Any] = {"schema_version": SCHEMA_VERSION, "ackwise_version": __version__}
+    if sweep:
+        predictions = calculation.sweep(access)
+        points = [calculation.document(p) for p in predictions]
+        found |= {"kind": "gateway-sweep", "points": points}
+        lines = _sweep_lines(predictions)
+        if figure is not None:
+            from ackwise.reproduce.figure import svg
+            from ackwise.reproduce.separation import model as deviation
+
+            files.write_whole(figure, svg(deviation.sweep_figure(predictions)))
+    else:
+        prediction = calculation.predict(access)
+        found |= {"kind": "gateway-model"} | calculation.document(prediction)
+        lines = _model_lines(prediction)
+    print(json.dumps(found, indent=2) if as_json else "\n".join(lines))
+    return 0
+
+
+def _simulate(figure: str | None, as_json: bool) -> int:
+    """The model beside the simulator, on the published experiment's link."""
+    from rich.console import Console
+
+    from ackwise.host import files
+    from ackwise.reproduce import table
+    from ackwise.reproduce.figure import svg
+    from ackwise.reproduce.runner import Runner
+    from ackwise.reproduce.separation import model as deviation
+    from ackwise.results.progress import progress_bar
+
+    with progress_bar(not as_json) as show:
+        comparison = deviation.compare(Runner(on_progress=show))
+    checks = list(deviation.checks(comparison))
+    if figure is not None:
+        files.write_whole(figure, svg(deviation.figure(comparison)))
+    if as_json:
+        found = {
+            "schema_version": SCHEMA_VERSION,
+            "ackwise_version": __version__,
+            "kind": "gateway-deviation",
+            "checks": [vars(c) for c in checks],
+            "pairs": {
+                str(segments): {name: [vars(p) for p in pairs] for name, pairs in lines.items()}
+                for segments, lines in comparison.pairs.items()
+            },
+        }
+        print(json.dumps(found, indent=2))
+    else:
+        table.show_checks(checks, Console(highlight=False))
+    return 0 if all(c.passed for c in checks) else EXIT_FAILED

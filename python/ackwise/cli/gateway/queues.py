@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: MIT
+"""`ackwise gateway plan|up|down|status`: the queues of an interface."""
+
+import json
+import time
+
+import click
+
+from ackwise import __version__
+from ackwise.cli import options
+from ackwise.cli.gateway import request
+from ackwise.cli.gateway.model import SCHEMA_VERSION
+from ackwise.cli.gateway.request import LinkOptions, QueueOptions
+from ackwise.cli.options import Number, OneOf
+from ackwise.cli.shape import Command, group, option, others
+from ackwise.errors import EXIT_FAILED
+from ackwise.gateway.formats import FORMATS
+from ackwise.gateway.state import RUN_DIRECTORY
+
+_PLAN_EXAMPLES = """\
+ackwise gateway plan eth0 --down 50mbit --up 5mbit
+ackwise gateway plan ppp0 --down 16mbit --up 1mbit --overhead atm-pppoa --format openwrt
+ackwise gateway plan eth0 --down 50mbit --up 5mbit --json
+"""
+_UP_EXAMPLES = """\
+sudo ackwise gateway up eth0 --down 50mbit --up 5mbit
+sudo ackwise gateway up ppp0 --down 16mbit --up 1mbit --overhead atm-pppoa --replace
+"""
+_DOWN_EXAMPLES = """\
+sudo ackwise gateway down eth0
+"""
+_STATUS_EXAMPLES = """\
+ackwise gateway status eth0
+ackwise gateway status eth0 --watch 2
+ackwise gateway status eth0 --prometheus
+"""
+_STATUS_EXIT_CODES = """\
+0  the queues are up
+1  they are not, or the kernel could not be read
+"""
+_RUN_DIR = option(
+    "--run-dir", type=options.DIRECTORY, metavar="DIR", default=RUN_DIRECTORY,
+    help="directory where `up` saves what `down` restores",
+)  # fmt: skip
+
+
+@click.command(
+    "plan",
+    cls=Command,
+    short_help="Print what `up` would do, as tc commands, scripts or units",
+    examples=_PLAN_EXAMPLES,
+)
+@request.interface
+@request.link
+@request.queues
+@group(
+    "Output",
+    option("--format", "form", type=OneOf(*FORMATS), default="tc", help="output format"),
+    option("--json", "as_json", is_flag=True, help="print settings, commands and reasons as JSON"),
+)
+def plan(interface: str, link: LinkOptions, queues: QueueOptions, form: str, as_json: bool) -> int:
+    """Exit code; raises InputError, RunError."""
+    from ackwise.gateway import control, formats, tree
+    from ackwise.gateway.settings import settle
+
+    settings, notes = settle(queues.request(interface, link))
+    if as_json:
+        found = {
+            "schema_version": SCHEMA_VERSION,
+            "ackwise_version": __version__,
+            "kind": "gateway-plan",
+            "settings": control.settings_document(settings),
+            "commands": tree.command_lines(settings),
+            "reasons": notes,
+        }
+        print(json.dumps(found, indent=2))
+        return 0
+    if form == "tc":
+        print("\n".join([*(f"# {note}" for note in notes), *tree.command_lines(settings)]))
+        return 0
+    arguments = request.arguments(interface)
+    command = options.command_line()
+    made = {
+        "sh": lambda: formats.shell(settings, command=command),
+        "openwrt": lambda: formats.openwrt(settings, command=command),
+        "systemd": lambda: formats.systemd(arguments, settings),
+        "ifupdown": lambda: formats.ifupdown(arguments, settings),
+        "networkmanager": lambda: formats.networkmanager(arguments, settings),
+    }
+    print(made[form](), end="")
+    return 0
+
+
+@click.command(
+    "up",
+    cls=Command,
+    short_help="Separate ACKs on an interface (needs root)",
+    examples=_UP_EXAMPLES,
+)
+@request.interface
+@request.link
+@request.queues
+@others(
+    option("--replace", is_flag=True, help="replace existing qdiscs; `down` restores them"),
+    option("--quiet", is_flag=True, help="do not print the reasons"),
+    _RUN_DIR,
+)
+def up(
+    interface: str,
+    link: LinkOptions,
+    queues: QueueOptions,
+    replace: bool,
+    quiet: bool,
+    run_dir: str,
+) -> int:
+    """Exit code; raises InputError, RunError."""
+    from ackwise.gateway import control
+    from ackwise.gateway.settings import settle
+    from ackwise.gateway.state import Keeper
+
+    control.check_rights()
+    settings, notes = settle(queues.request(interface, link))
+    document = control.settings_document(settings)
+    did = control.up(settings, document, Keeper(run_dir, interface), replace_own=replace)
+    print("\n".join([did.words, *(() if quiet else (f"- {line}" for line in notes))]))
+    return 0
+
+
+@click.command(
+    "down",
+    cls=Command,
+    short_help="Restore what was there before `up` (needs root)",
+    examples=_DOWN_EXAMPLES,
+)
+@request.interface
+@others(_RUN_DIR)
+def down(interface: str, run_dir: str) -> int:
+    """Exit code; raises InputError, RunError."""
+    from ackwise.gateway import control
+    from ackwise.gateway.state import Keeper
+
+    print(control.down(interface, Keeper(run_dir, interface)).words)
+    return 0
+
+
+@click.command(
+    "status",
+    cls=Command,
+    short_help="Show the kernel's counters of each class",
+    examples=_STATUS_EXAMPLES,
+    exit_codes=_STATUS_EXIT_CODES,
+)
+@request.interface
+@group(
+    "Output",
+    option("--json", "as_json", is_flag=True, help="print JSON"),
+    option("--prometheus", is_flag=True, help="print the Prometheus text format"),
+    option(
+        "--watch",
+        type=Number(0.1, 3600),
+        metavar="SECONDS",
+        help="print the counters and their rates every SECONDS, until Ctrl-C",
+    ),
+)
+@others(_RUN_DIR)
+def status(
+    interface: str, as_json: bool, prometheus: bool, watch: float | None, run_dir: str
+) -> int:
+    """0 when all is up, else 1; raises InputError, RunError."""
+    from ackwise.gateway import control
+    from ackwise.gateway import status as counters
+    from ackwise.gateway.netlink import Rtnetlink
+    from ackwise.gateway.state import Keeper
+
+    control.check_name(interface)
+    keeper = Keeper(run_dir, interface)
+    for other in options.given("--json", "--prometheus"):
+        options.refuse(("--watch",), other)
+    before = None
+    with Rtnetlink() as kernel:
+        while True:
+            at = time.monotonic()
+            found = counters.read(kernel, interface, keeper.read())
+            if as_json:
+                print(json.dumps(counters.document(found), indent=2))
+            elif prometheus:
+                print(counters.prometheus(found), end="")
+            else:
+                seconds = at - before[1] if before else 0.0
+                print("\n".join(counters.table(found, before[0] if before else None, seconds)))
+            if watch is None:
+                return 0 if found.is_up else EXIT_FAILED
+            before = (found, at)
+            print(flush=True)
+            time.sleep(watch)

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: MIT
+"""The document of `ackwise lab conform --json`."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from ackwise.lab import conform
+from ackwise.lab.claim import Claim
+from ackwise.lab.conform import Outcome
+
+SCHEMA_VERSION = 1
+KEYS = {
+    "schema_version": "1",
+    "kernel": "what the claims ran on",
+    "resolution_ns": "times are cut to a multiple of this; below it nothing is claimed",
+    "policies": "columns, `stock` for the kernel's own code",
+    "held, failed": "cells",
+    "claims[].name, .file": "the claim, as its file is named",
+    "claims[].rfcs[].number, .section, .level": "who demands it; MUST, SHOULD, MAY, text, open",
+    "claims[].why": "what would be lost",
+    "claims[].differs": 'where Linux does otherwise than the RFC, or ""',
+    "claims[].cells[].policy, .choice": "column, and what the kernel was asked for",
+    "claims[].cells[].passed": "whether every line of the script was met",
+    "claims[].cells[].line, .problem": "the line that was not, or null; what was expected and came",
+    "claims[].cells[].came[]": "every segment that left, in the words of a script",
+}
+
+
+def document(
+    kernel: str, claims: Sequence[Claim], policies: Sequence[str], outcomes: Sequence[Outcome]
+) -> dict[str, Any]:
+    """Everything, as KEYS describes."""
+    cells: dict[str, list[dict[str, Any]]] = {claim.name: [] for claim in claims}
+    for one in outcomes:
+        cells[one.claim.name].append(
+            {
+                "policy": one.policy,
+                "choice": one.choice,
+                "passed": one.passed,
+                "line": one.line.number if one.line else None,
+                "problem": one.problem,
+                "came": list(one.came),
+            }
+        )
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "kernel": kernel,
+        "resolution_ns": conform.RESOLUTION_US * 1000,
+        "policies": list(policies),
+        "held": sum(one.passed for one in outcomes),
+        "failed": sum(not one.passed for one in outcomes),
+        "claims": [
+            {
+                "name": claim.name,
+                "file": str(claim.path),
+                "rfcs": [
+                    {"number": r.number, "section": r.section, "level": r.level}
+                    for r in claim.rfcs
+                ],
+                "why": claim.why,
+                "differs": claim.differs,
+                "cells": cells[claim.name],
+            }
+            for claim in claims
+        ],
+    }  # fmt: skip
