@@ -11,7 +11,7 @@ from conftest import Ackwise
 from ackwise.cli import doctor
 from ackwise.gateway import control, tree
 from ackwise.gateway.settings import Access, Request, settle
-from ackwise.host import rights, tools
+from ackwise.host import needs, rights
 
 
 def test_compare_misses_nothing_here(ackwise: Ackwise) -> None:
@@ -30,7 +30,7 @@ def test_json_lists_every_check(ackwise: Ackwise) -> None:
 def test_a_missing_tool_is_named_with_its_package(
     ackwise: Ackwise, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tools, "find_tool", lambda name: None if name == "iperf3" else "/x")
+    monkeypatch.setattr(needs, "find_tool", lambda name: None if name == "iperf3" else "/x")
     monkeypatch.setattr(rights, "missing_capabilities", lambda: ["CAP_NET_ADMIN"])
     said = ackwise("doctor", "capture")
     assert said.code == 1

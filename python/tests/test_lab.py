@@ -16,6 +16,8 @@ import pytest
 from ackwise import engine, plans
 from ackwise.cli import main as cli
 from ackwise.errors import InputError, RunError
+from ackwise.host import needs
+from ackwise.host.tools import find_tool
 from ackwise.lab import build, measure, network, traffic
 from ackwise.lab import run as lab_run
 from ackwise.lab.machine import Kernel
@@ -572,8 +574,8 @@ def test_no_space_is_said_before_work_begins(
 
 
 def test_a_missing_tool_is_named_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(build, "find_tool", lambda name: None if name == "flex" else f"/bin/{name}")
-    monkeypatch.setattr(build, "has_static_libc", lambda: True)
+    real = find_tool
+    monkeypatch.setattr(needs, "find_tool", lambda name: None if name == "flex" else real(name))
     with pytest.raises(RunError, match="missing: flex; install with `apt-get install flex`"):
         build._check_tools()
 
@@ -667,7 +669,7 @@ def test_options_of_a_fragment_are_read(tmp_path: Path) -> None:
 
 
 def test_the_guests_program_compiles_without_a_warning(tmp_path: Path) -> None:
-    if shutil.which("gcc") is None or not build.has_static_libc():
+    if shutil.which("gcc") is None or needs.missing("lab-build"):
         pytest.skip("gcc or the static C library is missing")
     header = Path("/usr/include/linux/tcp.h")
     if not header.is_file():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`ackwise doctor`: what is missing on this machine for each command, before any run."""
+"""`ackwise doctor`: what each command lacks on this host, before any run."""
 
 import importlib
 import json
@@ -19,7 +19,7 @@ from ackwise.cli import options
 from ackwise.cli.shape import Command, argument, others
 from ackwise.errors import EXIT_FAILED, InputError, RunError, quoted, suggestion
 from ackwise.gateway import control, tree
-from ackwise.host import capture, rights, tools
+from ackwise.host import needs, rights
 from ackwise.lab import build as lab
 
 PACKAGES = ("rich", "plotly", "pyarrow", "matplotlib")
@@ -71,10 +71,16 @@ def _compare() -> Iterator[Check]:
     yield Check("compare", "cores", True, True, f"{os.cpu_count() or 1}: as many runs at a time")
 
 
+def _listed(command: str, *scopes: str, required: bool) -> Iterator[Check]:
+    """The rows of needs.tsv for these scopes."""
+    for need in needs.needs(*scopes):
+        found = need.find()
+        detail = found or f"{need.purpose}: {need.remedy}"
+        yield Check(command, need.name, bool(found), required, detail)
+
+
 def _capture() -> Iterator[Check]:
-    for tool, package in capture.TOOLS.items():
-        path = tools.find_tool(tool)
-        yield Check("capture", tool, path is not None, True, path or f"`apt-get install {package}`")
+    yield from _listed("capture", "capture", required=True)
     lacking = rights.missing_capabilities()
     yield Check(
         "capture",
@@ -83,52 +89,21 @@ def _capture() -> Iterator[Check]:
         True,
         f"lacking {', '.join(lacking)}: run it with sudo" if lacking else "may make namespaces",
     )
-    tshark = tools.find_tool("tshark")
-    yield Check(
-        "capture",
-        "tshark",
-        tshark is not None,
-        False,
-        tshark or "optional, to look into captures: `apt-get install tshark`",
-    )
+    yield from _listed("capture", "look", required=False)
 
 
 def _report() -> Iterator[Check]:
-    browser = tools.find_tool("chromium") or tools.find_tool("google-chrome")
-    yield Check(
-        "report",
-        "browser",
-        browser is not None,
-        False,
-        browser or "only to look at reports and to test them: any browser, on any machine",
-    )
+    yield from _listed("report", "report", required=False)
 
 
 def _build() -> Iterator[Check]:
-    for tool, package, required in (
-        ("cargo", "cargo-web rustc-web", True),
-        ("cc", "gcc", True),
-        ("make", "make", True),
-        ("clang", "clang", False),
-    ):
-        path = tools.find_tool(tool)
-        hint = f"`apt-get install {package}`" + ("" if required else " (fuzzing)")
-        # who installed the wheel needs no compiler: told, never counted as missing
-        yield Check("build", tool, path is not None, False, path or hint)
+    # an installed wheel needs no compiler: shown, never counted as missing
+    yield from _listed("build", "build", required=False)
 
 
 def _lab() -> Iterator[Check]:
-    for tool, package in (lab.BUILD_TOOLS | lab.RUN_TOOLS).items():
-        path = tools.find_tool(tool)
-        # who runs nothing on the real kernel needs none of it: told, never counted as missing
-        yield Check("lab", tool, path is not None, False, path or f"`apt-get install {package}`")
-    yield Check(
-        "lab",
-        "static C library",
-        lab.has_static_libc(),
-        False,
-        "found" if lab.has_static_libc() else "`apt-get install libc6-dev`",
-    )
+    # only runs on the real kernel need these: shown, never counted as missing
+    yield from _listed("lab", "lab-source", "lab-build", "lab-run", required=False)
     cache = lab.default_cache()
     there = next(p for p in (cache, *cache.parents) if p.exists())
     free = shutil.disk_usage(there).free
@@ -152,11 +127,13 @@ def _lab() -> Iterator[Check]:
 def _timers() -> Iterator[Check]:
     step_ns = control.timer_step_ns()
     if step_ns is None:
-        yield Check("gateway", "timers", True, False, f"not known: {control.PSCHED} does not tell")
+        yield Check(
+            "gateway", "timers", True, False, f"unknown: cannot be read from {control.PSCHED}"
+        )
         return
     exact = step_ns <= tree.BURST_NS
-    words = "of high resolution" if exact else (
-        f"steps of {step_ns / 1e6:g} ms: ACKs wait as much longer; a kernel with "
+    words = "high resolution" if exact else (
+        f"resolution {step_ns / 1e6:g} ms: ACKs wait up to that much longer; a kernel with "
         "CONFIG_HIGH_RES_TIMERS is more exact"
     )  # fmt: skip
     yield Check("gateway", "timers", exact, False, words)
@@ -166,16 +143,14 @@ def _gateway() -> Iterator[Check]:
     lacking = "CAP_NET_ADMIN" in rights.missing_capabilities()
     detail = "lacking CAP_NET_ADMIN: run it with sudo" if lacking else "may change queues"
     yield Check("gateway", "rights", not lacking, True, detail)
-    tc = tools.find_tool("tc")
-    hint = "optional, for the commands of `plan`: `apt-get install iproute2`"
-    yield Check("gateway", "tc", tc is not None, False, tc or hint)
+    yield from _listed("gateway", "gateway", required=False)
     yield from _timers()
     try:
         missing = None if lacking else control.missing_kinds()
     except OSError:
         missing = None
     if missing is None:
-        yield Check("gateway", "kernel", True, False, "not asked: that needs root and a namespace")
+        yield Check("gateway", "kernel", True, False, "not checked: needs root and a namespace")
         return
     for kind, module in control.MODULES.items():
         required = kind in ("htb", "bpf", "pfifo")
@@ -194,7 +169,7 @@ COMMANDS = {
 
 
 def checks(commands: list[str]) -> list[Check]:
-    """Every check of the commands named; changes nothing on the machine."""
+    """Every check of the commands named; changes nothing on the host."""
     return [check for command in commands for check in COMMANDS[command]()]
 
 

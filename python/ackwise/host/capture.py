@@ -24,17 +24,11 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from ackwise.errors import InputError, RunError
+from ackwise.host import needs
 from ackwise.host.namespaces import inside, namespace
 from ackwise.host.rights import missing_capabilities
-from ackwise.host.tools import await_ready, do, find_tool, started, stop
+from ackwise.host.tools import await_ready, do, started, stop
 
-TOOLS = {
-    "ip": "iproute2",
-    "tc": "iproute2",
-    "ethtool": "ethtool",
-    "tcpdump": "tcpdump",
-    "iperf3": "iperf3",
-}
 _SENDER = "10.199.0.1"
 _RECEIVER = "10.199.0.2"
 _PORT = 5201
@@ -45,10 +39,9 @@ _OFFLOADS = ("gro", "gso", "tso", "lro", "rx", "tx", "sg", "rx-gro-list", "rx-ud
 
 def why_not() -> str:
     """Why this host cannot make a capture, with the remedy; "" if it can."""
-    missing = [tool for tool in TOOLS if find_tool(tool) is None]
+    missing = needs.complaint("capture")
     if missing:
-        packages = sorted({TOOLS[tool] for tool in missing})
-        return f"missing: {', '.join(missing)}; install with `apt-get install {' '.join(packages)}`"
+        return missing
     lacking = missing_capabilities()
     if lacking:
         return f"needs root (lacking {', '.join(lacking)}); run it with sudo"

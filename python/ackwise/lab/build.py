@@ -28,23 +28,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ackwise.errors import InputError, RunError
+from ackwise.host import needs
 from ackwise.host.tools import find_tool
 from ackwise.lab.machine import Kernel
 
 PACKAGE = "linux-source-6.12"
-# build tool -> Debian package
-BUILD_TOOLS = {
-    "bc": "bc",
-    "bison": "bison",
-    "flex": "flex",
-    "gcc": "gcc",
-    "git": "git",
-    "ld": "binutils",
-    "make": "make",
-    "tar": "tar",
-    "xz": "xz-utils",
-}
-RUN_TOOLS = {"ip": "iproute2", "tc": "iproute2", "setarch": "util-linux"}
 TREE_BYTES = 2 * 10**9  # unpacked source and its objects
 OBJECT_BYTES = 10**9
 KERNELS_KEPT = 16
@@ -136,40 +124,16 @@ def _compiler() -> str:
     return f"gcc {done.stdout.strip()} {platform.machine()}"
 
 
-def missing_tools(tools: dict[str, str]) -> list[str]:
-    """The tools that are not installed."""
-    return [tool for tool in tools if find_tool(tool) is None]
-
-
-def _need(who: str, tools: dict[str, str]) -> None:
-    missing = missing_tools(tools)
-    if missing:
-        packages = sorted({tools[tool] for tool in missing})
-        raise RunError(
-            f"{who}: missing: {', '.join(missing)}; install with "
-            f"`apt-get install {' '.join(packages)}`"
-        )
-
-
-def has_static_libc() -> bool:
-    """Whether a static program can be linked."""
-    gcc = find_tool("gcc")
-    if gcc is None:
-        return False
-    done = subprocess.run(
-        [gcc, "-print-file-name=libc.a"], capture_output=True, text=True, check=False
-    )
-    return Path(done.stdout.strip()).is_absolute()
+def _need(who: str, *scopes: str) -> None:
+    lacking = needs.complaint(*scopes)
+    if lacking:
+        raise RunError(f"{who}: {lacking}")
 
 
 def _check_tools() -> None:
     if platform.machine() != "x86_64":
         raise RunError(f"lab: {platform.machine()} is not supported; use an x86-64 host")
-    _need("lab build", BUILD_TOOLS)
-    if not has_static_libc():
-        raise RunError(
-            "lab build: the static C library is missing; install with `apt-get install libc6-dev`"
-        )
+    _need("lab build", "lab-build")
 
 
 def _check_space(folder: Path, wanted: int) -> None:
@@ -610,7 +574,7 @@ def find(cache: Path, stock: bool, extra_configs: Iterable[Path] = ()) -> Kernel
         older = any((cache / "kernel").glob("*/linux"))
         why = "its inputs have changed" if older else "none was ever built"
         raise RunError(f"lab: no kernel is built ({why}); run `ackwise lab build{option}`")
-    _need("lab", RUN_TOOLS)
+    _need("lab", "lab-run")
     with suppress(OSError):  # a cache owned by another user
         os.utime(kernel.linux.parent)
     return kernel

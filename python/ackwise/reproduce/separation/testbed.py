@@ -23,9 +23,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ackwise.errors import InputError, RunError
-from ackwise.host import namespaces, rights, tools
+from ackwise.host import namespaces, needs, rights, tools
 
-TOOLS = ("ip", "tc", "ethtool")
 SERVER = "10.77.2.2"
 PAYLOAD_BYTES = 1448
 _PORT = 7100
@@ -49,11 +48,9 @@ _OLD_IF_KNOWN = {"tcp_rto_min_us": 1_000_000}
 
 def check() -> None:
     """InputError with the remedy when this host cannot make such a line."""
-    missing = [tool for tool in TOOLS if tools.find_tool(tool) is None]
+    missing = needs.complaint("host")
     if missing:
-        raise InputError(
-            f"reproduce --on host: {', '.join(missing)} not found; install iproute2 and ethtool"
-        )
+        raise InputError(f"reproduce --on host: {missing}")
     lacking = rights.missing_capabilities()
     if lacking:
         raise InputError(
