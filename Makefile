@@ -30,7 +30,7 @@ setup: ## install what building and running needs (Debian packages, .venv)
 .PHONY: setup-test
 setup-test: ## also what tests need
 	@tools/setup.sh build capture test $(if $(WITH_KERNEL),lab-source lab-build lab-run check)
-	@$(MAKE) $(VENV)/ready $(WHEELHOUSE)/ready
+	@$(MAKE) $(VENV)/ready $(VENV)/docs $(WHEELHOUSE)/ready
 	@cargo fetch --quiet --locked
 	@cargo fetch --quiet --locked --manifest-path crates/capture/fuzz/Cargo.toml
 
@@ -46,6 +46,11 @@ $(VENV)/ready: pyproject.toml tools/pins.py
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python tools/pins.py dev > $(VENV)/pins.txt
 	$(BIN)/pip install -q -r $(VENV)/pins.txt
+	touch $@
+
+$(VENV)/docs: pyproject.toml tools/pins.py | $(VENV)/ready
+	$(BIN)/python tools/pins.py docs > $(VENV)/pins-docs.txt
+	$(BIN)/pip install -q -r $(VENV)/pins-docs.txt
 	touch $@
 
 # Fetched once, so that the test of the wheel needs no network.
@@ -101,6 +106,8 @@ lint: setup-lint build ## formatting, warnings, types, licences, generated docs
 	$(BIN)/ruff check --quiet python tools
 	$(BIN)/ruff format --quiet --check python tools
 	$(BIN)/mypy
+	$(BIN)/lint-imports > build/imports.txt || { cat build/imports.txt; false; }
+	$(BIN)/python tools/claims.py --check
 	$(BIN)/python tools/spdx.py
 	$(BIN)/python tools/generated_docs.py --check
 
@@ -120,6 +127,18 @@ reproduce: build ## rerun every published experiment; page and figures in publis
 .PHONY: docs
 docs: build ## rewrite the generated parts of docs
 	$(BIN)/python tools/generated_docs.py --write
+
+.PHONY: site
+site: build $(VENV)/docs ## build the documentation's site into build/site
+	@$(BIN)/python tools/docs_site.py
+
+.PHONY: man
+man: build ## write the man pages into build/man
+	$(BIN)/python tools/man.py
+
+.PHONY: claims
+claims: ## list every claim with its code and its test
+	@python3 tools/claims.py
 
 .PHONY: wheel
 wheel: setup ## build the wheel into dist/
