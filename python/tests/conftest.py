@@ -41,10 +41,7 @@ def ackwise(capfd: pytest.CaptureFixture[str]) -> Ackwise:
 
     def run(*words: str) -> Said:
         capfd.readouterr()
-        try:
-            code = cli.main(list(words))
-        except SystemExit as end:
-            code = int(end.code or 0)
+        code = cli.main(list(words))
         out, err = capfd.readouterr()
         return Said(code, out, err)
 

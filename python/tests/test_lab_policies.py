@@ -75,7 +75,7 @@ def test_a_stock_socket_is_sampled_as_one(kernel: Kernel, tmp_path: Path) -> Non
 LOOK = """\
 import socket, subprocess, sys
 sys.path[:0] = {folders!r}
-from ackwise import cli
+from ackwise.cli.main import main
 subprocess.run(["/bin/ip", "link", "set", "lo", "up"], check=True)
 listener = socket.create_server(("127.0.0.1", 7))
 kept = []
@@ -88,7 +88,7 @@ for choice in ("ratelimit", "delayed:segments=4", None):
         client.sendall(bytes(1000))
         server.recv(1 << 16)
     kept += [client, server]
-sys.exit(cli.main(["policy", "show", *sys.argv[1:]]))
+sys.exit(main(["policy", "show", *sys.argv[1:]]))
 """
 
 
