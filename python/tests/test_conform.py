@@ -11,7 +11,7 @@ from ackwise.cli import main as cli
 from ackwise.errors import InputError
 from ackwise.lab import conform, document
 from ackwise.lab.claim import App, Arrives, Claim, Leaves, Quiet, parse
-from ackwise.lab.conform import Came, Packet
+from ackwise.lab.conform import Came, SentPacket
 
 HEAD = "rfc 9293 3.8.6.3 MUST\nwhy Because.\n"
 MSS = 1460
@@ -22,7 +22,7 @@ def claim(body: str, head: str = HEAD) -> Claim:
     return parse(Path("some.claim"), head + body)
 
 
-def packet(ack: int, at_us: float, cause: int = -1, **more: object) -> Packet:
+def packet(ack: int, at_us: float, cause: int = -1, **more: object) -> SentPacket:
     """A pure ACK; `cause` counts the script's own actions."""
     keys: dict[str, object] = {
         "seq": 0, "length": 0, "window": 23360, "flags": "A", "sack": (), "reasons": (),
@@ -31,10 +31,10 @@ def packet(ack: int, at_us: float, cause: int = -1, **more: object) -> Packet:
     warm = 21  # segments of the warm-up, and quickack
     index = warm + cause if cause >= 0 else -1
     keys |= more
-    return Packet(cause=index, time_ns=int(at_us * 1000), ack=WARM + ack, **keys)  # type: ignore[arg-type]
+    return SentPacket(cause=index, time_ns=int(at_us * 1000), ack=WARM + ack, **keys)  # type: ignore[arg-type]
 
 
-def problem(script: Claim, *packets: Packet, policy: str = "stock") -> str:
+def problem(script: Claim, *packets: SentPacket, policy: str = "stock") -> str:
     return conform.judge(script, policy, policy, Came(list(packets), {})).problem
 
 
@@ -188,7 +188,7 @@ def test_the_guests_output_is_read() -> None:
     assert list(told) == [3]  # the other one did not end
     assert told[3].results == {4: -11}
     assert told[3].packets == [
-        Packet(2, 2048, 0, 10, 0, 9, "AE", ((11, 12), (14, 15)), ("duplicate",), 5)
+        SentPacket(2, 2048, 0, 10, 0, 9, "AE", ((11, 12), (14, 15)), ("duplicate",), 5)
     ]
 
 
@@ -259,7 +259,7 @@ def test_the_kernels_own_code_gives_no_reasons() -> None:
 def test_the_application_must_read_the_bytes_that_were_sent() -> None:
     read = claim("host warm=0 reader=idle\nat 0ms arrives 0:9\nby 500ms leaves ack 9\n"
                  "at 600ms app reads 9\n")  # fmt: skip
-    ack = Packet(-1, 45 * 10**6, 0, 9, 0, 9, "A", (), (), None)
+    ack = SentPacket(-1, 45 * 10**6, 0, 9, 0, 9, "A", (), (), None)
 
     def told(result: int) -> str:
         return conform.judge(read, "stock", "stock", Came([ack], {1: result})).message

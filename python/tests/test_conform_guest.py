@@ -18,7 +18,7 @@ from ackwise import engine
 from ackwise.cli import main as cli
 from ackwise.errors import RunError
 from ackwise.lab import conform
-from ackwise.lab.claim import STOCK, Arrives, Claim, Leaves, Line, Quiet
+from ackwise.lab.claim import STOCK, Arrives, Claim, ClaimLine, Leaves, Quiet
 from ackwise.lab.conform import Seen
 from ackwise.lab.machine import Kernel
 
@@ -121,7 +121,7 @@ def arrivals(one: Seen) -> Iterator[tuple[int, int]]:
             yield done.time_us * 1000, rcv_nxt
 
 
-def changed(line: Line) -> Iterator[tuple[str, Line]]:
+def changed(line: ClaimLine) -> Iterator[tuple[str, ClaimLine]]:
     """A line with one thing in it made wrong."""
     want = line.what
     if isinstance(want, Quiet):

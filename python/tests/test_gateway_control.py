@@ -22,7 +22,7 @@ from netns import WHY_NOT, Namespace, killed_at, namespace
 
 from ackwise.cli import main as cli
 from ackwise.gateway import control, rehearsal, tree
-from ackwise.gateway.tree import Settings
+from ackwise.gateway.tree import TreeSettings
 
 needs_root = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
 pytestmark = needs_root
@@ -302,7 +302,7 @@ def test_an_interface_that_vanishes_during_up_is_told(ns: Namespace, run: Path) 
     def vanishing() -> int:
         real = control._rehearse
 
-        def and_then(settings: Settings, *rest: object) -> object:
+        def and_then(settings: TreeSettings, *rest: object) -> object:
             found = real(settings, *rest)  # type: ignore[arg-type]
             subprocess.run(["ip", "link", "del", "v0"], check=True)
             return found

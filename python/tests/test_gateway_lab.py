@@ -61,7 +61,7 @@ def shown():
 told = {"missing": control.missing_kinds(), "cases": []}
 for words in WANTED:
     ack, data = (tree.Leaf(kind, limit) for kind, limit in words["leaves"])
-    settings = tree.Settings("v0", 10_000_000, 600_000, 600_000, ack, data,
+    settings = tree.TreeSettings("v0", 10_000_000, 600_000, 600_000, ack, data,
                              LAYERS[words["layer"]], 1500, Framing.ETHERNET)
     keeper = Keeper("/tmp/run", "v0")
     control.up(settings, control.settings_document(settings), keeper, replace_own=False)

@@ -12,11 +12,11 @@ from conftest import Ackwise
 
 from ackwise.gateway import model
 from ackwise.gateway.linklayer import LAYERS
-from ackwise.gateway.model import Link, predict
+from ackwise.gateway.model import AccessLink, predict
 from ackwise.reproduce.runner import Runner
 from ackwise.reproduce.separation import model as deviation
 
-SOURCE = Link(2_100_000, 800_000, window_packets=88)
+SOURCE = AccessLink(2_100_000, 800_000, window_packets=88)
 
 
 # [S3.4]
@@ -55,7 +55,7 @@ def test_a_leaf_that_cannot_thin_gets_all_acks_through() -> None:
 # [RFC3449.1]
 def test_normalized_asymmetry_is_that_of_rfc_3449() -> None:
     """RFC 3449, 2.1: 10 Mbit/s down, 50 kbit/s up, data of 1000 bytes, ACKs of 40: k = 8."""
-    link = Link(10_000_000, 50_000, mtu_bytes=1000, layer=LAYERS["ip"], ack_bytes=40)
+    link = AccessLink(10_000_000, 50_000, mtu_bytes=1000, layer=LAYERS["ip"], ack_bytes=40)
     assert link.k == pytest.approx(8.0)
     assert replace(link, segments_per_ack=2).demand == pytest.approx(4.0)
 

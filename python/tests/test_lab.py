@@ -699,8 +699,8 @@ def test_the_guests_files_depend_one_way() -> None:
 
 def wire_packet(
     ident: int, time_ms: int, ack: int, payload: int = 0, sacks: tuple[tuple[int, int], ...] = ()
-) -> measure.Packet:
-    return measure.Packet(time_ms * 10**6, False, 0, 16, 1, ack, payload, sacks, ident)
+) -> measure.CapturedPacket:
+    return measure.CapturedPacket(time_ms * 10**6, False, 0, 16, 1, ack, payload, sacks, ident)
 
 
 def test_dropped_acks_and_what_they_reported_are_counted() -> None:

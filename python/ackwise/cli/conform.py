@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ackwise.lab.claim import Claim
-    from ackwise.lab.conform import Outcome
+    from ackwise.lab.conform import ClaimOutcome
 
 _TEXT = """\
 A claim is a script of linux/conform/: which segments arrive and when, and which leave the host,
@@ -96,7 +96,7 @@ def _list(claims: "Sequence[Claim]") -> int:
     return 0
 
 
-def _show(console: "Console", outcomes: "Sequence[Outcome]", *, everything: bool) -> None:
+def _show(console: "Console", outcomes: "Sequence[ClaimOutcome]", *, everything: bool) -> None:
     from rich.text import Text
 
     for one in outcomes:

@@ -26,7 +26,7 @@ PACKAGES = ("rich", "plotly", "pyarrow", "matplotlib")
 
 
 @dataclass(frozen=True)
-class Check:
+class Finding:
     """One thing that a command needs, or could use."""
 
     command: str
@@ -36,9 +36,9 @@ class Check:
     detail: str  # what was found, or the remedy
 
 
-def _engine() -> Iterator[Check]:
+def _engine() -> Iterator[Finding]:
     if engine.MISSING:
-        yield Check(
+        yield Finding(
             "compare",
             "engine",
             False,
@@ -47,42 +47,42 @@ def _engine() -> Iterator[Check]:
         )
         return
     count = len(engine.policies())
-    yield Check("compare", "engine", True, True, f"{count} policies, {len(engine.rails())} rails")
+    yield Finding("compare", "engine", True, True, f"{count} policies, {len(engine.rails())} rails")
 
 
-def _compare() -> Iterator[Check]:
+def _compare() -> Iterator[Finding]:
     version = platform.python_version()
-    yield Check("compare", "Python 3.11 or newer", sys.version_info >= (3, 11), True, version)
+    yield Finding("compare", "Python 3.11 or newer", sys.version_info >= (3, 11), True, version)
     yield from _engine()
     for package in PACKAGES:
         try:
             importlib.import_module(package)
-            yield Check("compare", package, True, True, "found")
+            yield Finding("compare", package, True, True, "found")
         except ImportError as problem:
-            yield Check("compare", package, False, True, f"{problem}; `pip install {package}`")
+            yield Finding("compare", package, False, True, f"{problem}; `pip install {package}`")
     shipped = {kind or "plans": len(plans.shipped(kind)) for kind in ("links", "workloads", "")}
-    yield Check(
+    yield Finding(
         "compare",
         "shipped plans",
         all(shipped.values()),
         True,
         ", ".join(f"{n} {kind}" for kind, n in shipped.items()),
     )
-    yield Check("compare", "cores", True, True, f"{os.cpu_count() or 1}: as many runs at a time")
+    yield Finding("compare", "cores", True, True, f"{os.cpu_count() or 1}: as many runs at a time")
 
 
-def _listed(command: str, *scopes: str, required: bool) -> Iterator[Check]:
+def _listed(command: str, *scopes: str, required: bool) -> Iterator[Finding]:
     """The rows of needs.tsv for these scopes."""
     for need in needs.needs(*scopes):
         found = need.find()
         detail = found or f"{need.purpose}: {need.remedy}"
-        yield Check(command, need.name, bool(found), required, detail)
+        yield Finding(command, need.name, bool(found), required, detail)
 
 
-def _capture() -> Iterator[Check]:
+def _capture() -> Iterator[Finding]:
     yield from _listed("capture", "capture", required=True)
     lacking = rights.missing_capabilities()
-    yield Check(
+    yield Finding(
         "capture",
         "rights",
         not lacking,
@@ -92,22 +92,22 @@ def _capture() -> Iterator[Check]:
     yield from _listed("capture", "look", required=False)
 
 
-def _report() -> Iterator[Check]:
+def _report() -> Iterator[Finding]:
     yield from _listed("report", "report", required=False)
 
 
-def _build() -> Iterator[Check]:
+def _build() -> Iterator[Finding]:
     # an installed wheel needs no compiler: shown, never counted as missing
     yield from _listed("build", "build", required=False)
 
 
-def _lab() -> Iterator[Check]:
+def _lab() -> Iterator[Finding]:
     # only runs on the real kernel need these: shown, never counted as missing
     yield from _listed("lab", "lab-source", "lab-build", "lab-run", required=False)
     cache = lab.default_cache()
     there = next(p for p in (cache, *cache.parents) if p.exists())
     free = shutil.disk_usage(there).free
-    yield Check(
+    yield Finding(
         "lab",
         "disk space",
         free >= lab.TREE_BYTES + lab.OBJECT_BYTES,
@@ -119,15 +119,15 @@ def _lab() -> Iterator[Check]:
         what = "kernel without patches" if stock else "kernel"
         try:
             kernel = lab.find(cache, stock)
-            yield Check("lab", what, True, False, f"{kernel.label}, {kernel.key}")
+            yield Finding("lab", what, True, False, f"{kernel.label}, {kernel.key}")
         except RunError as problem:
-            yield Check("lab", what, False, False, str(problem).removeprefix("lab: "))
+            yield Finding("lab", what, False, False, str(problem).removeprefix("lab: "))
 
 
-def _timers() -> Iterator[Check]:
+def _timers() -> Iterator[Finding]:
     step_ns = control.timer_step_ns()
     if step_ns is None:
-        yield Check(
+        yield Finding(
             "gateway", "timers", True, False, f"unknown: cannot be read from {control.PSCHED}"
         )
         return
@@ -136,13 +136,13 @@ def _timers() -> Iterator[Check]:
         f"resolution {step_ns / 1e6:g} ms: ACKs wait up to that much longer; a kernel with "
         "CONFIG_HIGH_RES_TIMERS is more exact"
     )  # fmt: skip
-    yield Check("gateway", "timers", exact, False, words)
+    yield Finding("gateway", "timers", exact, False, words)
 
 
-def _gateway() -> Iterator[Check]:
+def _gateway() -> Iterator[Finding]:
     lacking = "CAP_NET_ADMIN" in rights.missing_capabilities()
     detail = "lacking CAP_NET_ADMIN: run it with sudo" if lacking else "may change queues"
-    yield Check("gateway", "rights", not lacking, True, detail)
+    yield Finding("gateway", "rights", not lacking, True, detail)
     yield from _listed("gateway", "gateway", required=False)
     yield from _timers()
     try:
@@ -150,12 +150,12 @@ def _gateway() -> Iterator[Check]:
     except OSError:
         missing = None
     if missing is None:
-        yield Check("gateway", "kernel", True, False, "not checked: needs root and a namespace")
+        yield Finding("gateway", "kernel", True, False, "not checked: needs root and a namespace")
         return
     for kind, module in control.MODULES.items():
         required = kind in ("htb", "bpf", "pfifo")
         words = "found" if kind not in missing else f"{missing[kind]}: `modprobe {module}`"
-        yield Check("gateway", kind, kind not in missing, required, words)
+        yield Finding("gateway", kind, kind not in missing, required, words)
 
 
 COMMANDS = {
@@ -168,7 +168,7 @@ COMMANDS = {
 }
 
 
-def checks(commands: list[str]) -> list[Check]:
+def checks(commands: list[str]) -> list[Finding]:
     """Every check of the commands named; changes nothing on the host."""
     return [check for command in commands for check in COMMANDS[command]()]
 

@@ -56,7 +56,7 @@ def main(capture: str, overrides: Overrides, costs: Costs, outputs: Outputs, *, 
         raise InputError(f"--cost-ratio: {quoted(shown)}: the finest step is 0.1%")
     if (costs.ack_cost is None) != (costs.data_cost is None):
         raise InputError("--ack-cost: needs --data-cost, and the reverse; give both or neither")
-    settings = replay.Settings(
+    settings = replay.ReplaySettings(
         policies=policy.parse_all(overrides.policy or [policy.ALL], "--policy"),
         rho_permille=costs.cost_ratio // _STEP_PPM,
         unit_ns=costs.unit,

@@ -19,10 +19,10 @@ from ackwise.errors import InputError, RunError, quoted
 from ackwise.gateway import rehearsal, tree
 from ackwise.gateway.classifier import FRAMING_OF_HARDWARE, Framing
 from ackwise.gateway.linklayer import LAYERS
-from ackwise.gateway.netlink import Link, Message, Refused, Rtnetlink
+from ackwise.gateway.netlink import Interface, Message, Refused, Rtnetlink
 from ackwise.gateway.snapshot import Snapshot
 from ackwise.gateway.state import GOING_DOWN, GOING_UP, UP, Keeper, State, namespace
-from ackwise.gateway.tree import Settings
+from ackwise.gateway.tree import TreeSettings
 from ackwise.host import rights
 
 MODULES = {
@@ -67,7 +67,7 @@ def check_rights() -> None:
         raise InputError("gateway: needs root (lacking CAP_NET_ADMIN); run it with sudo")
 
 
-def find_link(kernel: Rtnetlink, name: str) -> Link:
+def find_link(kernel: Rtnetlink, name: str) -> Interface:
     """The interface; InputError when it is missing or its frames cannot be parsed."""
     check_name(name)
     link = kernel.link(name)
@@ -81,7 +81,7 @@ def find_link(kernel: Rtnetlink, name: str) -> Link:
     return link
 
 
-def framing_of(link: Link) -> Framing:
+def framing_of(link: Interface) -> Framing:
     """The headers its packets begin with."""
     return FRAMING_OF_HARDWARE[link.hardware]
 
@@ -105,7 +105,7 @@ def missing_kinds() -> dict[str, str]:
     found = {}
     for kind in tree.LEAF_KINDS:
         leaf = tree.Leaf(kind, 0 if kind == "cake" else 10_000)
-        plain = Settings(
+        plain = TreeSettings(
             "rehearsal", 8_000_000, 800_000, 1_600_000, leaf, tree.Leaf("pfifo", 100),
             LAYERS["header"], 1500, Framing.ETHERNET,
         )  # fmt: skip
@@ -121,7 +121,9 @@ def _kind_of(refused: Refused, leaf: str) -> str:
     return "bpf" if "filter" in refused.step else leaf
 
 
-def up(settings: Settings, note: dict[str, object], keeper: Keeper, *, replace_own: bool) -> Did:
+def up(
+    settings: TreeSettings, note: dict[str, object], keeper: Keeper, *, replace_own: bool
+) -> Did:
     """Sets up the tree; `note` goes into the state file.
 
     `replace_own`: save and replace queues that the user has set up; without it they are refused.
@@ -154,7 +156,7 @@ def up(settings: Settings, note: dict[str, object], keeper: Keeper, *, replace_o
         return Did(f"{link.name}: up", changed=True)
 
 
-def _still_meant(keeper: Keeper, link: Link) -> State | None:
+def _still_meant(keeper: Keeper, link: Interface) -> State | None:
     """The saved state, unless its interface is gone."""
     state = keeper.read()
     if state is None:
@@ -168,7 +170,12 @@ def _still_meant(keeper: Keeper, link: Link) -> State | None:
 
 
 def _before(
-    settings: Settings, old: State | None, current: Snapshot, keeper: Keeper, *, replace_own: bool
+    settings: TreeSettings,
+    old: State | None,
+    current: Snapshot,
+    keeper: Keeper,
+    *,
+    replace_own: bool,
 ) -> Snapshot:
     """What `down` restores."""
     if old is not None and (current.is_ours or current == old.before):
@@ -191,7 +198,7 @@ def _before(
     return current
 
 
-def _rehearse(settings: Settings, before: Snapshot, link: Link) -> Snapshot | None:
+def _rehearse(settings: TreeSettings, before: Snapshot, link: Interface) -> Snapshot | None:
     """The tree as the kernel will report it; None when no namespace can be made for a trial."""
     try:
         refused, wanted = rehearsal.attempt(partial(tree.messages, settings))
@@ -225,13 +232,13 @@ def _explained(refused: Refused) -> str:
 
 
 def _change(
-    kernel: Rtnetlink, current: Snapshot, made: Sequence[Message], link: Link
+    kernel: Rtnetlink, current: Snapshot, made: Sequence[Message], link: Interface
 ) -> list[Refused]:
     first = [] if current.is_default else [tree.delete_root(link.ifindex)]
     return kernel.change([*first, *made])
 
 
-def _put_back(kernel: Rtnetlink, snapshot: Snapshot, link: Link) -> str:
+def _put_back(kernel: Rtnetlink, snapshot: Snapshot, link: Interface) -> str:
     """Restores `snapshot`; the outcome in words."""
     if kernel.link(link.name) is None:
         return "the interface is gone"
@@ -290,7 +297,7 @@ def down(interface: str, keeper: Keeper) -> Did:
         return Did(f"{interface}: down; {again.words}", changed=True)
 
 
-def settings_document(settings: Settings) -> dict[str, object]:
+def settings_document(settings: TreeSettings) -> dict[str, object]:
     """Settings as JSON: what the state file and `plan --json` hold."""
     document = asdict(settings)
     document["framing"] = settings.framing.value

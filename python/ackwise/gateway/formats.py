@@ -9,19 +9,19 @@ import shlex
 
 from ackwise.gateway import tree
 from ackwise.gateway.netlink import handle_text
-from ackwise.gateway.tree import Settings
+from ackwise.gateway.tree import TreeSettings
 
 FORMATS = ("tc", "sh", "openwrt", "systemd", "ifupdown", "networkmanager")
 
 _LICENCE = "# SPDX-License-Identifier: MIT"
 
 
-def _batch(settings: Settings) -> str:
+def _batch(settings: TreeSettings) -> str:
     lines = [shlex.join(words) for words in tree.commands(settings, "DEVICE")]
     return "\n".join(line.replace("dev DEVICE", "dev $DEVICE") for line in lines)
 
 
-def shell(settings: Settings, *, command: str) -> str:
+def shell(settings: TreeSettings, *, command: str) -> str:
     """A script with `up`, `down` and `status`; the interface may be its second argument."""
     root = f"htb {handle_text(tree.ROOT)} root"
     return f"""#!/bin/sh
@@ -75,7 +75,7 @@ esac
 """
 
 
-def openwrt(settings: Settings, *, command: str) -> str:
+def openwrt(settings: TreeSettings, *, command: str) -> str:
     """/etc/hotplug.d/iface/90-ackwise: the same script, run by OpenWrt's hotplug events."""
     script = shell(settings, command=command)
     begin = script.index("set -eu")
@@ -95,7 +95,7 @@ esac
 """
 
 
-def systemd(arguments: str, settings: Settings) -> str:
+def systemd(arguments: str, settings: TreeSettings) -> str:
     """A unit bound to the interface: it starts and stops with it."""
     device = settings.interface
     unit = _unit_name(device)
@@ -131,7 +131,7 @@ def _unit_name(device: str) -> str:
     )
 
 
-def ifupdown(arguments: str, settings: Settings) -> str:
+def ifupdown(arguments: str, settings: TreeSettings) -> str:
     """/etc/network/if-up.d/ackwise and, by a symlink, /etc/network/if-down.d/ackwise."""
     device = shlex.quote(settings.interface)
     return f"""#!/bin/sh
@@ -145,7 +145,7 @@ esac
 """
 
 
-def networkmanager(arguments: str, settings: Settings) -> str:
+def networkmanager(arguments: str, settings: TreeSettings) -> str:
     """/etc/NetworkManager/dispatcher.d/90-ackwise."""
     device = shlex.quote(settings.interface)
     return f"""#!/bin/sh

@@ -46,7 +46,7 @@ THIN_LEAF_LEAST, THIN_LEAF_MOST = 4, 100
 
 
 @dataclass(frozen=True)
-class Link:
+class AccessLink:
     """Input of the model. `window_packets` 0: the download's window does not limit it."""
 
     down_bps: int
@@ -122,7 +122,7 @@ class Advice:
 class Prediction:
     """Everything the model says about a link."""
 
-    link: Link
+    link: AccessLink
     ack_demand_bps: float
     alone: Speeds
     fifo: Speeds
@@ -134,7 +134,7 @@ class Prediction:
     advice: Advice
 
 
-def predict(link: Link) -> Prediction:
+def predict(link: AccessLink) -> Prediction:
     """The prediction and the advice for a link."""
     alone = Speeds(link.up_bps * link.payload_share, link.down_bps * link.payload_share)
     alone = replace(alone, down_bps=min(alone.down_bps, _window_bps(link, 0.0)))
@@ -154,7 +154,7 @@ def predict(link: Link) -> Prediction:
     )
 
 
-def _window_bps(link: Link, queue_ns: float) -> float:
+def _window_bps(link: AccessLink, queue_ns: float) -> float:
     """Payload rate that the download's window allows."""
     if not link.window_packets:
         return float("inf")
@@ -163,13 +163,13 @@ def _window_bps(link: Link, queue_ns: float) -> float:
     return window_bits * 1e9 / (link.round_trip_ns + sending_ns + queue_ns)
 
 
-def _reverse(link: Link, up_bps: float) -> float:
+def _reverse(link: AccessLink, up_bps: float) -> float:
     """Share of the downlink that the upload's ACKs take."""
     packets = up_bps / (8 * (link.mtu_bytes - link.data_header_bytes))
     return packets / link.segments_per_ack * 8 * link.ack_wire_bytes / link.down_bps
 
 
-def apart(link: Link, alone: Speeds, ack_share: float) -> Speeds:
+def apart(link: AccessLink, alone: Speeds, ack_share: float) -> Speeds:
     """Speeds when ACKs take that share of the uplink, 0 to 1, and none of them is missed."""
     up = alone.up_bps * (1 - ack_share)
     down = min(alone.down_bps, link.down_bps * link.payload_share * (1 - _reverse(link, up)))
@@ -177,12 +177,12 @@ def apart(link: Link, alone: Speeds, ack_share: float) -> Speeds:
 
 
 # [D-24]
-def thinned_share(link: Link) -> float:
+def thinned_share(link: AccessLink) -> float:
     """Share of the uplink given to ACKs when a newer one may replace an older one."""
     return min(THIN_MOST, max(THIN_ABOVE, min(link.demand, link.k / THIN_TO_SEGMENTS)))
 
 
-def _fifo_upload(link: Link) -> float:
+def _fifo_upload(link: AccessLink) -> float:
     """Share of the uplink that the upload gets: the u at which both equations hold."""
     if link.demand >= 1:
         return 0.0
@@ -197,7 +197,7 @@ def _fifo_upload(link: Link) -> float:
     return low
 
 
-def _fifo(link: Link, alone: Speeds) -> tuple[Speeds, float, float]:
+def _fifo(link: AccessLink, alone: Speeds) -> tuple[Speeds, float, float]:
     data_share = _fifo_upload(link)
     ack_rate = (1 - data_share) / link.ack_wire_bytes
     data_rate = data_share / link.data_wire_bytes
@@ -211,7 +211,7 @@ def _fifo(link: Link, alone: Speeds) -> tuple[Speeds, float, float]:
     return Speeds(up, down), ack_places, delay_ns
 
 
-def advise(link: Link, *, may_thin: bool = True) -> Advice:
+def advise(link: AccessLink, *, may_thin: bool = True) -> Advice:
     """Settings for `up`; `may_thin`: the ACK leaf lets the newest ACK through."""
     percent = f"{100 * link.demand:.3g}%"
     ask = (
@@ -253,7 +253,7 @@ def advise(link: Link, *, may_thin: bool = True) -> Advice:
     )  # fmt: skip
 
 
-def _whole(link: Link, share: float) -> int:
+def _whole(link: AccessLink, share: float) -> int:
     """That share of the uplink in whole kbit/s, or in bit/s where kbit/s are too coarse."""
     bps = int(link.up_bps * share)
     return bps // 1000 * 1000 if bps >= 10_000 else max(8, bps // 8 * 8)
@@ -266,7 +266,7 @@ def _rate(bps: float) -> str:
     return f"{bps:.3g} bit/s"
 
 
-def _wait(link: Link) -> str:
+def _wait(link: AccessLink) -> str:
     seconds = LEAF_PACKETS * link.data_wire_bytes * 8 / link.up_bps
     return f"{seconds:.2g} s" if seconds >= 1 else f"{1000 * seconds:.3g} ms"
 
@@ -294,7 +294,7 @@ def document(prediction: Prediction) -> dict[str, Any]:
 RATIOS = (1.0, 2.0, 2.625, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0)
 
 
-def sweep(link: Link) -> list[Prediction]:
+def sweep(link: AccessLink) -> list[Prediction]:
     """The same uplink with a downlink of 1 to 200 times its rate; the download's window is scaled
     with the rate."""
     base = link.down_bps / link.up_bps

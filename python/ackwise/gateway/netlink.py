@@ -106,7 +106,7 @@ class Refused:
 
 
 @dataclass(frozen=True)
-class Traffic:
+class TcObject:
     """A qdisc, class or filter as the kernel reports it."""
 
     ifindex: int
@@ -117,7 +117,7 @@ class Traffic:
 
 
 @dataclass(frozen=True)
-class Link:
+class Interface:
     """An interface."""
 
     name: str
@@ -170,17 +170,17 @@ class Rtnetlink:
                     refused.append(Refused(step, -code, _words(-code, flags, body)))
         return refused
 
-    def traffic(self, kind: int, ifindex: int, *, parent: int = 0) -> list[Traffic]:
+    def traffic(self, kind: int, ifindex: int, *, parent: int = 0) -> list[TcObject]:
         """All objects of a kind (GETQDISC, GETTCLASS, GETTFILTER) on an interface."""
         head = struct.pack("=BxxxiIII", socket.AF_UNSPEC, ifindex, 0, parent, 0)
         found = []
         for body in self._dump(kind, head):
             at, handle, above, info = struct.unpack_from("=iIII", body, 4)
             if at == ifindex:
-                found.append(Traffic(at, handle, above, info, body[20:]))
+                found.append(TcObject(at, handle, above, info, body[20:]))
         return found
 
-    def link(self, name: str) -> Link | None:
+    def link(self, name: str) -> Interface | None:
         """The interface of that name in this namespace."""
         head = struct.pack("=BxHiII", socket.AF_UNSPEC, 0, 0, 0, 0)
         for body in self._dump(GETLINK, head):
@@ -190,7 +190,7 @@ class Rtnetlink:
                 continue
             mtu = struct.unpack("=I", told.get(4, bytes(4)))[0]
             queues = struct.unpack("=I", told.get(31, b"\1\0\0\0"))[0]
-            return Link(name, ifindex, hardware, mtu, queues, bool(flags & 1))
+            return Interface(name, ifindex, hardware, mtu, queues, bool(flags & 1))
         return None
 
     def _framed(self, kind: int, flags: int, body: bytes) -> bytes:

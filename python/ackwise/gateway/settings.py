@@ -8,7 +8,7 @@ from ackwise.gateway import control, linklayer, model, tree
 from ackwise.gateway.classifier import Framing
 from ackwise.gateway.linklayer import LAYERS, LinkLayer
 from ackwise.gateway.netlink import Rtnetlink
-from ackwise.gateway.tree import Leaf, Settings
+from ackwise.gateway.tree import Leaf, TreeSettings
 from ackwise.host import rights
 
 # The kernel's leaves for an ACK queue that thins, best first: CAKE drops what a newer ACK makes
@@ -35,13 +35,13 @@ class Access:
     window_packets: int = 0  # of a download; 0: unbounded
     rtt_ns: int = 20_000_000  # without queues
 
-    def link(self, mtu_bytes: int = ASSUMED_MTU_BYTES) -> model.Link:
+    def link(self, mtu_bytes: int = ASSUMED_MTU_BYTES) -> model.AccessLink:
         """What the model starts from; `mtu_bytes` unless the MTU is known."""
         header = model.ack_ip_bytes(ipv6=self.ipv6, timestamps=self.timestamps, sack_blocks=0)
         acks = model.ack_ip_bytes(
             ipv6=self.ipv6, timestamps=self.timestamps, sack_blocks=self.sack_blocks
         )
-        return model.Link(
+        return model.AccessLink(
             down_bps=self.down_bps,
             up_bps=self.up_bps,
             mtu_bytes=self.mtu_bytes or mtu_bytes,
@@ -158,7 +158,7 @@ def _shares(request: Request, advice: model.Advice) -> tuple[int, int]:
     return guarantee, ceiling
 
 
-def settle(request: Request) -> tuple[Settings, list[str]]:
+def settle(request: Request) -> tuple[TreeSettings, list[str]]:
     """The settings, and the reasons for them. The interface need not be on this machine.
 
     Raises InputError for what cannot be, RunError when the kernel does not answer.
@@ -183,7 +183,7 @@ def settle(request: Request) -> tuple[Settings, list[str]]:
             "the queue counts the Ethernet header, which --overhead leaves out: the uplink gets a "
             "little less than its rate"
         )
-    settings = Settings(
+    settings = TreeSettings(
         interface=request.interface,
         up_bps=link.up_bps,
         ack_guarantee_bps=guarantee_bps,

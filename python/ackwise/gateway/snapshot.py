@@ -16,7 +16,7 @@ from ackwise.gateway.netlink import (
     TCA_OPTIONS,
     Message,
     Rtnetlink,
-    Traffic,
+    TcObject,
     attribute,
     attributes,
     handle_text,
@@ -116,7 +116,7 @@ class Snapshot:
         classes = kernel.traffic(netlink.GETTCLASS, ifindex)
         parts: list[Kept] = []
 
-        def add(qdisc: Traffic) -> None:
+        def add(qdisc: TcObject) -> None:
             kept = _kept("qdisc", qdisc)
             parts.append(kept)
             major = qdisc.handle >> 16
@@ -137,9 +137,9 @@ class Snapshot:
         return cls(tuple(parts))
 
 
-def _parents_first(classes: list[Traffic]) -> list[Traffic]:
+def _parents_first(classes: list[TcObject]) -> list[TcObject]:
     handles = {c.handle for c in classes}
-    ordered: list[Traffic] = []
+    ordered: list[TcObject] = []
     waiting = sorted(classes, key=lambda c: c.handle)
     while waiting:
         done = {c.handle for c in ordered}
@@ -151,11 +151,11 @@ def _parents_first(classes: list[Traffic]) -> list[Traffic]:
     return ordered
 
 
-def _kind(traffic: Traffic) -> str:
+def _kind(traffic: TcObject) -> str:
     return dict(attributes(traffic.attrs)).get(TCA_KIND, b"").rstrip(b"\0").decode(errors="replace")
 
 
-def _is_made(found: Traffic) -> bool:
+def _is_made(found: TcObject) -> bool:
     """Whether it has to be made; the head of a priority and its first table come by themselves."""
     if not found.handle:
         return False
@@ -164,7 +164,7 @@ def _is_made(found: Traffic) -> bool:
     return found.handle >> 20 < _U32_OWN_TABLES
 
 
-def _kept(what: str, found: Traffic) -> Kept:
+def _kept(what: str, found: TcObject) -> Kept:
     kind = _kind(found)
     attrs = b""
     for number, payload in attributes(found.attrs):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ackwise.gateway import netlink, tree
-from ackwise.gateway.netlink import TCA_STATS2, Rtnetlink, Traffic, attributes
+from ackwise.gateway.netlink import TCA_STATS2, Rtnetlink, TcObject, attributes
 from ackwise.gateway.snapshot import Snapshot
 from ackwise.gateway.state import UP, State, namespace
 
@@ -91,7 +91,7 @@ def _counters(kernel: Rtnetlink, ifindex: int) -> tuple[Counters, ...]:
     return tuple(found)
 
 
-def _figures(of: Traffic) -> tuple[int, int, int, int, int]:
+def _figures(of: TcObject) -> tuple[int, int, int, int, int]:
     """Packets and bytes sent; packets and bytes waiting; packets dropped."""
     stats = dict(attributes(dict(attributes(of.attrs)).get(TCA_STATS2, b"")))
     size, packets = struct.unpack_from("=QI", stats.get(_BASIC, bytes(12)))

@@ -66,7 +66,7 @@ LEAF_KINDS = ("pfifo", "pfifo_head_drop", "bfifo", "fq_codel", "cake")
 
 
 @dataclass(frozen=True)
-class Settings:
+class TreeSettings:
     """Everything the tree follows from. Rates in bit/s."""
 
     interface: str
@@ -97,7 +97,7 @@ class _Class:
 
 
 # [S3.5] [S3.6] [D-24]
-def _classes(settings: Settings) -> list[_Class]:
+def _classes(settings: TreeSettings) -> list[_Class]:
     up, acks = settings.up_bps, settings.ack_guarantee_bps
     return [
         _Class(TOP, ROOT, up, up, 0, "the class of the uplink's rate"),
@@ -122,7 +122,7 @@ def _ticks(rate_bps: int, size_bytes: int) -> int:
     return min(_U32_MAX, int(microseconds * _TICKS_PER_US))
 
 
-def _rate(settings: Settings, rate_bps: int) -> bytes:
+def _rate(settings: TreeSettings, rate_bps: int) -> bytes:
     layer = settings.layer
     return struct.pack(
         "=BBHhHI",
@@ -135,7 +135,7 @@ def _rate(settings: Settings, rate_bps: int) -> bytes:
     )
 
 
-def _class_message(settings: Settings, ifindex: int, one: _Class) -> Message:
+def _class_message(settings: TreeSettings, ifindex: int, one: _Class) -> Message:
     parms = (
         _rate(settings, one.rate_bps)
         + _rate(settings, one.ceiling_bps)
@@ -169,7 +169,7 @@ def delete_root(ifindex: int) -> Message:
     )
 
 
-def messages(settings: Settings, ifindex: int) -> list[Message]:
+def messages(settings: TreeSettings, ifindex: int) -> list[Message]:
     """The messages that set up the tree on an interface with the default queue, in order."""
     init = struct.pack("=IIIII", 3, 10, DATA & 0xFFFF, 0, 0)
     made = [
@@ -228,7 +228,7 @@ def accounting(layer: LinkLayer, framing: Framing) -> list[str]:
     return words
 
 
-def commands(settings: Settings, device: str | None = None) -> list[list[str]]:
+def commands(settings: TreeSettings, device: str | None = None) -> list[list[str]]:
     """The same tree as arguments of `tc`."""
     device = settings.interface if device is None else device
     text = netlink.handle_text
@@ -259,6 +259,6 @@ def commands(settings: Settings, device: str | None = None) -> list[list[str]]:
     return made
 
 
-def command_lines(settings: Settings) -> list[str]:
+def command_lines(settings: TreeSettings) -> list[str]:
     """The same as shell commands."""
     return [shlex.join(["tc", *words]) for words in commands(settings)]

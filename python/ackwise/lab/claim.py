@@ -111,7 +111,7 @@ class Quiet:
 
 
 @dataclass(frozen=True)
-class Line:
+class ClaimLine:
     """A statement, its time and its policies: None for all, () for those not named (`else:`)."""
 
     number: int
@@ -133,7 +133,7 @@ class Claim:
     peer: dict[str, str] = field(default_factory=lambda: dict(_PEER))
     host: dict[str, str] = field(default_factory=lambda: dict(_HOST))
     sysctls: dict[str, str] = field(default_factory=dict)
-    lines: list[Line] = field(default_factory=list)
+    lines: list[ClaimLine] = field(default_factory=list)
     end_us: int | None = None
 
     @property
@@ -165,7 +165,7 @@ class Claim:
                 return asked
         return None
 
-    def for_policy(self, label: str) -> list[Line]:
+    def for_policy(self, label: str) -> list[ClaimLine]:
         """The lines that apply to a policy."""
         name = label.partition(":")[0] if self.policies else label
         kept = []
@@ -452,7 +452,7 @@ class _Body:
         what: Arrives | App | Leaves | Quiet,
         names: tuple[str, ...] | None,
     ) -> None:
-        self.claim.lines.append(Line(reader.number, text, time_us, what, names))
+        self.claim.lines.append(ClaimLine(reader.number, text, time_us, what, names))
 
 
 def _head(reader: _Reader, key: str) -> None:

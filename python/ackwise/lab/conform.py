@@ -16,7 +16,7 @@ from ackwise.engine.pool import run_all
 from ackwise.errors import InputError, RunError, suggestion
 from ackwise.lab import machine
 from ackwise.lab.build import linux_folder
-from ackwise.lab.claim import STOCK, SUFFIX, App, Arrives, Claim, Leaves, Line, Quiet, load
+from ackwise.lab.claim import STOCK, SUFFIX, App, Arrives, Claim, ClaimLine, Leaves, Quiet, load
 from ackwise.lab.machine import Kernel
 
 # Each reading of the clock moves it by 256 ns, which makes about 2 us for a segment. Times are cut
@@ -31,7 +31,7 @@ WALL_LIMIT_S = 600.0
 
 
 @dataclass(frozen=True)
-class Packet:
+class SentPacket:
     """A packet that left the host; offsets are the guest's and include the warm-up."""
 
     cause: int  # the action that sent it; -1: a timer
@@ -47,14 +47,14 @@ class Packet:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ClaimOutcome:
     """A claim with one policy: what left, and where it failed."""
 
     claim: Claim
     policy: str
     choice: str
     came: tuple[str, ...]  # everything that left
-    line: Line | None = None  # the one that was not met
+    line: ClaimLine | None = None  # the one that was not met
     problem: str = ""
 
     @property
@@ -75,7 +75,7 @@ class Done:
 
     time_us: int
     text: str
-    line: Line | None
+    line: ClaimLine | None
     expected: int | None = None  # what the application's call returns
 
 
@@ -178,7 +178,7 @@ def _warm_up(claim: Claim) -> Iterator[Done]:
         yield Done(-_WARM_US, "set quickack=1", None)
 
 
-def actions(claim: Claim, lines: Sequence[Line]) -> list[Done]:
+def actions(claim: Claim, lines: Sequence[ClaimLine]) -> list[Done]:
     """What the guest does, in order."""
     done = list(_warm_up(claim))
     base = claim.warm_segments * claim.mss
@@ -213,7 +213,7 @@ def actions(claim: Claim, lines: Sequence[Line]) -> list[Done]:
     return done
 
 
-def end_us(claim: Claim, lines: Sequence[Line]) -> int:
+def end_us(claim: Claim, lines: Sequence[ClaimLine]) -> int:
     """How long a claim is watched."""
     if claim.end_us is not None:
         return claim.end_us
@@ -230,7 +230,7 @@ def script(number: int, claim: Claim, choice: str, done: Sequence[Done], end: in
 # --- from the guest ------------------------------------------------------------------------------
 
 
-def _packet(words: Sequence[str]) -> Packet:
+def _packet(words: Sequence[str]) -> SentPacket:
     keys = {}
     reasons = []
     for word in words:
@@ -239,7 +239,7 @@ def _packet(words: Sequence[str]) -> Packet:
             reasons.append(value)
         keys[key] = value
     blocks = [block.partition(":") for block in keys.get("sack", "").split(",") if block]
-    return Packet(
+    return SentPacket(
         cause=int(keys["cause"]),
         time_ns=int(keys["time_ns"]),
         seq=int(keys["seq"]),
@@ -257,7 +257,7 @@ def _packet(words: Sequence[str]) -> Packet:
 class Came:
     """What the guest reported of one claim."""
 
-    packets: list[Packet]
+    packets: list[SentPacket]
     results: dict[int, int]  # of the application, by action
 
 
@@ -288,7 +288,7 @@ def _ms(time_us: float) -> str:
     return f"{time_us / 1000:g} ms"
 
 
-def _cut_us(packet: Packet) -> int:
+def _cut_us(packet: SentPacket) -> int:
     return packet.time_ns // (1000 * RESOLUTION_US) * RESOLUTION_US
 
 
@@ -296,7 +296,12 @@ class _Judge:
     """Compares one claim, with one policy, with what left."""
 
     def __init__(
-        self, claim: Claim, policy: str, choice: str, lines: Sequence[Line], done: Sequence[Done]
+        self,
+        claim: Claim,
+        policy: str,
+        choice: str,
+        lines: Sequence[ClaimLine],
+        done: Sequence[Done],
     ) -> None:
         self.claim, self.policy, self.choice = claim, policy, choice
         self.lines, self.done = lines, done
@@ -309,7 +314,7 @@ class _Judge:
             return f"{value // self.claim.mss}s"
         return str(value)
 
-    def shown(self, packet: Packet) -> str:
+    def shown(self, packet: SentPacket) -> str:
         """A packet in the language of the scripts."""
         when = f"at {_ms(_cut_us(packet))}"
         if packet.cause >= 0:
@@ -336,7 +341,7 @@ class _Judge:
             text += " because " + "/".join(packet.reasons)
         return text
 
-    def differs(self, packet: Packet, want: Leaves) -> str:
+    def differs(self, packet: SentPacket, want: Leaves) -> str:
         """How the packet differs from what a line expects, except in time; "" if it does not."""
         kind = "ack"
         if "R" in packet.flags:
@@ -372,7 +377,9 @@ class _Judge:
             return f"its reason is {'/'.join(packet.reasons) or 'none'}"
         return ""
 
-    def untimely(self, packet: Packet, line: Line, want: Leaves, cause: Line | None) -> str:
+    def untimely(
+        self, packet: SentPacket, line: ClaimLine, want: Leaves, cause: ClaimLine | None
+    ) -> str:
         """What is wrong with the packet's time; "" if nothing."""
         if want.at_us is not None:
             if packet.cause >= 0:
@@ -386,14 +393,14 @@ class _Judge:
             return f"it came at {_ms(_cut_us(packet))}"
         return ""
 
-    def outcome(self, came: Came) -> Outcome:
+    def outcome(self, came: Came) -> ClaimOutcome:
         """Whether the application got what it should and every line was met, and what left."""
         packets = [p for p in came.packets if self._counts(p)]
         shown = tuple(self.shown(p) for p in packets)
         line, problem = self._wrong_result(came.results) or self._unmet_line(packets) or (None, "")
-        return Outcome(self.claim, self.policy, self.choice, shown, line, problem)
+        return ClaimOutcome(self.claim, self.policy, self.choice, shown, line, problem)
 
-    def _counts(self, packet: Packet) -> bool:
+    def _counts(self, packet: SentPacket) -> bool:
         """False for what the handshake and the warm-up brought."""
         begin_us = -_WARM_US if self.claim.warm_segments else -_EARLY_US
         from_timer = packet.cause < 0
@@ -401,7 +408,7 @@ class _Judge:
             from_timer or self.done[packet.cause].line is not None
         )
 
-    def _wrong_result(self, results: dict[int, int]) -> tuple[Line | None, str] | None:
+    def _wrong_result(self, results: dict[int, int]) -> tuple[ClaimLine | None, str] | None:
         """The first call of the application that did not return what it should, and how."""
         for index, one in enumerate(self.done):
             result = results.get(index)
@@ -414,11 +421,11 @@ class _Judge:
                 )
         return None
 
-    def _unmet_line(self, packets: Sequence[Packet]) -> tuple[Line, str] | None:
+    def _unmet_line(self, packets: Sequence[SentPacket]) -> tuple[ClaimLine, str] | None:
         """The first line that the packets do not meet, and how."""
         left = deque(packets)
-        cause: Line | None = None  # the last line at which something was done to the host
-        silence: Line | None = None  # an `until` line after which nothing was expected yet
+        cause: ClaimLine | None = None  # the last line at which something was done to the host
+        silence: ClaimLine | None = None  # an `until` line after which nothing was expected yet
         for line in self.lines:
             want = line.what
             if isinstance(want, Quiet):
@@ -437,7 +444,9 @@ class _Judge:
             return last, f"expected nothing more; came {self.shown(left[0])}"
         return None
 
-    def _take(self, left: deque[Packet], line: Line, want: Leaves, cause: Line | None) -> str:
+    def _take(
+        self, left: deque[SentPacket], line: ClaimLine, want: Leaves, cause: ClaimLine | None
+    ) -> str:
         """Takes from `left` the packet that `line` is about; what is wrong with it, or ""."""
         while left:
             packet = left.popleft()
@@ -448,14 +457,14 @@ class _Judge:
             return f"came {self.shown(packet)}: {wrong}" if wrong else ""
         return "nothing came"
 
-    def _acknowledges_less(self, packet: Packet, want: Leaves) -> bool:
+    def _acknowledges_less(self, packet: SentPacket, want: Leaves) -> bool:
         """A plain ACK on the way to one that is due `by` a time."""
         plain = packet.flags in ("A", "PA") and not packet.length and not packet.sack
         due = want.by_us is not None and want.ack is not None
         return plain and due and packet.ack < (want.ack or 0) + self.base
 
 
-def judge(claim: Claim, policy: str, choice: str, came: Came) -> Outcome:
+def judge(claim: Claim, policy: str, choice: str, came: Came) -> ClaimOutcome:
     """Compares what left under a claim, with one policy, with the claim's lines."""
     lines = claim.for_policy(policy)
     return _Judge(claim, policy, choice, lines, actions(claim, lines)).outcome(came)
@@ -516,10 +525,10 @@ def run(
     *,
     workers: int | None = None,
     on_progress: Callable[[int, int], None] = lambda _done, _all: None,
-) -> list[Outcome]:
+) -> list[ClaimOutcome]:
     """Runs and judges all claims, policy by policy. Raises RunError, Interrupted."""
 
-    def one(policy: str, cancel: Cancel) -> list[Outcome]:
+    def one(policy: str, cancel: Cancel) -> list[ClaimOutcome]:
         seen = observe(kernel, claims, policy, cancel)
         return [judge(s.claim, s.policy, s.choice, s.came) for s in seen]
 

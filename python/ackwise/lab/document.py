@@ -6,7 +6,7 @@ from typing import Any
 
 from ackwise.lab import conform
 from ackwise.lab.claim import Claim
-from ackwise.lab.conform import Outcome
+from ackwise.lab.conform import ClaimOutcome
 
 SCHEMA_VERSION = 1
 KEYS = {
@@ -27,7 +27,7 @@ KEYS = {
 
 
 def document(
-    kernel: str, claims: Sequence[Claim], policies: Sequence[str], outcomes: Sequence[Outcome]
+    kernel: str, claims: Sequence[Claim], policies: Sequence[str], outcomes: Sequence[ClaimOutcome]
 ) -> dict[str, Any]:
     """Everything, as KEYS describes."""
     cells: dict[str, list[dict[str, Any]]] = {claim.name: [] for claim in claims}

@@ -25,7 +25,7 @@ _INFINITE_SSTHRESH = 0x7FFFFFFF
 
 
 @dataclass(frozen=True, slots=True)
-class Packet:
+class CapturedPacket:
     """One TCP packet of a capture, sequence numbers as on the wire."""
 
     time_ns: int
@@ -39,7 +39,7 @@ class Packet:
     ident: int  # of the IP header: counts the packets of a connection
 
 
-def read_capture(path: Path) -> Iterator[Packet]:
+def read_capture(path: Path) -> Iterator[CapturedPacket]:
     """The packets of a capture made by the lab. Raises RunError when it is not complete."""
     try:
         packets = engine.tcp_packets(str(path))
@@ -49,7 +49,7 @@ def read_capture(path: Path) -> Iterator[Packet]:
     for time_ns, source, source_port, _, port, ident, flags, seq, ack, payload, sacks in packets:
         from_server = source == server
         flow = (source_port if from_server else port) - SERVER_PORT
-        yield Packet(time_ns, from_server, flow, flags, seq, ack, payload, sacks, ident)
+        yield CapturedPacket(time_ns, from_server, flow, flags, seq, ack, payload, sacks, ident)
 
 
 class _Unwrap:
@@ -88,7 +88,10 @@ class FlowWire:
 
 
 def at_receiver(
-    packets: Iterator[Packet], sends_from_server: list[bool], wires: list[FlowWire], mss: int
+    packets: Iterator[CapturedPacket],
+    sends_from_server: list[bool],
+    wires: list[FlowWire],
+    mss: int,
 ) -> None:
     """ACKs, segments and ACK latency from the capture at the host that receives the data."""
     waiting: list[list[int]] = [[] for _ in wires]
@@ -125,7 +128,7 @@ PAUSE_NS = 200_000_000  # Linux's minimum RTO
 
 
 def ack_path(
-    left: Iterator[Packet], came: Iterator[Packet], data: Iterator[Packet]
+    left: Iterator[CapturedPacket], came: Iterator[CapturedPacket], data: Iterator[CapturedPacket]
 ) -> dict[str, Any]:
     """What became of the pure ACKs of one flow between two hosts, and how evenly its data came.
 
@@ -172,7 +175,7 @@ def ack_path(
     }
 
 
-def _is_pure_ack(p: Packet) -> bool:
+def _is_pure_ack(p: CapturedPacket) -> bool:
     return p.payload == 0 and p.flags & (_ACK | _SYN | _FIN | _RST) == _ACK
 
 
@@ -211,7 +214,7 @@ class _Outstanding:
 
 
 def at_sender(
-    packets: Iterator[Packet], sends_from_server: list[bool], wires: list[FlowWire]
+    packets: Iterator[CapturedPacket], sends_from_server: list[bool], wires: list[FlowWire]
 ) -> None:
     """RTTs from the capture at the host that sends the data: for each ACK that advances, from the
     first segment it newly covers, unless that was sent twice or reported by SACK before."""
@@ -387,11 +390,11 @@ def result(folder: Path, scenario: dict[str, Any], groups_of: list[int]) -> dict
 
 
 def _ack_path(
-    seen: dict[str, list[Packet]], flow: int, from_server: bool, since_ns: int
+    seen: dict[str, list[CapturedPacket]], flow: int, from_server: bool, since_ns: int
 ) -> dict[str, Any]:
     receiver, sender = (CLIENT, SERVER) if from_server else (SERVER, CLIENT)
 
-    def of(host: str, way: bool) -> Iterator[Packet]:
+    def of(host: str, way: bool) -> Iterator[CapturedPacket]:
         return (
             p
             for p in seen[host]

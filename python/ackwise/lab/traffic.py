@@ -19,7 +19,7 @@ _IPV4 = "/proc/sys/net/ipv4/"
 
 
 @dataclass
-class Traffic:
+class FlowSteps:
     """Flows as steps of the guest, and the settings that both hosts need first."""
 
     steps: list[str] = field(default_factory=list)
@@ -35,14 +35,14 @@ class _Flow:
     number: int
 
 
-def build(scenario: dict[str, Any], workload: str, policies: "dict[str, str]") -> Traffic:
+def build(scenario: dict[str, Any], workload: str, policies: "dict[str, str]") -> FlowSteps:
     """Flows and settings of a scenario; `policies` maps "group/role" to a kernel policy's name. The
     scenario's `sysctls` (only experiments use them) apply to both hosts.
 
     Raises InputError for what Linux does not support, by the key's name in the workload's file.
     """
     scenario = {**scenario, "groups": [_filled(group) for group in scenario["groups"]]}
-    traffic = Traffic()
+    traffic = FlowSteps()
     owner: dict[tuple[str, str], str] = {}
     for i, group in enumerate(scenario["groups"]):
         _check(group, f"{workload}: flows[{i}]")

@@ -91,7 +91,7 @@ _DIRECTION = [
 
 
 @dataclass(frozen=True)
-class Settings:
+class ReplaySettings:
     """How a capture is evaluated."""
 
     policies: list[PolicyChoice]
@@ -117,7 +117,7 @@ class Replay:
     traces: list[list[list[dict[str, Any]] | None]]
 
 
-def run(capture: str, settings: Settings, trace: bool) -> Replay:
+def run(capture: str, settings: ReplaySettings, trace: bool) -> Replay:
     """Replays a capture file. Raises InputError when it cannot be used, Interrupted on Ctrl-C."""
     options = {
         "policies": [p.for_engine() for p in settings.policies],
@@ -150,7 +150,7 @@ def run(capture: str, settings: Settings, trace: bool) -> Replay:
     return _evaluated(capture, settings, found)
 
 
-def _evaluated(capture: str, settings: Settings, found: dict[str, Any]) -> Replay:
+def _evaluated(capture: str, settings: ReplaySettings, found: dict[str, Any]) -> Replay:
     directions = []
     traces = []
     # Large transfers first: they are what captures are made for.

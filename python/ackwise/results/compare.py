@@ -79,7 +79,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Table:
+class ResultTable:
     """The cells of one link and workload, and each group's cheapest policy."""
 
     link: Link
@@ -93,7 +93,7 @@ class Comparison:
     """A plan with its results."""
 
     plan: Plan
-    tables: list[Table]
+    tables: list[ResultTable]
 
     def below_baseline(self) -> Iterator[Cell]:
         """Cells whose goodput lies more than 1% below the baseline's."""
@@ -202,7 +202,7 @@ def run(
     return Comparison(plan, list(_tables(plan, [r for runs in results for r in runs])))
 
 
-def _tables(plan: Plan, runs: list[GroupRun]) -> Iterator[Table]:
+def _tables(plan: Plan, runs: list[GroupRun]) -> Iterator[ResultTable]:
     by_cell: dict[tuple[str, str, str, str], list[GroupRun]] = {}
     for one in runs:
         job = one.job
@@ -220,7 +220,7 @@ def _tables(plan: Plan, runs: list[GroupRun]) -> Iterator[Table]:
                 made = _group_cells(plan, link, workload, group, column)
                 cells += made
                 cheapest[group] = _cheapest(made)
-            yield Table(link, workload, cells, cheapest)
+            yield ResultTable(link, workload, cells, cheapest)
 
 
 def _values(runs: list[GroupRun], key: str) -> list[float]:

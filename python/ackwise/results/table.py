@@ -8,7 +8,7 @@ from math import floor, log10
 from rich.console import Console
 from rich.text import Text
 
-from ackwise.results.compare import Cell, Comparison, Table
+from ackwise.results.compare import Cell, Comparison, ResultTable
 from ackwise.results.metrics import METRICS, Metric
 from ackwise.results.stats import Estimate
 
@@ -75,7 +75,7 @@ def _column(metric: Metric, cells: Sequence[Cell], intervals: bool) -> Column | 
     return Column(head, texts, [metric.key in cell.best for cell in cells])
 
 
-def _columns(table: Table) -> list[Column]:
+def _columns(table: ResultTable) -> list[Column]:
     cells = table.cells
     names = [cell.policy.label + (" !" if cell.below_baseline else "") for cell in cells]
     columns = [Column("policy", names, [False] * len(cells), left=True)]

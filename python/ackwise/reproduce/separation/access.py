@@ -118,9 +118,9 @@ def eightfold(loss_ppm: int) -> AccessLine:
     )
 
 
-def model_link(line: AccessLine, segments_per_ack: float) -> model.Link:
+def model_link(line: AccessLine, segments_per_ack: float) -> model.AccessLink:
     """The line as the gateway's model takes it."""
-    return model.Link(
+    return model.AccessLink(
         down_bps=line.down_bps,
         up_bps=line.up_bps,
         segments_per_ack=segments_per_ack,

@@ -160,7 +160,7 @@ def _checks(found: Waves) -> Iterator[Check]:
         yield from grouped(f"% of solo throughput in {REPEATS} runs{of}", checks)
     checks = []
     for hosts, segments in ((EVERY, 1), (TODAY, 2)):
-        link = model.Link(
+        link = model.AccessLink(
             HOME.down_bps, HOME.up_bps, segments_per_ack=segments,
             window_packets=HOME.window, round_trip_ns=0,
         )  # fmt: skip

@@ -49,7 +49,7 @@ def _of(prediction: Prediction, discipline: str) -> Speeds:
     return {FIFO: prediction.fifo, APART: prediction.separation}[discipline]
 
 
-def _collapsed(link: model.Link) -> float:
+def _collapsed(link: model.AccessLink) -> float:
     """The ACKs' share where one server serves both queues, as in the simulator: the ACKs that
     arrive during a data packet become one, those that arrive during that one the next."""
     most = FILTER_SHARE_PPM / 1e6
@@ -65,7 +65,7 @@ def compare(
     """Runs the sweep for an ACK for each packet and for every second one."""
     plan = plans.load_plan("separation")
     shape = next(link for link in plan.links if link.name == FIFO_LINK).scenario
-    link = model.Link(
+    link = model.AccessLink(
         down_bps=shape["down"]["rate_bps"],
         up_bps=shape["up"]["rate_bps"],
         queue_packets=shape["up"]["queue_packets"],
