@@ -27,6 +27,7 @@ from evidence import FIGURES, PAGES
 
 from ackwise import reproduce
 from ackwise.errors import InputError
+from ackwise.lab import build
 from ackwise.reproduce import table
 from ackwise.reproduce.check import Check
 
@@ -37,7 +38,12 @@ def run(name: str, on: str, folder: Path) -> list[Check]:
     """Runs an experiment; its figures go into `folder`."""
     out = folder / f"{name}.json"
     command = [sys.executable, "-m", "ackwise", "reproduce", name, "--on", on, "--json", str(out)]
-    done = subprocess.run([*command, "--figures", str(folder)], stdout=subprocess.DEVNULL)
+    command += ["--figures", str(folder)]
+    if on != "host":
+        kept = build.default_cache() / "results"
+        kept.mkdir(parents=True, exist_ok=True)
+        command += ["--results", str(kept)]
+    done = subprocess.run(command, stdout=subprocess.DEVNULL)
     if done.returncode not in (0, 1) or not out.exists():
         raise SystemExit(f"{name}: could not be run (exit code {done.returncode})")
     found: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _TEXT = """\
 Runs a published experiment in the simulator or on a real kernel and shows every figure beside the
-published one. How far they may differ was set before measuring.
+published one; each check states how far they may differ.
 """
 _EXAMPLES = """\
 ackwise reproduce separation
@@ -58,13 +58,15 @@ def _list() -> int:
     return 0
 
 
-def _runner(on: str, lab: Lab, jobs: int | None, show: Callable[[str, int, int], None]) -> "Runner":
+def _runner(
+    on: str, lab: Lab, jobs: int | None, keep: Path | None, show: Callable[[str, int, int], None]
+) -> "Runner":
     from ackwise.reproduce.lab_runner import LabRunner
     from ackwise.reproduce.runner import Runner
 
     if on != "linux":
-        return Runner(workers=jobs, on_progress=show)
-    return LabRunner(lab.kernel(), workers=jobs, on_progress=show)
+        return Runner(workers=jobs, keep=keep, on_progress=show)
+    return LabRunner(lab.kernel(), workers=jobs, keep=keep, on_progress=show)
 
 
 def _write_plans(folder: Path, done: "Reproduced") -> None:
@@ -103,6 +105,12 @@ def _write_plans(folder: Path, done: "Reproduced") -> None:
     ),
     options.CACHE,
     options.jobs(),
+    option(
+        "--results",
+        type=options.Folder(),
+        metavar="DIR",
+        help="keep raw results in DIR and reuse those of the same engine or kernel",
+    ),
 )
 @outputs(
     "json",
@@ -128,6 +136,7 @@ def command(
     on: str,
     lab: Lab,
     jobs: int | None,
+    results: Path | None,
     outputs: Outputs,
     figures: Path | None,
     plans: Path | None,
@@ -152,6 +161,8 @@ def command(
             "reproduce: no experiment named; give one of "
             f"{', '.join(reproduce.NAMES[on])}, or {reproduce.ALL}"
         )
+    if on == "host":
+        options.refuse(["--results"], "--on host", "its runs are in real time and never the same")
     names = reproduce.NAMES[on] if name == reproduce.ALL else [name]
     experiments = [reproduce.load(one, on) for one in names]
     outputs.check()
@@ -159,7 +170,7 @@ def command(
     done = []
     for experiment in experiments:
         with progress_bar(not quiet) as show:
-            runner = _runner(on, lab, jobs, show)
+            runner = _runner(on, lab, jobs, results, show)
             outcome = experiment.run(runner)
         done.append(Reproduced(experiment, outcome, runner.ran))
         if outputs.to_terminal:
