@@ -23,7 +23,7 @@ def test_inputs_are_what_the_table_says_and_no_more(name: str) -> None:
     inputs = evidence.input_files(one.files, one.modules)
     files = {str(file.relative_to(evidence.ROOT)) for file in inputs}
     assert "core/rails.c" in files
-    assert ("crates/sim/src/sender.rs" in files) == (name not in evidence.KERNEL_CHECKS)
+    assert ("crates/sim/src/sender/mod.rs" in files) == (name not in evidence.KERNEL_CHECKS)
     assert ("linux/lab/guest.c" in files) == name.startswith("linux-")
     assert ("linux/check" in files) == (name in evidence.KERNEL_CHECKS)
     assert not any("/cli/" in f or "_command" in f or "/report/" in f for f in files)
