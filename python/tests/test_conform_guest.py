@@ -198,7 +198,7 @@ def test_a_claim_fails_on_a_policy_that_breaks_it(patched: Kernel, tmp_path: Pat
     assert cli.main(words) == 1
     cell = json.loads(told.read_text())["claims"][0]["cells"][0]
     assert cell["passed"] is False
-    assert cell["line"] == 12
+    assert cell["line"] == 13
     assert 'expected "leaves ack 2s"; came at 2 ms at once: ack 3s' in cell["problem"]
 
 
