@@ -24,6 +24,7 @@ from typing import NoReturn
 
 from ackwise import engine
 from ackwise.errors import InputError, quoted, suggestion
+from ackwise.plans import policy
 
 STOCK = "stock"
 SUFFIX = ".claim"
@@ -468,8 +469,6 @@ def _head(reader: _Reader, key: str) -> None:
     elif key in ("why", "differs"):
         setattr(claim, key, " ".join([getattr(claim, key), *reader.words]).strip())
     elif key == "policies":
-        from ackwise.plans import policy
-
         for word in reader.words:
             if word != STOCK:
                 policy.parse(word, f"{reader.path}:{reader.number}: policies")

@@ -9,6 +9,7 @@ Whatever leaves the host is compared with the script's next line; times are exac
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from ackwise.engine import Cancel
@@ -105,8 +106,6 @@ def choose(asked: Sequence[str]) -> list[Claim]:
 
     Raises InputError for what matches nothing.
     """
-    from fnmatch import fnmatchcase
-
     known = shipped()
     if not asked:
         return known
