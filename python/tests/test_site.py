@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -183,6 +184,25 @@ def test_the_commands_behind_the_doors_work(
             done += 1
     assert done == 6
     assert (tmp_path / "report.html").is_file()
+
+
+def quoted(root: Path) -> Iterator[tuple[str, str]]:
+    """Every command whose output a page quotes, with that output."""
+    for page in docs_site.tracked():
+        if page.endswith(".md"):
+            text = (root / page).read_text(encoding="utf-8")
+            for block in re.findall(r"^    \$ ackwise .*(?:\n(?:    .*)?)*", text, re.MULTILINE):
+                command, _, output = textwrap.dedent(block).partition("\n")
+                yield command.removeprefix("$ ackwise "), output
+
+
+def test_what_pages_quote_is_what_the_commands_print(root: Path, ackwise: Ackwise) -> None:
+    found = list(quoted(root))
+    assert {command.split()[0] for command, _ in found} == {"compare", "deadlock", "policy"}
+    for command, output in found:
+        said = ackwise(*command.split())
+        lines = [line.rstrip() for line in said.out.strip().splitlines()]
+        assert output.strip().splitlines() == lines, command
 
 
 def built(folder: Path, **pages: str) -> list[str]:
