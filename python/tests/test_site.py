@@ -196,6 +196,7 @@ def quoted(root: Path) -> Iterator[tuple[str, str]]:
                 yield command.removeprefix("$ ackwise "), output
 
 
+@pytest.mark.slow
 def test_what_pages_quote_is_what_the_commands_print(root: Path, ackwise: Ackwise) -> None:
     found = list(quoted(root))
     assert {command.split()[0] for command, _ in found} == {"compare", "deadlock", "policy"}
