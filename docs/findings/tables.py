@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The tables of the findings, made anew from the shipped plans.
+"""The tables of the findings, computed from the shipped plans.
 
     python docs/findings/tables.py            fails when a table differs from what the plan gives
     python docs/findings/tables.py --write    writes the tables; read the prose again afterwards
@@ -39,7 +39,7 @@ def rows(head, body):
 
 
 def by_policy(plan, first, cell_text, name):
-    """One row a table of the plan, one column a policy."""
+    """One row for each table of the plan, one column for each policy."""
     found = tables(plan)
     head = [first, *(cell["policy"] for cell in found[0]["cells"])]
     return rows(head, [[name(t), *(cell_text(c) for c in t["cells"])] for t in found])
@@ -53,7 +53,7 @@ def goodput_change(cell):
 
 
 def latency(workload):
-    """Median time of a message, against the baseline's."""
+    """Median time of a message, relative to the baseline."""
     found = [t for t in tables("short") if t["workload"] == workload]
     body = []
     for t in found:
@@ -89,7 +89,7 @@ def deadlock(link):
         ]
         for c in found["cells"]
     ]
-    head = [f"policy, link `{link}`", "goodput kbit/s", "stalls in 10 s", "sent again"]
+    head = [f"policy, link `{link}`", "goodput kbit/s", "stalls in 10 s", "retransmitted"]
     return rows(head, body)
 
 
@@ -116,7 +116,7 @@ MAKERS = {
     "all-links goodput": lambda: by_policy(
         "all-links", "link", goodput_change, lambda t: t["link"]
     ),
-    "all-links segments for each ACK": lambda: by_policy(
+    "all-links segments per ACK": lambda: by_policy(
         "all-links", "link", lambda c: f"{mean(c, 'segments_per_ack'):.3g}", lambda t: t["link"]
     ),
     "senders goodput": lambda: by_policy(
@@ -134,7 +134,7 @@ MAKERS = {
 
 
 def renewed(text):
-    """The page with every table made anew."""
+    """The page with every table computed again."""
     parts = text.split("<!-- table: ")
     out = [parts[0]]
     for part in parts[1:]:
@@ -146,7 +146,7 @@ def renewed(text):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--write", action="store_true", help="write the tables anew")
+    parser.add_argument("--write", action="store_true", help="write the tables into the pages")
     options = parser.parse_args()
     stale = []
     for page in sorted(HERE.glob("*.md")):

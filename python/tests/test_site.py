@@ -7,10 +7,12 @@ import re
 import shutil
 import subprocess
 import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
 import api_reference
+import click
 import command_reference
 import docs_site
 import pytest
@@ -184,6 +186,26 @@ def test_the_commands_behind_the_doors_work(
     assert (tmp_path / "report.html").is_file()
 
 
+def quoted(root: Path) -> Iterator[tuple[str, str]]:
+    """Every command whose output a page quotes, with that output."""
+    for page in docs_site.tracked():
+        if page.endswith(".md"):
+            text = (root / page).read_text(encoding="utf-8")
+            for block in re.findall(r"^    \$ ackwise .*(?:\n(?:    .*)?)*", text, re.MULTILINE):
+                command, _, output = textwrap.dedent(block).partition("\n")
+                yield command.removeprefix("$ ackwise "), output
+
+
+@pytest.mark.slow
+def test_what_pages_quote_is_what_the_commands_print(root: Path, ackwise: Ackwise) -> None:
+    found = list(quoted(root))
+    assert {command.split()[0] for command, _ in found} == {"compare", "deadlock", "policy"}
+    for command, output in found:
+        said = ackwise(*command.split())
+        lines = [line.rstrip() for line in said.out.strip().splitlines()]
+        assert output.strip().splitlines() == lines, command
+
+
 def built(folder: Path, **pages: str) -> list[str]:
     """Complaints about a site of these pages."""
     for name, text in pages.items():
@@ -240,14 +262,13 @@ def test_the_reference_holds_every_command() -> None:
     assert "## ackwise lab conform" in pages["lab.md"]
 
 
-def test_the_reference_follows_a_tree_of_click() -> None:
-    click = pytest.importorskip("click")
+def test_the_reference_follows_a_tree_of_commands() -> None:
     tree = click.Group("tool", help=click.style("Does things.", bold=True))
     verbs = click.Group("lab", help="Runs things.")
     verbs.add_command(click.Command("build", help="Builds."))
     verbs.add_command(click.Command("inner", help="Not shown.", hidden=True))
     tree.add_command(verbs)
-    found = dict(command_reference.of_click(tree, ("tool",)))
+    found = dict(command_reference.help_texts(tree, ("tool",)))
     assert list(found) == [("tool",), ("tool", "lab"), ("tool", "lab", "build")]
     assert found["tool", "lab", "build"].startswith("Usage: tool lab build")
     assert "\n  Does things.\n" in found["tool",]
