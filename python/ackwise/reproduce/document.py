@@ -17,7 +17,7 @@ from ackwise.results.document import number
 SCHEMA_VERSION = 2
 
 KEYS: dict[str, str] = {
-    "schema_version": "version of these keys; grows when one changes its meaning or is removed",
+    "schema_version": "version of these keys; increases when one is removed or changes meaning",
     "ackwise_version": "version of ackwise",
     "kind": '"reproduce"',
     "passed": "true: every check passed",
