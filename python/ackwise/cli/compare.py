@@ -67,7 +67,7 @@ def plan_of(args: argparse.Namespace) -> Plan:
         )
     if args.duration is not None:
         try:
-            duration = schema.read_key(schema.DURATION, args.duration)
+            duration = schema.read_key(schema.duration(), args.duration)
         except ValueError as problem:
             raise InputError(f"--duration: {problem}") from None
         made = plans.with_duration(made, duration)

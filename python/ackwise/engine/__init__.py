@@ -69,6 +69,14 @@ def rails() -> list[dict[str, Any]]:
     return listed
 
 
+@cache
+def scenario_keys() -> dict[str, list[dict[str, Any]]]:
+    """Every key of a scenario by table (`channel`, `app.KIND` ...): name, kind (its Rust type),
+    text, default (absent: required), choices, low and high."""
+    tables: dict[str, list[dict[str, Any]]] = json.loads(_loaded().scenario_keys())
+    return tables
+
+
 class Cancelled(Exception):
     """The run was stopped by its Cancel."""
 
