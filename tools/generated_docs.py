@@ -88,7 +88,7 @@ def _table(table: Table, path: str, seen: set[int]) -> Iterator[str]:
 def plan_reference() -> str:
     """Every key of link, workload and plan files."""
     lines: list[str] = []
-    for table in (schema.LINK, schema.WORKLOAD, schema.PLAN):
+    for table in (schema.link(), schema.workload(), schema.plan()):
         lines += [f"### {table.text}", "", *_table(table, "", set())]
     return "\n".join(lines).rstrip()
 

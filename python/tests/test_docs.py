@@ -48,7 +48,7 @@ def test_the_link_example_is_a_link(root: Path) -> None:
 
 
 def test_the_plan_example_is_a_plan(root: Path) -> None:
-    schema.read(schema.PLAN, example(root, "Plan"), "docs/plan-format.md")
+    schema.read(schema.plan(), example(root, "Plan"), "docs/plan-format.md")
 
 
 def test_the_workload_example_is_a_workload(root: Path) -> None:
@@ -61,5 +61,5 @@ def test_the_workload_example_is_a_workload(root: Path) -> None:
     full = workload.groups[0]
     assert {k: full[k] for k in plain} == plain
     for side in ("sender", "receiver"):
-        table = next(t for t in schema.WORKLOAD.tables[0].tables if t.name == side)
+        table = next(t for t in schema.workload().tables[0].tables if t.name == side)
         assert full[side] == {k.engine_name: k.default_value() for k in table.keys}

@@ -2,6 +2,9 @@
 """Links, workloads and plans: what is shipped loads and runs, what is wrong is named."""
 
 import random
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +12,7 @@ import pytest
 
 from ackwise import engine, plans
 from ackwise.errors import InputError
-from ackwise.plans import load, policy, schema
+from ackwise.plans import load, policy, schema, units
 
 LINK = """
 title = "t"
@@ -114,7 +117,11 @@ def test_a_wrong_link_is_named(tmp_path: Path, old: str, new: str, says: str) ->
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
-        ('duration = "1s"', 'duration = "2000min"', "duration: .* is too large; give 1ns to 3600s"),
+        (
+            'duration = "1s"',
+            'duration = "2000min"',
+            "duration: .* is too large; give 1ns to 100000s",
+        ),
         ('name = "f"', 'name = "f"\ncount = 100001', r"flows\[0\].count: .* give 1 to 100000"),
         ('kind = "bulk"', 'kind = "bluk"', 'flows.0..app.kind: .* did you mean "bulk"'),
         ("kind = ", 'kin = "x", kind = ', 'flows.0..app.kin: unknown key; did you mean "kind"'),
@@ -278,15 +285,121 @@ def test_absurd_work_is_refused_and_much_is_announced() -> None:
     assert plans.check_work(planned(3600, 1000), allow_long=True)
 
 
-def defaults(table: schema.Table) -> dict[str, Any]:
-    return {k.engine_name: k.default_value() for k in table.keys}
+def tables(of: schema.Table) -> Iterator[schema.Table]:
+    """A table and all below it."""
+    yield of
+    for below in of.tables:
+        yield from tables(below)
+
+
+def keys(of: schema.Table) -> Iterator[schema.Key]:
+    """Every key of a table and of all below it."""
+    for table in tables(of):
+        yield from table.keys
+        for variant in table.variants.values():
+            yield from variant
+
+
+FILES = [schema.link(), schema.workload(), schema.plan()]
+IN_ENGINE = {
+    f"{table}.{known['name']}": known
+    for table, listed in engine.scenario_keys().items()
+    for known in listed
+}
 
 
 def test_defaults_are_within_their_own_bounds() -> None:
-    seen: list[schema.Table] = [schema.LINK, schema.WORKLOAD, schema.PLAN]
-    for table in seen:
-        seen.extend(table.tables)
-        for key in [*table.keys, *(k for keys in table.variants.values() for k in keys)]:
-            if key.default in (schema.REQUIRED, schema.ABSENT) or isinstance(key.default, tuple):
-                continue
-            schema.read_key(key, key.default)
+    for key in (key for file in FILES for key in keys(file)):
+        if key.default in (schema.REQUIRED, schema.ABSENT) or isinstance(key.default, tuple):
+            continue
+        schema.read_key(key, key.default)
+
+
+@pytest.mark.parametrize("known", IN_ENGINE)
+def test_a_key_of_the_engine_is_a_key_of_files_or_has_a_reason_not_to_be(known: str) -> None:
+    files = {key.target for file in FILES for key in keys(file)}
+    below = {table.engine_name for file in FILES for table in tables(file)}
+    in_files = known in files or IN_ENGINE[known]["name"] in below
+    assert in_files != (known in schema.ELSEWHERE)
+
+
+@pytest.mark.parametrize("known", sorted(set(IN_ENGINE) - set(schema.ELSEWHERE)))
+def test_a_number_wider_than_32_bits_has_bounds_of_its_own(known: str) -> None:
+    if any(wide in IN_ENGINE[known]["kind"] for wide in ("u64", "f64")):
+        assert {"low", "high"} <= set(IN_ENGINE[known])
+
+
+def test_what_the_schema_says_about_the_engine_s_keys_is_about_keys_that_exist() -> None:
+    assert {*schema.IN_FILES, *schema.ELSEWHERE} <= set(IN_ENGINE)
+    assert {key.target for file in FILES for key in keys(file)} <= {"", *IN_ENGINE}
+
+
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [
+        (
+            {"name": "wait_ns", "kind": "u64", "default": 1_500_000, "low": 0, "high": 10**9},
+            schema.Key("wait", units.TIME, "t", "1.5ms", 0, 10**9, target="down.wait_ns"),
+        ),
+        (
+            {"name": "bytes", "kind": "Vec<u32>", "low": 1, "high": 1 << 30},
+            schema.Key(
+                "bytes",
+                units.SIZE,
+                "t",
+                schema.REQUIRED,
+                1,
+                1 << 30,
+                target="down.bytes",
+                many=True,
+            ),
+        ),
+        (
+            {"name": "room_bytes", "kind": "Option<u64>", "default": None, "low": 1, "high": 9},
+            schema.Key("room", units.SIZE, "t", schema.ABSENT, 1, 9, target="down.room_bytes"),
+        ),
+        (
+            {"name": "order", "kind": "Order", "default": "fifo", "choices": ["fifo", "lifo"]},
+            schema.Key(
+                "order",
+                schema.Kind.CHOICE,
+                "t",
+                "fifo",
+                choices=("fifo", "lifo"),
+                target="down.order",
+            ),
+        ),
+        (
+            {"name": "shared", "kind": "bool", "default": False},
+            schema.Key("shared", schema.Kind.FLAG, "t", False, target="down.shared"),
+        ),
+        (
+            {"name": "tries", "kind": "u32"},
+            schema.Key("tries", schema.Kind.COUNT, "t", schema.REQUIRED, target="down.tries"),
+        ),
+    ],
+    ids=lambda value: value["name"] if isinstance(value, dict) else "",
+)
+def test_a_key_added_to_the_engine_is_a_key_of_files(
+    monkeypatch: pytest.MonkeyPatch, known: dict[str, Any], expected: schema.Key
+) -> None:
+    monkeypatch.setattr(engine, "scenario_keys", lambda: {"down": [{"text": "t", **known}]})
+    assert schema.keys_of("down") == (expected,)
+
+
+def test_the_schema_needs_the_engine_only_when_it_is_used() -> None:
+    told = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import sys; sys.modules['ackwise.engine._engine'] = None\n"
+            "from ackwise.plans import schema\n"
+            "from ackwise.errors import RunError\n"
+            "try: schema.link()\n"
+            "except RunError as problem: print(problem)",
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "cannot be loaded" in told.stdout

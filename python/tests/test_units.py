@@ -72,3 +72,10 @@ def test_refuses_with_a_remedy(given: object, dimension: Dimension, says: str) -
 def test_what_is_shown_reads_back(dimension: Dimension) -> None:
     for value in (0, 1, 7, 999, 1000, 1024, 1500, 4096, 65_535, 65_536, 10**6, 1_234_567, 10**9):
         assert units.parse(units.show(value, dimension), dimension) == value
+
+
+def test_whole_units_are_shown_if_that_is_no_longer() -> None:
+    assert units.show(200_000_000, TIME) == "200ms"
+    assert units.show(1500, SIZE) == "1500B"
+    assert units.show(2_100_000, RATE) == "2.1mbit"
+    assert units.show(800_000, RATE) == "800kbit"

@@ -110,7 +110,8 @@ fn rails() -> String {
     json!(list).to_string()
 }
 
-/// The keys of a scenario by table as JSON: name, kind, text, default (absent: required), low, high.
+/// The keys of a scenario by table as JSON: name, kind, text, default (absent: required), choices,
+/// low, high.
 #[pyfunction]
 fn scenario_keys() -> PyResult<String> {
     serde_json::to_string(&ackwise_sim::scenario_keys()).map_err(|e| EngineError::new_err(e.to_string()))

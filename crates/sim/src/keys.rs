@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT
 //! One declaration for each key of a scenario: its type, meaning, default and bounds. `keys!` makes
-//! the struct that serde reads, the check of its bounds and the description for callers from it.
+//! the struct that serde reads, the check of its bounds and the description for callers from it;
+//! `choice!` does the same for the words of an enum.
 
 use crate::scenario::{
     Access, AppSpec, Bulk, BurstLoss, ChannelSpec, FlowGroup, HostSpec, OddWrites, Outage, ParetoBulk,
     Process, RandomSpacing, ReceiverSpec, RecordSpec, Reorder, Replay, RequestResponse, Scenario, SenderSpec,
 };
-use serde::Serialize;
+use ackwise_core::PolicyChoice;
+use serde::de::DeserializeOwned;
+use serde::{Serialize, Serializer};
 use serde_json::{json, Value};
-use std::collections::BTreeMap;
 
 /// A key as callers may see it.
 #[derive(Clone, Debug, Serialize)]
@@ -18,6 +20,9 @@ pub struct Key {
     pub kind: &'static str,
     /// What it means.
     pub text: String,
+    /// The words that it may be; empty: not a choice.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub choices: Vec<String>,
     /// Absent: the key is required.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,
@@ -38,7 +43,56 @@ pub(crate) struct Declared {
     pub kind: &'static str,
     /// Lines of its comment.
     pub text: &'static [&'static str],
+    pub choices: fn() -> Vec<String>,
     pub bounds: Option<Bounds>,
+}
+
+/// The type of a key.
+pub(crate) trait KeyType {
+    /// The words that a value may be; empty: not a choice.
+    fn choices() -> Vec<String> {
+        Vec::new()
+    }
+
+    /// The first number out of bounds, for a message.
+    fn outside(&self, _bounds: Bounds) -> Option<String> {
+        None
+    }
+}
+
+impl KeyType for bool {}
+impl KeyType for String {}
+impl KeyType for PolicyChoice {}
+impl KeyType for AppSpec {}
+
+impl KeyType for u32 {
+    fn outside(&self, bounds: Bounds) -> Option<String> {
+        u64::from(*self).outside(bounds)
+    }
+}
+
+impl KeyType for u64 {
+    fn outside(&self, bounds: Bounds) -> Option<String> {
+        (!(bounds.low..=bounds.high).contains(self)).then(|| self.to_string())
+    }
+}
+
+impl KeyType for f64 {
+    fn outside(&self, bounds: Bounds) -> Option<String> {
+        (!(bounds.low as f64..=bounds.high as f64).contains(self)).then(|| self.to_string())
+    }
+}
+
+impl<T: KeyType> KeyType for Option<T> {
+    fn outside(&self, bounds: Bounds) -> Option<String> {
+        self.as_ref().and_then(|value| value.outside(bounds))
+    }
+}
+
+impl<T: KeyType> KeyType for Vec<T> {
+    fn outside(&self, bounds: Bounds) -> Option<String> {
+        self.iter().find_map(|value| value.outside(bounds))
+    }
 }
 
 /// A struct of keys.
@@ -82,6 +136,7 @@ macro_rules! keys {
                     name: stringify!($field),
                     kind: stringify!($type),
                     text: &[$($doc),*],
+                    choices: <$type as crate::keys::KeyType>::choices,
                     bounds: crate::keys::bounds!($($low, $high)?),
                 },)*
             ];
@@ -89,13 +144,43 @@ macro_rules! keys {
             // Not every table has bounds.
             #[allow(unused_variables)]
             fn check_bounds(&self, at: &str) -> Result<(), String> {
-                $($(crate::check::within(at, stringify!($field), self.$field.into(), $low, $high)?;)?)*
+                $($(crate::check::within(at, stringify!($field), &self.$field, $low, $high)?;)?)*
                 Ok(())
+            }
+        }
+
+        impl crate::keys::KeyType for $name {}
+    };
+}
+pub(crate) use keys;
+
+/// Declares an enum of words: the type of a key that is one of them.
+macro_rules! choice {
+    (
+        $(#[$about:meta])*
+        pub enum $name:ident {
+            $($(#[$word_about:meta])* $word:ident,)*
+        }
+    ) => {
+        $(#[$about])*
+        pub enum $name {
+            $($(#[$word_about])* $word,)*
+        }
+
+        impl crate::keys::KeyType for $name {
+            fn choices() -> Vec<String> {
+                vec![$(crate::keys::word(&$name::$word)),*]
             }
         }
     };
 }
-pub(crate) use keys;
+pub(crate) use choice;
+
+/// How serde writes a value without fields.
+pub(crate) fn word(value: &impl Serialize) -> String {
+    let written = serde_json::to_value(value).expect("serializable");
+    written.as_str().expect("a word").to_string()
+}
 
 macro_rules! bounds {
     () => {
@@ -113,74 +198,58 @@ const LEAST: &str = r#"{
     "duration_ns": 1,
     "down": {"rate_bps": 1, "delay_ns": 0},
     "up": {"rate_bps": 1, "delay_ns": 0},
-    "groups": [{"name": "", "count": 1, "policy": {"name": "every"}, "app": {"kind": "bulk"}}]
+    "groups": [{"name": "", "policy": {"name": "every"}, "app": {"kind": "bulk"}}]
 }"#;
 
-/// The keys of one table. `least` is what its smallest instance says, `full` the same with all
-/// defaults.
-fn describe(declared: &[Declared], least: &Value, full: &Value) -> Vec<Key> {
-    let default = |name: &str| least.get(name).is_none().then(|| full[name].clone());
+/// The keys of `T`; what its smallest instance says is required.
+fn table<T: Table + Serialize + DeserializeOwned>(least: Value) -> Vec<Key> {
+    let full: T = serde_json::from_value(least.clone()).expect("all that is required");
+    let full = serde_json::to_value(full).expect("serializable");
     let key = |d: &Declared| Key {
         name: d.name,
         kind: d.kind,
         text: d.text.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" "),
-        default: default(d.name),
+        default: least.get(d.name).is_none().then(|| full[d.name].clone()),
+        choices: (d.choices)(),
         bounds: d.bounds,
     };
-    declared.iter().map(key).collect()
+    T::KEYS.iter().map(key).collect()
+}
+
+/// Tables of keys by name, in the order of their declaration.
+pub struct Tables(pub Vec<(&'static str, Vec<Key>)>);
+
+impl Serialize for Tables {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, keys)| (name, keys)))
+    }
 }
 
 /// Every key of a scenario by table: `scenario` itself, `channel` (`down` and `up`), `sender` ...,
 /// and `app.KIND` for each application.
-pub fn scenario_keys() -> BTreeMap<&'static str, Vec<Key>> {
+pub fn scenario_keys() -> Tables {
     let least: Value = serde_json::from_str(LEAST).expect("JSON");
-    let full: Scenario = serde_json::from_str(LEAST).expect("a whole scenario");
-    let full = serde_json::to_value(full).expect("serializable");
-    let nothing = json!({});
-    let (group, all_group) = (&least["groups"][0], &full["groups"][0]);
-    let mut tables = BTreeMap::from([
-        ("scenario", describe(Scenario::KEYS, &least, &full)),
-        ("channel", describe(ChannelSpec::KEYS, &least["down"], &full["down"])),
-        ("host", describe(HostSpec::KEYS, &nothing, &full["client"])),
-        ("process", describe(Process::KEYS, &nothing, &full["client"]["process"])),
-        ("record", describe(RecordSpec::KEYS, &nothing, &full["record"])),
-        ("group", describe(FlowGroup::KEYS, group, all_group)),
-        ("sender", describe(SenderSpec::KEYS, &nothing, &all_group["sender"])),
-        ("receiver", describe(ReceiverSpec::KEYS, &nothing, &all_group["receiver"])),
-    ]);
-    for (name, declared, least) in [
-        ("burst_loss", BurstLoss::KEYS, json!({"enter_ppm": 0, "leave_ppm": 0, "loss_ppm": 0})),
-        ("reorder", Reorder::KEYS, json!({"probability_ppm": 0, "delay_ns": 0})),
-        ("outage", Outage::KEYS, json!({"start_ns": 0, "length_ns": 0})),
-        ("access", Access::KEYS, json!({"rate_bps": 1, "delay_ns": 0})),
-    ] {
-        tables.insert(name, describe(declared, &least, &least));
-    }
-    for (name, declared, least) in [
-        ("app.bulk", Bulk::KEYS, json!({"kind": "bulk"})),
-        (
-            "app.request-response",
-            RequestResponse::KEYS,
-            json!({"kind": "request-response", "request_bytes": 1, "response_bytes": 1}),
-        ),
-        (
-            "app.random-spacing",
-            RandomSpacing::KEYS,
-            json!({"kind": "random-spacing", "packets": 1, "bytes": 1, "max_gap_ns": 0}),
-        ),
-        ("app.odd-writes", OddWrites::KEYS, json!({"kind": "odd-writes", "write_bytes": 1, "writes": 1})),
-        (
-            "app.pareto-bulk",
-            ParetoBulk::KEYS,
-            json!({"kind": "pareto-bulk", "mean_bytes": 1, "max_bytes": 2}),
-        ),
-        ("app.replay", Replay::KEYS, json!({"kind": "replay", "times_ns": [0], "bytes": [1]})),
-    ] {
-        let full: AppSpec = serde_json::from_value(least.clone()).expect("an application");
-        let full = serde_json::to_value(full).expect("serializable");
-        tables.insert(name, describe(declared, &least, &full));
-    }
-    tables
+    let nothing = || json!({});
+    Tables(vec![
+        ("scenario", table::<Scenario>(least.clone())),
+        ("channel", table::<ChannelSpec>(least["down"].clone())),
+        ("burst_loss", table::<BurstLoss>(json!({"enter_ppm": 0, "leave_ppm": 1}))),
+        ("reorder", table::<Reorder>(json!({"probability_ppm": 0, "delay_ns": 0}))),
+        ("outage", table::<Outage>(json!({"start_ns": 0, "length_ns": 1}))),
+        ("access", table::<Access>(json!({"rate_bps": 1, "delay_ns": 0}))),
+        ("host", table::<HostSpec>(nothing())),
+        ("process", table::<Process>(nothing())),
+        ("record", table::<RecordSpec>(nothing())),
+        ("group", table::<FlowGroup>(least["groups"][0].clone())),
+        ("sender", table::<SenderSpec>(nothing())),
+        ("receiver", table::<ReceiverSpec>(nothing())),
+        ("app.bulk", table::<Bulk>(nothing())),
+        ("app.request-response", table::<RequestResponse>(json!({"request_bytes": 1, "response_bytes": 1}))),
+        ("app.random-spacing", table::<RandomSpacing>(json!({"packets": 1, "bytes": 1, "max_gap_ns": 0}))),
+        ("app.odd-writes", table::<OddWrites>(json!({"write_bytes": 1, "writes": 1}))),
+        ("app.pareto-bulk", table::<ParetoBulk>(json!({"mean_bytes": 1, "max_bytes": 2}))),
+        ("app.replay", table::<Replay>(json!({"times_ns": [0], "bytes": [1]}))),
+    ])
 }
 
 #[cfg(test)]
@@ -188,7 +257,8 @@ mod tests {
     use super::*;
 
     fn key(table: &str, name: &str) -> Key {
-        let keys = &scenario_keys()[table];
+        let tables = scenario_keys().0;
+        let (_, keys) = tables.iter().find(|(t, _)| *t == table).expect("a table");
         keys.iter().find(|k| k.name == name).unwrap_or_else(|| panic!("no {table}.{name}")).clone()
     }
 
@@ -197,19 +267,50 @@ mod tests {
         let rto = key("sender", "min_rto_ns");
         assert_eq!((rto.kind, rto.default), ("u64", Some(json!(200_000_000))));
         assert_eq!(rto.bounds.map(|b| (b.low, b.high)), Some((1_000_000, 60_000_000_000)));
-        assert!(rto.text.starts_with("Lower bound of the retransmission timeout"), "{}", rto.text);
+        assert_eq!(rto.text, "minimum RTO");
         assert_eq!(key("channel", "rate_bps").default, None);
         assert_eq!(key("channel", "ack_share_ppm").default, Some(json!(500_000)));
         assert_eq!(key("app.odd-writes", "count").default, Some(json!(0)));
+        assert_eq!(key("burst_loss", "leave_ppm").default, None);
+        assert_eq!(key("burst_loss", "loss_ppm").default, Some(json!(1_000_000)));
+    }
+
+    #[test]
+    fn the_words_of_a_choice_are_those_that_serde_reads() {
+        assert_eq!(key("sender", "counting").choices, ["bytes", "bytes2smss", "acks"]);
+        let discipline = key("channel", "discipline").choices;
+        assert_eq!(discipline, ["fifo", "ack-separation", "ack-filter", "ack-separation-filter", "codel"]);
+        assert!(key("channel", "rate_bps").choices.is_empty());
+    }
+
+    #[test]
+    fn every_application_has_its_table() {
+        let refused = serde_json::from_value::<AppSpec>(json!({"kind": "?"})).expect_err("no such kind");
+        let refused = refused.to_string();
+        let kinds = refused.split('`').skip(3).step_by(2);
+        let tables = scenario_keys().0;
+        let described = tables.iter().filter_map(|(name, _)| name.strip_prefix("app."));
+        assert!(kinds.eq(described), "{refused}");
+    }
+
+    #[test]
+    fn a_list_and_an_optional_number_are_within_bounds_if_each_number_is() {
+        let bounds = Bounds { low: 1, high: 3 };
+        assert_eq!(vec![1u32, 3].outside(bounds), None);
+        assert_eq!(vec![1u64, 4, 5].outside(bounds), Some("4".to_string()));
+        assert_eq!(None::<u64>.outside(bounds), None);
+        assert_eq!(Some(0u64).outside(bounds), Some("0".to_string()));
+        assert_eq!(3.0.outside(bounds), None);
+        assert_eq!(f64::NAN.outside(bounds), Some("NaN".to_string()));
     }
 
     #[test]
     fn every_default_is_within_its_bounds() {
-        for (table, keys) in scenario_keys() {
+        for (table, keys) in scenario_keys().0 {
             for k in keys {
                 if let (Some(Value::Number(default)), Some(b)) = (&k.default, k.bounds) {
-                    let default = default.as_u64().expect("a whole number");
-                    assert!((b.low..=b.high).contains(&default), "{table}.{}", k.name);
+                    let default = default.as_f64().expect("a number");
+                    assert_eq!(default.outside(b), None, "{table}.{}", k.name);
                 }
             }
         }
@@ -232,7 +333,7 @@ mod tests {
 
     #[test]
     fn every_key_has_a_text() {
-        for (table, keys) in scenario_keys() {
+        for (table, keys) in scenario_keys().0 {
             for k in keys {
                 assert!(!k.text.is_empty(), "{table}.{} has no comment", k.name);
             }

@@ -29,4 +29,4 @@ mod stats;
 
 pub use app::pareto;
 pub use engine::{run, SimError};
-pub use keys::{scenario_keys, Bounds, Key};
+pub use keys::{scenario_keys, Bounds, Key, Tables};

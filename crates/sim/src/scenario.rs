@@ -3,8 +3,11 @@
 //!
 //! A plan (links x workloads x policies x seeds) is resolved into scenarios by the caller; the
 //! engine knows no names of links or workloads. Unknown keys are refused.
+//!
+//! Most keys are also keys of link and workload files: their doc comments are what users read in
+//! docs/plan-format.md, and remarks for this crate's readers are plain comments.
 
-use crate::keys::keys;
+use crate::keys::{choice, keys};
 pub use ackwise_core::PolicyChoice;
 use serde::{Deserialize, Serialize};
 
@@ -15,6 +18,8 @@ const DELAY_MAX: u64 = 60 * S;
 const PAUSE_MAX: u64 = 3600 * S;
 const RUN_MAX: u64 = 100_000 * S;
 const PPM_MAX: u64 = 1_000_000;
+const PACKETS_MAX: u64 = 10_000_000;
+const BUFFER_MAX: u64 = 1 << 32;
 /// RFC 7323, 2.3.
 const WINDOW_MAX: u64 = 1 << 30;
 
@@ -23,41 +28,42 @@ keys! {
     #[derive(Clone, Debug, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct Scenario {
-        /// Seed of every random number of the run.
+        /// seed of every random number of the run
         pub seed: u64,
-        /// Simulated time after which the run ends at the latest.
+        /// longest simulated time
         pub duration_ns: u64 [1..=RUN_MAX],
-        /// Interval of the time series; 0: no series.
+        /// interval of the time series; 0: no series
         #[serde(default)]
         pub series_interval_ns: u64,
-        /// Largest IP packet; the MSS is `mtu_bytes - ip_tcp_header_bytes`.
+        /// largest IP packet
+        // The MSS is `mtu_bytes - ip_tcp_header_bytes`, less the options in every segment.
         #[serde(default = "d::mtu")]
-        pub mtu_bytes: u32,
-        /// IP + TCP header of a data segment without options (40 for IPv4, 60 for IPv6).
+        pub mtu_bytes: u32 [116..=65_535],
+        /// IP and TCP headers without options (IPv6: 60B)
         #[serde(default = "d::header")]
-        pub ip_tcp_header_bytes: u32 [20..=120],
-        /// Link-layer bytes added to every packet on the wire (Ethernet with gap: 38).
+        pub ip_tcp_header_bytes: u32 [20..=100],
+        /// link-layer bytes per packet
         #[serde(default)]
         pub link_overhead_bytes: u32 [0..=1500],
-        /// Every packet, overhead included, fills whole ATM cells: 53 bytes on the wire for each 48 begun.
+        /// packets with overhead fill whole ATM cells: 53 bytes per 48 bytes, rounded up
         #[serde(default)]
         pub link_cells: bool,
-        /// Server to client.
+        /// server to client
         pub down: ChannelSpec,
-        /// Client to server.
+        /// client to server
         pub up: ChannelSpec,
-        /// Private links of every flow before and behind the shared link; absent: hosts are at its ends.
+        /// an access link of its own for each flow, at both ends; absent: none
         #[serde(default)]
         pub access: Option<Access>,
-        /// The client's host.
+        /// the client's host
         #[serde(default)]
         pub client: HostSpec,
-        /// The server's host.
+        /// the server's host
         #[serde(default)]
         pub server: HostSpec,
-        /// The flows, at least one group.
+        /// the flows, at least one group
         pub groups: Vec<FlowGroup>,
-        /// What is kept besides the summary.
+        /// what is kept besides the summary
         #[serde(default)]
         pub record: RecordSpec,
     }
@@ -68,9 +74,9 @@ keys! {
     #[derive(Clone, Debug, Default, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default)]
     pub struct RecordSpec {
-        /// Keep a time-sequence trace (data, ACKs with reasons) of the first flow of each group.
+        /// keep a time-sequence trace (data, ACKs with reasons) of the first flow of each group
         pub trace: bool,
-        /// Most trace points kept for a flow.
+        /// most trace points kept for a flow
         pub trace_limit: u32,
     }
 }
@@ -80,68 +86,70 @@ keys! {
     #[derive(Clone, Debug, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct ChannelSpec {
-        /// Bits per second on the wire.
+        /// link rate, link-layer overhead included
         pub rate_bps: u64 [1..=RATE_MAX],
-        /// One-way propagation delay.
+        /// one-way propagation delay
         pub delay_ns: u64 [0..=DELAY_MAX],
-        /// Longest extra delay, uniform on [0, jitter_ns], order kept.
+        /// extra delay, uniform from 0 to this, order kept
         #[serde(default)]
         pub jitter_ns: u64 [0..=DELAY_MAX],
-        /// Queue limit in packets; 0: no limit in packets.
+        /// queue limit in packets; 0: not limited
         #[serde(default)]
-        pub queue_packets: u32,
-        /// Queue limit in bytes; 0: no limit in bytes.
+        pub queue_packets: u32 [0..=PACKETS_MAX],
+        /// queue limit in bytes; 0: not limited
         #[serde(default)]
-        pub queue_bytes: u64,
-        /// How the queue serves and drops.
+        pub queue_bytes: u64 [0..=BUFFER_MAX],
+        /// queueing discipline
         #[serde(default)]
         pub discipline: Discipline,
-        /// Separated ACKs take at most this part of the bytes while data waits, parts per million; what
-        /// data leaves free is theirs.
+        /// largest share of the bytes for separated ACKs while data is queued; absent: 50%
+        // ACKs may use all the capacity that data leaves free.
         #[serde(default = "d::ack_share")]
         pub ack_share_ppm: u32 [10_000..=990_000],
-        /// Independent loss of each packet, parts per million, behind the queue.
+        /// independent random packet loss, after the queue
         #[serde(default)]
         pub loss_ppm: u32 [0..=PPM_MAX],
-        /// Gilbert-Elliott burst loss.
+        /// Gilbert-Elliott burst loss
         #[serde(default)]
         pub burst_loss: Option<BurstLoss>,
-        /// Packets overtaken by later ones.
+        /// reordering: packets overtaken by later ones
         #[serde(default)]
         pub reorder: Option<Reorder>,
-        /// Copies delivered twice, parts per million.
+        /// share of packets delivered twice
         #[serde(default)]
         pub duplicate_ppm: u32 [0..=PPM_MAX],
-        /// Intervals during which everything is lost: injected congestion.
+        /// a period in which every packet is lost
+        // Experiments use them as injected congestion.
         #[serde(default)]
         pub outages: Vec<Outage>,
-        /// Packets leave only at multiples of this time (DOCSIS requests, LTE grants, Wi-Fi
-        /// aggregation); 0: at any time.
+        /// packets leave only at multiples of this (DOCSIS requests, LTE grants); 0: at any time
         #[serde(default)]
         pub grant_interval_ns: u64 [0..=S],
-        /// Medium time spent on every packet besides its bytes (Wi-Fi contention and preamble).
+        /// medium time per packet in addition to its bytes (Wi-Fi)
         #[serde(default)]
         pub per_packet_ns: u64 [0..=S],
-        /// Both directions share one half-duplex medium (set on both).
+        /// up and down share one half-duplex medium (set it in both)
         #[serde(default)]
         pub shared_medium: bool,
     }
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Discipline {
-    /// First in, first out; arrivals beyond the limit are dropped.
-    #[default]
-    Fifo,
-    /// Pure ACKs in a queue of their own, served first within a bounded share.
-    AckSeparation,
-    /// FIFO in which a newer pure ACK of a flow replaces an older one (RFC 3449, 5.2.1).
-    AckFilter,
-    /// `AckSeparation` with `AckFilter` in the ACKs' own queue.
-    AckSeparationFilter,
-    /// RFC 8289.
-    Codel,
+choice! {
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Discipline {
+        /// First in, first out; arrivals beyond the limit are dropped.
+        #[default]
+        Fifo,
+        /// Pure ACKs in a queue of their own, served first within a bounded share.
+        AckSeparation,
+        /// FIFO in which a newer pure ACK of a flow replaces an older one (RFC 3449, 5.2.1).
+        AckFilter,
+        /// `AckSeparation` with `AckFilter` in the ACKs' own queue.
+        AckSeparationFilter,
+        /// RFC 8289.
+        Codel,
+    }
 }
 
 impl Discipline {
@@ -160,11 +168,12 @@ keys! {
     #[derive(Clone, Debug, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct BurstLoss {
-        /// Chance for each packet to enter the bad state.
+        /// probability that a packet enters the bad state
         pub enter_ppm: u32 [0..=PPM_MAX],
-        /// Chance for each packet to leave it.
-        pub leave_ppm: u32 [0..=PPM_MAX],
-        /// Chance of loss while in it.
+        /// probability that a packet leaves it
+        pub leave_ppm: u32 [1..=PPM_MAX],
+        /// loss probability in the bad state
+        #[serde(default = "d::all")]
         pub loss_ppm: u32 [0..=PPM_MAX],
     }
 }
@@ -173,9 +182,9 @@ keys! {
     #[derive(Clone, Debug, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct Reorder {
-        /// Chance for each packet to be overtaken.
+        /// share of packets that are delayed
         pub probability_ppm: u32 [0..=PPM_MAX],
-        /// How much later a chosen packet arrives.
+        /// extra delay of these packets
         pub delay_ns: u64 [0..=DELAY_MAX],
     }
 }
@@ -184,10 +193,10 @@ keys! {
     #[derive(Clone, Debug, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct Outage {
-        /// When it begins.
+        /// start time
         pub start_ns: u64 [0..=RUN_MAX],
-        /// How long it lasts.
-        pub length_ns: u64 [0..=RUN_MAX],
+        /// duration
+        pub length_ns: u64 [1..=RUN_MAX],
     }
 }
 
@@ -196,56 +205,84 @@ keys! {
     #[derive(Clone, Debug, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct Access {
-        /// Bits per second on the wire.
+        /// link rate
         pub rate_bps: u64 [1..=RATE_MAX],
-        /// Propagation delay, one way.
+        /// one-way propagation delay
         pub delay_ns: u64 [0..=DELAY_MAX],
     }
 }
 
 keys! {
     /// A host: its processor (zero costs: infinitely fast) and what its memory allows.
-    #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+    #[derive(Clone, Debug, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default)]
     pub struct HostSpec {
-        /// Per data segment received (after aggregation).
+        /// processor time per data segment received
+        // After aggregation (`gro_max_bytes`).
         pub data_received_ns: u64 [0..=S],
-        /// Per data segment sent.
+        /// processor time per data segment sent
         pub data_sent_ns: u64 [0..=S],
-        /// Per ACK received.
+        /// processor time per ACK received
         pub ack_received_ns: u64 [0..=S],
-        /// Per ACK sent.
+        /// processor time per ACK sent
         pub ack_sent_ns: u64 [0..=S],
-        /// Largest send buffer of a connection (tcp_wmem on a small host); 0: no bound.
-        pub send_buffer_max_bytes: u64,
-        /// Largest receive buffer of a connection (tcp_rmem); 0: no bound.
-        pub recv_buffer_max_bytes: u64,
-        /// Most packets waiting for the processor; arrivals beyond are dropped; 0: 1000.
-        pub backlog_packets: u32,
-        /// Merge neighbouring segments of a flow into one event (GRO) of at most this many bytes;
-        /// 0: off.
-        pub gro_max_bytes: u32,
-        /// Arrivals are passed up together after this time (interrupt moderation, NAPI).
+        /// largest send buffer of a connection; absent: no limit
+        pub send_buffer_max_bytes: Option<u64> [256..=BUFFER_MAX],
+        /// largest receive buffer of a connection; absent: no limit
+        pub recv_buffer_max_bytes: Option<u64> [256..=WINDOW_MAX],
+        /// most packets that wait for the processor
+        // Later arrivals are dropped (Linux `net.core.netdev_max_backlog`).
+        pub backlog_packets: u32 [1..=PACKETS_MAX],
+        /// largest merged segment
+        // 0: neighbouring segments of a flow are not merged.
+        pub gro_max_bytes: u32 [0..=1 << 20],
+        /// arrivals are collected for this long before TCP gets them
+        // Interrupt moderation, NAPI.
         pub gro_window_ns: u64 [0..=S],
-        /// Cost of the application as a process, over which packet processing has priority. All zero: it
-        /// reads and writes at once, at no cost.
+        /// the application as a process: packet processing has priority over it; absent: it reads and
+        /// writes at once and at no cost
         pub process: Process,
+    }
+}
+
+impl Default for HostSpec {
+    fn default() -> Self {
+        HostSpec {
+            data_received_ns: 0,
+            data_sent_ns: 0,
+            ack_received_ns: 0,
+            ack_sent_ns: 0,
+            send_buffer_max_bytes: None,
+            recv_buffer_max_bytes: None,
+            backlog_packets: 1000,
+            gro_max_bytes: 0,
+            gro_window_ns: 0,
+            process: Process::default(),
+        }
     }
 }
 
 keys! {
     /// What an application costs its processor.
-    #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+    #[derive(Clone, Debug, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default)]
     pub struct Process {
-        /// Per read: wake-up and system call. A read takes all there is.
+        /// processor time per read: wake-up and system call
+        // A read takes all there is.
         pub read_ns: u64 [0..=S],
-        /// In addition, per 1024 bytes read.
+        /// processor time per KiB read, in addition
         pub read_kib_ns: u64 [0..=S],
-        /// Per 1024 bytes that a bulk writer writes.
+        /// processor time per KiB written by bulk
         pub write_kib_ns: u64 [0..=S],
-        /// Most arrivals handled in a row while it waits for its turn; 0: 64.
-        pub turn_packets: u32,
+        /// most packets handled in a row while the process waits
+        // The default is what Linux takes from a card in one poll (NAPI_POLL_WEIGHT).
+        pub turn_packets: u32 [1..=PACKETS_MAX],
+    }
+}
+
+impl Default for Process {
+    fn default() -> Self {
+        Process { read_ns: 0, read_kib_ns: 0, write_kib_ns: 0, turn_packets: 64 }
     }
 }
 
@@ -256,13 +293,15 @@ impl Process {
     }
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum DataDirection {
-    /// Data goes from server to client.
-    #[default]
-    Down,
-    Up,
+choice! {
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum DataDirection {
+        /// Data goes from server to client.
+        #[default]
+        Down,
+        Up,
+    }
 }
 
 keys! {
@@ -270,127 +309,143 @@ keys! {
     #[derive(Clone, Debug, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct FlowGroup {
-        /// Name of the group.
+        /// unique name of the group
         pub name: String,
-        /// Flows started; with Poisson arrivals: the most that may start.
+        /// number of flows (with Poisson arrivals: at most)
+        #[serde(default = "d::count")]
         pub count: u32 [1..=100_000],
-        /// Which way the data goes.
+        /// down: the server sends the data; up: the client does
         #[serde(default)]
         pub direction: DataDirection,
-        /// When the flows start.
+        /// start time of the flows
         #[serde(default)]
         pub start_ns: u64 [0..=RUN_MAX],
-        /// Each flow starts up to this much later, uniformly.
+        /// random extra start delay of each flow, uniform from 0 to this
         #[serde(default)]
         pub start_jitter_ns: u64 [0..=RUN_MAX],
-        /// Poisson arrivals of flows: mean arrivals per second; 0: all at the start.
+        /// rate of Poisson flow arrivals; 0: none
         #[serde(default)]
-        pub arrivals_per_s: f64,
-        /// The policy of the host that receives the data.
+        pub arrivals_per_s: f64 [0..=1_000_000],
+        /// policy of the receiving host
         pub policy: PolicyChoice,
-        /// The policy of the other host, for the data that it receives.
+        /// policy of the sending host
         #[serde(default)]
         pub peer_policy: PolicyChoice,
-        /// TCP of the host that sends the data.
+        /// TCP of the data sender
         #[serde(default)]
         pub sender: SenderSpec,
-        /// TCP of the host that receives the data.
+        /// TCP of the data receiver
         #[serde(default)]
         pub receiver: ReceiverSpec,
-        /// What the application does.
+        /// the application
         pub app: AppSpec,
     }
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum CongestionControl {
-    Reno,
-    #[default]
-    Cubic,
-    /// Rate-based, paced, in the manner of BBR.
-    Bbr,
+choice! {
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum CongestionControl {
+        Reno,
+        #[default]
+        Cubic,
+        /// Rate-based, paced, in the manner of BBR.
+        Bbr,
+    }
 }
 
-/// How an ACK makes the congestion window grow.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Counting {
-    /// By the bytes acknowledged, without limit in slow start (Linux).
-    #[default]
-    Bytes,
-    /// By the bytes acknowledged, at most 2 SMSS for each ACK (RFC 3465, L = 2).
-    Bytes2smss,
-    /// One SMSS for each ACK, whatever it acknowledges (RFC 5681's oldest form).
-    Acks,
+choice! {
+    /// How an ACK makes the congestion window grow.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Counting {
+        /// By the bytes acknowledged, without limit in slow start (Linux).
+        #[default]
+        Bytes,
+        /// By the bytes acknowledged, at most 2 SMSS for each ACK (RFC 3465, L = 2).
+        Bytes2smss,
+        /// One SMSS for each ACK, whatever it acknowledges (RFC 5681's oldest form).
+        Acks,
+    }
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Nagle {
-    /// A short segment waits while anything is unacknowledged.
-    Bsd43,
-    /// As `bsd43`, but what is unsent decides, not what the window lets go: it waits while it is
-    /// less than a segment and no more than half of the peer's largest window (the rule as the
-    /// deadlock paper's figure 15.2 has it).
-    Unsent,
-    /// A short segment waits while a short segment is unacknowledged (Linux).
-    #[default]
-    Minshall,
-    Off,
+choice! {
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Nagle {
+        /// A short segment waits while anything is unacknowledged.
+        Bsd43,
+        /// As `bsd43`, but what is unsent decides, not what the window lets go: it waits while it is
+        /// less than a segment and no more than half of the peer's largest window (the rule as the
+        /// deadlock paper's figure 15.2 has it).
+        Unsent,
+        /// A short segment waits while a short segment is unacknowledged (Linux).
+        #[default]
+        Minshall,
+        Off,
+    }
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SocketLayer {
-    #[default]
-    Linux,
-    /// 1024-byte clusters, output after each 4096 bytes copied (spec page 5).
-    Bsd43,
+choice! {
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum SocketLayer {
+        #[default]
+        Linux,
+        /// 1024-byte clusters, output after each 4096 bytes copied (spec page 5).
+        Bsd43,
+    }
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Recovery {
-    /// RFC 6675, with tail-loss probe.
-    #[default]
-    Sack,
-    /// RFC 6582.
-    Newreno,
-    /// Retransmission timeout only.
-    Timeout,
+choice! {
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Recovery {
+        /// RFC 6675, with tail-loss probe.
+        #[default]
+        Sack,
+        /// RFC 6582.
+        Newreno,
+        /// Retransmission timeout only.
+        Timeout,
+    }
 }
 
 keys! {
     #[derive(Clone, Debug, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default)]
     pub struct SenderSpec {
-        /// How the congestion window moves.
+        /// congestion control algorithm
         pub congestion_control: CongestionControl,
-        /// How an ACK makes the window grow.
+        /// what makes the congestion window grow: acknowledged bytes, acknowledged bytes up to
+        /// 2 SMSS per ACK (ABC, RFC 3465), or ACKs
         pub counting: Counting,
-        /// When a short segment waits.
+        /// variant of Nagle's algorithm
         pub nagle: Nagle,
-        /// How losses are recovered.
+        /// loss recovery
         pub recovery: Recovery,
-        /// Socket layer of the sending host.
+        /// socket layer; bsd43: 1024-byte clusters, output after every 4096 bytes
         pub socket: SocketLayer,
-        /// Initial window in segments (RFC 6928: 10).
+        /// initial congestion window
+        // RFC 6928: 10.
         pub initial_window_segments: u32 [1..=10_000],
-        /// Send buffer; bytes written and not yet acknowledged never exceed it.
-        pub send_buffer_bytes: u64 [1..=1 << 32],
-        /// The 4.3BSD writer sleeps until this much room is in the send buffer, or all of it if it is
-        /// smaller (SO_SNDLOWAT); 0: one cluster.
-        pub low_water_bytes: u64 [0..=1 << 32],
-        /// A 4.3BSD write is copied into the send buffer at this rate, piece by piece; 0: at once.
+        /// send buffer: most bytes written and not yet acknowledged
+        pub send_buffer_bytes: u64 [1..=BUFFER_MAX],
+        /// socket bsd43: a blocked writer wakes when this much of the send buffer is free, or all of it
+        /// if it is smaller; 0: one cluster
+        // SO_SNDLOWAT.
+        pub low_water_bytes: u64 [0..=BUFFER_MAX],
+        /// socket bsd43: rate at which a write is copied into the send buffer; 0: no limit
         pub copy_bps: u64 [0..=RATE_MAX],
-        /// Upper bound of the congestion window; 0: none.
-        pub max_window_segments: u32,
-        /// Space segments at a multiple of cwnd/srtt (BBR always does).
+        /// largest congestion window; 0: no limit
+        pub max_window_segments: u32 [0..=PACKETS_MAX],
+        /// pace segments (bbr always does)
+        // At a multiple of cwnd/srtt.
         pub pacing: bool,
-        /// Tail-loss probe (RFC 8985, 7).
+        /// tail loss probe (RFC 8985)
         pub tail_loss_probe: bool,
-        /// Lower bound of the retransmission timeout (Linux 200 ms, RFC 6298 1 s).
+        /// minimum RTO
+        // Linux: 200 ms; RFC 6298: 1 s.
         pub min_rto_ns: u64 [1_000_000..=DELAY_MAX],
     }
 }
@@ -417,10 +472,10 @@ impl Default for SenderSpec {
 }
 
 impl SenderSpec {
-    /// The same on a host that allows a send buffer of at most `max_bytes` (0: no bound).
-    pub(crate) fn bounded(&self, max_bytes: u64) -> SenderSpec {
+    /// The same on a host that allows a send buffer of at most `max_bytes`.
+    pub(crate) fn bounded(&self, max_bytes: Option<u64>) -> SenderSpec {
         let mut bounded = self.clone();
-        if max_bytes > 0 {
+        if let Some(max_bytes) = max_bytes {
             bounded.send_buffer_bytes = bounded.send_buffer_bytes.min(max_bytes);
         }
         bounded
@@ -431,25 +486,29 @@ keys! {
     #[derive(Clone, Debug, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default)]
     pub struct ReceiverSpec {
-        /// Receive buffer (largest window) at the start.
+        /// initial receive buffer
+        // The largest window at the start.
         pub recv_buffer_bytes: u64 [256..=WINDOW_MAX],
-        /// Autotuning may grow the buffer up to this; 0 or less than the buffer: fixed.
+        /// limit of receive-buffer autotuning; 0: fixed buffer
+        // Fixed too if it is less than the buffer.
         pub recv_buffer_max_bytes: u64 [0..=WINDOW_MAX],
-        /// Window scaling (RFC 7323); without it the window is at most 65 535 bytes.
+        /// window scaling; without it the window is at most 65535 bytes
+        // RFC 7323.
         pub window_scaling: bool,
-        /// Timestamps option: 12 bytes in every segment, RTT estimate at the receiver.
+        /// timestamps option: 12 bytes per segment
+        // They give the receiver an RTT estimate.
         pub timestamps: bool,
-        /// The window starts at 64 KiB and opens by two segments with each segment (Linux), or is
-        /// open from the start.
+        /// the advertised window starts at 64 KiB and grows as data arrives (Linux)
+        // By two segments with each segment. Otherwise it is open from the start.
         pub slow_window: bool,
-        /// The application reads this long after data arrived; 0: at once.
+        /// the application reads this long after data arrives
         pub reader_lag_ns: u64 [0..=DELAY_MAX],
-        /// The application reads at most this fast; 0: no limit.
-        pub reader_bps: u64,
-        /// An ACK of data in order leaves when the application has read it, and offers the room that
-        /// the read made: TCP output runs at the end of a read (4.3BSD).
+        /// highest rate at which the application reads; 0: no limit
+        pub reader_bps: u64 [0..=RATE_MAX],
+        /// an ACK is sent once the application has read the data it covers (4.3BSD)
+        // TCP output runs at the end of a read; the ACK offers the room that the read made.
         pub ack_after_read: bool,
-        /// Socket layer of the receiving host.
+        /// socket layer
         pub socket: SocketLayer,
     }
 }
@@ -471,10 +530,10 @@ impl Default for ReceiverSpec {
 }
 
 impl ReceiverSpec {
-    /// The same on a host that allows a receive buffer of at most `max_bytes` (0: no bound).
-    pub(crate) fn bounded(&self, max_bytes: u64) -> ReceiverSpec {
+    /// The same on a host that allows a receive buffer of at most `max_bytes`.
+    pub(crate) fn bounded(&self, max_bytes: Option<u64>) -> ReceiverSpec {
         let mut bounded = self.clone();
-        if max_bytes > 0 {
+        if let Some(max_bytes) = max_bytes {
             bounded.recv_buffer_bytes = bounded.recv_buffer_bytes.min(max_bytes);
             bounded.recv_buffer_max_bytes = bounded.recv_buffer_max_bytes.min(max_bytes);
         }
@@ -499,9 +558,9 @@ keys! {
     #[derive(Clone, Debug, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct Bulk {
-        /// Bytes of a flow; 0: until the run ends.
+        /// bytes to send; 0: until the run ends
         #[serde(default)]
-        pub bytes: u64 [0..=1 << 50],
+        pub bytes: u64 [0..=1_000_000_000_000_000],
     }
 }
 
@@ -510,14 +569,14 @@ keys! {
     #[derive(Clone, Debug, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct RequestResponse {
-        /// Size of a request.
+        /// size of a request
         pub request_bytes: u32 [1..=u32::MAX as u64],
-        /// Size of a response.
-        pub response_bytes: u64 [1..=1 << 40],
-        /// Pause between a response and the next request.
+        /// size of a response
+        pub response_bytes: u64 [1..=1_000_000_000_000],
+        /// pause before the next request
         #[serde(default)]
         pub think_ns: u64 [0..=PAUSE_MAX],
-        /// Requests; 0: until the run ends.
+        /// number of requests; 0: until the run ends
         #[serde(default)]
         pub count: u32,
     }
@@ -528,12 +587,12 @@ keys! {
     #[derive(Clone, Debug, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct RandomSpacing {
-        /// Writes.
-        pub packets: u32 [1..=10_000_000],
-        /// Size of a write.
-        pub bytes: u32 [1..=1 << 24],
-        /// Longest distance between two writes.
-        pub max_gap_ns: u64 [0..=PAUSE_MAX],
+        /// number of writes
+        pub packets: u32 [1..=PACKETS_MAX],
+        /// size of a write
+        pub bytes: u32 [1..=1 << 20],
+        /// time between writes: uniform from 0 to this
+        pub max_gap_ns: u64 [0..=DELAY_MAX],
     }
 }
 
@@ -543,14 +602,14 @@ keys! {
     #[derive(Clone, Debug, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct OddWrites {
-        /// Size of a write.
+        /// size of a write
         pub write_bytes: u32 [1..=1 << 30],
-        /// Writes of a message.
+        /// writes per message
         pub writes: u32 [1..=100_000],
-        /// Pause after a message was delivered.
+        /// pause after a message is delivered
         #[serde(default)]
-        pub gap_ns: u64 [0..=PAUSE_MAX],
-        /// Messages; 0: until the run ends.
+        pub gap_ns: u64 [0..=DELAY_MAX],
+        /// number of messages; 0: until the run ends
         #[serde(default)]
         pub count: u32,
     }
@@ -561,10 +620,11 @@ keys! {
     #[derive(Clone, Debug, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct ParetoBulk {
-        /// Mean size of a flow, below `max_bytes`.
-        pub mean_bytes: u64,
-        /// Largest size of a flow.
-        pub max_bytes: u64 [2..=1 << 44],
+        /// mean flow size
+        // Below `max_bytes`.
+        pub mean_bytes: u64 [1..=1_000_000_000_000],
+        /// largest flow size
+        pub max_bytes: u64 [2..=10_000_000_000_000],
     }
 }
 
@@ -573,10 +633,11 @@ keys! {
     #[derive(Clone, Debug, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct Replay {
-        /// When each write happens, counted from the flow's start, in order.
-        pub times_ns: Vec<u64>,
-        /// Size of each write: 1 to 2^30.
-        pub bytes: Vec<u32>,
+        /// time of each write, non-decreasing
+        // Counted from the flow's start.
+        pub times_ns: Vec<u64> [0..=RUN_MAX],
+        /// size of each write
+        pub bytes: Vec<u32> [1..=1 << 30],
     }
 }
 
@@ -589,5 +650,11 @@ mod d {
     }
     pub fn ack_share() -> u32 {
         500_000
+    }
+    pub fn all() -> u32 {
+        1_000_000
+    }
+    pub fn count() -> u32 {
+        1
     }
 }

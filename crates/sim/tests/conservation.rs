@@ -86,14 +86,14 @@ fn host(d: &mut Dice) -> Value {
         "data_sent_ns": d.below(200 * US),
         "ack_received_ns": d.below(100 * US),
         "ack_sent_ns": d.below(100 * US),
-        "backlog_packets": d.pick(&[0, 1, 3, 50]),
+        "backlog_packets": d.pick(&[1000, 1, 3, 50]),
         "gro_max_bytes": d.pick(&[0, 3_000, 65_536]),
         "gro_window_ns": d.pick(&[0, 50 * US, 2 * MS]),
         "process": {
             "read_ns": d.pick(&[0, 0, 20 * US, MS]),
             "read_kib_ns": d.pick(&[0, 0, 5 * US]),
             "write_kib_ns": d.pick(&[0, 0, 10 * US]),
-            "turn_packets": d.pick(&[0, 1, 300]),
+            "turn_packets": d.pick(&[64, 1, 300]),
         },
     })
 }

@@ -102,7 +102,8 @@ class Duration(Quantity):
     def bounds(self) -> tuple[int, int]:
         from ackwise.plans import schema
 
-        return int(schema.DURATION.low), int(schema.DURATION.high)
+        key = schema.duration()
+        return int(key.low), int(key.high)
 
 
 class OneOf(click.ParamType[str]):

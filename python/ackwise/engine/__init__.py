@@ -73,9 +73,16 @@ def rails() -> list[dict[str, Any]]:
 
 
 @cache
+def scenario_keys() -> dict[str, list[dict[str, Any]]]:
+    """Every key of a scenario by table (`channel`, `app.KIND` ...): name, kind (its Rust type),
+    text, default (absent: required), choices, low and high."""
+    tables: dict[str, list[dict[str, Any]]] = json.loads(_loaded().scenario_keys())
+    return tables
+
+
+@cache
 def _defaults(table: str) -> dict[str, Any]:
-    keys: dict[str, list[dict[str, Any]]] = json.loads(_loaded().scenario_keys())
-    return {key["name"]: key["default"] for key in keys[table] if "default" in key}
+    return {key["name"]: key["default"] for key in scenario_keys()[table] if "default" in key}
 
 
 def filled(table: str, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -77,7 +77,7 @@ def load_link(spec: str, where: str = "--link", beside: Path | None = None) -> L
 
 def read_link(given: dict[str, Any], where: str, name: str) -> Link:
     """A link from parsed TOML. Raises InputError."""
-    values = schema.read(schema.LINK, given, where)
+    values = schema.read(schema.link(), given, where)
     for side in ("down", "up"):
         pipe = values[side]
         if not pipe["queue_packets"] and not pipe["queue_bytes"]:
@@ -117,7 +117,7 @@ def read_workload(
     given: dict[str, Any], where: str, name: str, beside: Path | None = None
 ) -> Workload:
     """A workload from parsed TOML; captures are relative to `beside`. Raises InputError."""
-    values = schema.read(schema.WORKLOAD, given, where)
+    values = schema.read(schema.workload(), given, where)
     groups: list[dict[str, Any]] = values["flows"]
     names: set[str] = set()
     for i, group in enumerate(groups):
@@ -187,7 +187,7 @@ def load_plan(spec: str, where: str = "--plan") -> Plan:
     """A plan from a shipped name or a file, with its links and workloads. Raises InputError."""
     path, name = _locate(spec, "", "plan", None, where)
     given = _load_toml(path, name)
-    values = schema.read(schema.PLAN, given, name)
+    values = schema.read(schema.plan(), given, name)
     own_file = spec.endswith(".toml") or "/" in spec
     links = [
         load_link(s, f"{name}: links[{i}]", path.parent) for i, s in enumerate(values["links"])

@@ -101,7 +101,8 @@ def read_option(option: str, text: str, bounds: tuple[Dimension, int, int]) -> i
 
 
 def show(value: int, dimension: Dimension) -> str:
-    """The shortest exact way to write `value` base units; parse() reads it back."""
+    """The shortest exact way to write `value` base units, in whole units if that is no longer;
+    parse() reads it back."""
     if value == 0:
         return {"bit/s": "0bit", "ns": "0ms", "bytes": "0B", "ppm": "0%"}[dimension.base]
     if dimension is SHARE:
@@ -111,8 +112,12 @@ def show(value: int, dimension: Dimension) -> str:
     for unit in sorted(names, key=lambda u: dimension.units[u], reverse=True):
         whole = Fraction(value) / dimension.units[unit]
         text = f"{float(whole):.12g}{unit}"
-        if "e" in text or Fraction(text[: -len(unit)]) * dimension.units[unit] != value:
+        if (
+            whole < 1
+            or "e" in text
+            or Fraction(text[: -len(unit)]) * dimension.units[unit] != value
+        ):
             continue
-        if not best or len(text) < len(best):
+        if not best or len(text) <= len(best):
             best = text
     return best
