@@ -222,12 +222,12 @@ impl<'a> Engine<'a> {
 
     fn run(&mut self, cancel: Option<&AtomicBool>) -> Result<(), SimError> {
         let mut same = 0u64;
-        while let Some((time, event)) = self.heap.pop() {
+        while let Some((time, code)) = self.heap.pop() {
             if time > self.scenario.duration_ns {
                 self.now = self.scenario.duration_ns;
                 return Ok(());
             }
-            if let SimEvent::Endpoint(id) = event {
+            if let SimEvent::Endpoint(id) = code.event() {
                 if !self.is_due(id, time) {
                     continue;
                 }
@@ -243,7 +243,7 @@ impl<'a> Engine<'a> {
             if self.events % CANCEL_EVERY == 0 && cancel.is_some_and(|c| c.load(Ordering::Relaxed)) {
                 return Err(SimError::Cancelled);
             }
-            match event {
+            match code.event() {
                 SimEvent::Delivery(channel) => self.on_delivery(channel),
                 SimEvent::Transmitter(channel) => self.on_transmitter(channel),
                 SimEvent::Late(slot) => {
