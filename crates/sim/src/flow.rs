@@ -3,6 +3,7 @@
 
 use crate::app::App;
 use crate::endpoint::{Endpoint, EndpointId, PerRole, Role, Side};
+use crate::heap::{Heap, SimEvent};
 use crate::host::{Host, TurnBytes};
 use crate::packet::{Framing, Packet, Parcel};
 use crate::record::{FlowRecord, GroupRecord};
@@ -24,6 +25,8 @@ pub struct Context<'a> {
     pub now: u64,
     pub host: &'a Host,
     pub group: &'a mut GroupRecord,
+    /// Wake-ups go here.
+    pub heap: &'a mut Heap,
     /// Packets that leave, in order.
     pub out: &'a mut Vec<Parcel>,
 }
@@ -64,8 +67,8 @@ impl Flow {
 
     /// Everything an end can do at this time, given the ACK that is due. Output comes before the
     /// ACK: data carries it along, and only an ACK that no data carried leaves on its own. Reading
-    /// comes last; what it sets free is output again. Returns true when the application has to wait
-    /// for its turn on the processor.
+    /// comes last; what it sets free is output again. Returns true when the application asks for a
+    /// turn on the processor.
     pub fn respond(&mut self, role: Role, mut due: Option<Reason>, cx: &mut Context) -> bool {
         let writes_in_turns = self.writes_in_turns(role, cx.host);
         if self.ends[role].tx.sends_before_the_writer_wakes() {
@@ -87,7 +90,23 @@ impl Flow {
         };
         let writer_wants_turn = writes_in_turns && self.app.writable(&self.ends[role].tx) > 0;
         self.note_end(cx);
-        reader_wants_turn || writer_wants_turn
+        self.schedule(role, cx);
+        (reader_wants_turn || writer_wants_turn)
+            && !std::mem::replace(&mut self.ends[role].awaits_turn, true)
+    }
+
+    /// Sees to it that this end is woken when its next timer is due, and its peer when what was
+    /// read set the peer's application going.
+    #[inline]
+    fn schedule(&mut self, role: Role, cx: &mut Context) {
+        let peer = role.other();
+        for (role, wake_ns) in [(role, self.wake_ns(role)), (peer, self.app_wake_ns(peer))] {
+            let end = &mut self.ends[role];
+            if wake_ns < end.scheduled_ns {
+                end.scheduled_ns = wake_ns;
+                cx.heap.push(wake_ns.max(cx.now), SimEvent::Endpoint(self.id(role)));
+            }
+        }
     }
 
     /// The application writes, TCP sends what it may; a BSD writer goes on after it.
