@@ -16,6 +16,7 @@ use crate::rng::Rng;
 use crate::scenario::{DataDirection, FlowGroup, PolicyChoice, Recovery, Scenario};
 use crate::sender::{Sender, NEVER};
 use ackwise_core::{Reason, Resolved};
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// TCP timestamps with padding (RFC 7323, appendix A).
@@ -70,7 +71,8 @@ pub struct Engine<'a> {
     late: Vec<Option<Parcel>>,
     medium_busy: bool,
     medium_turn: usize,
-    out: Vec<Parcel>,
+    out: VecDeque<Parcel>,
+    spare: Vec<Parcel>,
     events: u64,
     hops_done: u64,
 }
@@ -119,7 +121,8 @@ impl<'a> Engine<'a> {
             late: Vec::new(),
             medium_busy: false,
             medium_turn: 0,
-            out: Vec::new(),
+            out: VecDeque::new(),
+            spare: Vec::new(),
             events: 0,
             hops_done: 0,
         };
@@ -394,6 +397,7 @@ impl<'a> Engine<'a> {
             group: &mut self.groups[flow.group as usize].record,
             heap: &mut self.heap,
             out: &mut self.out,
+            spare: &mut self.spare,
         };
         (flow, cx)
     }
@@ -415,7 +419,7 @@ impl<'a> Engine<'a> {
     /// A segment has reached TCP at its destination: from here to the ACK it makes due, and out.
     fn receive(&mut self, p: Parcel) {
         let role = self.flows[p.flow as usize].target(&p);
-        self.act(EndpointId { flow: p.flow, role }, |flow, cx| flow.on_segment(role, &p, cx));
+        self.act(EndpointId { flow: p.flow, role }, |flow, cx| flow.on_segment(role, p, cx));
     }
 
     /// The application of an endpoint has its turn: it reads and writes.
@@ -426,8 +430,7 @@ impl<'a> Engine<'a> {
     /// Hands what TCP sends to the host's processor or, where that costs nothing, to the link.
     fn send_out(&mut self, side: Side) {
         let is_active = self.hosts[side as usize].is_active();
-        let mut out = std::mem::take(&mut self.out);
-        for packet in out.drain(..) {
+        while let Some(packet) = self.out.pop_front() {
             if is_active {
                 self.give(side, Work::Sent(packet));
             } else {
@@ -435,7 +438,6 @@ impl<'a> Engine<'a> {
                 self.put_on_channel(channel, packet);
             }
         }
-        self.out = out;
     }
 
     /// False: the endpoint's timers were put off or stopped since, so this is no event, and a run
