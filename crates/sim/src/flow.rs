@@ -11,6 +11,9 @@ use crate::sender::NEVER;
 use ackwise_core::Reason;
 use std::collections::VecDeque;
 
+/// So many are kept at most: packets that a link duplicates would add up.
+const SPARE_PACKETS: usize = 256;
+
 pub struct Flow {
     pub number: u32,
     pub group: u32,
@@ -66,7 +69,9 @@ impl Flow {
             }
             due = end.rx.on_segment(cx.now, &p, end.tx.rto_ns());
         }
-        cx.spare.push(p);
+        if cx.spare.len() < SPARE_PACKETS {
+            cx.spare.push(p);
+        }
         due
     }
 
