@@ -16,6 +16,7 @@ use crate::rng::Rng;
 use crate::scenario::{DataDirection, FlowGroup, PolicyChoice, Recovery, Scenario};
 use crate::sender::{Sender, NEVER};
 use ackwise_core::{Reason, Resolved};
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// TCP timestamps with padding (RFC 7323, appendix A).
@@ -70,7 +71,8 @@ pub struct Engine<'a> {
     late: Vec<Option<Parcel>>,
     medium_busy: bool,
     medium_turn: usize,
-    out: Vec<Parcel>,
+    out: VecDeque<Parcel>,
+    spare: Vec<Parcel>,
     events: u64,
     hops_done: u64,
 }
@@ -119,7 +121,8 @@ impl<'a> Engine<'a> {
             late: Vec::new(),
             medium_busy: false,
             medium_turn: 0,
-            out: Vec::new(),
+            out: VecDeque::new(),
+            spare: Vec::new(),
             events: 0,
             hops_done: 0,
         };
@@ -216,18 +219,18 @@ impl<'a> Engine<'a> {
         let ids = [flow.id(Role::DataSender), flow.id(Role::DataReceiver)];
         self.flows.push(flow);
         for id in ids {
-            self.respond(id, None);
+            self.act(id, |_, _| None);
         }
     }
 
     fn run(&mut self, cancel: Option<&AtomicBool>) -> Result<(), SimError> {
         let mut same = 0u64;
-        while let Some((time, event)) = self.heap.pop() {
+        while let Some((time, code)) = self.heap.pop() {
             if time > self.scenario.duration_ns {
                 self.now = self.scenario.duration_ns;
                 return Ok(());
             }
-            if let SimEvent::Endpoint(id) = event {
+            if let SimEvent::Endpoint(id) = code.event() {
                 if !self.is_due(id, time) {
                     continue;
                 }
@@ -243,7 +246,7 @@ impl<'a> Engine<'a> {
             if self.events % CANCEL_EVERY == 0 && cancel.is_some_and(|c| c.load(Ordering::Relaxed)) {
                 return Err(SimError::Cancelled);
             }
-            match event {
+            match code.event() {
                 SimEvent::Delivery(channel) => self.on_delivery(channel),
                 SimEvent::Transmitter(channel) => self.on_transmitter(channel),
                 SimEvent::Late(slot) => {
@@ -392,71 +395,49 @@ impl<'a> Engine<'a> {
             now: self.now,
             host: &self.hosts[flow.ends[id.role].side as usize],
             group: &mut self.groups[flow.group as usize].record,
+            heap: &mut self.heap,
             out: &mut self.out,
+            spare: &mut self.spare,
         };
         (flow, cx)
     }
 
-    /// A segment has reached TCP at its destination: from here to the ACK it makes due, and out.
-    fn receive(&mut self, p: Parcel) {
-        let flow = &self.flows[p.flow as usize];
-        let id = flow.id(flow.target(&p));
+    /// Something happens to an endpoint and may make an ACK due: the endpoint then does all it can
+    /// at this time, and what leaves goes on its way.
+    #[inline]
+    fn act(&mut self, id: EndpointId, happen: impl FnOnce(&mut Flow, &mut Context) -> Option<Reason>) {
         let (flow, mut cx) = self.at(id);
-        let due = flow.on_segment(id.role, &p, &mut cx);
-        self.respond(id, due);
-    }
-
-    /// The application of an endpoint has its turn: it reads and writes.
-    fn on_turn(&mut self, id: EndpointId) {
-        let (flow, mut cx) = self.at(id);
-        let due = flow.take_turn(id.role, &mut cx);
-        self.respond(id, due);
-    }
-
-    /// Lets an endpoint do all it can at this time, schedules its next wake-up and sends what
-    /// leaves on its way.
-    fn respond(&mut self, id: EndpointId, due: Option<Reason>) {
-        let (flow, mut cx) = self.at(id);
-        let wants_turn = flow.respond(id.role, due, &mut cx);
-        let end = &mut flow.ends[id.role];
-        let side = end.side;
-        let asks = wants_turn && !end.awaits_turn;
-        end.awaits_turn |= asks;
-        self.schedule(id);
+        let due = happen(flow, &mut cx);
+        let asks = flow.respond(id.role, due, &mut cx);
+        let side = flow.ends[id.role].side;
         self.send_out(side);
         if asks {
             self.give(side, Work::Turn(id));
         }
     }
 
-    /// Sees to it that the endpoint is woken when its next timer is due, and its peer when what was
-    /// read set the peer's application going.
-    #[inline]
-    fn schedule(&mut self, id: EndpointId) {
-        let flow = &mut self.flows[id.flow as usize];
-        let peer = flow.id(id.role.other());
-        let wakes = [(id, flow.wake_ns(id.role)), (peer, flow.app_wake_ns(peer.role))];
-        for (id, wake_ns) in wakes {
-            let end = &mut flow.ends[id.role];
-            if wake_ns < end.scheduled_ns {
-                end.scheduled_ns = wake_ns;
-                self.heap.push(wake_ns.max(self.now), SimEvent::Endpoint(id));
-            }
-        }
+    /// A segment has reached TCP at its destination: from here to the ACK it makes due, and out.
+    fn receive(&mut self, p: Parcel) {
+        let role = self.flows[p.flow as usize].target(&p);
+        self.act(EndpointId { flow: p.flow, role }, |flow, cx| flow.on_segment(role, p, cx));
+    }
+
+    /// The application of an endpoint has its turn: it reads and writes.
+    fn on_turn(&mut self, id: EndpointId) {
+        self.act(id, |flow, cx| flow.take_turn(id.role, cx));
     }
 
     /// Hands what TCP sends to the host's processor or, where that costs nothing, to the link.
     fn send_out(&mut self, side: Side) {
-        let mut out = std::mem::take(&mut self.out);
-        for packet in out.drain(..) {
-            if self.hosts[side as usize].is_active() {
+        let is_active = self.hosts[side as usize].is_active();
+        while let Some(packet) = self.out.pop_front() {
+            if is_active {
                 self.give(side, Work::Sent(packet));
             } else {
                 let channel = self.channel_of(&packet);
                 self.put_on_channel(channel, packet);
             }
         }
-        self.out = out;
     }
 
     /// False: the endpoint's timers were put off or stopped since, so this is no event, and a run
@@ -502,7 +483,7 @@ impl<'a> Engine<'a> {
             let side = flow.ends[role].side;
             self.give(side, Work::Turn(id));
         }
-        self.respond(id, due);
+        self.act(id, |_, _| due);
     }
 
     fn on_series(&mut self) {

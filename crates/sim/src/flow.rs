@@ -3,11 +3,16 @@
 
 use crate::app::App;
 use crate::endpoint::{Endpoint, EndpointId, PerRole, Role, Side};
+use crate::heap::{Heap, SimEvent};
 use crate::host::{Host, TurnBytes};
 use crate::packet::{Framing, Packet, Parcel};
 use crate::record::{FlowRecord, GroupRecord};
 use crate::sender::NEVER;
 use ackwise_core::Reason;
+use std::collections::VecDeque;
+
+/// So many are kept at most: packets that a link duplicates would add up.
+const SPARE_PACKETS: usize = 256;
 
 pub struct Flow {
     pub number: u32,
@@ -24,8 +29,12 @@ pub struct Context<'a> {
     pub now: u64,
     pub host: &'a Host,
     pub group: &'a mut GroupRecord,
+    /// Wake-ups go here.
+    pub heap: &'a mut Heap,
     /// Packets that leave, in order.
-    pub out: &'a mut Vec<Parcel>,
+    pub out: &'a mut VecDeque<Parcel>,
+    /// Packets that have arrived: the next to leave use their memory.
+    pub spare: &'a mut Vec<Parcel>,
 }
 
 impl Flow {
@@ -45,27 +54,31 @@ impl Flow {
 
     /// A segment reached an end. Returns the ACK that it makes due, if any: the sender half takes
     /// the segment's ACK, the receiver half its data, about which it asks the policy.
-    pub fn on_segment(&mut self, role: Role, p: &Packet, cx: &mut Context) -> Option<Reason> {
+    pub fn on_segment(&mut self, role: Role, p: Parcel, cx: &mut Context) -> Option<Reason> {
         let end = &mut self.ends[role];
-        end.rx.note_timestamp(p);
-        let rtt_ns = end.tx.on_ack(cx.now, p);
+        end.rx.note_timestamp(&p);
+        let rtt_ns = end.tx.on_ack(cx.now, &p);
         if let (Role::DataSender, Some(rtt_ns)) = (role, rtt_ns) {
             cx.group.rtt.record(rtt_ns);
             self.record.rtt(rtt_ns);
         }
-        if p.is_pure_ack() {
-            return None;
+        let mut due = None;
+        if !p.is_pure_ack() {
+            if role == Role::DataReceiver {
+                self.record.arrived(cx.now, p.segments.into());
+            }
+            due = end.rx.on_segment(cx.now, &p, end.tx.rto_ns());
         }
-        if role == Role::DataReceiver {
-            self.record.arrived(cx.now, p.segments.into());
+        if cx.spare.len() < SPARE_PACKETS {
+            cx.spare.push(p);
         }
-        end.rx.on_segment(cx.now, p, end.tx.rto_ns())
+        due
     }
 
     /// Everything an end can do at this time, given the ACK that is due. Output comes before the
     /// ACK: data carries it along, and only an ACK that no data carried leaves on its own. Reading
-    /// comes last; what it sets free is output again. Returns true when the application has to wait
-    /// for its turn on the processor.
+    /// comes last; what it sets free is output again. Returns true when the application asks for a
+    /// turn on the processor.
     pub fn respond(&mut self, role: Role, mut due: Option<Reason>, cx: &mut Context) -> bool {
         let writes_in_turns = self.writes_in_turns(role, cx.host);
         if self.ends[role].tx.sends_before_the_writer_wakes() {
@@ -87,7 +100,22 @@ impl Flow {
         };
         let writer_wants_turn = writes_in_turns && self.app.writable(&self.ends[role].tx) > 0;
         self.note_end(cx);
-        reader_wants_turn || writer_wants_turn
+        self.schedule(role, cx);
+        (reader_wants_turn || writer_wants_turn) && !std::mem::replace(&mut self.ends[role].awaits_turn, true)
+    }
+
+    /// Sees to it that this end is woken when its next timer is due, and its peer when what was
+    /// read set the peer's application going.
+    #[inline]
+    fn schedule(&mut self, role: Role, cx: &mut Context) {
+        let peer = role.other();
+        for (role, wake_ns) in [(role, self.wake_ns(role)), (peer, self.app_wake_ns(peer))] {
+            let end = &mut self.ends[role];
+            if wake_ns < end.scheduled_ns {
+                end.scheduled_ns = wake_ns;
+                cx.heap.push(wake_ns.max(cx.now), SimEvent::Endpoint(self.id(role)));
+            }
+        }
     }
 
     /// The application writes, TCP sends what it may; a BSD writer goes on after it.
@@ -111,7 +139,7 @@ impl Flow {
     /// Sends all data that may leave. Each segment carries the ACK that is due.
     fn send_data(&mut self, role: Role, due: &mut Option<Reason>, cx: &mut Context) {
         while let Some(segment) = self.ends[role].tx.next_segment(cx.now) {
-            let mut p = self.packet(role, segment.len, cx.now);
+            let mut p = self.packet(role, segment.len, cx);
             p.seq = segment.seq;
             p.psh = segment.psh;
             p.fin = segment.fin;
@@ -119,38 +147,38 @@ impl Flow {
             if role == Role::DataSender {
                 self.record.data(cx.now, &segment);
             }
-            cx.out.push(p);
+            cx.out.push_back(p);
             self.on_ack_sent(role, None, cx);
             *due = None;
         }
     }
 
     fn send_ack(&mut self, role: Role, reason: Reason, cx: &mut Context) {
-        let p = self.packet(role, 0, cx.now);
+        let p = self.packet(role, 0, cx);
         if role == Role::DataReceiver {
             self.record.ack(cx.now, p.ack, reason);
         }
-        cx.out.push(p);
+        cx.out.push_back(p);
         self.on_ack_sent(role, Some(reason), cx);
     }
 
     /// A probe of the peer's closed window (RFC 9293, 3.8.6.1): one byte below it, which the peer
     /// has.
     pub fn send_window_probe(&mut self, role: Role, cx: &mut Context) {
-        let mut packet = self.packet(role, 0, cx.now);
+        let mut packet = self.packet(role, 0, cx);
         packet.probe = true;
         packet.seq = self.ends[role].tx.una.saturating_sub(1);
-        cx.out.push(packet);
+        cx.out.push_back(packet);
     }
 
     /// A packet of this end with so much payload and the current ACK fields.
-    fn packet(&mut self, role: Role, len: u32, now: u64) -> Parcel {
+    fn packet(&mut self, role: Role, len: u32, cx: &mut Context) -> Parcel {
         let end = &mut self.ends[role];
         let fields = end.rx.ack_fields();
         let blocks = fields.sack.as_ref().map_or(0, |s| s.len() as u32);
         // RFC 2018, 3: two bytes and eight for each block, padded to four.
         let sack_bytes = if blocks > 0 { 4 + 8 * blocks } else { 0 };
-        Box::new(Packet {
+        let packet = Packet {
             flow: self.number,
             wire_bytes: self.framing.wire_bytes(sack_bytes + len),
             len,
@@ -165,10 +193,17 @@ impl Flow {
             seq: end.tx.nxt,
             ack: fields.ack,
             wnd_bytes: fields.wnd_bytes,
-            sent_ns: now,
+            sent_ns: cx.now,
             echo_ns: fields.echo_ns,
             sack: fields.sack,
-        })
+        };
+        match cx.spare.pop() {
+            Some(mut parcel) => {
+                *parcel = packet;
+                parcel
+            }
+            None => Box::new(packet),
+        }
     }
 
     /// An ACK left: on its own with a reason, or on data.

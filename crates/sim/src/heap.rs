@@ -30,7 +30,7 @@ const NUMBER_BITS: u32 = 28;
 impl SimEvent {
     // Always: callers know the kind, so that no branch is left.
     #[inline(always)]
-    fn encode(self) -> u32 {
+    fn encode(self) -> Code {
         let (kind, number) = match self {
             SimEvent::Delivery(channel) => (0, channel),
             SimEvent::Transmitter(channel) => (1, channel),
@@ -42,22 +42,29 @@ impl SimEvent {
             SimEvent::Series => (7, 0),
         };
         debug_assert!(number < 1 << NUMBER_BITS);
-        kind << NUMBER_BITS | number as u32
+        Code(kind << NUMBER_BITS | number as u32)
     }
+}
 
-    #[inline]
-    fn decode(code: u32) -> SimEvent {
-        let number = code & ((1 << NUMBER_BITS) - 1);
-        let odd = number & 1 == 1;
-        let role = if odd { Role::DataReceiver } else { Role::DataSender };
-        match code >> NUMBER_BITS {
-            0 => SimEvent::Delivery(number as usize),
-            1 => SimEvent::Transmitter(number as usize),
-            2 => SimEvent::Late(number as usize),
-            3 => SimEvent::Host(if odd { Side::Server } else { Side::Client }),
-            4 => SimEvent::Endpoint(EndpointId { flow: number >> 1, role }),
-            5 => SimEvent::Start(number as usize),
-            6 => SimEvent::Arrival(number as usize),
+/// An event as the heap keeps it. Decoding where the event is matched leaves a single branch.
+#[derive(Clone, Copy)]
+pub struct Code(u32);
+
+impl Code {
+    #[inline(always)]
+    pub fn event(self) -> SimEvent {
+        let number = (self.0 & ((1 << NUMBER_BITS) - 1)) as usize;
+        match self.0 >> NUMBER_BITS {
+            0 => SimEvent::Delivery(number),
+            1 => SimEvent::Transmitter(number),
+            2 => SimEvent::Late(number),
+            3 => SimEvent::Host(if number == 1 { Side::Server } else { Side::Client }),
+            4 => {
+                let role = if number & 1 == 1 { Role::DataReceiver } else { Role::DataSender };
+                SimEvent::Endpoint(EndpointId { flow: (number >> 1) as u32, role })
+            }
+            5 => SimEvent::Start(number),
+            6 => SimEvent::Arrival(number),
             _ => SimEvent::Series,
         }
     }
@@ -71,6 +78,9 @@ type Entry = u128;
 pub struct Heap {
     entries: Vec<Entry>,
     inserted: u32,
+    /// The root was popped. Most events push one that comes soon: it takes that place, which saves
+    /// moving the last entry there.
+    root_is_free: bool,
 }
 
 impl Heap {
@@ -80,10 +90,14 @@ impl Heap {
     }
 
     #[inline]
-    fn insert(&mut self, time_ns: u64, event: u32) {
-        let what = u64::from(self.inserted) << 32 | u64::from(event);
+    fn insert(&mut self, time_ns: u64, event: Code) {
+        let what = u64::from(self.inserted) << 32 | u64::from(event.0);
         let entry = u128::from(time_ns) << 64 | u128::from(what);
         self.inserted = self.inserted.wrapping_add(1);
+        if std::mem::take(&mut self.root_is_free) {
+            self.sift_down(entry);
+            return;
+        }
         let mut at = self.entries.len();
         self.entries.push(entry);
         while at > 0 {
@@ -98,18 +112,20 @@ impl Heap {
     }
 
     #[inline]
-    pub fn pop(&mut self) -> Option<(u64, SimEvent)> {
-        let top = *self.entries.first()?;
-        let last = self.entries.pop()?;
-        if !self.entries.is_empty() {
-            self.sift_down(last);
+    pub fn pop(&mut self) -> Option<(u64, Code)> {
+        if std::mem::take(&mut self.root_is_free) {
+            let last = self.entries.pop()?;
+            if !self.entries.is_empty() {
+                self.sift_down(last);
+            }
         }
-        Some(((top >> 64) as u64, SimEvent::decode(top as u32)))
+        let top = *self.entries.first()?;
+        self.root_is_free = true;
+        Some(((top >> 64) as u64, Code(top as u32)))
     }
 
     /// Puts `entry` where the root was. The children are compared without branches: which one is
     /// the earliest cannot be predicted.
-    #[inline]
     fn sift_down(&mut self, entry: Entry) {
         let entries = self.entries.as_mut_slice();
         let mut at = 0;
@@ -151,9 +167,30 @@ mod tests {
             expected.push((t, i));
         }
         expected.sort();
-        let got: Vec<_> = std::iter::from_fn(|| heap.pop()).collect();
+        let got: Vec<_> = std::iter::from_fn(|| heap.pop()).map(|(t, code)| (t, code.event())).collect();
         let expected: Vec<_> = expected.into_iter().map(|(t, i)| (t, SimEvent::Delivery(i))).collect();
         assert_eq!(got, expected);
+    }
+
+    #[test]
+    fn pushes_between_pops_keep_the_order() {
+        let mut heap = Heap::default();
+        let mut rng = Rng::new(2, 0);
+        let mut waiting = std::collections::BTreeSet::new();
+        let (mut now, mut pushed) = (0, 0);
+        for _ in 0..5000 {
+            for _ in 0..rng.up_to(2) {
+                let t = now + rng.up_to(50);
+                heap.push(t, SimEvent::Delivery(pushed));
+                waiting.insert((t, pushed));
+                pushed += 1;
+            }
+            let got = heap.pop().map(|(t, code)| (t, code.event()));
+            let expected = waiting.pop_first().map(|(t, i)| (t, SimEvent::Delivery(i)));
+            assert_eq!(got, expected);
+            now = got.map_or(now, |(t, _)| t);
+        }
+        assert!(pushed > 4000);
     }
 
     #[test]
@@ -171,7 +208,7 @@ mod tests {
         }
         events.extend([Side::Client, Side::Server].map(SimEvent::Host));
         for event in events {
-            assert_eq!(SimEvent::decode(event.encode()), event);
+            assert_eq!(event.encode().event(), event);
         }
     }
 }

@@ -368,8 +368,9 @@ impl Receiver {
     pub fn ack_fields(&mut self) -> AckFields {
         let wnd = self.window_now();
         let sack = (self.sack && !self.above.is_empty()).then(|| {
-            let mut blocks: Sack = self.above.around(self.newest_range).into_iter().collect();
-            let newest = blocks.first().copied();
+            let mut blocks = Sack::with_capacity(SACK_BLOCKS);
+            let newest = self.above.around(self.newest_range);
+            blocks.extend(newest);
             blocks.extend(
                 self.above.iter().rev().filter(|&b| Some(b) != newest).take(SACK_BLOCKS - blocks.len()),
             );
