@@ -44,22 +44,9 @@ pub struct Host {
     active: bool,
 }
 
-/// Packets that wait for the processor when the scenario names no limit (Linux
-/// `net.core.netdev_max_backlog`).
-const BACKLOG_PACKETS: u32 = 1000;
-/// Arrivals handled while an application waits when the scenario names no limit: what Linux takes
-/// from a card before it looks around (NAPI_POLL_WEIGHT).
-const TURN_PACKETS: u32 = 64;
-
 impl Host {
     pub fn new(costs: &HostSpec) -> Self {
-        let mut costs = costs.clone();
-        if costs.backlog_packets == 0 {
-            costs.backlog_packets = BACKLOG_PACKETS;
-        }
-        if costs.process.turn_packets == 0 {
-            costs.process.turn_packets = TURN_PACKETS;
-        }
+        let costs = costs.clone();
         let paid = costs.data_received_ns + costs.data_sent_ns + costs.ack_received_ns + costs.ack_sent_ns;
         let active =
             paid > 0 || costs.gro_max_bytes > 0 || costs.gro_window_ns > 0 || costs.process.is_modelled();

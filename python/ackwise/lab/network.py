@@ -16,6 +16,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
+from ackwise import engine
 from ackwise.lab.refuse import refuse
 from ackwise.plans.units import CELL_BYTES, CELL_PAYLOAD_BYTES
 
@@ -84,25 +85,41 @@ def build(scenario: dict[str, Any], link: str) -> Network:
     return network
 
 
-_PIPE_KEYS = {
-    "rate_bps", "delay_ns", "jitter_ns", "queue_packets", "queue_bytes", "discipline",
-    "ack_share_ppm", "loss_ppm", "burst_loss", "reorder", "duplicate_ppm", "outages",
-    "grant_interval_ns", "per_packet_ns", "shared_medium", "tc",
-}  # fmt: skip
-_HOST_KEYS = {
-    "data_received_ns", "data_sent_ns", "ack_received_ns", "ack_sent_ns", "backlog_packets",
-    "send_buffer_max_bytes", "recv_buffer_max_bytes", "gro_max_bytes", "gro_window_ns", "process",
+# Keys of the engine's tables that the lab handles or refuses itself. "tc": see _rate.
+_KNOWN = {
+    "scenario": {
+        "seed", "duration_ns", "series_interval_ns", "mtu_bytes", "ip_tcp_header_bytes",
+        "link_overhead_bytes", "link_cells", "down", "up", "access", "client", "server", "groups",
+        "record",
+    },
+    "channel": {
+        "rate_bps", "delay_ns", "jitter_ns", "queue_packets", "queue_bytes", "discipline",
+        "ack_share_ppm", "loss_ppm", "burst_loss", "reorder", "duplicate_ppm", "outages",
+        "grant_interval_ns", "per_packet_ns", "shared_medium", "tc",
+    },
+    "host": {
+        "data_received_ns", "data_sent_ns", "ack_received_ns", "ack_sent_ns", "backlog_packets",
+        "send_buffer_max_bytes", "recv_buffer_max_bytes", "gro_max_bytes", "gro_window_ns",
+        "process",
+    },
 }  # fmt: skip
 
 
 def _check_known(scenario: dict[str, Any], link: str) -> None:
-    """Keys that the lab does not know are an error, never ignored."""
-    for part, known in (
-        ("down", _PIPE_KEYS), ("up", _PIPE_KEYS), (CLIENT, _HOST_KEYS), (SERVER, _HOST_KEYS),
-    ):  # fmt: skip
-        for key in scenario.get(part, {}):
-            if key not in known:
-                refuse(f"{link}: {part}: {key}", "unknown key", "remove it, or use the simulator")
+    """A key that the lab does not know is refused unless it has the engine's default."""
+    for part, table in (
+        ("", "scenario"),
+        ("down", "channel"),
+        ("up", "channel"),
+        (CLIENT, "host"),
+        (SERVER, "host"),
+    ):
+        defaults = {key["name"]: key.get("default") for key in engine.scenario_keys()[table]}
+        given = scenario.get(part, {}) if part else scenario
+        for key, value in given.items():
+            if key not in _KNOWN[table] and (key not in defaults or value != defaults[key]):
+                where = f"{link}: {part}: {key}" if part else f"{link}: {key}"
+                refuse(where, "unknown key", "remove it, or use the simulator")
 
 
 def _check(scenario: dict[str, Any], link: str) -> None:

@@ -330,10 +330,6 @@ def plan() -> Table:
     )
 
 
-# A time on a command line, in this host's time.
-DURATION = Key("duration", TIME, "", low=1, high=3600 * 10**9)
-
-
 def _refuse(where: str, path: str, problem: str) -> InputError:
     return InputError(f"{where}: {path}: {problem}" if path else f"{where}: {problem}")
 
