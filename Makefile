@@ -106,6 +106,7 @@ lint: setup-lint build ## formatting, warnings, types, licences, generated docs
 	$(BIN)/ruff check --quiet python tools
 	$(BIN)/ruff format --quiet --check python tools
 	$(BIN)/mypy
+	@mkdir -p build
 	$(BIN)/lint-imports > build/imports.txt || { cat build/imports.txt; false; }
 	$(BIN)/python tools/claims.py --check
 	$(BIN)/python tools/spdx.py
