@@ -13,6 +13,9 @@ NAMES = [one.name for one in evidence.items()]
 @pytest.mark.parametrize("name", NAMES)
 def test_kept_results_are_up_to_date(name: str) -> None:
     complaint = evidence.item(name).complaint()
+    if name in evidence.DUE:
+        assert complaint, f"{name}: is up to date; take it out of DUE in tools/evidence.py"
+        pytest.xfail(f"{complaint}; `make evidence ONLY={name}` renews it")
     assert not complaint, f"{name}: {complaint}; run `make evidence ONLY={name}`"
 
 
