@@ -85,12 +85,13 @@ def build(scenario: dict[str, Any], link: str) -> Network:
     return network
 
 
-# Keys of the engine's tables that the lab handles or refuses itself. "tc": see _rate.
+# Keys of the engine's tables that the lab handles or refuses itself, and the lab's own: "tc" (see
+# _rate), and what experiments ask of all hosts.
 _KNOWN = {
     "scenario": {
         "seed", "duration_ns", "series_interval_ns", "mtu_bytes", "ip_tcp_header_bytes",
         "link_overhead_bytes", "link_cells", "down", "up", "access", "client", "server", "groups",
-        "record",
+        "record", "paths_from_ns", "ping_interval_ns", "sysctls",
     },
     "channel": {
         "rate_bps", "delay_ns", "jitter_ns", "queue_packets", "queue_bytes", "discipline",
