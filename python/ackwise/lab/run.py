@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ackwise.errors import InputError, RunError
-from ackwise.host.tools import find_tool
+from ackwise.host.tools import program
 from ackwise.lab import machine, measure, network, traffic
 from ackwise.lab.machine import Kernel
 from ackwise.lab.network import CLIENT, SERVER
@@ -28,7 +28,7 @@ class Prepared:
         net = network.build(scenario, link)
         flows = traffic.build(scenario, workload, policies(scenario, kernel))
         self.groups_of = flows.groups_of
-        ip, tc = _tool("ip"), _tool("tc")
+        ip, tc = program("ip"), program("tc")
         lines = [f"env TC_LIB_DIR {_LAB}"]
         lines += [f"namespace {name}" for name in net.namespaces]
         for host, route in flows.routes.items():
@@ -95,13 +95,6 @@ def policies(scenario: dict[str, Any], kernel: Kernel) -> dict[str, str]:
             request = f"{name}:{values}" if values else name
             chosen[f"{index}/{role}"] = "stock" if name == "linux" else request
     return chosen
-
-
-def _tool(name: str) -> str:
-    path = find_tool(name)
-    if path is None:
-        raise RunError(f"lab: {name} is missing; install with `apt-get install iproute2`")
-    return path
 
 
 WALL_FOR_CPU = 20  # real time a guest may take on a busy host, as a multiple of its processor time
