@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from ackwise.errors import InputError, RunError
+from ackwise.errors import InputError
 from ackwise.host.tools import program
 from ackwise.lab import machine, measure, network, traffic
 from ackwise.lab.machine import Kernel

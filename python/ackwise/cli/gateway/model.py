@@ -9,12 +9,12 @@ import click
 from ackwise import __version__
 from ackwise.cli import options
 from ackwise.cli.gateway import request
-from ackwise.cli.gateway.request import LinkOptions
 from ackwise.cli.shape import Command, group, option, others
 from ackwise.errors import EXIT_FAILED, InputError
 
 if TYPE_CHECKING:
     from ackwise.gateway.model import Prediction
+    from ackwise.gateway.settings import Access
 
 SCHEMA_VERSION = 1
 _EXAMPLES = """\
@@ -114,7 +114,7 @@ def _sweep_lines(predictions: "list[Prediction]") -> list[str]:
     ),
     options.AS_JSON,
 )
-def model(link: LinkOptions, sweep: bool, simulate: bool, figure: str | None, as_json: bool) -> int:
+def model(access: "Access", sweep: bool, simulate: bool, figure: str | None, as_json: bool) -> int:
     """Exit code; raises InputError, RunError."""
     from ackwise.gateway import model as calculation
     from ackwise.host import files
@@ -127,10 +127,10 @@ def model(link: LinkOptions, sweep: bool, simulate: bool, figure: str | None, as
             raise InputError("--figure: needs --sweep or --simulate")
     if simulate:
         return _simulate(figure, as_json)
-    access = link.access().link()
+    link = access.link()
     found: dict[str, Any] = {"schema_version": SCHEMA_VERSION, "ackwise_version": __version__}
     if sweep:
-        predictions = calculation.sweep(access)
+        predictions = calculation.sweep(link)
         points = [calculation.document(p) for p in predictions]
         found |= {"kind": "gateway-sweep", "points": points}
         lines = _sweep_lines(predictions)
@@ -140,7 +140,7 @@ def model(link: LinkOptions, sweep: bool, simulate: bool, figure: str | None, as
 
             files.write_whole(figure, svg(deviation.sweep_figure(predictions)))
     else:
-        prediction = calculation.predict(access)
+        prediction = calculation.predict(link)
         found |= {"kind": "gateway-model"} | calculation.document(prediction)
         lines = _model_lines(prediction)
     print(json.dumps(found, indent=2) if as_json else "\n".join(lines))

@@ -10,11 +10,11 @@ from ackwise import __version__
 from ackwise.cli import options
 from ackwise.cli.gateway import request
 from ackwise.cli.gateway.model import SCHEMA_VERSION
-from ackwise.cli.gateway.request import LinkOptions, QueueOptions
 from ackwise.cli.options import Number, OneOf
 from ackwise.cli.shape import Command, group, option, others
 from ackwise.errors import EXIT_FAILED
 from ackwise.gateway.formats import FORMATS
+from ackwise.gateway.settings import Request
 from ackwise.gateway.state import RUN_DIRECTORY
 
 _PLAN_EXAMPLES = """\
@@ -58,12 +58,12 @@ _RUN_DIR = option(
     option("--format", "form", type=OneOf(*FORMATS), default="tc", help="output format"),
     option("--json", "as_json", is_flag=True, help="print settings, commands and reasons as JSON"),
 )
-def plan(interface: str, link: LinkOptions, queues: QueueOptions, form: str, as_json: bool) -> int:
+def plan(asked: Request, form: str, as_json: bool) -> int:
     """Exit code; raises InputError, RunError."""
     from ackwise.gateway import control, formats, tree
     from ackwise.gateway.settings import settle
 
-    settings, notes = settle(queues.request(interface, link))
+    settings, notes = settle(asked)
     if as_json:
         found = {
             "schema_version": SCHEMA_VERSION,
@@ -78,7 +78,7 @@ def plan(interface: str, link: LinkOptions, queues: QueueOptions, form: str, as_
     if form == "tc":
         print("\n".join([*(f"# {note}" for note in notes), *tree.command_lines(settings)]))
         return 0
-    arguments = request.arguments(interface)
+    arguments = request.arguments(asked.interface)
     command = options.command_line()
     made = {
         "sh": lambda: formats.shell(settings, command=command),
@@ -106,9 +106,7 @@ def plan(interface: str, link: LinkOptions, queues: QueueOptions, form: str, as_
     _RUN_DIR,
 )
 def up(
-    interface: str,
-    link: LinkOptions,
-    queues: QueueOptions,
+    asked: Request,
     replace: bool,
     quiet: bool,
     run_dir: str,
@@ -119,9 +117,9 @@ def up(
     from ackwise.gateway.state import Keeper
 
     control.check_rights()
-    settings, notes = settle(queues.request(interface, link))
+    settings, notes = settle(asked)
     document = control.settings_document(settings)
-    did = control.up(settings, document, Keeper(run_dir, interface), replace_own=replace)
+    did = control.up(settings, document, Keeper(run_dir, asked.interface), replace_own=replace)
     print("\n".join([did.words, *(() if quiet else (f"- {line}" for line in notes))]))
     return 0
 
