@@ -24,14 +24,6 @@ _INFO_KIND = 1
 Result = TypeVar("Result")
 
 
-def possible() -> bool:
-    """Whether this process may make a namespace."""
-    try:
-        return _apart(lambda: True)
-    except OSError:
-        return False
-
-
 def attempt(
     make: Callable[[int], Sequence[Message]], *, transmit_queues: int = 1
 ) -> tuple[list[Refused], Snapshot]:

@@ -108,6 +108,5 @@ METRICS: list[Metric] = [
            "absent if the link sets no processor cost for its device", _cpu),
 ]  # fmt: skip
 
-BY_KEY = {m.key: m for m in METRICS}
 GOODPUT = "goodput_bps"
 ACKS = "acks"
