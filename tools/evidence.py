@@ -41,13 +41,8 @@ DUE = ("linux-deadlock", "linux-ratelimit", "linux-separation", "host-separation
 
 # --- what each item follows from ------------------------------------------------------------------
 
-CORE = (
-    "core/*.c",
-    "core/policies",
-    "core/policy/*.[ch]",
-    "core/policy/*.def",
-    "core/include/**/*.*",
-)
+POLICIES = ("core/policies", "core/policy/*.[ch]", "core/policy/*.def")
+CORE = ("core/*.c", *POLICIES, "core/include/**/*.*")
 ENGINE = (*CORE, "Cargo.*", "crates/*/Cargo.toml", "crates/*/build.rs", "crates/*/src/**/*.rs")
 DATA = ("python/ackwise/**/*.pcap", "python/ackwise/**/*.csv")
 LAB = ("linux/patches/**/*.patch", "linux/config/*", "linux/prepare", "linux/lab/*")
