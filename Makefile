@@ -62,6 +62,7 @@ $(WHEELHOUSE)/ready: pyproject.toml tools/pins.py | $(VENV)/ready
 
 .PHONY: build
 build: setup ## compile the engine into .venv (editable)
+	@core/policies --write
 	@PIP_QUIET=1 $(BIN)/maturin develop --release --quiet
 
 .PHONY: demo

@@ -14,7 +14,7 @@
  * Deviations: where it differs from the source, as numbers of
  *	docs/deviations.md.
  *
- * Copy this file to policy/NAME.c, add a line to registry.c, write
+ * Copy this file to policy/NAME.c, name the policy NAME, and write
  * test/policy_NAME.c.  Time and random bits come in with the event.  Leave
  * what the RFCs demand of every receiver to rails.c, which runs after you.
  * Cite the claims of spec/ where the code implements them.

@@ -1,27 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* The list of policies: one line each, in the order in which users see them. */
+/* The list of policies, from policies.def. */
 #include <ackwise/policy.h>
 
 /* POLICY(name) stands for aw_policy_name, defined in a file of this folder. */
-#define POLICIES          \
-	POLICY(every)     \
-	POLICY(delayed)   \
-	POLICY(linux)     \
-	POLICY(bsd)       \
-	POLICY(ratelimit) \
-	POLICY(dynamic)   \
-	POLICY(greedy)    \
-	POLICY(a3)        \
-	POLICY(a3fewer)   \
-	POLICY(csa3)
-
 #define POLICY(name) extern const struct aw_policy aw_policy_##name;
-POLICIES
+#include "policies.def"
 #undef POLICY
 
 static const struct aw_policy *const policies[] = {
 #define POLICY(name) &aw_policy_##name,
-	POLICIES
+#include "policies.def"
 #undef POLICY
 };
 

@@ -2,6 +2,7 @@
 //! Compiles the C core; every C file of `core/` and `core/policy/` takes part.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 fn c_files(dir: &Path) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = std::fs::read_dir(dir)
@@ -17,6 +18,12 @@ fn c_files(dir: &Path) -> Vec<PathBuf> {
 fn main() {
     let core = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../core");
     println!("cargo:rerun-if-changed={}", core.join("include/ackwise").display());
+    println!("cargo:rerun-if-changed={}", core.join("policies").display());
+    let listed = Command::new("sh").arg(core.join("policies")).arg("--check").status();
+    assert!(
+        listed.expect("sh, to check core/policy/policies.def").success(),
+        "core/policy/policies.def does not list the policies; see above"
+    );
     let mut build = cc::Build::new();
     build.include(core.join("include")).include(core.join("policy")).std("c11").opt_level(2);
     build.flag("-ffreestanding").warnings(true).extra_warnings(true);

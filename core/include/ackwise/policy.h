@@ -92,7 +92,7 @@ int aw_policy_validate(const struct aw_policy *policy);
 #define AW_EPOLICY_PARAM (-4)    /* a parameter without name, or out of range */
 #define AW_EPOLICY_VALUE (-5)    /* a value without name, or values without observe */
 
-/* The list in registry.c: count, by index, by name; NULL when there is none. */
+/* The list, policies.def: count, by index, by name; NULL when there is none. */
 u32 aw_policy_count(void);
 const struct aw_policy *aw_policy_at(u32 index);
 const struct aw_policy *aw_policy_find(const char *name);

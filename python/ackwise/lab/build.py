@@ -109,7 +109,7 @@ def inputs(stock: bool, extra_configs: Iterable[Path] = ()) -> Inputs:
         [first, *(f for f in others if f != first), *extra],
         prepare if with_core else None,
         sorted((folder / "lab").glob("*.[ch]")),
-        sorted(f for f in core.rglob("*") if f.suffix in (".c", ".h", ".def", ".inc"))
+        [core / "policies", *sorted(f for f in core.rglob("*") if f.suffix in (".c", ".h", ".def"))]
         if with_core
         else [],
         _compiler(),

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: MIT
+"""The list of policies follows from the files of core/policy, and so do the kernel's modules."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+TEMPLATE = (ROOT / "core" / "policy" / "TEMPLATE.c").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def core(tmp_path: Path) -> Path:
+    place = tmp_path / "core"
+    shutil.copytree(ROOT / "core", place, ignore=shutil.ignore_patterns("build"))
+    return place
+
+
+def policies(core: Path, option: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [core / "policies", option], capture_output=True, text=True, check=False, cwd="/"
+    )
+
+
+def add(core: Path, file: str, policy: str, name: str | None = None) -> None:
+    text = TEMPLATE.replace("aw_policy_template", f"aw_policy_{policy}")
+    text = text.replace('"template"', f'"{name or policy}"')
+    (core / "policy" / file).write_text(text, encoding="utf-8")
+
+
+def listed(core: Path) -> list[str]:
+    text = (core / "policy" / "policies.def").read_text(encoding="utf-8")
+    return re.findall(r"^POLICY\((\w+)\)$", text, re.MULTILINE)
+
+
+def test_a_file_is_all_that_a_policy_needs(core: Path) -> None:
+    before = listed(core)
+    add(core, "patient.c", "patient")
+    assert policies(core, "--check").returncode == 1
+    assert policies(core, "--write").returncode == 0
+    assert listed(core) == [*before, "patient"]
+    assert policies(core, "--check").returncode == 0
+    assert "patient : patient" in policies(core, "--modules").stdout.splitlines()
+
+
+def test_a_policy_whose_file_is_gone_leaves_the_list_and_a_moved_line_stays(core: Path) -> None:
+    text = (core / "policy" / "policies.def").read_text(encoding="utf-8")
+    moved = text.replace("POLICY(every)\n", "") + "POLICY(every)\n"
+    (core / "policy" / "policies.def").write_text(moved, encoding="utf-8")
+    (core / "policy" / "greedy.c").unlink()
+    assert policies(core, "--write").returncode == 0
+    assert listed(core)[-1] == "every"
+    assert "greedy" not in listed(core)
+
+
+@pytest.mark.parametrize(
+    ("file", "policy", "name", "message"),
+    [
+        ("patient.c", "patient", "hasty", 'aw_policy_patient is named "hasty"; write .name'),
+        ("other.c", "patient", "patient", "other.c: defines no aw_policy_other"),
+        ("every2.c", "every", "every", "every2.c: defines no aw_policy_every2"),
+    ],
+)
+def test_a_policy_its_file_and_its_symbol_go_by_one_name(
+    core: Path, file: str, policy: str, name: str, message: str
+) -> None:
+    add(core, file, policy, name)
+    for option in ("--write", "--check", "--modules"):
+        done = policies(core, option)
+        assert done.returncode == 1
+        assert message in done.stderr
+    assert listed(core) == listed(ROOT / "core")
+
+
+def test_a_static_policy_is_reported(core: Path) -> None:
+    add(core, "patient.c", "patient")
+    file = core / "policy" / "patient.c"
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text.replace("const struct aw_policy", "static const struct aw_policy"))
+    assert "not static" in policies(core, "--check").stderr
+
+
+def test_a_name_is_defined_once(core: Path) -> None:
+    add(core, "patient.c", "patient")
+    text = (core / "policy" / "patient.c").read_text(encoding="utf-8")
+    twice = text + '\nconst struct aw_policy aw_policy_every = {\n\t.name = "every",\n};\n'
+    (core / "policy" / "patient.c").write_text(twice, encoding="utf-8")
+    assert "defined more than once: every" in policies(core, "--check").stderr
+
+
+def test_policies_that_share_code_share_a_module(core: Path) -> None:
+    modules = policies(core, "--modules").stdout.splitlines()
+    assert "a3 csa3 : a3 a3fewer csa3" in modules
+    assert "linux ratelimit : linux ratelimit" in modules
+    named = [word for line in modules for word in line.split(" : ")[1].split()]
+    assert sorted(named) == sorted(listed(core))
+
+
+def test_the_kernel_gets_a_module_for_each_policy(core: Path, tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    for file in ("net/ipv4/tcp_input.c", "net/ipv4/ackpolicy/Makefile"):
+        (tree / file).parent.mkdir(parents=True, exist_ok=True)
+        (tree / file).touch()
+    shutil.copytree(ROOT / "linux", tmp_path / "linux", ignore=shutil.ignore_patterns("patches"))
+    prepare = tmp_path / "linux" / "prepare"
+    add(core, "patient.c", "patient")
+    done = subprocess.run([prepare, tree], capture_output=True, text=True, check=False)
+    assert "core/policies --write" in done.stderr
+    assert not (tree / "net/ipv4/ackpolicy/core").exists()
+    policies(core, "--write")
+    subprocess.run([prepare, tree], check=True)
+    subprocess.run([prepare, "--check", tree], check=True)
+    placed = tree / "net/ipv4/ackpolicy/core"
+    rules = (placed / "modules.mk").read_text(encoding="utf-8")
+    assert "tcp_ack_patient-y := core/module/patient.o core/policy/patient.o\n" in rules
+    for policy in listed(core):
+        holders = [
+            module
+            for module in (placed / "module").glob("*.c")
+            if f"TCP_ACK_OPS({policy})" in module.read_text(encoding="utf-8")
+        ]
+        assert len(holders) == 1
+        alias = f'MODULE_ALIAS("tcp_ack_{policy}")' in holders[0].read_text(encoding="utf-8")
+        assert alias == (holders[0].stem != policy)
