@@ -16,6 +16,7 @@ from conftest import Ackwise, spawn
 
 from ackwise import engine, plans
 from ackwise.errors import Interrupted
+from ackwise.lab import traffic
 from ackwise.plans import policy
 from ackwise.results import compare, document
 from ackwise.results.metrics import METRICS
@@ -65,6 +66,40 @@ def test_same_seed_same_bytes_on_any_number_of_cores(ackwise: Ackwise) -> None:
     assert first.out == second.out
     other = ackwise(*SMALL, "--policy", "all", "--runs", "2", "--json", "--seed", "9")
     assert other.out != first.out
+
+
+def started(job: compare.Job) -> list[int]:
+    """When the flows of a run start."""
+    groups = engine.simulate(compare.scenario(job))["groups"]
+    return [flow["start_ns"] for group in groups for flow in group["flows"]]
+
+
+def test_each_seed_draws_its_own_start_and_policies_share_it() -> None:
+    every = compare.jobs(small_plan(runs=3), detailed=False)
+    starts = {(job.policy.label, job.seed): started(job) for job in every}
+    assert len({tuple(start) for start in starts.values()}) == 3
+    assert all(starts["every", seed] == starts["linux", seed] for seed in (1, 2, 3))
+    # 1% of the second that the plan lasts
+    assert all(0 <= at <= 10**7 for start in starts.values() for at in start)
+
+
+def test_the_lab_starts_flows_when_the_simulator_does() -> None:
+    for job in compare.jobs(small_plan(runs=2), detailed=False):
+        steps = traffic.build(compare.scenario(job), "workload bulk", {}).steps
+        lab = [int(found[1]) for step in steps if (found := re.search(r" start=(\d+)", step))]
+        assert lab == started(job) != [0]
+
+
+def test_a_workload_may_start_its_flows_exactly() -> None:
+    exact = small_plan(workloads=[plans.load_workload("small-buffers")])
+    assert {at for job in compare.jobs(exact, detailed=False) for at in started(job)} == {0}
+
+
+def test_a_scenario_for_an_experiment_starts_its_flows_exactly() -> None:
+    made = plans.scenario_of(
+        plans.load_link("adsl"), plans.load_workload("bulk"), policy.parse("linux", "test"), 1
+    )
+    assert made["groups"][0]["start_jitter_ns"] == 0
 
 
 def test_csv_and_parquet_hold_the_same_rows(ackwise: Ackwise, tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ackwise import plans
 from ackwise.engine import Cancel
 from ackwise.lab import run as lab_run
 from ackwise.lab.machine import Kernel
@@ -31,8 +30,7 @@ def run(
     the lab does not support, RunError when a run failed.
     """
     for job in compare.jobs(plan, False):
-        scenario = plans.scenario_of(job.link, job.workload, job.policy, job.seed)
-        lab_run.Prepared(scenario, *_names(job), kernel)
+        lab_run.Prepared(compare.scenario(job), *_names(job), kernel)
 
     def simulate(job: Job, scenario: dict[str, Any], cancel: Cancel) -> dict[str, Any]:
         name = f"{job.link.name}-{job.workload.name}-{job.policy.label}-{job.seed}"

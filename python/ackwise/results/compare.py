@@ -112,22 +112,27 @@ def jobs(plan: Plan, detailed: bool) -> list[Job]:
     ]
 
 
+def scenario(job: Job, trace_limit: int = 0) -> dict[str, Any]:
+    """The engine's input for a run."""
+    return plans.scenario_of(
+        job.link,
+        job.workload,
+        job.policy,
+        job.seed,
+        start_jitter_ns=plans.start_jitter_ns(job.workload),
+        series_interval_ns=max(1, job.workload.duration_ns // SERIES_POINTS) if job.detailed else 0,
+        trace_limit=trace_limit if job.detailed else 0,
+    )
+
+
 def _trace_limit(plan: Plan) -> int:
     cells = len(plan.links) * len(plan.workloads) * len(plan.policies)
     return max(TRACE_POINTS_MIN, min(TRACE_POINTS_MAX, TRACE_POINTS_TOTAL // cells))
 
 
 def _run(job: Job, trace_limit: int, simulate: Simulate, cancel: Cancel) -> list[GroupRun]:
-    scenario = plans.scenario_of(
-        job.link,
-        job.workload,
-        job.policy,
-        job.seed,
-        series_interval_ns=max(1, job.workload.duration_ns // SERIES_POINTS) if job.detailed else 0,
-        trace_limit=trace_limit if job.detailed else 0,
-    )
     try:
-        result = simulate(job, scenario, cancel)
+        result = simulate(job, scenario(job, trace_limit), cancel)
     except InputError as problem:
         raise InputError(
             f"link {job.link.name}, workload {job.workload.name}, policy {job.policy.label}: "
