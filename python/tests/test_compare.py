@@ -13,12 +13,13 @@ from typing import Any
 
 import pytest
 from conftest import Ackwise, spawn
+from rich.console import Console
 
 from ackwise import engine, plans
 from ackwise.errors import Interrupted
 from ackwise.lab import traffic
 from ackwise.plans import policy
-from ackwise.results import compare, document
+from ackwise.results import compare, document, table
 from ackwise.results.metrics import METRICS
 
 SMALL = ("compare", "--link", "adsl", "--duration", "2s", "--quiet")
@@ -109,16 +110,16 @@ def test_csv_and_parquet_hold_the_same_rows(ackwise: Ackwise, tmp_path: Path) ->
     said = ackwise(*SMALL, "--runs", "2", "--csv", "-", "--parquet", str(parquet))
     assert said.code == 0
     rows = list(csv.DictReader(io.StringIO(said.out)))
-    table = pq.read_table(parquet)
-    assert table.column_names == list(rows[0])
-    assert len(rows) == table.num_rows == 2 * len(engine.policies())
+    read = pq.read_table(parquet)
+    assert read.column_names == list(rows[0])
+    assert len(rows) == read.num_rows == 2 * len(engine.policies())
     for column in ("policy", "goodput_bps", "acks"):
-        for text, value in zip([r[column] for r in rows], table[column].to_pylist(), strict=True):
+        for text, value in zip([r[column] for r in rows], read[column].to_pylist(), strict=True):
             assert text == (f"{value:.12g}" if isinstance(value, float) else str(value))
     for row in rows:
         by_reason = sum(int(v) for k, v in row.items() if k.startswith("acks."))
         assert by_reason == float(row["acks"])
-    assert json.loads(table.schema.metadata[b"plan"])["runs"] == 2
+    assert json.loads(read.schema.metadata[b"plan"])["runs"] == 2
 
 
 def test_table_marks_the_best_and_what_is_below_the_baseline(ackwise: Ackwise) -> None:
@@ -133,6 +134,59 @@ def test_table_marks_the_best_and_what_is_below_the_baseline(ackwise: Ackwise) -
     assert re.search(rf"! {SLOW}: goodput of download is [\d.]+% .*below linux", said.out)
     assert "Fewest ACKs within 1% of the best goodput: linux" in said.out
     assert "\x1b" not in said.out
+
+
+def with_goodputs(goodputs: dict[str, list[int]]) -> compare.Comparison:
+    """A comparison in which run i of a policy has goodput i, and all else is the same."""
+    plan = small_plan(runs=len(goodputs["linux"]))
+    like = engine.simulate(compare.scenario(compare.jobs(plan, detailed=False)[0]))
+
+    def simulate(job: compare.Job, _scenario: Any, _cancel: Any) -> dict[str, Any]:
+        group = {**like["groups"][0], "goodput_bps": goodputs[job.policy.label][job.run]}
+        return {**like, "groups": [group]}
+
+    return compare.run(plan, simulate=simulate)
+
+
+def shown(result: compare.Comparison) -> str:
+    """What the terminal shows of a comparison."""
+    console = Console(file=io.StringIO())
+    table.show(result, console)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_runs_that_come_out_the_same_are_one_sample() -> None:
+    result = with_goodputs({"linux": [10**6] * 3, "every": [10**6 // 2] * 3})
+    for cell in document.of_comparison(result)["tables"][0]["cells"]:
+        assert cell["samples"] == 1
+        assert all(m["ci95"] is None for m in cell["metrics"].values())
+    text = shown(result)
+    assert "Identical in 3 runs, so without an interval: every policy" in text
+    assert "every: goodput of download is 50.0% below linux in 3 identical runs" in text
+    assert "±0" not in text
+
+
+def test_an_interval_is_never_shown_as_zero() -> None:
+    text = shown(with_goodputs({"linux": [10**6, 10**6 + 1], "every": [10**6 + 2, 10**6]}))
+    assert "1.000 ±<0.001" in text
+
+
+def test_one_run_says_that_it_is_one() -> None:
+    result = with_goodputs({"linux": [10**6], "every": [10**6 // 2]})
+    assert document.of_comparison(result)["below_baseline"][0]["samples"] == 1
+    text = shown(result)
+    assert "below linux in one run, which may be chance" in text
+    assert "one run of each: no intervals" in text
+
+
+def test_a_difference_whose_interval_contains_zero_is_no_verdict() -> None:
+    result = with_goodputs({"linux": [10**6, 10**6], "every": [10**5, 11 * 10**5]})
+    assert [c.undecided for c in result.tables[0].cells] == [False, True]
+    assert document.of_comparison(result)["below_baseline"] == []
+    text = shown(result)
+    assert "!" not in text
+    assert re.search("Undecided, .*: every;", text)
 
 
 def test_device_cpu_is_a_column_where_the_link_has_a_processor_cost(ackwise: Ackwise) -> None:

@@ -61,10 +61,31 @@ class Cell:
     policy: PolicyChoice
     group: str
     runs: list[GroupRun]
+    samples: int  # independent values: 1 when every run came out the same
     estimates: dict[str, Estimate | None]
     goodput_change_percent: Estimate | None  # against the baseline; None for the baseline itself
-    below_baseline: bool
     best: frozenset[str]  # metric keys in which the mean is the table's best, or within 0.05% of it
+
+    @property
+    def identical(self) -> bool:
+        """Several runs came out the same: they are one sample."""
+        return self.samples == 1 < len(self.runs)
+
+    @property
+    def below_baseline(self) -> bool:
+        """Goodput is more than 1% below the baseline's, and the interval does not contain zero."""
+        change = self.goodput_change_percent
+        return change is not None and self._looks_below and change.mean + (change.ci95 or 0) < 0
+
+    @property
+    def undecided(self) -> bool:
+        """Goodput looks more than 1% below the baseline's, but the interval contains zero."""
+        return self._looks_below and not self.below_baseline
+
+    @property
+    def _looks_below(self) -> bool:
+        change = self.goodput_change_percent
+        return change is not None and change.mean < -BELOW_PERCENT
 
     @property
     def acks_by_reason(self) -> dict[str, float]:
@@ -96,7 +117,7 @@ class Comparison:
     tables: list[ResultTable]
 
     def below_baseline(self) -> Iterator[Cell]:
-        """Cells whose goodput lies more than 1% below the baseline's."""
+        """Cells whose goodput is below the baseline's."""
         for table in self.tables:
             yield from (cell for cell in table.cells if cell.below_baseline)
 
@@ -232,30 +253,41 @@ def _values(runs: list[GroupRun], key: str) -> list[float]:
     return [v for run in runs if (v := run.values[key]) is not None]
 
 
+def _samples(runs: list[GroupRun]) -> list[GroupRun]:
+    """The runs, or the first of them if all came out the same."""
+    same = all(
+        (run.values, run.acks_by_reason) == (runs[0].values, runs[0].acks_by_reason) for run in runs
+    )
+    return runs[:1] if same else runs
+
+
 def _group_cells(
     plan: Plan, link: Link, workload: Workload, group: str, column: dict[str, list[GroupRun]]
 ) -> list[Cell]:
+    samples = {label: _samples(runs) for label, runs in column.items()}
     estimates = {
-        label: {m.key: estimate(_values(runs, m.key)) for m in METRICS}
-        for label, runs in column.items()
+        label: {m.key: estimate(_values(samples[label], m.key)) for m in METRICS}
+        for label in column
     }
-    base = _values(column[plan.baseline.label], GOODPUT)
+    base = plan.baseline.label
     cells = []
     for chosen in plan.policies:
-        runs = column[chosen.label]
+        label = chosen.label
         change = None
-        if chosen.label != plan.baseline.label:
-            change = paired_percent(_values(runs, GOODPUT), base)
+        if label != base:
+            count = max(len(samples[label]), len(samples[base]))
+            pair = (_values(column[one][:count], GOODPUT) for one in (label, base))
+            change = paired_percent(*pair)
         cells.append(
             Cell(
                 link,
                 workload,
                 chosen,
                 group,
-                runs,
-                estimates[chosen.label],
+                column[label],
+                len(samples[label]),
+                estimates[label],
                 change,
-                change is not None and change.mean < -BELOW_PERCENT,
                 frozenset(
                     m.key
                     for m in METRICS

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Results as text tables that fit the terminal."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import floor, log10
 
@@ -68,11 +68,17 @@ def _column(metric: Metric, cells: Sequence[Cell], intervals: bool) -> Column | 
             texts.append("-")
             continue
         text = f"{found.mean / scale:.{digits}f}"
-        if intervals and found.ci95:  # not if all runs are equal
-            text += f" ±{found.ci95 / scale:.{digits}f}"
+        if intervals and found.ci95:  # not if the metric is the same in every run
+            text += " " + _half_width(found.ci95 / scale, digits)
         texts.append(text)
     head = metric.title + (f" {unit}" if unit and not metric.title.endswith(unit) else "")
     return Column(head, texts, [metric.key in cell.best for cell in cells])
+
+
+def _half_width(value: float, digits: int) -> str:
+    """Of an interval, as ±0.4; never as zero, which only a single sample could claim."""
+    text = f"{value:.{digits}f}"
+    return f"±{text}" if float(text) else f"±<{10**-digits:.{digits}f}"
 
 
 def _columns(table: ResultTable) -> list[Column]:
@@ -147,11 +153,44 @@ def below_sentence(cell: Cell, baseline: str) -> str:
     """The loss against the baseline as a sentence."""
     change = cell.goodput_change_percent
     lost = -change.mean if change else 0.0
-    spread = f" ±{change.ci95:.1f}" if change and change.ci95 is not None else ""
+    spread = f" {_half_width(change.ci95, 1)}" if change and change.ci95 else ""
+    known = ""
+    if len(cell.runs) == 1:
+        known = " in one run, which may be chance"
+    elif cell.identical:
+        known = f" in {len(cell.runs)} identical runs"
     return (
-        f"! {cell.policy.label}: goodput of {cell.group} is {lost:.1f}%{spread} below {baseline} "
-        f"(link {cell.link.name}, workload {cell.workload.name})"
+        f"! {cell.policy.label}: goodput of {cell.group} is {lost:.1f}%{spread} below {baseline}"
+        f"{known} (link {cell.link.name}, workload {cell.workload.name})"
     )
+
+
+def _remarks(table: ResultTable, baseline: str) -> Iterator[tuple[str, str]]:
+    """What the runs do and do not show, each with its style."""
+    several = len(table.cheapest) > 1
+
+    def names(cells: Iterable[Cell]) -> str:
+        return ", ".join(
+            f"{c.policy.label} ({c.group})" if several else c.policy.label for c in cells
+        )
+
+    for group, label in table.cheapest.items():
+        of_group = f" of {group}" if several else ""
+        yield f"Fewest ACKs within 1% of the best goodput{of_group}: {label}", ""
+    for cell in table.cells:
+        if cell.below_baseline:
+            yield below_sentence(cell, baseline), "yellow"
+    undecided = [cell for cell in table.cells if cell.undecided]
+    if undecided:
+        yield (
+            f"Undecided, as the interval of the difference from {baseline} contains zero: "
+            f"{names(undecided)}; more runs (--runs) may decide",
+            "",
+        )
+    identical = [cell for cell in table.cells if cell.identical]
+    if identical:
+        which = "every policy" if len(identical) == len(table.cells) else names(identical)
+        yield f"Identical in {len(identical[0].runs)} runs, so without an interval: {which}", ""
 
 
 def show(comparison: Comparison, console: Console) -> None:
@@ -176,25 +215,16 @@ def show(comparison: Comparison, console: Console) -> None:
         for block in blocks(_columns(table), width):
             draw(console, block, below)
             console.print()
-        for group, label in table.cheapest.items():
-            of_group = f" of {group}" if len(table.cheapest) > 1 else ""
-            console.print(
-                Text(f"Fewest ACKs within 1% of the best goodput{of_group}: {label}"),
-                soft_wrap=True,
-            )
-        for cell in table.cells:
-            if cell.below_baseline:
-                console.print(
-                    Text(below_sentence(cell, plan.baseline.label), style="yellow"), soft_wrap=True
-                )
+        for remark, style in _remarks(table, plan.baseline.label):
+            console.print(Text(remark, style=style), soft_wrap=True)
         console.print()
     if any(cell.best for table in comparison.tables for cell in table.cells):
-        console.print(
-            Text(
-                "* best value of its column; ± half width of the 95% confidence interval",
-                style="dim",
-            )
+        intervals = (
+            "± half width of the 95% confidence interval"
+            if plan.runs > 1
+            else "one run of each: no intervals (--runs 3)"
         )
+        console.print(Text(f"* best value of its column; {intervals}", style="dim"))
 
 
 def show_grid(

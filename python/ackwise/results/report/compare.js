@@ -44,16 +44,22 @@ function header() {
 function belowSection() {
   const lost = doc.below_baseline;
   const title = `Where goodput is more than ${data.below_percent}% below ${baseline}`;
+  const cells = doc.tables.flatMap((table) => table.cells.map((cell) => ({ table, cell })));
+  const undecided = cells.filter(({ cell }) => cell.undecided).map(({ table, cell }) =>
+    `${cell.policy} on ${table.link} / ${table.workload} (${cell.group})`);
+  const open = undecided.length ? make("p", { class: "note" },
+    `Undecided, as the interval of the difference contains zero: ${undecided.join(", ")}.`) : null;
   if (!lost.length) {
     return make("section", { class: "callout fine", id: "below" }, make("h2", {}, title),
-      make("p", {}, `Nowhere: every policy stays within ${data.below_percent}% of ${baseline} on every link and workload of this plan.`));
+      make("p", {}, `Nowhere${undecided.length ? " for certain" : ""}.`), open);
   }
   const list = make("ul", { class: "below-list" });
   for (const one of lost) {
+    const known = one.samples > 1 ? "" : plan.runs === 1 ? ", in a single run" : `, in ${plan.runs} identical runs`;
     list.append(make("li", {}, make("strong", {}, one.policy),
-      ` ${signed(one.goodput_change_percent, 1)}% on ${one.link} / ${one.workload} (${one.group})`));
+      ` ${signed(one.goodput_change_percent, 1)}% on ${one.link} / ${one.workload} (${one.group})${known}`));
   }
-  return make("section", { class: "callout", id: "below" }, make("h2", {}, title), list);
+  return make("section", { class: "callout", id: "below" }, make("h2", {}, title), list, open);
 }
 
 // Goodput and ACKs against the baseline for every view at a glance.
@@ -119,7 +125,7 @@ function drawTable(view) {
       if (found.mean === null) td.append("–");
       else {
         td.append(figure(found.mean / scale, digits));
-        if (found.ci95 !== null && found.ci95 > 0) td.append(make("span", { class: "ci" }, `±${figure(found.ci95 / scale, digits)}`));
+        if (found.ci95) td.append(make("span", { class: "ci" }, halfWidth(found.ci95 / scale, digits)));
       }
       row.append(td);
     }

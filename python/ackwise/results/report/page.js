@@ -46,6 +46,12 @@ function figure(value, digits) {
   return whole.replace(/\B(?=(\d{3})+$)/g, "\u202f") + (fraction ? `.${fraction}` : "");
 }
 
+// Of an interval; never as zero, which only a single sample could claim.
+function halfWidth(value, digits) {
+  const text = value.toFixed(digits);
+  return Number(text) ? `±${figure(value, digits)}` : `±<${figure(10 ** -digits, digits)}`;
+}
+
 function signed(value, digits) {
   const text = value.toFixed(digits);
   if (Number(text) === 0) return (0).toFixed(digits); // no "-0.0"
