@@ -15,11 +15,13 @@ import pytest
 from conftest import Ackwise, spawn
 from rich.console import Console
 
-from ackwise import engine, plans
+from ackwise import __version__, engine, plans
 from ackwise.errors import Interrupted
+from ackwise.lab import compare as lab_compare
 from ackwise.lab import traffic
+from ackwise.lab.machine import Kernel
 from ackwise.plans import policy
-from ackwise.results import compare, document, table
+from ackwise.results import compare, document, provenance, table
 from ackwise.results.metrics import METRICS
 
 SMALL = ("compare", "--link", "adsl", "--duration", "2s", "--quiet")
@@ -32,6 +34,7 @@ def key_paths(value: Any, path: str = "") -> set[str]:
     """Every key of a document in the notation of docs/results.md."""
     named = {
         "plan.policies[].params": "<parameter>",
+        "provenance.rails": "<policy>",
         "policies[].params": "<parameter>",
         "tables[].cheapest": "<group>",
         "tables[].cells[].metrics": "<metric>",
@@ -187,6 +190,46 @@ def test_a_difference_whose_interval_contains_zero_is_no_verdict() -> None:
     text = shown(result)
     assert "!" not in text
     assert re.search("Undecided, .*: every;", text)
+
+
+def test_every_form_of_a_result_says_where_it_comes_from(ackwise: Ackwise, tmp_path: Path) -> None:
+    import pyarrow.parquet as pq
+
+    words = (*SMALL, "--runs", "2", "--policy", "linux", "--policy", "a3:rails=none")
+    parquet, report = tmp_path / "rows.parquet", tmp_path / "report.html"
+    said = ackwise(*words, "--json", "--parquet", str(parquet), "--report", str(report))
+    found = json.loads(said.out)["provenance"]
+    assert found == {
+        "world": "simulator", "kernel": None, "kernel_hash": None,
+        "ackwise_version": __version__, "seeds": [1, 2],
+        "rails": {"linux": "default", "a3:rails=none": "none"},
+    }  # fmt: skip
+    line = provenance.line(found)
+    assert line == (
+        f"simulator, ackwise {__version__}, seeds 1 to 2, "
+        "rails default for linux, rails none for a3:rails=none"
+    )
+    assert line in ackwise(*words).out
+    assert line in report.read_text(encoding="utf-8")
+    rows = list(csv.DictReader(io.StringIO(ackwise(*words, "--csv", "-").out)))
+    keys = ("world", "kernel", "ackwise_version", "rails", "seed")
+    assert [[row[key] for key in keys] for row in rows] == [
+        ["simulator", "", __version__, rails, seed]
+        for rails in ("default", "none")
+        for seed in ("1", "2")
+    ]
+    assert json.loads(pq.read_table(parquet).schema.metadata[b"provenance"]) == found
+
+
+def test_a_result_of_the_lab_names_its_kernel() -> None:
+    kernel = Kernel(Path("linux"), Path("lab-guest"), "Linux 6.12, patched", "0123", True)
+    world = lab_compare.world(kernel)
+    rails = world.rails_of(policy.parse_all(["linux", "a3", "every"], "test"))
+    assert rails == {"linux": None, "a3": "network", "every": "network"}
+    assert provenance.line(provenance.record(world, rails, [7])) == (
+        f"lab with Linux 6.12, patched (0123), ackwise {__version__}, seed 7, "
+        "no rails (the kernel's own code) for linux, rails network for the others"
+    )
 
 
 def test_device_cpu_is_a_column_where_the_link_has_a_processor_cost(ackwise: Ackwise) -> None:

@@ -11,6 +11,7 @@ from ackwise.lab.machine import Kernel
 from ackwise.plans import Plan
 from ackwise.results import compare
 from ackwise.results.compare import Comparison, Job
+from ackwise.results.provenance import World
 
 
 def run(
@@ -44,8 +45,19 @@ def run(
         )
 
     return compare.run(
-        plan, detailed=detailed, workers=workers, on_progress=on_progress, simulate=simulate
+        plan,
+        detailed=detailed,
+        workers=workers,
+        on_progress=on_progress,
+        world=world(kernel),
+        simulate=simulate,
     )
+
+
+def world(kernel: Kernel) -> World:
+    """The lab with this kernel."""
+    # a socket with a policy gets AW_RAILS_NETWORK; `linux` is the kernel's own code
+    return World("lab", "network", kernel.label, kernel.key, own_code="linux")
 
 
 def _names(job: Job) -> tuple[str, str]:

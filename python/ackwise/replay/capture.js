@@ -153,7 +153,8 @@ main.append(
     make("p", { class: "source" }, "Arrivals are replayed at their captured times: ACK counts and latencies are exact for these arrivals. To see the effect of later ACKs on the sender, use the simulator."),
     metaList([
       ["command", make("code", {}, data.command)],
-      ["version", `ackwise ${doc.ackwise_version}, result schema ${doc.schema_version}`],
+      ["ran on", data.origin],
+      ["schema", String(doc.schema_version)],
       ["price", `one ACK costs ${doc.price.rho_permille / 1000}; ${doc.price.unit_ns / 1e6} ms of latency of one segment costs ${(1000 - doc.price.rho_permille) / 1000}`],
       ["directions", `${doc.directions.length} shown${data.more > 0 ? `, ${data.more} with less data in --json` : ""}${doc.directions_skipped ? `, ${doc.directions_skipped} with too little data` : ""}`],
     ])),

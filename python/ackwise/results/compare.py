@@ -12,6 +12,7 @@ from ackwise.engine.pool import run_all
 from ackwise.errors import InputError, RunError
 from ackwise.plans import Link, Plan, Workload
 from ackwise.plans.policy import PolicyChoice
+from ackwise.results import provenance
 from ackwise.results.metrics import ACKS, GOODPUT, METRICS, Better
 from ackwise.results.stats import Estimate, estimate, is_best, paired_percent
 
@@ -114,7 +115,14 @@ class Comparison:
     """A plan with its results."""
 
     plan: Plan
+    world: provenance.World
     tables: list[ResultTable]
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """The record of where the results come from."""
+        rails = self.world.rails_of(self.plan.policies)
+        return provenance.record(self.world, rails, self.plan.seeds)
 
     def below_baseline(self) -> Iterator[Cell]:
         """Cells whose goodput is below the baseline's."""
@@ -210,9 +218,11 @@ def run(
     detailed: bool = False,
     workers: int | None = None,
     on_progress: Callable[[int, int], None] = lambda _done, _all: None,
+    world: provenance.World = provenance.SIMULATOR,
     simulate: Simulate = _in_simulator,
 ) -> Comparison:
-    """Every run of `plan`, on all cores; `simulate` does one and returns the engine's result.
+    """Every run of `plan`, on all cores; `simulate` does one in `world` and returns a result of the
+    engine's form.
 
     `on_progress(done, all)` is called from this thread. Raises InputError, RunError, or
     Interrupted on Ctrl-C after every run has been stopped.
@@ -225,7 +235,7 @@ def run(
         workers=workers,
         on_progress=on_progress,
     )
-    return Comparison(plan, list(_tables(plan, [r for runs in results for r in runs])))
+    return Comparison(plan, world, list(_tables(plan, [r for runs in results for r in runs])))
 
 
 def _tables(plan: Plan, runs: list[GroupRun]) -> Iterator[ResultTable]:

@@ -6,8 +6,9 @@ Same plan and seed, same document, byte for byte: nothing here depends on the ti
 
 from typing import Any
 
-from ackwise import __version__, engine
+from ackwise import engine
 from ackwise.plans.policy import PolicyChoice
+from ackwise.results import provenance
 from ackwise.results.compare import Cell, Comparison
 from ackwise.results.metrics import METRICS
 from ackwise.results.stats import Estimate
@@ -16,14 +17,13 @@ SCHEMA_VERSION = 2
 
 KEYS: dict[str, str] = {
     "schema_version": "version of these keys; increases when one is removed or changes meaning",
-    "ackwise_version": "version of ackwise",
     "kind": '"compare"',
+    **provenance.KEYS,
     "plan.title": "the plan's title",
     "plan.source": "where the plan's values come from",
     "plan.file": 'the plan file as given; "" for a shipped plan or none',
     "plan.baseline": "label of the policy that the others are compared with",
     "plan.runs": "runs of each combination",
-    "plan.seeds[]": "seed of each run",
     "plan.links[].name": "name of the link",
     "plan.links[].title": "its title",
     "plan.links[].source": "where its values come from",
@@ -124,15 +124,14 @@ def of_comparison(comparison: Comparison) -> dict[str, Any]:
     plan = comparison.plan
     return {
         "schema_version": SCHEMA_VERSION,
-        "ackwise_version": __version__,
         "kind": "compare",
+        "provenance": comparison.provenance,
         "plan": {
             "title": plan.title,
             "source": plan.source,
             "file": plan.file,
             "baseline": plan.baseline.label,
             "runs": plan.runs,
-            "seeds": plan.seeds,
             "links": [
                 {"name": x.name, "title": x.title, "source": x.source, "device": x.device}
                 for x in plan.links
@@ -184,6 +183,7 @@ def rows(comparison: Comparison) -> list[dict[str, str | int | float | None]]:
             "group": cell.group,
             "run": run.job.run,
             "seed": run.job.seed,
+            **provenance.columns(comparison.provenance, cell.policy.label),
             **{m.key: run.values[m.key] for m in METRICS},
             **{f"acks.{label}": run.acks_by_reason.get(label, 0) for label in labels},
         }

@@ -8,6 +8,7 @@ from math import floor, log10
 from rich.console import Console
 from rich.text import Text
 
+from ackwise.results import provenance
 from ackwise.results.compare import Cell, Comparison, ResultTable
 from ackwise.results.metrics import METRICS, Metric
 from ackwise.results.stats import Estimate
@@ -197,6 +198,7 @@ def show(comparison: Comparison, console: Console) -> None:
     """Prints each table of a comparison, with its cheapest policies and losses."""
     plan = comparison.plan
     width = console.width if console.is_terminal else PLAIN_WIDTH
+    origin = provenance.line(comparison.provenance)
     for table in comparison.tables:
         console.print(
             Text(f"{table.link.title}  |  {table.workload.title}", style="bold cyan"),
@@ -207,9 +209,10 @@ def show(comparison: Comparison, console: Console) -> None:
         console.print(
             Text(
                 f"link {table.link.name}, workload {table.workload.name}, {plan.runs} "
-                f"{'run' if plan.runs == 1 else 'runs'}, seeds from {plan.seed}",
+                f"{'run' if plan.runs == 1 else 'runs'} of each policy\n{origin}",
                 style="dim",
-            )
+            ),
+            soft_wrap=True,
         )
         below = [cell.below_baseline for cell in table.cells]
         for block in blocks(_columns(table), width):

@@ -28,15 +28,15 @@ doc.tables.forEach((table, t) => {
 const state = { view: 0, policy: Math.max(0, labels.indexOf(baseline)) };
 
 function header() {
-  const seeds = plan.seeds.length > 1 ? `${plan.seeds[0]} to ${plan.seeds[plan.seeds.length - 1]}` : String(plan.seeds[0]);
   return make("header", {},
     make("p", { class: "kicker" }, "ackwise compare"),
     make("h1", {}, plan.title),
     make("p", { class: "source" }, plan.source.trim()),
     metaList([
       ["command", make("code", {}, data.command)],
-      ["version", `ackwise ${doc.ackwise_version}, result schema ${doc.schema_version}`],
-      ["runs", `${plan.runs} per combination, seeds ${seeds}`],
+      ["ran on", data.origin],
+      ["schema", String(doc.schema_version)],
+      ["runs", `${plan.runs} per combination`],
       ["baseline", make("code", {}, baseline)],
     ]));
 }
