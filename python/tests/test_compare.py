@@ -232,6 +232,27 @@ def test_a_result_of_the_lab_names_its_kernel() -> None:
     )
 
 
+TIME_UNITS = {"s", "ms", "µs", "ns"}
+
+
+@pytest.mark.parametrize(
+    ("words", "unit"),
+    [
+        (("--link", "satellite-geo", "--duration", "5s"), "ms"),  # RTTs on both sides of 1 s
+        (("--link", "lan-1g", "--duration", "300ms"), "µs"),  # RTTs of ms, ACK latencies of 6 µs
+        (("--link", "loopback", "--workload", "request-response", "--duration", "1s"), "ms"),
+        (("--capture", "python/ackwise/captures/bulk.pcap"), "ms"),
+    ],
+)
+def test_all_times_of_a_table_have_one_unit(
+    ackwise: Ackwise, root: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], unit: str
+) -> None:
+    monkeypatch.chdir(root)
+    said = ackwise("compare", *words, "--policy", "linux", "--policy", "every", "--quiet")
+    head = next(line for line in said.out.splitlines() if line.startswith("policy"))
+    assert TIME_UNITS & set(head.split()) == {unit}
+
+
 def test_device_cpu_is_a_column_where_the_link_has_a_processor_cost(ackwise: Ackwise) -> None:
     link = next(n for n in plans.shipped("links") if n.startswith("mips"))
     words = ("compare", "--link", link, "--duration", "1s", "--policy", "linux", "--quiet")

@@ -40,11 +40,12 @@ const policyChoice = choice("policy (lower two plots)", labels, (p) => choose(st
 function drawTable(one) {
   const head = make("tr", {}, make("th", {}, "policy"));
   const columns = [];
+  const valuesOf = (key) => one.cells.map((c) => c[key]).filter((v) => v !== null);
+  const times = timeUnit(COLUMNS.filter(([, , unit]) => unit === "ns").map(([key]) => Math.max(...valuesOf(key))));
   for (const [key, title, unit, text] of COLUMNS) {
-    const values = one.cells.map((c) => c[key]).filter((v) => v !== null);
+    const values = valuesOf(key);
     if (!values.length) continue;
-    const largest = Math.max(...values);
-    const [name, scale] = unitOf(unit, largest);
+    const [name, scale] = unit === "ns" ? times : unitOf(unit, Math.max(...values));
     columns.push({ key, scale, digits: !unit && values.every(Number.isInteger) ? 0 : decimals(values.map((x) => x / scale)) });
     head.append(make("th", { title: text }, title, make("span", { class: "unit" }, name || " ")));
   }

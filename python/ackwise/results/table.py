@@ -10,13 +10,14 @@ from rich.text import Text
 
 from ackwise.results import provenance
 from ackwise.results.compare import Cell, Comparison, ResultTable
-from ackwise.results.metrics import METRICS, Metric
+from ackwise.results.metrics import GOODPUT, METRICS, Metric
 from ackwise.results.stats import Estimate
 
 PLAIN_WIDTH = 200  # when the output is not a terminal
 
 _RATES = [("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3), ("bit/s", 1.0)]
 _TIMES = [("s", 1e9), ("ms", 1e6), ("µs", 1e3), ("ns", 1.0)]
+_LEAST_SHOWN = 0.01  # of a table's unit: three decimals leave two digits
 
 
 def unit_of(unit: str, largest: float) -> tuple[str, float]:
@@ -28,6 +29,14 @@ def unit_of(unit: str, largest: float) -> tuple[str, float]:
         if largest >= scale:
             return name, scale
     return scales[-1]
+
+
+def time_unit(largest: Iterable[float]) -> tuple[str, float]:
+    """The one unit of all times of a table and its size in ns: ms, or less if a column, of which
+    the largest value is given, would not show in it."""
+    smallest = min((value for value in largest if value), default=0)
+    units = [(name, scale) for name, scale in _TIMES if name != "s"]
+    return next(((n, s) for n, s in units if smallest >= _LEAST_SHOWN * s), units[0])
 
 
 def decimals(values: Sequence[float]) -> int:
@@ -55,12 +64,14 @@ class Column:
         return max(len(self.head), max(map(len, self.cells)) + any(self.marked))
 
 
-def _column(metric: Metric, cells: Sequence[Cell], intervals: bool) -> Column | None:
+def _column(
+    metric: Metric, cells: Sequence[Cell], times: tuple[str, float], intervals: bool
+) -> Column | None:
     estimates: list[Estimate | None] = [cell.estimates[metric.key] for cell in cells]
     means = [e.mean for e in estimates if e is not None]
     if not means:
         return None
-    unit, scale = unit_of(metric.unit, max(means))
+    unit, scale = times if metric.unit == "ns" else unit_of(metric.unit, max(means))
     whole = not metric.unit and all(mean.is_integer() for mean in means)
     digits = 0 if whole else decimals([mean / scale for mean in means])
     texts = []
@@ -88,15 +99,18 @@ def _columns(table: ResultTable) -> list[Column]:
     columns = [Column("policy", names, [False] * len(cells), left=True)]
     if len(table.workload.measured_names) > 1:
         columns.append(Column("flows", [c.group for c in cells], [False] * len(cells), left=True))
-    always = {"goodput_bps"}
-    for metric in METRICS:
-        if metric.shown:
-            column = _column(
-                metric, cells, intervals=metric.key in always or _varies(metric, cells)
-            )
-            if column:
-                columns.append(column)
+    shown = [metric for metric in METRICS if metric.shown]
+    times = time_unit(_largest(metric, cells) for metric in shown if metric.unit == "ns")
+    for metric in shown:
+        intervals = metric.key == GOODPUT or _varies(metric, cells)
+        column = _column(metric, cells, times, intervals)
+        if column:
+            columns.append(column)
     return columns
+
+
+def _largest(metric: Metric, cells: Sequence[Cell]) -> float:
+    return max((e.mean for c in cells if (e := c.estimates[metric.key]) is not None), default=0)
 
 
 def _varies(metric: Metric, cells: Sequence[Cell]) -> bool:

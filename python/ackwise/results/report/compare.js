@@ -106,10 +106,11 @@ const policyChoice = choice("policy (lower two plots)", labels, (p) => choose(st
 function drawTable(view) {
   const shown = data.metrics.filter((m) => m.shown && view.rows.some((r) => r.cell.metrics[m.key].mean !== null));
   const head = make("tr", {}, make("th", {}, "policy"));
+  const meansOf = (m) => view.rows.map((r) => r.cell.metrics[m.key].mean).filter((x) => x !== null);
+  const times = timeUnit(shown.filter((m) => m.unit === "ns").map((m) => Math.max(...meansOf(m))));
   const columns = shown.map((m) => {
-    const means = view.rows.map((r) => r.cell.metrics[m.key].mean).filter((x) => x !== null);
-    const largest = Math.max(...means);
-    const [unit, scale] = unitOf(m.unit, largest);
+    const means = meansOf(m);
+    const [unit, scale] = m.unit === "ns" ? times : unitOf(m.unit, Math.max(...means));
     const title = m.title.endsWith(unit) && unit ? m.title.slice(0, -unit.length).trim() : m.title;
     head.append(make("th", { title: m.text }, title, make("span", { class: "unit" }, unit || " ")));
     return { m, scale, digits: !m.unit && means.every(Number.isInteger) ? 0 : decimals(means.map((x) => x / scale)) };
