@@ -13,11 +13,15 @@ from typing import Any
 
 import pytest
 from conftest import Ackwise, spawn
+from rich.console import Console
 
-from ackwise import engine, plans
+from ackwise import __version__, engine, plans
 from ackwise.errors import Interrupted
+from ackwise.lab import compare as lab_compare
+from ackwise.lab import traffic
+from ackwise.lab.machine import Kernel
 from ackwise.plans import policy
-from ackwise.results import compare, document
+from ackwise.results import compare, document, provenance, table
 from ackwise.results.metrics import METRICS
 
 SMALL = ("compare", "--link", "adsl", "--duration", "2s", "--quiet")
@@ -30,6 +34,7 @@ def key_paths(value: Any, path: str = "") -> set[str]:
     """Every key of a document in the notation of docs/results.md."""
     named = {
         "plan.policies[].params": "<parameter>",
+        "provenance.rails": "<policy>",
         "policies[].params": "<parameter>",
         "tables[].cheapest": "<group>",
         "tables[].cells[].metrics": "<metric>",
@@ -67,6 +72,40 @@ def test_same_seed_same_bytes_on_any_number_of_cores(ackwise: Ackwise) -> None:
     assert other.out != first.out
 
 
+def started(job: compare.Job) -> list[int]:
+    """When the flows of a run start."""
+    groups = engine.simulate(compare.scenario(job))["groups"]
+    return [flow["start_ns"] for group in groups for flow in group["flows"]]
+
+
+def test_each_seed_draws_its_own_start_and_policies_share_it() -> None:
+    every = compare.jobs(small_plan(runs=3), detailed=False)
+    starts = {(job.policy.label, job.seed): started(job) for job in every}
+    assert len({tuple(start) for start in starts.values()}) == 3
+    assert all(starts["every", seed] == starts["linux", seed] for seed in (1, 2, 3))
+    # 1% of the second that the plan lasts
+    assert all(0 <= at <= 10**7 for start in starts.values() for at in start)
+
+
+def test_the_lab_starts_flows_when_the_simulator_does() -> None:
+    for job in compare.jobs(small_plan(runs=2), detailed=False):
+        steps = traffic.build(compare.scenario(job), "workload bulk", {}).steps
+        lab = [int(found[1]) for step in steps if (found := re.search(r" start=(\d+)", step))]
+        assert lab == started(job) != [0]
+
+
+def test_a_workload_may_start_its_flows_exactly() -> None:
+    exact = small_plan(workloads=[plans.load_workload("small-buffers")])
+    assert {at for job in compare.jobs(exact, detailed=False) for at in started(job)} == {0}
+
+
+def test_a_scenario_for_an_experiment_starts_its_flows_exactly() -> None:
+    made = plans.scenario_of(
+        plans.load_link("adsl"), plans.load_workload("bulk"), policy.parse("linux", "test"), 1
+    )
+    assert made["groups"][0]["start_jitter_ns"] == 0
+
+
 def test_csv_and_parquet_hold_the_same_rows(ackwise: Ackwise, tmp_path: Path) -> None:
     import pyarrow.parquet as pq
 
@@ -74,16 +113,16 @@ def test_csv_and_parquet_hold_the_same_rows(ackwise: Ackwise, tmp_path: Path) ->
     said = ackwise(*SMALL, "--runs", "2", "--csv", "-", "--parquet", str(parquet))
     assert said.code == 0
     rows = list(csv.DictReader(io.StringIO(said.out)))
-    table = pq.read_table(parquet)
-    assert table.column_names == list(rows[0])
-    assert len(rows) == table.num_rows == 2 * len(engine.policies())
+    read = pq.read_table(parquet)
+    assert read.column_names == list(rows[0])
+    assert len(rows) == read.num_rows == 2 * len(engine.policies())
     for column in ("policy", "goodput_bps", "acks"):
-        for text, value in zip([r[column] for r in rows], table[column].to_pylist(), strict=True):
+        for text, value in zip([r[column] for r in rows], read[column].to_pylist(), strict=True):
             assert text == (f"{value:.12g}" if isinstance(value, float) else str(value))
     for row in rows:
         by_reason = sum(int(v) for k, v in row.items() if k.startswith("acks."))
         assert by_reason == float(row["acks"])
-    assert json.loads(table.schema.metadata[b"plan"])["runs"] == 2
+    assert json.loads(read.schema.metadata[b"plan"])["runs"] == 2
 
 
 def test_table_marks_the_best_and_what_is_below_the_baseline(ackwise: Ackwise) -> None:
@@ -98,6 +137,120 @@ def test_table_marks_the_best_and_what_is_below_the_baseline(ackwise: Ackwise) -
     assert re.search(rf"! {SLOW}: goodput of download is [\d.]+% .*below linux", said.out)
     assert "Fewest ACKs within 1% of the best goodput: linux" in said.out
     assert "\x1b" not in said.out
+
+
+def with_goodputs(goodputs: dict[str, list[int]]) -> compare.Comparison:
+    """A comparison in which run i of a policy has goodput i, and all else is the same."""
+    plan = small_plan(runs=len(goodputs["linux"]))
+    like = engine.simulate(compare.scenario(compare.jobs(plan, detailed=False)[0]))
+
+    def simulate(job: compare.Job, _scenario: Any, _cancel: Any) -> dict[str, Any]:
+        group = {**like["groups"][0], "goodput_bps": goodputs[job.policy.label][job.run]}
+        return {**like, "groups": [group]}
+
+    return compare.run(plan, simulate=simulate)
+
+
+def shown(result: compare.Comparison) -> str:
+    """What the terminal shows of a comparison."""
+    console = Console(file=io.StringIO())
+    table.show(result, console)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_runs_that_come_out_the_same_are_one_sample() -> None:
+    result = with_goodputs({"linux": [10**6] * 3, "every": [10**6 // 2] * 3})
+    for cell in document.of_comparison(result)["tables"][0]["cells"]:
+        assert cell["samples"] == 1
+        assert all(m["ci95"] is None for m in cell["metrics"].values())
+    text = shown(result)
+    assert "Identical in 3 runs, so without an interval: every policy" in text
+    assert "every: goodput of download is 50.0% below linux in 3 identical runs" in text
+    assert "±0" not in text
+
+
+def test_an_interval_is_never_shown_as_zero() -> None:
+    text = shown(with_goodputs({"linux": [10**6, 10**6 + 1], "every": [10**6 + 2, 10**6]}))
+    assert "1.000 ±<0.001" in text
+
+
+def test_one_run_says_that_it_is_one() -> None:
+    result = with_goodputs({"linux": [10**6], "every": [10**6 // 2]})
+    assert document.of_comparison(result)["below_baseline"][0]["samples"] == 1
+    text = shown(result)
+    assert "below linux in one run, which may be chance" in text
+    assert "one run of each: no intervals" in text
+
+
+def test_a_difference_whose_interval_contains_zero_is_no_verdict() -> None:
+    result = with_goodputs({"linux": [10**6, 10**6], "every": [10**5, 11 * 10**5]})
+    assert [c.undecided for c in result.tables[0].cells] == [False, True]
+    assert document.of_comparison(result)["below_baseline"] == []
+    text = shown(result)
+    assert "!" not in text
+    assert re.search("Undecided, .*: every;", text)
+
+
+def test_every_form_of_a_result_says_where_it_comes_from(ackwise: Ackwise, tmp_path: Path) -> None:
+    import pyarrow.parquet as pq
+
+    words = (*SMALL, "--runs", "2", "--policy", "linux", "--policy", "a3:rails=none")
+    parquet, report = tmp_path / "rows.parquet", tmp_path / "report.html"
+    said = ackwise(*words, "--json", "--parquet", str(parquet), "--report", str(report))
+    found = json.loads(said.out)["provenance"]
+    assert found == {
+        "world": "simulator", "kernel": None, "kernel_hash": None,
+        "ackwise_version": __version__, "seeds": [1, 2],
+        "rails": {"linux": "default", "a3:rails=none": "none"},
+    }  # fmt: skip
+    line = provenance.line(found)
+    assert line == (
+        f"simulator, ackwise {__version__}, seeds 1 to 2, "
+        "rails default for linux, rails none for a3:rails=none"
+    )
+    assert line in ackwise(*words).out
+    assert line in report.read_text(encoding="utf-8")
+    rows = list(csv.DictReader(io.StringIO(ackwise(*words, "--csv", "-").out)))
+    keys = ("world", "kernel", "ackwise_version", "rails", "seed")
+    assert [[row[key] for key in keys] for row in rows] == [
+        ["simulator", "", __version__, rails, seed]
+        for rails in ("default", "none")
+        for seed in ("1", "2")
+    ]
+    assert json.loads(pq.read_table(parquet).schema.metadata[b"provenance"]) == found
+
+
+def test_a_result_of_the_lab_names_its_kernel() -> None:
+    kernel = Kernel(Path("linux"), Path("lab-guest"), "Linux 6.12, patched", "0123", True)
+    world = lab_compare.world(kernel)
+    rails = world.rails_of(policy.parse_all(["linux", "a3", "every"], "test"))
+    assert rails == {"linux": None, "a3": "network", "every": "network"}
+    assert provenance.line(provenance.record(world, rails, [7])) == (
+        f"lab with Linux 6.12, patched (0123), ackwise {__version__}, seed 7, "
+        "no rails (the kernel's own code) for linux, rails network for the others"
+    )
+
+
+TIME_UNITS = {"s", "ms", "µs", "ns"}
+
+
+@pytest.mark.parametrize(
+    ("words", "unit"),
+    [
+        (("--link", "satellite-geo", "--duration", "5s"), "ms"),  # RTTs on both sides of 1 s
+        (("--link", "lan-1g", "--duration", "300ms"), "µs"),  # RTTs of ms, ACK latencies of 6 µs
+        (("--link", "loopback", "--workload", "request-response", "--duration", "1s"), "ms"),
+        (("--capture", "python/ackwise/captures/bulk.pcap"), "ms"),
+    ],
+)
+def test_all_times_of_a_table_have_one_unit(
+    ackwise: Ackwise, root: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], unit: str
+) -> None:
+    monkeypatch.chdir(root)
+    said = ackwise("compare", *words, "--policy", "linux", "--policy", "every", "--quiet")
+    head = next(line for line in said.out.splitlines() if line.startswith("policy"))
+    assert TIME_UNITS & set(head.split()) == {unit}
 
 
 def test_device_cpu_is_a_column_where_the_link_has_a_processor_cost(ackwise: Ackwise) -> None:

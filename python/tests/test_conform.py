@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from ackwise import engine
+from ackwise import __version__, engine
 from ackwise.cli import main as cli
 from ackwise.errors import InputError
 from ackwise.lab import conform, document
 from ackwise.lab.claim import App, Arrives, Claim, Leaves, Quiet, parse
 from ackwise.lab.conform import Came, SentPacket
+from ackwise.lab.machine import Kernel
 
 HEAD = "rfc 9293 3.8.6.3 MUST\nwhy Because.\n"
 MSS = 1460
@@ -328,8 +329,14 @@ def test_impossible_requests_are_refused(
 
 def test_the_json_document_has_the_keys_that_are_described() -> None:
     outcome = conform.judge(TIMED, "stock", "stock", Came([packet(MSS, 45_000)], {}))
-    whole = json.loads(json.dumps(document.document("Linux", [TIMED], ["stock"], [outcome])))
+    kernel = Kernel(Path("linux"), Path("lab-guest"), "Linux 6.12, patched", "hash", True)
+    made = document.document(kernel, [TIMED], ["stock"], [outcome])
+    whole = json.loads(json.dumps(made))
     told = " ".join(document.KEYS)
     for key in [*whole, *whole["claims"][0], *whole["claims"][0]["cells"][0]]:
         assert key in told
     assert (whole["held"], whole["failed"]) == (1, 0)
+    assert whole["provenance"] == {
+        "world": "lab", "kernel": "Linux 6.12, patched", "kernel_hash": "hash",
+        "ackwise_version": __version__, "seeds": [1], "rails": {"stock": None},
+    }  # fmt: skip

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ackwise import __version__
 from ackwise.cli import options, replay
 from ackwise.cli.options import Lab, Overrides
 from ackwise.cli.outputs import Outputs, outputs
@@ -93,10 +92,7 @@ def write(result: "Comparison", outputs: Outputs) -> None:
         return report.of_comparison(result, written, options.command_line())
 
     def about() -> dict[str, str]:
-        return {
-            "ackwise_version": __version__,
-            "plan": export.json_bytes(written["plan"]).decode(),
-        }
+        return {part: export.json_bytes(written[part]).decode() for part in ("provenance", "plan")}
 
     outputs.write(written, lambda: document.rows(result), page, about)
     if outputs.to_terminal:

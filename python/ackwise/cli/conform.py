@@ -180,7 +180,7 @@ def command(
             on_progress=partial(progress, f"{len(claims)} claims on {kernel.label}"),
         )
     took_s = time.monotonic() - started
-    outputs.write(document.document(kernel.label, claims, policies, outcomes), list)
+    outputs.write(document.document(kernel, claims, policies, outcomes), list)
     failed = sum(not one.passed for one in outcomes)
     if outputs.to_terminal:
         console = Console(highlight=False)

@@ -4,7 +4,6 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from ackwise import __version__
 from ackwise.cli.options import Overrides, Quantity, command_line
 from ackwise.cli.outputs import Outputs
 from ackwise.cli.shape import option
@@ -49,6 +48,7 @@ def main(capture: str, overrides: Overrides, costs: Costs, outputs: Outputs, *, 
     from ackwise import replay
     from ackwise.plans import policy, units
     from ackwise.replay import table
+    from ackwise.results import export
     from ackwise.results.progress import progress_bar
 
     if costs.cost_ratio % _STEP_PPM:
@@ -90,7 +90,10 @@ def main(capture: str, overrides: Overrides, costs: Costs, outputs: Outputs, *, 
         document,
         lambda: replay.rows(replayed),
         page,
-        lambda: {"ackwise_version": __version__, "capture": capture},
+        lambda: {
+            "provenance": export.json_bytes(document["provenance"]).decode(),
+            "capture": capture,
+        },
     )
     if outputs.to_terminal:
         table.show(document, Console(highlight=False))

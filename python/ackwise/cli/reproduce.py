@@ -71,17 +71,13 @@ def _runner(
 
 def _write_plans(folder: Path, done: "Reproduced") -> None:
     """Every scenario that was run, one JSON document a line: what the engine takes."""
-    from ackwise import plans
     from ackwise.host import files
     from ackwise.results import compare
 
     for number, ran in enumerate(done.ran, 1):
         scenarios = list(ran.scenarios)
         if ran.plan is not None:
-            scenarios = [
-                plans.scenario_of(j.link, j.workload, j.policy, j.seed)
-                for j in compare.jobs(ran.plan, detailed=False)
-            ]
+            scenarios = [compare.scenario(j) for j in compare.jobs(ran.plan, detailed=False)]
         lines = "".join(json.dumps(s, separators=(",", ":")) + "\n" for s in scenarios)
         path = folder / f"{done.experiment.name}-{number}.jsonl"
         files.write_whole(str(path), lines.encode())

@@ -5,13 +5,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ackwise import plans
 from ackwise.engine import Cancel
 from ackwise.lab import run as lab_run
 from ackwise.lab.machine import Kernel
 from ackwise.plans import Plan
 from ackwise.results import compare
 from ackwise.results.compare import Comparison, Job
+from ackwise.results.provenance import World
 
 
 def run(
@@ -31,8 +31,7 @@ def run(
     the lab does not support, RunError when a run failed.
     """
     for job in compare.jobs(plan, False):
-        scenario = plans.scenario_of(job.link, job.workload, job.policy, job.seed)
-        lab_run.Prepared(scenario, *_names(job), kernel)
+        lab_run.Prepared(compare.scenario(job), *_names(job), kernel)
 
     def simulate(job: Job, scenario: dict[str, Any], cancel: Cancel) -> dict[str, Any]:
         name = f"{job.link.name}-{job.workload.name}-{job.policy.label}-{job.seed}"
@@ -46,8 +45,19 @@ def run(
         )
 
     return compare.run(
-        plan, detailed=detailed, workers=workers, on_progress=on_progress, simulate=simulate
+        plan,
+        detailed=detailed,
+        workers=workers,
+        on_progress=on_progress,
+        world=world(kernel),
+        simulate=simulate,
     )
+
+
+def world(kernel: Kernel) -> World:
+    """The lab with this kernel."""
+    # a socket with a policy gets AW_RAILS_NETWORK; `linux` is the kernel's own code
+    return World("lab", "network", kernel.label, kernel.key, own_code="linux")
 
 
 def _names(job: Job) -> tuple[str, str]:

@@ -29,6 +29,7 @@ _WARM_US = 20_000  # from the ACK of the whole warm-up to offset 0
 _AFTER_US = 1_000_000  # how long after its last line a claim is watched
 _WRONG_BYTES = -74  # EBADMSG, see linux/lab/conform.c
 WALL_LIMIT_S = 600.0
+SEED = 1
 
 
 @dataclass(frozen=True)
@@ -500,7 +501,7 @@ def observe(
                 kernel,
                 place,
                 ["conform /run/lab/claims /run/lab/came"],
-                seed=1,
+                seed=SEED,
                 wall_limit_s=WALL_LIMIT_S,
                 cancel=cancel,
             )

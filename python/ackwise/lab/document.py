@@ -4,14 +4,16 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ackwise.lab import conform
-from ackwise.lab.claim import Claim
+from ackwise.lab import compare, conform
+from ackwise.lab.claim import STOCK, Claim
 from ackwise.lab.conform import ClaimOutcome
+from ackwise.lab.machine import Kernel
+from ackwise.results import provenance
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 KEYS = {
-    "schema_version": "1",
-    "kernel": "what the claims ran on",
+    "schema_version": "version of these keys; increases when one is removed or changes meaning",
+    **provenance.KEYS,
     "resolution_ns": "times are cut to a multiple of this; below it nothing is claimed",
     "policies": "columns, `stock` for the kernel's own code",
     "held, failed": "cells",
@@ -27,9 +29,14 @@ KEYS = {
 
 
 def document(
-    kernel: str, claims: Sequence[Claim], policies: Sequence[str], outcomes: Sequence[ClaimOutcome]
+    kernel: Kernel,
+    claims: Sequence[Claim],
+    policies: Sequence[str],
+    outcomes: Sequence[ClaimOutcome],
 ) -> dict[str, Any]:
     """Everything, as KEYS describes."""
+    world = compare.world(kernel)
+    rails = {label: None if label == STOCK else world.rails for label in policies}
     cells: dict[str, list[dict[str, Any]]] = {claim.name: [] for claim in claims}
     for one in outcomes:
         cells[one.claim.name].append(
@@ -44,7 +51,7 @@ def document(
         )
     return {
         "schema_version": SCHEMA_VERSION,
-        "kernel": kernel,
+        "provenance": provenance.record(world, rails, [conform.SEED]),
         "resolution_ns": conform.RESOLUTION_US * 1000,
         "policies": list(policies),
         "held": sum(one.passed for one in outcomes),

@@ -19,6 +19,7 @@ from ackwise.plans.scenario import (
     check_work,
     packets_estimate,
     scenario_of,
+    start_jitter_ns,
     with_duration,
 )
 
@@ -37,6 +38,7 @@ __all__ = [
     "scenario_of",
     "shipped",
     "shipped_dir",
+    "start_jitter_ns",
     "titles",
     "with_duration",
 ]

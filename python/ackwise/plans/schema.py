@@ -98,6 +98,11 @@ IN_FILES: dict[str, dict[str, Any]] = {
     "host.gro_window_ns": {"name": "window", "default": "50us"},
     "sender.copy_bps": {"name": "copy_rate"},
     "receiver.reader_bps": {"name": "reader_rate"},
+    "group.start_jitter_ns": {
+        "default": ABSENT,
+        "text": "random extra start delay of each flow, uniform from 0 to this; absent: `ackwise "
+        "compare` takes 1% of the duration, at most 100ms",
+    },
     "app.replay.times_ns": {"default": ABSENT},  # or `capture`
     "app.replay.bytes": {"default": ABSENT},
 }

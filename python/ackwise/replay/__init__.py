@@ -6,25 +6,25 @@ from dataclasses import dataclass
 from threading import Thread
 from typing import Any
 
-from ackwise import __version__, engine
+from ackwise import engine
 from ackwise.engine import Cancel, Cancelled
 from ackwise.errors import Interrupted, RunError
 from ackwise.plans.policy import PolicyChoice
+from ackwise.results import provenance
 from ackwise.results.stats import is_best
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 CAPTURED = "captured"  # label of the capture's own receiver
 # A trace for the plots lists every ACK of every policy: none for captures above this size.
 TRACE_FILE_BYTES_MAX = 64 * 2**20
 
 KEYS: dict[str, str] = {
     "schema_version": "version of these keys; increases when one is removed or changes meaning",
-    "ackwise_version": "version of ackwise",
     "kind": '"capture"',
+    **provenance.KEYS,
     "capture": "the capture file as given",
     "price.rho_permille": "price of one ACK relative to latency, in 1/1000",
     "price.unit_ns": "latency of one segment that costs as much as one ACK when rho is 500",
-    "seed": "seed of the policies' random numbers",
     "device": "processor cost for `cpu_s_per_gb`; null: none given",
     "device.ack_ns": "processor time to build and send one ACK",
     "device.data_ns": "processor time to receive one data packet",
@@ -170,11 +170,12 @@ def _evaluated(capture: str, settings: ReplaySettings, found: dict[str, Any]) ->
         traces.append([c.get("trace") for c in one["policies"]])
     document = {
         "schema_version": SCHEMA_VERSION,
-        "ackwise_version": __version__,
         "kind": "capture",
+        "provenance": provenance.record(
+            provenance.REPLAY, provenance.REPLAY.rails_of(settings.policies), [settings.seed]
+        ),
         "capture": capture,
         "price": found["price"],
-        "seed": found["seed"],
         "device": settings.device,
         "policies": [
             {"label": p.label, "name": p.name, "params": p.params, "rails": p.rails}
@@ -224,6 +225,7 @@ def _is_best(key: str, cell: dict[str, Any], cells: list[dict[str, Any]]) -> boo
 def rows(replayed: Replay) -> list[dict[str, str | int | float | None]]:
     """One flat row per direction and policy, for --csv and --parquet."""
     labels = [r["label"] for r in engine.reasons() if r["source"] != "wait"]
+    origin = replayed.document["provenance"]
     plain = [
         key.removeprefix("directions[].cells[].")
         for key in KEYS
@@ -233,6 +235,8 @@ def rows(replayed: Replay) -> list[dict[str, str | int | float | None]]:
         {
             **{key: one[key] for key in ("connection", "direction", "from", "to")},
             "policy": cell["policy"],
+            "seed": origin["seeds"][0],
+            **provenance.columns(origin, cell["policy"]),
             **{key: cell[key] for key in plain if key not in ("policy", "closing_ack")},
             "optimum_cost": one["optimum"]["cost"],
             **{f"acks.{label}": cell["acks_by_reason"].get(label, 0) for label in labels},

@@ -40,11 +40,12 @@ const policyChoice = choice("policy (lower two plots)", labels, (p) => choose(st
 function drawTable(one) {
   const head = make("tr", {}, make("th", {}, "policy"));
   const columns = [];
+  const valuesOf = (key) => one.cells.map((c) => c[key]).filter((v) => v !== null);
+  const times = timeUnit(COLUMNS.filter(([, , unit]) => unit === "ns").map(([key]) => Math.max(...valuesOf(key))));
   for (const [key, title, unit, text] of COLUMNS) {
-    const values = one.cells.map((c) => c[key]).filter((v) => v !== null);
+    const values = valuesOf(key);
     if (!values.length) continue;
-    const largest = Math.max(...values);
-    const [name, scale] = unitOf(unit, largest);
+    const [name, scale] = unit === "ns" ? times : unitOf(unit, Math.max(...values));
     columns.push({ key, scale, digits: !unit && values.every(Number.isInteger) ? 0 : decimals(values.map((x) => x / scale)) });
     head.append(make("th", { title: text }, title, make("span", { class: "unit" }, name || " ")));
   }
@@ -153,7 +154,8 @@ main.append(
     make("p", { class: "source" }, "Arrivals are replayed at their captured times: ACK counts and latencies are exact for these arrivals. To see the effect of later ACKs on the sender, use the simulator."),
     metaList([
       ["command", make("code", {}, data.command)],
-      ["version", `ackwise ${doc.ackwise_version}, result schema ${doc.schema_version}`],
+      ["ran on", data.origin],
+      ["schema", String(doc.schema_version)],
       ["price", `one ACK costs ${doc.price.rho_permille / 1000}; ${doc.price.unit_ns / 1e6} ms of latency of one segment costs ${(1000 - doc.price.rho_permille) / 1000}`],
       ["directions", `${doc.directions.length} shown${data.more > 0 ? `, ${data.more} with less data in --json` : ""}${doc.directions_skipped ? `, ${doc.directions_skipped} with too little data` : ""}`],
     ])),

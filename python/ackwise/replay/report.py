@@ -6,6 +6,7 @@ from typing import Any
 from ackwise import engine
 from ackwise.replay import CAPTURED, Replay
 from ackwise.replay.table import DIRECTIONS_SHOWN
+from ackwise.results import provenance
 from ackwise.results.report.page import asset, dumped, page
 
 TRACE_POINTS = 2500
@@ -40,6 +41,7 @@ def of_replay(replayed: Replay, command: str) -> bytes:
         "document": {**document, "directions": shown},
         "more": len(document["directions"]) - len(shown),
         "command": command,
+        "origin": provenance.line(document["provenance"]),
         "reasons": engine.reasons(),
         "captured": CAPTURED,
         "details": [

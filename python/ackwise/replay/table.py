@@ -6,7 +6,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from ackwise.results.table import PLAIN_WIDTH, Column, blocks, decimals, draw, unit_of
+from ackwise.results.table import PLAIN_WIDTH, Column, blocks, decimals, draw, time_unit
 
 _COLUMNS = (
     ("acks", "ACKs", ""),
@@ -22,13 +22,19 @@ _COLUMNS = (
 DIRECTIONS_SHOWN = 6
 
 
-def _column(key: str, title: str, unit: str, cells: list[dict[str, Any]]) -> Column | None:
+def _present(key: str, cells: list[dict[str, Any]]) -> list[float]:
+    return [float(cell[key]) for cell in cells if cell[key] is not None]
+
+
+def _column(
+    key: str, title: str, unit: tuple[str, float], cells: list[dict[str, Any]]
+) -> Column | None:
     values = [cell[key] for cell in cells]
-    present = [float(v) for v in values if v is not None]
+    present = _present(key, cells)
     if not present:
         return None
-    name, scale = unit_of(unit, max(present))
-    whole = not unit and all(v.is_integer() for v in present)
+    name, scale = unit
+    whole = not name and all(v.is_integer() for v in present)
     digits = 0 if whole else decimals([v / scale for v in present])
     texts = ["-" if v is None else f"{v / scale:.{digits}f}" for v in values]
     return Column(f"{title} {name}".rstrip(), texts, [key in cell["best"] for cell in cells])
@@ -58,8 +64,9 @@ def show(document: dict[str, Any], console: Console) -> None:
         for warning in _warnings(one):
             console.print(Text(warning, style="yellow"), soft_wrap=True)
         columns = [Column("policy", [c["policy"] for c in cells], [False] * len(cells), left=True)]
+        times = time_unit(max(_present(key, cells)) for key, _, unit in _COLUMNS if unit)
         for key, title, unit in _COLUMNS:
-            column = _column(key, title, unit, cells)
+            column = _column(key, title, times if unit else ("", 1.0), cells)
             if column:
                 columns.append(column)
         for block in blocks(columns, width):

@@ -12,6 +12,7 @@ from ackwise.engine.pool import run_all
 from ackwise.errors import InputError, RunError
 from ackwise.plans import Link, Plan, Workload
 from ackwise.plans.policy import PolicyChoice
+from ackwise.results import provenance
 from ackwise.results.metrics import ACKS, GOODPUT, METRICS, Better
 from ackwise.results.stats import Estimate, estimate, is_best, paired_percent
 
@@ -61,10 +62,31 @@ class Cell:
     policy: PolicyChoice
     group: str
     runs: list[GroupRun]
+    samples: int  # independent values: 1 when every run came out the same
     estimates: dict[str, Estimate | None]
     goodput_change_percent: Estimate | None  # against the baseline; None for the baseline itself
-    below_baseline: bool
     best: frozenset[str]  # metric keys in which the mean is the table's best, or within 0.05% of it
+
+    @property
+    def identical(self) -> bool:
+        """Several runs came out the same: they are one sample."""
+        return self.samples == 1 < len(self.runs)
+
+    @property
+    def below_baseline(self) -> bool:
+        """Goodput is more than 1% below the baseline's, and the interval does not contain zero."""
+        change = self.goodput_change_percent
+        return change is not None and self._looks_below and change.mean + (change.ci95 or 0) < 0
+
+    @property
+    def undecided(self) -> bool:
+        """Goodput looks more than 1% below the baseline's, but the interval contains zero."""
+        return self._looks_below and not self.below_baseline
+
+    @property
+    def _looks_below(self) -> bool:
+        change = self.goodput_change_percent
+        return change is not None and change.mean < -BELOW_PERCENT
 
     @property
     def acks_by_reason(self) -> dict[str, float]:
@@ -93,10 +115,17 @@ class Comparison:
     """A plan with its results."""
 
     plan: Plan
+    world: provenance.World
     tables: list[ResultTable]
 
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """The record of where the results come from."""
+        rails = self.world.rails_of(self.plan.policies)
+        return provenance.record(self.world, rails, self.plan.seeds)
+
     def below_baseline(self) -> Iterator[Cell]:
-        """Cells whose goodput lies more than 1% below the baseline's."""
+        """Cells whose goodput is below the baseline's."""
         for table in self.tables:
             yield from (cell for cell in table.cells if cell.below_baseline)
 
@@ -112,22 +141,27 @@ def jobs(plan: Plan, detailed: bool) -> list[Job]:
     ]
 
 
+def scenario(job: Job, trace_limit: int = 0) -> dict[str, Any]:
+    """The engine's input for a run."""
+    return plans.scenario_of(
+        job.link,
+        job.workload,
+        job.policy,
+        job.seed,
+        start_jitter_ns=plans.start_jitter_ns(job.workload),
+        series_interval_ns=max(1, job.workload.duration_ns // SERIES_POINTS) if job.detailed else 0,
+        trace_limit=trace_limit if job.detailed else 0,
+    )
+
+
 def _trace_limit(plan: Plan) -> int:
     cells = len(plan.links) * len(plan.workloads) * len(plan.policies)
     return max(TRACE_POINTS_MIN, min(TRACE_POINTS_MAX, TRACE_POINTS_TOTAL // cells))
 
 
 def _run(job: Job, trace_limit: int, simulate: Simulate, cancel: Cancel) -> list[GroupRun]:
-    scenario = plans.scenario_of(
-        job.link,
-        job.workload,
-        job.policy,
-        job.seed,
-        series_interval_ns=max(1, job.workload.duration_ns // SERIES_POINTS) if job.detailed else 0,
-        trace_limit=trace_limit if job.detailed else 0,
-    )
     try:
-        result = simulate(job, scenario, cancel)
+        result = simulate(job, scenario(job, trace_limit), cancel)
     except InputError as problem:
         raise InputError(
             f"link {job.link.name}, workload {job.workload.name}, policy {job.policy.label}: "
@@ -184,9 +218,11 @@ def run(
     detailed: bool = False,
     workers: int | None = None,
     on_progress: Callable[[int, int], None] = lambda _done, _all: None,
+    world: provenance.World = provenance.SIMULATOR,
     simulate: Simulate = _in_simulator,
 ) -> Comparison:
-    """Every run of `plan`, on all cores; `simulate` does one and returns the engine's result.
+    """Every run of `plan`, on all cores; `simulate` does one in `world` and returns a result of the
+    engine's form.
 
     `on_progress(done, all)` is called from this thread. Raises InputError, RunError, or
     Interrupted on Ctrl-C after every run has been stopped.
@@ -199,7 +235,7 @@ def run(
         workers=workers,
         on_progress=on_progress,
     )
-    return Comparison(plan, list(_tables(plan, [r for runs in results for r in runs])))
+    return Comparison(plan, world, list(_tables(plan, [r for runs in results for r in runs])))
 
 
 def _tables(plan: Plan, runs: list[GroupRun]) -> Iterator[ResultTable]:
@@ -227,30 +263,41 @@ def _values(runs: list[GroupRun], key: str) -> list[float]:
     return [v for run in runs if (v := run.values[key]) is not None]
 
 
+def _samples(runs: list[GroupRun]) -> list[GroupRun]:
+    """The runs, or the first of them if all came out the same."""
+    same = all(
+        (run.values, run.acks_by_reason) == (runs[0].values, runs[0].acks_by_reason) for run in runs
+    )
+    return runs[:1] if same else runs
+
+
 def _group_cells(
     plan: Plan, link: Link, workload: Workload, group: str, column: dict[str, list[GroupRun]]
 ) -> list[Cell]:
+    samples = {label: _samples(runs) for label, runs in column.items()}
     estimates = {
-        label: {m.key: estimate(_values(runs, m.key)) for m in METRICS}
-        for label, runs in column.items()
+        label: {m.key: estimate(_values(samples[label], m.key)) for m in METRICS}
+        for label in column
     }
-    base = _values(column[plan.baseline.label], GOODPUT)
+    base = plan.baseline.label
     cells = []
     for chosen in plan.policies:
-        runs = column[chosen.label]
+        label = chosen.label
         change = None
-        if chosen.label != plan.baseline.label:
-            change = paired_percent(_values(runs, GOODPUT), base)
+        if label != base:
+            count = max(len(samples[label]), len(samples[base]))
+            pair = (_values(column[one][:count], GOODPUT) for one in (label, base))
+            change = paired_percent(*pair)
         cells.append(
             Cell(
                 link,
                 workload,
                 chosen,
                 group,
-                runs,
-                estimates[chosen.label],
+                column[label],
+                len(samples[label]),
+                estimates[label],
                 change,
-                change is not None and change.mean < -BELOW_PERCENT,
                 frozenset(
                     m.key
                     for m in METRICS

@@ -6,24 +6,24 @@ Same plan and seed, same document, byte for byte: nothing here depends on the ti
 
 from typing import Any
 
-from ackwise import __version__, engine
+from ackwise import engine
 from ackwise.plans.policy import PolicyChoice
+from ackwise.results import provenance
 from ackwise.results.compare import Cell, Comparison
 from ackwise.results.metrics import METRICS
 from ackwise.results.stats import Estimate
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 KEYS: dict[str, str] = {
     "schema_version": "version of these keys; increases when one is removed or changes meaning",
-    "ackwise_version": "version of ackwise",
     "kind": '"compare"',
+    **provenance.KEYS,
     "plan.title": "the plan's title",
     "plan.source": "where the plan's values come from",
     "plan.file": 'the plan file as given; "" for a shipped plan or none',
     "plan.baseline": "label of the policy that the others are compared with",
     "plan.runs": "runs of each combination",
-    "plan.seeds[]": "seed of each run",
     "plan.links[].name": "name of the link",
     "plan.links[].title": "its title",
     "plan.links[].source": "where its values come from",
@@ -43,9 +43,11 @@ KEYS: dict[str, str] = {
         "policy with the fewest ACKs among those within 1% of the best goodput of the group",
     "tables[].cells[].policy": "label of the policy",
     "tables[].cells[].group": "the group of flows",
+    "tables[].cells[].samples":
+        "independent values: 1 if every run came out the same, else the number of runs",
     "tables[].cells[].metrics.<metric>.mean": "mean over the runs; null: not measured",
     "tables[].cells[].metrics.<metric>.ci95":
-        "half width of the 95% confidence interval (Student's t); null: fewer than two values",
+        "half width of the 95% confidence interval (Student's t); null: one sample",
     "tables[].cells[].metrics.<metric>.best":
         "true: the mean is the group's best or within 0.05% of it, and another policy's is not",
     "tables[].cells[].acks_by_reason.<reason>": "pure ACKs by reason, mean over the runs",
@@ -55,13 +57,17 @@ KEYS: dict[str, str] = {
         "mean change of goodput against the baseline, paired by seed",
     "tables[].cells[].goodput_change_percent.ci95": "half width of its 95% confidence interval",
     "tables[].cells[].below_baseline":
-        "true: goodput is more than 1% below the baseline's",
+        "true: goodput is more than 1% below the baseline's, and the interval of the change does "
+        "not contain zero; a single sample has no interval",
+    "tables[].cells[].undecided":
+        "true: goodput looks more than 1% below the baseline's, but the interval contains zero",
     "tables[].cells[].runs[].seed": "seed of the run",
     "tables[].cells[].runs[].metrics.<metric>": "the run's own value; null: not measured",
     "below_baseline[].link": "every cell with `below_baseline`: its link",
     "below_baseline[].workload": "its workload",
     "below_baseline[].group": "its group of flows",
     "below_baseline[].policy": "its policy",
+    "below_baseline[].samples": "its samples; with 1 nothing is known about chance",
     "below_baseline[].goodput_change_percent": "mean change of goodput",
 }  # fmt: skip
 
@@ -95,12 +101,14 @@ def _cell(cell: Cell) -> dict[str, Any]:
     return {
         "policy": cell.policy.label,
         "group": cell.group,
+        "samples": cell.samples,
         "metrics": {
             m.key: {**_estimate(cell.estimates[m.key]), "best": m.key in cell.best} for m in METRICS
         },
         "acks_by_reason": {k: number(v) for k, v in cell.acks_by_reason.items()},
         "goodput_change_percent": _estimate(change) if change else None,
         "below_baseline": cell.below_baseline,
+        "undecided": cell.undecided,
         "runs": [
             {
                 "seed": run.job.seed,
@@ -116,15 +124,14 @@ def of_comparison(comparison: Comparison) -> dict[str, Any]:
     plan = comparison.plan
     return {
         "schema_version": SCHEMA_VERSION,
-        "ackwise_version": __version__,
         "kind": "compare",
+        "provenance": comparison.provenance,
         "plan": {
             "title": plan.title,
             "source": plan.source,
             "file": plan.file,
             "baseline": plan.baseline.label,
             "runs": plan.runs,
-            "seeds": plan.seeds,
             "links": [
                 {"name": x.name, "title": x.title, "source": x.source, "device": x.device}
                 for x in plan.links
@@ -156,6 +163,7 @@ def of_comparison(comparison: Comparison) -> dict[str, Any]:
                 "workload": cell.workload.name,
                 "group": cell.group,
                 "policy": cell.policy.label,
+                "samples": cell.samples,
                 "goodput_change_percent": number(cell.goodput_change_percent.mean),
             }
             for cell in comparison.below_baseline()
@@ -175,6 +183,7 @@ def rows(comparison: Comparison) -> list[dict[str, str | int | float | None]]:
             "group": cell.group,
             "run": run.job.run,
             "seed": run.job.seed,
+            **provenance.columns(comparison.provenance, cell.policy.label),
             **{m.key: run.values[m.key] for m in METRICS},
             **{f"acks.{label}": run.acks_by_reason.get(label, 0) for label in labels},
         }

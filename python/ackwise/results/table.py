@@ -1,21 +1,23 @@
 # SPDX-License-Identifier: MIT
 """Results as text tables that fit the terminal."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import floor, log10
 
 from rich.console import Console
 from rich.text import Text
 
+from ackwise.results import provenance
 from ackwise.results.compare import Cell, Comparison, ResultTable
-from ackwise.results.metrics import METRICS, Metric
+from ackwise.results.metrics import GOODPUT, METRICS, Metric
 from ackwise.results.stats import Estimate
 
 PLAIN_WIDTH = 200  # when the output is not a terminal
 
 _RATES = [("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3), ("bit/s", 1.0)]
 _TIMES = [("s", 1e9), ("ms", 1e6), ("µs", 1e3), ("ns", 1.0)]
+_LEAST_SHOWN = 0.01  # of a table's unit: three decimals leave two digits
 
 
 def unit_of(unit: str, largest: float) -> tuple[str, float]:
@@ -27,6 +29,14 @@ def unit_of(unit: str, largest: float) -> tuple[str, float]:
         if largest >= scale:
             return name, scale
     return scales[-1]
+
+
+def time_unit(largest: Iterable[float]) -> tuple[str, float]:
+    """The one unit of all times of a table and its size in ns: ms, or less if a column, of which
+    the largest value is given, would not show in it."""
+    smallest = min((value for value in largest if value), default=0)
+    units = [(name, scale) for name, scale in _TIMES if name != "s"]
+    return next(((n, s) for n, s in units if smallest >= _LEAST_SHOWN * s), units[0])
 
 
 def decimals(values: Sequence[float]) -> int:
@@ -54,12 +64,14 @@ class Column:
         return max(len(self.head), max(map(len, self.cells)) + any(self.marked))
 
 
-def _column(metric: Metric, cells: Sequence[Cell], intervals: bool) -> Column | None:
+def _column(
+    metric: Metric, cells: Sequence[Cell], times: tuple[str, float], intervals: bool
+) -> Column | None:
     estimates: list[Estimate | None] = [cell.estimates[metric.key] for cell in cells]
     means = [e.mean for e in estimates if e is not None]
     if not means:
         return None
-    unit, scale = unit_of(metric.unit, max(means))
+    unit, scale = times if metric.unit == "ns" else unit_of(metric.unit, max(means))
     whole = not metric.unit and all(mean.is_integer() for mean in means)
     digits = 0 if whole else decimals([mean / scale for mean in means])
     texts = []
@@ -68,11 +80,17 @@ def _column(metric: Metric, cells: Sequence[Cell], intervals: bool) -> Column | 
             texts.append("-")
             continue
         text = f"{found.mean / scale:.{digits}f}"
-        if intervals and found.ci95:  # not if all runs are equal
-            text += f" ±{found.ci95 / scale:.{digits}f}"
+        if intervals and found.ci95:  # not if the metric is the same in every run
+            text += " " + _half_width(found.ci95 / scale, digits)
         texts.append(text)
     head = metric.title + (f" {unit}" if unit and not metric.title.endswith(unit) else "")
     return Column(head, texts, [metric.key in cell.best for cell in cells])
+
+
+def _half_width(value: float, digits: int) -> str:
+    """Of an interval, as ±0.4; never as zero, which only a single sample could claim."""
+    text = f"{value:.{digits}f}"
+    return f"±{text}" if float(text) else f"±<{10**-digits:.{digits}f}"
 
 
 def _columns(table: ResultTable) -> list[Column]:
@@ -81,15 +99,18 @@ def _columns(table: ResultTable) -> list[Column]:
     columns = [Column("policy", names, [False] * len(cells), left=True)]
     if len(table.workload.measured_names) > 1:
         columns.append(Column("flows", [c.group for c in cells], [False] * len(cells), left=True))
-    always = {"goodput_bps"}
-    for metric in METRICS:
-        if metric.shown:
-            column = _column(
-                metric, cells, intervals=metric.key in always or _varies(metric, cells)
-            )
-            if column:
-                columns.append(column)
+    shown = [metric for metric in METRICS if metric.shown]
+    times = time_unit(_largest(metric, cells) for metric in shown if metric.unit == "ns")
+    for metric in shown:
+        intervals = metric.key == GOODPUT or _varies(metric, cells)
+        column = _column(metric, cells, times, intervals)
+        if column:
+            columns.append(column)
     return columns
+
+
+def _largest(metric: Metric, cells: Sequence[Cell]) -> float:
+    return max((e.mean for c in cells if (e := c.estimates[metric.key]) is not None), default=0)
 
 
 def _varies(metric: Metric, cells: Sequence[Cell]) -> bool:
@@ -147,17 +168,51 @@ def below_sentence(cell: Cell, baseline: str) -> str:
     """The loss against the baseline as a sentence."""
     change = cell.goodput_change_percent
     lost = -change.mean if change else 0.0
-    spread = f" ±{change.ci95:.1f}" if change and change.ci95 is not None else ""
+    spread = f" {_half_width(change.ci95, 1)}" if change and change.ci95 else ""
+    known = ""
+    if len(cell.runs) == 1:
+        known = " in one run, which may be chance"
+    elif cell.identical:
+        known = f" in {len(cell.runs)} identical runs"
     return (
-        f"! {cell.policy.label}: goodput of {cell.group} is {lost:.1f}%{spread} below {baseline} "
-        f"(link {cell.link.name}, workload {cell.workload.name})"
+        f"! {cell.policy.label}: goodput of {cell.group} is {lost:.1f}%{spread} below {baseline}"
+        f"{known} (link {cell.link.name}, workload {cell.workload.name})"
     )
+
+
+def _remarks(table: ResultTable, baseline: str) -> Iterator[tuple[str, str]]:
+    """What the runs do and do not show, each with its style."""
+    several = len(table.cheapest) > 1
+
+    def names(cells: Iterable[Cell]) -> str:
+        return ", ".join(
+            f"{c.policy.label} ({c.group})" if several else c.policy.label for c in cells
+        )
+
+    for group, label in table.cheapest.items():
+        of_group = f" of {group}" if several else ""
+        yield f"Fewest ACKs within 1% of the best goodput{of_group}: {label}", ""
+    for cell in table.cells:
+        if cell.below_baseline:
+            yield below_sentence(cell, baseline), "yellow"
+    undecided = [cell for cell in table.cells if cell.undecided]
+    if undecided:
+        yield (
+            f"Undecided, as the interval of the difference from {baseline} contains zero: "
+            f"{names(undecided)}; more runs (--runs) may decide",
+            "",
+        )
+    identical = [cell for cell in table.cells if cell.identical]
+    if identical:
+        which = "every policy" if len(identical) == len(table.cells) else names(identical)
+        yield f"Identical in {len(identical[0].runs)} runs, so without an interval: {which}", ""
 
 
 def show(comparison: Comparison, console: Console) -> None:
     """Prints each table of a comparison, with its cheapest policies and losses."""
     plan = comparison.plan
     width = console.width if console.is_terminal else PLAIN_WIDTH
+    origin = provenance.line(comparison.provenance)
     for table in comparison.tables:
         console.print(
             Text(f"{table.link.title}  |  {table.workload.title}", style="bold cyan"),
@@ -168,33 +223,25 @@ def show(comparison: Comparison, console: Console) -> None:
         console.print(
             Text(
                 f"link {table.link.name}, workload {table.workload.name}, {plan.runs} "
-                f"{'run' if plan.runs == 1 else 'runs'}, seeds from {plan.seed}",
+                f"{'run' if plan.runs == 1 else 'runs'} of each policy\n{origin}",
                 style="dim",
-            )
+            ),
+            soft_wrap=True,
         )
         below = [cell.below_baseline for cell in table.cells]
         for block in blocks(_columns(table), width):
             draw(console, block, below)
             console.print()
-        for group, label in table.cheapest.items():
-            of_group = f" of {group}" if len(table.cheapest) > 1 else ""
-            console.print(
-                Text(f"Fewest ACKs within 1% of the best goodput{of_group}: {label}"),
-                soft_wrap=True,
-            )
-        for cell in table.cells:
-            if cell.below_baseline:
-                console.print(
-                    Text(below_sentence(cell, plan.baseline.label), style="yellow"), soft_wrap=True
-                )
+        for remark, style in _remarks(table, plan.baseline.label):
+            console.print(Text(remark, style=style), soft_wrap=True)
         console.print()
     if any(cell.best for table in comparison.tables for cell in table.cells):
-        console.print(
-            Text(
-                "* best value of its column; ± half width of the 95% confidence interval",
-                style="dim",
-            )
+        intervals = (
+            "± half width of the 95% confidence interval"
+            if plan.runs > 1
+            else "one run of each: no intervals (--runs 3)"
         )
+        console.print(Text(f"* best value of its column; {intervals}", style="dim"))
 
 
 def show_grid(

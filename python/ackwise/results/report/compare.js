@@ -28,15 +28,15 @@ doc.tables.forEach((table, t) => {
 const state = { view: 0, policy: Math.max(0, labels.indexOf(baseline)) };
 
 function header() {
-  const seeds = plan.seeds.length > 1 ? `${plan.seeds[0]} to ${plan.seeds[plan.seeds.length - 1]}` : String(plan.seeds[0]);
   return make("header", {},
     make("p", { class: "kicker" }, "ackwise compare"),
     make("h1", {}, plan.title),
     make("p", { class: "source" }, plan.source.trim()),
     metaList([
       ["command", make("code", {}, data.command)],
-      ["version", `ackwise ${doc.ackwise_version}, result schema ${doc.schema_version}`],
-      ["runs", `${plan.runs} per combination, seeds ${seeds}`],
+      ["ran on", data.origin],
+      ["schema", String(doc.schema_version)],
+      ["runs", `${plan.runs} per combination`],
       ["baseline", make("code", {}, baseline)],
     ]));
 }
@@ -44,16 +44,22 @@ function header() {
 function belowSection() {
   const lost = doc.below_baseline;
   const title = `Where goodput is more than ${data.below_percent}% below ${baseline}`;
+  const cells = doc.tables.flatMap((table) => table.cells.map((cell) => ({ table, cell })));
+  const undecided = cells.filter(({ cell }) => cell.undecided).map(({ table, cell }) =>
+    `${cell.policy} on ${table.link} / ${table.workload} (${cell.group})`);
+  const open = undecided.length ? make("p", { class: "note" },
+    `Undecided, as the interval of the difference contains zero: ${undecided.join(", ")}.`) : null;
   if (!lost.length) {
     return make("section", { class: "callout fine", id: "below" }, make("h2", {}, title),
-      make("p", {}, `Nowhere: every policy stays within ${data.below_percent}% of ${baseline} on every link and workload of this plan.`));
+      make("p", {}, `Nowhere${undecided.length ? " for certain" : ""}.`), open);
   }
   const list = make("ul", { class: "below-list" });
   for (const one of lost) {
+    const known = one.samples > 1 ? "" : plan.runs === 1 ? ", in a single run" : `, in ${plan.runs} identical runs`;
     list.append(make("li", {}, make("strong", {}, one.policy),
-      ` ${signed(one.goodput_change_percent, 1)}% on ${one.link} / ${one.workload} (${one.group})`));
+      ` ${signed(one.goodput_change_percent, 1)}% on ${one.link} / ${one.workload} (${one.group})${known}`));
   }
-  return make("section", { class: "callout", id: "below" }, make("h2", {}, title), list);
+  return make("section", { class: "callout", id: "below" }, make("h2", {}, title), list, open);
 }
 
 // Goodput and ACKs against the baseline for every view at a glance.
@@ -100,10 +106,11 @@ const policyChoice = choice("policy (lower two plots)", labels, (p) => choose(st
 function drawTable(view) {
   const shown = data.metrics.filter((m) => m.shown && view.rows.some((r) => r.cell.metrics[m.key].mean !== null));
   const head = make("tr", {}, make("th", {}, "policy"));
+  const meansOf = (m) => view.rows.map((r) => r.cell.metrics[m.key].mean).filter((x) => x !== null);
+  const times = timeUnit(shown.filter((m) => m.unit === "ns").map((m) => Math.max(...meansOf(m))));
   const columns = shown.map((m) => {
-    const means = view.rows.map((r) => r.cell.metrics[m.key].mean).filter((x) => x !== null);
-    const largest = Math.max(...means);
-    const [unit, scale] = unitOf(m.unit, largest);
+    const means = meansOf(m);
+    const [unit, scale] = m.unit === "ns" ? times : unitOf(m.unit, Math.max(...means));
     const title = m.title.endsWith(unit) && unit ? m.title.slice(0, -unit.length).trim() : m.title;
     head.append(make("th", { title: m.text }, title, make("span", { class: "unit" }, unit || " ")));
     return { m, scale, digits: !m.unit && means.every(Number.isInteger) ? 0 : decimals(means.map((x) => x / scale)) };
@@ -119,7 +126,7 @@ function drawTable(view) {
       if (found.mean === null) td.append("–");
       else {
         td.append(figure(found.mean / scale, digits));
-        if (found.ci95 !== null && found.ci95 > 0) td.append(make("span", { class: "ci" }, `±${figure(found.ci95 / scale, digits)}`));
+        if (found.ci95) td.append(make("span", { class: "ci" }, halfWidth(found.ci95 / scale, digits)));
       }
       row.append(td);
     }

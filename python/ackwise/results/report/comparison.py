@@ -5,6 +5,7 @@ from typing import Any
 
 from ackwise import engine
 from ackwise.plans.policy import PolicyChoice
+from ackwise.results import provenance
 from ackwise.results.compare import BELOW_PERCENT, Cell, Comparison
 from ackwise.results.metrics import METRICS
 from ackwise.results.report.page import asset, dumped, page
@@ -78,6 +79,7 @@ def of_comparison(comparison: Comparison, document: dict[str, Any], command: str
             ],
         },
         "command": command,
+        "origin": provenance.line(document["provenance"]),
         "below_percent": BELOW_PERCENT,
         "metrics": [
             {"key": m.key, "title": m.title, "unit": m.unit, "shown": m.shown, "text": m.text}

@@ -21,7 +21,6 @@ function make(tag, attributes, ...children) {
 
 const SCALES = {
   "bit/s": [["Gbit/s", 1e9], ["Mbit/s", 1e6], ["kbit/s", 1e3], ["bit/s", 1]],
-  ns: [["s", 1e9], ["ms", 1e6], ["µs", 1e3], ["ns", 1]],
   B: [["GB", 1e9], ["MB", 1e6], ["kB", 1e3], ["B", 1]],
 };
 
@@ -30,6 +29,13 @@ function unitOf(unit, largest) {
   const scales = SCALES[unit];
   if (!scales) return [unit, 1];
   return scales.find(([, scale]) => largest >= scale) || scales[scales.length - 1];
+}
+
+// The one unit of all times of a table, by the same rule as in the text tables; `largest`: of each column.
+function timeUnit(largest) {
+  const smallest = Math.min(...largest.filter((v) => v > 0));
+  const units = [["ms", 1e6], ["µs", 1e3], ["ns", 1]];
+  return units.find(([, scale]) => smallest >= 0.01 * scale) || units[0];
 }
 
 // Decimals of a column, by the same rule as in the text tables.
@@ -44,6 +50,12 @@ function decimals(values) {
 function figure(value, digits) {
   const [whole, fraction] = value.toFixed(digits).split(".");
   return whole.replace(/\B(?=(\d{3})+$)/g, "\u202f") + (fraction ? `.${fraction}` : "");
+}
+
+// Of an interval; never as zero, which only a single sample could claim.
+function halfWidth(value, digits) {
+  const text = value.toFixed(digits);
+  return Number(text) ? `±${figure(value, digits)}` : `±<${figure(10 ** -digits, digits)}`;
 }
 
 function signed(value, digits) {

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: MIT
+"""Where a result comes from: the one record that tables, files and reports carry."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ackwise import __version__
+from ackwise.plans.policy import PolicyChoice
+
+KEYS: dict[str, str] = {
+    "provenance.world": "what ran it: simulator, replay, or lab (the real kernel in virtual time)",
+    "provenance.kernel": "release and variant of the lab's kernel; null: none",
+    "provenance.kernel_hash": "hash of everything that kernel was built from; null: none",
+    "provenance.ackwise_version": "version of ackwise",
+    "provenance.seeds[]": "seed of each run",
+    "provenance.rails.<policy>": "rails in force, joined by +, or the name of their set; "
+    "null: the kernel's own code, which has none",
+}
+
+
+@dataclass(frozen=True)
+class World:
+    """What carries out runs."""
+
+    name: str
+    rails: str  # the set in force for a policy that chooses none
+    kernel: str | None = None
+    kernel_hash: str | None = None
+    own_code: str = ""  # the policy that stands for the kernel's own code
+
+    def rails_of(self, policies: Iterable[PolicyChoice]) -> dict[str, str | None]:
+        """The rails in force by a policy's label; None where there are none."""
+        return {
+            chosen.label: None
+            if chosen.name == self.own_code
+            else self.rails
+            if chosen.rails is None
+            else "+".join(chosen.rails) or "none"
+            for chosen in policies
+        }
+
+
+SIMULATOR = World("simulator", "default")
+REPLAY = World("replay", "default")
+
+
+def record(world: World, rails: dict[str, str | None], seeds: Sequence[int]) -> dict[str, Any]:
+    """The record of a result, as KEYS describes."""
+    return {
+        "world": world.name,
+        "kernel": world.kernel,
+        "kernel_hash": world.kernel_hash,
+        "ackwise_version": __version__,
+        "seeds": list(seeds),
+        "rails": rails,
+    }
+
+
+def columns(found: dict[str, Any], label: str) -> dict[str, str]:
+    """What each row about a policy carries, because files of several runs are put together."""
+    plain = ("world", "kernel", "kernel_hash", "ackwise_version")
+    return {**{key: found[key] or "" for key in plain}, "rails": found["rails"].get(label) or ""}
+
+
+def _seeds(seeds: Sequence[int]) -> str:
+    return f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}"
+
+
+def _rails(rails: dict[str, str | None]) -> str:
+    sets: dict[str | None, list[str]] = {}
+    for label, text in rails.items():
+        sets.setdefault(text, []).append(label)
+    *few, (most, labels) = sorted(sets.items(), key=lambda item: len(item[1]))
+    words = [f"{_set(text)} for {', '.join(labels)}" for text, labels in few]
+    whose = "" if not few else " for the others" if len(labels) > 1 else f" for {labels[0]}"
+    return ", ".join([*words, _set(most) + whose])
+
+
+def _set(text: str | None) -> str:
+    return f"rails {text}" if text else "no rails (the kernel's own code)"
+
+
+def line(found: dict[str, Any]) -> str:
+    """The record for people."""
+    kernel = f" with {found['kernel']} ({found['kernel_hash']})" if found["kernel"] else ""
+    return (
+        f"{found['world']}{kernel}, ackwise {found['ackwise_version']}, {_seeds(found['seeds'])}, "
+        f"{_rails(found['rails'])}"
+    )
