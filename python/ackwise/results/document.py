@@ -36,7 +36,8 @@ KEYS: dict[str, str] = {
     "plan.policies[].label": "the policy as given; other keys refer to it by this label",
     "plan.policies[].name": "name of the policy",
     "plan.policies[].params.<parameter>": "value of each parameter, defaults included",
-    "plan.policies[].rails": "rails in force; null: the default set",
+    "plan.rails": "rails of policies that choose none: network (the kernel's), source, all, none",
+    "plan.policies[].rails[]": "rails in force",
     "tables[].link": "name of the link",
     "tables[].workload": "name of the workload",
     "tables[].cheapest.<group>":
@@ -125,6 +126,7 @@ def of_comparison(comparison: Comparison) -> dict[str, Any]:
             "baseline": plan.baseline.label,
             "runs": plan.runs,
             "seeds": plan.seeds,
+            "rails": plan.rails,
             "links": [
                 {"name": x.name, "title": x.title, "source": x.source, "device": x.device}
                 for x in plan.links
