@@ -8,6 +8,7 @@ from typing import Any
 
 from ackwise import __version__, engine
 from ackwise.plans.policy import PolicyChoice
+from ackwise.results.agreement import differing
 from ackwise.results.compare import Cell, Comparison
 from ackwise.results.metrics import METRICS
 from ackwise.results.stats import Estimate
@@ -42,6 +43,8 @@ KEYS: dict[str, str] = {
     "tables[].workload": "name of the workload",
     "tables[].cheapest.<group>":
         "policy with the fewest ACKs among those within 1% of the best goodput of the group",
+    "tables[].differing[][]":
+        "pairs of policies that simulator and kernel rank differently on this link, where known",
     "tables[].cells[].policy": "label of the policy",
     "tables[].cells[].group": "the group of flows",
     "tables[].cells[].metrics.<metric>.mean": "mean over the runs; null: not measured",
@@ -148,6 +151,9 @@ def of_comparison(comparison: Comparison) -> dict[str, Any]:
                 "link": table.link.name,
                 "workload": table.workload.name,
                 "cheapest": table.cheapest,
+                "differing": differing(
+                    table.link.name, table.workload.name, [p.label for p in plan.policies]
+                ),
                 "cells": [_cell(cell) for cell in table.cells],
             }
             for table in comparison.tables

@@ -8,6 +8,7 @@ from math import floor, log10
 from rich.console import Console
 from rich.text import Text
 
+from ackwise.results.agreement import differing
 from ackwise.results.compare import Cell, Comparison, ResultTable
 from ackwise.results.metrics import METRICS, Metric
 from ackwise.results.stats import Estimate
@@ -187,6 +188,16 @@ def show(comparison: Comparison, console: Console) -> None:
                 console.print(
                     Text(below_sentence(cell, plan.baseline.label), style="yellow"), soft_wrap=True
                 )
+        pairs = differing(table.link.name, table.workload.name, [p.label for p in plan.policies])
+        if pairs:
+            console.print(
+                Text(
+                    "Simulator and kernel rank these policies differently on this link: "
+                    + ", ".join(" and ".join(pair) for pair in pairs),
+                    style="yellow",
+                ),
+                soft_wrap=True,
+            )
         console.print()
     if any(cell.best for table in comparison.tables for cell in table.cells):
         console.print(
