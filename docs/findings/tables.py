@@ -93,9 +93,9 @@ def deadlock(link):
     return rows(head, body)
 
 
-def separation(plan):
+def separation(plan, workload):
     def speeds(link):
-        (found,) = (t for t in tables(plan) if (t["link"], t["workload"]) == (link, "both-ways"))
+        (found,) = (t for t in tables(plan) if (t["link"], t["workload"]) == (link, workload))
         return {
             (c["policy"], c["group"]): f"{mean(c, 'goodput_bps') / 1e3:.0f}" for c in found["cells"]
         }
@@ -128,8 +128,8 @@ MAKERS = {
     "odd-writes latency": lambda: latency("odd-writes"),
     "deadlock lan-10m": lambda: deadlock("lan-10m"),
     "deadlock wan-100ms": lambda: deadlock("wan-100ms"),
-    "both-ways reno": lambda: separation("ack-separation"),
-    "both-ways cubic": lambda: separation("asymmetric"),
+    "both-ways reno": lambda: separation("ack-separation", "both-ways-88-packets"),
+    "both-ways cubic": lambda: separation("asymmetric", "both-ways"),
 }
 
 

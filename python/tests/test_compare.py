@@ -269,6 +269,30 @@ def test_two_measured_groups_are_two_rows(ackwise: Ackwise) -> None:
     assert "flows" in ackwise(*SMALL, "--workload", "both-ways", "--policy", "linux").out
 
 
+def test_both_ways_fills_a_fast_link_and_its_capped_form_says_what_caps_it(
+    ackwise: Ackwise,
+) -> None:
+    words = ("compare", "--link", "docsis", "--duration", "4s", "--runs", "1", "--policy", "linux")
+
+    def download_bps(workload: str) -> float:
+        result = json.loads(ackwise(*words, "--workload", workload, "--quiet", "--json").out)
+        (cell,) = (c for c in result["tables"][0]["cells"] if c["group"] == "download")
+        return float(cell["metrics"]["goodput_bps"]["mean"])
+
+    assert download_bps("both-ways") > 60e6
+    assert download_bps("both-ways-88-packets") < 15e6
+    capped = {w: p for w in plans.shipped("workloads") if (p := window_packets(w))}
+    titles = {name: title for name, title, _ in plans.titles("workloads")}
+    assert all(f"windows of {packets} packets" in titles[w] for w, packets in capped.items())
+    assert set(capped) == {"both-ways-88-packets", "ftp-both-ways"}
+
+
+def window_packets(workload: str) -> int:
+    """The largest bound of a window in a shipped workload; 0: none."""
+    groups = plans.load_workload(workload).groups
+    return max(int(g.get("sender", {}).get("max_window_segments", 0)) for g in groups)
+
+
 def test_the_baseline_joins_when_it_was_not_named(ackwise: Ackwise) -> None:
     said = ackwise(*SMALL, "--policy", "every", "--baseline", "delayed:segments=4", "--json")
     result = json.loads(said.out)

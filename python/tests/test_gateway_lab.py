@@ -117,7 +117,7 @@ def test_merged_frames_are_data_and_every_ack_is_one(kernel: Kernel, tmp_path: P
     """The gateway merges on its LAN side (GRO), as routers do by default."""
     given = plans.scenario_of(
         plans.load_link("wan-10ms"),
-        plans.load_workload("both-ways"),
+        plans.load_workload("both-ways-88-packets"),
         policy.parse("linux", "test"),
         1,
     )

@@ -279,6 +279,8 @@ def test_a_kernel_with_policies_is_asked_with_every_parameter() -> None:
         "0/policy": "delayed:segments=8,delay_ms=200",
         "0/peer_policy": "stock",
     }
+    given["groups"][0]["policy"] = policy.parse("a3:rails=network", "test").for_engine()
+    assert lab_run.policies(given, kernel)["0/policy"].startswith("a3:")
     given["groups"][0]["policy"] = policy.parse("delayed:rails=none", "test").for_engine()
     with pytest.raises(InputError, match=r"delayed\.rails: the kernel's rails cannot"):
         lab_run.policies(given, kernel)

@@ -260,6 +260,55 @@ def test_every_parameter_has_its_value_and_rails_may_be_chosen() -> None:
     assert policy.parse(f"delayed:rails={first}", "test").rails == [first]
     assert policy.parse("delayed:rails=none", "test").rails == []
     assert policy.parse("delayed:rails=all", "test").rails == [r["name"] for r in engine.rails()]
+    source = policy.parse("delayed:rails=source", "test").rails
+    network = policy.parse("delayed:rails=network", "test").rails
+    assert source is not None and network is not None
+    assert set(network) - set(source) == {"flight"}
+
+
+def a_plan(**more: Any) -> plans.Plan:
+    given: dict[str, Any] = {
+        "title": "t",
+        "source": "s",
+        "file": "",
+        "links": [plans.load_link("wan-10ms")],
+        "workloads": [plans.load_workload("beside-bsd")],
+        "policies": policy.parse_all(["a3", "csa3:rails=order", "linux"], "test"),
+        "baseline": "delayed",
+        "runs": 1,
+        "seed": 1,
+        "where": "test",
+    }
+    return plans.build(**given | more)
+
+
+@pytest.mark.parametrize("word", [None, "network", "source", "all", "none"])
+def test_a_plan_has_the_rails_of_the_kernel_unless_it_says_otherwise(word: str | None) -> None:
+    made = a_plan() if word is None else a_plan(rails=word)
+    wanted = policy.rail_set(word or "network")
+    # `linux` is the kernel's own code, which has no rail FLIGHT
+    stock = policy.rail_set("source") if word in (None, "network") else wanted
+    rails = {p.name: p.rails for p in (made.baseline, *made.policies)}
+    assert rails == {"delayed": wanted, "a3": wanted, "csa3": ["order"], "linux": stock}
+    new, ordinary = plans.scenario_of(
+        made.links[0], made.workloads[0], made.policies[1], made.seed
+    )["groups"]
+    assert new["policy"]["rails"] == ordinary["policy"]["rails"] == wanted
+    assert new["peer_policy"]["rails"] == stock
+
+
+def test_a_plan_file_names_its_rails(tmp_path: Path) -> None:
+    def read(more: str) -> plans.Plan:
+        file = tmp_path / "plan.toml"
+        file.write_text(
+            'title = "t"\nsource = "s"\nlinks = ["lan-10m"]\nworkloads = ["bulk"]\n' + more
+        )
+        return plans.load_plan(str(file))
+
+    assert read("").rails == "network"
+    assert read('rails = "source"').rails == "source"
+    with pytest.raises(InputError, match=r'rails: "kernel" is unknown.*network, source'):
+        read('rails = "kernel"')
 
 
 def test_absurd_work_is_refused_and_much_is_announced() -> None:

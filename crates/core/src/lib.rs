@@ -383,8 +383,8 @@ pub struct Rail {
     pub bit: u32,
     /// What it ensures.
     pub text: &'static str,
-    /// In force unless others are named.
-    pub default: bool,
+    /// The smallest set that holds it: "default", "network" or "all".
+    pub set: &'static str,
 }
 
 /// Every rail, in the order of its bit.
@@ -399,14 +399,14 @@ pub fn rails() -> impl Iterator<Item = Rail> {
             name: word(aw_rail_name, number)?,
             bit: 1 << number,
             text: word(aw_rail_text, number)?,
-            default: word(aw_rail_set, number)? == "default",
+            set: word(aw_rail_set, number)?,
         })
     })
 }
 
 /// The rails in force unless others are named.
 pub fn default_rails() -> u32 {
-    rails().filter(|r| r.default).map(|r| r.bit).sum()
+    rails().filter(|r| r.set == "default").map(|r| r.bit).sum()
 }
 
 /// Rails from their names.

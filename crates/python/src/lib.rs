@@ -101,11 +101,11 @@ fn reasons() -> String {
     json!(list).to_string()
 }
 
-/// The rails as JSON: name, text, default.
+/// The rails as JSON: name, text, set.
 #[pyfunction]
 fn rails() -> String {
     let list: Vec<_> = ackwise_core::rails()
-        .map(|r| json!({"name": r.name, "text": r.text, "default": r.default}))
+        .map(|r| json!({"name": r.name, "text": r.text, "set": r.set}))
         .collect();
     json!(list).to_string()
 }

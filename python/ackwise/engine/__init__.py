@@ -67,7 +67,7 @@ def reasons() -> list[dict[str, str]]:
 
 @cache
 def rails() -> list[dict[str, Any]]:
-    """Every rail: name, text, default."""
+    """Every rail: name, text, and the smallest set that holds it (default, network, all)."""
     listed: list[dict[str, Any]] = json.loads(_loaded().rails())
     return listed
 

@@ -10,6 +10,7 @@ from ackwise.host.tools import program
 from ackwise.lab import machine, measure, network, traffic
 from ackwise.lab.machine import Kernel
 from ackwise.lab.network import CLIENT, SERVER
+from ackwise.plans.policy import STOCK, rails_in_force
 
 KEPT = ("client.pcap", "server.pcap", "flows", "samples", "pings", "steps", "console")
 SAMPLES = 100  # of `tcp_info` in a run
@@ -76,24 +77,24 @@ def policies(scenario: dict[str, Any], kernel: Kernel) -> dict[str, str]:
     chosen = {}
     for index, group in enumerate(scenario["groups"]):
         for role in ("policy", "peer_policy"):
-            policy = group.get(role) or {"name": "linux", "params": {}, "rails": None}
+            policy = group.get(role) or {"name": STOCK, "params": {}, "rails": None}
             name = policy["name"]
             if not kernel.has_policies:
-                if name != "linux":
+                if name != STOCK:
                     raise InputError(
                         f'--policy: "{name}": {kernel.label} has no ACK policies; use linux, or '
                         "build a kernel with linux/patches"
                     )
                 chosen[f"{index}/{role}"] = ""
                 continue
-            if policy.get("rails") is not None:
+            if policy["rails"] not in (None, rails_in_force(name, None, "network")):
                 raise InputError(
-                    f"--policy: {name}.rails: the kernel's rails cannot be disabled; remove "
-                    "rails, or use the simulator"
+                    f"--policy: {name}.rails: the kernel's rails cannot be changed; give "
+                    "rails=network, or use the simulator"
                 )
             values = ",".join(f"{key}={value}" for key, value in policy["params"].items())
             request = f"{name}:{values}" if values else name
-            chosen[f"{index}/{role}"] = "stock" if name == "linux" else request
+            chosen[f"{index}/{role}"] = "stock" if name == STOCK else request
     return chosen
 
 

@@ -10,6 +10,15 @@ from ackwise.errors import InputError, quoted, suggestion
 
 ALL = "all"
 RAILS_KEY = "rails"
+# On a kernel `linux` is the kernel's own code, which no rail of the core follows.
+STOCK = "linux"
+# Words for rails, as the sets of rails.def that they stand for.
+RAIL_SETS = {
+    "network": ("default", "network"),  # what the kernel has in force
+    "source": ("default",),  # what published algorithms run with
+    "all": ("default", "network", "all"),
+    "none": (),
+}
 
 
 @dataclass(frozen=True)
@@ -19,7 +28,7 @@ class PolicyChoice:
     label: str  # as shown; can be given again
     name: str
     params: dict[str, int]
-    rails: list[str] | None = None  # None: the default set
+    rails: list[str] | None = None  # None: not chosen; a plan has its own, the engine `source`
 
     def for_engine(self) -> dict[str, Any]:
         """The policy as the scenario holds it."""
@@ -42,18 +51,29 @@ def _range(param: dict[str, Any]) -> str:
     return f"{param['min']} to {param['max']} {param['unit']}"
 
 
+def rail_set(word: str) -> list[str]:
+    """The rails that a word of RAIL_SETS stands for."""
+    return [r["name"] for r in engine.rails() if r["set"] in RAIL_SETS[word]]
+
+
+def rails_in_force(name: str, chosen: list[str] | None, word: str) -> list[str]:
+    """The rails of policy `name` in a plan whose `rails` is `word`: those chosen for it, or the
+    plan's."""
+    if chosen is not None:
+        return chosen
+    return rail_set("source" if name == STOCK and word == "network" else word)
+
+
 def _rails(text: str, where: str) -> list[str]:
+    if text in RAIL_SETS:
+        return rail_set(text)
     known = [r["name"] for r in engine.rails()]
-    if text == "all":
-        return known
-    if text == "none":
-        return []
     chosen = text.split("+")
     for name in chosen:
         if name not in known:
             raise InputError(
                 f"{where}: {RAILS_KEY}: {quoted(name)} is not a rail; {suggestion(name, known)}; "
-                "join several with +, or give all or none"
+                f"join several with +, or give {', '.join(RAIL_SETS)}"
             )
     return [name for name in known if name in chosen]
 

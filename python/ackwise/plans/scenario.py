@@ -62,6 +62,7 @@ class Plan:
     baseline: PolicyChoice
     runs: int = 3
     seed: int = 1
+    rails: str = "network"  # a word of policy.RAIL_SETS, for policies that choose none
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -82,8 +83,10 @@ def build(
     runs: int,
     seed: int,
     where: str,
+    rails: str = "network",
 ) -> Plan:
-    """A consistent plan; adds the baseline if it is not among the policies."""
+    """A consistent plan, in which each policy has its rails; adds the baseline if it is not among
+    the policies."""
     for word, parts in (("link", links), ("workload", workloads)):
         names = [part.name for part in parts]
         for name in names:
@@ -93,7 +96,20 @@ def build(
     chosen = list(policies)
     if base.label not in [p.label for p in chosen]:
         chosen.insert(0, base)
-    return Plan(title, source, file, list(links), list(workloads), chosen, base, runs, seed)
+    base, *chosen = (
+        replace(p, rails=policy.rails_in_force(p.name, p.rails, rails)) for p in (base, *chosen)
+    )
+    loads = [_with_rails(workload, rails) for workload in workloads]
+    return Plan(title, source, file, list(links), loads, chosen, base, runs, seed, rails)
+
+
+def _with_rails(workload: Workload, word: str) -> Workload:
+    """The workload with the plan's rails for the policies that its groups set themselves."""
+    groups = copy.deepcopy(workload.groups)
+    for group in groups:
+        for one in (group[role] for role in ("policy", "peer_policy") if role in group):
+            one["rails"] = policy.rails_in_force(one["name"], one["rails"], word)
+    return replace(workload, groups=groups)
 
 
 def with_duration(plan: Plan, duration_ns: int) -> Plan:

@@ -17,6 +17,7 @@ from typing import Any
 from ackwise import engine
 from ackwise.errors import InputError, quoted, suggestion
 from ackwise.plans import units
+from ackwise.plans.policy import RAIL_SETS
 from ackwise.plans.units import RATE, SHARE, SIZE, TIME, Dimension
 
 U32_MAX = 2**32 - 1
@@ -322,6 +323,13 @@ def plan() -> Table:
                 1000,
             ),
             Key("seed", Kind.COUNT, "first run's seed", 1, 0, 2**63 - 1),
+            Key(
+                "rails",
+                Kind.CHOICE,
+                "rails of policies that choose none: the kernel's (network), as published (source)",
+                "network",
+                choices=tuple(RAIL_SETS),
+            ),
         ),
         (
             Table(

@@ -121,7 +121,7 @@ class Comparison:
     @property
     def provenance(self) -> dict[str, Any]:
         """The record of where the results come from."""
-        rails = self.world.rails_of(self.plan.policies)
+        rails = self.world.rails_of(self.plan.policies, self.plan.rails)
         return provenance.record(self.world, rails, self.plan.seeds)
 
     def below_baseline(self) -> Iterator[Cell]:

@@ -9,6 +9,7 @@ from typing import Any
 from ackwise import engine
 from ackwise.plans.policy import PolicyChoice
 from ackwise.results import provenance
+from ackwise.results.agreement import differing
 from ackwise.results.compare import Cell, Comparison
 from ackwise.results.metrics import METRICS
 from ackwise.results.stats import Estimate
@@ -36,11 +37,14 @@ KEYS: dict[str, str] = {
     "plan.policies[].label": "the policy as given; other keys refer to it by this label",
     "plan.policies[].name": "name of the policy",
     "plan.policies[].params.<parameter>": "value of each parameter, defaults included",
-    "plan.policies[].rails": "rails in force; null: the default set",
+    "plan.rails": "rails of policies that choose none: network (the kernel's), source, all, none",
+    "plan.policies[].rails[]": "rails in force",
     "tables[].link": "name of the link",
     "tables[].workload": "name of the workload",
     "tables[].cheapest.<group>":
         "policy with the fewest ACKs among those within 1% of the best goodput of the group",
+    "tables[].differing[][]":
+        "pairs of policies that simulator and kernel rank differently on this link, where known",
     "tables[].cells[].policy": "label of the policy",
     "tables[].cells[].group": "the group of flows",
     "tables[].cells[].samples":
@@ -132,6 +136,7 @@ def of_comparison(comparison: Comparison) -> dict[str, Any]:
             "file": plan.file,
             "baseline": plan.baseline.label,
             "runs": plan.runs,
+            "rails": plan.rails,
             "links": [
                 {"name": x.name, "title": x.title, "source": x.source, "device": x.device}
                 for x in plan.links
@@ -153,6 +158,9 @@ def of_comparison(comparison: Comparison) -> dict[str, Any]:
                 "link": table.link.name,
                 "workload": table.workload.name,
                 "cheapest": table.cheapest,
+                "differing": differing(
+                    table.link.name, table.workload.name, [p.label for p in plan.policies]
+                ),
                 "cells": [_cell(cell) for cell in table.cells],
             }
             for table in comparison.tables

@@ -24,25 +24,25 @@ class World:
     """What carries out runs."""
 
     name: str
-    rails: str  # the set in force for a policy that chooses none
+    rails: str | None  # the set in force for a policy that chooses none; None: the plan's
     kernel: str | None = None
     kernel_hash: str | None = None
     own_code: str = ""  # the policy that stands for the kernel's own code
 
-    def rails_of(self, policies: Iterable[PolicyChoice]) -> dict[str, str | None]:
-        """The rails in force by a policy's label; None where there are none."""
+    def rails_of(self, policies: Iterable[PolicyChoice], asked: str = "") -> dict[str, str | None]:
+        """The rails in force by a policy's label, `asked` by the plan; None where there are none."""
         return {
             chosen.label: None
             if chosen.name == self.own_code
-            else self.rails
+            else self.rails or asked
             if chosen.rails is None
             else "+".join(chosen.rails) or "none"
             for chosen in policies
         }
 
 
-SIMULATOR = World("simulator", "default")
-REPLAY = World("replay", "default")
+SIMULATOR = World("simulator", None)
+REPLAY = World("replay", "source")
 
 
 def record(world: World, rails: dict[str, str | None], seeds: Sequence[int]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ackwise.results import provenance
+from ackwise.results.agreement import differing
 from ackwise.results.compare import Cell, Comparison, ResultTable
 from ackwise.results.metrics import GOODPUT, METRICS, Metric
 from ackwise.results.stats import Estimate
@@ -180,7 +181,7 @@ def below_sentence(cell: Cell, baseline: str) -> str:
     )
 
 
-def _remarks(table: ResultTable, baseline: str) -> Iterator[tuple[str, str]]:
+def _remarks(table: ResultTable, policies: list[str], baseline: str) -> Iterator[tuple[str, str]]:
     """What the runs do and do not show, each with its style."""
     several = len(table.cheapest) > 1
 
@@ -206,6 +207,13 @@ def _remarks(table: ResultTable, baseline: str) -> Iterator[tuple[str, str]]:
     if identical:
         which = "every policy" if len(identical) == len(table.cells) else names(identical)
         yield f"Identical in {len(identical[0].runs)} runs, so without an interval: {which}", ""
+    pairs = differing(table.link.name, table.workload.name, policies)
+    if pairs:
+        ranked = ", ".join(" and ".join(pair) for pair in pairs)
+        yield (
+            f"Simulator and kernel rank these policies differently on this link: {ranked}",
+            "yellow",
+        )
 
 
 def show(comparison: Comparison, console: Console) -> None:
@@ -232,7 +240,8 @@ def show(comparison: Comparison, console: Console) -> None:
         for block in blocks(_columns(table), width):
             draw(console, block, below)
             console.print()
-        for remark, style in _remarks(table, plan.baseline.label):
+        labels = [policy.label for policy in plan.policies]
+        for remark, style in _remarks(table, labels, plan.baseline.label):
             console.print(Text(remark, style=style), soft_wrap=True)
         console.print()
     if any(cell.best for table in comparison.tables for cell in table.cells):

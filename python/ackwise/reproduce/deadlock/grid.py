@@ -217,9 +217,7 @@ def rule_that_decides(pair: Pair) -> str:
     def agrees(rules: tuple[str, ...]) -> bool:
         other = replace(pair, without=tuple(r for r in rules if r != "window-dry"))
         if "window-dry" in rules:
-            rails = [
-                r["name"] for r in engine.rails() if r["default"] and r["name"] != "window-dry"
-            ]
+            rails = [name for name in policy.rail_set("source") if name != "window-dry"]
             other = replace(other, policy=replace(pair.policy, rails=rails))
         return bool(deadlock.judge(other)["answer"] == STALLS) == predicted
 
