@@ -24,19 +24,19 @@ WITH_KERNEL := $(filter yes,$(KERNEL))
 # Whatever is missing is reported here, before anything is built.
 .PHONY: setup
 setup: ## install what building and running needs (Debian packages, .venv)
-	@tools/setup.sh build capture
+	@tools/setup.sh build record
 	@$(MAKE) $(VENV)/ready
 
 .PHONY: setup-test
 setup-test: ## also what tests need
-	@tools/setup.sh build capture test $(if $(WITH_KERNEL),lab-source lab-build lab-run check)
+	@tools/setup.sh build record test $(if $(WITH_KERNEL),lab-source lab-build lab-run check)
 	@$(MAKE) $(VENV)/ready $(VENV)/docs $(WHEELHOUSE)/ready
 	@cargo fetch --quiet --locked
 	@cargo fetch --quiet --locked --manifest-path crates/capture/fuzz/Cargo.toml
 
 .PHONY: setup-lint
 setup-lint: ## also what lints need
-	@tools/setup.sh build capture lint
+	@tools/setup.sh build record lint
 
 .PHONY: setup-bench
 setup-bench: ## also what ackwise is measured against

@@ -3,7 +3,7 @@
 
     python tools/captures.py [NAME...]
 
-Real kernels, a real wire between two namespaces (`ackwise capture` makes it), offloads off. What
+Real kernels, a real wire between two namespaces (`ackwise record` makes it), offloads off. What
 the programs at both ends do is below; times of the kernels differ each time, so a new capture is
 another one, and the figures that come from it change.
 """

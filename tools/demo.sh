@@ -12,10 +12,10 @@ echo "== a shipped plan: four kinds of link, every policy"
 
 echo "== a real transfer between two network namespaces"
 # Not every machine lets namespaces be made; the rest of the demo stands without them.
-if ! "$ackwise" doctor capture >doctor.txt; then
+if ! "$ackwise" doctor record >doctor.txt; then
 	cat doctor.txt
 	echo "no capture is made here: see what is missing above"
-elif ! "$ackwise" capture transfer.pcap; then
+elif ! "$ackwise" record transfer.pcap --force; then
 	echo "no capture could be made here: see the reason above"
 else
 	"$ackwise" compare --capture transfer.pcap --policy all --report capture-report.html

@@ -13,6 +13,7 @@ import pytest
 
 from ackwise.cli import main as cli
 from ackwise.errors import RunError
+from ackwise.host import files
 from ackwise.lab import build
 from ackwise.lab.machine import Kernel
 
@@ -69,7 +70,7 @@ def spawn(*words: str, cwd: Path | None = None) -> subprocess.Popen[str]:
 
 def lab_kernel(*, stock: bool) -> Kernel:
     """The lab's kernel, or a skip with the reason; ACKWISE_LAB_BUILD=1 builds what is missing."""
-    cache = build.default_cache()
+    cache = files.cache_folder()
     try:
         if os.environ.get("ACKWISE_LAB_BUILD"):
             return build.build(cache, stock=stock)

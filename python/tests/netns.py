@@ -154,7 +154,7 @@ def namespace(extra: Callable[[Namespace], object] | None = None) -> Iterator[Na
 # the first.
 _CHANGING = {
     *("send", "mkdir", "rmdir", "open", "replace", "rename", "unlink", "chmod", "fsync"),
-    *("write", "flush", "close", "flock", "umask"),
+    *("write", "flush", "close", "flock", "fchmod", "fchown"),
 }
 
 

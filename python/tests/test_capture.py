@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`ackwise compare --capture` and `ackwise capture`: synthetic, damaged and real captures."""
+"""`ackwise compare --capture` and `ackwise record`: synthetic, damaged and real captures."""
 
 import json
 import random
@@ -86,9 +86,10 @@ def test_a_steady_transfer_gives_what_pen_and_paper_give(ackwise: Ackwise, stead
 def test_json_holds_exactly_the_documented_keys(ackwise: Ackwise, steady: Path) -> None:
     words = ("compare", "--capture", str(steady), "--policy", "all", "--quiet", "--json")
     bare = json.loads(ackwise(*words).out)
-    assert bare["device"] is None
+    assert (bare["device"], bare["truncated"]) == (None, None)
+    steady.write_bytes(steady.read_bytes()[:-1])
     full = json.loads(ackwise(*words, "--ack-cost", "5us", "--data-cost", "6us").out)
-    assert key_paths(full) == set(replay.KEYS) - {"device"}
+    assert key_paths(full) == set(replay.KEYS) - {"device", "truncated"}
 
 
 def test_the_price_decides_who_is_cheapest(ackwise: Ackwise, steady: Path) -> None:
@@ -141,11 +142,26 @@ def test_what_is_no_capture_gets_one_line(
     assert re.search(says, said.err)
 
 
-def test_a_truncated_capture_is_told(ackwise: Ackwise, steady: Path) -> None:
-    steady.write_bytes(steady.read_bytes()[:-7])
-    said = ackwise("compare", "--capture", str(steady), "--quiet")
-    assert said.code == 2
-    assert re.search(r"steady.pcap: byte \d+ \(packet \d+\): the file ends inside", said.err)
+def test_a_truncated_capture_is_analysed_up_to_its_cut(ackwise: Ackwise, steady: Path) -> None:
+    whole = steady.read_bytes()
+    words = ("compare", "--capture", str(steady), "--policy", "every", "--json")
+    before = json.loads(ackwise(*words).out)
+    # The last packets are 16 + 54 bytes of an ACK and 16 + 1054 of segment 200, which is cut.
+    steady.write_bytes(whole[: -70 - 7])
+    said = ackwise(*words)
+    assert said.code == 0
+    packets, byte = 3 + 200 + 100, len(whole) - 70 - 1070
+    note = f"steady.pcap: byte {byte} (packet {packets - 1}): the file ends inside a packet"
+    assert note in said.err
+    assert said.err.count("\n") == 1
+    cut = json.loads(said.out)
+    assert before["truncated"] is None
+    assert cut["truncated"] == {
+        "offset": byte, "packet": packets - 1, "present_bytes": 1063, "claimed_bytes": 1070,
+    }  # fmt: skip
+    assert cut["directions"][0]["data_packets"] == 199
+    table = ackwise(*words[:-1])
+    assert (table.code, note in table.err) == (0, True)
 
 
 @pytest.mark.parametrize(
@@ -179,7 +195,7 @@ def test_no_file_gets_one_line(ackwise: Ackwise, path: str) -> None:
 
 def namespaces() -> set[str]:
     listed = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True)
-    return {line.split()[0] for line in listed.stdout.splitlines() if line.startswith("aw")}
+    return {line.split()[0] for line in listed.stdout.splitlines() if line.startswith("ackwise-")}
 
 
 @needs_root
@@ -187,7 +203,7 @@ def namespaces() -> set[str]:
 def test_a_real_transfer_is_captured_and_replayed(ackwise: Ackwise, tmp_path: Path) -> None:
     before = namespaces()
     file = tmp_path / "real.pcap"
-    said = ackwise("capture", str(file), "--seconds", "1")
+    said = ackwise("record", str(file), "--seconds", "1")
     assert said.code == 0, said.err
     assert "goodput" in said.err
     assert namespaces() == before
@@ -211,7 +227,7 @@ def test_a_real_transfer_is_captured_and_replayed(ackwise: Ackwise, tmp_path: Pa
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_capture_leaves_nothing(tmp_path: Path, how: signal.Signals) -> None:
     before = namespaces()
-    process = spawn("capture", str(tmp_path / "x.pcap"), "--seconds", "20", "--quiet")
+    process = spawn("record", str(tmp_path / "x.pcap"), "--seconds", "20", "--quiet")
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
         if any(p.stat().st_size > 10_000 for p in tmp_path.iterdir()):
@@ -225,12 +241,76 @@ def test_an_interrupted_capture_leaves_nothing(tmp_path: Path, how: signal.Signa
     assert list(tmp_path.iterdir()) == []
 
 
+def test_an_existing_capture_is_recorded_over_only_by_force(ackwise: Ackwise, steady: Path) -> None:
+    before = steady.read_bytes()
+    said = ackwise("record", str(steady))
+    assert said.code == 2
+    assert f"`ackwise compare --capture {steady}` analyses it, --force replaces it" in said.err
+    said = ackwise("compare", "--capture", str(steady), "--json", str(steady))
+    assert (said.code, said.out) == (2, "")
+    assert f"--json: {steady}: is a capture; give another file name" in said.err
+    assert steady.read_bytes() == before
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def descendants(pid: int) -> set[int]:
+    found = set()
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        for child in map(int, (task / "children").read_text().split()):
+            found |= {child} | descendants(child)
+    return found
+
+
+@needs_root
+@pytest.mark.slow
+def test_a_killed_recording_is_cleaned_up_by_the_next_one(tmp_path: Path) -> None:
+    before = namespaces()
+    (tmp_path / "other.pcap").write_bytes(b"other")
+    process = spawn("record", str(tmp_path / "x.pcap"), "--seconds", "20", "--quiet")
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline and not any(
+        p.stat().st_size > 10_000 for p in tmp_path.iterdir()
+    ):
+        time.sleep(0.05)
+    children = descendants(process.pid)
+    made = namespaces() - before
+    assert len(children) >= 3  # iperf3 twice, tcpdump
+    assert len(made) == 2
+    process.kill()
+    process.wait()
+    while any(map(alive, children)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(map(alive, children))
+
+    done = spawn("record", str(tmp_path / "y.pcap"), "--seconds", "1", "--quiet")
+    _, err = done.communicate(timeout=60)
+    assert done.returncode == 0, err
+    assert not namespaces() & made
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["other.pcap", "y.pcap"]
+
+
+@needs_root
+@pytest.mark.slow
+def test_two_recordings_at_once_leave_each_other_alone(tmp_path: Path) -> None:
+    both = [spawn("record", str(tmp_path / f"{n}.pcap"), "--seconds", "2") for n in (1, 2)]
+    for one in both:
+        _, err = one.communicate(timeout=60)
+        assert one.returncode == 0, err
+    assert len(list(tmp_path.iterdir())) == 2
+
+
 def test_without_rights_the_capture_says_so(
     ackwise: Ackwise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(needs, "complaint", lambda *_scopes: "")
     monkeypatch.setattr(capture, "missing_capabilities", lambda: ["CAP_SYS_ADMIN"])
-    said = ackwise("capture", str(tmp_path / "x.pcap"))
+    said = ackwise("record", str(tmp_path / "x.pcap"))
     assert said.code == 2
     assert "needs root (lacking CAP_SYS_ADMIN); run it with sudo" in said.err
 
@@ -248,7 +328,7 @@ def test_without_rights_the_capture_says_so(
 def test_bad_capture_options_get_one_line(
     ackwise: Ackwise, tmp_path: Path, words: tuple[str, ...], says: str
 ) -> None:
-    said = ackwise("capture", str(tmp_path / "x.pcap"), *words)
+    said = ackwise("record", str(tmp_path / "x.pcap"), *words)
     assert (said.code, said.err.count("\n")) == (2, 1)
     assert re.search(says, said.err)
 

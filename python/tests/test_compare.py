@@ -368,7 +368,7 @@ def test_list_shows_everything_shipped(ackwise: Ackwise) -> None:
             assert re.search(rf"^  {re.escape(name)} ", said.out, re.MULTILINE)
 
 
-@pytest.mark.parametrize("command", ["compare", "capture", "doctor", "policy"])
+@pytest.mark.parametrize("command", ["compare", "record", "doctor", "policy"])
 def test_help_has_examples(ackwise: Ackwise, command: str) -> None:
     said = ackwise(command, "--help")
     assert said.code == 0

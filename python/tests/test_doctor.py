@@ -32,7 +32,7 @@ def test_a_missing_tool_is_named_with_its_package(
 ) -> None:
     monkeypatch.setattr(needs, "find_tool", lambda name: None if name == "iperf3" else "/x")
     monkeypatch.setattr(rights, "missing_capabilities", lambda: ["CAP_NET_ADMIN"])
-    said = ackwise("doctor", "capture")
+    said = ackwise("doctor", "record")
     assert said.code == 1
     assert re.search(r"missing +iperf3", said.out)
     assert "`apt-get install iperf3`" in said.out

@@ -3,12 +3,18 @@
 
 import math
 import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from ackwise.errors import InputError, RunError
-from ackwise.host import files
+from ackwise.host import files, leftovers
 from ackwise.results import export
 
 
@@ -43,6 +49,155 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(
 def test_an_impossible_target_is_refused(path: str) -> None:
     with pytest.raises(InputError, match="--json"):
         files.check_target(path, "--json")
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(place.name for place in folder.iterdir())
+
+
+def test_a_replaced_file_keeps_its_mode(tmp_path: Path) -> None:
+    target = tmp_path / "x.json"
+    target.write_text("old")
+    target.chmod(0o640)
+    files.write_whole(str(target), b"new")
+    assert stat.S_IMODE(target.stat().st_mode) == 0o640
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_symbolic_link_stays_and_what_it_points_to_is_written(
+    tmp_path: Path, there: bool
+) -> None:
+    (tmp_path / "deep").mkdir()
+    target = tmp_path / "deep" / "x.json"
+    if there:
+        target.write_text("old")
+    (tmp_path / "middle").symlink_to("deep/x.json")
+    link = tmp_path / "link.json"
+    link.symlink_to(tmp_path / "middle")
+    files.check_target(str(link), "--json")
+    files.write_whole(str(link), b"new")
+    assert link.is_symlink()
+    assert (tmp_path / "middle").is_symlink()
+    assert target.read_bytes() == b"new"
+    assert names(tmp_path / "deep") == ["x.json"]
+
+
+def test_a_fifo_is_written_through(tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    read: list[bytes] = []
+    reader = threading.Thread(target=lambda: read.append(fifo.read_bytes()))
+    reader.start()
+    files.check_target(str(fifo), "--json")
+    files.write_whole(str(fifo), b"new")
+    reader.join(10)
+    assert read == [b"new"]
+    assert fifo.is_fifo()
+    assert names(tmp_path) == ["fifo"]
+
+
+def test_a_device_is_written_through() -> None:
+    before = os.stat("/dev/null")  # noqa: PTH116
+    files.check_target("/dev/null", "--json")
+    files.write_whole("/dev/null", b"new")
+    after = os.stat("/dev/null")  # noqa: PTH116
+    assert (after.st_ino, after.st_rdev) == (before.st_ino, before.st_rdev)
+    with pytest.raises(RunError, match=r"/dev/full: cannot be written: No space .*; free some"):
+        files.write_whole("/dev/full", b"new")
+
+
+def test_what_is_in_an_open_file_stays_when_it_is_named_as_dev_stdout(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("before\n")
+    code = (
+        "from ackwise.host import files; print('table'); "
+        "files.write_whole('/dev/stdout', b'json\\n'); print('end')"
+    )
+    with log.open("a") as out:
+        subprocess.run([sys.executable, "-c", code], stdout=out, check=True)
+    assert log.read_text() == "before\ntable\njson\nend\n"
+
+
+@pytest.mark.parametrize(
+    ("kind", "says"),
+    [
+        ("directory", "is a directory"),
+        ("no directory", "is a directory"),
+        ("socket", "is a socket"),
+        ("loop", "Too many levels of symbolic links"),
+        ("pcap", "is a capture"),
+        ("pcapng", "is a capture"),
+    ],
+)
+def test_what_an_output_cannot_be_is_refused(tmp_path: Path, kind: str, says: str) -> None:
+    target = tmp_path / "x"
+    if kind == "directory":
+        target.mkdir()
+    elif kind == "socket":
+        socket.socket(socket.AF_UNIX).bind(str(target))
+    elif kind == "loop":
+        target.symlink_to(target)
+    elif kind in ("pcap", "pcapng"):
+        target.write_bytes({"pcap": b"\xd4\xc3\xb2\xa1", "pcapng": b"\n\r\r\n"}[kind])
+    path = f"{target}/" if kind == "no directory" else str(target)
+    with pytest.raises(InputError, match=f"--json: .*{says}"):
+        files.check_target(path, "--json")
+
+
+def test_nothing_of_an_output_is_there_after_an_exception(tmp_path: Path) -> None:
+    target = tmp_path / "x.pcap"
+    target.write_text("old")
+    with pytest.raises(KeyboardInterrupt), files.writing(str(target)) as stream:
+        stream.write(b"half")
+        raise KeyboardInterrupt
+    assert target.read_text() == "old"
+    assert names(tmp_path) == ["x.pcap"]
+
+
+KILLED = """
+import os, signal, sys
+from ackwise.host import files
+with files.writing(sys.argv[1]) as stream:
+    stream.write(b"half")
+    stream.flush()
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_the_next_output_removes_what_a_killed_run_has_left(tmp_path: Path) -> None:
+    killed = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path / "a.json")])
+    assert killed.returncode == -signal.SIGKILL
+    (left,) = names(tmp_path)
+    assert left.endswith(".part")
+    files.write_whole(str(tmp_path / "b.json"), b"new")
+    assert names(tmp_path) == ["b.json"]
+
+
+def test_what_a_live_run_is_writing_stays(tmp_path: Path) -> None:
+    with files.writing(str(tmp_path / "a.json")) as stream:
+        stream.write(b"first")
+        files.write_whole(str(tmp_path / "b.json"), b"second")
+    assert names(tmp_path) == ["a.json", "b.json"]
+
+
+def test_what_another_user_or_a_process_unseen_has_left_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = leftovers.owned_name()
+    _, space, pid, start, _ = mine.split("-")
+    assert not leftovers.is_abandoned(mine)
+    # another process has the number, and started at another time
+    dead = f".ackwise-{space}-{pid}-{int(start) - 1}-00000000.part"
+    unseen = f".ackwise-{int(space) + 1}-{pid}-{start}-00000000.part"
+    for name in (dead, unseen, "ackwise-notes.part"):
+        (tmp_path / name).touch()
+    user = os.geteuid()
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "geteuid", lambda: user + 1)
+        leftovers.remove_abandoned(tmp_path)
+    assert len(names(tmp_path)) == 3
+    leftovers.remove_abandoned(tmp_path)
+    assert names(tmp_path) == sorted([unseen, "ackwise-notes.part"])
 
 
 def test_nan_is_no_json() -> None:

@@ -87,11 +87,12 @@ def test_what_is_missing_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(
         needs, "find_tool", lambda name: "/x" if name in ("tcpdump", "iperf3") else None
     )
-    assert needs.complaint("capture") == (
-        "missing: ip, tc, ethtool; install with `apt-get install ethtool iproute2`"
+    assert needs.complaint("record") == (
+        "missing: ip, tc, ethtool, setpriv; install with "
+        "`apt-get install ethtool iproute2 util-linux`"
     )
     monkeypatch.setattr(needs, "find_tool", lambda name: "/x")
-    assert needs.complaint("capture") == ""
+    assert needs.complaint("record") == ""
 
 
 def test_the_remedy_is_the_package_that_the_release_has(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,7 +117,7 @@ def setup_on(root: Path, host: Path, **tools: str) -> "subprocess.CompletedProce
         file.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
         file.chmod(0o755)
     return subprocess.run(
-        [str(root / "tools/setup.sh"), "capture"],
+        [str(root / "tools/setup.sh"), "record"],
         capture_output=True,
         text=True,
         env={"PATH": str(host), "HOME": str(host)},
@@ -159,6 +160,6 @@ def test_setup_installs_what_the_release_has_and_names_what_stays_missing(
 
 
 def test_setup_does_nothing_where_nothing_is_missing(root: Path, tmp_path: Path) -> None:
-    there = dict.fromkeys(("ip", "tc", "ethtool", "tcpdump", "iperf3"), "exit 0")
+    there = dict.fromkeys(("ip", "tc", "ethtool", "tcpdump", "iperf3", "setpriv"), "exit 0")
     said = setup_on(root, tmp_path, apt_get="exit 9", **there)
     assert (said.returncode, said.stdout, said.stderr) == (0, "", "")

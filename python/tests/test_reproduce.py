@@ -15,7 +15,7 @@ from ackwise import plans, reproduce
 from ackwise.plans import policy
 from ackwise.reproduce import check, document, reference, table
 from ackwise.reproduce.experiment import Experiment, Outcome
-from ackwise.reproduce.figure import Figure, Grid, Panel, Series, svg
+from ackwise.reproduce.figure import Figure, Grid, Panel, Series, drawn
 from ackwise.reproduce.runner import Runner
 
 FIGURE = Figure(
@@ -108,8 +108,8 @@ def test_published_figures_are_complete() -> None:
 
 
 def test_a_figure_is_the_same_bytes_and_well_formed() -> None:
-    picture = svg(FIGURE)
-    assert picture == svg(FIGURE)
+    picture = drawn(FIGURE)
+    assert picture == drawn(FIGURE)
     root = ET.fromstring(picture)  # noqa: S314 - our own
     texts = "".join(root.itertext())
     for word in ("ours & theirs", "published", "goodput, Mbit/s", "bound", "free"):
@@ -171,7 +171,7 @@ def test_everything_is_written_and_a_failed_check_is_exit_1(
     known = {p for p in paths(found) if not p.startswith("experiments[].figures[].panels[]")}
     assert known == {p for p in document.KEYS if not p.endswith("panels[]")}
     assert (tmp_path / "a.csv").read_text().count("\n") == 3
-    assert (tmp_path / "sample.svg").read_bytes() == svg(FIGURE)
+    assert (tmp_path / "sample.svg").read_bytes() == drawn(FIGURE)
     page = (tmp_path / "a.html").read_text()
     assert "class &lt;I&gt;" in page
     assert "<note>" not in page

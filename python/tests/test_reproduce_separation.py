@@ -7,7 +7,7 @@ import pytest
 
 from ackwise import engine, plans
 from ackwise.plans import Plan
-from ackwise.reproduce.figure import Grid, svg
+from ackwise.reproduce.figure import Grid, drawn
 from ackwise.reproduce.runner import Runner
 from ackwise.reproduce.separation import cases as four
 from ackwise.reproduce.separation import choices, paper, sweep
@@ -79,7 +79,7 @@ def test_the_sweep_meets_theory_on_a_short_run(plan: Plan) -> None:
         assert point.solo_ack_percent == pytest.approx(100 * min(point.k, 1), abs=1)
     assert [bool(p.solo_acks_lost) for p in points] == [False, True]
     assert points[1].up["FIFO"].mean < 10 < 80 < points[1].down["FIFO"].mean
-    assert svg(sweep.sweep_figure(points)).startswith(b"<?xml")
+    assert drawn(sweep.sweep_figure(points)).startswith(b"<?xml")
 
 
 def test_sweep_checks_fail_when_theory_is_missed() -> None:

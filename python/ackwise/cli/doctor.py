@@ -19,7 +19,7 @@ from ackwise.cli import options
 from ackwise.cli.shape import Command, argument, others
 from ackwise.errors import EXIT_FAILED, InputError, RunError, quoted, suggestion
 from ackwise.gateway import control, tree
-from ackwise.host import needs, rights
+from ackwise.host import files, needs, rights
 from ackwise.lab import build as lab
 
 PACKAGES = ("rich", "plotly", "pyarrow", "matplotlib")
@@ -79,17 +79,17 @@ def _listed(command: str, *scopes: str, required: bool) -> Iterator[Finding]:
         yield Finding(command, need.name, bool(found), required, detail)
 
 
-def _capture() -> Iterator[Finding]:
-    yield from _listed("capture", "capture", required=True)
+def _record() -> Iterator[Finding]:
+    yield from _listed("record", "record", required=True)
     lacking = rights.missing_capabilities()
     yield Finding(
-        "capture",
+        "record",
         "rights",
         not lacking,
         True,
         f"lacking {', '.join(lacking)}: run it with sudo" if lacking else "may make namespaces",
     )
-    yield from _listed("capture", "look", required=False)
+    yield from _listed("record", "look", required=False)
 
 
 def _report() -> Iterator[Finding]:
@@ -104,7 +104,7 @@ def _build() -> Iterator[Finding]:
 def _lab() -> Iterator[Finding]:
     # only runs on the real kernel need these: shown, never counted as missing
     yield from _listed("lab", "lab-source", "lab-build", "lab-run", required=False)
-    cache = lab.default_cache()
+    cache = files.cache_folder()
     there = next(p for p in (cache, *cache.parents) if p.exists())
     free = shutil.disk_usage(there).free
     yield Finding(
@@ -160,7 +160,7 @@ def _gateway() -> Iterator[Finding]:
 
 COMMANDS = {
     "compare": _compare,
-    "capture": _capture,
+    "record": _record,
     "gateway": _gateway,
     "report": _report,
     "build": _build,

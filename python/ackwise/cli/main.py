@@ -2,11 +2,12 @@
 """The root of the command line, and the exit code that every error becomes."""
 
 import contextlib
+import io
 import os
 import signal
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn, TextIO
 
 import click
 
@@ -20,6 +21,7 @@ from ackwise.errors import (
     Interrupted,
     RunError,
 )
+from ackwise.host import files
 
 COMMANDS = {
     "Compare and explain": {
@@ -30,7 +32,7 @@ COMMANDS = {
     },
     "On a real kernel": {
         "lab": "Run plans and conformance claims on a real Linux kernel in virtual time",
-        "capture": "Make a packet capture between two network namespaces (needs root)",
+        "record": "Record a transfer between two network namespaces as a capture (needs root)",
         "gateway": "Keep a download's ACKs from slowing uploads on a slow uplink",
     },
     "Tools": {
@@ -44,6 +46,9 @@ EXIT_CODES = """\
 2    the command line or a file cannot be used as given
 130  interrupted by Ctrl-C
 """
+
+
+_STDOUT = "standard output"
 
 
 def _version(ctx: click.Context, _param: click.Parameter, asked: bool) -> None:
@@ -70,7 +75,57 @@ def cli() -> None:
 
 
 def _say(message: str) -> None:
-    print(message, file=sys.stderr)
+    try:
+        print(message, file=sys.stderr, flush=True)
+    except OSError:
+        _abandon(sys.stderr)  # nowhere left to say it; the exit code does
+
+
+def _abandon(stream: TextIO) -> None:
+    """What a stream still holds is dropped, so that the interpreter's exit does not fail on it."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, stream.fileno())
+    os.close(null)
+
+
+class _Stdout(io.FileIO):
+    """Names itself in its errors, as files do."""
+
+    def write(self, data: Any, /) -> int:
+        try:
+            return super().write(data)
+        except OSError as problem:
+            problem.filename = _STDOUT
+            raise
+
+
+def _prepare_streams() -> None:
+    """Streams that take every character; errors of standard output, also closed, are told."""
+    for number, name, mode in ((1, "stdout", os.O_RDONLY), (2, "stderr", os.O_WRONLY)):
+        if getattr(sys, name) is None:
+            # takes the free descriptor, so that no file of a result gets it
+            while os.open(os.devnull, mode) < number:
+                pass
+            setattr(sys, name, os.fdopen(number, "w", closefd=False))
+    if sys.stdout is sys.__stdout__ or sys.__stdout__ is None:
+        old = sys.stdout
+        sys.stdout = io.TextIOWrapper(
+            io.BufferedWriter(_Stdout(1, "w", closefd=False)),
+            encoding=old.encoding,
+            line_buffering=bool(old.line_buffering or os.environ.get("PYTHONUNBUFFERED")),
+        )
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _failed(problem: OSError) -> str:
+    """The one line for an error of the system that no command has explained."""
+    if problem.filename == _STDOUT:
+        _abandon(sys.stdout)
+    if problem.filename is None:
+        return files.reason(problem)
+    return f"{os.fsdecode(problem.filename)}: {files.reason(problem)}"
 
 
 def _interrupt(_signal: int, _frame: object) -> NoReturn:
@@ -95,8 +150,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     with contextlib.suppress(ValueError):  # not the main thread: whoever calls handles signals
         signal.signal(signal.SIGTERM, _interrupt)  # a polite kill cleans up as Ctrl-C does
+    _prepare_streams()
     try:
-        return _run(words)
+        code = _run(words)
+        sys.stdout.flush()
+        return code
     except click.UsageError as problem:
         _say(complaint(problem))
         return EXIT_BAD_INPUT
@@ -111,7 +169,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
         # The reader (`| head`) left: nothing more to say, also not at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _abandon(sys.stdout)
+        return EXIT_FAILED
+    except OSError as problem:
+        _say(f"ackwise: {_failed(problem)}")
         return EXIT_FAILED
     except SystemExit:
         raise

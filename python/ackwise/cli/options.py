@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 # --- types of values -----------------------------------------------------------------------------
 
 
+_DIGITS_MAX = 30
+
+
 class Whole(click.ParamType[int]):
     """A whole number within bounds."""
 
@@ -38,9 +41,9 @@ class Whole(click.ParamType[int]):
             return value
         give = f"give {self.low} to {self.high}"
         digits = value.strip().removeprefix("-")
-        if not (digits.isascii() and digits.isdigit() and len(digits) <= 20):
+        if not (digits.isascii() and digits.isdigit()):
             self.fail(f"{quoted(value)} is not a whole number; {give}", param, ctx)
-        number = int(value)
+        number = int(value[:_DIGITS_MAX])  # more digits are out of bounds all the more
         if not self.low <= number <= self.high:
             size = "negative" if number < 0 else "too small" if number < self.low else "too large"
             self.fail(f"{quoted(value)} is {size}; {give}", param, ctx)
@@ -131,15 +134,15 @@ class OneOf(click.ParamType[str]):
 
 
 class Folder(click.ParamType[Path]):
-    """A directory that exists."""
+    """A directory for output, which is made if it does not exist."""
 
     name = "directory"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        folder = Path(value)
-        if not folder.is_dir():
-            self.fail(f"{quoted(str(value))} is not a directory; create it first", param, ctx)
-        return folder
+        from ackwise.host import files
+
+        files.check_folder(Path(value), param.opts[-1] if param else self.name)
+        return Path(value)
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
@@ -243,6 +246,20 @@ def need(names: Sequence[str], beside: str) -> None:
     """Raises InputError for the first of the options named, which need what was not given."""
     for name in given(*names):
         raise InputError(f"{name}: needs {beside}")
+
+
+def reader_of(path: str) -> str:
+    """Which option or argument of the current command names the file `path` as input; "" if
+    none."""
+    ctx = click.get_current_context()
+    for param in ctx.command.params:
+        if not isinstance(param.type, Known) or not param.type.files:
+            continue
+        words = ctx.params.get(param.name or "")
+        for word in [words] if isinstance(words, str) else words or ():
+            if Path(word).is_file() and Path(path).exists() and Path(word).samefile(path):
+                return param.opts[-1] if isinstance(param, click.Option) else "the argument"
+    return ""
 
 
 def command_line() -> str:
@@ -380,9 +397,9 @@ class Lab:
     @property
     def folder(self) -> Path:
         """Where built kernels are."""
-        from ackwise.lab import build
+        from ackwise.host import files
 
-        return Path(self.cache).absolute() if self.cache else build.default_cache()
+        return Path(self.cache).absolute() if self.cache else files.cache_folder()
 
     @property
     def configs(self) -> list[Path]:

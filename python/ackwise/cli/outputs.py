@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Where a result goes: --json, --csv, --parquet and --report, checked before any run."""
+"""Where a result goes: --json, --csv, --parquet, --report and figures, checked before any run."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ackwise.cli import options
 from ackwise.cli.options import FILE, gathered
 from ackwise.cli.shape import F, group, option
 from ackwise.errors import InputError
@@ -60,6 +61,9 @@ class Outputs:
                     f"--{name}: {path}: {taken[place]} writes there too; give another file name"
                 )
             taken[place] = f"--{name}"
+            reader = options.reader_of(path)
+            if reader:
+                raise InputError(f"--{name}: {path}: {reader} reads it; give another file name")
 
     @property
     def to_terminal(self) -> bool:

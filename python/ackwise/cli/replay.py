@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """`ackwise compare --capture`: checks everything first, replays, then writes."""
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,6 +75,14 @@ def main(capture: str, overrides: Overrides, costs: Costs, outputs: Outputs, *, 
         show("replaying", 0, 1)
         replayed = replay.run(capture, settings, trace)
     document = replayed.document
+    cut = document["truncated"]
+    if cut and not quiet:
+        print(
+            f"ackwise: {capture}: byte {cut['offset']} (packet {cut['packet']}): the file ends "
+            f"inside a packet, after {cut['present_bytes']} of {cut['claimed_bytes']} bytes; the "
+            "packets before it are analysed",
+            file=sys.stderr,
+        )
     if not document["directions"]:
         raise InputError(
             f"--capture: {capture}: no TCP direction in it has enough data to judge "

@@ -149,7 +149,7 @@ def command(
     from ackwise.host import files
     from ackwise.reproduce import document, table
     from ackwise.reproduce.document import Reproduced
-    from ackwise.reproduce.figure import svg
+    from ackwise.reproduce.figure import drawn
     from ackwise.results.progress import progress_bar
 
     if name is None:
@@ -171,20 +171,22 @@ def command(
         done.append(Reproduced(experiment, outcome, runner.ran))
         if outputs.to_terminal:
             table.show(done[-1], console)
-    drawn = {}
+    pictures = {}
     if outputs.report is not None or figures is not None:
-        drawn = {f.name: svg(f) for one in done for f in one.outcome.figures}
+        pictures = {f.name: drawn(f) for one in done for f in one.outcome.figures}
     if figures is not None:
-        for figure, picture in drawn.items():
+        figures.mkdir(parents=True, exist_ok=True)
+        for figure, picture in pictures.items():
             files.write_whole(str(figures / f"{figure}.svg"), picture)
 
     def page() -> bytes:
         from ackwise.reproduce import report
 
-        return report.of_experiments(done, drawn, options.command_line())
+        return report.of_experiments(done, pictures, options.command_line())
 
     outputs.write(document.of_experiments(done), lambda: document.rows(done), page)
     if plans is not None:
+        plans.mkdir(parents=True, exist_ok=True)
         for one in done:
             _write_plans(plans, one)
     return 0 if all(c.passed for one in done for c in one.outcome.checks) else EXIT_FAILED

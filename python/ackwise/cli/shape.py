@@ -278,8 +278,8 @@ def _what(problem: click.UsageError) -> str:
             problem.command_name, problem.possibilities
         )
     if isinstance(problem, click.NoSuchOption):
-        return f"unknown option {problem.option_name}" + _near(
-            problem.option_name, problem.possibilities
+        return f"unknown option {problem.option_name}" + (
+            _near(problem.option_name, problem.possibilities) or _elsewhere(problem)
         )
     if isinstance(problem, click.BadOptionUsage):
         params = problem.ctx.command.params if problem.ctx else []
@@ -288,6 +288,27 @@ def _what(problem: click.UsageError) -> str:
         return f"{name} takes no value" if name in flags else f"{name} needs a value"
     text = problem.message.rstrip(".")
     return text[:1].lower() + text[1:]
+
+
+def _elsewhere(problem: click.NoSuchOption) -> str:
+    """The command that has such an option, where this one has none."""
+    if problem.ctx is None:
+        return ""
+    owners: dict[str, str] = {}
+    for command, path in _below(problem.ctx.find_root().command, problem.ctx.find_root()):
+        for name in (n for p in command.params for n in p.opts if n.startswith("--")):
+            owners.setdefault(name, path)
+    near = get_close_matches(problem.option_name, list(owners), n=1, cutoff=0.8)
+    return f"; did you mean {near[0]} of `{owners[near[0]]}`?" if near else ""
+
+
+def _below(command: click.Command, ctx: click.Context) -> Iterator[tuple[click.Command, str]]:
+    yield command, ctx.command_path
+    if isinstance(command, click.Group):
+        for name in command.list_commands(ctx):
+            found = command.get_command(ctx, name)
+            if found is not None:
+                yield from _below(found, click.Context(found, parent=ctx, info_name=name))
 
 
 def _near(name: str, known: list[str] | None) -> str:

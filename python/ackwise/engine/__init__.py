@@ -138,7 +138,8 @@ def simulate(scenario: dict[str, Any], cancel: Cancel | None = None) -> dict[str
 
 
 def replay(path: str, options: dict[str, Any], cancel: Cancel | None = None) -> dict[str, Any]:
-    """Replays a capture through policies; raises InputError when it cannot be used."""
+    """Replays a capture through policies, one that ends inside a packet up to there
+    (`truncated`); raises InputError when it cannot be used."""
     engine = _loaded()
     try:
         result: dict[str, Any] = json.loads(
@@ -148,7 +149,6 @@ def replay(path: str, options: dict[str, Any], cancel: Cancel | None = None) -> 
         raise Cancelled from None
     except (engine.CaptureError, engine.EngineError) as problem:
         raise InputError(str(problem)) from None
-    _refuse_cut(path, result["truncated"])
     return result
 
 

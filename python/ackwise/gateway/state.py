@@ -19,6 +19,7 @@ from typing import Any
 from ackwise.errors import RunError
 from ackwise.gateway.snapshot import Snapshot
 from ackwise.host import files
+from ackwise.host.leftovers import remove_abandoned
 from ackwise.results import export
 
 RUN_DIRECTORY = "/run/ackwise"
@@ -151,5 +152,5 @@ class Keeper:
 
     def forget(self) -> None:
         """Removes the file, and what a killed process has left of writing it."""
-        for leftover in (self.file, *self.directory.glob(f".{self.file.name}.*.part")):
-            leftover.unlink(missing_ok=True)
+        self.file.unlink(missing_ok=True)
+        remove_abandoned(self.directory)

@@ -15,16 +15,15 @@ removed.
 
 import json
 import os
-import secrets
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from textwrap import shorten
 
 from ackwise.errors import InputError, RunError
-from ackwise.host import needs
+from ackwise.host import files, needs
 from ackwise.host.namespaces import inside, namespace
 from ackwise.host.rights import missing_capabilities
 from ackwise.host.tools import await_ready, do, started, stop
@@ -39,7 +38,7 @@ _OFFLOADS = ("gro", "gso", "tso", "lro", "rx", "tx", "sg", "rx-gro-list", "rx-ud
 
 def why_not() -> str:
     """Why this host cannot make a capture, with the remedy; "" if it can."""
-    missing = needs.complaint("capture")
+    missing = needs.complaint("record")
     if missing:
         return missing
     lacking = missing_capabilities()
@@ -61,7 +60,7 @@ def _listening(namespace: str) -> bool:
 
 def has_netem() -> bool:
     """Whether the kernel can delay packets; tried in a temporary namespace. Needs root."""
-    with namespace(f"aw{os.getpid() % 100000}{secrets.token_hex(2)}-n") as trial:
+    with namespace("trial") as trial:
         try:
             do("tc", "-n", trial, "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms")
         except RunError:
@@ -74,14 +73,13 @@ def wire(
     target: str, rate_bps: int, delay_ns: int, snap_bytes: int = _SNAP_BYTES
 ) -> Iterator[tuple[str, str]]:
     """The namespaces of sender and receiver. TCP packets on port 5201 during the block are
-    written to `target`, at most `snap_bytes` of each; after an exception there is no file.
+    written to `target`, at most `snap_bytes` of each; after an exception `target` is as it was.
 
     Raises RunError when a tool failed.
     """
-    mark = f"aw{os.getpid() % 100000}{secrets.token_hex(2)}"
     with ExitStack() as stack:
-        sender = stack.enter_context(namespace(f"{mark}-s"))
-        receiver = stack.enter_context(namespace(f"{mark}-r"))
+        sender = stack.enter_context(namespace("s"))
+        receiver = stack.enter_context(namespace("r"))
         do(
             "ip",
             "link",
@@ -148,24 +146,20 @@ def wire(
                 "100000",
             )
 
-        handle, raw = tempfile.mkstemp(
-            dir=Path(target).parent, prefix=f".{Path(target).name}.", suffix=".part"
-        )
-        os.close(handle)
-        part = Path(raw)
-        stack.callback(part.unlink, missing_ok=True)
+        stream = stack.enter_context(files.writing(target))
+        captured = stream.fileno()
+        # -Z root: a change of user would cut the tether to this process
         tcpdump = stack.enter_context(started(inside(
             receiver, "tcpdump", "-i", "wire", "-s", str(snap_bytes), "-B", "8192",
-            "-Z", "root", "-U", "--immediate-mode", "-w", raw, "tcp", "port", str(_PORT),
-        )))  # fmt: skip
-        await_ready(lambda: part.stat().st_size >= 24, "tcpdump", tcpdump)
+            "-Z", "root", "-U", "--immediate-mode", "-w", "-", "tcp", "port", str(_PORT),
+        ), stdout=captured))  # fmt: skip
+        await_ready(lambda: os.fstat(captured).st_size >= 24, "tcpdump", tcpdump)
         yield sender, receiver
         time.sleep(0.2 + delay_ns / 1e9)  # the last ACKs are still in flight
+        if tcpdump.poll() is not None:
+            said = shorten(tcpdump.communicate()[1], 300)
+            raise RunError(f"{target}: tcpdump ended before the transfer did: {said}")
         stop(tcpdump)
-        mask = os.umask(0)
-        os.umask(mask)
-        part.chmod(0o666 & ~mask)
-        part.replace(target)
 
 
 def make(target: str, rate_bps: int, delay_ns: int, seconds: int) -> dict[str, float | int]:
@@ -175,7 +169,7 @@ def make(target: str, rate_bps: int, delay_ns: int, seconds: int) -> dict[str, f
     """
     if rate_bps * seconds > 8 * _BYTES_MAX:
         raise InputError(
-            f"capture: --rate times --seconds is more than {_BYTES_MAX // 10**6} MB; "
+            f"record: --rate times --seconds is more than {_BYTES_MAX // 10**6} MB; "
             "lower one of them"
         )
     with wire(target, rate_bps, delay_ns) as (sender, receiver), ExitStack() as stack:
@@ -189,7 +183,7 @@ def make(target: str, rate_bps: int, delay_ns: int, seconds: int) -> dict[str, f
         except subprocess.TimeoutExpired:
             raise RunError("iperf3 did not finish in time") from None
         if client.returncode:
-            raise RunError(f"iperf3 failed: {' '.join((errors or output).split())[:300]}")
+            raise RunError(f"iperf3 failed: {shorten(errors or output, 300)}")
         end = json.loads(output)["end"]
     return {
         "sent_bytes": int(end["sum_sent"]["bytes"]),

@@ -3,9 +3,13 @@
 
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
+from ackwise.host.leftovers import is_abandoned, owned_name
 from ackwise.host.tools import do, program
+
+_NAMES = Path("/run/netns")
 
 
 def inside(namespace: str, *words: str) -> list[str]:
@@ -14,11 +18,25 @@ def inside(namespace: str, *words: str) -> list[str]:
 
 
 @contextmanager
-def namespace(name: str) -> Iterator[str]:
-    """Creates a network namespace and always removes it."""
+def namespace(end: str) -> Iterator[str]:
+    """Creates a network namespace, named after its owner and `end`, and always removes it. Those
+    of killed runs are removed first."""
+    _remove_abandoned()
+    name = f"{owned_name()}-{end}"
     try:
         do("ip", "netns", "add", name)
         yield name
     finally:
-        # Deleting a namespace deletes the devices and queues in it.
-        subprocess.run([program("ip"), "netns", "del", name], capture_output=True, timeout=30)
+        _remove(name)
+
+
+def _remove(name: str) -> None:
+    # Deleting a namespace deletes the devices and queues in it.
+    subprocess.run([program("ip"), "netns", "del", name], capture_output=True, timeout=30)
+
+
+def _remove_abandoned() -> None:
+    with suppress(OSError):
+        for place in _NAMES.iterdir():
+            if is_abandoned(place.name):
+                _remove(place.name)

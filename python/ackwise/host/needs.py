@@ -10,6 +10,7 @@ from glob import escape
 from importlib import resources
 from pathlib import Path
 
+from ackwise.host.files import cache_folder
 from ackwise.host.tools import find_tool
 
 
@@ -124,8 +125,7 @@ def _apt_knows(*packages: str) -> bool:
 
 
 def _source(name: str) -> str:
-    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    folder = Path(base) / "ackwise" / "source"
+    folder = cache_folder() / "source"
     kept = [*folder.glob(f"{escape(name)}-*.tar.xz"), *folder.glob("used.json")]
     return str(kept[0]) if kept else "apt has it" if _apt_knows(name) else ""
 

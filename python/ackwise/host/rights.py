@@ -4,16 +4,26 @@
 import os
 from pathlib import Path
 
+_BITS = {
+    "CAP_CHOWN": 0,
+    "CAP_KILL": 5,
+    "CAP_SETGID": 6,
+    "CAP_SETUID": 7,
+    "CAP_NET_ADMIN": 12,
+    "CAP_NET_RAW": 13,
+    "CAP_SYS_ADMIN": 21,
+}
 # CAP_NET_ADMIN makes links and queues, CAP_SYS_ADMIN makes namespaces, CAP_NET_RAW captures.
-CAPABILITIES = {"CAP_NET_ADMIN": 12, "CAP_NET_RAW": 13, "CAP_SYS_ADMIN": 21}
+NETWORK = ("CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_SYS_ADMIN")
 
 
-def missing_capabilities() -> list[str]:
-    """Capabilities that `ackwise capture` needs and this process lacks."""
+def missing_capabilities(*names: str) -> list[str]:
+    """Which of these capabilities this process lacks; without names, of those that a network of
+    namespaces needs."""
     try:
         status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
         line = next(x for x in status.splitlines() if x.startswith("CapEff:"))
         held = int(line.split()[1], 16)
     except (OSError, StopIteration, ValueError):
         held = -1 if os.geteuid() == 0 else 0
-    return [name for name, bit in CAPABILITIES.items() if not held >> bit & 1]
+    return [name for name in names or NETWORK if not held >> _BITS[name] & 1]

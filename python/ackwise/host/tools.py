@@ -35,13 +35,19 @@ def do(*words: str) -> None:
         raise RunError(f"`{' '.join(words)}` failed: {message or f'exit code {done.returncode}'}")
 
 
+def tethered(words: list[str], signal: str = "KILL") -> list[str]:
+    """The command that runs `words` and has the kernel send `signal` to it when this thread ends,
+    however it ends."""
+    return [program("setpriv"), "--pdeathsig", signal, "--", *words]
+
+
 @contextmanager
-def started(words: list[str]) -> Iterator[subprocess.Popen[str]]:
-    """A process that is stopped at the end of the block."""
+def started(words: list[str], stdout: int = subprocess.PIPE) -> Iterator[subprocess.Popen[str]]:
+    """A process that is stopped at the end of the block; `stdout`: a descriptor."""
     process = subprocess.Popen(
-        words,
+        tethered(words),
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
+        stdout=stdout,
         stderr=subprocess.PIPE,
         text=True,
         errors="replace",

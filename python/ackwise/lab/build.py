@@ -21,6 +21,7 @@ import shutil
 import subprocess
 import tarfile
 import tempfile
+import textwrap
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -28,8 +29,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ackwise.errors import InputError, RunError
-from ackwise.host import needs
-from ackwise.host.tools import find_tool
+from ackwise.host import files, needs
+from ackwise.host.tools import find_tool, tethered
 from ackwise.lab.machine import Kernel
 
 PACKAGE = "linux-source-6.12"
@@ -71,12 +72,6 @@ class Inputs:
             data = file.read_bytes()
             whole.update(f"{file.name} {len(data)}\n".encode() + data)
         return whole.hexdigest()[:16]
-
-
-def default_cache() -> Path:
-    """$XDG_CACHE_HOME/ackwise, or ~/.cache/ackwise."""
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(base) if Path(base).is_absolute() else Path.home() / ".cache") / "ackwise"
 
 
 def linux_folder() -> Path:
@@ -253,10 +248,15 @@ def used_source(cache: Path) -> Source | None:
 
 def _note_source(cache: Path, source: Source) -> None:
     (cache / "source").mkdir(parents=True, exist_ok=True)
-    part = cache / "source" / ".tmp-used.json"
     noted = {"path": str(source.path.resolve()), "digest": source.digest}
-    part.write_text(json.dumps(noted) + "\n", encoding="utf-8")
-    part.rename(cache / "source" / "used.json")
+    files.write_whole(str(cache / "source" / "used.json"), (json.dumps(noted) + "\n").encode())
+
+
+def _apt_says(done: "subprocess.CompletedProcess[str]") -> str:
+    """The first error that apt names, whole: later ones follow from it."""
+    said = (done.stderr or done.stdout).splitlines()
+    errors = (line.partition(":")[2] for line in said if line.startswith(("E:", "Err:")))
+    return next(errors, "").strip() or textwrap.shorten(" ".join(said), 300)
 
 
 def fetch(cache: Path, say: Say) -> Source:
@@ -275,8 +275,9 @@ def fetch(cache: Path, say: Say) -> Source:
         )
         found = list(part.glob("*.deb"))
         if done.returncode or not found:
-            message = " ".join((done.stderr or done.stdout).split())[-300:]
-            raise RunError(f"lab build: `apt-get download {PACKAGE}` failed: {message}; {remedy}")
+            raise RunError(
+                f"lab build: `apt-get download {PACKAGE}` failed: {_apt_says(done)}; {remedy}"
+            )
         version = found[0].name.split("_")[1].split("-")[0]
         target = cache / "source" / f"linux-source-{version}.tar.xz"
         whole = part / "source.tar.xz"
@@ -489,7 +490,7 @@ def _make_failed(output: str, target: str, log: Path | None = None) -> RunError:
 
 def _compile(tree: Path, objects: Path, log: Path, jobs: int, say: Say) -> None:
     expected = FULL_BUILD_STEPS if not (objects / "vmlinux").exists() else 0
-    words = ["make", f"-j{jobs}", "ARCH=um", f"O={objects}", "linux"]
+    words = tethered(["make", f"-j{jobs}", "ARCH=um", f"O={objects}", "linux"], "TERM")
     steps = 0
     with log.open("w", encoding="utf-8") as out:
         process = subprocess.Popen(

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from ackwise.engine import Cancel
+from ackwise.errors import InputError
+from ackwise.host import files
 from ackwise.lab import run as lab_run
 from ackwise.lab.machine import Kernel
 from ackwise.plans import Plan
@@ -32,16 +34,17 @@ def run(
     """
     for job in compare.jobs(plan, False):
         lab_run.Prepared(compare.scenario(job), *_names(job), kernel)
+        if keep is not None:
+            _check_kept(_folder(keep, job))
 
     def simulate(job: Job, scenario: dict[str, Any], cancel: Cancel) -> dict[str, Any]:
-        name = f"{job.link.name}-{job.workload.name}-{job.policy.label}-{job.seed}"
         return lab_run.simulate(
             scenario,
             *_names(job),
             kernel,
             cancel=cancel,
             limit_s=limit_s,
-            keep=keep / name.replace("/", "_").replace(":", "_") if keep else None,
+            keep=None if keep is None else _folder(keep, job),
         )
 
     return compare.run(
@@ -58,6 +61,18 @@ def world(kernel: Kernel) -> World:
     """The lab with this kernel."""
     # a socket with a policy gets AW_RAILS_NETWORK; `linux` is the kernel's own code
     return World("lab", "network", kernel.label, kernel.key, own_code="linux")
+
+
+def _folder(keep: Path, job: Job) -> Path:
+    """Where a run's files are kept."""
+    name = f"{job.link.name}-{job.workload.name}-{job.policy.label}-{job.seed}"
+    return keep / name.replace("/", "_").replace(":", "_")
+
+
+def _check_kept(folder: Path) -> None:
+    if any(files.is_capture(folder / name) for name in lab_run.KEPT):
+        raise InputError(f"--keep: {folder}: has the captures of another run; give another folder")
+    files.check_folder(folder, "--keep")
 
 
 def _names(job: Job) -> tuple[str, str]:

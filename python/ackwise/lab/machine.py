@@ -18,6 +18,9 @@ from pathlib import Path
 
 from ackwise.engine import Cancelled
 from ackwise.errors import RunError
+from ackwise.host.leftovers import owned_name, remove_abandoned
+from ackwise.host.rights import missing_capabilities
+from ackwise.host.tools import tethered
 
 MEMORY_MB = 512
 _NOBODY = 65_534
@@ -45,9 +48,14 @@ class Hung(RunError):
 
 @contextmanager
 def run_folder(kernel: Kernel) -> Iterator[Path]:
-    """A temporary folder for one run, with its kernel."""
-    with tempfile.TemporaryDirectory(prefix="ackwise-lab-", ignore_cleanup_errors=True) as name:
-        folder = Path(name)
+    """A temporary folder for one run, with its kernel. Those of killed runs are removed first."""
+    _check_rights()
+    remove_abandoned(Path(tempfile.gettempdir()))
+    with tempfile.TemporaryDirectory(prefix=f"{owned_name()}-", ignore_cleanup_errors=True) as name:
+        # The inner folder is given to the guest's user; the outer one shows whose run it is.
+        Path(name).chmod(0o711)
+        folder = Path(name) / "lab"
+        folder.mkdir(mode=0o700)
         for file in (kernel.linux, kernel.guest):
             # the user nobody cannot read a home directory; a hard link costs nothing
             target = folder / file.name
@@ -60,7 +68,7 @@ def run_folder(kernel: Kernel) -> Iterator[Path]:
 
 def _words(kernel: Kernel, folder: Path, seed: int) -> list[str]:
     console = "con0=fd:0,fd:1"
-    return [
+    return tethered([
         "setarch", "-R",  # the same addresses of the host process in every run
         str(folder / kernel.linux.name),
         f"mem={MEMORY_MB}M", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro",
@@ -69,13 +77,23 @@ def _words(kernel: Kernel, folder: Path, seed: int) -> list[str]:
         "time-travel=inf-cpu", f"time-travel-start={_WALL_START_NS}", f"lab_seed={seed}",
         "con=null", console, f"uml_dir={_HERE}/", "umid=guest", "panic=-1",
         "quiet",
-    ]  # fmt: skip
+    ])  # fmt: skip
 
 
 def _environment(folder: Path) -> dict[str, str]:
     # the guest's memory is a file: avoid a disk if possible
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else str(folder)  # noqa: S108
     return {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "TMPDIR": memory, "HOME": "/"}
+
+
+def _check_rights() -> None:
+    """RunError for a root that may not become the guest's user, nor end what that user runs."""
+    lacking = missing_capabilities("CAP_CHOWN", "CAP_SETUID", "CAP_SETGID", "CAP_KILL")
+    if os.geteuid() == 0 and lacking:
+        raise RunError(
+            f"lab: root without {', '.join(lacking)} cannot run the guest as user nobody; run it "
+            "as an ordinary user, or with these capabilities"
+        )
 
 
 def _as_user(folder: Path) -> dict[str, object]:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
 """A simulator scenario on the real kernel: same input and result format."""
 
-import shutil
 from pathlib import Path
 from typing import Any
 
 from ackwise.errors import InputError
+from ackwise.host import files
 from ackwise.host.tools import program
 from ackwise.lab import machine, measure, network, traffic
 from ackwise.lab.machine import Kernel
@@ -143,4 +143,4 @@ def simulate(
                 keep.mkdir(parents=True, exist_ok=True)
                 for file in folder.iterdir():
                     if file.name in KEPT or file.name.startswith(("ip-", "tc-", "counters-")):
-                        shutil.copyfile(file, keep / file.name)
+                        files.write_whole(str(keep / file.name), file.read_bytes())

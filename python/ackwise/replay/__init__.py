@@ -23,6 +23,11 @@ KEYS: dict[str, str] = {
     "kind": '"capture"',
     **provenance.KEYS,
     "capture": "the capture file as given",
+    "truncated": "where the file ends inside a packet, before which all is evaluated; null: whole",
+    "truncated.offset": "byte at which the incomplete packet starts",
+    "truncated.packet": "its number, from 1",
+    "truncated.present_bytes": "bytes of it that are in the file",
+    "truncated.claimed_bytes": "bytes that it should have",
     "price.rho_permille": "price of one ACK relative to latency, in 1/1000",
     "price.unit_ns": "latency of one segment that costs as much as one ACK when rho is 500",
     "device": "processor cost for `cpu_s_per_gb`; null: none given",
@@ -175,6 +180,7 @@ def _evaluated(capture: str, settings: ReplaySettings, found: dict[str, Any]) ->
             provenance.REPLAY, provenance.REPLAY.rails_of(settings.policies), [settings.seed]
         ),
         "capture": capture,
+        "truncated": found["truncated"],
         "price": found["price"],
         "device": settings.device,
         "policies": [

@@ -134,6 +134,7 @@ function choose(v, p) {
   if (one.packets_above_mss) remarks.push(`${one.packets_above_mss} packets were merged by offloads: arrival times within them are unknown.`);
   if (one.unseen_bytes) remarks.push(`${one.unseen_bytes} acknowledged bytes are missing from the capture.`);
   if (!one.window_known) remarks.push("The handshake is not in the capture: a window of 4 MiB is assumed.");
+  if (doc.truncated) remarks.push(`The file ends inside packet ${doc.truncated.packet}, at byte ${doc.truncated.offset}; the packets before it are analysed.`);
   about.textContent = remarks.join(" ");
   cheapest.replaceChildren("Lowest cost: ", make("strong", {}, one.cheapest || "none"));
   drawTable(one);

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Figures as data, and their SVG: the same figure gives the same bytes everywhere."""
+"""Figures as data, and as SVG or PNG: the same figure gives the same bytes everywhere."""
 
 import io
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import Any, Literal
 
 Kind = Literal["line", "steps", "points", "bars"]
@@ -68,11 +70,22 @@ class Figure:
     columns: int = field(default=1)
 
 
-def svg(figure: Figure) -> bytes:
-    """The figure as SVG: text stays text, no date, no random identifiers."""
+FORMATS = {"svg": "svg", "png": "agg"}  # and matplotlib's backend for each
+_PNG_DPI = 150
+
+
+def format_of(path: str) -> str:
+    """The format that a file's name asks for, which FORMATS may lack."""
+    return PurePath(path).suffix.lower().removeprefix(".")
+
+
+def drawn(figure: Figure, form: str = "svg") -> bytes:
+    """The figure in one of FORMATS: no date, no random identifiers; in SVG, text stays text."""
+    # It warns of a home that is not writable, where it would keep its cache of fonts.
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
     import matplotlib  # late: its import costs half a second
 
-    matplotlib.use("svg")
+    matplotlib.use(FORMATS[form])
     from matplotlib import pyplot
 
     settings: Any = {
@@ -111,10 +124,13 @@ def svg(figure: Figure) -> bytes:
                 ax.set_axis_off()
             drawing.tight_layout()
             out = io.BytesIO()
-            about = {"Date": None, "Creator": None, "Title": figure.title}
-            drawing.savefig(out, format="svg", metadata=about)
+            about: dict[str, str | None] = {"Title": figure.title}
+            about |= {"Date": None, "Creator": None} if form == "svg" else {"Software": None}
+            drawing.savefig(out, format=form, dpi=_PNG_DPI, metadata=about)
         finally:
             pyplot.close(drawing)
+    if form != "svg":
+        return out.getvalue()
     head, body = out.getvalue().split(b"\n", 1)
     return head + b"\n<!-- SPDX-License-Identifier: MIT -->\n" + body
 

@@ -110,7 +110,7 @@ def _sweep_lines(predictions: "list[Prediction]") -> list[str]:
         "--figure",
         type=options.FILE,
         metavar="FILE",
-        help="write an SVG figure, with --sweep or --simulate",
+        help="write a figure, with --sweep or --simulate; FILE ends in .svg or .png",
     ),
     options.AS_JSON,
 )
@@ -120,9 +120,7 @@ def model(access: "Access", sweep: bool, simulate: bool, figure: str | None, as_
     from ackwise.host import files
 
     if figure is not None:
-        files.check_target(figure, "--figure")
-        if figure == files.STDOUT:
-            raise InputError("--figure: cannot go to standard output; give a file name")
+        _check_figure(figure)
         if not (sweep or simulate):
             raise InputError("--figure: needs --sweep or --simulate")
     if simulate:
@@ -135,10 +133,11 @@ def model(access: "Access", sweep: bool, simulate: bool, figure: str | None, as_
         found |= {"kind": "gateway-sweep", "points": points}
         lines = _sweep_lines(predictions)
         if figure is not None:
-            from ackwise.reproduce.figure import svg
+            from ackwise.reproduce.figure import drawn, format_of
             from ackwise.reproduce.separation import model as deviation
 
-            files.write_whole(figure, svg(deviation.sweep_figure(predictions)))
+            picture = drawn(deviation.sweep_figure(predictions), format_of(figure))
+            files.write_whole(figure, picture)
     else:
         prediction = calculation.predict(link)
         found |= {"kind": "gateway-model"} | calculation.document(prediction)
@@ -147,13 +146,25 @@ def model(access: "Access", sweep: bool, simulate: bool, figure: str | None, as_
     return 0
 
 
+def _check_figure(figure: str) -> None:
+    from ackwise.host import files
+    from ackwise.reproduce.figure import FORMATS, format_of
+
+    if figure == files.STDOUT:
+        raise InputError("--figure: cannot go to standard output; give a file name")
+    files.check_target(figure, "--figure")
+    if format_of(figure) not in FORMATS:
+        known = " or ".join(f".{form}" for form in FORMATS)
+        raise InputError(f"--figure: {figure}: give a file name that ends in {known}")
+
+
 def _simulate(figure: str | None, as_json: bool) -> int:
     """The model beside the simulator, on the published experiment's link."""
     from rich.console import Console
 
     from ackwise.host import files
     from ackwise.reproduce import table
-    from ackwise.reproduce.figure import svg
+    from ackwise.reproduce.figure import drawn, format_of
     from ackwise.reproduce.runner import Runner
     from ackwise.reproduce.separation import model as deviation
     from ackwise.results.progress import progress_bar
@@ -162,7 +173,7 @@ def _simulate(figure: str | None, as_json: bool) -> int:
         comparison = deviation.compare(Runner(on_progress=show))
     checks = list(deviation.checks(comparison))
     if figure is not None:
-        files.write_whole(figure, svg(deviation.figure(comparison)))
+        files.write_whole(figure, drawn(deviation.figure(comparison), format_of(figure)))
     if as_json:
         found = {
             "schema_version": SCHEMA_VERSION,

@@ -78,8 +78,7 @@ def testbed(down: Sequence[str], *, every_packet: bool, old: bool) -> Iterator[T
     device; `every_packet`: hosts send an ACK for each packet; `old`: their TCP recovers from losses
     as in the 1990s."""
     with ExitStack() as stack:
-        mark = f"awl{os.getpid() % 100_000}{os.urandom(2).hex()}"
-        names = [stack.enter_context(namespaces.namespace(f"{mark}{end}")) for end in "hgis"]
+        names = [stack.enter_context(namespaces.namespace(end)) for end in "hgis"]
         made = Testbed(*names)
         host, gateway, internet, server = names
         for n, (left, right, a, b) in enumerate(

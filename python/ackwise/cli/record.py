@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""`ackwise capture`: options to values, and what is said about the capture made."""
+"""`ackwise record`: options to values, and what is said about the capture made."""
 
+import shlex
 import sys
+from pathlib import Path
 
 import click
 
@@ -17,13 +19,28 @@ off, while tcpdump captures at the data receiver. No packet leaves the namespace
 at the end, even after Ctrl-C.
 """
 _EXAMPLES = """\
-sudo ackwise capture transfer.pcap
-sudo ackwise capture adsl.pcap --rate 2.1mbit --delay 40ms --seconds 5
+sudo ackwise record transfer.pcap
+sudo ackwise record adsl.pcap --rate 2.1mbit --delay 40ms --seconds 5
 ackwise compare --capture transfer.pcap
 """
 
 
-@click.command("capture", cls=Command, text=_TEXT, examples=_EXAMPLES)
+def _check_target(file: str, *, force: bool) -> None:
+    from ackwise.host import files
+
+    if file == files.STDOUT:
+        raise InputError("record: cannot go to standard output; give a file name")
+    if not force and files.is_capture(file):
+        raise InputError(
+            f"record: {file}: is a capture already; `ackwise compare --capture "
+            f"{shlex.quote(file)}` analyses it, --force replaces it"
+        )
+    files.check_target(file, "record", replace_capture=True)
+    if not force and Path(file).is_file():
+        raise InputError(f"record: {file}: exists; give another file name, or --force")
+
+
+@click.command("record", cls=Command, text=_TEXT, examples=_EXAMPLES)
 @argument("file", metavar="OUT.pcap", type=options.FILE, help="capture to write")
 @group(
     "Transfer",
@@ -49,23 +66,23 @@ ackwise compare --capture transfer.pcap
         help="length of the transfer, 1 to 30",
     ),
 )
-@others(option("--quiet", is_flag=True, help="print nothing"))
-def command(file: str, rate: int, delay: int | None, seconds: int, quiet: bool) -> int:
+@others(
+    option("--force", is_flag=True, help="replace OUT.pcap if it exists"),
+    option("--quiet", is_flag=True, help="print nothing"),
+)
+def command(file: str, rate: int, delay: int | None, seconds: int, force: bool, quiet: bool) -> int:
     """Exit code; raises InputError, RunError."""
     from ackwise.host import capture
-    from ackwise.host.files import STDOUT, check_target
 
-    if file == STDOUT:
-        raise InputError("capture: cannot go to standard output; give a file name")
-    check_target(file, "capture")
+    _check_target(file, force=force)
     obstacle = capture.why_not()
     if obstacle:
-        raise InputError(f"capture: {obstacle}")
+        raise InputError(f"record: {obstacle}")
     delay_ns = _DELAY_NS if delay is None else delay
     if delay_ns and not capture.has_netem():
         lacking = "this kernel has no netem qdisc"
         if delay is not None:
-            raise InputError(f"capture: --delay: {lacking}; load sch_netem or give --delay 0ms")
+            raise InputError(f"record: --delay: {lacking}; load sch_netem or give --delay 0ms")
         delay_ns = 0
         if not quiet:
             print(f"ackwise: {lacking}: the link's only delay is its queue", file=sys.stderr)
@@ -74,7 +91,7 @@ def command(file: str, rate: int, delay: int | None, seconds: int, quiet: bool) 
         print(
             f"{file}: {made['sent_bytes'] / 1e6:.1f} MB sent in {seconds} s, goodput "
             f"{made['goodput_bps'] / 1e6:.2f} Mbit/s; {made['capture_bytes']} bytes of capture\n"
-            f"next: ackwise compare --capture {file}",
+            f"next: ackwise compare --capture {shlex.quote(file)}",
             file=sys.stderr,
         )
     return 0
