@@ -30,7 +30,7 @@ class World:
     own_code: str = ""  # the policy that stands for the kernel's own code
 
     def rails_of(self, policies: Iterable[PolicyChoice], asked: str = "") -> dict[str, str | None]:
-        """The rails in force by a policy's label; None where there are none. `asked`: the plan's."""
+        """By a policy's label, the rails in force; None: there are none. The plan has `asked`."""
         return {
             chosen.label: None
             if chosen.name == self.own_code
