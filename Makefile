@@ -104,8 +104,8 @@ lint: setup-lint build ## formatting, warnings, types, licences, generated docs
 	else \
 		echo "clippy is not packaged for this toolchain: not run"; \
 	fi
-	$(BIN)/ruff check --quiet python tools
-	$(BIN)/ruff format --quiet --check python tools
+	$(BIN)/ruff check --quiet python tools bench
+	$(BIN)/ruff format --quiet --check python tools bench
 	$(BIN)/mypy
 	@mkdir -p build
 	$(BIN)/lint-imports > build/imports.txt || { cat build/imports.txt; false; }
@@ -114,7 +114,7 @@ lint: setup-lint build ## formatting, warnings, types, licences, generated docs
 	$(BIN)/python tools/generated_docs.py --check
 
 .PHONY: bench
-bench: setup-bench build ## measure against peers and baselines (about 2 minutes)
+bench: setup-bench build ## measure against peers (2 minutes); BASELINE=COMMIT: also that one
 	$(MAKE) -C bench PYTHON=$(CURDIR)/$(BIN)/python
 
 .PHONY: golden

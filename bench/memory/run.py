@@ -16,7 +16,7 @@ MS = 1_000_000
 
 CHILD = """
 import json, resource, sys, time
-from ackwise import _engine
+from ackwise.engine import _engine
 
 before_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 start = time.perf_counter()
