@@ -96,26 +96,31 @@ def _cells(line: str) -> list[str]:
     return [cell.strip() for cell in line.strip().strip("|").split("|")]
 
 
-def _rows(text: str) -> Iterator[dict[str, str]]:
-    """The rows of all tables of a page, by the heads of their columns."""
+def _rows(root: Path, page: str, problems: list[str]) -> Iterator[dict[str, str]]:
+    """The rows of all tables of a page, by the heads of their columns; the others are problems."""
     heads: list[str] | None = None
-    for line in text.splitlines():
+    for number, line in enumerate((root / page).read_text(encoding="utf-8").splitlines(), 1):
+        cells = _cells(line)
         if not line.startswith("|"):
             heads = None
         elif heads is None:
-            heads = _cells(line)
+            heads = cells
+            if re.fullmatch(NUMBER, cells[0]):
+                problems.append(f"{page}:{number}: {cells[0]} stands in no table")
+        elif len(cells) != len(heads):
+            problems.append(f"{page}:{number}: {len(cells)} cells in a table of {len(heads)}")
         elif set(line) - set("|-: "):
-            yield dict(zip(heads, _cells(line), strict=False))
+            yield dict(zip(heads, cells, strict=True))
 
 
-def _defined(root: Path) -> Iterator[Claim]:
+def _defined(root: Path, problems: list[str]) -> Iterator[Claim]:
     pages = sorted(p for p in (root / SPEC).glob("*.md") if p.name != "README.md")
     for page in pages:
-        for row in _rows(page.read_text(encoding="utf-8")):
+        name = page.relative_to(root).as_posix()
+        for row in _rows(root, name, problems):
             if "claim" in row:
-                name = page.relative_to(root).as_posix()
                 yield Claim(row["claim"], name, row["in our words"], row["met"])
-    for row in _rows((root / DEVIATIONS).read_text(encoding="utf-8")):
+    for row in _rows(root, DEVIATIONS, problems):
         if "number" in row:
             yield Claim(row["number"], DEVIATIONS, row["we do"], "")
 
@@ -175,7 +180,7 @@ def examine(root: Path, paths: Iterable[str] | None = None) -> Report:
     """The claims of a tree and what is wrong with them; `paths` are its files, else git's."""
     claims: dict[str, Claim] = {}
     problems: list[str] = []
-    for claim in _defined(root):
+    for claim in _defined(root, problems):
         if not re.fullmatch(NUMBER, claim.number):
             problems.append(f"{claim.page}: {claim.number!r} is not a valid number of a claim")
         elif claim.number in claims:

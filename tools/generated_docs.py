@@ -13,7 +13,7 @@ from typing import Any
 
 import rails
 
-from ackwise import deadlock, replay
+from ackwise import deadlock, engine, replay
 from ackwise.lab import conform
 from ackwise.lab import document as conform_document
 from ackwise.plans import schema, units
@@ -154,7 +154,20 @@ def claim_differences() -> str:
     return "\n".join(["| claim | what Linux does |", "|---|---|", *rows])
 
 
+def policy_list() -> str:
+    """What `ackwise policy list` prints, as a quotation."""
+    listed = engine.policies()
+    width = max(len(policy["name"]) for policy in listed)
+    lines = [
+        "$ ackwise policy list",
+        *(f"{policy['name']:{width}}  {policy['summary']}" for policy in listed),
+        "`ackwise policy show NAME` shows parameters and source",
+    ]
+    return "\n" + "\n".join(f"    {line}" for line in lines) + "\n"
+
+
 PARTS: dict[str, dict[str, Callable[[], str]]] = {
+    "README.md": {"policy list": policy_list},
     "docs/inside/core.md": {"rails": rails.rail_table},
     "docs/plan-format.md": {"plan reference": plan_reference},
     "docs/results.md": {

@@ -32,16 +32,15 @@ static const struct aw_param params[] = {
 /* clang-format on */
 
 /* Zeroed when the connection starts. */
-struct template
-{
+struct template_state {
 	u64 deadline_ns; /* 0: nothing to acknowledge */
 };
-_Static_assert(sizeof(struct template) <= AW_STATE_MAX_BYTES, "state too big");
+_Static_assert(sizeof(struct template_state) <= AW_STATE_MAX_BYTES, "state too big");
 
 static struct aw_verdict on_data(void *state, const struct aw_params *p,
 				 const struct aw_event *e)
 {
-	struct template *s = state;
+	struct template_state *s = state;
 
 	if (!s->deadline_ns)
 		s->deadline_ns =
@@ -52,7 +51,7 @@ static struct aw_verdict on_data(void *state, const struct aw_params *p,
 static void on_ack_sent(void *state, const struct aw_params *p,
 			const struct aw_event *e)
 {
-	struct template *s = state;
+	struct template_state *s = state;
 
 	(void)p;
 	(void)e;
@@ -65,7 +64,7 @@ const struct aw_policy aw_policy_template = {
 	.source = "RFC 1122, 4.2.3.2",
 	.params = params,
 	.params_count = sizeof(params) / sizeof(params[0]),
-	.state_bytes = sizeof(struct template),
+	.state_bytes = sizeof(struct template_state),
 	.on_data = on_data,
 	.on_ack_sent = on_ack_sent,
 };

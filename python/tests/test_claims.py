@@ -102,6 +102,16 @@ def test_a_tree_with_every_citation_has_no_problems(tree: Path) -> None:
             PAGE.replace("S1.3", "thirdly"),
             "spec/1-thrift.md: 'thirdly' is not a valid number of a claim",
         ),
+        (
+            "spec/1-thrift.md",
+            PAGE.replace(" It is small. |", ""),
+            "spec/1-thrift.md:4: 2 cells in a table of 3",
+        ),
+        (
+            "spec/1-thrift.md",
+            PAGE.replace("| S1.3 |", "\n| S1.3 |"),
+            "spec/1-thrift.md:6: S1.3 stands in no table",
+        ),
     ],
 )
 def test_what_is_missing_is_reported(tree: Path, path: str, text: str, problem: str) -> None:
