@@ -24,7 +24,7 @@ class World:
     """What carries out runs."""
 
     name: str
-    rails: str  # the set in force for a policy that chooses none
+    rails: str | None  # the set in force for a policy that chooses none; None: no rails
     kernel: str | None = None
     kernel_hash: str | None = None
     own_code: str = ""  # the policy that stands for the kernel's own code

@@ -202,6 +202,11 @@ def _remarks(table: ResultTable, baseline: str) -> Iterator[tuple[str, str]]:
             f"{names(undecided)}; more runs (--runs) may decide",
             "",
         )
+    for reason in dict.fromkeys(table.skipped.values()):
+        labels = [label for label, why in table.skipped.items() if why == reason]
+        yield f"Not run: {', '.join(labels) + ': ' if table.cells else ''}{reason}", "yellow"
+    if table.cells and baseline in table.skipped:
+        yield f"Without {baseline}, no policy can be said to be below it", ""
     identical = [cell for cell in table.cells if cell.identical]
     if identical:
         which = "every policy" if len(identical) == len(table.cells) else names(identical)
@@ -229,7 +234,7 @@ def show(comparison: Comparison, console: Console) -> None:
             soft_wrap=True,
         )
         below = [cell.below_baseline for cell in table.cells]
-        for block in blocks(_columns(table), width):
+        for block in blocks(_columns(table), width) if table.cells else ():
             draw(console, block, below)
             console.print()
         for remark, style in _remarks(table, plan.baseline.label):
