@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Results as text tables that fit the terminal."""
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import floor, log10
@@ -119,6 +120,11 @@ def _varies(metric: Metric, cells: Sequence[Cell]) -> bool:
     return any(e.ci95 is not None and e.ci95 > 0.02 * abs(e.mean) for e in found)
 
 
+def width_of(console: Console) -> int:
+    """Columns of the terminal, or what COLUMNS says; without either, lines are wide."""
+    return console.width if console.is_terminal or os.environ.get("COLUMNS") else PLAIN_WIDTH
+
+
 def blocks(columns: list[Column], width: int) -> list[list[Column]]:
     """Columns split into blocks that fit the width; each block repeats the names."""
     named = [c for c in columns if c.left]
@@ -216,7 +222,7 @@ def _remarks(table: ResultTable, baseline: str) -> Iterator[tuple[str, str]]:
 def show(comparison: Comparison, console: Console) -> None:
     """Prints each table of a comparison, with its cheapest policies and losses."""
     plan = comparison.plan
-    width = console.width if console.is_terminal else PLAIN_WIDTH
+    width = width_of(console)
     origin = provenance.line(comparison.provenance)
     for table in comparison.tables:
         console.print(
@@ -257,7 +263,7 @@ def show_grid(
     console: Console,
 ) -> None:
     """Prints one word per row and column; "-" where there is none."""
-    width = console.width if console.is_terminal else PLAIN_WIDTH
+    width = width_of(console)
     no_marks = [False] * len(rows)
     drawn = [Column(head, list(rows), no_marks, left=True)]
     for column in columns:
