@@ -2,6 +2,7 @@
 """The lab without a kernel: what is mapped, what is refused, what captures say, how builds end."""
 
 import fcntl
+import io
 import os
 import re
 import shutil
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from ackwise import engine, plans
 from ackwise.cli import main as cli
@@ -19,10 +21,12 @@ from ackwise.errors import InputError, RunError
 from ackwise.host import needs
 from ackwise.host.tools import find_tool
 from ackwise.lab import build, measure, network, traffic
+from ackwise.lab import compare as lab_compare
 from ackwise.lab import run as lab_run
 from ackwise.lab.machine import Kernel
 from ackwise.plans import policy
-from ackwise.results import compare, metrics
+from ackwise.results import compare, document, metrics, table
+from ackwise.results.report import comparison as report
 
 STOCK = Kernel(Path("linux"), Path("lab-guest"), "Linux 6.12, stock", "0", False)
 
@@ -451,6 +455,87 @@ def test_a_lab_runs_result_makes_the_simulators_table() -> None:
     cell = compare.run(made, simulate=simulate).tables[0].cells[0]
     assert cell.estimates["stalls"] is None
     assert cell.estimates["goodput_bps"] is not None
+
+
+PATCHED = Kernel(Path("linux"), Path("lab-guest"), "Linux 6.12, patched", "0", True)
+
+
+@pytest.fixture
+def without_guest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine takes the place of the guest; what the lab supports is still decided."""
+
+    def simulate(given: dict[str, Any], *_names: Any, **_more: Any) -> dict[str, Any]:
+        return engine.simulate(given)
+
+    monkeypatch.setattr(lab_run, "simulate", simulate)
+    monkeypatch.setattr(lab_run, "program", str)
+
+
+def planned(links: list[str], policies: list[str]) -> plans.Plan:
+    made = plans.build(
+        title="t", source="s", file="", links=[plans.load_link(name) for name in links],
+        workloads=[plans.load_workload("bulk")], policies=policy.parse_all(policies, "test"),
+        baseline="linux", runs=2, seed=1, where="test",
+    )  # fmt: skip
+    return plans.with_duration(made, 10**8)
+
+
+@pytest.mark.usefixtures("without_guest")
+def test_what_the_lab_lacks_is_left_out_with_its_reason() -> None:
+    done = lab_compare.run(planned(["lan-10m", "mips-router"], ["linux", "a3"]), PATCHED)
+    runs, none = done.tables
+    assert [c.policy.label for c in runs.cells] == ["linux", "a3"]
+    assert runs.skipped == {}
+    assert none.cells == []
+    assert set(none.skipped) == {"linux", "a3"}
+    assert "link mips-router: server.cpu: not supported in the lab" in none.skipped["a3"]
+    assert document.of_comparison(done)["tables"][1]["skipped"] == none.skipped
+    console = Console(file=io.StringIO())
+    table.show(done, console)
+    assert isinstance(console.file, io.StringIO)
+    text = console.file.getvalue()
+    assert "Not run: link mips-router: server.cpu: not supported in the lab" in text
+    assert report.of_comparison(done, document.of_comparison(done), "")
+
+
+@pytest.mark.usefixtures("without_guest")
+def test_a_kernel_without_policies_runs_the_rest() -> None:
+    done = lab_compare.run(planned(["lan-10m"], ["linux", "a3"]), STOCK)
+    assert [c.policy.label for c in done.tables[0].cells] == ["linux"]
+    assert "has no ACK policies" in done.tables[0].skipped["a3"]
+    assert done.provenance["rails"] == {"linux": None, "a3": None}
+
+
+@pytest.mark.usefixtures("without_guest")
+def test_a_plan_of_which_nothing_runs_is_an_error() -> None:
+    with pytest.raises(InputError, match=r"server\.cpu: not supported .*; nor does the lab"):
+        lab_compare.run(planned(["mips-router", "wifi"], ["linux"]), PATCHED)
+
+
+def test_the_list_says_what_runs_where(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["compare", "--list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    at = next(i for i, line in enumerate(lines) if line.startswith("  mips-router "))
+    assert " simulator  " in lines[at]
+    assert lines[at + 1].strip() == (
+        "not on linux: server.cpu: processors are infinitely fast in virtual time"
+    )
+    assert any(re.match("  lan-10m +simulator, linux  ", line) for line in lines)
+    assert any("flows[0].sender.counting: Linux supports only" in line for line in lines)
+
+
+@pytest.mark.parametrize("name", plans.shipped("links"))
+def test_the_list_and_the_run_agree_on_every_link(name: str, without_guest: None) -> None:
+    link = plans.load_link(name)
+    given = plans.scenario_of(link, plans.load_workload("bulk"), policy.parse("linux", "test"), 1)
+    try:
+        lab_run.Prepared(given, f"link {name}", "workload bulk", PATCHED)
+    except InputError as problem:
+        assert lab_compare.lacks_link(link) in str(problem).replace(
+            "not supported in the lab: ", ""
+        )
+    else:
+        assert lab_compare.lacks_link(link) == ""
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 """`ackwise compare`: checks everything first, runs, then writes."""
 
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,6 +32,8 @@ ackwise compare --capture transfer.pcap --policy all
 ackwise compare --on linux --link adsl --policy linux   # the real kernel, see `ackwise lab`
 ackwise compare --list
 """
+_SIMULATOR = "simulator"
+_BOTH = "simulator, linux"  # as --on names them
 _LAB_ONLY = ("--stock", "--cache", "--wall-limit", "--keep")
 
 
@@ -39,18 +42,29 @@ def _list() -> int:
     from rich.text import Text
 
     from ackwise import plans
+    from ackwise.lab import compare as lab_compare
 
+    lacks: dict[str, Callable[[str], str]] = {
+        "links": lambda name: lab_compare.lacks_link(plans.load_link(name)),
+        "workloads": lambda name: lab_compare.lacks_workload(plans.load_workload(name)),
+        "": lambda _name: "",
+    }
     console = Console(highlight=False)
     for heading, kind in (("links", "links"), ("workloads", "workloads"), ("plans", "")):
         entries = list(plans.titles(kind))
         wide = max(len(name) for name, _, _ in entries)
         console.print(Text(heading, style="bold"))
         for name, title, _source in entries:
-            console.print(Text(f"  {name.ljust(wide)}  {title}"), soft_wrap=True)
+            why = lacks[kind](name)
+            where = (_SIMULATOR if why else _BOTH).ljust(len(_BOTH) + 2) if kind else ""
+            console.print(Text(f"  {name.ljust(wide)}  {where}{title}"), soft_wrap=True)
+            if why:
+                text = f"  {' ' * wide}  not on linux: {why}"
+                console.print(Text(text, style="dim"), soft_wrap=True)
     console.print(
         Text(
-            "Each is a TOML file that names the source of its figures, in "
-            f"{plans.shipped_dir('links').parent}",
+            "A plan runs what it can, and says what it leaves out. Each is a TOML file that names "
+            f"the source of its figures, in {plans.shipped_dir('links').parent}",
             style="dim",
         ),
         soft_wrap=True,
@@ -123,7 +137,12 @@ def write(result: "Comparison", outputs: Outputs) -> None:
         metavar="FILE",
         help="pcap or pcapng file, best taken at the data receiver",
     ),
-    option("--list", "listing", is_flag=True, help="list shipped links, workloads and plans"),
+    option(
+        "--list",
+        "listing",
+        is_flag=True,
+        help="list shipped links, workloads and plans, and where they run",
+    ),
 )
 @options.overrides
 @group(
@@ -183,7 +202,15 @@ def command(
     made = options.plan_of(plan, link, workload, overrides)
     if on == "linux":
         detailed = outputs.report is not None
-        write(on_linux(made, lab, overrides, detailed=detailed, quiet=quiet), outputs)
+        result = on_linux(made, lab, overrides, detailed=detailed, quiet=quiet)
+        skipped = sum(len(table.skipped) for table in result.tables)
+        if skipped and not quiet:
+            print(
+                f"ackwise: not run, as the lab does not support them: {skipped} combinations of "
+                "link, workload and policy",
+                file=sys.stderr,
+            )
+        write(result, outputs)
         return 0
     write(_simulated(made, overrides, outputs, allow_long=allow_long, quiet=quiet), outputs)
     return 0

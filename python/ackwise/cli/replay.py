@@ -84,10 +84,14 @@ def main(capture: str, overrides: Overrides, costs: Costs, outputs: Outputs, *, 
             file=sys.stderr,
         )
     if not document["directions"]:
+        short = document["directions_skipped"]
+        found = (
+            f"no TCP direction in it has enough data to judge ({short} with fewer than 10 segments)"
+            if short
+            else "no TCP found, or none that carries data"
+        )
         raise InputError(
-            f"--capture: {capture}: no TCP direction in it has enough data to judge "
-            f"({document['directions_skipped']} have fewer than 10 segments); "
-            "capture a transfer, with its ACKs, near the receiver"
+            f"--capture: {capture}: {found}; capture a transfer, with its ACKs, near the receiver"
         )
 
     def page() -> bytes:

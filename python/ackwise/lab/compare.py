@@ -5,15 +5,21 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from ackwise import plans
 from ackwise.engine import Cancel
 from ackwise.errors import InputError
 from ackwise.host import files
+from ackwise.lab import network, traffic
 from ackwise.lab import run as lab_run
 from ackwise.lab.machine import Kernel
-from ackwise.plans import Plan
+from ackwise.lab.refuse import NotInLabError
+from ackwise.plans import Link, Plan, Workload, policy
 from ackwise.results import compare
-from ackwise.results.compare import Comparison, Job
+from ackwise.results.compare import Combination, Comparison, Job
 from ackwise.results.provenance import World
+
+# The simplest of each kind, to try the other kind with.
+_LINK, _WORKLOAD = "lan-10m", "bulk"
 
 
 def run(
@@ -29,13 +35,22 @@ def run(
     """Every run of a plan, each in its own guest.
 
     `keep`: folder for captures, samples, counters and console of every run; `limit_s`: seconds of
-    real time after which a run counts as hung. Raises InputError before the first run for keys that
-    the lab does not support, RunError when a run failed.
+    real time after which a run counts as hung. A combination that the lab does not support is left
+    out. Raises InputError if nothing is left, RunError when a run failed.
     """
-    for job in compare.jobs(plan, False):
-        lab_run.Prepared(compare.scenario(job), *_names(job), kernel)
+    lacking: dict[Combination, str] = {}
+    jobs = compare.jobs(plan, False)
+    for job in jobs:
+        try:
+            lab_run.Prepared(compare.scenario(job), *_names(job), kernel)
+        except InputError as problem:
+            lacking.setdefault(job.combination, str(problem))
+            continue
         if keep is not None:
             _check_kept(_folder(keep, job))
+    if all(job.combination in lacking for job in jobs):
+        first, *others = dict.fromkeys(lacking.values())
+        raise InputError(first + ("; nor does the lab support the rest" if others else ""))
 
     def simulate(job: Job, scenario: dict[str, Any], cancel: Cancel) -> dict[str, Any]:
         return lab_run.simulate(
@@ -53,6 +68,7 @@ def run(
         workers=workers,
         on_progress=on_progress,
         world=world(kernel),
+        lacking=lacking,
         simulate=simulate,
     )
 
@@ -60,7 +76,32 @@ def run(
 def world(kernel: Kernel) -> World:
     """The lab with this kernel."""
     # a socket with a policy gets AW_RAILS_NETWORK; `linux` is the kernel's own code
-    return World("lab", "network", kernel.label, kernel.key, own_code="linux")
+    rails = "network" if kernel.has_policies else None
+    return World("lab", rails, kernel.label, kernel.key, own_code="linux")
+
+
+def lacks_link(link: Link) -> str:
+    """The key of a link that the lab does not support, and why; "" if it runs there."""
+    name = f"link {link.name}"
+    return _lack(name, lambda: network.build(_plain(link, plans.load_workload(_WORKLOAD)), name))
+
+
+def lacks_workload(workload: Workload) -> str:
+    """The key of a workload that the lab does not support, and why; "" if it runs there."""
+    name = f"workload {workload.name}"
+    return _lack(name, lambda: traffic.build(_plain(plans.load_link(_LINK), workload), name, {}))
+
+
+def _plain(link: Link, workload: Workload) -> dict[str, Any]:
+    return plans.scenario_of(link, workload, policy.parse("linux", "lab"), 1)
+
+
+def _lack(name: str, build: Callable[[], object]) -> str:
+    try:
+        build()
+    except NotInLabError as problem:
+        return f"{problem.key.removeprefix(f'{name}: ')}: {problem.why}"
+    return ""
 
 
 def _folder(keep: Path, job: Job) -> Path:

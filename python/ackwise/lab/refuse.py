@@ -6,6 +6,15 @@ from typing import NoReturn
 from ackwise.errors import InputError
 
 
+class NotInLabError(InputError):
+    """A key that the lab does not support, and why."""
+
+    def __init__(self, key: str, why: str, remedy: str) -> None:
+        super().__init__(f"{key}: not supported in the lab: {why}; {remedy}")
+        self.key = key
+        self.why = why
+
+
 def refuse(key: str, why: str, remedy: str) -> NoReturn:
-    """Raises InputError with the key, the reason why the lab lacks it, and a remedy."""
-    raise InputError(f"{key}: not supported in the lab: {why}; {remedy}")
+    """Raises NotInLabError with the key, the reason why the lab lacks it, and a remedy."""
+    raise NotInLabError(key, why, remedy)

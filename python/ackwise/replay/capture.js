@@ -152,7 +152,7 @@ main.append(
   make("header", {},
     make("p", { class: "kicker" }, "ackwise compare --capture"),
     make("h1", {}, doc.capture),
-    make("p", { class: "source" }, "Arrivals are replayed at their captured times: ACK counts and latencies are exact for these arrivals. To see the effect of later ACKs on the sender, use the simulator."),
+    make("p", { class: "source" }, `ACK counts and latencies are exact for these arrivals; ${data.limits}.`),
     metaList([
       ["command", make("code", {}, data.command)],
       ["ran on", data.origin],

@@ -5,7 +5,7 @@ from typing import Any
 
 from ackwise import engine
 from ackwise.replay import CAPTURED, Replay
-from ackwise.replay.table import DIRECTIONS_SHOWN
+from ackwise.replay.table import DIRECTIONS_SHOWN, LIMITS
 from ackwise.results import provenance
 from ackwise.results.report.page import asset, dumped, page
 
@@ -42,6 +42,7 @@ def of_replay(replayed: Replay, command: str) -> bytes:
         "more": len(document["directions"]) - len(shown),
         "command": command,
         "origin": provenance.line(document["provenance"]),
+        "limits": LIMITS,
         "reasons": engine.reasons(),
         "captured": CAPTURED,
         "details": [

@@ -6,7 +6,8 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from ackwise.results.table import PLAIN_WIDTH, Column, blocks, decimals, draw, time_unit
+from ackwise.results import provenance
+from ackwise.results.table import Column, blocks, decimals, draw, time_unit, width_of
 
 _COLUMNS = (
     ("acks", "ACKs", ""),
@@ -20,6 +21,10 @@ _COLUMNS = (
     ("cpu_s_per_gb", "CPU s/GB", ""),
 )
 DIRECTIONS_SHOWN = 6
+LIMITS = (
+    "arrivals stay as captured: a replay cannot know how the sender would have reacted to other "
+    "ACKs, so goodput, RTTs and losses need the simulator or the lab"
+)
 
 
 def _present(key: str, cells: list[dict[str, Any]]) -> list[float]:
@@ -42,7 +47,7 @@ def _column(
 
 def show(document: dict[str, Any], console: Console) -> None:
     """Prints a table for each direction of a capture, those with the most data first."""
-    width = console.width if console.is_terminal else PLAIN_WIDTH
+    width = width_of(console)
     price = document["price"]
     for one in document["directions"][:DIRECTIONS_SHOWN]:
         cells = one["cells"]
@@ -56,7 +61,8 @@ def show(document: dict[str, Any], console: Console) -> None:
                 f"{(one['end_ns'] - one['start_ns']) / 1e9:.3f} s; best possible in hindsight: "
                 f"{one['optimum']['acks']} ACKs, cost {one['optimum']['cost']:.1f} "
                 f"(ACK price {price['rho_permille'] / 10:g}%, "
-                f"latency unit {price['unit_ns'] / 1e6:g} ms)",
+                f"latency unit {price['unit_ns'] / 1e6:g} ms)\n"
+                f"{provenance.line(document['provenance'])}\n{LIMITS}",
                 style="dim",
             ),
             soft_wrap=True,
@@ -79,14 +85,7 @@ def show(document: dict[str, Any], console: Console) -> None:
         console.print(Text(f"Directions with less data, shown by --json and --csv only: {more}"))
     if document["directions_skipped"]:
         console.print(Text(f"Directions with too little data: {document['directions_skipped']}"))
-    console.print(
-        Text(
-            "* best value of its column. Arrivals are replayed at their captured times: ACK counts "
-            "and latencies are exact; how later ACKs affect the sender is not shown (simulate it)",
-            style="dim",
-        ),
-        soft_wrap=True,
-    )
+    console.print(Text("* best value of its column", style="dim"))
 
 
 def _warnings(one: dict[str, Any]) -> list[str]:

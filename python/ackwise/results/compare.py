@@ -2,7 +2,7 @@
 """Runs a plan on all cores and turns the runs into cells: one for each link, workload, policy and
 measured group, with means, confidence intervals and the change against the baseline."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,9 @@ TRACE_POINTS_MAX = 2000
 TRACE_POINTS_MIN = 250
 
 
+Combination = tuple[str, str, str]  # names of link and workload, label of the policy
+
+
 @dataclass(frozen=True)
 class Job:
     """One run of the engine."""
@@ -33,6 +36,11 @@ class Job:
     run: int
     seed: int
     detailed: bool  # keeps series and trace, for the report
+
+    @property
+    def combination(self) -> Combination:
+        """What its runs with other seeds share."""
+        return self.link.name, self.workload.name, self.policy.label
 
 
 Simulate = Callable[[Job, dict[str, Any], Cancel], dict[str, Any]]
@@ -108,6 +116,7 @@ class ResultTable:
     workload: Workload
     cells: list[Cell]
     cheapest: dict[str, str]  # group -> policy with fewest ACKs within 1% of the best goodput
+    skipped: dict[str, str]  # policy that was not run -> why
 
 
 @dataclass(frozen=True)
@@ -219,15 +228,17 @@ def run(
     workers: int | None = None,
     on_progress: Callable[[int, int], None] = lambda _done, _all: None,
     world: provenance.World = provenance.SIMULATOR,
+    lacking: Mapping[Combination, str] | None = None,
     simulate: Simulate = _in_simulator,
 ) -> Comparison:
     """Every run of `plan`, on all cores; `simulate` does one in `world` and returns a result of the
-    engine's form.
+    engine's form. `lacking`: what `world` cannot run, and why.
 
     `on_progress(done, all)` is called from this thread. Raises InputError, RunError, or
     Interrupted on Ctrl-C after every run has been stopped.
     """
-    todo = jobs(plan, detailed)
+    lacking = lacking or {}
+    todo = [job for job in jobs(plan, detailed) if job.combination not in lacking]
     limit = _trace_limit(plan)
     results = run_all(
         lambda job, cancel: _run(job, limit, simulate, cancel),
@@ -235,28 +246,33 @@ def run(
         workers=workers,
         on_progress=on_progress,
     )
-    return Comparison(plan, world, list(_tables(plan, [r for runs in results for r in runs])))
+    return Comparison(
+        plan, world, list(_tables(plan, lacking, [r for runs in results for r in runs]))
+    )
 
 
-def _tables(plan: Plan, runs: list[GroupRun]) -> Iterator[ResultTable]:
-    by_cell: dict[tuple[str, str, str, str], list[GroupRun]] = {}
+def _tables(
+    plan: Plan, lacking: Mapping[Combination, str], runs: list[GroupRun]
+) -> Iterator[ResultTable]:
+    by_cell: dict[tuple[Combination, str], list[GroupRun]] = {}
     for one in runs:
-        job = one.job
-        key = (job.link.name, job.workload.name, one.group, job.policy.label)
-        by_cell.setdefault(key, []).append(one)
+        by_cell.setdefault((one.job.combination, one.group), []).append(one)
     for link in plan.links:
         for workload in plan.workloads:
+            of_policy = {p.label: (link.name, workload.name, p.label) for p in plan.policies}
+            skipped = {label: lacking[at] for label, at in of_policy.items() if at in lacking}
             cells: list[Cell] = []
             cheapest: dict[str, str] = {}
-            for group in workload.measured_names:
+            for group in workload.measured_names if len(skipped) < len(of_policy) else ():
                 column = {
-                    p.label: by_cell[link.name, workload.name, group, p.label]
-                    for p in plan.policies
+                    label: by_cell[at, group]
+                    for label, at in of_policy.items()
+                    if label not in skipped
                 }
                 made = _group_cells(plan, link, workload, group, column)
                 cells += made
                 cheapest[group] = _cheapest(made)
-            yield ResultTable(link, workload, cells, cheapest)
+            yield ResultTable(link, workload, cells, cheapest, skipped)
 
 
 def _values(runs: list[GroupRun], key: str) -> list[float]:
@@ -283,8 +299,10 @@ def _group_cells(
     cells = []
     for chosen in plan.policies:
         label = chosen.label
+        if label not in column:
+            continue
         change = None
-        if label != base:
+        if label != base and base in column:
             count = max(len(samples[label]), len(samples[base]))
             pair = (_values(column[one][:count], GOODPUT) for one in (label, base))
             change = paired_percent(*pair)

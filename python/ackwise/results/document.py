@@ -45,6 +45,8 @@ KEYS: dict[str, str] = {
         "policy with the fewest ACKs among those within 1% of the best goodput of the group",
     "tables[].differing[][]":
         "pairs of policies that simulator and kernel rank differently on this link, where known",
+    "tables[].skipped.<policy>":
+        "why the policy was not run there: what the lab does not support",
     "tables[].cells[].policy": "label of the policy",
     "tables[].cells[].group": "the group of flows",
     "tables[].cells[].samples":
@@ -56,7 +58,7 @@ KEYS: dict[str, str] = {
         "true: the mean is the group's best or within 0.05% of it, and another policy's is not",
     "tables[].cells[].acks_by_reason.<reason>": "pure ACKs by reason, mean over the runs",
     "tables[].cells[].goodput_change_percent":
-        "null for the baseline itself, or if the baseline delivered nothing",
+        "null for the baseline itself, or if the baseline was not run or delivered nothing",
     "tables[].cells[].goodput_change_percent.mean":
         "mean change of goodput against the baseline, paired by seed",
     "tables[].cells[].goodput_change_percent.ci95": "half width of its 95% confidence interval",
@@ -161,6 +163,7 @@ def of_comparison(comparison: Comparison) -> dict[str, Any]:
                 "differing": differing(
                     table.link.name, table.workload.name, [p.label for p in plan.policies]
                 ),
+                "skipped": table.skipped,
                 "cells": [_cell(cell) for cell in table.cells],
             }
             for table in comparison.tables

@@ -24,24 +24,25 @@ class World:
     """What carries out runs."""
 
     name: str
-    rails: str | None  # the set in force for a policy that chooses none; None: the plan's
+    rails: str | None  # the set in force for a policy that chooses none; "": the plan's; None: none
     kernel: str | None = None
     kernel_hash: str | None = None
     own_code: str = ""  # the policy that stands for the kernel's own code
 
     def rails_of(self, policies: Iterable[PolicyChoice], asked: str = "") -> dict[str, str | None]:
         """By a policy's label, the rails in force; None: there are none. The plan has `asked`."""
+        by_default = asked if self.rails == "" else self.rails
         return {
             chosen.label: None
             if chosen.name == self.own_code
-            else self.rails or asked
+            else by_default
             if chosen.rails is None
             else "+".join(chosen.rails) or "none"
             for chosen in policies
         }
 
 
-SIMULATOR = World("simulator", None)
+SIMULATOR = World("simulator", "")
 REPLAY = World("replay", "source")
 
 

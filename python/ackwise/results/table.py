@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Results as text tables that fit the terminal."""
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import floor, log10
@@ -120,6 +121,11 @@ def _varies(metric: Metric, cells: Sequence[Cell]) -> bool:
     return any(e.ci95 is not None and e.ci95 > 0.02 * abs(e.mean) for e in found)
 
 
+def width_of(console: Console) -> int:
+    """Columns of the terminal, or what COLUMNS says; without either, lines are wide."""
+    return console.width if console.is_terminal or os.environ.get("COLUMNS") else PLAIN_WIDTH
+
+
 def blocks(columns: list[Column], width: int) -> list[list[Column]]:
     """Columns split into blocks that fit the width; each block repeats the names."""
     named = [c for c in columns if c.left]
@@ -203,6 +209,11 @@ def _remarks(table: ResultTable, policies: list[str], baseline: str) -> Iterator
             f"{names(undecided)}; more runs (--runs) may decide",
             "",
         )
+    for reason in dict.fromkeys(table.skipped.values()):
+        labels = [label for label, why in table.skipped.items() if why == reason]
+        yield f"Not run: {', '.join(labels) + ': ' if table.cells else ''}{reason}", "yellow"
+    if table.cells and baseline in table.skipped:
+        yield f"Without {baseline}, no policy can be said to be below it", ""
     identical = [cell for cell in table.cells if cell.identical]
     if identical:
         which = "every policy" if len(identical) == len(table.cells) else names(identical)
@@ -219,7 +230,7 @@ def _remarks(table: ResultTable, policies: list[str], baseline: str) -> Iterator
 def show(comparison: Comparison, console: Console) -> None:
     """Prints each table of a comparison, with its cheapest policies and losses."""
     plan = comparison.plan
-    width = console.width if console.is_terminal else PLAIN_WIDTH
+    width = width_of(console)
     origin = provenance.line(comparison.provenance)
     for table in comparison.tables:
         console.print(
@@ -237,7 +248,7 @@ def show(comparison: Comparison, console: Console) -> None:
             soft_wrap=True,
         )
         below = [cell.below_baseline for cell in table.cells]
-        for block in blocks(_columns(table), width):
+        for block in blocks(_columns(table), width) if table.cells else ():
             draw(console, block, below)
             console.print()
         labels = [policy.label for policy in plan.policies]
@@ -261,7 +272,7 @@ def show_grid(
     console: Console,
 ) -> None:
     """Prints one word per row and column; "-" where there is none."""
-    width = console.width if console.is_terminal else PLAIN_WIDTH
+    width = width_of(console)
     no_marks = [False] * len(rows)
     drawn = [Column(head, list(rows), no_marks, left=True)]
     for column in columns:

@@ -69,11 +69,16 @@ function matrixSection() {
   const body = make("tbody", {});
   views.forEach((view, v) => {
     const row = make("tr", {}, make("td", {}, view.name));
-    const base = view.rows.find((r) => r.cell.policy === baseline).cell;
+    const rowOf = (label) => view.rows.find((r) => r.cell.policy === label);
+    const base = rowOf(baseline)?.cell;
     labels.forEach((label, p) => {
-      const { cell } = view.rows.find((r) => r.cell.policy === label);
+      if (!rowOf(label)) {
+        row.append(make("td", { title: view.table.skipped[label] }, "not run"));
+        return;
+      }
+      const { cell } = rowOf(label);
       const change = cell.goodput_change_percent ? cell.goodput_change_percent.mean : null;
-      const acks = base.metrics.acks.mean ? cell.metrics.acks.mean / base.metrics.acks.mean : null;
+      const acks = base?.metrics.acks.mean ? cell.metrics.acks.mean / base.metrics.acks.mean : null;
       const text = label === baseline ? "baseline" : change === null ? "–" : signed(change, 1) + "%";
       const ratio = make("span", { class: "acks" }, acks === null ? " " : `×${acks.toFixed(2)}`);
       const shade = change === null || label === baseline ? "" : `background:${shadeOf(change)}`;
@@ -233,7 +238,7 @@ function choose(v, p) {
   state.view = v;
   state.policy = p;
   const view = views[v];
-  const row = view.rows.find((r) => r.cell.policy === labels[p]);
+  const row = view.rows.find((r) => r.cell.policy === labels[p]) || view.rows[0];
   viewChoice.select.value = v;
   policyChoice.select.value = p;
   document.querySelectorAll(".matrix td.chosen").forEach((e) => e.classList.remove("chosen"));
@@ -252,6 +257,18 @@ function choose(v, p) {
   sequence.box.querySelector("h3").textContent = `Time-sequence: ${row.cell.policy}`;
   reasonsTime.box.querySelector("h3").textContent = `ACKs over time, by reason: ${row.cell.policy}`;
   document.body.dataset.drawn = `${v},${p}`;
+}
+
+function skippedSection() {
+  const list = make("ul", {});
+  for (const { link, workload, skipped } of doc.tables) {
+    for (const reason of new Set(Object.values(skipped))) {
+      const which = Object.keys(skipped).filter((label) => skipped[label] === reason);
+      list.append(make("li", {}, make("strong", {}, `${link} / ${workload}`),
+        ` (${which.length === labels.length ? "every policy" : which.join(", ")}): ${reason}`));
+    }
+  }
+  return list.childElementCount ? make("section", { id: "skipped" }, make("h2", {}, "Not run"), list) : null;
 }
 
 function policiesSection() {
@@ -274,6 +291,7 @@ main.append(
     about, tableHost, cheapest,
     make("p", { class: "note" }, "Green: best value of its column. ±: half width of the 95% confidence interval. Hover over a column heading for its meaning."),
     make("div", { class: "plots" }, throughput.box, reasonsBar.box, rtt.box, reasonsTime.box, sequence.box)),
+  ...[skippedSection()].filter(Boolean),
   policiesSection(),
   make("footer", {}, "This page is self-contained and makes no network requests."));
 choose(0, state.policy);
