@@ -297,6 +297,13 @@ def test_a_plan_has_the_rails_of_the_kernel_unless_it_says_otherwise(word: str |
     assert new["peer_policy"]["rails"] == stock
 
 
+def test_a_workload_pings_and_a_link_does_not() -> None:
+    loaded = plans.load_workload("rrul")
+    made = plans.scenario_of(plans.load_link("adsl"), loaded, policy.parse("linux", "test"), 1)
+    assert made["ping_interval_ns"] == loaded.ping_interval_ns == 100 * 10**6
+    assert "ping_interval" not in {key.name for key in schema.link().keys}
+
+
 def test_a_plan_file_names_its_rails(tmp_path: Path) -> None:
     def read(more: str) -> plans.Plan:
         file = tmp_path / "plan.toml"
