@@ -264,6 +264,9 @@ def test_every_parameter_has_its_value_and_rails_may_be_chosen() -> None:
     network = policy.parse("delayed:rails=network", "test").rails
     assert source is not None and network is not None
     assert set(network) - set(source) == {"flight"}
+    for text in (*policy.RAIL_SETS, "order+fin"):
+        rails = policy.parse(f"delayed:rails={text}", "test").rails
+        assert rails is not None and policy.rails_text(rails) == text
 
 
 def a_plan(**more: Any) -> plans.Plan:
