@@ -3,29 +3,35 @@
 
     ackwise compare --plan all-links --json simulator.json
     ackwise compare --plan all-links --on linux --json lab.json
-    python tools/worlds.py simulator.json lab.json
+    python tools/worlds.py --simulator simulator.json --lab lab.json
     python docs/findings/tables.py --write
 
-The rule by which the two agree is in python/ackwise/results/agreement.py.
+Either option takes several files, such as one for each link. The rule by which the two agree is in
+python/ackwise/results/agreement.py.
 """
 
 import argparse
 import json
 from pathlib import Path
+from typing import Any
 
 from ackwise.results import agreement
 
 FILE = Path(agreement.__file__).parent / agreement.FILE
 
 
+def read(files: list[Path]) -> list[dict[str, Any]]:
+    """Documents of `ackwise compare --json`."""
+    return [json.loads(file.read_text(encoding="utf-8")) for file in files]
+
+
 def main() -> int:
     """Writes the file and says on how many links the ranking agrees."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("simulator", type=Path)
-    parser.add_argument("lab", type=Path)
+    parser.add_argument("--simulator", type=Path, nargs="+", required=True)
+    parser.add_argument("--lab", type=Path, nargs="+", required=True)
     args = parser.parse_args()
-    given = (json.loads(file.read_text(encoding="utf-8")) for file in (args.simulator, args.lab))
-    goodputs = agreement.of_documents(*given)
+    goodputs = agreement.of_documents(read(args.simulator), read(args.lab))
     FILE.write_text(agreement.text(goodputs), encoding="utf-8")
     found = agreement.agreements(goodputs)
     for one in found:

@@ -70,7 +70,7 @@ def document(**bps: tuple[float, float | None]) -> dict[str, Any]:
 def test_the_file_holds_what_two_documents_share() -> None:
     simulator = document(a=(10.0, 1.0), b=(20.0, None), c=(1.0, 0.0))
     lab = document(b=(30.0, 2.0), a=(40.0, 3.0))
-    rows = agreement.of_documents(simulator, lab)
+    rows = agreement.of_documents([simulator], [lab])
     assert rows == [
         Goodput("x", "bulk", "a", 10, 1, 40, 3),
         Goodput("x", "bulk", "b", 20, 0, 30, 2),

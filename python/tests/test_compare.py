@@ -58,8 +58,12 @@ def test_json_is_pure_and_holds_exactly_the_documented_keys(ackwise: Ackwise) ->
     assert said.code == 0
     result = json.loads(said.out)
     assert [b["policy"] for b in result["below_baseline"]] == [SLOW]
-    # null for the baseline; only the lab skips something
-    absent = {"tables[].cells[].goodput_change_percent", "tables[].skipped.<policy>"}
+    # null for the baseline; only the lab skips something; empty where the worlds agree
+    absent = {
+        "tables[].cells[].goodput_change_percent",
+        "tables[].skipped.<policy>",
+        "tables[].differing[][]",
+    }
     assert key_paths(result) - absent == set(document.KEYS) - absent
 
 
@@ -286,6 +290,19 @@ def test_both_ways_fills_a_fast_link_and_its_capped_form_says_what_caps_it(
     titles = {name: title for name, title, _ in plans.titles("workloads")}
     assert all(f"windows of {packets} packets" in titles[w] for w, packets in capped.items())
     assert set(capped) == {"both-ways-88-packets", "ftp-both-ways"}
+
+
+@pytest.mark.parametrize("workload", ["ping-under-load", "rrul"])
+def test_pings_have_columns_where_the_workload_pings(ackwise: Ackwise, workload: str) -> None:
+    words = (*SMALL, "--runs", "1", "--policy", "linux")
+    assert "ping p95" in ackwise(*words, "--workload", workload).out
+    result = json.loads(ackwise(*words, "--workload", workload, "--json").out)
+    metrics = [cell["metrics"] for cell in result["tables"][0]["cells"]]
+    # 2 x 20 ms and 84 bytes on both ways; the pings of the run are those of each group
+    assert metrics[0]["ping_rtt_p50_ns"]["mean"] > 41e6
+    assert len({m["ping_rtt_p50_ns"]["mean"] for m in metrics}) == 1
+    assert metrics[0]["pings_lost"]["mean"] is not None
+    assert "ping" not in ackwise(*words, "--workload", "bulk").out
 
 
 def window_packets(workload: str) -> int:

@@ -286,7 +286,7 @@ def test_a_kernel_with_policies_is_asked_with_every_parameter() -> None:
     given["groups"][0]["policy"] = policy.parse("a3:rails=network", "test").for_engine()
     assert lab_run.policies(given, kernel)["0/policy"].startswith("a3:")
     given["groups"][0]["policy"] = policy.parse("delayed:rails=none", "test").for_engine()
-    with pytest.raises(InputError, match=r"delayed\.rails: the kernel's rails cannot"):
+    with pytest.raises(InputError, match=r"delayed\.rails: the kernel's rails cannot.*to none;"):
         lab_run.policies(given, kernel)
 
 

@@ -264,6 +264,9 @@ def test_every_parameter_has_its_value_and_rails_may_be_chosen() -> None:
     network = policy.parse("delayed:rails=network", "test").rails
     assert source is not None and network is not None
     assert set(network) - set(source) == {"flight"}
+    for text in (*policy.RAIL_SETS, "order+fin"):
+        rails = policy.parse(f"delayed:rails={text}", "test").rails
+        assert rails is not None and policy.rails_text(rails) == text
 
 
 def a_plan(**more: Any) -> plans.Plan:
@@ -295,6 +298,13 @@ def test_a_plan_has_the_rails_of_the_kernel_unless_it_says_otherwise(word: str |
     )["groups"]
     assert new["policy"]["rails"] == ordinary["policy"]["rails"] == wanted
     assert new["peer_policy"]["rails"] == stock
+
+
+def test_a_workload_pings_and_a_link_does_not() -> None:
+    loaded = plans.load_workload("rrul")
+    made = plans.scenario_of(plans.load_link("adsl"), loaded, policy.parse("linux", "test"), 1)
+    assert made["ping_interval_ns"] == loaded.ping_interval_ns == 100 * 10**6
+    assert "ping_interval" not in {key.name for key in schema.link().keys}
 
 
 def test_a_plan_file_names_its_rails(tmp_path: Path) -> None:

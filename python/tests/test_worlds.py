@@ -16,7 +16,9 @@ from ackwise.results.compare import Comparison
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
 
 MS = 10**6
-GOODPUT_BY = 0.2  # set before the first measurement
+# Set before the first measurement.
+GOODPUT_BY = 0.2
+PING_BY = 0.2
 
 
 def plan(link: str, workload: str, chosen: str, duration_ms: int) -> Plan:
@@ -36,16 +38,27 @@ def plan(link: str, workload: str, chosen: str, duration_ms: int) -> Plan:
     return plans.with_duration(made, duration_ms * MS)
 
 
-def goodput_bps(comparison: Comparison) -> float:
+def means(comparison: Comparison, metric: str) -> list[float]:
+    """The metric's mean, one for each group of flows."""
     (table,) = comparison.tables
-    (cell,) = table.cells
-    found = cell.estimates["goodput_bps"]
-    assert found is not None
-    return found.mean
+    found = [cell.estimates[metric] for cell in table.cells]
+    return [e.mean for e in found if e is not None]
 
 
 def test_a3_gets_the_goodput_that_it_has_on_the_kernel() -> None:
+    """Rail FLIGHT is in force in both worlds. [D-26]"""
     kernel = lab_kernel(stock=False)
     made = plan("wan-10ms", "bulk", "a3", 5000)
-    on_kernel = goodput_bps(lab_compare.run(made, kernel))
-    assert goodput_bps(compare.run(made)) == pytest.approx(on_kernel, rel=GOODPUT_BY)
+    (on_kernel,) = means(lab_compare.run(made, kernel), "goodput_bps")
+    assert means(compare.run(made), "goodput_bps") == pytest.approx([on_kernel], rel=GOODPUT_BY)
+
+
+@pytest.mark.parametrize(("workload", "groups"), [("ping-under-load", 1), ("rrul", 2)])
+def test_pings_wait_as_long_under_load_as_on_the_kernel(workload: str, groups: int) -> None:
+    kernel = lab_kernel(stock=False)
+    made = plan("lan-10m", workload, "linux", 10_000)
+    on_kernel, here = lab_compare.run(made, kernel), compare.run(made)
+    waited = means(on_kernel, "ping_rtt_p50_ns")
+    assert len(waited) == len(means(here, "pings_lost")) == groups
+    assert waited[0] > 20 * MS  # 1 ms without load
+    assert means(here, "ping_rtt_p50_ns") == pytest.approx(waited, rel=PING_BY)

@@ -104,9 +104,8 @@ fn reasons() -> String {
 /// The rails as JSON: name, text, set.
 #[pyfunction]
 fn rails() -> String {
-    let list: Vec<_> = ackwise_core::rails()
-        .map(|r| json!({"name": r.name, "text": r.text, "set": r.set}))
-        .collect();
+    let list: Vec<_> =
+        ackwise_core::rails().map(|r| json!({"name": r.name, "text": r.text, "set": r.set})).collect();
     json!(list).to_string()
 }
 

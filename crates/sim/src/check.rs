@@ -33,6 +33,9 @@ pub fn scenario(s: &Scenario) -> Result<(), String> {
     if let Some(points) = s.duration_ns.checked_div(s.series_interval_ns) {
         within("", "duration_ns / series_interval_ns", &points, 1, 1_000_000)?;
     }
+    if let Some(pings) = s.duration_ns.checked_div(s.ping_interval_ns) {
+        within("", "duration_ns / ping_interval_ns", &pings, 0, 65_535)?;
+    }
     host("client", &s.client)?;
     host("server", &s.server)?;
     if s.groups.is_empty() {

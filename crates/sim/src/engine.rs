@@ -9,6 +9,7 @@ use crate::flow::{Context, Flow};
 use crate::heap::{Heap, SimEvent};
 use crate::host::{Host, Work};
 use crate::packet::{Framing, Packet, Parcel};
+use crate::ping::{Pings, PING_FLOW};
 use crate::receiver::{Receiver, Setup};
 use crate::record::{FlowRecord, GroupRecord};
 use crate::result::{RunResult, SCHEMA_VERSION};
@@ -59,14 +60,17 @@ pub struct Engine<'a> {
     scenario: &'a Scenario,
     now: u64,
     heap: Heap,
-    /// The shared link's two directions, then four access channels for each flow.
+    /// The shared link's two directions, then, of access links, four for the pings, if there are any,
+    /// and four for each flow.
     channels: Vec<Channel>,
+    flows_channels: usize,
     /// Channels that a packet crosses: the shared one, or that between two of access links.
     hops: u8,
     /// By `Side`.
     hosts: [Host; 2],
     flows: Vec<Flow>,
     groups: Vec<GroupState>,
+    pings: Option<Pings>,
     /// Packets delayed by reordering, by slot.
     late: Vec<Option<Parcel>>,
     medium_busy: bool,
@@ -114,10 +118,12 @@ impl<'a> Engine<'a> {
             now: 0,
             heap: Heap::default(),
             channels,
+            flows_channels: 2,
             hops: if scenario.access.is_some() { 3 } else { 1 },
             hosts: [Host::new(&scenario.client), Host::new(&scenario.server)],
             flows: Vec::new(),
             groups,
+            pings: Pings::new(scenario),
             late: Vec::new(),
             medium_busy: false,
             medium_turn: 0,
@@ -131,6 +137,11 @@ impl<'a> Engine<'a> {
         }
         if scenario.series_interval_ns > 0 {
             engine.heap.push(0, SimEvent::Series);
+        }
+        if engine.pings.is_some() {
+            engine.add_access();
+            engine.flows_channels = engine.channels.len();
+            engine.heap.push(scenario.ping_interval_ns, SimEvent::Ping);
         }
         Ok(engine)
     }
@@ -157,14 +168,17 @@ impl<'a> Engine<'a> {
         }
     }
 
+    /// Access links at both ends, in both directions, if the path has them.
+    fn add_access(&mut self) {
+        if let Some(access) = &self.scenario.access {
+            self.channels.extend((0..4).map(|_| Channel::plain(access.rate_bps, access.delay_ns)));
+        }
+    }
+
     fn start_flow(&mut self, group: usize) {
         let s = self.scenario;
         let index = self.flows.len();
-        if let Some(access) = &s.access {
-            for _ in 0..4 {
-                self.channels.push(Channel::plain(access.rate_bps, access.delay_ns));
-            }
-        }
+        self.add_access();
         let g = &mut self.groups[group];
         let spec = &g.spec;
         let options = if spec.receiver.timestamps { TIMESTAMP_BYTES } else { 0 };
@@ -259,6 +273,7 @@ impl<'a> Engine<'a> {
                 SimEvent::Start(group) => self.start_flow(group),
                 SimEvent::Arrival(group) => self.next_arrival(group),
                 SimEvent::Series => self.on_series(),
+                SimEvent::Ping => self.on_ping(),
             }
         }
         Ok(())
@@ -272,7 +287,10 @@ impl<'a> Engine<'a> {
         let shared = if p.down { DOWN } else { UP };
         match (self.hops, p.hop) {
             (1, _) | (_, 1) => shared,
-            (_, hop) => 2 + 4 * p.flow as usize + 2 * shared + usize::from(hop == 2),
+            (_, hop) => {
+                let first = if p.flow == PING_FLOW { 2 } else { self.flows_channels + 4 * p.flow as usize };
+                first + 2 * shared + usize::from(hop == 2)
+            }
         }
     }
 
@@ -416,8 +434,24 @@ impl<'a> Engine<'a> {
         }
     }
 
+    fn on_ping(&mut self) {
+        let Some(pings) = &mut self.pings else { return };
+        let next = self.now + pings.interval_ns;
+        self.out.push_back(pings.request(self.now));
+        self.send_out(Side::Client);
+        if next <= self.scenario.duration_ns {
+            self.heap.push(next, SimEvent::Ping);
+        }
+    }
+
     /// A segment has reached TCP at its destination: from here to the ACK it makes due, and out.
     fn receive(&mut self, p: Parcel) {
+        if p.flow == PING_FLOW {
+            let reply = self.pings.as_mut().and_then(|pings| pings.receive(self.now, p));
+            self.out.extend(reply);
+            self.send_out(Side::Server);
+            return;
+        }
         let role = self.flows[p.flow as usize].target(&p);
         self.act(EndpointId { flow: p.flow, role }, |flow, cx| flow.on_segment(role, p, cx));
     }
@@ -525,6 +559,7 @@ impl<'a> Engine<'a> {
             events: self.events,
             packet_hops: self.hops_done,
             groups,
+            ping: self.pings.map(Pings::finish),
             down: self.channels[DOWN].finish(duration_ns),
             up: self.channels[UP].finish(duration_ns),
             client: self.hosts[Side::Client as usize].finish(duration_ns, delivered),

@@ -22,6 +22,8 @@ pub enum SimEvent {
     Arrival(usize),
     /// A point of the time series.
     Series,
+    /// The next echo request.
+    Ping,
 }
 
 /// An entry holds an event as a kind and a number of this many bits.
@@ -40,6 +42,7 @@ impl SimEvent {
             SimEvent::Start(group) => (5, group),
             SimEvent::Arrival(group) => (6, group),
             SimEvent::Series => (7, 0),
+            SimEvent::Ping => (8, 0),
         };
         debug_assert!(number < 1 << NUMBER_BITS);
         Code(kind << NUMBER_BITS | number as u32)
@@ -65,7 +68,8 @@ impl Code {
             }
             5 => SimEvent::Start(number),
             6 => SimEvent::Arrival(number),
-            _ => SimEvent::Series,
+            7 => SimEvent::Series,
+            _ => SimEvent::Ping,
         }
     }
 }
@@ -196,7 +200,7 @@ mod tests {
     #[test]
     fn every_event_comes_back_as_it_was_pushed() {
         let largest = (1 << NUMBER_BITS) - 1;
-        let mut events = vec![SimEvent::Series];
+        let mut events = vec![SimEvent::Series, SimEvent::Ping];
         for n in [0, 1, 2, largest] {
             events.extend([SimEvent::Delivery(n), SimEvent::Transmitter(n), SimEvent::Late(n)]);
             events.extend([SimEvent::Start(n), SimEvent::Arrival(n)]);

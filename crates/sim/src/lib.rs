@@ -17,6 +17,7 @@ mod heap;
 mod host;
 mod keys;
 mod packet;
+mod ping;
 
 mod ranges;
 mod receiver;

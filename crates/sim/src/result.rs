@@ -17,10 +17,20 @@ pub struct RunResult {
     /// Packets that crossed a link, all links added up.
     pub packet_hops: u64,
     pub groups: Vec<GroupResult>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ping: Option<PingResult>,
     pub down: ChannelResult,
     pub up: ChannelResult,
     pub client: HostResult,
     pub server: HostResult,
+}
+
+/// Echo requests from the client, up to the last that was answered.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct PingResult {
+    pub sent: u64,
+    pub lost: u64,
+    pub rtt_ns: Quantiles,
 }
 
 /// The flows of one group taken together. Rates are over the time from the group's first byte

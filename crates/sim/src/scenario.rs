@@ -35,6 +35,9 @@ keys! {
         /// interval of the time series; 0: no series
         #[serde(default)]
         pub series_interval_ns: u64,
+        /// interval at which the client pings the server (ICMP, 56 bytes of data); 0: not at all
+        #[serde(default)]
+        pub ping_interval_ns: u64 [0..=DELAY_MAX],
         /// largest IP packet
         // The MSS is `mtu_bytes - ip_tcp_header_bytes`, less the options in every segment.
         #[serde(default = "d::mtu")]

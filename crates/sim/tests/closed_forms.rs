@@ -148,6 +148,62 @@ fn a_full_fifo_delays_by_its_length() {
 }
 
 #[test]
+fn a_ping_takes_its_own_time_and_that_of_the_queue() {
+    // 84 bytes at 8 Mbit/s take 84 us, at 1 Tbit/s a nanosecond, and both delays 39 ms less 1 ns. A
+    // window of 60 segments is 20 more than the pipe holds, so each segment finds 20 before it at the
+    // link. A reply comes between two of them: it waits for the newer one too, less the time since.
+    let idle_ns = 39 * MS + 84 * US;
+    let load = |w: u64| {
+        let g = group(json!({
+            "sender": { "initial_window_segments": w, "max_window_segments": w },
+            "app": { "kind": "bulk" },
+        }));
+        let over = json!({ "ping_interval_ns": 250 * MS + 300 * US, "duration_ns": 10 * S });
+        run(&ruler(over, &[g])).ping.expect("pings")
+    };
+    let ping = load(1);
+    assert_eq!((ping.sent, ping.lost), (39, 0));
+    assert!((ping.rtt_ns.mean - idle_ns as f64).abs() <= MS as f64, "{ping:?}");
+    let ping = load(60);
+    let waited_ns = ping.rtt_ns.mean - idle_ns as f64;
+    assert!((20 * MS..=21 * MS).contains(&(waited_ns as u64)), "{ping:?}");
+}
+
+#[test]
+fn pings_are_lost_as_other_packets_are() {
+    // Of requests and replies a fifth each is lost: 36% of the pings.
+    let silent = group(json!({ "app": { "kind": "bulk", "bytes": 1 } }));
+    let over = json!({
+        "ping_interval_ns": 10 * MS, "duration_ns": 100 * S,
+        "down": { "loss_ppm": 200_000 }, "up": { "loss_ppm": 200_000 },
+    });
+    let ping = run(&ruler(over, &[silent])).ping.expect("pings");
+    assert!(ping.sent > 9900);
+    assert_eq!(ping.rtt_ns.samples, ping.sent - ping.lost);
+    let share = ping.lost as f64 / ping.sent as f64;
+    assert!((share - 0.36).abs() < 0.02, "{share}");
+}
+
+#[test]
+fn pings_have_access_links_of_their_own() {
+    // Each way: access, link, access. 1 ms and 84 us at each access link.
+    let silent = || group(json!({ "app": { "kind": "bulk", "bytes": 1 } }));
+    let over = json!({
+        "ping_interval_ns": S, "duration_ns": 10 * S,
+        "access": { "rate_bps": 8_000_000, "delay_ns": MS },
+    });
+    let ping = run(&ruler(over, &[silent(), silent()])).ping.expect("pings");
+    let idle_ns = 39 * MS + 84 * US + 4 * (MS + 84 * US);
+    assert!((ping.rtt_ns.mean - idle_ns as f64).abs() <= 1.0, "{ping:?}");
+}
+
+#[test]
+fn a_run_without_pings_has_no_result_of_them() {
+    let silent = group(json!({ "app": { "kind": "bulk", "bytes": 1 } }));
+    assert!(run(&ruler(json!({}), &[silent])).ping.is_none());
+}
+
+#[test]
 #[cfg_attr(debug_assertions, ignore = "minutes without optimization")]
 fn random_single_packets_wait_as_in_an_m_d_1_queue() {
     // Pollaczek and Khinchine: with Poisson arrivals at load rho and constant service D the mean

@@ -10,7 +10,7 @@ from ackwise.host.tools import program
 from ackwise.lab import machine, measure, network, traffic
 from ackwise.lab.machine import Kernel
 from ackwise.lab.network import CLIENT, SERVER
-from ackwise.plans.policy import STOCK, rails_in_force
+from ackwise.plans.policy import STOCK, rails_in_force, rails_text
 
 KEPT = ("client.pcap", "server.pcap", "flows", "samples", "pings", "steps", "console")
 SAMPLES = 100  # of `tcp_info` in a run
@@ -89,8 +89,9 @@ def policies(scenario: dict[str, Any], kernel: Kernel) -> dict[str, str]:
                 continue
             if policy["rails"] not in (None, rails_in_force(name, None, "network")):
                 raise InputError(
-                    f"--policy: {name}.rails: the kernel's rails cannot be changed; give "
-                    "rails=network, or use the simulator"
+                    f"--policy: {name}.rails: the kernel's rails cannot be changed to "
+                    f"{rails_text(policy['rails'])}; give rails=network, to the policy or in the "
+                    "plan, or use the simulator"
                 )
             values = ",".join(f"{key}={value}" for key, value in policy["params"].items())
             request = f"{name}:{values}" if values else name

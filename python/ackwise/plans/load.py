@@ -141,7 +141,13 @@ def read_workload(
             "compare; remove `policy` from one"
         )
     return Workload(
-        name, values["title"], values["source"], values["duration_ns"], groups, measured
+        name,
+        values["title"],
+        values["source"],
+        values["duration_ns"],
+        groups,
+        measured,
+        values["ping_interval_ns"],
     )
 
 

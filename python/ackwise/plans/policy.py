@@ -56,6 +56,11 @@ def rail_set(word: str) -> list[str]:
     return [r["name"] for r in engine.rails() if r["set"] in RAIL_SETS[word]]
 
 
+def rails_text(rails: list[str]) -> str:
+    """A set's word, or the names of the rails, as `rails=` takes them."""
+    return next((word for word in RAIL_SETS if rail_set(word) == rails), "+".join(rails))
+
+
 def rails_in_force(name: str, chosen: list[str] | None, word: str) -> list[str]:
     """The rails of policy `name` in a plan whose `rails` is `word`: those chosen for it, or the
     plan's."""

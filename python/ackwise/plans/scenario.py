@@ -42,6 +42,7 @@ class Workload:
     duration_ns: int
     groups: list[dict[str, Any]]
     measured: list[bool]
+    ping_interval_ns: int = 0
 
     @property
     def measured_names(self) -> list[str]:
@@ -142,6 +143,7 @@ def scenario_of(
         "seed": seed,
         "duration_ns": workload.duration_ns,
         "series_interval_ns": series_interval_ns,
+        "ping_interval_ns": workload.ping_interval_ns,
         **copy.deepcopy(link.scenario),
         "groups": groups,
         "record": {"trace": trace_limit > 0, "trace_limit": trace_limit},

@@ -187,10 +187,17 @@ def _host(name: str) -> Table:
     )
 
 
+OF_WORKLOAD = ("duration_ns", "ping_interval_ns")  # keys of the scenario itself, not of its link
+
+
+def _of_workload() -> tuple[Key, ...]:
+    return tuple(k for k in keys_of("scenario") if k.engine_name in OF_WORKLOAD)
+
+
 @cache
 def duration() -> Key:
     """A workload's `duration`."""
-    return next(k for k in keys_of("scenario") if k.name == "duration")
+    return next(k for k in _of_workload() if k.name == "duration")
 
 
 @cache
@@ -209,7 +216,7 @@ def link() -> Table:
         "A link: the path between two hosts, client and server",
         (
             *_title("the link"),
-            *(k for k in keys_of("scenario") if k != duration()),
+            *(k for k in keys_of("scenario") if k not in _of_workload()),
             Key(
                 "device",
                 Kind.CHOICE,
@@ -281,7 +288,8 @@ def workload() -> Table:
         required=True,
         repeated=True,
     )
-    return Table("", "A workload: who sends what", (*_title("the workload"), duration()), (flows,))
+    keys = (*_title("the workload"), *_of_workload())
+    return Table("", "A workload: who sends what", keys, (flows,))
 
 
 @cache

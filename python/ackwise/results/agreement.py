@@ -124,12 +124,16 @@ def agreements(goodputs: Iterable[Goodput]) -> list[LinkAgreement]:
     return found
 
 
-def of_documents(simulator: dict[str, Any], lab: dict[str, Any]) -> list[Goodput]:
-    """What two documents of `ackwise compare --json` share: one group of flows in each table."""
+def of_documents(
+    simulator: Iterable[dict[str, Any]], lab: Iterable[dict[str, Any]]
+) -> list[Goodput]:
+    """What documents of `ackwise compare --json` of both worlds share: one group of flows in each
+    table."""
 
-    def cells(document: dict[str, Any]) -> dict[tuple[str, str, str], dict[str, Any]]:
+    def cells(documents: Iterable[dict[str, Any]]) -> dict[tuple[str, str, str], dict[str, Any]]:
         return {
             (table["link"], table["workload"], cell["policy"]): cell["metrics"]["goodput_bps"]
+            for document in documents
             for table in document["tables"]
             for cell in table["cells"]
         }

@@ -177,12 +177,14 @@ def _run(job: Job, trace_limit: int, simulate: Simulate, cancel: Cancel) -> list
             f"{problem}"
         ) from None
     host = result[job.link.device]
+    ping = result.get("ping") or {"lost": None, "rtt_ns": {"samples": 0}}
     found = {group["name"]: group for group in result["groups"]}
     runs = []
     for name in job.workload.measured_names:
         group = found.get(name)
         if group is None:
             raise RunError(f"the engine returned no group {name!r}")
+        group |= {"pings_lost": ping["lost"], "ping_rtt_ns": ping["rtt_ns"]}  # of the whole run
         runs.append(
             GroupRun(
                 job,

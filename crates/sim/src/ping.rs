@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+//! Echo requests from the client and the server's replies (ICMP, RFC 792): small packets that wait
+//! in the same queues as TCP's.
+
+use crate::packet::{Framing, Packet, Parcel};
+use crate::result::PingResult;
+use crate::scenario::Scenario;
+use crate::stats::Times;
+
+/// Stands for the pings where a packet names its flow.
+pub const PING_FLOW: u32 = u32::MAX;
+/// Header and 56 bytes of data, as ping(8) sends them.
+const ECHO_BYTES: u32 = 8 + 56;
+const TCP_HEADER_BYTES: u32 = 20;
+
+pub struct Pings {
+    pub interval_ns: u64,
+    framing: Framing,
+    /// When each request left, and how long its reply took; 0: none came.
+    sent: Vec<(u64, u64)>,
+}
+
+impl Pings {
+    /// None: the scenario has none.
+    pub fn new(s: &Scenario) -> Option<Self> {
+        let overhead_bytes = s.ip_tcp_header_bytes - TCP_HEADER_BYTES + s.link_overhead_bytes;
+        let framing = Framing { overhead_bytes, cells: s.link_cells };
+        (s.ping_interval_ns > 0).then_some(Pings {
+            interval_ns: s.ping_interval_ns,
+            framing,
+            sent: Vec::new(),
+        })
+    }
+
+    /// The next request.
+    pub fn request(&mut self, now: u64) -> Parcel {
+        self.sent.push((now, 0));
+        Box::new(Packet {
+            flow: PING_FLOW,
+            wire_bytes: self.framing.wire_bytes(ECHO_BYTES),
+            len: ECHO_BYTES,
+            segments: 1,
+            down: false,
+            hop: 0,
+            fin: false,
+            psh: true, // receive offload merges nothing with it
+            retransmitted: false,
+            probe: false,
+            lost: false,
+            seq: self.sent.len() as u64 - 1,
+            ack: 0,
+            wnd_bytes: 0,
+            sent_ns: now,
+            echo_ns: 0,
+            sack: None,
+        })
+    }
+
+    /// A request or a reply has arrived: the reply that leaves, if any.
+    pub fn receive(&mut self, now: u64, mut packet: Parcel) -> Option<Parcel> {
+        if packet.down {
+            let (sent_ns, rtt_ns) = &mut self.sent[packet.seq as usize];
+            // Not of a second copy.
+            if *rtt_ns == 0 {
+                *rtt_ns = now - *sent_ns;
+            }
+            return None;
+        }
+        packet.down = true;
+        packet.hop = 0;
+        Some(packet)
+    }
+
+    /// Requests up to the last that was answered: the reply to a later one may be on its way.
+    pub fn finish(self) -> PingResult {
+        let judged = self.sent.iter().rposition(|(_, rtt_ns)| *rtt_ns > 0).map_or(0, |last| last + 1);
+        let mut rtts = Times::default();
+        let mut lost = 0;
+        for (_, rtt_ns) in &self.sent[..judged] {
+            match rtt_ns {
+                0 => lost += 1,
+                _ => rtts.record(*rtt_ns),
+            }
+        }
+        PingResult { sent: judged as u64, lost, rtt_ns: rtts.quantiles() }
+    }
+}
