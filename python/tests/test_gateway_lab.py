@@ -4,13 +4,12 @@ merged frames are told from ACKs."""
 
 import json
 import re
-import shutil
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from conftest import lab_kernel
+from inside import copy_packages, interpreter
 
 from ackwise import plans
 from ackwise.gateway import tree
@@ -33,15 +32,6 @@ LEAVES = ("pfifo:100", "pfifo_head_drop:7", "bfifo:20000", "fq_codel:300", "cake
 @pytest.fixture(scope="module")
 def kernel() -> Kernel:
     return lab_kernel(stock=True)
-
-
-def interpreter() -> str:
-    """A Python that `nobody`, who a guest runs as, may start."""
-    for path in (sys.executable, "/usr/bin/python3"):
-        real = Path(path).resolve()
-        if real.exists() and all(p.stat().st_mode & 0o005 == 0o005 for p in (real, *real.parents)):
-            return path
-    pytest.skip("no Python that everybody may start")
 
 
 # Runs inside a guest. Both ways make the tree; the kernel's answers are written down.
@@ -81,7 +71,7 @@ with open("/run/lab/told", "w") as out:
 """
 
 
-def test_netlink_and_tc_make_the_same_queues_of_every_kind(kernel: Kernel, root: Path) -> None:
+def test_netlink_and_tc_make_the_same_queues_of_every_kind(kernel: Kernel) -> None:
     ip, tc = find_tool("ip"), find_tool("tc")
     leaves = [
         (kind, int(limit or 0)) for kind, _, limit in (leaf.partition(":") for leaf in LEAVES)
@@ -91,11 +81,7 @@ def test_netlink_and_tc_make_the_same_queues_of_every_kind(kernel: Kernel, root:
     wanted = [{"leaves": pair, "layer": layer} for pair, layer in cases]
     script = f"TC = {tc!r}\nWANTED = {json.dumps(wanted)}\n{INSIDE}"
     with machine.run_folder(kernel) as folder:
-        shutil.copytree(
-            root / "python/ackwise",
-            folder / "ackwise",
-            ignore=shutil.ignore_patterns("*.so", "_*_"),
-        )
+        copy_packages(folder)
         (folder / "inside.py").write_text(script, encoding="ascii")
         steps = (
             "namespace a",

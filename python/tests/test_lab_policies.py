@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import rich
 from conftest import lab_kernel
+from inside import copy_packages, interpreter
 
-import ackwise
 from ackwise import plans
 from ackwise.errors import RunError
 from ackwise.lab import machine, measure
@@ -74,7 +73,7 @@ def test_a_stock_socket_is_sampled_as_one(kernel: Kernel, tmp_path: Path) -> Non
 
 LOOK = """\
 import socket, subprocess, sys
-sys.path[:0] = {folders!r}
+sys.path.insert(0, "/run/lab")
 from ackwise.cli.main import main
 subprocess.run(["/bin/ip", "link", "set", "lo", "up"], check=True)
 listener = socket.create_server(("127.0.0.1", 7))
@@ -93,15 +92,10 @@ sys.exit(main(["policy", "show", *sys.argv[1:]]))
 
 
 def look(folder: Path, text: str, options: str = "") -> list[str]:
-    """The steps that run `text`, by the machine's own Python, which every user may read."""
-    packages = (Path(m.__file__).parent.parent for m in (ackwise, rich) if m.__file__)
-    (folder / "look.py").write_text(text.format(folders=[f"/run/host{p}" for p in packages]))
-    return [
-        "exec - /bin/mkdir /run/host",
-        # the host's /tmp is hidden by one of the guest
-        "exec - /bin/mount -t hostfs -o / none /run/host",
-        f"exec - /usr/bin/python3 /run/lab/look.py {options}",
-    ]
+    """The step that runs `text`."""
+    copy_packages(folder)
+    (folder / "look.py").write_text(text, encoding="utf-8")
+    return [f"exec - {interpreter()} /run/lab/look.py {options}"]
 
 
 @pytest.mark.parametrize("options", ["--json", ""])
