@@ -183,7 +183,7 @@ def below_sentence(cell: Cell, baseline: str) -> str:
     known = ""
     if len(cell.runs) == 1:
         known = " in one run, which may be chance"
-    elif cell.identical:
+    elif change and change.ci95 is None:
         known = f" in {len(cell.runs)} identical runs"
     return (
         f"! {cell.policy.label}: goodput of {cell.group} is {lost:.1f}%{spread} below {baseline}"
