@@ -21,7 +21,7 @@ from ackwise.lab import compare as lab_compare
 from ackwise.lab import traffic
 from ackwise.lab.machine import Kernel
 from ackwise.plans import policy
-from ackwise.results import compare, document, provenance, table
+from ackwise.results import compare, document, provenance, table, validated
 from ackwise.results.metrics import METRICS
 
 SMALL = ("compare", "--link", "adsl", "--duration", "2s", "--quiet")
@@ -235,6 +235,34 @@ def test_a_result_of_the_lab_names_its_kernel() -> None:
         f"lab with Linux 6.12, patched (0123), ackwise {__version__}, seed 7, "
         "no rails (the kernel's own code) for linux, rails network for the others"
     )
+
+
+def test_what_was_not_compared_with_the_kernel_is_marked(ackwise: Ackwise) -> None:
+    # wan-reorder was compared, and differs; nothing was compared on wifi
+    for link, unmarked in (("adsl", ["linux"]), ("wan-reorder", []), ("wifi", [])):
+        words = ("compare", "--link", link, "--policy", "linux", "--policy", "every", "--policy",
+                 "linux:rails=none", "--duration", "200ms", "--runs", "2", "--quiet")  # fmt: skip
+        cells = json.loads(ackwise(*words, "--json").out)["tables"][0]["cells"]
+        assert [c["policy"] for c in cells if c["validated"]] == unmarked
+        lines = ackwise(*words).out.splitlines()
+        for name in ("linux", "every", "linux:rails=none"):
+            line = next(line for line in lines if re.match(rf"{name} ", line))
+            assert (re.match(rf"{name} (! )?~ ", line) is None) == (name in unmarked)
+        assert "~ not validated against the kernel on this link" in lines[-1]
+
+
+def test_the_lab_is_not_marked() -> None:
+    kernel = Kernel(Path("linux"), Path("lab-guest"), "Linux 6.12, patched", "0", True)
+    result = compare.run(small_plan(), world=lab_compare.world(kernel))
+    assert {c["validated"] for c in document.of_comparison(result)["tables"][0]["cells"]} == {None}
+    assert "~" not in shown(result)
+
+
+def test_every_entry_of_what_was_validated_exists() -> None:
+    for one in validated.compared():
+        assert one["link"] in plans.shipped("links")
+        assert one["workload"] in plans.shipped("workloads")
+        assert policy.parse(one["policy"], "test").label == one["policy"]
 
 
 TIME_UNITS = {"s", "ms", "µs", "ns"}

@@ -15,6 +15,7 @@ from ackwise.plans.policy import PolicyChoice
 from ackwise.results import provenance
 from ackwise.results.metrics import ACKS, GOODPUT, METRICS, Better
 from ackwise.results.stats import Estimate, estimate, is_best, paired_percent
+from ackwise.results.validated import is_validated
 
 BELOW_PERCENT = 1.0  # goodput further below the baseline than this is reported
 SERIES_POINTS = 100
@@ -132,6 +133,12 @@ class Comparison:
         """The record of where the results come from."""
         rails = self.world.rails_of(self.plan.policies, self.plan.rails)
         return provenance.record(self.world, rails, self.plan.seeds)
+
+    def validated(self, cell: Cell) -> bool | None:
+        """Whether the simulator was found to agree with the kernel there; None: not simulated."""
+        if self.world is not provenance.SIMULATOR:
+            return None
+        return is_validated(cell.link, cell.policy)
 
     def below_baseline(self) -> Iterator[Cell]:
         """Cells whose goodput is below the baseline's."""

@@ -49,6 +49,9 @@ KEYS: dict[str, str] = {
         "why the policy was not run there: what the lab does not support",
     "tables[].cells[].policy": "label of the policy",
     "tables[].cells[].group": "the group of flows",
+    "tables[].cells[].validated":
+        "simulator: whether the policy was compared with the kernel on this link and agreed "
+        "(docs/inside/lab.md); null: not simulated",
     "tables[].cells[].samples":
         "independent values: 1 if every run came out the same, else the number of runs",
     "tables[].cells[].metrics.<metric>.mean": "mean over the runs; null: not measured",
@@ -102,11 +105,12 @@ def _policy(chosen: PolicyChoice) -> dict[str, Any]:
     }
 
 
-def _cell(cell: Cell) -> dict[str, Any]:
+def _cell(cell: Cell, validated: bool | None) -> dict[str, Any]:
     change = cell.goodput_change_percent
     return {
         "policy": cell.policy.label,
         "group": cell.group,
+        "validated": validated,
         "samples": cell.samples,
         "metrics": {
             m.key: {**_estimate(cell.estimates[m.key]), "best": m.key in cell.best} for m in METRICS
@@ -164,7 +168,7 @@ def of_comparison(comparison: Comparison) -> dict[str, Any]:
                     table.link.name, table.workload.name, [p.label for p in plan.policies]
                 ),
                 "skipped": table.skipped,
-                "cells": [_cell(cell) for cell in table.cells],
+                "cells": [_cell(cell, comparison.validated(cell)) for cell in table.cells],
             }
             for table in comparison.tables
         ],

@@ -95,9 +95,14 @@ def _half_width(value: float, digits: int) -> str:
     return f"±{text}" if float(text) else f"±<{10**-digits:.{digits}f}"
 
 
-def _columns(table: ResultTable) -> list[Column]:
+def _columns(comparison: Comparison, table: ResultTable) -> list[Column]:
     cells = table.cells
-    names = [cell.policy.label + (" !" if cell.below_baseline else "") for cell in cells]
+    names = [
+        cell.policy.label
+        + (" !" if cell.below_baseline else "")
+        + (" ~" if comparison.validated(cell) is False else "")
+        for cell in cells
+    ]
     columns = [Column("policy", names, [False] * len(cells), left=True)]
     if len(table.workload.measured_names) > 1:
         columns.append(Column("flows", [c.group for c in cells], [False] * len(cells), left=True))
@@ -179,7 +184,7 @@ def below_sentence(cell: Cell, baseline: str) -> str:
     known = ""
     if len(cell.runs) == 1:
         known = " in one run, which may be chance"
-    elif cell.identical:
+    elif change and change.ci95 is None:
         known = f" in {len(cell.runs)} identical runs"
     return (
         f"! {cell.policy.label}: goodput of {cell.group} is {lost:.1f}%{spread} below {baseline}"
@@ -248,20 +253,25 @@ def show(comparison: Comparison, console: Console) -> None:
             soft_wrap=True,
         )
         below = [cell.below_baseline for cell in table.cells]
-        for block in blocks(_columns(table), width) if table.cells else ():
+        for block in blocks(_columns(comparison, table), width) if table.cells else ():
             draw(console, block, below)
             console.print()
         labels = [policy.label for policy in plan.policies]
         for remark, style in _remarks(table, labels, plan.baseline.label):
             console.print(Text(remark, style=style), soft_wrap=True)
         console.print()
-    if any(cell.best for table in comparison.tables for cell in table.cells):
-        intervals = (
-            "± half width of the 95% confidence interval"
-            if plan.runs > 1
-            else "one run of each: no intervals (--runs 3)"
-        )
-        console.print(Text(f"* best value of its column; {intervals}", style="dim"))
+    cells = [cell for table in comparison.tables for cell in table.cells]
+    legend = []
+    if any(cell.best for cell in cells):
+        legend.append("* best value of its column")
+    if any(comparison.validated(cell) is False for cell in cells):
+        legend.append("~ not validated against the kernel on this link")
+    if plan.runs > 1:
+        legend.append("± half width of the 95% confidence interval")
+    else:
+        legend.append("one run of each: no intervals (--runs 3)")
+    if cells:
+        console.print(Text("; ".join(legend), style="dim"), soft_wrap=True)
 
 
 def show_grid(

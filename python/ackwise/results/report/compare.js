@@ -124,7 +124,8 @@ function drawTable(view) {
   for (const { cell } of view.rows) {
     const row = make("tr", {}, make("td", { class: "policy" },
       make("span", { class: "swatch", style: `background:${color[cell.policy]}` }), cell.policy,
-      cell.below_baseline ? make("span", { class: "below", title: `goodput more than ${data.below_percent}% below ${baseline}` }, " !") : null));
+      cell.below_baseline ? make("span", { class: "below", title: `goodput more than ${data.below_percent}% below ${baseline}` }, " !") : null,
+      cell.validated === false ? make("span", { title: "not validated against the kernel on this link" }, " ~") : null));
     for (const { m, scale, digits } of columns) {
       const found = cell.metrics[m.key];
       const td = make("td", found.best ? { class: "best" } : {});
@@ -289,7 +290,7 @@ main.append(
   make("section", { id: "cell" },
     make("div", { class: "controls" }, ...(views.length > 1 ? [viewChoice.element] : []), policyChoice.element),
     about, tableHost, cheapest,
-    make("p", { class: "note" }, "Green: best value of its column. ±: half width of the 95% confidence interval. Hover over a column heading for its meaning."),
+    make("p", { class: "note" }, "Green: best value of its column. ~: not validated against the kernel on this link. ±: half width of the 95% confidence interval. Hover over a column heading for its meaning."),
     make("div", { class: "plots" }, throughput.box, reasonsBar.box, rtt.box, reasonsTime.box, sequence.box)),
   ...[skippedSection()].filter(Boolean),
   policiesSection(),
