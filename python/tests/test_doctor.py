@@ -56,7 +56,7 @@ def test_how_exactly_queues_can_wait(
     told.write_text(psched, encoding="ascii")
     monkeypatch.setattr(control, "PSCHED", told)
     assert control.timer_step_ns() == step_ns
-    settings, _ = settle(Request("v0", Access(8_000_000, 800_000)))
+    settings = settle(Request("lo", Access(8_000_000, 800_000))).settings
     slack_ns = max(1_000_000, step_ns or 0)
     assert settings.burst_ns == slack_ns
     wanted = f"burst {800_000 * slack_ns // (8 * 10**9)} "

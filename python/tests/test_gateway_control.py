@@ -27,7 +27,7 @@ from ackwise.gateway.tree import TreeSettings
 needs_root = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
 pytestmark = needs_root
 
-RATES = ("--down", "2.1mbit", "--up", "800kbit", "--ack-leaf", "pfifo")
+RATES = ("--down", "2.1mbit", "--up", "800kbit", "--ack-leaf", "pfifo", "--data-leaf", "pfifo")
 
 
 @pytest.fixture
@@ -206,6 +206,72 @@ def test_plan_changes_nothing(ns: Namespace) -> None:
     before = ns.told_by_tc()
     assert ns.ackwise("gateway", "plan", "v0", *RATES).code == 0
     assert ns.told_by_tc() == before
+
+
+def test_up_tests_itself_and_status_shows_the_outcome(ns: Namespace, run: Path) -> None:
+    said = up(ns, run)
+    assert (said.code, said.err) == (0, "")
+    assert "- self-test passed: a pure ACK reached the ACK class\n" in said.out
+    told = status(ns, run)
+    assert "self-test passed" in told.out
+    assert "warning" not in told.out
+    told = status(ns, run, "--json")
+    assert json.loads(told.out)["self_test"]["passed"] is True
+    assert json.loads(told.out)["classes"]["ack"]["sent_packets"] == 1
+    assert 'self_test_passed{interface="v0"} 1\n' in status(ns, run, "--prometheus").out
+
+
+def test_a_wrong_framing_fails_the_self_test_but_changes_nothing(ns: Namespace, run: Path) -> None:
+    said = up(ns, run, "--framing", "ip")
+    assert said.code == 0
+    assert said.err == (
+        "ackwise: warning: --framing ip contradicts the kind of v0, which has ethernet framing\n"
+        "ackwise: warning: v0: self-test FAILED: a pure ACK did not reach the ACK class within "
+        "2 s: is --framing right?\n"
+    )
+    told = status(ns, run)
+    assert told.code == 0, "the queues are up"
+    assert "self-test FAILED" in told.out
+    assert 'self_test_passed{interface="v0"} 0\n' in status(ns, run, "--prometheus").out
+
+
+def test_the_self_test_can_be_left_out_and_what_cannot_be_sent_is_said(
+    ns: Namespace, run: Path
+) -> None:
+    assert "self-test" not in up(ns, run, "--no-self-test").out
+    told = json.loads(status(ns, run, "--json").out)
+    assert (told["self_test"], told["classes"]["ack"]["sent_packets"]) == (None, 0)
+    ns.tool("ip", "link", "set", "v0", "down")
+    said = up(ns, run)
+    assert said.code == 0
+    assert "self-test not run: no probe could be sent: Network is down" in said.err
+    assert "self-test not run" in status(ns, run).out
+
+
+def test_status_warns_when_no_ack_matches(ns: Namespace, run: Path) -> None:
+    assert up(ns, run, "--no-self-test", "--data-leaf", "pfifo:1000").code == 0
+    data = Packet(payload=b"x").frame()
+    ns.send(*[data] * 999)
+    assert "warning" not in status(ns, run).out
+    ns.send(data)
+    for _ in range(50):
+        if json.loads(status(ns, run, "--json").out)["classes"]["data"]["waiting_packets"] == 0:
+            break
+        time.sleep(0.1)
+    assert "warning: no pure ACK among 1000 packets sent" in status(ns, run).out
+    assert "among 1000" in json.loads(status(ns, run, "--json").out)["warning"]
+    ns.send(Packet().frame())
+    assert "warning" not in status(ns, run).out
+
+
+def test_the_kind_of_a_device_decides_not_its_name(ns: Namespace) -> None:
+    ns.tool("ip", "tuntap", "add", "eth5", "mode", "tun")
+    ns.tool("ip", "link", "add", "ppp5", "type", "veth", "peer", "name", "wan")
+    for name, framing in (("eth5", "ip"), ("ppp5", "ethernet"), ("wan", "ethernet")):
+        said = ns.ackwise("gateway", "plan", name, *RATES, "--json")
+        assert said.code == 0, said.err
+        told = json.loads(said.out)
+        assert (told["settings"]["framing"], told["warnings"]) == (framing, []), name
 
 
 # --- faults --------------------------------------------------------------------------------------

@@ -4,11 +4,13 @@
 import configparser
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from conftest import Ackwise
+from frames import Packet
 from netns import WHY_NOT, Namespace, namespace
 
 needs_root = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
@@ -95,7 +97,7 @@ def test_a_script_that_fails_half_way_leaves_nothing(
         text=True,
     )
     assert done.returncode != 0
-    assert "Command failed -:5" in done.stderr
+    assert "v0: error: class ac:10: no no_such_queue: " in done.stderr
     assert ns.told_by_tc() == before
 
 
@@ -119,6 +121,89 @@ def test_openwrt_events_set_up_and_take_down(ns: Namespace, tmp_path: Path, name
     assert ns.told_by_tc() == expected
     event("ifdown", "v0")
     assert ns.told_by_tc() == before
+
+
+@needs_root
+@pytest.mark.parametrize("name", SHELLS)
+def test_openwrt_s_connection_is_set_up_on_its_device(
+    ns: Namespace, tmp_path: Path, name: str
+) -> None:
+    """wan is the connection of /etc/config/network here, and its device has another name."""
+    said = ns.ackwise("gateway", "plan", "wan", *PLAN[1:], "--format", "openwrt")
+    assert said.code == 0, said.err
+    file = tmp_path / "openwrt"
+    file.write_text(said.out, encoding="utf-8")
+    expected = wanted(ns, tmp_path / "run")
+    for interface, action in (("wan6", "ifup"), ("wan", "ifup"), ("wan6", "ifdown")):
+        ns.tool("env", f"ACTION={action}", "DEVICE=v0", f"INTERFACE={interface}", *shell(name),
+                "-c", f". {file}")  # fmt: skip
+        assert (ns.told_by_tc() == expected) == (interface != "wan6" or action != "ifup")
+
+
+def with_tools(folder: Path, **tools: str) -> str:
+    """PATH with commands of these names before the others."""
+    for name, text in tools.items():
+        file = folder / name
+        file.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+        file.chmod(0o755)
+    return f"PATH={folder}:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+@needs_root
+@pytest.mark.parametrize("name", SHELLS)
+def test_leaves_are_those_of_the_router_that_runs_the_script(
+    ns: Namespace, tmp_path: Path, name: str
+) -> None:
+    plan = (*PLAN[:-2], "--format", "sh")
+    file = tmp_path / "sh"
+    file.write_text(ns.ackwise("gateway", "plan", *plan).out, encoding="utf-8")
+    log, real = tmp_path / "log", shutil.which("tc")
+    refuse = f"""case "$*" in *" fq_codel "* | *" cake "*) echo unknown >&2; exit 2 ;; esac
+exec {real} "$@\""""
+    path = with_tools(tmp_path, tc=refuse, logger=f'echo "$@" >>{log}')
+    ns.tool("env", path, *shell(name), str(file), "up")
+    told = ns.told_by_tc()
+    assert "qdisc pfifo_head_drop ac10: parent ac:10" in told
+    assert "qdisc pfifo ac20: parent ac:20 limit 100p" in told
+    said = log.read_text(encoding="utf-8")
+    assert "v0: class ac:10: pfifo_head_drop, as this kernel has no cake\n" in said
+    assert "v0: class ac:20: pfifo, as this kernel has no fq_codel\n" in said
+    ns.tool(*shell(name), str(file), "down")
+    # a tc that has all: what it is asked for first
+    asked = tmp_path / "asked"
+    path = with_tools(tmp_path, tc=f'echo "$@" >>{asked}')
+    ns.tool("env", path, *shell(name), str(file), "up")
+    lines = [line for line in asked.read_text(encoding="utf-8").splitlines() if "parent" in line]
+    assert [line.partition("handle ")[2] for line in lines[:2]] == [
+        "ac10: cake unlimited besteffort ack-filter",
+        "ac20: fq_codel limit 1000",
+    ]
+
+
+@needs_root
+@pytest.mark.parametrize("name", SHELLS)
+@pytest.mark.parametrize(("framing", "verdict"), [
+    ("ethernet", "self-test passed: pure ACKs reach the ACK class"),
+    ("ip", "warning: no pure ACK among 1200 packets: no download by TCP, or a wrong --framing?"),
+])  # fmt: skip
+def test_the_script_judges_by_live_traffic(
+    ns: Namespace, tmp_path: Path, name: str, framing: str, verdict: str
+) -> None:
+    plan = ("v0", "--down", "10gbit", "--up", "1gbit", "--framing", framing, "--format", "sh")
+    file, log = tmp_path / "sh", tmp_path / "log"
+    file.write_text(ns.ackwise("gateway", "plan", *plan).out, encoding="utf-8")
+    path = with_tools(tmp_path, logger=f'echo "$@" >>{log}')
+    ns.tool("env", path, *shell(name), str(file), "up")
+    assert "no pure ACK yet, and only 0 other packets" in ns.tool(*shell(name), str(file), "status")
+    # at 1 Gbit/s none of them waits
+    ns.send(*[Packet(payload=b"x").frame()] * 1199, Packet().frame())
+    for _ in range(100):
+        if log.exists():
+            break
+        time.sleep(0.1)
+    assert log.read_text(encoding="utf-8") == f"-t ackwise v0: {verdict}\n"
+    assert verdict in ns.tool(*shell(name), str(file), "status")
+    ns.tool(*shell(name), str(file), "down")
 
 
 @needs_root

@@ -26,6 +26,7 @@ from ackwise.reproduce.separation.paper import BOTH, DOWN
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
 
+PAPER = LeafChoice("pfifo")
 LEAVES = ("pfifo:100", "pfifo_head_drop:7", "bfifo:20000", "fq_codel:300", "cake")
 
 
@@ -110,7 +111,8 @@ def test_merged_frames_are_data_and_every_ack_is_one(kernel: Kernel, tmp_path: P
     given |= {"duration_ns": 2 * 10**9}
     access = Access(10_000_000, 10_000_000, mtu_bytes=1500)
     leaf = LeafChoice("pfifo", 1000)
-    settings, _ = settle(Request("PORT", access, framing=Framing.ETHERNET, ack_leaf=leaf))
+    request = Request("PORT", access, framing=Framing.ETHERNET, ack_leaf=leaf, data_leaf=PAPER)
+    settings = settle(request).settings
     given["up"] |= {
         "rate_bps": settings.up_bps,
         "tc": [" ".join(_quoted(words)) for words in tree.commands(settings)],

@@ -11,6 +11,8 @@ import pytest
 from conftest import Ackwise
 
 from ackwise.gateway import model
+from ackwise.gateway.classifier import Framing, framing_of_name
+from ackwise.gateway.formats import FORMATS
 from ackwise.gateway.linklayer import LAYERS
 from ackwise.gateway.model import AccessLink, predict
 from ackwise.reproduce.runner import Runner
@@ -144,12 +146,12 @@ GOOD = ("--down", "2mbit", "--up", "1mbit")
         (("plan", "eth/0", *GOOD), "interface: .* is not an interface name"),
         (("plan", "..", *GOOD), "interface: .* is not an interface name"),
         (("plan", "x" * 16, *GOOD), "interface: .* is not an interface name"),
-        (("plan", "x9", *GOOD, "--ack-leaf", "pfif"), '--ack-leaf: .* did you mean "pfifo"'),
-        (("plan", "x9", *GOOD, "--data-leaf", "pfifo:0"), "--data-leaf: .* is not a valid limit"),
-        (("plan", "x9", *GOOD, "--data-leaf", "bfifo:100"), "less than one packet"),
-        (("plan", "x9", *GOOD, "--data-leaf", "cake:9"), "cake takes no limit"),
-        (("plan", "x9", *GOOD, "--ack-ceiling", "1mbit"), "data needs a part of it"),
-        (("plan", "x9", *GOOD, "--ack-guarantee", "2mbit"), "data needs a part of it"),
+        (("plan", "eth9", *GOOD, "--ack-leaf", "pfif"), '--ack-leaf: .* did you mean "pfifo"'),
+        (("plan", "eth9", *GOOD, "--data-leaf", "pfifo:0"), "--data-leaf: .* is not a valid limit"),
+        (("plan", "eth9", *GOOD, "--data-leaf", "bfifo:100"), "less than one packet"),
+        (("plan", "eth9", *GOOD, "--data-leaf", "cake:9"), "cake takes no limit"),
+        (("plan", "eth9", *GOOD, "--ack-ceiling", "1mbit"), "data needs a part of it"),
+        (("plan", "eth9", *GOOD, "--ack-guarantee", "2mbit"), "data needs a part of it"),
         (("status", "x9", "--watch", "0"), "--watch: .* give 0.1 to 3600"),
         (("status", "x9", "--watch", "1", "--json"), "--watch: cannot be combined with --json"),
     ],
@@ -162,14 +164,73 @@ def test_bad_input_gets_one_line(ackwise: Ackwise, words: tuple[str, ...], says:
 
 
 def test_an_absent_interface_can_be_planned_for(ackwise: Ackwise) -> None:
-    said = ackwise("gateway", "plan", "ppp9", *GOOD, "--framing", "ip", "--mtu", "1492B")
+    said = ackwise("gateway", "plan", "x9", *GOOD, "--framing", "ip", "--mtu", "1492B")
     assert said.code == 0
-    assert "# ppp9 is not on this machine: assuming ip framing and an MTU of 1492 bytes" in said.out
+    assert "not on this host" not in said.out + said.err
     assert "quantum 1492" in said.out
 
 
+@pytest.mark.parametrize(
+    ("names", "framing"),
+    [
+        ("ppp0 ppp-home pppoe-wan pppoa-wan l2tp-vpn pptp-x 3g-wan tun0 wg0 6in4-wan6", "ip"),
+        ("eth0 eth0.7 enp3s0 eno1 enx001122334455 lan lan4 br-lan br0 wlan0 wlp2s0", "ethernet"),
+        ("wan.7 bond0 vlan10 tap3 dsl0", "ethernet"),
+    ],
+)
+def test_the_name_of_an_absent_interface_says_its_framing(
+    ackwise: Ackwise, names: str, framing: str
+) -> None:
+    for name in names.split():
+        assert framing_of_name(name) is Framing(framing), name
+    said = ackwise("gateway", "plan", names.split()[1], *GOOD, "--json")
+    told = json.loads(said.out)
+    assert told["settings"]["framing"] == framing
+    assert "inferred from its name; --framing overrides it" in told["warnings"][0]
+    assert [f"ackwise: warning: {w}" for w in told["warnings"]] == said.err.splitlines()
+
+
+@pytest.mark.parametrize("name", ["wan", "wan6", "wwan0", "usb0", "gre1", "x9"])
+def test_an_undecided_name_needs_framing(ackwise: Ackwise, name: str) -> None:
+    """wan is a port or a connection, wwan0 has Ethernet headers with MBIM and none with QMI."""
+    for more in ((), ("--json",)):
+        said = ackwise("gateway", "plan", name, *GOOD, *more)
+        assert said.code == 2
+        assert re.fullmatch(f'ackwise: interface: "{name}" .* give --framing .*\n', said.err)
+    assert ackwise("gateway", "plan", name, *GOOD, "--framing", "ip").code == 0
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_every_format_warns(ackwise: Ackwise, form: str) -> None:
+    words = ("gateway", "plan", "eth9", *GOOD, "--overhead", "ip", "--format", form)
+    said = ackwise(*words)
+    assert said.code == 0
+    warned = [line.removeprefix("ackwise: ") for line in said.err.splitlines()]
+    assert any("--overhead leaves out" in line for line in warned)
+    for line in warned:
+        assert f"# {line}\n" in said.out
+        if form in ("sh", "openwrt"):
+            assert f"say '{line}'\n" in said.out
+    # what is found out on the target is not assumed
+    assert any("inferred" in line for line in warned) == (form == "tc")
+    told = json.loads(ackwise(*words, "--json").out)
+    assert any("--overhead leaves out" in line for line in told["warnings"])
+
+
+def test_a_plan_for_another_host_does_not_depend_on_this_one(
+    ackwise: Ackwise, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("gateway", "plan", "eth9", *GOOD, "--format")
+    before = [ackwise(*words, form).out for form in FORMATS]
+    monkeypatch.setattr(
+        "ackwise.gateway.control.missing_kinds", lambda: {"fq_codel": "", "cake": ""}
+    )
+    monkeypatch.setattr("ackwise.gateway.control.timer_step_ns", lambda: 10_000_000)
+    assert [ackwise(*words, form).out for form in FORMATS] == before
+
+
 def test_the_leaf_that_is_asked_for_decides_whether_acks_are_thinned(ackwise: Ackwise) -> None:
-    words = ("gateway", "plan", "x9", "--down", "2.1mbit", "--up", "800kbit")
+    words = ("gateway", "plan", "eth9", "--down", "2.1mbit", "--up", "800kbit")
     own, plain = ackwise(*words), ackwise(*words, "--ack-leaf", "pfifo")
     assert "rate 48000bit ceil 48000bit" in own.out
     assert re.search(r"ac:10 handle ac10: (cake|pfifo_head_drop) ", own.out)

@@ -22,7 +22,7 @@ from ackwise.cli import main as cli
 
 pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
 
-RATES = ("--down", "10gbit", "--up", "1gbit")
+RATES = ("--down", "10gbit", "--up", "1gbit", "--no-self-test")
 SENDABLE_BYTES = 1514
 RANDOM_FRAMES = 20_000
 

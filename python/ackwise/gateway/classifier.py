@@ -16,13 +16,14 @@ Lengths come from the IP header, never from the frame: short frames are padded, 
 GRO has merged is as long as all its segments. A frame merged beyond 64 KiB has 0 there: data.
 
 Frames: Ethernet with up to two VLAN tags (802.1Q, 802.1ad, 0x9100; a tag that the kernel keeps
-beside the frame is not in it, which is as well) and PPPoE session (RFC 2516), or bare IP (ppp, tun,
-wwan). IPv4 with options. IPv6 with up to five extension headers out of hop-by-hop, routing,
+beside the frame is not in it, which is as well) and PPPoE session (RFC 2516), or bare IP (ppp,
+tun). IPv4 with options. IPv6 with up to five extension headers out of hop-by-hop, routing,
 destination options and fragment: what RFC 8200, 4.1 lets a packet have. Offsets are counted from
 the frame's begin: such loads reach every byte, also where a driver left headers in pages. Loads
 are what costs, so one brings all fields of a word.
 """
 
+import re
 from enum import Enum
 
 from ackwise.gateway.bpf import Assembler, Instruction
@@ -54,6 +55,24 @@ FRAMING_OF_HARDWARE = {
     769: Framing.IP,
     776: Framing.IP,  # IPv6 in IPv4
 }
+
+# Names as Linux, systemd, pppd and OpenWrt give them, for interfaces of other hosts. Not decisive:
+# wan, which on OpenWrt is a port or a connection (pppoe-wan); wwan0, which has Ethernet headers
+# with MBIM and none with QMI.
+_FRAMING_OF_NAME = (
+    # a VLAN, whatever it is on: eth0.7
+    (Framing.ETHERNET, r".+\.\d+"),
+    (Framing.ETHERNET, r"(eth|lan|br|bond|team|veth|vlan|tap|dsl|wlan)\d*"),
+    (Framing.ETHERNET, r"(en|wl)[a-zP]\w*\d\w*|br-.+"),
+    (Framing.IP, r"(ppp|tun|wg|ipip|sit|tunl)\d*"),
+    (Framing.IP, r"(ppp|pppoe|pppoa|pptp|l2tp|3g|tun|wg|ipip|6in4|6rd|6to4)-.+"),
+)
+
+
+def framing_of_name(name: str) -> Framing | None:
+    """What an interface's name says about its framing, by convention; None: nothing."""
+    matching = (f for f, pattern in _FRAMING_OF_NAME if re.fullmatch(pattern, name))
+    return next(matching, None)
 
 
 def pure_ack(framing: Framing) -> tuple[Instruction, ...]:

@@ -16,12 +16,12 @@ from functools import partial
 from pathlib import Path
 
 from ackwise.errors import InputError, RunError, quoted
-from ackwise.gateway import rehearsal, tree
-from ackwise.gateway.classifier import FRAMING_OF_HARDWARE, Framing
+from ackwise.gateway import rehearsal, selftest, tree
+from ackwise.gateway.classifier import Framing
 from ackwise.gateway.linklayer import LAYERS
 from ackwise.gateway.netlink import Interface, Message, Refused, Rtnetlink
 from ackwise.gateway.snapshot import Snapshot
-from ackwise.gateway.state import GOING_DOWN, GOING_UP, UP, Keeper, State, namespace
+from ackwise.gateway.state import GOING_DOWN, GOING_UP, UP, Keeper, SelfTest, State, namespace
 from ackwise.gateway.tree import TreeSettings
 from ackwise.host import rights
 
@@ -43,6 +43,7 @@ class Did:
 
     words: str
     changed: bool
+    self_test: SelfTest | None = None
 
 
 def check_name(name: str) -> None:
@@ -67,23 +68,19 @@ def check_rights() -> None:
         raise InputError("gateway: needs root (lacking CAP_NET_ADMIN); run it with sudo")
 
 
-def find_link(kernel: Rtnetlink, name: str) -> Interface:
-    """The interface; InputError when it is missing or its frames cannot be parsed."""
+def check_present(name: str) -> None:
+    """InputError when there is no such interface."""
     check_name(name)
+    with Rtnetlink() as kernel:
+        find_link(kernel, name)
+
+
+def find_link(kernel: Rtnetlink, name: str) -> Interface:
+    """The interface; InputError when it is missing."""
     link = kernel.link(name)
     if link is None:
         raise InputError(f"interface: {quoted(name)}: there is no such interface; see `ip link`")
-    if link.hardware not in FRAMING_OF_HARDWARE:
-        raise InputError(
-            f"interface: {quoted(name)} has hardware type {link.hardware}, whose frames cannot "
-            "be parsed; Ethernet, ppp, tun and wwan can"
-        )
     return link
-
-
-def framing_of(link: Interface) -> Framing:
-    """The headers its packets begin with."""
-    return FRAMING_OF_HARDWARE[link.hardware]
 
 
 PSCHED = Path("/proc/net/psched")
@@ -122,11 +119,17 @@ def _kind_of(refused: Refused, leaf: str) -> str:
 
 
 def up(
-    settings: TreeSettings, note: dict[str, object], keeper: Keeper, *, replace_own: bool
+    settings: TreeSettings,
+    note: dict[str, object],
+    keeper: Keeper,
+    *,
+    replace_own: bool,
+    self_test: bool = True,
 ) -> Did:
     """Sets up the tree; `note` goes into the state file.
 
     `replace_own`: save and replace queues that the user has set up; without it they are refused.
+    `self_test`: send one pure ACK and see whether its class counts it; a failure changes nothing.
     Raises InputError before anything is changed, RunError afterwards, with everything restored.
     """
     check_rights()
@@ -138,8 +141,9 @@ def up(
         wanted = _rehearse(settings, before, link)
         state = State(link.name, link.ifindex, namespace(), GOING_UP, note, before)
         if current == wanted or (old is not None and old.settings == note and current == old.after):
-            keeper.write(replace(state, phase=UP, after=current))
-            return Did(f"{link.name}: already up", changed=False)
+            state = replace(state, phase=UP, after=current)
+            tested = _finish(kernel, link, keeper, state, self_test=self_test)
+            return Did(f"{link.name}: already up", changed=False, self_test=tested)
         keeper.write(state)
         refused = _change(kernel, current, tree.messages(settings, link.ifindex), link)
         after = Snapshot.take(kernel, link.ifindex)
@@ -152,8 +156,21 @@ def up(
             else:
                 keeper.write(old)
             raise RunError(f"{link.name}: {_explained(refused[0])}; {back}")
-        keeper.write(replace(state, phase=UP, after=after))
-        return Did(f"{link.name}: up", changed=True)
+        state = replace(state, phase=UP, after=after)
+        tested = _finish(kernel, link, keeper, state, self_test=self_test)
+        return Did(f"{link.name}: up", changed=True, self_test=tested)
+
+
+def _finish(
+    kernel: Rtnetlink, link: Interface, keeper: Keeper, state: State, *, self_test: bool
+) -> SelfTest | None:
+    """Marks it up, and then tests it: a kill during the test must not undo what is done."""
+    keeper.write(state)
+    if not self_test:
+        return None
+    tested = selftest.run(kernel, link)
+    keeper.write(replace(state, self_test=tested))
+    return tested
 
 
 def _still_meant(keeper: Keeper, link: Interface) -> State | None:

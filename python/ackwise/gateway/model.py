@@ -233,7 +233,7 @@ def advise(link: AccessLink, *, may_thin: bool = True) -> Advice:
                 f"keeps {100 - 100 * part:.3g}%",
                 f"ACK leaf of {leaf} packets: with head drop no ACK waits longer than "
                 f"{THIN_LEAF_NS // 10**6} ms",
-                f"data leaf of {LEAF_PACKETS} packets, as in the paper: {_wait(link)} when full",
+                _data_fifo(link),
             ),
         )  # fmt: skip
     asked = max(SHARE_LEAST, GUARANTEE_OF_DEMAND * link.demand)
@@ -248,7 +248,8 @@ def advise(link: AccessLink, *, may_thin: bool = True) -> Advice:
             f"({100 * SHARE_LEAST:g}% to {100 * CEILING_MOST:g}%)",
             f"ceiling {_rate(ceiling)}: twice the demand, at most {100 * CEILING_MOST:g}%: under a "
             f"flood of ACKs data keeps {_rate(link.up_bps - ceiling)}",
-            f"leaves of {LEAF_PACKETS} packets, as in the paper: {_wait(link)} when full of data",
+            f"ACK leaf of {LEAF_PACKETS} packets, as in the paper",
+            _data_fifo(link),
         ),
     )  # fmt: skip
 
@@ -266,9 +267,10 @@ def _rate(bps: float) -> str:
     return f"{bps:.3g} bit/s"
 
 
-def _wait(link: AccessLink) -> str:
+def _data_fifo(link: AccessLink) -> str:
     seconds = LEAF_PACKETS * link.data_wire_bytes * 8 / link.up_bps
-    return f"{seconds:.2g} s" if seconds >= 1 else f"{1000 * seconds:.3g} ms"
+    wait = f"{seconds:.2g} s" if seconds >= 1 else f"{1000 * seconds:.3g} ms"
+    return f"a FIFO for data holds {LEAF_PACKETS} packets, as in the paper: {wait} when full"
 
 
 def document(prediction: Prediction) -> dict[str, Any]:

@@ -126,6 +126,7 @@ class Interface:
     mtu_bytes: int
     transmit_queues: int
     up: bool
+    address: bytes = b""  # of the link layer
 
 
 class Rtnetlink:
@@ -190,7 +191,9 @@ class Rtnetlink:
                 continue
             mtu = struct.unpack("=I", told.get(4, bytes(4)))[0]
             queues = struct.unpack("=I", told.get(31, b"\1\0\0\0"))[0]
-            return Interface(name, ifindex, hardware, mtu, queues, bool(flags & 1))
+            return Interface(
+                name, ifindex, hardware, mtu, queues, bool(flags & 1), told.get(1, b"")
+            )
         return None
 
     def _framed(self, kind: int, flags: int, body: bytes) -> bytes:

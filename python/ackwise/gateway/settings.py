@@ -1,19 +1,22 @@
 # SPDX-License-Identifier: MIT
 """From what is known of a link and what is asked for to the settings of its queues."""
 
-from dataclasses import dataclass, field
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 from ackwise.errors import InputError, quoted, suggestion
 from ackwise.gateway import control, linklayer, model, tree
-from ackwise.gateway.classifier import Framing
+from ackwise.gateway.classifier import FRAMING_OF_HARDWARE, Framing, framing_of_name
 from ackwise.gateway.linklayer import LAYERS, LinkLayer
-from ackwise.gateway.netlink import Rtnetlink
+from ackwise.gateway.netlink import Interface, Rtnetlink
 from ackwise.gateway.tree import Leaf, TreeSettings
 from ackwise.host import rights
 
-# The kernel's leaves for an ACK queue that thins, best first: CAKE drops what a newer ACK makes
-# redundant and keeps duplicates and SACKs; a head drop lets the newest through.
+# Leaves of which the first that a kernel has is taken; every kernel with HTB has the last. For an
+# ACK queue that thins: CAKE drops what a newer ACK makes redundant and keeps duplicates and SACKs;
+# a head drop lets the newest through. For data: what routers have, else the paper's.
 THINNING_LEAVES = ("cake", "pfifo_head_drop")
+DATA_LEAVES = ("fq_codel", "pfifo")
 PLAIN_LEAVES = ("pfifo", "bfifo")  # they drop what arrives last, so they cannot thin
 ASSUMED_MTU_BYTES = 1500
 MTU_BYTES_MAX = 65_535
@@ -86,8 +89,24 @@ class Request:
     ack_guarantee_bps: int | None = None
     ack_ceiling_bps: int | None = None
     ack_leaf: LeafChoice | None = None
-    data_leaf: LeafChoice = field(default=LeafChoice("pfifo"))
+    data_leaf: LeafChoice | None = None
     burst_ns: int | None = None
+    self_test: bool = True
+
+
+@dataclass(frozen=True)
+class Settled:
+    """The settings and how they came about.
+
+    `ack_leaves` and `data_leaves`: best first; the settings have the first that is known to exist.
+    """
+
+    request: Request
+    settings: TreeSettings
+    ack_leaves: tuple[Leaf, ...]
+    data_leaves: tuple[Leaf, ...]
+    reasons: tuple[str, ...]
+    warnings: tuple[str, ...]
 
 
 def leaf_choice(text: str, option: str) -> LeafChoice:
@@ -109,34 +128,69 @@ def leaf_choice(text: str, option: str) -> LeafChoice:
     return LeafChoice(kind, int(limit))
 
 
-def _thinning_leaf(packets: int) -> tuple[Leaf, str]:
-    """The best that this kernel has, and the reason."""
-    kind = THINNING_LEAVES[-1]
+def _choose(
+    what: str, leaves: tuple[Leaf, ...], missing: Collection[str] | None, *, local: bool
+) -> tuple[Leaf, list[str], list[str]]:
+    """One of several leaves, reasons and warnings; `missing`: what the kernel lacks, if known."""
+    first, last = leaves[0], leaves[-1]
+    if missing is not None:
+        found = next((leaf for leaf in leaves if leaf.kind not in missing), last)
+        lacks = [leaf.kind for leaf in leaves[: leaves.index(found)]]
+        why = f"; this kernel has no {', '.join(lacks)}" if lacks else ", the best available"
+        return found, [f"{what} leaf {found.kind}{why}"], []
+    if local:
+        why = f"this kernel could not be asked whether it has {first.kind} (needs root)"
+        return last, [], [f"{what} leaf {last.kind}: {why}"]
+    why = f"--{what.lower()}-leaf {last.kind} works on every kernel"
+    return first, [], [f"{what} leaf {first.kind}: the kernel may lack it; {why}"]
+
+
+def _missing_kinds() -> Collection[str] | None:
+    """Leaves that this kernel lacks; None when it cannot be asked."""
     if "CAP_NET_ADMIN" in rights.missing_capabilities():
-        return Leaf(kind, packets), f"ACK leaf {kind}: the kernel could not be asked (needs root)"
+        return None
     try:
-        missing = control.missing_kinds()
+        return control.missing_kinds()
     except OSError:
-        return Leaf(kind, packets), f"ACK leaf {kind}: the kernel could not be asked"
-    found = next((k for k in THINNING_LEAVES if k not in missing), kind)
-    lacks = THINNING_LEAVES[: THINNING_LEAVES.index(found)]
-    why = f"; this kernel has no {', '.join(lacks)}" if lacks else ", the best available"
-    return LeafChoice(found).leaf("--ack-leaf", packets, 0), f"ACK leaf {found}{why}"
+        return None
 
 
-def _interface(request: Request) -> tuple[Framing, int, list[str]]:
-    """Framing and MTU of the interface, and a note when it is not on this machine."""
+def _here(name: str) -> Interface | None:
     with Rtnetlink() as kernel:
-        if kernel.link(request.interface) is not None:
-            link = control.find_link(kernel, request.interface)
-            return request.framing or control.framing_of(link), link.mtu_bytes, []
-    framing = request.framing or Framing.ETHERNET
-    mtu_bytes = request.access.mtu_bytes or ASSUMED_MTU_BYTES
-    note = (
-        f"{request.interface} is not on this machine: assuming {framing.value} framing and an MTU "
-        f"of {mtu_bytes} bytes"
+        return kernel.link(name)
+
+
+def _framing(request: Request, link: Interface | None) -> tuple[Framing | None, list[str]]:
+    """As asked for, else by the device's kind, else by its name; and warnings. None: unknown."""
+    name, asked = request.interface, request.framing
+    if link is not None:
+        found = FRAMING_OF_HARDWARE.get(link.hardware)
+        if asked is not None and found not in (None, asked):
+            return asked, [
+                f"--framing {asked.value} contradicts the kind of {name}, which has "
+                f"{found.value} framing"
+            ]
+        return asked or found, []
+    if asked is not None:
+        return asked, []
+    named = framing_of_name(name)
+    if named is None:
+        return None, []
+    return named, [
+        f"{name} is not on this host: {named.value} framing was inferred from its name; --framing "
+        "overrides it"
+    ]
+
+
+def _undecided(name: str, link: Interface | None) -> InputError:
+    if link is not None:
+        why = f"has hardware type {link.hardware}, whose framing is not known"
+    else:
+        why = "is not on this host, and its name does not say what its packets start with"
+    return InputError(
+        f"interface: {quoted(name)} {why}; give --framing ethernet (an Ethernet header) or ip "
+        "(none), or --format sh or openwrt, whose scripts find out where they run"
     )
-    return framing, ASSUMED_MTU_BYTES, [note]
 
 
 def _shares(request: Request, advice: model.Advice) -> tuple[int, int]:
@@ -158,41 +212,68 @@ def _shares(request: Request, advice: model.Advice) -> tuple[int, int]:
     return guarantee, ceiling
 
 
-def settle(request: Request) -> tuple[TreeSettings, list[str]]:
-    """The settings, and the reasons for them. The interface need not be on this machine.
+def settle(request: Request, *, for_target: bool = False) -> Settled:
+    """The settings, and the reasons for them. The interface need not be on this host.
 
-    Raises InputError for what cannot be, RunError when the kernel does not answer.
+    `for_target`: for a script that looks at interface and kernel where it runs, so nothing is asked
+    of this kernel. Raises InputError for what cannot be, RunError when the kernel does not answer.
     """
     control.check_name(request.interface)
-    framing, mtu_bytes, notes = _interface(request)
-    link = request.access.link(min(mtu_bytes, MTU_BYTES_MAX))
+    link = _here(request.interface)
+    framing, warnings = _framing(request, link)
+    if for_target:
+        framing, warnings = framing or Framing.ETHERNET, []
+    if framing is None:
+        raise _undecided(request.interface, link)
+    if link is None and request.access.mtu_bytes is None and not for_target:
+        warnings.append(
+            f"MTU of {request.interface}: not known, {ASSUMED_MTU_BYTES} bytes assumed; --mtu "
+            "sets it"
+        )
+    mtu_bytes = link.mtu_bytes if link is not None else ASSUMED_MTU_BYTES
+    line = request.access.link(min(mtu_bytes, MTU_BYTES_MAX))
     asked = request.ack_leaf
-    advice = model.advise(link, may_thin=asked is None or asked.kind not in PLAIN_LEAVES)
-    notes += advice.reasons
+    advice = model.advise(line, may_thin=asked is None or asked.kind not in PLAIN_LEAVES)
+    reasons = list(advice.reasons)
     guarantee_bps, ceiling_bps = _shares(request, advice)
-    frame_bytes = link.mtu_bytes + linklayer.HEADER_BYTES[framing]
-    if asked is not None:
-        ack_leaf = asked.leaf("--ack-leaf", advice.ack_leaf_packets, frame_bytes)
-    elif advice.thinning:
-        ack_leaf, note = _thinning_leaf(advice.ack_leaf_packets)
-        notes.append(note)
-    else:
-        ack_leaf = Leaf("pfifo", advice.ack_leaf_packets)
-    if link.layer.overhead_bytes < linklayer.HEADER_BYTES[framing]:
-        notes.append(
+    frame_bytes = line.mtu_bytes + linklayer.HEADER_BYTES[framing]
+
+    def leaves(
+        option: str, given: LeafChoice | None, kinds: Sequence[str], packets: int
+    ) -> tuple[Leaf, ...]:
+        choices = [LeafChoice(kind) for kind in kinds] if given is None else [given]
+        return tuple(choice.leaf(option, packets, frame_bytes) for choice in choices)
+
+    ack_kinds = THINNING_LEAVES if advice.thinning else ("pfifo",)
+    ack_leaves = leaves("--ack-leaf", asked, ack_kinds, advice.ack_leaf_packets)
+    data_leaves = leaves("--data-leaf", request.data_leaf, DATA_LEAVES, advice.data_leaf_packets)
+    local = link is not None and not for_target
+    missing = _missing_kinds() if local and len(ack_leaves) + len(data_leaves) > 2 else None
+    chosen = []
+    for what, choices in (("ACK", ack_leaves), ("data", data_leaves)):
+        if len(choices) == 1 or for_target:
+            chosen.append(choices[0])
+            continue
+        leaf, more_reasons, more_warnings = _choose(what, choices, missing, local=local)
+        chosen.append(leaf)
+        reasons += more_reasons
+        warnings += more_warnings
+    if line.layer.overhead_bytes < linklayer.HEADER_BYTES[framing]:
+        warnings.append(
             "the queue counts the Ethernet header, which --overhead leaves out: the uplink gets a "
             "little less than its rate"
         )
+    step_ns = (control.timer_step_ns() or 0) if local else 0
     settings = TreeSettings(
         interface=request.interface,
-        up_bps=link.up_bps,
+        up_bps=line.up_bps,
         ack_guarantee_bps=guarantee_bps,
         ack_ceiling_bps=ceiling_bps,
-        ack_leaf=ack_leaf,
-        data_leaf=request.data_leaf.leaf("--data-leaf", advice.data_leaf_packets, frame_bytes),
-        layer=link.layer,
-        mtu_bytes=link.mtu_bytes,
+        ack_leaf=chosen[0],
+        data_leaf=chosen[1],
+        layer=line.layer,
+        mtu_bytes=line.mtu_bytes,
         framing=framing,
-        burst_ns=request.burst_ns or max(tree.BURST_NS, control.timer_step_ns() or 0),
+        burst_ns=request.burst_ns or max(tree.BURST_NS, step_ns),
     )
-    return settings, notes
+    return Settled(request, settings, ack_leaves, data_leaves, tuple(reasons), tuple(warnings))

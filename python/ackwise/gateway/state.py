@@ -12,7 +12,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,20 @@ GOING_UP, UP, GOING_DOWN = "going up", "up", "going down"
 
 
 @dataclass(frozen=True)
+class SelfTest:
+    """Whether ACKs reach the ACK class; `passed` None: not run, for the reason in `words`."""
+
+    passed: bool | None
+    words: str
+
+    @property
+    def line(self) -> str:
+        """For a message."""
+        outcome = {True: "passed", False: "FAILED", None: "not run"}[self.passed]
+        return f"self-test {outcome}: {self.words}"
+
+
+@dataclass(frozen=True)
 class State:
     """`before`: what `down` restores; `settings`: a document for status and messages."""
 
@@ -41,6 +55,7 @@ class State:
     settings: dict[str, Any]
     before: Snapshot
     after: Snapshot | None = None
+    self_test: SelfTest | None = None
 
 
 def namespace() -> int:
@@ -116,7 +131,7 @@ class Keeper:
         try:
             if told["version"] != _VERSION:
                 raise self._damaged(f"has version {told['version']!r}, not {_VERSION}")
-            after = told["after"]
+            after, tested = told["after"], told["self_test"]
             return State(
                 interface=str(told["interface"]),
                 ifindex=int(told["ifindex"]),
@@ -125,6 +140,7 @@ class Keeper:
                 settings=dict(told["settings"]),
                 before=Snapshot.of_document(told["before"]),
                 after=None if after is None else Snapshot.of_document(after),
+                self_test=None if tested is None else SelfTest(**tested),
             )
         except (KeyError, TypeError, ValueError) as problem:
             raise self._damaged(f"lacks what it should hold ({problem!r})") from None
@@ -137,7 +153,7 @@ class Keeper:
 
     def write(self, state: State) -> None:
         """On disk whole, or not at all."""
-        after = state.after
+        after, tested = state.after, state.self_test
         told = {
             "version": _VERSION,
             "interface": state.interface,
@@ -147,6 +163,7 @@ class Keeper:
             "settings": state.settings,
             "before": state.before.document(),
             "after": None if after is None else after.document(),
+            "self_test": None if tested is None else asdict(tested),
         }
         files.write_whole(str(self.file), export.json_bytes(told))
 

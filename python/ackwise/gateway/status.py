@@ -2,15 +2,16 @@
 """The kernel's counters of each class, as a table, as JSON and for Prometheus."""
 
 import struct
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from ackwise.gateway import netlink, tree
 from ackwise.gateway.netlink import TCA_STATS2, Rtnetlink, TcObject, attributes
 from ackwise.gateway.snapshot import Snapshot
-from ackwise.gateway.state import UP, State, namespace
+from ackwise.gateway.state import UP, SelfTest, State, namespace
 
 _BASIC, _QUEUE, _PACKETS_64 = 1, 3, 8
+SUSPICIOUS_PACKETS = 1000  # so many packets without one pure ACK are hardly TCP downloads
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class Status:
     condition: str
     classes: tuple[Counters, ...]
     settings: dict[str, Any]
+    self_test: SelfTest | None = None  # the outcome after `up`
 
     @property
     def is_up(self) -> bool:
@@ -45,6 +47,17 @@ class Status:
         total = sum(c.sent_bytes for c in self.classes)
         acks = sum(c.sent_bytes for c in self.classes if c.name == "ack")
         return acks / total if total else None
+
+    @property
+    def warning(self) -> str | None:
+        """What the counters say against the classifier, whatever the self-test said."""
+        taken = {c.name: c.sent_packets for c in self.classes}
+        if taken.get("ack") or taken.get("data", 0) < SUSPICIOUS_PACKETS:
+            return None
+        return (
+            f"no pure ACK among {taken['data']} packets sent: no download by TCP, or is --framing "
+            "wrong?"
+        )
 
 
 def read(kernel: Rtnetlink, interface: str, state: State | None) -> Status:
@@ -75,10 +88,12 @@ def read(kernel: Rtnetlink, interface: str, state: State | None) -> Status:
         condition = (
             "up, but classes or filters were changed by someone else; run `up` to restore them"
         )
-    return Status(interface, condition, _counters(kernel, link.ifindex), settings)
+    tested = state.self_test if state else None
+    return Status(interface, condition, counters(kernel, link.ifindex), settings, tested)
 
 
-def _counters(kernel: Rtnetlink, ifindex: int) -> tuple[Counters, ...]:
+def counters(kernel: Rtnetlink, ifindex: int) -> tuple[Counters, ...]:
+    """Of each class of our tree on an interface."""
     leaves = {q.parent: q for q in kernel.traffic(netlink.GETQDISC, ifindex)}
     found = []
     for one in sorted(kernel.traffic(netlink.GETTCLASS, ifindex), key=lambda c: c.handle):
@@ -119,6 +134,8 @@ def document(status: Status) -> dict[str, Any]:
             for c in status.classes
         },
         "settings": status.settings,
+        "self_test": None if status.self_test is None else asdict(status.self_test),
+        "warning": status.warning,
     }
 
 
@@ -139,6 +156,13 @@ def prometheus(status: Status) -> str:
         "# TYPE ackwise_gateway_up gauge",
         f'ackwise_gateway_up{{interface="{device}"}} {int(status.is_up)}',
     ]
+    if status.self_test is not None and status.self_test.passed is not None:
+        lines += [
+            "# HELP ackwise_gateway_self_test_passed Whether a pure ACK reached its class at `up`.",
+            "# TYPE ackwise_gateway_self_test_passed gauge",
+            f'ackwise_gateway_self_test_passed{{interface="{device}"}} '
+            f"{int(status.self_test.passed)}",
+        ]
     for attribute, name, kind, text in _METRICS if status.classes else ():
         full = f"ackwise_gateway_{name}"
         lines += [f"# HELP {full} {text}", f"# TYPE {full} {kind}"]
@@ -168,4 +192,8 @@ def table(status: Status, before: Status | None = None, seconds: float = 0.0) ->
         lines.append(line)
     share = status.ack_share
     lines.append("ACK share of the bytes: " + ("-" if share is None else f"{100 * share:.2f}%"))
+    if status.self_test is not None:
+        lines.append(status.self_test.line)
+    if status.warning is not None:
+        lines.append(f"warning: {status.warning}")
     return lines

@@ -228,8 +228,10 @@ def accounting(layer: LinkLayer, framing: Framing) -> list[str]:
     return words
 
 
-def commands(settings: TreeSettings, device: str | None = None) -> list[list[str]]:
-    """The same tree as arguments of `tc`."""
+def commands(
+    settings: TreeSettings, device: str | None = None, *, leaves: bool = True
+) -> list[list[str]]:
+    """The same tree as arguments of `tc`; without `leaves` a script has to choose them."""
     device = settings.interface if device is None else device
     text = netlink.handle_text
     on = ["dev", device]
@@ -246,7 +248,7 @@ def commands(settings: TreeSettings, device: str | None = None) -> list[list[str
                 "quantum", str(settings.frame_bytes), "prio", str(one.priority), *layer,
             ]
         )  # fmt: skip
-    for parent, leaf in ((ACKS, settings.ack_leaf), (DATA, settings.data_leaf)):
+    for parent, leaf in ((ACKS, settings.ack_leaf), (DATA, settings.data_leaf)) if leaves else ():
         add = ["qdisc", "add", *on, "parent", text(parent), "handle", text(LEAVES[parent])]
         made.append([*add, *leaf.words])
     made.append(

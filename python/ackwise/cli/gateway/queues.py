@@ -2,7 +2,9 @@
 """`ackwise gateway plan|up|down|status`: the queues of an interface."""
 
 import json
+import sys
 import time
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,9 +19,12 @@ from ackwise.gateway.formats import FORMATS
 from ackwise.gateway.settings import Request
 from ackwise.gateway.state import RUN_DIRECTORY
 
+if TYPE_CHECKING:
+    from ackwise.gateway.settings import Settled
+
 _PLAN_EXAMPLES = """\
 ackwise gateway plan eth0 --down 50mbit --up 5mbit
-ackwise gateway plan ppp0 --down 16mbit --up 1mbit --overhead atm-pppoa --format openwrt
+ackwise gateway plan pppoe-wan --down 50mbit --up 10mbit --overhead pppoe-ptm --format openwrt
 ackwise gateway plan eth0 --down 50mbit --up 5mbit --json
 """
 _UP_EXAMPLES = """\
@@ -63,32 +68,37 @@ def plan(asked: Request, form: str, as_json: bool) -> int:
     from ackwise.gateway import control, formats, tree
     from ackwise.gateway.settings import settle
 
-    settings, notes = settle(asked)
+    settled = settle(asked, for_target=form != "tc" and not as_json)
+    _warn(settled)
     if as_json:
         found = {
             "schema_version": SCHEMA_VERSION,
             "ackwise_version": __version__,
             "kind": "gateway-plan",
-            "settings": control.settings_document(settings),
-            "commands": tree.command_lines(settings),
-            "reasons": notes,
+            "settings": control.settings_document(settled.settings),
+            "commands": tree.command_lines(settled.settings),
+            "reasons": settled.reasons,
+            "warnings": settled.warnings,
         }
         print(json.dumps(found, indent=2))
-        return 0
-    if form == "tc":
-        print("\n".join([*(f"# {note}" for note in notes), *tree.command_lines(settings)]))
         return 0
     arguments = request.arguments(asked.interface)
     command = options.command_line()
     made = {
-        "sh": lambda: formats.shell(settings, command=command),
-        "openwrt": lambda: formats.openwrt(settings, command=command),
-        "systemd": lambda: formats.systemd(arguments, settings),
-        "ifupdown": lambda: formats.ifupdown(arguments, settings),
-        "networkmanager": lambda: formats.networkmanager(arguments, settings),
+        "tc": lambda: formats.tc(settled),
+        "sh": lambda: formats.shell(settled, command=command),
+        "openwrt": lambda: formats.openwrt(settled, command=command),
+        "systemd": lambda: formats.systemd(arguments, settled),
+        "ifupdown": lambda: formats.ifupdown(arguments, settled),
+        "networkmanager": lambda: formats.networkmanager(arguments, settled),
     }
     print(made[form](), end="")
     return 0
+
+
+def _warn(settled: "Settled") -> None:
+    for warning in settled.warnings:
+        print(f"ackwise: warning: {warning}", file=sys.stderr)
 
 
 @click.command(
@@ -117,10 +127,22 @@ def up(
     from ackwise.gateway.state import Keeper
 
     control.check_rights()
-    settings, notes = settle(asked)
-    document = control.settings_document(settings)
-    did = control.up(settings, document, Keeper(run_dir, asked.interface), replace_own=replace)
-    print("\n".join([did.words, *(() if quiet else (f"- {line}" for line in notes))]))
+    control.check_present(asked.interface)
+    settled = settle(asked)
+    did = control.up(
+        settled.settings,
+        control.settings_document(settled.settings),
+        Keeper(run_dir, asked.interface),
+        replace_own=replace,
+        self_test=asked.self_test,
+    )
+    print("\n".join([did.words, *(() if quiet else (f"- {line}" for line in settled.reasons))]))
+    _warn(settled)
+    tested = did.self_test
+    if tested is not None and not tested.passed:
+        print(f"ackwise: warning: {asked.interface}: {tested.line}", file=sys.stderr)
+    elif tested is not None and not quiet:
+        print(f"- {tested.line}")
     return 0
 
 

@@ -124,7 +124,7 @@ def queues(function: F) -> F:
         option(
             "--framing", type=_Framing(),
             help="framing of the interface: Ethernet headers, or IP packets alone",
-            show_default="detected",
+            show_default="from the interface's kind; if it is not on this host, from its name",
         ),
         option(
             "--ack-guarantee", "ack_guarantee_bps", type=rate, metavar="RATE",
@@ -139,13 +139,18 @@ def queues(function: F) -> F:
             help=f"qdisc of the ACK class: {kinds}", show_default="from the model",
         ),
         option(
-            "--data-leaf", type=_Leaf(), metavar="KIND[:LIMIT]", default="pfifo",
-            help="qdisc of the data class",
+            "--data-leaf", type=_Leaf(), metavar="KIND[:LIMIT]",
+            help="qdisc of the data class; pfifo as in the paper",
+            show_default="fq_codel where the kernel has it, else pfifo",
         ),
         option(
             "--burst", "burst_ns", type=Quantity("TIME", 1000, 10**9), metavar="TIME",
             help="HTB burst allowance",
             show_default="1ms, or the step of this kernel's timers if that is longer",
+        ),
+        option(
+            "--no-self-test", "self_test", is_flag=True, default=True, flag_value=False,
+            help="do not test whether pure ACKs reach the ACK class",
         ),
     )(options.gathered("asked", Request)(function))  # fmt: skip
 
@@ -174,4 +179,6 @@ def arguments(interface: str) -> str:
             continue
         if param.type_cast_value(ctx, text) != _default(ctx, param):
             words += [param.opts[-1], text]
-    return shlex.join(words + (["--ipv6"] if ctx.params["ipv6"] else []))
+    words += ["--ipv6"] if ctx.params["ipv6"] else []
+    words += [] if ctx.params["self_test"] else ["--no-self-test"]
+    return shlex.join(words)

@@ -140,7 +140,7 @@ def queues(name: str, line: AccessLine) -> list[str]:
         share_bps = None
         if name in SEGMENTS_OF:
             share_bps = int(model_link(line, SEGMENTS_OF[name]).demand * line.up_bps)
-        settings, _ = settle(
+        settings = settle(
             Request(
                 "PORT",
                 Access(line.down_bps, line.up_bps, line.layer),
@@ -151,7 +151,7 @@ def queues(name: str, line: AccessLine) -> list[str]:
                 data_leaf=data_leaf,
                 burst_ns=tree.BURST_NS,
             )
-        )
+        ).settings
         return [shlex.join(words) for words in tree.commands(settings)]
     if name == FQ_CODEL:
         return shaped(line.up_bps, line.layer, "fq_codel")

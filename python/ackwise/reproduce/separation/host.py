@@ -77,7 +77,7 @@ def uplink(made: Testbed, line: AccessLine, queue: str, run_dir: Path | None) ->
     """Sets up the queues of the gateway's port g1; `run_dir`: for `ackwise gateway up`."""
     what = (
         "--down", f"{line.down_bps}bit", "--up", f"{line.up_bps}bit",
-        "--overhead", line.layer.name,
+        "--overhead", line.layer.name, "--data-leaf", "pfifo",
     )  # fmt: skip
     leaf = {APART: ("--ack-leaf", "pfifo"), OWN: ()}.get(queue)
     if leaf is not None:
