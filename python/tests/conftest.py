@@ -3,6 +3,7 @@
 
 import os
 import signal
+import stat
 import subprocess
 import sys
 from collections.abc import Callable
@@ -53,6 +54,18 @@ def ackwise(capfd: pytest.CaptureFixture[str]) -> Ackwise:
 def root() -> Path:
     """The checkout."""
     return ROOT
+
+
+def full_device(folder: Path) -> Path:
+    """A device of our own like /dev/full: a mistake in what is tested must not cost the host's."""
+    device = folder / "full"
+    try:
+        os.mknod(device, stat.S_IFCHR | 0o666, os.makedev(1, 7))
+        device.open("wb").close()
+    except OSError as problem:
+        device.unlink(missing_ok=True)
+        pytest.skip(f"no device can be made here: {problem.strerror}")
+    return device
 
 
 def spawn(*words: str, cwd: Path | None = None) -> subprocess.Popen[str]:

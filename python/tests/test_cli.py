@@ -85,7 +85,6 @@ def examples() -> list[str]:
 
 @pytest.mark.parametrize("line", examples())
 def test_every_example_parses(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "figures").mkdir()
     monkeypatch.chdir(tmp_path)
     words = shlex.split(line.split(">")[0], comments=True)
     words = words[words.index("ackwise") + 1 :]

@@ -12,6 +12,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from conftest import full_device
 
 from ackwise.errors import InputError, RunError
 from ackwise.host import files, leftovers
@@ -96,25 +97,25 @@ def test_a_fifo_is_written_through(tmp_path: Path) -> None:
     assert names(tmp_path) == ["fifo"]
 
 
-def test_a_device_is_written_through() -> None:
-    before = os.stat("/dev/null")  # noqa: PTH116
-    files.check_target("/dev/null", "--json")
-    files.write_whole("/dev/null", b"new")
-    after = os.stat("/dev/null")  # noqa: PTH116
-    assert (after.st_ino, after.st_rdev) == (before.st_ino, before.st_rdev)
-    with pytest.raises(RunError, match=r"/dev/full: cannot be written: No space .*; free some"):
-        files.write_whole("/dev/full", b"new")
+def test_a_device_is_written_through(tmp_path: Path) -> None:
+    full = full_device(tmp_path)
+    files.check_target(str(full), "--json")
+    with pytest.raises(RunError, match=r"full: cannot be written: No space .*; free some"):
+        files.write_whole(str(full), b"new")
+    assert full.is_char_device()
+    assert names(tmp_path) == ["full"]
 
 
-def test_what_is_in_an_open_file_stays_when_it_is_named_as_dev_stdout(tmp_path: Path) -> None:
+def test_what_is_in_an_open_file_stays_when_a_link_leads_to_its_descriptor(tmp_path: Path) -> None:
+    (tmp_path / "stdout").symlink_to("/proc/self/fd/1")
     log = tmp_path / "log"
     log.write_text("before\n")
     code = (
         "from ackwise.host import files; print('table'); "
-        "files.write_whole('/dev/stdout', b'json\\n'); print('end')"
+        "files.write_whole('stdout', b'json\\n'); print('end')"
     )
     with log.open("a") as out:
-        subprocess.run([sys.executable, "-c", code], stdout=out, check=True)
+        subprocess.run([sys.executable, "-c", code], stdout=out, cwd=tmp_path, check=True)
     assert log.read_text() == "before\ntable\njson\nend\n"
 
 

@@ -7,6 +7,7 @@ import re
 import shutil
 import struct
 import subprocess
+import sys
 from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any
@@ -19,11 +20,13 @@ from ackwise.errors import InputError, RunError
 from ackwise.host import needs
 from ackwise.host.tools import find_tool
 from ackwise.lab import build, measure, network, traffic
+from ackwise.lab import compare as lab_compare
 from ackwise.lab import run as lab_run
 from ackwise.lab.machine import Kernel
 from ackwise.plans import policy
 from ackwise.results import compare, metrics
 
+PATCHED = Kernel(Path("linux"), Path("lab-guest"), "Linux 6.12, patched", "0", True)
 STOCK = Kernel(Path("linux"), Path("lab-guest"), "Linux 6.12, stock", "0", False)
 
 
@@ -35,6 +38,49 @@ def scenario(link: str = "wan-10ms", workload: str = "bulk", seed: int = 1) -> d
 
 def tc_lines(given: dict[str, Any]) -> dict[str, list[str]]:
     return network.build(given, "link x").tc
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from ackwise.lab import machine
+here = Path(sys.argv[1])
+kernel = machine.Kernel(here / "linux", here / "lab-guest", "", "", False)
+with machine.run_folder(kernel) as folder:
+    (folder / "console").touch()
+    if len(sys.argv) > 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_the_folder_of_a_killed_run_is_removed_by_the_next(tmp_path: Path) -> None:
+    for name in ("linux", "lab-guest"):
+        (tmp_path / name).touch()
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    environment = {**os.environ, "TMPDIR": str(temporary)}
+    words = [sys.executable, "-c", KILLED, str(tmp_path)]
+    subprocess.run([*words, "kill"], env=environment)
+    assert len(list(temporary.iterdir())) == 1
+    subprocess.run(words, env=environment, check=True)
+    assert list(temporary.iterdir()) == []
+
+
+def test_captures_that_were_kept_are_not_replaced(tmp_path: Path) -> None:
+    plan = plans.load_plan("stretch")
+    one = plan.links[0].name, plan.workloads[0].name, plan.policies[0].label, plan.seed
+    folder = tmp_path / "-".join(map(str, one)).replace(":", "_")
+    folder.mkdir()
+    (folder / "client.pcap").write_bytes(b"\x4d\x3c\xb2\xa1")
+    with pytest.raises(InputError, match=r"--keep: .* has the captures of another run"):
+        lab_compare.run(plan, PATCHED, keep=tmp_path)
+
+
+def test_a_message_of_apt_is_not_cut_within_a_word() -> None:
+    url = "http://deb.debian.org/debian/pool/main/l/linux/" + "x" * 300
+    errors = f"W: long {'word ' * 80}\nE: Failed to fetch {url}  Could not resolve\nE: Unable\n"
+    done = subprocess.CompletedProcess([], 100, "", errors)
+    assert build._apt_says(done) == f"Failed to fetch {url}  Could not resolve"
 
 
 # --- links -----------------------------------------------------------------------------------

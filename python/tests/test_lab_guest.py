@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import lab_kernel
+from conftest import lab_kernel, spawn
+from test_capture import alive, descendants
 
 from ackwise import engine, plans
 from ackwise.engine import Cancel, Cancelled
@@ -49,6 +50,19 @@ def run_steps(kernel: Kernel, *steps: str, limit_s: float = 120) -> str:
     with machine.run_folder(kernel) as folder:
         machine.run(kernel, folder, steps, seed=1, wall_limit_s=limit_s)
         return (folder / "console").read_text(errors="replace")
+
+
+def test_a_killed_command_takes_its_guests_along(kernel: Kernel) -> None:
+    process = spawn("lab", "run", "stretch", "--stock", "--policy", "linux", "--jobs", "1")
+    end = time.monotonic() + 120
+    while len(guests := descendants(process.pid)) < 2 and time.monotonic() < end:
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+    assert len(guests) >= 2  # the guest's kernel, and processes of it
+    while any(map(alive, guests)) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not any(map(alive, guests))
 
 
 def test_a_round_trip_takes_both_delays_and_both_transmissions(

@@ -116,6 +116,12 @@ def test_a_figure_is_the_same_bytes_and_well_formed() -> None:
         assert word in texts
 
 
+def test_a_figure_in_png_is_png_and_the_same_bytes() -> None:
+    picture = drawn(FIGURE, "png")
+    assert picture.startswith(b"\x89PNG\r\n\x1a\n")
+    assert picture == drawn(FIGURE, "png")
+
+
 def sample(runner: Runner) -> Outcome:
     one = plans.build(
         title="sample", source="", file="", links=[plans.load_link("lan-10m")],
@@ -158,7 +164,7 @@ def test_everything_is_written_and_a_failed_check_is_exit_1(
 ) -> None:
     words = ["reproduce", "sample", "--quiet"]
     for option, name in (("json", "a.json"), ("csv", "a.csv"), ("report", "a.html"),
-                         ("figures", "."), ("plans", ".")):  # fmt: skip
+                         ("figures", "new/figures"), ("plans", "new")):  # fmt: skip
         words += [f"--{option}", str(tmp_path / name)]
     said = ackwise(*words)
     assert said.code == 1, said.err
@@ -171,12 +177,12 @@ def test_everything_is_written_and_a_failed_check_is_exit_1(
     known = {p for p in paths(found) if not p.startswith("experiments[].figures[].panels[]")}
     assert known == {p for p in document.KEYS if not p.endswith("panels[]")}
     assert (tmp_path / "a.csv").read_text().count("\n") == 3
-    assert (tmp_path / "sample.svg").read_bytes() == drawn(FIGURE)
+    assert (tmp_path / "new/figures/sample.svg").read_bytes() == drawn(FIGURE)
     page = (tmp_path / "a.html").read_text()
     assert "class &lt;I&gt;" in page
     assert "<note>" not in page
     assert page.count("<img ") == 1
-    scenarios = (tmp_path / "sample-1.jsonl").read_text().splitlines()
+    scenarios = (tmp_path / "new/sample-1.jsonl").read_text().splitlines()
     assert [json.loads(s)["seed"] for s in scenarios] == [1, 1]  # the baseline and `every`
 
 
@@ -194,7 +200,10 @@ def test_the_document_is_the_same_each_time(ackwise: Ackwise) -> None:
         ([], "no experiment named"),
         (["sampel"], 'did you mean "sample"?'),
         (["sample", "--on", "linux"], "is not an experiment on linux; use --on simulator"),
-        (["sample", "--figures", "nowhere"], '--figures: "nowhere" is not a directory'),
+        (
+            ["sample", "--figures", "/dev/null"],
+            "--figures: /dev/null: /dev/null is not a directory",
+        ),
         (["sample", "--report", "-"], "--report: cannot go to standard output"),
         (["sample", "--json", "x", "--csv", "x"], "--csv: "),
         (["sample", "--json", "nowhere/x"], "--json: nowhere/x"),
