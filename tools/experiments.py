@@ -27,7 +27,7 @@ from evidence import FIGURES, PAGES
 
 from ackwise import reproduce
 from ackwise.errors import InputError
-from ackwise.lab import build
+from ackwise.host import files
 from ackwise.reproduce import table
 from ackwise.reproduce.check import Check
 
@@ -40,9 +40,7 @@ def run(name: str, on: str, folder: Path) -> list[Check]:
     command = [sys.executable, "-m", "ackwise", "reproduce", name, "--on", on, "--json", str(out)]
     command += ["--figures", str(folder)]
     if on != "host":
-        kept = build.default_cache() / "results"
-        kept.mkdir(parents=True, exist_ok=True)
-        command += ["--results", str(kept)]
+        command += ["--results", str(files.cache_folder() / "results")]
     done = subprocess.run(command, stdout=subprocess.DEVNULL)
     if done.returncode not in (0, 1) or not out.exists():
         raise SystemExit(f"{name}: could not be run (exit code {done.returncode})")

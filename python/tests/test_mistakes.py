@@ -90,12 +90,12 @@ MISTAKES = [
     # --- rights ----------------------------------------------------------------------------------
     Mistake("rights to record", "plain ackwise record x.pcap", 2, ("needs root (lacking CAP_",),
             needs="record"),
-    Mistake("rights for queues", "plain ackwise gateway up lo --down 9mbit --up 1mbit", 1,
+    Mistake("rights for queues", "plain ackwise gateway up lo --down 9mbit --up 1mbit", 2,
             ("gateway: needs root (lacking CAP_NET_ADMIN); run it with sudo",)),
-    Mistake("rights to go down", "plain ackwise gateway down lo", 1, ("needs root", "sudo")),
+    Mistake("rights to go down", "plain ackwise gateway down lo", 2, ("needs root", "sudo")),
     Mistake("rights on the host", "plain ackwise reproduce separation --on host", 2,
             ("needs root", "CAP_SYS_ADMIN"), needs="host"),
-    Mistake("rights in the lab", "plain ackwise lab run demo", 1,
+    Mistake("rights in the lab", "plain ackwise lab run stretch", 1,
             ("lab: root without CAP_CHOWN", "run it as an ordinary user"), needs="kernel and root"),
     # --- outputs ---------------------------------------------------------------------------------
     Mistake("full device", f"{RUN} --json full", 1,
@@ -163,7 +163,6 @@ MISTAKES = [
             needs="script"),
     Mistake("narrow help", "COLUMNS=40 ackwise compare --help", 0, ("--capture FILE",)),
     Mistake("other directory", f"cd / && {RUN}", 0, ("linux",)),
-    Mistake("directory that is gone", f"mkdir x && cd x && rmdir ../x && {RUN}", 0, ("linux",)),
     Mistake("no input", f"{RUN} <&-", 0, ("linux",)),
     Mistake("no HOME", f"env -u HOME {RUN}", 0, ("linux",)),
     Mistake("no home", "no_user env -u HOME ackwise lab shell", 2, ("no home directory is known",),
@@ -283,14 +282,13 @@ def test_a_mistake_gets_one_line_and_costs_nothing(one: Mistake, place: Path) ->
     for name in abandoned_namespaces():
         subprocess.run(["ip", "netns", "del", name], check=True)
     before, mark = contents(place), secrets.token_hex(8)
-    search = os.pathsep.join([str(ROOT / "python"), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
         ["sh", "-c", SHELL + one.line],
         cwd=place,
         env={
             **{k: v for k, v in os.environ.items() if k != "ACKWISE_DEBUG"},
             "PATH": f"{place.parent / 'bin'}:{os.environ['PATH']}",
-            "PYTHONPATH": search,
+            "PYTHONPATH": str(ROOT / "python"),
             "TMPDIR": str(place.parent / "tmp"),
             "MISTAKE": mark,
         },

@@ -100,7 +100,8 @@ class _Stdout(io.FileIO):
 
 
 def _prepare_streams() -> None:
-    """Streams that take every character; errors of standard output, also closed, are told."""
+    """Streams that take every character. Writing to a standard output that is closed fails, as on
+    a full disk; it is not ignored."""
     for number, name, mode in ((1, "stdout", os.O_RDONLY), (2, "stderr", os.O_WRONLY)):
         if getattr(sys, name) is None:
             # takes the free descriptor, so that no file of a result gets it

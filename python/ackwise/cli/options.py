@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # --- types of values -----------------------------------------------------------------------------
 
 
-_DIGITS_MAX = 30
+_DIGITS_MAX = 30  # Python refuses thousands
 
 
 class Whole(click.ParamType[int]):
@@ -43,7 +43,8 @@ class Whole(click.ParamType[int]):
         digits = value.strip().removeprefix("-")
         if not (digits.isascii() and digits.isdigit()):
             self.fail(f"{quoted(value)} is not a whole number; {give}", param, ctx)
-        number = int(value[:_DIGITS_MAX])  # more digits are out of bounds all the more
+        beyond = self.low - 1 if value.strip().startswith("-") else self.high + 1
+        number = int(value) if len(digits) <= _DIGITS_MAX else beyond
         if not self.low <= number <= self.high:
             size = "negative" if number < 0 else "too small" if number < self.low else "too large"
             self.fail(f"{quoted(value)} is {size}; {give}", param, ctx)
@@ -258,7 +259,7 @@ def reader_of(path: str) -> str:
         words = ctx.params.get(param.name or "")
         for word in [words] if isinstance(words, str) else words or ():
             if Path(word).is_file() and Path(path).exists() and Path(word).samefile(path):
-                return param.opts[-1] if isinstance(param, click.Option) else "the argument"
+                return param.opts[-1] if isinstance(param, click.Option) else "the command"
     return ""
 
 

@@ -14,7 +14,9 @@ import os
 import re
 import secrets
 import shutil
-from contextlib import suppress
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _NAME = re.compile(r"ackwise-(\d+)-(\d+)-(\d+)-[0-9a-f]{8}")
@@ -49,6 +51,14 @@ def is_abandoned(name: str) -> bool:
     return (
         found is not None and found[1] == _pid_namespace() and _started(int(found[2])) != found[3]
     )
+
+
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """A folder for the block. Those that killed runs left are removed first."""
+    remove_abandoned(Path(tempfile.gettempdir()))
+    with tempfile.TemporaryDirectory(prefix=f"{owned_name()}-", ignore_cleanup_errors=True) as name:
+        yield Path(name)
 
 
 def remove_abandoned(folder: Path) -> None:

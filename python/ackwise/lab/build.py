@@ -30,6 +30,7 @@ from pathlib import Path
 
 from ackwise.errors import InputError, RunError
 from ackwise.host import files, needs
+from ackwise.host.leftovers import temporary_folder
 from ackwise.host.tools import find_tool, tethered
 from ackwise.lab.machine import Kernel
 
@@ -525,9 +526,9 @@ def _compile(tree: Path, objects: Path, log: Path, jobs: int, say: Say) -> None:
 
 
 def _compile_guest(tree: Path, made: Inputs, into: Path) -> None:
-    with tempfile.TemporaryDirectory() as headers:
+    with temporary_folder() as headers:
         for name in ("tcp.h", "inet_diag.h"):
-            shutil.copy(tree / "include/uapi/linux" / name, Path(headers) / f"kernel-{name}")
+            shutil.copy(tree / "include/uapi/linux" / name, headers / f"kernel-{name}")
         sources = [str(f) for f in made.guest if f.suffix == ".c"]
         done = subprocess.run(
             ["gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-static", f"-I{headers}",

@@ -9,7 +9,6 @@ import os
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -18,7 +17,7 @@ from pathlib import Path
 
 from ackwise.engine import Cancelled
 from ackwise.errors import RunError
-from ackwise.host.leftovers import owned_name, remove_abandoned
+from ackwise.host.leftovers import temporary_folder
 from ackwise.host.rights import missing_capabilities
 from ackwise.host.tools import tethered
 
@@ -50,11 +49,10 @@ class Hung(RunError):
 def run_folder(kernel: Kernel) -> Iterator[Path]:
     """A temporary folder for one run, with its kernel. Those of killed runs are removed first."""
     _check_rights()
-    remove_abandoned(Path(tempfile.gettempdir()))
-    with tempfile.TemporaryDirectory(prefix=f"{owned_name()}-", ignore_cleanup_errors=True) as name:
+    with temporary_folder() as outer:
         # The inner folder is given to the guest's user; the outer one shows whose run it is.
-        Path(name).chmod(0o711)
-        folder = Path(name) / "lab"
+        outer.chmod(0o711)
+        folder = outer / "lab"
         folder.mkdir(mode=0o700)
         for file in (kernel.linux, kernel.guest):
             # the user nobody cannot read a home directory; a hard link costs nothing

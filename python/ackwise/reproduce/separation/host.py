@@ -3,7 +3,6 @@
 cases at once, several times."""
 
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from ackwise.gateway import control, model
 from ackwise.host import tools
+from ackwise.host.leftovers import temporary_folder
 from ackwise.reproduce.check import Check, at_most, grouped
 from ackwise.reproduce.experiment import Experiment, Outcome
 from ackwise.reproduce.figure import Figure, Panel, Series
@@ -93,7 +93,7 @@ def uplink(made: Testbed, line: AccessLine, queue: str, run_dir: Path | None) ->
 
 def _wave(cases: list[WaveCase], seed: int) -> list[MeasuredLine]:
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        folder = stack.enter_context(temporary_folder())
         lines = []
         for number, case in enumerate(cases):
             made = stack.enter_context(
