@@ -29,14 +29,16 @@ from typing import Any, TypeVar
 Value = TypeVar("Value")
 SERVER = "198.51.100.1"
 CLIENT = "10.1.0.2"
-DOWNLOAD_BYTES, UPLOAD_BYTES = 2_000_000, 300_000
+DOWNLOAD_BYTES, UPLOAD_BYTES = 600_000, 150_000
 _PATIENCE_S = 600.0  # on a busy host
 _CLONE_NEWNET = 0x40000000
 
 
 def do(*words: str, **more: Any) -> str:
     """Runs a tool; its output. RuntimeError with all it said when it fails."""
-    done = subprocess.run(words, capture_output=True, text=True, check=False, **more)
+    done: subprocess.CompletedProcess[str] = subprocess.run(
+        words, capture_output=True, text=True, check=False, **more
+    )
     if done.returncode:
         raise RuntimeError(f"{words}: {done.returncode}: {done.stdout}{done.stderr}")
     return done.stdout + done.stderr

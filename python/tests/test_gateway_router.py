@@ -112,7 +112,7 @@ def check(folder: Path) -> list[dict[str, Any]]:
     results: list[dict[str, Any]] = json.loads((folder / "cases.out").read_text(encoding="utf-8"))
     for number, (case, result) in enumerate(zip(CASES, results, strict=True)):
         acks = pure_acks(folder / f"{number}.pcap")
-        assert acks > 100, case
+        assert acks > 20, case
         assert result["sent"]["ac:10"] - result["before"]["ac:10"] == acks, (case, result)
         assert result["sent"]["ac:20"] > router.UPLOAD_BYTES // 1500, case
         assert result["after"] == {}, case
