@@ -193,6 +193,86 @@ def test_ack_separation_gives_acks_the_first_turn_and_half_of_the_rate() -> None
     assert any("classid 1:10 htb rate 600000bit ceil 800000bit" in x for x in up)
 
 
+def queue_line(way: dict[str, Any]) -> str:
+    """The line of `tc` that sets the queue of a downlink with these keys, without its place."""
+    given = scenario()
+    del given["down"]["queue_packets"]
+    given["down"] |= way
+    (line,) = (
+        line for line in tc_lines(given)["r1"] if re.search(r" dev down .*(fq|codel|cake)", line)
+    )
+    return line.partition(": ")[2]
+
+
+@pytest.mark.parametrize(
+    ("way", "line"),
+    [
+        ({"discipline": "codel", "queue_packets": 100}, "codel noecn limit 100"),
+        ({"discipline": "fq-codel"}, "fq_codel noecn"),
+        (
+            {
+                "discipline": "fq-codel",
+                "queue_packets": 600,
+                "queue_bytes": 4_194_304,
+                "target_ns": 7_500_000,
+                "interval_ns": 150_000_000,
+                "quantum_bytes": 300,
+            },
+            "fq_codel noecn limit 600 memory_limit 4194304 target 7500.000us interval 150000.000us "
+            "quantum 300",
+        ),
+        ({"discipline": "fq"}, "fq"),
+        (
+            {
+                "discipline": "fq",
+                "queue_packets": 500,
+                "flow_limit_packets": 50,
+                "quantum_bytes": 1514,
+                "initial_quantum_bytes": 3028,
+            },
+            "fq limit 500 flow_limit 50 quantum 1514 initial_quantum 3028",
+        ),
+        (
+            {"discipline": "cake"},
+            "cake bandwidth 100000000bit besteffort triple-isolate no-ack-filter overhead 0 noatm",
+        ),
+        (
+            {
+                "discipline": "cake",
+                "queue_bytes": 1_000_000,
+                "interval_ns": 50_000_000,
+                "shaper_rate_bps": 95_000_000,
+                "ack_filter": "aggressive",
+            },
+            "cake memlimit 1000000 rtt 50000.000us bandwidth 95000000bit besteffort triple-isolate "
+            "ack-filter-aggressive overhead 0 noatm",
+        ),
+    ],
+)
+def test_a_discipline_has_the_link_s_options(way: dict[str, Any], line: str) -> None:
+    assert queue_line(way) == line
+
+
+def test_cake_shapes_by_itself_and_accounts_for_cells_and_the_medium() -> None:
+    lines = tc_lines(scenario("adsl-cake"))
+    (up,) = (
+        line for node in lines.values() for line in node if "dev up" in line and "cake" in line
+    )
+    assert up == (
+        "qdisc add dev up root handle 1: cake bandwidth 883333bit besteffort triple-isolate "
+        "ack-filter overhead 32 atm"
+    )
+    assert not any("htb" in line for node in lines.values() for line in node)
+    given = scenario()
+    del given["down"]["queue_packets"]
+    given["link_overhead_bytes"] = 38
+    given["down"] |= {"discipline": "cake", "per_packet_ns": 8_000}  # 100 bytes at 100 Mbit/s
+    assert any("cake" in line and "overhead 138 " in line for line in tc_lines(given)["r1"])
+    given["down"]["per_packet_ns"] = 80_000
+    with pytest.raises(InputError, match=r"link x: down\.discipline: .* at most 256 bytes"):
+        tc_lines(given)
+
+
 def test_receive_offload_waits_for_the_links_window() -> None:
     net = network.build(scenario("lan-1g-gro"), "link x")
     assert net.gro == {"client": True, "server": True}

@@ -90,6 +90,47 @@ def write(tmp_path: Path, text: str) -> str:
         ("queue_packets = 50", "queue_packets = 0", "down: has no queue limit"),
         ("queue_packets = 50", 'queue = "100B"', "down.queue: .* cannot hold a packet"),
         ("queue_packets = 50", 'discipline = "fife"', 'discipline: .* did you mean "fifo"'),
+        (
+            "queue_packets = 50",
+            'discipline = "fq_codel"',
+            'discipline: "fq_codel" is unknown; did you mean "fq-codel"',
+        ),
+        (
+            "queue_packets = 50",
+            'discipline = "cake"\nqueue_packets = 50',
+            'down.queue_packets: has no effect with discipline "cake"; remove it, or choose one of '
+            "fifo, .*fq-codel, fq",
+        ),
+        (
+            "queue_packets = 50",
+            'discipline = "fq"\nqueue = "64KiB"',
+            'down.queue: has no effect with discipline "fq"',
+        ),
+        (
+            "queue_packets = 50",
+            'queue_packets = 50\nquantum = "300B"',
+            'down.quantum: has no effect with discipline "fifo"; .*one of fq-codel, fq$',
+        ),
+        (
+            "queue_packets = 50",
+            'queue_packets = 50\nack_share = "20%"',
+            'down.ack_share: has no effect with discipline "fifo"; .*one of ack-separation, ',
+        ),
+        (
+            "queue_packets = 50",
+            'discipline = "fq-codel"\nack_filter = "on"',
+            "down.ack_filter: has no effect with .*one of cake$",
+        ),
+        (
+            "queue_packets = 50",
+            'discipline = "cake"\nshaper_rate = "20mbit"',
+            'down.shaper_rate: "20mbit" is above the link\'s rate.*give at most "10mbit"',
+        ),
+        (
+            "queue_packets = 50",
+            'discipline = "cake"\nshaper_rate = "9mbit"\nshared_medium = true',
+            "down.shaper_rate: cannot be combined with shared_medium",
+        ),
         ("queue_packets = 50", "queue_packets = true", "queue_packets: True is not a whole number"),
         (
             "queue_packets = 50",

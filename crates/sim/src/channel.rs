@@ -3,9 +3,10 @@
 //!
 //! A FIFO's future is known when a packet enters it: start = max(now, free), so it costs one event
 //! a packet (`Line`). Disciplines that look again when the transmitter is free (CoDel, ACK
-//! separation, ACK filter, a shared medium) keep a queue and pay a second event (`Queue`). For a
-//! FIFO both give the same times; a test holds them to it.
+//! separation, ACK filter, a queue for each flow, a shared medium) keep a queue and pay a second event
+//! (`Queue`). For a FIFO both give the same times; a test holds them to it.
 
+use crate::discipline::{count_drop, frame_bytes, scheduler, Codel, Scheduler, Target};
 use crate::packet::{Packet, Parcel};
 use crate::result::{ChannelResult, ChannelSeries};
 use crate::rng::Rng;
@@ -68,21 +69,18 @@ impl Faults {
     }
 }
 
-/// CoDel's constants (RFC 8289, 4.2 and 4.3).
-const CODEL_TARGET_NS: u64 = 5_000_000;
-const CODEL_INTERVAL_NS: u64 = 100_000_000;
-
-#[derive(Default)]
-struct Codel {
-    first_above_ns: u64,
-    drop_next_ns: u64,
-    count: u32,
-    last_count: u32,
-    dropping: bool,
+/// Packets that wait, for disciplines that decide when the transmitter is free.
+enum Queue {
+    Lanes(Lanes),
+    Scheduled {
+        scheduler: Box<dyn Scheduler>,
+        /// Chosen for an idle transmitter; only its event is to come.
+        starting: Option<Parcel>,
+    },
 }
 
-/// Packets that wait, for disciplines that decide when the transmitter is free.
-struct Queue {
+/// One queue, or data and ACKs apart.
+struct Lanes {
     discipline: Discipline,
     ack_share_ppm: u32,
     /// Data and, unless ACKs are kept apart, ACKs: (time of entry, packet).
@@ -91,6 +89,7 @@ struct Queue {
     /// Bytes that ACKs may still send before data's turn: the bound on their share.
     ack_credit: i64,
     codel: Codel,
+    target: Target,
 }
 
 pub struct Channel {
@@ -119,11 +118,24 @@ pub struct Channel {
     pub stats: ChannelResult,
 }
 
+/// Set in the place of a channel: the random numbers of its discipline.
+const DISCIPLINES: u64 = 1 << 43;
+
 /// Of a share of 50%, as many bytes of credit or debt are kept at most: two large packets.
 const CREDIT_BYTES: i64 = 3000;
 
+/// When a transmission may begin that is ready at `ready_ns` on an idle transmitter.
+#[inline]
+fn granted_ns(grant_ns: u64, ready_ns: u64) -> u64 {
+    if grant_ns == 0 {
+        ready_ns
+    } else {
+        ready_ns.div_ceil(grant_ns) * grant_ns
+    }
+}
+
 impl Channel {
-    pub fn new(pipe: &ChannelSpec, seed: u64, place: u64) -> Self {
+    pub fn new(pipe: &ChannelSpec, mtu_bytes: u32, seed: u64, place: u64) -> Self {
         let burst = pipe.burst_loss.as_ref().map(|b| (b.enter_ppm, b.leave_ppm, b.loss_ppm));
         let reorder = pipe.reorder.as_ref().map(|r| (r.probability_ppm, r.delay_ns));
         let faulty = pipe.jitter_ns > 0
@@ -151,8 +163,10 @@ impl Channel {
         link.limit_bytes = if pipe.queue_bytes == 0 { u64::MAX } else { pipe.queue_bytes };
         link.faults = faults;
         link.shared = pipe.shared_medium;
-        if pipe.discipline != Discipline::Fifo || pipe.shared_medium {
-            link.use_queue(pipe.discipline, pipe.ack_share_ppm);
+        if let Some(scheduler) = scheduler(pipe, mtu_bytes, Rng::new(seed, place | DISCIPLINES)) {
+            link.queue = Some(Box::new(Queue::Scheduled { scheduler, starting: None }));
+        } else if pipe.discipline != Discipline::Fifo || pipe.shared_medium {
+            link.use_lanes(pipe, mtu_bytes);
         }
         link
     }
@@ -181,30 +195,21 @@ impl Channel {
         }
     }
 
-    fn use_queue(&mut self, discipline: Discipline, ack_share_ppm: u32) {
-        self.queue = Some(Box::new(Queue {
-            discipline,
-            ack_share_ppm,
+    fn use_lanes(&mut self, pipe: &ChannelSpec, mtu_bytes: u32) {
+        self.queue = Some(Box::new(Queue::Lanes(Lanes {
+            discipline: pipe.discipline,
+            ack_share_ppm: pipe.ack_share_ppm,
             data: VecDeque::new(),
             acks: VecDeque::new(),
             ack_credit: 0,
             codel: Codel::default(),
-        }));
+            target: Target::new(pipe, frame_bytes(mtu_bytes)),
+        })));
     }
 
     #[inline]
     fn transmit_time_ns(&self, bytes: u32) -> u64 {
         (u64::from(bytes) * self.ps_per_byte).div_ceil(1000) + self.per_packet_ns
-    }
-
-    /// When a transmission may begin that is ready at `ready_ns` on an idle transmitter.
-    #[inline]
-    fn granted_ns(&self, ready_ns: u64) -> u64 {
-        if self.grant_ns == 0 {
-            ready_ns
-        } else {
-            ready_ns.div_ceil(self.grant_ns) * self.grant_ns
-        }
     }
 
     /// Time from entering an empty link to the far end.
@@ -231,22 +236,16 @@ impl Channel {
             && (self.waiting >= self.limit_packets
                 || self.waiting_bytes + u64::from(packet.wire_bytes) > self.limit_bytes)
         {
-            self.drop(&packet);
+            count_drop(&mut self.stats, &packet);
             return Wake::None;
         }
-        let start = if busy { self.free_ns } else { self.granted_ns(now) };
+        let start = if busy { self.free_ns } else { granted_ns(self.grant_ns, now) };
         if start > now {
             self.waiting += 1;
             self.waiting_bytes += u64::from(packet.wire_bytes);
             self.stats.max_queue_packets = self.stats.max_queue_packets.max(self.waiting as u64);
         }
         self.leave(start, packet)
-    }
-
-    /// The queue has no place for it.
-    fn drop(&mut self, packet: &Packet) {
-        self.stats.dropped_queue += 1;
-        self.stats.acks_dropped_queue += u64::from(packet.is_pure_ack());
     }
 
     /// The packet's transmission starts at `start_ns`: it joins the delay line.
@@ -305,7 +304,33 @@ impl Channel {
     }
 
     fn enqueue_slow(&mut self, now: u64, packet: Parcel) -> Wake {
-        let Some(q) = &mut self.queue else { return Wake::None };
+        match self.queue.as_deref() {
+            Some(Queue::Lanes(_)) => self.enqueue_in_lane(now, packet),
+            _ => self.enqueue_scheduled(now, packet),
+        }
+    }
+
+    fn enqueue_scheduled(&mut self, now: u64, packet: Parcel) -> Wake {
+        let Some(Queue::Scheduled { scheduler, starting }) = self.queue.as_deref_mut() else {
+            return Wake::None;
+        };
+        scheduler.enqueue(now, packet, &mut self.stats);
+        let mut wake = Wake::None;
+        if !self.transmitting && scheduler.queues().packets() > 0 {
+            self.transmitting = true;
+            let start_ns = granted_ns(self.grant_ns, scheduler.ready_ns().max(now));
+            if start_ns == now {
+                *starting = scheduler.dequeue(now, &mut self.stats);
+            }
+            wake = Wake::Transmit(start_ns);
+        }
+        let waiting = scheduler.queues().packets() as u64;
+        self.stats.max_queue_packets = self.stats.max_queue_packets.max(waiting);
+        wake
+    }
+
+    fn enqueue_in_lane(&mut self, now: u64, packet: Parcel) -> Wake {
+        let Some(Queue::Lanes(q)) = self.queue.as_deref_mut() else { return Wake::None };
         let ack = packet.is_pure_ack();
         // [S3.1] [S3.2]
         // Queues kept apart have the limit each: an ACK never takes a data packet's place.
@@ -331,7 +356,7 @@ impl Channel {
         // An idle transmitter takes a packet of any length, as a FIFO's does.
         let idle = if self.shared { self.waiting == 0 } else { !self.transmitting };
         if !idle && (held >= self.limit_packets || held_bytes + u64::from(bytes) > self.limit_bytes) {
-            self.drop(&packet);
+            count_drop(&mut self.stats, &packet);
             return Wake::None;
         }
         self.waiting += 1;
@@ -343,7 +368,7 @@ impl Channel {
             return Wake::None;
         }
         self.transmitting = true;
-        let start_ns = self.granted_ns(now);
+        let start_ns = granted_ns(self.grant_ns, now);
         if start_ns == now {
             self.starting = Some((apart && ack, bytes));
         } else {
@@ -354,7 +379,11 @@ impl Channel {
 
     /// Something waits for a turn on the medium.
     pub fn has_waiting(&self) -> bool {
-        self.queue.as_ref().is_some_and(|q| !q.data.is_empty() || !q.acks.is_empty())
+        match self.queue.as_deref() {
+            Some(Queue::Lanes(q)) => !q.data.is_empty() || !q.acks.is_empty(),
+            Some(Queue::Scheduled { scheduler, .. }) => scheduler.queues().packets() > 0,
+            None => false,
+        }
     }
 
     /// On a shared medium an arrival must not start a transmission of its own.
@@ -371,12 +400,19 @@ impl Channel {
             return (Wake::None, None);
         };
         let wake = self.leave(now, packet);
-        (wake, Some(self.free_ns))
+        let ready_ns = match self.queue.as_deref() {
+            Some(Queue::Scheduled { scheduler, .. }) => scheduler.ready_ns(),
+            _ => 0,
+        };
+        (wake, Some(self.free_ns.max(ready_ns)))
     }
 
     fn take(&mut self, now: u64) -> Option<Parcel> {
+        if let Some(Queue::Scheduled { scheduler, starting }) = self.queue.as_deref_mut() {
+            return starting.take().or_else(|| scheduler.dequeue(now, &mut self.stats));
+        }
         loop {
-            let q = self.queue.as_mut()?;
+            let Some(Queue::Lanes(q)) = self.queue.as_deref_mut() else { return None };
             let from_acks = !q.acks.is_empty() && (q.data.is_empty() || q.ack_credit > 0);
             let lane = if from_acks { &mut q.acks } else { &mut q.data };
             let (since, packet) = lane.pop_front()?;
@@ -390,8 +426,10 @@ impl Channel {
             let earned = if from_acks { -bytes } else { worth(bytes) };
             q.ack_credit =
                 (q.ack_credit + earned).clamp(-CREDIT_BYTES, worth(CREDIT_BYTES).max(CREDIT_BYTES));
-            if q.discipline == Discipline::Codel && q.codel.drops(now, now - since, self.waiting_bytes) {
-                self.drop(&packet);
+            if q.discipline == Discipline::Codel
+                && q.codel.drops(&q.target, now, now - since, self.waiting_bytes)
+            {
+                count_drop(&mut self.stats, &packet);
                 continue;
             }
             return Some(packet);
@@ -400,25 +438,30 @@ impl Channel {
 
     /// Writes down what waits at `now`; the packet in transmission does not.
     pub fn sample(&mut self, now: u64) {
-        let waiting: Vec<bool> = match &self.queue {
-            Some(q) => {
+        let count = |waiting: &mut dyn Iterator<Item = bool>| {
+            waiting.fold((0, 0), |(all, acks), ack| (all + 1, acks + usize::from(ack)))
+        };
+        let (all, acks) = match self.queue.as_deref() {
+            Some(Queue::Lanes(q)) => {
                 let (from_acks, from_data) = match self.starting {
                     Some((in_acks, _)) => (usize::from(in_acks), usize::from(!in_acks)),
                     None => (0, 0),
                 };
                 let lanes = q.acks.iter().skip(from_acks).chain(q.data.iter().skip(from_data));
-                lanes.map(|(_, p)| p.is_pure_ack()).collect()
+                count(&mut lanes.map(|(_, p)| p.is_pure_ack()))
+            }
+            Some(Queue::Scheduled { scheduler, .. }) => {
+                (scheduler.queues().packets(), scheduler.queues().acks())
             }
             None => {
                 let queued = self.line.iter().rev().take_while(|f| f.start_ns > now);
-                queued.map(|f| f.packet.is_pure_ack()).collect()
+                count(&mut queued.map(|f| f.packet.is_pure_ack()))
             }
         };
-        let acks = waiting.iter().filter(|ack| **ack).count();
         let series = self.stats.series.get_or_insert_with(ChannelSeries::default);
         series.time_ns.push(now);
         series.acks.push(acks as u32);
-        series.data.push((waiting.len() - acks) as u32);
+        series.data.push((all - acks) as u32);
     }
 
     pub fn finish(&mut self, duration_ns: u64) -> ChannelResult {
@@ -445,50 +488,10 @@ fn redundant_ack(queue: &VecDeque<(u64, Parcel)>, first: usize, newer: &Packet) 
     (first..queue.len()).find(|&i| worthless(&queue[i].1))
 }
 
-impl Codel {
-    /// RFC 8289, 5.4-5.6: is the packet that waited for `sojourn_ns` dropped?
-    fn drops(&mut self, now: u64, sojourn_ns: u64, backlog_bytes: u64) -> bool {
-        let above = if sojourn_ns < CODEL_TARGET_NS || backlog_bytes < 1514 {
-            self.first_above_ns = 0;
-            false
-        } else if self.first_above_ns == 0 {
-            self.first_above_ns = now + CODEL_INTERVAL_NS;
-            false
-        } else {
-            now >= self.first_above_ns
-        };
-        if self.dropping {
-            if !above {
-                self.dropping = false;
-                return false;
-            }
-            if now < self.drop_next_ns {
-                return false;
-            }
-            self.count += 1;
-            self.drop_next_ns += Self::control_ns(self.count);
-            return true;
-        }
-        if !above {
-            return false;
-        }
-        self.dropping = true;
-        let recent = now.saturating_sub(self.drop_next_ns) < 16 * CODEL_INTERVAL_NS;
-        let delta = self.count.saturating_sub(self.last_count);
-        self.count = if recent && delta > 1 { delta } else { 1 };
-        self.last_count = self.count;
-        self.drop_next_ns = now + Self::control_ns(self.count);
-        true
-    }
-
-    fn control_ns(count: u32) -> u64 {
-        (CODEL_INTERVAL_NS as f64 / f64::from(count).sqrt()) as u64
-    }
-}
-
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
+    use crate::scenario::AckFilter;
 
     pub fn packet(flow: u32, wire_bytes: u32, len: u32, ack: u64) -> Parcel {
         Box::new(Packet {
@@ -512,7 +515,7 @@ mod tests {
         })
     }
 
-    fn pipe(discipline: Discipline) -> ChannelSpec {
+    pub fn pipe(discipline: Discipline) -> ChannelSpec {
         ChannelSpec {
             rate_bps: 8_000_000,
             delay_ns: 1_000,
@@ -521,6 +524,13 @@ mod tests {
             queue_bytes: 0,
             discipline,
             ack_share_ppm: 500_000,
+            target_ns: None,
+            interval_ns: None,
+            quantum_bytes: None,
+            initial_quantum_bytes: None,
+            flow_limit_packets: None,
+            shaper_rate_bps: None,
+            ack_filter: AckFilter::Off,
             loss_ppm: 0,
             burst_loss: None,
             reorder: None,
@@ -533,7 +543,7 @@ mod tests {
     }
 
     /// Offers packets at the given times and returns (arrival, ack number) of what comes out.
-    fn run(link: &mut Channel, offers: &[(u64, Parcel)]) -> Vec<(u64, u64)> {
+    pub fn run(link: &mut Channel, offers: &[(u64, Parcel)]) -> Vec<(u64, u64)> {
         let mut out = Vec::new();
         let mut line: Option<u64> = None;
         let mut tx: Option<u64> = None;
@@ -574,9 +584,9 @@ mod tests {
                     (now, packet(0, 40 + rng.up_to(1460) as u32, 1, i))
                 })
                 .collect();
-            let mut fast = Channel::new(&pipe(Discipline::Fifo), 1, 1);
-            let mut slow = Channel::new(&pipe(Discipline::Fifo), 1, 1);
-            slow.use_queue(Discipline::Fifo, 500_000);
+            let mut fast = Channel::new(&pipe(Discipline::Fifo), 1500, 1, 1);
+            let mut slow = Channel::new(&pipe(Discipline::Fifo), 1500, 1, 1);
+            slow.use_lanes(&pipe(Discipline::Fifo), 1500);
             assert_eq!(run(&mut fast, &offers), run(&mut slow, &offers), "seed {seed}");
             assert_eq!(fast.stats.dropped_queue, slow.stats.dropped_queue);
             dropped += fast.stats.dropped_queue;
@@ -587,7 +597,7 @@ mod tests {
     #[test]
     fn transmission_takes_length_over_rate_then_the_delay() {
         // 1000 bytes at 8 Mbit/s: 1 ms; back to back the second leaves when the first has left.
-        let mut link = Channel::new(&pipe(Discipline::Fifo), 1, 1);
+        let mut link = Channel::new(&pipe(Discipline::Fifo), 1500, 1, 1);
         let offers = [(0, packet(0, 1000, 1, 1)), (0, packet(0, 500, 1, 2))];
         assert_eq!(run(&mut link, &offers), [(1_001_000, 1), (1_501_000, 2)]);
     }
@@ -597,7 +607,7 @@ mod tests {
     fn separated_acks_pass_data_but_leave_it_its_share() {
         let mut p = pipe(Discipline::AckSeparation);
         p.queue_packets = 100;
-        let mut link = Channel::new(&p, 1, 1);
+        let mut link = Channel::new(&p, 1500, 1, 1);
         let mut offers: Vec<_> = (0..20).map(|_| (0, packet(0, 1000, 1, 0))).collect();
         offers.extend((0..100).map(|i| (1, packet(1, 100, 0, i + 1))));
         let out = run(&mut link, &offers);
@@ -622,7 +632,7 @@ mod tests {
             let mut p = pipe(discipline);
             p.queue_packets = 100;
             p.ack_share_ppm = share_ppm;
-            let mut link = Channel::new(&p, 1, 1);
+            let mut link = Channel::new(&p, 1500, 1, 1);
             // Data keeps the link of 1000 bytes a millisecond busy; so would each flow's ACKs.
             let mut offers = Vec::new();
             for i in 0..20_000u64 {
@@ -646,7 +656,7 @@ mod tests {
         let mut p = pipe(Discipline::AckSeparation);
         p.queue_packets = 100;
         p.ack_share_ppm = 10_000;
-        let mut link = Channel::new(&p, 1, 1);
+        let mut link = Channel::new(&p, 1500, 1, 1);
         // 100 bytes of ACKs and 500 of data for each millisecond, which carries 1000.
         let mut offers = Vec::new();
         for i in 0..1000u64 {
@@ -662,7 +672,7 @@ mod tests {
     fn separated_and_filtered_acks_are_never_more_than_one_a_flow_without_duplicates() {
         let mut p = pipe(Discipline::AckSeparationFilter);
         p.queue_packets = 100;
-        let mut link = Channel::new(&p, 1, 1);
+        let mut link = Channel::new(&p, 1500, 1, 1);
         let mut offers = vec![(0, packet(0, 1000, 1, 0)), (0, packet(0, 1000, 1, 0))];
         offers.extend((1..=50).map(|i| (i, packet(1 + (i % 2) as u32, 66, 0, i))));
         offers.push((60, packet(1, 66, 0, 50))); // a duplicate stays
@@ -676,9 +686,9 @@ mod tests {
         let offers: Vec<_> = (0..6)
             .map(|i| (0, packet(0, if i % 3 == 0 { 1000 } else { 66 }, u32::from(i % 3 == 0), i)))
             .collect();
-        let mut calculated = Channel::new(&pipe(Discipline::Fifo), 1, 1);
-        let mut kept = Channel::new(&pipe(Discipline::Fifo), 1, 1);
-        kept.use_queue(Discipline::Fifo, 500_000);
+        let mut calculated = Channel::new(&pipe(Discipline::Fifo), 1500, 1, 1);
+        let mut kept = Channel::new(&pipe(Discipline::Fifo), 1500, 1, 1);
+        kept.use_lanes(&pipe(Discipline::Fifo), 1500);
         for link in [&mut calculated, &mut kept] {
             for (at, p) in &offers {
                 link.enqueue(*at, p.clone());
@@ -694,7 +704,7 @@ mod tests {
     fn the_ack_filter_keeps_duplicates_and_sacks() {
         let mut p = pipe(Discipline::AckFilter);
         p.queue_packets = 100;
-        let mut link = Channel::new(&p, 1, 1);
+        let mut link = Channel::new(&p, 1500, 1, 1);
         let mut with_sack = packet(1, 64, 0, 4);
         with_sack.sack = Some(Box::new(vec![(6, 7)]));
         let offers = [
@@ -716,10 +726,10 @@ mod tests {
         let mut p = pipe(Discipline::Codel);
         p.queue_packets = 1000;
         let calm: Vec<_> = (0..2000).map(|i| (i * 1_100_000, packet(0, 1000, 1, i))).collect();
-        let mut link = Channel::new(&p, 1, 1);
+        let mut link = Channel::new(&p, 1500, 1, 1);
         assert_eq!(run(&mut link, &calm).len(), 2000);
         let flood: Vec<_> = (0..2000).map(|i| (i * 900_000, packet(0, 1000, 1, i))).collect();
-        let mut link = Channel::new(&p, 1, 1);
+        let mut link = Channel::new(&p, 1500, 1, 1);
         run(&mut link, &flood);
         assert!(link.stats.dropped_queue > 5, "{}", link.stats.dropped_queue);
     }
@@ -728,7 +738,7 @@ mod tests {
     fn loss_comes_at_the_given_rate() {
         let mut p = pipe(Discipline::Fifo);
         p.loss_ppm = 50_000;
-        let mut link = Channel::new(&p, 7, 1);
+        let mut link = Channel::new(&p, 1500, 7, 1);
         let offers: Vec<_> = (0..40_000).map(|i| (i * 2_000_000, packet(0, 100, 1, i))).collect();
         let out = run(&mut link, &offers).len() as f64 / 40_000.0;
         // Five standard deviations of a binomial.

@@ -3,7 +3,7 @@
 //! reader, for callers that bring their own JSON. Bounds of single keys stand with the keys in
 //! `scenario`; here is what concerns more than one.
 
-use crate::keys::{Bounds, KeyType, Table};
+use crate::keys::{channel_keys, word, Bounds, KeyType, Table};
 use crate::scenario::{AppSpec, ChannelSpec, FlowGroup, HostSpec, Scenario};
 
 /// Whether a key of the table `at` (empty: the scenario itself) is in its bounds.
@@ -52,7 +52,29 @@ fn channel(at: &str, c: &ChannelSpec) -> Result<(), String> {
     if let Some(reorder) = &c.reorder {
         reorder.check_bounds(&format!("{at}.reorder"))?;
     }
-    c.outages.iter().try_for_each(|outage| outage.check_bounds(&format!("{at}.outages")))
+    c.outages.iter().try_for_each(|outage| outage.check_bounds(&format!("{at}.outages")))?;
+    discipline(at, c)
+}
+
+/// Refuses a key that has no effect with this discipline, unless it has its default.
+fn discipline(at: &str, c: &ChannelSpec) -> Result<(), String> {
+    let given = serde_json::to_value(c).map_err(|e| e.to_string())?;
+    let ours = word(&c.discipline);
+    for key in channel_keys() {
+        let foreign = !key.disciplines.is_empty() && !key.disciplines.contains(&ours);
+        if foreign && key.default.as_ref() != given.get(key.name) {
+            let those = key.disciplines.join(", ");
+            return Err(format!("{at}.{} has no effect with discipline {ours}, only with {those}", key.name));
+        }
+    }
+    if let Some(rate_bps) = c.shaper_rate_bps {
+        // Above it, the queue would be behind the shaper.
+        within(at, "shaper_rate_bps", &rate_bps, 1, c.rate_bps)?;
+        if c.shared_medium {
+            return Err(format!("{at}.shaper_rate_bps cannot be combined with shared_medium; remove one"));
+        }
+    }
+    Ok(())
 }
 
 fn host(at: &str, h: &HostSpec) -> Result<(), String> {

@@ -111,8 +111,8 @@ impl<'a> Engine<'a> {
                 rng: Rng::new(seed, 1 << 40 | i as u64),
             });
         }
-        let channels =
-            vec![Channel::new(&scenario.down, seed, 1 << 41), Channel::new(&scenario.up, seed, 1 << 41 | 1)];
+        let channel = |spec, way| Channel::new(spec, scenario.mtu_bytes, seed, 1 << 41 | way as u64);
+        let channels = vec![channel(&scenario.down, DOWN), channel(&scenario.up, UP)];
         let mut engine = Engine {
             scenario,
             now: 0,

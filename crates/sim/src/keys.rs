@@ -6,11 +6,13 @@
 use crate::scenario::{
     Access, AppSpec, Bulk, BurstLoss, ChannelSpec, FlowGroup, HostSpec, OddWrites, Outage, ParetoBulk,
     Process, RandomSpacing, ReceiverSpec, RecordSpec, Reorder, Replay, RequestResponse, Scenario, SenderSpec,
+    KEYS_OF_DISCIPLINES,
 };
 use ackwise_core::PolicyChoice;
 use serde::de::DeserializeOwned;
 use serde::{Serialize, Serializer};
 use serde_json::{json, Value};
+use std::sync::OnceLock;
 
 /// A key as callers may see it.
 #[derive(Clone, Debug, Serialize)]
@@ -29,6 +31,9 @@ pub struct Key {
     /// Least and greatest value; absent: those of the type.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub bounds: Option<Bounds>,
+    /// The disciplines that the key belongs to; empty: it belongs to no discipline.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub disciplines: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -212,8 +217,24 @@ fn table<T: Table + Serialize + DeserializeOwned>(least: Value) -> Vec<Key> {
         default: least.get(d.name).is_none().then(|| full[d.name].clone()),
         choices: (d.choices)(),
         bounds: d.bounds,
+        disciplines: Vec::new(),
     };
     T::KEYS.iter().map(key).collect()
+}
+
+/// The keys of a direction, with the disciplines that some belong to.
+pub(crate) fn channel_keys() -> &'static [Key] {
+    // Every run asks for them.
+    static KEYS: OnceLock<Vec<Key>> = OnceLock::new();
+    KEYS.get_or_init(|| {
+        let least: Value = serde_json::from_str(LEAST).expect("JSON");
+        let mut keys = table::<ChannelSpec>(least["down"].clone());
+        for (name, disciplines) in KEYS_OF_DISCIPLINES {
+            let key = keys.iter_mut().find(|k| k.name == *name).expect("a key of a direction");
+            key.disciplines = disciplines.iter().map(word).collect();
+        }
+        keys
+    })
 }
 
 /// Tables of keys by name, in the order of their declaration.
@@ -232,7 +253,7 @@ pub fn scenario_keys() -> Tables {
     let nothing = || json!({});
     Tables(vec![
         ("scenario", table::<Scenario>(least.clone())),
-        ("channel", table::<ChannelSpec>(least["down"].clone())),
+        ("channel", channel_keys().to_vec()),
         ("burst_loss", table::<BurstLoss>(json!({"enter_ppm": 0, "leave_ppm": 1}))),
         ("reorder", table::<Reorder>(json!({"probability_ppm": 0, "delay_ns": 0}))),
         ("outage", table::<Outage>(json!({"start_ns": 0, "length_ns": 1}))),
@@ -279,8 +300,14 @@ mod tests {
     fn the_words_of_a_choice_are_those_that_serde_reads() {
         assert_eq!(key("sender", "counting").choices, ["bytes", "bytes2smss", "acks"]);
         let discipline = key("channel", "discipline").choices;
-        assert_eq!(discipline, ["fifo", "ack-separation", "ack-filter", "ack-separation-filter", "codel"]);
+        assert_eq!(discipline[3..], ["ack-separation-filter", "codel", "fq-codel", "fq", "cake"]);
         assert!(key("channel", "rate_bps").choices.is_empty());
+    }
+
+    #[test]
+    fn a_key_names_the_disciplines_that_it_belongs_to() {
+        assert_eq!(key("channel", "quantum_bytes").disciplines, ["fq-codel", "fq"]);
+        assert!(key("channel", "rate_bps").disciplines.is_empty());
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod app;
 mod channel;
 mod check;
 mod congestion;
+mod discipline;
 mod endpoint;
 mod engine;
 mod flow;

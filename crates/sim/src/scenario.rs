@@ -96,10 +96,11 @@ keys! {
         /// extra delay, uniform from 0 to this, order kept
         #[serde(default)]
         pub jitter_ns: u64 [0..=DELAY_MAX],
-        /// queue limit in packets; 0: not limited
+        /// queue limit in packets; 0: not limited, or Linux's default: fq-codel 10240, fq 10000
         #[serde(default)]
         pub queue_packets: u32 [0..=PACKETS_MAX],
-        /// queue limit in bytes; 0: not limited
+        /// queue limit in bytes; 0: not limited, or Linux's default: fq-codel 32 MiB, cake four RTTs,
+        /// at least 4 MiB
         #[serde(default)]
         pub queue_bytes: u64 [0..=BUFFER_MAX],
         /// queueing discipline
@@ -109,6 +110,27 @@ keys! {
         // ACKs may use all the capacity that data leaves free.
         #[serde(default = "d::ack_share")]
         pub ack_share_ppm: u32 [10_000..=990_000],
+        /// CoDel: longest standing delay; absent: 5 ms
+        #[serde(default)]
+        pub target_ns: Option<u64> [1_000..=S],
+        /// CoDel: time to react, about the longest RTT (CAKE: `rtt`, target 1/20 of it); absent: 100 ms
+        #[serde(default)]
+        pub interval_ns: Option<u64> [20_000..=10 * S],
+        /// bytes that a flow sends in a turn; absent: fq-codel 1 frame, fq 2
+        #[serde(default)]
+        pub quantum_bytes: Option<u32> [256..=1 << 20],
+        /// bytes that a flow sends in its first turn; absent: 10 frames
+        #[serde(default)]
+        pub initial_quantum_bytes: Option<u32> [1..=1 << 20],
+        /// queue limit in packets of each flow; absent: 100
+        #[serde(default)]
+        pub flow_limit_packets: Option<u32> [1..=PACKETS_MAX],
+        /// rate of CAKE's shaper, at most the link's; absent: the link's
+        #[serde(default)]
+        pub shaper_rate_bps: Option<u64> [1_000..=RATE_MAX],
+        /// pure ACKs that CAKE drops because a later packet of the flow makes them redundant
+        #[serde(default)]
+        pub ack_filter: AckFilter,
         /// independent random packet loss, after the queue
         #[serde(default)]
         pub loss_ppm: u32 [0..=PPM_MAX],
@@ -152,6 +174,43 @@ choice! {
         AckSeparationFilter,
         /// RFC 8289.
         Codel,
+        /// RFC 8290.
+        FqCodel,
+        /// Linux's packet scheduler: flows in turns, no AQM.
+        Fq,
+        /// A shaper with fair queueing, an AQM and an ACK filter.
+        Cake,
+    }
+}
+
+/// Keys of a direction that belong to some disciplines only: what they say has no effect elsewhere,
+/// so they are refused there.
+pub const KEYS_OF_DISCIPLINES: &[(&str, &[Discipline])] = {
+    use Discipline::*;
+    &[
+        ("queue_packets", &[Fifo, AckSeparation, AckFilter, AckSeparationFilter, Codel, FqCodel, Fq]),
+        ("queue_bytes", &[Fifo, AckSeparation, AckFilter, AckSeparationFilter, Codel, FqCodel, Cake]),
+        ("ack_share_ppm", &[AckSeparation, AckSeparationFilter]),
+        ("target_ns", &[Codel, FqCodel]),
+        ("interval_ns", &[Codel, FqCodel, Cake]),
+        ("quantum_bytes", &[FqCodel, Fq]),
+        ("initial_quantum_bytes", &[Fq]),
+        ("flow_limit_packets", &[Fq]),
+        ("shaper_rate_bps", &[Cake]),
+        ("ack_filter", &[Cake]),
+    ]
+};
+
+choice! {
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum AckFilter {
+        #[default]
+        Off,
+        /// Of two redundant ACKs the older goes.
+        On,
+        /// A redundant ACK goes.
+        Aggressive,
     }
 }
 

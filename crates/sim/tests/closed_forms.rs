@@ -594,3 +594,82 @@ fn what_a_queue_still_holds_at_the_end_kept_no_link_busy() {
     assert_eq!(r.down.busy_share, 1.0);
     assert_eq!(r.client.cpu_busy_ns, (500 - 21) * MS);
 }
+
+// --- disciplines with a queue for each flow ------------------------------------------------------
+
+/// A window of 100 segments on a pipe of 40 keeps the downlink busy, and `extra` flows beside it.
+fn beside_bulk(down: Value, extra: Value) -> ackwise_sim::result::RunResult {
+    let bulk = group(json!({
+        "name": "bulk",
+        "sender": { "initial_window_segments": 100, "max_window_segments": 100 },
+    }));
+    let mut path = json!({ "duration_ns": 20 * S, "down": { "rate_bps": 8_000_000 } });
+    lay_over(&mut path["down"], &down);
+    run(&ruler(path, &[bulk, extra]))
+}
+
+/// A discipline whose AQM, if it has one, never sees its target exceeded: 60 ms wait at most.
+fn without_aqm(discipline: &str) -> Value {
+    let target = match discipline {
+        "fq-codel" => json!({ "target_ns": S }),
+        "cake" => json!({ "interval_ns": 10 * S }), // a target of 500 ms
+        _ => json!({}),
+    };
+    let mut down = json!({ "discipline": discipline });
+    lay_over(&mut down, &target);
+    down
+}
+
+#[test]
+fn messages_beside_a_download_wait_for_a_packet_with_queues_for_each_flow_and_for_all_with_a_fifo() {
+    // A message of one segment takes 1 ms and 20 ms of delay; before it at most the rest of one of
+    // the download's packets (1 ms). In a FIFO it stands behind the 60 that do not fit the pipe.
+    let messages = group(json!({
+        "name": "messages",
+        "app": { "kind": "random-spacing", "packets": 100, "bytes": MSS, "max_gap_ns": 200 * MS },
+    }));
+    for discipline in ["fq-codel", "fq", "cake"] {
+        let r = beside_bulk(without_aqm(discipline), messages.clone());
+        let times = &r.groups[1].message_latency_ns;
+        assert_eq!(times.samples, 100);
+        assert!(times.p50 <= 22.1e6, "{} {discipline}", times.p50);
+        // Two in a row, the flow's turn used up: turns of the download, three packets at most each.
+        assert!(times.max <= 30e6, "{} {discipline}", times.max);
+        assert_eq!(r.down.dropped_queue, 0);
+        assert!(r.down.busy_share > 0.99);
+    }
+    let r = beside_bulk(without_aqm("fifo"), messages);
+    assert!(r.groups[1].message_latency_ns.p50 > 75e6);
+}
+
+#[test]
+fn downloads_with_unequal_windows_share_evenly_with_queues_for_each_flow() {
+    // 8 Mbit/s for 20 s; a window of 100 and one of 60 segments. In turns by bytes each has half; a
+    // FIFO gives shares as the windows, 5 to 3.
+    let smaller = group(json!({
+        "name": "smaller",
+        "sender": { "initial_window_segments": 60, "max_window_segments": 60 },
+    }));
+    for (discipline, share) in [("fq-codel", 0.5), ("fq", 0.5), ("cake", 0.5), ("fifo", 0.375)] {
+        let r = beside_bulk(without_aqm(discipline), smaller.clone());
+        let bytes: Vec<f64> = r.groups.iter().map(|g| g.delivered_bytes as f64).collect();
+        let got = bytes[1] / (bytes[0] + bytes[1]);
+        assert!((got - share).abs() < 0.01, "{got} {discipline}");
+    }
+}
+
+#[test]
+fn a_key_of_another_discipline_is_refused_by_name() {
+    let refused = |down: Value| {
+        let scenario = ruler(json!({ "down": down }), &[group(json!({}))]);
+        ackwise_sim::run(&scenario, None).map(|_| ()).expect_err("refused").to_string()
+    };
+    let said = refused(json!({ "discipline": "fq", "target_ns": MS }));
+    assert_eq!(said, "down.target_ns has no effect with discipline fq, only with codel, fq-codel");
+    let said = refused(json!({ "ack_filter": "on" }));
+    assert_eq!(said, "down.ack_filter has no effect with discipline fifo, only with cake");
+    let said = refused(json!({ "discipline": "cake", "queue_packets": 100 }));
+    assert!(said.starts_with("down.queue_packets has no effect with discipline cake, only with fifo, "));
+    let said = refused(json!({ "discipline": "cake", "shaper_rate_bps": 9_000_000 }));
+    assert_eq!(said, "down.shaper_rate_bps = 9000000 is out of range; give 1 to 8000000");
+}

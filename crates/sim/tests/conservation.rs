@@ -74,7 +74,29 @@ fn pipe(d: &mut Dice) -> Value {
     if d.one_in(8) {
         p["per_packet_ns"] = json!(200 * US);
     }
+    if d.one_in(3) {
+        queue_for_each_flow(d, &mut p);
+    }
     p
+}
+
+/// A discipline with a queue for each flow, and keys that it has.
+fn queue_for_each_flow(d: &mut Dice, pipe: &mut Value) {
+    let rate = pipe["rate_bps"].as_u64().expect("a rate");
+    let (over, other_limit) = match d.below(3) {
+        0 => (json!({ "discipline": "fq-codel", "quantum_bytes": d.pick(&[300, 3000]) }), None),
+        1 => (json!({ "discipline": "fq", "flow_limit_packets": d.pick(&[1, 5, 100]) }), Some("queue_bytes")),
+        _ => {
+            let shaper_rate = d.pick(&[rate, rate / 2, rate - rate / 20]);
+            let filter = d.pick(&["off", "on", "aggressive"]);
+            let cake = json!({ "discipline": "cake", "shaper_rate_bps": shaper_rate, "ack_filter": filter });
+            (cake, Some("queue_packets"))
+        }
+    };
+    scenes::lay_over(pipe, &over);
+    if let (Some(limit), Some(keys)) = (other_limit, pipe.as_object_mut()) {
+        keys.remove(limit);
+    }
 }
 
 fn host(d: &mut Dice) -> Value {
@@ -210,8 +232,10 @@ fn scenario(number: u64) -> Scenario {
             json!({ "rate_bps": d.pick(&[1_000_000u64, 100_000_000]), "delay_ns": d.below(20 * MS) });
     }
     if d.one_in(8) {
-        s["down"]["shared_medium"] = json!(true);
-        s["up"]["shared_medium"] = json!(true);
+        for way in ["down", "up"] {
+            s[way]["shared_medium"] = json!(true);
+            s[way].as_object_mut().expect("keys").remove("shaper_rate_bps");
+        }
     }
     read(&s)
 }
@@ -357,6 +381,10 @@ fn the_generator_reaches_all_policies_senders_and_disciplines() {
         "ack-filter",
         "ack-separation-filter",
         "codel",
+        "fq-codel",
+        "fq",
+        "cake",
+        "aggressive",
         "replay",
         "odd-writes",
         "random-spacing",

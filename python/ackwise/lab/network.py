@@ -29,6 +29,7 @@ _DIST_MAX = 10_000  # entries of a netem table; `tc` has no room for the kernel'
 _TABLE_DELAY_NS = 1000  # `tc` accepts a table only with a delay; this is the smallest
 _DIST_UNIT = 8192  # the table value that means one jitter
 _PRIO_BANDS_MAX = 16
+_CAKE_MOST = 256  # bytes of overhead
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,8 @@ _KNOWN = {
         "rate_bps", "delay_ns", "jitter_ns", "queue_packets", "queue_bytes", "discipline",
         "ack_share_ppm", "loss_ppm", "burst_loss", "reorder", "duplicate_ppm", "outages",
         "grant_interval_ns", "per_packet_ns", "shared_medium", "tc",
+        "target_ns", "interval_ns", "quantum_bytes", "initial_quantum_bytes",
+        "flow_limit_packets", "shaper_rate_bps", "ack_filter",
     },
     "host": {
         "data_received_ns", "data_sent_ns", "ack_received_ns", "ack_sent_ns", "backlog_packets",
@@ -162,7 +165,8 @@ def _check(scenario: dict[str, Any], link: str) -> None:
                 "only CAKE has an ACK filter, together with its own scheduling",
                 "choose another discipline, or use the simulator",
             )
-        if pipe.get("queue_packets") and pipe.get("queue_bytes"):
+        two_limits = pipe.get("queue_packets") and pipe.get("queue_bytes")
+        if two_limits and pipe.get("discipline") != "fq-codel":
             refuse(
                 f"{link}: {way}.queue",
                 "a queue is limited either by packets or by bytes",
@@ -170,12 +174,23 @@ def _check(scenario: dict[str, Any], link: str) -> None:
             )
         if pipe.get("discipline") == "codel" and pipe.get("queue_bytes"):
             refuse(f"{link}: {way}.queue", "codel counts packets", "give queue_packets")
+        if pipe.get("discipline") == "cake" and not 0 <= _overhead(scenario, pipe) <= _CAKE_MOST:
+            refuse(
+                f"{link}: {way}.discipline",
+                f"CAKE accounts for at most {_CAKE_MOST} bytes of overhead and medium time",
+                "reduce overhead or per_packet, or use the simulator",
+            )
+
+
+def _overhead(scenario: dict[str, Any], pipe: dict[str, Any]) -> int:
+    """Bytes that an IP packet has on the link in addition; medium time is counted as bytes."""
+    time = Fraction(pipe.get("per_packet_ns", 0) * pipe["rate_bps"], 8 * 10**9)
+    return int(scenario.get("link_overhead_bytes", 0)) + round(time)
 
 
 def _wire_bytes(scenario: dict[str, Any], pipe: dict[str, Any]) -> int:
-    """Bytes that a packet has on the link but not on a veth; medium time is counted as bytes."""
-    time = Fraction(pipe.get("per_packet_ns", 0) * pipe["rate_bps"], 8 * 10**9)
-    return int(scenario.get("link_overhead_bytes", 0)) - _ETHERNET + round(time)
+    """Bytes that a packet has on the link but not on a veth."""
+    return _overhead(scenario, pipe) - _ETHERNET
 
 
 def _netem_rate(scenario: dict[str, Any], rate_bps: int, extra_bytes: int) -> str:
@@ -218,6 +233,9 @@ def _rate(scenario: dict[str, Any], pipe: dict[str, Any]) -> Stage:
     for the device, such as a gateway's plan."""
     if pipe.get("tc"):
         return Stage(list(pipe["tc"]))
+    discipline = pipe.get("discipline", "fifo")
+    if discipline == "cake":
+        return Stage([f"qdisc add dev PORT root handle 1: {_cake(scenario, pipe)}"])
     rate = pipe["rate_bps"]
     extra = _wire_bytes(scenario, pipe)
     longest = scenario["mtu_bytes"] + _ETHERNET
@@ -226,13 +244,14 @@ def _rate(scenario: dict[str, Any], pipe: dict[str, Any]) -> Stage:
     layer = "linklayer atm " if cells else ""
     sizes = f"stab overhead {extra} {layer}{table} " if extra or cells else ""
     burst = f"burst 1 cburst 1 quantum {longest}"
-    queue = (
-        f"pfifo limit {pipe['queue_packets']}"
-        if pipe.get("queue_packets")
-        else f"bfifo limit {pipe['queue_bytes']}"
-    )
+    if discipline in _LEAVES:
+        queue = _options(_LEAVES[discipline], pipe)
+    elif pipe.get("queue_packets"):
+        queue = f"pfifo limit {pipe['queue_packets']}"
+    else:
+        queue = f"bfifo limit {pipe['queue_bytes']}"
     lines = [f"qdisc add dev PORT root handle 1: {sizes}htb default 10"]
-    if pipe.get("discipline") == "ack-separation":
+    if discipline == "ack-separation":
         share = max(rate * pipe.get("ack_share_ppm", 500_000) // 10**6, 8)
         lines.append(f"class add dev PORT parent 1: classid 1:1 htb rate {rate}bit {burst}")
         for minor, prio, own in ((20, 0, share), (10, 1, max(rate - share, 8))):
@@ -247,13 +266,62 @@ def _rate(scenario: dict[str, Any], pipe: dict[str, Any]) -> Stage:
             "match u16 0 0xff80 at 2 match u8 0x10 0xff at 33 flowid 1:20"
         )
         return Stage(lines)
-    if pipe.get("discipline") == "codel":
-        queue = f"codel limit {pipe['queue_packets']} target 5ms interval 100ms noecn"
     return Stage([
         *lines,
         f"class add dev PORT parent 1: classid 1:10 htb rate {rate}bit {burst}",
         f"qdisc add dev PORT parent 1:10 handle 10: {queue}",
     ])  # fmt: skip
+
+
+# Disciplines that are named in the same way, with the option of `tc` for each key.
+_LEAVES: dict[str, tuple[str, dict[str, str]]] = {
+    "codel": (
+        "codel noecn",
+        {"queue_packets": "limit", "target_ns": "target", "interval_ns": "interval"},
+    ),
+    "fq-codel": (
+        "fq_codel noecn",
+        {
+            "queue_packets": "limit",
+            "queue_bytes": "memory_limit",
+            "target_ns": "target",
+            "interval_ns": "interval",
+            "quantum_bytes": "quantum",
+        },
+    ),
+    "fq": (
+        "fq",
+        {
+            "queue_packets": "limit",
+            "flow_limit_packets": "flow_limit",
+            "quantum_bytes": "quantum",
+            "initial_quantum_bytes": "initial_quantum",
+        },
+    ),
+}
+_CAKE = ("cake", {"queue_bytes": "memlimit", "interval_ns": "rtt"})
+_CAKE_FILTERS = {"off": "no-ack-filter", "on": "ack-filter", "aggressive": "ack-filter-aggressive"}
+
+
+def _options(discipline: tuple[str, dict[str, str]], pipe: dict[str, Any]) -> str:
+    """A discipline with those of its options that are given; Linux has the others' defaults."""
+    name, options = discipline
+    words = [name]
+    for key, option in options.items():
+        if pipe.get(key):
+            value = _time(pipe[key]) if key.endswith("_ns") else str(pipe[key])
+            words.append(f"{option} {value}")
+    return " ".join(words)
+
+
+def _cake(scenario: dict[str, Any], pipe: dict[str, Any]) -> str:
+    """CAKE is its own shaper, and counts from the IP header."""
+    rate = pipe.get("shaper_rate_bps", pipe["rate_bps"])
+    return (
+        f"{_options(_CAKE, pipe)} bandwidth {rate}bit besteffort triple-isolate "
+        f"{_CAKE_FILTERS[pipe.get('ack_filter', 'off')]} "
+        f"overhead {_overhead(scenario, pipe)} {'atm' if scenario.get('link_cells') else 'noatm'}"
+    )
 
 
 def _delay(scenario: dict[str, Any], pipe: dict[str, Any]) -> Stage:

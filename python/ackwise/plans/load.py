@@ -15,6 +15,7 @@ from ackwise.plans import policy, schema
 from ackwise.plans.scenario import Link, Plan, Workload, build
 
 FILE_BYTES_MAX = 4 * 2**20
+LIMITED_DISCIPLINES = ("fq-codel", "fq", "cake")  # by default, as in Linux
 ARRIVALS_MAX = 1_000_000  # of a capture in a workload: the scenario lists every one
 
 
@@ -80,7 +81,9 @@ def read_link(given: dict[str, Any], where: str, name: str) -> Link:
     values = schema.read(schema.link(), given, where)
     for side in ("down", "up"):
         pipe = values[side]
-        if not pipe["queue_packets"] and not pipe["queue_bytes"]:
+        _check_discipline(pipe, given[side], f"{where}: {side}")
+        limited = pipe["queue_packets"] or pipe["queue_bytes"]
+        if not limited and pipe["discipline"] not in LIMITED_DISCIPLINES:
             raise InputError(
                 f'{where}: {side}: has no queue limit; give queue_packets = 100 or queue = "64KiB"'
             )
@@ -105,6 +108,28 @@ def read_link(given: dict[str, Any], where: str, name: str) -> Link:
             values[side] = {k: v for part in parts for k, v in part.items()} | host
     meta = {key: values.pop(key) for key in ("title", "source", "device")}
     return Link(name=name, scenario=values, **meta)
+
+
+def _check_discipline(pipe: dict[str, Any], given: dict[str, Any], path: str) -> None:
+    """Refuses keys that say nothing about the discipline of a direction."""
+    ours = pipe["discipline"]
+    for key in schema.keys_of("channel"):
+        if key.name in given and key.disciplines and ours not in key.disciplines:
+            raise InputError(
+                f"{path}.{key.name}: has no effect with discipline {quoted(ours)}; remove it, or "
+                f"choose one of {', '.join(key.disciplines)}"
+            )
+    if "shaper_rate_bps" not in pipe:
+        return
+    if pipe["shaper_rate_bps"] > pipe["rate_bps"]:
+        raise InputError(
+            f"{path}.shaper_rate: {quoted(given['shaper_rate'])} is above the link's rate, so "
+            f"packets would wait behind the shaper; give at most {quoted(given['rate'])}"
+        )
+    if pipe["shared_medium"]:
+        raise InputError(
+            f"{path}.shaper_rate: cannot be combined with shared_medium; remove one of them"
+        )
 
 
 def load_workload(spec: str, where: str = "--workload", beside: Path | None = None) -> Workload:

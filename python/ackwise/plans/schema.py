@@ -51,6 +51,7 @@ class Key:
     choices: tuple[str, ...] = ()
     target: str = ""  # the engine's table and key, if it knows the key
     many: bool = False  # the value is a list
+    disciplines: tuple[str, ...] = ()  # to which the key belongs; (): it belongs to none
 
     @property
     def engine_name(self) -> str:
@@ -143,6 +144,7 @@ def _key(table: str, known: Mapping[str, Any]) -> Key | None:
         choices,
         target=f"{table}.{name}",
         many=known["kind"].startswith("Vec<"),
+        disciplines=tuple(known.get("disciplines", ())),
     )
     return replace(key, **IN_FILES.get(key.target, {}))
 

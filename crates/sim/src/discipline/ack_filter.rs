@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT
+//! CAKE's ACK filter (Linux 6.12 net/sched/sch_cake.c, `cake_ack_filter`): which queued ACK of a
+//! flow the packet behind it makes redundant.
+//!
+//! It differs from RFC 3449, 5.2.1 (`ack-filter`): data triggers it as well; the oldest of at least
+//! two redundant ACKs goes, so that one always stays behind the head, unless it is aggressive; and
+//! ACKs with SACK blocks go, too, when a newer packet reports all of their blocks.
+//!
+//! Left out: ECE and CWR, which would protect an ACK, and IP options. The simulator has neither.
+
+use crate::packet::Packet;
+
+/// The place of the packet to drop in `queue`, counted from its head; the last one has just come.
+pub fn redundant<'a>(
+    queue: impl Iterator<Item = &'a Packet>,
+    length: usize,
+    newest: &Packet,
+    aggressive: bool,
+) -> Option<usize> {
+    let last = length - 1;
+    let mut oldest = None;
+    for (at, packet) in queue.take(last).enumerate() {
+        if !is_redundant(packet, newest) {
+            continue;
+        }
+        if oldest.is_some() {
+            return oldest;
+        }
+        oldest = Some(at);
+    }
+    oldest.filter(|at| aggressive && at + 1 == last)
+}
+
+/// A window probe counts as an ACK: it looks like one.
+fn is_redundant(old: &Packet, newest: &Packet) -> bool {
+    let is_bare = old.len == 0 && !old.fin && !old.psh;
+    let is_older = old.ack <= newest.ack && old.sent_ns <= newest.sent_ns && old.echo_ns <= newest.echo_ns;
+    is_bare
+        && old.flow == newest.flow
+        && is_older
+        && match reported(old, newest) {
+            Sacked::Less => false,
+            // A duplicate ACK stays, and so does a window update.
+            Sacked::Same => old.ack < newest.ack,
+            Sacked::More => true,
+        }
+}
+
+/// What the newer of two packets reports by SACK, compared with the older.
+enum Sacked {
+    Less,
+    Same,
+    More,
+}
+
+/// `cake_tcph_sack_compare`
+fn reported(old: &Packet, newest: &Packet) -> Sacked {
+    let (before, after) = (blocks(old), blocks(newest));
+    // A duplicate SACK (RFC 2883) is reported once and must arrive.
+    let is_kept = |&(start, end): &(u64, u64)| {
+        start >= old.ack && after.iter().any(|&(from, to)| from <= start && end <= to)
+    };
+    let bytes = |all: &[(u64, u64)]| all.iter().map(|(start, end)| end - start).sum::<u64>();
+    if !before.iter().all(is_kept) {
+        Sacked::Less
+    } else if bytes(after) > bytes(before) {
+        Sacked::More
+    } else {
+        Sacked::Same
+    }
+}
+
+fn blocks(packet: &Packet) -> &[(u64, u64)] {
+    packet.sack.as_deref().map_or(&[], Vec::as_slice)
+}
