@@ -3,18 +3,12 @@
 
 import shutil
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
-import click
-import markdown_it
-import mdurl
-import pygments
 import pytest
-import rich
 
-import ackwise
-
-_PACKAGES = (ackwise, click, rich, markdown_it, mdurl, pygments)
+_PACKAGES = ("ackwise", "click", "rich", "markdown_it", "mdurl", "pygments")
 
 
 def interpreter() -> str:
@@ -29,7 +23,8 @@ def interpreter() -> str:
 
 def copy_packages(folder: Path) -> None:
     """The command without its engine, to be imported from the folder of a run."""
-    for package in _PACKAGES:
-        source = Path(str(package.__file__)).parent
+    for name in _PACKAGES:
+        found = find_spec(name)
+        assert found is not None and found.origin is not None, name
         ignored = shutil.ignore_patterns("*.so", "__pycache__")
-        shutil.copytree(source, folder / source.name, ignore=ignored)
+        shutil.copytree(Path(found.origin).parent, folder / name, ignore=ignored)

@@ -207,12 +207,12 @@ def test_every_form_of_a_result_says_where_it_comes_from(ackwise: Ackwise, tmp_p
     assert found == {
         "world": "simulator", "kernel": None, "kernel_hash": None,
         "ackwise_version": __version__, "seeds": [1, 2],
-        "rails": {"linux": "default", "a3:rails=none": "none"},
+        "rails": {"linux": "network", "a3:rails=none": "none"},
     }  # fmt: skip
     line = provenance.line(found)
     assert line == (
         f"simulator, ackwise {__version__}, seeds 1 to 2, "
-        "rails default for linux, rails none for a3:rails=none"
+        "rails network for linux, rails none for a3:rails=none"
     )
     assert line in ackwise(*words).out
     assert line in report.read_text(encoding="utf-8")
@@ -220,7 +220,7 @@ def test_every_form_of_a_result_says_where_it_comes_from(ackwise: Ackwise, tmp_p
     keys = ("world", "kernel", "ackwise_version", "rails", "seed")
     assert [[row[key] for key in keys] for row in rows] == [
         ["simulator", "", __version__, rails, seed]
-        for rails in ("default", "none")
+        for rails in ("network", "none")
         for seed in ("1", "2")
     ]
     assert json.loads(pq.read_table(parquet).schema.metadata[b"provenance"]) == found
@@ -229,7 +229,7 @@ def test_every_form_of_a_result_says_where_it_comes_from(ackwise: Ackwise, tmp_p
 def test_a_result_of_the_lab_names_its_kernel() -> None:
     kernel = Kernel(Path("linux"), Path("lab-guest"), "Linux 6.12, patched", "0123", True)
     world = lab_compare.world(kernel)
-    rails = world.rails_of(policy.parse_all(["linux", "a3", "every"], "test"))
+    rails = world.rails_of(policy.parse_all(["linux", "a3", "every"], "test"), "source")
     assert rails == {"linux": None, "a3": "network", "every": "network"}
     assert provenance.line(provenance.record(world, rails, [7])) == (
         f"lab with Linux 6.12, patched (0123), ackwise {__version__}, seed 7, "

@@ -77,7 +77,7 @@ def world(kernel: Kernel) -> World:
     """The lab with this kernel."""
     # a socket with a policy gets AW_RAILS_NETWORK; `linux` is the kernel's own code
     rails = "network" if kernel.has_policies else None
-    return World("lab", rails, kernel.label, kernel.key, own_code="linux")
+    return World("lab", rails, kernel.label, kernel.key, own_code=policy.STOCK)
 
 
 def lacks_link(link: Link) -> str:

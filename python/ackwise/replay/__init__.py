@@ -177,7 +177,9 @@ def _evaluated(capture: str, settings: ReplaySettings, found: dict[str, Any]) ->
         "schema_version": SCHEMA_VERSION,
         "kind": "capture",
         "provenance": provenance.record(
-            provenance.REPLAY, provenance.REPLAY.rails_of(settings.policies), [settings.seed]
+            provenance.REPLAY,
+            provenance.REPLAY.rails_of(settings.policies, "source"),
+            [settings.seed],
         ),
         "capture": capture,
         "truncated": found["truncated"],

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ackwise import __version__
+from ackwise.plans import policy
 from ackwise.plans.policy import PolicyChoice
 
 KEYS: dict[str, str] = {
@@ -14,7 +15,7 @@ KEYS: dict[str, str] = {
     "provenance.kernel_hash": "hash of everything that kernel was built from; null: none",
     "provenance.ackwise_version": "version of ackwise",
     "provenance.seeds[]": "seed of each run",
-    "provenance.rails.<policy>": "rails in force, joined by +, or the name of their set; "
+    "provenance.rails.<policy>": "rails in force: the name of their set, or rails joined by +; "
     "null: the kernel's own code, which has none",
 }
 
@@ -24,26 +25,28 @@ class World:
     """What carries out runs."""
 
     name: str
-    rails: str | None  # the set in force for a policy that chooses none; "": the plan's; None: none
+    rails: str | None = ""  # of every policy; "": those of the plan, None: there are none
     kernel: str | None = None
     kernel_hash: str | None = None
     own_code: str = ""  # the policy that stands for the kernel's own code
 
-    def rails_of(self, policies: Iterable[PolicyChoice], asked: str = "") -> dict[str, str | None]:
-        """By a policy's label, the rails in force; None: there are none. The plan has `asked`."""
-        by_default = asked if self.rails == "" else self.rails
-        return {
-            chosen.label: None
-            if chosen.name == self.own_code
-            else by_default
-            if chosen.rails is None
-            else "+".join(chosen.rails) or "none"
-            for chosen in policies
-        }
+    def rails_of(self, policies: Iterable[PolicyChoice], asked: str) -> dict[str, str | None]:
+        """The rails in force by a policy's label; None: there are none. A plan has `asked`."""
+        return {chosen.label: self._rails_of(chosen, asked) for chosen in policies}
+
+    def _rails_of(self, chosen: PolicyChoice, asked: str) -> str | None:
+        if chosen.name == self.own_code:
+            return None
+        if self.rails != "":
+            return self.rails
+        plans = policy.rails_in_force(chosen.name, None, asked)
+        if chosen.rails is None or chosen.rails == plans:
+            return asked
+        return policy.rails_text(chosen.rails)
 
 
-SIMULATOR = World("simulator", "")
-REPLAY = World("replay", "source")
+SIMULATOR = World("simulator")
+REPLAY = World("replay")
 
 
 def record(world: World, rails: dict[str, str | None], seeds: Sequence[int]) -> dict[str, Any]:
