@@ -11,6 +11,7 @@ import click
 
 from ackwise.cli.main import cli
 from ackwise.cli.shape import Command, Group
+from ackwise.host import files
 
 DEFAULT = Path(__file__).resolve().parent.parent / "build" / "man"
 
@@ -86,7 +87,7 @@ def write(folder: Path) -> list[Path]:
     made = []
     for command, ctx in pages():
         made.append(folder / f"{ctx.command_path.replace(' ', '-')}.1")
-        made[-1].write_text(page(command, ctx), encoding="utf-8")
+        files.write_whole(str(made[-1]), page(command, ctx).encode())
     return made
 
 

@@ -9,7 +9,7 @@ import socket
 import struct
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -260,6 +260,13 @@ def alive(pid: int) -> bool:
         return False
 
 
+def wait_until(ready: Callable[[], bool]) -> None:
+    end = time.monotonic() + 120
+    while not ready():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
 def descendants(pid: int) -> set[int]:
     found = set()
     for task in Path(f"/proc/{pid}/task").iterdir():
@@ -274,20 +281,14 @@ def test_a_killed_recording_is_cleaned_up_by_the_next_one(tmp_path: Path) -> Non
     before = namespaces()
     (tmp_path / "other.pcap").write_bytes(b"other")
     process = spawn("record", str(tmp_path / "x.pcap"), "--seconds", "20", "--quiet")
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline and not any(
-        p.stat().st_size > 10_000 for p in tmp_path.iterdir()
-    ):
-        time.sleep(0.05)
+    wait_until(lambda: any(p.stat().st_size > 10_000 for p in tmp_path.iterdir()))
     children = descendants(process.pid)
     made = namespaces() - before
     assert len(children) >= 3  # iperf3 twice, tcpdump
     assert len(made) == 2
     process.kill()
     process.wait()
-    while any(map(alive, children)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not any(map(alive, children))
+    wait_until(lambda: not any(map(alive, children)))
 
     done = spawn("record", str(tmp_path / "y.pcap"), "--seconds", "1", "--quiet")
     _, err = done.communicate(timeout=60)

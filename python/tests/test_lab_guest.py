@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from conftest import lab_kernel, spawn
-from test_capture import alive, descendants
+from test_capture import alive, descendants, wait_until
 
 from ackwise import engine, plans
 from ackwise.engine import Cancel, Cancelled
@@ -54,15 +54,11 @@ def run_steps(kernel: Kernel, *steps: str, limit_s: float = 120) -> str:
 
 def test_a_killed_command_takes_its_guests_along(kernel: Kernel) -> None:
     process = spawn("lab", "run", "stretch", "--stock", "--policy", "linux", "--jobs", "1")
-    end = time.monotonic() + 120
-    while len(guests := descendants(process.pid)) < 2 and time.monotonic() < end:
-        time.sleep(0.05)
+    wait_until(lambda: len(descendants(process.pid)) >= 2)  # the guest's kernel and its processes
+    guests = descendants(process.pid)
     process.kill()
     process.wait()
-    assert len(guests) >= 2  # the guest's kernel, and processes of it
-    while any(map(alive, guests)) and time.monotonic() < end:
-        time.sleep(0.05)
-    assert not any(map(alive, guests))
+    wait_until(lambda: not any(map(alive, guests)))
 
 
 def test_a_round_trip_takes_both_delays_and_both_transmissions(
