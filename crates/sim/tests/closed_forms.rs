@@ -633,8 +633,10 @@ fn messages_beside_a_download_wait_for_a_packet_with_queues_for_each_flow_and_fo
         let times = &r.groups[1].message_latency_ns;
         assert_eq!(times.samples, 100);
         assert!(times.p50 <= 22.1e6, "{} {discipline}", times.p50);
-        // Two in a row, the flow's turn used up: turns of the download, three packets at most each.
-        assert!(times.max <= 30e6, "{} {discipline}", times.max);
+        // Two in a row, the flow's turn used up: turns of the download, three packets at most each. With
+        // fq the first message waits for one in transmission, eight that go by, and a first turn of 11.
+        let worst = if discipline == "fq" { 41.1e6 } else { 30e6 };
+        assert!(times.max <= worst, "{} {discipline}", times.max);
         assert_eq!(r.down.dropped_queue, 0);
         assert!(r.down.busy_share > 0.99);
     }
