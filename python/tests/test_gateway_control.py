@@ -264,6 +264,16 @@ def test_status_warns_when_no_ack_matches(ns: Namespace, run: Path) -> None:
     assert "warning" not in status(ns, run).out
 
 
+def test_the_length_of_the_interface_s_queue_is_as_in_the_rehearsal(
+    ns: Namespace, run: Path
+) -> None:
+    """A ppp device has a txqueuelen of 3, and HTB reports it as its own."""
+    ns.tool("ip", "link", "set", "v0", "txqueuelen", "3")
+    said = up(ns, run)
+    assert said.code == 0, said.err
+    assert "direct_qlen 3" in ns.tool("tc", "qdisc", "show", "dev", "v0")
+
+
 def test_the_kind_of_a_device_decides_not_its_name(ns: Namespace) -> None:
     ns.tool("ip", "tuntap", "add", "eth5", "mode", "tun")
     ns.tool("ip", "link", "add", "ppp5", "type", "veth", "peer", "name", "wan")

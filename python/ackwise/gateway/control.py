@@ -218,12 +218,18 @@ def _before(
 def _rehearse(settings: TreeSettings, before: Snapshot, link: Interface) -> Snapshot | None:
     """The tree as the kernel will report it; None when no namespace can be made for a trial."""
     try:
-        refused, wanted = rehearsal.attempt(partial(tree.messages, settings))
+        refused, wanted = rehearsal.attempt(
+            partial(tree.messages, settings), queue_packets=link.queue_packets
+        )
         if refused:
             raise InputError(f"{link.name}: not changed: {_explained(refused[0])}")
         if before.is_default:
             return wanted
-        refused, back = rehearsal.attempt(before.messages, transmit_queues=link.transmit_queues)
+        refused, back = rehearsal.attempt(
+            before.messages,
+            transmit_queues=link.transmit_queues,
+            queue_packets=link.queue_packets,
+        )
     except OSError:
         return None
     if refused or back != before:

@@ -126,7 +126,8 @@ class Interface:
     mtu_bytes: int
     transmit_queues: int
     up: bool
-    address: bytes = b""  # of the link layer
+    address: bytes  # of the link layer
+    queue_packets: int  # txqueuelen, which HTB reports as direct_qlen
 
 
 class Rtnetlink:
@@ -191,9 +192,9 @@ class Rtnetlink:
                 continue
             mtu = struct.unpack("=I", told.get(4, bytes(4)))[0]
             queues = struct.unpack("=I", told.get(31, b"\1\0\0\0"))[0]
-            return Interface(
-                name, ifindex, hardware, mtu, queues, bool(flags & 1), told.get(1, b"")
-            )
+            length = struct.unpack("=I", told.get(13, bytes(4)))[0]
+            address = told.get(1, b"")
+            return Interface(name, ifindex, hardware, mtu, queues, bool(flags & 1), address, length)
         return None
 
     def _framed(self, kind: int, flags: int, body: bytes) -> bytes:

@@ -18,21 +18,26 @@ from ackwise.gateway.snapshot import Snapshot
 
 _CLONE_NEWNET = 0x40000000
 _NAME = "rehearsal"
-_IFLA_IFNAME, _IFLA_LINKINFO, _IFLA_TX_QUEUES = 3, 18, 31
+_IFLA_IFNAME, _IFLA_TXQLEN, _IFLA_LINKINFO, _IFLA_TX_QUEUES = 3, 13, 18, 31
 _INFO_KIND = 1
 
 Result = TypeVar("Result")
 
 
 def attempt(
-    make: Callable[[int], Sequence[Message]], *, transmit_queues: int = 1
+    make: Callable[[int], Sequence[Message]],
+    *,
+    transmit_queues: int = 1,
+    queue_packets: int | None = None,
 ) -> tuple[list[Refused], Snapshot]:
-    """What the kernel refuses of `make(ifindex)`, and the queues afterwards. OSError when no
-    namespace can be made."""
+    """What the kernel refuses of `make(ifindex)`, and the queues afterwards, on an interface with
+    that many queues and that txqueuelen. OSError when no namespace can be made."""
 
     def run() -> tuple[list[Refused], Snapshot]:
         with Rtnetlink() as kernel:
             link = _interface(kernel, transmit_queues)
+            if queue_packets is not None:
+                kernel.change([_queue_length(link, queue_packets)])
             refused = kernel.change(make(link))
             return refused, Snapshot.take(kernel, link)
 
@@ -52,6 +57,12 @@ def _interface(kernel: Rtnetlink, transmit_queues: int) -> int:
     link = kernel.link(_NAME) or kernel.link("lo")
     assert link is not None, "every namespace has a loopback interface"
     return link.ifindex
+
+
+def _queue_length(ifindex: int, packets: int) -> Message:
+    body = struct.pack("=BxHiII", 0, 0, ifindex, 0, 0)
+    body += attribute(_IFLA_TXQLEN, struct.pack("=I", packets))
+    return Message("set the queue's length", netlink.NEWLINK, 0, body)
 
 
 def _apart(run: Callable[[], Result]) -> Result:
