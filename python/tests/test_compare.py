@@ -514,7 +514,7 @@ def test_an_engine_refusal_names_link_workload_and_policy(
 
 
 def test_every_metric_is_measured_somewhere() -> None:
-    requests = plans.load_workload("request-response")
-    found = compare.run(small_plan(links=[plans.load_link("mips-receiver")], workloads=[requests]))
+    loads = [plans.load_workload(name) for name in ("request-response", "ping-under-load")]
+    found = compare.run(small_plan(links=[plans.load_link("mips-receiver")], workloads=loads))
     estimates = [c.estimates for t in found.tables for c in t.cells]
     assert {k for e in estimates for k, v in e.items() if v is not None} == {m.key for m in METRICS}

@@ -300,7 +300,7 @@ def test_what_linux_lacks_is_refused_by_its_key(link: str, key: str) -> None:
     [
         ({"discipline": "ack-filter"}, "down.discipline"),
         ({"discipline": "ack-separation-filter"}, "down.discipline"),
-        ({"something_new_ns": 7}, "down: something_new_ns"),
+        ({"something_new_ns": 7}, "down.something_new_ns"),
         ({"queue_bytes": 10_000}, "down.queue"),
         ({"discipline": "codel", "queue_packets": 0, "queue_bytes": 10_000}, "down.queue"),
     ],

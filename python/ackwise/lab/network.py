@@ -18,6 +18,7 @@ from typing import Any
 
 from ackwise import engine
 from ackwise.lab.refuse import refuse
+from ackwise.plans import schema
 from ackwise.plans.units import CELL_BYTES, CELL_PAYLOAD_BYTES
 
 CLIENT = "client"
@@ -119,11 +120,13 @@ def _check_known(scenario: dict[str, Any], link: str) -> None:
         (SERVER, "host"),
     ):
         defaults = {key["name"]: key.get("default") for key in engine.scenario_keys()[table]}
+        in_files = {key.engine_name: key.name for key in schema.keys_of(table)}
         given = scenario.get(part, {}) if part else scenario
         for key, value in given.items():
             if key not in _KNOWN[table] and (key not in defaults or value != defaults[key]):
-                where = f"{link}: {part}: {key}" if part else f"{link}: {key}"
-                refuse(where, "unknown key", "remove it, or use the simulator")
+                name = in_files.get(key, key)
+                where = f"{link}: {part}.{name}" if part else f"{link}: {name}"
+                refuse(where, "the lab does not model it", "remove it, or use the simulator")
 
 
 def _check(scenario: dict[str, Any], link: str) -> None:
