@@ -106,6 +106,11 @@ def test_what_a_link_may_say_runs(path: tuple[str, ...], key: Key, value: Any) -
     put(given, path, key, value)
     if key.name == "queue_packets" and value == 0:
         given[path[-1]]["queue"] = "1MB"
+    if key.disciplines:
+        given[path[-1]]["discipline"] = key.disciplines[0]
+    for way in ("down", "up"):
+        if given[way].get("discipline") == "cake":
+            given[way].pop("queue_packets", None)  # its limit is in bytes
     engine_accepts(read_link(given, "link", "t"), read_workload(BASE_WORKLOAD, "workload", "t"))
 
 
