@@ -15,6 +15,8 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
+from ackwise.results import agreement
+
 HERE = Path(__file__).resolve().parent
 BASELINE = "linux"
 
@@ -112,7 +114,32 @@ def separation(plan, workload):
     )
 
 
+def worlds():
+    """One row for each link that was measured in both worlds."""
+    body = []
+    for one in agreement.shipped():
+        base = next(g for g in one.goodputs if g.policy == BASELINE)
+        best = [
+            max(one.goodputs, key=lambda g, world=world: getattr(g, f"{world}_bps")).policy
+            for world in ("simulator", "lab")
+        ]
+        named = [", ".join(" / ".join(p) for p in pairs) for pairs in (one.opposite, one.different)]
+        body.append(
+            [
+                one.link,
+                f"{base.simulator_bps / 1e6:.4g}",
+                f"{base.lab_bps / 1e6:.4g}",
+                *(f"`{policy}`" for policy in best),
+                *(names or "none" for names in named),
+                "yes" if one.agrees else "**no**",
+            ]
+        )
+    head = ["link", "`linux`: simulator Mbit/s", "kernel", "best: simulator", "kernel"]
+    return rows([*head, "opposite pairs", "different pairs", "agrees"], body)
+
+
 MAKERS = {
+    "worlds": worlds,
     "all-links goodput": lambda: by_policy(
         "all-links", "link", goodput_change, lambda t: t["link"]
     ),
