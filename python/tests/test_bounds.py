@@ -106,6 +106,8 @@ def test_what_a_link_may_say_runs(path: tuple[str, ...], key: Key, value: Any) -
     put(given, path, key, value)
     if key.name == "queue_packets" and value == 0:
         given[path[-1]]["queue"] = "1MB"
+    if key.name == "shaper_rate":
+        given[path[-1]]["rate"] = value
     if key.disciplines:
         given[path[-1]]["discipline"] = key.disciplines[0]
     for way in ("down", "up"):
