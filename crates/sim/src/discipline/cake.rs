@@ -2,8 +2,10 @@
 //! CAKE (Linux 6.12 net/sched/sch_cake.c): a shaper, a queue for each flow, COBALT in each queue,
 //! and a filter of ACKs.
 //!
-//!     arrival --> queue of its flow --> ACK filter | COBALT --> shaper --> transmitter
-//!     lists of flows:  new (sparse) --quantum used up--> old (bulk) --found empty--> decaying
+//! ```text
+//! arrival --> queue of its flow --> ACK filter | COBALT --> shaper --> transmitter
+//! lists of flows:  new (sparse) --quantum used up--> old (bulk) --found empty--> decaying
+//! ```
 //!
 //! - Shaper (`cake_advance_shaper`): each packet takes the time of its bytes on the link, with
 //!   overhead and cells, at the shaper's rate; a packet that leaves late does not delay the others.

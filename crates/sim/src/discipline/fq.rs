@@ -2,8 +2,10 @@
 //! fq (Linux 6.12 net/sched/sch_fq.c) as the discipline of a bottleneck: a queue for each flow,
 //! served in turns by bytes, no AQM.
 //!
-//!     arrival --nothing of a flow waits, short FIFO--> FIFO ----------------------> first
-//!             --else--> queue of its flow --> lists of flows: new, then old (round robin)
+//! ```text
+//! arrival --nothing of a flow waits, short FIFO--> FIFO ----------------------> first
+//!         --else--> queue of its flow --> lists of flows: new, then old (round robin)
+//! ```
 //!
 //! Flows take turns as in fq_codel, with two differences (`fq_enqueue`, `fq_dequeue`): credit outlasts
 //! an empty queue, and is raised to one quantum only after a pause of 40 ms; and up to 8 packets that

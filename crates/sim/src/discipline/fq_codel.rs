@@ -2,8 +2,10 @@
 //! fq_codel (RFC 8290; Linux 6.12 net/sched/sch_fq_codel.c): a queue for each flow, served in turns
 //! by bytes, flows without a backlog first, and CoDel in each queue.
 //!
-//!     arrival --> queue of its flow --> CoDel --> transmitter
-//!     lists of flows:  new  --quantum used up, or found empty-->  old (round robin)
+//! ```text
+//! arrival --> queue of its flow --> CoDel --> transmitter
+//! lists of flows:  new  --quantum used up, or found empty-->  old (round robin)
+//! ```
 //!
 //! A flow enters the list `new` with one quantum. The head of `new`, else of `old`, sends while its
 //! deficit is positive; then it gets another quantum and goes to the end of `old` (RFC 8290, 4.2;
