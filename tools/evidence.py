@@ -42,7 +42,6 @@ DUE = (
     "linux-ratelimit",
     "linux-separation",
     "host-separation",
-    "commits",
     "kunit",
     "stress",
     "added",

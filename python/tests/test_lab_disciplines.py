@@ -135,7 +135,7 @@ def test_cake_filters_as_many_acks_as_the_kernel_s(
     up = {"rate": "1mbit", "discipline": "cake", "ack_filter": chosen}
     given = scenario(up, [flow("download", "down", 1), flow("upload", "up", 1)])
     ours, theirs = both(kernel, given, tmp_path)
-    path = next(p for p in theirs["ack_paths"] if p["acks_sent"] > 100)
+    path = theirs["ack_paths"][0]  # of the download, the first flow
     acks = ours["groups"][0]["acks_sent"]
     gone = ours["up"]["acks_filtered"] + ours["up"]["acks_dropped_queue"]
     mine, kernels = gone / acks, path["acks_dropped"] / path["acks_sent"]
