@@ -73,7 +73,7 @@ impl FqCodel {
     }
 
     fn queue_of(&self, packet: &Parcel) -> usize {
-        (u64::from(self.hash.of(packet.flow)) * QUEUES as u64 >> 32) as usize
+        ((u64::from(self.hash.of(packet.flow)) * QUEUES as u64) >> 32) as usize
     }
 
     fn drop_from_fattest(&mut self, stats: &mut ChannelResult) {
