@@ -60,14 +60,14 @@ def probe() -> bytes:
     source, destination = (socket.inet_aton(a) for a in (_SOURCE, _DESTINATION))
     tcp = struct.pack("!HHIIBBHHH", _PORT, _DISCARD_PORT, 1, 1, 5 << 4, _ACK, 0, 0, 0)
     pseudo = source + destination + struct.pack("!BBH", 0, socket.IPPROTO_TCP, len(tcp))
-    tcp = tcp[:16] + _checksum(pseudo + tcp) + tcp[18:]
+    tcp = tcp[:16] + checksum(pseudo + tcp) + tcp[18:]
     ip = struct.pack(
         "!BBHHHBBH4s4s", 0x45, 0, 20 + len(tcp), 0, 0, 1, socket.IPPROTO_TCP, 0, source, destination
     )
-    return ip[:10] + _checksum(ip) + ip[12:] + tcp
+    return ip[:10] + checksum(ip) + ip[12:] + tcp
 
 
-def _checksum(data: bytes) -> bytes:
+def checksum(data: bytes) -> bytes:
     """RFC 1071, of an even number of bytes."""
     total = sum(struct.unpack(f"!{len(data) // 2}H", data))
     while total >> 16:

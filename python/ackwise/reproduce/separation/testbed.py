@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ackwise.errors import InputError, RunError
+from ackwise.gateway.selftest import checksum
 from ackwise.host import namespaces, needs, rights, tools
 
 SERVER = "10.77.2.2"
@@ -191,17 +192,11 @@ def _transfer(
     return LiveTransfer(client, accepted) if up else LiveTransfer(accepted, client)
 
 
-def _checksum(data: bytes) -> int:
-    total: int = sum(struct.unpack(f"!{len(data) // 2}H", data))
-    total = (total & 0xFFFF) + (total >> 16)
-    return ~(total + (total >> 16)) & 0xFFFF
-
-
 def _ping(traffic: LineTraffic, now: float) -> None:
     assert traffic.ping is not None
     number = len(traffic.sent_at)
     packet = struct.pack("!BBHHH", _ECHO, 0, 0, 1, number) + bytes(56)
-    packet = packet[:2] + struct.pack("!H", _checksum(packet)) + packet[4:]
+    packet = packet[:2] + checksum(packet) + packet[4:]
     with suppress(BlockingIOError):
         traffic.ping.sendto(packet, (SERVER, 0))
         traffic.sent_at[number] = now
