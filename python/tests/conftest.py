@@ -9,14 +9,17 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from ackwise import plans
 from ackwise.cli import main as cli
 from ackwise.errors import RunError
 from ackwise.host import files
 from ackwise.lab import build
 from ackwise.lab.machine import Kernel
+from ackwise.plans import policy
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -90,3 +93,20 @@ def lab_kernel(*, stock: bool) -> Kernel:
         return build.find(cache, stock=stock)
     except RunError as problem:
         pytest.skip(str(problem))
+
+
+def small_plan(**changes: Any) -> plans.Plan:
+    """Two runs of a second of two policies on a slow link, unless said otherwise."""
+    parts: dict[str, Any] = {
+        "title": "t",
+        "source": "s",
+        "file": "",
+        "links": [plans.load_link("adsl")],
+        "workloads": [plans.load_workload("bulk")],
+        "policies": policy.parse_all(["linux", "every"], "test"),
+        "baseline": "linux",
+        "runs": 2,
+        "seed": 1,
+        "where": "test",
+    }
+    return plans.with_duration(plans.build(**{**parts, **changes}), 10**9)

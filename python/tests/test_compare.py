@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Ackwise, spawn
+from conftest import Ackwise, small_plan, spawn
 from rich.console import Console
 
 from ackwise import __version__, engine, plans
@@ -469,22 +469,6 @@ def test_policies_are_listed_and_shown(ackwise: Ackwise) -> None:
     assert json.loads(ackwise("policy", "show", "linux", "--json").out)["name"] == "linux"
     wrong = ackwise("policy", "show", "linus")
     assert (wrong.code, wrong.err.count("\n")) == (2, 1)
-
-
-def small_plan(**changes: Any) -> plans.Plan:
-    parts: dict[str, Any] = {
-        "title": "t",
-        "source": "s",
-        "file": "",
-        "links": [plans.load_link("adsl")],
-        "workloads": [plans.load_workload("bulk")],
-        "policies": policy.parse_all(["linux", "every"], "test"),
-        "baseline": "linux",
-        "runs": 2,
-        "seed": 1,
-        "where": "test",
-    }
-    return plans.with_duration(plans.build(**{**parts, **changes}), 10**9)
 
 
 def test_ctrl_c_in_the_middle_stops_every_run() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import small_plan
 
 from ackwise import engine, plans
 from ackwise.errors import InputError
@@ -310,25 +311,15 @@ def test_every_parameter_has_its_value_and_rails_may_be_chosen() -> None:
         assert rails is not None and policy.rails_text(rails) == text
 
 
-def a_plan(**more: Any) -> plans.Plan:
-    given: dict[str, Any] = {
-        "title": "t",
-        "source": "s",
-        "file": "",
-        "links": [plans.load_link("wan-10ms")],
-        "workloads": [plans.load_workload("beside-bsd")],
-        "policies": policy.parse_all(["a3", "csa3:rails=order", "linux"], "test"),
-        "baseline": "delayed",
-        "runs": 1,
-        "seed": 1,
-        "where": "test",
-    }
-    return plans.build(**given | more)
-
-
 @pytest.mark.parametrize("word", [None, "network", "source", "all", "none"])
 def test_a_plan_has_the_rails_of_the_kernel_unless_it_says_otherwise(word: str | None) -> None:
-    made = a_plan() if word is None else a_plan(rails=word)
+    made = small_plan(
+        links=[plans.load_link("wan-10ms")],
+        workloads=[plans.load_workload("beside-bsd")],
+        policies=policy.parse_all(["a3", "csa3:rails=order", "linux"], "test"),
+        baseline="delayed",
+        **({} if word is None else {"rails": word}),
+    )
     wanted = policy.rail_set(word or "network")
     # `linux` is the kernel's own code, which has no rail FLIGHT
     stock = policy.rail_set("source") if word in (None, "network") else wanted
