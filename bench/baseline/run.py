@@ -12,6 +12,7 @@ import argparse
 import importlib.util
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -47,12 +48,13 @@ def built(commit):
         print(f"baseline: building the engine of {commit}", file=sys.stderr)
         source = BUILD / "source"
         source.mkdir(parents=True, exist_ok=True)
-        packed = subprocess.Popen(
+        packed = subprocess.run(
             ["git", "archive", digest, "Cargo.toml", "Cargo.lock", "core", "crates"],
             cwd=ROOT,
-            stdout=subprocess.PIPE,
+            capture_output=True,
+            check=True,
         )
-        subprocess.run(["tar", "-x", "-C", str(source)], stdin=packed.stdout, check=True)
+        subprocess.run(["tar", "-x", "-C", str(source)], input=packed.stdout, check=True)
         subprocess.run(
             ["cargo", "build", "--release", "--quiet", "--locked", "-p", "ackwise-python"],
             cwd=source,
@@ -60,7 +62,7 @@ def built(commit):
             check=True,
         )
         (BUILD / "target" / "release" / "lib_engine.so").rename(engine)
-        subprocess.run(["rm", "-r", str(source)], check=True)
+        shutil.rmtree(source)
     return engine
 
 
