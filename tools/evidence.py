@@ -37,7 +37,11 @@ KERNEL_CHECKS = ("off", "commits", "warnings", "kunit", "selftest", "stress", "a
 STRESS_SECONDS = 20
 # Items that were not run since their inputs changed: known to be stale, and listed as such. Whoever
 # renews one takes it out; a test fails while one is here that is up to date.
-DUE = ("linux-deadlock", "linux-ratelimit", "linux-separation", "host-separation", "added")
+DUE = (
+    *("deadlock", "dynamic", "ratelimit", "separation"),
+    *("linux-deadlock", "linux-ratelimit", "linux-separation", "host-separation"),
+    *("off", "commits", "warnings", "kunit", "selftest", "stress", "added"),
+)
 
 # --- what each item follows from ------------------------------------------------------------------
 

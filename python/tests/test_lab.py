@@ -867,6 +867,50 @@ def test_unchanged_files_that_prepare_copies_keep_their_time(tmp_path: Path) -> 
     assert (tree / "b.c").read_text() == "b\n"
 
 
+@needs_git
+def test_objects_without_patches_are_reused_but_not_for_what_the_patches_change(
+    tmp_path: Path,
+) -> None:
+    tree = small_tree(tmp_path)
+    patch = a_patch(tmp_path, "1.patch", "two", "2")
+    prepare = tmp_path / "prepare"
+    prepare.write_text("#!/bin/sh\necho core > $1/core.c\n")
+    prepare.chmod(0o755)
+    build._patch(tree, with_patches(patch, prepare=prepare), lambda *_: None)
+    for name in ("a.c", "b.c", "core.c"):
+        os.utime(tree / name, ns=(10**18, 10**18))
+    folder = tmp_path / "cache/object"
+    stock = folder / "x-stock-1"
+    stock.mkdir(parents=True)
+    for name in ("Makefile", "vmlinux", "a.o", "b.o"):
+        (stock / name).write_text(name)
+        os.utime(stock / name, ns=(11 * 10**17, 11 * 10**17))
+    objects = folder / "x-patched-1"
+    objects.mkdir()
+    build._reuse(folder, "x-stock-*", objects, tree)
+    made_ns = (objects / "b.o").stat().st_mtime_ns
+    assert made_ns == 11 * 10**17
+    newer = {f.name for f in tree.glob("*.c") if f.stat().st_mtime_ns > made_ns}
+    assert newer == {"a.c", "core.c"}
+    (objects / "b.o").unlink()
+    build._reuse(folder, "x-stock-*", objects, tree)
+    assert not (objects / "b.o").exists()  # a folder in use keeps what it has
+
+
+@needs_git
+def test_every_tree_is_built_at_one_path_and_a_killed_build_loses_none(tmp_path: Path) -> None:
+    tree = small_tree(tmp_path)
+    cache = tree.parent.parent
+    with build._at_build_path(tree) as place:
+        assert not tree.exists()
+        assert place == cache / "tree/build"
+    assert (tree / "a.c").is_file()
+    (tree / ".git/lab-name").write_text(tree.name)
+    tree.rename(cache / "tree/build")  # as SIGKILL leaves it
+    build._sweep(cache)
+    assert (tree / "a.c").is_file()
+
+
 def test_options_of_a_fragment_are_read(tmp_path: Path) -> None:
     one, two = tmp_path / "1.config", tmp_path / "2.config"
     one.write_text('# a comment\nCONFIG_A=y\nCONFIG_B=n\nCONFIG_C="x y"\n')

@@ -37,6 +37,7 @@ from ackwise.lab.machine import Kernel
 PACKAGE = "linux-source-6.12"
 TREE_BYTES = 2 * 10**9  # unpacked source and its objects
 OBJECT_BYTES = 10**9
+BUILD_PATH = "build"  # in CACHE/tree: where a tree is while it is built
 KERNELS_KEPT = 16
 FULL_BUILD_STEPS = 1800
 # Sources that this architecture does not build; Kconfig files and Makefiles stay.
@@ -166,9 +167,12 @@ def _locked(cache: Path, on_wait: Callable[[str], None]) -> Iterator[None]:
 
 
 def _sweep(cache: Path) -> None:
-    """Removes leftovers of interrupted builds; called with the lock held."""
+    """Clears up after interrupted builds; called with the lock held."""
     for folder in cache.glob("*/.tmp-*"):
         shutil.rmtree(folder, ignore_errors=True)
+    tree = cache / "tree" / BUILD_PATH
+    if tree.is_dir():
+        tree.rename(tree.parent / (tree / ".git" / "lab-name").read_text(encoding="ascii"))
 
 
 def _prune(cache: Path) -> None:
@@ -433,6 +437,12 @@ def _patch(tree: Path, made: Inputs, say: Say) -> None:
             os.utime(path, ns=(old[1].st_atime_ns, old[1].st_mtime_ns))
 
 
+def _changed(tree: Path) -> list[Path]:
+    """Files of the tree's commit that the patches change or add."""
+    names = _git_or_fail(tree, "diff", "--name-only", "--no-renames", "-z", "base", "HEAD")
+    return [tree / name for name in names.split("\0") if (tree / name).is_file()]
+
+
 def _touched(tree: Path) -> list[Path]:
     """Files that differ from the tree's commit or are not in it."""
     done = _git(tree, "status", "--porcelain", "-z", "--no-renames", "-uall", "--ignored=matching")
@@ -540,6 +550,19 @@ def _compile_guest(tree: Path, made: Inputs, into: Path) -> None:
 
 
 @contextmanager
+def _at_build_path(tree: Path) -> Iterator[Path]:
+    """The tree, at a path that all trees have while they are built: objects can be reused only
+    where the compiler's command, which holds the path, stays the same."""
+    place = tree.parent / BUILD_PATH
+    (tree / ".git" / "lab-name").write_text(tree.name, encoding="ascii")
+    tree.rename(place)
+    try:
+        yield place
+    finally:
+        place.rename(tree)
+
+
+@contextmanager
 def _object_folder(cache: Path, name: str) -> Iterator[Path]:
     """make's output folder; emptied if a build was killed, which may leave broken objects."""
     folder = cache / "object" / name
@@ -552,6 +575,22 @@ def _object_folder(cache: Path, name: str) -> Iterator[Path]:
         yield folder
     finally:
         mark.unlink(missing_ok=True)
+
+
+def _reuse(folder: Path, stock: str, objects: Path, tree: Path) -> None:
+    """Fills an empty object folder with the objects of the unpatched kernel, if there are any."""
+    whole = (
+        found
+        for found in folder.glob(stock)
+        if (found / "vmlinux").exists() and not (found / ".building").exists()
+    )
+    built = next(whole, None)
+    if built is None or (objects / "Makefile").exists():
+        return
+    shutil.copytree(built, objects, dirs_exist_ok=True, symlinks=True)
+    # what the patches change may be older than those objects, which were made without it
+    for file in (*_changed(tree), *_touched(tree)):
+        os.utime(file)
 
 
 def finished(cache: Path, made: Inputs, source: Source) -> Kernel | None:
@@ -621,8 +660,11 @@ def _build(cache: Path, made: Inputs, source: Source, jobs: int, say: Say) -> Ke
     _check_space(cache, OBJECT_BYTES)
     key = made.key(source.digest)
     with _object_folder(cache, f"{source.digest[:12]}-{variant}-{options}") as objects:
-        _configure(tree, objects, made, say)
-        _compile(tree, objects, cache / "build.log", jobs, say)
+        if not made.stock:
+            _reuse(cache / "object", f"{source.digest[:12]}-stock-*", objects, tree)
+        with _at_build_path(tree) as place:
+            _configure(place, objects, made, say)
+            _compile(place, objects, cache / "build.log", jobs, say)
         with _unfinished(cache / "kernel" / key) as part:
             shutil.copy2(objects / "linux", part / "linux")
             shutil.copy2(objects / ".config", part / "config")
