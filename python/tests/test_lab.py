@@ -898,6 +898,16 @@ def test_objects_without_patches_are_reused_but_not_for_what_the_patches_change(
 
 
 @needs_git
+def test_the_copy_of_a_tree_keeps_the_times_of_its_files(tmp_path: Path) -> None:
+    tree = small_tree(tmp_path)
+    os.utime(tree / "b.c", ns=(10**18, 10**18))
+    source = build.given_source(tmp_path / "source")
+    copy = build._tree(tree.parent.parent, source, "stock", lambda *_: None)
+    assert copy != tree
+    assert (copy / "b.c").stat().st_mtime_ns == 10**18
+
+
+@needs_git
 def test_every_tree_is_built_at_one_path_and_a_killed_build_loses_none(tmp_path: Path) -> None:
     tree = small_tree(tmp_path)
     cache = tree.parent.parent

@@ -393,6 +393,7 @@ def _tree(cache: Path, source: Source, variant: str, say: Say) -> Path:
             say("copying the unpacked source", 0, 0)
             shutil.copytree(sibling, part, dirs_exist_ok=True, symlinks=True)
             _unlock(part)
+            _git(part, "update-index", "-q", "--refresh")  # else reset writes every file anew
             _git_or_fail(part, "reset", "-q", "--hard", "base")
             _git_or_fail(part, "clean", "-fdxq")
         else:
