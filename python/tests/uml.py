@@ -25,8 +25,11 @@ for folder in /run /var/lib; do mount -t tmpfs tmpfs $folder; done
 mount -t hostfs none /mnt -o {folder}
 mkdir -p /run/lock /run/netns /dev/pts
 mount -t devpts devpts /dev/pts
+(
+set -e
 {modules}
-{command} >/mnt/console 2>&1
+exec {command}
+) >/mnt/console 2>&1
 echo $? >/mnt/code
 sync
 exec poweroff -ff
