@@ -138,14 +138,15 @@ def cache_folder() -> Path:
 @contextmanager
 def writing(path: str, *, private: bool = False) -> Iterator[IO[bytes]]:
     """A stream with a descriptor; what is in it when the block succeeds becomes `path`, on disk.
-    After an exception nothing has changed. `private`: nobody else can read or write it.
+    After an exception nothing has changed. `private`: nobody else can read or write it, so it
+    takes the place of whatever is there.
 
     Raises RunError when the result cannot be written.
     """
     with ExitStack() as stack:
         with _explained(path):
             place = stack.enter_context(followed(path))
-        if _is_replaced(place):
+        if private or _is_replaced(place):
             yield from _replacing(path, place, private)
             return
         content = stack.enter_context(tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES))
@@ -168,8 +169,8 @@ def _opened(place: Place) -> int:
 
 def _replacing(path: str, place: Place, private: bool) -> Iterator[IO[bytes]]:
     part = f".{owned_name()}.part"
-    found = place.found
-    # Until it is complete nobody else reads it, unless anybody may create such a file.
+    found = None if private else place.found
+    # What replaces a file may be for fewer readers than a new one.
     mode = _PRIVATE if private or found else _ORDINARY
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     with _explained(path):
@@ -183,7 +184,7 @@ def _replacing(path: str, place: Place, private: bool) -> Iterator[IO[bytes]]:
                 if found is not None:
                     with suppress(PermissionError):  # only root may give files away
                         os.fchown(descriptor, found.st_uid, found.st_gid)
-                    os.fchmod(descriptor, _PRIVATE if private else found.st_mode & 0o777)
+                    os.fchmod(descriptor, found.st_mode & 0o777)
                 os.fsync(descriptor)
         with _explained(path):
             os.replace(part, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
