@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import ackwise
-from ackwise.host import capture, programs
+from ackwise.host import capture, files, programs
 from ackwise.host.namespaces import inside
 
 FOLDER = Path(ackwise.__file__).parent / "captures"
@@ -110,7 +110,10 @@ def make(name: str) -> None:
     program = (sys.executable, str(Path(__file__).resolve()), name)
     # No delay besides the sender's queue: not every kernel has netem, and what paces these
     # arrivals is the rate and the application.
-    with capture.wire(str(target), transfer.rate_bps, 0, SNAP_BYTES) as (sender, receiver):
+    with (
+        files.writing(str(target)) as stream,
+        capture.wire(stream, transfer.rate_bps, 0, SNAP_BYTES) as (sender, receiver),
+    ):
         listening = inside(receiver, *program, "--end", "receiver")
         with programs.started(listening) as other:
             talking = inside(sender, *program, "--end", "sender")

@@ -153,7 +153,8 @@ def test_a_link_that_root_left_is_removed_and_not_what_it_leads_to(shared: Path)
 
 @pytest.mark.slow
 def test_results_of_every_kind_stay_in_the_folder(shared: Path, ackwise: Ackwise) -> None:
-    run = ("compare", "--link", "lan-10m", "--policy", "linux", "--runs", "1", "--duration", "100ms")
+    link = ("--link", "lan-10m", "--policy", "linux", "--runs", "1", "--duration", "100ms")
+    run = ("compare", *link)
     model = ("gateway", "model", "--down", "9mbit", "--up", "1mbit", "--sweep")
     with hostile(shared, exchange_regular) as folder:
         for _ in range(5):
