@@ -153,6 +153,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         signal.signal(signal.SIGTERM, _interrupt)  # a polite kill cleans up as Ctrl-C does
     _prepare_streams()
     try:
+        with contextlib.suppress(ValueError):
+            if signal.getsignal(signal.SIGINT) == signal.SIG_DFL:  # see __main__
+                signal.signal(signal.SIGINT, _interrupt)
         code = _run(words)
         sys.stdout.flush()
         return code

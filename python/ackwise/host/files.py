@@ -174,7 +174,7 @@ def _replacing(path: str, place: Place, private: bool) -> Iterator[IO[bytes]]:
     mode = _PRIVATE if private or found else _ORDINARY
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     with _explained(path):
-        remove_abandoned_once(place.folder)
+        remove_abandoned_once(Path(), dir_fd=place.folder)
         descriptor = os.open(part, flags, mode, dir_fd=place.folder)
     try:
         with os.fdopen(descriptor, "w+b") as stream:

@@ -58,7 +58,7 @@ def is_abandoned(name: str) -> bool:
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
     """A folder for the block. Those that killed runs left are removed first."""
-    remove_abandoned(Path(tempfile.gettempdir()))
+    remove_abandoned_once(Path(tempfile.gettempdir()))
     with tempfile.TemporaryDirectory(prefix=f"{owned_name()}-", ignore_cleanup_errors=True) as name:
         yield Path(name)
 
@@ -73,12 +73,12 @@ def remove_abandoned(folder: Path, *, dir_fd: int | None = None) -> None:
             os.close(descriptor)
 
 
-def remove_abandoned_once(folder: int) -> None:
-    """The same in the folder of a descriptor, once in the life of this process."""
-    found = os.fstat(folder)
+def remove_abandoned_once(folder: Path, *, dir_fd: int | None = None) -> None:
+    """The same, once in the life of this process."""
+    found = os.stat(folder, dir_fd=dir_fd)
     if (found.st_dev, found.st_ino) not in _cleaned:
         _cleaned.add((found.st_dev, found.st_ino))
-        remove_abandoned(Path(), dir_fd=folder)
+        remove_abandoned(folder, dir_fd=dir_fd)
 
 
 def _remove_abandoned(folder: int) -> None:
