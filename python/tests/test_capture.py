@@ -260,7 +260,7 @@ def test_an_existing_capture_is_recorded_over_only_by_force(ackwise: Ackwise, st
 def test_a_capture_that_grows_too_large_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(capture, "_BYTES_MAX", 50_000)
+    monkeypatch.setattr(capture, "_BYTES_MAX", 5_000)
     (tmp_path / "x.pcap").write_bytes(b"old")
     before = namespaces()
     says = "tcpdump ended before the transfer did: its output exceeded the limit"
@@ -272,7 +272,7 @@ def test_a_capture_that_grows_too_large_is_refused(
         capture._transfer(sender, receiver, 1)
     assert (tmp_path / "x.pcap").read_bytes() == b"old"
     assert [p.name for p in tmp_path.iterdir()] == ["x.pcap"]
-    assert namespaces() == before
+    assert namespaces() <= before
 
 
 def capabilities(pid: int) -> set[int]:

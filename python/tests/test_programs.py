@@ -177,3 +177,28 @@ def test_privileges_are_dropped_for_good() -> None:
     status = programs.run(["cat", "/proc/self/status"], privileges=[]).stdout
     assert "CapEff:\t0000000000000000" in status
     assert "CapBnd:\t0000000000000000" in status
+
+
+KEPT = """
+import sys
+from ackwise.host import programs, rights
+rights.keep_only("CAP_KILL", "CAP_NET_RAW")
+with rights.only("CAP_KILL"):
+    print(rights.missing_capabilities("CAP_KILL", "CAP_NET_RAW", "CAP_CHOWN"))
+print(rights.missing_capabilities("CAP_KILL", "CAP_NET_RAW", "CAP_CHOWN"))
+print(programs.run(["grep", "^CapPrm", "/proc/self/status"]).stdout)
+try:
+    open("/proc/1/mem", "rb"); print("opened")
+except PermissionError:
+    print("refused")
+"""
+
+
+@needs_root
+def test_dropped_capabilities_do_not_come_back() -> None:
+    done = subprocess.run([sys.executable, "-c", KEPT], capture_output=True, text=True)
+    assert done.stderr == ""
+    assert done.stdout.split("\n") == [
+        "['CAP_NET_RAW', 'CAP_CHOWN']", "['CAP_CHOWN']",
+        f"CapPrm:\t{1 << 5 | 1 << 13:016x}", "", "refused", "",
+    ]  # fmt: skip

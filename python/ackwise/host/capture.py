@@ -14,13 +14,12 @@ removed.
 
 Privileges, and until when:
 
-this process      all of its caller's, until the output is open and again from when it is complete:
-                  the caller may write there. In between only CAP_KILL is in effect, to end what it
-                  has started.
+this process      from the start no capability but those below and those for the output in another
+                  user's folder; while programs run, only CAP_KILL is in effect, to end them
 ip, tc, ethtool   CAP_SYS_ADMIN to make and enter namespaces, CAP_NET_ADMIN for what is in them;
-                  each runs for milliseconds.
-tcpdump           CAP_NET_RAW, as user nobody: it reads packets and writes to a descriptor.
-iperf3            none, as user nobody.
+                  each runs for milliseconds
+tcpdump           CAP_NET_RAW, as user nobody: it reads packets and writes to a descriptor
+iperf3            none, as user nobody
 """
 
 import json

@@ -4,13 +4,17 @@
 import ctypes
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from ackwise.errors import RunError
+
 _BITS = {
     "CAP_CHOWN": 0,
+    "CAP_DAC_OVERRIDE": 1,
+    "CAP_FOWNER": 3,
     "CAP_KILL": 5,
     "CAP_SETGID": 6,
     "CAP_SETUID": 7,
@@ -22,7 +26,10 @@ _BITS = {
 # CAP_NET_ADMIN makes links and queues, CAP_SYS_ADMIN makes namespaces, CAP_NET_RAW captures.
 NETWORK = ("CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_SYS_ADMIN")
 # What root needs to start a program as another user, with fewer capabilities, and to end it.
-_CONFINING = ("CAP_KILL", "CAP_SETGID", "CAP_SETUID", "CAP_SETPCAP")
+CONFINING = ("CAP_KILL", "CAP_SETGID", "CAP_SETUID", "CAP_SETPCAP")
+# What writing to another user's folder takes.
+FILES = ("CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER")
+_PR_SET_NO_NEW_PRIVS = 38
 _VERSION_3 = 0x20080522  # linux/capability.h: sets of 64 bits
 _HEADER, _SETS = struct.Struct("=II"), struct.Struct("=6I")
 
@@ -46,7 +53,7 @@ def missing_capabilities(*names: str) -> list[str]:
     """Which of these capabilities this process lacks; without names, of those that a network of
     namespaces needs, for programs in it that have fewer."""
     held = _held()
-    wanted = names or (NETWORK if os.geteuid() else (*NETWORK, *_CONFINING))
+    wanted = names or (NETWORK if os.geteuid() else (*NETWORK, *CONFINING))
     return [name for name in wanted if not held >> _BITS[name] & 1]
 
 
@@ -57,19 +64,46 @@ def only(*names: str) -> Iterator[None]:
     A slip in the block cannot use another one, such as reading any file. It is no confinement:
     the others stay permitted, as they are in effect again behind the block.
     """
-    libc = ctypes.CDLL(None, use_errno=True)
-    header = _HEADER.pack(_VERSION_3, 0)
-    found = ctypes.create_string_buffer(_SETS.size)
-
-    def call(function: Any, sets: Any) -> None:
-        if function(header, sets):
-            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-
-    call(libc.capget, found)
-    effective, permitted, inheritable, *high = _SETS.unpack(found.raw)
-    kept = effective & sum(1 << _BITS[name] for name in names)
-    call(libc.capset, _SETS.pack(kept, permitted, inheritable, 0, *high[1:]))
+    effective, permitted, inheritable = _sets()
+    _set(effective & _bits(names), permitted, inheritable)
     try:
         yield
     finally:
-        call(libc.capset, found.raw)
+        _set(effective, permitted, inheritable)
+
+
+def keep_only(*names: str) -> None:
+    """Drops every capability but these, of which this thread keeps what it has. They do not come
+    back, neither in this thread and those it starts nor in a program that they run. RunError when
+    the kernel refuses."""
+    kept = _sets()[0] & _bits(names)
+    if ctypes.CDLL(None).prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
+        raise RunError("privileges that are not needed cannot be dropped: prctl failed")
+    _set(kept, kept, 0)
+
+
+def _bits(names: Iterable[str]) -> int:
+    return sum(1 << _BITS[name] for name in names)
+
+
+def _sets() -> tuple[int, int, int]:
+    """The effective, permitted and inheritable capabilities of this thread."""
+    found = ctypes.create_string_buffer(_SETS.size)
+    _call("capget", found)
+    words = _SETS.unpack(found.raw)
+    effective, permitted, inheritable = (
+        low | high << 32 for low, high in zip(words[:3], words[3:], strict=True)
+    )
+    return effective, permitted, inheritable
+
+
+def _set(*sets: int) -> None:
+    words = [bits >> shift & 0xFFFFFFFF for shift in (0, 32) for bits in sets]
+    _call("capset", _SETS.pack(*words))
+
+
+def _call(name: str, sets: Any) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc[name](_HEADER.pack(_VERSION_3, 0), sets):
+        said = os.strerror(ctypes.get_errno())
+        raise RunError(f"privileges that are not needed cannot be dropped: {name}: {said}")
