@@ -1,9 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""`python -m ackwise` is `ackwise`."""
+"""`ackwise`, and `python -m ackwise`."""
 
+import signal
 import sys
 
+if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    # While modules are loaded Ctrl-C ends the process at once; then `main` says so.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
 from ackwise.cli.main import main
+
+__all__ = ["main"]
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -2,6 +2,7 @@
 """`ackwise compare --capture` and `ackwise record`: synthetic, damaged and real captures."""
 
 import json
+import os
 import random
 import re
 import signal
@@ -17,7 +18,8 @@ from conftest import Ackwise, spawn
 from test_compare import key_paths
 
 from ackwise import engine, replay
-from ackwise.host import capture, needs
+from ackwise.errors import RunError
+from ackwise.host import capture, files, needs, rights
 
 MAY = capture.why_not()
 needs_root = pytest.mark.skipif(bool(MAY), reason=f"no capture can be made here: {MAY}")
@@ -251,6 +253,57 @@ def test_an_existing_capture_is_recorded_over_only_by_force(ackwise: Ackwise, st
     assert (said.code, said.out) == (2, "")
     assert f"--json: {steady}: is a capture; give another file name" in said.err
     assert steady.read_bytes() == before
+
+
+@needs_root
+@pytest.mark.slow
+def test_a_capture_that_grows_too_large_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(capture, "_BYTES_MAX", 5_000)
+    (tmp_path / "x.pcap").write_bytes(b"old")
+    before = namespaces()
+    says = "tcpdump ended before the transfer did: its output exceeded the limit"
+    with (
+        pytest.raises(RunError, match=says),
+        files.writing(str(tmp_path / "x.pcap")) as stream,
+        capture.wire(stream, 10**7, 0) as (sender, receiver),
+    ):
+        capture._transfer(sender, receiver, 1)
+    assert (tmp_path / "x.pcap").read_bytes() == b"old"
+    assert [p.name for p in tmp_path.iterdir()] == ["x.pcap"]
+    assert namespaces() <= before
+
+
+def capabilities(pid: int) -> set[int]:
+    """Those in effect in a process, by number."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    bits = int(re.search(r"CapEff:\s*(\w+)", status)[1], 16)  # type: ignore[index]
+    return {number for number in range(64) if bits >> number & 1}
+
+
+@needs_root
+@pytest.mark.slow
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_what_records_holds_no_more_than_it_needs(tmp_path: Path) -> None:
+    process = spawn("record", str(tmp_path / "x.pcap"), "--seconds", "20", "--quiet")
+    try:
+        wait_until(lambda: any(p.stat().st_size > 10_000 for p in tmp_path.iterdir()))
+        held = {process.pid: capabilities(process.pid)}
+        names = {}
+        for child in descendants(process.pid):
+            names[child] = Path(f"/proc/{child}/comm").read_text().strip()
+            held[child] = capabilities(child)
+            assert Path(f"/proc/{child}").stat().st_uid == 65_534
+            assert "NoNewPrivs:\t1" in Path(f"/proc/{child}/status").read_text()
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+    kill, net_raw = rights._BITS["CAP_KILL"], rights._BITS["CAP_NET_RAW"]
+    assert held.pop(process.pid) == {kill}
+    assert sorted(names.values()) == ["iperf3", "iperf3", "tcpdump"]
+    for child, found in held.items():
+        assert found == ({net_raw} if names[child] == "tcpdump" else set())
 
 
 def alive(pid: int) -> bool:

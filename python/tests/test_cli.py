@@ -5,6 +5,7 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -161,6 +162,26 @@ def test_help_and_errors_import_nothing_heavy(words: str) -> None:
     assert not loaded & {
         "rich", "pyarrow", "plotly", "matplotlib", "ackwise.engine", "ackwise.lab", "ackwise.plans",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("when", ["loading", "running"])
+def test_an_interrupt_gets_no_traceback(when: str, tmp_path: Path) -> None:
+    """The first module that a command loads interrupts it, or one that it loads when it runs."""
+    name = {"loading": "click", "running": "ackwise_interrupts"}[when]
+    (tmp_path / f"{name}.py").write_text(
+        "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(20)\n"
+    )
+    code = (
+        "import sys; sys.argv[1:] = ['policy', 'list']; import ackwise.__main__ as start; "
+        "from ackwise.cli import main; "
+        f"main._run = lambda words: __import__({name!r}); sys.exit(start.main())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60,
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}:{ROOT / 'python'}"},
+    )  # fmt: skip
+    wanted = {"loading": (-signal.SIGINT, ""), "running": (130, "ackwise: interrupted\n")}
+    assert (done.returncode, done.stderr) == wanted[when]
 
 
 # --- completion ----------------------------------------------------------------------------------

@@ -46,6 +46,42 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(
     assert target.read_text() == "old"
 
 
+def test_a_private_file_is_its_owners_alone_whatever_was_there(tmp_path: Path) -> None:
+    (tmp_path / "open").touch()
+    (tmp_path / "open").chmod(0o666)
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "link").symlink_to("open")
+    mask = os.umask(0)
+    try:
+        for name in ("new", "open", "fifo", "link"):
+            files.write_whole(str(tmp_path / name), b"state", private=True)
+            assert (tmp_path / name).read_bytes() == b"state"
+            assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
+        with files.writing(str(tmp_path / "during"), private=True) as stream:
+            assert stat.S_IMODE(os.fstat(stream.fileno()).st_mode) == 0o600
+    finally:
+        os.umask(mask)
+
+
+def test_what_replaces_a_private_file_is_private_while_it_is_written(tmp_path: Path) -> None:
+    target = tmp_path / "x.json"
+    target.write_text("old")
+    target.chmod(0o600)
+    with files.writing(str(target)) as stream:
+        assert stat.S_IMODE(os.fstat(stream.fileno()).st_mode) == 0o600
+
+
+def test_a_result_and_its_name_are_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[int] = []
+
+    def note(descriptor: int) -> None:
+        synced.append(stat.S_IFMT(os.fstat(descriptor).st_mode))
+
+    monkeypatch.setattr(os, "fsync", note)
+    files.write_whole(str(tmp_path / "x.json"), b"new")
+    assert synced == [stat.S_IFREG, stat.S_IFDIR]
+
+
 @pytest.mark.parametrize("path", ["", " ", "a\0b", "/", "/nonexistent/x"])
 def test_an_impossible_target_is_refused(path: str) -> None:
     with pytest.raises(InputError, match="--json"):

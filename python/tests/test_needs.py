@@ -88,7 +88,7 @@ def test_what_is_missing_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) ->
         needs, "find_tool", lambda name: "/x" if name in ("tcpdump", "iperf3") else None
     )
     assert needs.complaint("record") == (
-        "missing: ip, tc, ethtool, setpriv; install with "
+        "missing: ip, tc, ethtool, setpriv, prlimit; install with "
         "`apt-get install ethtool iproute2 util-linux`"
     )
     monkeypatch.setattr(needs, "find_tool", lambda name: "/x")
@@ -160,6 +160,8 @@ def test_setup_installs_what_the_release_has_and_names_what_stays_missing(
 
 
 def test_setup_does_nothing_where_nothing_is_missing(root: Path, tmp_path: Path) -> None:
-    there = dict.fromkeys(("ip", "tc", "ethtool", "tcpdump", "iperf3", "setpriv"), "exit 0")
+    there = dict.fromkeys(
+        ("ip", "tc", "ethtool", "tcpdump", "iperf3", "setpriv", "prlimit"), "exit 0"
+    )
     said = setup_on(root, tmp_path, apt_get="exit 9", **there)
     assert (said.returncode, said.stdout, said.stderr) == (0, "", "")

@@ -72,8 +72,9 @@ def _check_target(file: str, *, force: bool) -> None:
 )
 def command(file: str, rate: int, delay: int | None, seconds: int, force: bool, quiet: bool) -> int:
     """Exit code; raises InputError, RunError."""
-    from ackwise.host import capture
+    from ackwise.host import capture, rights
 
+    rights.keep_only(*rights.NETWORK, *rights.CONFINING, *rights.FILES)
     _check_target(file, force=force)
     obstacle = capture.why_not()
     if obstacle:

@@ -11,22 +11,30 @@
 Segmentation and receive offloads are off, so that the capture holds packets as on a wire. The
 addresses exist only inside; nothing outside the two namespaces is touched, and they are always
 removed.
+
+Privileges, and until when:
+
+this process      from the start no capability but those below and those for the output in another
+                  user's folder; while programs run, only CAP_KILL is in effect, to end them
+ip, tc, ethtool   CAP_SYS_ADMIN to make and enter namespaces, CAP_NET_ADMIN for what is in them;
+                  each runs for milliseconds
+tcpdump           CAP_NET_RAW, as user nobody: it reads packets and writes to a descriptor
+iperf3            none, as user nobody
 """
 
 import json
 import os
-import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
+from contextlib import ExitStack, contextmanager, suppress
 from textwrap import shorten
+from typing import IO
 
 from ackwise.errors import InputError, RunError
 from ackwise.host import files, needs
-from ackwise.host.namespaces import inside, namespace
-from ackwise.host.rights import missing_capabilities
-from ackwise.host.tools import await_ready, do, started, stop
+from ackwise.host.namespaces import as_nobody, inside, namespace, set_up
+from ackwise.host.programs import Options, await_ready, ended, run, started, stop
+from ackwise.host.rights import missing_capabilities, only
 
 _SENDER = "10.199.0.1"
 _RECEIVER = "10.199.0.2"
@@ -48,12 +56,8 @@ def why_not() -> str:
 
 
 def _listening(namespace: str) -> bool:
-    done = subprocess.run(
-        inside(namespace, "cat", "/proc/net/tcp", "/proc/net/tcp6"),
-        capture_output=True,
-        text=True,
-        timeout=10,
-    )
+    words = inside(namespace, "cat", "/proc/net/tcp", "/proc/net/tcp6", **as_nobody())
+    done = run(words, timeout_s=10)
     rows = (line.split() for line in done.stdout.splitlines())
     return any(len(r) > 3 and r[1].endswith(f":{_PORT:04X}") and r[3] == "0A" for r in rows)
 
@@ -62,7 +66,7 @@ def has_netem() -> bool:
     """Whether the kernel can delay packets; tried in a temporary namespace. Needs root."""
     with namespace("trial") as trial:
         try:
-            do("tc", "-n", trial, "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms")
+            set_up("tc", "-n", trial, "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms")
         except RunError:
             return False
     return True
@@ -70,17 +74,18 @@ def has_netem() -> bool:
 
 @contextmanager
 def wire(
-    target: str, rate_bps: int, delay_ns: int, snap_bytes: int = _SNAP_BYTES
+    stream: IO[bytes], rate_bps: int, delay_ns: int, snap_bytes: int = _SNAP_BYTES
 ) -> Iterator[tuple[str, str]]:
     """The namespaces of sender and receiver. TCP packets on port 5201 during the block are
-    written to `target`, at most `snap_bytes` of each; after an exception `target` is as it was.
+    written to `stream`, at most `snap_bytes` of each.
 
     Raises RunError when a tool failed.
     """
     with ExitStack() as stack:
+        stack.enter_context(only("CAP_KILL"))
         sender = stack.enter_context(namespace("s"))
         receiver = stack.enter_context(namespace("r"))
-        do(
+        set_up(
             "ip",
             "link",
             "add",
@@ -97,22 +102,18 @@ def wire(
         )
         for end, address in ((sender, _SENDER), (receiver, _RECEIVER)):
             there = ("-n", end)
-            do("ip", *there, "address", "add", f"{address}/30", "dev", "wire")
+            set_up("ip", *there, "address", "add", f"{address}/30", "dev", "wire")
             for name in _OFFLOADS:
-                # a kernel that does not know an offload does not use it
-                subprocess.run(
-                    inside(end, "ethtool", "-K", "wire", name, "off"),
-                    capture_output=True,
-                    timeout=10,
-                )
-            do("ip", *there, "link", "set", "lo", "up")
-            do("ip", *there, "link", "set", "wire", "up")
+                with suppress(RunError):  # a kernel that does not know an offload does not use it
+                    set_up(*inside(end, "ethtool", "-K", "wire", name, "off"))
+            set_up("ip", *there, "link", "set", "lo", "up")
+            set_up("ip", *there, "link", "set", "wire", "up")
         # Rate and queue at the sender, the whole delay on the return path: a delay line before a
         # rate limit would hide the queue. The queue holds one bandwidth-delay product, at least
         # 50 packets; bursts are as short as a 1 ms timer allows.
         queue_bytes = max(50 * 1514, rate_bps * (delay_ns or 20_000_000) // (8 * 10**9))
         burst_bytes = max(2 * 1514, rate_bps // 8000)
-        do(
+        set_up(
             "tc",
             "-n",
             sender,
@@ -130,7 +131,7 @@ def wire(
             str(queue_bytes),
         )
         if delay_ns:
-            do(
+            set_up(
                 "tc",
                 "-n",
                 receiver,
@@ -146,19 +147,19 @@ def wire(
                 "100000",
             )
 
-        stream = stack.enter_context(files.writing(target))
         captured = stream.fileno()
-        # -Z root: a change of user would cut the tether to this process
+        limits: Options = {**as_nobody("net_raw"), "file_bytes_max": _BYTES_MAX}
         tcpdump = stack.enter_context(started(inside(
             receiver, "tcpdump", "-i", "wire", "-s", str(snap_bytes), "-B", "8192",
-            "-Z", "root", "-U", "--immediate-mode", "-w", "-", "tcp", "port", str(_PORT),
+            "-U", "--immediate-mode", "-w", "-", "tcp", "port", str(_PORT), **limits,
         ), stdout=captured))  # fmt: skip
         await_ready(lambda: os.fstat(captured).st_size >= 24, "tcpdump", tcpdump)
         yield sender, receiver
         time.sleep(0.2 + delay_ns / 1e9)  # the last ACKs are still in flight
         if tcpdump.poll() is not None:
             said = shorten(tcpdump.communicate()[1], 300)
-            raise RunError(f"{target}: tcpdump ended before the transfer did: {said}")
+            how = ended(tcpdump.returncode)
+            raise RunError(f"record: tcpdump ended before the transfer did: {how}; it says: {said}")
         stop(tcpdump)
 
 
@@ -172,21 +173,26 @@ def make(target: str, rate_bps: int, delay_ns: int, seconds: int) -> dict[str, f
             f"record: --rate times --seconds is more than {_BYTES_MAX // 10**6} MB; "
             "lower one of them"
         )
-    with wire(target, rate_bps, delay_ns) as (sender, receiver), ExitStack() as stack:
-        server = stack.enter_context(started(inside(receiver, "iperf3", "-s", "-1")))
+    with ExitStack() as stack:
+        stream = stack.enter_context(files.writing(target))
+        with wire(stream, rate_bps, delay_ns) as (sender, receiver):
+            counts = _transfer(sender, receiver, seconds)
+        return counts | {"capture_bytes": os.fstat(stream.fileno()).st_size}
+
+
+def _transfer(sender: str, receiver: str, seconds: int) -> dict[str, float | int]:
+    with ExitStack() as stack:
+        serving = inside(receiver, "iperf3", "-s", "-1", **as_nobody())
+        server = stack.enter_context(started(serving))
         await_ready(lambda: _listening(receiver), "iperf3 -s", server)
-        client = stack.enter_context(started(inside(
-            sender, "iperf3", "-c", _RECEIVER, "-t", str(seconds), "--json",
-        )))  # fmt: skip
-        try:
-            output, errors = client.communicate(timeout=seconds + 30)
-        except subprocess.TimeoutExpired:
-            raise RunError("iperf3 did not finish in time") from None
+        talking = inside(
+            sender, "iperf3", "-c", _RECEIVER, "-t", str(seconds), "--json", **as_nobody()
+        )
+        client = run(talking, timeout_s=seconds + 30)
         if client.returncode:
-            raise RunError(f"iperf3 failed: {shorten(errors or output, 300)}")
-        end = json.loads(output)["end"]
+            raise RunError(f"iperf3 failed: {shorten(client.stderr or client.stdout, 300)}")
+        end = json.loads(client.stdout)["end"]
     return {
         "sent_bytes": int(end["sum_sent"]["bytes"]),
         "goodput_bps": float(end["sum_received"]["bits_per_second"]),
-        "capture_bytes": Path(target).stat().st_size,
     }

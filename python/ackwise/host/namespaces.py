@@ -1,20 +1,37 @@
 # SPDX-License-Identifier: MIT
 """Network namespaces of this host."""
 
-import subprocess
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Unpack
 
+from ackwise.errors import RunError
 from ackwise.host.leftovers import is_abandoned, owned_name
-from ackwise.host.tools import do, program
+from ackwise.host.programs import Options, do, program, tethered
 
 _NAMES = Path("/run/netns")
+_NOBODY = 65_534
+_FOR_NETWORKS: Options = {"privileges": ("net_admin", "sys_admin")}
 
 
-def inside(namespace: str, *words: str) -> list[str]:
-    """The command that runs `words` in a namespace."""
-    return [program("ip"), "netns", "exec", namespace, program(words[0]), *words[1:]]
+def inside(namespace: str, *words: str, **options: Unpack[Options]) -> list[str]:
+    """The command that runs `words` in a namespace; the options hold from there on."""
+    return [program("ip"), "netns", "exec", namespace, *tethered(words, **options)]
+
+
+def as_nobody(*capabilities: str) -> Options:
+    """For a program that needs no more than these: root starts it as user nobody."""
+    if os.geteuid() != 0:
+        return {}
+    return {"user": _NOBODY, "privileges": capabilities}
+
+
+def set_up(*words: str) -> None:
+    """Runs `ip`, `tc` or `ethtool` with the capabilities for networks alone; RunError when it
+    fails."""
+    do(*words, **_FOR_NETWORKS if os.geteuid() == 0 else {})
 
 
 @contextmanager
@@ -24,7 +41,7 @@ def namespace(end: str) -> Iterator[str]:
     _remove_abandoned()
     name = f"{owned_name()}-{end}"
     try:
-        do("ip", "netns", "add", name)
+        set_up("ip", "netns", "add", name)
         yield name
     finally:
         _remove(name)
@@ -32,7 +49,8 @@ def namespace(end: str) -> Iterator[str]:
 
 def _remove(name: str) -> None:
     # Deleting a namespace deletes the devices and queues in it.
-    subprocess.run([program("ip"), "netns", "del", name], capture_output=True, timeout=30)
+    with suppress(RunError):
+        set_up("ip", "netns", "del", name)
 
 
 def _remove_abandoned() -> None:
