@@ -202,3 +202,12 @@ def test_dropped_capabilities_do_not_come_back() -> None:
         "['CAP_NET_RAW', 'CAP_CHOWN']", "['CAP_CHOWN']",
         f"CapPrm:\t{1 << 5 | 1 << 13:016x}", "", "refused", "",
     ]  # fmt: skip
+
+
+def test_without_setpriv_nothing_keeps_privileges_that_it_should_lose(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(programs, "find_tool", lambda name: None)
+    assert programs.run(["true"]).returncode == 0
+    assert programs.tethered(["true"], user=65534)[0] == "setpriv"
+    assert programs.tethered(["true"], privileges=[])[0] == "setpriv"

@@ -2,7 +2,8 @@
 """The one way to start a program of this host: run to completion, or during a block.
 
 A program gets a clean environment and an empty standard input, unless said otherwise, and the
-kernel kills it when the thread that started it ends, however it ends.
+kernel kills it when the thread that started it ends, however it ends. (Only in the millisecond
+between its fork and setpriv's prctl it could survive a SIGKILL of this process.)
 """
 
 import os
@@ -60,10 +61,10 @@ def program(name: str) -> str:
 
 def tethered(words: Sequence[str], **options: Unpack[Options]) -> list[str]:
     """The command that runs `words` within its limits."""
-    setpriv = find_tool("setpriv")
-    if setpriv is None:  # for `ackwise doctor`, which says so; what needs it complains before
+    if find_tool("setpriv") is None and not options.keys() & {"user", "privileges"}:
+        # for `ackwise doctor`, which says so; what needs it complains before
         return [program(words[0]), *words[1:]]
-    made = [setpriv]
+    made = [program("setpriv")]
     if "privileges" in options:
         kept = ",".join(["-all", *(f"+{name}" for name in options["privileges"])])
         made += ["--no-new-privs", "--bounding-set", kept, "--inh-caps", kept]
