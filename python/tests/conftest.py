@@ -16,7 +16,7 @@ import pytest
 from ackwise import plans
 from ackwise.cli import main as cli
 from ackwise.errors import RunError
-from ackwise.host import files
+from ackwise.host import files, rights
 from ackwise.lab import build
 from ackwise.lab.machine import Kernel
 from ackwise.plans import policy
@@ -41,8 +41,9 @@ Ackwise = Callable[..., Said]
 
 
 @pytest.fixture
-def ackwise(capfd: pytest.CaptureFixture[str]) -> Ackwise:
-    """Runs `ackwise ...` in this process."""
+def ackwise(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Ackwise:
+    """Runs `ackwise ...` in this process, which keeps its privileges for the next test."""
+    monkeypatch.setattr(rights, "keep_only", lambda *_names: None)
 
     def run(*words: str) -> Said:
         capfd.readouterr()
