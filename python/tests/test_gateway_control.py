@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """`ackwise gateway up | down | status` on interfaces of a network namespace, and its faults."""
 
+import errno
 import fcntl
 import json
 import os
@@ -314,17 +315,14 @@ def test_a_missing_module_is_told_and_nothing_touched(ns: Namespace, run: Path) 
 def test_a_step_that_fails_half_way_puts_everything_back(
     ns: Namespace, run: Path, own: Callable[[Namespace], None]
 ) -> None:
-    """Without a rehearsal, as where no namespace can be made: the root and the classes are there
-    already when the kernel refuses the leaf."""
+    """The rehearsal has not seen it: the root and the classes are there already when the kernel
+    refuses the leaf."""
     leaf = missing_leaf(ns)
     own(ns)
     before, queues = ns.told_by_tc(), ns.snapshot()
 
     def unrehearsed() -> int:
-        def no_namespace(*_words: object, **_options: object) -> object:
-            raise PermissionError("no namespace")
-
-        rehearsal.attempt = no_namespace  # type: ignore[assignment]
+        control._rehearse = lambda *_words: None  # type: ignore[assignment]
         return cli.main(
             ["gateway", "up", "v0", *RATES, "--replace", "--data-leaf", leaf, "--run-dir", str(run)]
         )
@@ -452,8 +450,8 @@ def test_without_rights_it_says_so(ns: Namespace, run: Path) -> None:
     assert down(ns, run).code == 0
 
 
-def test_without_the_right_to_try_it_goes_without_a_rehearsal(ns: Namespace, run: Path) -> None:
-    """CAP_NET_ADMIN alone, as in many containers."""
+def with_net_admin_alone(ns: Namespace, *words: str) -> Said:
+    """`ackwise ...` with CAP_NET_ADMIN only, as in many containers."""
     setpriv = shutil.which("setpriv")
     if setpriv is None:
         pytest.skip("no setpriv")
@@ -462,22 +460,65 @@ def test_without_the_right_to_try_it_goes_without_a_rehearsal(ns: Namespace, run
         # inheritable and ambient sets are of no matter for root; the bounding set is
         command = [
             setpriv, "--bounding-set", "-all,+net_admin", "--inh-caps", "-all,+net_admin",
-            sys.executable, "-m", "ackwise", "gateway", "up", "v0", *RATES, "--run-dir", str(run),
+            sys.executable, "-m", "ackwise", *words,
         ]  # fmt: skip
         return subprocess.run(
             command, env=os.environ | {"PYTHONPATH": ":".join(sys.path)}
         ).returncode
 
+    return ns.forked(do)
+
+
+def test_without_the_right_to_try_a_default_queue_goes_without_a_rehearsal(
+    ns: Namespace, run: Path
+) -> None:
     run.mkdir()
-    said = ns.forked(do)
+    end = ("--run-dir", str(run))
+    said = with_net_admin_alone(ns, "gateway", "up", "v0", *RATES, *end)
     assert said.code == 0, said.err
     assert status(ns, run).code == 0
+    assert with_net_admin_alone(ns, "gateway", "down", "v0", *end).code == 0
+    assert ns.snapshot().is_default
+
+
+def test_without_the_right_to_try_queues_of_the_user_stay(ns: Namespace, run: Path) -> None:
+    own_tbf(ns)
+    before = ns.told_by_tc()
+    end = ("--replace", "--run-dir", str(run))
+    said = with_net_admin_alone(ns, "gateway", "up", "v0", *RATES, *end)
+    assert said.code == 2
+    assert "v0: not changed" in said.err
+    assert "no network namespace can be made (Operation not permitted)" in said.err
+    assert "CAP_SYS_ADMIN" in said.err
+    assert "`tc qdisc del dev v0 root`" in said.err
+    assert ns.told_by_tc() == before
+    assert not run.exists()
+
+
+@pytest.mark.parametrize("number", [errno.EPERM, errno.EINVAL, errno.ENOSPC])
+def test_without_namespaces_queues_of_the_user_stay(
+    ns: Namespace, run: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """Whatever the reason: no right, no such kernel (CONFIG_NET_NS), too many of them."""
+
+    def no_namespace() -> None:
+        raise rehearsal.NoNamespace(os.strerror(number))
+
+    monkeypatch.setattr(rehearsal, "unshare", no_namespace)
+    own_tbf(ns)
+    before = ns.told_by_tc()
+    said = up(ns, run, "--replace")
+    assert said.code == 2
+    assert f"no network namespace can be made ({os.strerror(number)})" in said.err
+    assert ns.told_by_tc() == before
+    ns.tc("qdisc del dev v0 root")
+    assert up(ns, run).code == 0
     assert down(ns, run).code == 0
 
 
 def test_two_instances_take_turns(ns: Namespace, run: Path) -> None:
     run.mkdir()
-    held = os.open(run, os.O_RDONLY)
+    held = os.open(run / "lock", os.O_RDWR | os.O_CREAT, 0o600)
     fcntl.flock(held, fcntl.LOCK_EX)
     threading.Timer(0.7, fcntl.flock, (held, fcntl.LOCK_UN)).start()
     start = time.monotonic()
@@ -492,15 +533,38 @@ def test_an_instance_that_never_ends_is_told(
 ) -> None:
     monkeypatch.setattr("ackwise.gateway.state._LOCK_SECONDS", 0.3)
     run.mkdir()
-    held = os.open(run, os.O_RDONLY)
+    held = os.open(run / "lock", os.O_RDWR | os.O_CREAT, 0o600)
     fcntl.flock(held, fcntl.LOCK_EX)
+    os.write(held, b"4711\n")
     try:
         said = up(ns, run)
         assert said.code == 1
-        assert "another ackwise has been changing queues" in said.err
+        assert f"{run}/lock: process 4711 has held this lock" in said.err
         assert ns.snapshot().is_default
     finally:
         os.close(held)
+
+
+def test_a_lock_that_anybody_can_take_is_of_no_matter(ns: Namespace, run: Path) -> None:
+    """Another user may open the directory, and lock it; the lock file he may not."""
+    assert up(ns, run).code == 0
+    ready, wait = os.pipe(), os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.setgid(65534)
+        os.setuid(65534)
+        fcntl.flock(os.open(run, os.O_RDONLY), fcntl.LOCK_EX)
+        os.write(ready[1], b"x")
+        os.read(wait[0], 1)
+        os._exit(0)
+    try:
+        assert os.read(ready[0], 1) == b"x"
+        assert down(ns, run).code == 0
+        assert up(ns, run).code == 0
+        assert down(ns, run).code == 0
+    finally:
+        os.write(wait[1], b"x")
+        os.waitpid(child, 0)
 
 
 def test_many_instances_at_once_end_in_one_of_their_wishes(ns: Namespace, run: Path) -> None:

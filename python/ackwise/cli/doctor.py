@@ -147,7 +147,7 @@ def _gateway() -> Iterator[Finding]:
     yield from _timers()
     try:
         missing = None if lacking else control.missing_kinds()
-    except OSError:
+    except RunError:
         missing = None
     if missing is None:
         yield Finding("gateway", "kernel", True, False, "not checked: needs root and a namespace")

@@ -4,13 +4,15 @@
       up:    read the queues ─> rehearse ─> save the state ─> change, one datagram ─> mark it up
                                                                  │ refused
                                                                  └─> restore, forget, say why
-      down:  read the state ─> mark it ─> restore, one datagram ─> forget
+      down:  read the state ─> mark it ─> restore ─> forget
 
-The kernel processes a datagram within one system call. A killed process therefore leaves the
-interface as it was or as it should be, never in between, and the state file says how to go back.
+Queues that are not the kernel's default are replaced only if restoring them was rehearsed, and gave
+the same bytes. The kernel processes a datagram within one system call, so a killed `up` leaves the
+interface as it was or as it should be. A restore that is too large for one datagram can be cut
+short; the state file then says that it has begun, and the next `up` or `down` begins it again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -20,6 +22,7 @@ from ackwise.gateway import rehearsal, selftest, tree
 from ackwise.gateway.classifier import Framing
 from ackwise.gateway.linklayer import LAYERS
 from ackwise.gateway.netlink import Interface, Message, Refused, Rtnetlink
+from ackwise.gateway.rehearsal import NoNamespace
 from ackwise.gateway.snapshot import Snapshot
 from ackwise.gateway.state import GOING_DOWN, GOING_UP, UP, Keeper, SelfTest, State, namespace
 from ackwise.gateway.tree import TreeSettings
@@ -98,7 +101,7 @@ def timer_step_ns() -> int | None:
 
 def missing_kinds() -> dict[str, str]:
     """Leaf queues, root and filter that this kernel lacks, with its error message. Needs root;
-    OSError when no namespace can be made."""
+    NoNamespace when none can be made."""
     found = {}
     for kind in tree.LEAF_KINDS:
         leaf = tree.Leaf(kind, 0 if kind == "cake" else 10_000)
@@ -125,11 +128,13 @@ def up(
     *,
     replace_own: bool,
     self_test: bool = True,
+    rehearsed: Callable[[], object] = lambda: None,
 ) -> Did:
     """Sets up the tree; `note` goes into the state file.
 
     `replace_own`: save and replace queues that the user has set up; without it they are refused.
     `self_test`: send one pure ACK and see whether its class counts it; a failure changes nothing.
+    `rehearsed`: called when no namespace is needed any more.
     Raises InputError before anything is changed, RunError afterwards, with everything restored.
     """
     check_rights()
@@ -138,27 +143,38 @@ def up(
         current = Snapshot.take(kernel, link.ifindex)
         old = _still_meant(keeper, link)
         before = _before(settings, old, current, keeper, replace_own=replace_own)
-        wanted = _rehearse(settings, before, link)
+        wanted = _rehearse(settings, before, current, link)
+        rehearsed()
         state = State(link.name, link.ifindex, namespace(), GOING_UP, note, before)
         if current == wanted or (old is not None and old.settings == note and current == old.after):
             state = replace(state, phase=UP, after=current)
             tested = _finish(kernel, link, keeper, state, self_test=self_test)
             return Did(f"{link.name}: already up", changed=False, self_test=tested)
         keeper.write(state)
+        if Snapshot.take(kernel, link.ifindex) != current and kernel.link(link.name) is not None:
+            _back_to(old, keeper)
+            raise RunError(f"{link.name}: not changed: someone else changed its queues; try again")
         refused = _change(kernel, current, tree.messages(settings, link.ifindex), link)
         after = Snapshot.take(kernel, link.ifindex)
         if not refused and wanted is not None and after != wanted:
             refused = [Refused("compare", 0, "the kernel did something else than in the rehearsal")]
         if refused:
-            back = _put_back(kernel, current, link)
-            if old is None:
-                keeper.forget()
-            else:
-                keeper.write(old)
-            raise RunError(f"{link.name}: {_explained(refused[0])}; {back}")
+            keeper.write(replace(state, phase=GOING_DOWN))
+            back, words = _put_back(kernel, current, link)
+            if back:
+                _back_to(old, keeper)
+            raise RunError(f"{link.name}: {_explained(refused[0])}; {words}")
         state = replace(state, phase=UP, after=after)
         tested = _finish(kernel, link, keeper, state, self_test=self_test)
         return Did(f"{link.name}: up", changed=True, self_test=tested)
+
+
+def _back_to(old: State | None, keeper: Keeper) -> None:
+    """What was saved before, now that the interface is as it was before."""
+    if old is None:
+        keeper.forget()
+    else:
+        keeper.write(old)
 
 
 def _finish(
@@ -195,7 +211,9 @@ def _before(
     replace_own: bool,
 ) -> Snapshot:
     """What `down` restores."""
-    if old is not None and (current.is_ours or current == old.before):
+    if old is not None and (
+        current.has_our_root or current == old.before or _is_half_restored(old, current)
+    ):
         return old.before
     if current.is_default:
         return current
@@ -215,31 +233,66 @@ def _before(
     return current
 
 
-def _rehearse(settings: TreeSettings, before: Snapshot, link: Interface) -> Snapshot | None:
-    """The tree as the kernel will report it; None when no namespace can be made for a trial."""
+def _is_half_restored(state: State, current: Snapshot) -> bool:
+    return state.phase == GOING_DOWN and (
+        current.is_default or current.skeleton <= state.before.skeleton
+    )
+
+
+def _rehearse(
+    settings: TreeSettings, before: Snapshot, current: Snapshot, link: Interface
+) -> Snapshot | None:
+    """The tree as the kernel will report it; None when no namespace can be made for a trial, and
+    nothing is at stake: what goes is the kernel's default, ours, or whole in the state file.
+
+    InputError when the tree cannot be set up, or what goes could not be restored exactly.
+    """
+    at_stake = current == before and not before.is_default
+    why = current.obstacle if at_stake else ""
+    wanted = None
     try:
         refused, wanted = rehearsal.attempt(
             partial(tree.messages, settings), queue_packets=link.queue_packets
         )
         if refused:
             raise InputError(f"{link.name}: not changed: {_explained(refused[0])}")
-        if before.is_default:
-            return wanted
-        refused, back = rehearsal.attempt(
-            before.messages,
-            transmit_queues=link.transmit_queues,
-            queue_packets=link.queue_packets,
-        )
-    except OSError:
-        return None
-    if refused or back != before:
-        lost = next((p for p in before.parts if p not in back.parts), None)
-        why = str(refused[0]) if refused else f"{lost} differs"
+        if at_stake and not why:
+            why = _loss(before, link)
+    except NoNamespace as problem:
+        if at_stake and not why:
+            remedy = (
+                "run it with sudo, so that it has CAP_SYS_ADMIN"
+                if rights.missing_capabilities("CAP_SYS_ADMIN")
+                else "use a kernel with network namespaces (CONFIG_NET_NS)"
+            )
+            raise InputError(
+                f"{link.name}: not changed: whether its queues ({before.words}) could be restored "
+                f"cannot be tried, as no network namespace can be made ({problem}); {remedy}, or "
+                f"remove the queues first: `tc qdisc del dev {link.name} root`"
+            ) from None
+    if why:
         raise InputError(
             f"{link.name}: not changed: its queues ({before.words}) could not be restored exactly "
-            f"({why}); remove them first"
+            f"({why}); remove them first: `tc qdisc del dev {link.name} root`"
         )
     return wanted
+
+
+def _loss(before: Snapshot, link: Interface) -> str:
+    """What would be different of the queues after a restore; "" if nothing. NoNamespace when it
+    cannot be tried."""
+    refused, back = rehearsal.attempt(
+        before.messages,
+        transmit_queues=link.transmit_queues,
+        queue_packets=link.queue_packets,
+    )
+    if refused:
+        return str(refused[0])
+    if back == before:
+        return ""
+    found = set(back.parts)
+    lost = next((p for p in before.parts if p not in found), None)
+    return f"{lost} differs" if lost else "there would be more of them"
 
 
 def _explained(refused: Refused) -> str:
@@ -261,17 +314,17 @@ def _change(
     return kernel.change([*first, *made])
 
 
-def _put_back(kernel: Rtnetlink, snapshot: Snapshot, link: Interface) -> str:
-    """Restores `snapshot`; the outcome in words."""
+def _put_back(kernel: Rtnetlink, snapshot: Snapshot, link: Interface) -> tuple[bool, str]:
+    """Restores `snapshot`; whether there is nothing left to restore, and the outcome in words."""
     if kernel.link(link.name) is None:
-        return "the interface is gone"
+        return True, "the interface is gone"
     now = Snapshot.take(kernel, link.ifindex)
     refused = _change(kernel, now, snapshot.messages(link.ifindex), link)
     again = Snapshot.take(kernel, link.ifindex)
     if again == snapshot:
-        return "everything was restored"
+        return True, "everything was restored"
     why = f" ({refused[0]})" if refused else ""
-    return f"NOT restored{why}: {again.words} instead of {snapshot.words}"
+    return False, f"NOT restored{why}: {again.words} instead of {snapshot.words}; run `down` again"
 
 
 def down(interface: str, keeper: Keeper) -> Did:
@@ -303,7 +356,7 @@ def down(interface: str, keeper: Keeper) -> Did:
         if current == state.before:
             keeper.forget()
             return Did(f"{interface}: down; {current.words}", changed=False)
-        if not current.is_ours and state.phase != GOING_DOWN:
+        if not (current.has_our_root or _is_half_restored(state, current)):
             keeper.forget()
             return Did(
                 f"{interface}: its queues were replaced by someone else; left as they are: "
@@ -311,13 +364,11 @@ def down(interface: str, keeper: Keeper) -> Did:
                 changed=False,
             )
         keeper.write(replace(state, phase=GOING_DOWN))
-        refused = _change(kernel, current, state.before.messages(link.ifindex), link)
-        again = Snapshot.take(kernel, link.ifindex)
-        if refused or again != state.before:
-            why = str(refused[0]) if refused else f"{again.words} instead of {state.before.words}"
-            raise RunError(f"{interface}: could not be restored: {why}; run `down` again")
+        back, words = _put_back(kernel, state.before, link)
+        if not back:
+            raise RunError(f"{interface}: {words}")
         keeper.forget()
-        return Did(f"{interface}: down; {again.words}", changed=True)
+        return Did(f"{interface}: down; {state.before.words}", changed=True)
 
 
 def settings_document(settings: TreeSettings) -> dict[str, object]:

@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: MIT
 """Traffic control over rtnetlink: messages, dumps, and many changes in one datagram.
 
-A datagram is worked off inside one system call. A process that is killed has therefore made all of
-its changes or none: that is what `up` and `down` rest on.
+A datagram is processed inside one system call. A process that is killed has therefore made all of
+its changes or none. A datagram that the kernel does not take whole is halved, so what must not be
+left half done says so in the state file first.
+
+What arrives is parsed strictly: a length that does not fit is a RunError, never a shorter list,
+because a queue that was not read would not be restored. Answers count only if the kernel sent them
+to this socket for this request.
 
 Why no library: pyroute2 0.9.7 declares the instructions of a classic BPF filter as one 32-bit
 number and so cannot send them, has no HTB link layers, and hands out decoded messages, whereas a
@@ -27,6 +32,7 @@ NEWLINK, GETLINK = 16, 18
 NEWQDISC, DELQDISC, GETQDISC = 36, 37, 38
 NEWTCLASS, GETTCLASS = 40, 42
 NEWTFILTER, GETTFILTER = 44, 46
+NEWCHAIN, GETCHAIN = 100, 102
 
 ROOT = 0xFFFFFFFF
 INGRESS = 0xFFFFFFF1  # also clsact
@@ -39,26 +45,61 @@ _EXPLAINED = 0x200  # NLM_F_ACK_TLVS
 _CAPPED = 0x100
 _TEXT = 1  # NLMSGERR_ATTR_MSG
 _SOL_NETLINK, _EXT_ACK, _CAP_ACK, _STRICT = 270, 11, 10, 12
-_RECEIVE_BYTES = 1 << 18
+_RECEIVE_BYTES = 1 << 18  # a dump comes in datagrams of at most 32 KiB
+_SEND_BYTES = 1 << 22
+_ANSWER_BYTES = 1 << 22
+_SNDBUFFORCE, _RCVBUFFORCE = 32, 33
+_TOO_LARGE = (errno.EMSGSIZE, errno.ENOBUFS, errno.ENOMEM)
+_ANSWER_SECONDS = 30.0
+_DUMPS_MAX = 8
+_ERROR_MAX = 4095  # MAX_ERRNO
 
 TCA_KIND, TCA_OPTIONS, TCA_STATS2 = 1, 2, 7
 NESTED = 0x8000
 _TYPE_MASK = 0x3FFF
 
 
+_ATTRIBUTE = struct.Struct("=HH")  # struct nlattr
+_HEADER = struct.Struct("=IHHII")  # struct nlmsghdr
+_TRAFFIC = struct.Struct("=BxxxiIII")  # struct tcmsg
+_LINK = struct.Struct("=BxHiII")  # struct ifinfomsg
+
+
 def attribute(kind: int, payload: bytes) -> bytes:
-    """One attribute (struct nlattr), padded."""
-    return struct.pack("=HH", len(payload) + 4, kind) + payload + bytes(-len(payload) % 4)
+    """One attribute, padded."""
+    return _ATTRIBUTE.pack(len(payload) + 4, kind) + payload + bytes(-len(payload) % 4)
 
 
-def attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Type (without flags) and payload of each attribute; what is damaged ends the list."""
-    while len(data) >= 4:
-        length, kind = struct.unpack_from("=HH", data)
-        if not 4 <= length <= len(data):
-            return
-        yield kind & _TYPE_MASK, data[4:length]
-        data = data[(length + 3) & ~3 :]
+def damaged(what: str) -> RunError:
+    """The error for an answer that cannot be what the kernel meant to send."""
+    return RunError(f"the kernel's answer is damaged: {what}")
+
+
+def attributes(data: bytes) -> list[tuple[int, bytes]]:
+    """Type (without flags) and payload of each attribute. RunError when a length is wrong."""
+    found = []
+    at = 0
+    while len(data) - at >= _ATTRIBUTE.size:
+        length, kind = _ATTRIBUTE.unpack_from(data, at)
+        if not _ATTRIBUTE.size <= length <= len(data) - at:
+            raise damaged(f"an attribute of {length} bytes among {len(data) - at}")
+        found.append((kind & _TYPE_MASK, data[at + _ATTRIBUTE.size : at + length]))
+        at += (length + 3) & ~3
+    if any(data[at:]):
+        raise damaged(f"{len(data) - at} bytes behind the attributes")
+    return found
+
+
+def number(payload: bytes, layout: str = "=I") -> int:
+    """The number that an attribute holds; RunError when it has another size."""
+    if len(payload) != struct.calcsize(layout):
+        raise damaged(f"a number of {len(payload)} bytes")
+    return int(struct.unpack(layout, payload)[0])
+
+
+def text(payload: bytes) -> str:
+    """The text that an attribute holds, up to its NUL."""
+    return payload.partition(b"\0")[0].decode(errors="replace")
 
 
 def handle_text(handle: int) -> str:
@@ -88,8 +129,8 @@ class Message:
         attrs: bytes = b"",
         flags: int = CREATE_ONLY,
     ) -> Self:
-        """A message about a qdisc, a class or a filter (struct tcmsg)."""
-        head = struct.pack("=BxxxiIII", socket.AF_UNSPEC, ifindex, handle, parent, info)
+        """A message about a qdisc, a class, a filter or a chain."""
+        head = _TRAFFIC.pack(socket.AF_UNSPEC, ifindex, handle, parent, info)
         return cls(step, kind, flags, head + attrs)
 
 
@@ -107,7 +148,7 @@ class Refused:
 
 @dataclass(frozen=True)
 class TcObject:
-    """A qdisc, class or filter as the kernel reports it."""
+    """A qdisc, class, filter or chain as the kernel reports it."""
 
     ifindex: int
     handle: int
@@ -130,16 +171,90 @@ class Interface:
     queue_packets: int  # txqueuelen, which HTB reports as direct_qlen
 
 
+@dataclass(frozen=True)
+class Answer:
+    """One message of the kernel. `port`: the socket whose request it answers."""
+
+    kind: int
+    flags: int
+    sequence: int
+    port: int
+    body: bytes
+
+    @property
+    def error(self) -> int:
+        """The error number of an error message or of the end of a dump; 0: success."""
+        code = int(struct.unpack_from("=i", self.body)[0]) if self.body else 0
+        return min(abs(code), _ERROR_MAX)
+
+
+def answers(datagram: bytes) -> list[Answer]:
+    """The messages of a datagram. RunError when a length is wrong."""
+    found = []
+    at = 0
+    while at < len(datagram):
+        if len(datagram) - at < _HEADER.size:
+            raise damaged(f"{len(datagram) - at} bytes behind the messages")
+        length, kind, flags, sequence, port = _HEADER.unpack_from(datagram, at)
+        if not _HEADER.size <= length <= len(datagram) - at:
+            raise damaged(f"a message of {length} bytes among {len(datagram) - at}")
+        body = datagram[at + _HEADER.size : at + length]
+        if (kind == _ERROR and len(body) < 4) or (kind == _DONE and 0 < len(body) < 4):
+            raise damaged("an error message without an error number")
+        found.append(Answer(kind, flags, sequence, port, body))
+        at += (length + 3) & ~3
+    return found
+
+
+def traffic_object(body: bytes) -> TcObject:
+    """A qdisc, class, filter or chain. RunError for a message that is too short."""
+    if len(body) < _TRAFFIC.size:
+        raise damaged(f"a queue in {len(body)} bytes")
+    _, ifindex, handle, parent, info = _TRAFFIC.unpack_from(body)
+    return TcObject(ifindex, handle, parent, info, body[_TRAFFIC.size :])
+
+
+def interface(body: bytes) -> Interface:
+    """An interface. RunError for a message that is too short or has a wrong length in it."""
+    if len(body) < _LINK.size:
+        raise damaged(f"an interface in {len(body)} bytes")
+    _, hardware, ifindex, flags, _ = _LINK.unpack_from(body)
+    found = dict(attributes(body[_LINK.size :]))
+    return Interface(
+        name=text(found.get(3, b"")),
+        ifindex=ifindex,
+        hardware=hardware,
+        mtu_bytes=number(found.get(4, bytes(4))),
+        transmit_queues=number(found.get(31, struct.pack("=I", 1))),
+        up=bool(flags & 1),
+        address=found.get(1, b""),
+        queue_packets=number(found.get(13, bytes(4))),
+    )
+
+
 class Rtnetlink:
-    """A socket to the kernel, in the network namespace of the thread that opens it."""
+    """A socket to the kernel, in the network namespace of the thread that opens it.
+
+    RunError whenever the kernel cannot be asked, or does not answer as it should.
+    """
 
     def __init__(self) -> None:
-        self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
-        self._sequence = 0
-        for option in (_EXT_ACK, _CAP_ACK, _STRICT):
-            with contextlib.suppress(OSError):  # older than 4.12, 4.2, 4.20: fewer words
-                self._socket.setsockopt(_SOL_NETLINK, option, 1)
-        self._socket.bind((0, 0))
+        with _explained():
+            self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
+            self._sequence = 0
+            for option in (_EXT_ACK, _CAP_ACK, _STRICT):
+                with contextlib.suppress(OSError):  # older than 4.12, 4.2, 4.20: fewer words
+                    self._socket.setsockopt(_SOL_NETLINK, option, 1)
+            for forced, plain, size_bytes in (
+                (_SNDBUFFORCE, socket.SO_SNDBUF, _SEND_BYTES),
+                (_RCVBUFFORCE, socket.SO_RCVBUF, _ANSWER_BYTES),
+            ):
+                try:
+                    self._socket.setsockopt(socket.SOL_SOCKET, forced, size_bytes)
+                except OSError:  # in a user namespace: up to the sysctl
+                    self._socket.setsockopt(socket.SOL_SOCKET, plain, size_bytes)
+            self._socket.bind((0, 0))
+            self._port = int(self._socket.getsockname()[0])
 
     def __enter__(self) -> Self:
         return self
@@ -153,98 +268,150 @@ class Rtnetlink:
         self._socket.close()
 
     def change(self, messages: Sequence[Message]) -> list[Refused]:
-        """Sends all messages to the kernel in one datagram; returns what it refused. The kernel
-        goes on with the messages behind a refused one."""
+        """Sends all messages to the kernel, in one datagram if it takes it; returns what it
+        refused. The kernel goes on with the messages behind a refused one."""
+        if not messages:
+            return []
         first = self._sequence + 1
-        datagram = b"".join(self._framed(m.kind, m.flags | _ACK, m.body) for m in messages)
-        self._socket.send(datagram)
-        refused = []
-        open_ends = len(messages)
-        while open_ends:
-            for kind, flags, sequence, body in self._received():
-                place = sequence - first
-                if kind != _ERROR or not 0 <= place < len(messages):
+        # The kernel reports each error; success only of the last, as thousands of answers would
+        # overflow the socket.
+        last = len(messages) - 1
+        datagram = b"".join(
+            self._framed(m.kind, m.flags | (_ACK if i == last else 0), m.body)
+            for i, m in enumerate(messages)
+        )
+        with _explained():
+            try:
+                self._socket.send(datagram)
+            except OSError as problem:
+                if problem.errno not in _TOO_LARGE or not last:
+                    raise
+                half = len(messages) // 2
+                return self.change(messages[:half]) + self.change(messages[half:])
+        return self._refused(messages, first)
+
+    def _refused(self, messages: Sequence[Message], first: int) -> list[Refused]:
+        """The errors of a datagram whose first message has that number."""
+        refused: list[Refused] = []
+        complete = True
+        while True:
+            try:
+                received = self._received(wait=complete)
+            except OverflowError:
+                complete = False  # what had room is still to be read
+                continue
+            except BlockingIOError:
+                lost = "there were more errors than the socket has room for"
+                return [*refused, Refused("read the kernel's answers", errno.ENOBUFS, lost)]
+            for answer in received:
+                place = answer.sequence - first
+                if answer.kind != _ERROR or not 0 <= place < len(messages):
                     continue
-                open_ends -= 1
-                (code,) = struct.unpack_from("=i", body)
-                if code:
-                    step = messages[place].step
-                    refused.append(Refused(step, -code, _words(-code, flags, body)))
-        return refused
+                if answer.error:
+                    refused.append(Refused(messages[place].step, answer.error, _words(answer)))
+                if place == len(messages) - 1 and complete:
+                    return refused
 
     def traffic(self, kind: int, ifindex: int, *, parent: int = 0) -> list[TcObject]:
-        """All objects of a kind (GETQDISC, GETTCLASS, GETTFILTER) on an interface."""
-        head = struct.pack("=BxxxiIII", socket.AF_UNSPEC, ifindex, 0, parent, 0)
-        found = []
-        for body in self._dump(kind, head):
-            at, handle, above, info = struct.unpack_from("=iIII", body, 4)
-            if at == ifindex:
-                found.append(TcObject(at, handle, above, info, body[20:]))
-        return found
+        """All objects of a kind (GETQDISC, GETTCLASS, GETTFILTER, GETCHAIN) on an interface."""
+        return self.known_traffic(kind, ifindex, parent=parent) or []
+
+    def known_traffic(self, kind: int, ifindex: int, *, parent: int = 0) -> list[TcObject] | None:
+        """The same; None from a kernel that knows no such objects."""
+        head = _TRAFFIC.pack(socket.AF_UNSPEC, ifindex, 0, parent, 0)
+        bodies = self._dump(kind, head)
+        if bodies is None:
+            return None
+        found = [traffic_object(body) for body in bodies]
+        return [one for one in found if one.ifindex == ifindex]
 
     def link(self, name: str) -> Interface | None:
         """The interface of that name in this namespace."""
-        head = struct.pack("=BxHiII", socket.AF_UNSPEC, 0, 0, 0, 0)
-        for body in self._dump(GETLINK, head):
-            hardware, ifindex, flags = struct.unpack_from("=HiI", body, 2)
-            told = dict(attributes(body[16:]))
-            if told.get(3, b"").rstrip(b"\0").decode(errors="replace") != name:
-                continue
-            mtu = struct.unpack("=I", told.get(4, bytes(4)))[0]
-            queues = struct.unpack("=I", told.get(31, b"\1\0\0\0"))[0]
-            length = struct.unpack("=I", told.get(13, bytes(4)))[0]
-            address = told.get(1, b"")
-            return Interface(name, ifindex, hardware, mtu, queues, bool(flags & 1), address, length)
-        return None
+        head = _LINK.pack(socket.AF_UNSPEC, 0, 0, 0, 0)
+        found = (interface(body) for body in self._dump(GETLINK, head) or ())
+        return next((one for one in found if one.name == name), None)
 
     def _framed(self, kind: int, flags: int, body: bytes) -> bytes:
         self._sequence += 1
-        head = struct.pack("=IHHII", len(body) + 16, kind, flags | _REQUEST, self._sequence, 0)
+        head = _HEADER.pack(len(body) + 16, kind, flags | _REQUEST, self._sequence, 0)
         return head + body + bytes(-len(body) % 4)
 
-    def _received(self) -> list[tuple[int, int, int, bytes]]:
-        data = self._socket.recv(_RECEIVE_BYTES)
-        found = []
-        while len(data) >= 16:
-            length, kind, flags, sequence, _port = struct.unpack_from("=IHHII", data)
-            if not 16 <= length <= len(data):
-                break
-            found.append((kind, flags, sequence, data[16:length]))
-            data = data[(length + 3) & ~3 :]
-        return found
+    def _received(self, *, wait: bool = True) -> list[Answer]:
+        """The next datagram of the kernel to this socket. OverflowError when answers were lost;
+        without waiting, BlockingIOError when there is none."""
+        self._socket.settimeout(_ANSWER_SECONDS if wait else 0)
+        while True:
+            try:
+                data, _, flags, (sender, _) = self._socket.recvmsg(_RECEIVE_BYTES)
+            except BlockingIOError:
+                raise
+            except OSError as problem:
+                if problem.errno == errno.ENOBUFS:
+                    raise OverflowError from None
+                raise _unanswered(problem) from None
+            if sender:  # another process, which may send to any port
+                continue
+            if flags & socket.MSG_TRUNC:
+                raise damaged(f"a datagram of more than {_RECEIVE_BYTES} bytes")
+            return [one for one in answers(data) if one.port == self._port]
 
-    def _dump(self, kind: int, head: bytes) -> list[bytes]:
-        for _ in range(8):  # repeated when it changed during the dump
-            self._socket.send(self._framed(kind, _DUMP, head))
+    def _dump(self, kind: int, head: bytes) -> list[bytes] | None:
+        """The bodies of a list; None when the kernel does not know this kind of list."""
+        for _ in range(_DUMPS_MAX):  # repeated when it changed during the dump
+            with _explained():
+                self._socket.send(self._framed(kind, _DUMP, head))
             bodies, whole = self._dumped(kind)
             if whole:
                 return bodies
-        raise RunError("the interface changes faster than it can be read")
+        raise RunError("the interface changes faster than it can be read; try again")
 
-    def _dumped(self, asked: int) -> tuple[list[bytes], bool]:
+    def _dumped(self, asked: int) -> tuple[list[bytes] | None, bool]:
+        """The bodies, and whether nothing changed meanwhile."""
         bodies: list[bytes] = []
         whole = True
         while True:
-            for kind, flags, sequence, body in self._received():
-                if sequence != self._sequence:
+            try:
+                received = self._received()
+            except OverflowError:
+                whole = False
+                continue
+            for answer in received:
+                if answer.sequence != self._sequence:
                     continue
-                whole = whole and not flags & _DUMP_INTERRUPTED
-                if kind in (_DONE, _ERROR):
-                    code = -struct.unpack_from("=i", body)[0] if len(body) >= 4 else 0
-                    if code > 0 and code not in (errno.ENODEV, errno.EINVAL, errno.EOPNOTSUPP):
-                        raise RunError(f"the kernel does not tell: {os.strerror(code)}")
+                whole = whole and not answer.flags & _DUMP_INTERRUPTED
+                if answer.kind in (_DONE, _ERROR):
+                    if answer.error == errno.EOPNOTSUPP:
+                        return None, True
+                    if answer.error:
+                        said = os.strerror(answer.error)
+                        raise RunError(f"the kernel does not list the queues: {said}")
                     return bodies, whole
-                if kind == asked - 2:  # RTM_GETx is RTM_NEWx + 2
-                    bodies.append(body)
+                if answer.kind == asked - 2:  # RTM_GETx is RTM_NEWx + 2
+                    bodies.append(answer.body)
 
 
-def _words(code: int, flags: int, body: bytes) -> str:
-    said = os.strerror(code)
-    if flags & _EXPLAINED:
-        start = 4 + 16  # error code, header of what was asked
-        if not flags & _CAPPED:
-            start = 4 + ((struct.unpack_from("=I", body, 4)[0] + 3) & ~3)
-        text = dict(attributes(body[start:])).get(_TEXT, b"").rstrip(b"\0").decode(errors="replace")
-        if text:
-            return f"{text.rstrip('.')} ({said})"
-    return said
+@contextlib.contextmanager
+def _explained() -> Iterator[None]:
+    try:
+        yield
+    except OSError as problem:
+        raise _unanswered(problem) from None
+
+
+def _unanswered(problem: OSError) -> RunError:
+    if isinstance(problem, TimeoutError):
+        return RunError(f"the kernel did not answer within {_ANSWER_SECONDS:.0f} s")
+    return RunError(f"the kernel cannot be asked about queues: {problem.strerror}")
+
+
+def _words(answer: Answer) -> str:
+    """The error in words, with the kernel's own if it gives any."""
+    said = os.strerror(answer.error)
+    if not answer.flags & _EXPLAINED:
+        return said
+    start = 4 + _HEADER.size  # error number, header of what was asked
+    if not answer.flags & _CAPPED:
+        (asked,) = struct.unpack_from("=I", answer.body, 4) if len(answer.body) >= 8 else (0,)
+        start = 4 + ((asked + 3) & ~3)
+    explained = text(dict(attributes(answer.body[start:])).get(_TEXT, b""))
+    return f"{explained.rstrip('.')} ({said})" if explained else said

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Tries changes on a throwaway interface, in a network namespace that ends with the trial.
 
-So a module that the kernel lacks is told before the real interface is touched, and what was there
-is known to come back before it goes.
+So a module that the kernel lacks is reported before the real interface is touched, and what was
+there is known to come back before it goes.
 """
 
 import ctypes
@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from ackwise.errors import RunError
 from ackwise.gateway import netlink
 from ackwise.gateway.netlink import Message, Refused, Rtnetlink, attribute
 from ackwise.gateway.snapshot import Snapshot
@@ -24,6 +25,10 @@ _INFO_KIND = 1
 Result = TypeVar("Result")
 
 
+class NoNamespace(RunError):
+    """No network namespace can be made; the reason in words."""
+
+
 def attempt(
     make: Callable[[int], Sequence[Message]],
     *,
@@ -31,7 +36,8 @@ def attempt(
     queue_packets: int | None = None,
 ) -> tuple[list[Refused], Snapshot]:
     """What the kernel refuses of `make(ifindex)`, and the queues afterwards, on an interface with
-    that many queues and that txqueuelen. OSError when no namespace can be made."""
+    that many queues and that txqueuelen. Raises NoNamespace, and RunError when the kernel does not
+    answer."""
 
     def run() -> tuple[list[Refused], Snapshot]:
         with Rtnetlink() as kernel:
@@ -65,6 +71,13 @@ def _queue_length(ifindex: int, packets: int) -> Message:
     return Message("set the queue's length", netlink.NEWLINK, 0, body)
 
 
+def unshare() -> None:
+    """Gives this thread a network namespace of its own. NoNamespace when it cannot."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(_CLONE_NEWNET):
+        raise NoNamespace(os.strerror(ctypes.get_errno()))
+
+
 def _apart(run: Callable[[], Result]) -> Result:
     """`run()` in a thread with a namespace of its own, which ends with the thread."""
     results: list[Result] = []
@@ -72,10 +85,7 @@ def _apart(run: Callable[[], Result]) -> Result:
 
     def inside() -> None:
         try:
-            libc = ctypes.CDLL(None, use_errno=True)
-            if libc.unshare(_CLONE_NEWNET):
-                number = ctypes.get_errno()
-                raise OSError(number, os.strerror(number))
+            unshare()
             results.append(run())
         except BaseException as problem:
             problems.append(problem)

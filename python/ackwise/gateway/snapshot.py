@@ -3,27 +3,43 @@
 
 What is the kernel's default has the handle 0 and needs no keeping: it comes when the root is
 deleted. Ingress queues are nobody's business here and stay.
+
+Everything that the kernel reports is kept and compared, also what no request creates, such as the
+first hash table of u32: if it did not come back by itself, the rehearsal would show it. What a
+comparison could not show, because it is not reported whole or changes while packets pass, is an
+obstacle: such a tree is not replaced.
 """
 
+import string
 import struct
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
+from ackwise.errors import RunError
 from ackwise.gateway import netlink, tree
 from ackwise.gateway.netlink import (
     TCA_KIND,
     TCA_OPTIONS,
+    TCA_STATS2,
     Message,
     Rtnetlink,
     TcObject,
     attribute,
     attributes,
+    damaged,
     handle_text,
+    number,
+    text,
 )
 
 _STAB, _CHAIN = 8, 11
+_BLOCKS = (13, 14)  # TCA_INGRESS_BLOCK, TCA_EGRESS_BLOCK
+_ESTIMATES = (2, 5)  # TCA_STATS_RATE_EST, TCA_STATS_RATE_EST64
 _KEPT = {TCA_KIND, TCA_OPTIONS, _STAB, _CHAIN}
+_KIND_BYTES_MAX = 16  # IFNAMSIZ
+_ATTRIBUTES_BYTES_MAX = 1 << 17
 _MAKERS = {  # kinds whose classes are made one by one; those of others come with the queue
     "htb",
     "hfsc",
@@ -33,14 +49,30 @@ _MAKERS = {  # kinds whose classes are made one by one; those of others come wit
 _CREATING = {
     "qdisc": netlink.NEWQDISC,
     "class": netlink.NEWTCLASS,
+    "chain": netlink.NEWCHAIN,
     "filter": netlink.NEWTFILTER,
 }
+# The attributes of each kind's actions, and of its policer.
+_ACTIONS = {
+    "basic": (3, 4),
+    "bpf": (1, 2),
+    "cgroup": (1, 2),
+    "flow": (9, 10),
+    "flower": (3,),
+    "fw": (2, 4),
+    "matchall": (2,),
+    "route": (5, 6),
+    "u32": (6, 7),
+}
+_BPF_OPS = 5
+_NEWEST_FIRST = {"basic", "bpf"}  # kinds whose filters go before those of the same priority
 _U32_OWN_TABLES = 0x800  # the hash table that comes with each u32 priority, and above
 
 
 @dataclass(frozen=True)
 class Kept:
-    """A qdisc, class or filter. `attrs`: the attributes that create it again, in hex."""
+    """A qdisc, class, filter or chain of filters. `attrs`: the attributes that create it again, in
+    hex. `info`: of a class, its leaf queue; of a filter, priority and protocol."""
 
     what: str
     kind: str
@@ -51,15 +83,65 @@ class Kept:
 
     def __str__(self) -> str:
         where = "root" if self.parent == netlink.ROOT else f"parent {handle_text(self.parent)}"
-        name = f" {handle_text(self.handle)}" if self.what != "filter" else ""
-        return f"{self.what} {self.kind}{name} {where}"
+        name = f" {handle_text(self.handle)}" if self.what in ("qdisc", "class") else ""
+        return f"{' '.join((self.what, self.kind)).strip()}{name} {where}"
+
+    @property
+    def is_made(self) -> bool:
+        """Whether a request creates it; anything else comes with a part that one creates."""
+        if self.what == "class":  # the root class of hfsc comes with its queue
+            return self.kind in _MAKERS and bool(self.handle & 0xFFFF)
+        if self.what == "filter":  # with handle 0, the head of a priority
+            own = self.kind == "u32" and not self.handle & 0xFFFFF
+            return bool(self.handle) and not (own and self.handle >> 20 >= _U32_OWN_TABLES)
+        return True
+
+    def message(self, ifindex: int) -> Message:
+        """The request that creates it."""
+        return Message.traffic(
+            f"add {self}",
+            _CREATING[self.what],
+            ifindex,
+            handle=self.handle,
+            parent=self.parent,
+            info=self.info if self.what == "filter" else 0,
+            attrs=bytes.fromhex(self.attrs),
+        )
+
+    @classmethod
+    def of_document(cls, found: Any) -> Self:
+        """From a state file. ValueError for anything that `Snapshot.of` does not make."""
+        if not isinstance(found, dict) or set(found) != set(cls.__dataclass_fields__):
+            raise ValueError("a part without its fields")
+        what, kind, attrs = (found[key] for key in ("what", "kind", "attrs"))
+        numbers = [found[key] for key in ("handle", "parent", "info")]
+        if not all(isinstance(words, str) for words in (what, kind, attrs)):
+            raise ValueError("a part whose words are no text")
+        if what not in _CREATING:
+            raise ValueError("a part that is no qdisc, class, filter or chain")
+        if not all(type(n) is int and 0 <= n <= 0xFFFFFFFF for n in numbers):
+            raise ValueError("a handle that is no number of 32 bits")
+        if len(attrs) > 2 * _ATTRIBUTES_BYTES_MAX or not set(attrs) <= set(string.hexdigits):
+            raise ValueError("attributes that are no bytes in hex")
+        try:
+            inside = dict(attributes(bytes.fromhex(attrs)))
+        except RunError:
+            raise ValueError("attributes with a wrong length") from None
+        if not set(inside) <= _KEPT or text(inside.get(TCA_KIND, b"")) != kind:
+            raise ValueError("attributes that do not belong to their part")
+        handle, parent, info = numbers
+        return cls(what, kind, handle, parent, info, attrs)
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """All egress queues of an interface that are not the kernel's default; in order of making."""
+    """All egress queues of an interface that are not the kernel's default; in order of making.
+
+    `obstacle`: why they could not be restored exactly, whatever a rehearsal shows; "" if nothing
+    is known against it."""
 
     parts: tuple[Kept, ...] = ()
+    obstacle: str = field(default="", compare=False)
 
     @property
     def is_default(self) -> bool:
@@ -67,132 +149,257 @@ class Snapshot:
         return not self.parts
 
     @property
-    def is_ours(self) -> bool:
-        """Set up by `up` or by its commands."""
+    def has_our_root(self) -> bool:
+        """Its root is that of `up`."""
         return (
             bool(self.parts) and self.parts[0].handle == tree.ROOT and self.parts[0].kind == "htb"
         )
+
+    @property
+    def is_ours(self) -> bool:
+        """Has what `up` or its commands set up, and nothing else."""
+        made = [p for p in self.parts if p.is_made]
+        classes = {p.handle for p in made if p.what == "class"}
+        leaves = {p.handle for p in made[1:] if p.what == "qdisc"}
+        rest = [p for p in made if p.what not in ("class", "qdisc")]
+        return (
+            self.has_our_root
+            and classes == {tree.TOP, tree.ACKS, tree.DATA}
+            and leaves <= set(tree.LEAVES.values())
+            and [p.kind for p in rest] in ([], ["bpf"])
+        )
+
+    @property
+    def skeleton(self) -> set[tuple[str, str, int, int]]:
+        """What stands where, whatever its settings."""
+        return {(p.what, p.kind, p.handle, p.parent) for p in self.parts}
 
     @property
     def words(self) -> str:
         """For a message: the root and what hangs on it."""
         if self.is_default:
             return "the kernel's default queue"
-        count = len(self.parts) - 1
+        count = sum(p.is_made for p in self.parts) - 1
         more = f" and {count} more" if count else ""
         return f"{self.parts[0].kind} {handle_text(self.parts[0].handle)}{more}"
 
     def messages(self, ifindex: int) -> list[Message]:
         """The messages that create them on an interface with the default queue."""
-        return [
-            Message.traffic(
-                f"add {part}",
-                _CREATING[part.what],
-                ifindex,
-                handle=part.handle,
-                parent=part.parent,
-                info=part.info,
-                attrs=bytes.fromhex(part.attrs),
-            )
-            for part in self.parts
-        ]
+        return [part.message(ifindex) for part in self.parts if part.is_made]
 
     def document(self) -> list[dict[str, Any]]:
         """For the state file; `of_document` reads it back."""
         return [asdict(part) for part in self.parts]
 
     @classmethod
-    def of_document(cls, told: list[dict[str, Any]]) -> Self:
-        """KeyError, TypeError or ValueError for a document that is not a snapshot."""
-        return cls(tuple(Kept(**part) for part in told))
+    def of_document(cls, found: Any) -> Self:
+        """ValueError for a document that is not a snapshot: below the root, each part must belong
+        to one before it."""
+        if not isinstance(found, list):
+            raise ValueError("no list of parts")
+        parts = tuple(Kept.of_document(part) for part in found)
+        handles: set[int] = set()
+        for part in parts:
+            at_root = part.what == "qdisc" and part.parent == netlink.ROOT
+            if at_root == bool(handles):
+                raise ValueError("not exactly one root queue, and it first")
+            # The classes of most kinds come with their queue and are no parts.
+            if handles and not {part.parent, part.parent & 0xFFFF0000} & handles:
+                raise ValueError(f"{part} belongs to nothing")
+            if part.what in ("qdisc", "class"):
+                handles.add(part.handle)
+        return cls(parts)
 
     @classmethod
     def take(cls, kernel: Rtnetlink, ifindex: int) -> Self:
-        """As the kernel reports it."""
-        qdiscs = [q for q in kernel.traffic(netlink.GETQDISC, ifindex) if q.handle]
-        root = next((q for q in qdiscs if q.parent == netlink.ROOT), None)
-        if root is None:
-            return cls()
+        """As the kernel reports it. RunError when it does not."""
+        qdiscs = kernel.traffic(netlink.GETQDISC, ifindex)
+        if not any(q.handle for q in qdiscs):
+            return cls.of(qdiscs, [], {}, {})
         classes = kernel.traffic(netlink.GETTCLASS, ifindex)
-        parts: list[Kept] = []
+        filters, chains = {}, {}
+        for parent in (*(q.handle for q in qdiscs if q.handle), *(c.handle for c in classes)):
+            found = kernel.known_traffic(netlink.GETCHAIN, ifindex, parent=parent)
+            if found != []:  # every filter is in a chain; Linux before 4.19 does not list them
+                chains[parent] = found or []
+                filters[parent] = kernel.traffic(netlink.GETTFILTER, ifindex, parent=parent)
+        return cls.of(qdiscs, classes, filters, chains)
 
-        def add(qdisc: TcObject) -> None:
+    @classmethod
+    def of(
+        cls,
+        qdiscs: Sequence[TcObject],
+        classes: Sequence[TcObject],
+        filters: Mapping[int, Sequence[TcObject]],
+        chains: Mapping[int, Sequence[TcObject]],
+    ) -> Self:
+        """From what the kernel reports; filters and chains by the parent that they were asked of.
+        RunError when it is damaged."""
+        mine = [q for q in qdiscs if q.parent != netlink.INGRESS]
+        root = next((q for q in mine if q.parent == netlink.ROOT), None)
+        named = [q for q in mine if q.handle]
+        if root is None or not root.handle:
+            return cls((), f"{_kept('qdisc', named[0])} is below no root" if named else "")
+        below = _by_major(named, lambda q: q.parent)
+        of_queue = _by_major(classes, lambda c: c.handle)
+        parts: list[Kept] = []
+        seen: set[int] = set()
+        waiting = deque([root])
+        while waiting:
+            qdisc = waiting.pop()
+            if qdisc.handle in seen:
+                raise damaged(f"{_kept('qdisc', qdisc)} is there twice")
+            seen.add(qdisc.handle)
             kept = _kept("qdisc", qdisc)
             parts.append(kept)
             major = qdisc.handle >> 16
-            mine = [c for c in classes if c.handle >> 16 == major]
+            inner = of_queue.get(major, [])
             if kept.kind in _MAKERS:
-                parts.extend(_kept("class", c) for c in _parents_first(mine))
-            for child in qdiscs:
-                if child.parent >> 16 == major and child.parent not in (
-                    netlink.ROOT,
-                    netlink.INGRESS,
-                ):
-                    add(child)
-            for parent in (qdisc.handle, *(c.handle for c in mine)):
-                found = kernel.traffic(netlink.GETTFILTER, ifindex, parent=parent)
-                parts.extend(_kept("filter", f) for f in found if _is_made(f))
-
-        add(root)
-        return cls(tuple(parts))
+                parts.extend(_kept("class", c) for c in _parents_first(inner))
+            for parent in (qdisc.handle, *(c.handle for c in inner)):
+                parts.extend(_filters(parent, filters.get(parent, ()), chains.get(parent, ())))
+            # The kernel lists them by age within a bucket of its hash, which means nothing.
+            inner_queues = (q for q in below.get(major, []) if q.parent != netlink.ROOT)
+            waiting.extend(sorted(inner_queues, key=lambda q: -q.handle))
+        astray = next((q for q in named if q.handle not in seen), None)
+        if astray is not None:
+            return cls(tuple(parts), f"{_kept('qdisc', astray)} is below no root")
+        return cls(tuple(parts), _obstacle(named, classes, filters))
 
 
-def _parents_first(classes: list[TcObject]) -> list[TcObject]:
+def _by_major(
+    found: Sequence[TcObject], handle: Callable[[TcObject], int]
+) -> dict[int, list[TcObject]]:
+    """By the queue that a handle belongs to."""
+    grouped: dict[int, list[TcObject]] = {}
+    for one in found:
+        grouped.setdefault(handle(one) >> 16, []).append(one)
+    return grouped
+
+
+def _parents_first(classes: Sequence[TcObject]) -> list[TcObject]:
+    """Level by level, by handle within one."""
     handles = {c.handle for c in classes}
-    ordered: list[TcObject] = []
-    waiting = sorted(classes, key=lambda c: c.handle)
-    while waiting:
-        done = {c.handle for c in ordered}
-        ready = [c for c in waiting if c.parent not in handles or c.parent in done]
-        if not ready:  # a circle: the kernel has none
-            return ordered + waiting
-        ordered += ready
-        waiting = [c for c in waiting if c not in ready]
+    below: dict[int, list[TcObject]] = {}
+    for one in sorted(classes, key=lambda c: c.handle):
+        top = one.parent not in handles or one.parent == one.handle
+        below.setdefault(0 if top else one.parent, []).append(one)
+    ordered = below.pop(0, [])
+    for one in ordered:  # grows meanwhile
+        ordered += below.pop(one.handle, [])
+    if below:
+        raise damaged("a class is below itself")
     return ordered
 
 
-def _kind(traffic: TcObject) -> str:
-    return dict(attributes(traffic.attrs)).get(TCA_KIND, b"").rstrip(b"\0").decode(errors="replace")
+def _filters(parent: int, found: Sequence[TcObject], chains: Sequence[TcObject]) -> list[Kept]:
+    """The filters of a queue or class; before them the chains that do not come with a filter.
+
+    Each priority has its filters in the order of making, and u32 numbers its priorities' tables in
+    that order, too."""
+    filled = {_chain(one) for one in found}
+    kept = [
+        Kept("chain", _kind(one), 0, parent, 0, _attrs("chain", one))
+        for one in chains
+        if _kind(one) or _chain(one) not in filled
+    ]
+    priorities: dict[tuple[int, int], list[Kept]] = {}
+    for one in found:
+        priorities.setdefault((_chain(one), one.info), []).append(_kept("filter", one))
+    for filters in sorted(priorities.values(), key=_u32_table):
+        newest_first = filters[0].kind in _NEWEST_FIRST
+        kept += reversed(filters) if newest_first else filters
+    return kept
 
 
-def _is_made(found: TcObject) -> bool:
-    """Whether it has to be made; the head of a priority and its first table come by themselves."""
-    if not found.handle:
-        return False
-    if _kind(found) != "u32" or found.handle & 0xFFFFF:
-        return True
-    return found.handle >> 20 < _U32_OWN_TABLES
+def _u32_table(filters: Sequence[Kept]) -> int:
+    """The number of the table that came with the first filter of a priority; 0: none."""
+    own = (p.handle >> 20 for p in filters if p.handle and not p.is_made)
+    return next(own, 0)
+
+
+def _obstacle(
+    qdiscs: Sequence[TcObject],
+    classes: Sequence[TcObject],
+    filters: Mapping[int, Sequence[TcObject]],
+) -> str:
+    """What keeps the queues from being restored exactly; "" if nothing is known."""
+    parents = {q.handle: q.parent for q in qdiscs}
+    for one in classes:
+        name = f"class {_kind(one)} {handle_text(one.handle)}"
+        if one.info and one.info in parents and parents[one.info] != one.handle:
+            return f"{name} shares its queue with another class"
+        if _kind(one) not in _MAKERS and dict(attributes(one.attrs)).get(TCA_OPTIONS):
+            return f"{name} is of a kind that is not known here"
+    for one in (*qdiscs, *classes):
+        inside = dict(attributes(one.attrs))
+        estimates = dict(attributes(inside.get(TCA_STATS2, b"")))
+        if any(kind in estimates for kind in _ESTIMATES):
+            return f"{_kind(one)} {handle_text(one.handle)} has a rate estimator"
+        if any(number(inside[kind]) for kind in _BLOCKS if kind in inside):
+            return f"{_kind(one)} {handle_text(one.handle)} has a shared block of filters"
+    for parent, found in filters.items():
+        for one in found:
+            why = _filter_obstacle(one)
+            if why:
+                return f"a {_kind(one)} filter of {handle_text(parent)} {why}"
+    return ""
+
+
+def _filter_obstacle(found: TcObject) -> str:
+    kind = _kind(found)
+    if kind not in _ACTIONS:
+        return "is of a kind that is not known here"
+    options = dict(attributes(found.attrs)).get(TCA_OPTIONS)
+    if options is None or not found.handle:
+        return ""
+    inside = dict(attributes(options))
+    if any(inside.get(number) for number in _ACTIONS[kind]):
+        return "has an action, whose counters and times no request can set"
+    if kind == "bpf" and _BPF_OPS not in inside:
+        return "is an eBPF program, which cannot be read back"
+    return ""
+
+
+def _kind(found: TcObject) -> str:
+    return text(dict(attributes(found.attrs)).get(TCA_KIND, b""))
+
+
+def _chain(found: TcObject) -> int:
+    return number(dict(attributes(found.attrs)).get(_CHAIN, bytes(4)))
+
+
+def _attrs(what: str, found: TcObject) -> str:
+    """What creates it again, without counters."""
+    settle = _SETTLED.get((what, _kind(found)))
+    attrs = b""
+    for kind, payload in attributes(found.attrs):
+        if kind in _KEPT:
+            settled = settle(payload) if settle and kind == TCA_OPTIONS else payload
+            attrs += attribute(kind, settled)
+    return attrs.hex()
 
 
 def _kept(what: str, found: TcObject) -> Kept:
-    kind = _kind(found)
-    attrs = b""
-    for number, payload in attributes(found.attrs):
-        if number in _KEPT:
-            if number == TCA_OPTIONS:
-                settle = _SETTLED.get((what, kind))
-                payload = settle(payload) if settle else payload
-            attrs += attribute(number, payload)
-    # A class names its parent; a qdisc's info counts its users.
-    info = found.info if what == "filter" else 0
+    info = 0 if what == "qdisc" else found.info  # a queue's counts its users
     # HTB reports a class below its root as a root
     parent = found.parent
     if what == "class" and parent == netlink.ROOT:
         parent = found.handle & 0xFFFF0000
-    return Kept(what, kind, found.handle, parent, info, attrs.hex())
+    return Kept(what, _kind(found), found.handle, parent, info, _attrs(what, found))
 
 
 def _without(*numbers: int, flags: int = 0) -> Callable[[bytes], bytes]:
-    """Drops counters; of `flags`, keeps what a request may hold (TCA_CLS_FLAGS_SKIP_*)."""
+    """Drops counters and padding; of `flags`, keeps what a request may hold: skip hardware, skip
+    software."""
 
     def settle(options: bytes) -> bytes:
         made = b""
-        for number, payload in attributes(options):
-            if number in numbers:
+        for kind, payload in attributes(options):
+            if kind in numbers:
                 continue
-            if number == flags:
-                payload = struct.pack("=I", struct.unpack("=I", payload)[0] & 3)
-            made += attribute(number, payload)
+            kept = struct.pack("=I", number(payload) & 3) if kind == flags else payload
+            made += attribute(kind, kept)
         return made
 
     return settle
@@ -202,29 +409,44 @@ def _htb_root(options: bytes) -> bytes:
     """Without the counter of direct packets; of the version (major and minor), only the major,
     which is what a request must name."""
     made = b""
-    for number, payload in attributes(options):
+    for kind, payload in attributes(options):
         settled = payload
-        if number == 2:  # struct tc_htb_glob
-            (version,) = struct.unpack_from("=I", payload)
+        if kind == 2:  # struct tc_htb_glob
+            if len(payload) != 20:
+                raise damaged(f"an htb root of {len(payload)} bytes")
+            version = number(payload[:4])
             settled = struct.pack("=I", version >> 16 or version) + payload[4:16] + bytes(4)
-        made += attribute(number, settled)
+        made += attribute(kind, settled)
     return made
 
 
 def _htb_class(options: bytes) -> bytes:
     """Without the level, which follows from the classes below."""
     made = b""
-    for number, payload in attributes(options):
-        settled = payload[:36] + bytes(4) + payload[40:] if number == 1 else payload
-        made += attribute(number, settled)
+    for kind, payload in attributes(options):
+        settled = payload
+        if kind == 1:  # struct tc_htb_opt
+            if len(payload) != 44:
+                raise damaged(f"an htb class of {len(payload)} bytes")
+            settled = payload[:36] + bytes(4) + payload[40:]
+        made += attribute(kind, settled)
+    return made
+
+
+def _u32(options: bytes) -> bytes:
+    """Without the counters of hits: TCA_U32_PCNT, and the last word of TCA_U32_MARK."""
+    made = b""
+    for kind, payload in attributes(_without(9, 12, flags=11)(options)):
+        made += attribute(kind, payload[:8] + bytes(4) if kind == 10 else payload)
     return made
 
 
 _SETTLED: dict[tuple[str, str], Callable[[bytes], bytes]] = {
     ("qdisc", "htb"): _htb_root,
     ("class", "htb"): _htb_class,
-    ("filter", "u32"): _without(9, flags=11),  # TCA_U32_PCNT
+    ("filter", "u32"): _u32,
+    ("filter", "basic"): _without(5, 6),
     ("filter", "bpf"): _without(flags=9),
-    ("filter", "matchall"): _without(4, flags=3),
-    ("filter", "flower"): _without(flags=22),
+    ("filter", "matchall"): _without(4, 5, flags=3),
+    ("filter", "flower"): _without(86, flags=22),
 }

@@ -2,13 +2,14 @@
 """The state that `up` saves for `down`, and the lock that lets one process change queues.
 
 The file is on disk before the first change and goes after the last, so whatever kills a process in
-between, the next one knows what was there before.
+between, the next one knows what was there before. What it holds is sent to the kernel, so it counts
+only if nobody else could have written it, and only if it has the shape that `up` gives it.
 """
 
 import contextlib
-import fcntl
 import json
 import os
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,18 +17,26 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ackwise.errors import RunError
+from ackwise.errors import InputError, RunError, quoted
 from ackwise.gateway.snapshot import Snapshot
 from ackwise.host import files
 from ackwise.host.leftovers import remove_abandoned
+from ackwise.host.reading import open_regular
 from ackwise.results import export
 
 RUN_DIRECTORY = "/run/ackwise"
 _VERSION = 1
 _LOCK_SECONDS = 10.0
-_LOCK_POLL_SECONDS = 0.05
+_BYTES_MAX = 1 << 26
+_DEPTH_MAX = 16  # of its brackets, also those in settings
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+_IFNAME_MAX = 15
 
 GOING_UP, UP, GOING_DOWN = "going up", "up", "going down"
+
+
+class Unreadable(RunError):
+    """There is a state file, but this process may not read it."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +68,80 @@ class State:
 
 
 def namespace() -> int:
-    """Number of this process' network namespace."""
-    return Path("/proc/self/ns/net").stat().st_ino
+    """Number of this process' network namespace; 0 where the kernel has no namespaces."""
+    try:
+        return Path("/proc/self/ns/net").stat().st_ino
+    except FileNotFoundError:
+        return 0
+
+
+def parse(data: bytes, file: str, interface: str) -> State:
+    """The state of an interface, from the bytes of its file. RunError, which names the file and the
+    remedy, for bytes that `Keeper.write` does not write."""
+    try:
+        state = _parsed(data)
+        if state.interface != interface:
+            raise ValueError(f"belongs to {quoted(state.interface)}")
+    except ValueError as problem:
+        raise RunError(
+            f"{file}: {problem}; `tc qdisc del dev {interface} root` gives the kernel's default "
+            "back, then remove the file"
+        ) from None
+    return state
+
+
+def _parsed(data: bytes) -> State:
+    if not 0 < len(data) <= _BYTES_MAX:
+        raise ValueError(f"has {len(data)} bytes" if not data else f"has over {_BYTES_MAX} bytes")
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError):
+        raise ValueError("is not JSON") from None
+    if not isinstance(found, dict) or found.get("version") != _VERSION:
+        version = found.get("version") if isinstance(found, dict) else None
+        raise ValueError(f"has version {quoted(version)}, not {_VERSION}")
+    wanted = {"version", *State.__dataclass_fields__}
+    if set(found) != wanted:
+        lacking = ", ".join(sorted(wanted - set(found))) or "nothing"
+        raise ValueError(f"lacks {lacking}, or has more than it should")
+    after, tested = found["after"], found["self_test"]
+    if not (
+        isinstance(found["interface"], str)
+        and 0 < len(found["interface"]) <= _IFNAME_MAX
+        and type(found["ifindex"]) is int
+        and type(found["namespace"]) is int
+        and found["phase"] in (GOING_UP, UP, GOING_DOWN)
+        and isinstance(found["settings"], dict)
+        and _depth(found["settings"]) <= _DEPTH_MAX
+    ):
+        raise ValueError("has a field of another type than `up` writes")
+    if tested is not None and not (
+        isinstance(tested, dict)
+        and set(tested) == set(SelfTest.__dataclass_fields__)
+        and isinstance(tested["passed"], bool | None)
+        and isinstance(tested["words"], str)
+    ):
+        raise ValueError("has a self-test of another shape than `up` writes")
+    return State(
+        interface=found["interface"],
+        ifindex=found["ifindex"],
+        namespace=found["namespace"],
+        phase=found["phase"],
+        settings=found["settings"],
+        before=Snapshot.of_document(found["before"]),
+        after=None if after is None else Snapshot.of_document(after),
+        self_test=None if tested is None else SelfTest(**tested),
+    )
+
+
+def _depth(found: Any) -> int:
+    """How deep containers are in each other; counted no deeper than one too many."""
+    level, depth = [found], 0
+    while level and depth <= _DEPTH_MAX:
+        inner = [one for one in level if isinstance(one, dict | list)]
+        level = [x for one in inner for x in (one.values() if isinstance(one, dict) else one)]
+        depth += bool(inner)
+    return depth
 
 
 class Keeper:
@@ -68,104 +149,112 @@ class Keeper:
 
     def __init__(self, directory: str, interface: str) -> None:
         self.directory = Path(directory)
+        self.interface = interface
         self.file = self.directory / f"gateway-{interface}.json"
 
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Makes the directory and locks it; it is removed when it is empty.
 
-        RunError when another holds it for 10 s, or when it cannot be made.
+        RunError when another holds it for 10 s, when it cannot be made, or when somebody else could
+        change what is in it.
         """
-        descriptor = self._locked()
+        end = time.monotonic() + _LOCK_SECONDS
+        while True:
+            self._make_directory()
+            left_s = round(max(0, end - time.monotonic()), 1)
+            held = contextlib.ExitStack()
+            try:
+                held.enter_context(files.lock(self.directory / "lock", wait_s=left_s))
+                break
+            except RunError:
+                # the holder before may have removed the directory
+                if self.directory.exists() or time.monotonic() > end:
+                    raise
         try:
-            yield
+            with held:
+                yield
         finally:
             with contextlib.suppress(OSError):  # not empty: something is up
                 self.directory.rmdir()
-            os.close(descriptor)
 
-    def _locked(self) -> int:
-        end = time.monotonic() + _LOCK_SECONDS
-        while True:
-            try:
-                self.directory.mkdir(mode=0o755, exist_ok=True)
-                descriptor = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY)
-            except FileNotFoundError:
-                if self.directory.parent.is_dir():
-                    continue  # removed in between
-                raise RunError(f"{self.directory.parent}: the directory does not exist") from None
-            except OSError as problem:
-                raise RunError(f"{self.directory}: {problem.strerror}; run it with sudo") from None
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                # The holder before may have removed the directory: then this lock means nothing.
-                if os.fstat(descriptor).st_nlink and self._is(descriptor):
-                    return descriptor
-            except BlockingIOError:
-                pass
-            os.close(descriptor)
-            if time.monotonic() > end:
-                raise RunError(
-                    f"{self.directory}: another ackwise has been changing queues for "
-                    f"{_LOCK_SECONDS:.0f} s; wait for it, or end it"
-                )
-            time.sleep(_LOCK_POLL_SECONDS)
-
-    def _is(self, descriptor: int) -> bool:
+    def _make_directory(self) -> None:
         try:
-            here, held = self.directory.stat(), os.fstat(descriptor)
+            self.directory.mkdir(mode=0o755, exist_ok=True)
+            found = self.directory.lstat()
         except FileNotFoundError:
-            return False
-        return (here.st_dev, here.st_ino) == (held.st_dev, held.st_ino)
+            raise RunError(f"{self.directory.parent}: the directory does not exist") from None
+        except OSError as problem:
+            raise RunError(f"{self.directory}: {problem.strerror}; run it with sudo") from None
+        if not stat.S_ISDIR(found.st_mode):
+            raise RunError(f"{self.directory}: is not a directory; give another --run-dir")
+        self._check_owner(self.directory, found)
+
+    def _check_owner(self, place: Path, found: os.stat_result) -> None:
+        """RunError when anyone but root and this user could have written it."""
+        if found.st_uid not in (0, os.geteuid()):
+            whose = f"belongs to user {found.st_uid}"
+        elif found.st_mode & _OTHERS_WRITE:
+            whose = "can be written by others"
+        else:
+            return
+        remedy = (
+            f"`chmod go-w {place}` if that is a mistake, or give another --run-dir"
+            if place == self.directory
+            else f"`tc qdisc del dev {self.interface} root` gives the kernel's default back, then "
+            "remove the file"
+        )
+        raise RunError(f"{place}: {whose}, and what is in it would be sent to the kernel; {remedy}")
 
     def read(self) -> State | None:
-        """RunError for a file that is damaged."""
+        """None if there is none. RunError for a file that is damaged or that others could have
+        written; Unreadable for one that this user may not read."""
         try:
-            told = json.loads(self.file.read_text(encoding="utf-8"))
+            found = self.file.lstat()
         except FileNotFoundError:
             return None
-        except OSError as problem:
-            raise RunError(f"{self.file}: {problem.strerror}") from None
-        except ValueError:
-            raise self._damaged("is not JSON") from None
+        except OSError:
+            raise self._unreadable() from None
+        self._check_owner(self.file, found)
+        if not os.access(self.file, os.R_OK, follow_symlinks=False):
+            raise self._unreadable()
         try:
-            if told["version"] != _VERSION:
-                raise self._damaged(f"has version {told['version']!r}, not {_VERSION}")
-            after, tested = told["after"], told["self_test"]
-            return State(
-                interface=str(told["interface"]),
-                ifindex=int(told["ifindex"]),
-                namespace=int(told["namespace"]),
-                phase=str(told["phase"]),
-                settings=dict(told["settings"]),
-                before=Snapshot.of_document(told["before"]),
-                after=None if after is None else Snapshot.of_document(after),
-                self_test=None if tested is None else SelfTest(**tested),
-            )
-        except (KeyError, TypeError, ValueError) as problem:
-            raise self._damaged(f"lacks what it should hold ({problem!r})") from None
+            self._check_owner(self.directory, self.directory.stat())
+            with open_regular(self.file, str(self.file)) as stream:
+                found = os.fstat(stream.fileno())
+                data = stream.read(_BYTES_MAX + 1)
+        except (InputError, OSError) as problem:
+            raise RunError(str(problem)) from None
+        if data:
+            self._check_owner(self.file, found)
+        return parse(data, str(self.file), self.interface)
 
-    def _damaged(self, how: str) -> RunError:
-        return RunError(
-            f"{self.file}: {how}; `tc qdisc del dev INTERFACE root` gives the kernel's default "
-            "back, then remove the file"
-        )
+    def _unreadable(self) -> Unreadable:
+        return Unreadable(f"{self.file}: cannot be read by this user; run it with sudo")
 
     def write(self, state: State) -> None:
-        """On disk whole, or not at all."""
+        """On disk whole, or not at all; nothing that `read` would refuse."""
         after, tested = state.after, state.self_test
-        told = {
-            "version": _VERSION,
-            "interface": state.interface,
-            "ifindex": state.ifindex,
-            "namespace": state.namespace,
-            "phase": state.phase,
-            "settings": state.settings,
-            "before": state.before.document(),
-            "after": None if after is None else after.document(),
-            "self_test": None if tested is None else asdict(tested),
-        }
-        files.write_whole(str(self.file), export.json_bytes(told))
+        data = export.json_bytes(
+            {
+                "version": _VERSION,
+                "interface": state.interface,
+                "ifindex": state.ifindex,
+                "namespace": state.namespace,
+                "phase": state.phase,
+                "settings": state.settings,
+                "before": state.before.document(),
+                "after": None if after is None else after.document(),
+                "self_test": None if tested is None else asdict(tested),
+            }
+        )
+        if len(data) > _BYTES_MAX:
+            raise InputError(
+                f"{state.interface}: not changed: its queues take {len(data)} bytes to save, more "
+                f"than {_BYTES_MAX}; remove them first"
+            )
+        parse(data, str(self.file), self.interface)
+        files.write_whole(str(self.file), data, private=True)
 
     def forget(self) -> None:
         """Removes the file, and what a killed process has left of writing it."""

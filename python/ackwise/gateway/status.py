@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ackwise.gateway import netlink, tree
-from ackwise.gateway.netlink import TCA_STATS2, Rtnetlink, TcObject, attributes
+from ackwise.gateway.netlink import TCA_STATS2, Rtnetlink, TcObject, attributes, damaged, number
 from ackwise.gateway.snapshot import Snapshot
 from ackwise.gateway.state import UP, SelfTest, State, namespace
 
@@ -60,8 +60,11 @@ class Status:
         )
 
 
-def read(kernel: Rtnetlink, interface: str, state: State | None) -> Status:
-    """The current counters; changes nothing."""
+def read(
+    kernel: Rtnetlink, interface: str, state: State | None, *, unreadable: bool = False
+) -> Status:
+    """The current counters; changes nothing. `unreadable`: there is a state that this user may not
+    read, so the queues are not compared with it."""
     link = kernel.link(interface)
     settings = state.settings if state else {}
 
@@ -71,20 +74,20 @@ def read(kernel: Rtnetlink, interface: str, state: State | None) -> Status:
     if link is None:
         return without("the interface is gone" if state else "there is no such interface")
     snapshot = Snapshot.take(kernel, link.ifindex)
-    if not snapshot.is_ours:
+    if not snapshot.has_our_root:
         if state is None:
-            return without("down")
+            return without("interrupted; run `up` or `down`" if unreadable else "down")
         if state.ifindex != link.ifindex or state.namespace != namespace():
             return without("the interface was created anew; run `up` again")
         if snapshot == state.before:
             return without("interrupted before anything was changed; run `up` or `down`")
         return without(f"the queues were replaced by someone else: {snapshot.words}")
     condition = "up"
-    if state is None:
+    if state is None and not unreadable:
         condition = "up, but its state file is missing; `up --replace` writes a new one"
-    elif state.phase != UP:
+    elif state is not None and state.phase != UP:
         condition = "interrupted; run `up` or `down`"
-    elif snapshot != state.after:
+    elif state is not None and snapshot != state.after:
         condition = (
             "up, but classes or filters were changed by someone else; run `up` to restore them"
         )
@@ -109,10 +112,13 @@ def counters(kernel: Rtnetlink, ifindex: int) -> tuple[Counters, ...]:
 def _figures(of: TcObject) -> tuple[int, int, int, int, int]:
     """Packets and bytes sent; packets and bytes waiting; packets dropped."""
     stats = dict(attributes(dict(attributes(of.attrs)).get(TCA_STATS2, b"")))
-    size, packets = struct.unpack_from("=QI", stats.get(_BASIC, bytes(12)))
+    basic, queue = stats.get(_BASIC, bytes(16)), stats.get(_QUEUE, bytes(20))
+    if len(basic) < 12 or len(queue) < 12:
+        raise damaged(f"counters of {len(basic)} and {len(queue)} bytes")
+    size, packets = struct.unpack_from("=QI", basic)
     if _PACKETS_64 in stats:
-        (packets,) = struct.unpack_from("=Q", stats[_PACKETS_64])
-    waiting, backlog, dropped = struct.unpack_from("=III", stats.get(_QUEUE, bytes(12)))
+        packets = number(stats[_PACKETS_64], "=Q")
+    waiting, backlog, dropped = struct.unpack_from("=III", queue)
     return packets, size, waiting, backlog, dropped
 
 

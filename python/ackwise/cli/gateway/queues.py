@@ -18,6 +18,7 @@ from ackwise.errors import EXIT_FAILED
 from ackwise.gateway.formats import FORMATS
 from ackwise.gateway.settings import Request
 from ackwise.gateway.state import RUN_DIRECTORY
+from ackwise.host import rights
 
 if TYPE_CHECKING:
     from ackwise.gateway.settings import Settled
@@ -43,6 +44,10 @@ _STATUS_EXIT_CODES = """\
 0  the queues are up
 1  they are not, or the kernel could not be read
 """
+# CAP_NET_ADMIN changes queues, CAP_NET_RAW sends the self-test's probe, CAP_SYS_ADMIN makes the
+# rehearsal's namespace.
+_QUEUES = ("CAP_NET_ADMIN", "CAP_NET_RAW")
+_REHEARSAL = (*_QUEUES, "CAP_SYS_ADMIN")
 _RUN_DIR = option(
     "--run-dir", type=options.DIRECTORY, metavar="DIR", default=RUN_DIRECTORY,
     help="directory where `up` saves what `down` restores",
@@ -126,6 +131,7 @@ def up(
     from ackwise.gateway.settings import settle
     from ackwise.gateway.state import Keeper
 
+    rights.keep_only(*_REHEARSAL)
     control.check_rights()
     control.check_present(asked.interface)
     settled = settle(asked)
@@ -135,6 +141,7 @@ def up(
         Keeper(run_dir, asked.interface),
         replace_own=replace,
         self_test=asked.self_test,
+        rehearsed=lambda: rights.keep_only(*_QUEUES),
     )
     print("\n".join([did.words, *(() if quiet else (f"- {line}" for line in settled.reasons))]))
     _warn(settled)
@@ -159,6 +166,7 @@ def down(interface: str, run_dir: str) -> int:
     from ackwise.gateway import control
     from ackwise.gateway.state import Keeper
 
+    rights.keep_only("CAP_NET_ADMIN")
     print(control.down(interface, Keeper(run_dir, interface)).words)
     return 0
 
@@ -190,8 +198,9 @@ def status(
     from ackwise.gateway import control
     from ackwise.gateway import status as counters
     from ackwise.gateway.netlink import Rtnetlink
-    from ackwise.gateway.state import Keeper
+    from ackwise.gateway.state import Keeper, Unreadable
 
+    rights.keep_only()
     control.check_name(interface)
     keeper = Keeper(run_dir, interface)
     for other in options.given("--json", "--prometheus"):
@@ -200,7 +209,10 @@ def status(
     with Rtnetlink() as kernel:
         while True:
             at = time.monotonic()
-            found = counters.read(kernel, interface, keeper.read())
+            try:
+                found = counters.read(kernel, interface, keeper.read())
+            except Unreadable:
+                found = counters.read(kernel, interface, None, unreadable=True)
             if as_json:
                 print(json.dumps(counters.document(found), indent=2))
             elif prometheus:
