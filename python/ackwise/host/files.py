@@ -222,6 +222,24 @@ def write_whole(path: str, data: bytes, *, private: bool = False) -> None:
         stream.write(data)
 
 
+def create(path: Path) -> IO[bytes]:
+    """A new file, read and written, that whoever can enter its folder can read. It is not brought
+    to the disk: for a temporary folder that nobody else can write to."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    stream = os.fdopen(os.open(path, flags, _PRIVATE), "w+b")
+    os.fchmod(stream.fileno(), 0o644)
+    return stream
+
+
+def sync_folder(folder: Path) -> None:
+    """What was renamed in a folder is on the disk."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def make_folder(folder: Path) -> None:
     """Makes a folder with those above it, if it is not there; RunError if it cannot be made."""
     try:
