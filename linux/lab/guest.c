@@ -196,6 +196,9 @@ int main(void)
 	umask(022);
 	if (setrlimit(RLIMIT_NOFILE, &files))
 		die("cannot raise the limit of open files: %s", strerror(errno));
+	/* on the host, owners that its namespace does not know look like nobody: not to become it */
+	if (mount(NULL, "/", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID, NULL))
+		die("cannot mount the root file system again: %s", strerror(errno));
 	mount_or_die("lab", "/proc", "proc", NULL);
 	mount_or_die("lab", "/sys", "sysfs", NULL);
 	mount_or_die("lab", "/tmp", "tmpfs", NULL);

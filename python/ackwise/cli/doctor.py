@@ -21,6 +21,7 @@ from ackwise.errors import EXIT_FAILED, InputError, RunError, quoted, suggestion
 from ackwise.gateway import control, tree
 from ackwise.host import files, needs, rights
 from ackwise.lab import build as lab
+from ackwise.lab import machine
 
 PACKAGES = ("rich", "plotly", "pyarrow", "matplotlib")
 
@@ -120,6 +121,11 @@ def _lab() -> Iterator[Finding]:
         try:
             kernel = lab.find(cache, stock)
             yield Finding("lab", what, True, False, f"{kernel.label}, {kernel.key}")
+            lacking = [layer for layer in machine.LAYERS if layer not in machine.layers(kernel)]
+            words = (
+                f"this host lacks {', '.join(lacking)}" if lacking else ", ".join(machine.LAYERS)
+            )
+            yield Finding("lab", f"{what}: guests confined by", not lacking, False, words)
         except RunError as problem:
             yield Finding("lab", what, False, False, str(problem).removeprefix("lab: "))
 
