@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from test_capture import wait_until
 
+from ackwise.cli import doctor, options
 from ackwise.errors import RunError
 from ackwise.host import needs
 from ackwise.lab import build, machine
@@ -272,6 +273,21 @@ def test_a_guest_that_writes_too_much_is_stopped_with_a_message(
     with pytest.raises(RunError, match=r"a file of its run reached 0\.000976562 GiB; make the run"):
         run_as_guest(kernel, folder, "exec dd if=/dev/zero of=client.pcap bs=64k count=100")
     assert (folder / "client.pcap").stat().st_size == 1 << 20
+
+
+def test_a_host_that_cannot_confine_guests_is_reported(
+    kernel: Kernel, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(build, "find", lambda *_: kernel)
+    monkeypatch.setattr(machine, "layers", lambda _: ["seccomp"])
+    assert options.Lab().kernel() is kernel
+    said = capsys.readouterr().err
+    assert said.startswith("ackwise: guests are not confined to their folder: ")
+    shown = {one.what: one.detail for one in doctor.checks(["lab"])}
+    assert shown["kernel: guests confined by"] == "this host lacks landlock, namespace"
+    monkeypatch.setattr(machine, "layers", lambda _: ["namespace"])
+    options.Lab().kernel()
+    assert capsys.readouterr().err == ""
 
 
 STARTER = """
