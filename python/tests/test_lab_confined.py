@@ -266,6 +266,25 @@ def test_a_process_of_another_user_plants_nothing(kernel: Kernel, secret: Path) 
     assert secret.read_text() == PRIVATE
 
 
+@as_root
+def test_root_makes_no_folder_where_another_user_could_replace_it(
+    kernel: Kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "tmp"
+    place.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(place))
+    with machine.run_folder(kernel):
+        pass
+    for user, mode in ((NOBODY, 0o700), (0, 0o777)):
+        os.chown(place, user, user)
+        place.chmod(mode)
+        with pytest.raises(RunError, match="other users can change what root makes there"):
+            machine.run_folder(kernel).__enter__()
+    place.chmod(0o1777)
+    with machine.run_folder(kernel):
+        pass
+
+
 def test_a_guest_that_writes_too_much_is_stopped_with_a_message(
     kernel: Kernel, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

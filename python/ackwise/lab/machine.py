@@ -11,6 +11,7 @@ import select
 import shutil
 import signal
 import stat
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -56,10 +57,25 @@ class Hung(RunError):
     """A run that exceeded its time limit."""
 
 
+def _check_place(folder: Path) -> None:
+    """RunError for a root if another user could put something else in the place of a folder that
+    root makes here."""
+    whole = folder.resolve()
+    for place in (whole, *whole.parents) if os.geteuid() == 0 else ():
+        found = place.stat()
+        others_write = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        if found.st_uid != 0 or (others_write and not found.st_mode & stat.S_ISVTX):
+            raise RunError(
+                f"lab: {folder}: other users can change what root makes there; set TMPDIR to a "
+                "folder that only root can write to"
+            )
+
+
 @contextmanager
 def _folder_to_give(within: Path | None = None) -> Iterator[Path]:
     """A folder that only this user can enter, until it is given to a guest's user. The folder
     around it stays this user's and shows whose run it is."""
+    _check_place(within or Path(tempfile.gettempdir()))
     with temporary_folder(within) as outer:
         outer.chmod(0o711)
         inner = outer / "lab"
