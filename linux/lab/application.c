@@ -110,8 +110,11 @@ static void write_scheduled(struct flow *f)
 {
 	struct writer *w = &f->writer;
 	struct output *o = &w->out[f->tx];
-	uint64_t bytes = f->app.schedule[w->next_scheduled++].bytes;
+	uint64_t bytes;
 
+	if (w->next_scheduled == f->app.scheduled)
+		die("flow %u: a write after the last one", f->id);
+	bytes = f->app.schedule[w->next_scheduled++].bytes;
 	/* a writer that is late, as a real one: the bytes join those the socket has not taken */
 	if (o->left) {
 		o->left += bytes;
@@ -204,6 +207,8 @@ void application_begin(struct flow *f)
 	if (f->app.kind == ASK) {
 		ask(f);
 	} else if (f->app.kind == SCHEDULE) {
+		if (!f->app.scheduled)
+			die("flow %u: a schedule without writes", f->id);
 		f->writer.schedule_start_ns = now_ns;
 		loop_at(now_ns + f->app.schedule[0].at_ns, on_write, f->id);
 	} else {

@@ -17,8 +17,8 @@
  * Input, one item a line; times in microseconds since the start of the claim, offsets from the
  * first byte of data (the peer's for seq, the host's for ack):
  *
- *	claim NUMBER key=value...	connection and host, see claim_key()
- *	do TIME VERB key=value...	see act()
+ *	claim NUMBER key=value...	connection and host, see setup_key()
+ *	do TIME VERB key=value...	see action_parse()
  *	end TIME
  *
  * Output; `action` counts the lines "do" of the claim from 0:
@@ -34,8 +34,10 @@
 #include "conform.h"
 #include "checksum.h"
 #include "kernel-tcp.h" /* include/uapi/linux/tcp.h of the kernel that runs */
+#include "script.h"
 #include "socket.h"
 #include "system.h"
+#include "text.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -64,21 +66,12 @@
 #define ACTIONS_MAX 4096
 #define NO_ACTION (-1)
 #define REASONS_MAX 64
-#define SCALE_NONE 255u
+#define SCALE_MAX 14 /* RFC 7323, 2.3 */
 #define TSVAL_AT_BEGIN 1000000u
 
-enum { FIN = 1, SYN = 2, RST = 4, PSH = 8, ACK = 16, URG = 32, ECE = 64, CWR = 128 };
-static const char flag_letters[] = "FSRPAUEC";
-
 static struct claim {
-	/* as the claim has it */
 	unsigned number;
-	char policy[256];
-	uint32_t isn, mss, scale, window;
-	bool sack, timestamps, ecn, eager, checked;
-	int64_t early_us, rtt_us;
-	int rcvbuf, clamp, lowat, oobinline, nodelay; /* -1: left alone */
-	/* as it goes */
+	struct setup setup;
 	int64_t begin_ns;
 	int tun, timer, listening, fd;
 	uint32_t host_isn, host_scale, host_tsval;
@@ -86,11 +79,7 @@ static struct claim {
 	uint64_t acks_by_reason[REASONS_MAX]; /* as the kernel last showed them */
 } c;
 
-static struct action {
-	int64_t time_us;
-	char verb[16];
-	char rest[240];
-} actions[ACTIONS_MAX];
+static struct action actions[ACTIONS_MAX];
 static size_t actions_count;
 static FILE *out;
 
@@ -142,19 +131,19 @@ static size_t put_options(uint8_t *at, const struct segment *s)
 	if (s->flags & SYN) {
 		at[n++] = 2;
 		at[n++] = 4;
-		put16(at + n, c.mss);
+		put16(at + n, c.setup.mss);
 		n += 2;
-		if (c.sack) {
+		if (c.setup.sack) {
 			memcpy(at + n, "\1\1\4\2", 4);
 			n += 4;
 		}
-		if (c.scale != SCALE_NONE) {
+		if (c.setup.scale != SCALE_NONE) {
 			memcpy(at + n, "\1\3\3", 3);
-			at[n + 3] = (uint8_t)c.scale;
+			at[n + 3] = (uint8_t)c.setup.scale;
 			n += 4;
 		}
 	}
-	if (c.timestamps) {
+	if (c.setup.timestamps) {
 		memcpy(at + n, "\1\1\10\12", 4);
 		put32(at + n + 4, s->tsval);
 		put32(at + n + 8, c.host_tsval);
@@ -195,7 +184,7 @@ static void inject(const struct segment *s)
 	put16(tcp + 14, s->window);
 	put16(tcp + 18, s->urgent);
 	for (i = 0; i < s->length; i++)
-		tcp[header + i] = stream_byte((uint32_t)(s->seq - c.isn - 1 + i));
+		tcp[header + i] = stream_byte((uint32_t)(s->seq - c.setup.isn - 1 + i));
 	sum = checksum_add(IPPROTO_TCP + (uint32_t)(total - 20), packet + 12, 8);
 	put16(tcp + 16, checksum_fold(checksum_add(sum, tcp, total - 20)));
 	if (write(c.tun, packet, total) != (ssize_t)total)
@@ -211,7 +200,7 @@ static void print_grown_reasons(char *names, char *counts)
 	size_t i;
 
 	for (i = 0; name && count; i++) {
-		uint64_t acks = number(count);
+		uint64_t acks = number(count, UINT64_MAX);
 
 		if (i == REASONS_MAX)
 			die("the kernel has more than %d reasons", REASONS_MAX);
@@ -250,8 +239,8 @@ static void print_options(const uint8_t *at, size_t length)
 		if (*at == 5)
 			for (i = 2; i + 8 <= n; i += 8)
 				fprintf(out, "%s%d:%d", i == 2 ? " sack=" : ",",
-					(int)(get32(at + i) - c.isn - 1),
-					(int)(get32(at + i + 4) - c.isn - 1));
+					(int)(get32(at + i) - c.setup.isn - 1),
+					(int)(get32(at + i + 4) - c.setup.isn - 1));
 		if (*at == 8 && n == 10) {
 			c.host_tsval = get32(at + 2);
 			fprintf(out, " ecr_ms=%d",
@@ -277,6 +266,15 @@ static bool take(uint8_t *packet, size_t *length)
 	}
 }
 
+static size_t header_bytes(const uint8_t *tcp, size_t length)
+{
+	size_t header = (size_t)(tcp[12] >> 4) * 4;
+
+	if (header < 20 || header > length)
+		die("a TCP header of %zu bytes in %zu", header, length);
+	return header;
+}
+
 static void print_what_left(int cause)
 {
 	uint8_t packet[PACKET_MAX];
@@ -286,7 +284,7 @@ static void print_what_left(int cause)
 
 	while (take(packet, &length)) {
 		const uint8_t *tcp = packet + 20;
-		size_t header = (size_t)(tcp[12] >> 4) * 4;
+		size_t header = header_bytes(tcp, length - 20);
 		uint32_t window = get16(tcp + 14);
 		int i;
 
@@ -296,7 +294,7 @@ static void print_what_left(int cause)
 			"left cause=%d time_ns=%lld seq=%d ack=%d len=%zu win=%u tos=%u flags=",
 			cause, (long long)now_ns,
 			(int)(get32(tcp + 4) - c.host_isn - 1),
-			(int)(get32(tcp + 8) - c.isn - 1), length - 20 - header,
+			(int)(get32(tcp + 8) - c.setup.isn - 1), length - 20 - header,
 			tcp[13] & SYN ? window : window << c.host_scale, packet[1]);
 		for (i = 0; i < 8; i++)
 			if (tcp[13] & 1 << i)
@@ -367,13 +365,13 @@ static void listen_host(void)
 				       .sin_port = htons(HOST_PORT) };
 
 	c.listening = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	set_if_given(SOL_SOCKET, SO_RCVBUF, c.rcvbuf, "rcvbuf");
-	set_if_given(SOL_SOCKET, SO_RCVLOWAT, c.lowat, "lowat");
-	set_if_given(SOL_SOCKET, SO_OOBINLINE, c.oobinline, "oobinline");
-	set_if_given(IPPROTO_TCP, TCP_WINDOW_CLAMP, c.clamp, "clamp");
-	set_if_given(IPPROTO_TCP, TCP_NODELAY, c.nodelay, "nodelay");
-	if (*c.policy)
-		choose_policy(c.listening, c.policy);
+	set_if_given(SOL_SOCKET, SO_RCVBUF, c.setup.rcvbuf, "rcvbuf");
+	set_if_given(SOL_SOCKET, SO_RCVLOWAT, c.setup.lowat, "lowat");
+	set_if_given(SOL_SOCKET, SO_OOBINLINE, c.setup.oobinline, "oobinline");
+	set_if_given(IPPROTO_TCP, TCP_WINDOW_CLAMP, c.setup.clamp, "clamp");
+	set_if_given(IPPROTO_TCP, TCP_NODELAY, c.setup.nodelay, "nodelay");
+	if (*c.setup.policy)
+		choose_policy(c.listening, c.setup.policy);
 	inet_pton(AF_INET, HOST, &address.sin_addr);
 	if (bind(c.listening, (void *)&address, sizeof(address)) ||
 	    listen(c.listening, 1))
@@ -391,37 +389,39 @@ static void sleep_until_us(int64_t time_us)
 /* The peer's SYN, the host's SYN-ACK, and the ACK of that an RTT later. */
 static void shake_hands(void)
 {
-	struct segment s = { .seq = c.isn, .flags = SYN, .window = 65535 };
+	struct segment s = { .seq = c.setup.isn, .flags = SYN, .window = 65535 };
 	uint8_t packet[PACKET_MAX];
 	const uint8_t *at = packet + 40;
 	size_t length, n;
 
-	if (c.ecn)
+	if (c.setup.ecn)
 		s.flags |= ECE | CWR;
-	s.tsval = TSVAL_AT_BEGIN + (uint32_t)(-c.early_us / 1000);
-	sleep_until_us(-c.early_us);
+	s.tsval = TSVAL_AT_BEGIN + (uint32_t)(-c.setup.early_us / 1000);
+	sleep_until_us(-c.setup.early_us);
 	inject(&s);
 	if (!take(packet, &length) || (packet[33] & (SYN | ACK)) != (SYN | ACK))
 		die("the host does not answer a SYN");
 	c.host_isn = get32(packet + 24);
 	c.host_scale = 0;
-	for (length -= 40; length && *at; at += n, length -= n) {
-		n = *at == 1 ? 1 : at[1];
-		if (*at == 3)
-			c.host_scale = at[2];
-		if (*at == 8)
-			c.host_tsval = get32(at + 2);
-		if (!n || n > length)
+	length = header_bytes(packet + 20, length - 20) - 20;
+	for (; length && *at; at += n, length -= n) {
+		n = *at == 1 || length < 2 ? 1 : at[1];
+		if (*at != 1 && (n < 2 || n > length))
 			break;
+		if (*at == 3 && n == 3)
+			c.host_scale = at[2] < SCALE_MAX ? at[2] : SCALE_MAX;
+		if (*at == 8 && n == 10)
+			c.host_tsval = get32(at + 2);
 	}
-	if (c.ecn && !(packet[33] & ECE))
+	if (c.setup.ecn && !(packet[33] & ECE))
 		die("the host does not negotiate ECN");
-	sleep_until_us(-c.early_us + c.rtt_us);
+	sleep_until_us(-c.setup.early_us + c.setup.rtt_us);
 	s.seq++;
 	s.ack = c.host_isn + 1;
 	s.flags = ACK;
-	s.window = c.window;
-	s.tsval = TSVAL_AT_BEGIN + (uint32_t)((-c.early_us + c.rtt_us) / 1000);
+	s.window = c.setup.window;
+	s.tsval = TSVAL_AT_BEGIN +
+		  (uint32_t)((-c.setup.early_us + c.setup.rtt_us) / 1000);
 	inject(&s);
 	c.fd = accept4(c.listening, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	if (c.fd < 0)
@@ -444,7 +444,7 @@ static ssize_t app_reads(size_t wanted)
 			return -errno;
 		if (n <= 0)
 			break;
-		for (i = 0; c.checked && i < n; i++)
+		for (i = 0; c.setup.checked && i < n; i++)
 			if (buffer[i] != stream_byte(c.read_bytes + (uint64_t)i))
 				return -EBADMSG;
 		c.read_bytes += (uint64_t)n;
@@ -463,8 +463,8 @@ static void eager_read(int index)
 	struct pollfd ready = { .fd = c.fd, .events = POLLIN };
 
 	/* as a program that waits until the socket is readable: SO_RCVLOWAT counts */
-	if (c.eager && c.fd >= 0 && poll(&ready, 1, 0) > 0 && ready.revents & POLLIN &&
-	    app_reads(SIZE_MAX) == -EBADMSG)
+	if (c.setup.eager && c.fd >= 0 && poll(&ready, 1, 0) > 0 &&
+	    ready.revents & POLLIN && app_reads(SIZE_MAX) == -EBADMSG)
 		print_result(index, -EBADMSG);
 }
 
@@ -477,107 +477,72 @@ static ssize_t app_writes(size_t bytes)
 	return n < 0 ? -errno : n;
 }
 
-static void app_sets(const char *name, const char *value)
+static void app_sets(const struct setting *s)
 {
-	if (!strcmp(name, "policy"))
-		choose_policy(c.fd, value);
-	else if (!strcmp(name, "quickack"))
-		set_option(c.fd, IPPROTO_TCP, TCP_QUICKACK, (int)signed_number(value),
-			   name);
-	else if (!strcmp(name, "nodelay"))
-		set_option(c.fd, IPPROTO_TCP, TCP_NODELAY, (int)signed_number(value),
-			   name);
-	else if (!strcmp(name, "rcvbuf"))
-		set_option(c.fd, SOL_SOCKET, SO_RCVBUF, (int)signed_number(value),
-			   name);
-	else if (!strcmp(name, "lowat"))
-		set_option(c.fd, SOL_SOCKET, SO_RCVLOWAT, (int)signed_number(value),
-			   name);
-	else
-		die("the application cannot set \"%s\"", name);
-}
-
-static void segment_key(struct segment *s, const char *key, const char *value)
-{
-	const char *letter;
-
-	if (!strcmp(key, "flags")) {
-		for (s->flags = 0; *value && *value != '-'; value++) {
-			letter = strchr(flag_letters, *value);
-			if (!letter)
-				die("\"%c\" is not a flag", *value);
-			s->flags |= 1u << (letter - flag_letters);
-		}
-	} else if (!strcmp(key, "seq")) {
-		s->seq = c.isn + 1 + (uint32_t)signed_number(value);
-	} else if (!strcmp(key, "ack")) {
-		s->ack = c.host_isn + 1 + (uint32_t)signed_number(value);
-	} else if (!strcmp(key, "len")) {
-		s->length = (uint32_t)signed_number(value);
-	} else if (!strcmp(key, "win")) {
-		s->window = (uint32_t)signed_number(value);
-	} else if (!strcmp(key, "tos")) {
-		s->tos = (uint32_t)signed_number(value);
-	} else if (!strcmp(key, "urg")) {
-		s->urgent = (uint32_t)signed_number(value);
-	} else if (!strcmp(key, "tsval")) {
-		s->tsval = TSVAL_AT_BEGIN + (uint32_t)signed_number(value);
-	} else {
-		die("a segment has no key \"%s\"", key);
+	switch (s->option) {
+	case POLICY:
+		choose_policy(c.fd, s->text);
+		break;
+	case QUICKACK:
+		set_option(c.fd, IPPROTO_TCP, TCP_QUICKACK, s->value, "quickack");
+		break;
+	case NODELAY:
+		set_option(c.fd, IPPROTO_TCP, TCP_NODELAY, s->value, "nodelay");
+		break;
+	case RCVBUF:
+		set_option(c.fd, SOL_SOCKET, SO_RCVBUF, s->value, "rcvbuf");
+		break;
+	case LOWAT:
+		set_option(c.fd, SOL_SOCKET, SO_RCVLOWAT, s->value, "lowat");
+		break;
 	}
 }
 
-/* Cuts the next "key=value" off a line; NULL at its end. */
-static const char *next_key(char **line, const char **value)
+static void arrive(const struct arrival *a)
 {
-	char *key, *equals;
+	const struct segment s = {
+		.seq = c.setup.isn + 1 + (uint32_t)a->seq,
+		.ack = c.host_isn + 1 + (uint32_t)a->ack,
+		.window = a->window < 0 ? c.setup.window : (uint32_t)a->window,
+		.tos = a->tos,
+		.urgent = a->urgent,
+		.tsval = TSVAL_AT_BEGIN + (uint32_t)a->tsval_ms,
+		.length = a->length,
+		.flags = a->flags,
+	};
 
-	do {
-		key = strsep(line, " \n");
-	} while (key && !*key);
-	if (!key)
-		return NULL;
-	equals = strchr(key, '=');
-	if (!equals)
-		die("\"%s\" is not of the form key=value", key);
-	*equals = 0;
-	*value = equals + 1;
-	return key;
+	inject(&s);
 }
 
 static void act(int index)
 {
-	struct action *a = &actions[index];
-	struct segment s = { .flags = ACK,
-			     .window = c.window,
-			     .ack = c.host_isn + 1,
-			     .tsval = TSVAL_AT_BEGIN + (uint32_t)(a->time_us / 1000) };
-	char *rest = a->rest;
-	const char *key, *value;
+	const struct action *a = &actions[index];
 	ssize_t result = 0;
+	size_t i;
 
-	if (!strcmp(a->verb, "segment")) {
-		while ((key = next_key(&rest, &value)))
-			segment_key(&s, key, value);
-		inject(&s);
+	switch (a->verb) {
+	case SEGMENT:
+		arrive(&a->arrival);
 		eager_read(index);
 		print_what_left(index);
 		return;
-	}
-	if (!strcmp(a->verb, "read")) {
-		result = app_reads((size_t)signed_number(strtok(a->rest, " \n")));
-	} else if (!strcmp(a->verb, "write")) {
-		result = app_writes((size_t)signed_number(strtok(a->rest, " \n")));
-	} else if (!strcmp(a->verb, "set")) {
-		while ((key = next_key(&rest, &value)))
-			app_sets(key, value);
-	} else if (!strcmp(a->verb, "shutdown")) {
+	case READ:
+		result = app_reads(a->bytes);
+		break;
+	case WRITE:
+		result = app_writes(a->bytes);
+		break;
+	case SET:
+		for (i = 0; i < a->settings_count; i++)
+			app_sets(&a->settings[i]);
+		break;
+	case SHUTDOWN:
 		result = shutdown(c.fd, SHUT_WR) ? -errno : 0;
-	} else if (!strcmp(a->verb, "close")) {
+		break;
+	case CLOSE:
 		close(c.fd);
 		c.fd = -1;
-	} else {
-		die("there is no action \"%s\"", a->verb);
+		break;
 	}
 	print_result(index, result);
 	print_what_left(index);
@@ -604,79 +569,24 @@ static void wait_until_us(int64_t time_us)
 	}
 }
 
-static void claim_key(const char *key, const char *value)
+static void set_sysctl(const struct sysctl *one)
 {
-	if (!strcmp(key, "policy"))
-		snprintf(c.policy, sizeof(c.policy), "%s", value);
-	else if (!strcmp(key, "isn"))
-		c.isn = (uint32_t)signed_number(value);
-	else if (!strcmp(key, "mss"))
-		c.mss = (uint32_t)signed_number(value);
-	else if (!strcmp(key, "scale"))
-		c.scale = (uint32_t)signed_number(value);
-	else if (!strcmp(key, "window"))
-		c.window = (uint32_t)signed_number(value);
-	else if (!strcmp(key, "sack"))
-		c.sack = signed_number(value);
-	else if (!strcmp(key, "timestamps"))
-		c.timestamps = signed_number(value);
-	else if (!strcmp(key, "ecn"))
-		c.ecn = signed_number(value);
-	else if (!strcmp(key, "eager"))
-		c.eager = signed_number(value);
-	else if (!strcmp(key, "checked"))
-		c.checked = signed_number(value);
-	else if (!strcmp(key, "early"))
-		c.early_us = signed_number(value);
-	else if (!strcmp(key, "rtt"))
-		c.rtt_us = signed_number(value);
-	else if (!strcmp(key, "rcvbuf"))
-		c.rcvbuf = (int)signed_number(value);
-	else if (!strcmp(key, "clamp"))
-		c.clamp = (int)signed_number(value);
-	else if (!strcmp(key, "lowat"))
-		c.lowat = (int)signed_number(value);
-	else if (!strcmp(key, "oobinline"))
-		c.oobinline = (int)signed_number(value);
-	else if (!strcmp(key, "nodelay"))
-		c.nodelay = (int)signed_number(value);
-	else
-		die("a claim has no key \"%s\"", key);
-}
+	char path[160];
 
-/* "tcp_rmem", "4096,8192,16384": a sysctl of several numbers comes joined by commas. */
-static void set_sysctl(const char *name, const char *value)
-{
-	char path[160], numbers[256], *comma;
-
-	snprintf(path, sizeof(path), "/proc/sys/net/ipv4/%s", name);
-	snprintf(numbers, sizeof(numbers), "%s", value);
-	for (comma = numbers; (comma = strchr(comma, ',')); comma++)
-		*comma = ' ';
-	put_file(path, numbers);
+	snprintf(path, sizeof(path), "/proc/sys/net/ipv4/%s", one->name);
+	put_file(path, one->value);
 }
 
 static void open_connection(char *keys)
 {
-	const char *key, *value;
+	size_t i;
 
-	c = (struct claim){ .number = c.number,
-			    .timer = c.timer,
-			    .scale = SCALE_NONE,
-			    .rcvbuf = -1,
-			    .clamp = -1,
-			    .lowat = -1,
-			    .oobinline = -1,
-			    .nodelay = -1,
-			    .fd = -1 };
+	c = (struct claim){ .number = c.number, .timer = c.timer, .fd = -1 };
+	setup_parse(&c.setup, keys);
 	if (unshare(CLONE_NEWNET))
 		die("cannot make a namespace: %s", strerror(errno));
-	while ((key = next_key(&keys, &value))) {
-		if (!strncmp(key, "tcp_", 4))
-			set_sysctl(key, value);
-		else
-			claim_key(key, value);
-	}
+	for (i = 0; i < c.setup.sysctls_count; i++)
+		set_sysctl(&c.setup.sysctls[i]);
 	make_device();
 	listen_host();
 	c.begin_ns = ((int64_t)clock_ns() / 1000000000 + 3) * 1000000000 +
@@ -706,15 +616,9 @@ static void run_claim(char *keys, int64_t end_us)
 
 static void add_action(const char *time_us, char *rest)
 {
-	struct action *a = &actions[actions_count++];
-	const char *verb;
-
 	if (actions_count == ACTIONS_MAX)
 		die("more than %d actions", ACTIONS_MAX);
-	a->time_us = signed_number(time_us);
-	verb = strtok_r(NULL, " \n", &rest);
-	snprintf(a->verb, sizeof(a->verb), "%s", verb ? verb : "");
-	snprintf(a->rest, sizeof(a->rest), "%s", rest);
+	action_parse(&actions[actions_count++], time_us, rest);
 }
 
 void conform_run(const char *from, const char *to)
@@ -727,7 +631,7 @@ void conform_run(const char *from, const char *to)
 	if (!in || !out || c.timer < 0)
 		die("claims: %s", strerror(errno));
 	set_context("claims");
-	while (fgets(line, sizeof(line), in)) {
+	while (read_line(in, line, sizeof(line))) {
 		char *rest = NULL;
 		const char *verb = strtok_r(line, " \n", &rest);
 		const char *word = strtok_r(NULL, " \n", &rest);
@@ -735,14 +639,15 @@ void conform_run(const char *from, const char *to)
 		if (!verb || !word)
 			die("a line needs at least two words");
 		if (!strcmp(verb, "claim")) {
-			c.number = (unsigned)number(word);
+			c.number = (unsigned)number(word, UINT32_MAX);
 			set_context("claim %u", c.number);
 			actions_count = 0;
-			snprintf(keys, sizeof(keys), "%s", rest);
+			copy_word(keys, sizeof(keys), rest);
 		} else if (!strcmp(verb, "do")) {
 			add_action(word, rest);
 		} else if (!strcmp(verb, "end")) {
-			run_claim(keys, signed_number(word));
+			run_claim(keys,
+				  signed_number(word, -TIME_MOST_US, TIME_MOST_US));
 		} else {
 			die("there is no line \"%s\"", verb);
 		}

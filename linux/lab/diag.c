@@ -39,9 +39,15 @@ static struct rtattr *find(struct rtattr *a, int left, int type)
 static void copy_text(char *to, size_t size, struct rtattr *from)
 {
 	const char *text = RTA_DATA(from);
+	size_t length = strnlen(text, RTA_PAYLOAD(from));
 
-	if ((size_t)snprintf(to, size, "%s", *text ? text : "-") >= size)
-		die("inet_diag: \"%s\" is too long", text);
+	if (length >= size)
+		die("inet_diag: a text of %zu bytes is too long", length);
+	if (length)
+		memcpy(to, text, length);
+	else
+		to[length++] = '-';
+	to[length] = 0;
 }
 
 static void read_policy(struct rtattr *nest, struct policy_info *policy)
@@ -53,7 +59,7 @@ static void read_policy(struct rtattr *nest, struct policy_info *policy)
 	struct rtattr *state = find(RTA_DATA(nest), left, INET_ACK_POLICY_STATE);
 	struct tcp_ack_info counts = { 0 };
 
-	if (!choice || !reason || !info || !state)
+	if (!choice || !reason || !info || !state || RTA_PAYLOAD(info) < sizeof(counts))
 		die("inet_diag: an ACK policy without all of its attributes");
 	memcpy(&counts, RTA_DATA(info), sizeof(counts));
 	policy->present = true;
@@ -66,6 +72,37 @@ static void read_policy(struct rtattr *nest, struct policy_info *policy)
 	policy->wait_ns = counts.wait_ns;
 }
 #endif
+
+bool diag_parse(struct nlmsghdr *h, size_t length, struct tcp_info *tcp,
+		struct policy_info *policy)
+{
+	struct rtattr *attributes, *info;
+#ifdef INET_ACK_POLICY_MAX
+	struct rtattr *nest;
+#endif
+	int left;
+
+	if (!NLMSG_OK(h, length))
+		die("inet_diag: an answer of %zu bytes is cut off", length);
+	if (h->nlmsg_type != SOCK_DIAG_BY_FAMILY)
+		return false;
+	attributes = (void *)((struct inet_diag_msg *)NLMSG_DATA(h) + 1);
+	left = (int)h->nlmsg_len - (int)NLMSG_LENGTH(sizeof(struct inet_diag_msg));
+	info = find(attributes, left, INET_DIAG_INFO);
+	if (!info)
+		return false;
+	memset(tcp, 0, sizeof(*tcp));
+	memcpy(tcp, RTA_DATA(info),
+	       RTA_PAYLOAD(info) < sizeof(*tcp) ? RTA_PAYLOAD(info) : sizeof(*tcp));
+	*policy =
+		(struct policy_info){ .choice = "stock", .reason = "-", .state = "-" };
+#ifdef INET_ACK_POLICY_MAX
+	nest = find(attributes, left, INET_DIAG_ACK_POLICY);
+	if (nest)
+		read_policy(nest, policy);
+#endif
+	return true;
+}
 
 bool diag_look(int diag, const struct sockaddr_in *own, const struct sockaddr_in *peer,
 	       struct tcp_info *tcp, struct policy_info *policy)
@@ -90,35 +127,13 @@ bool diag_look(int diag, const struct sockaddr_in *own, const struct sockaddr_in
 			},
 		},
 	};
-	struct nlmsghdr *h = (void *)answer;
-	struct rtattr *attributes, *info;
-#ifdef INET_ACK_POLICY_MAX
-	struct rtattr *nest;
-#endif
 	ssize_t length;
-	int left;
 
 	if (send(diag, &q, sizeof(q), 0) != (ssize_t)sizeof(q))
 		die("inet_diag: %s", strerror(errno));
 	length = recv(diag, answer, sizeof(answer), MSG_DONTWAIT);
-	if (length < 0 || !NLMSG_OK(h, (size_t)length))
+	if (length < 0)
 		die("inet_diag: %s", strerror(errno));
-	if (h->nlmsg_type != SOCK_DIAG_BY_FAMILY)
-		return false;
-	attributes = (void *)((struct inet_diag_msg *)NLMSG_DATA(h) + 1);
-	left = (int)h->nlmsg_len - (int)NLMSG_LENGTH(sizeof(struct inet_diag_msg));
-	info = find(attributes, left, INET_DIAG_INFO);
-	if (!info)
-		return false;
-	memset(tcp, 0, sizeof(*tcp));
-	memcpy(tcp, RTA_DATA(info),
-	       RTA_PAYLOAD(info) < sizeof(*tcp) ? RTA_PAYLOAD(info) : sizeof(*tcp));
-	*policy =
-		(struct policy_info){ .choice = "stock", .reason = "-", .state = "-" };
-#ifdef INET_ACK_POLICY_MAX
-	nest = find(attributes, left, INET_DIAG_ACK_POLICY);
-	if (nest)
-		read_policy(nest, policy);
-#endif
-	return true;
+	return diag_parse((struct nlmsghdr *)(void *)answer, (size_t)length, tcp,
+			  policy);
 }

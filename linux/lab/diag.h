@@ -8,8 +8,10 @@
 
 #include <netinet/in.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
+struct nlmsghdr;
 struct tcp_info;
 
 struct policy_info {
@@ -19,6 +21,10 @@ struct policy_info {
 	char state[384];  /* the policy's own values, "name=value,..." */
 	uint64_t acks, segments, owed_ns, wait_ns;
 };
+
+/* An answer of the kernel, as diag_look() gets it. */
+bool diag_parse(struct nlmsghdr *answer, size_t length, struct tcp_info *tcp,
+		struct policy_info *policy);
 
 /* A socket to ask with, in the namespace of the sockets asked about. */
 int diag_open(const char *namespace_name);

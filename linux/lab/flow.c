@@ -4,6 +4,7 @@
 #include "kernel-tcp.h" /* include/uapi/linux/tcp.h of the kernel that runs */
 #include "socket.h"
 #include "system.h"
+#include "text.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
@@ -14,6 +15,12 @@
 
 #define FLOWS_MAX 4096
 #define CLIENT_PORT 20001
+/* No sum or product of what a flow is about has more than 64 bits. */
+#define FLOW_BYTES_MOST ((uint64_t)1 << 60)
+#define MESSAGE_BYTES_MOST ((uint64_t)1 << 40)
+#define COUNT_MOST ((uint64_t)1 << 20) /* of writes in a message, of planned writes */
+#define RATE_MOST_BPS ((uint64_t)1 << 50)
+#define WINDOW_MOST_BYTES (1 << 28)
 
 struct flow *flows;
 size_t flows_count;
@@ -23,19 +30,24 @@ static bool set_number(struct flow *f, const char *key, const char *value)
 	struct application *app = &f->app;
 	const struct {
 		const char *name;
-		uint64_t *field;
+		uint64_t *field, most;
 	} numbers[] = {
-		{ "start", &app->start_ns },  { "bytes", &app->bytes },
-		{ "request", &app->request }, { "size", &app->size },
-		{ "gap", &app->gap_ns },      { "count", &app->count },
-		{ "writes", &app->writes },   { "write", &app->write_bytes },
-		{ "lag", &app->lag_ns },      { "rate", &app->reader_bps },
+		{ "start", &app->start_ns, TIME_MOST_NS },
+		{ "bytes", &app->bytes, FLOW_BYTES_MOST },
+		{ "request", &app->request, MESSAGE_BYTES_MOST },
+		{ "size", &app->size, MESSAGE_BYTES_MOST },
+		{ "gap", &app->gap_ns, TIME_MOST_NS },
+		{ "count", &app->count, UINT64_MAX },
+		{ "writes", &app->writes, COUNT_MOST },
+		{ "write", &app->write_bytes, MESSAGE_BYTES_MOST },
+		{ "lag", &app->lag_ns, TIME_MOST_NS },
+		{ "rate", &app->reader_bps, RATE_MOST_BPS },
 	};
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(numbers); i++) {
 		if (!strcmp(key, numbers[i].name)) {
-			*numbers[i].field = number(value);
+			*numbers[i].field = number(value, numbers[i].most);
 			return true;
 		}
 	}
@@ -47,13 +59,13 @@ static bool set_socket_option(struct flow *f, const char *key, const char *value
 	struct socket_options *o = &f->options;
 	const struct {
 		const char *name;
-		int *field;
+		int *field, most;
 	} numbers[] = {
-		{ "nodelay", &o->nodelay },
-		{ "send-buffer", &o->send_buffer },
-		{ "receive-buffer", &o->receive_buffer },
-		{ "window", &o->window },
-		{ "pacing", &o->pacing },
+		{ "nodelay", &o->nodelay, 1 },
+		{ "send-buffer", &o->send_buffer, INT32_MAX },
+		{ "receive-buffer", &o->receive_buffer, INT32_MAX },
+		{ "window", &o->window, WINDOW_MOST_BYTES },
+		{ "pacing", &o->pacing, 1 },
 	};
 	const struct {
 		const char *name;
@@ -68,13 +80,14 @@ static bool set_socket_option(struct flow *f, const char *key, const char *value
 
 	for (i = 0; i < ARRAY_SIZE(numbers); i++) {
 		if (!strcmp(key, numbers[i].name)) {
-			*numbers[i].field = (int)number(value);
+			*numbers[i].field =
+				(int)number(value, (uint64_t)numbers[i].most);
 			return true;
 		}
 	}
 	for (i = 0; i < ARRAY_SIZE(texts); i++) {
 		if (!strcmp(key, texts[i].name)) {
-			snprintf(texts[i].field, texts[i].size, "%s", value);
+			copy_word(texts[i].field, texts[i].size, value);
 			return true;
 		}
 	}
@@ -87,18 +100,15 @@ static enum application_kind application_of(const char *name)
 					     [ASK] = "ask",
 					     [MESSAGES] = "messages",
 					     [SCHEDULE] = "schedule" };
-	size_t i;
 
-	for (i = 0; i < ARRAY_SIZE(names); i++)
-		if (!strcmp(name, names[i]))
-			return (enum application_kind)i;
-	die("there is no application \"%s\"", name);
+	return (enum application_kind)index_of(name, names, ARRAY_SIZE(names),
+					       "application");
 }
 
 static void set_key(struct flow *f, const char *key, const char *value)
 {
 	if (!strcmp(key, "group")) {
-		f->group = (unsigned)number(value);
+		f->group = (unsigned)number(value, FLOWS_MAX);
 	} else if (!strcmp(key, "direction")) {
 		f->tx = strcmp(value, "up") ? AT_SERVER : AT_CLIENT;
 		f->rx = !f->tx;
@@ -133,14 +143,18 @@ void flow_add(char *const words[], int count)
 	}
 }
 
-void flow_add_write(const char *flow, uint64_t at_ns, uint64_t bytes)
+void flow_add_write(char *const words[])
 {
-	uint64_t index = number(flow);
+	uint64_t index = number(words[1], FLOWS_MAX);
+	const struct planned_write write = { number(words[2], TIME_MOST_NS),
+					     number(words[3], MESSAGE_BYTES_MOST) };
 	struct application *app;
 
 	if (index >= flows_count)
-		die("there is no flow %s", flow);
+		die("there is no flow %s", words[1]);
 	app = &flows[index].app;
+	if (app->scheduled == COUNT_MOST)
+		die("flow %s has more than %zu writes", words[1], app->scheduled);
 	/* room for the next power of two */
 	if (!(app->scheduled & (app->scheduled - 1))) {
 		size_t room = app->scheduled ? 2 * app->scheduled : 1;
@@ -149,7 +163,7 @@ void flow_add_write(const char *flow, uint64_t at_ns, uint64_t bytes)
 		if (!app->schedule)
 			die("no memory for writes");
 	}
-	app->schedule[app->scheduled++] = (struct planned_write){ at_ns, bytes };
+	app->schedule[app->scheduled++] = write;
 }
 
 const char *side_name(enum side side)

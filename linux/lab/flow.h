@@ -102,9 +102,9 @@ struct flow {
 extern struct flow *flows;
 extern size_t flows_count;
 
-/* The steps "flow KEY=VALUE ..." and "write-at FLOW TIME_NS BYTES". */
+/* The steps "flow KEY=VALUE ..." (without "flow") and "write-at FLOW TIME_NS BYTES". */
 void flow_add(char *const words[], int count);
-void flow_add_write(const char *flow, uint64_t at_ns, uint64_t bytes);
+void flow_add_write(char *const words[]);
 
 const char *side_name(enum side side);
 struct sockaddr_in flow_address(const struct flow *f, enum side side);

@@ -10,9 +10,10 @@
  *
  * No file includes one that stands to its left:
  *
- *	guest -> traffic -> application -> results -> flow, diag, capture -> loop, socket, system
+ *	guest -> traffic -> application -> results -> flow, diag, capture -> loop, socket, text
  *	                 -> ping        -> flow, checksum
- *	      -> conform               -> checksum, socket, system
+ *	      -> conform               -> script, checksum, socket, text
+ *	                                              all of them -> system
  */
 #define _GNU_SOURCE
 #include "capture.h"
@@ -20,6 +21,7 @@
 #include "flow.h"
 #include "ping.h"
 #include "system.h"
+#include "text.h"
 #include "traffic.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -108,22 +110,6 @@ static void reseed_random(void)
 	close(fd);
 }
 
-static int split(char *line, char *words[])
-{
-	int count = 0;
-	char *rest = NULL;
-	char *word;
-
-	for (word = strtok_r(line, " \n", &rest); word;
-	     word = strtok_r(NULL, " \n", &rest)) {
-		if (count == WORDS_MAX - 1)
-			die("more than %d words in a line", WORDS_MAX - 1);
-		words[count++] = word;
-	}
-	words[count] = NULL;
-	return count;
-}
-
 static void shell(const char *path)
 {
 	pid_t child = fork();
@@ -157,13 +143,14 @@ static void do_step(char *words[], int count)
 	else if (!strcmp(verb, "flow"))
 		flow_add(words + 1, count - 1);
 	else if (!strcmp(verb, "write-at") && count == 4)
-		flow_add_write(words[1], number(words[2]), number(words[3]));
+		flow_add_write(words);
 	else if (!strcmp(verb, "exec-at") && count > 3)
-		traffic_program_at(number(words[1]), words[2], words + 3);
+		traffic_program_at(number(words[1], TIME_MOST_NS), words[2], words + 3);
 	else if (!strcmp(verb, "ping") && count == 2)
-		ping_every(number(words[1]));
+		ping_every(number(words[1], TIME_MOST_NS));
 	else if (!strcmp(verb, "run") && count == 3)
-		traffic_run(number(words[1]), number(words[2]));
+		traffic_run(number(words[1], TIME_MOST_NS),
+			    number(words[2], TIME_MOST_NS));
 	else if (!strcmp(verb, "conform") && count == 3)
 		conform_run(words[1], words[2]);
 	else if (!strcmp(verb, "shell") && count == 2)
@@ -193,7 +180,7 @@ static void do_line(char *line)
 		write_step(line + 6);
 		return;
 	}
-	count = split(line, words);
+	count = split_words(line, words, WORDS_MAX);
 	if (count)
 		do_step(words, count);
 }
@@ -209,6 +196,9 @@ int main(void)
 	umask(022);
 	if (setrlimit(RLIMIT_NOFILE, &files))
 		die("cannot raise the limit of open files: %s", strerror(errno));
+	/* on the host, owners that its namespace does not know look like nobody: not to become it */
+	if (mount(NULL, "/", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID, NULL))
+		die("cannot mount the root file system again: %s", strerror(errno));
 	mount_or_die("lab", "/proc", "proc", NULL);
 	mount_or_die("lab", "/sys", "sysfs", NULL);
 	mount_or_die("lab", "/tmp", "tmpfs", NULL);
@@ -221,7 +211,7 @@ int main(void)
 	steps = fopen(LAB_DIR "/steps", "re");
 	if (!steps)
 		die("steps: %s", strerror(errno));
-	while (fgets(line, sizeof(line), steps)) {
+	while (read_line(steps, line, sizeof(line))) {
 		set_context("steps:%u", ++line_number);
 		do_line(line);
 	}

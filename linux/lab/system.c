@@ -53,30 +53,6 @@ void die(const char *format, ...)
 	power_off();
 }
 
-uint64_t number(const char *text)
-{
-	char *end;
-	uint64_t value;
-
-	errno = 0;
-	value = strtoull(text, &end, 10);
-	if (errno || end == text || *end)
-		die("\"%s\" is not a valid number", text);
-	return value;
-}
-
-int64_t signed_number(const char *text)
-{
-	char *end;
-	int64_t value;
-
-	errno = 0;
-	value = strtoll(text, &end, 10);
-	if (errno || end == text || *end)
-		die("\"%s\" is not a valid number", text);
-	return value;
-}
-
 uint64_t clock_ns(void)
 {
 	struct timespec t;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What every part of the guest's program stands on: ending the guest with a message, numbers of its
- * input, the clock, and work inside a network namespace. Knows nothing of the other parts.
+ * What every part of the guest's program stands on: ending the guest with a message, the clock, and
+ * work inside a network namespace. Knows nothing of the other parts.
  */
 #ifndef LAB_SYSTEM_H
 #define LAB_SYSTEM_H
@@ -18,9 +18,6 @@ __attribute__((format(printf, 1, 2))) void set_context(const char *format, ...);
 __attribute__((noreturn, format(printf, 1, 2))) void die(const char *format, ...);
 
 __attribute__((noreturn)) void power_off(void);
-
-uint64_t number(const char *text);
-int64_t signed_number(const char *text);
 
 /* CLOCK_MONOTONIC. Reading it moves the guest's clock by a step, so it is read once per wake-up. */
 uint64_t clock_ns(void);

@@ -25,6 +25,15 @@ static struct program {
 static size_t programs_count;
 static uint64_t sample_interval_ns;
 
+static char *copy(const char *text)
+{
+	char *made = strdup(text);
+
+	if (!made)
+		die("no memory for programs");
+	return made;
+}
+
 void traffic_program_at(uint64_t time_ns, const char *namespace_name,
 			char *const words[])
 {
@@ -34,9 +43,9 @@ void traffic_program_at(uint64_t time_ns, const char *namespace_name,
 	if (programs_count == PROGRAMS_MAX)
 		die("more than %d programs in a run", PROGRAMS_MAX);
 	p->time_ns = time_ns;
-	p->namespace_name = strdup(namespace_name);
+	p->namespace_name = copy(namespace_name);
 	for (i = 0; words[i]; i++)
-		p->words[i] = strdup(words[i]);
+		p->words[i] = copy(words[i]);
 	programs_count++;
 }
 
@@ -79,9 +88,12 @@ static void on_listening(size_t index, uint32_t events)
 {
 	struct flow *f = &flows[index];
 	struct connection *c = &f->connection;
-	int fd = accept4(c->listening, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	int fd;
 
 	(void)events;
+	if (c->listening < 0)
+		return;
+	fd = accept4(c->listening, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	if (fd < 0)
 		return;
 	close(c->listening);

@@ -3,6 +3,7 @@
 
 import fcntl
 import io
+import json
 import os
 import re
 import shutil
@@ -691,12 +692,12 @@ def test_the_key_of_a_kernel_changes_with_each_input(tmp_path: Path) -> None:
     patch, config = tmp_path / "1.patch", tmp_path / "a.config"
     patch.write_text("x")
     config.write_text("CONFIG_A=y\n")
-    made = build.Inputs(False, [patch], [config], None, [], [], "gcc 12")
+    made = build.Inputs(False, [patch], [config], None, [], [], [], "gcc 12")
     first = made.key("s")
     assert made.key("s") == first
     assert made.key("other") != first
-    assert build.Inputs(True, [patch], [config], None, [], [], "gcc 12").key("s") != first
-    assert build.Inputs(False, [patch], [config], None, [], [], "gcc 13").key("s") != first
+    assert build.Inputs(True, [patch], [config], None, [], [], [], "gcc 12").key("s") != first
+    assert build.Inputs(False, [patch], [config], None, [], [], [], "gcc 13").key("s") != first
     patch.write_text("y")
     assert made.key("s") != first
 
@@ -752,7 +753,7 @@ def test_a_tree_whose_git_was_killed_is_patched(tmp_path: Path) -> None:
     head = next((tree / ".git" / "refs" / "heads").iterdir())
     for left in ("index", "lab-index", "HEAD", f"refs/heads/{head.name}"):
         (tree / ".git" / f"{left}.lock").touch()
-    made = build.Inputs(False, [patch], [], None, [], [], "gcc 12")
+    made = build.Inputs(False, [patch], [], None, [], [], [], "gcc 12")
     build._patch(tree, made, lambda *_: None)
     assert (tree / "a").read_text() == "patched\n"
 
@@ -771,6 +772,71 @@ def test_a_dead_build_holds_no_lock(tmp_path: Path) -> None:
     (tmp_path / "lock").write_text("999999\n")
     with build._locked(tmp_path, pytest.fail):
         pass
+
+
+def test_no_other_user_can_take_the_lock(tmp_path: Path) -> None:
+    (tmp_path / "lock").touch(mode=0o666)
+    with build._locked(tmp_path, pytest.fail):
+        assert (tmp_path / "lock").stat().st_mode & 0o777 == 0o600
+    (tmp_path / "lock").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises((OSError, RunError)), build._locked(tmp_path, pytest.fail):
+        pass
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_finished_folder_is_on_the_disk_before_it_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "kernel" / "abc"
+    synced: list[bool] = []
+    monkeypatch.setattr(os, "sync", lambda: synced.append(target.exists()))
+    with build._unfinished(target) as part:
+        (part / "linux").write_text("whole")
+    assert synced == [False]
+    assert target.exists()
+
+
+def finished_kernel(cache: Path) -> tuple[build.Inputs, build.Source, Path]:
+    made, source = build.Inputs(True, [], [], None, [], [], [], "gcc"), build.Source(cache, "d")
+    folder = cache / "kernel" / made.key("d")
+    folder.mkdir(parents=True)
+    (folder / "linux").write_text("kernel")
+    about = {"label": "Linux", "has_policies": False, "bytes": {"linux": 6}}
+    (folder / "about.json").write_text(json.dumps(about))
+    return made, source, folder
+
+
+DAMAGES = [
+    ("linux", "", "linux has 0 bytes instead of 6"),
+    ("about.json", "", "cannot be read: Expecting value"),
+    ("about.json", '{"label": "Linux", "has', "cannot be read"),
+    ("about.json", "[]", "cannot be read"),
+    ("about.json", "{}", "cannot be read: 'label'"),
+    ("linux", None, "cannot be read: .*linux"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "problem"), DAMAGES)
+def test_a_damaged_kernel_is_reported_and_built_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, content: str | None, problem: str
+) -> None:
+    made, source, folder = finished_kernel(tmp_path)
+    whole = build.finished(tmp_path, made, source)
+    assert whole and whole.label == "Linux"
+    if content is None:
+        (folder / name).unlink()
+    else:
+        (folder / name).write_text(content)
+    monkeypatch.setattr(build, "inputs", lambda *_: made)
+    monkeypatch.setattr(build, "_check_tools", lambda: None)
+    monkeypatch.setattr(build, "fetch", lambda *_: source)
+    monkeypatch.setattr(build, "used_source", lambda _: source)
+    monkeypatch.setattr(build, "_build", lambda *_: whole if not folder.exists() else None)
+    with pytest.raises(RunError, match=f"lab: .*{problem}.*; run `ackwise lab build --stock`"):
+        build.find(tmp_path, True)
+    said: list[str] = []
+    assert build.build(tmp_path, stock=True, warn=said.append) is whole
+    assert len(said) == 1 and re.search(f"{problem}.*; it is built again", said[0])
 
 
 def test_no_space_is_said_before_work_begins(
@@ -814,7 +880,7 @@ def small_tree(tmp_path: Path) -> Path:
 
 
 def with_patches(*patches: Path, prepare: Path | None = None) -> build.Inputs:
-    return build.Inputs(False, list(patches), [], prepare, [], [], "gcc")
+    return build.Inputs(False, list(patches), [], prepare, [], [], [], "gcc")
 
 
 def a_patch(tmp_path: Path, name: str, old: str, new: str) -> Path:
@@ -837,6 +903,36 @@ def test_a_changed_patch_touches_only_what_it_changes(tmp_path: Path) -> None:
     assert (tree / "a.c").read_text() == "one\nzwei\nthree\n"
     assert (tree / "a.c").stat().st_mtime_ns != 10**18
     assert (tree / "b.c").stat().st_mtime_ns == 10**18
+
+
+@needs_git
+@pytest.mark.parametrize("inside", [False, True], ids=["elsewhere", "around the cache"])
+def test_another_repository_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inside: bool
+) -> None:
+    """As when a hook of it runs the build, or it holds the cache."""
+    other = tmp_path if inside else tmp_path / "other"
+    other.mkdir(exist_ok=True)
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@localhost", "-C", str(other)]
+    (other / "mine").write_text("mine")
+    for words in (["init", "-q"], ["add", "mine"], ["commit", "-qm", "one"]):
+        subprocess.run([*git, *words], check=True)
+    show = [*git, "log", "-p", "--all", "--format=%H %s"]
+    before = subprocess.run(show, capture_output=True, check=True).stdout
+    with monkeypatch.context() as hook:
+        hook.setenv("GIT_DIR", str(other / ".git"))
+        hook.setenv("GIT_WORK_TREE", str(other))
+        hook.setenv("GIT_INDEX_FILE", str(other / ".git" / "index"))
+        tree = small_tree(tmp_path)
+        build._patch(tree, with_patches(a_patch(tmp_path, "1.patch", "two", "2")), lambda *_: None)
+    assert (tree / "a.c").read_text() == "one\n2\nthree\n"
+    shutil.rmtree(tree / ".git")  # as after a power cut
+    with pytest.raises(RunError, match="lab build: git"):
+        build._patch(tree, with_patches(tmp_path / "1.patch"), lambda *_: None)
+    assert subprocess.run(show, capture_output=True, check=True).stdout == before
+    assert (other / "mine").read_text() == "mine"
+    status = [*git, "status", "--porcelain", "-uno"]
+    assert subprocess.run(status, capture_output=True, check=True).stdout == b""
 
 
 @needs_git

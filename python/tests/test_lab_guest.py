@@ -5,6 +5,7 @@ Needs a kernel that `ackwise lab build --stock` made; ACKWISE_LAB_BUILD=1 lets t
 """
 
 import os
+import tempfile
 import threading
 import time
 from collections import Counter
@@ -201,6 +202,53 @@ def test_the_hosts_files_cannot_be_written(kernel: Kernel) -> None:
             f"exec - /usr/bin/touch /run/again{mark}",
         )
     assert not mark.exists()
+
+
+# Two mounts of the writable folder: the second one does not see that a folder in it has become a
+# link to somewhere else.
+ATTACK = """
+mkdir /run/again /run/lab/inner
+echo x > /run/lab/inner/file
+mount -t hostfs -o /proc/self/cwd none /run/again
+cd /run/again/inner
+mv /run/lab/inner /run/lab/moved
+ln -s {victim} /run/lab/inner
+echo x > new
+echo x > file
+echo x >> /run/lab/lab-guest
+exit 0
+"""
+
+
+@pytest.mark.parametrize("confined", [True, False])
+def test_the_guests_root_changes_nothing_outside_its_folder(
+    kernel: Kernel, monkeypatch: pytest.MonkeyPatch, confined: bool
+) -> None:
+    cached = [(kernel.linux.parent / name).read_bytes() for name in ("linux", "lab-guest")]
+    if not confined:
+        words = machine._words
+        off = [word for layer in machine.LAYERS for word in ("--without", layer)]
+
+        def unconfined(*of: Any) -> list[str]:
+            confine, *rest = words(*of)
+            return [confine, *off, *rest]
+
+        monkeypatch.setattr(machine, "_words", unconfined)
+    with tempfile.TemporaryDirectory() as name:
+        victim = Path(name) / "victim"
+        victim.mkdir()
+        (victim / "file").write_text("as it was")
+        for place in (Path(name), victim, victim / "file"):
+            place.chmod(0o777)
+        with machine.run_folder(kernel) as folder:
+            machine.put(folder, "attack", ATTACK.format(victim=victim))
+            machine.run(
+                kernel, folder, ["exec - /bin/sh /run/lab/attack"], seed=1, wall_limit_s=300
+            )
+        left = {path.name: path.read_text() for path in victim.iterdir()}
+    # without its layers the attack succeeds
+    assert left == ({"file": "as it was"} if confined else {"file": "x\n", "new": "x\n"})
+    assert cached == [(kernel.linux.parent / name).read_bytes() for name in ("linux", "lab-guest")]
 
 
 def test_a_failed_tool_is_reported_with_its_message(kernel: Kernel) -> None:

@@ -21,6 +21,7 @@ from ackwise.errors import EXIT_FAILED, InputError, RunError, quoted, suggestion
 from ackwise.gateway import control, tree
 from ackwise.host import files, needs, rights
 from ackwise.lab import build as lab
+from ackwise.lab import machine
 
 PACKAGES = ("rich", "plotly", "pyarrow", "matplotlib")
 
@@ -115,13 +116,18 @@ def _lab() -> Iterator[Finding]:
         f"{free / 1e9:.0f} GB free in {cache}; a build takes "
         f"{(lab.TREE_BYTES + lab.OBJECT_BYTES) / 1e9:.0f} GB",
     )
+    built = None
     for stock in (False, True):
         what = "kernel without patches" if stock else "kernel"
         try:
-            kernel = lab.find(cache, stock)
-            yield Finding("lab", what, True, False, f"{kernel.label}, {kernel.key}")
+            built = lab.find(cache, stock)
+            yield Finding("lab", what, True, False, f"{built.label}, {built.key}")
         except RunError as problem:
             yield Finding("lab", what, False, False, str(problem).removeprefix("lab: "))
+    if built:
+        lacking = [layer for layer in machine.LAYERS if layer not in machine.layers(built)]
+        words = f"this host lacks {', '.join(lacking)}" if lacking else ", ".join(machine.LAYERS)
+        yield Finding("lab", "guests confined by", not lacking, False, words)
 
 
 def _timers() -> Iterator[Finding]:

@@ -4,6 +4,7 @@
 import functools
 import math
 import shlex
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -408,10 +409,15 @@ class Lab:
         return [Path(name) for name in self.config]
 
     def kernel(self) -> "Kernel":
-        """The kernel, which must have been built. Raises RunError."""
-        from ackwise.lab import build
+        """The kernel, which must have been built; a host that cannot confine guests is reported.
+        Raises RunError."""
+        from ackwise.lab import build, machine
 
-        return build.find(self.folder, self.stock, self.configs)
+        kernel = build.find(self.folder, self.stock, self.configs)
+        weak = machine.unconfined(kernel)
+        if weak:
+            print(f"ackwise: {weak}", file=sys.stderr, flush=True)
+        return kernel
 
 
 STOCK = option("--stock", is_flag=True, help="the kernel without ackwise's patches")

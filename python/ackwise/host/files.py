@@ -188,20 +188,10 @@ def _replacing(path: str, place: Place, private: bool) -> Iterator[IO[bytes]]:
                 os.fsync(descriptor)
         with _explained(path):
             os.replace(part, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
-            _sync_folder(place.folder)
+            sync_folder(Path(), dir_fd=place.folder)
     finally:
         with suppress(OSError):
             os.unlink(part, dir_fd=place.folder)
-
-
-def _sync_folder(folder: int) -> None:
-    """The new name is on disk, too, where the folder can be read."""
-    with suppress(PermissionError):
-        descriptor = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 @contextmanager
@@ -221,6 +211,26 @@ def write_whole(path: str, data: bytes, *, private: bool = False) -> None:
         return
     with writing(path, private=private) as stream, _explained(path):
         stream.write(data)
+
+
+def create(path: Path) -> IO[bytes]:
+    """A new file, read and written, that whoever can enter its folder can read. It is not brought
+    to the disk: for a temporary folder that nobody else can write to."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    stream = os.fdopen(os.open(path, flags, _PRIVATE), "w+b")
+    os.fchmod(stream.fileno(), 0o644)
+    return stream
+
+
+def sync_folder(folder: Path, *, dir_fd: int | None = None) -> None:
+    """What was renamed in a folder is on the disk, where the folder can be read."""
+    with suppress(PermissionError):
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+        descriptor = os.open(folder, flags, dir_fd=dir_fd)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def make_folder(folder: Path) -> None:

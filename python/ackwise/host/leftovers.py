@@ -56,10 +56,13 @@ def is_abandoned(name: str) -> bool:
 
 
 @contextmanager
-def temporary_folder() -> Iterator[Path]:
+def temporary_folder(within: Path | None = None) -> Iterator[Path]:
     """A folder for the block. Those that killed runs left are removed first."""
-    remove_abandoned_once(Path(tempfile.gettempdir()))
-    with tempfile.TemporaryDirectory(prefix=f"{owned_name()}-", ignore_cleanup_errors=True) as name:
+    place = within or Path(tempfile.gettempdir())
+    remove_abandoned_once(place)
+    with tempfile.TemporaryDirectory(
+        prefix=f"{owned_name()}-", dir=place, ignore_cleanup_errors=True
+    ) as name:
         yield Path(name)
 
 

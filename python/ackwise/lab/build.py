@@ -11,27 +11,25 @@ leaves nothing that looks finished.
 """
 
 import errno
-import fcntl
 import hashlib
 import json
 import os
 import platform
 import re
 import shutil
-import subprocess
+import signal
 import tarfile
 import tempfile
 import textwrap
-import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from ackwise.errors import InputError, RunError
-from ackwise.host import files, needs
+from ackwise.host import environment, files, needs, programs
 from ackwise.host.leftovers import temporary_folder
-from ackwise.host.programs import find_tool, tethered
+from ackwise.host.programs import find_tool
 from ackwise.lab.machine import Kernel
 
 PACKAGE = "linux-source-6.12"
@@ -63,14 +61,16 @@ class Inputs:
     configs: list[Path]
     prepare: Path | None
     guest: list[Path]
+    confine: list[Path]
     core: list[Path]
     compiler: str
 
     def key(self, source: str) -> str:
         """Hash of all inputs, including the source's digest."""
-        whole = hashlib.sha256(f"3 {source} {self.stock} {self.compiler}\n".encode())
+        whole = hashlib.sha256(f"4 {source} {self.stock} {self.compiler}\n".encode())
         prepare = [self.prepare] if self.prepare else []
-        for file in (*self.patches, *self.configs, *prepare, *self.guest, *self.core):
+        parts = (self.patches, self.configs, prepare, self.guest, self.confine, self.core)
+        for file in (file for part in parts for file in part):
             data = file.read_bytes()
             whole.update(f"{file.name} {len(data)}\n".encode() + data)
         return whole.hexdigest()[:16]
@@ -106,6 +106,7 @@ def inputs(stock: bool, extra_configs: Iterable[Path] = ()) -> Inputs:
         [first, *(f for f in others if f != first), *extra],
         prepare if with_core else None,
         sorted((folder / "lab").glob("*.[ch]")),
+        sorted((folder / "lab" / "confine").glob("*.c")),
         [core / "policies", *sorted(f for f in core.rglob("*") if f.suffix in (".c", ".h", ".def"))]
         if with_core
         else [],
@@ -117,8 +118,8 @@ def _compiler() -> str:
     gcc = find_tool("gcc")
     if gcc is None:
         return "none"
-    done = subprocess.run([gcc, "-dumpfullversion"], capture_output=True, text=True, check=False)
-    return f"gcc {done.stdout.strip()} {platform.machine()}"
+    version = programs.run([gcc, "-dumpfullversion"]).stdout.strip()
+    return f"gcc {version} {platform.machine()}"
 
 
 def _need(who: str, *scopes: str) -> None:
@@ -145,24 +146,12 @@ def _check_space(folder: Path, wanted: int) -> None:
 @contextmanager
 def _locked(cache: Path, on_wait: Callable[[str], None]) -> Iterator[None]:
     """One build at a time. The kernel releases the lock when the process ends."""
-    cache.mkdir(parents=True, exist_ok=True)
-    with (cache / "lock").open("a+") as lock:
-        warned = False
-        while True:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if not warned:
-                    lock.seek(0)
-                    owner = lock.read(20).strip() or "unknown"
-                    on_wait(f"waiting for another build (process {owner}) to finish")
-                    warned = True
-                time.sleep(0.5)
-        lock.seek(0)
-        lock.truncate()
-        lock.write(f"{os.getpid()}\n")
-        lock.flush()
+    files.make_folder(cache)
+
+    def waits(holder: str) -> None:
+        on_wait(f"waiting for another build (process {holder}) to finish")
+
+    with files.lock(cache / "lock", on_wait=waits):
         yield
 
 
@@ -176,7 +165,7 @@ def _sweep(cache: Path) -> None:
 
 
 def _prune(cache: Path) -> None:
-    """Keeps the most recently used kernels; a run has its own hard link to its kernel."""
+    """Keeps the most recently used kernels; a guest that runs has its kernel open."""
     made = sorted((cache / "kernel").glob("*/linux"), key=lambda f: f.parent.stat().st_mtime)
     for old in made[:-KERNELS_KEPT]:
         shutil.rmtree(old.parent, ignore_errors=True)
@@ -184,13 +173,15 @@ def _prune(cache: Path) -> None:
 
 @contextmanager
 def _unfinished(target: Path) -> Iterator[Path]:
-    """A folder that becomes `target` only when the block succeeds."""
+    """A folder that becomes `target` when the block has succeeded and its files are on the disk."""
     target.parent.mkdir(parents=True, exist_ok=True)
     part = Path(tempfile.mkdtemp(prefix=".tmp-", dir=target.parent))
     try:
         yield part
         part.chmod(0o755)
+        os.sync()
         part.rename(target)
+        files.sync_folder(target.parent)
     finally:
         shutil.rmtree(part, ignore_errors=True)
 
@@ -257,7 +248,7 @@ def _note_source(cache: Path, source: Source) -> None:
     files.write_whole(str(cache / "source" / "used.json"), (json.dumps(noted) + "\n").encode())
 
 
-def _apt_says(done: "subprocess.CompletedProcess[str]") -> str:
+def _apt_says(done: programs.Finished) -> str:
     """The first error that apt names, whole: later ones follow from it."""
     said = (done.stderr or done.stdout).splitlines()
     errors = (line.partition(":")[2] for line in said if line.startswith(("E:", "Err:")))
@@ -275,9 +266,7 @@ def fetch(cache: Path, say: Say) -> Source:
     say(f"fetching {PACKAGE}", 0, 0)
     _check_space(cache, TREE_BYTES)
     with _unfinished(cache / "source" / f"{PACKAGE}.deb") as part:
-        done = subprocess.run(
-            ["apt-get", "download", "-q", PACKAGE], cwd=part, capture_output=True, text=True
-        )
+        done = programs.run(["apt-get", "download", "-q", PACKAGE], cwd=part)
         found = list(part.glob("*.deb"))
         if done.returncode or not found:
             raise RunError(
@@ -286,14 +275,12 @@ def fetch(cache: Path, say: Say) -> Source:
         version = found[0].name.split("_")[1].split("-")[0]
         target = cache / "source" / f"linux-source-{version}.tar.xz"
         whole = part / "source.tar.xz"
+        member = f"./usr/src/{PACKAGE}.tar.xz"
         with (
-            whole.open("wb") as out,
-            subprocess.Popen(
-                ["dpkg-deb", "--fsys-tarfile", str(found[0])], stdout=subprocess.PIPE
-            ) as unpack,
+            files.writing(str(whole)) as out,
+            programs.started(["dpkg-deb", "--fsys-tarfile", str(found[0])]) as unpack,
         ):
-            member = f"./usr/src/{PACKAGE}.tar.xz"
-            taken = subprocess.run(
+            taken = programs.run(
                 ["tar", "x", "--to-stdout", member], stdin=unpack.stdout, stdout=out
             )
         if taken.returncode or not whole.stat().st_size:
@@ -306,6 +293,10 @@ def fetch(cache: Path, say: Say) -> Source:
 
 # --- tree ------------------------------------------------------------------------------------
 
+# The repository is named: nothing else, and none further up, is to be found in its place.
+_GIT = (
+    "git", "--git-dir=.git", "--work-tree=.", "-c", "core.compression=0", "-c", "gc.auto=0"
+)  # fmt: skip
 _GIT_ENVIRONMENT = {
     "GIT_CONFIG_GLOBAL": "/dev/null",
     "GIT_CONFIG_NOSYSTEM": "1",
@@ -329,14 +320,9 @@ _MAKE_ENVIRONMENT = {
 }
 
 
-def _git(tree: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        ["git", "-c", "core.compression=0", "-c", "gc.auto=0", *words],
-        cwd=tree,
-        env={**os.environ, **_GIT_ENVIRONMENT, **more},
-        capture_output=True,
-        text=True,
-    )
+def _git(tree: Path, *words: str, **more: str) -> programs.Finished:
+    variables = environment.passed_on(**_GIT_ENVIRONMENT, **more)
+    return programs.run([*_GIT, *words], cwd=tree, environment=variables)
 
 
 def _git_or_fail(tree: Path, *words: str, **more: str) -> str:
@@ -363,10 +349,8 @@ def _unpack(source: Source, into: Path) -> None:
         )  # fmt: skip
         return
     skipped = [f"--exclude=*/{folder}/*.{kind}" for folder in _LEFT_OUT for kind in _LEFT_OUT_KINDS]
-    done = subprocess.run(
-        ["tar", "x", "-f", str(source.path), "-C", str(into), "--strip-components=1", *skipped],
-        capture_output=True,
-        text=True,
+    done = programs.run(
+        ["tar", "x", "-f", str(source.path), "-C", str(into), "--strip-components=1", *skipped]
     )
     if done.returncode:
         if "No space left" in done.stderr:
@@ -428,7 +412,7 @@ def _patch(tree: Path, made: Inputs, say: Say) -> None:
     _git_or_fail(tree, "reset", "-q", "--hard", commit)
     _git_or_fail(tree, "clean", "-fdxq")
     if made.prepare:
-        done = subprocess.run([str(made.prepare), str(tree)], capture_output=True, text=True)
+        done = programs.run([str(made.prepare), str(tree)])
         if done.returncode:
             message = " ".join((done.stderr or done.stdout).split())[-300:]
             raise RunError(f"lab build: linux/prepare failed: {message}")
@@ -470,9 +454,9 @@ def _configure(tree: Path, objects: Path, made: Inputs, say: Say) -> None:
     make = ["make", "-s", "ARCH=um", f"O={objects}"]
     _make_or_fail([*make, "defconfig"], tree)
     wanted = _wanted_options(made.configs)
-    with (objects / ".config").open("a", encoding="utf-8") as config:
-        for option, (value, _) in wanted.items():
-            config.write(f"{option}={value}\n")
+    asked = "".join(f"{option}={value}\n" for option, (value, _) in wanted.items())
+    config = objects / ".config"
+    files.write_whole(str(config), config.read_bytes() + asked.encode())
     _make_or_fail([*make, "olddefconfig"], tree)
     text = (objects / ".config").read_text(encoding="utf-8")
     got = dict(re.findall(r"^(CONFIG_\w+)=(.*)$", text, re.MULTILINE))
@@ -485,8 +469,7 @@ def _configure(tree: Path, objects: Path, made: Inputs, say: Say) -> None:
 
 
 def _make_or_fail(words: list[str], tree: Path) -> None:
-    environment = {**os.environ, **_MAKE_ENVIRONMENT}
-    done = subprocess.run(words, cwd=tree, capture_output=True, text=True, env=environment)
+    done = programs.run(words, cwd=tree, environment=environment.passed_on(**_MAKE_ENVIRONMENT))
     if done.returncode:
         raise _make_failed(done.stdout + done.stderr, words[-1])
 
@@ -502,38 +485,38 @@ def _make_failed(output: str, target: str, log: Path | None = None) -> RunError:
 
 def _compile(tree: Path, objects: Path, log: Path, jobs: int, say: Say) -> None:
     expected = FULL_BUILD_STEPS if not (objects / "vmlinux").exists() else 0
-    words = tethered(["make", f"-j{jobs}", "ARCH=um", f"O={objects}", "linux"], end_signal="TERM")
     steps = 0
-    with log.open("w", encoding="utf-8") as out:
-        process = subprocess.Popen(
-            words,
+    said: list[str] = []
+    try:
+        with programs.started(
+            ["make", f"-j{jobs}", "ARCH=um", f"O={objects}", "linux"],
+            stderr=programs.SAME_AS_STDOUT,
             cwd=tree,
-            env={**os.environ, **_MAKE_ENVIRONMENT},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-        )
-        assert process.stdout
-        try:
-            for line in process.stdout:
-                out.write(line)
-                if re.match(r"\s+[A-Z]{2,} ", line):
-                    steps += 1
-                    say("compiling", steps, max(expected, steps))
-            process.wait()
-        except BaseException:
-            # on SIGTERM make removes the files it was writing
-            os.killpg(process.pid, 15)
+            environment=environment.passed_on(**_MAKE_ENVIRONMENT),
+            new_session=True,
+            end_signal="TERM",
+        ) as process:
+            assert process.stdout
             try:
-                process.wait(20)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, 9)
-            raise
+                for line in process.stdout:
+                    said.append(line)
+                    if re.match(r"\s+[A-Z]{2,} ", line):
+                        steps += 1
+                        say("compiling", steps, max(expected, steps))
+                process.wait()
+            except BaseException:
+                # on SIGTERM make removes the files it was writing
+                os.killpg(process.pid, signal.SIGTERM)
+                programs.stop(process)
+                raise
+    finally:
+        files.write_whole(str(log), "".join(said).encode())
     if process.returncode:
-        raise _make_failed(log.read_text(encoding="utf-8", errors="replace"), "linux", log)
+        raise _make_failed("".join(said), "linux", log)
+
+
+def _compile_confine(made: Inputs, into: Path) -> None:
+    _gcc("-O2", *map(str, made.confine), into=into)
 
 
 def _compile_guest(tree: Path, made: Inputs, into: Path) -> None:
@@ -541,11 +524,13 @@ def _compile_guest(tree: Path, made: Inputs, into: Path) -> None:
         for name in ("tcp.h", "inet_diag.h"):
             shutil.copy(tree / "include/uapi/linux" / name, headers / f"kernel-{name}")
         sources = [str(f) for f in made.guest if f.suffix == ".c"]
-        done = subprocess.run(
-            ["gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-static", f"-I{headers}",
-             *sources, "-o", str(into)],
-            capture_output=True, text=True,
-        )  # fmt: skip
+        _gcc("-O2", f"-I{headers}", *sources, into=into)
+
+
+def _gcc(*words: str, into: Path) -> None:
+    done = programs.run(
+        ["gcc", "-std=gnu11", "-Wall", "-Wextra", "-static", *words, "-o", str(into)]
+    )
     if done.returncode:
         raise _make_failed(done.stderr, into.name)
 
@@ -555,7 +540,7 @@ def _at_build_path(tree: Path) -> Iterator[Path]:
     """The tree, at a path that all trees have while they are built: objects can be reused only
     where the compiler's command, which holds the path, stays the same."""
     place = tree.parent / BUILD_PATH
-    (tree / ".git" / "lab-name").write_text(tree.name, encoding="ascii")
+    files.write_whole(str(tree / ".git" / "lab-name"), tree.name.encode())
     tree.rename(place)
     try:
         yield place
@@ -594,31 +579,43 @@ def _reuse(folder: Path, stock: str, objects: Path, tree: Path) -> None:
         os.utime(file)
 
 
+class DamagedError(RunError):
+    """A kernel in the cache that is not as it was built."""
+
+
 def finished(cache: Path, made: Inputs, source: Source) -> Kernel | None:
-    """The kernel of these inputs, if it has been built."""
+    """The kernel of these inputs, if it has been built; DamagedError if a file of it is not as it
+    was built, as after a power cut or on a full disk."""
     key = made.key(source.digest)
     folder = cache / "kernel" / key
-    if not (folder / "linux").is_file():
+    if not folder.is_dir():
         return None
-    about = json.loads((folder / "about.json").read_text(encoding="utf-8"))
-    return Kernel(
-        folder / "linux", folder / "lab-guest", about["label"], key, about["has_policies"]
-    )
+    try:
+        about = json.loads((folder / "about.json").read_text(encoding="utf-8"))
+        label, has_policies, sizes = about["label"], about["has_policies"], about["bytes"]
+        for name, size in sizes.items():
+            found = (folder / name).stat().st_size
+            if found != size:
+                raise DamagedError(f"{folder / name} has {found} bytes instead of {size}")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
+        raise DamagedError(f"{folder} cannot be read: {problem}") from None
+    return Kernel(folder / "linux", folder / "lab-guest", label, key, has_policies)
 
 
 def find(cache: Path, stock: bool, extra_configs: Iterable[Path] = ()) -> Kernel:
     """The kernel for this checkout; RunError with the remedy if it has not been built."""
     made = inputs(stock, extra_configs)
     source = used_source(cache)
-    kernel = finished(cache, made, source) if source else None
+    option = " --stock" if stock else ""
+    try:
+        kernel = finished(cache, made, source) if source else None
+    except DamagedError as problem:
+        raise RunError(f"lab: {problem}; run `ackwise lab build{option}`") from None
     if kernel is None:
-        option = " --stock" if stock else ""
         older = any((cache / "kernel").glob("*/linux"))
         why = "its inputs have changed" if older else "none was ever built"
         raise RunError(f"lab: no kernel is built ({why}); run `ackwise lab build{option}`")
     _need("lab", "lab-run")
-    with suppress(OSError):  # a cache owned by another user
-        os.utime(kernel.linux.parent)
     return kernel
 
 
@@ -644,7 +641,12 @@ def build(
             _sweep(cache)
             chosen = given or fetch(cache, say)
             _note_source(cache, chosen)
-            kernel = finished(cache, made, chosen)
+            try:
+                kernel = finished(cache, made, chosen)
+            except DamagedError as problem:
+                warn(f"{problem}; it is built again")
+                shutil.rmtree(cache / "kernel" / made.key(chosen.digest))
+                kernel = None
             if kernel:
                 return kernel
             return _build(cache, made, chosen, jobs or os.cpu_count() or 1, say)
@@ -670,6 +672,7 @@ def _build(cache: Path, made: Inputs, source: Source, jobs: int, say: Say) -> Ke
             shutil.copy2(objects / "linux", part / "linux")
             shutil.copy2(objects / ".config", part / "config")
             _compile_guest(tree, made, part / "lab-guest")
+            _compile_confine(made, part / "lab-confine")
             release = (objects / "include/config/kernel.release").read_text().strip()
             about = {
                 "label": f"Linux {release}, {variant}",
@@ -678,8 +681,10 @@ def _build(cache: Path, made: Inputs, source: Source, jobs: int, say: Say) -> Ke
                 "patches": [p.name for p in made.patches],
                 "configs": [c.name for c in made.configs],
                 "compiler": made.compiler,
+                "bytes": {file.name: file.stat().st_size for file in part.iterdir()},
             }
-            (part / "about.json").write_text(json.dumps(about, indent=2) + "\n")
+            whole = json.dumps(about, indent=2) + "\n"
+            files.write_whole(str(part / "about.json"), whole.encode())
             if made.key(source.digest) != key:
                 raise RunError(
                     "lab build: patches or sources changed during the build; run it again"

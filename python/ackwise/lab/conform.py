@@ -495,7 +495,7 @@ def observe(
         lines = claim.for_policy(policy)
         text += script(number, claim, choice, actions(claim, lines), end_us(claim, lines))
     with machine.run_folder(kernel) as place:
-        (place / "claims").write_text("\n".join(text) + "\n", encoding="ascii")
+        machine.put(place, "claims", "\n".join(text) + "\n")
         try:
             machine.run(
                 kernel,

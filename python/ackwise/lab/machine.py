@@ -1,30 +1,37 @@
 # SPDX-License-Identifier: MIT
 """Starts, watches and ends a guest: a user-mode kernel whose clock moves only while it is idle.
 
-It runs as an ordinary user (root starts it as `nobody`), its root file system is the host's,
-read-only, and it can write only to the folder of its run.
+`linux/lab/confine` starts it: it can write only to the folder of its run, and root starts it as a
+user that no other process has. While it runs, root touches nothing in that folder; afterwards root
+takes the folder back before it reads what is there.
 """
 
 import os
+import select
 import shutil
 import signal
-import subprocess
+import stat
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from ackwise.engine import Cancelled
 from ackwise.errors import RunError
+from ackwise.host import environment, files, programs
 from ackwise.host.leftovers import temporary_folder
-from ackwise.host.programs import tethered
 from ackwise.host.rights import missing_capabilities
 
 MEMORY_MB = 512
-_NOBODY = 65_534
+FILE_BYTES_MAX = 4 << 30  # of each file that a guest writes, its memory included
+LAYERS = ("landlock", "namespace", "seccomp")
+_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108
 _WALL_START_NS = 10**18  # the guest's time of day at boot: a round figure in 2001
 _CONSOLE_LINES = 15
+_SHOWN_BYTES = 1 << 14  # of what a guest says
 # The folder as the guest sees it: the working directory of its host process. The command line
 # seeds the guest's random numbers, so it must not contain a name that changes.
 _HERE = "/proc/self/cwd"
@@ -40,69 +47,141 @@ class Kernel:
     key: str
     has_policies: bool
 
+    @property
+    def confine(self) -> Path:
+        """The program that starts it."""
+        return self.linux.with_name("lab-confine")
+
 
 class Hung(RunError):
     """A run that exceeded its time limit."""
 
 
+def _check_place(folder: Path) -> None:
+    """RunError for a root if another user could put something else in the place of a folder that
+    root makes here."""
+    whole = folder.resolve()
+    for place in (whole, *whole.parents) if os.geteuid() == 0 else ():
+        found = place.stat()
+        others_write = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        if found.st_uid != 0 or (others_write and not found.st_mode & stat.S_ISVTX):
+            raise RunError(
+                f"lab: {folder}: other users can change what root makes there; set TMPDIR to a "
+                "folder that only root can write to"
+            )
+
+
+@contextmanager
+def _folder_to_give(within: Path | None = None) -> Iterator[Path]:
+    """A folder that only this user can enter, until it is given to a guest's user. The folder
+    around it stays this user's and shows whose run it is."""
+    _check_place(within or Path(tempfile.gettempdir()))
+    with temporary_folder(within) as outer:
+        outer.chmod(0o711)
+        inner = outer / "lab"
+        inner.mkdir(mode=0o700)
+        yield inner
+
+
 @contextmanager
 def run_folder(kernel: Kernel) -> Iterator[Path]:
-    """A temporary folder for one run, with its kernel. Those of killed runs are removed first."""
+    """A temporary folder for one run, with its init. Those of killed runs are removed first."""
     _check_rights()
-    with temporary_folder() as outer:
-        # The inner folder is given to the guest's user; the outer one shows whose run it is.
-        outer.chmod(0o711)
-        folder = outer / "lab"
-        folder.mkdir(mode=0o700)
-        for file in (kernel.linux, kernel.guest):
-            # the user nobody cannot read a home directory; a hard link costs nothing
-            target = folder / file.name
-            try:
-                os.link(file, target)
-            except OSError:
-                shutil.copy2(file, target)
+    with suppress(OSError):  # a cache owned by another user
+        os.utime(kernel.linux.parent)  # the cache keeps what was used last
+    with _folder_to_give() as folder:
+        # a copy: a hard link would be the cache's file. The kernel itself is never in the folder.
+        shutil.copyfile(kernel.guest, folder / kernel.guest.name)
+        (folder / kernel.guest.name).chmod(0o755)
         yield folder
 
 
-def _words(kernel: Kernel, folder: Path, seed: int) -> list[str]:
-    console = "con0=fd:0,fd:1"
-    return tethered([
-        "setarch", "-R",  # the same addresses of the host process in every run
-        str(folder / kernel.linux.name),
+def put(folder: Path, name: str, text: str) -> None:
+    """Makes a file that the guest reads, before it runs."""
+    with files.create(folder / name) as stream:
+        stream.write(text.encode("ascii"))
+
+
+@contextmanager
+def _memory_folder(folder: Path) -> Iterator[Path]:
+    """Where the guest's memory, which is a file, is made: not on a disk if possible."""
+    if not os.access(_SHARED_MEMORY, os.W_OK):
+        yield folder
+        return
+    with _folder_to_give(_SHARED_MEMORY) as memory:
+        yield memory
+
+
+def _words(kernel: Kernel, folder: Path, memory: Path, seed: int) -> list[str]:
+    return [
+        str(kernel.confine), str(folder), str(memory), str(FILE_BYTES_MAX), str(kernel.linux),
+        "/proc/self/exe",  # its name, by which it starts itself again when the guest reboots
         f"mem={MEMORY_MB}M", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro",
         f"init={_HERE}/{kernel.guest.name}", f"lab_dir={_HERE}",
         f"hostfs_writable={_HERE}",
         "time-travel=inf-cpu", f"time-travel-start={_WALL_START_NS}", f"lab_seed={seed}",
-        "con=null", console, f"uml_dir={_HERE}/", "umid=guest", "panic=-1",
+        "con=null", "con0=fd:0,fd:1", f"uml_dir={_HERE}/", "umid=guest", "panic=-1",
         "quiet",
-    ])  # fmt: skip
+    ]  # fmt: skip
 
 
-def _environment(folder: Path) -> dict[str, str]:
-    # the guest's memory is a file: avoid a disk if possible
-    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else str(folder)  # noqa: S108
-    return {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "TMPDIR": memory, "HOME": "/"}
+def _environment(memory: Path) -> dict[str, str]:
+    return {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "TMPDIR": str(memory), "HOME": "/"}
 
 
 def _check_rights() -> None:
-    """RunError for a root that may not become the guest's user, nor end what that user runs."""
+    """RunError for a root that may not become another user, nor end what that user runs."""
     lacking = missing_capabilities("CAP_CHOWN", "CAP_SETUID", "CAP_SETGID", "CAP_KILL")
     if os.geteuid() == 0 and lacking:
         raise RunError(
-            f"lab: root without {', '.join(lacking)} cannot run the guest as user nobody; run it "
+            f"lab: root without {', '.join(lacking)} cannot run the guest as another user; run it "
             "as an ordinary user, or with these capabilities"
         )
 
 
-def _as_user(folder: Path) -> dict[str, object]:
-    if os.geteuid() != 0:
-        return {}
-    os.chown(folder, _NOBODY, _NOBODY)
-    return {"user": _NOBODY, "group": _NOBODY, "extra_groups": ()}
+def layers(kernel: Kernel) -> list[str]:
+    """Those of LAYERS that this host can apply."""
+    return programs.run([str(kernel.confine), "--check"]).stdout.split()
 
 
-def _console_tail(folder: Path) -> str:
-    text = (folder / "console").read_text(encoding="utf-8", errors="replace")
+def unconfined(kernel: Kernel) -> str:
+    """What a guest can do to this host because it lacks layers; "" if it cannot write."""
+    if {"landlock", "namespace"} & set(layers(kernel)):
+        return ""
+    return (
+        "guests are not confined to their folder: this host has neither Landlock nor user "
+        "namespaces, so a guest has its user's rights on files"
+    )
+
+
+def _take_back(folder: Path) -> None:
+    """The guest's user loses the folder; what is not a plain file of its own is removed, so that
+    nothing that is read from now on is elsewhere."""
+    place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        owners = {os.geteuid(), os.fstat(place).st_uid}
+        os.fchown(place, os.geteuid(), os.getegid())
+        os.fchmod(place, 0o700)
+        with os.scandir(place) as entries:
+            for one in entries:
+                found = one.stat(follow_symlinks=False)
+                if stat.S_ISDIR(found.st_mode):
+                    shutil.rmtree(one.name, dir_fd=place)
+                elif (
+                    not stat.S_ISREG(found.st_mode)
+                    or found.st_nlink != 1
+                    or found.st_uid not in owners
+                ):
+                    os.unlink(one.name, dir_fd=place)
+    finally:
+        os.close(place)
+
+
+def _console_tail(console: IO[bytes]) -> str:
+    """Of the open file: the guest may have put anything in the place of its name."""
+    size = os.fstat(console.fileno()).st_size
+    data = os.pread(console.fileno(), _SHOWN_BYTES, max(0, size - _SHOWN_BYTES))
+    text = data.decode(errors="replace")
     lines = [line.rstrip() for line in text.splitlines() if line.strip()]
     return "\n".join(f"  | {line}" for line in lines[-_CONSOLE_LINES:]) or "  | (nothing)"
 
@@ -114,13 +193,6 @@ def _cpu_s(pid: int) -> float:
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
     except OSError:
         return 0.0
-
-
-def end(process: "subprocess.Popen[bytes]") -> None:
-    """Kills a guest with all its processes; its session contains nothing else."""
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
 
 
 def run(
@@ -139,60 +211,76 @@ def run(
     `wall_limit_s` of real time or `cpu_limit_s` of processor time, which a busy host does not
     increase.
     """
-    (folder / "steps").write_text("\n".join(steps) + "\n", encoding="ascii")
-    started = time.monotonic()
-    user = _as_user(folder)
-    with (folder / "console").open("wb") as console:
-        process = subprocess.Popen(
-            _words(kernel, folder, seed),
-            stdin=subprocess.DEVNULL,
-            stdout=console,
-            stderr=subprocess.STDOUT,
-            env=_environment(folder),
-            cwd=folder,
-            start_new_session=True,
-            **user,  # type: ignore[call-overload]
-        )
+    with ExitStack() as stack:
+        put(folder, "steps", "\n".join(steps) + "\n")
+        console = stack.enter_context(files.create(folder / "console"))
+        memory = stack.enter_context(_memory_folder(folder))
         try:
-            while process.poll() is None:
-                if getattr(cancel, "cancelled", False):
-                    raise Cancelled
-                spent = ""
-                if time.monotonic() - started > wall_limit_s:
-                    spent = f"{wall_limit_s:.0f} s of real time"
-                elif cpu_limit_s is not None and _cpu_s(process.pid) > cpu_limit_s:
-                    spent = f"{cpu_limit_s:.0f} s of processor time"
-                if spent:
-                    raise Hung(
-                        f"the guest did not finish within {spent} and was stopped; a program that "
-                        "polls a clock never ends in virtual time. --wall-limit allows more. End "
-                        f"of its console:\n{_console_tail(folder)}"
-                    )
-                try:
-                    process.wait(0.1)
-                except subprocess.TimeoutExpired:
-                    continue
+            # its session ends with the block, and a guest cannot leave it
+            with programs.started(
+                _words(kernel, folder, memory, seed),
+                stdout=console,
+                stderr=programs.SAME_AS_STDOUT,
+                environment=_environment(memory),
+                new_session=True,
+            ) as process:
+                _watch(process, console, wall_limit_s, cpu_limit_s, cancel)
         finally:
-            end(process)
-    error = folder / "error"
-    if error.exists():
-        message = " ".join(error.read_text(errors="replace").split())
-        raise RunError(f"guest: {message}; end of its console:\n{_console_tail(folder)}")
-    if process.returncode != 0:
+            _take_back(folder)
+        tail = f"end of its console:\n{_console_tail(console)}"
+    with suppress(FileNotFoundError), (folder / "error").open("rb") as error:
+        message = " ".join(error.read(_SHOWN_BYTES).decode(errors="replace").split())
+        raise RunError(f"guest: {message}; {tail}")
+    if process.returncode == -signal.SIGXFSZ:
         raise RunError(
-            f"the guest exited with code {process.returncode}; end of its console:\n"
-            f"{_console_tail(folder)}"
+            f"the guest was stopped: a file of its run reached {FILE_BYTES_MAX / 2**30:g} GiB; "
+            f"make the run shorter; {tail}"
         )
+    if process.returncode != 0:
+        raise RunError(f"the guest exited with code {process.returncode}; {tail}")
+
+
+def _watch(
+    process: programs.Process,
+    console: IO[bytes],
+    wall_limit_s: float,
+    cpu_limit_s: float | None,
+    cancel: object,
+) -> None:
+    """Returns when the guest has ended. It is not reaped yet, so its number is still its own."""
+    started = time.monotonic()
+    ended = os.pidfd_open(process.pid)
+    ready = select.poll()
+    ready.register(ended, select.POLLIN)
+    try:
+        while not ready.poll(100):
+            if getattr(cancel, "cancelled", False):
+                raise Cancelled
+            spent = ""
+            if time.monotonic() - started > wall_limit_s:
+                spent = f"{wall_limit_s:.0f} s of real time"
+            elif cpu_limit_s is not None and _cpu_s(process.pid) > cpu_limit_s:
+                spent = f"{cpu_limit_s:.0f} s of processor time"
+            if spent:
+                raise Hung(
+                    f"the guest did not finish within {spent} and was stopped; a program that "
+                    "polls a clock never ends in virtual time. --wall-limit allows more. End "
+                    f"of its console:\n{_console_tail(console)}"
+                )
+    finally:
+        os.close(ended)
 
 
 def shell(kernel: Kernel, folder: Path, steps: Sequence[str], seed: int) -> int:
     """The guest's shell on this terminal; its exit code."""
-    (folder / "steps").write_text("\n".join(steps) + "\n", encoding="ascii")
-    user = _as_user(folder)
-    done: subprocess.CompletedProcess[bytes] = subprocess.run(
-        _words(kernel, folder, seed),
-        env={**_environment(folder), "TERM": os.environ.get("TERM", "dumb")},
-        cwd=folder,
-        **user,  # type: ignore[call-overload]
-    )
+    put(folder, "steps", "\n".join(steps) + "\n")
+    with _memory_folder(folder) as memory:
+        terminal = environment.value("TERM") or "dumb"
+        done = programs.run(
+            _words(kernel, folder, memory, seed),
+            stdin=None,
+            stdout=None,
+            stderr=None,
+            environment={**_environment(memory), "TERM": terminal},
+        )
     return done.returncode

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """A simulator scenario on the real kernel: same input and result format."""
 
+import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,10 @@ from ackwise.lab.machine import Kernel
 from ackwise.lab.network import CLIENT, SERVER
 from ackwise.plans.policy import STOCK, rails_in_force, rails_text
 
-KEPT = ("client.pcap", "server.pcap", "flows", "samples", "pings", "steps", "console")
+KEPT = (
+    "client.pcap", "server.pcap", "flows", "samples", "pings", "steps", "console",
+    *(f"counters-{host}{when}" for host in (CLIENT, SERVER) for when in ("", "-before")),
+)  # fmt: skip
 SAMPLES = 100  # of `tcp_info` in a run
 _LAB = "/run/lab"
 
@@ -127,7 +132,7 @@ def simulate(
     prepared = Prepared(scenario, link, workload, kernel)
     with machine.run_folder(kernel) as folder:
         for name, text in prepared.files.items():
-            (folder / name).write_text(text, encoding="ascii")
+            machine.put(folder, name, text)
         try:
             machine.run(
                 kernel,
@@ -141,7 +146,11 @@ def simulate(
             return measure.result(folder, scenario, prepared.groups_of)
         finally:
             if keep is not None:
-                keep.mkdir(parents=True, exist_ok=True)
-                for file in folder.iterdir():
-                    if file.name in KEPT or file.name.startswith(("ip-", "tc-", "counters-")):
-                        files.write_whole(str(keep / file.name), file.read_bytes())
+                files.make_folder(keep)
+                for name in (*KEPT, *prepared.files):
+                    _keep(folder / name, keep / name)
+
+
+def _keep(file: Path, target: Path) -> None:
+    with suppress(FileNotFoundError), file.open("rb") as come, files.writing(str(target)) as kept:
+        shutil.copyfileobj(come, kept)
