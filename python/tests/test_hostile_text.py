@@ -62,7 +62,14 @@ def test_a_spreadsheet_finds_no_formula_and_all_numbers(written: Written) -> Non
 
 
 def test_numbers_of_a_csv_file_stay_numbers() -> None:
-    row = {"a": -1, "b": -2.5e-9, "c": "-1", "d": None, "e": "x;=1", "f": "delayed:segments=8"}
+    row: export.Row = {
+        "a": -1,
+        "b": -2.5e-9,
+        "c": "-1",
+        "d": None,
+        "e": "x;=1",
+        "f": "delayed:segments=8",
+    }
     (read,) = csv.DictReader(io.StringIO(export.csv_bytes([row]).decode()))
     assert read == {
         "a": "-1", "b": "-2.5e-09", "c": "'-1", "d": "", "e": "x;'=1", "f": "delayed:segments=8",

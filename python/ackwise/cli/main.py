@@ -113,13 +113,15 @@ def _prepare_streams() -> None:
         sys.stdout = _for_people(_Stdout(1, "w", closefd=False), sys.stdout)
     if sys.stderr is sys.__stderr__ or sys.__stderr__ is None:
         sys.stderr = _for_people(io.FileIO(2, "w", closefd=False), sys.stderr)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _for_people(file: io.FileIO, old: TextIO) -> terminal.Terminal:
     return terminal.Terminal(
         io.BufferedWriter(file),
         encoding=old.encoding,
-        errors="backslashreplace",
         line_buffering=bool(
             getattr(old, "line_buffering", False) or os.environ.get("PYTHONUNBUFFERED")
         ),

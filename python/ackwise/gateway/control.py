@@ -10,6 +10,7 @@ The kernel processes a datagram within one system call. A killed process therefo
 interface as it was or as it should be, never in between, and the state file says how to go back.
 """
 
+import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -34,7 +35,7 @@ MODULES = {
     "cake": "sch_cake",
     "bpf": "cls_bpf",
 }
-NAME_MAX = 15
+NAME_BYTES_MAX = 15
 
 
 @dataclass(frozen=True)
@@ -49,13 +50,9 @@ class Did:
 def check_name(name: str) -> None:
     """InputError for what cannot be an interface name; it also names the state file."""
     if (
-        not 0 < len(name) <= NAME_MAX
-        or any(c in "/:" or c.isspace() for c in name)
-        or name
-        in (
-            ".",
-            "..",
-        )
+        not 0 < len(os.fsencode(name)) <= NAME_BYTES_MAX
+        or any(c in "/:\0" or c.isspace() for c in name)
+        or name in (".", "..")
     ):
         raise InputError(
             f"interface: {quoted(name)} is not an interface name; `ip link` lists them"

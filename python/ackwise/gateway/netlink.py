@@ -188,7 +188,7 @@ class Rtnetlink:
         for body in self._dump(GETLINK, head):
             hardware, ifindex, flags = struct.unpack_from("=HiI", body, 2)
             told = dict(attributes(body[16:]))
-            if told.get(3, b"").rstrip(b"\0").decode(errors="replace") != name:
+            if told.get(3, b"").rstrip(b"\0") != os.fsencode(name):
                 continue
             mtu = struct.unpack("=I", told.get(4, bytes(4)))[0]
             queues = struct.unpack("=I", told.get(31, b"\1\0\0\0"))[0]
