@@ -37,7 +37,8 @@ CONTROL = re.compile(
 
 def printable(text: str, *, keep: str = "") -> str:
     """`text` with control characters, but those in `keep`, as escapes of JSON: \\u001b, \\n."""
-    return CONTROL.sub(lambda c: c[0] if c[0] in keep else json.dumps(c[0])[1:-1], text)
+    escaped = re.compile(f"(?![{keep}]){CONTROL.pattern}") if keep else CONTROL
+    return escaped.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
 def quoted(value: object, limit: int = 60) -> str:
