@@ -101,8 +101,8 @@ class _Stdout(io.FileIO):
 
 
 def _prepare_streams() -> None:
-    """Streams for people, which take every character. Writing to a standard output that is closed
-    fails, as on a full disk; it is not ignored."""
+    """Streams that accept every character and escape control characters. Writing to a standard
+    output that is closed fails, as on a full disk; it is not ignored."""
     for number, name, mode in ((1, "stdout", os.O_RDONLY), (2, "stderr", os.O_WRONLY)):
         if getattr(sys, name) is None:
             # takes the free descriptor, so that no file of a result gets it
@@ -110,15 +110,15 @@ def _prepare_streams() -> None:
                 pass
             setattr(sys, name, os.fdopen(number, "w", closefd=False))
     if sys.stdout is sys.__stdout__ or sys.__stdout__ is None:
-        sys.stdout = _for_people(_Stdout(1, "w", closefd=False), sys.stdout)
+        sys.stdout = _escaping(_Stdout(1, "w", closefd=False), sys.stdout)
     if sys.stderr is sys.__stderr__ or sys.__stderr__ is None:
-        sys.stderr = _for_people(io.FileIO(2, "w", closefd=False), sys.stderr)
+        sys.stderr = _escaping(io.FileIO(2, "w", closefd=False), sys.stderr)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
-def _for_people(file: io.FileIO, old: TextIO) -> terminal.Terminal:
+def _escaping(file: io.FileIO, old: TextIO) -> terminal.Terminal:
     return terminal.Terminal(
         io.BufferedWriter(file),
         encoding=old.encoding,

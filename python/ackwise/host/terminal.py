@@ -29,5 +29,5 @@ class Terminal(io.TextIOWrapper):
         return super().write(shown(text))
 
     def write_coloured(self, text: str) -> int:
-        """For who has made the text printable and added colours to it."""
+        """For a caller that has made the text printable and added colours to it."""
         return super().write(text)
