@@ -2,6 +2,8 @@
 """Exceptions and their exit codes."""
 
 import difflib
+import json
+import re
 from collections.abc import Iterable
 
 EXIT_FAILED = 1
@@ -21,10 +23,28 @@ class Interrupted(Exception):
     """Ctrl-C (exit 130)."""
 
 
+# Characters that a terminal obeys, or that hide text from its reader.
+CONTROL = re.compile(
+    "["
+    "\x00-\x1f\x7f-\x9f"  # C0, DEL, C1
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # direction of text
+    "\u2028\u2029"  # line and paragraph separators
+    "\u2060-\u2065\u206a-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"  # invisible
+    "\ud800-\udfff"  # bytes of a name that are not UTF-8
+    "]"
+)
+
+
+def printable(text: str, *, keep: str = "") -> str:
+    """`text` with control characters, but those in `keep`, as escapes of JSON: \\u001b, \\n."""
+    escaped = re.compile(f"(?![{keep}]){CONTROL.pattern}") if keep else CONTROL
+    return escaped.sub(lambda found: json.dumps(found[0])[1:-1], text)
+
+
 def quoted(value: object, limit: int = 60) -> str:
     """`value` as shown in a message: one line, printable, of limited length."""
     text = repr(value) if not isinstance(value, str) else '"' + value + '"'
-    text = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text[: 4 * limit])
+    text = printable(text[: 4 * limit])
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 

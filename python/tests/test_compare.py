@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 from conftest import Ackwise, small_plan, spawn
-from rich.console import Console
 
 from ackwise import __version__, engine, plans
 from ackwise.errors import Interrupted
@@ -22,6 +21,7 @@ from ackwise.lab import traffic
 from ackwise.lab.machine import Kernel
 from ackwise.plans import policy
 from ackwise.results import compare, document, provenance, table, validated
+from ackwise.results.console import Console
 from ackwise.results.metrics import METRICS
 
 SMALL = ("compare", "--link", "adsl", "--duration", "2s", "--quiet")

@@ -174,8 +174,8 @@ exec {real} "$@\""""
     asked = tmp_path / "asked"
     path = with_tools(tmp_path, tc=f'echo "$@" >>{asked}')
     ns.tool("env", path, *shell(name), str(file), "up")
-    lines = [line for line in asked.read_text(encoding="utf-8").splitlines() if "parent" in line]
-    assert [line.partition("handle ")[2] for line in lines[:2]] == [
+    lines = [line for line in asked.read_text(encoding="utf-8").splitlines() if "handle ac" in line]
+    assert [line.partition("handle ")[2] for line in lines[1:3]] == [
         "ac10: cake unlimited besteffort ack-filter",
         "ac20: fq_codel limit 1000",
     ]
@@ -202,7 +202,7 @@ def test_the_script_judges_by_live_traffic(
         if log.exists() and log.stat().st_size:
             break
         time.sleep(0.1)
-    assert re.fullmatch(f"-t ackwise v0: {verdict}\n", log.read_text(encoding="utf-8"))
+    assert re.fullmatch(f"-t ackwise -- v0: {verdict}\n", log.read_text(encoding="utf-8"))
     assert re.search(verdict, ns.tool(*shell(name), str(file), "status"))
     ns.tool(*shell(name), str(file), "down")
 

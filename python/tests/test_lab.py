@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from ackwise import engine, plans
 from ackwise.cli import main as cli
@@ -28,6 +27,7 @@ from ackwise.lab import run as lab_run
 from ackwise.lab.machine import Kernel
 from ackwise.plans import policy
 from ackwise.results import compare, document, metrics, table
+from ackwise.results.console import Console
 from ackwise.results.report import comparison as report
 
 PATCHED = Kernel(Path("linux"), Path("lab-guest"), "Linux 6.12, patched", "0", True)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """`ackwise compare`: checks everything first, runs, then writes."""
 
-import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -14,6 +13,7 @@ from ackwise.cli.options import Lab, Overrides
 from ackwise.cli.outputs import Outputs, outputs
 from ackwise.cli.shape import Command, group, option, others
 from ackwise.errors import InputError
+from ackwise.host.terminal import say
 
 if TYPE_CHECKING:
     from ackwise.plans import Plan
@@ -38,18 +38,18 @@ _LAB_ONLY = ("--stock", "--cache", "--wall-limit", "--keep")
 
 
 def _list() -> int:
-    from rich.console import Console
     from rich.text import Text
 
     from ackwise import plans
     from ackwise.lab import compare as lab_compare
+    from ackwise.results.console import Console
 
     lacks: dict[str, Callable[[str], str]] = {
         "links": lambda name: lab_compare.lacks_link(plans.load_link(name)),
         "workloads": lambda name: lab_compare.lacks_workload(plans.load_workload(name)),
         "": lambda _name: "",
     }
-    console = Console(highlight=False)
+    console = Console()
     for heading, kind in (("links", "links"), ("workloads", "workloads"), ("plans", "")):
         entries = list(plans.titles(kind))
         wide = max(len(name) for name, _, _ in entries)
@@ -94,9 +94,8 @@ def on_linux(
 
 def write(result: "Comparison", outputs: Outputs) -> None:
     """A comparison to where the output options say."""
-    from rich.console import Console
-
     from ackwise.results import document, export, table
+    from ackwise.results.console import Console
 
     written = document.of_comparison(result)
 
@@ -110,7 +109,7 @@ def write(result: "Comparison", outputs: Outputs) -> None:
 
     outputs.write(written, lambda: document.rows(result), page, about)
     if outputs.to_terminal:
-        table.show(result, Console(highlight=False))
+        table.show(result, Console())
 
 
 @click.command("compare", cls=Command, text=_TEXT, examples=_EXAMPLES)
@@ -205,10 +204,9 @@ def command(
         result = on_linux(made, lab, overrides, detailed=detailed, quiet=quiet)
         skipped = sum(len(table.skipped) for table in result.tables)
         if skipped and not quiet:
-            print(
+            say(
                 f"ackwise: not run, as the lab does not support them: {skipped} combinations of "
-                "link, workload and policy",
-                file=sys.stderr,
+                "link, workload and policy"
             )
         write(result, outputs)
         return 0
@@ -225,7 +223,7 @@ def _simulated(
 
     warning = plans.check_work(plan, allow_long)
     if warning and not quiet:
-        print(f"ackwise: {warning}", file=sys.stderr)
+        say(f"ackwise: {warning}")
     with progress_bar(not quiet) as show:
         return compare.run(
             plan,

@@ -15,10 +15,9 @@ from ackwise.cli.shape import Command, argument, group, option, others
 from ackwise.errors import EXIT_FAILED, InputError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from ackwise.lab.claim import Claim
     from ackwise.lab.conform import ClaimOutcome
+    from ackwise.results.console import Console
 
 _TEXT = """\
 A claim is a script of linux/conform/: which segments arrive and when, and which leave the host,
@@ -80,10 +79,11 @@ def _policies(asked: Sequence[str], *, stock: bool) -> list[str]:
 
 
 def _list(claims: "Sequence[Claim]") -> int:
-    from rich.console import Console
     from rich.text import Text
 
-    console = Console(highlight=False)
+    from ackwise.results.console import Console
+
+    console = Console()
     for claim in claims:
         console.print(Text(claim.name, style="bold"), soft_wrap=True)
         cited = "; ".join(f"{rfc} {rfc.level}" for rfc in claim.rfcs)
@@ -155,10 +155,9 @@ def command(
     quiet: bool,
 ) -> int:
     """0 when every claim holds, else 1; raises InputError, RunError, Interrupted."""
-    from rich.console import Console
-
     from ackwise.lab import conform, document
     from ackwise.results import table
+    from ackwise.results.console import Console
     from ackwise.results.progress import progress_bar
 
     claims = conform.choose(claim)
@@ -183,7 +182,7 @@ def command(
     outputs.write(document.document(kernel, claims, policies, outcomes), list)
     failed = sum(not one.passed for one in outcomes)
     if outputs.to_terminal:
-        console = Console(highlight=False)
+        console = Console()
         cells = {(o.claim.name, o.policy): "ok" if o.passed else "FAIL" for o in outcomes}
         table.show_grid("claim", [c.name for c in claims], policies, cells, console)
         _show(console, outcomes, everything=show)

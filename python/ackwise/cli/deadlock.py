@@ -14,9 +14,8 @@ from ackwise.cli.shape import Command, group, option, others
 from ackwise.errors import InputError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from ackwise.deadlock import Cure, Pair
+    from ackwise.results.console import Console
 
 SCHEMA_VERSION = 1
 _MSS_BYTES_MAX = 65_535
@@ -268,10 +267,9 @@ def _print(console: "Console", found: dict[str, Any]) -> None:
 @options.gathered("ends", _Ends)
 def command(ends: _Ends, no_cures: bool, as_json: bool) -> int:
     """0 whatever the answer is; raises InputError."""
-    from rich.console import Console
-
     from ackwise import deadlock
     from ackwise.plans import policy
+    from ackwise.results.console import Console
 
     pair = _pair(ends)
     verdict = deadlock.judge(pair)
@@ -283,5 +281,5 @@ def command(ends: _Ends, no_cures: bool, as_json: bool) -> int:
     if as_json:
         print(json.dumps(found, indent=2))
     else:
-        _print(Console(highlight=False), found)
+        _print(Console(), found)
     return 0

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
 import click
-from rich.console import Console
 from rich.text import Text
 
 from ackwise import __version__, engine, plans
@@ -22,6 +21,7 @@ from ackwise.gateway import control, tree
 from ackwise.host import files, needs, rights
 from ackwise.lab import build as lab
 from ackwise.lab import machine
+from ackwise.results.console import Console
 
 PACKAGES = ("rich", "plotly", "pyarrow", "matplotlib")
 
@@ -214,7 +214,7 @@ def command(commands: tuple[str, ...], as_json: bool) -> int:
         whole = {"ackwise_version": __version__, "ok": not missing, "checks": shown}
         print(json.dumps(whole, indent=2))
         return EXIT_FAILED if missing else 0
-    console = Console(highlight=False)
+    console = Console()
     wide = max(len(c.what) for c in found)
     heading = ""
     for check in found:

@@ -12,6 +12,7 @@ from ackwise.cli import compare, conform, options
 from ackwise.cli.options import Lab, Overrides
 from ackwise.cli.outputs import Outputs, outputs
 from ackwise.cli.shape import Group, argument, group, option, others
+from ackwise.host.terminal import say
 
 _TEXT = """\
 The lab runs Linux as an ordinary process in virtual time. Sender, routers and receiver are network
@@ -86,7 +87,7 @@ def build(lab: Lab, source: str | None, jobs: int | None, quiet: bool) -> int:
         if what not in phases:
             phases.append(what)
             if not quiet and not sys.stderr.isatty():
-                print(f"ackwise: {what}", file=sys.stderr, flush=True)
+                say(f"ackwise: {what}")
 
     with progress_bar(not quiet) as show:
         kernel = kernels.build(
@@ -96,7 +97,7 @@ def build(lab: Lab, source: str | None, jobs: int | None, quiet: bool) -> int:
             extra_configs=lab.configs,
             jobs=jobs,
             say=partial(phase, show),
-            warn=lambda text: print(f"ackwise: {text}", file=sys.stderr, flush=True),
+            warn=lambda text: say(f"ackwise: {text}"),
         )
     if not quiet:
         print(f"{kernel.label}: {kernel.linux}{'' if phases else ' (built before)'}")

@@ -20,8 +20,9 @@ from ackwise.errors import (
     InputError,
     Interrupted,
     RunError,
+    printable,
 )
-from ackwise.host import environment, files
+from ackwise.host import environment, files, terminal
 
 COMMANDS = {
     "Compare and explain": {
@@ -76,7 +77,7 @@ def cli() -> None:
 
 def _say(message: str) -> None:
     try:
-        print(message, file=sys.stderr, flush=True)
+        terminal.say(message)
     except OSError:
         _abandon(sys.stderr)  # nowhere left to say it; the exit code does
 
@@ -100,8 +101,8 @@ class _Stdout(io.FileIO):
 
 
 def _prepare_streams() -> None:
-    """Streams that take every character. Writing to a standard output that is closed fails, as on
-    a full disk; it is not ignored."""
+    """Streams that accept every character and escape control characters. Writing to a standard
+    output that is closed fails, as on a full disk; it is not ignored."""
     for number, name, mode in ((1, "stdout", os.O_RDONLY), (2, "stderr", os.O_WRONLY)):
         if getattr(sys, name) is None:
             # takes the free descriptor, so that no file of a result gets it
@@ -109,15 +110,22 @@ def _prepare_streams() -> None:
                 pass
             setattr(sys, name, os.fdopen(number, "w", closefd=False))
     if sys.stdout is sys.__stdout__ or sys.__stdout__ is None:
-        old = sys.stdout
-        sys.stdout = io.TextIOWrapper(
-            io.BufferedWriter(_Stdout(1, "w", closefd=False)),
-            encoding=old.encoding,
-            line_buffering=bool(old.line_buffering or environment.value("PYTHONUNBUFFERED")),
-        )
+        sys.stdout = _escaping(_Stdout(1, "w", closefd=False), sys.stdout)
+    if sys.stderr is sys.__stderr__ or sys.__stderr__ is None:
+        sys.stderr = _escaping(io.FileIO(2, "w", closefd=False), sys.stderr)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+
+
+def _escaping(file: io.FileIO, old: TextIO) -> terminal.Terminal:
+    return terminal.Terminal(
+        io.BufferedWriter(file),
+        encoding=old.encoding,
+        line_buffering=bool(
+            getattr(old, "line_buffering", False) or environment.value("PYTHONUNBUFFERED")
+        ),
+    )
 
 
 def _failed(problem: OSError) -> str:
@@ -160,10 +168,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except click.UsageError as problem:
-        _say(complaint(problem))
+        _say(printable(complaint(problem)))
         return EXIT_BAD_INPUT
     except InputError as problem:
-        _say(f"ackwise: {problem}")
+        _say(f"ackwise: {printable(str(problem))}")
         return EXIT_BAD_INPUT
     except RunError as problem:
         _say(f"ackwise: {problem}")

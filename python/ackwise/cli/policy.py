@@ -14,9 +14,8 @@ from ackwise.cli.shape import Group, argument, option, others
 from ackwise.errors import InputError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from ackwise.host.sockets import LiveSocket
+    from ackwise.results.console import Console
 
 _EXAMPLES = """\
 ackwise policy list
@@ -123,15 +122,15 @@ def command() -> None:
 @others(options.AS_JSON)
 def list_(as_json: bool) -> int:
     """Exit code."""
-    from rich.console import Console
     from rich.text import Text
 
     from ackwise import engine
+    from ackwise.results.console import Console
 
     if as_json:
         print(json.dumps(engine.policies(), indent=2))
         return 0
-    console = Console(highlight=False)
+    console = Console()
     wide = max(len(p["name"]) for p in engine.policies())
     for entry in engine.policies():
         console.print(
@@ -163,9 +162,8 @@ def list_(as_json: bool) -> int:
 )
 def show(name: str | None, watch: int | None, as_json: bool) -> int:
     """Exit code; raises InputError for an unknown name, RunError without policies in the kernel."""
-    from rich.console import Console
-
     from ackwise.plans import policy
+    from ackwise.results.console import Console
 
     if name is None:
         interval_s = None if watch is None else max(watch / 1e9, _INTERVAL_S_MIN)
@@ -176,16 +174,15 @@ def show(name: str | None, watch: int | None, as_json: bool) -> int:
     if as_json:
         print(json.dumps(entry, indent=2))
     else:
-        _show(Console(highlight=False), entry)
+        _show(Console(), entry)
     return 0
 
 
 def _live(interval_s: float | None, *, as_json: bool) -> int:
-    from rich.console import Console
-
     from ackwise.host import sockets
+    from ackwise.results.console import Console
 
-    console = Console(highlight=False)
+    console = Console()
     while True:
         found = sockets.live()
         if as_json:

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: MIT
 """`ackwise compare --capture`: checks everything first, replays, then writes."""
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from ackwise.cli.options import Overrides, Quantity, command_line
 from ackwise.cli.outputs import Outputs
 from ackwise.cli.shape import option
-from ackwise.errors import InputError, quoted
+from ackwise.errors import InputError, printable, quoted
+from ackwise.host.terminal import say
 
 _STEP_PPM = 1000  # of --cost-ratio: the replay counts in thousandths
 
@@ -44,12 +44,11 @@ class Costs:
 
 def main(capture: str, overrides: Overrides, costs: Costs, outputs: Outputs, *, quiet: bool) -> int:
     """Exit code; raises InputError, RunError, Interrupted."""
-    from rich.console import Console
-
     from ackwise import replay
     from ackwise.plans import policy, units
     from ackwise.replay import table
     from ackwise.results import export
+    from ackwise.results.console import Console
     from ackwise.results.progress import progress_bar
 
     if costs.cost_ratio % _STEP_PPM:
@@ -77,11 +76,10 @@ def main(capture: str, overrides: Overrides, costs: Costs, outputs: Outputs, *, 
     document = replayed.document
     cut = document["truncated"]
     if cut and not quiet:
-        print(
-            f"ackwise: {capture}: byte {cut['offset']} (packet {cut['packet']}): the file ends "
-            f"inside a packet, after {cut['present_bytes']} of {cut['claimed_bytes']} bytes; the "
-            "packets before it are analysed",
-            file=sys.stderr,
+        say(
+            f"ackwise: {printable(capture)}: byte {cut['offset']} (packet {cut['packet']}): the "
+            f"file ends inside a packet, after {cut['present_bytes']} of {cut['claimed_bytes']} "
+            "bytes; the packets before it are analysed"
         )
     if not document["directions"]:
         short = document["directions_skipped"]
@@ -109,5 +107,5 @@ def main(capture: str, overrides: Overrides, costs: Costs, outputs: Outputs, *, 
         },
     )
     if outputs.to_terminal:
-        table.show(document, Console(highlight=False))
+        table.show(document, Console())
     return 0

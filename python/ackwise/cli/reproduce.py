@@ -43,12 +43,12 @@ def _experiments() -> Iterator[tuple[str, str]]:
 
 
 def _list() -> int:
-    from rich.console import Console
     from rich.text import Text
 
     from ackwise import reproduce
+    from ackwise.results.console import Console
 
-    console = Console(highlight=False)
+    console = Console()
     for on, names in reproduce.NAMES.items():
         place = "" if on == "simulator" else f" --on {on}"
         for name in names:
@@ -143,13 +143,12 @@ def command(
     if listing:
         return _list()
 
-    from rich.console import Console
-
     from ackwise import reproduce
     from ackwise.host import files
     from ackwise.reproduce import document, table
     from ackwise.reproduce.document import Reproduced
     from ackwise.reproduce.figure import drawn
+    from ackwise.results.console import Console
     from ackwise.results.progress import progress_bar
 
     if name is None:
@@ -162,7 +161,7 @@ def command(
     names = reproduce.NAMES[on] if name == reproduce.ALL else [name]
     experiments = [reproduce.load(one, on) for one in names]
     outputs.check()
-    console = Console(highlight=False)
+    console = Console()
     done = []
     for experiment in experiments:
         with progress_bar(not quiet) as show:

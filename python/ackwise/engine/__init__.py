@@ -9,7 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ackwise.errors import InputError, RunError
+from ackwise.errors import InputError, RunError, printable
 
 if TYPE_CHECKING:
     from ackwise.engine._engine import RandomStream
@@ -149,7 +149,13 @@ def replay(path: str, options: dict[str, Any], cancel: Cancel | None = None) -> 
         raise Cancelled from None
     except (engine.CaptureError, engine.EngineError) as problem:
         raise InputError(str(problem)) from None
+    except UnicodeEncodeError:
+        raise _not_utf8(path) from None
     return result
+
+
+def _not_utf8(path: str) -> InputError:
+    return InputError(f"{printable(path)}: the file's name is not UTF-8; rename it")
 
 
 def replay_arrivals(arrivals: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
@@ -200,6 +206,8 @@ def arrivals(path: str) -> dict[str, Any]:
         result: dict[str, Any] = json.loads(engine.arrivals(path))
     except engine.CaptureError as problem:
         raise InputError(str(problem)) from None
+    except UnicodeEncodeError:
+        raise _not_utf8(path) from None
     _refuse_cut(path, result["truncated"])
     return result
 

@@ -12,6 +12,7 @@ interface as it was or as it should be. A restore that is too large for one data
 short; the state file then says that it has begun, and the next `up` or `down` begins it again.
 """
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -37,7 +38,7 @@ MODULES = {
     "cake": "sch_cake",
     "bpf": "cls_bpf",
 }
-NAME_MAX = 15
+NAME_BYTES_MAX = 15
 
 
 @dataclass(frozen=True)
@@ -52,13 +53,9 @@ class Did:
 def check_name(name: str) -> None:
     """InputError for what cannot be an interface name; it also names the state file."""
     if (
-        not 0 < len(name) <= NAME_MAX
-        or any(c in "/:" or c.isspace() for c in name)
-        or name
-        in (
-            ".",
-            "..",
-        )
+        not 0 < len(os.fsencode(name)) <= NAME_BYTES_MAX
+        or any(c in "/:\0" or c.isspace() for c in name)
+        or name in (".", "..")
     ):
         raise InputError(
             f"interface: {quoted(name)} is not an interface name; `ip link` lists them"

@@ -5,11 +5,19 @@ The script needs `tc` and a POSIX shell. It finds out where it runs what differs
 framing of the interface, unless --framing was given, and the leaves that the kernel has. It changes
 an interface only when that has the kernel's default queue or the script's own tree, because it
 cannot save and restore other queues.
+
+An interface may have almost any name. Each target has one function that writes a word so that it
+stays that word: `sh_word`, `systemd_word`. What they return is printable. Comments are for readers
+and have escapes instead of control characters.
 """
 
+import os
+import re
 import shlex
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from ackwise.errors import CONTROL, printable
 from ackwise.gateway import tree
 from ackwise.gateway.classifier import FRAMING_OF_HARDWARE, Framing
 from ackwise.gateway.netlink import handle_text
@@ -29,37 +37,95 @@ _LIVE_TEST_S = 600  # how long the script waits for traffic that shows whether A
 _EXACT_TIMERS = "3b9aca00"  # 10**9 timer steps in a second, as /proc/net/psched has it
 
 
+_NOT_SHOWN = re.compile(f"((?:(?!\n){CONTROL.pattern})+)")
+_SYSTEMD_PLAIN = re.compile(r"[A-Za-z0-9_/.:,=+@-]+")
+
+
+def sh_word(text: str) -> str:
+    """One word of a POSIX shell."""
+    words = []
+    for i, part in enumerate(_NOT_SHOWN.split(text)):
+        if i % 2:
+            octal = "".join(f"\\{byte:03o}" for byte in os.fsencode(part))
+            words.append(f"\"$(printf '{octal}')\"")
+        elif part or not text:
+            words.append(shlex.quote(part))
+    return "".join(words)
+
+
+def sh_line(words: Iterable[str]) -> str:
+    """A command of a POSIX shell."""
+    return " ".join(map(sh_word, words))
+
+
+def systemd_word(text: str) -> str:
+    """One word of a command in a unit; see systemd.service(5), Command lines."""
+    if _SYSTEMD_PLAIN.fullmatch(text):
+        return text
+    special = {b: 2 * chr(b) for b in b"%$\\"} | {ord('"'): '\\"'}
+    shown = (
+        special.get(b) or (chr(b) if 0x20 <= b < 0x7F else f"\\x{b:02x}") for b in os.fsencode(text)
+    )
+    return f'"{"".join(shown)}"'
+
+
+def systemd_name(device: str) -> str:
+    """As a part of a unit's name, as `systemd-escape --path` writes it."""
+    return "".join(
+        chr(b) if chr(b) in ":_." or (chr(b).isascii() and chr(b).isalnum()) else f"\\x{b:02x}"
+        for b in os.fsencode(device)
+    )
+
+
+def _call(command: str, device: str, options: Sequence[str] = ()) -> list[str]:
+    """`ackwise gateway COMMAND`; a name that could be an option comes last."""
+    words = [*options, "--", device] if device.startswith("-") else [device, *options]
+    return ["ackwise", "gateway", command, *words]
+
+
+def command_lines(settings: TreeSettings) -> list[str]:
+    """The tree as shell commands."""
+    return [sh_line(["tc", *words]) for words in tree.commands(settings)]
+
+
 def tc(settled: Settled) -> str:
     """The commands, below the reasons."""
-    lines = [*_warnings(settled), *(f"# {reason}" for reason in settled.reasons)]
-    return "\n".join([*lines, *tree.command_lines(settled.settings)]) + "\n"
+    comments = _comments([*_warnings(settled), *settled.reasons])
+    return "\n".join([*comments, *command_lines(settled.settings)]) + "\n"
 
 
 def _warnings(settled: Settled) -> list[str]:
-    return [f"# warning: {warning}" for warning in settled.warnings]
+    return [f"warning: {warning}" for warning in settled.warnings]
+
+
+def _comments(lines: Iterable[str]) -> list[str]:
+    return [f"# {printable(line)}" for line in lines]
 
 
 def _head(settled: Settled, *titles: str) -> str:
-    return "\n".join([_LICENCE, *(f"# {title}" for title in titles), *_warnings(settled)])
+    return "\n".join([_LICENCE, *_comments([*titles, *_warnings(settled)])])
 
 
-def _batch(settings: TreeSettings) -> str:
-    """Everything but the leaves."""
-    lines = (shlex.join(words) for words in tree.commands(settings, "DEVICE", leaves=False))
-    text = "\n".join(line.replace("dev DEVICE", "dev $DEVICE") for line in lines)
-    return f"    tc -batch - <<END\n{text}\nEND\n"
+def _queues(settings: TreeSettings) -> str:
+    """Everything but the leaves. No `tc -batch`, whose lines cannot hold every name."""
+    device = "$DEVICE"
+    lines = (
+        " ".join(f'"{device}"' if word == device else sh_word(word) for word in ("tc", *words))
+        for words in tree.commands(settings, device, leaves=False)
+    )
+    return "".join(f"    {line}\n" for line in lines)
 
 
 def _framed(settled: Settled) -> str:
     """The function that makes the tree: for one framing, or for that of the device's kind."""
     if settled.request.framing is not None:
-        return f"make_tree() {{\n{_batch(settled.settings)}}}\n"
+        return f"make_tree() {{\n{_queues(settled.settings)}}}\n"
     text = "# By the kind of the interface, ARPHRD_* of Linux.\nmake_tree() {\n"
     text += '    case $(cat "/sys/class/net/$DEVICE/type") in\n'
     for framing in Framing:
         kinds = [str(kind) for kind, of in FRAMING_OF_HARDWARE.items() if of is framing]
-        batch = _batch(replace(settled.settings, framing=framing))
-        text += f"    {' | '.join(kinds)}) # {framing.value}\n{batch}    ;;\n"
+        made = _queues(replace(settled.settings, framing=framing))
+        text += f"    {' | '.join(kinds)}) # {framing.value}\n{made}    ;;\n"
     text += """\
     *)
         say "error: unknown framing of this kind of interface: make the script with --framing"
@@ -80,7 +146,7 @@ def _leaves(parent: int, leaves: tuple[Leaf, ...]) -> str:
 def _functions(settled: Settled) -> str:
     """What both scripts consist of; DEVICE is the interface."""
     acks, data = handle_text(tree.ACKS), handle_text(tree.DATA)
-    said = "".join(f"    say {shlex.quote(f'warning: {text}')}\n" for text in settled.warnings)
+    said = "".join(f"    say {sh_word(text)}\n" for text in _warnings(settled))
     if settled.request.burst_ns is None:
         said += f"""\
     case $(cat /proc/net/psched 2>/dev/null) in
@@ -97,12 +163,23 @@ def _functions(settled: Settled) -> str:
         say "warning: MTU of $mtu, not {settled.settings.mtu_bytes}: make the script with --mtu"
 """
     return f"""\
+# Names and messages of the kernel reach a terminal and the log as plain text.
 say() {{
-    echo "$DEVICE: $1" >&2
-    logger -t ackwise "$DEVICE: $1" 2>/dev/null || :
+    words=$(printf '%s' "$DEVICE: $1" | LC_ALL=C tr -c ' -~' '?')
+    printf '%s\\n' "$words" >&2
+    logger -t ackwise -- "$words" 2>/dev/null || :
 }}
 
-is_ours() {{ tc qdisc show dev "$DEVICE" | grep -q '^qdisc htb {handle_text(tree.ROOT)} root '; }}
+check_device() {{
+    if [ ! -e "/sys/class/net/$DEVICE" ]; then
+        say "error: there is no such interface"
+        exit 1
+    fi
+}}
+
+is_ours() {{
+    tc qdisc show dev "$DEVICE" 2>/dev/null | grep -q '^qdisc htb {handle_text(tree.ROOT)} root '
+}}
 
 # Queues set up by a user have a handle; those of the kernel have 0.
 is_foreign() {{
@@ -126,14 +203,11 @@ leaf() {{
 }}
 
 up() {{
-    if [ ! -e "/sys/class/net/$DEVICE" ]; then
-        say "error: there is no such interface"
-        exit 1
-    fi
+    check_device
     if is_ours; then
         tc qdisc del dev "$DEVICE" root
     elif is_foreign; then
-        echo "$DEVICE: already has queues; remove them first: tc qdisc del dev $DEVICE root" >&2
+        say "already has queues; remove them first: tc qdisc del dev INTERFACE root"
         exit 1
     fi
     # Never leave the tree half set up.
@@ -188,10 +262,12 @@ def shell(settled: Settled, *, command: str) -> str:
 {_head(settled, f"ACK separation on {device}. Made by: {command}", _USAGE)}
 set -eu
 
-DEVICE=${{2:-{shlex.quote(device)}}}
+DEVICE={sh_word(device)}
+DEVICE=${{2:-$DEVICE}}
 
 {_functions(settled)}
 status() {{
+    check_device
     tc -s class show dev "$DEVICE"
     judge || :
 }}
@@ -199,7 +275,7 @@ status() {{
 case ${{1:-}} in
 up | down | status) "$1" ;;
 *)
-    echo "usage: $0 up|down|status [INTERFACE]" >&2
+    echo "{_USAGE}" >&2
     exit 2
     ;;
 esac
@@ -208,13 +284,13 @@ esac
 
 def openwrt(settled: Settled, *, command: str) -> str:
     """/etc/hotplug.d/iface/90-ackwise: the same script, run by OpenWrt's hotplug events."""
-    name = shlex.quote(settled.settings.interface)
+    name = settled.settings.interface
     return f"""#!/bin/sh
 {_head(settled, *_OPENWRT, f"ACK separation on {name}. Made by: {command}")}
 set -eu
 
 # A device, or a connection of /etc/config/network
-WANTED={name}
+WANTED={sh_word(name)}
 case $WANTED in
 "${{DEVICE:-}}" | "${{INTERFACE:-}}") ;;
 *) exit 0 ;;
@@ -228,13 +304,16 @@ esac
 """
 
 
-def systemd(arguments: str, settled: Settled) -> str:
+def systemd(options: Sequence[str], settled: Settled) -> str:
     """A unit bound to the interface: it starts and stops with it."""
     device = settled.settings.interface
-    unit = _unit_name(device)
-    return f"""{_head(settled, f"/etc/systemd/system/ackwise-gateway-{device}.service")}
+    unit = systemd_name(device)
+    file = unit.replace("\\x2d", "-")  # which the name of a unit may have
+    # not at the end of a line, where a backslash would join the next
+    described = printable(device).replace("%", "%%")
+    return f"""{_head(settled, f"/etc/systemd/system/ackwise-gateway-{file}.service")}
 [Unit]
-Description=ACK separation on {device}
+Description=ACK separation on {described} by ackwise
 Documentation=man:tc-htb(8)
 BindsTo=sys-subsystem-net-devices-{unit}.device
 After=sys-subsystem-net-devices-{unit}.device network-pre.target
@@ -243,8 +322,8 @@ Before=network.target
 [Service]
 Type=oneshot
 RemainAfterExit=yes
-ExecStart=/usr/bin/env ackwise gateway up {arguments}
-ExecStop=/usr/bin/env ackwise gateway down {device}
+ExecStart=/usr/bin/env {_systemd_line(_call("up", device, options))}
+ExecStop=/usr/bin/env {_systemd_line(_call("down", device))}
 CapabilityBoundingSet=CAP_NET_ADMIN CAP_NET_RAW CAP_SYS_ADMIN
 ProtectSystem=strict
 ProtectHome=yes
@@ -255,35 +334,31 @@ WantedBy=sys-subsystem-net-devices-{unit}.device
 """
 
 
-def _unit_name(device: str) -> str:
-    """As systemd-escape writes it."""
-    return "".join(
-        c if c.isascii() and (c.isalnum() or (c in "_." and i)) else f"\\x{ord(c):02x}"
-        for i, c in enumerate(device)
-    )
+def _systemd_line(words: Iterable[str]) -> str:
+    return " ".join(map(systemd_word, words))
 
 
-def ifupdown(arguments: str, settled: Settled) -> str:
+def ifupdown(options: Sequence[str], settled: Settled) -> str:
     """/etc/network/if-up.d/ackwise and, by a symlink, /etc/network/if-down.d/ackwise."""
-    device = shlex.quote(settled.settings.interface)
+    device = settled.settings.interface
     return f"""#!/bin/sh
 {_head(settled, "/etc/network/if-up.d/ackwise; link it to /etc/network/if-down.d/ackwise")}
-[ "${{IFACE:-}}" = {device} ] || exit 0
+[ "${{IFACE:-}}" = {sh_word(device)} ] || exit 0
 case ${{MODE:-}} in
-start) exec ackwise gateway up {arguments} ;;
-stop) exec ackwise gateway down {device} ;;
+start) exec {sh_line(_call("up", device, options))} ;;
+stop) exec {sh_line(_call("down", device))} ;;
 esac
 """
 
 
-def networkmanager(arguments: str, settled: Settled) -> str:
+def networkmanager(options: Sequence[str], settled: Settled) -> str:
     """/etc/NetworkManager/dispatcher.d/90-ackwise."""
-    device = shlex.quote(settled.settings.interface)
+    device = settled.settings.interface
     return f"""#!/bin/sh
 {_head(settled, "/etc/NetworkManager/dispatcher.d/90-ackwise, owned by root and mode 755")}
-[ "${{1:-}}" = {device} ] || exit 0
+[ "${{1:-}}" = {sh_word(device)} ] || exit 0
 case ${{2:-}} in
-up) exec ackwise gateway up {arguments} ;;
-down) exec ackwise gateway down {device} ;;
+up) exec {sh_line(_call("up", device, options))} ;;
+down) exec {sh_line(_call("down", device))} ;;
 esac
 """

@@ -221,7 +221,7 @@ def interface(body: bytes) -> Interface:
     _, hardware, ifindex, flags, _ = _LINK.unpack_from(body)
     found = dict(attributes(body[_LINK.size :]))
     return Interface(
-        name=text(found.get(3, b"")),
+        name=os.fsdecode(found.get(3, b"").partition(b"\0")[0]),
         ifindex=ifindex,
         hardware=hardware,
         mtu_bytes=number(found.get(4, bytes(4))),

@@ -34,6 +34,8 @@ def run(kernel: Rtnetlink, link: Interface) -> SelfTest:
             sender.sendto(probe(), there)
     except OSError as problem:
         return SelfTest(None, f"no probe could be sent: {problem.strerror}")
+    except UnicodeEncodeError:
+        return SelfTest(None, "no probe can be sent through an interface whose name is not UTF-8")
     end = time.monotonic() + WAIT_S
     while True:
         after = _acks(kernel, link)

@@ -5,6 +5,7 @@ import struct
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from ackwise.errors import printable
 from ackwise.gateway import netlink, tree
 from ackwise.gateway.netlink import TCA_STATS2, Rtnetlink, TcObject, attributes, damaged, number
 from ackwise.gateway.snapshot import Snapshot
@@ -156,7 +157,7 @@ _METRICS = (
 
 def prometheus(status: Status) -> str:
     """Text exposition format 0.0.4."""
-    device = status.interface.replace("\\", "\\\\").replace('"', '\\"')
+    device = printable(status.interface).replace("\\", "\\\\").replace('"', '\\"')
     lines = [
         "# HELP ackwise_gateway_up Whether ACK separation is in place.",
         "# TYPE ackwise_gateway_up gauge",

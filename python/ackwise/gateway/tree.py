@@ -7,7 +7,6 @@ ac:  htb, default ac:20
      └─ ac:20  all else    prio 1   the rest .. the whole      └─ ac20: leaf
 """
 
-import shlex
 import struct
 from dataclasses import dataclass
 
@@ -259,8 +258,3 @@ def commands(
         ]
     )  # fmt: skip
     return made
-
-
-def command_lines(settings: TreeSettings) -> list[str]:
-    """The same as shell commands."""
-    return [shlex.join(["tc", *words]) for words in commands(settings)]

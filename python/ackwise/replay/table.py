@@ -3,10 +3,11 @@
 
 from typing import Any
 
-from rich.console import Console
 from rich.text import Text
 
+from ackwise.errors import printable
 from ackwise.results import provenance
+from ackwise.results.console import Console
 from ackwise.results.table import Column, blocks, decimals, draw, time_unit, width_of
 
 _COLUMNS = (
@@ -52,7 +53,10 @@ def show(document: dict[str, Any], console: Console) -> None:
     for one in document["directions"][:DIRECTIONS_SHOWN]:
         cells = one["cells"]
         console.print(
-            Text(f"{document['capture']}: {one['from']} -> {one['to']}", style="bold cyan"),
+            Text(
+                f"{printable(document['capture'])}: {one['from']} -> {one['to']}",
+                style="bold cyan",
+            ),
             soft_wrap=True,
         )
         console.print(

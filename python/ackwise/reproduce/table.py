@@ -4,11 +4,11 @@
 from collections.abc import Iterator, Sequence
 from math import floor, log10
 
-from rich.console import Console
 from rich.text import Text
 
 from ackwise.reproduce.check import Check, Value
 from ackwise.reproduce.document import Reproduced
+from ackwise.results.console import Console
 
 HEADS = ("check", "published", "measured", "from published", "allowed", "")
 

@@ -4,29 +4,41 @@
 import csv
 import io
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from ackwise.errors import printable
 
 Row = Mapping[str, str | int | float | None]
 
 
 def json_bytes(document: Mapping[str, Any]) -> bytes:
     """The document as readable JSON; ValueError for NaN, which JSON does not have."""
-    return (json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+    return (printable(text, keep="\n") + "\n").encode()
 
 
 def csv_bytes(rows: Sequence[Row]) -> bytes:
-    """A header and one line per row; cells without a measurement are empty."""
+    """A header and one line per row; cells without a measurement are empty. Text is inert in a
+    terminal and in a spreadsheet."""
     stream = io.StringIO(newline="")
     writer = csv.DictWriter(stream, list(rows[0]) if rows else [], lineterminator="\n")
     writer.writeheader()
     for row in rows:
-        writer.writerow({k: _short(v) for k, v in row.items()})
+        writer.writerow({k: _cell(v) for k, v in row.items()})
     return stream.getvalue().encode()
 
 
-def _short(value: str | int | float | None) -> str | int | float | None:
-    return f"{value:.12g}" if isinstance(value, float) else value
+# Where a spreadsheet takes text for a formula: at the start of a cell, and after a semicolon, which
+# separates cells in much of Europe.
+_FORMULA = re.compile(r"(?:^|(?<=;))(?=\s*[=+\-@\uff1d\uff0b\uff0d\uff20])")
+
+
+def _cell(value: str | int | float | None) -> str | int | float | None:
+    if isinstance(value, float):
+        return f"{value:.12g}"
+    return _FORMULA.sub("'", printable(value)) if isinstance(value, str) else value
 
 
 def parquet_bytes(rows: Sequence[Row], metadata: Mapping[str, str]) -> bytes:
@@ -37,8 +49,9 @@ def parquet_bytes(rows: Sequence[Row], metadata: Mapping[str, str]) -> bytes:
     columns: dict[str, Any] = {}
     for name in rows[0] if rows else []:
         values = [row[name] for row in rows]
-        if all(isinstance(v, str) for v in values):
-            columns[name] = pa.array(values, pa.string())
+        texts = [_utf8(v) for v in values if isinstance(v, str)]
+        if len(texts) == len(values):
+            columns[name] = pa.array(texts, pa.string())
         elif all(isinstance(v, int) for v in values):
             columns[name] = pa.array(values, pa.int64())
         else:
@@ -46,5 +59,11 @@ def parquet_bytes(rows: Sequence[Row], metadata: Mapping[str, str]) -> bytes:
                 [None if v is None else float(v) for v in values], pa.float64()
             )
     sink = pa.BufferOutputStream()
-    pq.write_table(pa.table(columns).replace_schema_metadata(dict(metadata)), sink)
+    about = {key: _utf8(text) for key, text in metadata.items()}
+    pq.write_table(pa.table(columns).replace_schema_metadata(about), sink)
     return bytes(sink.getvalue())
+
+
+def _utf8(text: str) -> str:
+    """Without the bytes of a file name that are not UTF-8, which become escapes."""
+    return text.encode(errors="backslashreplace").decode()

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """The progress bar of long commands."""
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -14,12 +14,14 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from ackwise.results.console import Console
+
 
 @contextmanager
 def progress_bar(shown: bool) -> Iterator[Callable[[str, int, int], None]]:
     """A progress bar on standard error if that is a terminal, otherwise nothing. The yielded
     function takes the task, the amount done and the total."""
-    console = Console(stderr=True)
+    console = Console(sys.stderr)
     if not shown or not console.is_terminal:
         yield lambda _what, _done, _all: None
         return

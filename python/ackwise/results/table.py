@@ -5,13 +5,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import floor, log10
 
-from rich.console import Console
 from rich.text import Text
 
+from ackwise.errors import printable
 from ackwise.host import environment
 from ackwise.results import provenance
 from ackwise.results.agreement import differing
 from ackwise.results.compare import Cell, Comparison, ResultTable
+from ackwise.results.console import Console
 from ackwise.results.metrics import GOODPUT, METRICS, Metric
 from ackwise.results.stats import Estimate
 
@@ -105,7 +106,9 @@ def _columns(comparison: Comparison, table: ResultTable) -> list[Column]:
     ]
     columns = [Column("policy", names, [False] * len(cells), left=True)]
     if len(table.workload.measured_names) > 1:
-        columns.append(Column("flows", [c.group for c in cells], [False] * len(cells), left=True))
+        columns.append(
+            Column("flows", [printable(c.group) for c in cells], [False] * len(cells), left=True)
+        )
     shown = [metric for metric in METRICS if metric.shown]
     times = time_unit(_largest(metric, cells) for metric in shown if metric.unit == "ns")
     for metric in shown:
@@ -239,15 +242,15 @@ def show(comparison: Comparison, console: Console) -> None:
     origin = provenance.line(comparison.provenance)
     for table in comparison.tables:
         console.print(
-            Text(f"{table.link.title}  |  {table.workload.title}", style="bold cyan"),
+            Text(printable(f"{table.link.title}  |  {table.workload.title}"), style="bold cyan"),
             overflow="ignore",
             no_wrap=True,
             crop=False,
         )
         console.print(
             Text(
-                f"link {table.link.name}, workload {table.workload.name}, {plan.runs} "
-                f"{'run' if plan.runs == 1 else 'runs'} of each policy\n{origin}",
+                f"link {printable(table.link.name)}, workload {printable(table.workload.name)}, "
+                f"{plan.runs} {'run' if plan.runs == 1 else 'runs'} of each policy\n{origin}",
                 style="dim",
             ),
             soft_wrap=True,
@@ -258,7 +261,7 @@ def show(comparison: Comparison, console: Console) -> None:
             console.print()
         labels = [policy.label for policy in plan.policies]
         for remark, style in _remarks(table, labels, plan.baseline.label):
-            console.print(Text(remark, style=style), soft_wrap=True)
+            console.print(Text(printable(remark), style=style), soft_wrap=True)
         console.print()
     cells = [cell for table in comparison.tables for cell in table.cells]
     legend = []

@@ -160,13 +160,12 @@ def _check_figure(figure: str) -> None:
 
 def _simulate(figure: str | None, as_json: bool) -> int:
     """The model beside the simulator, on the published experiment's link."""
-    from rich.console import Console
-
     from ackwise.host import files
     from ackwise.reproduce import table
     from ackwise.reproduce.figure import drawn, format_of
     from ackwise.reproduce.runner import Runner
     from ackwise.reproduce.separation import model as deviation
+    from ackwise.results.console import Console
     from ackwise.results.progress import progress_bar
 
     with progress_bar(not as_json) as show:
@@ -187,5 +186,5 @@ def _simulate(figure: str | None, as_json: bool) -> int:
         }
         print(json.dumps(found, indent=2))
     else:
-        table.show_checks(checks, Console(highlight=False))
+        table.show_checks(checks, Console())
     return 0 if all(c.passed for c in checks) else EXIT_FAILED

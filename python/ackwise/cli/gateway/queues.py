@@ -2,7 +2,6 @@
 """`ackwise gateway plan|up|down|status`: the queues of an interface."""
 
 import json
-import sys
 import time
 from typing import TYPE_CHECKING
 
@@ -19,6 +18,7 @@ from ackwise.gateway.formats import FORMATS
 from ackwise.gateway.settings import Request
 from ackwise.gateway.state import RUN_DIRECTORY
 from ackwise.host import rights
+from ackwise.host.terminal import say
 
 if TYPE_CHECKING:
     from ackwise.gateway.settings import Settled
@@ -70,7 +70,7 @@ _RUN_DIR = option(
 )
 def plan(asked: Request, form: str, as_json: bool) -> int:
     """Exit code; raises InputError, RunError."""
-    from ackwise.gateway import control, formats, tree
+    from ackwise.gateway import control, formats
     from ackwise.gateway.settings import settle
 
     settled = settle(asked, for_target=form != "tc" and not as_json)
@@ -81,21 +81,21 @@ def plan(asked: Request, form: str, as_json: bool) -> int:
             "ackwise_version": __version__,
             "kind": "gateway-plan",
             "settings": control.settings_document(settled.settings),
-            "commands": tree.command_lines(settled.settings),
+            "commands": formats.command_lines(settled.settings),
             "reasons": settled.reasons,
             "warnings": settled.warnings,
         }
         print(json.dumps(found, indent=2))
         return 0
-    arguments = request.arguments(asked.interface)
+    repeated = request.repeated()
     command = options.command_line()
     made = {
         "tc": lambda: formats.tc(settled),
         "sh": lambda: formats.shell(settled, command=command),
         "openwrt": lambda: formats.openwrt(settled, command=command),
-        "systemd": lambda: formats.systemd(arguments, settled),
-        "ifupdown": lambda: formats.ifupdown(arguments, settled),
-        "networkmanager": lambda: formats.networkmanager(arguments, settled),
+        "systemd": lambda: formats.systemd(repeated, settled),
+        "ifupdown": lambda: formats.ifupdown(repeated, settled),
+        "networkmanager": lambda: formats.networkmanager(repeated, settled),
     }
     print(made[form](), end="")
     return 0
@@ -103,7 +103,7 @@ def plan(asked: Request, form: str, as_json: bool) -> int:
 
 def _warn(settled: "Settled") -> None:
     for warning in settled.warnings:
-        print(f"ackwise: warning: {warning}", file=sys.stderr)
+        say(f"ackwise: warning: {warning}")
 
 
 @click.command(
@@ -147,7 +147,7 @@ def up(
     _warn(settled)
     tested = did.self_test
     if tested is not None and not tested.passed:
-        print(f"ackwise: warning: {asked.interface}: {tested.line}", file=sys.stderr)
+        say(f"ackwise: warning: {asked.interface}: {tested.line}")
     elif tested is not None and not quiet:
         print(f"- {tested.line}")
     return 0

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The options that describe a link and its queues, and the request they become."""
 
-import shlex
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,7 +9,7 @@ import click
 from ackwise.cli import options
 from ackwise.cli.options import Known, Number, OneOf, Quantity, Whole
 from ackwise.cli.shape import F, argument, group, option
-from ackwise.gateway import linklayer, tree
+from ackwise.gateway import formats, linklayer, tree
 from ackwise.gateway.classifier import Framing
 from ackwise.gateway.settings import MTU_BYTES_MAX, Access, Request, leaf_choice
 
@@ -38,7 +37,8 @@ class _Leaf(Known):
 def _interfaces() -> Iterator[tuple[str, str]]:
     import socket
 
-    return ((name, "") for _index, name in socket.if_nameindex())
+    # a shell would complete to the bare name, and obey it
+    return ((name, "") for _index, name in socket.if_nameindex() if formats.sh_word(name) == name)
 
 
 class _Switch(OneOf):
@@ -168,11 +168,11 @@ def _default(ctx: click.Context, param: click.Parameter) -> Any:
     return param.type_cast_value(ctx, param.default) if known else None
 
 
-def arguments(interface: str) -> str:
-    """The arguments of `up` that lead to the same settings, for units and hooks."""
+def repeated() -> list[str]:
+    """The options of `up` that lead to the same settings, for units and hooks."""
     ctx = click.get_current_context()
     raw = options.raw()
-    words = [interface]
+    words: list[str] = []
     for param in ctx.command.params:
         text = raw.get(param.name or "")
         if param.opts[-1] not in _REPEATED or text is None:
@@ -181,4 +181,4 @@ def arguments(interface: str) -> str:
             words += [param.opts[-1], text]
     words += ["--ipv6"] if ctx.params["ipv6"] else []
     words += [] if ctx.params["self_test"] else ["--no-self-test"]
-    return shlex.join(words)
+    return words

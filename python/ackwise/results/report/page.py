@@ -8,6 +8,8 @@ from typing import Any
 
 from plotly.offline import get_plotlyjs
 
+from ackwise.errors import printable
+
 
 def asset(name: str, package: str = "ackwise.results.report") -> str:
     """A file shipped with the code of `package`."""
@@ -34,7 +36,7 @@ def filled(template: str, parts: dict[str, str]) -> bytes:
 def page(title: str, data: str, script: str) -> bytes:
     """A page that draws `data` (JSON) with `script` (JavaScript)."""
     parts = {
-        "TITLE": escape(title),
+        "TITLE": escape(printable(title)),
         "STYLE": asset("page.css"),
         "DATA": data,
         "PLOTLY": get_plotlyjs().replace("</script", "<\\/script"),

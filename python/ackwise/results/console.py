@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: MIT
+"""The one maker of rich consoles: what they show is printable, what they add are colours."""
+
+import sys
+from collections.abc import Iterator
+from typing import IO, Any, cast
+
+from rich import console
+from rich.console import ConsoleOptions, RenderableType
+from rich.segment import Segment
+
+from ackwise.host.terminal import Terminal, shown
+
+
+class _Coloured:
+    """A Terminal as a console writes to it."""
+
+    def __init__(self, stream: Terminal) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        return self._stream.write_coloured(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+class Console(console.Console):
+    """A console on standard output or standard error. Text is text: it has no markup."""
+
+    def __init__(self, file: IO[str] | None = None) -> None:
+        stream = sys.stdout if file is None else file
+        coloured = _Coloured(stream) if isinstance(stream, Terminal) else stream
+        super().__init__(file=cast("IO[str]", coloured), highlight=False, markup=False, emoji=False)
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterator[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(shown(segment.text), segment.style)
