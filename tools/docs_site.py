@@ -41,7 +41,7 @@ NAVIGATION: dict[str, tuple[str, ...]] = {
     ),
     "Commands": ("commands/",),
     "Core API": ("core/README.md", "api/", "examples/*/README.md"),
-    "Inside": ("ARCHITECTURE.md", "docs/inside/*.md", "CONTRIBUTING.md", "CHANGELOG.md"),
+    "Inside": ("ARCHITECTURE.md", "docs/inside/*.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"),
     "Experiments": ("docs/experiments/*.md",),
     "Findings": ("docs/findings/*.md", "bench/README.md"),
     "Claims": ("spec/*.md", "docs/deviations.md"),

@@ -33,10 +33,11 @@ def queues(data: bytes) -> None:
     with answering(split(data)), Rtnetlink() as kernel:
         kernel.link(INTERFACE)
         snapshot = Snapshot.take(kernel, IFINDEX)
-        again = Snapshot.of_document(json.loads(json.dumps(snapshot.document())))
-        assert again == snapshot
-        assert len(snapshot.messages(IFINDEX)) == len(snapshot.parts)
+        snapshot.messages(IFINDEX)
         assert snapshot.words
+        if not getattr(snapshot, "obstacle", ""):  # else `up` keeps its hands off
+            again = Snapshot.of_document(json.loads(json.dumps(snapshot.document())))
+            assert again == snapshot
         status.counters(kernel, IFINDEX)
 
 
@@ -58,7 +59,7 @@ def state(data: bytes) -> None:
     read = keeper.read()
     assert read is not None
     for snapshot in filter(None, (read.before, read.after)):
-        assert len(snapshot.messages(read.ifindex)) == len(snapshot.parts)
+        snapshot.messages(read.ifindex)
         assert snapshot.words
     if read.self_test is not None:
         assert read.self_test.line
