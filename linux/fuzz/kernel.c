@@ -133,17 +133,20 @@ ssize_t fuzz_packet(void *to, size_t size)
 	return length;
 }
 
-/* An answer of inet_diag, whose header the kernel never gets wrong. */
+/* An answer of inet_diag, whose header the kernel never gets wrong: a socket, or that there is none. */
 ssize_t fuzz_netlink(void *to, size_t size)
 {
 	struct nlmsghdr *head = to;
 	ssize_t length = fuzz_bytes(to, size);
 
-	if (length >= (ssize_t)(sizeof(*head) + sizeof(struct inet_diag_msg))) {
-		head->nlmsg_len = (uint32_t)length;
-		head->nlmsg_type =
-			head->nlmsg_type & 1 ? NLMSG_ERROR : SOCK_DIAG_BY_FAMILY;
+	if (length < (ssize_t)(sizeof(*head) + sizeof(struct inet_diag_msg))) {
+		memset(to, 0, sizeof(*head) + sizeof(struct nlmsgerr));
+		head->nlmsg_type = NLMSG_ERROR;
+		length = (ssize_t)(sizeof(*head) + sizeof(struct nlmsgerr));
+	} else {
+		head->nlmsg_type = SOCK_DIAG_BY_FAMILY;
 	}
+	head->nlmsg_len = (uint32_t)length;
 	return length;
 }
 
