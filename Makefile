@@ -30,7 +30,7 @@ setup: ## install what building and running needs (Debian packages, .venv)
 .PHONY: setup-test
 setup-test: ## also what tests need
 	@tools/setup.sh build record test $(if $(WITH_KERNEL),lab-source lab-build lab-run check)
-	@$(MAKE) $(VENV)/ready $(VENV)/docs $(WHEELHOUSE)/ready
+	@$(MAKE) $(VENV)/ready $(VENV)/docs $(VENV)/fuzz $(WHEELHOUSE)/ready
 	@cargo fetch --quiet --locked
 	@cargo fetch --quiet --locked --manifest-path crates/capture/fuzz/Cargo.toml
 
@@ -51,6 +51,11 @@ $(VENV)/ready: pyproject.toml tools/pins.py
 $(VENV)/docs: pyproject.toml tools/pins.py | $(VENV)/ready
 	$(BIN)/python tools/pins.py docs > $(VENV)/pins-docs.txt
 	$(BIN)/pip install -q -r $(VENV)/pins-docs.txt
+	touch $@
+
+$(VENV)/fuzz: pyproject.toml tools/pins.py | $(VENV)/ready
+	$(BIN)/python tools/pins.py fuzz > $(VENV)/pins-fuzz.txt
+	$(BIN)/pip install -q -r $(VENV)/pins-fuzz.txt
 	touch $@
 
 # Fetched once, so that the test of the wheel needs no network.
@@ -81,14 +86,32 @@ PARALLEL := -j$(CORES) --output-sync=target
 # Guests of the lab keep one core busy; tests that need none run on the others.
 .PHONY: test
 test: setup-test build $(if $(WITH_KERNEL),kernel) ## every test; KERNEL=no leaves the real kernel out
-	$(MAKE) -s $(PARALLEL) -C core test mutants asan cross size fuzz FUZZ_SECONDS=10
+	$(MAKE) -s $(PARALLEL) -C core test mutants asan cross size
 	cargo test --release --workspace --quiet
-	$(MAKE) -s $(PARALLEL) -C crates/capture fuzz FUZZ_SECONDS=10
+	$(MAKE) -s fuzz
 	$(MAKE) wheel
 	tools/check_wheel.sh dist/ackwise-*.whl $(WHEELHOUSE)
 	$(BIN)/pytest -q -p no:cacheprovider -m lab & lab=$$!; \
 		$(BIN)/pytest -q -m "not lab" || failed=yes; \
 		wait $$lab && test -z "$${failed:-}"
+
+# Each target runs for FUZZ_SECONDS, two at a time; seeds are the same every time.
+FUZZ_SECONDS ?= 10
+FUZZ_CAPTURES := fuzz-read fuzz-replay
+FUZZ_PYTHON := $(addprefix fuzz-,queues changes state sockets claims claims-came guest-results)
+FUZZ_ALL := fuzz-core fuzz-guest $(FUZZ_CAPTURES) $(FUZZ_PYTHON)
+fuzz-core: FUZZ_FOLDER := core
+fuzz-guest: FUZZ_FOLDER := linux/fuzz
+$(FUZZ_CAPTURES): FUZZ_FOLDER := crates/capture
+$(FUZZ_PYTHON): FUZZ_FOLDER := python/fuzz
+
+.PHONY: fuzz $(FUZZ_ALL)
+fuzz: setup-test build ## fuzz what reads bytes of strangers; FUZZ_SECONDS=N for each target
+	$(MAKE) -s -j2 --output-sync=target $(FUZZ_ALL)
+
+$(FUZZ_ALL):
+	$(MAKE) -s -C $(FUZZ_FOLDER) $(or $(filter $(FUZZ_CAPTURES) $(FUZZ_PYTHON),$@),fuzz) \
+		PYTHON=$(CURDIR)/$(BIN)/python FUZZ_SECONDS=$(FUZZ_SECONDS)
 
 # FORCE=1 renews also what is up to date, ONLY="NAME..." leaves out the rest.
 .PHONY: evidence

@@ -21,6 +21,7 @@ STOCK = "stock"
 _NETLINK_SOCK_DIAG, _SOCK_DIAG_BY_FAMILY = 4, 20
 _REQUEST, _DUMP = 0x1, 0x300
 _ERROR, _DONE = 2, 3
+_ERROR_MAX = 4095  # MAX_ERRNO
 _INFO, _ACK_POLICY = 2, 23  # INET_DIAG_INFO, INET_DIAG_ACK_POLICY
 _CHOICE, _REASON, _ACK_INFO, _STATE = 1, 2, 3, 4  # INET_ACK_POLICY_*
 _TYPE = 0x3FFF  # without NLA_F_NESTED, NLA_F_NET_BYTEORDER
@@ -58,7 +59,8 @@ def has_policies() -> bool:
 def live() -> list[LiveSocket]:
     """Every TCP socket of this network namespace except those in time-wait or close.
 
-    Raises RunError when the running kernel has no ACK policies, or no `inet_diag`.
+    Raises RunError when the running kernel has no ACK policies or no `inet_diag`, or when its
+    answer is damaged.
     """
     if not has_policies():
         raise RunError(
@@ -73,6 +75,8 @@ def live() -> list[LiveSocket]:
             f"policy show: the kernel does not list its sockets: {problem.strerror}; this needs "
             "CONFIG_INET_TCP_DIAG (module tcp_diag)"
         ) from None
+    except (struct.error, LookupError, ValueError):
+        raise RunError("policy show: the kernel's list of its sockets is damaged") from None
     return sorted(found, key=lambda s: (s.choice == STOCK, s.state, s.local, s.peer))
 
 
@@ -84,22 +88,28 @@ def _dump(family: int) -> Iterator[LiveSocket]:
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG) as netlink:
         netlink.send(head + request)
         while True:
-            answer = netlink.recv(1 << 18)
-            at = 0
-            while at + 16 <= len(answer):
-                length, kind, *_ = _HEADER.unpack_from(answer, at)
-                body = answer[at + 16 : at + length]
-                at += (length + 3) & ~3
+            for kind, body in _messages(netlink.recv(1 << 18)):
                 if kind == _DONE:
                     return
                 if kind == _ERROR:
-                    code = -struct.unpack_from("=i", body)[0]
+                    code = min(-struct.unpack_from("=i", body)[0], _ERROR_MAX)
                     raise OSError(code, os.strerror(code))
                 yield read_message(body)
 
 
+def _messages(datagram: bytes) -> Iterator[tuple[int, bytes]]:
+    """Kind and body of each message; ValueError for a length that does not fit."""
+    while datagram:
+        length, kind, *_ = _HEADER.unpack_from(datagram)
+        if not _HEADER.size <= length <= len(datagram):
+            raise ValueError
+        yield kind, datagram[_HEADER.size : length]
+        datagram = datagram[(length + 3) & ~3 :]
+
+
 def read_message(body: bytes) -> LiveSocket:
-    """One `struct inet_diag_msg` with its attributes."""
+    """One `struct inet_diag_msg` with its attributes; struct.error, LookupError or ValueError when
+    it is damaged."""
     family, state = body[0], body[1]
     local_port, peer_port = _PORTS.unpack_from(body, 4)
     size = 4 if family == socket.AF_INET else 16

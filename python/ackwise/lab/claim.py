@@ -31,9 +31,14 @@ SUFFIX = ".claim"
 # The RFC's own word; "text": the RFC requires it without such a word; "open": the RFC leaves it
 # open, and the claim is about Linux or the policy.
 LEVELS = ("MUST", "SHOULD", "MAY", "text", "open")
-_NUMBER = re.compile(r"(?:\d+s?)(?:[+-]\d+s?)*")
-_TIME = re.compile(r"(-?\d+(?:\.\d{1,3})?)(ms|s)")
+_NUMBER = re.compile(r"(?:[0-9]{1,20}s?)(?:[+-][0-9]{1,20}s?)*")
+_TIME = re.compile(r"(-?[0-9]{1,9}(?:\.[0-9]{1,3})?)(ms|s)")
 _MOST = 2**31 - 1
+_WHOLE = re.compile(r"[0-9]{1,10}")
+# What the guest takes (linux/lab): a segment fits its packet, a claim its list of actions.
+_MSS = range(40, 1961)
+_WORD_MOST = 200
+_ACTIONS_MOST = 4000
 _PEER = {
     "mss": "1460",
     "scale": "7",
@@ -46,7 +51,8 @@ _PEER = {
 }
 _HOST = {"rcvbuf": "20000", "warm": "20", "reader": "eager", "lowat": "", "oobinline": ""}
 _FLAGS = {"fin": "F", "syn": "S", "rst": "R", "psh": "P", "cwr": "C", "ece": "E"}
-_HEAD = ("rfc", "why", "differs", "policies", "peer", "host")
+_PROSE = ("why", "differs")
+_HEAD = ("rfc", *_PROSE, "policies", "peer", "host")
 _OPTIONS = ("quickack", "policy", "rcvbuf", "lowat", "nodelay")
 
 
@@ -268,8 +274,10 @@ def _settings(reader: _Reader, known: dict[str, str], sysctls: dict[str, str] | 
             if not 0 <= reader.time_us() <= 500_000:
                 reader.fail(f"rtt: {quoted(value)} is out of range; give 0ms to 500ms")
             reader.words = words
-        elif not value.isdigit():
+        elif not _WHOLE.fullmatch(value):
             reader.fail(f"{key}: {quoted(value)} is not a whole number")
+        elif key == "mss" and int(value) not in _MSS:
+            reader.fail(f"mss: {value} is out of range; give {_MSS[0]} to {_MSS[-1]}")
         known[key] = value
 
 
@@ -461,12 +469,12 @@ def _head(reader: _Reader, key: str) -> None:
     if key == "rfc":
         number = reader.word("the RFC's number")
         section = reader.word("a section")
-        if not number.isdigit() or not re.fullmatch(r"\d+(\.\d+)*", section):
+        if not _WHOLE.fullmatch(number) or not re.fullmatch(r"[0-9]+(\.[0-9]+)*", section):
             reader.fail("give number, section and level, such as `rfc 9293 3.8.6.3 MUST`")
         level = reader.known(reader.word("a level such as MUST"), LEVELS)
         reader.end()
         claim.rfcs.append(Rfc(int(number), section, level))
-    elif key in ("why", "differs"):
+    elif key in _PROSE:
         setattr(claim, key, " ".join([getattr(claim, key), *reader.words]).strip())
     elif key == "policies":
         for word in reader.words:
@@ -477,6 +485,18 @@ def _head(reader: _Reader, key: str) -> None:
         _settings(reader, claim.peer, None)
     else:
         _settings(reader, claim.host, claim.sysctls)
+
+
+def _most_actions(claim: Claim) -> int:
+    """How many things the guest does, if every line applies: a warm-up has a read per segment."""
+    count = 2 * claim.warm_segments + 1
+    for line in claim.lines:
+        what = line.what
+        if isinstance(what, Arrives):
+            count += max(1, -(-(what.end - what.start) // (what.size or claim.mss)))
+        else:
+            count += isinstance(what, App)
+    return count
 
 
 def parse(path: Path, text: str) -> Claim:
@@ -491,6 +511,12 @@ def parse(path: Path, text: str) -> Claim:
             continue
         words = statement.split()
         reader = _Reader(path, number, words, claim)
+        if words[0] not in _PROSE:
+            for word in words:
+                if not (word.isascii() and word.isprintable() and len(word) <= _WORD_MOST):
+                    reader.fail(
+                        f"{quoted(word)} is not a word of at most {_WORD_MOST} ASCII characters"
+                    )
         if words[0] in _HEAD:
             if in_body:
                 reader.fail(f"`{words[0]}` comes after a statement; move it before the first one")
@@ -503,6 +529,11 @@ def parse(path: Path, text: str) -> Claim:
         whole.fail("no RFC is cited; add a line such as `rfc 9293 3.8.6.3 MUST`")
     if not claim.why:
         whole.fail("no reason is given; add a line `why ...`")
+    most = _most_actions(claim)
+    if most > _ACTIONS_MOST:
+        whole.fail(
+            f"{most} segments and calls of the application; a claim has {_ACTIONS_MOST} at most"
+        )
     if not any(isinstance(line.what, Leaves | Quiet) for line in claim.lines):
         whole.fail("nothing is claimed; add a line `leaves ...` or `until TIME nothing leaves`")
     return claim

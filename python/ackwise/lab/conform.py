@@ -262,7 +262,17 @@ class Came:
 
 
 def read_came(text: str) -> dict[int, Came]:
-    """The output of linux/lab/conform.c, by the claim's number; unfinished ones are left out."""
+    """The output of linux/lab/conform.c, by the claim's number; unfinished ones are left out.
+
+    Raises RunError for anything else: a guest's root can write what it likes.
+    """
+    try:
+        return _read_came(text)
+    except (LookupError, ValueError) as problem:
+        raise RunError(f"conform: the guest's output is damaged ({problem!r})") from problem
+
+
+def _read_came(text: str) -> dict[int, Came]:
     found: dict[int, Came] = {}
     current = Came([], {})
     for line in text.splitlines():
@@ -404,6 +414,8 @@ class _Judge:
         """False for what the handshake and the warm-up brought."""
         begin_us = -_WARM_US if self.claim.warm_segments else -_EARLY_US
         from_timer = packet.cause < 0
+        if packet.cause >= len(self.done):
+            raise RunError(f"conform: the guest's output is damaged (no action {packet.cause})")
         return packet.time_ns >= begin_us * 1000 and (
             from_timer or self.done[packet.cause].line is not None
         )
@@ -507,7 +519,9 @@ def observe(
             )
         except RunError as problem:
             raise RunError(f"conform: policy {policy}: {_named(str(problem), chosen)}") from None
-        came = read_came((place / "came").read_text(encoding="ascii"))
+        came = read_came((place / "came").read_text(encoding="ascii", errors="replace"))
+    if set(came) != set(range(len(chosen))):
+        raise RunError(f"conform: the guest finished {len(came)} of {len(chosen)} claims")
     return [Seen(claim, policy, choice, came[n]) for n, (claim, choice) in enumerate(chosen)]
 
 

@@ -347,7 +347,17 @@ def counters(folder: Path, host: str) -> dict[str, int]:
 
 
 def result(folder: Path, scenario: dict[str, Any], groups_of: list[int]) -> dict[str, Any]:
-    """The run in `folder` as the simulator's result; null stands for what cannot be measured."""
+    """The run in `folder` as the simulator's result; null stands for what cannot be measured.
+
+    Raises RunError when the guest, whose root can write what it likes, left something else.
+    """
+    try:
+        return _result(folder, scenario, groups_of)
+    except (LookupError, ValueError, ArithmeticError) as problem:
+        raise RunError(f"{folder}: the guest's results are damaged ({problem!r})") from problem
+
+
+def _result(folder: Path, scenario: dict[str, Any], groups_of: list[int]) -> dict[str, Any]:
     recorded = _read_recorded(folder)
     groups = scenario["groups"]
     from_server = [groups[g]["direction"] == "down" for g in groups_of]

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: MIT
+"""What is fuzzed: functions of bytes that accept them, or refuse them with InputError or RunError.
+
+Anything else that a target raises is a defect of what it calls.
+"""
+
+import json
+import struct
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from unittest import mock
+
+from kernel_answers import answering, split
+
+from ackwise.gateway import netlink, status
+from ackwise.gateway.netlink import Message, Rtnetlink
+from ackwise.gateway.snapshot import Snapshot
+from ackwise.gateway.state import Keeper
+from ackwise.host import sockets
+from ackwise.lab import claim, conform, measure
+
+INTERFACE, IFINDEX = "v0", 77
+_ACTIONS_MAX = 4096  # of a claim, see linux/lab/conform.c
+
+# Kept from run to run: a folder costs more than what is done in it.
+_kept = tempfile.TemporaryDirectory(prefix="ackwise-fuzz-")
+_folder = Path(_kept.name)
+
+
+def queues(data: bytes) -> None:
+    """Traffic control's answers: an interface, all its queues and their counters."""
+    with answering(split(data)), Rtnetlink() as kernel:
+        kernel.link(INTERFACE)
+        snapshot = Snapshot.take(kernel, IFINDEX)
+        snapshot.messages(IFINDEX)
+        assert snapshot.words
+        if not getattr(snapshot, "obstacle", ""):  # else `up` keeps its hands off
+            again = Snapshot.of_document(json.loads(json.dumps(snapshot.document())))
+            assert again == snapshot
+        status.counters(kernel, IFINDEX)
+
+
+def changes(data: bytes) -> None:
+    """The kernel's answers to changes."""
+    wanted = [
+        Message.traffic(f"step {i}", netlink.NEWQDISC, IFINDEX, handle=i << 16) for i in range(3)
+    ]
+    with answering(split(data)), Rtnetlink() as kernel:
+        for refused in kernel.change(wanted):
+            assert str(refused)
+
+
+def state(data: bytes) -> None:
+    """The gateway's state file: what is read can be put back, and is written as it was read."""
+    keeper = Keeper(str(_folder), INTERFACE)
+    keeper.file.write_bytes(data)
+    keeper.file.chmod(0o600)
+    read = keeper.read()
+    assert read is not None
+    for snapshot in filter(None, (read.before, read.after)):
+        snapshot.messages(read.ifindex)
+        assert snapshot.words
+    if read.self_test is not None:
+        assert read.self_test.line
+    keeper.write(read)
+    assert keeper.read() == read
+
+
+def live_sockets(data: bytes) -> None:
+    """The answers of inet_diag."""
+    with answering(split(data)), mock.patch.object(sockets, "AVAILABLE", _folder):
+        for one in sockets.live():
+            assert one.local
+            assert one.peer
+
+
+def claims(data: bytes) -> None:
+    """A claim's script: what is accepted can be handed to the guest."""
+    script = claim.parse(Path("fuzz.claim"), data.decode("utf-8", "surrogateescape"))
+    for label in ("stock", "delayed", "delayed:segments=8"):
+        choice = script.choice(label)
+        if choice is None:
+            continue
+        lines = script.for_policy(label)
+        if not lines:
+            continue
+        done = conform.actions(script, lines)
+        assert len(done) <= _ACTIONS_MAX
+        end = conform.end_us(script, lines)
+        for line in conform.script(0, script, choice, done, end):
+            assert line.isascii()
+            assert "\n" not in line
+
+
+def _judged() -> Callable[[conform.Came], object]:
+    script = claim.parse(
+        Path("fuzz.claim"),
+        "rfc 9293 3.8.6.3 MUST\nwhy x\nat 0ms arrives 0s:2s\nleaves ack 2s sack 3s:4s win 10 ece\n"
+        "at 1ms app reads 10\nby 50ms leaves data 0:1\nuntil 60ms nothing leaves\n",
+    )
+    return lambda came: conform.judge(script, "stock", "stock", came).message
+
+
+def claims_came(data: bytes) -> None:
+    """What a guest says of claims."""
+    judge = _judged()
+    for came in conform.read_came(data.decode("ascii", "replace")).values():
+        judge(came)
+
+
+_SCENARIO = {
+    "seed": 1,
+    "duration_ns": 10**6,
+    "mtu_bytes": 1500,
+    "ping_interval_ns": 10**5,
+    "series_interval_ns": 10**4,
+    "record": {"trace": True, "trace_limit": 10},
+    "groups": [{"name": "a", "direction": "down", "policy": {"name": "linux"}}],
+}
+_FILES = (
+    "flows", "samples", "pings",
+    *(f"counters-{host}{when}" for host in ("client", "server") for when in ("", "-before")),
+)  # fmt: skip
+# without packets
+_CAPTURE = struct.pack("=IHHIIII", 0xA1B23C4D, 2, 4, 0, 0, 96, 1)
+
+
+def guest_results(data: bytes) -> None:
+    """The files that a guest leaves of a run, one after the other, each ended by a NUL."""
+    parts = data.split(b"\0")
+    for name, text in zip(_FILES, parts + [b""] * len(_FILES), strict=False):
+        (_folder / name).write_bytes(text)
+    for host in ("client", "server"):
+        (_folder / f"{host}.pcap").write_bytes(_CAPTURE)
+    json.dumps(measure.result(_folder, _SCENARIO, [0]))
+
+
+TARGETS: dict[str, Callable[[bytes], None]] = {
+    "queues": queues,
+    "changes": changes,
+    "state": state,
+    "sockets": live_sockets,
+    "claims": claims,
+    "claims-came": claims_came,
+    "guest-results": guest_results,
+}
