@@ -70,10 +70,9 @@ def main(capture: str, overrides: Overrides, costs: Costs, outputs: Outputs, *, 
         raise InputError(f"--capture: {quoted(capture)} does not exist; give a pcap or pcapng file")
     if not path.is_file():
         raise InputError(f"--capture: {quoted(capture)} is not a regular file; give a capture")
-    trace = outputs.report is not None and path.stat().st_size <= replay.TRACE_FILE_BYTES_MAX
     with progress_bar(not quiet) as show:
         show("replaying", 0, 1)
-        replayed = replay.run(capture, settings, trace)
+        replayed = replay.run(capture, settings, trace=outputs.report is not None)
     document = replayed.document
     cut = document["truncated"]
     if cut and not quiet:
@@ -81,6 +80,15 @@ def main(capture: str, overrides: Overrides, costs: Costs, outputs: Outputs, *, 
             f"ackwise: {capture}: byte {cut['offset']} (packet {cut['packet']}): the file ends "
             f"inside a packet, after {cut['present_bytes']} of {cut['claimed_bytes']} bytes; the "
             "packets before it are analysed",
+            file=sys.stderr,
+        )
+    left_out = document["directions_left_out"]
+    if left_out["directions"] and not quiet:
+        print(
+            f"ackwise: {capture}: {left_out['directions']} directions with less data than the "
+            f"{len(document['directions'])} shown are left out ({left_out['data_segments']} segments, "
+            f"{left_out['payload_bytes']} bytes); `tcpdump -r {capture} -w part.pcap 'tcp port N'` "
+            "takes a part of a capture",
             file=sys.stderr,
         )
     if not document["directions"]:
