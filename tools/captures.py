@@ -12,7 +12,6 @@ import argparse
 import random
 import socket
 import struct
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -20,9 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import ackwise
-from ackwise.host import capture
+from ackwise.host import capture, programs
 from ackwise.host.namespaces import inside
-from ackwise.host.tools import started
 
 FOLDER = Path(ackwise.__file__).parent / "captures"
 SENDER, RECEIVER, PORT = "10.199.0.1", "10.199.0.2", 5201
@@ -114,8 +112,9 @@ def make(name: str) -> None:
     # arrivals is the rate and the application.
     with capture.wire(str(target), transfer.rate_bps, 0, SNAP_BYTES) as (sender, receiver):
         listening = inside(receiver, *program, "--end", "receiver")
-        with started(listening) as other:
-            subprocess.run(inside(sender, *program, "--end", "sender"), check=True, timeout=60)
+        with programs.started(listening) as other:
+            talking = inside(sender, *program, "--end", "sender")
+            programs.run(talking, timeout_s=60, check=True)
             if other.wait(timeout=10):
                 raise SystemExit(f"{name}: the receiver failed:\n{other.communicate()[1]}")
     print(f"{target.name}: {target.stat().st_size} bytes")

@@ -15,7 +15,7 @@ from ackwise import plans
 from ackwise.gateway import tree
 from ackwise.gateway.classifier import Framing
 from ackwise.gateway.settings import Access, LeafChoice, Request, settle
-from ackwise.host.tools import find_tool
+from ackwise.host.programs import find_tool
 from ackwise.lab import machine, measure
 from ackwise.lab import run as lab_run
 from ackwise.lab.machine import Kernel

@@ -20,7 +20,7 @@ from ackwise import engine, plans
 from ackwise.cli import main as cli
 from ackwise.errors import InputError, RunError
 from ackwise.host import needs
-from ackwise.host.tools import find_tool
+from ackwise.host.programs import find_tool
 from ackwise.lab import build, measure, network, traffic
 from ackwise.lab import compare as lab_compare
 from ackwise.lab import run as lab_run

@@ -21,7 +21,7 @@ from ackwise.errors import (
     Interrupted,
     RunError,
 )
-from ackwise.host import files
+from ackwise.host import environment, files
 
 COMMANDS = {
     "Compare and explain": {
@@ -113,7 +113,7 @@ def _prepare_streams() -> None:
         sys.stdout = io.TextIOWrapper(
             io.BufferedWriter(_Stdout(1, "w", closefd=False)),
             encoding=old.encoding,
-            line_buffering=bool(old.line_buffering or os.environ.get("PYTHONUNBUFFERED")),
+            line_buffering=bool(old.line_buffering or environment.value("PYTHONUNBUFFERED")),
         )
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -134,7 +134,7 @@ def _interrupt(_signal: int, _frame: object) -> NoReturn:
 
 
 def _run(words: list[str]) -> int:
-    instruction = os.environ.get(COMPLETE)
+    instruction = environment.value(COMPLETE)
     if instruction:
         from click.shell_completion import shell_complete
 
@@ -178,7 +178,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit:
         raise
     except BaseException as problem:  # a panic of the engine is not an Exception
-        if os.environ.get("ACKWISE_DEBUG"):
+        if environment.value("ACKWISE_DEBUG"):
             raise
         _say(
             f"ackwise: internal error: {type(problem).__name__}: {problem} "

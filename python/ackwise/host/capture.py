@@ -15,7 +15,6 @@ removed.
 
 import json
 import os
-import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -25,8 +24,8 @@ from textwrap import shorten
 from ackwise.errors import InputError, RunError
 from ackwise.host import files, needs
 from ackwise.host.namespaces import inside, namespace
+from ackwise.host.programs import await_ready, do, run, started, stop
 from ackwise.host.rights import missing_capabilities
-from ackwise.host.tools import await_ready, do, started, stop
 
 _SENDER = "10.199.0.1"
 _RECEIVER = "10.199.0.2"
@@ -48,12 +47,7 @@ def why_not() -> str:
 
 
 def _listening(namespace: str) -> bool:
-    done = subprocess.run(
-        inside(namespace, "cat", "/proc/net/tcp", "/proc/net/tcp6"),
-        capture_output=True,
-        text=True,
-        timeout=10,
-    )
+    done = run(inside(namespace, "cat", "/proc/net/tcp", "/proc/net/tcp6"), timeout_s=10)
     rows = (line.split() for line in done.stdout.splitlines())
     return any(len(r) > 3 and r[1].endswith(f":{_PORT:04X}") and r[3] == "0A" for r in rows)
 
@@ -100,11 +94,7 @@ def wire(
             do("ip", *there, "address", "add", f"{address}/30", "dev", "wire")
             for name in _OFFLOADS:
                 # a kernel that does not know an offload does not use it
-                subprocess.run(
-                    inside(end, "ethtool", "-K", "wire", name, "off"),
-                    capture_output=True,
-                    timeout=10,
-                )
+                run(inside(end, "ethtool", "-K", "wire", name, "off"), timeout_s=10)
             do("ip", *there, "link", "set", "lo", "up")
             do("ip", *there, "link", "set", "wire", "up")
         # Rate and queue at the sender, the whole delay on the return path: a delay line before a
@@ -175,16 +165,11 @@ def make(target: str, rate_bps: int, delay_ns: int, seconds: int) -> dict[str, f
     with wire(target, rate_bps, delay_ns) as (sender, receiver), ExitStack() as stack:
         server = stack.enter_context(started(inside(receiver, "iperf3", "-s", "-1")))
         await_ready(lambda: _listening(receiver), "iperf3 -s", server)
-        client = stack.enter_context(started(inside(
-            sender, "iperf3", "-c", _RECEIVER, "-t", str(seconds), "--json",
-        )))  # fmt: skip
-        try:
-            output, errors = client.communicate(timeout=seconds + 30)
-        except subprocess.TimeoutExpired:
-            raise RunError("iperf3 did not finish in time") from None
+        talking = inside(sender, "iperf3", "-c", _RECEIVER, "-t", str(seconds), "--json")
+        client = run(talking, timeout_s=seconds + 30)
         if client.returncode:
-            raise RunError(f"iperf3 failed: {shorten(errors or output, 300)}")
-        end = json.loads(output)["end"]
+            raise RunError(f"iperf3 failed: {shorten(client.stderr or client.stdout, 300)}")
+        end = json.loads(client.stdout)["end"]
     return {
         "sent_bytes": int(end["sum_sent"]["bytes"]),
         "goodput_bps": float(end["sum_received"]["bits_per_second"]),

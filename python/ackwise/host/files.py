@@ -3,27 +3,35 @@
 
 the path leads to                what happens
 a regular file, or nothing       a file beside it takes its place once it is complete
-a symbolic link                  the same happens to what it points to; the link stays
+a symbolic link                  the same happens to what it points to; the link stays (`paths` says
+                                 whose links are followed)
 a device, FIFO or /dev/stdout    it is opened and written through, once all is there
 a directory or socket            it is refused
 """
 
 import errno
+import fcntl
+import math
 import os
 import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
 from ackwise.errors import InputError, RunError
-from ackwise.host.leftovers import owned_name, remove_abandoned
+from ackwise.host import environment
+from ackwise.host.leftovers import owned_name, remove_abandoned_once
+from ackwise.host.paths import Place, followed
+from ackwise.host.reading import open_regular
 
 STDOUT = "-"
-_LINKS_MAX = 40
+_PRIVATE, _ORDINARY = 0o600, 0o666
+_LOCK_POLL_S = 0.05
 _IN_MEMORY_BYTES = 1 << 26
 _CAPTURES = (
     *(b"\xa1\xb2\xc3\xd4", b"\xd4\xc3\xb2\xa1"),  # pcap in microseconds
@@ -39,6 +47,7 @@ _REMEDIES = {
     errno.EROFS: "give a file on another file system",
     errno.EPIPE: "its reader closed it",
     errno.EBADF: "it is closed",
+    errno.ELOOP: "give the file itself",
 }
 
 
@@ -49,38 +58,19 @@ def reason(problem: OSError) -> str:
     return f"{words}; {remedy}" if remedy else words
 
 
-def _followed(path: str) -> Path:
-    """Where a path leads. Links in /proc stay: they name open descriptors, not paths."""
-    place = Path(path)
-    for _ in range(_LINKS_MAX):
-        place = place.parent.resolve() / place.name
-        if place.is_relative_to("/proc") or not place.is_symlink():
-            return place
-        place = place.parent / place.readlink()
-    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
-
-
-def _status(place: Path) -> os.stat_result | None:
-    """None if nothing is there."""
-    try:
-        return place.stat()
-    except FileNotFoundError:
-        return None
-
-
-def _is_replaced(place: Path, found: os.stat_result | None) -> bool:
-    return not place.is_relative_to("/proc") and (found is None or stat.S_ISREG(found.st_mode))
+def _is_replaced(place: Place) -> bool:
+    """Whether a file beside it takes its place; everything else is written through."""
+    if place.is_descriptor:
+        return False
+    return place.found is None or stat.S_ISREG(place.found.st_mode)
 
 
 def is_capture(path: str | Path) -> bool:
     """Whether a regular file begins as a pcap or pcapng file does."""
-    place = Path(path)
     try:
-        if not place.is_file():
-            return False
-        with place.open("rb") as stream:
+        with open_regular(path, "") as stream:
             return stream.read(4) in _CAPTURES
-    except (OSError, ValueError):
+    except (InputError, OSError):
         return False
 
 
@@ -92,27 +82,33 @@ def check_target(path: str, option: str, *, replace_capture: bool = False) -> No
     if not path.strip() or "\0" in path:
         raise InputError(f'{option}: "{path!r}" is not a valid file name')
     try:
-        place = _followed(path)
-        found = _status(place)
+        if path.endswith("/"):
+            raise IsADirectoryError
+        with followed(path) as place:
+            _check_place(place, f"{option}: {path}")
+    except IsADirectoryError:
+        raise InputError(f"{option}: {path}: is a directory; give a file name") from None
+    except FileNotFoundError:
+        folder = Path(path).parent
+        raise InputError(
+            f"{option}: {path}: there is no directory {folder}; create it first"
+        ) from None
     except OSError as problem:
         raise InputError(f"{option}: {path}: {problem.strerror}; give another file") from None
-    if path.endswith("/") or (found and stat.S_ISDIR(found.st_mode)):
-        raise InputError(f"{option}: {path}: is a directory; give a file name")
-    if found and stat.S_ISSOCK(found.st_mode):
-        raise InputError(f"{option}: {path}: is a socket; give a file name")
-    if found and not os.access(place, os.W_OK):
-        raise InputError(f"{option}: {path}: is write-protected; give another file")
-    if _is_replaced(place, found):
-        _check_folder(place.parent, path, option)
-        if not replace_capture and is_capture(place):
-            raise InputError(f"{option}: {path}: is a capture; give another file name")
+    if not replace_capture and is_capture(path):
+        raise InputError(f"{option}: {path}: is a capture; give another file name")
 
 
-def _check_folder(folder: Path, path: str, option: str) -> None:
-    if not folder.is_dir():
-        raise InputError(f"{option}: {path}: there is no directory {folder}; create it first")
-    if not os.access(folder, os.W_OK):
-        raise InputError(f"{option}: {path}: the directory {folder} is not writable")
+def _check_place(place: Place, subject: str) -> None:
+    mode = place.found.st_mode if place.found else 0
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError
+    if stat.S_ISSOCK(mode):
+        raise InputError(f"{subject}: is a socket; give a file name")
+    if place.found and not os.access(place.name, os.W_OK, dir_fd=place.folder):
+        raise InputError(f"{subject}: is write-protected; give another file")
+    if _is_replaced(place):
+        _check_writable(place.where, subject)
 
 
 def check_folder(folder: Path, option: str) -> None:
@@ -120,13 +116,17 @@ def check_folder(folder: Path, option: str) -> None:
     there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
     if not there.is_dir():
         raise InputError(f"{option}: {folder}: {there} is not a directory; give a directory")
-    if not os.access(there, os.W_OK):
-        raise InputError(f"{option}: {folder}: the directory {there} is not writable")
+    _check_writable(there, f"{option}: {folder}")
+
+
+def _check_writable(folder: Path, subject: str) -> None:
+    if not os.access(folder, os.W_OK):
+        raise InputError(f"{subject}: the directory {folder} is not writable")
 
 
 def cache_folder() -> Path:
     """$XDG_CACHE_HOME/ackwise, or ~/.cache/ackwise; InputError for a user without a home."""
-    base = os.environ.get("XDG_CACHE_HOME", "")
+    base = environment.value("XDG_CACHE_HOME")
     if Path(base).is_absolute():
         return Path(base) / "ackwise"
     try:
@@ -136,17 +136,19 @@ def cache_folder() -> Path:
 
 
 @contextmanager
-def writing(path: str) -> Iterator[IO[bytes]]:
-    """A stream with a descriptor; what is in it when the block succeeds becomes `path`. After an
-    exception nothing has changed. Raises RunError when the result cannot be written."""
-    with _explained(path):
-        place = _followed(path)
-        found = _status(place)
-    if _is_replaced(place, found):
-        with _replacing(path, place, found) as stream:
-            yield stream
-        return
-    with tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES) as content:
+def writing(path: str, *, private: bool = False) -> Iterator[IO[bytes]]:
+    """A stream with a descriptor; what is in it when the block succeeds becomes `path`, on disk.
+    After an exception nothing has changed. `private`: nobody else can read or write it.
+
+    Raises RunError when the result cannot be written.
+    """
+    with ExitStack() as stack:
+        with _explained(path):
+            place = stack.enter_context(followed(path))
+        if _is_replaced(place):
+            yield from _replacing(path, place, private)
+            return
+        content = stack.enter_context(tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES))
         yield content
         with _explained(path):
             content.seek(0)
@@ -154,25 +156,26 @@ def writing(path: str) -> Iterator[IO[bytes]]:
                 shutil.copyfileobj(content, out)
 
 
-def _opened(place: Path) -> int:
+def _opened(place: Place) -> int:
     """A descriptor to write through. One of this process is shared, not opened again: opened again
     it would begin at the start of the file behind it."""
-    if place.parent == Path(f"/proc/{os.getpid()}/fd"):
+    here = Path("/proc/self/fd").stat()
+    if place.is_descriptor and os.path.samestat(os.fstat(place.folder), here):
         sys.stdout.flush()
         return os.dup(int(place.name))
-    return os.open(place, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+    return place.open(os.O_WRONLY | os.O_APPEND)
 
 
-@contextmanager
-def _replacing(path: str, place: Path, found: os.stat_result | None) -> Iterator[IO[bytes]]:
-    with _explained(path):
-        remove_abandoned(place.parent)
-        folder = os.open(place.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+def _replacing(path: str, place: Place, private: bool) -> Iterator[IO[bytes]]:
     part = f".{owned_name()}.part"
+    found = place.found
+    # Until it is complete nobody else reads it, unless anybody may create such a file.
+    mode = _PRIVATE if private or found else _ORDINARY
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    with _explained(path):
+        remove_abandoned_once(place.folder)
+        descriptor = os.open(part, flags, mode, dir_fd=place.folder)
     try:
-        with _explained(path):
-            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-            descriptor = os.open(part, flags, 0o666, dir_fd=folder)
         with os.fdopen(descriptor, "w+b") as stream:
             yield stream
             with _explained(path):
@@ -180,14 +183,24 @@ def _replacing(path: str, place: Path, found: os.stat_result | None) -> Iterator
                 if found is not None:
                     with suppress(PermissionError):  # only root may give files away
                         os.fchown(descriptor, found.st_uid, found.st_gid)
-                    os.fchmod(descriptor, found.st_mode & 0o777)
+                    os.fchmod(descriptor, _PRIVATE if private else found.st_mode & 0o777)
                 os.fsync(descriptor)
         with _explained(path):
-            os.replace(part, place.name, src_dir_fd=folder, dst_dir_fd=folder)
+            os.replace(part, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
+            _sync_folder(place.folder)
     finally:
         with suppress(OSError):
-            os.unlink(part, dir_fd=folder)
-        os.close(folder)
+            os.unlink(part, dir_fd=place.folder)
+
+
+def _sync_folder(folder: int) -> None:
+    """The new name is on disk, too, where the folder can be read."""
+    with suppress(PermissionError):
+        descriptor = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 @contextmanager
@@ -198,12 +211,81 @@ def _explained(path: str) -> Iterator[None]:
         raise RunError(f"{path}: cannot be written: {reason(problem)}") from None
 
 
-def write_whole(path: str, data: bytes) -> None:
+def write_whole(path: str, data: bytes, *, private: bool = False) -> None:
     """`data` becomes the content of `path`, or goes to standard output."""
     if path == STDOUT:
         sys.stdout.flush()
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
         return
-    with writing(path) as stream, _explained(path):
+    with writing(path, private=private) as stream, _explained(path):
         stream.write(data)
+
+
+def make_folder(folder: Path) -> None:
+    """Makes a folder with those above it, if it is not there; RunError if it cannot be made."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise RunError(f"{folder}: cannot be made: {reason(problem)}") from None
+
+
+@contextmanager
+def lock(
+    path: Path, *, wait_s: float = math.inf, on_wait: Callable[[str], None] | None = None
+) -> Iterator[None]:
+    """Holds a lock file during the block. The kernel releases it when the process ends, however it
+    ends. `on_wait` is called once, with the holder's process number, if another has it.
+
+    RunError when another held it for `wait_s`, or when somebody else could hold it for ever.
+    """
+    end = time.monotonic() + wait_s
+    while (descriptor := _locked(path)) is None:
+        holder = _holder(path)
+        if on_wait is not None:
+            on_wait(holder)
+            on_wait = None
+        if time.monotonic() > end:
+            raise RunError(
+                f"{path}: process {holder} has held this lock for {wait_s:g} s; wait for it, or "
+                "end it"
+            )
+        time.sleep(_LOCK_POLL_S)
+    try:
+        os.truncate(descriptor, 0)
+        os.write(descriptor, f"{os.getpid()}\n".encode())
+        yield
+    finally:
+        # removed while it is held: whoever waits for it finds that it is another file
+        with suppress(OSError):
+            path.unlink()
+        os.close(descriptor)
+
+
+def _locked(path: Path) -> int | None:
+    """A descriptor that holds the lock; None while another has it."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    with ExitStack() as stack:
+        try:
+            descriptor = os.open(path, flags, _PRIVATE)
+        except OSError as problem:
+            raise RunError(f"{path}: cannot be locked: {reason(problem)}") from None
+        stack.callback(os.close, descriptor)
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+            raise RunError(f"{path}: is not a lock file of this user; remove it")
+        os.fchmod(descriptor, _PRIVATE)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not os.path.samestat(path.lstat(), os.fstat(descriptor)):
+                return None
+        except (BlockingIOError, FileNotFoundError):
+            return None
+        stack.pop_all()
+        return descriptor
+
+
+def _holder(path: Path) -> str:
+    with suppress(InputError, OSError), open_regular(path, "lock") as stream:
+        return stream.read(20).decode("ascii", "replace").strip() or "unknown"
+    return "unknown"

@@ -14,13 +14,15 @@ import os
 import re
 import secrets
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-_NAME = re.compile(r"ackwise-(\d+)-(\d+)-(\d+)-[0-9a-f]{8}")
+_NAME = re.compile(r"\.?ackwise-(\d+)-(\d+)-(\d+)-[0-9a-f]{8}")
 _STATE, _START = 0, 19  # fields of /proc/PID/stat behind the command's name
+_cleaned: set[tuple[int, int]] = set()  # device and inode of folders
 
 
 def _started(pid: int) -> str:
@@ -47,7 +49,7 @@ def owned_name() -> str:
 
 def is_abandoned(name: str) -> bool:
     """Whether a name belongs to a process that has ended."""
-    found = _NAME.search(name)
+    found = _NAME.match(name)
     return (
         found is not None and found[1] == _pid_namespace() and _started(int(found[2])) != found[3]
     )
@@ -61,16 +63,35 @@ def temporary_folder() -> Iterator[Path]:
         yield Path(name)
 
 
-def remove_abandoned(folder: Path) -> None:
+def remove_abandoned(folder: Path, *, dir_fd: int | None = None) -> None:
     """Removes the files and folders in `folder` that killed runs of this user left."""
-    with suppress(OSError), os.scandir(folder) as entries:
-        for one in entries:
-            if not is_abandoned(one.name):
+    with suppress(OSError):  # it may be writable, but not readable
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=dir_fd)
+        try:
+            _remove_abandoned(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def remove_abandoned_once(folder: int) -> None:
+    """The same in the folder of a descriptor, once in the life of this process."""
+    found = os.fstat(folder)
+    if (found.st_dev, found.st_ino) not in _cleaned:
+        _cleaned.add((found.st_dev, found.st_ino))
+        remove_abandoned(Path(), dir_fd=folder)
+
+
+def _remove_abandoned(folder: int) -> None:
+    # Names relative to the descriptor, and no links: in a folder of another user only what is in
+    # it can go, and that he can remove himself.
+    with os.scandir(folder) as entries:
+        abandoned = [one.name for one in entries if is_abandoned(one.name)]
+    for name in abandoned:
+        with suppress(OSError):
+            found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            if found.st_uid != os.geteuid():
                 continue
-            with suppress(OSError):
-                if one.stat(follow_symlinks=False).st_uid != os.geteuid():
-                    continue
-                if one.is_dir(follow_symlinks=False):
-                    shutil.rmtree(one.path, ignore_errors=True)
-                else:
-                    Path(one.path).unlink()
+            if stat.S_ISDIR(found.st_mode):
+                shutil.rmtree(name, ignore_errors=True, dir_fd=folder)
+            else:
+                os.unlink(name, dir_fd=folder)

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Network namespaces of this host."""
 
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ackwise.host.leftovers import is_abandoned, owned_name
-from ackwise.host.tools import do, program
+from ackwise.host.programs import do, program, run
 
 _NAMES = Path("/run/netns")
 
@@ -32,7 +31,7 @@ def namespace(end: str) -> Iterator[str]:
 
 def _remove(name: str) -> None:
     # Deleting a namespace deletes the devices and queues in it.
-    subprocess.run([program("ip"), "netns", "del", name], capture_output=True, timeout=30)
+    run(["ip", "netns", "del", name], timeout_s=30)
 
 
 def _remove_abandoned() -> None:

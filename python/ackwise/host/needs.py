@@ -3,15 +3,15 @@
 
 import os
 import re
-import subprocess
 from dataclasses import dataclass
 from functools import cache
 from glob import escape
 from importlib import resources
 from pathlib import Path
 
+from ackwise.host import programs
 from ackwise.host.files import cache_folder
-from ackwise.host.tools import find_tool
+from ackwise.host.programs import Finished, find_tool
 
 
 @dataclass(frozen=True)
@@ -89,11 +89,9 @@ def complaint(*scopes: str) -> str:
 # --- how each kind is found ------------------------------------------------------------------
 
 
-def _run(command: str, *words: str, given: str = "") -> subprocess.CompletedProcess[str] | None:
+def _run(command: str, *words: str, given: str = "") -> Finished | None:
     path = find_tool(command)
-    if path is None:
-        return None
-    return subprocess.run([path, *words], input=given, capture_output=True, text=True)
+    return programs.run([path, *words], given=given) if path else None
 
 
 def _succeeds(command: str, *words: str, given: str = "") -> str:

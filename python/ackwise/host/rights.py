@@ -17,13 +17,23 @@ _BITS = {
 NETWORK = ("CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_SYS_ADMIN")
 
 
-def missing_capabilities(*names: str) -> list[str]:
-    """Which of these capabilities this process lacks; without names, of those that a network of
-    namespaces needs."""
+def _held() -> int:
+    """The effective capabilities, as bits."""
     try:
         status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
         line = next(x for x in status.splitlines() if x.startswith("CapEff:"))
-        held = int(line.split()[1], 16)
+        return int(line.split()[1], 16)
     except (OSError, StopIteration, ValueError):
-        held = -1 if os.geteuid() == 0 else 0
+        return -1 if os.geteuid() == 0 else 0
+
+
+def privileged() -> bool:
+    """Whether this process may do what its caller may not: it is root, or has capabilities."""
+    return os.geteuid() == 0 or _held() != 0
+
+
+def missing_capabilities(*names: str) -> list[str]:
+    """Which of these capabilities this process lacks; without names, of those that a network of
+    namespaces needs."""
+    held = _held()
     return [name for name in names or NETWORK if not held >> _BITS[name] & 1]

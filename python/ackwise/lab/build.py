@@ -31,7 +31,7 @@ from pathlib import Path
 from ackwise.errors import InputError, RunError
 from ackwise.host import files, needs
 from ackwise.host.leftovers import temporary_folder
-from ackwise.host.tools import find_tool, tethered
+from ackwise.host.programs import find_tool, tethered
 from ackwise.lab.machine import Kernel
 
 PACKAGE = "linux-source-6.12"
@@ -491,7 +491,7 @@ def _make_failed(output: str, target: str, log: Path | None = None) -> RunError:
 
 def _compile(tree: Path, objects: Path, log: Path, jobs: int, say: Say) -> None:
     expected = FULL_BUILD_STEPS if not (objects / "vmlinux").exists() else 0
-    words = tethered(["make", f"-j{jobs}", "ARCH=um", f"O={objects}", "linux"], "TERM")
+    words = tethered(["make", f"-j{jobs}", "ARCH=um", f"O={objects}", "linux"], end_signal="TERM")
     steps = 0
     with log.open("w", encoding="utf-8") as out:
         process = subprocess.Popen(

@@ -18,8 +18,8 @@ from pathlib import Path
 from ackwise.engine import Cancelled
 from ackwise.errors import RunError
 from ackwise.host.leftovers import temporary_folder
+from ackwise.host.programs import tethered
 from ackwise.host.rights import missing_capabilities
-from ackwise.host.tools import tethered
 
 MEMORY_MB = 512
 _NOBODY = 65_534

@@ -6,7 +6,7 @@ from typing import Any
 
 from ackwise.errors import InputError
 from ackwise.host import files
-from ackwise.host.tools import program
+from ackwise.host.programs import program
 from ackwise.lab import machine, measure, network, traffic
 from ackwise.lab.machine import Kernel
 from ackwise.lab.network import CLIENT, SERVER

@@ -7,7 +7,7 @@ from typing import Any
 
 from ackwise import engine, lab
 from ackwise.engine import Cancel
-from ackwise.host.tools import find_tool
+from ackwise.host.programs import find_tool
 from ackwise.lab import run as lab_run
 from ackwise.lab.machine import Kernel
 from ackwise.reproduce.kept import files_hash

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Results as text tables that fit the terminal."""
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import floor, log10
@@ -9,6 +8,7 @@ from math import floor, log10
 from rich.console import Console
 from rich.text import Text
 
+from ackwise.host import environment
 from ackwise.results import provenance
 from ackwise.results.agreement import differing
 from ackwise.results.compare import Cell, Comparison, ResultTable
@@ -128,7 +128,7 @@ def _varies(metric: Metric, cells: Sequence[Cell]) -> bool:
 
 def width_of(console: Console) -> int:
     """Columns of the terminal, or what COLUMNS says; without either, lines are wide."""
-    return console.width if console.is_terminal or os.environ.get("COLUMNS") else PLAIN_WIDTH
+    return console.width if console.is_terminal or environment.value("COLUMNS") else PLAIN_WIDTH
 
 
 def blocks(columns: list[Column], width: int) -> list[list[Column]]:

@@ -2,7 +2,6 @@
 """Spec page 3 on this host's kernel in real time: `ackwise gateway up` in network namespaces, all
 cases at once, several times."""
 
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -11,8 +10,8 @@ from itertools import product
 from pathlib import Path
 
 from ackwise.gateway import control, model
-from ackwise.host import tools
 from ackwise.host.leftovers import temporary_folder
+from ackwise.host.programs import do
 from ackwise.reproduce.check import Check, at_most, grouped
 from ackwise.reproduce.experiment import Experiment, Outcome
 from ackwise.reproduce.figure import Figure, Panel, Series
@@ -81,14 +80,11 @@ def uplink(made: Testbed, line: AccessLine, queue: str, run_dir: Path | None) ->
     )  # fmt: skip
     leaf = {APART: ("--ack-leaf", "pfifo"), OWN: ()}.get(queue)
     if leaf is not None:
-        made.inside(
-            made.gateway, sys.executable, "-m", "ackwise", "gateway", "up", "g1", *what, *leaf,
-            "--run-dir", str(run_dir),
-        )  # fmt: skip
+        made.ackwise(made.gateway, "gateway", "up", "g1", *what, *leaf, "--run-dir", str(run_dir))
         return
     lines = queues(queue, line) or shaped(line.up_bps, line.layer, "pfifo limit 100")
     for words in lines:
-        tools.do("tc", "-n", made.gateway, *words.replace("PORT", "g1").split())
+        do("tc", "-n", made.gateway, *words.replace("PORT", "g1").split())
 
 
 def _wave(cases: list[WaveCase], seed: int) -> list[MeasuredLine]:

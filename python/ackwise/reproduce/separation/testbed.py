@@ -16,6 +16,7 @@ import random
 import selectors
 import socket
 import struct
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -24,7 +25,8 @@ from pathlib import Path
 
 from ackwise.errors import InputError, RunError
 from ackwise.gateway.selftest import checksum
-from ackwise.host import namespaces, needs, rights, tools
+from ackwise.host import environment, namespaces, needs, rights
+from ackwise.host.programs import do
 
 SERVER = "10.77.2.2"
 PAYLOAD_BYTES = 1448
@@ -70,7 +72,14 @@ class Testbed:
 
     def inside(self, namespace: str, *words: str) -> None:
         """Runs a short command to its end; RunError with its message."""
-        tools.do(*namespaces.inside(namespace, *words))
+        do(*namespaces.inside(namespace, *words))
+
+    def ackwise(self, namespace: str, *words: str) -> None:
+        """The same of a command of this ackwise, wherever it was imported from."""
+        do(
+            *namespaces.inside(namespace, sys.executable, "-m", "ackwise", *words),
+            environment=environment.passed_on(PYTHONPATH=os.pathsep.join(sys.path)),
+        )
 
 
 @contextmanager
@@ -89,14 +98,12 @@ def testbed(down: Sequence[str], *, every_packet: bool, old: bool) -> Iterator[T
                 (internet, server, "i1", "s0"),
             )
         ):
-            tools.do(
-                "ip", "link", "add", a, "netns", left, "type", "veth", "peer", b, "netns", right
-            )
+            do("ip", "link", "add", a, "netns", left, "type", "veth", "peer", b, "netns", right)
             for end, device, number in ((left, a, 1), (right, b, 2)):
-                tools.do("ip", "-n", end, "address", "add", f"10.77.{n}.{number}/24", "dev", device)
+                do("ip", "-n", end, "address", "add", f"10.77.{n}.{number}/24", "dev", device)
                 # packets no larger than the MTU, as on a wire
                 made.inside(end, "ethtool", "-K", device, "gso", "off", "tso", "off", "gro", "off")
-                tools.do("ip", "-n", end, "link", "set", device, "up")
+                do("ip", "-n", end, "link", "set", device, "up")
         for end in (gateway, internet):
             _set(made, end, {"ip_forward": 1})
         for end in (host, server):
@@ -110,9 +117,9 @@ def testbed(down: Sequence[str], *, every_packet: bool, old: bool) -> Iterator[T
             (server, "10.77.0.0/24", "10.77.2.1"),
         ):
             at_end = (*more, *first) if end in (host, server) else ()
-            tools.do("ip", "-n", end, "route", "add", to, "via", via, *at_end)
+            do("ip", "-n", end, "route", "add", to, "via", via, *at_end)
         for words in down:
-            tools.do("tc", "-n", internet, *words.replace("PORT", "i0").split())
+            do("tc", "-n", internet, *words.replace("PORT", "i0").split())
         yield made
 
 

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: MIT
+"""Environment variables: their one reader, and what programs get of them."""
+
+import os
+import stat
+from functools import cache
+from pathlib import Path
+
+from ackwise.host import rights
+
+SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+# GIT_DIR and LD_PRELOAD would have a program act on other files or run other code; like every
+# variable that is not listed, they are left out.
+_PASSED_ON = (
+    *("HOME", "USER", "LOGNAME", "SHELL", "TERM", "COLUMNS", "LINES", "LANG", "LANGUAGE", "TZ"),
+    *("TMPDIR", "http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"),
+)
+_PASSED_ON_PREFIXES = ("LC_", "XDG_")
+
+
+def value(name: str) -> str:
+    """A variable of this process; "" if it is not set."""
+    return os.environ.get(name, "")
+
+
+def passed_on(**more: str) -> dict[str, str]:
+    """The environment of a program: a short list of variables, and `more`."""
+    kept = {
+        name: text
+        for name, text in os.environ.items()
+        if name in _PASSED_ON or name.startswith(_PASSED_ON_PREFIXES)
+    }
+    return {**kept, "PATH": search_path(), **more}
+
+
+def search_path() -> str:
+    """Where programs are found: on PATH, and in the sbin folders that a user's PATH may lack.
+
+    With privileges only folders of PATH that nobody but root can change: sudo without secure_path
+    and files with capabilities hand on the PATH of an ordinary user.
+    """
+    return _search_path(value("PATH"), rights.privileged())
+
+
+@cache
+def _search_path(path: str, privileged: bool) -> str:
+    folders = [name for name in path.split(os.pathsep) if name.startswith("/")]
+    if privileged:
+        folders = [name for name in folders if _is_roots(Path(name))]
+    return os.pathsep.join(dict.fromkeys([*folders, *SYSTEM_PATH.split(os.pathsep)]))
+
+
+def _is_roots(folder: Path) -> bool:
+    """Whether only root can change what a path leads to; in a sticky folder, such as /tmp, others
+    cannot move what is root's."""
+    try:
+        whole = folder.resolve(strict=True)
+        places = [place.stat() for place in (whole, *whole.parents)]
+    except OSError:
+        return False
+    open_to_others = stat.S_IWGRP | stat.S_IWOTH
+    return not places[0].st_mode & open_to_others and all(
+        found.st_uid == 0 and (found.st_mode & stat.S_ISVTX or not found.st_mode & open_to_others)
+        for found in places
+    )

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: MIT
+"""The one way to start a program of this host: run to completion, or during a block.
+
+A program gets a clean environment and an empty standard input, unless said otherwise, and the
+kernel kills it when the thread that started it ends, however it ends.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any, TypedDict, Unpack
+
+from ackwise.errors import RunError
+from ackwise.host import environment
+
+CAPTURED, DISCARDED = subprocess.PIPE, subprocess.DEVNULL
+SAME_AS_STDOUT = subprocess.STDOUT
+Stream = int | IO[Any] | None  # one of the above, a file or descriptor; None: that of this process
+Process = subprocess.Popen[str]
+Finished = subprocess.CompletedProcess[str]
+_SHORT_S = 30.0
+_SHOWN_CHARACTERS = 300
+
+
+class Options(TypedDict, total=False):
+    """How a program is started.
+
+    environment     all its variables; without it, `environment.passed_on()`
+    file_bytes_max  what it may write to a file; beyond that SIGXFSZ ends it
+    user            becomes that user and group, without other groups
+    privileges      capabilities that it keeps as root, such as "net_admin"; without it, all
+    new_session     has a session and process group, whose every process ends with it
+    end_signal      sent when this thread ends; without it, SIGKILL
+    """
+
+    cwd: Path
+    environment: Mapping[str, str]
+    file_bytes_max: int
+    user: int
+    privileges: Sequence[str]
+    new_session: bool
+    end_signal: str
+    pass_fds: Sequence[int]
+
+
+def find_tool(name: str) -> str | None:
+    """Path of a tool; see `environment.search_path`."""
+    return shutil.which(name, path=environment.search_path())
+
+
+def program(name: str) -> str:
+    """Path of a tool, or its bare name if not found, so that the error names it."""
+    return find_tool(name) or name
+
+
+def tethered(words: Sequence[str], **options: Unpack[Options]) -> list[str]:
+    """The command that runs `words` within its limits."""
+    setpriv = find_tool("setpriv")
+    if setpriv is None:  # for `ackwise doctor`, which says so; what needs it complains before
+        return [program(words[0]), *words[1:]]
+    made = [setpriv]
+    if "privileges" in options:
+        kept = ",".join(["-all", *(f"+{name}" for name in options["privileges"])])
+        made += ["--no-new-privs", "--bounding-set", kept, "--inh-caps", kept]
+    if "user" in options:
+        user = str(options["user"])
+        made += ["--reuid", user, "--regid", user, "--clear-groups"]
+        if "privileges" in options:
+            made += ["--ambient-caps", kept]
+    # comes last: a change of user would undo it
+    made += ["--pdeathsig", options.get("end_signal", "KILL"), "--"]
+    if "file_bytes_max" in options:
+        limit = options["file_bytes_max"]
+        made += [program("prlimit"), f"--fsize={limit}:{limit}", "--core=0:0", "--"]
+    return [*made, program(words[0]), *words[1:]]
+
+
+def _called(words: Sequence[str]) -> str:
+    text = " ".join(words)
+    return f"`{text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + '...'}`"
+
+
+def run(
+    words: Sequence[str],
+    *,
+    given: str | None = None,
+    stdin: Stream = DISCARDED,
+    stdout: Stream = CAPTURED,
+    stderr: Stream = CAPTURED,
+    timeout_s: float | None = None,
+    check: bool = False,
+    **options: Unpack[Options],
+) -> Finished:
+    """Runs a program to its end. `given`: text for its standard input; `check`: it must succeed.
+
+    RunError when it took longer than `timeout_s`, or failed the check.
+    """
+    with started(
+        words, stdin=stdin if given is None else CAPTURED, stdout=stdout, stderr=stderr, **options
+    ) as process:
+        try:
+            out, err = process.communicate(given, timeout_s)
+        except subprocess.TimeoutExpired:
+            raise RunError(f"{_called(words)} did not finish within {timeout_s:g} s") from None
+    done = Finished(process.args, process.returncode, out or "", err or "")
+    if check and done.returncode:
+        raise RunError(f"{_called(words)} failed: {said(done)}")
+    return done
+
+
+def said(done: Finished) -> str:
+    """The message of a program that failed, on one line."""
+    message = " ".join((done.stderr or done.stdout).split())
+    return message or ended(done.returncode)
+
+
+def ended(code: int) -> str:
+    """What an exit code means."""
+    if code == -signal.SIGXFSZ:
+        return "its output exceeded the limit of a file's size"
+    return f"signal {signal.Signals(-code).name} ended it" if code < 0 else f"exit code {code}"
+
+
+def do(*words: str, **options: Unpack[Options]) -> None:
+    """Runs one short command; RunError with its error message when it fails."""
+    run(words, timeout_s=_SHORT_S, check=True, **options)
+
+
+@contextmanager
+def started(
+    words: Sequence[str],
+    *,
+    stdin: Stream = DISCARDED,
+    stdout: Stream = CAPTURED,
+    stderr: Stream = CAPTURED,
+    **options: Unpack[Options],
+) -> Iterator[Process]:
+    """A process that is stopped at the end of the block."""
+    variables = options.get("environment")
+    process = subprocess.Popen(
+        tethered(words, **options),
+        stdin=stdin,
+        stdout=stdout,
+        stderr=stderr,
+        env=environment.passed_on() if variables is None else variables,
+        cwd=options.get("cwd"),
+        start_new_session=options.get("new_session", False),
+        pass_fds=options.get("pass_fds", ()),
+        text=True,
+        errors="replace",
+    )
+    try:
+        yield process
+    finally:
+        if options.get("new_session"):
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+        stop(process)
+
+
+def stop(process: Process) -> None:
+    """Stops a process: SIGTERM first, then SIGKILL."""
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.communicate(timeout=5)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+
+
+def await_ready(
+    ready: Callable[[], bool], what: str, process: Process, seconds: float = 10
+) -> None:
+    """Waits until `ready()`; RunError if the process exits first or time runs out."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if ready():
+            return
+        if process.poll() is not None:
+            message = " ".join(process.communicate()[1].split())
+            raise RunError(f"{what} exited at once: {message or ended(process.returncode)}")
+        time.sleep(0.02)
+    raise RunError(f"{what} was not ready after {seconds:.0f} s")

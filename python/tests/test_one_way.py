@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: MIT
+"""Files are written, programs started and variables read in one place each, which is safe."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import ackwise
+
+PACKAGE = Path(ackwise.__file__).parent
+# What only one module may do.
+ONLY = {
+    "starts a program": "host/programs.py",
+    "reads the environment": "host/environment.py",
+}
+STARTERS = ("system", "popen", "exec", "spawn", "posix_spawn", "fork")
+# Modules that do not use these places yet.
+NOT_YET = {"lab/build.py", "lab/conform.py", "lab/machine.py", "lab/run.py"}
+
+
+def writes_whole(function: ast.expr) -> bool:
+    """Whether it is `path.write_text`; click's formatter writes help."""
+    match function:
+        case ast.Attribute(ast.Name("formatter"), _):
+            return False
+        case ast.Attribute(_, "write_text" | "write_bytes"):
+            return True
+    return False
+
+
+def opens_for_writing(call: ast.Call) -> bool:
+    """Whether it is `open(name, mode)` or `path.open(mode)` with such a mode."""
+    match call.func:
+        case ast.Name("open"):
+            modes = call.args[1:2]
+        case ast.Attribute(_, "open"):
+            modes = call.args[:1]
+        case _:
+            return False
+    modes = [*modes, *(word.value for word in call.keywords if word.arg == "mode")]
+    return any(isinstance(m, ast.Constant) and set(str(m.value)) & set("wax+") for m in modes)
+
+
+def found(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Line and words of each thing that has its place."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            module = node.module if isinstance(node, ast.ImportFrom) else ""
+            names = [module, *(alias.name for alias in node.names)]
+            if "subprocess" in names:
+                yield node.lineno, "starts a program"
+            if module == "os" and {"environ", "getenv"} & set(names):
+                yield node.lineno, "reads the environment"
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            if node.value.id == "os" and node.attr in ("environ", "environb", "getenv", "putenv"):
+                yield node.lineno, "reads the environment"
+            if node.value.id == "os" and node.attr.startswith(STARTERS):
+                yield node.lineno, "starts a program"
+        elif isinstance(node, ast.Call) and (writes_whole(node.func) or opens_for_writing(node)):
+            yield node.lineno, "writes a file"
+
+
+def offences(place: str) -> list[str]:
+    """Those of one module."""
+    tree = ast.parse((PACKAGE / place).read_text(encoding="utf-8"))
+    return [
+        f"{place}:{line}: {what}; use ackwise.host" for line, what in found(tree)
+        if ONLY.get(what) != place
+    ]  # fmt: skip
+
+
+MODULES = sorted(str(file.relative_to(PACKAGE)) for file in PACKAGE.rglob("*.py"))
+
+
+@pytest.mark.parametrize("place", MODULES)
+def test_only_host_touches_the_system(place: str) -> None:
+    if place in NOT_YET:
+        assert offences(place), f"{place} is converted: remove it from NOT_YET"
+    else:
+        assert offences(place) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import subprocess",
+        "from subprocess import run",
+        "os.environ['HOME']",
+        "os.getenv('HOME')",
+        "from os import environ",
+        "open('x', 'w')",
+        "place.open('a+')",
+        "place.open(mode='xb')",
+        "place.write_text('x')",
+        "os.system('true')",
+        "os.execv('/bin/true', [])",
+        "os.fork()",
+    ],
+)
+def test_each_way_around_is_seen(line: str) -> None:
+    assert list(found(ast.parse(line)))
+
+
+@pytest.mark.parametrize("line", ["open('wax')", "open('x', 'rb')", "place.open()", "os.path.sep"])
+def test_what_everybody_may_do_is_not_taken_for_it(line: str) -> None:
+    assert not list(found(ast.parse(line)))
