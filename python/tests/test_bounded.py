@@ -63,9 +63,10 @@ def test_structure_is_counted_where_it_stands(text: str, says: str) -> None:
 def test_at_the_limits_a_document_is_read() -> None:
     key = "a" + ".a" * 15
     depth = "[" * 16 + "]" * 16
-    assert bounded.parse_toml(f"{key} = 1\nb = {depth}".encode())["b"] == tomllib.loads(
-        f"b = {depth}"
-    )["b"]
+    assert (
+        bounded.parse_toml(f"{key} = 1\nb = {depth}".encode())["b"]
+        == tomllib.loads(f"b = {depth}")["b"]
+    )
     keys = b"".join(b"k%d=1\n" % i for i in range(bounded.ITEMS_MAX))
     assert len(bounded.parse_toml(keys)) == bounded.ITEMS_MAX
 

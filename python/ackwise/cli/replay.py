@@ -86,9 +86,9 @@ def main(capture: str, overrides: Overrides, costs: Costs, outputs: Outputs, *, 
     if left_out["directions"] and not quiet:
         print(
             f"ackwise: {capture}: {left_out['directions']} directions with less data than the "
-            f"{len(document['directions'])} shown are left out ({left_out['data_segments']} segments, "
-            f"{left_out['payload_bytes']} bytes); `tcpdump -r {capture} -w part.pcap 'tcp port N'` "
-            "takes a part of a capture",
+            f"{len(document['directions'])} evaluated are left out ({left_out['data_segments']} "
+            f"segments, {left_out['payload_bytes']} bytes); to see them, take a part of the "
+            "capture: tcpdump -r in.pcap -w out.pcap 'tcp port PORT'",
             file=sys.stderr,
         )
     if not document["directions"]:

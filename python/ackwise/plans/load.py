@@ -2,8 +2,6 @@
 """Links, workloads and plans from TOML files, shipped or a user's."""
 
 import copy
-import os
-import stat
 from collections.abc import Iterable
 from dataclasses import replace
 from importlib import resources
@@ -12,6 +10,7 @@ from typing import Any
 
 from ackwise import bounded, engine
 from ackwise.errors import InputError, quoted, suggestion
+from ackwise.host import reading
 from ackwise.plans import policy, schema
 from ackwise.plans.scenario import Link, Plan, Workload, build
 
@@ -31,27 +30,11 @@ def shipped(kind: str) -> list[str]:
 
 
 def _load_toml(path: Path, where: str) -> dict[str, Any]:
-    try:
-        data = _read(path, where)
-    except OSError as problem:
-        raise InputError(f"{where}: cannot be read: {problem.strerror}") from None
+    data = reading.read_bounded(path, bounded.BYTES_MAX, where, "a TOML file")
     try:
         return bounded.parse_toml(data)
     except ValueError as problem:
         raise InputError(f"{where}: {problem}; see docs/plan-format.md") from None
-
-
-def _read(path: Path, where: str) -> bytes:
-    if path.is_dir():
-        raise InputError(f"{where}: is a directory; give a TOML file")
-    if not path.exists():
-        raise InputError(f"{where}: does not exist; give a TOML file")
-    # Opening a device can act on it; a FIFO put in the file's place would wait for ever.
-    if path.is_file():
-        with open(path, "rb", opener=lambda p, flags: os.open(p, flags | os.O_NONBLOCK)) as stream:
-            if stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-                return stream.read(bounded.BYTES_MAX + 1)
-    raise InputError(f"{where}: is not a regular file; give a TOML file")
 
 
 def _locate(spec: str, kind: str, word: str, beside: Path | None, where: str) -> tuple[Path, str]:
@@ -201,8 +184,8 @@ def _read_replay(app: dict[str, Any], where: str, path: str, beside: Path) -> No
     longest_ns = next(key.high for key in schema.keys_of("app.replay") if key.name == "times")
     if found["times_ns"][-1] > longest_ns:
         raise InputError(
-            f"{where}: {path}.capture: {file}: lasts {found['times_ns'][-1] / 1e9:.1f} s; a workload "
-            f"can last at most {longest_ns / 1e9:.0f} s (`editcap -B` cuts a capture)"
+            f"{where}: {path}.capture: {file}: lasts {found['times_ns'][-1] / 1e9:.1f} s; a "
+            f"workload can last at most {longest_ns / 1e9:.0f} s (`editcap -B` cuts a capture)"
         )
     app["times_ns"], app["bytes"] = found["times_ns"], found["bytes"]
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Replays a capture's arrivals through every policy: ACKs, latency, cost, ratio to the optimum."""
 
+from collections import deque
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from threading import Thread
@@ -161,10 +162,9 @@ def _evaluated(capture: str, settings: ReplaySettings, found: dict[str, Any]) ->
     directions = []
     traces = []
     # Large transfers first: they are what captures are made for.
-    largest_last = sorted(reversed(found["directions"]), key=lambda d: int(d["payload_bytes"]))
-    del found["directions"]
-    while largest_last:  # each is freed once its cells are made: they hold the same again
-        one = largest_last.pop()
+    waiting = deque(sorted(found.pop("directions"), key=lambda d: -d["payload_bytes"]))
+    while waiting:  # each is freed once its cells are made: they hold the same again
+        one = waiting.popleft()
         cells = [_cell(c, label) for c, label in _labelled(one["policies"], settings.policies)]
         for cell in cells:
             cell["best"] = [key for key in _LOWER if _is_best(key, cell, cells)]
