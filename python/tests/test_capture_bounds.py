@@ -208,3 +208,14 @@ def test_a_hostile_plan_takes_little_memory(tmp_path: Path) -> None:
     assert code == 2
     assert kb < 100_000, f"{kb} kB"
     assert "line 1: a key of more than 16 parts, the limit" in done.stderr
+
+
+def test_more_arrivals_than_a_workload_takes_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "steady.pcap"
+    file.write_bytes(pcap(steady_transfer(200, 1000)))
+    assert len(engine.arrivals(str(file))["bytes"]) == 200
+    monkeypatch.setattr(engine, "ARRIVALS_MAX", 199)
+    with pytest.raises(InputError, match=r"steady.pcap: 200 arrivals, more than 199; cut the cap"):
+        engine.arrivals(str(file))

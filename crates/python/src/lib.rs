@@ -177,9 +177,9 @@ fn reading<T>(
 }
 
 /// When which new bytes arrived, as JSON: the largest direction of a capture, times from its first
-/// data on.
+/// data on. More than `most` arrivals are refused before they are copied.
 #[pyfunction]
-fn arrivals(py: Python<'_>, path: &str) -> PyResult<String> {
+fn arrivals(py: Python<'_>, path: &str, most: usize) -> PyResult<String> {
     py.allow_threads(|| {
         // Bytes, connection, direction: of equals the last.
         let mut place = (0, 0, 0);
@@ -201,6 +201,12 @@ fn arrivals(py: Python<'_>, path: &str) -> PyResult<String> {
                 "{path}: holds no TCP data; give the capture of a transfer"
             )));
         };
+        if sent.len() > most {
+            return Err(CaptureError::new_err(format!(
+                "{path}: {} arrivals, more than {most}; cut the capture (`editcap -r`)",
+                sent.len()
+            )));
+        }
         let start = sent[0].0;
         let (times, bytes): (Vec<u64>, Vec<u32>) = sent.iter().map(|(t, b)| (t - start, *b)).unzip();
         Ok(json!({"from": from.to_string(), "to": to.to_string(),

@@ -15,7 +15,6 @@ from ackwise.plans import policy, schema
 from ackwise.plans.scenario import Link, Plan, Workload, build
 
 LIMITED_DISCIPLINES = ("fq-codel", "fq", "cake")  # by default, as in Linux
-ARRIVALS_MAX = 1_000_000  # of a capture in a workload: the scenario lists every one
 
 
 def shipped_dir(kind: str) -> Path:
@@ -175,12 +174,6 @@ def _read_replay(app: dict[str, Any], where: str, path: str, beside: Path) -> No
         found = engine.arrivals(file)
     except InputError as problem:
         raise InputError(f"{where}: {path}.capture: {problem}") from None
-    count = len(found["times_ns"])
-    if count > ARRIVALS_MAX:
-        raise InputError(
-            f"{where}: {path}.capture: {file}: {count} arrivals; a workload "
-            f"can have at most {ARRIVALS_MAX} (`editcap -r` cuts a capture)"
-        )
     longest_ns = next(key.high for key in schema.keys_of("app.replay") if key.name == "times")
     if found["times_ns"][-1] > longest_ns:
         raise InputError(

@@ -12,7 +12,12 @@ Row = Mapping[str, str | int | float | None]
 
 def json_bytes(document: Mapping[str, Any]) -> bytes:
     """The document as readable JSON; ValueError for NaN, which JSON does not have."""
-    return (json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    encoder = json.JSONEncoder(indent=2, ensure_ascii=False, allow_nan=False)
+    text = io.BytesIO()
+    # Piece by piece: json.dumps keeps every piece until the end, five times the text.
+    text.writelines(piece.encode() for piece in encoder.iterencode(document))
+    text.write(b"\n")
+    return text.getvalue()
 
 
 def csv_bytes(rows: Sequence[Row]) -> bytes:
