@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from conftest import small_plan
 
-from ackwise import engine, plans
+from ackwise import bounded, engine, plans
 from ackwise.errors import InputError
-from ackwise.plans import load, policy, schema, units
+from ackwise.plans import policy, schema, units
 
 LINK = """
 title = "t"
@@ -203,7 +203,11 @@ def test_a_wrong_workload_is_named(tmp_path: Path, old: str, new: str, says: str
         (b"\xff\xfe", "is not UTF-8"),
         (b"x = " + b"[" * 100_000, "nested too deep"),
         (b"x = " + b"9" * 10_000, "too long"),
-        (b"a" * (load.FILE_BYTES_MAX + 1), "larger than"),
+        (b"a" * (bounded.BYTES_MAX + 1), "larger than"),
+        (b".".join([b"a"] * 15_000) + b" = 1", "line 1: a key of more than 16 parts, the limit"),
+        (b"# x\n[" + b".".join([b"a"] * 15_000) + b"]", "line 2: a key of more than 16 parts"),
+        (b"x = [" + b"{}," * 500_000 + b"]", "500001 tables and lists, more than 100000"),
+        (b"".join(b"k%d=1\n" % i for i in range(200_000)), "200000 keys, more than 100000"),
         (b"", "title: is missing"),
         (b"\x00", "invalid TOML"),
     ],

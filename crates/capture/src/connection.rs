@@ -4,7 +4,7 @@
 
 use crate::packet::{tcp_flag, TcpSegment};
 use serde::Serialize;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 
 const CE: u8 = 3;
@@ -124,15 +124,15 @@ pub struct Direction {
 }
 
 impl Direction {
-    fn new() -> Self {
+    fn new(syn: Option<Syn>, packets: usize) -> Self {
         Direction {
-            records: Vec::new(),
+            records: Vec::with_capacity(packets),
             sack_blocks: Vec::new(),
-            isn: None,
-            mss_option: None,
-            window_scale_option: None,
+            isn: syn.map(|s| s.isn),
+            mss_option: syn.and_then(|s| s.mss),
+            window_scale_option: syn.and_then(|s| s.window_scale),
             window_shift: None,
-            sack_permitted: false,
+            sack_permitted: syn.is_some_and(|s| s.sack_permitted),
             timestamps: false,
             mss_bytes: 1,
             mss_source: MssSource::Assumed,
@@ -287,128 +287,287 @@ impl Unwrap {
     }
 }
 
-struct Building {
-    connection: Connection,
-    spaces: [Unwrap; 2],
-    syn_seq: [Option<i64>; 2],
-    finished: [bool; 2],
+/// A packet of an open connection, numbers as on the wire.
+#[derive(Clone, Copy)]
+struct Packet {
+    time_ns: u64,
+    number: u64,
+    seq: u32,
+    ack: u32,
+    payload_len: u32,
+    ip_total_len: u32,
+    timestamps: (u32, u32),
+    window: u16,
+    flags: u16,
+    /// Direction 0 or 1.
+    from: u8,
+    ecn: u8,
+    sacks: u8,
+    has_timestamps: bool,
 }
 
-// What the crate's documentation promises.
-const _: () = assert!(std::mem::size_of::<Record>() <= 64);
-const _: () = assert!(std::mem::size_of::<Building>() <= 700);
+/// What the first SYN of a direction says.
+#[derive(Clone, Copy)]
+struct Syn {
+    isn: u32,
+    mss: Option<u16>,
+    window_scale: Option<u8>,
+    sack_permitted: bool,
+}
 
-/// Sorts segments into connections.
+/// Two endpoints in order, whoever opened the connection.
+type Pair = (SocketAddr, SocketAddr);
+
+/// A connection that may still get packets: no more than is needed to build it when it is over.
+struct Open {
+    /// Its place in the order of first packets.
+    index: usize,
+    /// Endpoint 0 is the second of its pair.
+    swapped: bool,
+    initiator_known: bool,
+    finished: [bool; 2],
+    ending: Ending,
+    syns: [Option<Syn>; 2],
+    packets: Vec<Packet>,
+    sacks: Vec<(u32, u32)>,
+}
+
+const PACKET_BYTES: u64 = std::mem::size_of::<Packet>() as u64;
+const SACK_BYTES: u64 = std::mem::size_of::<(u32, u32)>() as u64;
+/// With its entry in the table, which is at least 7/16 full.
+const OPEN_BYTES: u64 = std::mem::size_of::<Open>() as u64 + ENTRY_BYTES * 16 / 7;
+const ENDED_BYTES: u64 = std::mem::size_of::<(u64, Pair, usize)>() as u64;
+const ENTRY_BYTES: u64 = std::mem::size_of::<(Pair, Box<Open>)>() as u64 + 1;
+
+// What the crate's documentation promises.
+const _: () = assert!(PACKET_BYTES <= 48);
+const _: () = assert!(OPEN_BYTES <= 300);
+const _: () = assert!(std::mem::size_of::<Record>() <= 64);
+
+/// Four minutes, twice the MSL of RFC 9293, 3.4.2: the longest time in which a packet of a
+/// connection that ended may still arrive.
+const QUIET_NS: u64 = 240_000_000_000;
+
+/// Sorts segments into connections and hands out those that are over.
 #[derive(Default)]
 pub(crate) struct Tracker {
-    building: Vec<Building>,
-    /// Ordered pair of endpoints to the newest connection between them.
-    newest: HashMap<(SocketAddr, SocketAddr), usize>,
+    open: HashMap<Pair, Box<Open>>,
+    /// Connections that ended and when they may be handed out, in order of time.
+    ended: VecDeque<(u64, Pair, usize)>,
+    connections: usize,
+    packets: u64,
+    sacks: u64,
 }
 
 impl Tracker {
-    pub fn add(&mut self, segment: &TcpSegment, time_ns: u64, packet: u64) {
-        let key = (segment.src.min(segment.dst), segment.src.max(segment.dst));
-        let index = match self.newest.get(&key) {
-            Some(&i) if !self.building[i].is_reopened_by(segment) => i,
-            _ => {
-                self.building.push(Building::new(segment, time_ns));
-                self.newest.insert(key, self.building.len() - 1);
-                self.building.len() - 1
+    /// Adds a segment, and hands out connections to which it and later ones cannot belong.
+    pub fn add(
+        &mut self,
+        segment: &TcpSegment,
+        time_ns: u64,
+        number: u64,
+        mut over: impl FnMut(usize, Connection),
+    ) {
+        let pair = (segment.src.min(segment.dst), segment.src.max(segment.dst));
+        while let Some(&(_, ended, index)) = self.ended.front().filter(|e| e.0 < time_ns) {
+            self.ended.pop_front();
+            match self.open.get(&ended) {
+                Some(open) if open.index == index && open.is_over(time_ns) => {
+                    self.close(&ended, &mut over);
+                }
+                // Packets came after its end: looked at again when they are old enough.
+                Some(open) if open.index == index => {
+                    self.ended.push_back((time_ns.saturating_add(QUIET_NS), ended, index));
+                }
+                _ => {}
             }
-        };
-        self.building[index].add(segment, time_ns, packet);
+        }
+        if self.open.get(&pair).is_some_and(|o| o.is_over(time_ns) || o.is_reopened_by(segment)) {
+            self.close(&pair, &mut over);
+        }
+        let open = self.open.entry(pair).or_insert_with(|| {
+            self.connections += 1;
+            Box::new(Open::new(segment, self.connections - 1))
+        });
+        let was_open = open.ending == Ending::Open;
+        open.add(segment, time_ns, number);
+        if was_open && open.ending != Ending::Open {
+            self.ended.push_back((time_ns.saturating_add(QUIET_NS), pair, open.index));
+        }
+        self.packets += 1;
+        self.sacks += segment.options.sack_count as u64;
     }
 
-    pub fn finish(self) -> Vec<Connection> {
-        self.building.into_iter().map(Building::finish).collect()
+    /// Connections held, and bytes that they and their packets take.
+    pub fn held(&self) -> (usize, u64) {
+        let open = self.open.len();
+        let bytes = [
+            open as u64 * OPEN_BYTES,
+            self.ended.len() as u64 * ENDED_BYTES,
+            self.packets * PACKET_BYTES,
+            self.sacks * SACK_BYTES,
+        ];
+        (open, bytes.iter().sum())
+    }
+
+    fn close(&mut self, pair: &Pair, over: &mut impl FnMut(usize, Connection)) {
+        if let Some(open) = self.open.remove(pair) {
+            self.packets -= open.packets.len() as u64;
+            self.sacks -= open.sacks.len() as u64;
+            over(open.index, open.finish(pair));
+        }
+    }
+
+    /// The rest, in the order of first packets.
+    pub fn finish(self) -> impl Iterator<Item = (usize, Connection)> {
+        let mut rest: Vec<_> = self.open.into_iter().collect();
+        rest.sort_unstable_by_key(|(_, open)| open.index);
+        rest.into_iter().map(|(pair, open)| (open.index, open.finish(&pair)))
     }
 }
 
-impl Building {
-    fn new(segment: &TcpSegment, time_ns: u64) -> Self {
+impl Open {
+    fn new(segment: &TcpSegment, index: usize) -> Self {
         let syn = segment.flags & tcp_flag::SYN != 0;
         let ack = segment.flags & tcp_flag::ACK != 0;
-        let endpoints = match (syn, ack) {
-            (true, true) => [segment.dst, segment.src],
-            _ => [segment.src, segment.dst],
-        };
-        Building {
-            connection: Connection {
-                endpoints,
-                initiator_known: syn,
-                directions: [Direction::new(), Direction::new()],
-                start_ns: time_ns,
-                end_ns: time_ns,
-                ending: Ending::Open,
-                handshake: None,
-            },
-            spaces: Default::default(),
-            syn_seq: [None; 2],
+        let first = if syn && ack { segment.dst } else { segment.src };
+        Open {
+            index,
+            swapped: first > segment.src.min(segment.dst),
+            initiator_known: syn,
             finished: [false; 2],
+            ending: Ending::Open,
+            syns: [None; 2],
+            // Most connections of a scan or a flood have no second packet.
+            packets: Vec::with_capacity(1),
+            sacks: Vec::new(),
         }
     }
 
     fn direction_of(&self, segment: &TcpSegment) -> usize {
-        usize::from(segment.src != self.connection.endpoints[0])
+        // A connection of an endpoint with itself has one direction.
+        usize::from(segment.src != segment.dst && (segment.src > segment.dst) != self.swapped)
     }
 
     /// A SYN that is no repetition starts a new connection between the same endpoints.
     fn is_reopened_by(&self, segment: &TcpSegment) -> bool {
         segment.flags & (tcp_flag::SYN | tcp_flag::ACK) == tcp_flag::SYN
-            && self.connection.directions[self.direction_of(segment)].isn != Some(segment.seq)
+            && self.syns[self.direction_of(segment)].map(|s| s.isn) != Some(segment.seq)
     }
 
-    fn add(&mut self, segment: &TcpSegment, time_ns: u64, packet: u64) {
-        let d = self.direction_of(segment);
+    fn is_over(&self, now_ns: u64) -> bool {
+        let last_ns = self.packets.last().map_or(0, |p| p.time_ns);
+        self.ending != Ending::Open && now_ns - last_ns > QUIET_NS
+    }
+
+    fn add(&mut self, segment: &TcpSegment, time_ns: u64, number: u64) {
+        let from = self.direction_of(segment);
         let has = |flag| segment.flags & flag != 0;
+        let options = &segment.options;
+        if has(tcp_flag::SYN) && self.syns[from].is_none() {
+            self.syns[from] = Some(Syn {
+                isn: segment.seq,
+                mss: options.mss.filter(|&mss| mss > 0),
+                window_scale: options.window_scale,
+                sack_permitted: options.sack_permitted,
+            });
+        }
+        self.sacks.extend(&options.sacks[..options.sack_count]);
+        self.packets.push(Packet {
+            time_ns,
+            number,
+            seq: segment.seq,
+            ack: segment.ack,
+            payload_len: segment.payload_len,
+            ip_total_len: segment.ip_total_len,
+            timestamps: options.timestamps.unwrap_or((0, 0)),
+            window: segment.window,
+            flags: segment.flags,
+            from: from as u8,
+            ecn: segment.ecn,
+            sacks: options.sack_count as u8,
+            has_timestamps: options.timestamps.is_some(),
+        });
+        self.finished[from] |= has(tcp_flag::FIN);
+        if has(tcp_flag::RST) {
+            self.ending = Ending::Reset;
+        } else if self.finished == [true; 2] && self.ending == Ending::Open {
+            self.ending = Ending::Finished;
+        }
+    }
+
+    fn finish(self, pair: &Pair) -> Connection {
+        let mut building = Building {
+            connection: Connection {
+                endpoints: if self.swapped { [pair.1, pair.0] } else { [pair.0, pair.1] },
+                initiator_known: self.initiator_known,
+                directions: [0, 1].map(|d| {
+                    let packets = self.packets.iter().filter(|p| usize::from(p.from) == d).count();
+                    Direction::new(self.syns[d], packets)
+                }),
+                start_ns: self.packets.first().map_or(0, |p| p.time_ns),
+                end_ns: self.packets.last().map_or(0, |p| p.time_ns),
+                ending: self.ending,
+                handshake: None,
+            },
+            spaces: Default::default(),
+            syn_seq: [None; 2],
+        };
+        let mut sacks = &self.sacks[..];
+        for packet in &self.packets {
+            let (blocks, rest) = sacks.split_at(packet.sacks.into());
+            building.add(packet, blocks);
+            sacks = rest;
+        }
+        drop(self);
+        building.finish()
+    }
+}
+
+/// A connection that is over, packet by packet.
+struct Building {
+    connection: Connection,
+    spaces: [Unwrap; 2],
+    syn_seq: [Option<i64>; 2],
+}
+
+impl Building {
+    fn add(&mut self, packet: &Packet, blocks: &[(u32, u32)]) {
+        let d = usize::from(packet.from);
+        let has = |flag| packet.flags & flag != 0;
         // The numbers of a reset need not lie near the connection's.
         let moves = !has(tcp_flag::RST);
-        let seq = self.spaces[d].unwrap(segment.seq, moves);
+        let seq = self.spaces[d].unwrap(packet.seq, moves);
         let ack = match has(tcp_flag::ACK) {
-            true => self.spaces[1 - d].unwrap(segment.ack, moves),
+            true => self.spaces[1 - d].unwrap(packet.ack, moves),
             false => 0,
         };
-        let connection = &mut self.connection;
-        connection.end_ns = time_ns;
-        let direction = &mut connection.directions[d];
-        if has(tcp_flag::SYN) && direction.isn.is_none() {
-            direction.isn = Some(segment.seq);
+        if has(tcp_flag::SYN) && self.syn_seq[d].is_none() {
             self.syn_seq[d] = Some(seq);
-            direction.mss_option = segment.options.mss.filter(|&mss| mss > 0);
-            direction.window_scale_option = segment.options.window_scale;
-            direction.sack_permitted = segment.options.sack_permitted;
         }
+        let direction = &mut self.connection.directions[d];
         let sacks_from = direction.sack_blocks.len();
-        for &(start, end) in &segment.options.sacks[..segment.options.sack_count] {
+        for &(start, end) in blocks {
             let start = self.spaces[1 - d].unwrap(start, false) as u64;
             let end = self.spaces[1 - d].unwrap(end, false) as u64;
             direction.sack_blocks.push(SackBlock { start, end });
         }
-        let (ts_val, ts_ecr) = segment.options.timestamps.unwrap_or((0, 0));
-        let record = Record {
-            time_ns,
-            packet,
+        direction.records.push(Record {
+            time_ns: packet.time_ns,
+            packet: packet.number,
             seq: seq as u64,
             ack: ack as u64,
-            payload_len: segment.payload_len,
-            ip_total_len: segment.ip_total_len,
-            window: segment.window.into(),
-            ts_val,
-            ts_ecr,
+            payload_len: packet.payload_len,
+            ip_total_len: packet.ip_total_len,
+            window: packet.window.into(),
+            ts_val: packet.timestamps.0,
+            ts_ecr: packet.timestamps.1,
             sacks_from: u32::try_from(sacks_from).unwrap_or(u32::MAX),
-            sacks: segment.options.sack_count as u8,
-            ecn: segment.ecn,
-            flags: segment.flags,
-            has_timestamps: segment.options.timestamps.is_some(),
-        };
-        direction.records.push(record);
-        self.finished[d] |= has(tcp_flag::FIN);
-        if has(tcp_flag::RST) {
-            connection.ending = Ending::Reset;
-        } else if self.finished == [true; 2] && connection.ending == Ending::Open {
-            connection.ending = Ending::Finished;
-        }
+            sacks: packet.sacks,
+            ecn: packet.ecn,
+            flags: packet.flags,
+            has_timestamps: packet.has_timestamps,
+        });
     }
 
     fn finish(mut self) -> Connection {

@@ -18,6 +18,8 @@ pub enum CaptureErrorKind {
     Unsupported,
     /// A capture whose structure breaks off being one.
     Corrupt,
+    /// Its open connections need more memory than [`crate::ReadOptions::max_held_bytes`].
+    TooLarge,
 }
 
 /// Why a capture could not be read.

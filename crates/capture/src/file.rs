@@ -14,6 +14,8 @@ use std::io::{self, Read};
 /// names or secrets may be longer, and anything beyond this is a damaged length.
 pub const MAX_BLOCK_BYTES: u32 = 16 << 20;
 const READ_BYTES: usize = 64 << 10;
+/// As many as the number of an interface in an obsolete packet block can name.
+const INTERFACES_MAX: usize = 1 << 16;
 
 const PCAPNG_SECTION: u32 = 0x0a0d_0d0a;
 const PCAPNG_BYTE_ORDER: u32 = 0x1a2b_3c4d;
@@ -292,7 +294,18 @@ impl<R: Read> CaptureFile<R> {
             let body = &self.input.peek(len)[8..8 + body_len];
             match kind {
                 PCAPNG_SECTION => interfaces.clear(),
-                PCAPNG_INTERFACE if body_len >= 8 => interfaces.push(interface(order, body)),
+                PCAPNG_INTERFACE if body_len >= 8 => {
+                    if interfaces.len() == INTERFACES_MAX {
+                        return Err(self.error(
+                            CaptureErrorKind::Corrupt,
+                            format!("more than {INTERFACES_MAX} interfaces in a section"),
+                            "one for each interface that was captured on",
+                            "the file is damaged, or was not made by capturing",
+                        ));
+                    }
+                    let described = interface(order, body);
+                    interfaces.push(described);
+                }
                 PCAPNG_ENHANCED_PACKET | PCAPNG_OBSOLETE_PACKET if body_len >= 20 => {
                     let id = match kind {
                         PCAPNG_ENHANCED_PACKET => order.u32(body, 0) as usize,
@@ -435,7 +448,7 @@ impl<R: Read> CaptureFile<R> {
         }
     }
 
-    fn error(&self, kind: CaptureErrorKind, found: String, expected: &str, remedy: &str) -> CaptureError {
+    pub fn error(&self, kind: CaptureErrorKind, found: String, expected: &str, remedy: &str) -> CaptureError {
         CaptureError {
             kind,
             file: self.input.name.as_str().into(),

@@ -6,9 +6,11 @@ mod fixtures;
 use ackwise_capture::tcp_flag::{ACK, FIN, RST, SYN};
 use ackwise_capture::write::{frame, PcapStyle, PcapWriter, PcapngWriter, TcpPacket};
 use ackwise_capture::{
-    link, read, segments, Capture, CaptureError, CaptureErrorKind, Ending, Format, MssSource, ReadOptions,
-    SackBlock, SkipCause, TcpSegment,
+    link, read, read_each, segments, Capture, CaptureError, CaptureErrorKind, Ending, Format, MssSource,
+    ReadOptions, SackBlock, SkipCause, TcpSegment,
 };
+use std::ops::ControlFlow;
+
 use fixtures::{pcap, short_connection, v4, v6, MS, START_NS};
 
 fn parse(bytes: &[u8]) -> Result<Capture, CaptureError> {
@@ -383,7 +385,7 @@ fn errors_say_what_where_and_what_to_do() {
 #[test]
 fn reading_stops_at_the_limit() {
     let bytes = pcap(link::ETHERNET, PcapStyle::default(), &short_connection(v4()));
-    let options = ReadOptions { max_packets: Some(3) };
+    let options = ReadOptions { max_packets: Some(3), ..ReadOptions::default() };
     let capture = read(&bytes[..], "x", &options).unwrap();
     assert!(capture.stopped_at_limit);
     assert_eq!(capture.packets, 3);
@@ -474,4 +476,101 @@ fn a_file_that_ends_inside_a_packet_names_the_byte_and_the_packet() {
     assert_eq!((error.kind, error.offset, error.packet), (CaptureErrorKind::Corrupt, second as u64, Some(2)));
     let text = error.to_string();
     assert!(text.starts_with("test.pcap: byte 106 (packet 2): the file ends inside a packet"), "{text}");
+}
+
+/// Ends with a FIN of both sides, `gap_ns` after the one before it.
+fn short_connections(count: u16, gap_ns: u64, with_fins: bool) -> Vec<u8> {
+    let [a, b] = v4();
+    let mut w = PcapWriter::new(link::ETHERNET, PcapStyle::default());
+    for i in 0..count {
+        let a = std::net::SocketAddr::new(a.ip(), 1024 + i);
+        for (time_ns, packet) in short_connection([a, b]) {
+            if with_fins || packet.flags & FIN == 0 {
+                w.tcp(START_NS + u64::from(i) * gap_ns + time_ns, &packet);
+            }
+        }
+    }
+    w.into_bytes()
+}
+
+#[test]
+fn only_open_connections_are_held() {
+    let options = ReadOptions { max_held_bytes: 64 << 10, ..ReadOptions::default() };
+    let bytes = short_connections(5000, 60_000 * MS, true);
+    assert_eq!(read(&bytes[..], "x", &options).expect("few are open at a time").connections.len(), 5000);
+    for (gap_ns, with_fins) in [(60_000 * MS, false), (MS, true)] {
+        let e = read(&short_connections(5000, gap_ns, with_fins)[..], "x", &options).expect_err("too much");
+        assert_eq!(e.kind, CaptureErrorKind::TooLarge);
+        let text = e.to_string();
+        assert!(text.contains(" connections are open") && text.contains("more than 65536 bytes"), "{text}");
+        assert!(text.contains("tcpdump -r in.pcap"), "{text}");
+    }
+}
+
+#[test]
+fn connections_come_as_soon_as_they_are_over() {
+    let bytes = short_connections(3, 300_000 * MS, true);
+    let mut seen = Vec::new();
+    let capture = read_each(&bytes[..], "x", &ReadOptions::default(), |index, c| {
+        seen.push((index, c.endpoints[0].port(), c.end_ns));
+        if seen.len() == 2 {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    });
+    assert_eq!(seen, [(0, 1024, 25 * MS), (1, 1025, 300_025 * MS)]);
+    assert!(capture.expect("valid").packets < 24, "it stopped before the end");
+}
+
+#[test]
+fn four_quiet_minutes_part_a_connection_that_ended_from_its_successor() {
+    let [a, b] = v4();
+    for (wait_ms, connections) in [(240_000, 1), (240_001, 2)] {
+        for end in [FIN | ACK, RST] {
+            let mut packets = short_connection(v4());
+            packets[7].1.flags = end;
+            let late = TcpPacket::new(b, a, 5002, 2562, 0);
+            // What comes in between does not part it, but keeps it from being over.
+            packets.push(((25 + 100_000) * MS, late.clone()));
+            packets.push(((25 + 100_000 + wait_ms) * MS, late));
+            let capture = parse(&pcap(link::ETHERNET, PcapStyle::default(), &packets)).unwrap();
+            assert_eq!(capture.connections.len(), connections, "{wait_ms} ms, flags {end:#x}");
+        }
+    }
+    // A connection that did not end stays one, however long it is silent.
+    let mut packets = short_connection(v4());
+    packets.truncate(6);
+    packets.push((86_400_000 * MS, TcpPacket::new(a, b, 2561, 5001, 100)));
+    let capture = parse(&pcap(link::ETHERNET, PcapStyle::default(), &packets)).unwrap();
+    assert_eq!(capture.connections.len(), 1);
+}
+
+#[test]
+fn interfaces_of_a_section_are_limited() {
+    let mut w = PcapngWriter::new(false);
+    for _ in 0..65_537 {
+        w.interface(link::RAW, 6);
+    }
+    let e = parse(&w.into_bytes()).expect_err("no capture has so many");
+    assert!(e.to_string().contains("more than 65536 interfaces"), "{e}");
+}
+
+#[test]
+fn only_regular_files_with_content_are_opened() {
+    let refused = |path: &str| {
+        let e = ackwise_capture::open(path).expect_err("no capture");
+        assert_eq!(e.kind, CaptureErrorKind::NotACapture);
+        e.to_string()
+    };
+    assert!(refused("/").contains("a directory"));
+    assert!(refused("/dev/zero").contains("not a regular file"));
+    // Reading such files can take from the kernel what others wait for.
+    assert!(refused("/proc/self/status").contains("the file is empty"));
+    let fifo = std::env::temp_dir().join(format!("ackwise-fifo-{}", std::process::id()));
+    let made = std::process::Command::new("mkfifo").arg(&fifo).status().expect("mkfifo of coreutils");
+    assert!(made.success());
+    let text = refused(fifo.to_str().expect("UTF-8"));
+    std::fs::remove_file(&fifo).expect("made above");
+    assert!(text.contains("not a regular file"), "{text}");
 }

@@ -2,9 +2,10 @@
 //! `ackwise._engine`: the engine for Python. Scenarios and results cross as JSON text; long calls
 //! release the interpreter's lock and can be cancelled from another thread.
 
+use ackwise_capture::ReadOptions;
 use ackwise_core::{Policy, Reason};
 use ackwise_replay::optimum::{self as offline, Arrival};
-use ackwise_replay::ReplayError;
+use ackwise_replay::{ReplayError, Replayer};
 use ackwise_sim::rng::Rng;
 use ackwise_sim::SimError;
 use pyo3::create_exception;
@@ -13,9 +14,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
 use serde_json::json;
 use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Read};
 use std::net::IpAddr;
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 create_exception!(_engine, EngineError, PyValueError, "The scenario cannot be run as it is.");
 create_exception!(_engine, CaptureError, PyValueError, "The capture cannot be read.");
@@ -132,23 +136,80 @@ fn simulate(py: Python<'_>, scenario_json: &str, cancel: Option<&Cancel>) -> PyR
     })
 }
 
+/// A capture that Ctrl-C, or whoever holds `cancel`, stops at its next read.
+struct Watched {
+    file: File,
+    cancel: Option<Arc<AtomicBool>>,
+    /// What stopped it.
+    stopped: Arc<Mutex<Option<PyErr>>>,
+}
+
+impl Read for Watched {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let cancelled = self.cancel.as_ref().is_some_and(|c| c.load(Ordering::Relaxed));
+        let why = if cancelled {
+            Some(Cancelled::new_err("cancelled"))
+        } else {
+            Python::with_gil(|py| py.check_signals()).err()
+        };
+        if why.is_none() {
+            return self.file.read(buffer);
+        }
+        *self.stopped.lock().unwrap_or_else(PoisonError::into_inner) = why;
+        Err(io::Error::other("stopped"))
+    }
+}
+
+/// Opens a capture and reads it by `read`, which gets its name for errors.
+fn reading<T>(
+    path: &str,
+    cancel: Option<Arc<AtomicBool>>,
+    read: impl FnOnce(Watched, &str) -> Result<T, ackwise_capture::CaptureError>,
+) -> PyResult<T> {
+    let failed = |e: ackwise_capture::CaptureError| CaptureError::new_err(e.to_string());
+    let (file, name) = ackwise_capture::open(path).map_err(failed)?;
+    let stopped = Arc::new(Mutex::new(None));
+    let watched = Watched { file, cancel, stopped: Arc::clone(&stopped) };
+    read(watched, &name).map_err(|e| {
+        let why = stopped.lock().unwrap_or_else(PoisonError::into_inner).take();
+        why.unwrap_or_else(|| failed(e))
+    })
+}
+
 /// When which new bytes arrived, as JSON: the largest direction of a capture, times from its first
-/// data on.
+/// data on. More than `most` arrivals are refused before they are copied.
 #[pyfunction]
-fn arrivals(py: Python<'_>, path: &str) -> PyResult<String> {
+fn arrivals(py: Python<'_>, path: &str, most: usize) -> PyResult<String> {
     py.allow_threads(|| {
-        let capture = ackwise_capture::read_file(path).map_err(|e| CaptureError::new_err(e.to_string()))?;
-        let directions = capture.connections.iter().flat_map(|c| [(c, 0), (c, 1)]);
-        let largest = directions.max_by_key(|(c, d)| c.directions[*d].payload_bytes);
-        let sent = largest.map(|(c, d)| (c, d, c.directions[d].new_data()));
-        let Some((c, d, sent)) = sent.filter(|s| !s.2.is_empty()) else {
+        // Bytes, connection, direction: of equals the last.
+        let mut place = (0, 0, 0);
+        let mut largest = None;
+        let capture = reading(path, None, |file, name| {
+            ackwise_capture::read_each(file, name, &ReadOptions::default(), |index, c| {
+                for d in [0, 1] {
+                    let this = (c.directions[d].payload_bytes, index, d);
+                    if place <= this {
+                        place = this;
+                        largest = Some(([c.endpoints[d], c.endpoints[1 - d]], c.directions[d].new_data()));
+                    }
+                }
+                ControlFlow::Continue(())
+            })
+        })?;
+        let Some(([from, to], sent)) = largest.filter(|(_, sent): &(_, Vec<_>)| !sent.is_empty()) else {
             return Err(CaptureError::new_err(format!(
                 "{path}: holds no TCP data; give the capture of a transfer"
             )));
         };
+        if sent.len() > most {
+            return Err(CaptureError::new_err(format!(
+                "{path}: {} arrivals, more than {most}; cut the capture (`editcap -r`)",
+                sent.len()
+            )));
+        }
         let start = sent[0].0;
         let (times, bytes): (Vec<u64>, Vec<u32>) = sent.iter().map(|(t, b)| (t - start, *b)).unzip();
-        Ok(json!({"from": c.endpoints[d].to_string(), "to": c.endpoints[1 - d].to_string(),
+        Ok(json!({"from": from.to_string(), "to": to.to_string(),
                   "truncated": capture.truncated, "times_ns": times, "bytes": bytes})
         .to_string())
     })
@@ -160,8 +221,9 @@ fn arrivals(py: Python<'_>, path: &str) -> PyResult<String> {
 fn tcp_packets<'py>(py: Python<'py>, path: &str) -> PyResult<Bound<'py, PyList>> {
     let packets = py.allow_threads(|| {
         let mut packets = Vec::new();
-        ackwise_capture::read_segments(path, |time_ns, s| packets.push((time_ns, s.clone())))
-            .map_err(|e| CaptureError::new_err(e.to_string()))?;
+        reading(path, None, |file, name| {
+            ackwise_capture::segments(file, name, |time_ns, s| packets.push((time_ns, s.clone())))
+        })?;
         PyResult::Ok(packets)
     })?;
     let no_blocks = PyTuple::empty(py);
@@ -198,13 +260,21 @@ fn replay(py: Python<'_>, path: &str, options_json: &str, cancel: Option<&Cancel
         serde_json::from_str(options_json).map_err(|e| EngineError::new_err(format!("options: {e}")))?;
     let flag = cancel.map(|c| Arc::clone(&c.0));
     let cancelled = || flag.as_ref().is_some_and(|f| f.load(Ordering::Relaxed));
+    let failed = |e| match e {
+        ReplayError::Cancelled => Cancelled::new_err("cancelled"),
+        ReplayError::Choice(what) => EngineError::new_err(what),
+    };
     py.allow_threads(|| {
-        let capture = ackwise_capture::read_file(path).map_err(|e| CaptureError::new_err(e.to_string()))?;
-        let result = ackwise_replay::replay_until(&capture, &options, &cancelled).map_err(|e| match e {
-            ReplayError::Cancelled => Cancelled::new_err("cancelled"),
-            ReplayError::Choice(what) => EngineError::new_err(what),
+        let mut replayer = Replayer::new(&options).map_err(failed)?;
+        let mut replayed = Ok(());
+        let capture = reading(path, flag.clone(), |file, name| {
+            ackwise_capture::read_each(file, name, &ReadOptions::default(), |index, connection| {
+                replayed = replayer.add(index, &connection, &cancelled);
+                if replayed.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            })
         })?;
-        serde_json::to_string(&result).map_err(|e| EngineError::new_err(e.to_string()))
+        replayed.map_err(failed)?;
+        serde_json::to_string(&replayer.finish(&capture)).map_err(|e| EngineError::new_err(e.to_string()))
     })
 }
 

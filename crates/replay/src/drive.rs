@@ -2,7 +2,7 @@
 //! Drives one policy, or the capture's own receiver, over a stream and keeps the accounts.
 
 use crate::random::SplitMix64;
-use crate::result::AckPoint;
+use crate::result::{AckPoint, Trace};
 use crate::stream::{clamp, Data, Sent, Step, Stream, What};
 use ackwise_core::{flag, Action, Conn, Event, EventKind, Reason, Resolved, NEVER_NS};
 use std::collections::{BTreeMap, VecDeque};
@@ -17,15 +17,15 @@ pub(crate) struct Account {
     pub latencies: Vec<(u64, u64)>,
     pub latency_ns: u128,
     pub closing_ack: bool,
-    pub trace: Option<Vec<AckPoint>>,
+    pub trace: Option<Trace>,
 }
 
 const CLOSING: &str = "end-of-capture";
 const PIGGYBACK: &str = "piggyback";
 
 impl Account {
-    fn new(trace: bool) -> Self {
-        Account { trace: trace.then(Vec::new), ..Account::default() }
+    fn new(stream: &Stream, trace: bool) -> Self {
+        Account { trace: trace.then(|| Trace::new(stream.span_ns())), ..Account::default() }
     }
 
     fn covered(&mut self, arrived_ns: u64, now_ns: u64, segments: u64) {
@@ -37,7 +37,7 @@ impl Account {
         }
     }
 
-    fn ack(&mut self, time_ns: u64, ack: u64, segments: u64, reason: &str) {
+    fn ack(&mut self, time_ns: u64, ack: u64, segments: u64, reason: &'static str) {
         if reason == PIGGYBACK {
             self.piggybacked += 1;
         } else {
@@ -48,7 +48,7 @@ impl Account {
             }
         }
         if let Some(trace) = &mut self.trace {
-            trace.push(AckPoint { time_ns, ack, segments, reason: reason.to_owned() });
+            trace.add(AckPoint { time_ns, ack, segments, reason });
         }
     }
 }
@@ -64,14 +64,14 @@ pub(crate) struct Setting<'a> {
 /// Runs a policy over the stream.
 pub(crate) fn policy(stream: &Stream, setting: &Setting<'_>) -> Account {
     let mut random = SplitMix64::new(setting.seed);
-    let start_ns = stream.steps.first().map_or(0, |s| s.time_ns);
+    let (start_ns, end_ns) = stream.span_ns();
     let mut event = Event::new(EventKind::AckSent, start_ns);
     event.random = random.next_u32();
     event.rcv_mss_bytes = stream.mss_bytes;
     let mut driver = Driver {
         conn: setting.policy.connect(&event),
         random,
-        account: Account::new(setting.trace),
+        account: Account::new(stream, setting.trace),
         pending: Vec::new(),
         deadline_ns: NEVER_NS,
         rcv_nxt: stream.first_rcv_nxt,
@@ -107,7 +107,7 @@ pub(crate) fn policy(stream: &Stream, setting: &Setting<'_>) -> Account {
             break;
         }
     }
-    driver.close(stream.steps.last().map_or(0, |s| s.time_ns))
+    driver.close(end_ns)
 }
 
 struct Driver {
@@ -254,7 +254,7 @@ pub(crate) fn captured(stream: &Stream, trace: bool) -> Option<Account> {
     if !stream.steps.iter().any(is_ack) {
         return None;
     }
-    let mut account = Account::new(trace);
+    let mut account = Account::new(stream, trace);
     let mut in_order: VecDeque<Waiting> = VecDeque::new();
     // Above a hole or repeated: any ACK reports them (RFC 2018, RFC 2883).
     let mut others: Vec<(u64, u64)> = Vec::new();
@@ -301,7 +301,7 @@ pub(crate) fn captured(stream: &Stream, trace: bool) -> Option<Account> {
         highest = highest.max(sent.ack);
         last_wnd_bytes = step.wnd_bytes;
     }
-    let end_ns = stream.steps.last().map_or(0, |s| s.time_ns);
+    let end_ns = stream.span_ns().1;
     let left: Vec<_> =
         others.into_iter().chain(in_order.iter().map(|w| (w.arrived_ns, w.segments))).collect();
     if !left.is_empty() {

@@ -28,17 +28,18 @@ mod stream;
 
 pub use optimum::Price;
 pub use result::{
-    AckPoint, ArrivalsResult, DirectionResult, OptimumResult, PolicyResult, Quantiles, ReplayResult,
-    CAPTURED, SCHEMA_VERSION,
+    AckPoint, ArrivalsResult, DirectionResult, LeftOut, OptimumResult, PolicyResult, Quantiles, ReplayResult,
+    Trace, CAPTURED, SCHEMA_VERSION, TRACE_ACKS_MAX,
 };
 pub use stream::Arrivals;
 
-use ackwise_capture::Capture;
+use ackwise_capture::{Capture, Connection};
 pub use ackwise_core::PolicyChoice;
 use ackwise_core::{Policy, Resolved};
 use drive::{Account, Setting};
 use optimum::{optimum, Arrival, Optimum};
 use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt;
 use stream::{Stream, What};
@@ -67,8 +68,11 @@ pub struct ReplayOptions {
     /// Of the random bits that policies may use.
     pub seed: u64,
     pub device: Option<DeviceCost>,
-    /// Keep every ACK of every policy.
-    pub trace: bool,
+    /// Keep as many directions, those with most data, so that memory and result are bounded
+    /// whatever the capture; the others are counted.
+    pub max_directions: usize,
+    /// Keep the ACKs of every policy for so many of them.
+    pub traced_directions: usize,
 }
 
 impl Default for ReplayOptions {
@@ -80,7 +84,8 @@ impl Default for ReplayOptions {
             reader_lag_ns: 0,
             seed: 1,
             device: None,
-            trace: false,
+            max_directions: 1000,
+            traced_directions: 0,
         }
     }
 }
@@ -133,7 +138,7 @@ pub fn replay_arrivals(arrivals: &Arrivals, options: &ReplayOptions) -> Result<A
     let prepared = prepare_all(options)?;
     let stream = Stream::of_arrivals(arrivals).map_err(ReplayError::Choice)?;
     let bytes = arrivals.bytes.iter().map(|&b| u64::from(b)).sum();
-    let judge = Judge::new(&stream, bytes, options)?;
+    let judge = Judge::new(&stream, bytes, options, options.traced_directions > 0)?;
     let policies = prepared.iter().map(|p| judge.policy(p, options.seed)).collect();
     Ok(ArrivalsResult { segments: judge.segments, optimum: judge.optimum(), policies })
 }
@@ -145,96 +150,155 @@ pub fn replay_arrivals(arrivals: &Arrivals, options: &ReplayOptions) -> Result<A
 /// # Errors
 /// An unknown policy, parameter or rail, or a parameter out of range.
 pub fn replay(capture: &Capture, options: &ReplayOptions) -> Result<ReplayResult, ReplayError> {
-    replay_until(capture, options, &|| false)
+    let mut replayer = Replayer::new(options)?;
+    for (c, connection) in capture.connections.iter().enumerate() {
+        replayer.add(c, connection, &|| false)?;
+    }
+    Ok(replayer.finish(capture))
 }
 
-/// The same, given up soon after `cancelled` answers true; asked before each policy.
-///
-/// # Errors
-/// As [`replay`], and [`ReplayError::Cancelled`].
-pub fn replay_until(
-    capture: &Capture,
-    options: &ReplayOptions,
-    cancelled: &dyn Fn() -> bool,
-) -> Result<ReplayResult, ReplayError> {
-    let prepared = prepare_all(options)?;
-    let mut result = ReplayResult {
-        schema_version: SCHEMA_VERSION,
-        capture: capture.name.clone(),
-        price: options.price,
-        seed: options.seed,
-        reader_lag_ns: options.reader_lag_ns,
-        truncated: capture.truncated.clone(),
-        directions_skipped: 0,
-        directions: Vec::new(),
-    };
-    for (c, connection) in capture.connections.iter().enumerate() {
+/// Bytes, connection, direction: most data first, then as in the capture.
+type Place = (Reverse<u64>, usize, usize);
+
+/// Replays connections one by one as a reader hands them out, and keeps results only.
+pub struct Replayer<'a> {
+    options: &'a ReplayOptions,
+    prepared: Vec<Prepared>,
+    kept: BTreeMap<Place, DirectionResult>,
+    directions_skipped: u64,
+    left_out: LeftOut,
+}
+
+impl<'a> Replayer<'a> {
+    /// # Errors
+    /// As [`replay`].
+    pub fn new(options: &'a ReplayOptions) -> Result<Self, ReplayError> {
+        let prepared = prepare_all(options)?;
+        let (kept, left_out) = (BTreeMap::new(), LeftOut::default());
+        Ok(Replayer { options, prepared, kept, directions_skipped: 0, left_out })
+    }
+
+    /// Replays both directions of connection `c` of a capture, in any order of connections. Given
+    /// up soon after `cancelled` answers true; asked before each policy.
+    ///
+    /// # Errors
+    /// [`ReplayError::Cancelled`].
+    pub fn add(
+        &mut self,
+        c: usize,
+        connection: &Connection,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<(), ReplayError> {
         for d in [0, 1] {
-            let segments = connection.directions[d].data_segments;
-            if segments < options.min_data_segments.max(1) {
-                result.directions_skipped += u64::from(segments > 0);
+            let direction = &connection.directions[d];
+            let segments = direction.data_segments;
+            if segments < self.options.min_data_segments.max(1) {
+                self.directions_skipped += u64::from(segments > 0);
+                continue;
+            }
+            let place = (Reverse(direction.payload_bytes), c, d);
+            let full = self.kept.len() >= self.options.max_directions;
+            if full && self.kept.last_key_value().map_or(true, |(last, _)| *last < place) {
+                self.left_out.add(segments, direction.payload_bytes);
                 continue;
             }
             if let Some(stream) = Stream::new(connection, d) {
-                let direction = judge(capture, (c, d), &stream, &prepared, options, cancelled)?;
-                result.directions.push(direction);
+                let judged = self.judge(connection, place, &stream, cancelled)?;
+                self.keep(place, judged);
             }
         }
+        Ok(())
     }
-    Ok(result)
-}
 
-fn judge(
-    capture: &Capture,
-    (c, d): (usize, usize),
-    stream: &Stream,
-    prepared: &[Prepared],
-    options: &ReplayOptions,
-    cancelled: &dyn Fn() -> bool,
-) -> Result<DirectionResult, ReplayError> {
-    let connection = &capture.connections[c];
-    let direction = &connection.directions[d];
-    let judge = Judge::new(stream, direction.payload_bytes, options)?;
-    // Every policy sees the same random bits, every direction others.
-    let seed = options.seed ^ ((c as u64) << 1 | d as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let mut policies = Vec::new();
-    policies.extend(drive::captured(stream, options.trace).map(|a| judge.result(CAPTURED, a)));
-    for p in prepared {
-        if cancelled() {
-            return Err(ReplayError::Cancelled);
+    fn keep(&mut self, place: Place, judged: DirectionResult) {
+        self.kept.insert(place, judged);
+        if self.kept.len() > self.options.max_directions {
+            if let Some((_, last)) = self.kept.pop_last() {
+                self.left_out.add(last.data_segments, last.payload_bytes);
+            }
         }
-        policies.push(judge.policy(p, seed));
+        if let Some(displaced) = self.kept.values_mut().nth(self.options.traced_directions) {
+            displaced.policies.iter_mut().for_each(|p| p.trace = None);
+        }
     }
-    Ok(DirectionResult {
-        connection: c,
-        direction: d,
-        from: connection.endpoints[d],
-        to: connection.endpoints[1 - d],
-        start_ns: stream.steps.first().map_or(0, |s| s.time_ns),
-        end_ns: stream.steps.last().map_or(0, |s| s.time_ns),
-        data_packets: judge.packets,
-        data_segments: judge.segments,
-        payload_bytes: judge.bytes,
-        mss_bytes: direction.mss_bytes,
-        mss_source: direction.mss_source,
-        packets_above_mss: direction.packets_above_mss,
-        window_known: stream.window_known,
-        handshake_rtt_ns: connection.handshake.map(|h| h.rtt_ns()),
-        receiver_distance_ns: stream.distance_ns,
-        unseen_bytes: stream.unseen_bytes,
-        packets_in_order: stream.orders[0],
-        packets_above_hole: stream.orders[1],
-        packets_filling_hole: stream.orders[2],
-        packets_duplicate: stream.orders[3],
-        optimum: judge.optimum(),
-        policies,
-    })
+
+    fn is_traced(&self, place: Place) -> bool {
+        match self.options.traced_directions.checked_sub(1) {
+            Some(last) => self.kept.keys().nth(last).map_or(true, |least| place < *least),
+            None => false,
+        }
+    }
+
+    /// What came out for the connections of `capture`.
+    pub fn finish(self, capture: &Capture) -> ReplayResult {
+        let mut directions: Vec<_> = self.kept.into_values().collect();
+        directions.sort_unstable_by_key(|d| (d.connection, d.direction));
+        ReplayResult {
+            schema_version: SCHEMA_VERSION,
+            capture: capture.name.clone(),
+            price: self.options.price,
+            seed: self.options.seed,
+            reader_lag_ns: self.options.reader_lag_ns,
+            truncated: capture.truncated.clone(),
+            directions_skipped: self.directions_skipped,
+            directions_left_out: self.left_out,
+            directions,
+        }
+    }
+
+    fn judge(
+        &self,
+        connection: &Connection,
+        place: Place,
+        stream: &Stream,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<DirectionResult, ReplayError> {
+        let (_, c, d) = place;
+        let direction = &connection.directions[d];
+        let trace = self.is_traced(place);
+        let judge = Judge::new(stream, direction.payload_bytes, self.options, trace)?;
+        // Every policy sees the same random bits, every direction others.
+        let seed = self.options.seed ^ ((c as u64) << 1 | d as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mut policies = Vec::new();
+        policies.extend(drive::captured(stream, trace).map(|a| judge.result(CAPTURED, a)));
+        for p in &self.prepared {
+            if cancelled() {
+                return Err(ReplayError::Cancelled);
+            }
+            policies.push(judge.policy(p, seed));
+        }
+        Ok(DirectionResult {
+            connection: c,
+            direction: d,
+            from: connection.endpoints[d],
+            to: connection.endpoints[1 - d],
+            start_ns: stream.span_ns().0,
+            end_ns: stream.span_ns().1,
+            data_packets: judge.packets,
+            data_segments: judge.segments,
+            payload_bytes: judge.bytes,
+            mss_bytes: direction.mss_bytes,
+            mss_source: direction.mss_source,
+            packets_above_mss: direction.packets_above_mss,
+            window_known: stream.window_known,
+            handshake_rtt_ns: connection.handshake.map(|h| h.rtt_ns()),
+            receiver_distance_ns: stream.distance_ns,
+            unseen_bytes: stream.unseen_bytes,
+            packets_in_order: stream.orders[0],
+            packets_above_hole: stream.orders[1],
+            packets_filling_hole: stream.orders[2],
+            packets_duplicate: stream.orders[3],
+            optimum: judge.optimum(),
+            policies,
+        })
+    }
 }
 
 /// The arrivals of one direction, and what the best schedule for them costs.
 struct Judge<'a> {
     stream: &'a Stream,
     options: &'a ReplayOptions,
+    trace: bool,
     best: Optimum,
     packets: u64,
     segments: u64,
@@ -243,7 +307,12 @@ struct Judge<'a> {
 }
 
 impl<'a> Judge<'a> {
-    fn new(stream: &'a Stream, bytes: u64, options: &'a ReplayOptions) -> Result<Self, ReplayError> {
+    fn new(
+        stream: &'a Stream,
+        bytes: u64,
+        options: &'a ReplayOptions,
+        trace: bool,
+    ) -> Result<Self, ReplayError> {
         let (mut arrivals, mut free) = (Vec::new(), Vec::new());
         for step in &stream.steps {
             match step.what {
@@ -257,7 +326,7 @@ impl<'a> Judge<'a> {
         let best =
             optimum(&arrivals, &free, options.price).map_err(|e| ReplayError::Choice(e.to_string()))?;
         let segments = arrivals.iter().map(|a| u64::from(a.weight)).sum();
-        Ok(Judge { stream, options, best, packets: arrivals.len() as u64, segments, bytes })
+        Ok(Judge { stream, options, trace, best, packets: arrivals.len() as u64, segments, bytes })
     }
 
     fn optimum(&self) -> OptimumResult {
@@ -270,8 +339,8 @@ impl<'a> Judge<'a> {
     }
 
     fn policy(&self, p: &Prepared, seed: u64) -> PolicyResult {
-        let ReplayOptions { reader_lag_ns, trace, .. } = *self.options;
-        let setting = Setting { policy: &p.resolved, reader_lag_ns, seed, trace };
+        let reader_lag_ns = self.options.reader_lag_ns;
+        let setting = Setting { policy: &p.resolved, reader_lag_ns, seed, trace: self.trace };
         let mut judged = self.result(p.resolved.policy.name(), drive::policy(self.stream, &setting));
         judged.params = p.named.clone();
         let in_force = ackwise_core::rails().filter(|r| p.resolved.rails & r.bit != 0);

@@ -25,7 +25,24 @@ pub struct ReplayResult {
     pub truncated: Option<Truncation>,
     /// Directions with data, but with fewer segments than asked for.
     pub directions_skipped: u64,
+    pub directions_left_out: LeftOut,
     pub directions: Vec<DirectionResult>,
+}
+
+/// Directions beyond [`crate::ReplayOptions::max_directions`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct LeftOut {
+    pub directions: u64,
+    pub data_segments: u64,
+    pub payload_bytes: u64,
+}
+
+impl LeftOut {
+    pub(crate) fn add(&mut self, data_segments: u64, payload_bytes: u64) {
+        self.directions += 1;
+        self.data_segments += data_segments;
+        self.payload_bytes += payload_bytes;
+    }
 }
 
 /// The data of one direction.
@@ -116,9 +133,46 @@ pub struct PolicyResult {
     pub cpu_s_per_gb: Option<f64>,
     /// Data was still unacknowledged at the end; an ACK was counted there.
     pub closing_ack: bool,
-    /// Every ACK, if asked for.
+    /// The ACKs, if asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub trace: Option<Vec<AckPoint>>,
+    pub trace: Option<Trace>,
+}
+
+/// ACKs a trace lists one by one.
+pub const TRACE_ACKS_MAX: usize = 2500;
+const TRACE_PARTS: usize = 100;
+
+/// The ACKs of a policy over time, in bounded memory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Trace {
+    /// At most [`TRACE_ACKS_MAX`].
+    pub first: Vec<AckPoint>,
+    /// Length of each of the parts that `counts` divides the time into.
+    pub part_ns: u64,
+    /// All ACKs by reason, in the order in which the reasons came up: how many in each part.
+    pub counts: Vec<(&'static str, Vec<u64>)>,
+    #[serde(skip)]
+    start_ns: u64,
+}
+
+impl Trace {
+    pub(crate) fn new((start_ns, end_ns): (u64, u64)) -> Self {
+        let part_ns = (end_ns - start_ns).div_ceil(TRACE_PARTS as u64).max(1);
+        Trace { first: Vec::new(), part_ns, counts: Vec::new(), start_ns }
+    }
+
+    pub(crate) fn add(&mut self, point: AckPoint) {
+        let known = self.counts.iter().position(|c| c.0 == point.reason);
+        let counts = known.unwrap_or_else(|| {
+            self.counts.push((point.reason, vec![0; TRACE_PARTS]));
+            self.counts.len() - 1
+        });
+        let part = point.time_ns.saturating_sub(self.start_ns) / self.part_ns;
+        self.counts[counts].1[part.min(TRACE_PARTS as u64 - 1) as usize] += 1;
+        if self.first.len() < TRACE_ACKS_MAX {
+            self.first.push(point);
+        }
+    }
 }
 
 /// One ACK of a trace.
@@ -129,7 +183,7 @@ pub struct AckPoint {
     pub ack: u64,
     /// Data segments that it is the first to report.
     pub segments: u64,
-    pub reason: String,
+    pub reason: &'static str,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

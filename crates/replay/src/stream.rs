@@ -154,6 +154,12 @@ impl Stream {
         })
     }
 
+    /// Times of the first step and the last.
+    pub fn span_ns(&self) -> (u64, u64) {
+        let at = |step: Option<&Step>| step.map_or(0, |s| s.time_ns);
+        (at(self.steps.first()), at(self.steps.last()))
+    }
+
     /// The data of direction `d`; none if there is no data in it.
     pub fn new(connection: &Connection, d: usize) -> Option<Stream> {
         let direction = &connection.directions[d];

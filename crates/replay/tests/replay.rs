@@ -7,7 +7,7 @@ use ackwise_capture::{link, read, Capture, ReadOptions};
 use ackwise_core::Policy;
 use ackwise_replay::{
     replay, replay_arrivals, Arrivals, DeviceCost, DirectionResult, PolicyChoice, PolicyResult, Price,
-    ReplayOptions, CAPTURED,
+    ReplayOptions, Replayer, CAPTURED,
 };
 use std::net::SocketAddr;
 
@@ -68,7 +68,7 @@ fn options(names: &[&str]) -> ReplayOptions {
     ReplayOptions {
         policies: names.iter().map(|n| PolicyChoice::new(n)).collect(),
         min_data_segments: 1,
-        trace: true,
+        traced_directions: usize::MAX,
         ..ReplayOptions::default()
     }
 }
@@ -86,7 +86,7 @@ fn of<'a>(direction: &'a DirectionResult, name: &str) -> &'a PolicyResult {
 /// Time in ms, ACK number, segments, reason.
 fn points(policy: &PolicyResult) -> Vec<(u64, u64, u64, &str)> {
     let trace = policy.trace.as_ref().expect("asked for");
-    trace.iter().map(|p| (p.time_ns / MS, p.ack, p.segments, p.reason.as_str())).collect()
+    trace.first.iter().map(|p| (p.time_ns / MS, p.ack, p.segments, p.reason)).collect()
 }
 
 #[test]
@@ -406,7 +406,7 @@ fn on_any_arrivals_everything_is_acknowledged_once_and_dearer_than_the_optimum()
         for d in &result.directions {
             for p in &d.policies {
                 let name = format!("round {round}, {} {:?} {}->{}", p.policy, p.rails, d.from, d.to);
-                let trace = p.trace.as_ref().expect("asked for");
+                let trace = &p.trace.as_ref().expect("asked for").first;
                 let reported: u64 = trace.iter().map(|a| a.segments).sum();
                 assert_eq!(reported, d.data_segments, "{name}: every segment once");
                 assert_eq!(p.ack_latency_ns.samples, d.data_segments, "{name}");
@@ -470,7 +470,9 @@ fn a_cancelled_replay_ends_before_the_next_policy() {
         asked.set(asked.get() + 1);
         asked.get() > 2
     };
-    let result = ackwise_replay::replay_until(&capture, &ReplayOptions::default(), &cancelled);
+    let options = ReplayOptions::default();
+    let mut replayer = Replayer::new(&options).expect("valid choices");
+    let result = replayer.add(0, &capture.connections[0], &cancelled);
     assert_eq!(result.expect_err("cancelled"), ackwise_replay::ReplayError::Cancelled);
     assert_eq!(asked.get(), 3);
 }

@@ -130,7 +130,7 @@ fn granted_ns(grant_ns: u64, ready_ns: u64) -> u64 {
     if grant_ns == 0 {
         ready_ns
     } else {
-        ready_ns.div_ceil(grant_ns) * grant_ns
+        ready_ns.div_ceil(grant_ns).saturating_mul(grant_ns)
     }
 }
 
@@ -252,19 +252,20 @@ impl Channel {
     #[inline]
     fn leave(&mut self, start_ns: u64, mut packet: Parcel) -> Wake {
         let busy = self.transmit_time_ns(packet.wire_bytes);
-        let finish = start_ns + busy;
+        // A queue of millions of packets at 1 bit/s takes longer than 64 bits of nanoseconds.
+        let finish = start_ns.saturating_add(busy);
         self.free_ns = finish;
-        self.busy_ns += busy;
+        self.busy_ns = self.busy_ns.saturating_add(busy);
         self.stats.packets += 1;
         self.stats.bytes += u64::from(packet.wire_bytes);
         if packet.is_pure_ack() {
             self.stats.ack_bytes += u64::from(packet.wire_bytes);
         }
-        let mut arrival_ns = finish + self.delay_ns;
+        let mut arrival_ns = finish.saturating_add(self.delay_ns);
         let mut late_ns = 0;
         let mut twice = false;
         if let Some(f) = &mut self.faults {
-            arrival_ns += f.rng.up_to(f.jitter_ns);
+            arrival_ns = arrival_ns.saturating_add(f.rng.up_to(f.jitter_ns));
             packet.lost = f.lost(finish);
             twice = f.rng.chance_ppm(f.duplicate_ppm);
             if let Some((ppm, delay)) = f.reorder {

@@ -164,7 +164,7 @@ impl<'a> Engine<'a> {
         let g = &mut self.groups[group];
         if g.started < g.spec.count {
             let gap = g.rng.exponential(1e9 / g.spec.arrivals_per_s) as u64;
-            self.heap.push(self.now + gap.max(1), SimEvent::Arrival(group));
+            self.heap.push(self.now.saturating_add(gap.max(1)), SimEvent::Arrival(group));
         }
     }
 

@@ -69,10 +69,9 @@ def main(capture: str, overrides: Overrides, costs: Costs, outputs: Outputs, *, 
         raise InputError(f"--capture: {quoted(capture)} does not exist; give a pcap or pcapng file")
     if not path.is_file():
         raise InputError(f"--capture: {quoted(capture)} is not a regular file; give a capture")
-    trace = outputs.report is not None and path.stat().st_size <= replay.TRACE_FILE_BYTES_MAX
     with progress_bar(not quiet) as show:
         show("replaying", 0, 1)
-        replayed = replay.run(capture, settings, trace)
+        replayed = replay.run(capture, settings, trace=outputs.report is not None)
     document = replayed.document
     cut = document["truncated"]
     if cut and not quiet:
@@ -80,6 +79,15 @@ def main(capture: str, overrides: Overrides, costs: Costs, outputs: Outputs, *, 
             f"ackwise: {printable(capture)}: byte {cut['offset']} (packet {cut['packet']}): the "
             f"file ends inside a packet, after {cut['present_bytes']} of {cut['claimed_bytes']} "
             "bytes; the packets before it are analysed"
+        )
+    left_out = document["directions_left_out"]
+    if left_out["directions"] and not quiet:
+        print(
+            f"ackwise: {capture}: {left_out['directions']} directions with less data than the "
+            f"{len(document['directions'])} evaluated are left out ({left_out['data_segments']} "
+            f"segments, {left_out['payload_bytes']} bytes); to see them, take a part of the "
+            "capture: tcpdump -r in.pcap -w out.pcap 'tcp port PORT'",
+            file=sys.stderr,
         )
     if not document["directions"]:
         short = document["directions_skipped"]

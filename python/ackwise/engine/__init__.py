@@ -38,6 +38,9 @@ def identity() -> str:
     return sha256(Path(_loaded().__file__).read_bytes()).hexdigest()
 
 
+ARRIVALS_MAX = 1_000_000  # of a capture in a workload: a scenario lists every one
+
+
 class Cancel:
     """Stops every run that was started with it."""
 
@@ -200,10 +203,10 @@ def _refuse_cut(path: str, cut: dict[str, int] | None) -> None:
 
 def arrivals(path: str) -> dict[str, Any]:
     """Times and sizes of new data in a capture's largest direction: from, to, truncated,
-    times_ns, bytes. Raises InputError when the capture cannot be used."""
+    times_ns, bytes. Raises InputError when the capture cannot be used, or has too many."""
     engine = _loaded()
     try:
-        result: dict[str, Any] = json.loads(engine.arrivals(path))
+        result: dict[str, Any] = json.loads(engine.arrivals(path, ARRIVALS_MAX))
     except engine.CaptureError as problem:
         raise InputError(str(problem)) from None
     except UnicodeEncodeError:

@@ -2,21 +2,19 @@
 """Links, workloads and plans from TOML files, shipped or a user's."""
 
 import copy
-import tomllib
 from collections.abc import Iterable
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from ackwise import engine
+from ackwise import bounded, engine
 from ackwise.errors import InputError, quoted, suggestion
+from ackwise.host import reading
 from ackwise.plans import policy, schema
 from ackwise.plans.scenario import Link, Plan, Workload, build
 
-FILE_BYTES_MAX = 4 * 2**20
 LIMITED_DISCIPLINES = ("fq-codel", "fq", "cake")  # by default, as in Linux
-ARRIVALS_MAX = 1_000_000  # of a capture in a workload: the scenario lists every one
 
 
 def shipped_dir(kind: str) -> Path:
@@ -31,27 +29,11 @@ def shipped(kind: str) -> list[str]:
 
 
 def _load_toml(path: Path, where: str) -> dict[str, Any]:
+    data = reading.read_bounded(path, bounded.BYTES_MAX, where, "a TOML file")
     try:
-        if path.is_dir():
-            raise InputError(f"{where}: is a directory; give a TOML file")
-        if not path.is_file():
-            what = "does not exist" if not path.exists() else "is not a regular file"
-            raise InputError(f"{where}: {what}; give a TOML file")
-        with path.open("rb") as stream:
-            data = stream.read(FILE_BYTES_MAX + 1)
-    except (OSError, ValueError) as problem:
-        reason = getattr(problem, "strerror", None) or str(problem)
-        raise InputError(f"{where}: cannot be read: {reason}") from None
-    if len(data) > FILE_BYTES_MAX:
-        raise InputError(f"{where}: larger than {FILE_BYTES_MAX} bytes, the limit for a plan file")
-    try:
-        return tomllib.loads(data.decode("utf-8"))
-    except UnicodeDecodeError as problem:
-        raise InputError(f"{where}: byte {problem.start} is not UTF-8; save it as UTF-8") from None
-    except tomllib.TOMLDecodeError as problem:
-        raise InputError(f"{where}: invalid TOML: {problem}; see docs/plan-format.md") from None
-    except (RecursionError, ValueError):  # very deep nesting; integers of thousands of digits
-        raise InputError(f"{where}: invalid TOML: nested too deep or a number too long") from None
+        return bounded.parse_toml(data)
+    except ValueError as problem:
+        raise InputError(f"{where}: {problem}; see docs/plan-format.md") from None
 
 
 def _locate(spec: str, kind: str, word: str, beside: Path | None, where: str) -> tuple[Path, str]:
@@ -192,11 +174,11 @@ def _read_replay(app: dict[str, Any], where: str, path: str, beside: Path) -> No
         found = engine.arrivals(file)
     except InputError as problem:
         raise InputError(f"{where}: {path}.capture: {problem}") from None
-    count = len(found["times_ns"])
-    if count > ARRIVALS_MAX:
+    longest_ns = next(key.high for key in schema.keys_of("app.replay") if key.name == "times")
+    if found["times_ns"][-1] > longest_ns:
         raise InputError(
-            f"{where}: {path}.capture: {file}: {count} arrivals; a workload "
-            f"can have at most {ARRIVALS_MAX} (`editcap -r` cuts a capture)"
+            f"{where}: {path}.capture: {file}: lasts {found['times_ns'][-1] / 1e9:.1f} s; a "
+            f"workload can last at most {longest_ns / 1e9:.0f} s (`editcap -B` cuts a capture)"
         )
     app["times_ns"], app["bytes"] = found["times_ns"], found["bytes"]
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Replays a capture's arrivals through every policy: ACKs, latency, cost, ratio to the optimum."""
 
+from collections import deque
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from threading import Thread
@@ -15,8 +16,7 @@ from ackwise.results.stats import is_best
 
 SCHEMA_VERSION = 2
 CAPTURED = "captured"  # label of the capture's own receiver
-# A trace for the plots lists every ACK of every policy: none for captures above this size.
-TRACE_FILE_BYTES_MAX = 64 * 2**20
+DIRECTIONS_SHOWN = 6  # in tables and plots, those with the most data
 
 KEYS: dict[str, str] = {
     "schema_version": "version of these keys; increases when one is removed or changes meaning",
@@ -38,6 +38,9 @@ KEYS: dict[str, str] = {
     "policies[].params.<parameter>": "value of each parameter, defaults included",
     "policies[].rails": "rails in force; null: the default set",
     "directions_skipped": "directions with too little data to evaluate",
+    "directions_left_out.directions": "directions beyond the 1000 with the most data: not listed",
+    "directions_left_out.data_segments": "their wire segments",
+    "directions_left_out.payload_bytes": "their payload, retransmissions included",
     "directions[].connection": "index of the connection in the capture",
     "directions[].direction": "index of the direction in the connection",
     "directions[].from": "address and port of the data sender",
@@ -116,10 +119,10 @@ class ReplaySettings:
 
 @dataclass(frozen=True)
 class Replay:
-    """The document and, for the report, every ACK of direction i and cell j."""
+    """The document and, for the report, the ACKs of direction i and cell j."""
 
     document: dict[str, Any]
-    traces: list[list[list[dict[str, Any]] | None]]
+    traces: list[list[dict[str, Any] | None]]
 
 
 def run(capture: str, settings: ReplaySettings, trace: bool) -> Replay:
@@ -129,7 +132,7 @@ def run(capture: str, settings: ReplaySettings, trace: bool) -> Replay:
         "price": {"rho_permille": settings.rho_permille, "unit_ns": settings.unit_ns},
         "seed": settings.seed,
         "device": settings.device,
-        "trace": trace,
+        "traced_directions": DIRECTIONS_SHOWN if trace else 0,
     }
     cancel = Cancel()
     future: Future[dict[str, Any]] = Future()
@@ -159,7 +162,9 @@ def _evaluated(capture: str, settings: ReplaySettings, found: dict[str, Any]) ->
     directions = []
     traces = []
     # Large transfers first: they are what captures are made for.
-    for one in sorted(found["directions"], key=lambda d: -d["payload_bytes"]):
+    waiting = deque(sorted(found.pop("directions"), key=lambda d: -d["payload_bytes"]))
+    while waiting:  # each is freed once its cells are made: they hold the same again
+        one = waiting.popleft()
         cells = [_cell(c, label) for c, label in _labelled(one["policies"], settings.policies)]
         for cell in cells:
             cell["best"] = [key for key in _LOWER if _is_best(key, cell, cells)]
@@ -190,6 +195,7 @@ def _evaluated(capture: str, settings: ReplaySettings, found: dict[str, Any]) ->
             for p in settings.policies
         ],
         "directions_skipped": found["directions_skipped"],
+        "directions_left_out": found["directions_left_out"],
         "directions": directions,
     }
     return Replay(document, traces)

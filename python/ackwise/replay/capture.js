@@ -158,7 +158,7 @@ main.append(
       ["ran on", data.origin],
       ["schema", String(doc.schema_version)],
       ["price", `one ACK costs ${doc.price.rho_permille / 1000}; ${doc.price.unit_ns / 1e6} ms of latency of one segment costs ${(1000 - doc.price.rho_permille) / 1000}`],
-      ["directions", `${doc.directions.length} shown${data.more > 0 ? `, ${data.more} with less data in --json` : ""}${doc.directions_skipped ? `, ${doc.directions_skipped} with too little data` : ""}`],
+      ["directions", `${doc.directions.length} shown${data.more > 0 ? `, ${data.more} with less data in --json` : ""}${doc.directions_left_out.directions ? `, ${doc.directions_left_out.directions} with still less data left out` : ""}${doc.directions_skipped ? `, ${doc.directions_skipped} with too little data` : ""}`],
     ])),
   make("section", { id: "cell" },
     make("div", { class: "controls" }, ...(names.length > 1 ? [viewChoice.element] : [make("h2", {}, names[0])]), policyChoice.element),

@@ -4,29 +4,20 @@
 from typing import Any
 
 from ackwise import engine
-from ackwise.replay import CAPTURED, Replay
-from ackwise.replay.table import DIRECTIONS_SHOWN, LIMITS
+from ackwise.replay import CAPTURED, DIRECTIONS_SHOWN, Replay
+from ackwise.replay.table import LIMITS
 from ackwise.results import provenance
 from ackwise.results.report.page import asset, dumped, page
 
-TRACE_POINTS = 2500
-RATE_POINTS = 100
 
-
-def _acks(trace: list[dict[str, Any]] | None, start_ns: int, end_ns: int) -> dict[str, Any] | None:
+def _acks(trace: dict[str, Any] | None, start_ns: int) -> dict[str, Any] | None:
     """The first ACKs one by one, and the rate of all ACKs by reason."""
-    if not trace:
+    if not trace or not trace["first"]:
         return None
-    step = max(1, -(-(end_ns - start_ns) // RATE_POINTS))
-    rate: dict[str, list[int]] = {}
-    for point in trace:
-        counts = rate.setdefault(point["reason"], [0] * RATE_POINTS)
-        place = (max(point["time_ns"], start_ns) - start_ns) // step
-        counts[min(place, RATE_POINTS - 1)] += 1
-    first = trace[:TRACE_POINTS]
+    first = trace["first"]
     return {
-        "step_us": step / 1000,
-        "rate": rate,
+        "step_us": trace["part_ns"] / 1000,
+        "rate": dict(trace["counts"]),
         "t_us": [(p["time_ns"] - start_ns) / 1000 for p in first],
         "ack": [p["ack"] for p in first],
         "reason": [p["reason"] for p in first],
@@ -46,7 +37,7 @@ def of_replay(replayed: Replay, command: str) -> bytes:
         "reasons": engine.reasons(),
         "captured": CAPTURED,
         "details": [
-            [_acks(trace, one["start_ns"], one["end_ns"]) for trace in traces]
+            [_acks(trace, one["start_ns"]) for trace in traces]
             for one, traces in zip(shown, replayed.traces, strict=False)
         ],
     }

@@ -6,6 +6,7 @@ from typing import Any
 from rich.text import Text
 
 from ackwise.errors import printable
+from ackwise.replay import DIRECTIONS_SHOWN
 from ackwise.results import provenance
 from ackwise.results.console import Console
 from ackwise.results.table import Column, blocks, decimals, draw, time_unit, width_of
@@ -21,7 +22,6 @@ _COLUMNS = (
     ("cost_ratio", "x optimum", ""),
     ("cpu_s_per_gb", "CPU s/GB", ""),
 )
-DIRECTIONS_SHOWN = 6
 LIMITS = (
     "arrivals stay as captured: a replay cannot know how the sender would have reacted to other "
     "ACKs, so goodput, RTTs and losses need the simulator or the lab"
@@ -87,6 +87,15 @@ def show(document: dict[str, Any], console: Console) -> None:
     more = len(document["directions"]) - DIRECTIONS_SHOWN
     if more > 0:
         console.print(Text(f"Directions with less data, shown by --json and --csv only: {more}"))
+    left_out = document["directions_left_out"]
+    if left_out["directions"]:
+        console.print(
+            Text(
+                f"Directions with less data, left out: {left_out['directions']} "
+                f"({left_out['data_segments']} segments, {left_out['payload_bytes']} bytes)"
+            ),
+            soft_wrap=True,
+        )
     if document["directions_skipped"]:
         console.print(Text(f"Directions with too little data: {document['directions_skipped']}"))
     console.print(Text("* best value of its column", style="dim"))

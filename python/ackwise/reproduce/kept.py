@@ -12,10 +12,15 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from ackwise import bounded
 from ackwise.host import files
 
 Scenarios = Sequence[dict[str, Any]]
 Results = list[dict[str, Any]]
+
+# A packed file of 1 MB can unpack to 1 GB. The longest results have 30 MB.
+UNPACKED_BYTES_MAX = 512 * 2**20
+ITEMS_MAX = 10**7
 
 
 def _canonical(value: object) -> bytes:
@@ -26,6 +31,14 @@ def files_hash(paths: Sequence[Path]) -> str:
     """One hash of these files' names and contents."""
     found = [(path.name, sha256(path.read_bytes()).hexdigest()) for path in paths]
     return sha256(_canonical(found)).hexdigest()
+
+
+def _unpacked(path: Path) -> bytes:
+    unpacker = zlib.decompressobj()
+    data = unpacker.decompress(path.read_bytes(), UNPACKED_BYTES_MAX)
+    if not unpacker.eof:
+        raise ValueError("too large, or cut")
+    return data
 
 
 class KeptResults:
@@ -40,7 +53,7 @@ class KeptResults:
         """Results of these scenarios: kept ones, else those of `run`, which are kept."""
         path = self._folder / f"{sha256(_canonical(scenarios)).hexdigest()}.json.z"
         try:
-            kept: Results = json.loads(zlib.decompress(path.read_bytes()))
+            kept: Results = bounded.parse_json(_unpacked(path), UNPACKED_BYTES_MAX, ITEMS_MAX)
         except (OSError, ValueError, zlib.error):
             # missing, or damaged and therefore written again
             found = run()

@@ -15,8 +15,13 @@ Row = Mapping[str, str | int | float | None]
 
 def json_bytes(document: Mapping[str, Any]) -> bytes:
     """The document as readable JSON; ValueError for NaN, which JSON does not have."""
-    text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
-    return (printable(text, keep="\n") + "\n").encode()
+    encoder = json.JSONEncoder(indent=2, ensure_ascii=False, allow_nan=False)
+    text = io.BytesIO()
+    # Piece by piece: json.dumps keeps every piece until the end, five times the text.
+    pieces = (printable(piece, keep="\n") for piece in encoder.iterencode(document))
+    text.writelines(piece.encode() for piece in pieces)
+    text.write(b"\n")
+    return text.getvalue()
 
 
 def csv_bytes(rows: Sequence[Row]) -> bytes:

@@ -2,13 +2,12 @@
 """What of the simulator was compared with the kernel, and how far it agrees: unmodified Linux in
 validated.toml, every policy in worlds.csv."""
 
-import tomllib
 from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib import resources
 from typing import Any
 
-from ackwise import plans
+from ackwise import bounded, plans
 from ackwise.plans import Link
 from ackwise.plans.policy import PolicyChoice
 from ackwise.results import agreement
@@ -20,8 +19,8 @@ AGREES_PERCENT = 10
 @cache
 def compared() -> list[dict[str, Any]]:
     """Each link, workload and policy that ran on both: pairs of (simulator, lab)."""
-    text = (resources.files("ackwise.results") / "validated.toml").read_text(encoding="utf-8")
-    found: list[dict[str, Any]] = tomllib.loads(text)["compared"]
+    data = (resources.files("ackwise.results") / "validated.toml").read_bytes()
+    found: list[dict[str, Any]] = bounded.parse_toml(data)["compared"]
     return found
 
 

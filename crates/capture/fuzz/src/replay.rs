@@ -9,7 +9,7 @@ use ackwise_replay::{replay, PolicyChoice, Price, ReplayOptions};
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     // The first bytes choose price and reader, the rest is the capture.
     let Some((&[rho, unit, lag], bytes)) = bytes.split_first_chunk::<3>() else { return };
-    let limit = ReadOptions { max_packets: Some(200) };
+    let limit = ReadOptions { max_packets: Some(200), ..ReadOptions::default() };
     let Ok(capture) = read(bytes, "fuzz", &limit) else { return };
     let both = |p: Policy| {
         [None, Some(Vec::new())].map(|rails| PolicyChoice { rails, ..PolicyChoice::new(p.name()) })
@@ -19,13 +19,13 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         min_data_segments: 1,
         price: Price::new(1 + u16::from(rho) * 3, 1 << (unit % 40)).expect("in range"),
         reader_lag_ns: if lag < 128 { 0 } else { 1 << (lag - 128).min(63) },
-        trace: true,
+        traced_directions: usize::MAX,
         ..ReplayOptions::default()
     };
     let result = replay(&capture, &options).expect("the choices are valid");
     for d in &result.directions {
         for p in &d.policies {
-            let reported: u64 = p.trace.iter().flatten().map(|a| a.segments).sum();
+            let reported: u64 = p.trace.iter().flat_map(|t| &t.first).map(|a| a.segments).sum();
             assert_eq!(reported, d.data_segments, "{}: every segment once", p.policy);
             assert!(p.cost_scaled >= d.optimum.cost_scaled, "{}: beats the optimum", p.policy);
             if p.rails.iter().any(|r| r == "max-delay") {

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: MIT
+"""TOML and JSON from files: size and structure are bounded before a parser sees them.
+
+A parser makes an object of two bytes, and a table of every part of a dotted key; tomllib also takes
+time that grows with the square of such a key. Counting brackets, dots and keys outside of strings
+takes one pass, and is exact up to the first byte that the parser would refuse.
+"""
+
+import json
+import re
+import tomllib
+from typing import Any
+
+# The longest shipped plan has 5 kB; a workload of 300 000 arrivals fits.
+BYTES_MAX = 4 * 2**20
+# A plan nests five tables at most (`override.flows.receiver.process.segment`).
+DEPTH_MAX = 16
+# A workload of 2000 groups of flows, each with every key that there is.
+ITEMS_MAX = 100_000
+
+# A string that does not end is taken to the end of its line or file: parsers stop there.
+_TOML_TEXT = re.compile(
+    rb'"""(?:\\.?|[^"\\]++|"{1,2}(?!"))*+(?:"{3,5}|\Z)'
+    rb"|'''(?:[^']++|'{1,2}(?!'))*+(?:'{3,5}|\Z)"
+    rb'|"(?:\\.?|[^"\\\n]++)*+"?'
+    rb"|'[^'\n]*+'?"
+    rb"|#[^\n]*+",
+    re.DOTALL,
+)
+_JSON_TEXT = re.compile(rb'"(?:\\.?|[^"\\]++)*+"?', re.DOTALL)
+_LONG_KEY = re.compile(rb"\.{%d}" % DEPTH_MAX)
+_BRACKET = re.compile(rb"[\[\]{}]")
+_OPEN = b"[{"
+_NOT_STRUCTURE = bytes(set(range(256)) - set(b".=:[]{}\n"))
+
+
+def parse_toml(data: bytes) -> dict[str, Any]:
+    """The document; ValueError says what is wrong with it, and where."""
+    _check_size(data, BYTES_MAX)
+    skeleton = _skeleton(data, _TOML_TEXT)
+    _check(skeleton, b"=", ITEMS_MAX)
+    if found := _LONG_KEY.search(skeleton):
+        line = skeleton.count(b"\n", 0, found.start()) + 1
+        raise ValueError(
+            f"line {line}: a key of more than {DEPTH_MAX} parts, the limit; use fewer dots"
+        )
+    try:
+        return tomllib.loads(data.decode("utf-8"))
+    except UnicodeDecodeError as problem:
+        raise ValueError(f"byte {problem.start} is not UTF-8; save it as UTF-8") from None
+    except tomllib.TOMLDecodeError as problem:
+        raise ValueError(f"invalid TOML: {problem}") from None
+    except ValueError:  # Python's limit on the digits of an integer
+        raise ValueError("invalid TOML: a number too long; give fewer digits") from None
+
+
+def parse_json(data: bytes, bytes_max: int = BYTES_MAX, items_max: int = ITEMS_MAX) -> Any:
+    """The document; ValueError says what is wrong with it, and where."""
+    _check_size(data, bytes_max)
+    _check(_skeleton(data, _JSON_TEXT), b":", items_max)
+    try:
+        return json.loads(data)
+    except UnicodeDecodeError as problem:
+        raise ValueError(f"byte {problem.start} is not UTF-8") from None
+    except ValueError as problem:
+        raise ValueError(f"invalid JSON: {problem}") from None
+
+
+def _check_size(data: bytes, bytes_max: int) -> None:
+    if len(data) > bytes_max:
+        raise ValueError(f"larger than {bytes_max} bytes, the limit; divide it into several files")
+
+
+def _skeleton(data: bytes, text: re.Pattern[bytes]) -> bytes:
+    """What gives the document its structure, without strings and comments; all its lines."""
+    bare = text.sub(lambda found: b"\n" * found[0].count(b"\n"), data)
+    return bare.translate(None, _NOT_STRUCTURE)
+
+
+def _check(skeleton: bytes, assignment: bytes, items_max: int) -> None:
+    for what, count in (
+        ("keys", skeleton.count(assignment)),
+        ("tables and lists", skeleton.count(b"[") + skeleton.count(b"{")),
+    ):
+        if count > items_max:
+            raise ValueError(
+                f"{count} {what}, more than {items_max}, the limit; divide it into several files"
+            )
+    depth = 0
+    for bracket in _BRACKET.finditer(skeleton):
+        # A parser refuses one that closes nothing, so what follows it does not count.
+        depth = depth + 1 if bracket[0] in _OPEN else max(0, depth - 1)
+        if depth > DEPTH_MAX:
+            line = skeleton.count(b"\n", 0, bracket.start()) + 1
+            raise ValueError(
+                f"line {line}: nested too deep, more than {DEPTH_MAX} levels, the limit; "
+                "use fewer brackets within brackets"
+            )
