@@ -322,7 +322,7 @@ def test_a_step_that_fails_half_way_puts_everything_back(
     before, queues = ns.told_by_tc(), ns.snapshot()
 
     def unrehearsed() -> int:
-        control._rehearse = lambda *_words: None  # type: ignore[assignment]
+        control._rehearse = lambda *_words: None
         return cli.main(
             ["gateway", "up", "v0", *RATES, "--replace", "--data-leaf", leaf, "--run-dir", str(run)]
         )
