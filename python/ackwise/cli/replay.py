@@ -83,10 +83,10 @@ def main(capture: str, overrides: Overrides, costs: Costs, outputs: Outputs, *, 
     left_out = document["directions_left_out"]
     if left_out["directions"] and not quiet:
         say(
-            f"ackwise: {printable(capture)}: {left_out['directions']} directions with less data than the "
-            f"{len(document['directions'])} evaluated are left out ({left_out['data_segments']} "
-            f"segments, {left_out['payload_bytes']} bytes); to see them, take a part of the "
-            "capture: tcpdump -r in.pcap -w out.pcap 'tcp port PORT'"
+            f"ackwise: {printable(capture)}: {left_out['directions']} directions with less data "
+            f"than the {len(document['directions'])} evaluated are left out "
+            f"({left_out['data_segments']} segments, {left_out['payload_bytes']} bytes); to see "
+            "them, take a part of the capture: tcpdump -r in.pcap -w out.pcap 'tcp port PORT'"
         )
     if not document["directions"]:
         short = document["directions_skipped"]
