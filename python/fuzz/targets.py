@@ -35,7 +35,7 @@ def queues(data: bytes) -> None:
         snapshot = Snapshot.take(kernel, IFINDEX)
         snapshot.messages(IFINDEX)
         assert snapshot.words
-        if not getattr(snapshot, "obstacle", ""):  # else `up` keeps its hands off
+        if not snapshot.obstacle:  # else `up` keeps its hands off
             again = Snapshot.of_document(json.loads(json.dumps(snapshot.document())))
             assert again == snapshot
         status.counters(kernel, IFINDEX)

@@ -21,7 +21,7 @@ from ackwise.cli import main as cli
 
 pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
 
-FEW = 12
+FEW = 30
 FEW_PARTS_MAX = 300
 RATES = ("--down", "2.1mbit", "--up", "800kbit", "--ack-leaf", "pfifo", "--data-leaf", "pfifo")
 

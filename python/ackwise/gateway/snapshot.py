@@ -198,16 +198,12 @@ class Snapshot:
         if not isinstance(found, list):
             raise ValueError("no list of parts")
         parts = tuple(Kept.of_document(part) for part in found)
-        handles: set[int] = set()
-        for part in parts:
-            at_root = part.what == "qdisc" and part.parent == netlink.ROOT
-            if at_root == bool(handles):
-                raise ValueError("not exactly one root queue, and it first")
-            # The classes of most kinds come with their queue and are no parts.
-            if handles and not {part.parent, part.parent & 0xFFFF0000} & handles:
-                raise ValueError(f"{part} belongs to nothing")
-            if part.what in ("qdisc", "class"):
-                handles.add(part.handle)
+        roots = [p.what == "qdisc" and p.parent == netlink.ROOT for p in parts]
+        if roots != [True, *[False] * (len(parts) - 1)][: len(parts)]:
+            raise ValueError("not exactly one root queue, and it first")
+        astray = _without_parent(parts)
+        if astray:
+            raise ValueError(f"{astray} belongs to nothing")
         return cls(parts)
 
     @classmethod
@@ -264,7 +260,22 @@ class Snapshot:
         astray = next((q for q in named if q.handle not in seen), None)
         if astray is not None:
             return cls(tuple(parts), f"{_kept('qdisc', astray)} is below no root")
-        return cls(tuple(parts), _obstacle(named, classes, filters))
+        why = _obstacle(named, classes, filters)
+        if not why and (lost := _without_parent(parts)):
+            why = f"{lost} belongs to nothing"
+        return cls(tuple(parts), why)
+
+
+def _without_parent(parts: Sequence[Kept]) -> Kept | None:
+    """The first part behind the root that belongs to none before it."""
+    handles: set[int] = set()
+    for part in parts:
+        # The classes of most kinds come with their queue and are no parts.
+        if handles and not {part.parent, part.parent & 0xFFFF0000} & handles:
+            return part
+        if part.what in ("qdisc", "class"):
+            handles.add(part.handle)
+    return None
 
 
 def _by_major(

@@ -95,6 +95,7 @@ def _parsed(data: bytes) -> State:
         raise ValueError(f"has {len(data)} bytes" if not data else f"has over {_BYTES_MAX} bytes")
     try:
         found = json.loads(data)
+        json.dumps(found, allow_nan=False)  # loads takes Infinity, and 1e999 for it
     except (ValueError, RecursionError):
         raise ValueError("is not JSON") from None
     if not isinstance(found, dict) or found.get("version") != _VERSION:
