@@ -136,7 +136,8 @@ fn simulate(py: Python<'_>, scenario_json: &str, cancel: Option<&Cancel>) -> PyR
     })
 }
 
-/// A capture that Ctrl-C, or whoever holds `cancel`, stops at its next read.
+/// A capture whose reading stops soon after `cancel` was called; without one, in the interpreter's
+/// main thread, after Ctrl-C.
 struct Watched {
     file: File,
     cancel: Option<Arc<AtomicBool>>,
@@ -146,11 +147,9 @@ struct Watched {
 
 impl Read for Watched {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let cancelled = self.cancel.as_ref().is_some_and(|c| c.load(Ordering::Relaxed));
-        let why = if cancelled {
-            Some(Cancelled::new_err("cancelled"))
-        } else {
-            Python::with_gil(|py| py.check_signals()).err()
+        let why = match &self.cancel {
+            Some(cancel) => cancel.load(Ordering::Relaxed).then(|| Cancelled::new_err("cancelled")),
+            None => Python::with_gil(|py| py.check_signals()).err(),
         };
         if why.is_none() {
             return self.file.read(buffer);
@@ -270,7 +269,11 @@ fn replay(py: Python<'_>, path: &str, options_json: &str, cancel: Option<&Cancel
         let capture = reading(path, flag.clone(), |file, name| {
             ackwise_capture::read_each(file, name, &ReadOptions::default(), |index, connection| {
                 replayed = replayer.add(index, &connection, &cancelled);
-                if replayed.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+                if replayed.is_ok() {
+                    ControlFlow::Continue(())
+                } else {
+                    ControlFlow::Break(())
+                }
             })
         })?;
         replayed.map_err(failed)?;

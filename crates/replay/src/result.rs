@@ -157,7 +157,7 @@ pub struct Trace {
 
 impl Trace {
     pub(crate) fn new((start_ns, end_ns): (u64, u64)) -> Self {
-        let part_ns = (end_ns - start_ns).div_ceil(TRACE_PARTS as u64).max(1);
+        let part_ns = end_ns.saturating_sub(start_ns).div_ceil(TRACE_PARTS as u64).max(1);
         Trace { first: Vec::new(), part_ns, counts: Vec::new(), start_ns }
     }
 

@@ -7,7 +7,7 @@ use ackwise_capture::{link, read, Capture, ReadOptions};
 use ackwise_core::Policy;
 use ackwise_replay::{
     replay, replay_arrivals, Arrivals, DeviceCost, DirectionResult, PolicyChoice, PolicyResult, Price,
-    ReplayOptions, Replayer, CAPTURED,
+    ReplayOptions, Replayer, CAPTURED, TRACE_ACKS_MAX,
 };
 use std::net::SocketAddr;
 
@@ -475,4 +475,50 @@ fn a_cancelled_replay_ends_before_the_next_policy() {
     let result = replayer.add(0, &capture.connections[0], &cancelled);
     assert_eq!(result.expect_err("cancelled"), ackwise_replay::ReplayError::Cancelled);
     assert_eq!(asked.get(), 3);
+}
+
+#[test]
+fn the_largest_directions_are_kept_in_whatever_order_connections_come() {
+    let b = ends()[1];
+    let mut w = PcapWriter::new(link::RAW, PcapStyle::default());
+    for (i, segments) in [12, 10, 14, 11, 14, 13].into_iter().enumerate() {
+        let a = SocketAddr::new(ends()[0].ip(), 1000 + i as u16);
+        for k in 0..segments {
+            w.tcp(MS * (k + 20 * i as u64), &TcpPacket::new(a, b, 1 + 1000 * k as u32, 1, 1000));
+        }
+    }
+    let capture = read(&w.into_bytes()[..], "six", &ReadOptions::default()).expect("valid");
+    let policies = vec![PolicyChoice::new("every")];
+    let o = ReplayOptions { policies, max_directions: 4, traced_directions: 2, ..ReplayOptions::default() };
+    let in_order = replay(&capture, &o).expect("valid");
+    let kept: Vec<_> = in_order
+        .directions
+        .iter()
+        .map(|d| (d.connection, d.data_segments, d.policies[0].trace.is_some()))
+        .collect();
+    assert_eq!(kept, [(0, 12, false), (2, 14, true), (4, 14, true), (5, 13, false)]);
+    let left_out = in_order.directions_left_out;
+    assert_eq!((left_out.directions, left_out.data_segments, left_out.payload_bytes), (2, 21, 21_000));
+    for order in [[5, 4, 3, 2, 1, 0], [1, 3, 0, 5, 2, 4]] {
+        let mut replayer = Replayer::new(&o).expect("valid");
+        for c in order {
+            replayer.add(c, &capture.connections[c], &|| false).expect("not cancelled");
+        }
+        let json = |r| serde_json::to_string(r).expect("serializable");
+        assert_eq!(json(&replayer.finish(&capture)), json(&in_order), "{order:?}");
+    }
+}
+
+#[test]
+fn a_trace_counts_all_acks_and_lists_the_first() {
+    let mut t = Trace::new(0);
+    let count = 3 * TRACE_ACKS_MAX as u32;
+    for i in 0..count {
+        t.data(MS * u64::from(10 + i), 1 + 100 * i, 100);
+    }
+    let d = only(&t.capture(), &options(&["every"]));
+    let trace = of(&d, "every").trace.as_ref().expect("asked for");
+    assert_eq!(trace.first.len(), TRACE_ACKS_MAX);
+    let [(reason, parts)] = &trace.counts[..] else { panic!("{:?}", trace.counts) };
+    assert_eq!((*reason, parts.len(), parts.iter().sum::<u64>()), ("every-segment", 100, u64::from(count)));
 }

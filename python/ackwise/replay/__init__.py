@@ -143,8 +143,9 @@ def run(capture: str, settings: ReplaySettings, trace: bool) -> Replay:
         except BaseException as problem:  # the caller's thread raises it again
             future.set_exception(problem)
 
-    # A daemon thread: after Ctrl-C the process does not wait for the end of a large capture.
-    Thread(target=work, daemon=True).start()
+    # A daemon: a second Ctrl-C ends the process also if the medium does not answer.
+    thread = Thread(target=work, daemon=True)
+    thread.start()
     try:
         while not wait([future], timeout=0.2).done:
             pass  # the timeout lets this thread see Ctrl-C
@@ -155,6 +156,8 @@ def run(capture: str, settings: ReplaySettings, trace: bool) -> Replay:
         raise RunError("the replay was cancelled") from None
     finally:
         cancel.cancel()
+        # The interpreter must not end while the engine still waits for it: that aborts the process.
+        thread.join()
     return _evaluated(capture, settings, found)
 
 
