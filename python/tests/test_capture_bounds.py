@@ -14,19 +14,19 @@ from pathlib import Path
 import pytest
 from conftest import Ackwise, spawn
 from test_capture import pcap, steady_transfer
+from test_plan import WORKLOAD
 
 from ackwise import engine, plans, replay
 from ackwise.errors import InputError
 from ackwise.plans import policy
 
-WORKLOAD = """
-title = "t"
-source = "s"
-duration = "1s"
-[[flows]]
-name = "f"
-app = {{ kind = "replay", capture = "{capture}" }}
-"""
+
+def workload_of(capture: Path, beside: Path) -> Path:
+    """A workload that takes its writes from `capture`."""
+    file = beside / "w.toml"
+    app = f'kind = "replay", capture = "{capture}"'
+    file.write_text(WORKLOAD.replace('kind = "bulk"', app), encoding="utf-8")
+    return file
 
 
 def one_packet_connections(file: Path, count: int) -> None:
@@ -120,8 +120,7 @@ def endless(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("what", ["capture", "workload"])
 def test_ctrl_c_ends_the_reading_of_a_capture(endless: Path, what: str) -> None:
-    workload = endless.with_name("w.toml")
-    workload.write_text(WORKLOAD.format(capture=endless.name), encoding="utf-8")
+    workload = workload_of(Path(endless.name), endless.parent)
     words = {
         "capture": ("--capture", str(endless)),
         "workload": ("--link", "adsl", "--workload", str(workload)),
@@ -162,8 +161,7 @@ def test_only_regular_files_are_read(tmp_path: Path) -> None:
         for read in (engine.arrivals, engine.tcp_packets):
             with pytest.raises(InputError, match=f"{re.escape(str(path))}: .*{says}"):
                 read(str(path))
-        workload = tmp_path / "w.toml"
-        workload.write_text(WORKLOAD.format(capture=path), encoding="utf-8")
+        workload = workload_of(path, tmp_path)
         with pytest.raises(InputError, match=rf"flows\[0\].app.capture: .*{says}"):
             plans.load_workload(str(workload))
 
@@ -195,8 +193,7 @@ def test_times_beyond_what_a_run_can_last_are_refused_by_the_name_of_the_capture
     file = tmp_path / "x.pcapng"
     file.write_bytes(section + interface + packet(0) + packet(2**64 - 1))
     assert engine.arrivals(str(file))["times_ns"] == [0, 2**64 - 1]
-    workload = tmp_path / "w.toml"
-    workload.write_text(WORKLOAD.format(capture=file.name), encoding="utf-8")
+    workload = workload_of(Path(file.name), tmp_path)
     with pytest.raises(InputError, match=r"x.pcapng: lasts 18446744073\.7 s; .* at most 100000 s"):
         plans.load_workload(str(workload))
 
