@@ -87,7 +87,7 @@ PARALLEL := -j$(CORES) --output-sync=target
 .PHONY: test
 test: setup-test build $(if $(WITH_KERNEL),kernel) ## every test; KERNEL=no leaves the real kernel out
 	$(MAKE) -s $(PARALLEL) -C core test mutants asan cross size
-	cargo test --release --workspace --quiet
+	cargo test --profile checked --workspace --quiet
 	$(MAKE) -s fuzz
 	$(MAKE) wheel
 	tools/check_wheel.sh dist/ackwise-*.whl $(WHEELHOUSE)
