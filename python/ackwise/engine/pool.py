@@ -2,8 +2,10 @@
 """Work spread over the cores: results in order, Ctrl-C handled, nothing left running."""
 
 import os
+import signal
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from queue import Empty, SimpleQueue
+from threading import Thread
 from typing import TypeVar
 
 from ackwise.engine import Cancel, Cancelled
@@ -26,25 +28,63 @@ def run_all(
     runs and is raised; Interrupted on Ctrl-C.
     """
     cancel = Cancel()
+    # Handlers of signals raise in this thread, wherever it is: it takes no lock that a worker
+    # needs, which concurrent.futures.wait does, and left locked.
+    todo: SimpleQueue[int] = SimpleQueue()
+    done: SimpleQueue[tuple[int, Result | None, BaseException | None]] = SimpleQueue()
+    for i in range(len(items)):
+        todo.put(i)
+
+    def work() -> None:
+        while True:
+            try:
+                i = todo.get_nowait()
+            except Empty:
+                return
+            try:
+                done.put((i, function(items[i], cancel), None))
+            except BaseException as problem:  # the caller's thread raises it again
+                done.put((i, None, problem))
+                return
+
+    count = min(workers or os.cpu_count() or 1, len(items))
+    threads = [Thread(target=work) for _ in range(count)]
     results: dict[int, Result] = {}
-    pool = ThreadPoolExecutor(max_workers=workers or os.cpu_count() or 1)
-    futures: dict[Future[Result], int] = {}
     try:
         on_progress(0, len(items))
-        futures = {pool.submit(function, item, cancel): i for i, item in enumerate(items)}
-        pending = set(futures)
-        while pending:
-            # The timeout lets this thread see Ctrl-C.
-            done, pending = wait(pending, timeout=0.2, return_when=FIRST_COMPLETED)
-            for future in done:
-                results[futures[future]] = future.result()
-            if done:
-                on_progress(len(results), len(items))
+        _start(threads)
+        while len(results) < len(items):
+            i, result, problem = done.get()
+            if problem is not None:
+                raise problem
+            results[i] = result  # type: ignore[assignment]  # None may be a result
+            on_progress(len(results), len(items))
     except KeyboardInterrupt:
         raise Interrupted from None
     except Cancelled:
         raise RunError("a run was cancelled") from None
     finally:
         cancel.cancel()
-        pool.shutdown(wait=True, cancel_futures=True)
+        _empty(todo)
+        for thread in threads:
+            if thread.ident is not None:
+                thread.join()
     return [results[i] for i in range(len(items))]
+
+
+def _start(threads: Sequence[Thread]) -> None:
+    """Starts all or, when a signal comes, all before it is handled; they themselves get none."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, set(signal.Signals))
+    try:
+        for thread in threads:
+            thread.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _empty(queue: SimpleQueue[int]) -> None:
+    while True:
+        try:
+            queue.get_nowait()
+        except Empty:
+            return

@@ -145,7 +145,9 @@ def layers(kernel: Kernel) -> list[str]:
 
 
 def unconfined(kernel: Kernel) -> str:
-    """What a guest can do to this host because it lacks layers; "" if it cannot write."""
+    """What a guest can do to this host because it lacks layers; "" if it cannot write. RunError if
+    no guest can be started."""
+    _check_rights()
     if {"landlock", "namespace"} & set(layers(kernel)):
         return ""
     return (
