@@ -38,7 +38,6 @@ STRESS_SECONDS = 20
 # Items that were not run since their inputs changed: known to be stale, and listed as such. Whoever
 # renews one takes it out; a test fails while one is here that is up to date.
 DUE = (
-    *("deadlock", "dynamic", "ratelimit", "separation"),
     *("linux-deadlock", "linux-ratelimit", "linux-separation", "host-separation"),
     *("off", "commits", "warnings", "kunit", "selftest", "stress", "added"),
 )
