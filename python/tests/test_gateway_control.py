@@ -481,6 +481,17 @@ def test_without_the_right_to_try_a_default_queue_goes_without_a_rehearsal(
     assert ns.snapshot().is_default
 
 
+def test_without_the_right_to_try_the_leaves_need_not_be_named(ns: Namespace, run: Path) -> None:
+    """The kernel cannot be asked which leaves it has, so every kernel's are taken."""
+    run.mkdir()
+    end = ("--run-dir", str(run))
+    rates = ("--down", "9mbit", "--up", "1mbit")
+    said = with_net_admin_alone(ns, "gateway", "up", "v0", *rates, *end)
+    assert said.code == 0, said.err
+    assert "data leaf pfifo: this kernel could not be asked" in said.err
+    assert down(ns, run).code == 0
+
+
 def test_without_the_right_to_try_queues_of_the_user_stay(ns: Namespace, run: Path) -> None:
     own_tbf(ns)
     before = ns.told_by_tc()

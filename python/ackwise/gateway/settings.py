@@ -9,6 +9,7 @@ from ackwise.gateway import control, linklayer, model, tree
 from ackwise.gateway.classifier import FRAMING_OF_HARDWARE, Framing, framing_of_name
 from ackwise.gateway.linklayer import LAYERS, LinkLayer
 from ackwise.gateway.netlink import Interface, Rtnetlink
+from ackwise.gateway.rehearsal import NoNamespace
 from ackwise.gateway.tree import Leaf, TreeSettings
 from ackwise.host import rights
 
@@ -151,7 +152,7 @@ def _missing_kinds() -> Collection[str] | None:
         return None
     try:
         return control.missing_kinds()
-    except OSError:
+    except NoNamespace:
         return None
 
 
