@@ -95,8 +95,9 @@ test: setup-test build $(if $(WITH_KERNEL),kernel) ## every test; KERNEL=no leav
 		$(BIN)/pytest -q -m "not lab" || failed=yes; \
 		wait $$lab && test -z "$${failed:-}"
 
-# Each target runs for FUZZ_SECONDS, two at a time; seeds are the same every time.
-FUZZ_SECONDS ?= 10
+# Each target runs for FUZZ_SECONDS, two at a time; seeds are the same every time. `make evidence` runs
+# each for ten minutes.
+FUZZ_SECONDS ?= 60
 FUZZ_CAPTURES := fuzz-read fuzz-replay
 FUZZ_PYTHON := $(addprefix fuzz-,queues changes state sockets claims claims-came guest-results)
 FUZZ_ALL := fuzz-core fuzz-guest $(FUZZ_CAPTURES) $(FUZZ_PYTHON)
@@ -105,9 +106,12 @@ fuzz-guest: FUZZ_FOLDER := linux/fuzz
 $(FUZZ_CAPTURES): FUZZ_FOLDER := crates/capture
 $(FUZZ_PYTHON): FUZZ_FOLDER := python/fuzz
 
-.PHONY: fuzz $(FUZZ_ALL)
+.PHONY: fuzz fuzz-captures fuzz-python $(FUZZ_ALL)
 fuzz: setup-test build ## fuzz what reads bytes of strangers; FUZZ_SECONDS=N for each target
 	$(MAKE) -s -j2 --output-sync=target $(FUZZ_ALL)
+
+fuzz-captures: $(FUZZ_CAPTURES)
+fuzz-python: $(FUZZ_PYTHON)
 
 $(FUZZ_ALL):
 	$(MAKE) -s -C $(FUZZ_FOLDER) $(or $(filter $(FUZZ_CAPTURES) $(FUZZ_PYTHON),$@),fuzz) \

@@ -5,9 +5,10 @@
     python tools/evidence.py --list             every item, its state, how long it took
     python tools/evidence.py [--force] [NAME...]    renews what is stale, each recorded at once
 
-An item is a page of docs/experiments, whose last line is its record, or a step of linux/check,
-whose record is in linux/evidence.toml. A record has the outcome, the hash of the inputs (see
-meaning.py) and, for a page, that of its tables and figures. What failed stays recorded as failed.
+An item is a page of docs/experiments, whose last line is its record, or a check (a step of
+linux/check, ten minutes of fuzzing), whose record is in tools/evidence.toml. A record has the
+outcome, the hash of the inputs (see meaning.py) and, for a page, that of its tables and figures.
+What failed stays recorded as failed.
 """
 
 import argparse
@@ -31,23 +32,47 @@ from ackwise import reproduce
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ROOT / "docs" / "experiments"
 FIGURES = PAGES / "figures"
-KERNEL_RECORDS = ROOT / "linux" / "evidence.toml"
+CHECK_RECORDS = ROOT / "tools" / "evidence.toml"
 # Steps of linux/check that are not part of `make test`.
 KERNEL_CHECKS = ("off", "commits", "warnings", "kunit", "selftest", "stress", "added")
 STRESS_SECONDS = 20
+# Targets of the Makefile, each with what it reads of strangers.
+FUZZ_CHECKS = {
+    "fuzz-core": ("core/*.c", "core/policy/*", "core/include/**/*.*", "core/test/prop_rails.c"),
+    "fuzz-guest": ("linux/fuzz/*.[ch]", "linux/fuzz/seeds/*", "linux/lab/*.[ch]"),
+    "fuzz-captures": (
+        *(f"crates/capture/{folder}/*.rs" for folder in ("src", "examples", "fuzz/src")),
+        "crates/replay/src/*.rs",
+    ),
+    "fuzz-python": (
+        *("python/fuzz/*.py", "python/ackwise/gateway/netlink.py"),
+        *(f"python/ackwise/gateway/{name}.py" for name in ("snapshot", "state", "status")),
+        *(f"python/ackwise/lab/{name}.py" for name in ("claim", "conform", "measure")),
+        "python/ackwise/host/sockets.py",
+    ),
+}
+FUZZ_SECONDS = 600
+CHECKS = (*KERNEL_CHECKS, *FUZZ_CHECKS)
 # Items that were not run since their inputs changed: known to be stale, and listed as such. Whoever
 # renews one takes it out; a test fails while one is here that is up to date.
 DUE = (
     *("linux-deadlock", "linux-ratelimit", "linux-separation", "host-separation"),
-    *("off", "commits", "warnings", "kunit", "selftest", "stress", "added"),
+    *KERNEL_CHECKS,
+    *FUZZ_CHECKS,
 )
 
 # --- what each item follows from ------------------------------------------------------------------
 
 POLICIES = ("core/policies", "core/policy/*.[ch]", "core/policy/*.def")
 CORE = ("core/*.c", *POLICIES, "core/include/**/*.*")
-ENGINE = (*CORE, "Cargo.*", "crates/*/Cargo.toml", "crates/*/build.rs", "crates/*/src/**/*.rs")
-DATA = ("python/ackwise/**/*.pcap", "python/ackwise/**/*.csv")
+SIMULATOR = tuple(
+    f"crates/{crate}/{file}"
+    for crate in ("core", "sim", "replay", "deadlock")
+    for file in ("Cargo.toml", "src/**/*.rs")
+)
+# What the lab takes from the engine: a scenario's defaults and the random numbers of its traffic.
+TRAFFIC = tuple(f"crates/sim/src/{name}.rs" for name in ("scenario", "rng", "app"))
+DATA = ("python/ackwise/captures/*.pcap", "python/ackwise/reference/*.csv")
 LAB = ("linux/patches/**/*.patch", "linux/config/*", "linux/prepare", "linux/lab/*")
 SERIES = ("linux/patches/6.12/*.patch", "linux/config/ackwise.config", "linux/prepare")
 
@@ -62,10 +87,12 @@ class Place(NamedTuple):
 
 TABLE = "ackwise.reproduce.table"  # how a page shows what was measured
 LAB_SCOPES = ("lab-source", "lab-build", "lab-run")
+# Results also pass through the reader of captures and the binding to Python: `make test` holds these to
+# tshark and to golden tables, so that a change of them makes no page stale.
 PLACES = {
-    "simulator": Place((*ENGINE, *DATA), ("ackwise.reproduce.runner", TABLE), ()),
-    "linux": Place((*ENGINE, *DATA, *LAB), ("ackwise.reproduce.lab_runner", TABLE), LAB_SCOPES),
-    "host": Place((*ENGINE, *DATA), ("ackwise.reproduce.runner", TABLE), ("host",)),
+    "simulator": Place((*CORE, *SIMULATOR, *DATA), ("ackwise.reproduce.runner", TABLE), ()),
+    "linux": Place((*CORE, *TRAFFIC, *DATA, *LAB), ("ackwise.reproduce.lab_runner", TABLE), LAB_SCOPES),
+    "host": Place(DATA, ("ackwise.reproduce.runner", TABLE), ("host",)),
 }
 KERNEL_INPUTS = (*CORE, *SERIES, "linux/check", "linux/selftests/*")
 # Modules that only hold words for people, and the parsers of the command line.
@@ -98,11 +125,11 @@ class Item:
 
     def output(self) -> str:
         """Hash of the tables and figures of a page; "" for a check."""
-        return "" if self.name in KERNEL_CHECKS else page_output(self.name)
+        return "" if self.name in CHECKS else page_output(self.name)
 
     def record(self) -> Record | None:
         """That of the last run."""
-        return kernel_record(self.name) if self.name in KERNEL_CHECKS else page_record(self.name)
+        return check_record(self.name) if self.name in CHECKS else page_record(self.name)
 
     def complaint(self) -> str:
         """Why the record does not hold; "" when it does."""
@@ -129,9 +156,11 @@ def items() -> list[Item]:
             run = getattr(experiment.run, "func", experiment.run)  # it may be a functools.partial
             modules = (run.__module__, *place.modules)
             made.append(Item(experiment.name, place.files, modules, command, place.scopes))
-    alone = (sys.executable, "tools/evidence.py", "--kernel-check")
+    alone = (sys.executable, "tools/evidence.py", "--run-check")
     scopes = (*LAB_SCOPES, "check", "evidence")
-    return made + [Item(step, KERNEL_INPUTS, (), (*alone, step), scopes) for step in KERNEL_CHECKS]
+    made += [Item(step, KERNEL_INPUTS, (), (*alone, step), scopes) for step in KERNEL_CHECKS]
+    fuzzed = FUZZ_CHECKS.items()
+    return made + [Item(name, files, (), (*alone, name), ("test",)) for name, files in fuzzed]
 
 
 def item(name: str) -> Item:
@@ -252,34 +281,34 @@ def keep_page(name: str, *, passed: bool, inputs: str, seconds: float) -> None:
     (PAGES / f"{name}.md").write_text(f"{text}\n\n{mark}\n", encoding="utf-8")
 
 
-def _kernel_records() -> dict[str, Record]:
-    if not KERNEL_RECORDS.exists():
+def _check_records() -> dict[str, Record]:
+    if not CHECK_RECORDS.exists():
         return {}
-    kept = tomllib.loads(KERNEL_RECORDS.read_text(encoding="utf-8"))
+    kept = tomllib.loads(CHECK_RECORDS.read_text(encoding="utf-8"))
     return {
         step: Record(r["outcome"] == "passed", r["inputs"], "", r["minutes"])
         for step, r in kept.items()
     }
 
 
-def kernel_record(step: str) -> Record | None:
-    """What linux/evidence.toml keeps of a step."""
-    return _kernel_records().get(step)
+def check_record(step: str) -> Record | None:
+    """What tools/evidence.toml keeps of a check."""
+    return _check_records().get(step)
 
 
-def keep_kernel_check(step: str, *, passed: bool, inputs: str, seconds: float) -> None:
-    """Records a step of linux/check."""
-    kept = _kernel_records() | {step: Record(passed, inputs, "", _minutes(seconds))}
+def keep_check(step: str, *, passed: bool, inputs: str, seconds: float) -> None:
+    """Records a check."""
+    kept = _check_records() | {step: Record(passed, inputs, "", _minutes(seconds))}
     lines = [
         "# SPDX-License-Identifier: MIT",
-        "# Outcomes of `linux/check STEP`, written by `make evidence`.",
+        "# Outcomes of checks that take long, written by `make evidence`.",
     ]
-    for name in KERNEL_CHECKS:
+    for name in CHECKS:
         if name in kept:
             one = kept[name]
             lines += ["", f"[{name}]", f'outcome = "{_outcome(one.passed)}"']
             lines += [f'inputs = "{one.inputs}"', f"minutes = {one.minutes}"]
-    KERNEL_RECORDS.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    CHECK_RECORDS.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def _outcome(passed: bool) -> str:
@@ -293,20 +322,19 @@ def _minutes(seconds: float) -> int:
 # --- commands -------------------------------------------------------------------------------------
 
 
-def kernel_check(step: str) -> int:
-    """Runs a step of linux/check and records it, unless it could not run."""
-    inputs = item(step).inputs()
+def run_check(name: str) -> int:
+    """Runs a check and records it, unless it could not run."""
+    inputs = item(name).inputs()
+    if name in KERNEL_CHECKS:
+        words = ["env", f"STRESS_SECONDS={STRESS_SECONDS}", "linux/check", name]
+    else:
+        words = ["make", "-j2", "--output-sync=target", name, f"FUZZ_SECONDS={FUZZ_SECONDS}"]
     began = time.monotonic()
-    done = subprocess.run(
-        ["env", f"STRESS_SECONDS={STRESS_SECONDS}", "linux/check", step], cwd=ROOT
-    )
-    if done.returncode in (0, 1):
-        keep_kernel_check(
-            step,
-            passed=done.returncode == 0,
-            inputs=inputs,
-            seconds=time.monotonic() - began,
-        )
+    done = subprocess.run(words, cwd=ROOT)
+    passed = done.returncode == 0
+    # linux/check tells what failed (1) from what could not run; make has one code for both.
+    if passed or done.returncode == 1 or name in FUZZ_CHECKS:
+        keep_check(name, passed=passed, inputs=inputs, seconds=time.monotonic() - began)
     return done.returncode
 
 
@@ -366,7 +394,7 @@ def main() -> int:
     what.add_argument("--check", action="store_true", help="list what is stale; runs nothing")
     what.add_argument("--list", action="store_true", help="list every item with its state")
     what.add_argument("--force", action="store_true", help="renew also what is up to date")
-    what.add_argument("--kernel-check", metavar="STEP", choices=KERNEL_CHECKS, help="run one step")
+    what.add_argument("--run-check", metavar="NAME", choices=CHECKS, help="run one check")
     parser.add_argument("names", nargs="*", metavar="NAME", help="(default: every item)")
     args = parser.parse_args()
     known = {one.name: one for one in items()}
@@ -374,8 +402,8 @@ def main() -> int:
         if name not in known:
             parser.error(f"{name}: no such item; items: {', '.join(known)}")
     chosen = [known[name] for name in args.names] or list(known.values())
-    if args.kernel_check:
-        return kernel_check(args.kernel_check)
+    if args.run_check:
+        return run_check(args.run_check)
     if args.check:
         return check(chosen)
     return show(chosen) if args.list else renew(chosen, force=args.force)

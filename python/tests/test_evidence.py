@@ -25,10 +25,14 @@ def test_inputs_are_what_the_table_says_and_no_more(name: str) -> None:
     one = evidence.item(name)
     inputs = evidence.input_files(one.files, one.modules)
     files = {str(file.relative_to(evidence.ROOT)) for file in inputs}
-    assert "core/rails.c" in files
-    assert ("crates/sim/src/sender/mod.rs" in files) == (name not in evidence.KERNEL_CHECKS)
-    assert ("linux/lab/guest.c" in files) == name.startswith("linux-")
-    assert ("linux/check" in files) == (name in evidence.KERNEL_CHECKS)
+    on_kernel = name in evidence.KERNEL_CHECKS
+    on_simulator = name not in evidence.CHECKS and not name.startswith(("linux-", "host-"))
+    on_lab = name.startswith("linux-")
+    assert ("core/rails.c" in files) == (on_kernel or on_simulator or on_lab or name == "fuzz-core")
+    assert ("crates/sim/src/sender/mod.rs" in files) == on_simulator
+    assert ("linux/lab/guest.c" in files) == (on_lab or name == "fuzz-guest")
+    assert ("linux/check" in files) == on_kernel
+    assert ("crates/capture/src/file.rs" in files) == (name == "fuzz-captures")
     assert not any("/cli/" in f or "_command" in f or "/report/" in f for f in files)
 
 
@@ -86,29 +90,29 @@ def test_a_failure_is_kept_and_a_second_record_replaces_the_first(
     assert (tmp_path / "new.md").read_text().count("<!-- evidence") == 1
 
 
-def test_kernel_checks_are_recorded_one_by_one(
+def test_checks_are_recorded_one_by_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(evidence, "KERNEL_RECORDS", tmp_path / "evidence.toml")
-    assert evidence.kernel_record("kunit") is None
-    evidence.keep_kernel_check("kunit", passed=True, inputs="ab", seconds=61)
-    evidence.keep_kernel_check("off", passed=False, inputs="cd", seconds=600)
-    assert evidence.kernel_record("kunit") == evidence.Record(True, "ab", "", 1)
-    assert evidence.kernel_record("off") == evidence.Record(False, "cd", "", 10)
+    monkeypatch.setattr(evidence, "CHECK_RECORDS", tmp_path / "evidence.toml")
+    assert evidence.check_record("kunit") is None
+    evidence.keep_check("kunit", passed=True, inputs="ab", seconds=61)
+    evidence.keep_check("off", passed=False, inputs="cd", seconds=600)
+    assert evidence.check_record("kunit") == evidence.Record(True, "ab", "", 1)
+    assert evidence.check_record("off") == evidence.Record(False, "cd", "", 10)
 
 
 @pytest.mark.parametrize(("code", "kept"), [(0, True), (1, False), (2, None)])
 def test_a_check_that_could_not_run_is_not_recorded(
     code: int, kept: bool | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(evidence, "KERNEL_RECORDS", tmp_path / "evidence.toml")
+    monkeypatch.setattr(evidence, "CHECK_RECORDS", tmp_path / "evidence.toml")
     monkeypatch.setattr(
         evidence.subprocess,  # type: ignore[attr-defined]
         "run",
         lambda words, **_: evidence.subprocess.CompletedProcess(words, code),  # type: ignore[attr-defined]
     )
-    assert evidence.kernel_check("kunit") == code
-    record = evidence.kernel_record("kunit")
+    assert evidence.run_check("kunit") == code
+    record = evidence.check_record("kunit")
     assert (record.passed if record else None) == kept
 
 
