@@ -83,38 +83,46 @@ kernel: setup-test build ## build the lab's kernels and check that the patch ser
 CORES := $(shell nproc)
 PARALLEL := -j$(CORES) --output-sync=target
 
-# Guests of the lab keep one core busy; tests that need none run on the others.
+# Kernels, compiled tests and fuzzing take turns on the cores. The rest is sensitive to time: guests of the
+# lab keep one core busy, and tests that need none run on the others.
 .PHONY: test
-test: setup-test build $(if $(WITH_KERNEL),kernel) ## every test; KERNEL=no leaves the real kernel out
-	$(MAKE) -s $(PARALLEL) -C core test mutants asan cross size
-	cargo test --profile checked --workspace --quiet
-	$(MAKE) -s fuzz
-	$(MAKE) wheel
-	tools/check_wheel.sh dist/ackwise-*.whl $(WHEELHOUSE)
+test: setup-test build ## every test; KERNEL=no leaves the real kernel out
+	UNLESS_PASSED=1 $(MAKE) -j3 --output-sync=line $(if $(WITH_KERNEL),kernel) test-compiled fuzz FUZZ_JOBS=1
 	$(BIN)/pytest -q -p no:cacheprovider -m lab & lab=$$!; \
 		$(BIN)/pytest -q -m "not lab" || failed=yes; \
 		wait $$lab && test -z "$${failed:-}"
 
-# Each target runs for FUZZ_SECONDS, two at a time; seeds are the same every time. `make evidence` runs
+.PHONY: test-compiled
+test-compiled: setup-test build
+	$(MAKE) -s $(PARALLEL) -C core test mutants asan cross size
+	cargo test --profile checked --workspace --quiet
+	$(MAKE) wheel
+	tools/check_wheel.sh dist/ackwise-*.whl $(WHEELHOUSE)
+
+# Each target runs for FUZZ_SECONDS, FUZZ_JOBS at a time; seeds are the same every time. `make evidence` runs
 # each for ten minutes.
 FUZZ_SECONDS ?= 60
+FUZZ_JOBS ?= 2
 FUZZ_CAPTURES := fuzz-read fuzz-replay
 FUZZ_PYTHON := $(addprefix fuzz-,queues changes state sockets claims claims-came guest-results)
 FUZZ_ALL := fuzz-core fuzz-guest $(FUZZ_CAPTURES) $(FUZZ_PYTHON)
 fuzz-core: FUZZ_FOLDER := core
 fuzz-guest: FUZZ_FOLDER := linux/fuzz
+fuzz-core fuzz-guest: FUZZ_GROUP = $@
 $(FUZZ_CAPTURES): FUZZ_FOLDER := crates/capture
+$(FUZZ_CAPTURES): FUZZ_GROUP := fuzz-captures
 $(FUZZ_PYTHON): FUZZ_FOLDER := python/fuzz
+$(FUZZ_PYTHON): FUZZ_GROUP := fuzz-python
 
 .PHONY: fuzz fuzz-captures fuzz-python $(FUZZ_ALL)
 fuzz: setup-test build ## fuzz what reads bytes of strangers; FUZZ_SECONDS=N for each target
-	$(MAKE) -s -j2 --output-sync=target $(FUZZ_ALL)
+	$(MAKE) -s -j$(FUZZ_JOBS) --output-sync=target $(FUZZ_ALL)
 
 fuzz-captures: $(FUZZ_CAPTURES)
 fuzz-python: $(FUZZ_PYTHON)
 
 $(FUZZ_ALL):
-	$(MAKE) -s -C $(FUZZ_FOLDER) $(or $(filter $(FUZZ_CAPTURES) $(FUZZ_PYTHON),$@),fuzz) \
+	@$(BIN)/python tools/fuzzed.py $(FUZZ_GROUP) $@ $(FUZZ_SECONDS) $(MAKE) -s -C $(FUZZ_FOLDER) $(or $(filter $(FUZZ_CAPTURES) $(FUZZ_PYTHON),$@),fuzz) \
 		PYTHON=$(CURDIR)/$(BIN)/python FUZZ_SECONDS=$(FUZZ_SECONDS)
 
 # FORCE=1 renews also what is up to date, ONLY="NAME..." leaves out the rest.

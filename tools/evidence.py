@@ -45,7 +45,7 @@ FUZZ_CHECKS = {
         "crates/replay/src/*.rs",
     ),
     "fuzz-python": (
-        *("python/fuzz/*.py", "python/ackwise/gateway/netlink.py"),
+        *("python/fuzz/*.py", "python/fuzz/corpus/*/*", "python/ackwise/gateway/netlink.py"),
         *(f"python/ackwise/gateway/{name}.py" for name in ("snapshot", "state", "status")),
         *(f"python/ackwise/lab/{name}.py" for name in ("claim", "conform", "measure")),
         "python/ackwise/host/sockets.py",

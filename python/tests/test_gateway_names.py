@@ -287,6 +287,8 @@ def test_systemd_reads_the_names_from_the_units(readable: Path) -> None:
         env={"XDG_RUNTIME_DIR": str(readable), "HOME": str(readable), "PATH": "/usr/bin:/bin",
              "SYSTEMD_UNIT_PATH": f"{readable}:", "SYSTEMD_LOG_TARGET": "console"},
     )  # fmt: skip
+    if b"Cannot determine cgroup we are running in" in told.stderr:
+        pytest.skip("systemd reads units only where /sys/fs/cgroup is mounted")
     assert told.returncode == 0, told.stderr[-2000:]
     dump = told.stdout.decode(errors="surrogateescape")
     blocks = dict(re.findall(r"^\t*-> Unit (\S+):\n(.*?)(?=^\t*-> Unit |\Z)", dump, re.M | re.S))

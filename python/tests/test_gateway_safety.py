@@ -5,15 +5,17 @@ import ctypes
 import json
 import os
 import platform
+import signal
 import struct
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import Said
-from netns import WHY_NOT, Namespace, namespace
+from netns import WHY_NOT, Namespace, killed_at, namespace
 
 from ackwise.cli import main as cli
 from ackwise.gateway import control, netlink, selftest
@@ -173,6 +175,32 @@ def test_a_tree_with_the_handle_of_ours_is_not_taken_for_ours(ns: Namespace, run
     assert up(ns, run, "--replace").code == 0
     assert down(ns, run).code == 0
     assert ns.snapshot() == before
+
+
+@pytest.mark.slow
+def test_a_restore_in_several_datagrams_survives_a_kill(
+    ns: Namespace, run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a small send buffer, as a container may have; the next `up` or `down` goes on."""
+    monkeypatch.setattr(netlink, "_SEND_BYTES", 1500)
+    htb(ns, 60)
+    before = ns.snapshot()
+    words = ["gateway", "down", "v0", "--run-dir", str(run)]
+    between = 0
+    for step in range(1, 2000, int(os.environ.get("ACKWISE_STRIDE", "3"))):
+        assert up(ns, run, "--replace").code == 0
+        said = ns.forked(partial(killed_at, step, partial(cli.main, words)))
+        found = ns.snapshot()
+        if found != before and not found.is_ours:
+            between += 1
+            assert status(ns, run).code == 1
+            if step % 2:
+                assert up(ns, run).code == 0, step
+        assert down(ns, run).code == 0, step
+        assert ns.snapshot() == before, step
+        if said.code != -signal.SIGKILL:
+            break
+    assert between > 1, "it was one datagram"
 
 
 # --- the state file ------------------------------------------------------------------------------

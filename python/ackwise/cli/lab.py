@@ -77,9 +77,11 @@ def command() -> None:
 @options.gathered("lab", Lab)
 def build(lab: Lab, source: str | None, jobs: int | None, quiet: bool) -> int:
     """Exit code; raises InputError, RunError."""
+    from ackwise.host import rights
     from ackwise.lab import build as kernels
     from ackwise.results.progress import progress_bar
 
+    rights.keep_only()
     phases: list[str] = []
 
     def phase(show: Any, what: str, done: int, all_: int) -> None:

@@ -144,7 +144,7 @@ def command(
         return _list()
 
     from ackwise import reproduce
-    from ackwise.host import files
+    from ackwise.host import files, rights
     from ackwise.reproduce import document, table
     from ackwise.reproduce.document import Reproduced
     from ackwise.reproduce.figure import drawn
@@ -158,6 +158,7 @@ def command(
         )
     if on == "host":
         options.refuse(["--results"], "--on host", "its runs are in real time and never the same")
+        rights.keep_only(*rights.NETWORK, *rights.CONFINING, *rights.FILES)
     names = reproduce.NAMES[on] if name == reproduce.ALL else [name]
     experiments = [reproduce.load(one, on) for one in names]
     outputs.check()

@@ -266,7 +266,9 @@ def fetch(cache: Path, say: Say) -> Source:
     say(f"fetching {PACKAGE}", 0, 0)
     _check_space(cache, TREE_BYTES)
     with _unfinished(cache / "source" / f"{PACKAGE}.deb") as part:
-        done = programs.run(["apt-get", "download", "-q", PACKAGE], cwd=part)
+        # Without capabilities, root cannot become the user that apt downloads as.
+        words = ["apt-get", "-o", "APT::Sandbox::User=root", "download", "-q", PACKAGE]
+        done = programs.run(words, cwd=part)
         found = list(part.glob("*.deb"))
         if done.returncode or not found:
             raise RunError(
@@ -349,9 +351,8 @@ def _unpack(source: Source, into: Path) -> None:
         )  # fmt: skip
         return
     skipped = [f"--exclude=*/{folder}/*.{kind}" for folder in _LEFT_OUT for kind in _LEFT_OUT_KINDS]
-    done = programs.run(
-        ["tar", "x", "-f", str(source.path), "-C", str(into), "--strip-components=1", *skipped]
-    )
+    unpack = ["tar", "x", "--no-same-owner", "--strip-components=1", *skipped]
+    done = programs.run([*unpack, "-f", str(source.path), "-C", str(into)])
     if done.returncode:
         if "No space left" in done.stderr:
             raise OSError(errno.ENOSPC, "")

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: MIT
+"""Fuzzes a target, unless that was done for as long on this host since its inputs last changed.
+
+    python tools/fuzzed.py GROUP TARGET SECONDS COMMAND...
+
+GROUP is a name of FUZZ_CHECKS in evidence.py, which lists the inputs. Seeds are the same every time, so
+the same inputs would only be tried again. What has passed is kept in the cache of `ackwise lab build`.
+Without UNLESS_PASSED in the environment the command always runs, as in linux/check.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import evidence
+import meaning
+
+
+def record(group: str, target: str) -> Path:
+    """The file that holds for how many seconds the target was fuzzed with the present inputs."""
+    inputs = meaning.of_files(evidence.input_files(evidence.FUZZ_CHECKS[group], ()))
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(cache) / "ackwise" / "fuzzed" / f"{target}-{inputs}"
+
+
+def main(group: str, target: str, seconds: str, *command: str) -> int:
+    """The command's exit code, or 0 when nothing has to be run."""
+    kept = record(group, target)
+    before = int(kept.read_text()) if kept.exists() else 0
+    if os.environ.get("UNLESS_PASSED") and before >= int(seconds):
+        print(f"{target}: fuzzed before, for {before} s", flush=True)
+        return 0
+    code = subprocess.run(command).returncode
+    if code == 0:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.write_text(str(max(before, int(seconds))))
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
