@@ -87,16 +87,19 @@ class Place(NamedTuple):
 
 TABLE = "ackwise.reproduce.table"  # how a page shows what was measured
 LAB_SCOPES = ("lab-source", "lab-build", "lab-run")
-# Results also pass through the reader of captures and the binding to Python: `make test` holds these to
-# tshark and to golden tables, so that a change of them makes no page stale.
+# Results also pass through the reader of captures and the binding to Python: `make test` holds
+# these to tshark and to golden tables, so that a change of them makes no page stale.
 PLACES = {
     "simulator": Place((*CORE, *SIMULATOR, *DATA), ("ackwise.reproduce.runner", TABLE), ()),
-    "linux": Place((*CORE, *TRAFFIC, *DATA, *LAB), ("ackwise.reproduce.lab_runner", TABLE), LAB_SCOPES),
+    "linux": Place(
+        (*CORE, *TRAFFIC, *DATA, *LAB), ("ackwise.reproduce.lab_runner", TABLE), LAB_SCOPES
+    ),
     "host": Place(DATA, ("ackwise.reproduce.runner", TABLE), ("host",)),
 }
 KERNEL_INPUTS = (*CORE, *SERIES, "linux/check", "linux/selftests/*")
-# Modules that only hold words for people, and the parsers of the command line.
-WORDS = r"ackwise(\.errors|(\.results)?\.(progress|report.*)|\.cli.*)?"
+# Modules that only hold words for people, the parsers of the command line, and the interface to the
+# engine, which is part of the binding.
+LEFT_OUT = r"ackwise(\.errors|\.engine.*|(\.results)?\.(progress|report.*)|\.cli.*)?"
 
 
 @dataclass(frozen=True)
@@ -222,7 +225,7 @@ def _imported(modules: tuple[str, ...]) -> Iterator[Path]:
     while waiting:
         name = waiting.pop()
         file = _module_file(name)
-        if name in seen or re.fullmatch(WORDS, name) or file is None:
+        if name in seen or re.fullmatch(LEFT_OUT, name) or file is None:
             continue
         seen.add(name)
         waiting += _direct_imports(file)

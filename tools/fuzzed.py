@@ -3,8 +3,9 @@
 
     python tools/fuzzed.py GROUP TARGET SECONDS COMMAND...
 
-GROUP is a name of FUZZ_CHECKS in evidence.py, which lists the inputs. Seeds are the same every time, so
-the same inputs would only be tried again. What has passed is kept in the cache of `ackwise lab build`.
+GROUP is a name of FUZZ_CHECKS in evidence.py, which lists the inputs. Seeds are the same every
+time, so the same inputs would only be tried again. What has passed is kept in the cache of
+`ackwise lab build`.
 Without UNLESS_PASSED in the environment the command always runs, as in linux/check.
 """
 

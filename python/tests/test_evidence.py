@@ -90,9 +90,7 @@ def test_a_failure_is_kept_and_a_second_record_replaces_the_first(
     assert (tmp_path / "new.md").read_text().count("<!-- evidence") == 1
 
 
-def test_checks_are_recorded_one_by_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_checks_are_recorded_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(evidence, "CHECK_RECORDS", tmp_path / "evidence.toml")
     assert evidence.check_record("kunit") is None
     evidence.keep_check("kunit", passed=True, inputs="ab", seconds=61)
