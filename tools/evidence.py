@@ -97,9 +97,13 @@ PLACES = {
     "host": Place(DATA, ("ackwise.reproduce.runner", TABLE), ("host",)),
 }
 KERNEL_INPUTS = (*CORE, *SERIES, "linux/check", "linux/selftests/*")
-# Modules that only hold words for people, the parsers of the command line, and the interface to the
-# engine, which is part of the binding.
-LEFT_OUT = r"ackwise(\.errors|\.engine.*|(\.results)?\.(progress|report.*)|\.cli.*)?"
+# Modules that no figure follows from: words and marks for people, the parsers of the command line, the
+# interface to the engine (part of the binding), and how files are read and programs are started.
+LEFT_OUT = (
+    r"ackwise(\.(errors|bounded|engine.*|cli.*)"
+    r"|\.results\.(progress|report.*|console|export|agreement|validated)"
+    r"|\.host\.(environment|files|leftovers|needs|paths|programs|reading|rights|terminal))?"
+)
 
 
 @dataclass(frozen=True)
