@@ -97,8 +97,8 @@ PLACES = {
     "host": Place(DATA, ("ackwise.reproduce.runner", TABLE), ("host",)),
 }
 KERNEL_INPUTS = (*CORE, *SERIES, "linux/check", "linux/selftests/*")
-# Modules that no figure follows from: words and marks for people, the parsers of the command line, the
-# interface to the engine (part of the binding), and how files are read and programs are started.
+# Modules that no figure follows from: words and marks for people, the parsers of the command line,
+# the interface to the engine (part of the binding), how files are read and programs are started.
 LEFT_OUT = (
     r"ackwise(\.(errors|bounded|engine.*|cli.*)"
     r"|\.results\.(progress|report.*|console|export|agreement|validated)"
