@@ -395,7 +395,7 @@ impl Tracker {
             self.ended.push_back((time_ns.saturating_add(QUIET_NS), pair, open.index));
         }
         self.packets += 1;
-        self.sacks += segment.options.sack_count as u64;
+        self.sacks += segment.sack_blocks().len() as u64;
     }
 
     /// Connections held, and bytes that they and their packets take.
@@ -472,7 +472,7 @@ impl Open {
                 sack_permitted: options.sack_permitted,
             });
         }
-        self.sacks.extend(&options.sacks[..options.sack_count]);
+        self.sacks.extend(segment.sack_blocks());
         self.packets.push(Packet {
             time_ns,
             number,
@@ -485,7 +485,7 @@ impl Open {
             flags: segment.flags,
             from: from as u8,
             ecn: segment.ecn,
-            sacks: options.sack_count as u8,
+            sacks: segment.sack_blocks().len() as u8,
             has_timestamps: options.timestamps.is_some(),
         });
         self.finished[from] |= has(tcp_flag::FIN);

@@ -10,9 +10,13 @@ use std::io;
 pub enum CaptureErrorKind {
     /// The operating system refused to open or read.
     Io,
+    /// There is not one byte.
+    Empty,
     /// The first bytes belong to no capture format.
     NotACapture,
-    /// The first bytes belong to a compressed file.
+    /// The first bytes belong to a capture format that is not read, but that `editcap` converts.
+    OtherFormat,
+    /// The first bytes belong to a compressed file of a format that is not unpacked.
     Compressed,
     /// A capture, but of a version or link type that is not read.
     Unsupported,
@@ -20,6 +24,8 @@ pub enum CaptureErrorKind {
     Corrupt,
     /// Its open connections need more memory than [`crate::ReadOptions::max_held_bytes`].
     TooLarge,
+    /// [`crate::ReadOptions::watch`] ended the reading.
+    Stopped,
 }
 
 /// Why a capture could not be read.
@@ -30,6 +36,8 @@ pub struct CaptureError {
     pub file: Box<str>,
     /// Byte offset in the input at which the trouble starts.
     pub offset: u64,
+    /// The input is compressed, and `offset` counts in the unpacked data.
+    pub unpacked: bool,
     /// Number of the packet there, counted from 1; none in front of the first.
     pub packet: Option<u64>,
     /// What was found.
@@ -44,7 +52,8 @@ pub struct CaptureError {
 
 impl fmt::Display for CaptureError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: byte {}", self.file, self.offset)?;
+        let unpacked = if self.unpacked { " unpacked" } else { "" };
+        write!(f, "{}: byte {}{unpacked}", self.file, self.offset)?;
         if let Some(n) = self.packet {
             write!(f, " (packet {n})")?;
         }

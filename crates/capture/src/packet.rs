@@ -4,22 +4,10 @@
 //! Read by hand and not by a library because captures differ from wires: headers cut by the snap
 //! length, lengths of 0 in packets larger than 64 KiB, options cut in the middle.
 
+use crate::fragment::{Datagram, Fragments};
+use crate::{link, tunnel};
 use serde::Serialize;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-
-/// Link types as in <https://www.tcpdump.org/linktypes.html>.
-pub mod link {
-    pub const NULL: u32 = 0;
-    pub const ETHERNET: u32 = 1;
-    pub const RAW_BSD: u32 = 12;
-    pub const RAW_OPENBSD: u32 = 14;
-    pub const RAW: u32 = 101;
-    pub const LOOP: u32 = 108;
-    pub const LINUX_SLL: u32 = 113;
-    pub const IPV4: u32 = 228;
-    pub const IPV6: u32 = 229;
-    pub const LINUX_SLL2: u32 = 276;
-}
 
 /// TCP header flags, in the bits of [`crate::Record::flags`].
 pub mod tcp_flag {
@@ -34,7 +22,7 @@ pub mod tcp_flag {
     pub const AE: u16 = 0x100;
 }
 
-/// Why a packet is in no connection.
+/// Why a packet counts as none of TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -45,9 +33,9 @@ pub enum SkipCause {
     NoTime,
     /// Neither IPv4 nor IPv6 (ARP, LLDP, PPPoE discovery ...).
     NotIp,
-    /// IP, but no TCP header in it (UDP, ICMP, tunnels, encrypted).
+    /// IP, but no TCP header in it (UDP, ICMP, encrypted).
     NotTcp,
-    /// Part of a fragmented IP packet.
+    /// A later part of a fragmented IP packet, the first part of which is not there.
     Fragment,
     /// The snap length cut its headers.
     Cut,
@@ -55,26 +43,87 @@ pub enum SkipCause {
     Malformed,
 }
 
-/// At most four SACK blocks fit into the options.
-pub(crate) const SACKS_MAX: usize = 4;
+impl SkipCause {
+    pub(crate) const ALL: [SkipCause; 7] = [
+        SkipCause::UnknownLink,
+        SkipCause::NoTime,
+        SkipCause::NotIp,
+        SkipCause::NotTcp,
+        SkipCause::Fragment,
+        SkipCause::Cut,
+        SkipCause::Malformed,
+    ];
+}
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Options {
+/// What a TCP packet was carried in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Tunnel {
+    /// IPv4 or IPv6 in either of them (RFC 2003, 2473, 4213).
+    IpInIp,
+    /// With Ethernet or PPP in it, too, and mirrored frames (ERSPAN).
+    Gre,
+    Vxlan,
+    Geneve,
+}
+
+impl Tunnel {
+    pub(crate) const ALL: [Tunnel; 4] = [Tunnel::IpInIp, Tunnel::Gre, Tunnel::Vxlan, Tunnel::Geneve];
+}
+
+/// Which part of a fragmented TCP packet this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fragment {
+    /// With the TCP header; its payload is that of this fragment.
+    First,
+    /// It carries on the first one: with its numbers, flags and window, but not its SACK blocks.
+    Later,
+}
+
+/// What the snap length cut off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cut {
+    /// Payload; its length is known all the same.
+    Payload,
+    /// Options, or part of them.
+    Options,
+}
+
+/// At most four SACK blocks fit into the options.
+const SACKS_MAX: usize = 4;
+
+/// The options of one TCP packet, as far as they were captured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TcpOptions {
     pub mss: Option<u16>,
+    /// At most 14 (RFC 7323, 2.3).
     pub window_scale: Option<u8>,
     pub sack_permitted: bool,
+    /// TSval and TSecr.
     pub timestamps: Option<(u32, u32)>,
-    pub sacks: [(u32, u32); SACKS_MAX],
-    pub sack_count: usize,
+    /// One of the two AccECN options (RFC 9768, 3.2.3).
+    pub accecn: bool,
+    sacks: [(u32, u32); SACKS_MAX],
+    sack_count: u8,
+}
+
+impl TcpOptions {
+    /// [left edge, right edge) of each SACK block, the first as reported.
+    #[inline]
+    pub fn sack_blocks(&self) -> &[(u32, u32)] {
+        &self.sacks[..usize::from(self.sack_count)]
+    }
 }
 
 /// The headers of one TCP packet, numbers as on the wire.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TcpSegment {
+    /// Of the innermost IP header, as everything about IP here.
     pub src: SocketAddr,
     pub dst: SocketAddr,
-    /// Identification field of the IPv4 header; 0 for IPv6.
-    pub ip_ident: u16,
     pub seq: u32,
     pub ack: u32,
     /// As in [`tcp_flag`].
@@ -83,94 +132,131 @@ pub struct TcpSegment {
     /// On the wire, of which the capture may hold a part.
     pub payload_len: u32,
     pub ip_total_len: u32,
+    /// Identification field of the IPv4 header; 0 for IPv6.
+    pub ip_ident: u16,
+    /// TTL or hop limit.
+    pub ip_ttl: u8,
     /// The two ECN bits of the IP header.
     pub ecn: u8,
-    pub(crate) options: Options,
+    /// The innermost tunnel that it came through.
+    pub tunnel: Option<Tunnel>,
+    /// How many tunnels it came through, one in the other.
+    pub tunnel_depth: u8,
+    pub fragment: Option<Fragment>,
+    pub cut: Option<Cut>,
+    pub options: TcpOptions,
 }
 
 impl TcpSegment {
+    #[inline]
+    pub fn has(&self, flag: u16) -> bool {
+        self.flags & flag != 0
+    }
+
     /// [left edge, right edge) of each SACK block, the first as reported.
+    #[inline]
     pub fn sack_blocks(&self) -> &[(u32, u32)] {
-        &self.options.sacks[..self.options.sack_count]
+        self.options.sack_blocks()
+    }
+
+    /// A place to decode into.
+    pub(crate) fn nothing() -> Self {
+        let nowhere = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+        TcpSegment {
+            src: nowhere,
+            dst: nowhere,
+            seq: 0,
+            ack: 0,
+            flags: 0,
+            window: 0,
+            payload_len: 0,
+            ip_total_len: 0,
+            ip_ident: 0,
+            ip_ttl: 0,
+            ecn: 0,
+            tunnel: None,
+            tunnel_depth: 0,
+            fragment: None,
+            cut: None,
+            options: TcpOptions::default(),
+        }
     }
 }
 
-pub(crate) fn link_is_supported(link: u32) -> bool {
-    matches!(
-        link,
-        link::NULL
-            | link::ETHERNET
-            | link::RAW_BSD
-            | link::RAW_OPENBSD
-            | link::RAW
-            | link::LOOP
-            | link::LINUX_SLL
-            | link::IPV4
-            | link::IPV6
-            | link::LINUX_SLL2
-    )
-}
-
-fn be16(b: &[u8], at: usize) -> Result<u16, SkipCause> {
+#[inline]
+pub(crate) fn be16(b: &[u8], at: usize) -> Result<u16, SkipCause> {
     match b.get(at..at + 2) {
         Some(raw) => Ok(u16::from_be_bytes([raw[0], raw[1]])),
         None => Err(SkipCause::Cut),
     }
 }
 
+#[inline]
 fn be32(b: &[u8], at: usize) -> Result<u32, SkipCause> {
-    Ok(u32::from(be16(b, at)?) << 16 | u32::from(be16(b, at + 2)?))
+    match b.get(at..at + 4) {
+        Some(raw) => Ok(u32::from_be_bytes([raw[0], raw[1], raw[2], raw[3]])),
+        None => Err(SkipCause::Cut),
+    }
 }
 
-fn skip(b: &[u8], len: usize) -> Result<&[u8], SkipCause> {
+#[inline]
+pub(crate) fn skip(b: &[u8], len: usize) -> Result<&[u8], SkipCause> {
     b.get(len..).ok_or(SkipCause::Cut)
 }
 
 /// `wire_len`: length of the packet on the wire, which `data` may be a part of.
-pub(crate) fn decode(link: u32, data: &[u8], wire_len: u32) -> Result<TcpSegment, SkipCause> {
-    let ip = match link {
-        link::ETHERNET => behind_ethertype(data, 12)?,
-        link::LINUX_SLL => behind_ethertype(data, 14)?,
-        link::LINUX_SLL2 => {
-            // The protocol comes first, then 18 bytes about the interface.
-            let kind = be16(data, 0)?;
-            payload_of(kind, skip(data, 20)?)?
-        }
-        // The address family is in the byte order of the writer; the IP version says the same.
-        link::NULL | link::LOOP => skip(data, 4)?,
-        link::RAW | link::RAW_BSD | link::RAW_OPENBSD | link::IPV4 | link::IPV6 => data,
-        _ => return Err(SkipCause::UnknownLink),
-    };
-    let link_len = (data.len() - ip.len()) as u32;
-    network(ip, wire_len.saturating_sub(link_len).max(ip.len() as u32))
-}
-
-fn behind_ethertype(data: &[u8], at: usize) -> Result<&[u8], SkipCause> {
-    payload_of(be16(data, at)?, skip(data, at + 2)?)
-}
-
-/// Strips VLAN tags and PPPoE; each turn takes bytes, so the loop ends.
-fn payload_of(mut ethertype: u16, mut rest: &[u8]) -> Result<&[u8], SkipCause> {
+pub(crate) fn decode(
+    link: u32,
+    data: &[u8],
+    wire_len: u32,
+    fragments: &mut Fragments,
+) -> Result<TcpSegment, SkipCause> {
+    let mut ip = link::ip_of(link, data)?;
+    let mut wire_len = (wire_len as usize).saturating_sub(data.len() - ip.len());
+    let mut tunnel = None;
+    let mut tunnel_depth = 0u8;
     loop {
-        match ethertype {
-            0x0800 | 0x86dd => return Ok(rest),
-            0x8100 | 0x88a8 | 0x9100 | 0x9200 => {
-                ethertype = be16(rest, 2)?;
-                rest = skip(rest, 4)?;
-            }
-            0x8864 => {
-                return match be16(rest, 6)? {
-                    0x0021 | 0x0057 => skip(rest, 8),
-                    _ => Err(SkipCause::NotIp),
-                };
-            }
-            _ => return Err(SkipCause::NotIp),
+        let network = network(ip, wire_len.max(ip.len()) as u32)?;
+        let body = network.body;
+        if network.protocol == TCP {
+            let mut segment = network.segment(fragments)?;
+            segment.tunnel = tunnel;
+            segment.tunnel_depth = tunnel_depth;
+            return Ok(segment);
         }
+        if network.fragment_offset > 0 {
+            return Err(SkipCause::Fragment);
+        }
+        let (kind, inner) = tunnel::inside(network.protocol, body)?.ok_or(SkipCause::NotTcp)?;
+        tunnel = Some(kind);
+        tunnel_depth = tunnel_depth.saturating_add(1);
+        wire_len = (network.body_len as usize).saturating_sub(body.len() - inner.len());
+        ip = inner;
     }
 }
 
+const TCP: u8 = 6;
+
+/// An IP header, behind all its extensions.
+struct Network<'a> {
+    src: IpAddr,
+    dst: IpAddr,
+    total_len: u32,
+    ident: u32,
+    ttl: u8,
+    ecn: u8,
+    protocol: u8,
+    /// As far as it was captured, without padding.
+    body: &'a [u8],
+    /// By the header.
+    body_len: u32,
+    /// Of the body in the payload of the whole datagram, which goes on behind it if `more` is set.
+    fragment_offset: u32,
+    more: bool,
+}
+
 /// `available`: bytes from the IP header on that were on the wire.
-fn network(ip: &[u8], available: u32) -> Result<TcpSegment, SkipCause> {
+fn network(ip: &[u8], available: u32) -> Result<Network<'_>, SkipCause> {
     match ip.first().map(|b| b >> 4) {
         Some(4) => ipv4(ip, available),
         Some(6) => ipv6(ip, available),
@@ -179,107 +265,162 @@ fn network(ip: &[u8], available: u32) -> Result<TcpSegment, SkipCause> {
     }
 }
 
-fn ipv4(ip: &[u8], available: u32) -> Result<TcpSegment, SkipCause> {
-    if ip.len() < 20 {
-        return Err(SkipCause::Cut);
-    }
-    let header = usize::from(ip[0] & 0x0f) * 4;
+fn ipv4(ip: &[u8], available: u32) -> Result<Network<'_>, SkipCause> {
+    let Some((head, _)) = ip.split_first_chunk::<20>() else { return Err(SkipCause::Cut) };
+    let two = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
+    let header = u32::from(head[0] & 0x0f) * 4;
     // 0: segmentation offload or a packet above 64 KiB; the wire length is what counts then.
-    let total = match be16(ip, 2)? {
+    let total_len = match two(2) {
         0 => available,
         n => n.into(),
     };
-    if header < 20 || (total as usize) < header {
+    if header < 20 || total_len < header {
         return Err(SkipCause::Malformed);
     }
-    // More fragments, or an offset: ports and sequence numbers may be missing.
-    if be16(ip, 6)? & 0x3fff != 0 {
-        return Err(SkipCause::Fragment);
-    }
-    if ip[9] != 6 {
-        return Err(SkipCause::NotTcp);
-    }
-    let address = |at: usize| IpAddr::V4(Ipv4Addr::new(ip[at], ip[at + 1], ip[at + 2], ip[at + 3]));
-    let body = skip(ip, header)?;
-    let addresses = (address(12), address(16));
-    let mut segment = tcp(body, total - header as u32, addresses, total, ip[1] & 3)?;
-    segment.ip_ident = be16(ip, 4)?;
-    Ok(segment)
+    let address = |at: usize| IpAddr::V4(Ipv4Addr::new(head[at], head[at + 1], head[at + 2], head[at + 3]));
+    let body_len = total_len - header;
+    let fragment = two(6);
+    Ok(Network {
+        src: address(12),
+        dst: address(16),
+        total_len,
+        ident: two(4).into(),
+        ttl: head[8],
+        ecn: head[1] & 3,
+        protocol: head[9],
+        body: upto(skip(ip, header as usize)?, body_len),
+        body_len,
+        fragment_offset: u32::from(fragment & 0x1fff) * 8,
+        more: fragment & 0x2000 != 0,
+    })
 }
 
-fn ipv6(ip: &[u8], available: u32) -> Result<TcpSegment, SkipCause> {
-    if ip.len() < 40 {
-        return Err(SkipCause::Cut);
-    }
+fn upto(b: &[u8], len: u32) -> &[u8] {
+    &b[..b.len().min(len as usize)]
+}
+
+fn ipv6(ip: &[u8], available: u32) -> Result<Network<'_>, SkipCause> {
+    let Some((head, mut body)) = ip.split_first_chunk::<40>() else { return Err(SkipCause::Cut) };
     // 0: jumbogram (RFC 2675), as Linux writes packets above 64 KiB.
-    let mut left = match be16(ip, 4)? {
+    let mut body_len = match u16::from_be_bytes([head[4], head[5]]) {
         0 => available.saturating_sub(40),
         n => n.into(),
     };
-    let total = left + 40;
-    let mut next = ip[6];
-    let mut body = &ip[40..];
+    let total_len = body_len + 40;
+    let mut protocol = head[6];
+    let (mut ident, mut fragment_offset, mut more) = (0, 0, false);
     loop {
-        let len = match next {
-            6 => break,
+        let len = match protocol {
             // Hop-by-hop, routing, destination options, mobility, host identity, shim6.
             0 | 43 | 60 | 135 | 139 | 140 => usize::from(*body.get(1).ok_or(SkipCause::Cut)?) * 8 + 8,
             // Authentication.
             51 => usize::from(*body.get(1).ok_or(SkipCause::Cut)?) * 4 + 8,
-            // A fragment header may also mark a whole packet (RFC 6946).
-            44 if be16(body, 2)? & 0xfff9 == 0 => 8,
-            44 => return Err(SkipCause::Fragment),
-            _ => return Err(SkipCause::NotTcp),
+            // Fragment; one with offset 0 and nothing more is a whole packet (RFC 6946).
+            44 => {
+                let field = be16(body, 2)?;
+                ident = be32(body, 4)?;
+                fragment_offset = u32::from(field & 0xfff8);
+                more = field & 1 != 0;
+                8
+            }
+            _ => break,
         };
-        left = left.checked_sub(len as u32).ok_or(SkipCause::Malformed)?;
-        next = body[0];
+        body_len = body_len.checked_sub(len as u32).ok_or(SkipCause::Malformed)?;
+        protocol = body[0];
         body = skip(body, len)?;
+        if fragment_offset > 0 {
+            break;
+        }
     }
     let address = |at: usize| {
         let mut raw = [0; 16];
-        raw.copy_from_slice(&ip[at..at + 16]);
+        raw.copy_from_slice(&head[at..at + 16]);
         IpAddr::V6(Ipv6Addr::from(raw))
     };
-    tcp(body, left, (address(8), address(24)), total, ip[1] >> 4 & 3)
+    Ok(Network {
+        src: address(8),
+        dst: address(24),
+        total_len,
+        ident,
+        ttl: head[7],
+        ecn: head[1] >> 4 & 3,
+        protocol,
+        body: upto(body, body_len),
+        body_len,
+        fragment_offset,
+        more,
+    })
 }
 
-/// `len`: length of the TCP segment by the IP header; `b` may hold less, or padding behind it.
-fn tcp(
-    b: &[u8],
-    len: u32,
-    (src, dst): (IpAddr, IpAddr),
-    ip_total_len: u32,
-    ecn: u8,
-) -> Result<TcpSegment, SkipCause> {
-    let b = &b[..b.len().min(len as usize)];
-    if len < 20 {
-        return Err(SkipCause::Malformed);
+impl Network<'_> {
+    /// The TCP segment in it.
+    fn segment(&self, fragments: &mut Fragments) -> Result<TcpSegment, SkipCause> {
+        let datagram = Datagram { src: self.src, dst: self.dst, ident: self.ident };
+        if self.fragment_offset > 0 {
+            let is_last = !self.more;
+            let found = fragments.carry_on(datagram, self.fragment_offset, self.body_len, is_last);
+            let mut segment = found.ok_or(SkipCause::Fragment)?;
+            segment.ip_total_len = self.total_len;
+            segment.cut = (self.body.len() < self.body_len as usize).then_some(Cut::Payload);
+            return Ok(segment);
+        }
+        let mut segment = self.tcp()?;
+        if self.more {
+            fragments.begin(datagram, &mut segment, self.body_len - segment.payload_len);
+        }
+        Ok(segment)
     }
-    // Up to the window; checksum and urgent pointer may be cut.
-    let window = be16(b, 14)?;
-    let header = usize::from(b[12] >> 4) * 4;
-    if header < 20 || header as u32 > len {
-        return Err(SkipCause::Malformed);
+
+    fn tcp(&self) -> Result<TcpSegment, SkipCause> {
+        let (b, len) = (self.body, self.body_len);
+        if len < 20 {
+            return Err(SkipCause::Malformed);
+        }
+        // Up to the window; checksum and urgent pointer may be cut.
+        let Some((head, _)) = b.split_first_chunk::<16>() else { return Err(SkipCause::Cut) };
+        let two = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
+        let four = |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+        let header = u32::from(head[12] >> 4) * 4;
+        if header < 20 || header > len {
+            return Err(SkipCause::Malformed);
+        }
+        let captured = b.len() as u32;
+        Ok(TcpSegment {
+            src: SocketAddr::new(self.src, two(0)),
+            dst: SocketAddr::new(self.dst, two(2)),
+            seq: four(4),
+            ack: four(8),
+            flags: two(12) & 0x1ff,
+            window: two(14),
+            payload_len: len - header,
+            ip_total_len: self.total_len,
+            ip_ident: if self.src.is_ipv4() { self.ident as u16 } else { 0 },
+            ip_ttl: self.ttl,
+            ecn: self.ecn,
+            tunnel: None,
+            tunnel_depth: 0,
+            fragment: None,
+            cut: match captured {
+                _ if captured < header => Some(Cut::Options),
+                _ if captured < len => Some(Cut::Payload),
+                _ => None,
+            },
+            options: options(b.get(20..(header as usize).min(b.len())).unwrap_or(&[])),
+        })
     }
-    Ok(TcpSegment {
-        src: SocketAddr::new(src, be16(b, 0)?),
-        dst: SocketAddr::new(dst, be16(b, 2)?),
-        ip_ident: 0,
-        seq: be32(b, 4)?,
-        ack: be32(b, 8)?,
-        flags: be16(b, 12)? & 0x1ff,
-        window,
-        payload_len: len - header as u32,
-        ip_total_len,
-        ecn,
-        options: options(b.get(20..header.min(b.len())).unwrap_or(&[])),
-    })
 }
 
 /// Options up to the end, the first that makes no sense, or where the snap length cuts. Unknown
 /// ones (MPTCP, Fast Open) are stepped over.
-fn options(mut b: &[u8]) -> Options {
-    let mut found = Options::default();
+fn options(mut b: &[u8]) -> TcpOptions {
+    let mut found = TcpOptions::default();
+    // What most packets have.
+    if let [1, 1, 8, 10, stamps @ ..] = b {
+        if stamps.len() == 8 {
+            found.timestamps = be32(stamps, 0).ok().zip(be32(stamps, 4).ok());
+            return found;
+        }
+    }
     while let Some(&kind) = b.first() {
         match kind {
             0 => break,
@@ -294,12 +435,13 @@ fn options(mut b: &[u8]) -> Options {
                     (3, 1) => found.window_scale = Some(body[0].min(14)),
                     (4, 0) => found.sack_permitted = true,
                     (5, n) if n % 8 == 0 && n / 8 <= SACKS_MAX => {
-                        found.sack_count = n / 8;
-                        for i in 0..found.sack_count {
+                        found.sack_count = (n / 8) as u8;
+                        for i in 0..n / 8 {
                             found.sacks[i] = (u32_at(8 * i), u32_at(8 * i + 4));
                         }
                     }
                     (8, 8) => found.timestamps = Some((u32_at(0), u32_at(4))),
+                    (172 | 174, 0 | 3 | 6 | 9) => found.accecn = true,
                     _ => {}
                 }
                 b = &b[usize::from(len)..];
@@ -324,7 +466,7 @@ mod tests {
         let found = options(&data);
         assert_eq!(found.timestamps, Some((1, 2)));
         assert_eq!(found.sack_count, 0, "a cut option does not count");
-        assert_eq!(options(&[5, 0, 8]), Options::default());
-        assert_eq!(options(&[8, 1]), Options::default());
+        assert_eq!(options(&[5, 0, 8]), TcpOptions::default());
+        assert_eq!(options(&[8, 1]), TcpOptions::default());
     }
 }

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT
+//! What is no pcap and no pcapng: named, with the line that makes one of it.
+
+use crate::error::{CaptureError, CaptureErrorKind};
+use crate::input::{shown, Input};
+
+/// Capture formats that Wireshark's editcap knows by their first bytes.
+const CONVERTED: [(&[u8], &str); 22] = [
+    (b"snoop\0\0\0", "snoop"),
+    (b"RTSS", "Microsoft Network Monitor 1"),
+    (b"GMBU", "Microsoft Network Monitor 2"),
+    (b"XCP\0", "NetXray or Sniffer for Windows"),
+    (b"TRSNIFF data    \x1a", "Sniffer for DOS"),
+    (b"ObserverPktBuffe", "Network Instruments Observer"),
+    (b"\x05VNF", "Visual Networks"),
+    (b"\x54\x52\x00\x64\x00", "HP-UX nettl"),
+    (b"\x00\x00\x00\x00\x07\xd0\x00", "HP-UX nettl"),
+    (b"iptrace 1.0", "AIX iptrace"),
+    (b"iptrace 2.0", "AIX iptrace"),
+    (b"\x7fver", "Savvius *Peek"),
+    (b"\xaa\xaa\xaa\xaa", "Accellent 5Views"),
+    (b"\x00\x00\x02\x00\x12\x05\x00\x10", "Tektronix K12xx"),
+    (b"\x01\x10\x4c\x69\x6e\x75", "LANalyzer"),
+    (b"NetScaler ", "NetScaler"),
+    (b"EyeSDN", "EyeSDN"),
+    (b"btsnoop\0", "btsnoop"),
+    (b"DBS Etherwatch", "DBS Etherwatch"),
+    (b"TCPIPtrace", "VMS TCPIPtrace"),
+    (b"M-C-S-V", "Catapult DCT2000"),
+    (b"\xd8\xaa\xbb\xcc", "Novell LANalyzer"),
+];
+
+/// Compressed files, each with what unpacks it.
+const PACKED: [(&[u8], &str, &str); 4] = [
+    (b"\xfd7zXZ\0", "xz", "unxz"),
+    (b"BZh", "bzip2", "bunzip2"),
+    (b"\x04\x22\x4d\x18", "lz4", "unlz4"),
+    (b"PK\x03\x04", "zip", "unzip"),
+];
+
+/// The error for an input that begins like no capture that is read.
+pub(crate) fn refused(input: &mut Input<'_>) -> CaptureError {
+    let have = match input.fill(32) {
+        Ok(have) => have,
+        Err(e) => return e,
+    };
+    let head = input.peek(have);
+    let expected = "pcap or pcapng";
+    let name = shown(&input.name);
+    if let Some((_, format, tool)) = PACKED.iter().find(|(magic, ..)| head.starts_with(magic)) {
+        return input.error(
+            CaptureErrorKind::Compressed,
+            format!("a file compressed with {format}"),
+            "pcap or pcapng, as it is or compressed with gzip or zstd",
+            &format!("unpack it first: {tool} {name}"),
+        );
+    }
+    let convert = format!("convert it: editcap -F pcapng {name} converted.pcapng");
+    let known = CONVERTED.iter().find(|(magic, _)| head.starts_with(magic)).map(|(_, format)| *format);
+    match known.or_else(|| is_erf(head).then_some("Endace ERF")) {
+        Some(format) => input.error(
+            CaptureErrorKind::OtherFormat,
+            format!("a capture in the format of {format}"),
+            expected,
+            &convert,
+        ),
+        None => input.error(
+            CaptureErrorKind::NotACapture,
+            format!("a file that starts with {:02x?}", &head[..4]),
+            expected,
+            &format!("capture with tcpdump -w, or, if it is a capture, {convert}"),
+        ),
+    }
+}
+
+/// ERF has no magic number: the type of the first record, and lengths that fit to each other.
+fn is_erf(head: &[u8]) -> bool {
+    let Some(head) = head.first_chunk::<16>() else { return false };
+    let two = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
+    let (kind, record_len, wire_len) = (head[8] & 0x7f, two(10), two(14));
+    let since_2000 = u32::from_le_bytes([head[4], head[5], head[6], head[7]]) > 946_684_800;
+    (1..=48).contains(&kind) && record_len >= 16 && wire_len > 0 && since_2000
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT
+//! Link layers: from the first byte of a packet to its IP header.
+//!
+//! Link types as in <https://www.tcpdump.org/linktypes.html>.
+
+use crate::packet::{be16, skip, SkipCause};
+
+pub const NULL: u32 = 0;
+pub const ETHERNET: u32 = 1;
+pub const SLIP: u32 = 8;
+pub const PPP: u32 = 9;
+pub const RAW_BSD: u32 = 12;
+pub const RAW_OPENBSD: u32 = 14;
+pub const PPP_HDLC: u32 = 50;
+pub const PPP_ETHER: u32 = 51;
+pub const RAW: u32 = 101;
+pub const CISCO_HDLC: u32 = 104;
+pub const LOOP: u32 = 108;
+pub const LINUX_SLL: u32 = 113;
+pub const PPP_PPPD: u32 = 166;
+pub const PPP_WITH_DIRECTION: u32 = 204;
+pub const IPV4: u32 = 228;
+pub const IPV6: u32 = 229;
+pub const LINUX_SLL2: u32 = 276;
+
+/// What is read, for messages.
+pub(crate) const SUPPORTED: &str = "Ethernet (1), raw IP (101, 228, 229, 12, 14), Linux cooked \
+    (113, 276), loopback (0, 108), PPP (9, 50, 51, 104, 166, 204), SLIP (8)";
+
+pub(crate) fn is_supported(link: u32) -> bool {
+    matches!(
+        link,
+        NULL | ETHERNET
+            | SLIP
+            | PPP
+            | RAW_BSD
+            | RAW_OPENBSD
+            | PPP_HDLC
+            | PPP_ETHER
+            | RAW
+            | CISCO_HDLC
+            | LOOP
+            | LINUX_SLL
+            | PPP_PPPD
+            | PPP_WITH_DIRECTION
+            | IPV4
+            | IPV6
+            | LINUX_SLL2
+    )
+}
+
+/// Steps over the link layer.
+pub(crate) fn ip_of(link: u32, data: &[u8]) -> Result<&[u8], SkipCause> {
+    match link {
+        ETHERNET => ethernet(data),
+        LINUX_SLL => payload_of(be16(data, 14)?, skip(data, 16)?),
+        // The protocol comes first, then 18 bytes about the interface.
+        LINUX_SLL2 => payload_of(be16(data, 0)?, skip(data, 20)?),
+        // The address family is in the byte order of the writer; the IP version says the same.
+        NULL | LOOP => skip(data, 4),
+        RAW | RAW_BSD | RAW_OPENBSD | IPV4 | IPV6 => Ok(data),
+        // Direction, and the header as VJ compression had it.
+        SLIP => skip(data, 16),
+        PPP | PPP_HDLC | CISCO_HDLC => hdlc(data),
+        // Direction, instead of the address or in front of it.
+        PPP_PPPD | PPP_WITH_DIRECTION => match data {
+            [_, 0xff, 0x03, rest @ ..] | [_, 0x03, rest @ ..] => ppp(rest),
+            _ => ppp(skip(data, 1)?),
+        },
+        PPP_ETHER => ppp(skip(data, 6)?),
+        _ => Err(SkipCause::UnknownLink),
+    }
+}
+
+pub(crate) fn ethernet(data: &[u8]) -> Result<&[u8], SkipCause> {
+    let rest = skip(data, 14)?;
+    match be16(data, 12)? {
+        // A length (IEEE 802.3), with the type behind it (SNAP).
+        0..=1535 => match rest {
+            [0xaa, 0xaa, 0x03, 0, 0, 0, rest @ ..] => payload_of(be16(rest, 0)?, skip(rest, 2)?),
+            _ => Err(SkipCause::NotIp),
+        },
+        ethertype => payload_of(ethertype, rest),
+    }
+}
+
+/// PPP with its address and control bytes or without them, or Cisco's framing.
+fn hdlc(data: &[u8]) -> Result<&[u8], SkipCause> {
+    match data {
+        [0xff, 0x03, rest @ ..] => ppp(rest),
+        [0x0f | 0x8f, _, rest @ ..] => payload_of(be16(rest, 0)?, skip(rest, 2)?),
+        _ => ppp(data),
+    }
+}
+
+/// Behind address and control: the protocol in two bytes, or in one if it is below 256.
+pub(crate) fn ppp(data: &[u8]) -> Result<&[u8], SkipCause> {
+    let (protocol, rest) = match data {
+        [low, rest @ ..] if low & 1 == 1 => (u16::from(*low), rest),
+        _ => (be16(data, 0)?, skip(data, 2)?),
+    };
+    match protocol {
+        0x0021 | 0x0057 => Ok(rest),
+        0x0281 | 0x0283 => mpls(rest),
+        _ => Err(SkipCause::NotIp),
+    }
+}
+
+/// Steps over VLAN tags, PPPoE and MPLS; each turn takes bytes, so the loop ends.
+pub(crate) fn payload_of(mut ethertype: u16, mut rest: &[u8]) -> Result<&[u8], SkipCause> {
+    loop {
+        match ethertype {
+            0x0800 | 0x86dd => return Ok(rest),
+            0x8100 | 0x88a8 | 0x9100 | 0x9200 => {
+                ethertype = be16(rest, 2)?;
+                rest = skip(rest, 4)?;
+            }
+            0x8864 => return ppp(skip(rest, 6)?),
+            0x8847 | 0x8848 => return mpls(rest),
+            _ => return Err(SkipCause::NotIp),
+        }
+    }
+}
+
+/// Behind the labels, nothing says what comes: IP by its version, or an Ethernet pseudowire by its
+/// control word, which starts with 0 (RFC 4385).
+fn mpls(mut rest: &[u8]) -> Result<&[u8], SkipCause> {
+    loop {
+        let bottom_of_stack = be16(rest, 2)? & 0x0100 != 0;
+        rest = skip(rest, 4)?;
+        if bottom_of_stack {
+            break;
+        }
+    }
+    match rest.first().map(|b| b >> 4) {
+        None => Err(SkipCause::Cut),
+        Some(4 | 6) => Ok(rest),
+        Some(0) => ethernet(skip(rest, 4)?),
+        Some(_) => Err(SkipCause::NotIp),
+    }
+}

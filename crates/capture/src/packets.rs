@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: MIT
+//! One stream of TCP packets out of one or several sources, in the order of time.
+//!
+//! Sources are put in the order of their first packets, and one is opened when the stream reaches
+//! that time. So the files of a ring buffer are read one after another, and only those that
+//! overlap are open, and merged, at one time.
+
+use crate::error::{CaptureError, CaptureErrorKind};
+use crate::file::{CaptureFile, RawPacket};
+use crate::fragment::Fragments;
+use crate::input::{Source, Watch};
+use crate::notes::{CaptureNotes, FileNotes};
+use crate::packet::{self, Cut, Fragment, SkipCause, TcpSegment, Tunnel};
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+
+/// One TCP packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Packet {
+    /// When it was captured, nanoseconds since 1970; never before the packet in front of it.
+    pub time_ns: u64,
+    /// Its number in its file, counted from 1 as in Wireshark.
+    pub number: u64,
+    /// Its file, as an index of [`CaptureNotes::files`].
+    pub file: u32,
+    /// Its interface, as an index of [`FileNotes::interfaces`].
+    pub interface: u32,
+    pub segment: TcpSegment,
+}
+
+impl Packet {
+    /// A place to decode into.
+    fn nothing(file: u32) -> Self {
+        Packet { time_ns: 0, number: 0, file, interface: 0, segment: TcpSegment::nothing() }
+    }
+}
+
+/// How far a reading is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Bytes read from all sources, compressed where they are.
+    pub bytes_read: u64,
+    /// Size of all sources; none where one is not a file.
+    pub bytes_total: Option<u64>,
+}
+
+/// Limits of one reading, and who watches it.
+#[derive(Clone, Copy)]
+pub struct ReadOptions<'w> {
+    /// Stop after this many packets of any kind; none: read to the end.
+    pub max_packets: Option<u64>,
+    /// Refuse a capture whose open connections take more memory than this at one time: for
+    /// [`crate::read_each`], which holds packets; [`packets`] does not.
+    pub max_held_bytes: u64,
+    /// Called at least once for each 256 KiB of packets, and after a signal;
+    /// [`ControlFlow::Break`] ends the reading with [`CaptureErrorKind::Stopped`].
+    pub watch: Option<&'w (dyn Fn(Progress) -> ControlFlow<()> + Sync)>,
+}
+
+impl Default for ReadOptions<'_> {
+    /// 1 GiB holds 22 million packets: a transfer of 20 GB with its ACKs, or 3 million connections
+    /// open at one time.
+    fn default() -> Self {
+        ReadOptions { max_packets: None, max_held_bytes: 1 << 30, watch: None }
+    }
+}
+
+/// Calls `each` for every TCP packet of the sources in the order of time. Sources that overlap are
+/// merged, others are read one after another, whatever the order in which they are given.
+/// [`ControlFlow::Break`] ends the reading. Nothing is kept but one buffer for each open source.
+///
+/// # Errors
+/// A source cannot be opened or read, is no capture, or is damaged before its end; the error says
+/// where.
+pub fn packets<'a>(
+    sources: impl IntoIterator<Item = Source<'a>>,
+    options: &ReadOptions<'_>,
+    mut each: impl FnMut(&Packet) -> ControlFlow<()>,
+) -> Result<CaptureNotes, CaptureError> {
+    let sources: Vec<_> = sources.into_iter().collect();
+    let watch = Watch::new(&sources, options.watch);
+    let mut reading = Reading::new(options.max_packets);
+    let mut waiting = reading.in_order(sources, &watch)?;
+    let mut open: Vec<Cursor<'_>> = Vec::new();
+    loop {
+        let first = (0..open.len()).min_by_key(|&i| open[i].place());
+        let reached_ns = first.map_or(u64::MAX, |i| open[i].head.time_ns);
+        if waiting.front().is_some_and(|w| w.first_ns <= reached_ns) {
+            let Some(next) = waiting.pop_front() else { continue };
+            open.extend(next.open(&watch, &mut reading)?);
+            continue;
+        }
+        let Some(first) = first else { return Ok(reading.finish()) };
+        // Nothing else comes in between up to here.
+        let others = (0..open.len()).filter(|&i| i != first).map(|i| open[i].place());
+        let until = others.chain(waiting.front().map(|w| (w.first_ns, w.file))).min();
+        let cursor = &mut open[first];
+        loop {
+            reading.stamp(&mut cursor.head);
+            if each(&cursor.head).is_break() {
+                open.into_iter().for_each(|cursor| reading.close(cursor));
+                return Ok(reading.finish());
+            }
+            if !cursor.advance(&mut reading)? {
+                let over = open.swap_remove(first);
+                reading.close(over);
+                break;
+            }
+            if until.is_some_and(|until| cursor.place() > until) {
+                break;
+            }
+        }
+    }
+}
+
+/// A source that the stream has not reached.
+struct Waiting<'a> {
+    /// Time of its first packet of any kind; 0 where it has none.
+    first_ns: u64,
+    file: u32,
+    begun: Begun<'a>,
+}
+
+enum Begun<'a> {
+    /// It can be opened at any time: until then it takes no buffer and no descriptor.
+    Closed(Source<'a>),
+    Open(CaptureFile<'a>),
+}
+
+impl<'a> Waiting<'a> {
+    /// Stands at its first TCP packet; none if it has none.
+    fn open(self, watch: &'a Watch<'a>, reading: &mut Reading) -> Result<Option<Cursor<'a>>, CaptureError> {
+        let file = match self.begun {
+            Begun::Closed(source) => CaptureFile::open(source, watch)?,
+            Begun::Open(file) => file,
+        };
+        let mut cursor = Cursor { file, head: Packet::nothing(self.file) };
+        if cursor.advance(reading)? {
+            return Ok(Some(cursor));
+        }
+        reading.close(cursor);
+        Ok(None)
+    }
+}
+
+/// An open source.
+struct Cursor<'a> {
+    file: CaptureFile<'a>,
+    /// Its next TCP packet.
+    head: Packet,
+}
+
+impl Cursor<'_> {
+    /// What comes first: time of the packet, and number of the file.
+    fn place(&self) -> (u64, u32) {
+        (self.head.time_ns, self.head.file)
+    }
+
+    /// To the next TCP packet; false at the end.
+    fn advance(&mut self, reading: &mut Reading) -> Result<bool, CaptureError> {
+        loop {
+            if reading.is_at_limit() {
+                return Ok(false);
+            }
+            let Some(raw) = self.file.next_packet()? else { return Ok(false) };
+            reading.packets += 1;
+            match decode(&raw, &mut reading.fragments) {
+                Err(cause) => reading.skipped[cause as usize] += 1,
+                Ok((time_ns, segment)) => {
+                    self.head.time_ns = time_ns;
+                    self.head.number = raw.number;
+                    self.head.interface = raw.interface;
+                    self.head.segment = segment;
+                    reading.count(&self.head.segment);
+                    return Ok(true);
+                }
+            }
+        }
+    }
+}
+
+fn decode(raw: &RawPacket<'_>, fragments: &mut Fragments) -> Result<(u64, TcpSegment), SkipCause> {
+    let link = raw.link.ok_or(SkipCause::UnknownLink)?;
+    let time_ns = raw.time_ns.ok_or(SkipCause::NoTime)?;
+    Ok((time_ns, packet::decode(link, raw.data, raw.wire_len, fragments)?))
+}
+
+/// What is the same for all sources of one reading.
+struct Reading {
+    max_packets: Option<u64>,
+    fragments: Fragments,
+    packets: u64,
+    skipped: [u64; SkipCause::ALL.len()],
+    tunnels: [u64; Tunnel::ALL.len()],
+    latest_ns: Option<u64>,
+    files: Vec<Option<FileNotes>>,
+    notes: CaptureNotes,
+}
+
+impl Reading {
+    fn new(max_packets: Option<u64>) -> Self {
+        Reading {
+            max_packets,
+            fragments: Fragments::default(),
+            packets: 0,
+            skipped: Default::default(),
+            tunnels: Default::default(),
+            latest_ns: None,
+            files: Vec::new(),
+            notes: CaptureNotes::default(),
+        }
+    }
+
+    /// The sources by the time of their first packets.
+    fn in_order<'a>(
+        &mut self,
+        sources: Vec<Source<'a>>,
+        watch: &'a Watch<'a>,
+    ) -> Result<VecDeque<Waiting<'a>>, CaptureError> {
+        self.files.resize(sources.len(), None);
+        if let [_] = sources[..] {
+            let alone = |source| Waiting { first_ns: 0, file: 0, begun: Begun::Closed(source) };
+            return Ok(sources.into_iter().map(alone).collect());
+        }
+        let mut waiting = VecDeque::with_capacity(sources.len());
+        let mut empty = Vec::new();
+        for source in sources {
+            let again = source.again();
+            let name = source.name().to_owned();
+            let read_before = watch.read_bytes();
+            let mut file = match CaptureFile::open(source, watch) {
+                // As the newest file of a ring buffer is, until something was written to it.
+                Err(e) if e.kind == CaptureErrorKind::Empty => {
+                    empty.push(FileNotes::empty(name));
+                    continue;
+                }
+                opened => opened?,
+            };
+            let first_ns = file.first_time_ns()?.unwrap_or(0);
+            let begun = match again {
+                Some(source) => {
+                    watch.set_read_bytes(read_before);
+                    Begun::Closed(source)
+                }
+                None => Begun::Open(file),
+            };
+            waiting.push_back(Waiting { first_ns, file: 0, begun });
+        }
+        waiting.make_contiguous().sort_by_key(|w| w.first_ns);
+        for (file, w) in (0..).zip(&mut waiting) {
+            w.file = file;
+        }
+        for (slot, notes) in self.files[waiting.len()..].iter_mut().zip(empty) {
+            *slot = Some(notes);
+        }
+        Ok(waiting)
+    }
+
+    fn is_at_limit(&mut self) -> bool {
+        let at_limit = self.max_packets.is_some_and(|max| self.packets >= max);
+        self.notes.stopped_at_limit |= at_limit;
+        at_limit
+    }
+
+    fn count(&mut self, segment: &TcpSegment) {
+        let notes = &mut self.notes;
+        notes.tcp_packets += 1;
+        notes.cut_packets += u64::from(segment.cut.is_some());
+        notes.cut_options += u64::from(segment.cut == Some(Cut::Options));
+        notes.first_fragments += u64::from(segment.fragment == Some(Fragment::First));
+        notes.later_fragments += u64::from(segment.fragment == Some(Fragment::Later));
+        if let Some(tunnel) = segment.tunnel {
+            self.tunnels[tunnel as usize] += 1;
+        }
+    }
+
+    /// Gives the next packet of the stream a time that does not run backwards.
+    fn stamp(&mut self, packet: &mut Packet) {
+        let latest_ns = match self.latest_ns {
+            None => {
+                self.notes.start_unix_ns = packet.time_ns;
+                packet.time_ns
+            }
+            Some(latest_ns) if packet.time_ns < latest_ns => {
+                let step_ns = latest_ns - packet.time_ns;
+                self.notes.backward_steps += 1;
+                self.notes.largest_backward_ns = self.notes.largest_backward_ns.max(step_ns);
+                packet.time_ns = latest_ns;
+                latest_ns
+            }
+            Some(_) => packet.time_ns,
+        };
+        self.latest_ns = Some(latest_ns);
+    }
+
+    fn close(&mut self, cursor: Cursor<'_>) {
+        if let Some(slot) = self.files.get_mut(cursor.head.file as usize) {
+            *slot = Some(cursor.file.into_notes());
+        }
+    }
+
+    fn finish(mut self) -> CaptureNotes {
+        let counted = |(key, &count)| (count > 0).then_some((key, count));
+        self.notes.skipped = SkipCause::ALL.into_iter().zip(&self.skipped).filter_map(counted).collect();
+        let counted = |(key, &count)| (count > 0).then_some((key, count));
+        self.notes.tunnels = Tunnel::ALL.into_iter().zip(&self.tunnels).filter_map(counted).collect();
+        self.notes.packets = self.packets;
+        self.notes.duration_ns = self.latest_ns.map_or(0, |latest| latest - self.notes.start_unix_ns);
+        // Those that were not reached are the last.
+        self.notes.files = self.files.into_iter().flatten().collect();
+        self.notes
+    }
+}
