@@ -3,7 +3,13 @@
 
 use ackwise_capture::link;
 use ackwise_capture::tcp_flag::{ACK, FIN, PSH, SYN};
-use ackwise_capture::write::{PcapStyle, PcapWriter, PcapngWriter, TcpPacket};
+use ackwise_capture::write::{
+    fragments, frame, tunnelled, PcapStyle, PcapVersion, PcapWriter, PcapngWriter, TcpPacket,
+};
+use ackwise_capture::Tunnel;
+use flate2::write::GzEncoder;
+use ruzstd::encoding::{compress_to_vec, CompressionLevel};
+use std::io::Write;
 use std::net::SocketAddr;
 use std::path::Path;
 
@@ -28,6 +34,19 @@ fn connection([a, b]: [SocketAddr; 2]) -> Vec<(u64, TcpPacket)> {
     ]
 }
 
+/// A connection through every tunnel, with a packet in fragments.
+fn through_tunnels(ends: [SocketAddr; 2]) -> Vec<u8> {
+    let tunnels = [Tunnel::IpInIp, Tunnel::Gre, Tunnel::Vxlan, Tunnel::Geneve];
+    let mut w = PcapWriter::new(link::ETHERNET, PcapStyle::default());
+    for ((time_ns, packet), tunnel) in connection(ends).iter().zip(tunnels.iter().cycle()) {
+        w.frame(*time_ns, &frame(link::ETHERNET, &tunnelled(*tunnel, &packet.to_ip())));
+    }
+    for part in fragments(&TcpPacket::new(ends[0], ends[1], 201, 21, 60).to_ip(), 40) {
+        w.frame(80 * MS, &frame(link::ETHERNET, &part));
+    }
+    w.into_bytes()
+}
+
 fn main() -> std::io::Result<()> {
     let folders: Vec<String> = std::env::args().skip(1).collect();
     let [read, replay] = &folders[..] else {
@@ -36,24 +55,45 @@ fn main() -> std::io::Result<()> {
     };
     let v4 = ["10.0.0.1:1000", "10.0.0.2:80"].map(|a| a.parse().expect("an address"));
     let v6 = ["[fd00::1]:1000", "[fd00::2]:80"].map(|a| a.parse().expect("an address"));
-    let links = [link::ETHERNET, link::LINUX_SLL, link::LINUX_SLL2, link::RAW, link::NULL, link::LOOP];
-    let mut seeds = Vec::new();
-    for (i, link_type) in links.into_iter().enumerate() {
+    let links = [
+        (link::ETHERNET, PcapVersion::V2_4),
+        (link::LINUX_SLL, PcapVersion::V2_3),
+        (link::LINUX_SLL2, PcapVersion::V2_2),
+        (link::RAW, PcapVersion::V543),
+        (link::NULL, PcapVersion::Modified),
+        (link::LOOP, PcapVersion::V2_4),
+        (link::PPP, PcapVersion::V2_4),
+        (link::PPP_ETHER, PcapVersion::V2_4),
+        (link::PPP_WITH_DIRECTION, PcapVersion::V2_4),
+        (link::SLIP, PcapVersion::V2_4),
+    ];
+    let mut seeds = vec![through_tunnels(v4)];
+    for (i, (link_type, version)) in links.into_iter().enumerate() {
         let big_endian = i % 2 == 1;
         let packets = connection(if i % 3 == 2 { v6 } else { v4 });
-        let style = PcapStyle { big_endian, nanoseconds: i % 3 == 1, snap_len: 0 };
+        let style = PcapStyle { big_endian, nanoseconds: i % 3 == 1, snap_len: 0, version };
         let mut pcap = PcapWriter::new(link_type, style);
         let mut pcapng = PcapngWriter::new(big_endian);
-        let interface = pcapng.interface(link_type, [6, 9, 0x80 | 20][i % 3]);
+        let interface = pcapng.interface_with(link_type, [6, 9, 0x80 | 20][i % 3], 100, &[(2, b"eth0")]);
         for (time_ns, packet) in &packets {
             pcap.tcp(*time_ns, packet);
             pcapng.tcp(interface, *time_ns, packet);
         }
+        pcapng.statistics(interface, 0, 10, 1);
         seeds.push(pcap.into_bytes());
         seeds.push(pcapng.into_bytes());
     }
     for (i, seed) in seeds.iter().enumerate() {
-        std::fs::write(Path::new(read).join(format!("seed-{i:02}")), seed)?;
+        let put = |kind: &str, bytes: &[u8]| std::fs::write(Path::new(read).join(format!("{kind}-{i:02}")), bytes);
+        put("seed", seed)?;
+        // Two files behind each other: as two sources, they are cut at the byte behind them.
+        if i % 4 == 0 {
+            let mut gzip = GzEncoder::new(Vec::new(), flate2::Compression::new(i as u32 % 10));
+            gzip.write_all(seed)?;
+            put("gzip", &gzip.finish()?)?;
+            put("zstd", &compress_to_vec(&seed[..], CompressionLevel::Fastest))?;
+            put("twice", &[&seed[..], seed, &[128]].concat())?;
+        }
         let chosen = [&[80, 23, 0], &seed[..]].concat();
         std::fs::write(Path::new(replay).join(format!("seed-{i:02}")), chosen)?;
     }

@@ -7,7 +7,7 @@
 use crate::error::{CaptureError, CaptureErrorKind};
 use crate::foreign;
 use crate::input::{Input, Source, Watch};
-use crate::notes::{FileNotes, Format, InterfaceNotes, Truncation};
+use crate::notes::{FileNotes, Format};
 use crate::pcap::Pcap;
 use crate::pcapng::Pcapng;
 
@@ -50,6 +50,12 @@ impl<'a> CaptureFile<'a> {
             let expected = "a pcap or pcapng file of at least 24 bytes";
             let remedy = "capture again, for example with tcpdump -w";
             return Err(match have {
+                _ if input.broken_off => input.error(
+                    CaptureErrorKind::NotACapture,
+                    format!("the compressed data breaks off after {have} bytes of the capture"),
+                    expected,
+                    "copy the file again",
+                ),
                 0 => input.error(CaptureErrorKind::Empty, "the file is empty".into(), expected, remedy),
                 _ => input.error(CaptureErrorKind::NotACapture, format!("{have} bytes"), expected, remedy),
             });

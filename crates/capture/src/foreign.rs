@@ -31,7 +31,10 @@ const CONVERTED: [(&[u8], &str); 22] = [
 ];
 
 /// Compressed files, each with what unpacks it.
-const PACKED: [(&[u8], &str, &str); 4] = [
+const PACKED: [(&[u8], &str, &str); 6] = [
+    // Packed twice, or by another method.
+    (b"\x1f\x8b", "gzip", "gunzip"),
+    (b"\x28\xb5\x2f\xfd", "zstd", "unzstd"),
     (b"\xfd7zXZ\0", "xz", "unxz"),
     (b"BZh", "bzip2", "bunzip2"),
     (b"\x04\x22\x4d\x18", "lz4", "unlz4"),

@@ -6,7 +6,7 @@
 //! fragment whose first one was not captured is skipped: capture filters with a port let only
 //! first fragments pass.
 
-use crate::packet::{tcp_flag, Fragment, TcpOptions, TcpSegment};
+use crate::packet::{tcp_flag, Fragment, TcpSegment};
 use std::net::IpAddr;
 
 /// Datagrams whose later fragments may still come.
@@ -60,7 +60,7 @@ impl Fragments {
         let before = offset.checked_sub(*header_len)? + u32::from(first.has(tcp_flag::SYN));
         segment.seq = first.seq.wrapping_add(before);
         segment.payload_len = len;
-        segment.options = TcpOptions { timestamps: first.options.timestamps, ..TcpOptions::default() };
+        segment.options = first.options.only_timestamps();
         segment.flags &= !tcp_flag::SYN;
         if !is_last {
             segment.flags &= !tcp_flag::FIN;

@@ -222,7 +222,7 @@ pub(crate) struct Input<'a> {
     /// Packets taken so far.
     pub packets: u64,
     /// The compressed data ends in the middle.
-    broken_off: bool,
+    pub broken_off: bool,
     pub truncated: Option<Truncation>,
 }
 

@@ -17,7 +17,7 @@
 //! # Ok::<(), ackwise_capture::CaptureError>(())
 //! ```
 //!
-//! [`read`] and [`read_each`] put them into connections.
+//! [`read_file`], [`read`] and [`read_each`] put them into connections.
 //!
 //! Input is untrusted: nothing panics, [`packets`] holds one buffer for each open source, and
 //! [`read_each`] the packets of open connections only (48 bytes for each packet, 8 for each SACK
@@ -55,15 +55,20 @@ pub use packets::{packets, Packet, Progress, ReadOptions};
 pub use unpack::Compression;
 
 use serde::Serialize;
+use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-/// A capture, read.
+/// The connections of one source.
 #[derive(Clone, Debug, Serialize)]
 pub struct Capture {
+    /// Name of the source as the caller gave it.
+    pub name: String,
+    /// The file ends inside a packet; all before it is here.
+    pub truncated: Option<Truncation>,
     #[serde(flatten)]
     pub notes: CaptureNotes,
-    /// In the order of their first packets.
+    /// In the order of their first packets; empty from [`read_each`], which hands them out.
     pub connections: Vec<Connection>,
 }
 
@@ -72,33 +77,38 @@ pub struct Capture {
 /// # Errors
 /// It cannot be opened or read, is no capture, or is damaged before its end; the error says where.
 pub fn read_file(path: impl AsRef<Path>) -> Result<Capture, CaptureError> {
-    read(Source::file(path), &ReadOptions::default())
+    collect(Source::file(path), &ReadOptions::default())
 }
 
-/// Reads the connections of a source, in one pass.
+/// Reads a capture from anywhere, in one pass; `name` stands for it in errors.
 ///
 /// # Errors
-/// As [`packets`], and connections that need too much memory.
-pub fn read(source: Source<'_>, options: &ReadOptions<'_>) -> Result<Capture, CaptureError> {
+/// As [`read_file`].
+pub fn read(reader: impl Read, name: &str, options: &ReadOptions<'_>) -> Result<Capture, CaptureError> {
+    collect(Source::reader(reader, name), options)
+}
+
+fn collect(source: Source<'_>, options: &ReadOptions<'_>) -> Result<Capture, CaptureError> {
     let mut connections = Vec::new();
-    let notes = read_each(source, options, |index, connection| {
+    let mut capture = read_each(source, options, |index, connection| {
         connections.push((index, connection));
         ControlFlow::Continue(())
     })?;
     connections.sort_unstable_by_key(|c| c.0);
-    Ok(Capture { notes, connections: connections.into_iter().map(|c| c.1).collect() })
+    capture.connections = connections.into_iter().map(|c| c.1).collect();
+    Ok(capture)
 }
 
 /// The same without keeping connections: each goes to `over` when it is over, or at the end of the
 /// capture, with its place in the order of first packets. [`ControlFlow::Break`] ends the reading.
 ///
 /// # Errors
-/// As [`read`].
+/// As [`read_file`], and connections that need too much memory.
 pub fn read_each(
     source: Source<'_>,
     options: &ReadOptions<'_>,
     mut over: impl FnMut(usize, Connection) -> ControlFlow<()>,
-) -> Result<CaptureNotes, CaptureError> {
+) -> Result<Capture, CaptureError> {
     let name = source.name().to_owned();
     let mut tracker = connection::Tracker::default();
     let mut start_ns = None;
@@ -126,7 +136,8 @@ pub fn read_each(
             break;
         }
     }
-    Ok(notes)
+    let truncated = notes.files.iter().find_map(|f| f.truncated.clone());
+    Ok(Capture { name, truncated, notes, connections: Vec::new() })
 }
 
 fn too_large(name: &str, notes: &CaptureNotes, connections: usize, max_held_bytes: u64) -> CaptureError {

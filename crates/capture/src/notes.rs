@@ -62,11 +62,6 @@ pub struct CaptureNotes {
 }
 
 impl CaptureNotes {
-    /// The first input that ends inside a packet.
-    pub fn truncated(&self) -> Option<&Truncation> {
-        self.files.iter().find_map(|f| f.truncated.as_ref())
-    }
-
     /// Packets that the capture itself lost by its own account; none if no input says. Counters
     /// of one interface run on from file to file of a ring buffer, so the highest counts.
     pub fn dropped_packets(&self) -> Option<u64> {

@@ -116,6 +116,11 @@ impl TcpOptions {
     pub fn sack_blocks(&self) -> &[(u32, u32)] {
         &self.sacks[..usize::from(self.sack_count)]
     }
+
+    /// What counts in every part of a fragmented packet.
+    pub(crate) fn only_timestamps(&self) -> Self {
+        TcpOptions { timestamps: self.timestamps, ..TcpOptions::default() }
+    }
 }
 
 /// The headers of one TCP packet, numbers as on the wire.
@@ -366,7 +371,8 @@ impl Network<'_> {
         }
         let mut segment = self.tcp()?;
         if self.more {
-            fragments.begin(datagram, &mut segment, self.body_len - segment.payload_len);
+            let header_len = self.body_len - segment.payload_len;
+            fragments.begin(datagram, &mut segment, header_len);
         }
         Ok(segment)
     }

@@ -3,7 +3,8 @@
 //!
 //! The same calls give the same bytes. Checksums are left 0.
 
-use crate::packet::{link, tcp_flag};
+use crate::link;
+use crate::packet::{tcp_flag, Tunnel};
 use std::net::{IpAddr, SocketAddr};
 
 /// One TCP packet; payload bytes are zeros.
@@ -94,25 +95,89 @@ impl TcpPacket {
 
 /// Puts a link-layer header in front of an IP packet; unknown link types get none.
 pub fn frame(link_type: u32, ip: &[u8]) -> Vec<u8> {
-    let ethertype: [u8; 2] =
-        if ip.first().is_some_and(|b| b >> 4 == 6) { [0x86, 0xdd] } else { [0x08, 0x00] };
+    let is_ipv6 = ip.first().is_some_and(|b| b >> 4 == 6);
+    let [high, low] = if is_ipv6 { [0x86, 0xdd] } else { [0x08, 0x00] };
+    let ppp = if is_ipv6 { 0x57 } else { 0x21 };
+    let family = if is_ipv6 { 30 } else { 2 };
     let mut b = match link_type {
-        link::ETHERNET => vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2],
-        link::LINUX_SLL => vec![0, 0, 0, 1, 0, 6, 2, 0, 0, 0, 0, 1, 0, 0],
-        link::LINUX_SLL2 => {
-            let mut b = ethertype.to_vec();
-            b.extend([0, 0, 0, 0, 0, 2, 0, 1, 0, 6, 2, 0, 0, 0, 0, 1, 0, 0]);
-            b
+        link::ETHERNET => vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, high, low],
+        link::LINUX_SLL => vec![0, 0, 0, 1, 0, 6, 2, 0, 0, 0, 0, 1, 0, 0, high, low],
+        link::LINUX_SLL2 => vec![high, low, 0, 0, 0, 0, 0, 2, 0, 1, 0, 6, 2, 0, 0, 0, 0, 1, 0, 0],
+        link::NULL => vec![family, 0, 0, 0],
+        link::LOOP => vec![0, 0, 0, family],
+        link::SLIP => vec![0; 16],
+        link::PPP | link::PPP_HDLC => vec![0xff, 0x03, 0, ppp],
+        link::CISCO_HDLC => vec![0x0f, 0, high, low],
+        link::PPP_PPPD => vec![1, 0x03, 0, ppp],
+        link::PPP_WITH_DIRECTION => vec![1, 0xff, 0x03, 0, ppp],
+        link::PPP_ETHER => {
+            let [len_high, len_low] = (ip.len() as u16 + 2).to_be_bytes();
+            vec![0x11, 0, 0, 7, len_high, len_low, 0, ppp]
         }
-        link::NULL => vec![if ethertype[0] == 0x86 { 30 } else { 2 }, 0, 0, 0],
-        link::LOOP => vec![0, 0, 0, if ethertype[0] == 0x86 { 30 } else { 2 }],
         _ => Vec::new(),
     };
-    if matches!(link_type, link::ETHERNET | link::LINUX_SLL) {
-        b.extend(ethertype);
-    }
     b.extend(ip);
     b
+}
+
+/// Puts an IP packet into a tunnel between 192.0.2.1 and 192.0.2.2; returns the outer IPv4 packet.
+pub fn tunnelled(tunnel: Tunnel, ip: &[u8]) -> Vec<u8> {
+    let is_ipv6 = ip.first().is_some_and(|b| b >> 4 == 6);
+    let ethertype: [u8; 2] = if is_ipv6 { [0x86, 0xdd] } else { [0x08, 0x00] };
+    let udp = |port: u16, payload: &[u8]| {
+        let len = (8 + payload.len()) as u16;
+        [&[0xc0, 1], &port.to_be_bytes()[..], &len.to_be_bytes(), &[0, 0], payload].concat()
+    };
+    let (protocol, body) = match tunnel {
+        Tunnel::IpInIp => (if is_ipv6 { 41 } else { 4 }, ip.to_vec()),
+        Tunnel::Gre => (47, [&[0, 0], &ethertype[..], ip].concat()),
+        Tunnel::Vxlan => {
+            let ethernet = frame(link::ETHERNET, ip);
+            (17, udp(4789, &[&[8, 0, 0, 0, 0, 0, 5, 0], &ethernet[..]].concat()))
+        }
+        Tunnel::Geneve => {
+            let ethernet = frame(link::ETHERNET, ip);
+            // With an option of 4 bytes and its header of 4.
+            let head = [2, 0, 0x65, 0x58, 0, 0, 7, 0, 1, 2, 3, 1, 0, 0, 0, 9];
+            (17, udp(6081, &[&head, &ethernet[..]].concat()))
+        }
+    };
+    let [high, low] = u16::try_from(20 + body.len()).unwrap_or(0).to_be_bytes();
+    let mut outer = vec![0x45, 0, high, low, 0, 0, 0, 0, 63, protocol, 0, 0];
+    outer.extend([192, 0, 2, 1, 192, 0, 2, 2]);
+    outer.extend(body);
+    outer
+}
+
+/// Cuts an IPv4 packet without options into fragments with at most `len` bytes of payload, a
+/// multiple of 8.
+pub fn fragments(ip: &[u8], len: usize) -> Vec<Vec<u8>> {
+    let (head, body) = ip.split_at(20);
+    let count = body.len().div_ceil(len);
+    let one = |(i, part): (usize, &[u8])| {
+        let mut packet = [head, part].concat();
+        let total_len = packet.len() as u16;
+        packet[2..4].copy_from_slice(&total_len.to_be_bytes());
+        let more = if i + 1 < count { 0x2000 } else { 0 };
+        packet[6..8].copy_from_slice(&(more | (i * len / 8) as u16).to_be_bytes());
+        packet
+    };
+    body.chunks(len).enumerate().map(one).collect()
+}
+
+/// What a pcap file says about itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PcapVersion {
+    #[default]
+    V2_4,
+    /// The two lengths of a record are in order, and swapped in odd records.
+    V2_3,
+    /// They are swapped.
+    V2_2,
+    /// 543.0, of DG/UX: they are swapped.
+    V543,
+    /// 2.4 with longer record headers.
+    Modified,
 }
 
 /// Byte order and time unit of a pcap file.
@@ -123,6 +188,7 @@ pub struct PcapStyle {
     pub nanoseconds: bool,
     /// Bytes kept of each packet; 0: all.
     pub snap_len: u32,
+    pub version: PcapVersion,
 }
 
 /// A pcap file in memory.
@@ -130,15 +196,27 @@ pub struct PcapStyle {
 pub struct PcapWriter {
     style: PcapStyle,
     link_type: u32,
+    packets: u64,
     bytes: Vec<u8>,
 }
 
 impl PcapWriter {
     pub fn new(link_type: u32, style: PcapStyle) -> Self {
-        let mut w = PcapWriter { style, link_type, bytes: Vec::new() };
-        w.u32(if style.nanoseconds { 0xa1b2_3c4d } else { 0xa1b2_c3d4 });
-        let version = if style.big_endian { [0, 2, 0, 4] } else { [2, 0, 4, 0] };
-        w.bytes.extend(version);
+        let mut w = PcapWriter { style, link_type, packets: 0, bytes: Vec::new() };
+        w.u32(match (style.version, style.nanoseconds) {
+            (PcapVersion::Modified, _) => 0xa1b2_cd34,
+            (_, true) => 0xa1b2_3c4d,
+            (_, false) => 0xa1b2_c3d4,
+        });
+        let (major, minor): (u16, u16) = match style.version {
+            PcapVersion::V2_4 | PcapVersion::Modified => (2, 4),
+            PcapVersion::V2_3 => (2, 3),
+            PcapVersion::V2_2 => (2, 2),
+            PcapVersion::V543 => (543, 0),
+        };
+        for n in [major, minor] {
+            w.bytes.extend(if style.big_endian { n.to_be_bytes() } else { n.to_le_bytes() });
+        }
         w.u32(0);
         w.u32(0);
         w.u32(if style.snap_len == 0 { 262_144 } else { style.snap_len });
@@ -164,8 +242,18 @@ impl PcapWriter {
         let unit_ns = if self.style.nanoseconds { 1 } else { 1_000 };
         self.u32((time_ns / 1_000_000_000) as u32);
         self.u32((time_ns % 1_000_000_000 / unit_ns) as u32);
-        self.u32(kept as u32);
-        self.u32(frame.len() as u32);
+        self.packets += 1;
+        let lengths = [kept as u32, frame.len() as u32];
+        let swapped = match self.style.version {
+            PcapVersion::V2_4 | PcapVersion::Modified => false,
+            PcapVersion::V2_3 => self.packets % 2 == 1,
+            PcapVersion::V2_2 | PcapVersion::V543 => true,
+        };
+        self.u32(lengths[usize::from(swapped)]);
+        self.u32(lengths[usize::from(!swapped)]);
+        if self.style.version == PcapVersion::Modified {
+            self.bytes.extend([0; 8]);
+        }
         self.bytes.extend(&frame[..kept]);
         self
     }
@@ -217,6 +305,12 @@ impl PcapngWriter {
         self
     }
 
+    /// Starts a section in this byte order.
+    pub fn section_in(&mut self, big_endian: bool) -> &mut Self {
+        self.big_endian = big_endian;
+        self.section()
+    }
+
     /// Starts a new section: interfaces are numbered from 0 again.
     pub fn section(&mut self) -> &mut Self {
         self.interfaces.clear();
@@ -230,15 +324,57 @@ impl PcapngWriter {
     /// Adds an interface; `resolution`: 6 for microseconds, 9 for nanoseconds, `0x80 | n` for
     /// 2^-n seconds. Returns its number.
     pub fn interface(&mut self, link_type: u32, resolution: u8) -> u32 {
+        self.interface_with(link_type, resolution, 0, &[])
+    }
+
+    /// The same with a snap length (0: none) and further options, each a code and a value.
+    pub fn interface_with(
+        &mut self,
+        link_type: u32,
+        resolution: u8,
+        snap_len: u32,
+        options: &[(u16, &[u8])],
+    ) -> u32 {
         self.interfaces.push((link_type, resolution));
         let mut body = self.n16(link_type as u16).to_vec();
-        body.extend([0; 6]);
-        body.extend(self.n16(9));
-        body.extend(self.n16(1));
-        body.extend([resolution, 0, 0, 0]);
+        body.extend([0; 2]);
+        body.extend(self.n32(snap_len));
+        self.option(&mut body, 9, &[resolution]);
+        for &(code, value) in options {
+            self.option(&mut body, code, value);
+        }
         body.extend([0; 4]);
         self.block(1, &body);
         self.interfaces.len() as u32 - 1
+    }
+
+    fn option(&self, body: &mut Vec<u8>, code: u16, value: &[u8]) {
+        body.extend(self.n16(code));
+        body.extend(self.n16(value.len() as u16));
+        body.extend(value);
+        body.resize(body.len().next_multiple_of(4), 0);
+    }
+
+    fn ticks(&self, interface: u32, time_ns: u64) -> u64 {
+        let resolution = self.interfaces.get(interface as usize).map_or(6, |i| i.1);
+        let per_second = match resolution & 0x80 {
+            0 => 10u128.pow(u32::from(resolution.min(19))),
+            _ => 1u128 << (resolution & 0x7f).min(63),
+        };
+        (u128::from(time_ns) * per_second / 1_000_000_000) as u64
+    }
+
+    /// Adds statistics of an interface: when the capture began, packets received and dropped.
+    pub fn statistics(&mut self, interface: u32, start_ns: u64, received: u64, dropped: u64) -> &mut Self {
+        let ticks = self.ticks(interface, start_ns);
+        let halves = [self.n32((ticks >> 32) as u32), self.n32(ticks as u32)].concat();
+        let count = |n: u64| if self.big_endian { n.to_be_bytes() } else { n.to_le_bytes() };
+        let mut body = [&self.n32(interface)[..], &halves].concat();
+        self.option(&mut body, 2, &halves);
+        self.option(&mut body, 4, &count(received));
+        self.option(&mut body, 5, &count(dropped));
+        body.extend([0; 4]);
+        self.block(5, &body)
     }
 
     /// Adds a packet with the link-layer header of its interface.
@@ -249,12 +385,7 @@ impl PcapngWriter {
 
     /// Adds a packet as it is.
     pub fn frame(&mut self, interface: u32, time_ns: u64, frame: &[u8]) -> &mut Self {
-        let resolution = self.interfaces.get(interface as usize).map_or(6, |i| i.1);
-        let per_second = match resolution & 0x80 {
-            0 => 10u128.pow(u32::from(resolution.min(19))),
-            _ => 1u128 << (resolution & 0x7f).min(63),
-        };
-        let ticks = (u128::from(time_ns) * per_second / 1_000_000_000) as u64;
+        let ticks = self.ticks(interface, time_ns);
         let mut body = self.n32(interface).to_vec();
         body.extend(self.n32((ticks >> 32) as u32));
         body.extend(self.n32(ticks as u32));

@@ -11,7 +11,7 @@ fn valid() -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     for link_type in [link::ETHERNET, link::LINUX_SLL2, link::RAW, link::NULL] {
         for (big_endian, ends) in [(false, v4()), (true, v6())] {
-            let style = PcapStyle { big_endian, nanoseconds: big_endian, snap_len: 100 };
+            let style = PcapStyle { big_endian, nanoseconds: big_endian, snap_len: 100, ..PcapStyle::default() };
             all.push(pcap(link_type, style, &short_connection(ends)));
             let mut w = PcapngWriter::new(big_endian);
             let i = w.interface(link_type, 9);
@@ -33,9 +33,9 @@ fn check(capture: &Capture, file_len: usize) {
         .flat_map(|c| &c.directions)
         .map(|d| d.records.len() as u64 + d.old_packets)
         .sum();
-    let skipped: u64 = capture.skipped.values().sum();
-    assert_eq!(records + skipped, capture.packets, "every packet is somewhere");
-    assert!(capture.packets as usize * 16 <= file_len);
+    let skipped: u64 = capture.notes.skipped.values().sum();
+    assert_eq!(records + skipped, capture.notes.packets, "every packet is somewhere");
+    assert!(capture.notes.packets as usize * 16 <= file_len);
     for c in &capture.connections {
         let mut before = 0;
         for (d, r) in c.timeline() {
@@ -45,7 +45,7 @@ fn check(capture: &Capture, file_len: usize) {
             assert!(c.directions[d].segments_of(r.payload_len) >= 1);
             assert!(r.seq_end() >= r.seq);
         }
-        assert!(c.end_ns <= capture.duration_ns);
+        assert!(c.end_ns <= capture.notes.duration_ns);
     }
 }
 

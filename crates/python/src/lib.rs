@@ -2,7 +2,7 @@
 //! `ackwise._engine`: the engine for Python. Scenarios and results cross as JSON text; long calls
 //! release the interpreter's lock and can be cancelled from another thread.
 
-use ackwise_capture::ReadOptions;
+use ackwise_capture::{Progress, ReadOptions, Source, TcpSegment};
 use ackwise_core::{Policy, Reason};
 use ackwise_replay::optimum::{self as offline, Arrival};
 use ackwise_replay::{ReplayError, Replayer};
@@ -14,8 +14,6 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
 use serde_json::json;
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::{self, Read};
 use std::net::IpAddr;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -136,42 +134,26 @@ fn simulate(py: Python<'_>, scenario_json: &str, cancel: Option<&Cancel>) -> PyR
     })
 }
 
-/// A capture whose reading stops soon after `cancel` was called; without one, in the interpreter's
-/// main thread, after Ctrl-C.
-struct Watched {
-    file: File,
-    cancel: Option<Arc<AtomicBool>>,
-    /// What stopped it.
-    stopped: Arc<Mutex<Option<PyErr>>>,
-}
-
-impl Read for Watched {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let why = match &self.cancel {
+/// Reads a capture by `read`, with options that end it soon after `cancel` was called; without one,
+/// in the interpreter's main thread, after Ctrl-C.
+fn reading<T>(
+    cancel: Option<&AtomicBool>,
+    read: impl FnOnce(&ReadOptions<'_>) -> Result<T, ackwise_capture::CaptureError>,
+) -> PyResult<T> {
+    let stopped = Mutex::new(None);
+    let watch = |_: Progress| {
+        let why = match cancel {
             Some(cancel) => cancel.load(Ordering::Relaxed).then(|| Cancelled::new_err("cancelled")),
             None => Python::with_gil(|py| py.check_signals()).err(),
         };
-        if why.is_none() {
-            return self.file.read(buffer);
-        }
-        *self.stopped.lock().unwrap_or_else(PoisonError::into_inner) = why;
-        Err(io::Error::other("stopped"))
-    }
-}
-
-/// Opens a capture and reads it by `read`, which gets its name for errors.
-fn reading<T>(
-    path: &str,
-    cancel: Option<Arc<AtomicBool>>,
-    read: impl FnOnce(Watched, &str) -> Result<T, ackwise_capture::CaptureError>,
-) -> PyResult<T> {
-    let failed = |e: ackwise_capture::CaptureError| CaptureError::new_err(e.to_string());
-    let (file, name) = ackwise_capture::open(path).map_err(failed)?;
-    let stopped = Arc::new(Mutex::new(None));
-    let watched = Watched { file, cancel, stopped: Arc::clone(&stopped) };
-    read(watched, &name).map_err(|e| {
+        let Some(why) = why else { return ControlFlow::Continue(()) };
+        *stopped.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
+        ControlFlow::Break(())
+    };
+    let options = ReadOptions { watch: Some(&watch), ..ReadOptions::default() };
+    read(&options).map_err(|e| {
         let why = stopped.lock().unwrap_or_else(PoisonError::into_inner).take();
-        why.unwrap_or_else(|| failed(e))
+        why.unwrap_or_else(|| CaptureError::new_err(e.to_string()))
     })
 }
 
@@ -183,8 +165,8 @@ fn arrivals(py: Python<'_>, path: &str, most: usize) -> PyResult<String> {
         // Bytes, connection, direction: of equals the last.
         let mut place = (0, 0, 0);
         let mut largest = None;
-        let capture = reading(path, None, |file, name| {
-            ackwise_capture::read_each(file, name, &ReadOptions::default(), |index, c| {
+        let capture = reading(None, |options| {
+            ackwise_capture::read_each(Source::file(path), options, |index, c| {
                 for d in [0, 1] {
                     let this = (c.directions[d].payload_bytes, index, d);
                     if place <= this {
@@ -220,8 +202,9 @@ fn arrivals(py: Python<'_>, path: &str, most: usize) -> PyResult<String> {
 fn tcp_packets<'py>(py: Python<'py>, path: &str) -> PyResult<Bound<'py, PyList>> {
     let packets = py.allow_threads(|| {
         let mut packets = Vec::new();
-        reading(path, None, |file, name| {
-            ackwise_capture::segments(file, name, |time_ns, s| packets.push((time_ns, s.clone())))
+        reading(None, |options| {
+            let push = |time_ns, s: &TcpSegment| packets.push((time_ns, s.clone()));
+            ackwise_capture::segments(Source::file(path), options, push)
         })?;
         PyResult::Ok(packets)
     })?;
@@ -266,8 +249,8 @@ fn replay(py: Python<'_>, path: &str, options_json: &str, cancel: Option<&Cancel
     py.allow_threads(|| {
         let mut replayer = Replayer::new(&options).map_err(failed)?;
         let mut replayed = Ok(());
-        let capture = reading(path, flag.clone(), |file, name| {
-            ackwise_capture::read_each(file, name, &ReadOptions::default(), |index, connection| {
+        let capture = reading(flag.as_deref(), |options| {
+            ackwise_capture::read_each(Source::named(path), options, |index, connection| {
                 replayed = replayer.add(index, &connection, &cancelled);
                 if replayed.is_ok() {
                     ControlFlow::Continue(())

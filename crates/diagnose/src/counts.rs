@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: MIT
+//! Packets, segments, bytes and ACKs by kind.
+
+use crate::observers::{End, Observer};
+use crate::step::{AckKind, Cause, DataKind, Step};
+use ackwise_capture::tcp_flag;
+use serde::Serialize;
+
+/// By [`Cause`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ByCause {
+    pub fast: u64,
+    pub timeout: u64,
+    pub tail_loss_probe: u64,
+    pub unclear: u64,
+}
+
+impl ByCause {
+    fn count(&mut self, cause: Cause) {
+        *match cause {
+            Cause::Fast => &mut self.fast,
+            Cause::Timeout => &mut self.timeout,
+            Cause::TailLossProbe => &mut self.tail_loss_probe,
+            Cause::Unclear => &mut self.unclear,
+        } += 1;
+    }
+
+    pub fn total(&self) -> u64 {
+        self.fast + self.timeout + self.tail_loss_probe + self.unclear
+    }
+}
+
+/// What the data sender sent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SentCounts {
+    /// Of any kind.
+    pub packets: u64,
+    /// With payload or FIN.
+    pub data_packets: u64,
+    /// Segments they stand for on the wire: a merged packet counts for each MSS.
+    pub segments: u64,
+    /// Packets with more than one MSS: an offload was on at the capture point.
+    pub packets_above_mss: u64,
+    /// Payload, with what was sent again.
+    pub payload_bytes: u64,
+    /// Payload without it.
+    pub new_bytes: u64,
+    pub syn_packets: u64,
+    pub syn_retransmissions: u64,
+    pub fin_packets: u64,
+    pub rst_packets: u64,
+    pub pushed_packets: u64,
+    /// Packets with data sent again.
+    pub retransmissions: ByCause,
+    pub retransmitted_bytes: u64,
+    /// Of these: acknowledged before they passed.
+    pub needless_retransmissions: u64,
+    /// Recoveries, and each run of a timer in one.
+    pub recoveries: ByCause,
+    pub out_of_order_packets: u64,
+    /// Packets in front of which numbers are missing: lost, overtaken, or not captured.
+    pub gaps: u64,
+    pub gap_bytes: u64,
+    pub keep_alives: u64,
+    pub window_probes: u64,
+    /// Numbers before the connection's first.
+    pub old_packets: u64,
+    /// ECN-capable packets, by code point, and those marked.
+    pub ect0_packets: u64,
+    pub ect1_packets: u64,
+    pub ce_packets: u64,
+    /// Flags of the data sender: congestion window reduced.
+    pub cwr_packets: u64,
+}
+
+/// What the receiver acknowledged.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct AckCounts {
+    /// Packets with the ACK flag.
+    pub acks: u64,
+    /// Those that do nothing else.
+    pub pure: u64,
+    /// Those that carry data, SYN or FIN.
+    pub piggybacked: u64,
+    pub advancing: u64,
+    /// Of these: pure.
+    pub advancing_pure: u64,
+    pub duplicate: u64,
+    /// Third duplicates in a row.
+    pub triple_duplicates: u64,
+    pub window_updates: u64,
+    pub keep_alive_replies: u64,
+    pub window_probe_replies: u64,
+    pub old: u64,
+    pub with_sack: u64,
+    pub with_dsack: u64,
+    /// Bytes received twice, by D-SACK.
+    pub dsack_bytes: u64,
+    pub most_sack_blocks: u32,
+    pub acked_bytes: u64,
+    /// Acknowledged, yet never seen: the capture lost it, or began later.
+    pub unseen_acks: u64,
+    pub unseen_bytes: u64,
+    /// ECN echo in classic ECN; one bit of the counter in Accurate ECN.
+    pub ece_packets: u64,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    pub sent: SentCounts,
+    pub acks: AckCounts,
+    #[serde(skip)]
+    duplicates: u32,
+}
+
+impl Observer for Counts {
+    type Report = Self;
+
+    fn sent(&mut self, step: &Step) {
+        let sent = &mut self.sent;
+        let data = &step.data;
+        let flag = |flag| u64::from(step.has(flag));
+        let payload = u64::from(step.payload_bytes);
+        sent.packets += 1;
+        sent.syn_packets += flag(tcp_flag::SYN);
+        sent.fin_packets += flag(tcp_flag::FIN);
+        sent.rst_packets += flag(tcp_flag::RST);
+        sent.cwr_packets += flag(tcp_flag::CWR);
+        match step.ecn {
+            1 => sent.ect1_packets += 1,
+            2 => sent.ect0_packets += 1,
+            3 => sent.ce_packets += 1,
+            _ => {}
+        }
+        if !step.has(tcp_flag::RST) && data.end > data.start {
+            sent.data_packets += 1;
+            sent.segments += u64::from(data.segments);
+            sent.packets_above_mss += u64::from(data.segments > 1);
+            sent.payload_bytes += payload;
+            sent.pushed_packets += flag(tcp_flag::PSH);
+        }
+        sent.new_bytes += u64::from(data.new_bytes);
+        sent.gaps += u64::from(data.skipped_bytes > 0);
+        sent.gap_bytes += data.skipped_bytes;
+        match data.kind {
+            DataKind::Retransmission(cause) => {
+                sent.retransmissions.count(cause);
+                sent.retransmitted_bytes += payload;
+                sent.needless_retransmissions +=
+                    u64::from(payload > 0 && u64::from(data.needless_bytes) == payload);
+                if data.begins_recovery {
+                    sent.recoveries.count(cause);
+                }
+            }
+            DataKind::SynAgain => sent.syn_retransmissions += 1,
+            DataKind::OutOfOrder => sent.out_of_order_packets += 1,
+            DataKind::KeepAlive => sent.keep_alives += 1,
+            DataKind::WindowProbe => sent.window_probes += 1,
+            DataKind::Old => sent.old_packets += 1,
+            DataKind::None | DataKind::Syn | DataKind::New => {}
+        }
+    }
+
+    fn acked(&mut self, step: &Step) {
+        let Some(ack) = &step.ack else { return };
+        let acks = &mut self.acks;
+        let pure = step.is_pure_ack();
+        acks.acks += 1;
+        acks.pure += u64::from(pure);
+        acks.piggybacked += u64::from(step.payload_bytes > 0 || step.has(tcp_flag::SYN | tcp_flag::FIN));
+        acks.ece_packets += u64::from(step.has(tcp_flag::ECE));
+        acks.with_sack += u64::from(ack.sack_blocks > 0);
+        acks.most_sack_blocks = acks.most_sack_blocks.max(ack.sack_blocks);
+        if let Some((start, end)) = ack.dsack {
+            acks.with_dsack += 1;
+            acks.dsack_bytes += end - start;
+        }
+        acks.acked_bytes += ack.acked_bytes;
+        acks.unseen_acks += u64::from(ack.unseen_bytes > 0);
+        acks.unseen_bytes += ack.unseen_bytes;
+        *match ack.kind {
+            AckKind::Advancing => {
+                self.duplicates = 0;
+                acks.advancing_pure += u64::from(pure);
+                &mut acks.advancing
+            }
+            AckKind::Duplicate => {
+                self.duplicates = self.duplicates.saturating_add(1);
+                acks.triple_duplicates += u64::from(self.duplicates == 3);
+                &mut acks.duplicate
+            }
+            AckKind::WindowUpdate => &mut acks.window_updates,
+            AckKind::KeepAliveReply => &mut acks.keep_alive_replies,
+            AckKind::WindowProbeReply => &mut acks.window_probe_replies,
+            AckKind::Old => &mut acks.old,
+            AckKind::Unchanged => return,
+        } += 1;
+    }
+
+    fn finish(self, _end: &End) -> Self {
+        self
+    }
+}

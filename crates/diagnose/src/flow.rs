@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: MIT
+//! One connection: two halves, and the step that each packet is.
+
+use crate::distance::{Distance, Recent};
+use crate::half::{Around, Half};
+use crate::observers::{End, Observers};
+use crate::repeats::Repeats;
+use crate::report::{Connection, Ending, Handshake, Options};
+use crate::step::Step;
+use ackwise_capture::{tcp_flag, Packet, TcpSegment};
+use std::net::SocketAddr;
+
+/// Bytes of the timestamps option with its padding.
+const TIMESTAMPS_BYTES: u32 = 12;
+
+/// What the SYN of an endpoint says.
+#[derive(Clone, Copy, Debug)]
+struct Syn {
+    time_ns: u64,
+    flags: u16,
+    options: Options,
+}
+
+#[derive(Debug)]
+pub(crate) struct Flow {
+    /// Its place in the order of first packets.
+    pub index: u64,
+    endpoints: [SocketAddr; 2],
+    initiator_known: bool,
+    syns: [Option<Syn>; 2],
+    handshake: Option<Handshake>,
+    finished: [bool; 2],
+    pub ending: Ending,
+    start_ns: u64,
+    pub last_ns: u64,
+    packets: u64,
+    repeated_packets: [u64; 2],
+    repeats: [Repeats; 2],
+    distances: [Distance; 2],
+    /// `halves[e]`: what endpoint e sends, and what the other acknowledges.
+    halves: [Half; 2],
+    observers: [Observers; 2],
+}
+
+impl Flow {
+    pub fn new(packet: &Packet, now_ns: u64, index: u64) -> Self {
+        let segment = &packet.segment;
+        let syn = segment.has(tcp_flag::SYN);
+        let from_acceptor = syn && segment.has(tcp_flag::ACK);
+        let endpoints = match from_acceptor {
+            true => [segment.dst, segment.src],
+            false => [segment.src, segment.dst],
+        };
+        Flow {
+            index,
+            endpoints,
+            initiator_known: syn,
+            syns: [None; 2],
+            handshake: None,
+            finished: [false; 2],
+            ending: Ending::Open,
+            start_ns: now_ns,
+            last_ns: now_ns,
+            packets: 0,
+            repeated_packets: [0; 2],
+            repeats: Default::default(),
+            distances: Default::default(),
+            halves: Default::default(),
+            observers: Default::default(),
+        }
+    }
+
+    fn endpoint_of(&self, segment: &TcpSegment) -> usize {
+        usize::from(segment.src != self.endpoints[0])
+    }
+
+    /// A SYN that is no repetition starts another connection between the same endpoints.
+    pub fn is_reopened_by(&self, segment: &TcpSegment) -> bool {
+        segment.flags & (tcp_flag::SYN | tcp_flag::ACK) == tcp_flag::SYN
+            && self.halves[self.endpoint_of(segment)].isn.map(|isn| isn as u32) != Some(segment.seq)
+    }
+
+    /// The packet goes through both halves, and its step to their observers.
+    pub fn add(&mut self, packet: &Packet, now_ns: u64) {
+        let segment = &packet.segment;
+        let from = self.endpoint_of(segment);
+        let to = 1 - from;
+        let has = |flag| segment.has(flag);
+        let recent = [0, 1].map(|e| self.distances[e].recent());
+        let path = path_of(recent);
+        let sack = self.uses_sack();
+        let rtt_ns = path.map(|path| path.min_ns);
+        let silence_ns = now_ns - self.last_ns;
+        self.last_ns = now_ns;
+        self.packets += 1;
+        if self.repeats[from].is_repeat(now_ns, segment, rtt_ns, sack) {
+            self.repeated_packets[from] += 1;
+            return;
+        }
+        if has(tcp_flag::SYN) {
+            self.syn(from, segment, now_ns);
+        }
+        let around = |sender: usize| Around { time_ns: now_ns, sender: recent[sender], path, sack };
+        let data = self.halves[from].sent(segment, &around(from));
+        // The acknowledgment of a reset need not be one of the connection's.
+        let acks = has(tcp_flag::ACK) && !has(tcp_flag::RST);
+        let ack = acks.then(|| self.halves[to].acked(segment, &around(to)));
+        if let Some((value, echo)) = segment.options.timestamps {
+            self.distances[to].towards(now_ns, value);
+            if has(tcp_flag::ACK) {
+                self.distances[from].from(now_ns, echo);
+            }
+        }
+        let step = Step {
+            time_ns: now_ns,
+            file: packet.file,
+            number: packet.number,
+            from,
+            flags: segment.flags,
+            ecn: segment.ecn,
+            payload_bytes: segment.payload_len,
+            ip_bytes: segment.ip_total_len,
+            silence_ns,
+            distance_ns: recent.map(|r| r.map(|r| r.min_ns)),
+            data,
+            ack,
+        };
+        self.follow_handshake(&step);
+        if let Some(rtt_ns) = step.ack.as_ref().and_then(|ack| ack.rtt_ns()) {
+            self.distances[from].sample(rtt_ns);
+        }
+        self.observers[from].sent(&step);
+        self.observers[to].acked(&step);
+        self.finished[from] |= has(tcp_flag::FIN);
+        if has(tcp_flag::RST) {
+            self.ending = Ending::Reset;
+        } else if self.finished == [true; 2] && self.ending == Ending::Open {
+            self.ending = Ending::Finished;
+        }
+    }
+
+    /// RFC 2018, 2: only if both sides permit it. Where a SYN is missing, blocks may come.
+    fn uses_sack(&self) -> bool {
+        self.syns.iter().flatten().all(|syn| syn.options.sack_permitted)
+    }
+
+    fn syn(&mut self, from: usize, segment: &TcpSegment, now_ns: u64) {
+        // Of SYNs sent again the last in front of the answer counts.
+        if self.syns[1 - from].is_some() && self.syns[from].is_some() {
+            return;
+        }
+        let options = Options {
+            mss_bytes: segment.options.mss.filter(|&mss| mss > 0),
+            window_scale: segment.options.window_scale,
+            sack_permitted: segment.options.sack_permitted,
+            timestamps: segment.options.timestamps.is_some(),
+        };
+        self.syns[from] = Some(Syn { time_ns: now_ns, flags: segment.flags, options });
+        self.apply_options();
+    }
+
+    fn apply_options(&mut self) {
+        let options = self.syns.map(|syn| syn.map(|s| s.options));
+        let both = |f: fn(&Options) -> bool| options.iter().flatten().all(f);
+        let stamps = if both(|o| o.timestamps) { TIMESTAMPS_BYTES } else { 0 };
+        let mss = options.iter().flatten().filter_map(|o| o.mss_bytes).min();
+        for e in [0, 1] {
+            self.halves[e].mss_limit_bytes = mss.map(|mss| u32::from(mss).saturating_sub(stamps).max(1));
+            // RFC 7323, 2.2: on only if both SYNs carry the option; a SYN-ACK carries it only in
+            // answer to one. The peer's scale is that of the windows for what e sends.
+            self.halves[e].shift = match (options[e], options[1 - e]) {
+                (Some(mine), Some(peer)) => match (mine.window_scale, peer.window_scale) {
+                    (Some(_), Some(shift)) => Some(shift),
+                    _ => Some(0),
+                },
+                (None, Some(peer)) if e == 0 => Some(peer.window_scale.unwrap_or(0)),
+                (Some(mine), None) if e == 1 && mine.window_scale.is_none() => Some(0),
+                _ => None,
+            };
+        }
+    }
+
+    fn follow_handshake(&mut self, step: &Step) {
+        let [Some(syn), Some(syn_ack)] = self.syns else { return };
+        if self.handshake.is_some() || step.from != 0 || !step.has(tcp_flag::ACK) || step.has(tcp_flag::RST) {
+            return;
+        }
+        let handshake = Handshake { syn_ns: syn.time_ns, syn_ack_ns: syn_ack.time_ns, ack_ns: step.time_ns };
+        if syn.time_ns <= syn_ack.time_ns {
+            self.distances[0].sample(handshake.ack_ns - handshake.syn_ack_ns);
+            self.distances[1].sample(handshake.syn_ack_ns - handshake.syn_ns);
+            self.handshake = Some(handshake);
+        }
+    }
+
+    /// The connection is over, or the capture is.
+    pub fn finish(self) -> Connection {
+        let end_ns = self.last_ns;
+        let distances_ns = [0, 1].map(|e| self.distances[e].min_ns());
+        let ends = [0, 1].map(|e| {
+            let half = &self.halves[e];
+            let (nxt, una) = half.highest();
+            End {
+                time_ns: end_ns,
+                first: half.first(),
+                nxt,
+                una,
+                is_answered: half.is_answered,
+                mss_bytes: half.mss_bytes(),
+                distance_ns: [distances_ns[e], distances_ns[1 - e]],
+            }
+        });
+        let [a, b] = self.observers;
+        Connection {
+            index: self.index,
+            endpoints: self.endpoints,
+            initiator_known: self.initiator_known,
+            start_ns: self.start_ns,
+            end_ns,
+            ending: self.ending,
+            packets: self.packets,
+            repeated_packets: self.repeated_packets,
+            options: self.syns.map(|syn| syn.map(|s| s.options)),
+            syn_flags: self.syns.map(|syn| syn.map(|s| s.flags)),
+            handshake: self.handshake,
+            distance_ns: distances_ns,
+            halves: [a.finish(&ends[0]), b.finish(&ends[1])],
+        }
+    }
+}
+
+/// Both sides of the capture point, as far as they are known.
+fn path_of(distances: [Option<Recent>; 2]) -> Option<Recent> {
+    let add = |a: Recent, b: Recent| Recent { min_ns: a.min_ns + b.min_ns, max_ns: a.max_ns + b.max_ns };
+    distances.into_iter().flatten().reduce(add)
+}

@@ -1,0 +1,504 @@
+// SPDX-License-Identifier: MIT
+//! One half of a connection: what one endpoint sends, and what its peer acknowledges.
+
+use crate::distance::Recent;
+use crate::ranges::Ranges;
+use crate::recovery::{Clue, Recovery};
+use crate::sequence::{first, near};
+use crate::step::{Ack, AckKind, Data, DataKind, SenderView};
+use ackwise_capture::{tcp_flag, TcpSegment};
+use std::collections::VecDeque;
+
+/// Packets kept until they are acknowledged; older ones are forgotten, so that memory is bounded.
+const OUTSTANDING_MAX: usize = 1 << 16;
+/// The same while no packet of the peer was seen: ACKs will hardly come.
+const UNANSWERED_MAX: usize = 32;
+/// ACKs on their way to the data sender.
+const UNDERWAY_MAX: usize = 1 << 12;
+/// Where no path is known, a packet this late was not overtaken but sent again.
+const REORDER_NS: u64 = 3_000_000;
+/// Largest segment within an MTU of 1500, and the smallest that every host takes.
+const MTU_BYTES: u32 = 1500;
+const SMALL_MSS_BYTES: u32 = 536;
+
+/// A packet with data that is not acknowledged.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    start: u64,
+    end: u64,
+    /// When it passed, the last time.
+    time_ns: u64,
+    timestamp: u32,
+    segments: u32,
+    is_again: bool,
+    is_pushed: bool,
+}
+
+/// An acknowledgment with its window.
+#[derive(Clone, Copy, Debug, Default)]
+struct Advert {
+    time_ns: u64,
+    una: u64,
+    edge: u64,
+}
+
+/// The packet that showed the newest hole.
+#[derive(Clone, Copy, Debug, Default)]
+struct Exposed {
+    time_ns: u64,
+    ident: u16,
+    timestamp: Option<u32>,
+}
+
+/// What a half needs to know of its surroundings.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Around {
+    pub time_ns: u64,
+    /// Between the capture point and the data sender.
+    pub sender: Option<Recent>,
+    /// Between both endpoints.
+    pub path: Option<Recent>,
+    pub sack: bool,
+}
+
+impl Around {
+    /// The shortest RTT of late between capture point and data sender.
+    fn sender_ns(&self) -> u64 {
+        self.sender.map_or(0, |recent| recent.min_ns)
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Half {
+    /// Number of the SYN, where one was captured.
+    pub isn: Option<u64>,
+    /// The first number of data; none before any number was seen.
+    first: Option<u64>,
+    nxt: u64,
+    una: u64,
+    /// The peer acknowledged something.
+    pub is_answered: bool,
+    outstanding: VecDeque<Sent>,
+    /// Skipped, and not seen since.
+    holes: Ranges,
+    exposed: Exposed,
+    /// Acknowledged before it was seen: the capture may have changed the order of directions.
+    unseen: (u64, u64),
+    sacked: Ranges,
+    /// MSS options of the handshake allow this much, timestamps subtracted.
+    pub mss_limit_bytes: Option<u32>,
+    largest_bytes: u32,
+    /// Scale of the windows that the peer advertises, where known.
+    pub shift: Option<u8>,
+    window_bytes: u64,
+    edge: u64,
+    recovery: Recovery,
+    last_data_ns: Option<u64>,
+    /// The latest packet was a keep-alive or a window probe.
+    probed: Option<DataKind>,
+    underway: VecDeque<Advert>,
+    heard: Advert,
+}
+
+impl Half {
+    fn number(&self, raw: u32) -> u64 {
+        match self.first {
+            Some(_) => near(self.nxt, raw),
+            None => first(raw),
+        }
+    }
+
+    fn start_at(&mut self, number: u64) {
+        if self.first.is_none() {
+            self.first = Some(number);
+            (self.nxt, self.una) = (number, number);
+            self.heard = Advert { time_ns: 0, una: number, edge: number };
+        }
+    }
+
+    /// The first number of data.
+    pub fn first(&self) -> Option<u64> {
+        self.first
+    }
+
+    /// Highest numbers sent and acknowledged.
+    pub fn highest(&self) -> (u64, u64) {
+        (self.nxt, self.una)
+    }
+
+    /// Largest segment.
+    pub fn mss_bytes(&self) -> u32 {
+        self.mss_limit_bytes.unwrap_or(self.largest_bytes.max(SMALL_MSS_BYTES))
+    }
+
+    pub fn flight_bytes(&self) -> u64 {
+        if self.is_answered {
+            self.nxt - self.una
+        } else {
+            0
+        }
+    }
+
+    fn window_is_closed(&self) -> bool {
+        self.is_answered && self.window_bytes == 0
+    }
+
+    /// A packet of the data sender.
+    pub fn sent(&mut self, segment: &TcpSegment, around: &Around) -> Data {
+        let has = |flag| segment.has(flag);
+        let flight_before_bytes = self.flight_bytes();
+        if has(tcp_flag::RST) {
+            // The numbers of a reset need not lie near the connection's.
+            return self.data(DataKind::None, (self.nxt, self.nxt), flight_before_bytes, around);
+        }
+        let number = self.number(segment.seq);
+        let start = number + u64::from(has(tcp_flag::SYN));
+        let end = start + u64::from(segment.payload_len) + u64::from(has(tcp_flag::FIN));
+        let is_known = self.first.is_some();
+        self.start_at(start);
+        if segment.ip_total_len <= MTU_BYTES {
+            self.largest_bytes = self.largest_bytes.max(segment.payload_len);
+        }
+        let mut data = self.data(DataKind::None, (start, end), flight_before_bytes, around);
+        if has(tcp_flag::SYN) {
+            let again = is_known && self.isn == Some(number);
+            self.isn = self.isn.or(Some(number));
+            data.kind = if again { DataKind::SynAgain } else { DataKind::Syn };
+        }
+        let probe = self.probe(start, end).filter(|_| !has(tcp_flag::SYN | tcp_flag::FIN));
+        if let Some(probe) = probe {
+            data.kind = probe;
+            self.probed = Some(probe);
+            if end <= self.nxt {
+                return data;
+            }
+        } else {
+            self.probed = None;
+        }
+        if end == start {
+            return data;
+        }
+        let kind = self.transmit(segment, around, &mut data);
+        if data.kind == DataKind::None {
+            data.kind = kind;
+        }
+        data.segments = segment.payload_len.div_ceil(self.mss_bytes()).max(1);
+        data.mss_bytes = self.mss_bytes();
+        data.flight_bytes = self.flight_bytes();
+        self.last_data_ns = Some(around.time_ns);
+        data
+    }
+
+    fn data(&mut self, kind: DataKind, (start, end): (u64, u64), flight_bytes: u64, around: &Around) -> Data {
+        Data {
+            kind,
+            start,
+            end,
+            segments: 0,
+            mss_bytes: self.mss_bytes(),
+            new_bytes: 0,
+            needless_bytes: 0,
+            skipped_bytes: 0,
+            begins_recovery: false,
+            since_data_ns: self.last_data_ns.map(|last| around.time_ns - last),
+            flight_before_bytes: flight_bytes,
+            flight_bytes,
+            sender: self.sender_view(around),
+        }
+    }
+
+    /// Nothing new that asks for an answer: at most one byte, of a number that is acknowledged or
+    /// into a closed window.
+    fn probe(&self, start: u64, end: u64) -> Option<DataKind> {
+        let below = start + 1 == self.una && end <= self.una;
+        match (self.window_is_closed(), end - start) {
+            (true, 0) if below => Some(DataKind::WindowProbe),
+            (true, 1) if below || start >= self.edge => Some(DataKind::WindowProbe),
+            (false, 0 | 1) if below && self.una == self.nxt => Some(DataKind::KeepAlive),
+            _ => None,
+        }
+    }
+
+    fn sender_view(&mut self, around: &Around) -> SenderView {
+        let reached = |advert: &Advert| advert.time_ns + around.sender_ns() <= around.time_ns;
+        while let Some(advert) = self.underway.front().copied().filter(reached) {
+            self.heard = advert;
+            self.underway.pop_front();
+        }
+        let heard_ns = self.heard.time_ns + around.sender_ns();
+        SenderView {
+            una: self.heard.una,
+            edge: self.heard.edge,
+            nxt: self.nxt,
+            since_ack_ns: (self.heard.time_ns > 0).then(|| around.time_ns.saturating_sub(heard_ns)),
+        }
+    }
+
+    /// Numbers pass: are they new, late, or sent again?
+    fn transmit(&mut self, segment: &TcpSegment, around: &Around, data: &mut Data) -> DataKind {
+        let (start, end) = (data.start, data.end);
+        if self.first.is_some_and(|first| end <= first) {
+            return DataKind::Old;
+        }
+        let payload_end = start + u64::from(segment.payload_len);
+        let sent = Sent {
+            start,
+            end,
+            time_ns: around.time_ns,
+            timestamp: segment.options.timestamps.map_or(0, |t| t.0),
+            segments: segment.payload_len.div_ceil(self.mss_bytes()).max(1),
+            is_again: false,
+            is_pushed: segment.flags & (tcp_flag::PSH | tcp_flag::FIN) != 0,
+        };
+        let above = payload_end.saturating_sub(start.max(self.nxt)).min(segment.payload_len.into());
+        if start >= self.nxt {
+            if start > self.nxt {
+                data.skipped_bytes = start - self.nxt;
+                self.holes.insert(self.nxt, start);
+                self.exposed = Exposed {
+                    time_ns: around.time_ns,
+                    ident: segment.ip_ident,
+                    timestamp: segment.options.timestamps.map(|t| t.0),
+                };
+            }
+            self.nxt = end;
+            data.new_bytes = above as u32;
+            self.keep(sent);
+            return DataKind::New;
+        }
+        data.needless_bytes = self.una.min(payload_end).saturating_sub(start) as u32;
+        let mut late = self.holes.remove(start, end);
+        if (self.unseen.0..self.unseen.1).contains(&start) && end <= self.unseen.1 {
+            late += end - start;
+            self.unseen.0 = end;
+            data.needless_bytes = 0;
+            data.new_bytes = late.min(segment.payload_len.into()) as u32;
+            return DataKind::OutOfOrder;
+        }
+        data.new_bytes = (above + late).min(segment.payload_len.into()) as u32;
+        let is_tail = end >= self.nxt;
+        self.nxt = self.nxt.max(end);
+        if late > 0 && self.was_overtaken(segment, around) {
+            self.keep_late(sent);
+            return DataKind::OutOfOrder;
+        }
+        self.mark_again(&sent);
+        let clue = Clue {
+            is_first: start <= self.una,
+            is_tail,
+            is_reported: self.sacked.highest() > start,
+            is_answered: self.is_answered,
+            silence_ns: self.sender_silence_ns(around),
+            rtt_ns: around.path.map_or(0, |path| path.max_ns),
+            sack: around.sack,
+            nxt: self.nxt,
+        };
+        let (cause, begins) = self.recovery.retransmission(&clue);
+        data.begins_recovery = begins;
+        DataKind::Retransmission(cause)
+    }
+
+    /// How long the sender had neither sent data nor heard an ACK.
+    fn sender_silence_ns(&self, around: &Around) -> u64 {
+        let data_ns = self.last_data_ns.map_or(u64::MAX, |last| around.time_ns - last);
+        let heard_ns = self.heard.time_ns + around.sender_ns();
+        let ack_ns = if self.heard.time_ns > 0 { around.time_ns.saturating_sub(heard_ns) } else { u64::MAX };
+        data_ns.min(ack_ns)
+    }
+
+    /// The numbers fill a hole: was the packet overtaken on its way, and not sent again?
+    fn was_overtaken(&self, segment: &TcpSegment, around: &Around) -> bool {
+        let since_ns = around.time_ns - self.exposed.time_ns;
+        if let (Some((value, _)), Some(exposed)) = (segment.options.timestamps, self.exposed.timestamp) {
+            // The clock of the sender decides where it moved between the two.
+            match exposed.wrapping_sub(value) as i32 {
+                0 => {}
+                n => return n > 0,
+            }
+        }
+        match self.exposed.ident.wrapping_sub(segment.ip_ident) {
+            n @ 1..=1000 if segment.ip_ident != 0 => return n > 0,
+            n if n > u16::MAX - 1000 && self.exposed.ident != 0 && segment.ip_ident != 0 => return false,
+            _ => {}
+        }
+        since_ns < around.path.map_or(REORDER_NS, |path| path.min_ns * 9 / 10)
+    }
+
+    fn keep(&mut self, sent: Sent) {
+        let most = if self.is_answered { OUTSTANDING_MAX } else { UNANSWERED_MAX };
+        if self.outstanding.len() >= most {
+            self.outstanding.pop_front();
+        }
+        self.outstanding.push_back(sent);
+    }
+
+    fn keep_late(&mut self, sent: Sent) {
+        let at = self.outstanding.partition_point(|s| s.start < sent.start);
+        if self.outstanding.len() < OUTSTANDING_MAX {
+            self.outstanding.insert(at, sent);
+        }
+    }
+
+    /// Sent again, in whatever pieces: no samples of the RTT from these.
+    fn mark_again(&mut self, sent: &Sent) {
+        let first = self.outstanding.partition_point(|s| s.end <= sent.start);
+        let mut is_held = false;
+        for held in self.outstanding.iter_mut().skip(first).take_while(|s| s.start < sent.end) {
+            held.time_ns = sent.time_ns;
+            held.timestamp = sent.timestamp;
+            held.is_again = true;
+            is_held = true;
+        }
+        if !is_held && sent.end > self.una {
+            self.keep_late(Sent { is_again: true, ..*sent });
+        }
+    }
+
+    /// A packet of the receiver.
+    pub fn acked(&mut self, segment: &TcpSegment, around: &Around) -> Ack {
+        let has = |flag| segment.has(flag);
+        let number = self.number(segment.ack);
+        self.start_at(number);
+        self.is_answered = true;
+        let flight_before_bytes = self.flight_bytes();
+        let (una, edge) = (self.una, self.edge);
+        let mut ack = Ack {
+            kind: AckKind::Old,
+            number,
+            acked_bytes: 0,
+            sacked_bytes: 0,
+            unseen_bytes: 0,
+            dsack: dsack(number, segment, |raw| self.number(raw)),
+            sack_blocks: segment.sack_blocks().len() as u32,
+            window_bytes: self.window_bytes,
+            window_known: self.shift.is_some(),
+            edge,
+            edge_moved_bytes: 0,
+            flight_before_bytes,
+            flight_bytes: flight_before_bytes,
+            sacked_in_all_bytes: 0,
+            mss_bytes: self.mss_bytes(),
+            packets: 0,
+            segments: 0,
+            oldest_ns: None,
+            newest_ns: None,
+            is_exact: false,
+            is_pushed: false,
+            is_recovery: !self.sacked.is_empty() || self.recovery.is_open(),
+            timestamp_rtt_ns: None,
+            packets_left: 0,
+        };
+        for &(from, to) in segment.sack_blocks() {
+            let (from, to) = (self.number(from), self.number(to));
+            if una.max(number) <= from && from < to && to <= self.nxt {
+                ack.sacked_bytes += self.sacked.insert(from, to);
+            }
+        }
+        let window_before = self.window_bytes;
+        if number >= una && !has(tcp_flag::RST) {
+            let shift = if has(tcp_flag::SYN) { 0 } else { self.shift.unwrap_or(0) };
+            self.window_bytes = u64::from(segment.window) << shift;
+            self.edge = number + self.window_bytes;
+        }
+        if number > una {
+            ack.kind = AckKind::Advancing;
+            self.advance(number, segment, around, &mut ack);
+        } else if number == una {
+            let same_window = self.window_bytes == window_before;
+            ack.kind = self.unchanged_kind(segment, same_window, flight_before_bytes, &ack);
+            if ack.kind == AckKind::Duplicate {
+                self.recovery.duplicate();
+            }
+        }
+        ack.window_bytes = self.window_bytes;
+        ack.edge = self.edge;
+        ack.edge_moved_bytes = self.edge.wrapping_sub(edge) as i64;
+        ack.flight_bytes = self.flight_bytes();
+        ack.sacked_in_all_bytes = self.sacked.total();
+        ack.packets_left = self.outstanding.len() as u32;
+        if number >= una {
+            self.tell(Advert { time_ns: around.time_ns, una: self.una, edge: self.edge });
+        }
+        ack
+    }
+
+    /// An ACK that repeats its number.
+    fn unchanged_kind(
+        &self,
+        segment: &TcpSegment,
+        same_window: bool,
+        flight_bytes: u64,
+        ack: &Ack,
+    ) -> AckKind {
+        let is_pure =
+            segment.payload_len == 0 && segment.flags & (tcp_flag::SYN | tcp_flag::FIN | tcp_flag::RST) == 0;
+        if !is_pure {
+            return AckKind::Unchanged;
+        }
+        match self.probed {
+            Some(DataKind::KeepAlive) if same_window => return AckKind::KeepAliveReply,
+            Some(DataKind::WindowProbe) if same_window => return AckKind::WindowProbeReply,
+            _ => {}
+        }
+        let reports = ack.sacked_bytes > 0 || ack.dsack.is_some();
+        match (same_window, flight_bytes > 0) {
+            (_, true) if reports => AckKind::Duplicate,
+            (true, true) => AckKind::Duplicate,
+            (false, _) => AckKind::WindowUpdate,
+            (true, false) => AckKind::Unchanged,
+        }
+    }
+
+    fn advance(&mut self, number: u64, segment: &TcpSegment, around: &Around, ack: &mut Ack) {
+        ack.acked_bytes = number - self.una;
+        if number > self.nxt {
+            ack.unseen_bytes = number - self.nxt;
+            self.unseen = (self.nxt, number);
+            self.nxt = number;
+        }
+        ack.unseen_bytes += self.holes.cut_below(number);
+        self.una = number;
+        let echo = segment.options.timestamps.map(|t| t.1);
+        while let Some(sent) = self.outstanding.front().copied().filter(|s| s.start < number) {
+            let since_ns = around.time_ns - sent.time_ns;
+            ack.packets += 1;
+            ack.oldest_ns = Some(ack.oldest_ns.map_or(since_ns, |ns| ns.max(since_ns)));
+            ack.newest_ns = Some(since_ns);
+            ack.is_exact = sent.end == number;
+            ack.is_pushed = sent.is_pushed && ack.is_exact;
+            ack.is_recovery |= sent.is_again;
+            if ack.timestamp_rtt_ns.is_none() && echo == Some(sent.timestamp) && sent.timestamp != 0 {
+                ack.timestamp_rtt_ns = Some(since_ns);
+            }
+            if sent.end > number {
+                // Part of a merged packet.
+                let part = ((number - sent.start) as u32).div_ceil(ack.mss_bytes).min(sent.segments);
+                ack.segments += part;
+                if let Some(rest) = self.outstanding.front_mut() {
+                    rest.start = number;
+                    rest.segments = (sent.segments - part).max(1);
+                }
+                break;
+            }
+            ack.segments += sent.segments;
+            self.outstanding.pop_front();
+        }
+        self.sacked.cut_below(number);
+        self.recovery.advance(number);
+    }
+
+    fn tell(&mut self, advert: Advert) {
+        if self.underway.len() >= UNDERWAY_MAX {
+            self.underway.pop_back();
+        }
+        self.underway.push_back(advert);
+    }
+}
+
+/// RFC 2883, 4: the first block lies below the acknowledgment, or within the second.
+fn dsack(number: u64, segment: &TcpSegment, unwrap: impl Fn(u32) -> u64) -> Option<(u64, u64)> {
+    let mut blocks = segment.sack_blocks().iter().map(|&(from, to)| (unwrap(from), unwrap(to)));
+    let block = blocks.next().filter(|b| b.0 < b.1)?;
+    let within = |outer: (u64, u64)| outer.0 <= block.0 && block.1 <= outer.1;
+    (block.1 <= number || blocks.next().is_some_and(within)).then_some(block)
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT
+//! What watches the steps of one half. To add a statistic: one file, and its line below.
+
+use crate::acking::Acking;
+use crate::counts::Counts;
+use crate::rate::Rate;
+use crate::rtt::Rtt;
+use crate::step::Step;
+use crate::window::Window;
+use serde::Serialize;
+
+/// Watches one half in bounded memory. Every step of the connection comes to it once, in one of
+/// two ways.
+pub trait Observer: Default {
+    type Report: Serialize;
+
+    /// The data sender of this half sent a packet: [`Step::data`] is about this half.
+    fn sent(&mut self, _step: &Step) {}
+
+    /// Its receiver sent one: [`Step::ack`] is about this half.
+    fn acked(&mut self, _step: &Step) {}
+
+    fn finish(self, end: &End) -> Self::Report;
+}
+
+/// A half at the end of its connection, or of the capture.
+#[derive(Clone, Debug)]
+pub struct End {
+    /// The last packet of the connection.
+    pub time_ns: u64,
+    /// The first number of data; none where no number was seen.
+    pub first: Option<u64>,
+    /// Highest numbers sent and acknowledged.
+    pub nxt: u64,
+    pub una: u64,
+    /// The receiver acknowledged something.
+    pub is_answered: bool,
+    pub mss_bytes: u32,
+    /// Smallest RTT between the capture point and the data sender, and the receiver.
+    pub distance_ns: [Option<u64>; 2],
+}
+
+macro_rules! observers {
+    ($($(#[$about:meta])* $name:ident: $observer:ty,)*) => {
+        #[derive(Debug, Default)]
+        pub(crate) struct Observers {
+            $($name: $observer,)*
+        }
+
+        impl Observers {
+            pub fn sent(&mut self, step: &Step) {
+                $(self.$name.sent(step);)*
+            }
+
+            pub fn acked(&mut self, step: &Step) {
+                $(self.$name.acked(step);)*
+            }
+
+            pub fn finish(self, end: &End) -> Half {
+                Half { $($name: self.$name.finish(end),)* }
+            }
+        }
+
+        /// What one endpoint sent, and how the other acknowledged it.
+        #[derive(Clone, Debug, Serialize)]
+        pub struct Half {
+            $($(#[$about])* pub $name: <$observer as Observer>::Report,)*
+        }
+    };
+}
+
+observers! {
+    /// Packets, segments, bytes, ACKs by kind.
+    counts: Counts,
+    /// Throughput, goodput, idle gaps.
+    rate: Rate,
+    /// From data to its ACK.
+    rtt: Rtt,
+    /// How ACKs follow data: segments for each, delay.
+    acking: Acking,
+    /// Bytes in flight and the advertised window.
+    window: Window,
+}

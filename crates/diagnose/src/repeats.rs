@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+//! Copies of one packet, as a mirror port of two sides or a capture of several interfaces has them.
+
+use ackwise_capture::TcpSegment;
+
+const KEPT: usize = 16;
+/// A copy takes another way within one network.
+const COPY_NS: u64 = 1_000_000_000;
+/// Without an IP identification a retransmission can look the same, but comes no sooner.
+const SAME_TICK_NS: u64 = 1_000_000;
+
+/// The latest packets of one direction.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Repeats {
+    prints: [u64; KEPT],
+    times_ns: [u64; KEPT],
+    next: usize,
+    last: Option<(u16, u32)>,
+    /// The sender does not number its packets.
+    is_fixed: bool,
+}
+
+impl Repeats {
+    /// Whether the packet is a copy of one before it; keeps it if not.
+    pub fn is_repeat(&mut self, time_ns: u64, segment: &TcpSegment, rtt_ns: Option<u64>, sack: bool) -> bool {
+        let ident = segment.ip_ident;
+        self.is_fixed |= self.last.is_some_and(|(i, seq)| i == ident && seq != segment.seq);
+        self.last = Some((ident, segment.seq));
+        let print = print_of(segment);
+        if let Some(i) = self.prints.iter().position(|&p| p == print) {
+            let most_ns = if ident != 0 && !self.is_fixed {
+                COPY_NS
+            } else if segment.payload_len > 0 || sack {
+                SAME_TICK_NS.min(rtt_ns.map_or(SAME_TICK_NS / 10, |rtt| rtt / 2))
+            } else {
+                // Duplicate ACKs are all alike.
+                0
+            };
+            if time_ns - self.times_ns[i] < most_ns {
+                return true;
+            }
+            self.times_ns[i] = time_ns;
+            return false;
+        }
+        self.prints[self.next] = print;
+        self.times_ns[self.next] = time_ns;
+        self.next = (self.next + 1) % KEPT;
+        false
+    }
+}
+
+/// All that a copy has in common with its packet: not the TTL, which routers change.
+fn print_of(s: &TcpSegment) -> u64 {
+    let (value, echo) = s.options.timestamps.unwrap_or_default();
+    let (from, to) = s.sack_blocks().first().copied().unwrap_or_default();
+    let pairs = [
+        (s.seq, s.ack),
+        (value, echo),
+        (from, to),
+        (s.payload_len, u32::from(s.window)),
+        (u32::from(s.ip_ident), u32::from(s.flags)),
+    ];
+    pairs.iter().fold(0x9e37_79b9_7f4a_7c15, |print: u64, &(a, b)| {
+        let mixed = (print ^ (u64::from(a) << 32 | u64::from(b))).wrapping_mul(0xff51_afd7_ed55_8ccd);
+        mixed ^ mixed >> 32
+    })
+}
