@@ -25,6 +25,7 @@ mod distance;
 pub mod distribution;
 mod flow;
 mod half;
+pub mod limits;
 mod observers;
 mod ranges;
 mod rate;

@@ -3,6 +3,7 @@
 
 use crate::acking::Acking;
 use crate::counts::Counts;
+use crate::limits::Limits;
 use crate::rate::Rate;
 use crate::rtt::Rtt;
 use crate::step::Step;
@@ -80,4 +81,6 @@ observers! {
     acking: Acking,
     /// Bytes in flight and the advertised window.
     window: Window,
+    /// What limits it, and when.
+    limits: Limits,
 }

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: MIT
+//! A transfer in intervals of about one RTT, or more where there are too many.
+
+use super::wait::{Stall, Wait, Waited};
+use crate::step::{Ack, AckKind, DataKind, Step};
+use ackwise_capture::tcp_flag;
+
+/// At most so many are kept; then neighbours are merged, and intervals are twice as long from there on.
+const INTERVALS_MAX: usize = 2048;
+const SHORTEST_NS: u64 = 5_000_000;
+/// A gap of so many intervals is one of its own.
+const LONG_GAPS: u64 = 2;
+
+pub(super) const WAITS: usize = 9;
+
+impl Wait {
+    pub fn index(self) -> usize {
+        match self {
+            Wait::Room => 0,
+            Wait::ReceiveWindow => 1,
+            Wait::ClosedWindow => 2,
+            Wait::Application => 3,
+            Wait::Stall(Stall::Nagle) => 4,
+            Wait::Stall(Stall::ReceiveWindow) => 5,
+            Wait::Stall(Stall::SendBuffer) => 6,
+            Wait::Timer => 7,
+            Wait::Recovery => 8,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Interval {
+    pub from_ns: u64,
+    pub to_ns: u64,
+    pub waits_ns: [u64; WAITS],
+    /// Payload sent for the first time, and acknowledged.
+    pub new_bytes: u64,
+    pub acked_bytes: u64,
+    /// Payload sent again.
+    pub again_bytes: u64,
+    pub recoveries: u32,
+    pub marks: u32,
+    /// RTTs of the path, the receiver's delay included.
+    pub rtt_min_ns: u64,
+    pub rtt_sum_ns: u64,
+    pub rtts: u32,
+    /// Most in flight, as the sender saw it.
+    pub flight_max_bytes: u64,
+    /// Least that the window still allowed after a packet.
+    pub slack_min_bytes: u64,
+    pub window_max_bytes: u64,
+    pub window_min_bytes: u64,
+    pub acks: u32,
+    pub packets: u32,
+}
+
+impl Interval {
+    fn at(from_ns: u64) -> Self {
+        Interval {
+            from_ns,
+            to_ns: from_ns,
+            rtt_min_ns: u64::MAX,
+            slack_min_bytes: u64::MAX,
+            window_min_bytes: u64::MAX,
+            ..Interval::default()
+        }
+    }
+
+    pub fn ns(&self) -> u64 {
+        self.to_ns - self.from_ns
+    }
+
+    pub fn rtt_ns(&self) -> Option<u64> {
+        (self.rtts > 0).then(|| self.rtt_sum_ns / u64::from(self.rtts))
+    }
+
+    pub fn bytes_per_s(&self) -> f64 {
+        self.acked_bytes as f64 * 1e9 / self.ns().max(1) as f64
+    }
+
+    fn merge(&mut self, next: &Interval) {
+        self.to_ns = next.to_ns;
+        for (sum, ns) in self.waits_ns.iter_mut().zip(next.waits_ns) {
+            *sum += ns;
+        }
+        self.new_bytes += next.new_bytes;
+        self.acked_bytes += next.acked_bytes;
+        self.again_bytes += next.again_bytes;
+        self.recoveries += next.recoveries;
+        self.marks += next.marks;
+        self.rtt_min_ns = self.rtt_min_ns.min(next.rtt_min_ns);
+        self.rtt_sum_ns = self.rtt_sum_ns.saturating_add(next.rtt_sum_ns);
+        self.rtts += next.rtts;
+        self.flight_max_bytes = self.flight_max_bytes.max(next.flight_max_bytes);
+        self.slack_min_bytes = self.slack_min_bytes.min(next.slack_min_bytes);
+        self.window_max_bytes = self.window_max_bytes.max(next.window_max_bytes);
+        self.window_min_bytes = self.window_min_bytes.min(next.window_min_bytes);
+        self.acks += next.acks;
+        self.packets += next.packets;
+    }
+}
+
+/// All of a direction.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Intervals {
+    done: Vec<Interval>,
+    now: Option<Interval>,
+    shortest_ns: u64,
+    /// When the connection's first packet and this direction's first data passed.
+    pub began_ns: Option<u64>,
+    pub opened_ns: Option<u64>,
+    pub mss_bytes: u64,
+    pub window_known: bool,
+}
+
+impl Intervals {
+    /// A packet of either endpoint.
+    pub fn came(&mut self, step: &Step) {
+        self.began_ns.get_or_insert(step.time_ns);
+        if !step.has(tcp_flag::SYN) {
+            self.opened_ns.get_or_insert(step.time_ns);
+        }
+    }
+
+    pub fn sent(&mut self, step: &Step, waited: Option<Waited>) {
+        self.came(step);
+        let began_ns = self.began_ns.unwrap_or(step.time_ns);
+        let Some(waited) = waited else { return };
+        let data = &step.data;
+        self.mss_bytes = data.mss_bytes.into();
+        let gap_ns = waited.until_ack.1 + waited.since_ack.1;
+        let length_ns = self.length_ns(step);
+        let now = self.now.get_or_insert_with(|| Interval::at(step.time_ns.saturating_sub(gap_ns).max(began_ns)));
+        // The gap belongs to the interval that it is in, and makes one of its own where it is long.
+        if gap_ns > LONG_GAPS * length_ns && now.packets > 0 {
+            now.to_ns = step.time_ns - gap_ns;
+            self.close(step.time_ns - gap_ns);
+        }
+        let now = self.now.get_or_insert_with(|| Interval::at(step.time_ns - gap_ns));
+        now.to_ns = now.to_ns.max(step.time_ns);
+        for (wait, ns) in [waited.until_ack, waited.since_ack] {
+            now.waits_ns[wait.index()] += ns;
+        }
+        if gap_ns > LONG_GAPS * length_ns {
+            self.close(step.time_ns);
+        }
+        let now = self.now.get_or_insert_with(|| Interval::at(step.time_ns));
+        now.packets += 1;
+        match data.kind {
+            DataKind::New | DataKind::OutOfOrder => now.new_bytes += u64::from(data.new_bytes),
+            _ => now.again_bytes += data.end - data.start,
+        }
+        now.recoveries += u32::from(data.begins_recovery);
+        now.flight_max_bytes = now.flight_max_bytes.max(data.sender.flight_bytes(data.end));
+        now.slack_min_bytes = now.slack_min_bytes.min(data.sender.slack_bytes(data.end));
+        if now.ns() >= length_ns {
+            self.close(step.time_ns);
+        }
+    }
+
+    fn length_ns(&self, step: &Step) -> u64 {
+        step.rtt_ns().unwrap_or(0).max(self.shortest_ns).max(SHORTEST_NS)
+    }
+
+    pub fn acked(&mut self, step: &Step, ack: &Ack) {
+        self.window_known = ack.window_known;
+        let Some(now) = &mut self.now else { return };
+        now.to_ns = now.to_ns.max(step.time_ns);
+        now.acks += 1;
+        now.acked_bytes += ack.acked_bytes;
+        now.marks += u32::from(step.has(tcp_flag::ECE));
+        now.window_max_bytes = now.window_max_bytes.max(ack.window_bytes);
+        now.window_min_bytes = now.window_min_bytes.min(ack.window_bytes);
+        let to_sender_ns = step.distance_ns[1 - step.from];
+        if let (AckKind::Advancing, Some(rtt_ns), Some(rest_ns)) = (ack.kind, ack.rtt_ns(), to_sender_ns) {
+            let rtt_ns = rtt_ns + rest_ns;
+            now.rtt_min_ns = now.rtt_min_ns.min(rtt_ns);
+            now.rtt_sum_ns = now.rtt_sum_ns.saturating_add(rtt_ns);
+            now.rtts += 1;
+        }
+    }
+
+    fn close(&mut self, at_ns: u64) {
+        let Some(mut now) = self.now.take() else { return };
+        now.to_ns = now.to_ns.max(at_ns);
+        self.done.push(now);
+        self.now = Some(Interval::at(now.to_ns));
+        if self.done.len() == INTERVALS_MAX {
+            let mut kept = Vec::with_capacity(INTERVALS_MAX);
+            for pair in self.done.chunks(2) {
+                let mut first = pair[0];
+                if let Some(second) = pair.get(1) {
+                    first.merge(second);
+                }
+                kept.push(first);
+            }
+            self.shortest_ns = 2 * kept.iter().map(Interval::ns).sum::<u64>() / INTERVALS_MAX as u64;
+            self.done = kept;
+        }
+    }
+
+    pub fn finish(mut self) -> Self {
+        if let Some(now) = self.now.take().filter(|now| now.packets > 0 || now.acked_bytes > 0) {
+            self.done.push(now);
+        }
+        self
+    }
+
+    pub fn all(&self) -> &[Interval] {
+        &self.done
+    }
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT
+//! One limit for every moment of a transfer, and the share of each.
+
+use super::interval::{Interval, Intervals};
+use super::wait::{Stall, Wait};
+use super::window::Path;
+use super::Limit;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// A part of a transfer with one limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Span {
+    pub from_ns: u64,
+    pub to_ns: u64,
+    pub limit: Limit,
+}
+
+/// What limited a direction.
+/// What one limit had of a transfer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Share {
+    pub ns: u64,
+    /// Acknowledged meanwhile.
+    pub bytes: u64,
+}
+
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Judgment {
+    /// The sum of times is that of the transfer.
+    pub limits: BTreeMap<Limit, Share>,
+    /// Of the time in ack-stall: why the sender waited.
+    pub stalls_ns: BTreeMap<Stall, u64>,
+    /// In order of time, without gaps; each with the limit that most of it had.
+    pub spans: Vec<Span>,
+    /// The smallest RTT of the whole path, and the mean of all.
+    pub rtt_min_ns: Option<u64>,
+    pub rtt_mean_ns: Option<u64>,
+    /// Most in flight, and the largest window advertised.
+    pub flight_max_bytes: u64,
+    pub window_max_bytes: u64,
+    /// Rate of the slowest link, with headers where it was seen behind it; none where packets do not say.
+    pub link_bytes_per_s: Option<f64>,
+    /// The highest rate of several RTTs in a row.
+    pub sustained_bytes_per_s: f64,
+}
+
+const STALLS: [Stall; 3] = [Stall::Nagle, Stall::ReceiveWindow, Stall::SendBuffer];
+
+/// The receive window closes now and then where the application reads too slowly: it is at its
+/// largest less than half of the time.
+fn of_window(interval: &Interval, largest_bytes: u64) -> Limit {
+    if interval.window_min_bytes != u64::MAX && interval.window_min_bytes < largest_bytes / 2 {
+        Limit::ReceivingApplication
+    } else {
+        Limit::ReceiveWindow
+    }
+}
+
+pub(super) fn judge(all: &Intervals, link_bytes_per_s: Option<f64>) -> Judgment {
+    let list = all.all();
+    let path = Path::of(list, link_bytes_per_s);
+    let mut judgment = path.figures(list);
+    let largest_bytes = list.iter().map(|i| i.window_max_bytes).max().unwrap_or(0);
+    if let (Some(began_ns), Some(opened_ns)) = (all.began_ns, all.opened_ns) {
+        judgment.add(Limit::Handshake, began_ns, opened_ns);
+        if let Some(first) = list.first() {
+            judgment.add(Limit::SendingApplication, opened_ns, first.from_ns);
+        }
+    }
+    for (n, interval) in list.iter().enumerate() {
+        let room = path.limit(list, n);
+        let waited = |wait: Wait| interval.waits_ns[wait.index()];
+        let mut shares = BTreeMap::new();
+        let mut share = |limit: Limit, ns: u64| {
+            if ns > 0 {
+                *shares.entry(limit).or_insert(0) += ns;
+            }
+        };
+        share(room, waited(Wait::Room));
+        share(if matches!(room, Limit::Link | Limit::Policer) { room } else { Limit::CongestionWindow }, waited(Wait::Recovery));
+        share(of_window(interval, largest_bytes), waited(Wait::ReceiveWindow));
+        share(Limit::ReceivingApplication, waited(Wait::ClosedWindow));
+        share(Limit::SendingApplication, waited(Wait::Application));
+        share(Limit::Timeout, waited(Wait::Timer));
+        for stall in STALLS {
+            let ns = waited(Wait::Stall(stall));
+            share(Limit::AckStall, ns);
+            if ns > 0 {
+                *judgment.stalls_ns.entry(stall).or_insert(0) += ns;
+            }
+        }
+        judgment.interval(interval, &shares, room);
+    }
+    judgment
+}
+
+impl Judgment {
+    fn add(&mut self, limit: Limit, from_ns: u64, to_ns: u64) {
+        if to_ns > from_ns {
+            self.limits.entry(limit).or_default().ns += to_ns - from_ns;
+            self.span(limit, from_ns, to_ns);
+        }
+    }
+
+    fn span(&mut self, limit: Limit, from_ns: u64, to_ns: u64) {
+        match self.spans.last_mut() {
+            Some(last) if last.limit == limit => last.to_ns = to_ns,
+            _ => self.spans.push(Span { from_ns, to_ns, limit }),
+        }
+    }
+
+    /// The time of an interval, by its waits; what none of them covers goes with the largest.
+    fn interval(&mut self, interval: &Interval, shares: &BTreeMap<Limit, u64>, room: Limit) {
+        let largest = shares.iter().max_by_key(|(_, ns)| **ns).map_or(room, |(limit, _)| *limit);
+        let mut left_ns = interval.ns();
+        for (limit, ns) in shares {
+            let ns = (*ns).min(left_ns);
+            self.limits.entry(*limit).or_default().ns += ns;
+            left_ns -= ns;
+        }
+        let share = self.limits.entry(largest).or_default();
+        share.ns += left_ns;
+        share.bytes += interval.acked_bytes;
+        self.span(largest, interval.from_ns, interval.to_ns);
+    }
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT
+//! The rate of the path's slowest link, from packets that left it back to back.
+//!
+//! Behind that link, packets that queued in it are as far apart as it takes to send each; in front of
+//! it, the ACKs of these packets are. Most pairs of a transfer that fills the link agree; what the
+//! application, a window or the return path keeps apart is spread over all rates (Jacobson, 1988, on
+//! self-clocking; Dovrolis and others, 2001, on packet dispersion).
+
+use crate::step::{AckKind, Step};
+
+/// 16 rates for each factor of two.
+const SUB: f64 = 16.0;
+/// From 1 kbit/s.
+const LEAST: f64 = 125.0;
+const RATES: usize = 16 * 28;
+/// Of all samples, those near the most frequent rate.
+const AGREE: f64 = 0.2;
+const SAMPLES_LEAST: u32 = 20;
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Link {
+    /// Seen behind the link as data, and in front of it as ACKs.
+    data: Rates,
+    acks: Rates,
+    acked_ns: Option<u64>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Rates {
+    counts: Vec<u32>,
+    samples: u32,
+}
+
+impl Rates {
+    fn add(&mut self, bytes: u64, ns: u64) {
+        if bytes == 0 || ns == 0 {
+            return;
+        }
+        let at = (bytes as f64 * 1e9 / ns as f64 / LEAST).log2() * SUB;
+        if self.counts.is_empty() {
+            self.counts.resize(RATES, 0);
+        }
+        let at = (at.max(0.0) as usize).min(RATES - 1);
+        self.counts[at] = self.counts[at].saturating_add(1);
+        self.samples = self.samples.saturating_add(1);
+    }
+
+    /// The most frequent rate with its neighbours, bytes per second.
+    fn most_frequent(&self) -> Option<f64> {
+        if self.samples < SAMPLES_LEAST {
+            return None;
+        }
+        let near = |at: usize| self.counts[at.saturating_sub(1)..(at + 2).min(RATES)].iter().sum::<u32>();
+        let at = (0..RATES).max_by_key(|&at| near(at))?;
+        let enough = f64::from(near(at)) >= AGREE * f64::from(self.samples);
+        enough.then(|| LEAST * ((at as f64 + 0.5) / SUB).exp2())
+    }
+}
+
+impl Link {
+    pub fn sent(&mut self, step: &Step) {
+        let data = &step.data;
+        if let (true, Some(gap_ns)) = (data.new_bytes >= data.mss_bytes, data.since_data_ns) {
+            self.data.add(step.ip_bytes.into(), gap_ns);
+        }
+    }
+
+    pub fn acked(&mut self, step: &Step) {
+        let Some(ack) = step.ack.as_ref().filter(|ack| ack.kind == AckKind::Advancing) else { return };
+        if let (Some(before_ns), true) = (self.acked_ns, ack.packets_left > 0) {
+            self.acks.add(ack.acked_bytes, step.time_ns - before_ns);
+        }
+        self.acked_ns = Some(step.time_ns);
+    }
+
+    /// Bytes per second; `near_receiver`: data passes the capture point behind the link.
+    pub fn bytes_per_s(&self, near_receiver: bool) -> Option<f64> {
+        if near_receiver { self.data.most_frequent() } else { self.acks.most_frequent() }
+    }
+}

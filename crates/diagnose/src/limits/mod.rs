@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT
+//! What limits a transfer, and when.
+//!
+//! | file | question |
+//! |---|---|
+//! | `wait.rs` | what did the sender wait for before it sent this packet? |
+//! | `interval.rs` | sums of waits, bytes, RTTs and losses, about one RTT each; bounded in number |
+//! | `window.rs` | a sender that waits for ACKs: which window, or whose rate, is it that binds? |
+//! | `link.rs` | how fast is the slowest link? |
+//! | `judge.rs` | one limit for all time, and its share |
+//!
+//! A wait is seen at one packet. Which window made the sender wait is not: a congestion window, a send
+//! buffer and a full link look alike in a single gap, and differ in how flight, RTT and losses go on.
+
+mod interval;
+mod judge;
+mod link;
+mod wait;
+mod window;
+
+use crate::observers::{End, Observer};
+use crate::step::Step;
+use interval::Intervals;
+use link::Link as LinkRate;
+use serde::Serialize;
+use wait::Waits;
+
+pub use judge::{Judgment, Share, Span};
+pub use wait::Stall;
+
+/// What keeps a transfer from being faster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Limit {
+    /// The connection is being opened.
+    Handshake,
+    /// The congestion window still grows by as much as is acknowledged.
+    SlowStart,
+    /// The congestion window, which losses or marks have reduced.
+    CongestionWindow,
+    /// The path's slowest link, which is busy.
+    Link,
+    /// A policer or a shaper without a queue: what exceeds a rate is dropped.
+    Policer,
+    /// The advertised window is full, and as large as it gets.
+    ReceiveWindow,
+    /// The advertised window is closed, or shrinks: the application does not read.
+    ReceivingApplication,
+    /// The send buffer is full of unacknowledged data.
+    SendBuffer,
+    /// The application has nothing to send.
+    SendingApplication,
+    /// ACKs come late, in bursts, or are lost on their way.
+    ReturnPath,
+    /// The sender waits for an ACK that the receiver delays.
+    AckStall,
+    /// A retransmission timer runs.
+    Timeout,
+    /// An endpoint's processor.
+    Processor,
+    /// The capture does not show it.
+    Undecided,
+}
+
+/// Watches one half: the limits of what one endpoint sends.
+#[derive(Clone, Debug, Default)]
+pub struct Limits {
+    waits: Waits,
+    intervals: Intervals,
+    link: LinkRate,
+}
+
+impl Observer for Limits {
+    type Report = Judgment;
+
+    fn sent(&mut self, step: &Step) {
+        let waited = self.waits.sent(step);
+        self.intervals.sent(step, waited);
+        self.link.sent(step);
+    }
+
+    fn acked(&mut self, step: &Step) {
+        self.intervals.came(step);
+        if let Some(ack) = &step.ack {
+            self.waits.acked(step, ack);
+            self.intervals.acked(step, ack);
+            self.link.acked(step);
+        }
+    }
+
+    fn finish(self, end: &End) -> Judgment {
+        let near_receiver = end.distance_ns[1] < end.distance_ns[0];
+        judge::judge(&self.intervals.finish(), self.link.bytes_per_s(near_receiver))
+    }
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT
+//! What a sender waited for between two packets.
+//!
+//! A packet that leaves as an ACK arrives was waiting for that ACK; one that leaves at another time was
+//! waiting for the application, or for a timer.
+
+use crate::step::{Ack, AckKind, Cause, DataKind, Step};
+use ackwise_capture::tcp_flag;
+use serde::Serialize;
+
+const MS: u64 = 1_000_000;
+/// Above what hosts and links add, below the shortest delayed-ACK timer in use (Linux: 40 ms).
+const DELAYED_ACK_NS: u64 = 25 * MS;
+
+/// Why a sender waits for a delayed ACK.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stall {
+    /// Nagle's algorithm holds a short segment while data is unacknowledged (RFC 9293, 3.7.4).
+    Nagle,
+    /// The receive window holds less than what makes the receiver answer at once.
+    ReceiveWindow,
+    /// So does the send buffer, or the congestion window.
+    SendBuffer,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wait {
+    /// For room: an ACK came, and data left.
+    Room,
+    /// For room in the advertised window.
+    ReceiveWindow,
+    /// The advertised window had no room for a segment at all.
+    ClosedWindow,
+    /// For the application.
+    Application,
+    /// For an ACK that the receiver delayed.
+    Stall(Stall),
+    /// For the retransmission timer.
+    Timer,
+    /// For a loss to be recovered.
+    Recovery,
+}
+
+/// A gap in front of a packet: the part until the ACK that came last, and the part since.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waited {
+    pub until_ack: (Wait, u64),
+    pub since_ack: (Wait, u64),
+}
+
+impl Waited {
+    fn whole(wait: Wait, ns: u64) -> Self {
+        Waited { until_ack: (wait, ns), since_ack: (wait, 0) }
+    }
+}
+
+/// What the packet in front left behind.
+#[derive(Clone, Copy, Debug, Default)]
+struct Before {
+    end: u64,
+    slack_bytes: u64,
+    window_bytes: u64,
+    /// Shorter than a segment, or marked as the end of a write.
+    ends_write: bool,
+    is_short: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Waits {
+    before: Before,
+    /// Up to here the sender recovers from losses.
+    recovery_end: u64,
+    /// How long the receiver kept the ACK that advanced last, the path's time subtracted.
+    ack_delay_ns: u64,
+    window_known: bool,
+    most_window_bytes: u64,
+}
+
+impl Waits {
+    /// Returns the wait that a packet of the data sender ended; none if it carries no data.
+    pub fn sent(&mut self, step: &Step) -> Option<Waited> {
+        let data = &step.data;
+        let gap_ns = data.since_data_ns.unwrap_or(0);
+        let waited = match data.kind {
+            DataKind::Retransmission(Cause::Timeout | Cause::TailLossProbe) => Waited::whole(Wait::Timer, gap_ns),
+            DataKind::Retransmission(_) => Waited::whole(Wait::Recovery, gap_ns),
+            DataKind::WindowProbe => Waited::whole(Wait::ClosedWindow, gap_ns),
+            DataKind::New | DataKind::OutOfOrder => self.new_data(step, gap_ns),
+            _ => return None,
+        };
+        if data.begins_recovery {
+            self.recovery_end = data.sender.nxt.max(data.end);
+        }
+        let slack_bytes = data.sender.slack_bytes(data.end);
+        let is_short = data.end - data.start < u64::from(data.mss_bytes);
+        self.before = Before {
+            end: data.end.max(self.before.end),
+            slack_bytes,
+            window_bytes: data.sender.edge.saturating_sub(data.sender.una),
+            ends_write: is_short || step.has(tcp_flag::PSH),
+            is_short,
+        };
+        Some(waited)
+    }
+
+    fn new_data(&self, step: &Step, gap_ns: u64) -> Waited {
+        let (data, sender) = (&step.data, &step.data.sender);
+        let since_ack_ns = sender.since_ack_ns.unwrap_or(gap_ns).min(gap_ns);
+        let until_ack_ns = gap_ns - since_ack_ns;
+        let segment = (data.end - data.start).min(u64::from(data.mss_bytes));
+        let is_short = data.end - data.start < u64::from(data.mss_bytes);
+        // A sender answers an ACK within its own time, of which pacing may take a part of the RTT.
+        let prompt_ns = step.rtt_ns().map_or(MS, |rtt| (rtt / 8).clamp(MS / 4, 5 * MS));
+        if since_ack_ns > prompt_ns {
+            // It could have sent when the ACK came.
+            let before = if self.before.ends_write { Wait::Application } else { Wait::Room };
+            return Waited {
+                until_ack: (before, until_ack_ns),
+                since_ack: (Wait::Application, since_ack_ns),
+            };
+        }
+        let wait = if sender.una < self.recovery_end {
+            Wait::Recovery
+        } else if self.window_known && self.before.slack_bytes < segment {
+            if self.before.window_bytes < u64::from(data.mss_bytes) {
+                Wait::ClosedWindow
+            } else if sender.una >= self.before.end && self.ack_delay_ns >= DELAYED_ACK_NS {
+                Wait::Stall(Stall::ReceiveWindow)
+            } else {
+                Wait::ReceiveWindow
+            }
+        } else if sender.una >= self.before.end && self.ack_delay_ns >= DELAYED_ACK_NS {
+            let nagle = is_short || self.before.is_short;
+            Wait::Stall(if nagle { Stall::Nagle } else { Stall::SendBuffer })
+        } else {
+            Wait::Room
+        };
+        Waited { until_ack: (wait, until_ack_ns), since_ack: (wait, since_ack_ns) }
+    }
+
+    pub fn acked(&mut self, step: &Step, ack: &Ack) {
+        self.window_known = ack.window_known;
+        self.most_window_bytes = self.most_window_bytes.max(ack.window_bytes);
+        if ack.kind == AckKind::Advancing {
+            let path_ns = step.distance_ns[step.from].unwrap_or(0);
+            self.ack_delay_ns = match ack.newest_ns {
+                Some(newest_ns) if !ack.is_recovery => newest_ns.saturating_sub(path_ns),
+                _ => 0,
+            };
+        }
+    }
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT
+//! Of a sender that waits for ACKs: which window binds, or is it the link that is busy?
+//!
+//! | limit | flight | RTT | losses |
+//! |---|---|---|---|
+//! | slow start | doubles in a few RTTs | may rise at the end | none before |
+//! | link | any | above its smallest: a queue stands | when the queue is full |
+//! | link with a short queue | at the product of rate and RTT | near its smallest | at that flight |
+//! | policer | falls at one rate | near its smallest | many, at that rate |
+//! | send buffer | constant | near its smallest | none |
+//! | congestion window | below what the link would carry | near its smallest | some |
+
+use super::interval::Interval;
+use super::judge::Judgment;
+use super::Limit;
+
+const MS: u64 = 1_000_000;
+/// A queue stands where the RTT is this much above its smallest: in part of it, and in all.
+const QUEUE_SHARE: u64 = 5;
+const QUEUE_LEAST_NS: u64 = 2 * MS;
+/// Of the highest rate that was sustained, from which the link counts as busy.
+const BUSY: f64 = 0.85;
+/// The highest rate is that of so many intervals together.
+const SUSTAINED: usize = 8;
+/// In slow start, flight grows at least this much in two intervals (RFC 5681 with every second
+/// segment acknowledged: 2.25).
+const SLOW_START_GROWTH: f64 = 1.4;
+/// Flight that varies less, over so many intervals, is bounded by something that does not move.
+const CONSTANT: f64 = 0.12;
+const CONSTANT_INTERVALS: usize = 4;
+/// A policer lets a burst pass at a higher rate before it drops.
+const BURST: f64 = 1.25;
+const POLICED_AGAIN: f64 = 0.01;
+
+pub(super) struct Path {
+    rtt_floor_ns: u64,
+    link_bytes_per_s: Option<f64>,
+    sustained_bytes_per_s: f64,
+    /// First and last interval with a loss.
+    losses: Option<(usize, usize)>,
+    is_policed: bool,
+}
+
+impl Path {
+    pub fn of(list: &[Interval], link_bytes_per_s: Option<f64>) -> Self {
+        let floor = list.iter().filter(|i| i.rtts > 0).map(|i| i.rtt_min_ns).min();
+        let lost = |i: &Interval| i.recoveries > 0;
+        let losses = list.iter().position(lost).zip(list.iter().rposition(lost));
+        let mut path = Path {
+            rtt_floor_ns: floor.unwrap_or(0),
+            link_bytes_per_s,
+            sustained_bytes_per_s: sustained(list),
+            losses,
+            is_policed: false,
+        };
+        path.is_policed = path.policed(list);
+        path
+    }
+
+    /// The figures of a judgment that are the path's.
+    pub fn figures(&self, list: &[Interval]) -> Judgment {
+        let rtts: u64 = list.iter().map(|i| u64::from(i.rtts)).sum();
+        let sum_ns: u64 = list.iter().map(|i| i.rtt_sum_ns).fold(0, u64::saturating_add);
+        Judgment {
+            rtt_min_ns: (rtts > 0).then_some(self.rtt_floor_ns),
+            rtt_mean_ns: sum_ns.checked_div(rtts),
+            flight_max_bytes: list.iter().map(|i| i.flight_max_bytes).max().unwrap_or(0),
+            window_max_bytes: list.iter().map(|i| i.window_max_bytes).max().unwrap_or(0),
+            link_bytes_per_s: self.link_bytes_per_s,
+            sustained_bytes_per_s: self.sustained_bytes_per_s,
+            ..Judgment::default()
+        }
+    }
+
+    fn queue_ns(&self, interval: &Interval) -> u64 {
+        interval.rtt_ns().map_or(0, |rtt| rtt.saturating_sub(self.rtt_floor_ns))
+    }
+
+    fn has_queue(&self, interval: &Interval) -> bool {
+        self.queue_ns(interval) > (self.rtt_floor_ns / QUEUE_SHARE).max(QUEUE_LEAST_NS)
+    }
+
+    /// Losses at one rate, without a queue, behind a burst that passed faster.
+    fn policed(&self, list: &[Interval]) -> bool {
+        let Some((first, last)) = self.losses.filter(|(first, last)| last > first) else { return false };
+        let behind = &list[first + 1..=last];
+        let ns: u64 = behind.iter().map(Interval::ns).sum();
+        let acked: u64 = behind.iter().map(|i| i.acked_bytes).sum();
+        let again: u64 = behind.iter().map(|i| i.again_bytes).sum();
+        let rate = acked as f64 * 1e9 / ns.max(1) as f64;
+        let burst = list[..=first].iter().map(Interval::bytes_per_s).fold(0.0, f64::max);
+        let queued = behind.iter().filter(|i| self.has_queue(i)).map(Interval::ns).sum::<u64>();
+        again as f64 > POLICED_AGAIN * acked as f64 && burst > BURST * rate && queued < ns / 4
+    }
+
+    /// The limit of a sender that waited for room in interval number `n`.
+    pub fn limit(&self, list: &[Interval], n: usize) -> Limit {
+        let interval = &list[n];
+        let lost_before = self.losses.is_some_and(|(first, _)| first < n);
+        let is_busy = interval.bytes_per_s() >= BUSY * self.link_bytes_per_s.unwrap_or(self.sustained_bytes_per_s);
+        if self.is_policed && self.losses.is_some_and(|(first, last)| (first..=last).contains(&n)) {
+            Limit::Policer
+        } else if self.has_queue(interval) {
+            Limit::Link
+        } else if !lost_before && interval.recoveries == 0 && grows(list, n) {
+            Limit::SlowStart
+        } else if lost_before && is_busy {
+            Limit::Link
+        } else if is_constant(list, n) {
+            Limit::SendBuffer
+        } else {
+            Limit::CongestionWindow
+        }
+    }
+}
+
+/// The highest rate over several intervals in a row.
+fn sustained(list: &[Interval]) -> f64 {
+    let rate = |some: &[Interval]| {
+        let ns: u64 = some.iter().map(Interval::ns).sum();
+        some.iter().map(|i| i.acked_bytes).sum::<u64>() as f64 * 1e9 / ns.max(1) as f64
+    };
+    list.windows(SUSTAINED.min(list.len().max(1))).map(rate).fold(0.0, f64::max)
+}
+
+fn grows(list: &[Interval], n: usize) -> bool {
+    let before = list[n.saturating_sub(1)].flight_max_bytes.min(list[n].flight_max_bytes);
+    let behind = list.get(n + 1).map_or(0, |i| i.flight_max_bytes).max(list[n].flight_max_bytes);
+    // The first interval is slow start in any case.
+    n == 0 || behind as f64 >= SLOW_START_GROWTH * before as f64
+}
+
+fn is_constant(list: &[Interval], n: usize) -> bool {
+    let from = n.saturating_sub(CONSTANT_INTERVALS);
+    let to = (n + CONSTANT_INTERVALS).min(list.len());
+    let near = &list[from..to];
+    let most = near.iter().map(|i| i.flight_max_bytes).max().unwrap_or(0);
+    let least = near.iter().map(|i| i.flight_max_bytes).min().unwrap_or(0);
+    near.iter().all(|i| i.recoveries == 0) && (most - least) as f64 <= CONSTANT * most as f64
+}
