@@ -7,6 +7,7 @@ use crate::observers::{End, Observers};
 use crate::repeats::Repeats;
 use crate::report::{Connection, Ending, Handshake, Options};
 use crate::step::Step;
+use crate::transit::Transit;
 use ackwise_capture::{tcp_flag, Packet, TcpSegment};
 use std::net::SocketAddr;
 
@@ -37,6 +38,8 @@ pub(crate) struct Flow {
     repeated_packets: [u64; 2],
     repeats: [Repeats; 2],
     distances: [Distance; 2],
+    /// From each endpoint to the capture point.
+    transits: [Transit; 2],
     /// `halves[e]`: what endpoint e sends, and what the other acknowledges.
     halves: [Half; 2],
     observers: [Observers; 2],
@@ -65,6 +68,7 @@ impl Flow {
             repeated_packets: [0; 2],
             repeats: Default::default(),
             distances: Default::default(),
+            transits: Default::default(),
             halves: Default::default(),
             observers: Default::default(),
         }
@@ -111,6 +115,8 @@ impl Flow {
                 self.distances[from].from(now_ns, echo);
             }
         }
+        let stamp = segment.options.timestamps.map(|(value, _)| value);
+        let queued_ns = stamp.and_then(|value| self.transits[from].came(now_ns, value));
         let step = Step {
             time_ns: now_ns,
             file: packet.file,
@@ -121,6 +127,7 @@ impl Flow {
             payload_bytes: segment.payload_len,
             ip_bytes: segment.ip_total_len,
             silence_ns,
+            queued_ns,
             distance_ns: recent.map(|r| r.map(|r| r.min_ns)),
             data,
             ack,

@@ -38,6 +38,8 @@ struct Sent {
 #[derive(Clone, Copy, Debug, Default)]
 struct Advert {
     time_ns: u64,
+    /// The receiver's timestamp, which the sender echoes from then on.
+    stamp: Option<u32>,
     una: u64,
     edge: u64,
 }
@@ -112,7 +114,7 @@ impl Half {
         if self.first.is_none() {
             self.first = Some(number);
             (self.nxt, self.una) = (number, number);
-            self.heard = Advert { time_ns: 0, una: number, edge: number };
+            self.heard = Advert { una: number, edge: number, ..Advert::default() };
         }
     }
 
@@ -149,7 +151,7 @@ impl Half {
         let flight_before_bytes = self.flight_bytes();
         if has(tcp_flag::RST) {
             // The numbers of a reset need not lie near the connection's.
-            return self.data(DataKind::None, (self.nxt, self.nxt), flight_before_bytes, around);
+            return self.data(segment, (self.nxt, self.nxt), flight_before_bytes, around);
         }
         let number = self.number(segment.seq);
         let start = number + u64::from(has(tcp_flag::SYN));
@@ -159,7 +161,7 @@ impl Half {
         if segment.ip_total_len <= MTU_BYTES {
             self.largest_bytes = self.largest_bytes.max(segment.payload_len);
         }
-        let mut data = self.data(DataKind::None, (start, end), flight_before_bytes, around);
+        let mut data = self.data(segment, (start, end), flight_before_bytes, around);
         if has(tcp_flag::SYN) {
             let again = is_known && self.isn == Some(number);
             self.isn = self.isn.or(Some(number));
@@ -189,9 +191,9 @@ impl Half {
         data
     }
 
-    fn data(&mut self, kind: DataKind, (start, end): (u64, u64), flight_bytes: u64, around: &Around) -> Data {
+    fn data(&mut self, segment: &TcpSegment, (start, end): (u64, u64), flight_bytes: u64, around: &Around) -> Data {
         Data {
-            kind,
+            kind: DataKind::None,
             start,
             end,
             segments: 0,
@@ -203,7 +205,7 @@ impl Half {
             since_data_ns: self.last_data_ns.map(|last| around.time_ns - last),
             flight_before_bytes: flight_bytes,
             flight_bytes,
-            sender: self.sender_view(around),
+            sender: self.sender_view(segment, around),
         }
     }
 
@@ -219,8 +221,15 @@ impl Half {
         }
     }
 
-    fn sender_view(&mut self, around: &Around) -> SenderView {
-        let reached = |advert: &Advert| advert.time_ns + around.sender_ns() <= around.time_ns;
+    /// What the sender had heard is in the timestamp that it echoes, as exactly as the receiver's clock
+    /// ticks; within a tick, and without timestamps, the RTT to the sender says it.
+    fn sender_view(&mut self, segment: &TcpSegment, around: &Around) -> SenderView {
+        let echo = segment.options.timestamps.map(|(_, echo)| echo);
+        let in_time = |advert: &Advert| advert.time_ns + around.sender_ns() <= around.time_ns;
+        let reached = |advert: &Advert| match advert.stamp.zip(echo) {
+            Some((stamp, echo)) if stamp != echo => (echo.wrapping_sub(stamp) as i32) > 0,
+            _ => in_time(advert),
+        };
         while let Some(advert) = self.underway.front().copied().filter(reached) {
             self.heard = advert;
             self.underway.pop_front();
@@ -417,7 +426,8 @@ impl Half {
         ack.sacked_in_all_bytes = self.sacked.total();
         ack.packets_left = self.outstanding.len() as u32;
         if number >= una {
-            self.tell(Advert { time_ns: around.time_ns, una: self.una, edge: self.edge });
+            let stamp = segment.options.timestamps.map(|(value, _)| value);
+            self.tell(Advert { time_ns: around.time_ns, stamp, una: self.una, edge: self.edge });
         }
         ack
     }

@@ -36,6 +36,7 @@ mod rtt;
 mod sequence;
 pub mod step;
 mod table;
+mod transit;
 mod window;
 
 pub use acking::Acking;

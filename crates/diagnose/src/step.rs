@@ -28,6 +28,8 @@ pub struct Step {
     pub ip_bytes: u32,
     /// Since the packet before it, in either direction.
     pub silence_ns: u64,
+    /// In queues between `from` and the capture point; none without timestamps.
+    pub queued_ns: Option<u64>,
     /// RTT between the capture point and each endpoint, the smallest of late; none before the first
     /// sample.
     pub distance_ns: [Option<u64>; 2],

@@ -57,9 +57,13 @@ fn of_window(interval: &Interval, largest_bytes: u64) -> Limit {
     }
 }
 
-pub(super) fn judge(all: &Intervals, link_bytes_per_s: Option<f64>) -> Judgment {
+pub(super) fn judge(
+    all: &Intervals,
+    link_bytes_per_s: Option<f64>,
+    policed_bytes_per_s: Option<f64>,
+) -> Judgment {
     let list = all.all();
-    let path = Path::of(list, link_bytes_per_s);
+    let path = Path::of(list, link_bytes_per_s, policed_bytes_per_s);
     let mut judgment = path.figures(list);
     let largest_bytes = list.iter().map(|i| i.window_max_bytes).max().unwrap_or(0);
     if let (Some(began_ns), Some(opened_ns)) = (all.began_ns, all.opened_ns) {

@@ -7,6 +7,7 @@
 //! | `interval.rs` | sums of waits, bytes, RTTs and losses, about one RTT each; bounded in number |
 //! | `window.rs` | a sender that waits for ACKs: which window, or whose rate, is it that binds? |
 //! | `link.rs` | how fast is the slowest link? |
+//! | `policer.rs` | do the losses follow from a token bucket? |
 //! | `judge.rs` | one limit for all time, and its share |
 //!
 //! A wait is seen at one packet. Which window made the sender wait is not: a congestion window, a send
@@ -15,12 +16,14 @@
 mod interval;
 mod judge;
 mod link;
+mod policer;
 mod wait;
 mod window;
 
 use crate::observers::{End, Observer};
 use crate::step::Step;
 use interval::Intervals;
+use policer::Losses;
 use link::Link as LinkRate;
 use serde::Serialize;
 use wait::Waits;
@@ -68,6 +71,7 @@ pub struct Limits {
     waits: Waits,
     intervals: Intervals,
     link: LinkRate,
+    losses: Losses,
 }
 
 impl Observer for Limits {
@@ -77,6 +81,10 @@ impl Observer for Limits {
         let waited = self.waits.sent(step);
         self.intervals.sent(step, waited);
         self.link.sent(step);
+        if step.data.begins_recovery {
+            let sent_ns = step.time_ns.saturating_sub(step.rtt_ns().unwrap_or(0));
+            self.losses.add(sent_ns, step.data.start);
+        }
     }
 
     fn acked(&mut self, step: &Step) {
@@ -90,6 +98,7 @@ impl Observer for Limits {
 
     fn finish(self, end: &End) -> Judgment {
         let near_receiver = end.distance_ns[1] < end.distance_ns[0];
-        judge::judge(&self.intervals.finish(), self.link.bytes_per_s(near_receiver))
+        let policed_bytes_per_s = self.losses.rate(end.mss_bytes);
+        judge::judge(&self.intervals.finish(), self.link.bytes_per_s(near_receiver), policed_bytes_per_s)
     }
 }

@@ -112,7 +112,8 @@ impl Waits {
         let is_short = data.end - data.start < u64::from(data.mss_bytes);
         // A sender answers an ACK within its own time, of which pacing may take a part of the RTT.
         let prompt_ns = step.rtt_ns().map_or(MS, |rtt| (rtt / 8).clamp(MS / 4, 5 * MS));
-        if since_ack_ns > prompt_ns {
+        let queued = step.queued_ns.is_some_and(|queued_ns| queued_ns > prompt_ns);
+        if since_ack_ns > prompt_ns && !queued {
             // It could have sent when the ACK came.
             let before = if self.before.ends_write { Wait::Application } else { Wait::Room };
             return Waited {

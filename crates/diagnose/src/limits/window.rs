@@ -30,7 +30,6 @@ const CONSTANT: f64 = 0.12;
 const CONSTANT_INTERVALS: usize = 4;
 /// A policer lets a burst pass at a higher rate before it drops.
 const BURST: f64 = 1.25;
-const POLICED_AGAIN: f64 = 0.01;
 
 pub(super) struct Path {
     rtt_floor_ns: u64,
@@ -42,7 +41,11 @@ pub(super) struct Path {
 }
 
 impl Path {
-    pub fn of(list: &[Interval], link_bytes_per_s: Option<f64>) -> Self {
+    pub fn of(
+        list: &[Interval],
+        link_bytes_per_s: Option<f64>,
+        policed_bytes_per_s: Option<f64>,
+    ) -> Self {
         let floor = list.iter().filter(|i| i.rtts > 0).map(|i| i.rtt_min_ns).min();
         let lost = |i: &Interval| i.recoveries > 0;
         let losses = list.iter().position(lost).zip(list.iter().rposition(lost));
@@ -53,7 +56,7 @@ impl Path {
             losses,
             is_policed: false,
         };
-        path.is_policed = path.policed(list);
+        path.is_policed = policed_bytes_per_s.is_some_and(|rate| path.policed(list, rate));
         path
     }
 
@@ -80,17 +83,14 @@ impl Path {
         self.queue_ns(interval) > (self.rtt_floor_ns / QUEUE_SHARE).max(QUEUE_LEAST_NS)
     }
 
-    /// Losses at one rate, without a queue, behind a burst that passed faster.
-    fn policed(&self, list: &[Interval]) -> bool {
-        let Some((first, last)) = self.losses.filter(|(first, last)| last > first) else { return false };
-        let behind = &list[first + 1..=last];
-        let ns: u64 = behind.iter().map(Interval::ns).sum();
-        let acked: u64 = behind.iter().map(|i| i.acked_bytes).sum();
-        let again: u64 = behind.iter().map(|i| i.again_bytes).sum();
-        let rate = acked as f64 * 1e9 / ns.max(1) as f64;
+    /// Losses at one rate, behind a burst that passed faster, and without a queue.
+    fn policed(&self, list: &[Interval], rate: f64) -> bool {
+        let Some((first, last)) = self.losses else { return false };
         let burst = list[..=first].iter().map(Interval::bytes_per_s).fold(0.0, f64::max);
-        let queued = behind.iter().filter(|i| self.has_queue(i)).map(Interval::ns).sum::<u64>();
-        again as f64 > POLICED_AGAIN * acked as f64 && burst > BURST * rate && queued < ns / 4
+        let behind = &list[first..=last];
+        let ns = |some: &mut dyn Iterator<Item = &Interval>| some.map(Interval::ns).sum::<u64>();
+        let queued_ns = ns(&mut behind.iter().filter(|i| self.has_queue(i)));
+        burst > BURST * rate && queued_ns < ns(&mut behind.iter()) / 4
     }
 
     /// The limit of a sender that waited for room in interval number `n`.

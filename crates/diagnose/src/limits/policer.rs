@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT
+//! Does a token bucket drop what is too fast?
+//!
+//! Whenever such a policer drops a packet its bucket is empty: up to then it let its burst pass, and its
+//! rate times the time. So the losses lie on a straight line of bytes over time. Losses by chance do not,
+//! and those of a full queue have a longer RTT (compare Flach and others, SIGCOMM 2016, 3).
+
+/// Losses that are kept; beyond, every second one is dropped.
+const KEPT: usize = 256;
+/// Fewer lie on a line by chance.
+const LEAST: usize = 6;
+/// Distance from the line, of the bytes between two losses.
+const STRAIGHT: f64 = 0.15;
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Losses {
+    points: Vec<(f64, f64)>,
+    every: usize,
+    skipped: usize,
+}
+
+impl Losses {
+    /// A packet that began with this byte was lost; it was sent at about this time.
+    pub fn add(&mut self, sent_ns: u64, byte: u64) {
+        if self.skipped < self.every {
+            self.skipped += 1;
+            return;
+        }
+        self.skipped = 0;
+        self.points.push((sent_ns as f64 * 1e-9, byte as f64));
+        if self.points.len() == KEPT {
+            let mut n = 0;
+            self.points.retain(|_| {
+                n += 1;
+                n % 2 == 1
+            });
+            self.every = 2 * self.every + 1;
+        }
+    }
+
+    /// Bytes per second, if the losses are those of a token bucket.
+    pub fn rate(&self, mss_bytes: u32) -> Option<f64> {
+        let n = self.points.len();
+        if n < LEAST {
+            return None;
+        }
+        let mean = |of: fn(&(f64, f64)) -> f64| self.points.iter().map(of).sum::<f64>() / n as f64;
+        let (mean_s, mean_bytes) = (mean(|p| p.0), mean(|p| p.1));
+        let sum = |of: &dyn Fn(f64, f64) -> f64| -> f64 {
+            self.points.iter().map(|(s, bytes)| of(s - mean_s, bytes - mean_bytes)).sum()
+        };
+        let spread = sum(&|s, _| s * s);
+        let rate = sum(&|s, bytes| s * bytes) / spread;
+        if !(rate.is_finite() && rate > 0.0) {
+            return None;
+        }
+        let off_bytes = (sum(&|s, bytes| (bytes - rate * s).powi(2)) / n as f64).sqrt();
+        let between_bytes = (self.points[n - 1].1 - self.points[0].1) / (n - 1) as f64;
+        (off_bytes <= STRAIGHT * between_bytes + 2.0 * f64::from(mss_bytes)).then_some(rate)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Losses of a token bucket, in front of which a sender's rate goes up and down.
+    #[test]
+    fn losses_of_a_token_bucket_are_found_with_its_rate() {
+        let (rate, burst) = (250_000.0, 30_000.0);
+        let (mut losses, mut tokens, mut byte, mut speed) = (Losses::default(), burst, 0.0, 400_000.0);
+        for ms in 0..20_000u64 {
+            tokens = f64::min(tokens + rate * 1e-3, burst);
+            let sent = speed * 1e-3;
+            if sent > tokens {
+                losses.add(ms * 1_000_000, byte as u64);
+                speed *= 0.5;
+            } else {
+                tokens -= sent;
+                byte += sent;
+                speed += 100.0;
+            }
+        }
+        let found = losses.rate(1448).expect("a policer");
+        assert!((found / rate - 1.0).abs() < 0.05, "{found}");
+    }
+
+    #[test]
+    fn losses_by_chance_are_none_of_a_policer() {
+        let mut chance = 1u32;
+        let (mut losses, mut byte, mut speed) = (Losses::default(), 0.0, 400_000.0);
+        for ms in 0..60_000u64 {
+            chance = chance.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            byte += speed * 1e-3;
+            speed += 50.0;
+            if chance >> 16 < 40 {
+                losses.add(ms * 1_000_000, byte as u64);
+                speed *= 0.5;
+            }
+        }
+        assert_eq!(losses.rate(1448), None);
+    }
+}
