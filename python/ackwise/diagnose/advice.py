@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: MIT
+"""What to change, and what it would bring: one function for each limit that has a remedy.
+
+A remedy is given only if it can help: the rate it allows must exceed the transfer's own. The loaded
+bandwidth-delay product counts, not the path's alone: RTTs are those of the transfer itself.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ackwise.diagnose.sentences import PATH, RECEIVER, SAYINGS, SENDER
+from ackwise.diagnose.transfer import Transfer
+
+WORTH = 1.1  # a remedy that brings less is none
+# Linux advertises about half of its receive buffer (net.ipv4.tcp_adv_win_scale = 1), and counts about
+# as much overhead against a send buffer.
+BUFFER_PER_BYTE = 2
+_UNSCALED_BYTES = 65_535
+_BLOAT = 2.0  # loaded RTT, in units of the smallest
+_BLOAT_S = 0.03
+_MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Advice:
+    """Why the limit binds, whose remedy it is, the remedy, and the rate it would allow."""
+
+    because: str
+    owner: str
+    remedy: str
+    line: str = ""
+    expect_bps: float | None = None  # None: cannot be told from the capture
+
+
+def of(transfer: Transfer, limit: str) -> Advice:
+    """The advice for a limit of a transfer."""
+    known = _KNOWN.get(limit)
+    saying = SAYINGS[limit]
+    if known:
+        return known(transfer)
+    return Advice(saying.meaning, saying.owner, _plain(saying.remedy), saying.line)
+
+
+def _plain(remedy: str) -> str:
+    return remedy.format(sender="at the sender", receiver="at the receiver")
+
+
+def rate(bps: float) -> str:
+    """In the unit that makes it readable."""
+    for unit, scale in (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3)):
+        if bps >= scale:
+            return f"{bps / scale:.3g} {unit}"
+    return f"{bps:.0f} bit/s"
+
+
+def size(count: float) -> str:
+    """Bytes, as tools of the network count them: in powers of 1000."""
+    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= scale:
+            return f"{count / scale:.3g} {unit}"
+    return f"{count:.0f} bytes"
+
+
+def time(seconds: float) -> str:
+    """In the unit that makes it readable."""
+    for unit, scale in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= scale:
+            return f"{seconds / scale:.3g} {unit}"
+    return f"{seconds * 1e6:.3g} us"
+
+
+def _goal_bps(transfer: Transfer, bound_bps: float) -> tuple[float, str]:
+    """The rate to make room for, and where it comes from."""
+    link = transfer.link_bps
+    if link is not None and link > WORTH * bound_bps:
+        return link, f"the {rate(link)} of the slowest link"
+    return 4 * bound_bps, "four times as much, as the capture does not show how fast the link is"
+
+
+def _buffer_bytes(goal_bps: float, rtt_s: float) -> int:
+    return math.ceil(BUFFER_PER_BYTE * goal_bps * rtt_s / 8 / _MIB) * _MIB
+
+
+def _window(transfer: Transfer) -> Advice:
+    rtt = transfer.rtt_s
+    if not rtt:
+        return Advice("the advertised window was full", RECEIVER, _plain(SAYINGS["receive-window"].remedy))
+    window = transfer.window_bytes
+    bound = 8 * window / rtt
+    because = f"a window of {size(window)} each {time(rtt)} (RTT) allows {rate(bound)}"
+    if window <= _UNSCALED_BYTES and not _scaled(transfer):
+        return Advice(
+            f"{because}, and without window scaling no window is larger",
+            RECEIVER,
+            "turn window scaling on at both ends; if it is on, a middlebox removes the option",
+            "sysctl -w net.ipv4.tcp_window_scaling=1",
+            transfer.link_bps,
+        )
+    goal, why = _goal_bps(transfer, bound)
+    wanted = _buffer_bytes(goal, rtt)
+    return Advice(
+        because,
+        RECEIVER,
+        f"let the receive buffer grow to {size(wanted)}, for {why}; an application that sets SO_RCVBUF "
+        "keeps it from growing",
+        f'sysctl -w net.ipv4.tcp_rmem="4096 131072 {wanted}"',
+        goal if transfer.link_bps is not None else None,
+    )
+
+
+def _scaled(transfer: Transfer) -> bool:
+    options = transfer.connection["options"]
+    return all(o is None or o["window_scale"] is not None for o in options)
+
+
+def _send_buffer(transfer: Transfer) -> Advice:
+    rtt = transfer.rtt_s
+    saying = SAYINGS["send-buffer"]
+    if not rtt:
+        return Advice(saying.meaning, SENDER, _plain(saying.remedy), saying.line)
+    flight = transfer.flight_bytes
+    bound = 8 * flight / rtt
+    goal, why = _goal_bps(transfer, bound)
+    wanted = _buffer_bytes(goal, rtt)
+    return Advice(
+        f"never more than {size(flight)} were in flight, without any loss: each {time(rtt)} (RTT) "
+        f"that allows {rate(bound)}",
+        SENDER,
+        f"let the send buffer grow to {size(wanted)}, for {why}; an application that sets SO_SNDBUF "
+        "keeps it from growing",
+        f'sysctl -w net.ipv4.tcp_wmem="4096 16384 {wanted}"',
+        goal if transfer.link_bps is not None else None,
+    )
+
+
+def _link(transfer: Transfer) -> Advice:
+    link = transfer.link_bps or transfer.bps_while("link")
+    because = f"the slowest link of the path carries {rate(link)}, and it was busy"
+    least, rtt = transfer.rtt_min_s, transfer.rtt_s
+    if least is not None and rtt is not None and rtt > max(_BLOAT * least, least + _BLOAT_S):
+        return Advice(
+            f"{because}; its queue raises the RTT from {time(least)} to {time(rtt)}",
+            PATH,
+            "only a faster link raises the rate; a shorter queue at the router in front of the link, its "
+            "owner's remedy, gives the delay back",
+            f"tc qdisc replace dev DEVICE root cake bandwidth {0.95 * link / 1e6:.3g}mbit",
+        )
+    return Advice(because, PATH, "none is needed: only a faster link raises the rate")
+
+
+def _policer(transfer: Transfer) -> Advice:
+    bps = transfer.bps_while("policer")
+    return Advice(
+        f"what exceeds {rate(bps)} is dropped: {transfer.lost_share:.1%} of the packets, and no queue",
+        PATH,
+        "shape to a little less at the sender's side of the policer, so that a queue takes what it drops",
+        f"tc qdisc replace dev DEVICE root cake bandwidth {0.95 * bps / 1e6:.3g}mbit",
+    )
+
+
+def _loss(transfer: Transfer) -> Advice:
+    return Advice(
+        f"{transfer.lost_share:.2%} of the packets were sent again, and each loss reduces the congestion "
+        "window",
+        PATH,
+        "find the hop that drops packets; a sender with BBR gives way to fewer losses",
+        "sysctl -w net.ipv4.tcp_congestion_control=bbr",
+        transfer.link_bps,
+    )
+
+
+def _slow_start(transfer: Transfer) -> Advice:
+    rtt = transfer.rtt_s or 0.0
+    return Advice(
+        f"{size(transfer.bytes)} are over before the congestion window has grown to what the path "
+        f"carries ({time(rtt)} for each doubling)",
+        SENDER,
+        "keep connections open for further transfers; a larger initial window saves an RTT for each "
+        "doubling",
+        "ip route change ROUTE initcwnd 20",
+    )
+
+
+def _stall(transfer: Transfer) -> Advice:
+    stalls = transfer.judgment["stalls_ns"]
+    kind = max(stalls, key=lambda k: stalls[k]) if stalls else "nagle"
+    count_s = sum(stalls.values()) / 1e9
+    if kind == "nagle":
+        return Advice(
+            f"a short segment waits for the ACK of the one before it, and the receiver delays that ACK: "
+            f"{time(count_s)} in all",
+            SENDER,
+            "set TCP_NODELAY in the sending application, or write head and body in one call; at the "
+            "receiver, the ACK policy a3 ends such stalls",
+            "ackwise deadlock",
+        )
+    side, buffer = (RECEIVER, "receive") if kind == "receive-window" else (SENDER, "send")
+    return Advice(
+        f"the {buffer} buffer holds too few segments for the receiver to acknowledge at once: "
+        f"{time(count_s)} of waiting for its delayed-ACK timer",
+        side,
+        f"let the {buffer} buffer hold at least four segments",
+        "ackwise deadlock",
+    )
+
+
+_KNOWN: dict[str, Callable[[Transfer], Advice]] = {
+    "receive-window": _window,
+    "send-buffer": _send_buffer,
+    "link": _link,
+    "policer": _policer,
+    "congestion-window": _loss,
+    "slow-start": _slow_start,
+    "ack-stall": _stall,
+}

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: MIT
+"""A diagnosis as text: three lines for each transfer, then what they follow from."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from rich.text import Text
+
+from ackwise.diagnose import advice
+from ackwise.diagnose.advice import Advice, rate, size, time
+from ackwise.diagnose.sentences import SAYINGS
+from ackwise.diagnose.transfer import Transfer, transfers
+from ackwise.errors import printable
+from ackwise.results.console import Console
+
+_SHARE_LEAST = 0.02  # of a limit that is listed
+_BAND = 64  # characters of the band of limits over time
+
+
+def show(diagnosis: dict[str, Any], console: Console, *, most: int) -> None:
+    """Prints the `most` transfers that lost the most time, and what the capture does not hold."""
+    ranked = rank(diagnosis)
+    for transfer in ranked[:most]:
+        for line, style in lines(transfer):
+            console.print(Text(line, style=style), soft_wrap=True)
+        console.print()
+    if len(ranked) > most:
+        console.print(Text(f"Transfers that lost less time: {len(ranked) - most}", style="dim"))
+
+
+def rank(diagnosis: dict[str, Any]) -> list[Transfer]:
+    """All transfers, those that lost the most time first."""
+    found = [t for c in diagnosis["connections"] for t in transfers(c)]
+    return sorted(found, key=lambda t: (-lost_s(t), t.connection["index"], t.of))
+
+
+def lost_s(transfer: Transfer) -> float:
+    """Time that would be saved if its slowest link were all that limits it."""
+    link = transfer.link_bps
+    if link is None:
+        busy = transfer.judgment["limits"].get("link", {"ns": 0})["ns"] / 1e9
+        return transfer.seconds - busy
+    return max(0.0, transfer.seconds - 8 * transfer.bytes / link)
+
+
+def lines(transfer: Transfer) -> Iterator[tuple[str, str]]:
+    """What happened, why, and what to do: text and style of each line."""
+    limit, share = transfer.limits[0]
+    told = advice.of(transfer, limit)
+    yield _what(transfer), "bold cyan"
+    yield f"  {share:.0%} of the time: {SAYINGS[limit].words}. {_sentence(told.because)}", ""
+    yield f"  {_remedy(told, transfer)}", "green"
+    if told.line:
+        yield f"      {told.line}", "bold"
+    others = [f"{SAYINGS[n].words} {s:.0%}" for n, s in transfer.limits[1:] if s >= _SHARE_LEAST]
+    if others:
+        yield f"  Then: {', '.join(others)}", "dim"
+    yield f"  {_figures(transfer)}", "dim"
+
+
+def _what(transfer: Transfer) -> str:
+    return (
+        f"{printable(transfer.sender)} -> {printable(transfer.receiver)}: {size(transfer.bytes)} in "
+        f"{time(transfer.seconds)}, {rate(transfer.bps)}"
+    )
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _remedy(told: Advice, transfer: Transfer) -> str:
+    hosts = {"the sender": transfer.sender, "the receiver": transfer.receiver}
+    where = f"{told.owner} ({printable(hosts[told.owner])})" if told.owner in hosts else told.owner
+    expect = ""
+    if told.expect_bps is not None and told.expect_bps > advice.WORTH * transfer.bps:
+        expect = f" Expect up to {rate(told.expect_bps)}."
+    return f"To do, {where}: {told.remedy}.{expect}"
+
+
+def _figures(transfer: Transfer) -> str:
+    counts = transfer.half["counts"]
+    sent, acks = counts["sent"], counts["acks"]
+    again = sum(sent["retransmissions"].values())
+    figures = [f"{sent['segments']} segments", f"{again} sent again", f"{acks['pure']} pure ACKs"]
+    if acks["advancing"]:
+        figures.append(f"{sent['segments'] / acks['advancing']:.1f} segments for each ACK")
+    if transfer.rtt_min_s is not None and transfer.rtt_s is not None:
+        figures.append(f"RTT {time(transfer.rtt_min_s)} to {time(transfer.rtt_s)} (mean)")
+    return ", ".join(figures)

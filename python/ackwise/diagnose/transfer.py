@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: MIT
+"""One direction of a captured connection, as the engine's diagnosis describes it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+NS = 1e9
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """What endpoint `of` of a connection sent. Bytes are payload; rates are bit/s."""
+
+    connection: dict[str, Any]
+    of: int
+
+    @property
+    def half(self) -> dict[str, Any]:
+        """The engine's report on this direction."""
+        half: dict[str, Any] = self.connection["halves"][self.of]
+        return half
+
+    @property
+    def judgment(self) -> dict[str, Any]:
+        """What limited it."""
+        judgment: dict[str, Any] = self.half["limits"]
+        return judgment
+
+    @property
+    def sender(self) -> str:
+        """Address and port."""
+        return str(self.connection["endpoints"][self.of])
+
+    @property
+    def receiver(self) -> str:
+        """Address and port."""
+        return str(self.connection["endpoints"][1 - self.of])
+
+    @property
+    def bytes(self) -> int:
+        """Sent, retransmissions not counted."""
+        return int(self.half["counts"]["sent"]["new_bytes"])
+
+    @cached_property
+    def limits(self) -> list[tuple[str, float]]:
+        """Limits with their share of the time, the largest first."""
+        found = {name: share["ns"] for name, share in self.judgment["limits"].items()}
+        whole = sum(found.values()) or 1
+        return sorted(((n, ns / whole) for n, ns in found.items()), key=lambda s: (-s[1], s[0]))
+
+    @property
+    def seconds(self) -> float:
+        """Time that the limits share."""
+        return sum(share["ns"] for share in self.judgment["limits"].values()) / NS
+
+    @property
+    def bps(self) -> float:
+        """Over all its time."""
+        return 8 * self.bytes / self.seconds if self.seconds else 0.0
+
+    def bps_while(self, limit: str) -> float:
+        """While that was the limit."""
+        share = self.judgment["limits"].get(limit)
+        return 8 * NS * share["bytes"] / share["ns"] if share and share["ns"] else 0.0
+
+    @property
+    def rtt_s(self) -> float | None:
+        """The mean RTT of the whole path, with what it waited in queues."""
+        ns = self.judgment["rtt_mean_ns"]
+        return None if ns is None else ns / NS
+
+    @property
+    def rtt_min_s(self) -> float | None:
+        """The smallest."""
+        ns = self.judgment["rtt_min_ns"]
+        return None if ns is None else ns / NS
+
+    @property
+    def link_bps(self) -> float | None:
+        """Rate of the slowest link, where the spacing of packets shows it."""
+        rate = self.judgment["link_bytes_per_s"]
+        return None if rate is None else 8 * rate
+
+    @property
+    def window_bytes(self) -> int:
+        """The largest window that the receiver advertised."""
+        return int(self.judgment["window_max_bytes"])
+
+    @property
+    def flight_bytes(self) -> int:
+        """Most in flight at a time."""
+        return int(self.judgment["flight_max_bytes"])
+
+    @property
+    def lost_share(self) -> float:
+        """Of all packets with data: sent again."""
+        sent = self.half["counts"]["sent"]
+        again = sum(sent["retransmissions"].values())
+        return float(again / sent["data_packets"]) if sent["data_packets"] else 0.0
+
+
+def transfers(connection: dict[str, Any]) -> Iterator[Transfer]:
+    """The directions of a connection that carry data, the larger first."""
+    both = [Transfer(connection, of) for of in (0, 1)]
+    yield from sorted((t for t in both if t.bytes), key=lambda t: (-t.bytes, t.of))
