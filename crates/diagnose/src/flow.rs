@@ -115,7 +115,8 @@ impl Flow {
                 self.distances[from].from(now_ns, echo);
             }
         }
-        let stamp = segment.options.timestamps.map(|(value, _)| value);
+        // Some hosts begin with another clock in their SYN.
+        let stamp = segment.options.timestamps.map(|(value, _)| value).filter(|_| !has(tcp_flag::SYN));
         let queued_ns = stamp.and_then(|value| self.transits[from].came(now_ns, value));
         let step = Step {
             time_ns: now_ns,

@@ -5,18 +5,24 @@
 /// Ticks of timestamp clocks in use: Linux (1 ms, or 1 us by route), BSD and Windows (1, 10, 100 ms),
 /// older hosts (4, 500 ms).
 const TICKS_NS: [f64; 6] = [1e3, 1e6, 4e6, 1e7, 1e8, 5e8];
-/// Clocks are this exact, with the time that the first and the last packet waited.
-const EXACT: f64 = 0.1;
+/// What a clock may be slower than its tick says.
+const EXACT: f64 = 1.05;
 /// So long a time shows which tick it is.
 const LEARNT_NS: f64 = 1e8;
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Transit {
     first: Option<(u32, u64)>,
-    /// Which of [`TICKS_NS`] it is.
-    tick: Option<usize>,
+    /// The least time that passed for each tick of the clock. Queues can only make it longer.
+    pace_ns: f64,
     /// Of the fastest packet, for each tick that it could be.
     fastest_ns: [f64; TICKS_NS.len()],
+}
+
+impl Default for Transit {
+    fn default() -> Self {
+        Transit { first: None, pace_ns: f64::INFINITY, fastest_ns: [0.0; TICKS_NS.len()] }
+    }
 }
 
 impl Transit {
@@ -32,11 +38,13 @@ impl Transit {
         for (fastest_ns, tick_ns) in self.fastest_ns.iter_mut().zip(TICKS_NS) {
             *fastest_ns = fastest_ns.min(transit_ns(tick_ns));
         }
-        if self.tick.is_none() && passed_ns >= LEARNT_NS && ticks > 0 {
-            let near = |tick_ns: &f64| (passed_ns / f64::from(ticks) / tick_ns - 1.0).abs() < EXACT;
-            self.tick = TICKS_NS.iter().position(near);
+        if passed_ns >= LEARNT_NS && ticks > 0 {
+            self.pace_ns = self.pace_ns.min(passed_ns / f64::from(ticks));
         }
-        let tick = self.tick?;
+        if self.pace_ns.is_infinite() {
+            return None;
+        }
+        let tick = TICKS_NS.iter().rposition(|tick_ns| *tick_ns <= EXACT * self.pace_ns)?;
         Some((transit_ns(TICKS_NS[tick]) - self.fastest_ns[tick] - TICKS_NS[tick]).max(0.0) as u64)
     }
 }
@@ -60,11 +68,13 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_of_no_known_tick_says_nothing() {
+    fn a_queue_that_grows_from_the_start_is_no_slow_clock() {
         let mut transit = Transit::default();
+        let mut queued = None;
         for ms in 0..1000u64 {
-            assert_eq!(transit.came(ms * MS, (ms / 2) as u32 / 3), None);
+            queued = transit.came(2 * ms * MS, 7_000 + ms as u32);
         }
+        assert_eq!(queued, Some(998 * MS));
     }
 
     #[test]

@@ -53,6 +53,32 @@ pub(super) struct Interval {
     pub window_min_bytes: u64,
     pub acks: u32,
     pub packets: u32,
+    /// What ACKs waited in queues: from the receiver to the capture point, and from there to the sender.
+    pub queued_behind: Mean,
+    pub queued_before: Mean,
+}
+
+/// A mean of times, as far as any were seen.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Mean {
+    sum_ns: u64,
+    samples: u32,
+}
+
+impl Mean {
+    fn add(&mut self, ns: u64) {
+        self.sum_ns = self.sum_ns.saturating_add(ns);
+        self.samples = self.samples.saturating_add(1);
+    }
+
+    fn merge(&mut self, other: Mean) {
+        self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
+        self.samples = self.samples.saturating_add(other.samples);
+    }
+
+    pub fn ns(&self) -> u64 {
+        self.sum_ns.checked_div(self.samples.into()).unwrap_or(0)
+    }
 }
 
 impl Interval {
@@ -98,6 +124,13 @@ impl Interval {
         self.window_min_bytes = self.window_min_bytes.min(next.window_min_bytes);
         self.acks += next.acks;
         self.packets += next.packets;
+        self.queued_behind.merge(next.queued_behind);
+        self.queued_before.merge(next.queued_before);
+    }
+
+    /// What ACKs waited in queues of the return path.
+    pub fn return_queue_ns(&self) -> u64 {
+        self.queued_behind.ns() + self.queued_before.ns()
     }
 }
 
@@ -107,6 +140,8 @@ pub(super) struct Intervals {
     done: Vec<Interval>,
     now: Option<Interval>,
     shortest_ns: u64,
+    /// Smallest RTT between the capture point and the sender.
+    nearest_ns: Option<u64>,
     /// When the connection's first packet and this direction's first data passed.
     pub began_ns: Option<u64>,
     pub opened_ns: Option<u64>,
@@ -152,6 +187,12 @@ impl Intervals {
             _ => now.again_bytes += data.end - data.start,
         }
         now.recoveries += u32::from(data.begins_recovery);
+        // Of the RTT to the sender, data took its part on the way here, and an ACK the rest.
+        if let (Some(distance_ns), Some(queued_ns)) = (step.distance_ns[step.from], step.queued_ns) {
+            let nearest_ns = self.nearest_ns.map_or(distance_ns, |nearest| nearest.min(distance_ns));
+            self.nearest_ns = Some(nearest_ns);
+            now.queued_before.add((distance_ns - nearest_ns).saturating_sub(queued_ns));
+        }
         now.flight_max_bytes = now.flight_max_bytes.max(data.sender.flight_bytes(data.end));
         now.slack_min_bytes = now.slack_min_bytes.min(data.sender.slack_bytes(data.end));
         if now.ns() >= length_ns {
@@ -168,6 +209,9 @@ impl Intervals {
         let Some(now) = &mut self.now else { return };
         now.to_ns = now.to_ns.max(step.time_ns);
         now.acks += 1;
+        if let Some(queued_ns) = step.queued_ns {
+            now.queued_behind.add(queued_ns);
+        }
         now.acked_bytes += ack.acked_bytes;
         now.marks += u32::from(step.has(tcp_flag::ECE));
         now.window_max_bytes = now.window_max_bytes.max(ack.window_bytes);

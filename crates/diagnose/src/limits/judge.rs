@@ -83,7 +83,12 @@ pub(super) fn judge(
         };
         share(room, waited(Wait::Room));
         share(if matches!(room, Limit::Link | Limit::Policer) { room } else { Limit::CongestionWindow }, waited(Wait::Recovery));
-        share(of_window(interval, largest_bytes), waited(Wait::ReceiveWindow));
+        let window = if path.return_path_doubles(interval) {
+            Limit::ReturnPath
+        } else {
+            of_window(interval, largest_bytes)
+        };
+        share(window, waited(Wait::ReceiveWindow));
         share(Limit::ReceivingApplication, waited(Wait::ClosedWindow));
         share(Limit::SendingApplication, waited(Wait::Application));
         share(Limit::Timeout, waited(Wait::Timer));

@@ -71,6 +71,7 @@ pub(super) struct Waits {
     before: Before,
     /// Up to here the sender recovers from losses.
     recovery_end: u64,
+    by_timer: bool,
     /// How long the receiver kept the ACK that advanced last, the path's time subtracted.
     ack_delay_ns: u64,
     window_known: bool,
@@ -91,6 +92,7 @@ impl Waits {
         };
         if data.begins_recovery {
             self.recovery_end = data.sender.nxt.max(data.end);
+            self.by_timer = matches!(data.kind, DataKind::Retransmission(Cause::Timeout));
         }
         let slack_bytes = data.sender.slack_bytes(data.end);
         let is_short = data.end - data.start < u64::from(data.mss_bytes);
@@ -110,6 +112,10 @@ impl Waits {
         let until_ack_ns = gap_ns - since_ack_ns;
         let segment = (data.end - data.start).min(u64::from(data.mss_bytes));
         let is_short = data.end - data.start < u64::from(data.mss_bytes);
+        if sender.una < self.recovery_end {
+            let timer = self.by_timer && step.rtt_ns().is_some_and(|rtt_ns| gap_ns > 2 * rtt_ns);
+            return Waited::whole(if timer { Wait::Timer } else { Wait::Recovery }, gap_ns);
+        }
         // A sender answers an ACK within its own time, of which pacing may take a part of the RTT.
         let prompt_ns = step.rtt_ns().map_or(MS, |rtt| (rtt / 8).clamp(MS / 4, 5 * MS));
         let queued = step.queued_ns.is_some_and(|queued_ns| queued_ns > prompt_ns);
@@ -121,10 +127,8 @@ impl Waits {
                 since_ack: (Wait::Application, since_ack_ns),
             };
         }
-        let wait = if sender.una < self.recovery_end {
-            Wait::Recovery
-        } else if self.window_known && self.before.slack_bytes < segment {
-            if self.before.window_bytes < u64::from(data.mss_bytes) {
+        let wait = if self.window_known && self.before.slack_bytes < segment {
+            if self.before.window_bytes < u64::from(data.mss_bytes) || self.is_shrunk() {
                 Wait::ClosedWindow
             } else if sender.una >= self.before.end && self.ack_delay_ns >= DELAYED_ACK_NS {
                 Wait::Stall(Stall::ReceiveWindow)
@@ -138,6 +142,11 @@ impl Waits {
             Wait::Room
         };
         Waited { until_ack: (wait, until_ack_ns), since_ack: (wait, since_ack_ns) }
+    }
+
+    /// The window is far below what it was: the application has not read what came.
+    fn is_shrunk(&self) -> bool {
+        2 * self.before.window_bytes < self.most_window_bytes
     }
 
     pub fn acked(&mut self, step: &Step, ack: &Ack) {

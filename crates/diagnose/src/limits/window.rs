@@ -19,7 +19,7 @@ const MS: u64 = 1_000_000;
 const QUEUE_SHARE: u64 = 5;
 const QUEUE_LEAST_NS: u64 = 2 * MS;
 /// Of the highest rate that was sustained, from which the link counts as busy.
-const BUSY: f64 = 0.85;
+const BUSY: f64 = 0.93;
 /// The highest rate is that of so many intervals together.
 const SUSTAINED: usize = 8;
 /// In slow start, flight grows at least this much in two intervals (RFC 5681 with every second
@@ -83,6 +83,16 @@ impl Path {
         self.queue_ns(interval) > (self.rtt_floor_ns / QUEUE_SHARE).max(QUEUE_LEAST_NS)
     }
 
+    /// Most of what the RTT has above its smallest is that of ACKs.
+    pub fn waits_in_return(&self, interval: &Interval) -> bool {
+        self.has_queue(interval) && 2 * interval.return_queue_ns() > self.queue_ns(interval)
+    }
+
+    /// Half of the RTT and more: whatever window binds would allow twice the rate without it.
+    pub fn return_path_doubles(&self, interval: &Interval) -> bool {
+        interval.rtt_ns().is_some_and(|rtt_ns| 2 * interval.return_queue_ns() > rtt_ns)
+    }
+
     /// Losses at one rate, behind a burst that passed faster, and without a queue.
     fn policed(&self, list: &[Interval], rate: f64) -> bool {
         let Some((first, last)) = self.losses else { return false };
@@ -97,11 +107,11 @@ impl Path {
     pub fn limit(&self, list: &[Interval], n: usize) -> Limit {
         let interval = &list[n];
         let lost_before = self.losses.is_some_and(|(first, _)| first < n);
-        let is_busy = interval.bytes_per_s() >= BUSY * self.link_bytes_per_s.unwrap_or(self.sustained_bytes_per_s);
+        let is_busy = self.link_bytes_per_s.is_some_and(|link| near_rate(list, n) >= BUSY * link);
         if self.is_policed && self.losses.is_some_and(|(first, last)| (first..=last).contains(&n)) {
             Limit::Policer
         } else if self.has_queue(interval) {
-            Limit::Link
+            if self.waits_in_return(interval) { Limit::ReturnPath } else { Limit::Link }
         } else if !lost_before && interval.recoveries == 0 && grows(list, n) {
             Limit::SlowStart
         } else if lost_before && is_busy {
@@ -116,11 +126,17 @@ impl Path {
 
 /// The highest rate over several intervals in a row.
 fn sustained(list: &[Interval]) -> f64 {
-    let rate = |some: &[Interval]| {
-        let ns: u64 = some.iter().map(Interval::ns).sum();
-        some.iter().map(|i| i.acked_bytes).sum::<u64>() as f64 * 1e9 / ns.max(1) as f64
-    };
     list.windows(SUSTAINED.min(list.len().max(1))).map(rate).fold(0.0, f64::max)
+}
+
+/// With its neighbours.
+fn near_rate(list: &[Interval], n: usize) -> f64 {
+    rate(&list[n.saturating_sub(2)..(n + 3).min(list.len())])
+}
+
+fn rate(some: &[Interval]) -> f64 {
+    let ns: u64 = some.iter().map(Interval::ns).sum();
+    some.iter().map(|i| i.acked_bytes).sum::<u64>() as f64 * 1e9 / ns.max(1) as f64
 }
 
 fn grows(list: &[Interval], n: usize) -> bool {
