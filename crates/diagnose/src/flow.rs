@@ -104,7 +104,14 @@ impl Flow {
         if has(tcp_flag::SYN) {
             self.syn(from, segment, now_ns);
         }
-        let around = |sender: usize| Around { time_ns: now_ns, sender: recent[sender], path, sack };
+        let least_ns = [0, 1].map(|e| self.distances[e].min_ns());
+        let around = |sender: usize| Around {
+            time_ns: now_ns,
+            sender: recent[sender],
+            sender_least_ns: least_ns[sender].unwrap_or(0),
+            path,
+            sack,
+        };
         let data = self.halves[from].sent(segment, &around(from));
         // The acknowledgment of a reset need not be one of the connection's.
         let acks = has(tcp_flag::ACK) && !has(tcp_flag::RST);
@@ -129,6 +136,7 @@ impl Flow {
             ip_bytes: segment.ip_total_len,
             silence_ns,
             queued_ns,
+            least_ns,
             distance_ns: recent.map(|r| r.map(|r| r.min_ns)),
             data,
             ack,

@@ -58,6 +58,8 @@ pub(crate) struct Around {
     pub time_ns: u64,
     /// Between the capture point and the data sender.
     pub sender: Option<Recent>,
+    /// The shortest of all, 0 before the first.
+    pub sender_least_ns: u64,
     /// Between both endpoints.
     pub path: Option<Recent>,
     pub sack: bool,
@@ -225,21 +227,27 @@ impl Half {
     /// ticks; within a tick, and without timestamps, the RTT to the sender says it.
     fn sender_view(&mut self, segment: &TcpSegment, around: &Around) -> SenderView {
         let echo = segment.options.timestamps.map(|(_, echo)| echo);
-        let in_time = |advert: &Advert| advert.time_ns + around.sender_ns() <= around.time_ns;
+        let path_ns = if echo.is_some() { around.sender_least_ns } else { around.sender_ns() };
         let reached = |advert: &Advert| match advert.stamp.zip(echo) {
             Some((stamp, echo)) if stamp != echo => (echo.wrapping_sub(stamp) as i32) > 0,
-            _ => in_time(advert),
+            _ => advert.time_ns + path_ns <= around.time_ns,
         };
         while let Some(advert) = self.underway.front().copied().filter(reached) {
             self.heard = advert;
             self.underway.pop_front();
         }
-        let heard_ns = self.heard.time_ns + around.sender_ns();
+        // An ACK that should have reached it and has not waits in a queue, as the one before it did.
+        let late = self.underway.front().filter(|next| next.time_ns + path_ns <= around.time_ns);
+        let (since_ns, distance_ns) = match late {
+            Some(next) => (next.time_ns - self.heard.time_ns, around.time_ns - self.heard.time_ns),
+            None => (around.time_ns.saturating_sub(self.heard.time_ns + path_ns), path_ns),
+        };
         SenderView {
             una: self.heard.una,
             edge: self.heard.edge,
             nxt: self.nxt,
-            since_ack_ns: (self.heard.time_ns > 0).then(|| around.time_ns.saturating_sub(heard_ns)),
+            since_ack_ns: (self.heard.time_ns > 0).then_some(since_ns),
+            distance_ns,
         }
     }
 

@@ -33,6 +33,8 @@ pub struct Step {
     /// RTT between the capture point and each endpoint, the smallest of late; none before the first
     /// sample.
     pub distance_ns: [Option<u64>; 2],
+    /// The smallest of all.
+    pub least_ns: [Option<u64>; 2],
     /// As data of `from`.
     pub data: Data,
     /// As an acknowledgment by `from`; none without the ACK flag.
@@ -50,6 +52,11 @@ impl Step {
         self.payload_bytes == 0
             && self.flags & (ACK | SYN | FIN | RST) == ACK
             && self.data.kind == DataKind::None
+    }
+
+    /// Smallest RTT of the whole path, without queues.
+    pub fn least_rtt_ns(&self) -> Option<u64> {
+        self.least_ns.into_iter().flatten().reduce(|a, b| a + b)
     }
 
     /// RTT of the whole path as far as samples tell.
@@ -145,6 +152,8 @@ pub struct SenderView {
     pub nxt: u64,
     /// Since an ACK reached it.
     pub since_ack_ns: Option<u64>,
+    /// RTT between the capture point and the sender, with what queues there added then.
+    pub distance_ns: u64,
 }
 
 impl SenderView {

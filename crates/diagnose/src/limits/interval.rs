@@ -140,8 +140,8 @@ pub(super) struct Intervals {
     done: Vec<Interval>,
     now: Option<Interval>,
     shortest_ns: u64,
-    /// Smallest RTT between the capture point and the sender.
-    nearest_ns: Option<u64>,
+    /// RTT between the capture point and the sender, of late.
+    distance_ns: Option<u64>,
     /// When the connection's first packet and this direction's first data passed.
     pub began_ns: Option<u64>,
     pub opened_ns: Option<u64>,
@@ -188,10 +188,10 @@ impl Intervals {
         }
         now.recoveries += u32::from(data.begins_recovery);
         // Of the RTT to the sender, data took its part on the way here, and an ACK the rest.
-        if let (Some(distance_ns), Some(queued_ns)) = (step.distance_ns[step.from], step.queued_ns) {
-            let nearest_ns = self.nearest_ns.map_or(distance_ns, |nearest| nearest.min(distance_ns));
-            self.nearest_ns = Some(nearest_ns);
-            now.queued_before.add((distance_ns - nearest_ns).saturating_sub(queued_ns));
+        let distance_ns = data.sender.distance_ns;
+        self.distance_ns = Some(distance_ns);
+        if let (Some(least_ns), Some(queued_ns)) = (step.least_ns[step.from], step.queued_ns) {
+            now.queued_before.add(distance_ns.saturating_sub(least_ns + queued_ns));
         }
         now.flight_max_bytes = now.flight_max_bytes.max(data.sender.flight_bytes(data.end));
         now.slack_min_bytes = now.slack_min_bytes.min(data.sender.slack_bytes(data.end));
@@ -216,7 +216,7 @@ impl Intervals {
         now.marks += u32::from(step.has(tcp_flag::ECE));
         now.window_max_bytes = now.window_max_bytes.max(ack.window_bytes);
         now.window_min_bytes = now.window_min_bytes.min(ack.window_bytes);
-        let to_sender_ns = step.distance_ns[1 - step.from];
+        let to_sender_ns = self.distance_ns;
         if let (AckKind::Advancing, Some(rtt_ns), Some(rest_ns)) = (ack.kind, ack.rtt_ns(), to_sender_ns) {
             let rtt_ns = rtt_ns + rest_ns;
             now.rtt_min_ns = now.rtt_min_ns.min(rtt_ns);

@@ -85,6 +85,7 @@ impl Waits {
         let gap_ns = data.since_data_ns.unwrap_or(0);
         let waited = match data.kind {
             DataKind::Retransmission(Cause::Timeout | Cause::TailLossProbe) => Waited::whole(Wait::Timer, gap_ns),
+            DataKind::Retransmission(Cause::Unclear) if is_long(step, gap_ns) => Waited::whole(Wait::Timer, gap_ns),
             DataKind::Retransmission(_) => Waited::whole(Wait::Recovery, gap_ns),
             DataKind::WindowProbe => Waited::whole(Wait::ClosedWindow, gap_ns),
             DataKind::New | DataKind::OutOfOrder => self.new_data(step, gap_ns),
@@ -113,11 +114,16 @@ impl Waits {
         let segment = (data.end - data.start).min(u64::from(data.mss_bytes));
         let is_short = data.end - data.start < u64::from(data.mss_bytes);
         if sender.una < self.recovery_end {
-            let timer = self.by_timer && step.rtt_ns().is_some_and(|rtt_ns| gap_ns > 2 * rtt_ns);
+            let timer = self.by_timer && is_long(step, gap_ns);
             return Waited::whole(if timer { Wait::Timer } else { Wait::Recovery }, gap_ns);
         }
+        // What is in flight should have been acknowledged by then: a probe of the tail, with new data.
+        let unanswered = sender.una < sender.nxt && sender.since_ack_ns.is_none_or(|ns| ns > DELAYED_ACK_NS);
+        if unanswered && is_long(step, gap_ns.saturating_sub(DELAYED_ACK_NS)) {
+            return Waited::whole(Wait::Timer, gap_ns);
+        }
         // A sender answers an ACK within its own time, of which pacing may take a part of the RTT.
-        let prompt_ns = step.rtt_ns().map_or(MS, |rtt| (rtt / 8).clamp(MS / 4, 5 * MS));
+        let prompt_ns = step.least_rtt_ns().map_or(MS, |rtt| (rtt / 8).clamp(MS / 4, 5 * MS));
         let queued = step.queued_ns.is_some_and(|queued_ns| queued_ns > prompt_ns);
         if since_ack_ns > prompt_ns && !queued {
             // It could have sent when the ACK came.
@@ -153,11 +159,16 @@ impl Waits {
         self.window_known = ack.window_known;
         self.most_window_bytes = self.most_window_bytes.max(ack.window_bytes);
         if ack.kind == AckKind::Advancing {
-            let path_ns = step.distance_ns[step.from].unwrap_or(0);
+            let path_ns = step.least_ns[step.from].unwrap_or(0);
             self.ack_delay_ns = match ack.newest_ns {
                 Some(newest_ns) if !ack.is_recovery => newest_ns.saturating_sub(path_ns),
                 _ => 0,
             };
         }
     }
+}
+
+/// Longer than the answer to what was sent takes.
+fn is_long(step: &Step, gap_ns: u64) -> bool {
+    step.rtt_ns().is_some_and(|rtt_ns| gap_ns > 2 * rtt_ns)
 }
