@@ -10,6 +10,8 @@ const INTERVALS_MAX: usize = 2048;
 const SHORTEST_NS: u64 = 5_000_000;
 /// A gap of so many intervals is one of its own.
 const LONG_GAPS: u64 = 2;
+/// A receiver owes an ACK for two segments; with more left, its host has not come to it.
+const KEPT_PACKETS: u32 = 4;
 
 pub(super) const WAITS: usize = 9;
 
@@ -56,6 +58,8 @@ pub(super) struct Interval {
     /// What ACKs waited in queues: from the receiver to the capture point, and from there to the sender.
     pub queued_behind: Mean,
     pub queued_before: Mean,
+    /// How long the receiver's host kept data that its ACK policy would have acknowledged.
+    pub kept: Mean,
 }
 
 /// A mean of times, as far as any were seen.
@@ -126,6 +130,7 @@ impl Interval {
         self.packets += next.packets;
         self.queued_behind.merge(next.queued_behind);
         self.queued_before.merge(next.queued_before);
+        self.kept.merge(next.kept);
     }
 
     /// What ACKs waited in queues of the return path.
@@ -145,6 +150,8 @@ pub(super) struct Intervals {
     /// When the connection's first packet and this direction's first data passed.
     pub began_ns: Option<u64>,
     pub opened_ns: Option<u64>,
+    /// When the application wrote its first data, if that could not leave before.
+    pub wrote_ns: Option<u64>,
     pub mss_bytes: u64,
     pub window_known: bool,
 }
@@ -164,6 +171,8 @@ impl Intervals {
         let Some(waited) = waited else { return };
         let data = &step.data;
         self.mss_bytes = data.mss_bytes.into();
+        let waited_ns = data.sender.since_ack_ns.unwrap_or(0);
+        self.wrote_ns.get_or_insert(step.time_ns.saturating_sub(waited_ns));
         let gap_ns = waited.until_ack.1 + waited.since_ack.1;
         let length_ns = self.length_ns(step);
         let now = self.now.get_or_insert_with(|| Interval::at(step.time_ns.saturating_sub(gap_ns).max(began_ns)));
@@ -211,6 +220,9 @@ impl Intervals {
         now.acks += 1;
         if let Some(queued_ns) = step.queued_ns {
             now.queued_behind.add(queued_ns);
+        }
+        if let (Some(newest_ns), true) = (ack.newest_ns, ack.packets_left >= KEPT_PACKETS) {
+            now.kept.add(newest_ns.saturating_sub(step.least_ns[step.from].unwrap_or(0)));
         }
         now.acked_bytes += ack.acked_bytes;
         now.marks += u32::from(step.has(tcp_flag::ECE));

@@ -61,16 +61,18 @@ pub(super) fn judge(
     all: &Intervals,
     link_bytes_per_s: Option<f64>,
     policed_bytes_per_s: Option<f64>,
+    at_receiver: bool,
 ) -> Judgment {
     let list = all.all();
-    let path = Path::of(list, link_bytes_per_s, policed_bytes_per_s);
+    let path = Path::of(list, link_bytes_per_s, policed_bytes_per_s, at_receiver);
     let mut judgment = path.figures(list);
     let largest_bytes = list.iter().map(|i| i.window_max_bytes).max().unwrap_or(0);
     if let (Some(began_ns), Some(opened_ns)) = (all.began_ns, all.opened_ns) {
-        judgment.add(Limit::Handshake, began_ns, opened_ns);
-        if let Some(first) = list.first() {
-            judgment.add(Limit::SendingApplication, opened_ns, first.from_ns);
-        }
+        // Its last ACK has to reach the sender, and the first data the capture point.
+        let first_ns = list.first().map_or(opened_ns, |first| first.from_ns);
+        let ready_ns = all.wrote_ns.map_or(opened_ns, |wrote_ns| wrote_ns.clamp(opened_ns, first_ns.max(opened_ns)));
+        judgment.add(Limit::Handshake, began_ns, ready_ns);
+        judgment.add(Limit::SendingApplication, ready_ns, first_ns);
     }
     for (n, interval) in list.iter().enumerate() {
         let room = path.limit(list, n);

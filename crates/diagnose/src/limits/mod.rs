@@ -65,6 +65,9 @@ pub enum Limit {
     Undecided,
 }
 
+/// A host answers its own capture point faster than any wire away from it.
+const AT_NS: u64 = 300_000;
+
 /// Watches one half: the limits of what one endpoint sends.
 #[derive(Clone, Debug, Default)]
 pub struct Limits {
@@ -99,6 +102,8 @@ impl Observer for Limits {
     fn finish(self, end: &End) -> Judgment {
         let near_receiver = end.distance_ns[1] < end.distance_ns[0];
         let policed_bytes_per_s = self.losses.rate(end.mss_bytes);
-        judge::judge(&self.intervals.finish(), self.link.bytes_per_s(near_receiver), policed_bytes_per_s)
+        let link_bytes_per_s = self.link.bytes_per_s(near_receiver);
+        let at_receiver = near_receiver && end.distance_ns[1].is_some_and(|ns| ns < AT_NS);
+        judge::judge(&self.intervals.finish(), link_bytes_per_s, policed_bytes_per_s, at_receiver)
     }
 }

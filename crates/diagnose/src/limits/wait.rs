@@ -60,7 +60,6 @@ impl Waited {
 struct Before {
     end: u64,
     slack_bytes: u64,
-    window_bytes: u64,
     /// Shorter than a segment, or marked as the end of a write.
     ends_write: bool,
     is_short: bool,
@@ -76,6 +75,9 @@ pub(super) struct Waits {
     ack_delay_ns: u64,
     window_known: bool,
     most_window_bytes: u64,
+    /// The smallest window advertised since data was sent: far below the largest, the application has
+    /// not read what came.
+    low_window_bytes: u64,
 }
 
 impl Waits {
@@ -100,10 +102,10 @@ impl Waits {
         self.before = Before {
             end: data.end.max(self.before.end),
             slack_bytes,
-            window_bytes: data.sender.edge.saturating_sub(data.sender.una),
             ends_write: is_short || step.has(tcp_flag::PSH),
             is_short,
         };
+        self.low_window_bytes = u64::MAX;
         Some(waited)
     }
 
@@ -118,14 +120,16 @@ impl Waits {
             return Waited::whole(if timer { Wait::Timer } else { Wait::Recovery }, gap_ns);
         }
         // What is in flight should have been acknowledged by then: a probe of the tail, with new data.
-        let unanswered = sender.una < sender.nxt && sender.since_ack_ns.is_none_or(|ns| ns > DELAYED_ACK_NS);
-        if unanswered && is_long(step, gap_ns.saturating_sub(DELAYED_ACK_NS)) {
+        let answer_ns = step.rtt_ns().unwrap_or(0) + DELAYED_ACK_NS;
+        if sender.una < sender.nxt && since_ack_ns > answer_ns {
             return Waited::whole(Wait::Timer, gap_ns);
         }
         // A sender answers an ACK within its own time, of which pacing may take a part of the RTT.
         let prompt_ns = step.least_rtt_ns().map_or(MS, |rtt| (rtt / 8).clamp(MS / 4, 5 * MS));
         let queued = step.queued_ns.is_some_and(|queued_ns| queued_ns > prompt_ns);
-        if since_ack_ns > prompt_ns && !queued {
+        // Pacing spreads what an ACK allows over the RTT.
+        let paced = !self.before.ends_write && step.rtt_ns().is_some_and(|rtt_ns| 2 * gap_ns < rtt_ns);
+        if since_ack_ns > prompt_ns && !queued && !paced {
             // It could have sent when the ACK came.
             let before = if self.before.ends_write { Wait::Application } else { Wait::Room };
             return Waited {
@@ -134,7 +138,7 @@ impl Waits {
             };
         }
         let wait = if self.window_known && self.before.slack_bytes < segment {
-            if self.before.window_bytes < u64::from(data.mss_bytes) || self.is_shrunk() {
+            if self.low_window_bytes < u64::from(data.mss_bytes).max(self.most_window_bytes / 2) {
                 Wait::ClosedWindow
             } else if sender.una >= self.before.end && self.ack_delay_ns >= DELAYED_ACK_NS {
                 Wait::Stall(Stall::ReceiveWindow)
@@ -150,14 +154,10 @@ impl Waits {
         Waited { until_ack: (wait, until_ack_ns), since_ack: (wait, since_ack_ns) }
     }
 
-    /// The window is far below what it was: the application has not read what came.
-    fn is_shrunk(&self) -> bool {
-        2 * self.before.window_bytes < self.most_window_bytes
-    }
-
     pub fn acked(&mut self, step: &Step, ack: &Ack) {
         self.window_known = ack.window_known;
         self.most_window_bytes = self.most_window_bytes.max(ack.window_bytes);
+        self.low_window_bytes = self.low_window_bytes.min(ack.window_bytes);
         if ack.kind == AckKind::Advancing {
             let path_ns = step.least_ns[step.from].unwrap_or(0);
             self.ack_delay_ns = match ack.newest_ns {

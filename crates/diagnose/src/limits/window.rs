@@ -28,6 +28,8 @@ const SLOW_START_GROWTH: f64 = 1.4;
 /// Flight that varies less, over so many intervals, is bounded by something that does not move.
 const CONSTANT: f64 = 0.12;
 const CONSTANT_INTERVALS: usize = 4;
+/// Behind a loss, where CUBIC holds its window for some RTTs.
+const LONG_CONSTANT: usize = 16;
 /// A policer lets a burst pass at a higher rate before it drops.
 const BURST: f64 = 1.25;
 
@@ -38,6 +40,8 @@ pub(super) struct Path {
     /// First and last interval with a loss.
     losses: Option<(usize, usize)>,
     is_policed: bool,
+    /// The capture was taken at the receiver.
+    at_receiver: bool,
 }
 
 impl Path {
@@ -45,6 +49,7 @@ impl Path {
         list: &[Interval],
         link_bytes_per_s: Option<f64>,
         policed_bytes_per_s: Option<f64>,
+        at_receiver: bool,
     ) -> Self {
         let floor = list.iter().filter(|i| i.rtts > 0).map(|i| i.rtt_min_ns).min();
         let lost = |i: &Interval| i.recoveries > 0;
@@ -55,6 +60,7 @@ impl Path {
             sustained_bytes_per_s: sustained(list),
             losses,
             is_policed: false,
+            at_receiver,
         };
         path.is_policed = policed_bytes_per_s.is_some_and(|rate| path.policed(list, rate));
         path
@@ -111,12 +117,18 @@ impl Path {
         if self.is_policed && self.losses.is_some_and(|(first, last)| (first..=last).contains(&n)) {
             Limit::Policer
         } else if self.has_queue(interval) {
-            if self.waits_in_return(interval) { Limit::ReturnPath } else { Limit::Link }
+            if self.at_receiver && 2 * interval.kept.ns() > self.queue_ns(interval) {
+                Limit::Processor
+            } else if self.waits_in_return(interval) {
+                Limit::ReturnPath
+            } else {
+                Limit::Link
+            }
         } else if !lost_before && interval.recoveries == 0 && grows(list, n) {
             Limit::SlowStart
         } else if lost_before && is_busy {
             Limit::Link
-        } else if is_constant(list, n) {
+        } else if is_constant(list, n, if lost_before { LONG_CONSTANT } else { CONSTANT_INTERVALS }) {
             Limit::SendBuffer
         } else {
             Limit::CongestionWindow
@@ -146,9 +158,9 @@ fn grows(list: &[Interval], n: usize) -> bool {
     n == 0 || behind as f64 >= SLOW_START_GROWTH * before as f64
 }
 
-fn is_constant(list: &[Interval], n: usize) -> bool {
-    let from = n.saturating_sub(CONSTANT_INTERVALS);
-    let to = (n + CONSTANT_INTERVALS).min(list.len());
+fn is_constant(list: &[Interval], n: usize, around: usize) -> bool {
+    let from = n.saturating_sub(around);
+    let to = (n + around).min(list.len());
     let near = &list[from..to];
     let most = near.iter().map(|i| i.flight_max_bytes).max().unwrap_or(0);
     let least = near.iter().map(|i| i.flight_max_bytes).min().unwrap_or(0);
