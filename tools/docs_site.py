@@ -34,6 +34,7 @@ NAVIGATION: dict[str, tuple[str, ...]] = {
         "docs/gateway.md",
         "docs/plan-format.md",
         "docs/results.md",
+        "docs/captures.md",
         "linux/README.md",
         "report/",
         "docs/glossary.md",

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """`ackwise compare --capture` and `ackwise record`: synthetic, damaged and real captures."""
 
+import fcntl
+import gzip
 import json
 import os
 import random
@@ -9,6 +11,8 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
+import termios
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -188,6 +192,40 @@ def test_bad_options_get_one_line(
     assert said.code == 2
     assert said.err.count("\n") == 1
     assert re.search(says, said.err)
+
+
+def test_a_packed_capture_and_the_standard_input_are_read_as_the_file_is(
+    ackwise: Ackwise, steady: Path
+) -> None:
+    words = ("--policy", "every", "--json", "--quiet")
+    plain = json.loads(ackwise("compare", "--capture", str(steady), *words).out)["directions"]
+    packed = steady.with_suffix(".gz")
+    packed.write_bytes(gzip.compress(steady.read_bytes()))
+    found = json.loads(ackwise("compare", "--capture", str(packed), *words).out)
+    assert found["directions"] == plain
+    with packed.open("rb") as stream:
+        command = [sys.executable, "-m", "ackwise", "compare", "--capture", "-", *words]
+        done = subprocess.run(command, stdin=stream, capture_output=True, check=True)
+    found = json.loads(done.stdout)
+    assert (found["directions"], found["capture"]) == (plain, "-")
+
+
+def test_ctrl_c_ends_the_reading_of_a_silent_pipe(steady: Path) -> None:
+    command = [sys.executable, "-m", "ackwise", "compare", "--capture", "-", "--policy", "linux"]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        assert process.stdin is not None
+        process.stdin.write(steady.read_bytes())
+        process.stdin.flush()
+        end = time.monotonic() + 120
+        while struct.unpack("i", fcntl.ioctl(process.stdin, termios.FIONREAD, b"\0" * 4))[0]:
+            assert time.monotonic() < end, "nothing was read"
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=120) == 130
+    finally:
+        process.kill()
+        process.communicate()
 
 
 @pytest.mark.parametrize("path", ["nowhere.pcap", "/", "/dev/zero", "a\nb.pcap"])

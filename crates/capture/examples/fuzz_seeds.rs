@@ -84,7 +84,8 @@ fn main() -> std::io::Result<()> {
         seeds.push(pcapng.into_bytes());
     }
     for (i, seed) in seeds.iter().enumerate() {
-        let put = |kind: &str, bytes: &[u8]| std::fs::write(Path::new(read).join(format!("{kind}-{i:02}")), bytes);
+        let put =
+            |kind: &str, bytes: &[u8]| std::fs::write(Path::new(read).join(format!("{kind}-{i:02}")), bytes);
         put("seed", seed)?;
         // Two files behind each other: as two sources, they are cut at the byte behind them.
         if i % 4 == 0 {

@@ -5,29 +5,24 @@ use crate::error::{CaptureError, CaptureErrorKind};
 use crate::input::{shown, Input};
 
 /// Capture formats that Wireshark's editcap knows by their first bytes.
-const CONVERTED: [(&[u8], &str); 22] = [
+const CONVERTED: [(&[u8], &str); 17] = [
     (b"snoop\0\0\0", "snoop"),
-    (b"RTSS", "Microsoft Network Monitor 1"),
-    (b"GMBU", "Microsoft Network Monitor 2"),
-    (b"XCP\0", "NetXray or Sniffer for Windows"),
+    (b"RTSS", "Network Monitor 1"),
+    (b"GMBU", "Network Monitor 2"),
+    (b"XCP\0", "NetXray and Sniffer for Windows"),
     (b"TRSNIFF data    \x1a", "Sniffer for DOS"),
     (b"ObserverPktBuffe", "Network Instruments Observer"),
     (b"\x05VNF", "Visual Networks"),
     (b"\x54\x52\x00\x64\x00", "HP-UX nettl"),
-    (b"\x00\x00\x00\x00\x07\xd0\x00", "HP-UX nettl"),
+    (b"\x00\x00\x00\x01\x00\x00\x00\x00\x00\x07\xd0\x00", "HP-UX nettl"),
     (b"iptrace 1.0", "AIX iptrace"),
     (b"iptrace 2.0", "AIX iptrace"),
     (b"\x7fver", "Savvius *Peek"),
     (b"\xaa\xaa\xaa\xaa", "Accellent 5Views"),
-    (b"\x00\x00\x02\x00\x12\x05\x00\x10", "Tektronix K12xx"),
-    (b"\x01\x10\x4c\x69\x6e\x75", "LANalyzer"),
-    (b"NetScaler ", "NetScaler"),
+    (b"\x00\x00\x02\x00\x12\x05\x00\x10", "Tektronix K12"),
+    (b"+---------+---------------+----------+", "Tektronix K12 as text"),
+    (b"\x01\x10\x4c\x00\x01\x05", "LANalyzer"),
     (b"EyeSDN", "EyeSDN"),
-    (b"btsnoop\0", "btsnoop"),
-    (b"DBS Etherwatch", "DBS Etherwatch"),
-    (b"TCPIPtrace", "VMS TCPIPtrace"),
-    (b"M-C-S-V", "Catapult DCT2000"),
-    (b"\xd8\xaa\xbb\xcc", "Novell LANalyzer"),
 ];
 
 /// Compressed files, each with what unpacks it.
@@ -43,7 +38,7 @@ const PACKED: [(&[u8], &str, &str); 6] = [
 
 /// The error for an input that begins like no capture that is read.
 pub(crate) fn refused(input: &mut Input<'_>) -> CaptureError {
-    let have = match input.fill(32) {
+    let have = match input.fill(48) {
         Ok(have) => have,
         Err(e) => return e,
     };
@@ -58,20 +53,22 @@ pub(crate) fn refused(input: &mut Input<'_>) -> CaptureError {
             &format!("unpack it first: {tool} {name}"),
         );
     }
-    let convert = format!("convert it: editcap -F pcapng {name} converted.pcapng");
-    let known = CONVERTED.iter().find(|(magic, _)| head.starts_with(magic)).map(|(_, format)| *format);
-    match known.or_else(|| is_erf(head).then_some("Endace ERF")) {
-        Some(format) => input.error(
+    let convert = |words: &str| format!("convert it: editcap -F pcapng{words} {name} converted.pcapng");
+    let known = CONVERTED.iter().find(|(magic, _)| head.starts_with(magic));
+    // Without a link type, editcap keeps the headers of ERF around each packet.
+    let erf = is_erf(head).then_some(("Endace ERF", " -T ether"));
+    match known.map(|(_, format)| (*format, "")).or(erf) {
+        Some((format, words)) => input.error(
             CaptureErrorKind::OtherFormat,
             format!("a capture in the format of {format}"),
             expected,
-            &convert,
+            &convert(words),
         ),
         None => input.error(
             CaptureErrorKind::NotACapture,
             format!("a file that starts with {:02x?}", &head[..4]),
             expected,
-            &format!("capture with tcpdump -w, or, if it is a capture, {convert}"),
+            &format!("capture with tcpdump -w, or, if it is a capture, {}", convert("")),
         ),
     }
 }

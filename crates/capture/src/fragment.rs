@@ -46,13 +46,7 @@ impl Fragments {
     }
 
     /// A later fragment as a packet: `offset` in the datagram's payload, `len` bytes of it.
-    pub fn carry_on(
-        &self,
-        datagram: Datagram,
-        offset: u32,
-        len: u32,
-        is_last: bool,
-    ) -> Option<TcpSegment> {
+    pub fn carry_on(&self, datagram: Datagram, offset: u32, len: u32, is_last: bool) -> Option<TcpSegment> {
         let (_, first, header_len) = self.first.iter().find(|f| f.0 == datagram)?;
         let mut segment = first.clone();
         segment.fragment = Some(Fragment::Later);

@@ -5,6 +5,7 @@
 use crate::error::{CaptureError, CaptureErrorKind};
 use crate::notes::Truncation;
 use crate::packets::Progress;
+use crate::stdin::Ahead;
 use crate::unpack::{self, Compression};
 use libc::O_NONBLOCK;
 use std::cell::Cell;
@@ -91,7 +92,7 @@ impl<'a> Source<'a> {
                         None,
                     ));
                 }
-                Ok(Box::new(stdin))
+                Ok(Box::new(Ahead::new(stdin)))
             }
         }
     }
@@ -192,7 +193,7 @@ impl Read for Counted<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             match self.reader.read(buffer) {
-                // A signal, perhaps while waiting for a pipe.
+                // A signal, or a pipe that is silent.
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {
                     if !self.watch.goes_on() {
                         return Err(io::Error::other("stopped"));

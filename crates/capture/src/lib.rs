@@ -41,6 +41,7 @@ mod packet;
 mod packets;
 mod pcap;
 mod pcapng;
+mod stdin;
 mod tunnel;
 mod unpack;
 pub mod write;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! What a reading found beside its packets: per input, per interface, and what it left out.
 
-use crate::unpack::Compression;
 use crate::packet::{SkipCause, Tunnel};
+use crate::unpack::Compression;
 use serde::Serialize;
 use std::collections::BTreeMap;
 

@@ -135,7 +135,14 @@ impl Pcap {
         input.packets += 1;
         let number = input.packets;
         let data = &input.take(total)[head_len..];
-        Ok(Some(RawPacket { time_ns: Some(time_ns), link: Some(self.link), interface: 0, number, data, wire_len }))
+        Ok(Some(RawPacket {
+            time_ns: Some(time_ns),
+            link: Some(self.link),
+            interface: 0,
+            number,
+            data,
+            wire_len,
+        }))
     }
 
     pub fn first_time_ns(&mut self, input: &mut Input<'_>) -> Result<Option<u64>, CaptureError> {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Compressed captures: gzip and zstd, unpacked as they are read.
 //!
-//! Memory is bounded whatever the data claims: 32 KiB of history for gzip, at most 100 MB for zstd
-//! (more is refused), and nothing is unpacked before it is needed.
+//! Memory is bounded whatever the data claims: 32 KiB of history for gzip, at most 100 MiB for zstd
+//! (more is refused) in a buffer of up to twice that, and nothing is unpacked before it is needed.
 
 use flate2::bufread::MultiGzDecoder;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
@@ -55,6 +55,7 @@ pub(crate) fn unpacked<'a>(
             packed: BufReader::with_capacity(PACKED_BYTES, whole),
             decoder: FrameDecoder::new(),
             in_frame: false,
+            broken_off: false,
         }),
     };
     Ok((unpacking, compression))
@@ -65,7 +66,13 @@ struct Frames<R> {
     packed: R,
     decoder: FrameDecoder,
     in_frame: bool,
+    /// It ends inside a frame.
+    broken_off: bool,
 }
+
+/// An empty last block and a checksum: the decoder keeps what it has as history for further blocks,
+/// and hands out the rest only when a frame ends.
+const END_OF_FRAME: [u8; 7] = [1, 0, 0, 0, 0, 0, 0];
 
 impl<R: BufRead> Frames<R> {
     /// To the next frame with data; false at the end.
@@ -77,7 +84,8 @@ impl<R: BufRead> Frames<R> {
                     return Ok(true);
                 }
                 Err(FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::SkipFrame {
-                    length, ..
+                    length,
+                    ..
                 })) => {
                     io::copy(&mut self.packed.by_ref().take(length.into()), &mut io::sink())?;
                 }
@@ -107,10 +115,19 @@ impl<R: BufRead> Read for Frames<R> {
             if n > 0 || buffer.is_empty() {
                 return Ok(n);
             }
+            if self.broken_off {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
             if !self.decoder.is_finished() {
                 let one = BlockDecodingStrategy::UptoBlocks(1);
                 if let Err(e) = self.decoder.decode_blocks(&mut self.packed, one) {
-                    return Err(self.failed(e));
+                    let e = self.failed(e);
+                    if e.kind() != io::ErrorKind::UnexpectedEof {
+                        return Err(e);
+                    }
+                    self.broken_off = true;
+                    // What it cannot decode has been reported already.
+                    self.decoder.decode_blocks(&END_OF_FRAME[..], BlockDecodingStrategy::All).ok();
                 }
                 continue;
             }

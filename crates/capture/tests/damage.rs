@@ -11,7 +11,8 @@ fn valid() -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     for link_type in [link::ETHERNET, link::LINUX_SLL2, link::RAW, link::NULL] {
         for (big_endian, ends) in [(false, v4()), (true, v6())] {
-            let style = PcapStyle { big_endian, nanoseconds: big_endian, snap_len: 100, ..PcapStyle::default() };
+            let style =
+                PcapStyle { big_endian, nanoseconds: big_endian, snap_len: 100, ..PcapStyle::default() };
             all.push(pcap(link_type, style, &short_connection(ends)));
             let mut w = PcapngWriter::new(big_endian);
             let i = w.interface(link_type, 9);

@@ -166,10 +166,12 @@ fn tags_extension_headers_and_oddities() {
     extended.splice(40..40, [60, 0, 1, 4, 0, 0, 0, 0, 44, 0, 1, 4, 0, 0, 0, 0, 6, 0, 0, 0, 0, 0, 0, 1]);
     extended[6] = 0;
     extended[5] += 24;
-    let mut fragment6 = extended.clone();
-    fragment6[40 + 16 + 3] = 1;
-    let mut fragment4 = ip4.clone();
-    fragment4[6] = 0x20;
+    let [mut first6, mut later6] = [extended.clone(), extended.clone()];
+    first6[40 + 16 + 3] = 1;
+    later6[40 + 16 + 3] = 0x20;
+    let [mut first4, mut later4] = [ip4.clone(), ip4.clone()];
+    first4[6] = 0x20;
+    later4[7] = 0x04;
     let mut with_options = ip4.clone();
     with_options.splice(20..20, [1, 1, 1, 0]);
     with_options[0] = 0x46;
@@ -204,8 +206,10 @@ fn tags_extension_headers_and_oddities() {
     assert_eq!(payload_of(&ethernet(&[8, 6], &[0; 28])), Err(SkipCause::NotIp), "ARP");
     assert_eq!(payload_of(&ethernet(&[8, 0], &with_options)), Ok(33));
     assert_eq!(payload_of(&ethernet(&[0x86, 0xdd], &extended)), Ok(33));
-    assert_eq!(payload_of(&ethernet(&[0x86, 0xdd], &fragment6)), Err(SkipCause::Fragment));
-    assert_eq!(payload_of(&ethernet(&[8, 0], &fragment4)), Err(SkipCause::Fragment));
+    assert_eq!(payload_of(&ethernet(&[0x86, 0xdd], &first6)), Ok(33), "what it has itself");
+    assert_eq!(payload_of(&ethernet(&[0x86, 0xdd], &later6)), Err(SkipCause::Fragment));
+    assert_eq!(payload_of(&ethernet(&[8, 0], &first4)), Ok(33));
+    assert_eq!(payload_of(&ethernet(&[8, 0], &later4)), Err(SkipCause::Fragment));
     assert_eq!(payload_of(&ethernet(&[8, 0], &udp)), Err(SkipCause::NotTcp));
     assert_eq!(payload_of(&ethernet(&[8, 0], &short_tcp)), Err(SkipCause::Malformed));
     assert_eq!(payload_of(&ethernet(&[8, 0], &no_total)), Ok(33), "offload leaves length 0");
@@ -324,6 +328,7 @@ fn every_length_of_a_cut_file_is_read_or_refused() {
     for len in 0..whole.len() {
         match parse(&whole[..len]) {
             Ok(capture) => assert!(len >= 24 && capture.notes.packets < 8),
+            Err(e) if len == 0 => assert_eq!(e.kind, CaptureErrorKind::Empty),
             Err(e) => assert!(len < 24 && e.kind == CaptureErrorKind::NotACapture, "{len}: {e}"),
         }
     }
@@ -336,7 +341,7 @@ fn errors_say_what_where_and_what_to_do() {
         (e.kind, e.to_string())
     };
     let (kind, text) = message(b"");
-    assert_eq!(kind, CaptureErrorKind::NotACapture);
+    assert_eq!(kind, CaptureErrorKind::Empty);
     assert_eq!(
         text,
         "test.pcap: byte 0: the file is empty; expected a pcap or pcapng file of at least 24 \
@@ -429,7 +434,9 @@ fn fin_alone_is_data_and_takes_a_number() {
 
 fn each_segment(bytes: &[u8]) -> Result<Vec<(u64, TcpSegment)>, CaptureError> {
     let mut found = Vec::new();
-    segments(Source::reader(bytes, "test.pcap"), &ReadOptions::default(), |unix_ns, s| found.push((unix_ns, s.clone())))?;
+    segments(Source::reader(bytes, "test.pcap"), &ReadOptions::default(), |unix_ns, s| {
+        found.push((unix_ns, s.clone()))
+    })?;
     Ok(found)
 }
 

@@ -86,11 +86,20 @@ fn a_compressed_file_that_breaks_off_keeps_what_is_whole() {
     let plain = transfer();
     for (program, words, _) in PACKERS {
         let Some(whole) = packed(program, words, &plain) else { return };
-        for cut in [1, 9, whole.len() / 2, whole.len() - 8] {
-            let (found, notes) = of(&whole[..whole.len() - cut]).unwrap_or_else(|e| panic!("{program} {cut}: {e}"));
+        let e = of(&whole[..8]).expect_err("not a byte of the capture");
+        assert_eq!(e.kind, CaptureErrorKind::NotACapture, "{e}");
+        for cut in [1, 9, whole.len() / 2] {
+            let (found, notes) =
+                of(&whole[..whole.len() - cut]).unwrap_or_else(|e| panic!("{program} {cut}: {e}"));
             let truncated = notes.files[0].truncated.as_ref().expect("it breaks off");
             assert_eq!(truncated.packet, found.len() as u64 + 1);
-            assert!(cut > 10 || found.len() > 2900 || program == "zstd", "{program}: {} packets", found.len());
+            // zstd has nothing but whole blocks, of 128 KiB unpacked.
+            let least = match program {
+                "gzip" => 3000 * (whole.len() - cut) / whole.len() - 100,
+                _ if cut < 10 => (plain.len() - 1 >> 17 << 17) / (plain.len() / 3000) - 1,
+                _ => 0,
+            };
+            assert!(found.len() >= least, "{program}: {} packets of {least}", found.len());
         }
     }
 }
@@ -109,9 +118,14 @@ fn damaged_compression_is_an_error_that_says_so() {
                 Err(e) => {
                     let text = e.to_string();
                     assert!(text.starts_with("x.pcap: byte "), "{text}");
-                    seen += u32::from(text.contains(&format!(" unpacked")) && text.contains(&format!("damaged {compression} data")));
+                    seen += u32::from(
+                        text.contains(&format!(" unpacked"))
+                            && text.contains(&format!("damaged {compression} data")),
+                    );
                 }
-                Ok((_, notes)) => assert!(notes.files[0].truncated.is_some() || words.contains(&"--no-check")),
+                Ok((_, notes)) => {
+                    assert!(notes.files[0].truncated.is_some() || words.contains(&"--no-check"))
+                }
             }
         }
         assert!(seen > 5, "{program} {words:?}: {seen}");
@@ -138,8 +152,8 @@ fn resident_kb() -> u64 {
 fn a_bomb_takes_time_but_no_memory() {
     let Ok(path) = std::env::var("ACKWISE_BOMB") else {
         let folder = Folder::new("bomb");
-        for (program, words) in [("gzip", &["-9c"][..]), ("zstd", &["-19c", "--long=26"])] {
-            let Some(bytes) = bomb(program, words, 300 << 20) else { return };
+        for (program, words) in [("gzip", &["-9c"][..]), ("zstd", &["-c", "--long=26"])] {
+            let Some(bytes) = bomb(program, words, 160 << 20) else { return };
             assert!(bytes.len() < 400_000);
             let path = folder.file("bomb", &bytes);
             let name = "a_bomb_takes_time_but_no_memory";
@@ -159,8 +173,9 @@ fn a_bomb_takes_time_but_no_memory() {
         });
         (count, notes.expect("valid"))
     };
-    assert_eq!(notes.packets, (300 << 20) / 16);
-    assert!(resident_kb() < 120_000, "{} kB", resident_kb());
+    assert_eq!(notes.packets, (160 << 20) / 16);
+    // A window of 64 MiB in a buffer of 128 MiB.
+    assert!(resident_kb() < 150_000, "{} kB", resident_kb());
 }
 
 #[test]
@@ -176,7 +191,8 @@ fn other_compressions_are_named_with_the_tool_that_unpacks_them() {
         assert!(e.to_string().contains(tool), "{e}");
     }
     // What was packed twice.
-    let Some(twice) = packed("gzip", &["-c"], &transfer()).and_then(|once| packed("gzip", &["-c"], &once)) else {
+    let Some(twice) = packed("gzip", &["-c"], &transfer()).and_then(|once| packed("gzip", &["-c"], &once))
+    else {
         return;
     };
     let e = of(&twice).expect_err("unpacked once");
@@ -191,7 +207,9 @@ fn a_connection_goes_on_over_files_and_an_empty_newest_file_does_no_harm() {
     let mut sources: Vec<_> = parts
         .iter()
         .enumerate()
-        .map(|(i, part)| Source::file(folder.file(&format!("x.pcap{i}"), &pcap(link::RAW, PcapStyle::default(), part))))
+        .map(|(i, part)| {
+            Source::file(folder.file(&format!("x.pcap{i}"), &pcap(link::RAW, PcapStyle::default(), part)))
+        })
         .collect();
     sources.reverse();
     sources.insert(1, Source::file(folder.file("x.pcap3", b"")));
@@ -208,7 +226,9 @@ fn a_connection_goes_on_over_files_and_an_empty_newest_file_does_no_harm() {
     assert_eq!(notes.files.len(), 4);
     assert_eq!((notes.files[3].format, notes.files[3].packets), (None, 0));
     assert!(notes.files[3].name.ends_with("x.pcap3"));
-    let alone = packets([Source::file(folder.path("x.pcap3"))], &ReadOptions::default(), |_| ControlFlow::Continue(()));
+    let alone = packets([Source::file(folder.path("x.pcap3"))], &ReadOptions::default(), |_| {
+        ControlFlow::Continue(())
+    });
     assert_eq!(alone.expect_err("nothing at all").kind, CaptureErrorKind::Empty);
 }
 

@@ -35,7 +35,7 @@ impl ByCause {
 pub struct SentCounts {
     /// Of any kind.
     pub packets: u64,
-    /// With payload or FIN.
+    /// With payload.
     pub data_packets: u64,
     /// Segments they stand for on the wire: a merged packet counts for each MSS.
     pub segments: u64,
@@ -45,6 +45,7 @@ pub struct SentCounts {
     pub payload_bytes: u64,
     /// Payload without it.
     pub new_bytes: u64,
+    pub largest_payload_bytes: u32,
     pub syn_packets: u64,
     pub syn_retransmissions: u64,
     pub fin_packets: u64,
@@ -53,6 +54,9 @@ pub struct SentCounts {
     /// Packets with data sent again.
     pub retransmissions: ByCause,
     pub retransmitted_bytes: u64,
+    /// Of these: never seen before, so that the first was lost in front of the capture point, or by
+    /// the capture.
+    pub unseen_retransmissions: u64,
     /// Of these: acknowledged before they passed.
     pub needless_retransmissions: u64,
     /// Recoveries, and each run of a timer in one.
@@ -86,6 +90,8 @@ pub struct AckCounts {
     /// Of these: pure.
     pub advancing_pure: u64,
     pub duplicate: u64,
+    /// Of these: with SACK blocks not seen before, and another window.
+    pub duplicate_with_window: u64,
     /// Third duplicates in a row.
     pub triple_duplicates: u64,
     pub window_updates: u64,
@@ -132,11 +138,12 @@ impl Observer for Counts {
             3 => sent.ce_packets += 1,
             _ => {}
         }
-        if !step.has(tcp_flag::RST) && data.end > data.start {
+        if payload > 0 && !step.has(tcp_flag::RST) {
             sent.data_packets += 1;
             sent.segments += u64::from(data.segments);
             sent.packets_above_mss += u64::from(data.segments > 1);
             sent.payload_bytes += payload;
+            sent.largest_payload_bytes = sent.largest_payload_bytes.max(step.payload_bytes);
             sent.pushed_packets += flag(tcp_flag::PSH);
         }
         sent.new_bytes += u64::from(data.new_bytes);
@@ -146,6 +153,7 @@ impl Observer for Counts {
             DataKind::Retransmission(cause) => {
                 sent.retransmissions.count(cause);
                 sent.retransmitted_bytes += payload;
+                sent.unseen_retransmissions += u64::from(data.new_bytes > 0);
                 sent.needless_retransmissions +=
                     u64::from(payload > 0 && u64::from(data.needless_bytes) == payload);
                 if data.begins_recovery {
@@ -186,6 +194,7 @@ impl Observer for Counts {
             }
             AckKind::Duplicate => {
                 self.duplicates = self.duplicates.saturating_add(1);
+                acks.duplicate_with_window += u64::from(ack.edge_moved_bytes != 0);
                 acks.triple_duplicates += u64::from(self.duplicates == 3);
                 &mut acks.duplicate
             }

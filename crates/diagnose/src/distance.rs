@@ -20,7 +20,7 @@ pub(crate) struct Distance {
 }
 
 /// The smallest and the largest of the latest samples.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Recent {
     pub min_ns: u64,
     pub max_ns: u64,

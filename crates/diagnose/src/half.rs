@@ -89,6 +89,8 @@ pub(crate) struct Half {
     /// Acknowledged before it was seen: the capture may have changed the order of directions.
     unseen: (u64, u64),
     sacked: Ranges,
+    /// When the latest was sent of what is acknowledged: earlier packets are lost (RFC 8985, 6.2).
+    newest_acked_ns: u64,
     /// MSS options of the handshake allow this much, timestamps subtracted.
     pub mss_limit_bytes: Option<u32>,
     largest_bytes: u32,
@@ -299,14 +301,15 @@ impl Half {
             self.keep_late(sent);
             return DataKind::OutOfOrder;
         }
-        self.mark_again(&sent);
+        let before_ns = self.mark_again(&sent);
         let clue = Clue {
             is_first: start <= self.una,
             is_tail,
-            is_reported: self.sacked.highest() > start,
+            is_reported: self.sacked.highest() > start
+                || before_ns.is_some_and(|before| before < self.newest_acked_ns),
             is_answered: self.is_answered,
             silence_ns: self.sender_silence_ns(around),
-            rtt_ns: around.path.map_or(0, |path| path.max_ns),
+            rtt: around.path.unwrap_or_default(),
             sack: around.sack,
             nxt: self.nxt,
         };
@@ -356,19 +359,20 @@ impl Half {
         }
     }
 
-    /// Sent again, in whatever pieces: no samples of the RTT from these.
-    fn mark_again(&mut self, sent: &Sent) {
+    /// Sent again, in whatever pieces: no samples of the RTT from these. When they were sent before.
+    fn mark_again(&mut self, sent: &Sent) -> Option<u64> {
         let first = self.outstanding.partition_point(|s| s.end <= sent.start);
-        let mut is_held = false;
+        let mut before_ns = None;
         for held in self.outstanding.iter_mut().skip(first).take_while(|s| s.start < sent.end) {
+            before_ns = before_ns.or(Some(held.time_ns));
             held.time_ns = sent.time_ns;
             held.timestamp = sent.timestamp;
             held.is_again = true;
-            is_held = true;
         }
-        if !is_held && sent.end > self.una {
+        if before_ns.is_none() && sent.end > self.una {
             self.keep_late(Sent { is_again: true, ..*sent });
         }
+        before_ns
     }
 
     /// A packet of the receiver.
@@ -376,7 +380,7 @@ impl Half {
         let has = |flag| segment.has(flag);
         let number = self.number(segment.ack);
         self.start_at(number);
-        self.is_answered = true;
+        let is_first = !std::mem::replace(&mut self.is_answered, true);
         let flight_before_bytes = self.flight_bytes();
         let (una, edge) = (self.una, self.edge);
         let mut ack = Ack {
@@ -422,9 +426,13 @@ impl Half {
             self.advance(number, segment, around, &mut ack);
         } else if number == una {
             let same_window = self.window_bytes == window_before;
-            ack.kind = self.unchanged_kind(segment, same_window, flight_before_bytes, &ack);
+            ack.kind = match is_first {
+                // Of the SYN, or the first one captured: there is nothing to compare it with.
+                true => AckKind::Unchanged,
+                false => self.unchanged_kind(segment, same_window, flight_before_bytes, &ack),
+            };
             if ack.kind == AckKind::Duplicate {
-                self.recovery.duplicate();
+                self.recovery.duplicate(ack.dsack.is_some() && ack.sacked_bytes == 0);
             }
         }
         ack.window_bytes = self.window_bytes;
@@ -460,7 +468,8 @@ impl Half {
         }
         let reports = ack.sacked_bytes > 0 || ack.dsack.is_some();
         match (same_window, flight_bytes > 0) {
-            (_, true) if reports => AckKind::Duplicate,
+            // At the receiver nothing is in flight, wherever the sender may be.
+            _ if reports => AckKind::Duplicate,
             (true, true) => AckKind::Duplicate,
             (false, _) => AckKind::WindowUpdate,
             (true, false) => AckKind::Unchanged,
@@ -479,6 +488,7 @@ impl Half {
         let echo = segment.options.timestamps.map(|t| t.1);
         while let Some(sent) = self.outstanding.front().copied().filter(|s| s.start < number) {
             let since_ns = around.time_ns - sent.time_ns;
+            self.newest_acked_ns = self.newest_acked_ns.max(sent.time_ns);
             ack.packets += 1;
             ack.oldest_ns = Some(ack.oldest_ns.map_or(since_ns, |ns| ns.max(since_ns)));
             ack.newest_ns = Some(since_ns);

@@ -5,6 +5,7 @@
 //! send. What follows belongs to the same recovery until all that was in flight at its start is
 //! acknowledged (RFC 6582, 3.2; RFC 5681, 4.3).
 
+use crate::distance::Recent;
 use crate::step::Cause;
 
 /// A tail loss probe comes no sooner, whatever the RTT; a retransmission timer neither (FreeBSD: 30 ms).
@@ -27,14 +28,13 @@ pub(crate) struct Clue {
     pub is_first: bool,
     /// It ends with the highest number sent.
     pub is_tail: bool,
-    /// SACK blocks lie above it.
+    /// SACK blocks lie above it, or something sent later is acknowledged.
     pub is_reported: bool,
     /// The peer's packets are seen.
     pub is_answered: bool,
     /// How long the sender had neither sent nor heard.
     pub silence_ns: u64,
-    /// The longest of late.
-    pub rtt_ns: u64,
+    pub rtt: Recent,
     pub sack: bool,
     pub nxt: u64,
 }
@@ -44,8 +44,13 @@ impl Recovery {
         self.open.is_some()
     }
 
-    pub fn duplicate(&mut self) {
-        self.duplicates = self.duplicates.saturating_add(1);
+    /// A duplicate ACK; one that only reports data received twice says that nothing is missing, and
+    /// answers a probe (RFC 8985, 7.4).
+    pub fn duplicate(&mut self, only_dsack: bool) {
+        match only_dsack {
+            true => self.is_probed = false,
+            false => self.duplicates = self.duplicates.saturating_add(1),
+        }
     }
 
     pub fn advance(&mut self, una: u64) {
@@ -62,8 +67,8 @@ impl Recovery {
         let has_evidence = clue.is_reported || self.duplicates > 0 || self.open.is_some();
         let by_timer = match has_evidence {
             // Queues stretch what the capture point sees of the sender's pace.
-            true => clue.silence_ns >= (2 * clue.rtt_ns).max(TIMER_NS),
-            false => clue.silence_ns >= clue.rtt_ns.max(PROBE_NS),
+            true => clue.silence_ns >= (2 * clue.rtt.max_ns).max(TIMER_NS),
+            false => clue.silence_ns >= clue.rtt.min_ns.max(PROBE_NS),
         };
         let (cause, begins) = match self.open {
             // The ACK clock never rests that long unless the retransmission was lost too.

@@ -174,8 +174,8 @@ impl SenderView {
 pub enum AckKind {
     /// Acknowledges data for the first time.
     Advancing,
-    /// A pure ACK that repeats the number while data is in flight, with the same window or with
-    /// SACK blocks not seen before (RFC 5681, 2; RFC 6675, 2).
+    /// A pure ACK that repeats the number: with the same window while data is in flight (RFC 5681,
+    /// 2), or with SACK or D-SACK blocks not seen before (RFC 6675, 2).
     Duplicate,
     /// A pure ACK that changes only the window.
     WindowUpdate,

@@ -134,7 +134,8 @@ def write(result: "Comparison", outputs: Outputs) -> None:
         "--capture",
         type=options.FILE,
         metavar="FILE",
-        help="pcap or pcapng file, best taken at the data receiver",
+        help="pcap or pcapng file, as it is or packed by gzip or zstd, or - for the standard "
+        "input; best taken at the data receiver",
     ),
     option(
         "--list",

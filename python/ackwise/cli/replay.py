@@ -44,7 +44,7 @@ class Costs:
 
 def main(capture: str, overrides: Overrides, costs: Costs, outputs: Outputs, *, quiet: bool) -> int:
     """Exit code; raises InputError, RunError, Interrupted."""
-    from ackwise import replay
+    from ackwise import engine, replay
     from ackwise.plans import policy, units
     from ackwise.replay import table
     from ackwise.results import export
@@ -65,10 +65,16 @@ def main(capture: str, overrides: Overrides, costs: Costs, outputs: Outputs, *, 
         data_ns=costs.data_cost,
     )
     path = Path(capture)
-    if "\0" in capture or not path.exists():
-        raise InputError(f"--capture: {quoted(capture)} does not exist; give a pcap or pcapng file")
-    if not path.is_file():
-        raise InputError(f"--capture: {quoted(capture)} is not a regular file; give a capture")
+    if capture != engine.STDIN:
+        if "\0" in capture or not path.exists():
+            raise InputError(
+                f"--capture: {quoted(capture)} does not exist; give a pcap or pcapng file"
+            )
+        if not path.is_file():
+            raise InputError(
+                f"--capture: {quoted(capture)} is not a regular file; give a capture, or - for the "
+                "standard input"
+            )
     with progress_bar(not quiet) as show:
         show("replaying", 0, 1)
         replayed = replay.run(capture, settings, trace=outputs.report is not None)

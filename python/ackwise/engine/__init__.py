@@ -38,6 +38,7 @@ def identity() -> str:
     return sha256(Path(_loaded().__file__).read_bytes()).hexdigest()
 
 
+STDIN = "-"  # as the name of a capture to replay
 ARRIVALS_MAX = 1_000_000  # of a capture in a workload: a scenario lists every one
 
 
@@ -141,8 +142,8 @@ def simulate(scenario: dict[str, Any], cancel: Cancel | None = None) -> dict[str
 
 
 def replay(path: str, options: dict[str, Any], cancel: Cancel | None = None) -> dict[str, Any]:
-    """Replays a capture through policies, one that ends inside a packet up to there
-    (`truncated`); raises InputError when it cannot be used."""
+    """Replays a capture (STDIN: the standard input) through policies, one that ends inside a packet
+    up to there (`truncated`); raises InputError when it cannot be used."""
     engine = _loaded()
     try:
         result: dict[str, Any] = json.loads(

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: MIT
+//! The same captures through tshark and tcptrace: every count that has the same meaning must be
+//! equal, and every difference stands in a table with its reason.
+
+use ackwise_capture::{ReadOptions, Source};
+use ackwise_diagnose::{diagnose, Connection};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A figure of one sender of one connection: connection, endpoint, name.
+type Figures = BTreeMap<(usize, usize, &'static str), i64>;
+
+/// Figures that differ: capture, tool, figure, ours, theirs, why. Summed over all senders.
+struct Difference {
+    capture: &'static str,
+    figure: &'static str,
+    ours: i64,
+    theirs: i64,
+    why: &'static str,
+}
+
+const fn differs(
+    capture: &'static str,
+    figure: &'static str,
+    ours: i64,
+    theirs: i64,
+    why: &'static str,
+) -> Difference {
+    Difference { capture, figure, ours, theirs, why }
+}
+
+const DIFFERENCES: &[Difference] = &[];
+
+fn captures() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut found = Vec::new();
+    for folder in ["tests/captures", "../../python/ackwise/captures"] {
+        for entry in std::fs::read_dir(root.join(folder)).expect("the folder is kept") {
+            let path = entry.expect("readable").path();
+            if path.extension().is_some_and(|e| e == "pcap" || e == "gz") {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+fn name_of(capture: &Path) -> String {
+    let name = capture.file_name().expect("a file").to_string_lossy();
+    name.trim_end_matches(".gz").trim_end_matches(".pcap").to_owned()
+}
+
+fn connections(capture: &Path) -> Vec<Connection> {
+    diagnose([Source::file(capture)], &ReadOptions::default()).expect("readable").connections
+}
+
+fn is_missing(tool: &str, package: &str) -> bool {
+    let missing = Command::new(tool).arg("-v").output().is_err();
+    if missing {
+        eprintln!("skipped: {tool} is not installed (apt-get install {package})");
+    }
+    missing
+}
+
+fn text_of(command: &mut Command) -> String {
+    let output = command.output().expect("the tool runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// What tcptrace counts for a packet's sender, by our figures.
+fn as_tcptrace(connection: &Connection, sender: usize) -> Vec<(&'static str, i64)> {
+    let half = &connection.halves[sender];
+    let sent = &half.counts.sent;
+    let acks = &connection.halves[1 - sender].counts.acks;
+    let unseen = sent.unseen_retransmissions;
+    let figures = [
+        ("total packets", sent.packets + connection.repeated_packets[sender]),
+        ("ack pkts sent", acks.acks),
+        // Probes of Linux carry no payload.
+        ("pure acks sent", acks.pure + sent.keep_alives + sent.window_probes),
+        ("sack pkts sent", acks.with_sack),
+        ("dsack pkts sent", acks.with_dsack),
+        ("max sack blks/ack", acks.most_sack_blocks.into()),
+        ("unique bytes sent", sent.new_bytes),
+        ("actual data pkts", sent.data_packets),
+        ("actual data bytes", sent.payload_bytes),
+        ("rexmt data pkts", sent.retransmissions.total() - unseen + sent.syn_retransmissions),
+        ("outoforder pkts", sent.out_of_order_packets + unseen),
+        ("zwnd probe pkts", sent.window_probes),
+        ("pushed data pkts", sent.pushed_packets),
+        ("max segm size", sent.largest_payload_bytes.into()),
+        ("zero win adv", connection.halves[1 - sender].window.zero_windows),
+        ("triple dupacks", half.counts.acks.triple_duplicates),
+        ("duplicate acks", half.counts.acks.duplicate - half.counts.acks.duplicate_with_window),
+        ("RTT samples", half.rtt.data_ns.samples() + u64::from(connection.handshake.is_some())),
+    ];
+    figures.map(|(name, figure)| (name, figure as i64)).into()
+}
+
+/// `tcptrace -l -r -W`: a line has the same label twice, once for each endpoint.
+fn tcptrace(capture: &Path, names: &[&'static str]) -> Figures {
+    let text = text_of(Command::new("tcptrace").args(["-l", "-r", "-W", "-n"]).arg(capture));
+    let mut found = Figures::new();
+    let mut connection = 0;
+    for line in text.lines() {
+        if let Some(number) = line.strip_prefix("TCP connection ").and_then(|n| n.strip_suffix(':')) {
+            connection = number.parse().unwrap_or(0);
+        }
+        let Some((label, rest)) = line.trim_start().split_once(':') else { continue };
+        let Some(&name) = names.iter().find(|&&n| n == label) else { continue };
+        let Some((left, right)) = rest.split_once(&format!("{label}:")) else { continue };
+        for (endpoint, side) in [left, right].into_iter().enumerate() {
+            let figure = side.split_whitespace().next().unwrap_or("");
+            found.insert((connection - 1, endpoint, name), figure.parse().unwrap_or(0));
+        }
+    }
+    found
+}
+
+/// Named otherwise than `tcp.analysis.NAME`, or found otherwise than by its presence.
+const LATE: &str = "retransmission or out_of_order";
+const THIRD: &str = "third duplicate_ack";
+
+/// What tshark's analysis marks on packets of a sender, by our figures.
+fn as_tshark(connection: &Connection, sender: usize) -> Vec<(&'static str, i64)> {
+    let sent = &connection.halves[sender].counts.sent;
+    let acked = &connection.halves[1 - sender];
+    let acks = &acked.counts.acks;
+    let retransmissions = sent.retransmissions.total() + sent.syn_retransmissions;
+    let figures = [
+        (THIRD, acks.triple_duplicates),
+        (LATE, retransmissions + sent.out_of_order_packets),
+        ("retransmission", retransmissions),
+        ("spurious_retransmission", sent.needless_retransmissions),
+        ("out_of_order", sent.out_of_order_packets),
+        ("lost_segment", sent.gaps),
+        ("duplicate_ack", acks.duplicate - acks.duplicate_with_window),
+        ("window_update", acks.window_updates + acks.duplicate_with_window),
+        ("ack_lost_segment", acks.unseen_acks),
+        ("zero_window", acked.window.zero_windows),
+        ("zero_window_probe", sent.window_probes),
+        ("zero_window_probe_ack", acks.window_probe_replies),
+        ("keep_alive", sent.keep_alives),
+        ("keep_alive_ack", acks.keep_alive_replies),
+        ("window_full", connection.halves[sender].window.window_full_packets),
+        ("acks_frame", acked.rtt.data_ns.samples() + u64::from(connection.handshake.is_some())),
+    ];
+    figures.map(|(name, figure)| (name, figure as i64)).into()
+}
+
+fn tshark(capture: &Path, names: &[&'static str], connections: &[Connection]) -> Figures {
+    let mut command = Command::new("tshark");
+    command.arg("-r").arg(capture).args(["-o", "tcp.calculate_timestamps:TRUE", "-T", "fields"]);
+    command.args(["-e", "tcp.stream", "-e", "ip.src", "-e", "tcp.srcport"]);
+    let fields = names.iter().map(|&name| match name {
+        LATE | THIRD => "duplicate_ack_num",
+        name => name,
+    });
+    command.args(fields.flat_map(|f| ["-e".to_owned(), format!("tcp.analysis.{f}")]));
+    let mut found = Figures::new();
+    for line in text_of(&mut command).lines() {
+        let fields: Vec<&str> = line.split('\t').collect();
+        let Ok(stream) = fields[0].parse::<usize>() else { continue };
+        let source = format!("{}:{}", fields[1], fields[2]);
+        let sender = usize::from(connections[stream].endpoints[0].to_string() != source);
+        let marks = &fields[3..];
+        let is_marked = |name| names.iter().zip(marks).any(|(&n, mark)| n == name && !mark.is_empty());
+        for (&name, &mark) in names.iter().zip(marks) {
+            let counts = match name {
+                LATE => is_marked("retransmission") || is_marked("out_of_order"),
+                THIRD => mark == "3",
+                _ => !mark.is_empty(),
+            };
+            *found.entry((stream, sender, name)).or_default() += i64::from(counts);
+        }
+    }
+    found
+}
+
+fn compare(
+    tool: &str,
+    ours: fn(&Connection, usize) -> Vec<(&'static str, i64)>,
+    theirs: impl Fn(&Path, &[&'static str], &[Connection]) -> Figures,
+) {
+    let mut wrong = Vec::new();
+    let mut explained = 0;
+    for capture in captures() {
+        let connections = connections(&capture);
+        let mut found = Figures::new();
+        for (n, connection) in connections.iter().enumerate() {
+            for sender in [0, 1] {
+                found.extend(ours(connection, sender).into_iter().map(|(k, v)| ((n, sender, k), v)));
+            }
+        }
+        let mut names: Vec<_> = found.keys().map(|k| k.2).collect();
+        names.sort_unstable();
+        names.dedup();
+        let wanted = theirs(&capture, &names, &connections);
+        assert!(!wanted.is_empty(), "{tool} found something in {}", capture.display());
+        for name in names {
+            let differing =
+                found.keys().filter(|k| k.2 == name && found.get(k) != Some(wanted.get(k).unwrap_or(&0)));
+            let keys: Vec<_> = differing.collect();
+            let sum =
+                |figures: &Figures| figures.iter().filter(|(k, _)| k.2 == name).map(|(_, v)| v).sum::<i64>();
+            let (ours, theirs) = (sum(&found), sum(&wanted));
+            let expected = DIFFERENCES
+                .iter()
+                .find(|d| d.capture == name_of(&capture) && d.figure == format!("{tool} {name}"));
+            match expected {
+                None if keys.is_empty() => {}
+                Some(d) if !keys.is_empty() && (d.ours, d.theirs) == (ours, theirs) && !d.why.is_empty() => {
+                    explained += 1;
+                }
+                _ => wrong.push(format!(
+                    "(\"{}\", \"{tool} {name}\", {ours}, {theirs}), for example {:?}: {:?}, {:?}",
+                    name_of(&capture),
+                    keys.first(),
+                    keys.first().and_then(|k| found.get(k)),
+                    keys.first().and_then(|k| wanted.get(k)),
+                )),
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "not explained:\n{}", wrong.join("\n"));
+    let listed = DIFFERENCES.iter().filter(|d| d.figure.starts_with(tool)).count();
+    assert_eq!(explained, listed, "a difference in the table is none");
+}
+
+#[test]
+fn agrees_with_tcptrace() {
+    if !is_missing("tcptrace", "tcptrace") {
+        compare("tcptrace", as_tcptrace, |capture, names, _| tcptrace(capture, names));
+    }
+}
+
+#[test]
+fn agrees_with_tshark() {
+    if !is_missing("tshark", "tshark") {
+        compare("tshark", as_tshark, tshark);
+    }
+}
