@@ -145,6 +145,8 @@ pub(super) struct Intervals {
     done: Vec<Interval>,
     now: Option<Interval>,
     shortest_ns: u64,
+    /// When an acknowledgment passed.
+    answered_ns: u64,
     /// RTT between the capture point and the sender, of late.
     distance_ns: Option<u64>,
     /// When the connection's first packet and this direction's first data passed.
@@ -175,10 +177,9 @@ impl Intervals {
         self.wrote_ns.get_or_insert(step.time_ns.saturating_sub(waited_ns));
         let gap_ns = waited.until_ack.1 + waited.since_ack.1;
         let length_ns = self.length_ns(step);
-        let now = self.now.get_or_insert_with(|| Interval::at(step.time_ns.saturating_sub(gap_ns).max(began_ns)));
+        let now = self.now.get_or_insert_with(|| Interval::at((step.time_ns - gap_ns).max(began_ns)));
         // The gap belongs to the interval that it is in, and makes one of its own where it is long.
         if gap_ns > LONG_GAPS * length_ns && now.packets > 0 {
-            now.to_ns = step.time_ns - gap_ns;
             self.close(step.time_ns - gap_ns);
         }
         let now = self.now.get_or_insert_with(|| Interval::at(step.time_ns - gap_ns));
@@ -216,7 +217,8 @@ impl Intervals {
     pub fn acked(&mut self, step: &Step, ack: &Ack) {
         self.window_known = ack.window_known;
         let Some(now) = &mut self.now else { return };
-        now.to_ns = now.to_ns.max(step.time_ns);
+        // The gap that it is in belongs to the packet behind it.
+        self.answered_ns = step.time_ns;
         now.acks += 1;
         if let Some(queued_ns) = step.queued_ns {
             now.queued_behind.add(queued_ns);
@@ -257,7 +259,8 @@ impl Intervals {
     }
 
     pub fn finish(mut self) -> Self {
-        if let Some(now) = self.now.take().filter(|now| now.packets > 0 || now.acked_bytes > 0) {
+        if let Some(mut now) = self.now.take().filter(|now| now.packets > 0 || now.acked_bytes > 0) {
+            now.to_ns = now.to_ns.max(self.answered_ns);
             self.done.push(now);
         }
         self
