@@ -195,7 +195,13 @@ impl Half {
         data
     }
 
-    fn data(&mut self, segment: &TcpSegment, (start, end): (u64, u64), flight_bytes: u64, around: &Around) -> Data {
+    fn data(
+        &mut self,
+        segment: &TcpSegment,
+        (start, end): (u64, u64),
+        flight_bytes: u64,
+        around: &Around,
+    ) -> Data {
         Data {
             kind: DataKind::None,
             start,

@@ -70,7 +70,8 @@ pub(super) fn judge(
     if let (Some(began_ns), Some(opened_ns)) = (all.began_ns, all.opened_ns) {
         // Its last ACK has to reach the sender, and the first data the capture point.
         let first_ns = list.first().map_or(opened_ns, |first| first.from_ns);
-        let ready_ns = all.wrote_ns.map_or(opened_ns, |wrote_ns| wrote_ns.clamp(opened_ns, first_ns.max(opened_ns)));
+        let ready_ns =
+            all.wrote_ns.map_or(opened_ns, |wrote_ns| wrote_ns.clamp(opened_ns, first_ns.max(opened_ns)));
         judgment.add(Limit::Handshake, began_ns, ready_ns);
         judgment.add(Limit::SendingApplication, ready_ns, first_ns);
     }
@@ -84,7 +85,14 @@ pub(super) fn judge(
             }
         };
         share(room, waited(Wait::Room));
-        share(if matches!(room, Limit::Link | Limit::Policer) { room } else { Limit::CongestionWindow }, waited(Wait::Recovery));
+        share(
+            if matches!(room, Limit::Link | Limit::Policer | Limit::Processor | Limit::ReturnPath) {
+                room
+            } else {
+                Limit::CongestionWindow
+            },
+            waited(Wait::Recovery),
+        );
         let window = if path.return_path_doubles(interval) {
             Limit::ReturnPath
         } else {

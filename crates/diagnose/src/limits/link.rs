@@ -75,6 +75,10 @@ impl Link {
 
     /// Bytes per second; `near_receiver`: data passes the capture point behind the link.
     pub fn bytes_per_s(&self, near_receiver: bool) -> Option<f64> {
-        if near_receiver { self.data.most_frequent() } else { self.acks.most_frequent() }
+        if near_receiver {
+            self.data.most_frequent()
+        } else {
+            self.acks.most_frequent()
+        }
     }
 }

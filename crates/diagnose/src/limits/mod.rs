@@ -23,8 +23,8 @@ mod window;
 use crate::observers::{End, Observer};
 use crate::step::Step;
 use interval::Intervals;
-use policer::Losses;
 use link::Link as LinkRate;
+use policer::Losses;
 use serde::Serialize;
 use wait::Waits;
 

@@ -11,6 +11,8 @@ use serde::Serialize;
 const MS: u64 = 1_000_000;
 /// Above what hosts and links add, below the shortest delayed-ACK timer in use (Linux: 40 ms).
 const DELAYED_ACK_NS: u64 = 25 * MS;
+/// A host that sends more marks the end of a write now and then; one that writes less at a time, most times.
+const PUSHES_OFTEN: f32 = 0.5;
 
 /// Why a sender waits for a delayed ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -78,6 +80,10 @@ pub(super) struct Waits {
     /// The smallest window advertised since data was sent: far below the largest, the application has
     /// not read what came.
     low_window_bytes: u64,
+    /// Share of packets with PSH, of late.
+    pushes: f32,
+    /// The shortest time from one full segment to the next.
+    segment_ns: Option<u64>,
 }
 
 impl Waits {
@@ -86,8 +92,12 @@ impl Waits {
         let data = &step.data;
         let gap_ns = data.since_data_ns.unwrap_or(0);
         let waited = match data.kind {
-            DataKind::Retransmission(Cause::Timeout | Cause::TailLossProbe) => Waited::whole(Wait::Timer, gap_ns),
-            DataKind::Retransmission(Cause::Unclear) if is_long(step, gap_ns) => Waited::whole(Wait::Timer, gap_ns),
+            DataKind::Retransmission(Cause::Timeout | Cause::TailLossProbe) => {
+                Waited::whole(Wait::Timer, gap_ns)
+            }
+            DataKind::Retransmission(Cause::Unclear) if is_long(step, gap_ns) => {
+                Waited::whole(Wait::Timer, gap_ns)
+            }
             DataKind::Retransmission(_) => Waited::whole(Wait::Recovery, gap_ns),
             DataKind::WindowProbe => Waited::whole(Wait::ClosedWindow, gap_ns),
             DataKind::New | DataKind::OutOfOrder => self.new_data(step, gap_ns),
@@ -97,12 +107,16 @@ impl Waits {
             self.recovery_end = data.sender.nxt.max(data.end);
             self.by_timer = matches!(data.kind, DataKind::Retransmission(Cause::Timeout));
         }
+        if data.end - data.start >= u64::from(data.mss_bytes) && data.since_data_ns.is_some() {
+            self.segment_ns = Some(self.segment_ns.map_or(gap_ns, |shortest| shortest.min(gap_ns)));
+        }
+        self.pushes += (f32::from(u8::from(step.has(tcp_flag::PSH))) - self.pushes) / 16.0;
         let slack_bytes = data.sender.slack_bytes(data.end);
         let is_short = data.end - data.start < u64::from(data.mss_bytes);
         self.before = Before {
             end: data.end.max(self.before.end),
             slack_bytes,
-            ends_write: is_short || step.has(tcp_flag::PSH),
+            ends_write: is_short || step.has(tcp_flag::PSH) && self.pushes > PUSHES_OFTEN,
             is_short,
         };
         self.low_window_bytes = u64::MAX;
@@ -124,11 +138,10 @@ impl Waits {
         if sender.una < sender.nxt && since_ack_ns > answer_ns {
             return Waited::whole(Wait::Timer, gap_ns);
         }
-        // A sender answers an ACK within its own time, of which pacing may take a part of the RTT.
-        let prompt_ns = step.least_rtt_ns().map_or(MS, |rtt| (rtt / 8).clamp(MS / 4, 5 * MS));
+        let prompt_ns = self.prompt_ns(step);
         let queued = step.queued_ns.is_some_and(|queued_ns| queued_ns > prompt_ns);
         // Pacing spreads what an ACK allows over the RTT.
-        let paced = !self.before.ends_write && step.rtt_ns().is_some_and(|rtt_ns| 2 * gap_ns < rtt_ns);
+        let paced = !self.before.ends_write && step.rtt_ns().is_some_and(|rtt_ns| gap_ns < rtt_ns);
         if since_ack_ns > prompt_ns && !queued && !paced {
             // It could have sent when the ACK came.
             let before = if self.before.ends_write { Wait::Application } else { Wait::Room };
@@ -152,6 +165,18 @@ impl Waits {
             Wait::Room
         };
         Waited { until_ack: (wait, until_ack_ns), since_ack: (wait, since_ack_ns) }
+    }
+
+    /// Within this time, data leaves because an ACK came. Away from the sender, serialization and short
+    /// queues come on top of the smallest RTT, which was that of packets without data.
+    fn prompt_ns(&self, step: &Step) -> u64 {
+        let rtt_ns = step.least_rtt_ns().unwrap_or(8 * MS);
+        let away = step.least_ns[step.from].is_some_and(|ns| 8 * ns > rtt_ns);
+        if away {
+            (rtt_ns / 4).clamp(MS, 10 * MS) + self.segment_ns.unwrap_or(0).min(rtt_ns / 2)
+        } else {
+            (rtt_ns / 8).clamp(MS / 4, 5 * MS)
+        }
     }
 
     pub fn acked(&mut self, step: &Step, ack: &Ack) {
