@@ -5,6 +5,7 @@
 use ackwise_capture::{ReadOptions, Source};
 use ackwise_diagnose::{diagnose, Connection};
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -149,7 +150,9 @@ fn name_of(capture: &Path) -> String {
 }
 
 fn connections(capture: &Path) -> Vec<Connection> {
-    diagnose([Source::file(capture)], &ReadOptions::default()).expect("readable").connections
+    diagnose([Source::file(capture)], &ReadOptions::default(), NonZeroUsize::MIN)
+        .expect("readable")
+        .connections
 }
 
 fn is_missing(tool: &str, package: &str) -> bool {

@@ -6,6 +6,7 @@ use ackwise_capture::write::{PcapStyle, PcapWriter, TcpPacket};
 use ackwise_capture::{link, ReadOptions, Source};
 use ackwise_diagnose::{diagnose, Connection};
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 
 const START_NS: u64 = 1_700_000_000_000_000_000;
 const MS: u64 = 1_000_000;
@@ -84,7 +85,9 @@ impl Talk {
 
     fn connections(self) -> Vec<Connection> {
         let bytes = self.writer.into_bytes();
-        diagnose([Source::reader(&bytes[..], "made")], &ReadOptions::default()).expect("readable").connections
+        diagnose([Source::reader(&bytes[..], "made")], &ReadOptions::default(), NonZeroUsize::MIN)
+            .expect("readable")
+            .connections
     }
 
     fn connection(self) -> Connection {
@@ -349,6 +352,34 @@ fn counts_add_up_for_any_packets() {
         }
         assert_eq!(found, payload, "seed {seed}");
     }
+}
+
+#[test]
+fn any_number_of_threads_finds_the_same() {
+    let style = PcapStyle { nanoseconds: true, ..PcapStyle::default() };
+    let mut writer = PcapWriter::new(link::RAW, style);
+    let mut random = Random(5);
+    for n in 0..20_000 {
+        let port = 1000 + random.below(300) as u16;
+        let [mut a, mut b] = endpoints();
+        a.set_port(port);
+        let flags = if random.below(50) == 0 { SYN } else { ACK };
+        if random.below(3) == 0 {
+            (a, b) = (b, a);
+        }
+        let (seq, ack) = (random.below(50_000), random.below(50_000));
+        let packet = TcpPacket::new(a, b, seq, ack, random.below(2) * 700).flags(flags);
+        writer.tcp(START_NS + n * MS, &packet);
+    }
+    let bytes = writer.into_bytes();
+    let told = [1, 2, 3].map(|threads| {
+        let source = Source::reader(&bytes[..], "made");
+        let threads = NonZeroUsize::new(threads).expect("above 0");
+        let diagnosis = diagnose([source], &ReadOptions::default(), threads).expect("readable");
+        assert!(diagnosis.connections.len() > 300);
+        serde_json::to_string(&diagnosis.connections).expect("plain values")
+    });
+    assert!(told[0] == told[1] && told[1] == told[2]);
 }
 
 /// A sender without congestion control behind a path that loses and delays; captured at the sender.
