@@ -2,10 +2,11 @@
 //! Statistics of a capture as JSON, one connection a line: `cargo run --example connections FILE...`
 
 use ackwise_capture::{ReadOptions, Source};
+use std::num::NonZeroUsize;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let sources: Vec<_> = std::env::args_os().skip(1).map(Source::named).collect();
-    let diagnosis = ackwise_diagnose::diagnose(sources, &ReadOptions::default())?;
+    let diagnosis = ackwise_diagnose::diagnose(sources, &ReadOptions::default(), NonZeroUsize::MIN)?;
     for connection in &diagnosis.connections {
         println!("{}", serde_json::to_string(connection)?);
     }

@@ -24,7 +24,7 @@ struct Syn {
 
 #[derive(Debug)]
 pub(crate) struct Flow {
-    /// Its place in the order of first packets.
+    /// Packets of the capture in front of its first.
     pub index: u64,
     endpoints: [SocketAddr; 2],
     initiator_known: bool,
@@ -84,8 +84,9 @@ impl Flow {
             && self.halves[self.endpoint_of(segment)].isn.map(|isn| isn as u32) != Some(segment.seq)
     }
 
-    /// The packet goes through both halves, and its step to their observers.
-    pub fn add(&mut self, packet: &Packet, now_ns: u64) {
+    /// The packet goes through both halves, and its step to their observers; whether it ends the
+    /// connection.
+    pub fn add(&mut self, packet: &Packet, now_ns: u64) -> bool {
         let segment = &packet.segment;
         let from = self.endpoint_of(segment);
         let to = 1 - from;
@@ -99,7 +100,7 @@ impl Flow {
         self.packets += 1;
         if self.repeats[from].is_repeat(now_ns, segment, rtt_ns, sack) {
             self.repeated_packets[from] += 1;
-            return;
+            return false;
         }
         if has(tcp_flag::SYN) {
             self.syn(from, segment, now_ns);
@@ -148,11 +149,13 @@ impl Flow {
         self.observers[from].sent(&step);
         self.observers[to].acked(&step);
         self.finished[from] |= has(tcp_flag::FIN);
+        let was_open = self.ending == Ending::Open;
         if has(tcp_flag::RST) {
             self.ending = Ending::Reset;
-        } else if self.finished == [true; 2] && self.ending == Ending::Open {
+        } else if self.finished == [true; 2] && was_open {
             self.ending = Ending::Finished;
         }
+        was_open && self.ending != Ending::Open
     }
 
     /// RFC 2018, 2: only if both sides permit it. Where a SYN is missing, blocks may come.

@@ -4,7 +4,10 @@
 //! ```no_run
 //! use ackwise_capture::{ReadOptions, Source};
 //!
-//! let diagnosis = ackwise_diagnose::diagnose([Source::file("trace.pcap")], &ReadOptions::default())?;
+//! use std::num::NonZeroUsize;
+//!
+//! let sources = [Source::file("trace.pcap")];
+//! let diagnosis = ackwise_diagnose::diagnose(sources, &ReadOptions::default(), NonZeroUsize::MIN)?;
 //! for connection in &diagnosis.connections {
 //!     let [there, back] = &connection.halves;
 //!     println!("{} bytes there, {} back", there.counts.sent.new_bytes, back.counts.sent.new_bytes);
@@ -26,6 +29,7 @@ pub mod distribution;
 mod flow;
 mod half;
 pub mod limits;
+mod key;
 mod observers;
 mod ranges;
 mod rate;
@@ -34,6 +38,7 @@ mod repeats;
 mod report;
 mod rtt;
 mod sequence;
+mod shards;
 pub mod step;
 mod table;
 mod transit;
@@ -48,8 +53,12 @@ pub use rtt::Rtt;
 pub use window::Window;
 
 use ackwise_capture::{packets, CaptureError, CaptureNotes, Packet, ReadOptions, Source};
+use key::Key;
 use serde::Serialize;
+use shards::Shards;
+use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
+use table::{Arrival, Table};
 
 /// A capture, diagnosed.
 #[derive(Clone, Debug, Serialize)]
@@ -60,22 +69,32 @@ pub struct Diagnosis {
     pub connections: Vec<Connection>,
 }
 
-/// Diagnoses the connections of all sources together, in one pass.
+/// Diagnoses the connections of all sources together, in one pass. The result is the same for any
+/// number of threads.
 ///
 /// # Errors
 /// As [`ackwise_capture::packets`].
 pub fn diagnose<'a>(
     sources: impl IntoIterator<Item = Source<'a>>,
     options: &ReadOptions<'_>,
+    threads: NonZeroUsize,
 ) -> Result<Diagnosis, CaptureError> {
-    let mut connections = Vec::new();
-    let notes = diagnose_each(sources, options, |connection| connections.push(connection))?;
+    let (notes, mut connections) = match threads.get() {
+        1 => {
+            let mut connections = Vec::new();
+            (diagnose_each(sources, options, |connection| connections.push(connection))?, connections)
+        }
+        threads => Shards::run(threads - 1, |shards| arrivals(sources, options, |a| shards.add(a)))?,
+    };
     connections.sort_unstable_by_key(|c: &Connection| c.index);
+    for (connection, index) in connections.iter_mut().zip(0..) {
+        connection.index = index;
+    }
     Ok(Diagnosis { notes, connections })
 }
 
-/// The same without keeping connections: each goes to `over` when it is over, or at the end of the
-/// capture.
+/// The same in one thread and without keeping connections: each goes to `over` when it is over, or
+/// at the end of the capture.
 ///
 /// # Errors
 /// As [`diagnose`].
@@ -84,13 +103,23 @@ pub fn diagnose_each<'a>(
     options: &ReadOptions<'_>,
     mut over: impl FnMut(Connection),
 ) -> Result<CaptureNotes, CaptureError> {
-    let mut table = table::Table::default();
-    let mut start_ns = None;
-    let notes = packets(sources, options, |packet: &Packet| {
-        let now_ns = packet.time_ns - *start_ns.get_or_insert(packet.time_ns);
-        table.add(packet, now_ns, &mut over);
-        ControlFlow::Continue(())
-    })?;
+    let mut table = Table::default();
+    let notes = arrivals(sources, options, |arrival| table.add(&arrival, &mut over))?;
     table.finish(&mut over);
     Ok(notes)
+}
+
+fn arrivals<'a>(
+    sources: impl IntoIterator<Item = Source<'a>>,
+    options: &ReadOptions<'_>,
+    mut each: impl FnMut(Arrival<'_>),
+) -> Result<CaptureNotes, CaptureError> {
+    let mut start_ns = None;
+    let mut ordinal = 0;
+    packets(sources, options, |packet: &Packet| {
+        let now_ns = packet.time_ns - *start_ns.get_or_insert(packet.time_ns);
+        each(Arrival { packet, key: Key::of(&packet.segment), now_ns, ordinal });
+        ordinal += 1;
+        ControlFlow::Continue(())
+    })
 }

@@ -22,7 +22,7 @@ pub struct Options {
 /// A connection; half 0 is what endpoint 0 sends and endpoint 1 acknowledges.
 #[derive(Clone, Debug, Serialize)]
 pub struct Connection {
-    /// Its place in the order of first packets.
+    /// Rises in the order of first packets; without gaps from [`crate::diagnose`].
     pub index: u64,
     /// 0 sent the SYN; without handshake, 0 sent the first packet.
     pub endpoints: [SocketAddr; 2],

@@ -2,61 +2,69 @@
 //! Finds the connection of each packet, and hands out those that are over.
 
 use crate::flow::Flow;
+use crate::key::Key;
 use crate::report::{Connection, Ending};
 use ackwise_capture::Packet;
 use std::collections::{HashMap, VecDeque};
-use std::net::SocketAddr;
 
 /// Twice the MSL of RFC 9293, 3.4.2: the longest time in which a packet of a connection that ended
 /// may still arrive.
 const QUIET_NS: u64 = 240_000_000_000;
 
-/// Two endpoints in order, whoever opened the connection.
-type Pair = (SocketAddr, SocketAddr);
-
 #[derive(Default)]
 pub(crate) struct Table {
-    open: HashMap<Pair, Box<Flow>>,
+    open: HashMap<Key, Box<Flow>>,
     /// Connections that ended and when they may be handed out, in order of time.
-    ended: VecDeque<(u64, Pair, u64)>,
-    connections: u64,
+    ended: VecDeque<(u64, Key, u64)>,
+}
+
+/// A packet on its way to its connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival<'p> {
+    pub packet: &'p Packet,
+    pub key: Key,
+    /// Since the first packet of the capture.
+    pub now_ns: u64,
+    /// Packets in front of it.
+    pub ordinal: u64,
 }
 
 impl Table {
-    /// Adds a packet that passed `now_ns` after the first, and hands out connections to which it and later ones cannot belong.
-    pub fn add(&mut self, packet: &Packet, now_ns: u64, over: &mut impl FnMut(Connection)) {
-        let (src, dst) = (packet.segment.src, packet.segment.dst);
-        let pair = (src.min(dst), src.max(dst));
+    /// Adds a packet, and hands out connections to which it and later ones cannot belong.
+    pub fn add(&mut self, arrival: &Arrival<'_>, over: &mut impl FnMut(Connection)) {
+        let Arrival { packet, key, now_ns, ordinal } = *arrival;
         self.hand_out(now_ns, over);
-        let ends = |flow: &Flow| is_over(flow, now_ns) || flow.is_reopened_by(&packet.segment);
-        if self.open.get(&pair).is_some_and(|flow| ends(flow)) {
-            self.close(&pair, over);
-        }
-        let flow = self.open.entry(pair).or_insert_with(|| {
-            self.connections += 1;
-            Box::new(Flow::new(packet, now_ns, self.connections - 1))
-        });
-        let was_open = flow.ending == Ending::Open;
-        flow.add(packet, now_ns);
-        if was_open && flow.ending != Ending::Open {
-            self.ended.push_back((now_ns.saturating_add(QUIET_NS), pair, flow.index));
+        match self.open.get_mut(&key) {
+            Some(flow) if !is_over(flow, now_ns) && !flow.is_reopened_by(&packet.segment) => {
+                if flow.add(packet, now_ns) {
+                    self.ended.push_back((now_ns.saturating_add(QUIET_NS), key, flow.index));
+                }
+            }
+            _ => {
+                self.close(&key, over);
+                let mut flow = Box::new(Flow::new(packet, now_ns, ordinal));
+                if flow.add(packet, now_ns) {
+                    self.ended.push_back((now_ns.saturating_add(QUIET_NS), key, flow.index));
+                }
+                self.open.insert(key, flow);
+            }
         }
     }
 
     fn hand_out(&mut self, now_ns: u64, over: &mut impl FnMut(Connection)) {
-        while let Some(&(_, pair, index)) = self.ended.front().filter(|e| e.0 < now_ns) {
+        while let Some(&(_, key, index)) = self.ended.front().filter(|e| e.0 < now_ns) {
             self.ended.pop_front();
-            match self.open.get(&pair).filter(|flow| flow.index == index) {
-                Some(flow) if is_over(flow, now_ns) => self.close(&pair, over),
+            match self.open.get(&key).filter(|flow| flow.index == index) {
+                Some(flow) if is_over(flow, now_ns) => self.close(&key, over),
                 // Packets came after its end: looked at again when they are old enough.
-                Some(_) => self.ended.push_back((now_ns.saturating_add(QUIET_NS), pair, index)),
+                Some(_) => self.ended.push_back((now_ns.saturating_add(QUIET_NS), key, index)),
                 None => {}
             }
         }
     }
 
-    fn close(&mut self, pair: &Pair, over: &mut impl FnMut(Connection)) {
-        if let Some(flow) = self.open.remove(pair) {
+    fn close(&mut self, key: &Key, over: &mut impl FnMut(Connection)) {
+        if let Some(flow) = self.open.remove(key) {
             over(flow.finish());
         }
     }

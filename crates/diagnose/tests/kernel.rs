@@ -4,6 +4,7 @@
 
 use ackwise_capture::{ReadOptions, Source};
 use ackwise_diagnose::{diagnose, ByCause};
+use std::num::NonZeroUsize;
 use std::path::Path;
 
 /// Counters of the sending host when its captures end.
@@ -50,7 +51,8 @@ struct Found {
 /// What the accepting endpoints, which send the data here, sent again.
 fn found(name: &str) -> Found {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/captures/{name}.pcap.gz"));
-    let diagnosis = diagnose([Source::file(path)], &ReadOptions::default()).expect("readable");
+    let diagnosis =
+        diagnose([Source::file(path)], &ReadOptions::default(), NonZeroUsize::MIN).expect("readable");
     let mut found = Found::default();
     for connection in &diagnosis.connections {
         let counts = &connection.halves[1].counts;

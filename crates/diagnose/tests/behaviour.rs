@@ -1,0 +1,420 @@
+// SPDX-License-Identifier: MIT
+//! What is said about packets made for the purpose, and what holds for any packets.
+
+use ackwise_capture::tcp_flag::{ACK, ECE, FIN, PSH, RST, SYN};
+use ackwise_capture::write::{PcapStyle, PcapWriter, TcpPacket};
+use ackwise_capture::{link, ReadOptions, Source};
+use ackwise_diagnose::{diagnose, Connection};
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+
+const START_NS: u64 = 1_700_000_000_000_000_000;
+const MS: u64 = 1_000_000;
+/// MSS 1000, SACK permitted, window scale 2.
+const OPTIONS: [u8; 12] = [2, 4, 3, 0xe8, 4, 2, 3, 3, 2, 1, 1, 1];
+/// The first byte of the sender; its numbers wrap around soon.
+const SEQ: u32 = 0xffff_f000;
+const PEER_SEQ: u32 = 77;
+
+fn endpoints() -> [SocketAddr; 2] {
+    ["10.0.0.1:1000", "10.0.0.2:80"].map(|a| a.parse().expect("an address"))
+}
+
+/// A capture, written packet by packet; numbers count from the sender's first byte.
+struct Talk {
+    writer: PcapWriter,
+    now_ns: u64,
+    ident: u16,
+    /// A mirror port gives each packet twice.
+    is_mirrored: bool,
+}
+
+impl Talk {
+    fn new() -> Self {
+        let style = PcapStyle { nanoseconds: true, ..PcapStyle::default() };
+        Talk { writer: PcapWriter::new(link::RAW, style), now_ns: START_NS, ident: 0, is_mirrored: false }
+    }
+
+    /// With its handshake.
+    fn open() -> Self {
+        let mut talk = Talk::new();
+        talk.handshake(SEQ.wrapping_sub(1));
+        talk
+    }
+
+    fn handshake(&mut self, isn: u32) {
+        let [a, b] = endpoints();
+        self.put(0, &TcpPacket::new(a, b, isn, 0, 0).flags(SYN).options(&OPTIONS));
+        let syn_ack = TcpPacket::new(b, a, PEER_SEQ - 1, isn.wrapping_add(1), 0).flags(SYN | ACK);
+        self.put(10, &syn_ack.options(&OPTIONS));
+        self.put(0, &TcpPacket::new(a, b, isn.wrapping_add(1), PEER_SEQ, 0));
+    }
+
+    fn put(&mut self, after_ms: u64, packet: &TcpPacket) {
+        self.now_ns += after_ms * MS;
+        self.ident += 1;
+        let mut ip = packet.to_ip();
+        ip[4..6].copy_from_slice(&self.ident.to_be_bytes());
+        self.writer.frame(self.now_ns, &ip);
+        if self.is_mirrored {
+            // A router lowers the TTL.
+            ip[8] -= 1;
+            self.writer.frame(self.now_ns + 20_000, &ip);
+        }
+    }
+
+    fn data(&mut self, after_ms: u64, from: u32, bytes: u32) {
+        let [a, b] = endpoints();
+        self.put(after_ms, &TcpPacket::new(a, b, SEQ.wrapping_add(from), PEER_SEQ, bytes).flags(PSH | ACK));
+    }
+
+    fn ack(&mut self, after_ms: u64, number: u32, window: u16) {
+        self.sack(after_ms, number, window, &[]);
+    }
+
+    fn sack(&mut self, after_ms: u64, number: u32, window: u16, blocks: &[(u32, u32)]) {
+        let [a, b] = endpoints();
+        let mut options = vec![1, 1, 5, 2 + 8 * blocks.len() as u8];
+        for &(from, to) in blocks {
+            options.extend([from, to].into_iter().flat_map(|n| SEQ.wrapping_add(n).to_be_bytes()));
+        }
+        let options = if blocks.is_empty() { &[][..] } else { &options[..] };
+        let packet = TcpPacket::new(b, a, PEER_SEQ, SEQ.wrapping_add(number), 0);
+        self.put(after_ms, &packet.window(window).options(options));
+    }
+
+    fn connections(self) -> Vec<Connection> {
+        let bytes = self.writer.into_bytes();
+        diagnose([Source::reader(&bytes[..], "made")], &ReadOptions::default(), NonZeroUsize::MIN)
+            .expect("readable")
+            .connections
+    }
+
+    fn connection(self) -> Connection {
+        let mut connections = self.connections();
+        assert_eq!(connections.len(), 1);
+        connections.remove(0)
+    }
+}
+
+/// A transfer with a fast retransmission, duplicate ACKs and a window update.
+fn transfer(mut talk: Talk) -> Connection {
+    for n in 0..6 {
+        talk.data(1, 1000 * n, 1000);
+    }
+    talk.ack(10, 1000, 500);
+    for n in 3..6 {
+        talk.sack(1, 1000, 500, &[(2000, 1000 * n)]);
+    }
+    talk.data(0, 1000, 1000);
+    talk.ack(10, 6000, 500);
+    talk.ack(10, 6000, 900);
+    talk.connection()
+}
+
+#[test]
+fn copies_of_a_mirror_port_change_nothing_but_their_count() {
+    let plain = transfer(Talk::open());
+    let mut talk = Talk::new();
+    talk.is_mirrored = true;
+    talk.handshake(SEQ.wrapping_sub(1));
+    let mirrored = transfer(talk);
+    let sent = &plain.halves[0].counts.sent;
+    assert_eq!((sent.retransmissions.fast, sent.retransmissions.total()), (1, 1));
+    let acks = &plain.halves[0].counts.acks;
+    assert_eq!((acks.duplicate, acks.triple_duplicates, acks.window_updates), (3, 1, 1));
+    assert_eq!(mirrored.packets, 2 * plain.packets);
+    assert_eq!(mirrored.repeated_packets.iter().sum::<u64>(), plain.packets);
+    for half in [0, 1] {
+        assert_eq!(mirrored.halves[half].counts, plain.halves[half].counts);
+        let samples = |c: &Connection| c.halves[half].rtt.data_ns.samples();
+        assert_eq!(samples(&mirrored), samples(&plain));
+    }
+}
+
+#[test]
+fn the_handshake_says_how_far_the_ends_are_and_how_windows_are_scaled() {
+    let connection = transfer(Talk::open());
+    assert_eq!(connection.distance_ns, [Some(0), Some(10 * MS)]);
+    let half = &connection.halves[0];
+    assert!(half.window.is_known);
+    assert_eq!(half.window.window_bytes.max(), Some(3600), "900 with scale 2");
+    assert_eq!(half.window.flight_bytes.max(), Some(6000));
+    // The first ACK alone: the others come while there is a hole, or acknowledge what was sent twice.
+    assert_eq!((half.rtt.data_ns.samples(), half.rtt.data_ns.min()), (1, Some(15 * MS)));
+    assert_eq!((half.counts.sent.new_bytes, half.counts.acks.acked_bytes), (6000, 6000));
+    assert_eq!(half.counts.acks.unseen_bytes, 0);
+}
+
+#[test]
+fn a_capture_that_begins_later_counts_what_it_has() {
+    let connection = transfer(Talk::new());
+    assert!(!connection.initiator_known && connection.handshake.is_none());
+    let half = &connection.halves[0];
+    assert!(!half.window.is_known, "its scale was in the handshake");
+    assert_eq!((half.counts.sent.new_bytes, half.counts.acks.acked_bytes), (6000, 6000));
+    assert_eq!(half.counts.acks.unseen_bytes, 0);
+    assert_eq!(half.counts.sent.retransmissions.fast, 1);
+}
+
+#[test]
+fn one_direction_alone_shows_what_is_sent_again_but_not_why() {
+    let mut talk = Talk::new();
+    for n in [0, 1, 2, 1, 3] {
+        talk.data(30, 1000 * n, 1000);
+    }
+    let connection = talk.connection();
+    let half = &connection.halves[0];
+    assert_eq!(half.counts.sent.retransmissions.unclear, 1);
+    assert_eq!(half.counts.sent.new_bytes, 4000);
+    assert_eq!(half.window.flight_bytes.max(), Some(0), "nothing says what is acknowledged");
+    assert_eq!(connection.halves[1].counts.sent.packets, 0);
+}
+
+#[test]
+fn acks_only_tell_what_was_not_captured() {
+    let mut talk = Talk::new();
+    for n in 0..5 {
+        talk.ack(30, 1000 * n, 500);
+    }
+    let connection = talk.connection();
+    // Endpoint 0 is the one that sent the first packet, so it is its peer that is acknowledged.
+    let acks = &connection.halves[1].counts.acks;
+    assert_eq!((acks.acked_bytes, acks.unseen_bytes, acks.unseen_acks), (4000, 4000, 4));
+}
+
+#[test]
+fn a_packet_that_the_capture_lost_is_no_retransmission() {
+    let mut talk = Talk::open();
+    for n in [0, 1, 3] {
+        talk.data(1, 1000 * n, 1000);
+    }
+    talk.ack(10, 4000, 500);
+    let counts = &talk.connection().halves[0].counts.clone();
+    assert_eq!((counts.sent.gaps, counts.sent.gap_bytes), (1, 1000));
+    assert_eq!((counts.acks.unseen_acks, counts.acks.unseen_bytes), (1, 1000));
+    assert_eq!(counts.sent.retransmissions.total() + counts.sent.out_of_order_packets, 0);
+}
+
+#[test]
+fn what_is_overtaken_within_an_rtt_is_out_of_order() {
+    let mut talk = Talk::open();
+    for n in [0, 2, 1, 3] {
+        talk.data(1, 1000 * n, 1000);
+    }
+    // The identification says which was sent first; here the late one was sent later.
+    let counts = &talk.connection().halves[0].counts.clone();
+    assert_eq!((counts.sent.out_of_order_packets, counts.sent.retransmissions.total()), (0, 1));
+    assert_eq!(counts.sent.unseen_retransmissions, 1);
+
+    let mut talk = Talk::open();
+    talk.data(1, 0, 1000);
+    talk.ident = 20;
+    talk.data(1, 2000, 1000);
+    talk.ident = 19;
+    talk.data(1, 1000, 1000);
+    let counts = &talk.connection().halves[0].counts.clone();
+    assert_eq!((counts.sent.out_of_order_packets, counts.sent.retransmissions.total()), (1, 0));
+    assert_eq!(counts.sent.new_bytes, 3000);
+}
+
+#[test]
+fn probes_of_a_closed_window_and_keep_alives_are_told_apart() {
+    let mut talk = Talk::open();
+    talk.data(1, 0, 1000);
+    talk.ack(10, 1000, 500);
+    talk.data(1000, 999, 1);
+    talk.ack(10, 1000, 500);
+    talk.data(1, 1000, 1000);
+    talk.ack(10, 2000, 0);
+    talk.data(200, 1999, 0);
+    talk.ack(10, 2000, 0);
+    talk.data(400, 2000, 1);
+    talk.ack(10, 2000, 0);
+    talk.ack(390, 2000, 500);
+    let half = talk.connection().halves[0].clone();
+    let (sent, acks) = (&half.counts.sent, &half.counts.acks);
+    assert_eq!((sent.keep_alives, acks.keep_alive_replies), (1, 1));
+    assert_eq!((sent.window_probes, acks.window_probe_replies, acks.window_updates), (2, 2, 1));
+    assert_eq!((sent.retransmissions.total(), acks.duplicate), (0, 0));
+    assert_eq!((half.window.zero_windows, half.window.closures), (3, 1));
+    assert_eq!(half.window.closed_ns, 1010 * MS);
+}
+
+#[test]
+fn a_dsack_shows_a_spurious_retransmission() {
+    let mut talk = Talk::open();
+    talk.data(1, 0, 1000);
+    talk.data(300, 0, 1000);
+    talk.ack(10, 1000, 500);
+    talk.sack(1, 1000, 500, &[(0, 1000)]);
+    let counts = talk.connection().halves[0].counts.clone();
+    assert_eq!((counts.acks.with_dsack, counts.acks.dsack_bytes), (1, 1000));
+    assert_eq!(counts.sent.retransmissions.tail_loss_probe, 1);
+    assert_eq!(counts.acks.duplicate, 1);
+}
+
+#[test]
+fn another_syn_between_the_same_endpoints_opens_another_connection() {
+    let mut talk = Talk::open();
+    talk.data(1, 0, 500);
+    talk.handshake(5000);
+    talk.handshake(5000);
+    let connections = talk.connections();
+    assert_eq!(connections.len(), 2);
+    assert_eq!(connections[0].halves[0].counts.sent.new_bytes, 500);
+    assert_eq!(connections[1].halves[0].counts.sent.syn_retransmissions, 1);
+}
+
+#[test]
+fn ecn_is_counted_by_code_point_and_flag() {
+    let mut talk = Talk::open();
+    let [a, b] = endpoints();
+    for (n, ecn) in [1, 2, 2, 3].into_iter().enumerate() {
+        let seq = SEQ.wrapping_add(100 * n as u32);
+        talk.put(1, &TcpPacket::new(a, b, seq, PEER_SEQ, 100).ecn(ecn));
+    }
+    talk.put(1, &TcpPacket::new(b, a, PEER_SEQ, SEQ.wrapping_add(400), 0).flags(ACK | ECE));
+    let counts = talk.connection().halves[0].counts.clone();
+    let sent = &counts.sent;
+    assert_eq!((sent.ect1_packets, sent.ect0_packets, sent.ce_packets), (1, 2, 1));
+    assert_eq!(counts.acks.ece_packets, 1);
+}
+
+/// xorshift64*.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u32) -> u32 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as u32 % limit
+    }
+}
+
+#[test]
+fn counts_add_up_for_any_packets() {
+    for seed in 1..=60 {
+        let mut random = Random(seed);
+        let mut talk = Talk::new();
+        let near = |random: &mut Random, base: u32| match random.below(12) {
+            0 => random.below(u32::MAX),
+            _ => base.wrapping_add(random.below(20_000)),
+        };
+        let mut payload = 0;
+        for _ in 0..400 {
+            let [mut a, mut b] = endpoints();
+            let (mut seq, mut ack) = (near(&mut random, SEQ), near(&mut random, PEER_SEQ));
+            if random.below(2) == 0 {
+                (a, b) = (b, a);
+                (seq, ack) = (ack, seq);
+            }
+            let flags = match random.below(20) {
+                0 => random.below(512) as u16,
+                1 => FIN | ACK,
+                2 => RST,
+                3 => SYN,
+                _ => ACK,
+            };
+            let options: Vec<u8> = (0..random.below(40)).map(|_| random.below(12) as u8).collect();
+            let bytes = random.below(3) * random.below(1500);
+            if flags & RST == 0 {
+                payload += u64::from(bytes);
+            }
+            let packet = TcpPacket::new(a, b, seq, ack, bytes).flags(flags).options(&options);
+            talk.put(random.below(50).into(), &packet.window(random.below(65_536) as u16));
+        }
+        let connections = talk.connections();
+        let packets: u64 = connections.iter().map(|c| c.packets).sum();
+        assert_eq!(packets, 400, "seed {seed}");
+        let mut found = 0;
+        for c in &connections {
+            let sent: u64 = c.halves.iter().map(|h| h.counts.sent.packets).sum();
+            assert_eq!(sent + c.repeated_packets.iter().sum::<u64>(), c.packets, "seed {seed}");
+            for h in &c.halves {
+                let (sent, acks) = (&h.counts.sent, &h.counts.acks);
+                found += sent.payload_bytes;
+                assert!(sent.new_bytes <= sent.payload_bytes, "seed {seed}");
+                assert!(sent.retransmitted_bytes <= sent.payload_bytes, "seed {seed}");
+                assert!(sent.unseen_retransmissions <= sent.retransmissions.total(), "seed {seed}");
+                assert!(acks.unseen_bytes <= acks.acked_bytes, "seed {seed}");
+                let kinds = acks.advancing
+                    + acks.duplicate
+                    + acks.window_updates
+                    + acks.keep_alive_replies
+                    + acks.window_probe_replies
+                    + acks.old;
+                assert!(kinds <= acks.acks && acks.pure + acks.piggybacked <= acks.acks, "seed {seed}");
+                assert!(h.acking.segments.samples() <= acks.advancing, "seed {seed}");
+                assert!(h.rtt.data_ns.samples() <= acks.advancing, "seed {seed}");
+            }
+        }
+        assert_eq!(found, payload, "seed {seed}");
+    }
+}
+
+#[test]
+fn any_number_of_threads_finds_the_same() {
+    let style = PcapStyle { nanoseconds: true, ..PcapStyle::default() };
+    let mut writer = PcapWriter::new(link::RAW, style);
+    let mut random = Random(5);
+    for n in 0..20_000 {
+        let port = 1000 + random.below(300) as u16;
+        let [mut a, mut b] = endpoints();
+        a.set_port(port);
+        let flags = if random.below(50) == 0 { SYN } else { ACK };
+        if random.below(3) == 0 {
+            (a, b) = (b, a);
+        }
+        let (seq, ack) = (random.below(50_000), random.below(50_000));
+        let packet = TcpPacket::new(a, b, seq, ack, random.below(2) * 700).flags(flags);
+        writer.tcp(START_NS + n * MS, &packet);
+    }
+    let bytes = writer.into_bytes();
+    let told = [1, 2, 3].map(|threads| {
+        let source = Source::reader(&bytes[..], "made");
+        let threads = NonZeroUsize::new(threads).expect("above 0");
+        let diagnosis = diagnose([source], &ReadOptions::default(), threads).expect("readable");
+        assert!(diagnosis.connections.len() > 300);
+        serde_json::to_string(&diagnosis.connections).expect("plain values")
+    });
+    assert!(told[0] == told[1] && told[1] == told[2]);
+}
+
+/// A sender without congestion control behind a path that loses and delays; captured at the sender.
+#[test]
+fn what_a_sender_repeats_and_its_receiver_acknowledges_is_what_is_counted() {
+    for seed in 1..=60 {
+        let mut random = Random(seed * 7919);
+        let mut talk = Talk::open();
+        let segments = 50 + random.below(100);
+        let mut has = vec![false; segments as usize];
+        let (mut again, mut advancing, mut acked) = (0, 0, 0);
+        let mut next = 0;
+        while acked < segments {
+            let sends_again = next > acked && (next == segments || random.below(6) == 0);
+            let segment = if sends_again { acked + random.below(next - acked) } else { next };
+            again += u64::from(sends_again);
+            next = next.max(segment + 1);
+            talk.data(random.below(3).into(), 1000 * segment, 1000);
+            if random.below(4) > 0 {
+                has[segment as usize] = true;
+            }
+            if random.below(2) == 0 {
+                let got = has.iter().take_while(|&&h| h).count() as u32;
+                advancing += u64::from(got > acked);
+                acked = got;
+                talk.ack(5, 1000 * acked, 60_000);
+            }
+        }
+        let half = talk.connection().halves[0].clone();
+        let (sent, acks) = (&half.counts.sent, &half.counts.acks);
+        assert_eq!(sent.new_bytes, 1000 * u64::from(segments), "seed {seed}");
+        assert_eq!(sent.retransmissions.total(), again, "seed {seed}");
+        assert_eq!(sent.retransmitted_bytes, 1000 * again, "seed {seed}");
+        assert_eq!(acks.acked_bytes, 1000 * u64::from(segments), "seed {seed}");
+        assert_eq!((acks.advancing, acks.unseen_bytes), (advancing, 0), "seed {seed}");
+        assert_eq!(sent.out_of_order_packets + sent.gaps, 0, "seed {seed}");
+    }
+}
