@@ -105,6 +105,10 @@ impl Interval {
         (self.rtts > 0).then(|| self.rtt_sum_ns / u64::from(self.rtts))
     }
 
+    pub fn rtt_least_ns(&self) -> Option<u64> {
+        (self.rtts > 0).then_some(self.rtt_min_ns)
+    }
+
     pub fn bytes_per_s(&self) -> f64 {
         self.acked_bytes as f64 * 1e9 / self.ns().max(1) as f64
     }

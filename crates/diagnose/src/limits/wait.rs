@@ -12,7 +12,7 @@ const MS: u64 = 1_000_000;
 /// Above what hosts and links add, below the shortest delayed-ACK timer in use (Linux: 40 ms).
 const DELAYED_ACK_NS: u64 = 25 * MS;
 /// A host that sends more marks the end of a write now and then; one that writes less at a time, most times.
-const PUSHES_OFTEN: f32 = 0.5;
+const PUSHES_OFTEN: f32 = 0.75;
 
 /// Why a sender waits for a delayed ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
