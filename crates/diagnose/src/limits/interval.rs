@@ -270,6 +270,12 @@ impl Intervals {
         self
     }
 
+    /// The highest rate of an interval before the first loss: behind one, an ACK may stand for many RTTs.
+    pub fn fastest_bytes_per_s(&self) -> f64 {
+        let before = self.done.iter().take_while(|interval| interval.recoveries == 0);
+        before.map(Interval::bytes_per_s).fold(0.0, f64::max)
+    }
+
     pub fn all(&self) -> &[Interval] {
         &self.done
     }

@@ -45,6 +45,13 @@ impl Rates {
         self.samples = self.samples.saturating_add(1);
     }
 
+    /// Of all samples: those of a higher rate.
+    fn share_above(&self, bytes_per_s: f64) -> f64 {
+        let from = ((bytes_per_s / LEAST).log2() * SUB).max(0.0) as usize;
+        let above: u32 = self.counts.iter().skip(from).sum();
+        f64::from(above) / f64::from(self.samples.max(1))
+    }
+
     /// The most frequent rate with its neighbours, bytes per second.
     fn most_frequent(&self) -> Option<f64> {
         if self.samples < SAMPLES_LEAST {
@@ -71,6 +78,11 @@ impl Link {
             self.acks.add(ack.acked_bytes, step.time_ns - before_ns);
         }
         self.acked_ns = Some(step.time_ns);
+    }
+
+    /// Part of the packets that came faster than at this rate, as their ACKs show anywhere on the path.
+    pub fn share_above(&self, bytes_per_s: f64) -> f64 {
+        self.acks.share_above(bytes_per_s)
     }
 
     /// Bytes per second; `near_receiver`: data passes the capture point behind the link.

@@ -65,6 +65,9 @@ pub enum Limit {
     Undecided,
 }
 
+/// Of a policer's rate, and of the packets.
+const FASTER: f64 = 1.5;
+const PASSED: f64 = 0.1;
 /// A host answers its own capture point faster than any wire away from it.
 const AT_NS: u64 = 300_000;
 
@@ -101,9 +104,14 @@ impl Observer for Limits {
 
     fn finish(self, end: &End) -> Judgment {
         let near_receiver = end.distance_ns[1] < end.distance_ns[0];
-        let policed_bytes_per_s = self.losses.rate(end.mss_bytes);
+        let intervals = self.intervals.finish();
+        // Behind a link, nothing is faster than its rate; behind a policer, each burst is.
+        let is_passed = |rate: &f64| {
+            self.link.share_above(FASTER * rate) > PASSED || intervals.fastest_bytes_per_s() > FASTER * rate
+        };
+        let policed_bytes_per_s = self.losses.rate(end.mss_bytes).filter(is_passed);
         let link_bytes_per_s = self.link.bytes_per_s(near_receiver);
         let at_receiver = near_receiver && end.distance_ns[1].is_some_and(|ns| ns < AT_NS);
-        judge::judge(&self.intervals.finish(), link_bytes_per_s, policed_bytes_per_s, at_receiver)
+        judge::judge(&intervals, link_bytes_per_s, policed_bytes_per_s, at_receiver)
     }
 }

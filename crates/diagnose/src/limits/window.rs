@@ -30,8 +30,6 @@ const CONSTANT: f64 = 0.12;
 const CONSTANT_INTERVALS: usize = 4;
 /// Behind a loss, where CUBIC holds its window for some RTTs.
 const LONG_CONSTANT: usize = 16;
-/// A policer lets a burst pass at a higher rate before it drops.
-const BURST: f64 = 1.25;
 
 pub(super) struct Path {
     rtt_floor_ns: u64,
@@ -62,7 +60,7 @@ impl Path {
             is_policed: false,
             at_receiver,
         };
-        path.is_policed = policed_bytes_per_s.is_some_and(|rate| path.policed(list, rate));
+        path.is_policed = policed_bytes_per_s.is_some() && path.policed(list);
         path
     }
 
@@ -100,14 +98,12 @@ impl Path {
         interval.rtt_ns().is_some_and(|rtt_ns| 2 * interval.return_queue_ns() > rtt_ns)
     }
 
-    /// Losses at one rate, behind a burst that passed faster, and without a queue.
-    fn policed(&self, list: &[Interval], rate: f64) -> bool {
+    /// Losses at one rate, without a queue.
+    fn policed(&self, list: &[Interval]) -> bool {
         let Some((first, last)) = self.losses else { return false };
-        let burst = list[..=first].iter().map(Interval::bytes_per_s).fold(0.0, f64::max);
         let behind = &list[first..=last];
-        let ns = |some: &mut dyn Iterator<Item = &Interval>| some.map(Interval::ns).sum::<u64>();
-        let queued_ns = ns(&mut behind.iter().filter(|i| self.has_queue(i)));
-        burst > BURST * rate && queued_ns < ns(&mut behind.iter()) / 4
+        let queued_ns: u64 = behind.iter().filter(|i| self.has_queue(i)).map(Interval::ns).sum();
+        queued_ns < behind.iter().map(Interval::ns).sum::<u64>() / 4
     }
 
     /// The limit of a sender that waited for room in interval number `n`.
