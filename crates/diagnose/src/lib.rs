@@ -34,6 +34,7 @@ mod repeats;
 mod report;
 mod rtt;
 mod sequence;
+pub mod series;
 pub mod step;
 mod table;
 mod transit;
@@ -88,7 +89,7 @@ pub fn diagnose_each<'a>(
     let mut start_ns = None;
     let notes = packets(sources, options, |packet: &Packet| {
         let now_ns = packet.time_ns - *start_ns.get_or_insert(packet.time_ns);
-        table.add(packet, now_ns, &mut over);
+        table.add(packet, now_ns, &mut over, |_, _| {});
         ControlFlow::Continue(())
     })?;
     table.finish(&mut over);

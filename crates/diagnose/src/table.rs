@@ -3,6 +3,7 @@
 
 use crate::flow::Flow;
 use crate::report::{Connection, Ending};
+use crate::step::Step;
 use ackwise_capture::Packet;
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
@@ -23,8 +24,16 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// Adds a packet that passed `now_ns` after the first, and hands out connections to which it and later ones cannot belong.
-    pub fn add(&mut self, packet: &Packet, now_ns: u64, over: &mut impl FnMut(Connection)) {
+    /// Adds a packet that passed `now_ns` after the first, and hands out connections to which it and
+    /// later ones cannot belong. `watch` is called with its connection and its step, unless it is a
+    /// copy of another.
+    pub fn add(
+        &mut self,
+        packet: &Packet,
+        now_ns: u64,
+        over: &mut impl FnMut(Connection),
+        watch: impl FnOnce(&Flow, &Step),
+    ) {
         let (src, dst) = (packet.segment.src, packet.segment.dst);
         let pair = (src.min(dst), src.max(dst));
         self.hand_out(now_ns, over);
@@ -37,7 +46,7 @@ impl Table {
             Box::new(Flow::new(packet, now_ns, self.connections - 1))
         });
         let was_open = flow.ending == Ending::Open;
-        flow.add(packet, now_ns);
+        flow.add(packet, now_ns, watch);
         if was_open && flow.ending != Ending::Open {
             self.ended.push_back((now_ns.saturating_add(QUIET_NS), pair, flow.index));
         }
