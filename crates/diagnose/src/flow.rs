@@ -32,7 +32,7 @@ pub(crate) struct Flow {
     handshake: Option<Handshake>,
     finished: [bool; 2],
     pub ending: Ending,
-    start_ns: u64,
+    pub start_ns: u64,
     pub last_ns: u64,
     packets: u64,
     repeated_packets: [u64; 2],
@@ -84,9 +84,9 @@ impl Flow {
             && self.halves[self.endpoint_of(segment)].isn.map(|isn| isn as u32) != Some(segment.seq)
     }
 
-    /// The packet goes through both halves, and its step to their observers; whether it ends the
-    /// connection.
-    pub fn add(&mut self, packet: &Packet, now_ns: u64) -> bool {
+    /// The packet goes through both halves, and its step to their observers and to `watch`; whether it
+    /// ends the connection.
+    pub fn add(&mut self, packet: &Packet, now_ns: u64, watch: impl FnOnce(&Flow, &Step)) -> bool {
         let segment = &packet.segment;
         let from = self.endpoint_of(segment);
         let to = 1 - from;
@@ -155,6 +155,7 @@ impl Flow {
         } else if self.finished == [true; 2] && was_open {
             self.ending = Ending::Finished;
         }
+        watch(self, &step);
         was_open && self.ending != Ending::Open
     }
 

@@ -38,6 +38,7 @@ mod repeats;
 mod report;
 mod rtt;
 mod sequence;
+pub mod series;
 mod shards;
 pub mod step;
 mod table;
@@ -104,7 +105,7 @@ pub fn diagnose_each<'a>(
     mut over: impl FnMut(Connection),
 ) -> Result<CaptureNotes, CaptureError> {
     let mut table = Table::default();
-    let notes = arrivals(sources, options, |arrival| table.add(&arrival, &mut over))?;
+    let notes = arrivals(sources, options, |arrival| table.add(&arrival, &mut over, |_, _| {}))?;
     table.finish(&mut over);
     Ok(notes)
 }

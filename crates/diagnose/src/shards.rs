@@ -101,7 +101,7 @@ impl Shards {
             Some(worker) => worker.hand(arrival),
             None => {
                 self.own_packets += 1;
-                self.own.add(&arrival, &mut |connection| self.over.push(connection));
+                self.own.add(&arrival, &mut |connection| self.over.push(connection), |_, _| {});
             }
         }
     }
@@ -143,7 +143,7 @@ fn work(todo: &Receiver<Vec<Handed>>, done: &SyncSender<Vec<Handed>>) -> Vec<Con
         for handed in &batch {
             let Handed { packet, key, now_ns, ordinal } = handed;
             let arrival = Arrival { packet, key: *key, now_ns: *now_ns, ordinal: *ordinal };
-            table.add(&arrival, &mut |connection| over.push(connection));
+            table.add(&arrival, &mut |connection| over.push(connection), |_, _| {});
         }
         batch.clear();
         let _ = done.try_send(batch);

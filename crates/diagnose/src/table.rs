@@ -4,6 +4,7 @@
 use crate::flow::Flow;
 use crate::key::Key;
 use crate::report::{Connection, Ending};
+use crate::step::Step;
 use ackwise_capture::Packet;
 use std::collections::{HashMap, VecDeque};
 
@@ -30,20 +31,27 @@ pub(crate) struct Arrival<'p> {
 }
 
 impl Table {
-    /// Adds a packet, and hands out connections to which it and later ones cannot belong.
-    pub fn add(&mut self, arrival: &Arrival<'_>, over: &mut impl FnMut(Connection)) {
+    /// Adds a packet, and hands out connections to which it and later ones cannot belong. `watch` is
+    /// called with its connection and its step, unless it is a copy of another.
+    pub fn add(
+        &mut self,
+        arrival: &Arrival<'_>,
+        over: &mut impl FnMut(Connection),
+        watch: impl FnOnce(&Flow, &Step),
+    ) {
         let Arrival { packet, key, now_ns, ordinal } = *arrival;
         self.hand_out(now_ns, over);
-        match self.open.get_mut(&key) {
-            Some(flow) if !is_over(flow, now_ns) && !flow.is_reopened_by(&packet.segment) => {
-                if flow.add(packet, now_ns) {
+        let goes_on = |flow: &&mut Box<Flow>| !is_over(flow, now_ns) && !flow.is_reopened_by(&packet.segment);
+        match self.open.get_mut(&key).filter(goes_on) {
+            Some(flow) => {
+                if flow.add(packet, now_ns, watch) {
                     self.ended.push_back((now_ns.saturating_add(QUIET_NS), key, flow.index));
                 }
             }
-            _ => {
+            None => {
                 self.close(&key, over);
                 let mut flow = Box::new(Flow::new(packet, now_ns, ordinal));
-                if flow.add(packet, now_ns) {
+                if flow.add(packet, now_ns, watch) {
                     self.ended.push_back((now_ns.saturating_add(QUIET_NS), key, flow.index));
                 }
                 self.open.insert(key, flow);

@@ -124,6 +124,24 @@ SAYINGS = {
     ),
 }
 
+# Of each limit wherever it is drawn: told apart with any colour vision, on light and on dark.
+COLORS = {
+    "handshake": "#8a95a3",
+    "slow-start": "#56b4e9",
+    "congestion-window": "#d55e00",
+    "link": "#009e73",
+    "policer": "#8c564b",
+    "receive-window": "#0072b2",
+    "receiving-application": "#7f3fbf",
+    "send-buffer": "#e6a700",
+    "sending-application": "#b9a7d6",
+    "return-path": "#cc79a7",
+    "ack-stall": "#e31a73",
+    "timeout": "#b22222",
+    "processor": "#5f8f00",
+    "undecided": "#c3c9d1",
+}
+
 
 def remedy(limit: str, *, sends: bool) -> str:
     """What ends a limit, seen from the sender (`sends`) or the receiver."""

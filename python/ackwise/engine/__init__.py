@@ -226,3 +226,29 @@ def deadlock(pair: dict[str, Any]) -> dict[str, Any]:
     except engine.EngineError as problem:
         raise InputError(str(problem)) from None
     return verdict
+
+
+def diagnose(paths: Sequence[str]) -> dict[str, Any]:
+    """What the connections of captures did, and what limited them; "-" is standard input.
+
+    Raises InputError, which names the byte, for a capture that cannot be read.
+    """
+    return dict(_read_captures("diagnose", paths))
+
+
+def diagnosis_series(
+    paths: Sequence[str], wanted: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Packets of the wanted transfers, from a second reading of the same files
+    (crates/diagnose/src/series documents the keys). Raises InputError as `diagnose`."""
+    return list(_read_captures("diagnosis_series", paths, json.dumps(wanted)))
+
+
+def _read_captures(function: str, paths: Sequence[str], *more: str) -> Any:
+    engine = _loaded()
+    try:
+        return json.loads(getattr(engine, function)(list(paths), *more))
+    except (engine.CaptureError, engine.EngineError) as problem:
+        raise InputError(str(problem)) from None
+    except UnicodeEncodeError:
+        raise _not_utf8(next(p for p in paths if not p.isprintable())) from None

@@ -33,11 +33,11 @@ def filled(template: str, parts: dict[str, str]) -> bytes:
     return "".join(out).encode()
 
 
-def page(title: str, data: str, script: str) -> bytes:
-    """A page that draws `data` (JSON) with `script` (JavaScript)."""
+def page(title: str, data: str, script: str, style: str = "") -> bytes:
+    """A page that draws `data` (JSON) with `script` (JavaScript); `style` is its own CSS."""
     parts = {
         "TITLE": escape(printable(title)),
-        "STYLE": asset("page.css"),
+        "STYLE": asset("page.css") + style,
         "DATA": data,
         "PLOTLY": get_plotlyjs().replace("</script", "<\\/script"),
         "SCRIPT": asset("page.js") + script,

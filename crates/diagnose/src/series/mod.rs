@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT
+//! What a plot of a transfer needs, packet by packet, in bounded memory: a second reading of a
+//! capture, for chosen transfers only.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `recorder.rs` | puts each step of a transfer into its tracks |
+//! | `point.rs` | packets that stand together in a plot, and how two such points become one |
+//! | `track.rs` | points in order of time; when there are too many, neighbours become one |
+
+mod point;
+mod recorder;
+mod track;
+
+use crate::arrivals;
+use crate::table::Table;
+use ackwise_capture::{CaptureError, ReadOptions, Source};
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::net::SocketAddr;
+
+pub use point::{Acks, Data, Mark, Piece};
+pub use recorder::Series;
+pub use track::{Point, Track};
+
+use recorder::Recorder;
+
+/// A transfer, as the diagnosis of the same capture names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wanted {
+    pub endpoints: [SocketAddr; 2],
+    /// First packet of the connection, since the start of the capture.
+    pub start_ns: u64,
+    /// The endpoint that sends.
+    pub of: usize,
+    /// Most points of a track.
+    pub most_points: usize,
+}
+
+type Pair = (SocketAddr, SocketAddr);
+
+impl Wanted {
+    fn pair(&self) -> Pair {
+        let [a, b] = self.endpoints;
+        (a.min(b), a.max(b))
+    }
+}
+
+/// The series of each wanted transfer, in their order; empty where the capture has no such transfer.
+///
+/// # Errors
+/// As [`ackwise_capture::packets`].
+pub fn series<'a>(
+    sources: impl IntoIterator<Item = Source<'a>>,
+    options: &ReadOptions<'_>,
+    wanted: &[Wanted],
+) -> Result<Vec<Series>, CaptureError> {
+    let mut recorders: Vec<_> = wanted.iter().map(|w| Recorder::new(w.most_points)).collect();
+    let mut places: HashMap<Pair, Vec<usize>> = HashMap::new();
+    for (place, one) in wanted.iter().enumerate() {
+        places.entry(one.pair()).or_default().push(place);
+    }
+    let mut table = Table::default();
+    arrivals(sources, options, |arrival| {
+        let (src, dst) = (arrival.packet.segment.src, arrival.packet.segment.dst);
+        // Connections do not depend on one another: the others need not be followed.
+        let Some(places) = places.get(&(src.min(dst), src.max(dst))) else { return };
+        table.add(&arrival, &mut |_| {}, |flow, step| {
+            for &place in places {
+                if wanted[place].start_ns == flow.start_ns {
+                    recorders[place].add(arrival.packet, step, wanted[place].of);
+                }
+            }
+        });
+    })?;
+    Ok(recorders.into_iter().map(Recorder::finish).collect())
+}

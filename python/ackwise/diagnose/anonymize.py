@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: MIT
+"""A diagnosis that can be shared: without addresses, ports, names and dates.
+
+Pseudonyms are numbered in the order of the connections, so the same capture gives the same ones.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+# Of an interface: names, and filters, which hold addresses.
+_NAMES = ("name", "filter")
+_DATE = "_unix_ns"
+_DATES = ("capture_start_ns",)
+
+
+class _Pseudonyms:
+    """A number for each word, in the order in which they come."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+        self._known: dict[str, str] = {}
+
+    def of(self, word: str) -> str:
+        """The same for the same word."""
+        return self._known.setdefault(word, f"{self._kind}-{len(self._known) + 1}")
+
+
+def anonymized(diagnosis: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy; all that is measured stays. Times are since the start of the capture anyway."""
+    hosts, ports = _Pseudonyms("host"), _Pseudonyms("port")
+
+    def endpoint(text: str) -> str:
+        host, _, port = text.rpartition(":")
+        return f"{hosts.of(host.strip('[]'))}:{ports.of(port)}"
+
+    return {
+        **{key: 0 if key.endswith(_DATE) else value for key, value in diagnosis.items()},
+        "files": [_file(file, n) for n, file in enumerate(diagnosis["files"], 1)],
+        "connections": [
+            {**connection, "endpoints": [endpoint(one) for one in connection["endpoints"]]}
+            for connection in diagnosis["connections"]
+        ],
+    }
+
+
+def _file(file: Mapping[str, Any], number: int) -> dict[str, Any]:
+    interfaces = [
+        {key: None if key in (*_NAMES, *_DATES) else value for key, value in interface.items()}
+        for interface in file["interfaces"]
+    ]
+    return {**file, "name": f"capture-{number}", "interfaces": interfaces}

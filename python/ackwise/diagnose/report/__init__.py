@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: MIT
+"""The page of a diagnosis: transfers by the time they lost, and graphs of the first."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from ackwise.diagnose.report import filters, packed
+from ackwise.diagnose.report.marks import MARKS
+from ackwise.diagnose.sentences import COLORS, SAYINGS
+from ackwise.diagnose.table import lines, lost_s, rank
+from ackwise.diagnose.transfer import Transfer
+from ackwise.results.report.page import asset, dumped, page
+
+# Of the data; the library that draws adds 5 MB.
+DATA_BYTES_MAX = 5_000_000
+LISTED_MAX = 20_000  # transfers in the list
+TOLD_MAX = 500  # transfers with their lines and limits over time
+_SPANS_DRAWN, _SPANS_TOLD = 2000, 100
+_PACKAGE = "ackwise.diagnose.report"
+
+
+def of_diagnosis(
+    diagnosis: dict[str, Any],
+    series: Sequence[dict[str, Any]] | None,
+    command: str,
+    origin: str,
+) -> bytes:
+    """The page. `series` belong to the transfers that lost the most time (`chosen.series`); None:
+    the capture could not be read again."""
+    ranked = rank(diagnosis)
+    drawn, listed = list(series or []), LISTED_MAX
+    while True:
+        data = dumped(
+            {
+                **_about(diagnosis, command, origin, again=series is not None),
+                "list": _list(ranked[:listed]),
+                "left_out": _left_out(ranked[listed:]),
+                "details": [
+                    _detail(transfer, drawn[n] if n < len(drawn) else None)
+                    for n, transfer in enumerate(ranked[: min(TOLD_MAX, listed)])
+                ],
+            }
+        )
+        if len(data) <= DATA_BYTES_MAX or (not drawn and listed == 1):
+            names = ", ".join(file["name"] for file in diagnosis["files"])
+            script = asset("series.js", _PACKAGE) + asset("report.js", _PACKAGE)
+            return page(f"ackwise: {names}", data, script, asset("report.css", _PACKAGE))
+        if drawn:
+            drawn.pop()
+        else:
+            listed = max(1, listed // 2)
+
+
+def _about(diagnosis: dict[str, Any], command: str, origin: str, *, again: bool) -> dict[str, Any]:
+    """What is the same for all transfers."""
+    return {
+        "files": [file["name"] for file in diagnosis["files"]],
+        "packets": diagnosis["packets"],
+        "tcp_packets": diagnosis["tcp_packets"],
+        "duration_ns": diagnosis["duration_ns"],
+        "connections": len(diagnosis["connections"]),
+        "command": command,
+        "origin": origin,
+        "read_again": again,
+        "limits": {
+            name: {"words": saying.words, "meaning": saying.meaning, "color": COLORS[name]}
+            for name, saying in SAYINGS.items()
+        },
+        "marks": {name: asdict(look) for name, look in MARKS.items()},
+    }
+
+
+def _list(ranked: Sequence[Transfer]) -> dict[str, list[Any]]:
+    """One row for each transfer, as columns."""
+    limits = list(SAYINGS)
+    first = [transfer.limits[0] if transfer.limits else ("undecided", 1.0) for transfer in ranked]
+    return {
+        "sender": [transfer.sender for transfer in ranked],
+        "receiver": [transfer.receiver for transfer in ranked],
+        "bytes": [transfer.bytes for transfer in ranked],
+        "ms": [round(1000 * transfer.seconds, 3) for transfer in ranked],
+        "lost_ms": [round(1000 * lost_s(transfer), 3) for transfer in ranked],
+        "limit": [limits.index(limit) for limit, _ in first],
+        "share": [round(share, 3) for _, share in first],
+    }
+
+
+def _left_out(rest: Sequence[Transfer]) -> dict[str, Any]:
+    return {
+        "transfers": len(rest),
+        "bytes": sum(transfer.bytes for transfer in rest),
+        "lost_ms": round(1000 * sum(map(lost_s, rest))),
+    }
+
+
+def _detail(transfer: Transfer, series: dict[str, Any] | None) -> dict[str, Any]:
+    endpoints = transfer.connection["endpoints"]
+    found = transfer.judgment["spans"]
+    return {
+        "lines": [list(line) for line in lines(transfer)],
+        "shares": transfer.limits,
+        "filter": filters.of_connection((endpoints[0], endpoints[1])),
+        "spans": packed.spans(found, _SPANS_TOLD if series is None else _SPANS_DRAWN),
+        "series": None if series is None else packed.series(series),
+    }

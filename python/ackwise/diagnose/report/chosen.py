@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: MIT
+"""Which transfers a page draws packet by packet, and a second reading of the capture for them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from ackwise import engine
+from ackwise.diagnose.table import rank
+
+DRAWN_MAX = 20  # transfers
+POINTS_MAX = 30_000  # of all of them, in each track
+_STDIN = "-"
+
+
+def series(diagnosis: dict[str, Any], paths: Sequence[str]) -> list[dict[str, Any]] | None:
+    """Series of the transfers that lost the most time, the most first.
+
+    None where the capture cannot be read again. Raises InputError.
+    """
+    if _STDIN in paths:
+        return None
+    ranked = rank(diagnosis)[:DRAWN_MAX]
+    points = shared([transfer.connection["packets"] for transfer in ranked], POINTS_MAX)
+    wanted = [
+        {
+            "endpoints": transfer.connection["endpoints"],
+            "start_ns": transfer.connection["start_ns"],
+            "of": transfer.of,
+            "most_points": most,
+        }
+        for transfer, most in zip(ranked, points, strict=True)
+    ]
+    return engine.diagnosis_series(paths, wanted) if wanted else []
+
+
+def shared(wishes: Sequence[int], whole: int) -> list[int]:
+    """`whole` among all: nobody gets more than wished, and who gets less gets as much as others."""
+    found = [0] * len(wishes)
+    left = whole
+    smallest_first = sorted(range(len(wishes)), key=lambda n: wishes[n])
+    for place, n in enumerate(smallest_first):
+        found[n] = min(wishes[n], left // (len(wishes) - place))
+        left -= found[n]
+    return found

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: MIT
+"""Series of a transfer in as few letters as a page needs: columns of differences."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Column = list[int | None]
+_SINGLE = ("to_ns", "last", "packets")  # of one packet: follow from the other columns
+_TIMES = "_ns"
+
+
+def differences(values: Sequence[int | None]) -> Column:
+    """Each value minus the one before it that is known; null stays null."""
+    before, found = 0, Column()
+    for value in values:
+        found.append(None if value is None else value - before)
+        before = before if value is None else value
+    return found
+
+
+def track(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Times in microseconds; columns that say nothing are left out."""
+    packed: dict[str, Any] = {"each": columns["each"]}
+    for name, values in columns.items():
+        if name == "each" or (columns["each"] == 1 and name in _SINGLE):
+            continue
+        if name.endswith(_TIMES):
+            name = name.removesuffix(_TIMES) + "_us"
+            values = [None if ns is None else ns // 1000 for ns in values]
+        if any(values) or name in ("from_us", "start"):
+            packed[name] = differences(values)
+    return packed
+
+
+def series(found: Mapping[str, Any]) -> dict[str, Any]:
+    """All tracks of a transfer."""
+    return {
+        "data": track(found["data"]),
+        "acks": track(found["acks"]),
+        "marks": {name: track(columns) for name, columns in found["marks"].items()},
+    }
+
+
+def spans(found: Sequence[Mapping[str, Any]], most: int) -> dict[str, Any]:
+    """Limits in order of time, at most `most`: beyond that, the one that had most of each part."""
+    kept = found if len(found) <= most else _parts(found, most)
+    edges = [span["from_ns"] // 1000 for span in kept]
+    return {
+        "from_us": differences(edges),
+        "end_us": kept[-1]["to_ns"] // 1000 if kept else 0,
+        "limit": [span["limit"] for span in kept],
+    }
+
+
+def _parts(found: Sequence[Mapping[str, Any]], most: int) -> list[dict[str, Any]]:
+    """`most` parts of equal length, each with the limit that had most of it."""
+    start, end = found[0]["from_ns"], found[-1]["to_ns"]
+    parts: list[dict[str, Any]] = []
+    at = 0
+    for n in range(most):
+        low = start + (end - start) * n // most
+        high = start + (end - start) * (n + 1) // most
+        shares: dict[str, int] = {}
+        while at < len(found) and found[at]["to_ns"] <= low:
+            at += 1
+        place = at
+        while place < len(found) and found[place]["from_ns"] < high:
+            span = found[place]
+            inside = min(high, span["to_ns"]) - max(low, span["from_ns"])
+            shares[span["limit"]] = shares.get(span["limit"], 0) + inside
+            place += 1
+        if shares:
+            limit = max(shares, key=lambda name: (shares[name], name))
+            parts.append({"from_ns": low, "to_ns": high, "limit": limit})
+    return parts

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT
+// Tracks of a transfer: unpacked, cut to what is in view, and thinned to what a screen shows.
+// Times are microseconds since the start of the capture.
+
+const COLUMNS_MAX = 1000; // columns of pixels with a point of their own
+const BINS = 160; // of rates
+
+// Columns hold differences to the value before; null stays null.
+function summed(differences) {
+  let value = 0;
+  return differences.map((d) => (d === null ? null : (value += d)));
+}
+
+function unpacked(packed) {
+  const track = { each: packed.each, length: packed.from_us ? packed.from_us.length : 0 };
+  for (const [name, column] of Object.entries(packed)) {
+    if (Array.isArray(column)) track[name] = summed(column);
+  }
+  const constant = (value) => new Array(track.length).fill(value);
+  track.to_us = track.to_us || track.from_us;
+  track.last = track.last || track.first;
+  track.packets = track.packets || constant(1);
+  // Columns without any value but 0 are not in the file.
+  return new Proxy(track, { get: (t, name) => (name in t ? t[name] : (t[name] = constant(0))) });
+}
+
+// The first place whose value is not below `wanted`.
+function lowerBound(values, wanted) {
+  let [low, high] = [0, values.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (values[middle] < wanted) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+// Ranges [from, to) of points in view, one more on each side so that lines run out of the picture. Where
+// there are more than `columns`, points of one column of pixels are together.
+function groups(track, [t0, t1], columns = COLUMNS_MAX) {
+  if (!track.length) return [];
+  const first = Math.max(0, lowerBound(track.to_us, t0) - 1);
+  const last = Math.min(track.length, lowerBound(track.from_us, t1) + 1);
+  const found = [];
+  const width = last - first > columns ? (t1 - t0) / columns : 0;
+  for (let i = first; i < last;) {
+    const end = track.from_us[i] + width;
+    let next = i + 1;
+    while (width && next < last && track.from_us[next] < end) next++;
+    found.push([i, next]);
+    i = next;
+  }
+  return found;
+}
+
+function least(column, [from, to]) {
+  let found = null;
+  for (let i = from; i < to; i++) if (column[i] !== null && (found === null || column[i] < found)) found = column[i];
+  return found;
+}
+
+function most(column, [from, to]) {
+  let found = null;
+  for (let i = from; i < to; i++) if (column[i] !== null && (found === null || column[i] > found)) found = column[i];
+  return found;
+}
+
+// The packets of points [from, to): numbers in their file.
+function packetsOf(track, [from, to]) {
+  const file = track.file[from];
+  let last = track.last[from];
+  for (let i = from; i < to; i++) if (track.file[i] === file) last = Math.max(last, track.last[i]);
+  return { file, first: track.first[from], last };
+}
+
+// Sums of a column over BINS parts of the view; a point spreads over its own time.
+function binned(track, column, [t0, t1], into) {
+  const width = (t1 - t0) / BINS;
+  const bins = into || new Array(BINS).fill(0);
+  const place = (t) => (t - t0) / width;
+  const first = Math.max(0, lowerBound(track.to_us, t0));
+  for (let i = first; i < track.length && track.from_us[i] <= t1; i++) {
+    const amount = track[column][i];
+    if (!amount) continue;
+    const [from, to] = [place(track.from_us[i]), place(track.to_us[i])];
+    if (to - from < 1e-9) {
+      if (from >= 0 && from <= BINS) bins[Math.min(BINS - 1, Math.floor(from))] += amount;
+      continue;
+    }
+    for (let b = Math.max(0, Math.floor(from)); b < Math.min(BINS, to); b++) {
+      bins[b] += (amount * (Math.min(b + 1, to) - Math.max(b, from))) / (to - from);
+    }
+  }
+  return bins;
+}
+
+// For each bin the packets in it, or null.
+function packetsOfBins(track, [t0, t1]) {
+  const width = (t1 - t0) / BINS;
+  return Array.from({ length: BINS }, (_, b) => {
+    const from = lowerBound(track.to_us, t0 + b * width);
+    const to = lowerBound(track.from_us, t0 + (b + 1) * width);
+    return to > from ? packetsOf(track, [from, to]) : null;
+  });
+}
+
+// Limits in view: neighbours with the same limit are one, and what is narrower than a pixel goes with
+// the one in front.
+function spansInView(spans, [t0, t1]) {
+  const found = [];
+  const pixel = (t1 - t0) / COLUMNS_MAX;
+  for (let i = 0; i < spans.limit.length; i++) {
+    const from = Math.max(t0, spans.from_us[i]);
+    const to = Math.min(t1, i + 1 < spans.limit.length ? spans.from_us[i + 1] : spans.end_us);
+    if (to <= from) continue;
+    const last = found[found.length - 1];
+    if (last && (last.limit === spans.limit[i] || to - from < pixel)) last.to = to;
+    else found.push({ from, to, limit: spans.limit[i] });
+  }
+  return found;
+}

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: MIT
+"""A diagnosis as tables for CSV and Parquet: connections, their halves, and limits over time.
+
+`connection` and `half` join them: half 0 is what the first endpoint sends.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from ackwise.diagnose.sentences import SAYINGS
+from ackwise.results.export import Row
+
+Value = str | int | float | None
+
+
+def connections(diagnosis: Mapping[str, Any]) -> list[Row]:
+    """One row for each connection."""
+    return [
+        {"connection": one["index"], **dict(_connection(one))} for one in diagnosis["connections"]
+    ]
+
+
+def _connection(one: Mapping[str, Any]) -> Iterator[tuple[str, Value]]:
+    yield from zip(("endpoint_0", "endpoint_1"), one["endpoints"], strict=True)
+    for key in ("initiator_known", "start_ns", "end_ns", "ending", "packets"):
+        yield key, _plain(one[key])
+    for name in ("syn_ns", "syn_ack_ns", "ack_ns"):
+        yield f"handshake_{name}", (one["handshake"] or {}).get(name)
+    for of in (0, 1):
+        yield f"repeated_packets_{of}", one["repeated_packets"][of]
+        yield f"distance_{of}_ns", one["distance_ns"][of]
+        offered = one["options"][of] or {}
+        for name in ("mss_bytes", "window_scale", "sack_permitted", "timestamps"):
+            yield f"option_{name}_{of}", _plain(offered.get(name))
+
+
+def halves(diagnosis: Mapping[str, Any]) -> list[Row]:
+    """Two rows for each connection: what an endpoint sent, and how the other acknowledged it."""
+    found = []
+    for one in diagnosis["connections"]:
+        for of, half in enumerate(one["halves"]):
+            limits = half["limits"]["limits"]
+            found.append(
+                {
+                    "connection": one["index"],
+                    "half": of,
+                    "sender": one["endpoints"][of],
+                    "receiver": one["endpoints"][1 - of],
+                    **{f"limit_{n}_ns": limits.get(n, {"ns": 0})["ns"] for n in SAYINGS},
+                    **dict(_flat("", {**half, "limits": _judged(half["limits"])})),
+                }
+            )
+    return _even(found)
+
+
+def _judged(judgment: Mapping[str, Any]) -> dict[str, Any]:
+    """Its figures: the shares have columns of their own, the spans a table."""
+    return {k: v for k, v in judgment.items() if k not in ("limits", "spans", "stalls_ns")}
+
+
+def spans(diagnosis: Mapping[str, Any]) -> list[Row]:
+    """One row for each time in which one limit held."""
+    return [
+        {"connection": one["index"], "half": of, **span}
+        for one in diagnosis["connections"]
+        for of, half in enumerate(one["halves"])
+        for span in half["limits"]["spans"]
+    ]
+
+
+TABLES: dict[str, Callable[[Mapping[str, Any]], list[Row]]] = {
+    "connections": connections,
+    "halves": halves,
+    "spans": spans,
+}
+
+
+def _plain(value: Any) -> Value:
+    """Parquet has no column of both truth values and nothing."""
+    return int(value) if isinstance(value, bool) else value
+
+
+def _flat(prefix: str, tree: Mapping[str, Any]) -> Iterator[tuple[str, Value]]:
+    """Leaves of a tree, named by their path; lists are left out."""
+    for key, value in tree.items():
+        if isinstance(value, Mapping):
+            yield from _flat(f"{prefix}{key}_", value)
+        elif not isinstance(value, list):
+            yield f"{prefix}{key}", _plain(value)
+
+
+def _even(rows: list[dict[str, Value]]) -> list[Row]:
+    """All with the same columns."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    return [{name: row.get(name) for name in names} for row in rows]

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: MIT
+"""A diagnosis as CSV and Parquet tables, and without what names its hosts."""
+
+import csv
+import io
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet
+import pytest
+from conftest import ROOT
+
+from ackwise import engine
+from ackwise.diagnose import rows
+from ackwise.diagnose.anonymize import anonymized
+from ackwise.diagnose.sentences import SAYINGS
+from ackwise.diagnose.table import lost_s, rank
+from ackwise.results import export
+
+CAPTURES = sorted(str(path) for path in (ROOT / "python/ackwise/captures").glob("*.pcap"))
+
+
+@pytest.fixture(scope="module", params=[*([one] for one in CAPTURES), CAPTURES], ids=len)
+def diagnosis(request: pytest.FixtureRequest) -> dict[str, Any]:
+    return engine.diagnose(request.param)
+
+
+def test_rows_hold_what_the_diagnosis_says(diagnosis: dict[str, Any]) -> None:
+    connections, halves, spans = (make(diagnosis) for make in rows.TABLES.values())
+    assert len(connections) == len(diagnosis["connections"])
+    assert len(halves) == 2 * len(connections)
+    for row in halves:
+        one = diagnosis["connections"][row["connection"]]  # type: ignore[call-overload]
+        half = one["halves"][row["half"]]
+        assert row["counts_sent_new_bytes"] == half["counts"]["sent"]["new_bytes"]
+        assert row["rtt_data_ns_p95"] == half["rtt"]["data_ns"]["p95"]
+        assert row["limits_rtt_min_ns"] == half["limits"]["rtt_min_ns"]
+        limited = sum(share["ns"] for share in half["limits"]["limits"].values())
+        assert sum(row[f"limit_{name}_ns"] for name in SAYINGS) == limited  # type: ignore[misc]
+        inside = [
+            s for s in spans if (s["connection"], s["half"]) == (row["connection"], row["half"])
+        ]
+        assert sum(s["to_ns"] - s["from_ns"] for s in inside) <= limited + 1  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("name", rows.TABLES)
+def test_csv_and_parquet_hold_the_same(
+    diagnosis: dict[str, Any], name: str, tmp_path: Path
+) -> None:
+    made = rows.TABLES[name](diagnosis)
+    assert made
+    read = list(csv.DictReader(io.StringIO(export.csv_bytes(made).decode())))
+    file = tmp_path / "x.parquet"
+    file.write_bytes(export.parquet_bytes(made, {"capture": "x"}))
+    table = pyarrow.parquet.read_table(file)
+    assert table.column_names == list(made[0])
+    assert table.num_rows == len(read) == len(made)
+    for row, text, typed in zip(made, read, table.to_pylist(), strict=True):
+        for key, value in row.items():
+            assert typed[key] == (value if isinstance(value, (str, int)) else pytest.approx(value))
+            assert (text[key] == "") == (value is None), key
+
+
+def test_pseudonyms_are_stable_and_hide_every_name(diagnosis: dict[str, Any]) -> None:
+    hidden = anonymized(diagnosis)
+    assert anonymized(diagnosis) == hidden
+    text = json.dumps(hidden)
+    assert not re.search(r"\d+\.\d+\.\d+\.\d+|::|\.pcap", text)
+    assert hidden["start_unix_ns"] == 0
+    pairs = {
+        (plain, name)
+        for old, new in zip(diagnosis["connections"], hidden["connections"], strict=True)
+        for plain, name in zip(old["endpoints"], new["endpoints"], strict=True)
+    }
+    assert len({plain for plain, _ in pairs}) == len({name for _, name in pairs}) == len(pairs)
+    hosts = {(plain.rpartition(":")[0], name.rpartition(":")[0]) for plain, name in pairs}
+    assert len({plain for plain, _ in hosts}) == len({name for _, name in hosts}) == len(hosts)
+
+
+def test_pseudonyms_change_no_figure(diagnosis: dict[str, Any]) -> None:
+    hidden = anonymized(diagnosis)
+    changed = {"endpoints", "name", "filter", "capture_start_ns", "start_unix_ns"}
+
+    def figures(tree: Any) -> Any:
+        if isinstance(tree, dict):
+            return {key: figures(value) for key, value in tree.items() if key not in changed}
+        return [figures(value) for value in tree] if isinstance(tree, list) else tree
+
+    assert figures(hidden) == figures(diagnosis)
+    assert [(t.bytes, lost_s(t)) for t in rank(hidden)] == [
+        (t.bytes, lost_s(t)) for t in rank(diagnosis)
+    ]
+
+
+def test_the_capture_s_own_names_and_filters_are_hidden() -> None:
+    interface = {"link": 1, "name": "eth0", "filter": "host 192.0.2.9", "capture_start_ns": 5}
+    found = anonymized(
+        {"files": [{"name": "/home/x/a.pcap", "interfaces": [interface]}], "start_unix_ns": 7,
+         "connections": [{"endpoints": ["[2001:db8::1]:443", "[2001:db8::2]:443"]}]}
+    )  # fmt: skip
+    assert found == {
+        "files": [
+            {
+                "name": "capture-1",
+                "interfaces": [{"link": 1, "name": None, "filter": None, "capture_start_ns": None}],
+            }
+        ],
+        "start_unix_ns": 0,
+        "connections": [{"endpoints": ["host-1:port-1", "host-2:port-1"]}],
+    }
