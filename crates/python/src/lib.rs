@@ -2,6 +2,8 @@
 //! `ackwise._engine`: the engine for Python. Scenarios and results cross as JSON text; long calls
 //! release the interpreter's lock and can be cancelled from another thread.
 
+mod sockets;
+
 use ackwise_capture::ReadOptions;
 use ackwise_core::{Policy, Reason};
 use ackwise_replay::optimum::{self as offline, Arrival};
@@ -328,6 +330,8 @@ fn _engine(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("Cancelled", m.py().get_type::<Cancelled>())?;
     m.add_class::<Cancel>()?;
     m.add_class::<RandomStream>()?;
+    m.add_class::<sockets::Sockets>()?;
+    m.add_function(wrap_pyfunction!(sockets::limits, m)?)?;
     m.add_function(wrap_pyfunction!(policies, m)?)?;
     m.add_function(wrap_pyfunction!(reasons, m)?)?;
     m.add_function(wrap_pyfunction!(rails, m)?)?;

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""What limits transfers, and what to change."""

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: MIT
+"""What each limit means, whose remedy it is, and the line to type: the one table of these words."""
+
+from dataclasses import dataclass
+
+SENDER, RECEIVER, PATH = "the sender", "the receiver", "the path"
+
+
+@dataclass(frozen=True)
+class Saying:
+    """A limit in words. `{sender}` and `{receiver}` in `remedy` stand for "here" or "there"."""
+
+    words: str
+    meaning: str
+    owner: str  # whose remedy it is
+    remedy: str
+    line: str = ""  # what to type at the owner's; "": nothing
+    capture: str = ""  # what a capture would decide, where the kernel's account does not
+
+
+SAYINGS = {
+    "handshake": Saying(
+        "handshake",
+        "the connection is not set up yet",
+        PATH,
+        "find where the SYN or its answer is lost",
+        "ss -tn state syn-sent",
+    ),
+    "slow-start": Saying(
+        "slow start",
+        "the congestion window still doubles each RTT",
+        SENDER,
+        "keep connections open {sender} instead of making one for each transfer",
+        "sysctl -w net.ipv4.tcp_slow_start_after_idle=0",
+    ),
+    "congestion-window": Saying(
+        "congestion window",
+        "packets were lost, and the sender recovers or probes for more",
+        PATH,
+        "find the hop that drops packets",
+        "tc -s qdisc; ethtool -S DEVICE | grep -E 'drop|err'",
+        "one at the receiver shows whether a short queue, a policer or the medium drops",
+    ),
+    "link": Saying(
+        "link",
+        "packets wait in a queue on the path, so its slowest link is busy",
+        PATH,
+        "the link is in use: only a faster one raises the rate; a shorter queue lowers the delay",
+        "tc qdisc replace dev DEVICE root fq_codel",
+        "one at the receiver shows whether the link or a shaper sets the rate",
+    ),
+    "policer": Saying(
+        "policer",
+        "packets above a rate are dropped without a queue",
+        PATH,
+        "send at the rate that was bought, from a shaper {sender}",
+        "tc qdisc replace dev DEVICE root cake bandwidth RATE",
+    ),
+    "receive-window": Saying(
+        "receive window",
+        "the receiver's buffer is too small for the rate at this RTT",
+        RECEIVER,
+        "raise net.ipv4.tcp_rmem's maximum {receiver}, or SO_RCVBUF in its application",
+        "sysctl net.ipv4.tcp_rmem",
+    ),
+    "receiving-application": Saying(
+        "receiving application",
+        "it reads more slowly than data arrives",
+        RECEIVER,
+        "the application {receiver} has to read faster; a buffer does not help",
+        "top -H",
+    ),
+    "send-buffer": Saying(
+        "send buffer",
+        "the sender's buffer is too small for the rate at this RTT",
+        SENDER,
+        "raise net.ipv4.tcp_wmem's maximum {sender}, or leave SO_SNDBUF alone in its application",
+        "sysctl net.ipv4.tcp_wmem",
+    ),
+    "sending-application": Saying(
+        "sending application",
+        "it has nothing to send",
+        SENDER,
+        "the application {sender} has to write sooner or more; the network does not slow it",
+        "top -H",
+    ),
+    "return-path": Saying(
+        "return path",
+        "ACKs come late, together or not at all",
+        PATH,
+        "keep ACKs out of the queue of the receiver's uplink",
+        "ackwise gateway up DEVICE --down RATE --up RATE",
+    ),
+    "ack-stall": Saying(
+        "Nagle / delayed-ACK stall",
+        "a small segment waits for an ACK that is being delayed",
+        SENDER,
+        "set TCP_NODELAY {sender}, or write head and body at once",
+        "ackwise deadlock",
+        "one at the sender shows each stall and the receiver's delay",
+    ),
+    "timeout": Saying(
+        "retransmission timeout",
+        "nothing came back, and the sender waited for its timer",
+        PATH,
+        "find the hop that drops packets, tails of replies above all",
+        "nstat -z TcpExtTCPTimeouts TcpExtTCPLossProbes",
+        "one at the receiver shows whether data or ACKs were lost",
+    ),
+    "processor": Saying(
+        "processor",
+        "a host is too slow for the rate",
+        RECEIVER,
+        "spread its interrupts, or turn offloads on",
+        "mpstat -P ALL 1; ethtool -k DEVICE",
+    ),
+    "undecided": Saying(
+        "undecided",
+        "the kernel's account of this end does not decide it",
+        PATH,
+        "look from the end that sends, where the kernel keeps an account",
+        "ackwise diagnose --live",
+        "one at the sender decides",
+    ),
+}
+
+
+def remedy(limit: str, *, sends: bool) -> str:
+    """What ends a limit, seen from the sender (`sends`) or the receiver."""
+    here, there = "here", "there"
+    places = {"sender": here, "receiver": there} if sends else {"sender": there, "receiver": here}
+    return SAYINGS[limit].remedy.format(**places)
