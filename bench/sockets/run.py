@@ -148,7 +148,8 @@ def main():
             print("not measured: needs root for a network namespace of its own")
             return
         words = ["unshare", "-n", sys.executable, __file__, *sys.argv[1:]]
-        os.execvpe(words[0], words, {**os.environ, _INSIDE: "yes"})
+        subprocess.run(words, env={**os.environ, _INSIDE: "yes"}, check=True)
+        return
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     children = held(asked.sockets, asked.active)
     try:

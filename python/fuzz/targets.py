@@ -83,7 +83,7 @@ def live(data: bytes) -> None:
     with answering(split(data[1:])), closing(Sampler(selection.parse([]))) as sampler:
         for _ in range(3):
             sampler.begin()
-            rows = [json.loads(line) for line in sampler.rows(data[0]).splitlines()]
+            rows = sampler.rows(data[0])
             for row in rows:
                 assert sum(row["limited_us"].values()) == row["interval_us"]
                 assert lines.sentence(row).isprintable()

@@ -2,25 +2,28 @@
 """Live sockets: the same counters as ss, limits named right on this kernel, and what goes wrong."""
 
 import json
+import os
 import re
 import signal
 import socket
+import struct
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import ROOT, Ackwise, spawn
-from netns import WHY_NOT, Namespace
+from netns import WHY_NOT, Namespace, namespace
 from transfers import PORT, Transfer, transferring
 
 from ackwise import engine
 from ackwise.diagnose import sentences
-from ackwise.diagnose.live import lines
+from ackwise.diagnose.live import lines, sampler, selection
+from ackwise.host import inet_diag
 
 needs_root = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
-DELAY_BACK = "netem delay 40ms limit 100000"
 
 
 def looked(where: Namespace, *words: str, interval: str = "2s") -> list[dict[str, Any]]:
@@ -43,22 +46,22 @@ def only(where: Namespace, *words: str, interval: str = "2s") -> dict[str, Any]:
 # What limits it, how long a share of the time at least, and the counter of the kernel that says so.
 MADE = {
     "receive-window": (
-        Transfer(rcvbuf=16_384, back=DELAY_BACK), 80, "rwnd_limited_us",
+        Transfer(rcvbuf=16_384, delay_s=0.02), 80, "rwnd_limited_us",
     ),
     "receiving-application": (
-        Transfer(read_bytes=8192, read_pause_s=0.02), 80, "rwnd_limited_us",
+        Transfer(read_bytes=8192, read_pause_s=0.1), 80, "rwnd_limited_us",
     ),
     "send-buffer": (
-        Transfer(sndbuf=16_384, back=DELAY_BACK), 80, "sndbuf_limited_us",
+        Transfer(sndbuf=16_384, delay_s=0.02), 80, "sndbuf_limited_us",
     ),
     "sending-application": (
         Transfer(writes=(20_000,), write_pause_s=0.1), 80, None,
     ),
     "link": (
-        Transfer(there="tbf rate 20mbit burst 6000 limit 400000"), 80, None,
+        Transfer(rate_bps=8_000_000, queue_packets=200, delay_s=0.005), 80, None,
     ),
     "congestion-window": (
-        Transfer(there="netem loss 2%", back=DELAY_BACK), 60, None,
+        Transfer(lost_of=50, delay_s=0.02), 60, None,
     ),
 }  # fmt: skip
 
@@ -68,7 +71,7 @@ MADE = {
 @pytest.mark.parametrize("limit", MADE)
 def test_a_limit_that_was_made_is_named(limit: str) -> None:
     how, least_percent, counter = MADE[limit]
-    with transferring(how) as ends:
+    with transferring(how, warm_up_s=4) as ends:
         row = only(ends.sender)
     assert row["limit"] == limit, row
     assert lines.percent(row, limit) >= least_percent, row["limited_us"]
@@ -151,10 +154,6 @@ time.sleep(60)
 @needs_root
 @pytest.mark.slow
 def test_the_counters_are_those_of_ss(tmp_path: Path) -> None:
-    import sys
-
-    from netns import namespace
-
     with namespace() as inside:
         inside.tool("ip", "link", "set", "lo", "up")
         words = ["ip", "netns", "exec", inside.name, sys.executable, "-c", _EXCHANGE]
@@ -211,8 +210,6 @@ def test_filters_choose_as_ss_does() -> None:
 
 
 def test_a_process_sees_its_own_sockets(ackwise: Ackwise) -> None:
-    import os
-
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = server.getsockname()
         words = ("diagnose", "--live", "--once", "--json", "--interval", "200ms")
@@ -222,6 +219,50 @@ def test_a_process_sees_its_own_sockets(ackwise: Ackwise) -> None:
             assert (said.code, said.out) == (0, "")  # idle
             peer.settimeout(5)
             to.settimeout(5)
+
+
+# --- the share of a core -------------------------------------------------------------------------
+
+
+def test_a_long_list_is_read_on_in_the_next_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+    datagrams, cost_s, share = 40, 0.01, 0.1
+    clock = {"cpu": 0.0, "now": 0.0}
+    received: list[int] = []
+
+    class List:
+        def __init__(self, *_chosen: object) -> None:
+            self.left = datagrams
+
+        def receive(self) -> inet_diag.Datagram:
+            clock["cpu"] += cost_s
+            received.append(self.left)
+            self.left -= 1
+            done = struct.pack("=IHHII", 20, 3, 2, 0, 0) + bytes(4)
+            return inet_diag.Datagram(b"" if self.left else done, 0)
+
+        def close(self) -> None:
+            pass
+
+    def sleep(seconds: float) -> None:
+        clock["now"] += seconds
+
+    monkeypatch.setattr(sampler, "Listing", List)
+    monkeypatch.setattr(time, "thread_time", lambda: clock["cpu"])
+    monkeypatch.setattr(time, "monotonic", lambda: clock["now"])
+    monkeypatch.setattr(time, "sleep", sleep)
+    looking = sampler.Sampler(selection.parse([]), core_share=share)
+    looking.begin()
+    assert len(received) == datagrams
+    rounds = looking.totals()["rounds"]
+    for interval in range(1, 101):
+        looking.interval(1)
+        used_s = cost_s * (len(received) - datagrams)
+        assert used_s <= share * interval + 8 * cost_s  # it looks at the clock every 8 datagrams
+    assert used_s > 0.9 * share * 100
+    assert looking.totals()["rounds"] - rounds == (len(received) - datagrams) // datagrams
+    assert received == list(range(datagrams, 0, -1)) * (len(received) // datagrams) + list(
+        range(datagrams, datagrams - len(received) % datagrams, -1)
+    )
 
 
 # --- what goes wrong -----------------------------------------------------------------------------

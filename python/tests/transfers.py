@@ -6,17 +6,18 @@ sender 10.99.0.1 <──veth──> 10.99.0.2 receiver
 
 import subprocess
 import sys
-import textwrap
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from netns import Namespace, namespace
 
 PORT = 5001
 SENDER, RECEIVER = "10.99.0.1", "10.99.0.2"
 
+_DELAY_LINE = str(Path(__file__).with_name("delay_line.py"))
 _RECEIVE = """
 import socket, sys, time
 rcvbuf, read_bytes, pause_s = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
@@ -58,8 +59,10 @@ class Transfer:
     sndbuf: int = 0
     writes: Sequence[int] = (1 << 16,)
     write_pause_s: float = 0
-    there: str = ""  # qdisc of the sender's device
-    back: str = ""  # qdisc of the receiver's device
+    delay_s: float = 0  # each way
+    rate_bps: int = 0  # of the sender's packets
+    queue_packets: int = 0
+    lost_of: int = 0  # one packet of so many of the sender
 
 
 @dataclass(frozen=True)
@@ -76,40 +79,36 @@ def transferring(how: Transfer, warm_up_s: float = 1.5) -> Iterator[Ends]:
     with ExitStack() as stack:
         sender = stack.enter_context(namespace())
         receiver = stack.enter_context(namespace())
-        sender.tool("ip", "link", "del", "v0")
-        receiver.tool("ip", "link", "del", "v0")
-        sender.tool(
-            *("ip", "link", "add", "v0", "type", "veth"),
-            *("peer", "name", "v0", "netns", receiver.name),
+        path = (how.delay_s, how.rate_bps, how.queue_packets, how.lost_of)
+        for end in (sender, receiver):
+            end.tool("ip", "link", "del", "v0")
+        line = stack.enter_context(
+            _program([_DELAY_LINE, sender.name, receiver.name, *map(str, path)])
         )
-        for end, address, qdisc in (
-            (sender, SENDER, how.there),
-            (receiver, RECEIVER, how.back),
-        ):
+        _await_ready(line)
+        for end, address in ((sender, SENDER), (receiver, RECEIVER)):
             end.tool("ip", "address", "add", f"{address}/24", "dev", "v0")
             end.tool("ip", "link", "set", "v0", "up")
-            end.tool("ip", "link", "set", "lo", "up")
-            if qdisc:
-                end.tool("tc", "qdisc", "add", "dev", "v0", "root", *qdisc.split())
-        listens = stack.enter_context(
-            _program(receiver, _RECEIVE, how.rcvbuf, how.read_bytes, how.read_pause_s)
-        )
-        assert listens.stdout is not None
-        assert listens.stdout.readline() == "ready\n"
-        writes = ",".join(map(str, how.writes))
-        stack.enter_context(_program(sender, _SEND, how.sndbuf, writes, how.write_pause_s))
+        reading = (how.rcvbuf, how.read_bytes, how.read_pause_s)
+        listens = stack.enter_context(_program(["-c", _RECEIVE, *map(str, reading)], receiver))
+        _await_ready(listens)
+        writing = (how.sndbuf, ",".join(map(str, how.writes)), how.write_pause_s)
+        stack.enter_context(_program(["-c", _SEND, *map(str, writing)], sender))
         time.sleep(warm_up_s)
         yield Ends(sender, receiver)
 
 
+def _await_ready(process: subprocess.Popen[str]) -> None:
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+
+
 @contextmanager
-def _program(where: Namespace, text: str, *words: object) -> Iterator[subprocess.Popen[str]]:
-    process = subprocess.Popen(
-        ["ip", "netns", "exec", where.name, sys.executable, "-c", textwrap.dedent(text)]
-        + [str(word) for word in words],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+def _program(
+    words: Sequence[str], where: Namespace | None = None
+) -> Iterator[subprocess.Popen[str]]:
+    inside = ["ip", "netns", "exec", where.name] if where else []
+    process = subprocess.Popen([*inside, sys.executable, *words], stdout=subprocess.PIPE, text=True)
     try:
         yield process
     finally:

@@ -19,7 +19,7 @@ mod message;
 mod table;
 mod tcp_info;
 
-pub use limit::{attribute, Limit, Look, Shares};
-pub use message::{messages, Address, Damaged, Endpoint, Message, Seen};
+pub use limit::{Limit, Shares};
+pub use message::Damaged;
 pub use table::{Answer, Chosen, Row, Table, Totals};
 pub use tcp_info::TcpInfo;

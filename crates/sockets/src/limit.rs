@@ -13,7 +13,7 @@
 //!
 //! A receiver's kernel has no such account: a look at its queue and its window decides.
 
-use crate::message::State;
+use crate::message::{Attributes, Seen, State};
 use crate::TcpInfo;
 use serde::Serialize;
 
@@ -72,8 +72,31 @@ impl Shares {
 
     pub fn merge(&mut self, other: &Shares) {
         for (mine, theirs) in self.0.iter_mut().zip(other.0) {
-            *mine += theirs;
+            *mine = mine.saturating_add(theirs);
         }
+    }
+}
+
+/// What changes with every packet that is sent or received, and while data waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Moved {
+    segments: Option<(u32, u32)>,
+    busy_us: Option<u64>,
+    waiting: Option<(u32, u32)>,
+}
+
+impl Moved {
+    pub fn of(info: &TcpInfo) -> Self {
+        Moved {
+            segments: info.segs_out().zip(info.segs_in()),
+            busy_us: info.busy_time_us(),
+            waiting: info.unacked().zip(info.notsent_bytes()),
+        }
+    }
+
+    /// Whether nothing waits; older kernels do not know.
+    pub fn is_idle(&self) -> bool {
+        self.waiting == Some((0, 0))
     }
 }
 
@@ -95,20 +118,19 @@ const LOSS: u8 = 4;
 // BBR's gain while it starts up is 2.89, later at most 1.25.
 const BBR_STARTUP_GAIN: u32 = 2 * 256;
 // A queue on the path: half as long again as the shortest round trip, and more than a host's jitter.
+const JITTER_US: u64 = 4000;
 const QUEUE_US_MIN: u32 = 1000;
 
 impl Look {
-    /// What moves whenever anything was sent, acknowledged or received.
-    fn moved(&self) -> (Option<u64>, Option<u64>, Option<u64>, Option<u32>, Option<u32>) {
-        let i = &self.info;
-        (i.bytes_acked(), i.bytes_received(), i.busy_time_us(), i.segs_out(), i.segs_in())
-    }
-
-    /// Whether nothing was sent or received since, and nothing waits.
-    pub fn is_idle_since(&self, before: &Look) -> bool {
-        self.moved() == before.moved()
-            && self.info.unacked() == Some(0)
-            && self.info.notsent_bytes() == Some(0)
+    pub fn new(seen: &Seen<'_>, found: &Attributes<'_>, info: TcpInfo, time_us: u64) -> Self {
+        Look {
+            time_us,
+            state: seen.state,
+            timer: seen.timer,
+            unread_bytes: seen.unread_bytes,
+            pacing_gain: found.pacing_gain,
+            info,
+        }
     }
 
     pub fn received_since(&self, before: &Look) -> u64 {
@@ -192,8 +214,13 @@ fn sending(before: &Look, now: &Look, window_max_bytes: u32, all_us: u64, shares
 /// Whether the peer's window is small, or closes because its application does not read.
 fn peer_limit(now: &Look, window_max_bytes: u32) -> Limit {
     // Linux shrinks a window only by what lies unread in the buffer behind it.
-    let closing = now.info.snd_wnd_bytes().is_some_and(|w| w < window_max_bytes / 2);
-    if closing || now.timer == ZERO_WINDOW_PROBE || now.info.probes().unwrap_or(0) > 0 {
+    let is_closing = now.info.snd_wnd_bytes().is_some_and(|w| w < window_max_bytes / 2);
+    let is_probed = now.timer == ZERO_WINDOW_PROBE || now.info.probes().unwrap_or(0) > 0;
+    // A window that only is small lets the next data go as soon as an ACK is back.
+    let pause_us = 1000 * u64::from(now.info.last_data_sent_ms().unwrap_or(0));
+    let rtt_us = u64::from(now.info.min_rtt_us().unwrap_or(u32::MAX));
+    let pauses = pause_us > 2 * rtt_us + JITTER_US;
+    if is_closing || is_probed || pauses {
         Limit::ReceivingApplication
     } else {
         Limit::ReceiveWindow

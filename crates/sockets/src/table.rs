@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! The sockets of a host from look to look. Only what changed is worth a row.
 
-use crate::limit::{attribute, Limit, Look, Shares};
-use crate::message::{messages, Address, Damaged, Endpoint, Message, Seen, State};
+use crate::limit::{attribute, Limit, Look, Moved, Shares};
+use crate::message::{messages, Address, Attributes, Damaged, Endpoint, Message, Seen, State};
 use crate::TcpInfo;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -32,14 +32,25 @@ impl Chosen {
     }
 }
 
-struct Socket {
+/// What a look at an idle socket needs: of a hundred thousand, most are idle, and a look should not
+/// touch more than a line of the processor's cache.
+struct Watched {
+    round: u32,
+    /// Its place among the details.
+    place: u32,
+    moved: Moved,
+    time_us: u64,
+    /// Time since the last active look.
+    idle_us: u64,
+}
+
+struct Details {
     ends: Endpoint,
     interface: u32,
     uid: u32,
     congestion: Name,
     receive_buffer_bytes: Option<u32>,
     send_buffer_bytes: Option<u32>,
-    round: u32,
     window_max_bytes: u32,
     last: Look,
     interval: Interval,
@@ -136,7 +147,10 @@ impl Name {
 #[derive(Default)]
 pub struct Table {
     chosen: Chosen,
-    sockets: HashMap<u64, Socket>,
+    sockets: HashMap<u64, Watched>,
+    details: Vec<Details>,
+    /// Places of sockets that are closed.
+    free: Vec<u32>,
     /// Counts lists, so that a socket which a whole list lacks is known to be closed.
     round: u32,
     /// Counts calls of `rows`.
@@ -166,8 +180,14 @@ impl Table {
 
     /// The list is complete: what was not in it is closed.
     pub fn end_round(&mut self) {
-        let round = self.round;
-        self.sockets.retain(|_, socket| socket.round == round);
+        let (round, free) = (self.round, &mut self.free);
+        self.sockets.retain(|_, socket| {
+            let is_open = socket.round == round;
+            if !is_open {
+                free.push(socket.place);
+            }
+            is_open
+        });
         self.round = round.wrapping_add(1);
         self.totals.rounds += 1;
     }
@@ -184,11 +204,17 @@ impl Table {
     /// Sockets that were active since the last call, those that lost most time first; at most
     /// `most`.
     pub fn rows(&mut self, most: usize, mut each: impl FnMut(Row<'_>)) {
-        let mut rows: Vec<Row<'_>> =
-            self.active.iter().filter_map(|cookie| self.sockets.get(cookie)?.row(*cookie)).collect();
+        let mut rows: Vec<Row<'_>> = self
+            .active
+            .iter()
+            .filter_map(|&cookie| {
+                let watched = self.sockets.get(&cookie)?;
+                self.details.get(watched.place as usize)?.row(cookie)
+            })
+            .collect();
         let mut active = Shares::default();
         rows.iter().for_each(|row| active.add(row.limit, 1));
-        let moved = |row: &Row<'_>| row.acked_bytes + row.received_bytes;
+        let moved = |row: &Row<'_>| row.acked_bytes.saturating_add(row.received_bytes);
         let rank = |row: &Row<'_>| Reverse((row.lost_us, moved(row), row.cookie));
         if most < rows.len() {
             rows.select_nth_unstable_by_key(most, rank);
@@ -204,68 +230,87 @@ impl Table {
     fn look(&mut self, seen: &Seen<'_>, time_us: u64) {
         let found = seen.attributes();
         let Some(info) = found.info else { return }; // not a full socket
-        let now = Look {
-            time_us,
-            state: seen.state,
-            timer: seen.timer,
-            unread_bytes: seen.unread_bytes,
-            pacing_gain: found.pacing_gain,
-            info,
-        };
         self.totals.looks += 1;
-        let round = self.round;
-        let socket = self.sockets.entry(seen.cookie).or_insert_with(|| Socket {
-            ends: seen.ends,
-            interface: seen.interface,
-            uid: seen.uid,
-            congestion: Name::default(),
-            receive_buffer_bytes: None,
-            send_buffer_bytes: None,
-            round,
-            window_max_bytes: 0,
-            last: now,
-            interval: Interval::default(),
-            since_start: Shares::default(),
-        });
-        socket.round = round;
-        socket.window_max_bytes = socket.window_max_bytes.max(info.snd_wnd_bytes().unwrap_or(0));
-        socket.congestion = Name::new(found.congestion);
-        socket.receive_buffer_bytes = found.receive_buffer_bytes;
-        socket.send_buffer_bytes = found.send_buffer_bytes;
-        if socket.interval.number != self.interval {
-            socket.interval = Interval { number: self.interval, ..Interval::default() };
-        }
-        let was_active = socket.interval.is_active;
-        socket.account(&now, &mut self.totals);
-        socket.last = now;
-        if socket.interval.is_active && !was_active {
-            self.active.push(seen.cookie);
+        let moved = Moved::of(&info);
+        if let Some(watched) = self.sockets.get_mut(&seen.cookie) {
+            watched.round = self.round;
+            let passed_us = time_us.saturating_sub(watched.time_us);
+            watched.time_us = time_us;
+            if moved.is_idle() && moved == watched.moved {
+                watched.idle_us += passed_us;
+                self.totals.limited_us.add(Limit::SendingApplication, passed_us);
+                return;
+            }
+            watched.moved = moved;
+            let idle_us = std::mem::take(&mut watched.idle_us);
+            let place = watched.place as usize;
+            let Some(details) = self.details.get_mut(place) else { return };
+            if details.interval.number != self.interval {
+                details.interval = Interval { number: self.interval, ..Interval::default() };
+            }
+            details.since_start.add(Limit::SendingApplication, idle_us);
+            details.last.time_us += idle_us;
+            if !details.interval.is_active {
+                details.interval.is_active = true;
+                self.active.push(seen.cookie);
+            }
+            details.account(seen, &found, Look::new(seen, &found, info, time_us), &mut self.totals);
+        } else {
+            let details = Details::new(seen, &found, Look::new(seen, &found, info, time_us));
+            let place = match self.free.pop() {
+                Some(place) => {
+                    self.details[place as usize] = details;
+                    place
+                }
+                None => {
+                    self.details.push(details);
+                    self.details.len() as u32 - 1
+                }
+            };
+            let watched = Watched { round: self.round, place, moved, time_us, idle_us: 0 };
+            self.sockets.insert(seen.cookie, watched);
         }
     }
 }
 
-impl Socket {
-    fn account(&mut self, now: &Look, totals: &mut Totals) {
-        let before = &self.last;
-        let mut shares = Shares::default();
-        if now.is_idle_since(before) {
-            shares.add(Limit::SendingApplication, now.time_us.saturating_sub(before.time_us));
-        } else {
-            shares = attribute(before, now, self.window_max_bytes);
-            let retransmissions =
-                now.info.total_retrans().unwrap_or(0).wrapping_sub(before.info.total_retrans().unwrap_or(0));
-            let (acked, received) = (now.acked_since(before), now.received_since(before));
-            self.interval.is_active = true;
-            self.interval.acked_bytes += acked;
-            self.interval.received_bytes += received;
-            self.interval.retransmissions += retransmissions;
-            totals.acked_bytes += acked;
-            totals.received_bytes += received;
-            totals.retransmissions += u64::from(retransmissions);
+impl Details {
+    fn new(seen: &Seen<'_>, found: &Attributes<'_>, now: Look) -> Self {
+        Details {
+            ends: seen.ends,
+            interface: seen.interface,
+            uid: seen.uid,
+            congestion: Name::new(found.congestion),
+            receive_buffer_bytes: found.receive_buffer_bytes,
+            send_buffer_bytes: found.send_buffer_bytes,
+            window_max_bytes: now.info.snd_wnd_bytes().unwrap_or(0),
+            last: now,
+            interval: Interval::default(),
+            since_start: Shares::default(),
         }
-        self.interval.shares.merge(&shares);
+    }
+
+    fn account(&mut self, seen: &Seen<'_>, found: &Attributes<'_>, now: Look, totals: &mut Totals) {
+        self.window_max_bytes = self.window_max_bytes.max(now.info.snd_wnd_bytes().unwrap_or(0));
+        self.congestion = Name::new(found.congestion);
+        self.receive_buffer_bytes = found.receive_buffer_bytes;
+        self.send_buffer_bytes = found.send_buffer_bytes;
+        (self.interface, self.uid) = (seen.interface, seen.uid);
+        let before = &self.last;
+        let shares = attribute(before, &now, self.window_max_bytes);
+        let count = |look: &Look| look.info.total_retrans().unwrap_or(0);
+        let retransmissions = count(&now).wrapping_sub(count(before));
+        let (acked, received) = (now.acked_since(before), now.received_since(before));
+        let interval = &mut self.interval;
+        interval.acked_bytes = interval.acked_bytes.saturating_add(acked);
+        interval.received_bytes = interval.received_bytes.saturating_add(received);
+        interval.retransmissions = interval.retransmissions.saturating_add(retransmissions);
+        interval.shares.merge(&shares);
         self.since_start.merge(&shares);
+        totals.acked_bytes = totals.acked_bytes.saturating_add(acked);
+        totals.received_bytes = totals.received_bytes.saturating_add(received);
+        totals.retransmissions = totals.retransmissions.saturating_add(u64::from(retransmissions));
         totals.limited_us.merge(&shares);
+        self.last = now;
     }
 
     /// None before the second look.

@@ -168,7 +168,7 @@ fn what_the_kernel_does_not_count_follows_from_the_second_look() {
 fn a_receiver_is_judged_by_its_queue_and_window() {
     let receives = |unread: u32, bytes: u64, rtt_us: u32, holes: u32| {
         let mut one = Made::new(1);
-        one.u64(128, bytes).u32(92, rtt_us).u32(232, 65_536).u32(224, holes).unread = unread;
+        one.u64(128, bytes).u32(140, 9).u32(92, rtt_us).u32(232, 65_536).u32(224, holes).unread = unread;
         limit_of(&one)
     };
     assert_eq!(receives(100_000, 1000, 10_000, 0), Limit::ReceivingApplication);

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """`ackwise diagnose`: what limits transfers."""
 
-import json
 import re
 import time
 from contextlib import ExitStack, closing
@@ -151,7 +150,7 @@ def _run(sampler: "Sampler", watch: _Watch, export: "Callable[[], None]") -> Non
 def _printing(sampler: "Sampler") -> "Callable[[], None]":
     def write() -> None:
         now = time.time_ns()
-        lines = sampler.rows(2**62).splitlines()
+        lines = sampler.lines(2**62)
         # names of the kernel alone; a line begins with {
         print("".join(f'{{"time_unix_ns":{now},{line[1:]}\n' for line in lines), end="", flush=True)
 
@@ -164,8 +163,7 @@ def _showing(sampler: "Sampler", watch: _Watch, stack: ExitStack) -> "Callable[[
     shown = stack.enter_context(screen(watch.top, once=watch.once))
 
     def show() -> None:
-        rows = [json.loads(line) for line in sampler.rows(shown.room).splitlines()]
-        shown.show(rows, sampler.totals())
+        shown.show(sampler.rows(shown.room), sampler.totals())
 
     return show
 

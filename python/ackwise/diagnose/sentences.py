@@ -118,7 +118,7 @@ SAYINGS = {
         "undecided",
         "the kernel's account of this end does not decide it",
         PATH,
-        "look from the end that sends, where the kernel keeps an account",
+        "compare with the account of the other end",
         "ackwise diagnose --live",
         "one at the sender decides",
     ),

@@ -257,12 +257,16 @@ class Sockets:
         """The sockets to keep from now on."""
         self._table.choose_inodes(set(inodes))
 
-    def rows(self, most: int) -> str:
-        """Active sockets as lines of JSON, those that lost most time first; begins an interval."""
-        lines: str = self._table.rows(most)
-        return lines
+    def lines(self, most: int) -> list[str]:
+        """Active sockets as JSON, those that lost most time first; begins an interval."""
+        text: str = self._table.rows(most)
+        return text.splitlines()
 
-    def totals(self) -> str:
-        """Sums over all sockets, as JSON."""
-        sums: str = self._table.totals()
+    def rows(self, most: int) -> list[dict[str, Any]]:
+        """As `lines`, read."""
+        return [json.loads(line) for line in self.lines(most)]
+
+    def totals(self) -> dict[str, Any]:
+        """Sums over all sockets."""
+        sums: dict[str, Any] = json.loads(self._table.totals())
         return sums

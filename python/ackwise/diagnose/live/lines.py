@@ -11,7 +11,8 @@ Row = Mapping[str, Any]  # as crates/sockets writes it
 
 def percent(row: Row, limit: str) -> int:
     """The share of the interval."""
-    return round(100 * row["limited_us"].get(limit, 0) / row["interval_us"])
+    share: float = row["limited_us"].get(limit, 0) / row["interval_us"]
+    return round(100 * share)
 
 
 def rate_bps(row: Row) -> float:
@@ -75,6 +76,7 @@ def _evidence(row: Row) -> str:
         ),
         "timeout": lambda: f"RTO {duration(info.get('rto_us', 0))}",
         "ack-stall": lambda: f"{size(info.get('notsent_bytes', 0))} wait, less than one MSS",
+        "undecided": lambda: _undecided(row),
     }.get(row["limit"], lambda: "")()
 
 
@@ -101,8 +103,16 @@ def _unread(row: Row) -> str:
     if row["direction"] == "receiving":
         return f"{size(row['unread_bytes'])} unread"
     window = row["tcp_info"].get("snd_wnd_bytes")
-    of = size(row["peer_window_max_bytes"])
-    return f"its window is {size(window)} of {of}" if window is not None else ""
+    return f"its window is down to {size(window)}" if window is not None else ""
+
+
+def _undecided(row: Row) -> str:
+    info = row["tcp_info"]
+    if row["direction"] == "receiving":
+        return "the sender's limit"
+    if "busy_time_us" not in info:
+        return "this kernel keeps no account"
+    return "both windows have room: pacing, the device's queue or the processor"
 
 
 def _lost(row: Row) -> str:

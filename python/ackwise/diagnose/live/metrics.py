@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, ExitStack
 from types import ModuleType
 from typing import Any
 
+from ackwise import engine
 from ackwise.errors import RunError
 from ackwise.host import files
 
@@ -43,14 +44,13 @@ class Exporter:
         limited = _core.CounterMetricFamily(
             "ackwise_limited_seconds", "time of sockets by limit", labels=["limit"]
         )
-        for limit, us in totals["limited_us"].items():
-            limited.add_metric([limit], us / 1e6)
-        yield limited
         active = _core.GaugeMetricFamily(
             "ackwise_active_sockets", "active sockets by their main limit", labels=["limit"]
         )
-        for limit, count in totals["active"].items():
-            active.add_metric([limit], count)
+        for limit in engine.limits():
+            limited.add_metric([limit], totals["limited_us"].get(limit, 0) / 1e6)
+            active.add_metric([limit], totals["active"].get(limit, 0))
+        yield limited
         yield active
         yield _core.GaugeMetricFamily("ackwise_sockets", "TCP sockets", value=totals["sockets"])
         for name, text in COUNTERS.items():
@@ -61,7 +61,7 @@ class Exporter:
 
     def text(self) -> bytes:
         """The metrics as OpenMetrics."""
-        shown: bytes = _exposition.generate_latest(self._registry)
+        shown: bytes = _exposition.generate_latest(self._registry)  # type: ignore[no-untyped-call]
         return shown
 
     def serving(self, address: str, port: int) -> AbstractContextManager[object]:

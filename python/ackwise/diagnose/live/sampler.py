@@ -5,7 +5,6 @@ The kernel's counters are sums: a socket that is looked at later loses nothing b
 list that costs more than an interval's share is put down and read on in the next.
 """
 
-import json
 import re
 import time
 from collections.abc import Sequence
@@ -42,38 +41,39 @@ class Sampler:
         self._table = engine.Sockets(uid, _inodes(pids) if pids else None)
         self._debt_s = 0.0  # what the intervals before took beyond their share
         self._cpu_s = time.thread_time()
+        self._end_s = time.monotonic()
 
     def begin(self) -> None:
         """The first look, which has nothing to compare with: at all sockets, whatever it costs.
         RunError when the kernel does not list them."""
         self._read(float("inf"))
         self._cpu_s = time.thread_time()
+        self._end_s = time.monotonic()
 
     def interval(self, seconds: float) -> None:
-        """Looks at all sockets, or at as many as the share allows, and waits for the end of the
-        interval. RunError when the kernel does not list them."""
-        begin = time.monotonic()
-        if self._pids:
-            self._table.choose_inodes(_inodes(self._pids))
-        continued = self._listing is not None
-        # what has been computed since the last interval began is part of the account
+        """Waits for the end of an interval, then looks at all sockets, or at as many as the share
+        allows. RunError when the kernel does not list them."""
+        self._end_s = max(self._end_s + seconds, time.monotonic())
+        time.sleep(max(0.0, self._end_s - time.monotonic()))
+        # what has been computed since the last interval is part of the account
         budget = self._core_share * seconds
+        continued = self._listing is not None
         while self._spent(budget) and self._read(budget) and continued:
             continued = False  # an older list is complete: there may be time for one of now
-        rest = begin + seconds - time.monotonic()
-        if rest > 0:
-            time.sleep(rest)
         self._debt_s = max(0.0, self._debt_s - budget)
 
-    def rows(self, most: int) -> str:
-        """Lines of JSON, one for each socket that was active since the last call, those that lost
+    def lines(self, most: int) -> list[str]:
+        """One line of JSON for each socket that was active since the last call, those that lost
         most time first."""
+        return self._table.lines(most)
+
+    def rows(self, most: int) -> list[dict[str, Any]]:
+        """As `lines`, read."""
         return self._table.rows(most)
 
     def totals(self) -> dict[str, Any]:
         """Sums over all sockets since the start."""
-        found: dict[str, Any] = json.loads(self._table.totals())
-        return found | {"cpu_s": time.process_time()}
+        return self._table.totals() | {"cpu_s": time.process_time()}
 
     def close(self) -> None:
         """Ends the listing."""
