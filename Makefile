@@ -104,7 +104,7 @@ test-compiled: setup-test build
 FUZZ_SECONDS ?= 60
 FUZZ_JOBS ?= 2
 FUZZ_CAPTURES := fuzz-read fuzz-replay
-FUZZ_PYTHON := $(addprefix fuzz-,queues changes state sockets claims claims-came guest-results)
+FUZZ_PYTHON := $(addprefix fuzz-,queues changes state sockets live claims claims-came guest-results)
 FUZZ_ALL := fuzz-core fuzz-guest $(FUZZ_CAPTURES) $(FUZZ_PYTHON)
 fuzz-core: FUZZ_FOLDER := core
 fuzz-guest: FUZZ_FOLDER := linux/fuzz

@@ -31,6 +31,7 @@ NAVIGATION: dict[str, tuple[str, ...]] = {
     "Start": ("docs/start/README.md", "docs/start/*.md"),
     "Guide": (
         "README.md",
+        "docs/live.md",
         "docs/gateway.md",
         "docs/plan-format.md",
         "docs/results.md",

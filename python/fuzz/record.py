@@ -4,6 +4,7 @@
 Run it again when the gateway asks the kernel for something else.
 """
 
+import contextlib
 import socket
 import subprocess
 import tempfile
@@ -15,6 +16,8 @@ from unittest import mock
 import kernel_answers
 
 from ackwise.cli import main as cli
+from ackwise.diagnose.live import selection
+from ackwise.diagnose.live.sampler import Sampler
 from ackwise.gateway import netlink, status
 from ackwise.gateway.netlink import Message, Rtnetlink
 from ackwise.gateway.snapshot import Snapshot
@@ -94,8 +97,25 @@ def _state(name: str, *more: str) -> None:
         assert cli.main(["gateway", "down", INTERFACE, "--run-dir", str(run)]) == 0
 
 
+def _sockets() -> None:
+    """Three lists of the two ends of a connection, which carries data meanwhile."""
+    kept: list[bytes] = []
+    kind = type("Recording", (RecordingSocket,), {"kept": kept})
+    with contextlib.ExitStack() as stack:
+        server = stack.enter_context(socket.create_server(("127.0.0.1", 5001)))
+        to = stack.enter_context(socket.create_connection(server.getsockname()))
+        peer = stack.enter_context(server.accept()[0])
+        sampler = stack.enter_context(contextlib.closing(Sampler(selection.parse([]))))
+        for size in (100, 50_000, 3000):
+            to.sendall(bytes(size))
+            peer.recv(size // 2)
+            with mock.patch("socket.socket", kind):
+                sampler.begin()
+    _write("live/transfer", b"\x05" + kernel_answers.joined(kept))
+
+
 def main() -> None:
-    """Writes the seeds of `queues`, `changes` and `state`."""
+    """Writes the seeds of `queues`, `changes`, `state` and `live`."""
     if [name for _, name in socket.if_nameindex()] != ["lo"]:
         raise SystemExit("run it as: unshare -n python python/fuzz/record.py")
     _tool(
@@ -103,6 +123,8 @@ def main() -> None:
     )
     for device in ("v0", "v1"):
         _tool("ip", "link", "set", device, "up")
+    _tool("ip", "link", "set", "lo", "up")
+    _sockets()
     _recorded("queues/default", _look)
     _recorded("changes/refused", _refused)
     _tool("tc", "qdisc", "del", "dev", INTERFACE, "root")

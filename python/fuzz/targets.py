@@ -8,11 +8,14 @@ import json
 import struct
 import tempfile
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from unittest import mock
 
 from kernel_answers import answering, split
 
+from ackwise.diagnose.live import lines, selection, show
+from ackwise.diagnose.live.sampler import Sampler
 from ackwise.gateway import netlink, status
 from ackwise.gateway.netlink import Message, Rtnetlink
 from ackwise.gateway.snapshot import Snapshot
@@ -73,6 +76,18 @@ def live_sockets(data: bytes) -> None:
         for one in sockets.live():
             assert one.local
             assert one.peer
+
+
+def live(data: bytes) -> None:
+    """The same answers, look by look, up to the table; the first byte chooses its length."""
+    with answering(split(data[1:])), closing(Sampler(selection.parse([]))) as sampler:
+        for _ in range(3):
+            sampler.begin()
+            rows = sampler.rows(data[0])
+            for row in rows:
+                assert sum(row["limited_us"].values()) == row["interval_us"]
+                assert lines.sentence(row).isprintable()
+            assert show.table(rows, sampler.totals()).plain
 
 
 def claims(data: bytes) -> None:
@@ -141,6 +156,7 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "changes": changes,
     "state": state,
     "sockets": live_sockets,
+    "live": live,
     "claims": claims,
     "claims-came": claims_came,
     "guest-results": guest_results,

@@ -4,6 +4,8 @@
 use crate::{reading, EngineError};
 use ackwise_capture::Source;
 use pyo3::prelude::*;
+use std::num::NonZero;
+use std::thread;
 
 fn json(value: &impl serde::Serialize) -> PyResult<String> {
     serde_json::to_string(value).map_err(|e| EngineError::new_err(e.to_string()))
@@ -14,7 +16,8 @@ fn json(value: &impl serde::Serialize) -> PyResult<String> {
 pub fn diagnose(py: Python<'_>, paths: Vec<String>) -> PyResult<String> {
     py.allow_threads(|| {
         let sources = || paths.iter().map(Source::named);
-        json(&reading(None, |options| ackwise_diagnose::diagnose(sources(), options))?)
+        let threads = thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN);
+        json(&reading(None, |options| ackwise_diagnose::diagnose(sources(), options, threads))?)
     })
 }
 

@@ -3,6 +3,7 @@
 //! release the interpreter's lock and can be cancelled from another thread.
 
 mod diagnose;
+mod sockets;
 
 use ackwise_capture::{Progress, ReadOptions, Source, TcpSegment};
 use ackwise_core::{Policy, Reason};
@@ -313,6 +314,8 @@ fn _engine(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("Cancelled", m.py().get_type::<Cancelled>())?;
     m.add_class::<Cancel>()?;
     m.add_class::<RandomStream>()?;
+    m.add_class::<sockets::Sockets>()?;
+    m.add_function(wrap_pyfunction!(sockets::limits, m)?)?;
     m.add_function(wrap_pyfunction!(policies, m)?)?;
     m.add_function(wrap_pyfunction!(reasons, m)?)?;
     m.add_function(wrap_pyfunction!(rails, m)?)?;

@@ -28,7 +28,7 @@ SAYINGS = {
     ),
     "slow-start": Saying(
         "slow start",
-        "the congestion window still doubles each round trip",
+        "the congestion window still doubles each RTT",
         SENDER,
         "keep connections open {sender} instead of making one for each transfer",
         "sysctl -w net.ipv4.tcp_slow_start_after_idle=0",
@@ -58,7 +58,7 @@ SAYINGS = {
     ),
     "receive-window": Saying(
         "receive window",
-        "the receiver's buffer is too small for the rate at this round-trip time",
+        "the receiver's buffer is too small for the rate at this RTT",
         RECEIVER,
         "raise net.ipv4.tcp_rmem's maximum {receiver}, or SO_RCVBUF in its application",
         "sysctl net.ipv4.tcp_rmem",
@@ -72,7 +72,7 @@ SAYINGS = {
     ),
     "send-buffer": Saying(
         "send buffer",
-        "the sender's buffer is too small for the rate at this round-trip time",
+        "the sender's buffer is too small for the rate at this RTT",
         SENDER,
         "raise net.ipv4.tcp_wmem's maximum {sender}, or leave SO_SNDBUF alone in its application",
         "sysctl net.ipv4.tcp_wmem",
@@ -118,7 +118,7 @@ SAYINGS = {
         "undecided",
         "the kernel's account of this end does not decide it",
         PATH,
-        "look from the end that sends, where the kernel keeps an account",
+        "compare with the account of the other end",
         "ackwise diagnose --live",
         "one at the sender decides",
     ),

@@ -3,7 +3,7 @@
 
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -252,3 +252,48 @@ def _read_captures(function: str, paths: Sequence[str], *more: str) -> Any:
         raise InputError(str(problem)) from None
     except UnicodeEncodeError:
         raise _not_utf8(next(p for p in paths if not p.isprintable())) from None
+
+
+def limits() -> list[str]:
+    """The limits that live sockets are given, by name."""
+    names: list[str] = _loaded().limits()
+    return names
+
+
+class Sockets:
+    """This host's sockets from look to look, fed with the kernel's datagrams; `uid` and `inodes`
+    choose among them."""
+
+    def __init__(self, uid: int | None = None, inodes: Collection[int] | None = None) -> None:
+        self._table = _loaded().Sockets(uid, None if inodes is None else set(inodes))
+
+    def take(self, datagram: bytes, time_us: int) -> int | None:
+        """None: the list goes on; 0: it is complete; else the errno of a refusal. RunError for
+        bytes that are no list."""
+        try:
+            end: int | None = self._table.take(datagram, time_us)
+        except _loaded().EngineError as problem:
+            raise RunError(str(problem)) from None
+        return end
+
+    def end_round(self) -> None:
+        """Forgets the sockets that a complete list lacked."""
+        self._table.end_round()
+
+    def choose_inodes(self, inodes: Collection[int]) -> None:
+        """The sockets to keep from now on."""
+        self._table.choose_inodes(set(inodes))
+
+    def lines(self, most: int) -> list[str]:
+        """Active sockets as JSON, those that lost most time first; begins an interval."""
+        text: str = self._table.rows(most)
+        return text.splitlines()
+
+    def rows(self, most: int) -> list[dict[str, Any]]:
+        """As `lines`, read."""
+        return [json.loads(line) for line in self.lines(most)]
+
+    def totals(self) -> dict[str, Any]:
+        """Sums over all sockets."""
+        sums: dict[str, Any] = json.loads(self._table.totals())
+        return sums

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: MIT
+"""Processor time of a look at many sockets: the kernel alone, ackwise and `ss -tinH`, in turns.
+
+The sockets are both ends of connections over loopback, in a network namespace of its own, which
+needs root. They are held by several processes, as one may have too few descriptors.
+"""
+
+import argparse
+import os
+import resource
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+from contextlib import closing
+from statistics import median
+
+from ackwise.diagnose.live import selection
+from ackwise.diagnose.live.sampler import CORE_SHARE, Sampler
+from ackwise.host.inet_diag import Listing
+
+ROUNDS = 5
+_PORT = 5000
+_FILES_SPARE = 200
+_DONE_BYTES = 20  # header and an errno
+_DONE = struct.pack("=IH", _DONE_BYTES, 3)  # NLMSG_DONE
+_INSIDE = "ACKWISE_BENCH_INSIDE"
+
+
+def hold(number, connections, active, ready):
+    """Holds both ends of connections from an address of its own to a port of its own; `active` of
+    them carry a byte ten times a second."""
+    with socket.create_server(("127.0.0.1", _PORT + number), backlog=1024) as server:
+        pairs = []
+        for _ in range(connections):
+            to = socket.socket()
+            to.bind((f"127.0.{1 + number}.1", 0))
+            to.connect(("127.0.0.1", _PORT + number))
+            pairs.append((to, server.accept()[0]))
+        os.write(ready, b".")
+        while True:
+            time.sleep(0.1)
+            for to, peer in pairs[:active]:
+                to.send(b"x")
+                peer.recv(1)
+
+
+def held(sockets, active):
+    """Starts the processes and waits until all connections are made; their process ids."""
+    most = (resource.getrlimit(resource.RLIMIT_NOFILE)[0] - _FILES_SPARE) // 2
+    ready, made = os.pipe()
+    children = []
+    left = sockets // 2
+    while left:
+        here = min(left, most)
+        child = os.fork()
+        if child == 0:
+            try:
+                hold(len(children), here, active * here * 2 // sockets, made)
+            finally:
+                os._exit(1)
+        children.append(child)
+        left -= here
+    os.close(made)
+    for _ in children:
+        if not os.read(ready, 1):
+            raise SystemExit("the connections could not be made")
+    return children
+
+
+def cpu_s(who):
+    """Processor time of user and kernel."""
+    used = resource.getrusage(who)
+    return used.ru_utime + used.ru_stime
+
+
+def kernel_alone(chosen):
+    """Takes the list and reads nothing but how each datagram ends."""
+    begin = cpu_s(resource.RUSAGE_SELF)
+    with closing(Listing(chosen.states)) as listing:
+        while listing.receive().data[-_DONE_BYTES:][: len(_DONE)] != _DONE:
+            pass
+    return cpu_s(resource.RUSAGE_SELF) - begin
+
+
+def ss():
+    """Its answer goes nowhere."""
+    begin = cpu_s(resource.RUSAGE_CHILDREN)
+    subprocess.run(["ss", "-tinH"], stdout=subprocess.DEVNULL, check=True)
+    return cpu_s(resource.RUSAGE_CHILDREN) - begin
+
+
+def measured(sockets, active):
+    """Prints what a look costs."""
+    chosen = selection.parse([])
+    with closing(Sampler(chosen)) as sampler:
+        sampler.begin()
+        sampler.rows(20)
+        costs = {"kernel alone": [], "ackwise": [], "ss -tinH": []}
+        for _ in range(ROUNDS):
+            costs["kernel alone"].append(kernel_alone(chosen))
+            begin = cpu_s(resource.RUSAGE_SELF)
+            sampler.begin()
+            sampler.rows(20)
+            costs["ackwise"].append(cpu_s(resource.RUSAGE_SELF) - begin)
+            costs["ss -tinH"].append(ss())
+        listed = sampler.totals()["sockets"]
+    print(f"{listed} sockets, {active} active; median of {ROUNDS} looks\n")
+    print(f"{'side':14} {'CPU ms':>8} {'us/socket':>10} {'ratio':>6}")
+    ours = median(costs["ackwise"])
+    for side, values in costs.items():
+        cost = median(values)
+        per_socket = 1e6 * cost / listed
+        print(f"{side:14} {1e3 * cost:>8.1f} {per_socket:>10.2f} {cost / ours:>6.2f}")
+    paced(chosen)
+
+
+def paced(chosen, intervals=10):
+    """Prints what a sampler takes that may use its share."""
+    with closing(Sampler(chosen)) as sampler:
+        sampler.begin()
+        sampler.rows(20)
+        before, begin, started = sampler.totals(), cpu_s(resource.RUSAGE_SELF), time.monotonic()
+        for _ in range(intervals):
+            sampler.interval(1)
+            sampler.rows(20)
+        seconds = time.monotonic() - started
+        share = (cpu_s(resource.RUSAGE_SELF) - begin) / seconds
+        after = sampler.totals()
+    looks = (after["looks"] - before["looks"]) / seconds / after["sockets"]
+    memory_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+    print(
+        f"\nwithin {CORE_SHARE:.0%} of a core: {share:.1%} used, each socket looked at "
+        f"{looks:.2f} times a second, {memory_mb:.0f} MB at most"
+    )
+
+
+def main():
+    """Enters a namespace of its own and measures there."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sockets", type=int, default=100_000)
+    parser.add_argument("--active", type=int, default=5_000)
+    asked = parser.parse_args()
+    if os.environ.get(_INSIDE) is None:
+        if os.geteuid() != 0:
+            print("not measured: needs root for a network namespace of its own")
+            return
+        words = ["unshare", "-n", sys.executable, __file__, *sys.argv[1:]]
+        subprocess.run(words, env={**os.environ, _INSIDE: "yes"}, check=True)
+        return
+    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+    children = held(asked.sockets, asked.active)
+    try:
+        measured(asked.sockets, asked.active)
+    finally:
+        for child in children:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+
+
+if __name__ == "__main__":
+    main()

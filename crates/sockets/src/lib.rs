@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+//! What limits this host's TCP sockets, from the kernel's account of them.
+//!
+//! ```text
+//! datagram of the kernel      message.rs   netlink messages, inet_diag, attributes
+//!        |                    tcp_info.rs  the kernel's counters by name; older kernels have fewer
+//!        v
+//! table of sockets            table.rs     by cookie, each with its last look
+//!        |
+//!        v
+//! interval between two looks  limit.rs     which limit each part of it belongs to
+//! ```
+//!
+//! The caller does the talking: this crate only reads bytes.
+#![forbid(unsafe_code)]
+
+mod limit;
+mod message;
+mod table;
+mod tcp_info;
+
+pub use limit::{Limit, Shares};
+pub use message::Damaged;
+pub use table::{Answer, Chosen, Row, Table, Totals};
+pub use tcp_info::TcpInfo;

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: MIT
+//! Which limit the time between two looks at a socket belongs to.
+//!
+//! The sender's kernel keeps an account: how long data waited for anything, and of that for the
+//! receive window and for the send buffer. It is taken as it is. How the rest of the waiting
+//! divides is not counted, so all of it goes to the one limit that the second look shows.
+//!
+//! ```text
+//! interval = nothing to send + receive window + send buffer + the rest
+//!            ^ application     ^ or its reader  ^ exact        ^ timeout (exact since Linux 6.7),
+//!              exact             exact                           slow start, congestion window, link
+//! ```
+//!
+//! A receiver's kernel has no such account: a look at its queue and its window decides.
+
+use crate::message::{Attributes, Seen, State};
+use crate::TcpInfo;
+use serde::Serialize;
+
+macro_rules! limits {
+    ($($(#[$text:meta])* $name:ident = $word:literal,)*) => {
+        /// What the time of a transfer belongs to.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+        #[serde(rename_all = "kebab-case")]
+        pub enum Limit { $($(#[$text])* $name,)* }
+
+        impl Limit {
+            pub const ALL: &'static [Limit] = &[$(Limit::$name,)*];
+
+            pub fn name(self) -> &'static str {
+                match self { $(Limit::$name => $word,)* }
+            }
+        }
+    };
+}
+
+limits! {
+    Handshake = "handshake",
+    SlowStart = "slow-start",
+    CongestionWindow = "congestion-window",
+    Link = "link",
+    ReceiveWindow = "receive-window",
+    ReceivingApplication = "receiving-application",
+    SendBuffer = "send-buffer",
+    SendingApplication = "sending-application",
+    AckStall = "ack-stall",
+    Timeout = "timeout",
+    Undecided = "undecided",
+}
+
+/// Microseconds by limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Shares(pub [u64; Limit::ALL.len()]);
+
+impl Shares {
+    pub fn add(&mut self, limit: Limit, time_us: u64) {
+        self.0[limit as usize] += time_us;
+    }
+
+    pub fn of(&self, limit: Limit) -> u64 {
+        self.0[limit as usize]
+    }
+
+    pub fn total_us(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    /// The time in which the application that sends had given its kernel something to send.
+    pub fn lost_us(&self) -> u64 {
+        self.total_us() - self.of(Limit::SendingApplication)
+    }
+
+    pub fn merge(&mut self, other: &Shares) {
+        for (mine, theirs) in self.0.iter_mut().zip(other.0) {
+            *mine = mine.saturating_add(theirs);
+        }
+    }
+}
+
+/// What changes with every packet that is sent or received, and while data waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Moved {
+    segments: Option<(u32, u32)>,
+    busy_us: Option<u64>,
+    waiting: Option<(u32, u32)>,
+}
+
+impl Moved {
+    pub fn of(info: &TcpInfo) -> Self {
+        Moved {
+            segments: info.segs_out().zip(info.segs_in()),
+            busy_us: info.busy_time_us(),
+            waiting: info.unacked().zip(info.notsent_bytes()),
+        }
+    }
+
+    /// Whether nothing waits; older kernels do not know.
+    pub fn is_idle(&self) -> bool {
+        self.waiting == Some((0, 0))
+    }
+}
+
+/// A socket at one moment.
+#[derive(Clone, Copy)]
+pub struct Look {
+    pub time_us: u64,
+    pub state: State,
+    pub timer: u8,
+    pub unread_bytes: u32,
+    /// BBR's, in 1/256.
+    pub pacing_gain: Option<u32>,
+    pub info: TcpInfo,
+}
+
+const ZERO_WINDOW_PROBE: u8 = 4; // idiag_timer
+const CWR: u8 = 2; // tcpi_ca_state, as the next
+const LOSS: u8 = 4;
+// BBR's gain while it starts up is 2.89, later at most 1.25.
+const BBR_STARTUP_GAIN: u32 = 2 * 256;
+// A queue on the path: half as long again as the shortest round trip, and more than a host's jitter.
+const JITTER_US: u64 = 4000;
+const QUEUE_US_MIN: u32 = 1000;
+
+impl Look {
+    pub fn new(seen: &Seen<'_>, found: &Attributes<'_>, info: TcpInfo, time_us: u64) -> Self {
+        Look {
+            time_us,
+            state: seen.state,
+            timer: seen.timer,
+            unread_bytes: seen.unread_bytes,
+            pacing_gain: found.pacing_gain,
+            info,
+        }
+    }
+
+    pub fn received_since(&self, before: &Look) -> u64 {
+        since(self.info.bytes_received(), before.info.bytes_received())
+    }
+
+    pub fn acked_since(&self, before: &Look) -> u64 {
+        since(self.info.bytes_acked(), before.info.bytes_acked())
+    }
+
+    /// Whether this end is mainly a receiver of data.
+    pub fn is_receiving_since(&self, before: &Look) -> bool {
+        self.received_since(before) > self.acked_since(before)
+    }
+
+    fn queues_on_path(&self) -> bool {
+        match (self.info.rtt_us(), self.info.min_rtt_us()) {
+            (Some(rtt), Some(least)) if least > 0 => {
+                let queue = rtt.saturating_sub(least);
+                queue > QUEUE_US_MIN && queue > least / 2
+            }
+            _ => false,
+        }
+    }
+
+    fn is_in_slow_start(&self) -> bool {
+        match self.pacing_gain {
+            Some(gain) => gain > BBR_STARTUP_GAIN,
+            None => self.info.snd_cwnd() < self.info.snd_ssthresh(),
+        }
+    }
+
+    /// Whether as much is on the way as the congestion window allows, give or take a burst.
+    fn fills_window(&self) -> bool {
+        let window = self.info.snd_cwnd().unwrap_or(0);
+        u64::from(self.info.in_flight()) * 4 >= u64::from(window) * 3
+    }
+}
+
+/// Divides the time between two looks at one socket; the parts add up to it. `window_max_bytes`:
+/// the largest window that its peer has offered so far.
+pub fn attribute(before: &Look, now: &Look, window_max_bytes: u32) -> Shares {
+    let mut shares = Shares::default();
+    let all_us = now.time_us.saturating_sub(before.time_us);
+    if now.state == State::SYN_SENT {
+        shares.add(Limit::Handshake, all_us);
+    } else if now.is_receiving_since(before) {
+        shares.add(receiving(before, now, all_us), all_us);
+    } else {
+        sending(before, now, window_max_bytes, all_us, &mut shares);
+    }
+    shares
+}
+
+fn sending(before: &Look, now: &Look, window_max_bytes: u32, all_us: u64, shares: &mut Shares) {
+    let Some(busy_after) = now.info.busy_time_us() else {
+        shares.add(Limit::Undecided, all_us); // no account before Linux 4.10
+        return;
+    };
+    // The kernel counts in ticks, so an interval can seem a tick longer than it was.
+    let busy_us = since(Some(busy_after), before.info.busy_time_us()).min(all_us);
+    let window_us = since(now.info.rwnd_limited_us(), before.info.rwnd_limited_us()).min(busy_us);
+    let buffer_us =
+        since(now.info.sndbuf_limited_us(), before.info.sndbuf_limited_us()).min(busy_us - window_us);
+    let mut rest_us = busy_us - window_us - buffer_us;
+    let timeouts_us = 1000
+        * now.info.total_rto_time_ms().unwrap_or(0).wrapping_sub(before.info.total_rto_time_ms().unwrap_or(0))
+            as u64;
+    let timeouts_us = timeouts_us.min(rest_us);
+    rest_us -= timeouts_us;
+
+    let by_window = peer_limit(now, window_max_bytes);
+    shares.add(Limit::SendingApplication, all_us - busy_us);
+    shares.add(by_window, window_us);
+    shares.add(Limit::SendBuffer, buffer_us);
+    shares.add(Limit::Timeout, timeouts_us);
+    let counted = [(by_window, window_us), (Limit::SendBuffer, buffer_us)];
+    shares.add(waiting(before, now, counted), rest_us);
+}
+
+/// Whether the peer's window is small, or closes because its application does not read.
+fn peer_limit(now: &Look, window_max_bytes: u32) -> Limit {
+    // Linux shrinks a window only by what lies unread in the buffer behind it.
+    let is_closing = now.info.snd_wnd_bytes().is_some_and(|w| w < window_max_bytes / 2);
+    let is_probed = now.timer == ZERO_WINDOW_PROBE || now.info.probes().unwrap_or(0) > 0;
+    // A window that only is small lets the next data go as soon as an ACK is back.
+    let pause_us = 1000 * u64::from(now.info.last_data_sent_ms().unwrap_or(0));
+    let rtt_us = u64::from(now.info.min_rtt_us().unwrap_or(u32::MAX));
+    let pauses = pause_us > 2 * rtt_us + JITTER_US;
+    if is_closing || is_probed || pauses {
+        Limit::ReceivingApplication
+    } else {
+        Limit::ReceiveWindow
+    }
+}
+
+/// Where the network, not a buffer, made data wait.
+fn waiting(before: &Look, now: &Look, counted: [(Limit, u64); 2]) -> Limit {
+    let state = now.info.ca_state().unwrap_or(0);
+    if state == LOSS || now.info.backoff().unwrap_or(0) > 0 {
+        return Limit::Timeout;
+    }
+    let unsent = now.info.notsent_bytes().unwrap_or(0);
+    if !now.fills_window() && unsent == 0 {
+        // It waited for the ACKs of all it had, as also happens between two stops by a buffer.
+        let most = counted.into_iter().max_by_key(|c| c.1).filter(|c| c.1 > 0);
+        return most.map_or(Limit::SendingApplication, |c| c.0);
+    }
+    let mss = now.info.snd_mss_bytes().unwrap_or(0);
+    if !now.fills_window() && unsent < mss && now.info.in_flight() > 0 {
+        return Limit::AckStall; // only Nagle's algorithm holds back a segment that is not full
+    }
+    if now.queues_on_path() {
+        Limit::Link
+    } else if state >= CWR || now.info.total_retrans() != before.info.total_retrans() {
+        Limit::CongestionWindow
+    } else if now.is_in_slow_start() {
+        Limit::SlowStart
+    } else if now.fills_window() {
+        Limit::CongestionWindow
+    } else {
+        Limit::Undecided
+    }
+}
+
+fn receiving(before: &Look, now: &Look, all_us: u64) -> Limit {
+    let info = &now.info;
+    // Before Linux 6.2 the window is not told; it may grow up to this.
+    let window = u64::from(info.rcv_wnd_bytes().or(info.rcv_ssthresh_bytes()).unwrap_or(0));
+    if now.unread_bytes > 0 && u64::from(now.unread_bytes) >= window {
+        return Limit::ReceivingApplication;
+    }
+    let in_a_round_trip = u128::from(now.received_since(before)) * u128::from(info.rcv_rtt_us().unwrap_or(0));
+    if in_a_round_trip * 4 >= u128::from(window) * u128::from(all_us) * 3 && in_a_round_trip > 0 {
+        Limit::ReceiveWindow
+    } else if info.rcv_ooopack() != before.info.rcv_ooopack() {
+        Limit::CongestionWindow
+    } else {
+        Limit::Undecided
+    }
+}
+
+fn since(now: Option<u64>, before: Option<u64>) -> u64 {
+    now.unwrap_or(0).saturating_sub(before.unwrap_or(0))
+}

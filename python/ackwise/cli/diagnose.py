@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: MIT
+"""`ackwise diagnose`: what limits transfers, in captures and live."""
+
+import re
+import time
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from ackwise.cli import options
+from ackwise.cli.options import Number, Quantity, Whole
+from ackwise.cli.outputs import Outputs, outputs
+from ackwise.cli.shape import Command, argument, group, option, others
+from ackwise.diagnose.rows import TABLES as ROWS
+from ackwise.errors import InputError, quoted
+from ackwise.host import rights
+from ackwise.host.terminal import say
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ackwise.diagnose.live.sampler import Sampler
+
+_TEXT = """\
+Says of each transfer in captures what limited it and when, and what to change: a slow transfer's
+cause with its evidence. Captures are pcap or pcapng files, also compressed (gzip, zstd); several
+files, such as a ring buffer's, are read as one, and - is standard input. docs/inside/diagnosis.md
+says how it judges.
+
+With --live: the same for each TCP socket of this network namespace. The account is the kernel's
+own (`tcp_info`); no packet is captured and no privilege needed. FILTER is that of ss: `state NAME`,
+`src` and `dst` with an address, `sport` and `dport` with an operator, and `and`, `or`, `not`,
+parentheses. docs/live.md explains the table and each limit.
+
+Transfers and sockets that lost most time come first.
+"""
+_EXAMPLES = """\
+ackwise diagnose slow.pcap
+ackwise diagnose slow.pcap --report slow.html
+tcpdump -i eth0 -s 128 -w - tcp | ackwise diagnose -
+ackwise diagnose ring.pcap* --top 3 --json diagnosis.json
+ackwise diagnose slow.pcap --anonymize --report shared.html
+ackwise diagnose --live
+ackwise diagnose --live --once --interval 10s dport = :443
+ackwise diagnose --live dst 10.0.0.0/8 and not sport = :22
+ackwise diagnose --live --json --pid 4711
+ackwise diagnose --live --openmetrics 9810
+ackwise diagnose --live --unit       # prints a systemd unit
+ackwise diagnose --live --dashboard  # prints a dashboard for Grafana
+"""
+_LIVE = "--live"
+_OF_CAPTURES = ("--anonymize", "--table", "--csv", "--parquet", "--report")
+_OF_SOCKETS = ("--once", "--interval", "--pid", "--uid", "--core-share", "--openmetrics")
+_TRANSFERS_SHOWN, _SOCKETS_SHOWN = 5, 20
+_PORT = re.compile(r"(?:(?P<address>[^/]*):)?(?P<port>[0-9]{1,5})")
+_SECONDS_MIN, _SECONDS_MAX = 0.1, 3600.0
+_NS = 10**9
+
+
+@dataclass(frozen=True)
+class _Watch:
+    """How live sockets are looked at."""
+
+    once: bool
+    interval: int  # ns
+    pid: tuple[int, ...]
+    uid: str | None
+    core_share: float
+
+
+@click.command(
+    "diagnose",
+    cls=Command,
+    short_help="Say what limits transfers, in captures or live, and what to change",
+    text=_TEXT,
+    examples=_EXAMPLES,
+)
+@argument("words", metavar="CAPTURE...|FILTER...", nargs=-1, help="captures; with --live, which sockets")
+@group(
+    "What to show",
+    option("--top", type=Whole(1, 10**6), metavar="N", help="transfers or sockets in the table",
+           show_default="5 transfers, 20 sockets"),
+    option("--anonymize", is_flag=True,
+           help="replace addresses, ports and file names in all that is written"),
+    option("--table", "rows", type=options.OneOf(*ROWS), metavar="NAME", default="halves",
+           help=f"what --csv and --parquet write: {', '.join(ROWS)} (of connections)"),
+)  # fmt: skip
+@group(
+    "Live sockets",
+    option(_LIVE, is_flag=True, help="diagnose this host's sockets"),
+    option("--once", is_flag=True, help="one interval only"),
+    option(
+        "--interval",
+        type=Quantity("TIME", int(_SECONDS_MIN * _NS), int(_SECONDS_MAX * _NS)),
+        metavar="TIME",
+        default="1s",
+        help="time between two looks",
+    ),
+    option("--pid", type=Whole(1, 2**31 - 1), metavar="PID", multiple=True, help="process"),
+    option("--uid", metavar="USER", help="user, by name or number", show_default="everybody"),
+    option(
+        "--core-share",
+        type=Number(0.001, 1),
+        metavar="SHARE",
+        default=0.1,
+        help="share of one core to use at most; with more sockets each is looked at less often",
+    ),
+    option(
+        "--openmetrics",
+        type=options.Target("file"),
+        metavar="[ADDRESS:]PORT|FILE",
+        help="export sums for Prometheus: answer HTTP on PORT of 127.0.0.1 unless ADDRESS is "
+        "given, or write FILE in each interval",
+    ),
+    option("--unit", is_flag=True, help="print a systemd unit that exports the sums"),
+    option("--dashboard", is_flag=True, help="print a dashboard of the sums for Grafana"),
+)
+@outputs("json", "csv", "parquet", "report")
+@others(options.QUIET)
+@options.gathered("watch", _Watch)
+def command(
+    words: tuple[str, ...],
+    top: int | None,
+    anonymize: bool,
+    rows: str,
+    live: bool,
+    watch: _Watch,
+    openmetrics: str | None,
+    unit: bool,
+    dashboard: bool,
+    outputs: Outputs,
+    quiet: bool,
+) -> int:
+    """Exit code; raises InputError, RunError."""
+    if live or unit or dashboard:
+        options.refuse(_OF_CAPTURES, _LIVE)
+        return _live(words, watch, top or _SOCKETS_SHOWN, openmetrics, unit, dashboard, outputs)
+    options.refuse(_OF_SOCKETS, "captures", "give --live")
+    return _captures(words, top or _TRANSFERS_SHOWN, outputs, rows, anonymize=anonymize, quiet=quiet)
+
+
+def _captures(
+    paths: tuple[str, ...],
+    top: int,
+    outputs: Outputs,
+    rows: str,
+    *,
+    anonymize: bool,
+    quiet: bool,
+) -> int:
+    from ackwise.diagnose import document, table
+    from ackwise.diagnose.report import chosen, of_diagnosis
+    from ackwise.results.console import Console
+    from ackwise.results.progress import progress_bar
+
+    if not paths:
+        raise InputError("diagnose: give captures, or --live for this host's sockets")
+    outputs.check()
+    with progress_bar(not quiet) as show:
+        show("reading", 0, 1)
+        diagnosis = document.of_captures(paths, anonymize=anonymize)
+
+    def page() -> bytes:
+        series = None if anonymize else chosen.series(diagnosis, paths)
+        return of_diagnosis(diagnosis, series, options.command_line(), "")
+
+    outputs.write(diagnosis, lambda: ROWS[rows](diagnosis), page)
+    if not quiet:
+        for note in document.notes(diagnosis):
+            say(f"ackwise: {note}")
+    if outputs.to_terminal:
+        table.show(diagnosis, Console(), most=top)
+    return 0
+
+
+def _live(
+    words: tuple[str, ...],
+    watch: _Watch,
+    top: int,
+    openmetrics: str | None,
+    unit: bool,
+    dashboard: bool,
+    outputs: Outputs,
+) -> int:
+    for asked, name in ((unit, "--unit"), (dashboard, "--dashboard")):
+        if asked:
+            options.refuse(("--json", "--openmetrics", "--once"), name)
+            print(_shipped(name), end="")
+            return 0
+    if outputs.json not in (None, "-"):
+        raise InputError("--json: with --live it goes to standard output; leave FILE out")
+    if openmetrics is not None:
+        options.refuse(("--json",), "--openmetrics")
+    from ackwise.diagnose.live import selection
+    from ackwise.diagnose.live.sampler import Sampler
+
+    if not watch.pid and openmetrics is None:
+        rights.keep_only()  # another user's process and folder take root's rights
+    uid = None if watch.uid is None else _uid(watch.uid)
+    sampler = Sampler(selection.parse(words), uid=uid, pids=watch.pid, core_share=watch.core_share)
+    with closing(sampler), ExitStack() as stack:
+        if openmetrics is not None:
+            export = _exporting(openmetrics, sampler, stack)
+        elif outputs.json is not None:
+            export = _printing(sampler)
+        else:
+            export = _showing(sampler, watch, top, stack)
+        _run(sampler, watch, export)
+    return 0
+
+
+def _run(sampler: "Sampler", watch: _Watch, export: "Callable[[], None]") -> None:
+    seconds = watch.interval / _NS
+    sampler.begin()
+    while True:
+        sampler.interval(seconds)
+        export()
+        if watch.once:
+            return
+
+
+def _printing(sampler: "Sampler") -> "Callable[[], None]":
+    def write() -> None:
+        now = time.time_ns()
+        lines = sampler.lines(2**62)
+        # names of the kernel alone; a line begins with {
+        print("".join(f'{{"time_unix_ns":{now},{line[1:]}\n' for line in lines), end="", flush=True)
+
+    return write
+
+
+def _showing(
+    sampler: "Sampler", watch: _Watch, top: int, stack: ExitStack
+) -> "Callable[[], None]":
+    from ackwise.diagnose.live.show import screen
+
+    shown = stack.enter_context(screen(top, once=watch.once))
+
+    def show() -> None:
+        shown.show(sampler.rows(shown.room), sampler.totals())
+
+    return show
+
+
+def _exporting(target: str, sampler: "Sampler", stack: ExitStack) -> "Callable[[], None]":
+    from ackwise.diagnose.live.metrics import Exporter
+    from ackwise.host import files
+
+    exporter = Exporter(sampler.totals)
+    place = _PORT.fullmatch(target)
+    if place is None:
+        files.check_target(target, "--openmetrics")
+
+        def write() -> None:
+            sampler.rows(0)
+            files.write_whole(target, exporter.text())
+
+        return write
+    port = int(place["port"])
+    if not 0 < port < 2**16:
+        raise InputError(f"--openmetrics: {quoted(target)}: give a port from 1 to 65535")
+    address = (place["address"] or "127.0.0.1").strip("[]")
+    stack.enter_context(exporter.serving(address, port))
+
+    def next_interval() -> None:
+        sampler.rows(0)
+
+    return next_interval
+
+
+def _uid(user: str) -> int:
+    if user.isascii() and user.isdigit() and len(user) < 11:
+        return int(user)
+    import pwd
+
+    try:
+        return pwd.getpwnam(user).pw_uid
+    except (KeyError, ValueError):
+        raise InputError(f"--uid: there is no user {quoted(user)}") from None
+
+
+def _shipped(name: str) -> str:
+    from importlib import resources
+
+    file = {"--unit": "ackwise-diagnose.service", "--dashboard": "dashboard.json"}[name]
+    return (resources.files("ackwise.diagnose.live") / file).read_text(encoding="utf-8")

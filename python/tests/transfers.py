@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: MIT
+"""Transfers between two network namespaces, each made to be limited by one cause.
+
+sender 10.99.0.1 <──veth──> 10.99.0.2 receiver
+"""
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from netns import Namespace, namespace
+
+PORT = 5001
+SENDER, RECEIVER = "10.99.0.1", "10.99.0.2"
+
+_DELAY_LINE = str(Path(__file__).with_name("delay_line.py"))
+_RECEIVE = """
+import socket, sys, time
+rcvbuf, read_bytes, pause_s = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
+server = socket.socket()
+server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+if rcvbuf:
+    server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, rcvbuf)
+server.bind(("10.99.0.2", 5001))
+server.listen()
+print("ready", flush=True)
+peer, _ = server.accept()
+while peer.recv(read_bytes):
+    if pause_s:
+        time.sleep(pause_s)
+"""
+_SEND = """
+import socket, sys, time
+sndbuf, writes, pause_s = int(sys.argv[1]), sys.argv[2].split(","), float(sys.argv[3])
+to = socket.socket()
+if sndbuf:
+    to.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, sndbuf)
+to.connect(("10.99.0.2", 5001))
+parts = [bytes(int(size)) for size in writes]
+while True:
+    for part in parts:
+        to.sendall(part)
+    if pause_s:
+        time.sleep(pause_s)
+"""
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """How it is made slow; 0: the kernel's default, or none."""
+
+    rcvbuf: int = 0
+    read_bytes: int = 1 << 20
+    read_pause_s: float = 0
+    sndbuf: int = 0
+    writes: Sequence[int] = (1 << 16,)
+    write_pause_s: float = 0
+    delay_s: float = 0  # each way
+    rate_bps: int = 0  # of the sender's packets
+    queue_packets: int = 0
+    lost_of: int = 0  # one packet of so many of the sender
+
+
+@dataclass(frozen=True)
+class Ends:
+    """The namespaces of a transfer that goes on."""
+
+    sender: Namespace
+    receiver: Namespace
+
+
+@contextmanager
+def transferring(how: Transfer, warm_up_s: float = 1.5) -> Iterator[Ends]:
+    """The transfer goes on during the block."""
+    with ExitStack() as stack:
+        sender = stack.enter_context(namespace())
+        receiver = stack.enter_context(namespace())
+        path = (how.delay_s, how.rate_bps, how.queue_packets, how.lost_of)
+        for end in (sender, receiver):
+            end.tool("ip", "link", "del", "v0")
+        line = stack.enter_context(
+            _program([_DELAY_LINE, sender.name, receiver.name, *map(str, path)])
+        )
+        _await_ready(line)
+        for end, address in ((sender, SENDER), (receiver, RECEIVER)):
+            end.tool("ip", "address", "add", f"{address}/24", "dev", "v0")
+            end.tool("ip", "link", "set", "v0", "up")
+        reading = (how.rcvbuf, how.read_bytes, how.read_pause_s)
+        listens = stack.enter_context(_program(["-c", _RECEIVE, *map(str, reading)], receiver))
+        _await_ready(listens)
+        writing = (how.sndbuf, ",".join(map(str, how.writes)), how.write_pause_s)
+        stack.enter_context(_program(["-c", _SEND, *map(str, writing)], sender))
+        time.sleep(warm_up_s)
+        yield Ends(sender, receiver)
+
+
+def _await_ready(process: subprocess.Popen[str]) -> None:
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+
+
+@contextmanager
+def _program(
+    words: Sequence[str], where: Namespace | None = None
+) -> Iterator[subprocess.Popen[str]]:
+    inside = ["ip", "netns", "exec", where.name] if where else []
+    process = subprocess.Popen([*inside, sys.executable, *words], stdout=subprocess.PIPE, text=True)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
