@@ -77,7 +77,9 @@ class _Watch:
     text=_TEXT,
     examples=_EXAMPLES,
 )
-@argument("words", metavar="CAPTURE...|FILTER...", nargs=-1, help="captures; with --live, which sockets")
+@argument(
+    "words", metavar="CAPTURE...|FILTER...", nargs=-1, help="captures; with --live, which sockets"
+)
 @group(
     "What to show",
     option("--top", type=Whole(1, 10**6), metavar="N", help="transfers or sockets in the table",
@@ -138,7 +140,9 @@ def command(
         options.refuse(_OF_CAPTURES, _LIVE)
         return _live(words, watch, top or _SOCKETS_SHOWN, openmetrics, unit, dashboard, outputs)
     options.refuse(_OF_SOCKETS, "captures", "give --live")
-    return _captures(words, top or _TRANSFERS_SHOWN, outputs, rows, anonymize=anonymize, quiet=quiet)
+    return _captures(
+        words, top or _TRANSFERS_SHOWN, outputs, rows, anonymize=anonymize, quiet=quiet
+    )
 
 
 def _captures(
@@ -231,9 +235,7 @@ def _printing(sampler: "Sampler") -> "Callable[[], None]":
     return write
 
 
-def _showing(
-    sampler: "Sampler", watch: _Watch, top: int, stack: ExitStack
-) -> "Callable[[], None]":
+def _showing(sampler: "Sampler", watch: _Watch, top: int, stack: ExitStack) -> "Callable[[], None]":
     from ackwise.diagnose.live.show import screen
 
     shown = stack.enter_context(screen(top, once=watch.once))

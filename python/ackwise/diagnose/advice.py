@@ -13,8 +13,8 @@ from ackwise.diagnose.sentences import PATH, RECEIVER, SAYINGS, SENDER
 from ackwise.diagnose.transfer import Transfer
 
 WORTH = 1.1  # a remedy that brings less is none
-# Linux advertises about half of its receive buffer (net.ipv4.tcp_adv_win_scale = 1), and counts about
-# as much overhead against a send buffer.
+# Linux advertises about half of its receive buffer (net.ipv4.tcp_adv_win_scale = 1), and counts
+# about as much overhead against a send buffer.
 BUFFER_PER_BYTE = 2
 _UNSCALED_BYTES = 65_535
 _BLOAT = 2.0  # loaded RTT, in units of the smallest
@@ -85,7 +85,9 @@ def _buffer_bytes(goal_bps: float, rtt_s: float) -> int:
 def _window(transfer: Transfer) -> Advice:
     rtt = transfer.rtt_s
     if not rtt:
-        return Advice("the advertised window was full", RECEIVER, _plain(SAYINGS["receive-window"].remedy))
+        return Advice(
+            "the advertised window was full", RECEIVER, _plain(SAYINGS["receive-window"].remedy)
+        )
     window = transfer.window_bytes
     bound = 8 * window / rtt
     because = f"a window of {size(window)} each {time(rtt)} (RTT) allows {rate(bound)}"
@@ -102,8 +104,8 @@ def _window(transfer: Transfer) -> Advice:
     return Advice(
         because,
         RECEIVER,
-        f"let the receive buffer grow to {size(wanted)}, for {why}; an application that sets SO_RCVBUF "
-        "keeps it from growing",
+        f"let the receive buffer grow to {size(wanted)}, for {why}; an application that sets "
+        "SO_RCVBUF keeps it from growing",
         f'sysctl -w net.ipv4.tcp_rmem="4096 131072 {wanted}"',
         goal if transfer.link_bps is not None else None,
     )
@@ -127,8 +129,8 @@ def _send_buffer(transfer: Transfer) -> Advice:
         f"never more than {size(flight)} were in flight, without any loss: each {time(rtt)} (RTT) "
         f"that allows {rate(bound)}",
         SENDER,
-        f"let the send buffer grow to {size(wanted)}, for {why}; an application that sets SO_SNDBUF "
-        "keeps it from growing",
+        f"let the send buffer grow to {size(wanted)}, for {why}; an application that sets "
+        "SO_SNDBUF keeps it from growing",
         f'sysctl -w net.ipv4.tcp_wmem="4096 16384 {wanted}"',
         goal if transfer.link_bps is not None else None,
     )
@@ -142,8 +144,8 @@ def _link(transfer: Transfer) -> Advice:
         return Advice(
             f"{because}; its queue raises the RTT from {time(least)} to {time(rtt)}",
             PATH,
-            "only a faster link raises the rate; a shorter queue at the router in front of the link, its "
-            "owner's remedy, gives the delay back",
+            "only a faster link raises the rate; a shorter queue at the router in front of the "
+            "link, its owner's remedy, gives the delay back",
             f"tc qdisc replace dev DEVICE root cake bandwidth {0.95 * link / 1e6:.3g}mbit",
         )
     return Advice(because, PATH, "none is needed: only a faster link raises the rate")
@@ -152,17 +154,19 @@ def _link(transfer: Transfer) -> Advice:
 def _policer(transfer: Transfer) -> Advice:
     bps = transfer.bps_while("policer")
     return Advice(
-        f"what exceeds {rate(bps)} is dropped: {transfer.lost_share:.1%} of the packets, and no queue",
+        f"what exceeds {rate(bps)} is dropped, without a queue: {transfer.lost_share:.1%} of the "
+        "packets",
         PATH,
-        "shape to a little less at the sender's side of the policer, so that a queue takes what it drops",
+        "shape to a little less at the sender's side of the policer, so that a queue takes what it "
+        "drops",
         f"tc qdisc replace dev DEVICE root cake bandwidth {0.95 * bps / 1e6:.3g}mbit",
     )
 
 
 def _loss(transfer: Transfer) -> Advice:
     return Advice(
-        f"{transfer.lost_share:.2%} of the packets were sent again, and each loss reduces the congestion "
-        "window",
+        f"{transfer.lost_share:.2%} of the packets were sent again, and each loss reduces the "
+        "congestion window",
         PATH,
         "find the hop that drops packets; a sender with BBR gives way to fewer losses",
         "sysctl -w net.ipv4.tcp_congestion_control=bbr",
@@ -176,8 +180,8 @@ def _slow_start(transfer: Transfer) -> Advice:
         f"{size(transfer.bytes)} are over before the congestion window has grown to what the path "
         f"carries ({time(rtt)} for each doubling)",
         SENDER,
-        "keep connections open for further transfers; a larger initial window saves an RTT for each "
-        "doubling",
+        "keep connections open for further transfers; a larger initial window saves an RTT for "
+        "each doubling",
         "ip route change ROUTE initcwnd 20",
     )
 
@@ -188,11 +192,11 @@ def _stall(transfer: Transfer) -> Advice:
     count_s = sum(stalls.values()) / 1e9
     if kind == "nagle":
         return Advice(
-            f"a short segment waits for the ACK of the one before it, and the receiver delays that ACK: "
-            f"{time(count_s)} in all",
+            "a short segment waits for the ACK of the one before it, and the receiver delays that "
+            f"ACK: {time(count_s)} in all",
             SENDER,
-            "set TCP_NODELAY in the sending application, or write head and body in one call; at the "
-            "receiver, the ACK policy a3 ends such stalls",
+            "set TCP_NODELAY in the sending application, or write head and body in one call; at "
+            "the receiver, the ACK policy a3 ends such stalls",
             "ackwise deadlock",
         )
     side, buffer = (RECEIVER, "receive") if kind == "receive-window" else (SENDER, "send")

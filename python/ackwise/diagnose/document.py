@@ -5,10 +5,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ackwise import engine
+from ackwise import __version__, engine
 from ackwise.diagnose import anonymize as pseudonyms
 from ackwise.errors import InputError, printable, quoted
-from ackwise.results import provenance
 
 SCHEMA_VERSION = 1
 STDIN = "-"
@@ -27,7 +26,7 @@ def of_captures(paths: Sequence[str], *, anonymize: bool) -> dict[str, Any]:
     return {
         "schema_version": SCHEMA_VERSION,
         "kind": "diagnosis",
-        "provenance": {"ackwise_version": provenance.__version__},
+        "provenance": {"ackwise_version": __version__},
         **found,
     }
 

@@ -38,8 +38,7 @@ def lost_s(transfer: Transfer) -> float:
     """Time that would be saved if its slowest link were all that limits it."""
     link = transfer.link_bps
     if link is None:
-        busy = transfer.judgment["limits"].get("link", {"ns": 0})["ns"] / 1e9
-        return transfer.seconds - busy
+        return transfer.seconds - transfer.seconds_of("link")
     return max(0.0, transfer.seconds - 8 * transfer.bytes / link)
 
 
@@ -60,8 +59,8 @@ def lines(transfer: Transfer) -> Iterator[tuple[str, str]]:
 
 def _what(transfer: Transfer) -> str:
     return (
-        f"{printable(transfer.sender)} -> {printable(transfer.receiver)}: {size(transfer.bytes)} in "
-        f"{time(transfer.seconds)}, {rate(transfer.bps)}"
+        f"{printable(transfer.sender)} -> {printable(transfer.receiver)}: "
+        f"{size(transfer.bytes)} in {time(transfer.seconds)}, {rate(transfer.bps)}"
     )
 
 

@@ -50,10 +50,15 @@ class Transfer:
         whole = sum(found.values()) or 1
         return sorted(((n, ns / whole) for n, ns in found.items()), key=lambda s: (-s[1], s[0]))
 
+    def seconds_of(self, limit: str) -> float:
+        """Time that was limited so."""
+        share = self.judgment["limits"].get(limit)
+        return int(share["ns"]) / NS if share else 0.0
+
     @property
     def seconds(self) -> float:
         """Time that the limits share."""
-        return sum(share["ns"] for share in self.judgment["limits"].values()) / NS
+        return sum(int(share["ns"]) for share in self.judgment["limits"].values()) / NS
 
     @property
     def bps(self) -> float:
