@@ -478,6 +478,10 @@ mod tests {
         let found = options(&data);
         assert_eq!(found.timestamps, Some((1, 2)));
         assert_eq!(found.sack_count, 0, "a cut option does not count");
+        // RFC 9768, 3.2.3: either order, with up to three counters of 24 bits.
+        let counters = [174, 11, 0, 0, 1, 0, 0, 2, 0, 0, 3, 1];
+        assert!(options(&counters).accecn && options(&[172, 2, 1, 1]).accecn && !found.accecn);
+        assert!(!options(&[172, 4, 0, 0]).accecn, "part of a counter");
         assert_eq!(options(&[5, 0, 8]), TcpOptions::default());
         assert_eq!(options(&[8, 1]), TcpOptions::default());
     }
