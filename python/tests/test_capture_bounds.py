@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A capture from a stranger: memory, output and time are bounded, and only a file is opened."""
 
+import gzip
 import json
 import os
 import re
@@ -85,6 +86,16 @@ def test_memory_and_output_are_bounded_whatever_the_connections(tmp_path: Path) 
     segments = sum(-(-(14_600 + i % 1460) // 1460) for i in range(40_000))
     assert left_out["data_segments"] + sum(d["data_segments"] for d in listed) == segments
     assert out.stat().st_size < 20_000_000
+
+
+def test_a_packed_bomb_takes_time_but_no_memory(tmp_path: Path) -> None:
+    file = tmp_path / "bomb.pcap.gz"
+    file.write_bytes(gzip.compress(pcap(iter([])) + bytes(200_000_000)))
+    assert file.stat().st_size < 300_000
+    code, kb, said = resident_kb("compare", "--capture", str(file))
+    assert code == 2
+    assert "no TCP found" in said
+    assert kb < 100_000, f"{kb} kB"
 
 
 def test_a_report_of_a_long_transfer_holds_a_bounded_trace(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ impl<'a> Source<'a> {
     }
 
     pub fn stdin() -> Self {
-        Source { name: "stdin".to_owned(), origin: Origin::Stdin }
+        Source { name: STDIN.to_owned(), origin: Origin::Stdin }
     }
 
     /// As command lines name them: `-` is the standard input, anything else a file.
@@ -98,8 +98,13 @@ impl<'a> Source<'a> {
     }
 }
 
-/// A name as one types it in a shell.
+const STDIN: &str = "stdin";
+
+/// A source as one types it in a shell, for programs that read the standard input as "-".
 pub(crate) fn shown(name: &str) -> String {
+    if name == STDIN {
+        return "-".to_owned();
+    }
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./+:@%,=".contains(c);
     match !name.is_empty() && !name.starts_with('-') && name.chars().all(plain) {
         true => name.to_owned(),

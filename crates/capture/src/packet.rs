@@ -209,13 +209,15 @@ pub(crate) fn skip(b: &[u8], len: usize) -> Result<&[u8], SkipCause> {
     b.get(len..).ok_or(SkipCause::Cut)
 }
 
-/// `wire_len`: length of the packet on the wire, which `data` may be a part of.
+/// Decodes in place, since most of the time would else go into copying. `wire_len`: length of the
+/// packet on the wire, which `data` may be a part of.
 pub(crate) fn decode(
     link: u32,
     data: &[u8],
     wire_len: u32,
     fragments: &mut Fragments,
-) -> Result<TcpSegment, SkipCause> {
+    into: &mut TcpSegment,
+) -> Result<(), SkipCause> {
     let mut ip = link::ip_of(link, data)?;
     let mut wire_len = (wire_len as usize).saturating_sub(data.len() - ip.len());
     let mut tunnel = None;
@@ -224,10 +226,10 @@ pub(crate) fn decode(
         let network = network(ip, wire_len.max(ip.len()) as u32)?;
         let body = network.body;
         if network.protocol == TCP {
-            let mut segment = network.segment(fragments)?;
-            segment.tunnel = tunnel;
-            segment.tunnel_depth = tunnel_depth;
-            return Ok(segment);
+            network.segment(fragments, into)?;
+            into.tunnel = tunnel;
+            into.tunnel_depth = tunnel_depth;
+            return Ok(());
         }
         if network.fragment_offset > 0 {
             return Err(SkipCause::Fragment);
@@ -261,6 +263,7 @@ struct Network<'a> {
 }
 
 /// `available`: bytes from the IP header on that were on the wire.
+#[inline]
 fn network(ip: &[u8], available: u32) -> Result<Network<'_>, SkipCause> {
     match ip.first().map(|b| b >> 4) {
         Some(4) => ipv4(ip, available),
@@ -270,6 +273,7 @@ fn network(ip: &[u8], available: u32) -> Result<Network<'_>, SkipCause> {
     }
 }
 
+#[inline]
 fn ipv4(ip: &[u8], available: u32) -> Result<Network<'_>, SkipCause> {
     let Some((head, _)) = ip.split_first_chunk::<20>() else { return Err(SkipCause::Cut) };
     let two = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
@@ -359,25 +363,26 @@ fn ipv6(ip: &[u8], available: u32) -> Result<Network<'_>, SkipCause> {
 
 impl Network<'_> {
     /// The TCP segment in it.
-    fn segment(&self, fragments: &mut Fragments) -> Result<TcpSegment, SkipCause> {
+    fn segment(&self, fragments: &mut Fragments, into: &mut TcpSegment) -> Result<(), SkipCause> {
         let datagram = Datagram { src: self.src, dst: self.dst, ident: self.ident };
         if self.fragment_offset > 0 {
             let is_last = !self.more;
             let found = fragments.carry_on(datagram, self.fragment_offset, self.body_len, is_last);
-            let mut segment = found.ok_or(SkipCause::Fragment)?;
-            segment.ip_total_len = self.total_len;
-            segment.cut = (self.body.len() < self.body_len as usize).then_some(Cut::Payload);
-            return Ok(segment);
+            *into = found.ok_or(SkipCause::Fragment)?;
+            into.ip_total_len = self.total_len;
+            into.cut = (self.body.len() < self.body_len as usize).then_some(Cut::Payload);
+            return Ok(());
         }
-        let mut segment = self.tcp()?;
+        self.tcp(into)?;
         if self.more {
-            let header_len = self.body_len - segment.payload_len;
-            fragments.begin(datagram, &mut segment, header_len);
+            let header_len = self.body_len - into.payload_len;
+            fragments.begin(datagram, into, header_len);
         }
-        Ok(segment)
+        Ok(())
     }
 
-    fn tcp(&self) -> Result<TcpSegment, SkipCause> {
+    #[inline]
+    fn tcp(&self, into: &mut TcpSegment) -> Result<(), SkipCause> {
         let (b, len) = (self.body, self.body_len);
         if len < 20 {
             return Err(SkipCause::Malformed);
@@ -391,7 +396,7 @@ impl Network<'_> {
             return Err(SkipCause::Malformed);
         }
         let captured = b.len() as u32;
-        Ok(TcpSegment {
+        *into = TcpSegment {
             src: SocketAddr::new(self.src, two(0)),
             dst: SocketAddr::new(self.dst, two(2)),
             seq: four(4),
@@ -412,7 +417,8 @@ impl Network<'_> {
                 _ => None,
             },
             options: options(b.get(20..(header as usize).min(b.len())).unwrap_or(&[])),
-        })
+        };
+        Ok(())
     }
 }
 
@@ -472,6 +478,10 @@ mod tests {
         let found = options(&data);
         assert_eq!(found.timestamps, Some((1, 2)));
         assert_eq!(found.sack_count, 0, "a cut option does not count");
+        // RFC 9768, 3.2.3: either order, with up to three counters of 24 bits.
+        let counters = [174, 11, 0, 0, 1, 0, 0, 2, 0, 0, 3, 1];
+        assert!(options(&counters).accecn && options(&[172, 2, 1, 1]).accecn && !found.accecn);
+        assert!(!options(&[172, 4, 0, 0]).accecn, "part of a counter");
         assert_eq!(options(&[5, 0, 8]), TcpOptions::default());
         assert_eq!(options(&[8, 1]), TcpOptions::default());
     }

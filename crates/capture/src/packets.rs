@@ -164,13 +164,9 @@ impl Cursor<'_> {
             }
             let Some(raw) = self.file.next_packet()? else { return Ok(false) };
             reading.packets += 1;
-            match decode(&raw, &mut reading.fragments) {
+            match decode(&raw, &mut reading.fragments, &mut self.head) {
                 Err(cause) => reading.skipped[cause as usize] += 1,
-                Ok((time_ns, segment)) => {
-                    self.head.time_ns = time_ns;
-                    self.head.number = raw.number;
-                    self.head.interface = raw.interface;
-                    self.head.segment = segment;
+                Ok(()) => {
                     reading.count(&self.head.segment);
                     return Ok(true);
                 }
@@ -179,10 +175,12 @@ impl Cursor<'_> {
     }
 }
 
-fn decode(raw: &RawPacket<'_>, fragments: &mut Fragments) -> Result<(u64, TcpSegment), SkipCause> {
+fn decode(raw: &RawPacket<'_>, fragments: &mut Fragments, into: &mut Packet) -> Result<(), SkipCause> {
     let link = raw.link.ok_or(SkipCause::UnknownLink)?;
-    let time_ns = raw.time_ns.ok_or(SkipCause::NoTime)?;
-    Ok((time_ns, packet::decode(link, raw.data, raw.wire_len, fragments)?))
+    into.time_ns = raw.time_ns.ok_or(SkipCause::NoTime)?;
+    into.number = raw.number;
+    into.interface = raw.interface;
+    packet::decode(link, raw.data, raw.wire_len, fragments, &mut into.segment)
 }
 
 /// What is the same for all sources of one reading.

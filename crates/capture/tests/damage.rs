@@ -3,9 +3,12 @@
 
 mod fixtures;
 
-use ackwise_capture::write::{PcapStyle, PcapngWriter};
-use ackwise_capture::{link, read, Capture, ReadOptions};
+use ackwise_capture::write::{
+    fragments, frame, tunnelled, PcapStyle, PcapVersion, PcapWriter, PcapngWriter, TcpPacket,
+};
+use ackwise_capture::{link, packets, read, Capture, ReadOptions, Source, Tunnel};
 use fixtures::{pcap, short_connection, v4, v6, Random, START_NS};
+use std::ops::ControlFlow;
 
 fn valid() -> Vec<Vec<u8>> {
     let mut all = Vec::new();
@@ -21,10 +24,46 @@ fn valid() -> Vec<Vec<u8>> {
                 packet.options.extend([1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2]);
                 w.tcp(i, START_NS + time_ns, &packet);
             }
+            w.statistics(i, START_NS, 8, 1);
             all.push(w.into_bytes());
         }
     }
+    let [a, b] = v4();
+    for version in [PcapVersion::V2_3, PcapVersion::V2_2, PcapVersion::Modified] {
+        for link_type in [link::PPP, link::PPP_ETHER, link::PPP_WITH_DIRECTION, link::SLIP] {
+            let style = PcapStyle { version, ..PcapStyle::default() };
+            all.push(pcap(link_type, style, &short_connection([a, b])));
+        }
+    }
+    let mut w = PcapWriter::new(link::ETHERNET, PcapStyle::default());
+    for tunnel in [Tunnel::IpInIp, Tunnel::Gre, Tunnel::Vxlan, Tunnel::Geneve] {
+        for (time_ns, packet) in short_connection([a, b]) {
+            let short = TcpPacket { payload_len: packet.payload_len.min(40), ..packet };
+            w.frame(START_NS + time_ns, &frame(link::ETHERNET, &tunnelled(tunnel, &short.to_ip())));
+        }
+    }
+    for part in fragments(&TcpPacket::new(a, b, 1, 1, 100).to_ip(), 40) {
+        w.frame(START_NS, &frame(link::ETHERNET, &part));
+    }
+    all.push(w.into_bytes());
     all
+}
+
+/// The same bytes as two sources: time runs on, and every packet is somewhere.
+fn check_in_two_parts(bytes: &[u8], cut: usize) {
+    let (first, second) = bytes.split_at(cut);
+    let sources = [Source::reader(first, "first"), Source::reader(second, "second")];
+    let (mut before, mut count) = (0, 0);
+    let notes = packets(sources, &ReadOptions::default(), |packet| {
+        assert!(packet.time_ns >= before, "time runs on");
+        (before, count) = (packet.time_ns, count + 1);
+        ControlFlow::Continue(())
+    });
+    if let Ok(notes) = notes {
+        assert_eq!(notes.tcp_packets, count);
+        assert_eq!(count + notes.skipped.values().sum::<u64>(), notes.packets);
+        assert_eq!(notes.files.iter().map(|f| f.packets).sum::<u64>(), notes.packets);
+    }
 }
 
 fn check(capture: &Capture, file_len: usize) {
@@ -71,6 +110,10 @@ fn damaged_captures_are_read_or_refused() {
                 }
                 _ => drop(bytes.drain(at..(at + random.below(16)).min(bytes.len() - 1).max(at))),
             }
+        }
+        if round % 8 == 0 {
+            let other = &valid[random.below(valid.len())];
+            check_in_two_parts(&[&bytes[..], other].concat(), bytes.len());
         }
         match read(&bytes[..], "damaged", &ReadOptions::default()) {
             Ok(capture) => {

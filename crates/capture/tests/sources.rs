@@ -3,7 +3,7 @@
 
 mod fixtures;
 
-use ackwise_capture::write::{PcapStyle, TcpPacket};
+use ackwise_capture::write::{PcapStyle, PcapngWriter, TcpPacket};
 use ackwise_capture::{
     link, packets, CaptureError, CaptureErrorKind, CaptureNotes, Compression, Packet, Progress, ReadOptions,
     Source,
@@ -230,6 +230,21 @@ fn a_connection_goes_on_over_files_and_an_empty_newest_file_does_no_harm() {
         ControlFlow::Continue(())
     });
     assert_eq!(alone.expect_err("nothing at all").kind, CaptureErrorKind::Empty);
+}
+
+#[test]
+fn drops_of_a_ring_are_counted_once() {
+    let file = |start_ns, dropped| {
+        let mut w = PcapngWriter::new(false);
+        let eth0 = w.interface_with(link::RAW, 9, 0, &[(2, b"eth0")]);
+        w.statistics(eth0, start_ns, 100, dropped);
+        w.into_bytes()
+    };
+    // dumpcap's counters run on from file to file; those of another capture add up.
+    let files = [file(START_NS, 3), file(START_NS, 7), file(START_NS, 5), file(START_NS + 1, 20)];
+    let sources = files.iter().map(|bytes| Source::reader(&bytes[..], "x"));
+    let notes = packets(sources, &ReadOptions::default(), |_| ControlFlow::Continue(()));
+    assert_eq!(notes.expect("valid").dropped_packets(), Some(27));
 }
 
 #[test]
