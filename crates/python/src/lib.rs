@@ -2,6 +2,8 @@
 //! `ackwise._engine`: the engine for Python. Scenarios and results cross as JSON text; long calls
 //! release the interpreter's lock and can be cancelled from another thread.
 
+mod diagnose;
+
 use ackwise_capture::{Progress, ReadOptions, Source, TcpSegment};
 use ackwise_core::{Policy, Reason};
 use ackwise_replay::optimum::{self as offline, Arrival};
@@ -321,6 +323,7 @@ fn _engine(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(pareto, m)?)?;
     m.add_function(wrap_pyfunction!(deadlock, m)?)?;
     m.add_function(wrap_pyfunction!(replay, m)?)?;
+    m.add_function(wrap_pyfunction!(diagnose::diagnose, m)?)?;
     m.add_function(wrap_pyfunction!(replay_arrivals, m)?)?;
     m.add_function(wrap_pyfunction!(optimum, m)?)
 }

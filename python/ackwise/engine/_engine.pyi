@@ -40,6 +40,10 @@ def scenario_keys() -> str:
 
 def simulate(scenario_json: str, cancel: Cancel | None = None) -> str: ...
 def replay(path: str, options_json: str, cancel: Cancel | None = None) -> str: ...
+def diagnose(paths: Sequence[str], threads: int = 1, cancel: Cancel | None = None) -> str:
+    """The connections of all captures together; `-` is the standard input. The result is the same
+    for any number of threads."""
+
 def arrivals(path: str, most: int) -> str: ...
 def tcp_packets(
     path: str,
