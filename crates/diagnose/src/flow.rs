@@ -5,7 +5,7 @@ use crate::distance::{Distance, Recent};
 use crate::half::{Around, Half};
 use crate::observers::{End, Observers};
 use crate::repeats::Repeats;
-use crate::report::{Connection, Ending, Handshake, Options};
+use crate::report::{Connection, Ecn, Ending, Handshake, Options};
 use crate::step::Step;
 use crate::transit::Transit;
 use ackwise_capture::{tcp_flag, Packet, TcpSegment};
@@ -213,6 +213,11 @@ impl Flow {
         }
     }
 
+    fn ecn(&self) -> Option<Ecn> {
+        let [syn, syn_ack] = self.syns.map(|syn| syn.map(|s| s.flags));
+        Some(Ecn::of([syn?, syn_ack?]))
+    }
+
     /// The connection is over, or the capture is.
     pub fn finish(self) -> Connection {
         let end_ns = self.last_ns;
@@ -230,6 +235,7 @@ impl Flow {
                 distance_ns: [distances_ns[e], distances_ns[1 - e]],
             }
         });
+        let ecn = self.ecn();
         let [a, b] = self.observers;
         Connection {
             index: self.index,
@@ -241,7 +247,7 @@ impl Flow {
             packets: self.packets,
             repeated_packets: self.repeated_packets,
             options: self.syns.map(|syn| syn.map(|s| s.options)),
-            syn_flags: self.syns.map(|syn| syn.map(|s| s.flags)),
+            ecn,
             handshake: self.handshake,
             distance_ns: distances_ns,
             halves: [a.finish(&ends[0]), b.finish(&ends[1])],

@@ -49,7 +49,7 @@ pub use acking::Acking;
 pub use counts::{AckCounts, ByCause, Counts, SentCounts};
 pub use observers::{End, Half, Observer};
 pub use rate::{Gaps, Rate};
-pub use report::{Connection, Ending, Handshake, Options};
+pub use report::{Connection, Ecn, Ending, Handshake, Options};
 pub use rtt::Rtt;
 pub use window::Window;
 

@@ -1,23 +1,28 @@
 // SPDX-License-Identifier: MIT
 //! What limits the transfers of captures, and their packets for plots.
 
-use crate::{reading, EngineError};
+use crate::{reading, Cancel, EngineError};
 use ackwise_capture::Source;
 use pyo3::prelude::*;
 use std::num::NonZero;
-use std::thread;
 
 fn json(value: &impl serde::Serialize) -> PyResult<String> {
     serde_json::to_string(value).map_err(|e| EngineError::new_err(e.to_string()))
 }
 
-/// Diagnoses captures together ("-": standard input); JSON out.
+/// Diagnoses captures together ("-": standard input) in as many threads; JSON out.
 #[pyfunction]
-pub fn diagnose(py: Python<'_>, paths: Vec<String>) -> PyResult<String> {
+#[pyo3(signature = (paths, threads=NonZero::<usize>::MIN, cancel=None))]
+pub fn diagnose(
+    py: Python<'_>,
+    paths: Vec<String>,
+    threads: NonZero<usize>,
+    cancel: Option<&Cancel>,
+) -> PyResult<String> {
+    let flag = cancel.map(|c| c.0.as_ref());
     py.allow_threads(|| {
         let sources = || paths.iter().map(Source::named);
-        let threads = thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN);
-        json(&reading(None, |options| ackwise_diagnose::diagnose(sources(), options, threads))?)
+        json(&reading(flag, |options| ackwise_diagnose::diagnose(sources(), options, threads))?)
     })
 }
 

@@ -325,9 +325,9 @@ fn _engine(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(tcp_packets, m)?)?;
     m.add_function(wrap_pyfunction!(pareto, m)?)?;
     m.add_function(wrap_pyfunction!(deadlock, m)?)?;
-    m.add_function(wrap_pyfunction!(diagnose::diagnose, m)?)?;
     m.add_function(wrap_pyfunction!(diagnose::diagnosis_series, m)?)?;
     m.add_function(wrap_pyfunction!(replay, m)?)?;
+    m.add_function(wrap_pyfunction!(diagnose::diagnose, m)?)?;
     m.add_function(wrap_pyfunction!(replay_arrivals, m)?)?;
     m.add_function(wrap_pyfunction!(optimum, m)?)
 }

@@ -2,6 +2,7 @@
 """The only interface to the compiled engine: JSON in and out, its errors as InputError."""
 
 import json
+import os
 import shlex
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache
@@ -233,7 +234,7 @@ def diagnose(paths: Sequence[str]) -> dict[str, Any]:
 
     Raises InputError, which names the byte, for a capture that cannot be read.
     """
-    return dict(_read_captures("diagnose", paths))
+    return dict(_read_captures("diagnose", paths, len(os.sched_getaffinity(0))))
 
 
 def diagnosis_series(
@@ -244,7 +245,7 @@ def diagnosis_series(
     return list(_read_captures("diagnosis_series", paths, json.dumps(wanted)))
 
 
-def _read_captures(function: str, paths: Sequence[str], *more: str) -> Any:
+def _read_captures(function: str, paths: Sequence[str], *more: str | int) -> Any:
     engine = _loaded()
     try:
         return json.loads(getattr(engine, function)(list(paths), *more))
