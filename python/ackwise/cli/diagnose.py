@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _TEXT = """\
 With --live: says of each TCP socket of this network namespace what limited it, and what would
 change that. The account is the kernel's own (`tcp_info`); no packet is captured and no privilege
-needed. Sockets that lost most time come first: time in which their application had given them
+needed. Sockets that lost most time come first: time that a known limit took while there was
 something to send.
 
 FILTER is that of ss: `state NAME`, `src` and `dst` with an address, `sport` and `dport` with an
