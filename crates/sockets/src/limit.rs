@@ -65,9 +65,10 @@ impl Shares {
         self.0.iter().sum()
     }
 
-    /// The time in which the application that sends had given its kernel something to send.
+    /// The time that a known limit took while the application that sends had something to send.
     pub fn lost_us(&self) -> u64 {
-        self.total_us() - self.of(Limit::SendingApplication)
+        let kept = self.of(Limit::SendingApplication).saturating_add(self.of(Limit::Undecided));
+        self.total_us().saturating_sub(kept)
     }
 
     pub fn merge(&mut self, other: &Shares) {

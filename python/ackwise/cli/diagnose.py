@@ -34,7 +34,7 @@ own (`tcp_info`); no packet is captured and no privilege needed. FILTER is that 
 `src` and `dst` with an address, `sport` and `dport` with an operator, and `and`, `or`, `not`,
 parentheses. docs/live.md explains the table and each limit.
 
-Transfers and sockets that lost most time come first.
+What lost most time comes first: time that a known limit took while there was something to send.
 """
 _EXAMPLES = """\
 ackwise diagnose slow.pcap
