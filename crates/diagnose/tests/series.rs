@@ -55,7 +55,7 @@ fn no_packet_is_lost_whatever_the_number_of_points() {
             let kinds = |f: fn(&ackwise_diagnose::series::Acks) -> u64| -> u64 {
                 drawn.acks.points().iter().map(f).sum()
             };
-            assert_eq!(kinds(|a| a.acked_bytes), counts.acks.acked_bytes);
+            assert_eq!(kinds(|a| a.delivered_bytes), counts.acks.acked_bytes);
             assert_eq!(kinds(|a| a.kinds.duplicate), counts.acks.duplicate);
             assert_eq!(kinds(|a| a.kinds.window_update), counts.acks.window_updates);
             assert_eq!(kinds(|a| a.place.packets) + counts.acks.old, counts.acks.acks);

@@ -134,7 +134,8 @@ pub struct Acks {
     pub number: Range<i64>,
     /// Right edge of the window; none where its scale is not known.
     pub edge: Option<Range<i64>>,
-    pub acked_bytes: u64,
+    /// That reached the receiver, by number or by SACK block.
+    pub delivered_bytes: u64,
     /// Of the whole path.
     pub rtt_ns: Option<Range<u64>>,
 }
@@ -163,7 +164,7 @@ impl Point for Acks {
         "number_max",
         "edge_min",
         "edge_max",
-        "acked_bytes",
+        "delivered_bytes",
         "rtt_min_ns",
         "rtt_max_ns",
     ];
@@ -173,7 +174,7 @@ impl Point for Acks {
         self.kinds.merge(&next.kinds);
         self.number.merge(&next.number);
         merge(&mut self.edge, &next.edge);
-        self.acked_bytes += next.acked_bytes;
+        self.delivered_bytes += next.delivered_bytes;
         merge(&mut self.rtt_ns, &next.rtt_ns);
     }
 
@@ -183,7 +184,7 @@ impl Point for Acks {
         values.extend([pure, piggybacked, duplicate, window_update].map(value));
         values.extend([Some(self.number.min), Some(self.number.max)]);
         values.extend([self.edge.map(|edge| edge.min), self.edge.map(|edge| edge.max)]);
-        values.push(value(self.acked_bytes));
+        values.push(value(self.delivered_bytes));
         values.extend(
             [self.rtt_ns.map(|rtt| rtt.min), self.rtt_ns.map(|rtt| rtt.max)].map(|ns| ns.and_then(value)),
         );

@@ -28,12 +28,14 @@ pub(super) struct Recorder {
     base: Option<u64>,
     /// RTT between the capture point and the sender.
     distance_ns: Option<u64>,
+    /// Above a hole, after the ACK before.
+    sacked_bytes: u64,
 }
 
 impl Recorder {
     pub fn new(most: usize) -> Self {
         let series = Series { data: Track::new(most), acks: Track::new(most), marks: BTreeMap::new() };
-        Recorder { most, series, base: None, distance_ns: None }
+        Recorder { most, series, base: None, distance_ns: None, sacked_bytes: 0 }
     }
 
     /// A packet of a connection in which endpoint `of` sends the data.
@@ -113,10 +115,16 @@ impl Recorder {
             kinds,
             number: Range::of(self.relative(ack.number)),
             edge: ack.window_known.then(|| Range::of(self.relative(ack.edge))),
-            acked_bytes: ack.acked_bytes,
+            delivered_bytes: self.delivered(ack),
             rtt_ns,
         };
         self.series.acks.push(point);
+    }
+
+    /// A number that jumps over a hole says nothing of when what lies above it arrived: blocks did.
+    fn delivered(&mut self, ack: &step::Ack) -> u64 {
+        let before = std::mem::replace(&mut self.sacked_bytes, ack.sacked_in_all_bytes);
+        (ack.acked_bytes + ack.sacked_in_all_bytes).saturating_sub(before)
     }
 
     fn mark(&mut self, mark: Mark, step: &Step, (start, end): (u64, u64), new_bytes: u32) {

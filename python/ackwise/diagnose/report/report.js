@@ -117,50 +117,52 @@ function pieces(name, color, found, more) {
   return trace;
 }
 
-function grouped(track, view, points, columns) {
-  return groups(track, view, columns).map((g) => ({ points: points(track.from_us[g[0]], track.to_us[g[1] - 1], g), packets: packetsOf(track, g) }));
+function grouped(track, view, points, columns = COLUMNS_MAX, around = 1) {
+  return groups(track, view, columns, around).map((g) => ({ points: points(track.from_us[g[0]], track.to_us[g[1] - 1], g), packets: packetsOf(track, g) }));
 }
 
 function sequenceTraces({ data: sent, acks, marks }, view) {
   const traces = [
-    pieces("data", css("--data"), grouped(sent, view, (from, to, g) => [[from, least(sent.start, g)], [to, most(sent.end, g)]])),
+    pieces("data", css("--data"), grouped(sent, view, (from, to, g) => [[from, least(sent.start, g)], [to, most(sent.end, g)]], COLUMNS_MAX, 0)),
     pieces("ACK", css("--ack"), grouped(acks, view, (from, to, g) => [[from, least(acks.number_min, g)], [to, most(acks.number_max, g)]]), { joined: true, line: { color: css("--ack"), width: 1.5, shape: "hv" } }),
   ];
   const edges = grouped(acks, view, (from, to, g) => [[from, least(acks.edge_min, g)], [to, most(acks.edge_max, g)]]).filter((e) => e.points[0][1]);
   if (edges.length) traces.push(pieces("window", css("--window"), edges, { joined: true, line: { color: css("--window"), width: 1.5, shape: "hv" } }));
   for (const [name, track] of Object.entries(marks)) {
     const look = data.marks[name];
-    const bars = grouped(track, view, (from, to, g) => [[from, least(track.start, g)], [to, most(track.end, g)]], COLUMNS_MAX / 4);
+    const bars = grouped(track, view, (from, to, g) => [[from, least(track.start, g)], [to, most(track.end, g)]], COLUMNS_MAX / 4, 0);
     traces.push(pieces(look.words, look.color, bars, { mode: "lines+markers", line: { color: look.color, width: 3 }, marker: { color: look.color, size: 4, symbol: look.again ? "diamond" : "line-ew-open" } }));
   }
   return traces;
 }
 
 function perBin(name, color, sums, scale, packets, [t0, t1], more) {
-  const width = (t1 - t0) / BINS;
+  const width = (t1 - t0) / sums.length;
   return { type: "scatter", mode: "lines", name, x: sums.map((_, b) => seconds(t0 + (b + 0.5) * width)), y: sums.map((n) => (n * scale * 1e6) / width),
     customdata: packets, text: packets.map((p) => (p ? numbersOf(p) : "no packet")), hovertemplate: "%{text}<br>%{x} s: %{y}", line: { color, width: 1.5, shape: "hvh" }, ...more };
 }
 
 function throughputTraces({ data: sent, acks, marks }, view) {
-  const all = binned(sent, "payload_bytes", view);
+  const count = binsFor({ data: sent, acks }, view);
+  const all = binned(sent, "payload_bytes", view, emptyBins(count));
   for (const [name, track] of Object.entries(marks)) if (data.marks[name].again) binned(track, "bytes", view, all);
   return [
-    perBin("sent, with retransmissions", css("--data"), all, 8, packetsOfBins(sent, view), view),
-    perBin("acknowledged", css("--ack"), binned(acks, "acked_bytes", view), 8, packetsOfBins(acks, view), view),
+    perBin("sent, with retransmissions", css("--data"), all, 8, packetsOfBins(sent, view, count), view),
+    perBin("delivered", css("--ack"), binned(acks, "delivered_bytes", view, emptyBins(count)), 8, packetsOfBins(acks, view, count), view),
   ];
 }
 
 const KINDS = [["pure", "pure", "#0072b2"], ["piggybacked", "piggybacked", "#56b4e9"], ["duplicate", "duplicate", "#d55e00"], ["window_update", "window update", "#e6a700"]];
 
-function ackTraces({ acks }, view) {
-  const packets = packetsOfBins(acks, view);
-  const kinds = KINDS.map(([key, words, color]) => [words, color, binned(acks, key, view)]);
+function ackTraces({ data: sent, acks }, view) {
+  const count = binsFor({ data: sent, acks }, view);
+  const packets = packetsOfBins(acks, view, count);
+  const kinds = KINDS.map(([key, words, color]) => [words, color, binned(acks, key, view, emptyBins(count))]);
   return kinds.filter(([, , sums]) => sums.some(Boolean)).map(([words, color, sums]) => perBin(words, color, sums, 1, packets, view, { stackgroup: "acks", fillcolor: color, line: { color, width: 0.5, shape: "hvh" } }));
 }
 
 function rttTraces({ acks }, view) {
-  const found = grouped(acks, view, (from, to, g) => [[from, least(acks.rtt_min_us, g)], [to, most(acks.rtt_max_us, g)]], COLUMNS_MAX / 2).filter((e) => e.points[0][1] !== null && acks.rtt_min_us.some((v) => v));
+  const found = grouped(acks, view, (from, to, g) => [[from, least(acks.rtt_min_us, g)], [to, most(acks.rtt_max_us, g)]], COLUMNS_MAX / 2, 0).filter((e) => e.points[0][1]);
   const scaled = found.map(({ points, packets }) => ({ packets, points: points.map(([t, us]) => [t, us / 1e3]) }));
   return scaled.length ? [pieces("data to ACK", "#7f3fbf", scaled, { mode: "lines+markers", marker: { color: "#7f3fbf", size: 4 }, line: { color: "#7f3fbf", width: 1 } })] : [];
 }
@@ -174,7 +176,7 @@ function flightTraces({ data: sent }, view) {
 
 const GRAPHS = [
   { id: "sequence", title: "Time-sequence", note: "Each segment is a vertical bar from its first to its last byte. Below, the ACK line; above, the right edge of the advertised window.", unit: "B", axis: "sequence number, bytes", traces: sequenceTraces, tall: true },
-  { id: "throughput", title: "Throughput", note: "Payload.", unit: "bit/s", axis: "bit/s", traces: throughputTraces },
+  { id: "throughput", title: "Throughput", note: "Payload: sent, and delivered, as ACKs and SACK blocks report it.", unit: "bit/s", axis: "bit/s", traces: throughputTraces },
   { id: "acks", title: "ACK rate by kind", note: "ACKs of the receiver.", unit: "", axis: "ACKs per second", traces: ackTraces },
   { id: "rtt", title: "RTT", note: "From data to its ACK, over the whole path; without retransmitted segments (Karn).", unit: "ms", axis: "ms", traces: rttTraces },
   { id: "flight", title: "Bytes in flight and advertised window", note: "As the sender saw them when it sent.", unit: "B", axis: "bytes", traces: flightTraces },
@@ -234,20 +236,24 @@ const TABLE_ROWS = 20;
 function fillTable() {
   const [t0, t1] = state.view;
   const { data: sent, acks, marks } = state.series;
-  const part = BINS / TABLE_ROWS;
-  const sum = (bins, r) => bins.slice(r * part, (r + 1) * part).reduce((a, b) => a + b, 0);
-  const columns = [binned(sent, "payload_bytes", state.view), binned(acks, "acked_bytes", state.view)];
-  const counts = KINDS.map(([key]) => binned(acks, key, state.view));
-  const again = new Array(BINS).fill(0);
-  for (const [name, track] of Object.entries(marks)) if (data.marks[name].again) binned(track, "packets", state.view, again);
+  const rows = (track, column, into = emptyBins(TABLE_ROWS)) => binned(track, column, state.view, into);
+  const rates = [rows(sent, "payload_bytes"), rows(acks, "delivered_bytes")];
+  const counts = KINDS.map(([key]) => rows(acks, key));
+  const again = emptyBins(TABLE_ROWS);
+  for (const [name, track] of Object.entries(marks)) {
+    if (!data.marks[name].again) continue;
+    rows(track, "packets", again);
+    rows(track, "bytes", rates[0]);
+  }
   tableBody.replaceChildren(...Array.from({ length: TABLE_ROWS }, (_, r) => {
     const [from, to] = [t0 + ((t1 - t0) * r) / TABLE_ROWS, t0 + ((t1 - t0) * (r + 1)) / TABLE_ROWS];
     const inside = (track) => [lowerBound(track.to_us, from), lowerBound(track.from_us, to)];
     const [rttLow, rttHigh] = [least(acks.rtt_min_us, inside(acks)), most(acks.rtt_max_us, inside(acks))];
+    const inFlight = most(sent.flight_max_bytes, inside(sent));
     const longest = spansInView(state.spans, [from, to]).sort((a, b) => b.to - b.from - (a.to - a.from))[0];
-    const cells = [`${seconds(from).toFixed(4)} to ${seconds(to).toFixed(4)}`, ...columns.map((c) => rate((8e6 * sum(c, r)) / (to - from))),
-      ...counts.map((c) => String(Math.round(sum(c, r)))), String(Math.round(sum(again, r))),
-      rttLow ? `${duration(rttLow)} to ${duration(rttHigh)}` : "–", most(sent.flight_max_bytes, inside(sent)) === null ? "–" : bytes(most(sent.flight_max_bytes, inside(sent))),
+    const cells = [`${seconds(from).toFixed(4)} to ${seconds(to).toFixed(4)}`, ...rates.map((sums) => rate((8e6 * sums[r]) / (to - from))),
+      ...counts.map((sums) => String(Math.round(sums[r]))), String(Math.round(again[r])),
+      rttLow ? `${duration(rttLow)} to ${duration(rttHigh)}` : "–", inFlight === null ? "–" : bytes(inFlight),
       longest ? said(longest.limit).words : "–"];
     return make("tr", {}, ...cells.map((text) => make("td", {}, text)));
   }));
@@ -283,7 +289,7 @@ const linesHost = make("div", { id: "lines" });
 const graphsNote = make("p", { class: "note", id: "graphs-note" });
 const stack = make("div", { class: "stack" }, ...GRAPHS.map((graph) => graph.box),
   make("details", { id: "table" }, make("summary", {}, "The graphs as a table"),
-    make("div", { class: "scroll" }, make("table", {}, make("thead", {}, make("tr", {}, ...["time, s", "throughput", "acknowledged", ...KINDS.map(([, words]) => `${words} ACKs`), "sent again", "RTT", "most in flight", "limit"].map((t) => make("th", {}, t)))), tableBody))));
+    make("div", { class: "scroll" }, make("table", {}, make("thead", {}, make("tr", {}, ...["time, s", "throughput", "delivered", ...KINDS.map(([, words]) => `${words} ACKs`), "sent again", "RTT", "most in flight", "limit"].map((t) => make("th", {}, t)))), tableBody))));
 const pickedBar = make("div", { class: "picked" }, zoomButtons, picked, filter, copy);
 
 function shownLines(n) {
@@ -334,7 +340,7 @@ main.append(
       ["connections", `${figure(data.connections, 0)}, with ${figure(list.sender.length + data.left_out.transfers, 0)} transfers`]])),
   make("section", { id: "transfers" }, make("h2", {}, "Transfers by the time they lost"),
     make("p", { class: "note" }, "Time lost: what would be saved if the slowest link were all that limits a transfer."), search, listNote,
-    make("div", { class: "scroll" }, make("table", { id: "ranked" }, make("thead", {}, make("tr", {}, ...["", "sender → receiver", "data", "time", "throughput", "time lost", "limit"].map((t) => make("th", {}, t)))), listBody)), more),
+    make("div", { class: "scroll" }, make("table", { id: "ranked" }, make("thead", {}, make("tr", {}, ...["", "sender → receiver", "data", "time", "throughput", "time lost", "limit"].map((t, i) => make("th", i % 5 === 1 ? { class: "left" } : {}, t)))), listBody)), more),
   make("section", { id: "transfer" }, linesHost, graphsNote, pickedBar, stack),
   make("footer", {}, "This page is self-contained and makes no network requests."));
 

@@ -3,7 +3,9 @@
 // Times are microseconds since the start of the capture.
 
 const COLUMNS_MAX = 1000; // columns of pixels with a point of their own
-const BINS = 160; // of rates
+const BINS_MIN = 20; // of rates
+const BINS_MAX = 160;
+const BIN_POINTS = 6; // so that a bin has more than one packet, or none
 
 // Columns hold differences to the value before; null stays null.
 function summed(differences) {
@@ -11,17 +13,24 @@ function summed(differences) {
   return differences.map((d) => (d === null ? null : (value += d)));
 }
 
+const NAMES = ["file", "payload_bytes", "delivered_bytes", "bytes", "pure", "piggybacked", "duplicate", "window_update",
+  "start", "end", "number_min", "number_max", "flight_min_bytes", "flight_max_bytes", "window_min_bytes", "window_max_bytes",
+  "edge_min", "edge_max", "rtt_min_us", "rtt_max_us"];
+
 function unpacked(packed) {
   const track = { each: packed.each, length: packed.from_us ? packed.from_us.length : 0 };
   for (const [name, column] of Object.entries(packed)) {
     if (Array.isArray(column)) track[name] = summed(column);
   }
   const constant = (value) => new Array(track.length).fill(value);
+  track.from_us = track.from_us || [];
+  track.first = track.first || [];
   track.to_us = track.to_us || track.from_us;
   track.last = track.last || track.first;
   track.packets = track.packets || constant(1);
-  // Columns without any value but 0 are not in the file.
-  return new Proxy(track, { get: (t, name) => (name in t ? t[name] : (t[name] = constant(0))) });
+  // A column without any value but 0 is not in the file.
+  for (const name of NAMES) track[name] = track[name] || constant(0);
+  return track;
 }
 
 // The first place whose value is not below `wanted`.
@@ -35,12 +44,12 @@ function lowerBound(values, wanted) {
   return low;
 }
 
-// Ranges [from, to) of points in view, one more on each side so that lines run out of the picture. Where
-// there are more than `columns`, points of one column of pixels are together.
-function groups(track, [t0, t1], columns = COLUMNS_MAX) {
+// Ranges [from, to) of points in view, and `around` more on each side, so that lines run out of the
+// picture. Where there are more than `columns`, points of one column of pixels are together.
+function groups(track, [t0, t1], columns, around) {
   if (!track.length) return [];
-  const first = Math.max(0, lowerBound(track.to_us, t0) - 1);
-  const last = Math.min(track.length, lowerBound(track.from_us, t1) + 1);
+  const first = Math.max(0, lowerBound(track.to_us, t0) - around);
+  const last = Math.min(track.length, lowerBound(track.from_us, t1) + around);
   const found = [];
   const width = last - first > columns ? (t1 - t0) / columns : 0;
   for (let i = first; i < last;) {
@@ -73,31 +82,36 @@ function packetsOf(track, [from, to]) {
   return { file, first: track.first[from], last };
 }
 
-// Sums of a column over BINS parts of the view; a point spreads over its own time.
-function binned(track, column, [t0, t1], into) {
-  const width = (t1 - t0) / BINS;
-  const bins = into || new Array(BINS).fill(0);
-  const place = (t) => (t - t0) / width;
-  const first = Math.max(0, lowerBound(track.to_us, t0));
-  for (let i = first; i < track.length && track.from_us[i] <= t1; i++) {
-    const amount = track[column][i];
-    if (!amount) continue;
-    const [from, to] = [place(track.from_us[i]), place(track.to_us[i])];
+// How many bins suit what is in view.
+function binsFor({ data, acks }, [t0, t1]) {
+  const points = [data, acks].map((track) => lowerBound(track.from_us, t1) - lowerBound(track.to_us, t0));
+  return Math.min(BINS_MAX, Math.max(BINS_MIN, Math.floor(Math.min(...points) / BIN_POINTS)));
+}
+
+// Adds a column to `bins`, the parts of the view; a point spreads over its own time.
+function binned(track, column, [t0, t1], bins) {
+  const width = (t1 - t0) / bins.length;
+  const { from_us, to_us, [column]: amounts } = track;
+  for (let i = lowerBound(to_us, t0); i < track.length && from_us[i] <= t1; i++) {
+    if (!amounts[i]) continue;
+    const [from, to] = [(from_us[i] - t0) / width, (to_us[i] - t0) / width];
     if (to - from < 1e-9) {
-      if (from >= 0 && from <= BINS) bins[Math.min(BINS - 1, Math.floor(from))] += amount;
+      if (from >= 0 && from <= bins.length) bins[Math.min(bins.length - 1, Math.floor(from))] += amounts[i];
       continue;
     }
-    for (let b = Math.max(0, Math.floor(from)); b < Math.min(BINS, to); b++) {
-      bins[b] += (amount * (Math.min(b + 1, to) - Math.max(b, from))) / (to - from);
+    for (let b = Math.max(0, Math.floor(from)); b < Math.min(bins.length, to); b++) {
+      bins[b] += (amounts[i] * (Math.min(b + 1, to) - Math.max(b, from))) / (to - from);
     }
   }
   return bins;
 }
 
+const emptyBins = (count) => new Array(count).fill(0);
+
 // For each bin the packets in it, or null.
-function packetsOfBins(track, [t0, t1]) {
-  const width = (t1 - t0) / BINS;
-  return Array.from({ length: BINS }, (_, b) => {
+function packetsOfBins(track, [t0, t1], count) {
+  const width = (t1 - t0) / count;
+  return Array.from({ length: count }, (_, b) => {
     const from = lowerBound(track.to_us, t0 + b * width);
     const to = lowerBound(track.from_us, t0 + (b + 1) * width);
     return to > from ? packetsOf(track, [from, to]) : null;
