@@ -107,7 +107,8 @@ def test_a_captured_transfer_begins_with_its_handshake_and_ends_with_its_last_by
     tmp_path: Path,
 ) -> None:
     captured = engine.simulate_captured(_lossy())
-    for name, data in (("client", captured.client), ("server", captured.server)):
+    for name in ("client", "server", "router"):
+        data = getattr(captured, name)
         path = tmp_path / f"{name}.pcap"
         path.write_bytes(data)
         packets = engine.tcp_packets(str(path))

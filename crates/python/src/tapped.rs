@@ -35,6 +35,8 @@ pub struct Captures {
     client: PcapWriter,
     server: PcapWriter,
     router: PcapWriter,
+    /// The path has one.
+    has_router: bool,
     connections: Vec<Connection>,
 }
 
@@ -42,13 +44,22 @@ impl Captures {
     pub fn new() -> Self {
         let style = PcapStyle { nanoseconds: true, snap_len: SNAP_BYTES, ..PcapStyle::default() };
         let file = || PcapWriter::new(link::ETHERNET, style);
-        Captures { client: file(), server: file(), router: file(), connections: Vec::new() }
+        Captures {
+            client: file(),
+            server: file(),
+            router: file(),
+            has_router: false,
+            connections: Vec::new(),
+        }
     }
 
-    /// Client, server, router.
+    /// Client, server, router; the router's is empty where the path has none.
     pub fn into_bytes(mut self) -> [Vec<u8>; 3] {
         for flow in 0..self.connections.len() {
             self.write_handshake(flow, u64::MAX);
+        }
+        if !self.has_router {
+            self.router = Captures::new().router;
         }
         [self.client.into_bytes(), self.server.into_bytes(), self.router.into_bytes()]
     }
@@ -130,10 +141,14 @@ impl Tap for Captures {
         }
         let mut handshake = vec![
             (syn_ns, Place::Client, syn.clone()),
+            // the router is near the server
+            (syn_ack_ns, Place::Router, syn.clone()),
             (syn_ack_ns, Place::Server, syn),
             (syn_ack_ns, Place::Server, syn_ack.clone()),
+            (syn_ack_ns, Place::Router, syn_ack.clone()),
             (ack_ns, Place::Client, syn_ack),
             (ack_ns, Place::Client, ack.clone()),
+            (ack_ns + up_ns, Place::Router, ack.clone()),
             (ack_ns + up_ns, Place::Server, ack),
         ];
         handshake.sort_by_key(|(at, _, _)| *at);
@@ -146,6 +161,7 @@ impl Tap for Captures {
     }
 
     fn passed(&mut self, p: &Passed) {
+        self.has_router |= p.place == Place::Router;
         let time_ns = START_NS + p.time_ns;
         self.write_handshake(p.flow as usize, time_ns);
         let c = &self.connections[p.flow as usize];

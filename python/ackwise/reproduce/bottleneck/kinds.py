@@ -373,7 +373,7 @@ KINDS: tuple[Kind, ...] = (
         "the window holds a third of the path at most",
         _receive_window,
         proof.receive_window,
-        proof.window_full,
+        proof.full_rate,
     ),
     Kind(
         "receiving-application",

@@ -3,7 +3,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ackwise.errors import InputError
@@ -34,8 +34,13 @@ def _run(case: Case, kernel: Kernel | None) -> tuple[Account, dict[str, bytes]]:
     return guest.run(case.scenario, kernel)
 
 
+def _write(path: Path, text: str) -> None:
+    files.write_whole(str(path), f"{text}\n".encode())
+
+
 def make(case: Case, folder: Path, kernel: Kernel | None = None) -> Made:
-    """Runs the case and writes `sender.pcap`, `receiver.pcap`, `router.pcap` and `truth.json`.
+    """Runs the case and writes `sender.pcap`, `receiver.pcap`, `router.pcap`, `account.json` and,
+    last, `truth.json`.
 
     Raises RunError when a run failed.
     """
@@ -45,6 +50,6 @@ def make(case: Case, folder: Path, kernel: Kernel | None = None) -> Made:
     paths = {place: folder / f"{place}.pcap" for place in captures}
     for place, data in captures.items():
         files.write_whole(str(paths[place]), data)
-    text = json.dumps(truth.as_data(), indent=1) + "\n"
-    files.write_whole(str(folder / "truth.json"), text.encode())
+    _write(folder / "account.json", json.dumps(asdict(account), separators=(",", ":")))
+    _write(folder / "truth.json", json.dumps(asdict(truth), indent=1))
     return Made(case, paths, truth, account)

@@ -8,7 +8,7 @@ from typing import Any
 from ackwise import engine
 from ackwise.reproduce.bottleneck import ran
 from ackwise.reproduce.bottleneck.account import Account
-from ackwise.reproduce.bottleneck.scenario import ACK_BYTES
+from ackwise.reproduce.bottleneck.scenario import ACK_BYTES, payload_bps
 
 ROLES = {"down": ("server", "client"), "up": ("client", "server")}  # sender, receiver
 
@@ -20,10 +20,20 @@ def _empty_ns(scenario: Mapping[str, Any], way: str) -> int:
     return int(sum(times) + channel["delay_ns"] + 2 * access["delay_ns"])
 
 
-def _busy(series: Mapping[str, Sequence[int]], interval_ns: int) -> Sequence[int]:
-    """How long packets had waited by each point: meanwhile the link was busy."""
-    waits = (acks + data > 0 for acks, data in zip(series["acks"], series["data"], strict=True))
-    return list(accumulate(interval_ns * waiting for waiting in waits))
+def _busy(
+    scenario: Mapping[str, Any], queue: Mapping[str, Sequence[int]], delivered: Sequence[int]
+) -> Sequence[int]:
+    """How long the link had been busy by each point: all of an interval at whose end something
+    waits, else as long as what was delivered took."""
+    interval_ns = scenario["series_interval_ns"]
+    bps = payload_bps(scenario)
+    waits = (acks + data for acks, data in zip(queue["acks"], queue["data"], strict=True))
+    return list(
+        accumulate(
+            interval_ns if waiting else min(interval_ns, round(read * 8e9 / bps))
+            for waiting, read in zip(waits, delivered, strict=True)
+        )
+    )
 
 
 def run(scenario: Mapping[str, Any]) -> tuple[Account, dict[str, bytes]]:
@@ -34,6 +44,8 @@ def run(scenario: Mapping[str, Any]) -> tuple[Account, dict[str, bytes]]:
     down_ns, up_ns = (_empty_ns(scenario, way) for way in ("down", "up"))
     # as the engine places the handshake that it does not simulate
     handshake_ns = down_ns + up_ns + (0 if direction == "up" else up_ns)
+    (first, *_) = result["groups"][0]["flows"]
+    series = result[direction]["series"]
     account = ran.account(
         scenario,
         result,
@@ -41,8 +53,8 @@ def run(scenario: Mapping[str, Any]) -> tuple[Account, dict[str, bytes]]:
         handshake_ns=handshake_ns,
         chronographs=(),
         link=(
-            result[direction]["series"]["time_ns"],
-            _busy(result[direction]["series"], scenario["series_interval_ns"]),
+            series["time_ns"],
+            _busy(scenario, series, first["series"]["delivered_bytes"]),
         ),
         down=(result["down"]["bytes"], result["down"]["dropped_queue"]),
         up_bytes=result["up"]["bytes"],

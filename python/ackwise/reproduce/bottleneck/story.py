@@ -8,11 +8,13 @@ flight, 28% of `tcp_wmem`; the same in 758 Mbit/s make a round trip of 12.4 ms, 
 added. Its receive window of 3 145 728 bytes is half of `tcp_rmem`. All other figures follow.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ackwise.reproduce.bottleneck.kinds import BULK
+from ackwise.reproduce.bottleneck import proof
+from ackwise.reproduce.bottleneck.account import Account
+from ackwise.reproduce.bottleneck.case import JUDGING, Case
+from ackwise.reproduce.bottleneck.kinds import BULK, Kind
 from ackwise.reproduce.bottleneck.scenario import (
     KIB,
     LINUX,
@@ -73,7 +75,10 @@ class Step:
         link = way(RATE_BPS, self.rtt_ms, QUEUE_PACKETS)
         seconds = 3 if self.rtt_ms < 50 else 6
         if world == SIMULATOR:
-            sender = {"send_buffer_bytes": round(self.in_flight_bytes / MEAN_FILL)}
+            # A third of it is whole segments: else the writer, which writes whole segments, wakes
+            # only after two thirds are free.
+            thirds = round(self.in_flight_bytes / MEAN_FILL / (3 * MSS_BYTES))
+            sender = {"send_buffer_bytes": thirds * 3 * MSS_BYTES}
             receiver = {
                 "recv_buffer_bytes": FIRST_RECEIVE_BYTES,
                 "recv_buffer_max_bytes": round(self.window_bytes),
@@ -86,7 +91,7 @@ class Step:
                 "tcp_wmem": f"4096 16384 {round(self.in_flight_bytes / MEAN_FILL / LAB_SHARE)}",
                 "tcp_rmem": f"4096 {FIRST_RECEIVE_BYTES} {round(self.window_bytes / LAB_SHARE)}",
             }
-        return made | {"seed": 1, "link_overhead_bytes": FRAME_BYTES}
+        return made | {"link_overhead_bytes": FRAME_BYTES}
 
 
 STEPS: tuple[Step, ...] = (
@@ -100,8 +105,34 @@ STEPS: tuple[Step, ...] = (
 )
 
 
-def story(world: str) -> Iterator[tuple[Step, dict[str, Any]]]:
-    """Each step with its scenario."""
-    assert world in (LINUX, SIMULATOR)
-    for step in STEPS:
-        yield step, step.scenario(world)
+_SHARES: dict[str, proof.Share] = {
+    "link": proof.full_link,
+    "send-buffer": proof.send_buffer,
+    "receive-window": proof.receive_window,
+}
+WORLDS = (SIMULATOR, LINUX)
+
+
+def _as_kind(number: int, step: Step) -> Kind:
+    return Kind(
+        f"story-{number}",
+        step.limit,
+        step.name,
+        lambda draw: step.scenario(draw.world),
+        _SHARES[step.limit],
+        proof.full_rate,
+        WORLDS,
+    )
+
+
+def story(world: str) -> list[tuple[Step, Case]]:
+    """Each step as a case, to be made like any other."""
+    return [
+        (step, Case(_as_kind(number, step), WORLDS.index(world) + 1, JUDGING))
+        for number, step in enumerate(STEPS, 1)
+    ]
+
+
+def reached_mbit_s(account: Account) -> float:
+    """What a step came to, slow start left out: the rate of the second half of its time."""
+    return account.rate_bps(account.duration_ns // 2, account.duration_ns) / 1e6

@@ -2,8 +2,7 @@
 """The known answer of a case: which limit held when, and what shows it."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from ackwise.reproduce.bottleneck import proof
 from ackwise.reproduce.bottleneck.account import SECOND, Account, FlowTimes
@@ -52,10 +51,6 @@ class Truth:
         """The transfer really was limited as its kind says."""
         return self.share >= ENOUGH
 
-    def as_data(self) -> dict[str, Any]:
-        """For JSON."""
-        return asdict(self)
-
 
 def _interval(from_ns: int, to_ns: int, limit: str) -> Iterator[Interval]:
     if limit and to_ns > from_ns:
@@ -90,7 +85,7 @@ def tell(case: Case, account: Account) -> Truth:
         start_ns=account.start_ns,
         data_from="client" if scenario["groups"][0]["direction"] == "up" else "server",
         parameters=dict(case.parameters),
-        share=round(share, 4),
+        share=min(1.0, round(share, 4)),  # clocks of the account are rounded
         connections=[
             Connection(
                 flow.client_port,
