@@ -4,6 +4,7 @@
 
 mod diagnose;
 mod sockets;
+mod tapped;
 
 use ackwise_capture::{Progress, ReadOptions, Source, TcpSegment};
 use ackwise_core::{Policy, Reason};
@@ -14,7 +15,7 @@ use ackwise_sim::SimError;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
 use serde_json::json;
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -135,6 +136,24 @@ fn simulate(py: Python<'_>, scenario_json: &str, cancel: Option<&Cancel>) -> PyR
         })?;
         serde_json::to_string(&result).map_err(|e| EngineError::new_err(e.to_string()))
     })
+}
+
+/// The same, and its captures (pcap): client, server, router.
+#[pyfunction]
+fn simulate_captured<'py>(
+    py: Python<'py>,
+    scenario_json: &str,
+) -> PyResult<(String, [Bound<'py, PyBytes>; 3])> {
+    let scenario =
+        serde_json::from_str(scenario_json).map_err(|e| EngineError::new_err(format!("scenario: {e}")))?;
+    let (result, files) = py.allow_threads(|| {
+        let mut captures = tapped::Captures::new();
+        let result = ackwise_sim::run_tapped(&scenario, None, Some(&mut captures))
+            .map_err(|e| EngineError::new_err(e.to_string()))?;
+        let text = serde_json::to_string(&result).map_err(|e| EngineError::new_err(e.to_string()))?;
+        PyResult::Ok((text, captures.into_bytes()))
+    })?;
+    Ok((result, files.map(|bytes| PyBytes::new(py, &bytes))))
 }
 
 /// Reads a capture by `read`, with options that end it soon after `cancel` was called; without one,
@@ -321,6 +340,8 @@ fn _engine(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(rails, m)?)?;
     m.add_function(wrap_pyfunction!(scenario_keys, m)?)?;
     m.add_function(wrap_pyfunction!(simulate, m)?)?;
+    m.add_function(wrap_pyfunction!(simulate_captured, m)?)?;
+    m.add("CAPTURE_START_NS", tapped::START_NS)?;
     m.add_function(wrap_pyfunction!(arrivals, m)?)?;
     m.add_function(wrap_pyfunction!(tcp_packets, m)?)?;
     m.add_function(wrap_pyfunction!(pareto, m)?)?;

@@ -16,6 +16,7 @@ use crate::result::{RunResult, SCHEMA_VERSION};
 use crate::rng::Rng;
 use crate::scenario::{DataDirection, FlowGroup, PolicyChoice, Recovery, Scenario};
 use crate::sender::{Sender, NEVER};
+use crate::tap::{End, Opened, Passed, Place, Tap};
 use ackwise_core::{Reason, Resolved};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -77,6 +78,7 @@ pub struct Engine<'a> {
     medium_turn: usize,
     out: VecDeque<Parcel>,
     spare: Vec<Parcel>,
+    tap: Option<&'a mut dyn Tap>,
     events: u64,
     hops_done: u64,
 }
@@ -89,14 +91,26 @@ const UP: usize = 1;
 /// # Errors
 /// `SimError::Scenario` when it cannot be run; `SimError::Cancelled` soon after `cancel` was set.
 pub fn run(scenario: &Scenario, cancel: Option<&AtomicBool>) -> Result<RunResult, SimError> {
+    run_tapped(scenario, cancel, None)
+}
+
+/// The same, with a `tap` that sees every TCP packet. It changes nothing about the run.
+///
+/// # Errors
+/// As for [`run`].
+pub fn run_tapped<'a>(
+    scenario: &'a Scenario,
+    cancel: Option<&AtomicBool>,
+    tap: Option<&'a mut dyn Tap>,
+) -> Result<RunResult, SimError> {
     crate::check::scenario(scenario).map_err(SimError::Scenario)?;
-    let mut engine = Engine::new(scenario)?;
+    let mut engine = Engine::new(scenario, tap)?;
     engine.run(cancel)?;
     Ok(engine.finish())
 }
 
 impl<'a> Engine<'a> {
-    fn new(scenario: &'a Scenario) -> Result<Self, SimError> {
+    fn new(scenario: &'a Scenario, tap: Option<&'a mut dyn Tap>) -> Result<Self, SimError> {
         let seed = scenario.seed;
         let mut groups = Vec::new();
         for (i, spec) in scenario.groups.iter().enumerate() {
@@ -129,6 +143,7 @@ impl<'a> Engine<'a> {
             medium_turn: 0,
             out: VecDeque::new(),
             spare: Vec::new(),
+            tap,
             events: 0,
             hops_done: 0,
         };
@@ -194,7 +209,8 @@ impl<'a> Engine<'a> {
                 .map_or(0, |a| 2 * Channel::plain(a.rate_bps, a.delay_ns).empty_time_ns(empty_bytes));
             self.channels[d].empty_time_ns(empty_bytes) + access
         };
-        let rtt_ns = idle(DOWN) + idle(UP);
+        let (down_ns, up_ns) = (idle(DOWN), idle(UP));
+        let rtt_ns = down_ns + up_ns;
         let down = spec.direction == DataDirection::Down;
         let number = u64::from(g.started);
         let (sends, receives) =
@@ -218,6 +234,25 @@ impl<'a> Engine<'a> {
         };
         let (a, b) = (receiver(Role::DataSender), receiver(Role::DataReceiver));
         let (wnd_a, wnd_b) = (a.window(), b.window());
+        if let Some(tap) = &mut self.tap {
+            let offer = |r: &Receiver| End {
+                window_bytes: r.window(),
+                window_shift: spec.receiver.window_scaling.then_some(r.scale),
+            };
+            let (client, server) = if down { (offer(&b), offer(&a)) } else { (offer(&a), offer(&b)) };
+            tap.opened(&Opened {
+                flow: index as u32,
+                time_ns: self.now,
+                up: !down,
+                down_ns,
+                up_ns,
+                mss_bytes: mss + options,
+                timestamps: spec.receiver.timestamps,
+                sack: spec.sender.recovery == Recovery::Sack,
+                client,
+                server,
+            });
+        }
         let ends = PerRole {
             data_sender: endpoint(Role::DataSender, a, wnd_b),
             data_receiver: endpoint(Role::DataReceiver, b, wnd_a),
@@ -364,15 +399,36 @@ impl<'a> Engine<'a> {
         self.hops_done += 1;
         packet.hop += 1;
         if packet.hop < self.hops {
+            if packet.down == (packet.hop == 1) {
+                self.show(Place::Router, &packet);
+            }
             let channel = self.channel_of(&packet);
             self.put_on_channel(channel, packet);
             return;
         }
         let side = if packet.down { Side::Client } else { Side::Server };
+        self.show(if packet.down { Place::Client } else { Place::Server }, &packet);
         if self.hosts[side as usize].is_active() {
             self.give(side, Work::Received(packet));
         } else {
             self.receive(packet);
+        }
+    }
+
+    /// A packet leaves its host.
+    #[inline]
+    fn depart(&mut self, packet: Parcel) {
+        self.show(if packet.down { Place::Server } else { Place::Client }, &packet);
+        let channel = self.channel_of(&packet);
+        self.put_on_channel(channel, packet);
+    }
+
+    #[inline]
+    fn show(&mut self, place: Place, packet: &Packet) {
+        if let Some(tap) = &mut self.tap {
+            if packet.flow != PING_FLOW {
+                tap.passed(&Passed::new(self.now, place, packet));
+            }
         }
     }
 
@@ -394,10 +450,7 @@ impl<'a> Engine<'a> {
         }
         match work {
             Some(Work::Received(packet)) => self.receive(packet),
-            Some(Work::Sent(packet)) => {
-                let channel = self.channel_of(&packet);
-                self.put_on_channel(channel, packet);
-            }
+            Some(Work::Sent(packet)) => self.depart(packet),
             Some(Work::Turn(id)) => self.on_turn(id),
             None => {}
         }
@@ -468,8 +521,7 @@ impl<'a> Engine<'a> {
             if is_active {
                 self.give(side, Work::Sent(packet));
             } else {
-                let channel = self.channel_of(&packet);
-                self.put_on_channel(channel, packet);
+                self.depart(packet);
             }
         }
     }

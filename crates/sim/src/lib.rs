@@ -28,7 +28,8 @@ pub mod rng;
 pub mod scenario;
 mod sender;
 mod stats;
+pub mod tap;
 
 pub use app::pareto;
-pub use engine::{run, SimError};
+pub use engine::{run, run_tapped, SimError};
 pub use keys::{scenario_keys, Bounds, Key, Tables};

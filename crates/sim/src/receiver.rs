@@ -31,7 +31,7 @@ pub struct Receiver {
     buffer: u64,
     /// The window's ceiling while it opens (Linux, rcv_ssthresh).
     ceiling: u64,
-    scale: u32,
+    pub scale: u32,
     rcv_mss: u32,
     rtt_us: u32,
     echo_ns: u64,

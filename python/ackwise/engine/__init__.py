@@ -5,6 +5,7 @@ import json
 import os
 import shlex
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -140,6 +141,30 @@ def simulate(scenario: dict[str, Any], cancel: Cancel | None = None) -> dict[str
     except engine.EngineError as problem:
         raise InputError(str(problem)) from None
     return result
+
+
+@dataclass(frozen=True)
+class Captured:
+    """A run and what captures of it hold, as pcap files; the router's needs access links."""
+
+    result: dict[str, Any]
+    start_ns: int  # time of day of the run's start in the files
+    client: bytes
+    server: bytes
+    router: bytes
+
+
+def simulate_captured(scenario: dict[str, Any]) -> Captured:
+    """One run with captures at both hosts and at the router in front of the shared link.
+
+    The same run as without them. Raises InputError when the engine refuses the scenario.
+    """
+    engine = _loaded()
+    try:
+        result, files = engine.simulate_captured(json.dumps(scenario))
+    except engine.EngineError as problem:
+        raise InputError(str(problem)) from None
+    return Captured(json.loads(result), engine.CAPTURE_START_NS, *files)
 
 
 def replay(path: str, options: dict[str, Any], cancel: Cancel | None = None) -> dict[str, Any]:

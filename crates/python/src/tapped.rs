@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: MIT
+//! A simulated run as captures at its client, its server and the router between them: what
+//! [`ackwise_sim::tap`] shows, as packets of IPv4 with heads only.
+//!
+//! Addresses and ports are the lab's. The simulator has no handshake: the one in front of each
+//! connection takes the time that its empty segments would have taken. It does not close
+//! connections either, so no packet has a FIN.
+
+use ackwise_capture::write::{PcapStyle, PcapWriter, TcpPacket};
+use ackwise_capture::{link, tcp_flag};
+use ackwise_sim::tap::{End, Opened, Passed, Place, Tap};
+use std::net::{Ipv4Addr, SocketAddr};
+
+/// Time of day at the start of a run: those of handshakes lie before it.
+pub const START_NS: u64 = 1_000_000_000_000_000_000;
+const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+const CLIENT_PORT: u16 = 20_001;
+const SERVER_PORT: u16 = 5_001;
+/// Ethernet, IPv4 and TCP with all options.
+const SNAP_BYTES: u32 = 94;
+const NS_PER_TICK: u64 = 1_000_000;
+const UNSCALED_MAX: u64 = 65_535;
+
+struct Connection {
+    timestamps: bool,
+    client_shift: u32,
+    server_shift: u32,
+    /// Still to be written before the first packet that comes later: the handshake.
+    handshake: Vec<(u64, Place, TcpPacket)>,
+}
+
+/// One pcap file for each place, in memory.
+pub struct Captures {
+    client: PcapWriter,
+    server: PcapWriter,
+    router: PcapWriter,
+    /// The path has one.
+    has_router: bool,
+    connections: Vec<Connection>,
+}
+
+impl Captures {
+    pub fn new() -> Self {
+        let style = PcapStyle { nanoseconds: true, snap_len: SNAP_BYTES, ..PcapStyle::default() };
+        let file = || PcapWriter::new(link::ETHERNET, style);
+        Captures {
+            client: file(),
+            server: file(),
+            router: file(),
+            has_router: false,
+            connections: Vec::new(),
+        }
+    }
+
+    /// Client, server, router; the router's is empty where the path has none.
+    pub fn into_bytes(mut self) -> [Vec<u8>; 3] {
+        for flow in 0..self.connections.len() {
+            self.write_handshake(flow, u64::MAX);
+        }
+        if !self.has_router {
+            self.router = Captures::new().router;
+        }
+        [self.client.into_bytes(), self.server.into_bytes(), self.router.into_bytes()]
+    }
+
+    fn at(&mut self, place: Place) -> &mut PcapWriter {
+        match place {
+            Place::Client => &mut self.client,
+            Place::Server => &mut self.server,
+            Place::Router => &mut self.router,
+        }
+    }
+
+    /// Those of its packets that came before `time_ns`.
+    fn write_handshake(&mut self, flow: usize, time_ns: u64) {
+        let waiting = &mut self.connections[flow].handshake;
+        let count = waiting.iter().take_while(|(at, _, _)| *at <= time_ns).count();
+        for (at, place, packet) in waiting.drain(..count).collect::<Vec<_>>() {
+            self.at(place).tcp(at, &packet);
+        }
+    }
+}
+
+fn packet(flow: u32, down: bool, seq: u64, ack: u64, payload_bytes: u32) -> TcpPacket {
+    // More flows than ports: only the first 40 000 are told apart.
+    let offset = (flow % 40_000) as u16;
+    let client = SocketAddr::from((CLIENT, CLIENT_PORT + offset));
+    let server = SocketAddr::from((SERVER, SERVER_PORT + offset));
+    let (src, dst) = if down { (server, client) } else { (client, server) };
+    TcpPacket::new(src, dst, seq as u32, ack as u32, payload_bytes)
+}
+
+fn timestamps(sent_ns: u64, echo_ns: u64) -> Vec<u8> {
+    let ticks = |ns: u64| ((START_NS / NS_PER_TICK + ns / NS_PER_TICK) as u32).to_be_bytes();
+    [&[1, 1, 8, 10][..], &ticks(sent_ns), &ticks(echo_ns)].concat()
+}
+
+/// A SYN's options as Linux orders them.
+fn syn_options(o: &Opened, end: End) -> Vec<u8> {
+    let mut b = vec![2, 4];
+    b.extend((o.mss_bytes as u16).to_be_bytes());
+    match (o.sack, o.timestamps) {
+        (true, true) => b.extend([4, 2]),
+        (true, false) => b.extend([1, 1, 4, 2]),
+        (false, true) => b.extend([1, 1]),
+        (false, false) => {}
+    }
+    if o.timestamps {
+        b.extend(&timestamps(0, 0)[2..]);
+    }
+    if let Some(shift) = end.window_shift {
+        b.extend([1, 3, 3, shift as u8]);
+    }
+    b
+}
+
+impl Tap for Captures {
+    fn opened(&mut self, o: &Opened) {
+        let (down_ns, up_ns) = (o.down_ns, o.up_ns);
+        let start_ns = START_NS + o.time_ns;
+        // The sender of the data starts as soon as it may: the client when it has the SYN-ACK, the
+        // server when it has the ACK of it.
+        let syn_ns = start_ns - (up_ns + down_ns) - if o.up { 0 } else { up_ns };
+        let syn_ack_ns = syn_ns + up_ns;
+        let ack_ns = syn_ack_ns + down_ns;
+        let unscaled = |end: End| end.window_bytes.min(UNSCALED_MAX) as u16;
+        let shift = |end: End| end.window_shift.unwrap_or(0);
+        let syn = packet(o.flow, false, 0, 0, 0)
+            .flags(tcp_flag::SYN)
+            .window(unscaled(o.client))
+            .options(&syn_options(o, o.client));
+        let syn_ack = packet(o.flow, true, 0, 1, 0)
+            .flags(tcp_flag::SYN | tcp_flag::ACK)
+            .window(unscaled(o.server))
+            .options(&syn_options(o, o.server));
+        let mut ack =
+            packet(o.flow, false, 1, 1, 0).window((o.client.window_bytes >> shift(o.client)) as u16);
+        if o.timestamps {
+            ack = ack.options(&timestamps(0, 0));
+        }
+        let mut handshake = vec![
+            (syn_ns, Place::Client, syn.clone()),
+            // the router is near the server
+            (syn_ack_ns, Place::Router, syn.clone()),
+            (syn_ack_ns, Place::Server, syn),
+            (syn_ack_ns, Place::Server, syn_ack.clone()),
+            (syn_ack_ns, Place::Router, syn_ack.clone()),
+            (ack_ns, Place::Client, syn_ack),
+            (ack_ns, Place::Client, ack.clone()),
+            (ack_ns + up_ns, Place::Router, ack.clone()),
+            (ack_ns + up_ns, Place::Server, ack),
+        ];
+        handshake.sort_by_key(|(at, _, _)| *at);
+        self.connections.push(Connection {
+            timestamps: o.timestamps,
+            client_shift: shift(o.client),
+            server_shift: shift(o.server),
+            handshake,
+        });
+    }
+
+    fn passed(&mut self, p: &Passed) {
+        self.has_router |= p.place == Place::Router;
+        let time_ns = START_NS + p.time_ns;
+        self.write_handshake(p.flow as usize, time_ns);
+        let c = &self.connections[p.flow as usize];
+        let shift = if p.down { c.server_shift } else { c.client_shift };
+        let mut options = if c.timestamps { timestamps(p.sent_ns, p.echo_ns) } else { Vec::new() };
+        if !p.sack.is_empty() {
+            options.extend([1, 1, 5, 2 + 8 * p.sack.len() as u8]);
+            for &(start, end) in p.sack {
+                options.extend((start as u32).wrapping_add(1).to_be_bytes());
+                options.extend((end as u32).wrapping_add(1).to_be_bytes());
+            }
+        }
+        let flags = if p.psh { tcp_flag::ACK | tcp_flag::PSH } else { tcp_flag::ACK };
+        let window = (u64::from(p.window_bytes) >> shift).min(UNSCALED_MAX) as u16;
+        let packet = packet(p.flow, p.down, p.seq + 1, p.ack + 1, p.payload_bytes)
+            .flags(flags)
+            .window(window)
+            .options(&options);
+        self.at(p.place).tcp(time_ns, &packet);
+    }
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+//! Taps: they see each packet where and when it passes, and change nothing.
+
+mod scenes;
+
+use ackwise_sim::run_tapped;
+use ackwise_sim::tap::{Opened, Passed, Place, Tap};
+use scenes::{group, only_flow, ruler, run, text, trace, MS, MSS};
+use serde_json::{json, to_string};
+
+#[derive(Default)]
+struct Seen {
+    opened: Vec<Opened>,
+    /// Time, place, towards the client, sequence number, payload.
+    packets: Vec<(u64, Place, bool, u64, u32)>,
+}
+
+impl Tap for Seen {
+    fn opened(&mut self, connection: &Opened) {
+        self.opened.push(connection.clone());
+    }
+    fn passed(&mut self, p: &Passed) {
+        self.packets.push((p.time_ns, p.place, p.down, p.seq, p.payload_bytes));
+    }
+}
+
+impl Seen {
+    fn count(&self, place: Place, down: bool) -> u64 {
+        self.packets.iter().filter(|p| p.1 == place && p.2 == down).count() as u64
+    }
+}
+
+#[test]
+fn a_tap_sees_what_left_what_was_lost_and_what_came_and_changes_nothing() {
+    let lossy = json!({
+        "down": { "queue_packets": 20, "loss_ppm": 20_000, "duplicate_ppm": 0 },
+        "up": { "loss_ppm": 10_000 },
+        "duration_ns": 20_000 * MS,
+    });
+    let scenario = ruler(lossy, &[group(json!({}))]);
+    let mut seen = Seen::default();
+    let tapped = run_tapped(&scenario, None, Some(&mut seen)).unwrap();
+    let plain = run(&scenario);
+    assert_eq!(to_string(&tapped).unwrap(), to_string(&plain).unwrap(), "{}", text(&scenario));
+    assert!(plain.down.dropped_queue > 0 && plain.down.dropped_link > 0 && plain.up.dropped_link > 0);
+
+    assert!(seen.packets.windows(2).all(|p| p[0].0 <= p[1].0), "out of order");
+    assert_eq!(seen.count(Place::Router, true) + seen.count(Place::Router, false), 0);
+    // A channel counts what left its queue; the end of the run cuts off what is still under way.
+    let left = seen.count(Place::Server, true);
+    assert!(left >= plain.down.packets + plain.down.dropped_queue);
+    assert!(left <= plain.down.packets + plain.down.dropped_queue + 20);
+    let came = seen.count(Place::Client, true);
+    assert!(came + plain.down.dropped_link <= plain.down.packets);
+    let acks_left = seen.count(Place::Client, false);
+    assert_eq!(acks_left, plain.up.packets + plain.up.dropped_queue);
+    // What left the server is what the trace says was sent.
+    let sent: Vec<_> =
+        seen.packets.iter().filter(|p| p.1 == Place::Server && p.2).map(|p| (p.0, p.3)).collect();
+    let traced = trace(&plain);
+    assert_eq!(sent.len(), traced.data_seq.len());
+    assert!(sent
+        .iter()
+        .zip(traced.data_time_ns.iter().zip(&traced.data_seq))
+        .all(|(a, (t, s))| *a == (*t, *s)));
+}
+
+#[test]
+fn a_router_stands_between_access_link_and_shared_link() {
+    // Access links of 1 Gbit/s and 3 ms: a segment of 1000 bytes takes 8 us and 3 ms to the router,
+    // 1 ms and 20 ms over the shared link, and the same access time to the client.
+    let path = json!({ "access": { "rate_bps": 1_000_000_000, "delay_ns": 3 * MS } });
+    let one = json!({ "app": { "kind": "bulk", "bytes": MSS } });
+    let scenario = ruler(path, &[group(one)]);
+    let mut seen = Seen::default();
+    let result = run_tapped(&scenario, None, Some(&mut seen)).unwrap();
+    assert_eq!(only_flow(&result).delivered_bytes, MSS);
+    let data: Vec<_> = seen.packets.iter().filter(|p| p.2).map(|p| (p.0, p.1)).collect();
+    let access_ns = 3 * MS + 8_000;
+    let at_router = access_ns;
+    let at_client = access_ns + 21 * MS + access_ns;
+    assert_eq!(data, [(0, Place::Server), (at_router, Place::Router), (at_client, Place::Client)]);
+    let acks: Vec<_> = seen.packets.iter().filter(|p| !p.2).map(|p| p.1).collect();
+    assert_eq!(acks, [Place::Client, Place::Router, Place::Server]);
+    let opened = &seen.opened[0];
+    assert_eq!((opened.mss_bytes, opened.up, opened.sack), (960, false, false));
+}

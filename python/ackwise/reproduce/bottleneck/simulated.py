@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: MIT
+"""A case in the simulator, whose own state is the account."""
+
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+from typing import Any
+
+from ackwise import engine
+from ackwise.reproduce.bottleneck import ran
+from ackwise.reproduce.bottleneck.account import Account
+from ackwise.reproduce.bottleneck.scenario import ACK_BYTES, payload_bps
+
+ROLES = {"down": ("server", "client"), "up": ("client", "server")}  # sender, receiver
+
+
+def _empty_ns(scenario: Mapping[str, Any], way: str) -> int:
+    """How long an empty segment takes on an empty path."""
+    channel, access = scenario[way], scenario["access"]
+    times = [ACK_BYTES * 8 * 10**9 // hop["rate_bps"] for hop in (channel, access, access)]
+    return int(sum(times) + channel["delay_ns"] + 2 * access["delay_ns"])
+
+
+def _busy(
+    scenario: Mapping[str, Any], queue: Mapping[str, Sequence[int]], delivered: Sequence[int]
+) -> Sequence[int]:
+    """How long the link had been busy by each point: all of an interval at whose end something
+    waits, else as long as what was delivered took."""
+    interval_ns = scenario["series_interval_ns"]
+    bps = payload_bps(scenario)
+    waits = (acks + data for acks, data in zip(queue["acks"], queue["data"], strict=True))
+    return list(
+        accumulate(
+            interval_ns if waiting else min(interval_ns, round(read * 8e9 / bps))
+            for waiting, read in zip(waits, delivered, strict=True)
+        )
+    )
+
+
+def run(scenario: Mapping[str, Any]) -> tuple[Account, dict[str, bytes]]:
+    """The account of a run, and its captures by the name of their file."""
+    captured = engine.simulate_captured(dict(scenario))
+    result = captured.result
+    direction = scenario["groups"][0]["direction"]
+    down_ns, up_ns = (_empty_ns(scenario, way) for way in ("down", "up"))
+    # as the engine places the handshake that it does not simulate
+    handshake_ns = down_ns + up_ns + (0 if direction == "up" else up_ns)
+    (first, *_) = result["groups"][0]["flows"]
+    series = result[direction]["series"]
+    account = ran.account(
+        scenario,
+        result,
+        start_ns=captured.start_ns,
+        handshake_ns=handshake_ns,
+        chronographs=(),
+        link=(
+            series["time_ns"],
+            _busy(scenario, series, first["series"]["delivered_bytes"]),
+        ),
+        down=(result["down"]["bytes"], result["down"]["dropped_queue"]),
+        up_bytes=result["up"]["bytes"],
+    )
+    sender, receiver = ROLES[direction]
+    return account, {
+        "sender": getattr(captured, sender),
+        "receiver": getattr(captured, receiver),
+        "router": captured.router,
+    }
