@@ -105,7 +105,9 @@ def main():
         document = {"bytes": size, **found, "sides": sides, "scaling": scaling, "missed": missed}
         print(json.dumps(document, indent=2))
     else:
-        print(f"{size / 1e9:.2f} GB, {found['packets']} packets, {found['connections']} connections")
+        print(
+            f"{size / 1e9:.2f} GB, {found['packets']} packets, {found['connections']} connections"
+        )
         print(f"{'':20}{'CPU s':>9}{'wall s':>9}{'packets/CPU s':>15}{'ratio':>8}{'MB':>7}")
         for name, side in sides.items():
             print(
