@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _TEXT = """\
 Says of each transfer in captures what limited it and when, and what to change: a slow transfer's
 cause with its evidence. Captures are pcap or pcapng files, also compressed (gzip, zstd); several
-files, such as a ring buffer's, are read as one, and - is standard input. docs/inside/diagnosis.md
+files, such as a ring buffer's, are read as one, and - is standard input. docs/inside/diagnose.md
 says how it judges.
 
 With --live: the same for each TCP socket of this network namespace. The account is the kernel's
