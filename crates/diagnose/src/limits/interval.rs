@@ -47,6 +47,8 @@ pub(super) struct Interval {
     pub rtt_min_ns: u64,
     pub rtt_sum_ns: u64,
     pub rtts: u32,
+    /// The smallest RTT here, or where there was a sample last: a recovery has none (Karn).
+    pub near_rtt_ns: Option<u64>,
     /// Most in flight, as the sender saw it.
     pub flight_max_bytes: u64,
     /// Least that the window still allowed after a packet.
@@ -103,10 +105,6 @@ impl Interval {
 
     pub fn rtt_ns(&self) -> Option<u64> {
         (self.rtts > 0).then(|| self.rtt_sum_ns / u64::from(self.rtts))
-    }
-
-    pub fn rtt_least_ns(&self) -> Option<u64> {
-        (self.rtts > 0).then_some(self.rtt_min_ns)
     }
 
     pub fn bytes_per_s(&self) -> f64 {
@@ -266,6 +264,13 @@ impl Intervals {
         if let Some(mut now) = self.now.take().filter(|now| now.packets > 0 || now.acked_bytes > 0) {
             now.to_ns = now.to_ns.max(self.answered_ns);
             self.done.push(now);
+        }
+        let mut near_rtt_ns = self.done.iter().find(|i| i.rtts > 0).map(|i| i.rtt_min_ns);
+        for interval in &mut self.done {
+            if interval.rtts > 0 {
+                near_rtt_ns = Some(interval.rtt_min_ns);
+            }
+            interval.near_rtt_ns = near_rtt_ns;
         }
         self
     }

@@ -81,7 +81,7 @@ impl Path {
 
     fn queue_ns(&self, interval: &Interval) -> u64 {
         // The smallest: a delayed ACK makes an RTT longer, a standing queue each.
-        interval.rtt_least_ns().map_or(0, |rtt| rtt.saturating_sub(self.rtt_floor_ns))
+        interval.near_rtt_ns.map_or(0, |rtt| rtt.saturating_sub(self.rtt_floor_ns))
     }
 
     fn has_queue(&self, interval: &Interval) -> bool {
