@@ -178,7 +178,9 @@ def test_the_commands_behind_the_doors_work(
     done = 0
     for command in [line for lines in doors(root).values() for line in lines]:
         # What needs root or a kernel of its own has tests of its own.
-        if command.startswith("ackwise ") and not re.match(r"ackwise (policy show|lab )", command):
+        if command.startswith("ackwise ") and not re.match(
+            r"ackwise (policy show|lab |diagnose --live)", command
+        ):
             said = ackwise(*command.split()[1:])
             assert said.code == 0, (command, said.err)
             done += 1
@@ -199,7 +201,12 @@ def quoted(root: Path) -> Iterator[tuple[str, str]]:
 @pytest.mark.slow
 def test_what_pages_quote_is_what_the_commands_print(root: Path, ackwise: Ackwise) -> None:
     found = list(quoted(root))
-    assert {command.split()[0] for command, _ in found} == {"compare", "deadlock", "policy"}
+    assert {command.split()[0] for command, _ in found} == {
+        "compare",
+        "deadlock",
+        "diagnose",
+        "policy",
+    }
     for command, output in found:
         said = ackwise(*command.split())
         lines = [line.rstrip() for line in said.out.strip().splitlines()]
