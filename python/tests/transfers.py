@@ -37,9 +37,11 @@ _SEND = """
 import socket, sys, time
 sndbuf, writes, pause_s = int(sys.argv[1]), sys.argv[2].split(","), float(sys.argv[3])
 to = socket.socket()
+to.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"cubic")
 if sndbuf:
     to.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, sndbuf)
 to.connect(("10.99.0.2", 5001))
+print("ready", flush=True)
 parts = [bytes(int(size)) for size in writes]
 while True:
     for part in parts:
@@ -93,7 +95,7 @@ def transferring(how: Transfer, warm_up_s: float = 1.5) -> Iterator[Ends]:
         listens = stack.enter_context(_program(["-c", _RECEIVE, *map(str, reading)], receiver))
         _await_ready(listens)
         writing = (how.sndbuf, ",".join(map(str, how.writes)), how.write_pause_s)
-        stack.enter_context(_program(["-c", _SEND, *map(str, writing)], sender))
+        _await_ready(stack.enter_context(_program(["-c", _SEND, *map(str, writing)], sender)))
         time.sleep(warm_up_s)
         yield Ends(sender, receiver)
 

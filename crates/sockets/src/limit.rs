@@ -110,6 +110,8 @@ pub struct Look {
     pub unread_bytes: u32,
     /// BBR's, in 1/256.
     pub pacing_gain: Option<u32>,
+    /// What SO_SNDBUF is, with the kernel's own share of it.
+    pub send_buffer_bytes: Option<u32>,
     pub info: TcpInfo,
 }
 
@@ -130,6 +132,7 @@ impl Look {
             timer: seen.timer,
             unread_bytes: seen.unread_bytes,
             pacing_gain: found.pacing_gain,
+            send_buffer_bytes: found.send_buffer_bytes,
             info,
         }
     }
@@ -162,6 +165,14 @@ impl Look {
             Some(gain) => gain > BBR_STARTUP_GAIN,
             None => self.info.snd_cwnd() < self.info.snd_ssthresh(),
         }
+    }
+
+    /// Whether all that the send buffer can hold is on the way; half of it is the kernel's own.
+    fn fills_send_buffer(&self) -> bool {
+        let count = |field: Option<u32>| u64::from(field.unwrap_or(0));
+        let waiting = u64::from(self.info.in_flight()) * count(self.info.snd_mss_bytes());
+        let room = self.send_buffer_bytes.unwrap_or(u32::MAX);
+        self.info.notsent_bytes() == Some(0) && waiting * 2 >= u64::from(room)
     }
 
     /// Whether as much is on the way as the congestion window allows, give or take a burst.
@@ -233,6 +244,10 @@ fn waiting(before: &Look, now: &Look, counted: [(Limit, u64); 2]) -> Limit {
     let state = now.info.ca_state().unwrap_or(0);
     if state == LOSS || now.info.backoff().unwrap_or(0) > 0 {
         return Limit::Timeout;
+    }
+    if now.fills_send_buffer() {
+        // The kernel counts this only from when it has sent all and still refuses a write.
+        return Limit::SendBuffer;
     }
     let unsent = now.info.notsent_bytes().unwrap_or(0);
     if !now.fills_window() && unsent == 0 {

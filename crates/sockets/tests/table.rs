@@ -203,6 +203,33 @@ fn bbr_starts_slowly_only_by_its_gain() {
 }
 
 #[test]
+fn a_send_buffer_that_is_all_on_the_way_is_the_limit() {
+    let with_buffer = |sent: u32, unsent: u32, buffer: u32| {
+        let mut bytes = made(|s| {
+            s.u32(24, sent).u32(144, unsent);
+        })
+        .bytes();
+        let mut attribute = 40u16.to_ne_bytes().to_vec();
+        attribute.extend(7u16.to_ne_bytes());
+        attribute.extend([0; 12]);
+        attribute.extend(buffer.to_ne_bytes());
+        attribute.extend([0; 20]);
+        bytes.extend(attribute);
+        let length = bytes.len() as u32;
+        bytes[..4].copy_from_slice(&length.to_ne_bytes());
+        let mut table = Table::default();
+        table.take(&Made::new(1).bytes(), 0).unwrap();
+        table.take(&bytes, SECOND_US).unwrap();
+        rows(&mut table)[0].1
+    };
+    // 10 segments of 1448 bytes
+    assert_eq!(with_buffer(10, 0, 28_960), Limit::SendBuffer);
+    assert_eq!(with_buffer(10, 0, 28_961), Limit::CongestionWindow);
+    assert_eq!(with_buffer(10, 1, 28_960), Limit::CongestionWindow);
+    assert_eq!(with_buffer(1, 0, 28_960), Limit::SendingApplication);
+}
+
+#[test]
 fn parts_of_an_interval_always_add_up_to_it() {
     let mut random = fastrand::Rng::with_seed(1);
     for _ in 0..20_000 {
