@@ -2,8 +2,8 @@
 """The page of a diagnosis in a real browser: graphs, shared zoom, packets, and its size."""
 
 import base64
-import copy
 import json
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -68,7 +68,7 @@ def shown(opened: Browser, folder: Path, page: bytes) -> Browser:
 
 
 def page_of(diagnosis: dict[str, Any], series: Series | None) -> bytes:
-    return report.of_diagnosis(diagnosis, series, "ackwise diagnose", "ackwise")
+    return report.of_diagnosis(diagnosis, series, f"ackwise diagnose {BULK}")
 
 
 def click(page: Browser, x: float, y: float) -> None:
@@ -265,13 +265,23 @@ def test_a_capture_without_data_is_a_page_too(
 
 def test_hostile_text_stays_text(diagnosis: dict[str, Any], series: Series) -> None:
     harmless = elements(page_of(diagnosis, series).decode())
-    for title in TITLES:
-        hostile = copy.copy(diagnosis)
-        hostile["files"] = [{**diagnosis["files"][0], "name": title}]
-        made = report.of_diagnosis(hostile, series, title, title).decode()
-        assert elements(made).tags == harmless.tags
-        data = json.loads(made.partition('id="data">')[2].partition("</script>")[0])
-        assert data["files"] == [title]
+    files = [{**diagnosis["files"][0], "name": title} for title in TITLES]
+    words = "".join(TITLES)
+    made = report.of_diagnosis({**diagnosis, "files": files}, series, words, words).decode()
+    assert elements(made).tags == harmless.tags
+    data = made.partition('id="data">')[2].partition("</script>")[0]
+    assert not re.search(r"[<>&]", data)
+    assert json.loads(data)["files"] == list(TITLES)
+
+
+@pytest.mark.slow
+def test_hostile_text_is_not_obeyed(
+    opened: Browser, tmp_path: Path, diagnosis: dict[str, Any], series: Series
+) -> None:
+    files = [{**diagnosis["files"][0], "name": title} for title in TITLES]
+    page = shown(opened, tmp_path, page_of({**diagnosis, "files": files}, series))
+    assert page.evaluate("document.querySelector('h1').textContent") == ", ".join(TITLES)
+    assert page.evaluate("document.images.length") == 0
 
 
 def test_every_limit_and_mark_has_a_colour_of_its_own() -> None:

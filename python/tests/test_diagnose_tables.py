@@ -90,7 +90,7 @@ def test_pseudonyms_change_no_figure(diagnosis: dict[str, Any]) -> None:
             return {key: figures(value) for key, value in tree.items() if key not in changed}
         return [figures(value) for value in tree] if isinstance(tree, list) else tree
 
-    assert figures(hidden) == figures(diagnosis)
+    assert figures(hidden) == {"anonymized": True, **figures(diagnosis)}
     assert [(t.bytes, lost_s(t)) for t in rank(hidden)] == [
         (t.bytes, lost_s(t)) for t in rank(diagnosis)
     ]
@@ -103,6 +103,7 @@ def test_the_capture_s_own_names_and_filters_are_hidden() -> None:
          "connections": [{"endpoints": ["[2001:db8::1]:443", "[2001:db8::2]:443"]}]}
     )  # fmt: skip
     assert found == {
+        "anonymized": True,
         "files": [
             {
                 "name": "capture-1",

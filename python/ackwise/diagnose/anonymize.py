@@ -34,6 +34,7 @@ def anonymized(diagnosis: Mapping[str, Any]) -> dict[str, Any]:
         return f"{hosts.of(host.strip('[]'))}:{ports.of(port)}"
 
     return {
+        "anonymized": True,
         **{key: 0 if key.endswith(_DATE) else value for key, value in diagnosis.items()},
         "files": [_file(file, n) for n, file in enumerate(diagnosis["files"], 1)],
         "connections": [

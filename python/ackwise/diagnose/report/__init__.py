@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from ackwise import __version__
 from ackwise.diagnose.report import filters, packed
 from ackwise.diagnose.report.marks import MARKS
 from ackwise.diagnose.sentences import COLORS, SAYINGS
@@ -24,10 +25,13 @@ def of_diagnosis(
     diagnosis: dict[str, Any],
     series: Sequence[dict[str, Any]] | None,
     command: str,
-    origin: str,
+    origin: str = "",
 ) -> bytes:
-    """The page. `series` belong to the transfers that lost the most time (`chosen.series`); None:
-    the capture could not be read again."""
+    """The page; `command` names files, so it is left out of an anonymous one.
+
+    `series` belong to the transfers that lost the most time (`chosen.series`); None: the capture
+    was not read again. `origin` is what made the page, by default this version.
+    """
     ranked = rank(diagnosis)
     drawn, listed = list(series or []), LISTED_MAX
     while True:
@@ -60,8 +64,8 @@ def _about(diagnosis: dict[str, Any], command: str, origin: str, *, again: bool)
         "tcp_packets": diagnosis["tcp_packets"],
         "duration_ns": diagnosis["duration_ns"],
         "connections": len(diagnosis["connections"]),
-        "command": command,
-        "origin": origin,
+        "command": "" if diagnosis.get("anonymized") else command,
+        "origin": origin or f"ackwise {__version__}",
         "read_again": again,
         "limits": {
             name: {"words": saying.words, "meaning": saying.meaning, "color": COLORS[name]}

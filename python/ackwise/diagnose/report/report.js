@@ -206,20 +206,20 @@ function summary(graph, traces) {
     const show = (v) => (graph.unit === "B" ? bytes(v) : graph.unit === "bit/s" ? rate(v) : `${figure(v, 2)} ${graph.unit}`.trim());
     return `${trace.name}: ${show(low)} to ${show(high)}`;
   });
-  return words.filter(Boolean).join("; ");
+  return words.filter(Boolean).join("; ") || "Nothing was measured here.";
 }
 
 function drawGraph(graph) {
   const traces = graph.traces(state.series, state.view).filter((trace) => trace.x.length);
   graph.about.textContent = summary(graph, traces);
-  const lines = traces.length ? [...traces, band(spansInView(state.spans, state.view))] : [];
-  draw(graph.target, lines, {
+  // The band stays where nothing was measured, so that the graph can still be zoomed.
+  draw(graph.target, [...traces, band(spansInView(state.spans, state.view))], {
     hovermode: "closest", dragmode: "zoom", barmode: "overlay",
     xaxis: axis("time since the start of the capture, s", { range: state.view.map(seconds), anchor: "y2" }),
     yaxis: axis(graph.axis, { domain: [0.08, 1], fixedrange: true, rangemode: graph.id === "sequence" ? "normal" : "tozero", exponentformat: "SI" }),
     yaxis2: { domain: [0, 0.05], fixedrange: true, range: [-0.5, 0.5], showgrid: false, zeroline: false, showticklabels: false },
   });
-  if (lines.length && !graph.target.dataset.listens) {
+  if (!graph.target.dataset.listens) {
     graph.target.dataset.listens = "yes";
     graph.target.on("plotly_click", pick);
     graph.target.on("plotly_relayout", (change) => {
@@ -325,7 +325,7 @@ function choose(n) {
   graphsNote.textContent = state.series
     ? `Drag to zoom, double-click for the whole; all graphs follow. ${each > 1 ? `A point stands for up to ${each} packets, with the smallest and largest values.` : "Every packet is here."}`
     : data.read_again ? "No graphs of this transfer: those that lost more time have them. Diagnose a capture of this connection alone."
-      : "No graphs: they need a second reading, which standard input does not allow. Diagnose the capture from a file.";
+      : "No graphs: they need a second reading of the capture, which standard input does not allow.";
   filter.value = filterOf(null);
   picked.textContent = "Click a point: its packets, and a filter for Wireshark.";
   fillList();
@@ -335,7 +335,7 @@ function choose(n) {
 
 main.append(
   make("header", {}, make("p", { class: "kicker" }, "ackwise diagnose"), make("h1", {}, data.files.join(", ")),
-    metaList([["command", make("code", {}, data.command)], ["made by", data.origin],
+    metaList([...(data.command ? [["command", make("code", {}, data.command)]] : []), ["made by", data.origin],
       ["capture", `${figure(data.packets, 0)} packets, ${figure(data.tcp_packets, 0)} with TCP, ${duration(data.duration_ns / 1e3)}`],
       ["connections", `${figure(data.connections, 0)}, with ${figure(list.sender.length + data.left_out.transfers, 0)} transfers`]])),
   make("section", { id: "transfers" }, make("h2", {}, "Transfers by the time they lost"),
