@@ -93,15 +93,13 @@ pub(super) fn judge(
             },
             waited(Wait::Recovery),
         );
-        let window = if path.return_path_doubles(interval) {
-            Limit::ReturnPath
-        } else {
-            of_window(interval, largest_bytes)
-        };
-        share(window, waited(Wait::ReceiveWindow));
+        // Whatever runs out or full while ACKs wait in a queue does so because of that queue.
+        let by_return_path = path.return_path_doubles(list, n);
+        let or_return_path = |limit| if by_return_path { Limit::ReturnPath } else { limit };
+        share(or_return_path(of_window(interval, largest_bytes)), waited(Wait::ReceiveWindow));
         share(Limit::ReceivingApplication, waited(Wait::ClosedWindow));
         share(Limit::SendingApplication, waited(Wait::Application));
-        share(Limit::Timeout, waited(Wait::Timer));
+        share(or_return_path(Limit::Timeout), waited(Wait::Timer));
         for stall in STALLS {
             let ns = waited(Wait::Stall(stall));
             share(Limit::AckStall, ns);

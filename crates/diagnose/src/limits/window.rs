@@ -94,8 +94,13 @@ impl Path {
     }
 
     /// Half of the RTT and more: whatever window binds would allow twice the rate without it.
-    pub fn return_path_doubles(&self, interval: &Interval) -> bool {
-        interval.rtt_ns().is_some_and(|rtt_ns| 2 * interval.return_queue_ns() > rtt_ns)
+    /// Judged with the intervals around, since an interval of one timeout has no RTT.
+    pub fn return_path_doubles(&self, list: &[Interval], n: usize) -> bool {
+        let near = &list[n.saturating_sub(2)..(n + 3).min(list.len())];
+        let sampled = || near.iter().filter_map(|i| Some((i.rtt_ns()?, i.return_queue_ns())));
+        let (rtts_ns, queues_ns): (u64, u64) =
+            sampled().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        2 * queues_ns > rtts_ns && rtts_ns > 0
     }
 
     /// Losses at one rate, without a queue.

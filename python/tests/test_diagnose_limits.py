@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: MIT
+"""A transfer made to be limited by one thing is named so; remedies follow from its figures."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ackwise import engine
+from ackwise.diagnose import advice, table
+from ackwise.diagnose.sentences import SAYINGS
+from ackwise.diagnose.transfer import Transfer, transfers
+from ackwise.reproduce.bottleneck import TUNING, Case, cases, make
+from ackwise.reproduce.bottleneck.kinds import KINDS
+from ackwise.reproduce.bottleneck.scenario import SIMULATOR
+
+# At the sender a slow host looks like a slow link.
+PLACES = {"processor": "receiver"}
+RIGHT = 0.8  # of a transfer's time; the judging cases are kept for the accuracy that is published
+
+
+def first(kind: str) -> Case | None:
+    """The first tuning case of a kind that the simulator runs."""
+    return next((c for c in cases(kind, TUNING) if c.world == SIMULATOR), None)
+
+
+def spans(diagnosis: dict[str, Any], port: int, sender_port: int) -> list[dict[str, Any]]:
+    """The limits over time of what was sent from a port."""
+    for connection in diagnosis["connections"]:
+        ports = [int(one.rpartition(":")[2]) for one in connection["endpoints"]]
+        if port in ports:
+            found: list[dict[str, Any]] = connection["halves"][ports.index(sender_port)]["limits"][
+                "spans"
+            ]
+            return found
+    raise AssertionError(f"no connection of port {port}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [kind.name for kind in KINDS if first(kind.name)])
+def test_a_transfer_that_was_made_so_is_named_so(kind: str, tmp_path: Path) -> None:
+    case = first(kind)
+    assert case is not None
+    made = make(case, tmp_path / "case")
+    capture = made.captures[PLACES.get(kind, "sender")]
+    diagnosis = engine.diagnose([str(capture)])
+    offset_ns = diagnosis["start_unix_ns"] - made.truth.start_ns
+    right = whole = 0.0
+    for told in made.truth.connections:
+        sends = told.server_port if made.truth.data_from == "server" else told.client_port
+        for span in spans(diagnosis, told.client_port, sends):
+            for true in told.intervals:
+                begin = max(true.from_s * 1e9, span["from_ns"] + offset_ns)
+                end = min(true.to_s * 1e9, span["to_ns"] + offset_ns)
+                if end > begin:
+                    whole += end - begin
+                    right += (end - begin) * (span["limit"] == true.limit)
+    assert whole > 0
+    assert right / whole >= RIGHT
+
+
+def transfer(limit: str, **given: Any) -> Transfer:
+    """10 MB in 10 s over an RTT of 100 ms, limited by one thing all the time."""
+    judgment = {
+        "limits": {limit: {"ns": 10**10, "bytes": 10**7}},
+        "stalls_ns": {},
+        "rtt_min_ns": 10**8,
+        "rtt_mean_ns": 10**8,
+        "flight_max_bytes": 100_000,
+        "window_max_bytes": 100_000,
+        "link_bytes_per_s": None,
+        "sustained_bytes_per_s": 1e6,
+        **given,
+    }
+    sent = {
+        "new_bytes": 10**7, "data_packets": 7000, "segments": 7000,
+        "retransmissions": {"fast": 70, "timeout": 0, "tail_loss_probe": 0, "unclear": 0},
+    }  # fmt: skip
+    counts = {"sent": sent, "acks": {"pure": 3500, "advancing": 3500}}
+    half = {"limits": judgment, "counts": counts}
+    option = {"mss_bytes": 1460, "window_scale": 7, "sack_permitted": True, "timestamps": True}
+    connection = {
+        "endpoints": ["192.0.2.1:443", "192.0.2.2:5000"],
+        "halves": [half, half],
+        "options": [option, option],
+        "index": 0,
+    }
+    return Transfer(connection, 0)
+
+
+def test_a_window_is_sized_for_the_slowest_link_at_the_loaded_rtt() -> None:
+    told = advice.of(transfer("receive-window", link_bytes_per_s=12_500_000.0), "receive-window")
+    assert told.owner == "the receiver"
+    assert "8 Mbit/s" in told.because
+    # 100 Mbit/s times 100 ms, twice for Linux's overhead, in whole MiB
+    assert "3145728" in told.line
+    assert told.expect_bps == 100e6
+
+
+def test_no_window_scaling_is_said_where_the_window_cannot_grow() -> None:
+    one = transfer("receive-window", window_max_bytes=65_535)
+    one.connection["options"] = [{"window_scale": None}, {"window_scale": None}]
+    assert "window_scaling" in advice.of(one, "receive-window").line
+
+
+def test_nothing_is_expected_of_a_remedy_that_brings_nothing() -> None:
+    one = transfer("congestion-window", link_bytes_per_s=1_000_000.0)
+    assert not any("Expect" in line for line, _ in table.lines(one))
+
+
+def test_a_queue_is_named_where_it_is_most_of_the_rtt() -> None:
+    bloated = transfer("link", link_bytes_per_s=1e6, rtt_mean_ns=5 * 10**8)
+    assert "raises the RTT from 100 ms to 500 ms" in advice.of(bloated, "link").because
+    assert "raises" not in advice.of(transfer("link", link_bytes_per_s=1e6), "link").because
+
+
+@pytest.mark.parametrize("limit", SAYINGS)
+def test_every_limit_has_its_three_lines(limit: str) -> None:
+    said = [line for line, _ in table.lines(transfer(limit, stalls_ns={"nagle": 10**9}))]
+    assert "10 MB in 10 s, 8 Mbit/s" in said[0]
+    assert SAYINGS[limit].words in said[1]
+    assert said[2].startswith("  To do")
+    assert "{" not in "".join(said)
+
+
+def test_shares_are_of_all_the_time(root: Path) -> None:
+    for capture in sorted((root / "python/ackwise/captures").glob("*.pcap")):
+        for connection in engine.diagnose([str(capture)])["connections"]:
+            for one in transfers(connection):
+                assert sum(share for _, share in one.limits) == pytest.approx(1)
