@@ -10,6 +10,8 @@ pub(super) const AT_NS: u64 = 300_000;
 const ACKS_LEAST: u32 = 8;
 /// A policy that explains less is not the receiver's.
 const SHARE_LEAST: f64 = 0.5;
+/// Elsewhere than at the receiver, where times are less exact.
+const FAR_SHARE_LEAST: f64 = 0.8;
 const SHARE_HIGH: f64 = 0.9;
 /// What fitting may gain, and where arrivals are regular.
 const FITTED_SHARE: f64 = 0.02;
@@ -78,6 +80,7 @@ pub fn judge(features: &AckFeatures) -> AckVerdict {
     if !features.has_data || !features.is_answered {
         return undecided(Undecided::OneDirection, 0);
     }
+    let is_far = features.distance_ns.is_none_or(|ns| ns >= AT_NS);
     let mut ranked: Vec<_> = features.scores.iter().filter(|(_, s)| s.acks >= ACKS_LEAST).collect();
     ranked.sort_by(|(_, a), (_, b)| share(b).total_cmp(&share(a)));
     let judged_acks = features.scores.iter().map(|(_, s)| s.acks).max().unwrap_or(0);
@@ -87,14 +90,15 @@ pub fn judge(features: &AckFeatures) -> AckVerdict {
     // What is fitted to the ACKs explains them more easily: where another does nearly as well, it is
     // not needed.
     let nearly = slack(&first) + FITTED_SHARE * f64::from(first.acks);
-    if ranked.iter().any(|(_, s)| !s.is_fitted && excess(&first, s) <= nearly) {
+    // Elsewhere than at the receiver it would be fitted to the path.
+    if is_far || ranked.iter().any(|(_, s)| !s.is_fitted && excess(&first, s) <= nearly) {
         ranked.retain(|(_, s)| !s.is_fitted);
     }
     let Some(&&(_, best)) = ranked.first() else {
         return undecided(Undecided::FewAcks, judged_acks);
     };
-    let is_far = features.distance_ns.is_none_or(|ns| ns >= AT_NS);
-    if share(&best) < SHARE_LEAST {
+    let least = if is_far { FAR_SHARE_LEAST } else { SHARE_LEAST };
+    if share(&best) < least {
         let why = if is_far { Undecided::FarFromReceiver } else { Undecided::UnlikeAny };
         return undecided(why, judged_acks);
     }
@@ -192,6 +196,8 @@ mod tests {
             let found = judge(&features);
             assert_eq!((found.undecided, found.policies.len()), (Some(why), 0));
         }
+        let fitted = of(&[("every", 900), ("dynamic", 1000)]);
+        assert_eq!(judge(&AckFeatures { distance_ns: far, ..fitted }).policies, ["every"]);
         let found = judge(&AckFeatures { distance_ns: far, ..good });
         assert_eq!((found.policies, found.confidence), (vec!["linux"], Some(Confidence::Low)));
     }
