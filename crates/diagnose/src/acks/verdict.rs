@@ -71,55 +71,48 @@ pub struct AckVerdict {
 }
 
 pub fn judge(features: &AckFeatures) -> AckVerdict {
-    let undecided = |why, judged_acks| AckVerdict {
-        judged_acks,
-        scores: features.scores.clone(),
-        undecided: Some(why),
-        ..AckVerdict::default()
-    };
+    let judged_acks = features.scores.iter().map(|(_, s)| s.acks).max().unwrap_or(0);
+    let verdict = AckVerdict { judged_acks, scores: features.scores.clone(), ..AckVerdict::default() };
+    let undecided = |why| AckVerdict { undecided: Some(why), ..verdict.clone() };
     if !features.has_data || !features.is_answered {
-        return undecided(Undecided::OneDirection, 0);
+        return undecided(Undecided::OneDirection);
     }
     let is_far = features.distance_ns.is_none_or(|ns| ns >= AT_NS);
-    let mut ranked: Vec<_> = features.scores.iter().filter(|(_, s)| s.acks >= ACKS_LEAST).collect();
-    ranked.sort_by(|(_, a), (_, b)| share(b).total_cmp(&share(a)));
-    let judged_acks = features.scores.iter().map(|(_, s)| s.acks).max().unwrap_or(0);
-    let Some(&&(_, first)) = ranked.first() else {
-        return undecided(Undecided::FewAcks, judged_acks);
+    let ranked = rank(&features.scores, is_far);
+    let Some(&(_, best)) = ranked.first() else {
+        return undecided(Undecided::FewAcks);
     };
-    // What is fitted to the ACKs explains them more easily: where another does nearly as well, it is
-    // not needed.
-    let nearly = slack(&first) + FITTED_SHARE * f64::from(first.acks);
-    // Elsewhere than at the receiver it would be fitted to the path.
-    if is_far || ranked.iter().any(|(_, s)| !s.is_fitted && excess(&first, s) <= nearly) {
-        ranked.retain(|(_, s)| !s.is_fitted);
-    }
-    let Some(&&(_, best)) = ranked.first() else {
-        return undecided(Undecided::FewAcks, judged_acks);
+    let (least, why) = match is_far {
+        true => (FAR_SHARE_LEAST, Undecided::FarFromReceiver),
+        false => (SHARE_LEAST, Undecided::UnlikeAny),
     };
-    let least = if is_far { FAR_SHARE_LEAST } else { SHARE_LEAST };
     if share(&best) < least {
-        let why = if is_far { Undecided::FarFromReceiver } else { Undecided::UnlikeAny };
-        return undecided(why, judged_acks);
+        return undecided(why);
     }
     // Arrivals at even distances look alike to whatever is fitted.
     let extra = if best.is_fitted { ALIKE_SHARE * f64::from(best.acks) } else { 0.0 };
-    let alikes: Vec<_> =
-        ranked.into_iter().filter(|(_, s)| excess(&best, s) <= slack(&best) + extra).collect();
-    let policies: Vec<_> = alikes.iter().map(|(name, _)| *name).collect();
+    let is_alike = |score: &Score| excess(&best, score) <= slack(&best) + extra;
+    let policies: Vec<_> = ranked.iter().filter(|(_, s)| is_alike(s)).map(|(name, _)| *name).collect();
     let confidence = match (is_far, policies.len(), share(&best) >= SHARE_HIGH) {
         (true, ..) => Confidence::Low,
         (false, 1, true) => Confidence::High,
         _ => Confidence::Medium,
     };
-    AckVerdict {
-        policies,
-        share: share(&best),
-        judged_acks,
-        scores: features.scores.clone(),
-        confidence: Some(confidence),
-        undecided: None,
+    AckVerdict { policies, share: share(&best), confidence: Some(confidence), ..verdict }
+}
+
+/// Policies that may be the receiver's, the best first.
+fn rank(scores: &[(&'static str, Score)], is_far: bool) -> Vec<(&'static str, Score)> {
+    let mut ranked: Vec<_> = scores.iter().copied().filter(|(_, s)| s.acks >= ACKS_LEAST).collect();
+    ranked.sort_by(|(_, a), (_, b)| share(b).total_cmp(&share(a)));
+    let Some(&(_, first)) = ranked.first() else { return ranked };
+    // What is fitted to the ACKs explains them more easily: where another does nearly as well, it is
+    // not needed, and elsewhere than at the receiver it would be fitted to the path.
+    let nearly = slack(&first) + FITTED_SHARE * f64::from(first.acks);
+    if is_far || ranked.iter().any(|(_, s)| !s.is_fitted && excess(&first, s) <= nearly) {
+        ranked.retain(|(_, s)| !s.is_fitted);
     }
+    ranked
 }
 
 fn share(score: &Score) -> f64 {
