@@ -22,7 +22,7 @@
 //! Input is untrusted: nothing panics, and memory is bounded for each connection.
 #![forbid(unsafe_code)]
 
-mod acking;
+pub mod acks;
 mod counts;
 mod distance;
 pub mod distribution;
@@ -45,7 +45,7 @@ mod table;
 mod transit;
 mod window;
 
-pub use acking::Acking;
+pub use acks::Acking;
 pub use counts::{AckCounts, ByCause, Counts, SentCounts};
 pub use observers::{End, Half, Observer};
 pub use rate::{Gaps, Rate};

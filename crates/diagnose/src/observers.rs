@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! What watches the steps of one half. To add a statistic: one file, and its line below.
 
-use crate::acking::Acking;
+use crate::acks;
 use crate::counts::Counts;
 use crate::limits::Limits;
 use crate::rate::Rate;
@@ -77,8 +77,8 @@ observers! {
     rate: Rate,
     /// From data to its ACK.
     rtt: Rtt,
-    /// How ACKs follow data: segments for each, delay.
-    acking: Acking,
+    /// How ACKs are made.
+    acking: acks::Watch,
     /// Bytes in flight and the advertised window.
     window: Window,
     /// What limits it, and when.

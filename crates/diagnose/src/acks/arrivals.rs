@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+//! Data on its way to the receiver: what has passed the capture point and is not acknowledged.
+
+use crate::ranges::Ranges;
+use crate::step::{DataKind, Step};
+use ackwise_capture::tcp_flag;
+use ackwise_core::Order;
+use std::collections::VecDeque;
+
+/// Older ones are forgotten, so that memory is bounded; what they were can then not be judged.
+const KEPT_MAX: usize = 4096;
+
+/// A packet with data.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrival {
+    /// When it passed.
+    pub time_ns: u64,
+    pub start: u64,
+    pub end: u64,
+    pub segments: u16,
+    pub is_pushed: bool,
+    pub is_fin: bool,
+    /// The receiver had this already, or the packet asks for an answer.
+    pub is_needless: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Arrivals {
+    underway: VecDeque<Arrival>,
+    /// One was forgotten.
+    pub is_cut: bool,
+}
+
+impl Arrivals {
+    pub fn add(&mut self, step: &Step) {
+        let data = &step.data;
+        if !data.kind.is_data() && !matches!(data.kind, DataKind::KeepAlive | DataKind::WindowProbe) {
+            return;
+        }
+        if self.underway.len() >= KEPT_MAX {
+            self.underway.pop_front();
+            self.is_cut = true;
+        }
+        self.underway.push_back(Arrival {
+            time_ns: step.time_ns,
+            start: data.start,
+            end: data.end,
+            segments: data.segments.clamp(1, u16::MAX.into()) as u16,
+            is_pushed: step.has(tcp_flag::PSH),
+            is_fin: step.has(tcp_flag::FIN),
+            is_needless: !data.kind.is_data() || (data.new_bytes == 0 && data.needless_bytes > 0),
+        });
+    }
+
+    /// The next packets, in the order in which they passed.
+    pub fn take_first(&mut self, most: usize) -> Vec<Arrival> {
+        self.underway.drain(..most.min(self.underway.len())).collect()
+    }
+
+    /// The packets up to the one whose end is acknowledged; those above it that passed before it, too.
+    pub fn take(&mut self, number: u64) -> Vec<Arrival> {
+        let last = self.underway.iter().rposition(|a| a.end <= number);
+        self.underway.drain(..last.map_or(0, |at| at + 1)).collect()
+    }
+}
+
+/// What the receiver has, as far as the capture shows it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Reassembly {
+    pub rcv_nxt: u64,
+    above: Ranges,
+}
+
+impl Reassembly {
+    pub fn has_hole(&self) -> bool {
+        !self.above.is_empty()
+    }
+
+    pub fn add(&mut self, arrival: &Arrival) -> Order {
+        if arrival.is_needless || arrival.end <= self.rcv_nxt {
+            return Order::Duplicate;
+        }
+        if arrival.start > self.rcv_nxt {
+            self.above.insert(arrival.start, arrival.end);
+            return Order::Hole;
+        }
+        let order = if self.has_hole() { Order::Fills } else { Order::In };
+        self.acknowledged(arrival.end);
+        order
+    }
+
+    /// The receiver has all below.
+    pub fn acknowledged(&mut self, number: u64) {
+        self.rcv_nxt = self.rcv_nxt.max(number);
+        self.above.cut_below(self.rcv_nxt);
+    }
+}

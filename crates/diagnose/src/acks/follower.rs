@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT
+//! A policy of the core that follows a receiver: what it would have done with the same arrivals.
+//!
+//! Whatever it would have done, it is told of the receiver's own ACKs, so that one difference does not
+//! lead to the next.
+
+use ackwise_core::{Action, Conn, Event, EventKind, Policy, Resolved, NEVER_NS};
+use serde::Serialize;
+use std::cell::OnceCell;
+use std::rc::Rc;
+
+/// Policies with the settings that are told apart. `delayed` with one segment is `every`.
+pub(super) const CANDIDATES: &[(&str, &str, &[(&str, u32)])] = &[
+    ("every", "every", &[]),
+    ("delayed", "delayed", &[]),
+    ("delayed:delay_ms=40", "delayed", &[("delay_ms", 40)]),
+    ("delayed:delay_ms=500", "delayed", &[("delay_ms", 500)]),
+    ("delayed:segments=4", "delayed", &[("segments", 4)]),
+    ("delayed:segments=8", "delayed", &[("segments", 8)]),
+    ("delayed:segments=16", "delayed", &[("segments", 16)]),
+    ("linux", "linux", &[]),
+    ("bsd", "bsd", &[]),
+    ("ratelimit", "ratelimit", &[]),
+    ("dynamic", "dynamic", &[]),
+    ("greedy", "greedy", &[]),
+    ("a3", "a3", &[]),
+    ("a3fewer", "a3fewer", &[]),
+    ("csa3", "csa3", &[]),
+];
+
+thread_local! {
+    static RESOLVED: OnceCell<Rc<Vec<(&'static str, Resolved)>>> = const { OnceCell::new() };
+}
+
+/// The candidates that the core has, with the rails of Linux and of plans.
+fn resolved() -> Rc<Vec<(&'static str, Resolved)>> {
+    RESOLVED.with(|cell| cell.get_or_init(|| Rc::new(resolve_all())).clone())
+}
+
+fn resolve_all() -> Vec<(&'static str, Resolved)> {
+    let rails = ackwise_core::rails().filter(|r| r.set != "all").map(|r| r.bit).sum();
+    let resolve = |&(name, policy, params): &(&'static str, &str, &[(&str, u32)])| {
+        let policy = Policy::find(policy)?;
+        let params = policy.configure(params.iter().copied()).ok()?;
+        Some((name, Resolved { policy, params, rails }))
+    };
+    CANDIDATES.iter().filter_map(resolve).collect()
+}
+
+/// The ACK that a policy would have sent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fire {
+    pub time_ns: u64,
+    pub number: u64,
+}
+
+/// How often a policy would have sent the receiver's ACK.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Score {
+    pub acks: u32,
+    pub explained: u32,
+    /// It was fitted to the first ACKs.
+    pub is_fitted: bool,
+}
+
+#[derive(Clone)]
+pub(super) struct Follower {
+    pub name: &'static str,
+    place: usize,
+    conn: Conn,
+    deadline_ns: u64,
+    fired: Option<Fire>,
+    score: Score,
+    /// Values drawn by the receiver that were learnt from its ACKs.
+    learnt: u8,
+}
+
+impl std::fmt::Debug for Follower {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {:?}", self.name, self.score)
+    }
+}
+
+fn start(random: u32) -> Event {
+    let mut event = Event::new(EventKind::Data, 0);
+    event.random = random;
+    event
+}
+
+pub(super) fn followers() -> Vec<Follower> {
+    let follower = |(place, (name, resolved)): (usize, &(&'static str, Resolved))| Follower {
+        name,
+        place,
+        // What is drawn is not known: as long a wait as there is, until ACKs show it.
+        conn: resolved.connect(&start(u32::MAX)),
+        deadline_ns: NEVER_NS,
+        fired: None,
+        score: Score::default(),
+        learnt: 0,
+    };
+    resolved().iter().enumerate().map(follower).collect()
+}
+
+impl Follower {
+    /// Lets its timer expire up to `until_ns`; what `around` holds did not change since.
+    pub fn expire(&mut self, until_ns: u64, around: &Event, number: u64) {
+        while self.fired.is_none() && self.deadline_ns <= until_ns {
+            let event = Event { kind: EventKind::Deadline, now_ns: self.deadline_ns, ..*around };
+            self.deadline_ns = NEVER_NS;
+            self.decide(&event, number);
+        }
+    }
+
+    /// Something happened. `number` is acknowledged by an ACK that leaves then.
+    pub fn decide(&mut self, event: &Event, number: u64) {
+        match self.conn.decide(event).action {
+            Action::SendNow => {
+                self.deadline_ns = NEVER_NS;
+                self.fired.get_or_insert(Fire { time_ns: event.now_ns, number });
+            }
+            Action::WaitUntil(deadline_ns) => self.deadline_ns = deadline_ns,
+            Action::Nothing => self.deadline_ns = NEVER_NS,
+        }
+    }
+
+    /// The ACK that it would have sent since the receiver's last.
+    pub fn fired(&self) -> Option<Fire> {
+        self.fired
+    }
+
+    /// The receiver's ACK left.
+    pub fn acked(&mut self, sent: &Event) {
+        self.fired = None;
+        self.deadline_ns = match self.conn.decide(sent).action {
+            Action::WaitUntil(deadline_ns) => deadline_ns,
+            Action::SendNow | Action::Nothing => NEVER_NS,
+        };
+    }
+
+    pub fn count(&mut self, explained: bool) {
+        self.score.acks += 1;
+        self.score.explained += u32::from(explained);
+    }
+
+    pub fn score(&self) -> Score {
+        Score { is_fitted: self.learnt > 1, ..self.score }
+    }
+
+    /// Some receivers draw a value when a connection starts. Only their ACKs show it.
+    pub fn learn(&mut self, random: u32, at_most: u8) {
+        if self.learnt >= at_most {
+            return;
+        }
+        self.learnt += 1;
+        if let Some((_, resolved)) = resolved().get(self.place) {
+            self.conn = resolved.connect(&start(random));
+        }
+        self.deadline_ns = NEVER_NS;
+        self.fired = None;
+        // The ACK that it was learnt from is not held against it.
+        self.score.acks -= 1;
+    }
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT
+//! What the ACKs of any receiver show, whatever its policy.
+
+use super::verdict::AT_NS;
+use crate::distribution::Distribution;
+use crate::observers::End;
+use crate::step::{Ack, AckKind, Step};
+use serde::Serialize;
+
+/// Packet numbers kept as evidence for each habit.
+const EXAMPLES: usize = 3;
+/// RFC 5681, 4.2: an ACK for at least every second segment.
+const STRETCH_SEGMENTS: u32 = 3;
+
+/// Where packets above the MSS come from: the network never carried them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Offload {
+    /// The sender's host cuts them up below the capture point (TSO, GSO).
+    Segmentation,
+    /// The receiver's host merged segments before the capture point saw them (GRO, LRO).
+    Receive,
+    /// The host that captured merged them.
+    OnTheWay,
+}
+
+/// Evidence: a packet of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Example {
+    pub file: u32,
+    pub number: u64,
+}
+
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct AckHabits {
+    /// Data packets larger than a segment, and why.
+    pub merged_packets: u64,
+    pub offload: Option<Offload>,
+    /// Segments that an ACK acknowledges which leaves as data arrives.
+    pub prompt_segments: Distribution,
+    /// How long the oldest segment waited for each other ACK: a timer.
+    pub late_ns: Distribution,
+    /// ACKs at the start that acknowledge one segment each, at once: the quickack phase.
+    pub quick_acks: u64,
+    /// ACKs of three segments or more.
+    pub stretch_acks: u64,
+    /// Pure window updates.
+    pub window_updates: u64,
+    /// ACKs that came closer together than a quarter of what the data had been apart.
+    pub compressed_acks: u64,
+    /// A few packets of each kind.
+    pub prompt_examples: Vec<Example>,
+    pub late_examples: Vec<Example>,
+    pub stretch_examples: Vec<Example>,
+    pub window_update_examples: Vec<Example>,
+    pub merged_examples: Vec<Example>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Habits {
+    found: AckHabits,
+    quick_is_over: bool,
+    /// When the last ACK passed, and the newest data that it acknowledged.
+    last: Option<(u64, u64)>,
+}
+
+fn keep(examples: &mut Vec<Example>, step: &Step) {
+    if examples.len() < EXAMPLES {
+        examples.push(Example { file: step.file, number: step.number });
+    }
+}
+
+impl Habits {
+    pub fn sent(&mut self, step: &Step) {
+        if step.data.kind.is_data() && step.data.segments > 1 {
+            self.found.merged_packets += 1;
+            keep(&mut self.found.merged_examples, step);
+        }
+    }
+
+    /// An ACK of data that came in order, in time or late.
+    pub fn answered(&mut self, step: &Step, ack: &Ack, is_late: bool, since_oldest_ns: u64) {
+        let found = &mut self.found;
+        if is_late {
+            found.late_ns.record(since_oldest_ns);
+            keep(&mut found.late_examples, step);
+        } else {
+            found.prompt_segments.record(ack.segments.into());
+            keep(&mut found.prompt_examples, step);
+        }
+        self.quick_is_over |= is_late || ack.segments > 1;
+        found.quick_acks += u64::from(!self.quick_is_over);
+        if ack.segments >= STRETCH_SEGMENTS {
+            found.stretch_acks += 1;
+            keep(&mut found.stretch_examples, step);
+        }
+        let newest_at_ns = step.time_ns.saturating_sub(ack.newest_ns.unwrap_or(0));
+        if let Some((last_ns, last_newest_ns)) = self.last {
+            let apart_ns = newest_at_ns.saturating_sub(last_newest_ns);
+            found.compressed_acks += u64::from(4 * (step.time_ns - last_ns) < apart_ns);
+        }
+        self.last = Some((step.time_ns, newest_at_ns));
+    }
+
+    pub fn other(&mut self, step: &Step, ack: &Ack) {
+        if ack.kind == AckKind::WindowUpdate {
+            self.found.window_updates += 1;
+            keep(&mut self.found.window_update_examples, step);
+        }
+    }
+
+    pub fn finish(mut self, end: &End) -> AckHabits {
+        let is_at = |ns: Option<u64>| ns.is_some_and(|ns| ns < AT_NS);
+        let [sender_ns, receiver_ns] = end.distance_ns;
+        if self.found.merged_packets > 0 {
+            self.found.offload = Some(match (is_at(sender_ns), is_at(receiver_ns)) {
+                (true, false) => Offload::Segmentation,
+                (false, true) => Offload::Receive,
+                (true, true) if sender_ns <= receiver_ns => Offload::Segmentation,
+                (true, true) => Offload::Receive,
+                (false, false) => Offload::OnTheWay,
+            });
+        }
+        self.found
+    }
+}

@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: MIT
+//! How ACKs are made: how they follow data, and which policy explains them.
+//!
+//! | file | question |
+//! |---|---|
+//! | `arrivals.rs` | which data had the receiver when an ACK left? |
+//! | `follower.rs` | what would a policy of the core have done then? |
+//! | `habits.rs` | without any policy: how many segments, how late, what came first? |
+//! | `verdict.rs` | a pure function from these to an answer |
+//!
+//! An ACK is judged when it passes, with the data that it acknowledges: at the receiver that is what the
+//! receiver knew. Elsewhere the time at which data arrived is worked out from the RTT of late between
+//! the capture point and the receiver.
+
+mod arrivals;
+mod follower;
+mod habits;
+mod verdict;
+
+use crate::distribution::Distribution;
+use crate::observers::{End, Observer};
+use crate::step::{Ack, AckKind, Step};
+use ackwise_capture::tcp_flag;
+use ackwise_core::{flag, Event, EventKind, Order};
+use arrivals::{Arrival, Arrivals, Reassembly};
+use follower::{followers, Follower};
+use habits::Habits;
+use serde::Serialize;
+
+pub use follower::Score;
+pub use habits::{AckHabits, Example, Offload};
+pub use verdict::{judge, AckFeatures, AckVerdict, Confidence, Undecided};
+
+const MS: u64 = 1_000_000;
+/// ACKs of a connection that policies follow: enough for a verdict, bounded work.
+const FOLLOWED_ACKS: u32 = 20_000;
+/// RFC 9293, 3.7.1: what a receiver assumes of segments before it has seen any.
+const MSS_GUESS_BYTES: u32 = 536;
+/// A host's own time to answer: a few times the shortest, and what its scheduler adds.
+const PROMPT_NS: u64 = MS / 20;
+const PROMPT_TIMES: u64 = 4;
+const PROMPT_MOST_NS: u64 = MS / 2;
+/// No host answers later than this without waiting, on a quiet path.
+const REACTION_NS: u64 = MS / 50;
+/// Kernels count delayed-ACK timers in ticks of at most this.
+const TICK_NS: u64 = 10 * MS;
+const TICKED_FROM_NS: u64 = 2 * TICK_NS;
+/// Price of an ACK in policy `dynamic`, and period of the fast timer in `bsd`, as the core has them.
+const PRICE_NS: u64 = 10 * MS;
+const FAST_TIMER_NS: u64 = 200 * MS;
+/// `dynamic` draws once; its value is the middle one of a few ACKs.
+const DRAWS: usize = 5;
+
+/// How the receiver acknowledges.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Acking {
+    /// Segments that an advancing ACK acknowledges.
+    pub segments: Distribution,
+    /// From the newest packet that an ACK acknowledges to the ACK, at the capture point. What
+    /// exceeds the smallest is the receiver's delay and the path's.
+    pub newest_ns: Distribution,
+    /// The same from the oldest packet: the longest that an ACK was owed.
+    pub oldest_ns: Distribution,
+    /// What any receiver's ACKs show, whatever its policy.
+    pub habits: AckHabits,
+    /// Which policy it is.
+    pub verdict: AckVerdict,
+}
+
+/// Watches the ACKs for one half.
+#[derive(Debug, Default)]
+pub struct Watch {
+    report: Acking,
+    arrivals: Arrivals,
+    reassembly: Reassembly,
+    habits: Habits,
+    followers: Vec<Follower>,
+    judged: u32,
+    acked: u64,
+    window_bytes: u32,
+    window_most_bytes: u32,
+    rcv_mss_bytes: u32,
+    rtt_ns: u64,
+    last_ns: u64,
+    /// Largest rectangles under the arrivals of late ACKs: the price that `dynamic` drew.
+    draws_ns: Vec<u64>,
+}
+
+impl Observer for Watch {
+    type Report = Acking;
+
+    fn sent(&mut self, step: &Step) {
+        self.arrivals.add(step);
+        self.habits.sent(step);
+    }
+
+    fn acked(&mut self, step: &Step) {
+        let Some(ack) = &step.ack else { return };
+        if step.has(tcp_flag::SYN) {
+            self.window_bytes = clamp(ack.window_bytes);
+            return;
+        }
+        if ack.kind == AckKind::Advancing && !ack.is_recovery {
+            if let (Some(newest_ns), Some(oldest_ns)) = (ack.newest_ns, ack.oldest_ns) {
+                self.report.segments.record(ack.segments.into());
+                self.report.newest_ns.record(newest_ns);
+                self.report.oldest_ns.record(oldest_ns);
+            }
+        }
+        self.habits.other(step, ack);
+        self.follow(step, ack);
+    }
+
+    fn finish(mut self, end: &End) -> Acking {
+        self.report.habits = self.habits.finish(end);
+        let features = AckFeatures {
+            scores: self.followers.iter().map(|f| (f.name, f.score())).collect(),
+            advancing: self.report.segments.samples(),
+            is_answered: end.is_answered,
+            has_data: end.first.is_some_and(|first| end.nxt > first + 1),
+            distance_ns: end.distance_ns[1],
+        };
+        self.report.verdict = judge(&features);
+        self.report
+    }
+}
+
+/// One ACK and what it answers, in the receiver's time.
+struct Answer {
+    time_ns: u64,
+    number: u64,
+    arrivals: Vec<(u64, Arrival)>,
+    tolerance_ns: u64,
+}
+
+impl Answer {
+    /// The largest count of waiting segments times the time they waited.
+    fn area_ns(&self) -> u64 {
+        let mut segments = 0;
+        let area = |&(at_ns, arrival): &(u64, Arrival)| {
+            segments += u64::from(arrival.segments);
+            segments * self.time_ns.saturating_sub(at_ns)
+        };
+        self.arrivals.iter().map(area).max().unwrap_or(0)
+    }
+
+    fn since_newest_ns(&self) -> u64 {
+        self.arrivals.last().map_or(0, |(at_ns, _)| self.time_ns.saturating_sub(*at_ns))
+    }
+
+    fn since_oldest_ns(&self) -> u64 {
+        self.arrivals.first().map_or(0, |(at_ns, _)| self.time_ns.saturating_sub(*at_ns))
+    }
+
+    fn is_late(&self) -> bool {
+        self.since_newest_ns() > self.tolerance_ns
+    }
+}
+
+impl Watch {
+    /// Takes an ACK apart: what came before it, what policies would have done, and that it left.
+    fn follow(&mut self, step: &Step, ack: &Ack) {
+        let is_over = self.judged >= FOLLOWED_ACKS;
+        let is_near = step.least_ns[step.from].is_some_and(|ns| ns < verdict::AT_NS);
+        let is_holed = self.reassembly.has_hole() || ack.kind == AckKind::Duplicate;
+        let arrivals = match ack.kind {
+            AckKind::Old => return,
+            // With a hole each packet is answered, and numbers do not say which.
+            _ if is_holed && is_near => self.arrivals.take_first(usize::MAX),
+            AckKind::Duplicate => self.arrivals.take_first(1),
+            _ => self.arrivals.take(ack.number),
+        };
+        if is_over || (arrivals.is_empty() && self.followers.is_empty()) {
+            return;
+        }
+        if self.followers.is_empty() {
+            self.followers = followers();
+            let first = arrivals.first().map_or(ack.number, |a| a.start);
+            self.reassembly.acknowledged(first);
+            self.acked = first;
+            self.rcv_mss_bytes = ack.mss_bytes.min(MSS_GUESS_BYTES);
+        }
+        if ack.kind == AckKind::Advancing {
+            self.measure_rtt(step);
+        }
+        let answer = self.answer(step, ack, arrivals);
+        let had_hole = self.reassembly.has_hole();
+        let window_bytes = clamp(ack.window_bytes);
+        let unread_bytes = self.window_bytes.saturating_sub(window_bytes);
+        let is_held = unread_bytes > self.rcv_mss_bytes;
+        self.arrive(&answer, window_bytes, if is_held { unread_bytes } else { 0 });
+        self.reassembly.acknowledged(ack.number);
+        let is_scored = ack.kind == AckKind::Advancing
+            && step.is_pure_ack()
+            && !(ack.is_recovery || had_hole || is_held || self.arrivals.is_cut)
+            && ack.unseen_bytes == 0
+            && !answer.arrivals.is_empty();
+        let sent = self.event(EventKind::AckSent, answer.time_ns, window_bytes);
+        self.expire(answer.time_ns + answer.tolerance_ns, &sent);
+        if is_scored {
+            self.judged += 1;
+            self.habits.answered(step, ack, answer.is_late(), answer.since_oldest_ns());
+            self.score(&answer);
+        }
+        self.acked = ack.number.max(self.acked);
+        self.window_bytes = window_bytes;
+        self.window_most_bytes = self.window_most_bytes.max(window_bytes);
+        let flags = if step.payload_bytes > 0 { flag::PIGGYBACK } else { 0 };
+        let sent = Event { flags, ..self.event(EventKind::AckSent, answer.time_ns, window_bytes) };
+        for follower in &mut self.followers {
+            follower.acked(&sent);
+        }
+        self.last_ns = answer.time_ns;
+    }
+
+    /// As Linux smooths it: an eighth of each sample.
+    fn measure_rtt(&mut self, step: &Step) {
+        let Some(rtt_ns) = step.rtt_ns() else { return };
+        self.rtt_ns = if self.rtt_ns == 0 { rtt_ns } else { self.rtt_ns - self.rtt_ns / 8 + rtt_ns / 8 };
+    }
+
+    /// Places arrivals in the receiver's time, which is that of the ACK at the capture point.
+    fn answer(&self, step: &Step, ack: &Ack, arrivals: Vec<Arrival>) -> Answer {
+        let least_ns = step.least_ns[step.from].unwrap_or(0);
+        let is_near = step.least_ns[step.from].is_some_and(|ns| ns < verdict::AT_NS);
+        let shift_ns = if is_near { 0 } else { step.distance_ns[step.from].unwrap_or(least_ns) };
+        let prompt_ns =
+            self.report.newest_ns.min().map_or(PROMPT_MOST_NS, |ns| PROMPT_NS + PROMPT_TIMES * ns);
+        let prompt_ns = prompt_ns.min(PROMPT_MOST_NS);
+        let mut last_ns = self.last_ns;
+        let place = |arrival: Arrival| {
+            last_ns = (arrival.time_ns + shift_ns).clamp(last_ns.min(step.time_ns), step.time_ns);
+            (last_ns, arrival)
+        };
+        Answer {
+            time_ns: step.time_ns,
+            number: ack.number,
+            arrivals: arrivals.into_iter().map(place).collect(),
+            tolerance_ns: if is_near { prompt_ns } else { MS + shift_ns / 8 },
+        }
+    }
+
+    fn arrive(&mut self, answer: &Answer, window_bytes: u32, unread_bytes: u32) {
+        let grew = window_bytes > self.window_bytes;
+        let last = answer.arrivals.len();
+        for (i, (at_ns, arrival)) in answer.arrivals.iter().enumerate() {
+            let before = self.event(EventKind::Data, *at_ns, window_bytes);
+            self.expire(at_ns.saturating_sub(1), &before);
+            let payload = clamp(arrival.end - arrival.start) - u32::from(arrival.is_fin);
+            let each = payload / u32::from(arrival.segments);
+            self.rcv_mss_bytes = self.rcv_mss_bytes.max(each).max(1);
+            let order = self.reassembly.add(arrival);
+            let mut event = self.event(EventKind::Data, *at_ns, window_bytes);
+            event.bytes = payload;
+            event.segments = arrival.segments;
+            event.order = order;
+            event.unread_bytes = unread_bytes.max(payload);
+            let is_last = i + 1 == last;
+            for (is_set, bit) in [
+                (arrival.is_pushed, flag::PSH),
+                (arrival.is_fin, flag::FIN),
+                (grew && is_last, flag::WND_GREW),
+            ] {
+                event.flags |= if is_set { bit } else { 0 };
+            }
+            self.take(&event);
+            if unread_bytes == 0 && matches!(order, Order::In | Order::Fills) {
+                let read = Event { kind: EventKind::AppRead, order: Order::In, unread_bytes: 0, ..event };
+                self.take(&Event { flags: event.flags & flag::HOLE_OPEN, ..read });
+            }
+        }
+    }
+
+    /// What all events of this moment have in common.
+    fn event(&self, kind: EventKind, now_ns: u64, window_bytes: u32) -> Event {
+        let unacked_bytes = clamp(self.reassembly.rcv_nxt.saturating_sub(self.acked));
+        let left_bytes = self.window_bytes.saturating_sub(unacked_bytes);
+        let mut event = Event::new(kind, now_ns);
+        event.unacked_bytes = unacked_bytes;
+        event.wnd_bytes = self.window_bytes;
+        event.wnd_next_bytes = window_bytes.max(left_bytes);
+        event.wnd_max_bytes = self.window_most_bytes.max(window_bytes);
+        event.rcv_mss_bytes = self.rcv_mss_bytes.max(1);
+        event.rtt_us = clamp(self.rtt_ns / 1000);
+        event.rto_us = clamp((self.rtt_ns + (2 * self.rtt_ns).max(200 * MS)) / 1000);
+        event.flags = if self.reassembly.has_hole() { flag::HOLE_OPEN } else { 0 };
+        event
+    }
+
+    fn take(&mut self, event: &Event) {
+        for follower in &mut self.followers {
+            follower.decide(event, self.reassembly.rcv_nxt);
+        }
+    }
+
+    fn expire(&mut self, until_ns: u64, around: &Event) {
+        for follower in &mut self.followers {
+            follower.expire(until_ns, around, self.reassembly.rcv_nxt);
+        }
+    }
+
+    fn score(&mut self, answer: &Answer) {
+        let (late, area_ns) = (answer.is_late(), answer.area_ns());
+        let waits = answer.since_newest_ns() > REACTION_NS;
+        let waited_ns = answer.since_oldest_ns();
+        let coarse_ns = answer.tolerance_ns.max(waited_ns / 32);
+        for follower in &mut self.followers {
+            let explained = follower.fired().is_some_and(|fire| {
+                let is_ticked = late && fire.time_ns + TICKED_FROM_NS < answer.time_ns + waited_ns;
+                let late_ns = if is_ticked && waited_ns > TICKED_FROM_NS { TICK_NS / 2 } else { 0 };
+                fire.number == answer.number
+                    && fire.time_ns <= answer.time_ns + coarse_ns
+                    && answer.time_ns <= fire.time_ns + coarse_ns.max(late_ns)
+            });
+            follower.count(explained);
+            if waits && !explained {
+                match follower.name {
+                    "bsd" if late => follower.learn(phase(answer.time_ns), 1),
+                    "dynamic" if self.draws_ns.len() < DRAWS => {
+                        self.draws_ns.push(area_ns);
+                        let mut sorted = self.draws_ns.clone();
+                        sorted.sort_unstable();
+                        follower.learn(draw(sorted[sorted.len() / 2]), DRAWS as u8);
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+/// The random bits with which `bsd` ticks at this time.
+fn phase(time_ns: u64) -> u32 {
+    (((time_ns % FAST_TIMER_NS) << 32) / FAST_TIMER_NS).min(u32::MAX.into()) as u32
+}
+
+/// The random bits with which `dynamic` waits for this area: z has the density e^z / (e - 1).
+fn draw(area_ns: u64) -> u32 {
+    let z = (area_ns as f64 / PRICE_NS as f64).min(1.0);
+    let u = z.exp_m1() / (std::f64::consts::E - 1.0);
+    u32::from(((u * 256.0) as u8).reverse_bits()) << 24
+}
+
+fn clamp(bytes: u64) -> u32 {
+    bytes.min(u32::MAX.into()) as u32
+}

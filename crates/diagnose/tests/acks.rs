@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: MIT
+//! Connections written by hand, with the ACKs that RFCs and manuals describe, and what is said of them.
+
+use ackwise_capture::tcp_flag::{ACK, PSH, SYN};
+use ackwise_capture::write::{PcapStyle, PcapWriter, TcpPacket};
+use ackwise_capture::{link, ReadOptions, Source};
+use ackwise_diagnose::acks::{AckHabits, Confidence, Offload, Undecided};
+use ackwise_diagnose::Acking;
+use std::net::SocketAddr;
+
+const MS: u64 = 1_000_000;
+const MSS: u32 = 1460;
+const SYN_OPTIONS: [u8; 11] = [2, 4, 5, 0xb4, 4, 2, 1, 3, 3, 7, 0];
+
+/// A capture of one connection: the sender connects, sends data, and the receiver answers.
+struct Script {
+    file: PcapWriter,
+    sent_bytes: u32,
+    acked_bytes: u32,
+}
+
+fn ends() -> [SocketAddr; 2] {
+    ["10.0.0.1:40000", "10.0.0.2:80"].map(|a| a.parse().expect("an address"))
+}
+
+impl Script {
+    /// The handshake, as the receiver (`near`) sees it or the sender, 20 ms apart.
+    fn new(near: bool) -> Self {
+        let [a, b] = ends();
+        let (back_ns, there_ns) = if near { (0, 20 * MS) } else { (20 * MS, 0) };
+        let style = PcapStyle { nanoseconds: true, ..PcapStyle::default() };
+        let mut file = PcapWriter::new(link::ETHERNET, style);
+        file.tcp(0, &TcpPacket::new(a, b, 0, 0, 0).flags(SYN).options(&SYN_OPTIONS));
+        file.tcp(back_ns, &TcpPacket::new(b, a, 0, 1, 0).flags(SYN | ACK).options(&SYN_OPTIONS));
+        file.tcp(back_ns + there_ns, &TcpPacket::new(a, b, 1, 1, 0).window(1000));
+        Script { file, sent_bytes: 0, acked_bytes: 0 }
+    }
+
+    fn data(&mut self, time_ns: u64, bytes: u32, flags: u16) {
+        let [a, b] = ends();
+        let packet = TcpPacket::new(a, b, 1 + self.sent_bytes, 1, bytes).flags(flags).window(1000);
+        self.file.tcp(time_ns, &packet);
+        self.sent_bytes += bytes;
+    }
+
+    fn ack(&mut self, time_ns: u64, bytes: u32) {
+        let [a, b] = ends();
+        self.acked_bytes += bytes;
+        self.file.tcp(time_ns, &TcpPacket::new(b, a, 1, 1 + self.acked_bytes, 0).window(1000));
+    }
+
+    fn acking(self) -> Acking {
+        let bytes = self.file.into_bytes();
+        let found =
+            ackwise_diagnose::diagnose([Source::reader(&bytes[..], "script")], &ReadOptions::default());
+        let found = found.expect("readable");
+        found
+            .connections
+            .into_iter()
+            .next()
+            .expect("a connection")
+            .halves
+            .into_iter()
+            .next()
+            .expect("a half")
+            .acking
+    }
+}
+
+/// Full segments a millisecond apart, each `n` acknowledged at once.
+fn every_nth(n: u32, near: bool) -> Script {
+    let mut script = Script::new(near);
+    let mut events: Vec<(u64, bool)> = Vec::new();
+    let delay_ns = if near { 0 } else { 20 * MS };
+    for i in 0..200 {
+        let time_ns = 100 * MS + u64::from(i) * MS;
+        events.push((time_ns, true));
+        if (i + 1) % n == 0 {
+            events.push((time_ns + delay_ns, false));
+        }
+    }
+    events.sort_by_key(|e| (e.0, !e.1));
+    for (time_ns, is_data) in events {
+        if is_data {
+            script.data(time_ns, MSS, ACK);
+        } else {
+            script.ack(time_ns, n * MSS);
+        }
+    }
+    script
+}
+
+fn habits(script: Script) -> AckHabits {
+    script.acking().habits
+}
+
+#[test]
+fn every_segment_and_every_second_one_are_told_apart_at_both_ends() {
+    for near in [true, false] {
+        let found = every_nth(1, near).acking();
+        assert_eq!(found.verdict.policies.first(), Some(&"every"), "{:?}", found.verdict);
+        assert_eq!(found.habits.prompt_segments.max(), Some(1));
+        assert_eq!(found.habits.quick_acks, 200);
+        let found = every_nth(2, near).acking();
+        assert_eq!(found.verdict.policies.first(), Some(&"delayed"), "{:?}", found.verdict);
+        assert_eq!((found.habits.prompt_segments.min(), found.habits.quick_acks), (Some(2), 0));
+        assert_eq!(found.habits.stretch_acks, 0);
+    }
+}
+
+#[test]
+fn far_from_the_receiver_confidence_is_low() {
+    assert_eq!(every_nth(2, false).acking().verdict.confidence, Some(Confidence::Low));
+}
+
+#[test]
+fn a_timer_is_known_by_its_delay_and_by_the_packets_that_show_it() {
+    let mut script = Script::new(true);
+    for i in 0..20 {
+        let time_ns = 100 * MS + i * 300 * MS;
+        script.data(time_ns, 100, ACK | PSH);
+        script.ack(time_ns + 200 * MS, 100);
+    }
+    let found = script.acking();
+    let late = &found.habits.late_ns;
+    assert_eq!((late.samples(), late.min(), late.max()), (20, Some(200 * MS), Some(200 * MS)));
+    // Three packets of the handshake, then data and ACK in turns.
+    let numbers: Vec<_> = found.habits.late_examples.iter().map(|e| e.number).collect();
+    assert_eq!(numbers, [5, 7, 9]);
+    assert!(found.verdict.policies.contains(&"delayed"), "{:?}", found.verdict);
+    assert!(!found.verdict.policies.contains(&"delayed:delay_ms=40"), "{:?}", found.verdict);
+}
+
+#[test]
+fn the_fast_timer_of_bsd_ticks_whenever_data_came() {
+    let mut script = Script::new(true);
+    for i in 0..20 {
+        // Ticks at 30 ms and every 200 ms; data comes 7 ms later each time.
+        let tick_ns = 30 * MS + (i + 2) * 400 * MS;
+        script.data(tick_ns - 10 * MS - i * 7 * MS, 100, ACK);
+        script.ack(tick_ns, 100);
+    }
+    let found = script.acking();
+    assert_eq!(found.verdict.policies, ["bsd"], "{:?}", found.verdict);
+}
+
+#[test]
+fn packets_above_the_mss_name_the_offload_of_the_host_that_captured() {
+    for (near, offload) in [(true, Offload::Receive), (false, Offload::Segmentation)] {
+        let mut script = Script::new(near);
+        for i in 0..10 {
+            let time_ns = 100 * MS + i * 100 * MS;
+            script.data(time_ns, 10 * MSS, ACK);
+            script.ack(time_ns + 20 * MS, 10 * MSS);
+        }
+        let found = habits(script);
+        assert_eq!((found.merged_packets, found.offload), (10, Some(offload)));
+        assert_eq!(found.stretch_acks, 10);
+    }
+    assert_eq!(habits(every_nth(2, true)).offload, None);
+}
+
+#[test]
+fn acks_that_waited_together_are_compressed() {
+    let mut script = Script::new(false);
+    for i in 0..8 {
+        script.data(100 * MS + i * MS, MSS, ACK);
+    }
+    for i in 0..8 {
+        script.ack(150 * MS + i * MS / 100, MSS);
+    }
+    assert_eq!(habits(script).compressed_acks, 7);
+    assert_eq!(habits(every_nth(1, false)).compressed_acks, 0);
+}
+
+#[test]
+fn one_direction_decides_nothing() {
+    let mut script = Script::new(true);
+    for i in 0..50 {
+        script.data(100 * MS + i * MS, MSS, ACK);
+    }
+    // The receiver's SYN-ACK is all that came back.
+    assert_eq!(script.acking().verdict.undecided, Some(Undecided::FewAcks));
+}
+
+#[test]
+fn the_same_capture_gives_the_same_answer() {
+    let text = |acking: &Acking| serde_json::to_string(acking).expect("serializes");
+    assert_eq!(text(&every_nth(3, true).acking()), text(&every_nth(3, true).acking()));
+}

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: MIT
+"""The sentences about how ACKs are made, from verdicts of the engine."""
+
+from typing import Any
+
+import pytest
+
+from ackwise.diagnose import acking
+from ackwise.diagnose.transfer import Transfer
+
+KINDS = ("prompt", "late", "stretch", "window_update", "merged")
+
+
+def _said(verdict: dict[str, Any], **habits: Any) -> list[str]:
+    """Of a receiver with 100 ACKs."""
+    known = {
+        "merged_packets": 0,
+        "offload": None,
+        "prompt_segments": {"samples": 0, "p50": None},
+        "late_ns": {"samples": 0, "p50": None},
+        "quick_acks": 0,
+        "stretch_acks": 0,
+        "window_updates": 0,
+        "compressed_acks": 0,
+        **{f"{kind}_examples": [{"file": 0, "number": 7}] for kind in KINDS},
+    }
+    found = {"segments": {"samples": 100}, "verdict": verdict, "habits": {**known, **habits}}
+    return list(acking.sentences(Transfer({"halves": [{"acking": found}, {}]}, 0)))
+
+
+def _verdict(*policies: str, confidence: str = "high") -> dict[str, Any]:
+    return {
+        "policies": list(policies),
+        "share": 0.99,
+        "judged_acks": 100,
+        "confidence": confidence,
+        "undecided": None,
+    }
+
+
+def test_one_policy_is_named_with_its_share() -> None:
+    (said,) = _said(_verdict("linux"))
+    assert "like policy linux: explains 99.0% of 100 ACKs (confidence: high)" in said
+
+
+def test_settings_that_make_no_difference_are_left_out() -> None:
+    (said,) = _said(_verdict("delayed", "delayed:delay_ms=40", "bsd", confidence="medium"))
+    assert "policy delayed or bsd, which do the same on this capture" in said
+    (said,) = _said(_verdict("delayed:segments=8"))
+    assert "policy delayed:segments=8:" in said
+
+
+@pytest.mark.parametrize(
+    ("why", "words"),
+    [
+        ("one-direction", "both directions"),
+        ("few-acks", "longer transfer"),
+        ("far-from-receiver", "capture at the receiver"),
+        ("unlike-any", "No policy"),
+    ],
+)
+def test_without_an_answer_the_capture_that_would_give_one_is_named(why: str, words: str) -> None:
+    (said,) = _said({**_verdict(), "undecided": why, "confidence": None})
+    assert words in said
+
+
+def test_far_from_the_receiver_another_capture_is_asked_for() -> None:
+    (said,) = _said(_verdict("delayed", confidence="low"))
+    assert "a capture at the receiver would confirm it" in said
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "name"),
+    [(40, "Linux"), (43, "Linux"), (200, "BSD"), (500, "RFC 1122"), (90, "")],
+)
+def test_timers_are_known_by_their_delay(milliseconds: int, name: str) -> None:
+    late = {"samples": 20, "p50": milliseconds * 1_000_000}
+    said = _said(_verdict("linux"), late_ns=late)[1]
+    assert f"{milliseconds} ms after the oldest segment" in said
+    assert "(packets 7)" in said
+    assert name in said if name else "timer" not in said
+
+
+def test_habits_that_are_rare_are_not_told() -> None:
+    habits = {"stretch_acks": 5, "window_updates": 5, "compressed_acks": 5}
+    assert len(_said(_verdict("linux"), **habits)) == 1
+    assert len(_said(_verdict("linux"), **dict.fromkeys(habits, 6))) == 4
+
+
+def test_an_offload_says_what_it_hides_and_how_to_switch_it_off() -> None:
+    (_, said) = _said(_verdict("linux"), merged_packets=12, offload="receive")
+    assert "12 packets are larger than the MSS (packets 7)" in said
+    assert "GRO" in said
+    assert said.endswith("ethtool -K DEVICE gro off lro off")
