@@ -68,7 +68,8 @@ def _policy(verdict: dict[str, Any]) -> str:
         far = "; a capture at the receiver would confirm it"
     return (
         f"The receiver acknowledges like policy {choice}{alike}: explains "
-        f"{verdict['share']:.1%} of {verdict['judged_acks']} ACKs (confidence: {verdict['confidence']}){far}."
+        f"{verdict['share']:.1%} of {verdict['judged_acks']} ACKs "
+        f"(confidence: {verdict['confidence']}){far}."
     )
 
 
