@@ -96,7 +96,7 @@ fn a_compressed_file_that_breaks_off_keeps_what_is_whole() {
             // zstd has nothing but whole blocks, of 128 KiB unpacked.
             let least = match program {
                 "gzip" => 3000 * (whole.len() - cut) / whole.len() - 100,
-                _ if cut < 10 => (plain.len() - 1 >> 17 << 17) / (plain.len() / 3000) - 1,
+                _ if cut < 10 => ((plain.len() - 1) >> 17 << 17) / (plain.len() / 3000) - 1,
                 _ => 0,
             };
             assert!(found.len() >= least, "{program}: {} packets of {least}", found.len());
@@ -119,8 +119,7 @@ fn damaged_compression_is_an_error_that_says_so() {
                     let text = e.to_string();
                     assert!(text.starts_with("x.pcap: byte "), "{text}");
                     seen += u32::from(
-                        text.contains(&format!(" unpacked"))
-                            && text.contains(&format!("damaged {compression} data")),
+                        text.contains(" unpacked") && text.contains(&format!("damaged {compression} data")),
                     );
                 }
                 Ok((_, notes)) => {

@@ -38,7 +38,7 @@ impl Distance {
 
     /// A packet towards the endpoint.
     pub fn towards(&mut self, time_ns: u64, value: u32) {
-        if self.newest.is_none_or(|newest| value.wrapping_sub(newest) as i32 > 0) {
+        if self.newest.map_or(true, |newest| value.wrapping_sub(newest) as i32 > 0) {
             self.newest = Some(value);
             self.awaited = self.awaited.or(Some((value, time_ns)));
         }

@@ -46,7 +46,7 @@ impl Distribution {
         }
         if bucket < self.first {
             let missing = self.first - bucket;
-            self.counts.splice(..0, std::iter::repeat_n(0, missing));
+            self.counts.splice(..0, std::iter::repeat(0).take(missing));
             self.first = bucket;
         }
         let at = bucket - self.first;

@@ -7,6 +7,7 @@ use ackwise_capture::{link, ReadOptions, Source};
 use ackwise_diagnose::acks::{AckHabits, Confidence, Offload, Undecided};
 use ackwise_diagnose::Acking;
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 
 const MS: u64 = 1_000_000;
 const MSS: u32 = 1460;
@@ -51,8 +52,11 @@ impl Script {
 
     fn acking(self) -> Acking {
         let bytes = self.file.into_bytes();
-        let found =
-            ackwise_diagnose::diagnose([Source::reader(&bytes[..], "script")], &ReadOptions::default());
+        let found = ackwise_diagnose::diagnose(
+            [Source::reader(&bytes[..], "script")],
+            &ReadOptions::default(),
+            NonZeroUsize::MIN,
+        );
         let found = found.expect("readable");
         found
             .connections

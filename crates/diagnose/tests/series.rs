@@ -4,6 +4,7 @@
 use ackwise_capture::{ReadOptions, Source};
 use ackwise_diagnose::series::{series, Mark, Series, Wanted};
 use ackwise_diagnose::{diagnose, Connection};
+use std::num::NonZeroUsize;
 
 const CAPTURES: [&str; 3] = ["bulk", "request-response", "stream"];
 
@@ -19,7 +20,7 @@ fn each_transfer(mut check: impl FnMut(&Connection, usize, &dyn Fn(usize) -> Ser
     let options = ReadOptions::default();
     for name in CAPTURES {
         let read = || [Source::file(path(name))];
-        let found = diagnose(read(), &options).expect("it is a capture");
+        let found = diagnose(read(), &options, NonZeroUsize::MIN).expect("it is a capture");
         for connection in &found.connections {
             for of in [0, 1] {
                 let drawn = |most| {
@@ -82,7 +83,7 @@ fn extremes_survive_when_points_become_one() {
 #[test]
 fn a_transfer_that_is_not_there_has_no_points() {
     let options = ReadOptions::default();
-    let found = diagnose([Source::file(path("bulk"))], &options).expect("it is a capture");
+    let found = diagnose([Source::file(path("bulk"))], &options, NonZeroUsize::MIN).expect("it is a capture");
     let other = Wanted { start_ns: 1 << 60, ..wanted(&found.connections[0], 0, 10) };
     let drawn = series([Source::file(path("bulk"))], &options, &[other]).expect("the same file");
     assert!(drawn[0].data.points().is_empty() && drawn[0].acks.points().is_empty());

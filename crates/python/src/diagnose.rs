@@ -4,7 +4,7 @@
 use crate::{reading, Cancel, EngineError};
 use ackwise_capture::Source;
 use pyo3::prelude::*;
-use std::num::NonZero;
+use std::num::NonZeroUsize;
 
 fn json(value: &impl serde::Serialize) -> PyResult<String> {
     serde_json::to_string(value).map_err(|e| EngineError::new_err(e.to_string()))
@@ -12,11 +12,11 @@ fn json(value: &impl serde::Serialize) -> PyResult<String> {
 
 /// Diagnoses captures together ("-": standard input) in as many threads; JSON out.
 #[pyfunction]
-#[pyo3(signature = (paths, threads=NonZero::<usize>::MIN, cancel=None))]
+#[pyo3(signature = (paths, threads=NonZeroUsize::MIN, cancel=None))]
 pub fn diagnose(
     py: Python<'_>,
     paths: Vec<String>,
-    threads: NonZero<usize>,
+    threads: NonZeroUsize,
     cancel: Option<&Cancel>,
 ) -> PyResult<String> {
     let flag = cancel.map(|c| c.0.as_ref());

@@ -122,7 +122,8 @@ fn the_kernels_account_is_taken_as_it_is() {
 
 #[test]
 fn what_the_kernel_does_not_count_follows_from_the_second_look() {
-    let cases: [(Limit, fn(&mut Made)); 13] = [
+    type Case = (Limit, fn(&mut Made));
+    let cases: [Case; 13] = [
         (Limit::SlowStart, |s| {
             s.u32(76, 0x7fff_ffff);
         }),

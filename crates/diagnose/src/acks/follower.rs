@@ -9,8 +9,11 @@ use serde::Serialize;
 use std::cell::OnceCell;
 use std::rc::Rc;
 
+/// As it is named in verdicts, the policy, and its parameters.
+type Candidate = (&'static str, &'static str, &'static [(&'static str, u32)]);
+
 /// Policies with the settings that are told apart. `delayed` with one segment is `every`.
-pub(super) const CANDIDATES: &[(&str, &str, &[(&str, u32)])] = &[
+pub(super) const CANDIDATES: &[Candidate] = &[
     ("every", "every", &[]),
     ("delayed", "delayed", &[]),
     ("delayed:delay_ms=40", "delayed", &[("delay_ms", 40)]),

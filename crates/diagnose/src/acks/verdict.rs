@@ -77,7 +77,7 @@ pub fn judge(features: &AckFeatures) -> AckVerdict {
     if !features.has_data || !features.is_answered {
         return undecided(Undecided::OneDirection);
     }
-    let is_far = features.distance_ns.is_none_or(|ns| ns >= AT_NS);
+    let is_far = features.distance_ns.map_or(true, |ns| ns >= AT_NS);
     let ranked = rank(&features.scores, is_far);
     let Some(&(_, best)) = ranked.first() else {
         return undecided(Undecided::FewAcks);
