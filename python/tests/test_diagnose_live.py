@@ -450,7 +450,7 @@ def test_every_metric_of_the_dashboard_is_exported(ackwise: Ackwise) -> None:
 
     totals = dict.fromkeys((*COUNTERS, "sockets", "cpu_s"), 0)
     sums = {"limited_us": {"link": 1}, "active": {"link": 1}}
-    exported = Exporter(lambda: totals | sums).text().decode()
+    exported = Exporter(totals | sums).text().decode()
     said = ackwise("diagnose", "--live", "--dashboard")
     named = set(re.findall(r"\backwise_\w+", said.out))
     assert len(named) >= 6
