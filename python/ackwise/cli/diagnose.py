@@ -250,13 +250,18 @@ def _exporting(target: str, sampler: "Sampler", stack: ExitStack) -> "Callable[[
     from ackwise.diagnose.live.metrics import Exporter
     from ackwise.host import files
 
-    exporter = Exporter(sampler.totals)
+    exporter = Exporter(sampler.totals())
+
+    def next_interval() -> None:
+        sampler.rows(0)
+        exporter.totals = sampler.totals()
+
     place = _PORT.fullmatch(target)
     if place is None:
         files.check_target(target, "--openmetrics")
 
         def write() -> None:
-            sampler.rows(0)
+            next_interval()
             files.write_whole(target, exporter.text())
 
         return write
@@ -265,10 +270,6 @@ def _exporting(target: str, sampler: "Sampler", stack: ExitStack) -> "Callable[[
         raise InputError(f"--openmetrics: {quoted(target)}: give a port from 1 to 65535")
     address = (place["address"] or "127.0.0.1").strip("[]")
     stack.enter_context(exporter.serving(address, port))
-
-    def next_interval() -> None:
-        sampler.rows(0)
-
     return next_interval
 
 

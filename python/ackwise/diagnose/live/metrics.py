@@ -4,7 +4,7 @@
 No metric has a connection as a label: their number would have no bound.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from types import ModuleType
 from typing import Any
@@ -30,17 +30,18 @@ COUNTERS = {
 
 
 class Exporter:
-    """The sums of a sampler; `read` gives them."""
+    """The sums that were last set: requests are answered by threads of their own, which must not
+    read a table that is being changed."""
 
-    def __init__(self, read: Callable[[], Mapping[str, Any]]) -> None:
+    def __init__(self, totals: Mapping[str, Any]) -> None:
         _client()
-        self._read = read
+        self.totals = totals
         self._registry = prometheus_client.CollectorRegistry()
         self._registry.register(self)
 
     def collect(self) -> "Iterator[_core.Metric]":
         """Every metric, as Prometheus' client asks for it."""
-        totals = self._read()
+        totals = self.totals
         limited = _core.CounterMetricFamily(
             "ackwise_limited_seconds", "time of sockets by limit", labels=["limit"]
         )

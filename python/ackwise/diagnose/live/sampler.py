@@ -55,6 +55,8 @@ class Sampler:
         allows. RunError when the kernel does not list them."""
         self._end_s = max(self._end_s + seconds, time.monotonic())
         time.sleep(max(0.0, self._end_s - time.monotonic()))
+        if self._pids:
+            self._table.choose_inodes(_inodes(self._pids))  # it may have opened more
         # what has been computed since the last interval is part of the account
         budget = self._core_share * seconds
         continued = self._listing is not None
