@@ -488,7 +488,7 @@ fn what_editcap_writes_in_other_formats_is_named_with_the_line_that_converts_it(
         let frame = frame(link::ETHERNET, &packet.to_ip());
         let time_ns = START_NS + time_ns;
         let fraction = (u128::from(time_ns % 1_000_000_000) << 32) / 1_000_000_000;
-        erf.extend((time_ns / 1_000_000_000 << 32 | fraction as u64).to_le_bytes());
+        erf.extend(((time_ns / 1_000_000_000) << 32 | fraction as u64).to_le_bytes());
         erf.extend([2, 4]);
         erf.extend((18 + frame.len() as u16).to_be_bytes());
         erf.extend([0, 0]);
