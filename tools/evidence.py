@@ -48,7 +48,8 @@ FUZZ_CHECKS = {
         *("python/fuzz/*.py", "python/fuzz/corpus/*/*", "python/ackwise/gateway/netlink.py"),
         *(f"python/ackwise/gateway/{name}.py" for name in ("snapshot", "state", "status")),
         *(f"python/ackwise/lab/{name}.py" for name in ("claim", "conform", "measure")),
-        "python/ackwise/host/sockets.py",
+        *("python/ackwise/host/sockets.py", "python/ackwise/host/inet_diag.py"),
+        *("python/ackwise/diagnose/live/*.py", "crates/sockets/src/*.rs"),
     ),
 }
 FUZZ_SECONDS = 600

@@ -155,6 +155,7 @@ def _captures(
     quiet: bool,
 ) -> int:
     from ackwise.diagnose import document, table
+    from ackwise.diagnose.anonymize import anonymized
     from ackwise.diagnose.report import chosen, of_diagnosis
     from ackwise.results.console import Console
     from ackwise.results.progress import progress_bar
@@ -164,15 +165,15 @@ def _captures(
     outputs.check()
     with progress_bar(not quiet) as show:
         show("reading", 0, 1)
-        diagnosis = document.of_captures(paths, anonymize=anonymize)
+        named = document.of_captures(paths)
+    diagnosis = anonymized(named) if anonymize else named
 
     def page() -> bytes:
-        series = None if anonymize else chosen.series(diagnosis, paths)
-        return of_diagnosis(diagnosis, series, options.command_line(), "")
+        return of_diagnosis(diagnosis, chosen.series(named, paths), options.command_line())
 
     outputs.write(diagnosis, lambda: ROWS[rows](diagnosis), page)
     if not quiet:
-        for note in document.notes(diagnosis):
+        for note in document.notes(named):
             say(f"ackwise: {note}")
     if outputs.to_terminal:
         table.show(diagnosis, Console(), most=top)

@@ -6,14 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from ackwise import __version__, engine
-from ackwise.diagnose import anonymize as pseudonyms
 from ackwise.errors import InputError, printable, quoted
 
 SCHEMA_VERSION = 1
 STDIN = "-"
 
 
-def of_captures(paths: Sequence[str], *, anonymize: bool) -> dict[str, Any]:
+def of_captures(paths: Sequence[str]) -> dict[str, Any]:
     """The document of one reading. Raises InputError for what is no capture, or holds no TCP."""
     for path in paths:
         if path != STDIN and ("\0" in path or not Path(path).exists()):
@@ -22,12 +21,11 @@ def of_captures(paths: Sequence[str], *, anonymize: bool) -> dict[str, Any]:
     if not diagnosis["connections"]:
         names = ", ".join(printable(path) for path in paths)
         raise InputError(f"{names}: no TCP found; capture a transfer at its sender or receiver")
-    found = pseudonyms.anonymized(diagnosis) if anonymize else diagnosis
     return {
         "schema_version": SCHEMA_VERSION,
         "kind": "diagnosis",
         "provenance": {"ackwise_version": __version__},
-        **found,
+        **diagnosis,
     }
 
 
