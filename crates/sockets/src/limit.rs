@@ -170,9 +170,9 @@ impl Look {
     /// Whether all that the send buffer can hold is on the way; half of it is the kernel's own.
     fn fills_send_buffer(&self) -> bool {
         let count = |field: Option<u32>| u64::from(field.unwrap_or(0));
-        let waiting = u64::from(self.info.in_flight()) * count(self.info.snd_mss_bytes());
+        let waiting = u64::from(self.info.in_flight()).saturating_mul(count(self.info.snd_mss_bytes()));
         let room = self.send_buffer_bytes.unwrap_or(u32::MAX);
-        self.info.notsent_bytes() == Some(0) && waiting * 2 >= u64::from(room)
+        self.info.notsent_bytes() == Some(0) && waiting >= u64::from(room / 2)
     }
 
     /// Whether as much is on the way as the congestion window allows, give or take a burst.

@@ -225,7 +225,7 @@ fn a_send_buffer_that_is_all_on_the_way_is_the_limit() {
     };
     // 10 segments of 1448 bytes
     assert_eq!(with_buffer(10, 0, 28_960), Limit::SendBuffer);
-    assert_eq!(with_buffer(10, 0, 28_961), Limit::CongestionWindow);
+    assert_eq!(with_buffer(10, 0, 28_962), Limit::CongestionWindow);
     assert_eq!(with_buffer(10, 1, 28_960), Limit::CongestionWindow);
     assert_eq!(with_buffer(1, 0, 28_960), Limit::SendingApplication);
 }
