@@ -18,6 +18,7 @@ DATA_BYTES_MAX = 5_000_000
 LISTED_MAX = 20_000  # transfers in the list
 TOLD_MAX = 500  # transfers with their lines and limits over time
 _SPANS_DRAWN, _SPANS_TOLD = 2000, 100
+_NAMED_MAX = 3
 _PACKAGE = "ackwise.diagnose.report"
 
 
@@ -47,18 +48,28 @@ def of_diagnosis(
             }
         )
         if len(data) <= DATA_BYTES_MAX or (not drawn and listed == 1):
-            names = ", ".join(file["name"] for file in diagnosis["files"])
             script = asset("series.js", _PACKAGE) + asset("report.js", _PACKAGE)
-            return page(f"ackwise: {names}", data, script, asset("report.css", _PACKAGE))
+            return page(
+                f"ackwise: {heading(diagnosis)}", data, script, asset("report.css", _PACKAGE)
+            )
         if drawn:
             drawn.pop()
         else:
             listed = max(1, listed // 2)
 
 
+def heading(diagnosis: dict[str, Any]) -> str:
+    """The first captures by name; a ring of files is one capture in many."""
+    names = [file["name"] for file in diagnosis["files"]]
+    more = len(names) - _NAMED_MAX
+    shown = ", ".join(names[:_NAMED_MAX])
+    return f"{shown} and {more} more files" if more > 0 else shown
+
+
 def _about(diagnosis: dict[str, Any], command: str, origin: str, *, again: bool) -> dict[str, Any]:
     """What is the same for all transfers."""
     return {
+        "heading": heading(diagnosis),
         "files": [file["name"] for file in diagnosis["files"]],
         "packets": diagnosis["packets"],
         "tcp_packets": diagnosis["tcp_packets"],

@@ -334,7 +334,7 @@ function choose(n) {
 }
 
 main.append(
-  make("header", {}, make("p", { class: "kicker" }, "ackwise diagnose"), make("h1", {}, data.files.join(", ")),
+  make("header", {}, make("p", { class: "kicker" }, "ackwise diagnose"), make("h1", {}, data.heading),
     metaList([...(data.command ? [["command", make("code", {}, data.command)]] : []), ["made by", data.origin],
       ["capture", `${figure(data.packets, 0)} packets, ${figure(data.tcp_packets, 0)} with TCP, ${duration(data.duration_ns / 1e3)}`],
       ["connections", `${figure(data.connections, 0)}, with ${figure(list.sender.length + data.left_out.transfers, 0)} transfers`]])),
