@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Statistics of 10 000 connections in one capture of 1 GB, beside tcptrace and tshark.
 
-    python bench/diagnose/run.py [--connections 10000] [--segments 62] [--rounds 3] [--json]
+    python bench/diagnose/run.py [--connections 10000] [--segments 64] [--rounds 3] [--json]
 
 The capture is made first, always with the same bytes, and removed at the end; it takes as much of
 TMPDIR. Every program reads it from the page cache. Seconds are processor seconds (user and system),
@@ -60,7 +60,7 @@ def measure(command, rounds):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--connections", type=int, default=MANY)
-    parser.add_argument("--segments", type=int, default=62, help="of each connection")
+    parser.add_argument("--segments", type=int, default=64, help="of each connection")
     parser.add_argument("--rounds", type=int, default=3, help="of ackwise; the others have one")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     options = parser.parse_args()
@@ -105,7 +105,9 @@ def main():
         document = {"bytes": size, **found, "sides": sides, "scaling": scaling, "missed": missed}
         print(json.dumps(document, indent=2))
     else:
-        print(f"{size / 1e9:.2f} GB, {found['packets']} packets, {found['connections']} connections")
+        print(
+            f"{size / 1e9:.2f} GB, {found['packets']} packets, {found['connections']} connections"
+        )
         print(f"{'':20}{'CPU s':>9}{'wall s':>9}{'packets/CPU s':>15}{'ratio':>8}{'MB':>7}")
         for name, side in sides.items():
             print(
