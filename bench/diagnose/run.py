@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Statistics of 10 000 connections in one capture of 1 GB, beside tcptrace and tshark.
 
-    python bench/diagnose/run.py [--connections 10000] [--segments 62] [--rounds 3] [--json]
+    python bench/diagnose/run.py [--connections 10000] [--segments 64] [--rounds 3] [--json]
 
 The capture is made first, always with the same bytes, and removed at the end; it takes as much of
 TMPDIR. Every program reads it from the page cache. Seconds are processor seconds (user and system),
@@ -60,7 +60,7 @@ def measure(command, rounds):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--connections", type=int, default=MANY)
-    parser.add_argument("--segments", type=int, default=62, help="of each connection")
+    parser.add_argument("--segments", type=int, default=64, help="of each connection")
     parser.add_argument("--rounds", type=int, default=3, help="of ackwise; the others have one")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     options = parser.parse_args()

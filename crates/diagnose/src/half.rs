@@ -259,6 +259,12 @@ impl Half {
         }
     }
 
+    /// Since an ACK reached the data sender.
+    fn since_ack_ns(&self, around: &Around) -> Option<u64> {
+        let heard_ns = self.heard.time_ns + around.sender_ns();
+        (self.heard.time_ns > 0).then(|| around.time_ns.saturating_sub(heard_ns))
+    }
+
     /// Numbers pass: are they new, late, or sent again?
     fn transmit(&mut self, segment: &TcpSegment, around: &Around, data: &mut Data) -> DataKind {
         let (start, end) = (data.start, data.end);
@@ -327,8 +333,7 @@ impl Half {
     /// How long the sender had neither sent data nor heard an ACK.
     fn sender_silence_ns(&self, around: &Around) -> u64 {
         let data_ns = self.last_data_ns.map_or(u64::MAX, |last| around.time_ns - last);
-        let heard_ns = self.heard.time_ns + around.sender_ns();
-        let ack_ns = if self.heard.time_ns > 0 { around.time_ns.saturating_sub(heard_ns) } else { u64::MAX };
+        let ack_ns = self.since_ack_ns(around).unwrap_or(u64::MAX);
         data_ns.min(ack_ns)
     }
 
@@ -383,7 +388,6 @@ impl Half {
 
     /// A packet of the receiver.
     pub fn acked(&mut self, segment: &TcpSegment, around: &Around) -> Ack {
-        let has = |flag| segment.has(flag);
         let number = self.number(segment.ack);
         self.start_at(number);
         let is_first = !std::mem::replace(&mut self.is_answered, true);
@@ -422,8 +426,8 @@ impl Half {
             }
         }
         let window_before = self.window_bytes;
-        if number >= una && !has(tcp_flag::RST) {
-            let shift = if has(tcp_flag::SYN) { 0 } else { self.shift.unwrap_or(0) };
+        if number >= una {
+            let shift = if segment.has(tcp_flag::SYN) { 0 } else { self.shift.unwrap_or(0) };
             self.window_bytes = u64::from(segment.window) << shift;
             self.edge = number + self.window_bytes;
         }
@@ -449,7 +453,13 @@ impl Half {
         ack.packets_left = self.outstanding.len() as u32;
         if number >= una {
             let stamp = segment.options.timestamps.map(|(value, _)| value);
-            self.tell(Advert { time_ns: around.time_ns, stamp, una: self.una, edge: self.edge });
+            let advert = Advert { time_ns: around.time_ns, stamp, una: self.una, edge: self.edge };
+            // A sender that was never seen has no packet that would ask for it.
+            if self.last_data_ns.is_some() {
+                self.tell(advert);
+            } else {
+                self.heard = advert;
+            }
         }
         ack
     }
@@ -462,8 +472,7 @@ impl Half {
         flight_bytes: u64,
         ack: &Ack,
     ) -> AckKind {
-        let is_pure =
-            segment.payload_len == 0 && segment.flags & (tcp_flag::SYN | tcp_flag::FIN | tcp_flag::RST) == 0;
+        let is_pure = segment.payload_len == 0 && segment.flags & (tcp_flag::SYN | tcp_flag::FIN) == 0;
         if !is_pure {
             return AckKind::Unchanged;
         }
