@@ -51,7 +51,7 @@ NAVIGATION: dict[str, tuple[str, ...]] = {
         "CHANGELOG.md",
     ),
     "Experiments": ("docs/experiments/*.md",),
-    "Findings": ("docs/findings/*.md", "bench/README.md"),
+    "Findings": ("docs/findings/*.md", "bench/README.md", "crates/*/tests/captures/README.md"),
     "Claims": ("spec/*.md", "docs/deviations.md"),
 }
 ROOT_PAGES = {

@@ -22,7 +22,7 @@ def test_the_help_names_every_option(root: Path) -> None:
     parser = re.search(r"^options\(\) \{.*?^\}", script, re.DOTALL | re.MULTILINE)
     assert parser
     options = set(re.findall(r"--[a-z]+(?=[ )])", parser[0]))
-    assert len(options) == 6
+    assert len(options) == 7
     assert options <= set(re.findall(r"--[a-z]+", said))
 
 

@@ -54,8 +54,8 @@ def parquet_bytes(rows: Sequence[Row], metadata: Mapping[str, str]) -> bytes:
     columns: dict[str, Any] = {}
     for name in rows[0] if rows else []:
         values = [row[name] for row in rows]
-        texts = [_utf8(v) for v in values if isinstance(v, str)]
-        if len(texts) == len(values):
+        if any(isinstance(v, str) for v in values):
+            texts = [None if v is None else _utf8(str(v)) for v in values]
             columns[name] = pa.array(texts, pa.string())
         elif all(isinstance(v, int) for v in values):
             columns[name] = pa.array(values, pa.int64())
