@@ -17,7 +17,7 @@ _FEW = 3  # ACKs that are worth a sentence
 _WORTH = 0.05  # of all ACKs
 
 _UNDECIDED = {
-    "one-direction": "The capture lacks one direction; one with both directions would show the ACK policy.",
+    "one-direction": "The capture lacks one direction; both directions would show the ACK policy.",
     "few-acks": "There are too few ACKs to name a policy; a longer transfer would show it.",
     "far-from-receiver": (
         "No policy explains the ACKs as they came here, on a path that may delay, merge or drop "
