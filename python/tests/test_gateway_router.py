@@ -30,7 +30,7 @@ _FOLDERS = f"{os.environ['PATH']}:/usr/sbin:/sbin"
 
 
 def lacking(*tools: str) -> list[str]:
-    """Those that this host does not have."""
+    """Those that this user cannot run; Debian's pppd is for root and the group dip."""
     return [tool for tool in tools if not shutil.which(tool, path=_FOLDERS)]
 
 
@@ -39,12 +39,12 @@ _PPP_LACKING = lacking("pppd", "pppoe-server")
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(bool(_LACKING), reason=f"lacking: {', '.join(_LACKING)}"),
+    pytest.mark.skipif(bool(_LACKING), reason=f"this user cannot run {', '.join(_LACKING)}"),
 ]
 needs_root = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
 needs_pppoe = pytest.mark.skipif(
     bool(uml.why_not() or _PPP_LACKING),
-    reason=uml.why_not() or f"lacking: {', '.join(_PPP_LACKING)}",
+    reason=uml.why_not() or f"this user cannot run {', '.join(_PPP_LACKING)}",
 )
 
 
