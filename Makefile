@@ -68,7 +68,7 @@ $(WHEELHOUSE)/ready: pyproject.toml tools/pins.py | $(VENV)/ready
 .PHONY: build
 build: setup ## compile the engine into .venv (editable)
 	@core/policies --write
-	@PIP_QUIET=1 $(BIN)/maturin develop --release --quiet
+	+@PIP_QUIET=1 $(BIN)/maturin develop --release --quiet
 
 .PHONY: demo
 demo: build ## compare policies on shipped links and on a real capture; HTML reports in demo/
@@ -95,7 +95,7 @@ test: setup-test build ## every test; KERNEL=no leaves the real kernel out
 .PHONY: test-compiled
 test-compiled: setup-test build
 	$(MAKE) -s $(PARALLEL) -C core test mutants asan cross size
-	cargo test --profile checked --workspace --quiet
+	+cargo test --profile checked --workspace --quiet
 	$(MAKE) wheel
 	tools/check_wheel.sh dist/ackwise-*.whl $(WHEELHOUSE)
 
@@ -180,7 +180,7 @@ claims: ## list every claim with its code and its test
 .PHONY: wheel
 wheel: setup ## build the wheel into dist/
 	rm -rf dist
-	$(BIN)/maturin build --release --quiet --out dist
+	+$(BIN)/maturin build --release --quiet --out dist
 	@ls dist
 
 .PHONY: clean

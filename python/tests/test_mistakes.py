@@ -115,7 +115,7 @@ MISTAKES = [
     Mistake("protected file", f"plain {RUN} --csv kept.csv", 2, ("kept.csv: is write-protected",)),
     Mistake("record over a capture", "ackwise record good.pcap", 2,
             ("good.pcap: is a capture already; `ackwise compare --capture good.pcap`", "--force")),
-    Mistake("record over a file", "ackwise record kept.csv", 2, ("kept.csv: exists", "--force")),
+    Mistake("record over a file", "ackwise record key.toml", 2, ("key.toml: exists", "--force")),
     Mistake("result over a capture", f"{RUN} --report good.pcap", 2, ("good.pcap: is a capture",)),
     Mistake("figure's suffix", f"{MODEL} --figure x.pdf", 2,
             ("--figure: x.pdf: give a file name that ends in .svg or .png",)),
