@@ -22,13 +22,15 @@ pub struct TcpPacket {
     pub payload_len: u32,
     /// ECN bits of the IP header.
     pub ecn: u8,
+    /// IPv4 identification.
+    pub ident: u16,
 }
 
 impl TcpPacket {
     /// A packet with the ACK flag and a window of 65 535.
     pub fn new(src: SocketAddr, dst: SocketAddr, seq: u32, ack: u32, payload_len: u32) -> Self {
         let (flags, window) = (tcp_flag::ACK, 0xffff);
-        TcpPacket { src, dst, seq, ack, flags, window, options: Vec::new(), payload_len, ecn: 0 }
+        TcpPacket { src, dst, seq, ack, flags, window, options: Vec::new(), payload_len, ecn: 0, ident: 0 }
     }
     #[must_use]
     pub fn flags(mut self, flags: u16) -> Self {
@@ -50,6 +52,11 @@ impl TcpPacket {
         self.ecn = ecn;
         self
     }
+    #[must_use]
+    pub fn ident(mut self, ident: u16) -> Self {
+        self.ident = ident;
+        self
+    }
 
     /// The IP packet. A length that does not fit the header's field is written as 0, as offloads
     /// do.
@@ -63,7 +70,8 @@ impl TcpPacket {
             (IpAddr::V4(src), IpAddr::V4(dst)) => {
                 b.extend([0x45, self.ecn & 3]);
                 b.extend(field(20 + tcp_len));
-                b.extend([0, 0, 0x40, 0, 64, 6, 0, 0]);
+                b.extend(self.ident.to_be_bytes());
+                b.extend([0x40, 0, 64, 6, 0, 0]);
                 b.extend(src.octets());
                 b.extend(dst.octets());
             }

@@ -188,7 +188,7 @@ impl Flow {
             self.halves[e].mss_limit_bytes = mss.map(|mss| u32::from(mss).saturating_sub(stamps).max(1));
             // RFC 7323, 2.2: on only if both SYNs carry the option; a SYN-ACK carries it only in
             // answer to one. The peer's scale is that of the windows for what e sends.
-            self.halves[e].shift = match (options[e], options[1 - e]) {
+            self.halves[e].scale.set(match (options[e], options[1 - e]) {
                 (Some(mine), Some(peer)) => match (mine.window_scale, peer.window_scale) {
                     (Some(_), Some(shift)) => Some(shift),
                     _ => Some(0),
@@ -196,7 +196,7 @@ impl Flow {
                 (None, Some(peer)) if e == 0 => Some(peer.window_scale.unwrap_or(0)),
                 (Some(mine), None) if e == 1 && mine.window_scale.is_none() => Some(0),
                 _ => None,
-            };
+            });
         }
     }
 

@@ -4,6 +4,7 @@
 use crate::distance::Recent;
 use crate::ranges::Ranges;
 use crate::recovery::{Clue, Recovery};
+use crate::scale::Scale;
 use crate::sequence::{first, near};
 use crate::step::{Ack, AckKind, Data, DataKind, SenderView};
 use ackwise_capture::{tcp_flag, TcpSegment};
@@ -42,6 +43,39 @@ struct Advert {
     stamp: Option<u32>,
     una: u64,
     edge: u64,
+}
+
+/// Identifications of a sender that counts its packets, as Linux does for each connection: a gap is
+/// packets that were lost on the way to the capture point.
+#[derive(Clone, Copy, Debug, Default)]
+struct Idents {
+    next: u16,
+    in_order: u8,
+}
+
+impl Idents {
+    /// Enough in a row, so that it is no accident.
+    const COUNTS: u8 = 4;
+    const GAP_MAX: u16 = 256;
+
+    /// Packets missing in front of this one; none where identifications do not say.
+    fn missing(&mut self, segment: &TcpSegment, segments: u32) -> u32 {
+        let gap = segment.ip_ident.wrapping_sub(self.next);
+        let counts = self.in_order >= Self::COUNTS && segment.ip_ident != 0;
+        if gap == 0 {
+            self.in_order = self.in_order.saturating_add(1);
+        } else if gap > Self::GAP_MAX {
+            self.in_order = 0;
+        }
+        if gap < 1 << 15 || self.in_order == 0 {
+            self.next = segment.ip_ident.wrapping_add(segments as u16);
+        }
+        if counts && gap <= Self::GAP_MAX {
+            gap.into()
+        } else {
+            0
+        }
+    }
 }
 
 /// The packet that showed the newest hole.
@@ -94,9 +128,11 @@ pub(crate) struct Half {
     /// MSS options of the handshake allow this much, timestamps subtracted.
     pub mss_limit_bytes: Option<u32>,
     largest_bytes: u32,
-    /// Scale of the windows that the peer advertises, where known.
-    pub shift: Option<u8>,
+    /// Scale of the windows that the peer advertises.
+    pub scale: Scale,
+    idents: Idents,
     window_bytes: u64,
+    window_in_header: u16,
     edge: u64,
     recovery: Recovery,
     last_data_ns: Option<u64>,
@@ -166,6 +202,8 @@ impl Half {
             self.largest_bytes = self.largest_bytes.max(segment.payload_len);
         }
         let mut data = self.data(segment, (start, end), flight_before_bytes, around);
+        let segments = segment.payload_len.div_ceil(self.mss_bytes()).max(1);
+        data.missing_packets = self.idents.missing(segment, segments);
         if has(tcp_flag::SYN) {
             let again = is_known && self.isn == Some(number);
             self.isn = self.isn.or(Some(number));
@@ -188,7 +226,7 @@ impl Half {
         if data.kind == DataKind::None {
             data.kind = kind;
         }
-        data.segments = segment.payload_len.div_ceil(self.mss_bytes()).max(1);
+        data.segments = segments;
         data.mss_bytes = self.mss_bytes();
         data.flight_bytes = self.flight_bytes();
         self.last_data_ns = Some(around.time_ns);
@@ -211,7 +249,9 @@ impl Half {
             new_bytes: 0,
             needless_bytes: 0,
             skipped_bytes: 0,
+            missing_packets: 0,
             begins_recovery: false,
+            lost_ns: None,
             since_data_ns: self.last_data_ns.map(|last| around.time_ns - last),
             flight_before_bytes: flight_bytes,
             flight_bytes,
@@ -236,11 +276,13 @@ impl Half {
     fn sender_view(&mut self, segment: &TcpSegment, around: &Around) -> SenderView {
         let echo = segment.options.timestamps.map(|(_, echo)| echo);
         let path_ns = if echo.is_some() { around.sender_least_ns } else { around.sender_ns() };
-        let reached = |advert: &Advert| match advert.stamp.zip(echo) {
+        let reached = |advert: &Advert, heard: &Advert| match advert.stamp.zip(echo) {
             Some((stamp, echo)) if stamp != echo => (echo.wrapping_sub(stamp) as i32) > 0,
+            // Of the ACKs of this tick the first one was heard.
+            Some((stamp, _)) if heard.stamp != Some(stamp) => true,
             _ => advert.time_ns + path_ns <= around.time_ns,
         };
-        while let Some(advert) = self.underway.front().copied().filter(reached) {
+        while let Some(advert) = self.underway.front().copied().filter(|next| reached(next, &self.heard)) {
             self.heard = advert;
             self.underway.pop_front();
         }
@@ -293,6 +335,12 @@ impl Half {
                 };
             }
             self.nxt = end;
+            if self.is_answered {
+                let slack_bytes = data.sender.edge.checked_sub(end);
+                let heard_bytes = end.saturating_sub(data.sender.una);
+                let header = self.window_in_header;
+                self.scale.sent(header, end - self.una, heard_bytes, slack_bytes, self.mss_bytes());
+            }
             data.new_bytes = above as u32;
             self.keep(sent);
             return DataKind::New;
@@ -314,6 +362,7 @@ impl Half {
             return DataKind::OutOfOrder;
         }
         let before_ns = self.mark_again(&sent);
+        data.lost_ns = before_ns.or((late > 0).then_some(self.exposed.time_ns));
         let clue = Clue {
             is_first: start <= self.una,
             is_tail,
@@ -402,7 +451,7 @@ impl Half {
             dsack: dsack(number, segment, |raw| self.number(raw)),
             sack_blocks: segment.sack_blocks().len() as u32,
             window_bytes: self.window_bytes,
-            window_known: self.shift.is_some(),
+            window_known: self.scale.is_known(),
             edge,
             edge_moved_bytes: 0,
             flight_before_bytes,
@@ -427,8 +476,9 @@ impl Half {
         }
         let window_before = self.window_bytes;
         if number >= una {
-            let shift = if segment.has(tcp_flag::SYN) { 0 } else { self.shift.unwrap_or(0) };
+            let shift = if segment.has(tcp_flag::SYN) { 0 } else { self.scale.shift() };
             self.window_bytes = u64::from(segment.window) << shift;
+            self.window_in_header = segment.window;
             self.edge = number + self.window_bytes;
         }
         if number > una {

@@ -37,6 +37,7 @@ mod recovery;
 mod repeats;
 mod report;
 mod rtt;
+mod scale;
 mod sequence;
 pub mod series;
 mod shards;

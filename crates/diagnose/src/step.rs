@@ -131,8 +131,13 @@ pub struct Data {
     pub needless_bytes: u32,
     /// Numbers skipped in front of it, not seen so far.
     pub skipped_bytes: u64,
+    /// Packets of this endpoint that were sent in front of it and did not come, by their IP
+    /// identification; 0 where it does not say.
+    pub missing_packets: u32,
     /// The first retransmission of a recovery, and each that a timer sent.
     pub begins_recovery: bool,
+    /// Of data sent again: when it had passed before, or its loss was seen.
+    pub lost_ns: Option<u64>,
     /// Since data of this endpoint passed; none for the first.
     pub since_data_ns: Option<u64>,
     /// Highest number minus highest acknowledgment; 0 where no packet of the peer was seen.

@@ -9,6 +9,7 @@
 use ackwise_capture::write::{PcapStyle, PcapWriter, TcpPacket};
 use ackwise_capture::{link, tcp_flag};
 use ackwise_sim::tap::{End, Opened, Passed, Place, Tap};
+use std::collections::{HashMap, VecDeque};
 use std::net::{Ipv4Addr, SocketAddr};
 
 /// Time of day at the start of a run: those of handshakes lie before it.
@@ -24,11 +25,21 @@ const UNSCALED_MAX: u64 = 65_535;
 
 struct Connection {
     timestamps: bool,
+    /// The server sends the data.
+    down: bool,
+    /// When the peer of the data sender sent the last packet of its handshake.
+    answered_ns: u64,
     client_shift: u32,
     server_shift: u32,
+    mss_bytes: u32,
+    /// The next of the client and of the server, which count their packets as Linux does.
+    idents: [u16; 2],
     /// Still to be written before the first packet that comes later: the handshake.
     handshake: Vec<(u64, Place, TcpPacket)>,
 }
+
+/// Flow, direction, numbers and time: what the places of a packet have in common.
+type Identity = (u32, bool, u64, u64, u64);
 
 /// One pcap file for each place, in memory.
 pub struct Captures {
@@ -38,6 +49,8 @@ pub struct Captures {
     /// The path has one.
     has_router: bool,
     connections: Vec<Connection>,
+    /// Identifications of packets on their way.
+    idents: HashMap<Identity, VecDeque<u16>>,
 }
 
 impl Captures {
@@ -50,7 +63,32 @@ impl Captures {
             router: file(),
             has_router: false,
             connections: Vec::new(),
+            idents: HashMap::new(),
         }
+    }
+
+    /// The IP identification: its sender gave it, and a packet that was lost takes it along.
+    fn ident(&mut self, p: &Passed) -> u16 {
+        let identity = (p.flow, p.down, p.seq, p.ack, p.sent_ns);
+        let (first, last) =
+            if p.down { (Place::Server, Place::Client) } else { (Place::Client, Place::Server) };
+        if p.place == first {
+            let c = &mut self.connections[p.flow as usize];
+            let next = &mut c.idents[usize::from(p.down)];
+            let ident = *next;
+            *next = next.wrapping_add(p.payload_bytes.div_ceil(c.mss_bytes).max(1) as u16);
+            self.idents.entry(identity).or_default().push_back(ident);
+            return ident;
+        }
+        let Some(waiting) = self.idents.get_mut(&identity) else { return 0 };
+        let ident = waiting.front().copied().unwrap_or(0);
+        if p.place == last {
+            waiting.pop_front();
+            if waiting.is_empty() {
+                self.idents.remove(&identity);
+            }
+        }
+        ident
     }
 
     /// Client, server, router; the router's is empty where the path has none.
@@ -91,13 +129,14 @@ fn packet(flow: u32, down: bool, seq: u64, ack: u64, payload_bytes: u32) -> TcpP
     TcpPacket::new(src, dst, seq as u32, ack as u32, payload_bytes)
 }
 
+/// Times of day; the echo is 0 in a packet that answers none.
 fn timestamps(sent_ns: u64, echo_ns: u64) -> Vec<u8> {
-    let ticks = |ns: u64| ((START_NS / NS_PER_TICK + ns / NS_PER_TICK) as u32).to_be_bytes();
+    let ticks = |ns: u64| ((ns / NS_PER_TICK) as u32).to_be_bytes();
     [&[1, 1, 8, 10][..], &ticks(sent_ns), &ticks(echo_ns)].concat()
 }
 
 /// A SYN's options as Linux orders them.
-fn syn_options(o: &Opened, end: End) -> Vec<u8> {
+fn syn_options(o: &Opened, end: End, sent_ns: u64, echo_ns: u64) -> Vec<u8> {
     let mut b = vec![2, 4];
     b.extend((o.mss_bytes as u16).to_be_bytes());
     match (o.sack, o.timestamps) {
@@ -107,7 +146,7 @@ fn syn_options(o: &Opened, end: End) -> Vec<u8> {
         (false, false) => {}
     }
     if o.timestamps {
-        b.extend(&timestamps(0, 0)[2..]);
+        b.extend(&timestamps(sent_ns, echo_ns)[2..]);
     }
     if let Some(shift) = end.window_shift {
         b.extend([1, 3, 3, shift as u8]);
@@ -128,16 +167,18 @@ impl Tap for Captures {
         let shift = |end: End| end.window_shift.unwrap_or(0);
         let syn = packet(o.flow, false, 0, 0, 0)
             .flags(tcp_flag::SYN)
+            .ident(1)
             .window(unscaled(o.client))
-            .options(&syn_options(o, o.client));
+            .options(&syn_options(o, o.client, syn_ns, 0));
         let syn_ack = packet(o.flow, true, 0, 1, 0)
             .flags(tcp_flag::SYN | tcp_flag::ACK)
+            .ident(1)
             .window(unscaled(o.server))
-            .options(&syn_options(o, o.server));
+            .options(&syn_options(o, o.server, syn_ack_ns, syn_ns));
         let mut ack =
-            packet(o.flow, false, 1, 1, 0).window((o.client.window_bytes >> shift(o.client)) as u16);
+            packet(o.flow, false, 1, 1, 0).ident(2).window((o.client.window_bytes >> shift(o.client)) as u16);
         if o.timestamps {
-            ack = ack.options(&timestamps(0, 0));
+            ack = ack.options(&timestamps(ack_ns, syn_ack_ns));
         }
         let mut handshake = vec![
             (syn_ns, Place::Client, syn.clone()),
@@ -154,8 +195,13 @@ impl Tap for Captures {
         handshake.sort_by_key(|(at, _, _)| *at);
         self.connections.push(Connection {
             timestamps: o.timestamps,
+            down: !o.up,
+            answered_ns: if o.up { syn_ack_ns } else { ack_ns },
             client_shift: shift(o.client),
             server_shift: shift(o.server),
+            mss_bytes: o.mss_bytes.max(1),
+            // Behind the handshake's. Linux draws the first; here captures are the same each time.
+            idents: [3, 2],
             handshake,
         });
     }
@@ -164,9 +210,15 @@ impl Tap for Captures {
         self.has_router |= p.place == Place::Router;
         let time_ns = START_NS + p.time_ns;
         self.write_handshake(p.flow as usize, time_ns);
+        let ident = self.ident(p);
         let c = &self.connections[p.flow as usize];
         let shift = if p.down { c.server_shift } else { c.client_shift };
-        let mut options = if c.timestamps { timestamps(p.sent_ns, p.echo_ns) } else { Vec::new() };
+        let mut options = Vec::new();
+        if c.timestamps {
+            let has_no_answer = p.down == c.down && p.echo_ns == 0;
+            let echo_ns = if has_no_answer { c.answered_ns } else { START_NS + p.echo_ns };
+            options = timestamps(START_NS + p.sent_ns, echo_ns);
+        }
         if !p.sack.is_empty() {
             options.extend([1, 1, 5, 2 + 8 * p.sack.len() as u8]);
             for &(start, end) in p.sack {
@@ -178,6 +230,7 @@ impl Tap for Captures {
         let window = (u64::from(p.window_bytes) >> shift).min(UNSCALED_MAX) as u16;
         let packet = packet(p.flow, p.down, p.seq + 1, p.ack + 1, p.payload_bytes)
             .flags(flags)
+            .ident(ident)
             .window(window)
             .options(&options);
         self.at(p.place).tcp(time_ns, &packet);

@@ -202,7 +202,9 @@ impl Intervals {
         // Of the RTT to the sender, data took its part on the way here, and an ACK the rest.
         let distance_ns = data.sender.distance_ns;
         self.distance_ns = Some(distance_ns);
-        if let (Some(least_ns), Some(queued_ns)) = (step.least_ns[step.from], step.queued_ns) {
+        // What a timer sends answers an ACK of long ago.
+        let answers = !matches!(waited.until_ack.0, Wait::Timer | Wait::Recovery);
+        if let (Some(least_ns), Some(queued_ns), true) = (step.least_ns[step.from], step.queued_ns, answers) {
             now.queued_before.add(distance_ns.saturating_sub(least_ns + queued_ns));
         }
         now.flight_max_bytes = now.flight_max_bytes.max(data.sender.flight_bytes(data.end));

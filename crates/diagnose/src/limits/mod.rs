@@ -21,7 +21,7 @@ mod wait;
 mod window;
 
 use crate::observers::{End, Observer};
-use crate::step::Step;
+use crate::step::{Cause, DataKind, Step};
 use interval::Intervals;
 use link::Link as LinkRate;
 use policer::Losses;
@@ -87,9 +87,11 @@ impl Observer for Limits {
         let waited = self.waits.sent(step);
         self.intervals.sent(step, waited);
         self.link.sent(step);
-        if step.data.begins_recovery {
-            let sent_ns = step.time_ns.saturating_sub(step.rtt_ns().unwrap_or(0));
-            self.losses.add(sent_ns, step.data.start);
+        // A probe of the tail is not a loss yet.
+        let is_loss = matches!(step.data.kind, DataKind::Retransmission(Cause::Fast | Cause::Timeout));
+        if step.data.begins_recovery && is_loss {
+            let before_ns = step.time_ns.saturating_sub(step.rtt_ns().unwrap_or(0));
+            self.losses.add(step.data.lost_ns.unwrap_or(before_ns), step.data.start);
         }
     }
 

@@ -11,8 +11,16 @@ use serde::Serialize;
 const MS: u64 = 1_000_000;
 /// Above what hosts and links add, below the shortest delayed-ACK timer in use (Linux: 40 ms).
 const DELAYED_ACK_NS: u64 = 25 * MS;
+/// Of Linux; others wait longer (RFC 6298, 2.4: a second).
+const MIN_RTO_NS: u64 = 195 * MS;
 /// A host that sends more marks the end of a write now and then; one that writes less at a time, most times.
 const PUSHES_OFTEN: f32 = 0.75;
+
+/// Of the time between two packets, the part since an ACK came: close to 0 where ACKs make data leave.
+const SCATTERED: f32 = 0.2;
+
+/// A receiver may delay the ACK of so many, with policies that make fewer ACKs.
+const FEW_SEGMENTS: u64 = 4;
 
 /// Why a sender waits for a delayed ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -75,11 +83,16 @@ pub(super) struct Waits {
     by_timer: bool,
     /// How long the receiver kept the ACK that advanced last, the path's time subtracted.
     ack_delay_ns: u64,
+    /// What that ACK acknowledged.
+    acked_bytes: u64,
     window_known: bool,
     most_window_bytes: u64,
     /// The smallest window advertised since data was sent: far below the largest, the application has
     /// not read what came.
     low_window_bytes: u64,
+    /// Behind a short segment, which leaves when the application has written no more: where in the time
+    /// between two packets the last ACK came, of late.
+    scatter: f32,
     /// Share of packets with PSH, of late.
     pushes: f32,
     /// The shortest time from one full segment to the next.
@@ -103,6 +116,10 @@ impl Waits {
             DataKind::New | DataKind::OutOfOrder => self.new_data(step, gap_ns),
             _ => return None,
         };
+        if let (true, Some(since_ack_ns)) = (self.before.is_short && gap_ns > 0, data.sender.since_ack_ns) {
+            let part = since_ack_ns.min(gap_ns) as f32 / gap_ns as f32;
+            self.scatter += (part - self.scatter) / 16.0;
+        }
         if data.begins_recovery {
             self.recovery_end = data.sender.nxt.max(data.end);
             self.by_timer = matches!(data.kind, DataKind::Retransmission(Cause::Timeout));
@@ -133,10 +150,18 @@ impl Waits {
             let timer = self.by_timer && is_long(step, gap_ns);
             return Waited::whole(if timer { Wait::Timer } else { Wait::Recovery }, gap_ns);
         }
+        // Its first copy was lost in front of the capture point, and nothing else reported that.
+        if data.missing_packets > 0 && gap_ns > MIN_RTO_NS && is_long(step, gap_ns) {
+            return Waited::whole(Wait::Timer, gap_ns);
+        }
         // What is in flight should have been acknowledged by then: a probe of the tail, with new data.
         let answer_ns = step.rtt_ns().unwrap_or(0) + DELAYED_ACK_NS;
         if sender.una < sender.nxt && since_ack_ns > answer_ns {
             return Waited::whole(Wait::Timer, gap_ns);
+        }
+        // The send buffer was empty, and what came next does not leave with ACKs.
+        if self.before.is_short && self.scatter > SCATTERED {
+            return Waited::whole(Wait::Application, gap_ns);
         }
         let prompt_ns = self.prompt_ns(step);
         let queued = step.queued_ns.is_some_and(|queued_ns| queued_ns > prompt_ns);
@@ -154,7 +179,12 @@ impl Waits {
             if self.low_window_bytes < u64::from(data.mss_bytes).max(self.most_window_bytes / 2) {
                 Wait::ClosedWindow
             } else if sender.una >= self.before.end && self.ack_delay_ns >= DELAYED_ACK_NS {
-                Wait::Stall(Stall::ReceiveWindow)
+                // For more than that a receiver answers at once, if the application has read it.
+                if self.acked_bytes <= FEW_SEGMENTS * u64::from(data.mss_bytes) {
+                    Wait::Stall(Stall::ReceiveWindow)
+                } else {
+                    Wait::ClosedWindow
+                }
             } else {
                 Wait::ReceiveWindow
             }
@@ -185,6 +215,7 @@ impl Waits {
         self.low_window_bytes = self.low_window_bytes.min(ack.window_bytes);
         if ack.kind == AckKind::Advancing {
             let path_ns = step.least_ns[step.from].unwrap_or(0);
+            self.acked_bytes = ack.acked_bytes;
             self.ack_delay_ns = match ack.newest_ns {
                 Some(newest_ns) if !ack.is_recovery => newest_ns.saturating_sub(path_ns),
                 _ => 0,

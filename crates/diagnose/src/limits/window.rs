@@ -31,6 +31,13 @@ const CONSTANT_INTERVALS: usize = 4;
 /// Behind a loss, where CUBIC holds its window for some RTTs.
 const LONG_CONSTANT: usize = 16;
 
+/// What waits in a shaper that is a policer otherwise.
+const QUEUED_PACKETS: f64 = 1.5;
+const PACKET_BYTES: f64 = 1500.0;
+
+/// Intervals at the end of a short transfer.
+const ENDING: usize = 2;
+
 pub(super) struct Path {
     rtt_floor_ns: u64,
     link_bytes_per_s: Option<f64>,
@@ -60,7 +67,7 @@ impl Path {
             is_policed: false,
             at_receiver,
         };
-        path.is_policed = policed_bytes_per_s.is_some() && path.policed(list);
+        path.is_policed = policed_bytes_per_s.is_some_and(|rate| path.policed(list, rate));
         path
     }
 
@@ -103,11 +110,13 @@ impl Path {
         2 * queues_ns > rtts_ns && rtts_ns > 0
     }
 
-    /// Losses at one rate, without a queue.
-    fn policed(&self, list: &[Interval]) -> bool {
+    /// Losses at one rate, without a queue; a shaper lets a packet or two wait.
+    fn policed(&self, list: &[Interval], bytes_per_s: f64) -> bool {
         let Some((first, last)) = self.losses else { return false };
         let behind = &list[first..=last];
-        let queued_ns: u64 = behind.iter().filter(|i| self.has_queue(i)).map(Interval::ns).sum();
+        let packets_ns = (QUEUED_PACKETS * PACKET_BYTES * 1e9 / bytes_per_s) as u64;
+        let is_queued = |i: &&Interval| self.has_queue(i) && self.queue_ns(i) > packets_ns;
+        let queued_ns: u64 = behind.iter().filter(is_queued).map(Interval::ns).sum();
         queued_ns < behind.iter().map(Interval::ns).sum::<u64>() / 4
     }
 
@@ -132,6 +141,9 @@ impl Path {
             Limit::Link
         } else if is_constant(list, n, if lost_before { LONG_CONSTANT } else { CONSTANT_INTERVALS }) {
             Limit::SendBuffer
+        } else if self.losses.is_none() && n + ENDING >= list.len() && n > 0 && grows(list, n - 1) {
+            // What is left at the end needs no larger window.
+            Limit::SlowStart
         } else {
             Limit::CongestionWindow
         }
@@ -160,11 +172,15 @@ fn grows(list: &[Interval], n: usize) -> bool {
     n == 0 || behind as f64 >= SLOW_START_GROWTH * before as f64
 }
 
+/// In the intervals around this one, or behind it where flight has just grown.
 fn is_constant(list: &[Interval], n: usize, around: usize) -> bool {
-    let from = n.saturating_sub(around);
-    let to = (n + around).min(list.len());
-    let near = &list[from..to];
-    let most = near.iter().map(|i| i.flight_max_bytes).max().unwrap_or(0);
-    let least = near.iter().map(|i| i.flight_max_bytes).min().unwrap_or(0);
-    near.iter().all(|i| i.recoveries == 0) && (most - least) as f64 <= CONSTANT * most as f64
+    let part = |from: usize, to: usize| &list[from..to.min(list.len())];
+    let varies_little = |near: &[Interval]| {
+        let most = near.iter().map(|i| i.flight_max_bytes).max().unwrap_or(0);
+        let least = near.iter().map(|i| i.flight_max_bytes).min().unwrap_or(0);
+        near.iter().all(|i| i.recoveries == 0) && (most - least) as f64 <= CONSTANT * most as f64
+    };
+    let behind = part(n, n + 2 * around);
+    varies_little(part(n.saturating_sub(around), n + around))
+        || behind.len() == 2 * around && varies_little(behind)
 }
