@@ -36,6 +36,9 @@ struct Connection {
     idents: [u16; 2],
     /// Still to be written before the first packet that comes later: the handshake.
     handshake: Vec<(u64, Place, TcpPacket)>,
+    /// The same at the router, at the server's times: its first packet shows how far from there it is.
+    at_router: Vec<(u64, TcpPacket)>,
+    up_ns: u64,
 }
 
 /// Flow, direction, numbers and time: what the places of a packet have in common.
@@ -95,6 +98,7 @@ impl Captures {
     pub fn into_bytes(mut self) -> [Vec<u8>; 3] {
         for flow in 0..self.connections.len() {
             self.write_handshake(flow, u64::MAX);
+            self.write_at_router(flow, 0);
         }
         if !self.has_router {
             self.router = Captures::new().router;
@@ -107,6 +111,14 @@ impl Captures {
             Place::Client => &mut self.client,
             Place::Server => &mut self.server,
             Place::Router => &mut self.router,
+        }
+    }
+
+    /// In front of the first packet there; `away_ns`: how long one takes between router and server.
+    fn write_at_router(&mut self, flow: usize, away_ns: u64) {
+        for (at_ns, packet) in std::mem::take(&mut self.connections[flow].at_router) {
+            let is_down = packet.src.ip() == SERVER;
+            self.router.tcp(if is_down { at_ns + away_ns } else { at_ns - away_ns }, &packet);
         }
     }
 
@@ -182,15 +194,11 @@ impl Tap for Captures {
         }
         let mut handshake = vec![
             (syn_ns, Place::Client, syn.clone()),
-            // the router is near the server
-            (syn_ack_ns, Place::Router, syn.clone()),
-            (syn_ack_ns, Place::Server, syn),
+            (syn_ack_ns, Place::Server, syn.clone()),
             (syn_ack_ns, Place::Server, syn_ack.clone()),
-            (syn_ack_ns, Place::Router, syn_ack.clone()),
-            (ack_ns, Place::Client, syn_ack),
+            (ack_ns, Place::Client, syn_ack.clone()),
             (ack_ns, Place::Client, ack.clone()),
-            (ack_ns + up_ns, Place::Router, ack.clone()),
-            (ack_ns + up_ns, Place::Server, ack),
+            (ack_ns + up_ns, Place::Server, ack.clone()),
         ];
         handshake.sort_by_key(|(at, _, _)| *at);
         self.connections.push(Connection {
@@ -203,13 +211,23 @@ impl Tap for Captures {
             // Behind the handshake's. Linux draws the first; here captures are the same each time.
             idents: [3, 2],
             handshake,
+            at_router: vec![(syn_ack_ns, syn), (syn_ack_ns, syn_ack), (ack_ns + up_ns, ack)],
+            up_ns,
         });
     }
 
     fn passed(&mut self, p: &Passed) {
         self.has_router |= p.place == Place::Router;
         let time_ns = START_NS + p.time_ns;
-        self.write_handshake(p.flow as usize, time_ns);
+        let flow = p.flow as usize;
+        self.write_handshake(flow, time_ns);
+        if p.place == Place::Router {
+            let way_ns = p.time_ns.saturating_sub(p.sent_ns);
+            self.write_at_router(
+                flow,
+                if p.down { way_ns } else { self.connections[flow].up_ns.saturating_sub(way_ns) },
+            );
+        }
         let ident = self.ident(p);
         let c = &self.connections[p.flow as usize];
         let shift = if p.down { c.server_shift } else { c.client_shift };

@@ -203,7 +203,7 @@ impl Intervals {
         let distance_ns = data.sender.distance_ns;
         self.distance_ns = Some(distance_ns);
         // What a timer sends answers an ACK of long ago.
-        let answers = !matches!(waited.until_ack.0, Wait::Timer | Wait::Recovery);
+        let answers = waited.until_ack.0 != Wait::Timer;
         if let (Some(least_ns), Some(queued_ns), true) = (step.least_ns[step.from], step.queued_ns, answers) {
             now.queued_before.add(distance_ns.saturating_sub(least_ns + queued_ns));
         }

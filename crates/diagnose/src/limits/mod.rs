@@ -67,7 +67,7 @@ pub enum Limit {
 
 /// Of a policer's rate, and of the packets.
 const FASTER: f64 = 1.5;
-const PASSED: f64 = 0.1;
+const PASSED: f64 = 0.03;
 /// A host answers its own capture point faster than any wire away from it.
 const AT_NS: u64 = 300_000;
 

@@ -7,8 +7,8 @@
 
 /// Losses that are kept; beyond, every second one is dropped.
 const KEPT: usize = 256;
-/// Fewer lie on a line by chance.
-const LEAST: usize = 6;
+/// Fewer lie on a line by chance, or as the peaks of a few equal sawteeth.
+const LEAST: usize = 12;
 /// Distance from the line, of the bytes between two losses.
 const STRAIGHT: f64 = 0.15;
 
@@ -56,7 +56,7 @@ impl Losses {
         }
         let off_bytes = (sum(&|s, bytes| (bytes - rate * s).powi(2)) / n as f64).sqrt();
         let between_bytes = (self.points[n - 1].1 - self.points[0].1) / (n - 1) as f64;
-        (off_bytes <= STRAIGHT * between_bytes + 2.0 * f64::from(mss_bytes)).then_some(rate)
+        (off_bytes <= STRAIGHT * between_bytes + f64::from(mss_bytes)).then_some(rate)
     }
 }
 

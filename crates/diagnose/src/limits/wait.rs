@@ -105,6 +105,12 @@ impl Waits {
         let data = &step.data;
         let gap_ns = data.since_data_ns.unwrap_or(0);
         let waited = match data.kind {
+            // The sender stands at the edge of a window that the application has let shrink.
+            DataKind::Retransmission(Cause::TailLossProbe | Cause::Unclear)
+                if self.fills_window(data.mss_bytes) && self.window_shrank(data.mss_bytes) =>
+            {
+                Waited::whole(Wait::ClosedWindow, gap_ns)
+            }
             DataKind::Retransmission(Cause::Timeout | Cause::TailLossProbe) => {
                 Waited::whole(Wait::Timer, gap_ns)
             }
@@ -163,6 +169,10 @@ impl Waits {
         if self.before.is_short && self.scatter > SCATTERED {
             return Waited::whole(Wait::Application, gap_ns);
         }
+        // A timer sends what fits into a window that has no room for a segment.
+        if is_short && self.window_known && sender.edge == data.end {
+            return Waited::whole(Wait::ClosedWindow, gap_ns);
+        }
         let prompt_ns = self.prompt_ns(step);
         let queued = step.queued_ns.is_some_and(|queued_ns| queued_ns > prompt_ns);
         // Pacing spreads what an ACK allows over the RTT.
@@ -176,7 +186,7 @@ impl Waits {
             };
         }
         let wait = if self.window_known && self.before.slack_bytes < segment {
-            if self.low_window_bytes < u64::from(data.mss_bytes).max(self.most_window_bytes / 2) {
+            if self.window_shrank(data.mss_bytes) {
                 Wait::ClosedWindow
             } else if sender.una >= self.before.end && self.ack_delay_ns >= DELAYED_ACK_NS {
                 // For more than that a receiver answers at once, if the application has read it.
@@ -195,6 +205,16 @@ impl Waits {
             Wait::Room
         };
         Waited { until_ack: (wait, until_ack_ns), since_ack: (wait, since_ack_ns) }
+    }
+
+    /// The window had no room for another segment.
+    fn fills_window(&self, mss_bytes: u32) -> bool {
+        self.window_known && self.before.slack_bytes < mss_bytes.into()
+    }
+
+    /// The receiver holds what its application has not read.
+    fn window_shrank(&self, mss_bytes: u32) -> bool {
+        self.low_window_bytes < u64::from(mss_bytes).max(self.most_window_bytes / 2)
     }
 
     /// Within this time, data leaves because an ACK came. Away from the sender, serialization and short

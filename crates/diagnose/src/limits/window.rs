@@ -19,7 +19,7 @@ const MS: u64 = 1_000_000;
 const QUEUE_SHARE: u64 = 5;
 const QUEUE_LEAST_NS: u64 = 2 * MS;
 /// Of the highest rate that was sustained, from which the link counts as busy.
-const BUSY: f64 = 0.93;
+const BUSY: f64 = 0.97;
 /// The highest rate is that of so many intervals together.
 const SUSTAINED: usize = 8;
 /// In slow start, flight grows at least this much in two intervals (RFC 5681 with every second
