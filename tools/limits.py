@@ -135,9 +135,9 @@ def show(all_judged: list[Judged]) -> None:
     print(f"{'all':24}{_percent([one.right for one in decided])} of {len(decided)} captures\n")
     for true, row in matrix.items():
         whole = sum(row.values())
-        named = sorted(row.items(), key=lambda cell: -cell[1])
-        cells = ", ".join(f"{name} {100 * part / whole:.1f}%" for name, part in named)
-        print(f"{true:24}{cells}")
+        by_part = sorted(row.items(), key=lambda cell: -cell[1])
+        named = ", ".join(f"{name} {100 * part / whole:.1f}%" for name, part in by_part)
+        print(f"{true:24}{named}")
 
 
 def main() -> int:
