@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 """The seeds of fuzzing and every input it has found: accepted, or refused in words."""
 
+import importlib.util
 import sys
 from pathlib import Path
 
+import fuzzed
 import pytest
 from conftest import ROOT
 
@@ -31,3 +33,16 @@ def test_every_target_is_fuzzed_and_has_seeds() -> None:
     (line,) = (one for one in text.splitlines() if one.startswith("TARGETS :="))
     assert line.split()[2:] == list(targets.TARGETS)
     assert {seed.parent.name for seed in SEEDS} == set(targets.TARGETS)
+
+
+@pytest.mark.parametrize("if_needed", [True, False])
+def test_what_cannot_run_is_never_kept_as_passed(
+    if_needed: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("UNLESS_PASSED", raising=False)
+    if if_needed:
+        monkeypatch.setenv("UNLESS_PASSED", "1")
+    assert fuzzed.main("fuzz-python", "fuzz-state", "1", "true") == (0 if if_needed else 1)
+    assert not list(tmp_path.rglob("fuzz-state*"))
