@@ -62,6 +62,11 @@ def size(count: float) -> str:
     return f"{count:.0f} bytes"
 
 
+def shaper(bps: float) -> str:
+    """A shaper a little slower than a link, whose queue then takes what the link's would hold."""
+    return f"tc qdisc replace dev DEVICE root cake bandwidth {0.95 * bps / 1e3:.0f}kbit"
+
+
 def time(seconds: float) -> str:
     """In the unit that makes it readable."""
     for unit, scale in (("s", 1.0), ("ms", 1e-3)):
@@ -73,9 +78,19 @@ def time(seconds: float) -> str:
 def _goal_bps(transfer: Transfer, bound_bps: float) -> tuple[float, str]:
     """The rate to make room for, and where it comes from."""
     link = transfer.link_bps
-    if link is not None and link > WORTH * bound_bps:
+    if link is not None:
         return link, f"the {rate(link)} of the slowest link"
     return 4 * bound_bps, "four times as much, as the capture does not show how fast the link is"
+
+
+def _fills_link(transfer: Transfer, limit: str) -> str:
+    """What is left to gain, where a larger buffer brings nothing; "" where it does."""
+    link = transfer.link_bps
+    # Limits alternate within an RTT, and the bytes of one may be counted in the time of the other.
+    reached = min(transfer.bps_while(limit), transfer.sustained_bps)
+    if link is None or link > WORTH * reached:
+        return ""
+    return f"a larger buffer gains little, since the slowest link carries no more than {rate(link)}"
 
 
 def _buffer_bytes(goal_bps: float, rtt_s: float) -> int:
@@ -91,6 +106,8 @@ def _window(transfer: Transfer) -> Advice:
     window = transfer.window_bytes
     bound = 8 * window / rtt
     because = f"a window of {size(window)} each {time(rtt)} (RTT) allows {rate(bound)}"
+    if full := _fills_link(transfer, "receive-window"):
+        return Advice(because, RECEIVER, full)
     if window <= _UNSCALED_BYTES and not _scaled(transfer):
         return Advice(
             f"{because}, and without window scaling no window is larger",
@@ -123,11 +140,16 @@ def _send_buffer(transfer: Transfer) -> Advice:
         return Advice(saying.meaning, SENDER, _plain(saying.remedy), saying.line)
     flight = transfer.flight_bytes
     bound = 8 * flight / rtt
+    because = (
+        f"never more than {size(flight)} were in flight, without any loss: each {time(rtt)} (RTT) "
+        f"that allows {rate(bound)}"
+    )
+    if full := _fills_link(transfer, "send-buffer"):
+        return Advice(because, SENDER, full)
     goal, why = _goal_bps(transfer, bound)
     wanted = _buffer_bytes(goal, rtt)
     return Advice(
-        f"never more than {size(flight)} were in flight, without any loss: each {time(rtt)} (RTT) "
-        f"that allows {rate(bound)}",
+        because,
         SENDER,
         f"let the send buffer grow to {size(wanted)}, for {why}; an application that sets "
         "SO_SNDBUF keeps it from growing",
@@ -146,7 +168,7 @@ def _link(transfer: Transfer) -> Advice:
             PATH,
             "only a faster link raises the rate; a shorter queue at the router in front of the "
             "link, its owner's remedy, gives the delay back",
-            f"tc qdisc replace dev DEVICE root cake bandwidth {0.95 * link / 1e6:.3g}mbit",
+            shaper(link),
         )
     return Advice(because, PATH, "none is needed: only a faster link raises the rate")
 
@@ -159,14 +181,40 @@ def _policer(transfer: Transfer) -> Advice:
         PATH,
         "shape to a little less at the sender's side of the policer, so that a queue takes what it "
         "drops",
-        f"tc qdisc replace dev DEVICE root cake bandwidth {0.95 * bps / 1e6:.3g}mbit",
+        shaper(bps),
     )
 
 
+def _reads(transfer: Transfer) -> Advice:
+    saying = SAYINGS["receiving-application"]
+    window = transfer.half["window"]
+    closures, closed_s = window["closures"], window["closed_ns"] / 1e9
+    because = saying.meaning
+    if closures:
+        times = "once, for" if closures == 1 else f"{closures} times, in all for"
+        because += f"; the advertised window was closed {times} {time(closed_s)}"
+    return Advice(because, RECEIVER, _plain(saying.remedy), saying.line)
+
+
+def _sack(transfer: Transfer) -> bool:
+    return all(o is None or o["sack_permitted"] for o in transfer.connection["options"])
+
+
 def _loss(transfer: Transfer) -> Advice:
-    return Advice(
+    because = (
         f"{transfer.lost_share:.2%} of the packets were sent again, and each loss reduces the "
-        "congestion window",
+        "congestion window"
+    )
+    if not _sack(transfer):
+        return Advice(
+            f"{because}; without SACK the sender learns of one loss in an RTT",
+            PATH,
+            "find the hop that drops packets, and turn SACK on at both ends; if it is on, a "
+            "middlebox removes the option",
+            "sysctl -w net.ipv4.tcp_sack=1",
+        )
+    return Advice(
+        because,
         PATH,
         "find the hop that drops packets; a sender with BBR gives way to fewer losses",
         "sysctl -w net.ipv4.tcp_congestion_control=bbr",
@@ -211,6 +259,7 @@ def _stall(transfer: Transfer) -> Advice:
 
 _KNOWN: dict[str, Callable[[Transfer], Advice]] = {
     "receive-window": _window,
+    "receiving-application": _reads,
     "send-buffer": _send_buffer,
     "link": _link,
     "policer": _policer,
