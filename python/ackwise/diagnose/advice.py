@@ -245,7 +245,7 @@ def _stall(transfer: Transfer) -> Advice:
             SENDER,
             "set TCP_NODELAY in the sending application, or write head and body in one call; at "
             "the receiver, the ACK policy a3 ends such stalls",
-            "ackwise deadlock",
+            "setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));",
         )
     side, buffer = (RECEIVER, "receive") if kind == "receive-window" else (SENDER, "send")
     return Advice(
