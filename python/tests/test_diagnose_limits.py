@@ -90,12 +90,23 @@ def transfer(limit: str, **given: Any) -> Transfer:
 
 
 def test_a_window_is_sized_for_the_slowest_link_at_the_loaded_rtt() -> None:
-    told = advice.of(transfer("receive-window", link_bytes_per_s=12_500_000.0), "receive-window")
+    told = advice.of(transfer("receive-window", link_bytes_per_s=125_000_000.0), "receive-window")
     assert told.owner == "the receiver"
     assert "8 Mbit/s" in told.because
-    # 100 Mbit/s times 100 ms, twice for Linux's overhead, in whole MiB
-    assert "3145728" in told.line
-    assert told.expect_bps == 100e6
+    # 1 Gbit/s times 100 ms, twice for Linux's overhead, in whole MiB
+    assert "25165824" in told.line
+    assert told.expect_bps == 1e9
+
+
+@pytest.mark.parametrize(
+    ("limit", "option", "default"),
+    [("receive-window", "SO_RCVBUF", 6 << 20), ("send-buffer", "SO_SNDBUF", 4 << 20)],
+)
+def test_no_advice_makes_a_default_buffer_smaller(limit: str, option: str, default: int) -> None:
+    told = advice.of(transfer(limit, link_bytes_per_s=2_500_000.0), limit)
+    assert told.line.endswith(f' {default}"')
+    assert f"default maximum of {advice.size(default)} suffices" in told.remedy
+    assert f"an application that sets {option}" in told.remedy
 
 
 def test_no_window_scaling_is_said_where_the_window_cannot_grow() -> None:

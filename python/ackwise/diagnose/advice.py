@@ -75,22 +75,54 @@ def time(seconds: float) -> str:
     return f"{seconds * 1e6:.3g} us"
 
 
+@dataclass(frozen=True)
+class _Buffer:
+    """A socket buffer that Linux sizes by itself, up to the last of a sysctl's three values."""
+
+    name: str
+    limit: str
+    owner: str
+    option: str  # of a socket, which ends that
+    sysctl: str
+    first: str  # the sysctl's other values
+    default_bytes: int
+
+
+_RECEIVE = _Buffer(
+    "receive", "receive-window", RECEIVER, "SO_RCVBUF", "tcp_rmem", "4096 131072", 6 * _MIB
+)
+_SEND = _Buffer("send", "send-buffer", SENDER, "SO_SNDBUF", "tcp_wmem", "4096 16384", 4 * _MIB)
+
+
+def _larger(transfer: Transfer, buffer: _Buffer, because: str, bound_bps: float) -> Advice:
+    """A buffer for what the path carries at this RTT."""
+    link = transfer.link_bps
+    # Limits alternate within an RTT, and the bytes of one may be counted in the time of the other.
+    reached = min(transfer.bps_while(buffer.limit), transfer.sustained_bps)
+    if link is not None and link <= WORTH * reached:
+        remedy = f"a larger buffer gains little, since the slowest link carries only {rate(link)}"
+        return Advice(because, buffer.owner, remedy)
+    goal, why = _goal_bps(transfer, bound_bps)
+    wanted = _buffer_bytes(goal, transfer.rtt_s or 0.0)
+    default = buffer.default_bytes
+    enough = f"Linux's default maximum of {size(default)} suffices, but "
+    return Advice(
+        because,
+        buffer.owner,
+        f"let the {buffer.name} buffer grow to {size(wanted)}, for {why}; "
+        f"{enough if wanted <= default else ''}an application that sets {buffer.option} keeps it "
+        "from growing",
+        f'sysctl -w net.ipv4.{buffer.sysctl}="{buffer.first} {max(wanted, default)}"',
+        link,
+    )
+
+
 def _goal_bps(transfer: Transfer, bound_bps: float) -> tuple[float, str]:
     """The rate to make room for, and where it comes from."""
     link = transfer.link_bps
     if link is not None:
         return link, f"the {rate(link)} of the slowest link"
     return 4 * bound_bps, "four times as much, as the capture does not show how fast the link is"
-
-
-def _fills_link(transfer: Transfer, limit: str) -> str:
-    """What is left to gain, where a larger buffer brings nothing; "" where it does."""
-    link = transfer.link_bps
-    # Limits alternate within an RTT, and the bytes of one may be counted in the time of the other.
-    reached = min(transfer.bps_while(limit), transfer.sustained_bps)
-    if link is None or link > WORTH * reached:
-        return ""
-    return f"a larger buffer gains little, since the slowest link carries no more than {rate(link)}"
 
 
 def _buffer_bytes(goal_bps: float, rtt_s: float) -> int:
@@ -106,9 +138,8 @@ def _window(transfer: Transfer) -> Advice:
     window = transfer.window_bytes
     bound = 8 * window / rtt
     because = f"a window of {size(window)} each {time(rtt)} (RTT) allows {rate(bound)}"
-    if full := _fills_link(transfer, "receive-window"):
-        return Advice(because, RECEIVER, full)
-    if window <= _UNSCALED_BYTES and not _scaled(transfer):
+    larger = _larger(transfer, _RECEIVE, because, bound)
+    if larger.line and window <= _UNSCALED_BYTES and not _scaled(transfer):
         return Advice(
             f"{because}, and without window scaling no window is larger",
             RECEIVER,
@@ -116,16 +147,7 @@ def _window(transfer: Transfer) -> Advice:
             "sysctl -w net.ipv4.tcp_window_scaling=1",
             transfer.link_bps,
         )
-    goal, why = _goal_bps(transfer, bound)
-    wanted = _buffer_bytes(goal, rtt)
-    return Advice(
-        because,
-        RECEIVER,
-        f"let the receive buffer grow to {size(wanted)}, for {why}; an application that sets "
-        "SO_RCVBUF keeps it from growing",
-        f'sysctl -w net.ipv4.tcp_rmem="4096 131072 {wanted}"',
-        goal if transfer.link_bps is not None else None,
-    )
+    return larger
 
 
 def _scaled(transfer: Transfer) -> bool:
@@ -140,22 +162,12 @@ def _send_buffer(transfer: Transfer) -> Advice:
         return Advice(saying.meaning, SENDER, _plain(saying.remedy), saying.line)
     flight = transfer.flight_bytes
     bound = 8 * flight / rtt
+    lossless = "" if transfer.lost_share else ", without any loss"
     because = (
-        f"never more than {size(flight)} were in flight, without any loss: each {time(rtt)} (RTT) "
-        f"that allows {rate(bound)}"
+        f"never more than {size(flight)} were in flight{lossless}: each {time(rtt)} (RTT) that "
+        f"allows {rate(bound)}"
     )
-    if full := _fills_link(transfer, "send-buffer"):
-        return Advice(because, SENDER, full)
-    goal, why = _goal_bps(transfer, bound)
-    wanted = _buffer_bytes(goal, rtt)
-    return Advice(
-        because,
-        SENDER,
-        f"let the send buffer grow to {size(wanted)}, for {why}; an application that sets "
-        "SO_SNDBUF keeps it from growing",
-        f'sysctl -w net.ipv4.tcp_wmem="4096 16384 {wanted}"',
-        goal if transfer.link_bps is not None else None,
-    )
+    return _larger(transfer, _SEND, because, bound)
 
 
 def _link(transfer: Transfer) -> Advice:
@@ -245,7 +257,7 @@ def _stall(transfer: Transfer) -> Advice:
             SENDER,
             "set TCP_NODELAY in the sending application, or write head and body in one call; at "
             "the receiver, the ACK policy a3 ends such stalls",
-            "setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));",
+            "int on = 1; setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);",
         )
     side, buffer = (RECEIVER, "receive") if kind == "receive-window" else (SENDER, "send")
     return Advice(
