@@ -73,7 +73,7 @@ def transfer(limit: str, **given: Any) -> Transfer:
         **given,
     }
     sent = {
-        "new_bytes": 10**7, "data_packets": 7000, "segments": 7000,
+        "new_bytes": 10**7, "data_packets": 7000, "segments": 7000, "syn_retransmissions": 0,
         "retransmissions": {"fast": 70, "timeout": 0, "tail_loss_probe": 0, "unclear": 0},
     }  # fmt: skip
     counts = {"sent": sent, "acks": {"pure": 3500, "advancing": 3500}}
@@ -130,7 +130,16 @@ def test_a_rate_is_only_expected_where_the_capture_shows_the_link() -> None:
 
 def test_closed_windows_are_counted() -> None:
     because = advice.of(transfer("receiving-application"), "receiving-application").because
-    assert "was closed 2 times, in all for 3 s" in because
+    assert "was closed 2 times, for 3 s in all" in because
+
+
+def test_a_handshake_that_lost_nothing_is_not_blamed_on_the_path() -> None:
+    one = transfer("handshake")
+    told = advice.of(one, "handshake")
+    assert (told.owner, told.line) == ("the sender", "sysctl -w net.ipv4.tcp_fastopen=3")
+    one.half["counts"]["sent"]["syn_retransmissions"] = 1
+    told = advice.of(one, "handshake")
+    assert (told.owner, told.line) == ("the path", "ss -tn state syn-sent")
 
 
 def test_sack_is_missed_where_an_end_did_not_agree_to_it() -> None:

@@ -203,8 +203,10 @@ def _reads(transfer: Transfer) -> Advice:
     closures, closed_s = window["closures"], window["closed_ns"] / 1e9
     because = saying.meaning
     if closures:
-        times = "once, for" if closures == 1 else f"{closures} times, in all for"
-        because += f"; the advertised window was closed {times} {time(closed_s)}"
+        in_all = "" if closures == 1 else " in all"
+        because += (
+            f"; the advertised window was closed {_times(closures)}, for {time(closed_s)}{in_all}"
+        )
     return Advice(because, RECEIVER, _plain(saying.remedy), saying.line)
 
 
@@ -269,7 +271,29 @@ def _stall(transfer: Transfer) -> Advice:
     )
 
 
+def _handshake(transfer: Transfer) -> Advice:
+    halves = transfer.connection["halves"]
+    again = sum(half["counts"]["sent"]["syn_retransmissions"] for half in halves)
+    saying = SAYINGS["handshake"]
+    if again:
+        return Advice(
+            f"a SYN or its answer was sent again, {_times(again)}", PATH, saying.remedy, saying.line
+        )
+    opens = SENDER if transfer.of == 0 else RECEIVER
+    return Advice(
+        f"{size(transfer.bytes)} take less time than the handshake in front of them",
+        opens,
+        "keep connections open for further transfers, or send data with the SYN (TCP Fast Open)",
+        "sysctl -w net.ipv4.tcp_fastopen=3",
+    )
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
 _KNOWN: dict[str, Callable[[Transfer], Advice]] = {
+    "handshake": _handshake,
     "receive-window": _window,
     "receiving-application": _reads,
     "send-buffer": _send_buffer,
