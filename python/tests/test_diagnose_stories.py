@@ -299,7 +299,8 @@ STORIES = {
     ),
     "a receive buffer of less than two segments": Story(
         simulated(path(1e8, 1, receiver=fixed(2600), acks=BY_TIMER)), "ack-stall", 0.8,
-        (r"the receiver .*receive buffer .*segments",), (r"tcp_wmem", r"NODELAY"),
+        (r"the receiver .*receive buffer .*segments", r"size = 5840; .*SO_RCVBUF"),
+        (r"tcp_wmem", r"NODELAY"),
         "receive-window",
     ),
     "a download while the uplink is full": Story(

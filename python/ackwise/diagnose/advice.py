@@ -17,6 +17,8 @@ WORTH = 1.1  # a remedy that brings less is none
 # about as much overhead against a send buffer.
 BUFFER_PER_BYTE = 2
 _UNSCALED_BYTES = 65_535
+_STALL_FREE_SEGMENTS = 4
+_ETHERNET_MSS_BYTES = 1460
 _BLOAT = 2.0  # loaded RTT, in units of the smallest
 _BLOAT_S = 0.03
 _MIB = 1 << 20
@@ -221,7 +223,7 @@ def _loss(transfer: Transfer) -> Advice:
     )
     if not _sack(transfer):
         return Advice(
-            f"{because}; without SACK the sender learns of one loss in an RTT",
+            f"{because}; without SACK the sender learns of only one loss per RTT",
             PATH,
             "find the hop that drops packets, and turn SACK on at both ends; if it is on, a "
             "middlebox removes the option",
@@ -261,14 +263,22 @@ def _stall(transfer: Transfer) -> Advice:
             "the receiver, the ACK policy a3 ends such stalls",
             "int on = 1; setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);",
         )
-    side, buffer = (RECEIVER, "receive") if kind == "receive-window" else (SENDER, "send")
+    buffer = _RECEIVE if kind == "receive-window" else _SEND
+    segments = _STALL_FREE_SEGMENTS * _mss_bytes(transfer)
     return Advice(
-        f"the {buffer} buffer holds too few segments for the receiver to acknowledge at once: "
+        f"the {buffer.name} buffer holds too few segments for the receiver to acknowledge at once: "
         f"{time(count_s)} of waiting for its delayed-ACK timer",
-        side,
-        f"let the {buffer} buffer hold at least four segments",
-        "ackwise deadlock",
+        buffer.owner,
+        f"let the {buffer.name} buffer hold at least four segments; an application that leaves "
+        f"{buffer.option} alone has more",
+        f"int size = {segments}; setsockopt(fd, SOL_SOCKET, {buffer.option}, &size, sizeof size);",
     )
+
+
+def _mss_bytes(transfer: Transfer) -> int:
+    """The smaller of those that the SYNs offer; Ethernet's where they were not captured."""
+    offered = [o["mss_bytes"] for o in transfer.connection["options"] if o]
+    return min((mss for mss in offered if mss), default=_ETHERNET_MSS_BYTES)
 
 
 def _handshake(transfer: Transfer) -> Advice:

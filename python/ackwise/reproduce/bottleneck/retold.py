@@ -169,9 +169,10 @@ def _followed(runner: Runner, make: Make, world: str, told: Sequence[Retold]) ->
 def _figures(told: Sequence[Retold], prefix: str, measured: str) -> list[Figure]:
     names = [one.step.name for one in told]
     published = [one.step.published_mbit_s for one in told]
+    broken = [name.replace(" ", "\n") for name in names]
     bars = [
-        Series("published", names, published, "bars", published=True),
-        Series(measured, names, [one.mbit_s for one in told], "bars"),
+        Series("published", broken, published, "bars", published=True),
+        Series(measured, broken, [one.mbit_s for one in told], "bars"),
     ]
 
     def cell(one: Retold, place: str) -> str:
