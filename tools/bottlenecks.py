@@ -3,7 +3,6 @@
 
     python tools/bottlenecks.py list [--kind KIND] [--split tuning]
     python tools/bottlenecks.py make FOLDER [--kind KIND] [--split SIDE] [--number N]
-    python tools/bottlenecks.py story FOLDER --world WORLD        the steps of spec page 4
 
     FOLDER/KIND/NN/sender.pcap, receiver.pcap, router.pcap
     FOLDER/KIND/NN/truth.json, account.json     which limit held when, and what shows it
@@ -25,7 +24,6 @@ from ackwise.lab import build
 from ackwise.lab.machine import Kernel
 from ackwise.reproduce.bottleneck import JUDGING, TUNING, Case, cases, make
 from ackwise.reproduce.bottleneck.scenario import LINUX, SIMULATOR
-from ackwise.reproduce.bottleneck.story import TOLERANCE_PERCENT, reached_mbit_s, story
 from ackwise.reproduce.bottleneck.truth import ENOUGH
 
 
@@ -79,38 +77,16 @@ def make_all(args: argparse.Namespace) -> int:
     return 1 if wrong else 0
 
 
-def tell_story(args: argparse.Namespace) -> int:
-    """Every step of the story, with its throughput beside the published one."""
-    kernel = build.find(files.cache_folder(), stock=True) if args.world == LINUX else None
-    wrong = 0
-    for step, case in story(args.world):
-        made = make(case, args.folder / case.name, kernel)
-        found = reached_mbit_s(made.account)
-        percent = 100 * (found / step.published_mbit_s - 1)
-        passed = abs(percent) <= TOLERANCE_PERCENT and made.truth.holds
-        wrong += not passed
-        print(
-            f"{case.name}  {step.name:18} {step.limit:16} share {made.truth.share:.3f}  "
-            f"{found:6.1f} of {step.published_mbit_s:g} Mbit/s ({percent:+.1f}%)"
-            f"{'' if passed else '  NOT AS PUBLISHED'}",
-            flush=True,
-        )
-    return 1 if wrong else 0
-
-
 def main() -> int:
     """Exit code 1 where a case is not what it should be."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     commands = parser.add_subparsers(required=True)
-    for name, act in (("list", show), ("make", make_all), ("story", tell_story)):
+    for name, act in (("list", show), ("make", make_all)):
         command = commands.add_parser(name)
         command.set_defaults(act=act)
         if act is not show:
             command.add_argument("folder", type=Path)
-            command.add_argument("--world", choices=(LINUX, SIMULATOR), required=act is tell_story)
-        if act is tell_story:
-            continue
-        if act is make_all:
+            command.add_argument("--world", choices=(LINUX, SIMULATOR))
             command.add_argument("--number", type=int)
         command.add_argument("--kind")
         command.add_argument("--split", choices=(TUNING, JUDGING))

@@ -82,6 +82,8 @@ class Place(NamedTuple):
     scopes: tuple[str, ...]  # of needs.tsv
 
 
+# Of experiments that show what a diagnosis says.
+MORE_FILES = {"bottleneck": ("crates/diagnose/src/**/*.rs",)}
 TABLE = "ackwise.reproduce.table"  # how a page shows what was measured
 LAB_SCOPES = ("lab-source", "lab-build", "lab-run")
 # Results also pass through the reader of captures and the binding to Python: `make test` holds
@@ -159,7 +161,8 @@ def items() -> list[Item]:
             command = (sys.executable, "tools/experiments.py", "--write", "--on", on, name)
             run = getattr(experiment.run, "func", experiment.run)  # it may be a functools.partial
             modules = (run.__module__, *place.modules)
-            made.append(Item(experiment.name, place.files, modules, command, place.scopes))
+            files = (*place.files, *MORE_FILES.get(name, ()))
+            made.append(Item(experiment.name, files, modules, command, place.scopes))
     alone = (sys.executable, "tools/evidence.py", "--run-check")
     scopes = (*LAB_SCOPES, "check", "evidence")
     made += [Item(step, KERNEL_INPUTS, (), (*alone, step), scopes) for step in KERNEL_CHECKS]

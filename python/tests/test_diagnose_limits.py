@@ -73,11 +73,12 @@ def transfer(limit: str, **given: Any) -> Transfer:
         **given,
     }
     sent = {
-        "new_bytes": 10**7, "data_packets": 7000, "segments": 7000,
+        "new_bytes": 10**7, "data_packets": 7000, "segments": 7000, "syn_retransmissions": 0,
         "retransmissions": {"fast": 70, "timeout": 0, "tail_loss_probe": 0, "unclear": 0},
     }  # fmt: skip
     counts = {"sent": sent, "acks": {"pure": 3500, "advancing": 3500}}
-    half = {"limits": judgment, "counts": counts}
+    window = {"closures": 2, "closed_ns": 3 * 10**9}
+    half = {"limits": judgment, "counts": counts, "window": window}
     option = {"mss_bytes": 1460, "window_scale": 7, "sack_permitted": True, "timestamps": True}
     connection = {
         "endpoints": ["192.0.2.1:443", "192.0.2.2:5000"],
@@ -89,18 +90,78 @@ def transfer(limit: str, **given: Any) -> Transfer:
 
 
 def test_a_window_is_sized_for_the_slowest_link_at_the_loaded_rtt() -> None:
-    told = advice.of(transfer("receive-window", link_bytes_per_s=12_500_000.0), "receive-window")
+    told = advice.of(transfer("receive-window", link_bytes_per_s=125_000_000.0), "receive-window")
     assert told.owner == "the receiver"
     assert "8 Mbit/s" in told.because
-    # 100 Mbit/s times 100 ms, twice for Linux's overhead, in whole MiB
-    assert "3145728" in told.line
-    assert told.expect_bps == 100e6
+    # 1 Gbit/s times 100 ms, twice for Linux's overhead, in whole MiB
+    assert "25165824" in told.line
+    assert told.expect_bps == 1e9
+
+
+@pytest.mark.parametrize(
+    ("limit", "option", "default"),
+    [("receive-window", "SO_RCVBUF", 6 << 20), ("send-buffer", "SO_SNDBUF", 4 << 20)],
+)
+def test_no_advice_makes_a_default_buffer_smaller(limit: str, option: str, default: int) -> None:
+    told = advice.of(transfer(limit, link_bytes_per_s=2_500_000.0), limit)
+    assert told.line.endswith(f' {default}"')
+    assert f"default maximum of {advice.size(default)} suffices" in told.remedy
+    assert f"an application that sets {option}" in told.remedy
 
 
 def test_no_window_scaling_is_said_where_the_window_cannot_grow() -> None:
     one = transfer("receive-window", window_max_bytes=65_535)
     one.connection["options"] = [{"window_scale": None}, {"window_scale": None}]
     assert "window_scaling" in advice.of(one, "receive-window").line
+
+
+@pytest.mark.parametrize("limit", ["receive-window", "send-buffer"])
+def test_no_buffer_is_enlarged_where_the_link_is_full(limit: str) -> None:
+    told = advice.of(transfer(limit, link_bytes_per_s=1_050_000.0), limit)
+    assert "gains little" in told.remedy
+    assert (told.line, told.expect_bps) == ("", None)
+
+
+def test_a_rate_is_only_expected_where_the_capture_shows_the_link() -> None:
+    told = advice.of(transfer("send-buffer"), "send-buffer")
+    assert "does not show how fast the link is" in told.remedy
+    assert told.expect_bps is None
+
+
+def test_closed_windows_are_counted() -> None:
+    because = advice.of(transfer("receiving-application"), "receiving-application").because
+    assert "was closed 2 times, for 3 s in all" in because
+
+
+def test_a_handshake_that_lost_nothing_is_not_blamed_on_the_path() -> None:
+    one = transfer("handshake")
+    told = advice.of(one, "handshake")
+    assert (told.owner, told.line) == ("the sender", "sysctl -w net.ipv4.tcp_fastopen=3")
+    one.half["counts"]["sent"]["syn_retransmissions"] = 1
+    told = advice.of(one, "handshake")
+    assert (told.owner, told.line) == ("the path", "ss -tn state syn-sent")
+
+
+def test_sack_is_missed_where_an_end_did_not_agree_to_it() -> None:
+    one = transfer("congestion-window")
+    assert "tcp_sack" not in advice.of(one, "congestion-window").line
+    offers, refuses = ({"sack_permitted": permitted} for permitted in (True, False))
+    one.connection["options"] = [offers, refuses]
+    assert advice.of(one, "congestion-window").line == "sysctl -w net.ipv4.tcp_sack=1"
+    one.connection["options"] = [None, offers]  # its SYN was not captured
+    assert "tcp_sack" not in advice.of(one, "congestion-window").line
+
+
+def test_a_shaper_is_set_in_plain_digits() -> None:
+    fast = transfer("policer")
+    fast.judgment["limits"]["policer"]["bytes"] = 5 * 10**12
+    assert advice.of(fast, "policer").line.endswith(" bandwidth 3800000000kbit")
+
+
+def test_what_an_application_leaves_unused_is_not_lost() -> None:
+    idle = transfer("sending-application")
+    assert table.lost_s(idle) == 0
+    assert table.lost_s(transfer("receive-window")) == 10
 
 
 def test_nothing_is_expected_of_a_remedy_that_brings_nothing() -> None:

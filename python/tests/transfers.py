@@ -4,6 +4,7 @@
 sender 10.99.0.1 <──veth──> 10.99.0.2 receiver
 """
 
+import signal
 import subprocess
 import sys
 import time
@@ -76,8 +77,10 @@ class Ends:
 
 
 @contextmanager
-def transferring(how: Transfer, warm_up_s: float = 1.5) -> Iterator[Ends]:
-    """The transfer goes on during the block."""
+def transferring(
+    how: Transfer, warm_up_s: float = 1.5, capture: Path | None = None
+) -> Iterator[Ends]:
+    """The transfer goes on during the block; `capture` gets what passes the sender's interface."""
     with ExitStack() as stack:
         sender = stack.enter_context(namespace())
         receiver = stack.enter_context(namespace())
@@ -91,6 +94,8 @@ def transferring(how: Transfer, warm_up_s: float = 1.5) -> Iterator[Ends]:
         for end, address in ((sender, SENDER), (receiver, RECEIVER)):
             end.tool("ip", "address", "add", f"{address}/24", "dev", "v0")
             end.tool("ip", "link", "set", "v0", "up")
+        if capture is not None:
+            stack.enter_context(_captured(sender, capture))
         reading = (how.rcvbuf, how.read_bytes, how.read_pause_s)
         listens = stack.enter_context(_program(["-c", _RECEIVE, *map(str, reading)], receiver))
         _await_ready(listens)
@@ -103,6 +108,22 @@ def transferring(how: Transfer, warm_up_s: float = 1.5) -> Iterator[Ends]:
 def _await_ready(process: subprocess.Popen[str]) -> None:
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
+
+
+@contextmanager
+def _captured(where: Namespace, path: Path) -> Iterator[None]:
+    words = ["tcpdump", "-i", "v0", "-s", "96", "-B", "16384", "-U", "-w", str(path), "tcp"]
+    process = subprocess.Popen(
+        ["ip", "netns", "exec", where.name, *words], stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stderr is not None
+        while "listening on" not in process.stderr.readline():
+            assert process.poll() is None
+        yield
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate()
 
 
 @contextmanager

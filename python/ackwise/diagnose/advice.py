@@ -17,6 +17,8 @@ WORTH = 1.1  # a remedy that brings less is none
 # about as much overhead against a send buffer.
 BUFFER_PER_BYTE = 2
 _UNSCALED_BYTES = 65_535
+_STALL_FREE_SEGMENTS = 4
+_ETHERNET_MSS_BYTES = 1460
 _BLOAT = 2.0  # loaded RTT, in units of the smallest
 _BLOAT_S = 0.03
 _MIB = 1 << 20
@@ -62,6 +64,11 @@ def size(count: float) -> str:
     return f"{count:.0f} bytes"
 
 
+def shaper(bps: float) -> str:
+    """A shaper a little slower than a link, whose queue then takes what the link's would hold."""
+    return f"tc qdisc replace dev DEVICE root cake bandwidth {0.95 * bps / 1e3:.0f}kbit"
+
+
 def time(seconds: float) -> str:
     """In the unit that makes it readable."""
     for unit, scale in (("s", 1.0), ("ms", 1e-3)):
@@ -70,10 +77,52 @@ def time(seconds: float) -> str:
     return f"{seconds * 1e6:.3g} us"
 
 
+@dataclass(frozen=True)
+class _Buffer:
+    """A socket buffer that Linux sizes by itself, up to the last of a sysctl's three values."""
+
+    name: str
+    limit: str
+    owner: str
+    option: str  # of a socket, which ends that
+    sysctl: str
+    first: str  # the sysctl's other values
+    default_bytes: int
+
+
+_RECEIVE = _Buffer(
+    "receive", "receive-window", RECEIVER, "SO_RCVBUF", "tcp_rmem", "4096 131072", 6 * _MIB
+)
+_SEND = _Buffer("send", "send-buffer", SENDER, "SO_SNDBUF", "tcp_wmem", "4096 16384", 4 * _MIB)
+
+
+def _larger(transfer: Transfer, buffer: _Buffer, because: str, bound_bps: float) -> Advice:
+    """A buffer for what the path carries at this RTT."""
+    link = transfer.link_bps
+    # Limits alternate within an RTT, and the bytes of one may be counted in the time of the other.
+    reached = min(transfer.bps_while(buffer.limit), transfer.sustained_bps)
+    if link is not None and link <= WORTH * reached:
+        remedy = f"a larger buffer gains little, since the slowest link carries only {rate(link)}"
+        return Advice(because, buffer.owner, remedy)
+    goal, why = _goal_bps(transfer, bound_bps)
+    wanted = _buffer_bytes(goal, transfer.rtt_s or 0.0)
+    default = buffer.default_bytes
+    enough = f"Linux's default maximum of {size(default)} suffices, but "
+    return Advice(
+        because,
+        buffer.owner,
+        f"let the {buffer.name} buffer grow to {size(wanted)}, for {why}; "
+        f"{enough if wanted <= default else ''}an application that sets {buffer.option} keeps it "
+        "from growing",
+        f'sysctl -w net.ipv4.{buffer.sysctl}="{buffer.first} {max(wanted, default)}"',
+        link,
+    )
+
+
 def _goal_bps(transfer: Transfer, bound_bps: float) -> tuple[float, str]:
     """The rate to make room for, and where it comes from."""
     link = transfer.link_bps
-    if link is not None and link > WORTH * bound_bps:
+    if link is not None:
         return link, f"the {rate(link)} of the slowest link"
     return 4 * bound_bps, "four times as much, as the capture does not show how fast the link is"
 
@@ -91,7 +140,8 @@ def _window(transfer: Transfer) -> Advice:
     window = transfer.window_bytes
     bound = 8 * window / rtt
     because = f"a window of {size(window)} each {time(rtt)} (RTT) allows {rate(bound)}"
-    if window <= _UNSCALED_BYTES and not _scaled(transfer):
+    larger = _larger(transfer, _RECEIVE, because, bound)
+    if larger.line and window <= _UNSCALED_BYTES and not _scaled(transfer):
         return Advice(
             f"{because}, and without window scaling no window is larger",
             RECEIVER,
@@ -99,16 +149,7 @@ def _window(transfer: Transfer) -> Advice:
             "sysctl -w net.ipv4.tcp_window_scaling=1",
             transfer.link_bps,
         )
-    goal, why = _goal_bps(transfer, bound)
-    wanted = _buffer_bytes(goal, rtt)
-    return Advice(
-        because,
-        RECEIVER,
-        f"let the receive buffer grow to {size(wanted)}, for {why}; an application that sets "
-        "SO_RCVBUF keeps it from growing",
-        f'sysctl -w net.ipv4.tcp_rmem="4096 131072 {wanted}"',
-        goal if transfer.link_bps is not None else None,
-    )
+    return larger
 
 
 def _scaled(transfer: Transfer) -> bool:
@@ -123,17 +164,12 @@ def _send_buffer(transfer: Transfer) -> Advice:
         return Advice(saying.meaning, SENDER, _plain(saying.remedy), saying.line)
     flight = transfer.flight_bytes
     bound = 8 * flight / rtt
-    goal, why = _goal_bps(transfer, bound)
-    wanted = _buffer_bytes(goal, rtt)
-    return Advice(
-        f"never more than {size(flight)} were in flight, without any loss: each {time(rtt)} (RTT) "
-        f"that allows {rate(bound)}",
-        SENDER,
-        f"let the send buffer grow to {size(wanted)}, for {why}; an application that sets "
-        "SO_SNDBUF keeps it from growing",
-        f'sysctl -w net.ipv4.tcp_wmem="4096 16384 {wanted}"',
-        goal if transfer.link_bps is not None else None,
+    lossless = "" if transfer.lost_share else ", without any loss"
+    because = (
+        f"never more than {size(flight)} were in flight{lossless}: each {time(rtt)} (RTT) that "
+        f"allows {rate(bound)}"
     )
+    return _larger(transfer, _SEND, because, bound)
 
 
 def _link(transfer: Transfer) -> Advice:
@@ -146,7 +182,7 @@ def _link(transfer: Transfer) -> Advice:
             PATH,
             "only a faster link raises the rate; a shorter queue at the router in front of the "
             "link, its owner's remedy, gives the delay back",
-            f"tc qdisc replace dev DEVICE root cake bandwidth {0.95 * link / 1e6:.3g}mbit",
+            shaper(link),
         )
     return Advice(because, PATH, "none is needed: only a faster link raises the rate")
 
@@ -159,14 +195,42 @@ def _policer(transfer: Transfer) -> Advice:
         PATH,
         "shape to a little less at the sender's side of the policer, so that a queue takes what it "
         "drops",
-        f"tc qdisc replace dev DEVICE root cake bandwidth {0.95 * bps / 1e6:.3g}mbit",
+        shaper(bps),
     )
 
 
+def _reads(transfer: Transfer) -> Advice:
+    saying = SAYINGS["receiving-application"]
+    window = transfer.half["window"]
+    closures, closed_s = window["closures"], window["closed_ns"] / 1e9
+    because = saying.meaning
+    if closures:
+        in_all = "" if closures == 1 else " in all"
+        because += (
+            f"; the advertised window was closed {_times(closures)}, for {time(closed_s)}{in_all}"
+        )
+    return Advice(because, RECEIVER, _plain(saying.remedy), saying.line)
+
+
+def _sack(transfer: Transfer) -> bool:
+    return all(o is None or o["sack_permitted"] for o in transfer.connection["options"])
+
+
 def _loss(transfer: Transfer) -> Advice:
-    return Advice(
+    because = (
         f"{transfer.lost_share:.2%} of the packets were sent again, and each loss reduces the "
-        "congestion window",
+        "congestion window"
+    )
+    if not _sack(transfer):
+        return Advice(
+            f"{because}; without SACK the sender learns of only one loss per RTT",
+            PATH,
+            "find the hop that drops packets, and turn SACK on at both ends; if it is on, a "
+            "middlebox removes the option",
+            "sysctl -w net.ipv4.tcp_sack=1",
+        )
+    return Advice(
+        because,
         PATH,
         "find the hop that drops packets; a sender with BBR gives way to fewer losses",
         "sysctl -w net.ipv4.tcp_congestion_control=bbr",
@@ -197,20 +261,51 @@ def _stall(transfer: Transfer) -> Advice:
             SENDER,
             "set TCP_NODELAY in the sending application, or write head and body in one call; at "
             "the receiver, the ACK policy a3 ends such stalls",
-            "ackwise deadlock",
+            "int on = 1; setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);",
         )
-    side, buffer = (RECEIVER, "receive") if kind == "receive-window" else (SENDER, "send")
+    buffer = _RECEIVE if kind == "receive-window" else _SEND
+    segments = _STALL_FREE_SEGMENTS * _mss_bytes(transfer)
     return Advice(
-        f"the {buffer} buffer holds too few segments for the receiver to acknowledge at once: "
+        f"the {buffer.name} buffer holds too few segments for the receiver to acknowledge at once: "
         f"{time(count_s)} of waiting for its delayed-ACK timer",
-        side,
-        f"let the {buffer} buffer hold at least four segments",
-        "ackwise deadlock",
+        buffer.owner,
+        f"let the {buffer.name} buffer hold at least four segments; an application that leaves "
+        f"{buffer.option} alone has more",
+        f"int size = {segments}; setsockopt(fd, SOL_SOCKET, {buffer.option}, &size, sizeof size);",
     )
 
 
+def _mss_bytes(transfer: Transfer) -> int:
+    """The smaller of those that the SYNs offer; Ethernet's where they were not captured."""
+    offered = [o["mss_bytes"] for o in transfer.connection["options"] if o]
+    return min((mss for mss in offered if mss), default=_ETHERNET_MSS_BYTES)
+
+
+def _handshake(transfer: Transfer) -> Advice:
+    halves = transfer.connection["halves"]
+    again = sum(half["counts"]["sent"]["syn_retransmissions"] for half in halves)
+    saying = SAYINGS["handshake"]
+    if again:
+        return Advice(
+            f"a SYN or its answer was sent again, {_times(again)}", PATH, saying.remedy, saying.line
+        )
+    opens = SENDER if transfer.of == 0 else RECEIVER
+    return Advice(
+        f"{size(transfer.bytes)} take less time than the handshake in front of them",
+        opens,
+        "keep connections open for further transfers, or send data with the SYN (TCP Fast Open)",
+        "sysctl -w net.ipv4.tcp_fastopen=3",
+    )
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
 _KNOWN: dict[str, Callable[[Transfer], Advice]] = {
+    "handshake": _handshake,
     "receive-window": _window,
+    "receiving-application": _reads,
     "send-buffer": _send_buffer,
     "link": _link,
     "policer": _policer,

@@ -35,11 +35,12 @@ def rank(diagnosis: dict[str, Any]) -> list[Transfer]:
 
 
 def lost_s(transfer: Transfer) -> float:
-    """Time that would be saved if its slowest link were all that limits it."""
+    """Time that would be saved if the application and its slowest link were all that limits it."""
+    busy_s = transfer.seconds - transfer.seconds_of("sending-application")
     link = transfer.link_bps
     if link is None:
-        return transfer.seconds - transfer.seconds_of("link")
-    return max(0.0, transfer.seconds - 8 * transfer.bytes / link)
+        return busy_s - transfer.seconds_of("link")
+    return max(0.0, busy_s - 8 * transfer.bytes / link)
 
 
 def lines(transfer: Transfer) -> Iterator[tuple[str, str]]:

@@ -89,6 +89,11 @@ class Transfer:
         return None if rate is None else 8 * rate
 
     @property
+    def sustained_bps(self) -> float:
+        """The highest rate over several RTTs."""
+        return 8 * float(self.judgment["sustained_bytes_per_s"])
+
+    @property
     def window_bytes(self) -> int:
         """The largest window that the receiver advertised."""
         return int(self.judgment["window_max_bytes"])

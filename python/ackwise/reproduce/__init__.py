@@ -9,8 +9,8 @@ from ackwise.reproduce.experiment import Experiment
 # Which experiments can be run where. Each is a package with a module for each place, and each
 # module has its own EXPERIMENT, because each place answers other questions.
 NAMES: dict[str, tuple[str, ...]] = {
-    "simulator": ("deadlock", "dynamic", "ratelimit", "separation"),
-    "linux": ("deadlock", "ratelimit", "separation"),
+    "simulator": ("bottleneck", "deadlock", "dynamic", "ratelimit", "separation"),
+    "linux": ("bottleneck", "deadlock", "ratelimit", "separation"),
     "host": ("separation",),
 }
 MODULES = {"simulator": "simulator", "linux": "lab", "host": "host"}

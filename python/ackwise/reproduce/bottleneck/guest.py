@@ -19,6 +19,9 @@ from ackwise.reproduce.bottleneck.account import Account, Chronograph
 LOOKS = 12  # of `ss` in a run, of 64 programs that a run may start
 POINTS = 1000  # of both ends' state
 SNAP_BYTES = 96  # as the guest's own captures at both hosts
+# Pages: low, pressure, most. Both hosts share one kernel, whose default for so small a machine
+# shrinks windows once the buffers of the two hold 32 MB.
+_TCP_MEMORY = "write - /proc/sys/net/ipv4/tcp_mem 49152 65536 81920"
 _HERE = "/run/lab"  # the run's folder, in the guest
 _LOOK, _LINK = "look", "link"
 _ROUTER, _STOP = "router", "stop"
@@ -32,6 +35,7 @@ def _steps(prepared: lab_run.Prepared, scenario: Mapping[str, Any]) -> Iterator[
     sender, _ = ROLES[direction]
     routers = sum(line.startswith("namespace r") for line in prepared.steps)
     router = "r1" if direction == "down" else f"r{routers}"
+    yield _TCP_MEMORY
     for line in prepared.steps:
         if not line.startswith("run "):
             yield line
@@ -121,7 +125,9 @@ def _start_ns(folder: Path) -> int:
     return int(found[1])
 
 
-def run(scenario: Mapping[str, Any], kernel: Kernel) -> tuple[Account, dict[str, bytes]]:
+def run(
+    scenario: Mapping[str, Any], kernel: Kernel, cancel: object = None
+) -> tuple[Account, dict[str, bytes]]:
     """The account of a run, and its captures by the name of their file."""
     whole = {**scenario, "series_interval_ns": 1}
     prepared = lab_run.Prepared(whole, "bottleneck", "bottleneck", kernel)
@@ -136,6 +142,7 @@ def run(scenario: Mapping[str, Any], kernel: Kernel) -> tuple[Account, dict[str,
             seed=whole["seed"],
             wall_limit_s=lab_run.WALL_FOR_CPU * limit_s,
             cpu_limit_s=limit_s,
+            cancel=cancel,
         )
         result = measure.result(folder, whole, prepared.groups_of)
         console = (folder / "console").read_text(errors="replace").replace("\r", "")

@@ -26,25 +26,25 @@ class Made:
     account: Account
 
 
-def _run(case: Case, kernel: Kernel | None) -> tuple[Account, dict[str, bytes]]:
+def _run(case: Case, kernel: Kernel | None, cancel: object) -> tuple[Account, dict[str, bytes]]:
     if case.world == SIMULATOR:
         return simulated.run(case.scenario)
     if kernel is None:
         raise InputError(f"bottleneck: {case.name} needs the lab's kernel")
-    return guest.run(case.scenario, kernel)
+    return guest.run(case.scenario, kernel, cancel)
 
 
 def _write(path: Path, text: str) -> None:
     files.write_whole(str(path), f"{text}\n".encode())
 
 
-def make(case: Case, folder: Path, kernel: Kernel | None = None) -> Made:
+def make(case: Case, folder: Path, kernel: Kernel | None = None, cancel: object = None) -> Made:
     """Runs the case and writes `sender.pcap`, `receiver.pcap`, `router.pcap`, `account.json` and,
     last, `truth.json`.
 
     Raises RunError when a run failed.
     """
-    account, captures = _run(case, kernel)
+    account, captures = _run(case, kernel, cancel)
     truth = tell(case, account)
     files.make_folder(folder)
     paths = {place: folder / f"{place}.pcap" for place in captures}

@@ -8,7 +8,7 @@ flight, 28% of `tcp_wmem`; the same in 758 Mbit/s make a round trip of 12.4 ms, 
 added. Its receive window of 3 145 728 bytes is half of `tcp_rmem`. All other figures follow.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ackwise.reproduce.bottleneck import proof
@@ -70,6 +70,13 @@ class Step:
         """The largest receive window."""
         return self.receive_memory * RECEIVE_SHARE
 
+    def allowing(self, sysctl: str, largest_bytes: int) -> "Step":
+        """The step with `tcp_wmem` or `tcp_rmem` of a Linux host set to this."""
+        payload = largest_bytes * LAB_SHARE
+        if sysctl == "tcp_wmem":
+            return replace(self, send_memory=round(payload * MEAN_FILL / SEND_SHARE))
+        return replace(self, receive_memory=round(payload / RECEIVE_SHARE))
+
     def scenario(self, world: str) -> dict[str, Any]:
         """For the simulator or the lab, whose buffers hold the same payload."""
         link = way(RATE_BPS, self.rtt_ms, QUEUE_PACKETS)
@@ -113,7 +120,7 @@ _SHARES: dict[str, proof.Share] = {
 WORLDS = (SIMULATOR, LINUX)
 
 
-def _as_kind(number: int, step: Step) -> Kind:
+def _as_kind(number: int | str, step: Step) -> Kind:
     return Kind(
         f"story-{number}",
         step.limit,
@@ -127,10 +134,12 @@ def _as_kind(number: int, step: Step) -> Kind:
 
 def story(world: str) -> list[tuple[Step, Case]]:
     """Each step as a case, to be made like any other."""
-    return [
-        (step, Case(_as_kind(number, step), WORLDS.index(world) + 1, JUDGING))
-        for number, step in enumerate(STEPS, 1)
-    ]
+    return [(step, as_case(number, step, world)) for number, step in enumerate(STEPS, 1)]
+
+
+def as_case(number: int | str, step: Step, world: str) -> Case:
+    """A step, to be made like any case."""
+    return Case(_as_kind(number, step), WORLDS.index(world) + 1, JUDGING)
 
 
 def reached_mbit_s(account: Account) -> float:

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: MIT
+"""Spec page 4 in the simulator: each step of its transfer, named from a capture alone."""
+
+from pathlib import Path
+
+from ackwise.engine import Cancel
+from ackwise.reproduce.bottleneck.case import Case
+from ackwise.reproduce.bottleneck.making import Made, make
+from ackwise.reproduce.bottleneck.retold import retell
+from ackwise.reproduce.bottleneck.scenario import SIMULATOR
+from ackwise.reproduce.experiment import Experiment, Outcome
+from ackwise.reproduce.runner import Runner
+
+
+def _make(case: Case, folder: Path, _cancel: Cancel) -> Made:
+    return make(case, folder)
+
+
+def run(runner: Runner) -> Outcome:
+    """Every step."""
+    return retell(runner, _make, SIMULATOR, "the simulator's state", "")
+
+
+EXPERIMENT = Experiment(
+    "bottleneck",
+    "A transfer that is slow over distance, step by step",
+    "a network engineer's notes of 2015, spec page 4",
+    "Does the diagnosis name from a capture alone what limits each step of a transfer at 1 Gbit/s "
+    "over 0, 10 and 100 ms, and size the buffers that end it?",
+    run,
+)
