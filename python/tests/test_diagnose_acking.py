@@ -40,23 +40,23 @@ def _verdict(*policies: str, confidence: str = "high") -> dict[str, Any]:
 
 def test_one_policy_is_named_with_its_share() -> None:
     (said,) = _said(_verdict("linux"))
-    assert "like policy linux: explains 99.0% of 100 ACKs (confidence: high)" in said
+    assert said == "ACKs: as policy linux makes them: 99.0% of 100 ACKs (confidence: high)."
 
 
 def test_settings_that_make_no_difference_are_left_out() -> None:
     (said,) = _said(_verdict("delayed", "delayed:delay_ms=40", "bsd", confidence="medium"))
-    assert "policy delayed or bsd, which do the same on this capture" in said
+    assert "policy delayed or bsd makes them, which do the same on this capture" in said
     (said,) = _said(_verdict("delayed:segments=8"))
-    assert "policy delayed:segments=8:" in said
+    assert "policy delayed:segments=8 makes" in said
 
 
 @pytest.mark.parametrize(
     ("why", "words"),
     [
-        ("one-direction", "both directions"),
+        ("one-direction", "lacks one direction; both would"),
         ("few-acks", "longer transfer"),
         ("far-from-receiver", "capture at the receiver"),
-        ("unlike-any", "No policy"),
+        ("unlike-any", "no policy"),
     ],
 )
 def test_without_an_answer_the_capture_that_would_give_one_is_named(why: str, words: str) -> None:
@@ -75,10 +75,24 @@ def test_far_from_the_receiver_another_capture_is_asked_for() -> None:
 )
 def test_timers_are_known_by_their_delay(milliseconds: int, name: str) -> None:
     late = {"samples": 20, "p50": milliseconds * 1_000_000}
-    said = _said(_verdict("linux"), late_ns=late)[1]
-    assert f"{milliseconds} ms after the oldest segment" in said
-    assert "(packets 7)" in said
+    (said,) = _said(_verdict("linux"), late_ns=late)
+    assert f" 20 waited {milliseconds} ms" in said
+    assert "(median; packet 7)" in said
     assert name in said if name else "timer" not in said
+
+
+def test_an_ack_is_as_prompt_or_as_late_as_its_packets_show() -> None:
+    (said,) = _said(
+        _verdict("linux"),
+        prompt_segments={"samples": 90, "p50": 2},
+        late_ns={"samples": 10, "p50": 40_000_000},
+        quick_acks=5,
+    )
+    assert said.endswith(
+        "90 left as data arrived, each for 2 segments (median; packet 7); 10 waited 40 ms (median; "
+        "packet 7), Linux's shortest delayed-ACK timer. Quickack phase: the first 5 ACKs are for "
+        "one segment each."
+    )
 
 
 def test_habits_that_are_rare_are_not_told() -> None:
@@ -89,6 +103,6 @@ def test_habits_that_are_rare_are_not_told() -> None:
 
 def test_an_offload_says_what_it_hides_and_how_to_switch_it_off() -> None:
     (_, said) = _said(_verdict("linux"), merged_packets=12, offload="receive")
-    assert "12 packets are larger than the MSS (packets 7)" in said
+    assert "12 packets are larger than the MSS (packet 7)" in said
     assert "GRO" in said
     assert said.endswith("ethtool -K DEVICE gro off lro off")

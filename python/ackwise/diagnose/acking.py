@@ -17,13 +17,13 @@ _FEW = 3  # ACKs that are worth a sentence
 _WORTH = 0.05  # of all ACKs
 
 _UNDECIDED = {
-    "one-direction": "The capture lacks one direction; both directions would show the ACK policy.",
-    "few-acks": "There are too few ACKs to name a policy; a longer transfer would show it.",
+    "one-direction": "the capture lacks one direction; both would show the policy.",
+    "few-acks": "too few to name a policy; a longer transfer would show it.",
     "far-from-receiver": (
-        "No policy explains the ACKs as they came here, on a path that may delay, merge or drop "
-        "them; a capture at the receiver would show the policy."
+        "no policy explains them as they came here, on a path that may delay, merge or drop them; "
+        "a capture at the receiver would show it."
     ),
-    "unlike-any": "No policy that ackwise knows acknowledges like this receiver.",
+    "unlike-any": "no policy that ackwise knows makes them like this receiver.",
 }
 _OFFLOADS = {
     "segmentation": (
@@ -44,11 +44,11 @@ _OFFLOADS = {
 
 
 def sentences(transfer: Transfer) -> Iterator[str]:
-    """How ACKs are made, the verdict first."""
+    """How ACKs are made: policy and timing first, then what is remarkable about them."""
     acking: dict[str, Any] = transfer.half["acking"]
     habits = acking["habits"]
-    yield _policy(acking["verdict"])
-    yield from _counts(acking["segments"]["samples"], habits)
+    yield " ".join([f"ACKs: {_policy(acking['verdict'])}", *_timing(habits)])
+    yield from _remarkable(acking["segments"]["samples"], habits)
     if habits["offload"]:
         why, line = _OFFLOADS[habits["offload"]]
         yield (
@@ -67,9 +67,8 @@ def _policy(verdict: dict[str, Any]) -> str:
     if verdict["confidence"] == "low":
         far = "; a capture at the receiver would confirm it"
     return (
-        f"The receiver acknowledges like policy {choice}{alike}: explains "
-        f"{verdict['share']:.1%} of {verdict['judged_acks']} ACKs "
-        f"(confidence: {verdict['confidence']}){far}."
+        f"as policy {choice} makes them{alike}: {verdict['share']:.1%} of "
+        f"{verdict['judged_acks']} ACKs (confidence: {verdict['confidence']}){far}."
     )
 
 
@@ -81,20 +80,31 @@ def _names(policies: list[str]) -> list[str]:
     return [found[0] if len(found) == 1 else family for family, found in families.items()]
 
 
-def _counts(acks: int, habits: dict[str, Any]) -> Iterator[str]:
+def _timing(habits: dict[str, Any]) -> Iterator[str]:
+    """When ACKs leave: as data arrives, or after a wait."""
     prompt, late = habits["prompt_segments"], habits["late_ns"]
+    told = []
     if prompt["samples"] >= _FEW:
-        yield (
-            f"ACKs that leave as data arrives: {prompt['samples']}, one for {prompt['p50']} "
-            f"segments (median){_where(habits, 'prompt')}."
+        told.append(
+            f"{prompt['samples']} left as data arrived, each for {_segments(prompt['p50'])}"
+            f"{_where(habits, 'prompt', 'median; ')}"
         )
     if late["samples"] >= _FEW:
-        yield (
-            f"ACKs that wait: {late['samples']}, {late['p50'] / 1e6:.3g} ms after the oldest "
-            f"segment (median){_timer(late['p50'] / 1e9)}{_where(habits, 'late')}."
+        told.append(
+            f"{late['samples']} waited {late['p50'] / 1e6:.3g} ms"
+            f"{_where(habits, 'late', 'median; ')}{_timer(late['p50'] / 1e9)}"
         )
+    if told:
+        yield f"{'; '.join(told)}."
     if habits["quick_acks"] >= _FEW and habits["quick_acks"] < prompt["samples"]:
         yield f"Quickack phase: the first {habits['quick_acks']} ACKs are for one segment each."
+
+
+def _segments(count: int) -> str:
+    return f"{count} segment" if count == 1 else f"{count} segments"
+
+
+def _remarkable(acks: int, habits: dict[str, Any]) -> Iterator[str]:
     if habits["stretch_acks"] > _WORTH * acks:
         yield (
             f"Stretch ACKs (three segments or more): {habits['stretch_acks']}"
@@ -119,6 +129,8 @@ def _timer(seconds: float) -> str:
     return ""
 
 
-def _where(habits: dict[str, Any], kind: str) -> str:
+def _where(habits: dict[str, Any], kind: str, what: str = "") -> str:
+    """Packets that show it."""
     numbers = [str(example["number"]) for example in habits[f"{kind}_examples"]]
-    return f" (packets {', '.join(numbers)})" if numbers else ""
+    packets = "packet" if len(numbers) == 1 else "packets"
+    return f" ({what}{packets} {', '.join(numbers)})" if numbers else ""

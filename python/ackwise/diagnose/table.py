@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.text import Text
 
-from ackwise.diagnose import advice
+from ackwise.diagnose import acking, advice
 from ackwise.diagnose.advice import Advice, rate, size, time
 from ackwise.diagnose.sentences import SAYINGS
 from ackwise.diagnose.transfer import Transfer, transfers
@@ -55,6 +55,8 @@ def lines(transfer: Transfer) -> Iterator[tuple[str, str]]:
     if others:
         yield f"  Then: {', '.join(others)}", "dim"
     yield f"  {_figures(transfer)}", "dim"
+    for sentence in acking.sentences(transfer):
+        yield f"  {sentence}", "dim"
 
 
 def _what(transfer: Transfer) -> str:
