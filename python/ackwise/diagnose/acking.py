@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ackwise.diagnose.transfer import Transfer
+from ackwise.plans.policy import STOCK
 
 # Timers with a name; what a kernel's tick adds lies within the tolerance.
 _TIMERS = (
@@ -14,6 +15,8 @@ _TIMERS = (
 )
 _TIMER_TOLERANCE = 0.15
 _FEW = 3  # ACKs that are worth a sentence
+_NAMED_MAX = 3  # policies
+_WAIT_LEAST_NS = 1_000_000  # a shorter one is the host's own time
 _WORTH = 0.05  # of all ACKs
 
 _UNDECIDED = {
@@ -47,7 +50,9 @@ def sentences(transfer: Transfer) -> Iterator[str]:
     """How ACKs are made: policy and timing first, then what is remarkable about them."""
     acking: dict[str, Any] = transfer.half["acking"]
     habits = acking["habits"]
-    yield " ".join([f"ACKs: {_policy(acking['verdict'])}", *_timing(habits)])
+    piggybacked = transfer.half["counts"]["acks"]["piggybacked"]
+    yield " ".join([f"ACKs: {_policy(acking['verdict'], piggybacked)}", *_timing(habits)])
+    yield from _stretch(acking)
     yield from _remarkable(acking["segments"]["samples"], habits)
     if habits["offload"]:
         why, line = _OFFLOADS[habits["offload"]]
@@ -57,17 +62,27 @@ def sentences(transfer: Transfer) -> Iterator[str]:
         )
 
 
-def _policy(verdict: dict[str, Any]) -> str:
+def _policy(verdict: dict[str, Any], piggybacked: int) -> str:
+    if verdict["undecided"] == "few-acks" and piggybacked >= _FEW:
+        return (
+            f"{piggybacked} left on data of the other direction; too few others to name a policy."
+        )
     if verdict["undecided"]:
         return _UNDECIDED[verdict["undecided"]]
     names = _names(verdict["policies"])
-    choice = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
-    alike = "" if len(names) == 1 else ", which do the same on this capture"
+    if len(names) == 1:
+        makes = f"as policy {names[0]} makes them"
+    elif len(names) <= _NAMED_MAX:
+        choice = f"{', '.join(names[:-1])} or {names[-1]}"
+        makes = f"as policy {choice} makes them, which do the same on this capture"
+    else:
+        known = STOCK if STOCK in names else names[0]
+        makes = f"as most policies make them on this capture, {known} among them"
     far = ""
     if verdict["confidence"] == "low":
         far = "; a capture at the receiver would confirm it"
     return (
-        f"as policy {choice} makes them{alike}: {verdict['share']:.1%} of "
+        f"{makes}: {verdict['share']:.1%} of "
         f"{verdict['judged_acks']} ACKs (confidence: {verdict['confidence']}){far}."
     )
 
@@ -89,7 +104,7 @@ def _timing(habits: dict[str, Any]) -> Iterator[str]:
             f"{prompt['samples']} left as data arrived, each for {_segments(prompt['p50'])}"
             f"{_where(habits, 'prompt', 'median; ')}"
         )
-    if late["samples"] >= _FEW:
+    if late["samples"] >= _FEW and late["p50"] >= _WAIT_LEAST_NS:
         told.append(
             f"{late['samples']} waited {late['p50'] / 1e6:.3g} ms"
             f"{_where(habits, 'late', 'median; ')}{_timer(late['p50'] / 1e9)}"
@@ -104,12 +119,31 @@ def _segments(count: int) -> str:
     return f"{count} segment" if count == 1 else f"{count} segments"
 
 
-def _remarkable(acks: int, habits: dict[str, Any]) -> Iterator[str]:
-    if habits["stretch_acks"] > _WORTH * acks:
+def _stretch(acking: dict[str, Any]) -> Iterator[str]:
+    """ACKs for many segments, and whether the receiver made them or the path."""
+    thinning, verdict, habits = acking["thinning"], acking["verdict"], acking["habits"]
+    missing = thinning["missing_acks"] if thinning else 0
+    sent = missing + thinning["seen_acks"] if thinning else 0
+    if missing > _WORTH * sent:
+        yield (
+            f"ACK thinning: of {sent} ACKs of the receiver {missing} did not come here, as gaps in "
+            f"its IP identification show{_where(thinning, 'missing')}: an ACK filter or a full "
+            "queue on the way took them out."
+        )
+    elif habits["stretch_acks"] > _WORTH * acking["segments"]["samples"]:
+        far = verdict["confidence"] == "low" or verdict["undecided"] == "far-from-receiver"
+        whose = ""
+        if far and thinning:
+            whose = "; the receiver's own, as its IP identification has no gaps"
+        elif far:
+            whose = "; whether an ACK filter on the way made them, a capture at the receiver shows"
         yield (
             f"Stretch ACKs (three segments or more): {habits['stretch_acks']}"
-            f"{_where(habits, 'stretch')}."
+            f"{_where(habits, 'stretch')}{whose}."
         )
+
+
+def _remarkable(acks: int, habits: dict[str, Any]) -> Iterator[str]:
     if habits["window_updates"] > _WORTH * acks:
         yield (
             f"Window updates without new data: {habits['window_updates']}"

@@ -46,7 +46,8 @@ pub struct AckHabits {
     pub stretch_acks: u64,
     /// Pure window updates.
     pub window_updates: u64,
-    /// ACKs that came closer together than a quarter of what the data had been apart.
+    /// ACKs that came closer together than a quarter of what the data had been apart, though all of
+    /// it had passed before the first of them.
     pub compressed_acks: u64,
     /// A few packets of each kind.
     pub prompt_examples: Vec<Example>,
@@ -64,7 +65,7 @@ pub(super) struct Habits {
     last: Option<(u64, u64)>,
 }
 
-fn keep(examples: &mut Vec<Example>, step: &Step) {
+pub(super) fn keep(examples: &mut Vec<Example>, step: &Step) {
     if examples.len() < EXAMPLES {
         examples.push(Example { file: step.file, number: step.number });
     }
@@ -97,7 +98,8 @@ impl Habits {
         let newest_at_ns = step.time_ns.saturating_sub(ack.newest_ns.unwrap_or(0));
         if let Some((last_ns, last_newest_ns)) = self.last {
             let apart_ns = newest_at_ns.saturating_sub(last_newest_ns);
-            found.compressed_acks += u64::from(4 * (step.time_ns - last_ns) < apart_ns);
+            let came_together = 4 * (step.time_ns - last_ns) < apart_ns;
+            found.compressed_acks += u64::from(newest_at_ns < last_ns && came_together);
         }
         self.last = Some((step.time_ns, newest_at_ns));
     }
