@@ -8,7 +8,7 @@ import pytest
 from ackwise.diagnose import acking
 from ackwise.diagnose.transfer import Transfer
 
-KINDS = ("prompt", "late", "stretch", "window_update", "merged")
+KINDS = ("prompt", "late", "stretch", "window_bound", "window_update", "merged")
 
 
 def _said(
@@ -22,6 +22,7 @@ def _said(
         "late_ns": {"samples": 0, "p50": None},
         "quick_acks": 0,
         "stretch_acks": 0,
+        "window_bound_acks": 0,
         "window_updates": 0,
         "compressed_acks": 0,
         **{f"{kind}_examples": [{"file": 0, "number": 7}] for kind in KINDS},
@@ -66,6 +67,7 @@ def test_settings_that_make_no_difference_are_left_out() -> None:
         ("one-direction", "lacks one direction; both would"),
         ("few-acks", "20 left on data of the other direction; too few others"),
         ("far-from-receiver", "capture at the receiver"),
+        ("window-bound", "the window decides when they leave"),
         ("unlike-any", "no policy"),
     ],
 )

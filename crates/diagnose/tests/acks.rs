@@ -20,6 +20,7 @@ struct Script {
     acked_bytes: u32,
     /// IP identification of the receiver's last packet; 0: it does not count them.
     ident: u16,
+    window_bytes: u32,
 }
 
 fn ends() -> [SocketAddr; 2] {
@@ -36,7 +37,7 @@ impl Script {
         file.tcp(0, &TcpPacket::new(a, b, 0, 0, 0).flags(SYN).options(&SYN_OPTIONS));
         file.tcp(back_ns, &TcpPacket::new(b, a, 0, 1, 0).flags(SYN | ACK).options(&SYN_OPTIONS));
         file.tcp(back_ns + there_ns, &TcpPacket::new(a, b, 1, 1, 0).window(1000));
-        Script { file, sent_bytes: 0, acked_bytes: 0, ident: 0 }
+        Script { file, sent_bytes: 0, acked_bytes: 0, ident: 0, window_bytes: 1000 << 7 }
     }
 
     fn data(&mut self, time_ns: u64, bytes: u32, flags: u16) {
@@ -49,7 +50,8 @@ impl Script {
     fn ack(&mut self, time_ns: u64, bytes: u32) {
         let [a, b] = ends();
         self.acked_bytes += bytes;
-        let mut ip = TcpPacket::new(b, a, 1, 1 + self.acked_bytes, 0).window(1000).to_ip();
+        let window = (self.window_bytes >> 7) as u16;
+        let mut ip = TcpPacket::new(b, a, 1, 1 + self.acked_bytes, 0).window(window).to_ip();
         ip[4..6].copy_from_slice(&self.ident.to_be_bytes());
         self.file.frame(time_ns, &frame(link::ETHERNET, &ip));
     }
@@ -247,6 +249,21 @@ fn numbers_that_count_more_than_this_connection_say_nothing() {
     assert_eq!(counted(|_| 0), None, "not numbered, as in IPv6");
     assert_eq!(counted(|i| 5 * i), None, "other connections take numbers, too");
     assert_eq!(counted(|i| i.wrapping_mul(40_503)), None, "drawn");
+}
+
+#[test]
+fn an_ack_of_a_whole_window_is_the_windows_and_not_the_policys() {
+    // Four segments, as many as the window takes, an ACK, and so on.
+    let mut script = Script::new(true);
+    script.window_bytes = 4 * MSS;
+    for i in 0..30 {
+        let time_ns = (100 + i) * MS;
+        (0..4).for_each(|n| script.data(time_ns + 1000 * n, MSS, ACK));
+        script.ack(time_ns + 10_000, 4 * MSS);
+    }
+    let found = habits(script);
+    assert_eq!((found.window_bound_acks, found.window_bound_examples.len()), (29, 3));
+    assert_eq!(habits(every_nth(4, true)).window_bound_acks, 0);
 }
 
 #[test]

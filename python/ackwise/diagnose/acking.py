@@ -26,6 +26,10 @@ _UNDECIDED = {
         "no policy explains them as they came here, on a path that may delay, merge or drop them; "
         "a capture at the receiver would show it."
     ),
+    "window-bound": (
+        "most acknowledge a whole window, which is full before a policy would send one: the window "
+        "decides when they leave."
+    ),
     "unlike-any": "no policy that ackwise knows makes them like this receiver.",
 }
 _OFFLOADS = {
@@ -144,6 +148,9 @@ def _stretch(acking: dict[str, Any]) -> Iterator[str]:
 
 
 def _remarkable(acks: int, habits: dict[str, Any]) -> Iterator[str]:
+    if habits["window_bound_acks"] > _WORTH * acks:
+        where = _where(habits, "window_bound")
+        yield f"ACKs of a whole window: {habits['window_bound_acks']}{where}."
     if habits["window_updates"] > _WORTH * acks:
         yield (
             f"Window updates without new data: {habits['window_updates']}"

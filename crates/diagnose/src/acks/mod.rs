@@ -105,6 +105,7 @@ impl Observer for Watch {
         let Some(ack) = &step.ack else { return };
         if step.has(tcp_flag::SYN) {
             self.window_bytes = clamp(ack.window_bytes);
+            self.habits.window(step, ack);
             return;
         }
         if ack.kind == AckKind::Advancing && !ack.is_recovery {
@@ -113,6 +114,9 @@ impl Observer for Watch {
                 self.report.newest_ns.record(newest_ns);
                 self.report.oldest_ns.record(oldest_ns);
             }
+        }
+        if ack.kind != AckKind::Old {
+            self.habits.window(step, ack);
         }
         self.habits.other(step, ack);
         self.thinning.acked(step, ack);
@@ -125,6 +129,7 @@ impl Observer for Watch {
         let features = AckFeatures {
             scores: self.followers.iter().map(|f| (f.name, f.score())).collect(),
             advancing: self.report.segments.samples(),
+            window_bound: self.report.habits.window_bound_acks,
             is_answered: end.is_answered,
             has_data: end.first.is_some_and(|first| end.nxt > first + 1),
             distance_ns: end.distance_ns[1],
