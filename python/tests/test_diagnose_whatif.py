@@ -124,9 +124,11 @@ def test_directions_are_those_of_the_diagnosis() -> None:
 
 def test_rows_hold_each_policy_on_each_half(ackwise: Ackwise, tmp_path: Path) -> None:
     file = tmp_path / "x.csv"
-    words = ("--quiet", "--regret", "--table", "policies", "--csv", str(file))
-    said = ackwise("diagnose", BULK, *words)
-    assert said.code == 0
+    page = tmp_path / "x.html"
+    words = ("--regret", "--table", "policies", "--csv", str(file), "--report", str(page))
+    said = ackwise("diagnose", BULK, "--quiet", *words)
+    assert (said.code, said.err) == (0, "")
+    assert '"acks_best":' in page.read_text()
     head, *lines = file.read_text().splitlines()
     assert {"policy", "acks", "acks_saved", "acks_saved_stock", "cost_ratio"} <= set(
         head.split(",")

@@ -60,6 +60,7 @@ ackwise diagnose --live --dashboard  # prints a dashboard for Grafana
 """
 _LIVE = "--live"
 _REPLAYED = "policies"  # the table that a replay fills
+_REPLAYED_MAX = 1000  # transfers
 _OF_CAPTURES = (
     "--anonymize",
     "--policy",
@@ -220,7 +221,9 @@ def _captures(
         named = document.of_captures(paths)
         if settings:
             show("replaying", 0, 1)
-            named = whatif.joined(named, replay.run(paths[0], settings, trace=False).document)
+            first = [(t.connection["index"], t.of) for t in table.rank(named)[:_REPLAYED_MAX]]
+            replayed = replay.run(paths[0], settings, trace=False, only=first)
+            named = whatif.joined(named, replayed.document)
     diagnosis = anonymized(named) if anonymize else named
 
     def page() -> bytes:
@@ -274,7 +277,7 @@ def _policies(diagnosis: dict[str, Any], what_if: _WhatIf) -> "Callable[[Transfe
     def show(transfer: "Transfer") -> None:
         one = whatif.of(diagnosis, transfer)
         if one is None:
-            print("  Too few segments to replay other ACK policies on.")
+            print("  Other ACK policies: too few segments for a replay.")
             return
         print(
             "  Other ACK policies on the same arrivals (how the sender would react is not known):"

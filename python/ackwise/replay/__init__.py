@@ -2,6 +2,7 @@
 """Replays a capture's arrivals through every policy: ACKs, latency, cost, ratio to the optimum."""
 
 from collections import deque
+from collections.abc import Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
 from threading import Thread
@@ -141,13 +142,22 @@ class Replay:
     traces: list[list[dict[str, Any] | None]]
 
 
-def run(capture: str, settings: ReplaySettings, trace: bool) -> Replay:
-    """Replays a capture file. Raises InputError when it cannot be used, Interrupted on Ctrl-C."""
+def run(
+    capture: str,
+    settings: ReplaySettings,
+    trace: bool,
+    only: Sequence[tuple[int, int]] | None = None,
+) -> Replay:
+    """Replays a capture file, or of its directions those listed in `only` (connection, direction).
+
+    Raises InputError when it cannot be used, Interrupted on Ctrl-C.
+    """
     options = {
         "policies": [p.for_engine() for p in settings.chosen],
         "price": {"rho_permille": settings.rho_permille, "unit_ns": settings.unit_ns},
         "seed": settings.seed,
         "device": settings.device,
+        "only": only,
         "traced_directions": DIRECTIONS_SHOWN if trace else 0,
     }
     cancel = Cancel()
