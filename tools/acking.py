@@ -203,7 +203,7 @@ THINNED = (
 _PCAP_HEAD, _RECORD_HEAD, _ETHERNET_HEAD = 24, 16, 14
 
 
-def frames(data: bytes) -> Iterator[tuple[int, int]]:
+def frames(data: bytes | bytearray) -> Iterator[tuple[int, int]]:
     """Where each packet of a pcap file starts and ends."""
     at = _PCAP_HEAD
     while at < len(data):
@@ -212,7 +212,7 @@ def frames(data: bytes) -> Iterator[tuple[int, int]]:
         at += _RECORD_HEAD + length
 
 
-def is_answer(data: bytes, start: int) -> bool:
+def is_answer(data: bytes | bytearray, start: int) -> bool:
     """Whether the client, which receives the data, sent the packet."""
     source = start + _ETHERNET_HEAD + 12
     return data[source : source + 4] == bytes((10, 0, 0, 1))

@@ -11,9 +11,7 @@ from ackwise.diagnose.transfer import Transfer
 KINDS = ("prompt", "late", "stretch", "window_bound", "window_update", "merged")
 
 
-def _said(
-    verdict: dict[str, Any], thinning: dict[str, Any] | None = None, **habits: Any
-) -> list[str]:
+def _said(verdict: dict[str, Any], thinning: Any = None, **habits: Any) -> list[str]:
     """Of a receiver with 100 ACKs."""
     known = {
         "merged_packets": 0,
