@@ -10,12 +10,13 @@ import pytest
 from conftest import ROOT, Ackwise
 
 from ackwise import engine
-from ackwise.diagnose import rows, whatif
+from ackwise.diagnose import rows, table, whatif
 from ackwise.diagnose.anonymize import anonymized
 from ackwise.diagnose.transfer import Transfer
 from ackwise.errors import RunError
 from ackwise.plans import load, scenario
 from ackwise.plans.policy import parse
+from ackwise.results.console import Console
 
 BULK = str(ROOT / "python/ackwise/captures/bulk.pcap")
 POLICIES = ("every", "delayed", "linux", "bsd", "greedy")  # they neither draw nor measure
@@ -171,3 +172,8 @@ def test_mistakes_are_explained(words: list[str], said: str, ackwise: Ackwise) -
     done = ackwise("diagnose", *words)
     assert (done.code, done.out) == (2, "")
     assert said in done.err
+
+
+def test_a_capture_without_data_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    table.show({"connections": []}, Console(), most=5)
+    assert "No connection carries data; capture a transfer" in capsys.readouterr().out

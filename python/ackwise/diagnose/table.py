@@ -26,6 +26,8 @@ def show(
 ) -> None:
     """Prints the `most` transfers that lost the most time, each with what `below` prints."""
     ranked = rank(diagnosis)
+    if not ranked:
+        console.print(Text("No connection carries data; capture a transfer in both directions."))
     for transfer in ranked[:most]:
         for line, style in lines(transfer):
             console.print(Text(line, style=style), soft_wrap=True)
