@@ -3,22 +3,26 @@
 
     python tools/acking.py list [--split tuning] [--world simulator]
     python tools/acking.py judge FOLDER [--split tuning] [--world simulator] [--at sender]
+    python tools/acking.py thinning FOLDER
 
 `judge` makes each case, diagnoses its capture, and prints cases that are judged wrong and the
 confusion matrix. Captures are kept in FOLDER and not made twice. Cases in the lab need its kernel
-(`ackwise lab build`).
+(`ackwise lab build`). `thinning` counts the ACKs that the path took out, by the captures of
+both ends, and compares what the diagnosis of the sender's capture alone says.
 
 The split is drawn by link: what was tuned on one link is judged on another.
 """
 
 import argparse
 import random
+import struct
 import subprocess
 import sys
 import tempfile
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -138,11 +142,21 @@ def capture(case: Case, at: str, folder: Path) -> Path:
     return path
 
 
+def largest(path: Path, sender: str = "") -> tuple[dict[str, Any], dict[str, Any]]:
+    """The direction with most data, of those from `sender`, after its connection."""
+    found = engine.diagnose([str(path)])["connections"]
+    halves = [
+        (c, h)
+        for c in found
+        for end, h in zip(c["endpoints"], c["halves"], strict=True)
+        if end.startswith(sender)
+    ]
+    return max(halves, key=lambda one: int(one[1]["counts"]["sent"]["new_bytes"]))
+
+
 def verdict(path: Path) -> dict[str, Any]:
     """On the direction with most data."""
-    halves = [h for c in engine.diagnose([str(path)])["connections"] for h in c["halves"]]
-    half = max(halves, key=lambda h: int(h["counts"]["sent"]["new_bytes"]))
-    found: dict[str, Any] = half["acking"]["verdict"]
+    found: dict[str, Any] = largest(path)[1]["acking"]["verdict"]
     return found
 
 
@@ -175,10 +189,85 @@ def judge(wanted: list[Case], at: str, folder: Path) -> None:
     print(f"{right} of {len(wanted)} right, {alone} of them by a single name")
 
 
+# Each with an ACK filter, with queues for ACKs to be lost in, or with neither.
+THINNED = (
+    "adsl-cake",
+    "docsis-cake",
+    "adsl-cells",
+    "adsl",
+    "docsis",
+    "wan-lossy",
+    "wifi",
+    "lan-100m",
+)
+_PCAP_HEAD, _RECORD_HEAD, _ETHERNET_HEAD = 24, 16, 14
+
+
+def frames(data: bytes | bytearray) -> Iterator[tuple[int, int]]:
+    """Where each packet of a pcap file starts and ends."""
+    at = _PCAP_HEAD
+    while at < len(data):
+        (length,) = struct.unpack_from("<I", data, at + 8)
+        yield at + _RECORD_HEAD, at + _RECORD_HEAD + length
+        at += _RECORD_HEAD + length
+
+
+def is_answer(data: bytes | bytearray, start: int) -> bool:
+    """Whether the client, which receives the data, sent the packet."""
+    source = start + _ETHERNET_HEAD + 12
+    return data[source : source + 4] == bytes((10, 0, 0, 1))
+
+
+def numbered(receiver: bytes, sender: bytes) -> tuple[dict[str, bytes], Counter[bytes]]:
+    """Both captures with the IP identification that Linux gives the receiver's packets, as the
+    simulator has none, and how many did not come, by ports. A packet at the sender is the first at
+    the receiver that is like it; what left after the last that came may still be on its way."""
+    counts: Counter[bytes] = Counter()
+    given: dict[bytes, list[int]] = defaultdict(list)
+    came: Counter[bytes] = Counter()
+    last: Counter[bytes] = Counter()
+    files = {"receiver": bytearray(receiver), "sender": bytearray(sender)}
+    for end, data in files.items():
+        for start, stop in frames(data):
+            if not is_answer(data, start):
+                continue
+            ports, like = bytes(data[start + 34 : start + 38]), bytes(data[start:stop])
+            if end == "receiver":
+                counts[ports] += 1
+                given[like].append(counts[ports])
+                number = counts[ports]
+            else:
+                number = given[like].pop(0)
+                came[ports] += 1
+                last[ports] = max(last[ports], number)
+            struct.pack_into(">H", data, start + 18, number & 0xFFFF)
+    return {end: bytes(data) for end, data in files.items()}, last - came
+
+
+def thinning(folder: Path) -> None:
+    """Prints for each case how many ACKs came, did not come, and are said to be missing."""
+    for link, workload, policy in product(THINNED, ("bulk", "both-ways"), ("linux", "delayed")):
+        case = Case(SIMULATOR, link, workload, policy, SEED, JUDGING)
+        made = in_simulator(case)
+        files, missing = numbered(made["client"], made["server"])
+        path = folder / "thinning.sender.pcap"
+        path.write_bytes(files["sender"])
+        connection, half = largest(path, "10.0.0.2")
+        client = next(e for e in connection["endpoints"] if e.startswith("10.0.0.1:"))
+        server = next(e for e in connection["endpoints"] if e.startswith("10.0.0.2:"))
+        ports = struct.pack(">HH", *(int(end.rpartition(":")[2]) for end in (client, server)))
+        found = half["acking"]["thinning"]
+        said = "nothing" if found is None else found["missing_acks"]
+        came = half["counts"]["acks"]["pure"]
+        figures = f"came {came:6} missing {missing[ports]:6} said {said}"
+        print(f"{link:12} {workload:10} {policy:8} {figures}", flush=True)
+
+
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     commands = parser.add_subparsers(required=True, dest="command")
+    commands.add_parser("thinning").add_argument("folder", type=Path)
     for name in ("list", "judge"):
         command = commands.add_parser(name)
         command.add_argument("--split", choices=(TUNING, JUDGING))
@@ -188,6 +277,10 @@ def main() -> None:
     command.add_argument("folder", type=Path)
     command.add_argument("--at", choices=tuple(ENDS), default="receiver")
     args = parser.parse_args()
+    if args.command == "thinning":
+        args.folder.mkdir(parents=True, exist_ok=True)
+        thinning(args.folder)
+        return
     keys = ("split", "world", "policy", "link")
     given = {key: getattr(args, key) for key in keys if getattr(args, key) is not None}
     wanted = [c for c in cases() if all(getattr(c, k) == v for k, v in given.items())]

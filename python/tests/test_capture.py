@@ -95,7 +95,8 @@ def test_json_holds_exactly_the_documented_keys(ackwise: Ackwise, steady: Path) 
     assert (bare["device"], bare["truncated"]) == (None, None)
     steady.write_bytes(steady.read_bytes()[:-1])
     full = json.loads(ackwise(*words, "--ack-cost", "5us", "--data-cost", "6us").out)
-    assert key_paths(full) == set(replay.KEYS) - {"device", "truncated"}
+    assert full["directions"][0]["notes"] == []
+    assert key_paths(full) == set(replay.KEYS) - {"device", "truncated", "directions[].notes[]"}
 
 
 def test_the_price_decides_who_is_cheapest(ackwise: Ackwise, steady: Path) -> None:

@@ -8,10 +8,10 @@ import pytest
 from ackwise.diagnose import acking
 from ackwise.diagnose.transfer import Transfer
 
-KINDS = ("prompt", "late", "stretch", "window_update", "merged")
+KINDS = ("prompt", "late", "stretch", "window_bound", "window_update", "merged")
 
 
-def _said(verdict: dict[str, Any], **habits: Any) -> list[str]:
+def _said(verdict: dict[str, Any], thinning: Any = None, **habits: Any) -> list[str]:
     """Of a receiver with 100 ACKs."""
     known = {
         "merged_packets": 0,
@@ -20,12 +20,19 @@ def _said(verdict: dict[str, Any], **habits: Any) -> list[str]:
         "late_ns": {"samples": 0, "p50": None},
         "quick_acks": 0,
         "stretch_acks": 0,
+        "window_bound_acks": 0,
         "window_updates": 0,
         "compressed_acks": 0,
         **{f"{kind}_examples": [{"file": 0, "number": 7}] for kind in KINDS},
     }
-    found = {"segments": {"samples": 100}, "verdict": verdict, "habits": {**known, **habits}}
-    return list(acking.sentences(Transfer({"halves": [{"acking": found}, {}]}, 0)))
+    found = {
+        "segments": {"samples": 100},
+        "verdict": verdict,
+        "thinning": thinning,
+        "habits": {**known, **habits},
+    }
+    half = {"acking": found, "counts": {"acks": {"piggybacked": 20}}}
+    return list(acking.sentences(Transfer({"halves": [half, {}]}, 0)))
 
 
 def _verdict(*policies: str, confidence: str = "high") -> dict[str, Any]:
@@ -40,23 +47,26 @@ def _verdict(*policies: str, confidence: str = "high") -> dict[str, Any]:
 
 def test_one_policy_is_named_with_its_share() -> None:
     (said,) = _said(_verdict("linux"))
-    assert "like policy linux: explains 99.0% of 100 ACKs (confidence: high)" in said
+    assert said == "ACKs: as policy linux makes them: 99.0% of 100 ACKs (confidence: high)."
 
 
 def test_settings_that_make_no_difference_are_left_out() -> None:
     (said,) = _said(_verdict("delayed", "delayed:delay_ms=40", "bsd", confidence="medium"))
-    assert "policy delayed or bsd, which do the same on this capture" in said
+    assert "policy delayed or bsd makes them, which do the same on this capture" in said
+    (said,) = _said(_verdict("a3", "csa3", "every", "linux", "bsd", confidence="medium"))
+    assert "as most policies make them on this capture, linux among them: 99.0% of" in said
     (said,) = _said(_verdict("delayed:segments=8"))
-    assert "policy delayed:segments=8:" in said
+    assert "policy delayed:segments=8 makes" in said
 
 
 @pytest.mark.parametrize(
     ("why", "words"),
     [
-        ("one-direction", "both directions"),
-        ("few-acks", "longer transfer"),
+        ("one-direction", "lacks one direction; both would"),
+        ("few-acks", "20 left on data of the other direction; too few others"),
         ("far-from-receiver", "capture at the receiver"),
-        ("unlike-any", "No policy"),
+        ("window-bound", "the window decides when they leave"),
+        ("unlike-any", "no policy"),
     ],
 )
 def test_without_an_answer_the_capture_that_would_give_one_is_named(why: str, words: str) -> None:
@@ -75,10 +85,29 @@ def test_far_from_the_receiver_another_capture_is_asked_for() -> None:
 )
 def test_timers_are_known_by_their_delay(milliseconds: int, name: str) -> None:
     late = {"samples": 20, "p50": milliseconds * 1_000_000}
-    said = _said(_verdict("linux"), late_ns=late)[1]
-    assert f"{milliseconds} ms after the oldest segment" in said
-    assert "(packets 7)" in said
+    (said,) = _said(_verdict("linux"), late_ns=late)
+    assert f" 20 waited {milliseconds} ms" in said
+    assert "(median; packet 7)" in said
     assert name in said if name else "timer" not in said
+
+
+def test_a_host_that_answers_a_little_late_has_no_timer() -> None:
+    (said,) = _said(_verdict("linux"), late_ns={"samples": 20, "p50": 300_000})
+    assert "waited" not in said
+
+
+def test_an_ack_is_as_prompt_or_as_late_as_its_packets_show() -> None:
+    (said,) = _said(
+        _verdict("linux"),
+        prompt_segments={"samples": 90, "p50": 2},
+        late_ns={"samples": 10, "p50": 40_000_000},
+        quick_acks=5,
+    )
+    assert said.endswith(
+        "90 left as data arrived, each for 2 segments (median; packet 7); 10 waited 40 ms (median; "
+        "packet 7), Linux's shortest delayed-ACK timer. Quickack phase: the first 5 ACKs are for "
+        "one segment each."
+    )
 
 
 def test_habits_that_are_rare_are_not_told() -> None:
@@ -87,8 +116,29 @@ def test_habits_that_are_rare_are_not_told() -> None:
     assert len(_said(_verdict("linux"), **dict.fromkeys(habits, 6))) == 4
 
 
+def _thinning(missing: int) -> dict[str, Any]:
+    examples = [{"file": 0, "number": number} for number in (21, 30)]
+    return {"seen_acks": 100, "missing_acks": missing, "missing_examples": examples}
+
+
+def test_acks_that_did_not_come_are_told_with_their_packets() -> None:
+    (_, said) = _said(_verdict("linux"), _thinning(300), stretch_acks=90)
+    assert said.startswith("ACK thinning: of 400 ACKs of the receiver 300 did not come here")
+    assert "show (packets 21, 30): an ACK filter" in said
+    assert len(_said(_verdict("linux"), _thinning(5))) == 1
+
+
+def test_stretch_acks_far_from_the_receiver_are_its_own_only_without_gaps() -> None:
+    def whose(confidence: str, thinning: dict[str, Any] | None) -> str:
+        return _said(_verdict("linux", confidence=confidence), thinning, stretch_acks=90)[1]
+
+    assert whose("high", None).endswith("(packet 7).")
+    assert "the receiver's own" in whose("low", _thinning(0))
+    assert "a capture at the receiver shows" in whose("low", None)
+
+
 def test_an_offload_says_what_it_hides_and_how_to_switch_it_off() -> None:
     (_, said) = _said(_verdict("linux"), merged_packets=12, offload="receive")
-    assert "12 packets are larger than the MSS (packets 7)" in said
+    assert "12 packets are larger than the MSS (packet 7)" in said
     assert "GRO" in said
     assert said.endswith("ethtool -K DEVICE gro off lro off")

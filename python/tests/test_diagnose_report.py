@@ -17,12 +17,14 @@ from hostile import TITLES
 from test_hostile_text import elements
 from test_report import chromium
 
-from ackwise import engine
-from ackwise.diagnose import report, table
+from ackwise import engine, replay
+from ackwise.diagnose import report, table, whatif
 from ackwise.diagnose.anonymize import anonymized
 from ackwise.diagnose.report import chosen, filters, packed
 from ackwise.diagnose.report.marks import MARKS
 from ackwise.diagnose.sentences import COLORS, SAYINGS
+from ackwise.plans.policy import parse_all
+from ackwise.replay import ReplaySettings
 
 BULK = str(ROOT / "python/ackwise/captures/bulk.pcap")
 GRAPHS = ["sequence", "throughput", "acks", "rtt", "flight"]
@@ -132,6 +134,26 @@ def drag(page: Browser, graph: str) -> None:
         y=y,
         button="left",
         clickCount=1,
+    )
+
+
+@pytest.mark.slow
+def test_other_policies_stand_below_their_transfer(
+    opened: Browser, tmp_path: Path, diagnosis: dict[str, Any], series: Series
+) -> None:
+    settings = ReplaySettings(parse_all(["linux", "every"], ""), 500, 10**7, 1, None, None)
+    replayed = replay.run(BULK, settings, trace=False).document
+    page = shown(opened, tmp_path, page_of(whatif.joined(diagnosis, replayed), series))
+    cells = replayed["directions"][0]["cells"]
+    column = (
+        "[...document.querySelectorAll('#policies tbody td:nth-child({})')].map(c => c.textContent)"
+    )
+    assert page.evaluate(column.format(1)) == [cell["policy"] for cell in cells]
+    assert page.evaluate(column.format(2)) == [str(cell["acks"]) for cell in cells]
+    assert page.evaluate(column.format(3)) == [f"{100 * c['acks_saved']:.1f}%" for c in cells]
+    best = replayed["directions"][0]["optimum"]["acks"]
+    assert f"hindsight: {best} ACKs" in page.evaluate(
+        "document.querySelector('#policies').textContent"
     )
 
 

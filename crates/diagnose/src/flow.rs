@@ -132,6 +132,7 @@ impl Flow {
             number: packet.number,
             from,
             flags: segment.flags,
+            ip_ident: segment.ip_ident,
             ecn: segment.ecn,
             payload_bytes: segment.payload_len,
             ip_bytes: segment.ip_total_len,

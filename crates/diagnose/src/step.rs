@@ -21,6 +21,8 @@ pub struct Step {
     pub from: usize,
     /// As in [`ackwise_capture::tcp_flag`].
     pub flags: u16,
+    /// IPv4 identification; 0 in IPv6.
+    pub ip_ident: u16,
     /// ECN bits of the IP header: 3 is congestion experienced.
     pub ecn: u8,
     pub payload_bytes: u32,

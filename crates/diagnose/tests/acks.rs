@@ -2,7 +2,7 @@
 //! Connections written by hand, with the ACKs that RFCs and manuals describe, and what is said of them.
 
 use ackwise_capture::tcp_flag::{ACK, PSH, SYN};
-use ackwise_capture::write::{PcapStyle, PcapWriter, TcpPacket};
+use ackwise_capture::write::{frame, PcapStyle, PcapWriter, TcpPacket};
 use ackwise_capture::{link, ReadOptions, Source};
 use ackwise_diagnose::acks::{AckHabits, Confidence, Offload, Undecided};
 use ackwise_diagnose::Acking;
@@ -18,6 +18,9 @@ struct Script {
     file: PcapWriter,
     sent_bytes: u32,
     acked_bytes: u32,
+    /// IP identification of the receiver's last packet; 0: it does not count them.
+    ident: u16,
+    window_bytes: u32,
 }
 
 fn ends() -> [SocketAddr; 2] {
@@ -34,7 +37,7 @@ impl Script {
         file.tcp(0, &TcpPacket::new(a, b, 0, 0, 0).flags(SYN).options(&SYN_OPTIONS));
         file.tcp(back_ns, &TcpPacket::new(b, a, 0, 1, 0).flags(SYN | ACK).options(&SYN_OPTIONS));
         file.tcp(back_ns + there_ns, &TcpPacket::new(a, b, 1, 1, 0).window(1000));
-        Script { file, sent_bytes: 0, acked_bytes: 0 }
+        Script { file, sent_bytes: 0, acked_bytes: 0, ident: 0, window_bytes: 1000 << 7 }
     }
 
     fn data(&mut self, time_ns: u64, bytes: u32, flags: u16) {
@@ -47,7 +50,23 @@ impl Script {
     fn ack(&mut self, time_ns: u64, bytes: u32) {
         let [a, b] = ends();
         self.acked_bytes += bytes;
-        self.file.tcp(time_ns, &TcpPacket::new(b, a, 1, 1 + self.acked_bytes, 0).window(1000));
+        let window = (self.window_bytes >> 7) as u16;
+        let mut ip = TcpPacket::new(b, a, 1, 1 + self.acked_bytes, 0).window(window).to_ip();
+        ip[4..6].copy_from_slice(&self.ident.to_be_bytes());
+        self.file.frame(time_ns, &frame(link::ETHERNET, &ip));
+    }
+
+    /// Full segments, of which the receiver acknowledges each second one; of its ACKs one of `kept`
+    /// comes.
+    fn thinned(kept: u16) -> Self {
+        let mut script = Script::new(false);
+        for i in 0..50 {
+            let time_ns = (100 + i) * MS;
+            (0..2 * kept).for_each(|_| script.data(time_ns, MSS, ACK));
+            script.ident = script.ident.wrapping_add(kept);
+            script.ack(time_ns + MS / 2, 2 * u32::from(kept) * MSS);
+        }
+        script
     }
 
     fn acking(self) -> Acking {
@@ -175,6 +194,76 @@ fn acks_that_waited_together_are_compressed() {
     }
     assert_eq!(habits(script).compressed_acks, 7);
     assert_eq!(habits(every_nth(1, false)).compressed_acks, 0);
+    // Head and body of a request: the body leaves when the delayed ACK of the head comes.
+    let mut script = Script::new(true);
+    for i in 1..20 {
+        let time_ns = 100 * i * MS;
+        script.data(time_ns, 100, PSH | ACK);
+        script.ack(time_ns + 40 * MS, 100);
+        script.data(time_ns + 41 * MS, 400, PSH | ACK);
+        script.ack(time_ns + 41 * MS, 400);
+    }
+    assert_eq!(habits(script).compressed_acks, 0);
+}
+
+fn missing(script: Script) -> Option<u64> {
+    script.acking().thinning.map(|t| t.missing_acks)
+}
+
+#[test]
+fn acks_that_did_not_come_are_counted_by_the_identification() {
+    assert_eq!(missing(Script::thinned(1)), Some(0));
+    // 49 gaps of three.
+    let found = Script::thinned(4).acking().thinning.expect("counts");
+    assert_eq!((found.missing_acks, found.seen_acks), (147, 49));
+    let numbers: Vec<_> = found.missing_examples.iter().map(|e| e.number).collect();
+    assert_eq!(numbers, [21, 30, 39]);
+}
+
+#[test]
+fn an_ack_that_was_overtaken_is_not_missing() {
+    let mut script = Script::thinned(1);
+    for (late_ms, ident) in [(200, 52), (201, 51), (202, 53)] {
+        script.data(late_ms * MS, MSS, ACK);
+        script.data(late_ms * MS, MSS, ACK);
+        script.ident = ident;
+        script.ack(late_ms * MS + MS / 2, 2 * MSS);
+    }
+    assert_eq!(missing(script), Some(0));
+}
+
+#[test]
+fn numbers_that_count_more_than_this_connection_say_nothing() {
+    let counted = |step: fn(u16) -> u16| {
+        let mut script = Script::new(false);
+        for i in 0..50 {
+            let time_ns = (100 + u64::from(i)) * MS;
+            script.data(time_ns, MSS, ACK);
+            script.data(time_ns, MSS, ACK);
+            script.ident = step(i);
+            script.ack(time_ns + MS / 2, 2 * MSS);
+        }
+        missing(script)
+    };
+    assert_eq!(counted(|i| i + 1), Some(0));
+    assert_eq!(counted(|_| 0), None, "not numbered, as in IPv6");
+    assert_eq!(counted(|i| 5 * i), None, "other connections take numbers, too");
+    assert_eq!(counted(|i| i.wrapping_mul(40_503)), None, "drawn");
+}
+
+#[test]
+fn an_ack_of_a_whole_window_is_the_windows_and_not_the_policys() {
+    // Four segments, as many as the window takes, an ACK, and so on.
+    let mut script = Script::new(true);
+    script.window_bytes = 4 * MSS;
+    for i in 0..30 {
+        let time_ns = (100 + i) * MS;
+        (0..4).for_each(|n| script.data(time_ns + 1000 * n, MSS, ACK));
+        script.ack(time_ns + 10_000, 4 * MSS);
+    }
+    let found = habits(script);
+    assert_eq!((found.window_bound_acks, found.window_bound_examples.len()), (29, 3));
+    assert_eq!(habits(every_nth(4, true)).window_bound_acks, 0);
 }
 
 #[test]

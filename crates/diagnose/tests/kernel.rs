@@ -48,6 +48,33 @@ struct Found {
     dsacks: u64,
 }
 
+/// Pure ACKs of the connecting endpoint, which receives the data here, and those that are missing.
+fn acks(name: &str) -> (u64, u64) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/captures/{name}.pcap.gz"));
+    let diagnosis =
+        diagnose([Source::file(path)], &ReadOptions::default(), NonZeroUsize::MIN).expect("readable");
+    let half = &diagnosis.connections.first().expect("a connection").halves[1];
+    let thinning = half.acking.thinning.as_ref().expect("Linux counts its packets");
+    (half.counts.acks.pure, thinning.missing_acks)
+}
+
+#[test]
+fn acks_that_were_lost_on_the_way_are_counted_where_they_did_not_come() {
+    for (name, beyond_the_numbers) in [
+        // That of the SYN-ACK: no pure ACK is in front of it.
+        ("lossy-bulk", 1),
+        // Still on their way at the end.
+        ("disorder", 8),
+        ("slow-reader", 0),
+        ("stuck-reader", 0),
+    ] {
+        let (sent, missing_at_once) = acks(&format!("{name}-client"));
+        let (came, missing) = acks(&format!("{name}-server"));
+        assert_eq!(missing_at_once, 0, "{name}");
+        assert_eq!(missing + beyond_the_numbers, sent - came, "{name}");
+    }
+}
+
 /// What the accepting endpoints, which send the data here, sent again.
 fn found(name: &str) -> Found {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/captures/{name}.pcap.gz"));

@@ -40,7 +40,7 @@ use drive::{Account, Setting};
 use optimum::{optimum, Arrival, Optimum};
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use stream::{Stream, What};
 
@@ -68,6 +68,8 @@ pub struct ReplayOptions {
     /// Of the random bits that policies may use.
     pub seed: u64,
     pub device: Option<DeviceCost>,
+    /// Connection and direction of those to replay, as they are numbered in the capture; none: all.
+    pub only: Option<BTreeSet<(usize, usize)>>,
     /// Keep as many directions, those with most data, so that memory and result are bounded
     /// whatever the capture; the others are counted.
     pub max_directions: usize,
@@ -84,6 +86,7 @@ impl Default for ReplayOptions {
             reader_lag_ns: 0,
             seed: 1,
             device: None,
+            only: None,
             max_directions: 1000,
             traced_directions: 0,
         }
@@ -190,6 +193,9 @@ impl<'a> Replayer<'a> {
         cancelled: &dyn Fn() -> bool,
     ) -> Result<(), ReplayError> {
         for d in [0, 1] {
+            if self.options.only.as_ref().is_some_and(|only| !only.contains(&(c, d))) {
+                continue;
+            }
             let direction = &connection.directions[d];
             let segments = direction.data_segments;
             if segments < self.options.min_data_segments.max(1) {

@@ -499,6 +499,9 @@ fn the_largest_directions_are_kept_in_whatever_order_connections_come() {
     assert_eq!(kept, [(0, 12, false), (2, 14, true), (4, 14, true), (5, 13, false)]);
     let left_out = in_order.directions_left_out;
     assert_eq!((left_out.directions, left_out.data_segments, left_out.payload_bytes), (2, 21, 21_000));
+    let only = Some([(1, 0), (3, 0), (3, 1)].into());
+    let chosen = replay(&capture, &ReplayOptions { only, ..o.clone() }).expect("valid").directions;
+    assert_eq!(chosen.iter().map(|d| d.connection).collect::<Vec<_>>(), [1, 3]);
     for order in [[5, 4, 3, 2, 1, 0], [1, 3, 0, 5, 2, 4]] {
         let mut replayer = Replayer::new(&o).expect("valid");
         for c in order {

@@ -5,7 +5,7 @@ import re
 import time
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,12 +22,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ackwise.diagnose.live.sampler import Sampler
+    from ackwise.diagnose.transfer import Transfer
+    from ackwise.replay import ReplaySettings
 
 _TEXT = """\
 Says of each transfer in captures what limited it and when, and what to change: a slow transfer's
 cause with its evidence. Captures are pcap or pcapng files, also compressed (gzip, zstd); several
 files, such as a ring buffer's, are read as one, and - is standard input. docs/inside/diagnose.md
 says how it judges.
+
+With --policy or --regret: also what other ACK policies would have done with the data of each
+transfer as it arrived, by a replay. `ackwise compare --capture` has the same replay in more detail:
+ACKs by reason, processor cost, plots.
 
 With --live: the same for each TCP socket of this network namespace. The account is the kernel's
 own (`tcp_info`); no packet is captured and no privilege needed. FILTER is that of ss: `state NAME`,
@@ -41,6 +47,8 @@ ackwise diagnose slow.pcap
 ackwise diagnose slow.pcap --report slow.html
 tcpdump -i eth0 -s 128 -w - tcp | ackwise diagnose -
 ackwise diagnose ring.pcap* --top 3 --json diagnosis.json
+ackwise diagnose slow.pcap --regret
+ackwise diagnose slow.pcap --policy a3 --policy delayed:segments=8
 ackwise diagnose slow.pcap --anonymize --report shared.html
 ackwise diagnose --live
 ackwise diagnose --live --once --interval 10s dport = :443
@@ -51,12 +59,37 @@ ackwise diagnose --live --unit       # prints a systemd unit
 ackwise diagnose --live --dashboard  # prints a dashboard for Grafana
 """
 _LIVE = "--live"
-_OF_CAPTURES = ("--anonymize", "--table", "--csv", "--parquet", "--report")
+_REPLAYED = "policies"  # the table that a replay fills
+_REPLAYED_MAX = 1000  # transfers
+_OF_CAPTURES = (
+    "--anonymize",
+    "--policy",
+    "--regret",
+    "--ack-price",
+    "--table",
+    "--csv",
+    "--parquet",
+    "--report",
+)
 _OF_SOCKETS = ("--once", "--interval", "--pid", "--uid", "--core-share", "--openmetrics")
 _TRANSFERS_SHOWN, _SOCKETS_SHOWN = 5, 20
 _PORT = re.compile(r"(?:(?P<address>[^/]*):)?(?P<port>[0-9]{1,5})")
 _SECONDS_MIN, _SECONDS_MAX = 0.1, 3600.0
 _NS = 10**9
+
+
+@dataclass(frozen=True)
+class _WhatIf:
+    """Through which ACK policies arrivals are replayed, and at what price."""
+
+    policy: tuple[str, ...]
+    regret: bool
+    ack_price: int  # ns of one segment's latency
+
+    @property
+    def is_wanted(self) -> bool:
+        """Nothing is replayed unasked: it reads the capture again."""
+        return bool(self.policy) or self.regret
 
 
 @dataclass(frozen=True)
@@ -90,6 +123,17 @@ class _Watch:
            help=f"what --csv and --parquet write: {', '.join(ROWS)} (of connections)"),
 )  # fmt: skip
 @group(
+    "Other ACK policies on the same arrivals",
+    option("--policy", type=options.POLICIES, metavar="NAME[:KEY=VALUE,...]", multiple=True,
+           help="ACKs that this policy would have saved, and the latency it would have added; "
+           "`all` for every one"),
+    option("--regret", is_flag=True,
+           help="also how far from the best schedule in hindsight; every policy unless --policy is "
+           "given"),
+    option("--ack-price", type=Quantity("TIME", 1, 1000 * _NS), metavar="TIME", default="10ms",
+           help="with --regret: latency of one segment that costs as much as one ACK"),
+)  # fmt: skip
+@group(
     "Live sockets",
     option(_LIVE, is_flag=True, help="diagnose this host's sockets"),
     option("--once", is_flag=True, help="one interval only"),
@@ -121,12 +165,14 @@ class _Watch:
 )
 @outputs("json", "csv", "parquet", "report")
 @others(options.QUIET)
+@options.gathered("what_if", _WhatIf)
 @options.gathered("watch", _Watch)
 def command(
     words: tuple[str, ...],
     top: int | None,
     anonymize: bool,
     rows: str,
+    what_if: _WhatIf,
     live: bool,
     watch: _Watch,
     openmetrics: str | None,
@@ -140,8 +186,10 @@ def command(
         options.refuse(_OF_CAPTURES, _LIVE)
         return _live(words, watch, top or _SOCKETS_SHOWN, openmetrics, unit, dashboard, outputs)
     options.refuse(_OF_SOCKETS, "captures", "give --live")
+    if not what_if.regret:
+        options.need(("--ack-price",), "--regret")
     return _captures(
-        words, top or _TRANSFERS_SHOWN, outputs, rows, anonymize=anonymize, quiet=quiet
+        words, top or _TRANSFERS_SHOWN, outputs, rows, what_if, anonymize=anonymize, quiet=quiet
     )
 
 
@@ -150,11 +198,13 @@ def _captures(
     top: int,
     outputs: Outputs,
     rows: str,
+    what_if: _WhatIf,
     *,
     anonymize: bool,
     quiet: bool,
 ) -> int:
-    from ackwise.diagnose import document, table
+    from ackwise import replay
+    from ackwise.diagnose import document, table, whatif
     from ackwise.diagnose.anonymize import anonymized
     from ackwise.diagnose.report import chosen, of_diagnosis
     from ackwise.results.console import Console
@@ -162,10 +212,18 @@ def _captures(
 
     if not paths:
         raise InputError("diagnose: give captures, or --live for this host's sockets")
+    if rows == _REPLAYED and not what_if.is_wanted:
+        raise InputError(f"--table: {_REPLAYED} needs --policy or --regret")
+    settings = _replay_settings(paths, what_if) if what_if.is_wanted else None
     outputs.check()
     with progress_bar(not quiet) as show:
         show("reading", 0, 1)
         named = document.of_captures(paths)
+        if settings:
+            show("replaying", 0, 1)
+            first = [(t.connection["index"], t.of) for t in table.rank(named)[:_REPLAYED_MAX]]
+            replayed = replay.run(paths[0], settings, trace=False, only=first)
+            named = whatif.joined(named, replayed.document)
     diagnosis = anonymized(named) if anonymize else named
 
     def page() -> bytes:
@@ -176,8 +234,64 @@ def _captures(
         for note in document.notes(named):
             say(f"ackwise: {note}")
     if outputs.to_terminal:
-        table.show(diagnosis, Console(), most=top)
+        below = _policies(diagnosis, what_if) if what_if.is_wanted else None
+        table.show(diagnosis, Console(), most=top, below=below)
     return 0
+
+
+def _replay_settings(paths: tuple[str, ...], what_if: _WhatIf) -> "ReplaySettings":
+    """Through which policies to replay: those asked for and stock Linux. Raises InputError."""
+    from ackwise import engine, replay
+    from ackwise.plans import policy
+
+    asked = "--policy" if what_if.policy else "--regret"
+    if len(paths) > 1:
+        raise InputError(
+            f"{asked}: give one capture; mergecap -w all.pcap FILE... makes one of many"
+        )
+    if paths == (engine.STDIN,):
+        raise InputError(f"{asked}: the capture is read twice; give a file instead of -")
+    chosen = policy.parse_all(what_if.policy or [policy.ALL], "--policy")
+    if all(one.label != policy.STOCK for one in chosen):
+        chosen.insert(0, policy.parse(policy.STOCK, "--policy"))
+    return replay.ReplaySettings(
+        policies=chosen,
+        rho_permille=500,
+        unit_ns=what_if.ack_price,
+        seed=1,
+        ack_ns=None,
+        data_ns=None,
+        rails="network",
+    )
+
+
+def _policies(diagnosis: dict[str, Any], what_if: _WhatIf) -> "Callable[[Transfer], None]":
+    """Shows the policies below a transfer."""
+    from ackwise.diagnose import whatif
+    from ackwise.plans import units
+    from ackwise.replay import table
+    from ackwise.results.console import Console
+
+    columns = table.REGRET if what_if.regret else table.SAVED
+
+    def show(transfer: "Transfer") -> None:
+        one = whatif.of(diagnosis, transfer)
+        if one is None:
+            print("  Other ACK policies: too few segments for a replay.")
+            return
+        print(
+            "  Other ACK policies on the same arrivals (how the sender would react is not known):"
+        )
+        table.show_cells(one, Console(), columns)
+        if what_if.regret:
+            best = one["optimum"]
+            price = units.show(what_if.ack_price, units.TIME)
+            print(
+                f"  Best schedule in hindsight: {best['acks']} ACKs, cost {best['cost']:.1f}; an "
+                f"ACK costs as much as {price} of one segment's latency"
+            )
+
+    return show
 
 
 def _live(

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ackwise.diagnose.transfer import Transfer
+from ackwise.plans.policy import STOCK
 
 # Timers with a name; what a kernel's tick adds lies within the tolerance.
 _TIMERS = (
@@ -14,16 +15,22 @@ _TIMERS = (
 )
 _TIMER_TOLERANCE = 0.15
 _FEW = 3  # ACKs that are worth a sentence
+_NAMED_MAX = 3  # policies
+_WAIT_LEAST_NS = 1_000_000  # a shorter one is the host's own time
 _WORTH = 0.05  # of all ACKs
 
 _UNDECIDED = {
-    "one-direction": "The capture lacks one direction; both directions would show the ACK policy.",
-    "few-acks": "There are too few ACKs to name a policy; a longer transfer would show it.",
+    "one-direction": "the capture lacks one direction; both would show the policy.",
+    "few-acks": "too few to name a policy; a longer transfer would show it.",
     "far-from-receiver": (
-        "No policy explains the ACKs as they came here, on a path that may delay, merge or drop "
-        "them; a capture at the receiver would show the policy."
+        "no policy explains them as they came here, on a path that may delay, merge or drop them; "
+        "a capture at the receiver would show it."
     ),
-    "unlike-any": "No policy that ackwise knows acknowledges like this receiver.",
+    "window-bound": (
+        "most acknowledge a whole window, which is full before a policy would send one: the window "
+        "decides when they leave."
+    ),
+    "unlike-any": "no policy that ackwise knows makes them like this receiver.",
 }
 _OFFLOADS = {
     "segmentation": (
@@ -44,11 +51,13 @@ _OFFLOADS = {
 
 
 def sentences(transfer: Transfer) -> Iterator[str]:
-    """How ACKs are made, the verdict first."""
+    """How ACKs are made: policy and timing first, then what is remarkable about them."""
     acking: dict[str, Any] = transfer.half["acking"]
     habits = acking["habits"]
-    yield _policy(acking["verdict"])
-    yield from _counts(acking["segments"]["samples"], habits)
+    piggybacked = transfer.half["counts"]["acks"]["piggybacked"]
+    yield " ".join([f"ACKs: {_policy(acking['verdict'], piggybacked)}", *_timing(habits)])
+    yield from _stretch(acking)
+    yield from _remarkable(acking["segments"]["samples"], habits)
     if habits["offload"]:
         why, line = _OFFLOADS[habits["offload"]]
         yield (
@@ -57,19 +66,28 @@ def sentences(transfer: Transfer) -> Iterator[str]:
         )
 
 
-def _policy(verdict: dict[str, Any]) -> str:
+def _policy(verdict: dict[str, Any], piggybacked: int) -> str:
+    if verdict["undecided"] == "few-acks" and piggybacked >= _FEW:
+        return (
+            f"{piggybacked} left on data of the other direction; too few others to name a policy."
+        )
     if verdict["undecided"]:
         return _UNDECIDED[verdict["undecided"]]
     names = _names(verdict["policies"])
-    choice = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
-    alike = "" if len(names) == 1 else ", which do the same on this capture"
+    if len(names) == 1:
+        makes = f"as policy {names[0]} makes them"
+    elif len(names) <= _NAMED_MAX:
+        choice = f"{', '.join(names[:-1])} or {names[-1]}"
+        makes = f"as policy {choice} makes them, which do the same on this capture"
+    else:
+        known = STOCK if STOCK in names else names[0]
+        makes = f"as most policies make them on this capture, {known} among them"
     far = ""
     if verdict["confidence"] == "low":
         far = "; a capture at the receiver would confirm it"
     return (
-        f"The receiver acknowledges like policy {choice}{alike}: explains "
-        f"{verdict['share']:.1%} of {verdict['judged_acks']} ACKs "
-        f"(confidence: {verdict['confidence']}){far}."
+        f"{makes}: {verdict['share']:.1%} of "
+        f"{verdict['judged_acks']} ACKs (confidence: {verdict['confidence']}){far}."
     )
 
 
@@ -81,25 +99,58 @@ def _names(policies: list[str]) -> list[str]:
     return [found[0] if len(found) == 1 else family for family, found in families.items()]
 
 
-def _counts(acks: int, habits: dict[str, Any]) -> Iterator[str]:
+def _timing(habits: dict[str, Any]) -> Iterator[str]:
+    """When ACKs leave: as data arrives, or after a wait."""
     prompt, late = habits["prompt_segments"], habits["late_ns"]
+    told = []
     if prompt["samples"] >= _FEW:
-        yield (
-            f"ACKs that leave as data arrives: {prompt['samples']}, one for {prompt['p50']} "
-            f"segments (median){_where(habits, 'prompt')}."
+        told.append(
+            f"{prompt['samples']} left as data arrived, each for {_segments(prompt['p50'])}"
+            f"{_where(habits, 'prompt', 'median; ')}"
         )
-    if late["samples"] >= _FEW:
-        yield (
-            f"ACKs that wait: {late['samples']}, {late['p50'] / 1e6:.3g} ms after the oldest "
-            f"segment (median){_timer(late['p50'] / 1e9)}{_where(habits, 'late')}."
+    if late["samples"] >= _FEW and late["p50"] >= _WAIT_LEAST_NS:
+        told.append(
+            f"{late['samples']} waited {late['p50'] / 1e6:.3g} ms"
+            f"{_where(habits, 'late', 'median; ')}{_timer(late['p50'] / 1e9)}"
         )
+    if told:
+        yield f"{'; '.join(told)}."
     if habits["quick_acks"] >= _FEW and habits["quick_acks"] < prompt["samples"]:
         yield f"Quickack phase: the first {habits['quick_acks']} ACKs are for one segment each."
-    if habits["stretch_acks"] > _WORTH * acks:
+
+
+def _segments(count: int) -> str:
+    return f"{count} segment" if count == 1 else f"{count} segments"
+
+
+def _stretch(acking: dict[str, Any]) -> Iterator[str]:
+    """ACKs for many segments, and whether the receiver made them or the path."""
+    thinning, verdict, habits = acking["thinning"], acking["verdict"], acking["habits"]
+    missing = thinning["missing_acks"] if thinning else 0
+    sent = missing + thinning["seen_acks"] if thinning else 0
+    if missing > _WORTH * sent:
+        yield (
+            f"ACK thinning: of {sent} ACKs of the receiver {missing} did not come here, as gaps in "
+            f"its IP identification show{_where(thinning, 'missing')}: an ACK filter or a full "
+            "queue on the way took them out."
+        )
+    elif habits["stretch_acks"] > _WORTH * acking["segments"]["samples"]:
+        far = verdict["confidence"] == "low" or verdict["undecided"] == "far-from-receiver"
+        whose = ""
+        if far and thinning:
+            whose = "; the receiver's own, as its IP identification has no gaps"
+        elif far:
+            whose = "; whether an ACK filter on the way made them, a capture at the receiver shows"
         yield (
             f"Stretch ACKs (three segments or more): {habits['stretch_acks']}"
-            f"{_where(habits, 'stretch')}."
+            f"{_where(habits, 'stretch')}{whose}."
         )
+
+
+def _remarkable(acks: int, habits: dict[str, Any]) -> Iterator[str]:
+    if habits["window_bound_acks"] > _WORTH * acks:
+        where = _where(habits, "window_bound")
+        yield f"ACKs of a whole window: {habits['window_bound_acks']}{where}."
     if habits["window_updates"] > _WORTH * acks:
         yield (
             f"Window updates without new data: {habits['window_updates']}"
@@ -119,6 +170,8 @@ def _timer(seconds: float) -> str:
     return ""
 
 
-def _where(habits: dict[str, Any], kind: str) -> str:
+def _where(habits: dict[str, Any], kind: str, what: str = "") -> str:
+    """Packets that show it."""
     numbers = [str(example["number"]) for example in habits[f"{kind}_examples"]]
-    return f" (packets {', '.join(numbers)})" if numbers else ""
+    packets = "packet" if len(numbers) == 1 else "packets"
+    return f" ({what}{packets} {', '.join(numbers)})" if numbers else ""

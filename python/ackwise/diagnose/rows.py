@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A diagnosis as tables for CSV and Parquet: connections, their halves, and limits over time.
+"""A diagnosis as tables for CSV and Parquet: connections, their halves, limits over time, and what
+other ACK policies would have done.
 
 `connection` and `half` join them: half 0 is what the first endpoint sends.
 """
@@ -68,10 +69,30 @@ def spans(diagnosis: Mapping[str, Any]) -> list[Row]:
     ]
 
 
+def policies(diagnosis: Mapping[str, Any]) -> list[Row]:
+    """One row for each policy on what a half sent; none without a replay."""
+    found = []
+    for one in diagnosis.get("replay", {}).get("directions", ()):
+        endpoints = diagnosis["connections"][one["connection"]]["endpoints"]
+        for cell in one["cells"]:
+            found.append(
+                {
+                    "connection": one["connection"],
+                    "half": one["half"],
+                    "sender": endpoints[one["half"]],
+                    "receiver": endpoints[1 - one["half"]],
+                    **dict(_flat("", cell)),
+                    **dict(_flat("optimum_", one["optimum"])),
+                }
+            )
+    return _even(found)
+
+
 TABLES: dict[str, Callable[[Mapping[str, Any]], list[Row]]] = {
     "connections": connections,
     "halves": halves,
     "spans": spans,
+    "policies": policies,
 }
 
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
 """A diagnosis as text: three lines for each transfer, then what they follow from."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from rich.text import Text
 
-from ackwise.diagnose import advice
+from ackwise.diagnose import acking, advice
 from ackwise.diagnose.advice import Advice, rate, size, time
 from ackwise.diagnose.sentences import SAYINGS
 from ackwise.diagnose.transfer import Transfer, transfers
@@ -17,12 +17,22 @@ _SHARE_LEAST = 0.02  # of a limit that is listed
 _BAND = 64  # characters of the band of limits over time
 
 
-def show(diagnosis: dict[str, Any], console: Console, *, most: int) -> None:
-    """Prints the `most` transfers that lost the most time, and what the capture does not hold."""
+def show(
+    diagnosis: dict[str, Any],
+    console: Console,
+    *,
+    most: int,
+    below: Callable[[Transfer], None] | None = None,
+) -> None:
+    """Prints the `most` transfers that lost the most time, each with what `below` prints."""
     ranked = rank(diagnosis)
+    if not ranked:
+        console.print(Text("No connection carries data; capture a transfer in both directions."))
     for transfer in ranked[:most]:
         for line, style in lines(transfer):
             console.print(Text(line, style=style), soft_wrap=True)
+        if below:
+            below(transfer)
         console.print()
     if len(ranked) > most:
         console.print(Text(f"Transfers that lost less time: {len(ranked) - most}", style="dim"))
@@ -56,6 +66,8 @@ def lines(transfer: Transfer) -> Iterator[tuple[str, str]]:
     if others:
         yield f"  Then: {', '.join(others)}", "dim"
     yield f"  {_figures(transfer)}", "dim"
+    for sentence in acking.sentences(transfer):
+        yield f"  {sentence}", "dim"
 
 
 def _what(transfer: Transfer) -> str:

@@ -2,15 +2,16 @@
 """Replays a capture's arrivals through every policy: ACKs, latency, cost, ratio to the optimum."""
 
 from collections import deque
+from collections.abc import Sequence
 from concurrent.futures import Future, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Thread
 from typing import Any
 
 from ackwise import engine
 from ackwise.engine import Cancel, Cancelled
 from ackwise.errors import Interrupted, RunError
-from ackwise.plans.policy import PolicyChoice
+from ackwise.plans.policy import STOCK, PolicyChoice, rails_in_force
 from ackwise.results import provenance
 from ackwise.results.stats import is_best
 
@@ -61,12 +62,16 @@ KEYS: dict[str, str] = {
     "directions[].packets_above_hole": "data packets above a hole",
     "directions[].packets_filling_hole": "data packets that filled a hole",
     "directions[].packets_duplicate": "data packets without new data",
+    "directions[].notes[]": "why the figures of this direction are not exact",
     "directions[].optimum.acks": "ACKs of the best possible schedule in hindsight",
     "directions[].optimum.latency_ns": "its total latency, all segments",
     "directions[].optimum.cost": "its cost: rho * ACKs + (1 - rho) * latency / unit",
     "directions[].cheapest": "label of the policy with the lowest cost",
     "directions[].cells[].policy": f'label of the policy, or "{CAPTURED}": the real receiver',
     "directions[].cells[].acks": "pure ACKs",
+    "directions[].cells[].acks_saved": "share of the real receiver's pure ACKs that it would not "
+    "have sent; below 0: it would have sent more; null: they are not in the capture",
+    "directions[].cells[].acks_saved_stock": f"the same against policy {STOCK}; null: not replayed",
     "directions[].cells[].acks_piggybacked": "ACKs piggybacked on the receiver's data",
     "directions[].cells[].acks_by_reason.<reason>": "pure ACKs by reason",
     "directions[].cells[].segments_per_ack": "data segments per ACK, pure or piggybacked",
@@ -94,8 +99,11 @@ _LOWER = (
 _DIRECTION = [
     key.removeprefix("directions[].")
     for key in KEYS
-    if key.startswith("directions[].") and key.count(".") == 1 and not key.endswith("cheapest")
+    if key.startswith("directions[].")
+    and key.count(".") == 1
+    and not key.endswith(("cheapest", "notes[]"))
 ]
+_FAR_NS = 300_000  # no host is further from its own capture point
 
 
 @dataclass(frozen=True)
@@ -108,6 +116,15 @@ class ReplaySettings:
     seed: int
     ack_ns: int | None  # both or none
     data_ns: int | None
+    rails: str = "source"  # the set in force where a policy names none
+
+    @property
+    def chosen(self) -> list[PolicyChoice]:
+        """The policies with the rails that are in force."""
+        return [
+            replace(one, rails=rails_in_force(one.name, one.rails, self.rails))
+            for one in self.policies
+        ]
 
     @property
     def device(self) -> dict[str, int] | None:
@@ -125,13 +142,22 @@ class Replay:
     traces: list[list[dict[str, Any] | None]]
 
 
-def run(capture: str, settings: ReplaySettings, trace: bool) -> Replay:
-    """Replays a capture file. Raises InputError when it cannot be used, Interrupted on Ctrl-C."""
+def run(
+    capture: str,
+    settings: ReplaySettings,
+    trace: bool,
+    only: Sequence[tuple[int, int]] | None = None,
+) -> Replay:
+    """Replays a capture file, or of its directions those listed in `only` (connection, direction).
+
+    Raises InputError when it cannot be used, Interrupted on Ctrl-C.
+    """
     options = {
-        "policies": [p.for_engine() for p in settings.policies],
+        "policies": [p.for_engine() for p in settings.chosen],
         "price": {"rho_permille": settings.rho_permille, "unit_ns": settings.unit_ns},
         "seed": settings.seed,
         "device": settings.device,
+        "only": only,
         "traced_directions": DIRECTIONS_SHOWN if trace else 0,
     }
     cancel = Cancel()
@@ -170,11 +196,14 @@ def _evaluated(capture: str, settings: ReplaySettings, found: dict[str, Any]) ->
         one = waiting.popleft()
         cells = [_cell(c, label) for c, label in _labelled(one["policies"], settings.policies)]
         for cell in cells:
+            cell["acks_saved"] = _saved(cell, cells, CAPTURED)
+            cell["acks_saved_stock"] = _saved(cell, cells, STOCK)
             cell["best"] = [key for key in _LOWER if _is_best(key, cell, cells)]
         own = [c for c in cells if c["policy"] != CAPTURED]
         directions.append(
             {
                 **{key: one[key] for key in _DIRECTION},
+                "notes": _notes(one, cells),
                 "optimum": {key: one["optimum"][key] for key in ("acks", "latency_ns", "cost")},
                 "cheapest": min(own, key=lambda c: float(c["cost"]))["policy"] if own else None,
                 "cells": cells,
@@ -186,7 +215,7 @@ def _evaluated(capture: str, settings: ReplaySettings, found: dict[str, Any]) ->
         "kind": "capture",
         "provenance": provenance.record(
             provenance.REPLAY,
-            provenance.REPLAY.rails_of(settings.policies, "source"),
+            provenance.REPLAY.rails_of(settings.policies, settings.rails),
             [settings.seed],
         ),
         "capture": capture,
@@ -229,6 +258,37 @@ def _cell(result: dict[str, Any], label: str) -> dict[str, Any]:
         "cpu_s_per_gb": result["cpu_s_per_gb"],
         "closing_ack": result["closing_ack"],
     }
+
+
+def _saved(cell: dict[str, Any], cells: list[dict[str, Any]], label: str) -> float | None:
+    """The share of the pure ACKs of `label` that `cell` does without."""
+    acks = next((c["acks"] for c in cells if c["policy"] == label), 0)
+    return 1 - cell["acks"] / acks if acks else None
+
+
+def _notes(one: dict[str, Any], cells: list[dict[str, Any]]) -> list[str]:
+    """Why the figures of a direction are not exact."""
+    found = []
+    if all(cell["policy"] != CAPTURED for cell in cells):
+        found.append("the receiver's packets are not in the capture: it cannot be compared with")
+    if one["packets_above_mss"]:
+        found.append(
+            f"{one['packets_above_mss']} packets were merged by offloads: arrival times within "
+            "them are unknown; capture with offloads off (ethtool -K IFACE gro off tso off gso off)"
+        )
+    if one["unseen_bytes"]:
+        found.append(f"{one['unseen_bytes']} acknowledged bytes are missing from the capture")
+    if not one["window_known"]:
+        found.append(
+            "the handshake is not in the capture: a window of 4 MiB is assumed, and that it was "
+            "taken at the receiver"
+        )
+    if one["receiver_distance_ns"] > _FAR_NS:
+        found.append(
+            f"captured {one['receiver_distance_ns'] / 1e6:.3g} ms (RTT) from the receiver: queues "
+            "and losses on that way are not in the arrivals; capture at the receiver"
+        )
+    return found
 
 
 def _is_best(key: str, cell: dict[str, Any], cells: list[dict[str, Any]]) -> bool:

@@ -131,9 +131,7 @@ function choose(v, p) {
   const detail = cell < 0 ? null : data.details[v][cell];
   const real = one.cells.findIndex((c) => c.policy === captured);
   const remarks = [`${one.data_segments} segments of at most ${one.mss_bytes} bytes over ${((one.end_ns - one.start_ns) / 1e9).toFixed(3)} s. Best possible in hindsight: ${one.optimum.acks} ACKs, cost ${one.optimum.cost.toFixed(1)}.`];
-  if (one.packets_above_mss) remarks.push(`${one.packets_above_mss} packets were merged by offloads: arrival times within them are unknown.`);
-  if (one.unseen_bytes) remarks.push(`${one.unseen_bytes} acknowledged bytes are missing from the capture.`);
-  if (!one.window_known) remarks.push("The handshake is not in the capture: a window of 4 MiB is assumed.");
+  for (const note of one.notes) remarks.push(`${note[0].toUpperCase()}${note.slice(1)}.`);
   if (doc.truncated) remarks.push(`The file ends inside packet ${doc.truncated.packet}, at byte ${doc.truncated.offset}; the packets before it are analysed.`);
   about.textContent = remarks.join(" ");
   cheapest.replaceChildren("Lowest cost: ", make("strong", {}, one.cheapest || "none"));

@@ -6,12 +6,15 @@ from typing import Any
 from rich.text import Text
 
 from ackwise.errors import printable
+from ackwise.plans.policy import STOCK
 from ackwise.replay import DIRECTIONS_SHOWN
 from ackwise.results import provenance
 from ackwise.results.console import Console
 from ackwise.results.table import Column, blocks, decimals, draw, time_unit, width_of
 
-_COLUMNS = (
+Columns = tuple[tuple[str, str, str], ...]  # key of a cell, heading, unit
+
+_COLUMNS: Columns = (
     ("acks", "ACKs", ""),
     ("acks_piggybacked", "piggybacked", ""),
     ("segments_per_ack", "segs/ACK", ""),
@@ -22,6 +25,16 @@ _COLUMNS = (
     ("cost_ratio", "x optimum", ""),
     ("cpu_s_per_gb", "CPU s/GB", ""),
 )
+# What another policy would have saved and cost, and beside that how good that is.
+SAVED: Columns = (
+    ("acks", "ACKs", ""),
+    ("acks_saved", "saved", "%"),
+    ("acks_saved_stock", f"saved vs {STOCK}", "%"),
+    ("segments_per_ack", "segs/ACK", ""),
+    ("ack_latency_mean_ns", "ACK lat. mean", "ns"),
+    ("ack_latency_p99_ns", "ACK lat. p99", "ns"),
+)
+REGRET: Columns = (*SAVED, ("cost", "cost", ""), ("cost_ratio", "x optimum", ""))
 LIMITS = (
     "arrivals stay as captured: a replay cannot know how the sender would have reacted to other "
     "ACKs, so goodput, RTTs and losses need the simulator or the lab"
@@ -41,17 +54,33 @@ def _column(
         return None
     name, scale = unit
     whole = not name and all(v.is_integer() for v in present)
-    digits = 0 if whole else decimals([v / scale for v in present])
+    digits = 1 if name == "%" else 0 if whole else decimals([v / scale for v in present])
     texts = ["-" if v is None else f"{v / scale:.{digits}f}" for v in values]
     return Column(f"{title} {name}".rstrip(), texts, [key in cell["best"] for cell in cells])
 
 
+def show_cells(one: dict[str, Any], console: Console, columns: Columns) -> None:
+    """Prints the policies on one direction, and what is not exact about them."""
+    cells = one["cells"]
+    for note in one["notes"]:
+        console.print(Text(note, style="yellow"), soft_wrap=True)
+    shown = [Column("policy", [c["policy"] for c in cells], [False] * len(cells), left=True)]
+    times = time_unit(max(_present(key, cells)) for key, _, unit in columns if unit == "ns")
+    for key, title, unit in columns:
+        scale = {"ns": times, "%": ("%", 0.01)}.get(unit, ("", 1.0))
+        column = _column(key, title, scale, cells)
+        if column:
+            shown.append(column)
+    for number, block in enumerate(blocks(shown, width_of(console))):
+        if number:
+            console.print()
+        draw(console, block, [False] * len(cells))
+
+
 def show(document: dict[str, Any], console: Console) -> None:
     """Prints a table for each direction of a capture, those with the most data first."""
-    width = width_of(console)
     price = document["price"]
     for one in document["directions"][:DIRECTIONS_SHOWN]:
-        cells = one["cells"]
         console.print(
             Text(
                 f"{printable(document['capture'])}: {one['from']} -> {one['to']}",
@@ -71,17 +100,8 @@ def show(document: dict[str, Any], console: Console) -> None:
             ),
             soft_wrap=True,
         )
-        for warning in _warnings(one):
-            console.print(Text(warning, style="yellow"), soft_wrap=True)
-        columns = [Column("policy", [c["policy"] for c in cells], [False] * len(cells), left=True)]
-        times = time_unit(max(_present(key, cells)) for key, _, unit in _COLUMNS if unit)
-        for key, title, unit in _COLUMNS:
-            column = _column(key, title, times if unit else ("", 1.0), cells)
-            if column:
-                columns.append(column)
-        for block in blocks(columns, width):
-            draw(console, block, [False] * len(cells))
-            console.print()
+        show_cells(one, console, _COLUMNS)
+        console.print()
         console.print(Text(f"Lowest cost: {one['cheapest']}"), soft_wrap=True)
         console.print()
     more = len(document["directions"]) - DIRECTIONS_SHOWN
@@ -99,18 +119,3 @@ def show(document: dict[str, Any], console: Console) -> None:
     if document["directions_skipped"]:
         console.print(Text(f"Directions with too little data: {document['directions_skipped']}"))
     console.print(Text("* best value of its column", style="dim"))
-
-
-def _warnings(one: dict[str, Any]) -> list[str]:
-    """Why the figures of a direction are not exact."""
-    found = []
-    if one["packets_above_mss"]:
-        found.append(
-            f"{one['packets_above_mss']} packets were merged by offloads: arrival times within "
-            "them are unknown; capture with offloads off (ethtool -K IFACE gro off tso off gso off)"
-        )
-    if one["unseen_bytes"]:
-        found.append(f"{one['unseen_bytes']} acknowledged bytes are missing from the capture")
-    if not one["window_known"]:
-        found.append("the handshake is not in the capture: a window of 4 MiB is assumed")
-    return found

@@ -44,14 +44,18 @@ pub struct AckHabits {
     pub quick_acks: u64,
     /// ACKs of three segments or more.
     pub stretch_acks: u64,
+    /// ACKs of a whole window, with nothing left in flight: it was full before more could come.
+    pub window_bound_acks: u64,
     /// Pure window updates.
     pub window_updates: u64,
-    /// ACKs that came closer together than a quarter of what the data had been apart.
+    /// ACKs that came closer together than a quarter of what the data had been apart, though all of
+    /// it had passed before the first of them.
     pub compressed_acks: u64,
     /// A few packets of each kind.
     pub prompt_examples: Vec<Example>,
     pub late_examples: Vec<Example>,
     pub stretch_examples: Vec<Example>,
+    pub window_bound_examples: Vec<Example>,
     pub window_update_examples: Vec<Example>,
     pub merged_examples: Vec<Example>,
 }
@@ -62,9 +66,11 @@ pub(super) struct Habits {
     quick_is_over: bool,
     /// When the last ACK passed, and the newest data that it acknowledged.
     last: Option<(u64, u64)>,
+    /// As the last ACK advertised it.
+    window_bytes: Option<u64>,
 }
 
-fn keep(examples: &mut Vec<Example>, step: &Step) {
+pub(super) fn keep(examples: &mut Vec<Example>, step: &Step) {
     if examples.len() < EXAMPLES {
         examples.push(Example { file: step.file, number: step.number });
     }
@@ -97,9 +103,19 @@ impl Habits {
         let newest_at_ns = step.time_ns.saturating_sub(ack.newest_ns.unwrap_or(0));
         if let Some((last_ns, last_newest_ns)) = self.last {
             let apart_ns = newest_at_ns.saturating_sub(last_newest_ns);
-            found.compressed_acks += u64::from(4 * (step.time_ns - last_ns) < apart_ns);
+            let came_together = 4 * (step.time_ns - last_ns) < apart_ns;
+            found.compressed_acks += u64::from(newest_at_ns < last_ns && came_together);
         }
         self.last = Some((step.time_ns, newest_at_ns));
+    }
+
+    pub fn window(&mut self, step: &Step, ack: &Ack) {
+        let before = self.window_bytes.replace(ack.window_bytes).filter(|_| ack.window_known);
+        let is_all = ack.kind == AckKind::Advancing && !ack.is_recovery && ack.packets_left == 0;
+        if is_all && before.is_some_and(|window| ack.acked_bytes + u64::from(ack.mss_bytes) > window) {
+            self.found.window_bound_acks += 1;
+            keep(&mut self.found.window_bound_examples, step);
+        }
     }
 
     pub fn other(&mut self, step: &Step, ack: &Ack) {

@@ -6,6 +6,7 @@
 //! | `arrivals.rs` | which data had the receiver when an ACK left? |
 //! | `follower.rs` | what would a policy of the core have done then? |
 //! | `habits.rs` | without any policy: how many segments, how late, what came first? |
+//! | `thinning.rs` | which ACKs did not come this far? |
 //! | `verdict.rs` | a pure function from these to an answer |
 //!
 //! An ACK is judged when it passes, with the data that it acknowledges: at the receiver that is what the
@@ -15,6 +16,7 @@
 mod arrivals;
 mod follower;
 mod habits;
+mod thinning;
 mod verdict;
 
 use crate::distribution::Distribution;
@@ -26,9 +28,11 @@ use arrivals::{Arrival, Arrivals, Reassembly};
 use follower::{followers, Follower};
 use habits::Habits;
 use serde::Serialize;
+use thinning::Thinning;
 
 pub use follower::Score;
 pub use habits::{AckHabits, Example, Offload};
+pub use thinning::AckThinning;
 pub use verdict::{judge, AckFeatures, AckVerdict, Confidence, Undecided};
 
 const MS: u64 = 1_000_000;
@@ -63,6 +67,8 @@ pub struct Acking {
     pub oldest_ns: Distribution,
     /// What any receiver's ACKs show, whatever its policy.
     pub habits: AckHabits,
+    /// What was taken out between the receiver and the capture point; none where it is not known.
+    pub thinning: Option<AckThinning>,
     /// Which policy it is.
     pub verdict: AckVerdict,
 }
@@ -74,6 +80,7 @@ pub struct Watch {
     arrivals: Arrivals,
     reassembly: Reassembly,
     habits: Habits,
+    thinning: Thinning,
     followers: Vec<Follower>,
     judged: u32,
     acked: u64,
@@ -98,6 +105,7 @@ impl Observer for Watch {
         let Some(ack) = &step.ack else { return };
         if step.has(tcp_flag::SYN) {
             self.window_bytes = clamp(ack.window_bytes);
+            self.habits.window(step, ack);
             return;
         }
         if ack.kind == AckKind::Advancing && !ack.is_recovery {
@@ -107,15 +115,21 @@ impl Observer for Watch {
                 self.report.oldest_ns.record(oldest_ns);
             }
         }
+        if ack.kind != AckKind::Old {
+            self.habits.window(step, ack);
+        }
         self.habits.other(step, ack);
+        self.thinning.acked(step, ack);
         self.follow(step, ack);
     }
 
     fn finish(mut self, end: &End) -> Acking {
         self.report.habits = self.habits.finish(end);
+        self.report.thinning = self.thinning.finish();
         let features = AckFeatures {
             scores: self.followers.iter().map(|f| (f.name, f.score())).collect(),
             advancing: self.report.segments.samples(),
+            window_bound: self.report.habits.window_bound_acks,
             is_answered: end.is_answered,
             has_data: end.first.is_some_and(|first| end.nxt > first + 1),
             distance_ns: end.distance_ns[1],

@@ -24,6 +24,8 @@ pub struct AckFeatures {
     pub scores: Vec<(&'static str, Score)>,
     /// ACKs that acknowledge data for the first time.
     pub advancing: u64,
+    /// Of these: of a whole window.
+    pub window_bound: u64,
     /// The receiver's packets are in the capture; the sender's are.
     pub is_answered: bool,
     pub has_data: bool,
@@ -52,6 +54,8 @@ pub enum Undecided {
     FewAcks,
     /// One at the receiver would decide.
     FarFromReceiver,
+    /// The window is full before a policy would send an ACK.
+    WindowBound,
     /// None of the policies does what this receiver does.
     UnlikeAny,
 }
@@ -87,7 +91,8 @@ pub fn judge(features: &AckFeatures) -> AckVerdict {
         false => (SHARE_LEAST, Undecided::UnlikeAny),
     };
     if share(&best) < least {
-        return undecided(why);
+        let is_bound = 2 * features.window_bound > features.advancing;
+        return undecided(if is_bound { Undecided::WindowBound } else { why });
     }
     // Arrivals at even distances look alike to whatever is fitted.
     let extra = if best.is_fitted { ALIKE_SHARE * f64::from(best.acks) } else { 0.0 };
@@ -141,6 +146,7 @@ mod tests {
         AckFeatures {
             scores: scores.iter().map(score).collect(),
             advancing: 1000,
+            window_bound: 0,
             is_answered: true,
             has_data: true,
             distance_ns: Some(0),
@@ -184,6 +190,7 @@ mod tests {
             (AckFeatures { has_data: false, ..good.clone() }, Undecided::OneDirection),
             (AckFeatures { scores: few, ..good.clone() }, Undecided::FewAcks),
             (AckFeatures { distance_ns: far, ..nothing.clone() }, Undecided::FarFromReceiver),
+            (AckFeatures { window_bound: 501, ..nothing.clone() }, Undecided::WindowBound),
             (nothing, Undecided::UnlikeAny),
         ] {
             let found = judge(&features);

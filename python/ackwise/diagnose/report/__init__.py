@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
 """The page of a diagnosis: transfers by the time they lost, and graphs of the first."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from ackwise import __version__
+from ackwise.diagnose import whatif
 from ackwise.diagnose.report import filters, packed
 from ackwise.diagnose.report.marks import MARKS
 from ackwise.diagnose.sentences import COLORS, SAYINGS
@@ -42,7 +43,10 @@ def of_diagnosis(
                 "list": _list(ranked[:listed]),
                 "left_out": _left_out(ranked[listed:]),
                 "details": [
-                    _detail(transfer, drawn[n] if n < len(drawn) else None)
+                    {
+                        **_detail(transfer, drawn[n] if n < len(drawn) else None),
+                        "policies": _policies(whatif.of(diagnosis, transfer)),
+                    }
                     for n, transfer in enumerate(ranked[: min(TOLD_MAX, listed)])
                 ],
             }
@@ -56,6 +60,26 @@ def of_diagnosis(
             drawn.pop()
         else:
             listed = max(1, listed // 2)
+
+
+# Of a policy on the arrivals of a transfer: key and heading.
+_OF_POLICY = {
+    "policy": "policy",
+    "acks": "ACKs",
+    "acks_saved": "saved",
+    "acks_saved_stock": "saved vs linux",
+    "segments_per_ack": "segments per ACK",
+    "ack_latency_mean_ns": "ACK latency, mean",
+    "ack_latency_p99_ns": "ACK latency, p99",
+    "cost_ratio": "cost, by the optimum's",
+}
+
+
+def _policies(one: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    if one is None:
+        return None
+    rows = [[cell[key] for key in _OF_POLICY] for cell in one["cells"]]
+    return {"notes": one["notes"], "acks_best": one["optimum"]["acks"], "rows": rows}
 
 
 def heading(diagnosis: dict[str, Any]) -> str:
@@ -82,6 +106,8 @@ def _about(diagnosis: dict[str, Any], command: str, origin: str, *, again: bool)
             name: {"words": saying.words, "meaning": saying.meaning, "color": COLORS[name]}
             for name, saying in SAYINGS.items()
         },
+        "of_policy": _OF_POLICY,
+        "price": diagnosis.get("replay", {}).get("price"),
         "marks": {name: asdict(look) for name, look in MARKS.items()},
     }
 

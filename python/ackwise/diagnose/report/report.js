@@ -303,7 +303,20 @@ function shownLines(n) {
   const bar = make("div", { class: "shares", role: "img", "aria-label": detail.shares.map(([name, share]) => `${said(name).words} ${(100 * share).toFixed(1)}%`).join(", ") },
     ...detail.shares.map(([name, share]) => make("span", { style: `background:${said(name).color};width:${100 * share}%`, title: `${said(name).words} ${(100 * share).toFixed(1)}%` })));
   const legend = make("ul", { class: "legend" }, ...detail.shares.map(([name, share]) => make("li", { title: said(name).meaning }, swatch(said(name).color), `${said(name).words} ${(100 * share).toFixed(1)}%`)));
-  return [...told, bar, legend];
+  return [...told, bar, legend, ...(detail.policies ? [policies(detail.policies)] : [])];
+}
+
+// What other ACK policies would have done with the same arrivals.
+function policies({ notes, acks_best: best, rows }) {
+  const shares = (key) => key.startsWith("acks_saved");
+  const texts = (row) => Object.keys(data.of_policy).map((key, i) => (row[i] === null ? "–" : shares(key) ? `${figure(100 * row[i], 1)}%`
+    : key.endsWith("_ns") ? duration(row[i] / 1e3) : typeof row[i] === "number" ? figure(row[i], key === "acks" ? 0 : 2) : row[i]));
+  const cell = (name) => (text, i) => make(name, i ? {} : { class: "left" }, text);
+  return make("details", { id: "policies", open: "" }, make("summary", {}, "Other ACK policies on the same arrivals"),
+    make("p", { class: "note" }, ["How the sender would react to other ACKs is not known.", ...notes.map((note) => `${note[0].toUpperCase()}${note.slice(1)}.`),
+      `Best schedule in hindsight: ${best} ACKs, where an ACK costs as much as ${duration(data.price.unit_ns / 1e3)} of one segment's latency.`].join(" ")),
+    make("div", { class: "scroll" }, make("table", {}, make("thead", {}, make("tr", {}, ...Object.values(data.of_policy).map(cell("th")))),
+      make("tbody", {}, ...rows.map((row) => make("tr", {}, ...texts(row).map(cell("td"))))))));
 }
 
 function choose(n) {
