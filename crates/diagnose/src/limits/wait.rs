@@ -179,7 +179,7 @@ impl Waits {
             return Waited::whole(Wait::Timer, gap_ns);
         }
         // The send buffer was empty, and what came next does not leave with ACKs.
-        if self.before.is_short && self.scatter > SCATTERED {
+        if self.before.is_short && !self.fills_window(data.mss_bytes) && self.scatter > SCATTERED {
             return Waited::whole(Wait::Application, gap_ns);
         }
         // A timer sends what fits into a window that has no room for a segment.
