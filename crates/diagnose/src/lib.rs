@@ -23,6 +23,7 @@
 #![forbid(unsafe_code)]
 
 pub mod acks;
+mod buckets;
 mod counts;
 mod distance;
 pub mod distribution;
