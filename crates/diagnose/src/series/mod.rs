@@ -13,7 +13,10 @@ mod recorder;
 mod track;
 
 use crate::arrivals;
-use crate::table::Table;
+use crate::batch::Batch;
+use crate::flow::Flow;
+use crate::report::Ending;
+use crate::table::{Arrival, Follow, Table};
 use ackwise_capture::{CaptureError, ReadOptions, Source};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -55,23 +58,62 @@ pub fn series<'a>(
     options: &ReadOptions<'_>,
     wanted: &[Wanted],
 ) -> Result<Vec<Series>, CaptureError> {
-    let mut recorders: Vec<_> = wanted.iter().map(|w| Recorder::new(w.most_points)).collect();
     let mut places: HashMap<Pair, Vec<usize>> = HashMap::new();
     for (place, one) in wanted.iter().enumerate() {
         places.entry(one.pair()).or_default().push(place);
     }
-    let mut table = Table::default();
+    let recorders = wanted.iter().map(|w| Recorder::new(w.most_points)).collect();
+    let mut table = Table::new(Plotting { wanted, recorders });
     arrivals(sources, options, |arrival| {
         let (src, dst) = (arrival.packet.segment.src, arrival.packet.segment.dst);
         // Connections do not depend on one another: the others need not be followed.
-        let Some(places) = places.get(&(src.min(dst), src.max(dst))) else { return };
-        table.add(&arrival, &mut |_| {}, |flow, step| {
-            for &place in places {
-                if wanted[place].start_ns == flow.start_ns {
-                    recorders[place].add(arrival.packet, step, wanted[place].of);
-                }
-            }
-        });
+        if places.contains_key(&(src.min(dst), src.max(dst))) {
+            table.add(arrival);
+        }
     })?;
-    Ok(recorders.into_iter().map(Recorder::finish).collect())
+    Ok(table.finish().recorders.into_iter().map(Recorder::finish).collect())
+}
+
+/// Records the wanted transfers of each connection.
+struct Plotting<'w> {
+    wanted: &'w [Wanted],
+    recorders: Vec<Recorder>,
+}
+
+impl Plotting<'_> {
+    fn add(&mut self, case: &mut Case, batch: &mut Batch) {
+        batch.drain(|segment| {
+            case.flow.add(segment, |step| {
+                for &place in &case.places {
+                    self.recorders[place].add(segment.sack_blocks(), step, self.wanted[place].of);
+                }
+            });
+        });
+    }
+}
+
+struct Case {
+    flow: Box<Flow<()>>,
+    /// In the list of wanted transfers.
+    places: Vec<usize>,
+}
+
+impl Follow for Plotting<'_> {
+    type Case = Case;
+
+    fn begin(&mut self, first: &Arrival<'_>) -> Case {
+        let (src, dst) = (first.packet.segment.src, first.packet.segment.dst);
+        let pair = (src.min(dst), src.max(dst));
+        let is_it = |w: &Wanted| w.start_ns == first.now_ns && w.pair() == pair;
+        let places = (0..self.wanted.len()).filter(|&place| is_it(&self.wanted[place])).collect();
+        Case { flow: Box::new(Flow::new(first)), places }
+    }
+
+    fn packets(&mut self, case: &mut Case, batch: &mut Batch) {
+        self.add(case, batch);
+    }
+
+    fn over(&mut self, mut case: Case, mut batch: Batch, _ending: Ending) {
+        self.add(&mut case, &mut batch);
+    }
 }
