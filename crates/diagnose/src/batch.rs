@@ -9,7 +9,7 @@ use ackwise_capture::Packet;
 use std::ops::Deref;
 
 /// More would gain little, and take memory of every open connection.
-const MOST: usize = 32;
+const MOST: usize = 64;
 const FEW: usize = 8;
 
 /// What counts of a packet: one cache line.
@@ -130,6 +130,10 @@ impl Batch {
         if !sacks.is_empty() {
             self.sacks.extend_from_slice(sacks);
         }
+    }
+
+    pub fn first(&self) -> Option<&Headers> {
+        self.packets.first()
     }
 
     pub fn is_full(&self) -> bool {

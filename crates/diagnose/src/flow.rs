@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 //! One connection: two halves, and the step that each packet is.
 
-use crate::batch::Segment;
+use crate::batch::{Batch, Segment};
 use crate::distance::{Distance, Recent};
 use crate::half::{Around, Half};
 use crate::observers::{End, Observer};
 use crate::repeats::Repeats;
 use crate::report::{Connection, Ecn, Ending, Handshake, Options};
 use crate::step::Step;
-use crate::table::Arrival;
+use crate::table::Name;
 use crate::transit::Transit;
 use ackwise_capture::tcp_flag;
 use std::net::SocketAddr;
@@ -49,24 +49,24 @@ pub(crate) struct Flow<O> {
 }
 
 impl<O: Observer> Flow<O> {
-    /// Of its first packet, which comes once more in a batch.
-    pub fn new(first: &Arrival<'_>) -> Self {
-        let segment = &first.packet.segment;
-        let syn = segment.has(tcp_flag::SYN);
-        let from_acceptor = syn && segment.has(tcp_flag::ACK);
-        let endpoints = match from_acceptor {
-            true => [segment.dst, segment.src],
-            false => [segment.src, segment.dst],
-        };
+    /// Of the packets that begin with this batch.
+    pub fn new(name: &Name, batch: &Batch) -> Self {
+        let (time_ns, flags, from_upper) =
+            batch.first().map_or((0, 0, false), |first| (first.time_ns, first.flags, first.from_upper));
+        let syn = flags & tcp_flag::SYN != 0;
+        let from_acceptor = syn && flags & tcp_flag::ACK != 0;
+        let is_upper = from_upper != from_acceptor;
+        let [lower, upper] = name.key.endpoints();
+        let endpoints = if is_upper { [upper, lower] } else { [lower, upper] };
         Flow {
-            index: first.ordinal,
+            index: name.index,
             endpoints,
-            is_upper: first.from_upper != from_acceptor,
+            is_upper,
             initiator_known: syn,
             syns: [None; 2],
             handshake: None,
-            start_ns: first.now_ns,
-            last_ns: first.now_ns,
+            start_ns: time_ns,
+            last_ns: time_ns,
             packets: 0,
             repeated_packets: [0; 2],
             repeats: Default::default(),
@@ -77,9 +77,14 @@ impl<O: Observer> Flow<O> {
         }
     }
 
+    /// Takes the packets of a batch, and shows their steps to `watch`.
+    pub fn take(&mut self, batch: &mut Batch, mut watch: impl FnMut(&Segment<'_>, &Step)) {
+        batch.drain(|segment| self.add(segment, |step| watch(segment, step)));
+    }
+
     /// The packet goes through both halves, and its step to their observers and to `watch`, unless it
     /// is a copy of another.
-    pub fn add(&mut self, segment: &Segment<'_>, watch: impl FnOnce(&Step)) {
+    fn add(&mut self, segment: &Segment<'_>, watch: impl FnOnce(&Step)) {
         let now_ns = segment.time_ns;
         let from = usize::from(segment.from_upper != self.is_upper);
         let to = 1 - from;

@@ -4,13 +4,14 @@
 
 use ackwise_capture::TcpSegment;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
     lower: [u64; 2],
     upper: [u64; 2],
-    ports: u32,
+    ports: [u16; 2],
+    is_ipv4: bool,
 }
 
 impl Key {
@@ -20,8 +21,19 @@ impl Key {
         let (src, dst) = (number(&segment.src), number(&segment.dst));
         let from_upper = src > dst;
         let (lower, upper) = if from_upper { (dst, src) } else { (src, dst) };
-        let ports = u32::from(lower.1) << 16 | u32::from(upper.1);
-        (Key { lower: lower.0, upper: upper.0, ports }, from_upper)
+        let ports = [lower.1, upper.1];
+        (Key { lower: lower.0, upper: upper.0, ports, is_ipv4: segment.src.is_ipv4() }, from_upper)
+    }
+
+    /// The lower one first.
+    pub fn endpoints(&self) -> [SocketAddr; 2] {
+        [(self.lower, self.ports[0]), (self.upper, self.ports[1])].map(|([high, low], port)| {
+            let ip = match self.is_ipv4 {
+                true => Ipv4Addr::from(low as u32).into(),
+                false => Ipv6Addr::from(u128::from(high) << 64 | u128::from(low)).into(),
+            };
+            SocketAddr::new(ip, port)
+        })
     }
 }
 
@@ -34,11 +46,10 @@ impl Hash for Key {
         } else {
             [a, b, c, d].into_iter().for_each(|word| state.write_u64(word));
         }
-        state.write_u32(self.ports);
+        state.write_u32(u32::from(self.ports[0]) << 16 | u32::from(self.ports[1]));
     }
 }
 
-/// An IPv4 address is its own number, which no IPv6 address in use has (RFC 4291, 2.5.5.1).
 #[inline]
 fn number(address: &SocketAddr) -> ([u64; 2], u16) {
     let ip = match address.ip() {

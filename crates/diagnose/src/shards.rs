@@ -7,7 +7,7 @@ use crate::batch::Batch;
 use crate::flow::Flow;
 use crate::observers::Observer;
 use crate::report::{Connection, Ending};
-use crate::table::{Arrival, Follow};
+use crate::table::{Follow, Name};
 use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -28,16 +28,13 @@ impl<O, F> Here<O, F> {
 impl<O: Observer, F: FnMut(Connection<O::Report>)> Follow for Here<O, F> {
     type Case = Box<Flow<O>>;
 
-    fn begin(&mut self, first: &Arrival<'_>) -> Self::Case {
-        Box::new(Flow::new(first))
+    fn packets(&mut self, name: &Name, flow: &mut Option<Self::Case>, batch: &mut Batch) {
+        flow.get_or_insert_with(|| Box::new(Flow::new(name, batch))).take(batch, |_, _| {});
     }
 
-    fn packets(&mut self, flow: &mut Self::Case, batch: &mut Batch) {
-        batch.drain(|segment| flow.add(segment, |_| {}));
-    }
-
-    fn over(&mut self, mut flow: Self::Case, mut batch: Batch, ending: Ending) {
-        self.packets(&mut flow, &mut batch);
+    fn over(&mut self, name: &Name, flow: Option<Self::Case>, mut batch: Batch, ending: Ending) {
+        let mut flow = flow.unwrap_or_else(|| Box::new(Flow::new(name, &batch)));
+        flow.take(&mut batch, |_, _| {});
         (self.over)(flow.finish(ending));
     }
 }
@@ -50,12 +47,14 @@ const TOGETHER: isize = 8;
 
 /// A connection, for whoever has time.
 pub(crate) struct Desk<O> {
+    name: Name,
     inbox: Mutex<Inbox<O>>,
 }
 
 struct Inbox<O> {
-    /// None while a thread follows it.
+    /// None before the first packet, and while a thread follows it.
     flow: Option<Box<Flow<O>>>,
+    is_taken: bool,
     batches: Vec<Batch>,
     ending: Option<Ending>,
 }
@@ -86,28 +85,31 @@ impl<O: Observer> Desk<O> {
         let mut inbox = lock(&self.inbox);
         inbox.batches.push(batch);
         inbox.ending = ending;
-        inbox.batches.len() == 1 && inbox.flow.is_some()
+        inbox.batches.len() == 1 && !inbox.is_taken
     }
 
     /// Follows until nothing waits; the connection, if that was its end.
     fn follow(&self, queue: &Queue<O>) -> Option<Connection<O::Report>> {
         let mut inbox = lock(&self.inbox);
-        let mut flow = inbox.flow.take()?;
+        inbox.is_taken = true;
+        let mut flow = inbox.flow.take();
         loop {
             let batches = std::mem::take(&mut inbox.batches);
             let ending = inbox.ending;
             drop(inbox);
             let done = batches.len() as isize;
             for mut batch in batches {
-                batch.drain(|segment| flow.add(segment, |_| {}));
+                flow.get_or_insert_with(|| Box::new(Flow::new(&self.name, &batch)))
+                    .take(&mut batch, |_, _| {});
             }
             queue.done(done);
             if let Some(ending) = ending {
-                return Some(flow.finish(ending));
+                return flow.map(|flow| flow.finish(ending));
             }
             inbox = lock(&self.inbox);
             if inbox.batches.is_empty() {
-                inbox.flow = Some(flow);
+                inbox.flow = flow;
+                inbox.is_taken = false;
                 return None;
             }
         }
@@ -197,7 +199,11 @@ where
         })
     }
 
-    fn put(&mut self, desk: &Arc<Desk<O>>, batch: Batch, ending: Option<Ending>) {
+    fn put(&mut self, name: &Name, desk: &mut Option<Arc<Desk<O>>>, batch: Batch, ending: Option<Ending>) {
+        let desk = desk.get_or_insert_with(|| {
+            let inbox = Inbox { flow: None, is_taken: false, batches: Vec::new(), ending: None };
+            Arc::new(Desk { name: *name, inbox: Mutex::new(inbox) })
+        });
         if desk.put(batch, ending) {
             self.next.push(desk.clone());
         }
@@ -233,17 +239,12 @@ where
 {
     type Case = Arc<Desk<O>>;
 
-    fn begin(&mut self, first: &Arrival<'_>) -> Self::Case {
-        let flow = Some(Box::new(Flow::new(first)));
-        Arc::new(Desk { inbox: Mutex::new(Inbox { flow, batches: Vec::new(), ending: None }) })
-    }
-
-    fn packets(&mut self, desk: &mut Self::Case, batch: &mut Batch) {
+    fn packets(&mut self, name: &Name, desk: &mut Option<Self::Case>, batch: &mut Batch) {
         let full = std::mem::replace(batch, Batch::for_many());
-        self.put(desk, full, None);
+        self.put(name, desk, full, None);
     }
 
-    fn over(&mut self, desk: Self::Case, batch: Batch, ending: Ending) {
-        self.put(&desk, batch, Some(ending));
+    fn over(&mut self, name: &Name, mut desk: Option<Self::Case>, batch: Batch, ending: Ending) {
+        self.put(name, &mut desk, batch, Some(ending));
     }
 }

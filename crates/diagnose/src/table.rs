@@ -26,17 +26,22 @@ pub(crate) struct Arrival<'p> {
 
 /// Takes the packets of connections, some at a time and in order.
 pub(crate) trait Follow {
-    /// What it keeps of a connection.
+    /// What it keeps of a connection, once packets of it came.
     type Case;
 
-    /// The first packet of a connection, which comes once more in a batch.
-    fn begin(&mut self, first: &Arrival<'_>) -> Self::Case;
-
     /// The next packets, taken out of the batch.
-    fn packets(&mut self, case: &mut Self::Case, batch: &mut Batch);
+    fn packets(&mut self, name: &Name, case: &mut Option<Self::Case>, batch: &mut Batch);
 
     /// The last packets.
-    fn over(&mut self, case: Self::Case, batch: Batch, ending: Ending);
+    fn over(&mut self, name: &Name, case: Option<Self::Case>, batch: Batch, ending: Ending);
+}
+
+/// Which connection it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Name {
+    pub key: Key,
+    /// Packets of the capture in front of its first.
+    pub index: u64,
 }
 
 pub(crate) struct Table<F: Follow> {
@@ -51,14 +56,15 @@ type Ended = VecDeque<(u64, Key, u64)>;
 struct Open<C> {
     life: Life,
     waiting: Batch,
-    case: C,
+    case: Option<C>,
 }
 
 impl<C> Open<C> {
     fn add(&mut self, arrival: &Arrival<'_>, follow: &mut impl Follow<Case = C>, ended: &mut Ended) {
         self.waiting.push(arrival.packet, arrival.now_ns, arrival.from_upper);
         if self.waiting.is_full() {
-            follow.packets(&mut self.case, &mut self.waiting);
+            let name = Name { key: arrival.key, index: self.life.index };
+            follow.packets(&name, &mut self.case, &mut self.waiting);
         }
         if self.life.add(arrival) {
             ended.push_back((arrival.now_ns.saturating_add(QUIET_NS), arrival.key, self.life.index));
@@ -78,8 +84,7 @@ impl<F: Follow> Table<F> {
             return open.add(arrival, &mut self.follow, &mut self.ended);
         }
         self.close(&arrival.key);
-        let case = self.follow.begin(arrival);
-        let mut open = Open { life: Life::new(arrival), waiting: Batch::default(), case };
+        let mut open = Open { life: Life::new(arrival), waiting: Batch::default(), case: None };
         open.add(arrival, &mut self.follow, &mut self.ended);
         self.open.insert(arrival.key, open);
     }
@@ -98,16 +103,16 @@ impl<F: Follow> Table<F> {
 
     fn close(&mut self, key: &Key) {
         if let Some(Open { life, waiting, case }) = self.open.remove(key) {
-            self.follow.over(case, waiting, life.ending);
+            self.follow.over(&Name { key: *key, index: life.index }, case, waiting, life.ending);
         }
     }
 
     /// The rest, in the order of first packets.
     pub fn finish(mut self) -> F {
-        let mut rest: Vec<_> = self.open.into_values().collect();
-        rest.sort_unstable_by_key(|open| open.life.index);
-        for Open { life, waiting, case } in rest {
-            self.follow.over(case, waiting, life.ending);
+        let mut rest: Vec<_> = self.open.into_iter().collect();
+        rest.sort_unstable_by_key(|(_, open)| open.life.index);
+        for (key, Open { life, waiting, case }) in rest {
+            self.follow.over(&Name { key, index: life.index }, case, waiting, life.ending);
         }
         self.follow
     }

@@ -16,7 +16,7 @@ use crate::arrivals;
 use crate::batch::Batch;
 use crate::flow::Flow;
 use crate::report::Ending;
-use crate::table::{Arrival, Follow, Table};
+use crate::table::{Follow, Name, Table};
 use ackwise_capture::{CaptureError, ReadOptions, Source};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -80,40 +80,37 @@ struct Plotting<'w> {
     recorders: Vec<Recorder>,
 }
 
-impl Plotting<'_> {
-    fn add(&mut self, case: &mut Case, batch: &mut Batch) {
-        batch.drain(|segment| {
-            case.flow.add(segment, |step| {
-                for &place in &case.places {
-                    self.recorders[place].add(segment.sack_blocks(), step, self.wanted[place].of);
-                }
-            });
-        });
-    }
-}
-
+/// A connection with wanted transfers.
 struct Case {
-    flow: Box<Flow<()>>,
+    flow: Flow<()>,
     /// In the list of wanted transfers.
     places: Vec<usize>,
 }
 
-impl Follow for Plotting<'_> {
-    type Case = Case;
-
-    fn begin(&mut self, first: &Arrival<'_>) -> Case {
-        let (src, dst) = (first.packet.segment.src, first.packet.segment.dst);
-        let pair = (src.min(dst), src.max(dst));
-        let is_it = |w: &Wanted| w.start_ns == first.now_ns && w.pair() == pair;
+impl Plotting<'_> {
+    fn case(&self, name: &Name, batch: &Batch) -> Case {
+        let [lower, upper] = name.key.endpoints();
+        let pair = (lower.min(upper), lower.max(upper));
+        let start_ns = batch.first().map(|first| first.time_ns);
+        let is_it = |w: &Wanted| Some(w.start_ns) == start_ns && w.pair() == pair;
         let places = (0..self.wanted.len()).filter(|&place| is_it(&self.wanted[place])).collect();
-        Case { flow: Box::new(Flow::new(first)), places }
+        Case { flow: Flow::new(name, batch), places }
+    }
+}
+
+impl Follow for Plotting<'_> {
+    type Case = Box<Case>;
+
+    fn packets(&mut self, name: &Name, case: &mut Option<Self::Case>, batch: &mut Batch) {
+        let Case { flow, places } = &mut **case.get_or_insert_with(|| Box::new(self.case(name, batch)));
+        flow.take(batch, |segment, step| {
+            for &place in &*places {
+                self.recorders[place].add(segment.sack_blocks(), step, self.wanted[place].of);
+            }
+        });
     }
 
-    fn packets(&mut self, case: &mut Case, batch: &mut Batch) {
-        self.add(case, batch);
-    }
-
-    fn over(&mut self, mut case: Case, mut batch: Batch, _ending: Ending) {
-        self.add(&mut case, &mut batch);
+    fn over(&mut self, name: &Name, mut case: Option<Self::Case>, mut batch: Batch, _ending: Ending) {
+        self.packets(name, &mut case, &mut batch);
     }
 }
