@@ -9,7 +9,7 @@ use ackwise_capture::Packet;
 use std::ops::Deref;
 
 /// More would gain little, and take memory of every open connection.
-const MOST: usize = 64;
+const MOST: usize = 32;
 const FEW: usize = 8;
 
 /// What counts of a packet: one cache line.
@@ -91,11 +91,6 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    /// For a connection that fills one after another.
-    pub fn for_many() -> Self {
-        Batch { packets: Vec::with_capacity(MOST), sacks: Vec::new() }
-    }
-
     #[inline]
     pub fn push(&mut self, packet: &Packet, time_ns: u64, from_upper: bool) {
         let segment = &packet.segment;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! Connections followed in the thread that reads, or in several: whichever is free takes the connection
-//! whose packets wait the longest. A connection is in one thread at a time, and nothing in it depends
-//! on which.
+//! Connections followed in the thread that reads, or in several. Each stays with the thread that had it
+//! first, where its memory is, unless another has nothing to do. It is in one thread at a time, and
+//! nothing in it depends on which.
 
 use crate::batch::Batch;
 use crate::flow::Flow;
@@ -44,6 +44,8 @@ impl<O: Observer, F: FnMut(Connection<O::Report>)> Follow for Here<O, F> {
 const WAITING_MOST: isize = 64;
 /// Batches handed over together, as waking a thread takes longer than following one.
 const TOGETHER: isize = 8;
+/// Batches kept to be filled again.
+const USED_MOST: usize = 256;
 
 /// A connection, for whoever has time.
 pub(crate) struct Desk<O> {
@@ -55,11 +57,13 @@ struct Inbox<O> {
     /// None before the first packet, and while a thread follows it.
     flow: Option<Box<Flow<O>>>,
     is_taken: bool,
+    /// The thread that had it first.
+    home: Option<usize>,
     batches: Vec<Batch>,
     ending: Option<Ending>,
 }
 
-/// Desks with packets, first come first served.
+/// What waits for all threads; the one that reads is number 0.
 struct Queue<O> {
     waiting: Mutex<Waiting<O>>,
     came: Condvar,
@@ -68,10 +72,23 @@ struct Queue<O> {
 }
 
 struct Waiting<O> {
-    desks: VecDeque<Arc<Desk<O>>>,
+    /// Desks with packets: of each thread, and behind them those that none had so far.
+    desks: Vec<VecDeque<Arc<Desk<O>>>>,
     /// Of all desks, also of those where a thread sits. Below 0 where one was faster than the count.
     batches: isize,
+    /// Followed, to be filled again: memory that another thread frees would be locked by both.
+    used: Vec<Batch>,
     is_closed: bool,
+}
+
+impl<O> Waiting<O> {
+    /// The thread's own come first, and another's last.
+    fn next(&mut self, thread: usize) -> Option<Arc<Desk<O>>> {
+        let queues = self.desks.len();
+        let others = (0..queues).filter(|&queue| queue != thread && queue != queues - 1);
+        let order = [thread, queues - 1].into_iter().chain(others);
+        order.into_iter().find_map(|queue| self.desks[queue].pop_front())
+    }
 }
 
 /// A thread that panicked leaves nothing half done that another one would look at.
@@ -80,29 +97,28 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl<O: Observer> Desk<O> {
-    /// Whether it has to be queued: it is not yet, and nobody sits there.
-    fn put(&self, batch: Batch, ending: Option<Ending>) -> bool {
+    /// Whose it is, if it has to be queued: it is not yet, and nobody sits there.
+    fn put(&self, batch: Batch, ending: Option<Ending>) -> Option<Option<usize>> {
         let mut inbox = lock(&self.inbox);
         inbox.batches.push(batch);
         inbox.ending = ending;
-        inbox.batches.len() == 1 && !inbox.is_taken
+        (inbox.batches.len() == 1 && !inbox.is_taken).then_some(inbox.home)
     }
 
     /// Follows until nothing waits; the connection, if that was its end.
-    fn follow(&self, queue: &Queue<O>) -> Option<Connection<O::Report>> {
+    fn follow(&self, queue: &Queue<O>, thread: usize) -> Option<Connection<O::Report>> {
         let mut inbox = lock(&self.inbox);
         inbox.is_taken = true;
+        inbox.home.get_or_insert(thread);
         let mut flow = inbox.flow.take();
         loop {
-            let batches = std::mem::take(&mut inbox.batches);
+            let mut batches = std::mem::take(&mut inbox.batches);
             let ending = inbox.ending;
             drop(inbox);
-            let done = batches.len() as isize;
-            for mut batch in batches {
-                flow.get_or_insert_with(|| Box::new(Flow::new(&self.name, &batch)))
-                    .take(&mut batch, |_, _| {});
+            for batch in &mut batches {
+                flow.get_or_insert_with(|| Box::new(Flow::new(&self.name, batch))).take(batch, |_, _| {});
             }
-            queue.done(done);
+            queue.done(batches);
             if let Some(ending) = ending {
                 return flow.map(|flow| flow.finish(ending));
             }
@@ -118,14 +134,14 @@ impl<O: Observer> Desk<O> {
 
 impl<O: Observer> Queue<O> {
     /// Waits for desks, until there will be none.
-    fn work(&self) -> Vec<Connection<O::Report>> {
+    fn work(&self, thread: usize) -> Vec<Connection<O::Report>> {
         let _guard = Guard(self);
         let mut over = Vec::new();
         let mut waiting = lock(&self.waiting);
         loop {
-            if let Some(desk) = waiting.desks.pop_front() {
+            if let Some(desk) = waiting.next(thread) {
                 drop(waiting);
-                over.extend(desk.follow(self));
+                over.extend(desk.follow(self, thread));
                 waiting = lock(&self.waiting);
             } else if waiting.is_closed {
                 return over;
@@ -135,9 +151,10 @@ impl<O: Observer> Queue<O> {
         }
     }
 
-    fn done(&self, batches: isize) {
+    fn done(&self, mut batches: Vec<Batch>) {
         let mut waiting = lock(&self.waiting);
-        waiting.batches -= batches;
+        waiting.batches -= batches.len() as isize;
+        waiting.used.append(&mut batches);
         if waiting.batches <= WAITING_MOST / 2 {
             self.room.notify_one();
         }
@@ -164,7 +181,11 @@ impl<O> Drop for Guard<'_, O> {
 /// The reading thread's side.
 pub(crate) struct Shards<'q, O: Observer> {
     queue: &'q Queue<O>,
-    next: Vec<Arc<Desk<O>>>,
+    /// With their queues.
+    next: Vec<(usize, Arc<Desk<O>>)>,
+    /// Of none of the threads.
+    nobodys: usize,
+    used: Vec<Batch>,
     /// Batches that were not handed over.
     batches: isize,
     over: Vec<Connection<O::Report>>,
@@ -179,16 +200,19 @@ where
         threads: usize,
         read: impl FnOnce(&mut Shards<'_, O>) -> Result<T, E>,
     ) -> Result<(T, Vec<Connection<O::Report>>), E> {
-        let waiting = Mutex::new(Waiting { desks: VecDeque::new(), batches: 0, is_closed: false });
-        let queue = Queue { waiting, came: Condvar::new(), room: Condvar::new() };
+        let nobodys = threads + 1;
+        let desks = (0..=nobodys).map(|_| VecDeque::new()).collect();
+        let waiting = Mutex::new(Waiting { desks, batches: 0, used: Vec::new(), is_closed: false });
+        let queue = &Queue { waiting, came: Condvar::new(), room: Condvar::new() };
         thread::scope(|scope| {
-            let joins: Vec<_> = (0..threads).map(|_| scope.spawn(|| queue.work())).collect();
-            let mut shards = Shards { queue: &queue, next: Vec::new(), batches: 0, over: Vec::new() };
+            let joins: Vec<_> = (1..=threads).map(|n| scope.spawn(move || queue.work(n))).collect();
+            let (next, used, over) = (Vec::new(), Vec::new(), Vec::new());
+            let mut shards = Shards { queue, next, nobodys, used, batches: 0, over };
             let read = read(&mut shards);
             shards.hand_over();
             queue.close();
             let mut over = shards.over;
-            over.extend(queue.work());
+            over.extend(queue.work(0));
             for join in joins {
                 match join.join() {
                     Ok(more) => over.extend(more),
@@ -201,11 +225,11 @@ where
 
     fn put(&mut self, name: &Name, desk: &mut Option<Arc<Desk<O>>>, batch: Batch, ending: Option<Ending>) {
         let desk = desk.get_or_insert_with(|| {
-            let inbox = Inbox { flow: None, is_taken: false, batches: Vec::new(), ending: None };
+            let inbox = Inbox { flow: None, is_taken: false, home: None, batches: Vec::new(), ending: None };
             Arc::new(Desk { name: *name, inbox: Mutex::new(inbox) })
         });
-        if desk.put(batch, ending) {
-            self.next.push(desk.clone());
+        if let Some(home) = desk.put(batch, ending) {
+            self.next.push((home.unwrap_or(self.nobodys), desk.clone()));
         }
         self.batches += 1;
         if self.batches == TOGETHER {
@@ -216,13 +240,17 @@ where
     /// Helps where too much waits; where all of it is with other threads, waits for them.
     fn hand_over(&mut self) {
         let mut waiting = lock(&self.queue.waiting);
-        waiting.desks.extend(self.next.drain(..));
+        for (queue, desk) in self.next.drain(..) {
+            waiting.desks[queue].push_back(desk);
+        }
+        self.used.append(&mut waiting.used);
+        self.used.truncate(USED_MOST);
         waiting.batches += std::mem::take(&mut self.batches);
         self.queue.came.notify_one();
         while waiting.batches > WAITING_MOST {
-            if let Some(desk) = waiting.desks.pop_front() {
+            if let Some(desk) = waiting.next(0) {
                 drop(waiting);
-                self.over.extend(desk.follow(self.queue));
+                self.over.extend(desk.follow(self.queue, 0));
                 waiting = lock(&self.queue.waiting);
             } else {
                 let many = |waiting: &mut Waiting<O>| waiting.batches > WAITING_MOST / 2;
@@ -240,7 +268,7 @@ where
     type Case = Arc<Desk<O>>;
 
     fn packets(&mut self, name: &Name, desk: &mut Option<Self::Case>, batch: &mut Batch) {
-        let full = std::mem::replace(batch, Batch::for_many());
+        let full = std::mem::replace(batch, self.used.pop().unwrap_or_default());
         self.put(name, desk, full, None);
     }
 
