@@ -18,11 +18,17 @@ impl Key {
     /// The upper of the two endpoints sent the packet; where they are equal, none is.
     #[inline]
     pub fn of(segment: &TcpSegment) -> (Self, bool) {
-        let (src, dst) = (number(&segment.src), number(&segment.dst));
+        Key::between(&segment.src, &segment.dst)
+    }
+
+    /// The same for any two endpoints.
+    #[inline]
+    pub fn between(src: &SocketAddr, dst: &SocketAddr) -> (Self, bool) {
+        let is_ipv4 = src.is_ipv4();
+        let (src, dst) = (number(src), number(dst));
         let from_upper = src > dst;
         let (lower, upper) = if from_upper { (dst, src) } else { (src, dst) };
-        let ports = [lower.1, upper.1];
-        (Key { lower: lower.0, upper: upper.0, ports, is_ipv4: segment.src.is_ipv4() }, from_upper)
+        (Key { lower: lower.0, upper: upper.0, ports: [lower.1, upper.1], is_ipv4 }, from_upper)
     }
 
     /// The lower one first.
@@ -107,5 +113,44 @@ impl Hasher for Mixer {
     #[inline]
     fn finish(&self) -> u64 {
         self.state
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_directions_have_one_key_and_its_endpoints_come_back() {
+        let addresses = ["10.0.0.1:80", "10.0.0.2:79", "[2001:db8::1]:1", "[2001:db8::2]:1", "[::a00:1]:80"];
+        let addresses = addresses.map(|a| a.parse::<SocketAddr>().expect("an address"));
+        let seeds = Seeds::default();
+        for (lower, upper) in [(0, 0), (0, 1), (2, 3), (2, 2), (4, 2)] {
+            let (lower, upper) = (addresses[lower], addresses[upper]);
+            let (there, back) = (Key::between(&lower, &upper), Key::between(&upper, &lower));
+            assert_eq!(there.0, back.0);
+            assert_eq!((there.1, back.1), (false, lower != upper));
+            assert_eq!(there.0.endpoints(), [lower, upper]);
+            assert_eq!(seeds.hash_one(there.0), seeds.hash_one(back.0));
+        }
+        let [ipv4, ipv6] = [addresses[0], addresses[4]].map(|a| Key::between(&a, &a).0);
+        assert!(ipv4 != ipv6, "the same number in another family");
+    }
+
+    /// The low bits choose a place, the high ones tell its tenants apart.
+    #[test]
+    fn ports_and_addresses_that_count_up_are_spread_evenly() {
+        let seeds = Seeds::default();
+        for shift in [0, 57] {
+            let mut places = [0u32; 128];
+            for n in 0..12_800u32 {
+                let client =
+                    SocketAddr::from((Ipv4Addr::from(0x0a00_0000 + n / 128), 40_000 + (n % 128) as u16));
+                let (key, _) = Key::between(&client, &SocketAddr::from(([192, 0, 2, 1], 443)));
+                places[(seeds.hash_one(key) >> shift) as usize % 128] += 1;
+            }
+            // 100 each, with ten standard deviations.
+            assert!(places.iter().all(|n| (1..200).contains(n)), "{places:?}");
+        }
     }
 }

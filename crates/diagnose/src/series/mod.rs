@@ -15,11 +15,12 @@ mod track;
 use crate::arrivals;
 use crate::batch::Batch;
 use crate::flow::Flow;
+use crate::key::{Key, Seeds};
 use crate::report::Ending;
 use crate::table::{Follow, Name, Table};
 use ackwise_capture::{CaptureError, ReadOptions, Source};
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::net::SocketAddr;
 
 pub use point::{Acks, Data, Mark, Piece};
@@ -40,12 +41,10 @@ pub struct Wanted {
     pub most_points: usize,
 }
 
-type Pair = (SocketAddr, SocketAddr);
-
 impl Wanted {
-    fn pair(&self) -> Pair {
-        let [a, b] = self.endpoints;
-        (a.min(b), a.max(b))
+    fn key(&self) -> Key {
+        let [a, b] = &self.endpoints;
+        Key::between(a, b).0
     }
 }
 
@@ -58,16 +57,12 @@ pub fn series<'a>(
     options: &ReadOptions<'_>,
     wanted: &[Wanted],
 ) -> Result<Vec<Series>, CaptureError> {
-    let mut places: HashMap<Pair, Vec<usize>> = HashMap::new();
-    for (place, one) in wanted.iter().enumerate() {
-        places.entry(one.pair()).or_default().push(place);
-    }
+    let keys: HashSet<Key, Seeds> = wanted.iter().map(Wanted::key).collect();
     let recorders = wanted.iter().map(|w| Recorder::new(w.most_points)).collect();
     let mut table = Table::new(Plotting { wanted, recorders });
     arrivals(sources, options, |arrival| {
-        let (src, dst) = (arrival.packet.segment.src, arrival.packet.segment.dst);
         // Connections do not depend on one another: the others need not be followed.
-        if places.contains_key(&(src.min(dst), src.max(dst))) {
+        if keys.contains(&arrival.key) {
             table.add(arrival);
         }
     })?;
@@ -89,10 +84,8 @@ struct Case {
 
 impl Plotting<'_> {
     fn case(&self, name: &Name, batch: &Batch) -> Case {
-        let [lower, upper] = name.key.endpoints();
-        let pair = (lower.min(upper), lower.max(upper));
         let start_ns = batch.first().map(|first| first.time_ns);
-        let is_it = |w: &Wanted| Some(w.start_ns) == start_ns && w.pair() == pair;
+        let is_it = |w: &Wanted| Some(w.start_ns) == start_ns && w.key() == name.key;
         let places = (0..self.wanted.len()).filter(|&place| is_it(&self.wanted[place])).collect();
         Case { flow: Flow::new(name, batch), places }
     }
