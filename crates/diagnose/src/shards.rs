@@ -13,6 +13,8 @@ use std::marker::PhantomData;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
+type Connections<O> = Vec<Connection<<O as Observer>::Report>>;
+
 /// Follows connections at once; each goes to `over` when it is over.
 pub(crate) struct Here<O, F> {
     over: F,
@@ -134,7 +136,7 @@ impl<O: Observer> Desk<O> {
 
 impl<O: Observer> Queue<O> {
     /// Waits for desks, until there will be none.
-    fn work(&self, thread: usize) -> Vec<Connection<O::Report>> {
+    fn work(&self, thread: usize) -> Connections<O> {
         let _guard = Guard(self);
         let mut over = Vec::new();
         let mut waiting = lock(&self.waiting);
@@ -188,7 +190,7 @@ pub(crate) struct Shards<'q, O: Observer> {
     used: Vec<Batch>,
     /// Batches that were not handed over.
     batches: isize,
-    over: Vec<Connection<O::Report>>,
+    over: Connections<O>,
 }
 
 impl<O: Observer + Send> Shards<'_, O>
@@ -199,7 +201,7 @@ where
     pub fn run<T, E>(
         threads: usize,
         read: impl FnOnce(&mut Shards<'_, O>) -> Result<T, E>,
-    ) -> Result<(T, Vec<Connection<O::Report>>), E> {
+    ) -> Result<(T, Connections<O>), E> {
         let nobodys = threads + 1;
         let desks = (0..=nobodys).map(|_| VecDeque::new()).collect();
         let waiting = Mutex::new(Waiting { desks, batches: 0, used: Vec::new(), is_closed: false });
