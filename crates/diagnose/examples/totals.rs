@@ -1,24 +1,41 @@
 // SPDX-License-Identifier: MIT
-//! Diagnoses a capture for bench/diagnose: `cargo run --release --example totals THREADS FILE`
+//! Reads a capture for bench/diagnose: `cargo run --release --example totals WHAT THREADS FILE`
+//!
+//! WHAT is `diagnosis`, or `statistics`: what tcptrace and tshark count, too.
 
-use ackwise_capture::{ReadOptions, Source};
+use ackwise_capture::{CaptureError, ReadOptions, Source};
+use ackwise_diagnose::{Connection, Counts, Diagnosis, Rtt};
 use std::num::NonZeroUsize;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().collect();
-    let [_, threads, file] = &arguments[..] else {
-        return Err("give THREADS FILE".into());
+    let [_, what, threads, file] = &arguments[..] else {
+        return Err("give WHAT THREADS FILE".into());
     };
     let threads: NonZeroUsize = threads.parse()?;
-    let diagnosis = ackwise_diagnose::diagnose([Source::file(file)], &ReadOptions::default(), threads)?;
-    let halves = || diagnosis.connections.iter().flat_map(|c| &c.halves);
-    let sum = |figure: fn(&ackwise_diagnose::Half) -> u64| halves().map(figure).sum::<u64>();
+    let (sources, options) = ([Source::file(file)], ReadOptions::default());
+    match what.as_str() {
+        "diagnosis" => show(ackwise_diagnose::diagnose(sources, &options, threads), |h| (&h.counts, &h.rtt)),
+        "statistics" => {
+            show(ackwise_diagnose::statistics(sources, &options, threads), |h| (&h.counts, &h.rtt))
+        }
+        _ => return Err("WHAT is diagnosis or statistics".into()),
+    }?;
+    Ok(())
+}
+
+fn show<H>(
+    diagnosis: Result<Diagnosis<H>, CaptureError>,
+    of: fn(&H) -> (&Counts, &Rtt),
+) -> Result<(), CaptureError> {
+    let diagnosis = diagnosis?;
+    let halves = || diagnosis.connections.iter().flat_map(|c: &Connection<H>| &c.halves).map(of);
     println!(
         "{{\"packets\": {}, \"connections\": {}, \"retransmissions\": {}, \"rtt_samples\": {}}}",
         diagnosis.notes.tcp_packets,
         diagnosis.connections.len(),
-        sum(|h| h.counts.sent.retransmissions.total()),
-        sum(|h| h.rtt.data_ns.samples()),
+        halves().map(|(counts, _)| counts.sent.retransmissions.total()).sum::<u64>(),
+        halves().map(|(_, rtt)| rtt.data_ns.samples()).sum::<u64>(),
     );
     Ok(())
 }

@@ -5,6 +5,7 @@
 //! distributions for each of many thousand connections, most of them within one or two factors of
 //! ten, so buckets exist only between the lowest and the highest value.
 
+use crate::buckets::Buckets;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 /// 16 buckets for each factor of two: a bucket is at most 1/16 wide.
@@ -16,9 +17,7 @@ pub struct Distribution {
     sum: u64,
     min: u64,
     max: u64,
-    /// Bucket of `counts[0]`.
-    first: usize,
-    counts: Vec<u32>,
+    counts: Buckets,
 }
 
 fn bucket_of(value: u64) -> usize {
@@ -39,21 +38,10 @@ fn upper_of(bucket: usize) -> u64 {
 
 impl Distribution {
     pub fn record(&mut self, value: u64) {
-        let bucket = bucket_of(value);
         if self.samples == 0 {
-            self.first = bucket;
             self.min = value;
         }
-        if bucket < self.first {
-            let missing = self.first - bucket;
-            self.counts.splice(..0, std::iter::repeat(0).take(missing));
-            self.first = bucket;
-        }
-        let at = bucket - self.first;
-        if at >= self.counts.len() {
-            self.counts.resize(at + 1, 0);
-        }
-        self.counts[at] = self.counts[at].saturating_add(1);
+        self.counts.add(bucket_of(value));
         self.samples += 1;
         self.sum = self.sum.saturating_add(value);
         self.min = self.min.min(value);
@@ -91,8 +79,7 @@ impl Distribution {
 
     /// Largest value and count of each bucket that is not empty.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
-        let filled = self.counts.iter().enumerate().filter(|(_, &count)| count > 0);
-        filled.map(|(i, &count)| (upper_of(self.first + i), count))
+        self.counts.filled().map(|(bucket, count)| (upper_of(bucket), count))
     }
 }
 

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT
 //! One connection: two halves, and the step that each packet is.
 
+use crate::batch::{Batch, Segment};
 use crate::distance::{Distance, Recent};
 use crate::half::{Around, Half};
-use crate::observers::{End, Observers};
+use crate::observers::{End, Observer};
 use crate::repeats::Repeats;
 use crate::report::{Connection, Ecn, Ending, Handshake, Options};
 use crate::step::Step;
+use crate::table::Name;
 use crate::transit::Transit;
-use ackwise_capture::{tcp_flag, Packet, TcpSegment};
+use ackwise_capture::tcp_flag;
 use std::net::SocketAddr;
 
 /// Bytes of the timestamps option with its padding.
@@ -22,18 +24,19 @@ struct Syn {
     options: Options,
 }
 
+/// A connection, and the observers of each half.
 #[derive(Debug)]
-pub(crate) struct Flow {
+pub(crate) struct Flow<O> {
     /// Packets of the capture in front of its first.
-    pub index: u64,
+    index: u64,
     endpoints: [SocketAddr; 2],
+    /// Endpoint 0 is the upper one (see [`crate::key::Key::of`]).
+    is_upper: bool,
     initiator_known: bool,
     syns: [Option<Syn>; 2],
     handshake: Option<Handshake>,
-    finished: [bool; 2],
-    pub ending: Ending,
-    pub start_ns: u64,
-    pub last_ns: u64,
+    start_ns: u64,
+    last_ns: u64,
     packets: u64,
     repeated_packets: [u64; 2],
     repeats: [Repeats; 2],
@@ -42,28 +45,28 @@ pub(crate) struct Flow {
     transits: [Transit; 2],
     /// `halves[e]`: what endpoint e sends, and what the other acknowledges.
     halves: [Half; 2],
-    observers: [Observers; 2],
+    observers: [O; 2],
 }
 
-impl Flow {
-    pub fn new(packet: &Packet, now_ns: u64, index: u64) -> Self {
-        let segment = &packet.segment;
-        let syn = segment.has(tcp_flag::SYN);
-        let from_acceptor = syn && segment.has(tcp_flag::ACK);
-        let endpoints = match from_acceptor {
-            true => [segment.dst, segment.src],
-            false => [segment.src, segment.dst],
-        };
+impl<O: Observer> Flow<O> {
+    /// Of the packets that begin with this batch.
+    pub fn new(name: &Name, batch: &Batch) -> Self {
+        let (time_ns, flags, from_upper) =
+            batch.first().map_or((0, 0, false), |first| (first.time_ns, first.flags, first.from_upper));
+        let syn = flags & tcp_flag::SYN != 0;
+        let from_acceptor = syn && flags & tcp_flag::ACK != 0;
+        let is_upper = from_upper != from_acceptor;
+        let [lower, upper] = name.key.endpoints();
+        let endpoints = if is_upper { [upper, lower] } else { [lower, upper] };
         Flow {
-            index,
+            index: name.index,
             endpoints,
+            is_upper,
             initiator_known: syn,
             syns: [None; 2],
             handshake: None,
-            finished: [false; 2],
-            ending: Ending::Open,
-            start_ns: now_ns,
-            last_ns: now_ns,
+            start_ns: time_ns,
+            last_ns: time_ns,
             packets: 0,
             repeated_packets: [0; 2],
             repeats: Default::default(),
@@ -74,21 +77,16 @@ impl Flow {
         }
     }
 
-    fn endpoint_of(&self, segment: &TcpSegment) -> usize {
-        usize::from(segment.src != self.endpoints[0])
+    /// Takes the packets of a batch, and shows their steps to `watch`.
+    pub fn take(&mut self, batch: &mut Batch, mut watch: impl FnMut(&Segment<'_>, &Step)) {
+        batch.drain(|segment| self.add(segment, |step| watch(segment, step)));
     }
 
-    /// A SYN that is no repetition starts another connection between the same endpoints.
-    pub fn is_reopened_by(&self, segment: &TcpSegment) -> bool {
-        segment.flags & (tcp_flag::SYN | tcp_flag::ACK) == tcp_flag::SYN
-            && self.halves[self.endpoint_of(segment)].isn.map(|isn| isn as u32) != Some(segment.seq)
-    }
-
-    /// The packet goes through both halves, and its step to their observers and to `watch`; whether it
-    /// ends the connection.
-    pub fn add(&mut self, packet: &Packet, now_ns: u64, watch: impl FnOnce(&Flow, &Step)) -> bool {
-        let segment = &packet.segment;
-        let from = self.endpoint_of(segment);
+    /// The packet goes through both halves, and its step to their observers and to `watch`, unless it
+    /// is a copy of another.
+    fn add(&mut self, segment: &Segment<'_>, watch: impl FnOnce(&Step)) {
+        let now_ns = segment.time_ns;
+        let from = usize::from(segment.from_upper != self.is_upper);
         let to = 1 - from;
         let has = |flag| segment.has(flag);
         let recent = [0, 1].map(|e| self.distances[e].recent());
@@ -100,7 +98,7 @@ impl Flow {
         self.packets += 1;
         if self.repeats[from].is_repeat(now_ns, segment, rtt_ns, sack) {
             self.repeated_packets[from] += 1;
-            return false;
+            return;
         }
         if has(tcp_flag::SYN) {
             self.syn(from, segment, now_ns);
@@ -117,19 +115,19 @@ impl Flow {
         // The acknowledgment of a reset need not be one of the connection's.
         let acks = has(tcp_flag::ACK) && !has(tcp_flag::RST);
         let ack = acks.then(|| self.halves[to].acked(segment, &around(to)));
-        if let Some((value, echo)) = segment.options.timestamps {
+        if let Some((value, echo)) = segment.timestamps() {
             self.distances[to].towards(now_ns, value);
             if has(tcp_flag::ACK) {
                 self.distances[from].from(now_ns, echo);
             }
         }
         // Some hosts begin with another clock in their SYN.
-        let stamp = segment.options.timestamps.map(|(value, _)| value).filter(|_| !has(tcp_flag::SYN));
+        let stamp = segment.timestamps().map(|(value, _)| value).filter(|_| !has(tcp_flag::SYN));
         let queued_ns = stamp.and_then(|value| self.transits[from].came(now_ns, value));
         let step = Step {
             time_ns: now_ns,
-            file: packet.file,
-            number: packet.number,
+            file: segment.file,
+            number: segment.number,
             from,
             flags: segment.flags,
             ip_ident: segment.ip_ident,
@@ -149,15 +147,7 @@ impl Flow {
         }
         self.observers[from].sent(&step);
         self.observers[to].acked(&step);
-        self.finished[from] |= has(tcp_flag::FIN);
-        let was_open = self.ending == Ending::Open;
-        if has(tcp_flag::RST) {
-            self.ending = Ending::Reset;
-        } else if self.finished == [true; 2] && was_open {
-            self.ending = Ending::Finished;
-        }
-        watch(self, &step);
-        was_open && self.ending != Ending::Open
+        watch(&step);
     }
 
     /// RFC 2018, 2: only if both sides permit it. Where a SYN is missing, blocks may come.
@@ -165,17 +155,12 @@ impl Flow {
         self.syns.iter().flatten().all(|syn| syn.options.sack_permitted)
     }
 
-    fn syn(&mut self, from: usize, segment: &TcpSegment, now_ns: u64) {
+    fn syn(&mut self, from: usize, segment: &Segment<'_>, now_ns: u64) {
         // Of SYNs sent again the last in front of the answer counts.
         if self.syns[1 - from].is_some() && self.syns[from].is_some() {
             return;
         }
-        let options = Options {
-            mss_bytes: segment.options.mss.filter(|&mss| mss > 0),
-            window_scale: segment.options.window_scale,
-            sack_permitted: segment.options.sack_permitted,
-            timestamps: segment.options.timestamps.is_some(),
-        };
+        let options = segment.options();
         self.syns[from] = Some(Syn { time_ns: now_ns, flags: segment.flags, options });
         self.apply_options();
     }
@@ -220,7 +205,7 @@ impl Flow {
     }
 
     /// The connection is over, or the capture is.
-    pub fn finish(self) -> Connection {
+    pub fn finish(self, ending: Ending) -> Connection<O::Report> {
         let end_ns = self.last_ns;
         let distances_ns = [0, 1].map(|e| self.distances[e].min_ns());
         let ends = [0, 1].map(|e| {
@@ -244,7 +229,7 @@ impl Flow {
             initiator_known: self.initiator_known,
             start_ns: self.start_ns,
             end_ns,
-            ending: self.ending,
+            ending,
             packets: self.packets,
             repeated_packets: self.repeated_packets,
             options: self.syns.map(|syn| syn.map(|s| s.options)),

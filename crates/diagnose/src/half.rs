@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 //! One half of a connection: what one endpoint sends, and what its peer acknowledges.
 
+use crate::batch::Segment;
 use crate::distance::Recent;
 use crate::ranges::Ranges;
 use crate::recovery::{Clue, Recovery};
 use crate::scale::Scale;
 use crate::sequence::{first, near};
 use crate::step::{Ack, AckKind, Data, DataKind, SenderView};
-use ackwise_capture::{tcp_flag, TcpSegment};
+use ackwise_capture::tcp_flag;
 use std::collections::VecDeque;
 
 /// Packets kept until they are acknowledged; older ones are forgotten, so that memory is bounded.
@@ -186,7 +187,7 @@ impl Half {
     }
 
     /// A packet of the data sender.
-    pub fn sent(&mut self, segment: &TcpSegment, around: &Around) -> Data {
+    pub fn sent(&mut self, segment: &Segment<'_>, around: &Around) -> Data {
         let has = |flag| segment.has(flag);
         let flight_before_bytes = self.flight_bytes();
         if has(tcp_flag::RST) {
@@ -235,7 +236,7 @@ impl Half {
 
     fn data(
         &mut self,
-        segment: &TcpSegment,
+        segment: &Segment<'_>,
         (start, end): (u64, u64),
         flight_bytes: u64,
         around: &Around,
@@ -273,8 +274,8 @@ impl Half {
 
     /// What the sender had heard is in the timestamp that it echoes, as exactly as the receiver's clock
     /// ticks; within a tick, and without timestamps, the RTT to the sender says it.
-    fn sender_view(&mut self, segment: &TcpSegment, around: &Around) -> SenderView {
-        let echo = segment.options.timestamps.map(|(_, echo)| echo);
+    fn sender_view(&mut self, segment: &Segment<'_>, around: &Around) -> SenderView {
+        let echo = segment.timestamps().map(|(_, echo)| echo);
         let path_ns = if echo.is_some() { around.sender_least_ns } else { around.sender_ns() };
         let reached = |advert: &Advert, heard: &Advert| match advert.stamp.zip(echo) {
             Some((stamp, echo)) if stamp != echo => (echo.wrapping_sub(stamp) as i32) > 0,
@@ -308,7 +309,7 @@ impl Half {
     }
 
     /// Numbers pass: are they new, late, or sent again?
-    fn transmit(&mut self, segment: &TcpSegment, around: &Around, data: &mut Data) -> DataKind {
+    fn transmit(&mut self, segment: &Segment<'_>, around: &Around, data: &mut Data) -> DataKind {
         let (start, end) = (data.start, data.end);
         if self.first.is_some_and(|first| end <= first) {
             return DataKind::Old;
@@ -318,7 +319,7 @@ impl Half {
             start,
             end,
             time_ns: around.time_ns,
-            timestamp: segment.options.timestamps.map_or(0, |t| t.0),
+            timestamp: segment.timestamps().map_or(0, |t| t.0),
             segments: segment.payload_len.div_ceil(self.mss_bytes()).max(1),
             is_again: false,
             is_pushed: segment.flags & (tcp_flag::PSH | tcp_flag::FIN) != 0,
@@ -331,7 +332,7 @@ impl Half {
                 self.exposed = Exposed {
                     time_ns: around.time_ns,
                     ident: segment.ip_ident,
-                    timestamp: segment.options.timestamps.map(|t| t.0),
+                    timestamp: segment.timestamps().map(|t| t.0),
                 };
             }
             self.nxt = end;
@@ -387,9 +388,9 @@ impl Half {
     }
 
     /// The numbers fill a hole: was the packet overtaken on its way, and not sent again?
-    fn was_overtaken(&self, segment: &TcpSegment, around: &Around) -> bool {
+    fn was_overtaken(&self, segment: &Segment<'_>, around: &Around) -> bool {
         let since_ns = around.time_ns - self.exposed.time_ns;
-        if let (Some((value, _)), Some(exposed)) = (segment.options.timestamps, self.exposed.timestamp) {
+        if let (Some((value, _)), Some(exposed)) = (segment.timestamps(), self.exposed.timestamp) {
             // The clock of the sender decides where it moved between the two.
             match exposed.wrapping_sub(value) as i32 {
                 0 => {}
@@ -436,7 +437,7 @@ impl Half {
     }
 
     /// A packet of the receiver.
-    pub fn acked(&mut self, segment: &TcpSegment, around: &Around) -> Ack {
+    pub fn acked(&mut self, segment: &Segment<'_>, around: &Around) -> Ack {
         let number = self.number(segment.ack);
         self.start_at(number);
         let is_first = !std::mem::replace(&mut self.is_answered, true);
@@ -502,7 +503,7 @@ impl Half {
         ack.sacked_in_all_bytes = self.sacked.total();
         ack.packets_left = self.outstanding.len() as u32;
         if number >= una {
-            let stamp = segment.options.timestamps.map(|(value, _)| value);
+            let stamp = segment.timestamps().map(|(value, _)| value);
             let advert = Advert { time_ns: around.time_ns, stamp, una: self.una, edge: self.edge };
             // A sender that was never seen has no packet that would ask for it.
             if self.last_data_ns.is_some() {
@@ -517,7 +518,7 @@ impl Half {
     /// An ACK that repeats its number.
     fn unchanged_kind(
         &self,
-        segment: &TcpSegment,
+        segment: &Segment<'_>,
         same_window: bool,
         flight_bytes: u64,
         ack: &Ack,
@@ -541,7 +542,7 @@ impl Half {
         }
     }
 
-    fn advance(&mut self, number: u64, segment: &TcpSegment, around: &Around, ack: &mut Ack) {
+    fn advance(&mut self, number: u64, segment: &Segment<'_>, around: &Around, ack: &mut Ack) {
         ack.acked_bytes = number - self.una;
         if number > self.nxt {
             ack.unseen_bytes = number - self.nxt;
@@ -550,7 +551,7 @@ impl Half {
         }
         ack.unseen_bytes += self.holes.cut_below(number);
         self.una = number;
-        let echo = segment.options.timestamps.map(|t| t.1);
+        let echo = segment.timestamps().map(|t| t.1);
         while let Some(sent) = self.outstanding.front().copied().filter(|s| s.start < number) {
             let since_ns = around.time_ns - sent.time_ns;
             self.newest_acked_ns = self.newest_acked_ns.max(sent.time_ns);
@@ -589,7 +590,7 @@ impl Half {
 }
 
 /// RFC 2883, 4: the first block lies below the acknowledgment, or within the second.
-fn dsack(number: u64, segment: &TcpSegment, unwrap: impl Fn(u32) -> u64) -> Option<(u64, u64)> {
+fn dsack(number: u64, segment: &Segment<'_>, unwrap: impl Fn(u32) -> u64) -> Option<(u64, u64)> {
     let mut blocks = segment.sack_blocks().iter().map(|&(from, to)| (unwrap(from), unwrap(to)));
     let block = blocks.next().filter(|b| b.0 < b.1)?;
     let within = |outer: (u64, u64)| outer.0 <= block.0 && block.1 <= outer.1;

@@ -15,7 +15,8 @@
 //! # Ok::<(), ackwise_capture::CaptureError>(())
 //! ```
 //!
-//! [`table`] finds the connection of a packet; [`flow`] works out once what the packet means, as a
+//! [`table`] finds the connection of a packet, and [`batch`] keeps it until some of them can be followed
+//! together, in one thread or several ([`shards`]); [`flow`] works out once what the packet means, as a
 //! [`step::Step`]; [`observers`] watch the steps. A connection has two halves: what one endpoint
 //! sends, and what the other acknowledges.
 //!
@@ -23,6 +24,8 @@
 #![forbid(unsafe_code)]
 
 pub mod acks;
+mod batch;
+mod buckets;
 mod counts;
 mod distance;
 pub mod distribution;
@@ -48,7 +51,7 @@ mod window;
 
 pub use acks::Acking;
 pub use counts::{AckCounts, ByCause, Counts, SentCounts};
-pub use observers::{End, Half, Observer};
+pub use observers::{End, Half, Observer, Statistics};
 pub use rate::{Gaps, Rate};
 pub use report::{Connection, Ecn, Ending, Handshake, Options};
 pub use rtt::Rtt;
@@ -56,19 +59,20 @@ pub use window::Window;
 
 use ackwise_capture::{packets, CaptureError, CaptureNotes, Packet, ReadOptions, Source};
 use key::Key;
+use observers::{All, Counted};
 use serde::Serialize;
-use shards::Shards;
+use shards::{Here, Shards};
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use table::{Arrival, Table};
 
 /// A capture, diagnosed.
 #[derive(Clone, Debug, Serialize)]
-pub struct Diagnosis {
+pub struct Diagnosis<H = Half> {
     #[serde(flatten)]
     pub notes: CaptureNotes,
     /// In the order of their first packets.
-    pub connections: Vec<Connection>,
+    pub connections: Vec<Connection<H>>,
 }
 
 /// Diagnoses the connections of all sources together, in one pass. The result is the same for any
@@ -81,46 +85,84 @@ pub fn diagnose<'a>(
     options: &ReadOptions<'_>,
     threads: NonZeroUsize,
 ) -> Result<Diagnosis, CaptureError> {
+    observe::<All>(sources, options, threads)
+}
+
+/// The same without judgments: statistics only, in a third of the time.
+///
+/// # Errors
+/// As [`diagnose`].
+pub fn statistics<'a>(
+    sources: impl IntoIterator<Item = Source<'a>>,
+    options: &ReadOptions<'_>,
+    threads: NonZeroUsize,
+) -> Result<Diagnosis<Statistics>, CaptureError> {
+    observe::<Counted>(sources, options, threads)
+}
+
+fn observe<'a, O: Observer + Send>(
+    sources: impl IntoIterator<Item = Source<'a>>,
+    options: &ReadOptions<'_>,
+    threads: NonZeroUsize,
+) -> Result<Diagnosis<O::Report>, CaptureError>
+where
+    O::Report: Send,
+{
     let (notes, mut connections) = match threads.get() {
         1 => {
             let mut connections = Vec::new();
-            (diagnose_each(sources, options, |connection| connections.push(connection))?, connections)
+            (follow::<O>(sources, options, |connection| connections.push(connection))?, connections)
         }
-        threads => Shards::run(threads - 1, |shards| arrivals(sources, options, |a| shards.add(a)))?,
+        threads => Shards::<O>::run(threads - 1, |shards| {
+            let mut table = Table::new(shards);
+            let notes = arrivals(sources, options, |arrival| table.add(arrival))?;
+            table.finish();
+            Ok(notes)
+        })?,
     };
-    connections.sort_unstable_by_key(|c: &Connection| c.index);
+    // A connection takes kilobytes: each moves once.
+    connections.sort_by_cached_key(|c| c.index);
     for (connection, index) in connections.iter_mut().zip(0..) {
         connection.index = index;
     }
     Ok(Diagnosis { notes, connections })
 }
 
-/// The same in one thread and without keeping connections: each goes to `over` when it is over, or
-/// at the end of the capture.
+/// As [`diagnose`], in one thread and without keeping connections: each goes to `over` when it is over,
+/// or at the end of the capture.
 ///
 /// # Errors
 /// As [`diagnose`].
 pub fn diagnose_each<'a>(
     sources: impl IntoIterator<Item = Source<'a>>,
     options: &ReadOptions<'_>,
-    mut over: impl FnMut(Connection),
+    over: impl FnMut(Connection),
 ) -> Result<CaptureNotes, CaptureError> {
-    let mut table = Table::default();
-    let notes = arrivals(sources, options, |arrival| table.add(&arrival, &mut over, |_, _| {}))?;
-    table.finish(&mut over);
+    follow::<All>(sources, options, over)
+}
+
+fn follow<'a, O: Observer>(
+    sources: impl IntoIterator<Item = Source<'a>>,
+    options: &ReadOptions<'_>,
+    over: impl FnMut(Connection<O::Report>),
+) -> Result<CaptureNotes, CaptureError> {
+    let mut table = Table::new(Here::<O, _>::new(over));
+    let notes = arrivals(sources, options, |arrival| table.add(arrival))?;
+    table.finish();
     Ok(notes)
 }
 
 fn arrivals<'a>(
     sources: impl IntoIterator<Item = Source<'a>>,
     options: &ReadOptions<'_>,
-    mut each: impl FnMut(Arrival<'_>),
+    mut each: impl FnMut(&Arrival<'_>),
 ) -> Result<CaptureNotes, CaptureError> {
     let mut start_ns = None;
     let mut ordinal = 0;
     packets(sources, options, |packet: &Packet| {
         let now_ns = packet.time_ns - *start_ns.get_or_insert(packet.time_ns);
-        each(Arrival { packet, key: Key::of(&packet.segment), now_ns, ordinal });
+        let (key, from_upper) = Key::of(&packet.segment);
+        each(&Arrival { packet, key, from_upper, now_ns, ordinal });
         ordinal += 1;
         ControlFlow::Continue(())
     })

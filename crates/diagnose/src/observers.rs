@@ -41,46 +41,72 @@ pub struct End {
     pub distance_ns: [Option<u64>; 2],
 }
 
+/// Steps alone.
+impl Observer for () {
+    type Report = ();
+
+    fn finish(self, _end: &End) {}
+}
+
 macro_rules! observers {
-    ($($(#[$about:meta])* $name:ident: $observer:ty,)*) => {
+    ($(#[$set:meta])* $all:ident -> $report:ident { $($(#[$about:meta])* $name:ident: $observer:ty,)* }) => {
         #[derive(Debug, Default)]
-        pub(crate) struct Observers {
+        pub(crate) struct $all {
             $($name: $observer,)*
         }
 
-        impl Observers {
-            pub fn sent(&mut self, step: &Step) {
+        impl Observer for $all {
+            type Report = $report;
+
+            fn sent(&mut self, step: &Step) {
                 $(self.$name.sent(step);)*
             }
 
-            pub fn acked(&mut self, step: &Step) {
+            fn acked(&mut self, step: &Step) {
                 $(self.$name.acked(step);)*
             }
 
-            pub fn finish(self, end: &End) -> Half {
-                Half { $($name: self.$name.finish(end),)* }
+            fn finish(self, end: &End) -> $report {
+                $report { $($name: self.$name.finish(end),)* }
             }
         }
 
-        /// What one endpoint sent, and how the other acknowledged it.
+        $(#[$set])*
         #[derive(Clone, Debug, Serialize)]
-        pub struct Half {
+        pub struct $report {
             $($(#[$about])* pub $name: <$observer as Observer>::Report,)*
         }
     };
 }
 
 observers! {
-    /// Packets, segments, bytes, ACKs by kind.
-    counts: Counts,
-    /// Throughput, goodput, idle gaps.
-    rate: Rate,
-    /// From data to its ACK.
-    rtt: Rtt,
-    /// How ACKs are made.
-    acking: acks::Watch,
-    /// Bytes in flight and the advertised window.
-    window: Window,
-    /// What limits it, and when.
-    limits: Limits,
+    /// What one endpoint sent, and how the other acknowledged it.
+    All -> Half {
+        /// Packets, segments, bytes, ACKs by kind.
+        counts: Counts,
+        /// Throughput, goodput, idle gaps.
+        rate: Rate,
+        /// From data to its ACK.
+        rtt: Rtt,
+        /// How ACKs are made.
+        acking: acks::Watch,
+        /// Bytes in flight and the advertised window.
+        window: Window,
+        /// What limits it, and when.
+        limits: Limits,
+    }
+}
+
+observers! {
+    /// The same without judgments: what tcptrace and tshark count, too.
+    Counted -> Statistics {
+        /// As in [`Half`].
+        counts: Counts,
+        /// As in [`Half`].
+        rate: Rate,
+        /// As in [`Half`].
+        rtt: Rtt,
+        /// As in [`Half`].
+        window: Window,
+    }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Copies of one packet, as a mirror port of two sides or a capture of several interfaces has them.
 
-use ackwise_capture::TcpSegment;
+use crate::batch::Segment;
 
 const KEPT: usize = 16;
 /// A copy takes another way within one network.
@@ -22,7 +22,13 @@ pub(crate) struct Repeats {
 
 impl Repeats {
     /// Whether the packet is a copy of one before it; keeps it if not.
-    pub fn is_repeat(&mut self, time_ns: u64, segment: &TcpSegment, rtt_ns: Option<u64>, sack: bool) -> bool {
+    pub fn is_repeat(
+        &mut self,
+        time_ns: u64,
+        segment: &Segment<'_>,
+        rtt_ns: Option<u64>,
+        sack: bool,
+    ) -> bool {
         let ident = segment.ip_ident;
         self.is_fixed |= self.last.is_some_and(|(i, seq)| i == ident && seq != segment.seq);
         self.last = Some((ident, segment.seq));
@@ -50,8 +56,8 @@ impl Repeats {
 }
 
 /// All that a copy has in common with its packet: not the TTL, which routers change.
-fn print_of(s: &TcpSegment) -> u64 {
-    let (value, echo) = s.options.timestamps.unwrap_or_default();
+fn print_of(s: &Segment<'_>) -> u64 {
+    let (value, echo) = s.timestamps().unwrap_or_default();
     let (from, to) = s.sack_blocks().first().copied().unwrap_or_default();
     let pairs = [
         (s.seq, s.ack),

@@ -48,7 +48,7 @@ impl Ecn {
 
 /// A connection; half 0 is what endpoint 0 sends and endpoint 1 acknowledges.
 #[derive(Clone, Debug, Serialize)]
-pub struct Connection {
+pub struct Connection<H = Half> {
     /// Rises in the order of first packets; without gaps from [`crate::diagnose`].
     pub index: u64,
     /// 0 sent the SYN; without handshake, 0 sent the first packet.
@@ -69,7 +69,7 @@ pub struct Connection {
     pub handshake: Option<Handshake>,
     /// Smallest RTT between the capture point and each endpoint.
     pub distance_ns: [Option<u64>; 2],
-    pub halves: [Half; 2],
+    pub halves: [H; 2],
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use ackwise_capture::tcp_flag::{ACK, ECE, FIN, PSH, RST, SYN};
 use ackwise_capture::write::{PcapStyle, PcapWriter, TcpPacket};
 use ackwise_capture::{link, ReadOptions, Source};
-use ackwise_diagnose::{diagnose, Connection};
+use ackwise_diagnose::{diagnose, statistics, Connection};
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 
@@ -354,13 +354,13 @@ fn counts_add_up_for_any_packets() {
     }
 }
 
-#[test]
-fn any_number_of_threads_finds_the_same() {
+/// Packets at random between so many ports and one server.
+fn jumble(packets: u64, ports: u32) -> Vec<u8> {
     let style = PcapStyle { nanoseconds: true, ..PcapStyle::default() };
     let mut writer = PcapWriter::new(link::RAW, style);
     let mut random = Random(5);
-    for n in 0..20_000 {
-        let port = 1000 + random.below(300) as u16;
+    for n in 0..packets {
+        let port = 1000 + random.below(ports) as u16;
         let [mut a, mut b] = endpoints();
         a.set_port(port);
         let flags = if random.below(50) == 0 { SYN } else { ACK };
@@ -371,15 +371,41 @@ fn any_number_of_threads_finds_the_same() {
         let packet = TcpPacket::new(a, b, seq, ack, random.below(2) * 700).flags(flags);
         writer.tcp(START_NS + n * MS, &packet);
     }
-    let bytes = writer.into_bytes();
-    let told = [1, 2, 3].map(|threads| {
-        let source = Source::reader(&bytes[..], "made");
-        let threads = NonZeroUsize::new(threads).expect("above 0");
-        let diagnosis = diagnose([source], &ReadOptions::default(), threads).expect("readable");
-        assert!(diagnosis.connections.len() > 300);
-        serde_json::to_string(&diagnosis.connections).expect("plain values")
-    });
-    assert!(told[0] == told[1] && told[1] == told[2]);
+    writer.into_bytes()
+}
+
+#[test]
+fn any_number_of_threads_finds_the_same() {
+    // Short connections, and so few that all but one thread wait for another.
+    for (ports, least) in [(300, 301), (1, 2)] {
+        let bytes = jumble(20_000, ports);
+        let told = [1, 2, 3, 8].map(|threads| {
+            let source = Source::reader(&bytes[..], "made");
+            let threads = NonZeroUsize::new(threads).expect("above 0");
+            let diagnosis = diagnose([source], &ReadOptions::default(), threads).expect("readable");
+            assert!(diagnosis.connections.len() >= least);
+            serde_json::to_string(&diagnosis.connections).expect("plain values")
+        });
+        assert!(told.iter().all(|one| *one == told[0]));
+    }
+}
+
+#[test]
+fn statistics_are_those_of_the_diagnosis() {
+    let bytes = jumble(5_000, 100);
+    let source = || [Source::reader(&bytes[..], "made")];
+    let whole = diagnose(source(), &ReadOptions::default(), NonZeroUsize::MIN).expect("readable");
+    let plain = statistics(source(), &ReadOptions::default(), NonZeroUsize::MIN).expect("readable");
+    assert_eq!(whole.connections.len(), plain.connections.len());
+    for (whole, plain) in whole.connections.iter().zip(&plain.connections) {
+        assert_eq!(whole.packets, plain.packets);
+        for (whole, plain) in whole.halves.iter().zip(&plain.halves) {
+            assert_eq!(whole.counts, plain.counts);
+            assert_eq!(format!("{:?}", whole.rtt), format!("{:?}", plain.rtt));
+            assert_eq!(format!("{:?}", whole.rate), format!("{:?}", plain.rate));
+            assert_eq!(format!("{:?}", whole.window), format!("{:?}", plain.window));
+        }
+    }
 }
 
 /// A sender without congestion control behind a path that loses and delays; captured at the sender.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! A transfer in intervals of about one RTT, or more where there are too many.
 
+use super::packed::Packed;
 use super::wait::{Stall, Wait, Waited};
 use crate::step::{Ack, AckKind, DataKind, Step};
 use ackwise_capture::tcp_flag;
@@ -67,8 +68,8 @@ pub(super) struct Interval {
 /// A mean of times, as far as any were seen.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Mean {
-    sum_ns: u64,
-    samples: u32,
+    pub sum_ns: u64,
+    pub samples: u32,
 }
 
 impl Mean {
@@ -144,7 +145,9 @@ impl Interval {
 /// All of a direction.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Intervals {
-    done: Vec<Interval>,
+    done: Packed,
+    /// Once the transfer is over: all of them.
+    all: Vec<Interval>,
     now: Option<Interval>,
     shortest_ns: u64,
     /// When an acknowledgment passed.
@@ -246,11 +249,11 @@ impl Intervals {
     fn close(&mut self, at_ns: u64) {
         let Some(mut now) = self.now.take() else { return };
         now.to_ns = now.to_ns.max(at_ns);
-        self.done.push(now);
+        self.done.push(&now);
         self.now = Some(Interval::at(now.to_ns));
         if self.done.len() == INTERVALS_MAX {
             let mut kept = Vec::with_capacity(INTERVALS_MAX);
-            for pair in self.done.chunks(2) {
+            for pair in self.done.unpack().chunks(2) {
                 let mut first = pair[0];
                 if let Some(second) = pair.get(1) {
                     first.merge(second);
@@ -258,17 +261,19 @@ impl Intervals {
                 kept.push(first);
             }
             self.shortest_ns = 2 * kept.iter().map(Interval::ns).sum::<u64>() / INTERVALS_MAX as u64;
-            self.done = kept;
+            self.done = Packed::default();
+            kept.iter().for_each(|interval| self.done.push(interval));
         }
     }
 
     pub fn finish(mut self) -> Self {
         if let Some(mut now) = self.now.take().filter(|now| now.packets > 0 || now.acked_bytes > 0) {
             now.to_ns = now.to_ns.max(self.answered_ns);
-            self.done.push(now);
+            self.done.push(&now);
         }
-        let mut near_rtt_ns = self.done.iter().find(|i| i.rtts > 0).map(|i| i.rtt_min_ns);
-        for interval in &mut self.done {
+        self.all = std::mem::take(&mut self.done).unpack();
+        let mut near_rtt_ns = self.all.iter().find(|i| i.rtts > 0).map(|i| i.rtt_min_ns);
+        for interval in &mut self.all {
             if interval.rtts > 0 {
                 near_rtt_ns = Some(interval.rtt_min_ns);
             }
@@ -279,11 +284,11 @@ impl Intervals {
 
     /// The highest rate of an interval before the first loss: behind one, an ACK may stand for many RTTs.
     pub fn fastest_bytes_per_s(&self) -> f64 {
-        let before = self.done.iter().take_while(|interval| interval.recoveries == 0);
+        let before = self.all.iter().take_while(|interval| interval.recoveries == 0);
         before.map(Interval::bytes_per_s).fold(0.0, f64::max)
     }
 
     pub fn all(&self) -> &[Interval] {
-        &self.done
+        &self.all
     }
 }

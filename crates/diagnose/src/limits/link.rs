@@ -6,6 +6,7 @@
 //! application, a window or the return path keeps apart is spread over all rates (Jacobson, 1988, on
 //! self-clocking; Dovrolis and others, 2001, on packet dispersion).
 
+use crate::buckets::Buckets;
 use crate::step::{AckKind, Step};
 
 /// 16 rates for each factor of two.
@@ -27,7 +28,7 @@ pub(super) struct Link {
 
 #[derive(Clone, Debug, Default)]
 struct Rates {
-    counts: Vec<u32>,
+    counts: Buckets,
     samples: u32,
 }
 
@@ -37,18 +38,14 @@ impl Rates {
             return;
         }
         let at = (bytes as f64 * 1e9 / ns as f64 / LEAST).log2() * SUB;
-        if self.counts.is_empty() {
-            self.counts.resize(RATES, 0);
-        }
-        let at = (at.max(0.0) as usize).min(RATES - 1);
-        self.counts[at] = self.counts[at].saturating_add(1);
+        self.counts.add((at.max(0.0) as usize).min(RATES - 1));
         self.samples = self.samples.saturating_add(1);
     }
 
     /// Of all samples: those of a higher rate.
     fn share_above(&self, bytes_per_s: f64) -> f64 {
         let from = ((bytes_per_s / LEAST).log2() * SUB).max(0.0) as usize;
-        let above: u32 = self.counts.iter().skip(from).sum();
+        let above: u32 = self.counts.filled().filter(|(at, _)| *at >= from).map(|(_, count)| count).sum();
         f64::from(above) / f64::from(self.samples.max(1))
     }
 
@@ -57,7 +54,8 @@ impl Rates {
         if self.samples < SAMPLES_LEAST {
             return None;
         }
-        let near = |at: usize| self.counts[at.saturating_sub(1)..(at + 2).min(RATES)].iter().sum::<u32>();
+        let near =
+            |at: usize| (at.saturating_sub(1)..(at + 2).min(RATES)).map(|at| self.counts.of(at)).sum::<u32>();
         let at = (0..RATES).max_by_key(|&at| near(at))?;
         let enough = f64::from(near(at)) >= AGREE * f64::from(self.samples);
         enough.then(|| LEAST * ((at as f64 + 0.5) / SUB).exp2())

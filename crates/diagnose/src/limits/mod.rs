@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `wait.rs` | what did the sender wait for before it sent this packet? |
 //! | `interval.rs` | sums of waits, bytes, RTTs and losses, about one RTT each; bounded in number |
+//! | `packed.rs` | the same in less memory, until the transfer is over |
 //! | `window.rs` | a sender that waits for ACKs: which window, or whose rate, is it that binds? |
 //! | `link.rs` | how fast is the slowest link? |
 //! | `policer.rs` | do the losses follow from a token bucket? |
@@ -16,6 +17,7 @@
 mod interval;
 mod judge;
 mod link;
+mod packed;
 mod policer;
 mod wait;
 mod window;

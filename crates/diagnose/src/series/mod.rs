@@ -13,10 +13,14 @@ mod recorder;
 mod track;
 
 use crate::arrivals;
-use crate::table::Table;
+use crate::batch::Batch;
+use crate::flow::Flow;
+use crate::key::{Key, Seeds};
+use crate::report::Ending;
+use crate::table::{Follow, Name, Table};
 use ackwise_capture::{CaptureError, ReadOptions, Source};
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::net::SocketAddr;
 
 pub use point::{Acks, Data, Mark, Piece};
@@ -37,12 +41,10 @@ pub struct Wanted {
     pub most_points: usize,
 }
 
-type Pair = (SocketAddr, SocketAddr);
-
 impl Wanted {
-    fn pair(&self) -> Pair {
-        let [a, b] = self.endpoints;
-        (a.min(b), a.max(b))
+    fn key(&self) -> Key {
+        let [a, b] = &self.endpoints;
+        Key::between(a, b).0
     }
 }
 
@@ -55,23 +57,53 @@ pub fn series<'a>(
     options: &ReadOptions<'_>,
     wanted: &[Wanted],
 ) -> Result<Vec<Series>, CaptureError> {
-    let mut recorders: Vec<_> = wanted.iter().map(|w| Recorder::new(w.most_points)).collect();
-    let mut places: HashMap<Pair, Vec<usize>> = HashMap::new();
-    for (place, one) in wanted.iter().enumerate() {
-        places.entry(one.pair()).or_default().push(place);
-    }
-    let mut table = Table::default();
+    let keys: HashSet<Key, Seeds> = wanted.iter().map(Wanted::key).collect();
+    let recorders = wanted.iter().map(|w| Recorder::new(w.most_points)).collect();
+    let mut table = Table::new(Plotting { wanted, recorders });
     arrivals(sources, options, |arrival| {
-        let (src, dst) = (arrival.packet.segment.src, arrival.packet.segment.dst);
         // Connections do not depend on one another: the others need not be followed.
-        let Some(places) = places.get(&(src.min(dst), src.max(dst))) else { return };
-        table.add(&arrival, &mut |_| {}, |flow, step| {
-            for &place in places {
-                if wanted[place].start_ns == flow.start_ns {
-                    recorders[place].add(arrival.packet, step, wanted[place].of);
-                }
+        if keys.contains(&arrival.key) {
+            table.add(arrival);
+        }
+    })?;
+    Ok(table.finish().recorders.into_iter().map(Recorder::finish).collect())
+}
+
+/// Records the wanted transfers of each connection.
+struct Plotting<'w> {
+    wanted: &'w [Wanted],
+    recorders: Vec<Recorder>,
+}
+
+/// A connection with wanted transfers.
+struct Case {
+    flow: Flow<()>,
+    /// In the list of wanted transfers.
+    places: Vec<usize>,
+}
+
+impl Plotting<'_> {
+    fn case(&self, name: &Name, batch: &Batch) -> Case {
+        let start_ns = batch.first().map(|first| first.time_ns);
+        let is_it = |w: &Wanted| Some(w.start_ns) == start_ns && w.key() == name.key;
+        let places = (0..self.wanted.len()).filter(|&place| is_it(&self.wanted[place])).collect();
+        Case { flow: Flow::new(name, batch), places }
+    }
+}
+
+impl Follow for Plotting<'_> {
+    type Case = Box<Case>;
+
+    fn packets(&mut self, name: &Name, case: &mut Option<Self::Case>, batch: &mut Batch) {
+        let Case { flow, places } = &mut **case.get_or_insert_with(|| Box::new(self.case(name, batch)));
+        flow.take(batch, |segment, step| {
+            for &place in &*places {
+                self.recorders[place].add(segment.sack_blocks(), step, self.wanted[place].of);
             }
         });
-    })?;
-    Ok(recorders.into_iter().map(Recorder::finish).collect())
+    }
+
+    fn over(&mut self, name: &Name, mut case: Option<Self::Case>, mut batch: Batch, _ending: Ending) {
+        self.packets(name, &mut case, &mut batch);
+    }
 }

@@ -5,7 +5,7 @@ use super::point::{Acks, Data, Kinds, Mark, Piece, Place, Range};
 use super::track::Track;
 use crate::sequence::near;
 use crate::step::{self, AckKind, Cause, DataKind, Step};
-use ackwise_capture::{tcp_flag, Packet};
+use ackwise_capture::tcp_flag;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -39,10 +39,10 @@ impl Recorder {
     }
 
     /// A packet of a connection in which endpoint `of` sends the data.
-    pub fn add(&mut self, packet: &Packet, step: &Step, of: usize) {
+    pub fn add(&mut self, sack_blocks: &[(u32, u32)], step: &Step, of: usize) {
         match (step.from == of, &step.ack) {
             (true, _) => self.sent(step),
-            (false, Some(ack)) => self.acked(packet, step, ack),
+            (false, Some(ack)) => self.acked(sack_blocks, step, ack),
             (false, None) => {}
         }
     }
@@ -89,8 +89,8 @@ impl Recorder {
         }
     }
 
-    fn acked(&mut self, packet: &Packet, step: &Step, ack: &step::Ack) {
-        for &(from, to) in packet.segment.sack_blocks() {
+    fn acked(&mut self, sack_blocks: &[(u32, u32)], step: &Step, ack: &step::Ack) {
+        for &(from, to) in sack_blocks {
             let block = (near(ack.number, from), near(ack.number, to));
             let mark = if ack.dsack == Some(block) { Mark::DuplicateSack } else { Mark::Sack };
             self.mark(mark, step, block, 0);

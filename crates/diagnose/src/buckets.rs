@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT
+//! Counts by bucket, in memory for the buckets in use and a few beside them.
+
+/// Buckets come and go so many at a time: fewer allocations.
+const TOGETHER: usize = 8;
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Buckets {
+    /// Bucket of `counts[0]`.
+    first: usize,
+    counts: Vec<u32>,
+}
+
+impl Buckets {
+    #[inline]
+    pub fn add(&mut self, bucket: usize) {
+        match self.counts.get_mut(bucket.wrapping_sub(self.first)) {
+            Some(count) => *count = count.saturating_add(1),
+            None => self.widen(bucket),
+        }
+    }
+
+    #[cold]
+    fn widen(&mut self, bucket: usize) {
+        let from = bucket / TOGETHER * TOGETHER;
+        if self.counts.is_empty() {
+            self.first = from;
+        }
+        if from < self.first {
+            let missing = self.first - from;
+            self.counts.splice(..0, std::iter::repeat(0).take(missing));
+            self.first = from;
+        }
+        let at = bucket - self.first;
+        let len = self.counts.len().max(at / TOGETHER * TOGETHER + TOGETHER);
+        self.counts.reserve_exact(len - self.counts.len());
+        self.counts.resize(len, 0);
+        self.counts[at] += 1;
+    }
+
+    /// How often this bucket was counted.
+    pub fn of(&self, bucket: usize) -> u32 {
+        self.counts.get(bucket.wrapping_sub(self.first)).copied().unwrap_or(0)
+    }
+
+    /// Buckets that are not empty, with their counts, the lowest first.
+    pub fn filled(&self) -> impl Iterator<Item = (usize, u32)> + '_ {
+        let filled = self.counts.iter().enumerate().filter(|(_, &count)| count > 0);
+        filled.map(|(at, &count)| (self.first + at, count))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn agrees_with_a_map_in_any_order() {
+        let mut state = 7u64;
+        let mut below = move |n: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            ((state >> 33) % n) as usize
+        };
+        for _ in 0..200 {
+            let (mut buckets, mut map) = (Buckets::default(), BTreeMap::new());
+            let (least, most) = (below(300), 1 + below(400) as u64);
+            for _ in 0..below(60) {
+                let bucket = least + below(most);
+                buckets.add(bucket);
+                *map.entry(bucket).or_insert(0) += 1;
+            }
+            assert!(buckets.filled().eq(map.iter().map(|(&bucket, &count)| (bucket, count))));
+            assert!((0..800).all(|b| buckets.of(b) == map.get(&b).copied().unwrap_or(0)));
+        }
+    }
+}
