@@ -60,7 +60,7 @@ impl Idents {
     const GAP_MAX: u16 = 256;
 
     /// Packets missing in front of this one; none where identifications do not say.
-    fn missing(&mut self, segment: &TcpSegment, segments: u32) -> u32 {
+    fn missing(&mut self, segment: &Segment<'_>, segments: u32) -> u32 {
         let gap = segment.ip_ident.wrapping_sub(self.next);
         let counts = self.in_order >= Self::COUNTS && segment.ip_ident != 0;
         if gap == 0 {
