@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """A transfer made to be limited by one thing is named so; remedies follow from its figures."""
 
+from functools import cache
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +61,13 @@ def test_a_transfer_that_was_made_so_is_named_so(kind: str, tmp_path: Path) -> N
     assert right / whole >= RIGHT
 
 
+@cache
+def _some_acking() -> Any:
+    """How the ACKs of a shipped capture are made."""
+    capture = resources.files("ackwise") / "captures" / "bulk.pcap"
+    return engine.diagnose([str(capture)])["connections"][0]["halves"][0]["acking"]
+
+
 def transfer(limit: str, **given: Any) -> Transfer:
     """10 MB in 10 s over an RTT of 100 ms, limited by one thing all the time."""
     judgment = {
@@ -76,9 +85,9 @@ def transfer(limit: str, **given: Any) -> Transfer:
         "new_bytes": 10**7, "data_packets": 7000, "segments": 7000, "syn_retransmissions": 0,
         "retransmissions": {"fast": 70, "timeout": 0, "tail_loss_probe": 0, "unclear": 0},
     }  # fmt: skip
-    counts = {"sent": sent, "acks": {"pure": 3500, "advancing": 3500}}
+    counts = {"sent": sent, "acks": {"pure": 3500, "advancing": 3500, "piggybacked": 0}}
     window = {"closures": 2, "closed_ns": 3 * 10**9}
-    half = {"limits": judgment, "counts": counts, "window": window}
+    half = {"limits": judgment, "counts": counts, "window": window, "acking": _some_acking()}
     option = {"mss_bytes": 1460, "window_scale": 7, "sack_permitted": True, "timestamps": True}
     connection = {
         "endpoints": ["192.0.2.1:443", "192.0.2.2:5000"],
