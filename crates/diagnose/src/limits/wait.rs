@@ -93,14 +93,6 @@ pub(super) struct Waits {
     /// Behind a short segment, which leaves when the application has written no more: where in the time
     /// between two packets the last ACK came, of late.
     scatter: f32,
-    /// What left for the ACK that the sender heard last, and for the one before it.
-    answered_una: u64,
-    burst_bytes: u64,
-    last_burst_bytes: u64,
-    /// Acknowledged in this millisecond and in the one before it, and when this one began.
-    tick_bytes: u64,
-    last_tick_bytes: u64,
-    tick_ns: u64,
     /// Share of packets with PSH, of late.
     pushes: f32,
     /// The shortest time from one full segment to the next.
@@ -142,11 +134,6 @@ impl Waits {
             self.segment_ns = Some(self.segment_ns.map_or(gap_ns, |shortest| shortest.min(gap_ns)));
         }
         self.pushes += (f32::from(u8::from(step.has(tcp_flag::PSH))) - self.pushes) / 16.0;
-        if data.sender.una != self.answered_una {
-            self.answered_una = data.sender.una;
-            self.last_burst_bytes = std::mem::take(&mut self.burst_bytes);
-        }
-        self.burst_bytes += u64::from(data.new_bytes);
         let slack_bytes = data.sender.slack_bytes(data.end);
         let is_short = data.end - data.start < u64::from(data.mss_bytes);
         self.before = Before {
@@ -198,12 +185,7 @@ impl Waits {
                 since_ack: (Wait::Application, since_ack_ns),
             };
         }
-        // Linux defers what it could send in part, for a third of the window at most. Away from the
-        // sender, what it had heard is known to a tick.
-        let unsure_bytes = if is_away(step) { self.last_tick_bytes } else { 0 };
-        let chunk_bytes =
-            self.last_burst_bytes.max(unsure_bytes).min(self.most_window_bytes / 3).max(segment);
-        let wait = if self.window_known && self.before.slack_bytes < chunk_bytes {
+        let wait = if self.window_known && self.before.slack_bytes < segment {
             if self.window_shrank(data.mss_bytes) {
                 Wait::ClosedWindow
             } else if sender.una >= self.before.end && self.ack_delay_ns >= DELAYED_ACK_NS {
@@ -239,7 +221,8 @@ impl Waits {
     /// queues come on top of the smallest RTT, which was that of packets without data.
     fn prompt_ns(&self, step: &Step) -> u64 {
         let rtt_ns = step.least_rtt_ns().unwrap_or(8 * MS);
-        if is_away(step) {
+        let away = step.least_ns[step.from].is_some_and(|ns| 8 * ns > rtt_ns);
+        if away {
             (rtt_ns / 4).clamp(MS, 10 * MS) + self.segment_ns.unwrap_or(0).min(rtt_ns / 2)
         } else {
             (rtt_ns / 8).clamp(MS / 4, 5 * MS)
@@ -250,11 +233,6 @@ impl Waits {
         self.window_known = ack.window_known;
         self.most_window_bytes = self.most_window_bytes.max(ack.window_bytes);
         self.low_window_bytes = self.low_window_bytes.min(ack.window_bytes);
-        if step.time_ns - self.tick_ns > MS {
-            self.tick_ns = step.time_ns;
-            self.last_tick_bytes = std::mem::take(&mut self.tick_bytes);
-        }
-        self.tick_bytes += ack.acked_bytes;
         if ack.kind == AckKind::Advancing {
             let path_ns = step.least_ns[step.from].unwrap_or(0);
             self.acked_bytes = ack.acked_bytes;
@@ -264,11 +242,6 @@ impl Waits {
             };
         }
     }
-}
-
-/// The capture was not taken at the host that sent the packet.
-fn is_away(step: &Step) -> bool {
-    step.least_ns[step.from].zip(step.least_rtt_ns()).is_some_and(|(ns, rtt_ns)| 8 * ns > rtt_ns)
 }
 
 /// Longer than the answer to what was sent takes.
