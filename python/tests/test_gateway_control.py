@@ -23,6 +23,7 @@ from netns import WHY_NOT, Namespace, killed_at, namespace
 
 from ackwise.cli import main as cli
 from ackwise.gateway import control, rehearsal, tree
+from ackwise.gateway.state import Keeper
 from ackwise.gateway.tree import TreeSettings
 
 needs_root = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
@@ -554,6 +555,24 @@ def test_an_instance_that_never_ends_is_told(
         assert ns.snapshot().is_default
     finally:
         os.close(held)
+
+
+def test_a_directory_that_another_instance_removes_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory, lstat = tmp_path / "run", Path.lstat
+    removed: list[Path] = []
+
+    def remove_first(path: Path) -> os.stat_result:
+        if path == directory and len(removed) < 3:
+            path.rmdir()
+            removed.append(path)
+        return lstat(path)
+
+    monkeypatch.setattr(Path, "lstat", remove_first)
+    with Keeper(str(directory), "v0").lock():
+        assert directory.is_dir()
+    assert len(removed) == 3
 
 
 def test_a_lock_that_anybody_can_take_is_of_no_matter(ns: Namespace, run: Path) -> None:

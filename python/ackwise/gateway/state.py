@@ -180,13 +180,18 @@ class Keeper:
                 self.directory.rmdir()
 
     def _make_directory(self) -> None:
-        try:
-            self.directory.mkdir(mode=0o755, exist_ok=True)
-            found = self.directory.lstat()
-        except FileNotFoundError:
-            raise RunError(f"{self.directory.parent}: the directory does not exist") from None
-        except OSError as problem:
-            raise RunError(f"{self.directory}: {problem.strerror}; run it with sudo") from None
+        while True:
+            try:
+                with contextlib.suppress(FileExistsError):
+                    self.directory.mkdir(mode=0o755)
+            except FileNotFoundError:
+                raise RunError(f"{self.directory.parent}: the directory does not exist") from None
+            except OSError as problem:
+                raise RunError(f"{self.directory}: {problem.strerror}; run it with sudo") from None
+            # another instance that is done may remove it between the two
+            with contextlib.suppress(FileNotFoundError):
+                found = self.directory.lstat()
+                break
         if not stat.S_ISDIR(found.st_mode):
             raise RunError(f"{self.directory}: is not a directory; give another --run-dir")
         self._check_owner(self.directory, found)
