@@ -122,6 +122,7 @@ const LOSS: u8 = 4;
 const BBR_STARTUP_GAIN: u32 = 2 * 256;
 // A queue on the path: half as long again as the shortest round trip, and more than a host's jitter.
 const JITTER_US: u64 = 4000;
+const DELAYED_ACK_US: u64 = 40_000; // Linux's TCP_DELACK_MIN
 const QUEUE_US_MIN: u32 = 1000;
 
 impl Look {
@@ -214,7 +215,7 @@ fn sending(before: &Look, now: &Look, window_max_bytes: u32, all_us: u64, shares
     let timeouts_us = timeouts_us.min(rest_us);
     rest_us -= timeouts_us;
 
-    let by_window = peer_limit(now, window_max_bytes);
+    let by_window = peer_limit(before, now, window_max_bytes, window_us);
     shares.add(Limit::SendingApplication, all_us - busy_us);
     shares.add(by_window, window_us);
     shares.add(Limit::SendBuffer, buffer_us);
@@ -223,16 +224,21 @@ fn sending(before: &Look, now: &Look, window_max_bytes: u32, all_us: u64, shares
     shares.add(waiting(before, now, counted), rest_us);
 }
 
-/// Whether the peer's window is small, or closes because its application does not read.
-fn peer_limit(now: &Look, window_max_bytes: u32) -> Limit {
+/// Whether the peer's window is small, or opens late because its application does not read.
+fn peer_limit(before: &Look, now: &Look, window_max_bytes: u32, window_us: u64) -> Limit {
     // Linux shrinks a window only by what lies unread in the buffer behind it.
-    let is_closing = now.info.snd_wnd_bytes().is_some_and(|w| w < window_max_bytes / 2);
+    let window = now.info.snd_wnd_bytes();
+    let is_closing = window.is_some_and(|w| w == 0 || w < window_max_bytes / 2);
     let is_probed = now.timer == ZERO_WINDOW_PROBE || now.info.probes().unwrap_or(0) > 0;
     // A window that only is small lets the next data go as soon as an ACK is back.
     let pause_us = 1000 * u64::from(now.info.last_data_sent_ms().unwrap_or(0));
     let rtt_us = u64::from(now.info.min_rtt_us().unwrap_or(u32::MAX));
     let pauses = pause_us > 2 * rtt_us + JITTER_US;
-    if is_closing || is_probed || pauses {
+    // So it is filled once a round trip; without the delay of an ACK, which waits for a read too.
+    let in_time_us = rtt_us.max(u64::from(now.info.rtt_us().unwrap_or(0)).saturating_sub(DELAYED_ACK_US));
+    let filled = u128::from(now.acked_since(before)) * u128::from(in_time_us + JITTER_US) * 2;
+    let is_slow = filled < u128::from(window_max_bytes) * u128::from(window_us);
+    if is_closing || is_probed || pauses || is_slow {
         Limit::ReceivingApplication
     } else {
         Limit::ReceiveWindow

@@ -109,7 +109,7 @@ fn the_kernels_account_is_taken_as_it_is() {
     let mut table = Table::default();
     table.take(&Made::new(1).bytes(), 5).unwrap();
     let mut after = Made::new(1);
-    after.u64(168, 800_000).u64(176, 500_000).u64(184, 200_000).u64(120, 9).u32(24, 10);
+    after.u64(168, 800_000).u64(176, 500_000).u64(184, 200_000).u64(120, 1_600_000).u32(24, 10);
     table.take(&after.bytes(), 5 + SECOND_US).unwrap();
     let shares = HashMap::from([
         ("receive-window", 500_000),
@@ -123,7 +123,7 @@ fn the_kernels_account_is_taken_as_it_is() {
 #[test]
 fn what_the_kernel_does_not_count_follows_from_the_second_look() {
     type Case = (Limit, fn(&mut Made));
-    let cases: [Case; 13] = [
+    let cases: [Case; 14] = [
         (Limit::SlowStart, |s| {
             s.u32(76, 0x7fff_ffff);
         }),
@@ -150,7 +150,10 @@ fn what_the_kernel_does_not_count_follows_from_the_second_look() {
             s.u32(24, 1).u32(144, 100_000);
         }),
         (Limit::ReceiveWindow, |s| {
-            s.u64(176, SECOND_US);
+            s.u64(176, SECOND_US).u64(120, 3_200_000); // 64 KiB each round trip
+        }),
+        (Limit::ReceivingApplication, |s| {
+            s.u64(176, SECOND_US).u64(120, 650_000); // a fifth of that
         }),
         (Limit::ReceivingApplication, |s| {
             s.u64(176, SECOND_US).u32(228, 0);
