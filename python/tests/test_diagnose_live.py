@@ -4,6 +4,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import struct
@@ -466,6 +467,15 @@ def test_the_unit_needs_no_privilege(ackwise: Ackwise) -> None:
     assert "\nCapabilityBoundingSet=\n" in unit
     (start,) = re.findall(r"^ExecStart=/usr/bin/env (ackwise .*)$", unit, re.MULTILINE)
     assert start.endswith("--openmetrics 127.0.0.1:9810")
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="no systemd-analyze")
+def test_systemd_accepts_the_unit(ackwise: Ackwise, tmp_path: Path) -> None:
+    file = tmp_path / "ackwise-diagnose.service"
+    file.write_text(ackwise("diagnose", "--live", "--unit").out)
+    words = ["systemd-analyze", "verify", "--man=no", str(file)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert "ackwise-diagnose" not in done.stderr, done.stderr
 
 
 def test_the_shipped_files_are_in_the_package() -> None:
