@@ -62,8 +62,10 @@ def both(kernel: Kernel, given: dict[str, Any], folder: Path) -> tuple[dict[str,
         return [result | {"console": (folder / "console").read_text(errors="replace")}]
 
     simulated = {k: v for k, v in given.items() if k != "paths_from_ns"}
-    kept = KeptResults(files.cache_folder() / "results", LabRunner(kernel).identity)
-    return engine.simulate(simulated), kept.get([given], run)[0]
+    runner = LabRunner(kernel)
+    kept = KeptResults(files.cache_folder() / "results", runner.identity)
+    key = runner.key(given, "link", "workload")
+    return engine.simulate(simulated), kept.get([key], run)[0]
 
 
 def kernel_drops(result: dict[str, Any], kind: str) -> int:
