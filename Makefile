@@ -86,17 +86,23 @@ PARALLEL := -j$(CORES) --output-sync=target
 # Kernels, compiled tests and fuzzing take turns on the cores. The rest is sensitive to time: guests of the
 # lab keep one core busy, and tests that need none run on the others.
 .PHONY: test
-test: setup-test build ## every test; KERNEL=no leaves the real kernel out
-	UNLESS_PASSED=1 $(MAKE) -j3 --output-sync=line $(if $(WITH_KERNEL),kernel) test-compiled fuzz FUZZ_JOBS=1
+test: setup-test ## every test; KERNEL=no leaves the real kernel out
+	UNLESS_PASSED=1 $(MAKE) -j3 --output-sync=line $(if $(WITH_KERNEL),kernel) test-compiled fuzz
 	$(BIN)/pytest -q -p no:cacheprovider -m lab & lab=$$!; \
 		$(BIN)/pytest -q -m "not lab" || failed=yes; \
 		wait $$lab && test -z "$${failed:-}"
 
-.PHONY: test-compiled
-test-compiled: setup-test build
+.PHONY: test-compiled test-core test-crates test-wheel
+test-compiled: test-core test-crates test-wheel
+
+test-core: setup-test
+	@core/policies --write
 	$(MAKE) -s $(PARALLEL) -C core test mutants asan cross size
+
+test-crates: setup-test
 	+cargo test --profile checked --workspace --quiet
-	$(MAKE) wheel
+
+test-wheel: setup-test wheel
 	tools/check_wheel.sh dist/ackwise-*.whl $(WHEELHOUSE)
 
 # Each target runs for FUZZ_SECONDS, FUZZ_JOBS at a time; seeds are the same every time. `make evidence` runs
@@ -178,9 +184,9 @@ claims: ## list every claim with its code and its test
 	@python3 tools/claims.py
 
 .PHONY: wheel
-wheel: setup ## build the wheel into dist/
+wheel: build ## build the wheel into dist/
 	rm -rf dist
-	+$(BIN)/maturin build --release --quiet --out dist
+	+$(BIN)/maturin build --release --quiet --interpreter $(BIN)/python --out dist
 	@ls dist
 
 .PHONY: clean

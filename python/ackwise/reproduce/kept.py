@@ -2,7 +2,7 @@
 """Raw results kept on disk: a page whose wording changed is made without running anything, and an
 interrupted experiment goes on where it stopped.
 
-    FOLDER/IDENTITY/KEY.json.z      IDENTITY: what runs; KEY: which scenarios
+    FOLDER/IDENTITY/KEY.json.z      IDENTITY: what runs; KEY: which runs
 """
 
 import json
@@ -42,16 +42,16 @@ def _unpacked(path: Path) -> bytes:
 
 
 class KeptResults:
-    """The results under `folder` of what `identity` names: everything but the scenarios that
-    decides what comes out of a run."""
+    """The results under `folder` of what `identity` names: everything that decides what
+    comes out of a run, but for its key."""
 
     def __init__(self, folder: Path, identity: str) -> None:
         self._folder = folder / sha256(identity.encode()).hexdigest()[:16]
         self._folder.mkdir(parents=True, exist_ok=True)
 
-    def get(self, scenarios: Scenarios, run: Callable[[], Results]) -> Results:
-        """Results of these scenarios: kept ones, else those of `run`, which are kept."""
-        path = self._folder / f"{sha256(_canonical(scenarios)).hexdigest()}.json.z"
+    def get(self, keys: Sequence[object], run: Callable[[], Results]) -> Results:
+        """Results of the runs with these keys: kept ones, else those of `run`, which are kept."""
+        path = self._folder / f"{sha256(_canonical(keys)).hexdigest()}.json.z"
         try:
             kept: Results = bounded.parse_json(_unpacked(path), UNPACKED_BYTES_MAX, ITEMS_MAX)
         except (OSError, ValueError, zlib.error):

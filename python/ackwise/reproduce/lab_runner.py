@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ackwise import engine, lab
+from ackwise import lab
 from ackwise.engine import Cancel
 from ackwise.host.programs import find_tool
 from ackwise.lab import run as lab_run
@@ -37,7 +37,12 @@ class LabRunner(Runner):
         (folder,) = map(Path, lab.__path__)
         tools = [Path(path) for path in map(find_tool, ("ip", "tc")) if path]
         sources = files_hash([*sorted(folder.glob("*.py")), *tools])
-        return f"linux {self.kernel.key} {sources} {engine.identity()}"
+        return f"linux {self.kernel.key} {sources}"
+
+    def key(self, scenario: dict[str, Any], link: str, workload: str) -> object:
+        """The engine's part, defaults and random traffic, is in what the guest gets."""
+        prepared = lab_run.Prepared(scenario, link, workload, self.kernel)
+        return [scenario, prepared.files, prepared.steps]
 
     def _one(
         self, scenario: dict[str, Any], link: str, workload: str, cancel: Cancel

@@ -72,7 +72,7 @@ class Runner:
 
     @property
     def identity(self) -> str:
-        """Changes with everything but the scenario that decides a run's result."""
+        """Changes with everything that decides a run's result but is not in its `key`."""
         return f"simulator {engine.identity()}"
 
     @cached_property
@@ -83,7 +83,13 @@ class Runner:
         def run() -> Results:
             return [self._one(scenario, link, workload, cancel) for scenario in scenarios]
 
-        return run() if self._kept is None else self._kept.get(scenarios, run)
+        if self._kept is None:
+            return run()
+        return self._kept.get([self.key(one, link, workload) for one in scenarios], run)
+
+    def key(self, scenario: dict[str, Any], _link: str, _workload: str) -> object:
+        """With `identity`, all that decides a run's result."""
+        return scenario
 
     def _one(
         self, scenario: dict[str, Any], _link: str, _workload: str, cancel: Cancel
