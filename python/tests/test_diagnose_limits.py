@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from ackwise import engine
-from ackwise.diagnose import advice, table
+from ackwise.diagnose import advice, lifted, table
+from ackwise.diagnose.lifted import Bound
 from ackwise.diagnose.sentences import SAYINGS
 from ackwise.diagnose.transfer import Transfer, transfers
 from ackwise.reproduce.bottleneck import TUNING, Case, cases, make
@@ -84,9 +85,10 @@ def transfer(limit: str, **given: Any) -> Transfer:
     sent = {
         "new_bytes": 10**7, "data_packets": 7000, "segments": 7000, "syn_retransmissions": 0,
         "retransmissions": {"fast": 70, "timeout": 0, "tail_loss_probe": 0, "unclear": 0},
+        "recoveries": {"fast": 70, "timeout": 0, "tail_loss_probe": 0, "unclear": 0},
     }  # fmt: skip
     counts = {"sent": sent, "acks": {"pure": 3500, "advancing": 3500, "piggybacked": 0}}
-    window = {"closures": 2, "closed_ns": 3 * 10**9}
+    window = {"closures": 2, "closed_ns": 3 * 10**9, "is_known": True}
     half = {"limits": judgment, "counts": counts, "window": window, "acking": _some_acking()}
     option = {"mss_bytes": 1460, "window_scale": 7, "sack_permitted": True, "timestamps": True}
     connection = {
@@ -104,7 +106,6 @@ def test_a_window_is_sized_for_the_slowest_link_at_the_loaded_rtt() -> None:
     assert "8 Mbit/s" in told.because
     # 1 Gbit/s times 100 ms, twice for Linux's overhead, in whole MiB
     assert "25165824" in told.line
-    assert told.expect_bps == 1e9
 
 
 @pytest.mark.parametrize(
@@ -128,13 +129,26 @@ def test_no_window_scaling_is_said_where_the_window_cannot_grow() -> None:
 def test_no_buffer_is_enlarged_where_the_link_is_full(limit: str) -> None:
     told = advice.of(transfer(limit, link_bytes_per_s=1_050_000.0), limit)
     assert "gains little" in told.remedy
-    assert (told.line, told.expect_bps) == ("", None)
+    assert (told.line, told.helps) == ("", False)
 
 
-def test_a_rate_is_only_expected_where_the_capture_shows_the_link() -> None:
+def test_a_buffer_is_sized_without_the_link_where_the_capture_does_not_show_it() -> None:
     told = advice.of(transfer("send-buffer"), "send-buffer")
     assert "does not show how fast the link is" in told.remedy
-    assert told.expect_bps is None
+
+
+@pytest.mark.parametrize(
+    ("limit", "option"), [("receive-window", "SO_RCVBUF"), ("send-buffer", "SO_SNDBUF")]
+)
+def test_a_buffer_that_no_default_makes_so_small_is_the_applications(
+    limit: str, option: str
+) -> None:
+    small = transfer(limit, window_max_bytes=8000, flight_max_bytes=8000, link_bytes_per_s=1e7)
+    small.connection["options"] = [{"window_scale": None, "mss_bytes": 1460}] * 2
+    remedy = advice.of(small, limit).remedy
+    assert remedy.startswith(f"look first for {option} in the application")
+    large = advice.of(transfer(limit, link_bytes_per_s=1e7), limit).remedy
+    assert not large.startswith("look first")
 
 
 def test_closed_windows_are_counted() -> None:
@@ -173,9 +187,102 @@ def test_what_an_application_leaves_unused_is_not_lost() -> None:
     assert table.lost_s(transfer("receive-window")) == 10
 
 
-def test_nothing_is_expected_of_a_remedy_that_brings_nothing() -> None:
-    one = transfer("congestion-window", link_bytes_per_s=1_000_000.0)
-    assert not any("Expect" in line for line, _ in table.lines(one))
+def remedy(one: Transfer) -> str:
+    return next(line for line, _ in table.lines(one) if "To do" in line)
+
+
+def test_little_is_expected_of_a_remedy_that_brings_little() -> None:
+    one = transfer("congestion-window", link_bytes_per_s=1_050_000.0, window_max_bytes=10**6)
+    assert remedy(one).endswith(" Expect little: 8.4 Mbit/s (next limit: link).")
+
+
+def test_the_lowest_bound_is_the_next_limit_with_its_rate() -> None:
+    # 500 kB each 100 ms are 40 Mbit/s
+    one = transfer("send-buffer", window_max_bytes=500_000, link_bytes_per_s=2.5e6)
+    assert remedy(one).endswith(" Expect up to 20 Mbit/s (next limit: link).")
+    one = transfer("receive-window", window_max_bytes=100_000, link_bytes_per_s=8e6)
+    assert remedy(one).endswith(" Expect up to 64 Mbit/s (next limit: link).")
+
+
+def test_a_window_that_never_was_full_bounds_the_rate_unless_it_grows() -> None:
+    one = transfer("send-buffer", window_max_bytes=500_000, link_bytes_per_s=9e6)
+    assert remedy(one).endswith(
+        " Expect up to 72 Mbit/s (next limit: link), if the receive window grows from 500 kB; "
+        "else 40 Mbit/s."
+    )
+    one = transfer("send-buffer", window_max_bytes=500_000)
+    assert remedy(one).endswith(
+        " Expect up to 40 Mbit/s (next limit: receive window), unless it grows."
+    )
+    one = transfer("send-buffer", window_max_bytes=500_000)
+    one.judgment["limits"]["receive-window"] = {"ns": 10**9, "bytes": 10**5}
+    assert remedy(one).endswith(" Expect up to 40 Mbit/s (next limit: receive window).")
+
+
+def test_a_rate_far_above_what_was_seen_is_not_promised() -> None:
+    one = transfer("send-buffer", window_max_bytes=10**9, link_bytes_per_s=1.6e9)
+    assert remedy(one).endswith(" Expect at least 10 times the rate (next limit: link).")
+
+
+def test_what_a_capture_does_not_bound_has_no_next_limit() -> None:
+    one = transfer("send-buffer", window_max_bytes=500_000)
+    one.half["window"]["is_known"] = False
+    assert remedy(one).endswith(" The capture shows no next limit.")
+
+
+def test_waits_that_remain_bound_what_a_lifted_limit_brings() -> None:
+    one = transfer("receive-window", link_bytes_per_s=125e6)
+    one.judgment["limits"] |= {
+        "receive-window": {"ns": 6 * 10**9, "bytes": 9 * 10**6},
+        "sending-application": {"ns": 3 * 10**9, "bytes": 10**6},
+        "slow-start": {"ns": 10**9, "bytes": 0},
+    }
+    # 10 MB cannot take less than these 4 s
+    assert lifted.following(one, "receive-window")[0] == Bound("sending-application", 20e6)
+
+
+def test_losses_bound_the_rate_as_the_formula_of_mathis_has_it() -> None:
+    one = transfer("receive-window", rtt_mean_ns=10**7, window_max_bytes=10**9)
+    one.judgment["limits"]["congestion-window"] = {"ns": 5 * 10**9, "bytes": 10**6}
+    # 1460 bytes each 10 ms, 1.22 times 10 of them at a loss in 100 segments
+    (bound,) = lifted.following(one, "receive-window")
+    assert bound.limit == "congestion-window"
+    assert bound.bps == pytest.approx(1460 * 8 / 0.01 * 1.22 * 10, rel=0.01)
+    one.half["counts"]["sent"]["recoveries"]["fast"] = 0
+    assert lifted.following(one, "receive-window") == []
+
+
+def test_a_faster_link_has_no_queue() -> None:
+    one = transfer(
+        "link", rtt_min_ns=10**7, rtt_mean_ns=10**8, window_max_bytes=100_000,
+        link_bytes_per_s=1e6,
+    )  # fmt: skip
+    assert lifted.following(one, "link") == [Bound("receive-window", 80e6, may_grow=True)]
+    assert "Expect" not in remedy(one)
+
+
+def test_a_transfer_within_the_initial_window_is_not_told_to_grow_it() -> None:
+    one = transfer("slow-start")
+    one.half["counts"]["sent"]["new_bytes"] = 14_600
+    told = advice.of(one, "slow-start")
+    assert "fit into the initial window of ten segments" in told.because
+    assert told.line == ""
+    one.half["counts"]["sent"]["new_bytes"] = 14_601
+    assert "initcwnd" in advice.of(one, "slow-start").line
+
+
+def test_one_of_a_thing_is_singular() -> None:
+    one = transfer("link")
+    one.half["counts"]["sent"]["segments"] = one.half["counts"]["acks"]["pure"] = 1
+    figures = next(line for line, _ in table.lines(one) if "sent again" in line)
+    assert "1 segment," in figures
+    assert "1 pure ACK," in figures
+    assert advice.size(1) == "1 byte"
+
+
+def test_figures_have_three_digits_in_their_unit() -> None:
+    assert (advice.time(0.99949), advice.time(0.9996)) == ("999 ms", "1 s")
+    assert (advice.rate(999_700), advice.size(999_700)) == ("1 Mbit/s", "1 MB")
 
 
 def test_a_queue_is_named_where_it_is_most_of_the_rtt() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow.parquet
 import pytest
-from conftest import ROOT
+from conftest import ROOT, Ackwise
 
 from ackwise import engine, replay
 from ackwise.diagnose import rows, whatif
@@ -128,3 +128,41 @@ def test_the_capture_s_own_names_and_filters_are_hidden() -> None:
         "start_unix_ns": 0,
         "connections": [{"endpoints": ["host-1:port-1", "host-2:port-1"]}],
     }
+
+
+def _details(tree: Any) -> set[str]:
+    """Which keys of details a tree holds."""
+    if isinstance(tree, dict):
+        found = {k for k in tree if k in ("spans", "bucket_upper") or k.endswith("_examples")}
+        return found.union(*map(_details, tree.values()))
+    return set().union(*map(_details, tree)) if isinstance(tree, list) else set()
+
+
+def test_json_has_details_of_the_transfers_in_the_table_only(ackwise: Ackwise) -> None:
+    written = ackwise("diagnose", *CAPTURES, "--quiet", "--top", "1", "--json", "-").out
+    document = json.loads(written)
+    whole = engine.diagnose(CAPTURES)
+    first = rank(whole)[0].connection["index"]
+    for one, full in zip(document["connections"], whole["connections"], strict=True):
+        details = _details(full) if one["index"] == first else set()
+        assert _details(one) == details
+        assert one["endpoints"] == full["endpoints"]
+        for half, all_of_it in zip(one["halves"], full["halves"], strict=True):
+            assert half["limits"]["limits"] == all_of_it["limits"]["limits"]
+            assert half["rtt"]["data_ns"]["p95"] == all_of_it["rtt"]["data_ns"]["p95"]
+    assert {"spans", "bucket_upper"} <= _details(whole["connections"][first])
+    # a line for each connection, so that other programs need not read all at once
+    lines = [line for line in written.splitlines() if line.startswith('    {"index":')]
+    assert [json.loads(line.rstrip(",")) for line in lines] == document["connections"]
+
+
+def test_json_names_the_next_limits(ackwise: Ackwise) -> None:
+    document = json.loads(ackwise("diagnose", CAPTURES[0], "--quiet", "--json", "-").out)
+    halves = [half for one in document["connections"] for half in one["halves"]]
+    found = [half["limits"].get("next_limits_bps") for half in halves]
+    assert [one is not None for one in found] == [
+        half["counts"]["sent"]["new_bytes"] > 0 for half in halves
+    ]
+    for one in filter(None, found):
+        assert list(one.values()) == sorted(one.values())
+        assert one.keys() <= SAYINGS.keys()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Files appear whole or not at all."""
 
+import json
 import math
 import os
 import signal
@@ -17,6 +18,7 @@ from conftest import full_device
 from ackwise.errors import InputError, RunError
 from ackwise.host import files, leftovers
 from ackwise.results import export
+from ackwise.results.lazy import Lazy
 
 
 def test_a_file_is_replaced_at_once_and_with_ordinary_rights(tmp_path: Path) -> None:
@@ -240,3 +242,13 @@ def test_what_another_user_or_a_process_unseen_has_left_stays(
 def test_nan_is_no_json() -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
         export.json_bytes({"x": math.nan})
+
+
+@pytest.mark.parametrize("items", [[], [{"a": 1}, {"b": [2, "\u001b", "\u00e9"]}]])
+def test_lazy_items_are_written_as_those_of_a_list(items: list[object]) -> None:
+    document = {"x": {"y": [1, "\n\u001b"]}, "items": items, "z": None}
+    lazy = document | {"items": Lazy(range(len(items)), lambda n: items[n])}
+    assert json.loads(export.json_bytes(lazy)) == json.loads(export.json_bytes(document))
+    indented = json.dumps(document, indent=2, ensure_ascii=False)
+    assert export.json_bytes(document) == f"{indented}\n".encode()
+    assert b"\x1b" not in export.json_bytes(lazy)

@@ -3,6 +3,7 @@
 
 use crate::{reading, Cancel, EngineError};
 use ackwise_capture::Source;
+use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use std::num::NonZeroUsize;
 
@@ -10,7 +11,29 @@ fn json(value: &impl serde::Serialize) -> PyResult<String> {
     serde_json::to_string(value).map_err(|e| EngineError::new_err(e.to_string()))
 }
 
-/// Diagnoses captures together ("-": standard input) in as many threads; JSON out.
+/// A diagnosis whose connections are JSON one by one: as Python's objects all together take ten times
+/// the memory.
+#[pyclass(frozen, sequence)]
+pub struct Diagnosis(ackwise_diagnose::Diagnosis);
+
+#[pymethods]
+impl Diagnosis {
+    /// JSON of all but the connections.
+    fn notes(&self) -> PyResult<String> {
+        json(&self.0.notes)
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.connections.len()
+    }
+
+    /// JSON of one connection.
+    fn __getitem__(&self, at: usize) -> PyResult<String> {
+        json(self.0.connections.get(at).ok_or_else(|| PyIndexError::new_err(at))?)
+    }
+}
+
+/// Diagnoses captures together ("-": standard input) in as many threads.
 #[pyfunction]
 #[pyo3(signature = (paths, threads=NonZeroUsize::MIN, cancel=None))]
 pub fn diagnose(
@@ -18,11 +41,11 @@ pub fn diagnose(
     paths: Vec<String>,
     threads: NonZeroUsize,
     cancel: Option<&Cancel>,
-) -> PyResult<String> {
+) -> PyResult<Diagnosis> {
     let flag = cancel.map(|c| c.0.as_ref());
     py.allow_threads(|| {
         let sources = || paths.iter().map(Source::named);
-        json(&reading(flag, |options| ackwise_diagnose::diagnose(sources(), options, threads))?)
+        reading(flag, |options| ackwise_diagnose::diagnose(sources(), options, threads)).map(Diagnosis)
     })
 }
 

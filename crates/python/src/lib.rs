@@ -349,6 +349,7 @@ fn _engine(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(diagnose::diagnosis_series, m)?)?;
     m.add_function(wrap_pyfunction!(replay, m)?)?;
     m.add_function(wrap_pyfunction!(diagnose::diagnose, m)?)?;
+    m.add_class::<diagnose::Diagnosis>()?;
     m.add_function(wrap_pyfunction!(replay_arrivals, m)?)?;
     m.add_function(wrap_pyfunction!(optimum, m)?)
 }

@@ -115,7 +115,8 @@ class _Watch:
 )
 @group(
     "What to show",
-    option("--top", type=Whole(1, 10**6), metavar="N", help="transfers or sockets in the table",
+    option("--top", type=Whole(1, 10**6), metavar="N",
+           help="transfers or sockets in the table; --json holds details of these transfers only",
            show_default="5 transfers, 20 sockets"),
     option("--anonymize", is_flag=True,
            help="replace addresses, ports and file names in all that is written"),
@@ -229,7 +230,9 @@ def _captures(
     def page() -> bytes:
         return of_diagnosis(diagnosis, chosen.series(named, paths), options.command_line())
 
-    outputs.write(diagnosis, lambda: ROWS[rows](diagnosis), page)
+    shown = {t.connection["index"] for t in table.rank(diagnosis)[:top]} if outputs.json else set()
+    written = document.brief(diagnosis, shown)
+    outputs.write(written, lambda: ROWS[rows](diagnosis), page)
     if not quiet:
         for note in document.notes(named):
             say(f"ackwise: {note}")

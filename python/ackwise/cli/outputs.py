@@ -82,7 +82,7 @@ class Outputs:
         from ackwise.results import export
 
         if self.json is not None:
-            files.write_whole(self.json, export.json_bytes(document))
+            files.write_pieces(self.json, export.json_pieces(document))
         if self.csv is not None:
             files.write_whole(self.csv, export.csv_bytes(rows()))
         if self.parquet is not None:

@@ -4,6 +4,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from ackwise.diagnose.advice import counted
 from ackwise.diagnose.transfer import Transfer
 from ackwise.plans.policy import STOCK
 
@@ -105,7 +106,8 @@ def _timing(habits: dict[str, Any]) -> Iterator[str]:
     told = []
     if prompt["samples"] >= _FEW:
         told.append(
-            f"{prompt['samples']} left as data arrived, each for {_segments(prompt['p50'])}"
+            f"{prompt['samples']} left as data arrived, each for "
+            f"{counted(prompt['p50'], 'segment')}"
             f"{_where(habits, 'prompt', 'median; ')}"
         )
     if late["samples"] >= _FEW and late["p50"] >= _WAIT_LEAST_NS:
@@ -117,10 +119,6 @@ def _timing(habits: dict[str, Any]) -> Iterator[str]:
         yield f"{'; '.join(told)}."
     if habits["quick_acks"] >= _FEW and habits["quick_acks"] < prompt["samples"]:
         yield f"Quickack phase: the first {habits['quick_acks']} ACKs are for one segment each."
-
-
-def _segments(count: int) -> str:
-    return f"{count} segment" if count == 1 else f"{count} segments"
 
 
 def _stretch(acking: dict[str, Any]) -> Iterator[str]:

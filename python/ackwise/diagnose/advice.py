@@ -17,22 +17,25 @@ WORTH = 1.1  # a remedy that brings less is none
 # about as much overhead against a send buffer.
 BUFFER_PER_BYTE = 2
 _UNSCALED_BYTES = 65_535
+# Linux gives more by default, in both directions, unless an application asks for less.
+_SMALL_BYTES = 60_000
 _STALL_FREE_SEGMENTS = 4
-_ETHERNET_MSS_BYTES = 1460
+_INITIAL_SEGMENTS = 10  # RFC 6928
 _BLOAT = 2.0  # loaded RTT, in units of the smallest
 _BLOAT_S = 0.03
 _MIB = 1 << 20
+_ROUNDS_TO_ONE = 0.9995  # of a unit, in three digits
 
 
 @dataclass(frozen=True)
 class Advice:
-    """Why the limit binds, whose remedy it is, the remedy, and the rate it would allow."""
+    """Why the limit binds, whose remedy it is, and the remedy."""
 
     because: str
     owner: str
     remedy: str
     line: str = ""
-    expect_bps: float | None = None  # None: cannot be told from the capture
+    helps: bool = True  # the remedy lifts the limit
 
 
 def of(transfer: Transfer, limit: str) -> Advice:
@@ -51,17 +54,22 @@ def _plain(remedy: str) -> str:
 def rate(bps: float) -> str:
     """In the unit that makes it readable."""
     for unit, scale in (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3)):
-        if bps >= scale:
+        if bps >= _ROUNDS_TO_ONE * scale:
             return f"{bps / scale:.3g} {unit}"
     return f"{bps:.0f} bit/s"
+
+
+def counted(count: int, noun: str) -> str:
+    """A number of things."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def size(count: float) -> str:
     """Bytes, as tools of the network count them: in powers of 1000."""
     for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if count >= scale:
+        if count >= _ROUNDS_TO_ONE * scale:
             return f"{count / scale:.3g} {unit}"
-    return f"{count:.0f} bytes"
+    return counted(round(count), "byte")
 
 
 def shaper(bps: float) -> str:
@@ -72,7 +80,7 @@ def shaper(bps: float) -> str:
 def time(seconds: float) -> str:
     """In the unit that makes it readable."""
     for unit, scale in (("s", 1.0), ("ms", 1e-3)):
-        if seconds >= scale:
+        if seconds >= _ROUNDS_TO_ONE * scale:
             return f"{seconds / scale:.3g} {unit}"
     return f"{seconds * 1e6:.3g} us"
 
@@ -103,19 +111,26 @@ def _larger(transfer: Transfer, buffer: _Buffer, because: str, bound_bps: float)
     reached = min(transfer.bps_while(buffer.limit), transfer.sustained_bps)
     if link is not None and link <= WORTH * reached:
         remedy = f"a larger buffer gains little, since the slowest link carries only {rate(link)}"
-        return Advice(because, buffer.owner, remedy)
+        return Advice(because, buffer.owner, remedy, helps=False)
     goal, why = _goal_bps(transfer, bound_bps)
     wanted = _buffer_bytes(goal, transfer.rtt_s or 0.0)
     default = buffer.default_bytes
     enough = f"Linux's default maximum of {size(default)} suffices, but "
+    remedy = (
+        f"let the {buffer.name} buffer grow to {size(wanted)}, for {why}; "
+        f"{enough if wanted <= default else ''}an application that sets {buffer.option} keeps it "
+        "from growing"
+    )
+    if bound_bps * (transfer.rtt_s or 0.0) < 8 * _SMALL_BYTES:
+        remedy = (
+            f"look first for {buffer.option} in the application, which keeps the {buffer.name} "
+            f"buffer so small, and leave it out; {remedy}"
+        )
     return Advice(
         because,
         buffer.owner,
-        f"let the {buffer.name} buffer grow to {size(wanted)}, for {why}; "
-        f"{enough if wanted <= default else ''}an application that sets {buffer.option} keeps it "
-        "from growing",
+        remedy,
         f'sysctl -w net.ipv4.{buffer.sysctl}="{buffer.first} {max(wanted, default)}"',
-        link,
     )
 
 
@@ -141,13 +156,12 @@ def _window(transfer: Transfer) -> Advice:
     bound = 8 * window / rtt
     because = f"a window of {size(window)} each {time(rtt)} (RTT) allows {rate(bound)}"
     larger = _larger(transfer, _RECEIVE, because, bound)
-    if larger.line and window <= _UNSCALED_BYTES and not _scaled(transfer):
+    if larger.line and _SMALL_BYTES < window <= _UNSCALED_BYTES and not _scaled(transfer):
         return Advice(
             f"{because}, and without window scaling no window is larger",
             RECEIVER,
             "turn window scaling on at both ends; if it is on, a middlebox removes the option",
             "sysctl -w net.ipv4.tcp_window_scaling=1",
-            transfer.link_bps,
         )
     return larger
 
@@ -183,8 +197,10 @@ def _link(transfer: Transfer) -> Advice:
             "only a faster link raises the rate; a shorter queue at the router in front of the "
             "link, its owner's remedy, gives the delay back",
             shaper(link),
+            helps=False,
         )
-    return Advice(because, PATH, "none is needed: only a faster link raises the rate")
+    remedy = "none is needed: only a faster link raises the rate"
+    return Advice(because, PATH, remedy, helps=False)
 
 
 def _policer(transfer: Transfer) -> Advice:
@@ -196,6 +212,7 @@ def _policer(transfer: Transfer) -> Advice:
         "shape to a little less at the sender's side of the policer, so that a queue takes what it "
         "drops",
         shaper(bps),
+        helps=False,
     )
 
 
@@ -234,12 +251,19 @@ def _loss(transfer: Transfer) -> Advice:
         PATH,
         "find the hop that drops packets; a sender with BBR gives way to fewer losses",
         "sysctl -w net.ipv4.tcp_congestion_control=bbr",
-        transfer.link_bps,
     )
 
 
 def _slow_start(transfer: Transfer) -> Advice:
     rtt = transfer.rtt_s or 0.0
+    if transfer.bytes <= _INITIAL_SEGMENTS * transfer.mss_bytes:
+        return Advice(
+            f"{size(transfer.bytes)} fit into the initial window of ten segments, so no window "
+            f"holds them back: they take one RTT ({time(rtt)}) until they are acknowledged",
+            PATH,
+            "none is needed: only a shorter RTT makes so short a transfer faster",
+            helps=False,
+        )
     return Advice(
         f"{size(transfer.bytes)} are over before the congestion window has grown to what the path "
         f"carries ({time(rtt)} for each doubling)",
@@ -264,7 +288,7 @@ def _stall(transfer: Transfer) -> Advice:
             "int on = 1; setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);",
         )
     buffer = _RECEIVE if kind == "receive-window" else _SEND
-    segments = _STALL_FREE_SEGMENTS * _mss_bytes(transfer)
+    segments = _STALL_FREE_SEGMENTS * transfer.mss_bytes
     return Advice(
         f"the {buffer.name} buffer holds too few segments for the receiver to acknowledge at once: "
         f"{time(count_s)} of waiting for its delayed-ACK timer",
@@ -273,12 +297,6 @@ def _stall(transfer: Transfer) -> Advice:
         f"{buffer.option} alone has more",
         f"int size = {segments}; setsockopt(fd, SOL_SOCKET, {buffer.option}, &size, sizeof size);",
     )
-
-
-def _mss_bytes(transfer: Transfer) -> int:
-    """The smaller of those that the SYNs offer; Ethernet's where they were not captured."""
-    offered = [o["mss_bytes"] for o in transfer.connection["options"] if o]
-    return min((mss for mss in offered if mss), default=_ETHERNET_MSS_BYTES)
 
 
 def _handshake(transfer: Transfer) -> Advice:
@@ -302,6 +320,16 @@ def _times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
 
 
+def _one_way(_transfer: Transfer) -> Advice:
+    return Advice(
+        "the capture has no ACK of these data, so it does not show what the sender waited for",
+        PATH,
+        "capture both directions; at a mirror port, of both interfaces or of the whole VLAN",
+        "tcpdump -i DEVICE -s 128 -w both.pcap tcp",
+        helps=False,
+    )
+
+
 _KNOWN: dict[str, Callable[[Transfer], Advice]] = {
     "handshake": _handshake,
     "receive-window": _window,
@@ -312,4 +340,5 @@ _KNOWN: dict[str, Callable[[Transfer], Advice]] = {
     "congestion-window": _loss,
     "slow-start": _slow_start,
     "ack-stall": _stall,
+    "undecided": _one_way,
 }

@@ -7,6 +7,8 @@ Pseudonyms are numbered in the order of the connections, so the same capture giv
 from collections.abc import Mapping
 from typing import Any
 
+from ackwise.results.lazy import changed
+
 # Of an interface: names, and filters, which hold addresses.
 _NAMES = ("name", "filter")
 _DATE = "_unix_ns"
@@ -33,14 +35,15 @@ def anonymized(diagnosis: Mapping[str, Any]) -> dict[str, Any]:
         host, _, port = text.rpartition(":")
         return f"{hosts.of(host.strip('[]'))}:{ports.of(port)}"
 
+    named = [list(map(endpoint, one["endpoints"])) for one in diagnosis["connections"]]
     return {
         "anonymized": True,
         **{key: 0 if key.endswith(_DATE) else value for key, value in diagnosis.items()},
         "files": [_file(file, n) for n, file in enumerate(diagnosis["files"], 1)],
-        "connections": [
-            {**connection, "endpoints": [endpoint(one) for one in connection["endpoints"]]}
-            for connection in diagnosis["connections"]
-        ],
+        "connections": changed(
+            diagnosis["connections"],
+            lambda n, connection: {**connection, "endpoints": named[n]},
+        ),
     }
 
 

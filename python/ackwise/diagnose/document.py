@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: MIT
 """The diagnosis of captures as a document, and what it says of the captures themselves."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ackwise import __version__, engine
+from ackwise.diagnose import lifted
 from ackwise.errors import InputError, printable, quoted
+from ackwise.results.lazy import Lazy, changed
 
 SCHEMA_VERSION = 1
 STDIN = "-"
+# Of a connection: what takes most of its bytes.
+_DETAILS = ("spans", "bucket_upper", "bucket_count", "scores")
+_EXAMPLES = "_examples"
 
 
 def of_captures(paths: Sequence[str]) -> dict[str, Any]:
@@ -17,16 +22,37 @@ def of_captures(paths: Sequence[str]) -> dict[str, Any]:
     for path in paths:
         if path != STDIN and ("\0" in path or not Path(path).exists()):
             raise InputError(f"{quoted(path)} does not exist; give a pcap or pcapng file")
-    diagnosis = engine.diagnose(paths)
-    if not diagnosis["connections"]:
+    found = engine.Diagnosis(paths)
+    if not len(found):
         names = ", ".join(printable(path) for path in paths)
         raise InputError(f"{names}: no TCP found; capture a transfer at its sender or receiver")
     return {
         "schema_version": SCHEMA_VERSION,
         "kind": "diagnosis",
         "provenance": {"ackwise_version": __version__},
-        **diagnosis,
+        **found.notes,
+        "connections": Lazy(range(len(found)), lambda n: lifted.with_next(found.connection(n))),
     }
+
+
+def brief(diagnosis: Mapping[str, Any], whole: Collection[int]) -> dict[str, Any]:
+    """The diagnosis with details of the connections in `whole` only: with thousands of others
+    nobody reads them, and they take most of the bytes."""
+
+    def change(n: int, connection: dict[str, Any]) -> dict[str, Any]:
+        return connection if n in whole else dict(_without_details(connection))
+
+    return {**diagnosis, "connections": changed(diagnosis["connections"], change)}
+
+
+def _without_details(tree: Any) -> Any:
+    if isinstance(tree, dict):
+        return {
+            key: _without_details(value)
+            for key, value in tree.items()
+            if key not in _DETAILS and not key.endswith(_EXAMPLES)
+        }
+    return [_without_details(one) for one in tree] if isinstance(tree, list) else tree
 
 
 def notes(diagnosis: dict[str, Any]) -> Iterator[str]:

@@ -65,7 +65,7 @@ SAYINGS = {
     ),
     "receiving-application": Saying(
         "receiving application",
-        "it reads more slowly than data arrives",
+        "the application reads more slowly than data arrives",
         RECEIVER,
         "the application {receiver} has to read faster; a buffer does not help",
         "top -H",
@@ -79,7 +79,7 @@ SAYINGS = {
     ),
     "sending-application": Saying(
         "sending application",
-        "it has nothing to send",
+        "the application had nothing to send",
         SENDER,
         "the application {sender} has to write sooner or more; the network does not slow it",
         "top -H",

@@ -1,20 +1,22 @@
 # SPDX-License-Identifier: MIT
 """A diagnosis as text: three lines for each transfer, then what they follow from."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from rich.text import Text
 
-from ackwise.diagnose import acking, advice
-from ackwise.diagnose.advice import Advice, rate, size, time
+from ackwise.diagnose import acking, advice, lifted
+from ackwise.diagnose.advice import Advice, counted, rate, size, time
+from ackwise.diagnose.lifted import Bound
 from ackwise.diagnose.sentences import SAYINGS
 from ackwise.diagnose.transfer import Transfer, transfers
 from ackwise.errors import printable
 from ackwise.results.console import Console
+from ackwise.results.lazy import Lazy
 
 _SHARE_LEAST = 0.02  # of a limit that is listed
-_BAND = 64  # characters of the band of limits over time
+_FARTHEST = 10  # times the rate of the transfer: farther than a capture of it shows
 
 
 def show(
@@ -38,10 +40,16 @@ def show(
         console.print(Text(f"Transfers that lost less time: {len(ranked) - most}", style="dim"))
 
 
-def rank(diagnosis: dict[str, Any]) -> list[Transfer]:
+def rank(diagnosis: dict[str, Any]) -> Sequence[Transfer]:
     """All transfers, those that lost the most time first."""
-    found = [t for c in diagnosis["connections"] for t in transfers(c)]
-    return sorted(found, key=lambda t: (-lost_s(t), t.connection["index"], t.of))
+    connections = diagnosis["connections"]
+    found = sorted(
+        (-lost_s(transfer), n, transfer.of)
+        for n, connection in enumerate(connections)
+        for transfer in transfers(connection)
+    )
+    places = [(n, of) for _, n, of in found]
+    return Lazy(places, lambda place: Transfer(connections[place[0]], place[1]))
 
 
 def lost_s(transfer: Transfer) -> float:
@@ -84,17 +92,41 @@ def _sentence(text: str) -> str:
 def _remedy(told: Advice, transfer: Transfer) -> str:
     hosts = {"the sender": transfer.sender, "the receiver": transfer.receiver}
     where = f"{told.owner} ({printable(hosts[told.owner])})" if told.owner in hosts else told.owner
-    expect = ""
-    if told.expect_bps is not None and told.expect_bps > advice.WORTH * transfer.bps:
-        expect = f" Expect up to {rate(told.expect_bps)}."
-    return f"To do, {where}: {told.remedy}.{expect}"
+    after = _next(transfer) if told.helps else ""
+    return f"To do, {where}: {told.remedy}.{after}"
+
+
+def _next(transfer: Transfer) -> str:
+    """What to expect once the limit is lifted."""
+    bounds = lifted.following(transfer, transfer.limits[0][0])
+    if not bounds:
+        return " The capture shows no next limit."
+    first, *rest = bounds
+    if not first.may_grow:
+        return f"{_expect(transfer, first)}."
+    if not rest:
+        return f"{_expect(transfer, first)}, unless it grows."
+    grows = f"the receive window grows from {size(transfer.window_bytes)}"
+    return f"{_expect(transfer, rest[0])}, if {grows}; else {rate(first.bps)}."
+
+
+def _expect(transfer: Transfer, bound: Bound) -> str:
+    words = f"(next limit: {SAYINGS[bound.limit].words})"
+    if bound.bps > _FARTHEST * transfer.bps:
+        return f" Expect at least {_FARTHEST} times the rate {words}"
+    little = bound.bps <= advice.WORTH * transfer.bps
+    return f" Expect {'little: ' if little else 'up to '}{rate(bound.bps)} {words}"
 
 
 def _figures(transfer: Transfer) -> str:
     counts = transfer.half["counts"]
     sent, acks = counts["sent"], counts["acks"]
     again = sum(sent["retransmissions"].values())
-    figures = [f"{sent['segments']} segments", f"{again} sent again", f"{acks['pure']} pure ACKs"]
+    figures = [
+        counted(sent["segments"], "segment"),
+        f"{again} sent again",
+        counted(acks["pure"], "pure ACK"),
+    ]
     if acks["advancing"]:
         figures.append(f"{sent['segments'] / acks['advancing']:.1f} segments for each ACK")
     if transfer.rtt_min_s is not None and transfer.rtt_s is not None:

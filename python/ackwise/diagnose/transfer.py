@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 NS = 1e9
+_ETHERNET_MSS_BYTES = 1460
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,12 @@ class Transfer:
     def flight_bytes(self) -> int:
         """Most in flight at a time."""
         return int(self.judgment["flight_max_bytes"])
+
+    @property
+    def mss_bytes(self) -> int:
+        """The smaller of those that the SYNs offer; Ethernet's where they were not captured."""
+        offered = [o["mss_bytes"] for o in self.connection["options"] if o]
+        return min((mss for mss in offered if mss), default=_ETHERNET_MSS_BYTES)
 
     @property
     def lost_share(self) -> float:

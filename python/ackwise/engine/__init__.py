@@ -254,12 +254,33 @@ def deadlock(pair: dict[str, Any]) -> dict[str, Any]:
     return verdict
 
 
-def diagnose(paths: Sequence[str]) -> dict[str, Any]:
+class Diagnosis:
     """What the connections of captures did, and what limited them; "-" is standard input.
 
     Raises InputError, which names the byte, for a capture that cannot be read.
     """
-    return dict(_read_captures("diagnose", paths, len(os.sched_getaffinity(0))))
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self._all = _read_captures("diagnose", paths, len(os.sched_getaffinity(0)))
+
+    def __len__(self) -> int:
+        """Connections."""
+        return len(self._all)
+
+    @property
+    def notes(self) -> dict[str, Any]:
+        """What is said of the captures themselves."""
+        return dict(json.loads(self._all.notes()))
+
+    def connection(self, index: int) -> dict[str, Any]:
+        """One connection, made anew each time: all together may not fit into memory."""
+        return dict(json.loads(self._all[index]))
+
+
+def diagnose(paths: Sequence[str]) -> dict[str, Any]:
+    """A diagnosis with all its connections. Raises InputError as `Diagnosis`."""
+    found = Diagnosis(paths)
+    return {**found.notes, "connections": [found.connection(n) for n in range(len(found))]}
 
 
 def diagnosis_series(
@@ -267,13 +288,13 @@ def diagnosis_series(
 ) -> list[dict[str, Any]]:
     """Packets of the wanted transfers, from a second reading of the same files
     (crates/diagnose/src/series documents the keys). Raises InputError as `diagnose`."""
-    return list(_read_captures("diagnosis_series", paths, json.dumps(wanted)))
+    return list(json.loads(_read_captures("diagnosis_series", paths, json.dumps(wanted))))
 
 
 def _read_captures(function: str, paths: Sequence[str], *more: str | int) -> Any:
     engine = _loaded()
     try:
-        return json.loads(getattr(engine, function)(list(paths), *more))
+        return getattr(engine, function)(list(paths), *more)
     except (engine.CaptureError, engine.EngineError) as problem:
         raise InputError(str(problem)) from None
     except UnicodeEncodeError:

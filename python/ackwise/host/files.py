@@ -18,7 +18,7 @@ import stat
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO
@@ -204,13 +204,18 @@ def _explained(path: str) -> Iterator[None]:
 
 def write_whole(path: str, data: bytes, *, private: bool = False) -> None:
     """`data` becomes the content of `path`, or goes to standard output."""
+    write_pieces(path, (data,), private=private)
+
+
+def write_pieces(path: str, pieces: Iterable[bytes], *, private: bool = False) -> None:
+    """The same from what is made while it is written."""
     if path == STDOUT:
         sys.stdout.flush()
-        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.writelines(pieces)
         sys.stdout.buffer.flush()
         return
     with writing(path, private=private) as stream, _explained(path):
-        stream.write(data)
+        stream.writelines(pieces)
 
 
 def create(path: Path) -> IO[bytes]:

@@ -150,8 +150,11 @@ pub(super) struct Intervals {
     all: Vec<Interval>,
     now: Option<Interval>,
     shortest_ns: u64,
-    /// When an acknowledgment passed.
+    /// When an acknowledgment passed, and the one since which nothing is in flight.
     answered_ns: u64,
+    emptied_ns: Option<u64>,
+    /// From the last interval to here, all that was sent is acknowledged.
+    pub ended_ns: u64,
     /// RTT between the capture point and the sender, of late.
     distance_ns: Option<u64>,
     /// When the connection's first packet and this direction's first data passed.
@@ -159,8 +162,6 @@ pub(super) struct Intervals {
     pub opened_ns: Option<u64>,
     /// When the application wrote its first data, if that could not leave before.
     pub wrote_ns: Option<u64>,
-    pub mss_bytes: u64,
-    pub window_known: bool,
 }
 
 impl Intervals {
@@ -177,7 +178,7 @@ impl Intervals {
         let began_ns = self.began_ns.unwrap_or(step.time_ns);
         let Some(waited) = waited else { return };
         let data = &step.data;
-        self.mss_bytes = data.mss_bytes.into();
+        self.emptied_ns = None;
         let waited_ns = data.sender.since_ack_ns.unwrap_or(0);
         self.wrote_ns.get_or_insert(step.time_ns.saturating_sub(waited_ns));
         let gap_ns = waited.until_ack.1 + waited.since_ack.1;
@@ -222,10 +223,12 @@ impl Intervals {
     }
 
     pub fn acked(&mut self, step: &Step, ack: &Ack) {
-        self.window_known = ack.window_known;
         let Some(now) = &mut self.now else { return };
         // The gap that it is in belongs to the packet behind it.
         self.answered_ns = step.time_ns;
+        if ack.flight_bytes == 0 {
+            self.emptied_ns.get_or_insert(step.time_ns);
+        }
         now.acks += 1;
         if let Some(queued_ns) = step.queued_ns {
             now.queued_behind.add(queued_ns);
@@ -268,9 +271,10 @@ impl Intervals {
 
     pub fn finish(mut self) -> Self {
         if let Some(mut now) = self.now.take().filter(|now| now.packets > 0 || now.acked_bytes > 0) {
-            now.to_ns = now.to_ns.max(self.answered_ns);
+            now.to_ns = now.to_ns.max(self.emptied_ns.unwrap_or(self.answered_ns));
             self.done.push(&now);
         }
+        self.ended_ns = self.emptied_ns.map_or(0, |_| self.answered_ns);
         self.all = std::mem::take(&mut self.done).unpack();
         let mut near_rtt_ns = self.all.iter().find(|i| i.rtts > 0).map(|i| i.rtt_min_ns);
         for interval in &mut self.all {

@@ -16,7 +16,6 @@ pub struct Span {
     pub limit: Limit,
 }
 
-/// What limited a direction.
 /// What one limit had of a transfer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Share {
@@ -25,6 +24,7 @@ pub struct Share {
     pub bytes: u64,
 }
 
+/// What limited a direction.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Judgment {
     /// The sum of times is that of the transfer.
@@ -39,7 +39,7 @@ pub struct Judgment {
     /// Most in flight, and the largest window advertised.
     pub flight_max_bytes: u64,
     pub window_max_bytes: u64,
-    /// Rate of the slowest link, with headers where it was seen behind it; none where packets do not say.
+    /// Payload that the slowest link carries; none where packets do not say.
     pub link_bytes_per_s: Option<f64>,
     /// The highest rate of several RTTs in a row.
     pub sustained_bytes_per_s: f64,
@@ -96,7 +96,10 @@ pub(super) fn judge(
         // Whatever runs out or full while ACKs wait in a queue does so because of that queue.
         let by_return_path = path.return_path_doubles(list, n);
         let or_return_path = |limit| if by_return_path { Limit::ReturnPath } else { limit };
-        share(or_return_path(of_window(interval, largest_bytes)), waited(Wait::ReceiveWindow));
+        // A window larger than the link needs is full, too: what it holds waits in the link's queue.
+        let is_link = room == Limit::Link || path.is_busy(list, n);
+        let window = if is_link { Limit::Link } else { of_window(interval, largest_bytes) };
+        share(or_return_path(window), waited(Wait::ReceiveWindow));
         share(Limit::ReceivingApplication, waited(Wait::ClosedWindow));
         share(Limit::SendingApplication, waited(Wait::Application));
         share(or_return_path(Limit::Timeout), waited(Wait::Timer));
@@ -109,10 +112,22 @@ pub(super) fn judge(
         }
         judgment.interval(interval, &shares, room);
     }
+    if let Some(last) = list.last() {
+        judgment.add(Limit::SendingApplication, last.to_ns, all.ended_ns);
+    }
     judgment
 }
 
 impl Judgment {
+    /// The same time, without a limit.
+    pub(super) fn undecided(self) -> Self {
+        let mut undecided = Judgment { limits: BTreeMap::new(), spans: Vec::new(), ..self };
+        if let (Some(first), Some(last)) = (self.spans.first(), self.spans.last()) {
+            undecided.add(Limit::Undecided, first.from_ns, last.to_ns);
+        }
+        undecided
+    }
+
     fn add(&mut self, limit: Limit, from_ns: u64, to_ns: u64) {
         if to_ns > from_ns {
             self.limits.entry(limit).or_default().ns += to_ns - from_ns;

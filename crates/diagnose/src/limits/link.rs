@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The rate of the path's slowest link, from packets that left it back to back.
+//! The rate of the path's slowest link, in payload, from packets that left it back to back.
 //!
 //! Behind that link, packets that queued in it are as far apart as it takes to send each; in front of
 //! it, the ACKs of these packets are. Most pairs of a transfer that fills the link agree; what the
@@ -49,16 +49,18 @@ impl Rates {
         f64::from(above) / f64::from(self.samples.max(1))
     }
 
-    /// The most frequent rate with its neighbours, bytes per second.
+    /// The mean of the most frequent rate and its neighbours, bytes per second.
     fn most_frequent(&self) -> Option<f64> {
         if self.samples < SAMPLES_LEAST {
             return None;
         }
-        let near =
-            |at: usize| (at.saturating_sub(1)..(at + 2).min(RATES)).map(|at| self.counts.of(at)).sum::<u32>();
+        let around =
+            |at: usize| (at.saturating_sub(1)..(at + 2).min(RATES)).map(|at| (at, self.counts.of(at)));
+        let near = |at: usize| around(at).map(|(_, count)| count).sum::<u32>();
         let at = (0..RATES).max_by_key(|&at| near(at))?;
-        let enough = f64::from(near(at)) >= AGREE * f64::from(self.samples);
-        enough.then(|| LEAST * ((at as f64 + 0.5) / SUB).exp2())
+        let count = f64::from(near(at));
+        let mean = around(at).map(|(at, count)| (at as f64 + 0.5) * f64::from(count)).sum::<f64>() / count;
+        (count >= AGREE * f64::from(self.samples)).then(|| LEAST * (mean / SUB).exp2())
     }
 }
 
@@ -66,7 +68,7 @@ impl Link {
     pub fn sent(&mut self, step: &Step) {
         let data = &step.data;
         if let (true, Some(gap_ns)) = (data.new_bytes >= data.mss_bytes, data.since_data_ns) {
-            self.data.add(step.ip_bytes.into(), gap_ns);
+            self.data.add(data.new_bytes.into(), gap_ns);
         }
     }
 

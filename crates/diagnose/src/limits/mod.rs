@@ -116,6 +116,12 @@ impl Observer for Limits {
         let policed_bytes_per_s = self.losses.rate(end.mss_bytes).filter(is_passed);
         let link_bytes_per_s = self.link.bytes_per_s(near_receiver);
         let at_receiver = near_receiver && end.distance_ns[1].is_some_and(|ns| ns < AT_NS);
-        judge::judge(&intervals, link_bytes_per_s, policed_bytes_per_s, at_receiver)
+        let judgment = judge::judge(&intervals, link_bytes_per_s, policed_bytes_per_s, at_receiver);
+        // Without ACKs nothing shows what a sender waited for.
+        if end.is_answered {
+            judgment
+        } else {
+            judgment.undecided()
+        }
     }
 }

@@ -85,6 +85,8 @@ pub(super) struct Waits {
     ack_delay_ns: u64,
     /// What that ACK acknowledged.
     acked_bytes: u64,
+    /// It came with data of the receiver's application.
+    is_answer: bool,
     window_known: bool,
     most_window_bytes: u64,
     /// The smallest window advertised since data was sent: far below the largest, the application has
@@ -169,6 +171,11 @@ impl Waits {
         if self.before.is_short && !self.fills_window(data.mss_bytes) && self.scatter > SCATTERED {
             return Waited::whole(Wait::Application, gap_ns);
         }
+        // It had sent all that it had, until the peer's application answered.
+        let was_empty = self.before.ends_write && sender.una >= self.before.end;
+        if was_empty && self.is_answer && !self.fills_window(data.mss_bytes) {
+            return Waited::whole(Wait::Application, gap_ns);
+        }
         // A timer sends what fits into a window that has no room for a segment.
         if is_short && self.window_known && sender.edge == data.end {
             return Waited::whole(Wait::ClosedWindow, gap_ns);
@@ -236,6 +243,7 @@ impl Waits {
         if ack.kind == AckKind::Advancing {
             let path_ns = step.least_ns[step.from].unwrap_or(0);
             self.acked_bytes = ack.acked_bytes;
+            self.is_answer = step.payload_bytes > 0;
             self.ack_delay_ns = match ack.newest_ns {
                 Some(newest_ns) if !ack.is_recovery => newest_ns.saturating_sub(path_ns),
                 _ => 0,

@@ -20,6 +20,9 @@ const QUEUE_SHARE: u64 = 5;
 const QUEUE_LEAST_NS: u64 = 2 * MS;
 /// Of the highest rate that was sustained, from which the link counts as busy.
 const BUSY: f64 = 0.97;
+/// A link that grants airtime, or a host that merges packets, lets ACKs go together: far faster than
+/// what passes the link while a queue stands in front of it.
+const BUNCHED: f64 = 4.0;
 /// The highest rate is that of so many intervals together.
 const SUSTAINED: usize = 8;
 /// In slow start, flight grows at least this much in two intervals (RFC 5681 with every second
@@ -67,8 +70,21 @@ impl Path {
             is_policed: false,
             at_receiver,
         };
+        if let Some(queued) = path.queued_bytes_per_s(list) {
+            path.link_bytes_per_s =
+                link_bytes_per_s.map(|link| if link > BUNCHED * queued { queued } else { link });
+        }
         path.is_policed = policed_bytes_per_s.is_some_and(|rate| path.policed(list, rate));
         path
+    }
+
+    /// What passed while a queue stood on the way of the data, if that was most of the time: its link
+    /// was never idle.
+    fn queued_bytes_per_s(&self, list: &[Interval]) -> Option<f64> {
+        let queued = |i: &&Interval| self.has_queue(i) && !self.waits_in_return(i) && i.recoveries == 0;
+        let some: Vec<Interval> = list.iter().filter(queued).copied().collect();
+        let ns = |some: &[Interval]| some.iter().map(Interval::ns).sum::<u64>();
+        (some.len() >= SUSTAINED && 2 * ns(&some) > ns(list)).then(|| rate(&some))
     }
 
     /// The figures of a judgment that are the path's.
@@ -120,11 +136,15 @@ impl Path {
         queued_ns < behind.iter().map(Interval::ns).sum::<u64>() / 4
     }
 
+    /// As much arrives as the slowest link carries.
+    pub fn is_busy(&self, list: &[Interval], n: usize) -> bool {
+        self.link_bytes_per_s.is_some_and(|link| near_rate(list, n) >= BUSY * link)
+    }
+
     /// The limit of a sender that waited for room in interval number `n`.
     pub fn limit(&self, list: &[Interval], n: usize) -> Limit {
         let interval = &list[n];
         let lost_before = self.losses.is_some_and(|(first, _)| first < n);
-        let is_busy = self.link_bytes_per_s.is_some_and(|link| near_rate(list, n) >= BUSY * link);
         if self.is_policed && self.losses.is_some_and(|(first, last)| (first..=last).contains(&n)) {
             Limit::Policer
         } else if self.has_queue(interval) {
@@ -137,7 +157,7 @@ impl Path {
             }
         } else if !lost_before && interval.recoveries == 0 && grows(list, n) {
             Limit::SlowStart
-        } else if lost_before && is_busy {
+        } else if self.is_busy(list, n) {
             Limit::Link
         } else if is_constant(list, n, if lost_before { LONG_CONSTANT } else { CONSTANT_INTERVALS }) {
             Limit::SendBuffer

@@ -20,6 +20,7 @@ LISTED_MAX = 20_000  # transfers in the list
 TOLD_MAX = 500  # transfers with their lines and limits over time
 _SPANS_DRAWN, _SPANS_TOLD = 2000, 100
 _NAMED_MAX = 3
+_COLUMNS = ("sender", "receiver", "bytes", "ms", "lost_ms", "limit", "share")
 _PACKAGE = "ackwise.diagnose.report"
 
 
@@ -115,16 +116,21 @@ def _about(diagnosis: dict[str, Any], command: str, origin: str, *, again: bool)
 def _list(ranked: Sequence[Transfer]) -> dict[str, list[Any]]:
     """One row for each transfer, as columns."""
     limits = list(SAYINGS)
-    first = [transfer.limits[0] if transfer.limits else ("undecided", 1.0) for transfer in ranked]
-    return {
-        "sender": [transfer.sender for transfer in ranked],
-        "receiver": [transfer.receiver for transfer in ranked],
-        "bytes": [transfer.bytes for transfer in ranked],
-        "ms": [round(1000 * transfer.seconds, 3) for transfer in ranked],
-        "lost_ms": [round(1000 * lost_s(transfer), 3) for transfer in ranked],
-        "limit": [limits.index(limit) for limit, _ in first],
-        "share": [round(share, 3) for _, share in first],
-    }
+    columns: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
+    for transfer in ranked:
+        limit, share = transfer.limits[0] if transfer.limits else ("undecided", 1.0)
+        row = (
+            transfer.sender,
+            transfer.receiver,
+            transfer.bytes,
+            round(1000 * transfer.seconds, 3),
+            round(1000 * lost_s(transfer), 3),
+            limits.index(limit),
+            round(share, 3),
+        )
+        for column, value in zip(columns.values(), row, strict=True):
+            column.append(value)
+    return columns
 
 
 def _left_out(rest: Sequence[Transfer]) -> dict[str, Any]:
