@@ -423,6 +423,21 @@ def test_requests_wait_for_their_answers_and_for_no_window(tmp_path: Path) -> No
     assert told(asks, CLIENT_PORT).limit == "sending-application"
 
 
+def test_keys_and_their_echoes_wait_for_each_other(tmp_path: Path) -> None:
+    """As a terminal over SSH: a pure ACK follows each echo, and the next key 0.1 s later."""
+    keys = ASK | {"request_bytes": 36, "response_bytes": 36, "think_ns": 150_000_000}
+    session = simulated(path(1e8, 25, keys, seconds=5))(tmp_path)
+    for port in (CLIENT_PORT, SERVER_PORT):
+        typed = told(session, port)
+        assert (typed.limit, typed.share > 0.9) == ("sending-application", True)
+
+
+def test_the_transfer_stands_before_its_request(tmp_path: Path) -> None:
+    download = simulated(path(1e7, 10, ASK | {"response_bytes": 3_000_000}, seconds=2))(tmp_path)
+    first = table.rank(engine.diagnose([str(download)]))[0]
+    assert first.sender.endswith(f":{SERVER_PORT}")
+
+
 def test_behind_its_last_byte_a_direction_has_nothing_to_send(tmp_path: Path) -> None:
     """A request of 100 bytes, and an answer that takes seconds."""
     download = simulated(path(1e7, 10, ASK | {"response_bytes": 3_000_000}, seconds=2))(tmp_path)

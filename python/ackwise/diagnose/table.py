@@ -41,14 +41,14 @@ def show(
 
 
 def rank(diagnosis: dict[str, Any]) -> Sequence[Transfer]:
-    """All transfers, those that lost the most time first."""
+    """All transfers, those that lost the most time first; with about the same, the largest."""
     connections = diagnosis["connections"]
     found = sorted(
-        (-lost_s(transfer), n, transfer.of)
+        (-round(lost_s(transfer), 1), -transfer.bytes, n, transfer.of)
         for n, connection in enumerate(connections)
         for transfer in transfers(connection)
     )
-    places = [(n, of) for _, n, of in found]
+    places = [(n, of) for _, _, n, of in found]
     return Lazy(places, lambda place: Transfer(connections[place[0]], place[1]))
 
 

@@ -85,7 +85,7 @@ pub(super) struct Waits {
     ack_delay_ns: u64,
     /// What that ACK acknowledged.
     acked_bytes: u64,
-    /// It came with data of the receiver's application.
+    /// Data of the receiver's application came with it or since.
     is_answer: bool,
     window_known: bool,
     most_window_bytes: u64,
@@ -240,6 +240,9 @@ impl Waits {
         self.window_known = ack.window_known;
         self.most_window_bytes = self.most_window_bytes.max(ack.window_bytes);
         self.low_window_bytes = self.low_window_bytes.min(ack.window_bytes);
+        if step.payload_bytes > 0 {
+            self.is_answer = true;
+        }
         if ack.kind == AckKind::Advancing {
             let path_ns = step.least_ns[step.from].unwrap_or(0);
             self.acked_bytes = ack.acked_bytes;
