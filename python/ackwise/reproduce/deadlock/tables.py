@@ -18,7 +18,7 @@ from typing import Any
 from ackwise import engine
 from ackwise.engine import Cancel
 from ackwise.reproduce import check
-from ackwise.reproduce.check import Check
+from ackwise.reproduce.check import Basis, Check, Kind, Origin
 from ackwise.reproduce.figure import Figure, Grid
 from ackwise.reproduce.reference import BufferPair, table_15_1, table_15_2
 from ackwise.reproduce.runner import Runner
@@ -30,9 +30,12 @@ COPIED_BYTES = 4096
 KIB = (4, 8, 16, 24, 32, 40, 48, 52)
 LOCKED_MBIT_S = 1.0  # table 15.1: below, a pair is deadlocked
 
-# Tolerances, set by the task before anything was measured.
+# Tolerances, set with the question.
 CELL_PERCENT = 25.0
 MEDIAN_PERCENT = 10.0
+# The rules of the endpoint were chosen with both tables in view, so no cell of them is predicted.
+FITTED_CELLS = Basis(Kind.FITTED, Origin.ASKED)
+REPEATED_FIT = Basis(Kind.OWN, Origin.BEFORE)
 
 RUNS = 25  # table 15.2: mean of 25 runs
 RUNS_MEASURED = 3
@@ -249,17 +252,8 @@ def _measured(runner: Runner) -> tuple[list[Check], Figure]:
     mbit_s = {pair: got * 8 / 1e6 for pair, got in zip(table, found, strict=True)}
     locked = {pair: got < LOCKED_MBIT_S for pair, got in mbit_s.items()}
     right = sum(locked[pair] == cell.deadlock for pair, cell in table.items())
-    checks = [
-        check.same("table 15.1: pairs classified as in the measurement", 64, right, source=source)
-    ]
-    source = "section 15.2.4"
-    held = sum(bool(_by_equation(pair)) == cell.deadlock for pair, cell in table.items())
-    holds = sum(bool(_by_equation(pair)) == got for pair, got in locked.items())
-    decided = sum(bool(_by_rules(pair)) == got for pair, got in locked.items())
-    checks += [
-        check.same("pairs for which equations 1 and 2 hold", held, holds, source=source),
-        check.same("pairs for which they hold with condition (ii)", 64, decided, source=source),
-    ]
+    name = "table 15.1: pairs classified as in the measurement"
+    checks = [check.same(name, len(table), right, basis=FITTED_CELLS, source=source)]
     texts = {p: f"{got:.2f}\n({table[p].throughput_mbit_s:g})" for p, got in mbit_s.items()}
     classes = {p: f"deadlock, class {_by_equation(p) or '?'}" if locked[p] else "" for p in table}
     title = "Mbit/s, simulated (measured)"
@@ -288,26 +282,21 @@ def _simulated(runner: Runner) -> tuple[list[Check], Figure]:
         published = {pair: float(getattr(cell, column)) for pair, cell in table.items()}
         off = {pair: 100 * abs(kb_s[pair] / published[pair] - 1) for pair in table}
         beyond = [pair for pair in table if off[pair] > CELL_PERCENT]
-        name = f"{column}: cells within {CELL_PERCENT:g}%"
-        checks.append(check.same(name, 64, 64 - len(beyond), source=source))
-        checks.append(
+        checks += [
+            check.same(
+                f"{column}: cells within {CELL_PERCENT:g}%",
+                len(table),
+                len(table) - len(beyond),
+                basis=FITTED_CELLS,
+                source=source,
+            ),
             check.at_most(
                 f"{column}: median deviation, %",
                 MEDIAN_PERCENT,
                 median(off.values()),
+                basis=FITTED_CELLS,
                 source=source,
-            )
-        )
-        checks += [
-            check.within(
-                f"{column}: {_name(pair)}",
-                published[pair],
-                kb_s[pair],
-                percent=CELL_PERCENT,
-                unit="KB/s",
-                source=source,
-            )
-            for pair in beyond
+            ),
         ]
         texts = {p: f"{kb_s[p]:.0f} ({published[p]:.0f})" for p in table}
         classes = {
@@ -330,9 +319,22 @@ def _fitted(runner: Runner) -> list[Check]:
     clocks = clock_costs(runner, FITTED)
     best = min(clocks, key=lambda ms: (clocks[ms], ms))
     return [
-        check.same("fit: neighbouring grid points that fit better", 0, better),
-        check.same("fit: period of the clock, ms", HEARTBEAT_MS, best),
+        check.same("fit: neighbouring grid points that fit better", 0, better, basis=REPEATED_FIT),
+        check.same("fit: period of the clock, ms", HEARTBEAT_MS, best, basis=REPEATED_FIT),
     ]
+
+
+def _equations() -> str:
+    """What the equations say of the measured pairs, without simulation."""
+    table = table_15_1()
+    held, decided = (
+        sum(bool(rule(pair)) == cell.deadlock for pair, cell in table.items())
+        for rule in (_by_equation, _by_rules)
+    )
+    return (
+        f"Equations 1 and 2 hold for {held} of the {len(table)} measured pairs, with condition "
+        f"(ii) for {decided}: arithmetic on the published table."
+    )
 
 
 def _region(pair: BufferPair) -> str:
@@ -343,27 +345,22 @@ def _region(pair: BufferPair) -> str:
     return REGION_II if min(pair) * 1024 >= 3 * MSS_BYTES else REGION_I
 
 
-def _regions() -> tuple[list[Check], Figure]:
-    named = {(4, 4): REGION_FREE, (24, 24): REGION_I, (24, 48): REGION_I, (52, 52): REGION_II}
-    right = sum(_region(pair) == region for pair, region in named.items())
+def _regions() -> Figure:
     classes = {pair: _region(pair) for pair in table_15_1()}
-    figure = Figure(
+    return Figure(
         "deadlock-regions",
         "Regions for A3 receivers under congestion, from the text of section 15.4.1",
         [_grid("", dict.fromkeys(classes, ""), classes)],
         "table 15.3",
     )
-    name = "regions: pairs named in the paper, in their region"
-    return [check.same(name, len(named), right, source="table 15.3")], figure
 
 
 def run(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
     """Checks, figures and notes of the first part."""
     first, picture_1 = _measured(runner)
     second, picture_2 = _simulated(runner)
-    third, picture_3 = _regions()
-    checks = check.grouped("the tables", [*first, *second, *_fitted(runner), *third])
-    return checks, [picture_1, picture_2, picture_3], []
+    checks = check.grouped("the tables", [*first, *second, *_fitted(runner)])
+    return checks, [picture_1, picture_2, _regions()], [_equations()]
 
 
 def main() -> None:
