@@ -142,8 +142,8 @@ def _lost(curves: Curves, setting: BufferSetting, policy: str) -> list[float]:
 
 def _known(values: Sequence[float]) -> tuple[float, float]:
     found: Estimate | None = estimate(values)
-    assert found is not None and found.ci95 is not None
-    return found.mean, found.ci95
+    assert found is not None
+    return found.mean, found.ci95 or 0.0
 
 
 def _share(curves: Curves, setting: BufferSetting, policy: str, begin: float, end: float) -> float:

@@ -99,7 +99,7 @@ def _upper(value: Estimate) -> float:
 
 
 def _shown(value: Estimate) -> str:
-    return f"{value.mean:.2f} ±{value.ci95:.2f}"
+    return f"{value.mean:.2f} ±{value.ci95 or 0:.2f}"
 
 
 def _figure(mixed: list[ReceiverMix], ratios: dict[ReceiverMix, Estimate]) -> Figure:

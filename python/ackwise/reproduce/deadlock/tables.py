@@ -35,7 +35,6 @@ CELL_PERCENT = 25.0
 MEDIAN_PERCENT = 10.0
 # The rules of the endpoint were chosen with both tables in view, so no cell of them is predicted.
 FITTED_CELLS = Basis(Kind.FITTED, Origin.ASKED)
-REPEATED_FIT = Basis(Kind.OWN, Origin.BEFORE)
 
 RUNS = 25  # table 15.2: mean of 25 runs
 RUNS_MEASURED = 3
@@ -130,7 +129,7 @@ def _bytes_per_s(result: dict[str, Any]) -> float:
     return float(flow["delivered_bytes"]) * NS / float(flow["end_ns"])
 
 
-def _cell(scenarios: Sequence[dict[str, Any]], cancel: Cancel) -> float:
+def cell(scenarios: Sequence[dict[str, Any]], cancel: Cancel) -> float:
     """Mean throughput of the runs of one cell, bytes a second."""
     return fmean(_bytes_per_s(engine.simulate(made, cancel)) for made in scenarios)
 
@@ -163,10 +162,11 @@ def _free() -> list[BufferPair]:
     return [pair for pair, cell in table_15_2().items() if not cell.deadlock]
 
 
-def _deviations(
+def deviations(
     runner: Runner, label: str, wanted: Sequence[tuple[BufferPair, TransferPath, int]], runs: int
 ) -> list[float]:
-    found = runner.map(label, _cell, [_delack(*one, runs) for one in wanted])
+    """How far delayed-ACK cells are from the table, for a pair, a path and a clock in ms each."""
+    found = runner.map(label, cell, [_delack(*one, runs) for one in wanted])
     table = table_15_2()
     return [
         abs(got / 1000 / table[one[0]].delack - 1) for got, one in zip(found, wanted, strict=True)
@@ -178,7 +178,7 @@ def costs(runner: Runner, paths: Sequence[TransferPath]) -> dict[TransferPath, f
     them is beyond the tolerance."""
     free = _free()
     wanted = [(pair, path, ms) for path in paths for ms in FIT_CLOCKS_MS for pair in free]
-    found = _deviations(runner, "fit of table 15.2", wanted, RUNS // len(FIT_CLOCKS_MS))
+    found = deviations(runner, "fit of table 15.2", wanted, RUNS // len(FIT_CLOCKS_MS))
     size = len(free) * len(FIT_CLOCKS_MS)
     out = {}
     for at, path in enumerate(paths):
@@ -206,7 +206,7 @@ def clock_costs(runner: Runner, path: TransferPath) -> dict[int, float]:
     """Largest deviation of the deadlocked delayed-ACK cells for each period of the clock, ms."""
     locked = [pair for pair, cell in table_15_2().items() if cell.deadlock]
     wanted = [(pair, path, ms) for ms in CLOCKS_MS for pair in locked]
-    found = _deviations(runner, "clock of table 15.2", wanted, RUNS)
+    found = deviations(runner, "clock of table 15.2", wanted, RUNS)
     size = len(locked)
     return {ms: max(found[i * size : (i + 1) * size]) for i, ms in enumerate(CLOCKS_MS)}
 
@@ -248,7 +248,7 @@ def _measured(runner: Runner) -> tuple[list[Check], Figure]:
         ]
         for pair in table
     ]
-    found = runner.map(source, _cell, made)
+    found = runner.map(source, cell, made)
     mbit_s = {pair: got * 8 / 1e6 for pair, got in zip(table, found, strict=True)}
     locked = {pair: got < LOCKED_MBIT_S for pair, got in mbit_s.items()}
     right = sum(locked[pair] == cell.deadlock for pair, cell in table.items())
@@ -277,7 +277,7 @@ def _simulated(runner: Runner) -> tuple[list[Check], Figure]:
             [scenario(pair, FITTED, policy, params, r, TRANSFER_BYTES) for r in range(RUNS)]
             for pair in table
         ]
-        found = runner.map(f"{source}, {column}", _cell, made)
+        found = runner.map(f"{source}, {column}", cell, made)
         kb_s = {pair: got / 1000 for pair, got in zip(table, found, strict=True)}
         published = {pair: float(getattr(cell, column)) for pair, cell in table.items()}
         off = {pair: 100 * abs(kb_s[pair] / published[pair] - 1) for pair in table}
@@ -310,18 +310,6 @@ def _simulated(runner: Runner) -> tuple[list[Check], Figure]:
         "deadlock-table-15-2", "Throughput of a 10 MB transfer, mean of 25 runs", panels, source
     )
     return checks, figure
-
-
-def _fitted(runner: Runner) -> list[Check]:
-    points = [FITTED, *neighbours(FITTED)]
-    found = costs(runner, points)
-    better = sum(found[p] < found[FITTED] for p in points[1:])
-    clocks = clock_costs(runner, FITTED)
-    best = min(clocks, key=lambda ms: (clocks[ms], ms))
-    return [
-        check.same("fit: neighbouring grid points that fit better", 0, better, basis=REPEATED_FIT),
-        check.same("fit: period of the clock, ms", HEARTBEAT_MS, best, basis=REPEATED_FIT),
-    ]
 
 
 def _equations() -> str:
@@ -359,7 +347,7 @@ def run(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
     """Checks, figures and notes of the first part."""
     first, picture_1 = _measured(runner)
     second, picture_2 = _simulated(runner)
-    checks = check.grouped("the tables", [*first, *second, *_fitted(runner)])
+    checks = check.grouped("the tables", [*first, *second])
     return checks, [picture_1, picture_2, _regions()], [_equations()]
 
 
