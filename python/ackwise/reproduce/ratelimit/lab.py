@@ -220,6 +220,11 @@ def _small_queue(runner: Runner) -> tuple[list[Check], list[Figure]]:
             check.at_least(f"{sender}: ratelimit / stock", KEPT_FAULTY,
                            by_spec[LIMITED].mbit_s / base if base else None, basis=ASKED)
         )  # fmt: skip
+        stock, limited = by_spec[STOCK].acks, by_spec[LIMITED].acks
+        checks.append(
+            check.at_least(f"{sender}: ratelimit, fewer ACKs", 0,
+                           100 * (1 - limited / stock) if stock else None, basis=AS_MUCH, unit="%")
+        )  # fmt: skip
         named = {f"N = {n}": f"delayed:segments={n}" for n in STRETCHED} | {o: o for o in OTHERS}
         checks += [
             check.at_least(f"{sender}: {name} / stock", KEPT_FAULTY,
