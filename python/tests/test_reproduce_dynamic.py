@@ -161,10 +161,16 @@ def test_all_of_it_in_small() -> None:
     groups = {check.group for check in outcome.checks}
     assert {"the best schedule", "the adversaries", "throughput"} <= groups
     # too few runs here for the interval of the paper's own figure
-    failed = {check.name for check in outcome.checks if not check.passed}
-    assert failed <= {"dynamic, z for each ACK: highest upper end of the CI where no limit acted"}
+    rest = [c for c in outcome.checks if not c.passed and "fixed arrivals" not in c.group]
+    assert {c.name for c in rest} <= {
+        "dynamic, z for each ACK: highest upper end of the CI where no limit acted"
+    }
     assert all(figure.name.startswith("dynamic-") for figure in outcome.figures)
     # the bound is a theorem there
     free = [c for c in outcome.checks if "fixed arrivals" in c.group]
     assert len(free) == len(arrivals.KINDS) + len(policies.CAPTURES)
     assert {c.kind for c in free} == {Kind.IDENTITY}
+    # but for the grain of the table of z
+    for one in free:
+        assert isinstance(one.measured, float)
+        assert one.measured <= policies.BOUND * (1 + 1 / given.STARTS)
