@@ -16,6 +16,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import evidence
@@ -163,14 +164,21 @@ def lines_of(known: dict[str, bool], by_change: dict[str, list[str] | str]) -> l
     return lines
 
 
+def _keep(page: Path, lines: list[str]) -> None:
+    made = "\n".join(["<!-- audit -->", "", *lines, "", "<!-- end of audit -->"])
+    text = page.read_text(encoding="utf-8")
+    page.write_text(_LIST.sub(lambda _: made, text), encoding="utf-8")
+
+
 _LIST = re.compile(r"<!-- audit -->.*?<!-- end of audit -->", re.DOTALL)
 
 
 def audit(name: str, write: bool) -> None:
     """Runs one experiment with each change, prints the flips and, with `write`, keeps them."""
     page = evidence.PAGES / f"{name}.md"
-    text = page.read_text(encoding="utf-8")
-    known = verdicts(text)
+    known = verdicts(page.read_text(encoding="utf-8"))
+    if not _LIST.search(page.read_text(encoding="utf-8")):
+        raise SystemExit(f"{page.name}: has no <!-- audit --> ... <!-- end of audit -->")
     experiment = reproduce.load(name)
     by_change: dict[str, list[str] | str] = {}
     for words, change in changes_of(name).items():
@@ -181,12 +189,7 @@ def audit(name: str, write: bool) -> None:
                 by_change[words] = str(problem) or type(problem).__name__
         print(f"{name}: {lines_of(known, {words: by_change[words]})[0][2:]}", flush=True)
     if write:
-        if not _LIST.search(text):
-            raise SystemExit(f"{page.name}: has no <!-- audit --> ... <!-- end of audit -->")
-        made = "\n".join(["<!-- audit -->", "", *lines_of(known, by_change), ""])
-        page.write_text(
-            _LIST.sub(lambda _: f"{made}\n<!-- end of audit -->", text), encoding="utf-8"
-        )
+        _keep(page, lines_of(known, by_change))
 
 
 def main() -> int:

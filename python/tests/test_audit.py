@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: MIT
 """The audit changes what it says, reads a page's verdicts, and lists those that flip."""
 
+from pathlib import Path
+
 import audit
 import experiments
+import pytest
 
 from ackwise import engine
 from ackwise.reproduce import check
@@ -39,7 +42,17 @@ def test_only_what_flips_is_listed() -> None:
     ]
 
 
-def test_each_change_changes_every_run_and_nothing_else(monkeypatch) -> None:  # type: ignore[no-untyped-def]
+def test_the_list_of_a_page_is_replaced_and_the_rest_stays(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- audit -->\nold\n<!-- end of audit -->\nafter\n", encoding="utf-8")
+    for _ in range(2):
+        audit._keep(page, ["- other seeds: none"])
+        assert page.read_text(encoding="utf-8") == (
+            "before\n<!-- audit -->\n\n- other seeds: none\n\n<!-- end of audit -->\nafter\n"
+        )
+
+
+def test_each_change_changes_every_run_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     way = {"rate_bps": 10**6, "delay_ns": 1000, "queue_packets": 100}
     end = {"max_window_segments": 88, "recv_buffer_max_bytes": 0}
     scenario = {
