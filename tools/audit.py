@@ -150,46 +150,46 @@ def flips(known: dict[str, bool], checks: list[Check]) -> list[str]:
     return [name for name, passed in found.items() if known.get(name, passed) != passed]
 
 
-def lines_of(known: dict[str, bool], by_change: dict[str, list[str] | str]) -> list[str]:
-    """The list for a page."""
-    lines = []
-    for words, found in by_change.items():
-        if isinstance(found, str):
-            lines.append(f"- {words}: could not be run: {found}")
-        elif not found:
-            lines.append(f"- {words}: none")
-        else:
-            names = "; ".join(f"`{name}` {'fails' if known[name] else 'passes'}" for name in found)
-            lines.append(f"- {words}: {names}")
-    return lines
-
-
-def _keep(page: Path, lines: list[str]) -> None:
-    made = "\n".join(["<!-- audit -->", "", *lines, "", "<!-- end of audit -->"])
-    text = page.read_text(encoding="utf-8")
-    page.write_text(_LIST.sub(lambda _: made, text), encoding="utf-8")
+def told(known: dict[str, bool], found: list[str]) -> str:
+    """The flips in words."""
+    return "; ".join(f"`{name}` {'fails' if known[name] else 'passes'}" for name in found) or "none"
 
 
 _LIST = re.compile(r"<!-- audit -->.*?<!-- end of audit -->", re.DOTALL)
 
 
+def keep(page: Path, by_change: dict[str, str]) -> None:
+    """Writes the list into the page."""
+    lines = [f"- {words}: {flipped}" for words, flipped in by_change.items()]
+    made = "\n".join(["<!-- audit -->", "", *lines, "", "<!-- end of audit -->"])
+    text = page.read_text(encoding="utf-8")
+    page.write_text(_LIST.sub(lambda _: made, text), encoding="utf-8")
+
+
+def flips_with(name: str, change: Change, known: dict[str, bool]) -> str:
+    """Runs the experiment with the change; its flips in words, or why it could not be run."""
+    with changed(change):
+        try:
+            return told(known, flips(known, list(reproduce.load(name).run(Runner()).checks)))
+        except (RunError, ValueError, ZeroDivisionError, StopIteration) as problem:
+            return f"could not be run: {str(problem) or type(problem).__name__}"
+
+
 def audit(name: str, write: bool) -> None:
-    """Runs one experiment with each change, prints the flips and, with `write`, keeps them."""
+    """Runs one experiment with each change and prints the flips; with `write`, the page has those
+    that are known, also of an audit that was interrupted."""
     page = evidence.PAGES / f"{name}.md"
-    known = verdicts(page.read_text(encoding="utf-8"))
-    if not _LIST.search(page.read_text(encoding="utf-8")):
+    text = page.read_text(encoding="utf-8")
+    if not _LIST.search(text):
         raise SystemExit(f"{page.name}: has no <!-- audit --> ... <!-- end of audit -->")
-    experiment = reproduce.load(name)
-    by_change: dict[str, list[str] | str] = {}
-    for words, change in changes_of(name).items():
-        with changed(change):
-            try:
-                by_change[words] = flips(known, list(experiment.run(Runner()).checks))
-            except (RunError, ValueError, ZeroDivisionError, StopIteration) as problem:
-                by_change[words] = str(problem) or type(problem).__name__
-        print(f"{name}: {lines_of(known, {words: by_change[words]})[0][2:]}", flush=True)
-    if write:
-        _keep(page, lines_of(known, by_change))
+    known = verdicts(text)
+    changes = changes_of(name)
+    by_change = dict.fromkeys(changes, "not run")
+    for words, change in changes.items():
+        by_change[words] = flips_with(name, change, known)
+        print(f"{name}: {words}: {by_change[words]}", flush=True)
+        if write:
+            keep(page, by_change)
 
 
 def main() -> int:

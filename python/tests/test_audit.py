@@ -34,21 +34,20 @@ def test_a_page_s_verdicts_are_read_back() -> None:
 def test_only_what_flips_is_listed() -> None:
     known = audit.verdicts(PAGE)
     assert audit.flips(known, checks(44.9)) == []
-    found = audit.flips(known, checks(45.1))
-    assert audit.lines_of(known, {"queues -20%": found, "other seeds": [], "clock": "no"}) == [
-        "- queues -20%: `up|down, %` fails",
-        "- other seeds: none",
-        "- clock: could not be run: no",
-    ]
+    assert audit.told(known, []) == "none"
+    assert audit.told(known, audit.flips(known, checks(45.1))) == "`up|down, %` fails"
+    failing = {"up|down, %": False, "down, %": True}
+    assert audit.told(failing, audit.flips(failing, checks(44))) == "`up|down, %` passes"
 
 
 def test_the_list_of_a_page_is_replaced_and_the_rest_stays(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- audit -->\nold\n<!-- end of audit -->\nafter\n", encoding="utf-8")
     for _ in range(2):
-        audit._keep(page, ["- other seeds: none"])
+        audit.keep(page, {"other seeds": "none", "twice as long": "not run"})
         assert page.read_text(encoding="utf-8") == (
-            "before\n<!-- audit -->\n\n- other seeds: none\n\n<!-- end of audit -->\nafter\n"
+            "before\n<!-- audit -->\n\n- other seeds: none\n- twice as long: not run\n\n"
+            "<!-- end of audit -->\nafter\n"
         )
 
 
