@@ -136,6 +136,10 @@ $(FUZZ_ALL):
 evidence: build ## renew stale pages and checks of the kernel; FORCE=1, ONLY=NAME
 	$(BIN)/python tools/evidence.py $(if $(FORCE),--force) $(ONLY)
 
+.PHONY: audit
+audit: build ## verdicts that flip with other seeds, lengths and sizes; NAME=EXPERIMENT
+	$(BIN)/python tools/audit.py --write $(NAME)
+
 .PHONY: lint
 lint: setup-lint build ## formatting, warnings, types, licences, generated docs
 	$(MAKE) -s -C core lint

@@ -8,9 +8,9 @@ Without a NAME, those of the simulator; with `--on linux`, those of the kernel t
 build` made. The page of NAME on linux is linux-NAME.md. `make evidence` calls this for stale pages.
 
 A table stands between `<!-- checks: GROUP -->` and `<!-- end -->`, GROUP being a heading of the
-table that `ackwise reproduce` prints, or `all`. A check that fails must appear, by its name in
-backquotes, under the heading "What does not come out". The last line of a page records the run, see
-evidence.py.
+table that `ackwise reproduce` prints, `all`, or `summary`: how many pass, by kind. A check that
+fails must appear, by its name in backquotes, under the heading "What does not come out". The last
+line of a page records the run, see evidence.py.
 """
 
 import argparse
@@ -28,8 +28,8 @@ from evidence import FIGURES, PAGES
 from ackwise import reproduce
 from ackwise.errors import InputError
 from ackwise.host import files
-from ackwise.reproduce import table
-from ackwise.reproduce.check import Check
+from ackwise.reproduce import table, tally
+from ackwise.reproduce.check import Check, Kind, Origin
 
 FAILURES = "## What does not come out"
 
@@ -46,21 +46,42 @@ def run(name: str, on: str, folder: Path) -> list[Check]:
         raise SystemExit(f"{name}: could not be run (exit code {done.returncode})")
     found: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
     out.unlink()
-    return [Check(**{k: v for k, v in c.items() if k != "experiment"}) for c in found["checks"]]
+    return [read(c) for c in found["checks"]]
+
+
+def read(check: dict[str, Any]) -> Check:
+    """A check from the document."""
+    kept = {k: v for k, v in check.items() if k != "experiment"}
+    return Check(**kept | {"kind": Kind(check["kind"]), "bound": Origin(check["bound"])})
+
+
+def _row(check: Check) -> str:
+    cells = [text.replace("|", "\\|") for text in table.cells(check)]
+    cells[-1] = "yes" if check.passed else "**no**"
+    if check.kind == Kind.PREDICTED:
+        cells[-2] = f"**{cells[-2]}**"
+    return f"| {' | '.join(cells)} |"
+
+
+def _summary(checks: list[Check]) -> str:
+    lines = [f"| {' | '.join(tally.HEADS)} |", "| --- " * len(tally.HEADS) + "|"]
+    for kind, *rest in tally.rows(checks):
+        shown = f"**{kind}**" if kind == Kind.PREDICTED else kind
+        lines.append(f"| {' | '.join((shown, *rest))} |")
+    return "\n".join(lines)
 
 
 def rows(checks: list[Check], group: str, page: str) -> str:
-    """The Markdown table of one group of checks, or of all."""
+    """The Markdown table of one group of checks, of all, or of how many pass."""
+    if group == "summary":
+        return _summary(checks)
     lines = []
     for name, members in table.groups(checks):
         if group not in ("all", name):
             continue
         heads = (name or table.HEADS[0], *table.HEADS[1:-1], "passed")
-        lines += ["", f"| {' | '.join(heads)} |", "| --- | ---: | ---: | ---: | ---: | --- |"]
-        for check in members:
-            cells = [text.replace("|", "\\|") for text in table.cells(check)]
-            cells[-1] = "yes" if check.passed else "**no**"
-            lines.append(f"| {' | '.join(cells)} |")
+        lines += ["", f"| {' | '.join(heads)} |", "| --- " + "| ---: " * 4 + "| --- " * 3 + "|"]
+        lines += [_row(check) for check in members]
     if not lines:
         known = ", ".join(n for n, _ in table.groups(checks))
         raise SystemExit(f"{page}: asks for a table of {group!r}, but the groups are: {known}")
@@ -142,8 +163,7 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as folder:
             checks = run(name, args.on, Path(folder))
             seconds = time.monotonic() - began
-            passed = sum(check.passed for check in checks)
-            print(f"{page}: {passed} of {len(checks)} checks pass", flush=True)
+            print(f"{page}: {tally.summary(checks)}", flush=True)
             wrong = complaints(page, checks, Path(folder), args.write)
         if args.write:
             evidence.keep_page(page, passed=not wrong, inputs=inputs, seconds=seconds)

@@ -7,11 +7,17 @@ import experiments
 import pytest
 
 from ackwise import reproduce
-from ackwise.reproduce import check
+from ackwise.reproduce import check, document, table
+from ackwise.reproduce.check import Basis, Kind, Origin
 
+PREDICTED = Basis(Kind.PREDICTED, Origin.ASKED)
+FITTED = Basis(Kind.FITTED, Origin.PUBLISHED)
 CHECKS = [
-    *check.grouped("speeds", [check.within("up|down", 750, 700, percent=10, unit="kbit/s")]),
-    *check.grouped("classes", [check.same("S/R 4/4", "free", "I")]),
+    *check.grouped(
+        "speeds",
+        [check.within("up|down", 750, 700, percent=10, basis=PREDICTED, unit="kbit/s")],
+    ),
+    *check.grouped("classes", [check.same("S/R 4/4", "free", "I", basis=FITTED)]),
 ]
 PAGE = """# A page
 
@@ -31,9 +37,23 @@ def test_tables_are_replaced_and_prose_stays() -> None:
     made = experiments.renewed(PAGE, CHECKS, "page")
     assert "old" not in made
     assert "prose" in made
-    assert made.count("| up\\|down, kbit/s | 750 | 700 | -6.7% | ±10% | yes |") == 2
+    row = "| up\\|down, kbit/s | 750 | 700 | -6.7% | ±10% | asked | **predicted** | yes |"
+    assert made.count(row) == 2
     assert made.count("**no**") == 1
     assert experiments.renewed(made, CHECKS, "page") == made
+
+
+def test_a_page_shows_at_a_glance_what_could_have_failed() -> None:
+    made = experiments.renewed("<!-- checks: summary --><!-- end -->", CHECKS, "page")
+    assert "| **predicted** | 1 of 1 | - | 1 of 1 | - | - |" in made
+    assert "| fitted | 0 of 1 | 0 of 1 | - | - | - |" in made
+
+
+def test_checks_are_read_from_the_document_as_they_were() -> None:
+    for one in CHECKS:
+        found = experiments.read(document.of_check("sample", one))
+        assert table.cells(found) == table.cells(one)
+        assert (found.kind, found.bound, found.group) == (one.kind, one.bound, one.group)
 
 
 def test_a_page_cannot_ask_for_a_table_that_does_not_exist() -> None:

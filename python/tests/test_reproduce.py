@@ -13,7 +13,8 @@ from conftest import Ackwise
 
 from ackwise import plans, reproduce
 from ackwise.plans import policy
-from ackwise.reproduce import check, document, reference, table
+from ackwise.reproduce import check, document, reference, table, tally
+from ackwise.reproduce.check import Basis, Kind, Origin
 from ackwise.reproduce.experiment import Experiment, Outcome
 from ackwise.reproduce.figure import Figure, Grid, Panel, Series, drawn
 from ackwise.reproduce.runner import Runner
@@ -39,55 +40,97 @@ FIGURE = Figure(
 )  # fmt: skip
 
 
+HELD = Basis(Kind.PREDICTED, Origin.ASKED)
+PRINTED = Basis(Kind.PREDICTED, Origin.PUBLISHED)
+OWN = Basis(Kind.OWN, Origin.AFTER)
+
+
 def test_a_check_says_whether_and_how_far() -> None:
-    assert check.within("a", 100, 109.9, percent=10).passed
-    far = check.within("a", 100, 111, percent=10)
+    assert check.within("a", 100, 109.9, percent=10, basis=HELD).passed
+    far = check.within("a", 100, 111, percent=10, basis=HELD)
     assert not far.passed
     assert far.from_published_percent == pytest.approx(11)
-    assert check.within_abs("a", 1.0, 1.04, by=0.05).passed
-    assert not check.within_abs("a", 1.0, 1.06, by=0.05).passed
-    assert check.between("a", 5, 10, 10).passed
-    above = check.between("a", 5, 10, 12)
+    assert check.between("a", 5, 10, 10, basis=HELD).passed
+    above = check.between("a", 5, 10, 12, basis=HELD)
     assert not above.passed
     assert above.beyond_allowed_percent == pytest.approx(20)
-    below = check.between("a", 5, 10, 4)
+    below = check.between("a", 5, 10, 4, basis=HELD)
     assert not below.passed
     assert below.beyond_allowed_percent == pytest.approx(-20)
-    assert check.at_most("a", 1.58, 1.58).passed
-    assert not check.at_most("a", 1.58, 1.59).passed
-    assert check.at_least("a", 93, 93).passed
-    assert not check.at_least("a", 93, 92.9).passed
-    assert check.same("a", "II", "II").passed
-    assert not check.same("a", "II", None).passed
+    assert check.at_most("a", 1.58, 1.58, basis=HELD).passed
+    assert not check.at_most("a", 1.58, 1.59, basis=HELD).passed
+    assert check.at_least("a", 93, 93, basis=HELD).passed
+    assert not check.at_least("a", 93, 92.9, basis=HELD).passed
+    assert check.same("a", "II", "II", basis=HELD).passed
+    assert not check.same("a", "II", None, basis=HELD).passed
 
 
 def test_distances_from_the_published_figure_and_from_the_bound_are_two_columns() -> None:
-    missed = check.at_most("speed", 340.5, 347, published=250, unit="kbit/s")
-    assert table.HEADS[1:-1] == ("published", "measured", "from published", "allowed")
-    assert table.cells(missed) == (
-        "speed, kbit/s", "250", "347", "+38.8%", "≤ 340.5 (missed by 1.9%)", "FAIL",
+    missed = check.at_most("speed", 340.5, 347, published=250, basis=HELD, unit="kbit/s")
+    assert table.HEADS[1:-1] == (
+        "published", "measured", "from published", "allowed", "bound", "kind",
     )  # fmt: skip
-    kept = check.at_most("speed", 350, 347, published=250)
-    assert table.cells(kept)[1:] == ("250", "347", "+38.8%", "≤ 350", "pass")
+    assert table.cells(missed) == (
+        "speed, kbit/s", "250", "347", "+38.8%", "≤ 340.5 (missed by 1.9%)", "asked", "predicted",
+        "FAIL",
+    )  # fmt: skip
+    kept = check.at_most("speed", 350, 347, published=250, basis=HELD)
+    assert table.cells(kept)[1:5] == ("250", "347", "+38.8%", "≤ 350")
     assert kept.beyond_allowed_percent == 0
 
 
 def test_only_what_is_published_stands_under_published() -> None:
-    assert table.cells(check.at_least("a", 90, 91))[1:4] == ("-", "91", "-")
-    assert table.cells(check.at_least("a", 90, 91, published="more"))[1:4] == ("more", "91", "-")
-    assert table.cells(check.between("a", 19, 20, 19.5))[1:5] == (
-        "19 to 20", "19.50", "-", "19 to 20",
-    )  # fmt: skip
+    def row(one: check.Check) -> tuple[str, ...]:
+        return table.cells(one)[1:5]
+
+    assert row(check.at_least("a", 90, 91, basis=HELD)) == ("-", "91", "-", "≥ 90")
+    assert row(check.at_least("a", 90, 91, published="more", basis=HELD))[0] == "more"
+    assert row(check.between("a", 19, 20, 19.5, basis=HELD))[0] == "-"
+    assert row(check.between("a", 19, 20, 19.5, basis=PRINTED))[0] == "19 to 20"
+    assert row(check.between("a", 50, 52, 51, published="51", basis=PRINTED))[0] == "51"
+    assert row(check.same("a", 64, 61, basis=HELD)) == ("-", "61", "-", "= 64")
+    assert row(check.same("a", "II", "II", basis=PRINTED)) == ("II", "II", "-", "= II")
+
+
+def test_our_own_run_never_stands_under_published() -> None:
+    assert check.between("a", 0.9, 1.1, 1.0, basis=OWN).published is None
+    with pytest.raises(ValueError, match="a run of ours stands under published"):
+        check.within("a", 180.6, 180.6, percent=1, basis=OWN)
+    with pytest.raises(ValueError, match="a run of ours stands under published"):
+        check.at_most("a", 1, 1, published="FIFO: 484", basis=OWN)
+    with pytest.raises(ValueError, match="a run of ours stands under published"):
+        check.same("a", 560, 560, basis=Basis(Kind.OWN, Origin.PUBLISHED))
+
+
+def test_predictions_are_counted_first_and_apart_from_the_rest() -> None:
+    fitted = Basis(Kind.FITTED, Origin.ASKED)
+    checks = [
+        check.same("a", 1, 1, basis=OWN),
+        check.same("b", 1, 1, basis=fitted),
+        check.same("c", 1, 2, basis=fitted),
+        check.same("d", 1, 2, basis=HELD),
+        check.same("e", 1, 1, basis=PRINTED),
+    ]
+    assert tally.summary(checks) == (
+        "predicted: 1 of 2 pass; apart from that: fitted 1 of 2, own 1 of 1"
+    )
+    assert tally.summary(checks[:1]) == "nothing is predicted; apart from that: own 1 of 1"
+    assert tally.summary(checks[3:]) == "predicted: 1 of 2 pass"
+    kinds = [row[:6] for row in tally.rows(checks)]
+    assert kinds == [
+        ("predicted", "1 of 2", "1 of 1", "0 of 1", "-", "-"),
+        ("fitted", "1 of 2", "-", "1 of 2", "-", "-"),
+        ("own", "1 of 1", "-", "-", "-", "1 of 1"),
+    ]
 
 
 @pytest.mark.parametrize("measured", [None, float("nan"), float("inf")])
 def test_what_was_not_measured_never_passes(measured: float | None) -> None:
     for one in (
-        check.within("a", 1, measured, percent=1e9),
-        check.within_abs("a", 1, measured, by=1e9),
-        check.between("a", -1e9, 1e9, measured),
-        check.at_most("a", 1e9, measured),
-        check.at_least("a", -1e9, measured),
+        check.within("a", 1, measured, percent=1e9, basis=HELD),
+        check.between("a", -1e9, 1e9, measured, basis=HELD),
+        check.at_most("a", 1e9, measured, basis=HELD),
+        check.at_least("a", -1e9, measured, basis=HELD),
     ):
         assert not one.passed
         assert one.measured is None
@@ -133,8 +176,8 @@ def sample(runner: Runner) -> Outcome:
     rate = cell.runs[0].values["goodput_bps"]
     assert rate is not None
     checks = [
-        check.between("rate", 1e6, 1e7, rate, unit="bit/s", source="table 1"),
-        check.same("class <I>", "I", "II", source="table 2"),
+        check.between("rate", 1e6, 1e7, rate, basis=HELD, unit="bit/s", source="table 1"),
+        check.same("class <I>", "I", "II", basis=PRINTED, source="table 2"),
     ]
     return Outcome(check.grouped("rates & classes", checks), [FIGURE], ["a <note>"])
 
@@ -169,9 +212,13 @@ def test_everything_is_written_and_a_failed_check_is_exit_1(
     said = ackwise(*words)
     assert said.code == 1, said.err
     assert "rates & classes" in said.out
-    assert "1 of 2 checks pass" in said.out
+    assert "sample: predicted: 1 of 2 pass" in said.out
     found = json.loads((tmp_path / "a.json").read_text())
     assert found["passed"] is False
+    assert found["predicted"] == {"passed": 1, "checks": 2}
+    assert {(c["kind"], c["bound"]) for c in found["checks"]} == {
+        ("predicted", "asked"), ("predicted", "published"),
+    }  # fmt: skip
     assert [c["passed"] for c in found["checks"]] == [True, False]
     assert found["checks"][0]["experiment"] == "sample"
     known = {p for p in paths(found) if not p.startswith("experiments[].figures[].panels[]")}
@@ -182,6 +229,7 @@ def test_everything_is_written_and_a_failed_check_is_exit_1(
     assert "class &lt;I&gt;" in page
     assert "<note>" not in page
     assert page.count("<img ") == 1
+    assert "predicted: 1 of 2 pass" in page
     scenarios = (tmp_path / "new/sample-1.jsonl").read_text().splitlines()
     assert [json.loads(s)["seed"] for s in scenarios] == [1, 1]  # the baseline and `every`
 

@@ -114,7 +114,7 @@ def test_the_grid_of_open_choices_classes_each_row(
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(choices, "VARIANTS", (choices.VARIANTS[0], choices.VARIANTS[-1]))
-    (grid,) = choices.open_choices(Runner(), plan).panels
+    (grid,) = choices.choices_figure(choices.choices(Runner(), plan)).panels
     assert isinstance(grid, Grid)
     assert {row[0] for row in grid.classes} > {"download harmed"}
     for (_, _, up, down), names in zip(grid.cells, grid.classes, strict=True):
@@ -122,3 +122,16 @@ def test_the_grid_of_open_choices_classes_each_row(
         low = float(up.rstrip("%")) <= paper.FIFO_UPLOAD_MOST
         harm = "upload at most 45%" if low else "upload above 45%"
         assert set(names) == {harm if kept else "download harmed"}
+
+
+def test_the_verdict_is_of_the_whole_band() -> None:
+    def failed(worst_up: float, worst_down: float) -> list[str]:
+        fine = Estimate(300, 1)
+        band = [choices.Choice(name, fine, fine, 40.0, 99.0) for name, _ in choices.VARIANTS]
+        band[3] = choices.Choice("odd", fine, fine, worst_up, worst_down)
+        band[-1] = choices.Choice("other hosts", fine, fine, 96.0, 70.0)
+        return [one.name for one in choices.band_checks(band) if not one.passed]
+
+    assert failed(45.0, 90.0) == []
+    assert failed(45.1, 90.0) == ["upload's share, FIFO, highest of the band"]
+    assert failed(45.0, 89.9) == ["download's share, FIFO, lowest of the band"]

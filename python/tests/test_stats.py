@@ -28,6 +28,15 @@ def test_one_value_has_no_interval_and_none_has_no_mean() -> None:
     assert estimate([]) is None
 
 
+def test_runs_that_came_out_the_same_are_one_sample() -> None:
+    found = estimate([4.0, 4.0, 4.0])
+    assert found is not None
+    assert (found.mean, found.ci95) == (4.0, None)
+    paired = paired_percent([99, 99], [100, 100])
+    assert paired is not None
+    assert paired.ci95 is None
+
+
 def test_pairs_cancel_what_the_seed_decides() -> None:
     found = paired_percent([99, 198, 297], [100, 200, 300])
     assert found is not None

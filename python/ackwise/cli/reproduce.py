@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 _TEXT = """\
 Runs a published experiment in the simulator or on a real kernel and shows every figure beside the
-published one; each check states how far they may differ.
+published one. Each check says how far they may differ, who set that bound and when, and whether the
+figure is a prediction: `predicted` checks could have failed; `fitted`, `injected`, `identity` and
+`own` ones are counted apart.
 """
 _EXAMPLES = """\
 ackwise reproduce separation

@@ -1,15 +1,43 @@
 # SPDX-License-Identifier: MIT
-"""A measured figure beside the published one, and whether it is allowed."""
+"""A measured figure beside the published one, whether it is allowed, and what that is worth."""
 
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from math import isfinite
 
 Value = float | int | str | None
 
 
+class Kind(StrEnum):
+    """What a check that passes shows."""
+
+    PREDICTED = "predicted"  # nothing of the figure was fitted or injected
+    FITTED = "fitted"  # a parameter or a rule was chosen with the published figure in view
+    INJECTED = "injected"  # a schedule or a disturbance that we set makes it so
+    IDENTITY = "identity"  # it follows by construction: a failure is a defect of the program
+    OWN = "own"  # compared with another run or program of ours; nothing is published
+
+
+class Origin(StrEnum):
+    """Where the bound comes from."""
+
+    PUBLISHED = "published"  # the source prints it
+    ASKED = "asked"  # set with the question, before anything was run
+    BEFORE = "before"  # chosen by us, and committed before the run
+    AFTER = "after"  # chosen by us with exploratory runs in view
+
+
+@dataclass(frozen=True)
+class Basis:
+    """What a check is worth."""
+
+    kind: Kind
+    bound: Origin
+
+
 @dataclass(frozen=True)
 class Check:
-    """One comparison. What is allowed was decided before anything was measured."""
+    """One comparison."""
 
     name: str
     published: Value  # as the paper prints it; None: nothing is published
@@ -18,9 +46,15 @@ class Check:
     allowed: str  # a tolerance around the published value, a bound or a range
     beyond_allowed_percent: float | None  # beyond the bound or range; None without one
     passed: bool
+    kind: Kind
+    bound: Origin
     unit: str = ""
     source: str = ""  # table, figure or section
     group: str = ""  # checks of one group are shown together
+
+    def __post_init__(self) -> None:
+        if self.kind == Kind.OWN and self.published is not None:
+            raise ValueError(f"{self.name}: a run of ours stands under published")
 
 
 def _known(measured: float | None) -> float | None:
@@ -34,45 +68,23 @@ def _percent_from(measured: Value, base: Value) -> float | None:
     return 100 * (measured / base - 1)
 
 
-def _against_published(
-    name: str, published: float, measured: float | None, allowed: str, most: float, unit: str,
-    source: str, *, relative: bool,
-) -> Check:  # fmt: skip
-    found = _known(measured)
-    away = _percent_from(found, published)
-    off = away if relative else (None if found is None else found - published)
-    passed = off is not None and abs(off) <= most
-    return Check(name, published, found, away, allowed, None, passed, unit, source)
-
-
 def within(
     name: str,
     published: float,
     measured: float | None,
     *,
     percent: float,
+    basis: Basis,
     unit: str = "",
     source: str = "",
 ) -> Check:
     """At most `percent` away from the published value."""
-    return _against_published(
-        name, published, measured, f"±{percent:g}%", percent, unit, source, relative=True
-    )
-
-
-def within_abs(
-    name: str,
-    published: float,
-    measured: float | None,
-    *,
-    by: float,
-    unit: str = "",
-    source: str = "",
-) -> Check:
-    """At most `by`, in the value's own unit, away from the published value."""
-    return _against_published(
-        name, published, measured, f"±{by:g}", by, unit, source, relative=False
-    )
+    found = _known(measured)
+    away = _percent_from(found, published)
+    return Check(
+        name, published, found, away, f"±{percent:g}%", None,
+        away is not None and abs(away) <= percent, basis.kind, basis.bound, unit, source,
+    )  # fmt: skip
 
 
 def between(
@@ -81,14 +93,14 @@ def between(
     high: float,
     measured: float | None,
     *,
+    basis: Basis,
     published: Value = None,
     unit: str = "",
     source: str = "",
 ) -> Check:
-    """Inside a range, bounds included; the range is what is published unless `published` says."""
+    """Inside a range, bounds included."""
     allowed = f"{low:g} to {high:g}"
-    shown = allowed if published is None else published
-    return _bounded(name, low, high, measured, allowed, shown, unit, source)
+    return _bounded(name, low, high, measured, allowed, basis, published, unit, source)
 
 
 def at_most(
@@ -96,12 +108,14 @@ def at_most(
     bound: float,
     measured: float | None,
     *,
+    basis: Basis,
     published: Value = None,
     unit: str = "",
     source: str = "",
 ) -> Check:
     """Not above a bound."""
-    return _bounded(name, None, bound, measured, f"≤ {bound:g}", published, unit, source)
+    allowed = f"≤ {bound:g}"
+    return _bounded(name, None, bound, measured, allowed, basis, published, unit, source)
 
 
 def at_least(
@@ -109,12 +123,14 @@ def at_least(
     bound: float,
     measured: float | None,
     *,
+    basis: Basis,
     published: Value = None,
     unit: str = "",
     source: str = "",
 ) -> Check:
     """Not below a bound."""
-    return _bounded(name, bound, None, measured, f"≥ {bound:g}", published, unit, source)
+    allowed = f"≥ {bound:g}"
+    return _bounded(name, bound, None, measured, allowed, basis, published, unit, source)
 
 
 def _bounded(
@@ -123,6 +139,7 @@ def _bounded(
     high: float | None,
     measured: float | None,
     allowed: str,
+    basis: Basis,
     published: Value,
     unit: str,
     source: str,
@@ -135,16 +152,34 @@ def _bounded(
         missed = high if high is not None and found > high else missed
         passed = missed is None
         beyond = 0.0 if passed else _percent_from(found, missed)
+    shown = _shown_as_published(published, allowed, basis)
     away = _percent_from(found, published)
-    return Check(name, published, found, away, allowed, beyond, passed, unit, source)
+    return Check(
+        name, shown, found, away, allowed, beyond, passed, basis.kind, basis.bound, unit, source
+    )
+
+
+def _shown_as_published(published: Value, bound: Value, basis: Basis) -> Value:
+    """A published bound is what is published unless `published` words it otherwise."""
+    return bound if published is None and basis.bound == Origin.PUBLISHED else published
 
 
 def same(
-    name: str, published: str | int, measured: str | int | None, *, unit: str = "", source: str = ""
+    name: str,
+    expected: str | int,
+    measured: str | int | None,
+    *,
+    basis: Basis,
+    published: Value = None,
+    unit: str = "",
+    source: str = "",
 ) -> Check:
     """Equal: a count, a class, an answer."""
-    passed = measured == published
-    return Check(name, published, measured, None, "equal", None, passed, unit, source)
+    shown = _shown_as_published(published, expected, basis)
+    return Check(
+        name, shown, measured, None, f"= {expected}", None, measured == expected,
+        basis.kind, basis.bound, unit, source,
+    )  # fmt: skip
 
 
 def grouped(group: str, checks: list[Check]) -> list[Check]:

@@ -8,32 +8,39 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ackwise import __version__
-from ackwise.reproduce.check import Check, Value
+from ackwise.reproduce.check import Check, Kind, Value
 from ackwise.reproduce.experiment import Experiment, Outcome
 from ackwise.reproduce.figure import Figure, Grid, Panel, Series
 from ackwise.reproduce.runner import Ran
 from ackwise.results.document import number
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 KEYS: dict[str, str] = {
     "schema_version": "version of these keys; increases when one is removed or changes meaning",
     "ackwise_version": "version of ackwise",
     "kind": '"reproduce"',
     "passed": "true: every check passed",
+    "predicted.passed": "how many of the checks of kind predicted passed",
+    "predicted.checks": "how many there are",
     "checks[].experiment": "name of the experiment; on the real kernel linux-NAME",
     "checks[].group": "heading under which tables show it",
     "checks[].name": "what is compared",
     "checks[].source": "where it is published: table, figure, section",
     "checks[].unit": 'unit of both values; "": a count, ratio, class or answer',
     "checks[].published":
-        "the published figure, range or wording; null: nothing is published",
+        "the published figure, range or wording; null: nothing is published, as for a run of ours",
     "checks[].measured": "the measured figure; null: could not be measured",
     "checks[].from_published_percent":
         "distance of the measured from the published figure; null unless both are numbers",
     "checks[].allowed":
-        "what passes, set before measuring: a tolerance around the published figure, a bound, a "
-        "range, or equality",
+        "what passes: a tolerance around the published figure, a bound, a range, or equality",
+    "checks[].bound":
+        "where the bound comes from: published, asked (set with the question), before or after "
+        "(set by us, before the run or with exploratory runs in view)",
+    "checks[].kind":
+        "what passing shows: predicted (nothing of it was fitted or injected), fitted, injected, "
+        "identity (follows by construction), own (compared with a run of ours)",
     "checks[].beyond_allowed_percent":
         "distance beyond the bound or range, in percent of its nearest end; 0: inside; null: not a "
         "bound or range",
@@ -68,7 +75,8 @@ def _value(value: Value) -> Value:
     return number(value) if isinstance(value, float) else value
 
 
-def _check(name: str, check: Check) -> dict[str, Any]:
+def of_check(name: str, check: Check) -> dict[str, Any]:
+    """One check as the document has it."""
     return {
         "experiment": name,
         "group": check.group,
@@ -79,6 +87,8 @@ def _check(name: str, check: Check) -> dict[str, Any]:
         "measured": _value(check.measured),
         "from_published_percent": _value(check.from_published_percent),
         "allowed": check.allowed,
+        "bound": check.bound.value,
+        "kind": check.kind.value,
         "beyond_allowed_percent": _value(check.beyond_allowed_percent),
         "passed": check.passed,
     }
@@ -126,12 +136,17 @@ def command(ran: Ran) -> str | None:
 
 def of_experiments(done: list[Reproduced]) -> dict[str, Any]:
     """The document of one or several experiments."""
-    checks = [_check(one.experiment.name, c) for one in done for c in one.outcome.checks]
+    checks = [of_check(one.experiment.name, c) for one in done for c in one.outcome.checks]
+    predicted = [check for check in checks if check["kind"] == Kind.PREDICTED]
     return {
         "schema_version": SCHEMA_VERSION,
         "ackwise_version": __version__,
         "kind": "reproduce",
         "passed": all(check["passed"] for check in checks),
+        "predicted": {
+            "passed": sum(check["passed"] for check in predicted),
+            "checks": len(predicted),
+        },
         "checks": checks,
         "experiments": [
             {

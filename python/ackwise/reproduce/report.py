@@ -2,9 +2,11 @@
 """The HTML report of reproduced experiments."""
 
 from base64 import b64encode
+from collections.abc import Sequence
 from html import escape
 
-from ackwise.reproduce import table
+from ackwise.reproduce import table, tally
+from ackwise.reproduce.check import Check, Kind
 from ackwise.reproduce.document import Reproduced
 from ackwise.results.report.page import asset, filled
 
@@ -15,20 +17,36 @@ def _check_rows(done: Reproduced) -> str:
         heads = (group or table.HEADS[0], *table.HEADS[1:])
         rows.append("<tr>" + "".join(f"<th>{escape(head)}</th>" for head in heads) + "</tr>")
         for check in checks:
-            mark = "best" if check.passed else "failed"
             *texts, verdict = (escape(text) for text in table.cells(check))
             cells = "".join(f"<td>{text}</td>" for text in texts)
             rows.append(
-                f'<tr title="{escape(check.source)}">{cells}<td class="{mark}">{verdict}</td></tr>'
+                f'<tr title="{escape(check.source)}">{cells}'
+                f'<td class="{_mark(check)}">{verdict}</td></tr>'
             )
     return "\n".join(rows)
+
+
+def _mark(check: Check) -> str:
+    """Green is for predictions that hold."""
+    if not check.passed:
+        return "failed"
+    return "best" if check.kind == Kind.PREDICTED else ""
+
+
+def _tally_rows(checks: Sequence[Check]) -> str:
+    heads = "".join(f"<th>{escape(head)}</th>" for head in tally.HEADS)
+    rows = (
+        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
+        for row in tally.rows(checks)
+    )
+    return f"<tr>{heads}</tr>" + "".join(rows)
 
 
 def _experiment(done: Reproduced, drawn: dict[str, bytes]) -> str:
     """An experiment's section: question, figures, checks."""
     one = done.experiment
-    failed = sum(not check.passed for check in done.outcome.checks)
-    count = len(done.outcome.checks)
+    checks = done.outcome.checks
+    failed = any(not check.passed for check in checks)
     pictures = "".join(
         # As images, not inline: identifiers inside one SVG cannot clash with those of another.
         f'<figure><img alt="{escape(f.title)}" src="data:image/svg+xml;base64,'
@@ -40,9 +58,10 @@ def _experiment(done: Reproduced, drawn: dict[str, bytes]) -> str:
     return (
         f'<section id="{escape(one.name)}"><h2>{escape(one.title)}</h2>'
         f'<p class="note">{escape(one.source)}</p><p>{escape(one.question)}</p>{pictures}</section>'
-        f'<section class="{"" if failed else "callout fine"}"><h3>{count - failed} of {count} '
-        f'checks pass</h3>{notes}<div class="scroll"><table>{_check_rows(done)}</table></div>'
-        "</section>"
+        f'<section class="{"" if failed else "callout fine"}">'
+        f"<h3>{escape(tally.summary(checks))}</h3>{notes}"
+        f'<div class="scroll"><table>{_tally_rows(checks)}</table></div>'
+        f'<div class="scroll"><table>{_check_rows(done)}</table></div></section>'
     )
 
 

@@ -6,11 +6,13 @@ from math import floor, log10
 
 from rich.text import Text
 
-from ackwise.reproduce.check import Check, Value
+from ackwise.reproduce import tally
+from ackwise.reproduce.check import Check, Kind, Value
 from ackwise.reproduce.document import Reproduced
 from ackwise.results.console import Console
 
-HEADS = ("check", "published", "measured", "from published", "allowed", "")
+HEADS = ("check", "published", "measured", "from published", "allowed", "bound", "kind", "")
+TEXTS = {0, 5, 6, 7}  # columns of words
 
 
 def shown(value: Value) -> str:
@@ -37,6 +39,8 @@ def cells(check: Check) -> tuple[str, ...]:
         shown(check.measured),
         "-" if away is None else f"{away:+.1f}%",
         check.allowed + missed,
+        check.bound,
+        check.kind,
         "pass" if check.passed else "FAIL",
     )
 
@@ -55,13 +59,13 @@ def show(done: Reproduced, console: Console) -> None:
     show_checks(outcome.checks, console)
     for note in outcome.notes:
         console.print(Text(note, style="dim"), soft_wrap=True)
-    failed = sum(not check.passed for check in outcome.checks)
+    passed = all(check.passed for check in outcome.checks)
     console.print(
         Text(
-            f"{done.experiment.name}: {len(outcome.checks) - failed} of {len(outcome.checks)} "
-            f"checks pass, {sum(r.runs for r in done.ran)} runs; "
+            f"{done.experiment.name}: {tally.summary(outcome.checks)}\n"
+            f"{sum(r.runs for r in done.ran)} runs; "
             f"details: docs/experiments/{done.experiment.name}.md\n",
-            style="bold" if not failed else "bold red",
+            style="bold" if passed else "bold red",
         ),
         soft_wrap=True,
     )
@@ -73,15 +77,22 @@ def show_checks(shown_checks: Sequence[Check], console: Console) -> None:
     wide = [max(len(row[i]) for row in (HEADS, *rows)) for i in range(len(HEADS))]
 
     def line(row: tuple[str, ...], style: str = "") -> None:
-        first, *rest = (t.ljust(w) if i in (0, len(HEADS) - 1) else t.rjust(w)
-                        for i, (t, w) in enumerate(zip(row, wide, strict=True)))  # fmt: skip
+        shown_cells = (t.ljust(w) if i in TEXTS else t.rjust(w)
+                       for i, (t, w) in enumerate(zip(row, wide, strict=True)))  # fmt: skip
         console.print(
-            Text("  ".join((first, *rest)).rstrip(), style=style),
+            Text("  ".join(shown_cells).rstrip(), style=style),
             no_wrap=True, crop=False, overflow="ignore",
         )  # fmt: skip
 
     for group, checks in groups(shown_checks):
         line((group or HEADS[0], *HEADS[1:]), "bold")
         for check in checks:
-            line(cells(check), "" if check.passed else "bold red")
+            line(cells(check), _style(check))
         console.print()
+
+
+def _style(check: Check) -> str:
+    """Only a prediction that passes stands out as a result."""
+    if not check.passed:
+        return "bold red"
+    return "" if check.kind == Kind.PREDICTED else "dim"

@@ -56,7 +56,8 @@ KEYS: dict[str, str] = {
         "independent values: 1 if every run came out the same, else the number of runs",
     "tables[].cells[].metrics.<metric>.mean": "mean over the runs; null: not measured",
     "tables[].cells[].metrics.<metric>.ci95":
-        "half width of the 95% confidence interval (Student's t); null: one sample",
+        "half width of the 95% confidence interval (Student's t); null: one sample, or the same "
+        "value in every run",
     "tables[].cells[].metrics.<metric>.best":
         "true: the mean is the group's best or within 0.05% of it, and another policy's is not",
     "tables[].cells[].acks_by_reason.<reason>": "pure ACKs by reason, mean over the runs",
@@ -64,7 +65,8 @@ KEYS: dict[str, str] = {
         "null for the baseline itself, or if the baseline was not run or delivered nothing",
     "tables[].cells[].goodput_change_percent.mean":
         "mean change of goodput against the baseline, paired by seed",
-    "tables[].cells[].goodput_change_percent.ci95": "half width of its 95% confidence interval",
+    "tables[].cells[].goodput_change_percent.ci95":
+        "half width of its 95% confidence interval; null: one sample, or the same in every run",
     "tables[].cells[].below_baseline":
         "true: goodput is more than 1% below the baseline's, and the interval of the change does "
         "not contain zero; a single sample has no interval",

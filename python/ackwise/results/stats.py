@@ -26,7 +26,8 @@ def t95(freedom: int) -> float:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean; `ci95` is half the width of its interval, None with fewer than two values."""
+    """A mean; `ci95` is half the width of its interval, None with fewer than two values and where
+    all are the same: such runs are one sample, which says nothing about chance."""
 
     mean: float
     ci95: float | None
@@ -37,7 +38,7 @@ def estimate(values: Sequence[float]) -> Estimate | None:
     if not values:
         return None
     mean = fsum(values) / len(values)
-    if len(values) < 2:
+    if len(set(values)) < 2:
         return Estimate(mean, None)
     spread = sqrt(fsum((v - mean) ** 2 for v in values) / (len(values) - 1))
     return Estimate(mean, t95(len(values) - 1) * spread / sqrt(len(values)))

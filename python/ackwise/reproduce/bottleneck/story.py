@@ -54,6 +54,7 @@ class Step:
     receive_memory: int  # tcp_rmem, largest
     published_mbit_s: float
     limit: str
+    fitted: bool = False  # what the source leaves open was settled with this throughput
 
     @property
     def rtt_ms(self) -> float:
@@ -103,8 +104,8 @@ class Step:
 
 STEPS: tuple[Step, ...] = (
     Step("no delay added", 0, 4 * MIB, 6 * MIB, 927, "link"),
-    Step("10 ms", 10, 4 * MIB, 6 * MIB, 758, "send-buffer"),
-    Step("100 ms", 100, 4 * MIB, 6 * MIB, 94, "send-buffer"),
+    Step("10 ms", 10, 4 * MIB, 6 * MIB, 758, "send-buffer", fitted=True),
+    Step("100 ms", 100, 4 * MIB, 6 * MIB, 94, "send-buffer", fitted=True),
     Step("tcp_wmem 6 MiB", 100, 6 * MIB, 6 * MIB, 143, "send-buffer"),
     Step("tcp_wmem 60 MiB", 100, 60 * MIB, 6 * MIB, 239, "receive-window"),
     Step("tcp_rmem 12.5 MB", 100, 60 * MIB, 12_500_000, 456, "receive-window"),

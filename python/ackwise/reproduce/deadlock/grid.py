@@ -12,7 +12,7 @@ from ackwise.deadlock import HEADER_BYTES, STALLS, Pair
 from ackwise.engine import Cancel
 from ackwise.plans import policy
 from ackwise.reproduce import check
-from ackwise.reproduce.check import Check
+from ackwise.reproduce.check import Basis, Check, Kind, Origin
 from ackwise.reproduce.figure import Figure, Grid
 from ackwise.reproduce.runner import Runner
 
@@ -259,9 +259,21 @@ def run(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
     )
     apart = [one for one in found if one.predicted != one.simulated]
     checks = [
-        check.at_least("pairs on the grid", 10_000, len(found)),
-        check.same("pairs for which command and simulation disagree", 0, len(apart)),
-        check.at_least("pairs that stall", 1000, sum(one.simulated for one in found)),
+        check.at_least(
+            "pairs on the grid", 10_000, len(found), basis=Basis(Kind.IDENTITY, Origin.ASKED)
+        ),
+        check.same(
+            "pairs for which command and simulation disagree",
+            0,
+            len(apart),
+            basis=Basis(Kind.OWN, Origin.ASKED),
+        ),
+        check.at_least(
+            "pairs that stall",
+            1000,
+            sum(one.simulated for one in found),
+            basis=Basis(Kind.OWN, Origin.AFTER),
+        ),
     ]
     notes = [f"disagreement: {_described(one)}" for one in apart[:10]]
     notes.append(
@@ -281,12 +293,15 @@ def run(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
             "pairs that contradict the equations, unexplained by any rule",
             0,
             decided[UNEXPLAINED],
+            basis=Basis(Kind.FITTED, Origin.AFTER),
             source=SOURCE,
         ),
         check.same(
             "pairs that satisfy equation 1 but do not stall",
             0,
             sum(one.pair.equation_1 and not one.simulated for one in mapped),
+            basis=Basis(Kind.PREDICTED, Origin.PUBLISHED),
+            published="they stall",
             source="equation 1",
         ),
     ]

@@ -10,17 +10,17 @@ from typing import Any
 
 from ackwise.plans import policy
 from ackwise.reproduce import check
-from ackwise.reproduce.check import Check
+from ackwise.reproduce.check import Basis, Check, Kind, Origin
 from ackwise.reproduce.experiment import Experiment, Outcome
 from ackwise.reproduce.figure import Figure, Grid, Panel, Series
 from ackwise.reproduce.runner import Runner
 
-SOURCE = "section 15.2"
 STOCK = "linux"
 TEXTBOOK = "delayed:segments=2,delay_ms=40"  # RFC 1122, nothing else
 A3, CSA3 = "a3", "csa3"
 AS_PUBLISHED = "silence_samples=0"
 A3_AS_PUBLISHED, CSA3_AS_PUBLISHED = f"{A3}:{AS_PUBLISHED}", f"{CSA3}:{AS_PUBLISHED}"
+PUBLISHED = (A3_AS_PUBLISHED, CSA3_AS_PUBLISHED)
 ADAPTIVE = (A3, CSA3, A3_AS_PUBLISHED, CSA3_AS_PUBLISHED)
 CURES = (STOCK, A3, CSA3, A3_AS_PUBLISHED)
 
@@ -39,6 +39,9 @@ DURATION_NS = 120 * 10**9
 # The RTT is 1 ms and the writer always has data: a sender that is silent for half of Linux's
 # minimum delayed-ACK timeout waits for a timer.
 STALL_NS = 20_000_000
+# The grid, the bounds and what counts as a stall were chosen with exploratory runs in view.
+FOUND = Basis(Kind.PREDICTED, Origin.AFTER)
+ENDED = Basis(Kind.PREDICTED, Origin.PUBLISHED)  # the paper: the deadlock is gone
 REPEATED = 2  # stalls in the second half of a transfer: from here on not by chance
 HEADER_BYTES = 52  # with timestamps
 TRACE_LIMIT = 40_000
@@ -156,6 +159,13 @@ def _transfers(
     return dict(zip(wanted, results, strict=True))
 
 
+def _whose(spec: str) -> str:
+    """The policy, and whose algorithm it is: the defaults of A3 and CSA3 are not the paper's."""
+    if spec in PUBLISHED:
+        return f"{spec.partition(':')[0]} of the paper, under our rails"
+    return f"our {spec}" if spec in (A3, CSA3) else spec
+
+
 def _cured(
     found: ObservedTransfers, cells: Sequence[TransferSetup], specs: Sequence[str]
 ) -> list[Check]:
@@ -165,20 +175,28 @@ def _cured(
         stock = [found[cell, STOCK] for cell in cells]
         ratios = [a.steady_bps / b.steady_bps for a, b in zip(mine, stock, strict=True)]
         checks += [
-            check.same(f"{spec}: pairs that stall", 0, sum(one.repeats for one in mine)),
+            check.same(
+                f"{_whose(spec)}: pairs that stall",
+                0,
+                sum(one.repeats for one in mine),
+                basis=ENDED if spec in PUBLISHED else FOUND,
+            ),
             check.at_least(
-                f"{spec}: goodput / stock in the second half, lowest of all pairs",
+                f"{_whose(spec)}: goodput / stock in the second half, lowest of all pairs",
                 0.99,
                 min(ratios),
+                basis=FOUND,
             ),
             check.at_most(
-                f"{spec}: delayed-ACK timer ACKs per transfer, highest of all pairs",
+                f"{_whose(spec)}: delayed-ACK timer ACKs per transfer, highest of all pairs",
                 1,
                 max(one.timers for one in mine),
+                basis=FOUND,
             ),
         ]
     plain, careful = (sum(found[c, s].acks for c in cells) for s in (A3, CSA3))
-    checks.append(check.within("csa3: ACKs / ACKs of a3", 1, careful / plain, percent=1))
+    own = Basis(Kind.OWN, Origin.AFTER)
+    checks.append(check.between("csa3: ACKs / ACKs of a3", 0.99, 1.01, careful / plain, basis=own))
     return checks
 
 
@@ -201,7 +219,7 @@ def buffers(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
             f"MTU {mtu}: pairs that stall with an unmodified receiver",
             1,
             sum(cell.mtu == mtu for cell in stalling),
-            source=SOURCE,
+            basis=FOUND,
         )
         for mtu in MTUS
     ]
@@ -210,6 +228,7 @@ def buffers(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
             "stalling pairs that also stall with TCP_NODELAY",
             len(stalling),
             sum(one.repeats for one in without.values()),
+            basis=FOUND,
         )
     )
     notes = [
@@ -286,12 +305,14 @@ def writes(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
     )
     count = {spec: sum(found[c, spec].repeats for c in cells) for spec in specs}
     where = [
-        check.at_least("odd writes: pairs that stall with an unmodified receiver", 1, count[STOCK]),
+        check.at_least(
+            "odd writes: pairs that stall with an unmodified receiver", 1, count[STOCK], basis=FOUND
+        ),
         check.at_least(
             "odd writes: pairs that stall with a textbook / with an unmodified receiver",
             1,
             count[TEXTBOOK] / count[STOCK] if count[STOCK] else None,
-            source=SOURCE,
+            basis=FOUND,
         ),
     ]
     rows = [[found[c, spec] for spec in specs] for c in reversed(cells)]
@@ -342,16 +363,16 @@ def answers(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
     checks = [
         check.between(
             "unmodified, next request at once: median, ms", 40, 60, took[0, STOCK]["p50"] / 1e6,
-            published="the delayed ACK",
+            basis=FOUND,
         ),
         check.at_most(
             "unmodified, next request after 100 ms: median, ms",
-            3 * round_ms, took[100, STOCK]["p50"] / 1e6,
+            3 * round_ms, took[100, STOCK]["p50"] / 1e6, basis=FOUND,
         ),
         *(
             check.at_most(
-                f"{spec}, next request at once: median, ms",
-                3 * round_ms, took[0, spec]["p50"] / 1e6,
+                f"{_whose(spec)}, next request at once: median, ms",
+                3 * round_ms, took[0, spec]["p50"] / 1e6, basis=FOUND,
             )
             for spec in ("every", *ADAPTIVE)
         ),

@@ -2,12 +2,12 @@
 """Spec page 5: throughput deadlock, adaptive acknowledgement, and what became of them here."""
 
 from ackwise.reproduce.check import Check
-from ackwise.reproduce.deadlock import congestion, fairness, grid, tables
+from ackwise.reproduce.deadlock import congestion, fairness, grid, heldout, tables
 from ackwise.reproduce.experiment import Experiment, Outcome
 from ackwise.reproduce.figure import Figure
 from ackwise.reproduce.runner import Runner
 
-PARTS = (tables.run, grid.run, congestion.run, fairness.run)
+PARTS = (tables.run, heldout.run, grid.run, congestion.run, fairness.run)
 
 
 def run(runner: Runner) -> Outcome:

@@ -18,7 +18,7 @@ from typing import Any
 from ackwise import engine
 from ackwise.engine import Cancel
 from ackwise.reproduce import check
-from ackwise.reproduce.check import Check
+from ackwise.reproduce.check import Basis, Check, Kind, Origin
 from ackwise.reproduce.figure import Figure, Grid
 from ackwise.reproduce.reference import BufferPair, table_15_1, table_15_2
 from ackwise.reproduce.runner import Runner
@@ -30,9 +30,11 @@ COPIED_BYTES = 4096
 KIB = (4, 8, 16, 24, 32, 40, 48, 52)
 LOCKED_MBIT_S = 1.0  # table 15.1: below, a pair is deadlocked
 
-# Tolerances, set by the task before anything was measured.
+# Tolerances, set with the question.
 CELL_PERCENT = 25.0
 MEDIAN_PERCENT = 10.0
+# The rules of the endpoint were chosen with both tables in view, so no cell of them is predicted.
+FITTED_CELLS = Basis(Kind.FITTED, Origin.ASKED)
 
 RUNS = 25  # table 15.2: mean of 25 runs
 RUNS_MEASURED = 3
@@ -127,7 +129,7 @@ def _bytes_per_s(result: dict[str, Any]) -> float:
     return float(flow["delivered_bytes"]) * NS / float(flow["end_ns"])
 
 
-def _cell(scenarios: Sequence[dict[str, Any]], cancel: Cancel) -> float:
+def cell(scenarios: Sequence[dict[str, Any]], cancel: Cancel) -> float:
     """Mean throughput of the runs of one cell, bytes a second."""
     return fmean(_bytes_per_s(engine.simulate(made, cancel)) for made in scenarios)
 
@@ -160,10 +162,11 @@ def _free() -> list[BufferPair]:
     return [pair for pair, cell in table_15_2().items() if not cell.deadlock]
 
 
-def _deviations(
+def deviations(
     runner: Runner, label: str, wanted: Sequence[tuple[BufferPair, TransferPath, int]], runs: int
 ) -> list[float]:
-    found = runner.map(label, _cell, [_delack(*one, runs) for one in wanted])
+    """How far delayed-ACK cells are from the table, for a pair, a path and a clock in ms each."""
+    found = runner.map(label, cell, [_delack(*one, runs) for one in wanted])
     table = table_15_2()
     return [
         abs(got / 1000 / table[one[0]].delack - 1) for got, one in zip(found, wanted, strict=True)
@@ -175,7 +178,7 @@ def costs(runner: Runner, paths: Sequence[TransferPath]) -> dict[TransferPath, f
     them is beyond the tolerance."""
     free = _free()
     wanted = [(pair, path, ms) for path in paths for ms in FIT_CLOCKS_MS for pair in free]
-    found = _deviations(runner, "fit of table 15.2", wanted, RUNS // len(FIT_CLOCKS_MS))
+    found = deviations(runner, "fit of table 15.2", wanted, RUNS // len(FIT_CLOCKS_MS))
     size = len(free) * len(FIT_CLOCKS_MS)
     out = {}
     for at, path in enumerate(paths):
@@ -203,7 +206,7 @@ def clock_costs(runner: Runner, path: TransferPath) -> dict[int, float]:
     """Largest deviation of the deadlocked delayed-ACK cells for each period of the clock, ms."""
     locked = [pair for pair, cell in table_15_2().items() if cell.deadlock]
     wanted = [(pair, path, ms) for ms in CLOCKS_MS for pair in locked]
-    found = _deviations(runner, "clock of table 15.2", wanted, RUNS)
+    found = deviations(runner, "clock of table 15.2", wanted, RUNS)
     size = len(locked)
     return {ms: max(found[i * size : (i + 1) * size]) for i, ms in enumerate(CLOCKS_MS)}
 
@@ -245,21 +248,12 @@ def _measured(runner: Runner) -> tuple[list[Check], Figure]:
         ]
         for pair in table
     ]
-    found = runner.map(source, _cell, made)
+    found = runner.map(source, cell, made)
     mbit_s = {pair: got * 8 / 1e6 for pair, got in zip(table, found, strict=True)}
     locked = {pair: got < LOCKED_MBIT_S for pair, got in mbit_s.items()}
     right = sum(locked[pair] == cell.deadlock for pair, cell in table.items())
-    checks = [
-        check.same("table 15.1: pairs classified as in the measurement", 64, right, source=source)
-    ]
-    source = "section 15.2.4"
-    held = sum(bool(_by_equation(pair)) == cell.deadlock for pair, cell in table.items())
-    holds = sum(bool(_by_equation(pair)) == got for pair, got in locked.items())
-    decided = sum(bool(_by_rules(pair)) == got for pair, got in locked.items())
-    checks += [
-        check.same("pairs for which equations 1 and 2 hold", held, holds, source=source),
-        check.same("pairs for which they hold with condition (ii)", 64, decided, source=source),
-    ]
+    name = "table 15.1: pairs classified as in the measurement"
+    checks = [check.same(name, len(table), right, basis=FITTED_CELLS, source=source)]
     texts = {p: f"{got:.2f}\n({table[p].throughput_mbit_s:g})" for p, got in mbit_s.items()}
     classes = {p: f"deadlock, class {_by_equation(p) or '?'}" if locked[p] else "" for p in table}
     title = "Mbit/s, simulated (measured)"
@@ -283,31 +277,26 @@ def _simulated(runner: Runner) -> tuple[list[Check], Figure]:
             [scenario(pair, FITTED, policy, params, r, TRANSFER_BYTES) for r in range(RUNS)]
             for pair in table
         ]
-        found = runner.map(f"{source}, {column}", _cell, made)
+        found = runner.map(f"{source}, {column}", cell, made)
         kb_s = {pair: got / 1000 for pair, got in zip(table, found, strict=True)}
         published = {pair: float(getattr(cell, column)) for pair, cell in table.items()}
         off = {pair: 100 * abs(kb_s[pair] / published[pair] - 1) for pair in table}
         beyond = [pair for pair in table if off[pair] > CELL_PERCENT]
-        name = f"{column}: cells within {CELL_PERCENT:g}%"
-        checks.append(check.same(name, 64, 64 - len(beyond), source=source))
-        checks.append(
+        checks += [
+            check.same(
+                f"{column}: cells within {CELL_PERCENT:g}%",
+                len(table),
+                len(table) - len(beyond),
+                basis=FITTED_CELLS,
+                source=source,
+            ),
             check.at_most(
                 f"{column}: median deviation, %",
                 MEDIAN_PERCENT,
                 median(off.values()),
+                basis=FITTED_CELLS,
                 source=source,
-            )
-        )
-        checks += [
-            check.within(
-                f"{column}: {_name(pair)}",
-                published[pair],
-                kb_s[pair],
-                percent=CELL_PERCENT,
-                unit="KB/s",
-                source=source,
-            )
-            for pair in beyond
+            ),
         ]
         texts = {p: f"{kb_s[p]:.0f} ({published[p]:.0f})" for p in table}
         classes = {
@@ -323,16 +312,17 @@ def _simulated(runner: Runner) -> tuple[list[Check], Figure]:
     return checks, figure
 
 
-def _fitted(runner: Runner) -> list[Check]:
-    points = [FITTED, *neighbours(FITTED)]
-    found = costs(runner, points)
-    better = sum(found[p] < found[FITTED] for p in points[1:])
-    clocks = clock_costs(runner, FITTED)
-    best = min(clocks, key=lambda ms: (clocks[ms], ms))
-    return [
-        check.same("fit: neighbouring grid points that fit better", 0, better),
-        check.same("fit: period of the clock, ms", HEARTBEAT_MS, best),
-    ]
+def _equations() -> str:
+    """What the equations say of the measured pairs, without simulation."""
+    table = table_15_1()
+    held, decided = (
+        sum(bool(rule(pair)) == cell.deadlock for pair, cell in table.items())
+        for rule in (_by_equation, _by_rules)
+    )
+    return (
+        f"Equations 1 and 2 hold for {held} of the {len(table)} measured pairs, with condition "
+        f"(ii) for {decided}: arithmetic on the published table."
+    )
 
 
 def _region(pair: BufferPair) -> str:
@@ -343,27 +333,22 @@ def _region(pair: BufferPair) -> str:
     return REGION_II if min(pair) * 1024 >= 3 * MSS_BYTES else REGION_I
 
 
-def _regions() -> tuple[list[Check], Figure]:
-    named = {(4, 4): REGION_FREE, (24, 24): REGION_I, (24, 48): REGION_I, (52, 52): REGION_II}
-    right = sum(_region(pair) == region for pair, region in named.items())
+def _regions() -> Figure:
     classes = {pair: _region(pair) for pair in table_15_1()}
-    figure = Figure(
+    return Figure(
         "deadlock-regions",
         "Regions for A3 receivers under congestion, from the text of section 15.4.1",
         [_grid("", dict.fromkeys(classes, ""), classes)],
         "table 15.3",
     )
-    name = "regions: pairs named in the paper, in their region"
-    return [check.same(name, len(named), right, source="table 15.3")], figure
 
 
 def run(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
     """Checks, figures and notes of the first part."""
     first, picture_1 = _measured(runner)
     second, picture_2 = _simulated(runner)
-    third, picture_3 = _regions()
-    checks = check.grouped("the tables", [*first, *second, *_fitted(runner), *third])
-    return checks, [picture_1, picture_2, picture_3], []
+    checks = check.grouped("the tables", [*first, *second])
+    return checks, [picture_1, picture_2, _regions()], [_equations()]
 
 
 def main() -> None:

@@ -1,8 +1,18 @@
 # SPDX-License-Identifier: MIT
 """Checks of dynamic acknowledgement."""
 
-from ackwise.reproduce.check import Check, at_least, at_most, grouped, within
-from ackwise.reproduce.dynamic.arrivals import KINDS
+from collections.abc import Sequence
+
+from ackwise.reproduce.check import (
+    Basis,
+    Check,
+    Kind,
+    Origin,
+    at_least,
+    at_most,
+    grouped,
+    within,
+)
 from ackwise.reproduce.dynamic.policies import (
     BOUND,
     DYNAMIC,
@@ -16,52 +26,48 @@ from ackwise.reproduce.dynamic.policies import (
     CostCurve,
     CostCurves,
     LimitedPolicy,
-    worst_ratio,
+    worst_expected,
 )
 from ackwise.reproduce.dynamic.simulated import Rates, gains_percent
-from ackwise.reproduce.reference import published
 
-
-def _kept(name: str, curve: CostCurve, source: str, bound: float = BOUND) -> list[Check]:
-    """The mean minus its CI is at most e/(e-1) at every cost ratio where no limit forced an ACK; no
-    check where limits did so everywhere."""
-    free = {rho: p for rho, p in curve.items() if not p.limited}
-    if not free:
-        return []
-    worst = f"{name}: mean minus CI, worst of {len(free)} cost ratios"
-    return [at_most(worst, bound, worst_ratio(free), published=f"≤ {bound:g}", source=source)]
+PROVED = Basis(Kind.IDENTITY, Origin.PUBLISHED)
+LIMIT = Basis(Kind.IDENTITY, Origin.AFTER)  # proved too; how near a run has to come is ours
+STATED = Basis(Kind.PREDICTED, Origin.PUBLISHED)
+# The numbers for the paper's words were chosen after a first look at the curves.
+WORDED = Basis(Kind.PREDICTED, Origin.AFTER)
+_FREE = LimitedPolicy(DYNAMIC, FREE)
+PRINTED = "1.58"
+PRINTED_BELOW = 1.585  # what is printed as 1.58
 
 
 def given_checks(given: dict[str, CostCurves]) -> list[Check]:
     """The theorems, on arrivals that do not depend on ACKs."""
-    checks = []
-    theorem = "spec page 2, S2.3"
-    for limits in (FREE, LIMITED):
-        rows = [
-            row
-            for kind, curves in given.items()
-            for row in _kept(f"{kind}, {limits}", curves[LimitedPolicy(DYNAMIC, limits)], theorem)
-        ]
-        checks += grouped(f"one z per connection, fixed arrivals, {limits}", rows)
+    theorem = [
+        at_most(
+            f"{kind}: expected cost over every z / best schedule, highest of all sequences and "
+            f"{len(curves[_FREE])} cost ratios",
+            BOUND,
+            worst_expected(curves[_FREE]),
+            basis=PROVED,
+            source="spec page 2, S2.3",
+        )
+        for kind, curves in given.items()
+    ]
     alone = given["isolated"]
     rows = [
-        within(
-            "isolated, z = 1: ratio tends to",
-            2,
-            _mean(alone[LimitedPolicy(FIXED, FREE)]),
-            percent=1,
-        ),
-        within(
-            "isolated, greedy: ratio tends to",
-            2,
-            _mean(alone[LimitedPolicy(GREEDY, FREE)]),
-            percent=1,
-        ),
-        within(
-            "isolated, z for each ACK: ratio tends to e/(e-1)",
-            BOUND,
-            _mean(alone[LimitedPolicy(PER_ACK, FREE)]),
-            percent=1,
+        *(
+            within(
+                f"isolated, {words}: ratio tends to",
+                bound,
+                _mean(alone[LimitedPolicy(name, FREE)]),
+                percent=1,
+                basis=LIMIT,
+            )
+            for words, name, bound in (
+                ("z = 1", FIXED, 2),
+                ("greedy", GREEDY, 2),
+                ("z for each ACK", PER_ACK, BOUND),
+            )
         ),
         *(
             at_most(
@@ -72,47 +78,57 @@ def given_checks(given: dict[str, CostCurves]) -> list[Check]:
                     for curves in given.values()
                     for p in curves[LimitedPolicy(name, FREE)].values()
                 ),
-                published="≤ 2",
+                basis=PROVED,
                 source="S2.6" if name == GREEDY else "S2.2",
             )
             for name in (GREEDY, FIXED)
         ),
     ]
-    return checks + grouped("the adversaries", rows)
+    return [
+        *grouped("one z per connection, fixed arrivals, no limits", theorem),
+        *grouped("the adversaries", rows),
+    ]
 
 
 def _mean(curve: CostCurve) -> float:
     return sum(p.mean for p in curve.values()) / len(curve)
 
 
-def simulated_checks(rtt: str, found: dict[str, CostCurves]) -> list[Check]:
-    """The bound with a sender that sees the ACKs, then what the paper says about its figure."""
-    rows = [
-        row
-        for kind in KINDS
-        for row in _kept(kind, found[kind][LimitedPolicy(DYNAMIC, LIMITED)], "spec page 2, S2.3")
-    ]
-    checks = grouped(f"one z per connection, simulated sender, RTT {rtt}, RFC limits", rows)
+def _upper(curve: CostCurve) -> float:
+    """The highest upper end of an interval where no limit forced an ACK."""
+    return max(p.mean + p.ci95 for p in curve.values() if not p.limited)
+
+
+def paper_checks(by_rtt: Sequence[CostCurves]) -> list[Check]:
+    """What the paper says about its figure; the RTT that fits it least counts."""
     source = "slides 21 to 26"
-    curves = found["uniform"]
-    new, stock = curves[LimitedPolicy(PER_ACK, LIMITED)], curves[LimitedPolicy(STOCK, LIMITED)]
-    bound = published("dynamic", "competitive ratio bound of the randomized algorithm").number
-    first, last = min(stock), max(stock)
-    lowest = min(p.mean for p in stock.values())
-    nearest = min(abs(100 * (stock[rho].mean / new[rho].mean - 1)) for rho in stock)
-    claims = [
-        *_kept("dynamic, z for each ACK", new, source, bound),
+    new = [curves[LimitedPolicy(PER_ACK, LIMITED)] for curves in by_rtt]
+    stock = [curves[LimitedPolicy(STOCK, LIMITED)] for curves in by_rtt]
+    first, last = min(stock[0]), max(stock[0])
+    rises = [curve[last].mean - _lowest(curve) for curve in stock]
+    falls = [curve[first].mean - _lowest(curve) for curve in stock]
+    rows = [
+        at_most(
+            "dynamic, z for each ACK: highest upper end of the CI where no limit acted",
+            PRINTED_BELOW,
+            max(map(_upper, new)),
+            basis=STATED,
+            published=PRINTED,
+            source=source,
+        ),
         at_least(
             f"stock: extremely high at cost ratio {first / 1000:g}, multiple of dynamic",
             5,
-            stock[first].mean / new[first].mean,
+            min(s[first].mean / n[first].mean for s, n in zip(stock, new, strict=True)),
+            basis=WORDED,
             published="extremely high",
             source=source,
         ),
         at_most(
             "stock: then close to dynamic, smallest distance",
             10,
-            nearest,
+            max(_nearest_percent(s, n) for s, n in zip(stock, new, strict=True)),
+            basis=WORDED,
             published="converges",
             unit="%",
             source=source,
@@ -120,31 +136,47 @@ def simulated_checks(rtt: str, found: dict[str, CostCurves]) -> list[Check]:
         at_least(
             f"stock: rises again up to {last / 1000:g}, multiple of its minimum",
             1.1,
-            stock[last].mean / lowest,
+            min(curve[last].mean / _lowest(curve) for curve in stock),
+            basis=WORDED,
             published="increases",
             source=source,
         ),
         at_most(
             "stock: that rise relative to the fall before it",
             1,
-            (stock[last].mean - lowest) / (stock[first].mean - lowest),
+            max(rise / fall for rise, fall in zip(rises, falls, strict=True)),
+            basis=WORDED,
             published="slower",
             source=source,
         ),
     ]
-    return checks + grouped(f"statements of the paper, RTT {rtt}", claims)
+    return grouped("statements of the paper, the worse of both RTTs", rows)
 
 
-def streaming_checks(rtt: str, rates: Rates) -> list[Check]:
-    """Dynamic is no faster than stock at any size."""
-    return [
+def _lowest(curve: CostCurve) -> float:
+    return min(p.mean for p in curve.values())
+
+
+def _nearest_percent(stock: CostCurve, new: CostCurve) -> float:
+    return min(abs(100 * (stock[rho].mean / new[rho].mean - 1)) for rho in stock)
+
+
+def streaming_checks(by_rtt: Sequence[Rates]) -> list[Check]:
+    """Dynamic is no faster than stock at any size, with the buffers of the paper's time."""
+    rows = [
         at_most(
-            f"RTT {rtt}: gain of dynamic over {stock}, minus CI, best size",
+            f"gain of dynamic over {stock}, upper end of the CI, best size and RTT",
             1,
-            max(g.mean - (g.ci95 or 0.0) for g in gains_percent(rates, stock).values()),
+            max(
+                g.mean + (g.ci95 or 0.0)
+                for rates in by_rtt
+                for g in gains_percent(rates, stock).values()
+            ),
+            basis=WORDED,
             published="no gain",
             unit="%",
             source="slides 28 to 30",
         )
         for stock in (STOCK, LINUX)
     ]
+    return grouped("throughput", rows)

@@ -22,7 +22,7 @@ from ackwise.reproduce.dynamic.policies import (
     CostCurves,
     LimitedPolicy,
     Size,
-    worst_ratio,
+    worst_expected,
 )
 from ackwise.reproduce.dynamic.simulated import CLOCKED, SIMULATED, Rates, gains_percent
 from ackwise.reproduce.figure import Figure, Grid, Panel, Series
@@ -92,7 +92,7 @@ def figures(
         for kind in given
     ]
     worst = [
-        [worst_ratio(curves[LimitedPolicy(p, FREE)]) for p in drawn]
+        [worst_expected(curves[LimitedPolicy(p, FREE)]) for p in drawn]
         for curves in (given | captured).values()
     ]
     kept = Grid(
@@ -102,7 +102,7 @@ def figures(
         drawn,
         [[f"{w:.3f}" for w in row] for row in worst],
         [["keeps e/(e-1)" if w <= BOUND else "exceeds it" for w in row] for row in worst],
-        title="mean ratio minus CI, worst of all cost ratios",
+        title="expected ratio over the draws of z, worst sequence and cost ratio",
     )
     clock = [
         Panel(
@@ -174,14 +174,13 @@ def notes(
         bound = sum(p.limited for p in curves[LimitedPolicy(DYNAMIC, LIMITED)].values())
         lines.append(f"{kind}: RFC limits bind at {bound} of {len(curves[GIVEN[0]])} cost ratios.")
     for kind, curves in (given | captured).items():
-        broken = {
-            r: p for r, p in curves[LimitedPolicy(PER_ACK, FREE)].items() if p.mean - p.ci95 > BOUND
-        }
+        curve = curves[LimitedPolicy(PER_ACK, FREE)]
+        broken = {rho: p.expected for rho, p in curve.items() if p.expected > BOUND}
         if broken:
-            rho = max(broken, key=lambda r: broken[r].mean)
+            rho = max(broken, key=lambda r: broken[r])
             lines.append(
-                f"{kind}, z for each ACK, no limits: above e/(e-1) at {len(broken)} cost ratios, "
-                f"up to {broken[rho].mean:.3f} ± {broken[rho].ci95:.3f} (at {rho / 1000:g})."
+                f"{kind}, z for each ACK, no limits: expected cost above e/(e-1) at {len(broken)} "
+                f"of {len(curve)} cost ratios, up to {broken[rho]:.4f} (at {rho / 1000:g})."
             )
     for rtt, found in closed.items():
         linux = found["uniform"][LimitedPolicy(LINUX, LIMITED)]

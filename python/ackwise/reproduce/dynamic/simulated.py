@@ -121,8 +121,7 @@ SIMULATED = [
 def simulated_costs(runner: Runner, rtt: str, size: Size) -> dict[str, CostCurves]:
     """By kind of arrivals and policy, over the path with this RTT."""
     link = plans.load_link(LINKS[rtt])
-    runs = range(size.simulated_runs)
-    plan: list[tuple[str, LimitedPolicy, int]] = []  # one for each batch of runs
+    plan: list[tuple[str, LimitedPolicy, int, int]] = []  # one for each batch of so many runs
     scenarios = []
     for kind in (*KINDS, CLOCKED):
         published_kind = kind == "uniform"
@@ -135,11 +134,13 @@ def simulated_costs(runner: Runner, rtt: str, size: Size) -> dict[str, CostCurve
         else:
             cases = SIMULATED if published_kind else [LimitedPolicy(DYNAMIC, LIMITED)]
         for case in cases:
+            per_ack = published_kind and case.policy == PER_ACK
+            runs = size.simulated_runs_per_ack if per_ack else size.simulated_runs
             # A policy that does not know the price does the same at every ratio.
             for rho in size.ratios[:1] if case.policy in PLAIN else size.ratios:
-                plan.append((kind, case, rho))
+                plan.append((kind, case, rho, runs))
                 chosen = choice(case, rho)
-                for run in runs:
+                for run in range(runs):
                     if kind == CLOCKED:
                         scenarios.append(clocked(link, chosen, run))
                         continue
@@ -148,11 +149,11 @@ def simulated_costs(runner: Runner, rtt: str, size: Size) -> dict[str, CostCurve
     label = f"arrivals that react to ACKs, RTT {rtt}"
     results = iter(runner.simulate(label, scenarios, connection))
     found: dict[str, CostCurves] = {}
-    for kind, case, rho in plan:
-        batch = [next(results) for _ in runs]
+    for kind, case, rho, runs in plan:
+        batch = [next(results) for _ in range(runs)]
         curve = found.setdefault(kind, {}).setdefault(case, {})
         for at in size.ratios if case.policy in PLAIN else (rho,):
-            curve[at] = cost_point([judged(one, at) for one in batch])
+            curve[at] = cost_point([[judged(one, at)] for one in batch])
     return found
 
 

@@ -7,9 +7,9 @@ sender reacts to the ACKs; either way the best schedule is computed in hindsight
 
 from functools import partial
 
-from ackwise.reproduce.check import grouped, same
+from ackwise.reproduce.check import Basis, Kind, Origin, grouped, same
 from ackwise.reproduce.dynamic.arrivals import KINDS
-from ackwise.reproduce.dynamic.checks import given_checks, simulated_checks, streaming_checks
+from ackwise.reproduce.dynamic.checks import given_checks, paper_checks, streaming_checks
 from ackwise.reproduce.dynamic.figures import figures, notes
 from ackwise.reproduce.dynamic.given import curves_of, on_captured, on_given
 from ackwise.reproduce.dynamic.optimum import optima_differ
@@ -32,21 +32,18 @@ def measure(size: Size, runner: Runner) -> Outcome:
                 "differences",
                 0,
                 differ,
+                basis=Basis(Kind.OWN, Origin.ASKED),
                 source="S2.7",
             )
         ],
     )
-    given = curves_of(runner, "fixed arrivals", on_given, KINDS, size.ratios, size.given_runs)
-    captured = curves_of(
-        runner, "real captures", on_captured, CAPTURES, size.ratios, size.capture_runs
-    )
+    given = curves_of(runner, "fixed arrivals", on_given, KINDS, size)
+    captured = curves_of(runner, "real captures", on_captured, CAPTURES, size)
     checks += given_checks(given | {f"capture {name}": c for name, c in captured.items()})
     closed = {rtt: simulated_costs(runner, rtt, size) for rtt in LINKS}
-    for rtt, found in closed.items():
-        checks += simulated_checks(rtt, found)
+    checks += paper_checks([found["uniform"] for found in closed.values()])
     rates = {(rtt, w): streaming(runner, rtt, w, size) for w in WINDOWS for rtt in LINKS}
-    rows = [row for rtt in LINKS for row in streaming_checks(rtt, rates[rtt, "paper"])]
-    checks += grouped("throughput", rows)
+    checks += streaming_checks([rates[rtt, "paper"] for rtt in LINKS])
     pictures = figures(given, captured, closed, rates, size)
     return Outcome(checks, pictures, notes(given, captured, closed, rates))
 

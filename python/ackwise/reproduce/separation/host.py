@@ -152,7 +152,9 @@ def _checks(found: Waves) -> Iterator[Check]:
         of = f", {hosts.name}" + ("" if line is HOME else f", {CELLS}")
         shares = partial(found.shares, hosts, line=line)
         held = {queue: queue for queue in (APART, OWN)}
-        checks = paper.share_checks(shares, held, of, fifo=hosts is PAPER_HOSTS, each_run=True)
+        checks = paper.share_checks(
+            shares, held, of, as_published=hosts is PAPER_HOSTS, each_run=True
+        )
         yield from grouped(f"% of solo throughput in {REPEATS} runs{of}", checks)
     checks = []
     for hosts, segments in ((EVERY, 1), (TODAY, 2)):
@@ -168,7 +170,7 @@ def _checks(found: Waves) -> Iterator[Check]:
             off = abs(predicted - mean(found.shares(hosts, queue, flow)).mean)
             bound = deviation.FIFO_POINTS if queue == FIFO else deviation.APART_POINTS
             name = f"model, {queue}, {flow}, {hosts.name}: error"
-            checks.append(at_most(name, bound, off, unit="points"))
+            checks.append(at_most(name, bound, off, basis=deviation.MODEL, unit="points"))
     yield from grouped("model against gateway", checks)
 
 

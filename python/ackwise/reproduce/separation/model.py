@@ -7,16 +7,17 @@ from dataclasses import dataclass, replace
 from ackwise import plans
 from ackwise.gateway import model
 from ackwise.gateway.model import INTERFERES_BELOW, RATIOS, Prediction, Speeds
-from ackwise.reproduce.check import Check, at_most, grouped, same
+from ackwise.reproduce.check import Basis, Check, Kind, Origin, at_most, grouped, same
 from ackwise.reproduce.figure import Figure, Panel, Series
 from ackwise.reproduce.runner import Runner
 from ackwise.reproduce.separation.cases import FIFO_LINK, WINDOW_PACKETS
 from ackwise.reproduce.separation.sweep import DISCIPLINES, FILTER_SHARE_PPM, sweep
 
-# In points of solo throughput, set before measuring. With two queues plain arithmetic decides; how
-# a FIFO affects a sender can only be predicted to a quarter.
+# In points of solo throughput. With two queues plain arithmetic decides; how a FIFO affects a
+# sender can only be predicted to a quarter.
 APART_POINTS = 7.0
 FIFO_POINTS = 25.0
+MODEL = Basis(Kind.OWN, Origin.AFTER)
 SEGMENTS_PER_ACK = {1: "every", 2: "delayed"}
 TODAY = {"recovery": "sack", "congestion_control": "cubic", "min_rto_ns": 200_000_000}  # senders
 SEEDS = 3
@@ -113,7 +114,8 @@ def checks(comparison: SweepComparison) -> Iterator[Check]:
                     abs(getattr(p, f"predicted_{side}") - getattr(p, f"simulated_{side}"))
                     for p in pairs
                 )
-                made.append(at_most(f"{name}, {side}: largest error", bound, worst, unit="points"))
+                words = f"{name}, {side}: largest error"
+                made.append(at_most(words, bound, worst, basis=MODEL, unit="points"))
         foretold, seen = (
             ", ".join(
                 f"{p.ratio:g}"
@@ -122,7 +124,7 @@ def checks(comparison: SweepComparison) -> Iterator[Check]:
             )
             for what in ("predicted", "simulated")
         )
-        made.append(same("ratios at which a single queue interferes", foretold, seen))
+        made.append(same("ratios at which a single queue interferes", foretold, seen, basis=MODEL))
         yield from grouped(f"model and simulator, segments per ACK: {segments}", made)
 
 

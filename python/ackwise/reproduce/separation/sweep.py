@@ -9,7 +9,16 @@ from typing import Any
 
 from ackwise.gateway.model import RATIOS
 from ackwise.plans import Plan
-from ackwise.reproduce.check import Check, at_least, at_most, grouped, same
+from ackwise.reproduce.check import (
+    Basis,
+    Check,
+    Kind,
+    Origin,
+    at_least,
+    at_most,
+    grouped,
+    same,
+)
 from ackwise.reproduce.figure import Figure, Panel, Series
 from ackwise.reproduce.runner import Runner
 from ackwise.reproduce.separation import paper
@@ -151,19 +160,21 @@ def sweep_checks(points: Sequence[SweepPoint]) -> Iterator[Check]:
     theory = [
         at_most(
             "ACKs' share of the uplink, download alone: largest distance from min(1, k)",
-            paper.SWEEP_PERCENT, max(demand), unit="points", source="RFC 3449, 2.1",
+            paper.SWEEP_PERCENT, max(demand), basis=paper.ARITHMETIC, unit="points",
+            source="RFC 3449, 2.1",
         ),
         same(
             "lowest ratio at which ACKs alone exceed the uplink",
-            f"{min(crowded):g}:1", f"{min(lost):g}:1" if lost else None, source="k > 1",
+            f"{min(crowded):g}:1", f"{min(lost):g}:1" if lost else None,
+            basis=Basis(Kind.IDENTITY, Origin.PUBLISHED), published="k > 1", source="RFC 3449, 2.1",
         ),
         at_most(
             "upload with ACK separation: largest distance from 1 - min(k, 50%) of solo throughput",
-            paper.SWEEP_PERCENT, max(left), unit="points", source="arithmetic",
+            paper.SWEEP_PERCENT, max(left), basis=paper.ARITHMETIC, unit="points",
         ),
         at_least(
             "download with ACK separation where k is at most 0.5: lowest share",
-            paper.APART_LEAST, min(p.down[apart].mean for p in calm), unit="%",
+            paper.APART_LEAST, min(p.down[apart].mean for p in calm), basis=paper.ASKED, unit="%",
             source="section 4.1",
         ),
     ]  # fmt: skip
@@ -174,12 +185,13 @@ def sweep_checks(points: Sequence[SweepPoint]) -> Iterator[Check]:
             extreme += [
                 at_least(
                     f"{p.ratio:g}:1, separation and ACK filtering: upload's share",
-                    paper.FILTER_UPLOAD_LEAST, p.up[filtered].mean, unit="%", source="spec page 3",
+                    paper.FILTER_UPLOAD_LEAST, p.up[filtered].mean,
+                    basis=Basis(Kind.IDENTITY, Origin.ASKED), unit="%", source="spec page 3",
                 ),
                 at_least(
                     f"{p.ratio:g}:1, separation and ACK filtering: download's share",
-                    paper.FILTER_DOWNLOAD_LEAST, p.down[filtered].mean, unit="%",
-                    source="spec page 3",
+                    paper.FILTER_DOWNLOAD_LEAST, p.down[filtered].mean, basis=paper.ASKED,
+                    unit="%", source="spec page 3",
                 ),
             ]  # fmt: skip
     yield from grouped("sweep: very asymmetric links", extreme)
