@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! One connection: two halves, and the step that each packet is.
 
-use crate::batch::{Batch, Segment};
+use crate::batch::{Headers, Segment};
 use crate::distance::{Distance, Recent};
 use crate::half::{Around, Half};
 use crate::observers::{End, Observer};
@@ -49,10 +49,9 @@ pub(crate) struct Flow<O> {
 }
 
 impl<O: Observer> Flow<O> {
-    /// Of the packets that begin with this batch.
-    pub fn new(name: &Name, batch: &Batch) -> Self {
-        let (time_ns, flags, from_upper) =
-            batch.first().map_or((0, 0, false), |first| (first.time_ns, first.flags, first.from_upper));
+    /// Of the packets that begin with this one.
+    pub fn new(name: &Name, first: &Headers) -> Self {
+        let &Headers { time_ns, flags, from_upper, .. } = first;
         let syn = flags & tcp_flag::SYN != 0;
         let from_acceptor = syn && flags & tcp_flag::ACK != 0;
         let is_upper = from_upper != from_acceptor;
@@ -77,14 +76,9 @@ impl<O: Observer> Flow<O> {
         }
     }
 
-    /// Takes the packets of a batch, and shows their steps to `watch`.
-    pub fn take(&mut self, batch: &mut Batch, mut watch: impl FnMut(&Segment<'_>, &Step)) {
-        batch.drain(|segment| self.add(segment, |step| watch(segment, step)));
-    }
-
     /// The packet goes through both halves, and its step to their observers and to `watch`, unless it
     /// is a copy of another.
-    fn add(&mut self, segment: &Segment<'_>, watch: impl FnOnce(&Step)) {
+    pub fn add(&mut self, segment: &Segment<'_>, watch: impl FnOnce(&Step)) {
         let now_ns = segment.time_ns;
         let from = usize::from(segment.from_upper != self.is_upper);
         let to = 1 - from;
