@@ -416,21 +416,22 @@ impl Network<'_> {
                 _ if captured < len => Some(Cut::Payload),
                 _ => None,
             },
-            options: options(b.get(20..(header as usize).min(b.len())).unwrap_or(&[])),
+            options: TcpOptions::default(),
         };
+        options(b.get(20..(header as usize).min(b.len())).unwrap_or(&[]), &mut into.options);
         Ok(())
     }
 }
 
 /// Options up to the end, the first that makes no sense, or where the snap length cuts. Unknown
 /// ones (MPTCP, Fast Open) are stepped over.
-fn options(mut b: &[u8]) -> TcpOptions {
-    let mut found = TcpOptions::default();
+#[inline]
+fn options(mut b: &[u8], found: &mut TcpOptions) {
     // What most packets have.
     if let [1, 1, 8, 10, stamps @ ..] = b {
         if stamps.len() == 8 {
             found.timestamps = be32(stamps, 0).ok().zip(be32(stamps, 4).ok());
-            return found;
+            return;
         }
     }
     while let Some(&kind) = b.first() {
@@ -460,12 +461,17 @@ fn options(mut b: &[u8]) -> TcpOptions {
             }
         }
     }
-    found
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn options(b: &[u8]) -> TcpOptions {
+        let mut found = TcpOptions::default();
+        super::options(b, &mut found);
+        found
+    }
 
     #[test]
     fn options_survive_unknown_cut_and_senseless_ones() {

@@ -10,6 +10,8 @@ use crate::notes::InterfaceNotes;
 use crate::order::ByteOrder;
 
 const FILE_HEADER_BYTES: usize = 24;
+/// Of most files; others have more behind it.
+const RECORD_HEADER_BYTES: usize = 16;
 
 /// What the magic number says.
 #[derive(Clone, Copy)]
@@ -42,8 +44,8 @@ impl Pcap {
         [ByteOrder::Little, ByteOrder::Big].into_iter().find_map(|order| {
             let style = |fraction_ns, record_header_bytes| Style { order, fraction_ns, record_header_bytes };
             match order.u32(magic, 0) {
-                0xa1b2_c3d4 => Some(style(1_000, 16)),
-                0xa1b2_3c4d => Some(style(1, 16)),
+                0xa1b2_c3d4 => Some(style(1_000, RECORD_HEADER_BYTES)),
+                0xa1b2_3c4d => Some(style(1, RECORD_HEADER_BYTES)),
                 // A libpcap modified by Kuznetsov, in Linux distributions about 2000: interface,
                 // protocol and kind of packet come behind the lengths.
                 0xa1b2_cd34 => Some(style(1_000, 24)),
@@ -112,7 +114,8 @@ impl Pcap {
             input.cut(have, head_len);
             return Ok(None);
         }
-        let head = input.peek(head_len);
+        // Its length is known here: no bounds are checked for each field.
+        let Some(head) = input.peek(head_len).first_chunk::<RECORD_HEADER_BYTES>() else { return Ok(None) };
         let time_ns = self.time_ns(head);
         let (len, wire_len) = (self.style.order.u32(head, 8), self.style.order.u32(head, 12));
         let (len, wire_len) = match self.lengths {

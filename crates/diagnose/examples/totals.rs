@@ -4,7 +4,7 @@
 //! WHAT is `diagnosis`, or `statistics`: what tcptrace and tshark count, too.
 
 use ackwise_capture::{CaptureError, ReadOptions, Source};
-use ackwise_diagnose::{Connection, Counts, Diagnosis, Rtt};
+use ackwise_diagnose::{Counts, Diagnosis, Rtt};
 use std::num::NonZeroUsize;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -29,7 +29,7 @@ fn show<H>(
     of: fn(&H) -> (&Counts, &Rtt),
 ) -> Result<(), CaptureError> {
     let diagnosis = diagnosis?;
-    let halves = || diagnosis.connections.iter().flat_map(|c: &Connection<H>| &c.halves).map(of);
+    let halves = || diagnosis.connections.iter().flat_map(|c| &c.halves).map(of);
     println!(
         "{{\"packets\": {}, \"connections\": {}, \"retransmissions\": {}, \"rtt_samples\": {}}}",
         diagnosis.notes.tcp_packets,

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 //! One connection: two halves, and the step that each packet is.
 
-use crate::batch::{Batch, Segment};
+use crate::batch::{Headers, Segment};
 use crate::distance::{Distance, Recent};
 use crate::half::{Around, Half};
 use crate::observers::{End, Observer};
 use crate::repeats::Repeats;
 use crate::report::{Connection, Ecn, Ending, Handshake, Options};
-use crate::step::Step;
+use crate::step::{Ack, Data, Step};
 use crate::table::Name;
 use crate::transit::Transit;
 use ackwise_capture::tcp_flag;
@@ -34,6 +34,8 @@ pub(crate) struct Flow<O> {
     is_upper: bool,
     initiator_known: bool,
     syns: [Option<Syn>; 2],
+    /// RFC 2018, 2: only if both sides permit it. Where a SYN is missing, blocks may come.
+    uses_sack: bool,
     handshake: Option<Handshake>,
     start_ns: u64,
     last_ns: u64,
@@ -49,10 +51,9 @@ pub(crate) struct Flow<O> {
 }
 
 impl<O: Observer> Flow<O> {
-    /// Of the packets that begin with this batch.
-    pub fn new(name: &Name, batch: &Batch) -> Self {
-        let (time_ns, flags, from_upper) =
-            batch.first().map_or((0, 0, false), |first| (first.time_ns, first.flags, first.from_upper));
+    /// Of the packets that begin with this one.
+    pub fn new(name: &Name, first: &Headers) -> Self {
+        let &Headers { time_ns, flags, from_upper, .. } = first;
         let syn = flags & tcp_flag::SYN != 0;
         let from_acceptor = syn && flags & tcp_flag::ACK != 0;
         let is_upper = from_upper != from_acceptor;
@@ -64,6 +65,7 @@ impl<O: Observer> Flow<O> {
             is_upper,
             initiator_known: syn,
             syns: [None; 2],
+            uses_sack: true,
             handshake: None,
             start_ns: time_ns,
             last_ns: time_ns,
@@ -77,21 +79,16 @@ impl<O: Observer> Flow<O> {
         }
     }
 
-    /// Takes the packets of a batch, and shows their steps to `watch`.
-    pub fn take(&mut self, batch: &mut Batch, mut watch: impl FnMut(&Segment<'_>, &Step)) {
-        batch.drain(|segment| self.add(segment, |step| watch(segment, step)));
-    }
-
     /// The packet goes through both halves, and its step to their observers and to `watch`, unless it
     /// is a copy of another.
-    fn add(&mut self, segment: &Segment<'_>, watch: impl FnOnce(&Step)) {
+    pub fn add(&mut self, segment: &Segment<'_>, watch: impl FnOnce(&Step)) {
         let now_ns = segment.time_ns;
         let from = usize::from(segment.from_upper != self.is_upper);
         let to = 1 - from;
         let has = |flag| segment.has(flag);
         let recent = [0, 1].map(|e| self.distances[e].recent());
         let path = path_of(recent);
-        let sack = self.uses_sack();
+        let sack = self.uses_sack;
         let rtt_ns = path.map(|path| path.min_ns);
         let silence_ns = now_ns - self.last_ns;
         self.last_ns = now_ns;
@@ -111,20 +108,7 @@ impl<O: Observer> Flow<O> {
             path,
             sack,
         };
-        let data = self.halves[from].sent(segment, &around(from));
-        // The acknowledgment of a reset need not be one of the connection's.
-        let acks = has(tcp_flag::ACK) && !has(tcp_flag::RST);
-        let ack = acks.then(|| self.halves[to].acked(segment, &around(to)));
-        if let Some((value, echo)) = segment.timestamps() {
-            self.distances[to].towards(now_ns, value);
-            if has(tcp_flag::ACK) {
-                self.distances[from].from(now_ns, echo);
-            }
-        }
-        // Some hosts begin with another clock in their SYN.
-        let stamp = segment.timestamps().map(|(value, _)| value).filter(|_| !has(tcp_flag::SYN));
-        let queued_ns = stamp.and_then(|value| self.transits[from].came(now_ns, value));
-        let step = Step {
+        let mut step = Step {
             time_ns: now_ns,
             file: segment.file,
             number: segment.number,
@@ -135,12 +119,26 @@ impl<O: Observer> Flow<O> {
             payload_bytes: segment.payload_len,
             ip_bytes: segment.ip_total_len,
             silence_ns,
-            queued_ns,
+            queued_ns: None,
             least_ns,
             distance_ns: recent.map(|r| r.map(|r| r.min_ns)),
-            data,
-            ack,
+            data: Data::default(),
+            ack: None,
         };
+        self.halves[from].sent(segment, &around(from), &mut step.data);
+        // The acknowledgment of a reset need not be one of the connection's.
+        if has(tcp_flag::ACK) && !has(tcp_flag::RST) {
+            self.halves[to].acked(segment, &around(to), step.ack.insert(Ack::default()));
+        }
+        if let Some((value, echo)) = segment.timestamps() {
+            self.distances[to].towards(now_ns, value);
+            if has(tcp_flag::ACK) {
+                self.distances[from].from(now_ns, echo);
+            }
+        }
+        // Some hosts begin with another clock in their SYN.
+        let stamp = segment.timestamps().map(|(value, _)| value).filter(|_| !has(tcp_flag::SYN));
+        step.queued_ns = stamp.and_then(|value| self.transits[from].came(now_ns, value));
         self.follow_handshake(&step);
         if let Some(rtt_ns) = step.ack.as_ref().and_then(|ack| ack.rtt_ns()) {
             self.distances[from].sample(rtt_ns);
@@ -148,11 +146,6 @@ impl<O: Observer> Flow<O> {
         self.observers[from].sent(&step);
         self.observers[to].acked(&step);
         watch(&step);
-    }
-
-    /// RFC 2018, 2: only if both sides permit it. Where a SYN is missing, blocks may come.
-    fn uses_sack(&self) -> bool {
-        self.syns.iter().flatten().all(|syn| syn.options.sack_permitted)
     }
 
     fn syn(&mut self, from: usize, segment: &Segment<'_>, now_ns: u64) {
@@ -168,6 +161,7 @@ impl<O: Observer> Flow<O> {
     fn apply_options(&mut self) {
         let options = self.syns.map(|syn| syn.map(|s| s.options));
         let both = |f: fn(&Options) -> bool| options.iter().flatten().all(f);
+        self.uses_sack = both(|o| o.sack_permitted);
         let stamps = if both(|o| o.timestamps) { TIMESTAMPS_BYTES } else { 0 };
         let mss = options.iter().flatten().filter_map(|o| o.mss_bytes).min();
         for e in [0, 1] {
@@ -187,10 +181,10 @@ impl<O: Observer> Flow<O> {
     }
 
     fn follow_handshake(&mut self, step: &Step) {
-        let [Some(syn), Some(syn_ack)] = self.syns else { return };
         if self.handshake.is_some() || step.from != 0 || !step.has(tcp_flag::ACK) || step.has(tcp_flag::RST) {
             return;
         }
+        let [Some(syn), Some(syn_ack)] = self.syns else { return };
         let handshake = Handshake { syn_ns: syn.time_ns, syn_ack_ns: syn_ack.time_ns, ack_ns: step.time_ns };
         if syn.time_ns <= syn_ack.time_ns {
             self.distances[0].sample(handshake.ack_ns - handshake.syn_ack_ns);
@@ -243,6 +237,8 @@ impl<O: Observer> Flow<O> {
 
 /// Both sides of the capture point, as far as they are known.
 fn path_of(distances: [Option<Recent>; 2]) -> Option<Recent> {
-    let add = |a: Recent, b: Recent| Recent { min_ns: a.min_ns + b.min_ns, max_ns: a.max_ns + b.max_ns };
-    distances.into_iter().flatten().reduce(add)
+    match distances {
+        [Some(a), Some(b)] => Some(Recent { min_ns: a.min_ns + b.min_ns, max_ns: a.max_ns + b.max_ns }),
+        [one, other] => one.or(other),
+    }
 }

@@ -186,13 +186,13 @@ impl Half {
         self.is_answered && self.window_bytes == 0
     }
 
-    /// A packet of the data sender.
-    pub fn sent(&mut self, segment: &Segment<'_>, around: &Around) -> Data {
+    /// A packet of the data sender. What it is is written in place: it is too large to be moved for each.
+    pub fn sent(&mut self, segment: &Segment<'_>, around: &Around, data: &mut Data) {
         let has = |flag| segment.has(flag);
         let flight_before_bytes = self.flight_bytes();
         if has(tcp_flag::RST) {
             // The numbers of a reset need not lie near the connection's.
-            return self.data(segment, (self.nxt, self.nxt), flight_before_bytes, around);
+            return self.begin(segment, (self.nxt, self.nxt), flight_before_bytes, around, data);
         }
         let number = self.number(segment.seq);
         let start = number + u64::from(has(tcp_flag::SYN));
@@ -202,7 +202,7 @@ impl Half {
         if segment.ip_total_len <= MTU_BYTES {
             self.largest_bytes = self.largest_bytes.max(segment.payload_len);
         }
-        let mut data = self.data(segment, (start, end), flight_before_bytes, around);
+        self.begin(segment, (start, end), flight_before_bytes, around, data);
         let segments = segment.payload_len.div_ceil(self.mss_bytes()).max(1);
         data.missing_packets = self.idents.missing(segment, segments);
         if has(tcp_flag::SYN) {
@@ -215,15 +215,15 @@ impl Half {
             data.kind = probe;
             self.probed = Some(probe);
             if end <= self.nxt {
-                return data;
+                return;
             }
         } else {
             self.probed = None;
         }
         if end == start {
-            return data;
+            return;
         }
-        let kind = self.transmit(segment, around, &mut data);
+        let kind = self.transmit(segment, around, data);
         if data.kind == DataKind::None {
             data.kind = kind;
         }
@@ -231,33 +231,26 @@ impl Half {
         data.mss_bytes = self.mss_bytes();
         data.flight_bytes = self.flight_bytes();
         self.last_data_ns = Some(around.time_ns);
-        data
     }
 
-    fn data(
+    fn begin(
         &mut self,
         segment: &Segment<'_>,
         (start, end): (u64, u64),
         flight_bytes: u64,
         around: &Around,
-    ) -> Data {
-        Data {
-            kind: DataKind::None,
+        data: &mut Data,
+    ) {
+        *data = Data {
             start,
             end,
-            segments: 0,
             mss_bytes: self.mss_bytes(),
-            new_bytes: 0,
-            needless_bytes: 0,
-            skipped_bytes: 0,
-            missing_packets: 0,
-            begins_recovery: false,
-            lost_ns: None,
             since_data_ns: self.last_data_ns.map(|last| around.time_ns - last),
             flight_before_bytes: flight_bytes,
             flight_bytes,
             sender: self.sender_view(segment, around),
-        }
+            ..Data::default()
+        };
     }
 
     /// Nothing new that asks for an answer: at most one byte, of a number that is acknowledged or
@@ -437,37 +430,21 @@ impl Half {
     }
 
     /// A packet of the receiver.
-    pub fn acked(&mut self, segment: &Segment<'_>, around: &Around) -> Ack {
+    pub fn acked(&mut self, segment: &Segment<'_>, around: &Around, ack: &mut Ack) {
         let number = self.number(segment.ack);
         self.start_at(number);
         let is_first = !std::mem::replace(&mut self.is_answered, true);
         let flight_before_bytes = self.flight_bytes();
         let (una, edge) = (self.una, self.edge);
-        let mut ack = Ack {
-            kind: AckKind::Old,
+        *ack = Ack {
             number,
-            acked_bytes: 0,
-            sacked_bytes: 0,
-            unseen_bytes: 0,
             dsack: dsack(number, segment, |raw| self.number(raw)),
             sack_blocks: segment.sack_blocks().len() as u32,
-            window_bytes: self.window_bytes,
             window_known: self.scale.is_known(),
-            edge,
-            edge_moved_bytes: 0,
             flight_before_bytes,
-            flight_bytes: flight_before_bytes,
-            sacked_in_all_bytes: 0,
             mss_bytes: self.mss_bytes(),
-            packets: 0,
-            segments: 0,
-            oldest_ns: None,
-            newest_ns: None,
-            is_exact: false,
-            is_pushed: false,
             is_recovery: !self.sacked.is_empty() || self.recovery.is_open(),
-            timestamp_rtt_ns: None,
-            packets_left: 0,
+            ..Ack::default()
         };
         for &(from, to) in segment.sack_blocks() {
             let (from, to) = (self.number(from), self.number(to));
@@ -484,13 +461,13 @@ impl Half {
         }
         if number > una {
             ack.kind = AckKind::Advancing;
-            self.advance(number, segment, around, &mut ack);
+            self.advance(number, segment, around, ack);
         } else if number == una {
             let same_window = self.window_bytes == window_before;
             ack.kind = match is_first {
                 // Of the SYN, or the first one captured: there is nothing to compare it with.
                 true => AckKind::Unchanged,
-                false => self.unchanged_kind(segment, same_window, flight_before_bytes, &ack),
+                false => self.unchanged_kind(segment, same_window, flight_before_bytes, ack),
             };
             if ack.kind == AckKind::Duplicate {
                 self.recovery.duplicate(ack.dsack.is_some() && ack.sacked_bytes == 0);
@@ -512,7 +489,6 @@ impl Half {
                 self.heard = advert;
             }
         }
-        ack
     }
 
     /// An ACK that repeats its number.

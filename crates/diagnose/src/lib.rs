@@ -15,9 +15,9 @@
 //! # Ok::<(), ackwise_capture::CaptureError>(())
 //! ```
 //!
-//! [`table`] finds the connection of a packet, and [`batch`] keeps it until some of them can be followed
-//! together, in one thread or several ([`shards`]); [`flow`] works out once what the packet means, as a
-//! [`step::Step`]; [`observers`] watch the steps. A connection has two halves: what one endpoint
+//! [`shelves`] keeps packets until those of the same few connections can be followed together, in one
+//! thread or several; [`table`] finds the connection of a packet; [`flow`] works out once what the packet
+//! means, as a [`step::Step`]; [`observers`] watch the steps. A connection has two halves: what one endpoint
 //! sends, and what the other acknowledges.
 //!
 //! Input is untrusted: nothing panics, and memory is bounded for each connection.
@@ -43,7 +43,7 @@ mod rtt;
 mod scale;
 mod sequence;
 pub mod series;
-mod shards;
+mod shelves;
 pub mod step;
 mod table;
 mod transit;
@@ -58,13 +58,14 @@ pub use rtt::Rtt;
 pub use window::Window;
 
 use ackwise_capture::{packets, CaptureError, CaptureNotes, Packet, ReadOptions, Source};
+use batch::{Headers, Segment};
 use key::Key;
 use observers::{All, Counted};
 use serde::Serialize;
-use shards::{Here, Shards};
+use shelves::Shelves;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
-use table::{Arrival, Table};
+use table::Arrival;
 
 /// A capture, diagnosed.
 #[derive(Clone, Debug, Serialize)]
@@ -72,7 +73,7 @@ pub struct Diagnosis<H = Half> {
     #[serde(flatten)]
     pub notes: CaptureNotes,
     /// In the order of their first packets.
-    pub connections: Vec<Connection<H>>,
+    pub connections: Vec<Box<Connection<H>>>,
 }
 
 /// Diagnoses the connections of all sources together, in one pass. The result is the same for any
@@ -108,48 +109,13 @@ fn observe<'a, O: Observer + Send>(
 where
     O::Report: Send,
 {
-    let (notes, mut connections) = match threads.get() {
-        1 => {
-            let mut connections = Vec::new();
-            (follow::<O>(sources, options, |connection| connections.push(connection))?, connections)
-        }
-        threads => Shards::<O>::run(threads - 1, |shards| {
-            let mut table = Table::new(shards);
-            let notes = arrivals(sources, options, |arrival| table.add(arrival))?;
-            table.finish();
-            Ok(notes)
-        })?,
-    };
-    // A connection takes kilobytes: each moves once.
-    connections.sort_by_cached_key(|c| c.index);
+    let read = |shelves: &mut Shelves<'_, O>| arrivals(sources, options, |arrival| shelves.add(arrival));
+    let (notes, mut connections) = shelves::follow(threads, read)?;
+    connections.sort_unstable_by_key(|c| c.index);
     for (connection, index) in connections.iter_mut().zip(0..) {
         connection.index = index;
     }
     Ok(Diagnosis { notes, connections })
-}
-
-/// As [`diagnose`], in one thread and without keeping connections: each goes to `over` when it is over,
-/// or at the end of the capture.
-///
-/// # Errors
-/// As [`diagnose`].
-pub fn diagnose_each<'a>(
-    sources: impl IntoIterator<Item = Source<'a>>,
-    options: &ReadOptions<'_>,
-    over: impl FnMut(Connection),
-) -> Result<CaptureNotes, CaptureError> {
-    follow::<All>(sources, options, over)
-}
-
-fn follow<'a, O: Observer>(
-    sources: impl IntoIterator<Item = Source<'a>>,
-    options: &ReadOptions<'_>,
-    over: impl FnMut(Connection<O::Report>),
-) -> Result<CaptureNotes, CaptureError> {
-    let mut table = Table::new(Here::<O, _>::new(over));
-    let notes = arrivals(sources, options, |arrival| table.add(arrival))?;
-    table.finish();
-    Ok(notes)
 }
 
 fn arrivals<'a>(
@@ -162,7 +128,8 @@ fn arrivals<'a>(
     packets(sources, options, |packet: &Packet| {
         let now_ns = packet.time_ns - *start_ns.get_or_insert(packet.time_ns);
         let (key, from_upper) = Key::of(&packet.segment);
-        each(&Arrival { packet, key, from_upper, now_ns, ordinal });
+        let headers = &Headers::of(packet, now_ns, from_upper);
+        each(&Arrival { key, ordinal, segment: Segment { headers, sacks: packet.segment.sack_blocks() } });
         ordinal += 1;
         ControlFlow::Continue(())
     })

@@ -85,9 +85,10 @@ pub enum Cause {
 }
 
 /// What a packet is as data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DataKind {
     /// Carries none.
+    #[default]
     None,
     Syn,
     /// The SYN again.
@@ -117,7 +118,7 @@ impl DataKind {
 }
 
 /// A packet as data of the endpoint that sent it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Data {
     pub kind: DataKind,
     /// Numbers of payload and FIN: [start, end).
@@ -176,7 +177,7 @@ impl SenderView {
 }
 
 /// What a packet is as an acknowledgment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AckKind {
     /// Acknowledges data for the first time.
@@ -193,11 +194,12 @@ pub enum AckKind {
     /// Answers a window probe.
     WindowProbeReply,
     /// Below the highest number: overtaken on its way.
+    #[default]
     Old,
 }
 
 /// A packet as an acknowledgment of the other endpoint's data.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Ack {
     pub kind: AckKind,
     pub number: u64,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //! Finds the connection of each packet, and which connections are over.
 
-use crate::batch::Batch;
+use crate::batch::{Headers, Segment};
 use crate::key::{Key, Seeds};
 use crate::report::Ending;
-use ackwise_capture::{tcp_flag, Packet, TcpSegment};
+use ackwise_capture::tcp_flag;
 use std::collections::{HashMap, VecDeque};
 
 /// Twice the MSL of RFC 9293, 3.4.2: the longest time in which a packet of a connection that ended
@@ -14,26 +14,24 @@ const QUIET_NS: u64 = 240_000_000_000;
 /// A packet on its way to its connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival<'p> {
-    pub packet: &'p Packet,
     pub key: Key,
-    /// As in [`Key::of`].
-    pub from_upper: bool,
-    /// Since the first packet of the capture.
-    pub now_ns: u64,
     /// Packets in front of it.
     pub ordinal: u64,
+    pub segment: Segment<'p>,
 }
 
-/// Takes the packets of connections, some at a time and in order.
+/// Takes the packets of connections in order.
 pub(crate) trait Follow {
-    /// What it keeps of a connection, once packets of it came.
+    /// What it keeps of a connection.
     type Case;
 
-    /// The next packets, taken out of the batch.
-    fn packets(&mut self, name: &Name, case: &mut Option<Self::Case>, batch: &mut Batch);
+    /// Before the first packet, which is taken then.
+    fn begin(&mut self, name: &Name, first: &Headers) -> Self::Case;
 
-    /// The last packets.
-    fn over(&mut self, name: &Name, case: Option<Self::Case>, batch: Batch, ending: Ending);
+    fn packet(&mut self, case: &mut Self::Case, segment: &Segment<'_>);
+
+    /// No more packets will come.
+    fn over(&mut self, case: Self::Case, ending: Ending);
 }
 
 /// Which connection it is.
@@ -50,26 +48,12 @@ pub(crate) struct Table<F: Follow> {
     ended: Ended,
 }
 
-/// Connections that ended and when they may be handed out, in order of time.
+/// Connections that ended and when they may be handed out, roughly in order of time.
 type Ended = VecDeque<(u64, Key, u64)>;
 
 struct Open<C> {
     life: Life,
-    waiting: Batch,
-    case: Option<C>,
-}
-
-impl<C> Open<C> {
-    fn add(&mut self, arrival: &Arrival<'_>, follow: &mut impl Follow<Case = C>, ended: &mut Ended) {
-        self.waiting.push(arrival.packet, arrival.now_ns, arrival.from_upper);
-        if self.waiting.is_full() {
-            let name = Name { key: arrival.key, index: self.life.index };
-            follow.packets(&name, &mut self.case, &mut self.waiting);
-        }
-        if self.life.add(arrival) {
-            ended.push_back((arrival.now_ns.saturating_add(QUIET_NS), arrival.key, self.life.index));
-        }
-    }
+    case: C,
 }
 
 impl<F: Follow> Table<F> {
@@ -77,19 +61,33 @@ impl<F: Follow> Table<F> {
         Table { follow, open: HashMap::default(), ended: VecDeque::new() }
     }
 
-    /// Adds a packet, and hands out connections to which it and later ones cannot belong.
+    /// Adds a packet. Those of one connection come in the order of time.
     pub fn add(&mut self, arrival: &Arrival<'_>) {
-        self.hand_out(arrival.now_ns);
-        if let Some(open) = self.open.get_mut(&arrival.key).filter(|open| open.life.goes_on(arrival)) {
-            return open.add(arrival, &mut self.follow, &mut self.ended);
+        let Arrival { key, ordinal, segment } = arrival;
+        if let Some(open) = self.open.get_mut(key).filter(|open| open.life.goes_on(segment)) {
+            self.follow.packet(&mut open.case, segment);
+            if open.life.add(segment) {
+                self.ended.push_back((segment.time_ns.saturating_add(QUIET_NS), *key, open.life.index));
+            }
+            return;
         }
-        self.close(&arrival.key);
-        let mut open = Open { life: Life::new(arrival), waiting: Batch::default(), case: None };
-        open.add(arrival, &mut self.follow, &mut self.ended);
-        self.open.insert(arrival.key, open);
+        self.close(key);
+        let mut life = Life::new(*ordinal, segment.time_ns);
+        let mut case = self.follow.begin(&Name { key: *key, index: *ordinal }, segment);
+        self.follow.packet(&mut case, segment);
+        if life.add(segment) {
+            self.ended.push_back((segment.time_ns.saturating_add(QUIET_NS), *key, *ordinal));
+        }
+        self.open.insert(*key, Open { life, case });
     }
 
-    fn hand_out(&mut self, now_ns: u64) {
+    /// Connections that more packets may belong to.
+    pub fn open(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Hands out connections to which no packet belongs that comes from this time on; all before it came.
+    pub fn hand_out(&mut self, now_ns: u64) {
         while let Some(&(_, key, index)) = self.ended.front().filter(|e| e.0 < now_ns) {
             self.ended.pop_front();
             match self.open.get(&key).filter(|open| open.life.index == index) {
@@ -102,17 +100,15 @@ impl<F: Follow> Table<F> {
     }
 
     fn close(&mut self, key: &Key) {
-        if let Some(Open { life, waiting, case }) = self.open.remove(key) {
-            self.follow.over(&Name { key: *key, index: life.index }, case, waiting, life.ending);
+        if let Some(Open { life, case }) = self.open.remove(key) {
+            self.follow.over(case, life.ending);
         }
     }
 
-    /// The rest, in the order of first packets.
+    /// The rest, in any order.
     pub fn finish(mut self) -> F {
-        let mut rest: Vec<_> = self.open.into_iter().collect();
-        rest.sort_unstable_by_key(|(_, open)| open.life.index);
-        for (key, Open { life, waiting, case }) in rest {
-            self.follow.over(&Name { key, index: life.index }, case, waiting, life.ending);
+        for (_, Open { life, case }) in self.open.drain() {
+            self.follow.over(case, life.ending);
         }
         self.follow
     }
@@ -131,18 +127,12 @@ struct Life {
 }
 
 impl Life {
-    fn new(first: &Arrival<'_>) -> Self {
-        Life {
-            index: first.ordinal,
-            last_ns: first.now_ns,
-            isns: [None; 2],
-            finished: [false; 2],
-            ending: Ending::Open,
-        }
+    fn new(index: u64, now_ns: u64) -> Self {
+        Life { index, last_ns: now_ns, isns: [None; 2], finished: [false; 2], ending: Ending::Open }
     }
 
-    fn goes_on(&self, next: &Arrival<'_>) -> bool {
-        !self.is_over(next.now_ns) && !self.is_reopened_by(&next.packet.segment, next.from_upper)
+    fn goes_on(&self, next: &Headers) -> bool {
+        !self.is_over(next.time_ns) && !self.is_reopened_by(next)
     }
 
     fn is_over(&self, now_ns: u64) -> bool {
@@ -150,16 +140,15 @@ impl Life {
     }
 
     /// A SYN that is no repetition starts another connection between the same endpoints.
-    fn is_reopened_by(&self, segment: &TcpSegment, from_upper: bool) -> bool {
-        segment.flags & (tcp_flag::SYN | tcp_flag::ACK) == tcp_flag::SYN
-            && self.isns[usize::from(from_upper)] != Some(segment.seq)
+    fn is_reopened_by(&self, next: &Headers) -> bool {
+        next.flags & (tcp_flag::SYN | tcp_flag::ACK) == tcp_flag::SYN
+            && self.isns[usize::from(next.from_upper)] != Some(next.seq)
     }
 
     /// Whether the packet ends the connection.
-    fn add(&mut self, arrival: &Arrival<'_>) -> bool {
-        self.last_ns = arrival.now_ns;
-        let segment = &arrival.packet.segment;
-        let from = usize::from(arrival.from_upper);
+    fn add(&mut self, segment: &Headers) -> bool {
+        self.last_ns = segment.time_ns;
+        let from = usize::from(segment.from_upper);
         if segment.flags & (tcp_flag::SYN | tcp_flag::FIN | tcp_flag::RST) == 0 {
             return false;
         }

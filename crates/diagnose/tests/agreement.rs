@@ -153,6 +153,9 @@ fn connections(capture: &Path) -> Vec<Connection> {
     diagnose([Source::file(capture)], &ReadOptions::default(), NonZeroUsize::MIN)
         .expect("readable")
         .connections
+        .into_iter()
+        .map(|connection| *connection)
+        .collect()
 }
 
 fn is_missing(tool: &str, package: &str) -> bool {

@@ -88,6 +88,9 @@ impl Talk {
         diagnose([Source::reader(&bytes[..], "made")], &ReadOptions::default(), NonZeroUsize::MIN)
             .expect("readable")
             .connections
+            .into_iter()
+            .map(|connection| *connection)
+            .collect()
     }
 
     fn connection(self) -> Connection {
@@ -372,6 +375,27 @@ fn jumble(packets: u64, ports: u32) -> Vec<u8> {
         writer.tcp(START_NS + n * MS, &packet);
     }
     writer.into_bytes()
+}
+
+/// Packets that wait together are followed connection by connection, not in the order of time.
+#[test]
+fn connections_do_not_end_early_because_others_went_on() {
+    let mut writer = PcapWriter::new(link::RAW, PcapStyle { nanoseconds: true, ..PcapStyle::default() });
+    let mut put = |after_ms: u64, port: u16, flags: u16| {
+        let [mut a, b] = endpoints();
+        a.set_port(1000 + port);
+        writer.tcp(START_NS + after_ms * MS, &TcpPacket::new(a, b, SEQ, PEER_SEQ, 0).flags(flags));
+    };
+    (0..100).for_each(|port| put(0, port, RST | ACK));
+    // More than wait together: what comes later is followed later.
+    (0..5000).for_each(|_| put(0, 999, ACK));
+    (0..100).for_each(|port| put(100_000, port, ACK));
+    (100..700).for_each(|port| put(300_000, port, ACK));
+    let bytes = writer.into_bytes();
+    let source = Source::reader(&bytes[..], "made");
+    let found = diagnose([source], &ReadOptions::default(), NonZeroUsize::MIN).expect("readable");
+    let packets: Vec<_> = found.connections.iter().map(|c| c.packets).collect();
+    assert_eq!(packets, [[2; 100].as_slice(), &[5000], &[1; 600]].concat());
 }
 
 #[test]

@@ -143,7 +143,7 @@ impl Observer for Watch {
 struct Answer {
     time_ns: u64,
     number: u64,
-    arrivals: Vec<(u64, Arrival)>,
+    arrivals: Vec<Arrival>,
     tolerance_ns: u64,
 }
 
@@ -151,19 +151,19 @@ impl Answer {
     /// The largest count of waiting segments times the time they waited.
     fn area_ns(&self) -> u64 {
         let mut segments = 0;
-        let area = |&(at_ns, arrival): &(u64, Arrival)| {
+        let area = |arrival: &Arrival| {
             segments += u64::from(arrival.segments);
-            segments * self.time_ns.saturating_sub(at_ns)
+            segments * self.time_ns.saturating_sub(arrival.time_ns)
         };
         self.arrivals.iter().map(area).max().unwrap_or(0)
     }
 
     fn since_newest_ns(&self) -> u64 {
-        self.arrivals.last().map_or(0, |(at_ns, _)| self.time_ns.saturating_sub(*at_ns))
+        self.arrivals.last().map_or(0, |arrival| self.time_ns.saturating_sub(arrival.time_ns))
     }
 
     fn since_oldest_ns(&self) -> u64 {
-        self.arrivals.first().map_or(0, |(at_ns, _)| self.time_ns.saturating_sub(*at_ns))
+        self.arrivals.first().map_or(0, |arrival| self.time_ns.saturating_sub(arrival.time_ns))
     }
 
     fn is_late(&self) -> bool {
@@ -234,7 +234,7 @@ impl Watch {
     }
 
     /// Places arrivals in the receiver's time, which is that of the ACK at the capture point.
-    fn answer(&self, step: &Step, ack: &Ack, arrivals: Vec<Arrival>) -> Answer {
+    fn answer(&self, step: &Step, ack: &Ack, mut arrivals: Vec<Arrival>) -> Answer {
         let least_ns = step.least_ns[step.from].unwrap_or(0);
         let is_near = step.least_ns[step.from].is_some_and(|ns| ns < verdict::AT_NS);
         let shift_ns = if is_near { 0 } else { step.distance_ns[step.from].unwrap_or(least_ns) };
@@ -242,14 +242,14 @@ impl Watch {
             self.report.newest_ns.min().map_or(PROMPT_MOST_NS, |ns| PROMPT_NS + PROMPT_TIMES * ns);
         let prompt_ns = prompt_ns.min(PROMPT_MOST_NS);
         let mut last_ns = self.last_ns;
-        let place = |arrival: Arrival| {
+        for arrival in &mut arrivals {
             last_ns = (arrival.time_ns + shift_ns).clamp(last_ns.min(step.time_ns), step.time_ns);
-            (last_ns, arrival)
-        };
+            arrival.time_ns = last_ns;
+        }
         Answer {
             time_ns: step.time_ns,
             number: ack.number,
-            arrivals: arrivals.into_iter().map(place).collect(),
+            arrivals,
             tolerance_ns: if is_near { prompt_ns } else { MS + shift_ns / 8 },
         }
     }
@@ -257,14 +257,15 @@ impl Watch {
     fn arrive(&mut self, answer: &Answer, window_bytes: u32, unread_bytes: u32) {
         let grew = window_bytes > self.window_bytes;
         let last = answer.arrivals.len();
-        for (i, (at_ns, arrival)) in answer.arrivals.iter().enumerate() {
-            let before = self.event(EventKind::Data, *at_ns, window_bytes);
+        for (i, arrival) in answer.arrivals.iter().enumerate() {
+            let at_ns = arrival.time_ns;
+            let before = self.event(EventKind::Data, at_ns, window_bytes);
             self.expire(at_ns.saturating_sub(1), &before);
             let payload = clamp(arrival.end - arrival.start) - u32::from(arrival.is_fin);
             let each = payload / u32::from(arrival.segments);
             self.rcv_mss_bytes = self.rcv_mss_bytes.max(each).max(1);
             let order = self.reassembly.add(arrival);
-            let mut event = self.event(EventKind::Data, *at_ns, window_bytes);
+            let mut event = self.event(EventKind::Data, at_ns, window_bytes);
             event.bytes = payload;
             event.segments = arrival.segments;
             event.order = order;

@@ -13,7 +13,7 @@ mod recorder;
 mod track;
 
 use crate::arrivals;
-use crate::batch::Batch;
+use crate::batch::{Headers, Segment};
 use crate::flow::Flow;
 use crate::key::{Key, Seeds};
 use crate::report::Ending;
@@ -63,6 +63,7 @@ pub fn series<'a>(
     arrivals(sources, options, |arrival| {
         // Connections do not depend on one another: the others need not be followed.
         if keys.contains(&arrival.key) {
+            table.hand_out(arrival.segment.time_ns);
             table.add(arrival);
         }
     })?;
@@ -82,28 +83,23 @@ struct Case {
     places: Vec<usize>,
 }
 
-impl Plotting<'_> {
-    fn case(&self, name: &Name, batch: &Batch) -> Case {
-        let start_ns = batch.first().map(|first| first.time_ns);
-        let is_it = |w: &Wanted| Some(w.start_ns) == start_ns && w.key() == name.key;
-        let places = (0..self.wanted.len()).filter(|&place| is_it(&self.wanted[place])).collect();
-        Case { flow: Flow::new(name, batch), places }
-    }
-}
-
 impl Follow for Plotting<'_> {
     type Case = Box<Case>;
 
-    fn packets(&mut self, name: &Name, case: &mut Option<Self::Case>, batch: &mut Batch) {
-        let Case { flow, places } = &mut **case.get_or_insert_with(|| Box::new(self.case(name, batch)));
-        flow.take(batch, |segment, step| {
+    fn begin(&mut self, name: &Name, first: &Headers) -> Self::Case {
+        let is_it = |w: &Wanted| w.start_ns == first.time_ns && w.key() == name.key;
+        let places = (0..self.wanted.len()).filter(|&place| is_it(&self.wanted[place])).collect();
+        Box::new(Case { flow: Flow::new(name, first), places })
+    }
+
+    fn packet(&mut self, case: &mut Self::Case, segment: &Segment<'_>) {
+        let Case { flow, places } = &mut **case;
+        flow.add(segment, |step| {
             for &place in &*places {
-                self.recorders[place].add(segment.sack_blocks(), step, self.wanted[place].of);
+                self.recorders[place].add(segment.sacks, step, self.wanted[place].of);
             }
         });
     }
 
-    fn over(&mut self, name: &Name, mut case: Option<Self::Case>, mut batch: Batch, _ending: Ending) {
-        self.packets(name, &mut case, &mut batch);
-    }
+    fn over(&mut self, _case: Self::Case, _ending: Ending) {}
 }
