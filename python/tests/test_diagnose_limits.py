@@ -222,6 +222,8 @@ def test_a_window_that_never_was_full_bounds_the_rate_unless_it_grows() -> None:
 def test_a_rate_far_above_what_was_seen_is_not_promised() -> None:
     one = transfer("send-buffer", window_max_bytes=10**9, link_bytes_per_s=1.6e9)
     assert remedy(one).endswith(" Expect at least 10 times the rate (next limit: link).")
+    one = transfer("sending-application", window_max_bytes=10**9)
+    assert remedy(one).endswith(" Expect at least 10 times the rate (next limit: receive window).")
 
 
 def test_what_a_capture_does_not_bound_has_no_next_limit() -> None:

@@ -102,7 +102,7 @@ def _next(transfer: Transfer) -> str:
     if not bounds:
         return " The capture shows no next limit."
     first, *rest = bounds
-    if not first.may_grow:
+    if not first.may_grow or _is_far(transfer, first):
         return f"{_expect(transfer, first)}."
     if not rest:
         return f"{_expect(transfer, first)}, unless it grows."
@@ -112,10 +112,14 @@ def _next(transfer: Transfer) -> str:
 
 def _expect(transfer: Transfer, bound: Bound) -> str:
     words = f"(next limit: {SAYINGS[bound.limit].words})"
-    if bound.bps > _FARTHEST * transfer.bps:
+    if _is_far(transfer, bound):
         return f" Expect at least {_FARTHEST} times the rate {words}"
     little = bound.bps <= advice.WORTH * transfer.bps
     return f" Expect {'little: ' if little else 'up to '}{rate(bound.bps)} {words}"
+
+
+def _is_far(transfer: Transfer, bound: Bound) -> bool:
+    return bound.bps > _FARTHEST * transfer.bps
 
 
 def _figures(transfer: Transfer) -> str:

@@ -5,7 +5,7 @@
 //! |---|---|---|---|
 //! | slow start | doubles in a few RTTs | may rise at the end | none before |
 //! | link | any | above its smallest: a queue stands | when the queue is full |
-//! | link with a short queue | at the product of rate and RTT | near its smallest | at that flight |
+//! | link with a short queue or none | at the product of rate and RTT | near its smallest | at that flight |
 //! | policer | falls at one rate | near its smallest | many, at that rate |
 //! | send buffer | constant | near its smallest | none |
 //! | congestion window | below what the link would carry | near its smallest | some |
@@ -18,7 +18,7 @@ const MS: u64 = 1_000_000;
 /// A queue stands where the RTT is this much above its smallest: in part of it, and in all.
 const QUEUE_SHARE: u64 = 5;
 const QUEUE_LEAST_NS: u64 = 2 * MS;
-/// Of the highest rate that was sustained, from which the link counts as busy.
+/// Of the slowest link's rate: from here on it counts as busy.
 const BUSY: f64 = 0.97;
 /// A link that grants airtime, or a host that merges packets, lets ACKs go together: far faster than
 /// what passes the link while a queue stands in front of it.
@@ -82,9 +82,10 @@ impl Path {
     /// was never idle.
     fn queued_bytes_per_s(&self, list: &[Interval]) -> Option<f64> {
         let queued = |i: &&Interval| self.has_queue(i) && !self.waits_in_return(i) && i.recoveries == 0;
-        let some: Vec<Interval> = list.iter().filter(queued).copied().collect();
-        let ns = |some: &[Interval]| some.iter().map(Interval::ns).sum::<u64>();
-        (some.len() >= SUSTAINED && 2 * ns(&some) > ns(list)).then(|| rate(&some))
+        let sum = |(count, ns, bytes), i: &Interval| (count + 1, ns + i.ns(), bytes + i.acked_bytes);
+        let (count, ns, bytes) = list.iter().filter(queued).fold((0, 0, 0), sum);
+        let all_ns: u64 = list.iter().map(Interval::ns).sum();
+        (count >= SUSTAINED && 2 * ns > all_ns).then(|| bytes as f64 * 1e9 / ns as f64)
     }
 
     /// The figures of a judgment that are the path's.
