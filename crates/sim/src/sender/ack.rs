@@ -18,9 +18,16 @@ struct News {
     newest: Option<Departure>,
     /// A retransmitted segment is among those acknowledged.
     retransmitted: bool,
+    /// When the highest of those acknowledged, and of those SACKed, left that were sent once.
+    acked_sent_ns: Option<u64>,
+    sacked_sent_ns: Option<u64>,
 }
 
 impl News {
+    fn new(sample: AckSample) -> Self {
+        News { sample, newest: None, retransmitted: false, acked_sent_ns: None, sacked_sent_ns: None }
+    }
+
     fn deliver(&mut self, departure: &Departure) {
         if self.newest.map_or(true, |n| departure.sent_ns >= n.sent_ns) {
             self.newest = Some(*departure);
@@ -36,13 +43,14 @@ impl Sender {
             return None;
         }
         let window_moved = self.update_peer_window(p);
-        let mut news = News { sample: self.sample_before(now), newest: None, retransmitted: false };
+        let mut news = News::new(self.sample_before(now));
         self.take_cumulative(p.ack, &mut news);
         self.take_sack(p, &mut news);
-        let News { mut sample, newest, retransmitted } = news;
-        self.take_rtt(p, retransmitted, &mut sample);
+        self.take_rtt(p, &mut news);
+        let News { mut sample, newest, .. } = news;
         self.take_delivery(newest.as_ref(), &mut sample);
         self.count_duplicate(p, window_moved, sample.acked_bytes);
+        self.cc.on_rtt(&sample);
         if let Some(newest) = &newest {
             self.mark_lost_again(newest.sent_ns);
         }
@@ -105,8 +113,10 @@ impl Sender {
                 self.tally.again -= bytes;
             }
             news.retransmitted |= front.retransmitted;
-            if news.sample.rtt_ns.is_none() && !front.retransmitted && !front.sacked {
-                news.sample.rtt_ns = Some(news.sample.now_ns - front.departure.sent_ns);
+            if !front.retransmitted && !front.sacked {
+                let sent_ns = front.departure.sent_ns;
+                news.sample.rtt_ns = news.sample.rtt_ns.or(Some(news.sample.now_ns - sent_ns));
+                news.acked_sent_ns = Some(sent_ns);
             }
             if end > ack {
                 front.len -= bytes as u32;
@@ -144,25 +154,36 @@ impl Sender {
                     continue;
                 }
                 seg.sack(tally);
+                if !seg.retransmitted {
+                    news.sacked_sent_ns = Some(seg.departure.sent_ns);
+                }
                 news.sample.delivered_bytes += bytes;
                 news.deliver(&seg.departure);
             }
         });
     }
 
-    /// RFC 6298: one measurement for each ACK that allows one.
-    fn take_rtt(&mut self, p: &Packet, retransmitted: bool, sample: &mut AckSample) {
-        if retransmitted {
+    /// RFC 6298: one measurement for each ACK that allows one; for congestion control also the RTT of
+    /// the newest segment (tcp_clean_rtx_queue of Linux).
+    fn take_rtt(&mut self, p: &Packet, news: &mut News) {
+        let sample = &mut news.sample;
+        let mut newest_sent_ns = news.sacked_sent_ns.or(news.acked_sent_ns);
+        if news.retransmitted {
             // Karn's algorithm (RFC 6298, 3): data acknowledged with a retransmitted segment had
             // waited for it. An echoed timestamp is not ambiguous (RFC 7323, 4).
-            sample.rtt_ns = (p.echo_ns > 0).then(|| sample.now_ns - p.echo_ns);
+            let echo_ns = (p.echo_ns > 0).then_some(p.echo_ns);
+            sample.rtt_ns = echo_ns.map(|sent_ns| sample.now_ns - sent_ns);
+            newest_sent_ns = news.sacked_sent_ns.or(echo_ns);
         }
+        sample.newest_rtt_ns = newest_sent_ns.map(|sent_ns| sample.now_ns - sent_ns);
         if let Some(rtt_ns) = sample.rtt_ns {
             self.measure(rtt_ns);
             // RFC 6298, 5: the backed-off timeout stays until a measurement (so does Linux).
             self.backoff = 0;
         }
         sample.srtt_ns = self.srtt_ns;
+        sample.una = self.una;
+        sample.nxt = self.nxt;
     }
 
     /// RFC 6298, 2.2 to 2.4.

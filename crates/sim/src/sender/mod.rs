@@ -13,7 +13,7 @@ mod timers;
 
 pub use output::Outgoing;
 
-use crate::congestion::Congestion;
+use crate::congestion::{Congestion, Flight};
 use crate::ranges::Ranges;
 use crate::scenario::SenderSpec;
 use recovery::{LossState, Prr};
@@ -90,8 +90,6 @@ pub struct Sender {
 impl Sender {
     /// `wnd`: the peer's window before its first ACK; `rtt_ns`: as the handshake measured it.
     pub fn new(cfg: &SenderSpec, mss: u64, wnd: u64, rtt_ns: u64, now: u64) -> Self {
-        let cc =
-            Congestion::new(cfg.congestion_control, cfg.counting, mss, cfg.initial_window_segments.into());
         let mut s = Sender {
             cfg: cfg.clone(),
             mss,
@@ -110,7 +108,7 @@ impl Sender {
             loss_state: LossState::Open,
             prr: Prr::default(),
             dupacks: 0,
-            cc,
+            cc: Congestion::new(cfg, mss),
             wnd_right: wnd,
             wnd_max: wnd,
             short_end: 0,
@@ -148,8 +146,8 @@ impl Sender {
 
     /// FlightSize (RFC 5681, 2), as a loss halves it. Data that piled up above a hole lost again and
     /// again is not in flight: the window bounds it.
-    fn flight_size(&self) -> u64 {
-        self.outstanding().min(self.cc.window.cwnd)
+    fn flight(&self) -> Flight {
+        Flight { bytes: self.outstanding().min(self.cc.window.cwnd), end: self.nxt, mss: self.mss }
     }
 
     /// Data waits that could not be sent, for whatever reason.

@@ -5,16 +5,12 @@ use super::recovery::LossState;
 use super::segment::{Departure, Segment};
 use super::timers::Timer;
 use super::{Sender, NEVER};
+use crate::congestion::Window;
 use crate::scenario::{Nagle, Recovery};
 
 /// Least share of the peer's largest window that a segment cut off by the window fills (rule
 /// `unsent`): the share that the window must slide before the receiver reports it.
 const USABLE_PERCENT: u64 = 35;
-
-/// Linux paces at twice the window per RTT in slow start and at 1.2 times after it, so that pacing
-/// does not hold back the window's growth (tcp_pacing_ss_ratio, tcp_pacing_ca_ratio).
-const PACING_GAIN_SLOW_START: f64 = 2.0;
-const PACING_GAIN: f64 = 1.2;
 
 /// A segment that leaves.
 #[derive(Clone, Copy, Debug)]
@@ -184,8 +180,7 @@ impl Sender {
         let rate = match self.cc.pacing_rate() {
             Some(rate) => rate,
             None if self.cfg.pacing && self.srtt_ns > 0 => {
-                let gain = if self.cc.window.in_slow_start() { PACING_GAIN_SLOW_START } else { PACING_GAIN };
-                gain * self.window() as f64 * 1e9 / self.srtt_ns as f64
+                Window { cwnd: self.window(), ..self.cc.window }.pacing_rate(self.srtt_ns)
             }
             None => return true,
         };

@@ -131,7 +131,7 @@ impl Sender {
         self.loss_state = LossState::FastRecovery { until: self.nxt };
         self.counters.fast_recoveries += 1;
         self.mark_first_lost();
-        self.cc.on_loss(self.flight_size(), self.mss);
+        self.cc.on_loss(&self.flight());
         self.prr = Prr { flight: self.outstanding(), ..Prr::default() };
         if self.inflates_window() {
             // One segment for each of the duplicates, which have left the network.

@@ -92,7 +92,7 @@ impl Sender {
         self.check();
         let is_first = !matches!(self.loss_state, LossState::Timeout { .. }) || self.backoff == 0;
         if is_first {
-            self.cc.on_timeout(self.flight_size(), self.mss);
+            self.cc.on_timeout(&self.flight());
         } else {
             // RFC 5681, 3.1: ssthresh stays when the same segment times out again.
             self.cc.window.cwnd = self.mss;
