@@ -363,18 +363,17 @@ fn newreno_sends_one_hole_again_for_each_partial_ack() {
 
 #[test]
 fn sack_recovery_sends_by_what_was_delivered() {
-    // Segment 2 is lost. RFC 6675 with RFC 6937's proportional rate reduction.
+    // Segment 2 is lost. RFC 6675 with Linux's proportional rate reduction (RFC 6937).
     // 40 ms: ACK of 1, cwnd 11: segments 11, 12 (outstanding 2..12).
     // 42, 43 ms: one and two segments SACKed: pipe 10: limited transmit (RFC 3042): 13, 14.
     // 44 ms: three SACKed: segment 2 is lost (RFC 6675, 4). FlightSize without limited transmit
-    //   (RFC 5681, 3.2, step 2) 11: ssthresh 5.5; segment 2 again (step 4.3). Pipe 9 + 1 in units
-    //   of segments, sent 1.
-    // 45..48 ms: delivered 2..5 since the start, of which 5.5 / 13 may be sent: the second segment
-    //   at delivered 5 (48 ms): 15.
-    // 49 ms: outstanding 2..15 and the copy less nine: pipe 6, above ssthresh, and 2.5 may have left.
-    // 80 ms: SACK of 11: pipe 5: half a segment up to ssthresh: nothing fits.
-    // 81..83 ms: SACK of 12..14: pipe 4: one each: 16..18.
-    // 84 ms: ACK of 14: over; cwnd 5.5, outstanding 15..18: segment 19. 88 ms: ACK of 15: 20.
+    //   (RFC 5681, 3.2, step 2) 11: ssthresh 5.5, half of cwnd: of what is delivered from here on,
+    //   half may leave, rounded up. Delivered 1: segment 2 again. Pipe 9 + 1, in segments.
+    // 45..49 ms: delivered 2..6: the second segment at 3 (46 ms): 15; the third at 5 (48 ms): 16.
+    // 80 ms: SACK of 11, delivered 7: the fourth: 17. 81 ms: pipe 6, above ssthresh: none.
+    // 82 ms: SACK of 13: pipe 5: half a segment up to ssthresh: nothing fits.
+    // 83 ms: SACK of 14: pipe 4: 18.
+    // 84 ms: ACK of 14: over; cwnd 5.5, outstanding 15..18: segment 19. 86 ms: ACK of 15: 20.
     let over = json!({ "sender": { "recovery": "sack" } });
     let r = run(&ruler(losing_at(&[2]), &[transfer(20, over)]));
     let expected = at_ms(&[
@@ -383,12 +382,12 @@ fn sack_recovery_sends_by_what_was_delivered() {
         (42, 13..=13),
         (43, 14..=14),
         (44, 2..=2),
-        (48, 15..=15),
-        (81, 16..=16),
-        (82, 17..=17),
+        (46, 15..=15),
+        (48, 16..=16),
+        (80, 17..=17),
         (83, 18..=18),
         (84, 19..=19),
-        (88, 20..=20),
+        (86, 20..=20),
     ]);
     assert_eq!(sent(trace(&r)), expected);
     let g = &r.groups[0];
@@ -400,17 +399,34 @@ fn sack_recovery_repairs_two_holes_in_one_round_trip() {
     // Segments 2 and 4 are lost: SACK of 3 (42 ms), 5 (44), 6 (45): now three segments above 2:
     // lost; above 4 there are two. 46 ms: SACK of 7: 4 is lost as well.
     // 42 ms: limited transmit: 15. 44 ms: 16. At 45 ms FlightSize without these is 13: ssthresh 6.5.
-    // 45 ms: segment 2. 46..48 ms: delivered 2..4, of which 6.5 / 15 may have left: less than 2.
-    // 49 ms: delivered 5: 2.2. Outstanding 2..16 and the copy, less seven SACKed and two lost: pipe
-    //   7, above 6.5: segment 4.
-    // 66 ms: segment 2 arrives: ACK of 3. 70 ms: segment 4 arrives: ACK of all so far.
+    // 45 ms: segment 2. Half of what is delivered may leave, rounded up: at delivered 3 (47 ms) the
+    //   second: outstanding 2..16 and the copy, less five SACKed and two lost: pipe 9: segment 4.
+    // 66 ms: segment 2 arrives: ACK of 3. 68 ms: segment 4 arrives: ACK of all so far.
     let over = json!({ "sender": { "recovery": "sack", "initial_window_segments": 12 } });
     let r = run(&ruler(losing_at(&[2, 4]), &[transfer(16, over)]));
     let expected =
-        at_ms(&[(0, 1..=12), (40, 13..=14), (42, 15..=15), (44, 16..=16), (45, 2..=2), (49, 4..=4)]);
+        at_ms(&[(0, 1..=12), (40, 13..=14), (42, 15..=15), (44, 16..=16), (45, 2..=2), (47, 4..=4)]);
     assert_eq!(sent(trace(&r)), expected);
-    assert_eq!(only_flow(&r).end_ns, 70 * MS);
+    assert_eq!(only_flow(&r).end_ns, 68 * MS);
     assert_eq!(r.groups[0].fast_recoveries, 1);
+}
+
+#[test]
+// [D-30]
+fn sack_recovery_of_a_large_loss_sends_one_for_one_and_two_when_a_hole_is_filled() {
+    // Segments 2..13 of 20 are lost. 40 ms: ACK of 1, cwnd 21: segments 21, 22, the last.
+    // 55 ms: the third SACK above them (16): all are lost. FlightSize 21: ssthresh 10.5; pipe 6.
+    // 55..59 ms: SACK of 16..20, and 80, 81 ms: of 21, 22: what is delivered leaves again: 2..8.
+    // 95 ms: ACK of 2 (sent at 55 ms): SND.UNA moved and nothing else was lost: two leave, and two
+    //   at 96 ms (ACK of 3). 97 ms: ACK of 4: segment 13 is left.
+    let over = json!({ "sender": { "recovery": "sack", "initial_window_segments": 20 } });
+    let r = run(&ruler(losing_at(&(2..=13).collect::<Vec<_>>()), &[transfer(22, over)]));
+    let mut expected = at_ms(&[(0, 1..=20), (40, 21..=22)]);
+    expected.extend((0..5).flat_map(|i| at_ms(&[(55 + i, 2 + i..=2 + i)])));
+    expected.extend(at_ms(&[(80, 7..=7), (81, 8..=8), (95, 9..=10), (96, 11..=12), (97, 13..=13)]));
+    assert_eq!(sent(trace(&r)), expected);
+    let g = &r.groups[0];
+    assert_eq!((g.fast_recoveries, g.retransmitted_segments, g.timeouts), (1, 12, 0));
 }
 
 #[test]

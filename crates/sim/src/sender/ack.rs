@@ -51,10 +51,8 @@ impl Sender {
         self.take_delivery(newest.as_ref(), &mut sample);
         self.count_duplicate(p, window_moved, sample.acked_bytes);
         self.cc.on_rtt(&sample);
-        if let Some(newest) = &newest {
-            self.mark_lost_again(newest.sent_ns);
-        }
-        self.recover(&mut sample);
+        let lost_again = newest.is_some_and(|newest| self.mark_lost_again(newest.sent_ns));
+        self.recover(&mut sample, lost_again);
         // RFC 6298, 5.2 and 5.3: new data acknowledged restarts the timer.
         if sample.delivered_bytes > 0 || sample.acked_bytes > 0 || self.timer == Timer::Persist {
             self.restart_timer(now);

@@ -29,18 +29,19 @@ pub enum LossState {
 /// loss is not answered by a burst.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Prr {
-    /// Bytes outstanding when recovery began (RecoverFS).
-    pub flight: u64,
+    /// The window when recovery began; RFC 6937 takes what was outstanding (RecoverFS).
+    pub prior_cwnd: u64,
     pub delivered: u64,
     pub sent: u64,
 }
 
 impl Sender {
     /// RFC 6675, 4: IsLost(), when more than (DupThresh - 1) * SMSS bytes above it were SACKed.
-    fn mark_lost(&mut self) {
+    /// Returns true when a segment is newly lost.
+    fn mark_lost(&mut self) -> bool {
         let highest = self.sacked.highest();
         if highest <= self.judged_below.max(self.una) {
-            return;
+            return false;
         }
         let reach = u64::from(DUP_THRESH - 1) * self.mss;
         let mut above = 0;
@@ -54,8 +55,9 @@ impl Sender {
             }
         }
         if edge == 0 {
-            return;
+            return false;
         }
+        let lost_before = self.tally.lost;
         let first = self.segments.partition_point(|s| s.seq < self.judged_below);
         for seg in self.segments.iter_mut().skip(first) {
             if seg.seq + u64::from(seg.len) > edge {
@@ -67,21 +69,24 @@ impl Sender {
                 self.resend_from = self.resend_from.min(seg.seq);
             }
         }
+        self.tally.lost > lost_before
     }
 
     /// RFC 8985, 6.2, for retransmissions: lost too when something sent a quarter of an RTT later has
-    /// arrived. Only looked for when it happened to the segment that blocks all others.
-    pub(super) fn mark_lost_again(&mut self, delivered_sent_ns: u64) {
+    /// arrived. Only looked for when it happened to the segment that blocks all others. Returns true
+    /// then.
+    pub(super) fn mark_lost_again(&mut self, delivered_sent_ns: u64) -> bool {
         let patience_ns = self.srtt_ns / REORDERING_RTT_SHARE;
         let overdue =
             |s: &Segment| s.again_in_flight && s.departure.sent_ns + patience_ns < delivered_sent_ns;
         if !self.segments.front().is_some_and(overdue) {
-            return;
+            return false;
         }
         for seg in self.segments.iter_mut().filter(|s| overdue(s)) {
             seg.recall(&mut self.tally);
         }
         self.resend_from = self.una;
+        true
     }
 
     fn mark_first_lost(&mut self) {
@@ -91,17 +96,16 @@ impl Sender {
         }
     }
 
-    /// What an ACK means for loss recovery and the congestion window.
-    pub(super) fn recover(&mut self, sample: &mut AckSample) {
+    /// What an ACK means for loss recovery and the congestion window; `lost_again`: it showed that
+    /// retransmissions were lost.
+    pub(super) fn recover(&mut self, sample: &mut AckSample, lost_again: bool) {
         self.resend_from = self.resend_from.max(self.una);
-        if self.cfg.recovery == Recovery::Sack {
-            self.mark_lost();
-        }
+        let newly_lost = self.cfg.recovery == Recovery::Sack && self.mark_lost();
         match self.loss_state {
             LossState::Open if self.loss_is_found() => self.enter_fast_recovery(sample),
             LossState::Open => self.cc.on_ack(sample),
             LossState::FastRecovery { until } if self.una >= until => self.leave_fast_recovery(sample),
-            LossState::FastRecovery { .. } => self.stay_in_fast_recovery(sample),
+            LossState::FastRecovery { .. } => self.stay_in_fast_recovery(sample, newly_lost || lost_again),
             LossState::Timeout { until } => {
                 if self.una >= until {
                     self.loss_state = LossState::Open;
@@ -131,16 +135,16 @@ impl Sender {
         self.loss_state = LossState::FastRecovery { until: self.nxt };
         self.counters.fast_recoveries += 1;
         self.mark_first_lost();
+        self.prr = Prr { prior_cwnd: self.cc.window.cwnd, ..Prr::default() };
         self.cc.on_loss(&self.flight());
-        self.prr = Prr { flight: self.outstanding(), ..Prr::default() };
         if self.inflates_window() {
             // One segment for each of the duplicates, which have left the network.
             self.cc.window.cwnd += u64::from(DUP_THRESH) * self.mss;
         }
-        self.reduce_window(sample.delivered_bytes);
+        self.reduce_window(sample, true);
     }
 
-    fn stay_in_fast_recovery(&mut self, sample: &AckSample) {
+    fn stay_in_fast_recovery(&mut self, sample: &AckSample, newly_lost: bool) {
         if self.cfg.recovery == Recovery::Newreno {
             let acked = sample.acked_bytes;
             let cwnd = &mut self.cc.window.cwnd;
@@ -156,8 +160,8 @@ impl Sender {
         }
         if self.cc.is_rate_based() {
             self.cc.on_ack(sample);
-        } else {
-            self.reduce_window(sample.delivered_bytes);
+        } else if sample.delivered_bytes > 0 {
+            self.reduce_window(sample, newly_lost);
         }
     }
 
@@ -183,23 +187,29 @@ impl Sender {
         self.cfg.recovery == Recovery::Newreno && !self.cc.is_rate_based()
     }
 
-    /// RFC 6937, 3.1, with its slow-start reduction bound: the window for this ACK.
-    fn reduce_window(&mut self, delivered: u64) {
+    /// The window for this ACK: RFC 6937, 3.1, as Linux has it (tcp_cwnd_reduction). Below ssthresh
+    /// what arrived leaves again, and one segment more if SND.UNA moved and nothing else was lost.
+    // [D-30]
+    fn reduce_window(&mut self, sample: &AckSample, newly_lost: bool) {
         if self.cfg.recovery != Recovery::Sack || self.cc.is_rate_based() {
             return;
         }
-        self.prr.delivered += delivered;
+        let prr = &mut self.prr;
+        prr.delivered += sample.delivered_bytes;
+        let (delivered, sent, mss) = (prr.delivered, prr.sent, self.mss);
+        let prior_cwnd = u128::from(prr.prior_cwnd);
         let (in_flight, ssthresh) = (self.bytes_in_flight(), self.cc.window.ssthresh);
         let may_send = if in_flight > ssthresh {
-            let share =
-                u128::from(self.prr.delivered) * u128::from(ssthresh) / u128::from(self.prr.flight.max(1));
-            (share as u64).saturating_sub(self.prr.sent)
+            let share = (u128::from(delivered) * u128::from(ssthresh)).div_ceil(prior_cwnd) as u64;
+            // Linux counts segments, and rounds up.
+            (share.div_ceil(mss) * mss).saturating_sub(sent)
         } else {
-            let owed = self.prr.delivered.saturating_sub(self.prr.sent).max(delivered) + self.mss;
-            owed.min(ssthresh - in_flight)
+            let is_safe = sample.acked_bytes > 0 && !newly_lost;
+            let owed = delivered.saturating_sub(sent).max(sample.delivered_bytes);
+            (owed + if is_safe { mss } else { 0 }).min(ssthresh - in_flight)
         };
         // The first retransmission leaves at once (RFC 6675, 5, step 4.3).
-        let first = if self.prr.sent == 0 { self.mss } else { 0 };
+        let first = if sent == 0 { mss } else { 0 };
         self.cc.window.cwnd = in_flight + may_send.max(first);
     }
 }
