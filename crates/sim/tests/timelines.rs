@@ -277,10 +277,11 @@ fn steady_window() -> Value {
 
 #[test]
 fn an_ack_that_moves_the_window_is_no_duplicate() {
-    // RFC 5681, 2, condition (e). The ACK of segment 1 leaves before it is read: a window less by
-    // one segment. The next ACK (42 ms) offers it: so the third duplicate is the one of segment 6.
-    let r = run(&ruler(losing_at(&[2]), &[transfer(12, json!({}))]));
-    assert_eq!(sent(trace(&r))[12], (45_000, 2));
+    // RFC 5681, 2, condition (e). Segments 1 to 3 are read at 23.5 ms, after their ACKs left. The next ACK
+    // (by 5, 44 ms) offers the room, less what 5 takes: so the third duplicate is the one by 8.
+    let over = json!({ "receiver": { "reader_lag_ns": 2_500 * US } });
+    let r = run(&ruler(losing_at(&[4]), &[transfer(20, over)]));
+    assert_eq!(sent(trace(&r))[16], (47_000, 4));
 }
 
 #[test]
@@ -412,6 +413,52 @@ fn sack_recovery_repairs_two_holes_in_one_round_trip() {
 }
 
 #[test]
+fn a_segment_is_lost_a_quarter_of_the_shortest_rtt_after_a_later_one_arrived() {
+    // RFC 8985, 6.2: one SACK (of 3, at 42 ms) is too few for three duplicates. Both left at 0, so
+    // segment 2 has waited for an RTT. The shortest is the handshake's 39.04 ms: a quarter is 9.76 ms,
+    // and Linux's timer adds 2 ms: 53.76 ms.
+    let over = json!({ "sender": { "recovery": "sack" } });
+    let r = run(&ruler(losing_at(&[2]), &[transfer(3, over)]));
+    let mut expected = at_ms(&[(0, 1..=3)]);
+    expected.push((53_760, 2));
+    assert_eq!(sent(trace(&r)), expected);
+    let g = &r.groups[0];
+    assert_eq!((g.fast_recoveries, g.retransmitted_segments, g.timeouts), (1, 1, 0));
+}
+
+#[test]
+fn a_retransmission_is_lost_when_what_left_after_it_has_arrived() {
+    // As sack_recovery_sends_by_what_was_delivered, but the copy of 2 is lost as well: it leaves the
+    // link behind 13 and 14, at 45 ms. Segment 15 left after it, at 46 ms; its SACK comes at 86 ms (RFC
+    // 8985, 6.2, step 5): in flight are 16, 17 and 18. Of the window of 5.5: 2 and 19. 88 ms: 20.
+    let over = json!({ "sender": { "recovery": "sack" } });
+    let r = run(&ruler(losing_at(&[2, 45]), &[transfer(20, over)]));
+    let out = sent(trace(&r));
+    assert_eq!(
+        out[12..18],
+        at_ms(&[(42, 13..=13), (43, 14..=14), (44, 2..=2), (46, 15..=15), (48, 16..=16), (80, 17..=17)])
+    );
+    assert_eq!(out[18..], at_ms(&[(83, 18..=18), (86, 2..=2), (86, 19..=19), (88, 20..=20)]));
+    assert_eq!((r.groups[0].retransmitted_segments, r.groups[0].timeouts), (2, 0));
+}
+
+#[test]
+fn what_waits_above_a_hole_takes_room_in_the_window() {
+    // A buffer of ten segments; 2 and 5 are lost. An ACK leaves before what it covers is read: that of 1
+    // offers nine, up to 10. 45 ms: the third SACK (of 6): both are lost; rate reduction sends 2, and 5 at
+    // 47 ms.
+    // 66 ms: 2 arrives: ACK of 4, of which 2 to 4 are not read, and 6 to 10 wait: the window ends at 10 as
+    // before, so nothing leaves at 85 ms. 68 ms: 5 arrives: ACK of 10, of which 5 to 10 are not read: 14.
+    let over = json!({
+        "sender": { "recovery": "sack" },
+        "receiver": { "recv_buffer_bytes": 10 * MSS },
+    });
+    let r = run(&ruler(losing_at(&[2, 5]), &[transfer(30, over)]));
+    let expected = at_ms(&[(0, 1..=10), (45, 2..=2), (47, 5..=5), (87, 11..=14)]);
+    assert_eq!(sent(trace(&r))[..16], expected);
+}
+
+#[test]
 // [D-30]
 fn sack_recovery_of_a_large_loss_sends_one_for_one_and_two_when_a_hole_is_filled() {
     // Segments 2..13 of 20 are lost. 40 ms: ACK of 1, cwnd 21: segments 21, 22, the last.
@@ -516,13 +563,13 @@ fn a_tail_loss_probe_leaves_after_two_round_trips_and_the_peers_longest_delay() 
 
 #[test]
 fn a_tail_loss_probe_is_new_data_where_there_is_some_whatever_the_congestion_window() {
-    // RFC 8985, 7.3: the first window is lost; the probe at 2 * 39.04 = 78.08 ms is segment 11,
-    // beyond the congestion window of ten. One SACK (at 118.08 ms) is too few for RFC 6675 to call
-    // the rest lost: the timeout does, 1 s after that SACK.
+    // RFC 8985, 7.3: the first window is lost; the probe is segment 11, beyond the congestion window of
+    // ten, at 2 * 39.04 ms and 2 ms that Linux adds: 80.08 ms. Its SACK comes 40 ms later and shows that
+    // all that left at 0 is lost.
     let down = json!({ "down": { "outages": [{ "start_ns": 0, "length_ns": 11 * MS }] } });
     let over = json!({ "sender": { "recovery": "sack", "tail_loss_probe": true } });
     let r = run(&ruler(down, &[transfer(30, over)]));
-    assert_eq!(sent(trace(&r))[10..12], [(78_080, 11), (1_118_080, 1)]);
+    assert_eq!(sent(trace(&r))[10..12], [(80_080, 11), (120_080, 1)]);
 }
 
 // --- windows and queues --------------------------------------------------------------------------

@@ -142,6 +142,15 @@ impl Congestion {
         self.window.cwnd = flight.mss;
     }
 
+    /// Nothing was lost: the window is at least what it was before it was reduced (Linux,
+    /// tcp_undo_cwnd_reduction).
+    pub fn on_undo(&mut self, before: &Window) {
+        if !self.is_rate_based() {
+            self.window.cwnd = self.window.cwnd.max(before.cwnd);
+            self.window.ssthresh = self.window.ssthresh.max(before.ssthresh);
+        }
+    }
+
     pub fn on_recovered(&mut self) {
         self.controller.on_recovered(&mut self.window);
     }

@@ -3,6 +3,7 @@
 
 use super::recovery::LossState;
 use super::segment::{Departure, Segment};
+use super::tail_probe::DueProbe;
 use super::timers::Timer;
 use super::{Sender, NEVER};
 use crate::congestion::Window;
@@ -26,6 +27,10 @@ impl Sender {
     /// The next segment that may leave at `now`; lost ones come first (RFC 6675, 4, NextSeg()).
     pub fn next_segment(&mut self, now: u64) -> Option<Outgoing> {
         self.pace_waits = false;
+        if self.due_probe == Some(DueProbe::LastSegment) {
+            self.due_probe = None;
+            return self.segments.len().checked_sub(1).map(|last| self.resend(now, last));
+        }
         match self.next_lost() {
             Some(at) => self.send_again(now, at),
             None => self.send_unsent(now),
@@ -34,7 +39,7 @@ impl Sender {
 
     /// The next lost segment that no retransmission is out for.
     fn next_lost(&mut self) -> Option<usize> {
-        if self.tally.lost == 0 {
+        if self.tally.lost == 0 || self.holds_lost {
             return None;
         }
         let first = self.segments.partition_point(|s| s.seq < self.resend_from);
@@ -70,20 +75,32 @@ impl Sender {
         if !(self.fits_window(len) || is_asked_for) || !self.pace(now, len) {
             return None;
         }
+        Some(self.resend(now, at))
+    }
+
+    fn resend(&mut self, now: u64, at: usize) -> Outgoing {
         let departure = self.departure(now, self.segments[at].departure.app_limited);
         let seg = &mut self.segments[at];
+        seg.recall(&mut self.tally);
         seg.departure = departure;
         seg.retransmitted = true;
         seg.again_in_flight = true;
+        let len = u64::from(seg.len);
         let out =
             Outgoing { seq: seg.seq, len: seg.len, psh: seg.psh, fin: seg.fin, is_retransmission: true };
         self.tally.again += len;
         self.prr.sent += len;
         self.counters.retransmitted += 1;
-        if self.timer == Timer::Off || self.probed && out.seq + len == self.nxt {
-            self.arm_retransmit(now, 0);
+        let with_sack = self.cfg.recovery == Recovery::Sack;
+        if with_sack {
+            self.undo.resend(now);
+            self.rack.resend(out.seq, now);
         }
-        Some(out)
+        let is_first = at == 0 && with_sack;
+        if self.timer == Timer::Off || is_first && self.timer != Timer::Reordering {
+            self.arm_retransmit(now, self.backoff);
+        }
+        out
     }
 
     /// Sends data for the first time, if there is any and it may leave.
@@ -98,12 +115,12 @@ impl Sender {
             self.arm_persist(now);
             return None;
         }
-        let is_probe = std::mem::take(&mut self.probe_is_new);
+        let is_probe = self.due_probe.take() == Some(DueProbe::NewData);
         if !self.fits_window(len) && !is_probe {
             return None;
         }
         let is_last = self.nxt + len == self.fin_at;
-        if len < self.mss && !is_last && !self.short_may_leave(len, unsent) {
+        if len < self.mss && !is_last && !is_probe && !self.short_may_leave(len, unsent) {
             if open < unsent && self.outstanding() == 0 {
                 self.arm_persist(now);
             }

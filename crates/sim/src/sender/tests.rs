@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: MIT
+//! What a sender makes of ACKs that no path of the simulator can be made to bring: reordering of single
+//! segments, reports of copies. Segments of 1000 bytes, sent from 1 s on; a round trip takes 40 ms.
+
+use super::Sender;
+use crate::packet::Packet;
+use crate::scenario::{CongestionControl, SenderSpec};
+
+const MS: u64 = 1_000_000;
+const MSS: u64 = 1_000;
+const START_MS: u64 = 1_000;
+
+struct Flow {
+    sender: Sender,
+}
+
+/// Segments n..=m as a block of sequence numbers.
+fn block(n: u64, m: u64) -> (u64, u64) {
+    ((n - 1) * MSS, m * MSS)
+}
+
+impl Flow {
+    /// Ten segments leave at 1 s, of a hundred.
+    fn new() -> Self {
+        let spec = SenderSpec { congestion_control: CongestionControl::Reno, ..SenderSpec::default() };
+        let mut sender = Sender::new(&spec, MSS, 1 << 30, 40 * MS, START_MS * MS);
+        sender.write(100 * MSS);
+        let mut flow = Flow { sender };
+        assert_eq!(flow.send(0), (1..=10).collect::<Vec<_>>());
+        flow
+    }
+
+    /// The segments that leave so long after 1 s.
+    fn send(&mut self, ms: u64) -> Vec<u64> {
+        let now = (START_MS + ms) * MS;
+        std::iter::from_fn(|| self.sender.next_segment(now)).map(|out| out.seq / MSS + 1).collect()
+    }
+
+    /// An ACK of all up to this segment; it echoes what left so long after 1 s. What leaves then.
+    fn ack(&mut self, ms: u64, segment: u64, echo_ms: Option<u64>, sack: &[(u64, u64)]) -> Vec<u64> {
+        let packet = Packet {
+            flow: 0,
+            wire_bytes: 52,
+            len: 0,
+            segments: 1,
+            down: false,
+            hop: 0,
+            fin: false,
+            psh: false,
+            retransmitted: false,
+            probe: false,
+            lost: false,
+            seq: 0,
+            ack: segment * MSS,
+            wnd_bytes: 1 << 30,
+            sent_ns: 0,
+            echo_ns: echo_ms.map_or(0, |ms| (START_MS + ms) * MS),
+            sack: (!sack.is_empty()).then(|| Box::new(sack.to_vec())),
+        };
+        self.sender.on_ack((START_MS + ms) * MS, &packet);
+        self.send(ms)
+    }
+
+    fn window_segments(&self) -> f64 {
+        self.sender.cc.window.cwnd as f64 / MSS as f64
+    }
+
+    /// Segment 2 is overtaken by three: it leaves once more at 44 ms, for half of the window of 11.
+    fn resends_the_second() -> Self {
+        let mut flow = Flow::new();
+        assert_eq!(flow.ack(40, 1, Some(0), &[]), [11, 12]);
+        assert_eq!(flow.ack(42, 1, Some(0), &[block(3, 3)]), [13]);
+        assert_eq!(flow.ack(43, 1, Some(0), &[block(3, 4)]), [14]);
+        assert_eq!(flow.ack(44, 1, Some(0), &[block(3, 5)]), [2]);
+        assert_eq!(flow.sender.cc.window.ssthresh, 5_500);
+        flow
+    }
+}
+
+#[test]
+fn the_echo_of_an_original_undoes_the_reduction() {
+    // RFC 3522: the ACK of 5 echoes the time of the original, 0 ms, not of the copy, 44 ms. The window
+    // is 11 again, in slow start as before, and one more for segment 2, the only one delivered now. Nine
+    // are out, 6 to 14: three leave.
+    let mut flow = Flow::resends_the_second();
+    assert_eq!(flow.ack(46, 5, Some(0), &[]), [15, 16, 17]);
+    assert_eq!(flow.window_segments(), 12.0);
+    assert!(flow.sender.cc.window.in_slow_start());
+}
+
+#[test]
+fn the_echo_of_a_copy_confirms_the_reduction() {
+    let mut flow = Flow::resends_the_second();
+    flow.ack(84, 5, Some(44), &[]);
+    assert!(flow.window_segments() < 6.0, "{}", flow.window_segments());
+    assert_eq!(flow.sender.cc.window.ssthresh, 5_500);
+}
+
+#[test]
+fn a_report_of_the_copy_undoes_the_reduction_without_timestamps() {
+    // RFC 3708: D-SACK says that segment 2 arrived twice, so the only retransmission was a copy.
+    let mut flow = Flow::resends_the_second();
+    flow.ack(46, 5, None, &[]);
+    assert!(flow.window_segments() < 11.0);
+    flow.ack(84, 5, None, &[block(2, 2)]);
+    assert_eq!(flow.window_segments(), 11.0);
+    assert!(flow.sender.cc.window.in_slow_start());
+}
+
+#[test]
+fn copies_that_the_sender_did_not_make_undo_nothing() {
+    // Two reports and one retransmission: the second is the network's. Nor does a report of what was
+    // acknowledged before the reduction count.
+    let mut flow = Flow::resends_the_second();
+    flow.ack(46, 5, None, &[]);
+    flow.ack(47, 5, None, &[block(1, 1)]);
+    flow.ack(84, 5, None, &[block(2, 2)]);
+    assert!(flow.window_segments() < 11.0);
+}
+
+#[test]
+fn a_path_that_reorders_gets_a_quarter_of_the_shortest_rtt() {
+    // After the first reordering (of segment 2, by three segments up to 5) three SACKs are not enough:
+    // RFC 8985, 6.2, step 4. Segment 6 left at 0 ms; from the first SACK at 50 ms on it waits for 10 ms,
+    // a quarter of 40, and Linux adds 2 to the timer: 62 ms.
+    let mut flow = Flow::resends_the_second();
+    flow.ack(46, 5, Some(0), &[]);
+    for (ms, last) in [(50, 7), (51, 8), (52, 9)] {
+        assert!(!flow.ack(ms, 5, Some(0), &[block(7, last)]).contains(&6), "{ms}");
+    }
+    assert_eq!(flow.sender.timer_ns, (START_MS + 52 + 10 + 2) * MS);
+    flow.sender.on_timer(flow.sender.timer_ns);
+    assert_eq!(flow.send(64)[0], 6);
+}
+
+#[test]
+fn each_round_trip_with_a_spurious_retransmission_widens_the_reordering_window() {
+    // RFC 8985, 6.2, step 4: RACK.reo_wnd_mult grows with a D-SACK, once a round trip, for 16
+    // recoveries.
+    let mut rack = super::rack::Rack::default();
+    rack.note_spurious();
+    rack.adapt(0, 10);
+    assert_eq!(rack.steps(), 1, "no reordering was seen");
+    rack.note_reordering(0, 5 * MSS, MSS);
+    rack.note_spurious();
+    rack.adapt(10, 20);
+    rack.note_spurious();
+    rack.adapt(15, 30);
+    assert_eq!(rack.steps(), 2, "what left before the first step");
+    rack.note_spurious();
+    rack.adapt(20, 40);
+    assert_eq!(rack.steps(), 3);
+    for _ in 0..16 {
+        rack.adapt(40, 50);
+        assert_eq!(rack.steps(), 3);
+        rack.end_recovery();
+    }
+    rack.adapt(40, 50);
+    assert_eq!(rack.steps(), 1);
+}
+
+#[test]
+fn an_ack_beyond_a_tail_loss_probe_reduces_the_window_unless_it_was_a_copy() {
+    // RFC 8985, 7.4. Ten segments in all, 10 is lost; the probe is its copy. The ACK of 10 leaves it
+    // open whether the original came; one of new data without a report of a copy says that it did not.
+    for (sack, reduced) in [(vec![], true), (vec![block(10, 10)], false)] {
+        let spec = SenderSpec { congestion_control: CongestionControl::Reno, ..SenderSpec::default() };
+        let mut sender = Sender::new(&spec, MSS, 1 << 30, 40 * MS, START_MS * MS);
+        sender.write(10 * MSS);
+        let mut flow = Flow { sender };
+        flow.send(0);
+        flow.ack(40, 9, Some(0), &[]);
+        flow.sender.on_timer(flow.sender.timer_ns);
+        assert_eq!(flow.send(400), [10]);
+        flow.ack(440, 10, Some(400), &[]);
+        let before = flow.sender.cc.window.cwnd;
+        flow.sender.write(MSS);
+        flow.send(441);
+        if reduced {
+            flow.ack(481, 11, Some(441), &sack);
+        } else {
+            flow.ack(460, 10, Some(400), &sack);
+            flow.ack(481, 11, Some(441), &[]);
+        }
+        assert_eq!(flow.sender.cc.window.cwnd < before, reduced);
+    }
+}
