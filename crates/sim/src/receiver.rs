@@ -220,6 +220,9 @@ impl Receiver {
         self.rto_us = (rto_ns / 1000) as u32;
         self.estimate_mss(p);
         let order = self.order_of(p);
+        if order != Order::Duplicate && self.cfg.timestamps && p.echo_ns > 0 {
+            self.measure_rtt(now, p);
+        }
         let window_grew = self.reassemble(now, p, order);
         self.waits_for_read = self.cfg.ack_after_read && order == Order::In;
         self.unacked.push_back((now, p.segments));
@@ -287,9 +290,6 @@ impl Receiver {
                 }
                 self.above.cut_below(self.rcv_nxt);
                 self.last_data_ns = now;
-                if self.cfg.timestamps && p.echo_ns > 0 {
-                    self.measure_rtt(now, p);
-                }
                 self.raise_ceiling(p)
             }
         }
@@ -305,6 +305,7 @@ impl Receiver {
         grows
     }
 
+    /// Linux, tcp_rcv_rtt_update: a shorter RTT counts at once, a longer one by an eighth.
     fn measure_rtt(&mut self, now: u64, p: &Packet) {
         // One sample for each ACK echoed; the first data it let go.
         if p.echo_ns == self.last_echo_ns || p.len < self.rcv_mss {
@@ -312,7 +313,8 @@ impl Receiver {
         }
         self.last_echo_ns = p.echo_ns;
         let sample = ((now - p.echo_ns) / 1000) as u32;
-        self.rtt_us = if self.rtt_us == 0 { sample } else { self.rtt_us - self.rtt_us / 8 + sample / 8 };
+        let smoothed = self.rtt_us - self.rtt_us / 8 + sample / 8;
+        self.rtt_us = if self.rtt_us == 0 || sample < self.rtt_us { sample } else { smoothed };
     }
 
     /// Since when a reader of limited rate has credit: for one buffer at most.

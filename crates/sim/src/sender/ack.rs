@@ -2,7 +2,7 @@
 //! What an arriving ACK does to a sender.
 
 use super::recovery::LossState;
-use super::segment::Departure;
+use super::segment::{Departure, Tally};
 use super::timers::Timer;
 use super::{Sender, INITIAL_RTO_NS, MAX_RTO_NS};
 use crate::congestion::{AckSample, DeliveryRate};
@@ -18,6 +18,8 @@ pub(super) struct News {
     pub prior_una: u64,
     /// The time echoed; 0: none.
     pub echo_ns: u64,
+    /// Nothing was out of order before, nor is with this ACK.
+    pub in_order: bool,
     /// It moves neither SND.UNA nor the window and carries no data.
     pub is_pure_duplicate: bool,
     /// End of what D-SACK reported.
@@ -45,6 +47,7 @@ impl News {
             prior_una,
             sacked_to: sender.sacked.highest(),
             echo_ns: p.echo_ns,
+            in_order: sender.is_in_order() && p.sack.is_none(),
             is_pure_duplicate: p.ack == prior_una && p.len == 0 && !window_moved,
             dsacked_end: None,
             overtaken: u64::MAX,
@@ -89,6 +92,12 @@ impl Sender {
             None => {}
         }
         news.sample.rtt_ns
+    }
+
+    /// Nothing was reported or taken as lost, or sent again.
+    fn is_in_order(&self) -> bool {
+        let Tally { sacked, lost, again, .. } = self.tally;
+        self.loss_state == LossState::Open && sacked + lost + again == 0
     }
 
     /// RFC 6298, 5.2 and 5.3: new data acknowledged restarts the timer. What was only SACKed does if it

@@ -166,9 +166,7 @@ impl Sender {
 
     /// Marks lost segments after an ACK. Returns how long until the next may be lost.
     pub(super) fn detect_losses_by_ack(&mut self, now: u64) -> Option<u64> {
-        // Nothing is out of order: what is out left later than what arrived.
-        let in_order = self.loss_state == LossState::Open && self.tally.sacked == 0 && self.tally.again == 0;
-        if in_order || !std::mem::take(&mut self.rack.advanced) {
+        if !std::mem::take(&mut self.rack.advanced) {
             return None;
         }
         self.detect_losses(now).map(|wait_ns| wait_ns + TIMER_SLACK_NS)

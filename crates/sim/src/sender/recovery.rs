@@ -50,6 +50,10 @@ impl Sender {
     fn recover_with_sack(&mut self, news: &mut News) -> Option<u64> {
         self.newly_lost = false;
         self.holds_lost = false;
+        if news.in_order {
+            self.follow_with_sack(&mut news.sample);
+            return None;
+        }
         let mut wait_ns = None;
         match self.loss_state {
             LossState::FastRecovery { until } if self.una >= until => self.leave_with_sack(news),

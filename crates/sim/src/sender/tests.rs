@@ -20,12 +20,15 @@ fn block(n: u64, m: u64) -> (u64, u64) {
 }
 
 impl Flow {
+    fn idle() -> Self {
+        let spec = SenderSpec { congestion_control: CongestionControl::Reno, ..SenderSpec::default() };
+        Flow { sender: Sender::new(&spec, MSS, 1 << 30, 40 * MS, START_MS * MS) }
+    }
+
     /// Ten segments leave at 1 s, of a hundred.
     fn new() -> Self {
-        let spec = SenderSpec { congestion_control: CongestionControl::Reno, ..SenderSpec::default() };
-        let mut sender = Sender::new(&spec, MSS, 1 << 30, 40 * MS, START_MS * MS);
-        sender.write(100 * MSS);
-        let mut flow = Flow { sender };
+        let mut flow = Flow::idle();
+        flow.sender.write(100 * MSS);
         assert_eq!(flow.send(0), (1..=10).collect::<Vec<_>>());
         flow
     }
@@ -121,8 +124,8 @@ fn copies_that_the_sender_did_not_make_undo_nothing() {
 #[test]
 fn a_path_that_reorders_gets_a_quarter_of_the_shortest_rtt() {
     // After the first reordering (of segment 2, by three segments up to 5) three SACKs are not enough:
-    // RFC 8985, 6.2, step 4. Segment 6 left at 0 ms; from the first SACK at 50 ms on it waits for 10 ms,
-    // a quarter of 40, and Linux adds 2 to the timer: 62 ms.
+    // RFC 8985, 6.2, step 4. Segment 6 left together with those SACKed; from the last SACK at 52 ms on it
+    // waits for 10 ms, a quarter of 40, and Linux adds 2 to the timer: 64 ms.
     let mut flow = Flow::resends_the_second();
     flow.ack(46, 5, Some(0), &[]);
     for (ms, last) in [(50, 7), (51, 8), (52, 9)] {
@@ -164,10 +167,8 @@ fn an_ack_beyond_a_tail_loss_probe_reduces_the_window_unless_it_was_a_copy() {
     // RFC 8985, 7.4. Ten segments in all, 10 is lost; the probe is its copy. The ACK of 10 leaves it
     // open whether the original came; one of new data without a report of a copy says that it did not.
     for (sack, reduced) in [(vec![], true), (vec![block(10, 10)], false)] {
-        let spec = SenderSpec { congestion_control: CongestionControl::Reno, ..SenderSpec::default() };
-        let mut sender = Sender::new(&spec, MSS, 1 << 30, 40 * MS, START_MS * MS);
-        sender.write(10 * MSS);
-        let mut flow = Flow { sender };
+        let mut flow = Flow::idle();
+        flow.sender.write(10 * MSS);
         flow.send(0);
         flow.ack(40, 9, Some(0), &[]);
         flow.sender.on_timer(flow.sender.timer_ns);
