@@ -551,7 +551,7 @@ keys! {
         /// initial receive buffer; memory if it grows
         // The largest window at the start.
         pub recv_buffer_bytes: u64 [256..=WINDOW_MAX],
-        /// limit of receive-buffer autotuning, memory of which a segment takes 856 bytes besides its
+        /// limit of receive-buffer autotuning, memory of which a segment takes 896 bytes besides its
         /// payload (Linux, tcp_rmem); 0: fixed buffer
         // Fixed too if it is less than the buffer.
         pub recv_buffer_max_bytes: u64 [0..=WINDOW_MAX],
@@ -592,8 +592,10 @@ impl Default for ReceiverSpec {
     }
 }
 
-/// What Linux counts for a segment besides its payload: 2304 bytes for 1448.
-const SEGMENT_MEMORY_BYTES: u64 = 856;
+/// What Linux counts for a segment besides its payload: 2344 bytes for 1448.
+const SEGMENT_MEMORY_BYTES: u64 = 896;
+/// Linux, TCP_RMEM_TO_WIN_SCALE: the share of memory that is payload is counted in parts of this.
+const PAYLOAD_PARTS: u64 = 256;
 
 impl ReceiverSpec {
     /// The same with buffers as the payload that they hold, in segments of this size. A buffer that grows
@@ -602,8 +604,10 @@ impl ReceiverSpec {
         let mut held = self.clone();
         if self.socket == SocketLayer::Linux && self.recv_buffer_max_bytes > self.recv_buffer_bytes {
             let mss = u64::from(mss);
+            // tcp_measure_rcv_mss.
+            let ratio = (mss * PAYLOAD_PARTS / (mss + SEGMENT_MEMORY_BYTES)).max(1);
             for bytes in [&mut held.recv_buffer_bytes, &mut held.recv_buffer_max_bytes] {
-                *bytes = *bytes * mss / (mss + SEGMENT_MEMORY_BYTES);
+                *bytes = *bytes * ratio / PAYLOAD_PARTS;
             }
         }
         held

@@ -126,14 +126,11 @@ impl Sender {
 
     /// The state in front of this ACK.
     fn sample_before(&self, now: u64) -> AckSample {
-        let (window, in_flight) = (self.window(), self.bytes_in_flight());
-        // In slow start a window is in use when half of it is (Linux, tcp_is_cwnd_limited).
-        let half_used = self.cc.window.in_slow_start() && 2 * in_flight >= window;
         AckSample {
             now_ns: now,
             mss: self.mss,
-            prior_in_flight: in_flight,
-            window_limited: in_flight + self.mss > window || half_used,
+            prior_in_flight: self.bytes_in_flight(),
+            window_limited: self.uses_window(),
             ..AckSample::default()
         }
     }

@@ -3,10 +3,12 @@
 //!
 //! `ack` follows an arriving ACK; `rack` finds losses, `recovery` reduces the window for them and
 //! `undo` takes that back; `output` chooses the next segment, `timers` waits and `tail_probe` asks for
-//! an ACK; `buffer` is the application's side.
+//! an ACK; `burst` sends several segments at once and `window_use` judges whether the window limits; `buffer`
+//! is the application's side.
 
 mod ack;
 mod buffer;
+mod burst;
 mod dsack;
 mod output;
 mod rack;
@@ -17,12 +19,14 @@ mod tail_probe;
 mod tests;
 mod timers;
 mod undo;
+mod window_use;
 
 pub use output::Outgoing;
 
 use crate::congestion::{Congestion, Flight};
 use crate::ranges::Ranges;
 use crate::scenario::SenderSpec;
+use burst::Burst;
 use rack::Rack;
 use recovery::{LossState, Prr};
 use segment::{Segment, Tally};
@@ -30,6 +34,7 @@ use std::collections::VecDeque;
 use tail_probe::{DueProbe, TailProbe};
 use timers::Timer;
 use undo::Undo;
+use window_use::WindowUse;
 
 pub const NEVER: u64 = u64::MAX;
 /// RFC 6298, 2.1: before the first measurement.
@@ -93,6 +98,8 @@ pub struct Sender {
     tail_probe: Option<TailProbe>,
     /// The congestion window does not hold it back.
     due_probe: Option<DueProbe>,
+    burst: Burst,
+    window_use: WindowUse,
     /// Pacing: the next segment leaves no earlier.
     pub pace_ns: u64,
     pace_waits: bool,
@@ -142,6 +149,8 @@ impl Sender {
             timer_ns: NEVER,
             tail_probe: None,
             due_probe: None,
+            burst: Burst::default(),
+            window_use: WindowUse::default(),
             pace_ns: 0,
             pace_waits: false,
             delivered: 0,

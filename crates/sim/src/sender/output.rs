@@ -31,10 +31,15 @@ impl Sender {
             self.due_probe = None;
             return self.segments.len().checked_sub(1).map(|last| self.resend(now, last));
         }
-        match self.next_lost() {
+        let next = match self.next_lost() {
             Some(at) => self.send_again(now, at),
             None => self.send_unsent(now),
+        };
+        if next.is_none() {
+            self.end_burst();
+            self.judge_window_use();
         }
+        next
     }
 
     /// The next lost segment that no retransmission is out for.
@@ -126,7 +131,7 @@ impl Sender {
             }
             return None;
         }
-        if !self.pace(now, len) {
+        if (!is_probe && self.defers_burst(now)) || !self.pace(now, len) {
             return None;
         }
         Some(self.send_new(now, len, is_last))
@@ -139,8 +144,8 @@ impl Sender {
             self.first_sent_ns = now;
             self.delivered_ns = now;
         }
-        // The last segment of a write is pushed, and whatever empties the buffer.
-        let mut psh = end == self.written && !self.writes_on;
+        // The last segment of a burst or of a write is pushed, and whatever empties the buffer.
+        let mut psh = self.send_in_burst(now, len) || end == self.written && !self.writes_on;
         while self.pushes.front().is_some_and(|&at| at <= end) {
             self.pushes.pop_front();
             psh = true;
@@ -160,6 +165,7 @@ impl Sender {
             fin,
         });
         self.nxt = end;
+        self.window_use.sent = true;
         self.prr.sent += len;
         if len < self.mss {
             self.short_end = end;
