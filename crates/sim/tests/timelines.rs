@@ -366,29 +366,29 @@ fn newreno_sends_one_hole_again_for_each_partial_ack() {
 fn sack_recovery_sends_by_what_was_delivered() {
     // Segment 2 is lost. RFC 6675 with Linux's proportional rate reduction (RFC 6937).
     // 40 ms: ACK of 1, cwnd 11: segments 11, 12 (outstanding 2..12).
-    // 42, 43 ms: one and two segments SACKed: pipe 10: limited transmit (RFC 3042): 13, 14.
+    // 42 ms: a segment SACKed: pipe 10: limited transmit (RFC 3042): 13. 43 ms: room for 14, but a burst is
+    //   two segments, 13 left 1 ms ago and the ACK of 2 is due: it waits (tcp_tso_should_defer).
     // 44 ms: three SACKed: segment 2 is lost (RFC 6675, 4). FlightSize without limited transmit
     //   (RFC 5681, 3.2, step 2) 11: ssthresh 5.5, half of cwnd: of what is delivered from here on,
-    //   half may leave, rounded up. Delivered 1: segment 2 again. Pipe 9 + 1, in segments.
-    // 45..49 ms: delivered 2..6: the second segment at 3 (46 ms): 15; the third at 5 (48 ms): 16.
-    // 80 ms: SACK of 11, delivered 7: the fourth: 17. 81 ms: pipe 6, above ssthresh: none.
-    // 82 ms: SACK of 13: pipe 5: half a segment up to ssthresh: nothing fits.
-    // 83 ms: SACK of 14: pipe 4: 18.
-    // 84 ms: ACK of 14: over; cwnd 5.5, outstanding 15..18: segment 19. 86 ms: ACK of 15: 20.
+    //   half may leave, rounded up. Delivered 1: segment 2 again. Pipe 8 + 1, in segments.
+    // 45..49 ms: delivered 2..6: the second segment at 3 (46 ms): 14; the third at 5 (48 ms): 15.
+    // 80 ms: SACK of 11: pipe 5: half a segment up to ssthresh: nothing fits. 81 ms: SACK of 12: pipe 4: 16.
+    // 82 ms: SACK of 13: pipe 4: 17.
+    // 84 ms: ACK of 13: over; cwnd 5.5, outstanding 14..17: segment 18. 86, 88 ms: ACKs of 14, 15: 19, 20.
     let over = json!({ "sender": { "recovery": "sack" } });
     let r = run(&ruler(losing_at(&[2]), &[transfer(20, over)]));
     let expected = at_ms(&[
         (0, 1..=10),
         (40, 11..=12),
         (42, 13..=13),
-        (43, 14..=14),
         (44, 2..=2),
-        (46, 15..=15),
-        (48, 16..=16),
-        (80, 17..=17),
-        (83, 18..=18),
-        (84, 19..=19),
-        (86, 20..=20),
+        (46, 14..=14),
+        (48, 15..=15),
+        (81, 16..=16),
+        (82, 17..=17),
+        (84, 18..=18),
+        (86, 19..=19),
+        (88, 20..=20),
     ]);
     assert_eq!(sent(trace(&r)), expected);
     let g = &r.groups[0];
@@ -429,16 +429,16 @@ fn a_segment_is_lost_a_quarter_of_the_shortest_rtt_after_a_later_one_arrived() {
 #[test]
 fn a_retransmission_is_lost_when_what_left_after_it_has_arrived() {
     // As sack_recovery_sends_by_what_was_delivered, but the copy of 2 is lost as well: it leaves the
-    // link behind 13 and 14, at 45 ms. Segment 15 left after it, at 46 ms; its SACK comes at 86 ms (RFC
-    // 8985, 6.2, step 5): in flight are 16, 17 and 18. Of the window of 5.5: 2 and 19. 88 ms: 20.
+    // link at 45 ms. Segment 14 left after it, at 46 ms; its SACK comes at 86 ms (RFC 8985, 6.2, step 5):
+    // in flight are 15, 16 and 17. Of the window of 5.5: 2 and 18. 88 ms, SACK of 15: 19. 121 ms, of 16: 20.
     let over = json!({ "sender": { "recovery": "sack" } });
     let r = run(&ruler(losing_at(&[2, 45]), &[transfer(20, over)]));
     let out = sent(trace(&r));
     assert_eq!(
         out[12..18],
-        at_ms(&[(42, 13..=13), (43, 14..=14), (44, 2..=2), (46, 15..=15), (48, 16..=16), (80, 17..=17)])
+        at_ms(&[(42, 13..=13), (44, 2..=2), (46, 14..=14), (48, 15..=15), (81, 16..=16), (82, 17..=17)])
     );
-    assert_eq!(out[18..], at_ms(&[(83, 18..=18), (86, 2..=2), (86, 19..=19), (88, 20..=20)]));
+    assert_eq!(out[18..], at_ms(&[(86, 2..=2), (86, 18..=18), (88, 19..=19), (121, 20..=20)]));
     assert_eq!((r.groups[0].retransmitted_segments, r.groups[0].timeouts), (2, 0));
 }
 

@@ -35,12 +35,20 @@ impl Flow {
 
     /// The segments that leave so long after 1 s.
     fn send(&mut self, ms: u64) -> Vec<u64> {
-        let now = (START_MS + ms) * MS;
+        self.leaving((START_MS + ms) * MS)
+    }
+
+    fn leaving(&mut self, now: u64) -> Vec<u64> {
         std::iter::from_fn(|| self.sender.next_segment(now)).map(|out| out.seq / MSS + 1).collect()
     }
 
     /// An ACK of all up to this segment; it echoes what left so long after 1 s. What leaves then.
     fn ack(&mut self, ms: u64, segment: u64, echo_ms: Option<u64>, sack: &[(u64, u64)]) -> Vec<u64> {
+        self.take_ack((START_MS + ms) * MS, segment, echo_ms, sack);
+        self.send(ms)
+    }
+
+    fn take_ack(&mut self, now: u64, segment: u64, echo_ms: Option<u64>, sack: &[(u64, u64)]) {
         let packet = Packet {
             flow: 0,
             wire_bytes: 52,
@@ -60,21 +68,20 @@ impl Flow {
             echo_ns: echo_ms.map_or(0, |ms| (START_MS + ms) * MS),
             sack: (!sack.is_empty()).then(|| Box::new(sack.to_vec())),
         };
-        self.sender.on_ack((START_MS + ms) * MS, &packet);
-        self.send(ms)
+        self.sender.on_ack(now, &packet);
     }
 
     fn window_segments(&self) -> f64 {
         self.sender.cc.window.cwnd as f64 / MSS as f64
     }
 
-    /// Segment 2 is overtaken by three: it leaves once more at 44 ms, for half of the window of 11.
+    /// Segment 2 is overtaken by three: it leaves once more at 46 ms, for half of the window of 11.
     fn resends_the_second() -> Self {
         let mut flow = Flow::new();
         assert_eq!(flow.ack(40, 1, Some(0), &[]), [11, 12]);
         assert_eq!(flow.ack(42, 1, Some(0), &[block(3, 3)]), [13]);
-        assert_eq!(flow.ack(43, 1, Some(0), &[block(3, 4)]), [14]);
-        assert_eq!(flow.ack(44, 1, Some(0), &[block(3, 5)]), [2]);
+        assert_eq!(flow.ack(44, 1, Some(0), &[block(3, 4)]), [14]);
+        assert_eq!(flow.ack(46, 1, Some(0), &[block(3, 5)]), [2]);
         assert_eq!(flow.sender.cc.window.ssthresh, 5_500);
         flow
     }
@@ -82,11 +89,11 @@ impl Flow {
 
 #[test]
 fn the_echo_of_an_original_undoes_the_reduction() {
-    // RFC 3522: the ACK of 5 echoes the time of the original, 0 ms, not of the copy, 44 ms. The window
+    // RFC 3522: the ACK of 5 echoes the time of the original, 0 ms, not of the copy, 46 ms. The window
     // is 11 again, in slow start as before, and one more for segment 2, the only one delivered now. Nine
     // are out, 6 to 14: three leave.
     let mut flow = Flow::resends_the_second();
-    assert_eq!(flow.ack(46, 5, Some(0), &[]), [15, 16, 17]);
+    assert_eq!(flow.ack(48, 5, Some(0), &[]), [15, 16, 17]);
     assert_eq!(flow.window_segments(), 12.0);
     assert!(flow.sender.cc.window.in_slow_start());
 }
@@ -94,7 +101,7 @@ fn the_echo_of_an_original_undoes_the_reduction() {
 #[test]
 fn the_echo_of_a_copy_confirms_the_reduction() {
     let mut flow = Flow::resends_the_second();
-    flow.ack(84, 5, Some(44), &[]);
+    flow.ack(86, 5, Some(46), &[]);
     assert!(flow.window_segments() < 6.0, "{}", flow.window_segments());
     assert_eq!(flow.sender.cc.window.ssthresh, 5_500);
 }
@@ -103,9 +110,9 @@ fn the_echo_of_a_copy_confirms_the_reduction() {
 fn a_report_of_the_copy_undoes_the_reduction_without_timestamps() {
     // RFC 3708: D-SACK says that segment 2 arrived twice, so the only retransmission was a copy.
     let mut flow = Flow::resends_the_second();
-    flow.ack(46, 5, None, &[]);
+    flow.ack(48, 5, None, &[]);
     assert!(flow.window_segments() < 11.0);
-    flow.ack(84, 5, None, &[block(2, 2)]);
+    flow.ack(86, 5, None, &[block(2, 2)]);
     assert_eq!(flow.window_segments(), 11.0);
     assert!(flow.sender.cc.window.in_slow_start());
 }
@@ -115,25 +122,25 @@ fn copies_that_the_sender_did_not_make_undo_nothing() {
     // Two reports and one retransmission: the second is the network's. Nor does a report of what was
     // acknowledged before the reduction count.
     let mut flow = Flow::resends_the_second();
-    flow.ack(46, 5, None, &[]);
-    flow.ack(47, 5, None, &[block(1, 1)]);
-    flow.ack(84, 5, None, &[block(2, 2)]);
+    flow.ack(48, 5, None, &[]);
+    flow.ack(49, 5, None, &[block(1, 1)]);
+    flow.ack(86, 5, None, &[block(2, 2)]);
     assert!(flow.window_segments() < 11.0);
 }
 
 #[test]
 fn a_path_that_reorders_gets_a_quarter_of_the_shortest_rtt() {
     // After the first reordering (of segment 2, by three segments up to 5) three SACKs are not enough:
-    // RFC 8985, 6.2, step 4. Segment 6 left together with those SACKed; from the last SACK at 52 ms on it
-    // waits for 10 ms, a quarter of 40, and Linux adds 2 to the timer: 64 ms.
+    // RFC 8985, 6.2, step 4. Segment 6 left together with those SACKed; from the last SACK at 54 ms on it
+    // waits for 10 ms, a quarter of 40, and Linux adds 2 to the timer: 66 ms.
     let mut flow = Flow::resends_the_second();
-    flow.ack(46, 5, Some(0), &[]);
-    for (ms, last) in [(50, 7), (51, 8), (52, 9)] {
+    flow.ack(48, 5, Some(0), &[]);
+    for (ms, last) in [(52, 7), (53, 8), (54, 9)] {
         assert!(!flow.ack(ms, 5, Some(0), &[block(7, last)]).contains(&6), "{ms}");
     }
-    assert_eq!(flow.sender.timer_ns, (START_MS + 52 + 10 + 2) * MS);
+    assert_eq!(flow.sender.timer_ns, (START_MS + 54 + 10 + 2) * MS);
     flow.sender.on_timer(flow.sender.timer_ns);
-    assert_eq!(flow.send(64)[0], 6);
+    assert_eq!(flow.send(66)[0], 6);
 }
 
 #[test]
@@ -184,5 +191,81 @@ fn an_ack_beyond_a_tail_loss_probe_reduces_the_window_unless_it_was_a_copy() {
             flow.ack(481, 11, Some(441), &[]);
         }
         assert_eq!(flow.sender.cc.window.cwnd < before, reduced);
+    }
+}
+
+/// What leaves 40 ms after a window of ten on a path of 40 ms, with one ACK for each two segments, so
+/// long after each other: segments, and whether each is pushed.
+fn leaves_with_acks(every_us: u64, acks: u64) -> Vec<Vec<(u64, bool)>> {
+    let mut flow = Flow::new();
+    (1..=acks)
+        .map(|n| {
+            let now = (START_MS + 40) * MS + (n - 1) * every_us * 1_000;
+            flow.take_ack(now, 2 * n, Some(0), &[]);
+            std::iter::from_fn(|| flow.sender.next_segment(now))
+                .map(|out| (out.seq / MSS + 1, out.psh))
+                .collect()
+        })
+        .collect()
+}
+
+#[test]
+fn the_last_segment_of_a_burst_is_pushed() {
+    // __tcp_transmit_skb. A window of 12 to 20 segments in 40 ms, at twice that rate in 1/1024 s: less
+    // than two segments, and a burst is two at least (tcp_tso_autosize).
+    let sent = leaves_with_acks(2_000, 2);
+    assert_eq!(sent[0], [(11, false), (12, true), (13, false), (14, true)]);
+    assert_eq!(sent[1], [(15, false), (16, true), (17, false), (18, true)]);
+}
+
+#[test]
+fn a_segment_of_its_own_is_not_pushed() {
+    let mut flow = Flow::new();
+    flow.take_ack((START_MS + 40) * MS, 0, Some(0), &[block(2, 2)]);
+    let out = flow.sender.next_segment((START_MS + 40) * MS).expect("the SACK makes room for one");
+    assert_eq!((out.seq / MSS + 1, out.psh), (11, false));
+}
+
+#[test]
+fn a_part_of_a_burst_waits_for_an_ack_that_comes_soon() {
+    // tcp_tso_should_defer: with room for one of the two segments of a burst, 0.5 ms after data left and
+    // 40 ms after the segment that is to be acknowledged next. 1.5 ms after data left nothing waits.
+    for (after_us, at_once, then) in [(500, vec![], vec![15, 16]), (1_500, vec![15], vec![16])] {
+        let mut flow = Flow::new();
+        assert_eq!(flow.ack(40, 2, Some(0), &[]), [11, 12, 13, 14]);
+        let now = (START_MS + 40) * MS + after_us * 1_000;
+        flow.take_ack(now, 2, Some(0), &[block(4, 4)]);
+        assert_eq!(flow.leaving(now), at_once);
+        flow.take_ack(now + 2 * MS, 2, Some(0), &[block(4, 5)]);
+        assert_eq!(flow.leaving(now + 2 * MS), then);
+    }
+}
+
+#[test]
+fn a_window_counts_as_used_until_the_data_that_filled_it_is_acknowledged() {
+    // tcp_cwnd_validate. Ten of ten segments were out, and 11 and 12 are all there is then: in congestion
+    // avoidance the window may grow up to the ACK of 10, and not with that of 12.
+    let mut flow = Flow::idle();
+    flow.sender.cc.window.ssthresh = 10 * MSS;
+    flow.sender.write(10 * MSS);
+    flow.send(0);
+    assert!(flow.sender.uses_window());
+    flow.ack(40, 5, Some(0), &[]);
+    flow.sender.write(2 * MSS);
+    flow.send(41);
+    assert!(flow.sender.uses_window());
+    flow.ack(42, 10, Some(0), &[]);
+    flow.sender.write(MSS);
+    flow.send(43);
+    assert!(!flow.sender.uses_window());
+}
+
+#[test]
+fn in_slow_start_a_window_counts_as_used_when_half_of_it_was() {
+    for (segments, used) in [(5, false), (6, true)] {
+        let mut flow = Flow::idle();
+        flow.sender.write(segments * MSS);
+        flow.send(0);
+        assert_eq!(flow.sender.uses_window(), used);
     }
 }
