@@ -23,7 +23,8 @@ impl Sender {
         let is_full = self.bytes_in_flight() + self.mss > self.window();
         let window_use = &mut self.window_use;
         let limited = std::mem::take(&mut window_use.defers) || is_full;
-        if !std::mem::take(&mut window_use.sent) && !(limited && self.written > self.nxt) {
+        let is_held = limited && self.written > self.nxt;
+        if !(std::mem::take(&mut window_use.sent) || is_held) {
             return;
         }
         let out = self.nxt - self.una;
