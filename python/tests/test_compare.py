@@ -238,8 +238,8 @@ def test_a_result_of_the_lab_names_its_kernel() -> None:
 
 
 def test_what_was_not_compared_with_the_kernel_is_marked(ackwise: Ackwise) -> None:
-    # wan-reorder was compared, and differs; nothing was compared on wifi
-    for link, unmarked in (("adsl", ["linux"]), ("wan-reorder", []), ("wifi", [])):
+    # wan-lossy was compared, and differs; nothing was compared on wifi
+    for link, unmarked in (("adsl", ["linux", "every"]), ("wan-lossy", []), ("wifi", [])):
         words = ("compare", "--link", link, "--policy", "linux", "--policy", "every", "--policy",
                  "linux:rails=none", "--duration", "200ms", "--runs", "2", "--quiet")  # fmt: skip
         cells = json.loads(ackwise(*words, "--json").out)["tables"][0]["cells"]
@@ -305,7 +305,8 @@ def test_two_measured_groups_are_two_rows(ackwise: Ackwise) -> None:
 def test_both_ways_fills_a_fast_link_and_its_capped_form_says_what_caps_it(
     ackwise: Ackwise,
 ) -> None:
-    words = ("compare", "--link", "docsis", "--duration", "4s", "--runs", "1", "--policy", "linux")
+    # in a few seconds chance decides how soon a hole of the start is repaired
+    words = ("compare", "--link", "docsis", "--duration", "15s", "--runs", "3", "--policy", "linux")
 
     def download_bps(workload: str) -> float:
         result = json.loads(ackwise(*words, "--workload", workload, "--quiet", "--json").out)

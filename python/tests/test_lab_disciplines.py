@@ -2,7 +2,7 @@
 """fq_codel, fq and CAKE of the simulator beside those of the kernel: shares, delays, drops.
 
 Every bound was set before the first run. They leave room for what the simulator does not model of
-the sender: HyStart, and reductions that Linux undoes.
+the sender: reductions that Linux undoes.
 """
 
 import re

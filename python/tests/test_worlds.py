@@ -4,11 +4,15 @@
 Needs a kernel that `ackwise lab build` made; ACKWISE_LAB_BUILD=1 lets the tests build it.
 """
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 from conftest import lab_kernel
 
-from ackwise import plans
+from ackwise import engine, plans
 from ackwise.lab import compare as lab_compare
+from ackwise.lab import run as lab_run
 from ackwise.plans import Plan, policy
 from ackwise.results import compare
 from ackwise.results.compare import Comparison
@@ -19,6 +23,8 @@ MS = 10**6
 # Set before the first measurement.
 GOODPUT_BY = 0.2
 PING_BY = 0.2
+SLOW_START_BY = 0.25
+MSS = 1448
 
 
 def plan(link: str, workload: str, chosen: str, duration_ms: int) -> Plan:
@@ -62,3 +68,43 @@ def test_pings_wait_as_long_under_load_as_on_the_kernel(workload: str, groups: i
     assert len(waited) == len(means(here, "pings_lost")) == groups
     assert waited[0] > 20 * MS  # 1 ms without load
     assert means(here, "ping_rtt_p50_ns") == pytest.approx(waited, rel=PING_BY)
+
+
+def slow_start_ends_here(given: dict[str, Any]) -> float:
+    """The first window, in segments, at which slow start ends in the simulator."""
+    (group,) = engine.simulate(given | {"series_interval_ns": 10 * MS})["groups"]
+    found: list[int] = group["flows"][0]["series"]["ssthresh_bytes"]
+    return next(n for n in found if n) / MSS
+
+
+def slow_start_ends_on_the_kernel(result: dict[str, Any]) -> float:
+    """The same on the kernel, which counts windows at which HyStart ends it."""
+    counted: dict[str, int] = result["counters"]["server"]
+    ends = [
+        (counted[f"TcpExtTCPHystart{sign}Detect"], counted[f"TcpExtTCPHystart{sign}Cwnd"])
+        for sign in ("Train", "Delay")
+        if counted.get(f"TcpExtTCPHystart{sign}Detect")
+    ]
+    ((times, segments),) = ends
+    assert times == 1
+    return segments
+
+
+@pytest.mark.parametrize(
+    ("link", "duration_ms"),
+    [("adsl", 4000), ("lan-10m", 2000), ("lan-100m", 1000), ("wan-100ms", 2000),
+     ("satellite-narrow-return", 10_000)],
+)  # fmt: skip
+def test_slow_start_ends_at_the_window_at_which_it_ends_on_the_kernel(
+    link: str, duration_ms: int
+) -> None:
+    given = plans.scenario_of(
+        plans.load_link(link),
+        replace(plans.load_workload("bulk"), duration_ns=duration_ms * MS),
+        policy.parse("linux", "test"),
+        1,
+    )
+    on_kernel = lab_run.simulate(given, link, "bulk", lab_kernel(stock=True))
+    assert slow_start_ends_here(given) == pytest.approx(
+        slow_start_ends_on_the_kernel(on_kernel), rel=SLOW_START_BY
+    )

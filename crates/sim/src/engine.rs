@@ -224,7 +224,7 @@ impl<'a> Engine<'a> {
             let place = (group as u64) << 32 | number << 2 | role as u64;
             let sack = spec.sender.recovery == Recovery::Sack;
             let setup = Setup { policy: &g.policies[role], seed: s.seed, place, sack };
-            let config = spec.receiver.bounded(host(role).recv_buffer_max_bytes);
+            let config = spec.receiver.in_payload(mss).bounded(host(role).recv_buffer_max_bytes);
             Receiver::new(&config, mss, self.now, rtt_ns, &setup)
         };
         let endpoint = |role: Role, rx: Receiver, peer_wnd: u64| {

@@ -2,26 +2,34 @@
 //! A set of byte ranges [start, end), kept sorted and merged.
 
 #[derive(Clone, Debug, Default)]
-pub struct Ranges(Vec<(u64, u64)>);
+pub struct Ranges {
+    list: Vec<(u64, u64)>,
+    bytes: u64,
+}
 
 impl Ranges {
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.list.is_empty()
+    }
+
+    /// Bytes in all ranges.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (u64, u64)> + '_ {
-        self.0.iter().copied()
+        self.list.iter().copied()
     }
 
     /// End of the highest range, 0 if there is none.
     pub fn highest(&self) -> u64 {
-        self.0.last().map_or(0, |r| r.1)
+        self.list.last().map_or(0, |r| r.1)
     }
 
     /// The range that holds `at`.
     pub fn around(&self, at: u64) -> Option<(u64, u64)> {
-        let i = self.0.partition_point(|r| r.1 <= at);
-        self.0.get(i).copied().filter(|r| r.0 <= at)
+        let i = self.list.partition_point(|r| r.1 <= at);
+        self.list.get(i).copied().filter(|r| r.0 <= at)
     }
 
     /// Adds [start, end) and calls `new` for every part that was not there before.
@@ -29,10 +37,10 @@ impl Ranges {
         if start >= end {
             return;
         }
-        let first = self.0.partition_point(|r| r.1 < start);
+        let first = self.list.partition_point(|r| r.1 < start);
         let mut last = first;
         let (mut lo, mut hi, mut at) = (start, end, start);
-        while let Some(&(s, e)) = self.0.get(last) {
+        while let Some(&(s, e)) = self.list.get(last) {
             if s > end {
                 break;
             }
@@ -47,15 +55,19 @@ impl Ranges {
         if at < end {
             new(at, end);
         }
-        self.0.splice(first..last, [(lo, hi)]);
+        let joined: u64 = self.list[first..last].iter().map(|r| r.1 - r.0).sum();
+        self.bytes += hi - lo - joined;
+        self.list.splice(first..last, [(lo, hi)]);
     }
 
     /// Drops everything below `seq`.
     pub fn cut_below(&mut self, seq: u64) {
-        let gone = self.0.partition_point(|r| r.1 <= seq);
-        self.0.drain(..gone);
-        if let Some(r) = self.0.first_mut() {
-            r.0 = r.0.max(seq);
+        let gone = self.list.partition_point(|r| r.1 <= seq);
+        self.bytes -= self.list.drain(..gone).map(|r| r.1 - r.0).sum::<u64>();
+        if let Some(r) = self.list.first_mut() {
+            let cut = seq.saturating_sub(r.0);
+            r.0 += cut;
+            self.bytes -= cut;
         }
     }
 }
@@ -87,8 +99,8 @@ mod tests {
                 bytes[start as usize..end as usize].fill(true);
                 let flat: Vec<u64> = ranges.iter().flat_map(|(a, b)| a..b).collect();
                 let wanted: Vec<u64> = (0..200).filter(|&b| bytes[b as usize]).collect();
-                assert_eq!(flat, wanted);
-                assert!(ranges.0.windows(2).all(|w| w[0].1 < w[1].0), "merged");
+                assert_eq!((ranges.bytes(), &flat), (wanted.len() as u64, &wanted));
+                assert!(ranges.list.windows(2).all(|w| w[0].1 < w[1].0), "merged");
             }
         }
     }

@@ -26,6 +26,8 @@ pub struct Receiver {
     /// Read by the application up to here.
     read: u64,
     above: Ranges,
+    /// What arrived twice (RFC 2883), until an ACK reports it.
+    copy: Option<(u64, u64)>,
     /// Start of the range that changed last: it is reported first (RFC 2018, 4).
     newest_range: u64,
     buffer: u64,
@@ -88,6 +90,7 @@ impl Receiver {
             wnd: 0,
             read: 0,
             above: Ranges::default(),
+            copy: None,
             newest_range: 0,
             buffer: cfg.recv_buffer_bytes,
             ceiling: if cfg.slow_window { FIRST_WINDOW_BYTES } else { u64::MAX },
@@ -140,12 +143,21 @@ impl Receiver {
         self.wnd
     }
 
+    /// Room in the buffer. Linux counts what waits above a hole as well (tcp_space).
+    fn free(&self) -> u64 {
+        let above = match self.cfg.socket {
+            SocketLayer::Linux => self.above.bytes(),
+            SocketLayer::Bsd43 => 0,
+        };
+        self.buffer.saturating_sub(self.unread() + above)
+    }
+
     /// What an ACK leaving now would offer, counted from rcv_nxt: never less than what was offered
     /// before, and no sliver (RFC 9293, 3.8.6.2.2).
     // [RFC9293.4]
     fn window_now(&self) -> u64 {
         let left = (self.rcv_wup + self.wnd).saturating_sub(self.rcv_nxt);
-        let free = self.buffer.saturating_sub(self.unread());
+        let free = self.free();
         let usable = free.min(self.ceiling).min(if self.cfg.window_scaling { u64::MAX } else { 65_535 });
         let sliver = match self.cfg.socket {
             SocketLayer::Linux => {
@@ -193,10 +205,11 @@ impl Receiver {
         (verdict.action == Action::SendNow && !self.waits_for_read).then_some(verdict.reason)
     }
 
-    /// Any segment arrived. RFC 7323, 4.3: echo the time of the one that the last ACK waited for.
+    /// Any segment arrived. RFC 7323, 4.3: echo the time of the one that the last ACK waited for; it
+    /// never goes back.
     pub fn note_timestamp(&mut self, p: &Packet) {
         if p.seq <= self.rcv_wup {
-            self.echo_ns = p.sent_ns;
+            self.echo_ns = self.echo_ns.max(p.sent_ns);
         }
     }
 
@@ -207,6 +220,9 @@ impl Receiver {
         self.rto_us = (rto_ns / 1000) as u32;
         self.estimate_mss(p);
         let order = self.order_of(p);
+        if order != Order::Duplicate && self.cfg.timestamps && p.echo_ns > 0 {
+            self.measure_rtt(now, p);
+        }
         let window_grew = self.reassemble(now, p, order);
         self.waits_for_read = self.cfg.ack_after_read && order == Order::In;
         self.unacked.push_back((now, p.segments));
@@ -245,8 +261,19 @@ impl Receiver {
         }
     }
 
+    /// RFC 2883, 4: the part of a segment that had arrived before.
+    fn find_copy(&self, p: &Packet) -> Option<(u64, u64)> {
+        let has = |(start, end): (u64, u64)| start <= p.seq && p.end() <= end;
+        let is_queued = p.seq > self.rcv_nxt && self.above.around(p.seq).is_some_and(has);
+        let end = if is_queued { p.end() } else { p.end().min(self.rcv_nxt) };
+        (p.seq < end).then_some((p.seq, end))
+    }
+
     /// Keeps what is new of a segment. Returns true when the window's ceiling grew.
     fn reassemble(&mut self, now: u64, p: &Packet, order: Order) -> bool {
+        if p.len > 0 {
+            self.copy = self.find_copy(p);
+        }
         match order {
             Order::Duplicate => false,
             Order::Hole => {
@@ -254,7 +281,7 @@ impl Receiver {
                 // reports the hole.
                 self.above.insert(p.seq, p.end(), |_, _| {});
                 self.newest_range = p.seq;
-                false
+                self.sack && self.raise_ceiling(p)
             }
             Order::In | Order::Fills => {
                 self.rcv_nxt = self.rcv_nxt.max(p.end());
@@ -263,18 +290,22 @@ impl Receiver {
                 }
                 self.above.cut_below(self.rcv_nxt);
                 self.last_data_ns = now;
-                if self.cfg.timestamps && p.echo_ns > 0 {
-                    self.measure_rtt(now, p);
-                }
-                let grows = self.ceiling < self.buffer && p.len >= self.rcv_mss;
-                if grows {
-                    self.ceiling = (self.ceiling + 2 * u64::from(self.mss)).min(self.buffer);
-                }
-                grows
+                self.raise_ceiling(p)
             }
         }
     }
 
+    /// Linux, tcp_grow_window: by two segments for each, as far as there is room.
+    fn raise_ceiling(&mut self, p: &Packet) -> bool {
+        let room = self.free();
+        let grows = self.ceiling < room && p.len >= self.rcv_mss;
+        if grows {
+            self.ceiling = (self.ceiling + 2 * u64::from(self.mss)).min(room);
+        }
+        grows
+    }
+
+    /// Linux, tcp_rcv_rtt_update: a shorter RTT counts at once, a longer one by an eighth.
     fn measure_rtt(&mut self, now: u64, p: &Packet) {
         // One sample for each ACK echoed; the first data it let go.
         if p.echo_ns == self.last_echo_ns || p.len < self.rcv_mss {
@@ -282,7 +313,8 @@ impl Receiver {
         }
         self.last_echo_ns = p.echo_ns;
         let sample = ((now - p.echo_ns) / 1000) as u32;
-        self.rtt_us = if self.rtt_us == 0 { sample } else { self.rtt_us - self.rtt_us / 8 + sample / 8 };
+        let smoothed = self.rtt_us - self.rtt_us / 8 + sample / 8;
+        self.rtt_us = if self.rtt_us == 0 || sample < self.rtt_us { sample } else { smoothed };
     }
 
     /// Since when a reader of limited rate has credit: for one buffer at most.
@@ -339,16 +371,17 @@ impl Receiver {
         self.report(&e)
     }
 
-    /// Dynamic right-sizing as Linux does it: twice what arrived in one RTT.
+    /// Dynamic right-sizing as Linux does it (tcp_rcv_space_adjust): twice what was read in one RTT, and
+    /// four times of what that grew by.
     fn tune(&mut self, now: u64) {
         if self.rtt_us == 0 || now < self.tune_since_ns + u64::from(self.rtt_us) * 1000 {
             return;
         }
-        let copied = self.read - self.tune_read;
+        let copied = (self.read - self.tune_read).saturating_sub(self.unread());
         if copied > self.tune_space {
             let room = self.cfg.recv_buffer_max_bytes;
             let grow = 2 * copied + 16 * u64::from(self.mss);
-            let grow = grow + grow * (copied - self.tune_space) / self.tune_space;
+            let grow = grow + 2 * (grow * (copied - self.tune_space) / self.tune_space);
             self.buffer = self.buffer.max(grow.min(room));
             self.tune_space = copied;
         }
@@ -367,13 +400,15 @@ impl Receiver {
     /// The fields of an ACK that leaves now.
     pub fn ack_fields(&mut self) -> AckFields {
         let wnd = self.window_now();
-        let sack = (self.sack && !self.above.is_empty()).then(|| {
+        let reports = self.sack && (self.copy.is_some() || !self.above.is_empty());
+        let sack = reports.then(|| {
+            // RFC 2883, 4: a copy first; RFC 2018, 4: then the newest block.
             let mut blocks = Sack::with_capacity(SACK_BLOCKS);
+            blocks.extend(self.copy);
             let newest = self.above.around(self.newest_range);
             blocks.extend(newest);
-            blocks.extend(
-                self.above.iter().rev().filter(|&b| Some(b) != newest).take(SACK_BLOCKS - blocks.len()),
-            );
+            let others = self.above.iter().rev().filter(|&b| Some(b) != newest);
+            blocks.extend(others.take(SACK_BLOCKS - blocks.len()));
             Box::new(blocks)
         });
         AckFields {
@@ -392,6 +427,7 @@ impl Receiver {
         }
         self.wnd = self.window_now();
         self.rcv_wup = self.rcv_nxt;
+        self.copy = None;
         for (arrived, segments) in self.unacked.drain(..) {
             latency(now - arrived, segments);
         }

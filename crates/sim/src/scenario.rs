@@ -548,10 +548,11 @@ keys! {
     #[derive(Clone, Debug, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default)]
     pub struct ReceiverSpec {
-        /// initial receive buffer
+        /// initial receive buffer; memory if it grows
         // The largest window at the start.
         pub recv_buffer_bytes: u64 [256..=WINDOW_MAX],
-        /// limit of receive-buffer autotuning; 0: fixed buffer
+        /// limit of receive-buffer autotuning, memory of which a segment takes 896 bytes besides its
+        /// payload (Linux, tcp_rmem); 0: fixed buffer
         // Fixed too if it is less than the buffer.
         pub recv_buffer_max_bytes: u64 [0..=WINDOW_MAX],
         /// window scaling; without it the window is at most 65535 bytes
@@ -591,7 +592,27 @@ impl Default for ReceiverSpec {
     }
 }
 
+/// What Linux counts for a segment besides its payload: 2344 bytes for 1448.
+const SEGMENT_MEMORY_BYTES: u64 = 896;
+/// Linux, TCP_RMEM_TO_WIN_SCALE: the share of memory that is payload is counted in parts of this.
+const PAYLOAD_PARTS: u64 = 256;
+
 impl ReceiverSpec {
+    /// The same with buffers as the payload that they hold, in segments of this size. A buffer that grows
+    /// is memory, as Linux counts it (tcp_rmem, tcp_win_from_space); of a fixed one Linux doubles the size.
+    pub(crate) fn in_payload(&self, mss: u32) -> ReceiverSpec {
+        let mut held = self.clone();
+        if self.socket == SocketLayer::Linux && self.recv_buffer_max_bytes > self.recv_buffer_bytes {
+            let mss = u64::from(mss);
+            // tcp_measure_rcv_mss.
+            let ratio = (mss * PAYLOAD_PARTS / (mss + SEGMENT_MEMORY_BYTES)).max(1);
+            for bytes in [&mut held.recv_buffer_bytes, &mut held.recv_buffer_max_bytes] {
+                *bytes = *bytes * ratio / PAYLOAD_PARTS;
+            }
+        }
+        held
+    }
+
     /// The same on a host that allows a receive buffer of at most `max_bytes`.
     pub(crate) fn bounded(&self, max_bytes: Option<u64>) -> ReceiverSpec {
         let mut bounded = self.clone();

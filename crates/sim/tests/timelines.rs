@@ -277,10 +277,11 @@ fn steady_window() -> Value {
 
 #[test]
 fn an_ack_that_moves_the_window_is_no_duplicate() {
-    // RFC 5681, 2, condition (e). The ACK of segment 1 leaves before it is read: a window less by
-    // one segment. The next ACK (42 ms) offers it: so the third duplicate is the one of segment 6.
-    let r = run(&ruler(losing_at(&[2]), &[transfer(12, json!({}))]));
-    assert_eq!(sent(trace(&r))[12], (45_000, 2));
+    // RFC 5681, 2, condition (e). Segments 1 to 3 are read at 23.5 ms, after their ACKs left. The next ACK
+    // (by 5, 44 ms) offers the room, less what 5 takes: so the third duplicate is the one by 8.
+    let over = json!({ "receiver": { "reader_lag_ns": 2_500 * US } });
+    let r = run(&ruler(losing_at(&[4]), &[transfer(20, over)]));
+    assert_eq!(sent(trace(&r))[16], (47_000, 4));
 }
 
 #[test]
@@ -363,31 +364,30 @@ fn newreno_sends_one_hole_again_for_each_partial_ack() {
 
 #[test]
 fn sack_recovery_sends_by_what_was_delivered() {
-    // Segment 2 is lost. RFC 6675 with RFC 6937's proportional rate reduction.
+    // Segment 2 is lost. RFC 6675 with Linux's proportional rate reduction (RFC 6937).
     // 40 ms: ACK of 1, cwnd 11: segments 11, 12 (outstanding 2..12).
-    // 42, 43 ms: one and two segments SACKed: pipe 10: limited transmit (RFC 3042): 13, 14.
+    // 42 ms: a segment SACKed: pipe 10: limited transmit (RFC 3042): 13. 43 ms: room for 14, but a burst is
+    //   two segments, 13 left 1 ms ago and the ACK of 2 is due: it waits (tcp_tso_should_defer).
     // 44 ms: three SACKed: segment 2 is lost (RFC 6675, 4). FlightSize without limited transmit
-    //   (RFC 5681, 3.2, step 2) 11: ssthresh 5.5; segment 2 again (step 4.3). Pipe 9 + 1 in units
-    //   of segments, sent 1.
-    // 45..48 ms: delivered 2..5 since the start, of which 5.5 / 13 may be sent: the second segment
-    //   at delivered 5 (48 ms): 15.
-    // 49 ms: outstanding 2..15 and the copy less nine: pipe 6, above ssthresh, and 2.5 may have left.
-    // 80 ms: SACK of 11: pipe 5: half a segment up to ssthresh: nothing fits.
-    // 81..83 ms: SACK of 12..14: pipe 4: one each: 16..18.
-    // 84 ms: ACK of 14: over; cwnd 5.5, outstanding 15..18: segment 19. 88 ms: ACK of 15: 20.
+    //   (RFC 5681, 3.2, step 2) 11: ssthresh 5.5, half of cwnd: of what is delivered from here on,
+    //   half may leave, rounded up. Delivered 1: segment 2 again. Pipe 8 + 1, in segments.
+    // 45..49 ms: delivered 2..6: the second segment at 3 (46 ms): 14; the third at 5 (48 ms): 15.
+    // 80 ms: SACK of 11: pipe 5: half a segment up to ssthresh: nothing fits. 81 ms: SACK of 12: pipe 4: 16.
+    // 82 ms: SACK of 13: pipe 4: 17.
+    // 84 ms: ACK of 13: over; cwnd 5.5, outstanding 14..17: segment 18. 86, 88 ms: ACKs of 14, 15: 19, 20.
     let over = json!({ "sender": { "recovery": "sack" } });
     let r = run(&ruler(losing_at(&[2]), &[transfer(20, over)]));
     let expected = at_ms(&[
         (0, 1..=10),
         (40, 11..=12),
         (42, 13..=13),
-        (43, 14..=14),
         (44, 2..=2),
+        (46, 14..=14),
         (48, 15..=15),
         (81, 16..=16),
         (82, 17..=17),
-        (83, 18..=18),
-        (84, 19..=19),
+        (84, 18..=18),
+        (86, 19..=19),
         (88, 20..=20),
     ]);
     assert_eq!(sent(trace(&r)), expected);
@@ -400,17 +400,80 @@ fn sack_recovery_repairs_two_holes_in_one_round_trip() {
     // Segments 2 and 4 are lost: SACK of 3 (42 ms), 5 (44), 6 (45): now three segments above 2:
     // lost; above 4 there are two. 46 ms: SACK of 7: 4 is lost as well.
     // 42 ms: limited transmit: 15. 44 ms: 16. At 45 ms FlightSize without these is 13: ssthresh 6.5.
-    // 45 ms: segment 2. 46..48 ms: delivered 2..4, of which 6.5 / 15 may have left: less than 2.
-    // 49 ms: delivered 5: 2.2. Outstanding 2..16 and the copy, less seven SACKed and two lost: pipe
-    //   7, above 6.5: segment 4.
-    // 66 ms: segment 2 arrives: ACK of 3. 70 ms: segment 4 arrives: ACK of all so far.
+    // 45 ms: segment 2. Half of what is delivered may leave, rounded up: at delivered 3 (47 ms) the
+    //   second: outstanding 2..16 and the copy, less five SACKed and two lost: pipe 9: segment 4.
+    // 66 ms: segment 2 arrives: ACK of 3. 68 ms: segment 4 arrives: ACK of all so far.
     let over = json!({ "sender": { "recovery": "sack", "initial_window_segments": 12 } });
     let r = run(&ruler(losing_at(&[2, 4]), &[transfer(16, over)]));
     let expected =
-        at_ms(&[(0, 1..=12), (40, 13..=14), (42, 15..=15), (44, 16..=16), (45, 2..=2), (49, 4..=4)]);
+        at_ms(&[(0, 1..=12), (40, 13..=14), (42, 15..=15), (44, 16..=16), (45, 2..=2), (47, 4..=4)]);
     assert_eq!(sent(trace(&r)), expected);
-    assert_eq!(only_flow(&r).end_ns, 70 * MS);
+    assert_eq!(only_flow(&r).end_ns, 68 * MS);
     assert_eq!(r.groups[0].fast_recoveries, 1);
+}
+
+#[test]
+fn a_segment_is_lost_a_quarter_of_the_shortest_rtt_after_a_later_one_arrived() {
+    // RFC 8985, 6.2: one SACK (of 3, at 42 ms) is too few for three duplicates. Both left at 0, so
+    // segment 2 has waited for an RTT. The shortest is the handshake's 39.04 ms: a quarter is 9.76 ms,
+    // and Linux's timer adds 2 ms: 53.76 ms.
+    let over = json!({ "sender": { "recovery": "sack" } });
+    let r = run(&ruler(losing_at(&[2]), &[transfer(3, over)]));
+    let mut expected = at_ms(&[(0, 1..=3)]);
+    expected.push((53_760, 2));
+    assert_eq!(sent(trace(&r)), expected);
+    let g = &r.groups[0];
+    assert_eq!((g.fast_recoveries, g.retransmitted_segments, g.timeouts), (1, 1, 0));
+}
+
+#[test]
+fn a_retransmission_is_lost_when_what_left_after_it_has_arrived() {
+    // As sack_recovery_sends_by_what_was_delivered, but the copy of 2 is lost as well: it leaves the
+    // link at 45 ms. Segment 14 left after it, at 46 ms; its SACK comes at 86 ms (RFC 8985, 6.2, step 5):
+    // in flight are 15, 16 and 17. Of the window of 5.5: 2 and 18. 88 ms, SACK of 15: 19. 121 ms, of 16: 20.
+    let over = json!({ "sender": { "recovery": "sack" } });
+    let r = run(&ruler(losing_at(&[2, 45]), &[transfer(20, over)]));
+    let out = sent(trace(&r));
+    assert_eq!(
+        out[12..18],
+        at_ms(&[(42, 13..=13), (44, 2..=2), (46, 14..=14), (48, 15..=15), (81, 16..=16), (82, 17..=17)])
+    );
+    assert_eq!(out[18..], at_ms(&[(86, 2..=2), (86, 18..=18), (88, 19..=19), (121, 20..=20)]));
+    assert_eq!((r.groups[0].retransmitted_segments, r.groups[0].timeouts), (2, 0));
+}
+
+#[test]
+fn what_waits_above_a_hole_takes_room_in_the_window() {
+    // A buffer of ten segments; 2 and 5 are lost. An ACK leaves before what it covers is read: that of 1
+    // offers nine, up to 10. 45 ms: the third SACK (of 6): both are lost; rate reduction sends 2, and 5 at
+    // 47 ms.
+    // 66 ms: 2 arrives: ACK of 4, of which 2 to 4 are not read, and 6 to 10 wait: the window ends at 10 as
+    // before, so nothing leaves at 85 ms. 68 ms: 5 arrives: ACK of 10, of which 5 to 10 are not read: 14.
+    let over = json!({
+        "sender": { "recovery": "sack" },
+        "receiver": { "recv_buffer_bytes": 10 * MSS },
+    });
+    let r = run(&ruler(losing_at(&[2, 5]), &[transfer(30, over)]));
+    let expected = at_ms(&[(0, 1..=10), (45, 2..=2), (47, 5..=5), (87, 11..=14)]);
+    assert_eq!(sent(trace(&r))[..16], expected);
+}
+
+#[test]
+// [D-30]
+fn sack_recovery_of_a_large_loss_sends_one_for_one_and_two_when_a_hole_is_filled() {
+    // Segments 2..13 of 20 are lost. 40 ms: ACK of 1, cwnd 21: segments 21, 22, the last.
+    // 55 ms: the third SACK above them (16): all are lost. FlightSize 21: ssthresh 10.5; pipe 6.
+    // 55..59 ms: SACK of 16..20, and 80, 81 ms: of 21, 22: what is delivered leaves again: 2..8.
+    // 95 ms: ACK of 2 (sent at 55 ms): SND.UNA moved and nothing else was lost: two leave, and two
+    //   at 96 ms (ACK of 3). 97 ms: ACK of 4: segment 13 is left.
+    let over = json!({ "sender": { "recovery": "sack", "initial_window_segments": 20 } });
+    let r = run(&ruler(losing_at(&(2..=13).collect::<Vec<_>>()), &[transfer(22, over)]));
+    let mut expected = at_ms(&[(0, 1..=20), (40, 21..=22)]);
+    expected.extend((0..5).flat_map(|i| at_ms(&[(55 + i, 2 + i..=2 + i)])));
+    expected.extend(at_ms(&[(80, 7..=7), (81, 8..=8), (95, 9..=10), (96, 11..=12), (97, 13..=13)]));
+    assert_eq!(sent(trace(&r)), expected);
+    let g = &r.groups[0];
+    assert_eq!((g.fast_recoveries, g.retransmitted_segments, g.timeouts), (1, 12, 0));
 }
 
 #[test]
@@ -500,13 +563,13 @@ fn a_tail_loss_probe_leaves_after_two_round_trips_and_the_peers_longest_delay() 
 
 #[test]
 fn a_tail_loss_probe_is_new_data_where_there_is_some_whatever_the_congestion_window() {
-    // RFC 8985, 7.3: the first window is lost; the probe at 2 * 39.04 = 78.08 ms is segment 11,
-    // beyond the congestion window of ten. One SACK (at 118.08 ms) is too few for RFC 6675 to call
-    // the rest lost: the timeout does, 1 s after that SACK.
+    // RFC 8985, 7.3: the first window is lost; the probe is segment 11, beyond the congestion window of
+    // ten, at 2 * 39.04 ms and 2 ms that Linux adds: 80.08 ms. Its SACK comes 40 ms later and shows that
+    // all that left at 0 is lost.
     let down = json!({ "down": { "outages": [{ "start_ns": 0, "length_ns": 11 * MS }] } });
     let over = json!({ "sender": { "recovery": "sack", "tail_loss_probe": true } });
     let r = run(&ruler(down, &[transfer(30, over)]));
-    assert_eq!(sent(trace(&r))[10..12], [(78_080, 11), (1_118_080, 1)]);
+    assert_eq!(sent(trace(&r))[10..12], [(80_080, 11), (120_080, 1)]);
 }
 
 // --- windows and queues --------------------------------------------------------------------------

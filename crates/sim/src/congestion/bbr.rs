@@ -3,7 +3,7 @@
 //! "the draft" below): the window and the pacing rate follow the estimates of bottleneck bandwidth
 //! and minimum RTT.
 
-use super::{AckSample, Controller, Window};
+use super::{AckSample, Controller, Flight, Window};
 
 /// 2/ln 2, the smallest gain that doubles the rate each round (the draft, 4.3.2.1).
 const HIGH_GAIN: f64 = 2.885;
@@ -294,11 +294,11 @@ impl Controller for Bbr {
         };
     }
 
-    fn on_loss(&mut self, _flight_bytes: u64, _mss: u64, window: &mut Window) {
+    fn on_loss(&mut self, _flight: &Flight, window: &mut Window) {
         self.save_cwnd(window);
     }
 
-    fn on_timeout(&mut self, _flight_bytes: u64, _mss: u64, window: &mut Window) {
+    fn on_timeout(&mut self, _flight: &Flight, window: &mut Window) {
         self.save_cwnd(window);
     }
 

@@ -4,9 +4,15 @@
 
 mod bbr;
 mod cubic;
+mod hystart;
 mod reno;
 
-use crate::scenario::{CongestionControl, Counting};
+use crate::scenario::{CongestionControl, Counting, SenderSpec};
+
+/// Linux paces at twice the window per RTT in slow start and at 1.2 times near its end and after it,
+/// so that pacing does not hold back the window's growth (tcp_pacing_ss_ratio, tcp_pacing_ca_ratio).
+const PACING_GAIN_SLOW_START: f64 = 2.0;
+const PACING_GAIN: f64 = 1.2;
 
 /// What the sender learned from one ACK.
 #[derive(Clone, Copy, Debug, Default)]
@@ -19,7 +25,12 @@ pub struct AckSample {
     pub delivered_bytes: u64,
     /// RTT of the oldest segment newly acknowledged, if it was sent once.
     pub rtt_ns: Option<u64>,
+    /// RTT of the newest segment newly acknowledged or SACKed, if it was sent once.
+    pub newest_rtt_ns: Option<u64>,
     pub srtt_ns: u64,
+    /// SND.UNA and SND.NXT after this ACK.
+    pub una: u64,
+    pub nxt: u64,
     /// Bytes in flight before this ACK.
     pub prior_in_flight: u64,
     /// The flow had as much in flight as the window allowed.
@@ -37,6 +48,16 @@ pub struct DeliveryRate {
     pub app_limited: bool,
 }
 
+/// What was out when a loss showed.
+#[derive(Clone, Copy, Debug)]
+pub struct Flight {
+    /// RFC 5681's FlightSize.
+    pub bytes: u64,
+    /// SND.NXT.
+    pub end: u64,
+    pub mss: u64,
+}
+
 /// The window and the size at which slow start ends.
 #[derive(Clone, Copy, Debug)]
 pub struct Window {
@@ -49,6 +70,12 @@ impl Window {
     pub fn in_slow_start(&self) -> bool {
         self.cwnd < self.ssthresh
     }
+
+    /// Bytes per second at which Linux spreads a window over an RTT (tcp_update_pacing_rate).
+    pub fn pacing_rate(&self, srtt_ns: u64) -> f64 {
+        let gain = if self.cwnd < self.ssthresh / 2 { PACING_GAIN_SLOW_START } else { PACING_GAIN };
+        gain * self.cwnd as f64 * 1e9 / srtt_ns as f64
+    }
 }
 
 /// One congestion control algorithm: sets the window as ACKs and losses come in.
@@ -56,11 +83,14 @@ trait Controller {
     /// An ACK arrived outside fast recovery (rate-based: any ACK).
     fn on_ack(&mut self, ack: &AckSample, window: &mut Window);
 
-    /// Duplicate ACKs or SACK showed a loss; `flight_bytes` is RFC 5681's FlightSize.
-    fn on_loss(&mut self, flight_bytes: u64, mss: u64, window: &mut Window);
+    /// An ACK arrived, in any state, before it is judged.
+    fn on_rtt(&mut self, _ack: &AckSample, _window: &mut Window) {}
+
+    /// Duplicate ACKs or SACK showed a loss.
+    fn on_loss(&mut self, flight: &Flight, window: &mut Window);
 
     /// The retransmission timer expired; the caller sets the loss window afterwards.
-    fn on_timeout(&mut self, flight_bytes: u64, mss: u64, window: &mut Window);
+    fn on_timeout(&mut self, flight: &Flight, window: &mut Window);
 
     /// Recovery ended.
     fn on_recovered(&mut self, _window: &mut Window) {}
@@ -83,13 +113,14 @@ pub struct Congestion {
 }
 
 impl Congestion {
-    pub fn new(kind: CongestionControl, counting: Counting, mss: u64, initial_segments: u64) -> Self {
-        let controller: Box<dyn Controller> = match kind {
-            CongestionControl::Reno => Box::new(reno::Reno::new(counting)),
-            CongestionControl::Cubic => Box::new(cubic::Cubic::new(counting)),
+    pub fn new(cfg: &SenderSpec, mss: u64) -> Self {
+        let controller: Box<dyn Controller> = match cfg.congestion_control {
+            CongestionControl::Reno => Box::new(reno::Reno::new(cfg.counting)),
+            CongestionControl::Cubic => Box::new(cubic::Cubic::new(cfg.counting, cfg.pacing)),
             CongestionControl::Bbr => Box::<bbr::Bbr>::default(),
         };
-        let window = Window { cwnd: mss * initial_segments.max(1), ssthresh: u64::MAX };
+        let initial_segments = u64::from(cfg.initial_window_segments.max(1));
+        let window = Window { cwnd: mss * initial_segments, ssthresh: u64::MAX };
         Congestion { window, controller }
     }
 
@@ -97,14 +128,27 @@ impl Congestion {
         self.controller.on_ack(ack, &mut self.window);
     }
 
-    pub fn on_loss(&mut self, flight_bytes: u64, mss: u64) {
-        self.controller.on_loss(flight_bytes, mss, &mut self.window);
+    pub fn on_rtt(&mut self, ack: &AckSample) {
+        self.controller.on_rtt(ack, &mut self.window);
     }
 
-    pub fn on_timeout(&mut self, flight_bytes: u64, mss: u64) {
-        self.controller.on_timeout(flight_bytes, mss, &mut self.window);
+    pub fn on_loss(&mut self, flight: &Flight) {
+        self.controller.on_loss(flight, &mut self.window);
+    }
+
+    pub fn on_timeout(&mut self, flight: &Flight) {
+        self.controller.on_timeout(flight, &mut self.window);
         // RFC 5681, 3.1: the loss window is one full-sized segment.
-        self.window.cwnd = mss;
+        self.window.cwnd = flight.mss;
+    }
+
+    /// Nothing was lost: the window is at least what it was before it was reduced (Linux,
+    /// tcp_undo_cwnd_reduction).
+    pub fn on_undo(&mut self, before: &Window) {
+        if !self.is_rate_based() {
+            self.window.cwnd = self.window.cwnd.max(before.cwnd);
+            self.window.ssthresh = self.window.ssthresh.max(before.ssthresh);
+        }
     }
 
     pub fn on_recovered(&mut self) {

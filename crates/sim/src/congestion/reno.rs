@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Reno (RFC 5681), with appropriate byte counting (RFC 3465).
 
-use super::{slow_start, AckSample, Controller, Window};
+use super::{slow_start, AckSample, Controller, Flight, Window};
 use crate::scenario::Counting;
 
 pub struct Reno {
@@ -17,8 +17,8 @@ impl Reno {
 }
 
 /// RFC 5681, equation 4.
-fn halved(flight_bytes: u64, mss: u64) -> u64 {
-    (flight_bytes / 2).max(2 * mss)
+fn halved(flight: &Flight) -> u64 {
+    (flight.bytes / 2).max(2 * flight.mss)
 }
 
 impl Controller for Reno {
@@ -35,13 +35,13 @@ impl Controller for Reno {
         }
     }
 
-    fn on_loss(&mut self, flight_bytes: u64, mss: u64, window: &mut Window) {
-        window.ssthresh = halved(flight_bytes, mss);
+    fn on_loss(&mut self, flight: &Flight, window: &mut Window) {
+        window.ssthresh = halved(flight);
         window.cwnd = window.ssthresh;
     }
 
-    fn on_timeout(&mut self, flight_bytes: u64, mss: u64, window: &mut Window) {
-        window.ssthresh = halved(flight_bytes, mss);
+    fn on_timeout(&mut self, flight: &Flight, window: &mut Window) {
+        window.ssthresh = halved(flight);
         self.credit = 0;
     }
 }

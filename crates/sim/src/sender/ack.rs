@@ -1,26 +1,64 @@
 // SPDX-License-Identifier: MIT
 //! What an arriving ACK does to a sender.
 
-use super::segment::Departure;
+use super::recovery::LossState;
+use super::segment::{Departure, Tally};
 use super::timers::Timer;
 use super::{Sender, INITIAL_RTO_NS, MAX_RTO_NS};
 use crate::congestion::{AckSample, DeliveryRate};
-use crate::packet::Packet;
+use crate::packet::{Packet, SACK_BLOCKS};
 use crate::scenario::Recovery;
 
 /// A delivery rate over less than this part of an RTT would be a burst, not a rate.
 const RATE_MIN_RTT_SHARE: u64 = 8;
 
 /// What one ACK newly reported about the segments that were out.
-struct News {
-    sample: AckSample,
+pub(super) struct News {
+    pub sample: AckSample,
+    pub prior_una: u64,
+    /// The time echoed; 0: none.
+    pub echo_ns: u64,
+    /// Nothing was out of order before, nor is with this ACK.
+    pub in_order: bool,
+    /// It moves neither SND.UNA nor the window and carries no data.
+    pub is_pure_duplicate: bool,
+    /// End of what D-SACK reported.
+    pub dsacked_end: Option<u64>,
+    /// The lowest segment that one sent later has overtaken; u64::MAX: none.
+    pub overtaken: u64,
+    /// End of the highest segment SACKed before; 0: none.
+    sacked_to: u64,
     /// The segment sent last among those newly delivered.
     newest: Option<Departure>,
     /// A retransmitted segment is among those acknowledged.
     retransmitted: bool,
+    /// When the highest of those acknowledged, and the lowest and the highest of those SACKed, left
+    /// that were sent once.
+    acked_sent_ns: Option<u64>,
+    sacked_first_sent_ns: Option<u64>,
+    sacked_sent_ns: Option<u64>,
 }
 
 impl News {
+    fn new(sender: &Sender, p: &Packet, now: u64, window_moved: bool) -> Self {
+        let prior_una = sender.una;
+        News {
+            sample: sender.sample_before(now),
+            prior_una,
+            sacked_to: sender.sacked.highest(),
+            echo_ns: p.echo_ns,
+            in_order: sender.is_in_order() && p.sack.is_none(),
+            is_pure_duplicate: p.ack == prior_una && p.len == 0 && !window_moved,
+            dsacked_end: None,
+            overtaken: u64::MAX,
+            newest: None,
+            retransmitted: false,
+            acked_sent_ns: None,
+            sacked_first_sent_ns: None,
+            sacked_sent_ns: None,
+        }
+    }
+
     fn deliver(&mut self, departure: &Departure) {
         if self.newest.map_or(true, |n| departure.sent_ns >= n.sent_ns) {
             self.newest = Some(*departure);
@@ -36,22 +74,40 @@ impl Sender {
             return None;
         }
         let window_moved = self.update_peer_window(p);
-        let mut news = News { sample: self.sample_before(now), newest: None, retransmitted: false };
+        let mut news = News::new(self, p, now, window_moved);
+        if self.cfg.recovery == Recovery::Sack && p.sack.is_some() {
+            self.take_dsack(p, &mut news);
+            self.take_sack(p, &mut news);
+        }
         self.take_cumulative(p.ack, &mut news);
-        self.take_sack(p, &mut news);
-        let News { mut sample, newest, retransmitted } = news;
-        self.take_rtt(p, retransmitted, &mut sample);
-        self.take_delivery(newest.as_ref(), &mut sample);
-        self.count_duplicate(p, window_moved, sample.acked_bytes);
-        if let Some(newest) = &newest {
-            self.mark_lost_again(newest.sent_ns);
+        self.take_rtt(&mut news);
+        self.take_delivery(&mut news);
+        self.count_duplicate(p, window_moved, news.sample.acked_bytes);
+        self.cc.on_rtt(&news.sample);
+        self.judge_tail_probe(&news);
+        let reordering_wait_ns = self.recover(&mut news);
+        match reordering_wait_ns {
+            Some(wait_ns) => self.arm_reordering(now, wait_ns),
+            None if self.restarts_timer(&news) => self.restart_timer(now),
+            None => {}
         }
-        self.recover(&mut sample);
-        // RFC 6298, 5.2 and 5.3: new data acknowledged restarts the timer.
-        if sample.delivered_bytes > 0 || sample.acked_bytes > 0 || self.timer == Timer::Persist {
-            self.restart_timer(now);
-        }
-        sample.rtt_ns
+        news.sample.rtt_ns
+    }
+
+    /// Nothing was reported or taken as lost, or sent again.
+    fn is_in_order(&self) -> bool {
+        let Tally { sacked, lost, again, .. } = self.tally;
+        self.loss_state == LossState::Open && sacked + lost + again == 0
+    }
+
+    /// RFC 6298, 5.2 and 5.3: new data acknowledged restarts the timer. What was only SACKed does if it
+    /// left before the segment that blocks all others was sent again (Linux, tcp_clean_rtx_queue).
+    fn restarts_timer(&self, news: &News) -> bool {
+        let sacked_earlier = || {
+            let first = self.segments.front().map(|s| s.departure.sent_ns);
+            news.sacked_first_sent_ns.is_some() && news.sacked_first_sent_ns < first
+        };
+        news.sample.acked_bytes > 0 || self.timer == Timer::Persist || sacked_earlier()
     }
 
     /// RFC 9293, 3.10.7.4: SND.WND, here by its right edge, which never moves back (RFC 9293,
@@ -70,24 +126,23 @@ impl Sender {
 
     /// The state in front of this ACK.
     fn sample_before(&self, now: u64) -> AckSample {
-        let (window, in_flight) = (self.window(), self.bytes_in_flight());
-        // In slow start a window is in use when half of it is (Linux, tcp_is_cwnd_limited).
-        let half_used = self.cc.window.in_slow_start() && 2 * in_flight >= window;
         AckSample {
             now_ns: now,
             mss: self.mss,
-            prior_in_flight: in_flight,
-            window_limited: in_flight + self.mss > window || half_used,
+            prior_in_flight: self.bytes_in_flight(),
+            window_limited: self.uses_window(),
             ..AckSample::default()
         }
     }
 
     /// RFC 9293, 3.10.7.4: advances SND.UNA and takes what it covers off the queue.
     fn take_cumulative(&mut self, ack: u64, news: &mut News) {
+        let now = news.sample.now_ns;
         news.sample.acked_bytes = ack - self.una;
         self.una = ack;
+        let mut overtaken = u64::MAX;
         while let Some(front) = self.segments.front_mut() {
-            let end = front.seq + u64::from(front.len);
+            let end = front.end();
             let bytes = end.min(ack).saturating_sub(front.seq);
             if bytes == 0 && front.len > 0 {
                 break;
@@ -97,6 +152,9 @@ impl Sender {
             } else {
                 news.sample.delivered_bytes += bytes;
                 news.deliver(&front.departure);
+                if !front.is_spurious(news.echo_ns) {
+                    self.rack.deliver(now, front, self.min_rtt_ns);
+                }
             }
             if front.lost {
                 self.tally.lost -= bytes;
@@ -105,64 +163,102 @@ impl Sender {
                 self.tally.again -= bytes;
             }
             news.retransmitted |= front.retransmitted;
-            if news.sample.rtt_ns.is_none() && !front.retransmitted && !front.sacked {
-                news.sample.rtt_ns = Some(news.sample.now_ns - front.departure.sent_ns);
+            if !front.retransmitted && !front.sacked {
+                let sent_ns = front.departure.sent_ns;
+                news.sample.rtt_ns = news.sample.rtt_ns.or(Some(now - sent_ns));
+                news.acked_sent_ns = Some(sent_ns);
+                overtaken = overtaken.min(front.seq);
             }
             if end > ack {
                 front.len -= bytes as u32;
                 front.seq += bytes;
                 break;
             }
+            self.tally.sacked_segments -= u64::from(front.sacked);
             self.segments.pop_front();
-        }
-    }
-
-    /// RFC 6675, 4: Update(), the scoreboard of SACKed segments.
-    fn take_sack(&mut self, p: &Packet, news: &mut News) {
-        for &(start, end) in p.sack.iter().flat_map(|blocks| blocks.iter()) {
-            self.take_sack_block(start, end, news);
         }
         if news.sample.acked_bytes > 0 {
             self.sacked.cut_below(self.una);
         }
+        if overtaken < news.sacked_to {
+            self.rack.note_reordering(overtaken, self.highest_sacked(), self.mss);
+        }
+    }
+
+    /// RFC 6675, 4: Update(), the scoreboard of SACKed segments. From the lowest block up, so that what
+    /// lies below another was overtaken before this ACK.
+    fn take_sack(&mut self, p: &Packet, news: &mut News) {
+        let mut blocks = [(0, 0); SACK_BLOCKS];
+        let reported = p.sack.iter().flat_map(|blocks| blocks.iter());
+        for (block, &given) in blocks.iter_mut().zip(reported) {
+            *block = given;
+        }
+        blocks.sort_unstable();
+        for (start, end) in blocks {
+            self.take_sack_block(start.max(p.ack), end.min(self.nxt), news);
+        }
+        if news.overtaken < u64::MAX && !matches!(self.loss_state, LossState::Timeout { .. }) {
+            self.rack.note_reordering(news.overtaken, self.highest_sacked(), self.mss);
+        }
     }
 
     fn take_sack_block(&mut self, start: u64, end: u64, news: &mut News) {
-        if end <= self.una || self.cfg.recovery != Recovery::Sack {
-            return;
-        }
-        let segments = &mut self.segments;
-        let tally = &mut self.tally;
-        self.sacked.insert(start.max(self.una), end.min(self.nxt), |from, to| {
+        let highest = self.sacked.highest();
+        let (segments, tally, rack) = (&mut self.segments, &mut self.tally, &mut self.rack);
+        let min_rtt_ns = self.min_rtt_ns;
+        self.sacked.insert(start, end, |from, to| {
             let first = segments.partition_point(|s| s.seq < from);
             for seg in segments.iter_mut().skip(first) {
-                let bytes = u64::from(seg.len);
-                if seg.seq + bytes > to {
+                if seg.end() > to {
                     break;
                 }
                 if seg.sacked {
                     continue;
                 }
+                rack.deliver(news.sample.now_ns, seg, min_rtt_ns);
                 seg.sack(tally);
-                news.sample.delivered_bytes += bytes;
+                if !seg.retransmitted {
+                    let sent_ns = seg.departure.sent_ns;
+                    news.sacked_first_sent_ns.get_or_insert(sent_ns);
+                    news.sacked_sent_ns = Some(sent_ns);
+                    if seg.seq < highest {
+                        news.overtaken = news.overtaken.min(seg.seq);
+                    }
+                }
+                news.sample.delivered_bytes += u64::from(seg.len);
                 news.deliver(&seg.departure);
             }
         });
     }
 
-    /// RFC 6298: one measurement for each ACK that allows one.
-    fn take_rtt(&mut self, p: &Packet, retransmitted: bool, sample: &mut AckSample) {
-        if retransmitted {
+    /// RFC 6298: one measurement for each ACK that allows one; for congestion control also the RTT of
+    /// the newest segment (Linux, tcp_clean_rtx_queue and tcp_ack_update_rtt).
+    fn take_rtt(&mut self, news: &mut News) {
+        let sample = &mut news.sample;
+        let now = sample.now_ns;
+        let mut newest_sent_ns = news.sacked_sent_ns.or(news.acked_sent_ns);
+        if news.retransmitted {
             // Karn's algorithm (RFC 6298, 3): data acknowledged with a retransmitted segment had
             // waited for it. An echoed timestamp is not ambiguous (RFC 7323, 4).
-            sample.rtt_ns = (p.echo_ns > 0).then(|| sample.now_ns - p.echo_ns);
+            let echo_ns = (news.echo_ns > 0).then_some(news.echo_ns);
+            sample.rtt_ns = echo_ns.map(|sent_ns| now - sent_ns);
+            newest_sent_ns = news.sacked_sent_ns.or(echo_ns);
         }
-        if let Some(rtt_ns) = sample.rtt_ns {
+        sample.newest_rtt_ns = newest_sent_ns.map(|sent_ns| now - sent_ns);
+        let of_sacked_ns = news.sacked_first_sent_ns.map(|sent_ns| now - sent_ns);
+        let measured_ns =
+            if news.retransmitted { of_sacked_ns.or(sample.rtt_ns) } else { sample.rtt_ns.or(of_sacked_ns) };
+        if let Some(rtt_ns) = measured_ns {
             self.measure(rtt_ns);
             // RFC 6298, 5: the backed-off timeout stays until a measurement (so does Linux).
             self.backoff = 0;
         }
+        if let Some(rtt_ns) = sample.newest_rtt_ns {
+            self.min_rtt_ns = self.min_rtt_ns.min(rtt_ns);
+        }
         sample.srtt_ns = self.srtt_ns;
+        sample.una = self.una;
+        sample.nxt = self.nxt;
     }
 
     /// RFC 6298, 2.2 to 2.4.
@@ -185,13 +281,15 @@ impl Sender {
         };
     }
 
-    /// Counts what was delivered; `newest` gives the delivery rate and marks the rounds.
-    fn take_delivery(&mut self, newest: Option<&Departure>, sample: &mut AckSample) {
+    /// Counts what was delivered; the newest of it gives the delivery rate and marks the rounds.
+    fn take_delivery(&mut self, news: &mut News) {
+        let sample = &mut news.sample;
         if sample.delivered_bytes > 0 {
             self.delivered += sample.delivered_bytes;
             self.delivered_ns = sample.now_ns;
         }
-        if let Some(newest) = newest {
+        if let Some(newest) = &news.newest {
+            self.rack.adapt(newest.delivered, self.delivered);
             sample.rate = self.delivery_rate(sample.now_ns, newest);
             if newest.delivered >= self.round_end {
                 sample.round_started = true;
@@ -222,7 +320,6 @@ impl Sender {
     fn count_duplicate(&mut self, p: &Packet, window_moved: bool, acked_bytes: u64) {
         if acked_bytes > 0 {
             self.dupacks = 0;
-            self.probed = false;
         } else if p.len == 0 && self.outstanding() > 0 && (!window_moved || p.sack.is_some()) {
             self.dupacks += 1;
         }

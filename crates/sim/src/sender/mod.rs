@@ -1,25 +1,40 @@
 // SPDX-License-Identifier: MIT
 //! The sending half of an endpoint: what may leave now, what was lost, when to give up waiting.
 //!
-//! `ack` follows an arriving ACK, `recovery` finds losses and reduces the window, `output` chooses
-//! the next segment, `timers` waits, `buffer` is the application's side.
+//! `ack` follows an arriving ACK; `rack` finds losses, `recovery` reduces the window for them and
+//! `undo` takes that back; `output` chooses the next segment, `timers` waits and `tail_probe` asks for
+//! an ACK; `burst` sends several segments at once and `window_use` judges whether the window limits; `buffer`
+//! is the application's side.
 
 mod ack;
 mod buffer;
+mod burst;
+mod dsack;
 mod output;
+mod rack;
 mod recovery;
 mod segment;
+mod tail_probe;
+#[cfg(test)]
+mod tests;
 mod timers;
+mod undo;
+mod window_use;
 
 pub use output::Outgoing;
 
-use crate::congestion::Congestion;
+use crate::congestion::{Congestion, Flight};
 use crate::ranges::Ranges;
 use crate::scenario::SenderSpec;
+use burst::Burst;
+use rack::Rack;
 use recovery::{LossState, Prr};
 use segment::{Segment, Tally};
 use std::collections::VecDeque;
+use tail_probe::{DueProbe, TailProbe};
 use timers::Timer;
+use undo::Undo;
+use window_use::WindowUse;
 
 pub const NEVER: u64 = u64::MAX;
 /// RFC 6298, 2.1: before the first measurement.
@@ -54,8 +69,14 @@ pub struct Sender {
     segments: VecDeque<Segment>,
     sacked: Ranges,
     tally: Tally,
-    /// All segments below are judged: lost or SACKed.
-    judged_below: u64,
+    rack: Rack,
+    undo: Undo,
+    /// This ACK showed that a segment was lost.
+    newly_lost: bool,
+    /// Lost segments wait: what was taken as lost may have arrived.
+    holds_lost: bool,
+    /// Copies that D-SACK reported.
+    copies_reported: u64,
     /// No lost segment waits for retransmission below.
     resend_from: u64,
     loss_state: LossState,
@@ -69,13 +90,16 @@ pub struct Sender {
     short_end: u64,
     pub srtt_ns: u64,
     rttvar_ns: u64,
+    min_rtt_ns: u64,
     rto_ns: u64,
     backoff: u32,
     timer: Timer,
     pub timer_ns: u64,
-    probed: bool,
-    /// The probe is new data, which the congestion window does not hold back.
-    probe_is_new: bool,
+    tail_probe: Option<TailProbe>,
+    /// The congestion window does not hold it back.
+    due_probe: Option<DueProbe>,
+    burst: Burst,
+    window_use: WindowUse,
     /// Pacing: the next segment leaves no earlier.
     pub pace_ns: u64,
     pace_waits: bool,
@@ -90,8 +114,6 @@ pub struct Sender {
 impl Sender {
     /// `wnd`: the peer's window before its first ACK; `rtt_ns`: as the handshake measured it.
     pub fn new(cfg: &SenderSpec, mss: u64, wnd: u64, rtt_ns: u64, now: u64) -> Self {
-        let cc =
-            Congestion::new(cfg.congestion_control, cfg.counting, mss, cfg.initial_window_segments.into());
         let mut s = Sender {
             cfg: cfg.clone(),
             mss,
@@ -105,23 +127,30 @@ impl Sender {
             segments: VecDeque::new(),
             sacked: Ranges::default(),
             tally: Tally::default(),
-            judged_below: 0,
+            rack: Rack::default(),
+            undo: Undo::default(),
+            newly_lost: false,
+            holds_lost: false,
+            copies_reported: 0,
             resend_from: 0,
             loss_state: LossState::Open,
             prr: Prr::default(),
             dupacks: 0,
-            cc,
+            cc: Congestion::new(cfg, mss),
             wnd_right: wnd,
             wnd_max: wnd,
             short_end: 0,
             srtt_ns: 0,
             rttvar_ns: 0,
+            min_rtt_ns: NEVER,
             rto_ns: INITIAL_RTO_NS,
             backoff: 0,
             timer: Timer::Off,
             timer_ns: NEVER,
-            probed: false,
-            probe_is_new: false,
+            tail_probe: None,
+            due_probe: None,
+            burst: Burst::default(),
+            window_use: WindowUse::default(),
             pace_ns: 0,
             pace_waits: false,
             delivered: 0,
@@ -133,6 +162,7 @@ impl Sender {
         };
         if rtt_ns > 0 {
             s.measure(rtt_ns);
+            s.min_rtt_ns = rtt_ns;
         }
         s
     }
@@ -146,10 +176,15 @@ impl Sender {
         (self.outstanding() + self.tally.again).saturating_sub(self.tally.sacked + self.tally.lost)
     }
 
+    /// End of the highest segment that was SACKed.
+    fn highest_sacked(&self) -> u64 {
+        self.sacked.highest().max(self.una)
+    }
+
     /// FlightSize (RFC 5681, 2), as a loss halves it. Data that piled up above a hole lost again and
     /// again is not in flight: the window bounds it.
-    fn flight_size(&self) -> u64 {
-        self.outstanding().min(self.cc.window.cwnd)
+    fn flight(&self) -> Flight {
+        Flight { bytes: self.outstanding().min(self.cc.window.cwnd), end: self.nxt, mss: self.mss }
     }
 
     /// Data waits that could not be sent, for whatever reason.
@@ -179,6 +214,8 @@ impl Sender {
             self.segments.iter().filter(|s| f(s)).map(|s| u64::from(s.len)).sum()
         };
         assert_eq!(self.tally.sacked, sum(|s| s.sacked));
+        let sacked_segments = self.segments.iter().filter(|s| s.sacked).count();
+        assert_eq!(self.tally.sacked_segments, sacked_segments as u64);
         assert_eq!(self.tally.lost, sum(|s| s.lost));
         assert_eq!(self.tally.again, sum(|s| s.again_in_flight));
         assert_eq!(self.outstanding(), sum(|_| true));

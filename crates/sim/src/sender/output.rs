@@ -3,18 +3,15 @@
 
 use super::recovery::LossState;
 use super::segment::{Departure, Segment};
+use super::tail_probe::DueProbe;
 use super::timers::Timer;
 use super::{Sender, NEVER};
+use crate::congestion::Window;
 use crate::scenario::{Nagle, Recovery};
 
 /// Least share of the peer's largest window that a segment cut off by the window fills (rule
 /// `unsent`): the share that the window must slide before the receiver reports it.
 const USABLE_PERCENT: u64 = 35;
-
-/// Linux paces at twice the window per RTT in slow start and at 1.2 times after it, so that pacing
-/// does not hold back the window's growth (tcp_pacing_ss_ratio, tcp_pacing_ca_ratio).
-const PACING_GAIN_SLOW_START: f64 = 2.0;
-const PACING_GAIN: f64 = 1.2;
 
 /// A segment that leaves.
 #[derive(Clone, Copy, Debug)]
@@ -30,15 +27,24 @@ impl Sender {
     /// The next segment that may leave at `now`; lost ones come first (RFC 6675, 4, NextSeg()).
     pub fn next_segment(&mut self, now: u64) -> Option<Outgoing> {
         self.pace_waits = false;
-        match self.next_lost() {
+        if self.due_probe == Some(DueProbe::LastSegment) {
+            self.due_probe = None;
+            return self.segments.len().checked_sub(1).map(|last| self.resend(now, last));
+        }
+        let next = match self.next_lost() {
             Some(at) => self.send_again(now, at),
             None => self.send_unsent(now),
+        };
+        if next.is_none() {
+            self.end_burst();
+            self.judge_window_use();
         }
+        next
     }
 
     /// The next lost segment that no retransmission is out for.
     fn next_lost(&mut self) -> Option<usize> {
-        if self.tally.lost == 0 {
+        if self.tally.lost == 0 || self.holds_lost {
             return None;
         }
         let first = self.segments.partition_point(|s| s.seq < self.resend_from);
@@ -74,20 +80,32 @@ impl Sender {
         if !(self.fits_window(len) || is_asked_for) || !self.pace(now, len) {
             return None;
         }
+        Some(self.resend(now, at))
+    }
+
+    fn resend(&mut self, now: u64, at: usize) -> Outgoing {
         let departure = self.departure(now, self.segments[at].departure.app_limited);
         let seg = &mut self.segments[at];
+        seg.recall(&mut self.tally);
         seg.departure = departure;
         seg.retransmitted = true;
         seg.again_in_flight = true;
+        let len = u64::from(seg.len);
         let out =
             Outgoing { seq: seg.seq, len: seg.len, psh: seg.psh, fin: seg.fin, is_retransmission: true };
         self.tally.again += len;
         self.prr.sent += len;
         self.counters.retransmitted += 1;
-        if self.timer == Timer::Off || self.probed && out.seq + len == self.nxt {
-            self.arm_retransmit(now, 0);
+        let with_sack = self.cfg.recovery == Recovery::Sack;
+        if with_sack {
+            self.undo.resend(now);
+            self.rack.resend(out.seq, now);
         }
-        Some(out)
+        let is_first = at == 0 && with_sack;
+        if self.timer == Timer::Off || is_first && self.timer != Timer::Reordering {
+            self.arm_retransmit(now, self.backoff);
+        }
+        out
     }
 
     /// Sends data for the first time, if there is any and it may leave.
@@ -102,18 +120,18 @@ impl Sender {
             self.arm_persist(now);
             return None;
         }
-        let is_probe = std::mem::take(&mut self.probe_is_new);
+        let is_probe = self.due_probe.take() == Some(DueProbe::NewData);
         if !self.fits_window(len) && !is_probe {
             return None;
         }
         let is_last = self.nxt + len == self.fin_at;
-        if len < self.mss && !is_last && !self.short_may_leave(len, unsent) {
+        if len < self.mss && !is_last && !is_probe && !self.short_may_leave(len, unsent) {
             if open < unsent && self.outstanding() == 0 {
                 self.arm_persist(now);
             }
             return None;
         }
-        if !self.pace(now, len) {
+        if (!is_probe && self.defers_burst(now)) || !self.pace(now, len) {
             return None;
         }
         Some(self.send_new(now, len, is_last))
@@ -126,8 +144,8 @@ impl Sender {
             self.first_sent_ns = now;
             self.delivered_ns = now;
         }
-        // The last segment of a write is pushed, and whatever empties the buffer.
-        let mut psh = end == self.written && !self.writes_on;
+        // The last segment of a burst or of a write is pushed, and whatever empties the buffer.
+        let mut psh = self.send_in_burst(now, len) || end == self.written && !self.writes_on;
         while self.pushes.front().is_some_and(|&at| at <= end) {
             self.pushes.pop_front();
             psh = true;
@@ -147,6 +165,7 @@ impl Sender {
             fin,
         });
         self.nxt = end;
+        self.window_use.sent = true;
         self.prr.sent += len;
         if len < self.mss {
             self.short_end = end;
@@ -184,8 +203,7 @@ impl Sender {
         let rate = match self.cc.pacing_rate() {
             Some(rate) => rate,
             None if self.cfg.pacing && self.srtt_ns > 0 => {
-                let gain = if self.cc.window.in_slow_start() { PACING_GAIN_SLOW_START } else { PACING_GAIN };
-                gain * self.window() as f64 * 1e9 / self.srtt_ns as f64
+                Window { cwnd: self.window(), ..self.cc.window }.pacing_rate(self.srtt_ns)
             }
             None => return true,
         };

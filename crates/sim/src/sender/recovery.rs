@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: MIT
-//! Loss recovery: what counts as lost (RFC 6675, RFC 8985) and how the window is reduced meanwhile
-//! (RFC 6582, RFC 6937).
+//! Loss recovery: when it begins and ends, and how the window is reduced meanwhile (RFC 6582,
+//! RFC 6937). With SACK `rack` says what is lost, and `undo` what was not.
 
-use super::segment::Segment;
+use super::ack::News;
 use super::Sender;
 use crate::congestion::AckSample;
 use crate::scenario::Recovery;
 
-/// RFC 5681, 3.2 and RFC 6675, 2: duplicate ACKs that show a loss.
-const DUP_THRESH: u32 = 3;
-/// RFC 8985, 6.2 (step 4): a segment is late by a quarter of an RTT before it counts as lost.
-const REORDERING_RTT_SHARE: u64 = 4;
+/// RFC 5681, 3.2: duplicate ACKs that show a loss.
+pub(super) const DUP_THRESH: u32 = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LossState {
@@ -29,59 +27,138 @@ pub enum LossState {
 /// loss is not answered by a burst.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Prr {
-    /// Bytes outstanding when recovery began (RecoverFS).
-    pub flight: u64,
+    /// The window when recovery began; RFC 6937 takes what was outstanding (RecoverFS).
+    pub prior_cwnd: u64,
     pub delivered: u64,
     pub sent: u64,
 }
 
 impl Sender {
-    /// RFC 6675, 4: IsLost(), when more than (DupThresh - 1) * SMSS bytes above it were SACKed.
-    fn mark_lost(&mut self) {
-        let highest = self.sacked.highest();
-        if highest <= self.judged_below.max(self.una) {
-            return;
-        }
-        let reach = u64::from(DUP_THRESH - 1) * self.mss;
-        let mut above = 0;
-        let mut edge = 0;
-        for (start, end) in self.sacked.iter().rev() {
-            above += end - start;
-            if above > reach {
-                // Everything below the third SACKed segment from the top.
-                edge = start + (above - reach).min(end - start) - 1;
-                break;
-            }
-        }
-        if edge == 0 {
-            return;
-        }
-        let first = self.segments.partition_point(|s| s.seq < self.judged_below);
-        for seg in self.segments.iter_mut().skip(first) {
-            if seg.seq + u64::from(seg.len) > edge {
-                break;
-            }
-            self.judged_below = seg.seq + u64::from(seg.len);
-            if !seg.sacked && !seg.lost && !seg.again_in_flight {
-                seg.lose(&mut self.tally);
-                self.resend_from = self.resend_from.min(seg.seq);
-            }
+    /// What an ACK means for loss recovery and the congestion window. Returns how long until a segment
+    /// may be lost that is not yet.
+    pub(super) fn recover(&mut self, news: &mut News) -> Option<u64> {
+        self.resend_from = self.resend_from.max(self.una);
+        if self.cfg.recovery == Recovery::Sack {
+            self.recover_with_sack(news)
+        } else {
+            self.recover_with_duplicates(&mut news.sample);
+            None
         }
     }
 
-    /// RFC 8985, 6.2, for retransmissions: lost too when something sent a quarter of an RTT later has
-    /// arrived. Only looked for when it happened to the segment that blocks all others.
-    pub(super) fn mark_lost_again(&mut self, delivered_sent_ns: u64) {
-        let patience_ns = self.srtt_ns / REORDERING_RTT_SHARE;
-        let overdue =
-            |s: &Segment| s.again_in_flight && s.departure.sent_ns + patience_ns < delivered_sent_ns;
-        if !self.segments.front().is_some_and(overdue) {
+    /// Linux, tcp_fastretrans_alert and tcp_cong_control.
+    fn recover_with_sack(&mut self, news: &mut News) -> Option<u64> {
+        self.newly_lost = false;
+        self.holds_lost = false;
+        if news.in_order {
+            self.follow_with_sack(&mut news.sample);
+            return None;
+        }
+        let mut wait_ns = None;
+        match self.loss_state {
+            LossState::FastRecovery { until } if self.una >= until => self.leave_with_sack(news),
+            LossState::FastRecovery { .. } => {
+                let is_partial = news.sample.acked_bytes > 0;
+                self.holds_lost = is_partial && self.undo_by_partial_ack(news.prior_una, news.echo_ns);
+            }
+            LossState::Timeout { until } => self.leave_timeout(until, news),
+            LossState::Open => {}
+        }
+        if !self.holds_lost {
+            if !matches!(self.loss_state, LossState::Timeout { .. }) {
+                self.undo_by_dsack();
+            }
+            let again_before = self.tally.again;
+            wait_ns = self.detect_losses_by_ack(news.sample.now_ns);
+            let lost_again = self.tally.again < again_before;
+            let may_begin = match self.loss_state {
+                LossState::Open => self.tally.lost > 0,
+                LossState::Timeout { .. } => lost_again,
+                LossState::FastRecovery { .. } => false,
+            };
+            if may_begin {
+                self.enter_fast_recovery();
+            } else if self.loss_state == LossState::Open {
+                self.forget_old_retransmissions();
+            }
+        }
+        self.follow_with_sack(&mut news.sample);
+        wait_ns
+    }
+
+    fn leave_with_sack(&mut self, news: &News) {
+        if self.confirm_reduction(news.echo_ns) && !self.cc.is_rate_based() {
+            // RFC 6937, 3.1: at the end of recovery.
+            self.cc.window.cwnd = self.cc.window.ssthresh;
+        }
+        self.end_recovery();
+    }
+
+    /// Linux, tcp_process_loss.
+    fn leave_timeout(&mut self, until: u64, news: &News) {
+        let is_undone = news.sample.acked_bytes > 0 && self.undo_timeout(news.echo_ns);
+        if !is_undone && self.una >= until {
+            self.confirm_reduction(news.echo_ns);
+            self.end_recovery();
+        }
+    }
+
+    /// The window for this ACK.
+    fn follow_with_sack(&mut self, sample: &mut AckSample) {
+        match self.loss_state {
+            _ if self.cc.is_rate_based() => self.cc.on_ack(sample),
+            LossState::FastRecovery { .. } => {
+                if sample.delivered_bytes > 0 {
+                    self.reduce_window(sample, self.newly_lost);
+                }
+            }
+            LossState::Open | LossState::Timeout { .. } => self.grow_window(sample),
+        }
+    }
+
+    /// Linux, tcp_may_raise_cwnd: by what was delivered, in order only while the path is not known to
+    /// reorder.
+    fn grow_window(&mut self, sample: &mut AckSample) {
+        if sample.acked_bytes == 0 && self.rack.reordering <= DUP_THRESH.into() {
             return;
         }
-        for seg in self.segments.iter_mut().filter(|s| overdue(s)) {
-            seg.recall(&mut self.tally);
+        if self.loss_state != LossState::Open {
+            // Slow start after a timeout: what is in flight is what the window allows.
+            sample.window_limited = true;
         }
-        self.resend_from = self.una;
+        self.cc.on_ack(&AckSample { acked_bytes: sample.delivered_bytes, ..*sample });
+    }
+
+    /// Linux, tcp_rack_reo_timeout: the reordering window of a segment is over.
+    pub(super) fn recover_late(&mut self, now: u64) {
+        self.newly_lost = false;
+        self.holds_lost = false;
+        self.detect_losses(now);
+        if self.newly_lost && !matches!(self.loss_state, LossState::FastRecovery { .. }) {
+            self.enter_fast_recovery();
+            let sample = AckSample { now_ns: now, delivered_bytes: self.mss, ..AckSample::default() };
+            self.reduce_window(&sample, true);
+        }
+    }
+
+    /// RFC 5681, 3.2, and RFC 6582; or a timeout only.
+    fn recover_with_duplicates(&mut self, sample: &mut AckSample) {
+        match self.loss_state {
+            LossState::Open if self.cfg.recovery == Recovery::Newreno && self.dupacks == DUP_THRESH => {
+                self.mark_first_lost();
+                self.enter_fast_recovery();
+            }
+            LossState::Open => self.cc.on_ack(sample),
+            LossState::FastRecovery { until } if self.una >= until => self.leave_newreno(sample),
+            LossState::FastRecovery { .. } => self.stay_in_newreno(sample),
+            LossState::Timeout { until } => {
+                if self.una >= until {
+                    self.end_recovery();
+                }
+                sample.window_limited = true;
+                self.cc.on_ack(sample);
+            }
+        }
     }
 
     fn mark_first_lost(&mut self) {
@@ -91,89 +168,56 @@ impl Sender {
         }
     }
 
-    /// What an ACK means for loss recovery and the congestion window.
-    pub(super) fn recover(&mut self, sample: &mut AckSample) {
-        self.resend_from = self.resend_from.max(self.una);
-        if self.cfg.recovery == Recovery::Sack {
-            self.mark_lost();
-        }
-        match self.loss_state {
-            LossState::Open if self.loss_is_found() => self.enter_fast_recovery(sample),
-            LossState::Open => self.cc.on_ack(sample),
-            LossState::FastRecovery { until } if self.una >= until => self.leave_fast_recovery(sample),
-            LossState::FastRecovery { .. } => self.stay_in_fast_recovery(sample),
-            LossState::Timeout { until } => {
-                if self.una >= until {
-                    self.loss_state = LossState::Open;
-                    self.cc.on_recovered();
-                }
-                // Slow start after a timeout: what is in flight is what the window allows.
-                sample.window_limited = true;
-                self.cc.on_ack(sample);
-            }
-        }
-    }
-
-    fn loss_is_found(&self) -> bool {
-        match self.cfg.recovery {
-            // RFC 6675, 5, steps 1 and 2; a segment that IsLost counts before the third duplicate.
-            Recovery::Sack => self.tally.lost > 0 || (self.dupacks >= DUP_THRESH && self.tally.sacked > 0),
-            // RFC 5681, 3.2, step 2.
-            Recovery::Newreno => self.dupacks == DUP_THRESH,
-            Recovery::Timeout => false,
-        }
-    }
-
     /// RFC 5681, 3.2, steps 2 and 3; RFC 6675, 5, step 4.
-    fn enter_fast_recovery(&mut self, sample: &AckSample) {
+    fn enter_fast_recovery(&mut self) {
         #[cfg(debug_assertions)]
         self.check();
+        self.forget_old_retransmissions();
+        self.remember_window();
+        self.tail_probe = None;
         self.loss_state = LossState::FastRecovery { until: self.nxt };
         self.counters.fast_recoveries += 1;
-        self.mark_first_lost();
-        self.cc.on_loss(self.flight_size(), self.mss);
-        self.prr = Prr { flight: self.outstanding(), ..Prr::default() };
+        self.prr = Prr { prior_cwnd: self.cc.window.cwnd, ..Prr::default() };
+        self.cc.on_loss(&self.flight());
         if self.inflates_window() {
             // One segment for each of the duplicates, which have left the network.
             self.cc.window.cwnd += u64::from(DUP_THRESH) * self.mss;
         }
-        self.reduce_window(sample.delivered_bytes);
     }
 
-    fn stay_in_fast_recovery(&mut self, sample: &AckSample) {
-        if self.cfg.recovery == Recovery::Newreno {
-            let acked = sample.acked_bytes;
-            let cwnd = &mut self.cc.window.cwnd;
-            if acked > 0 {
-                // RFC 6582, 3.2, step 3: a partial ACK deflates the window.
-                let kept = cwnd.saturating_sub(acked);
-                *cwnd = (kept + if acked >= self.mss { self.mss } else { 0 }).max(self.mss);
-                self.mark_first_lost();
-            } else if self.dupacks > 0 {
-                // RFC 5681, 3.2, step 4.
-                *cwnd += self.mss;
-            }
+    fn stay_in_newreno(&mut self, sample: &AckSample) {
+        let acked = sample.acked_bytes;
+        let cwnd = &mut self.cc.window.cwnd;
+        if acked > 0 {
+            // RFC 6582, 3.2, step 3: a partial ACK deflates the window.
+            let kept = cwnd.saturating_sub(acked);
+            *cwnd = (kept + if acked >= self.mss { self.mss } else { 0 }).max(self.mss);
+            self.mark_first_lost();
+        } else if self.dupacks > 0 {
+            // RFC 5681, 3.2, step 4.
+            *cwnd += self.mss;
         }
         if self.cc.is_rate_based() {
             self.cc.on_ack(sample);
-        } else {
-            self.reduce_window(sample.delivered_bytes);
         }
     }
 
-    fn leave_fast_recovery(&mut self, sample: &AckSample) {
-        self.loss_state = LossState::Open;
+    fn leave_newreno(&mut self, sample: &AckSample) {
         if self.inflates_window() {
             // RFC 6582, 3.2, step 3, option 1.
             let flight = self.outstanding().max(self.mss);
             self.cc.window.cwnd = self.cc.window.ssthresh.min(flight + self.mss);
         }
-        self.cc.on_recovered();
+        self.end_recovery();
         if self.cc.is_rate_based() {
             self.cc.on_ack(sample);
-        } else if self.cfg.recovery == Recovery::Sack {
-            // RFC 6937, 3.1: at the end of recovery.
-            self.cc.window.cwnd = self.cc.window.ssthresh;
+        }
+    }
+
+    pub(super) fn end_recovery(&mut self) {
+        if self.loss_state != LossState::Open {
+            self.loss_state = LossState::Open;
+            self.cc.on_recovered();
         }
     }
 
@@ -183,23 +227,29 @@ impl Sender {
         self.cfg.recovery == Recovery::Newreno && !self.cc.is_rate_based()
     }
 
-    /// RFC 6937, 3.1, with its slow-start reduction bound: the window for this ACK.
-    fn reduce_window(&mut self, delivered: u64) {
-        if self.cfg.recovery != Recovery::Sack || self.cc.is_rate_based() {
+    /// The window for this ACK: RFC 6937, 3.1, as Linux has it (tcp_cwnd_reduction). Below ssthresh
+    /// what arrived leaves again, and one segment more if SND.UNA moved and nothing else was lost.
+    // [D-30]
+    fn reduce_window(&mut self, sample: &AckSample, newly_lost: bool) {
+        if self.cc.is_rate_based() {
             return;
         }
-        self.prr.delivered += delivered;
+        let prr = &mut self.prr;
+        prr.delivered += sample.delivered_bytes;
+        let (delivered, sent, mss) = (prr.delivered, prr.sent, self.mss);
+        let prior_cwnd = u128::from(prr.prior_cwnd);
         let (in_flight, ssthresh) = (self.bytes_in_flight(), self.cc.window.ssthresh);
         let may_send = if in_flight > ssthresh {
-            let share =
-                u128::from(self.prr.delivered) * u128::from(ssthresh) / u128::from(self.prr.flight.max(1));
-            (share as u64).saturating_sub(self.prr.sent)
+            let share = (u128::from(delivered) * u128::from(ssthresh)).div_ceil(prior_cwnd) as u64;
+            // Linux counts segments, and rounds up.
+            (share.div_ceil(mss) * mss).saturating_sub(sent)
         } else {
-            let owed = self.prr.delivered.saturating_sub(self.prr.sent).max(delivered) + self.mss;
-            owed.min(ssthresh - in_flight)
+            let is_safe = sample.acked_bytes > 0 && !newly_lost;
+            let owed = delivered.saturating_sub(sent).max(sample.delivered_bytes);
+            (owed + if is_safe { mss } else { 0 }).min(ssthresh - in_flight)
         };
         // The first retransmission leaves at once (RFC 6675, 5, step 4.3).
-        let first = if self.prr.sent == 0 { self.mss } else { 0 };
+        let first = if sent == 0 { mss } else { 0 };
         self.cc.window.cwnd = in_flight + may_send.max(first);
     }
 }

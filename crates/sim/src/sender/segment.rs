@@ -12,6 +12,14 @@ pub struct Departure {
     pub app_limited: bool,
 }
 
+/// Linux's timestamps count milliseconds.
+const TIMESTAMP_NS: u64 = 1_000_000;
+
+/// The time echoed (0: none) is that of a segment that left before (RFC 7323).
+pub fn is_earlier(echo_ns: u64, sent_ns: u64) -> bool {
+    echo_ns > 0 && echo_ns / TIMESTAMP_NS < sent_ns / TIMESTAMP_NS
+}
+
 #[derive(Clone, Debug)]
 pub struct Segment {
     pub seq: u64,
@@ -30,12 +38,27 @@ pub struct Segment {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tally {
     pub sacked: u64,
+    pub sacked_segments: u64,
     pub lost: u64,
     /// Retransmitted, the retransmission in flight.
     pub again: u64,
 }
 
 impl Segment {
+    pub fn end(&self) -> u64 {
+        self.seq + u64::from(self.len)
+    }
+
+    /// The retransmission that left then is in flight.
+    pub fn is_out_again(&self, sent_ns: u64) -> bool {
+        self.again_in_flight && !self.sacked && self.departure.sent_ns == sent_ns
+    }
+
+    /// It was sent again although it arrived: the time echoed is earlier.
+    pub fn is_spurious(&self, echo_ns: u64) -> bool {
+        self.retransmitted && is_earlier(echo_ns, self.departure.sent_ns)
+    }
+
     /// Its retransmission, if there is one, is no longer in flight.
     pub fn recall(&mut self, tally: &mut Tally) {
         if self.again_in_flight {
@@ -53,14 +76,15 @@ impl Segment {
         }
     }
 
-    /// It has arrived above a hole.
+    /// It has arrived above a hole. A copy of what was not lost is still on its way.
     pub fn sack(&mut self, tally: &mut Tally) {
-        self.recall(tally);
         if self.lost {
+            self.recall(tally);
             self.lost = false;
             tally.lost -= u64::from(self.len);
         }
         self.sacked = true;
         tally.sacked += u64::from(self.len);
+        tally.sacked_segments += 1;
     }
 }

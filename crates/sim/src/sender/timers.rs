@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT
 //! Retransmission, tail-loss probe and persist timers.
 
-use super::recovery::LossState;
+use super::recovery::{LossState, DUP_THRESH};
 use super::{Sender, MAX_RTO_NS, NEVER};
 use crate::scenario::Recovery;
 
-/// RFC 8985, 7.2: worst delayed-ACK timer of the peer, when a single segment is out.
-const WORST_ACK_DELAY_NS: u64 = 200_000_000;
 /// RFC 9293, 3.8.6.1: probes of a closed window back off like retransmissions; at most this far.
 const MAX_PERSIST_NS: u64 = 60_000_000_000;
 /// The timeout doubles this often at most: the bounds above are reached before.
@@ -18,6 +16,8 @@ pub enum Timer {
     Off,
     Retransmit,
     TailLossProbe,
+    /// A segment that was overtaken may still arrive.
+    Reordering,
     /// The window is closed.
     Persist,
 }
@@ -29,7 +29,20 @@ impl Sender {
         self.timer_ns = now + (self.rto_ns << backoff.min(MAX_RTO_DOUBLINGS)).min(MAX_RTO_NS);
     }
 
-    /// RFC 6298, 5.1 to 5.3, and where a tail-loss probe would come first, that (RFC 8985, 7.2).
+    /// The same, counted from when the segment that blocks all others left (Linux, tcp_rearm_rto).
+    fn arm_retransmit_of_first(&mut self, now: u64) {
+        let since = self.segments.front().map_or(now, |s| s.departure.sent_ns);
+        self.arm_retransmit(since, self.backoff);
+        self.timer_ns = self.timer_ns.max(now + 1);
+    }
+
+    /// A segment may be lost after so long.
+    pub(super) fn arm_reordering(&mut self, now: u64, wait_ns: u64) {
+        self.timer = Timer::Reordering;
+        self.timer_ns = now + wait_ns.min(self.rto_ns);
+    }
+
+    /// RFC 6298, 5.1 to 5.3, and where a tail-loss probe may leave, that first (RFC 8985, 7.2).
     pub(super) fn restart_timer(&mut self, now: u64) {
         if self.outstanding() == 0 {
             self.timer = Timer::Off;
@@ -37,14 +50,9 @@ impl Sender {
             return;
         }
         self.arm_retransmit(now, self.backoff);
-        if !self.may_probe_tail() {
-            return;
-        }
-        let ack_delay_ns = if self.segments.len() == 1 { WORST_ACK_DELAY_NS } else { 0 };
-        let probe_ns = now + 2 * self.srtt_ns + ack_delay_ns;
-        if probe_ns < self.timer_ns {
+        if self.may_probe_tail() {
             self.timer = Timer::TailLossProbe;
-            self.timer_ns = probe_ns;
+            self.timer_ns = self.timer_ns.min(now + self.probe_wait_ns());
         }
     }
 
@@ -53,12 +61,12 @@ impl Sender {
             && self.cfg.recovery == Recovery::Sack
             && self.loss_state == LossState::Open
             && self.tally.sacked == 0
-            && !self.probed
+            && !self.resent_is_out()
             && self.backoff == 0
             && self.srtt_ns > 0
     }
 
-    /// The retransmission, probe or persist timer expired. Returns true when a window probe has to
+    /// The timer expired. Returns true when a window probe has to
     /// leave; all else goes through `next_segment`.
     pub fn on_timer(&mut self, now: u64) -> bool {
         let timer = std::mem::replace(&mut self.timer, Timer::Off);
@@ -66,47 +74,62 @@ impl Sender {
         match timer {
             Timer::Off => {}
             Timer::Persist => self.backoff = (self.backoff + 1).min(MAX_PERSIST_DOUBLINGS),
-            Timer::TailLossProbe => self.probe_tail(now),
+            Timer::TailLossProbe if self.probe_tail() => self.arm_retransmit(now, 0),
+            Timer::TailLossProbe => self.arm_retransmit_of_first(now),
+            Timer::Reordering => {
+                self.recover_late(now);
+                self.arm_retransmit_of_first(now);
+            }
             Timer::Retransmit => self.time_out(now),
         }
         timer == Timer::Persist
     }
 
-    /// RFC 8985, 7.3: new data if there is any, else the last segment again.
-    fn probe_tail(&mut self, now: u64) {
-        self.probed = true;
-        self.probe_is_new = self.has_unsent() && self.nxt + self.mss <= self.wnd_right;
-        if !self.probe_is_new {
-            if let Some(last) = self.segments.back_mut() {
-                last.lose(&mut self.tally);
-                self.resend_from = self.resend_from.min(last.seq);
-            }
-        }
-        self.arm_retransmit(now, 0);
-    }
-
-    /// RFC 6298, 5.4 to 5.6; all that is not SACKed is taken as lost.
+    /// RFC 6298, 5.4 to 5.6.
     fn time_out(&mut self, now: u64) {
         self.counters.timeouts += 1;
         #[cfg(debug_assertions)]
         self.check();
-        let is_first = !matches!(self.loss_state, LossState::Timeout { .. }) || self.backoff == 0;
+        let makes_progress = self.backoff == 0;
+        let is_first = match self.loss_state {
+            LossState::Open => true,
+            // Linux, tcp_enter_loss: recovery has reduced the window for this loss.
+            LossState::FastRecovery { .. } => self.cfg.recovery != Recovery::Sack,
+            LossState::Timeout { .. } => makes_progress,
+        };
         if is_first {
-            self.cc.on_timeout(self.flight_size(), self.mss);
+            self.remember_window();
+            self.cc.on_timeout(&self.flight());
         } else {
             // RFC 5681, 3.1: ssthresh stays when the same segment times out again.
             self.cc.window.cwnd = self.mss;
         }
+        if self.loss_state == LossState::Open && self.tally.sacked_segments >= u64::from(DUP_THRESH) {
+            self.rack.doubt_reordering();
+        }
         self.loss_state = LossState::Timeout { until: self.nxt };
+        self.tail_probe = None;
+        self.holds_lost = false;
         self.backoff += 1;
         self.dupacks = 0;
-        for seg in &mut self.segments {
-            seg.lose(&mut self.tally);
-        }
-        self.judged_below = self.nxt;
+        self.mark_lost_by_timeout(now);
         self.resend_from = self.una;
         self.arm_retransmit(now, self.backoff);
         self.pace_ns = now;
+    }
+
+    /// All that is not SACKed is taken as lost; with SACK what left within the last RTT is not
+    /// (Linux, tcp_timeout_mark_lost), and one segment may leave beside it.
+    fn mark_lost_by_timeout(&mut self, now: u64) {
+        let by_time = self.cfg.recovery == Recovery::Sack;
+        for (n, seg) in self.segments.iter_mut().enumerate() {
+            if n == 0 || !by_time || self.rack.patience_ends_ns(seg.departure.sent_ns, 0) <= now {
+                seg.lose(&mut self.tally);
+            }
+        }
+        if by_time {
+            self.cc.window.cwnd = self.bytes_in_flight() + self.mss;
+        }
     }
 
     /// RFC 9293, 3.8.6.1: a closed window with nothing outstanding is probed.

@@ -89,7 +89,7 @@ class Step:
             sender = {"send_buffer_bytes": thirds * 3 * MSS_BYTES}
             receiver = {
                 "recv_buffer_bytes": FIRST_RECEIVE_BYTES,
-                "recv_buffer_max_bytes": round(self.window_bytes),
+                "recv_buffer_max_bytes": round(self.window_bytes / LAB_SHARE),
             }
             groups = [group(BULK, sender, receiver)]
             made = build(world, seconds, link, link, groups)

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: MIT
+//! HyStart as in Linux 6.12 (net/ipv4/tcp_cubic.c): slow start ends before the queue overflows.
+//!
+//! A round lasts until all that was out at its start is acknowledged. Slow start ends in the round
+//! in which ACKs follow each other closely for half of the shortest RTT (the train: the window fills
+//! half of the path), or in which the RTT no longer falls to the shortest (the delay: a queue stands).
+
+use super::{AckSample, Window};
+
+/// hystart_low_window: below so many segments slow start goes on.
+const LOW_WINDOW_SEGMENTS: u64 = 16;
+/// hystart_ack_delta_us: ACKs further apart end the train of the round.
+const TRAIN_GAP_NS: u64 = 2_000_000;
+/// HYSTART_MIN_SAMPLES: RTTs of a round before its shortest counts.
+const MIN_SAMPLES: u32 = 8;
+/// HYSTART_DELAY_THRESH: an eighth of the shortest RTT more is a queue, within these bounds.
+const DELAY_SHARE: u64 = 8;
+const DELAY_LEAST_NS: u64 = 4_000_000;
+const DELAY_MOST_NS: u64 = 16_000_000;
+/// hystart_ack_delay: what merging segments delays, four segments of TCP segmentation offload, ...
+const MERGED_BYTES: f64 = 4.0 * 65536.0;
+/// ... at most.
+const MERGING_MOST_NS: f64 = 1_000_000.0;
+
+/// Of one connection, in slow start.
+#[derive(Clone, Debug)]
+pub struct HyStart {
+    is_paced: bool,
+    /// Slow start ended; until a timeout.
+    found: bool,
+    /// The shortest RTT of the connection; u64::MAX: none was measured.
+    shortest_ns: u64,
+    /// SND.NXT when the round began.
+    round_end: u64,
+    round_start_ns: u64,
+    /// The newest ACK of the round's train.
+    train_ns: u64,
+    round_shortest_ns: u64,
+    round_samples: u32,
+}
+
+impl HyStart {
+    pub fn new(is_paced: bool) -> Self {
+        HyStart {
+            is_paced,
+            found: false,
+            shortest_ns: u64::MAX,
+            round_end: 0,
+            round_start_ns: 0,
+            train_ns: 0,
+            round_shortest_ns: u64::MAX,
+            round_samples: 0,
+        }
+    }
+
+    /// After a timeout everything is learned anew; the round ends with what is out.
+    pub fn restart(&mut self, nxt: u64) {
+        *self = HyStart { round_end: nxt, ..HyStart::new(self.is_paced) };
+    }
+
+    /// cubictcp_acked() and hystart_update(): what the newest segment's RTT and the time of this ACK
+    /// say of the path.
+    pub fn on_rtt(&mut self, ack: &AckSample, window: &mut Window) {
+        let Some(rtt_ns) = ack.newest_rtt_ns else { return };
+        self.shortest_ns = self.shortest_ns.min(rtt_ns);
+        if self.found || !window.in_slow_start() {
+            return;
+        }
+        if ack.una > self.round_end {
+            self.start_round(ack);
+        }
+        if window.cwnd < LOW_WINDOW_SEGMENTS * ack.mss {
+            return;
+        }
+        let train_is_long = self.train_is_long(ack, window);
+        if self.delay_has_grown(rtt_ns) || train_is_long {
+            self.found = true;
+            window.ssthresh = window.cwnd;
+        }
+    }
+
+    fn start_round(&mut self, ack: &AckSample) {
+        self.round_end = ack.nxt;
+        self.round_start_ns = ack.now_ns;
+        self.train_ns = ack.now_ns;
+        self.round_shortest_ns = u64::MAX;
+        self.round_samples = 0;
+    }
+
+    fn train_is_long(&mut self, ack: &AckSample, window: &Window) -> bool {
+        if ack.now_ns - self.train_ns > TRAIN_GAP_NS {
+            return false;
+        }
+        self.train_ns = ack.now_ns;
+        let merging_ns = (MERGED_BYTES * 1e9 / window.pacing_rate(ack.srtt_ns)).min(MERGING_MOST_NS);
+        let path_ns = self.shortest_ns + merging_ns as u64;
+        // A sender that paces spreads a window over up to half an RTT itself.
+        let enough_ns = if self.is_paced { path_ns } else { path_ns / 2 };
+        ack.now_ns - self.round_start_ns > enough_ns
+    }
+
+    fn delay_has_grown(&mut self, rtt_ns: u64) -> bool {
+        self.round_shortest_ns = self.round_shortest_ns.min(rtt_ns);
+        if self.round_samples < MIN_SAMPLES {
+            self.round_samples += 1;
+            return false;
+        }
+        let queue_ns = (self.shortest_ns / DELAY_SHARE).clamp(DELAY_LEAST_NS, DELAY_MOST_NS);
+        self.round_shortest_ns > self.shortest_ns + queue_ns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+    const US: u64 = 1_000;
+    const MSS: u64 = 1_000;
+
+    /// A flow in slow start whose window stays the same; each ACK covers one segment.
+    struct Flow {
+        hystart: HyStart,
+        window: Window,
+        una: u64,
+    }
+
+    impl Flow {
+        fn new(segments: u64) -> Self {
+            let window = Window { cwnd: segments * MSS, ssthresh: u64::MAX };
+            Flow { hystart: HyStart::new(false), window, una: 0 }
+        }
+
+        fn paced(self) -> Self {
+            Flow { hystart: HyStart::new(true), ..self }
+        }
+
+        fn segments_at_end(&self) -> Option<u64> {
+            (self.window.ssthresh < u64::MAX).then_some(self.window.ssthresh / MSS)
+        }
+
+        /// An ACK at this time, with this RTT; 1000 segments are out. True when slow start is over.
+        fn ack(&mut self, now_ns: u64, rtt_ns: u64) -> bool {
+            self.una += MSS;
+            let nxt = self.una + 1000 * MSS;
+            let newest_rtt_ns = Some(rtt_ns);
+            let sample = AckSample {
+                now_ns,
+                mss: MSS,
+                newest_rtt_ns,
+                srtt_ns: rtt_ns,
+                una: self.una,
+                nxt,
+                ..AckSample::default()
+            };
+            self.hystart.on_rtt(&sample, &mut self.window);
+            self.segments_at_end().is_some()
+        }
+
+        /// The next ACK belongs to a round of its own.
+        fn next_round(&mut self) {
+            self.una = self.hystart.round_end;
+        }
+    }
+
+    #[test]
+    fn a_train_of_half_the_shortest_rtt_ends_slow_start() {
+        // 20 segments in 40 ms, sent at twice that rate, 1 MB/s: 4 * 65536 bytes take 262 ms, of which
+        // 1 ms counts. Half of 41 ms: the train from 100 ms on is long enough after 120.5 ms.
+        let mut flow = Flow::new(20);
+        for ms in (100..=120).step_by(2) {
+            assert!(!flow.ack(ms * MS, 40 * MS), "{ms}");
+        }
+        assert!(flow.ack(122 * MS, 40 * MS));
+        assert_eq!(flow.segments_at_end(), Some(20));
+    }
+
+    #[test]
+    fn a_gap_ends_the_train_until_the_next_round() {
+        let mut flow = Flow::new(20);
+        for us in [100_000, 102_000, 104_001, 105_000, 106_000, 119_000, 120_000, 121_000, 122_000] {
+            assert!(!flow.ack(us * US, 40 * MS), "{us}");
+        }
+        flow.next_round();
+        for ms in (140..=160).step_by(2) {
+            assert!(!flow.ack(ms * MS, 40 * MS), "{ms}");
+        }
+        assert!(flow.ack(162 * MS, 40 * MS));
+    }
+
+    #[test]
+    fn a_paced_train_is_a_whole_rtt() {
+        let mut flow = Flow::new(20).paced();
+        for ms in (100..=140).step_by(2) {
+            assert!(!flow.ack(ms * MS, 40 * MS), "{ms}");
+        }
+        assert!(flow.ack(142 * MS, 40 * MS));
+    }
+
+    #[test]
+    fn merging_lengthens_the_train_of_a_fast_path_by_less() {
+        // 20 segments in 0.1 ms at twice the rate, 400 MB/s: 262144 bytes take 655.36 us. Half of
+        // 755.36 us is 377.68 us.
+        let mut flow = Flow::new(20);
+        for us in (1000..=1370).step_by(10) {
+            assert!(!flow.ack(us * US, 100 * US), "{us}");
+        }
+        assert!(flow.ack(1380 * US, 100 * US));
+    }
+
+    #[test]
+    fn a_small_window_goes_on_and_has_no_train() {
+        // With 16 segments the ACKs before it, which were not looked at, are a gap.
+        let mut flow = Flow::new(15);
+        for ms in (100..=130).step_by(2) {
+            assert!(!flow.ack(ms * MS, 40 * MS), "{ms}");
+        }
+        flow.window.cwnd = 16 * MSS;
+        for ms in (132..=139).step_by(1) {
+            assert!(!flow.ack(ms * MS, 40 * MS), "{ms}");
+        }
+    }
+
+    /// After a round with the shortest RTT: how many ACKs of a round with this RTT it takes, 3 ms apart.
+    fn acks_until_delayed(shortest_ns: u64, rtt_ns: u64) -> Option<usize> {
+        let mut flow = Flow::new(20);
+        assert!(!flow.ack(1000 * MS, shortest_ns));
+        flow.next_round();
+        (1..=30).find(|&n| flow.ack((2000 + 3 * n as u64) * MS, rtt_ns))
+    }
+
+    #[test]
+    fn the_ninth_rtt_of_a_round_shows_a_queue_of_an_eighth() {
+        assert_eq!(acks_until_delayed(80 * MS, 90 * MS), None);
+        assert_eq!(acks_until_delayed(80 * MS, 90 * MS + 1), Some(9));
+        // HYSTART_DELAY_MIN and HYSTART_DELAY_MAX.
+        assert_eq!(acks_until_delayed(8 * MS, 12 * MS), None);
+        assert_eq!(acks_until_delayed(8 * MS, 12 * MS + 1), Some(9));
+        assert_eq!(acks_until_delayed(400 * MS, 416 * MS), None);
+        assert_eq!(acks_until_delayed(400 * MS, 416 * MS + 1), Some(9));
+    }
+
+    #[test]
+    fn one_short_rtt_in_a_round_shows_that_no_queue_stands() {
+        let mut flow = Flow::new(20);
+        flow.ack(1000 * MS, 80 * MS);
+        flow.next_round();
+        for n in 0..30 {
+            let rtt_ns = if n == 5 { 85 * MS } else { 150 * MS };
+            assert!(!flow.ack((2000 + 3 * n) * MS, rtt_ns), "{n}");
+        }
+    }
+
+    #[test]
+    fn an_ack_without_an_rtt_says_nothing() {
+        let mut flow = Flow::new(20);
+        for ms in (100..=150).step_by(2) {
+            let sample =
+                AckSample { now_ns: ms * MS, mss: MSS, una: ms, nxt: 10_000, ..AckSample::default() };
+            flow.hystart.on_rtt(&sample, &mut flow.window);
+        }
+        assert_eq!(flow.segments_at_end(), None);
+    }
+
+    #[test]
+    fn a_timeout_starts_it_anew_once_what_was_out_is_acknowledged() {
+        let mut flow = Flow::new(20);
+        for ms in (100..=122).step_by(2) {
+            flow.ack(ms * MS, 40 * MS);
+        }
+        assert_eq!(flow.segments_at_end(), Some(20));
+        // Found: a larger window is not looked at.
+        flow.window = Window { cwnd: 30 * MSS, ssthresh: u64::MAX };
+        flow.next_round();
+        for ms in (200..=300).step_by(2) {
+            assert!(!flow.ack(ms * MS, 40 * MS), "{ms}");
+        }
+        flow.hystart.restart(flow.una + 50 * MSS);
+        // The round that was going on has no train, and the shortest RTT is that of its own.
+        for ms in (400..500).step_by(2) {
+            assert!(!flow.ack(ms * MS, 90 * MS), "{ms}");
+        }
+        // Half of 91 ms.
+        for ms in (500..=545).step_by(1) {
+            assert!(!flow.ack(ms * MS, 90 * MS), "{ms}");
+        }
+        assert!(flow.ack(546 * MS, 90 * MS));
+    }
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT
+//! Linux sends in bursts: a socket buffer holds several segments and is split below TCP (TSO, GSO). As
+//! net/ipv4/tcp_output.c of Linux 6.12 does, the last segment of a burst is pushed, and what would be
+//! only part of a burst waits for the next ACK if that comes soon.
+
+use super::recovery::LossState;
+use super::Sender;
+use crate::scenario::{Recovery, SocketLayer};
+
+/// Payload of a burst at most (sk_gso_max_size).
+const MOST_BYTES: u64 = 65_536 - 257;
+/// A burst is what leaves in this part of a second at the pacing rate (sk_pacing_shift), ...
+const SECOND_SHARE: f64 = 1024.0;
+/// ... with a short RTT more, the whole at most and half as much for each 512 us (tcp_tso_rtt_log), ...
+const RTT_STEP_NS: u64 = 512_000;
+/// ... and so many segments at least (tcp_min_tso_segs).
+const LEAST_SEGMENTS: u64 = 2;
+/// Part of a burst waits for an ACK expected within this time, and only so long after data left
+/// (tcp_tso_should_defer), ...
+const SOON_NS: u64 = 1_000_000;
+/// ... unless it is this part of the window (tcp_tso_win_divisor).
+const WINDOW_SHARE: u64 = 3;
+
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Burst {
+    /// What the burst that is leaving still takes.
+    left_bytes: u64,
+    /// When data left last.
+    sent_ns: u64,
+}
+
+impl Sender {
+    /// Senders that pace send single segments here, and so do those of published sources.
+    fn sends_bursts(&self) -> bool {
+        self.cfg.socket == SocketLayer::Linux
+            && self.cfg.recovery == Recovery::Sack
+            && !self.cfg.pacing
+            && !self.cc.is_rate_based()
+    }
+
+    /// A segment of new data is about to leave. Returns true for the last of several (Linux,
+    /// __tcp_transmit_skb: it has PSH).
+    pub(super) fn send_in_burst(&mut self, now: u64, len: u64) -> bool {
+        if !self.sends_bursts() {
+            return false;
+        }
+        let goes_on = self.burst.left_bytes >= len;
+        let bytes = if goes_on { self.burst.left_bytes } else { self.next_burst_bytes().max(len) };
+        self.burst = Burst { left_bytes: bytes - len, sent_ns: now };
+        goes_on && bytes == len
+    }
+
+    /// All that may leave has left.
+    pub(super) fn end_burst(&mut self) {
+        self.burst.left_bytes = 0;
+    }
+
+    /// Whole segments of the burst that may leave next (Linux, tcp_write_xmit and tcp_cwnd_test: half
+    /// of the window at most).
+    fn next_burst_bytes(&self) -> u64 {
+        let half_window = self.window() / 2;
+        let may_leave = self.window_room().min(self.peer_room()).min(self.written - self.nxt);
+        may_leave.min(half_window).min(self.full_burst_bytes()) / self.mss * self.mss
+    }
+
+    /// Linux, tcp_tso_autosize.
+    fn full_burst_bytes(&self) -> u64 {
+        let paced = self.cc.window.pacing_rate(self.srtt_ns.max(1)) / SECOND_SHARE;
+        let near = MOST_BYTES >> (self.min_rtt_ns / RTT_STEP_NS).min(63);
+        let bytes = (paced as u64).saturating_add(near).min(MOST_BYTES);
+        (bytes / self.mss).max(LEAST_SEGMENTS) * self.mss
+    }
+
+    /// Unsent data in the socket buffer that leaves next (Linux, tcp_xmit_size_goal).
+    fn unsent_in_buffer(&self) -> u64 {
+        let most = (MOST_BYTES.min(self.wnd_max / 2) / self.mss).max(1) * self.mss;
+        most.min(self.written - self.nxt)
+    }
+
+    fn window_room(&self) -> u64 {
+        self.window().saturating_sub(self.bytes_in_flight())
+    }
+
+    fn peer_room(&self) -> u64 {
+        self.wnd_right.saturating_sub(self.nxt)
+    }
+
+    /// Linux, tcp_tso_should_defer: true if data that may leave waits for the next ACK.
+    pub(super) fn defers_burst(&mut self, now: u64) -> bool {
+        let unsent = self.written - self.nxt;
+        let may_defer = self.sends_bursts() && self.burst.left_bytes == 0 && unsent > self.mss;
+        if !may_defer || self.loss_state != LossState::Open || now > self.burst.sent_ns + SOON_NS {
+            return false;
+        }
+        let (window_room, peer_room) = (self.window_room(), self.peer_room());
+        let in_buffer = self.unsent_in_buffer();
+        let may_leave = window_room.min(peer_room);
+        let is_whole_buffer = unsent > in_buffer && may_leave >= in_buffer;
+        let is_large = may_leave >= self.wnd_max.min(self.window()) / WINDOW_SHARE;
+        if may_leave >= self.full_burst_bytes() || is_whole_buffer || is_large || !self.expects_ack_soon(now)
+        {
+            return false;
+        }
+        let is_held_by_window = window_room < peer_room && window_room <= in_buffer;
+        self.window_use.defers = is_held_by_window;
+        let is_end = self.written == self.fin_at && unsent == in_buffer;
+        is_held_by_window || peer_room <= in_buffer.min(window_room) || !is_end
+    }
+
+    fn expects_ack_soon(&self, now: u64) -> bool {
+        let soon_ns = now + SOON_NS.min(self.srtt_ns / 2);
+        self.segments.front().is_some_and(|head| head.departure.sent_ns + self.srtt_ns <= soon_ns)
+    }
+}

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: MIT
+//! What a sender makes of ACKs that no path of the simulator can be made to bring: reordering of single
+//! segments, reports of copies. Segments of 1000 bytes, sent from 1 s on; a round trip takes 40 ms.
+
+use super::Sender;
+use crate::packet::Packet;
+use crate::scenario::{CongestionControl, SenderSpec};
+
+const MS: u64 = 1_000_000;
+const MSS: u64 = 1_000;
+const START_MS: u64 = 1_000;
+
+struct Flow {
+    sender: Sender,
+}
+
+/// Segments n..=m as a block of sequence numbers.
+fn block(n: u64, m: u64) -> (u64, u64) {
+    ((n - 1) * MSS, m * MSS)
+}
+
+impl Flow {
+    fn idle() -> Self {
+        let spec = SenderSpec { congestion_control: CongestionControl::Reno, ..SenderSpec::default() };
+        Flow { sender: Sender::new(&spec, MSS, 1 << 30, 40 * MS, START_MS * MS) }
+    }
+
+    /// Ten segments leave at 1 s, of a hundred.
+    fn new() -> Self {
+        let mut flow = Flow::idle();
+        flow.sender.write(100 * MSS);
+        assert_eq!(flow.send(0), (1..=10).collect::<Vec<_>>());
+        flow
+    }
+
+    /// The segments that leave so long after 1 s.
+    fn send(&mut self, ms: u64) -> Vec<u64> {
+        self.leaving((START_MS + ms) * MS)
+    }
+
+    fn leaving(&mut self, now: u64) -> Vec<u64> {
+        std::iter::from_fn(|| self.sender.next_segment(now)).map(|out| out.seq / MSS + 1).collect()
+    }
+
+    /// An ACK of all up to this segment; it echoes what left so long after 1 s. What leaves then.
+    fn ack(&mut self, ms: u64, segment: u64, echo_ms: Option<u64>, sack: &[(u64, u64)]) -> Vec<u64> {
+        self.take_ack((START_MS + ms) * MS, segment, echo_ms, sack);
+        self.send(ms)
+    }
+
+    fn take_ack(&mut self, now: u64, segment: u64, echo_ms: Option<u64>, sack: &[(u64, u64)]) {
+        let packet = Packet {
+            flow: 0,
+            wire_bytes: 52,
+            len: 0,
+            segments: 1,
+            down: false,
+            hop: 0,
+            fin: false,
+            psh: false,
+            retransmitted: false,
+            probe: false,
+            lost: false,
+            seq: 0,
+            ack: segment * MSS,
+            wnd_bytes: 1 << 30,
+            sent_ns: 0,
+            echo_ns: echo_ms.map_or(0, |ms| (START_MS + ms) * MS),
+            sack: (!sack.is_empty()).then(|| Box::new(sack.to_vec())),
+        };
+        self.sender.on_ack(now, &packet);
+    }
+
+    fn window_segments(&self) -> f64 {
+        self.sender.cc.window.cwnd as f64 / MSS as f64
+    }
+
+    /// Segment 2 is overtaken by three: it leaves once more at 46 ms, for half of the window of 11.
+    fn resends_the_second() -> Self {
+        let mut flow = Flow::new();
+        assert_eq!(flow.ack(40, 1, Some(0), &[]), [11, 12]);
+        assert_eq!(flow.ack(42, 1, Some(0), &[block(3, 3)]), [13]);
+        assert_eq!(flow.ack(44, 1, Some(0), &[block(3, 4)]), [14]);
+        assert_eq!(flow.ack(46, 1, Some(0), &[block(3, 5)]), [2]);
+        assert_eq!(flow.sender.cc.window.ssthresh, 5_500);
+        flow
+    }
+}
+
+#[test]
+fn the_echo_of_an_original_undoes_the_reduction() {
+    // RFC 3522: the ACK of 5 echoes the time of the original, 0 ms, not of the copy, 46 ms. The window
+    // is 11 again, in slow start as before, and one more for segment 2, the only one delivered now. Nine
+    // are out, 6 to 14: of the three that fit two leave, a burst, and the next ACK releases the third.
+    let mut flow = Flow::resends_the_second();
+    assert_eq!(flow.ack(48, 5, Some(0), &[]), [15, 16]);
+    assert_eq!(flow.window_segments(), 12.0);
+    assert!(flow.sender.cc.window.in_slow_start());
+}
+
+#[test]
+fn the_echo_of_a_copy_confirms_the_reduction() {
+    let mut flow = Flow::resends_the_second();
+    flow.ack(86, 5, Some(46), &[]);
+    assert!(flow.window_segments() < 6.0, "{}", flow.window_segments());
+    assert_eq!(flow.sender.cc.window.ssthresh, 5_500);
+}
+
+#[test]
+fn a_report_of_the_copy_undoes_the_reduction_without_timestamps() {
+    // RFC 3708: D-SACK says that segment 2 arrived twice, so the only retransmission was a copy.
+    let mut flow = Flow::resends_the_second();
+    flow.ack(48, 5, None, &[]);
+    assert!(flow.window_segments() < 11.0);
+    flow.ack(86, 5, None, &[block(2, 2)]);
+    assert_eq!(flow.window_segments(), 11.0);
+    assert!(flow.sender.cc.window.in_slow_start());
+}
+
+#[test]
+fn copies_that_the_sender_did_not_make_undo_nothing() {
+    // Two reports and one retransmission: the second is the network's. Nor does a report of what was
+    // acknowledged before the reduction count.
+    let mut flow = Flow::resends_the_second();
+    flow.ack(48, 5, None, &[]);
+    flow.ack(49, 5, None, &[block(1, 1)]);
+    flow.ack(86, 5, None, &[block(2, 2)]);
+    assert!(flow.window_segments() < 11.0);
+}
+
+#[test]
+fn a_path_that_reorders_gets_a_quarter_of_the_shortest_rtt() {
+    // After the first reordering (of segment 2, by three segments up to 5) three SACKs are not enough:
+    // RFC 8985, 6.2, step 4. Segment 6 left together with those SACKed; from the last SACK at 54 ms on it
+    // waits for 10 ms, a quarter of 40, and Linux adds 2 to the timer: 66 ms.
+    let mut flow = Flow::resends_the_second();
+    flow.ack(48, 5, Some(0), &[]);
+    for (ms, last) in [(52, 7), (53, 8), (54, 9)] {
+        assert!(!flow.ack(ms, 5, Some(0), &[block(7, last)]).contains(&6), "{ms}");
+    }
+    assert_eq!(flow.sender.timer_ns, (START_MS + 54 + 10 + 2) * MS);
+    flow.sender.on_timer(flow.sender.timer_ns);
+    assert_eq!(flow.send(66)[0], 6);
+}
+
+#[test]
+fn each_round_trip_with_a_spurious_retransmission_widens_the_reordering_window() {
+    // RFC 8985, 6.2, step 4: RACK.reo_wnd_mult grows with a D-SACK, once a round trip, for 16
+    // recoveries.
+    let mut rack = super::rack::Rack::default();
+    rack.note_spurious();
+    rack.adapt(0, 10);
+    assert_eq!(rack.steps(), 1, "no reordering was seen");
+    rack.note_reordering(0, 5 * MSS, MSS);
+    rack.note_spurious();
+    rack.adapt(10, 20);
+    rack.note_spurious();
+    rack.adapt(15, 30);
+    assert_eq!(rack.steps(), 2, "what left before the first step");
+    rack.note_spurious();
+    rack.adapt(20, 40);
+    assert_eq!(rack.steps(), 3);
+    for _ in 0..16 {
+        rack.adapt(40, 50);
+        assert_eq!(rack.steps(), 3);
+        rack.end_recovery();
+    }
+    rack.adapt(40, 50);
+    assert_eq!(rack.steps(), 1);
+}
+
+#[test]
+fn an_ack_beyond_a_tail_loss_probe_reduces_the_window_unless_it_was_a_copy() {
+    // RFC 8985, 7.4. Ten segments in all, 10 is lost; the probe is its copy. The ACK of 10 leaves it
+    // open whether the original came; one of new data without a report of a copy says that it did not.
+    for (sack, reduced) in [(vec![], true), (vec![block(10, 10)], false)] {
+        let mut flow = Flow::idle();
+        flow.sender.write(10 * MSS);
+        flow.send(0);
+        flow.ack(40, 9, Some(0), &[]);
+        flow.sender.on_timer(flow.sender.timer_ns);
+        assert_eq!(flow.send(400), [10]);
+        flow.ack(440, 10, Some(400), &[]);
+        let before = flow.sender.cc.window.cwnd;
+        flow.sender.write(MSS);
+        flow.send(441);
+        if reduced {
+            flow.ack(481, 11, Some(441), &sack);
+        } else {
+            flow.ack(460, 10, Some(400), &sack);
+            flow.ack(481, 11, Some(441), &[]);
+        }
+        assert_eq!(flow.sender.cc.window.cwnd < before, reduced);
+    }
+}
+
+/// What leaves 40 ms after a window of ten on a path of 40 ms, with one ACK for each two segments, so
+/// long after each other: segments, and whether each is pushed.
+fn leaves_with_acks(every_us: u64, acks: u64) -> Vec<Vec<(u64, bool)>> {
+    let mut flow = Flow::new();
+    (1..=acks)
+        .map(|n| {
+            let now = (START_MS + 40) * MS + (n - 1) * every_us * 1_000;
+            flow.take_ack(now, 2 * n, Some(0), &[]);
+            std::iter::from_fn(|| flow.sender.next_segment(now))
+                .map(|out| (out.seq / MSS + 1, out.psh))
+                .collect()
+        })
+        .collect()
+}
+
+#[test]
+fn the_last_segment_of_a_burst_is_pushed() {
+    // __tcp_transmit_skb. A window of 12 to 20 segments in 40 ms, at twice that rate in 1/1024 s: less
+    // than two segments, and a burst is two at least (tcp_tso_autosize).
+    let sent = leaves_with_acks(2_000, 2);
+    assert_eq!(sent[0], [(11, false), (12, true), (13, false), (14, true)]);
+    assert_eq!(sent[1], [(15, false), (16, true), (17, false), (18, true)]);
+}
+
+#[test]
+fn a_segment_of_its_own_is_not_pushed() {
+    let mut flow = Flow::new();
+    flow.take_ack((START_MS + 40) * MS, 0, Some(0), &[block(2, 2)]);
+    let out = flow.sender.next_segment((START_MS + 40) * MS).expect("the SACK makes room for one");
+    assert_eq!((out.seq / MSS + 1, out.psh), (11, false));
+}
+
+#[test]
+fn a_part_of_a_burst_waits_for_an_ack_that_comes_soon() {
+    // tcp_tso_should_defer: with room for one of the two segments of a burst, 0.5 ms after data left and
+    // 40 ms after the segment that is to be acknowledged next. 1.5 ms after data left nothing waits.
+    for (after_us, at_once, then) in [(500, vec![], vec![15, 16]), (1_500, vec![15], vec![16])] {
+        let mut flow = Flow::new();
+        assert_eq!(flow.ack(40, 2, Some(0), &[]), [11, 12, 13, 14]);
+        let now = (START_MS + 40) * MS + after_us * 1_000;
+        flow.take_ack(now, 2, Some(0), &[block(4, 4)]);
+        assert_eq!(flow.leaving(now), at_once);
+        flow.take_ack(now + 2 * MS, 2, Some(0), &[block(4, 5)]);
+        assert_eq!(flow.leaving(now + 2 * MS), then);
+    }
+}
+
+#[test]
+fn a_window_counts_as_used_until_the_data_that_filled_it_is_acknowledged() {
+    // tcp_cwnd_validate. Ten of ten segments were out, and 11 and 12 are all there is then: in congestion
+    // avoidance the window may grow up to the ACK of 10, and not with that of 12.
+    let mut flow = Flow::idle();
+    flow.sender.cc.window.ssthresh = 10 * MSS;
+    flow.sender.write(10 * MSS);
+    flow.send(0);
+    assert!(flow.sender.uses_window());
+    flow.ack(40, 5, Some(0), &[]);
+    flow.sender.write(2 * MSS);
+    flow.send(41);
+    assert!(flow.sender.uses_window());
+    flow.ack(42, 10, Some(0), &[]);
+    flow.sender.write(MSS);
+    flow.send(43);
+    assert!(!flow.sender.uses_window());
+}
+
+#[test]
+fn in_slow_start_a_window_counts_as_used_when_half_of_it_was() {
+    for (segments, used) in [(5, false), (6, true)] {
+        let mut flow = Flow::idle();
+        flow.sender.write(segments * MSS);
+        flow.send(0);
+        assert_eq!(flow.sender.uses_window(), used);
+    }
+}
