@@ -110,6 +110,7 @@ def drawn(figure: Figure, form: str = "svg") -> bytes:
         matplotlib.rcdefaults()  # independent of the user's settings
         matplotlib.rcParams.update(settings)
         width, height = PANEL_INCHES
+        height = max([height, *map(_grid_inches, figure.panels)])
         share = 1 if columns == 1 else 0.72
         size = (width * columns * share, height * rows)
         drawing, axes = pyplot.subplots(rows, columns, figsize=size, squeeze=False)
@@ -198,6 +199,11 @@ def _draw_bars(ax: Any, one: Series, bars: list[Series], look: dict[str, Any]) -
     ax.bar(places, one.y, width * 0.94, yerr=one.spread, ecolor=INK, capsize=2, **look)
     ax.set_xticks(range(len(names)), names)
     ax.grid(visible=False, axis="x")
+
+
+def _grid_inches(panel: Panel | Grid) -> float:
+    """The least height at which the texts of a grid stand apart: its rows, heads and legend."""
+    return len(panel.rows) * 0.18 + 0.7 if isinstance(panel, Grid) else 0.0
 
 
 def _draw_grid(ax: Any, grid: Grid) -> None:
