@@ -154,7 +154,4 @@ def test_cake_filters_as_many_acks_as_the_kernel_s(
     else:
         assert mine > 0.5
     goodputs = [side["groups"][0]["goodput_bps"] for side in (ours, theirs)]
-    agree = goodputs[0] == pytest.approx(goodputs[1], rel=0.15)
-    if chosen == "off" and not agree:
-        pytest.xfail("docs/inside/lab.md: the download is 23% faster than on the kernel")
-    assert agree, goodputs
+    assert goodputs[0] == pytest.approx(goodputs[1], rel=0.15)
