@@ -107,7 +107,7 @@ test-wheel: setup-test wheel
 
 # Each target runs for FUZZ_SECONDS, FUZZ_JOBS at a time; seeds are the same every time. `make evidence` runs
 # each for ten minutes.
-FUZZ_SECONDS ?= 60
+FUZZ_SECONDS ?= 20
 FUZZ_JOBS ?= 2
 FUZZ_CAPTURES := fuzz-read fuzz-replay
 FUZZ_PYTHON := $(addprefix fuzz-,queues changes state sockets live claims claims-came guest-results)
