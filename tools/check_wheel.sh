@@ -18,6 +18,19 @@ unset PYTHONPATH
 "$place/venv/bin/ackwise" compare --link adsl --workload bulk --policy linux --policy delayed \
 	--runs 1 --duration 2s --quiet --report report.html --parquet rows.parquet --json result.json
 test -s report.html && test -s rows.parquet && test -s result.json
+cat >space.toml <<'SPACE'
+title = "small"
+source = "check"
+links = ["adsl"]
+workloads = ["bulk"]
+policies = ["linux"]
+[[vary]]
+key = "workload.duration"
+values = ["500ms", "1s"]
+SPACE
+"$place/venv/bin/ackwise" sweep run space.toml cells --quiet >/dev/null
+"$place/venv/bin/ackwise" sweep show cells --report sweep.html >/dev/null
+test -s sweep.html
 "$place/venv/bin/ackwise" compare --list >/dev/null
 "$place/venv/bin/ackwise" policy list >/dev/null
 "$place/venv/bin/ackwise" doctor compare

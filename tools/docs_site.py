@@ -34,6 +34,7 @@ NAVIGATION: dict[str, tuple[str, ...]] = {
         "docs/live.md",
         "docs/gateway.md",
         "docs/plan-format.md",
+        "docs/sweep.md",
         "docs/results.md",
         "docs/captures.md",
         "linux/README.md",

@@ -22,6 +22,11 @@ from ackwise.plans.units import Dimension
 from ackwise.reproduce import document as reproduced
 from ackwise.results import document, validated
 from ackwise.results.metrics import METRICS
+from ackwise.sweep import cell
+from ackwise.sweep import document as swept
+from ackwise.sweep import space as spaces
+from ackwise.sweep.axis import DISTRIBUTIONS
+from ackwise.sweep.keys import DERIVED
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -91,6 +96,41 @@ def plan_reference() -> str:
     for table in (schema.link(), schema.workload(), schema.plan()):
         lines += [f"### {table.text}", "", *_table(table, "", set())]
     return "\n".join(lines).rstrip()
+
+
+def space_keys() -> str:
+    """Every key of a space file."""
+    varied = spaces.varied(Key("the key's", Kind.COUNT, ""))
+    likes = ("values", "range", "mean", "deviation", "median")
+    lines = [*_rows(spaces.table().keys), "", f"`[[vary]]`: {varied.text}", ""]
+    for row, key in zip(list(_rows(varied.keys)), (None, None, *varied.keys), strict=True):
+        if key is not None and key.name in likes:
+            kind = "list of values" if key.many else "value"
+            lines.append(f"| `{key.name}` | {kind} | absent | as the key's | {key.text} |")
+        else:
+            lines.append(row)
+    return "\n".join(lines)
+
+
+def space_derived() -> str:
+    """Keys of a space that stand for several."""
+    return "\n".join(_rows(DERIVED)).replace(" required ", " absent ")
+
+
+def space_distributions() -> str:
+    """Distributions of a range."""
+    rows = (f"| `{name}` | {one.text} |" for name, one in DISTRIBUTIONS.items())
+    return "\n".join(["| distribution | meaning |", "|---|---|", *rows])
+
+
+def space_columns() -> str:
+    """Columns of a sweep's data set that a comparison has not."""
+    return _keys(cell.KEYS)
+
+
+def space_show() -> str:
+    """Every key of what `ackwise sweep show --json` writes."""
+    return _keys(swept.KEYS)
 
 
 def result_keys() -> str:
@@ -198,6 +238,13 @@ PARTS: dict[str, dict[str, Callable[[], str]]] = {
         "reproduce keys": reproduce_keys,
         "deadlock keys": deadlock_keys,
         "conform keys": conform_keys,
+    },
+    "docs/sweep.md": {
+        "space keys": space_keys,
+        "space derived": space_derived,
+        "space distributions": space_distributions,
+        "space columns": space_columns,
+        "space show": space_show,
     },
     "docs/inside/lab.md": {"beside the lab": beside_the_lab},
     "docs/inside/conform.md": {"differences": claim_differences, "claims": claim_list},

@@ -27,6 +27,7 @@ from ackwise.host import environment, files, terminal
 COMMANDS = {
     "Compare and explain": {
         "compare": "Compare ACK policies on a link, a workload or a capture",
+        "sweep": "Run policies over a space of links and workloads, on one host or a cluster",
         "diagnose": "Say what limits transfers, in captures or live, and what to change",
         "deadlock": "Predict Nagle / delayed-ACK deadlocks between two hosts, and what ends them",
         "reproduce": "Run published experiments again, beside their published figures",

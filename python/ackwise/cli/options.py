@@ -420,17 +420,26 @@ class Lab:
         return kernel
 
 
+def on(what: str) -> "functools.partial[Any]":
+    """--on."""
+    return option(
+        "--on", type=OneOf("simulator", "linux"), default="simulator",
+        help=f"what runs the {what}; linux is the lab's kernel",
+    )  # fmt: skip
+
+
 STOCK = option("--stock", is_flag=True, help="the kernel without ackwise's patches")
 CACHE = option(
     "--cache", type=DIRECTORY, metavar="DIR", help="directory for built kernels",
     show_default="~/.cache/ackwise",
 )  # fmt: skip
 CONFIG = option("--config", type=FILE, metavar="FILE", multiple=True, hidden=True)
+WALL_LIMIT = option(
+    "--wall-limit", type=Duration(), metavar="TIME",
+    help="real time after which a run is stopped as hung",
+)  # fmt: skip
 RUN_ON_LAB = (
-    option(
-        "--wall-limit", type=Duration(), metavar="TIME",
-        help="real time after which a run is stopped as hung",
-    ),
+    WALL_LIMIT,
     option(
         "--keep", type=DIRECTORY, metavar="DIR",
         help="save captures, samples, counters and console output of every run there",

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: MIT
+"""The page of a sweep."""
+
+from typing import Any
+
+from ackwise.results.report.page import asset, dumped, page
+from ackwise.sweep.evaluate import MEASURES
+from ackwise.sweep.table import progress_lines
+
+
+def of_sweep(document: dict[str, Any], command: str) -> bytes:
+    """Best policy by region, surfaces and Pareto fronts, for every pair of keys."""
+    data = dumped(
+        {
+            "document": document,
+            "command": command,
+            "measures": MEASURES,
+            "progress": list(progress_lines(document["progress"])),
+        }
+    )
+    title = f"ackwise sweep: {document['sweep']['title']}"
+    return page(title, data, asset("sweep.js", "ackwise.sweep"))

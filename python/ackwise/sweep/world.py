@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: MIT
+"""Where cells run: the simulator, or the lab's kernel. A world can be sent to another host, which
+finds its own engine and kernel and refuses any other than the sender's."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Protocol
+
+from ackwise import __version__, engine
+from ackwise.engine import Cancel
+from ackwise.errors import InputError, RunError
+from ackwise.lab import build
+from ackwise.lab import compare as lab_compare
+from ackwise.lab import run as lab_run
+from ackwise.lab.machine import Kernel
+from ackwise.plans import Plan
+from ackwise.results import compare, provenance
+from ackwise.results.compare import Combination, Job
+
+# Work of one part, so that it takes seconds: packets simulated, and carried by a guest's kernel.
+_PACKETS_SIMULATED = 8_000_000
+_PACKETS_IN_LAB = 200_000
+
+
+class World(Protocol):
+    """What carries out cells."""
+
+    @property
+    def made_by(self) -> str:
+        """Version of ackwise, and hash of the engine or kernel."""
+
+    @property
+    def name(self) -> str:
+        """As --on names it."""
+
+    @property
+    def packets(self) -> int:
+        """What a part should have."""
+
+    def check(self) -> None:
+        """RunError if this host has another engine or kernel than `made_by`."""
+
+    def record(self) -> provenance.World:
+        """For the record of results."""
+
+    def lacking(self, plan: Plan) -> Mapping[Combination, str]:
+        """What of a plan cannot be run, and why."""
+
+    def simulate(self, job: Job, scenario: dict[str, Any], cancel: Cancel) -> dict[str, Any]:
+        """One run."""
+
+
+def _other(what: str, remedy: str) -> RunError:
+    return RunError(f"this host has another {what} than the one that started the sweep; {remedy}")
+
+
+@dataclass(frozen=True)
+class Simulator:
+    """The engine of this host."""
+
+    made_by: str
+
+    @classmethod
+    def here(cls) -> "Simulator":
+        """That of this host."""
+        return cls(f"{__version__} {engine.identity()}")
+
+    @property
+    def name(self) -> str:
+        return "simulator"
+
+    @property
+    def packets(self) -> int:
+        return _PACKETS_SIMULATED
+
+    def check(self) -> None:
+        if self != Simulator.here():
+            raise _other("engine", "install the same build of ackwise there")
+
+    def record(self) -> provenance.World:
+        return provenance.SIMULATOR
+
+    def lacking(self, plan: Plan) -> Mapping[Combination, str]:
+        return {}
+
+    def simulate(self, job: Job, scenario: dict[str, Any], cancel: Cancel) -> dict[str, Any]:
+        return engine.simulate(scenario, cancel)
+
+
+@cache
+def _kernel(folder: str, stock: bool) -> Kernel:
+    return build.find(Path(folder), stock, [])
+
+
+@dataclass(frozen=True)
+class Linux:
+    """The lab's kernel in a host's folder."""
+
+    made_by: str
+    folder: str
+    stock: bool
+    limit_s: float | None = None  # real time after which a run counts as hung
+
+    @classmethod
+    def here(cls, folder: Path, stock: bool, limit_s: float | None) -> "Linux":
+        """The kernel that was built on this host; RunError if there is none."""
+        kernel = _kernel(str(folder), stock)
+        return cls(f"{__version__} {kernel.key}", str(folder), stock, limit_s)
+
+    @property
+    def name(self) -> str:
+        return "linux"
+
+    @property
+    def packets(self) -> int:
+        return _PACKETS_IN_LAB
+
+    @property
+    def kernel(self) -> Kernel:
+        """That of this host."""
+        return _kernel(self.folder, self.stock)
+
+    def check(self) -> None:
+        if self.made_by != f"{__version__} {self.kernel.key}":
+            raise _other("kernel", "`ackwise lab build` with the same build of ackwise there")
+
+    def record(self) -> provenance.World:
+        return lab_compare.world(self.kernel)
+
+    def lacking(self, plan: Plan) -> Mapping[Combination, str]:
+        found: dict[Combination, str] = {}
+        for job in compare.jobs(plan, False):
+            try:
+                lab_run.Prepared(compare.scenario(job), *self._names(job), self.kernel)
+            except InputError as problem:
+                found[job.combination] = str(problem)
+        return found
+
+    def simulate(self, job: Job, scenario: dict[str, Any], cancel: Cancel) -> dict[str, Any]:
+        return lab_run.simulate(
+            scenario, *self._names(job), self.kernel, cancel=cancel, limit_s=self.limit_s
+        )
+
+    @staticmethod
+    def _names(job: Job) -> tuple[str, str]:
+        return f"link {job.link.name}", f"workload {job.workload.name}"
