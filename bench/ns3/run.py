@@ -3,7 +3,7 @@
 
     make -C bench/ns3 && python bench/ns3/run.py [--json]
 
-Both sides run one after another, pinned to one core, with the same links, rates, delays, queue,
+Both sides run by turns, pinned to one core, with the same links, rates, delays, queue,
 segment size, delayed-ACK rule and congestion control, and without logs. A packet-hop is a packet,
 data or ACK, received over one link; a path has three links. Seconds are processor seconds, so that
 other load on the machine counts for neither side. ns-3 is measured twice where there are
@@ -15,7 +15,6 @@ import argparse
 import json
 import os
 import pathlib
-import statistics
 import subprocess
 import sys
 import time
@@ -33,12 +32,11 @@ CASES = [(1, 20), (100, 10), (1000, 6)]
 FEW_HOSTS = 10
 
 
-def ns3(flows, seconds, hosts, congestion, repeat):
-    runs = [_ns3(flows, seconds, hosts, congestion) for _ in range(repeat)]
+def median(runs):
     return sorted(runs, key=lambda run: run["cpu_s"])[len(runs) // 2]
 
 
-def _ns3(flows, seconds, hosts, congestion):
+def ns3(flows, seconds, hosts, congestion):
     options = [f"--{key.replace('_', '-')}={value}" for key, value in LINK.items()]
     options += [f"--flows={flows}", f"--seconds={seconds}", f"--hosts={hosts}"]
     options += [f"--congestion={'newreno' if congestion == 'reno' else congestion}"]
@@ -46,21 +44,16 @@ def _ns3(flows, seconds, hosts, congestion):
     return json.loads(done.stdout)
 
 
-def ackwise(flows, seconds, congestion, repeat):
+def ackwise(flows, seconds, congestion):
     document = json.dumps(scenario(flows, seconds, congestion))
-    walls, cpus = [], []
-    for _ in range(repeat):
-        before, cpu_before = time.perf_counter(), time.process_time()
-        answer = _engine.simulate(document)
-        walls.append(time.perf_counter() - before)
-        cpus.append(time.process_time() - cpu_before)
+    before = time.process_time()
+    answer = _engine.simulate(document)
+    cpu_s = time.process_time() - before
     result = json.loads(answer)
-    cpu_s = statistics.median(cpus)
     return {
         "flows": flows,
         "simulated_s": seconds,
         "packet_hops": result["packet_hops"],
-        "wall_s": statistics.median(walls),
         "cpu_s": cpu_s,
         "hops_per_s": result["packet_hops"] / cpu_s,
         "goodput_bps": result["groups"][0]["delivered_bytes"] * 8 / seconds,
@@ -87,10 +80,14 @@ def main():
         if options.flows and flows not in options.flows:
             continue
         shapes = (flows, FEW_HOSTS) if flows > FEW_HOSTS else (flows,)
-        theirs = [
-            ns3(flows, seconds, hosts, options.congestion, options.repeat) for hosts in shapes
+        rounds = [
+            (
+                ackwise(flows, seconds, options.congestion),
+                *(ns3(flows, seconds, hosts, options.congestion) for hosts in shapes),
+            )
+            for _ in range(options.repeat)
         ]
-        ours = ackwise(flows, seconds, options.congestion, options.repeat)
+        ours, *theirs = map(median, zip(*rounds, strict=True))
         fastest = max(run["hops_per_s"] for run in theirs)
         rows.append(
             {

@@ -92,9 +92,26 @@ struct Lanes {
     target: Target,
 }
 
-pub struct Channel {
+/// How fast a transmitter is.
+#[derive(Clone, Copy)]
+pub struct Rate {
     /// Bits a second as picoseconds for each byte.
     ps_per_byte: u64,
+}
+
+impl Rate {
+    pub fn new(bps: u64) -> Self {
+        Rate { ps_per_byte: 8_000_000_000_000u64.div_ceil(bps.max(1)) }
+    }
+
+    #[inline]
+    pub fn time_ns(self, bytes: u32) -> u64 {
+        (u64::from(bytes) * self.ps_per_byte).div_ceil(1000)
+    }
+}
+
+pub struct Channel {
+    rate: Rate,
     delay_ns: u64,
     per_packet_ns: u64,
     grant_ns: u64,
@@ -156,31 +173,15 @@ impl Channel {
                 rng: Rng::new(seed, place),
             })
         });
-        let mut link = Channel::plain(pipe.rate_bps, pipe.delay_ns);
-        link.per_packet_ns = pipe.per_packet_ns;
-        link.grant_ns = pipe.grant_interval_ns;
-        link.limit_packets = if pipe.queue_packets == 0 { usize::MAX } else { pipe.queue_packets as usize };
-        link.limit_bytes = if pipe.queue_bytes == 0 { u64::MAX } else { pipe.queue_bytes };
-        link.faults = faults;
-        link.shared = pipe.shared_medium;
-        if let Some(scheduler) = scheduler(pipe, mtu_bytes, Rng::new(seed, place | DISCIPLINES)) {
-            link.queue = Some(Box::new(Queue::Scheduled { scheduler, starting: None }));
-        } else if pipe.discipline != Discipline::Fifo || pipe.shared_medium {
-            link.use_lanes(pipe, mtu_bytes);
-        }
-        link
-    }
-
-    /// A FIFO without limit and faults.
-    pub fn plain(rate_bps: u64, delay_ns: u64) -> Self {
-        Channel {
-            ps_per_byte: 8_000_000_000_000u64.div_ceil(rate_bps.max(1)),
-            delay_ns,
-            per_packet_ns: 0,
-            grant_ns: 0,
-            limit_packets: usize::MAX,
-            limit_bytes: u64::MAX,
-            faults: None,
+        let limit_packets = if pipe.queue_packets == 0 { usize::MAX } else { pipe.queue_packets as usize };
+        let mut link = Channel {
+            rate: Rate::new(pipe.rate_bps),
+            delay_ns: pipe.delay_ns,
+            per_packet_ns: pipe.per_packet_ns,
+            grant_ns: pipe.grant_interval_ns,
+            limit_packets,
+            limit_bytes: if pipe.queue_bytes == 0 { u64::MAX } else { pipe.queue_bytes },
+            faults,
             queue: None,
             line: VecDeque::new(),
             waiting: 0,
@@ -189,10 +190,16 @@ impl Channel {
             last_arrival_ns: 0,
             transmitting: false,
             starting: None,
-            shared: false,
+            shared: pipe.shared_medium,
             busy_ns: 0,
             stats: ChannelResult::default(),
+        };
+        if let Some(scheduler) = scheduler(pipe, mtu_bytes, Rng::new(seed, place | DISCIPLINES)) {
+            link.queue = Some(Box::new(Queue::Scheduled { scheduler, starting: None }));
+        } else if pipe.discipline != Discipline::Fifo || pipe.shared_medium {
+            link.use_lanes(pipe, mtu_bytes);
         }
+        link
     }
 
     fn use_lanes(&mut self, pipe: &ChannelSpec, mtu_bytes: u32) {
@@ -209,7 +216,7 @@ impl Channel {
 
     #[inline]
     fn transmit_time_ns(&self, bytes: u32) -> u64 {
-        (u64::from(bytes) * self.ps_per_byte).div_ceil(1000) + self.per_packet_ns
+        self.rate.time_ns(bytes) + self.per_packet_ns
     }
 
     /// Time from entering an empty link to the far end.

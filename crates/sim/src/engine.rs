@@ -2,6 +2,7 @@
 //! The event loop: carries packets over channels and through hosts, and wakes endpoints. What an
 //! endpoint does with a segment, up to the ACK that leaves, is in `flow`.
 
+use crate::access::Access;
 use crate::app::App;
 use crate::channel::{Channel, Wake};
 use crate::endpoint::{Endpoint, EndpointId, PerRole, Role, Side};
@@ -61,11 +62,11 @@ pub struct Engine<'a> {
     scenario: &'a Scenario,
     now: u64,
     heap: Heap,
-    /// The shared link's two directions, then, of access links, four for the pings, if there are any,
-    /// and four for each flow.
-    channels: Vec<Channel>,
-    flows_channels: usize,
-    /// Channels that a packet crosses: the shared one, or that between two of access links.
+    /// The shared link's two directions.
+    channels: [Channel; 2],
+    /// Of the pings, if there are any, then of each flow.
+    access: Option<Access>,
+    /// Links that a packet crosses: the shared one, or that between two access links.
     hops: u8,
     /// By `Side`.
     hosts: [Host; 2],
@@ -126,13 +127,13 @@ impl<'a> Engine<'a> {
             });
         }
         let channel = |spec, way| Channel::new(spec, scenario.mtu_bytes, seed, 1 << 41 | way as u64);
-        let channels = vec![channel(&scenario.down, DOWN), channel(&scenario.up, UP)];
+        let channels = [channel(&scenario.down, DOWN), channel(&scenario.up, UP)];
         let mut engine = Engine {
             scenario,
             now: 0,
             heap: Heap::default(),
             channels,
-            flows_channels: 2,
+            access: scenario.access.as_ref().map(|a| Access::new(a.rate_bps, a.delay_ns)),
             hops: if scenario.access.is_some() { 3 } else { 1 },
             hosts: [Host::new(&scenario.client), Host::new(&scenario.server)],
             flows: Vec::new(),
@@ -154,8 +155,7 @@ impl<'a> Engine<'a> {
             engine.heap.push(0, SimEvent::Series);
         }
         if engine.pings.is_some() {
-            engine.add_access();
-            engine.flows_channels = engine.channels.len();
+            engine.access.iter_mut().for_each(Access::add_flow);
             engine.heap.push(scenario.ping_interval_ns, SimEvent::Ping);
         }
         Ok(engine)
@@ -183,17 +183,10 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Access links at both ends, in both directions, if the path has them.
-    fn add_access(&mut self) {
-        if let Some(access) = &self.scenario.access {
-            self.channels.extend((0..4).map(|_| Channel::plain(access.rate_bps, access.delay_ns)));
-        }
-    }
-
     fn start_flow(&mut self, group: usize) {
         let s = self.scenario;
         let index = self.flows.len();
-        self.add_access();
+        self.access.iter_mut().for_each(Access::add_flow);
         let g = &mut self.groups[group];
         let spec = &g.spec;
         let options = if spec.receiver.timestamps { TIMESTAMP_BYTES } else { 0 };
@@ -203,10 +196,7 @@ impl<'a> Engine<'a> {
         let empty_bytes = framing.wire_bytes(0);
         // The handshake's RTT: two empty segments over empty links.
         let idle = |d: usize| -> u64 {
-            let access = s
-                .access
-                .as_ref()
-                .map_or(0, |a| 2 * Channel::plain(a.rate_bps, a.delay_ns).empty_time_ns(empty_bytes));
+            let access = self.access.as_ref().map_or(0, |a| 2 * a.empty_time_ns(empty_bytes));
             self.channels[d].empty_time_ns(empty_bytes) + access
         };
         let (down_ns, up_ns) = (idle(DOWN), idle(UP));
@@ -297,6 +287,7 @@ impl<'a> Engine<'a> {
             }
             match code.event() {
                 SimEvent::Delivery(channel) => self.on_delivery(channel),
+                SimEvent::Access(link) => self.on_access(link),
                 SimEvent::Transmitter(channel) => self.on_transmitter(channel),
                 SimEvent::Late(slot) => {
                     if let Some(packet) = self.late[slot].take() {
@@ -316,16 +307,21 @@ impl<'a> Engine<'a> {
 
     // --- channels and hosts ------------------------------------------------------------------
 
-    /// The channel a packet takes next, by flow, direction and channels crossed so far.
+    /// A packet goes on to its next link.
     #[inline]
-    fn channel_of(&self, p: &Packet) -> usize {
-        let shared = if p.down { DOWN } else { UP };
-        match (self.hops, p.hop) {
-            (1, _) | (_, 1) => shared,
-            (_, hop) => {
-                let first = if p.flow == PING_FLOW { 2 } else { self.flows_channels + 4 * p.flow as usize };
-                first + 2 * shared + usize::from(hop == 2)
+    fn forward(&mut self, packet: Parcel) {
+        match &mut self.access {
+            Some(access) if packet.hop != 1 => {
+                let place = match packet.flow {
+                    PING_FLOW => 0,
+                    flow => flow as usize + usize::from(self.pings.is_some()),
+                };
+                let link = Access::link(place, packet.down, packet.hop == 2);
+                if let Some(at) = access.enqueue(link, self.now, packet) {
+                    self.heap.push(at, SimEvent::Access(link));
+                }
             }
+            _ => self.put_on_channel(if packet.down { DOWN } else { UP }, packet),
         }
     }
 
@@ -393,7 +389,18 @@ impl<'a> Engine<'a> {
         self.cross(a.packet);
     }
 
-    /// A packet has crossed a channel.
+    #[inline]
+    fn on_access(&mut self, link: usize) {
+        let Some((packet, next)) = self.access.as_mut().and_then(|access| access.deliver(link)) else {
+            return;
+        };
+        if let Some(at) = next {
+            self.heap.push(at, SimEvent::Access(link));
+        }
+        self.cross(packet);
+    }
+
+    /// A packet has crossed a link.
     #[inline]
     fn cross(&mut self, mut packet: Parcel) {
         self.hops_done += 1;
@@ -402,8 +409,7 @@ impl<'a> Engine<'a> {
             if packet.down == (packet.hop == 1) {
                 self.show(Place::Router, &packet);
             }
-            let channel = self.channel_of(&packet);
-            self.put_on_channel(channel, packet);
+            self.forward(packet);
             return;
         }
         let side = if packet.down { Side::Client } else { Side::Server };
@@ -419,8 +425,7 @@ impl<'a> Engine<'a> {
     #[inline]
     fn depart(&mut self, packet: Parcel) {
         self.show(if packet.down { Place::Server } else { Place::Client }, &packet);
-        let channel = self.channel_of(&packet);
-        self.put_on_channel(channel, packet);
+        self.forward(packet);
     }
 
     #[inline]
@@ -576,7 +581,7 @@ impl<'a> Engine<'a> {
         for flow in &mut self.flows {
             flow.sample(self.now, self.groups[flow.group as usize].policies.data_receiver.policy);
         }
-        for channel in &mut self.channels[..2] {
+        for channel in &mut self.channels {
             channel.sample(self.now);
         }
         let next = self.now + self.scenario.series_interval_ns;

@@ -138,6 +138,9 @@ impl Flow {
 
     /// Sends all data that may leave. Each segment carries the ACK that is due.
     fn send_data(&mut self, role: Role, due: &mut Option<Reason>, cx: &mut Context) {
+        if !self.ends[role].tx.has_output() {
+            return;
+        }
         while let Some(segment) = self.ends[role].tx.next_segment(cx.now) {
             let mut p = self.packet(role, segment.len, cx);
             p.seq = segment.seq;
@@ -309,7 +312,7 @@ impl Flow {
     /// The flow is over when its application has nothing left and all is acknowledged.
     fn note_end(&mut self, cx: &mut Context) {
         let PerRole { data_sender: Endpoint { tx, .. }, data_receiver: Endpoint { rx, .. } } = &self.ends;
-        if self.active && self.app.is_finished() && tx.is_done() {
+        if self.active && tx.is_done() && self.app.is_finished() {
             self.active = false;
             self.record.completed = true;
             self.record.end_ns = self.record.end_ns.max(rx.last_data_ns).min(cx.now);

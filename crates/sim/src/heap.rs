@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT
-//! The event queue: a 4-ary heap of (time, order of insertion).
+//! The event queue, by (time, order of insertion): 4-ary heaps.
 
 use crate::endpoint::{EndpointId, Role, Side};
 
 /// What happens next, and to what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SimEvent {
-    /// The head of a channel's delay line reaches the far end.
+    /// The head of the shared link's delay line reaches the far end.
     Delivery(usize),
-    /// A channel's transmitter is free.
+    /// The head of an access link does.
+    Access(usize),
+    /// The shared link's transmitter is free.
     Transmitter(usize),
     /// A packet delayed by reordering is delivered.
     Late(usize),
@@ -43,6 +45,7 @@ impl SimEvent {
             SimEvent::Arrival(group) => (6, group),
             SimEvent::Series => (7, 0),
             SimEvent::Ping => (8, 0),
+            SimEvent::Access(link) => (9, link),
         };
         debug_assert!(number < 1 << NUMBER_BITS);
         Code(kind << NUMBER_BITS | number as u32)
@@ -69,7 +72,8 @@ impl Code {
             5 => SimEvent::Start(number),
             6 => SimEvent::Arrival(number),
             7 => SimEvent::Series,
-            _ => SimEvent::Ping,
+            8 => SimEvent::Ping,
+            _ => SimEvent::Access(number),
         }
     }
 }
@@ -78,26 +82,52 @@ impl Code {
 /// entries by time and equal times by insertion.
 type Entry = u128;
 
+/// Packets on their way and timers apart: nearly all events are packets', of which few are on their way
+/// at one time, while each endpoint has a timer that seldom expires.
 #[derive(Default)]
 pub struct Heap {
-    entries: Vec<Entry>,
+    packets: Tree,
+    timers: Tree,
     inserted: u32,
-    /// The root was popped. Most events push one that comes soon: it takes that place, which saves
-    /// moving the last entry there.
-    root_is_free: bool,
 }
 
 impl Heap {
     #[inline(always)]
     pub fn push(&mut self, time_ns: u64, event: SimEvent) {
-        self.insert(time_ns, event.encode());
+        let what = u64::from(self.inserted) << 32 | u64::from(event.encode().0);
+        let entry = u128::from(time_ns) << 64 | u128::from(what);
+        self.inserted = self.inserted.wrapping_add(1);
+        let tree = if matches!(event, SimEvent::Endpoint(_)) { &mut self.timers } else { &mut self.packets };
+        tree.insert(entry);
     }
 
     #[inline]
-    fn insert(&mut self, time_ns: u64, event: Code) {
-        let what = u64::from(self.inserted) << 32 | u64::from(event.0);
-        let entry = u128::from(time_ns) << 64 | u128::from(what);
-        self.inserted = self.inserted.wrapping_add(1);
+    pub fn pop(&mut self) -> Option<(u64, Code)> {
+        let (packet, timer) = (self.packets.top(), self.timers.top());
+        let tree = if packet < timer { &mut self.packets } else { &mut self.timers };
+        let top = packet.min(timer);
+        if top == NOTHING {
+            return None;
+        }
+        tree.root_is_free = true;
+        Some(((top >> 64) as u64, Code(top as u32)))
+    }
+}
+
+/// Comes after every entry.
+const NOTHING: Entry = Entry::MAX;
+
+#[derive(Default)]
+struct Tree {
+    entries: Vec<Entry>,
+    /// The root was popped. Most events push one that comes soon: it takes that place, which saves
+    /// moving the last entry there.
+    root_is_free: bool,
+}
+
+impl Tree {
+    #[inline]
+    fn insert(&mut self, entry: Entry) {
         if std::mem::take(&mut self.root_is_free) {
             self.sift_down(entry);
             return;
@@ -116,16 +146,15 @@ impl Heap {
     }
 
     #[inline]
-    pub fn pop(&mut self) -> Option<(u64, Code)> {
+    fn top(&mut self) -> Entry {
         if std::mem::take(&mut self.root_is_free) {
-            let last = self.entries.pop()?;
-            if !self.entries.is_empty() {
-                self.sift_down(last);
+            if let Some(last) = self.entries.pop() {
+                if !self.entries.is_empty() {
+                    self.sift_down(last);
+                }
             }
         }
-        let top = *self.entries.first()?;
-        self.root_is_free = true;
-        Some(((top >> 64) as u64, Code(top as u32)))
+        self.entries.first().copied().unwrap_or(NOTHING)
     }
 
     /// Puts `entry` where the root was. The children are compared without branches: which one is
@@ -167,13 +196,21 @@ mod tests {
         let mut expected = Vec::new();
         for i in 0..5000 {
             let t = rng.up_to(700);
-            heap.push(t, SimEvent::Delivery(i));
+            heap.push(t, numbered(i));
             expected.push((t, i));
         }
         expected.sort();
         let got: Vec<_> = std::iter::from_fn(|| heap.pop()).map(|(t, code)| (t, code.event())).collect();
-        let expected: Vec<_> = expected.into_iter().map(|(t, i)| (t, SimEvent::Delivery(i))).collect();
+        let expected: Vec<_> = expected.into_iter().map(|(t, i)| (t, numbered(i))).collect();
         assert_eq!(got, expected);
+    }
+
+    /// Packets' events and timers in turn.
+    fn numbered(n: usize) -> SimEvent {
+        if n % 2 == 0 {
+            return SimEvent::Delivery(n);
+        }
+        SimEvent::Endpoint(EndpointId { flow: n as u32, role: Role::DataSender })
     }
 
     #[test]
@@ -185,12 +222,12 @@ mod tests {
         for _ in 0..5000 {
             for _ in 0..rng.up_to(2) {
                 let t = now + rng.up_to(50);
-                heap.push(t, SimEvent::Delivery(pushed));
+                heap.push(t, numbered(pushed));
                 waiting.insert((t, pushed));
                 pushed += 1;
             }
             let got = heap.pop().map(|(t, code)| (t, code.event()));
-            let expected = waiting.pop_first().map(|(t, i)| (t, SimEvent::Delivery(i)));
+            let expected = waiting.pop_first().map(|(t, i)| (t, numbered(i)));
             assert_eq!(got, expected);
             now = got.map_or(now, |(t, _)| t);
         }
@@ -203,7 +240,7 @@ mod tests {
         let mut events = vec![SimEvent::Series, SimEvent::Ping];
         for n in [0, 1, 2, largest] {
             events.extend([SimEvent::Delivery(n), SimEvent::Transmitter(n), SimEvent::Late(n)]);
-            events.extend([SimEvent::Start(n), SimEvent::Arrival(n)]);
+            events.extend([SimEvent::Start(n), SimEvent::Arrival(n), SimEvent::Access(n)]);
         }
         for role in [Role::DataSender, Role::DataReceiver] {
             for flow in [0, 1, largest as u32 >> 1] {

@@ -9,7 +9,7 @@ use crate::packet::{Packet, Parcel};
 use crate::result::HostResult;
 use crate::scenario::HostSpec;
 use crate::sender::NEVER;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 pub enum Work {
     /// Handed to TCP when done.
@@ -34,6 +34,8 @@ pub struct Host {
     /// Applications that asked for their turn, and the arrivals handled since the last one's.
     asking: VecDeque<EndpointId>,
     handled: u32,
+    /// By flow, the highest acknowledgment number that arrived; empty unless what it covers has a cost.
+    acknowledged: HashMap<u32, u64>,
     in_service: Option<Work>,
     /// When the work in service is done, or the gathered arrivals are handed up; NEVER: idle.
     wake_ns: u64,
@@ -47,7 +49,11 @@ pub struct Host {
 impl Host {
     pub fn new(costs: &HostSpec) -> Self {
         let costs = costs.clone();
-        let paid = costs.data_received_ns + costs.data_sent_ns + costs.ack_received_ns + costs.ack_sent_ns;
+        let paid = costs.data_received_ns
+            + costs.data_sent_ns
+            + costs.ack_received_ns
+            + costs.acknowledged_kib_ns
+            + costs.ack_sent_ns;
         let active =
             paid > 0 || costs.gro_max_bytes > 0 || costs.gro_window_ns > 0 || costs.process.is_modelled();
         Host {
@@ -56,6 +62,7 @@ impl Host {
             received: VecDeque::new(),
             asking: VecDeque::new(),
             handled: 0,
+            acknowledged: HashMap::new(),
             in_service: None,
             wake_ns: NEVER,
             gathered_ns: 0,
@@ -132,12 +139,25 @@ impl Host {
             self.handled += u32::from(!self.asking.is_empty());
             let c = &self.costs;
             let cost = if p.is_pure_ack() { c.ack_received_ns } else { c.data_received_ns };
+            let cost = cost + self.acknowledging_ns(&p);
             (Work::Received(p), cost)
         };
         self.busy_ns += cost;
         self.in_service = Some(work);
         self.wake_ns = now + cost;
         Some(self.wake_ns)
+    }
+
+    /// The processor time of what this packet acknowledges for the first time.
+    fn acknowledging_ns(&mut self, p: &Packet) -> u64 {
+        let kib_ns = self.costs.acknowledged_kib_ns;
+        if kib_ns == 0 {
+            return 0;
+        }
+        let highest = self.acknowledged.entry(p.flow).or_insert(0);
+        let covered = p.ack.saturating_sub(*highest);
+        *highest += covered;
+        covered * kib_ns / 1024
     }
 
     /// The application whose turn it is.

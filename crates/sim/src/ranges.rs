@@ -62,6 +62,9 @@ impl Ranges {
 
     /// Drops everything below `seq`.
     pub fn cut_below(&mut self, seq: u64) {
+        if self.list.is_empty() {
+            return;
+        }
         let gone = self.list.partition_point(|r| r.1 <= seq);
         self.bytes -= self.list.drain(..gone).map(|r| r.1 - r.0).sum::<u64>();
         if let Some(r) = self.list.first_mut() {

@@ -13,8 +13,6 @@ use std::collections::VecDeque;
 const FIRST_WINDOW_BYTES: u64 = 65_535;
 /// RFC 9293, 3.7.1: default MSS, Linux's first guess of the peer's segments.
 const MSS_GUESS_BYTES: u32 = 536;
-/// RFC 1122, 4.2.3.2.
-const MAX_ACK_DELAY_NS: u64 = 500_000_000;
 
 pub struct Receiver {
     cfg: ReceiverSpec,
@@ -180,8 +178,10 @@ impl Receiver {
             wnd_next_bytes: self.window_now() as u32,
             wnd_max_bytes: self.buffer.min(self.ceiling) as u32,
             rcv_mss_bytes: self.rcv_mss,
+            mss_max_bytes: self.mss,
             rtt_us: self.rtt_us,
             rto_us: self.rto_us,
+            delay_max_us: (self.cfg.ack_delay_max_ns / 1000) as u32,
             segments: 1,
             flags: if self.above.is_empty() { 0 } else { flag::HOLE_OPEN },
             kind,
@@ -198,7 +198,7 @@ impl Receiver {
             Action::WaitUntil(t) => t,
             // A lazy reader must not keep it longer than any ACK may wait.
             Action::SendNow if self.waits_for_read => {
-                self.unacked.front().map_or(e.now_ns, |first| first.0) + MAX_ACK_DELAY_NS
+                self.unacked.front().map_or(e.now_ns, |first| first.0) + self.cfg.ack_delay_max_ns
             }
             _ => NEVER,
         };

@@ -286,6 +286,9 @@ keys! {
         pub data_sent_ns: u64 [0..=S],
         /// processor time per ACK received
         pub ack_received_ns: u64 [0..=S],
+        /// processor time per KiB that an arriving packet acknowledges, in addition
+        // A sender frees each segment, so an ACK for many costs more than one for two.
+        pub acknowledged_kib_ns: u64 [0..=S],
         /// processor time per ACK sent
         pub ack_sent_ns: u64 [0..=S],
         /// largest send buffer of a connection; absent: no limit
@@ -313,6 +316,7 @@ impl Default for HostSpec {
             data_received_ns: 0,
             data_sent_ns: 0,
             ack_received_ns: 0,
+            acknowledged_kib_ns: 0,
             ack_sent_ns: 0,
             send_buffer_max_bytes: None,
             recv_buffer_max_bytes: None,
@@ -571,6 +575,8 @@ keys! {
         /// an ACK is sent once the application has read the data it covers (4.3BSD)
         // TCP output runs at the end of a read; the ACK offers the room that the read made.
         pub ack_after_read: bool,
+        /// the longest delay that this host allows an ACK, whatever the policy (Linux, tcp_delack_max)
+        pub ack_delay_max_ns: u64 [1_000_000..=ackwise_core::MAX_DELAY_NS],
         /// socket layer
         pub socket: SocketLayer,
     }
@@ -587,6 +593,7 @@ impl Default for ReceiverSpec {
             reader_lag_ns: 0,
             reader_bps: 0,
             ack_after_read: false,
+            ack_delay_max_ns: ackwise_core::MAX_DELAY_NS,
             socket: Default::default(),
         }
     }

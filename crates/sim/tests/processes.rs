@@ -109,6 +109,27 @@ fn packets_go_before_the_writer() {
 }
 
 #[test]
+fn an_ack_costs_by_what_it_acknowledges() {
+    // 1 us a byte, whatever an ACK covers, and 100 us for each ACK.
+    let busy = |segments: u64| {
+        let g = group(json!({
+            "policy": { "name": "delayed", "params": { "segments": segments } },
+            "sender": { "initial_window_segments": 40 },
+            "app": { "kind": "bulk", "bytes": 240 * MSS },
+        }));
+        let mut path = at_once();
+        path["server"] = json!({ "ack_received_ns": 100 * US, "acknowledged_kib_ns": 1_024_000 });
+        let r = run(&ruler(path, &[g]));
+        (r.server.cpu_busy_ns, r.groups[0].acks_sent)
+    };
+    for segments in [1, 2, 8] {
+        let (busy_ns, acks) = busy(segments);
+        assert_eq!(busy_ns, acks * 100 * US + 240 * MSS * US);
+    }
+    assert!(busy(8).1 < busy(1).1 / 6);
+}
+
+#[test]
 fn a_series_tells_the_policys_values_and_the_round_trips() {
     // 20 segments to settle, intervals of 10, one segment a millisecond: from segment 41 on the
     // rate rises by one each 10 segments until the window stops it: 64 segments make 21 at most.

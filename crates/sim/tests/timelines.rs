@@ -173,6 +173,19 @@ fn no_policy_delays_an_ack_beyond_500_ms() {
 }
 
 #[test]
+// [D-17]
+fn no_policy_delays_an_ack_longer_than_its_host_allows() {
+    // A host that allows 4 ms, as Linux does where the least RTO is 5 ms. Arrival at 21 ms.
+    let g = group(json!({
+        "policy": delayed(1000),
+        "receiver": { "ack_delay_max_ns": 4 * MS },
+        "app": { "kind": "odd-writes", "write_bytes": MSS, "writes": 1, "count": 1 },
+    }));
+    let r = run(&ruler(json!({}), &[g]));
+    assert_eq!(acks(trace(&r)), [(25_000, 1, "max-delay")]);
+}
+
+#[test]
 // [RFC9293.2]
 fn a_fin_is_acknowledged_at_once() {
     // RFC 9293, 3.10.7.4: the third segment of three, alone after a pair, carries FIN.

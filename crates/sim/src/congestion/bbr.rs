@@ -176,7 +176,7 @@ impl Bbr {
     /// application counts only if it raises the estimate.
     fn update_bandwidth(&mut self, ack: &AckSample) {
         let Some(sample) = ack.rate else { return };
-        let (rate, round) = (sample.bytes_per_s, self.round);
+        let (rate, round) = (sample.bytes_per_s(), self.round);
         if !sample.app_limited || rate >= self.bandwidth() {
             self.rates.retain(|&(r, v)| r + BANDWIDTH_ROUNDS > round && v > rate);
             self.rates.push((round, rate));

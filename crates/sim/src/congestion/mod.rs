@@ -43,9 +43,16 @@ pub struct AckSample {
 /// How fast data reached the receiver (draft-cheng-iccrg-delivery-rate-estimation).
 #[derive(Clone, Copy, Debug)]
 pub struct DeliveryRate {
-    pub bytes_per_s: f64,
+    pub bytes: u64,
+    pub interval_ns: u64,
     /// The sender lacked data meanwhile: the path may be faster.
     pub app_limited: bool,
+}
+
+impl DeliveryRate {
+    pub fn bytes_per_s(&self) -> f64 {
+        self.bytes as f64 * 1e9 / self.interval_ns as f64
+    }
 }
 
 /// What was out when a loss showed.
@@ -109,6 +116,8 @@ trait Controller {
 /// A sender's window and the controller that sets it.
 pub struct Congestion {
     pub window: Window,
+    /// As the controller says: kept here, as every ACK asks for it.
+    pub is_rate_based: bool,
     controller: Box<dyn Controller>,
 }
 
@@ -121,7 +130,7 @@ impl Congestion {
         };
         let initial_segments = u64::from(cfg.initial_window_segments.max(1));
         let window = Window { cwnd: mss * initial_segments, ssthresh: u64::MAX };
-        Congestion { window, controller }
+        Congestion { window, is_rate_based: controller.is_rate_based(), controller }
     }
 
     pub fn on_ack(&mut self, ack: &AckSample) {
@@ -145,7 +154,7 @@ impl Congestion {
     /// Nothing was lost: the window is at least what it was before it was reduced (Linux,
     /// tcp_undo_cwnd_reduction).
     pub fn on_undo(&mut self, before: &Window) {
-        if !self.is_rate_based() {
+        if !self.is_rate_based {
             self.window.cwnd = self.window.cwnd.max(before.cwnd);
             self.window.ssthresh = self.window.ssthresh.max(before.ssthresh);
         }
@@ -157,10 +166,6 @@ impl Congestion {
 
     pub fn pacing_rate(&self) -> Option<f64> {
         self.controller.pacing_rate()
-    }
-
-    pub fn is_rate_based(&self) -> bool {
-        self.controller.is_rate_based()
     }
 }
 

@@ -74,6 +74,9 @@ impl Sender {
             return None;
         }
         let window_moved = self.update_peer_window(p);
+        if self.is_at_rest() && p.sack.is_none() {
+            return None;
+        }
         let mut news = News::new(self, p, now, window_moved);
         if self.cfg.recovery == Recovery::Sack && p.sack.is_some() {
             self.take_dsack(p, &mut news);
@@ -92,6 +95,16 @@ impl Sender {
             None => {}
         }
         news.sample.rtt_ns
+    }
+
+    /// Nothing is out and nothing is waited for: an ACK without SACK blocks brings a window at most. Each
+    /// segment of a download brings one such to the host that receives it.
+    fn is_at_rest(&self) -> bool {
+        self.segments.is_empty()
+            && self.timer == Timer::Off
+            && self.tail_probe.is_none()
+            && self.loss_state == LossState::Open
+            && !self.cc.is_rate_based
     }
 
     /// Nothing was reported or taken as lost, or sent again.
@@ -309,8 +322,9 @@ impl Sender {
         let acking_ns = now - newest.delivered_ns;
         self.first_sent_ns = newest.sent_ns;
         let interval_ns = sending_ns.max(acking_ns);
-        (interval_ns > 0 && interval_ns >= self.srtt_ns / RATE_MIN_RTT_SHARE).then(|| DeliveryRate {
-            bytes_per_s: delivered as f64 * 1e9 / interval_ns as f64,
+        (interval_ns > 0 && interval_ns >= self.srtt_ns / RATE_MIN_RTT_SHARE).then_some(DeliveryRate {
+            bytes: delivered,
+            interval_ns,
             app_limited: newest.app_limited,
         })
     }

@@ -35,7 +35,7 @@ impl Sender {
         self.cfg.socket == SocketLayer::Linux
             && self.cfg.recovery == Recovery::Sack
             && !self.cfg.pacing
-            && !self.cc.is_rate_based()
+            && !self.cc.is_rate_based
     }
 
     /// A segment of new data is about to leave. Returns true for the last of several (Linux,

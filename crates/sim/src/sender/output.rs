@@ -24,6 +24,12 @@ pub struct Outgoing {
 }
 
 impl Sender {
+    /// False: `next_segment` has nothing to judge.
+    #[inline]
+    pub fn has_output(&self) -> bool {
+        self.written != self.nxt || self.tally.lost > 0 || self.due_probe.is_some() || self.pace_waits
+    }
+
     /// The next segment that may leave at `now`; lost ones come first (RFC 6675, 4, NextSeg()).
     pub fn next_segment(&mut self, now: u64) -> Option<Outgoing> {
         self.pace_waits = false;

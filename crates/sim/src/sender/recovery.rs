@@ -87,7 +87,7 @@ impl Sender {
     }
 
     fn leave_with_sack(&mut self, news: &News) {
-        if self.confirm_reduction(news.echo_ns) && !self.cc.is_rate_based() {
+        if self.confirm_reduction(news.echo_ns) && !self.cc.is_rate_based {
             // RFC 6937, 3.1: at the end of recovery.
             self.cc.window.cwnd = self.cc.window.ssthresh;
         }
@@ -106,7 +106,7 @@ impl Sender {
     /// The window for this ACK.
     fn follow_with_sack(&mut self, sample: &mut AckSample) {
         match self.loss_state {
-            _ if self.cc.is_rate_based() => self.cc.on_ack(sample),
+            _ if self.cc.is_rate_based => self.cc.on_ack(sample),
             LossState::FastRecovery { .. } => {
                 if sample.delivered_bytes > 0 {
                     self.reduce_window(sample, self.newly_lost);
@@ -197,7 +197,7 @@ impl Sender {
             // RFC 5681, 3.2, step 4.
             *cwnd += self.mss;
         }
-        if self.cc.is_rate_based() {
+        if self.cc.is_rate_based {
             self.cc.on_ack(sample);
         }
     }
@@ -209,7 +209,7 @@ impl Sender {
             self.cc.window.cwnd = self.cc.window.ssthresh.min(flight + self.mss);
         }
         self.end_recovery();
-        if self.cc.is_rate_based() {
+        if self.cc.is_rate_based {
             self.cc.on_ack(sample);
         }
     }
@@ -224,14 +224,14 @@ impl Sender {
     /// NewReno counts segments that left the network by growing the window (RFC 5681, 3.2); with
     /// SACK the bytes in flight are known.
     fn inflates_window(&self) -> bool {
-        self.cfg.recovery == Recovery::Newreno && !self.cc.is_rate_based()
+        self.cfg.recovery == Recovery::Newreno && !self.cc.is_rate_based
     }
 
     /// The window for this ACK: RFC 6937, 3.1, as Linux has it (tcp_cwnd_reduction). Below ssthresh
     /// what arrived leaves again, and one segment more if SND.UNA moved and nothing else was lost.
     // [D-30]
     fn reduce_window(&mut self, sample: &AckSample, newly_lost: bool) {
-        if self.cc.is_rate_based() {
+        if self.cc.is_rate_based {
             return;
         }
         let prr = &mut self.prr;

@@ -20,14 +20,18 @@ pub struct WindowUse {
 impl Sender {
     /// All that may leave has left.
     pub(super) fn judge_window_use(&mut self) {
-        let is_full = self.bytes_in_flight() + self.mss > self.window();
-        let window_use = &mut self.window_use;
-        let limited = std::mem::take(&mut window_use.defers) || is_full;
-        let is_held = limited && self.written > self.nxt;
-        if !(std::mem::take(&mut window_use.sent) || is_held) {
+        let defers = std::mem::take(&mut self.window_use.defers);
+        let sent = std::mem::take(&mut self.window_use.sent);
+        let data_waits = self.written > self.nxt;
+        if !sent && !data_waits {
+            return;
+        }
+        let limited = defers || self.bytes_in_flight() + self.mss > self.window();
+        if !sent && !limited {
             return;
         }
         let out = self.nxt - self.una;
+        let window_use = &mut self.window_use;
         let is_more = !window_use.limited && out > window_use.most_out;
         if self.una >= window_use.until || limited || is_more {
             *window_use = WindowUse { limited, most_out: out, until: self.nxt, ..*window_use };
