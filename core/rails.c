@@ -6,8 +6,9 @@
  *
  *	verdict ----> duty? -- yes --> send now, with the rail's reason
  *	                |
- *	                no ----------> deadline at most 500 ms after the oldest
- *	                               unacknowledged arrival
+ *	                no ----------> deadline at most 500 ms, or what the host
+ *	                               allows, after the oldest unacknowledged
+ *	                               arrival
  */
 #include <ackwise/rails.h>
 
@@ -17,13 +18,16 @@
  * read sends it, even when no ACK is owed, once there is room worth offering
  * [RFC9293.4].
  */
-static bool window_dry(const struct aw_event *e)
+static bool window_dry(bool owed, const struct aw_event *e)
 {
 	u32 room = aw_wnd_unusable(e);
 
 	if (aw_wnd_left(e) >= room)
 		return false;
-	return aw_wnd_slide(e) >= (e->kind == AW_EVENT_APP_READ ? room : 1);
+	/* an ACK that is owed has to leave anyway, so any room is worth it */
+	if (owed && e->kind != AW_EVENT_APP_READ)
+		room = 1;
+	return aw_wnd_slide(e) >= room;
 }
 
 /* The duty that forbids waiting, or AW_REASON_NONE. */
@@ -63,7 +67,7 @@ static enum aw_reason duty(u32 rails, bool owed, u32 share_bytes,
 		return AW_REASON_HOST_QUICKACK;
 	/* lost otherwise: room in the buffer that the sender does not know of; it
 	 * would stall until the deadline [RFC9293.5] */
-	if (rails & AW_RAIL_WINDOW_DRY && window_dry(e))
+	if (rails & AW_RAIL_WINDOW_DRY && window_dry(owed, e))
 		return AW_REASON_WINDOW_DRY;
 	/* lost otherwise: growth of a sender that counts ACKs, one per two full
 	 * segments [RFC1122.3] [D-02] */
@@ -82,7 +86,7 @@ static enum aw_reason duty(u32 rails, bool owed, u32 share_bytes,
 struct aw_verdict aw_rails_apply(u32 rails, u64 owed_since_ns, u32 share_bytes,
 				 const struct aw_event *e, struct aw_verdict v)
 {
-	u64 limit_ns = aw_add_ns(owed_since_ns, AW_MAX_DELAY_NS);
+	u64 limit_ns = aw_add_ns(owed_since_ns, aw_allowed_ns(e, AW_MAX_DELAY_NS));
 	enum aw_reason reason;
 
 	if (v.action == AW_SEND_NOW)

@@ -38,7 +38,8 @@
  *	LEAST_SEGMENTS: 35% of six segments are two.
  * Deviations: [D-06] a sampling ends at its first duplicate, not its third:
  *	duplicates are acknowledged immediately, which ends the silence.  [D-07]
- *	It ends at the latest 500 ms after its first arrival.  Silence before
+ *	It ends at the latest 500 ms after its first arrival, or when the host
+ *	allows no longer delay.  Silence before
  *	its first arrival does not end it: with nothing to acknowledge, no timer
  *	runs.  [D-08] None starts while there is a hole, and an ACK that leaves
  *	for another cause spoils it.  [D-09] a3fewer keeps ISP_t at half of the
@@ -175,7 +176,7 @@ static void learn_from_spoiled(struct aw_a3 *s, const struct aw_params *p,
 		return;
 	}
 	if (s->sampled_bytes > s->basis_bytes &&
-	    s->sampled_bytes / LEAST_SEGMENTS >= e->rcv_mss_bytes)
+	    s->sampled_bytes >= (u64)LEAST_SEGMENTS * e->rcv_mss_bytes)
 		muds = s->sampled_bytes;
 	else if (s->isp_segments < RARE_SEGMENTS)
 		s->isp_segments *= (u16)p->value[AW_A3_ISP_GROWTH];
@@ -187,11 +188,13 @@ static struct aw_verdict sample(struct aw_a3 *s, const struct aw_params *p,
 				const struct aw_event *e)
 {
 	u64 quiet_ns = s->quiet_ns ? s->quiet_ns : round_and_half_ns(e);
-	u64 left_ns = AW_NS_PER_S / 2 - aw_min_u64(s->sampled_ns, AW_NS_PER_S / 2);
+	u64 max_ns = aw_allowed_ns(e, AW_NS_PER_S / 2);
+	u64 left_ns = max_ns - aw_min_u64(s->sampled_ns, max_ns);
 
 	s->sampled_bytes = e->unacked_bytes;
-	s->timer_ns = aw_max_u64(s->timer_ns, aw_add_ns(e->now_ns, quiet_ns));
-	s->timer_ns = aw_min_u64(s->timer_ns, aw_add_ns(e->now_ns, left_ns));
+	/* a sum that wraps would only end the sampling */
+	s->timer_ns = aw_max_u64(s->timer_ns, e->now_ns + quiet_ns);
+	s->timer_ns = aw_min_u64(s->timer_ns, e->now_ns + left_ns);
 	/* [D-06] [D-07] */
 	if (s->timer_ns <= e->now_ns || e->order == AW_ORDER_DUPLICATE ||
 	    aw_wnd_left(e) < aw_wnd_unusable(e)) {
@@ -225,7 +228,8 @@ static struct aw_verdict count(struct aw_a3 *s, const struct aw_params *p,
 	}
 	if (!s->timer_ns)
 		s->timer_ns =
-			aw_add_ns(e->now_ns, p->value[AW_A3_DELAY_MS] * AW_NS_PER_MS);
+			aw_add_ns(e->now_ns, aw_allowed_ns(e, p->value[AW_A3_DELAY_MS] *
+								      AW_NS_PER_MS));
 	return aw_wait_until(s->timer_ns);
 }
 

@@ -31,9 +31,9 @@
  *	RTO 1 s while unknown: [RFC6298.1].
  * Deviations: [D-13] nanoseconds instead of jiffies, so nothing is rounded up
  *	to a tick; no SACK compression, because the ORDER rail allows no delay
- *	while there is a hole.  SO_RCVLOWAT is 1.  [D-14] A CE change in either
- *	direction starts two quick ACKs, because the event does not say which.
- *	What rails demand (order, FIN, route quickack) is left to them.
+ *	while there is a hole.  [D-14] A CE change in either direction starts
+ *	two quick ACKs, because the event does not say which.  What rails
+ *	demand (order, FIN, route quickack) is left to them.
  */
 #include "linux.h"
 
@@ -86,25 +86,32 @@ static void measure_spacing(struct aw_linux *s, const struct aw_event *e)
 	s->last_data_ns = e->now_ns;
 }
 
+/* A short segment ends a message of the peer, one with PSH may. */
+static void measure_push(struct aw_linux *s, const struct aw_event *e)
+{
+	if (e->bytes < e->rcv_mss_bytes)
+		s->pushed = s->pushed ? 2 : 1;
+	else if (e->flags & AW_FLAG_PSH && !s->pushed)
+		s->pushed = 1;
+}
+
 void aw_linux_measure(struct aw_linux *s, const struct aw_event *e)
 {
 	s->owed = 1;
 	/* the peer retransmits: it has not seen our ACK */
 	if (e->order == AW_ORDER_DUPLICATE)
 		enter_quick(s, e, QUICK_MAX);
+	if (e->bytes && (e->order == AW_ORDER_IN || e->order == AW_ORDER_FILLS)) {
+		measure_spacing(s, e);
+		if (e->flags & AW_FLAG_CE_CHANGE)
+			enter_quick(s, e, 2); /* [D-14] */
+		measure_push(s, e);
+	}
+	if (e->flags & AW_FLAG_DELACK)
+		s->pingpong = 1;
+	/* after the number is set: the window grows by each of the first segments */
 	if (e->flags & AW_FLAG_WND_GREW)
 		s->quick |= 1;
-	if (!e->bytes || e->order == AW_ORDER_HOLE || e->order == AW_ORDER_DUPLICATE)
-		return;
-
-	measure_spacing(s, e);
-	if (e->flags & AW_FLAG_CE_CHANGE)
-		enter_quick(s, e, 2); /* [D-14] */
-	/* a short segment ends a message of the peer, one with PSH may */
-	if (e->bytes < e->rcv_mss_bytes)
-		s->pushed = s->pushed ? 2 : 1;
-	else if (e->flags & AW_FLAG_PSH && !s->pushed)
-		s->pushed = 1;
 }
 
 struct aw_verdict aw_linux_delay(struct aw_linux *s, const struct aw_event *e)
@@ -112,6 +119,8 @@ struct aw_verdict aw_linux_delay(struct aw_linux *s, const struct aw_event *e)
 	u32 ato_us = aw_min_u32(s->ato_us, DELACK_MAX_US);
 	u64 ato_ns, deadline_ns;
 
+	if (e->delay_max_us)
+		ato_us = aw_min_u32(ato_us, e->delay_max_us);
 	/* Segments more than an RTT apart are no reason to wait longer.  The
 	 * kernel's 500 ms for one-way flows never apply: 200 ms is the cap. */
 	if (e->rtt_us)
@@ -127,13 +136,18 @@ struct aw_verdict aw_linux_delay(struct aw_linux *s, const struct aw_event *e)
 	return aw_wait_until(deadline_ns);
 }
 
+/* If the window cannot move, the next read will send an ACK with more room,
+ * unless the application waits for more before it reads. [S4.4] */
+bool aw_linux_is_worth_it(const struct aw_event *e)
+{
+	return e->wnd_next_bytes >= e->wnd_bytes || !e->unread_bytes ||
+	       e->flags & AW_FLAG_READER_WAITS;
+}
+
 /* [S4.1] */
 struct aw_verdict aw_linux_decide(struct aw_linux *s, const struct aw_event *e)
 {
-	/* If the window cannot move, the next read will send an ACK with more
-	 * room, unless there is nothing left to read. [S4.4] */
-	if (e->unacked_bytes > e->rcv_mss_bytes &&
-	    (e->wnd_next_bytes >= e->wnd_bytes || !e->unread_bytes))
+	if (e->unacked_bytes > e->rcv_mss_bytes && aw_linux_is_worth_it(e))
 		return aw_send_now(AW_REASON_SEGMENT_COUNT);
 	if (s->quick && !s->pingpong)
 		return aw_send_now(AW_REASON_QUICKACK);
@@ -174,14 +188,24 @@ bool aw_linux_window_doubled(const struct aw_event *e)
 	       e->wnd_next_bytes >= twice_left;
 }
 
+/* TCP_QUICKACK: the application says whether answers will carry its ACKs. */
+void aw_linux_ask_host(struct aw_linux *s, const struct aw_event *e)
+{
+	if (e->flags & AW_FLAG_DELACK)
+		s->pingpong = 1;
+	else if (!e->bytes && e->flags & AW_FLAG_QUICKACK)
+		s->pingpong = 0;
+}
+
 /* [S4.2] */
 struct aw_verdict aw_linux_on_app_read(void *state, const struct aw_params *p,
 				       const struct aw_event *e,
 				       struct aw_verdict pending)
 {
-	const struct aw_linux *s = state;
+	struct aw_linux *s = state;
 
 	(void)p;
+	aw_linux_ask_host(s, e);
 	if (s->owed) {
 		if (e->unacked_bytes > e->rcv_mss_bytes)
 			return aw_send_now(AW_REASON_SEGMENT_COUNT);

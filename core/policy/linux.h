@@ -31,6 +31,10 @@ struct aw_verdict aw_linux_on_app_read(void *state, const struct aw_params *p,
 void aw_linux_on_ack_sent(void *state, const struct aw_params *p,
 			  const struct aw_event *e);
 
+/* Call it first on every AW_EVENT_APP_READ. */
+void aw_linux_ask_host(struct aw_linux *s, const struct aw_event *e);
+/* An ACK now would bring news: of the window, or for an application that waits. */
+bool aw_linux_is_worth_it(const struct aw_event *e);
 /* The verdict on a segment that aw_linux_measure() has seen. */
 struct aw_verdict aw_linux_decide(struct aw_linux *s, const struct aw_event *e);
 /* The read freed enough room to be worth an immediate window update. */

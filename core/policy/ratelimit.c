@@ -297,8 +297,7 @@ static struct aw_verdict on_data(void *state, const struct aw_params *p,
 	if (s->stock.quick > 1 && !s->stock.pingpong)
 		return aw_send_now(AW_REASON_QUICKACK);
 	reason = enough(s, p, e);
-	if (reason != AW_REASON_NONE &&
-	    (e->wnd_next_bytes >= e->wnd_bytes || !e->unread_bytes))
+	if (reason != AW_REASON_NONE && aw_linux_is_worth_it(e))
 		return aw_send_now(reason);
 	return wait_for_more(s, e);
 }
@@ -321,6 +320,7 @@ static struct aw_verdict on_app_read(void *state, const struct aw_params *p,
 	struct ratelimit *s = state;
 	enum aw_reason reason;
 
+	aw_linux_ask_host(&s->stock, e);
 	if (!stretches(s, p, e))
 		return aw_linux_on_app_read(&s->stock, p, e, pending);
 	reason = s->stock.owed ? enough(s, p, e) : AW_REASON_NONE;

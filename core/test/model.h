@@ -13,7 +13,7 @@
 struct model {
 	u64 now_ns;
 	u32 random;
-	u32 mss_bytes, buffer_bytes, rtt_us, rto_us;
+	u32 mss_bytes, mss_max_bytes, buffer_bytes, rtt_us, rto_us, delay_max_us;
 	u32 unacked_bytes, unread_bytes, wnd_bytes;
 	u32 queued_bytes; /* above a hole */
 };
@@ -60,6 +60,8 @@ static inline void model_start(struct model *m, u8 shape)
 	m->wnd_bytes = m->buffer_bytes;
 	m->rtt_us = rtt_us[shape >> 2 & 3];
 	m->rto_us = shape & 32 ? 300000 : 0;
+	m->delay_max_us = shape & 64 ? 30000 : 0;
+	m->mss_max_bytes = shape & 128 ? 2 * m->mss_bytes : 0;
 }
 
 static inline void model_fill(struct model *m, struct aw_event *e)
@@ -75,8 +77,10 @@ static inline void model_fill(struct model *m, struct aw_event *e)
 	e->wnd_bytes = m->wnd_bytes;
 	e->wnd_max_bytes = m->buffer_bytes;
 	e->rcv_mss_bytes = m->mss_bytes;
+	e->mss_max_bytes = m->mss_max_bytes;
 	e->rtt_us = m->rtt_us;
 	e->rto_us = m->rto_us;
+	e->delay_max_us = m->delay_max_us;
 	if (m->queued_bytes)
 		e->flags |= AW_FLAG_HOLE_OPEN;
 	/* SWS avoidance, and the right edge never moves back [RFC9293.4] */

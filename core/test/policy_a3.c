@@ -130,6 +130,13 @@ int main(void)
 	     { TIMER(MS(200)), NOW(DELAY_TIMER) },
 	     { PART(MS(201), 34), WAIT(MS(401)) },
 	     { PART(MS(202), 1), NOW(MUDS_SHARE) });
+	PLAY("silence_samples: on a host that allows less than 200 ms too",
+	     (.policy = "a3", ATM, .delay_max_us = 190000,
+	      .set = { { "silence_samples", 1 } }),
+	     { PART(MS(0), 100), WAIT(MS(190)) },
+	     { TIMER(MS(190)), NOW(DELAY_TIMER) },
+	     { PART(MS(191), 34), WAIT(MS(381)) },
+	     { PART(MS(192), 1), NOW(MUDS_SHARE) });
 	PLAY("silence_samples: so is the sender's probe, even with a lower result",
 	     (.policy = "a3", ATM,
 	      .set = { { "silence_samples", 1 }, { "isp_segments", 2 } }),

@@ -46,6 +46,10 @@ int main(void)
 	     { PART(MS(1500), 10), WAIT(MS(1660)) },
 	     { TIMER(MS(1660)), NOW(DELAY_TIMER) },
 	     { PART(MS(2000), 10), WAIT(MS(2200)) }); /* ATO 320 */
+	PLAY("the host limits ATO (tcp_delack_max)",
+	     (.policy = "linux", SHORT_QUICK, .delay_max_us = 4000), FIRST,
+	     { PART(MS(10), 10), WAIT(MS(14)) },
+	     { TIMER(MS(14)), NOW(DELAY_TIMER) });
 	PLAY("RTO limits the doubled ATO",
 	     (.policy = "linux", SHORT_QUICK, .rto_us = 70000), FIRST,
 	     { PART(MS(50), 10), WAIT(MS(90)) },
@@ -116,6 +120,26 @@ int main(void)
 	     { IN(MS(2)), .unread_bytes = 10 * MSS, WAIT(MS(42)) },
 	     { IN(MS(3)), .unread_bytes = 11 * MSS, WAIT(MS(42)) },
 	     { READ(MS(4), MSS), .unread_bytes = 10 * MSS, NOW(SEGMENT_COUNT) });
+	PLAY("a reader that waits for more gets the sender an ACK (SO_RCVLOWAT)",
+	     (.policy = "linux", .wnd_max_bytes = 20 * MSS),
+	     { IN(MS(0)), .unread_bytes = MSS, .times = 9, .every_ns = US(10),
+	       NOW(QUICKACK) },
+	     { SENT(MS(1)), .flags = AW_FLAG_PIGGYBACK, NOTHING },
+	     { IN(MS(2)), .unread_bytes = 10 * MSS, WAIT(MS(42)) },
+	     { IN(MS(3)), .flags = AW_FLAG_READER_WAITS, .unread_bytes = 11 * MSS,
+	       NOW(SEGMENT_COUNT) });
+	PLAY("TCP_QUICKACK 0 ends quick ACKs, 1 allows them again "
+	     "(__tcp_sock_set_quickack)",
+	     (.policy = "linux"),
+	     { PART(MS(0), 10), NOW(QUICKACK) },
+	     { READ(MS(1), 0), .flags = AW_FLAG_DELACK, NOTHING },
+	     { PART(MS(2), 10), WAIT(MS(42)) },
+	     { READ(MS(3), 0), .flags = AW_FLAG_QUICKACK, RAIL(HOST_QUICKACK) },
+	     { PART(MS(4), 10), NOW(QUICKACK) });
+	PLAY("a FIN that the host's own may acknowledge waits for it (tcp_fin)",
+	     (.policy = "linux"),
+	     { PART(MS(0), 10), NOW(QUICKACK) },
+	     { PART(MS(1), 0), .flags = AW_FLAG_DELACK, WAIT(MS(41)) });
 	PLAY("a window that doubled is advertised, even when no ACK is owed",
 	     (.policy = "linux", .wnd_max_bytes = 20 * MSS),
 	     { PART(MS(0), 12 * MSS), .segments = 12,
@@ -123,6 +147,12 @@ int main(void)
 	     { READ(MS(1), 7 * MSS), .unread_bytes = 5 * MSS, NOTHING },
 	     { READ(MS(2), MSS), .unread_bytes = 4 * MSS, NOW(WINDOW_UPDATE) },
 	     { READ(MS(3), MSS), .unread_bytes = 3 * MSS, NOTHING });
+	PLAY("the first segment raises the number of quick ACKs by one more: the "
+	     "window grows after it is set (tcp_event_data_recv)",
+	     (.policy = "linux"),
+	     { IN(MS(0)), .flags = AW_FLAG_WND_GREW, NOW(QUICKACK) },
+	     { IN(MS(1)), .times = 16, .every_ns = MS(1), NOW(QUICKACK) },
+	     { IN(MS(17)), WAIT(MS(57)) });
 	PLAY("each segment is acknowledged while the window grows",
 	     (.policy = "linux", SHORT_QUICK), FIRST,
 	     { PART(MS(1), 10), .flags = AW_FLAG_WND_GREW, .times = 20,

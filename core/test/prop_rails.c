@@ -176,11 +176,14 @@ static bool is_duty(u32 rails, bool owed, const struct aw_event *e)
 {
 	bool data = e->kind == AW_EVENT_DATA;
 	u64 half = e->wnd_max_bytes / 2;
-	u64 usable = e->rcv_mss_bytes < half ? e->rcv_mss_bytes : half;
+	u64 mss = e->rcv_mss_bytes > e->mss_max_bytes ? e->rcv_mss_bytes
+						      : e->mss_max_bytes;
+	u64 usable = mss < half ? mss : half;
 	u64 left =
 		e->wnd_bytes < e->unacked_bytes ? 0 : e->wnd_bytes - e->unacked_bytes;
 	u64 gain = e->wnd_next_bytes < left ? 0 : e->wnd_next_bytes - left;
-	u64 worth = e->kind == AW_EVENT_APP_READ && usable ? usable : 1;
+	bool only_update = !owed || e->kind == AW_EVENT_APP_READ;
+	u64 worth = only_update && usable ? usable : 1;
 
 	if (data && rails & AW_RAIL_ORDER && e->order > AW_ORDER_IN &&
 	    e->order < AW_ORDERS)
@@ -251,6 +254,14 @@ static void check_answer(struct trial *t, const struct aw_event *e, struct aw_ve
 		     "earlier than any duty demands");
 }
 
+/* 500 ms, or less if the host says so. */
+static u64 longest_ns(const struct aw_event *e)
+{
+	if (!e->delay_max_us || e->delay_max_us > 500000)
+		return 500000000;
+	return e->delay_max_us * 1000ull;
+}
+
 static void check(struct trial *t, const struct aw_event *e, struct aw_verdict before,
 		  struct aw_verdict v)
 {
@@ -265,14 +276,14 @@ static void check(struct trial *t, const struct aw_event *e, struct aw_verdict b
 		t->owed_since_ns = AW_NEVER_NS;
 	owed = t->owed_since_ns != AW_NEVER_NS;
 	if (max_delay && owed)
-		limit_ns = aw_add_ns(t->owed_since_ns, 500000000);
+		limit_ns = aw_add_ns(t->owed_since_ns, longest_ns(e));
 
 	keep_rounds(t, e);
 	MUST(is_well_formed(v), "ill-formed");
 	MUST(same(v, t->conn.pending), "not the verdict in force");
 	MUST(!owed || v.action != AW_NOTHING, "an ACK is forgotten");
 	MUST(owed || v.action != AW_WAIT, "waits for nothing");
-	MUST(v.action != AW_WAIT || v.deadline_ns <= limit_ns, "more than 500 ms");
+	MUST(v.action != AW_WAIT || v.deadline_ns <= limit_ns, "longer than allowed");
 	if (e->kind == AW_EVENT_DATA)
 		MUST(v.action == AW_SEND_NOW || v.deadline_ns > e->now_ns,
 		     "a timer in the past");
@@ -283,8 +294,10 @@ static void check(struct trial *t, const struct aw_event *e, struct aw_verdict b
 	else if (e->kind != AW_EVENT_DEADLINE)
 		check_answer(t, e, v, before, limit_ns);
 	else if (owed && e->now_ns < before.deadline_ns)
-		MUST(is_duty(t->conn.rails, true, e) ? v.action == AW_SEND_NOW
-						     : same(v, before),
+		MUST(is_duty(t->conn.rails, true, e) || limit_ns <= e->now_ns
+			     ? v.action == AW_SEND_NOW
+			     : v.deadline_ns ==
+				       aw_min_u64(before.deadline_ns, limit_ns),
 		     "an early timer changes the verdict");
 	else if (owed)
 		check_answer(t, e, v, before, limit_ns);

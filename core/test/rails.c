@@ -66,6 +66,14 @@ static const struct {
 	{ "but not by less than a segment [RFC9293.4]", 0,
 	  { .kind = AW_EVENT_APP_READ, .wnd_next_bytes = MSS - 1,
 	    .wnd_max_bytes = 4 * MSS }, NEVER, NONE },
+	{ "a timer with no ACK owed does not offer a byte [RFC9293.4]", 0,
+	  { .kind = AW_EVENT_DEADLINE, .wnd_next_bytes = 1,
+	    .wnd_max_bytes = 4 * MSS }, NEVER, NONE },
+	{ "the peer's segments may be as large as the MSS announced [RFC9293.5]",
+	  AW_RAIL_WINDOW_DRY,
+	  { .kind = AW_EVENT_APP_READ, .wnd_bytes = 2 * MSS,
+	    .wnd_next_bytes = 20 * MSS, .wnd_max_bytes = 20 * MSS,
+	    .mss_max_bytes = 3 * MSS }, NEVER, AW_REASON_WINDOW_DRY },
 	{ "a window that was exceeded is dry", AW_RAIL_WINDOW_DRY,
 	  { .wnd_bytes = MSS, .unacked_bytes = 2 * MSS,
 	    .wnd_next_bytes = MSS, .wnd_max_bytes = 4 * MSS }, 0,
@@ -156,6 +164,23 @@ static void longest_delay(void)
 			   &e, aw_wait_until(AW_NEVER_NS));
 	CHECK(v.action == AW_WAIT && !v.by_rail && v.deadline_ns == AW_NEVER_NS,
 	      "off: for ever");
+	/* the host allows less, or more than the rail does */
+	e.delay_max_us = 150000;
+	v = aw_rails_apply(AW_RAILS_DEFAULT, 100 * AW_NS_PER_MS, 0, &e,
+			   aw_wait_until(300 * AW_NS_PER_MS));
+	CHECK(v.action == AW_WAIT && v.by_rail && v.deadline_ns == 250 * AW_NS_PER_MS,
+	      "clipped to what the host allows");
+	e.delay_max_us = 100000;
+	v = aw_rails_apply(AW_RAILS_DEFAULT, 100 * AW_NS_PER_MS, 0, &e,
+			   aw_wait_until(300 * AW_NS_PER_MS));
+	CHECK(v.action == AW_SEND_NOW && v.reason == AW_REASON_MAX_DELAY,
+	      "what the host allows is over");
+	e.delay_max_us = ~0u;
+	v = aw_rails_apply(AW_RAILS_DEFAULT, 100 * AW_NS_PER_MS, 0, &e,
+			   aw_wait_until(AW_NEVER_NS));
+	CHECK(v.action == AW_WAIT && v.deadline_ns == 600 * AW_NS_PER_MS,
+	      "a host cannot allow more");
+	e.delay_max_us = 0;
 	/* the limit does not wrap around */
 	v = aw_rails_apply(AW_RAILS_DEFAULT, AW_NEVER_NS - 5, 0, &e,
 			   aw_wait_until(AW_NEVER_NS - 1));

@@ -26,7 +26,7 @@ struct host {
 	u32 rails;
 	u32 wnd_max_bytes; /* 1 MB unless given */
 	u32 mss_bytes;     /* MSS unless given */
-	u32 rtt_us, rto_us, random;
+	u32 rtt_us, rto_us, delay_max_us, random;
 
 	/* kept by host_*() */
 	struct aw_params params;
@@ -83,6 +83,7 @@ static inline void host_fill(const struct host *h, const struct step *s,
 	e->rcv_mss_bytes = h->mss_bytes;
 	e->rtt_us = h->rtt_us;
 	e->rto_us = h->rto_us;
+	e->delay_max_us = h->delay_max_us;
 	e->segments = s->segments ? s->segments : 1;
 	e->flags = s->flags;
 	e->kind = s->kind;

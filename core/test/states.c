@@ -17,7 +17,7 @@ int main(int argc, char **argv)
 	if (argc > 1)
 		return 0;
 	/* what the headers promise to every driver and binding */
-	CHECK(sizeof(struct aw_event) == 56, "%zu", sizeof(struct aw_event));
+	CHECK(sizeof(struct aw_event) == 64, "%zu", sizeof(struct aw_event));
 	CHECK(sizeof(struct aw_verdict) == 16, "%zu", sizeof(struct aw_verdict));
 	CHECK(sizeof(struct aw_conn) <= 128, "%zu", sizeof(struct aw_conn));
 	return test_end();

@@ -40,6 +40,7 @@ static struct aw_verdict report(u64 now_ns, u8 kind, u8 order, u32 bytes)
 		.wnd_next_bytes = 64 * MSS,
 		.wnd_max_bytes = 64 * MSS,
 		.rcv_mss_bytes = MSS,
+		.mss_max_bytes = MSS,
 		.segments = 1,
 		.flags = queued_bytes ? AW_FLAG_HOLE_OPEN : 0,
 		.kind = kind,

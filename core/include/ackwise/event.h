@@ -29,12 +29,17 @@ enum aw_order {
 };
 
 #define AW_FLAG_PSH 0x0001u       /* data: the segment carried PSH */
-#define AW_FLAG_FIN 0x0002u       /* data: the segment carried FIN */
+#define AW_FLAG_FIN 0x0002u       /* data: a FIN that only an ACK answers */
 #define AW_FLAG_CE_CHANGE 0x0004u /* data: CE mark differs from the last one */
 #define AW_FLAG_QUICKACK 0x0008u  /* any: socket or route asks for immediate ACKs */
 #define AW_FLAG_WND_GREW 0x0010u  /* data: the upper limit of the window was raised */
 #define AW_FLAG_PIGGYBACK 0x0020u /* ack_sent: piggybacked on a data segment */
 #define AW_FLAG_HOLE_OPEN 0x0040u /* any: out-of-order data is queued */
+/* any: the application waits for more than it has been given: SO_RCVLOWAT */
+#define AW_FLAG_READER_WAITS 0x0080u
+/* data, app_read: answers of this host will carry its ACKs: the peer sent FIN and
+ * the application has yet to close, or the application says so (TCP_QUICKACK 0) */
+#define AW_FLAG_DELACK 0x0100u
 
 struct aw_event {
 	u64 now_ns; /* monotonic, never less than in the previous event */
@@ -53,8 +58,10 @@ struct aw_event {
 	/* the largest window that the buffer allows at present: window clamp */
 	u32 wnd_max_bytes;
 	u32 rcv_mss_bytes; /* receiver's estimate of the peer's segment, > 0 */
+	u32 mss_max_bytes; /* the MSS that this host announced, 0: not known */
 	u32 rtt_us;        /* receiver's RTT estimate, 0: not known yet */
 	u32 rto_us;        /* this host's RTO, 0: not known */
+	u32 delay_max_us;  /* the longest delay this host allows, 0: no limit */
 
 	/* data: segments on the wire that were merged into it (GRO), at least 1
 	 * [S4.3] [RFC9293.3] */
@@ -64,6 +71,18 @@ struct aw_event {
 	u8 order;  /* data: enum aw_order */
 	u8 reserved[2];
 };
+
+/*
+ * A delay, shortened to what this host allows.  A policy with a longer timer is
+ * not told that the rail ended its wait. [RFC1122.2]
+ */
+static inline u64 aw_allowed_ns(const struct aw_event *e, u64 delay_ns)
+{
+	/* 0, no limit, becomes the largest number */
+	u64 last_us = (u32)(e->delay_max_us - 1u);
+
+	return aw_min_u64(delay_ns, (last_us + 1) * AW_NS_PER_US);
+}
 
 /* Bytes the peer may still send before the advertised window is used up. */
 static inline u32 aw_wnd_left(const struct aw_event *e)
@@ -81,12 +100,15 @@ static inline u32 aw_wnd_slide(const struct aw_event *e)
 
 /*
  * A sender with SWS avoidance may send nothing into less room than this: it
- * sends a full segment, or half of the largest window that it ever saw.
- * [RFC9293.5]
+ * sends a full segment, or half of the largest window that it ever saw.  The
+ * estimate of its segment begins below the truth, the MSS announced is the most
+ * that it can be. [RFC9293.5]
  */
 static inline u32 aw_wnd_unusable(const struct aw_event *e)
 {
-	return aw_max_u32(1, aw_min_u32(e->rcv_mss_bytes, e->wnd_max_bytes / 2));
+	u32 mss = aw_max_u32(e->rcv_mss_bytes, e->mss_max_bytes);
+
+	return aw_max_u32(1, aw_min_u32(mss, e->wnd_max_bytes / 2));
 }
 
 #endif /* ACKWISE_EVENT_H */

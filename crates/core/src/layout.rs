@@ -78,9 +78,10 @@ fn an_event_looks_the_same_from_both_sides() {
     mirror!("aw_event" = Event {
         "now_ns" = now_ns, "random" = random, "bytes" = bytes, "unacked_bytes" = unacked_bytes,
         "unread_bytes" = unread_bytes, "wnd_bytes" = wnd_bytes, "wnd_next_bytes" = wnd_next_bytes,
-        "wnd_max_bytes" = wnd_max_bytes, "rcv_mss_bytes" = rcv_mss_bytes, "rtt_us" = rtt_us,
-        "rto_us" = rto_us, "segments" = segments, "flags" = flags, "kind" = kind, "order" = order,
-        "reserved" = reserved,
+        "wnd_max_bytes" = wnd_max_bytes, "rcv_mss_bytes" = rcv_mss_bytes,
+        "mss_max_bytes" = mss_max_bytes, "rtt_us" = rtt_us, "rto_us" = rto_us,
+        "delay_max_us" = delay_max_us, "segments" = segments, "flags" = flags, "kind" = kind,
+        "order" = order, "reserved" = reserved,
     });
 }
 
@@ -147,10 +148,13 @@ fn constants_have_the_same_values_on_both_sides() {
         ("AW_FLAG_WND_GREW", flag::WND_GREW.into()),
         ("AW_FLAG_PIGGYBACK", flag::PIGGYBACK.into()),
         ("AW_FLAG_HOLE_OPEN", flag::HOLE_OPEN.into()),
+        ("AW_FLAG_READER_WAITS", flag::READER_WAITS.into()),
+        ("AW_FLAG_DELACK", flag::DELACK.into()),
         ("AW_STATE_MAX_BYTES", STATE_MAX_BYTES),
         ("AW_PARAMS_MAX", PARAMS_MAX),
         ("AW_VALUES_MAX", VALUES_MAX),
         ("AW_NEVER_NS", NEVER_NS as usize),
+        ("AW_MAX_DELAY_NS", MAX_DELAY_NS as usize),
         ("AW_ACTIONS", 3),
         ("AW_REASONS", Reason::all().count()),
     ]);

@@ -18,6 +18,8 @@ const PARAMS_MAX: usize = 8;
 const VALUES_MAX: usize = 4;
 /// A deadline that never comes.
 pub const NEVER_NS: u64 = u64::MAX;
+/// The longest delay of an ACK that rail MAX_DELAY allows (`AW_MAX_DELAY_NS`).
+pub const MAX_DELAY_NS: u64 = 500_000_000;
 
 /// What arrived (`enum aw_event_kind`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +50,8 @@ pub mod flag {
     pub const WND_GREW: u16 = 0x10;
     pub const PIGGYBACK: u16 = 0x20;
     pub const HOLE_OPEN: u16 = 0x40;
+    pub const READER_WAITS: u16 = 0x80;
+    pub const DELACK: u16 = 0x100;
 }
 
 /// `struct aw_event`; the header says what each field means.
@@ -63,8 +67,10 @@ pub struct Event {
     pub wnd_next_bytes: u32,
     pub wnd_max_bytes: u32,
     pub rcv_mss_bytes: u32,
+    pub mss_max_bytes: u32,
     pub rtt_us: u32,
     pub rto_us: u32,
+    pub delay_max_us: u32,
     pub segments: u16,
     pub flags: u16,
     pub kind: EventKind,
@@ -85,8 +91,10 @@ impl Event {
             wnd_next_bytes: 0,
             wnd_max_bytes: 0,
             rcv_mss_bytes: 1,
+            mss_max_bytes: 0,
             rtt_us: 0,
             rto_us: 0,
+            delay_max_us: 0,
             segments: 1,
             flags: 0,
             kind,

@@ -100,6 +100,7 @@ impl Receiver {
         e.wnd_next_bytes = self.offer() as u32;
         e.wnd_max_bytes = self.buffer as u32;
         e.rcv_mss_bytes = if self.learns_mss { self.known_mss } else { self.mss };
+        e.mss_max_bytes = self.mss;
         e.rtt_us = self.rtt_us;
         // RFC 6298, 2.2 and 2.4, of an end that sends nothing.
         e.rto_us = self.rtt_us.saturating_mul(3).max(1_000_000);

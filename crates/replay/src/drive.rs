@@ -4,7 +4,7 @@
 use crate::random::SplitMix64;
 use crate::result::{AckPoint, Trace};
 use crate::stream::{clamp, Data, Sent, Step, Stream, What};
-use ackwise_core::{flag, Action, Conn, Event, EventKind, Reason, Resolved, NEVER_NS};
+use ackwise_core::{flag, Action, Conn, Event, EventKind, Reason, Resolved, MAX_DELAY_NS, NEVER_NS};
 use std::collections::{BTreeMap, VecDeque};
 
 /// What a receiver did on a stream.
@@ -68,6 +68,9 @@ pub(crate) fn policy(stream: &Stream, setting: &Setting<'_>) -> Account {
     let mut event = Event::new(EventKind::AckSent, start_ns);
     event.random = random.next_u32();
     event.rcv_mss_bytes = stream.mss_bytes;
+    event.mss_max_bytes = stream.mss_bytes;
+    // A capture does not show a lower limit of the host.
+    event.delay_max_us = (MAX_DELAY_NS / 1000) as u32;
     let mut driver = Driver {
         conn: setting.policy.connect(&event),
         random,
