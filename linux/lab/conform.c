@@ -75,6 +75,7 @@ static struct claim {
 	int64_t begin_ns;
 	int tun, timer, listening, fd;
 	uint32_t host_isn, host_scale, host_tsval;
+	bool accepted;
 	uint64_t read_bytes;
 	uint64_t acks_by_reason[REASONS_MAX]; /* as the kernel last showed them */
 } c;
@@ -386,7 +387,20 @@ static void sleep_until_us(int64_t time_us)
 	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
 }
 
-/* The peer's SYN, the host's SYN-ACK, and the ACK of that an RTT later. */
+static void accept_if_established(void)
+{
+	struct pollfd ready = { .fd = c.listening, .events = POLLIN };
+
+	if (c.accepted || poll(&ready, 1, 0) < 1)
+		return;
+	c.fd = accept4(c.listening, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	c.accepted = c.fd >= 0;
+}
+
+/*
+ * The peer's SYN, the host's SYN-ACK, and an RTT later the ACK of that, unless it is lost: then
+ * the first segment of the claim completes the handshake.
+ */
 static void shake_hands(void)
 {
 	struct segment s = { .seq = c.setup.isn, .flags = SYN, .window = 65535 };
@@ -415,6 +429,8 @@ static void shake_hands(void)
 	}
 	if (c.setup.ecn && !(packet[33] & ECE))
 		die("the host does not negotiate ECN");
+	if (!c.setup.completes)
+		return;
 	sleep_until_us(-c.setup.early_us + c.setup.rtt_us);
 	s.seq++;
 	s.ack = c.host_isn + 1;
@@ -423,9 +439,9 @@ static void shake_hands(void)
 	s.tsval = TSVAL_AT_BEGIN +
 		  (uint32_t)((-c.setup.early_us + c.setup.rtt_us) / 1000);
 	inject(&s);
-	c.fd = accept4(c.listening, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-	if (c.fd < 0)
-		die("no connection: %s", strerror(errno));
+	accept_if_established();
+	if (!c.accepted)
+		die("no connection");
 }
 
 /* --- what peer and application do ---------------------------------------------------------- */
@@ -523,6 +539,7 @@ static void act(int index)
 	switch (a->verb) {
 	case SEGMENT:
 		arrive(&a->arrival);
+		accept_if_established();
 		eager_read(index);
 		print_what_left(index);
 		return;

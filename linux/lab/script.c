@@ -56,6 +56,8 @@ static void setup_key(struct setup *s, const char *key, const char *value)
 		s->timestamps = flag_of(value);
 	else if (!strcmp(key, "ecn"))
 		s->ecn = flag_of(value);
+	else if (!strcmp(key, "completes"))
+		s->completes = flag_of(value);
 	else if (!strcmp(key, "eager"))
 		s->eager = flag_of(value);
 	else if (!strcmp(key, "checked"))

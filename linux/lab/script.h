@@ -18,7 +18,7 @@ extern const char flag_letters[];
 struct setup {
 	char policy[256];
 	uint32_t isn, mss, scale, window;
-	bool sack, timestamps, ecn, eager, checked;
+	bool sack, timestamps, ecn, completes, eager, checked;
 	int64_t early_us, rtt_us;
 	int rcvbuf, clamp, lowat, oobinline, nodelay; /* -1: left alone */
 	struct sysctl {

@@ -9,6 +9,12 @@
 #define _GNU_SOURCE
 #include "netlink.h"
 #include <fcntl.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <linux/ip.h>
+#include <linux/sockios.h>
+#include <linux/tcp.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -217,6 +223,325 @@ static int unprivileged(int (*work)(void))
 	return WEXITSTATUS(status);
 }
 
+static void pause_ms(unsigned int ms)
+{
+	usleep(ms * 1000);
+}
+
+static unsigned int retransmissions(int s)
+{
+	struct tcp_info info;
+	socklen_t len = sizeof(info);
+
+	return getsockopt(s, IPPROTO_TCP, TCP_INFO, &info, &len)
+		       ? ~0U
+		       : info.tcpi_total_retrans;
+}
+
+static bool everything_is_acknowledged(int s)
+{
+	int left;
+
+	return !ioctl(s, SIOCOUTQ, &left) && !left;
+}
+
+/* One byte at a time, each acknowledged before the next. */
+static bool trickle(int client, int server, int bytes)
+{
+	char byte = 0;
+
+	while (bytes--) {
+		if (write(client, &byte, 1) != 1 || read(server, &byte, 1) != 1)
+			return false;
+		pause_ms(400);
+		if (!everything_is_acknowledged(client))
+			return false;
+	}
+	return true;
+}
+
+/* Without the route, the socket's own choice holds again. */
+static bool choice_survives_a_route(const char *own, const char *routes)
+{
+	struct sockaddr a = { .sa_family = AF_UNSPEC };
+	struct sockaddr_in to = { .sin_family = AF_INET };
+	socklen_t len = sizeof(to);
+	int listener = socket(AF_INET, SOCK_STREAM, 0);
+	int s = socket(AF_INET, SOCK_STREAM, 0);
+	bool ok;
+
+	to.sin_addr = loopback;
+	ok = !bind(listener, (void *)&to, sizeof(to)) && !listen(listener, 1) &&
+	     !getsockname(listener, (void *)&to, &len) && choose(s, own) &&
+	     route(RTM_NEWROUTE, &to_loopback, routes, false) &&
+	     !connect(s, (void *)&to, sizeof(to)) && chosen(s, routes) &&
+	     !connect(s, &a, sizeof(a)) && chosen(s, own) &&
+	     route(RTM_NEWROUTE, &to_loopback, NULL, false) &&
+	     !connect(s, (void *)&to, sizeof(to)) && chosen(s, own);
+	part(s, listener);
+	return ok;
+}
+
+#define FAILSLAB "/sys/kernel/debug/failslab/"
+#define PURE_ACKS "/sys/kernel/slab/skbuff_head_cache/failslab"
+
+/* An ACK that finds no memory leaves when there is some: before the sender repeats its data. */
+static bool ack_outlives_a_shortage(void)
+{
+	char byte = 0;
+	int c, s;
+	bool ok;
+
+	pair(NULL, &c, &s);
+	ok = choose(s, "delayed:delay_ms=500") && write(c, &byte, 1) == 1 &&
+	     read(s, &byte, 1) == 1 && put(PURE_ACKS, "1") &&
+	     put(FAILSLAB "cache-filter", "Y") && put(FAILSLAB "verbose", "0") &&
+	     put(FAILSLAB "times", "1") && put(FAILSLAB "probability", "100");
+	/* sends what is owed, for which there is no memory */
+	ok = ok && choose(s, "greedy") && !everything_is_acknowledged(c);
+	put(FAILSLAB "probability", "0");
+	put(PURE_ACKS, "0");
+	pause_ms(500);
+	ok = ok && everything_is_acknowledged(c) && !retransmissions(c);
+	part(c, s);
+	return ok;
+}
+
+static bool run(const char *command)
+{
+	if (!system(command))
+		return true;
+	printf("# failed: %s\n", command);
+	return false;
+}
+
+static unsigned long counter(const char *name)
+{
+	char *text = strdup(get("/proc/net/netstat"));
+	char *labels = strstr(text, "TcpExt:"), *values;
+	char *label, *value, *rest1, *rest2;
+	unsigned long found = 0;
+
+	values = labels ? strstr(labels + 1, "TcpExt:") : NULL;
+	if (values) {
+		values[-1] = 0;
+		values[strcspn(values, "\n")] = 0;
+		label = strtok_r(labels, " ", &rest1);
+		value = strtok_r(values, " ", &rest2);
+		for (; label && value; label = strtok_r(NULL, " ", &rest1),
+				       value = strtok_r(NULL, " ", &rest2))
+			if (!strcmp(label, name))
+				found = strtoul(value, NULL, 10);
+	}
+	free(text);
+	return found;
+}
+
+#define NEAR "10.9.1.2"
+#define FAR "10.9.1.1"
+#define PORT 9999 /* 270F */
+
+/* Whoever waits at the other end of the link `near`, in a namespace of its own. */
+struct far_end {
+	pid_t child;
+	int says;
+};
+
+static bool say(int to)
+{
+	return write(to, "", 1) == 1;
+}
+
+static bool hear(int from)
+{
+	char byte;
+
+	return read(from, &byte, 1) == 1;
+}
+
+/* The far end does its work once the link is there, and speaks when it is ready. */
+static bool link_up(struct far_end *far, void (*work)(int ready))
+{
+	char link[300];
+	int ends[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends))
+		return false;
+	far->child = fork();
+	if (!far->child) {
+		close(ends[0]);
+		if (!unshare(CLONE_NEWNET) && say(ends[1]) && hear(ends[1]))
+			work(ends[1]);
+		_exit(1);
+	}
+	far->says = ends[0];
+	snprintf(link, sizeof(link),
+		 "ip link add near address 02:00:00:00:00:02 type veth "
+		 "peer name far address 02:00:00:00:00:01 netns %d && "
+		 "ip addr add " NEAR "/24 dev near && ip link set near up && "
+		 "ip neigh replace " FAR " lladdr 02:00:00:00:00:01 dev near",
+		 far->child);
+	close(ends[1]);
+	return hear(ends[0]) && run(link) && say(ends[0]) && hear(ends[0]);
+}
+
+/* The exit status of the far end. */
+static int link_down(struct far_end *far)
+{
+	int status = -1;
+
+	close(far->says);
+	waitpid(far->child, &status, 0);
+	/* else it goes with the namespace of its far end, some time later */
+	if (system("ip link del near 2> /dev/null"))
+		printf("# the link has gone\n");
+	return WEXITSTATUS(status);
+}
+
+/* Connects; 500 ms from here to the server. */
+static void distant_client(int ready)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(PORT) };
+
+	inet_aton(NEAR, &to.sin_addr);
+	if (run("ip addr add " FAR "/24 dev far && ip link set far up && "
+		"ip neigh replace " NEAR " lladdr 02:00:00:00:00:02 dev far && "
+		"tc qdisc add dev far root netem delay 500ms") &&
+	    say(ready))
+		connect(socket(AF_INET, SOCK_STREAM, 0), (void *)&to, sizeof(to));
+	pause_ms(1000);
+	_exit(0);
+}
+
+/* A listener's child that is given up because no route leads back to the client. */
+static bool child_without_a_route_is_given_up(void)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons(PORT) };
+	int listener = socket(AF_INET, SOCK_STREAM, 0);
+	unsigned long before = counter("ListenDrops");
+	struct far_end far = { .says = -1 };
+	int tries = 200;
+	bool ok;
+
+	ok = choose(listener, "delayed") && !bind(listener, (void *)&at, sizeof(at)) &&
+	     !listen(listener, 1) && link_up(&far, distant_client) &&
+	     put(SYSCTL("conf/all/rp_filter"), "0") &&
+	     put(SYSCTL("conf/near/rp_filter"), "0");
+	/* the ACK of the SYN-ACK comes 500 ms after the SYN */
+	while (ok && system("grep -q ':270F [^ ]* 03' /proc/net/tcp") && tries--)
+		pause_ms(10);
+	ok = ok && run("ip route add blackhole " FAR "/32");
+	link_down(&far);
+	run("ip route del blackhole " FAR "/32");
+	close(listener);
+	return ok && counter("ListenDrops") > before;
+}
+
+struct frame {
+	struct ethhdr eth;
+	struct iphdr ip;
+	struct tcphdr tcp;
+	char rest[1500];
+} __attribute__((packed));
+
+static uint16_t checksum(const void *data, size_t len, uint32_t sum)
+{
+	const uint8_t *bytes = data;
+	size_t i;
+
+	for (i = 0; i < len; i++)
+		sum += i % 2 ? bytes[i] : (uint32_t)bytes[i] << 8;
+	while (sum >> 16)
+		sum = (sum & 0xffff) + (sum >> 16);
+	return htons((uint16_t)~sum);
+}
+
+/* Turns a SYN into its answer, with data and FIN. */
+static size_t answer(struct frame *f, const char *data)
+{
+	const uint16_t length = (uint16_t)(sizeof(f->tcp) + strlen(data));
+	const uint32_t to = f->ip.saddr;
+	const uint16_t port = f->tcp.source;
+	uint32_t pseudo = IPPROTO_TCP + length;
+
+	memcpy(f->eth.h_dest, f->eth.h_source, ETH_ALEN);
+	memcpy(f->eth.h_source, "\2\0\0\0\0\1", ETH_ALEN);
+	f->ip.tot_len = htons((uint16_t)(sizeof(f->ip) + length));
+	f->ip.saddr = f->ip.daddr;
+	f->ip.daddr = to;
+	f->ip.check = 0;
+	f->ip.check = checksum(&f->ip, sizeof(f->ip), 0);
+	f->tcp = (struct tcphdr){
+		.source = f->tcp.dest,
+		.dest = port,
+		.seq = htonl(1000),
+		.ack_seq = htonl(ntohl(f->tcp.seq) + 1),
+		.doff = sizeof(f->tcp) / 4,
+		.syn = 1,
+		.ack = 1,
+		.fin = 1,
+		.window = htons(65535),
+	};
+	memcpy(f->rest, data, strlen(data));
+	pseudo += ntohl(f->ip.saddr) >> 16;
+	pseudo += ntohl(f->ip.saddr) & 0xffff;
+	pseudo += ntohl(f->ip.daddr) >> 16;
+	pseudo += ntohl(f->ip.daddr) & 0xffff;
+	f->tcp.check = checksum(&f->tcp, length, pseudo);
+	return offsetof(struct frame, tcp) + length;
+}
+
+/* Answers a SYN by all that it has to say; 0 if that is acknowledged. */
+static void laconic_server(int ready)
+{
+	struct timeval most = { .tv_sec = 5 };
+	struct sockaddr_ll on = { .sll_family = AF_PACKET,
+				  .sll_protocol = htons(ETH_P_IP) };
+	int s = socket(AF_PACKET, SOCK_RAW, htons(ETH_P_IP));
+	struct frame f;
+	size_t size;
+
+	if (!run("ip link set far up"))
+		_exit(1);
+	on.sll_ifindex = (int)if_nametoindex("far");
+	setsockopt(s, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof(most));
+	if (bind(s, (void *)&on, sizeof(on)) || !say(ready))
+		_exit(1);
+	while (recv(s, &f, sizeof(f), 0) > 0) {
+		if (f.ip.protocol != IPPROTO_TCP)
+			continue;
+		if (f.tcp.syn) {
+			size = answer(&f, "hello");
+			if (send(s, &f, size, 0) != (ssize_t)size)
+				_exit(1);
+		} else if (f.tcp.ack && ntohl(f.tcp.ack_seq) == 1000 + 1 + 5 + 1) {
+			_exit(0);
+		}
+	}
+	_exit(2);
+}
+
+/* RFC 7413: a SYN-ACK that holds all of the peer's data, and its FIN. */
+static bool data_in_a_synack_is_acknowledged(const char *choice)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(PORT) };
+	const struct linger abort = { .l_onoff = 1 };
+	int s = socket(AF_INET, SOCK_STREAM, 0);
+	struct far_end far = { .says = -1 };
+	char text[5];
+	bool ok;
+
+	inet_aton(FAR, &to.sin_addr);
+	ok = choose(s, choice) && link_up(&far, laconic_server) &&
+	     !sendto(s, "", 0, MSG_FASTOPEN, (void *)&to, sizeof(to)) &&
+	     recv(s, text, sizeof(text), MSG_WAITALL) == sizeof(text);
+	ok = !link_down(&far) && ok;
+	/* no FIN is left to meet the next link */
+	setsockopt(s, SOL_SOCKET, SO_LINGER, &abort, sizeof(abort));
+	close(s);
+	return ok;
+}
+
 static int choose_delayed(void)
 {
 	return choose(socket(AF_INET, SOCK_STREAM, 0), "delayed") ? 0 : errno;
@@ -322,6 +647,27 @@ int main(void)
 	pair(NULL, &c, &s);
 	check(chosen(s, "stock"), "connections are then stock again");
 	part(c, s);
+
+	check(choice_survives_a_route("delayed:segments=3,delay_ms=40", "every"),
+	      "a socket that disconnects gets its own choice back from the route's");
+
+	check(put(SYSCTL("tcp_rto_min_us"), "50000"), "the least RTO can be set");
+	pair(NULL, &c, &s);
+	check(choose(s, "delayed:segments=1000,delay_ms=500") && trickle(c, s, 5) &&
+		      !retransmissions(c),
+	      "no ACK is delayed until the sender takes it for a loss");
+	part(c, s);
+
+	check(put(SYSCTL("tcp_rto_min_us"), "2000000") && ack_outlives_a_shortage(),
+	      "an ACK for which memory was short leaves later");
+	check(put(SYSCTL("tcp_rto_min_us"), "200000"), "the least RTO can be set back");
+
+	check(child_without_a_route_is_given_up(),
+	      "a connection that fails in its handshake takes its policy with it");
+	check(data_in_a_synack_is_acknowledged("stock") &&
+		      data_in_a_synack_is_acknowledged("linux") &&
+		      data_in_a_synack_is_acknowledged("delayed"),
+	      "data and FIN in a SYN-ACK are acknowledged");
 
 	check(strstr(get("/proc/net/netstat"), "TcpAck: every-segment segment-count"),
 	      "the counters are named after the reasons");

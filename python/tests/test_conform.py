@@ -125,6 +125,7 @@ def test_figures_of_a_policy_are_those_of_its_own_parameters() -> None:
         ("for stock leaves ack 1s", 3, '"leaves" is not known here'),
         ("else: leaves ack 1s", 3, "`else:` needs a line `for NAMES:` before it"),
         ("at 0ms arrives 0s:1s\nhost warm=0", 4, "`host` comes after a statement"),
+        ("peer completes=no\nat 0ms arrives 0s:1s\nleaves ack 1s", 5, "needs a line `host warm=0`"),
         ("peer sack=perhaps", 3, '"perhaps" is not known here; known: yes, no'),
         ("peer rtt=9s", 3, "rtt: \"9s\" is out of range; give 0ms to 500ms"),
         ("host rcvbuf=many", 3, 'rcvbuf: "many" is not a whole number'),
@@ -295,12 +296,15 @@ def test_claims_are_found_by_name_pattern_and_file(tmp_path: Path) -> None:
     mine = tmp_path / "mine.claim"
     mine.write_text(HEAD + "at 0ms arrives 0s:1s\nby 500ms leaves ack 1s\n")
     names = [
-        one.name for one in conform.choose(["a-fin-*", str(mine), "a-fin-is-acknowledged-at-once"])
+        one.name
+        for one in conform.choose(["a-fin-*", str(mine), "a-fin-with-data-is-acknowledged-at-once"])
     ]
     assert names == sorted(set(names))
-    assert {"mine", "a-fin-is-acknowledged-at-once"} <= set(names)
-    with pytest.raises(InputError, match=r"a-fin-is-late: not a known claim; did you mean"):
-        conform.choose(["a-fin-is-late"])
+    assert {"mine", "a-fin-with-data-is-acknowledged-at-once"} <= set(names)
+    with pytest.raises(
+        InputError, match=r"a-fin-sent-agian-is-acknowledged-again: not a known claim; did you mean"
+    ):
+        conform.choose(["a-fin-sent-agian-is-acknowledged-again"])
     with pytest.raises(InputError, match=r"not a known claim"):
         conform.choose([str(tmp_path / "none.claim")])
 

@@ -20,6 +20,16 @@ def test_compare_misses_nothing_here(ackwise: Ackwise) -> None:
     assert "nothing required is missing" in said.out
 
 
+def test_what_a_sweep_can_do_without_is_named_with_its_extra(
+    ackwise: Ackwise, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
+    said = ackwise("doctor", "sweep")
+    assert said.code == 0  # neither is required
+    assert "`pip install 'ackwise[sobol]'`" in said.out
+    assert "`pip install 'ackwise[cluster]'`" in said.out
+
+
 def test_json_lists_every_check(ackwise: Ackwise) -> None:
     said = ackwise("doctor", "--json")
     told = json.loads(said.out)

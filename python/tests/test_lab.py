@@ -296,6 +296,12 @@ def test_what_linux_lacks_is_refused_by_its_key(link: str, key: str) -> None:
         network.build(scenario(link), "link x")
 
 
+@pytest.mark.parametrize("cost", ["data_received_ns", "acknowledged_kib_ns"])
+def test_a_host_whose_packets_cost_time_is_refused(cost: str) -> None:
+    with pytest.raises(InputError, match=r"link x: server.cpu: .*not supported in the lab"):
+        network.build(scenario() | {"server": {cost: 1}}, "link x")
+
+
 @pytest.mark.parametrize(
     ("change", "key"),
     [
@@ -808,7 +814,7 @@ def finished_kernel(cache: Path) -> tuple[build.Inputs, build.Source, Path]:
 
 DAMAGES = [
     ("linux", "", "linux has 0 bytes instead of 6"),
-    ("about.json", "", "cannot be read: Expecting value"),
+    ("about.json", "", "cannot be read: invalid JSON: Expecting value"),
     ("about.json", '{"label": "Linux", "has', "cannot be read"),
     ("about.json", "[]", "cannot be read"),
     ("about.json", "{}", "cannot be read: 'label'"),

@@ -22,7 +22,6 @@ tcpdump           CAP_NET_RAW, as user nobody: it reads packets and writes to a 
 iperf3            none, as user nobody
 """
 
-import json
 import os
 import time
 from collections.abc import Iterator
@@ -30,6 +29,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from textwrap import shorten
 from typing import IO
 
+from ackwise.bounded import parse_json
 from ackwise.errors import InputError, RunError
 from ackwise.host import files, needs
 from ackwise.host.namespaces import as_nobody, inside, namespace, set_up
@@ -191,7 +191,7 @@ def _transfer(sender: str, receiver: str, seconds: int) -> dict[str, float | int
         client = run(talking, timeout_s=seconds + 30)
         if client.returncode:
             raise RunError(f"iperf3 failed: {shorten(client.stderr or client.stdout, 300)}")
-        end = json.loads(client.stdout)["end"]
+        end = parse_json(client.stdout.encode())["end"]
     return {
         "sent_bytes": int(end["sum_sent"]["bytes"]),
         "goodput_bps": float(end["sum_received"]["bits_per_second"]),

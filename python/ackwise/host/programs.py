@@ -104,11 +104,7 @@ def run(
     with started(
         words, stdin=stdin if given is None else CAPTURED, stdout=stdout, stderr=stderr, **options
     ) as process:
-        try:
-            out, err = process.communicate(given, timeout_s)
-        except subprocess.TimeoutExpired:
-            raise RunError(f"{_called(words)} did not finish within {timeout_s:g} s") from None
-    done = Finished(process.args, process.returncode, out or "", err or "")
+        done = await_end(process, _called(words), timeout_s, given)
     if check and done.returncode:
         raise RunError(f"{_called(words)} failed: {said(done)}")
     return done
@@ -162,6 +158,18 @@ def started(
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
         stop(process)
+
+
+def await_end(
+    process: Process, what: str, timeout_s: float | None, given: str | None = None
+) -> Finished:
+    """How a process ended, and what it wrote. `given`: the rest of its standard input, which then
+    ends. RunError when it takes longer than `timeout_s`."""
+    try:
+        out, err = process.communicate(given, timeout_s)
+    except subprocess.TimeoutExpired:
+        raise RunError(f"{what} did not finish within {timeout_s:g} s") from None
+    return Finished(process.args, process.returncode, out or "", err or "")
 
 
 def stop(process: Process) -> None:

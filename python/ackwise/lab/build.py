@@ -26,6 +26,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from ackwise.bounded import parse_json
 from ackwise.errors import InputError, RunError
 from ackwise.host import environment, files, needs, programs
 from ackwise.host.leftovers import temporary_folder
@@ -236,7 +237,7 @@ def given_source(path: Path) -> Source:
 def used_source(cache: Path) -> Source | None:
     """The source of the last build, if it is still there."""
     try:
-        noted = json.loads((cache / "source" / "used.json").read_text(encoding="utf-8"))
+        noted = parse_json((cache / "source" / "used.json").read_bytes())
         return Source(Path(noted["path"]), noted["digest"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
@@ -592,7 +593,7 @@ def finished(cache: Path, made: Inputs, source: Source) -> Kernel | None:
     if not folder.is_dir():
         return None
     try:
-        about = json.loads((folder / "about.json").read_text(encoding="utf-8"))
+        about = parse_json((folder / "about.json").read_bytes())
         label, has_policies, sizes = about["label"], about["has_policies"], about["bytes"]
         for name, size in sizes.items():
             found = (folder / name).stat().st_size

@@ -47,6 +47,7 @@ _PEER = {
     "sack": "yes",
     "timestamps": "no",
     "ecn": "no",
+    "completes": "yes",
     "rtt": "0ms",
 }
 _HOST = {"rcvbuf": "20000", "warm": "20", "reader": "eager", "lowat": "", "oobinline": ""}
@@ -265,7 +266,7 @@ def _settings(reader: _Reader, known: dict[str, str], sysctls: dict[str, str] | 
             sysctls[key] = value
             continue
         reader.known(key, list(known))
-        if key in ("sack", "timestamps", "ecn", "oobinline"):
+        if key in ("sack", "timestamps", "ecn", "completes", "oobinline"):
             reader.known(value, ("yes", "no"))
         elif key == "reader":
             reader.known(value, ("eager", "idle"))
@@ -529,6 +530,8 @@ def parse(path: Path, text: str) -> Claim:
         whole.fail("no RFC is cited; add a line such as `rfc 9293 3.8.6.3 MUST`")
     if not claim.why:
         whole.fail("no reason is given; add a line `why ...`")
+    if claim.peer["completes"] == "no" and claim.warm_segments:
+        whole.fail("`peer completes=no` needs a line `host warm=0`")
     most = _most_actions(claim)
     if most > _ACTIONS_MOST:
         whole.fail(

@@ -134,7 +134,7 @@ def _keys(claim: Claim, choice: str) -> str:
     host, peer = claim.host, claim.peer
     urgent = any(isinstance(line.what, Arrives) and line.what.urgent for line in claim.lines)
     keys: dict[str, object] = {name: peer[name] for name in ("mss", "scale", "window", "isn")}
-    for name in ("sack", "timestamps", "ecn"):
+    for name in ("sack", "timestamps", "ecn", "completes"):
         keys[name] = int(peer[name] == "yes")
     keys |= {
         "rtt": _rtt_us(claim),

@@ -117,6 +117,7 @@ def _words(kernel: Kernel, folder: Path, memory: Path, seed: int) -> list[str]:
         str(kernel.confine), str(folder), str(memory), str(FILE_BYTES_MAX), str(kernel.linux),
         "/proc/self/exe",  # its name, by which it starts itself again when the guest reboots
         f"mem={MEMORY_MB}M", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro",
+        "kunit.enable=0",  # its tests would draw from the run's random numbers
         f"init={_HERE}/{kernel.guest.name}", f"lab_dir={_HERE}",
         f"hostfs_writable={_HERE}",
         "time-travel=inf-cpu", f"time-travel-start={_WALL_START_NS}", f"lab_seed={seed}",

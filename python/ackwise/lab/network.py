@@ -87,6 +87,10 @@ def build(scenario: dict[str, Any], link: str) -> Network:
     return network
 
 
+# Of packets, at a host's processor.
+_COSTS = (
+    "data_received_ns", "data_sent_ns", "ack_received_ns", "acknowledged_kib_ns", "ack_sent_ns",
+)  # fmt: skip
 # Keys of the engine's tables that the lab handles or refuses itself, and the lab's own: "tc" (see
 # _rate), and what experiments ask of all hosts.
 _KNOWN = {
@@ -103,9 +107,8 @@ _KNOWN = {
         "flow_limit_packets", "shaper_rate_bps", "ack_filter",
     },
     "host": {
-        "data_received_ns", "data_sent_ns", "ack_received_ns", "ack_sent_ns", "backlog_packets",
-        "send_buffer_max_bytes", "recv_buffer_max_bytes", "gro_max_bytes", "gro_window_ns",
-        "process",
+        *_COSTS, "backlog_packets", "send_buffer_max_bytes", "recv_buffer_max_bytes",
+        "gro_max_bytes", "gro_window_ns", "process",
     },
 }  # fmt: skip
 
@@ -133,10 +136,9 @@ def _check(scenario: dict[str, Any], link: str) -> None:
     _check_known(scenario, link)
     if scenario.get("ip_tcp_header_bytes", 40) != 40:
         refuse(f"{link}: headers", "the guest uses IPv4 only", 'give headers = "40B"')
-    costs = ("data_received_ns", "data_sent_ns", "ack_received_ns", "ack_sent_ns")
     for host in (CLIENT, SERVER):
         given = scenario.get(host, {})
-        if given.get("process") or any(given.get(cost, 0) for cost in costs):
+        if given.get("process") or any(given.get(cost, 0) for cost in _COSTS):
             refuse(
                 f"{link}: {host}.{'process' if given.get('process') else 'cpu'}",
                 "processors are infinitely fast in virtual time",
