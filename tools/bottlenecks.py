@@ -7,7 +7,8 @@
     FOLDER/KIND/NN/sender.pcap, receiver.pcap, router.pcap
     FOLDER/KIND/NN/truth.json, account.json     which limit held when, and what shows it
 
-Cases in the lab need its kernel (`ackwise lab build --stock`). What is already in FOLDER is kept.
+Cases in the lab need its kernel (`ackwise lab build --stock`); those on this host need root, and
+that it does little else meanwhile. What is already in FOLDER is kept.
 Exit code 1 when the account of a run does not show its limit for 90% of its steady time.
 """
 
@@ -22,9 +23,14 @@ from ackwise.errors import InputError, RunError
 from ackwise.host import files
 from ackwise.lab import build
 from ackwise.lab.machine import Kernel
-from ackwise.reproduce.bottleneck import JUDGING, TUNING, Case, cases, make
-from ackwise.reproduce.bottleneck.scenario import LINUX, SIMULATOR
+from ackwise.reproduce.bottleneck import JUDGING, TUNING, Case, cases, make, priority
+from ackwise.reproduce.bottleneck.scenario import HOST, LINUX, SIMULATOR
 from ackwise.reproduce.bottleneck.truth import ENOUGH
+
+LATE = (
+    "this host refuses SCHED_FIFO, so that what else it does limits the transfers, too; "
+    "cpu.rt_runtime_us of the control group may be 0"
+)
 
 
 def chosen(args: argparse.Namespace) -> Iterator[Case]:
@@ -65,6 +71,8 @@ def make_all(args: argparse.Namespace) -> int:
     todo = list(chosen(args))
     lab = any(case.world == LINUX for case in todo)
     kernel = build.find(files.cache_folder(), stock=True) if lab else None
+    if any(case.world == HOST for case in todo) and not priority.granted():
+        print(f"bottlenecks: {LATE}", file=sys.stderr)
     wrong = []
     for case in todo:
         try:
@@ -86,7 +94,7 @@ def main() -> int:
         command.set_defaults(act=act)
         if act is not show:
             command.add_argument("folder", type=Path)
-            command.add_argument("--world", choices=(LINUX, SIMULATOR))
+            command.add_argument("--world", choices=(LINUX, SIMULATOR, HOST))
             command.add_argument("--number", type=int)
         command.add_argument("--kind")
         command.add_argument("--split", choices=(TUNING, JUDGING))

@@ -24,7 +24,7 @@ from typing import Any
 
 from ackwise import engine
 from ackwise.reproduce.bottleneck import JUDGING, TUNING
-from ackwise.reproduce.bottleneck.scenario import LINUX, SIMULATOR
+from ackwise.reproduce.bottleneck.scenario import HOST, LINUX, SIMULATOR
 
 PLACES = ("sender", "receiver", "router")
 ENOUGH = 0.95
@@ -146,7 +146,7 @@ def main() -> int:
     parser.add_argument("folder", type=Path, help="what tools/bottlenecks.py made")
     parser.add_argument("--split", choices=(TUNING, JUDGING))
     parser.add_argument("--kind")
-    parser.add_argument("--world", choices=(LINUX, SIMULATOR))
+    parser.add_argument("--world", choices=(LINUX, SIMULATOR, HOST))
     parser.add_argument("--at", choices=PLACES, action="append", help="place of the capture")
     parser.add_argument("--cases", action="store_true", help="list those below 95%%")
     args = parser.parse_args()

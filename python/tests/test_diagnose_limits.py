@@ -74,6 +74,7 @@ def transfer(limit: str, **given: Any) -> Transfer:
     judgment = {
         "limits": {limit: {"ns": 10**10, "bytes": 10**7}},
         "stalls_ns": {},
+        "answers": {"waits": 0, "ns": 0},
         "rtt_min_ns": 10**8,
         "rtt_mean_ns": 10**8,
         "flight_max_bytes": 100_000,
@@ -291,6 +292,39 @@ def test_a_queue_is_named_where_it_is_most_of_the_rtt() -> None:
     bloated = transfer("link", link_bytes_per_s=1e6, rtt_mean_ns=5 * 10**8)
     assert "raises the RTT from 100 ms to 500 ms" in advice.of(bloated, "link").because
     assert "raises" not in advice.of(transfer("link", link_bytes_per_s=1e6), "link").because
+
+
+def test_a_rate_is_given_only_where_packets_show_it() -> None:
+    few = transfer("link", rtt_mean_ns=5 * 10**8)
+    few.half["counts"]["sent"]["new_bytes"] = 4
+    told = advice.of(few, "link")
+    assert "bit" not in told.because + told.line
+    assert "from 100 ms to 500 ms" in told.because
+
+
+@pytest.mark.parametrize(
+    ("of", "each_ms", "owner", "says"),
+    [
+        # one request after the other: whoever opened the connection asks
+        (0, 105, "the sender", "several requests before the first answer"),
+        (1, 105, "the receiver", "several requests before the first answer"),
+        # the peer takes its time
+        (0, 250, "the receiver", "takes 150 ms of that"),
+        (1, 250, "the receiver", "takes 150 ms of that"),
+    ],
+)
+def test_a_writer_that_waits_for_answers_is_not_told_to_write_sooner(
+    of: int, each_ms: int, owner: str, says: str
+) -> None:
+    waits = 9000 // each_ms
+    answers = {"waits": waits, "ns": waits * each_ms * 10**6}
+    both = transfer("sending-application", answers=answers)
+    told = advice.of(Transfer(both.connection, of), "sending-application")
+    assert told.owner == owner
+    assert says in told.remedy
+    assert f"{waits} times, {each_ms} ms each, with an RTT of 100 ms" in told.because
+    alone = advice.of(transfer("sending-application"), "sending-application")
+    assert "has to write sooner" in alone.remedy
 
 
 @pytest.mark.parametrize("limit", SAYINGS)

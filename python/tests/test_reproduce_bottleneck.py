@@ -53,9 +53,9 @@ def test_the_story_has_the_published_figures() -> None:
 
 def test_a_line_that_sets_a_buffer_is_read() -> None:
     line = 'sysctl -w net.ipv4.tcp_rmem="4096 131072 26214400"'
-    assert retold._advised(line) == ("tcp_rmem", 26_214_400)
-    assert retold._advised("sysctl -w net.ipv4.tcp_window_scaling=1") is None
-    assert retold._advised("") is None
+    assert retold.advised_by(line) == ("tcp_rmem", 26_214_400)
+    assert retold.advised_by("sysctl -w net.ipv4.tcp_window_scaling=1") is None
+    assert retold.advised_by("") is None
 
 
 @pytest.mark.parametrize("sysctl", ["tcp_wmem", "tcp_rmem"])

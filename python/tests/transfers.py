@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: MIT
 """Transfers between two network namespaces, each made to be limited by one cause.
 
-sender 10.99.0.1 <──veth──> 10.99.0.2 receiver
+sender 10.99.0.1 <──line──> 10.99.0.2 receiver
+
+Both programs and the path run before all ordinary processes: on a busy host they would stand still
+now and then, and that would limit the transfer.
 """
 
+import json
 import signal
 import subprocess
 import sys
@@ -18,8 +22,16 @@ from netns import Namespace, namespace
 PORT = 5001
 SENDER, RECEIVER = "10.99.0.1", "10.99.0.2"
 
-_DELAY_LINE = str(Path(__file__).with_name("delay_line.py"))
-_RECEIVE = """
+_LINE = "ackwise.reproduce.bottleneck.line"
+_FAST_BPS = 10**8
+_HURRY = """
+import os
+try:
+    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
+except OSError:
+    pass
+"""
+_RECEIVE = f"""{_HURRY}
 import socket, sys, time
 rcvbuf, read_bytes, pause_s = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
 server = socket.socket()
@@ -34,7 +46,7 @@ while peer.recv(read_bytes):
     if pause_s:
         time.sleep(pause_s)
 """
-_SEND = """
+_SEND = f"""{_HURRY}
 import socket, sys, time
 sndbuf, writes, pause_s = int(sys.argv[1]), sys.argv[2].split(","), float(sys.argv[3])
 to = socket.socket()
@@ -65,7 +77,17 @@ class Transfer:
     delay_s: float = 0  # each way
     rate_bps: int = 0  # of the sender's packets
     queue_packets: int = 0
-    lost_of: int = 0  # one packet of so many of the sender
+    lost_of: int = 0  # one packet of so many of the sender, on average
+
+    def path(self) -> str:
+        """As the line reads it."""
+        delay = {"rate_bps": _FAST_BPS, "delay_ns": round(self.delay_s * 1e9)}
+        down = delay | {
+            "rate_bps": self.rate_bps or _FAST_BPS,
+            "queue_packets": self.queue_packets,
+            "loss_ppm": 10**6 // self.lost_of if self.lost_of else 0,
+        }
+        return json.dumps({"down": down, "up": delay, "seed": 1, "start_ns": 0, "router": ""})
 
 
 @dataclass(frozen=True)
@@ -84,13 +106,13 @@ def transferring(
     with ExitStack() as stack:
         sender = stack.enter_context(namespace())
         receiver = stack.enter_context(namespace())
-        path = (how.delay_s, how.rate_bps, how.queue_packets, how.lost_of)
         for end in (sender, receiver):
             end.tool("ip", "link", "del", "v0")
-        line = stack.enter_context(
-            _program([_DELAY_LINE, sender.name, receiver.name, *map(str, path)])
-        )
+        line = stack.enter_context(_program(["-m", _LINE, sender.name, receiver.name]))
         _await_ready(line)
+        assert line.stdin is not None
+        line.stdin.write(how.path() + "\n")
+        line.stdin.flush()
         for end, address in ((sender, SENDER), (receiver, RECEIVER)):
             end.tool("ip", "address", "add", f"{address}/24", "dev", "v0")
             end.tool("ip", "link", "set", "v0", "up")
@@ -131,7 +153,12 @@ def _program(
     words: Sequence[str], where: Namespace | None = None
 ) -> Iterator[subprocess.Popen[str]]:
     inside = ["ip", "netns", "exec", where.name] if where else []
-    process = subprocess.Popen([*inside, sys.executable, *words], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [*inside, sys.executable, *words],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     try:
         yield process
     finally:

@@ -6,9 +6,10 @@ use crate::report::Options;
 use crate::table::Arrival;
 use ackwise_capture::Packet;
 use std::ops::Deref;
+use std::slice;
 
 /// What counts of a packet: one cache line.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Headers {
     /// Since the first packet of the capture.
     pub time_ns: u64,
@@ -111,22 +112,42 @@ impl Segment<'_> {
     }
 }
 
+/// Runs are put together by so many values of their hashes: few beside the runs that wait on a shelf, and
+/// several for each of its connections.
+const GROUPS: usize = 128;
+
 /// Packets of any connections.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
-    packets: Vec<(Key, u64, Headers)>,
+    runs: Vec<Run>,
+    /// With the number of packets in front of each.
+    packets: Vec<(u64, Headers)>,
     sacks: Vec<(u32, u32)>,
-    /// For each packet: half of its connection's hash, above its place.
-    order: Vec<u64>,
+    /// Runs, group by group.
+    order: Vec<u32>,
+}
+
+/// Packets of one connection with none of another between them: they tend to come in bursts, so that
+/// what is the same for all of them is kept, sorted and looked up a third as often.
+#[derive(Debug)]
+struct Run {
+    key: Key,
+    group: u8,
+    /// Place of its first packet.
+    from: u32,
 }
 
 impl Batch {
     #[inline]
     pub fn push(&mut self, arrival: &Arrival<'_>, hash: u64) {
         let Arrival { key, ordinal, segment } = arrival;
-        self.order.push(hash >> u32::BITS << u32::BITS | self.packets.len() as u64);
+        if self.runs.last().map_or(true, |run| run.key != *key) {
+            // The lowest bits chose the shelf.
+            let group = (hash >> u32::BITS) as usize % GROUPS;
+            self.runs.push(Run { key: *key, group: group as u8, from: self.packets.len() as u32 });
+        }
         let sacks_from = self.sacks.len() as u32;
-        self.packets.push((*key, *ordinal, Headers { sacks_from, ..*segment.headers }));
+        self.packets.push((*ordinal, Headers { sacks_from, ..*segment.headers }));
         if !segment.sacks.is_empty() {
             self.sacks.extend_from_slice(segment.sacks);
         }
@@ -134,20 +155,107 @@ impl Batch {
 
     /// When the first packet came.
     pub fn first_ns(&self) -> Option<u64> {
-        self.packets.first().map(|(_, _, headers)| headers.time_ns)
+        self.packets.first().map(|(_, headers)| headers.time_ns)
     }
 
-    /// Connection by connection, those of each in the order in which they came; the batch is empty then.
-    pub fn drain(&mut self, mut each: impl FnMut(&Arrival<'_>)) {
-        self.order.sort_unstable();
-        for &place in &self.order {
-            let Some((key, ordinal, headers)) = self.packets.get(place as u32 as usize) else { continue };
-            let sacks = self.sacks.get(headers.sacks_from as usize..).unwrap_or(&[]);
-            let sacks = &sacks[..sacks.len().min(headers.sacks.into())];
-            each(&Arrival { key: *key, ordinal: *ordinal, segment: Segment { headers, sacks } });
+    /// Connection by connection but for a few that share a group, those of each in the order in which they
+    /// came; the batch is empty then.
+    pub fn drain(&mut self, mut each: impl FnMut(&Key, Burst<'_>)) {
+        self.sort();
+        for &n in &self.order {
+            let n = n as usize;
+            let to = self.runs.get(n + 1).map_or(self.packets.len(), |next| next.from as usize);
+            let Run { key, from, .. } = &self.runs[n];
+            each(key, Burst { packets: self.packets[*from as usize..to].iter(), sacks: &self.sacks });
         }
+        self.runs.clear();
         self.packets.clear();
         self.sacks.clear();
+    }
+
+    /// By counting: groups need no order of their own, and comparing would take longer.
+    fn sort(&mut self) {
+        let mut places = [0u32; GROUPS];
+        for run in &self.runs {
+            places[usize::from(run.group)] += 1;
+        }
+        let mut before = 0;
+        for place in &mut places {
+            before += std::mem::replace(place, before);
+        }
         self.order.clear();
+        self.order.resize(self.runs.len(), 0);
+        for (n, run) in (0..).zip(&self.runs) {
+            let place = &mut places[usize::from(run.group)];
+            self.order[*place as usize] = n;
+            *place += 1;
+        }
+    }
+}
+
+/// The packets of a run, each with the number of packets in front of it.
+#[derive(Debug)]
+pub(crate) struct Burst<'b> {
+    packets: slice::Iter<'b, (u64, Headers)>,
+    /// Of the whole batch.
+    sacks: &'b [(u32, u32)],
+}
+
+impl<'b> Iterator for Burst<'b> {
+    type Item = (u64, Segment<'b>);
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        let (ordinal, headers) = self.packets.next()?;
+        let sacks = match headers.sacks {
+            0 => &[],
+            count => &self.sacks[headers.sacks_from as usize..][..count.into()],
+        };
+        Some((*ordinal, Segment { headers, sacks }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+    use std::net::SocketAddr;
+
+    #[test]
+    fn each_connection_gets_its_packets_in_order_and_a_group_comes_together() {
+        let mut chance = 1u64;
+        let mut below = move |n: u64| {
+            chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (chance >> 33) % n
+        };
+        let server = SocketAddr::from(([192, 0, 2, 1], 443));
+        let key = |n: u64| Key::between(&SocketAddr::from(([10, 0, 0, 1], n as u16 + 1)), &server).0;
+        let mut batch = Batch::default();
+        for _ in 0..50 {
+            let (mut ordinal, mut put) = (0, BTreeMap::<_, Vec<_>>::new());
+            for _ in 0..below(60) {
+                let connection = below(7);
+                // Connections 0 and 6 are in one group.
+                let hash = (connection % 6) << u32::BITS;
+                for _ in 0..1 + below(3) {
+                    let sacks: Vec<_> = (0..below(3) as u32).map(|n| (n, ordinal as u32)).collect();
+                    let headers = &Headers { sacks: sacks.len() as u8, ..Headers::default() };
+                    let segment = Segment { headers, sacks: &sacks };
+                    batch.push(&Arrival { key: key(connection), ordinal, segment }, hash);
+                    put.entry(connection).or_default().push((ordinal, sacks));
+                    ordinal += 1;
+                }
+            }
+            let (mut found, mut groups) = (BTreeMap::<_, Vec<_>>::new(), Vec::new());
+            batch.drain(|name, burst| {
+                let connection = (0..7).find(|&n| key(n) == *name).expect("one of them");
+                groups.push(connection % 6);
+                let packets = burst.map(|(ordinal, segment)| (ordinal, segment.sacks.to_vec()));
+                found.entry(connection).or_default().extend(packets);
+            });
+            assert_eq!(found, put);
+            assert!(groups.windows(2).all(|w| w[0] <= w[1]), "{groups:?}");
+            assert_eq!(batch.first_ns(), None);
+        }
     }
 }

@@ -114,7 +114,6 @@ impl<O: Observer> Flow<O> {
             number: segment.number,
             from,
             flags: segment.flags,
-            ip_ident: segment.ip_ident,
             ecn: segment.ecn,
             payload_bytes: segment.payload_len,
             ip_bytes: segment.ip_total_len,
@@ -136,9 +135,11 @@ impl<O: Observer> Flow<O> {
                 self.distances[from].from(now_ns, echo);
             }
         }
-        // Some hosts begin with another clock in their SYN.
-        let stamp = segment.timestamps().map(|(value, _)| value).filter(|_| !has(tcp_flag::SYN));
-        step.queued_ns = stamp.and_then(|value| self.transits[from].came(now_ns, value));
+        if O::READS_QUEUES {
+            // Some hosts begin with another clock in their SYN.
+            let stamp = segment.timestamps().map(|(value, _)| value).filter(|_| !has(tcp_flag::SYN));
+            step.queued_ns = stamp.and_then(|value| self.transits[from].came(now_ns, value));
+        }
         self.follow_handshake(&step);
         if let Some(rtt_ns) = step.ack.as_ref().and_then(|ack| ack.rtt_ns()) {
             self.distances[from].sample(rtt_ns);

@@ -3,6 +3,7 @@
 
 use crate::batch::Segment;
 use crate::distance::Recent;
+use crate::idents::Idents;
 use crate::ranges::Ranges;
 use crate::recovery::{Clue, Recovery};
 use crate::scale::Scale;
@@ -44,39 +45,6 @@ struct Advert {
     stamp: Option<u32>,
     una: u64,
     edge: u64,
-}
-
-/// Identifications of a sender that counts its packets, as Linux does for each connection: a gap is
-/// packets that were lost on the way to the capture point.
-#[derive(Clone, Copy, Debug, Default)]
-struct Idents {
-    next: u16,
-    in_order: u8,
-}
-
-impl Idents {
-    /// Enough in a row, so that it is no accident.
-    const COUNTS: u8 = 4;
-    const GAP_MAX: u16 = 256;
-
-    /// Packets missing in front of this one; none where identifications do not say.
-    fn missing(&mut self, segment: &Segment<'_>, segments: u32) -> u32 {
-        let gap = segment.ip_ident.wrapping_sub(self.next);
-        let counts = self.in_order >= Self::COUNTS && segment.ip_ident != 0;
-        if gap == 0 {
-            self.in_order = self.in_order.saturating_add(1);
-        } else if gap > Self::GAP_MAX {
-            self.in_order = 0;
-        }
-        if gap < 1 << 15 || self.in_order == 0 {
-            self.next = segment.ip_ident.wrapping_add(segments as u16);
-        }
-        if counts && gap <= Self::GAP_MAX {
-            gap.into()
-        } else {
-            0
-        }
-    }
 }
 
 /// The packet that showed the newest hole.
@@ -204,7 +172,7 @@ impl Half {
         }
         self.begin(segment, (start, end), flight_before_bytes, around, data);
         let segments = segment.payload_len.div_ceil(self.mss_bytes()).max(1);
-        data.missing_packets = self.idents.missing(segment, segments);
+        data.ident = self.idents.came(segment.ip_ident, segments);
         if has(tcp_flag::SYN) {
             let again = is_known && self.isn == Some(number);
             self.isn = self.isn.or(Some(number));

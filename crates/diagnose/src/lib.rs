@@ -31,6 +31,7 @@ mod distance;
 pub mod distribution;
 mod flow;
 mod half;
+mod idents;
 mod key;
 pub mod limits;
 mod observers;

@@ -14,6 +14,8 @@ use serde::Serialize;
 /// two ways.
 pub trait Observer: Default {
     type Report: Serialize;
+    /// Reads [`Step::queued_ns`], which is worked out for nobody else.
+    const READS_QUEUES: bool = false;
 
     /// The data sender of this half sent a packet: [`Step::data`] is about this half.
     fn sent(&mut self, _step: &Step) {}
@@ -57,6 +59,7 @@ macro_rules! observers {
 
         impl Observer for $all {
             type Report = $report;
+            const READS_QUEUES: bool = $(<$observer as Observer>::READS_QUEUES)||*;
 
             fn sent(&mut self, step: &Step) {
                 $(self.$name.sent(step);)*

@@ -80,7 +80,7 @@ impl<O: Observer> Shelf<O> {
             if let Some(first_ns) = self.waiting.first_ns() {
                 table.hand_out(first_ns);
             }
-            self.waiting.drain(|arrival| table.add(arrival));
+            self.waiting.drain(|key, burst| table.add(key, burst));
         }
         if self.is_last {
             self.over.extend(self.table.take().into_iter().flat_map(|table| table.finish().over));

@@ -7,6 +7,7 @@
 //!
 //! Sequence numbers are 64 bits wide and do not wrap around; their low 32 bits are those on the wire.
 
+pub use crate::idents::Ident;
 use serde::Serialize;
 
 /// One packet of a connection.
@@ -21,8 +22,6 @@ pub struct Step {
     pub from: usize,
     /// As in [`ackwise_capture::tcp_flag`].
     pub flags: u16,
-    /// IPv4 identification; 0 in IPv6.
-    pub ip_ident: u16,
     /// ECN bits of the IP header: 3 is congestion experienced.
     pub ecn: u8,
     pub payload_bytes: u32,
@@ -134,9 +133,8 @@ pub struct Data {
     pub needless_bytes: u32,
     /// Numbers skipped in front of it, not seen so far.
     pub skipped_bytes: u64,
-    /// Packets of this endpoint that were sent in front of it and did not come, by their IP
-    /// identification; 0 where it does not say.
-    pub missing_packets: u32,
+    /// Shows packets of this endpoint that were sent in front of it and did not come.
+    pub ident: Ident,
     /// The first retransmission of a recovery, and each that a timer sent.
     pub begins_recovery: bool,
     /// Of data sent again: when it had passed before, or its loss was seen.

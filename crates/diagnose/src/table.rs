@@ -61,24 +61,25 @@ impl<F: Follow> Table<F> {
         Table { follow, open: HashMap::default(), ended: VecDeque::new() }
     }
 
-    /// Adds a packet. Those of one connection come in the order of time.
-    pub fn add(&mut self, arrival: &Arrival<'_>) {
-        let Arrival { key, ordinal, segment } = arrival;
-        if let Some(open) = self.open.get_mut(key).filter(|open| open.life.goes_on(segment)) {
-            self.follow.packet(&mut open.case, segment);
-            if open.life.add(segment) {
-                self.ended.push_back((segment.time_ns.saturating_add(QUIET_NS), *key, open.life.index));
+    /// Adds packets between the same endpoints, in the order of time, each with the number of packets in
+    /// front of it.
+    pub fn add<'p>(&mut self, key: &Key, packets: impl IntoIterator<Item = (u64, Segment<'p>)>) {
+        let mut packets = packets.into_iter().peekable();
+        loop {
+            if let Some(Open { life, case }) = self.open.get_mut(key) {
+                while let Some((_, segment)) = packets.next_if(|(_, segment)| life.goes_on(segment)) {
+                    self.follow.packet(case, &segment);
+                    self.ended.extend(life.add(&segment).then(|| life.leaves(key)));
+                }
             }
-            return;
+            let Some((index, first)) = packets.next() else { return };
+            self.close(key);
+            let mut life = Life::new(index, first.time_ns);
+            let mut case = self.follow.begin(&Name { key: *key, index }, &first);
+            self.follow.packet(&mut case, &first);
+            self.ended.extend(life.add(&first).then(|| life.leaves(key)));
+            self.open.insert(*key, Open { life, case });
         }
-        self.close(key);
-        let mut life = Life::new(*ordinal, segment.time_ns);
-        let mut case = self.follow.begin(&Name { key: *key, index: *ordinal }, segment);
-        self.follow.packet(&mut case, segment);
-        if life.add(segment) {
-            self.ended.push_back((segment.time_ns.saturating_add(QUIET_NS), *key, *ordinal));
-        }
-        self.open.insert(*key, Open { life, case });
     }
 
     /// Connections that more packets may belong to.
@@ -129,6 +130,11 @@ struct Life {
 impl Life {
     fn new(index: u64, now_ns: u64) -> Self {
         Life { index, last_ns: now_ns, isns: [None; 2], finished: [false; 2], ending: Ending::Open }
+    }
+
+    /// When its last packet may have come, if this was one that ended it.
+    fn leaves(&self, key: &Key) -> (u64, Key, u64) {
+        (self.last_ns.saturating_add(QUIET_NS), *key, self.index)
     }
 
     fn goes_on(&self, next: &Headers) -> bool {

@@ -23,6 +23,8 @@ _STALL_FREE_SEGMENTS = 4
 _INITIAL_SEGMENTS = 10  # RFC 6928
 _BLOAT = 2.0  # loaded RTT, in units of the smallest
 _BLOAT_S = 0.03
+_MOSTLY = 0.5  # of the time that the application left unused
+_ANSWERED_AT_ONCE = 1.5  # RTTs
 _MIB = 1 << 20
 _ROUNDS_TO_ONE = 0.9995  # of a unit, in three digits
 
@@ -187,8 +189,15 @@ def _send_buffer(transfer: Transfer) -> Advice:
 
 
 def _link(transfer: Transfer) -> Advice:
-    link = transfer.link_bps or transfer.bps_while("link")
-    because = f"the slowest link of the path carries {rate(link)}, and it was busy"
+    saying = SAYINGS["link"]
+    link = transfer.link_bps
+    if link is None and transfer.bytes > _INITIAL_SEGMENTS * transfer.mss_bytes:
+        link = transfer.bps_while("link")
+    # A few packets do not show the rate of a link that others fill.
+    because, line = saying.meaning, saying.line
+    if link is not None:
+        because = f"the slowest link of the path carries {rate(link)}, and it was busy"
+        line = shaper(link)
     least, rtt = transfer.rtt_min_s, transfer.rtt_s
     if least is not None and rtt is not None and rtt > max(_BLOAT * least, least + _BLOAT_S):
         return Advice(
@@ -196,7 +205,7 @@ def _link(transfer: Transfer) -> Advice:
             PATH,
             "only a faster link raises the rate; a shorter queue at the router in front of the "
             "link, its owner's remedy, gives the delay back",
-            shaper(link),
+            line,
             helps=False,
         )
     remedy = "none is needed: only a faster link raises the rate"
@@ -227,6 +236,33 @@ def _reads(transfer: Transfer) -> Advice:
             f"; the advertised window was closed {_times(closures)}, for {time(closed_s)}{in_all}"
         )
     return Advice(because, RECEIVER, _plain(saying.remedy), saying.line)
+
+
+def _writes(transfer: Transfer) -> Advice:
+    """A writer that waits for the peer is not slow itself."""
+    saying = SAYINGS["sending-application"]
+    waits, waited_s, rtt = transfer.answers, transfer.answers_s, transfer.rtt_s
+    if rtt is None or waited_s < _MOSTLY * transfer.seconds_of("sending-application"):
+        return Advice(saying.meaning, SENDER, _plain(saying.remedy), saying.line)
+    each_s = waited_s / waits
+    because = (
+        f"it sent on only when the peer had answered: {_times(waits)}, {time(each_s)} each, with "
+        f"an RTT of {time(rtt)}"
+    )
+    if each_s > _ANSWERED_AT_ONCE * rtt:
+        return Advice(
+            because,
+            RECEIVER,
+            f"the application at the receiver takes {time(each_s - rtt)} of that, look there; the "
+            "network takes one RTT",
+            saying.line,
+        )
+    return Advice(
+        because,
+        SENDER if transfer.of == 0 else RECEIVER,
+        "send several requests before the first answer comes, in one connection or in several; "
+        "one after the other they take an RTT each, whatever the rate of the path",
+    )
 
 
 def _sack(transfer: Transfer) -> bool:
@@ -334,6 +370,7 @@ _KNOWN: dict[str, Callable[[Transfer], Advice]] = {
     "handshake": _handshake,
     "receive-window": _window,
     "receiving-application": _reads,
+    "sending-application": _writes,
     "send-buffer": _send_buffer,
     "link": _link,
     "policer": _policer,

@@ -16,6 +16,10 @@ from ackwise.results.console import Console
 from ackwise.results.lazy import Lazy
 
 _SHARE_LEAST = 0.02  # of a limit that is listed
+_MINOR = 0.01  # of the bytes of the other direction
+_HARMLESS_SHARE = 0.9
+# What the other direction limits, or nothing.
+_HARMLESS = ("sending-application", "handshake", "slow-start", "link", "return-path")
 _FARTHEST = 10  # times the rate of the transfer: farther than a capture of it shows
 
 
@@ -26,18 +30,37 @@ def show(
     most: int,
     below: Callable[[Transfer], None] | None = None,
 ) -> None:
-    """Prints the `most` transfers that lost the most time, each with what `below` prints."""
+    """Prints the `most` transfers that lost the most time, each with what `below` prints. A
+    request in front of much data is none."""
     ranked = rank(diagnosis)
     if not ranked:
         console.print(Text("No connection carries data; capture a transfer in both directions."))
-    for transfer in ranked[:most]:
+    left_out = shown = 0
+    for transfer in ranked:
+        if shown == most:
+            break
+        if is_minor(transfer):
+            left_out += 1
+            continue
+        shown += 1
         for line, style in lines(transfer):
             console.print(Text(line, style=style), soft_wrap=True)
         if below:
             below(transfer)
         console.print()
-    if len(ranked) > most:
-        console.print(Text(f"Transfers that lost less time: {len(ranked) - most}", style="dim"))
+    if left_out:
+        words = f"Not shown, below 1% of the bytes of the other direction: {left_out}"
+        console.print(Text(words, style="dim"))
+    if len(ranked) > left_out + shown:
+        words = f"Transfers that lost less time: {len(ranked) - left_out - shown}"
+        console.print(Text(words, style="dim"))
+
+
+def is_minor(transfer: Transfer) -> bool:
+    """The other direction carries the transfer, and this one has no trouble of its own."""
+    other = Transfer(transfer.connection, 1 - transfer.of)
+    harmless = sum(share for limit, share in transfer.limits if limit in _HARMLESS)
+    return transfer.bytes < _MINOR * other.bytes and harmless >= _HARMLESS_SHARE
 
 
 def rank(diagnosis: dict[str, Any]) -> Sequence[Transfer]:

@@ -105,6 +105,16 @@ class Transfer:
         return int(self.judgment["flight_max_bytes"])
 
     @property
+    def answers(self) -> int:
+        """How often it sent on only when data of the peer had come."""
+        return int(self.judgment["answers"]["waits"])
+
+    @property
+    def answers_s(self) -> float:
+        """Time that took."""
+        return int(self.judgment["answers"]["ns"]) / NS
+
+    @property
     def mss_bytes(self) -> int:
         """The smaller of those that the SYNs offer; Ethernet's where they were not captured."""
         offered = [o["mss_bytes"] for o in self.connection["options"] if o]

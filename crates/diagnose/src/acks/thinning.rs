@@ -15,6 +15,8 @@ use serde::Serialize;
 const STEPS_LEAST: u64 = 8;
 /// Of them: that may be larger than what was acknowledged, for window updates.
 const ODD_SHARE: u64 = 20;
+/// A number that does not change counts nothing.
+const REPEATED: i16 = -1;
 
 /// What the numbers of the receiver's packets show.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -30,8 +32,8 @@ pub struct AckThinning {
 pub(super) struct Thinning {
     found: AckThinning,
     odd_steps: u64,
-    /// Identification and sequence number of the last pure ACK.
-    last: Option<(u16, u64)>,
+    /// Sequence number of the pure ACK in front; none behind data.
+    last: Option<u64>,
 }
 
 impl Thinning {
@@ -42,22 +44,26 @@ impl Thinning {
         if !step.is_pure_ack() {
             return;
         }
-        self.last = Some((step.ip_ident, step.data.start));
-        let Some((ident, _)) = before.filter(|&(_, start)| start == step.data.start) else { return };
-        let ahead = u64::from(step.ip_ident.wrapping_sub(ident));
-        if ahead > u64::from(u16::MAX / 2) {
+        self.last = Some(step.data.start);
+        if before != self.last {
+            return;
+        }
+        let ahead = step.data.ident.ahead;
+        if ahead < REPEATED {
             // Overtaken on its way, and counted as missing then.
             self.found.missing_acks = self.found.missing_acks.saturating_sub(1);
-            self.last = before;
             return;
         }
         self.found.seen_acks += 1;
         let sacked = ack.sacked_bytes.div_ceil(u64::from(ack.mss_bytes.max(1)));
-        if ahead == 0 || ahead > u64::from(ack.segments).max(sacked).max(1) {
-            self.odd_steps += 1;
-        } else if ahead > 1 {
-            self.found.missing_acks += ahead - 1;
-            keep(&mut self.found.missing_examples, step);
+        match u64::try_from(ahead) {
+            Ok(missing) if missing < u64::from(ack.segments).max(sacked).max(1) => {
+                if missing > 0 {
+                    self.found.missing_acks += missing;
+                    keep(&mut self.found.missing_examples, step);
+                }
+            }
+            _ => self.odd_steps += 1,
         }
     }
 

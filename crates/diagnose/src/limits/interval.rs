@@ -22,7 +22,7 @@ impl Wait {
             Wait::Room => 0,
             Wait::ReceiveWindow => 1,
             Wait::ClosedWindow => 2,
-            Wait::Application => 3,
+            Wait::Application | Wait::Answer => 3,
             Wait::Stall(Stall::Nagle) => 4,
             Wait::Stall(Stall::ReceiveWindow) => 5,
             Wait::Stall(Stall::SendBuffer) => 6,
@@ -102,6 +102,11 @@ impl Interval {
 
     pub fn ns(&self) -> u64 {
         self.to_ns - self.from_ns
+    }
+
+    /// The sender waited for this more than half of the time.
+    pub fn is_mostly(&self, wait: Wait) -> bool {
+        2 * self.waits_ns[wait.index()] > self.ns()
     }
 
     pub fn rtt_ns(&self) -> Option<u64> {

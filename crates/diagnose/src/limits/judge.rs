@@ -2,7 +2,7 @@
 //! One limit for every moment of a transfer, and the share of each.
 
 use super::interval::{Interval, Intervals};
-use super::wait::{Stall, Wait};
+use super::wait::{Answers, Stall, Wait};
 use super::window::Path;
 use super::Limit;
 use serde::Serialize;
@@ -31,6 +31,8 @@ pub struct Judgment {
     pub limits: BTreeMap<Limit, Share>,
     /// Of the time in ack-stall: why the sender waited.
     pub stalls_ns: BTreeMap<Stall, u64>,
+    /// Of the time in sending-application: waits for data of the peer.
+    pub answers: Answers,
     /// In order of time, without gaps; each with the limit that most of it had.
     pub spans: Vec<Span>,
     /// The smallest RTT of the whole path, and the mean of all.
@@ -57,6 +59,43 @@ fn of_window(interval: &Interval, largest_bytes: u64) -> Limit {
     }
 }
 
+/// Intervals between two in which the window was closed, if no more passed in them than a window holds:
+/// however fast that went, the next piece waits for the application.
+fn pieces(list: &[Interval], window_bytes: u64) -> Vec<bool> {
+    let mut pieces = vec![false; list.len()];
+    let mut behind = None;
+    let mut bytes = 0;
+    for (n, interval) in list.iter().enumerate() {
+        if !interval.is_mostly(Wait::ClosedWindow) {
+            bytes += interval.new_bytes;
+            continue;
+        }
+        if let Some(from) = behind.filter(|_| bytes <= window_bytes) {
+            pieces[from..n].fill(true);
+        }
+        behind = Some(n + 1);
+        bytes = 0;
+    }
+    pieces
+}
+
+/// Intervals in which the retransmission timer ran: it begins with the last ACK (RFC 6298, 5.3), whatever
+/// passes from then on.
+fn timers(list: &[Interval]) -> Vec<bool> {
+    let mut runs = false;
+    let mut timers: Vec<_> = list
+        .iter()
+        .rev()
+        .map(|interval| {
+            let ends_one = interval.is_mostly(Wait::Timer);
+            runs = ends_one || runs && interval.acks == 0 && !interval.is_mostly(Wait::ClosedWindow);
+            runs && !ends_one
+        })
+        .collect();
+    timers.reverse();
+    timers
+}
+
 pub(super) fn judge(
     all: &Intervals,
     link_bytes_per_s: Option<f64>,
@@ -75,8 +114,20 @@ pub(super) fn judge(
         judgment.add(Limit::Handshake, began_ns, ready_ns);
         judgment.add(Limit::SendingApplication, ready_ns, first_ns);
     }
+    let pieces = pieces(list, largest_bytes);
+    let timers = timers(list);
     for (n, interval) in list.iter().enumerate() {
-        let room = path.limit(list, n);
+        // Whatever runs out or full while ACKs wait in a queue does so because of that queue.
+        let by_return_path = path.return_path_doubles(list, n);
+        let timer = match path.return_path_outlasts_timer(list, n) {
+            true => Limit::ReturnPath,
+            false => Limit::Timeout,
+        };
+        if timers[n] {
+            judgment.interval(interval, &BTreeMap::from([(timer, interval.ns())]), timer);
+            continue;
+        }
+        let room = if pieces[n] { Limit::ReceivingApplication } else { path.limit(list, n) };
         let waited = |wait: Wait| interval.waits_ns[wait.index()];
         let mut shares = BTreeMap::new();
         let mut share = |limit: Limit, ns: u64| {
@@ -93,16 +144,17 @@ pub(super) fn judge(
             },
             waited(Wait::Recovery),
         );
-        // Whatever runs out or full while ACKs wait in a queue does so because of that queue.
-        let by_return_path = path.return_path_doubles(list, n);
-        let or_return_path = |limit| if by_return_path { Limit::ReturnPath } else { limit };
         // A window larger than the link needs is full, too: what it holds waits in the link's queue.
-        let is_link = room == Limit::Link || path.is_busy(list, n);
-        let window = if is_link { Limit::Link } else { of_window(interval, largest_bytes) };
-        share(or_return_path(window), waited(Wait::ReceiveWindow));
+        let is_link = room == Limit::Link || !pieces[n] && path.is_busy(list, n);
+        let window = match is_link {
+            _ if by_return_path => Limit::ReturnPath,
+            true => Limit::Link,
+            false => of_window(interval, largest_bytes),
+        };
+        share(window, waited(Wait::ReceiveWindow));
         share(Limit::ReceivingApplication, waited(Wait::ClosedWindow));
         share(Limit::SendingApplication, waited(Wait::Application));
-        share(or_return_path(Limit::Timeout), waited(Wait::Timer));
+        share(timer, waited(Wait::Timer));
         for stall in STALLS {
             let ns = waited(Wait::Stall(stall));
             share(Limit::AckStall, ns);
@@ -155,5 +207,43 @@ impl Judgment {
         share.ns += left_ns;
         share.bytes += interval.acked_bytes;
         self.span(largest, interval.from_ns, interval.to_ns);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// Intervals of 10 ms, each with what the sender waited for, its new bytes and its ACKs.
+    fn intervals(made: &[(Wait, u64, u32)]) -> Vec<Interval> {
+        let interval = |(at, &(wait, new_bytes, acks)): (u64, &(Wait, u64, u32))| {
+            let (from_ns, to_ns) = (10 * at * MS, 10 * (at + 1) * MS);
+            let mut interval = Interval { from_ns, to_ns, new_bytes, acks, ..Interval::default() };
+            interval.waits_ns[wait.index()] = 10 * MS;
+            interval
+        };
+        (0..).zip(made).map(interval).collect()
+    }
+
+    #[test]
+    fn what_passes_between_two_closed_windows_is_a_piece_if_a_window_holds_it() {
+        let (closed, room) = ((Wait::ClosedWindow, 0, 1), (Wait::Room, 20_000, 5));
+        let pieces = |made: &[_]| pieces(&intervals(made), 64_000);
+        assert_eq!(pieces(&[closed, room, room, closed]), [false, true, true, false]);
+        // nothing says that the application made the first one wait, or will the last one
+        assert_eq!(pieces(&[room, closed, closed, room]), [false; 4]);
+        assert_eq!(pieces(&[closed, room, room, room, room, closed]), [false; 6], "more than a window");
+    }
+
+    #[test]
+    fn a_timer_runs_from_the_last_ack_on() {
+        let (acked, silent) = ((Wait::Room, 1000, 2), (Wait::Room, 1000, 0));
+        let (timer, closed) = ((Wait::Timer, 0, 0), (Wait::ClosedWindow, 0, 0));
+        let timers = |made: &[_]| timers(&intervals(made));
+        assert_eq!(timers(&[acked, silent, silent, timer]), [false, true, true, false]);
+        assert_eq!(timers(&[silent, acked, timer, silent]), [false; 4]);
+        assert_eq!(timers(&[silent, closed, timer]), [false; 3]);
     }
 }

@@ -31,7 +31,7 @@ use serde::Serialize;
 use wait::Waits;
 
 pub use judge::{Judgment, Share, Span};
-pub use wait::Stall;
+pub use wait::{Answers, Stall};
 
 /// What keeps a transfer from being faster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -84,6 +84,7 @@ pub struct Limits {
 
 impl Observer for Limits {
     type Report = Judgment;
+    const READS_QUEUES: bool = true;
 
     fn sent(&mut self, step: &Step) {
         let waited = self.waits.sent(step);
@@ -116,7 +117,8 @@ impl Observer for Limits {
         let policed_bytes_per_s = self.losses.rate(end.mss_bytes).filter(is_passed);
         let link_bytes_per_s = self.link.bytes_per_s(near_receiver);
         let at_receiver = near_receiver && end.distance_ns[1].is_some_and(|ns| ns < AT_NS);
-        let judgment = judge::judge(&intervals, link_bytes_per_s, policed_bytes_per_s, at_receiver);
+        let mut judgment = judge::judge(&intervals, link_bytes_per_s, policed_bytes_per_s, at_receiver);
+        judgment.answers = self.waits.answers;
         // Without ACKs nothing shows what a sender waited for.
         if end.is_answered {
             judgment

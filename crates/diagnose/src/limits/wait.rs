@@ -12,7 +12,7 @@ const MS: u64 = 1_000_000;
 /// Above what hosts and links add, below the shortest delayed-ACK timer in use (Linux: 40 ms).
 const DELAYED_ACK_NS: u64 = 25 * MS;
 /// Of Linux; others wait longer (RFC 6298, 2.4: a second).
-const MIN_RTO_NS: u64 = 195 * MS;
+pub(super) const MIN_RTO_NS: u64 = 195 * MS;
 /// A host that sends more marks the end of a write now and then; one that writes less at a time, most times.
 const PUSHES_OFTEN: f32 = 0.75;
 
@@ -44,12 +44,21 @@ pub(super) enum Wait {
     ClosedWindow,
     /// For the application.
     Application,
+    /// For the application, which waited for the peer's.
+    Answer,
     /// For an ACK that the receiver delayed.
     Stall(Stall),
     /// For the retransmission timer.
     Timer,
     /// For a loss to be recovered.
     Recovery,
+}
+
+/// How often a sender went on only when data of the peer had come, and how long that took in all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Answers {
+    pub waits: u64,
+    pub ns: u64,
 }
 
 /// A gap in front of a packet: the part until the ACK that came last, and the part since.
@@ -99,6 +108,7 @@ pub(super) struct Waits {
     pushes: f32,
     /// The shortest time from one full segment to the next.
     segment_ns: Option<u64>,
+    pub answers: Answers,
 }
 
 impl Waits {
@@ -124,6 +134,10 @@ impl Waits {
             DataKind::New | DataKind::OutOfOrder => self.new_data(step, gap_ns),
             _ => return None,
         };
+        if waited.until_ack.0 == Wait::Answer {
+            self.answers.waits += 1;
+            self.answers.ns += gap_ns;
+        }
         if let (true, Some(since_ack_ns)) = (self.before.is_short && gap_ns > 0, data.sender.since_ack_ns) {
             let part = since_ack_ns.min(gap_ns) as f32 / gap_ns as f32;
             self.scatter += (part - self.scatter) / 16.0;
@@ -159,7 +173,7 @@ impl Waits {
             return Waited::whole(if timer { Wait::Timer } else { Wait::Recovery }, gap_ns);
         }
         // Its first copy was lost in front of the capture point, and nothing else reported that.
-        if data.missing_packets > 0 && gap_ns > MIN_RTO_NS && is_long(step, gap_ns) {
+        if data.ident.missing_packets() > 0 && gap_ns > MIN_RTO_NS && is_long(step, gap_ns) {
             return Waited::whole(Wait::Timer, gap_ns);
         }
         // What is in flight should have been acknowledged by then: a probe of the tail, with new data.
@@ -174,7 +188,7 @@ impl Waits {
         // It had sent all that it had, until the peer's application answered.
         let was_empty = self.before.ends_write && sender.una >= self.before.end;
         if was_empty && self.is_answer && !self.fills_window(data.mss_bytes) {
-            return Waited::whole(Wait::Application, gap_ns);
+            return Waited::whole(Wait::Answer, gap_ns);
         }
         // A timer sends what fits into a window that has no room for a segment.
         if is_short && self.window_known && sender.edge == data.end {

@@ -12,6 +12,7 @@
 
 use super::interval::Interval;
 use super::judge::Judgment;
+use super::wait::MIN_RTO_NS;
 use super::Limit;
 
 const MS: u64 = 1_000_000;
@@ -31,7 +32,7 @@ const SLOW_START_GROWTH: f64 = 1.4;
 /// Flight that varies less, over so many intervals, is bounded by something that does not move.
 const CONSTANT: f64 = 0.12;
 const CONSTANT_INTERVALS: usize = 4;
-/// Behind a loss, where CUBIC holds its window for some RTTs.
+/// Where CUBIC holds its window for some RTTs: behind a loss, and behind slow start.
 const LONG_CONSTANT: usize = 16;
 
 /// What waits in a shaper that is a policer otherwise.
@@ -118,13 +119,14 @@ impl Path {
     }
 
     /// Half of the RTT and more: whatever window binds would allow twice the rate without it.
-    /// Judged with the intervals around, since an interval of one timeout has no RTT.
     pub fn return_path_doubles(&self, list: &[Interval], n: usize) -> bool {
-        let near = &list[n.saturating_sub(2)..(n + 3).min(list.len())];
-        let sampled = || near.iter().filter_map(|i| Some((i.rtt_ns()?, i.return_queue_ns())));
-        let (rtts_ns, queues_ns): (u64, u64) =
-            sampled().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-        2 * queues_ns > rtts_ns && rtts_ns > 0
+        near_return(list, n).is_some_and(|(rtt_ns, queue_ns)| 2 * queue_ns > rtt_ns)
+    }
+
+    /// ACKs wait so long that the retransmission timer may run off meanwhile.
+    pub fn return_path_outlasts_timer(&self, list: &[Interval], n: usize) -> bool {
+        self.return_path_doubles(list, n)
+            && near_return(list, n).is_some_and(|(_, queue_ns)| queue_ns > MIN_RTO_NS)
     }
 
     /// Losses at one rate, without a queue; a shaper lets a packet or two wait.
@@ -160,7 +162,9 @@ impl Path {
             Limit::SlowStart
         } else if self.is_busy(list, n) {
             Limit::Link
-        } else if is_constant(list, n, if lost_before { LONG_CONSTANT } else { CONSTANT_INTERVALS }) {
+        } else if is_constant(list, n, if lost_before { LONG_CONSTANT } else { CONSTANT_INTERVALS })
+            || self.losses.is_none() && stands_still(list, n)
+        {
             Limit::SendBuffer
         } else if self.losses.is_none() && n + ENDING >= list.len() && n > 0 && grows(list, n - 1) {
             // What is left at the end needs no larger window.
@@ -174,6 +178,18 @@ impl Path {
 /// The highest rate over several intervals in a row.
 fn sustained(list: &[Interval]) -> f64 {
     list.windows(SUSTAINED.min(list.len().max(1))).map(rate).fold(0.0, f64::max)
+}
+
+/// RTT, and what of it ACKs wait in the return path's queues, on average. With the intervals around, since an
+/// interval of one timeout has no RTT.
+fn near_return(list: &[Interval], n: usize) -> Option<(u64, u64)> {
+    let near = &list[n.saturating_sub(2)..(n + 3).min(list.len())];
+    let sampled = near.iter().filter_map(|i| Some((i.rtt_ns()?, i.return_queue_ns(), 1)));
+    let sum = |a: (u64, u64, u64), b: (u64, u64, u64)| {
+        (a.0.saturating_add(b.0), a.1.saturating_add(b.1), a.2 + b.2)
+    };
+    let (rtts_ns, queues_ns, count) = sampled.reduce(sum)?;
+    Some((rtts_ns / count, queues_ns / count))
 }
 
 /// With its neighbours.
@@ -204,4 +220,32 @@ fn is_constant(list: &[Interval], n: usize, around: usize) -> bool {
     let behind = part(n, n + 2 * around);
     varies_little(part(n.saturating_sub(around), n + around))
         || behind.len() == 2 * around && varies_little(behind)
+}
+
+/// Without a loss, a congestion window that is full grows with each RTT; what does not is bounded elsewhere,
+/// also where flight goes up and down with the sizes of writes.
+fn stands_still(list: &[Interval], n: usize) -> bool {
+    let most = |some: &[Interval]| some.iter().map(|i| i.flight_max_bytes).max().unwrap_or(0) as f64;
+    let from = n.min(list.len().saturating_sub(LONG_CONSTANT)).saturating_sub(LONG_CONSTANT);
+    let Some(near) = list.get(from..from + 2 * LONG_CONSTANT) else { return false };
+    let (before, behind) = near.split_at(LONG_CONSTANT);
+    most(behind) <= (1.0 + CONSTANT) * most(before)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flights(of: impl Fn(u64) -> u64) -> Vec<Interval> {
+        (0..64).map(|n| Interval { flight_max_bytes: of(n), ..Interval::default() }).collect()
+    }
+
+    #[test]
+    fn a_buffer_of_writes_of_many_sizes_stands_still_and_a_congestion_window_does_not() {
+        let buffer = flights(|n| 40_000 - 9_000 * (n % 3));
+        assert!((0..64).all(|n| stands_still(&buffer, n)));
+        let reno = flights(|n| 40_000 + 1448 * n);
+        assert!(!(0..64).any(|n| stands_still(&reno, n)));
+        assert!(!stands_still(&buffer[..20], 10), "too short to say");
+    }
 }

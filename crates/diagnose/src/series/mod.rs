@@ -64,7 +64,7 @@ pub fn series<'a>(
         // Connections do not depend on one another: the others need not be followed.
         if keys.contains(&arrival.key) {
             table.hand_out(arrival.segment.time_ns);
-            table.add(arrival);
+            table.add(&arrival.key, [(arrival.ordinal, arrival.segment)]);
         }
     })?;
     Ok(table.finish().recorders.into_iter().map(Recorder::finish).collect())

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
 """Transfers made to be limited by one thing, with the known answer beside their captures.
 
-cases(kind, split)      the table: 17 kinds of 20 cases, half for tuning a diagnosis, half for
-                        judging it
-make(case, folder)      runs one in the simulator or in the lab; writes captures and truth.json
+cases(kind, split)      the table: 17 kinds of 20 cases and of 10 on the host, some for tuning a
+                        diagnosis, some for judging it
+make(case, folder)      runs one in the simulator, in the lab or on this host; writes captures and
+                        truth.json
 
-draw -> scenario -> kinds -> case -> simulated, guest -> account -> proof -> truth
+draw -> scenario -> kinds -> case -> simulated, guest, host -> account -> proof -> truth
+                                     host: ends (both applications), line (the path)
 """
 
 from ackwise.reproduce.bottleneck.case import JUDGING, TUNING, Case, cases

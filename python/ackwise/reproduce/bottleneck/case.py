@@ -8,7 +8,8 @@ from typing import Any
 
 from ackwise.errors import InputError, quoted, suggestion
 from ackwise.reproduce.bottleneck.draw import Draw, unit
-from ackwise.reproduce.bottleneck.kinds import BY_NAME, KINDS, Kind
+from ackwise.reproduce.bottleneck.kinds import BY_NAME, HOST_TUNING, KINDS, Kind
+from ackwise.reproduce.bottleneck.scenario import HOST
 
 TUNING, JUDGING = "tuning", "judging"
 # Of every table: what a case is, and on which side of the split. Both were settled before anything
@@ -52,12 +53,13 @@ class Case:
 
 
 def _split(kind: Kind) -> Sequence[str]:
-    """Half of a kind's cases in each world are for tuning, chosen by lot."""
+    """Half of a kind's cases in virtual time are for tuning, chosen by lot, and the first of those
+    on the host, all of which were looked at before the others were made."""
     split = [JUDGING] * len(kind.worlds)
     for world in dict.fromkeys(kind.worlds):
         numbers = [n for n, where in enumerate(kind.worlds) if where == world]
-        numbers.sort(key=lambda n: unit(SPLIT_SEED, kind.name, n + 1))
-        for n in numbers[: len(numbers) // 2]:
+        numbers.sort(key=lambda n: n if world == HOST else unit(SPLIT_SEED, kind.name, n + 1))
+        for n in numbers[: HOST_TUNING if world == HOST else len(numbers) // 2]:
             split[n] = TUNING
     return split
 

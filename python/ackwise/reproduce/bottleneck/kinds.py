@@ -14,6 +14,7 @@ from ackwise.reproduce.bottleneck import proof
 from ackwise.reproduce.bottleneck.draw import Draw
 from ackwise.reproduce.bottleneck.scenario import (
     ACK_BYTES,
+    HOST,
     KIB,
     LINUX,
     MSS_BYTES,
@@ -27,7 +28,10 @@ from ackwise.reproduce.bottleneck.scenario import (
 
 Scenario = dict[str, Any]
 BULK: Mapping[str, Any] = {"kind": "bulk", "bytes": 0}
-BOTH = (LINUX,) * 14 + (SIMULATOR,) * 6
+# The first six of each kind have served for tuning; those behind them are for judging.
+HOST_TUNING, HOST_JUDGING = 6, 4
+ON_HOST = (HOST,) * (HOST_TUNING + HOST_JUDGING)
+EVERYWHERE = (LINUX,) * 14 + (SIMULATOR,) * 6 + ON_HOST
 LOSS_BASED = ("cubic", "reno")
 WIRE = MTU_BYTES / MSS_BYTES
 CALM_BPS = 12e6  # at most, so that a case has some ten thousand packets
@@ -47,7 +51,7 @@ class Kind:
     draw: Callable[[Draw], Scenario]
     share: proof.Share
     reached: proof.Reached = proof.at_once
-    worlds: tuple[str, ...] = BOTH
+    worlds: tuple[str, ...] = EVERYWHERE
     start: str = "slow-start"
     silent_ns: int = 0
 
@@ -72,7 +76,7 @@ def _window_path(draw: Draw, window_bytes: float, low_ms: float, high_ms: float)
 
 
 def _receive_window(draw: Draw) -> Scenario:
-    clamped = ("clamp",) if draw.world == LINUX else ()
+    clamped = ("clamp",) if draw.world != SIMULATOR else ()
     how = draw.choose("how", ("fixed buffer", *clamped, "no window scaling"))
     unscaled = how == "no window scaling"
     window = 65_535 if unscaled else draw.spread("window_bytes", 16 * KIB, 192 * KIB)
@@ -113,7 +117,7 @@ def _receiving_application(draw: Draw) -> Scenario:
 def _send_buffer(draw: Draw) -> Scenario:
     size = draw.spread("send_buffer_bytes", 16 * KIB, 96 * KIB)
     # the kernel doubles the option's value, and counts its own overhead
-    held = 2 * size if draw.world == LINUX else size
+    held = 2 * size if draw.world != SIMULATOR else size
     path = _window_path(draw, held, 40, 200)
     for way_ in ("down", "up"):
         path[way_]["queue_packets"] = 1000
@@ -122,7 +126,7 @@ def _send_buffer(draw: Draw) -> Scenario:
         "congestion_control": draw.choose("sender", LOSS_BASED),
     }
     app = BULK
-    if draw.world == LINUX:
+    if draw.world != SIMULATOR:
         # Linux asks for room only where a segment begins: a write that ends within one and is not
         # sent at once can grow without bound.
         segments = draw.choose("write_segments", (1, 2, 6))
@@ -185,7 +189,8 @@ def _bufferbloat(draw: Draw) -> Scenario:
 def _managed_queue(draw: Draw) -> Scenario:
     rate = draw.spread("rate_bps", 2e6, 9e6)
     rtt_ms = draw.spread("rtt_ms", 3, 15)
-    discipline = draw.choose("discipline", ("codel", "fq-codel", "fifo"))
+    managed = () if draw.world == HOST else ("codel", "fq-codel")
+    discipline = draw.choose("discipline", (*managed, "fifo"))
     sender = {"congestion_control": "bbr" if discipline == "fifo" else "cubic"}
     queue = 1000.0
     if discipline == "fifo":
@@ -364,7 +369,7 @@ def _handshake(draw: Draw) -> Scenario:
     return build(draw.world, seconds, link, dict(link), groups)
 
 
-ONLY_LINUX = (LINUX,) * 20
+KERNELS = (LINUX,) * 20 + ON_HOST
 ONLY_SIMULATOR = (SIMULATOR,) * 20
 
 KINDS: tuple[Kind, ...] = (
@@ -433,7 +438,7 @@ KINDS: tuple[Kind, ...] = (
         _policer,
         proof.policer,
         proof.first_loss,
-        ONLY_LINUX,
+        KERNELS,
     ),
     Kind(
         "sending-application",
@@ -498,7 +503,7 @@ KINDS: tuple[Kind, ...] = (
         "tiny transfers over a long path, or lost SYNs",
         _handshake,
         proof.certain,
-        worlds=ONLY_LINUX,
+        worlds=KERNELS,
     ),
 )
 BY_NAME: Mapping[str, Kind] = {kind.name: kind for kind in KINDS}

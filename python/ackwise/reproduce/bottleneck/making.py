@@ -9,10 +9,10 @@ from pathlib import Path
 from ackwise.errors import InputError
 from ackwise.host import files
 from ackwise.lab.machine import Kernel
-from ackwise.reproduce.bottleneck import guest, simulated
+from ackwise.reproduce.bottleneck import guest, host, simulated
 from ackwise.reproduce.bottleneck.account import Account
 from ackwise.reproduce.bottleneck.case import Case
-from ackwise.reproduce.bottleneck.scenario import SIMULATOR
+from ackwise.reproduce.bottleneck.scenario import HOST, SIMULATOR
 from ackwise.reproduce.bottleneck.truth import Truth, tell
 
 
@@ -29,6 +29,8 @@ class Made:
 def _run(case: Case, kernel: Kernel | None, cancel: object) -> tuple[Account, dict[str, bytes]]:
     if case.world == SIMULATOR:
         return simulated.run(case.scenario)
+    if case.world == HOST:
+        return host.run(case.scenario)
     if kernel is None:
         raise InputError(f"bottleneck: {case.name} needs the lab's kernel")
     return guest.run(case.scenario, kernel, cancel)

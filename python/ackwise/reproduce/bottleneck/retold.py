@@ -71,7 +71,8 @@ class Retold:
     named: Mapping[str, Named]
 
 
-def _named(capture: Path) -> Named:
+def named_by(capture: Path) -> Named:
+    """What the diagnosis of a capture says."""
     (connection,) = engine.diagnose([str(capture)])["connections"]
     (transfer,) = transfers(connection)
     return Named(transfer.limits, advice.of(transfer, transfer.limits[0][0]))
@@ -81,7 +82,7 @@ def _retold(make: Make, one: tuple[Step, Case], cancel: Cancel) -> Retold:
     step, case = one
     with TemporaryDirectory(prefix="ackwise-") as folder:
         made = make(case, Path(folder), cancel)
-        named = {place: _named(made.captures[place]) for place in PLACES}
+        named = {place: named_by(made.captures[place]) for place in PLACES}
     return Retold(step, reached_mbit_s(made.account), made.truth.share, named)
 
 
@@ -126,7 +127,7 @@ def _checks(told: Sequence[Retold], witness: str) -> list[Check]:
 def _remedies(told: Sequence[Retold]) -> list[Check]:
     checks = []
     for one in told:
-        advised = _advised(one.named["sender"].told.line)
+        advised = advised_by(one.named["sender"].told.line)
         if one.step.limit == "receive-window":
             checks.append(
                 check.within(
@@ -142,7 +143,7 @@ def _remedies(told: Sequence[Retold]) -> list[Check]:
     return checks
 
 
-def _advised(line: str) -> tuple[str, int] | None:
+def advised_by(line: str) -> tuple[str, int] | None:
     """The buffer's sysctl that a line sets, and the largest of its three values."""
     found = re.fullmatch(r'sysctl -w net\.ipv4\.(tcp_[rw]mem)="\d+ \d+ (\d+)"', line)
     return (found[1], int(found[2])) if found else None
@@ -152,7 +153,7 @@ def _followed(runner: Runner, make: Make, world: str, told: Sequence[Retold]) ->
     """The slowest step with each buffer that the sender's capture asks for, until none is left."""
     now = min(told, key=lambda one: one.step.published_mbit_s)
     limits: list[str] = []
-    while (advised := _advised(now.named["sender"].told.line)) and len(limits) < ROUNDS:
+    while (advised := advised_by(now.named["sender"].told.line)) and len(limits) < ROUNDS:
         limits.append(now.named["sender"].limit)
         step = now.step.allowing(*advised)
         case = as_case(f"followed-{len(limits)}", step, world)

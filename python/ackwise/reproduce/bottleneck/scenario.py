@@ -13,7 +13,7 @@ ACK_BYTES = 52
 KIB = 1024
 MS = 10**6
 PAYLOAD_SHARE = MSS_BYTES / MTU_BYTES
-LINUX, SIMULATOR = "linux", "simulator"
+LINUX, SIMULATOR, HOST = "linux", "simulator", "host"
 # Of the round trip, by each of the four crossings of an access link: the simulator shows a router
 # only between an access link and the shared one.
 ACCESS_SHARE = 1 / 16

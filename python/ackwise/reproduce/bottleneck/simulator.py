@@ -4,6 +4,7 @@
 from pathlib import Path
 
 from ackwise.engine import Cancel
+from ackwise.reproduce.bottleneck.band import band
 from ackwise.reproduce.bottleneck.case import Case
 from ackwise.reproduce.bottleneck.making import Made, make
 from ackwise.reproduce.bottleneck.retold import retell
@@ -28,4 +29,5 @@ EXPERIMENT = Experiment(
     "Does the diagnosis name from a capture alone what limits each step of a transfer at 1 Gbit/s "
     "over 0, 10 and 100 ms, and size the buffers that end it?",
     run,
+    band,
 )

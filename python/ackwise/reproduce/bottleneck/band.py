@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: MIT
+"""The steps of the story over what the source leaves open: what a send buffer holds, and the hosts'
+own delay."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from ackwise.engine import Cancel
+from ackwise.reproduce.band import AS_RUN, GROUP, Headline, bands, shown
+from ackwise.reproduce.bottleneck.case import Case
+from ackwise.reproduce.bottleneck.making import make
+from ackwise.reproduce.bottleneck.retold import (
+    FULL_RATE_MB,
+    NAMED,
+    PREDICTED,
+    SETTLED_WITH,
+    SOURCE,
+    Named,
+    advised_by,
+    named_by,
+)
+from ackwise.reproduce.bottleneck.scenario import SIMULATOR
+from ackwise.reproduce.bottleneck.story import (
+    OWN_RTT_MS,
+    STEPS,
+    TOLERANCE_PERCENT,
+    Step,
+    as_case,
+    reached_mbit_s,
+)
+from ackwise.reproduce.experiment import Outcome
+from ackwise.reproduce.runner import Ran, Runner
+from ackwise.results.stats import Estimate, mean_of
+
+NEAR = f"steps within {TOLERANCE_PERCENT}% of the published throughput"
+HEADLINES = (
+    Headline("steps whose limit the sender's capture names", len(STEPS), None, NAMED, "", SOURCE),
+    Headline(NEAR, len(STEPS), None, SETTLED_WITH, "", SOURCE),
+    Headline("tcp_rmem advised, off by", None, TOLERANCE_PERCENT, PREDICTED, "%", SOURCE),
+)
+
+Variant = Callable[[Step], Step]
+
+
+def _own_delay(factor: float) -> Variant:
+    more_ms = OWN_RTT_MS * (factor - 1)
+    return lambda step: replace(step, delay_ms=step.delay_ms + more_ms)
+
+
+def _held(factor: float) -> Variant:
+    return lambda step: replace(step, send_memory=round(step.send_memory * factor))
+
+
+VARIANTS: dict[str, Variant] = {
+    AS_RUN: lambda step: step,
+    "hosts' delay -20%": _own_delay(0.8),
+    "hosts' delay +20%": _own_delay(1.2),
+    "send buffer holds -20%": _held(0.8),
+    "send buffer holds +20%": _held(1.2),
+}
+
+
+def _told(case: Case, _cancel: Cancel) -> tuple[float, Named]:
+    with TemporaryDirectory(prefix="ackwise-") as folder:
+        made = make(case, Path(folder))
+        return reached_mbit_s(made.account), named_by(made.captures["sender"])
+
+
+def _off_percent(named: Named) -> float:
+    """How far the advised receive buffer is from the source's; 100 where none is advised."""
+    advised = advised_by(named.told.line)
+    if advised is None or advised[0] != "tcp_rmem":
+        return 100.0
+    return 100 * abs(advised[1] / 1e6 / FULL_RATE_MB - 1)
+
+
+def _read(told: Sequence[tuple[float, Named]]) -> list[Estimate]:
+    by_step = list(zip(STEPS, told, strict=True))
+    right = sum(named.limit == step.limit for step, (_, named) in by_step)
+    near = sum(
+        100 * abs(mbit_s / step.published_mbit_s - 1) <= TOLERANCE_PERCENT
+        for step, (mbit_s, _) in by_step
+    )
+    off = max(_off_percent(named) for step, (_, named) in by_step if step.limit == "receive-window")
+    return [mean_of([value]) for value in (right, near, off)]
+
+
+def band(runner: Runner) -> Outcome:
+    """All three in each setting."""
+    cases = [
+        as_case(number, variant(step), SIMULATOR)
+        for variant in VARIANTS.values()
+        for number, step in enumerate(STEPS, 1)
+    ]
+    runner.ran.append(Ran(GROUP, None, [case.scenario for case in cases], runner.on))
+    told = iter(runner.map(GROUP, _told, cases))
+    found = {name: _read([next(told) for _ in STEPS]) for name in VARIANTS}
+    return shown("bottleneck", bands(HEADLINES, found))
