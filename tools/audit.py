@@ -4,18 +4,20 @@ as long, and with what its source leaves open changed by a fifth, and lists the 
 
     python tools/audit.py [NAME...]             prints the flips
     python tools/audit.py --write [NAME...]     and writes them into the pages
+    ... --change "delays -20%" [NAME...]        with this change only, and the page keeps the rest
 
 Verdicts are compared with those of the page, so the page has to be up to date (`make evidence`).
-The list stands between `<!-- audit -->` and `<!-- end of audit -->`. Runs of the lab are not
-repeated.
+The list stands between `<!-- audit -->` and `<!-- end of audit -->`, which is no part of the page's
+record. Runs of the lab are not repeated. Part of an experiment is run again only for changes that
+change one of its scenarios; what replays given arrivals has none and is left out (`SIMULATED`).
 """
 
 import argparse
-import copy
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,74 +25,21 @@ import evidence
 
 from ackwise import engine, reproduce
 from ackwise.errors import RunError
-from ackwise.reproduce import table
+from ackwise.reproduce import changes, table
+from ackwise.reproduce.changes import Change, Scenario
 from ackwise.reproduce.check import Check
+from ackwise.reproduce.dynamic import simulator as dynamic
+from ackwise.reproduce.dynamic.policies import Size
 from ackwise.reproduce.runner import Runner
 
-Scenario = dict[str, Any]
-Change = Callable[[Scenario], None]
-WAYS = ("down", "up", "access")
-BUFFERS = ("max_window_segments", "send_buffer_bytes", "recv_buffer_bytes", "recv_buffer_max_bytes")
-
-
-def _scale(tables: list[dict[str, Any]], keys: tuple[str, ...], factor: float) -> None:
-    for one in tables:
-        for key in keys:
-            if one.get(key):
-                one[key] = max(1, round(one[key] * factor))
-
-
-def _queues(factor: float) -> Change:
-    def change(made: Scenario) -> None:
-        ways = [made[way] for way in WAYS if way in made]
-        _scale(ways, ("queue_packets", "queue_bytes"), factor)
-
-    return change
-
-
-def _delays(factor: float) -> Change:
-    def change(made: Scenario) -> None:
-        _scale([made[way] for way in WAYS if way in made], ("delay_ns",), factor)
-
-    return change
-
-
-def _windows(factor: float) -> Change:
-    def change(made: Scenario) -> None:
-        ends = [made[end] for end in ("client", "server") if end in made]
-        for group in made["groups"]:
-            ends += [group[end] for end in ("sender", "receiver") if end in group]
-        _scale(ends, BUFFERS, factor)
-
-    return change
-
-
-def _clocks(factor: float) -> Change:
-    def change(made: Scenario) -> None:
-        _scale([group["policy"]["params"] for group in made["groups"]], ("heartbeat_ms",), factor)
-
-    return change
-
-
-def _seed(made: Scenario) -> None:
-    made["seed"] += 1_000_003
-
-
-def _longer(made: Scenario) -> None:
-    made["duration_ns"] *= 2
-
-
 CHANGES: dict[str, Change] = {
-    "other seeds": _seed,
-    "twice as long": _longer,
-    "queues -20%": _queues(0.8),
-    "queues +20%": _queues(1.2),
-    "windows -20%": _windows(0.8),
-    "windows +20%": _windows(1.2),
-    "delays -20%": _delays(0.8),
-    "delays +20%": _delays(1.2),
-    "clock -2%": _clocks(0.98),
-    "clock +2%": _clocks(1.02),
+    "other seeds": changes.other_seed,
+    "twice as long": changes.twice_as_long,
+    **changes.by_a_fifth("queues", changes.queues),
+    **changes.by_a_fifth("windows", changes.windows),
+    **changes.by_a_fifth("delays", changes.delays),
+    "clock -2%": changes.clocks(0.98),
+    "clock +2%": changes.clocks(1.02),
 }
 # What the source gives to the byte is not open: the buffers of the deadlock's tables and of the
 # bottleneck's steps, and their delays.
@@ -100,34 +49,97 @@ GIVEN = {
 }
 # Only 4.3BSD receivers have a clock.
 WITH_CLOCK = {"deadlock"}
+# Transfers end with their last byte; the time is only a limit.
+BY_BYTES = {"deadlock", "dynamic"}
+
+
+def _dynamic(runner: Runner) -> list[Check]:
+    return dynamic.simulated_checks(dynamic.simulate(Size(), runner))
+
+
+# Experiments of which most is not simulated, each with the part that is.
+SIMULATED: dict[str, Callable[[Runner], list[Check]]] = {"dynamic": _dynamic}
 
 
 def changes_of(name: str) -> dict[str, Change]:
     """Those that are open in this experiment."""
     given = GIVEN.get(name, set())
+    lasting = {"twice as long": changes.twice_the_bytes} if name in BY_BYTES else {}
     return {
         words: change
-        for words, change in CHANGES.items()
+        for words, change in (CHANGES | lasting).items()
         if words not in given and (not words.startswith("clock") or name in WITH_CLOCK)
     }
 
 
 @contextmanager
-def changed(change: Change) -> Iterator[None]:
-    """Every run of the engine has the change while the block lasts."""
+def changed(change: Change) -> Iterator[list[Scenario]]:
+    """Every run of the engine has the change while the block lasts; yields the scenarios that were
+    run, as they were before the change."""
     simulate, captured = engine.simulate, engine.simulate_captured
+    seen: list[Scenario] = []
 
-    def other(scenario: Scenario) -> Scenario:
-        made = copy.deepcopy(scenario)
-        change(made)
-        return made
+    def noted(scenario: Scenario) -> Scenario:
+        seen.append(scenario)
+        return changes.changed(scenario, change)
 
-    engine.simulate = lambda scenario, cancel=None: simulate(other(scenario), cancel)
-    engine.simulate_captured = lambda scenario: captured(other(scenario))
+    engine.simulate = lambda scenario, cancel=None: simulate(noted(scenario), cancel)
+    engine.simulate_captured = lambda scenario: captured(noted(scenario))
     try:
-        yield
+        yield seen
     finally:
         engine.simulate, engine.simulate_captured = simulate, captured
+
+
+def differs(scenarios: Sequence[Scenario], change: Change) -> bool:
+    """Whether the change makes any of them another one."""
+    return any(changes.changed(one, change) != one for one in scenarios)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What a part of an experiment ran without a change, and what came out."""
+
+    items: Sequence[Any]
+    scenarios: Sequence[Scenario]
+    results: list[Any]
+
+
+@dataclass
+class Audit:
+    """One experiment, with one change after another."""
+
+    name: str
+    kept: dict[str, Batch] = field(default_factory=dict)  # by label
+
+    def run(self, change: Change) -> list[Check] | None:
+        """The checks with the change; None if it changes nothing in this experiment."""
+        with changed(change) as seen:
+            runner = SparingRunner(self.kept, change, seen)
+            whole = reproduce.load(self.name).run
+            part = SIMULATED.get(self.name)
+            checks = part(runner) if part else list(whole(runner).checks)
+        return checks if differs(seen, change) else None
+
+
+class SparingRunner(Runner):
+    """Takes what the change does not affect from `kept`, where it also puts it."""
+
+    def __init__(self, kept: dict[str, Batch], change: Change, seen: list[Scenario]) -> None:
+        super().__init__()
+        self._batches, self._change, self._seen = kept, change, seen
+
+    def map(self, label: str, function: Callable[..., Any], items: Sequence[Any]) -> list[Any]:
+        """As the runner's own, unless the same items were run with no other scenarios."""
+        known = self._batches.get(label)
+        if known and known.items == items and not differs(known.scenarios, self._change):
+            return known.results
+        before = len(self._seen)
+        results = super().map(label, function, items)
+        scenarios = self._seen[before:]
+        if not differs(scenarios, self._change):
+            self._batches[label] = Batch(items, scenarios, results)
+        return results
 
 
 _CELL = re.compile(r"(?<!\\)\|")
@@ -156,6 +168,13 @@ def told(known: dict[str, bool], found: list[str]) -> str:
 
 
 _LIST = re.compile(r"<!-- audit -->.*?<!-- end of audit -->", re.DOTALL)
+NOT_RUN = "not run"
+
+
+def listed(page: str) -> dict[str, str]:
+    """The list of a page, by change."""
+    found = _LIST.search(page)
+    return dict(re.findall(r"^- ([^:\n]+): (.+)$", found[0], re.MULTILINE) if found else ())
 
 
 def keep(page: Path, by_change: dict[str, str]) -> None:
@@ -166,27 +185,29 @@ def keep(page: Path, by_change: dict[str, str]) -> None:
     page.write_text(_LIST.sub(lambda _: made, text), encoding="utf-8")
 
 
-def flips_with(name: str, change: Change, known: dict[str, bool]) -> str:
-    """Runs the experiment with the change; its flips in words, or why it could not be run."""
-    with changed(change):
-        try:
-            return told(known, flips(known, list(reproduce.load(name).run(Runner()).checks)))
-        except (RunError, ValueError, ZeroDivisionError, StopIteration) as problem:
-            return f"could not be run: {str(problem) or type(problem).__name__}"
+def flips_with(one: Audit, change: Change, known: dict[str, bool]) -> str:
+    """Runs the experiment with the change; its flips in words, or why there can be none."""
+    try:
+        checks = one.run(change)
+    except (RunError, ValueError, ZeroDivisionError, StopIteration) as problem:
+        return f"could not be run: {str(problem) or type(problem).__name__}"
+    return "changes nothing here" if checks is None else told(known, flips(known, checks))
 
 
-def audit(name: str, write: bool) -> None:
-    """Runs one experiment with each change and prints the flips; with `write`, the page has those
-    that are known, also of an audit that was interrupted."""
+def audit(name: str, only: Sequence[str], write: bool) -> None:
+    """Runs one experiment with each change, or with those in `only`, and prints the flips; with
+    `write`, the page has those that are known, also of an audit that was interrupted."""
     page = evidence.PAGES / f"{name}.md"
     text = page.read_text(encoding="utf-8")
     if not _LIST.search(text):
         raise SystemExit(f"{page.name}: has no <!-- audit --> ... <!-- end of audit -->")
-    known = verdicts(text)
-    changes = changes_of(name)
-    by_change = dict.fromkeys(changes, "not run")
-    for words, change in changes.items():
-        by_change[words] = flips_with(name, change, known)
+    known, before = verdicts(text), listed(text) if only else {}
+    one, wanted = Audit(name), changes_of(name)
+    by_change = {words: before.get(words, NOT_RUN) for words in wanted}
+    for words in only or wanted:
+        if words not in wanted:
+            raise SystemExit(f"{name}: {words} is not open; changes: {', '.join(wanted)}")
+        by_change[words] = flips_with(one, wanted[words], known)
         print(f"{name}: {words}: {by_change[words]}", flush=True)
         if write:
             keep(page, by_change)
@@ -196,6 +217,7 @@ def main() -> int:
     """See the text at the top."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--write", action="store_true", help="write the flips into the pages")
+    parser.add_argument("--change", action="append", default=[], help="only with this change")
     parser.add_argument("names", nargs="*", metavar="NAME", help="(default: every experiment)")
     args = parser.parse_args()
     known = reproduce.NAMES["simulator"]
@@ -203,7 +225,7 @@ def main() -> int:
         if name not in known:
             parser.error(f"{name}: no such experiment; experiments: {', '.join(known)}")
     for name in args.names or known:
-        audit(name, args.write)
+        audit(name, args.change, args.write)
     return 0
 
 

@@ -2,7 +2,8 @@
 """The pages of the reproduced experiments: runs them, and puts tables and figures into the pages.
 
     python tools/experiments.py --check [NAME...]     fails when a page or a figure differs
-    python tools/experiments.py --write [NAME...]     writes them; read the prose again afterwards
+    python tools/experiments.py --write [NAME...]     writes them, and lists what the prose quotes
+                                                      of tables that are no more; read it again
 
 Without a NAME, those of the simulator; with `--on linux`, those of the kernel that `ackwise lab
 build` made. The page of NAME on linux is linux-NAME.md. `make evidence` calls this for stale pages.
@@ -23,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import evidence
+import quotes
 from evidence import FIGURES, PAGES
 
 from ackwise import reproduce
@@ -128,6 +130,8 @@ def complaints(name: str, checks: list[Check], folder: Path, write: bool) -> lis
     if write:
         FIGURES.mkdir(exist_ok=True)
         page.write_text(new, encoding="utf-8")
+        for quoted, line in quotes.outdated(old, new).items():
+            print(f"docs/experiments/{name}.md:{line}: {quoted} was in its tables; read it again")
         for figure in kept.keys() - drawn.keys():
             (FIGURES / figure).unlink()
         for figure, picture in drawn.items():

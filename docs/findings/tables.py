@@ -75,7 +75,7 @@ def stretch():
     for cells in zip(*(t["cells"] for t in found), strict=True):
         pairs = [f"{mean(c, 'goodput_bps') / 1e6:.1f} / {mean(c, 'acks'):.0f}" for c in cells]
         body.append([f"`{cells[0]['policy']}`", *pairs])
-    return rows(["policy", "CUBIC", "Reno", "BBR"], body)
+    return rows(["policy", *(f"{t['link']} {t['workload']}" for t in found)], body)
 
 
 def deadlock(link):

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import spaces
 from conftest import ROOT, full_device, lab_kernel
 from test_capture import pcap, steady_transfer
 
@@ -71,6 +72,8 @@ MISTAKES = [
     Mistake("policy", f"{RUN} --policy lnux", 2, ('"lnux"', 'did you mean "linux"?')),
     Mistake("parameter", f"{RUN} --policy delayed:segmens=3", 2, ('did you mean "segments"?',)),
     Mistake("key", "ackwise compare --link key.toml", 2, ("key.toml: titel", '"title"')),
+    Mistake("varied key", "ackwise sweep run space.toml cells", 2,
+            ('space.toml: vary[0].key: "link.down.rat"', 'did you mean "link.down.rate"?')),
     Mistake("choice", f"{RUN} --on linx", 2, ("--on", "give one of simulator, linux")),
     # --- units -----------------------------------------------------------------------------------
     Mistake("no unit", f"{RUN} --duration 5", 2, ('--duration: "5" has no unit', '"20ms"')),
@@ -120,6 +123,12 @@ MISTAKES = [
     Mistake("figure's suffix", f"{MODEL} --figure x.pdf", 2,
             ("--figure: x.pdf: give a file name that ends in .svg or .png",)),
     Mistake("figure in PNG", f"{MODEL} --figure x.png", 0, ("thinning",), makes=("x.png",)),
+    Mistake("folder of no sweep", "ackwise sweep show dir", 2,
+            ("dir/sweep.json: does not exist; give the folder of a sweep",)),
+    Mistake("folder of other things", "ackwise sweep run good-space.toml dir", 2,
+            ("dir: is not empty and holds no sweep; give a new folder",)),
+    Mistake("sweep in a locked directory", "plain ackwise sweep run good-space.toml locked/x", 2,
+            ("locked is not writable",)),
     Mistake("folder is a file", "ackwise reproduce dynamic --figures kept.csv", 2,
             ("--figures: kept.csv", "is not a directory")),
     # --- interruptions ---------------------------------------------------------------------------
@@ -212,6 +221,8 @@ def place(tmp_path: Path) -> Iterator[Path]:
         "binary.toml": struct.pack("8B", *range(248, 256)),
         "key.toml": b'titel = "x"\n',
         "kept.csv": b"kept\n",
+        "space.toml": spaces.GRID.replace("down.rate", "down.rat").encode(),
+        "good-space.toml": spaces.GRID.encode(),
         "dir/real.json": b"{}\n",
         "plan.toml": (ROOT / "plans" / "demo.toml").read_bytes(),
     }.items():

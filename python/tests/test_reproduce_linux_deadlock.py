@@ -10,8 +10,17 @@ from conftest import lab_kernel
 
 from ackwise.lab import run as lab_run
 from ackwise.lab.machine import Kernel
+from ackwise.reproduce.deadlock import ablation, transfers
 from ackwise.reproduce.deadlock import lab as linux_deadlock
-from ackwise.reproduce.deadlock.lab import A3, CSA3, KIB, STOCK, ObservedTransfer, TransferSetup
+from ackwise.reproduce.deadlock.transfers import (
+    A3,
+    A3_AS_PUBLISHED,
+    CSA3,
+    KIB,
+    STOCK,
+    ObservedTransfer,
+    TransferSetup,
+)
 
 MS = 10**6
 PAIR = TransferSetup(9180, 6 * KIB, 16 * KIB)
@@ -36,9 +45,7 @@ def told(times_ms: list[int]) -> ObservedTransfer:
         "segments_received": len(times_ms),
         "flows": [{"trace": trace}],
     }
-    return linux_deadlock.observed(
-        {"groups": [group], "counters": {"client": {"TcpExtDelayedACKs": 3}}}
-    )
+    return transfers.observed({"groups": [group], "counters": {"client": {"TcpExtDelayedACKs": 3}}})
 
 
 def test_silence_of_a_sender_that_has_data_is_a_stall() -> None:
@@ -54,14 +61,33 @@ def test_stalls_at_the_start_do_not_repeat() -> None:
     assert not told([0, 40, 80, 120, 121, 122, 123, 124, 125, 165]).repeats
 
 
+def test_a_stall_is_left_or_caused_by_a_policy() -> None:
+    still = told([0, 1, 41, 42, 43, 62, 63, 83, 123, 124])
+    brisk = told(list(range(10)))
+    left, caused, ended = (TransferSetup(9180, n * KIB, 16 * KIB) for n in (2, 6, 16))
+    found = {
+        (left, STOCK): still, (left, A3): still,
+        (caused, STOCK): brisk, (caused, A3): still,
+        (ended, STOCK): still, (ended, A3): brisk,
+    }  # fmt: skip
+    assert ablation.stalls(found, [left, caused, ended], A3) == ablation.Stalls(1, 1)
+
+
+def test_a_transfer_s_length_is_all_that_differs() -> None:
+    (short,) = ablation.lasting([PAIR], 150)
+    long, less = (transfers.transfer(one, STOCK) for one in (PAIR, short))
+    assert long["groups"][0]["app"]["bytes"] == 4 * less["groups"][0]["app"]["bytes"]
+    for made in (long, less):
+        del made["groups"][0]["app"]
+    assert long == less
+
+
 @pytest.mark.lab
 @pytest.mark.slow
 def test_a_pair_of_buffers_waits_for_the_delayed_ack_and_is_cured(kernel: Kernel) -> None:
     def run(spec: str) -> tuple[ObservedTransfer, dict[str, Any]]:
-        result = lab_run.simulate(
-            linux_deadlock.transfer(PAIR, spec), "link x", "workload x", kernel
-        )
-        return linux_deadlock.observed(result), result["groups"][0]["flows"][0]["trace"]
+        result = lab_run.simulate(transfers.transfer(PAIR, spec), "link x", "workload x", kernel)
+        return transfers.observed(result), result["groups"][0]["flows"][0]["trace"]
 
     stock, trace = run(STOCK)
     assert stock.repeats
@@ -69,7 +95,7 @@ def test_a_pair_of_buffers_waits_for_the_delayed_ack_and_is_cured(kernel: Kernel
     # a timer of 40 ms that counts in ticks of 10 ms
     assert all(40 * MS < gap < 62 * MS for gap in gaps)
     assert len(gaps) == pytest.approx(stock.timers, abs=2)
-    for spec in (A3, CSA3, linux_deadlock.A3_AS_PUBLISHED):
+    for spec in (A3, CSA3, A3_AS_PUBLISHED):
         cured, _ = run(spec)
         assert not cured.repeats, spec
         assert cured.steady_bps > 10 * stock.steady_bps, spec
@@ -81,7 +107,7 @@ def test_an_answer_in_two_writes_waits_unless_the_receiver_learns(kernel: Kernel
     def median_ms(spec: str) -> float:
         app = {"kind": "request-response", **linux_deadlock.ANSWER}
         sender = {"nagle": "minshall", "send_buffer_bytes": 4 << 20}
-        made = linux_deadlock.scenario(spec, app, 1500, sender, KIB * KIB)
+        made = transfers.scenario(spec, app, 1500, sender, KIB * KIB)
         result = lab_run.simulate(made, "link x", "workload x", kernel)
         return float(result["groups"][0]["message_latency_ns"]["p50"]) / MS
 

@@ -2,6 +2,8 @@
 """Fewer ACKs on the real kernel: how runs are read, one ACK for N segments, and no collapse. The
 guests need the kernel of `ackwise lab build`."""
 
+from statistics import NormalDist
+
 import pytest
 from conftest import lab_kernel
 
@@ -49,6 +51,23 @@ def test_a_deep_link_differs_in_queue_and_faults_alone() -> None:
     }
     assert deep.scenario["up"]["loss_ppm"] == 0
     assert shipped.scenario["down"]["queue_packets"] == 50
+
+
+def test_a_loss_counts_by_the_pair_and_both_ends_of_its_interval_are_known() -> None:
+    # differences of 0, -2 and -4 percent of the mean, 100: -2 +- 4.303 * 2 / sqrt(3)
+    found = linux_ratelimit.share_kept([50, 98, 146], [50, 100, 150])
+    assert found is not None
+    assert found.mean == pytest.approx(0.98)
+    assert found.low == pytest.approx(0.98 - 0.04303 * 2 / 3**0.5)
+    assert found.high == pytest.approx(0.98 + 0.04303 * 2 / 3**0.5)
+    assert linux_ratelimit.share_kept([1, 1], [0, 0]) is None
+
+
+def test_enough_runs_show_that_a_policy_keeps_what_stock_has() -> None:
+    """The spread of paired runs at a loss of 5%, 4.8%, with as many runs as are planned."""
+    _, runs = linux_ratelimit.FAULTS["loss 5%"]
+    power = NormalDist().cdf(2 / (4.8 / runs**0.5) - 1.96)
+    assert power >= 0.89
 
 
 def _run(kernel: Kernel, link: Link, spec: str, seconds: float, sender: str) -> KernelRun:

@@ -4,17 +4,18 @@
 import pytest
 
 from ackwise import engine, plans
+from ackwise.reproduce.ratelimit import devices
 from ackwise.reproduce.ratelimit import simulator as ratelimit
-from ackwise.reproduce.ratelimit.simulator import FlowRun
+from ackwise.reproduce.ratelimit.devices import FlowRun
 
 
 # [D-16]
 def test_costs_give_the_published_gain() -> None:
     """(d + a / 2) / (d + a / 5.2) = 1.3, and 60% where ACKs are gone."""
-    cpu = plans.load_link(ratelimit.MACHINE).scenario["client"]
+    cpu = plans.load_link(devices.MACHINE).scenario["client"]
     d, a = cpu["data_received_ns"], cpu["ack_sent_ns"]
     assert (d + a / 2) / (d + a / 5.2) == pytest.approx(1.3, rel=0.01)
-    server = plans.load_link(ratelimit.DEVICE).scenario["server"]
+    server = plans.load_link(devices.DEVICE).scenario["server"]
     segment_kib = ratelimit.SEGMENT_BYTES / 1024
     d = server["data_sent_ns"] + server["process"]["write_kib_ns"] * segment_kib
     assert (d + server["ack_received_ns"] / 2) / d == pytest.approx(1.6, rel=0.001)
@@ -39,7 +40,7 @@ def test_the_mode_is_the_middle_of_the_fullest_millisecond() -> None:
 
 
 def test_a_load_is_the_load_asked_for() -> None:
-    result = engine.simulate(ratelimit.loaded(ratelimit.ONE_PER_TWO, 40) | {"duration_ns": 10**9})
+    result = engine.simulate(ratelimit.loaded(devices.ONE_PER_TWO, 40) | {"duration_ns": 10**9})
     assert result["client"]["cpu_share"] == pytest.approx(0.4, rel=0.02)
 
 
@@ -52,7 +53,7 @@ def test_means_leave_out_what_was_not_measured() -> None:
 
 def test_a_starved_reader_thins_acks_and_a_free_one_does_not() -> None:
     """The same costs, with and without the process: only it makes the difference."""
-    made = ratelimit.scenario("mips-reader", ratelimit.STOCK, 4, series=True)
+    made = devices.scenario("mips-reader", devices.STOCK, 4, series=True)
     starved = FlowRun(engine.simulate(made))
     del made["client"]["process"]
     free = FlowRun(engine.simulate(made))

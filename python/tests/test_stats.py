@@ -28,6 +28,23 @@ def test_one_value_has_no_interval_and_none_has_no_mean() -> None:
     assert estimate([]) is None
 
 
+def test_the_ends_of_an_interval_lie_around_its_mean() -> None:
+    found = estimate([1, 2, 3, 4, 5])
+    assert found is not None
+    assert found.high == pytest.approx(3 + 2.776 * 0.5**0.5)
+    assert found.low == pytest.approx(3 - 2.776 * 0.5**0.5)
+    alone = estimate([4.0])
+    assert alone is not None
+    assert (alone.low, alone.high) == (4.0, 4.0)
+
+
+def test_fewer_runs_of_the_same_spread_reach_further() -> None:
+    few, many = estimate([1, 3]), estimate([1, 3] * 10)
+    assert few is not None
+    assert many is not None
+    assert few.low < many.low < many.high < few.high
+
+
 def test_runs_that_came_out_the_same_are_one_sample() -> None:
     found = estimate([4.0, 4.0, 4.0])
     assert found is not None

@@ -147,12 +147,7 @@ def write(result: "Comparison", outputs: Outputs) -> None:
 @options.overrides
 @group(
     "Where to run",
-    option(
-        "--on",
-        type=options.OneOf("simulator", "linux"),
-        default="simulator",
-        help="what runs the plan; linux is the lab's kernel",
-    ),
+    options.on("plan"),
     options.STOCK,
     options.CACHE,
     *options.RUN_ON_LAB,

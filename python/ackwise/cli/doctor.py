@@ -2,6 +2,7 @@
 """`ackwise doctor`: what each command lacks on this host, before any run."""
 
 import importlib
+import importlib.util
 import json
 import os
 import platform
@@ -23,7 +24,7 @@ from ackwise.lab import build as lab
 from ackwise.lab import machine
 from ackwise.results.console import Console
 
-PACKAGES = ("rich", "plotly", "pyarrow", "matplotlib")
+PACKAGES = ("rich", "plotly", "pyarrow", "matplotlib", "numpy")
 
 
 @dataclass(frozen=True)
@@ -164,8 +165,19 @@ def _gateway() -> Iterator[Finding]:
         yield Finding("gateway", kind, kind not in missing, required, words)
 
 
+def _sweep() -> Iterator[Finding]:
+    for package, extra, what in (
+        ("scipy", "sobol", 'draws points with sampling = "sobol"'),
+        ("distributed", "cluster", "spreads cells over a Dask cluster (--scheduler)"),
+    ):
+        there = importlib.util.find_spec(package) is not None
+        words = "found" if there else f"{what}: `pip install 'ackwise[{extra}]'`"
+        yield Finding("sweep", package, there, False, words)
+
+
 COMMANDS = {
     "compare": _compare,
+    "sweep": _sweep,
     "record": _record,
     "gateway": _gateway,
     "report": _report,

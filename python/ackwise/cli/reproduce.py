@@ -169,7 +169,7 @@ def command(
     for experiment in experiments:
         with progress_bar(not quiet) as show:
             runner = _runner(on, lab, jobs, results, show)
-            outcome = experiment.run(runner)
+            outcome = experiment.whole(runner)
         done.append(Reproduced(experiment, outcome, runner.ran))
         if outputs.to_terminal:
             table.show(done[-1], console)

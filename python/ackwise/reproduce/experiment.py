@@ -20,10 +20,21 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A published experiment: where it was published, its question, and how it is run."""
+    """A published experiment: where it was published, its question, and how it is run. `band`: its
+    headlines over what the source leaves open."""
 
     name: str
     title: str
     source: str
     question: str
     run: Callable[[Runner], Outcome]
+    band: Callable[[Runner], Outcome] | None = None
+
+    def whole(self, runner: Runner) -> Outcome:
+        """The experiment with its band."""
+        parts = [part(runner) for part in (self.run, self.band) if part]
+        return Outcome(
+            [one for part in parts for one in part.checks],
+            [one for part in parts for one in part.figures],
+            [one for part in parts for one in part.notes],
+        )

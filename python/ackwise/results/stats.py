@@ -32,6 +32,17 @@ class Estimate:
     mean: float
     ci95: float | None
 
+    @property
+    def low(self) -> float:
+        """Lower end of the interval: what a claim to stay above a bound is judged by. One sample
+        has no interval, so that its value stands for both ends."""
+        return self.mean - (self.ci95 or 0.0)
+
+    @property
+    def high(self) -> float:
+        """Upper end of the interval: what a claim to stay below a bound is judged by."""
+        return self.mean + (self.ci95 or 0.0)
+
 
 def estimate(values: Sequence[float]) -> Estimate | None:
     """Mean and interval of independent values; None without values."""
@@ -42,6 +53,13 @@ def estimate(values: Sequence[float]) -> Estimate | None:
         return Estimate(mean, None)
     spread = sqrt(fsum((v - mean) ** 2 for v in values) / (len(values) - 1))
     return Estimate(mean, t95(len(values) - 1) * spread / sqrt(len(values)))
+
+
+def mean_of(values: Sequence[float]) -> Estimate:
+    """The same of at least one value."""
+    found = estimate(values)
+    assert found is not None
+    return found
 
 
 def paired_percent(values: Sequence[float], baseline: Sequence[float]) -> Estimate | None:

@@ -16,7 +16,7 @@ from ackwise.reproduce import check
 from ackwise.reproduce.check import Basis, Check, Kind, Origin
 from ackwise.reproduce.figure import Figure, Panel, Series
 from ackwise.reproduce.runner import Runner
-from ackwise.results.stats import Estimate, estimate
+from ackwise.results.stats import mean_of
 
 PLAN = "congestion"  # path, endpoints and policies
 A3, CSA3 = "a3", "csa3"
@@ -140,12 +140,6 @@ def _lost(curves: Curves, setting: BufferSetting, policy: str) -> list[float]:
     ]
 
 
-def _known(values: Sequence[float]) -> tuple[float, float]:
-    found: Estimate | None = estimate(values)
-    assert found is not None
-    return found.mean, found.ci95 or 0.0
-
-
 def _share(curves: Curves, setting: BufferSetting, policy: str, begin: float, end: float) -> float:
     """Throughput with congestion relative to that without, in percent, mean of the runs."""
     calm = curves[setting, policy, False][0].between(begin, end)
@@ -213,17 +207,17 @@ def _checks(curves: Curves) -> list[Check]:
                 source=f"figure {figure}",
             )
         )
-    mean, half = _known([m - x for m, x in zip(lost[MIDDLE, A3], lost[LARGE, A3], strict=True)])
+    later = mean_of([m - x for m, x in zip(lost[MIDDLE, A3], lost[LARGE, A3], strict=True)])
     made.append(
         check.at_most(
             "A3: time lost to a congestion, 24/24 minus 52/52 KB, upper end of the CI",
-            0, mean + half, basis=ORDER, published="less", unit="s", source="figure 15.6",
+            0, later.high, basis=ORDER, published="less", unit="s", source="figure 15.6",
         )
     )  # fmt: skip
     gains = {}
     for setting, figure in ((LARGE, "15.7"), (MIDDLE, "15.8"), (UNEQUAL, "15.9")):
         pairs = zip(lost[setting, A3], lost[setting, CSA3], strict=True)
-        gains[setting], _ = _known([a - c for a, c in pairs])
+        gains[setting] = mean_of([a - c for a, c in pairs]).mean
         made += [
             check.at_most(
                 f"{setting.name}: time lost with CSA3 / with A3, upper end of the CI",
@@ -250,8 +244,7 @@ def _upper_ratio(values: Sequence[float], base: Sequence[float]) -> float:
     """Upper end of the interval of the mean of `values`, relative to the mean of `base`; the two
     are paired by run."""
     whole = sum(base) / len(base)
-    mean, half = _known([v / whole for v in values])
-    return mean + half
+    return mean_of([v / whole for v in values]).high
 
 
 def _whole(curves: Curves, setting: BufferSetting, policy: str) -> float:
@@ -305,8 +298,8 @@ def run(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
     for setting in SETTINGS:
         lost = []
         for policy in (A3, CSA3):
-            mean, half = _known(_lost(curves, setting, policy))
-            lost.append(f"{policy} {mean:.2f} ±{half:.2f} s")
+            found = mean_of(_lost(curves, setting, policy))
+            lost.append(f"{policy} {found.mean:.2f} ±{found.ci95 or 0:.2f} s")
         notes.append(
             f"S/R {setting.name}: total time lost to a congestion of {LENGTH_S:g} s: "
             + ", ".join(lost)

@@ -9,7 +9,7 @@ from ackwise.reproduce import check
 from ackwise.reproduce.check import Basis, Check, Kind, Origin
 from ackwise.reproduce.figure import Figure, Panel, Series
 from ackwise.reproduce.runner import Runner
-from ackwise.results.stats import Estimate, estimate
+from ackwise.results.stats import Estimate, mean_of
 
 PLANS = {"fairness": "autotuned", "fairness-small-buffers": "64 KiB"}
 NEW = "csa3"
@@ -39,12 +39,6 @@ def _jain(rates: list[float]) -> float:
     return sum(rates) ** 2 / (len(rates) * sum(r * r for r in rates))
 
 
-def _known(values: list[float]) -> Estimate:
-    found = estimate(values)
-    assert found is not None
-    return found
-
-
 def run(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
     """Checks, figures and notes."""
     ratios: dict[ReceiverMix, Estimate] = {}
@@ -63,11 +57,11 @@ def run(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
         for job, result in zip(jobs, runner.simulate(name, scenarios), strict=True):
             rates.setdefault(job[0], []).append(_flows(result))
         for case, runs in rates.items():
-            ratios[case] = _known([sum(new) / sum(old) for new, old in runs])
-            jains[case] = _known([_jain(new + old) for new, old in runs])
+            ratios[case] = mean_of([sum(new) / sum(old) for new, old in runs])
+            jains[case] = mean_of([_jain(new + old) for new, old in runs])
     mixed = [case for case in ratios if case.policy == NEW]
     alike = [case for case in ratios if case.policy != NEW]
-    highest = max(map(_upper, (ratios[c] for c in mixed)))
+    highest = max(ratios[c].high for c in mixed)
     checks = [
         check.at_most(
             "goodput of CSA3 receivers relative to ordinary ones, upper end of the CI, highest of "
@@ -92,10 +86,6 @@ def run(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
                 f"Jain's index at least {least:.2f}; {control:.2f} among ordinary receivers"
             )
     return check.grouped("fairness", checks), [_figure(mixed, ratios)], notes
-
-
-def _upper(value: Estimate) -> float:
-    return value.mean + (value.ci95 or 0.0)
 
 
 def _shown(value: Estimate) -> str:

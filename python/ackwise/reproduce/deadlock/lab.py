@@ -2,159 +2,54 @@
 """Spec page 5 on today's Linux: which buffers and writes cause Nagle / delayed-ACK stalls, and does
 the receiver's policy alone end them?"""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise, product
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import product
 from statistics import median
-from typing import Any
 
-from ackwise.plans import policy
 from ackwise.reproduce import check
 from ackwise.reproduce.check import Basis, Check, Kind, Origin
+from ackwise.reproduce.deadlock import ablation
+from ackwise.reproduce.deadlock.ablation import Observed
+from ackwise.reproduce.deadlock.transfers import (
+    A3,
+    A3_AS_PUBLISHED,
+    AS_PUBLISHED,
+    CSA3,
+    CSA3_AS_PUBLISHED,
+    DELAY_NS,
+    KIB,
+    MTUS,
+    RECEIVE_KIB,
+    SEND_KIB,
+    STOCK,
+    TEXTBOOK,
+    WRITE_MTU,
+    ObservedTransfer,
+    TransferSetup,
+    observed,
+    pairs_of_buffers,
+    scenario,
+    transfer,
+    with_odd_writes,
+)
 from ackwise.reproduce.experiment import Experiment, Outcome
 from ackwise.reproduce.figure import Figure, Grid, Panel, Series
 from ackwise.reproduce.runner import Runner
 
-STOCK = "linux"
-TEXTBOOK = "delayed:segments=2,delay_ms=40"  # RFC 1122, nothing else
-A3, CSA3 = "a3", "csa3"
-AS_PUBLISHED = "silence_samples=0"
-A3_AS_PUBLISHED, CSA3_AS_PUBLISHED = f"{A3}:{AS_PUBLISHED}", f"{CSA3}:{AS_PUBLISHED}"
-PUBLISHED = (A3_AS_PUBLISHED, CSA3_AS_PUBLISHED)
-ADAPTIVE = (A3, CSA3, A3_AS_PUBLISHED, CSA3_AS_PUBLISHED)
-CURES = (STOCK, A3, CSA3, A3_AS_PUBLISHED)
-
-KIB = 1024
-MTUS = (9180, 32_768, 65_535)  # ATM's, in between, and loopback's
-SEND_KIB = (2, 6, 16, 32, 64)
-RECEIVE_KIB = (8, 16, 24, 32, 64, 128, 256)
-WRITES = (1000, 7000, 9500, 20_000)
-WRITE_MTU = 9180
-WRITE_BUFFERS_KIB = ((2, 16), (2, 64), (8, 64))  # send, receive
-
-RATE_BPS = 1_000_000_000
-DELAY_NS = 500_000
-FLIGHTS = 600
-DURATION_NS = 120 * 10**9
-# The RTT is 1 ms and the writer always has data: a sender that is silent for half of Linux's
-# minimum delayed-ACK timeout waits for a timer.
-STALL_NS = 20_000_000
 # The grid, the bounds and what counts as a stall were chosen with exploratory runs in view.
 FOUND = Basis(Kind.PREDICTED, Origin.AFTER)
 ENDED = Basis(Kind.PREDICTED, Origin.PUBLISHED)  # the paper: the deadlock is gone
-REPEATED = 2  # stalls in the second half of a transfer: from here on not by chance
-HEADER_BYTES = 52  # with timestamps
-TRACE_LIMIT = 40_000
-
 ASKED = 100  # requests
 ANSWER = {"request_bytes": 200, "response_bytes": 1200, "write_bytes": 800, "count": ASKED}
 THINKS_MS = (0, 100)
+PUBLISHED = (A3_AS_PUBLISHED, CSA3_AS_PUBLISHED)
+ADAPTIVE = (A3, CSA3, *PUBLISHED)
+CURES = (STOCK, A3, CSA3, A3_AS_PUBLISHED)
 
 
-@dataclass(frozen=True)
-class TransferSetup:
-    """One transfer: buffers as the application requests them, and its write size (0: one write)."""
-
-    mtu: int
-    send_bytes: int
-    receive_bytes: int
-    write_bytes: int = 0
-    nagle: str = "minshall"
-
-    @property
-    def label(self) -> str:
-        """Short, for an axis."""
-        text = f"{self.mtu}: {self.send_bytes // KIB}/{self.receive_bytes // KIB}"
-        return f"{text}, {self.write_bytes} B" if self.write_bytes else text
-
-
-@dataclass(frozen=True)
-class ObservedTransfer:
-    """What a transfer's captures and counters show."""
-
-    goodput_bps: float
-    steady_bps: float  # of the second half of the bytes
-    stalls: int
-    stalls_late: int  # in that half
-    acks: int
-    segments: int
-    timers: int  # ACKs that the delayed-ACK timer sent
-    times_ms: tuple[float, ...]  # of data segments
-    sent_kb: tuple[float, ...]
-
-    @property
-    def repeats(self) -> bool:
-        """It stalls again and again until a timer fires."""
-        return self.stalls_late >= REPEATED
-
-
-def scenario(
-    spec: str, app: Mapping[str, Any], mtu: int, sender: Mapping[str, Any], receive_bytes: int
-) -> dict[str, Any]:
-    """One flow down a path of 1 Gbit/s and 1 ms."""
-    pipe = {"rate_bps": RATE_BPS, "delay_ns": DELAY_NS, "queue_packets": 1000}
-    return {
-        "seed": 1,
-        "duration_ns": DURATION_NS,
-        "mtu_bytes": mtu,
-        "down": pipe,
-        "up": pipe,
-        "groups": [
-            {
-                "name": "pair",
-                "count": 1,
-                "direction": "down",
-                "policy": policy.parse(spec, "linux-deadlock").for_engine(),
-                "app": dict(app),
-                "sender": {"congestion_control": "cubic", **sender},
-                "receiver": {"recv_buffer_bytes": receive_bytes, "recv_buffer_max_bytes": 0},
-            }
-        ],
-        "record": {"trace": True, "trace_limit": TRACE_LIMIT},
-    }
-
-
-def transfer(cell: TransferSetup, spec: str) -> dict[str, Any]:
-    """The lab's scenario of a transfer, with a policy at its receiver."""
-    total = FLIGHTS * min(cell.mtu - HEADER_BYTES, cell.receive_bytes)
-    app: dict[str, Any] = {"kind": "bulk", "bytes": total}
-    if cell.write_bytes:
-        writes = total // cell.write_bytes
-        app = {"kind": "odd-writes", "write_bytes": cell.write_bytes, "writes": writes, "count": 1}
-    sender = {"nagle": cell.nagle, "send_buffer_bytes": cell.send_bytes}
-    return scenario(spec, app, cell.mtu, sender, cell.receive_bytes)
-
-
-def observed(result: dict[str, Any]) -> ObservedTransfer:
-    """A transfer, from its result."""
-    group = result["groups"][0]
-    trace = group["flows"][0]["trace"]
-    ends = [seq + size for seq, size in zip(trace["data_seq"], trace["data_bytes"], strict=True)]
-    times = trace["data_time_ns"]
-    half = next(i for i, end in enumerate(ends) if 2 * end >= ends[-1])
-    waits = [i for i, (a, b) in enumerate(pairwise(times)) if b - a >= STALL_NS]
-    reasons = group["acks_by_reason"]
-    counted = result["counters"].get("client", {}).get("TcpExtDelayedACKs", 0)
-    late_ns = times[-1] - times[half]
-    return ObservedTransfer(
-        goodput_bps=group["goodput_bps"],
-        steady_bps=(ends[-1] - ends[half]) * 8e9 / late_ns if late_ns else 0.0,
-        stalls=len(waits),
-        stalls_late=sum(i >= half for i in waits),
-        acks=group["acks_sent"],
-        segments=group["segments_received"],
-        timers=reasons.get("delay-timer", 0) if reasons else counted,
-        times_ms=tuple(t / 1e6 for t in times),
-        sent_kb=tuple(end / 1000 for end in ends),
-    )
-
-
-ObservedTransfers = dict[tuple[TransferSetup, str], ObservedTransfer]
-
-
-def _transfers(
-    runner: Runner, label: str, wanted: Sequence[tuple[TransferSetup, str]]
-) -> ObservedTransfers:
+def _transfers(runner: Runner, label: str, wanted: Sequence[tuple[TransferSetup, str]]) -> Observed:
     results = runner.simulate(label, [transfer(cell, spec) for cell, spec in wanted], observed)
     return dict(zip(wanted, results, strict=True))
 
@@ -166,9 +61,7 @@ def _whose(spec: str) -> str:
     return f"our {spec}" if spec in (A3, CSA3) else spec
 
 
-def _cured(
-    found: ObservedTransfers, cells: Sequence[TransferSetup], specs: Sequence[str]
-) -> list[Check]:
+def _cured(found: Observed, cells: Sequence[TransferSetup], specs: Sequence[str]) -> list[Check]:
     checks = []
     for spec in specs:
         mine = [found[cell, spec] for cell in cells]
@@ -203,14 +96,11 @@ def _cured(
 # --- buffers --------------------------------------------------------------------------------------
 
 
-def buffers(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
+def buffers(runner: Runner, found: Observed) -> tuple[list[Check], list[Figure], list[str]]:
     """A writer that always has data, large MTUs, small buffers."""
-    cells = [TransferSetup(m, s * KIB, r * KIB) for m, s, r in product(MTUS, SEND_KIB, RECEIVE_KIB)]
-    found = _transfers(
-        runner, "buffers and MTUs, four receivers", [(c, spec) for spec in CURES for c in cells]
-    )
+    cells = pairs_of_buffers()
     stalling = [cell for cell in cells if found[cell, STOCK].repeats]
-    at_once = [TransferSetup(c.mtu, c.send_bytes, c.receive_bytes, nagle="off") for c in stalling]
+    at_once = [replace(cell, nagle="off") for cell in stalling]
     without = _transfers(
         runner, "the stalling pairs with TCP_NODELAY", [(c, STOCK) for c in at_once]
     )
@@ -249,7 +139,7 @@ def _class(one: ObservedTransfer) -> str:
     return "stalls" if one.repeats else "does not stall"
 
 
-def _map(found: ObservedTransfers, spec: str, name: str) -> Figure:
+def _map(found: Observed, spec: str, name: str) -> Figure:
     """Goodput by buffers, a grid for each MTU."""
 
     def grid(mtu: int) -> Grid:
@@ -275,7 +165,7 @@ def _map(found: ObservedTransfers, spec: str, name: str) -> Figure:
     )
 
 
-def _timeline(found: ObservedTransfers, cell: TransferSetup) -> Figure:
+def _timeline(found: Observed, cell: TransferSetup) -> Figure:
     shown_ms = 3000
 
     def curve(spec: str) -> Series:
@@ -293,16 +183,13 @@ def _timeline(found: ObservedTransfers, cell: TransferSetup) -> Figure:
 # --- writes ---------------------------------------------------------------------------------------
 
 
-def writes(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
+WRITERS_TO = (STOCK, TEXTBOOK, *ADAPTIVE)
+
+
+def writes(found: Observed) -> tuple[list[Check], list[Figure], list[str]]:
     """Writes that are not a multiple of a segment: the paper's classes II and III."""
-    specs = (STOCK, TEXTBOOK, *ADAPTIVE)
-    cells = [
-        TransferSetup(WRITE_MTU, s * KIB, r * KIB, w)
-        for (s, r), w in product(WRITE_BUFFERS_KIB, WRITES)
-    ]
-    found = _transfers(
-        runner, "odd writes, six receivers", [(c, spec) for spec in specs for c in cells]
-    )
+    specs = WRITERS_TO
+    cells = with_odd_writes()
     count = {spec: sum(found[c, spec].repeats for c in cells) for spec in specs}
     where = [
         check.at_least(
@@ -402,7 +289,23 @@ def answers(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
 
 def run(runner: Runner) -> Outcome:
     """All parts."""
-    parts = [part(runner) for part in (buffers, writes, answers)]
+    found = _transfers(
+        runner,
+        "buffers and MTUs, four receivers",
+        [(c, spec) for spec in CURES for c in pairs_of_buffers()],
+    )
+    found |= _transfers(
+        runner,
+        "odd writes, six receivers",
+        [(c, spec) for spec in WRITERS_TO for c in with_odd_writes()],
+    )
+    found |= ablation.short(partial(_transfers, runner))
+    parts = [
+        buffers(runner, found),
+        writes(found),
+        (*ablation.on_linux(found), []),
+        answers(runner),
+    ]
     return Outcome(
         [one for checks, _, _ in parts for one in checks],
         [one for _, figures, _ in parts for one in figures],

@@ -2,12 +2,13 @@
 """Spec page 5: throughput deadlock, adaptive acknowledgement, and what became of them here."""
 
 from ackwise.reproduce.check import Check
-from ackwise.reproduce.deadlock import congestion, fairness, grid, heldout, tables
+from ackwise.reproduce.deadlock import ablation, congestion, fairness, grid, heldout, tables
+from ackwise.reproduce.deadlock.band import band
 from ackwise.reproduce.experiment import Experiment, Outcome
 from ackwise.reproduce.figure import Figure
 from ackwise.reproduce.runner import Runner
 
-PARTS = (tables.run, heldout.run, grid.run, congestion.run, fairness.run)
+PARTS = (tables.run, heldout.run, grid.run, ablation.run, congestion.run, fairness.run)
 
 
 def run(runner: Runner) -> Outcome:
@@ -30,4 +31,5 @@ EXPERIMENT = Experiment(
     "Which buffer sizes make a sender and a receiver stall on each other, and does an adaptive "
     "receiver end it, even under congestion?",
     run,
+    band,
 )

@@ -124,14 +124,15 @@ def scenario(
     }
 
 
-def _bytes_per_s(result: dict[str, Any]) -> float:
+def bytes_per_s(result: dict[str, Any]) -> float:
+    """Throughput of a transfer."""
     flow = result["groups"][0]["flows"][0]
     return float(flow["delivered_bytes"]) * NS / float(flow["end_ns"])
 
 
 def cell(scenarios: Sequence[dict[str, Any]], cancel: Cancel) -> float:
     """Mean throughput of the runs of one cell, bytes a second."""
-    return fmean(_bytes_per_s(engine.simulate(made, cancel)) for made in scenarios)
+    return fmean(bytes_per_s(engine.simulate(made, cancel)) for made in scenarios)
 
 
 def _delack(pair: BufferPair, path: TransferPath, clock_ms: int, runs: int) -> list[dict[str, Any]]:

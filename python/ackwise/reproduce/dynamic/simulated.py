@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Arrivals from a simulated sender, which reacts to the ACKs, and its throughput."""
 
+from collections.abc import Sequence
+from itertools import product
 from typing import Any, NamedTuple
 
 from ackwise import engine, plans
@@ -163,45 +165,49 @@ STREAMING = {LINUX: "linux", STOCK: "delayed", DYNAMIC: "dynamic", GREEDY: "gree
 Rates = dict[str, dict[int, list[float]]]  # by policy and bytes, bit/s of each run
 
 
+def requested(
+    link: plans.Link, spec: str, window_bytes: int, wanted: int, seed: int
+) -> dict[str, Any]:
+    """One request and one response of `wanted` bytes on a new connection."""
+    chosen = policy.parse(spec, "reproduce dynamic")
+    scenario = plans.scenario_of(link, plans.load_workload("request-response"), chosen, seed)
+    group = scenario["groups"][0]
+    group["receiver"] = {**group.get("receiver", {}), "recv_buffer_max_bytes": window_bytes}
+    group["app"] = {
+        "kind": "request-response",
+        "request_bytes": REQUEST_BYTES,
+        "response_bytes": wanted,
+        "count": 1,
+    }
+    scenario["duration_ns"] = 600 * 10**9
+    return scenario
+
+
+def duration_ns(result: dict[str, Any]) -> float:
+    """Until the response's last byte has arrived."""
+    (group,) = result["groups"]
+    if group["message_latency_ns"]["samples"] != 1:
+        raise RunError("dynamic: a request got no response")
+    return float(group["message_latency_ns"]["max"])
+
+
 def streaming(runner: Runner, rtt: str, window: str, size: Size) -> Rates:
     """Throughput of one request and one response on a new connection, until the last byte arrives.
     `window` names the largest receive buffer."""
     link = plans.load_link(LINKS[rtt])
-    keys, scenarios = [], []
-    for label, spec in STREAMING.items():
-        for wanted in size.request_bytes:
-            for run in range(size.request_runs):
-                scenario = plans.scenario_of(
-                    link,
-                    plans.load_workload("request-response"),
-                    policy.parse(spec, "reproduce dynamic"),
-                    run,
-                )
-                group = scenario["groups"][0]
-                group["receiver"] = {
-                    **group.get("receiver", {}),
-                    "recv_buffer_max_bytes": WINDOWS[window],
-                }
-                group["app"] = {
-                    "kind": "request-response",
-                    "request_bytes": REQUEST_BYTES,
-                    "response_bytes": wanted,
-                    "count": 1,
-                }
-                scenario["duration_ns"] = 600 * 10**9
-                keys.append((label, wanted))
-                scenarios.append(scenario)
-
-    def duration_ns(result: dict[str, Any]) -> float:
-        (group,) = result["groups"]
-        if group["message_latency_ns"]["samples"] != 1:
-            raise RunError("dynamic: a request got no response")
-        return float(group["message_latency_ns"]["max"])
-
-    found: Rates = {}
+    keys = list(product(STREAMING, size.request_bytes, range(size.request_runs)))
+    scenarios = [
+        requested(link, STREAMING[label], WINDOWS[window], wanted, run)
+        for label, wanted, run in keys
+    ]
     label = f"request and response, RTT {rtt}, window: {window}"
-    times = runner.simulate(label, scenarios, duration_ns)
-    for (label, wanted), ns in zip(keys, times, strict=True):
+    return rates_of(keys, runner.simulate(label, scenarios, duration_ns))
+
+
+def rates_of(keys: Sequence[tuple[str, int, int]], times: Sequence[float]) -> Rates:
+    """By policy and bytes, from the time that each run took."""
+    found: Rates = {}
+    for (label, wanted, _), ns in zip(keys, times, strict=True):
         found.setdefault(label, {}).setdefault(wanted, []).append(8e9 * wanted / ns)
     return found
 

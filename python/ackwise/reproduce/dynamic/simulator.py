@@ -6,15 +6,22 @@ sender reacts to the ACKs; either way the best schedule is computed in hindsight
 """
 
 from functools import partial
+from typing import NamedTuple
 
-from ackwise.reproduce.check import Basis, Kind, Origin, grouped, same
+from ackwise.reproduce.check import Basis, Check, Kind, Origin, grouped, same
 from ackwise.reproduce.dynamic.arrivals import KINDS
+from ackwise.reproduce.dynamic.band import band
 from ackwise.reproduce.dynamic.checks import given_checks, paper_checks, streaming_checks
 from ackwise.reproduce.dynamic.figures import figures, notes
 from ackwise.reproduce.dynamic.given import curves_of, on_captured, on_given
 from ackwise.reproduce.dynamic.optimum import optima_differ
-from ackwise.reproduce.dynamic.policies import CAPTURES, LINKS, Size
-from ackwise.reproduce.dynamic.simulated import WINDOWS, simulated_costs, streaming
+from ackwise.reproduce.dynamic.policies import CAPTURES, LINKS, CostCurves, Size
+from ackwise.reproduce.dynamic.simulated import (
+    WINDOWS,
+    Rates,
+    simulated_costs,
+    streaming,
+)
 from ackwise.reproduce.experiment import Experiment, Outcome
 from ackwise.reproduce.runner import Runner
 
@@ -40,12 +47,33 @@ def measure(size: Size, runner: Runner) -> Outcome:
     given = curves_of(runner, "fixed arrivals", on_given, KINDS, size)
     captured = curves_of(runner, "real captures", on_captured, CAPTURES, size)
     checks += given_checks(given | {f"capture {name}": c for name, c in captured.items()})
-    closed = {rtt: simulated_costs(runner, rtt, size) for rtt in LINKS}
-    checks += paper_checks([found["uniform"] for found in closed.values()])
-    rates = {(rtt, w): streaming(runner, rtt, w, size) for w in WINDOWS for rtt in LINKS}
-    checks += streaming_checks([rates[rtt, "paper"] for rtt in LINKS])
+    closed, rates = found = simulate(size, runner)
+    checks += simulated_checks(found)
     pictures = figures(given, captured, closed, rates, size)
     return Outcome(checks, pictures, notes(given, captured, closed, rates))
+
+
+class Simulated(NamedTuple):
+    """What a sender that reacts to the ACKs gives."""
+
+    closed: dict[str, dict[str, CostCurves]]  # by RTT and kind of arrivals
+    rates: dict[tuple[str, str], Rates]  # by RTT and window
+
+
+def simulate(size: Size, runner: Runner) -> Simulated:
+    """All that is not given."""
+    return Simulated(
+        {rtt: simulated_costs(runner, rtt, size) for rtt in LINKS},
+        {(rtt, w): streaming(runner, rtt, w, size) for w in WINDOWS for rtt in LINKS},
+    )
+
+
+def simulated_checks(found: Simulated) -> list[Check]:
+    """Those of what is not given."""
+    return [
+        *paper_checks([curves["uniform"] for curves in found.closed.values()]),
+        *streaming_checks([found.rates[rtt, "paper"] for rtt in LINKS]),
+    ]
 
 
 EXPERIMENT = Experiment(
@@ -56,4 +84,5 @@ EXPERIMENT = Experiment(
     "Does the randomized algorithm stay within 1.58 times the best schedule's cost, and what does "
     "it do to throughput?",
     partial(measure, Size()),
+    lambda runner: band(runner, Size()),
 )

@@ -5,26 +5,36 @@ Three devices: a MIPS router that sends, a virtual machine that receives, and bo
 application that competes for the CPU. The links define what a packet costs them.
 """
 
-import copy
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from ackwise import plans
-from ackwise.plans import policy
 from ackwise.reproduce import check
 from ackwise.reproduce.check import Basis, Check, Kind, Origin
 from ackwise.reproduce.experiment import Experiment, Outcome
 from ackwise.reproduce.figure import Figure, Panel, Series
+from ackwise.reproduce.ratelimit.band import band
+from ackwise.reproduce.ratelimit.devices import (
+    DEVICE_POLICY,
+    DISTURBANCES_S,
+    DROP_S,
+    LIMITED_S,
+    LIMITING_S,
+    LONG_S,
+    MACHINE,
+    MACHINE_POLICY,
+    ONE_PER_TWO,
+    SECOND,
+    SHORT_S,
+    STOCK,
+    FlowRun,
+    device_scenarios,
+    gain_percent,
+    machine_scenarios,
+    scenario,
+)
 from ackwise.reproduce.reference import published
 from ackwise.reproduce.runner import Runner
-
-SEED = 1
-SECOND = 10**9
-LONG_S = 100  # as published
-SHORT_S = 20
-POINT_NS = SECOND // 2
 
 # "Up to", "about" and "approximately" are met within this; exact figures within a tenth.
 ROUGHLY_PERCENT = 25
@@ -42,24 +52,6 @@ NEARLY = Basis(Kind.PREDICTED, Origin.AFTER)
 BESIDE_STOCK = Basis(Kind.OWN, Origin.AFTER)
 NO_LOSS = Basis(Kind.PREDICTED, Origin.ASKED)
 
-STOCK = "linux"
-ONE_PER_TWO = "delayed:segments=2"
-
-# The device starts to limit after 19 to 20 s: 15 600 segments/s make 300 000 in 19.2 s. 2000
-# packets, the only count that is published, are 0.13 s: they can be an interval, not the start.
-DEVICE = "mips-writer"
-DEVICE_POLICY = "ratelimit:settle_segments=300000,interval_segments=2000,guard=0"
-DROP_S = 45
-DROP_MS = 2
-
-# The virtual machine starts to raise its rate after 10 s, two intervals of 5 s at 26 000 packets/s.
-# Half the ACKs with 30% more throughput make one ACK per 5 segments.
-MACHINE = "vm-openwrt"
-MACHINE_POLICY = "ratelimit:interval_segments=130000,most_segments=4,guard=0"
-DISTURBANCES_S = (30, 50, 80)
-DISTURBANCE_BYTES = 20_000_000
-LIMITED_FROM_S = 25
-
 LOADS = (10, 25, 40, 55, 70, 85)
 LOAD_S = 10
 DROPPED_80 = "delayed:segments=10"
@@ -72,94 +64,6 @@ KERNEL = "Linux 6.12"
 
 LINKS = ("mips-router", "mips-writer", "mips-receiver", "mips-reader", "vm-openwrt")
 POLICIES = (STOCK, ONE_PER_TWO, "ratelimit", "ratelimit:guard=0")
-
-
-@dataclass(frozen=True)
-class FlowRun:
-    """The flow of one run's first group."""
-
-    result: dict[str, Any]
-
-    @property
-    def group(self) -> dict[str, Any]:
-        """The summary."""
-        found: dict[str, Any] = self.result["groups"][0]
-        return found
-
-    @property
-    def series(self) -> dict[str, Any]:
-        """The figures over time."""
-        found: dict[str, Any] = self.group["flows"][0]["series"]
-        return found
-
-    @property
-    def time_s(self) -> list[float]:
-        """Ends of the intervals."""
-        return [t / SECOND for t in self.series["time_ns"]]
-
-    def _per_s(self, key: str) -> list[float]:
-        return [n * SECOND / POINT_NS for n in self.series[key]]
-
-    @property
-    def mbit_s(self) -> list[float]:
-        """Goodput of each interval."""
-        return [8 * n / 1e6 for n in self._per_s("delivered_bytes")]
-
-    @property
-    def acks_s(self) -> list[float]:
-        """ACKs a second of each interval."""
-        return self._per_s("acks")
-
-    @property
-    def rtt_ms(self) -> list[float]:
-        """Mean RTT of each interval; 0: none was measured."""
-        return [n / 1e6 for n in self.series["rtt_ns"]]
-
-    def mean(self, values: Sequence[float], start_s: float, end_s: float) -> float:
-        """Mean over the intervals in between, without those that measured nothing."""
-        kept = [
-            v for t, v in zip(self.time_s, values, strict=True) if start_s < t <= end_s and v > 0
-        ]
-        return sum(kept) / len(kept) if kept else 0.0
-
-    @property
-    def goodput_mbit_s(self) -> float:
-        """Goodput of the whole run."""
-        return float(self.group["goodput_bps"]) / 1e6
-
-
-def scenario(link: str, spec: str, seconds: float, *, series: bool = False) -> dict[str, Any]:
-    """One long transfer over a shipped link."""
-    workload = replace(plans.load_workload("bulk"), duration_ns=round(seconds * SECOND))
-    return plans.scenario_of(
-        plans.load_link(link),
-        workload,
-        policy.parse(spec, "reproduce ratelimit"),
-        SEED,
-        series_interval_ns=POINT_NS if series else 0,
-    )
-
-
-def dropping(made: dict[str, Any], at_s: float) -> dict[str, Any]:
-    """The same, with a short outage."""
-    outage = {"start_ns": round(at_s * SECOND), "length_ns": DROP_MS * 10**6}
-    made["down"]["outages"] = [outage]
-    return made
-
-
-def disturbed(made: dict[str, Any]) -> dict[str, Any]:
-    """The same, with a few short transfers at the same time."""
-    for start_s in DISTURBANCES_S:
-        other = copy.deepcopy(made["groups"][0])
-        other |= {"name": f"disturbance at {start_s} s", "start_ns": start_s * SECOND}
-        other["app"] = {"kind": "bulk", "bytes": DISTURBANCE_BYTES}
-        made["groups"].append(other)
-    return made
-
-
-def gain_percent(after: float, before: float) -> float | None:
-    """Increase in percent."""
-    return 100 * (after / before - 1) if before else None
 
 
 def _near(name: str, both: Sequence[float], percent: float, basis: Basis, *, source: str) -> Check:
@@ -178,21 +82,18 @@ def _run(runner: Runner, label: str, scenarios: Sequence[dict[str, Any]]) -> lis
 
 
 def _device(runner: Runner) -> tuple[list[Check], list[Figure]]:
-    specs = (STOCK, DEVICE_POLICY)
-    made = [dropping(scenario(DEVICE, s, LONG_S, series=True), DROP_S) for s in specs]
-    stock, limited = _run(runner, "the device that sends", made)
+    stock, limited = _run(runner, "the device that sends", device_scenarios())
     rate = limited.series["policy"]["rate_segments"]
     raised = [t for t, n in zip(limited.time_s, rate, strict=True) if n > 1]
     again = [t for t in raised if t > DROP_S + 1]
     settled = (1, 19)
-    limiting = (30, DROP_S - 1)
     dropped = (DROP_S + 2, DROP_S + 15)
     both = [
         [run.mean(values(run), *span) for run in (stock, limited)]
         for values, span in (
             (_mbit_s, settled),
-            (_mbit_s, limiting),
-            (_rtt_ms, limiting),
+            (_mbit_s, LIMITING_S),
+            (_rtt_ms, LIMITING_S),
             (_rtt_ms, dropped),
             (_mbit_s, dropped),
         )
@@ -290,15 +191,12 @@ def mode_ms(bins: dict[int, int]) -> float | None:
 
 
 def _machine(runner: Runner) -> tuple[list[Check], list[Figure]]:
-    specs = (STOCK, MACHINE_POLICY)
-    made = [disturbed(scenario(MACHINE, s, LONG_S, series=True)) for s in specs]
-    stock, limited = _run(runner, "the virtual machine that receives", made)
+    stock, limited = _run(runner, "the virtual machine that receives", machine_scenarios())
     rate = limited.series["policy"]["rate_segments"]
     raised = [t for t, n in zip(limited.time_s, rate, strict=True) if n > 1]
     highest = [t for t, n in zip(limited.time_s, rate, strict=True) if n == max(rate)]
-    span = (LIMITED_FROM_S, LONG_S)
     goodput, acks, rtt = (
-        [run.mean(values(run), *span) for run in (stock, limited)]
+        [run.mean(values(run), *LIMITED_S) for run in (stock, limited)]
         for values in (_mbit_s, _acks_s, _rtt_ms)
     )
     bins = [histogram_ms(run.group["rtt_ns"]) for run in (stock, limited)]
@@ -592,4 +490,5 @@ EXPERIMENT = Experiment(
     question="How much does a slow device gain from fewer ACKs, its own or its peer's, and when "
     "does it gain nothing?",
     run=run,
+    band=band,
 )

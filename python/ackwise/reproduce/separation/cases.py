@@ -10,14 +10,14 @@ from typing import Any
 from ackwise import plans
 from ackwise.gateway.linklayer import LAYERS, LinkLayer
 from ackwise.plans import Link, Plan, Workload, policy
+from ackwise.reproduce.changes import Scenario
 from ackwise.reproduce.check import Check, between, grouped, within
 from ackwise.reproduce.figure import Figure, Panel, Series
 from ackwise.reproduce.runner import Runner
 from ackwise.reproduce.separation import paper
 from ackwise.reproduce.separation.paper import BOTH, DOWN, UP, paper_figure
-from ackwise.results.stats import Estimate, estimate
+from ackwise.results.stats import Estimate, mean_of
 
-Scenario = dict[str, Any]
 Result = dict[str, Any]
 
 EVERY = "every"  # the paper: one ACK for each data packet
@@ -79,16 +79,9 @@ def goodput_kbps(result: Result, name: str) -> float:
     return float(sum(settled) * 8e6 / (series["time_ns"][-1] - SETTLED_NS))
 
 
-def mean(values: Sequence[float]) -> Estimate:
-    """Mean and interval of at least one value."""
-    found = estimate(values)
-    assert found is not None
-    return found
-
-
 def speed(results: Sequence[Result], name: str) -> Estimate:
     """Goodput in kbit/s, mean and interval over the runs."""
-    return mean([goodput_kbps(r, name) for r in results])
+    return mean_of([goodput_kbps(r, name) for r in results])
 
 
 ADSL_LAYER = LAYERS["atm-bridged"]  # any of the framings of AAL5 fills as many cells
@@ -120,10 +113,10 @@ class FourCases:
         """Goodput in kbit/s."""
         return speed(self.runs[case], name)
 
-    def share(self, case: PublishedCase, name: str) -> float:
-        """Goodput in % of solo throughput."""
+    def share(self, case: PublishedCase, name: str) -> Estimate:
+        """Goodput in % of mean solo throughput."""
         alone = self.speed(SOLO[name], name).mean
-        return 100 * self.speed(case, name).mean / alone
+        return mean_of([100 * goodput_kbps(r, name) / alone for r in self.runs[case]])
 
     def ack_percent(self, case: PublishedCase) -> float:
         """ACKs' share of the uplink's rate, percent."""
@@ -152,7 +145,11 @@ def case_checks(every: FourCases, second: FourCases) -> Iterator[Check]:
     separated = {"ACK separation": "ACK separation"}
 
     def shares(runs: FourCases) -> Callable[[str, str], list[float]]:
-        return lambda queue, flow: [runs.share(case_of[queue], flow)]
+        def ends(queue: str, flow: str) -> list[float]:
+            share = runs.share(case_of[queue], flow)
+            return [share.low, share.high]
+
+        return ends
 
     yield from grouped(
         "throughput, an ACK for each packet",

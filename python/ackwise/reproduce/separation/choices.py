@@ -1,24 +1,27 @@
 # SPDX-License-Identifier: MIT
 """Both transfers on one queue, changing one thing at a time: what the paper leaves open, and the
-sizes that it gives, by a fifth. The verdict is of the whole band."""
+sizes that it gives, by a fifth."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+from ackwise import plans
 from ackwise.gateway.linklayer import line_bps
 from ackwise.plans import Plan, policy
-from ackwise.reproduce.check import Check, at_least, at_most, grouped
-from ackwise.reproduce.figure import Figure, Grid, Panel, Series
+from ackwise.reproduce.band import AS_RUN, Headline, Settings, bands, shown
+from ackwise.reproduce.changes import Change, Scenario, changed, twice_as_long, unchanged
+from ackwise.reproduce.experiment import Outcome
+from ackwise.reproduce.figure import Figure, Grid
 from ackwise.reproduce.runner import Runner
 from ackwise.reproduce.separation.cases import (
     ADSL_LAYER,
     EVERY,
     FIFO_LINK,
     SECOND,
-    Scenario,
     change_senders,
+    goodput_kbps,
     scenario,
     set_link_layer,
     speed,
@@ -31,12 +34,12 @@ from ackwise.reproduce.separation.paper import (
     FIFO_UPLOAD_MOST,
     UP,
 )
-from ackwise.results.stats import Estimate
+from ackwise.results.stats import Estimate, mean_of
 
 OPEN_RUNS = 5
 
 
-def _pipes(key: str, value: Any, *sides: str) -> Callable[[Scenario], None]:
+def _pipes(key: str, value: Any, *sides: str) -> Change:
     def change(one: Scenario) -> None:
         for side in sides:
             one[side][key] = value
@@ -44,7 +47,7 @@ def _pipes(key: str, value: Any, *sides: str) -> Callable[[Scenario], None]:
     return change
 
 
-def _receivers(policy_text: str, *flows: str) -> Callable[[Scenario], None]:
+def _receivers(policy_text: str, *flows: str) -> Change:
     def change(one: Scenario) -> None:
         chosen = policy.parse(policy_text, "separation").for_engine()
         for flow in one["groups"]:
@@ -61,7 +64,7 @@ def _in_cells(one: Scenario) -> None:
         one[side]["rate_bps"] = line_bps(one[side]["rate_bps"])
 
 
-def _window(packets: int) -> Callable[[Scenario], None]:
+def _window(packets: int) -> Change:
     def change(one: Scenario) -> None:
         for flow in one["groups"]:
             if flow["name"] == DOWN:
@@ -70,50 +73,45 @@ def _window(packets: int) -> Callable[[Scenario], None]:
     return change
 
 
-def _twice_as_long(one: Scenario) -> None:
-    one["duration_ns"] *= 2
-
-
 _MS = 1_000_000
-Variants = tuple[tuple[str, Callable[[Scenario], None]], ...]
-# Sizes: the band.
-BAND: Variants = (
-    ("as in the experiment", lambda _one: None),
-    ("delay 2 ms", _pipes("delay_ns", 2 * _MS, "up", "down")),
-    ("delay 30 ms", _pipes("delay_ns", 30 * _MS, "up", "down")),
-    ("delay 50 ms", _pipes("delay_ns", 50 * _MS, "up", "down")),
-    *((f"uplink's queue {n}", _pipes("queue_packets", n, "up")) for n in (80, 90, 99, 110, 120)),
-    *((f"download's window {n}", _window(n)) for n in (70, 79, 96, 106)),
-    *((f"provider's queue {n}", _pipes("queue_packets", n, "down")) for n in (160, 240)),
-    ("twice as long", _twice_as_long),
-)
+# The band.
+SIZES: Settings = {
+    AS_RUN: unchanged,
+    "delay 2 ms": _pipes("delay_ns", 2 * _MS, "up", "down"),
+    "delay 30 ms": _pipes("delay_ns", 30 * _MS, "up", "down"),
+    "delay 50 ms": _pipes("delay_ns", 50 * _MS, "up", "down"),
+    **{f"uplink's queue {n}": _pipes("queue_packets", n, "up") for n in (80, 90, 99, 110, 120)},
+    **{f"download's window {n}": _window(n) for n in (70, 79, 96, 106)},
+    **{f"provider's queue {n}": _pipes("queue_packets", n, "down") for n in (160, 240)},
+    "twice as long": twice_as_long,
+}
 # Other hosts and lines.
-OTHERS: Variants = (
-    ("no jitter", _pipes("jitter_ns", 0, "up", "down")),
-    ("packets in ATM cells", _in_cells),
-    ("provider's queue 100", _pipes("queue_packets", 100, "down")),
-    ("uplink's queue 50", _pipes("queue_packets", 50, "up")),
-    ("uplink's queue 150", _pipes("queue_packets", 150, "up")),
-    ("loss recovery by timeout only", change_senders(recovery="timeout")),
-    ("loss recovery by SACK", change_senders(recovery="sack")),
-    ("CUBIC with SACK", change_senders(recovery="sack", congestion_control="cubic")),
-    ("minimum RTO 200 ms", change_senders(min_rto_ns=200 * _MS)),
-    ("initial window 10", change_senders(initial_window_segments=10)),
-    ("remote host uses delayed ACKs", _receivers(SECOND, UP)),
-    ("both hosts use delayed ACKs", _receivers(SECOND, UP, DOWN)),
-)
-VARIANTS = (*BAND, *OTHERS)
+OTHERS: Settings = {
+    "no jitter": _pipes("jitter_ns", 0, "up", "down"),
+    "packets in ATM cells": _in_cells,
+    "provider's queue 100": _pipes("queue_packets", 100, "down"),
+    "uplink's queue 50": _pipes("queue_packets", 50, "up"),
+    "uplink's queue 150": _pipes("queue_packets", 150, "up"),
+    "loss recovery by timeout only": change_senders(recovery="timeout"),
+    "loss recovery by SACK": change_senders(recovery="sack"),
+    "CUBIC with SACK": change_senders(recovery="sack", congestion_control="cubic"),
+    "minimum RTO 200 ms": change_senders(min_rto_ns=200 * _MS),
+    "initial window 10": change_senders(initial_window_segments=10),
+    "remote host uses delayed ACKs": _receivers(SECOND, UP),
+    "both hosts use delayed ACKs": _receivers(SECOND, UP, DOWN),
+}
+VARIANTS = {**SIZES, **OTHERS}
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Both transfers with one thing changed: kbit/s, and % of solo throughput."""
+    """Both transfers with one thing changed: kbit/s, and % of mean solo throughput."""
 
     name: str
     up: Estimate
     down: Estimate
-    up_percent: float
-    down_percent: float
+    up_share: Estimate
+    down_share: Estimate
 
 
 def choices(runner: Runner, plan: Plan) -> list[Choice]:
@@ -122,68 +120,36 @@ def choices(runner: Runner, plan: Plan) -> list[Choice]:
     (workload,) = plan.workloads
     seeds = plan.seeds[:OPEN_RUNS]
     made = []
-    for (_, change), flows, seed in product(VARIANTS, ((UP,), (DOWN,), BOTH), seeds):
-        one = scenario(link, workload, EVERY, flows, seed)
-        change(one)
-        made.append(one)
+    for change, flows, seed in product(VARIANTS.values(), ((UP,), (DOWN,), BOTH), seeds):
+        made.append(changed(scenario(link, workload, EVERY, flows, seed), change))
     results = iter(runner.simulate("open choices, FIFO", made))
     found = []
-    for name, _ in VARIANTS:
+    for name in VARIANTS:
         solo_up, solo_down, runs = ([next(results) for _ in seeds] for _ in range(3))
-        up, down = speed(runs, UP), speed(runs, DOWN)
+        alone = {UP: speed(solo_up, UP).mean, DOWN: speed(solo_down, DOWN).mean}
         shares = [
-            100 * up.mean / speed(solo_up, UP).mean,
-            100 * down.mean / speed(solo_down, DOWN).mean,
+            mean_of([100 * goodput_kbps(run, flow) / alone[flow] for run in runs]) for flow in BOTH
         ]
-        found.append(Choice(name, up, down, *shares))
+        found.append(Choice(name, speed(runs, UP), speed(runs, DOWN), *shares))
     return found
 
 
-def band_checks(found: Sequence[Choice]) -> list[Check]:
-    """The verdict on a single queue, over the whole band."""
-    band = found[: len(BAND)]
-    return grouped(
-        f"a single queue over {len(BAND)} settings, % of solo throughput",
-        [
-            at_most(
-                "upload's share, FIFO, highest of the band", FIFO_UPLOAD_MOST,
-                max(one.up_percent for one in band), basis=ASKED, unit="%", source="figure 3",
-            ),
-            at_least(
-                "download's share, FIFO, lowest of the band", FIFO_DOWNLOAD_LEAST,
-                min(one.down_percent for one in band), basis=ASKED, unit="%", source="figure 3",
-            ),
-        ],
-    )  # fmt: skip
+HEADLINES = (
+    Headline("upload's share, FIFO", None, FIFO_UPLOAD_MOST, ASKED, "%", "figure 3"),
+    Headline("download's share, FIFO", FIFO_DOWNLOAD_LEAST, None, ASKED, "%", "figure 3"),
+)
 
 
-def band_note(found: Sequence[Choice]) -> str:
-    """The band in words."""
-    band = found[: len(BAND)]
-    low, high = (chosen(band, key=lambda one: one.up_percent) for chosen in (min, max))
-    return (
-        f"On one queue the upload keeps {low.up_percent:.0f}% ({low.name}) to "
-        f"{high.up_percent:.0f}% ({high.name}) over {len(band)} settings."
-    )
+def band_of(found: Sequence[Choice]) -> Outcome:
+    """The verdict on a single queue, and every choice in numbers."""
+    inside = {one.name: (one.up_share, one.down_share) for one in found if one.name in SIZES}
+    made = shown("separation", bands(HEADLINES, inside))
+    return Outcome(made.checks, [*made.figures, choices_figure(found)], made.notes)
 
 
-def band_figure(found: Sequence[Choice]) -> Figure:
-    """The upload's share over the band."""
-    band = found[: len(BAND)]
-    names = [one.name.replace(" ", "\n") for one in band]
-    return Figure(
-        "separation-band",
-        "Upload on one queue: one size changed at a time",
-        [
-            Panel(
-                "",
-                "upload, % of solo throughput",
-                [Series("", names, [one.up_percent for one in band], "bars")],
-                lines=[("asked: at most 45", FIFO_UPLOAD_MOST)],
-            )
-        ],
-        source="figure 3",
-    )
+def band(runner: Runner) -> Outcome:
+    """A single queue over what the paper leaves open."""
+    return band_of(choices(runner, plans.load_plan("separation")))
 
 
 def choices_figure(found: Sequence[Choice]) -> Figure:
@@ -192,11 +158,11 @@ def choices_figure(found: Sequence[Choice]) -> Figure:
     for one in found:
         cells.append(
             [f"{e.mean:.0f} ± {e.ci95 or 0:.0f}" for e in (one.up, one.down)]
-            + [f"{share:.0f}%" for share in (one.up_percent, one.down_percent)]
+            + [f"{share.mean:.0f}%" for share in (one.up_share, one.down_share)]
         )
         name = "download harmed"
-        if one.down_percent >= FIFO_DOWNLOAD_LEAST:
-            low = one.up_percent <= FIFO_UPLOAD_MOST
+        if one.down_share.mean >= FIFO_DOWNLOAD_LEAST:
+            low = one.up_share.mean <= FIFO_UPLOAD_MOST
             name = "upload at most 45%" if low else "upload above 45%"
         classes.append([name] * 4)
     return Figure(

@@ -29,9 +29,9 @@ from ackwise.reproduce.separation.access import (
     queues,
     shaped,
 )
-from ackwise.reproduce.separation.cases import mean
 from ackwise.reproduce.separation.paper import BOTH, DOWN, FIFO, UP
 from ackwise.reproduce.separation.testbed import MeasuredLine, Testbed
+from ackwise.results.stats import mean_of
 
 REPEATS = 3
 SECONDS, SETTLED_SECONDS = 180.0, 90.0  # the start takes up to 75 s, see access.HOME
@@ -133,7 +133,7 @@ class Waves:
         self, hosts: LiveHosts, queue: str, flow: str, line: AccessLine = HOME
     ) -> list[float]:
         """% of mean solo throughput, of each repetition."""
-        alone = mean(self.solo(hosts, flow, line)).mean
+        alone = mean_of(self.solo(hosts, flow, line)).mean
         return [100 * s / alone for s in self.speeds(WaveCase(hosts, queue, BOTH, line), flow)]
 
     def ping_p99_ms(self, case: WaveCase) -> float:
@@ -167,7 +167,7 @@ def _checks(found: Waves) -> Iterator[Check]:
             speeds = said.fifo if queue == FIFO else said.separation
             side = "up_bps" if flow == UP else "down_bps"
             predicted = 100 * getattr(speeds, side) / getattr(said.alone, side)
-            off = abs(predicted - mean(found.shares(hosts, queue, flow)).mean)
+            off = abs(predicted - mean_of(found.shares(hosts, queue, flow)).mean)
             bound = deviation.FIFO_POINTS if queue == FIFO else deviation.APART_POINTS
             name = f"model, {queue}, {flow}, {hosts.name}: error"
             checks.append(at_most(name, bound, off, basis=deviation.MODEL, unit="points"))
@@ -180,8 +180,8 @@ def _figure(found: Waves) -> Figure:
     def panel(flow: str) -> Panel:
         series = []
         for hosts in ALL_HOSTS:
-            means = [mean(found.solo(hosts, flow))] + [
-                mean(found.speeds(WaveCase(hosts, queue, BOTH), flow)) for queue in found.queues
+            means = [mean_of(found.solo(hosts, flow))] + [
+                mean_of(found.speeds(WaveCase(hosts, queue, BOTH), flow)) for queue in found.queues
             ]
             series.append(
                 Series(

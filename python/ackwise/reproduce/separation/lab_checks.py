@@ -20,7 +20,6 @@ from ackwise.reproduce.separation.access import (
     model_link,
     narrow,
 )
-from ackwise.reproduce.separation.cases import mean
 from ackwise.reproduce.separation.lab_runs import (
     COMPARED_SEEDS,
     EXTREME,
@@ -35,6 +34,7 @@ from ackwise.reproduce.separation.lab_runs import (
     SettledRun,
 )
 from ackwise.reproduce.separation.paper import BOTH, DOWN, FIFO, UP
+from ackwise.results.stats import mean_of
 
 FLOOD_PERCENT = 97.0  # of the data class's guarantee: its pings and bursts take the rest
 
@@ -145,7 +145,7 @@ def deviations(found: GatewayRuns) -> list[ModelComparison]:
             for flow, side in SIDE.items()
         }
         measured = {
-            (queue, flow): mean(found.shares(line, TODAY, queue, flow)).mean
+            (queue, flow): mean_of(found.shares(line, TODAY, queue, flow)).mean
             for queue, flow in product(speeds, BOTH)
         }
         made.append(ModelComparison(line.down_bps / line.up_bps, predicted, measured))

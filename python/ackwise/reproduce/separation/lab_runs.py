@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ackwise import plans
+from ackwise.reproduce.changes import Scenario
 from ackwise.reproduce.runner import Runner
 from ackwise.reproduce.separation import model
 from ackwise.reproduce.separation.access import (
@@ -38,14 +39,12 @@ from ackwise.reproduce.separation.cases import (
     EVERY,
     FIFO_LINK,
     WINDOW_PACKETS,
-    Scenario,
-    mean,
     set_link_layer,
 )
 from ackwise.reproduce.separation.cases import scenario as simulator_scenario
 from ackwise.reproduce.separation.paper import BOTH, DOWN, FIFO, UP
 from ackwise.reproduce.separation.testbed import OLD
-from ackwise.results.stats import Estimate
+from ackwise.results.stats import Estimate, mean_of
 
 _MS, _S = 10**6, 10**9
 
@@ -189,7 +188,7 @@ SIDE = {UP: "up", DOWN: "down"}
 
 def speed(runs: Sequence[SettledRun], flow: str) -> Estimate:
     """Goodput in kbit/s, mean and interval over the runs."""
-    return mean([getattr(r, SIDE[flow]) for r in runs])
+    return mean_of([getattr(r, SIDE[flow]) for r in runs])
 
 
 HOME_SEEDS = 5

@@ -70,9 +70,10 @@ def share_checks(
     each_run: bool,
 ) -> list[Check]:
     """The bounds that a gateway has to keep. `shares`: % of solo throughput by queue and flow, of
-    each run or, without `each_run`, of all; `as_published`: the hosts are the paper's, with which a
-    FIFO has to harm the upload."""
-    highest, lowest = (", highest", ", lowest") if each_run else ("", "")
+    each run or, without `each_run`, both ends of their interval; `as_published`: the hosts are the
+    paper's, with which a FIFO has to harm the upload."""
+    ends = ("highest", "lowest") if each_run else ("upper end of the CI", "lower end of the CI")
+    highest, lowest = (f", {end}" for end in ends)
     checks = []
     if as_published:
         beside = paper_figure("upload with download; FIFO queue of 100")

@@ -15,22 +15,15 @@ from ackwise.reproduce.separation.cases import (
     over_time_figure,
     queue_figure,
 )
-from ackwise.reproduce.separation.choices import (
-    band_checks,
-    band_figure,
-    band_note,
-    choices,
-    choices_figure,
-)
+from ackwise.reproduce.separation.choices import band
 from ackwise.reproduce.separation.sweep import begins, sweep, sweep_checks, sweep_figure
 
 
 def run(runner: Runner) -> Outcome:
-    """The four cases, the open choices, the sweep."""
+    """The four cases and the sweep."""
     plan = plans.load_plan("separation")
     every = four_cases(runner, plan, EVERY)
     second = four_cases(runner, plan, SECOND)
-    found = choices(runner, plan)
     points = sweep(runner, plan)
     speeds = ", ".join(
         f"{case.name} {name} {e.mean:.0f} ± {e.ci95 or 0:.0f}"
@@ -39,18 +32,15 @@ def run(runner: Runner) -> Outcome:
         for e in [every.speed(case, name)]
     )
     return Outcome(
-        checks=[*case_checks(every, second), *band_checks(found), *sweep_checks(points)],
+        checks=[*case_checks(every, second), *sweep_checks(points)],
         figures=[
             cases_figure(every, second),
             over_time_figure(every),
             queue_figure(every),
-            band_figure(found),
-            choices_figure(found),
             sweep_figure(points),
         ],
         notes=[
             f"kbit/s with 95% CI over {plan.runs} runs, an ACK for each packet: {speeds}.",
-            band_note(found),
             begins(points),
         ],
     )
@@ -64,4 +54,5 @@ EXPERIMENT = Experiment(
     question="What do a download's ACKs do to an upload on a slow uplink, and does a separate "
     "ACK queue end it?",
     run=run,
+    band=band,
 )

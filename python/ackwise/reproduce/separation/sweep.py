@@ -9,6 +9,7 @@ from typing import Any
 
 from ackwise.gateway.model import RATIOS
 from ackwise.plans import Plan
+from ackwise.reproduce.changes import Scenario
 from ackwise.reproduce.check import (
     Basis,
     Check,
@@ -30,14 +31,12 @@ from ackwise.reproduce.separation.cases import (
     PAYLOAD_BYTES,
     WINDOW_PACKETS,
     Result,
-    Scenario,
     change_senders,
     goodput_kbps,
-    mean,
     scenario,
 )
 from ackwise.reproduce.separation.paper import BOTH, DOWN, UP
-from ackwise.results.stats import Estimate
+from ackwise.results.stats import Estimate, mean_of
 
 SWEEP_RUNS = 5
 SWEEP_DURATION_NS = 200_000_000_000
@@ -141,8 +140,8 @@ def sweep(
                 asymmetry(ratio, 1),
                 sum(map(ack_percent, alone)) / len(alone),
                 sum(r["up"]["acks_dropped_queue"] for r in alone),
-                {name: mean(values) for name, values in up.items()},
-                {name: mean(values) for name, values in down.items()},
+                {name: mean_of(values) for name, values in up.items()},
+                {name: mean_of(values) for name, values in down.items()},
                 {name: sum(values) / len(values) for name, values in acks.items()},
             )
         )
