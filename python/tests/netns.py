@@ -4,7 +4,6 @@
 namespace NAME:   v0 <──veth──> v1
 """
 
-import ctypes
 import json
 import os
 import re
@@ -18,7 +17,6 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from conftest import Said
 
@@ -27,11 +25,10 @@ from ackwise.cli.gateway import queues as _imported_before_any_fork  # noqa: F40
 from ackwise.gateway import settings, status  # noqa: F401
 from ackwise.gateway.netlink import Rtnetlink
 from ackwise.gateway.snapshot import Snapshot
-from ackwise.host import rights
+from ackwise.host import namespaces, rights
 
 _LACKING = rights.missing_capabilities()
 WHY_NOT = f"needs root (lacking {', '.join(_LACKING)})" if _LACKING else ""
-_CLONE_NEWNET = 0x40000000
 
 
 @dataclass(frozen=True)
@@ -55,10 +52,7 @@ class Namespace:
 
     def enter(self) -> None:
         """Moves this process inside."""
-        libc = ctypes.CDLL(None, use_errno=True)
-        with Path(f"/run/netns/{self.name}").open() as file:
-            if libc.setns(file.fileno(), _CLONE_NEWNET):
-                raise OSError(ctypes.get_errno(), "setns")
+        namespaces.enter(self.name)
 
     def forked(self, do: Callable[[], int]) -> Said:
         """`do()` in a child inside; code is negative when a signal ended it."""

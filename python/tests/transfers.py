@@ -19,19 +19,14 @@ from pathlib import Path
 
 from netns import Namespace, namespace
 
+from ackwise.reproduce.bottleneck.priority import hurry
+
 PORT = 5001
 SENDER, RECEIVER = "10.99.0.1", "10.99.0.2"
 
 _LINE = "ackwise.reproduce.bottleneck.line"
 _FAST_BPS = 10**8
-_HURRY = """
-import os
-try:
-    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
-except OSError:
-    pass
-"""
-_RECEIVE = f"""{_HURRY}
+_RECEIVE = """
 import socket, sys, time
 rcvbuf, read_bytes, pause_s = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
 server = socket.socket()
@@ -46,7 +41,7 @@ while peer.recv(read_bytes):
     if pause_s:
         time.sleep(pause_s)
 """
-_SEND = f"""{_HURRY}
+_SEND = """
 import socket, sys, time
 sndbuf, writes, pause_s = int(sys.argv[1]), sys.argv[2].split(","), float(sys.argv[3])
 to = socket.socket()
@@ -159,6 +154,7 @@ def _program(
         stdout=subprocess.PIPE,
         text=True,
     )
+    hurry(process.pid)
     try:
         yield process
     finally:

@@ -24,16 +24,16 @@ iperf3            none, as user nobody
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from textwrap import shorten
-from typing import IO
+from typing import IO, Unpack
 
 from ackwise.bounded import parse_json
 from ackwise.errors import InputError, RunError
 from ackwise.host import files, needs
 from ackwise.host.namespaces import as_nobody, inside, namespace, set_up
-from ackwise.host.programs import Options, await_ready, ended, run, started, stop
+from ackwise.host.programs import Options, Process, await_ready, ended, run, started, stop
 from ackwise.host.rights import missing_capabilities, only
 
 _SENDER = "10.199.0.1"
@@ -41,6 +41,7 @@ _RECEIVER = "10.199.0.2"
 _PORT = 5201
 _SNAP_BYTES = 128  # headers with all options; the payload is not needed
 _BYTES_MAX = 256 * 10**6
+PCAP_HEAD_BYTES = 24
 _OFFLOADS = ("gro", "gso", "tso", "lro", "rx", "tx", "sg", "rx-gro-list", "rx-udp-gro-forwarding")
 
 
@@ -70,6 +71,40 @@ def has_netem() -> bool:
         except RunError:
             return False
     return True
+
+
+@contextmanager
+def recording(
+    stream: IO[bytes],
+    namespace: str,
+    device: str,
+    words: Sequence[str],
+    *,
+    linger_s: float,
+    **limits: Unpack[Options],
+) -> Iterator[Process]:
+    """tcpdump with these words, which writes the packets of `device` to `stream` during the block,
+    and for `linger_s` after it.
+
+    Raises RunError when it ended before.
+    """
+    with started(inside(
+        namespace, "tcpdump", "-i", device, "-B", "8192", "-U", "--immediate-mode", "-w", "-",
+        *words, **as_nobody("net_raw"), **limits,
+    ), stdout=stream.fileno()) as tcpdump:  # fmt: skip
+        await_ready(lambda: size_bytes(stream) >= PCAP_HEAD_BYTES, "tcpdump", tcpdump)
+        yield tcpdump
+        time.sleep(linger_s)
+        if tcpdump.poll() is not None:
+            said = shorten(tcpdump.communicate()[1], 300)
+            how = ended(tcpdump.returncode)
+            raise RunError(f"record: tcpdump ended before the transfer did: {how}; it says: {said}")
+        stop(tcpdump)
+
+
+def size_bytes(stream: IO[bytes]) -> int:
+    """Of what is in the file now."""
+    return os.fstat(stream.fileno()).st_size
 
 
 @contextmanager
@@ -147,20 +182,12 @@ def wire(
                 "100000",
             )
 
-        captured = stream.fileno()
-        limits: Options = {**as_nobody("net_raw"), "file_bytes_max": _BYTES_MAX}
-        tcpdump = stack.enter_context(started(inside(
-            receiver, "tcpdump", "-i", "wire", "-s", str(snap_bytes), "-B", "8192",
-            "-U", "--immediate-mode", "-w", "-", "tcp", "port", str(_PORT), **limits,
-        ), stdout=captured))  # fmt: skip
-        await_ready(lambda: os.fstat(captured).st_size >= 24, "tcpdump", tcpdump)
-        yield sender, receiver
-        time.sleep(0.2 + delay_ns / 1e9)  # the last ACKs are still in flight
-        if tcpdump.poll() is not None:
-            said = shorten(tcpdump.communicate()[1], 300)
-            how = ended(tcpdump.returncode)
-            raise RunError(f"record: tcpdump ended before the transfer did: {how}; it says: {said}")
-        stop(tcpdump)
+        words = ("-s", str(snap_bytes), "tcp", "port", str(_PORT))
+        linger_s = 0.2 + delay_ns / 1e9  # the last ACKs are still in flight
+        with recording(
+            stream, receiver, "wire", words, linger_s=linger_s, file_bytes_max=_BYTES_MAX
+        ):
+            yield sender, receiver
 
 
 def make(target: str, rate_bps: int, delay_ns: int, seconds: int) -> dict[str, float | int]:
@@ -177,7 +204,7 @@ def make(target: str, rate_bps: int, delay_ns: int, seconds: int) -> dict[str, f
         stream = stack.enter_context(files.writing(target))
         with wire(stream, rate_bps, delay_ns) as (sender, receiver):
             counts = _transfer(sender, receiver, seconds)
-        return counts | {"capture_bytes": os.fstat(stream.fileno()).st_size}
+        return counts | {"capture_bytes": size_bytes(stream)}
 
 
 def _transfer(sender: str, receiver: str, seconds: int) -> dict[str, float | int]:

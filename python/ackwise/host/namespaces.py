@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Network namespaces of this host."""
 
+import ctypes
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -13,6 +14,7 @@ from ackwise.host.programs import Options, do, program, tethered
 
 _NAMES = Path("/run/netns")
 _NOBODY = 65_534
+_CLONE_NEWNET = 0x40000000
 _FOR_NETWORKS: Options = {"privileges": ("net_admin", "sys_admin")}
 
 
@@ -45,6 +47,31 @@ def namespace(end: str) -> Iterator[str]:
         yield name
     finally:
         _remove(name)
+
+
+def enter(namespace: str) -> None:
+    """Moves this thread into a network namespace; what it has open stays where it is. RunError
+    when the kernel refuses."""
+    with (_NAMES / namespace).open() as there:
+        _move(there.fileno(), namespace)
+
+
+@contextmanager
+def within(namespace: str) -> Iterator[None]:
+    """This thread is in the namespace while the block lasts."""
+    with Path("/proc/thread-self/ns/net").open() as home:
+        enter(namespace)
+        try:
+            yield
+        finally:
+            _move(home.fileno(), "it came from")
+
+
+def _move(descriptor: int, name: str) -> None:
+    # os.setns() is newer than the oldest Python that is supported
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.setns(descriptor, _CLONE_NEWNET):
+        raise RunError(f"namespace {name}: {os.strerror(ctypes.get_errno())}")
 
 
 def _remove(name: str) -> None:

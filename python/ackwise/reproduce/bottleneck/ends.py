@@ -24,9 +24,9 @@ from typing import Any
 
 from ackwise.bounded import parse_json
 from ackwise.errors import RunError
+from ackwise.host.namespaces import enter
 from ackwise.lab.network import ADDRESS, CLIENT, SERVER
 from ackwise.reproduce.bottleneck.account import SECOND, Chronograph, Sample
-from ackwise.reproduce.bottleneck.line import enter
 from ackwise.reproduce.bottleneck.priority import hurry
 from ackwise.reproduce.bottleneck.ran import CLIENT_PORT, SERVER_PORT
 

@@ -10,21 +10,20 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from ackwise.bounded import parse_json
 from ackwise.errors import InputError, RunError
 from ackwise.host import environment, files, namespaces, needs, rights
+from ackwise.host.capture import PCAP_HEAD_BYTES, recording, size_bytes
 from ackwise.host.leftovers import temporary_folder
 from ackwise.host.programs import (
     CAPTURED,
     Process,
     await_end,
-    await_ready,
     do,
-    ended,
+    said,
     started,
-    stop,
 )
 from ackwise.lab import traffic
 from ackwise.lab.network import ADDRESS, CLIENT, SERVER
@@ -37,7 +36,6 @@ ROLES = {"down": (SERVER, CLIENT), "up": (CLIENT, SERVER)}  # sender, receiver
 _DEVICE = "v0"
 _QUEUE_PACKETS = 10_000  # of the device: the path alone drops
 _SOON_NS = SECOND // 5  # both programs have read their settings by then
-_PCAP_HEAD_BYTES = 24
 _SAID_BYTES_MAX = 64 * 2**20  # the times of all packets of a transfer
 _SPARE_S = 30.0
 _WRITTEN_S = 0.2  # by then the last packets are in the file
@@ -78,8 +76,7 @@ def _document(process: Process, what: str, timeout_s: float) -> dict[str, Any]:
     """What a program says behind the end of its input."""
     done = await_end(process, f"bottleneck: {what}", timeout_s)
     if done.returncode:
-        message = " ".join(done.stderr.split())[-300:]
-        raise RunError(f"bottleneck: {what}: {ended(done.returncode)}: {message}")
+        raise RunError(f"bottleneck: {what}: {said(done)[-300:]}")
     found: dict[str, Any] = parse_json(done.stdout.encode(), _SAID_BYTES_MAX)
     return found
 
@@ -96,26 +93,14 @@ def _set_up(namespace: str, end: str, sysctls: Mapping[str, str]) -> None:
     do(*namespaces.inside(namespace, "sysctl", "-qw", *names))
 
 
-def _size(file: IO[bytes]) -> int:
-    return os.fstat(file.fileno()).st_size
-
-
 @contextmanager
 def _captured(namespace: str, path: Path) -> Iterator[None]:
+    words = ("-s", str(SNAP_BYTES), "--time-stamp-precision=nano", "tcp")
     with files.writing(str(path)) as out:
-        words = namespaces.inside(
-            namespace,
-            *("tcpdump", "-i", _DEVICE, "-s", str(SNAP_BYTES), "-B", "8192", "-U"),
-            *("--immediate-mode", "--time-stamp-precision=nano", "-w", "-", "tcp"),
-            **namespaces.as_nobody("net_raw"),
-        )
-        with started(words, stdout=out.fileno()) as tcpdump:
-            await_ready(lambda: _size(out) >= _PCAP_HEAD_BYTES, "tcpdump", tcpdump)
+        with recording(out, namespace, _DEVICE, words, linger_s=_WRITTEN_S) as tcpdump:
             hurry(tcpdump.pid)
             yield
-            time.sleep(_WRITTEN_S)
-            stop(tcpdump)
-        if _size(out) <= _PCAP_HEAD_BYTES:
+        if size_bytes(out) <= PCAP_HEAD_BYTES:
             raise RunError("bottleneck: tcpdump saw no packet of the transfer")
 
 
@@ -194,9 +179,9 @@ def run(scenario: Mapping[str, Any]) -> tuple[Account, dict[str, bytes]]:
         times = {"start_ns": start_ns, "duration_ns": scenario["duration_ns"]}
         _say(ends, inside | times | {"steps": prepared.steps})
         lasts_s = scenario["duration_ns"] / SECOND
-        said = _document(ends, _TRANSFER, lasts_s + _SPARE_S)
+        seen = _document(ends, _TRANSFER, lasts_s + _SPARE_S)
         carried = _document(line, _PATH, _SPARE_S)
-        account = _account(scenario, start_ns, prepared.groups_of, said, carried)
+        account = _account(scenario, start_ns, prepared.groups_of, seen, carried)
         stack.close()  # ends the captures
         sender, receiver = ROLES[scenario["groups"][0]["direction"]]
         places = {"sender": sender, "receiver": receiver, "router": "router"}

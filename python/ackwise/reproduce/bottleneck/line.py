@@ -11,7 +11,6 @@ says "ready". Then it reads one line of JSON: `down` and `up` as in a scenario, 
 its standard input ends. At last it writes what passed each way.
 """
 
-import ctypes
 import fcntl
 import heapq
 import json
@@ -25,28 +24,19 @@ import time
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from ackwise.bounded import parse_json
 from ackwise.host import files
+from ackwise.host.namespaces import enter
 from ackwise.reproduce.bottleneck.priority import hurry
 
-_CLONE_NEWNET = 0x40000000
 _TUNSETIFF, _IFF_TUN, _IFF_NO_PI = 0x400454CA, 1, 0x1000
 _PACKET_BYTES_MAX = 1 << 16
 _AT_ONCE = 64  # packets read from one side before the other has its turn
 _SNAP_BYTES = 96
 _RAW_IP, _PCAP_NS = 101, 0xA1B23C4D
 _SECOND = 10**9
-
-
-def enter(namespace: str) -> None:
-    """Moves this process into a network namespace; what it has open stays where it is."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    with Path(f"/run/netns/{namespace}").open() as file:
-        if libc.setns(file.fileno(), _CLONE_NEWNET):
-            raise OSError(ctypes.get_errno(), f"namespace {namespace}")
 
 
 @dataclass

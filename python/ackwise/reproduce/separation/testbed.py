@@ -10,7 +10,6 @@ One process holds all sockets and waits for them in one place: a socket stays in
 was made in. The namespaces are removed in any case, with their devices and queues.
 """
 
-import ctypes
 import os
 import random
 import selectors
@@ -23,7 +22,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ackwise.errors import InputError, RunError
+from ackwise.errors import InputError
 from ackwise.gateway.selftest import checksum
 from ackwise.host import environment, namespaces, needs, rights
 from ackwise.host.programs import do
@@ -32,7 +31,6 @@ SERVER = "10.77.2.2"
 PAYLOAD_BYTES = 1448
 _PORT = 7100
 _SO_RCVBUFFORCE, _TCP_WINDOW_CLAMP = 33, 10
-_CLONE_NEWNET = 0x40000000
 _ZEROS = bytes(1 << 16)
 _PING_S = 0.2
 _ECHO, _ECHO_REPLY = 8, 0
@@ -132,24 +130,6 @@ def _set(made: Testbed, namespace: str, values: dict[str, int]) -> None:
     made.inside(namespace, "sysctl", "-qw", *(f"net.ipv4.{k}={v}" for k, v in values.items()))
 
 
-@contextmanager
-def _within(namespace: str) -> Iterator[None]:
-    """This thread is in the namespace while the block lasts."""
-    libc = ctypes.CDLL(None, use_errno=True)
-
-    def move(descriptor: int) -> None:
-        if libc.setns(descriptor, _CLONE_NEWNET):
-            raise RunError(f"namespace {namespace}: {os.strerror(ctypes.get_errno())}")
-
-    with Path("/proc/thread-self/ns/net").open() as home:
-        with Path(f"/run/netns/{namespace}").open() as there:
-            move(there.fileno())
-        try:
-            yield
-        finally:
-            move(home.fileno())
-
-
 @dataclass
 class LiveTransfer:
     """A transfer without end. `counted`: bytes read after the settling time."""
@@ -176,7 +156,7 @@ def _transfer(
     window = window_packets * PAYLOAD_BYTES
 
     def prepared(namespace: str, *, receives: bool) -> socket.socket:
-        with _within(namespace):
+        with namespaces.within(namespace):
             one = socket.socket()
         one.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, congestion_control.encode())
         if receives:
@@ -245,7 +225,7 @@ def run(
         poller = stack.enter_context(selectors.DefaultSelector())
         for made, _, _ in lines:
             traffic = LineTraffic()
-            with _within(made.host):
+            with namespaces.within(made.host):
                 traffic.ping = stack.enter_context(
                     socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
                 )
