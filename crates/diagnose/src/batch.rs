@@ -218,16 +218,13 @@ impl<'b> Iterator for Burst<'b> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chance::below;
     use std::collections::BTreeMap;
     use std::net::SocketAddr;
 
     #[test]
     fn each_connection_gets_its_packets_in_order_and_a_group_comes_together() {
-        let mut chance = 1u64;
-        let mut below = move |n: u64| {
-            chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (chance >> 33) % n
-        };
+        let mut below = below(1);
         let server = SocketAddr::from(([192, 0, 2, 1], 443));
         let key = |n: u64| Key::between(&SocketAddr::from(([10, 0, 0, 1], n as u16 + 1)), &server).0;
         let mut batch = Batch::default();

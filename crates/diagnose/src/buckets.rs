@@ -53,15 +53,13 @@ impl Buckets {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chance::below;
     use std::collections::BTreeMap;
 
     #[test]
     fn agrees_with_a_map_in_any_order() {
-        let mut state = 7u64;
-        let mut below = move |n: u64| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            ((state >> 33) % n) as usize
-        };
+        let mut chance = below(7);
+        let mut below = move |n| chance(n) as usize;
         for _ in 0..200 {
             let (mut buckets, mut map) = (Buckets::default(), BTreeMap::new());
             let (least, most) = (below(300), 1 + below(400) as u64);

@@ -26,6 +26,8 @@
 pub mod acks;
 mod batch;
 mod buckets;
+#[cfg(test)]
+mod chance;
 mod counts;
 mod distance;
 pub mod distribution;

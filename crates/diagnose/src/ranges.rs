@@ -71,14 +71,11 @@ impl Ranges {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chance::below;
 
     #[test]
     fn agrees_with_a_set_of_single_numbers() {
-        let mut state = 7u64;
-        let mut below = move |n: u64| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (state >> 33) % n
-        };
+        let mut below = below(7);
         for _ in 0..300 {
             let (mut ranges, mut numbers) = (Ranges::default(), [false; 200]);
             for _ in 0..60 {

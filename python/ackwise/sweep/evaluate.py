@@ -224,7 +224,7 @@ def exact(value: object, unit: str) -> str:
 def _between(low: float, high: float, unit: str) -> str:
     """A class of a range, to three digits."""
     if unit == units.SHARE.base:
-        low, high, name, scale = low, high, "%", 1e4
+        name, scale = "%", 1e4
     else:
         name, scale = unit_of(unit, high)
     return f"{low / scale:.3g} to {high / scale:.3g}{f' {name}' if name else ''}"
@@ -271,7 +271,7 @@ def region(found: Evaluation, across: Bins, down: Bins) -> dict[str, Any]:
     return {
         "across": {"key": across.key, "classes": across.labels},
         "down": {"key": down.key, "classes": down.labels},
-        "points": [count[i : i + shape[1]].tolist() for i in range(0, cells, shape[1])],
+        "points": count.reshape(shape).tolist(),
         "best": grid([found.candidates[i] for i in wins.argmax(axis=1)]),
         "best_share": grid(share),
         "means": means,

@@ -65,6 +65,7 @@ impl Losses {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chance::below;
 
     /// Losses of a token bucket, in front of which a sender's rate goes up and down.
     #[test]
@@ -90,16 +91,12 @@ mod tests {
     /// The window is halved at each loss, and lost again about where it was lost before.
     #[test]
     fn sawteeth_in_front_of_a_short_queue_are_none_of_a_policer() {
-        let mut chance = 7u32;
-        let mut below = |n: u32| {
-            chance = chance.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            (chance >> 16) % n
-        };
+        let mut below = below(7);
         let (mut losses, mut byte, mut window, mut rtts) = (Losses::default(), 0u64, 7, 0);
         for _ in 0..40 {
             let most = 12 + below(6);
             while window < most {
-                byte += u64::from(window) * 1448;
+                byte += window * 1448;
                 window += 1;
                 rtts += 1;
             }
@@ -111,13 +108,12 @@ mod tests {
 
     #[test]
     fn losses_by_chance_are_none_of_a_policer() {
-        let mut chance = 1u32;
+        let mut below = below(1);
         let (mut losses, mut byte, mut speed) = (Losses::default(), 0.0, 400_000.0);
         for ms in 0..60_000u64 {
-            chance = chance.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             byte += speed * 1e-3;
             speed += 50.0;
-            if chance >> 16 < 40 {
+            if below(65_536) < 40 {
                 losses.add(ms * 1_000_000, byte as u64);
                 speed *= 0.5;
             }
