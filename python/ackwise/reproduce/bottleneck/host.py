@@ -159,7 +159,7 @@ def run(scenario: Mapping[str, Any]) -> tuple[Account, dict[str, bytes]]:
     """
     check()
     prepared = traffic.build(dict(scenario), "bottleneck", {})
-    with temporary_folder() as folder, ExitStack() as stack:
+    with temporary_folder() as folder, ExitStack() as stack, ExitStack() as recorded:
         inside = {
             end: stack.enter_context(namespaces.namespace(end[0])) for end in (SERVER, CLIENT)
         }
@@ -170,7 +170,7 @@ def run(scenario: Mapping[str, Any]) -> tuple[Account, dict[str, bytes]]:
         for end, namespace in inside.items():
             values = {p: v for (host, p), v in prepared.sysctls.items() if host == end}
             _set_up(namespace, end, values)
-            stack.enter_context(_captured(namespace, captures[end]))
+            recorded.enter_context(_captured(namespace, captures[end]))
         captures["router"] = folder / "router.pcap"
         _await(ends, _TRANSFER)
         start_ns = time.monotonic_ns() + _SOON_NS
@@ -180,9 +180,9 @@ def run(scenario: Mapping[str, Any]) -> tuple[Account, dict[str, bytes]]:
         _say(ends, inside | times | {"steps": prepared.steps})
         lasts_s = scenario["duration_ns"] / SECOND
         seen = _document(ends, _TRANSFER, lasts_s + _SPARE_S)
+        recorded.close()  # while the devices are there
         carried = _document(line, _PATH, _SPARE_S)
         account = _account(scenario, start_ns, prepared.groups_of, seen, carried)
-        stack.close()  # ends the captures
         sender, receiver = ROLES[scenario["groups"][0]["direction"]]
         places = {"sender": sender, "receiver": receiver, "router": "router"}
         return account, {place: captures[name].read_bytes() for place, name in places.items()}
