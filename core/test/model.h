@@ -14,6 +14,7 @@ struct model {
 	u64 now_ns;
 	u32 random;
 	u32 mss_bytes, mss_max_bytes, buffer_bytes, rtt_us, rto_us, delay_max_us;
+	u16 sack_delay_us;
 	u32 unacked_bytes, unread_bytes, wnd_bytes;
 	u32 queued_bytes; /* above a hole */
 };
@@ -62,6 +63,7 @@ static inline void model_start(struct model *m, u8 shape)
 	m->rto_us = shape & 32 ? 300000 : 0;
 	m->delay_max_us = shape & 64 ? 30000 : 0;
 	m->mss_max_bytes = shape & 128 ? 2 * m->mss_bytes : 0;
+	m->sack_delay_us = shape & 32 ? 1000 : 0;
 }
 
 static inline void model_fill(struct model *m, struct aw_event *e)
@@ -81,6 +83,7 @@ static inline void model_fill(struct model *m, struct aw_event *e)
 	e->rtt_us = m->rtt_us;
 	e->rto_us = m->rto_us;
 	e->delay_max_us = m->delay_max_us;
+	e->sack_delay_us = m->sack_delay_us;
 	if (m->queued_bytes)
 		e->flags |= AW_FLAG_HOLE_OPEN;
 	/* SWS avoidance, and the right edge never moves back [RFC9293.4] */
@@ -144,7 +147,10 @@ static inline void model_event(struct model *m, u8 op, u8 size,
 		break;
 	case MODEL_HOLE:
 		model_data(m, e, mss, AW_ORDER_HOLE);
-		break;
+		model_fill(m, e);
+		if (size & 2)
+			e->sack_delay_us = 0;
+		return;
 	case MODEL_FILLS:
 		if (m->queued_bytes) {
 			bytes = size & 1 ? 1 : m->queued_bytes;

@@ -62,14 +62,15 @@ struct aw_event {
 	u32 rtt_us;        /* receiver's RTT estimate, 0: not known yet */
 	u32 rto_us;        /* this host's RTO, 0: not known */
 	u32 delay_max_us;  /* the longest delay this host allows, 0: no limit */
-
 	/* data: segments on the wire that were merged into it (GRO), at least 1
 	 * [S4.3] [RFC9293.3] */
 	u16 segments;
 	u16 flags; /* AW_FLAG_* */
 	u8 kind;   /* enum aw_event_kind */
 	u8 order;  /* data: enum aw_order */
-	u8 reserved[2];
+	/* data above a hole: the longest that it may wait for an ACK, 0: not at
+	 * all, because SACK was not agreed on, or has no room for more */
+	u16 sack_delay_us;
 };
 
 /*
