@@ -126,7 +126,9 @@ void aw_conn_init(struct aw_conn *conn, const struct aw_policy *policy,
 	conn->pending = aw_nothing();
 	conn->rails = rails;
 	conn->flight = (struct aw_flight){ 0, 0, 0 };
-	conn->compress = (struct aw_compress){ 0, 0, { 0 } };
+	conn->compress = (struct aw_compress){ 0, 0 };
+	conn->news = 1;
+	conn->reserved = 0;
 	for (i = 0; i < AW_STATE_MAX_BYTES / 8; i++)
 		conn->state[i] = 0;
 	if (policy->init)
@@ -149,8 +151,12 @@ struct aw_verdict aw_decide(struct aw_conn *conn, const struct aw_event *e)
 		v = on_app_read(conn, e);
 		break;
 	case AW_EVENT_ACK_SENT: /* also when piggybacked on data [S1.8] */
+		/* a sender's data carry the same ACK again and again */
+		if (!conn->news)
+			return conn->pending;
 		if (conn->policy->on_ack_sent)
 			conn->policy->on_ack_sent(conn->state, conn->params, e);
+		conn->news = 0;
 		conn->owed_since_ns = AW_NEVER_NS;
 		conn->compress.waiting = 0;
 		conn->pending = aw_nothing();
@@ -159,6 +165,7 @@ struct aw_verdict aw_decide(struct aw_conn *conn, const struct aw_event *e)
 		return conn->pending;
 	}
 
+	conn->news = 1;
 	if (conn->pending.action != AW_SEND_NOW) {
 		conn->pending = aw_rails_apply(conn->rails, conn->owed_since_ns,
 					       share_bytes(conn, e),

@@ -83,7 +83,8 @@ static inline void model_fill(struct model *m, struct aw_event *e)
 	e->rtt_us = m->rtt_us;
 	e->rto_us = m->rto_us;
 	e->delay_max_us = m->delay_max_us;
-	e->sack_delay_us = m->sack_delay_us;
+	/* sometimes too many wait */
+	e->sack_delay_us = e->random % 16 ? m->sack_delay_us : 0;
 	if (m->queued_bytes)
 		e->flags |= AW_FLAG_HOLE_OPEN;
 	/* SWS avoidance, and the right edge never moves back [RFC9293.4] */
@@ -99,7 +100,8 @@ static inline void model_data(struct model *m, struct aw_event *e, u32 bytes, u8
 
 	e->kind = AW_EVENT_DATA;
 	e->bytes = aw_min_u32(bytes, left);
-	e->order = order;
+	/* until the hole is filled, what comes lies above it */
+	e->order = order == AW_ORDER_IN && m->queued_bytes ? AW_ORDER_HOLE : order;
 	if (!e->bytes && !(e->flags & AW_FLAG_FIN)) {
 		/* a probe of the closed window */
 		e->bytes = 1;
@@ -147,10 +149,7 @@ static inline void model_event(struct model *m, u8 op, u8 size,
 		break;
 	case MODEL_HOLE:
 		model_data(m, e, mss, AW_ORDER_HOLE);
-		model_fill(m, e);
-		if (size & 2)
-			e->sack_delay_us = 0;
-		return;
+		break;
 	case MODEL_FILLS:
 		if (m->queued_bytes) {
 			bytes = size & 1 ? 1 : m->queued_bytes;

@@ -29,6 +29,8 @@ struct aw_conn {
 	u32 rails;                   /* AW_RAIL_* in force */
 	struct aw_flight flight;     /* for AW_RAIL_FLIGHT */
 	struct aw_compress compress; /* for AW_RAIL_ORDER */
+	u8 news;                     /* 1: something happened since the last ACK */
+	u8 reserved;
 	u64 state[AW_STATE_MAX_BYTES / 8]; /* of the policy, zeroed at init */
 };
 

@@ -20,7 +20,6 @@
 struct aw_compress {
 	u8 duplicate_acks; /* since data in order came, at most AW_DUPLICATE_ACKS */
 	u8 waiting;        /* segments above a hole that no ACK has reported */
-	u8 reserved[2];
 };
 
 /*
@@ -37,6 +36,9 @@ static inline u64 aw_compress_until_ns(const struct aw_compress *c,
 
 	if (above && (c->duplicate_acks < AW_DUPLICATE_ACKS || !delay_ns))
 		return e->now_ns;
+	/* a timer that is late will fire: no reason to send for each segment */
+	if (c->waiting && above)
+		return aw_max_u64(pending.deadline_ns, e->now_ns + 1);
 	if (c->waiting)
 		return pending.deadline_ns;
 	if (!above)

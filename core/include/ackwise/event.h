@@ -12,8 +12,10 @@
 #include <ackwise/base.h>
 
 enum aw_event_kind {
-	AW_EVENT_DATA,     /* a segment with payload, or a FIN, arrived */
-	AW_EVENT_ACK_SENT, /* an ACK left, pure or piggybacked on data */
+	AW_EVENT_DATA, /* a segment with payload, or a FIN, arrived */
+	/* an ACK left, pure or piggybacked on data; a driver need not tell of a second
+	 * one while nothing else happens (aw_conn.news) */
+	AW_EVENT_ACK_SENT,
 	AW_EVENT_DEADLINE, /* the deadline of the pending verdict passed */
 	AW_EVENT_APP_READ, /* the application read from the receive buffer */
 	AW_EVENT_KINDS
@@ -43,7 +45,9 @@ enum aw_order {
 
 struct aw_event {
 	u64 now_ns; /* monotonic, never less than in the previous event */
-	u32 random; /* 32 uniform random bits, fresh for every event */
+	/* 32 uniform random bits, fresh for every event; 0 if the policy does not use
+	 * them */
+	u32 random;
 
 	/* data: payload of the segment; app_read: bytes copied; else 0 */
 	u32 bytes;

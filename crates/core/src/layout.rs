@@ -93,10 +93,11 @@ fn a_verdict_and_a_connection_look_the_same_from_both_sides() {
     });
     mirror!("aw_conn" = RawConn {
         "policy" = policy, "params" = params, "owed_since_ns" = owed_since_ns, "pending" = pending,
-        "rails" = rails, "flight" = flight, "compress" = compress, "state" = state,
+        "rails" = rails, "flight" = flight, "compress" = compress, "news" = news,
+        "reserved" = reserved, "state" = state,
     });
     mirror!("aw_compress" = RawCompress {
-        "duplicate_acks" = duplicate_acks, "waiting" = waiting, "reserved" = reserved,
+        "duplicate_acks" = duplicate_acks, "waiting" = waiting,
     });
 }
 
@@ -110,7 +111,8 @@ fn a_policy_and_its_parameters_look_the_same_from_both_sides() {
     mirror!("aw_policy" = RawPolicy {
         "name" = name, "summary" = summary, "source" = source, "params" = params,
         "values" = values, "params_count" = params_count, "values_count" = values_count,
-        "state_bytes" = state_bytes, "acks_per_round" = acks_per_round, "init" = members, "observe" = observe,
+        "state_bytes" = state_bytes, "acks_per_round" = acks_per_round,
+        "uses_random" = uses_random, "init" = members, "observe" = observe,
     });
     // The members follow one on the other, and there are as many.
     let members = ["init", "on_data", "on_deadline", "on_app_read", "on_ack_sent"];

@@ -204,6 +204,7 @@ struct RawPolicy {
     values_count: u8,
     state_bytes: u8,
     acks_per_round: u8,
+    uses_random: u8,
     members: [*const c_void; 5],
     observe: Option<unsafe extern "C" fn(*const c_void, *const RawParams, *mut u32)>,
 }
@@ -213,7 +214,6 @@ struct RawPolicy {
 struct RawCompress {
     duplicate_acks: u8,
     waiting: u8,
-    reserved: [u8; 2],
 }
 
 #[derive(Clone)]
@@ -226,6 +226,8 @@ struct RawConn {
     rails: u32,
     flight: [u32; 3],
     compress: RawCompress,
+    news: u8,
+    reserved: u8,
     state: [u64; STATE_MAX_BYTES / 8],
 }
 
@@ -525,7 +527,9 @@ impl Conn {
             pending: empty,
             rails,
             flight: [0; 3],
-            compress: RawCompress { duplicate_acks: 0, waiting: 0, reserved: [0; 2] },
+            compress: RawCompress { duplicate_acks: 0, waiting: 0 },
+            news: 0,
+            reserved: 0,
             state: [0; STATE_MAX_BYTES / 8],
         };
         // SAFETY: all pointers are valid; params outlives raw, being kept beside it.
