@@ -46,7 +46,7 @@ def segments_per_ack(kernel: Kernel, link: Link, chosen: str, patch: pytest.Monk
         link, plans.load_workload("bulk"), policy.parse("linux", "test"), 1
     ) | {"duration_ns": 3000 * MS}
     group = lab_run.simulate(given, "link x", "workload x", kernel)["groups"][0]
-    assert group["acks_sent"] > 1000
+    assert group["acks_sent"] > 100
     return float(group["segments_per_ack"])
 
 
