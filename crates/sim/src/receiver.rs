@@ -421,13 +421,16 @@ impl Receiver {
         let wnd = self.window_now();
         let reports = self.sack && (self.copy.is_some() || !self.above.is_empty());
         let sack = reports.then(|| {
-            // RFC 2883, 4: a copy first; RFC 2018, 4: then the newest block.
+            // RFC 2883, 4: a copy first; RFC 2018, 4: then the newest blocks, which segments that
+            // share this ACK may have made.
             let mut blocks = Sack::with_capacity(SACK_BLOCKS);
             blocks.extend(self.copy);
-            let newest = self.above.around(self.newest_ranges[0]);
-            blocks.extend(newest);
-            let others = self.above.iter().rev().filter(|&b| Some(b) != newest);
-            blocks.extend(others.take(SACK_BLOCKS - blocks.len()));
+            let newest = self.newest_ranges.iter().filter_map(|&at| self.above.around(at));
+            for block in newest.chain(self.above.iter().rev()) {
+                if blocks.len() < SACK_BLOCKS && !blocks[self.copy.iter().count()..].contains(&block) {
+                    blocks.push(block);
+                }
+            }
             Box::new(blocks)
         });
         AckFields {
