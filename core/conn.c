@@ -33,8 +33,8 @@ static struct aw_verdict obeyable(const struct aw_conn *conn, const struct aw_ev
 		return aw_wait_until(v.deadline_ns);
 	default:
 		/* "nothing" would keep the peer waiting for ever [RFC1122.2] */
-		return aw_rails_apply(AW_RAIL_MAX_DELAY, conn->owed_since_ns, 0, e,
-				      aw_wait_until(AW_NEVER_NS));
+		return aw_rails_apply(AW_RAIL_MAX_DELAY, conn->owed_since_ns, 0,
+				      AW_NEVER_NS, e, aw_wait_until(AW_NEVER_NS));
 	}
 }
 
@@ -61,7 +61,8 @@ static struct aw_verdict on_deadline(struct aw_conn *conn, const struct aw_event
 		return conn->pending;
 	if (conn->pending.by_rail) {
 		/* the policy's own deadline has not passed: do not ask it */
-		v = aw_send_now(AW_REASON_MAX_DELAY);
+		v = aw_send_now(conn->compress.waiting ? AW_REASON_OUT_OF_ORDER
+						       : AW_REASON_MAX_DELAY);
 		v.by_rail = 1;
 		return v;
 	}
@@ -107,6 +108,13 @@ static u32 share_bytes(const struct aw_conn *conn, const struct aw_event *e)
 	return share;
 }
 
+static u64 hole_until_ns(const struct aw_conn *conn, const struct aw_event *e)
+{
+	return conn->rails & AW_RAIL_ORDER
+		       ? aw_compress_until_ns(&conn->compress, conn->pending, e)
+		       : AW_NEVER_NS;
+}
+
 void aw_conn_init(struct aw_conn *conn, const struct aw_policy *policy,
 		  const struct aw_params *params, u32 rails, const struct aw_event *e)
 {
@@ -118,6 +126,9 @@ void aw_conn_init(struct aw_conn *conn, const struct aw_policy *policy,
 	conn->pending = aw_nothing();
 	conn->rails = rails;
 	conn->flight = (struct aw_flight){ 0, 0, 0 };
+	conn->compress = (struct aw_compress){ 0, 0 };
+	conn->news = 1;
+	conn->reserved = 0;
 	for (i = 0; i < AW_STATE_MAX_BYTES / 8; i++)
 		conn->state[i] = 0;
 	if (policy->init)
@@ -140,17 +151,26 @@ struct aw_verdict aw_decide(struct aw_conn *conn, const struct aw_event *e)
 		v = on_app_read(conn, e);
 		break;
 	case AW_EVENT_ACK_SENT: /* also when piggybacked on data [S1.8] */
+		/* a sender's data carry the same ACK again and again */
+		if (!conn->news)
+			return conn->pending;
 		if (conn->policy->on_ack_sent)
 			conn->policy->on_ack_sent(conn->state, conn->params, e);
+		conn->news = 0;
 		conn->owed_since_ns = AW_NEVER_NS;
+		conn->compress.waiting = 0;
 		conn->pending = aw_nothing();
 		return conn->pending;
 	default:
 		return conn->pending;
 	}
 
-	if (conn->pending.action != AW_SEND_NOW)
+	conn->news = 1;
+	if (conn->pending.action != AW_SEND_NOW) {
 		conn->pending = aw_rails_apply(conn->rails, conn->owed_since_ns,
-					       share_bytes(conn, e), e, v);
+					       share_bytes(conn, e),
+					       hole_until_ns(conn, e), e, v);
+		aw_compress_note(&conn->compress, e, conn->pending);
+	}
 	return conn->pending;
 }

@@ -8,7 +8,8 @@
  *	                |
  *	                no ----------> deadline at most 500 ms, or what the host
  *	                               allows, after the oldest unacknowledged
- *	                               arrival
+ *	                               arrival; sooner while segments above a
+ *	                               hole share an ACK (compress.h)
  */
 #include <ackwise/rails.h>
 
@@ -37,10 +38,6 @@ static enum aw_reason duty(u32 rails, bool owed, u32 share_bytes,
 	if (e->kind == AW_EVENT_DATA) {
 		if (rails & AW_RAIL_ORDER) {
 			switch (e->order) {
-			case AW_ORDER_HOLE:
-				/* lost otherwise: the duplicate ACK that starts
-				 * fast retransmit [RFC5681.1] */
-				return AW_REASON_OUT_OF_ORDER;
 			case AW_ORDER_FILLS:
 				/* lost otherwise: the progress of recovery; the
 				 * sender may time out [RFC5681.2] */
@@ -83,8 +80,20 @@ static enum aw_reason duty(u32 rails, bool owed, u32 share_bytes,
 	return AW_REASON_NONE;
 }
 
+/* Waits no longer than until limit_ns; has that passed, there is a reason. */
+static enum aw_reason limit(struct aw_verdict *v, u64 limit_ns, enum aw_reason reason,
+			    const struct aw_event *e)
+{
+	if (v->action != AW_WAIT || v->deadline_ns <= limit_ns)
+		return AW_REASON_NONE;
+	v->deadline_ns = limit_ns;
+	v->by_rail = 1;
+	return limit_ns <= e->now_ns ? reason : AW_REASON_NONE;
+}
+
 struct aw_verdict aw_rails_apply(u32 rails, u64 owed_since_ns, u32 share_bytes,
-				 const struct aw_event *e, struct aw_verdict v)
+				 u64 hole_until_ns, const struct aw_event *e,
+				 struct aw_verdict v)
 {
 	u64 limit_ns = aw_add_ns(owed_since_ns, aw_allowed_ns(e, AW_MAX_DELAY_NS));
 	enum aw_reason reason;
@@ -93,15 +102,14 @@ struct aw_verdict aw_rails_apply(u32 rails, u64 owed_since_ns, u32 share_bytes,
 		return v;
 
 	reason = duty(rails, owed_since_ns != AW_NEVER_NS, share_bytes, e);
+	/* lost otherwise: the duplicate ACKs that start fast retransmit, then what
+	 * the sender in recovery has to know [RFC5681.1] [D-31] */
+	if (reason == AW_REASON_NONE && rails & AW_RAIL_ORDER)
+		reason = limit(&v, hole_until_ns, AW_REASON_OUT_OF_ORDER, e);
 	/* lost otherwise: the race against the sender's RTO [RFC1122.2]
 	 * [S2.8] [D-17] */
-	if (reason == AW_REASON_NONE && rails & AW_RAIL_MAX_DELAY &&
-	    v.action == AW_WAIT && v.deadline_ns > limit_ns) {
-		v.deadline_ns = limit_ns;
-		v.by_rail = 1;
-		if (limit_ns <= e->now_ns)
-			reason = AW_REASON_MAX_DELAY;
-	}
+	if (reason == AW_REASON_NONE && rails & AW_RAIL_MAX_DELAY)
+		reason = limit(&v, limit_ns, AW_REASON_MAX_DELAY, e);
 	if (reason != AW_REASON_NONE) {
 		v = aw_send_now(reason);
 		v.by_rail = 1;

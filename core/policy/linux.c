@@ -30,10 +30,9 @@
  *	16 quick ACKs: enough for the slow start of a common initial window.
  *	RTO 1 s while unknown: [RFC6298.1].
  * Deviations: [D-13] nanoseconds instead of jiffies, so nothing is rounded up
- *	to a tick; no SACK compression, because the ORDER rail allows no delay
- *	while there is a hole.  [D-14] A CE change in either direction starts
- *	two quick ACKs, because the event does not say which.  What rails
- *	demand (order, FIN, route quickack) is left to them.
+ *	to a tick.  [D-14] A CE change in either direction starts two quick
+ *	ACKs, because the event does not say which.  What rails demand (order
+ *	with SACK compression, FIN, route quickack) is left to them.
  */
 #include "linux.h"
 

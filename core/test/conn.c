@@ -188,6 +188,25 @@ static void a_promise_is_kept(void)
 	CHECK(v.action == AW_NOTHING && reported == 1, "until it left");
 }
 
+/* A sender's segments carry the same ACK again and again. */
+static void an_ack_that_repeats_another_is_no_news(void)
+{
+	open_conn(&obedient, AW_RAILS_DEFAULT);
+	answer = aw_send_now(AW_REASON_AREA);
+	reported = 0;
+	at(MS(9), AW_EVENT_ACK_SENT);
+	data(MS(10));
+	at(MS(10), AW_EVENT_ACK_SENT);
+	CHECK(reported == 2, "%u", reported);
+	at(MS(11), AW_EVENT_ACK_SENT);
+	at(MS(12), AW_EVENT_ACK_SENT);
+	CHECK(reported == 2 && !conn.news, "%u", reported);
+	answer = aw_nothing();
+	at(MS(13), AW_EVENT_APP_READ);
+	at(MS(14), AW_EVENT_ACK_SENT);
+	CHECK(reported == 3, "the application has read, %u", reported);
+}
+
 static void a_timer_asks_only_when_it_is_due(void)
 {
 	struct aw_verdict v;
@@ -302,6 +321,126 @@ static void the_flight_is_what_comes_in_a_round_trip(void)
 	CHECK(!conn.flight.bytes, "after an RTO %u", conn.flight.bytes);
 }
 
+static struct aw_event above(u64 now_ns)
+{
+	struct aw_event e = event(now_ns, AW_EVENT_DATA);
+
+	e.order = AW_ORDER_HOLE;
+	e.bytes = 1460;
+	e.rtt_us = 100000;
+	e.sack_delay_us = 1000;
+	e.flags = AW_FLAG_HOLE_OPEN;
+	return e;
+}
+
+static struct aw_verdict sent_above(struct aw_event e)
+{
+	struct aw_verdict v = aw_decide(&conn, &e);
+
+	if (v.action == AW_SEND_NOW)
+		at(e.now_ns, AW_EVENT_ACK_SENT);
+	return v;
+}
+
+/* Three duplicate ACKs are out, at 10 to 12 ms. */
+static void three_above(void)
+{
+	struct aw_verdict v;
+	u64 now;
+
+	open_conn(&obedient, AW_RAILS_DEFAULT);
+	answer = aw_wait_until(MS(900));
+	for (now = 10; now < 13; now++) {
+		v = sent_above(above(MS(now)));
+		CHECK(IS_NOW(v, OUT_OF_ORDER, 1), "at %u ms", (unsigned)now);
+	}
+}
+
+/* [RFC5681.1] [D-31] */
+static void segments_above_a_hole_share_acks_after_three(void)
+{
+	struct aw_event e;
+	struct aw_verdict v;
+	unsigned i;
+
+	three_above();
+	v = sent_above(above(MS(20)));
+	CHECK(IS_WAIT(v, MS(21), 1), "the fourth waits for 1 ms");
+	v = sent_above(above(MS(20.4)));
+	CHECK(IS_WAIT(v, MS(21), 1), "the fifth no longer than the fourth");
+	v = at(MS(20.6), AW_EVENT_APP_READ);
+	CHECK(IS_WAIT(v, MS(21), 1), "whatever the policy says meanwhile");
+	v = at(MS(20.8), AW_EVENT_DEADLINE);
+	CHECK(IS_WAIT(v, MS(21), 1), "an early timer");
+	v = at(MS(21), AW_EVENT_DEADLINE);
+	CHECK(IS_NOW(v, OUT_OF_ORDER, 1), "in time");
+	at(MS(21), AW_EVENT_ACK_SENT);
+	v = sent_above(above(MS(30)));
+	CHECK(IS_WAIT(v, MS(31), 1), "the next one waits anew");
+	v = sent_above(above(MS(31.1)));
+	CHECK(IS_WAIT(v, MS(31.1) + 1, 1), "the timer is late, and due");
+	v = at(MS(31.2), AW_EVENT_DEADLINE);
+	CHECK(IS_NOW(v, OUT_OF_ORDER, 1), "it fires");
+	at(MS(31.2), AW_EVENT_ACK_SENT);
+
+	/* 5% of the RTT */
+	e = above(MS(40));
+	e.rtt_us = 10000;
+	v = sent_above(e);
+	CHECK(IS_WAIT(v, MS(40.5), 1), "a short RTT");
+	e = above(MS(40.1));
+	e.sack_delay_us = 0;
+	v = sent_above(e);
+	CHECK(IS_NOW(v, OUT_OF_ORDER, 1), "SACK has no room for more");
+	v = sent_above(above(MS(41)));
+	CHECK(IS_WAIT(v, MS(42), 1), "then again");
+	e = above(MS(41.5));
+	e.order = AW_ORDER_FILLS;
+	v = sent_above(e);
+	CHECK(IS_NOW(v, HOLE_FILLED, 1), "the hole is filled in part");
+	for (i = 0; i < 3; i++)
+		v = sent_above(above(MS(50)));
+	CHECK(IS_NOW(v, OUT_OF_ORDER, 1), "then there are three again");
+	v = sent_above(above(MS(50)));
+	CHECK(IS_WAIT(v, MS(51), 1), "and no more");
+
+	/* a policy with less patience is asked */
+	three_above();
+	answer = aw_wait_until(MS(20.3));
+	v = sent_above(above(MS(20)));
+	CHECK(IS_WAIT(v, MS(20.3), 0), "sooner than the rail");
+	answer = aw_wait_until(MS(300));
+	v = at(MS(20.1), AW_EVENT_APP_READ);
+	CHECK(IS_WAIT(v, MS(20.3), 1), "and it cannot change its mind");
+	v = at(MS(20.3), AW_EVENT_DEADLINE);
+	CHECK(IS_NOW(v, OUT_OF_ORDER, 1), "then");
+	at(MS(20.3), AW_EVENT_ACK_SENT);
+	answer = aw_send_now(AW_REASON_EVERY_SEGMENT);
+	v = sent_above(above(MS(20.4)));
+	CHECK(IS_NOW(v, EVERY_SEGMENT, 0), "an ACK for each");
+}
+
+static void a_host_may_want_each_ack_above_a_hole(void)
+{
+	struct aw_event e = above(MS(20));
+	struct aw_verdict v;
+	unsigned i;
+
+	three_above();
+	e.sack_delay_us = 0;
+	v = sent_above(e);
+	CHECK(IS_NOW(v, OUT_OF_ORDER, 1), "the peer knows no SACK");
+	e = above(MS(20));
+	e.rtt_us = 0;
+	v = sent_above(e);
+	CHECK(IS_NOW(v, OUT_OF_ORDER, 1), "the RTT is not known");
+	for (i = 0; i < 300; i++) {
+		v = sent_above(above(MS(20)));
+		CHECK(IS_WAIT(v, MS(21), 1), "number %u", i);
+	}
+	CHECK(conn.compress.waiting == 255, "%u", conn.compress.waiting);
+}
+
 static void state_starts_at_zero(void)
 {
 	unsigned i, sum = 0;
@@ -319,10 +458,13 @@ int main(void)
 	repairs_what_a_policy_may_not_say();
 	follows_the_latest_answer();
 	a_promise_is_kept();
+	an_ack_that_repeats_another_is_no_news();
 	a_timer_asks_only_when_it_is_due();
 	reads();
 	optional_members_have_defaults();
 	the_flight_is_what_comes_in_a_round_trip();
+	segments_above_a_hole_share_acks_after_three();
+	a_host_may_want_each_ack_above_a_hole();
 	state_starts_at_zero();
 	return test_end();
 }

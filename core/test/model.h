@@ -14,6 +14,7 @@ struct model {
 	u64 now_ns;
 	u32 random;
 	u32 mss_bytes, mss_max_bytes, buffer_bytes, rtt_us, rto_us, delay_max_us;
+	u16 sack_delay_us;
 	u32 unacked_bytes, unread_bytes, wnd_bytes;
 	u32 queued_bytes; /* above a hole */
 };
@@ -62,6 +63,7 @@ static inline void model_start(struct model *m, u8 shape)
 	m->rto_us = shape & 32 ? 300000 : 0;
 	m->delay_max_us = shape & 64 ? 30000 : 0;
 	m->mss_max_bytes = shape & 128 ? 2 * m->mss_bytes : 0;
+	m->sack_delay_us = shape & 32 ? 1000 : 0;
 }
 
 static inline void model_fill(struct model *m, struct aw_event *e)
@@ -81,6 +83,8 @@ static inline void model_fill(struct model *m, struct aw_event *e)
 	e->rtt_us = m->rtt_us;
 	e->rto_us = m->rto_us;
 	e->delay_max_us = m->delay_max_us;
+	/* sometimes too many wait */
+	e->sack_delay_us = e->random % 16 ? m->sack_delay_us : 0;
 	if (m->queued_bytes)
 		e->flags |= AW_FLAG_HOLE_OPEN;
 	/* SWS avoidance, and the right edge never moves back [RFC9293.4] */
@@ -96,7 +100,8 @@ static inline void model_data(struct model *m, struct aw_event *e, u32 bytes, u8
 
 	e->kind = AW_EVENT_DATA;
 	e->bytes = aw_min_u32(bytes, left);
-	e->order = order;
+	/* until the hole is filled, what comes lies above it */
+	e->order = order == AW_ORDER_IN && m->queued_bytes ? AW_ORDER_HOLE : order;
 	if (!e->bytes && !(e->flags & AW_FLAG_FIN)) {
 		/* a probe of the closed window */
 		e->bytes = 1;

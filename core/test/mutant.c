@@ -6,19 +6,24 @@
 #include <ackwise/ackwise.h>
 
 struct aw_verdict real_rails_apply(u32 rails, u64 owed_since_ns, u32 share_bytes,
-				   const struct aw_event *e, struct aw_verdict v);
+				   u64 hole_until_ns, const struct aw_event *e,
+				   struct aw_verdict v);
 struct aw_verdict real_decide(struct aw_conn *conn, const struct aw_event *e);
 
 #define LOSES_RAIL(n) (MUTANT == (n) ? 1u << (n) : 0u)
 
 struct aw_verdict aw_rails_apply(u32 rails, u64 owed_since_ns, u32 share_bytes,
-				 const struct aw_event *e, struct aw_verdict v)
+				 u64 hole_until_ns, const struct aw_event *e,
+				 struct aw_verdict v)
 {
 	struct aw_verdict before = v;
 	u32 lost = LOSES_RAIL(0) | LOSES_RAIL(1) | LOSES_RAIL(2) | LOSES_RAIL(3) |
 		   LOSES_RAIL(4) | LOSES_RAIL(5) | LOSES_RAIL(6) | LOSES_RAIL(7);
 
-	v = real_rails_apply(rails & ~lost, owed_since_ns, share_bytes, e, v);
+	if (MUTANT == 17 && hole_until_ns > e->now_ns) /* reports the hole late */
+		hole_until_ns = AW_NEVER_NS;
+	v = real_rails_apply(rails & ~lost, owed_since_ns, share_bytes, hole_until_ns,
+			     e, v);
 	if (MUTANT == 8 && v.action == AW_WAIT) /* one ns late */
 		v.deadline_ns = aw_add_ns(v.deadline_ns, 1);
 	if (MUTANT == 9 && before.action == AW_WAIT) /* too eager */
@@ -50,5 +55,11 @@ struct aw_verdict aw_decide(struct aw_conn *conn, const struct aw_event *e)
 	}
 	if (MUTANT == 16) /* every flight is a long one */
 		conn->flight.bytes = ~0u;
+	if (MUTANT == 18) /* shares the ACKs that start fast retransmit */
+		conn->compress.duplicate_acks = AW_DUPLICATE_ACKS;
+	if (MUTANT == 19) /* an ACK for each segment above a hole */
+		conn->compress.duplicate_acks = 0;
+	if (MUTANT == 20) /* forgets that segments wait */
+		conn->compress.waiting = 0;
 	return v;
 }

@@ -20,6 +20,8 @@ static const struct {
 	{ "in order: wait", 0, { .bytes = MSS, .unacked_bytes = MSS }, 0, NONE },
 	{ "above a hole [RFC5681.1]", AW_RAIL_ORDER,
 	  { .order = AW_ORDER_HOLE }, 0, AW_REASON_OUT_OF_ORDER },
+	{ "segments above a hole have waited [D-31]", AW_RAIL_ORDER,
+	  { .kind = AW_EVENT_APP_READ }, 0, AW_REASON_OUT_OF_ORDER },
 	{ "fills part of a hole [RFC5681.2]", AW_RAIL_ORDER,
 	  { .order = AW_ORDER_FILLS, .flags = AW_FLAG_HOLE_OPEN }, 0,
 	  AW_REASON_HOLE_FILLED },
@@ -114,6 +116,9 @@ static void each_row(void)
 		/* 101 ms if the row says 0, so the limit is at 601 ms */
 		u64 owed_ns = rows[i].owed_since_ns ? rows[i].owed_since_ns
 						    : 101 * AW_NS_PER_MS;
+		u64 hole_ns = rows[i].reason == AW_REASON_OUT_OF_ORDER
+				      ? 150 * AW_NS_PER_MS
+				      : NEVER;
 
 		e.rcv_mss_bytes = MSS;
 		e.segments = 1;
@@ -121,7 +126,7 @@ static void each_row(void)
 			e.wnd_bytes = e.wnd_next_bytes = e.wnd_max_bytes = 1 << 20;
 		if (rail != AW_RAIL_MAX_DELAY)
 			e.now_ns = 150 * AW_NS_PER_MS;
-		v = aw_rails_apply(rails, owed_ns, SHARE, &e, policy);
+		v = aw_rails_apply(rails, owed_ns, SHARE, hole_ns, &e, policy);
 		if (rows[i].reason == NONE) {
 			CHECK(same(v, policy), "%s: %s", rows[i].claim,
 			      aw_reason_label(v.reason));
@@ -132,11 +137,11 @@ static void each_row(void)
 			      v.deadline_ns == AW_NEVER_NS,
 		      "%s: %s", rows[i].claim, aw_reason_label(v.reason));
 		/* without this rail, nothing acts */
-		v = aw_rails_apply(rails & ~rail, owed_ns, SHARE, &e, policy);
+		v = aw_rails_apply(rails & ~rail, owed_ns, SHARE, hole_ns, &e, policy);
 		CHECK(same(v, policy), "%s, off: %s", rows[i].claim,
 		      aw_reason_label(v.reason));
 		/* and it does not change an ACK that leaves anyway */
-		v = aw_rails_apply(rails, owed_ns, SHARE, &e,
+		v = aw_rails_apply(rails, owed_ns, SHARE, hole_ns, &e,
 				   aw_send_now(AW_REASON_AREA));
 		CHECK(same(v, aw_send_now(AW_REASON_AREA)), "%s, sent: %s",
 		      rows[i].claim, aw_reason_label(v.reason));
@@ -153,36 +158,36 @@ static void longest_delay(void)
 			      .now_ns = 200 * AW_NS_PER_MS };
 	struct aw_verdict v;
 
-	v = aw_rails_apply(AW_RAILS_DEFAULT, 100 * AW_NS_PER_MS, 0, &e,
+	v = aw_rails_apply(AW_RAILS_DEFAULT, 100 * AW_NS_PER_MS, 0, NEVER, &e,
 			   aw_wait_until(AW_NEVER_NS));
 	CHECK(v.action == AW_WAIT && v.by_rail && v.deadline_ns == 600 * AW_NS_PER_MS,
 	      "clipped");
-	v = aw_rails_apply(AW_RAILS_DEFAULT, 100 * AW_NS_PER_MS, 0, &e,
+	v = aw_rails_apply(AW_RAILS_DEFAULT, 100 * AW_NS_PER_MS, 0, NEVER, &e,
 			   aw_wait_until(600 * AW_NS_PER_MS));
 	CHECK(v.action == AW_WAIT && !v.by_rail, "exactly 500 ms is allowed [D-17]");
 	v = aw_rails_apply(AW_RAILS_DEFAULT & ~AW_RAIL_MAX_DELAY, 100 * AW_NS_PER_MS, 0,
-			   &e, aw_wait_until(AW_NEVER_NS));
+			   NEVER, &e, aw_wait_until(AW_NEVER_NS));
 	CHECK(v.action == AW_WAIT && !v.by_rail && v.deadline_ns == AW_NEVER_NS,
 	      "off: for ever");
 	/* the host allows less, or more than the rail does */
 	e.delay_max_us = 150000;
-	v = aw_rails_apply(AW_RAILS_DEFAULT, 100 * AW_NS_PER_MS, 0, &e,
+	v = aw_rails_apply(AW_RAILS_DEFAULT, 100 * AW_NS_PER_MS, 0, NEVER, &e,
 			   aw_wait_until(300 * AW_NS_PER_MS));
 	CHECK(v.action == AW_WAIT && v.by_rail && v.deadline_ns == 250 * AW_NS_PER_MS,
 	      "clipped to what the host allows");
 	e.delay_max_us = 100000;
-	v = aw_rails_apply(AW_RAILS_DEFAULT, 100 * AW_NS_PER_MS, 0, &e,
+	v = aw_rails_apply(AW_RAILS_DEFAULT, 100 * AW_NS_PER_MS, 0, NEVER, &e,
 			   aw_wait_until(300 * AW_NS_PER_MS));
 	CHECK(v.action == AW_SEND_NOW && v.reason == AW_REASON_MAX_DELAY,
 	      "what the host allows is over");
 	e.delay_max_us = ~0u;
-	v = aw_rails_apply(AW_RAILS_DEFAULT, 100 * AW_NS_PER_MS, 0, &e,
+	v = aw_rails_apply(AW_RAILS_DEFAULT, 100 * AW_NS_PER_MS, 0, NEVER, &e,
 			   aw_wait_until(AW_NEVER_NS));
 	CHECK(v.action == AW_WAIT && v.deadline_ns == 600 * AW_NS_PER_MS,
 	      "a host cannot allow more");
 	e.delay_max_us = 0;
 	/* the limit does not wrap around */
-	v = aw_rails_apply(AW_RAILS_DEFAULT, AW_NEVER_NS - 5, 0, &e,
+	v = aw_rails_apply(AW_RAILS_DEFAULT, AW_NEVER_NS - 5, 0, NEVER, &e,
 			   aw_wait_until(AW_NEVER_NS - 1));
 	CHECK(v.action == AW_WAIT && v.deadline_ns == AW_NEVER_NS - 1, "wrap");
 }
@@ -197,12 +202,12 @@ static void share_of_the_flight(void)
 			      .wnd_max_bytes = 1 << 20 };
 	struct aw_verdict wait = aw_wait_until(AW_NS_PER_MS), v;
 
-	v = aw_rails_apply(AW_RAILS_NETWORK, 0, 0, &e, wait);
+	v = aw_rails_apply(AW_RAILS_NETWORK, 0, 0, NEVER, &e, wait);
 	CHECK(same(v, wait), "not yet two: %s", aw_reason_label(v.reason));
 	e.unacked_bytes++;
-	v = aw_rails_apply(AW_RAILS_NETWORK, 0, 2 * MSS + 1, &e, wait);
+	v = aw_rails_apply(AW_RAILS_NETWORK, 0, 2 * MSS + 1, NEVER, &e, wait);
 	CHECK(same(v, wait), "two, of a larger share: %s", aw_reason_label(v.reason));
-	v = aw_rails_apply(AW_RAILS_NETWORK, 0, 0, &e, wait);
+	v = aw_rails_apply(AW_RAILS_NETWORK, 0, 0, NEVER, &e, wait);
 	CHECK(v.reason == AW_REASON_FLIGHT && v.by_rail, "two");
 }
 

@@ -16,6 +16,7 @@
 #ifndef ACKWISE_ACKWISE_H
 #define ACKWISE_ACKWISE_H
 
+#include <ackwise/compress.h>
 #include <ackwise/flight.h>
 #include <ackwise/policy.h>
 #include <ackwise/rails.h>
@@ -23,11 +24,13 @@
 struct aw_conn {
 	const struct aw_policy *policy;
 	const struct aw_params *params; /* outlives the connection */
-	u64 owed_since_ns;         /* oldest unacknowledged arrival, or AW_NEVER_NS */
-	struct aw_verdict pending; /* the verdict in force */
-	u32 rails;                 /* AW_RAIL_* in force */
-	struct aw_flight flight;   /* for AW_RAIL_FLIGHT */
-	u32 reserved;
+	u64 owed_since_ns;           /* oldest unacknowledged arrival, or AW_NEVER_NS */
+	struct aw_verdict pending;   /* the verdict in force */
+	u32 rails;                   /* AW_RAIL_* in force */
+	struct aw_flight flight;     /* for AW_RAIL_FLIGHT */
+	struct aw_compress compress; /* for AW_RAIL_ORDER */
+	u8 news;                     /* 1: something happened since the last ACK */
+	u8 reserved;
 	u64 state[AW_STATE_MAX_BYTES / 8]; /* of the policy, zeroed at init */
 };
 

@@ -12,8 +12,10 @@
 #include <ackwise/base.h>
 
 enum aw_event_kind {
-	AW_EVENT_DATA,     /* a segment with payload, or a FIN, arrived */
-	AW_EVENT_ACK_SENT, /* an ACK left, pure or piggybacked on data */
+	AW_EVENT_DATA, /* a segment with payload, or a FIN, arrived */
+	/* an ACK left, pure or piggybacked on data; a driver need not tell of a second
+	 * one while nothing else happens (aw_conn.news) */
+	AW_EVENT_ACK_SENT,
 	AW_EVENT_DEADLINE, /* the deadline of the pending verdict passed */
 	AW_EVENT_APP_READ, /* the application read from the receive buffer */
 	AW_EVENT_KINDS
@@ -43,7 +45,9 @@ enum aw_order {
 
 struct aw_event {
 	u64 now_ns; /* monotonic, never less than in the previous event */
-	u32 random; /* 32 uniform random bits, fresh for every event */
+	/* 32 uniform random bits, fresh for every event; 0 if the policy does not use
+	 * them */
+	u32 random;
 
 	/* data: payload of the segment; app_read: bytes copied; else 0 */
 	u32 bytes;
@@ -62,14 +66,15 @@ struct aw_event {
 	u32 rtt_us;        /* receiver's RTT estimate, 0: not known yet */
 	u32 rto_us;        /* this host's RTO, 0: not known */
 	u32 delay_max_us;  /* the longest delay this host allows, 0: no limit */
-
 	/* data: segments on the wire that were merged into it (GRO), at least 1
 	 * [S4.3] [RFC9293.3] */
 	u16 segments;
 	u16 flags; /* AW_FLAG_* */
 	u8 kind;   /* enum aw_event_kind */
 	u8 order;  /* data: enum aw_order */
-	u8 reserved[2];
+	/* data above a hole: the longest that it may wait for an ACK, 0: not at
+	 * all, because SACK was not agreed on, or has no room for more */
+	u16 sack_delay_us;
 };
 
 /*

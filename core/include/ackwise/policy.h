@@ -60,6 +60,9 @@ struct aw_policy {
 	 * than 4 for a policy that measures the effect of its delays.
 	 * (optional: 4) */
 	u8 acks_per_round;
+	/* 1: reads the event's random bits; else they may be 0 after init, because
+	 * drawing them costs as much as the decision (optional) */
+	u8 uses_random;
 
 	/* The connection starts; state is zeroed; e holds time and random bits
 	 * only. (optional) */

@@ -57,10 +57,13 @@ const char *aw_rail_set(unsigned int bit);  /* "default", "network" or "all" */
 /*
  * v: the policy's verdict on e.  owed_since_ns: arrival time of the oldest
  * unacknowledged data, AW_NEVER_NS when no ACK is owed.  share_bytes: the share
- * of the sender's flight that may wait for an ACK, for AW_RAIL_FLIGHT.  Returns
- * v or an earlier verdict.
+ * of the sender's flight that may wait for an ACK, for AW_RAIL_FLIGHT.
+ * hole_until_ns: until when segments above a hole may wait for an ACK,
+ * AW_NEVER_NS when there are none, for AW_RAIL_ORDER.  Returns v or an earlier
+ * verdict.
  */
 struct aw_verdict aw_rails_apply(u32 rails, u64 owed_since_ns, u32 share_bytes,
-				 const struct aw_event *e, struct aw_verdict v);
+				 u64 hole_until_ns, const struct aw_event *e,
+				 struct aw_verdict v);
 
 #endif /* ACKWISE_RAILS_H */

@@ -81,7 +81,7 @@ fn an_event_looks_the_same_from_both_sides() {
         "wnd_max_bytes" = wnd_max_bytes, "rcv_mss_bytes" = rcv_mss_bytes,
         "mss_max_bytes" = mss_max_bytes, "rtt_us" = rtt_us, "rto_us" = rto_us,
         "delay_max_us" = delay_max_us, "segments" = segments, "flags" = flags, "kind" = kind,
-        "order" = order, "reserved" = reserved,
+        "order" = order, "sack_delay_us" = sack_delay_us,
     });
 }
 
@@ -93,7 +93,11 @@ fn a_verdict_and_a_connection_look_the_same_from_both_sides() {
     });
     mirror!("aw_conn" = RawConn {
         "policy" = policy, "params" = params, "owed_since_ns" = owed_since_ns, "pending" = pending,
-        "rails" = rails, "flight" = flight, "reserved" = reserved, "state" = state,
+        "rails" = rails, "flight" = flight, "compress" = compress, "news" = news,
+        "reserved" = reserved, "state" = state,
+    });
+    mirror!("aw_compress" = RawCompress {
+        "duplicate_acks" = duplicate_acks, "waiting" = waiting,
     });
 }
 
@@ -107,7 +111,8 @@ fn a_policy_and_its_parameters_look_the_same_from_both_sides() {
     mirror!("aw_policy" = RawPolicy {
         "name" = name, "summary" = summary, "source" = source, "params" = params,
         "values" = values, "params_count" = params_count, "values_count" = values_count,
-        "state_bytes" = state_bytes, "acks_per_round" = acks_per_round, "init" = members, "observe" = observe,
+        "state_bytes" = state_bytes, "acks_per_round" = acks_per_round,
+        "uses_random" = uses_random, "init" = members, "observe" = observe,
     });
     // The members follow one on the other, and there are as many.
     let members = ["init", "on_data", "on_deadline", "on_app_read", "on_ack_sent"];
@@ -155,6 +160,8 @@ fn constants_have_the_same_values_on_both_sides() {
         ("AW_VALUES_MAX", VALUES_MAX),
         ("AW_NEVER_NS", NEVER_NS as usize),
         ("AW_MAX_DELAY_NS", MAX_DELAY_NS as usize),
+        ("AW_COMPRESS_DELAY_US", COMPRESS_DELAY_US.into()),
+        ("AW_COMPRESS_SEGMENTS", COMPRESS_SEGMENTS.into()),
         ("AW_ACTIONS", 3),
         ("AW_REASONS", Reason::all().count()),
     ]);

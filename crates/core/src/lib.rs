@@ -20,6 +20,10 @@ const VALUES_MAX: usize = 4;
 pub const NEVER_NS: u64 = u64::MAX;
 /// The longest delay of an ACK that rail MAX_DELAY allows (`AW_MAX_DELAY_NS`).
 pub const MAX_DELAY_NS: u64 = 500_000_000;
+/// How long segments above a hole wait for an ACK, and how many do (`AW_COMPRESS_DELAY_US`,
+/// `AW_COMPRESS_SEGMENTS`).
+const COMPRESS_DELAY_US: u16 = 1000;
+const COMPRESS_SEGMENTS: u8 = 44;
 
 /// What arrived (`enum aw_event_kind`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +79,7 @@ pub struct Event {
     pub flags: u16,
     pub kind: EventKind,
     pub order: Order,
-    pub reserved: [u8; 2],
+    pub sack_delay_us: u16,
 }
 
 impl Event {
@@ -99,7 +103,7 @@ impl Event {
             flags: 0,
             kind,
             order: Order::In,
-            reserved: [0; 2],
+            sack_delay_us: 0,
         }
     }
 }
@@ -200,8 +204,16 @@ struct RawPolicy {
     values_count: u8,
     state_bytes: u8,
     acks_per_round: u8,
+    uses_random: u8,
     members: [*const c_void; 5],
     observe: Option<unsafe extern "C" fn(*const c_void, *const RawParams, *mut u32)>,
+}
+
+#[derive(Clone)]
+#[repr(C)]
+struct RawCompress {
+    duplicate_acks: u8,
+    waiting: u8,
 }
 
 #[derive(Clone)]
@@ -213,7 +225,9 @@ struct RawConn {
     pending: RawVerdict,
     rails: u32,
     flight: [u32; 3],
-    reserved: u32,
+    compress: RawCompress,
+    news: u8,
+    reserved: u8,
     state: [u64; STATE_MAX_BYTES / 8],
 }
 
@@ -513,6 +527,8 @@ impl Conn {
             pending: empty,
             rails,
             flight: [0; 3],
+            compress: RawCompress { duplicate_acks: 0, waiting: 0 },
+            news: 0,
             reserved: 0,
             state: [0; STATE_MAX_BYTES / 8],
         };
@@ -527,6 +543,17 @@ impl Conn {
         debug_assert!(std::ptr::eq(self.raw.params, Arc::as_ptr(&self.params.0)));
         // SAFETY: raw was initialised by aw_conn_init; e is a valid event.
         unsafe { aw_decide(&mut self.raw, e) }.into()
+    }
+
+    /// [`Event::sack_delay_us`] on a host set up as Linux is; `has_room`: its SACK option can report
+    /// the segment beside those that wait.
+    pub fn sack_delay_us(&self, has_room: bool) -> u16 {
+        let waiting = self.raw.compress.waiting;
+        if waiting >= COMPRESS_SEGMENTS || (waiting > 0 && !has_room) {
+            0
+        } else {
+            COMPRESS_DELAY_US
+        }
     }
 
     /// The observable values of the policy's state now; none where it has none to tell.

@@ -83,6 +83,7 @@ pub(crate) fn policy(stream: &Stream, setting: &Setting<'_>) -> Account {
         template: event,
         unread_bytes: 0,
         data_seen: false,
+        sack: stream.sack,
     };
     driver.template.wnd_next_bytes = stream.first_wnd_bytes;
     driver.template.wnd_max_bytes = stream.first_wnd_bytes;
@@ -128,6 +129,7 @@ struct Driver {
     template: Event,
     unread_bytes: u32,
     data_seen: bool,
+    sack: bool,
 }
 
 impl Driver {
@@ -225,6 +227,7 @@ impl Driver {
         event.bytes = data.payload_bytes;
         event.segments = u16::try_from(data.segments).unwrap_or(u16::MAX);
         event.order = data.order;
+        event.sack_delay_us = if self.sack { self.conn.sack_delay_us(true) } else { 0 };
         event.flags |= data.flags;
         self.decide(&event);
     }

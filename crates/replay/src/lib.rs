@@ -16,7 +16,7 @@
 //! - A window is what the real receiver advertised last at that time.
 //! - A packet merged by offloads stands for `ceil(payload / MSS)` segments that arrive at once.
 //! - An ACK reports every segment that arrived before it, in order (by its number) or not (by
-//!   SACK, or as a duplicate ACK).
+//!   SACK, which is taken to have room for all, or as a duplicate ACK).
 //! - Timers fire before packets of the same nanosecond; the application reads after them.
 #![forbid(unsafe_code)]
 

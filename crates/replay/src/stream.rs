@@ -65,6 +65,8 @@ pub(crate) struct Stream {
     pub first_rcv_nxt: u64,
     pub first_wnd_bytes: u32,
     pub mss_bytes: u32,
+    /// Both ends agreed on SACK.
+    pub sack: bool,
     pub window_known: bool,
     /// RTT between capture point and receiver; its packets are dated back by it.
     pub distance_ns: u64,
@@ -148,6 +150,7 @@ impl Stream {
             first_rcv_nxt: 1,
             first_wnd_bytes: ASSUMED_WINDOW_BYTES,
             mss_bytes,
+            sack: false,
             window_known: false,
             distance_ns: 0,
             unseen_bytes: 0,
@@ -182,6 +185,9 @@ impl Stream {
             first_rcv_nxt,
             first_wnd_bytes,
             mss_bytes: direction.mss_bytes,
+            // Without the handshake, blocks tell.
+            sack: direction.sack_permitted && receiver.sack_permitted
+                || receiver.records.iter().any(|r| !receiver.sacks(r).is_empty()),
             window_known,
             distance_ns,
             unseen_bytes: 0,

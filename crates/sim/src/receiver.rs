@@ -26,8 +26,12 @@ pub struct Receiver {
     above: Ranges,
     /// What arrived twice (RFC 2883), until an ACK reports it.
     copy: Option<(u64, u64)>,
-    /// Start of the range that changed last: it is reported first (RFC 2018, 4).
-    newest_range: u64,
+    /// A place in the range that changed last, which is reported first (RFC 2018, 4), and in the one
+    /// before.
+    newest_ranges: [u64; 2],
+    /// An ACK for the segment being processed can report those that wait above a hole as well: it
+    /// belongs to one of these ranges, or there are fewer than two (Linux, tcp_sack_new_ofo_skb).
+    sack_has_room: bool,
     buffer: u64,
     /// The window's ceiling while it opens (Linux, rcv_ssthresh).
     ceiling: u64,
@@ -89,7 +93,8 @@ impl Receiver {
             read: 0,
             above: Ranges::default(),
             copy: None,
-            newest_range: 0,
+            newest_ranges: [0; 2],
+            sack_has_room: true,
             buffer: cfg.recv_buffer_bytes,
             ceiling: if cfg.slow_window { FIRST_WINDOW_BYTES } else { u64::MAX },
             scale,
@@ -186,7 +191,7 @@ impl Receiver {
             flags: if self.above.is_empty() { 0 } else { flag::HOLE_OPEN },
             kind,
             order: Order::In,
-            reserved: [0; 2],
+            sack_delay_us: 0,
         }
     }
 
@@ -230,6 +235,9 @@ impl Receiver {
         e.bytes = p.len;
         e.segments = p.segments;
         e.order = order;
+        if self.sack && self.cfg.socket == SocketLayer::Linux {
+            e.sack_delay_us = self.conn.sack_delay_us(self.sack_has_room);
+        }
         for (is_set, bit) in [(window_grew, flag::WND_GREW), (p.psh, flag::PSH), (p.fin, flag::FIN)] {
             if is_set {
                 e.flags |= bit;
@@ -279,8 +287,8 @@ impl Receiver {
             Order::Hole => {
                 // A copy of data that is queued above the hole holds nothing new, but its ACK still
                 // reports the hole.
+                self.note_range(p);
                 self.above.insert(p.seq, p.end(), |_, _| {});
-                self.newest_range = p.seq;
                 self.sack && self.raise_ceiling(p)
             }
             Order::In | Order::Fills => {
@@ -293,6 +301,17 @@ impl Receiver {
                 self.raise_ceiling(p)
             }
         }
+    }
+
+    /// A segment is about to go into a range above a hole, or to begin one.
+    fn note_range(&mut self, p: &Packet) {
+        let touched = self.above.around(p.seq - 1).or(self.above.around(p.end()));
+        let holds = |at: u64| touched.is_some_and(|(start, end)| start <= at && at < end);
+        self.sack_has_room = self.above.iter().count() < 2 || self.newest_ranges.iter().any(|&at| holds(at));
+        if !holds(self.newest_ranges[0]) {
+            self.newest_ranges[1] = self.newest_ranges[0];
+        }
+        self.newest_ranges[0] = p.seq;
     }
 
     /// Linux, tcp_grow_window: by two segments for each, as far as there is room.
@@ -402,13 +421,16 @@ impl Receiver {
         let wnd = self.window_now();
         let reports = self.sack && (self.copy.is_some() || !self.above.is_empty());
         let sack = reports.then(|| {
-            // RFC 2883, 4: a copy first; RFC 2018, 4: then the newest block.
+            // RFC 2883, 4: a copy first; RFC 2018, 4: then the newest blocks, which segments that
+            // share this ACK may have made.
             let mut blocks = Sack::with_capacity(SACK_BLOCKS);
             blocks.extend(self.copy);
-            let newest = self.above.around(self.newest_range);
-            blocks.extend(newest);
-            let others = self.above.iter().rev().filter(|&b| Some(b) != newest);
-            blocks.extend(others.take(SACK_BLOCKS - blocks.len()));
+            let newest = self.newest_ranges.iter().filter_map(|&at| self.above.around(at));
+            for block in newest.chain(self.above.iter().rev()) {
+                if blocks.len() < SACK_BLOCKS && !blocks[self.copy.iter().count()..].contains(&block) {
+                    blocks.push(block);
+                }
+            }
             Box::new(blocks)
         });
         AckFields {

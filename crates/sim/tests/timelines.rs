@@ -333,14 +333,30 @@ fn a_hole_and_what_fills_it_are_acknowledged_at_once() {
     // RFC 5681, 4.2. Segment 2 is lost: 1 (21 ms) waits; the hole shows with 3 (23
     // ms), and each of 3..10 asks for 2 again. 42 ms: the ACK of 1 counts as new, 43 to 45 ms as
     // its duplicates: segment 2, sent at 45 ms, arrives at 66 ms and fills all up to 12, which
-    // came at 63 and 64 ms (sent at 42 ms).
+    // came at 63 and 64 ms (sent at 42 ms). Of NewReno each has its ACK, of 12 for its FIN.
     let mut over = steady_window();
     // A policy that by itself would wait for 64 segments.
     over["policy"] = delayed(64);
     let r = run(&ruler(losing_at(&[2]), &[transfer(12, over)]));
     let mut expected: Vec<_> = (23..=30).map(|ms| (ms * 1000, 1, "out-of-order")).collect();
-    expected.extend([(63_000, 1, "out-of-order"), (64_000, 1, "out-of-order"), (66_000, 12, "hole-filled")]);
+    expected.extend([(63_000, 1, "out-of-order"), (64_000, 1, "fin"), (66_000, 12, "hole-filled")]);
     assert_eq!(acks(trace(&r)), expected);
+}
+
+#[test]
+// [D-31]
+fn segments_above_a_hole_share_acks_once_three_are_reported() {
+    // Ten times the rate: segment 2 is lost, 3 to 10 come at 20.3, 20.4 .. 21 ms. 3, 4 and 5 have an ACK each, 6
+    // (20.6 ms) waits for 1 ms: 5% of the RTT, 40.1 ms at least, are more. Its ACK reports 6 to 10.
+    let over = json!({ "sender": { "recovery": "sack" }, "policy": delayed(64) });
+    let path = json!({ "down": {
+        "rate_bps": 80_000_000, "outages": [{ "start_ns": 150 * US, "length_ns": 100 * US }],
+    } });
+    let r = run(&ruler(path, &[transfer(10, over)]));
+    let first: Vec<_> = acks(trace(&r)).into_iter().take(4).collect();
+    let each = [20_300, 20_400, 20_500].map(|us| (us, 1, "out-of-order"));
+    assert_eq!(first[..3], each);
+    assert_eq!((first[3].0, first[3].2), (21_600, "out-of-order"));
 }
 
 #[test]
