@@ -19,7 +19,6 @@
 #include "netlink.h"
 #include <fcntl.h>
 #include <glob.h>
-#include <netinet/tcp.h>
 #include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
