@@ -93,8 +93,8 @@ static bool chosen(int s, const char *choice)
 	return !strcmp(text, choice);
 }
 
-/* A connected pair; `listeners` is the policy of the listener, or NULL. */
-static void pair_of(int protocol, const char *listeners, int *client, int *server)
+/* A connected pair; `listeners` is the policy of the listener, or NULL. Returns the listener. */
+static int pair_of(int protocol, const char *listeners, int *client, int *server)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET };
 	socklen_t len = sizeof(a);
@@ -110,12 +110,12 @@ static void pair_of(int protocol, const char *listeners, int *client, int *serve
 		perror("# pair");
 	else
 		*server = accept(listener, NULL, NULL);
-	close(listener);
+	return listener;
 }
 
 static void pair(const char *listeners, int *client, int *server)
 {
-	pair_of(IPPROTO_TCP, listeners, client, server);
+	close(pair_of(IPPROTO_TCP, listeners, client, server));
 }
 
 static void part(int client, int server)
@@ -548,11 +548,15 @@ static bool data_in_a_synack_is_acknowledged(const char *choice)
 
 #define TRACING "/sys/kernel/tracing/"
 #define TRACE_ACKS TRACING "events/tcp/tcp_ack/enable"
-#define READS "sed -n 's/.*src=\\([^ ]*\\) .*event=app-read .* bytes=\\([0-9]*\\) .*/\\1 \\2/p' " TRACING "trace"
+/* of each read that a policy was told: the peer, and how many bytes */
+#define READS                                                                               \
+	"sed -n 's/.*dest=\\([^ ]*\\) .*event=app-read .* bytes=\\([0-9]*\\) .*/\\1 \\2/p' " \
+	TRACING "trace"
 
 static bool trace_begins(void)
 {
-	return run(": > " TRACING "trace") && put(TRACE_ACKS, "1");
+	return put(TRACING "buffer_size_kb", "8192") && run(": > " TRACING "trace") &&
+	       put(TRACE_ACKS, "1");
 }
 
 /* A socket of MPTCP: reads about which the policy has nothing to say leave its subflow alone. */
@@ -562,7 +566,7 @@ static bool mptcp_reads_do_not_ask_in_vain(void)
 	int c, s, reads;
 	bool ok;
 
-	pair_of(IPPROTO_MPTCP, NULL, &c, &s);
+	close(pair_of(IPPROTO_MPTCP, NULL, &c, &s));
 	ok = write(c, text, sizeof(text)) == sizeof(text);
 	pause_ms(50);
 	ok = ok && trace_begins();
@@ -574,29 +578,34 @@ static bool mptcp_reads_do_not_ask_in_vain(void)
 	return ok;
 }
 
-#define MPTCP_BYTES 4000000
-
 /* Over two subflows: what their policies are told of reads is what they brought, no more. */
 static bool mptcp_subflows_hear_of_their_own_data(void)
 {
-	char check_reads[400];
-	int c, s;
+	struct sockaddr_in at = { .sin_family = AF_INET };
+	socklen_t len = sizeof(at);
+	char compared[600];
+	int c, s, listener;
 	bool ok;
 
 	ok = run("ip mptcp limits set subflows 1 add_addr_accepted 1 && "
 		 "ip mptcp endpoint add 127.0.0.2 dev lo subflow");
-	pair_of(IPPROTO_MPTCP, NULL, &c, &s);
-	/* the second subflow joins after the first data */
-	ok = ok && transfer(c, s, 1000, NULL);
-	pause_ms(200);
-	ok = ok && trace_begins() && transfer(c, s, MPTCP_BYTES, NULL);
+	/* the second subflow finds the connection through the listener */
+	listener = pair_of(IPPROTO_MPTCP, NULL, &c, &s);
+	ok = ok && !getsockname(listener, (void *)&at, &len) && transfer(c, s, 1000, NULL);
+	pause_ms(500);
+	ok = ok && trace_begins() && transfer(c, s, 4000000, NULL);
 	ok = put(TRACE_ACKS, "0") && ok;
-	snprintf(check_reads, sizeof(check_reads),
-		 READS " | awk '{ n[$1] += $2; sum += $2 } END { for (i in n) flows++; "
-		       "print \"# \" flows \" subflows, \" sum; "
-		       "exit !(flows == 2 && sum <= %d) }'", MPTCP_BYTES + 1000);
-	ok = run(check_reads) && ok;
+	snprintf(compared, sizeof(compared),
+		 "{ " READS "; ss -HtinO 'sport = :%d' | grep -o 'bytes_received:[0-9]*' | "
+		 "tr : ' '; } | awk '"
+		 "$1 == \"bytes_received\" { came += $2; next } { peers[$1]; told += $2 } "
+		 "END { for (peer in peers) flows++; "
+		 "print \"# \" flows \" subflows, told of \" told \" bytes of \" came; "
+		 "exit !(flows == 2 && told <= came) }'",
+		 ntohs(at.sin_port));
+	ok = run(compared) && ok;
 	part(c, s);
+	close(listener);
 	return run("ip mptcp endpoint flush") && ok;
 }
 
@@ -605,12 +614,15 @@ static int choose_delayed(void)
 	return choose(socket(AF_INET, SOCK_STREAM, 0), "delayed") ? 0 : errno;
 }
 
-/* 1 if the option is refused, 2 if the default is, 3 if both are; 0 if neither. */
+/* What is refused, added: 1, a policy that is not allowed, for a socket; 2, the same as
+ * default; 4, an allowed one as default.
+ */
 static int choose_in_a_user_namespace(void)
 {
 	if (unshare(CLONE_NEWUSER | CLONE_NEWNET))
 		return 98;
-	return (choose_delayed() ? 1 : 0) + (put(DEFAULT, "delayed") ? 0 : 2);
+	return (choose_delayed() ? 1 : 0) + (put(DEFAULT, "delayed") ? 0 : 2) +
+	       (put(DEFAULT, "every") ? 0 : 4);
 }
 
 int main(void)
