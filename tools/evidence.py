@@ -74,7 +74,13 @@ SIMULATOR = tuple(
 # What the lab takes from the engine: a scenario's defaults and the random numbers of its traffic.
 TRAFFIC = tuple(f"crates/sim/src/{name}.rs" for name in ("scenario", "rng", "app"))
 DATA = ("python/ackwise/captures/*.pcap", "python/ackwise/reference/*.csv")
-LAB = ("linux/patches/**/*.patch", "linux/config/*", "linux/prepare", "linux/lab/*")
+LAB = (
+    "linux/patches/6.12/*.patch",
+    "linux/patches/lab/*.patch",
+    "linux/config/*",
+    "linux/prepare",
+    "linux/lab/*",
+)
 SERIES = ("linux/patches/6.12/*.patch", "linux/config/ackwise.config", "linux/prepare")
 
 

@@ -13,7 +13,6 @@
 #include <linux/if_packet.h>
 #include <linux/ip.h>
 #include <linux/sockios.h>
-#include <linux/tcp.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -94,15 +93,15 @@ static bool chosen(int s, const char *choice)
 	return !strcmp(text, choice);
 }
 
-/* A connected pair; `listeners` is the policy of the listener, or NULL. */
-static void pair(const char *listeners, int *client, int *server)
+/* A connected pair; `listeners` is the policy of the listener, or NULL. Returns the listener. */
+static int pair_of(int protocol, const char *listeners, int *client, int *server)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET };
 	socklen_t len = sizeof(a);
-	int listener = socket(AF_INET, SOCK_STREAM, 0);
+	int listener = socket(AF_INET, SOCK_STREAM, protocol);
 
 	a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	*client = socket(AF_INET, SOCK_STREAM, 0);
+	*client = socket(AF_INET, SOCK_STREAM, protocol);
 	*server = -1;
 	if ((listeners && !choose(listener, listeners)) ||
 	    bind(listener, (void *)&a, sizeof(a)) || listen(listener, 1) ||
@@ -111,7 +110,12 @@ static void pair(const char *listeners, int *client, int *server)
 		perror("# pair");
 	else
 		*server = accept(listener, NULL, NULL);
-	close(listener);
+	return listener;
+}
+
+static void pair(const char *listeners, int *client, int *server)
+{
+	close(pair_of(IPPROTO_TCP, listeners, client, server));
 }
 
 static void part(int client, int server)
@@ -542,13 +546,88 @@ static bool data_in_a_synack_is_acknowledged(const char *choice)
 	return ok;
 }
 
+#define TRACING "/sys/kernel/tracing/"
+#define TRACE_ACKS TRACING "events/tcp/tcp_ack/enable"
+/* of each read that a policy was told: the peer, and how many bytes */
+#define READS                                                                               \
+	"sed -n 's/.*dest=\\([^ ]*\\) .*event=app-read .* bytes=\\([0-9]*\\) .*/\\1 \\2/p' " \
+	TRACING "trace"
+
+static bool trace_begins(void)
+{
+	return put(TRACING "buffer_size_kb", "8192") && run(": > " TRACING "trace") &&
+	       put(TRACE_ACKS, "1");
+}
+
+/* A socket of MPTCP: reads about which the policy has nothing to say leave its subflow alone. */
+static bool mptcp_reads_do_not_ask_in_vain(void)
+{
+	char text[4000] = { 0 };
+	int c, s, reads;
+	bool ok;
+
+	close(pair_of(IPPROTO_MPTCP, NULL, &c, &s));
+	ok = write(c, text, sizeof(text)) == sizeof(text);
+	pause_ms(50);
+	ok = ok && trace_begins();
+	for (reads = 0; ok && reads < 40; reads++)
+		ok = read(s, text, 100) == 100;
+	ok = put(TRACE_ACKS, "0") && ok;
+	ok = run(READS " | awk 'END { exit NR > 2 }'") && ok;
+	part(c, s);
+	return ok;
+}
+
+/* Over two subflows: what their policies are told of reads is what they brought, no more. */
+static bool mptcp_subflows_hear_of_their_own_data(void)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET };
+	socklen_t len = sizeof(at);
+	char compared[600];
+	int c, s, listener;
+	bool ok;
+
+	ok = run("ip mptcp limits set subflows 1 add_addr_accepted 1 && "
+		 "ip mptcp endpoint add 127.0.0.2 dev lo subflow");
+	/* the second subflow finds the connection through the listener */
+	listener = pair_of(IPPROTO_MPTCP, NULL, &c, &s);
+	ok = ok && !getsockname(listener, (void *)&at, &len) && transfer(c, s, 1000, NULL);
+	pause_ms(500);
+	ok = ok && trace_begins() && transfer(c, s, 4000000, NULL);
+	ok = put(TRACE_ACKS, "0") && ok;
+	snprintf(compared, sizeof(compared),
+		 "{ " READS "; ss -HtinO 'sport = :%d' | grep -o 'bytes_received:[0-9]*' | "
+		 "tr : ' '; } | awk '"
+		 "$1 == \"bytes_received\" { came += $2; next } { peers[$1]; told += $2 } "
+		 "END { for (peer in peers) flows++; "
+		 "print \"# \" flows \" subflows, told of \" told \" bytes of \" came; "
+		 "exit !(flows == 2 && told <= came) }'",
+		 ntohs(at.sin_port));
+	ok = run(compared) && ok;
+	part(c, s);
+	close(listener);
+	return run("ip mptcp endpoint flush") && ok;
+}
+
 static int choose_delayed(void)
 {
 	return choose(socket(AF_INET, SOCK_STREAM, 0), "delayed") ? 0 : errno;
 }
 
+/* What is refused, added: 1, a policy that is not allowed, for a socket; 2, the same as
+ * default; 4, an allowed one as default.
+ */
+static int choose_in_a_user_namespace(void)
+{
+	if (unshare(CLONE_NEWUSER | CLONE_NEWNET))
+		return 98;
+	return (choose_delayed() ? 1 : 0) + (put(DEFAULT, "delayed") ? 0 : 2) +
+	       (put(DEFAULT, "every") ? 0 : 4);
+}
+
 int main(void)
 {
+	char kept[256];
 	int c, s;
 
 	if (!loopback_up() || access(DEFAULT, R_OK)) {
@@ -574,15 +653,17 @@ int main(void)
 	      "the list of allowed policies can be set");
 	check(unprivileged(choose_delayed) == EPERM,
 	      "without CAP_NET_ADMIN only allowed policies can be chosen");
+	check(unprivileged(choose_in_a_user_namespace) == 2,
+	      "who owns a network namespace can choose any policy for a socket there, "
+	      "but only an allowed one as its default");
 	check(put(SYSCTL("tcp_allowed_ack_policies"),
 		  "a3 a3fewer csa3 bsd delayed dynamic every greedy linux ratelimit"),
 	      "all policies can be allowed");
 	check(unprivileged(choose_delayed) == 0,
 	      "anybody can choose an allowed policy");
 
-	check(put(DEFAULT, "delayed:segments=8") &&
-		      is(DEFAULT, "delayed:segments=8,delay_ms=200"),
-	      "the default can be a policy with parameters");
+	check(put(DEFAULT, "delayed:segments=8") && is(DEFAULT, "delayed:segments=8"),
+	      "the default can be a policy with parameters, and reads as it was written");
 	pair(NULL, &c, &s);
 	check(chosen(s, "delayed:segments=8,delay_ms=200") &&
 		      chosen(c, "delayed:segments=8,delay_ms=200"),
@@ -594,9 +675,13 @@ int main(void)
 	      "inet_diag shows the state of a policy");
 	part(c, s);
 
-	check(put(SYSCTL("tcp_ack/delayed/delay_ms"), "40") &&
-		      is(DEFAULT, "delayed:segments=8,delay_ms=40"),
+	check(put(DEFAULT, strcpy(kept, get(DEFAULT))) &&
+		      put(SYSCTL("tcp_ack/delayed/delay_ms"), "40"),
+	      "a default that was read can be written back");
+	pair(NULL, &c, &s);
+	check(chosen(s, "delayed:segments=8,delay_ms=40"),
 	      "a parameter that a choice does not state is taken from its sysctl");
+	part(c, s);
 	check(!put(SYSCTL("tcp_ack/delayed/delay_ms"), "501") &&
 		      is(SYSCTL("tcp_ack/delayed/delay_ms"), "40"),
 	      "a sysctl refuses a value out of its parameter's range");
@@ -650,6 +735,32 @@ int main(void)
 
 	check(choice_survives_a_route("delayed:segments=3,delay_ms=40", "every"),
 	      "a socket that disconnects gets its own choice back from the route's");
+
+	check(put(DEFAULT, "every") &&
+		      route(RTM_NEWROUTE, &to_loopback, "stock", false) &&
+		      route_shows(AF_INET, "stock"),
+	      "a route can say stock, and shows it");
+	pair("delayed", &c, &s);
+	check(chosen(s, "stock") && chosen(c, "stock") && !diag_shows("stock", false),
+	      "stock on a route takes precedence over the namespace and the listener");
+	check(transfer(c, s, 1000000, NULL), "data arrives unchanged over a stock route");
+	check(choose(s, "delayed") && chosen(s, "delayed:segments=2,delay_ms=40") &&
+		      transfer(c, s, 100000, NULL),
+	      "a socket can choose a policy on a stock route that is not locked");
+	part(c, s);
+	check(route(RTM_NEWROUTE, &to_loopback, "stock", true), "a route can lock stock");
+	pair(NULL, &c, &s);
+	check(!choose(s, "delayed") && errno == EPERM && chosen(s, "stock"),
+	      "a socket cannot leave stock where the route locks it");
+	part(c, s);
+	check(choice_survives_a_route("delayed:segments=3,delay_ms=40", "stock"),
+	      "a socket that disconnects gets its own choice back from a stock route");
+	check(put(DEFAULT, "delayed:segments=1000,delay_ms=500") &&
+		      mptcp_reads_do_not_ask_in_vain(),
+	      "MPTCP asks no policy about a read that changes nothing for it");
+	check(put(DEFAULT, "linux") && mptcp_subflows_hear_of_their_own_data(),
+	      "MPTCP tells subflows of their own data, and data arrives unchanged");
+	check(put(DEFAULT, "stock"), "the default can be set back again");
 
 	check(put(SYSCTL("tcp_rto_min_us"), "50000"), "the least RTO can be set");
 	pair(NULL, &c, &s);

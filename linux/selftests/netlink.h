@@ -8,6 +8,7 @@
 #include <linux/inet_diag.h>
 #include <linux/rtnetlink.h>
 #include <linux/sock_diag.h>
+#include <linux/tcp.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <stdbool.h>
@@ -17,16 +18,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* added by the series; the headers of distributions do not have them */
-#define TCP_ACK_POLICY 200
-#define RTAX_ACK_POLICY 18
-#define INET_DIAG_ACK_POLICY 23
-enum {
-	INET_ACK_POLICY_CHOICE = 1,
-	INET_ACK_POLICY_REASON,
-	INET_ACK_POLICY_INFO,
-	INET_ACK_POLICY_STATE
-};
+/* The headers are those of the patched kernel. Programs are compiled with these numbers. */
+_Static_assert(TCP_ACK_POLICY == 47, "include/uapi/linux/tcp.h");
+_Static_assert(RTAX_ACK_POLICY == 18, "include/uapi/linux/rtnetlink.h");
+_Static_assert(INET_DIAG_ACK_POLICY == 23, "include/uapi/linux/inet_diag.h");
 
 /* `request` begins with a header and has room for the attribute at its end. */
 static inline struct rtattr *netlink_add(void *request, int type, const void *data,
@@ -124,6 +119,48 @@ static inline bool route(int command, const struct destination *to, const char *
 			(unsigned short)((char *)&q + q.h.nlmsg_len - (char *)metrics);
 	}
 	return netlink_ask(NETLINK_ROUTE, &q.h, NULL, NULL) >= 0;
+}
+
+struct route_sought {
+	int family;
+	const char *policy;
+	bool found;
+};
+
+static inline void route_look(struct nlmsghdr *h, void *data)
+{
+	struct rtmsg *r = NLMSG_DATA(h);
+	struct route_sought *sought = data;
+	struct rtattr *a = RTM_RTA(r), *b;
+	int left = (int)RTM_PAYLOAD(h), inner;
+
+	if (h->nlmsg_type != RTM_NEWROUTE || r->rtm_family != sought->family)
+		return;
+	for (; RTA_OK(a, left); a = RTA_NEXT(a, left)) {
+		if (a->rta_type != RTA_METRICS)
+			continue;
+		b = RTA_DATA(a);
+		inner = (int)RTA_PAYLOAD(a);
+		for (; RTA_OK(b, inner); b = RTA_NEXT(b, inner))
+			if (b->rta_type == RTAX_ACK_POLICY)
+				sought->found |= !strcmp(RTA_DATA(b), sought->policy);
+	}
+}
+
+/* Has a route of this family the ACK policy, by its name? */
+static inline bool route_shows(int family, const char *policy)
+{
+	struct {
+		struct nlmsghdr h;
+		struct rtmsg r;
+	} q = { 0 };
+	struct route_sought sought = { family, policy, false };
+
+	q.h.nlmsg_len = sizeof(q);
+	q.h.nlmsg_type = RTM_GETROUTE;
+	q.h.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
+	q.r.rtm_family = (unsigned char)family;
+	return netlink_ask(NETLINK_ROUTE, &q.h, route_look, &sought) >= 0 && sought.found;
 }
 
 /* Dumps the TCP sockets of a family in these states, with their ACK policies. */

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Live sockets as the kernel tells of them, from messages made by hand."""
 
+import re
 import socket
 import struct
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from ackwise.cli import main as cli
 from ackwise.errors import RunError
 from ackwise.host import sockets
+from ackwise.lab.build import linux_folder
 
 
 def attribute(kind: int, data: bytes) -> bytes:
@@ -32,6 +34,19 @@ def policy(choice: bytes, reason: bytes, counts: tuple[int, int, int, int], stat
         + attribute(3, struct.pack("=QQQQ", *counts))
         + attribute(4, state + b"\0"),
     )
+
+
+def test_numbers_are_those_of_the_series() -> None:
+    # which the C compiler holds to the kernel's headers
+    header = (linux_folder() / "selftests/netlink.h").read_text()
+    given = dict(re.findall(r"_Static_assert\((\w+) == (\d+),", header))
+    assert int(given["INET_DIAG_ACK_POLICY"]) == sockets._ACK_POLICY
+    fuzz = linux_folder() / "fuzz/uapi"
+    for name in ("TCP_ACK_POLICY", "INET_DIAG_ACK_POLICY"):
+        stands = "\n".join(file.read_text() for file in sorted(fuzz.glob("*.h")))
+        assert re.findall(rf"^#define {name} (\d+)", stands, re.MULTILINE) == [given[name]]
+    readme = (linux_folder() / "README.md").read_text()
+    assert f"{given['TCP_ACK_POLICY']} /* TCP_ACK_POLICY */" in readme
 
 
 def test_a_socket_tells_its_policy_and_state() -> None:

@@ -10,7 +10,7 @@
 #include <linux/tcp.h>
 #undef tcp_info
 
-#define TCP_ACK_POLICY 200
+#define TCP_ACK_POLICY 47
 
 struct tcp_info {
 	__u32 tcpi_snd_mss, tcpi_snd_cwnd, tcpi_snd_ssthresh, tcpi_rtt, tcpi_unacked;
