@@ -85,7 +85,7 @@ kernel-patched: kernel-stock
 	$(BIN)/ackwise lab build
 
 kernel-series: kernel-stock
-	UNLESS_PASSED=1 linux/check apply style placed
+	UNLESS_PASSED=1 linux/check apply style
 
 CORES := $(shell nproc)
 PARALLEL := -j$(CORES) --output-sync=target

@@ -28,13 +28,17 @@ from typing import NamedTuple
 import meaning
 
 from ackwise import reproduce
+from ackwise.lab.build import CORE_PATCH
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ROOT / "docs" / "experiments"
 FIGURES = PAGES / "figures"
 CHECK_RECORDS = ROOT / "tools" / "evidence.toml"
 # Steps of linux/check that are not part of `make test`.
-KERNEL_CHECKS = ("off", "layout", "commits", "warnings", "kunit", "selftest", "stress", "added")
+KERNEL_CHECKS = (
+    *("off", "layout", "commits", "allmod", "warnings"),
+    *("kunit", "selftest", "bpf", "stress", "added"),
+)
 STRESS_SECONDS = 20
 # Targets of the Makefile, each with what it reads of strangers.
 FUZZ_CHECKS = {
@@ -78,10 +82,12 @@ LAB = (
     "linux/patches/6.12/*.patch",
     "linux/patches/lab/*.patch",
     "linux/config/*",
-    "linux/prepare",
+    "linux/core-patch",
     "linux/lab/*",
 )
-SERIES = ("linux/patches/6.12/*.patch", "linux/config/ackwise.config", "linux/prepare")
+SERIES = ("linux/patches/6.12/*.patch", "linux/config/ackwise.config", "linux/core-patch")
+# Made from CORE by linux/core-patch, which count instead: comments of the core may change.
+GENERATED = ROOT / "linux/patches/6.12" / CORE_PATCH
 
 
 class Place(NamedTuple):
@@ -106,6 +112,8 @@ PLACES = {
     "host": Place(DATA, ("ackwise.reproduce.runner", TABLE), ("host",)),
 }
 KERNEL_INPUTS = (*CORE, *SERIES, "linux/check", "linux/selftests/*")
+# Policies in BPF are loaded by the command.
+BPF_INPUTS = ("linux/bpf/Makefile", "linux/bpf/**/*.bpf.[ch]", "python/ackwise/host/bpf.py")
 # Modules that no figure follows from: words and marks for people, the parsers of the command line,
 # the interface to the engine (part of the binding), how files are read and programs are started.
 LEFT_OUT = (
@@ -175,7 +183,10 @@ def items() -> list[Item]:
             made.append(Item(experiment.name, files, modules, command, place.scopes))
     alone = (sys.executable, "tools/evidence.py", "--run-check")
     scopes = (*LAB_SCOPES, "check", "evidence")
-    made += [Item(step, KERNEL_INPUTS, (), (*alone, step), scopes) for step in KERNEL_CHECKS]
+    for step in KERNEL_CHECKS:
+        more = (BPF_INPUTS, ("check-bpf",)) if step == "bpf" else ((), ())
+        files, needed = (*KERNEL_INPUTS, *more[0]), (*scopes, *more[1])
+        made.append(Item(step, files, (), (*alone, step), needed))
     fuzzed = FUZZ_CHECKS.items()
     return made + [Item(name, files, (), (*alone, name), ("test",)) for name, files in fuzzed]
 
@@ -197,7 +208,7 @@ def input_files(globs: tuple[str, ...], modules: tuple[str, ...]) -> list[Path]:
 
 @cache
 def _matching(pattern: str) -> tuple[Path, ...]:
-    found = tuple(file for file in ROOT.glob(pattern) if file.is_file())
+    found = tuple(file for file in ROOT.glob(pattern) if file.is_file() and file != GENERATED)
     if not found:
         raise SystemExit(f"evidence: {pattern}: no such file; mend the table in {__file__}")
     return found

@@ -885,8 +885,18 @@ def small_tree(tmp_path: Path) -> Path:
     return build._tree(tmp_path / "cache", given, "patched", lambda *_: None)
 
 
-def with_patches(*patches: Path, prepare: Path | None = None) -> build.Inputs:
-    return build.Inputs(False, list(patches), [], prepare, [], [], [], "gcc")
+def with_patches(*patches: Path, core_patch: Path | None = None) -> build.Inputs:
+    return build.Inputs(False, list(patches), [], core_patch, [], [], [], "gcc")
+
+
+def prints_core(tmp_path: Path, *lines: str) -> Path:
+    """A program that prints a patch with one file more, core.c."""
+    program = tmp_path / "core-patch"
+    head = f"--- /dev/null\n+++ b/core.c\n@@ -0,0 +1,{len(lines)} @@\n"
+    added = "".join(f"+{line}\n" for line in lines)
+    program.write_text(f"#!/bin/sh\ncat <<'EOF'\n{head}{added}EOF\n")
+    program.chmod(0o755)
+    return program
 
 
 def a_patch(tmp_path: Path, name: str, old: str, new: str) -> Path:
@@ -952,21 +962,33 @@ def test_a_patch_that_does_not_apply_is_named_with_its_file(tmp_path: Path) -> N
 
 
 @needs_git
-def test_unchanged_files_that_prepare_copies_keep_their_time(tmp_path: Path) -> None:
+def test_the_core_comes_from_its_files_and_only_its_changes_touch_the_tree(
+    tmp_path: Path,
+) -> None:
     tree = small_tree(tmp_path)
-    prepare = tmp_path / "prepare"
-    prepare.write_text('#!/bin/sh\necho core > $1/core.c\necho "$(cat $1/b.c)+" > $1/b.c\n')
-    prepare.chmod(0o755)
-    build._patch(tree, with_patches(prepare=prepare), lambda *_: None)
+    core = with_patches(core_patch=prints_core(tmp_path, "one"))
+    build._patch(tree, core, lambda *_: None)
     for file in ("core.c", "b.c"):
         os.utime(tree / file, ns=(10**18, 10**18))
-    build._patch(tree, with_patches(prepare=prepare), lambda *_: None)
-    assert (tree / "b.c").read_text() == "b+\n"
+    build._patch(tree, core, lambda *_: None)
+    assert (tree / "core.c").read_text() == "one\n"
     assert (tree / "core.c").stat().st_mtime_ns == 10**18
+    prints_core(tmp_path, "one", "two")
+    build._patch(tree, core, lambda *_: None)
+    assert (tree / "core.c").read_text() == "one\ntwo\n"
+    assert (tree / "core.c").stat().st_mtime_ns != 10**18
     assert (tree / "b.c").stat().st_mtime_ns == 10**18
     build._patch(tree, with_patches(), lambda *_: None)
     assert not (tree / "core.c").exists()
-    assert (tree / "b.c").read_text() == "b\n"
+
+
+def test_the_lab_takes_the_core_from_its_files_not_from_the_series() -> None:
+    folder = build.linux_folder()
+    assert (folder / "patches" / "6.12" / build.CORE_PATCH).is_file()
+    made = build.inputs(stock=False)
+    assert build.CORE_PATCH not in {patch.name for patch in made.patches}
+    assert made.core_patch == folder / "core-patch"
+    assert folder.parent / "core" / "rails.c" in made.core
 
 
 @needs_git
@@ -975,10 +997,8 @@ def test_objects_without_patches_are_reused_but_not_for_what_the_patches_change(
 ) -> None:
     tree = small_tree(tmp_path)
     patch = a_patch(tmp_path, "1.patch", "two", "2")
-    prepare = tmp_path / "prepare"
-    prepare.write_text("#!/bin/sh\necho core > $1/core.c\n")
-    prepare.chmod(0o755)
-    build._patch(tree, with_patches(patch, prepare=prepare), lambda *_: None)
+    core_patch = prints_core(tmp_path, "core")
+    build._patch(tree, with_patches(patch, core_patch=core_patch), lambda *_: None)
     for name in ("a.c", "b.c", "core.c"):
         os.utime(tree / name, ns=(10**18, 10**18))
     folder = tmp_path / "cache/object"

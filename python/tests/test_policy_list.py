@@ -99,20 +99,23 @@ def test_policies_that_share_code_share_a_module(core: Path) -> None:
     assert sorted(named) == sorted(listed(core))
 
 
+def core_patch(linux: Path, word: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([linux / "core-patch", word], capture_output=True, text=True, check=False)
+
+
 def test_the_kernel_gets_a_module_for_each_policy(core: Path, tmp_path: Path) -> None:
-    tree = tmp_path / "tree"
-    for file in ("net/ipv4/tcp_input.c", "net/ipv4/ackpolicy/Makefile"):
-        (tree / file).parent.mkdir(parents=True, exist_ok=True)
-        (tree / file).touch()
-    shutil.copytree(ROOT / "linux", tmp_path / "linux", ignore=shutil.ignore_patterns("patches"))
-    prepare = tmp_path / "linux" / "prepare"
+    linux = tmp_path / "linux"
+    (linux / "patches" / "6.12").mkdir(parents=True)
+    shutil.copy(ROOT / "linux" / "core-patch", linux)
     add(core, "patient.c", "patient")
-    done = subprocess.run([prepare, tree], capture_output=True, text=True, check=False)
-    assert "core/policies --write" in done.stderr
-    assert not (tree / "net/ipv4/ackpolicy/core").exists()
+    assert "core/policies --write" in core_patch(linux, "--write").stderr
+    assert not list(linux.rglob("*.patch"))
     policies(core, "--write")
-    subprocess.run([prepare, tree], check=True)
-    subprocess.run([prepare, "--check", tree], check=True)
+    assert core_patch(linux, "--write").returncode == 0
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    (patch,) = linux.rglob("*.patch")
+    subprocess.run(["git", "apply", patch], cwd=tree, check=True)
     placed = tree / "net/ipv4/ackpolicy/core"
     rules = (placed / "modules.mk").read_text(encoding="utf-8")
     assert "tcp_ack_patient-y := core/module/patient.o core/policy/patient.o\n" in rules
@@ -125,3 +128,46 @@ def test_the_kernel_gets_a_module_for_each_policy(core: Path, tmp_path: Path) ->
         assert len(holders) == 1
         alias = f'MODULE_ALIAS("tcp_ack_{policy}")' in holders[0].read_text(encoding="utf-8")
         assert alias == (holders[0].stem != policy)
+
+
+def test_the_series_has_the_core_of_this_checkout() -> None:
+    done = core_patch(ROOT / "linux", "--check")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_core_patch_that_is_stale_or_edited_is_reported(core: Path, tmp_path: Path) -> None:
+    linux = tmp_path / "linux"
+    (linux / "patches" / "6.12").mkdir(parents=True)
+    shutil.copy(ROOT / "linux" / "core-patch", linux)
+    core_patch(linux, "--write")
+    assert core_patch(linux, "--check").returncode == 0
+    rails = core / "rails.c"
+    rails.write_text(rails.read_text(encoding="utf-8") + "/* more */\n", encoding="utf-8")
+    assert "run linux/core-patch --write" in core_patch(linux, "--check").stderr
+    core_patch(linux, "--write")
+    (patch,) = linux.rglob("*.patch")
+    whole = patch.read_bytes()
+    patch.write_bytes(whole + b"-- \n")
+    assert core_patch(linux, "--check").returncode == 1
+    core_patch(linux, "--write")
+    assert patch.read_bytes() == whole
+
+
+def test_the_patch_holds_each_file_of_the_core_unchanged(tmp_path: Path) -> None:
+    printed = core_patch(ROOT / "linux", "--print").stdout
+    subprocess.run(["git", "apply", "-"], cwd=tmp_path, input=printed, text=True, check=True)
+    core = ROOT / "core"
+    folders = {core / "include" / "ackwise": "include/ackwise", core: "net/ipv4/ackpolicy/core"}
+    kept = 0
+    for folder, place in folders.items():
+        for copy in (tmp_path / place).rglob("*.*"):
+            file = folder / copy.relative_to(tmp_path / place)
+            if file.is_file():
+                first, rest = copy.read_text(encoding="utf-8").split("\n", 1)
+                assert file.read_text(encoding="utf-8").split("\n", 1)[1] == rest
+                assert "SPDX-License-Identifier: GPL-2.0-only OR MIT" in first
+                kept += 1
+    own = {"TEMPLATE.c", "registry.c"}  # of the core outside the kernel
+    sources = {*core.glob("*.c"), *(core / "policy").glob("*.[ch]")}
+    headers = set((core / "include" / "ackwise").iterdir())
+    assert kept == len(sources | headers) - len(own)

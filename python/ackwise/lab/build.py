@@ -39,6 +39,8 @@ OBJECT_BYTES = 10**9
 BUILD_PATH = "build"  # in CACHE/tree: where a tree is while it is built
 KERNELS_KEPT = 16
 FULL_BUILD_STEPS = 1800
+# The first of the series is made anew from core/, so that a change there needs no other step.
+CORE_PATCH = "0001-tcp-add-the-core-of-ACK-policies.patch"
 # Sources that this architecture does not build; Kconfig files and Makefiles stay.
 _LEFT_OUT = (
     *(f"arch/{name}" for name in (
@@ -60,7 +62,7 @@ class Inputs:
     stock: bool
     patches: list[Path]
     configs: list[Path]
-    prepare: Path | None
+    core_patch: Path | None  # prints the patch that brings the core into the kernel
     guest: list[Path]
     confine: list[Path]
     core: list[Path]
@@ -69,8 +71,8 @@ class Inputs:
     def key(self, source: str) -> str:
         """Hash of all inputs, including the source's digest."""
         whole = hashlib.sha256(f"4 {source} {self.stock} {self.compiler}\n".encode())
-        prepare = [self.prepare] if self.prepare else []
-        parts = (self.patches, self.configs, prepare, self.guest, self.confine, self.core)
+        core_patch = [self.core_patch] if self.core_patch else []
+        parts = (self.patches, self.configs, core_patch, self.guest, self.confine, self.core)
         for file in (file for part in parts for file in part):
             data = file.read_bytes()
             whole.update(f"{file.name} {len(data)}\n".encode() + data)
@@ -97,15 +99,16 @@ def inputs(stock: bool, extra_configs: Iterable[Path] = ()) -> Inputs:
             raise InputError(f"--config: {file}: does not exist; give a file of CONFIG_ lines")
     first = folder / "config" / "lab.config"
     others = [] if stock else sorted((folder / "config").glob("*.config"))
-    own = [] if stock else sorted((folder / "patches" / "6.12").glob("*.patch"))
-    prepare = folder / "prepare"
+    series = [] if stock else sorted((folder / "patches" / "6.12").glob("*.patch"))
+    own = [patch for patch in series if patch.name != CORE_PATCH]
+    core_patch = folder / "core-patch"
     core = folder.parent / "core"
-    with_core = not stock and prepare.is_file()
+    with_core = not stock and core_patch.is_file()
     return Inputs(
         stock or not own,
         own + sorted((folder / "patches" / "lab").glob("*.patch")),
         [first, *(f for f in others if f != first), *extra],
-        prepare if with_core else None,
+        core_patch if with_core else None,
         sorted((folder / "lab").glob("*.[ch]")),
         sorted((folder / "lab" / "confine").glob("*.c")),
         [core / "policies", *sorted(f for f in core.rglob("*") if f.suffix in (".c", ".h", ".def"))]
@@ -323,9 +326,9 @@ _MAKE_ENVIRONMENT = {
 }
 
 
-def _git(tree: Path, *words: str, **more: str) -> programs.Finished:
+def _git(tree: Path, *words: str, given: str | None = None, **more: str) -> programs.Finished:
     variables = environment.passed_on(**_GIT_ENVIRONMENT, **more)
-    return programs.run([*_GIT, *words], cwd=tree, environment=variables)
+    return programs.run([*_GIT, *words], given=given, cwd=tree, environment=variables)
 
 
 def _git_or_fail(tree: Path, *words: str, **more: str) -> str:
@@ -393,48 +396,38 @@ def _tree(cache: Path, source: Source, variant: str, say: Say) -> Path:
 
 
 def _patch(tree: Path, made: Inputs, say: Say) -> None:
-    """Updates the tree to base + patches + prepare; unchanged files keep their timestamps."""
+    """Updates the tree to base + core + patches; unchanged files keep their timestamps."""
     say("applying patches", 0, 0)
     index = tree / ".git" / "lab-index"
     index.unlink(missing_ok=True)
     _unlock(tree)
     where = {"GIT_INDEX_FILE": str(index)}
     _git_or_fail(tree, "read-tree", "base", **where)
-    for patch in made.patches:
-        done = _git(tree, "apply", "--cached", "--whitespace=nowarn", str(patch), **where)
+    texts = [(patch.name, patch.read_text(encoding="utf-8")) for patch in made.patches]
+    if made.core_patch:
+        done = programs.run([str(made.core_patch), "--print"])
+        if done.returncode:
+            raise RunError(f"lab build: linux/core-patch failed: {programs.said(done)}")
+        texts.insert(0, (CORE_PATCH, done.stdout))
+    for name, text in texts:
+        done = _git(tree, "apply", "--cached", "--whitespace=nowarn", "-", given=text, **where)
         if done.returncode:
             first = next((x for x in done.stderr.splitlines() if "error:" in x), done.stderr)
             raise RunError(
-                f"lab build: {patch.name} does not apply: {first.removeprefix('error: ').strip()}; "
+                f"lab build: {name} does not apply: {first.removeprefix('error: ').strip()}; "
                 "rebase the patch onto this source"
             )
     new = _git_or_fail(tree, "write-tree", **where)
     commit = _git_or_fail(tree, "commit-tree", new, "-p", "base", "-m", "patched")
-    before = {path: (_digest_file(path), path.stat()) for path in _touched(tree)}
+    _git(tree, "update-index", "-q", "--refresh")  # else reset writes anew what has another time
     _git_or_fail(tree, "reset", "-q", "--hard", commit)
     _git_or_fail(tree, "clean", "-fdxq")
-    if made.prepare:
-        done = programs.run([str(made.prepare), str(tree)])
-        if done.returncode:
-            message = " ".join((done.stderr or done.stdout).split())[-300:]
-            raise RunError(f"lab build: linux/prepare failed: {message}")
-    for path in _touched(tree):
-        old = before.get(path)
-        if old and old[0] == _digest_file(path):
-            os.utime(path, ns=(old[1].st_atime_ns, old[1].st_mtime_ns))
 
 
 def _changed(tree: Path) -> list[Path]:
     """Files of the tree's commit that the patches change or add."""
     names = _git_or_fail(tree, "diff", "--name-only", "--no-renames", "-z", "base", "HEAD")
     return [tree / name for name in names.split("\0") if (tree / name).is_file()]
-
-
-def _touched(tree: Path) -> list[Path]:
-    """Files that differ from the tree's commit or are not in it."""
-    done = _git(tree, "status", "--porcelain", "-z", "--no-renames", "-uall", "--ignored=matching")
-    names = [entry[3:] for entry in done.stdout.split("\0") if len(entry) > 3]
-    return [tree / name for name in names if (tree / name).is_file()]
 
 
 # --- configuration and make ------------------------------------------------------------------
@@ -577,7 +570,7 @@ def _reuse(folder: Path, stock: str, objects: Path, tree: Path) -> None:
         return
     shutil.copytree(built, objects, dirs_exist_ok=True, symlinks=True)
     # what the patches change may be older than those objects, which were made without it
-    for file in (*_changed(tree), *_touched(tree)):
+    for file in _changed(tree):
         os.utime(file)
 
 
