@@ -352,7 +352,7 @@ fn segments_above_a_hole_share_acks_once_three_are_reported() {
     let path = json!({ "down": {
         "rate_bps": 80_000_000, "outages": [{ "start_ns": 150 * US, "length_ns": 100 * US }],
     } });
-    let r = run(&ruler(path, &[transfer(10, over)]));
+    let r = run(&ruler(path, &[transfer(20, over)]));
     let first: Vec<_> = acks(trace(&r)).into_iter().take(4).collect();
     let each = [20_300, 20_400, 20_500].map(|us| (us, 1, "out-of-order"));
     assert_eq!(first[..3], each);
