@@ -37,7 +37,7 @@ CHECK_RECORDS = ROOT / "tools" / "evidence.toml"
 # Steps of linux/check that are not part of `make test`.
 KERNEL_CHECKS = (
     *("off", "layout", "commits", "allmod", "warnings"),
-    *("kunit", "selftest", "stress", "added"),
+    *("kunit", "selftest", "bpf", "stress", "added"),
 )
 STRESS_SECONDS = 20
 # Targets of the Makefile, each with what it reads of strangers.
@@ -106,6 +106,8 @@ PLACES = {
     "host": Place(DATA, ("ackwise.reproduce.runner", TABLE), ("host",)),
 }
 KERNEL_INPUTS = (*CORE, *SERIES, "linux/check", "linux/selftests/*")
+# Policies in BPF are loaded by the command.
+BPF_INPUTS = ("linux/bpf/Makefile", "linux/bpf/**/*.bpf.[ch]", "python/ackwise/host/bpf.py")
 # Modules that no figure follows from: words and marks for people, the parsers of the command line,
 # the interface to the engine (part of the binding), how files are read and programs are started.
 LEFT_OUT = (
@@ -175,7 +177,10 @@ def items() -> list[Item]:
             made.append(Item(experiment.name, files, modules, command, place.scopes))
     alone = (sys.executable, "tools/evidence.py", "--run-check")
     scopes = (*LAB_SCOPES, "check", "evidence")
-    made += [Item(step, KERNEL_INPUTS, (), (*alone, step), scopes) for step in KERNEL_CHECKS]
+    for step in KERNEL_CHECKS:
+        more = (BPF_INPUTS, ("check-bpf",)) if step == "bpf" else ((), ())
+        files, needed = (*KERNEL_INPUTS, *more[0]), (*scopes, *more[1])
+        made.append(Item(step, files, (), (*alone, step), needed))
     fuzzed = FUZZ_CHECKS.items()
     return made + [Item(name, files, (), (*alone, name), ("test",)) for name, files in fuzzed]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`ackwise policy list|show`: the engine's policies, and the kernel's live sockets."""
+"""`ackwise policy list|show|load|unload`: the engine's policies, and the running kernel's."""
 
 import dataclasses
 import json
@@ -22,10 +22,29 @@ ackwise policy list
 ackwise policy show delayed
 ackwise policy list --json
 ackwise policy show --watch 1s
+ackwise policy load delayed.bpf.o
 """
 _LIST_EXAMPLES = """\
 ackwise policy list
 ackwise policy list --json
+ackwise policy list --loaded
+"""
+_LOAD_TEXT = """\
+FILE holds a policy as BPF programs; `make -C linux/bpf` makes such files of policies of core/. It
+needs root, libbpf, and a kernel with linux/patches, a JIT and BTF. Applications, routes and sysctls
+choose the policy by its name from then on. One of the same name and parameters is replaced: its
+connections keep it, new ones get the other.
+"""
+_LOAD_EXAMPLES = """\
+ackwise policy load linux/bpf/build/delayed.bpf.o
+ackwise policy load linux/bpf/build/delayed.bpf.o --json
+"""
+_UNLOAD_TEXT = """\
+From then on no connection gets the policy; those that have it keep it, and it leaves the kernel
+with the last of them. Network namespaces whose default it is return to the kernel's own rules.
+"""
+_UNLOAD_EXAMPLES = """\
+ackwise policy unload bpfdelayed
 """
 _SHOW_TEXT = """\
 With NAME: the policy's parameters with units and ranges, and its state. Without NAME: the TCP
@@ -119,9 +138,14 @@ def command() -> None:
 
 
 @command.command("list", short_help="List every policy in one line", examples=_LIST_EXAMPLES)
-@others(options.AS_JSON)
-def list_(as_json: bool) -> int:
+@others(
+    option("--loaded", is_flag=True, help="only those that `ackwise policy load` has loaded"),
+    options.AS_JSON,
+)
+def list_(loaded: bool, as_json: bool) -> int:
     """Exit code."""
+    if loaded:
+        return _list_loaded(as_json=as_json)
     from rich.text import Text
 
     from ackwise import engine
@@ -139,6 +163,53 @@ def list_(as_json: bool) -> int:
             soft_wrap=True,
         )
     console.print(Text("`ackwise policy show NAME` shows parameters and source", style="dim"))
+    return 0
+
+
+def _list_loaded(*, as_json: bool) -> int:
+    from ackwise.host import bpf
+
+    names = bpf.loaded()
+    if as_json:
+        print(json.dumps(names, indent=2))
+    else:
+        print("\n".join(names) or "no policy is loaded")
+    return 0
+
+
+@command.command(
+    "load",
+    short_help="Load a policy of BPF programs into the running kernel",
+    text=_LOAD_TEXT,
+    examples=_LOAD_EXAMPLES,
+)
+@argument("file", type=options.FILE, help="object file of BPF programs")
+@others(options.AS_JSON)
+def load(file: str, as_json: bool) -> int:
+    """Exit code; raises InputError for a file without a policy, RunError if it cannot be loaded."""
+    from ackwise.host import bpf
+
+    done = bpf.load(file)
+    if as_json:
+        print(json.dumps(dataclasses.asdict(done), indent=2))
+    else:
+        print(f"{done.name}: {'replaced' if done.replaced else 'loaded'}")
+    return 0
+
+
+@command.command(
+    "unload",
+    short_help="Take a loaded policy away",
+    text=_UNLOAD_TEXT,
+    examples=_UNLOAD_EXAMPLES,
+)
+@argument("name", help="policy that `ackwise policy load` has loaded")
+def unload(name: str) -> int:
+    """Exit code; raises InputError for a name that is not loaded."""
+    from ackwise.host import bpf
+
+    bpf.unload(name)
+    print(f"{name}: unloaded")
     return 0
 
 

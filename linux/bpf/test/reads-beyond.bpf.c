@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Wants to read what follows the state. */
+#include "policy.bpf.h"
+
+SEC("struct_ops/on_data") u64 on_data(u64 *args)
+{
+	const u64 *state = AW_BPF_STATE;
+
+	return state[AW_STATE_MAX_BYTES / 8];
+}
+
+SEC(".struct_ops") struct tcp_ack_bpf_ops bpfbad = {
+	.on_data = on_data,
+	.name = "bpfbad",
+};
+
+SEC("license") char bpf_license[] = "GPL";

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Wants to tell the rails that nothing came. */
+#include "policy.bpf.h"
+
+SEC("struct_ops/on_data") u64 on_data(u64 *args)
+{
+	struct aw_event *e = (void *)args[2];
+
+	e->unacked_bytes = 0;
+	return 0;
+}
+
+SEC(".struct_ops") struct tcp_ack_bpf_ops bpfbad = {
+	.on_data = on_data,
+	.name = "bpfbad",
+};
+
+SEC("license") char bpf_license[] = "GPL";

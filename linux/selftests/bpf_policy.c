@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * ACK policies as BPF programs.  TAP on stdout.  Runs as root on a kernel with
+ * CONFIG_TCP_ACK_BPF, where nobody else has loaded a policy:
+ *
+ *	bpf_policy ACKWISE FOLDER	the command, and what linux/bpf builds
+ */
+#define _GNU_SOURCE
+#include "traffic.h"
+#include <linux/bpf.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#define SLACK_MS 20 /* a timer is never early, and this late at most */
+/* what the host lets an ACK wait: 200 ms, less a tick of at most 10 ms */
+#define CEILING_MS 200
+#define TICK_MS 10
+#define DEFAULTS SYSCTL("tcp_ack_policy")
+#define AVAILABLE SYSCTL("tcp_available_ack_policies")
+
+static const char *ackwise, *folder;
+
+/* What `ackwise policy WORDS` says; true if it succeeds. */
+static bool policy(const char *words, char *said, size_t size)
+{
+	char command[512];
+	size_t n;
+	FILE *f;
+
+	snprintf(command, sizeof(command), "%s policy %s 2>&1", ackwise, words);
+	f = popen(command, "r");
+	n = f ? fread(said, 1, size - 1, f) : 0;
+	said[n] = 0;
+	return f && !pclose(f);
+}
+
+static bool load(const char *name)
+{
+	char words[256], said[8192];
+	bool ok;
+
+	snprintf(words, sizeof(words), "load %s/%s.bpf.o", folder, name);
+	ok = policy(words, said, sizeof(said));
+	if (!ok)
+		printf("# %s: %s\n", name, said);
+	return ok;
+}
+
+/* Does loading fail, for this reason? */
+static bool refused(const char *name, const char *reason)
+{
+	char words[256], said[65536];
+	bool ok;
+
+	snprintf(words, sizeof(words), "load %s/%s.bpf.o", folder, name);
+	ok = policy(words, said, sizeof(said)) || !strstr(said, reason);
+	if (ok)
+		printf("# %s: %s\n", name, said);
+	return !ok;
+}
+
+static bool unload(const char *name)
+{
+	char words[64], said[8192];
+
+	snprintf(words, sizeof(words), "unload %s", name);
+	return policy(words, said, sizeof(said));
+}
+
+static bool listed(const char *name)
+{
+	char said[8192];
+
+	return policy("list --loaded", said, sizeof(said)) && strstr(said, name);
+}
+
+static bool available(const char *name)
+{
+	return strstr(get(AVAILABLE), name);
+}
+
+/* How many programs the kernel holds. */
+static int programs(void)
+{
+	union bpf_attr a = {};
+	int count = 0;
+
+	while (!syscall(SYS_bpf, BPF_PROG_GET_NEXT_ID, &a, sizeof(a))) {
+		a.start_id = a.next_id;
+		count++;
+	}
+	return count;
+}
+
+/* They go once nobody uses them, but not at once. */
+static bool programs_become(int expected)
+{
+	int tries = 500;
+
+	while (programs() != expected && --tries)
+		pause_ms(10);
+	if (!tries)
+		printf("# %d programs, expected %d\n", programs(), expected);
+	return tries;
+}
+
+static int not_acknowledged(int s)
+{
+	int left;
+
+	return ioctl(s, SIOCOUTQ, &left) ? -1 : left;
+}
+
+static double now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1e3 + t.tv_nsec / 1e6;
+}
+
+#define SEGMENTS 60
+#define SEGMENT_BYTES 1000
+
+/* What is not acknowledged after each of some segments, every second one of them read. */
+static bool pattern(const char *choice, int left[SEGMENTS])
+{
+	char data[2 * SEGMENT_BYTES] = {};
+	int c, s, i, on = 1;
+	bool ok = true;
+
+	pair(choice, &c, &s);
+	setsockopt(c, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	for (i = 0; ok && i < SEGMENTS; i++) {
+		ok = write(c, data, SEGMENT_BYTES) == SEGMENT_BYTES;
+		if (ok && i % 2)
+			ok = recv(s, data, sizeof(data), MSG_WAITALL) == sizeof(data);
+		pause_ms(2);
+		left[i] = not_acknowledged(c);
+	}
+	part(c, s);
+	return ok;
+}
+
+static void print_pattern(const char *choice, const int left[SEGMENTS])
+{
+	int i;
+
+	printf("# %s:", choice);
+	for (i = 0; i < SEGMENTS; i++)
+		printf(" %d", left[i]);
+	printf("\n");
+}
+
+/* Are the ACKs of both policies those of the same segments? */
+static bool acknowledge_alike(const char *one, const char *other)
+{
+	int first[SEGMENTS], second[SEGMENTS], i, waits = 0;
+	bool ok = pattern(one, first) && pattern(other, second);
+
+	for (i = 0; ok && i < SEGMENTS; i++)
+		waits += !!first[i];
+	/* some of both */
+	ok = ok && waits > 0 && waits < SEGMENTS &&
+	     !memcmp(first, second, sizeof(first));
+	print_pattern(one, first);
+	print_pattern(other, second);
+	return ok;
+}
+
+/* How long the ACK of some small segments in a row takes from the first of them, in ms. */
+static double latency_ms(int c, int segments)
+{
+	double first = now_ms();
+
+	while (segments--)
+		if (write(c, "", 1) != 1)
+			return -1;
+	while (!everything_is_acknowledged(c) && now_ms() - first < 2000)
+		usleep(200);
+	return now_ms() - first;
+}
+
+static bool takes_between(int c, int segments, double least_ms, double most_ms)
+{
+	double found = latency_ms(c, segments);
+	bool ok = found >= least_ms && found <= most_ms + SLACK_MS;
+
+	if (!ok)
+		printf("# %d segments: %.1f ms, expected %.1f to %.1f\n", segments, found,
+		       least_ms, most_ms);
+	return ok;
+}
+
+/* The clock here is read after the segment left. */
+static bool takes(int c, int segments, double ms)
+{
+	return takes_between(c, segments, ms - 1, ms);
+}
+
+static bool takes_as_long_as_allowed(int c)
+{
+	return takes_between(c, 1, CEILING_MS - 1 - TICK_MS, CEILING_MS);
+}
+
+/* 1, 2, 4 segments in a row: each time the ACK takes what it should. */
+static bool takes_each(const char *choice, const double ms[3])
+{
+	int c, s, i, on = 1;
+	bool ok = true;
+
+	pair(choice, &c, &s);
+	setsockopt(c, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	for (i = 0; i < 3; i++)
+		ok = takes(c, 1 << i, ms[i]) && ok;
+	part(c, s);
+	return ok;
+}
+
+/* As transfer(), on a connection that holds bytes of latency_ms(). */
+static bool still_transfers(int c, int s, size_t bytes)
+{
+	char unread[64];
+
+	while (recv(s, unread, sizeof(unread), MSG_DONTWAIT) > 0)
+		;
+	return transfer(c, s, bytes, NULL);
+}
+
+static bool transfers(size_t bytes)
+{
+	int c, s;
+	bool ok;
+
+	pair(NULL, &c, &s);
+	ok = transfer(c, s, bytes, NULL);
+	part(c, s);
+	return ok;
+}
+
+#define SWAPS 10
+
+/* Another policy of the name, again and again, while connections come and go. */
+static bool swaps_under_traffic(int *connections)
+{
+	pid_t child = fork();
+	int status = 0, i;
+	bool ok = true;
+
+	if (!child) {
+		for (i = 0; i < SWAPS; i++)
+			if (!load(i % 2 ? "silent" : "eager"))
+				_exit(1);
+		_exit(0);
+	}
+	while (!waitpid(child, &status, WNOHANG)) {
+		ok = transfers(200000) && ok;
+		++*connections;
+	}
+	return ok && !status;
+}
+
+int main(int argc, char **argv)
+{
+	static const double delayed_ms[] = { 50, 50, 50 };
+	static const double dynamic_ms[] = { 100, 50, 25 };
+	int c, s, c2, s2, before, connections = 0;
+
+	if (argc != 3 || system("ip link set lo up")) {
+		fprintf(stderr, "usage: bpf_policy ACKWISE FOLDER\n");
+		return 2;
+	}
+	ackwise = argv[1];
+	folder = argv[2];
+	before = programs();
+	/* so that the host's limit comes long before the sender's timer */
+	put(SYSCTL("tcp_rto_min_us"), "400000");
+	/* nor does it probe, which is answered at once */
+	put(SYSCTL("tcp_early_retrans"), "0");
+
+	check(!available("bpfdelayed") && load("delayed") && available("bpfdelayed") &&
+		      listed("bpfdelayed"),
+	      "a policy in BPF can be loaded");
+	check(load("dynamic") && listed("bpfdelayed") && listed("bpfdynamic"),
+	      "so can another one, which has a table");
+	check(refused("taken", "a policy of this name is registered"),
+	      "one of a name that the kernel has cannot");
+
+	pair(NULL, &c, &s);
+	check(choose(s, "bpfdelayed") && chosen(s, "bpfdelayed:segments=2,delay_ms=200"),
+	      "it can be chosen by its name");
+	check(choose(s, "bpfdelayed:segments=8") &&
+		      chosen(s, "bpfdelayed:segments=8,delay_ms=200"),
+	      "and by its parameters");
+	check(!choose(s, "bpfdelayed:segments=0") && errno == ERANGE &&
+		      !choose(s, "bpfdelayed:segment=8") && errno == EINVAL,
+	      "values out of their range, and other parameters, are refused");
+	part(c, s);
+
+	check(acknowledge_alike("delayed:segments=4,delay_ms=500",
+				"bpfdelayed:segments=4,delay_ms=500"),
+	      "delayed acknowledges the same segments as the C policy");
+	check(acknowledge_alike("delayed:segments=7,delay_ms=500",
+				"bpfdelayed:segments=7,delay_ms=500"),
+	      "and with another count");
+	check(takes_each("delayed:segments=1000,delay_ms=50", delayed_ms) &&
+		      takes_each("bpfdelayed:segments=1000,delay_ms=50", delayed_ms),
+	      "delayed waits as long as the C policy");
+	check(takes_each("dynamic:unit_us=100000,draw=2", dynamic_ms) &&
+		      takes_each("bpfdynamic:unit_us=100000,draw=2", dynamic_ms),
+	      "dynamic waits as long as the C policy");
+	check(put(DEFAULTS, "bpfdynamic") && transfers(20000000),
+	      "data arrives unchanged with random draws");
+
+	check(refused("writes-event", "only the state of the policy can be written"),
+	      "the event cannot be written");
+	check(refused("writes-params", "only the state of the policy can be written"),
+	      "nor can the parameters");
+	check(refused("writes-beyond", "beyond the 64 bytes of state"),
+	      "nor can more state than there is");
+	check(refused("reads-beyond", "beyond struct tcp_ack_bpf_state"),
+	      "nor can it be read");
+	check(refused("unable", "break the contract of a policy"),
+	      "a policy without on_data is refused");
+	check(!available("bpfbad") && !listed("bpfbad"), "and leaves nothing");
+
+	check(load("silent") && put(DEFAULTS, "bpfswap"),
+	      "one that never answers can be the default");
+	pair(NULL, &c, &s);
+	check(chosen(s, "bpfswap") && takes_as_long_as_allowed(c) && takes_as_long_as_allowed(c),
+	      "its ACKs leave when the host's limit has passed");
+	check(still_transfers(c, s, 20000000), "and data arrives unchanged");
+
+	check(refused("otherwise", "break the contract of a policy"),
+	      "one with other parameters does not replace it");
+	check(load("eager"), "another one does");
+	pair(NULL, &c2, &s2);
+	check(chosen(s2, "bpfswap") && takes(c2, 1, 0) && takes(c2, 1, 0),
+	      "new connections get the new one, also by the namespace's default");
+	check(chosen(s, "bpfswap") && takes_as_long_as_allowed(c),
+	      "a connection keeps the old one");
+	check(choose(s, "bpfswap") && takes(c, 1, 0), "until it chooses again");
+
+	check(swaps_under_traffic(&connections) && connections > SWAPS,
+	      "data arrives unchanged while one policy replaces the other");
+	printf("# %d connections\n", connections);
+
+	check(unload("bpfswap") && !available("bpfswap") && !listed("bpfswap"),
+	      "a policy can be unloaded while connections use it");
+	check(!strcmp(get(DEFAULTS), "stock"), "the namespace's default is then stock");
+	check(chosen(s, "bpfswap") && still_transfers(c, s, 20000000) &&
+		      takes(c, 1, 0),
+	      "connections that have it keep it");
+	check(!choose(s2, "bpfswap") && errno == ENOENT, "but nobody can choose it");
+	check(!unload("bpfswap"), "or unload it once more");
+	part(c, s);
+	part(c2, s2);
+
+	check(load("nonsense") && put(DEFAULTS, "bpfnonsense") && transfers(20000000),
+	      "data arrives unchanged with one that talks nonsense");
+	pair(NULL, &c, &s);
+	check(trickle(c, s, 10) && !retransmissions(c),
+	      "no ACK of it is late enough for a retransmission");
+	part(c, s);
+
+	check(unload("bpfnonsense") && unload("bpfdelayed") && unload("bpfdynamic") &&
+		      programs_become(before),
+	      "in the end nothing is left in the kernel");
+
+	printf("1..%d\n", tests);
+	return failures ? 1 : 0;
+}

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: MIT
+"""ACK policies that are BPF programs: loading them into the running kernel, and taking them away.
+
+It needs libbpf, a kernel with the patch series, BTF and a JIT, and the rights to load programs. A
+policy is held by a link, pinned as PINNED/NAME: it is there until that file is removed.
+"""
+
+import ctypes
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from ctypes import c_char_p, c_int, c_size_t, c_uint32, c_void_p
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ackwise.errors import InputError, RunError, printable
+from ackwise.host import files, reading, sockets
+
+PINNED = Path("/sys/fs/bpf/ackwise")
+KERNEL_TYPES = Path("/sys/kernel/btf/vmlinux")
+OBJECT_BYTES_MAX = 1 << 24
+_NAMES = ("libbpf.so.1",)
+# Linux's uapi, bpf.h
+_MAP_TYPE_STRUCT_OPS, _ATTACH_STRUCT_OPS, _F_LINK = 26, 44, 1 << 13
+_SAID = ctypes.CFUNCTYPE(c_int, c_int, c_char_p, c_void_p)
+_SIGNATURES: dict[str, tuple[Any, ...]] = {
+    "bpf_object__open_mem": (c_void_p, c_char_p, c_size_t, c_void_p),
+    "bpf_object__load": (c_int, c_void_p),
+    "bpf_object__close": (None, c_void_p),
+    "bpf_object__next_map": (c_void_p, c_void_p, c_void_p),
+    "bpf_map__type": (c_int, c_void_p),
+    "bpf_map__name": (c_char_p, c_void_p),
+    "bpf_map__fd": (c_int, c_void_p),
+    "bpf_map__set_map_flags": (c_int, c_void_p, c_uint32),
+    "bpf_map__attach_struct_ops": (c_void_p, c_void_p),
+    "bpf_link__fd": (c_int, c_void_p),
+    "bpf_link_create": (c_int, c_int, c_int, c_int, c_void_p),
+    "bpf_link_detach": (c_int, c_int),
+    "bpf_link_update": (c_int, c_int, c_int, c_void_p),
+    "bpf_obj_get": (c_int, c_char_p),
+    "bpf_obj_pin": (c_int, c_int, c_char_p),
+    "libbpf_set_print": (c_void_p, _SAID),
+    "libbpf_strerror": (c_int, c_int, c_char_p, c_size_t),
+}
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A policy that was loaded."""
+
+    name: str
+    replaced: bool  # another one of this name, which the connections that have it keep
+
+
+def load(path: str) -> Loaded:
+    """Loads the policy of an object file, made by `clang -target bpf`, instead of one of its name.
+
+    InputError for a file that is none; RunError where the kernel refuses it or cannot have it, with
+    what the kernel's verifier said.
+    """
+    data = reading.read_bounded(path, OBJECT_BYTES_MAX, path, "an object file of BPF programs")
+    if not data.startswith(b"\x7fELF"):
+        raise InputError(f"{path}: no object file; make one with `clang -target bpf`")
+    if not sockets.has_policies():
+        raise RunError("policy load: this kernel has no ACK policies; build it with linux/patches")
+    if not KERNEL_TYPES.exists():
+        raise RunError("policy load: this kernel has no BTF; build it with DEBUG_INFO_BTF")
+    library = _library()
+    with _listening(library) as said, _opened(library, path, data) as held:
+        policy = _policy(library, path, held)
+        name = library.bpf_map__name(policy).decode()
+        library.bpf_map__set_map_flags(policy, _F_LINK)
+        if library.bpf_object__load(held) < 0:
+            raise RunError(f"policy load: {path}: the kernel refuses it:\n{_last(said)}")
+        files.make_folder(PINNED)
+        return Loaded(name, _attach(library, policy, name, said))
+
+
+def unload(name: str) -> None:
+    """Takes a loaded policy away: from now on no connection gets it; those that have it keep it.
+
+    InputError when it is not loaded, RunError when it cannot be taken away.
+    """
+    if name not in loaded():
+        raise InputError(f'policy unload: "{name}" is not loaded; loaded: {_list(loaded())}')
+    library = _library()
+    link = library.bpf_obj_get(os.fsencode(PINNED / name))
+    if link < 0:
+        raise RunError(f"policy unload: {PINNED / name}: {_why(library)}")
+    try:
+        # without it the policy would go some time after the file
+        if library.bpf_link_detach(link) < 0:
+            raise RunError(f"policy unload: {PINNED / name}: {_why(library)}")
+        (PINNED / name).unlink()
+    except OSError as problem:
+        raise RunError(f"policy unload: {PINNED / name}: {problem.strerror}") from None
+    finally:
+        os.close(link)
+
+
+def loaded() -> list[str]:
+    """The names of what `load` has loaded and `unload` has not taken away."""
+    try:
+        return sorted(place.name for place in PINNED.iterdir())
+    except FileNotFoundError:
+        return []
+    except OSError as problem:
+        raise RunError(f"{PINNED}: cannot be read: {problem.strerror}") from None
+
+
+def _list(names: list[str]) -> str:
+    return ", ".join(names) or "none"
+
+
+def _library() -> ctypes.CDLL:
+    for name in _NAMES:
+        try:
+            library = ctypes.CDLL(name, use_errno=True)
+            break
+        except OSError:
+            continue
+    else:
+        raise RunError("libbpf is missing; install libbpf1")
+    for name, (result, *arguments) in _SIGNATURES.items():
+        function = library[name]
+        function.restype, function.argtypes = result, arguments
+        setattr(library, name, function)
+    return library
+
+
+@contextmanager
+def _listening(library: ctypes.CDLL) -> Iterator[list[str]]:
+    """Everything that libbpf says in the block, which would else go to standard error."""
+    said: list[str] = []
+    libc = ctypes.CDLL(None)
+
+    def keep(level: int, form: bytes, values: int) -> int:
+        text = ctypes.create_string_buffer(1 << 16)
+        libc.vsnprintf(text, c_size_t(len(text)), c_char_p(form), c_void_p(values))
+        if level < 2:  # warnings and notes, not what is for libbpf's own authors
+            said.append(text.value.decode(errors="replace"))
+        return 0
+
+    listener = _SAID(keep)  # held until libbpf no longer calls it
+    before = library.libbpf_set_print(listener)
+    try:
+        yield said
+    finally:
+        library.libbpf_set_print(_SAID(before or 0))
+
+
+def _last(said: list[str], lines: int = 12) -> str:
+    kept = [line for line in "".join(said).splitlines() if line.strip()]
+    return "\n".join(f"  | {printable(line)}" for line in kept[-lines:])
+
+
+@contextmanager
+def _opened(library: ctypes.CDLL, path: str, data: bytes) -> Iterator[int]:
+    held = library.bpf_object__open_mem(data, len(data), None)
+    if not held:
+        raise InputError(f"{path}: not an object file of BPF programs: {_why(library)}")
+    try:
+        yield held
+    finally:
+        library.bpf_object__close(held)
+
+
+def _policy(library: ctypes.CDLL, path: str, held: int) -> int:
+    """The one map of the object that is a struct_ops."""
+    found = []
+    each = library.bpf_object__next_map(held, None)
+    while each:
+        if library.bpf_map__type(each) == _MAP_TYPE_STRUCT_OPS:
+            found.append(each)
+        each = library.bpf_object__next_map(held, each)
+    if len(found) != 1:
+        raise InputError(f"{path}: {len(found)} policies (.struct_ops); give a file with one")
+    return int(found[0])
+
+
+def _attach(library: ctypes.CDLL, policy: int, name: str, said: list[str]) -> bool:
+    """Registers what was loaded, or puts it in the place of what is pinned; whether it did that."""
+    pin = os.fsencode(PINNED / name)
+    # Fills the map. From version 1.2 on libbpf also tries to make the link.
+    link = library.bpf_map__attach_struct_ops(policy)
+    if not link and ctypes.get_errno() != errno.EEXIST:
+        raise RunError(f"policy load: {name}: {_why(library, said)}")
+    made = library.bpf_link__fd(link) if link else -1
+    its_map = library.bpf_map__fd(policy)
+    if (pinned := library.bpf_obj_get(pin)) >= 0:
+        try:
+            if library.bpf_link_update(pinned, its_map, None) < 0:
+                raise RunError(f"policy load: {name} cannot be replaced: {_why(library, said)}")
+            return True
+        finally:
+            os.close(pinned)
+    if made in (-1, its_map):
+        made = library.bpf_link_create(its_map, 0, _ATTACH_STRUCT_OPS, None)
+    if made < 0:
+        raise RunError(f"policy load: {name} cannot be registered: {_why(library, said)}")
+    try:
+        if library.bpf_obj_pin(made, pin) < 0:
+            remedy = "mount -t bpf bpf /sys/fs/bpf"
+            raise RunError(
+                f"policy load: {PINNED / name}: {_why(library, said)}; is it a bpffs? {remedy}"
+            )
+    finally:
+        os.close(made)
+    return False
+
+
+def _why(library: ctypes.CDLL, said: list[str] | None = None) -> str:
+    number = ctypes.get_errno()
+    known = {
+        errno.EEXIST: "a policy of this name is registered, or its hash is another's",
+        errno.EINVAL: "its name, parameters or members break the contract of a policy",
+        errno.EPERM: "not permitted; run it as root",
+    }
+    own = ctypes.create_string_buffer(256)
+    library.libbpf_strerror(number, own, len(own))  # also knows libbpf's own numbers
+    why = known.get(number) or own.value.decode(errors="replace")
+    return f"{why}\n{_last(said)}" if said else why
