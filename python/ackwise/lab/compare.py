@@ -38,29 +38,14 @@ def run(
     real time after which a run counts as hung. A combination that the lab does not support is left
     out. Raises InputError if nothing is left, RunError when a run failed.
     """
-    lacking: dict[Combination, str] = {}
-    jobs = compare.jobs(plan, False)
-    for job in jobs:
-        try:
-            lab_run.Prepared(compare.scenario(job), *_names(job), kernel)
-        except InputError as problem:
-            lacking.setdefault(job.combination, str(problem))
-            continue
-        if keep is not None:
-            _check_kept(_folder(keep, job))
-    if all(job.combination in lacking for job in jobs):
-        first, *others = dict.fromkeys(lacking.values())
-        raise InputError(first + ("; nor does the lab support the rest" if others else ""))
+    lacks = lacking(plan, kernel)
+    for job in compare.jobs(plan, False):
+        if keep is not None and job.combination not in lacks:
+            _check_kept(folder_of(keep, job))
 
-    def simulate(job: Job, scenario: dict[str, Any], cancel: Cancel) -> dict[str, Any]:
-        return lab_run.simulate(
-            scenario,
-            *_names(job),
-            kernel,
-            cancel=cancel,
-            limit_s=limit_s,
-            keep=None if keep is None else _folder(keep, job),
-        )
+    def run_one(job: Job, scenario: dict[str, Any], cancel: Cancel) -> dict[str, Any]:
+        kept = None if keep is None else folder_of(keep, job)
+        return simulate(job, scenario, kernel, cancel=cancel, limit_s=limit_s, keep=kept)
 
     return compare.run(
         plan,
@@ -68,8 +53,38 @@ def run(
         workers=workers,
         on_progress=on_progress,
         world=world(kernel),
-        lacking=lacking,
-        simulate=simulate,
+        lacking=lacks,
+        simulate=run_one,
+    )
+
+
+def lacking(plan: Plan, kernel: Kernel) -> dict[Combination, str]:
+    """What of a plan the lab does not support, and why. Raises InputError if that is all of it."""
+    found: dict[Combination, str] = {}
+    jobs = compare.jobs(plan, False)
+    for job in jobs:
+        try:
+            lab_run.Prepared(compare.scenario(job), *_names(job), kernel)
+        except InputError as problem:
+            found.setdefault(job.combination, str(problem))
+    if all(job.combination in found for job in jobs):
+        first, *others = dict.fromkeys(found.values())
+        raise InputError(first + ("; nor does the lab support the rest" if others else ""))
+    return found
+
+
+def simulate(
+    job: Job,
+    scenario: dict[str, Any],
+    kernel: Kernel,
+    *,
+    cancel: Cancel,
+    limit_s: float | None,
+    keep: Path | None = None,
+) -> dict[str, Any]:
+    """One run of a plan, as `lab.run.simulate`."""
+    return lab_run.simulate(
+        scenario, *_names(job), kernel, cancel=cancel, limit_s=limit_s, keep=keep
     )
 
 
@@ -104,7 +119,7 @@ def _lack(name: str, build: Callable[[], object]) -> str:
     return ""
 
 
-def _folder(keep: Path, job: Job) -> Path:
+def folder_of(keep: Path, job: Job) -> Path:
     """Where a run's files are kept."""
     name = f"{job.link.name}-{job.workload.name}-{job.policy.label}-{job.seed}"
     return keep / name.replace("/", "_").replace(":", "_")

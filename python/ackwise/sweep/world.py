@@ -10,13 +10,12 @@ from typing import Any, Protocol
 
 from ackwise import __version__, engine
 from ackwise.engine import Cancel
-from ackwise.errors import InputError, RunError
+from ackwise.errors import RunError
 from ackwise.lab import build
 from ackwise.lab import compare as lab_compare
-from ackwise.lab import run as lab_run
 from ackwise.lab.machine import Kernel
 from ackwise.plans import Plan
-from ackwise.results import compare, provenance
+from ackwise.results import provenance
 from ackwise.results.compare import Combination, Job
 
 # Work of one part, so that it takes seconds: packets simulated, and carried by a guest's kernel.
@@ -130,19 +129,7 @@ class Linux:
         return lab_compare.world(self.kernel)
 
     def lacking(self, plan: Plan) -> Mapping[Combination, str]:
-        found: dict[Combination, str] = {}
-        for job in compare.jobs(plan, False):
-            try:
-                lab_run.Prepared(compare.scenario(job), *self._names(job), self.kernel)
-            except InputError as problem:
-                found[job.combination] = str(problem)
-        return found
+        return lab_compare.lacking(plan, self.kernel)
 
     def simulate(self, job: Job, scenario: dict[str, Any], cancel: Cancel) -> dict[str, Any]:
-        return lab_run.simulate(
-            scenario, *self._names(job), self.kernel, cancel=cancel, limit_s=self.limit_s
-        )
-
-    @staticmethod
-    def _names(job: Job) -> tuple[str, str]:
-        return f"link {job.link.name}", f"workload {job.workload.name}"
+        return lab_compare.simulate(job, scenario, self.kernel, cancel=cancel, limit_s=self.limit_s)

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: MIT
+"""The table of disagreement: golden/twin/NAME.toml is a plan, golden/twin/NAME.csv what simulator
+and kernel gave.
+
+    python tools/twin.py [NAME...]      runs the plans in both worlds; takes most of an hour
+    python tools/twin.py --show         how far the worlds are apart, beside the bounds
+
+A row holds one measure of one link, workload, policy and group: in the simulator, on the kernel,
+and on the kernel with other seeds. tools/evidence.py keeps it with the hash of what it follows
+from; docs/findings/tables.py makes the tables of docs/findings/disagreement.md of it.
+"""
+
+import argparse
+import csv
+import io
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from statistics import median
+
+from ackwise.host import files
+from ackwise.lab import build
+from ackwise.plans import load_plan
+from ackwise.results.document import number
+from ackwise.results.progress import progress_bar
+from ackwise.results.stats import Estimate
+from ackwise.twin import run
+from ackwise.twin.run import Figure
+
+FOLDER = Path(__file__).resolve().parent.parent / "golden" / "twin"
+REASON = "acks."  # in front of the label of a reason
+# Asked of the median and of the worst difference, in percent, before anything was measured.
+BOUNDS = {"goodput_bps": (2, 8), "acks": (4, 12), "rtt_p50_ns": (5, 15)}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measure; None: a world does not measure it."""
+
+    link: str
+    workload: str
+    policy: str
+    group: str
+    measure: str
+    simulator: float | None
+    linux: float | None
+    again: float | None
+
+    @property
+    def figure(self) -> Figure:
+        """With its differences."""
+        worlds = (self.simulator, self.linux, self.again)
+        return Figure(*(None if v is None else Estimate(v, None) for v in worlds))
+
+
+_VALUES = ("simulator", "linux", "again")
+
+
+def names() -> list[str]:
+    """The plans."""
+    return sorted(file.stem for file in FOLDER.glob("*.toml"))
+
+
+def rows_of(twin: run.Twin) -> Iterator[Row]:
+    """What a plan gave; measures that neither world has are left out."""
+    for _, cells in twin.tables():
+        for cell in cells:
+            of = cell.linux
+            place = of.link.name, of.workload.name, of.policy.label, of.group
+            found = {key: cell.figure(key) for key in run.SHOWN}
+            found |= {REASON + label: figure for label, figure in cell.reasons.items()}
+            for measure, figure in found.items():
+                values = [getattr(figure, world) for world in _VALUES]
+                if any(values):
+                    yield Row(*place, measure, *(v and number(v.mean) for v in values))
+
+
+def text(rows: Sequence[Row]) -> str:
+    """As a file holds them."""
+    out = io.StringIO()
+    out.write("# SPDX-License-Identifier: MIT\n")
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(f.name for f in fields(Row))
+    for row in rows:
+        values = (getattr(row, f.name) for f in fields(Row))
+        writer.writerow("" if value is None else value for value in values)
+    return out.getvalue()
+
+
+def read(name: str) -> list[Row]:
+    """The rows of a plan."""
+    lines = (FOLDER / f"{name}.csv").read_text(encoding="utf-8").splitlines()[1:]
+    return [
+        Row(
+            *(row[f.name] for f in fields(Row) if f.name not in _VALUES),
+            *(float(row[world]) if row[world] else None for world in _VALUES),
+        )
+        for row in csv.DictReader(lines)
+    ]
+
+
+def differences(rows: Sequence[Row], measure: str, *, again: bool = False) -> list[float]:
+    """|difference| in percent of every place that has one, of the yardstick with `again`."""
+    found = (
+        row.figure.again_percent if again else row.figure.difference_percent
+        for row in rows
+        if row.measure == measure
+    )
+    return [abs(value) for value in found if value is not None]
+
+
+def show() -> None:
+    """Median and worst difference of each measure that is bounded."""
+    rows = [row for name in names() for row in read(name)]
+    for measure, (middle, worst) in BOUNDS.items():
+        apart, chance = (differences(rows, measure, again=again) for again in (False, True))
+        print(
+            f"{measure}: {len(apart)} places, median {median(apart):.2f}% (bound {middle}%), worst "
+            f"{max(apart):.1f}% (bound {worst}%); kernel with other seeds: median "
+            f"{median(chance):.2f}%, worst {max(chance):.1f}%"
+        )
+
+
+def main() -> int:
+    """See the text at the top."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--show", action="store_true", help="run nothing")
+    parser.add_argument("--jobs", type=int, help="runs in parallel (default: one per core)")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="(default: every plan)")
+    args = parser.parse_args()
+    for name in args.names:
+        if name not in names():
+            parser.error(f"{name}: no such plan; plans: {', '.join(names())}")
+    if not args.show:
+        kernel = build.find(files.cache_folder(), False)
+        for name in args.names or names():
+            plan = load_plan(str(FOLDER / f"{name}.toml"))
+            with progress_bar(True) as progress:
+                twin = run.run(plan, kernel, workers=args.jobs, on_progress=progress)
+            (FOLDER / f"{name}.csv").write_text(text(list(rows_of(twin))), encoding="utf-8")
+            print(f"golden/twin/{name}.csv", flush=True)
+    show()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
