@@ -93,11 +93,11 @@ def read(name: str) -> list[Row]:
     lines = (FOLDER / f"{name}.csv").read_text(encoding="utf-8").splitlines()[1:]
     return [
         Row(
-            *(row[f.name] for f in fields(Row) if f.name not in _VALUES),
+            row["link"], row["workload"], row["policy"], row["group"], row["measure"],
             *(float(row[world]) if row[world] else None for world in _VALUES),
         )
         for row in csv.DictReader(lines)
-    ]
+    ]  # fmt: skip
 
 
 def differences(rows: Sequence[Row], measure: str, *, again: bool = False) -> list[float]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Runs a plan on the lab's kernel, as `results.compare` does in the simulator."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +39,8 @@ def run(
     out. Raises InputError if nothing is left, RunError when a run failed.
     """
     lacks = lacking(plan, kernel)
-    for job in compare.jobs(plan, False):
-        if keep is not None and job.combination not in lacks:
-            _check_kept(folder_of(keep, job))
+    if keep is not None:
+        check_keep(keep, (job for job in compare.jobs(plan, False) if job.combination not in lacks))
 
     def run_one(job: Job, scenario: dict[str, Any], cancel: Cancel) -> dict[str, Any]:
         kept = None if keep is None else folder_of(keep, job)
@@ -125,10 +124,14 @@ def folder_of(keep: Path, job: Job) -> Path:
     return keep / name.replace("/", "_").replace(":", "_")
 
 
-def _check_kept(folder: Path) -> None:
-    if any(files.is_capture(folder / name) for name in lab_run.KEPT):
-        raise InputError(f"--keep: {folder}: has the captures of another run; give another folder")
-    files.check_folder(folder, "--keep")
+def check_keep(keep: Path, jobs: Iterable[Job]) -> None:
+    """InputError, before any run, if the files of one cannot be kept."""
+    for folder in (folder_of(keep, job) for job in jobs):
+        if any(files.is_capture(folder / name) for name in lab_run.KEPT):
+            raise InputError(
+                f"--keep: {folder}: has the captures of another run; give another folder"
+            )
+        files.check_folder(folder, "--keep")
 
 
 def _names(job: Job) -> tuple[str, str]:

@@ -3,64 +3,88 @@
 
 from typing import Any
 
-from ackwise.results import document
+from ackwise.results import document, provenance
 from ackwise.results.document import number
 from ackwise.results.stats import Estimate
 from ackwise.twin import parting
 from ackwise.twin.parting import Parting
-from ackwise.twin.run import MEASURES, SHOWN, Figure, Pair, Twin, Twins
+from ackwise.twin.run import SHOWN, Figure, Pair, Twin, Twins
 from ackwise.twin.wire import Packet
 
 SCHEMA_VERSION = 1
-_FIGURE = {
-    "simulator.mean, .linux.mean, .again.mean": "mean over the runs in the simulator, on the "
-    "kernel, and there with other seeds; null: not measured",
-    "simulator.ci95, .linux.ci95, .again.ci95": "half width of its 95% confidence interval; null: "
-    "one sample, or the same in every run",
-    "difference_percent": "how far the simulator lies above the kernel; null: not measured, or the "
-    "kernel has 0 and the simulator has not",
-    "again_percent": "how far the kernel with other seeds does",
-}
+
 _CELL = "tables[].cells[]"
 _PARTING = f"{_CELL}.partings[]"
+_WORLDS = {
+    "simulator": "in the simulator",
+    "linux": "on the kernel",
+    "again": "on the kernel with other seeds",
+}
+_PACKET = {
+    "time_ns": "when it left",
+    "seq": "offset of its first byte of data",
+    "payload_bytes": "its payload; 0: a pure ACK",
+    "ack": "what it acknowledges",
+    "sacks[][]": "its SACK blocks, from and to",
+    "lost": "whether it was lost on the way",
+    "words": "the packet in a sentence",
+}
+
+
+def _figure_keys(path: str) -> dict[str, str]:
+    keys = {}
+    for world, where in _WORLDS.items():
+        keys[f"{path}.{world}.mean"] = f"mean over the runs {where}; null: not measured"
+        keys[f"{path}.{world}.ci95"] = (
+            "half width of its 95% confidence interval; null: one sample, or the same in every run"
+        )
+    keys[f"{path}.difference_percent"] = (
+        "how far the simulator lies above the kernel; null: not measured, or the kernel has 0 and "
+        "the simulator has not"
+    )
+    keys[f"{path}.again_percent"] = "how far the kernel with other seeds does"
+    return keys
+
+
 KEYS: dict[str, str] = {
     "schema_version": "version of these keys; increases when one is removed or changes meaning",
     "kind": '"twin"',
-    "worlds.simulator, .linux, .again": "where each world's results come from: `provenance` of "
-    "`ackwise compare`",
-    "plan": "as in `ackwise compare`",
-    "tolerance_ns": "a packet that leaves at times further apart than this parts the runs",
+    **{
+        key.replace("provenance.", "worlds.<world>."): text for key, text in provenance.KEYS.items()
+    },
+    **{key: text for key, text in document.KEYS.items() if key.startswith("plan.")},
+    "tolerance_ns": "a packet that leaves at times further apart than this parts the worlds",
     "tables[].link": "name of the link",
     "tables[].workload": "name of the workload",
     "tables[].skipped.<policy>": "why the policy was not run there: what the lab does not support",
     f"{_CELL}.policy": "label of the policy",
     f"{_CELL}.group": "the group of flows",
-    **{f"{_CELL}.metrics.<metric>.{key}": text for key, text in _FIGURE.items()},
-    f"{_CELL}.acks_by_reason.<reason>": "pure ACKs by reason, with the same keys as a metric; "
-    "empty: the kernel counts none, as for its own code",
+    **_figure_keys(f"{_CELL}.metrics.<metric>"),
+    **_figure_keys(f"{_CELL}.acks_by_reason.<reason>"),
     f"{_CELL}.agreed_packets": "first flow, first seed: packets of both ends that are the same "
-    "until the runs part; null: it sent no data in one of the worlds",
-    f"{_CELL}.first_data_ns.simulator, .linux": "when it sent its first data, since the start of "
-    "the run; times below count from there",
+    "until the worlds part; null: it sent no data in one of them",
+    **{
+        f"{_CELL}.first_data_ns.{world}": f"when it sent its first data {_WORLDS[world]}, since "
+        "the start of the run; times below count from there; null: none"
+        for world in ("simulator", "linux")
+    },
     f"{_PARTING}.how": "content: another sequence number, length, ACK or SACK, or no packet; "
     "time: further apart than the tolerance",
     f"{_PARTING}.end": "whose packet: sender (of the data) or receiver",
     f"{_PARTING}.number": "of the packet among those of that end, from 1",
     f"{_PARTING}.time_ns": "when: the earlier of both packets",
-    f"{_PARTING}.simulator, .linux": "the packet in each world; null: it sends no further one",
-    f"{_PARTING}.simulator.time_ns, .linux.time_ns": "when it left",
-    f"{_PARTING}.simulator.seq, .linux.seq": "offset of its first byte of data",
-    f"{_PARTING}.simulator.payload_bytes, .linux.payload_bytes": "payload; 0: a pure ACK",
-    f"{_PARTING}.simulator.ack, .linux.ack": "what it acknowledges",
-    f"{_PARTING}.simulator.sacks[][], .linux.sacks[][]": "its SACK blocks, from and to",
-    f"{_PARTING}.simulator.lost, .linux.lost": "whether it was lost on the way",
-    f"{_PARTING}.simulator.words, .linux.words": "the same in a sentence",
-}  # fmt: skip
+    **{
+        f"{_PARTING}.{world}.{key}": f"{text}, {_WORLDS[world]}; null instead of the packet: none "
+        "follows"
+        for world in ("simulator", "linux")
+        for key, text in _PACKET.items()
+    },
+}
 
 
 def of_twin(twin: Twin) -> dict[str, Any]:
     """The document of a plan in both worlds."""
-    worlds = {"simulator": twin.simulator, "linux": twin.linux, "again": twin.again}
+    worlds = {name: getattr(twin, name) for name in _WORLDS}
     return {
         "schema_version": SCHEMA_VERSION,
         "kind": "twin",
@@ -83,7 +107,7 @@ def _cell(cell: Twins) -> dict[str, Any]:
     return {
         "policy": cell.linux.policy.label,
         "group": cell.linux.group,
-        "metrics": {key: _figure(cell.figure(key)) for key in SHOWN if key in MEASURES},
+        "metrics": {key: _figure(cell.figure(key)) for key in SHOWN},
         "acks_by_reason": {label: _figure(one) for label, one in cell.reasons.items()},
         **_followed(cell.pair),
     }
@@ -112,7 +136,8 @@ def _figure(figure: Figure) -> dict[str, Any]:
 
 def _followed(pair: Pair | None) -> dict[str, Any]:
     if pair is None:
-        return {"agreed_packets": None, "first_data_ns": None, "partings": []}
+        nowhere = {"simulator": None, "linux": None}
+        return {"agreed_packets": None, "first_data_ns": nowhere, "partings": []}
     return {
         "agreed_packets": pair.agreed,
         "first_data_ns": {

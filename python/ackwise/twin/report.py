@@ -13,7 +13,7 @@ from ackwise.twin.wire import Flow, Packet
 
 # Data only: browsers get slow beyond this, so what is far from a parting is thinned.
 DATA_BYTES_MAX = 9_000_000
-_NEAR_PACKETS = 120  # of each world, before and after the first parting
+_NEAR_PACKETS = 40  # of each world, before and after the first parting
 
 
 def of_twin(twin: Twin, document: dict[str, Any], command: str) -> bytes:

@@ -148,7 +148,9 @@ def run(
     """
     lacks = lab_compare.lacking(plan, kernel)
     if keep is not None:
-        files.check_folder(keep, "--keep")
+        followed = [job for job in compare.jobs(plan, True) if job.detailed]
+        for name in (SIMULATOR, LINUX):
+            lab_compare.check_keep(keep / name, followed)
     worlds = {
         SIMULATOR: _Watched(keep and keep / SIMULATOR, _in_simulator),
         LINUX: _Watched(keep and keep / LINUX, partial(_on_linux, kernel, limit_s)),

@@ -109,6 +109,10 @@ def _columns(cells: Sequence[Mapping[str, Any]]) -> list[Column]:
     ]
 
 
+def _packets(count: int) -> str:
+    return f"{count} {'packet' if count == 1 else 'packets'}"
+
+
 def story(cell: Mapping[str, Any], tolerance_ns: int) -> Iterator[str]:
     """Where the first flow's runs part."""
     name = cell["policy"]
@@ -116,10 +120,10 @@ def story(cell: Mapping[str, Any], tolerance_ns: int) -> Iterator[str]:
         yield f"{name}: the first flow sent no data in one of the worlds"
         return
     if not cell["partings"]:
-        yield f"{name}: all {cell['agreed_packets']} packets agree"
+        yield f"{name}: the worlds do not part in {_packets(cell['agreed_packets'])}"
         return
     for number, one in enumerate(cell["partings"]):
-        after = f" after {cell['agreed_packets']} packets that agree" if number == 0 else ""
+        after = f" and {_packets(cell['agreed_packets'])} that agree" if number == 0 else ""
         how = {
             "content": "send different packets",
             "time": f"are more than {tolerance_ns / 1e3:g} µs apart",

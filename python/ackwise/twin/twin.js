@@ -3,8 +3,8 @@
 
 const doc = data.document;
 const WORLD = {
-  simulator: { title: "simulator", color: "#0072b2", ack: "triangle-up" },
-  linux: { title: "kernel", color: "#d55e00", ack: "triangle-down" },
+  simulator: { title: "simulator", color: "#0072b2", data: "square", ack: "triangle-up", size: 5 },
+  linux: { title: "kernel", color: "#d55e00", data: "square-open", ack: "triangle-down-open", size: 9 }, // around the other's
 };
 const reasonColor = {};
 data.reasons.filter((r) => r.source !== "wait").forEach((r, i) => { reasonColor[r.label] = REASON_COLORS[i % REASON_COLORS.length]; });
@@ -52,7 +52,7 @@ function drawFigures(text) {
 
 const lines = (drawn) => ({
   shapes: drawn.partings.map((p) => ({ type: "line", xref: "x", yref: "paper", x0: p.us / 1e3, x1: p.us / 1e3, y0: 0, y1: 1, line: { color: "#5b6675", width: 1, dash: "dot" } })),
-  annotations: drawn.partings.map((p) => ({ xref: "x", yref: "paper", x: p.us / 1e3, y: 1, text: p.how, showarrow: false, yanchor: "bottom" })),
+  annotations: drawn.partings.map((p, i) => ({ xref: "x", yref: "paper", x: p.us / 1e3, y: 1, text: p.how, showarrow: false, xanchor: i ? "left" : "right", yanchor: "bottom" })),
 });
 
 function markers(name, symbol, x, y, which, style) {
@@ -61,20 +61,20 @@ function markers(name, symbol, x, y, which, style) {
 
 function sequence(worlds) {
   const traces = [];
-  for (const [key, { title, color, ack }] of Object.entries(WORLD)) {
+  for (const [key, { title, color, data: square, ack, size }] of Object.entries(WORLD)) {
     const p = worlds[key];
     const t = p.data_us.map((us) => us / 1e3);
     const end = p.data_end.map((b) => b / 1e3);
     const at = p.ack_us.map((us) => us / 1e3);
     const number = p.ack.map((b) => b / 1e3);
     const again = new Set(p.again);
-    traces.push(markers(`${title}: data`, "square", t, end, t.map((_, i) => i).filter((i) => !again.has(i)), { color, size: 5, opacity: 0.6 }));
+    traces.push(markers(`${title}: data`, square, t, end, t.map((_, i) => i).filter((i) => !again.has(i)), { color, size }));
     if (again.size) traces.push(markers(`${title}: sent again`, "x", t, end, p.again, { color, size: 8 }));
     if (p.data_lost.length) traces.push(markers(`${title}: lost`, "circle-open", t, end, p.data_lost, { color, size: 12, line: { width: 2 } }));
     traces.push({ type: "scatter", mode: "lines", name: `${title}: acknowledged`, x: at, y: number, line: { color, width: 1, shape: "hv" }, hoverinfo: "skip" });
     for (const label of new Set(p.reason)) {
       const which = at.map((_, i) => i).filter((i) => p.reason[i] === label);
-      traces.push(markers(`${title}: ACK${label ? `, ${plain(label)}` : ""}`, ack, at, number, which, { color: reasonColor[label] || color, size: 7 }));
+      traces.push(markers(`${title}: ACK${label ? `, ${plain(label)}` : ""}`, ack, at, number, which, { color: reasonColor[label] || color, size: size + 2 }));
     }
     if (p.ack_lost.length) traces.push(markers(`${title}: ACK lost`, "circle-open", at, number, p.ack_lost, { color, size: 12, line: { width: 1 } }));
   }
