@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Ackwise, lab_kernel, small_plan
+from conftest import ROOT, Ackwise, lab_kernel, small_plan
 from test_compare import key_paths
 from test_report import rendered
+from test_sweep_show import output
 
 from ackwise import engine, plans
 from ackwise.engine import Cancel
@@ -310,3 +311,18 @@ def test_simulator_and_kernel_begin_alike() -> None:
     assert cell.pair.agreed >= 15
     assert abs(cell.figure("goodput_bps").difference_percent or 0) <= 2
     assert cell.pair.linux.cwnd
+
+
+@pytest.mark.lab
+@pytest.mark.slow
+def test_the_page_shows_what_the_command_prints(ackwise: Ackwise) -> None:
+    lab_kernel(stock=True)
+    said = ackwise(
+        "twin", "--link", "wan-10ms", "--policy", "linux", "--runs", "1", "--duration", "3s",
+        "--stock", "--quiet",
+    )  # fmt: skip
+    assert said.code == 0, said.err
+    shown = output((ROOT / "docs/twin.md").read_text(encoding="utf-8"), "twin")
+    printed = [line.rstrip() for line in said.out.splitlines()]
+    begin = printed.index(shown[0])
+    assert printed[begin : begin + len(shown)] == shown

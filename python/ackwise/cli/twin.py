@@ -27,7 +27,7 @@ ackwise twin --link wan-lossy --policy linux --runs 1 --keep captures/   # both 
 
 @click.command("twin", cls=Command, text=_TEXT, examples=_EXAMPLES)
 @argument(
-    "plan", metavar="PLAN", type=options.PLAN, required=False,
+    "plan", metavar="[PLAN]", type=options.PLAN, required=False,
     help="name or file of a plan, instead of --link",
 )  # fmt: skip
 @group(

@@ -18,6 +18,7 @@ from ackwise.plans import Plan
 from ackwise.results import provenance
 from ackwise.results.compare import Combination, Job
 
+TWIN = "twin"  # both, as --on names them
 # Work of one part, so that it takes seconds: packets simulated, and carried by a guest's kernel.
 _PACKETS_SIMULATED = 8_000_000
 _PACKETS_IN_LAB = 200_000
@@ -37,6 +38,10 @@ class World(Protocol):
     @property
     def packets(self) -> int:
         """What a part should have."""
+
+    @property
+    def beside(self) -> "World | None":
+        """Where each cell runs, too; its figures stand beside."""
 
     def check(self) -> None:
         """RunError if this host has another engine or kernel than `made_by`."""
@@ -73,6 +78,10 @@ class Simulator:
     @property
     def packets(self) -> int:
         return _PACKETS_SIMULATED
+
+    @property
+    def beside(self) -> World | None:
+        return None
 
     def check(self) -> None:
         if self != Simulator.here():
@@ -117,6 +126,10 @@ class Linux:
         return _PACKETS_IN_LAB
 
     @property
+    def beside(self) -> World | None:
+        return None
+
+    @property
     def kernel(self) -> Kernel:
         """That of this host."""
         return _kernel(self.folder, self.stock)
@@ -133,3 +146,40 @@ class Linux:
 
     def simulate(self, job: Job, scenario: dict[str, Any], cancel: Cancel) -> dict[str, Any]:
         return lab_compare.simulate(job, scenario, self.kernel, cancel=cancel, limit_s=self.limit_s)
+
+
+@dataclass(frozen=True)
+class Twin:
+    """The simulator, and the lab's kernel beside it."""
+
+    simulator: Simulator
+    linux: Linux
+
+    @property
+    def made_by(self) -> str:
+        return f"{self.simulator.made_by}, {self.linux.made_by}"
+
+    @property
+    def name(self) -> str:
+        return TWIN
+
+    @property
+    def packets(self) -> int:
+        return self.linux.packets
+
+    @property
+    def beside(self) -> World | None:
+        return self.linux
+
+    def check(self) -> None:
+        self.simulator.check()
+        self.linux.check()
+
+    def record(self) -> provenance.World:
+        return self.simulator.record()
+
+    def lacking(self, plan: Plan) -> Mapping[Combination, str]:
+        return self.linux.lacking(plan)
+
+    def simulate(self, job: Job, scenario: dict[str, Any], cancel: Cancel) -> dict[str, Any]:
+        return self.simulator.simulate(job, scenario, cancel)
