@@ -6,6 +6,12 @@ from pathlib import Path
 
 import golden
 import pytest
+import twin
+
+from ackwise.lab import compare as lab_compare
+from ackwise.lab.machine import Kernel
+from ackwise.plans import load_plan
+from ackwise.results import compare
 
 PLAN = """
 title = "tiny"
@@ -62,3 +68,34 @@ def test_what_is_shipped_and_in_no_plan_is_told(
 ) -> None:
     monkeypatch.setattr(golden, "shipped", lambda kind: ["new"] if kind == "links" else [])
     assert "shipped link new" in golden.complaints(folder)[0]
+
+
+# --- both worlds (golden/twin, kept by tools/evidence.py) -----------------------------------------
+
+
+def test_the_twins_tables_have_every_place_that_the_lab_can_run() -> None:
+    kernel = Kernel(Path(), Path(), "", "", has_policies=True)
+    assert len(twin.names()) == 4
+    for name in twin.names():
+        plan = load_plan(str(twin.FOLDER / f"{name}.toml"))
+        lacks = lab_compare.lacking(plan, kernel)
+        wanted = {job.combination for job in compare.jobs(plan, False)} - lacks.keys()
+        rows = twin.read(name)
+        for measure in twin.BOUNDS:
+            found = [row for row in rows if row.measure == measure]
+            assert {(row.link, row.workload, row.policy) for row in found} == wanted
+            assert all(row.simulator and row.linux and row.again for row in found)
+
+
+def test_a_twins_table_reads_what_it_wrote(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [
+        twin.Row("adsl", "bulk", "linux", "download", "goodput_bps", 102.0, 100.0, 99.0),
+        twin.Row("adsl", "bulk", "a3", "download", "goodput_bps", 90.0, 100.0, None),
+        twin.Row("adsl", "bulk", "a3", "download", "acks", 3.0, 0.0, 1.5),
+    ]
+    monkeypatch.setattr(twin, "FOLDER", tmp_path)
+    (tmp_path / "x.csv").write_text(twin.text(rows))
+    assert twin.read("x") == rows
+    assert twin.differences(rows, "goodput_bps") == [2.0, 10.0]
+    assert twin.differences(rows, "goodput_bps", again=True) == [1.0]
+    assert twin.differences(rows, "acks") == []  # there is none from 0

@@ -123,7 +123,7 @@ def story(cell: Mapping[str, Any], tolerance_ns: int) -> Iterator[str]:
         yield f"{name}: the worlds do not part in {_packets(cell['agreed_packets'])}"
         return
     for number, one in enumerate(cell["partings"]):
-        after = f" and {_packets(cell['agreed_packets'])} that agree" if number == 0 else ""
+        after = f", {_packets(cell['agreed_packets'])} in" if number == 0 else ""
         how = {
             "content": "send different packets",
             "time": f"are more than {tolerance_ns / 1e3:g} µs apart",
