@@ -54,8 +54,12 @@ FUZZ_CHECKS = {
     ),
 }
 FUZZ_SECONDS = 600
-TWIN = "twin"  # golden/twin/*.csv, made by tools/twin.py
-CHECKS = (*KERNEL_CHECKS, *FUZZ_CHECKS, TWIN)
+# Tables that tools/twin.py makes: what it is given, and the files.
+TWINS = {
+    "twin": ((), "golden/twin/*.csv"),
+    "twin-random": (("--random",), "golden/twin/random/*.csv"),
+}
+CHECKS = (*KERNEL_CHECKS, *FUZZ_CHECKS, *TWINS)
 # Items that were not run since their inputs changed: known to be stale, and listed as such. Whoever
 # renews one takes it out; a test fails while one is here that is up to date.
 DUE = (
@@ -101,7 +105,11 @@ PLACES = {
     ),
     "host": Place(DATA, ("ackwise.reproduce.runner", TABLE), ("host",)),
 }
-TWIN_INPUTS = (*CORE, *SIMULATOR, *LAB, "golden/twin/*.toml", "golden/twin/workloads/*.toml")
+BOTH = (*CORE, *SIMULATOR, *LAB)
+TWIN_INPUTS = {
+    "twin": ((*BOTH, "golden/twin/*.toml", "golden/twin/workloads/*.toml"), "ackwise.twin.run"),
+    "twin-random": ((*BOTH, "golden/twin/random/*.toml"), "ackwise.sweep.run"),
+}
 KERNEL_INPUTS = (*CORE, *SERIES, "linux/check", "linux/selftests/*")
 # Modules that no figure follows from: words and marks for people, the parsers of the command line,
 # the interface to the engine (part of the binding), how files are read and programs are started.
@@ -138,8 +146,8 @@ class Item:
 
     def output(self) -> str:
         """Hash of the tables and figures that it writes; "" for a check."""
-        if self.name == TWIN:
-            return files_output("golden/twin/*.csv")
+        if self.name in TWINS:
+            return files_output(TWINS[self.name][1])
         return "" if self.name in CHECKS else page_output(self.name)
 
     def record(self) -> Record | None:
@@ -175,8 +183,8 @@ def items() -> list[Item]:
     alone = (sys.executable, "tools/evidence.py", "--run-check")
     scopes = (*LAB_SCOPES, "check", "evidence")
     made += [Item(step, KERNEL_INPUTS, (), (*alone, step), scopes) for step in KERNEL_CHECKS]
-    twin = ("ackwise.twin.run",)
-    made.append(Item(TWIN, TWIN_INPUTS, twin, (*alone, TWIN), (*LAB_SCOPES, "evidence")))
+    for name, (globs, module) in TWIN_INPUTS.items():
+        made.append(Item(name, globs, (module,), (*alone, name), (*LAB_SCOPES, "evidence")))
     fuzzed = FUZZ_CHECKS.items()
     return made + [Item(name, files, (), (*alone, name), ("test",)) for name, files in fuzzed]
 
@@ -355,8 +363,8 @@ def run_check(name: str) -> int:
     """Runs a check and records it, unless it could not run."""
     one = item(name)
     inputs = one.inputs()
-    if name == TWIN:
-        words = [sys.executable, "tools/twin.py"]
+    if name in TWINS:
+        words = [sys.executable, "tools/twin.py", *TWINS[name][0]]
     elif name in KERNEL_CHECKS:
         words = ["env", f"STRESS_SECONDS={STRESS_SECONDS}", "linux/check", name]
     else:

@@ -2,22 +2,28 @@
 """The table of disagreement: golden/twin/NAME.toml is a plan, golden/twin/NAME.csv what simulator
 and kernel gave.
 
-    python tools/twin.py [NAME...]      runs the plans in both worlds; takes most of an hour
+    python tools/twin.py [NAME...]      runs the plans in both worlds, a quarter of an hour
+    python tools/twin.py --random       links drawn at random: golden/twin/random, as long
     python tools/twin.py --show         how far the worlds are apart, beside the bounds
 
 A row holds one measure of one link, workload, policy and group: in the simulator, on the kernel,
-and on the kernel with other seeds. tools/evidence.py keeps it with the hash of what it follows
-from; docs/findings/tables.py makes the tables of docs/findings/disagreement.md of it.
+and on the kernel with other seeds. Of links drawn at random a row holds what a cell of the sweep
+came to, with each of two seeds. tools/evidence.py keeps them with the hash of what they follow
+from; docs/findings/tables.py makes the tables of docs/findings/disagreement.md of them.
 """
 
 import argparse
 import csv
 import io
+import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from statistics import median
+
+import pyarrow.parquet as pq
 
 from ackwise.host import files
 from ackwise.lab import build
@@ -25,10 +31,15 @@ from ackwise.plans import load_plan
 from ackwise.results.document import number
 from ackwise.results.progress import progress_bar
 from ackwise.results.stats import Estimate
+from ackwise.sweep import run as swept
+from ackwise.sweep import space as spaces
+from ackwise.sweep import world
+from ackwise.sweep.cell import BESIDE
 from ackwise.twin import run
 from ackwise.twin.run import Figure
 
 FOLDER = Path(__file__).resolve().parent.parent / "golden" / "twin"
+RANDOM = FOLDER / "random"
 REASON = "acks."  # in front of the label of a reason
 # Asked of the median and of the worst difference, in percent, before anything was measured.
 BOUNDS = {"goodput_bps": (2, 8), "acks": (4, 12), "rtt_p50_ns": (5, 15)}
@@ -110,6 +121,60 @@ def differences(rows: Sequence[Row], measure: str, *, again: bool = False) -> li
     return [abs(value) for value in found if value is not None]
 
 
+def write_random(jobs: int | None) -> None:
+    """Runs the space and writes its cells; goes on where it was interrupted."""
+    space = spaces.load(str(RANDOM / "space.toml"))
+    folder = FOLDER.parents[1] / "build" / "twin-random"
+    kernel = world.Linux.here(files.cache_folder(), False, None)
+    both = world.Twin(world.Simulator.here(), kernel)
+    with progress_bar(True) as progress:
+        swept.run(
+            space, both, folder, swept.on_this_host(jobs),
+            say=lambda told: print(told, flush=True),
+            on_progress=partial(progress, "parts of the sweep"),
+        )  # fmt: skip
+    parts = sorted(folder.glob("cells/*/*.parquet"))
+    cells = [row for part in parts for row in pq.ParquetFile(part).read().to_pylist()]
+    varied = [axis.varied.column for axis in space.axes]
+    measures = [f"{prefix}{name}" for name in BOUNDS for prefix in ("", f"{BESIDE}.")]
+    columns = ["point", "policy", "seed", *varied, *measures, "not_run"]
+    out = io.StringIO()
+    out.write("# SPDX-License-Identifier: MIT\n")
+    writer = csv.DictWriter(out, columns, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    for row in sorted(cells, key=lambda row: (row["point"], row["policy"], row["seed"])):
+        short = {k: number(v) for k, v in row.items() if isinstance(v, int | float)}
+        writer.writerow(row | short)
+    (RANDOM / "cells.csv").write_text(out.getvalue(), encoding="utf-8")
+    shutil.rmtree(folder)
+
+
+def read_random() -> list[dict[str, str]]:
+    """The cells of the links drawn at random that could be run."""
+    lines = (RANDOM / "cells.csv").read_text(encoding="utf-8").splitlines()[1:]
+    return [row for row in csv.DictReader(lines) if not row["not_run"]]
+
+
+def random_differences(cells: Sequence[dict[str, str]], measure: str) -> dict[str, list[float]]:
+    """|difference| in percent of every cell: of the simulator from the kernel, and of the kernel
+    with the second seed from that with the first."""
+    there = {
+        (row["point"], row["policy"], row["seed"]): float(row[f"{BESIDE}.{measure}"] or 0)
+        for row in cells
+    }
+    first, second = sorted({row["seed"] for row in cells})
+    found: dict[str, list[float]] = {"simulator": [], "again": []}
+    for row in cells:
+        kernel = there[row["point"], row["policy"], row["seed"]]
+        if kernel and row[measure]:
+            found["simulator"].append(100 * abs(float(row[measure]) - kernel) / kernel)
+        if kernel and row["seed"] == first:
+            other = there.get((row["point"], row["policy"], second))
+            if other is not None:
+                found["again"].append(100 * abs(other - kernel) / kernel)
+    return found
+
+
 def show() -> None:
     """Median and worst difference of each measure that is bounded."""
     rows = [row for name in names() for row in read(name)]
@@ -126,12 +191,16 @@ def main() -> int:
     """See the text at the top."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--show", action="store_true", help="run nothing")
+    parser.add_argument("--random", action="store_true", help="links drawn at random instead")
     parser.add_argument("--jobs", type=int, help="runs in parallel (default: one per core)")
     parser.add_argument("names", nargs="*", metavar="NAME", help="(default: every plan)")
     args = parser.parse_args()
     for name in args.names:
         if name not in names():
             parser.error(f"{name}: no such plan; plans: {', '.join(names())}")
+    if args.random:
+        write_random(args.jobs)
+        return 0
     if not args.show:
         kernel = build.find(files.cache_folder(), False)
         for name in args.names or names():

@@ -26,7 +26,7 @@ def test_inputs_are_what_the_table_says_and_no_more(name: str) -> None:
     inputs = evidence.input_files(one.files, one.modules)
     files = {str(file.relative_to(evidence.ROOT)) for file in inputs}
     on_kernel = name in evidence.KERNEL_CHECKS
-    on_both = name == evidence.TWIN
+    on_both = name in evidence.TWINS
     on_simulator = on_both or (
         name not in evidence.CHECKS and not name.startswith(("linux-", "host-"))
     )
@@ -48,7 +48,7 @@ def test_a_page_depends_on_its_plans_and_not_on_others() -> None:
 
 
 def test_the_twins_depend_on_the_links_that_their_plans_name() -> None:
-    one = evidence.item(evidence.TWIN)
+    one = evidence.item("twin")
     files = {f.stem for f in evidence.input_files(one.files, one.modules) if f.suffix == ".toml"}
     assert {"cubic", "streaming", "wan-reorder", "short-flows"} <= files
     assert "wifi" not in files
@@ -62,7 +62,7 @@ def test_tables_edited_by_hand_do_not_hold(tmp_path: Path, monkeypatch: pytest.M
     table = tmp_path / "golden" / "twin" / "cubic.csv"
     table.parent.mkdir(parents=True)
     table.write_text("1\n")
-    one = Item(evidence.TWIN, ("one.c",), (), ())
+    one = Item("twin", ("one.c",), (), ())
     evidence.keep_check(one.name, passed=True, inputs=one.inputs(), seconds=60, output=one.output())
     assert one.complaint() == ""
     table.write_text("2\n")

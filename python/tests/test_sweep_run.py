@@ -344,9 +344,11 @@ def test_parts_cover_every_point_once_and_take_seconds() -> None:
 
 
 @pytest.mark.lab
-def test_the_lab_runs_a_sweep(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["linux", "twin"])
+def test_the_lab_runs_a_sweep(name: str, tmp_path: Path) -> None:
     lab_kernel(stock=True)
-    here = world.Linux.here(files.cache_folder(), True, None)
+    linux = world.Linux.here(files.cache_folder(), True, None)
+    here = linux if name == "linux" else Twin(Simulator.here(), linux)
     text = spaces.GRID.replace('["linux", "delayed"]', '["linux"]').replace(
         'key = "policy.delayed.segments"\nvalues = [2, 8]',
         'key = "link.down.rate"\nvalues = ["2mbit"]',
@@ -361,10 +363,12 @@ def test_the_lab_runs_a_sweep(tmp_path: Path) -> None:
     found = rows(tmp_path / "d")
     assert len(found) == 2
     for row in found:
-        assert row["world"] == "lab"
+        assert row["world"] == {"linux": "lab", "twin": "twin"}[name]
         assert row["kernel_hash"]
         assert 1e6 < row["goodput_bps"] < 2e6
-    assert json.loads((tmp_path / "d" / "sweep.json").read_text())["world"] == "linux"
+        if name == "twin":
+            assert row["linux.goodput_bps"] == pytest.approx(row["goodput_bps"], rel=0.1)
+    assert json.loads((tmp_path / "d" / "sweep.json").read_text())["world"] == name
 
 
 def test_a_data_set_reads_what_it_wrote(tmp_path: Path) -> None:
