@@ -121,22 +121,22 @@ def differences(rows: Sequence[Row], measure: str, *, again: bool = False) -> li
     return [abs(value) for value in found if value is not None]
 
 
-def write_random(jobs: int | None) -> None:
-    """Runs the space and writes its cells; goes on where it was interrupted."""
-    space = spaces.load(str(RANDOM / "space.toml"))
-    folder = FOLDER.parents[1] / "build" / "twin-random"
+def write_random(name: str, jobs: int | None) -> None:
+    """Runs a space and writes its cells; goes on where it was interrupted."""
+    space = spaces.load(str(RANDOM / f"{name}.toml"))
+    folder = FOLDER.parents[1] / "build" / "twin-random" / name
     kernel = world.Linux.here(files.cache_folder(), False, None)
     both = world.Twin(world.Simulator.here(), kernel)
     with progress_bar(True) as progress:
         swept.run(
             space, both, folder, swept.on_this_host(jobs),
             say=lambda told: print(told, flush=True),
-            on_progress=partial(progress, "parts of the sweep"),
+            on_progress=partial(progress, f"parts of {name}"),
         )  # fmt: skip
     parts = sorted(folder.glob("cells/*/*.parquet"))
     cells = [row for part in parts for row in pq.ParquetFile(part).read().to_pylist()]
     varied = [axis.varied.column for axis in space.axes]
-    measures = [f"{prefix}{name}" for name in BOUNDS for prefix in ("", f"{BESIDE}.")]
+    measures = [f"{prefix}{measure}" for measure in BOUNDS for prefix in ("", f"{BESIDE}.")]
     columns = ["point", "policy", "seed", *varied, *measures, "not_run"]
     out = io.StringIO()
     out.write("# SPDX-License-Identifier: MIT\n")
@@ -145,33 +145,38 @@ def write_random(jobs: int | None) -> None:
     for row in sorted(cells, key=lambda row: (row["point"], row["policy"], row["seed"])):
         short = {k: number(v) for k, v in row.items() if isinstance(v, int | float)}
         writer.writerow(row | short)
-    (RANDOM / "cells.csv").write_text(out.getvalue(), encoding="utf-8")
+    (RANDOM / f"{name}.csv").write_text(out.getvalue(), encoding="utf-8")
     shutil.rmtree(folder)
+    print(f"golden/twin/random/{name}.csv", flush=True)
 
 
-def read_random() -> list[dict[str, str]]:
-    """The cells of the links drawn at random that could be run."""
-    lines = (RANDOM / "cells.csv").read_text(encoding="utf-8").splitlines()[1:]
+def random_names() -> list[str]:
+    """The spaces of links drawn at random."""
+    return sorted(file.stem for file in RANDOM.glob("*.toml"))
+
+
+def read_random(name: str) -> list[dict[str, str]]:
+    """The cells of a space that could be run."""
+    lines = (RANDOM / f"{name}.csv").read_text(encoding="utf-8").splitlines()[1:]
     return [row for row in csv.DictReader(lines) if not row["not_run"]]
 
 
 def random_differences(cells: Sequence[dict[str, str]], measure: str) -> dict[str, list[float]]:
     """|difference| in percent of every cell: of the simulator from the kernel, and of the kernel
-    with the second seed from that with the first."""
+    with the second seed, if there is one, from that with the first."""
     there = {
         (row["point"], row["policy"], row["seed"]): float(row[f"{BESIDE}.{measure}"] or 0)
         for row in cells
     }
-    first, second = sorted({row["seed"] for row in cells})
+    first, *others = sorted({row["seed"] for row in cells})
     found: dict[str, list[float]] = {"simulator": [], "again": []}
     for row in cells:
         kernel = there[row["point"], row["policy"], row["seed"]]
         if kernel and row[measure]:
             found["simulator"].append(100 * abs(float(row[measure]) - kernel) / kernel)
-        if kernel and row["seed"] == first:
-            other = there.get((row["point"], row["policy"], second))
-            if other is not None:
-                found["again"].append(100 * abs(other - kernel) / kernel)
+        if kernel and others and row["seed"] == first:
+            other = there[row["point"], row["policy"], others[0]]
+            found["again"].append(100 * abs(other - kernel) / kernel)
     return found
 
 
@@ -199,7 +204,8 @@ def main() -> int:
         if name not in names():
             parser.error(f"{name}: no such plan; plans: {', '.join(names())}")
     if args.random:
-        write_random(args.jobs)
+        for name in random_names():
+            write_random(name, args.jobs)
         return 0
     if not args.show:
         kernel = build.find(files.cache_folder(), False)
