@@ -180,6 +180,33 @@ def random_differences(cells: Sequence[dict[str, str]], measure: str) -> dict[st
     return found
 
 
+def random_points(cells: Sequence[dict[str, str]]) -> list[dict[str, dict[str, float]]]:
+    """Of each link by policy: goodput and ACKs of both worlds, means over the seeds."""
+    measures = [
+        f"{prefix}{name}" for name in ("goodput_bps", "acks") for prefix in ("", f"{BESIDE}.")
+    ]
+    found: dict[str, dict[str, list[dict[str, str]]]] = {}
+    for row in cells:
+        found.setdefault(row["point"], {}).setdefault(row["policy"], []).append(row)
+    return [
+        {
+            policy: {m: sum(float(row[m]) for row in runs) / len(runs) for m in measures}
+            for policy, runs in policies.items()
+        }
+        for policies in found.values()
+    ]
+
+
+def best_agrees(point: dict[str, dict[str, float]]) -> bool:
+    """Whether the policy that is best in the simulator, with the fewest ACKs within 1% of the best
+    goodput, has on the kernel a goodput within 1% of the best there."""
+    most = max(one["goodput_bps"] for one in point.values())
+    near = {p: one for p, one in point.items() if one["goodput_bps"] >= 0.99 * most}
+    best = min(near, key=lambda policy: near[policy]["acks"])
+    there = f"{BESIDE}.goodput_bps"
+    return point[best][there] >= 0.99 * max(one[there] for one in point.values())
+
+
 def show() -> None:
     """Median and worst difference of each measure that is bounded."""
     rows = [row for name in names() for row in read(name)]

@@ -237,7 +237,44 @@ def twin_reasons():
     return table.replace("---:", "---")
 
 
+SHARES = (10, 25, 50, 75, 90, 100)
+
+
+def twin_random():
+    """Quantiles of |difference| over links drawn at random."""
+    body = []
+    for name in twins.random_names():
+        cells = twins.read_random(name)
+        for measure, (middle, worst) in twins.BOUNDS.items():
+            apart = twins.random_differences(cells, measure)
+            for who, values in apart.items():
+                if not values:
+                    continue
+                ranked = sorted(values)
+                at = [ranked[max(0, -(-len(ranked) * share // 100) - 1)] for share in SHARES]
+                figures = [f"{value:.1f}" for value in at]
+                if who == "simulator":
+                    for place, bound in ((SHARES.index(50), middle), (-1, worst)):
+                        if at[place] > bound:
+                            figures[place] = f"**{figures[place]}**"
+                what = TWIN_MEASURES[measure] if who == "simulator" else "kernel, other seed"
+                body.append([f"{name}: {what}", str(len(values)), *figures])
+    return rows(["links, measure", "cells", *(f"{share}%" for share in SHARES)], body)
+
+
+def twin_best():
+    """How often the simulator's best policy is as good on the kernel."""
+    body = []
+    for name in twins.random_names():
+        points = twins.random_points(twins.read_random(name))
+        agreed = [twins.best_agrees(point) for point in points]
+        body.append([name, str(len(agreed)), f"{100 * sum(agreed) / len(agreed):.1f}"])
+    return rows(["links", "number", "agree %"], body)
+
+
 MAKERS = {
+    "twin random": twin_random,
+    "twin best": twin_best,
     "twin summary": twin_summary,
     "twin places": twin_table,
     "twin reasons": twin_reasons,

@@ -99,3 +99,30 @@ def test_a_twins_table_reads_what_it_wrote(tmp_path: Path, monkeypatch: pytest.M
     assert twin.differences(rows, "goodput_bps") == [2.0, 10.0]
     assert twin.differences(rows, "goodput_bps", again=True) == [1.0]
     assert twin.differences(rows, "acks") == []  # there is none from 0
+
+
+def cell(
+    policy: str, seed: int, here: tuple[float, float], there: tuple[float, float]
+) -> dict[str, str]:
+    names = ("goodput_bps", "acks", "linux.goodput_bps", "linux.acks")
+    figures = dict(zip(names, map(str, (*here, *there)), strict=True))
+    return {"point": "0", "policy": policy, "seed": str(seed), **figures}
+
+
+def test_random_links_are_compared_by_seed_and_the_kernel_with_itself() -> None:
+    cells = [cell("a3", 1, (110, 5), (100, 5)), cell("a3", 2, (60, 5), (80, 5))]
+    found = twin.random_differences(cells, "goodput_bps")
+    assert found == {"simulator": [10.0, 25.0], "again": [20.0]}
+    assert twin.random_differences(cells[:1], "goodput_bps")["again"] == []
+
+
+@pytest.mark.parametrize(
+    ("there", "agrees"),
+    [(((100, 9), (100, 5)), True), (((100, 9), (99.1, 5)), True), (((100, 9), (98, 5)), False)],
+)
+def test_the_best_policy_agrees_if_it_is_as_good_on_the_kernel(
+    there: tuple[tuple[float, float], ...], agrees: bool
+) -> None:
+    cells = [cell("linux", 1, (100, 9), there[0]), cell("a3", 1, (99.5, 5), there[1])]
+    (point,) = twin.random_points(cells)
+    assert twin.best_agrees(point) is agrees
