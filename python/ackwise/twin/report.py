@@ -54,7 +54,7 @@ def _text(cell: dict[str, Any], tolerance_ns: int) -> dict[str, Any]:
                 table.percent(figure["again_percent"]),
             ]
         )
-    return {"rows": rows, "story": list(table.story(cell, tolerance_ns))}
+    return {"rows": rows, "story": list(table.story(cell, cell["policy"], tolerance_ns))}
 
 
 def _drawn(pair: Pair | None, most: int) -> dict[str, Any] | None:

@@ -30,9 +30,8 @@ def show(document: Mapping[str, Any], console: Console) -> None:
         for block in blocks(columns, width_of(console)) if table["cells"] else ():
             draw(console, block, [False] * len(columns[0].cells))
             console.print()
-        for cell in table["cells"]:
-            for line in story(cell, document["tolerance_ns"]):
-                _print(console, line)
+        for line in stories(table["cells"], document["tolerance_ns"]):
+            _print(console, line)
         for reason in dict.fromkeys(table["skipped"].values()):
             labels = [label for label, why in table["skipped"].items() if why == reason]
             _print(console, f"Not run: {', '.join(labels)}: {reason}", "yellow")
@@ -81,13 +80,11 @@ def percent(value: float | None) -> str:
 
 
 def _columns(cells: Sequence[Mapping[str, Any]]) -> list[Column]:
-    several = len({cell["group"] for cell in cells}) > 1
     named: list[str] = []
     measures: list[str] = []
     worlds: list[list[str]] = [[], [], []]
     shares: list[list[str]] = [[], []]
-    for cell in cells:
-        label = cell["policy"] + (f", {printable(cell['group'])}" if several else "")
+    for cell, label in _labelled(cells):
         for title, unit, figure in rows_of(cell):
             unit_name, texts = figures(unit, figure)
             named.append(label)
@@ -113,9 +110,21 @@ def _packets(count: int) -> str:
     return f"{count} {'packet' if count == 1 else 'packets'}"
 
 
-def story(cell: Mapping[str, Any], tolerance_ns: int) -> Iterator[str]:
-    """Where the first flow's runs part."""
-    name = cell["policy"]
+def _labelled(cells: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, Any], str]]:
+    """Each cell with its policy and, if there are several, its group of flows."""
+    several = len({cell["group"] for cell in cells}) > 1
+    for cell in cells:
+        yield cell, cell["policy"] + (f", {printable(cell['group'])}" if several else "")
+
+
+def stories(cells: Sequence[Mapping[str, Any]], tolerance_ns: int) -> Iterator[str]:
+    """Where the runs of each cell's first flow part."""
+    for cell, label in _labelled(cells):
+        yield from story(cell, label, tolerance_ns)
+
+
+def story(cell: Mapping[str, Any], name: str, tolerance_ns: int) -> Iterator[str]:
+    """Where the runs of the first flow part; `name` is said first."""
     if cell["agreed_packets"] is None:
         yield f"{name}: the first flow sent no data in one of the worlds"
         return
