@@ -57,7 +57,8 @@ FUZZ_SECONDS = 600
 # Tables that tools/twin.py makes: what it is given, and the files.
 TWINS = {
     "twin": ((), "golden/twin/*.csv"),
-    "twin-random": (("--random",), "golden/twin/random/*.csv"),
+    "twin-clean": (("--random", "clean"), "golden/twin/random/clean.csv"),
+    "twin-lossy": (("--random", "lossy"), "golden/twin/random/lossy.csv"),
 }
 CHECKS = (*KERNEL_CHECKS, *FUZZ_CHECKS, *TWINS)
 # Items that were not run since their inputs changed: known to be stale, and listed as such. Whoever
@@ -108,7 +109,8 @@ PLACES = {
 BOTH = (*CORE, *SIMULATOR, *LAB)
 TWIN_INPUTS = {
     "twin": ((*BOTH, "golden/twin/*.toml", "golden/twin/workloads/*.toml"), "ackwise.twin.run"),
-    "twin-random": ((*BOTH, "golden/twin/random/*.toml"), "ackwise.sweep.run"),
+    "twin-clean": ((*BOTH, "golden/twin/random/clean.toml"), "ackwise.sweep.run"),
+    "twin-lossy": ((*BOTH, "golden/twin/random/lossy.toml"), "ackwise.sweep.run"),
 }
 KERNEL_INPUTS = (*CORE, *SERIES, "linux/check", "linux/selftests/*")
 # Modules that no figure follows from: words and marks for people, the parsers of the command line,

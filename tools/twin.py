@@ -3,7 +3,7 @@
 and kernel gave.
 
     python tools/twin.py [NAME...]      runs the plans in both worlds, a quarter of an hour
-    python tools/twin.py --random       links drawn at random: golden/twin/random, as long
+    python tools/twin.py --random clean     200 links drawn at random: golden/twin/random, as long
     python tools/twin.py --show         how far the worlds are apart, beside the bounds
 
 A row holds one measure of one link, workload, policy and group: in the simulator, on the kernel,
@@ -223,7 +223,7 @@ def main() -> int:
     """See the text at the top."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--show", action="store_true", help="run nothing")
-    parser.add_argument("--random", action="store_true", help="links drawn at random instead")
+    parser.add_argument("--random", choices=random_names(), help="links drawn at random instead")
     parser.add_argument("--jobs", type=int, help="runs in parallel (default: one per core)")
     parser.add_argument("names", nargs="*", metavar="NAME", help="(default: every plan)")
     args = parser.parse_args()
@@ -231,8 +231,7 @@ def main() -> int:
         if name not in names():
             parser.error(f"{name}: no such plan; plans: {', '.join(names())}")
     if args.random:
-        for name in random_names():
-            write_random(name, args.jobs)
+        write_random(args.random, args.jobs)
         return 0
     if not args.show:
         kernel = build.find(files.cache_folder(), False)
