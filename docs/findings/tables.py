@@ -240,11 +240,21 @@ def twin_reasons():
 SHARES = (10, 25, 50, 75, 90, 100)
 
 
+SHORT_RTT_NS = 100_000_000
+
+
+def random_classes():
+    """Links drawn at random, and those among them with a short RTT."""
+    for name in twins.random_names():
+        cells = twins.read_random(name)
+        yield name, cells
+        yield f"{name}, RTT < 100 ms", [c for c in cells if float(c["rtt_ns"]) < SHORT_RTT_NS]
+
+
 def twin_random():
     """Quantiles of |difference| over links drawn at random."""
     body = []
-    for name in twins.random_names():
-        cells = twins.read_random(name)
+    for name, cells in random_classes():
         for measure, (middle, worst) in twins.BOUNDS.items():
             apart = twins.random_differences(cells, measure)
             for who, values in apart.items():
@@ -265,8 +275,8 @@ def twin_random():
 def twin_best():
     """How often the simulator's best policy is as good on the kernel."""
     body = []
-    for name in twins.random_names():
-        points = twins.random_points(twins.read_random(name))
+    for name, cells in random_classes():
+        points = twins.random_points(cells)
         if len(points[0]) < 2:
             continue  # one policy is always the best
         agreed = [twins.best_agrees(point) for point in points]
