@@ -35,6 +35,7 @@ NAVIGATION: dict[str, tuple[str, ...]] = {
         "docs/gateway.md",
         "docs/plan-format.md",
         "docs/sweep.md",
+        "docs/twin.md",
         "docs/results.md",
         "docs/captures.md",
         "linux/README.md",

@@ -6,8 +6,9 @@
     python tools/evidence.py [--force] [NAME...]    renews what is stale, each recorded at once
 
 An item is a page of docs/experiments, whose last line is its record, or a check (a step of
-linux/check, ten minutes of fuzzing), whose record is in tools/evidence.toml. A record has the
-outcome, the hash of the inputs (see meaning.py) and, for a page, that of its tables and figures.
+linux/check, ten minutes of fuzzing) or the tables of golden/twin, whose record is in
+tools/evidence.toml. A record has the outcome, the hash of the inputs (see meaning.py) and, for a
+page or tables, that of what was written.
 What failed stays recorded as failed.
 """
 
@@ -57,7 +58,13 @@ FUZZ_CHECKS = {
     ),
 }
 FUZZ_SECONDS = 600
-CHECKS = (*KERNEL_CHECKS, *FUZZ_CHECKS)
+# Tables that tools/twin.py makes: what it is given, and the files.
+TWINS = {
+    "twin": ((), "golden/twin/*.csv"),
+    "twin-clean": (("--random", "clean"), "golden/twin/random/clean.csv"),
+    "twin-lossy": (("--random", "lossy"), "golden/twin/random/lossy.csv"),
+}
+CHECKS = (*KERNEL_CHECKS, *FUZZ_CHECKS, *TWINS)
 # Items that were not run since their inputs changed: known to be stale, and listed as such. Whoever
 # renews one takes it out; a test fails while one is here that is up to date.
 DUE = (
@@ -111,6 +118,12 @@ PLACES = {
     ),
     "host": Place(DATA, ("ackwise.reproduce.runner", TABLE), ("host",)),
 }
+BOTH = (*CORE, *SIMULATOR, *LAB)
+TWIN_INPUTS = {
+    "twin": ((*BOTH, "golden/twin/*.toml", "golden/twin/workloads/*.toml"), "ackwise.twin.run"),
+    "twin-clean": ((*BOTH, "golden/twin/random/clean.toml"), "ackwise.sweep.run"),
+    "twin-lossy": ((*BOTH, "golden/twin/random/lossy.toml"), "ackwise.sweep.run"),
+}
 KERNEL_INPUTS = (*CORE, *SERIES, "linux/check", "linux/selftests/*")
 # Policies in BPF are loaded by the command.
 BPF_INPUTS = ("linux/bpf/Makefile", "linux/bpf/**/*.bpf.[ch]", "python/ackwise/host/bpf.py")
@@ -148,7 +161,9 @@ class Item:
         return meaning.of_files(input_files(self.files, self.modules))
 
     def output(self) -> str:
-        """Hash of the tables and figures of a page; "" for a check."""
+        """Hash of the tables and figures that it writes; "" for a check."""
+        if self.name in TWINS:
+            return files_output(TWINS[self.name][1])
         return "" if self.name in CHECKS else page_output(self.name)
 
     def record(self) -> Record | None:
@@ -187,6 +202,8 @@ def items() -> list[Item]:
         more = (BPF_INPUTS, ("check-bpf",)) if step == "bpf" else ((), ())
         files, needed = (*KERNEL_INPUTS, *more[0]), (*scopes, *more[1])
         made.append(Item(step, files, (), (*alone, step), needed))
+    for name, (globs, module) in TWIN_INPUTS.items():
+        made.append(Item(name, globs, (module,), (*alone, name), (*LAB_SCOPES, "evidence")))
     fuzzed = FUZZ_CHECKS.items()
     return made + [Item(name, files, (), (*alone, name), ("test",)) for name, files in fuzzed]
 
@@ -203,7 +220,8 @@ def input_files(globs: tuple[str, ...], modules: tuple[str, ...]) -> list[Path]:
     """The files that the globs name, the modules with all they import, and the plans they name."""
     files = {file for pattern in globs for file in _matching(pattern)}
     code = set(_imported(modules))
-    return sorted(files | code | _plans("\n".join(_text(file) for file in code)))
+    naming = code | {file for file in files if file.is_relative_to(ROOT / "golden")}
+    return sorted(files | code | _plans("\n".join(_text(file) for file in naming)))
 
 
 @cache
@@ -286,6 +304,14 @@ def page_output(name: str) -> str:
     return whole.hexdigest()[: meaning.DIGITS]
 
 
+def files_output(pattern: str) -> str:
+    """Hash of the files that match."""
+    whole = sha256()
+    for file in sorted(ROOT.glob(pattern)):
+        whole.update(file.name.encode() + file.read_bytes())
+    return whole.hexdigest()[: meaning.DIGITS]
+
+
 def _page_text(name: str) -> str:
     page = PAGES / f"{name}.md"
     return page.read_text(encoding="utf-8") if page.exists() else ""
@@ -314,7 +340,7 @@ def _check_records() -> dict[str, Record]:
         return {}
     kept = tomllib.loads(CHECK_RECORDS.read_text(encoding="utf-8"))
     return {
-        step: Record(r["outcome"] == "passed", r["inputs"], "", r["minutes"])
+        step: Record(r["outcome"] == "passed", r["inputs"], r.get("output", ""), r["minutes"])
         for step, r in kept.items()
     }
 
@@ -324,9 +350,9 @@ def check_record(step: str) -> Record | None:
     return _check_records().get(step)
 
 
-def keep_check(step: str, *, passed: bool, inputs: str, seconds: float) -> None:
-    """Records a check."""
-    kept = _check_records() | {step: Record(passed, inputs, "", _minutes(seconds))}
+def keep_check(step: str, *, passed: bool, inputs: str, seconds: float, output: str = "") -> None:
+    """Records a check, or tables with the hash of what was written."""
+    kept = _check_records() | {step: Record(passed, inputs, output, _minutes(seconds))}
     lines = [
         "# SPDX-License-Identifier: MIT",
         "# Outcomes of checks that take long, written by `make evidence`.",
@@ -335,7 +361,9 @@ def keep_check(step: str, *, passed: bool, inputs: str, seconds: float) -> None:
         if name in kept:
             one = kept[name]
             lines += ["", f"[{name}]", f'outcome = "{_outcome(one.passed)}"']
-            lines += [f'inputs = "{one.inputs}"', f"minutes = {one.minutes}"]
+            lines += [f'inputs = "{one.inputs}"']
+            lines += [f'output = "{one.output}"'] if one.output else []
+            lines += [f"minutes = {one.minutes}"]
     CHECK_RECORDS.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
@@ -352,8 +380,11 @@ def _minutes(seconds: float) -> int:
 
 def run_check(name: str) -> int:
     """Runs a check and records it, unless it could not run."""
-    inputs = item(name).inputs()
-    if name in KERNEL_CHECKS:
+    one = item(name)
+    inputs = one.inputs()
+    if name in TWINS:
+        words = [sys.executable, "tools/twin.py", *TWINS[name][0]]
+    elif name in KERNEL_CHECKS:
         words = ["env", f"STRESS_SECONDS={STRESS_SECONDS}", "linux/check", name]
     else:
         words = ["make", "-j2", "--output-sync=target", name, f"FUZZ_SECONDS={FUZZ_SECONDS}"]
@@ -362,7 +393,8 @@ def run_check(name: str) -> int:
     passed = done.returncode == 0
     # linux/check tells what failed (1) from what could not run; make has one code for both.
     if passed or done.returncode == 1 or name in FUZZ_CHECKS:
-        keep_check(name, passed=passed, inputs=inputs, seconds=time.monotonic() - began)
+        seconds = time.monotonic() - began
+        keep_check(name, passed=passed, inputs=inputs, seconds=seconds, output=one.output())
     return done.returncode
 
 

@@ -27,6 +27,7 @@ from ackwise.sweep import document as swept
 from ackwise.sweep import space as spaces
 from ackwise.sweep.axis import DISTRIBUTIONS
 from ackwise.sweep.keys import DERIVED
+from ackwise.twin import document as twin
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -131,6 +132,11 @@ def space_columns() -> str:
 def space_show() -> str:
     """Every key of what `ackwise sweep show --json` writes."""
     return _keys(swept.KEYS)
+
+
+def twin_keys() -> str:
+    """Every key of what `ackwise twin --json` writes."""
+    return _keys(twin.KEYS)
 
 
 def result_keys() -> str:
@@ -246,6 +252,7 @@ PARTS: dict[str, dict[str, Callable[[], str]]] = {
         "space columns": space_columns,
         "space show": space_show,
     },
+    "docs/twin.md": {"twin keys": twin_keys},
     "docs/inside/lab.md": {"beside the lab": beside_the_lab},
     "docs/inside/conform.md": {"differences": claim_differences, "claims": claim_list},
 }

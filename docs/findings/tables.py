@@ -14,10 +14,15 @@ import sys
 import tempfile
 from functools import cache
 from pathlib import Path
+from statistics import median
 
 from ackwise.results import agreement
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parents[1] / "tools"))
+
+import twin as twins  # noqa: E402
+
 BASELINE = "linux"
 
 
@@ -138,7 +143,153 @@ def worlds():
     return rows([*head, "opposite pairs", "different pairs", "agrees"], body)
 
 
+def twin_places():
+    """The kept rows of every place, by plan, place and measure."""
+    found = {}
+    for name in twins.names():
+        for row in twins.read(name):
+            place = (name, row.link, row.workload, row.policy, row.group)
+            found.setdefault(place, {})[row.measure] = row
+    return found
+
+
+def percent(value, bound=None):
+    if value is None:
+        return "-"
+    text = f"{value:+.1f}" if round(value, 1) else "0.0"
+    return f"**{text}**" if bound is not None and abs(value) > bound else text
+
+
+TWIN_MEASURES = {
+    "goodput_bps": "goodput",
+    "acks": "ACKs",
+    "rtt_p50_ns": "RTT p50",
+    "rtt_p95_ns": "RTT p95",
+    "message_latency_p50_ns": "completion p50",
+}
+
+
+def twin_summary():
+    """Median and worst difference of each measure, of all plans and of each."""
+    body = []
+    for measure, title in TWIN_MEASURES.items():
+        bounds = twins.BOUNDS.get(measure, (None, None))
+        for names in (twins.names(), *([name] for name in twins.names())):
+            rows_ = [row for name in names for row in twins.read(name)]
+            apart, chance = (
+                twins.differences(rows_, measure, again=again) for again in (False, True)
+            )
+            if not apart:
+                continue
+            figures = []
+            for value, bound in zip((median(apart), max(apart)), bounds, strict=True):
+                over = bound is not None and len(names) > 1 and value > bound
+                figures.append(f"**{value:.1f}**" if over else f"{value:.1f}")
+            asked = [str(bound) if bound and len(names) > 1 else "" for bound in bounds]
+            body.append(
+                [
+                    f"{title}, all" if len(names) > 1 else names[0],
+                    str(len(apart)),
+                    figures[0],
+                    asked[0],
+                    figures[1],
+                    asked[1],
+                    f"{median(chance):.1f}",
+                    f"{max(chance):.1f}",
+                ]
+            )
+    head = ["measure, plan", "places", "median %", "at most", "worst %", "at most"]
+    return rows([*head, "other seeds: median %", "worst %"], body)
+
+
+def twin_table():
+    """One row for each place."""
+    body = []
+    for (name, link, workload, policy, _), found in twin_places().items():
+        cells = [f"{link} {workload}", policy if name == "policies" else name]
+        for measure in TWIN_MEASURES:
+            if measure not in found:
+                cells.append("")
+                continue
+            figure = found[measure].figure
+            bound = twins.BOUNDS.get(measure, (None, None))[1]
+            text = percent(figure.difference_percent, bound)
+            cells.append(f"{text} ({percent(figure.again_percent)})")
+        again = found.get("retransmitted_segments")
+        sent = (again.simulator, again.linux, again.again) if again else (0, 0, 0)
+        body.append([*cells, ", ".join(f"{count:.0f}" for count in sent)])
+    head = ["link, workload", "sender or policy", *TWIN_MEASURES.values()]
+    return rows([*head, "retransmitted: simulator, kernel, other seeds"], body)
+
+
+def twin_reasons():
+    """ACKs by reason, where the kernel counts them."""
+    body = []
+    for (_, link, _, policy, _), found in twin_places().items():
+        counts = [
+            f"{measure.removeprefix(twins.REASON)} {row.simulator or 0:.0f} / {row.linux or 0:.0f}"
+            for measure, row in found.items()
+            if measure.startswith(twins.REASON)
+        ]
+        if counts:
+            body.append([link, f"`{policy}`", ", ".join(counts)])
+    table = rows(["link", "policy", "reason: simulator / kernel"], body)
+    return table.replace("---:", "---")
+
+
+SHARES = (10, 25, 50, 75, 90, 100)
+
+
+SHORT_RTT_NS = 100_000_000
+
+
+def random_classes():
+    """Links drawn at random, and those among them with a short RTT."""
+    for name in twins.random_names():
+        cells = twins.read_random(name)
+        yield name, cells
+        yield f"{name}, RTT < 100 ms", [c for c in cells if float(c["rtt_ns"]) < SHORT_RTT_NS]
+
+
+def twin_random():
+    """Quantiles of |difference| over links drawn at random."""
+    body = []
+    for name, cells in random_classes():
+        for measure, (middle, worst) in twins.BOUNDS.items():
+            apart = twins.random_differences(cells, measure)
+            for who, values in apart.items():
+                if not values:
+                    continue
+                ranked = sorted(values)
+                at = [ranked[max(0, -(-len(ranked) * share // 100) - 1)] for share in SHARES]
+                figures = [f"{value:.1f}" for value in at]
+                if who == "simulator":
+                    for place, bound in ((SHARES.index(50), middle), (-1, worst)):
+                        if at[place] > bound:
+                            figures[place] = f"**{figures[place]}**"
+                what = TWIN_MEASURES[measure] if who == "simulator" else "kernel, other seed"
+                body.append([f"{name}: {what}", str(len(values)), *figures])
+    return rows(["links, measure", "cells", *(f"{share}%" for share in SHARES)], body)
+
+
+def twin_best():
+    """How often the simulator's best policy is as good on the kernel."""
+    body = []
+    for name, cells in random_classes():
+        points = twins.random_points(cells)
+        if len(points[0]) < 2:
+            continue  # one policy is always the best
+        agreed = [twins.best_agrees(point) for point in points]
+        body.append([name, str(len(agreed)), f"{100 * sum(agreed) / len(agreed):.1f}"])
+    return rows(["links", "number", "agree %"], body)
+
+
 MAKERS = {
+    "twin random": twin_random,
+    "twin best": twin_best,
+    "twin summary": twin_summary,
+    "twin places": twin_table,
+    "twin reasons": twin_reasons,
     "worlds": worlds,
     "all-links goodput": lambda: by_policy(
         "all-links", "link", goodput_change, lambda t: t["link"]

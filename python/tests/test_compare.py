@@ -41,6 +41,8 @@ def key_paths(value: Any, path: str = "") -> set[str]:
         "tables[].cells[].runs[].metrics": "<metric>",
         "tables[].cells[].acks_by_reason": "<reason>",
         "directions[].cells[].acks_by_reason": "<reason>",
+        "worlds": "<world>",
+        "worlds.<world>.rails": "<policy>",
     }
     if isinstance(value, dict):
         found: set[str] = set()

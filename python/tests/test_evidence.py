@@ -26,8 +26,11 @@ def test_inputs_are_what_the_table_says_and_no_more(name: str) -> None:
     inputs = evidence.input_files(one.files, one.modules)
     files = {str(file.relative_to(evidence.ROOT)) for file in inputs}
     on_kernel = name in evidence.KERNEL_CHECKS
-    on_simulator = name not in evidence.CHECKS and not name.startswith(("linux-", "host-"))
-    on_lab = name.startswith("linux-")
+    on_both = name in evidence.TWINS
+    on_simulator = on_both or (
+        name not in evidence.CHECKS and not name.startswith(("linux-", "host-"))
+    )
+    on_lab = on_both or name.startswith("linux-")
     assert ("core/rails.c" in files) == (on_kernel or on_simulator or on_lab or name == "fuzz-core")
     assert ("crates/sim/src/sender/mod.rs" in files) == on_simulator
     assert ("linux/lab/guest.c" in files) == (on_lab or name == "fuzz-guest")
@@ -42,6 +45,28 @@ def test_a_page_depends_on_its_plans_and_not_on_others() -> None:
     files = {f.stem for f in evidence.input_files(one.files, one.modules) if f.suffix == ".toml"}
     assert {"separation", "gateway-fifo", "ftp-both-ways"} <= files
     assert "satellite-leo" not in files
+
+
+def test_the_twins_depend_on_the_links_that_their_plans_name() -> None:
+    one = evidence.item("twin")
+    files = {f.stem for f in evidence.input_files(one.files, one.modules) if f.suffix == ".toml"}
+    assert {"cubic", "streaming", "wan-reorder", "short-flows"} <= files
+    assert "wifi" not in files
+
+
+def test_tables_edited_by_hand_do_not_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evidence, "ROOT", tmp_path)
+    monkeypatch.setattr(evidence, "CHECK_RECORDS", tmp_path / "evidence.toml")
+    evidence._matching.cache_clear()
+    (tmp_path / "one.c").write_text("int a = 1;\n")
+    table = tmp_path / "golden" / "twin" / "cubic.csv"
+    table.parent.mkdir(parents=True)
+    table.write_text("1\n")
+    one = Item("twin", ("one.c",), (), ())
+    evidence.keep_check(one.name, passed=True, inputs=one.inputs(), seconds=60, output=one.output())
+    assert one.complaint() == ""
+    table.write_text("2\n")
+    assert "edited by hand" in one.complaint()
 
 
 @pytest.fixture

@@ -20,16 +20,20 @@ from ackwise import engine
 from ackwise.engine import Cancel
 from ackwise.errors import RunError
 from ackwise.host import files
+from ackwise.results.compare import Job
+from ackwise.results.metrics import METRICS
 from ackwise.sweep import cell, dataset, run, space, world
 from ackwise.sweep.dataset import DataSet
-from ackwise.sweep.world import Simulator
+from ackwise.sweep.world import Simulator, Twin, World
 
 
-def made(folder: Path, text: str = spaces.GRID, workers: int = 2) -> Path:
-    """The data set of a space."""
+def made(
+    folder: Path, text: str = spaces.GRID, workers: int = 2, where: World | None = None
+) -> Path:
+    """The data set of a space, in the simulator unless said otherwise."""
     loaded = space.load(str(spaces.written(folder.parent, text)))
     run.run(
-        loaded, Simulator.here(), folder, run.on_this_host(workers),
+        loaded, where or Simulator.here(), folder, run.on_this_host(workers),
         say=lambda _text: None, on_progress=lambda _done, _all: None,
     )  # fmt: skip
     return folder
@@ -94,6 +98,36 @@ def test_a_cells_key_is_that_of_its_scenario_and_engine(tmp_path: Path) -> None:
     assert cell.key(scenario, here) == cell.key(dict(scenario), here)
     assert cell.key(scenario, here) != cell.key({"seed": 2}, here)
     assert cell.key(scenario, here) != cell.key(scenario, Simulator("another build"))
+
+
+class Slower(Simulator):
+    """Stands in for the kernel: a link of half the rate."""
+
+    def check(self) -> None:
+        pass
+
+    def simulate(self, job: Job, scenario: dict[str, Any], cancel: Cancel) -> dict[str, Any]:
+        down = scenario["down"] | {"rate_bps": scenario["down"]["rate_bps"] // 2}
+        return super().simulate(job, scenario | {"down": down}, cancel)
+
+
+def slower() -> Slower:
+    return Slower(Simulator.here().made_by)
+
+
+def slower_twin() -> Twin:
+    return Twin(Simulator.here(), slower())  # type: ignore[arg-type]
+
+
+def test_a_twins_cell_has_both_worlds_figures(tmp_path: Path) -> None:
+    here, there = rows(made(tmp_path / "here")), rows(made(tmp_path / "there", where=slower()))
+    both = rows(made(tmp_path / "both", where=slower_twin()))
+    measured = [metric.key for metric in METRICS] + [n for n in here[0] if n.startswith("acks.")]
+    for row, one, other in zip(both, here, there, strict=True):
+        assert row["world"] == "twin"
+        assert {name: row[name] for name in measured} == {name: one[name] for name in measured}
+        assert {name: row[f"linux.{name}"] for name in measured} == {n: other[n] for n in measured}
+        assert row["linux.goodput_bps"] < row["goodput_bps"]
 
 
 def test_one_worker_and_two_make_the_same_bytes(tmp_path: Path) -> None:
@@ -310,9 +344,11 @@ def test_parts_cover_every_point_once_and_take_seconds() -> None:
 
 
 @pytest.mark.lab
-def test_the_lab_runs_a_sweep(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["linux", "twin"])
+def test_the_lab_runs_a_sweep(name: str, tmp_path: Path) -> None:
     lab_kernel(stock=True)
-    here = world.Linux.here(files.cache_folder(), True, None)
+    linux = world.Linux.here(files.cache_folder(), True, None)
+    here = linux if name == "linux" else Twin(Simulator.here(), linux)
     text = spaces.GRID.replace('["linux", "delayed"]', '["linux"]').replace(
         'key = "policy.delayed.segments"\nvalues = [2, 8]',
         'key = "link.down.rate"\nvalues = ["2mbit"]',
@@ -327,10 +363,12 @@ def test_the_lab_runs_a_sweep(tmp_path: Path) -> None:
     found = rows(tmp_path / "d")
     assert len(found) == 2
     for row in found:
-        assert row["world"] == "lab"
+        assert row["world"] == {"linux": "lab", "twin": "twin"}[name]
         assert row["kernel_hash"]
         assert 1e6 < row["goodput_bps"] < 2e6
-    assert json.loads((tmp_path / "d" / "sweep.json").read_text())["world"] == "linux"
+        if name == "twin":
+            assert row["linux.goodput_bps"] == pytest.approx(row["goodput_bps"], rel=0.1)
+    assert json.loads((tmp_path / "d" / "sweep.json").read_text())["world"] == name
 
 
 def test_a_data_set_reads_what_it_wrote(tmp_path: Path) -> None:

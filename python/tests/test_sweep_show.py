@@ -6,6 +6,7 @@ import re
 import shutil
 from itertools import product
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 import spaces
 from conftest import ROOT, Ackwise
 from test_report import rendered
-from test_sweep_run import made, rows
+from test_sweep_run import made, rows, slower_twin
 
 from ackwise.errors import InputError
 from ackwise.sweep import dataset, document, evaluate, pace
@@ -73,6 +74,35 @@ def test_best_policy_front_and_means_are_those_worked_out_by_hand(folder: Path) 
         assert row["best_share"] == pytest.approx(best[label] / len(hand))
         assert row["front_share"] == pytest.approx(front[label] / len(hand))
         assert row["goodput_share"] == pytest.approx(shares[label], abs=1e-5)
+
+
+def test_a_twin_says_how_far_the_worlds_are_apart(tmp_path: Path, ackwise: Ackwise) -> None:
+    folder = made(tmp_path / "d", where=slower_twin())
+    cells: dict[tuple[int, str], list[dict[str, Any]]] = {}
+    for row in rows(folder):
+        cells.setdefault((row["point"], row["candidate"]), []).append(row)
+    apart = [
+        100
+        * abs(sum(r["acks"] - r["linux.acks"] for r in runs))
+        / sum(r["linux.acks"] for r in runs)
+        for runs in cells.values()
+    ]
+    found = evaluate.evaluate(dataset.open_existing(folder))
+    assert found.beside is not None
+    said = found.beside["differences"]["acks"]
+    assert said["median_percent"] == pytest.approx(median(apart), abs=1e-3)
+    assert said["worst_percent"] == pytest.approx(max(apart), abs=1e-3)
+    agrees = 0
+    for point, best in enumerate(found.best):
+        there = {
+            label: sum(r["linux.goodput_bps"] for r in cells[point, label])
+            for label in found.candidates
+        }
+        agrees += there[found.candidates[best]] >= 0.99 * max(there.values())
+    assert found.beside["best_agrees_share"] == agrees / len(found.best)
+    shown = ackwise("sweep", "show", str(folder)).out
+    assert f"ACKs {said['median_percent']:.1f}% and {said['worst_percent']:.1f}%" in shown
+    assert "within 1% of the kernel's best goodput at" in shown
 
 
 def test_regions_add_up_to_the_points(folder: Path) -> None:
@@ -159,7 +189,8 @@ def test_the_time_left_follows_from_the_pace_of_the_parts(folder: Path, tmp_path
     assert pace.remaining_s(dataset.open_existing(folder)) is None
 
 
-def test_the_document_has_every_key_and_no_other(folder: Path) -> None:
+def test_the_document_has_every_key_and_no_other(tmp_path: Path) -> None:
+    folder = made(tmp_path / "d", where=slower_twin())
     found = seen(folder)
     whole = document.of_sweep(dataset.open_existing(folder), found, evaluate.pairs(found), None)
 
@@ -170,7 +201,7 @@ def test_the_document_has_every_key_and_no_other(folder: Path) -> None:
             return {k for v in value for k in keys(v, f"{path}[]")} or {f"{path}[]"}
         return {path}
 
-    there = {re.sub(r"means\.\w+", "means.<measure>", key) for key in keys(whole, "")}
+    there = {re.sub(r"(means|differences)\.\w+", r"\1.<measure>", key) for key in keys(whole, "")}
     assert there == set(document.KEYS)
     json.dumps(whole, allow_nan=False)
 

@@ -420,11 +420,12 @@ class Lab:
         return kernel
 
 
-def on(what: str) -> "functools.partial[Any]":
-    """--on."""
+def on(what: str, *more: str) -> "functools.partial[Any]":
+    """--on; `more` worlds: "twin"."""
+    both = "; twin runs both" if "twin" in more else ""
     return option(
-        "--on", type=OneOf("simulator", "linux"), default="simulator",
-        help=f"what runs the {what}; linux is the lab's kernel",
+        "--on", type=OneOf("simulator", "linux", *more), default="simulator",
+        help=f"what runs the {what}; linux is the lab's kernel{both}",
     )  # fmt: skip
 
 

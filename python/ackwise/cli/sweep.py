@@ -35,6 +35,7 @@ _RUN_EXAMPLES = """\
 ackwise sweep run space.toml results/
 ackwise sweep run space.toml results/ --jobs 2
 ackwise sweep run space.toml kernel/ --on linux --stock
+ackwise sweep run space.toml both/ --on twin                # simulator, and the kernel beside it
 ackwise sweep run space.toml results/ --scheduler tcp://10.0.0.1:8786   # a Dask cluster
 """
 _SHOW_TEXT = """\
@@ -66,7 +67,7 @@ def command() -> None:
 )
 @group(
     "Where to run",
-    options.on("cells"),
+    options.on("cells", "twin"),
     options.STOCK,
     options.CACHE,
     options.WALL_LIMIT,
@@ -124,13 +125,14 @@ def run_space(
 
 
 def _world(on: str, lab: Lab) -> "World":
-    from ackwise.sweep.world import Linux, Simulator
+    from ackwise.sweep.world import Linux, Simulator, Twin
 
     if on == "simulator":
         return Simulator.here()
     lab.kernel()  # says what this host lacks
     limit_s = None if lab.wall_limit is None else lab.wall_limit / 1e9
-    return Linux.here(lab.folder, lab.stock, limit_s)
+    linux = Linux.here(lab.folder, lab.stock, limit_s)
+    return linux if on == "linux" else Twin(Simulator.here(), linux)
 
 
 def _spread(scheduler: str | None, jobs: int | None) -> "Spread":

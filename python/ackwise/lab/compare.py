@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Runs a plan on the lab's kernel, as `results.compare` does in the simulator."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -38,29 +38,13 @@ def run(
     real time after which a run counts as hung. A combination that the lab does not support is left
     out. Raises InputError if nothing is left, RunError when a run failed.
     """
-    lacking: dict[Combination, str] = {}
-    jobs = compare.jobs(plan, False)
-    for job in jobs:
-        try:
-            lab_run.Prepared(compare.scenario(job), *_names(job), kernel)
-        except InputError as problem:
-            lacking.setdefault(job.combination, str(problem))
-            continue
-        if keep is not None:
-            _check_kept(_folder(keep, job))
-    if all(job.combination in lacking for job in jobs):
-        first, *others = dict.fromkeys(lacking.values())
-        raise InputError(first + ("; nor does the lab support the rest" if others else ""))
+    lacks = lacking(plan, kernel)
+    if keep is not None:
+        check_keep(keep, (job for job in compare.jobs(plan, False) if job.combination not in lacks))
 
-    def simulate(job: Job, scenario: dict[str, Any], cancel: Cancel) -> dict[str, Any]:
-        return lab_run.simulate(
-            scenario,
-            *_names(job),
-            kernel,
-            cancel=cancel,
-            limit_s=limit_s,
-            keep=None if keep is None else _folder(keep, job),
-        )
+    def run_one(job: Job, scenario: dict[str, Any], cancel: Cancel) -> dict[str, Any]:
+        kept = None if keep is None else folder_of(keep, job)
+        return simulate(job, scenario, kernel, cancel=cancel, limit_s=limit_s, keep=kept)
 
     return compare.run(
         plan,
@@ -68,8 +52,38 @@ def run(
         workers=workers,
         on_progress=on_progress,
         world=world(kernel),
-        lacking=lacking,
-        simulate=simulate,
+        lacking=lacks,
+        simulate=run_one,
+    )
+
+
+def lacking(plan: Plan, kernel: Kernel) -> dict[Combination, str]:
+    """What of a plan the lab does not support, and why. Raises InputError if that is all of it."""
+    found: dict[Combination, str] = {}
+    jobs = compare.jobs(plan, False)
+    for job in jobs:
+        try:
+            lab_run.Prepared(compare.scenario(job), *_names(job), kernel)
+        except InputError as problem:
+            found.setdefault(job.combination, str(problem))
+    if all(job.combination in found for job in jobs):
+        first, *others = dict.fromkeys(found.values())
+        raise InputError(first + ("; nor does the lab support the rest" if others else ""))
+    return found
+
+
+def simulate(
+    job: Job,
+    scenario: dict[str, Any],
+    kernel: Kernel,
+    *,
+    cancel: Cancel,
+    limit_s: float | None,
+    keep: Path | None = None,
+) -> dict[str, Any]:
+    """One run of a plan, as `lab.run.simulate`."""
+    return lab_run.simulate(
+        scenario, *_names(job), kernel, cancel=cancel, limit_s=limit_s, keep=keep
     )
 
 
@@ -104,16 +118,20 @@ def _lack(name: str, build: Callable[[], object]) -> str:
     return ""
 
 
-def _folder(keep: Path, job: Job) -> Path:
+def folder_of(keep: Path, job: Job) -> Path:
     """Where a run's files are kept."""
     name = f"{job.link.name}-{job.workload.name}-{job.policy.label}-{job.seed}"
     return keep / name.replace("/", "_").replace(":", "_")
 
 
-def _check_kept(folder: Path) -> None:
-    if any(files.is_capture(folder / name) for name in lab_run.KEPT):
-        raise InputError(f"--keep: {folder}: has the captures of another run; give another folder")
-    files.check_folder(folder, "--keep")
+def check_keep(keep: Path, jobs: Iterable[Job]) -> None:
+    """InputError, before any run, if the files of one cannot be kept."""
+    for folder in (folder_of(keep, job) for job in jobs):
+        if any(files.is_capture(folder / name) for name in lab_run.KEPT):
+            raise InputError(
+                f"--keep: {folder}: has the captures of another run; give another folder"
+            )
+        files.check_folder(folder, "--keep")
 
 
 def _names(job: Job) -> tuple[str, str]:

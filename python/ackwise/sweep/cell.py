@@ -26,11 +26,15 @@ from ackwise.sweep.world import World
 
 Row = dict[str, Any]
 
+BESIDE = "linux"  # in front of what a cell came to on the kernel, too
+
 KEYS = {
     "cell": "hash of the scenario and of what ran it: the same hash, the same figures",
     "point": "number of the point in the space",
     "candidate": "policy as the space lists it; in a grid with its varied parameters",
     "<varied key>": "value at the point, with the unit in the name, such as `link.down.rate_bps`",
+    f"{BESIDE}.<metric>": "with --on twin: the metric on the kernel; without the prefix it is the "
+    "simulator's",
     "not_run": "why the cell could not be run, and has no figures; else empty",
 }
 CELL = ("point", "candidate", "run")  # what tells a cell of a sweep from the others
@@ -49,7 +53,7 @@ class Task:
     policy: str  # the name alone
 
 
-def schema(space: Space) -> pa.Schema:
+def schema(space: Space, world: World) -> pa.Schema:
     """Columns of every part: the same whatever its cells came to."""
     fields: list[tuple[str, Any]] = [("cell", pa.string()), ("point", pa.int64())]
     fields += [("candidate", pa.string())]
@@ -62,6 +66,9 @@ def schema(space: Space) -> pa.Schema:
     fields += [(name, pa.string()) for name in (*_provenance(), "not_run")]
     fields += [(metric.key, pa.float64()) for metric in METRICS]
     fields += [(f"acks.{label}", pa.int64()) for label in _reasons()]
+    if world.beside is not None:
+        fields += [(f"{BESIDE}.{metric.key}", pa.float64()) for metric in METRICS]
+        fields += [(f"{BESIDE}.acks.{label}", pa.int64()) for label in _reasons()]
     return pa.schema(fields)
 
 
@@ -118,6 +125,20 @@ def _columns(space: Space, values: Point) -> Row:
 
 
 def _run(plan: Plan, world: World, cancel: Cancel) -> Iterator[tuple[str, Row]]:
+    """The key and the row of each run and group, with the figures of the world beside."""
+    found = _run_in(plan, world, cancel)
+    if world.beside is None:
+        yield from found
+        return
+    measured = [metric.key for metric in METRICS] + [f"acks.{label}" for label in _reasons()]
+    others = _run_in(plan, world.beside, cancel)
+    for (cell_key, row), (_, other) in zip(found, others, strict=True):
+        kernel = {name: other[name] for name in ("kernel", "kernel_hash")}
+        beside = {f"{BESIDE}.{name}": other[name] for name in measured}
+        yield cell_key, {**row, **kernel, **beside, "world": world.name}
+
+
+def _run_in(plan: Plan, world: World, cancel: Cancel) -> Iterator[tuple[str, Row]]:
     """The key and the row of each run and group, as `ackwise compare` makes them."""
     made: dict[int, str] = {}
 

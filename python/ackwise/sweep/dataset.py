@@ -165,7 +165,7 @@ def manifest(space: Space, world: World) -> dict[str, Any]:
             for workload in space.workloads
         ],
         "distributions": [[a.distribution, dict(a.parameters)] for a in space.all_axes],
-        "columns": str(cell.schema(space)),
+        "columns": str(cell.schema(space, world)),
     }
     text = json.dumps(follows, sort_keys=True)
     return {**about, "identity": sha256(text.encode()).hexdigest()[:32]}

@@ -16,7 +16,7 @@ KEYS: dict[str, str] = {
     "kind": '"sweep"',
     "sweep.title": "the space's title",
     "sweep.source": "where its values come from",
-    "sweep.world": "what runs it: simulator or linux",
+    "sweep.world": "what runs it: simulator, linux or twin",
     "sweep.made_by": "version of ackwise, and hash of the engine or kernel",
     "sweep.identity": "hash of everything that the cells follow from",
     "sweep.sampling": "grid, random or sobol",
@@ -45,6 +45,13 @@ KEYS: dict[str, str] = {
     "candidates[].front": "whether no other policy beats it so in the means below",
     **{f"candidates[].{key}": f"mean over the points: {text}"
        for key, text in evaluate.MEASURES.items()},
+    "beside.differences.<measure>.median_percent":
+        "with --on twin: median over points and policies of how far the simulator is from the "
+        "kernel; `beside` is null without",
+    "beside.differences.<measure>.worst_percent": "the largest of them",
+    "beside.best_agrees_share":
+        "share of points at which the policy that is best in the simulator has, on the kernel, a "
+        "goodput within 1% of the best there",
     "regions[].across.key": "a varied key",
     "regions[].across.classes[]": "its values, or ranges of them",
     "regions[].down.key": "another varied key",
@@ -99,5 +106,6 @@ def of_sweep(
             "remaining_s": remaining_s,
         },
         "candidates": evaluate.standing(seen),
+        "beside": seen.beside,
         "regions": [evaluate.region(seen, across, down) for across, down in pairs],
     }

@@ -15,8 +15,9 @@ from ackwise.errors import InputError, quoted, suggestion
 from ackwise.plans import units
 from ackwise.results.compare import BELOW_PERCENT
 from ackwise.results.table import unit_of
-from ackwise.sweep.cell import CELL, not_run
+from ackwise.sweep.cell import BESIDE, CELL, not_run
 from ackwise.sweep.dataset import Damaged, DataSet
+from ackwise.sweep.world import TWIN
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -32,6 +33,9 @@ MEASURES = {
     "rtt_p99_ratio": "RTT p99, as a multiple of the point's lowest",
 }
 _TAKEN = ("goodput_bps", "acks", "segments_received", "rtt_p99_ns")
+# What is set beside the kernel's, of a sweep in both worlds.
+COMPARED = {"goodput_bps": "goodput", "acks": "ACKs", "rtt_p50_ns": "RTT p50"}
+_TAKEN_OF_BOTH = tuple(dict.fromkeys((*_TAKEN, *COMPARED, *(f"{BESIDE}.{n}" for n in COMPARED))))
 _DIMENSIONS = {d.base: d for d in (units.RATE, units.TIME, units.SIZE, units.SHARE)}
 
 
@@ -61,6 +65,7 @@ class Evaluation:
     why_not_run: str
     damaged: list[str]
     done: int  # parts
+    beside: Mapping[str, Any] | None  # how far the simulator is from the kernel, in a twin's sweep
 
 
 def evaluate(
@@ -91,7 +96,8 @@ class _Reading:
         self._candidates: list[str] = about["candidates"]
         self._place = {label: i for i, label in enumerate(self._candidates)}
         shape = (int(about["points"]), len(self._candidates))
-        self._sums = {name: np.zeros(shape) for name in _TAKEN}
+        self._taken = _TAKEN_OF_BOTH if about["world"] == TWIN else _TAKEN
+        self._sums = {name: np.zeros(shape) for name in self._taken}
         self._counts = np.zeros(shape)
         of_points = (axis for axis in about["axes"] if axis["of_points"])
         several = [axis for axis in of_points if axis["values"] is None or len(axis["values"]) > 1]
@@ -106,7 +112,7 @@ class _Reading:
     def take(self, path: Path) -> None:
         """One part."""
         columns = [axis["column"] for axis in self._axes]
-        wanted = dict.fromkeys((*CELL, "group", "not_run", *_TAKEN, *columns))
+        wanted = dict.fromkeys((*CELL, "group", "not_run", *self._taken, *columns))
         try:
             read = self._found.read(path, list(wanted))
         except Damaged as problem:
@@ -125,7 +131,7 @@ class _Reading:
         ours = np.array([name == self._group for name in table["group"]])
         place = np.array([self._place[label] for label in table["candidate"]])
         at = (points[ours], place[ours])
-        for name in _TAKEN:
+        for name in self._taken:
             values = np.array(table[name], dtype=np.float64)[ours]
             np.add.at(self._sums[name], at, values)
         np.add.at(self._counts, at, 1)
@@ -157,7 +163,29 @@ class _Reading:
             why_not_run=self._why,
             damaged=self._damaged,
             done=self._done,
+            beside=_beside(mean, complete, best) if self._taken is _TAKEN_OF_BOTH else None,
         )
+
+
+def _beside(mean: Mapping[str, Floats], complete: Bools, best: Ints) -> dict[str, Any]:
+    """How far the simulator is from the kernel over the complete points, in percent, and at what
+    share of them its best policy has on the kernel a goodput within 1% of the best there."""
+    found: dict[str, Any] = {"differences": {}}
+    for name in COMPARED:
+        here, there = mean[name][complete], mean[f"{BESIDE}.{name}"][complete]
+        known = np.isfinite(here) & np.isfinite(there) & (there > 0)
+        apart = 100 * np.abs(here[known] - there[known]) / there[known]
+        found["differences"][name] = {
+            "median_percent": round(float(np.median(apart)), 3) if apart.size else None,
+            "worst_percent": round(float(apart.max()), 3) if apart.size else None,
+        }
+    goodput = mean[f"{BESIDE}.goodput_bps"][complete]
+    rows = np.arange(len(goodput))
+    near = goodput[rows, best[complete]] >= goodput.max(axis=1, initial=0) * (
+        1 - BELOW_PERCENT / 100
+    )
+    found["best_agrees_share"] = round(float(near.mean()), 6) if len(goodput) else None
+    return found
 
 
 def _numbers(values: Sequence[Any], listed: Sequence[Any] | None) -> Floats:

@@ -5,7 +5,7 @@ from typing import Any
 
 from ackwise.results.report.page import asset, dumped, page
 from ackwise.sweep.evaluate import MEASURES
-from ackwise.sweep.table import progress_lines
+from ackwise.sweep.table import beside_lines, progress_lines
 
 
 def of_sweep(document: dict[str, Any], command: str) -> bytes:
@@ -15,7 +15,10 @@ def of_sweep(document: dict[str, Any], command: str) -> bytes:
             "document": document,
             "command": command,
             "measures": MEASURES,
-            "progress": list(progress_lines(document["progress"])),
+            "progress": [
+                *progress_lines(document["progress"]),
+                *filter(None, beside_lines(document["beside"])),
+            ],
         }
     )
     title = f"ackwise sweep: {document['sweep']['title']}"

@@ -94,7 +94,7 @@ def run(
         there = now.parts - len(now.missing)
         if there:
             say(f"{there} of {now.parts} parts are there already")
-        columns = cell.schema(space)
+        columns = cell.schema(space, world)
         lock = Lock()
 
         def write(task: Task, rows: Sequence[Row]) -> None:

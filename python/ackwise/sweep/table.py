@@ -9,6 +9,7 @@ from rich.text import Text
 
 from ackwise.errors import printable
 from ackwise.results.console import Console
+from ackwise.sweep.evaluate import COMPARED
 
 _WIDTH_PLAIN = 200  # when the output is not a terminal
 _LEGEND = (
@@ -44,6 +45,8 @@ def show(document: Mapping[str, Any], console: Console) -> None:
     console.print()
     for line in _LEGEND:
         console.print(Text(line, style="dim"), soft_wrap=True)
+    for line in beside_lines(document["beside"]):
+        console.print(Text(line), soft_wrap=True)
     for region in document["regions"][:1]:
         console.print()
         console.print(_region(region))
@@ -68,6 +71,23 @@ def progress_lines(progress: Mapping[str, Any]) -> Iterator[str]:
         yield f"{problem}; `ackwise sweep run` makes it again"
     if len(progress["damaged"]) > 3:
         yield f"... and {len(progress['damaged']) - 3} more that cannot be read"
+
+
+def beside_lines(beside: Mapping[str, Any] | None) -> Iterator[str]:
+    """How far the simulator is from the kernel, of a sweep in both worlds."""
+    if beside is None or beside["best_agrees_share"] is None:
+        return
+    apart = [
+        f"{COMPARED[name]} {one['median_percent']:.1f}% and {one['worst_percent']:.1f}%"
+        for name, one in beside["differences"].items()
+        if one["median_percent"] is not None
+    ]
+    yield ""
+    yield f"Simulator from kernel, median and worst: {', '.join(apart)}"
+    yield (
+        f"The simulator's best policy is within 1% of the kernel's best goodput at "
+        f"{_percent(beside['best_agrees_share'])} of points"
+    )
 
 
 def _candidates(rows: list[dict[str, Any]]) -> Table:

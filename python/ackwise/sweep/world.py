@@ -10,15 +10,15 @@ from typing import Any, Protocol
 
 from ackwise import __version__, engine
 from ackwise.engine import Cancel
-from ackwise.errors import InputError, RunError
+from ackwise.errors import RunError
 from ackwise.lab import build
 from ackwise.lab import compare as lab_compare
-from ackwise.lab import run as lab_run
 from ackwise.lab.machine import Kernel
 from ackwise.plans import Plan
-from ackwise.results import compare, provenance
+from ackwise.results import provenance
 from ackwise.results.compare import Combination, Job
 
+TWIN = "twin"  # both, as --on names them
 # Work of one part, so that it takes seconds: packets simulated, and carried by a guest's kernel.
 _PACKETS_SIMULATED = 8_000_000
 _PACKETS_IN_LAB = 200_000
@@ -38,6 +38,10 @@ class World(Protocol):
     @property
     def packets(self) -> int:
         """What a part should have."""
+
+    @property
+    def beside(self) -> "World | None":
+        """Where each cell runs, too; its figures stand beside."""
 
     def check(self) -> None:
         """RunError if this host has another engine or kernel than `made_by`."""
@@ -74,6 +78,10 @@ class Simulator:
     @property
     def packets(self) -> int:
         return _PACKETS_SIMULATED
+
+    @property
+    def beside(self) -> World | None:
+        return None
 
     def check(self) -> None:
         if self != Simulator.here():
@@ -118,6 +126,10 @@ class Linux:
         return _PACKETS_IN_LAB
 
     @property
+    def beside(self) -> World | None:
+        return None
+
+    @property
     def kernel(self) -> Kernel:
         """That of this host."""
         return _kernel(self.folder, self.stock)
@@ -130,19 +142,44 @@ class Linux:
         return lab_compare.world(self.kernel)
 
     def lacking(self, plan: Plan) -> Mapping[Combination, str]:
-        found: dict[Combination, str] = {}
-        for job in compare.jobs(plan, False):
-            try:
-                lab_run.Prepared(compare.scenario(job), *self._names(job), self.kernel)
-            except InputError as problem:
-                found[job.combination] = str(problem)
-        return found
+        return lab_compare.lacking(plan, self.kernel)
 
     def simulate(self, job: Job, scenario: dict[str, Any], cancel: Cancel) -> dict[str, Any]:
-        return lab_run.simulate(
-            scenario, *self._names(job), self.kernel, cancel=cancel, limit_s=self.limit_s
-        )
+        return lab_compare.simulate(job, scenario, self.kernel, cancel=cancel, limit_s=self.limit_s)
 
-    @staticmethod
-    def _names(job: Job) -> tuple[str, str]:
-        return f"link {job.link.name}", f"workload {job.workload.name}"
+
+@dataclass(frozen=True)
+class Twin:
+    """The simulator, and the lab's kernel beside it."""
+
+    simulator: Simulator
+    linux: Linux
+
+    @property
+    def made_by(self) -> str:
+        return f"{self.simulator.made_by}, {self.linux.made_by}"
+
+    @property
+    def name(self) -> str:
+        return TWIN
+
+    @property
+    def packets(self) -> int:
+        return self.linux.packets
+
+    @property
+    def beside(self) -> World | None:
+        return self.linux
+
+    def check(self) -> None:
+        self.simulator.check()
+        self.linux.check()
+
+    def record(self) -> provenance.World:
+        return self.simulator.record()
+
+    def lacking(self, plan: Plan) -> Mapping[Combination, str]:
+        return self.linux.lacking(plan)
+
+    def simulate(self, job: Job, scenario: dict[str, Any], cancel: Cancel) -> dict[str, Any]:
+        return self.simulator.simulate(job, scenario, cancel)

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: MIT
+"""What `ackwise twin` says, as JSON. KEYS documents every key."""
+
+from typing import Any
+
+from ackwise.results import document, provenance
+from ackwise.results.document import number
+from ackwise.results.stats import Estimate
+from ackwise.twin import parting
+from ackwise.twin.parting import Parting
+from ackwise.twin.run import SHOWN, Figure, Pair, Twin, Twins
+from ackwise.twin.wire import Packet
+
+SCHEMA_VERSION = 1
+
+_CELL = "tables[].cells[]"
+_PARTING = f"{_CELL}.partings[]"
+_WORLDS = {
+    "simulator": "in the simulator",
+    "linux": "on the kernel",
+    "again": "on the kernel with other seeds",
+}
+_PACKET = {
+    "time_ns": "when it left",
+    "seq": "offset of its first byte of data",
+    "payload_bytes": "its payload; 0: a pure ACK",
+    "ack": "what it acknowledges",
+    "sacks[][]": "its SACK blocks, from and to",
+    "lost": "whether it was lost on the way",
+    "words": "the packet in a sentence",
+}
+
+
+def _figure_keys(path: str) -> dict[str, str]:
+    keys = {}
+    for world, where in _WORLDS.items():
+        keys[f"{path}.{world}.mean"] = f"mean over the runs {where}; null: not measured"
+        keys[f"{path}.{world}.ci95"] = (
+            "half width of its 95% confidence interval; null: one sample, or the same in every run"
+        )
+    keys[f"{path}.difference_percent"] = (
+        "how far the simulator lies above the kernel; null: not measured, or the kernel has 0 and "
+        "the simulator has not"
+    )
+    keys[f"{path}.again_percent"] = "how far the kernel with other seeds does"
+    return keys
+
+
+KEYS: dict[str, str] = {
+    "schema_version": "version of these keys; increases when one is removed or changes meaning",
+    "kind": '"twin"',
+    **{
+        key.replace("provenance.", "worlds.<world>."): text for key, text in provenance.KEYS.items()
+    },
+    **{key: text for key, text in document.KEYS.items() if key.startswith("plan.")},
+    "tolerance_ns": "a packet that leaves at times further apart than this parts the worlds",
+    "tables[].link": "name of the link",
+    "tables[].workload": "name of the workload",
+    "tables[].skipped.<policy>": "why the policy was not run there: what the lab does not support",
+    f"{_CELL}.policy": "label of the policy",
+    f"{_CELL}.group": "the group of flows",
+    **_figure_keys(f"{_CELL}.metrics.<metric>"),
+    **_figure_keys(f"{_CELL}.acks_by_reason.<reason>"),
+    f"{_CELL}.agreed_packets": "first flow, first seed: packets of both ends that are the same "
+    "until the worlds part; null: it sent no data in one of them",
+    **{
+        f"{_CELL}.first_data_ns.{world}": f"when it sent its first data {_WORLDS[world]}, since "
+        "the start of the run; times below count from there; null: none"
+        for world in ("simulator", "linux")
+    },
+    f"{_PARTING}.how": "content: another sequence number, length, ACK or SACK, or no packet; "
+    "time: further apart than the tolerance",
+    f"{_PARTING}.end": "whose packet: sender (of the data) or receiver",
+    f"{_PARTING}.number": "of the packet among those of that end, from 1",
+    f"{_PARTING}.time_ns": "when: the earlier of both packets",
+    **{
+        f"{_PARTING}.{world}.{key}": f"{text}, {_WORLDS[world]}; null instead of the packet: none "
+        "follows"
+        for world in ("simulator", "linux")
+        for key, text in _PACKET.items()
+    },
+}
+
+
+def of_twin(twin: Twin) -> dict[str, Any]:
+    """The document of a plan in both worlds."""
+    worlds = {name: getattr(twin, name) for name in _WORLDS}
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "kind": "twin",
+        "worlds": {name: world.provenance for name, world in worlds.items()},
+        "plan": document.of_comparison(twin.simulator)["plan"],
+        "tolerance_ns": twin.tolerance_ns,
+        "tables": [
+            {
+                "link": table.link.name,
+                "workload": table.workload.name,
+                "skipped": table.skipped,
+                "cells": [_cell(cell) for cell in cells],
+            }
+            for table, cells in twin.tables()
+        ],
+    }
+
+
+def _cell(cell: Twins) -> dict[str, Any]:
+    return {
+        "policy": cell.linux.policy.label,
+        "group": cell.linux.group,
+        "metrics": {key: _figure(cell.figure(key)) for key in SHOWN},
+        "acks_by_reason": {label: _figure(one) for label, one in cell.reasons.items()},
+        **_followed(cell.pair),
+    }
+
+
+def _figure(figure: Figure) -> dict[str, Any]:
+    def of(found: Estimate | None) -> dict[str, Any]:
+        if found is None:
+            return {"mean": None, "ci95": None}
+        return {
+            "mean": number(found.mean),
+            "ci95": None if found.ci95 is None else number(found.ci95),
+        }
+
+    def percent(value: float | None) -> int | float | None:
+        return None if value is None else number(value)
+
+    return {
+        "simulator": of(figure.simulator),
+        "linux": of(figure.linux),
+        "again": of(figure.again),
+        "difference_percent": percent(figure.difference_percent),
+        "again_percent": percent(figure.again_percent),
+    }
+
+
+def _followed(pair: Pair | None) -> dict[str, Any]:
+    if pair is None:
+        nowhere = {"simulator": None, "linux": None}
+        return {"agreed_packets": None, "first_data_ns": nowhere, "partings": []}
+    return {
+        "agreed_packets": pair.agreed,
+        "first_data_ns": {
+            "simulator": pair.simulator.first_data_ns,
+            "linux": pair.linux.first_data_ns,
+        },
+        "partings": [_parting(one) for one in pair.partings],
+    }
+
+
+def _parting(one: Parting) -> dict[str, Any]:
+    return {
+        "how": one.how,
+        "end": "sender" if one.by_sender else "receiver",
+        "number": one.number,
+        "time_ns": one.time_ns,
+        "simulator": _packet(one.simulator),
+        "linux": _packet(one.linux),
+    }
+
+
+def _packet(packet: Packet | None) -> dict[str, Any] | None:
+    if packet is None:
+        return None
+    return {
+        "time_ns": packet.time_ns,
+        "seq": packet.seq,
+        "payload_bytes": packet.payload_bytes,
+        "ack": packet.ack,
+        "sacks": [list(block) for block in packet.sacks],
+        "lost": packet.lost,
+        "words": parting.words(packet),
+    }

@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: MIT
+"""A plan in the simulator, on the lab's kernel, and there once more with other seeds."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ackwise import engine
+from ackwise.engine import Cancel
+from ackwise.host import files
+from ackwise.host.leftovers import temporary_folder
+from ackwise.lab import compare as lab_compare
+from ackwise.lab import traffic
+from ackwise.lab.machine import Kernel
+from ackwise.lab.network import CLIENT, SERVER
+from ackwise.plans import Plan
+from ackwise.results import compare, provenance
+from ackwise.results.compare import Cell, Comparison, Job, ResultTable
+from ackwise.results.metrics import METRICS
+from ackwise.results.stats import Estimate
+from ackwise.twin import parting, wire
+from ackwise.twin.parting import Parting
+from ackwise.twin.wire import Flow
+
+# What is set side by side, in this order: the metrics that both worlds measure.
+SHOWN = (
+    "goodput_bps", "acks", "segments_per_ack", "rtt_p50_ns", "rtt_p95_ns",
+    "message_latency_p50_ns", "message_latency_p99_ns", "retransmitted_segments", "timeouts",
+    "flows_completed",
+)  # fmt: skip
+MEASURES = {metric.key: metric for metric in METRICS if metric.key in SHOWN}
+_TRACE_ALL = 1_000_000  # packets of a flow that are traced
+_SAMPLES = 1000  # of a flow's congestion window
+
+# The worlds, as progress and --keep name them.
+SIMULATOR, LINUX, AGAIN = "simulator", "linux", "linux with other seeds"
+
+Simulate = Callable[[Job, dict[str, Any], Cancel, Path | None], dict[str, Any]]
+Place = tuple[str, str, str, str]  # names of link and workload, label of the policy, group
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The first flow of a group in both worlds, with the first seed."""
+
+    simulator: Flow
+    linux: Flow
+    partings: Sequence[Parting]
+    agreed: int  # packets until the first of them
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One measure of both worlds."""
+
+    simulator: Estimate | None
+    linux: Estimate | None
+    again: Estimate | None  # the kernel with other seeds
+
+    @property
+    def difference_percent(self) -> float | None:
+        """How far the simulator lies above the kernel."""
+        return _percent(self.simulator, self.linux)
+
+    @property
+    def again_percent(self) -> float | None:
+        """How far the kernel with other seeds does: the yardstick."""
+        return _percent(self.again, self.linux)
+
+
+def _percent(one: Estimate | None, base: Estimate | None) -> float | None:
+    if one is None or base is None:
+        return None
+    if not base.mean:
+        return None if one.mean else 0.0
+    return 100 * (one.mean - base.mean) / base.mean
+
+
+@dataclass(frozen=True)
+class Twins:
+    """The cell of one link, workload, policy and group in both worlds."""
+
+    simulator: Cell
+    linux: Cell
+    again: Cell
+    pair: Pair | None  # None: the flow sent no data in one of them
+
+    def figure(self, key: str) -> Figure:
+        """A metric by its key."""
+        return Figure(*(cell.estimates[key] for cell in (self.simulator, self.linux, self.again)))
+
+    @property
+    def reasons(self) -> dict[str, Figure]:
+        """ACKs by reason, of those that either world gave."""
+        worlds = [cell.acks_by_reason for cell in (self.simulator, self.linux, self.again)]
+        if not worlds[1]:
+            return {}  # the kernel does not count them
+        labels = [r["label"] for r in engine.reasons()]
+        seen = {label for world in worlds for label in world}
+        return {
+            label: Figure(*(Estimate(world.get(label, 0.0), None) for world in worlds))
+            for label in [*labels, *sorted(seen - set(labels))]
+            if label in seen
+        }
+
+
+@dataclass(frozen=True)
+class Twin:
+    """A plan in both worlds."""
+
+    plan: Plan
+    simulator: Comparison
+    linux: Comparison
+    again: Comparison
+    pairs: Mapping[Place, Pair]
+    tolerance_ns: int
+
+    def tables(self) -> Iterator[tuple[ResultTable, list[Twins]]]:
+        """The kernel's table of each link and workload, and its cells beside the simulator's."""
+        worlds = (self.simulator.tables, self.linux.tables, self.again.tables)
+        for here, there, again in zip(*worlds, strict=True):
+            cells = zip(here.cells, there.cells, again.cells, strict=True)
+            yield there, [Twins(*three, self.pairs.get(_place(three[0]))) for three in cells]
+
+
+def _place(cell: Cell) -> Place:
+    return cell.link.name, cell.workload.name, cell.policy.label, cell.group
+
+
+def run(
+    plan: Plan,
+    kernel: Kernel,
+    *,
+    tolerance_ns: int = parting.TOLERANCE_NS,
+    keep: Path | None = None,
+    limit_s: float | None = None,
+    workers: int | None = None,
+    on_progress: Callable[[str, int, int], None] = lambda _what, _done, _all: None,
+) -> Twin:
+    """Every run of a plan in both worlds, and as many on the kernel with the seeds that follow.
+
+    `keep`: folder for the captures of both worlds; `limit_s`: seconds of real time after which a
+    run on the kernel counts as hung; `on_progress(what, done, all)`. What the lab does not support
+    is left out. Raises InputError if nothing is left, RunError when a run failed.
+    """
+    lacks = lab_compare.lacking(plan, kernel)
+    if keep is not None:
+        followed = [job for job in compare.jobs(plan, True) if job.detailed]
+        for name in (SIMULATOR, LINUX):
+            lab_compare.check_keep(keep / name, followed)
+    worlds = {
+        SIMULATOR: _Watched(keep and keep / SIMULATOR, _in_simulator),
+        LINUX: _Watched(keep and keep / LINUX, partial(_on_linux, kernel, limit_s)),
+        AGAIN: _Watched(None, partial(_on_linux, kernel, limit_s)),
+    }
+    made = {
+        name: compare.run(
+            replace(plan, seed=plan.seed + plan.runs) if name == AGAIN else plan,
+            detailed=name != AGAIN,
+            workers=workers,
+            on_progress=partial(on_progress, name),
+            world=provenance.SIMULATOR if name == SIMULATOR else lab_compare.world(kernel),
+            lacking=lacks,
+            simulate=world.simulate,
+        )
+        for name, world in worlds.items()
+    }
+    here, there = worlds[SIMULATOR].flows, worlds[LINUX].flows
+    pairs = {
+        place: _pair(here[place], there[place], tolerance_ns) for place in here if place in there
+    }
+    return Twin(plan, made[SIMULATOR], made[LINUX], made[AGAIN], pairs, tolerance_ns)
+
+
+def _pair(simulator: Flow, linux: Flow, tolerance_ns: int) -> Pair:
+    found = parting.partings(simulator, linux, tolerance_ns)
+    return Pair(simulator, linux, found, parting.agreed(simulator, linux, found))
+
+
+class _Watched:
+    """Runs in one world, and the first flow of every group of each first run."""
+
+    def __init__(self, keep: Path | None, simulate: Simulate) -> None:
+        self.flows: dict[Place, Flow] = {}
+        self._keep, self._simulate = keep, simulate
+
+    def simulate(self, job: Job, scenario: dict[str, Any], cancel: Cancel) -> dict[str, Any]:
+        """One run, as results.compare asks for it; followed if it is detailed."""
+        if not job.detailed:
+            return self._simulate(job, scenario, cancel, None)
+        scenario = scenario | {
+            "series_interval_ns": max(1, job.workload.duration_ns // _SAMPLES),
+            "record": {"trace": True, "trace_limit": _TRACE_ALL},
+        }
+        with ExitStack() as stack:
+            if self._keep is None:
+                folder = stack.enter_context(temporary_folder())
+            else:
+                folder = lab_compare.folder_of(self._keep, job)
+            result = self._simulate(job, scenario, cancel, folder)
+            for place, flow in _flows(job, scenario, result, folder):
+                self.flows[place] = flow  # of one run each, and so of one thread
+        return result
+
+
+def _in_simulator(
+    _job: Job, scenario: dict[str, Any], cancel: Cancel, keep: Path | None
+) -> dict[str, Any]:
+    if keep is None:
+        return engine.simulate(scenario, cancel)
+    captured = engine.simulate_captured(scenario)
+    files.make_folder(keep)
+    for host in (CLIENT, SERVER):
+        files.write_whole(str(keep / f"{host}.pcap"), getattr(captured, host))
+    return captured.result
+
+
+def _on_linux(
+    kernel: Kernel,
+    limit_s: float | None,
+    job: Job,
+    scenario: dict[str, Any],
+    cancel: Cancel,
+    keep: Path | None,
+) -> dict[str, Any]:
+    return lab_compare.simulate(job, scenario, kernel, cancel=cancel, limit_s=limit_s, keep=keep)
+
+
+def _flows(
+    job: Job, scenario: dict[str, Any], result: dict[str, Any], folder: Path
+) -> Iterator[tuple[Place, Flow]]:
+    """The first flow of each measured group."""
+    groups_of = traffic.build(scenario, job.workload.name, {}).groups_of  # in order of their start
+    for index, group in enumerate(scenario["groups"]):
+        if group["name"] not in job.workload.measured_names or index not in groups_of:
+            continue
+        found = wire.read(
+            {host: folder / f"{host}.pcap" for host in (CLIENT, SERVER)},
+            groups_of.index(index),
+            sender=SERVER if group["direction"] == "down" else CLIENT,
+            duration_ns=scenario["duration_ns"],
+            flow=result["groups"][index]["flows"][0],
+        )
+        if found is not None:
+            yield (*job.combination, group["name"]), found

@@ -1,0 +1,328 @@
+# SPDX-License-Identifier: MIT
+"""Both worlds side by side. Without a kernel the simulator stands in for it: two runs of one world
+must not part, and two that differ must part where arithmetic says. With one, they begin alike."""
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import ROOT, Ackwise, lab_kernel, small_plan
+from test_compare import key_paths
+from test_report import rendered
+from test_sweep_show import output
+
+from ackwise import engine, plans
+from ackwise.engine import Cancel
+from ackwise.host import files
+from ackwise.lab import compare as lab_compare
+from ackwise.lab.measure import CapturedPacket
+from ackwise.lab.network import CLIENT, SERVER
+from ackwise.plans import Plan, policy
+from ackwise.results import compare, provenance
+from ackwise.results.compare import Job
+from ackwise.twin import document, parting, run, wire
+from ackwise.twin.parting import CONTENT, TIME
+from ackwise.twin.wire import Flow, Packet
+
+MS = 10**6
+MSS = 1448
+RTT_NS = 10 * MS  # of wan-10ms, without the time that packets take to be sent
+LOSSY = "wan-lossy"
+
+Change = Callable[[dict[str, Any]], None]
+
+
+def scenario(link: str, workload: str = "bulk", duration_ms: int = 1000) -> dict[str, Any]:
+    """One run with the kernel's defaults."""
+    load = replace(plans.load_workload(workload), duration_ns=duration_ms * MS)
+    made = plans.scenario_of(plans.load_link(link), load, policy.parse("linux", "test"), 1)
+    return made | {
+        "series_interval_ns": 10 * MS,
+        "record": {"trace": True, "trace_limit": 1_000_000},
+    }
+
+
+def simulated(given: dict[str, Any], folder: Path) -> tuple[Flow, dict[str, Any]]:
+    """The first flow of a run as its captures show it, and its result."""
+    captured = engine.simulate_captured(given)
+    captures = {host: folder / f"{host}.pcap" for host in (CLIENT, SERVER)}
+    for host, file in captures.items():
+        file.write_bytes(getattr(captured, host))
+    found = wire.read(
+        captures,
+        0,
+        sender=SERVER,
+        duration_ns=given["duration_ns"],
+        flow=captured.result["groups"][0]["flows"][0],
+    )
+    assert found is not None
+    return found, captured.result
+
+
+def packet(time_ns: int, seq: int = 0, *, by_sender: bool = True, payload: int = MSS) -> Packet:
+    return Packet(time_ns, by_sender, seq, payload, 0 if by_sender else seq, (), False, False, "")
+
+
+def flow(*packets: Packet, end_ns: int = 10**9) -> Flow:
+    return Flow(sorted(packets, key=lambda p: p.time_ns), 0, end_ns, ())
+
+
+# --- what captures show ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("link", ["lan-10m", LOSSY, "adsl", "wan-reorder"])
+def test_a_flow_on_the_wire_has_what_the_engine_counted(link: str, tmp_path: Path) -> None:
+    found, result = simulated(scenario(link, duration_ms=2000), tmp_path)
+    (group,) = result["groups"]
+    acks = [p for p in found.sent_by(False) if not p.payload_bytes]
+    assert len(acks) == group["acks_sent"]
+    assert Counter(p.reason for p in acks) == group["acks_by_reason"]
+    again = [p for p in found.sent_by(True) if p.again]
+    assert len(again) == group["retransmitted_segments"]
+    drops = sum(result["down"][key] for key in ("dropped_queue", "dropped_link"))
+    lost = sum(p.lost for p in found.sent_by(True))
+    # some of the last flight may be lost without a later packet that shows it
+    assert drops - 5 <= lost <= drops
+    assert (link == LOSSY) <= (lost > 0)
+
+
+def test_merged_arrivals_are_not_losses(tmp_path: Path) -> None:
+    """As a capture behind receive offload has them: one packet for several, the first's number."""
+    sent = [CapturedPacket(n, True, 0, 16, 1 + MSS * n, 1, MSS, (), n) for n in range(6)]
+    merged = replace(sent[1], payload=3 * MSS)
+    assert wire._lost(sent, [sent[0], merged, sent[5]]) == {(4, 1 + MSS * 4)}
+
+
+def test_a_flow_that_sent_nothing_is_none(tmp_path: Path) -> None:
+    given = scenario("lan-10m", duration_ms=10)
+    given["groups"][0]["app"] = {"kind": "replay", "times_ns": [500 * MS], "bytes": [100]}
+    captured = engine.simulate_captured(given)
+    captures = {host: tmp_path / f"{host}.pcap" for host in (CLIENT, SERVER)}
+    for host, file in captures.items():
+        file.write_bytes(getattr(captured, host))
+    (of_flow,) = captured.result["groups"][0]["flows"]
+    assert wire.read(captures, 0, sender=SERVER, duration_ns=10 * MS, flow=of_flow) is None
+
+
+# --- where two runs part --------------------------------------------------------------------------
+
+
+def test_a_run_does_not_part_from_itself(tmp_path: Path) -> None:
+    found, _ = simulated(scenario(LOSSY), tmp_path)
+    assert parting.partings(found, found, 0) == []
+    assert parting.agreed(found, found, []) == len(found.packets) > 500
+
+
+def initial_window_of_9(given: dict[str, Any]) -> None:
+    given["groups"][0].setdefault("sender", {})["initial_window_segments"] = 9
+
+
+def later_by_150_us(given: dict[str, Any]) -> None:
+    given["down"]["delay_ns"] += 150_000
+
+
+@pytest.mark.parametrize(
+    ("change", "by_sender", "number", "apart_ns"),
+    [
+        # the tenth segment waits for the first ACK
+        (initial_window_of_9, True, 10, RTT_NS),
+        # data arrives later, so the first packet to leave later is the first ACK
+        (later_by_150_us, False, 1, 150_000),
+    ],
+)
+def test_runs_part_where_arithmetic_says(
+    tmp_path: Path, change: Change, by_sender: bool, number: int, apart_ns: int
+) -> None:
+    given = scenario("wan-10ms", duration_ms=100)
+    here, _ = simulated(given, tmp_path)
+    change(given)
+    there, _ = simulated(given, tmp_path)
+    first = parting.partings(here, there, 100_000)[0]
+    assert (first.how, first.by_sender, first.number) == (TIME, by_sender, number)
+    assert first.simulator is not None
+    assert first.linux is not None
+    # two frames at 100 Mbit/s: what an ACK that waits for a second segment adds
+    assert 0 <= first.linux.time_ns - first.simulator.time_ns - apart_ns <= 250_000
+
+
+def test_an_extra_150_us_do_not_part_runs_within_a_tolerance_of_them(tmp_path: Path) -> None:
+    given = scenario("wan-10ms", duration_ms=20)
+    here, _ = simulated(given, tmp_path)
+    later_by_150_us(given)
+    there, _ = simulated(given, tmp_path)
+    assert [p.number for p in parting.partings(here, there, 160_000)][:1] != [1]
+
+
+def test_the_end_that_parts_first_counts() -> None:
+    ack = packet(20, MSS, by_sender=False, payload=0)
+    other_ack = packet(20, 2 * MSS, by_sender=False, payload=0)
+    here = flow(packet(0), ack, packet(30, MSS))
+    there = flow(packet(0), other_ack, packet(30, 2 * MSS))
+    (found,) = parting.partings(here, there, 5)
+    assert (found.how, found.by_sender, found.number) == (CONTENT, False, 1)
+    assert parting.agreed(here, there, [found]) == 1
+
+
+def test_first_in_time_and_first_in_content_are_both_told() -> None:
+    here = flow(packet(0), packet(100, MSS), packet(200, 2 * MSS))
+    there = flow(packet(0), packet(106, MSS), packet(206, MSS))
+    found = parting.partings(here, there, 5)
+    assert [(p.how, p.number, p.time_ns) for p in found] == [(TIME, 2, 100), (CONTENT, 3, 200)]
+
+
+def test_a_packet_that_only_one_sends_parts_unless_the_run_had_ended() -> None:
+    here, there = flow(packet(0), packet(50, MSS)), flow(packet(0))
+    (found,) = parting.partings(here, there, 5)
+    assert (found.number, found.linux) == (2, None)
+    assert parting.words(found.linux) == "nothing more"
+    assert parting.partings(here, replace(there, end_ns=54), 5) == []
+
+
+# --- a whole plan ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def stand_in(monkeypatch: pytest.MonkeyPatch) -> list[Job]:
+    """The simulator instead of a kernel; the jobs that it got."""
+    jobs: list[Job] = []
+
+    def simulate(
+        job: Job, given: dict[str, Any], _kernel: object, *, keep: Path | None, **_more: object
+    ) -> dict[str, Any]:
+        jobs.append(job)
+        return run._in_simulator(job, given, Cancel(), keep)
+
+    monkeypatch.setattr(lab_compare, "simulate", simulate)
+    monkeypatch.setattr(lab_compare, "lacking", lambda _plan, _kernel: {})
+    monkeypatch.setattr(lab_compare, "world", lambda _kernel: provenance.World("lab", "network"))
+    monkeypatch.setattr("ackwise.lab.build.find", lambda *_words: None)
+    monkeypatch.setattr("ackwise.lab.machine.unconfined", lambda _kernel: "")
+    return jobs
+
+
+def cells(twin: run.Twin) -> list[run.Twins]:
+    return [cell for _, found in twin.tables() for cell in found]
+
+
+def plan(**changes: Any) -> Plan:
+    loads = [plans.load_workload(name) for name in ("bulk", "short-flows", "both-ways")]
+    return small_plan(workloads=loads, **changes)
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_a_world_beside_itself_has_no_difference() -> None:
+    found = cells(run.run(plan(), None, tolerance_ns=0))  # type: ignore[arg-type]
+    assert len(found) == 2 * (1 + 1 + 2)  # policies, groups
+    for cell in found:
+        assert cell.pair is not None
+        assert (cell.pair.partings, cell.pair.agreed) == ([], len(cell.pair.linux.packets))
+        figures = [cell.figure(key) for key in run.SHOWN] + list(cell.reasons.values())
+        assert {f.difference_percent for f in figures} <= {0.0, None}
+        assert cell.figure("goodput_bps").difference_percent == 0.0
+
+
+def test_the_yardstick_has_the_seeds_that_follow(stand_in: list[Job]) -> None:
+    found = cells(run.run(plan(seed=5), None))  # type: ignore[arg-type]
+    assert sorted({job.seed for job in stand_in}) == [5, 6, 7, 8]
+    shares = [cell.figure("goodput_bps").again_percent for cell in found]
+    assert any(shares)
+    # independently: the simulator with those seeds
+    (bulk,) = (
+        c for c in found if c.linux.workload.name == "bulk" and c.linux.policy.name == "every"
+    )
+    alone = compare.run(plan(seed=7)).tables[0].cells[1].estimates["goodput_bps"]
+    assert bulk.figure("goodput_bps").again == alone
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_json_holds_exactly_the_documented_keys(ackwise: Ackwise, tmp_path: Path) -> None:
+    said = ackwise(
+        "twin", "--link", "lan-10m", "--policy", "delayed", "--baseline", "delayed", "--runs", "1",
+        "--duration", "1s", "--json", "--report", str(tmp_path / "page.html"),
+    )  # fmt: skip
+    assert said.code == 0, said.err
+    # a world does not part from itself, and only the lab skips something
+    absent = {key for key in document.KEYS if ".partings[]." in key or ".skipped." in key}
+    found = key_paths(json.loads(said.out)) - {"tables[].cells[].partings[]"}
+    assert found - absent == set(document.KEYS) - absent
+
+
+def test_partings_have_the_documented_keys() -> None:
+    ack = packet(20, MSS, by_sender=False, payload=0)
+    one = parting.Parting(CONTENT, False, 1, ack, replace(ack, sacks=((1, 2),), lost=True))
+    path = "tables[].cells[].partings[]"
+    keys = key_paths(document._parting(one), path)
+    keys |= {f"{path}.simulator.sacks[][]"}  # it has none
+    assert keys == {key for key in document.KEYS if key.startswith(path)}
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_captures_of_both_worlds_are_kept(ackwise: Ackwise, tmp_path: Path) -> None:
+    said = ackwise(
+        "twin", "--link", "lan-10m", "--policy", "linux", "--runs", "1", "--duration", "100ms",
+        "--keep", str(tmp_path),
+    )  # fmt: skip
+    assert said.code == 0, said.err
+    kept = sorted(str(f.relative_to(tmp_path)) for f in tmp_path.rglob("*.pcap"))
+    name = "lan-10m-bulk-linux-1"
+    assert kept == [
+        f"{w}/{name}/{h}.pcap" for w in ("linux", "simulator") for h in (CLIENT, SERVER)
+    ]
+    assert all(files.is_capture(tmp_path / one) for one in kept)
+    again = ackwise("twin", "--link", "lan-10m", "--runs", "1", "--keep", str(tmp_path))
+    assert again.code == 2
+    assert "has the captures of another run" in again.err
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("stand_in")
+def test_the_page_draws_both_worlds(ackwise: Ackwise, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    said = ackwise(
+        "twin", "--link", "lan-10m", "--policy", "linux", "--runs", "1", "--duration", "500ms",
+        "--report", str(page),
+    )  # fmt: skip
+    assert said.code == 0, said.err
+    drawn, console = rendered(page, tmp_path / "profile")
+    assert console == ""
+    assert all(drawn.marks.get(f"plot-{name}", 0) > 3 for name in ("near", "whole", "cwnd"))
+    assert drawn.rows["table"] > 5
+    text = " ".join(" ".join(drawn.text).split())
+    assert "the worlds do not part in" in text
+    assert "kernel: data" in text
+
+
+# --- the kernel itself ----------------------------------------------------------------------------
+
+
+@pytest.mark.lab
+@pytest.mark.slow
+def test_simulator_and_kernel_begin_alike() -> None:
+    """Set before it was measured: the initial window and the ACKs of it leave alike."""
+    kernel = lab_kernel(stock=True)
+    found = run.run(small_plan(links=[plans.load_link("lan-10m")], runs=1, policies=[
+        policy.parse("linux", "test")]), kernel)  # fmt: skip
+    (cell,) = cells(found)
+    assert cell.pair is not None
+    assert cell.pair.agreed >= 15
+    assert abs(cell.figure("goodput_bps").difference_percent or 0) <= 2
+    assert cell.pair.linux.cwnd
+
+
+@pytest.mark.lab
+@pytest.mark.slow
+def test_the_page_shows_what_the_command_prints(ackwise: Ackwise) -> None:
+    lab_kernel(stock=True)
+    said = ackwise(
+        "twin", "--link", "wan-10ms", "--policy", "linux", "--runs", "1", "--duration", "3s",
+        "--stock", "--quiet",
+    )  # fmt: skip
+    assert said.code == 0, said.err
+    shown = output((ROOT / "docs/twin.md").read_text(encoding="utf-8"), "twin")
+    printed = [line.rstrip() for line in said.out.splitlines()]
+    begin = printed.index(shown[0])
+    assert printed[begin : begin + len(shown)] == shown

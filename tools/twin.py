@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: MIT
+"""The table of disagreement: golden/twin/NAME.toml is a plan, golden/twin/NAME.csv what simulator
+and kernel gave.
+
+    python tools/twin.py [NAME...]      runs the plans in both worlds, a quarter of an hour
+    python tools/twin.py --random clean     200 links drawn at random: golden/twin/random, as long
+    python tools/twin.py --show         how far the worlds are apart, beside the bounds
+
+A row holds one measure of one link, workload, policy and group: in the simulator, on the kernel,
+and on the kernel with other seeds. Of links drawn at random a row holds what a cell of the sweep
+came to, with each of two seeds. tools/evidence.py keeps them with the hash of what they follow
+from; docs/findings/tables.py makes the tables of docs/findings/disagreement.md of them.
+"""
+
+import argparse
+import csv
+import io
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from functools import partial
+from pathlib import Path
+from statistics import median
+
+import pyarrow.parquet as pq
+
+from ackwise.host import files
+from ackwise.lab import build
+from ackwise.plans import load_plan
+from ackwise.results.document import number
+from ackwise.results.progress import progress_bar
+from ackwise.results.stats import Estimate
+from ackwise.sweep import run as swept
+from ackwise.sweep import space as spaces
+from ackwise.sweep import world
+from ackwise.sweep.cell import BESIDE
+from ackwise.twin import run
+from ackwise.twin.run import Figure
+
+FOLDER = Path(__file__).resolve().parent.parent / "golden" / "twin"
+RANDOM = FOLDER / "random"
+REASON = "acks."  # in front of the label of a reason
+# Asked of the median and of the worst difference, in percent, before anything was measured.
+BOUNDS = {"goodput_bps": (2, 8), "acks": (4, 12), "rtt_p50_ns": (5, 15)}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measure; None: a world does not measure it."""
+
+    link: str
+    workload: str
+    policy: str
+    group: str
+    measure: str
+    simulator: float | None
+    linux: float | None
+    again: float | None
+
+    @property
+    def figure(self) -> Figure:
+        """With its differences."""
+        worlds = (self.simulator, self.linux, self.again)
+        return Figure(*(None if v is None else Estimate(v, None) for v in worlds))
+
+
+_VALUES = ("simulator", "linux", "again")
+
+
+def names() -> list[str]:
+    """The plans."""
+    return sorted(file.stem for file in FOLDER.glob("*.toml"))
+
+
+def rows_of(twin: run.Twin) -> Iterator[Row]:
+    """What a plan gave; measures that neither world has are left out."""
+    for _, cells in twin.tables():
+        for cell in cells:
+            of = cell.linux
+            place = of.link.name, of.workload.name, of.policy.label, of.group
+            found = {key: cell.figure(key) for key in run.SHOWN}
+            found |= {REASON + label: figure for label, figure in cell.reasons.items()}
+            for measure, figure in found.items():
+                values = [getattr(figure, world) for world in _VALUES]
+                if any(values):
+                    yield Row(*place, measure, *(v and number(v.mean) for v in values))
+
+
+def text(rows: Sequence[Row]) -> str:
+    """As a file holds them."""
+    out = io.StringIO()
+    out.write("# SPDX-License-Identifier: MIT\n")
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(f.name for f in fields(Row))
+    for row in rows:
+        values = (getattr(row, f.name) for f in fields(Row))
+        writer.writerow("" if value is None else value for value in values)
+    return out.getvalue()
+
+
+def read(name: str) -> list[Row]:
+    """The rows of a plan."""
+    lines = (FOLDER / f"{name}.csv").read_text(encoding="utf-8").splitlines()[1:]
+    return [
+        Row(
+            row["link"], row["workload"], row["policy"], row["group"], row["measure"],
+            *(float(row[world]) if row[world] else None for world in _VALUES),
+        )
+        for row in csv.DictReader(lines)
+    ]  # fmt: skip
+
+
+def differences(rows: Sequence[Row], measure: str, *, again: bool = False) -> list[float]:
+    """|difference| in percent of every place that has one, of the yardstick with `again`."""
+    found = (
+        row.figure.again_percent if again else row.figure.difference_percent
+        for row in rows
+        if row.measure == measure
+    )
+    return [abs(value) for value in found if value is not None]
+
+
+def write_random(name: str, jobs: int | None) -> None:
+    """Runs a space and writes its cells; goes on where it was interrupted."""
+    space = spaces.load(str(RANDOM / f"{name}.toml"))
+    folder = FOLDER.parents[1] / "build" / "twin-random" / name
+    kernel = world.Linux.here(files.cache_folder(), False, None)
+    both = world.Twin(world.Simulator.here(), kernel)
+    with progress_bar(True) as progress:
+        swept.run(
+            space, both, folder, swept.on_this_host(jobs),
+            say=lambda told: print(told, flush=True),
+            on_progress=partial(progress, f"parts of {name}"),
+        )  # fmt: skip
+    parts = sorted(folder.glob("cells/*/*.parquet"))
+    cells = [row for part in parts for row in pq.ParquetFile(part).read().to_pylist()]
+    varied = [axis.varied.column for axis in space.axes]
+    measures = [f"{prefix}{measure}" for measure in BOUNDS for prefix in ("", f"{BESIDE}.")]
+    columns = ["point", "policy", "seed", *varied, *measures, "not_run"]
+    out = io.StringIO()
+    out.write("# SPDX-License-Identifier: MIT\n")
+    writer = csv.DictWriter(out, columns, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    for row in sorted(cells, key=lambda row: (row["point"], row["policy"], row["seed"])):
+        short = {k: number(v) for k, v in row.items() if isinstance(v, int | float)}
+        writer.writerow(row | short)
+    (RANDOM / f"{name}.csv").write_text(out.getvalue(), encoding="utf-8")
+    shutil.rmtree(folder)
+    print(f"golden/twin/random/{name}.csv", flush=True)
+
+
+def random_names() -> list[str]:
+    """The spaces of links drawn at random."""
+    return sorted(file.stem for file in RANDOM.glob("*.toml"))
+
+
+def read_random(name: str) -> list[dict[str, str]]:
+    """The cells of a space that could be run."""
+    lines = (RANDOM / f"{name}.csv").read_text(encoding="utf-8").splitlines()[1:]
+    return [row for row in csv.DictReader(lines) if not row["not_run"]]
+
+
+def random_differences(cells: Sequence[dict[str, str]], measure: str) -> dict[str, list[float]]:
+    """|difference| in percent of every cell: of the simulator from the kernel, and of the kernel
+    with the second seed, if there is one, from that with the first."""
+    there = {
+        (row["point"], row["policy"], row["seed"]): float(row[f"{BESIDE}.{measure}"] or 0)
+        for row in cells
+    }
+    first, *others = sorted({row["seed"] for row in cells})
+    found: dict[str, list[float]] = {"simulator": [], "again": []}
+    for row in cells:
+        kernel = there[row["point"], row["policy"], row["seed"]]
+        if kernel and row[measure]:
+            found["simulator"].append(100 * abs(float(row[measure]) - kernel) / kernel)
+        if kernel and others and row["seed"] == first:
+            other = there[row["point"], row["policy"], others[0]]
+            found["again"].append(100 * abs(other - kernel) / kernel)
+    return found
+
+
+def random_points(cells: Sequence[dict[str, str]]) -> list[dict[str, dict[str, float]]]:
+    """Of each link by policy: goodput and ACKs of both worlds, means over the seeds."""
+    measures = [
+        f"{prefix}{name}" for name in ("goodput_bps", "acks") for prefix in ("", f"{BESIDE}.")
+    ]
+    found: dict[str, dict[str, list[dict[str, str]]]] = {}
+    for row in cells:
+        found.setdefault(row["point"], {}).setdefault(row["policy"], []).append(row)
+    return [
+        {
+            policy: {m: sum(float(row[m]) for row in runs) / len(runs) for m in measures}
+            for policy, runs in policies.items()
+        }
+        for policies in found.values()
+    ]
+
+
+def best_agrees(point: dict[str, dict[str, float]]) -> bool:
+    """Whether the policy that is best in the simulator, with the fewest ACKs within 1% of the best
+    goodput, has on the kernel a goodput within 1% of the best there."""
+    most = max(one["goodput_bps"] for one in point.values())
+    near = {p: one for p, one in point.items() if one["goodput_bps"] >= 0.99 * most}
+    best = min(near, key=lambda policy: near[policy]["acks"])
+    there = f"{BESIDE}.goodput_bps"
+    return point[best][there] >= 0.99 * max(one[there] for one in point.values())
+
+
+def show() -> None:
+    """Median and worst difference of each measure that is bounded."""
+    rows = [row for name in names() for row in read(name)]
+    for measure, (middle, worst) in BOUNDS.items():
+        apart, chance = (differences(rows, measure, again=again) for again in (False, True))
+        print(
+            f"{measure}: {len(apart)} places, median {median(apart):.2f}% (bound {middle}%), worst "
+            f"{max(apart):.1f}% (bound {worst}%); kernel with other seeds: median "
+            f"{median(chance):.2f}%, worst {max(chance):.1f}%"
+        )
+
+
+def main() -> int:
+    """See the text at the top."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--show", action="store_true", help="run nothing")
+    parser.add_argument("--random", choices=random_names(), help="links drawn at random instead")
+    parser.add_argument("--jobs", type=int, help="runs in parallel (default: one per core)")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="(default: every plan)")
+    args = parser.parse_args()
+    for name in args.names:
+        if name not in names():
+            parser.error(f"{name}: no such plan; plans: {', '.join(names())}")
+    if args.random:
+        write_random(args.random, args.jobs)
+        return 0
+    if not args.show:
+        kernel = build.find(files.cache_folder(), False)
+        for name in args.names or names():
+            plan = load_plan(str(FOLDER / f"{name}.toml"))
+            with progress_bar(True) as progress:
+                twin = run.run(plan, kernel, workers=args.jobs, on_progress=progress)
+            (FOLDER / f"{name}.csv").write_text(text(list(rows_of(twin))), encoding="utf-8")
+            print(f"golden/twin/{name}.csv", flush=True)
+    show()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
