@@ -127,7 +127,7 @@ void aw_conn_init(struct aw_conn *conn, const struct aw_policy *policy,
 	conn->rails = rails;
 	conn->flight = (struct aw_flight){ 0, 0, 0 };
 	conn->compress = (struct aw_compress){ 0, 0 };
-	conn->news = 1;
+	conn->news = AW_NEWS_EVENT;
 	conn->reserved = 0;
 	for (i = 0; i < AW_STATE_MAX_BYTES / 8; i++)
 		conn->state[i] = 0;
@@ -151,12 +151,11 @@ struct aw_verdict aw_decide(struct aw_conn *conn, const struct aw_event *e)
 		v = on_app_read(conn, e);
 		break;
 	case AW_EVENT_ACK_SENT: /* also when piggybacked on data [S1.8] */
-		/* a sender's data carry the same ACK again and again */
-		if (!conn->news)
+		if (!aw_conn_ack_is_news(conn, e->flags & AW_FLAG_PIGGYBACK))
 			return conn->pending;
 		if (conn->policy->on_ack_sent)
 			conn->policy->on_ack_sent(conn->state, conn->params, e);
-		conn->news = 0;
+		conn->news = e->flags & AW_FLAG_PIGGYBACK ? AW_NEWS_NONE : AW_NEWS_REPLY;
 		conn->owed_since_ns = AW_NEVER_NS;
 		conn->compress.waiting = 0;
 		conn->pending = aw_nothing();
@@ -165,7 +164,7 @@ struct aw_verdict aw_decide(struct aw_conn *conn, const struct aw_event *e)
 		return conn->pending;
 	}
 
-	conn->news = 1;
+	conn->news = AW_NEWS_EVENT;
 	if (conn->pending.action != AW_SEND_NOW) {
 		conn->pending = aw_rails_apply(conn->rails, conn->owed_since_ns,
 					       share_bytes(conn, e),

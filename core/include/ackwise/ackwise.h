@@ -21,6 +21,13 @@
 #include <ackwise/policy.h>
 #include <ackwise/rails.h>
 
+/* Since the last ACK that the policy was told of. */
+enum aw_news {
+	AW_NEWS_NONE,  /* it left on data, and nothing has happened */
+	AW_NEWS_REPLY, /* nothing has happened; data that leave may be the reply */
+	AW_NEWS_EVENT, /* something has */
+};
+
 struct aw_conn {
 	const struct aw_policy *policy;
 	const struct aw_params *params; /* outlives the connection */
@@ -29,10 +36,20 @@ struct aw_conn {
 	u32 rails;                   /* AW_RAIL_* in force */
 	struct aw_flight flight;     /* for AW_RAIL_FLIGHT */
 	struct aw_compress compress; /* for AW_RAIL_ORDER */
-	u8 news;                     /* 1: something happened since the last ACK */
+	u8 news;                     /* enum aw_news */
 	u8 reserved;
 	u64 state[AW_STATE_MAX_BYTES / 8]; /* of the policy, zeroed at init */
 };
+
+/*
+ * Does an ACK that leaves tell the policy anything, on data or alone?  The data of
+ * a sender carry the same ACK again and again; the first may be the reply to what
+ * came [S4.1].  A driver need not report others.
+ */
+static inline bool aw_conn_ack_is_news(const struct aw_conn *conn, bool on_data)
+{
+	return conn->news > (on_data ? AW_NEWS_NONE : AW_NEWS_REPLY);
+}
 
 /* policy: a validated one.  e: time and random bits only.  Cannot fail. */
 void aw_conn_init(struct aw_conn *conn, const struct aw_policy *policy,

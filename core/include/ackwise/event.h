@@ -13,8 +13,8 @@
 
 enum aw_event_kind {
 	AW_EVENT_DATA, /* a segment with payload, or a FIN, arrived */
-	/* an ACK left, pure or piggybacked on data; a driver need not tell of a second
-	 * one while nothing else happens (aw_conn.news) */
+	/* an ACK left, pure or piggybacked on data; a driver need not report one that
+	 * is no news (aw_conn_ack_is_news) */
 	AW_EVENT_ACK_SENT,
 	AW_EVENT_DEADLINE, /* the deadline of the pending verdict passed */
 	AW_EVENT_APP_READ, /* the application read from the receive buffer */

@@ -27,13 +27,13 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from textwrap import shorten
-from typing import IO, Unpack
+from typing import IO
 
 from ackwise.bounded import parse_json
 from ackwise.errors import InputError, RunError
 from ackwise.host import files, needs
 from ackwise.host.namespaces import as_nobody, inside, namespace, set_up
-from ackwise.host.programs import Options, Process, await_ready, ended, run, started, stop
+from ackwise.host.programs import Process, await_ready, ended, run, started, stop
 from ackwise.host.rights import missing_capabilities, only
 
 _SENDER = "10.199.0.1"
@@ -81,16 +81,19 @@ def recording(
     words: Sequence[str],
     *,
     linger_s: float,
-    **limits: Unpack[Options],
+    file_bytes_max: int | None = None,
 ) -> Iterator[Process]:
     """tcpdump with these words, which writes the packets of `device` to `stream` during the block,
     and for `linger_s` after it.
 
     Raises RunError when it ended before.
     """
+    limits = as_nobody("net_raw")
+    if file_bytes_max is not None:
+        limits["file_bytes_max"] = file_bytes_max
     with started(inside(
         namespace, "tcpdump", "-i", device, "-B", "8192", "-U", "--immediate-mode", "-w", "-",
-        *words, **as_nobody("net_raw"), **limits,
+        *words, **limits,
     ), stdout=stream.fileno()) as tcpdump:  # fmt: skip
         await_ready(lambda: size_bytes(stream) >= PCAP_HEAD_BYTES, "tcpdump", tcpdump)
         yield tcpdump
