@@ -20,7 +20,7 @@ from ackwise.lab.measure import SERVER_PORT, read_capture
 from ackwise.lab.network import CLIENT
 from ackwise.plans import policy
 from ackwise.reproduce.changes import Scenario
-from ackwise.reproduce.dynamic.arrivals import KINDS
+from ackwise.reproduce.dynamic.arrivals import KINDS, PACKETS, PAYLOAD_BYTES
 from ackwise.reproduce.dynamic.given import random_of
 from ackwise.reproduce.dynamic.policies import (
     BLOWUP,
@@ -70,7 +70,8 @@ DELAY_MAX_NS = 190_000_000
 # A policy that sends all but so few of the ACKs itself counts as not limited.
 RARE = 0.01
 # Random numbers with which the core replays a capture, besides those of each connection.
-REPLAYS = 16
+REPLAYS = 8
+BYTES = PACKETS * PAYLOAD_BYTES  # of a connection
 # One transfer after the other, each with time to end: this, and its bytes at so slow a rate.
 SLOT_NS, SLOT_BYTES_PER_S = 5 * 10**9, 250_000
 _FIN, _SYN = 1, 2
@@ -187,13 +188,17 @@ def _replayed(
     path: Path, chosen: policy.PolicyChoice, rho: int, replays: int, best: Sequence[int]
 ) -> list[float]:
     """Cost of a policy on the arrivals of each connection, relative to the best schedule's."""
-    options = replay_options([], rho, 0) | {"policies": [chosen.for_engine()]}
+    options = replay_options([], rho, 0) | {
+        "policies": [chosen.for_engine()],
+        "traced_directions": len(best),
+    }
     totals = [0.0] * len(best)
     for seed in range(replays):
         for one in engine.replay(str(path), options | {"seed": seed})["directions"]:
             flow = int(one["from"].rpartition(":")[2]) - SERVER_PORT
             found = next(p for p in one["policies"] if p["policy"] == chosen.name)
-            acks = found["acks"] + found["acks_piggybacked"]
+            # up to the first that covers the last byte: one for a FIN alone does not count
+            acks = 1 + sum(point["ack"] <= BYTES for point in found["trace"]["first"])
             totals[flow] += scaled_cost(acks, found["latency_ns"], rho) / best[flow]
     return [total / replays for total in totals]
 
