@@ -24,7 +24,7 @@ from ackwise.reproduce.dynamic.policies import LIMITED, CostPoint, LimitedPolicy
 from ackwise.reproduce.lab_runner import LabRunner
 from ackwise.reproduce.runner import Runner
 
-MS = 10**6
+US, MS = 10**3, 10**6
 GREEDY = LimitedPolicy(policies.GREEDY, LIMITED)
 SMALL = LabSize(
     ratios=(50, 500, 995), connections=2, request_bytes=(1_000, 100_000), requests=2
@@ -280,9 +280,15 @@ def test_it_runs_on_the_lab_s_kernel_alone() -> None:
 @pytest.mark.lab
 def test_greedy_in_the_kernel_acknowledges_when_the_core_says_so(kernel: Kernel) -> None:
     """Of each connection; and the rails' counters say that they had a part in it."""
-    guest = lab_runs._guest(LabRunner(kernel), ("2 ms", GREEDY, 700, 4), Cancel())
-    ratios = [simulated.judged(one, 700).ratio for one in guest.connections]
-    assert ratios == pytest.approx(guest.core, rel=1e-6)
+    rho = 700
+    guest = lab_runs._guest(LabRunner(kernel), ("2 ms", GREEDY, rho, 4), Cancel())
+    for one, core in zip(guest.connections, guest.core, strict=True):
+        best = engine.optimum(one.arrivals_ns, rho, policies.UNIT_NS)
+        least = simulated.scaled_cost(best["acks"], best["latency_ns"], rho)
+        # each of 100 packets waits as long, within a microsecond
+        clock = simulated.scaled_cost(0, 100 * US, rho)
+        assert simulated.judged(one, rho).ratio == pytest.approx(core, abs=clock / least)
+    ratios = [simulated.judged(one, rho).ratio for one in guest.connections]
     assert ratios != pytest.approx(guest.alone, rel=1e-3)
     assert guest.reasons["latency"] > 0
     assert guest.reasons["flight"] > 0
