@@ -10,7 +10,7 @@ from ackwise.reproduce.experiment import Experiment
 # module has its own EXPERIMENT, because each place answers other questions.
 NAMES: dict[str, tuple[str, ...]] = {
     "simulator": ("bottleneck", "deadlock", "dynamic", "ratelimit", "separation"),
-    "linux": ("bottleneck", "deadlock", "ratelimit", "separation"),
+    "linux": ("bottleneck", "deadlock", "dynamic", "ratelimit", "separation"),
     "host": ("separation",),
 }
 MODULES = {"simulator": "simulator", "linux": "lab", "host": "host"}

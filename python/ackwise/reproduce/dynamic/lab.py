@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: MIT
+"""Spec page 2 on the real kernel: what its ACKs cost relative to the best schedule for the arrivals
+that the capture shows, and which rail keeps the algorithm from it."""
+
+from ackwise.reproduce.dynamic.lab_checks import (
+    cost_checks,
+    rail_checks,
+    simulator_checks,
+    throughput_checks,
+)
+from ackwise.reproduce.dynamic.lab_figures import figures, notes
+from ackwise.reproduce.dynamic.lab_runs import LabSize, costs, streaming
+from ackwise.reproduce.experiment import Experiment, Outcome
+from ackwise.reproduce.lab_runner import LabRunner
+from ackwise.reproduce.runner import Runner
+
+
+def measure(size: LabSize, runner: Runner) -> Outcome:
+    """Both experiments at a given size."""
+    if not isinstance(runner, LabRunner):
+        raise TypeError("runs on the lab's kernel")
+    found = costs(runner, size)
+    kernel, simulator = streaming(runner, size)
+    return Outcome(
+        [
+            *cost_checks(found),
+            *rail_checks(found),
+            *throughput_checks(kernel),
+            *simulator_checks(found, kernel, simulator),
+        ],
+        figures(found, kernel, size),
+        notes(found, kernel),
+    )
+
+
+def run(runner: Runner) -> Outcome:
+    """Both experiments; a quarter of an hour of one core at most."""
+    return measure(LabSize(), runner)
+
+
+EXPERIMENT = Experiment(
+    "linux-dynamic",
+    "Dynamic acknowledgement on the real kernel",
+    "Lim, Lai, Wong: Experiment and analysis of dynamic TCP acknowledgement; spec page 2; "
+    "Linux 6.12 in virtual time",
+    "Does the randomized algorithm stay within 1.58 times the best schedule's cost on a real "
+    "kernel, which rail keeps it from that, and what does it do to throughput?",
+    run,
+)
