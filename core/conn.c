@@ -155,7 +155,8 @@ struct aw_verdict aw_decide(struct aw_conn *conn, const struct aw_event *e)
 			return conn->pending;
 		if (conn->policy->on_ack_sent)
 			conn->policy->on_ack_sent(conn->state, conn->params, e);
-		conn->news = e->flags & AW_FLAG_PIGGYBACK ? AW_NEWS_NONE : AW_NEWS_REPLY;
+		conn->news =
+			e->flags & AW_FLAG_PIGGYBACK ? AW_NEWS_NONE : AW_NEWS_REPLY;
 		conn->owed_since_ns = AW_NEVER_NS;
 		conn->compress.waiting = 0;
 		conn->pending = aw_nothing();

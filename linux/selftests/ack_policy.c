@@ -374,8 +374,10 @@ static bool mptcp_reads_do_not_ask_in_vain(void)
 	int c, s, reads;
 	bool ok;
 
+	/* else the window that is left is less than a segment */
+	ok = run("ip link set lo mtu 1500");
 	close(pair_of(IPPROTO_MPTCP, NULL, &c, &s));
-	ok = write(c, text, sizeof(text)) == sizeof(text);
+	ok = ok && write(c, text, sizeof(text)) == sizeof(text);
 	pause_ms(50);
 	ok = ok && trace_begins();
 	for (reads = 0; ok && reads < 40; reads++)
@@ -383,7 +385,7 @@ static bool mptcp_reads_do_not_ask_in_vain(void)
 	ok = put(TRACE_ACKS, "0") && ok;
 	ok = run(READS " | awk 'END { exit NR > 2 }'") && ok;
 	part(c, s);
-	return ok;
+	return run("ip link set lo mtu 65536") && ok;
 }
 
 /* Over two subflows: what their policies are told of reads is what they brought, no more. */
