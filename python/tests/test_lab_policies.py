@@ -82,7 +82,7 @@ for choice in ("ratelimit", "delayed:segments=4", None):
     client = socket.create_connection(("127.0.0.1", 7))
     server = listener.accept()[0]
     if choice:
-        server.setsockopt(socket.IPPROTO_TCP, 200, choice.encode())
+        server.setsockopt(socket.IPPROTO_TCP, 47, choice.encode())  # TCP_ACK_POLICY
     for _ in range(10):
         client.sendall(bytes(1000))
         server.recv(1 << 16)
