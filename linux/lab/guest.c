@@ -46,6 +46,7 @@
 #include <unistd.h>
 
 #define WORDS_MAX 64
+#define DELAY_MOST_NS ((int64_t)1000000000000)
 
 static void mount_or_die(const char *source, const char *target, const char *type,
 			 const char *data)
@@ -120,6 +121,17 @@ static void reseed_random(void)
 	close(fd);
 }
 
+/* "wire MTU DELAY_DOWN DELAY_UP" */
+static void make_wire(char *const words[])
+{
+	const int64_t delay_ns[SIDES] = {
+		[AT_SERVER] = signed_number(words[2], 0, DELAY_MOST_NS),
+		[AT_CLIENT] = signed_number(words[3], 0, DELAY_MOST_NS),
+	};
+
+	wire_make((uint32_t)number(words[1], UINT16_MAX), delay_ns);
+}
+
 static void shell(const char *path)
 {
 	pid_t child = fork();
@@ -140,8 +152,8 @@ static void do_step(char *words[], int count)
 
 	if (!strcmp(verb, "namespace") && count == 2)
 		make_namespace(words[1]);
-	else if (!strcmp(verb, "wire") && count == 2)
-		wire_make((unsigned)number(words[1], UINT16_MAX));
+	else if (!strcmp(verb, "wire") && count == 4)
+		make_wire(words);
 	else if (!strcmp(verb, "exec") && count > 2)
 		run_program(words[1], words + 2);
 	else if (!strcmp(verb, "env") && count == 3)

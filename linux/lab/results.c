@@ -156,6 +156,7 @@ void results_start(void)
 {
 	if (!system_emulated())
 		return;
+	system_check_timers();
 	idle_before_ns = system_idle_ns();
 	began_ns = clock_ns();
 }

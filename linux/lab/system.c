@@ -39,19 +39,30 @@ bool system_emulated(void)
 	return *system_value("lab_share");
 }
 
-uint64_t system_idle_ns(void)
+/* Of the only processor. */
+static uint64_t timer_value(const char *name)
 {
-	static const char name[] = ".idle_sleeptime";
-	unsigned long long idle_ns = 0;
+	unsigned long long value = 0;
 	char line[256], *at = NULL;
 	FILE *in = fopen("/proc/timer_list", "re");
 
 	while (in && !at && fgets(line, sizeof(line), in))
 		at = strstr(line, name);
-	if (!at || sscanf(at + strlen(name), " : %llu", &idle_ns) != 1)
-		die("/proc/timer_list: has no time spent idle");
+	if (!at || sscanf(at + strlen(name), " : %llu", &value) != 1)
+		die("/proc/timer_list: has no %s", name);
 	fclose(in);
-	return idle_ns;
+	return value;
+}
+
+uint64_t system_idle_ns(void)
+{
+	return timer_value(".idle_sleeptime");
+}
+
+void system_check_timers(void)
+{
+	if (!timer_value(".hres_active"))
+		die("timers end at ticks only: the clock is not good enough");
 }
 
 static void copy_file(const char *from, const char *to)

@@ -26,6 +26,9 @@ const char *system_value(const char *name);
 /* An emulated machine has its files in memory, and hands LAB_DIR to the host when it ends. */
 bool system_emulated(void);
 
+/* Ends a machine whose timers are not exact: senders would send in bursts, one for each tick. */
+void system_check_timers(void);
+
 /* Time that its processor has spent idle. */
 uint64_t system_idle_ns(void);
 

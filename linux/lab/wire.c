@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/if_link.h>
+#include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
 #include <linux/veth.h>
 #include <net/if.h>
@@ -16,6 +17,8 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#define DELAY_LINE_PACKETS 1000000u
 
 static const char *const ports[SIDES] = { [AT_CLIENT] = "up", [AT_SERVER] = "down" };
 static const char *const addresses[SIDES] = {
@@ -64,6 +67,9 @@ static void hardware_address(uint8_t mac[6], enum side side)
 static void add_port(struct request *q, enum side side, uint32_t mtu_bytes)
 {
 	char path[64];
+	/* as on a device without segmentation offload: else TCP makes large segments, whose cutting
+	 * costs less, and which arrive in bursts */
+	const uint32_t segments = 1;
 	uint8_t mac[6];
 	int home;
 
@@ -75,23 +81,40 @@ static void add_port(struct request *q, enum side side, uint32_t mtu_bytes)
 	add(q, IFLA_IFNAME, ports[side], strlen(ports[side]) + 1);
 	add(q, IFLA_ADDRESS, mac, sizeof(mac));
 	add(q, IFLA_MTU, &mtu_bytes, sizeof(mtu_bytes));
+	add(q, IFLA_GSO_MAX_SEGS, &segments, sizeof(segments));
 	add(q, IFLA_NET_NS_FD, &home, sizeof(home));
 	/* stays open: the kernel looks it up when it gets the request, and we are short-lived */
 }
 
-static void make_pair(uint32_t mtu_bytes)
+static void send_request(const struct request *q, const char *what)
 {
-	struct request q = { .h = { .nlmsg_len = NLMSG_LENGTH(0),
-				    .nlmsg_type = RTM_NEWLINK,
-				    .nlmsg_flags = NLM_F_REQUEST | NLM_F_CREATE |
-						   NLM_F_EXCL | NLM_F_ACK } };
 	struct {
 		struct nlmsghdr h;
 		struct nlmsgerr error;
-		char request[sizeof(q)];
+		char request[sizeof(*q)];
 	} answer;
-	struct rtattr *info, *data, *peer;
 	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+
+	if (fd < 0 || send(fd, q, q->h.nlmsg_len, 0) < 0 ||
+	    recv(fd, &answer, sizeof(answer), 0) < (ssize_t)NLMSG_LENGTH(sizeof(int)))
+		die("%s: %s", what, strerror(errno));
+	if (answer.h.nlmsg_type != NLMSG_ERROR || answer.error.error)
+		die("%s: %s", what, strerror(-answer.error.error));
+	close(fd);
+}
+
+static struct request begin(unsigned short type)
+{
+	return (struct request){ .h = { .nlmsg_len = NLMSG_LENGTH(0),
+					.nlmsg_type = type,
+					.nlmsg_flags = NLM_F_REQUEST | NLM_F_CREATE |
+						       NLM_F_EXCL | NLM_F_ACK } };
+}
+
+static void make_pair(uint32_t mtu_bytes)
+{
+	struct request q = begin(RTM_NEWLINK);
+	struct rtattr *info, *data, *peer;
 
 	add_room(&q, sizeof(struct ifinfomsg));
 	add_port(&q, AT_SERVER, mtu_bytes);
@@ -104,12 +127,24 @@ static void make_pair(uint32_t mtu_bytes)
 	end(&q, peer);
 	end(&q, data);
 	end(&q, info);
-	if (fd < 0 || send(fd, &q, q.h.nlmsg_len, 0) < 0 ||
-	    recv(fd, &answer, sizeof(answer), 0) < (ssize_t)NLMSG_LENGTH(sizeof(int)))
-		die("veth: %s", strerror(errno));
-	if (answer.h.nlmsg_type != NLMSG_ERROR || answer.error.error)
-		die("veth: %s", strerror(-answer.error.error));
-	close(fd);
+	send_request(&q, "veth");
+}
+
+/* In the namespace of the port. */
+static void set_delay(const char *port, int64_t delay_ns)
+{
+	const struct tc_netem_qopt plain = { .limit = DELAY_LINE_PACKETS };
+	struct request q = begin(RTM_NEWQDISC);
+	struct tcmsg *head = add_room(&q, sizeof(*head));
+	struct rtattr *options;
+
+	head->tcm_ifindex = (int)if_nametoindex(port);
+	head->tcm_parent = TC_H_ROOT;
+	add(&q, TCA_KIND, "netem", sizeof("netem"));
+	options = add(&q, TCA_OPTIONS, &plain, sizeof(plain));
+	add(&q, TCA_NETEM_LATENCY64, &delay_ns, sizeof(delay_ns));
+	end(&q, options);
+	send_request(&q, "netem");
 }
 
 static void ask(int fd, unsigned long command, void *request, const char *what)
@@ -126,7 +161,7 @@ static void set_address(struct sockaddr *to, const char *text)
 	memcpy(to, &in, sizeof(in));
 }
 
-static void set_up(enum side side)
+static void set_up(enum side side, int64_t delay_ns)
 {
 	struct ifreq r = { 0 };
 	struct arpreq neighbour = { .arp_flags = ATF_COM | ATF_PERM,
@@ -147,12 +182,14 @@ static void set_up(enum side side)
 	strcpy(neighbour.arp_dev, ports[side]);
 	ask(fd, SIOCSARP, &neighbour, "neighbour");
 	close(fd);
+	if (delay_ns)
+		set_delay(ports[side], delay_ns);
 	enter("-");
 }
 
-void wire_make(unsigned mtu_bytes)
+void wire_make(uint32_t mtu_bytes, const int64_t delay_ns[SIDES])
 {
 	make_pair(mtu_bytes);
-	set_up(AT_SERVER);
-	set_up(AT_CLIENT);
+	set_up(AT_SERVER, delay_ns[AT_SERVER]);
+	set_up(AT_CLIENT, delay_ns[AT_CLIENT]);
 }

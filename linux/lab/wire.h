@@ -3,10 +3,13 @@
 #ifndef LAB_WIRE_H
 #define LAB_WIRE_H
 
+#include "flow.h"
+#include <stdint.h>
+
 /*
  * A veth pair: `down` in the namespace `server`, `up` in `client`, with the addresses of flow.h and
- * fixed neighbours.
+ * fixed neighbours. `delay_ns`: of what each side sends, 0 for none.
  */
-void wire_make(unsigned mtu_bytes);
+void wire_make(uint32_t mtu_bytes, const int64_t delay_ns[SIDES]);
 
 #endif

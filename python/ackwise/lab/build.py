@@ -500,9 +500,7 @@ def _make_failed(output: str, target: str, log: Path | None = None) -> RunError:
     return RunError(f"lab build: make {target} failed{kept}:\n{shown}")
 
 
-def _compile(
-    tree: Path, objects: Path, target: Target, log: Path, jobs: int, say: Say
-) -> None:
+def _compile(tree: Path, objects: Path, target: Target, log: Path, jobs: int, say: Say) -> None:
     expected = FULL_BUILD_STEPS if not (objects / "vmlinux").exists() else 0
     steps = 0
     said: list[str] = []

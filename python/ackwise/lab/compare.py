@@ -9,10 +9,12 @@ from ackwise import plans
 from ackwise.engine import Cancel
 from ackwise.errors import InputError
 from ackwise.host import files
+from ackwise.lab import device as emulated
 from ackwise.lab import network, traffic
 from ackwise.lab import run as lab_run
 from ackwise.lab.machine import Kernel
 from ackwise.lab.refuse import NotInLabError
+from ackwise.lab.target import Target
 from ackwise.plans import Link, Plan, Workload, policy
 from ackwise.results import compare
 from ackwise.results.compare import Combination, Comparison, Job
@@ -31,18 +33,20 @@ def run(
     limit_s: float | None = None,
     workers: int | None = None,
     on_progress: Callable[[int, int], None] = lambda _done, _all: None,
+    device: Target | None = None,
 ) -> Comparison:
-    """Every run of a plan, each in its own guest.
+    """Every run of a plan, each in its own guest; with `device`, on that machine and its kernel.
 
     `keep`: folder for captures, samples, counters and console of every run; `limit_s`: seconds of
     real time after which a run counts as hung. A combination that the lab does not support is left
     out. Raises InputError if nothing is left, RunError when a run failed.
     """
     lacking: dict[Combination, str] = {}
+    prepared = emulated.Prepared if device else lab_run.Prepared
     jobs = compare.jobs(plan, False)
     for job in jobs:
         try:
-            lab_run.Prepared(compare.scenario(job), *_names(job), kernel)
+            prepared(compare.scenario(job), *_names(job), kernel)
         except InputError as problem:
             lacking.setdefault(job.combination, str(problem))
             continue
@@ -53,31 +57,28 @@ def run(
         raise InputError(first + ("; nor does the lab support the rest" if others else ""))
 
     def simulate(job: Job, scenario: dict[str, Any], cancel: Cancel) -> dict[str, Any]:
-        return lab_run.simulate(
-            scenario,
-            *_names(job),
-            kernel,
-            cancel=cancel,
-            limit_s=limit_s,
-            keep=None if keep is None else _folder(keep, job),
-        )
+        folder = None if keep is None else _folder(keep, job)
+        where = (scenario, *_names(job), kernel)
+        if device:
+            return emulated.simulate(*where, device, cancel=cancel, limit_s=limit_s, keep=folder)
+        return lab_run.simulate(*where, cancel=cancel, limit_s=limit_s, keep=folder)
 
     return compare.run(
         plan,
         detailed=detailed,
         workers=workers,
         on_progress=on_progress,
-        world=world(kernel),
+        world=world(kernel, "device" if device else "lab"),
         lacking=lacking,
         simulate=simulate,
     )
 
 
-def world(kernel: Kernel) -> World:
-    """The lab with this kernel."""
+def world(kernel: Kernel, name: str = "lab") -> World:
+    """The lab, or an emulated device, with this kernel."""
     # a socket with a policy gets AW_RAILS_NETWORK; `linux` is the kernel's own code
     rails = "network" if kernel.has_policies else None
-    return World("lab", rails, kernel.label, kernel.key, own_code=policy.STOCK)
+    return World(name, rails, kernel.label, kernel.key, own_code=policy.STOCK)
 
 
 def lacks_link(link: Link) -> str:
