@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from ackwise.results.console import Console
 
 _TEXT = """\
-A device is a slow machine whose processor QEMU emulates: every instruction takes 16 ns, so that
-62.5 million make a second, and its clock is the count of them. So the cost of ACKs is a number of
+A device is a slow machine whose processor QEMU emulates: every instruction takes 8 ns, so that
+125 million make a second, and its clock is the count of them. So the cost of ACKs is a number of
 instructions, and the same image, policy and seed give the same bytes. Sender and receiver are
 network namespaces of the one machine: what is counted is the cost of both ends. Nothing on this
 host is changed.

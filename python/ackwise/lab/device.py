@@ -27,8 +27,8 @@ from ackwise.lab.network import CLIENT, SERVER
 from ackwise.lab.refuse import refuse
 from ackwise.lab.target import MIPS, X86, Target
 
-SHIFT = 4
-INSTRUCTION_NS = 1 << SHIFT  # 62.5 million instructions a second
+SHIFT = 3
+INSTRUCTION_NS = 1 << SHIFT  # 125 million instructions a second
 MEMORY_MB = 256
 WRITE_BYTES = 128 << 10  # of a write and a read, as iperf3's: then the other end has its turn
 SAMPLES = lab_run.SAMPLES
@@ -50,10 +50,17 @@ class _Board:
 
 _BOARDS = {
     X86: _Board(
-        "qemu-system-x86_64", ("-M", "pc", "-cpu", "qemu64"), "console=ttyS0 reboot=t nokaslr tsc=reliable"
+        "qemu-system-x86_64",
+        ("-M", "pc", "-cpu", "qemu64"),
+        "console=ttyS0 reboot=t nokaslr tsc=reliable",
     ),
     MIPS: _Board("qemu-system-mips", ("-M", "malta", "-cpu", "24Kf"), "console=ttyS0"),
 }
+
+
+def emulator(target: Target) -> str:
+    """The program that is the machine."""
+    return _BOARDS[target].emulator
 
 
 # --- what the machine starts with ------------------------------------------------------------
