@@ -19,8 +19,8 @@ from ackwise.errors import InputError, quoted
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+    from ackwise.lab import target as targets
     from ackwise.lab.machine import Kernel
-    from ackwise.lab.target import Target
     from ackwise.plans import Plan
 
 
@@ -428,7 +428,7 @@ class Lab:
         return build.find(self.folder, self.stock, self.configs, self.target)
 
     @property
-    def target(self) -> "Target":
+    def target(self) -> "targets.Target":
         """The emulated machine."""
         from ackwise.lab.target import DEVICES
 

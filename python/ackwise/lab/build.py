@@ -66,7 +66,7 @@ class Inputs:
     confine: list[Path]
     core: list[Path]
     compiler: str
-    target: Target
+    target: Target = UML
 
     @property
     def variant(self) -> str:
@@ -142,7 +142,7 @@ def _command(target: Target) -> str:
     return "device build" if target.is_device else "lab build"
 
 
-def _check_tools(target: Target) -> None:
+def _check_tools(target: Target = UML) -> None:
     if platform.machine() != "x86_64":
         raise RunError(f"lab: {platform.machine()} is not supported; use an x86-64 host")
     _need(_command(target), *dict.fromkeys((UML.scope, target.scope)))
@@ -357,7 +357,7 @@ def _unlock(tree: Path) -> None:
         lock.unlink()
 
 
-def _unpack(source: Source, into: Path, target: Target) -> None:
+def _unpack(source: Source, into: Path, target: Target = UML) -> None:
     if source.path.is_dir():
         shutil.copytree(
             source.path, into, dirs_exist_ok=True, symlinks=True,
@@ -381,10 +381,10 @@ def _unpack(source: Source, into: Path, target: Target) -> None:
         )
 
 
-def _tree(cache: Path, source: Source, made: Inputs, say: Say) -> Path:
+def _tree(cache: Path, source: Source, variant: str, say: Say, target: Target = UML) -> Path:
     """The unpacked source as a git tree whose first commit, `base`, is unmodified."""
-    begin = f"{made.target.tree}{source.digest[:12]}"
-    tree = cache / "tree" / f"{begin}-{made.variant}"
+    begin = f"{target.tree}{source.digest[:12]}"
+    tree = cache / "tree" / f"{begin}-{variant}"
     if tree.is_dir():
         return tree
     _check_space(cache, TREE_BYTES)
@@ -399,7 +399,7 @@ def _tree(cache: Path, source: Source, made: Inputs, say: Say) -> Path:
             _git_or_fail(part, "clean", "-fdxq")
         else:
             say("unpacking the source", 0, 0)
-            _unpack(source, part, made.target)
+            _unpack(source, part, target)
             _git_or_fail(part, "init", "-q")
             _git_or_fail(part, "add", "-Af", ".")
             _git_or_fail(part, "commit", "-q", "-m", "base")
@@ -678,7 +678,7 @@ def build(
 
 def _build(cache: Path, made: Inputs, source: Source, jobs: int, say: Say) -> Kernel:
     target = made.target
-    tree = _tree(cache, source, made, say)
+    tree = _tree(cache, source, made.variant, say, target)
     _patch(tree, made, say)
     # one folder per set of options, so that switching between them avoids full builds
     options = hashlib.sha256(" ".join(f.name for f in made.configs).encode()).hexdigest()[:8]
