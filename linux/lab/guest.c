@@ -107,11 +107,12 @@ static void set_offloads(const char *namespace_name, const char *device, bool gr
 static void reseed_random(void)
 {
 	int fd = open("/dev/urandom", O_RDWR | O_CLOEXEC);
+	/* a struct rand_pool_info with its array */
 	struct {
-		struct rand_pool_info head;
+		int entropy_count, buf_size;
 		char text[32];
-	} seed = { .head = { .entropy_count = 8 * sizeof(seed.text),
-			     .buf_size = sizeof(seed.text) } };
+	} seed = { .entropy_count = 8 * sizeof(seed.text),
+		   .buf_size = sizeof(seed.text) };
 
 	/* what an emulated machine starts with is fixed, but may not be enough yet */
 	snprintf(seed.text, sizeof(seed.text), "%s", system_value("lab_seed"));

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from ackwise import engine
 from ackwise.errors import RunError
@@ -143,27 +143,25 @@ _OF_WIRE = {"rate_bps", "delay_ns", "queue_packets", "queue_bytes"}
 
 
 def _check(scenario: dict[str, Any], link: str, workload: str) -> None:
-    remedy = "give a link of 1gbit or more, or run it in the lab"
+    def lacks(key: str, why: str) -> NoReturn:
+        refuse(key, why, "run it in the lab", "on a device")
+
     defaults = {key["name"]: key.get("default") for key in engine.scenario_keys()["channel"]}
     for way in ("down", "up"):
         pipe = scenario[way]
         if pipe["rate_bps"] < _FASTEST_WIRE_BPS:
-            refuse(f"{link}: {way}.rate", "a device's wire has no rate", remedy)
+            lacks(f"{link}: {way}.rate", "its wire is not slower than 1gbit")
         for key, value in pipe.items():
             if key not in _OF_WIRE and value != defaults.get(key):
-                refuse(f"{link}: {way}.{key}", "a device has a plain wire", remedy)
+                lacks(f"{link}: {way}.{key}", "its wire has a delay and nothing else")
     if scenario.get("access"):
-        refuse(f"{link}: access", "a device has a plain wire", remedy)
+        lacks(f"{link}: access", "its wire has a delay and nothing else")
     for key in ("ping_interval_ns", "paths_from_ns"):
         if scenario.get(key):
-            refuse(f"{workload}: {key}", "a device runs flows only", "run it in the lab")
+            lacks(f"{workload}: {key}", "it runs flows only")
     for index, group in enumerate(scenario["groups"]):
         if group.get("sender", {}).get("initial_window_segments", 10) != 10:
-            refuse(
-                f"{workload}: flows[{index}].sender.initial_window",
-                "a device has no routes to set it",
-                "run it in the lab",
-            )
+            lacks(f"{workload}: flows[{index}].sender.initial_window", "no route sets it there")
 
 
 # --- the machine -----------------------------------------------------------------------------
