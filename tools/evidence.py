@@ -116,6 +116,11 @@ PLACES = {
     "linux": Place(
         (*CORE, *TRAFFIC, *DATA, *LAB), ("ackwise.reproduce.lab_runner", TABLE), LAB_SCOPES
     ),
+    "device": Place(
+        (*CORE, *TRAFFIC, *DATA, *LAB, "linux/config/device/*"),
+        ("ackwise.reproduce.lab_runner", TABLE),
+        ("lab-source", "lab-build", "device-x86", "device-mips"),
+    ),
     "host": Place(DATA, ("ackwise.reproduce.runner", TABLE), ("host",)),
 }
 BOTH = (*CORE, *SIMULATOR, *LAB)
@@ -399,10 +404,15 @@ def run_check(name: str) -> int:
 
 
 def prepare(scopes: set[str]) -> bool:
-    """Installs what the items need, and builds the lab's kernel for those that run on it."""
+    """Installs what the items need, and builds the kernels of those that run on one."""
     commands = [["tools/setup.sh", *sorted(scopes)]] if scopes else []
     if "lab-build" in scopes:
         commands.append([sys.executable, "-m", "ackwise", "lab", "build"])
+    for scope in sorted(scopes):
+        machine = scope.removeprefix("device-")
+        if machine != scope:
+            build = ["device", "build", "--device", machine]
+            commands.append([sys.executable, "-m", "ackwise", *build])
     return all(subprocess.run(words, cwd=ROOT).returncode == 0 for words in commands)
 
 

@@ -18,17 +18,50 @@
 #define SLOW_READ_BYTES 16384u
 #define SLOW_BURST_BYTES 131072u
 
-static char zeros[SEND_BYTES];
+static char zeros[SEND_BYTES], copied[SEND_BYTES];
 
 /* --- writing ----------------------------------------------------------------------------- */
+
+static void flush(struct flow *f, enum side side);
+
+static void on_turn(uint64_t due_ns, size_t index)
+{
+	struct flow *f = &flows[index];
+
+	(void)due_ns;
+	f->writer.yields = false;
+	if (f->connection.fd[f->tx] >= 0)
+		flush(f, f->tx);
+}
+
+/*
+ * The two ends of a real connection are processes that the kernel schedules. Where time passes while
+ * we write, a writer that finds room for ever would starve the reader in the same process.
+ */
+static bool yields(struct flow *f, enum side side, uint64_t written)
+{
+	if (side != f->tx || !f->app.turn_bytes || written < f->app.turn_bytes)
+		return false;
+	if (!f->writer.yields)
+		loop_at(now_ns + 1, on_turn, f->id);
+	f->writer.yields = true;
+	return true;
+}
 
 static void flush(struct flow *f, enum side side)
 {
 	struct output *o = &f->writer.out[side];
+	uint64_t most = f->app.turn_bytes ? f->app.turn_bytes : sizeof(zeros);
+	uint64_t written = 0;
 
-	while (o->left) {
+	if (side == f->tx && f->writer.yields)
+		return;
+	while (o->left && !yields(f, side, written)) {
 		size_t size = o->left < sizeof(zeros) ? (size_t)o->left : sizeof(zeros);
-		ssize_t taken = send(f->connection.fd[side], zeros, size, MSG_NOSIGNAL);
+		ssize_t taken;
+
+		size = size < most ? size : (size_t)most;
+		taken = send(f->connection.fd[side], zeros, size, MSG_NOSIGNAL);
 
 		if (taken < 0) {
 			if (errno == EAGAIN || errno == ECONNRESET || errno == EPIPE)
@@ -40,6 +73,7 @@ static void flush(struct flow *f, enum side side)
 			f->measured.first_ns = now_ns;
 		}
 		o->left -= (uint64_t)taken;
+		written += (uint64_t)taken;
 		if (!o->left) {
 			o->left = o->more < o->size ? o->more : o->size;
 			o->more -= o->left;
@@ -270,9 +304,11 @@ static void complete_flow(struct flow *f)
 static void read_side(struct flow *f, enum side side, uint64_t limit)
 {
 	while (limit && f->connection.fd[side] >= 0) {
-		size_t want = limit < READ_BYTES ? (size_t)limit : READ_BYTES;
+		uint64_t most = f->app.copies ? sizeof(copied) : READ_BYTES;
+		size_t want = (size_t)(limit < most ? limit : most);
 		/* MSG_TRUNC: the bytes are dropped, not copied */
-		ssize_t got = recv(f->connection.fd[side], zeros, want, MSG_TRUNC);
+		ssize_t got = recv(f->connection.fd[side], copied, want,
+				   f->app.copies ? 0 : MSG_TRUNC);
 
 		if (got < 0) {
 			if (errno == EAGAIN)

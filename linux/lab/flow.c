@@ -42,6 +42,8 @@ static bool set_number(struct flow *f, const char *key, const char *value)
 		{ "write", &app->write_bytes, MESSAGE_BYTES_MOST },
 		{ "lag", &app->lag_ns, TIME_MOST_NS },
 		{ "rate", &app->reader_bps, RATE_MOST_BPS },
+		{ "turn", &app->turn_bytes, MESSAGE_BYTES_MOST },
+		{ "copies", &app->copies, 1 },
 	};
 	size_t i;
 
@@ -66,6 +68,7 @@ static bool set_socket_option(struct flow *f, const char *key, const char *value
 		{ "receive-buffer", &o->receive_buffer, INT32_MAX },
 		{ "window", &o->window, WINDOW_MOST_BYTES },
 		{ "pacing", &o->pacing, 1 },
+		{ "pace", &o->pace_bytes_per_s, INT32_MAX },
 	};
 	const struct {
 		const char *name;
@@ -187,8 +190,11 @@ static void set_sender_options(int fd, const struct socket_options *o)
 	if (o->send_buffer)
 		set_option(fd, SOL_SOCKET, SO_SNDBUFFORCE, o->send_buffer,
 			   "send buffer");
-	if (o->pacing) /* any finite rate switches TCP's own pacing on */
-		set_option(fd, SOL_SOCKET, SO_MAX_PACING_RATE, INT32_MAX, "pacing");
+	if (o->pacing ||
+	    o->pace_bytes_per_s) /* any finite rate switches TCP's own pacing on */
+		set_option(fd, SOL_SOCKET, SO_MAX_PACING_RATE,
+			   o->pace_bytes_per_s ? o->pace_bytes_per_s : INT32_MAX,
+			   "pacing");
 	if (*o->peer_policy)
 		choose_policy(fd, o->peer_policy);
 }

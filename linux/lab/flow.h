@@ -36,12 +36,15 @@ struct application {
 	struct planned_write *schedule;
 	size_t scheduled;
 	uint64_t lag_ns, reader_bps; /* of a slow reader; 0: reads at once */
+	uint64_t
+		turn_bytes; /* written before the other side gets its turn; 0: what there is room for */
+	uint64_t copies; /* the reader wants the bytes, as a real one */
 };
 
 /* 0 or "" leaves an option alone. */
 struct socket_options {
 	char congestion_control[16], policy[256], peer_policy[256];
-	int nodelay, send_buffer, receive_buffer, window, pacing;
+	int nodelay, send_buffer, receive_buffer, window, pacing, pace_bytes_per_s;
 };
 
 struct connection {
@@ -63,7 +66,7 @@ struct writer {
 	uint64_t asked_ns, answered; /* the last request; bytes of requests answered */
 	uint64_t schedule_start_ns;
 	size_t next_scheduled;
-	bool finished;
+	bool finished, yields;
 };
 
 struct reader {

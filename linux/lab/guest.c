@@ -12,6 +12,7 @@
  *
  *	guest -> traffic -> application -> results -> flow, diag, capture -> loop, socket, text
  *	                 -> ping        -> flow, checksum
+ *	      -> wire                   -> flow
  *	      -> conform               -> script, checksum, socket, text
  *	                                              all of them -> system
  */
@@ -23,6 +24,7 @@
 #include "system.h"
 #include "text.h"
 #include "traffic.h"
+#include "wire.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/ethtool.h>
@@ -44,6 +46,7 @@
 #include <unistd.h>
 
 #define WORDS_MAX 64
+#define DELAY_MOST_NS ((int64_t)1000000000000)
 
 static void mount_or_die(const char *source, const char *target, const char *type,
 			 const char *data)
@@ -104,10 +107,30 @@ static void set_offloads(const char *namespace_name, const char *device, bool gr
 static void reseed_random(void)
 {
 	int fd = open("/dev/urandom", O_RDWR | O_CLOEXEC);
+	/* a struct rand_pool_info with its array */
+	struct {
+		int entropy_count, buf_size;
+		char text[32];
+	} seed = { .entropy_count = 8 * sizeof(seed.text),
+		   .buf_size = sizeof(seed.text) };
 
-	if (fd < 0 || ioctl(fd, RNDRESEEDCRNG))
+	/* what an emulated machine starts with is fixed, but may not be enough yet */
+	snprintf(seed.text, sizeof(seed.text), "%s", system_value("lab_seed"));
+	if (fd < 0 || (system_emulated() && ioctl(fd, RNDADDENTROPY, &seed)) ||
+	    ioctl(fd, RNDRESEEDCRNG))
 		die("/dev/urandom: %s", strerror(errno));
 	close(fd);
+}
+
+/* "wire MTU DELAY_DOWN DELAY_UP" */
+static void make_wire(char *const words[])
+{
+	const int64_t delay_ns[SIDES] = {
+		[AT_SERVER] = signed_number(words[2], 0, DELAY_MOST_NS),
+		[AT_CLIENT] = signed_number(words[3], 0, DELAY_MOST_NS),
+	};
+
+	wire_make((uint32_t)number(words[1], UINT16_MAX), delay_ns);
 }
 
 static void shell(const char *path)
@@ -130,6 +153,8 @@ static void do_step(char *words[], int count)
 
 	if (!strcmp(verb, "namespace") && count == 2)
 		make_namespace(words[1]);
+	else if (!strcmp(verb, "wire") && count == 4)
+		make_wire(words);
 	else if (!strcmp(verb, "exec") && count > 2)
 		run_program(words[1], words + 2);
 	else if (!strcmp(verb, "env") && count == 3)
@@ -185,10 +210,21 @@ static void do_line(char *line)
 		do_step(words, count);
 }
 
+/* In a user-mode kernel: the root file system is the host's. */
+static void use_host_files(void)
+{
+	/* on the host, owners that its namespace does not know look like nobody: not to become it */
+	if (mount(NULL, "/", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID, NULL))
+		die("cannot mount the root file system again: %s", strerror(errno));
+	mount_or_die("lab", "/tmp", "tmpfs", NULL);
+	mount_or_die("lab", "/run", "tmpfs", NULL);
+	mkdir(LAB_DIR, 0755);
+	mount_or_die("lab", LAB_DIR, "hostfs", system_value("lab_dir"));
+}
+
 int main(void)
 {
 	static char line[4096];
-	const char *dir = getenv("lab_dir");
 	const struct rlimit files = { 16384, 16384 }; /* three for each flow */
 	unsigned line_number = 0;
 	FILE *steps;
@@ -196,15 +232,10 @@ int main(void)
 	umask(022);
 	if (setrlimit(RLIMIT_NOFILE, &files))
 		die("cannot raise the limit of open files: %s", strerror(errno));
-	/* on the host, owners that its namespace does not know look like nobody: not to become it */
-	if (mount(NULL, "/", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID, NULL))
-		die("cannot mount the root file system again: %s", strerror(errno));
 	mount_or_die("lab", "/proc", "proc", NULL);
 	mount_or_die("lab", "/sys", "sysfs", NULL);
-	mount_or_die("lab", "/tmp", "tmpfs", NULL);
-	mount_or_die("lab", "/run", "tmpfs", NULL);
-	mkdir(LAB_DIR, 0755);
-	mount_or_die("lab", LAB_DIR, "hostfs", dir);
+	if (!system_emulated())
+		use_host_files();
 	reseed_random();
 	/* sleeps end to the nanosecond */
 	prctl(PR_SET_TIMERSLACK, 1);

@@ -108,20 +108,22 @@ static void get_tcp_info(const struct flow *f, enum side side, struct tcp_info *
 void result_flow(struct flow *f)
 {
 	const struct measured *m = &f->measured;
-	struct tcp_info tx;
+	struct tcp_info tx, rx;
 
 	if (m->reported)
 		return;
 	f->measured.reported = true;
 	get_tcp_info(f, f->tx, &tx);
+	get_tcp_info(f, f->rx, &rx);
 	fprintf(out,
 		"flow %u group %u port %u started %d first %llu last %llu delivered %llu completed "
-		"%d retrans %u timeouts %u reordering %u\n",
+		"%d retrans %u timeouts %u reordering %u segments %u empty %u\n",
 		f->id, f->group, SERVER_PORT + f->id, m->sent,
 		m->sent ? (unsigned long long)(m->first_ns - base_ns) : 0ull,
 		m->last_ns ? (unsigned long long)(m->last_ns - base_ns) : 0ull,
 		(unsigned long long)m->read[f->rx], m->completed, tx.tcpi_total_retrans,
-		(unsigned)tx.tcpi_total_rto, tx.tcpi_reord_seen);
+		(unsigned)tx.tcpi_total_rto, tx.tcpi_reord_seen, rx.tcpi_data_segs_in,
+		rx.tcpi_segs_out - rx.tcpi_data_segs_out);
 }
 
 void results_sample(uint64_t time_ns)
@@ -147,11 +149,34 @@ void results_sample(uint64_t time_ns)
 	}
 }
 
+/* When the run began: on an emulated machine, which is not infinitely fast. */
+static uint64_t began_ns, idle_before_ns;
+
+void results_start(void)
+{
+	if (!system_emulated())
+		return;
+	system_check_timers();
+	idle_before_ns = system_idle_ns();
+	began_ns = clock_ns();
+}
+
+static void write_load(void)
+{
+	uint64_t elapsed_ns = clock_ns() - began_ns;
+	uint64_t idle_ns = system_idle_ns() - idle_before_ns;
+
+	fprintf(out, "elapsed_ns %llu idle_ns %llu\n", (unsigned long long)elapsed_ns,
+		(unsigned long long)idle_ns);
+}
+
 void results_close(void)
 {
 	struct timespec day;
 	size_t i;
 
+	if (system_emulated())
+		write_load();
 	for (i = 0; i < flows_count; i++)
 		result_flow(&flows[i]);
 	/* captures have the time of day */

@@ -5,7 +5,10 @@
  * LAB_DIR/flows: lines of names and values,
  *
  *	message GROUP latency_ns N		when a message is complete
- *	flow ID group N port N ...		when a flow is complete, or at the end
+ *	flow ID group N port N ...		when a flow is complete, or at the end; `segments` are those
+ *						that its receiver got, `empty` those without data that it
+ *						sent, the handshake's included
+ *	elapsed_ns N idle_ns N			of the processor, on an emulated machine
  *	end TIME_NS base TIME_NS		the run's length; time of day at its start
  *
  * LAB_DIR/samples: a table of both ends' TCP over time; its first line names the columns.
@@ -16,6 +19,7 @@
 #include "flow.h"
 
 void results_open(void);
+void results_start(void);
 void results_close(void);
 void result_message(const struct flow *f, uint64_t latency_ns);
 void result_flow(struct flow *f);

@@ -158,6 +158,7 @@ void traffic_run(uint64_t duration_ns, uint64_t sample_ns)
 	save_counters("client", LAB_DIR "/counters-client-before");
 	save_counters("server", LAB_DIR "/counters-server-before");
 	loop_align();
+	results_start();
 	for (i = 0; i < flows_count; i++)
 		loop_at(base_ns + flows[i].app.start_ns, connect_flow, i);
 	for (i = 0; i < programs_count; i++)

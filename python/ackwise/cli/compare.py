@@ -30,11 +30,13 @@ ackwise compare --plan demo --json results.json --csv results.csv
 ackwise compare --plan my-plan.toml --parquet results.parquet
 ackwise compare --capture transfer.pcap --policy all
 ackwise compare --on linux --link adsl --policy linux   # the real kernel, see `ackwise lab`
+ackwise compare --on device --link mips-router --policy linux --policy ratelimit
 ackwise compare --list
 """
 _SIMULATOR = "simulator"
 _BOTH = "simulator, linux"  # as --on names them
-_LAB_ONLY = ("--stock", "--cache", "--wall-limit", "--keep")
+_WHERE = {"linux": "the lab", "device": "a device"}
+_LAB_ONLY = ("--stock", "--cache", "--wall-limit", "--keep", "--device")
 
 
 def _list() -> int:
@@ -73,13 +75,19 @@ def _list() -> int:
 
 
 def on_linux(
-    plan: "Plan", lab: Lab, more: Overrides, *, detailed: bool, quiet: bool
+    plan: "Plan",
+    lab: Lab,
+    more: Overrides,
+    *,
+    detailed: bool,
+    quiet: bool,
+    emulated: bool = False,
 ) -> "Comparison":
-    """A plan on the lab's kernel; raises as `lab.compare.run`."""
+    """A plan on the lab's kernel, or on an emulated machine; raises as `lab.compare.run`."""
     from ackwise.lab import compare as lab_compare
     from ackwise.results.progress import progress_bar
 
-    kernel = lab.kernel()
+    kernel = lab.device_kernel() if emulated else lab.kernel()
     with progress_bar(not quiet) as show:
         return lab_compare.run(
             plan,
@@ -89,6 +97,7 @@ def on_linux(
             limit_s=None if lab.wall_limit is None else lab.wall_limit / 1e9,
             workers=more.jobs,
             on_progress=partial(show, f"running on {kernel.label}"),
+            device=lab.target if emulated else None,
         )
 
 
@@ -147,7 +156,8 @@ def write(result: "Comparison", outputs: Outputs) -> None:
 @options.overrides
 @group(
     "Where to run",
-    options.on("plan"),
+    options.on("plan", "device"),
+    options.DEVICE,
     options.STOCK,
     options.CACHE,
     *options.RUN_ON_LAB,
@@ -185,7 +195,9 @@ def command(
         )
     outputs.check()
     if on == "simulator":
-        options.refuse(_LAB_ONLY, "--on simulator", "give --on linux")
+        options.refuse(_LAB_ONLY, "--on simulator", "give --on linux or --on device")
+    if on == "linux":
+        options.refuse(("--device",), "--on linux", "give --on device")
     if capture is not None:
         options.refuse(("--plan", "--link", "--workload"), "--capture", "give one of them")
         options.refuse(("--on",), "--capture", "give --plan or --link")
@@ -195,14 +207,20 @@ def command(
         return replay.main(capture, overrides, costs, outputs, quiet=quiet)
     options.need(("--cost-ratio", "--unit", "--ack-cost", "--data-cost"), "--capture")
     made = options.plan_of(plan, link, workload, overrides)
-    if on == "linux":
-        detailed = outputs.report is not None
-        result = on_linux(made, lab, overrides, detailed=detailed, quiet=quiet)
+    if on != "simulator":
+        result = on_linux(
+            made,
+            lab,
+            overrides,
+            detailed=outputs.report is not None,
+            quiet=quiet,
+            emulated=on == "device",
+        )
         skipped = sum(len(table.skipped) for table in result.tables)
         if skipped and not quiet:
             say(
-                f"ackwise: not run, as the lab does not support them: {skipped} combinations of "
-                "link, workload and policy"
+                f"ackwise: not run, as {_WHERE[on]} does not support them: {skipped} "
+                "combinations of link, workload and policy"
             )
         write(result, outputs)
         return 0

@@ -4,7 +4,7 @@
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,6 +13,9 @@ from ackwise.cli.options import Lab, Overrides
 from ackwise.cli.outputs import Outputs, outputs
 from ackwise.cli.shape import Group, argument, group, option, others
 from ackwise.host.terminal import say
+
+if TYPE_CHECKING:
+    from ackwise.lab.target import Target
 
 _TEXT = """\
 The lab runs Linux as an ordinary process in virtual time. Sender, routers and receiver are network
@@ -43,18 +46,8 @@ ackwise lab shell --stock
 """
 
 
-@click.group("lab", cls=Group, text=_TEXT, examples=_EXAMPLES)
-def command() -> None:
-    """The verbs do the work."""
-
-
-@command.command(
-    "build",
-    short_help="Build the kernel, once for each change of its inputs",
-    examples=_BUILD_EXAMPLES,
-)
-@group(
-    "Kernel",
+# Options of a build.
+BUILD = (
     options.STOCK,
     options.CACHE,
     option(
@@ -73,10 +66,32 @@ def command() -> None:
     ),
     options.jobs("parallel jobs of make"),
 )
+
+
+@click.group("lab", cls=Group, text=_TEXT, examples=_EXAMPLES)
+def command() -> None:
+    """The verbs do the work."""
+
+
+@command.command(
+    "build",
+    short_help="Build the kernel, once for each change of its inputs",
+    examples=_BUILD_EXAMPLES,
+)
+@group("Kernel", *BUILD)
 @others(option("--quiet", is_flag=True, help="no progress bar, no messages"))
 @options.gathered("lab", Lab)
 def build(lab: Lab, source: str | None, jobs: int | None, quiet: bool) -> int:
     """Exit code; raises InputError, RunError."""
+    from ackwise.lab.target import UML
+
+    return build_kernel(lab, UML, source, jobs, quiet=quiet)
+
+
+def build_kernel(
+    lab: Lab, target: "Target", source: str | None, jobs: int | None, *, quiet: bool
+) -> int:
+    """Builds a target's kernel and says where it is; the exit code. Raises InputError, RunError."""
     from ackwise.host import rights
     from ackwise.lab import build as kernels
     from ackwise.results.progress import progress_bar
@@ -98,6 +113,7 @@ def build(lab: Lab, source: str | None, jobs: int | None, quiet: bool) -> int:
             source=Path(source) if source else None,
             extra_configs=lab.configs,
             jobs=jobs,
+            target=target,
             say=partial(phase, show),
             warn=lambda text: say(f"ackwise: {text}"),
         )

@@ -19,6 +19,7 @@ from ackwise.errors import InputError, quoted
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+    from ackwise.lab import target as targets
     from ackwise.lab.machine import Kernel
     from ackwise.plans import Plan
 
@@ -395,6 +396,7 @@ class Lab:
     config: tuple[str, ...] = ()
     wall_limit: int | None = None  # ns
     keep: str | None = None
+    device: str = "x86"
 
     @property
     def folder(self) -> Path:
@@ -419,13 +421,33 @@ class Lab:
             print(f"ackwise: {weak}", file=sys.stderr, flush=True)
         return kernel
 
+    def device_kernel(self) -> "Kernel":
+        """The kernel of the emulated machine, which must have been built. Raises RunError."""
+        from ackwise.lab import build
+
+        return build.find(self.folder, self.stock, self.configs, self.target)
+
+    @property
+    def target(self) -> "targets.Target":
+        """The emulated machine."""
+        from ackwise.lab.target import DEVICES
+
+        return DEVICES[self.device]
+
+
+_PLACES = {
+    "linux": "linux is the lab's kernel",
+    "device": "device one on a slow processor, see `ackwise device`",
+    "twin": "twin runs both",
+}
+
 
 def on(what: str, *more: str) -> "functools.partial[Any]":
-    """--on; `more` worlds: "twin"."""
-    both = "; twin runs both" if "twin" in more else ""
+    """--on; `more` places than the simulator and linux."""
+    places = ("linux", *more)
     return option(
-        "--on", type=OneOf("simulator", "linux", *more), default="simulator",
-        help=f"what runs the {what}; linux is the lab's kernel{both}",
+        "--on", type=OneOf("simulator", *places), default="simulator",
+        help=f"what runs the {what}; {'; '.join(_PLACES[place] for place in places)}",
     )  # fmt: skip
 
 
@@ -433,6 +455,10 @@ STOCK = option("--stock", is_flag=True, help="the kernel without ackwise's patch
 CACHE = option(
     "--cache", type=DIRECTORY, metavar="DIR", help="directory for built kernels",
     show_default="~/.cache/ackwise",
+)  # fmt: skip
+DEVICE = option(
+    "--device", type=OneOf("x86", "mips"), default="x86",
+    help="the machine: a PC, or a big-endian MIPS board as the router of spec page 1",
 )  # fmt: skip
 CONFIG = option("--config", type=FILE, metavar="FILE", multiple=True, hidden=True)
 WALL_LIMIT = option(

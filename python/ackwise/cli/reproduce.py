@@ -29,6 +29,7 @@ ackwise reproduce separation
 ackwise reproduce all --report published.html --json checks.json
 ackwise reproduce deadlock --figures figures/
 ackwise reproduce ratelimit --on linux   # the real kernel, see `ackwise lab`
+ackwise reproduce ratelimit --on device  # the real kernel on slow processors, see `ackwise device`
 ackwise reproduce --list
 """
 _EXIT_CODES = """\
@@ -63,9 +64,14 @@ def _list() -> int:
 def _runner(
     on: str, lab: Lab, jobs: int | None, keep: Path | None, show: Callable[[str, int, int], None]
 ) -> "Runner":
-    from ackwise.reproduce.lab_runner import LabRunner
+    from ackwise.lab import build
+    from ackwise.lab.target import DEVICES
+    from ackwise.reproduce.lab_runner import DeviceRunner, LabRunner
     from ackwise.reproduce.runner import Runner
 
+    if on == "device":
+        kernels = {name: build.find(lab.folder, False, (), one) for name, one in DEVICES.items()}
+        return DeviceRunner(kernels, workers=jobs, keep=keep, on_progress=show)
     if on != "linux":
         return Runner(workers=jobs, keep=keep, on_progress=show)
     return LabRunner(lab.kernel(), workers=jobs, keep=keep, on_progress=show)
@@ -96,10 +102,10 @@ def _write_plans(folder: Path, done: "Reproduced") -> None:
     "Where to run",
     option(
         "--on",
-        type=options.OneOf("simulator", "linux", "host"),
+        type=options.OneOf("simulator", "linux", "device", "host"),
         default="simulator",
-        help="what runs it: the simulator, the lab's kernel (linux), or this host's kernel (host, "
-        "needs root)",
+        help="what runs it: the simulator, the lab's kernel (linux), the kernels of emulated "
+        "machines (device), or this host's kernel (host, needs root)",
     ),
     options.CACHE,
     options.jobs(),

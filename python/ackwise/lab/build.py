@@ -32,6 +32,7 @@ from ackwise.host import environment, files, needs, programs
 from ackwise.host.leftovers import temporary_folder
 from ackwise.host.programs import find_tool
 from ackwise.lab.machine import Kernel
+from ackwise.lab.target import UML, Target
 
 PACKAGE = "linux-source-6.12"
 TREE_BYTES = 2 * 10**9  # unpacked source and its objects
@@ -41,7 +42,7 @@ KERNELS_KEPT = 16
 FULL_BUILD_STEPS = 1800
 # The first of the series is made anew from core/, so that a change there needs no other step.
 CORE_PATCH = "0001-tcp-add-the-core-of-ACK-policies.patch"
-# Sources that this architecture does not build; Kconfig files and Makefiles stay.
+# Sources that no target builds, but for its own architecture; Kconfig files and Makefiles stay.
 _LEFT_OUT = (
     *(f"arch/{name}" for name in (
         "alpha", "arc", "arm", "arm64", "csky", "hexagon", "loongarch", "m68k", "microblaze",
@@ -67,10 +68,17 @@ class Inputs:
     confine: list[Path]
     core: list[Path]
     compiler: str
+    target: Target = UML
+
+    @property
+    def variant(self) -> str:
+        """In names of folders."""
+        return "stock" if self.stock else "patched"
 
     def key(self, source: str) -> str:
         """Hash of all inputs, including the source's digest."""
-        whole = hashlib.sha256(f"4 {source} {self.stock} {self.compiler}\n".encode())
+        target = "" if self.target is UML else f" {self.target}"
+        whole = hashlib.sha256(f"4 {source} {self.stock} {self.compiler}{target}\n".encode())
         core_patch = [self.core_patch] if self.core_patch else []
         parts = (self.patches, self.configs, core_patch, self.guest, self.confine, self.core)
         for file in (file for part in parts for file in part):
@@ -90,15 +98,14 @@ def linux_folder() -> Path:
     return folder
 
 
-def inputs(stock: bool, extra_configs: Iterable[Path] = ()) -> Inputs:
+def inputs(stock: bool, extra_configs: Iterable[Path] = (), target: Target = UML) -> Inputs:
     """The inputs in this checkout; `stock` leaves out ackwise's patches."""
     folder = linux_folder()
     extra = list(extra_configs)
     for file in extra:
         if not file.is_file():
             raise InputError(f"--config: {file}: does not exist; give a file of CONFIG_ lines")
-    first = folder / "config" / "lab.config"
-    others = [] if stock else sorted((folder / "config").glob("*.config"))
+    configs = [*target.configs, *(() if stock else target.own_configs)]
     series = [] if stock else sorted((folder / "patches" / "6.12").glob("*.patch"))
     own = [patch for patch in series if patch.name != CORE_PATCH]
     core_patch = folder / "core-patch"
@@ -107,23 +114,24 @@ def inputs(stock: bool, extra_configs: Iterable[Path] = ()) -> Inputs:
     return Inputs(
         stock or not own,
         own + sorted((folder / "patches" / "lab").glob("*.patch")),
-        [first, *(f for f in others if f != first), *extra],
+        [*(folder / "config" / name for name in configs), *extra],
         core_patch if with_core else None,
         sorted((folder / "lab").glob("*.[ch]")),
-        sorted((folder / "lab" / "confine").glob("*.c")),
+        [] if target.is_device else sorted((folder / "lab" / "confine").glob("*.c")),
         [core / "policies", *sorted(f for f in core.rglob("*") if f.suffix in (".c", ".h", ".def"))]
         if with_core
         else [],
-        _compiler(),
+        _compiler(target),
+        target,
     )
 
 
-def _compiler() -> str:
-    gcc = find_tool("gcc")
+def _compiler(target: Target) -> str:
+    gcc = find_tool(target.compiler)
     if gcc is None:
         return "none"
     version = programs.run([gcc, "-dumpfullversion"]).stdout.strip()
-    return f"gcc {version} {platform.machine()}"
+    return f"{target.compiler} {version} {platform.machine()}"
 
 
 def _need(who: str, *scopes: str) -> None:
@@ -132,10 +140,15 @@ def _need(who: str, *scopes: str) -> None:
         raise RunError(f"{who}: {lacking}")
 
 
-def _check_tools() -> None:
+def _command(target: Target) -> str:
+    """What builds its kernels."""
+    return "device build" if target.is_device else "lab build"
+
+
+def _check_tools(target: Target = UML) -> None:
     if platform.machine() != "x86_64":
         raise RunError(f"lab: {platform.machine()} is not supported; use an x86-64 host")
-    _need("lab build", "lab-build")
+    _need(_command(target), *dict.fromkeys((UML.scope, target.scope)))
 
 
 def _check_space(folder: Path, wanted: int) -> None:
@@ -347,14 +360,15 @@ def _unlock(tree: Path) -> None:
         lock.unlink()
 
 
-def _unpack(source: Source, into: Path) -> None:
+def _unpack(source: Source, into: Path, target: Target = UML) -> None:
     if source.path.is_dir():
         shutil.copytree(
             source.path, into, dirs_exist_ok=True, symlinks=True,
             ignore=shutil.ignore_patterns(".git", "*.o", "*.cmd"),
         )  # fmt: skip
         return
-    skipped = [f"--exclude=*/{folder}/*.{kind}" for folder in _LEFT_OUT for kind in _LEFT_OUT_KINDS]
+    left_out = [folder for folder in _LEFT_OUT if folder != f"arch/{target.arch}"]
+    skipped = [f"--exclude=*/{folder}/*.{kind}" for folder in left_out for kind in _LEFT_OUT_KINDS]
     unpack = ["tar", "x", "--no-same-owner", "--strip-components=1", *skipped]
     done = programs.run([*unpack, "-f", str(source.path), "-C", str(into)])
     if done.returncode:
@@ -370,14 +384,15 @@ def _unpack(source: Source, into: Path) -> None:
         )
 
 
-def _tree(cache: Path, source: Source, variant: str, say: Say) -> Path:
+def _tree(cache: Path, source: Source, variant: str, say: Say, target: Target = UML) -> Path:
     """The unpacked source as a git tree whose first commit, `base`, is unmodified."""
-    target = cache / "tree" / f"{source.digest[:12]}-{variant}"
-    if target.is_dir():
-        return target
+    begin = f"{target.tree}{source.digest[:12]}"
+    tree = cache / "tree" / f"{begin}-{variant}"
+    if tree.is_dir():
+        return tree
     _check_space(cache, TREE_BYTES)
-    with _unfinished(target) as part:
-        sibling = next((cache / "tree").glob(f"{source.digest[:12]}-*"), None)
+    with _unfinished(tree) as part:
+        sibling = next((cache / "tree").glob(f"{begin}-*"), None)
         if sibling:
             say("copying the unpacked source", 0, 0)
             shutil.copytree(sibling, part, dirs_exist_ok=True, symlinks=True)
@@ -387,12 +402,12 @@ def _tree(cache: Path, source: Source, variant: str, say: Say) -> Path:
             _git_or_fail(part, "clean", "-fdxq")
         else:
             say("unpacking the source", 0, 0)
-            _unpack(source, part)
+            _unpack(source, part, target)
             _git_or_fail(part, "init", "-q")
             _git_or_fail(part, "add", "-Af", ".")
             _git_or_fail(part, "commit", "-q", "-m", "base")
             _git_or_fail(part, "tag", "base")
-    return target
+    return tree
 
 
 def _patch(tree: Path, made: Inputs, say: Say) -> None:
@@ -446,8 +461,8 @@ def _wanted_options(files: list[Path]) -> dict[str, tuple[str, Path]]:
 
 def _configure(tree: Path, objects: Path, made: Inputs, say: Say) -> None:
     say("configuring", 0, 0)
-    make = ["make", "-s", "ARCH=um", f"O={objects}"]
-    _make_or_fail([*make, "defconfig"], tree)
+    make = ["make", "-s", *made.target.make, f"O={objects}"]
+    _make_or_fail([*make, made.target.base], tree)
     wanted = _wanted_options(made.configs)
     asked = "".join(f"{option}={value}\n" for option, (value, _) in wanted.items())
     config = objects / ".config"
@@ -478,13 +493,13 @@ def _make_failed(output: str, target: str, log: Path | None = None) -> RunError:
     return RunError(f"lab build: make {target} failed{kept}:\n{shown}")
 
 
-def _compile(tree: Path, objects: Path, log: Path, jobs: int, say: Say) -> None:
+def _compile(tree: Path, objects: Path, target: Target, log: Path, jobs: int, say: Say) -> None:
     expected = FULL_BUILD_STEPS if not (objects / "vmlinux").exists() else 0
     steps = 0
     said: list[str] = []
     try:
         with programs.started(
-            ["make", f"-j{jobs}", "ARCH=um", f"O={objects}", "linux"],
+            ["make", f"-j{jobs}", *target.make, f"O={objects}", target.goal],
             stderr=programs.SAME_AS_STDOUT,
             cwd=tree,
             environment=environment.passed_on(**_MAKE_ENVIRONMENT),
@@ -507,11 +522,11 @@ def _compile(tree: Path, objects: Path, log: Path, jobs: int, say: Say) -> None:
     finally:
         files.write_whole(str(log), "".join(said).encode())
     if process.returncode:
-        raise _make_failed("".join(said), "linux", log)
+        raise _make_failed("".join(said), target.goal, log)
 
 
 def _compile_confine(made: Inputs, into: Path) -> None:
-    _gcc("-O2", *map(str, made.confine), into=into)
+    _gcc("gcc", "-O2", *map(str, made.confine), into=into)
 
 
 def _compile_guest(tree: Path, made: Inputs, into: Path) -> None:
@@ -519,12 +534,12 @@ def _compile_guest(tree: Path, made: Inputs, into: Path) -> None:
         for name in ("tcp.h", "inet_diag.h"):
             shutil.copy(tree / "include/uapi/linux" / name, headers / f"kernel-{name}")
         sources = [str(f) for f in made.guest if f.suffix == ".c"]
-        _gcc("-O2", f"-I{headers}", *sources, into=into)
+        _gcc(made.target.compiler, "-O2", f"-I{headers}", *sources, into=into)
 
 
-def _gcc(*words: str, into: Path) -> None:
+def _gcc(compiler: str, *words: str, into: Path) -> None:
     done = programs.run(
-        ["gcc", "-std=gnu11", "-Wall", "-Wextra", "-static", *words, "-o", str(into)]
+        [compiler, "-std=gnu11", "-Wall", "-Wextra", "-static", *words, "-o", str(into)]
     )
     if done.returncode:
         raise _make_failed(done.stderr, into.name)
@@ -597,20 +612,24 @@ def finished(cache: Path, made: Inputs, source: Source) -> Kernel | None:
     return Kernel(folder / "linux", folder / "lab-guest", label, key, has_policies)
 
 
-def find(cache: Path, stock: bool, extra_configs: Iterable[Path] = ()) -> Kernel:
+def find(
+    cache: Path, stock: bool, extra_configs: Iterable[Path] = (), target: Target = UML
+) -> Kernel:
     """The kernel for this checkout; RunError with the remedy if it has not been built."""
-    made = inputs(stock, extra_configs)
+    made = inputs(stock, extra_configs, target)
     source = used_source(cache)
-    option = " --stock" if stock else ""
+    option = f" --device {target.name}" if target.is_device else ""
+    option += " --stock" if stock else ""
+    command = f"ackwise {_command(target)}{option}"
     try:
         kernel = finished(cache, made, source) if source else None
     except DamagedError as problem:
-        raise RunError(f"lab: {problem}; run `ackwise lab build{option}`") from None
+        raise RunError(f"lab: {problem}; run `{command}`") from None
     if kernel is None:
         older = any((cache / "kernel").glob("*/linux"))
         why = "its inputs have changed" if older else "none was ever built"
-        raise RunError(f"lab: no kernel is built ({why}); run `ackwise lab build{option}`")
-    _need("lab", "lab-run")
+        raise RunError(f"lab: no kernel is built ({why}); run `{command}`")
+    _need("lab", target.scope if target.is_device else "lab-run")
     return kernel
 
 
@@ -621,6 +640,7 @@ def build(
     source: Path | None = None,
     extra_configs: Iterable[Path] = (),
     jobs: int | None = None,
+    target: Target = UML,
     say: Say = lambda _what, _done, _all: None,
     warn: Callable[[str], None] = lambda _text: None,
 ) -> Kernel:
@@ -628,8 +648,8 @@ def build(
 
     Raises InputError for an invalid --source, RunError if a tool is missing or a step fails.
     """
-    _check_tools()
-    made = inputs(stock, extra_configs)
+    _check_tools(target)
+    made = inputs(stock, extra_configs, target)
     given = given_source(source) if source else None
     try:
         with _locked(cache, warn):
@@ -650,27 +670,31 @@ def build(
 
 
 def _build(cache: Path, made: Inputs, source: Source, jobs: int, say: Say) -> Kernel:
-    variant = "stock" if made.stock else "patched"
-    tree = _tree(cache, source, variant, say)
+    target = made.target
+    tree = _tree(cache, source, made.variant, say, target)
     _patch(tree, made, say)
     # one folder per set of options, so that switching between them avoids full builds
     options = hashlib.sha256(" ".join(f.name for f in made.configs).encode()).hexdigest()[:8]
+    begin = f"{target.name}-" if target.is_device else ""
+    begin += source.digest[:12]
     _check_space(cache, OBJECT_BYTES)
     key = made.key(source.digest)
-    with _object_folder(cache, f"{source.digest[:12]}-{variant}-{options}") as objects:
+    with _object_folder(cache, f"{begin}-{made.variant}-{options}") as objects:
         if not made.stock:
-            _reuse(cache / "object", f"{source.digest[:12]}-stock-*", objects, tree)
+            _reuse(cache / "object", f"{begin}-stock-*", objects, tree)
         with _at_build_path(tree) as place:
             _configure(place, objects, made, say)
-            _compile(place, objects, cache / "build.log", jobs, say)
+            _compile(place, objects, target, cache / "build.log", jobs, say)
         with _unfinished(cache / "kernel" / key) as part:
-            shutil.copy2(objects / "linux", part / "linux")
+            shutil.copy2(objects / target.image, part / "linux")
             shutil.copy2(objects / ".config", part / "config")
             _compile_guest(tree, made, part / "lab-guest")
-            _compile_confine(made, part / "lab-confine")
+            if made.confine:
+                _compile_confine(made, part / "lab-confine")
             release = (objects / "include/config/kernel.release").read_text().strip()
             about = {
-                "label": f"Linux {release}, {variant}",
+                "label": f"Linux {release}, {made.variant}"
+                + (f", {target.name}" if target.is_device else ""),
                 "has_policies": not made.stock,
                 "source": source.digest,
                 "patches": [p.name for p in made.patches],

@@ -9,10 +9,12 @@ from ackwise import plans
 from ackwise.engine import Cancel
 from ackwise.errors import InputError
 from ackwise.host import files
+from ackwise.lab import device as emulated
 from ackwise.lab import network, traffic
 from ackwise.lab import run as lab_run
 from ackwise.lab.machine import Kernel
 from ackwise.lab.refuse import NotInLabError
+from ackwise.lab.target import Target
 from ackwise.plans import Link, Plan, Workload, policy
 from ackwise.results import compare
 from ackwise.results.compare import Combination, Comparison, Job
@@ -31,19 +33,23 @@ def run(
     limit_s: float | None = None,
     workers: int | None = None,
     on_progress: Callable[[int, int], None] = lambda _done, _all: None,
+    device: Target | None = None,
 ) -> Comparison:
-    """Every run of a plan, each in its own guest.
+    """Every run of a plan, each in its own guest; with `device`, on that machine and its kernel.
 
     `keep`: folder for captures, samples, counters and console of every run; `limit_s`: seconds of
     real time after which a run counts as hung. A combination that the lab does not support is left
     out. Raises InputError if nothing is left, RunError when a run failed.
     """
-    lacks = lacking(plan, kernel)
+    lacks = lacking(plan, kernel, device)
     if keep is not None:
         check_keep(keep, (job for job in compare.jobs(plan, False) if job.combination not in lacks))
 
     def run_one(job: Job, scenario: dict[str, Any], cancel: Cancel) -> dict[str, Any]:
         kept = None if keep is None else folder_of(keep, job)
+        if device:
+            where = (scenario, *_names(job), kernel, device)
+            return emulated.simulate(*where, cancel=cancel, limit_s=limit_s, keep=kept)
         return simulate(job, scenario, kernel, cancel=cancel, limit_s=limit_s, keep=kept)
 
     return compare.run(
@@ -51,19 +57,21 @@ def run(
         detailed=detailed,
         workers=workers,
         on_progress=on_progress,
-        world=world(kernel),
+        world=world(kernel, "device" if device else "lab"),
         lacking=lacks,
         simulate=run_one,
     )
 
 
-def lacking(plan: Plan, kernel: Kernel) -> dict[Combination, str]:
-    """What of a plan the lab does not support, and why. Raises InputError if that is all of it."""
+def lacking(plan: Plan, kernel: Kernel, device: Target | None = None) -> dict[Combination, str]:
+    """What of a plan the lab or a device does not support, and why. Raises InputError if that is
+    all of it."""
     found: dict[Combination, str] = {}
+    prepared = emulated.Prepared if device else lab_run.Prepared
     jobs = compare.jobs(plan, False)
     for job in jobs:
         try:
-            lab_run.Prepared(compare.scenario(job), *_names(job), kernel)
+            prepared(compare.scenario(job), *_names(job), kernel)
         except InputError as problem:
             found.setdefault(job.combination, str(problem))
     if all(job.combination in found for job in jobs):
@@ -87,11 +95,11 @@ def simulate(
     )
 
 
-def world(kernel: Kernel) -> World:
-    """The lab with this kernel."""
+def world(kernel: Kernel, name: str = "lab") -> World:
+    """The lab, or an emulated device, with this kernel."""
     # a socket with a policy gets AW_RAILS_NETWORK; `linux` is the kernel's own code
     rails = "network" if kernel.has_policies else None
-    return World("lab", rails, kernel.label, kernel.key, own_code=policy.STOCK)
+    return World(name, rails, kernel.label, kernel.key, own_code=policy.STOCK)
 
 
 def lacks_link(link: Link) -> str:

@@ -157,7 +157,7 @@ def unconfined(kernel: Kernel) -> str:
     )
 
 
-def _take_back(folder: Path) -> None:
+def take_back(folder: Path) -> None:
     """The guest's user loses the folder; what is not a plain file of its own is removed, so that
     nothing that is read from now on is elsewhere."""
     place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -180,7 +180,7 @@ def _take_back(folder: Path) -> None:
         os.close(place)
 
 
-def _console_tail(console: IO[bytes]) -> str:
+def console_tail(console: IO[bytes]) -> str:
     """Of the open file: the guest may have put anything in the place of its name."""
     size = os.fstat(console.fileno()).st_size
     data = os.pread(console.fileno(), _SHOWN_BYTES, max(0, size - _SHOWN_BYTES))
@@ -227,10 +227,10 @@ def run(
                 environment=_environment(memory),
                 new_session=True,
             ) as process:
-                _watch(process, console, wall_limit_s, cpu_limit_s, cancel)
+                watch(process, console, wall_limit_s, cpu_limit_s, cancel)
         finally:
-            _take_back(folder)
-        tail = f"end of its console:\n{_console_tail(console)}"
+            take_back(folder)
+        tail = f"end of its console:\n{console_tail(console)}"
     with suppress(FileNotFoundError), (folder / "error").open("rb") as error:
         message = " ".join(error.read(_SHOWN_BYTES).decode(errors="replace").split())
         raise RunError(f"guest: {message}; {tail}")
@@ -243,7 +243,7 @@ def run(
         raise RunError(f"the guest exited with code {process.returncode}; {tail}")
 
 
-def _watch(
+def watch(
     process: programs.Process,
     console: IO[bytes],
     wall_limit_s: float,
@@ -268,7 +268,7 @@ def _watch(
                 raise Hung(
                     f"the guest did not finish within {spent} and was stopped; a program that "
                     "polls a clock never ends in virtual time. --wall-limit allows more. End "
-                    f"of its console:\n{_console_tail(console)}"
+                    f"of its console:\n{console_tail(console)}"
                 )
     finally:
         os.close(ended)

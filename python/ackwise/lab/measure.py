@@ -289,6 +289,19 @@ def quantiles(values: list[int]) -> dict[str, Any]:
     }
 
 
+@dataclass(frozen=True)
+class Load:
+    """What a run cost an emulated processor, which carries both ends."""
+
+    elapsed_ns: int
+    idle_ns: int
+
+    @property
+    def busy_ns(self) -> int:
+        """Time in which it executed instructions."""
+        return self.elapsed_ns - self.idle_ns
+
+
 @dataclass
 class _Recorded:
     """What the traffic program wrote (linux/lab/results.h)."""
@@ -296,6 +309,7 @@ class _Recorded:
     flows: dict[int, dict[str, int]] = field(default_factory=dict)
     messages: dict[int, list[int]] = field(default_factory=dict)  # latencies, by group
     base_ns: int = 0  # time of day at the start of the run
+    load: Load | None = None  # of an emulated processor
     samples: dict[int, list[dict[str, str]]] = field(default_factory=dict)  # by flow
     counters: dict[str, dict[str, int]] = field(default_factory=dict)  # by host
 
@@ -315,6 +329,8 @@ def _read_recorded(folder: Path) -> _Recorded:
             recorded.messages.setdefault(row["message"], []).append(row["latency_ns"])
         elif "flow" in row:
             recorded.flows[row["flow"]] = row
+        elif "idle_ns" in row:
+            recorded.load = Load(row["elapsed_ns"], row["idle_ns"])
         elif "end" in row:
             recorded.base_ns = row["base"]
     if not recorded.base_ns:
@@ -346,22 +362,83 @@ def counters(folder: Path, host: str) -> dict[str, int]:
     }
 
 
-def result(folder: Path, scenario: dict[str, Any], groups_of: list[int]) -> dict[str, Any]:
+def result(
+    folder: Path, scenario: dict[str, Any], groups_of: list[int], *, captured: bool = True
+) -> dict[str, Any]:
     """The run in `folder` as the simulator's result; null stands for what cannot be measured.
 
-    Raises RunError when the guest, whose root can write what it likes, left something else.
+    Without captures, segments and ACKs are those that the sockets counted, and RTTs the sender's
+    smoothed ones at each sample. Raises RunError when the guest, whose root can write what it
+    likes, left something else.
     """
     try:
-        return _result(folder, scenario, groups_of)
+        return _result(folder, scenario, groups_of, captured)
     except (LookupError, ValueError, ArithmeticError) as problem:
         raise RunError(f"{folder}: the guest's results are damaged ({problem!r})") from problem
 
 
-def _result(folder: Path, scenario: dict[str, Any], groups_of: list[int]) -> dict[str, Any]:
+def _result(
+    folder: Path, scenario: dict[str, Any], groups_of: list[int], captured: bool
+) -> dict[str, Any]:
     recorded = _read_recorded(folder)
     groups = scenario["groups"]
     from_server = [groups[g]["direction"] == "down" for g in groups_of]
     wires = [FlowWire() for _ in groups_of]
+    extra: dict[str, Any] = {}
+    if captured:
+        extra = _read_captures(folder, scenario, recorded, from_server, wires)
+    else:
+        for flow, wire in enumerate(wires):
+            _count(wire, recorded, flow, from_server[flow])
+    if scenario.get("ping_interval_ns"):
+        extra["ping"] = _pings(folder, scenario)
+    return extra | {
+        "schema_version": SCHEMA_VERSION,
+        "seed": scenario["seed"],
+        "duration_ns": scenario["duration_ns"],
+        "groups": [
+            _group(scenario, index, recorded, groups_of, wires) for index in range(len(groups))
+        ],
+        "client": _host(recorded),
+        "server": _host(recorded),
+        "counters": recorded.counters,
+    }
+
+
+def _host(recorded: _Recorded) -> dict[str, float | None]:
+    """Load of a host's processor; of an emulated one, that of both hosts."""
+    found: dict[str, float | None] = dict.fromkeys(
+        ("cpu_busy_ns", "cpu_share", "cpu_s_per_gb", "dropped_backlog")
+    )
+    load = recorded.load
+    if load:
+        delivered = sum(row["delivered"] for row in recorded.flows.values())
+        found["cpu_busy_ns"] = load.busy_ns
+        found["cpu_share"] = load.busy_ns / load.elapsed_ns
+        found["cpu_s_per_gb"] = load.busy_ns / delivered if delivered else 0.0
+    return found
+
+
+_HANDSHAKE = {True: 2, False: 0}  # the client is the receiver: its SYN, and the ACK of the answer
+
+
+def _count(wire: FlowWire, recorded: _Recorded, flow: int, from_server: bool) -> None:
+    """A flow as its sockets counted it."""
+    row = recorded.flows[flow]
+    wire.segments_received = row["segments"]
+    wire.acks_sent = max(0, row["empty"] - _HANDSHAKE[from_server])
+    wire.rtt_ns = [int(s["srtt_us"]) * 1000 for s in recorded.samples.get(flow, ())]
+
+
+def _read_captures(
+    folder: Path,
+    scenario: dict[str, Any],
+    recorded: _Recorded,
+    from_server: list[bool],
+    wires: list[FlowWire],
+) -> dict[str, Any]:
+    """Fills in the flows; what else the captures show is returned."""
+    groups = scenario["groups"]
     mss = scenario["mtu_bytes"] - 40
     if all(g.get("receiver", {}).get("timestamps", True) for g in groups):
         mss -= 12
@@ -384,19 +461,7 @@ def _result(folder: Path, scenario: dict[str, Any], groups_of: list[int]) -> dic
     if since_ns is not None:
         since_ns += recorded.base_ns
         extra["ack_paths"] = [_ack_path(seen, i, d, since_ns) for i, d in enumerate(from_server)]
-    if scenario.get("ping_interval_ns"):
-        extra["ping"] = _pings(folder, scenario)
-    return extra | {
-        "schema_version": SCHEMA_VERSION,
-        "seed": scenario["seed"],
-        "duration_ns": scenario["duration_ns"],
-        "groups": [
-            _group(scenario, index, recorded, groups_of, wires) for index in range(len(groups))
-        ],
-        "client": dict.fromkeys(("cpu_busy_ns", "cpu_share", "cpu_s_per_gb", "dropped_backlog")),
-        "server": dict.fromkeys(("cpu_busy_ns", "cpu_share", "cpu_s_per_gb", "dropped_backlog")),
-        "counters": recorded.counters,
-    }
+    return extra
 
 
 def _ack_path(

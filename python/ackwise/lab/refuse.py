@@ -9,12 +9,12 @@ from ackwise.errors import InputError
 class NotInLabError(InputError):
     """A key that the lab does not support, and why."""
 
-    def __init__(self, key: str, why: str, remedy: str) -> None:
-        super().__init__(f"{key}: not supported in the lab: {why}; {remedy}")
+    def __init__(self, key: str, why: str, remedy: str, where: str) -> None:
+        super().__init__(f"{key}: not supported {where}: {why}; {remedy}")
         self.key = key
         self.why = why
 
 
-def refuse(key: str, why: str, remedy: str) -> NoReturn:
-    """Raises NotInLabError with the key, the reason why the lab lacks it, and a remedy."""
-    raise NotInLabError(key, why, remedy)
+def refuse(key: str, why: str, remedy: str, where: str = "in the lab") -> NoReturn:
+    """Raises NotInLabError with the key, the reason why it is lacking, and a remedy."""
+    raise NotInLabError(key, why, remedy, where)

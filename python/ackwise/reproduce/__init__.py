@@ -11,9 +11,10 @@ from ackwise.reproduce.experiment import Experiment
 NAMES: dict[str, tuple[str, ...]] = {
     "simulator": ("bottleneck", "deadlock", "dynamic", "ratelimit", "separation"),
     "linux": ("bottleneck", "deadlock", "dynamic", "ratelimit", "separation"),
+    "device": ("ratelimit",),
     "host": ("separation",),
 }
-MODULES = {"simulator": "simulator", "linux": "lab", "host": "host"}
+MODULES = {"simulator": "simulator", "linux": "lab", "device": "device", "host": "host"}
 ALL = "all"
 
 

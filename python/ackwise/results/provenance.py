@@ -10,8 +10,9 @@ from ackwise.plans import policy
 from ackwise.plans.policy import PolicyChoice
 
 KEYS: dict[str, str] = {
-    "provenance.world": "what ran it: simulator, replay, or lab (the real kernel in virtual time)",
-    "provenance.kernel": "release and variant of the lab's kernel; null: none",
+    "provenance.world": "what ran it: simulator, replay, lab (the real kernel in virtual time), or "
+    "device (the real kernel on an emulated processor)",
+    "provenance.kernel": "release and variant of the kernel; null: none",
     "provenance.kernel_hash": "hash of everything that kernel was built from; null: none",
     "provenance.ackwise_version": "version of ackwise",
     "provenance.seeds[]": "seed of each run",

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* Both hosts of a flow on one wire, where no `ip` is at hand: an emulated machine has only us. */
+#ifndef LAB_WIRE_H
+#define LAB_WIRE_H
+
+#include "flow.h"
+#include <stdint.h>
+
+/*
+ * A veth pair: `down` in the namespace `server`, `up` in `client`, with the addresses of flow.h and
+ * fixed neighbours. `delay_ns`: of what each side sends, 0 for none.
+ */
+void wire_make(uint32_t mtu_bytes, const int64_t delay_ns[SIDES]);
+
+#endif

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: MIT
+"""`ackwise device`: builds kernels for emulated machines, and counts what policies cost on them."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+import click
+
+from ackwise.cli import lab as lab_command
+from ackwise.cli import options
+from ackwise.cli.options import Lab, Quantity
+from ackwise.cli.outputs import Outputs, outputs
+from ackwise.cli.shape import Group, group, option, others
+
+if TYPE_CHECKING:
+    from ackwise.lab.cost import Cost
+    from ackwise.results.console import Console
+
+_TEXT = """\
+A device is a slow machine whose processor QEMU emulates: every instruction takes 8 ns, so that
+125 million make a second, and its clock is the count of them. So the cost of ACKs is a number of
+instructions, and the same image, policy and seed give the same bytes. Sender and receiver are
+network namespaces of the one machine: what is counted is the cost of both ends. Nothing on this
+host is changed.
+"""
+_EXAMPLES = """\
+ackwise device build                  # the kernel of a PC; takes minutes, once
+ackwise device build --device mips
+ackwise device run --policy linux --policy delayed:segments=2 --policy ratelimit
+ackwise device run --device mips --pace 20Mbit/s --json costs.json
+ackwise compare --on device --link mips-router --policy linux --policy ratelimit
+"""
+_BUILD_EXAMPLES = """\
+ackwise device build
+ackwise device build --device mips --stock
+ackwise device build --source linux-6.12.tar.xz --jobs 4
+"""
+_RUN_EXAMPLES = """\
+ackwise device run
+ackwise device run --policy linux --policy delayed:segments=64 --duration 10s
+ackwise device run --device mips --pace 20Mbit/s --json
+"""
+_RUN_TEXT = """\
+One long transfer between the two ends, for each policy: throughput, instructions for each megabyte
+that arrives, and how busy the processor was. The first policy is what the others are compared with.
+"""
+_BASELINES = ("linux", "delayed:segments=2")
+_SECOND_NS = 10**9
+
+
+@click.group("device", cls=Group, text=_TEXT, examples=_EXAMPLES)
+def command() -> None:
+    """The verbs do the work."""
+
+
+@command.command(
+    "build",
+    short_help="Build a machine's kernel, once for each change of its inputs",
+    examples=_BUILD_EXAMPLES,
+)
+@group("Kernel", options.DEVICE, *lab_command.BUILD)
+@others(option("--quiet", is_flag=True, help="no progress bar, no messages"))
+@options.gathered("lab", Lab)
+def build(lab: Lab, source: str | None, jobs: int | None, quiet: bool) -> int:
+    """Exit code; raises InputError, RunError."""
+    return lab_command.build_kernel(lab, lab.target, source, jobs, quiet=quiet)
+
+
+def _policies(asked: Sequence[str]) -> list[str]:
+    """Without any, all: the two that others are compared with first."""
+    from ackwise import engine
+
+    if asked:
+        return list(asked)
+    names = [entry["name"] for entry in engine.policies()]
+    return [*_BASELINES, *(name for name in names if name not in _BASELINES)]
+
+
+@command.command(
+    "run",
+    short_help="Count instructions for each megabyte, policy by policy",
+    text=_RUN_TEXT,
+    examples=_RUN_EXAMPLES,
+)
+@group("Kernel", options.DEVICE, options.STOCK, options.CACHE, options.CONFIG)
+@group(
+    "Runs",
+    option(
+        "--policy",
+        type=options.POLICIES,
+        metavar="NAME[:KEY=VALUE,...]",
+        multiple=True,
+        help="policy to run",
+        show_default="linux, delayed:segments=2, then every other",
+    ),
+    option(
+        "--duration",
+        type=options.Duration(),
+        metavar="TIME",
+        default=5 * _SECOND_NS,
+        help="of the machine's time, for each run",
+        show_default="5s",
+    ),
+    option(
+        "--pace",
+        type=Quantity("RATE", 8_000, 10**9),
+        metavar="RATE",
+        default=0,
+        help="the sender's pace",
+        show_default="as fast as the processor allows",
+    ),
+    option("--seed", type=options.Whole(0, 2**32 - 1), metavar="N", default=1, help="seed"),
+    options.jobs(),
+)
+@outputs("json")
+@others(options.QUIET)
+@options.gathered("lab", Lab)
+def run(
+    lab: Lab,
+    policy: tuple[str, ...],
+    duration: int,
+    pace: int,
+    seed: int,
+    jobs: int | None,
+    outputs: Outputs,
+    quiet: bool,
+) -> int:
+    """Exit code; raises InputError, RunError, Interrupted."""
+    from ackwise.lab import cost
+    from ackwise.lab.device import Load
+    from ackwise.plans import policy as policies
+    from ackwise.results.console import Console
+    from ackwise.results.progress import progress_bar
+
+    outputs.check()
+    chosen = policies.parse_all(_policies(policy), "--policy")
+    kernel = lab.device_kernel()
+    load = Load(pace_bps=pace)
+    with progress_bar(not quiet) as show:
+        costs = cost.measure(
+            chosen,
+            kernel,
+            lab.target,
+            load,
+            duration_ns=duration,
+            seed=seed,
+            workers=jobs,
+            on_progress=partial(show, f"running on {kernel.label}"),
+        )
+    made = cost.document(costs, chosen, kernel, lab.target, load, duration_ns=duration, seed=seed)
+    outputs.write(made, list)
+    if outputs.to_terminal:
+        _show(Console(), costs, kernel.label)
+    return 0
+
+
+def _show(console: "Console", costs: "Sequence[Cost]", label: str) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    first = costs[0]
+    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    table.add_column("policy", no_wrap=True)
+    for head in (
+        "Mbit/s",
+        "instructions/MB",
+        "against first",
+        "busy",
+        "ACKs",
+        "segs/ACK",
+        "srtt ms",
+    ):
+        table.add_column(head, justify="right")
+    for one in costs:
+        price, base = one.instructions_per_mb, first.instructions_per_mb
+        change = f"{100 * (price / base - 1):+.1f}%" if price and base and one is not first else ""
+        table.add_row(
+            one.policy,
+            f"{one.goodput_bps / 1e6:.2f}",
+            "" if price is None else f"{price:,.0f}",
+            change,
+            f"{100 * one.busy_share:.1f}%",
+            str(one.acks),
+            f"{one.segments_per_ack:.2f}",
+            f"{one.srtt_p50_ns / 1e6:.2f}",
+        )
+    console.print(table)
+    console.print(Text(f"{label}; both ends on one processor", style="dim"), soft_wrap=True)

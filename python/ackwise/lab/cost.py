@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: MIT
+"""What policies cost on an emulated machine: instructions for each megabyte that arrives."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ackwise import plans
+from ackwise.engine import Cancel
+from ackwise.engine.pool import run_all
+from ackwise.lab import compare, device
+from ackwise.lab.device import Load
+from ackwise.lab.machine import Kernel
+from ackwise.lab.target import Target
+from ackwise.plans.policy import PolicyChoice
+from ackwise.results import provenance
+
+LINK, WORKLOAD = "lan-1g", "bulk"
+SCHEMA_VERSION = 1
+KEYS = {
+    "schema_version": "version of these keys; increases when one is removed or changes meaning",
+    **provenance.KEYS,
+    "machine": "the emulated machine: x86 or mips",
+    "instruction_ns": "time that each instruction takes",
+    "duration_ns": "length of each run",
+    "pace_bps": "the sender's pace; 0: as fast as the processor allows",
+    "policies[].policy": "with its parameters; `linux` is the kernel's own code",
+    "policies[].goodput_bps": "payload read by the application per second",
+    "policies[].instructions_per_mb": "of both ends, for 10^6 bytes read by the application",
+    "policies[].busy_share": "share of the run in which the processor executed instructions",
+    "policies[].segments": "data segments that the receiver got",
+    "policies[].acks": "pure ACKs that it sent",
+    "policies[].segments_per_ack": "the quotient of both",
+    "policies[].srtt_p50_ns": "median of the sender's smoothed RTT, sampled 100 times",
+}
+
+
+@dataclass(frozen=True)
+class Cost:
+    """One policy's run."""
+
+    policy: str
+    goodput_bps: float
+    instructions_per_mb: float | None
+    busy_share: float
+    segments: int
+    acks: int
+    segments_per_ack: float
+    srtt_p50_ns: float
+
+
+def scenario(chosen: PolicyChoice, duration_ns: int, seed: int) -> dict[str, Any]:
+    """One long transfer over the machine's wire."""
+    workload = replace(plans.load_workload(WORKLOAD), duration_ns=duration_ns)
+    return plans.scenario_of(plans.load_link(LINK), workload, chosen, seed)
+
+
+def of(result: dict[str, Any], policy: str) -> Cost:
+    """The costs of a run's first group."""
+    group, processor = result["groups"][0], result["processor"]
+    return Cost(
+        policy,
+        float(group["goodput_bps"]),
+        processor["instructions_per_mb"],
+        float(processor["busy_share"]),
+        int(group["segments_received"]),
+        int(group["acks_sent"]),
+        float(group["segments_per_ack"]),
+        float(group["rtt_ns"]["p50"]),
+    )
+
+
+def measure(
+    policies: Sequence[PolicyChoice],
+    kernel: Kernel,
+    target: Target,
+    load: Load,
+    *,
+    duration_ns: int,
+    seed: int,
+    workers: int | None = None,
+    on_progress: Callable[[int, int], None] = lambda _done, _all: None,
+) -> list[Cost]:
+    """A run of each policy, in their order. Raises InputError, RunError, Interrupted."""
+
+    def one(chosen: PolicyChoice, cancel: Cancel) -> Cost:
+        made = scenario(chosen, duration_ns, seed)
+        names = (f"link {LINK}", f"workload {WORKLOAD}")
+        return of(device.simulate(made, *names, kernel, target, load, cancel=cancel), chosen.label)
+
+    return run_all(one, policies, workers=workers, on_progress=on_progress)
+
+
+def document(
+    costs: Sequence[Cost],
+    policies: Sequence[PolicyChoice],
+    kernel: Kernel,
+    target: Target,
+    load: Load,
+    *,
+    duration_ns: int,
+    seed: int,
+) -> dict[str, Any]:
+    """Everything, as KEYS describes."""
+    world = compare.world(kernel, "device")
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "provenance": provenance.record(world, world.rails_of(policies, "network"), [seed]),
+        "machine": target.name,
+        "instruction_ns": device.INSTRUCTION_NS,
+        "duration_ns": duration_ns,
+        "pace_bps": load.pace_bps,
+        "policies": [vars(cost) for cost in costs],
+    }

@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: MIT
+"""A plan on a slow machine whose processor is emulated: every instruction takes the same time.
+
+QEMU counts instructions (`-icount`), and the machine's clock is that count: it moves by NS for each
+instruction, and while the processor idles it jumps to the next timer. So the same image, plan and
+seed give the same bytes, and time in which the processor was busy is a number of instructions. Both
+hosts are network namespaces of the machine, joined by a veth pair; what is measured is the cost of
+both ends. The kernel gets its program and its steps in its initial file system, and hands over what
+it wrote when the run has ended, because the host's answers take as long as they take.
+"""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from ackwise import engine
+from ackwise.errors import RunError
+from ackwise.host import files, programs
+from ackwise.host.leftovers import temporary_folder
+from ackwise.lab import machine, measure, traffic
+from ackwise.lab import run as lab_run
+from ackwise.lab.machine import Kernel
+from ackwise.lab.network import CLIENT, SERVER
+from ackwise.lab.refuse import refuse
+from ackwise.lab.target import MIPS, X86, Target
+
+SHIFT = 3
+INSTRUCTION_NS = 1 << SHIFT  # 125 million instructions a second
+MEMORY_MB = 256
+WRITE_BYTES = 128 << 10  # of a write and a read, as iperf3's: then the other end has its turn
+SAMPLES = lab_run.SAMPLES
+WALL_LIMIT_S = 3600.0
+_DATE = "2001-09-09T01:46:40"
+_TAG = "lab"  # of the folder that gets the results
+_FASTEST_WIRE_BPS = 10**9
+_MODE_FOLDER, _MODE_FILE, _MODE_PROGRAM, _MODE_DEVICE = 0o040755, 0o100644, 0o100755, 0o020600
+
+
+@dataclass(frozen=True)
+class _Board:
+    """How QEMU is asked for a machine."""
+
+    emulator: str
+    words: tuple[str, ...]
+    parameters: str  # of the kernel
+
+
+_BOARDS = {
+    X86: _Board(
+        "qemu-system-x86_64",
+        ("-M", "pc", "-cpu", "qemu64"),
+        "console=ttyS0 reboot=t nokaslr tsc=reliable",
+    ),
+    MIPS: _Board("qemu-system-mips", ("-M", "malta", "-cpu", "24Kf"), "console=ttyS0"),
+}
+
+
+def emulator(target: Target) -> str:
+    """The program that is the machine."""
+    return _BOARDS[target].emulator
+
+
+# --- what the machine starts with ------------------------------------------------------------
+
+
+def _entry(name: str, mode: int, data: bytes = b"", device: tuple[int, int] = (0, 0)) -> bytes:
+    """A member of a cpio archive of the kind `newc`; owner and times are zero."""
+    fields = (0, mode, 0, 0, 1, 0, len(data), 0, 0, *device, len(name) + 1, 0)
+    head = b"070701" + b"".join(b"%08X" % field for field in fields) + name.encode() + b"\0"
+    return _padded(head) + _padded(data)
+
+
+def _padded(data: bytes) -> bytes:
+    return data + bytes(-len(data) % 4)
+
+
+def _initial_files(guest: bytes, steps: str) -> bytes:
+    folders = ("dev", "proc", "sys", "tmp", "run", "run/lab")
+    return b"".join((
+        *(_entry(name, _MODE_FOLDER) for name in folders),
+        _entry("dev/console", _MODE_DEVICE, device=(5, 1)),
+        _entry("dev/urandom", _MODE_DEVICE, device=(1, 9)),
+        _entry("init", _MODE_PROGRAM, guest),
+        _entry("run/lab/steps", _MODE_FILE, steps.encode("ascii")),
+        _entry("TRAILER!!!", 0),
+    ))  # fmt: skip
+
+
+# --- a scenario as steps ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Load:
+    """What a run asks of the machine beyond its scenario."""
+
+    pace_bps: int = 0  # the senders' pace; 0: as fast as the processor allows
+    captured: bool = False  # both hosts' packets are captured, which costs instructions
+
+
+SATURATED = Load()
+
+
+class Prepared:
+    """A scenario as steps of the guest. Raises InputError for what the machine does not support."""
+
+    def __init__(
+        self,
+        scenario: dict[str, Any],
+        link: str,
+        workload: str,
+        kernel: Kernel,
+        load: Load = SATURATED,
+    ) -> None:
+        _check(scenario, link, workload)
+        flows = traffic.build(scenario, workload, lab_run.policies(scenario, kernel))
+        self.groups_of = flows.groups_of
+        wire = f"wire {scenario['mtu_bytes']} {' '.join(map(str, _delays(scenario)))}"
+        lines = [f"namespace {SERVER}", f"namespace {CLIENT}", wire]
+        for (host, path), value in flows.sysctls.items():
+            lines.append(f"write {host} {path} {value}")
+        for host, port in ((SERVER, "down"), (CLIENT, "up")):
+            lines.append(f"offload {host} {port} none")
+            if load.captured:
+                lines.append(f"capture {host} {port} /run/lab/{host}.pcap")
+        more = f" copies=1 turn={WRITE_BYTES}"
+        if load.pace_bps:
+            more += f" pace={load.pace_bps // 8}"
+        lines += [step + more if step.startswith("flow ") else step for step in flows.steps]
+        interval_ns = max(1, scenario["duration_ns"] // SAMPLES)
+        lines.append(f"run {scenario['duration_ns']} {interval_ns}")
+        self.steps = lines
+
+
+def _delays(scenario: dict[str, Any]) -> list[int]:
+    return [scenario[way]["delay_ns"] for way in ("down", "up")]
+
+
+# Of a way: what the wire has, and what only says when a queue would overflow.
+_OF_WIRE = {"rate_bps", "delay_ns", "queue_packets", "queue_bytes"}
+
+
+def _check(scenario: dict[str, Any], link: str, workload: str) -> None:
+    def lacks(key: str, why: str) -> NoReturn:
+        refuse(key, why, "run it in the lab", "on a device")
+
+    defaults = {key["name"]: key.get("default") for key in engine.scenario_keys()["channel"]}
+    for way in ("down", "up"):
+        pipe = scenario[way]
+        if pipe["rate_bps"] < _FASTEST_WIRE_BPS:
+            lacks(f"{link}: {way}.rate", "its wire is not slower than 1gbit")
+        for key, value in pipe.items():
+            if key not in _OF_WIRE and value != defaults.get(key):
+                lacks(f"{link}: {way}.{key}", "its wire has a delay and nothing else")
+    if scenario.get("access"):
+        lacks(f"{link}: access", "its wire has a delay and nothing else")
+    for key in ("ping_interval_ns", "paths_from_ns"):
+        if scenario.get(key):
+            lacks(f"{workload}: {key}", "it runs flows only")
+    for index, group in enumerate(scenario["groups"]):
+        if group.get("sender", {}).get("initial_window_segments", 10) != 10:
+            lacks(f"{workload}: flows[{index}].sender.initial_window", "no route sets it there")
+
+
+# --- the machine -----------------------------------------------------------------------------
+
+
+def _words(target: Target, kernel: Kernel, place: Path, seed: int) -> list[str]:
+    board = _BOARDS[target]
+    parameters = f"{board.parameters} norandmaps quiet panic=-1 lab_share={_TAG} lab_seed={seed}"
+    share = f"local,id=share,path={place / 'results'},security_model=none"
+    return [
+        programs.program(board.emulator), *board.words, "-m", f"{MEMORY_MB}", "-smp", "1",
+        "-nodefaults", "-no-user-config", "-display", "none", "-serial", "stdio", "-no-reboot",
+        "-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny",
+        "-accel", "tcg,thread=single", "-icount", f"shift={SHIFT},sleep=off",
+        "-seed", f"{seed % 2**32}", "-rtc", f"base={_DATE},clock=vm",
+        "-kernel", str(kernel.linux), "-initrd", str(place / "initrd"), "-append", parameters,
+        "-fsdev", share, "-device", f"virtio-9p-pci,fsdev=share,mount_tag={_TAG}",
+    ]  # fmt: skip
+
+
+@contextmanager
+def _ran(
+    target: Target,
+    kernel: Kernel,
+    steps: list[str],
+    seed: int,
+    limit_s: float,
+    cancel: object,
+) -> Iterator[Path]:
+    """The folder of results of a run that has ended, for the block."""
+    with ExitStack() as stack:
+        place = stack.enter_context(temporary_folder())
+        results = place / "results"
+        results.mkdir(mode=0o700)
+        whole = _initial_files(kernel.guest.read_bytes(), "\n".join(steps) + "\n")
+        files.write_whole(str(place / "initrd"), whole)
+        console = stack.enter_context(files.create(place / "console"))
+        try:
+            with programs.started(
+                _words(target, kernel, place, seed),
+                stdout=console,
+                stderr=programs.SAME_AS_STDOUT,
+                new_session=True,
+            ) as process:
+                machine.watch(process, console, limit_s, None, cancel)
+        finally:
+            machine.take_back(results)
+        tail = f"end of its console:\n{machine.console_tail(console)}"
+        with suppress(FileNotFoundError):
+            error = (results / "error").read_text(encoding="ascii", errors="replace")
+            raise RunError(f"device: {' '.join(error.split())}; {tail}")
+        if process.returncode or not (results / "flows").is_file():
+            raise RunError(f"the device ended with code {process.returncode}; {tail}")
+        shutil.copyfile(place / "console", results / "console")
+        yield results
+
+
+def simulate(
+    scenario: dict[str, Any],
+    link: str,
+    workload: str,
+    kernel: Kernel,
+    target: Target,
+    load: Load = SATURATED,
+    *,
+    cancel: object = None,
+    limit_s: float | None = None,
+    keep: Path | None = None,
+) -> dict[str, Any]:
+    """One run on the machine `target`; `keep` gets what it left.
+
+    The result is the lab's, and in addition has `processor`: nanoseconds, instructions, and
+    instructions for each 10^6 bytes that the applications read, of both hosts together. Raises
+    InputError for keys that it does not support, RunError when it failed.
+    """
+    prepared = Prepared(scenario, link, workload, kernel, load)
+    seed = scenario["seed"]
+    with _ran(target, kernel, prepared.steps, seed, limit_s or WALL_LIMIT_S, cancel) as folder:
+        if keep is not None:
+            shutil.copytree(folder, keep, dirs_exist_ok=True)
+        found = measure.result(folder, scenario, prepared.groups_of, captured=load.captured)
+    busy_ns = found["client"]["cpu_busy_ns"]
+    delivered = sum(group["delivered_bytes"] for group in found["groups"])
+    instructions = busy_ns // INSTRUCTION_NS
+    found["processor"] = {
+        "machine": target.name,
+        "instruction_ns": INSTRUCTION_NS,
+        "busy_ns": busy_ns,
+        "busy_share": found["client"]["cpu_share"],
+        "instructions": instructions,
+        "instructions_per_mb": 1e6 * instructions / delivered if delivered else None,
+    }
+    return found

@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: MIT
+"""Emulated machines: what is asked of them, what they left, and what instructions cost.
+
+Tests that boot one need a kernel that `ackwise device build` made, and are skipped where none is.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Ackwise
+
+from ackwise import plans
+from ackwise.errors import InputError, RunError
+from ackwise.host import files, needs
+from ackwise.lab import build, cost, device, measure
+from ackwise.lab.machine import Kernel
+from ackwise.lab.target import DEVICES, MIPS, UML, X86, Target
+from ackwise.plans import policy
+from ackwise.reproduce.ratelimit import device as experiment
+
+MS = 10**6
+KERNEL = Kernel(Path("linux"), Path("guest"), "Linux", "key", True)
+
+
+def scenario(spec: str, link: str = "lan-1g", duration_ms: int = 300) -> dict[str, Any]:
+    workload = replace(plans.load_workload("bulk"), duration_ns=duration_ms * MS)
+    return plans.scenario_of(plans.load_link(link), workload, policy.parse(spec, "test"), 1)
+
+
+# --- what is asked of a machine -------------------------------------------------------------------
+
+
+def test_steps_have_the_links_delays_and_no_capture() -> None:
+    made = device.Prepared(scenario("linux"), "link x", "workload x", KERNEL)
+    assert made.steps[:3] == ["namespace server", "namespace client", "wire 1500 100000 100000"]
+    assert not [step for step in made.steps if step.startswith("capture")]
+
+
+def test_a_pace_is_bytes_per_second_for_every_flow() -> None:
+    load = device.Load(pace_bps=8_000_000)
+    made = device.Prepared(scenario("linux"), "link x", "workload x", KERNEL, load)
+    flows = [step for step in made.steps if step.startswith("flow ")]
+    assert len(flows) == 1
+    assert "pace=1000000" in flows[0].split()
+
+
+@pytest.mark.parametrize(
+    ("link", "key"), [("adsl", "down.rate"), ("wan-lossy", "down"), ("wan-reorder", "down")]
+)
+def test_what_a_wire_has_not_is_refused_by_name(link: str, key: str) -> None:
+    with pytest.raises(InputError, match=f"link {link}: {key}"):
+        device.Prepared(scenario("linux", link), f"link {link}", "workload x", KERNEL)
+
+
+@pytest.mark.parametrize("link", ["mips-router", "mips-reader", "vm-openwrt", "lan-1g"])
+def test_links_of_slow_machines_run_and_their_modelled_costs_do_not_count(link: str) -> None:
+    made = device.Prepared(scenario("linux", link), "link x", "workload x", KERNEL)
+    assert made.steps[-1].startswith("run 300000000 ")
+
+
+def test_the_initial_files_are_a_cpio_archive_of_the_kind_that_the_kernel_unpacks() -> None:
+    # Documentation/driver-api/early-userspace/buffer-format.rst
+    whole = device._initial_files(b"program", "namespace a\n")
+    found: dict[str, bytes] = {}
+    at = 0
+    while at < len(whole):
+        assert whole[at : at + 6] == b"070701"
+        fields = [int(whole[at + 6 + 8 * i : at + 14 + 8 * i], 16) for i in range(13)]
+        size, name_size = fields[6], fields[11]
+        begin = at + 110
+        name = whole[begin : begin + name_size - 1].decode()
+        assert whole[begin + name_size - 1] == 0
+        data = -(-(begin + name_size) // 4) * 4
+        found[name] = whole[data : data + size]
+        at = -(-(data + size) // 4) * 4
+    assert found["init"] == b"program"
+    assert found["run/lab/steps"] == b"namespace a\n"
+    assert list(found)[-1] == "TRAILER!!!"
+
+
+# --- what is built --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("target", [X86, MIPS])
+def test_kernels_of_machines_have_keys_of_their_own(target: Target) -> None:
+    keys = {
+        build.inputs(stock, (), one).key("s") for stock in (True, False) for one in (UML, target)
+    }
+    assert len(keys) == 4
+
+
+def test_the_unpacked_source_keeps_only_the_architecture_that_is_built(tmp_path: Path) -> None:
+    source = tmp_path / "linux"
+    for name in ("arch/um/Makefile", "arch/mips/kernel.c", "arch/arm/kernel.c"):
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        (source / name).write_text("x")
+    tar = tmp_path / "linux.tar"
+    import tarfile
+
+    with tarfile.open(tar, "w") as archive:
+        archive.add(source, "linux")
+    for target, wanted in ((X86, False), (MIPS, True)):
+        into = tmp_path / target.name
+        into.mkdir()
+        build._unpack(build.Source(tar, "d"), into, target)
+        assert (into / "arch/mips/kernel.c").exists() is wanted
+        assert not (into / "arch/arm/kernel.c").exists()
+
+
+def test_a_machine_without_a_kernel_says_what_builds_it(ackwise: Ackwise, tmp_path: Path) -> None:
+    said = ackwise("device", "run", "--device", "mips", "--stock", "--cache", str(tmp_path))
+    assert said.code == 1
+    assert "run `ackwise device build --device mips --stock`" in said.err
+
+
+def test_a_host_without_the_emulator_is_told_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr("ackwise.host.environment.search_path", lambda: "/nowhere")
+    for scope, package in (
+        ("device-x86", "qemu-system-x86"),
+        ("device-mips", "gcc-mips-linux-gnu"),
+    ):
+        assert package in needs.complaint(scope)
+
+
+# --- what a run left ------------------------------------------------------------------------------
+
+
+def left(folder: Path, idle_ns: int) -> None:
+    """A run of one flow, 100 segments, one ACK for two; of 1 s the machine idled `idle_ns`."""
+    (folder / "flows").write_text(
+        f"elapsed_ns 1000000000 idle_ns {idle_ns}\n"
+        "flow 0 group 0 port 5001 started 1 first 0 last 1000000000 delivered 144800 completed 0 "
+        "retrans 0 timeouts 0 reordering 0 segments 100 empty 52\n"
+        "end 1000000000 base 7\n"
+    )
+    (folder / "samples").write_text("flow srtt_us\n0 100\n0 300\n")
+    for host in ("client", "server"):
+        for when in ("", "-before"):
+            (folder / f"counters-{host}{when}").write_text("Tcp: A\nTcp: 1\n")
+
+
+def test_time_that_was_not_idle_is_the_cost_of_both_hosts(tmp_path: Path) -> None:
+    left(tmp_path, 250_000_000)
+    found = measure.result(tmp_path, scenario("linux"), [0], captured=False)
+    for host in ("client", "server"):
+        assert found[host]["cpu_busy_ns"] == 750_000_000
+        assert found[host]["cpu_share"] == 0.75
+        assert found[host]["cpu_s_per_gb"] == pytest.approx(0.75 / (144800 / 1e9))
+
+
+def test_without_captures_sockets_count_and_the_handshake_is_left_out(tmp_path: Path) -> None:
+    left(tmp_path, 0)
+    group = measure.result(tmp_path, scenario("linux"), [0], captured=False)["groups"][0]
+    assert group["segments_received"] == 100
+    assert group["acks_sent"] == 50
+    assert group["segments_per_ack"] == 2
+    assert group["rtt_ns"]["p50"] == 100_000
+
+
+# --- what instructions say ------------------------------------------------------------------------
+
+
+def run_of(segments_per_ack: float, per_segment: float) -> experiment.DeviceRun:
+    per_mb = per_segment * 1e6 / 1448
+    return experiment.DeviceRun(1.0, per_mb, segments_per_ack, 1, 1.0, 1.0, (), (), (), ())
+
+
+def test_the_price_of_an_ack_follows_from_two_runs() -> None:
+    # a segment 4000, an ACK 3000: 7000 with one each, 5500 with one for two
+    runs = {experiment.EACH: run_of(1, 7000), experiment.ONE_PER_TWO: run_of(2, 5500)}
+    found = experiment.price(runs)
+    assert (found.segment, found.ack) == pytest.approx((4000, 3000))
+    assert found.bound_percent == pytest.approx(37.5)
+
+
+# --- a machine that runs --------------------------------------------------------------------------
+
+
+def kernel_of(target: Target) -> Kernel:
+    if needs.missing(target.scope):
+        pytest.skip(f"the host lacks what {target.name} needs: {needs.complaint(target.scope)}")
+    try:
+        return build.find(files.cache_folder(), False, (), target)
+    except RunError as problem:
+        pytest.skip(str(problem))
+
+
+@pytest.fixture(params=DEVICES)
+def machine(request: pytest.FixtureRequest) -> tuple[Target, Kernel]:
+    target = DEVICES[request.param]
+    return target, kernel_of(target)
+
+
+def simulate(
+    machine: tuple[Target, Kernel], spec: str, load: device.Load = device.SATURATED, **more: Any
+) -> dict[str, Any]:
+    target, kernel = machine
+    return device.simulate(
+        scenario(spec), "link x", "workload x", kernel, target, load, limit_s=300, **more
+    )
+
+
+@pytest.mark.lab
+@pytest.mark.slow
+def test_the_same_run_leaves_the_same_bytes(machine: tuple[Target, Kernel], tmp_path: Path) -> None:
+    load = device.Load(captured=True)
+    for name in ("one", "two"):
+        simulate(machine, "ratelimit", load, keep=tmp_path / name)
+    names = sorted(file.name for file in (tmp_path / "one").iterdir() if file.name != "console")
+    assert {"flows", "samples", "client.pcap", "server.pcap"} <= set(names)
+    for name in names:
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+
+
+@pytest.mark.lab
+@pytest.mark.slow
+def test_sockets_count_what_captures_show(machine: tuple[Target, Kernel], tmp_path: Path) -> None:
+    shown = simulate(machine, "delayed:segments=4", device.Load(captured=True), keep=tmp_path)[
+        "groups"
+    ][0]
+    counted = measure.result(tmp_path, scenario("delayed:segments=4"), [0], captured=False)
+    group = counted["groups"][0]
+    # packets that were on their way when the run ended
+    assert group["segments_received"] == pytest.approx(shown["segments_received"], abs=64)
+    assert group["acks_sent"] == pytest.approx(shown["acks_sent"], abs=8)
+
+
+@pytest.mark.lab
+@pytest.mark.slow
+def test_fewer_acks_cost_fewer_instructions(machine: tuple[Target, Kernel]) -> None:
+    prices = [
+        cost.of(simulate(machine, spec), spec).instructions_per_mb
+        for spec in ("every", "delayed:segments=2", "delayed:segments=64")
+    ]
+    assert all(prices)
+    assert prices == sorted(prices, reverse=True)  # type: ignore[type-var]
