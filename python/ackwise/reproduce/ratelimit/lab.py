@@ -58,11 +58,6 @@ FAULTS: Mapping[str, tuple[Mapping[str, Any], int]] = {
     ),
 }
 FAULT_S = 5.0
-HEAVY = "loss 5%"
-# While a hole is open, stock merges duplicate ACKs after the third; under the rails each leaves at
-# once. Stock that does not merge them shows how much that makes.
-COMPRESSION = "SACK compression"
-UNCOMPRESSED = {"tcp_comp_sack_nr": 0}
 
 ANSWERED = ("lan-100m", "wan-10ms")
 ANSWER_S = 5.0
@@ -71,7 +66,6 @@ ASKED = Basis(Kind.PREDICTED, Origin.ASKED)
 BY_DESIGN = Basis(Kind.IDENTITY, Origin.ASKED)
 # The share that is asked of ratelimit; that the others have to keep as much is our demand.
 AS_MUCH = Basis(Kind.PREDICTED, Origin.AFTER)
-EXPECTED = Basis(Kind.PREDICTED, Origin.BEFORE)
 
 
 @dataclass(frozen=True)
@@ -217,11 +211,9 @@ def _small_queue(runner: Runner) -> tuple[list[Check], list[Figure]]:
     specs = (STOCK, LIMITED, *(f"delayed:segments={n}" for n in STRETCHED), *OTHERS)
     link = plans.load_link(SMALL_QUEUE)
     made = [scenario(link, spec, SMALL_S, sender) for sender in SENDERS for spec in specs]
-    made += [scenario(link, STOCK, SMALL_S, one) | {"sysctls": UNCOMPRESSED} for one in SENDERS]
     runs = _run(runner, "a queue of 50 packets", made)
-    uncompressed = dict(zip(SENDERS, runs[-len(SENDERS) :], strict=True))
     at = {
-        sender: dict(zip(specs, runs[i * len(specs) :], strict=False))
+        sender: dict(zip(specs, runs[i * len(specs) : (i + 1) * len(specs)], strict=True))
         for i, sender in enumerate(SENDERS)
     }
     checks = []
@@ -231,16 +223,12 @@ def _small_queue(runner: Runner) -> tuple[list[Check], list[Figure]]:
             check.at_least(f"{sender}: ratelimit / stock", KEPT_FAULTY,
                            by_spec[LIMITED].mbit_s / base if base else None, basis=ASKED)
         )  # fmt: skip
-        limited = by_spec[LIMITED].acks
-        for words, stock in (
-            ("fewer ACKs", by_spec[STOCK].acks),
-            (f"fewer ACKs than stock without {COMPRESSION}", uncompressed[sender].acks),
-        ):
-            checks.append(
-                check.at_least(f"{sender}: ratelimit, {words}", 0,
-                               100 * (1 - limited / stock) if stock else None, basis=AS_MUCH,
-                               unit="%")
-            )  # fmt: skip
+        limited, stock = by_spec[LIMITED].acks, by_spec[STOCK].acks
+        checks.append(
+            check.at_least(f"{sender}: ratelimit, fewer ACKs", 0,
+                           100 * (1 - limited / stock) if stock else None, basis=AS_MUCH,
+                           unit="%")
+        )  # fmt: skip
         named = {f"N = {n}": f"delayed:segments={n}" for n in STRETCHED} | {o: o for o in OTHERS}
         checks += [
             check.at_least(f"{sender}: {name} / stock", KEPT_FAULTY,
@@ -280,11 +268,6 @@ def _faults(runner: Runner) -> tuple[list[Check], list[Figure]]:
         for spec in (STOCK, LIMITED)
         for seed in range(1, seeds + 1)
     ]
-    fault, seeds = FAULTS[HEAVY]
-    made += [
-        scenario(deep("wan-10ms", **fault), STOCK, FAULT_S, seed=seed) | {"sysctls": UNCOMPRESSED}
-        for seed in range(1, seeds + 1)
-    ]
     runs = iter(_run(runner, "loss and reordering", made))
     pairs = {
         name: tuple([next(runs).mbit_s for _ in range(seeds)] for _ in range(2))
@@ -296,22 +279,7 @@ def _faults(runner: Runner) -> tuple[list[Check], list[Figure]]:
                        KEPT_FAULTY, share.low if share else None, basis=ASKED)
         for name, share in kept.items()
     ]  # fmt: skip
-    stock, limited = pairs[HEAVY]
-    checks += _compression(stock, limited, [run.mbit_s for run in runs])
     return check.grouped("loss and reordering", checks), [_faults_figure(kept)]
-
-
-def _compression(
-    stock: Sequence[float], limited: Sequence[float], uncompressed: Sequence[float]
-) -> list[Check]:
-    """Is what ratelimit loses the lack of SACK compression?"""
-    alone, rest = share_kept(uncompressed, stock), share_kept(limited, uncompressed)
-    return [
-        check.at_most(f"{HEAVY}: stock without {COMPRESSION} / stock, upper end of the CI",
-                      1, alone.high if alone else None, basis=EXPECTED),
-        check.at_least(f"{HEAVY}: ratelimit / stock without {COMPRESSION}, lower end of the CI",
-                       KEPT_FAULTY, rest.low if rest else None, basis=EXPECTED),
-    ]  # fmt: skip
 
 
 def share_kept(limited: Sequence[float], stock: Sequence[float]) -> Estimate | None:
