@@ -110,9 +110,9 @@ def test_the_unpacked_source_keeps_only_the_architecture_that_is_built(tmp_path:
 
 
 def test_a_machine_without_a_kernel_says_what_builds_it(ackwise: Ackwise, tmp_path: Path) -> None:
-    said = ackwise("device", "run", "--device", "mips", "--stock", "--cache", str(tmp_path))
+    said = ackwise("device", "run", "--stock", "--cache", str(tmp_path))
     assert said.code == 1
-    assert "run `ackwise device build --device mips --stock`" in said.err
+    assert "run `ackwise device build --device x86 --stock`" in said.err
 
 
 def test_a_host_without_the_emulator_is_told_its_package(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -834,7 +834,7 @@ def test_a_damaged_kernel_is_reported_and_built_again(
     else:
         (folder / name).write_text(content)
     monkeypatch.setattr(build, "inputs", lambda *_: made)
-    monkeypatch.setattr(build, "_check_tools", lambda: None)
+    monkeypatch.setattr(build, "_check_tools", lambda _target: None)
     monkeypatch.setattr(build, "fetch", lambda *_: source)
     monkeypatch.setattr(build, "used_source", lambda _: source)
     monkeypatch.setattr(build, "_build", lambda *_: whole if not folder.exists() else None)

@@ -26,20 +26,19 @@ host is changed.
 """
 _EXAMPLES = """\
 ackwise device build                  # the kernel of a PC; takes minutes, once
-ackwise device build --device mips
 ackwise device run --policy linux --policy delayed:segments=2 --policy ratelimit
-ackwise device run --device mips --pace 20Mbit/s --json costs.json
+ackwise device run --pace 20mbit --json costs.json
 ackwise compare --on device --link mips-router --policy linux --policy ratelimit
 """
 _BUILD_EXAMPLES = """\
 ackwise device build
-ackwise device build --device mips --stock
+ackwise device build --stock
 ackwise device build --source linux-6.12.tar.xz --jobs 4
 """
 _RUN_EXAMPLES = """\
 ackwise device run
 ackwise device run --policy linux --policy delayed:segments=64 --duration 10s
-ackwise device run --device mips --pace 20Mbit/s --json
+ackwise device run --pace 20mbit --json
 """
 _RUN_TEXT = """\
 One long transfer between the two ends, for each policy: throughput, instructions for each megabyte
@@ -98,15 +97,14 @@ def _policies(asked: Sequence[str]) -> list[str]:
         "--duration",
         type=options.Duration(),
         metavar="TIME",
-        default=5 * _SECOND_NS,
+        default="5s",
         help="of the machine's time, for each run",
-        show_default="5s",
     ),
     option(
         "--pace",
         type=Quantity("RATE", 8_000, 10**9),
         metavar="RATE",
-        default=0,
+        default=None,
         help="the sender's pace",
         show_default="as fast as the processor allows",
     ),
@@ -120,7 +118,7 @@ def run(
     lab: Lab,
     policy: tuple[str, ...],
     duration: int,
-    pace: int,
+    pace: int | None,
     seed: int,
     jobs: int | None,
     outputs: Outputs,
@@ -136,7 +134,7 @@ def run(
     outputs.check()
     chosen = policies.parse_all(_policies(policy), "--policy")
     kernel = lab.device_kernel()
-    load = Load(pace_bps=pace)
+    load = Load(pace_bps=pace or 0)
     with progress_bar(not quiet) as show:
         costs = cost.measure(
             chosen,
