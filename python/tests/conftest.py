@@ -23,6 +23,9 @@ from ackwise.plans import policy
 
 ROOT = Path(__file__).resolve().parents[2]
 
+# pytest-xdist starts its workers with a width, to which tables would be cut.
+os.environ.pop("COLUMNS", None)
+
 # A shell that runs us in the background lets us ignore Ctrl-C, and so would all that we start.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
