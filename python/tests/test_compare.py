@@ -274,7 +274,7 @@ TIME_UNITS = {"s", "ms", "µs", "ns"}
     ("words", "unit"),
     [
         (("--link", "satellite-geo", "--duration", "5s"), "ms"),  # RTTs on both sides of 1 s
-        (("--link", "lan-1g", "--duration", "300ms"), "µs"),  # RTTs of ms, ACK latencies of 6 µs
+        (("--link", "lan-1g", "--duration", "40ms"), "µs"),  # RTTs of ms, ACK latencies of 6 µs
         (("--link", "loopback", "--workload", "request-response", "--duration", "1s"), "ms"),
         (("--capture", "python/ackwise/captures/bulk.pcap"), "ms"),
     ],
