@@ -130,15 +130,8 @@ def write(result: "Comparison", outputs: Outputs) -> None:
         metavar="NAME|FILE",
         help="plan with links, workloads and policies",
     ),
-    option("--link", type=options.LINK, metavar="NAME|FILE", multiple=True, help="link"),
-    option(
-        "--workload",
-        type=options.WORKLOAD,
-        metavar="NAME|FILE",
-        multiple=True,
-        help="workload on each link",
-        show_default="bulk",
-    ),
+    options.LINKS,
+    options.WORKLOADS,
     option(
         "--capture",
         type=options.FILE,

@@ -45,7 +45,6 @@ One long transfer between the two ends, for each policy: throughput, instruction
 that arrives, and how busy the processor was. The first policy is what the others are compared with.
 """
 _BASELINES = ("linux", "delayed:segments=2")
-_SECOND_NS = 10**9
 
 
 @click.group("device", cls=Group, text=_TEXT, examples=_EXAMPLES)

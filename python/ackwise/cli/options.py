@@ -452,6 +452,11 @@ def on(what: str, *more: str) -> "functools.partial[Any]":
 
 
 STOCK = option("--stock", is_flag=True, help="the kernel without ackwise's patches")
+LINKS = option("--link", type=LINK, metavar="NAME|FILE", multiple=True, help="link")
+WORKLOADS = option(
+    "--workload", type=WORKLOAD, metavar="NAME|FILE", multiple=True, help="workload on each link",
+    show_default="bulk",
+)  # fmt: skip
 CACHE = option(
     "--cache", type=DIRECTORY, metavar="DIR", help="directory for built kernels",
     show_default="~/.cache/ackwise",

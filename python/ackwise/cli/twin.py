@@ -32,15 +32,8 @@ ackwise twin --link wan-lossy --policy linux --runs 1 --keep captures/   # both 
 )  # fmt: skip
 @group(
     "What to compare",
-    option("--link", type=options.LINK, metavar="NAME|FILE", multiple=True, help="link"),
-    option(
-        "--workload",
-        type=options.WORKLOAD,
-        metavar="NAME|FILE",
-        multiple=True,
-        help="workload on each link",
-        show_default="bulk",
-    ),
+    options.LINKS,
+    options.WORKLOADS,
     option(
         "--tolerance",
         type=options.Quantity("TIME", 0, 10**9),
