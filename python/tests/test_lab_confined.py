@@ -47,7 +47,7 @@ def kernel(tmp_path_factory: pytest.TempPathFactory) -> Kernel:
         pytest.skip("gcc or the static C library is missing")
     folder = tmp_path_factory.mktemp("kernel")
     (folder / "linux.c").write_text(SHELL)
-    build._gcc(str(folder / "linux.c"), into=folder / "linux")
+    build._gcc("gcc", str(folder / "linux.c"), into=folder / "linux")
     build._compile_confine(build.inputs(stock=True), folder / "lab-confine")
     (folder / "lab-guest").touch()
     return Kernel(folder / "linux", folder / "lab-guest", "a shell", "0", False)
