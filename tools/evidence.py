@@ -38,7 +38,7 @@ CHECK_RECORDS = ROOT / "tools" / "evidence.toml"
 # Steps of linux/check that are not part of `make test`.
 KERNEL_CHECKS = (
     *("off", "layout", "commits", "allmod", "warnings"),
-    *("kunit", "selftest", "bpf", "stress", "added"),
+    *("kunit", "selftest", "bpf", "same", "stress", "races", "planted", "added"),
 )
 STRESS_SECONDS = 20
 # Targets of the Makefile, each with what it reads of strangers.
@@ -70,9 +70,9 @@ CHECKS = (*KERNEL_CHECKS, *FUZZ_CHECKS, *TWINS)
 DUE = (
     *("linux-bottleneck", "linux-deadlock", "linux-dynamic", "linux-separation"),
     *("device-ratelimit", "host-separation"),
-    *("layout", "commits", "allmod", "warnings", "bpf", "stress", "added"),
-    *("twin", "twin-clean", "twin-lossy"),
-    *("fuzz-core", "fuzz-guest", "fuzz-captures", "fuzz-python"),
+    *("layout", "commits", "allmod", "warnings", "bpf", "same", "stress", "races", "planted"),
+    *("added", "twin", "twin-clean", "twin-lossy"),
+    *("fuzz-core", "fuzz-guest", "fuzz-python"),
 )
 
 # --- what each item follows from ------------------------------------------------------------------
@@ -132,8 +132,25 @@ TWIN_INPUTS = {
     "twin-lossy": ((*BOTH, "golden/twin/random/lossy.toml"), "ackwise.sweep.run"),
 }
 KERNEL_INPUTS = (*CORE, *SERIES, "linux/check", "linux/selftests/*")
-# Policies in BPF are loaded by the command.
-BPF_INPUTS = ("linux/bpf/Makefile", "linux/bpf/**/*.bpf.[ch]", "python/ackwise/host/bpf.py")
+
+
+class Extra(NamedTuple):
+    """What a check of the kernel follows from and needs beside the series."""
+
+    files: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
+    scopes: tuple[str, ...] = ()
+
+
+MORE_OF_CHECKS = {
+    # Policies in BPF are loaded by the command.
+    "bpf": Extra(
+        ("linux/bpf/Makefile", "linux/bpf/**/*.bpf.[ch]", "python/ackwise/host/bpf.py"),
+        scopes=("check-bpf",),
+    ),
+    "same": Extra((*TRAFFIC, *LAB), ("ackwise.lab.compare",)),
+    "races": Extra(scopes=("check-smp",)),
+}
 # Modules that no figure follows from: words and marks for people, the parsers of the command line,
 # the interface to the engine (part of the binding), how files are read and programs are started.
 LEFT_OUT = (
@@ -206,9 +223,9 @@ def items() -> list[Item]:
     alone = (sys.executable, "tools/evidence.py", "--run-check")
     scopes = (*LAB_SCOPES, "check", "evidence")
     for step in KERNEL_CHECKS:
-        more = (BPF_INPUTS, ("check-bpf",)) if step == "bpf" else ((), ())
-        files, needed = (*KERNEL_INPUTS, *more[0]), (*scopes, *more[1])
-        made.append(Item(step, files, (), (*alone, step), needed))
+        more = MORE_OF_CHECKS.get(step, Extra())
+        files, needed = (*KERNEL_INPUTS, *more.files), (*scopes, *more.scopes)
+        made.append(Item(step, files, more.modules, (*alone, step), needed))
     for name, (globs, module) in TWIN_INPUTS.items():
         made.append(Item(name, globs, (module,), (*alone, name), (*LAB_SCOPES, "evidence")))
     fuzzed = FUZZ_CHECKS.items()

@@ -30,7 +30,7 @@ def test_inputs_are_what_the_table_says_and_no_more(name: str) -> None:
     on_simulator = on_both or (
         name not in evidence.CHECKS and not name.startswith(("linux-", "host-", "device-"))
     )
-    on_lab = on_both or name.startswith(("linux-", "device-"))
+    on_lab = on_both or name == "same" or name.startswith(("linux-", "device-"))
     assert ("core/rails.c" in files) == (on_kernel or on_simulator or on_lab or name == "fuzz-core")
     assert ("crates/sim/src/sender/mod.rs" in files) == on_simulator
     assert ("linux/lab/guest.c" in files) == (on_lab or name == "fuzz-guest")
