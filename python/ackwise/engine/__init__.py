@@ -4,7 +4,7 @@
 import json
 import os
 import shlex
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
@@ -69,6 +69,13 @@ def reasons() -> list[dict[str, str]]:
     """Every reason for an ACK: label, source, text."""
     listed: list[dict[str, str]] = json.loads(_loaded().reasons())
     return listed
+
+
+def in_order_of_reasons(labels: Iterable[str]) -> list[str]:
+    """Each label once: those of `reasons` in its order, then any others by name."""
+    seen = set(labels)
+    known = [reason["label"] for reason in reasons()]
+    return [*(label for label in known if label in seen), *sorted(seen.difference(known))]
 
 
 @cache

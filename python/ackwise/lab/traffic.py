@@ -108,7 +108,7 @@ def _check(group: dict[str, Any], where: str) -> None:
         refuse(f"{where}.receiver.slow_window", "Linux cannot disable it", "remove it")
     if reader["ack_after_read"]:
         refuse(f"{where}.receiver.ack_after_read", "Linux does not implement it", "remove it")
-    if reader["ack_delay_max_ns"] != 500_000_000:
+    if reader["ack_delay_max_ns"] != engine.filled("receiver", {})["ack_delay_max_ns"]:
         refuse(f"{where}.receiver.ack_delay_max", "Linux has its own", "remove it")
     if reader["socket"] != "linux":
         refuse(f"{where}.receiver.socket", "the guest runs Linux", "remove it")

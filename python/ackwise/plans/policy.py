@@ -83,6 +83,11 @@ def _rails(text: str, where: str) -> list[str]:
     return [name for name in known if name in chosen]
 
 
+def extended(spec: str, more: str) -> str:
+    """The policy `spec` with more of key=value, as one would write it."""
+    return f"{spec}{',' if ':' in spec else ':'}{more}"
+
+
 def parse(spec: str, where: str) -> PolicyChoice:
     """One policy; `where` names the option or key that contains it. Raises InputError."""
     name, colon, rest = spec.strip().partition(":")

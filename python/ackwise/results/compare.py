@@ -100,12 +100,10 @@ class Cell:
     @property
     def acks_by_reason(self) -> dict[str, float]:
         """Mean count of ACKs for each reason that occurred."""
-        labels = [r["label"] for r in engine.reasons()]
-        seen = {label for run in self.runs for label in run.acks_by_reason}
+        seen = (label for run in self.runs for label in run.acks_by_reason)
         return {
             label: sum(run.acks_by_reason.get(label, 0) for run in self.runs) / len(self.runs)
-            for label in [*labels, *sorted(seen - set(labels))]
-            if label in seen
+            for label in engine.in_order_of_reasons(seen)
         }
 
 

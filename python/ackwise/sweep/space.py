@@ -393,7 +393,7 @@ def with_parameters(choice: PolicyChoice, values: Mapping[str, int], where: str)
     if not values:
         return choice
     more = ",".join(f"{name}={value}" for name, value in values.items())
-    return policy.parse(f"{choice.label}{',' if ':' in choice.label else ':'}{more}", where)
+    return policy.parse(policy.extended(choice.label, more), where)
 
 
 def own_axes(choice: PolicyChoice, axes: Sequence[Axis]) -> list[Axis]:

@@ -98,12 +98,10 @@ class Twins:
         worlds = [cell.acks_by_reason for cell in (self.simulator, self.linux, self.again)]
         if not worlds[1]:
             return {}  # the kernel does not count them
-        labels = [r["label"] for r in engine.reasons()]
-        seen = {label for world in worlds for label in world}
+        seen = (label for world in worlds for label in world)
         return {
             label: Figure(*(Estimate(world.get(label, 0.0), None) for world in worlds))
-            for label in [*labels, *sorted(seen - set(labels))]
-            if label in seen
+            for label in engine.in_order_of_reasons(seen)
         }
 
 

@@ -8,6 +8,7 @@ The kernel has the rail built in, so that only the simulator can leave it out.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from ackwise.plans import policy
 from ackwise.reproduce import check
 from ackwise.reproduce.check import Basis, Check, Kind, Origin
 from ackwise.reproduce.deadlock.transfers import (
@@ -105,7 +106,7 @@ def run(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
     """All three parts in the simulator, whose sender, unlike Linux's, fills every segment alike."""
     cells = {(kind, n): lasting(make(), n) for kind, make in KINDS.items() for n in LENGTHS}
     specs = {
-        (rail, silence): f"{spec}{',' if ':' in spec else ':'}{words}"
+        (rail, silence): policy.extended(spec, words)
         for silence, spec in SILENCE.items()
         for rail, words in RAIL.items()
     }

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Figures and notes of dynamic acknowledgement."""
 
-from collections.abc import Iterable
-
+from ackwise.reproduce.dynamic.panels import cost_panel, cost_series, throughput_panels
 from ackwise.reproduce.dynamic.policies import (
     BLOWUP,
     BOUND,
@@ -13,34 +12,17 @@ from ackwise.reproduce.dynamic.policies import (
     GREEDY,
     LIMITED,
     LINUX,
-    MBIT_S,
     OVERALL,
     PER_ACK,
     RAILS,
     UNIT_NS,
-    CostCurve,
     CostCurves,
     LimitedPolicy,
     Size,
     worst_expected,
 )
 from ackwise.reproduce.dynamic.simulated import CLOCKED, SIMULATED, Rates, gains_percent
-from ackwise.reproduce.figure import Figure, Grid, Panel, Series
-
-
-def _series(label: str, curve: CostCurve, ratios: Iterable[int]) -> Series:
-    shown = [rho for rho in ratios if rho in curve]
-    return Series(
-        label,
-        [rho / 1000 for rho in shown],
-        [curve[rho].mean for rho in shown],
-        spread=[curve[rho].ci95 for rho in shown],
-    )
-
-
-_RATIO = "cost relative to the best schedule"
-_RHO = "cost ratio"
-_LINE = (("e/(e-1) = 1.58", BOUND),)
+from ackwise.reproduce.figure import Figure, Grid
 
 
 def figures(
@@ -52,42 +34,33 @@ def figures(
 ) -> list[Figure]:
     """The paper's four figures, and further ones."""
     as_published = [
-        Panel(
-            _RHO,
-            _RATIO,
+        cost_panel(
+            f"{name}, RTT {rtt}",
             [
-                _series(case.policy, closed[rtt]["uniform"][case], ratios)
+                cost_series(case.policy, closed[rtt]["uniform"][case], ratios)
                 for case in SIMULATED
                 if case.limits == LIMITED
             ],
-            title=f"{name}, RTT {rtt}",
-            lines=_LINE,
             log_y=True,
         )
         for name, ratios in (("overall", OVERALL), ("close-up", BLOWUP))
         for rtt in closed
     ]
     limits = [
-        Panel(
-            _RHO,
-            _RATIO,
+        cost_panel(
+            kind,
             [
-                _series(limit, given[kind][LimitedPolicy(DYNAMIC, limit)], size.ratios)
+                cost_series(limit, given[kind][LimitedPolicy(DYNAMIC, limit)], size.ratios)
                 for limit in RAILS
             ],
-            title=kind,
-            lines=_LINE,
         )
         for kind in given
     ]
     drawn = (DYNAMIC, PER_ACK, FIXED, GREEDY)
     draws = [
-        Panel(
-            _RHO,
-            _RATIO,
-            [_series(p, given[kind][LimitedPolicy(p, FREE)], size.ratios) for p in drawn],
-            title=kind,
-            lines=_LINE,
+        cost_panel(
+            kind,
+            [cost_series(p, given[kind][LimitedPolicy(p, FREE)], size.ratios) for p in drawn],
         )
         for kind in given
     ]
@@ -105,47 +78,26 @@ def figures(
         title="expected ratio over the draws of z, worst sequence and cost ratio",
     )
     clock = [
-        Panel(
-            _RHO,
-            _RATIO,
-            [_series(case.policy, curve, size.ratios) for case, curve in found[CLOCKED].items()],
-            title=f"a window of one segment, RTT {rtt}",
-            lines=_LINE,
+        cost_panel(
+            f"a window of one segment, RTT {rtt}",
+            [
+                cost_series(case.policy, curve, size.ratios)
+                for case, curve in found[CLOCKED].items()
+            ],
         )
         for rtt, found in closed.items()
     ]
     real = [
-        Panel(
-            _RHO,
-            _RATIO,
+        cost_panel(
+            name,
             [
-                _series(case.policy, curves[case], size.ratios)
+                cost_series(case.policy, curves[case], size.ratios)
                 for case in curves
                 if case.limits == LIMITED and case.policy != PER_ACK
             ],
-            title=name,
-            lines=_LINE,
             log_y=True,
         )
         for name, curves in captured.items()
-    ]
-    speed = [
-        Panel(
-            "bytes requested",
-            "throughput, Mbit/s",
-            [
-                Series(
-                    label,
-                    list(by_size),
-                    [MBIT_S * sum(runs) / len(runs) for runs in by_size.values()],
-                )
-                for label, by_size in found.items()
-            ],
-            title=f"RTT {rtt}, receive buffer: {window}",
-            log_x=True,
-            log_y=True,
-        )
-        for (rtt, window), found in rates.items()
     ]
     return [
         Figure("dynamic-ratio", "Competitive ratio", as_published, "slides 21 to 24", columns=2),
@@ -158,7 +110,13 @@ def figures(
         ),
         Figure("dynamic-clocked", "Arrivals that wait for ACKs", clock, columns=2),
         Figure("dynamic-captures", "Real captures", real, columns=2),
-        Figure("dynamic-streaming", "One request, one response", speed, "slide 28", columns=2),
+        Figure(
+            "dynamic-streaming",
+            "One request, one response",
+            throughput_panels(rates),
+            "slide 28",
+            columns=2,
+        ),
     ]
 
 

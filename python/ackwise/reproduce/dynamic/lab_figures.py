@@ -12,34 +12,18 @@ from ackwise.reproduce.dynamic.lab_runs import (
     Streamed,
     railed_share,
 )
+from ackwise.reproduce.dynamic.panels import COST_RATIO, cost_panel, cost_series, throughput_panels
 from ackwise.reproduce.dynamic.policies import (
     BLOWUP,
-    BOUND,
     DYNAMIC,
     LINKS,
     LINUX,
-    MBIT_S,
     OVERALL,
     STOCK,
-    CostCurve,
     LimitedPolicy,
 )
 from ackwise.reproduce.dynamic.simulated import gains_percent
 from ackwise.reproduce.figure import Figure, Panel, Series
-
-RATIO, RHO = "cost relative to the best schedule", "cost ratio"
-LINE = (("e/(e-1) = 1.58", BOUND),)
-
-
-def _series(label: str, curve: CostCurve, ratios: Iterable[int], *, dark: bool = False) -> Series:
-    shown = [rho for rho in ratios if rho in curve]
-    return Series(
-        label,
-        [rho / 1000 for rho in shown],
-        [curve[rho].mean for rho in shown],
-        published=dark,
-        spread=None if dark else [curve[rho].ci95 for rho in shown],
-    )
 
 
 def figures(found: Costs, kernel: Streamed, size: LabSize) -> list[Figure]:
@@ -49,12 +33,9 @@ def figures(found: Costs, kernel: Streamed, size: LabSize) -> list[Figure]:
             "linux-dynamic-ratio",
             "Competitive ratio on the kernel",
             [
-                Panel(
-                    RHO,
-                    RATIO,
-                    [_series(case.policy, found.kernel[rtt][case], ratios) for case in CASES],
-                    title=f"{name}, RTT {rtt}",
-                    lines=LINE,
+                cost_panel(
+                    f"{name}, RTT {rtt}",
+                    [cost_series(case.policy, found.kernel[rtt][case], ratios) for case in CASES],
                     log_y=True,
                 )
                 for name, ratios in (("overall", OVERALL), ("close-up", BLOWUP))
@@ -67,12 +48,9 @@ def figures(found: Costs, kernel: Streamed, size: LabSize) -> list[Figure]:
             "linux-dynamic-rails",
             "What rails cost: the kernel, the simulator, and the same arrivals without rails",
             [
-                Panel(
-                    RHO,
-                    RATIO,
+                cost_panel(
+                    f"{case.policy}, RTT {rtt}",
                     [*_compared(found, rtt, case, size)],
-                    title=f"{case.policy}, RTT {rtt}",
-                    lines=LINE,
                     log_y=True,
                 )
                 for case in CASES
@@ -86,7 +64,7 @@ def figures(found: Costs, kernel: Streamed, size: LabSize) -> list[Figure]:
             "Why ACKs left",
             [
                 Panel(
-                    RHO,
+                    COST_RATIO,
                     "% of the ACKs",
                     _reasons(found.reasons[rtt][case]),
                     title=f"{case.policy}, RTT {rtt}",
@@ -100,24 +78,7 @@ def figures(found: Costs, kernel: Streamed, size: LabSize) -> list[Figure]:
         Figure(
             "linux-dynamic-streaming",
             "One request, one response, on the kernel",
-            [
-                Panel(
-                    "bytes requested",
-                    "throughput, Mbit/s",
-                    [
-                        Series(
-                            label,
-                            list(by_size),
-                            [MBIT_S * sum(runs) / len(runs) for runs in by_size.values()],
-                        )
-                        for label, by_size in rates.items()
-                    ],
-                    title=f"RTT {rtt}, receive buffer: {window}",
-                    log_x=True,
-                    log_y=True,
-                )
-                for (rtt, window), rates in kernel.items()
-            ],
+            throughput_panels(kernel),
             "slide 28",
             columns=2,
         ),
@@ -125,12 +86,12 @@ def figures(found: Costs, kernel: Streamed, size: LabSize) -> list[Figure]:
 
 
 def _compared(found: Costs, rtt: str, case: LimitedPolicy, size: LabSize) -> Iterable[Series]:
-    yield _series("kernel", found.kernel[rtt][case], size.ratios)
-    yield _series("simulator, the kernel's rails", found.simulator[rtt][case], size.ratios)
-    yield _series("simulator, RFC limits only", found.source[rtt][case], size.ratios)
+    yield cost_series("kernel", found.kernel[rtt][case], size.ratios)
+    yield cost_series("simulator, the kernel's rails", found.simulator[rtt][case], size.ratios)
+    yield cost_series("simulator, RFC limits only", found.source[rtt][case], size.ratios)
     if case in PRICED_CASES:
         alone = found.alone[rtt][case]
-        yield _series("the same arrivals, no rails", alone, size.ratios, dark=True)
+        yield cost_series("the same arrivals, no rails", alone, size.ratios, dark=True)
 
 
 def _reasons(by_ratio: Mapping[int, Mapping[str, int]]) -> list[Series]:
