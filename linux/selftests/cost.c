@@ -334,6 +334,8 @@ int main(void)
 	static const char *const ends[] = { "receiver", "sender" };
 	unsigned int i;
 
+	puts(""); /* the firmware leaves a line without its end */
+	mkdir("/proc", 0755);
 	mount("proc", "/proc", "proc", 0, NULL);
 	device();
 	for (i = 0; i < 2; i++)
