@@ -38,7 +38,7 @@ CHECK_RECORDS = ROOT / "tools" / "evidence.toml"
 # Steps of linux/check that are not part of `make test`.
 KERNEL_CHECKS = (
     *("off", "layout", "commits", "allmod", "warnings"),
-    *("kunit", "selftest", "bpf", "cost", "stress", "added"),
+    *("kunit", "selftest", "bpf", "stress", "added"),
 )
 STRESS_SECONDS = 20
 # Targets of the Makefile, each with what it reads of strangers.
@@ -134,8 +134,6 @@ TWIN_INPUTS = {
 KERNEL_INPUTS = (*CORE, *SERIES, "linux/check", "linux/selftests/*")
 # Policies in BPF are loaded by the command.
 BPF_INPUTS = ("linux/bpf/Makefile", "linux/bpf/**/*.bpf.[ch]", "python/ackwise/host/bpf.py")
-# Of a step: what else its outcome follows from, and what else it needs of the host.
-MORE_OF_CHECKS = {"bpf": (BPF_INPUTS, ("check-bpf",)), "cost": ((), ("check-cost",))}
 # Modules that no figure follows from: words and marks for people, the parsers of the command line,
 # the interface to the engine (part of the binding), how files are read and programs are started.
 LEFT_OUT = (
@@ -208,7 +206,7 @@ def items() -> list[Item]:
     alone = (sys.executable, "tools/evidence.py", "--run-check")
     scopes = (*LAB_SCOPES, "check", "evidence")
     for step in KERNEL_CHECKS:
-        more = MORE_OF_CHECKS.get(step, ((), ()))
+        more = (BPF_INPUTS, ("check-bpf",)) if step == "bpf" else ((), ())
         files, needed = (*KERNEL_INPUTS, *more[0]), (*scopes, *more[1])
         made.append(Item(step, files, (), (*alone, step), needed))
     for name, (globs, module) in TWIN_INPUTS.items():
