@@ -8,6 +8,7 @@
 #define _GNU_SOURCE
 #include "traffic.h"
 #include <linux/bpf.h>
+#include <stdint.h>
 #include <sys/syscall.h>
 #include <time.h>
 
@@ -79,13 +80,18 @@ static bool available(const char *name)
 	return strstr(get(AVAILABLE), name);
 }
 
+static int bpf(enum bpf_cmd cmd, union bpf_attr *a)
+{
+	return syscall(SYS_bpf, cmd, a, sizeof(*a));
+}
+
 /* How many programs the kernel holds. */
 static int programs(void)
 {
 	union bpf_attr a = {};
 	int count = 0;
 
-	while (!syscall(SYS_bpf, BPF_PROG_GET_NEXT_ID, &a, sizeof(a))) {
+	while (!bpf(BPF_PROG_GET_NEXT_ID, &a)) {
 		a.start_id = a.next_id;
 		count++;
 	}
@@ -257,19 +263,63 @@ static bool transfers(size_t bytes)
 	return ok;
 }
 
-#define SWAPS 10
+static bool map_info(int fd, struct bpf_map_info *info)
+{
+	union bpf_attr a = {
+		.info = { .bpf_fd = fd, .info_len = sizeof(*info),
+			  .info = (uintptr_t)info },
+	};
+
+	return !bpf(BPF_OBJ_GET_INFO_BY_FD, &a);
+}
+
+/* The policy of this name other than the one that is held; -1: there is none. */
+static int policy_map(const char *name, int other)
+{
+	union bpf_attr next = {};
+
+	while (!bpf(BPF_MAP_GET_NEXT_ID, &next)) {
+		union bpf_attr a = { .map_id = next.next_id };
+		struct bpf_map_info info = {}, others = {};
+		int fd = bpf(BPF_MAP_GET_FD_BY_ID, &a);
+
+		next.start_id = next.next_id;
+		if (fd < 0)
+			continue;
+		if (map_info(fd, &info) && info.type == BPF_MAP_TYPE_STRUCT_OPS &&
+		    !strcmp(info.name, name) &&
+		    !(map_info(other, &others) && others.id == info.id))
+			return fd;
+		close(fd);
+	}
+	return -1;
+}
+
+#define SWAPS 100
 
 /* Another policy of the name, again and again, while connections come and go. */
-static bool swaps_under_traffic(int *connections)
+static bool swaps_under_traffic(const int maps[2], int *connections)
 {
+	union bpf_attr pin = {
+		.pathname = (uintptr_t)"/sys/fs/bpf/ackwise/bpfswap",
+	};
 	pid_t child = fork();
-	int status = 0, i;
+	int status = 0, i, link;
 	bool ok = true;
 
 	if (!child) {
-		for (i = 0; i < SWAPS; i++)
-			if (!load(i % 2 ? "silent" : "eager"))
+		link = bpf(BPF_OBJ_GET, &pin);
+		/* last the one that is in force now */
+		for (i = 0; i < 2 * SWAPS; i++) {
+			union bpf_attr a = {
+				.link_update = { .link_fd = link,
+						 .new_map_fd = maps[i % 2] },
+			};
+
+			if (bpf(BPF_LINK_UPDATE, &a))
 				_exit(1);
+			pause_ms(i % 7);
+		}
 		_exit(0);
 	}
 	while (!waitpid(child, &status, WNOHANG)) {
@@ -283,7 +333,7 @@ int main(int argc, char **argv)
 {
 	static const double delayed_ms[] = { 50, 50, 50 };
 	static const double dynamic_ms[] = { 100, 50, 25 };
-	int c, s, c2, s2, before, connections = 0;
+	int c, s, c2, s2, before, connections = 0, maps[2];
 	bool slow;
 
 	if (argc != 3 || system("ip link set lo up")) {
@@ -346,6 +396,7 @@ int main(int argc, char **argv)
 
 	check(load("silent") && put(DEFAULTS, "bpfswap"),
 	      "one that never answers can be the default");
+	maps[0] = policy_map("bpfswap", -1);
 	pair(NULL, &c, &s);
 	check(chosen(s, "bpfswap") && takes_as_long_as_allowed(c) && takes_as_long_as_allowed(c),
 	      "its ACKs leave when the host's limit has passed");
@@ -354,6 +405,7 @@ int main(int argc, char **argv)
 	check(refused("otherwise", "break the contract of a policy"),
 	      "one with other parameters does not replace it");
 	check(load("eager"), "another one does");
+	maps[1] = policy_map("bpfswap", maps[0]);
 	pair(NULL, &c2, &s2);
 	check(chosen(s2, "bpfswap") && takes(c2, 1, 0) && takes(c2, 1, 0),
 	      "new connections get the new one, also by the namespace's default");
@@ -361,9 +413,11 @@ int main(int argc, char **argv)
 	      "a connection keeps the old one");
 	check(choose(s, "bpfswap") && takes(c, 1, 0), "until it chooses again");
 
-	check(swaps_under_traffic(&connections) && connections > SWAPS,
+	check(swaps_under_traffic(maps, &connections) && connections > 10,
 	      "data arrives unchanged while one policy replaces the other");
-	printf("# %d connections\n", connections);
+	printf("# %d times, %d connections\n", 2 * SWAPS, connections);
+	close(maps[0]);
+	close(maps[1]);
 
 	check(unload("bpfswap") && !available("bpfswap") && !listed("bpfswap"),
 	      "a policy can be unloaded while connections use it");
