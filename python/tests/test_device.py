@@ -184,17 +184,73 @@ def test_a_run_is_as_long_as_its_last_write_made_it(tmp_path: Path) -> None:
 # --- what instructions say ------------------------------------------------------------------------
 
 
-def run_of(segments_per_ack: float, per_segment: float) -> experiment.DeviceRun:
-    per_mb = per_segment * 1e6 / 1448
-    return experiment.DeviceRun(1.0, per_mb, segments_per_ack, 1, 1.0, 1.0, (), (), (), ())
-
-
 def test_the_price_of_an_ack_follows_from_two_runs() -> None:
     # a segment 4000, an ACK 3000: 7000 with one each, 5500 with one for two
-    runs = {experiment.EACH: run_of(1, 7000), experiment.ONE_PER_TWO: run_of(2, 5500)}
-    found = experiment.price(runs)
+    per_mb = [per_segment * 1e6 / 1448 for per_segment in (7000, 5500)]
+    found = cost.price((per_mb[0], 1), (per_mb[1], 2))
     assert (found.segment, found.ack) == pytest.approx((4000, 3000))
     assert found.bound_percent == pytest.approx(37.5)
+    costs = [
+        cost.Cost(spec, 0, price, 1, 0, 0, segments, 0)
+        for spec, price, segments in (("every", per_mb[0], 1), ("delayed:segments=2", per_mb[1], 2))
+    ]
+    assert cost.ack_instructions(costs) == pytest.approx(3000)
+    assert cost.ack_instructions(costs[1:]) is None
+
+
+# --- figures of spec page 1 -----------------------------------------------------------------------
+
+
+def run_of(**over_time: list[float]) -> experiment.DeviceRun:
+    return experiment.DeviceRun(1.0, 1.0, 1.0, 1, 1.0, 1.0, over_time, 1)
+
+
+def test_values_over_time_are_rates_of_the_intervals_between_samples() -> None:
+    series = {
+        "time_ns": [500 * MS, 1500 * MS, 2000 * MS], "delivered_bytes": [0, 1_000_000, 250_000],
+        "acks": [5, 40, 10], "srtt_ns": [MS, 2 * MS, 3 * MS], "cwnd_bytes": [1448, 2896, 2896],
+        "ssthresh_bytes": [0, 0, 1448], "policy": {"rate_segments": [1, 2, 3]},
+    }  # fmt: skip
+    result = {
+        "duration_ns": 1500 * MS,  # settled after 500 ms
+        "processor": {"instructions_per_mb": 7.0, "busy_share": 0.5},
+        "groups": [{
+            "segments_per_ack": 2, "acks_sent": 55, "rtt_ns": {"p50": 2 * MS},
+            "flows": [{"series": series}],
+        }],
+    }  # fmt: skip
+    run = experiment.device_run(result)
+    assert run.over_time["mbit_s"] == [0, 8, 4]
+    assert run.over_time["acks_s"] == [10, 40, 20]
+    assert run.over_time["ssthresh_segments"] == [0, 0, 1]
+    assert run.mbit_s == pytest.approx(8 * 1.25 / 1.5)
+    assert run.late("rate_segments") == [2, 3]
+
+
+def test_the_mode_of_a_histogram_is_the_middle_of_its_highest_step() -> None:
+    bins = experiment.histogram(run_of(srtt_ms=[99.0, 11.0, 14.9, 15.0, 30.0]))
+    assert bins == {10: 2, 15: 1, 30: 1}  # the first is not settled
+    assert experiment.mode_ms(bins) == 12.5
+
+
+def test_a_threshold_that_neither_has_set_is_the_same() -> None:
+    def both(limited: float, two: float) -> float | None:
+        runs = {
+            experiment.LIMITED: run_of(ssthresh_segments=[9.0, limited]),
+            experiment.ONE_PER_TWO: run_of(ssthresh_segments=[7.0, two]),
+        }
+        return experiment.ratio(runs, "ssthresh_segments")
+
+    assert both(0, 0) == 1
+    assert both(3, 2) == 1.5
+    assert both(3, 0) is None
+
+
+def test_a_gain_at_a_load_lies_between_the_nearest_runs() -> None:
+    loads, gains = [40.0, 20.0, 60.0], [12.0, 10.0, 18.0]
+    assert experiment.at_load(loads, gains, 25) == pytest.approx(10.5)
+    assert experiment.at_load(loads, gains, 60) == 18
+    assert experiment.at_load(loads, gains, 61) is None
 
 
 # --- a machine that runs --------------------------------------------------------------------------

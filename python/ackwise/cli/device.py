@@ -124,7 +124,7 @@ def run(
     quiet: bool,
 ) -> int:
     """Exit code; raises InputError, RunError, Interrupted."""
-    from ackwise.lab import cost
+    from ackwise.lab import cost, device
     from ackwise.lab.device import Load
     from ackwise.plans import policy as policies
     from ackwise.results.console import Console
@@ -149,6 +149,10 @@ def run(
     outputs.write(made, list)
     if outputs.to_terminal:
         _show(Console(), costs, kernel.label)
+        ack = cost.ack_instructions(costs)
+        if ack is not None:
+            took = f"{ack * device.INSTRUCTION_NS / 1000:.0f}us"
+            print(f"an ACK costs {ack:.0f} instructions: `ackwise policy price --ack-cost {took}`")
     return 0
 
 
