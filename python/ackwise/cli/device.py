@@ -27,12 +27,12 @@ host is changed.
 _EXAMPLES = """\
 ackwise device build                  # the kernel of a PC; takes minutes, once
 ackwise device run --policy linux --policy delayed:segments=2 --policy ratelimit
-ackwise device run --pace 20mbit --json costs.json
+ackwise device run --device mips --pace 20mbit --json costs.json
 ackwise compare --on device --link mips-router --policy linux --policy ratelimit
 """
 _BUILD_EXAMPLES = """\
 ackwise device build
-ackwise device build --stock
+ackwise device build --device mips --stock
 ackwise device build --source linux-6.12.tar.xz --jobs 4
 """
 _RUN_EXAMPLES = """\
