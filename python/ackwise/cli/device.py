@@ -28,7 +28,7 @@ _EXAMPLES = """\
 ackwise device build                  # the kernel of a PC; takes minutes, once
 ackwise device run --policy linux --policy delayed:segments=2 --policy ratelimit
 ackwise device run --device mips --pace 20mbit --json costs.json
-ackwise compare --on device --link mips-router --policy linux --policy ratelimit
+ackwise compare --on device --link lan-1g --policy linux --policy ratelimit
 """
 _BUILD_EXAMPLES = """\
 ackwise device build

@@ -19,7 +19,7 @@ from ackwise.reproduce.reference import published
 from ackwise.reproduce.runner import Runner
 
 SECOND = 10**9
-MACHINES = ("x86",)  # what the source's virtual machine ran on
+MACHINES = ("x86", "mips")  # the source's: a virtual machine, a router
 STOCK = "linux"
 EACH, ONE_PER_TWO = cost.EACH, cost.ONE_PER_TWO
 LIMITED = "ratelimit"
