@@ -228,9 +228,9 @@ def test_values_over_time_are_rates_of_the_intervals_between_samples() -> None:
 
 
 def test_the_mode_of_a_histogram_is_the_middle_of_its_highest_step() -> None:
-    bins = experiment.histogram(run_of(srtt_ms=[99.0, 11.0, 14.9, 15.0, 30.0]))
-    assert bins == {10: 2, 15: 1, 30: 1}  # the first is not settled
-    assert experiment.mode_ms(bins) == 12.5
+    bins = experiment.histogram(run_of(srtt_ms=[99.0, 10.0, 10.9, 11.0, 30.0]))
+    assert bins == {10: 2, 11: 1, 30: 1}  # the first is not settled
+    assert experiment.mode_ms(bins) == 10.5
 
 
 def test_a_threshold_that_neither_has_set_is_the_same() -> None:

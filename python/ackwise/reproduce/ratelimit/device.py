@@ -39,7 +39,7 @@ PACES_BPS = (20_000_000, 60_000_000)
 # these paces, with a longer RTT.
 LOAD_PACES_BPS = tuple(n * 10**6 for n in (15, 25, 40, 55, 70, 90))
 LOAD_DELAY_NS = 20_000_000
-BIN_MS = 5  # of the histogram
+BIN_MS = 1  # of the histogram
 
 KEPT = 0.98
 OF_BOUND = 0.9
@@ -74,7 +74,8 @@ def scenario(
 
 @dataclass(frozen=True)
 class DeviceRun:
-    """One run. `over_time`: a value for each sample, by the names of OVER_TIME, and `time_s`."""
+    """One run. `over_time`: a value for each sample, by the names of OVER_TIME, RATE and
+    `time_s`."""
 
     mbit_s: float  # once it has settled
     instructions_per_mb: float
@@ -232,30 +233,34 @@ def _costs(machine: str, runs: Runs, paid: Price) -> Figure:
     )
 
 
-# Panels over time, and the policies that have them.
 COMPARED = (STOCK, ONE_PER_TWO, LIMITED)
-OVER_TIME = (
-    ("mbit_s", "Mbit/s", COMPARED),
-    ("acks_s", "ACKs per second", COMPARED),
-    ("srtt_ms", "smoothed RTT, ms", COMPARED),
-    ("cwnd_segments", "congestion window, segments", COMPARED),
-    ("ssthresh_segments", "slow start threshold, segments", COMPARED),
-    ("rate_segments", "segments that may wait (ack_rate_val)", (LIMITED,)),
-    ("rate_max_segments", "at most (ack_rate_max)", (LIMITED,)),
-)
+OVER_TIME = {
+    "mbit_s": "Mbit/s",
+    "acks_s": "ACKs per second",
+    "srtt_ms": "smoothed RTT, ms",
+    "cwnd_segments": "congestion window, segments",
+    "ssthresh_segments": "slow start threshold, segments",
+}
+RATE = {"rate_segments": "ack_rate_val", "rate_max_segments": "ack_rate_max"}
 
 
 def _over_time(machine: str, runs: Runs) -> Figure:
+    def series(spec: str, name: str, label: str) -> Series:
+        return Series(label, runs[spec].over_time["time_s"], runs[spec].over_time[name])
+
     return Figure(
         f"device-ratelimit-{machine}-time",
         f"A saturated {machine} over time",
         [
+            *(
+                Panel("time, s", label, [series(spec, name, spec) for spec in COMPARED])
+                for name, label in OVER_TIME.items()
+            ),
             Panel(
                 "time, s",
-                label,
-                [Series(s, runs[s].over_time["time_s"], runs[s].over_time[name]) for s in shown],
-            )
-            for name, label, shown in OVER_TIME
+                f"segments that may wait, {LIMITED}",
+                [series(LIMITED, name, label) for name, label in RATE.items()],
+            ),
         ],
         "figs 5 to 8, 10 to 14, 18, 19",
         columns=2,
