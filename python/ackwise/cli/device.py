@@ -163,15 +163,7 @@ def _show(console: "Console", costs: "Sequence[Cost]", label: str) -> None:
     first = costs[0]
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     table.add_column("policy", no_wrap=True)
-    for head in (
-        "Mbit/s",
-        "instructions/MB",
-        "against first",
-        "busy",
-        "ACKs",
-        "segs/ACK",
-        "srtt ms",
-    ):
+    for head in ("Mbit/s", "instr/MB", "vs first", "busy", "ACKs", "segs/ACK", "RTT ms"):
         table.add_column(head, justify="right")
     for one in costs:
         price, base = one.instructions_per_mb, first.instructions_per_mb
@@ -179,7 +171,7 @@ def _show(console: "Console", costs: "Sequence[Cost]", label: str) -> None:
         table.add_row(
             one.policy,
             f"{one.goodput_bps / 1e6:.2f}",
-            "" if price is None else f"{price:,.0f}",
+            "" if price is None else f"{price / 1e6:.2f}M",
             change,
             f"{100 * one.busy_share:.1f}%",
             str(one.acks),
