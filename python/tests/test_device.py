@@ -109,6 +109,11 @@ def test_the_unpacked_source_keeps_only_the_architecture_that_is_built(tmp_path:
         assert not (into / "arch/arm/kernel.c").exists()
 
 
+def test_the_command_offers_every_machine(ackwise: Ackwise) -> None:
+    said = ackwise("device", "run", "--device", "none")
+    assert f"give one of {', '.join(DEVICES)}" in said.err
+
+
 def test_a_machine_without_a_kernel_says_what_builds_it(ackwise: Ackwise, tmp_path: Path) -> None:
     said = ackwise("device", "run", "--stock", "--cache", str(tmp_path))
     assert said.code == 1
