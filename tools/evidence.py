@@ -121,7 +121,7 @@ PLACES = {
     "device": Place(
         (*CORE, *TRAFFIC, *DATA, *LAB, "linux/config/device/*"),
         ("ackwise.reproduce.lab_runner", TABLE),
-        ("lab-source", "lab-build", "device-x86"),
+        ("lab-source", "lab-build", "device-x86", "device-mips"),
     ),
     "host": Place(DATA, ("ackwise.reproduce.runner", TABLE), ("host",)),
 }

@@ -9,7 +9,8 @@
  *						that its receiver got, `empty` those without data that it
  *						sent, the handshake's included
  *	elapsed_ns N idle_ns N			of the processor, on an emulated machine
- *	end TIME_NS base TIME_NS		the run's length; time of day at its start
+ *	end TIME_NS base TIME_NS		the run's length, until its sockets were counted; time of day at
+ *						its start
  *
  * LAB_DIR/samples: a table of both ends' TCP over time; its first line names the columns.
  */
@@ -24,7 +25,7 @@ void results_close(void);
 void result_message(const struct flow *f, uint64_t latency_ns);
 void result_flow(struct flow *f);
 
-/* A line for each connected flow, the first 16 of a group. */
-void results_sample(uint64_t time_ns);
+/* A line for each connected flow, the first 16 of a group; `due_ns` is of the loop's clock. */
+void results_sample(uint64_t due_ns);
 
 #endif

@@ -141,7 +141,7 @@ static void drain(uint64_t due_ns, size_t index)
 
 static void sample(uint64_t due_ns, size_t index)
 {
-	results_sample(due_ns - base_ns);
+	results_sample(due_ns);
 	loop_at(due_ns + sample_interval_ns, sample, index);
 }
 

@@ -30,7 +30,7 @@ ackwise compare --plan demo --json results.json --csv results.csv
 ackwise compare --plan my-plan.toml --parquet results.parquet
 ackwise compare --capture transfer.pcap --policy all
 ackwise compare --on linux --link adsl --policy linux   # the real kernel, see `ackwise lab`
-ackwise compare --on device --link mips-router --policy linux --policy ratelimit
+ackwise compare --on device --link lan-1g --policy linux --policy ratelimit
 ackwise compare --list
 """
 _SIMULATOR = "simulator"

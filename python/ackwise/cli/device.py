@@ -27,12 +27,12 @@ host is changed.
 _EXAMPLES = """\
 ackwise device build                  # the kernel of a PC; takes minutes, once
 ackwise device run --policy linux --policy delayed:segments=2 --policy ratelimit
-ackwise device run --pace 20mbit --json costs.json
-ackwise compare --on device --link mips-router --policy linux --policy ratelimit
+ackwise device run --device mips --pace 20mbit --json costs.json
+ackwise compare --on device --link lan-1g --policy linux --policy ratelimit
 """
 _BUILD_EXAMPLES = """\
 ackwise device build
-ackwise device build --stock
+ackwise device build --device mips --stock
 ackwise device build --source linux-6.12.tar.xz --jobs 4
 """
 _RUN_EXAMPLES = """\
@@ -124,7 +124,7 @@ def run(
     quiet: bool,
 ) -> int:
     """Exit code; raises InputError, RunError, Interrupted."""
-    from ackwise.lab import cost
+    from ackwise.lab import cost, device
     from ackwise.lab.device import Load
     from ackwise.plans import policy as policies
     from ackwise.results.console import Console
@@ -149,6 +149,10 @@ def run(
     outputs.write(made, list)
     if outputs.to_terminal:
         _show(Console(), costs, kernel.label)
+        ack = cost.ack_instructions(costs)
+        if ack is not None:
+            took = f"{ack * device.INSTRUCTION_NS / 1000:.0f}us"
+            print(f"an ACK costs {ack:.0f} instructions: `ackwise policy price --ack-cost {took}`")
     return 0
 
 
@@ -159,15 +163,7 @@ def _show(console: "Console", costs: "Sequence[Cost]", label: str) -> None:
     first = costs[0]
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     table.add_column("policy", no_wrap=True)
-    for head in (
-        "Mbit/s",
-        "instructions/MB",
-        "against first",
-        "busy",
-        "ACKs",
-        "segs/ACK",
-        "srtt ms",
-    ):
+    for head in ("Mbit/s", "instr/MB", "vs first", "busy", "ACKs", "segs/ACK", "RTT ms"):
         table.add_column(head, justify="right")
     for one in costs:
         price, base = one.instructions_per_mb, first.instructions_per_mb
@@ -175,7 +171,7 @@ def _show(console: "Console", costs: "Sequence[Cost]", label: str) -> None:
         table.add_row(
             one.policy,
             f"{one.goodput_bps / 1e6:.2f}",
-            "" if price is None else f"{price:,.0f}",
+            "" if price is None else f"{price / 1e6:.2f}M",
             change,
             f"{100 * one.busy_share:.1f}%",
             str(one.acks),

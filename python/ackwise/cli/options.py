@@ -462,8 +462,8 @@ CACHE = option(
     show_default="~/.cache/ackwise",
 )  # fmt: skip
 DEVICE = option(
-    # not mips: its kernel builds, but a run on it does not end yet
-    "--device", type=OneOf("x86"), default="x86", help="the emulated machine: a PC",
+    "--device", type=OneOf("x86", "mips"), default="x86",
+    help="the emulated machine: a PC, or a big-endian MIPS board",
 )  # fmt: skip
 CONFIG = option("--config", type=FILE, metavar="FILE", multiple=True, hidden=True)
 WALL_LIMIT = option(

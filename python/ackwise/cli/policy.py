@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`ackwise policy list|show|load|unload`: the engine's policies, and the running kernel's."""
+"""`ackwise policy list|show|price|load|unload`: the engine's policies, and the running kernel's."""
 
 import dataclasses
 import json
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ackwise.cli import options
-from ackwise.cli.options import Duration
-from ackwise.cli.shape import Group, argument, option, others
+from ackwise.cli.options import Duration, Quantity
+from ackwise.cli.shape import Group, argument, group, option, others
 from ackwise.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ _EXAMPLES = """\
 ackwise policy list
 ackwise policy show delayed
 ackwise policy list --json
+ackwise policy price --uplink 1mbit --rate 50mbit
 ackwise policy show --watch 1s
 ackwise policy load delayed.bpf.o
 """
@@ -45,6 +46,19 @@ with the last of them. Network namespaces whose default it is return to the kern
 """
 _UNLOAD_EXAMPLES = """\
 ackwise policy unload bpfdelayed
+"""
+_PRICE_TEXT = """\
+`greedy` and `dynamic` weigh an ACK against the time that segments wait for it. An ACK occupies
+what is scarce for a time: a processor or the air (--ack-cost), or an uplink (--uplink). While data
+arrive at RATE, ACKs may have SHARE of it, which allows one ACK for K segments; the price L is the
+waiting time at which that is the cheapest schedule. `greedy` then sends just that, `dynamic`,
+whose threshold is random, a fifth more on average; rails may add some.
+"""
+_PRICE_EXAMPLES = """\
+ackwise policy price --uplink 1mbit --rate 50mbit
+ackwise policy price --uplink 1mbit --ack-bytes 106B --rate 50mbit --share 5%   # two ATM cells
+ackwise policy price --ack-cost 38us --rate 100mbit --share 2%   # as `ackwise device run` found
+ackwise policy price --ack-cost 120us --rate 200mbit --json      # airtime
 """
 _SHOW_TEXT = """\
 With NAME: the policy's parameters with units and ranges, and its state. Without NAME: the TCP
@@ -210,6 +224,84 @@ def unload(name: str) -> int:
 
     bpf.unload(name)
     print(f"{name}: unloaded")
+    return 0
+
+
+@command.command(
+    "price",
+    short_help="Turn what an ACK costs into the price that greedy and dynamic take",
+    text=_PRICE_TEXT,
+    examples=_PRICE_EXAMPLES,
+)
+@group(
+    "What an ACK costs",
+    option(
+        "--ack-cost",
+        type=Quantity("TIME", 1, 10**9),
+        metavar="TIME",
+        help="time for which an ACK occupies the processor, or the air",
+    ),
+    option(
+        "--uplink",
+        type=Quantity("RATE", 1000, 10**12),
+        metavar="RATE",
+        help="rate of the link that ACKs share with other traffic",
+    ),
+    option(
+        "--ack-bytes",
+        type=Quantity("SIZE", 40, 2000),
+        metavar="SIZE",
+        default="52B",
+        help="what an ACK occupies of the uplink, headers of the link included",
+    ),
+)
+@group(
+    "What it may cost",
+    option(
+        "--rate",
+        type=Quantity("RATE", 1000, 10**12),
+        metavar="RATE",
+        required=True,
+        help="rate at which data arrive",
+    ),
+    option(
+        "--share",
+        type=Quantity("SHARE", 1, 10**6),
+        metavar="SHARE",
+        default="10%",
+        help="share of the processor, the air or the uplink that ACKs may have",
+    ),
+)
+@others(options.AS_JSON)
+def price(
+    ack_cost: int | None, uplink: int | None, ack_bytes: int, rate: int, share: int, as_json: bool
+) -> int:
+    """Exit code; raises InputError."""
+    from ackwise.plans import price as prices
+    from ackwise.plans import units
+
+    if ack_cost is None:
+        if uplink is None:
+            raise InputError("policy price: give what an ACK costs, --ack-cost or --uplink")
+        cost_ns = prices.on_uplink(uplink, ack_bytes)
+    else:
+        options.refuse(("--uplink", "--ack-bytes"), "--ack-cost", "give one of them")
+        cost_ns = ack_cost
+    found = prices.price(cost_ns, share, rate)
+    if as_json:
+        print(json.dumps(found.document(), indent=2))
+        return 0
+    print(
+        f"an ACK takes {cost_ns / 1000:.3g} us: {units.show(share, units.SHARE)} of the time allow "
+        f"{float(found.acks_per_s):.0f} a second"
+    )
+    print(
+        f"{units.show(rate, units.RATE)} are {float(found.segments_per_s):.0f} segments a second: "
+        f"one ACK for {float(found.segments_per_ack):.1f}"
+    )
+    print(f"price of an ACK: L = {found.price_ns / 1e6:.3f} ms of waiting")
+    for spec in found.policies:
+        print(f"use: --policy {spec}")
     return 0
 
 

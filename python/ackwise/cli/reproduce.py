@@ -65,12 +65,12 @@ def _runner(
     on: str, lab: Lab, jobs: int | None, keep: Path | None, show: Callable[[str, int, int], None]
 ) -> "Runner":
     from ackwise.lab import build
-    from ackwise.lab.target import X86
+    from ackwise.lab.target import DEVICES
     from ackwise.reproduce.lab_runner import DeviceRunner, LabRunner
     from ackwise.reproduce.runner import Runner
 
     if on == "device":
-        kernels = {one.name: build.find(lab.folder, False, (), one) for one in (X86,)}
+        kernels = {one.name: build.find(lab.folder, False, (), one) for one in DEVICES.values()}
         return DeviceRunner(kernels, workers=jobs, keep=keep, on_progress=show)
     if on != "linux":
         return Runner(workers=jobs, keep=keep, on_progress=show)

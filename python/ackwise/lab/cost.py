@@ -16,6 +16,9 @@ from ackwise.plans.policy import PolicyChoice
 from ackwise.results import provenance
 
 LINK, WORKLOAD = "lan-1g", "bulk"
+SEGMENT_BYTES = 1448  # Ethernet, timestamps
+# They differ in nothing but the number of segments for each ACK.
+EACH, ONE_PER_TWO = "every", "delayed:segments=2"
 SCHEMA_VERSION = 1
 KEYS = {
     "schema_version": "version of these keys; increases when one is removed or changes meaning",
@@ -24,6 +27,7 @@ KEYS = {
     "instruction_ns": "time that each instruction takes",
     "duration_ns": "length of each run",
     "pace_bps": "the sender's pace; 0: as fast as the processor allows",
+    "ack_instructions": "an ACK's, of both ends; null without `every` and `delayed:segments=2`",
     "policies[].policy": "with its parameters; `linux` is the kernel's own code",
     "policies[].goodput_bps": "payload read by the application per second",
     "policies[].instructions_per_mb": "of both ends, for 10^6 bytes read by the application",
@@ -47,6 +51,43 @@ class Cost:
     acks: int
     segments_per_ack: float
     srtt_p50_ns: float
+
+
+@dataclass(frozen=True)
+class Price:
+    """Instructions at both ends: `segment` without any ACK, `ack` for each."""
+
+    segment: float
+    ack: float
+
+    @property
+    def bound_percent(self) -> float:
+        """How much faster a saturated machine is without any ACKs than with one per two."""
+        return 100 * self.ack / 2 / self.segment
+
+
+def price(each: tuple[float, float], two: tuple[float, float]) -> Price:
+    """From runs with one ACK for each segment and one for two: instructions for each 10^6 bytes,
+    and segments for each ACK."""
+    per_segment, acks = zip(
+        *((per_mb * SEGMENT_BYTES / 1e6, 1 / segments_per_ack)
+          for per_mb, segments_per_ack in (each, two)),
+        strict=True,
+    )  # fmt: skip
+    ack = (per_segment[0] - per_segment[1]) / (acks[0] - acks[1])
+    return Price(per_segment[1] - ack * acks[1], ack)
+
+
+def ack_instructions(costs: Sequence[Cost]) -> float | None:
+    """What an ACK costs, if the two policies that show it ran."""
+    found = {
+        cost.policy: (cost.instructions_per_mb, cost.segments_per_ack)
+        for cost in costs
+        if cost.instructions_per_mb and cost.segments_per_ack
+    }
+    if EACH not in found or ONE_PER_TWO not in found:
+        return None
+    return price(found[EACH], found[ONE_PER_TWO]).ack
 
 
 def scenario(chosen: PolicyChoice, duration_ns: int, seed: int) -> dict[str, Any]:
@@ -110,5 +151,6 @@ def document(
         "instruction_ns": device.INSTRUCTION_NS,
         "duration_ns": duration_ns,
         "pace_bps": load.pace_bps,
+        "ack_instructions": ack_instructions(costs),
         "policies": [vars(cost) for cost in costs],
     }

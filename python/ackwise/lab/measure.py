@@ -83,6 +83,7 @@ class FlowWire:
     rtt_ns: list[int] = field(default_factory=list)
     ack_latency_ns: list[int] = field(default_factory=list)
     ack_times_ns: list[int] = field(default_factory=list)
+    acks_at_samples: list[int] | None = None  # counted by the socket; None: see ack_times_ns
     data: list[tuple[int, int, int, bool]] = field(default_factory=list)  # time, seq, bytes, again
     acks: list[tuple[int, int]] = field(default_factory=list)  # time, acknowledged offset
 
@@ -309,6 +310,7 @@ class _Recorded:
     flows: dict[int, dict[str, int]] = field(default_factory=dict)
     messages: dict[int, list[int]] = field(default_factory=dict)  # latencies, by group
     base_ns: int = 0  # time of day at the start of the run
+    length_ns: int = 0  # of the run
     load: Load | None = None  # of an emulated processor
     samples: dict[int, list[dict[str, str]]] = field(default_factory=dict)  # by flow
     counters: dict[str, dict[str, int]] = field(default_factory=dict)  # by host
@@ -320,7 +322,7 @@ def read_table(path: Path) -> list[dict[str, str]]:
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
-def _read_recorded(folder: Path) -> _Recorded:
+def _read_recorded(folder: Path, duration_ns: int) -> _Recorded:
     recorded = _Recorded()
     for line in (folder / "flows").read_text(encoding="ascii").splitlines():
         words = line.split()
@@ -332,9 +334,12 @@ def _read_recorded(folder: Path) -> _Recorded:
         elif "idle_ns" in row:
             recorded.load = Load(row["elapsed_ns"], row["idle_ns"])
         elif "end" in row:
-            recorded.base_ns = row["base"]
+            recorded.base_ns, recorded.length_ns = row["base"], row["end"]
     if not recorded.base_ns:
         raise RunError(f"{folder / 'flows'}: the run did not reach its end")
+    if not recorded.load:
+        # what it is longer by in virtual time is the reading of clocks
+        recorded.length_ns = duration_ns
     for sample in read_table(folder / "samples"):
         recorded.samples.setdefault(int(sample["flow"]), []).append(sample)
     recorded.counters = {host: counters(folder, host) for host in (CLIENT, SERVER)}
@@ -380,7 +385,7 @@ def result(
 def _result(
     folder: Path, scenario: dict[str, Any], groups_of: list[int], captured: bool
 ) -> dict[str, Any]:
-    recorded = _read_recorded(folder)
+    recorded = _read_recorded(folder, scenario["duration_ns"])
     groups = scenario["groups"]
     from_server = [groups[g]["direction"] == "down" for g in groups_of]
     wires = [FlowWire() for _ in groups_of]
@@ -425,9 +430,15 @@ _HANDSHAKE = {True: 2, False: 0}  # the client is the receiver: its SYN, and the
 def _count(wire: FlowWire, recorded: _Recorded, flow: int, from_server: bool) -> None:
     """A flow as its sockets counted it."""
     row = recorded.flows[flow]
+    samples = recorded.samples.get(flow, ())
+
+    def acks(empty: int) -> int:
+        return max(0, empty - _HANDSHAKE[from_server])
+
     wire.segments_received = row["segments"]
-    wire.acks_sent = max(0, row["empty"] - _HANDSHAKE[from_server])
-    wire.rtt_ns = [int(s["srtt_us"]) * 1000 for s in recorded.samples.get(flow, ())]
+    wire.acks_sent = acks(row["empty"])
+    wire.acks_at_samples = [acks(int(s["rcv_empty_segments"])) for s in samples]
+    wire.rtt_ns = [int(s["srtt_us"]) * 1000 for s in samples]
 
 
 def _read_captures(
@@ -443,7 +454,7 @@ def _read_captures(
     if all(g.get("receiver", {}).get("timestamps", True) for g in groups):
         mss -= 12
     # packets after the end are not part of the run: the applications have stopped reading
-    end_ns = recorded.base_ns + scenario["duration_ns"]
+    end_ns = recorded.base_ns + recorded.length_ns
     seen = {
         host: [
             p
@@ -512,7 +523,7 @@ def _group(
     flows = [_flow(scenario, recorded, i, wires[i], own[0] == i) for i in own]
     start = min((r["first"] for r in rows if r["started"]), default=0)
     done = all(r["completed"] for r in rows)
-    end = max((r["last"] for r in rows), default=0) if done else scenario["duration_ns"]
+    end = max((r["last"] for r in rows), default=0) if done else recorded.length_ns
     delivered = sum(r["delivered"] for r in rows)
     rates = [f["goodput_bps"] for f in flows]
     squares = sum(r * r for r in rates)
@@ -589,14 +600,16 @@ def _series(samples: list[dict[str, str]], wire: FlowWire, wall_ns: int) -> dict
         )
     }  # fmt: skip
     read_before, acks_before = 0, 0
-    ack_times = [t - wall_ns for t in wire.ack_times_ns]
+    acks_until = wire.acks_at_samples
+    if acks_until is None:
+        ack_times = [t - wall_ns for t in wire.ack_times_ns]
+        acks_until = [bisect_left(ack_times, int(sample["time_ns"])) for sample in samples]
     states = []
-    for sample in samples:
+    for sample, acks in zip(samples, acks_until, strict=True):
         state = sample["state"]
         states.append({} if state == "-" else read_values(state))
         number = {name: int(word) for name, word in sample.items() if word.isdecimal()}
         mss, ssthresh = number["mss_bytes"], number["ssthresh_segments"]
-        acks = bisect_left(ack_times, number["time_ns"])
         row = {
             "time_ns": number["time_ns"],
             "delivered_bytes": number["read_bytes"] - read_before,

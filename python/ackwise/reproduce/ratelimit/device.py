@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: MIT
 """Spec page 1 on a slow processor: the real kernel on emulated machines, cost in instructions."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 from ackwise import plans
+from ackwise.lab import cost
+from ackwise.lab.cost import SEGMENT_BYTES, Price
 from ackwise.plans import policy
 from ackwise.reproduce import check
 from ackwise.reproduce.check import Basis, Check, Kind, Origin
@@ -15,13 +19,13 @@ from ackwise.reproduce.reference import published
 from ackwise.reproduce.runner import Runner
 
 SECOND = 10**9
-MACHINES = ("x86",)  # what the source's virtual machine ran on
+MACHINES = ("x86", "mips")  # the source's: a virtual machine, a router
 STOCK = "linux"
-EACH = "every"
-ONE_PER_TWO = "delayed:segments=2"
+EACH, ONE_PER_TWO = cost.EACH, cost.ONE_PER_TWO
 LIMITED = "ratelimit"
 FEWEST = "delayed:segments=1024"
 STRETCHED = "delayed:segments=64"
+DROPPED_80 = "delayed:segments=10"  # of the ACKs of ONE_PER_TWO
 OTHERS = ("delayed:segments=8", "bsd", "dynamic", "greedy", "a3", "a3fewer", "csa3")
 POLICIES = (STOCK, ONE_PER_TWO, LIMITED, FEWEST, STRETCHED, EACH, *OTHERS)
 # Without a delay a flight is a few segments, and a policy may not let a sender wait: the source's
@@ -31,6 +35,11 @@ SATURATED_S = 6.0
 SETTLED_FROM = 1 / 3  # of the run: slow start, and the settling of ratelimit, are over
 PACED_S = 4.0
 PACES_BPS = (20_000_000, 60_000_000)
+# The rail for the sender's flight lets a quarter of an RTT's segments wait: ten of them or more at
+# these paces, with a longer RTT.
+LOAD_PACES_BPS = tuple(n * 10**6 for n in (15, 25, 40, 55, 70, 90))
+LOAD_DELAY_NS = 20_000_000
+BIN_MS = 1  # of the histogram
 
 KEPT = 0.98
 OF_BOUND = 0.9
@@ -41,15 +50,18 @@ SAVED_PERCENT = {20_000_000: 24, 60_000_000: 14}
 ASKED = Basis(Kind.PREDICTED, Origin.ASKED)
 PUBLISHED = Basis(Kind.PREDICTED, Origin.PUBLISHED)
 EXPECTED = Basis(Kind.PREDICTED, Origin.BEFORE)
+KNOWN = Basis(Kind.PREDICTED, Origin.AFTER)  # the median RTTs of such runs were seen
 OWN = Basis(Kind.OWN, Origin.BEFORE)
 
 
-def scenario(machine: str, spec: str, seconds: float, pace_bps: int = 0) -> dict[str, Any]:
+def scenario(
+    machine: str, spec: str, seconds: float, pace_bps: int = 0, delay_ns: int = DELAY_NS
+) -> dict[str, Any]:
     """One transfer on a machine. `machine` and `pace_bps` are read by the runner."""
     link = plans.load_link("lan-1g")
     shape = dict(link.scenario)
     for way in ("down", "up"):
-        shape[way] = {**shape[way], "delay_ns": DELAY_NS}
+        shape[way] = {**shape[way], "delay_ns": delay_ns}
     made = plans.scenario_of(
         replace(link, scenario=shape),
         replace(plans.load_workload("bulk"), duration_ns=round(seconds * SECOND)),
@@ -62,7 +74,8 @@ def scenario(machine: str, spec: str, seconds: float, pace_bps: int = 0) -> dict
 
 @dataclass(frozen=True)
 class DeviceRun:
-    """One run."""
+    """One run. `over_time`: a value for each sample, by the names of OVER_TIME, RATE and
+    `time_s`."""
 
     mbit_s: float  # once it has settled
     instructions_per_mb: float
@@ -70,15 +83,12 @@ class DeviceRun:
     acks: int
     busy_share: float
     srtt_ms: float
-    time_s: Sequence[float]
-    mbit_s_at: Sequence[float]
-    cwnd_segments: Sequence[float]
-    rate_segments: Sequence[float]
+    over_time: Mapping[str, Sequence[float]]
+    settled: int  # the first sample that counts
 
-    @property
-    def per_segment(self) -> float:
-        """Instructions for each segment of 1448 bytes, with its share of an ACK."""
-        return self.instructions_per_mb * 1448 / 1e6
+    def late(self, name: str) -> Sequence[float]:
+        """Values over time once it has settled."""
+        return self.over_time[name][self.settled :]
 
 
 def device_run(result: Mapping[str, Any]) -> DeviceRun:
@@ -87,50 +97,41 @@ def device_run(result: Mapping[str, Any]) -> DeviceRun:
     series = group["flows"][0]["series"]
     time_s = [t / SECOND for t in series["time_ns"]]
     steps = [b - a for a, b in zip([0.0, *time_s], time_s, strict=False)]
-    rates = [
-        8 * n / 1e6 / step if step else 0.0
-        for n, step in zip(series["delivered_bytes"], steps, strict=True)
-    ]
+
+    def per_s(key: str) -> list[float]:
+        return [n / s if s else 0.0 for n, s in zip(series[key], steps, strict=True)]
+
     settled_s = SETTLED_FROM * result["duration_ns"] / SECOND
-    late = [(n, s) for t, n, s in zip(time_s, series["delivered_bytes"], steps, strict=True)
-            if t > settled_s]  # fmt: skip
+    settled = sum(t <= settled_s for t in time_s)
+    delivered = sum(series["delivered_bytes"][settled:])
     return DeviceRun(
-        8 * sum(n for n, _ in late) / 1e6 / sum(s for _, s in late),
+        8 * delivered / 1e6 / sum(steps[settled:]),
         float(processor["instructions_per_mb"]),
         float(group["segments_per_ack"]),
         int(group["acks_sent"]),
         float(processor["busy_share"]),
         float(group["rtt_ns"]["p50"]) / 1e6,
-        time_s,
-        rates,
-        [n / 1448 for n in series["cwnd_bytes"]],
-        [float(n) for n in series["policy"].get("rate_segments", ())],
+        {
+            "time_s": time_s,
+            "mbit_s": [8 * n / 1e6 for n in per_s("delivered_bytes")],
+            "acks_s": per_s("acks"),
+            "srtt_ms": [n / 1e6 for n in series["srtt_ns"]],
+            "cwnd_segments": [n / SEGMENT_BYTES for n in series["cwnd_bytes"]],
+            "ssthresh_segments": [n / SEGMENT_BYTES for n in series["ssthresh_bytes"]],
+            **series["policy"],
+        },
+        settled,
     )
 
 
 Runs = Mapping[str, DeviceRun]
 
 
-@dataclass(frozen=True)
-class Price:
-    """Instructions at both ends: `segment` without any ACK, `ack` for each."""
-
-    segment: float
-    ack: float
-
-    @property
-    def bound_percent(self) -> float:
-        """How much faster a saturated machine is without any ACKs than with one per two."""
-        return 100 * self.ack / 2 / self.segment
-
-
 def price(runs: Runs) -> Price:
     """From one ACK for each segment and one for two."""
-    each, two = runs[EACH], runs[ONE_PER_TWO]
-    ack = (each.per_segment - two.per_segment) / (
-        1 / each.segments_per_ack - 1 / two.segments_per_ack
-    )
-    return Price(two.per_segment - ack / two.segments_per_ack, ack)
+    each, two = ((runs[spec].instructions_per_mb, runs[spec].segments_per_ack)
+                 for spec in (EACH, ONE_PER_TWO))  # fmt: skip
+    return cost.price(each, two)
 
 
 def gain_percent(runs: Runs, spec: str, base: str = ONE_PER_TWO) -> float:
@@ -145,7 +146,7 @@ def _saturated(runner: Runner, machine: str) -> tuple[list[Check], list[Figure],
     made = [scenario(machine, spec, SATURATED_S) for spec in POLICIES]
     found = runner.simulate(f"{machine}, saturated", made, device_run)
     runs = dict(zip(POLICIES, found, strict=True))
-    cost = price(runs)
+    paid = price(runs)
     gain = gain_percent(runs, LIMITED)
     most = published(
         *(
@@ -157,15 +158,15 @@ def _saturated(runner: Runner, machine: str) -> tuple[list[Check], list[Figure],
     source = "fig 6" if machine == "mips" else "figs 11, 12"
     checks = [
         check.at_least(f"{machine}: gain of ratelimit / bound without ACKs", OF_BOUND,
-                       gain / cost.bound_percent, basis=ASKED),
+                       gain / paid.bound_percent, basis=ASKED),
         check.between(f"{machine}: gain of ratelimit over one ACK per two segments",
                       (1 - AWAY) * most, (1 + AWAY) * most, gain,
                       basis=EXPECTED, published=most, unit="%", source=source),
         check.between(f"{machine}: bound without ACKs, by instructions",
-                      (1 - AWAY) * most, (1 + AWAY) * most, cost.bound_percent,
+                      (1 - AWAY) * most, (1 + AWAY) * most, paid.bound_percent,
                       basis=EXPECTED, published=most, unit="%", source=source),
         check.between(f"{machine}: gain with one ACK per 1024 segments / bound", OF_BOUND, 1.1,
-                      gain_percent(runs, FEWEST) / cost.bound_percent, basis=OWN),
+                      gain_percent(runs, FEWEST) / paid.bound_percent, basis=OWN),
         check.at_most(f"{machine}: ACKs of ratelimit / one per two segments", 0.6,
                       runs[LIMITED].acks / runs[ONE_PER_TWO].acks,
                       basis=EXPECTED, published="about 0.5", source="fig 17"),
@@ -176,6 +177,13 @@ def _saturated(runner: Runner, machine: str) -> tuple[list[Check], list[Figure],
             if spec not in (ONE_PER_TWO, EACH)
         ),
     ]  # fmt: skip
+    checks += [
+        check.between(f"{machine}: mean {what} of ratelimit / one ACK per two segments",
+                      1 - AWAY, 1 + AWAY, ratio(runs, name),
+                      basis=EXPECTED, published="same", source="figs 18, 19")
+        for name, what in (("cwnd_segments", "congestion window"),
+                           ("ssthresh_segments", "slow start threshold"))
+    ]  # fmt: skip
     if machine == "mips":
         checks.append(
             check.at_least("mips: RTT of ratelimit / one ACK per two segments", 1,
@@ -183,28 +191,34 @@ def _saturated(runner: Runner, machine: str) -> tuple[list[Check], list[Figure],
                            basis=PUBLISHED, published="rises", source="figs 7, 8")
         )  # fmt: skip
     else:
+        modes = [mode_ms(histogram(runs[spec])) for spec in (LIMITED, ONE_PER_TWO)]
+        checks.append(
+            check.at_most("x86: most frequent RTT of ratelimit / one ACK per two segments", 0.75,
+                          modes[0] / modes[1] if modes[0] and modes[1] else None,
+                          basis=KNOWN, published="about 0.5", source="figs 15, 16")
+        )  # fmt: skip
         checks.append(
             check.at_most("x86: RTT of ratelimit / one ACK per two segments", 0.75,
                           runs[LIMITED].srtt_ms / runs[ONE_PER_TWO].srtt_ms,
-                          basis=EXPECTED, published="about 0.5", source="figs 15, 16")
+                          basis=EXPECTED, published="about 0.5", source="figs 13, 14")
         )  # fmt: skip
     notes = [
-        f"{machine}: a segment costs {cost.segment:.0f} instructions at both ends, an ACK "
-        f"{cost.ack:.0f}; without any ACKs {cost.bound_percent:.1f}% more than with one per two. "
+        f"{machine}: a segment costs {paid.segment:.0f} instructions at both ends, an ACK "
+        f"{paid.ack:.0f}; without any ACKs {paid.bound_percent:.1f}% more than with one per two. "
         "Instructions per megabyte, Mbit/s, segments per ACK, share of that bound: "
         + "; ".join(
             f"{spec} {run.instructions_per_mb / 1e6:.2f} million, {run.mbit_s:.1f}, "
-            f"{run.segments_per_ack:.2f}, {gain_percent(runs, spec) / cost.bound_percent:.2f}"
+            f"{run.segments_per_ack:.2f}, {gain_percent(runs, spec) / paid.bound_percent:.2f}"
             for spec, run in runs.items()
         )
     ]
-    figures = [_costs(machine, runs, cost), _over_time(machine, runs)]
+    figures = [_costs(machine, runs, paid), _over_time(machine, runs), _histogram(machine, runs)]
     return check.grouped(f"{machine}, saturated", checks), figures, notes
 
 
-def _costs(machine: str, runs: Runs, cost: Price) -> Figure:
+def _costs(machine: str, runs: Runs, paid: Price) -> Figure:
     names = [spec.replace("delayed:segments=", "1 per ") for spec in runs]
-    bound = cost.segment / 1448
+    bound = paid.segment / SEGMENT_BYTES
     return Figure(
         f"device-ratelimit-{machine}-cost",
         f"What a megabyte costs on {machine}, both ends",
@@ -219,21 +233,75 @@ def _costs(machine: str, runs: Runs, cost: Price) -> Figure:
     )
 
 
+COMPARED = (STOCK, ONE_PER_TWO, LIMITED)
+OVER_TIME = {
+    "mbit_s": "Mbit/s",
+    "acks_s": "ACKs per second",
+    "srtt_ms": "smoothed RTT, ms",
+    "cwnd_segments": "congestion window, segments",
+    "ssthresh_segments": "slow start threshold, segments",
+}
+RATE = {"rate_segments": "ack_rate_val", "rate_max_segments": "ack_rate_max"}
+
+
 def _over_time(machine: str, runs: Runs) -> Figure:
-    shown = (STOCK, ONE_PER_TWO, LIMITED)
+    def series(spec: str, name: str, label: str) -> Series:
+        return Series(label, runs[spec].over_time["time_s"], runs[spec].over_time[name])
+
     return Figure(
         f"device-ratelimit-{machine}-time",
         f"A saturated {machine} over time",
         [
-            Panel("time, s", "Mbit/s",
-                  [Series(s, runs[s].time_s, runs[s].mbit_s_at) for s in shown]),
-            Panel("time, s", "congestion window, segments",
-                  [Series(s, runs[s].time_s, runs[s].cwnd_segments) for s in shown]),
-            Panel("time, s", "segments that may wait (ack_rate_val)",
-                  [Series(LIMITED, runs[LIMITED].time_s, runs[LIMITED].rate_segments)]),
+            *(
+                Panel("time, s", label, [series(spec, name, spec) for spec in COMPARED])
+                for name, label in OVER_TIME.items()
+            ),
+            Panel(
+                "time, s",
+                f"segments that may wait, {LIMITED}",
+                [series(LIMITED, name, label) for name, label in RATE.items()],
+            ),
         ],
-        "figs 5, 6, 10, 18",
+        "figs 5 to 8, 10 to 14, 18, 19",
+        columns=2,
+    )
+
+
+def histogram(run: DeviceRun) -> Counter[int]:
+    """Samples of the smoothed RTT once the run has settled, in steps of BIN_MS."""
+    return Counter(int(ms // BIN_MS) * BIN_MS for ms in run.late("srtt_ms"))
+
+
+def mode_ms(bins: Counter[int]) -> float | None:
+    """Middle of the step with most samples, the shortest of equals."""
+    return max(bins, key=lambda ms: (bins[ms], -ms)) + BIN_MS / 2 if bins else None
+
+
+def _histogram(machine: str, runs: Runs) -> Figure:
+    found = {spec: histogram(runs[spec]) for spec in COMPARED}
+    longest = max(ms for bins in found.values() for ms in bins)
+    steps = range(0, longest + 2 * BIN_MS, BIN_MS)
+    return Figure(
+        f"device-ratelimit-{machine}-rtt",
+        f"Histogram of the smoothed RTT on a saturated {machine}",
+        [
+            Panel(
+                "RTT, ms",
+                "share of samples",
+                [Series(s, steps, [bins[ms] / bins.total() for ms in steps], "steps")
+                 for s, bins in found.items()],
+            )
+        ],
+        "figs 15, 16",
     )  # fmt: skip
+
+
+def ratio(runs: Runs, name: str) -> float | None:
+    """Mean of a value of ratelimit once settled, relative to one ACK per two segments."""
+    limited, two = (sum(runs[spec].late(name)) for spec in (LIMITED, ONE_PER_TWO))
+    if limited == two:
+        return 1.0  # a threshold that neither has set
+    return limited / two if two else None
 
 
 # --- below saturation -----------------------------------------------------------------------------
@@ -257,6 +325,64 @@ def _paced(runner: Runner, machine: str) -> list[Check]:
     return check.grouped(f"{machine}, paced", checks)
 
 
+# --- performance against load ---------------------------------------------------------------------
+
+
+def at_load(loads: Sequence[float], gains: Sequence[float], load: float) -> float | None:
+    """The gain at a load, between the two runs nearest to it; None outside of all runs."""
+    points = sorted(zip(loads, gains, strict=True))
+    for (x0, y0), (x1, y1) in pairwise(points):
+        if x0 <= load <= x1:
+            return y0 + (y1 - y0) * (load - x0) / (x1 - x0) if x1 > x0 else y0
+    return None
+
+
+def _load(runner: Runner, machine: str) -> tuple[list[Check], list[Figure]]:
+    specs = (ONE_PER_TWO, DROPPED_80)
+    made = [
+        scenario(machine, spec, PACED_S, pace, LOAD_DELAY_NS)
+        for pace in LOAD_PACES_BPS
+        for spec in specs
+    ]
+    found = runner.simulate(f"{machine}, 80% of ACKs dropped", made, device_run)
+    two, ten = found[::2], found[1::2]
+    loads = [100 * run.busy_share for run in two]
+    gains = [
+        100 * (a.instructions_per_mb / b.instructions_per_mb - 1)
+        for a, b in zip(two, ten, strict=True)
+    ]
+    kept = [a.segments_per_ack / b.segments_per_ack for a, b in zip(two, ten, strict=True)]
+    quantity = "performance gain at 80% ACK drop"
+    low = published("ratelimit-cpu", quantity, "25% CPU load").number
+    high = published("ratelimit-cpu", quantity, "over 60% CPU load").number
+    checks = [
+        *(
+            check.within(f"{machine}: performance with 80% of ACKs dropped, at {load}% load",
+                         gain, at_load(loads, gains, load), percent=100 * AWAY,
+                         basis=EXPECTED, unit="%", source="fig 20")
+            for load, gain in ((25, low), (60, high))
+        ),
+        check.at_most(f"{machine}: ACKs left where 80% shall be dropped, most of all loads", 0.25,
+                      max(kept), basis=OWN),
+    ]  # fmt: skip
+    figure = Figure(
+        f"device-ratelimit-{machine}-load",
+        f"What {machine} gains with 80% of ACKs dropped",
+        [
+            Panel(
+                "load with one ACK per two segments, %",
+                "bytes per instruction gained, %",
+                [
+                    Series("published", [25, 60], [low, high], "points", published=True),
+                    Series("one ACK per ten segments", loads, gains),
+                ],
+            )
+        ],
+        "fig 20",
+    )
+    return check.grouped(f"{machine}, 80% of ACKs dropped", checks), [figure]
+
+
 # --- all of it ------------------------------------------------------------------------------------
 
 
@@ -266,8 +392,9 @@ def _run(runner: Runner) -> Outcome:
     notes: list[str] = []
     for machine in MACHINES:
         more, drawn, said = _saturated(runner, machine)
-        checks += [*more, *_paced(runner, machine)]
-        figures += drawn
+        loaded, curves = _load(runner, machine)
+        checks += [*more, *_paced(runner, machine), *loaded]
+        figures += [*drawn, *curves]
         notes += said
     return Outcome(checks, figures, notes)
 

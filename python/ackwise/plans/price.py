@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: MIT
+"""The price of an ACK for policies that weigh it against waiting, from what a user knows.
+
+An ACK occupies something scarce for a time: a processor, the air, an uplink. While segments arrive
+at some rate, ACKs may have a share of it, which allows one ACK for K segments. The price L is the
+total waiting time at which one ACK for K evenly spaced segments is the cheapest schedule of all:
+K segments, g apart, acknowledged with the last wait for g K (K - 1) / 2, so that an ACK and its
+share of the waiting cost L / K + g (K - 1) / 2 for each, least where L = g K^2 / 2.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from ackwise.errors import InputError
+from ackwise.plans import units
+
+POLICIES = ("greedy", "dynamic")  # of core/policy/price.h
+SECOND_NS = 10**9
+SEGMENT_BYTES = 1500
+ACK_BYTES = 52  # IPv4, TCP with timestamps
+SHARE_ALL_PPM = 10**6
+COST_PERMILLE = 500  # rho = 1/2: then L is `unit`
+UNIT_US_MAX = 10**6
+KEYS = {
+    "ack_cost_ns": "time for which an ACK occupies what is scarce",
+    "share_ppm": "share of it that ACKs may have",
+    "rate_bps": "at which data arrive, IP headers included",
+    "segments_per_s": "segments of 1500 bytes at that rate",
+    "segments_per_ack": "K, one ACK for which takes that share",
+    "price_ns": "L, the total waiting time that costs as much as an ACK",
+    "policies[]": "policies with that price, as --policy takes them",
+}
+
+
+@dataclass(frozen=True)
+class Price:
+    """L, and what it follows from."""
+
+    ack_cost_ns: int
+    share_ppm: int
+    rate_bps: int
+
+    @property
+    def segments_per_s(self) -> Fraction:
+        """Segments of SEGMENT_BYTES at the rate."""
+        return Fraction(self.rate_bps, 8 * SEGMENT_BYTES)
+
+    @property
+    def acks_per_s(self) -> Fraction:
+        """As many as the share allows."""
+        return Fraction(self.share_ppm * SECOND_NS, SHARE_ALL_PPM * self.ack_cost_ns)
+
+    @property
+    def segments_per_ack(self) -> Fraction:
+        """K."""
+        return self.segments_per_s / self.acks_per_s
+
+    @property
+    def price_ns(self) -> int:
+        """L, in whole microseconds: the policies' parameter has no finer ones."""
+        price_us = self.segments_per_ack**2 / 2 / self.segments_per_s * 10**6
+        return max(1, round(price_us)) * 1000
+
+    @property
+    def policies(self) -> list[str]:
+        """Policies with that price, as a user writes them."""
+        values = f"cost_permille={COST_PERMILLE},unit_us={self.price_ns // 1000}"
+        return [f"{name}:{values}" for name in POLICIES]
+
+    def document(self) -> dict[str, object]:
+        """Everything, as KEYS describes."""
+        return {
+            "ack_cost_ns": self.ack_cost_ns,
+            "share_ppm": self.share_ppm,
+            "rate_bps": self.rate_bps,
+            "segments_per_s": float(self.segments_per_s),
+            "segments_per_ack": float(self.segments_per_ack),
+            "price_ns": self.price_ns,
+            "policies": self.policies,
+        }
+
+
+def on_uplink(uplink_bps: int, ack_bytes: int) -> int:
+    """Nanoseconds for which an ACK occupies an uplink."""
+    return max(1, round(Fraction(8 * ack_bytes * SECOND_NS, uplink_bps)))
+
+
+def price(ack_cost_ns: int, share_ppm: int, rate_bps: int) -> Price:
+    """The price at which ACKs take `share_ppm` while data arrive at `rate_bps`.
+
+    All are positive. Raises InputError where ACKs are not scarce, and where the price is more than
+    the second that policies take.
+    """
+    found = Price(ack_cost_ns, share_ppm, rate_bps)
+    if found.segments_per_ack <= 1:
+        every_ppm = round(found.segments_per_s * ack_cost_ns * SHARE_ALL_PPM / SECOND_NS)
+        raise InputError(
+            f"--share: an ACK for every segment takes only {units.show(every_ppm, units.SHARE)}; "
+            "give a smaller share, or use the policy `every`"
+        )
+    if found.price_ns > UNIT_US_MAX * 1000:
+        raise InputError(
+            f"--share: one ACK for {float(found.segments_per_ack):.0f} segments would need a price "
+            "of more than the 1s that policies take; give a larger share"
+        )
+    return found
