@@ -99,7 +99,6 @@ impl Receiver {
             ceiling: if cfg.slow_window { FIRST_WINDOW_BYTES } else { u64::MAX },
             scale,
             rcv_mss: mss.min(MSS_GUESS_BYTES),
-            // Both sides know the handshake's RTT.
             rtt_us: (rtt_ns / 1000) as u32,
             echo_ns: 0,
             last_echo_ns: 0,
@@ -122,6 +121,14 @@ impl Receiver {
         // Linux, tcp_init_buffer_space.
         r.tune_space = r.tune_space.min(r.wnd).min(r.ceiling);
         r
+    }
+
+    /// The handshake is over; it took `rtt_ns` (0: not known).
+    pub fn establish(&mut self, now: u64, rtt_ns: u64) {
+        self.rtt_us = (rtt_ns / 1000) as u32;
+        self.tune_since_ns = now;
+        self.read_credit_ns = now;
+        self.last_data_ns = now;
     }
 
     /// The observable values of the policy's state.
