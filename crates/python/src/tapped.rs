@@ -3,8 +3,8 @@
 //! [`ackwise_sim::tap`] shows, as packets of IPv4 with heads only.
 //!
 //! Addresses and ports are the lab's. Where connections begin established, each has a handshake in front
-//! that takes the time that its empty segments would have taken. The simulator does not close
-//! connections, so no packet has a FIN.
+//! that takes the time that its empty segments would have taken. No packet has a FIN: one without data is
+//! shown as the ACK that it carries.
 
 use ackwise_capture::write::{PcapStyle, PcapWriter, TcpPacket};
 use ackwise_capture::{link, tcp_flag};

@@ -229,7 +229,8 @@ impl<'a> Engine<'a> {
         let receiver = |role: Role| {
             let place = (group as u64) << 32 | number << 2 | role as u64;
             let sack = spec.sender.recovery == Recovery::Sack;
-            let setup = Setup { policy: &g.policies[role], seed: s.seed, place, sack };
+            let closes = has_handshake && role == Role::DataReceiver;
+            let setup = Setup { policy: &g.policies[role], seed: s.seed, place, sack, closes };
             let config = spec.receiver.in_payload(mss).bounded(host(role).recv_buffer_max_bytes);
             Receiver::new(&config, mss, self.now, rtt_ns.unwrap_or(0), &setup)
         };

@@ -150,6 +150,9 @@ impl Flow {
             }
             due = self.read(role, cx);
         };
+        if self.ends[role].rx.takes_end() {
+            self.send_fin(role, cx);
+        }
         let writer_wants_turn = writes_in_turns && self.app.writable(&self.ends[role].tx) > 0;
         self.note_end(cx);
         self.schedule(role, cx);
@@ -217,6 +220,15 @@ impl Flow {
         self.on_ack_sent(role, Some(reason), cx);
     }
 
+    /// The FIN of an end that sends no data any more carries the ACK that is owed. It is not sent again: if it
+    /// is lost, the peer's own FIN comes again and is acknowledged.
+    fn send_fin(&mut self, role: Role, cx: &mut Context) {
+        let mut packet = self.packet(role, 0, cx);
+        packet.fin = true;
+        cx.out.push_back(packet);
+        self.tell_ack_sent(role, true, cx);
+    }
+
     /// A timer expired for which a segment without data leaves.
     pub fn send_bare(&mut self, role: Role, what: Bare, cx: &mut Context) {
         match what {
@@ -273,18 +285,26 @@ impl Flow {
     /// An ACK left: on its own with a reason, or on data.
     #[inline]
     fn on_ack_sent(&mut self, role: Role, reason: Option<Reason>, cx: &mut Context) {
+        if role == Role::DataReceiver {
+            match reason {
+                Some(reason) => cx.group.count(reason),
+                None if self.ends[role].rx.owes_ack() => cx.group.acks_piggybacked += 1,
+                None => {}
+            }
+        }
+        self.tell_ack_sent(role, reason.is_none(), cx);
+    }
+
+    /// The receiving half learns that an ACK left.
+    #[inline]
+    fn tell_ack_sent(&mut self, role: Role, piggyback: bool, cx: &mut Context) {
         let rx = &mut self.ends[role].rx;
         if role == Role::DataSender {
-            rx.on_ack_sent(cx.now, reason.is_none(), |_, _| {});
+            rx.on_ack_sent(cx.now, piggyback, |_, _| {});
             return;
         }
         let group = &mut *cx.group;
-        match reason {
-            Some(reason) => group.count(reason),
-            None if rx.owes_ack() => group.acks_piggybacked += 1,
-            None => {}
-        }
-        rx.on_ack_sent(cx.now, reason.is_none(), |wait_ns, segments| {
+        rx.on_ack_sent(cx.now, piggyback, |wait_ns, segments| {
             for _ in 0..segments {
                 group.ack_latency.record(wait_ns);
             }

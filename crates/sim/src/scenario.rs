@@ -614,7 +614,7 @@ impl Default for ReceiverSpec {
 }
 
 /// What Linux counts for a segment besides its payload: 2344 bytes for 1448.
-const SEGMENT_MEMORY_BYTES: u64 = 896;
+pub(crate) const SEGMENT_MEMORY_BYTES: u64 = 896;
 /// Linux, TCP_RMEM_TO_WIN_SCALE: the share of memory that is payload is counted in parts of this.
 const PAYLOAD_PARTS: u64 = 256;
 

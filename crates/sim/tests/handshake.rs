@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The handshake of Linux's senders, worked out by hand from RFC 9293, 3.5, and Linux 6.12.
+//! How connections of Linux's senders begin and end, worked out by hand from RFC 9293, 3.5, and Linux 6.12.
 //!
 //! The path is the ruler's (see `scenes`). A SYN of 52 bytes, with MSS, SACK permitted and window scale,
 //! takes 19 ms to the server and 20.052 ms back; the ACK of it 19 ms. So the client is established at
@@ -10,7 +10,7 @@ mod scenes;
 use ackwise_sim::result::{FlowResult, RunResult};
 use ackwise_sim::run_tapped;
 use ackwise_sim::tap::{Opened, Passed, Place, Tap};
-use scenes::{group, lay_over, only_flow, ruler, run, sent, trace, MS, MSS, S, US};
+use scenes::{acks, group, lay_over, only_flow, ruler, run, sent, trace, MS, MSS, S, US};
 use serde_json::{json, Value};
 
 const CLIENT_READY: u64 = 39_052 * US;
@@ -83,9 +83,9 @@ fn a_download_begins_one_and_a_half_round_trips_after_its_syn() {
     assert_eq!((flow.start_ns, flow.end_ns), (SERVER_READY, SERVER_READY + 22 * MS));
     let message_ns = result.groups[0].message_latency_ns.max;
     assert!((message_ns - 22e6).abs() <= 22e3, "{message_ns}");
-    // SYN and SYN-ACK on the link: 52 bytes each; they are no ACKs, but the third packet is one.
-    assert_eq!((result.down.packets, result.down.bytes), (3, 52 + 2 * 1000));
-    assert_eq!((result.up.packets, result.up.bytes), (4, 52 + 3 * 40));
+    // SYN-ACK, data and the ACK of a FIN; SYN, its ACK, those of the data, and a FIN.
+    assert_eq!((result.down.packets, result.down.bytes), (4, 52 + 2 * 1000 + 40));
+    assert_eq!((result.up.packets, result.up.bytes), (5, 52 + 4 * 40));
     // Those of data only.
     assert_eq!(flow.acks_sent, 2);
     assert_eq!(flow.retransmitted_segments, 0);
@@ -197,5 +197,64 @@ fn hosts_of_published_sources_begin_established() {
         let (result, seen) = watched(json!({}), linux(1, over.clone()));
         assert!(!seen.opened[0].handshake && !seen.left.iter().any(|p| p.2), "{over}");
         assert_eq!(sent(trace(&result))[0], (0, 1), "{over}");
+    }
+}
+
+// --- the end -------------------------------------------------------------------------------------
+
+/// Two full segments and one of 100 bytes, with FIN, or without the last 100 bytes.
+fn ending(bytes: u64, over: Value) -> RunResult {
+    let mut g = linux(1, json!({ "policy": { "name": "delayed", "params": { "segments": 2 } } }));
+    lay_over(&mut g, &over);
+    g["app"] = json!({ "kind": "bulk", "bytes": bytes });
+    run(&ruler(json!({}), &[g]))
+}
+
+#[test]
+fn the_last_ack_rides_on_the_fin_of_an_application_that_has_read_all() {
+    // Linux, tcp_fin and __tcp_ack_snd_check: the short segment and the FIN are less than a full one. They
+    // arrive at 22.14 ms, are read at once, and the application closes.
+    let result = ending(2 * MSS + 100, json!({}));
+    assert_eq!(acks(trace(&result)), [(SERVER_READY / US + 22_000, 2, "segment-count")]);
+    // SYN, ACK, ACK, FIN; SYN-ACK, data, ACK of the FIN.
+    assert_eq!((result.up.packets, result.down.packets), (4, 5));
+    let group = &result.groups[0];
+    assert_eq!((group.flows_completed, group.acks_piggybacked), (1, 0));
+    assert_eq!(group.ack_latency_ns.samples, 3);
+    // The FIN returns at 41.14 ms.
+    assert_eq!(result.duration_ns, SERVER_READY + 41_140 * US + 20_040 * US);
+}
+
+#[test]
+fn a_full_segment_with_a_fin_is_acknowledged_at_once() {
+    let result = ending(3 * MSS, json!({}));
+    let expected = [(22_000, 2, "segment-count"), (23_000, 3, "fin")];
+    let expected = expected.map(|(us, segment, reason)| (SERVER_READY / US + us, segment, reason));
+    assert_eq!(acks(trace(&result)), expected);
+    assert_eq!(result.up.packets, 5);
+}
+
+#[test]
+fn a_fin_waits_no_longer_than_40_ms_for_a_reader_that_is_late() {
+    let result = ending(2 * MSS + 100, json!({ "receiver": { "reader_lag_ns": 100 * MS } }));
+    let last = trace(&result).ack_time_ns.last().copied();
+    assert_eq!(last, Some(SERVER_READY + 22_140 * US + 40 * MS));
+    assert_eq!(result.up.packets, 5);
+}
+
+// --- the receiver's timeout ------------------------------------------------------------------------
+
+#[test]
+fn a_pause_counts_as_longer_than_the_timeout_when_it_is_by_a_tick() {
+    // Linux, tcp_event_data_recv: after a pause of more than its RTO a receiver acknowledges each segment
+    // again. Its RTO is that of the handshake, 239.052 ms, in whole jiffies: 240 ms. From segment to segment
+    // it takes the gap and 21 ms.
+    for (gap_us, quick) in [(218_500, 16), (219_500, 40)] {
+        let app = json!({
+            "kind": "odd-writes", "write_bytes": MSS, "writes": 1, "gap_ns": gap_us * US, "count": 40,
+        });
+        let over = json!({ "policy": { "name": "linux" }, "app": app });
+        let result = run(&ruler(json!({}), &[linux(1, over)]));
+        assert_eq!(result.groups[0].acks_by_reason["quickack"], quick, "{gap_us}");
     }
 }

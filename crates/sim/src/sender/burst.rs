@@ -55,12 +55,17 @@ impl Sender {
         self.burst.left_bytes = 0;
     }
 
-    /// Whole segments of the burst that may leave next (Linux, tcp_write_xmit and tcp_cwnd_test: half
-    /// of the window at most).
+    /// The burst that may leave next (Linux, tcp_write_xmit and tcp_cwnd_test: half of the window at most):
+    /// whole segments, and what is left of all data if it may leave as well (tcp_mss_split_point).
     fn next_burst_bytes(&self) -> u64 {
-        let half_window = self.window() / 2;
-        let may_leave = self.window_room().min(self.peer_room()).min(self.written - self.nxt);
-        may_leave.min(half_window).min(self.full_burst_bytes()) / self.mss * self.mss
+        let unsent = self.written - self.nxt;
+        let most = self.window_room().min(self.peer_room()).min(self.window() / 2);
+        let most = most.min(self.full_burst_bytes());
+        let left = unsent % self.mss;
+        if unsent <= most && self.short_may_leave(left, left) {
+            return unsent;
+        }
+        most.min(unsent) / self.mss * self.mss
     }
 
     /// Linux, tcp_tso_autosize.

@@ -184,7 +184,7 @@ impl Sender {
 
     /// RFC 1122, 4.2.3.4: may a segment shorter than the MSS leave?
     // [S5.4]
-    fn short_may_leave(&self, len: u64, unsent: u64) -> bool {
+    pub(super) fn short_may_leave(&self, len: u64, unsent: u64) -> bool {
         if self.cfg.nagle == Nagle::Unsent {
             // What the window cuts off leaves only when it is worth it (RFC 813, 4).
             let worth_it = len == unsent || 100 * len >= USABLE_PERCENT * self.wnd_max;
