@@ -79,5 +79,6 @@ impl Sender {
             self.measure(rtt_ns);
             self.min_rtt_ns = rtt_ns;
         }
+        self.cc.on_established(now, rtt_ns);
     }
 }
