@@ -114,3 +114,10 @@ def small_plan(**changes: Any) -> plans.Plan:
         "where": "test",
     }
     return plans.with_duration(plans.build(**{**parts, **changes}), 10**9)
+
+
+def established(scenario: dict[str, Any]) -> dict[str, Any]:
+    """The scenario with connections that begin established: a flow starts with its first byte."""
+    return scenario | {
+        "groups": [group | {"handshake": False} for group in scenario["groups"]],
+    }

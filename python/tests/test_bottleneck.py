@@ -108,7 +108,7 @@ def test_tshark_reads_what_the_simulator_sent(tmp_path: Path) -> None:
     assert again == flow["retransmitted_segments"]
     assert count("client.pcap", data) == flow["segments_received"]
     assert count("client.pcap", "tcp.srcport == 20001 && tcp.len == 0 && tcp.flags.syn == 0") == (
-        flow["acks_sent"] + 1  # of the handshake
+        flow["acks_sent"] + 2  # of the handshake, and a FIN
     )
     assert count("server.pcap", "tcp.flags.syn == 1 && tcp.options.wscale.shift > 0") == 2
     assert count("server.pcap", "_ws.malformed || tcp.analysis.ack_lost_segment") == 0

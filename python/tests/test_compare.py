@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Ackwise, small_plan, spawn
+from conftest import Ackwise, established, small_plan, spawn
 
 from ackwise import __version__, engine, plans
 from ackwise.errors import Interrupted
@@ -80,8 +80,8 @@ def test_same_seed_same_bytes_on_any_number_of_cores(ackwise: Ackwise) -> None:
 
 
 def started(job: compare.Job) -> list[int]:
-    """When the flows of a run start."""
-    groups = engine.simulate(compare.scenario(job))["groups"]
+    """When the flows of a run start to open their connections."""
+    groups = engine.simulate(established(compare.scenario(job)))["groups"]
     return [flow["start_ns"] for group in groups for flow in group["flows"]]
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import established
 
 from ackwise import engine, plans
 from ackwise.cli import main as cli
@@ -330,13 +331,13 @@ def test_flows_start_when_the_simulators_do(workload: str, seed: int) -> None:
         int(step.split(" start=")[1].split()[0])
         for step in traffic.build(given, "workload x", {}).steps
     )
-    result = engine.simulate(given)
+    result = engine.simulate(established(given))
     assert ours == sorted(f["start_ns"] for g in result["groups"] for f in g["flows"])
 
 
 def test_flows_have_the_simulators_sizes() -> None:
     given = scenario("lan-100m", "poisson-flows")
-    result = engine.simulate(given)
+    result = engine.simulate(established(given))
     done = [f for g in result["groups"] for f in g["flows"] if f["completed"]]
     sizes = {
         int(s.split(" start=")[1].split()[0]): int(s.split(" bytes=")[1])
@@ -384,6 +385,11 @@ def test_a_sender_that_differs_from_linux_is_refused(workload: str, key: str) ->
     with pytest.raises(InputError) as told:
         traffic.build(scenario(workload=workload), "workload x", {})
     assert str(told.value).startswith(f"workload x: {key}: ")
+
+
+def test_a_connection_without_a_handshake_is_refused() -> None:
+    with pytest.raises(InputError, match=r"workload x: flows\[0\].handshake: "):
+        traffic.build(established(scenario()), "workload x", {})
 
 
 def test_an_answer_can_be_written_in_pieces() -> None:

@@ -44,7 +44,7 @@ def test_shipped_link_names_its_source_and_runs(name: str) -> None:
     workload = plans.load_workload("bulk")
     chosen = policy.parse("linux", "test")
     short = plans.scenario_of(link, workload, chosen, 1)
-    short["duration_ns"] = 200_000_000
+    short["duration_ns"] = 500_000_000  # an RTT and a half before the first data
     result = engine.simulate(short)
     assert result["groups"][0]["segments_received"] > 0 or link.scenario["down"]["delay_ns"] > 10**8
 

@@ -2,9 +2,9 @@
 //! A simulated run as captures at its client, its server and the router between them: what
 //! [`ackwise_sim::tap`] shows, as packets of IPv4 with heads only.
 //!
-//! Addresses and ports are the lab's. The simulator has no handshake: the one in front of each
-//! connection takes the time that its empty segments would have taken. It does not close
-//! connections either, so no packet has a FIN.
+//! Addresses and ports are the lab's. Where connections begin established, each has a handshake in front
+//! that takes the time that its empty segments would have taken. No packet has a FIN: one without data is
+//! shown as the ACK that it carries.
 
 use ackwise_capture::write::{PcapStyle, PcapWriter, TcpPacket};
 use ackwise_capture::{link, tcp_flag};
@@ -24,21 +24,95 @@ const NS_PER_TICK: u64 = 1_000_000;
 const UNSCALED_MAX: u64 = 65_535;
 
 struct Connection {
-    timestamps: bool,
-    /// The server sends the data.
-    down: bool,
-    /// When the peer of the data sender sent the last packet of its handshake.
+    opened: Opened,
+    /// When the peer of the data sender sent the last packet of a handshake written here.
     answered_ns: u64,
-    client_shift: u32,
-    server_shift: u32,
-    mss_bytes: u32,
     /// The next of the client and of the server, which count their packets as Linux does.
     idents: [u16; 2],
     /// Still to be written before the first packet that comes later: the handshake.
     handshake: Vec<(u64, Place, TcpPacket)>,
     /// The same at the router, at the server's times: its first packet shows how far from there it is.
     at_router: Vec<(u64, TcpPacket)>,
-    up_ns: u64,
+}
+
+impl Connection {
+    fn end(&self, down: bool) -> End {
+        if down {
+            self.opened.server
+        } else {
+            self.opened.client
+        }
+    }
+
+    /// A SYN: the client's, or the server's, which answers it.
+    fn syn(&self, down: bool, sent_ns: u64, echo_ns: u64) -> TcpPacket {
+        let end = self.end(down);
+        let flags = if down { tcp_flag::SYN | tcp_flag::ACK } else { tcp_flag::SYN };
+        packet(self.opened.flow, down, 0, u64::from(down), 0)
+            .flags(flags)
+            .window(end.window_bytes.min(UNSCALED_MAX) as u16)
+            .options(&syn_options(&self.opened, end, sent_ns, echo_ns))
+    }
+
+    /// A segment of the connection once it is established.
+    fn segment(&self, p: &Passed) -> TcpPacket {
+        let mut options = Vec::new();
+        if self.opened.timestamps {
+            let is_senders = p.down != self.opened.up;
+            let has_no_answer = !self.opened.handshake && is_senders && p.echo_ns == 0;
+            let echo_ns = if has_no_answer { self.answered_ns } else { START_NS + p.echo_ns };
+            options = timestamps(START_NS + p.sent_ns, echo_ns);
+        }
+        if !p.sack.is_empty() {
+            options.extend([1, 1, 5, 2 + 8 * p.sack.len() as u8]);
+            for &(start, end) in p.sack {
+                options.extend((start as u32).wrapping_add(1).to_be_bytes());
+                options.extend((end as u32).wrapping_add(1).to_be_bytes());
+            }
+        }
+        let flags = if p.psh { tcp_flag::ACK | tcp_flag::PSH } else { tcp_flag::ACK };
+        let window = (u64::from(p.window_bytes) >> shift(self.end(p.down))).min(UNSCALED_MAX) as u16;
+        packet(p.flow, p.down, p.seq + 1, p.ack + 1, p.payload_bytes)
+            .flags(flags)
+            .window(window)
+            .options(&options)
+    }
+
+    /// A handshake that ends when the sender of the data may start: the client when it has the SYN-ACK, the
+    /// server when it has the ACK of it.
+    fn write_in_advance(&mut self) {
+        let (up, down_ns, up_ns) = (self.opened.up, self.opened.down_ns, self.opened.up_ns);
+        let start_ns = START_NS + self.opened.time_ns;
+        let syn_ns = start_ns - (up_ns + down_ns) - if up { 0 } else { up_ns };
+        let syn_ack_ns = syn_ns + up_ns;
+        let ack_ns = syn_ack_ns + down_ns;
+        let syn = self.syn(false, syn_ns, 0).ident(1);
+        let syn_ack = self.syn(true, syn_ack_ns, syn_ns).ident(1);
+        let client = self.opened.client;
+        let mut ack = packet(self.opened.flow, false, 1, 1, 0)
+            .ident(2)
+            .window((client.window_bytes >> shift(client)) as u16);
+        if self.opened.timestamps {
+            ack = ack.options(&timestamps(ack_ns, syn_ack_ns));
+        }
+        self.handshake = vec![
+            (syn_ns, Place::Client, syn.clone()),
+            (syn_ack_ns, Place::Server, syn.clone()),
+            (syn_ack_ns, Place::Server, syn_ack.clone()),
+            (ack_ns, Place::Client, syn_ack.clone()),
+            (ack_ns, Place::Client, ack.clone()),
+            (ack_ns + up_ns, Place::Server, ack.clone()),
+        ];
+        self.handshake.sort_by_key(|(at, _, _)| *at);
+        self.at_router = vec![(syn_ack_ns, syn), (syn_ack_ns, syn_ack), (ack_ns + up_ns, ack)];
+        self.answered_ns = if up { syn_ack_ns } else { ack_ns };
+        // Behind the handshake's.
+        self.idents = [3, 2];
+    }
+}
+
+fn shift(end: End) -> u32 {
+    end.window_shift.unwrap_or(0)
 }
 
 /// Flow, direction, numbers and time: what the places of a packet have in common.
@@ -79,7 +153,7 @@ impl Captures {
             let c = &mut self.connections[p.flow as usize];
             let next = &mut c.idents[usize::from(p.down)];
             let ident = *next;
-            *next = next.wrapping_add(p.payload_bytes.div_ceil(c.mss_bytes).max(1) as u16);
+            *next = next.wrapping_add(p.payload_bytes.div_ceil(c.opened.mss_bytes.max(1)).max(1) as u16);
             self.idents.entry(identity).or_default().push_back(ident);
             return ident;
         }
@@ -168,52 +242,18 @@ fn syn_options(o: &Opened, end: End, sent_ns: u64, echo_ns: u64) -> Vec<u8> {
 
 impl Tap for Captures {
     fn opened(&mut self, o: &Opened) {
-        let (down_ns, up_ns) = (o.down_ns, o.up_ns);
-        let start_ns = START_NS + o.time_ns;
-        // The sender of the data starts as soon as it may: the client when it has the SYN-ACK, the
-        // server when it has the ACK of it.
-        let syn_ns = start_ns - (up_ns + down_ns) - if o.up { 0 } else { up_ns };
-        let syn_ack_ns = syn_ns + up_ns;
-        let ack_ns = syn_ack_ns + down_ns;
-        let unscaled = |end: End| end.window_bytes.min(UNSCALED_MAX) as u16;
-        let shift = |end: End| end.window_shift.unwrap_or(0);
-        let syn = packet(o.flow, false, 0, 0, 0)
-            .flags(tcp_flag::SYN)
-            .ident(1)
-            .window(unscaled(o.client))
-            .options(&syn_options(o, o.client, syn_ns, 0));
-        let syn_ack = packet(o.flow, true, 0, 1, 0)
-            .flags(tcp_flag::SYN | tcp_flag::ACK)
-            .ident(1)
-            .window(unscaled(o.server))
-            .options(&syn_options(o, o.server, syn_ack_ns, syn_ns));
-        let mut ack =
-            packet(o.flow, false, 1, 1, 0).ident(2).window((o.client.window_bytes >> shift(o.client)) as u16);
-        if o.timestamps {
-            ack = ack.options(&timestamps(ack_ns, syn_ack_ns));
+        let mut connection = Connection {
+            opened: o.clone(),
+            answered_ns: 0,
+            // Linux draws the first; here captures are the same each time.
+            idents: [1, 1],
+            handshake: Vec::new(),
+            at_router: Vec::new(),
+        };
+        if !o.handshake {
+            connection.write_in_advance();
         }
-        let mut handshake = vec![
-            (syn_ns, Place::Client, syn.clone()),
-            (syn_ack_ns, Place::Server, syn.clone()),
-            (syn_ack_ns, Place::Server, syn_ack.clone()),
-            (ack_ns, Place::Client, syn_ack.clone()),
-            (ack_ns, Place::Client, ack.clone()),
-            (ack_ns + up_ns, Place::Server, ack.clone()),
-        ];
-        handshake.sort_by_key(|(at, _, _)| *at);
-        self.connections.push(Connection {
-            timestamps: o.timestamps,
-            down: !o.up,
-            answered_ns: if o.up { syn_ack_ns } else { ack_ns },
-            client_shift: shift(o.client),
-            server_shift: shift(o.server),
-            mss_bytes: o.mss_bytes.max(1),
-            // Behind the handshake's. Linux draws the first; here captures are the same each time.
-            idents: [3, 2],
-            handshake,
-            at_router: vec![(syn_ack_ns, syn), (syn_ack_ns, syn_ack), (ack_ns + up_ns, ack)],
-            up_ns,
-        });
+        self.connections.push(connection);
     }
 
     fn passed(&mut self, p: &Passed) {
@@ -225,32 +265,16 @@ impl Tap for Captures {
             let way_ns = p.time_ns.saturating_sub(p.sent_ns);
             self.write_at_router(
                 flow,
-                if p.down { way_ns } else { self.connections[flow].up_ns.saturating_sub(way_ns) },
+                if p.down { way_ns } else { self.connections[flow].opened.up_ns.saturating_sub(way_ns) },
             );
         }
         let ident = self.ident(p);
-        let c = &self.connections[p.flow as usize];
-        let shift = if p.down { c.server_shift } else { c.client_shift };
-        let mut options = Vec::new();
-        if c.timestamps {
-            let has_no_answer = p.down == c.down && p.echo_ns == 0;
-            let echo_ns = if has_no_answer { c.answered_ns } else { START_NS + p.echo_ns };
-            options = timestamps(START_NS + p.sent_ns, echo_ns);
-        }
-        if !p.sack.is_empty() {
-            options.extend([1, 1, 5, 2 + 8 * p.sack.len() as u8]);
-            for &(start, end) in p.sack {
-                options.extend((start as u32).wrapping_add(1).to_be_bytes());
-                options.extend((end as u32).wrapping_add(1).to_be_bytes());
-            }
-        }
-        let flags = if p.psh { tcp_flag::ACK | tcp_flag::PSH } else { tcp_flag::ACK };
-        let window = (u64::from(p.window_bytes) >> shift).min(UNSCALED_MAX) as u16;
-        let packet = packet(p.flow, p.down, p.seq + 1, p.ack + 1, p.payload_bytes)
-            .flags(flags)
-            .ident(ident)
-            .window(window)
-            .options(&options);
-        self.at(p.place).tcp(time_ns, &packet);
+        let c = &self.connections[flow];
+        let packet = if p.syn {
+            c.syn(p.down, START_NS + p.sent_ns, if p.down { START_NS + p.echo_ns } else { 0 })
+        } else {
+            c.segment(p)
+        };
+        self.at(p.place).tcp(time_ns, &packet.ident(ident));
     }
 }

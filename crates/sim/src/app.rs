@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! What the applications at both ends of a flow do: when they write, and what counts as a message.
 
+use crate::endpoint::Role;
 use crate::rng::Rng;
 use crate::scenario::{AppSpec, Bulk, OddWrites, ParetoBulk, RandomSpacing, Replay, RequestResponse};
 use crate::sender::{Sender, NEVER};
@@ -23,50 +24,64 @@ pub struct App {
     messages: VecDeque<(u64, u64)>,
     /// End of the stream for a bulk writer.
     limit: u64,
+    has_begun: bool,
     done: u32,
     written: u32,
+    /// First write of the data.
+    pub wrote_ns: Option<u64>,
     asked_ns: u64,
     /// Request bytes answered by the writing side.
     answered: u64,
 }
 
 impl App {
-    pub fn new(spec: &AppSpec, now: u64, mut rng: Rng) -> Self {
-        let mut app = App {
+    pub fn new(spec: &AppSpec, mut rng: Rng) -> Self {
+        let limit = match spec {
+            AppSpec::Bulk(Bulk { bytes }) if *bytes > 0 => *bytes,
+            AppSpec::ParetoBulk(ParetoBulk { mean_bytes, max_bytes }) => {
+                pareto(rng.unit(), *mean_bytes as f64, *max_bytes as f64)
+            }
+            _ => NEVER,
+        };
+        App {
             spec: spec.clone(),
-            wake_ns: now,
+            wake_ns: NEVER,
             ask_ns: NEVER,
             messages: VecDeque::new(),
-            limit: NEVER,
+            limit,
+            has_begun: false,
             done: 0,
             written: 0,
-            asked_ns: now,
+            wrote_ns: None,
+            asked_ns: 0,
             answered: 0,
-            rng: rng.clone(),
-        };
-        if app.is_bulk() {
-            // It writes when the flow starts, and again whenever there is room.
-            app.wake_ns = NEVER;
+            rng,
         }
-        match spec {
-            AppSpec::Bulk(Bulk { bytes }) if *bytes > 0 => app.limit = *bytes,
-            AppSpec::ParetoBulk(ParetoBulk { mean_bytes, max_bytes }) => {
-                app.limit = pareto(rng.unit(), *mean_bytes as f64, *max_bytes as f64);
-                app.rng = rng;
-            }
-            AppSpec::RequestResponse(_) => {
-                app.wake_ns = NEVER;
-                app.ask_ns = now;
-            }
+    }
+
+    /// The side whose application acts first, as soon as its end is established.
+    pub fn first(&self) -> Role {
+        match self.spec {
+            AppSpec::RequestResponse(_) => Role::DataReceiver,
+            _ => Role::DataSender,
+        }
+    }
+
+    /// That application begins.
+    pub fn begin(&mut self, now: u64) {
+        self.has_begun = true;
+        match &self.spec {
+            // It writes now, and again whenever there is room.
+            AppSpec::Bulk(_) | AppSpec::ParetoBulk(_) => {}
+            AppSpec::RequestResponse(_) => self.ask_ns = now,
             AppSpec::Replay(Replay { times_ns, .. }) => {
-                app.wake_ns = times_ns.first().map_or(NEVER, |t| now + t);
+                self.wake_ns = times_ns.first().map_or(NEVER, |t| now + t);
             }
-            _ => {}
+            AppSpec::RandomSpacing(_) | AppSpec::OddWrites(_) => self.wake_ns = now,
         }
-        if app.limit != NEVER {
-            app.messages.push_back((app.limit, now));
+        if self.limit != NEVER {
+            self.messages.push_back((self.limit, now));
         }
-        app
     }
 
     /// Bytes that a bulk writer may write now.
@@ -92,6 +107,7 @@ impl App {
     /// be asked again.
     pub fn write(&mut self, now: u64, tx: &mut Sender, most: u64) -> bool {
         if self.is_bulk() {
+            self.wrote_ns.get_or_insert(now);
             let again = tx.fill(now, self.limit, most);
             self.wake_ns = tx.copied_ns();
             if tx.written == self.limit {
@@ -103,6 +119,7 @@ impl App {
             return false;
         }
         self.wake_ns = NEVER;
+        self.wrote_ns.get_or_insert(now);
         match &self.spec {
             AppSpec::RandomSpacing(RandomSpacing { packets, bytes, max_gap_ns }) => {
                 put(&mut self.messages, now, tx, u64::from(*bytes), 1);
@@ -144,9 +161,10 @@ impl App {
     }
 
     /// The writing side has read requests up to `read`: it answers each whole one.
-    pub fn on_request(&mut self, read: u64, tx: &mut Sender) {
+    pub fn on_request(&mut self, now: u64, read: u64, tx: &mut Sender) {
         if let AppSpec::RequestResponse(RequestResponse { request_bytes, response_bytes, .. }) = self.spec {
             while self.answered + u64::from(request_bytes) <= read {
+                self.wrote_ns.get_or_insert(now);
                 self.answered += u64::from(request_bytes);
                 tx.write(response_bytes);
                 self.messages.push_back((tx.written, self.asked_ns));
@@ -186,7 +204,7 @@ impl App {
             | AppSpec::OddWrites(OddWrites { count, .. }) => count > 0 && self.done >= count,
             _ => true,
         };
-        finite && self.wake_ns == NEVER && self.ask_ns == NEVER && self.messages.is_empty()
+        self.has_begun && finite && self.wake_ns == NEVER && self.ask_ns == NEVER && self.messages.is_empty()
     }
 }
 

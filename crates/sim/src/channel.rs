@@ -508,6 +508,7 @@ pub mod tests {
             segments: 1,
             down: false,
             hop: 0,
+            syn: false,
             fin: false,
             psh: false,
             retransmitted: false,

@@ -15,7 +15,7 @@ use crate::receiver::{Receiver, Setup};
 use crate::record::{FlowRecord, GroupRecord};
 use crate::result::{RunResult, SCHEMA_VERSION};
 use crate::rng::Rng;
-use crate::scenario::{DataDirection, FlowGroup, PolicyChoice, Recovery, Scenario};
+use crate::scenario::{DataDirection, FlowGroup, PolicyChoice, ReceiverSpec, Recovery, Scenario};
 use crate::sender::{Sender, NEVER};
 use crate::tap::{End, Opened, Passed, Place, Tap};
 use ackwise_core::{Reason, Resolved};
@@ -24,6 +24,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// TCP timestamps with padding (RFC 7323, appendix A).
 const TIMESTAMP_BYTES: u32 = 12;
+/// What a SYN has besides: MSS (RFC 9293, 3.2), window scale (RFC 7323, 2.2) and, padded where no timestamps
+/// share their four bytes with it, SACK permitted (RFC 2018, 2).
+const MSS_OPTION_BYTES: u32 = 4;
+const SCALE_OPTION_BYTES: u32 = 4;
+const SACK_OPTION_BYTES: u32 = 4;
 /// Flows of each group that get a time series.
 const SERIES_FLOWS: u32 = 16;
 /// Events between two checks for cancellation.
@@ -49,6 +54,12 @@ impl std::fmt::Display for SimError {
 }
 
 impl std::error::Error for SimError {}
+
+fn syn_option_bytes(receiver: &ReceiverSpec) -> u32 {
+    let scale = if receiver.window_scaling { SCALE_OPTION_BYTES } else { 0 };
+    let sack = if receiver.timestamps { 0 } else { SACK_OPTION_BYTES };
+    MSS_OPTION_BYTES + scale + sack
+}
 
 struct GroupState {
     spec: FlowGroup,
@@ -192,15 +203,20 @@ impl<'a> Engine<'a> {
         let options = if spec.receiver.timestamps { TIMESTAMP_BYTES } else { 0 };
         let mss = s.mtu_bytes - s.ip_tcp_header_bytes - options;
         let overhead_bytes = s.ip_tcp_header_bytes + options + s.link_overhead_bytes;
-        let framing = Framing { overhead_bytes, cells: s.link_cells };
+        let framing = Framing {
+            overhead_bytes,
+            cells: s.link_cells,
+            syn_option_bytes: syn_option_bytes(&spec.receiver),
+        };
         let empty_bytes = framing.wire_bytes(0);
-        // The handshake's RTT: two empty segments over empty links.
+        // The RTT of a handshake that came before: two empty segments over empty links.
         let idle = |d: usize| -> u64 {
             let access = self.access.as_ref().map_or(0, |a| 2 * a.empty_time_ns(empty_bytes));
             self.channels[d].empty_time_ns(empty_bytes) + access
         };
         let (down_ns, up_ns) = (idle(DOWN), idle(UP));
-        let rtt_ns = down_ns + up_ns;
+        let has_handshake = spec.opens_with_handshake();
+        let rtt_ns = (!has_handshake).then_some(down_ns + up_ns);
         let down = spec.direction == DataDirection::Down;
         let number = u64::from(g.started);
         let (sends, receives) =
@@ -213,9 +229,10 @@ impl<'a> Engine<'a> {
         let receiver = |role: Role| {
             let place = (group as u64) << 32 | number << 2 | role as u64;
             let sack = spec.sender.recovery == Recovery::Sack;
-            let setup = Setup { policy: &g.policies[role], seed: s.seed, place, sack };
+            let closes = has_handshake && role == Role::DataReceiver;
+            let setup = Setup { policy: &g.policies[role], seed: s.seed, place, sack, closes };
             let config = spec.receiver.in_payload(mss).bounded(host(role).recv_buffer_max_bytes);
-            Receiver::new(&config, mss, self.now, rtt_ns, &setup)
+            Receiver::new(&config, mss, self.now, rtt_ns.unwrap_or(0), &setup)
         };
         let endpoint = |role: Role, rx: Receiver, peer_wnd: u64| {
             let config = spec.sender.bounded(host(role).send_buffer_max_bytes);
@@ -233,6 +250,7 @@ impl<'a> Engine<'a> {
             tap.opened(&Opened {
                 flow: index as u32,
                 time_ns: self.now,
+                handshake: has_handshake,
                 up: !down,
                 down_ns,
                 up_ns,
@@ -248,7 +266,10 @@ impl<'a> Engine<'a> {
             data_receiver: endpoint(Role::DataReceiver, b, wnd_a),
         };
         let rng = Rng::new(s.seed, 1 << 42 | (group as u64) << 32 | number);
-        let app = App::new(&spec.app, self.now, rng);
+        let mut app = App::new(&spec.app, rng);
+        if !has_handshake {
+            app.begin(self.now);
+        }
         let series = s.series_interval_ns > 0 && g.started < SERIES_FLOWS;
         let trace = s.record.trace && g.started == 0;
         let record = FlowRecord::new(self.now, series, trace.then_some(s.record.trace_limit));
@@ -257,6 +278,13 @@ impl<'a> Engine<'a> {
             Flow { number: index as u32, group: group as u32, ends, app, framing, record, active: true };
         let ids = [flow.id(Role::DataSender), flow.id(Role::DataReceiver)];
         self.flows.push(flow);
+        if has_handshake {
+            self.act(ids[usize::from(down)], |flow, cx| {
+                flow.send_syn(if down { Role::DataReceiver } else { Role::DataSender }, cx);
+                None
+            });
+            return;
+        }
         for id in ids {
             self.act(id, |_, _| None);
         }
@@ -557,7 +585,7 @@ impl<'a> Engine<'a> {
             due = flow.ends[role].rx.on_deadline(cx.now);
         }
         let end = &mut flow.ends[role];
-        let probes_window = end.tx.timer_ns <= cx.now && end.tx.on_timer(cx.now);
+        let bare = if end.tx.timer_ns <= cx.now { end.tx.on_timer(cx.now) } else { None };
         let mut asks = false;
         if end.rx.reader_ns <= cx.now {
             end.rx.reader_ns = NEVER;
@@ -567,8 +595,8 @@ impl<'a> Engine<'a> {
                 due = flow.read(role, &mut cx).or(due);
             }
         }
-        if probes_window {
-            flow.send_window_probe(role, &mut cx);
+        if let Some(bare) = bare {
+            flow.send_bare(role, bare, &mut cx);
         }
         if asks {
             let side = flow.ends[role].side;

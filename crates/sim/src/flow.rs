@@ -7,7 +7,7 @@ use crate::heap::{Heap, SimEvent};
 use crate::host::{Host, TurnBytes};
 use crate::packet::{Framing, Packet, Parcel};
 use crate::record::{FlowRecord, GroupRecord};
-use crate::sender::NEVER;
+use crate::sender::{Bare, Opening, NEVER};
 use ackwise_core::Reason;
 use std::collections::VecDeque;
 
@@ -57,6 +57,10 @@ impl Flow {
     pub fn on_segment(&mut self, role: Role, p: Parcel, cx: &mut Context) -> Option<Reason> {
         let end = &mut self.ends[role];
         end.rx.note_timestamp(&p);
+        if (p.syn || !end.tx.is_established()) && !self.on_handshake(role, &p, cx) {
+            return None;
+        }
+        let end = &mut self.ends[role];
         let rtt_ns = end.tx.on_ack(cx.now, &p);
         if let (Role::DataSender, Some(rtt_ns)) = (role, rtt_ns) {
             cx.group.rtt.record(rtt_ns);
@@ -75,11 +79,59 @@ impl Flow {
         due
     }
 
+    /// A SYN, or a packet that comes before this end is established (RFC 9293, 3.10.7.2 to 3.10.7.4).
+    /// Returns true if what the packet holds besides is for an established end.
+    fn on_handshake(&mut self, role: Role, p: &Packet, cx: &mut Context) -> bool {
+        match (self.ends[role].tx.opening, p.syn) {
+            (Opening::Listen | Opening::SynReceived, true) => self.send_syn(role, cx),
+            (Opening::SynSent, true) => {
+                self.on_established(role, p.echo_ns, cx);
+                self.send_bare_ack(role, cx);
+            }
+            // The peer has the SYN-ACK, and has not seen that its ACK arrived (RFC 5961, 4).
+            (Opening::Established, true) => self.send_bare_ack(role, cx),
+            (Opening::SynReceived, false) => self.on_established(role, p.echo_ns, cx),
+            (Opening::Listen | Opening::SynSent | Opening::Established, false) => {}
+        }
+        !p.syn && self.ends[role].tx.is_established()
+    }
+
+    /// The SYN of this end is acknowledged.
+    fn on_established(&mut self, role: Role, echo_ns: u64, cx: &mut Context) {
+        let end = &mut self.ends[role];
+        let rtt_ns = end.tx.on_syn_acknowledged(cx.now, echo_ns);
+        end.rx.establish(cx.now, rtt_ns.unwrap_or(0));
+        if role == self.app.first() {
+            self.app.begin(cx.now);
+        }
+    }
+
+    /// The client opens the connection, the server answers; both do so again when no answer comes.
+    pub fn send_syn(&mut self, role: Role, cx: &mut Context) {
+        let end = &mut self.ends[role];
+        let opening = if end.side == Side::Client { Opening::SynSent } else { Opening::SynReceived };
+        end.tx.send_syn(cx.now, opening);
+        let mut packet = self.packet(role, 0, cx);
+        packet.syn = true;
+        packet.wire_bytes = self.framing.wire_bytes(self.framing.syn_option_bytes);
+        cx.out.push_back(packet);
+    }
+
+    /// An ACK that is no answer to data.
+    fn send_bare_ack(&mut self, role: Role, cx: &mut Context) {
+        let packet = self.packet(role, 0, cx);
+        cx.out.push_back(packet);
+    }
+
     /// Everything an end can do at this time, given the ACK that is due. Output comes before the
     /// ACK: data carries it along, and only an ACK that no data carried leaves on its own. Reading
     /// comes last; what it sets free is output again. Returns true when the application asks for a
     /// turn on the processor.
     pub fn respond(&mut self, role: Role, mut due: Option<Reason>, cx: &mut Context) -> bool {
+        if !self.ends[role].tx.is_established() {
+            self.schedule(role, cx);
+            return false;
+        }
         let writes_in_turns = self.writes_in_turns(role, cx.host);
         if self.ends[role].tx.sends_before_the_writer_wakes() {
             self.send_data(role, &mut due, cx);
@@ -98,6 +150,9 @@ impl Flow {
             }
             due = self.read(role, cx);
         };
+        if self.ends[role].rx.takes_end() {
+            self.send_fin(role, cx);
+        }
         let writer_wants_turn = writes_in_turns && self.app.writable(&self.ends[role].tx) > 0;
         self.note_end(cx);
         self.schedule(role, cx);
@@ -165,9 +220,26 @@ impl Flow {
         self.on_ack_sent(role, Some(reason), cx);
     }
 
+    /// The FIN of an end that sends no data any more carries the ACK that is owed. It is not sent again: if it
+    /// is lost, the peer's own FIN comes again and is acknowledged.
+    fn send_fin(&mut self, role: Role, cx: &mut Context) {
+        let mut packet = self.packet(role, 0, cx);
+        packet.fin = true;
+        cx.out.push_back(packet);
+        self.tell_ack_sent(role, true, cx);
+    }
+
+    /// A timer expired for which a segment without data leaves.
+    pub fn send_bare(&mut self, role: Role, what: Bare, cx: &mut Context) {
+        match what {
+            Bare::Syn => self.send_syn(role, cx),
+            Bare::WindowProbe => self.send_window_probe(role, cx),
+        }
+    }
+
     /// A probe of the peer's closed window (RFC 9293, 3.8.6.1): one byte below it, which the peer
     /// has.
-    pub fn send_window_probe(&mut self, role: Role, cx: &mut Context) {
+    fn send_window_probe(&mut self, role: Role, cx: &mut Context) {
         let mut packet = self.packet(role, 0, cx);
         packet.probe = true;
         packet.seq = self.ends[role].tx.una.saturating_sub(1);
@@ -188,6 +260,7 @@ impl Flow {
             segments: 1,
             down: end.side == Side::Server,
             hop: 0,
+            syn: false,
             fin: false,
             psh: false,
             retransmitted: false,
@@ -212,18 +285,26 @@ impl Flow {
     /// An ACK left: on its own with a reason, or on data.
     #[inline]
     fn on_ack_sent(&mut self, role: Role, reason: Option<Reason>, cx: &mut Context) {
+        if role == Role::DataReceiver {
+            match reason {
+                Some(reason) => cx.group.count(reason),
+                None if self.ends[role].rx.owes_ack() => cx.group.acks_piggybacked += 1,
+                None => {}
+            }
+        }
+        self.tell_ack_sent(role, reason.is_none(), cx);
+    }
+
+    /// The receiving half learns that an ACK left.
+    #[inline]
+    fn tell_ack_sent(&mut self, role: Role, piggyback: bool, cx: &mut Context) {
         let rx = &mut self.ends[role].rx;
         if role == Role::DataSender {
-            rx.on_ack_sent(cx.now, reason.is_none(), |_, _| {});
+            rx.on_ack_sent(cx.now, piggyback, |_, _| {});
             return;
         }
         let group = &mut *cx.group;
-        match reason {
-            Some(reason) => group.count(reason),
-            None if rx.owes_ack() => group.acks_piggybacked += 1,
-            None => {}
-        }
-        rx.on_ack_sent(cx.now, reason.is_none(), |wait_ns, segments| {
+        rx.on_ack_sent(cx.now, piggyback, |wait_ns, segments| {
             for _ in 0..segments {
                 group.ack_latency.record(wait_ns);
             }
@@ -240,7 +321,7 @@ impl Flow {
             Role::DataReceiver => {
                 self.app.on_delivered(cx.now, read, |ns| cx.group.message_latency.record(ns));
             }
-            Role::DataSender => self.app.on_request(read, &mut self.ends.data_sender.tx),
+            Role::DataSender => self.app.on_request(cx.now, read, &mut self.ends.data_sender.tx),
         }
         due
     }
@@ -327,7 +408,7 @@ impl Flow {
 
     /// What was recorded, with the final counts of the ends.
     pub fn into_record(mut self) -> FlowRecord {
-        self.record.close(&self.ends.data_sender.tx, &self.ends.data_receiver.rx);
+        self.record.close(self.app.wrote_ns, &self.ends.data_sender.tx, &self.ends.data_receiver.rx);
         self.record
     }
 }

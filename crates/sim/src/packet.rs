@@ -25,6 +25,7 @@ pub struct Packet {
     pub down: bool,
     /// Links crossed so far.
     pub hop: u8,
+    pub syn: bool,
     pub fin: bool,
     pub psh: bool,
     pub retransmitted: bool,
@@ -50,6 +51,8 @@ pub struct Framing {
     pub overhead_bytes: u32,
     /// All of it in whole cells, the last one padded.
     pub cells: bool,
+    /// Options of a SYN that other segments do not have.
+    pub syn_option_bytes: u32,
 }
 
 impl Framing {
@@ -68,7 +71,7 @@ impl Framing {
 impl Packet {
     // [S3.3]
     pub fn is_pure_ack(&self) -> bool {
-        self.len == 0 && !self.fin && !self.probe
+        self.len == 0 && !self.syn && !self.fin && !self.probe
     }
 
     pub fn end(&self) -> u64 {

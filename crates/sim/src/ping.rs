@@ -24,7 +24,7 @@ impl Pings {
     /// None: the scenario has none.
     pub fn new(s: &Scenario) -> Option<Self> {
         let overhead_bytes = s.ip_tcp_header_bytes - TCP_HEADER_BYTES + s.link_overhead_bytes;
-        let framing = Framing { overhead_bytes, cells: s.link_cells };
+        let framing = Framing { overhead_bytes, cells: s.link_cells, syn_option_bytes: 0 };
         (s.ping_interval_ns > 0).then_some(Pings {
             interval_ns: s.ping_interval_ns,
             framing,
@@ -42,6 +42,7 @@ impl Pings {
             segments: 1,
             down: false,
             hop: 0,
+            syn: false,
             fin: false,
             psh: true, // receive offload merges nothing with it
             retransmitted: false,

@@ -4,7 +4,7 @@
 use crate::packet::{Packet, Sack, SACK_BLOCKS};
 use crate::ranges::Ranges;
 use crate::rng::Rng;
-use crate::scenario::{ReceiverSpec, SocketLayer};
+use crate::scenario::{ReceiverSpec, SocketLayer, SEGMENT_MEMORY_BYTES};
 use crate::sender::NEVER;
 use ackwise_core::{flag, Action, Conn, Event, EventKind, Order, Reason, Resolved};
 use std::collections::VecDeque;
@@ -13,6 +13,14 @@ use std::collections::VecDeque;
 const FIRST_WINDOW_BYTES: u64 = 65_535;
 /// RFC 9293, 3.7.1: default MSS, Linux's first guess of the peer's segments.
 const MSS_GUESS_BYTES: u32 = 536;
+
+/// The ACK of a FIN waits so long for the FIN of an application that closes (Linux, TCP_ATO_MIN).
+const FIN_WAIT_US: u32 = 40_000;
+/// Linux counts timeouts in jiffies and rounds them up: CONFIG_HZ=250.
+const TICK_NS: u64 = 4_000_000;
+
+/// Linux, tcp_event_data_recv: shorter segments say nothing about the window.
+const LEAST_GROWING_BYTES: u32 = 128;
 
 pub struct Receiver {
     cfg: ReceiverSpec,
@@ -58,6 +66,10 @@ pub struct Receiver {
     sack: bool,
     /// No data came yet.
     silent: bool,
+    /// Its application closes the connection when it has read all.
+    closes: bool,
+    /// Where the peer's FIN stands; NEVER: it has not come, or the connection is closed.
+    fin_at: u64,
 }
 
 /// What an ACK field carries.
@@ -74,6 +86,8 @@ pub struct Setup<'a> {
     pub place: u64,
     /// Both ends agreed on SACK (RFC 2018, 2).
     pub sack: bool,
+    /// The application closes the connection when it has read all that comes.
+    pub closes: bool,
 }
 
 impl Receiver {
@@ -99,7 +113,6 @@ impl Receiver {
             ceiling: if cfg.slow_window { FIRST_WINDOW_BYTES } else { u64::MAX },
             scale,
             rcv_mss: mss.min(MSS_GUESS_BYTES),
-            // Both sides know the handshake's RTT.
             rtt_us: (rtt_ns / 1000) as u32,
             echo_ns: 0,
             last_echo_ns: 0,
@@ -117,11 +130,21 @@ impl Receiver {
             rto_us: 0,
             sack: setup.sack,
             silent: true,
+            closes: setup.closes,
+            fin_at: NEVER,
         };
         r.wnd = r.window_now();
         // Linux, tcp_init_buffer_space.
         r.tune_space = r.tune_space.min(r.wnd).min(r.ceiling);
         r
+    }
+
+    /// The handshake is over; it took `rtt_ns` (0: not known).
+    pub fn establish(&mut self, now: u64, rtt_ns: u64) {
+        self.rtt_us = (rtt_ns / 1000) as u32;
+        self.tune_since_ns = now;
+        self.read_credit_ns = now;
+        self.last_data_ns = now;
     }
 
     /// The observable values of the policy's state.
@@ -222,11 +245,17 @@ impl Receiver {
     // [S4.3] [RFC9293.3]
     pub fn on_segment(&mut self, now: u64, p: &Packet, rto_ns: u64) -> Option<Reason> {
         self.silent = false;
-        self.rto_us = (rto_ns / 1000) as u32;
+        self.rto_us = match self.cfg.socket {
+            SocketLayer::Linux => (rto_ns.div_ceil(TICK_NS) * TICK_NS / 1000) as u32,
+            SocketLayer::Bsd43 => (rto_ns / 1000) as u32,
+        };
         self.estimate_mss(p);
         let order = self.order_of(p);
         if order != Order::Duplicate && self.cfg.timestamps && p.echo_ns > 0 {
             self.measure_rtt(now, p);
+        }
+        if p.fin && self.closes {
+            self.fin_at = p.end();
         }
         let window_grew = self.reassemble(now, p, order);
         self.waits_for_read = self.cfg.ack_after_read && order == Order::In;
@@ -238,12 +267,34 @@ impl Receiver {
         if self.sack && self.cfg.socket == SocketLayer::Linux {
             e.sack_delay_us = self.conn.sack_delay_us(self.sack_has_room);
         }
-        for (is_set, bit) in [(window_grew, flag::WND_GREW), (p.psh, flag::PSH), (p.fin, flag::FIN)] {
+        let awaits_own_fin = p.fin && self.awaits_own_fin();
+        if awaits_own_fin {
+            e.delay_max_us = e.delay_max_us.min(FIN_WAIT_US);
+        }
+        let fin = if awaits_own_fin { flag::DELACK } else { flag::FIN };
+        for (is_set, bit) in [(window_grew, flag::WND_GREW), (p.psh, flag::PSH), (p.fin, fin)] {
             if is_set {
                 e.flags |= bit;
             }
         }
         self.report(&e)
+    }
+
+    /// Linux waits for the FIN of an application that closes, which carries the ACK of the peer's FIN, unless
+    /// more than a full segment is owed: the FIN counts as a byte (tcp_fin and __tcp_ack_snd_check).
+    fn awaits_own_fin(&self) -> bool {
+        self.rcv_nxt == self.fin_at && self.rcv_nxt - self.rcv_wup < u64::from(self.rcv_mss)
+    }
+
+    /// True once, when the application has read all and closes.
+    #[inline]
+    pub fn takes_end(&mut self) -> bool {
+        let is_end = self.read == self.fin_at;
+        if is_end {
+            self.closes = false;
+            self.fin_at = NEVER;
+        }
+        is_end
     }
 
     /// Linux, tcp_measure_rcv_mss: what segments have been so far.
@@ -287,6 +338,9 @@ impl Receiver {
             Order::Hole => {
                 // A copy of data that is queued above the hole holds nothing new, but its ACK still
                 // reports the hole.
+                if p.len == 0 {
+                    return false;
+                }
                 self.note_range(p);
                 self.above.insert(p.seq, p.end(), |_, _| {});
                 self.sack && self.raise_ceiling(p)
@@ -317,11 +371,27 @@ impl Receiver {
     /// Linux, tcp_grow_window: by two segments for each, as far as there is room.
     fn raise_ceiling(&mut self, p: &Packet) -> bool {
         let room = self.free();
-        let grows = self.ceiling < room && p.len >= self.rcv_mss;
+        let grows = self.ceiling < room && (p.len >= self.rcv_mss || self.is_worth_its_memory(p));
         if grows {
             self.ceiling = (self.ceiling + 2 * u64::from(self.mss)).min(room);
         }
         grows
+    }
+
+    /// Linux, __tcp_grow_window: the larger the window is, the more of a segment's memory has to be payload.
+    fn is_worth_its_memory(&self, p: &Packet) -> bool {
+        if self.cfg.socket != SocketLayer::Linux || p.len < LEAST_GROWING_BYTES {
+            return false;
+        }
+        let (len, mss) = (u64::from(p.len), u64::from(self.mss));
+        let memory = len + u64::from(p.segments) * SEGMENT_MEMORY_BYTES;
+        let mut held = memory * mss / (mss + SEGMENT_MEMORY_BYTES) / 2;
+        let mut window = self.cfg.recv_buffer_bytes.max(self.cfg.recv_buffer_max_bytes) / 2;
+        while held > len && self.ceiling <= window {
+            held /= 2;
+            window /= 2;
+        }
+        self.ceiling <= window
     }
 
     /// Linux, tcp_rcv_rtt_update: a shorter RTT counts at once, a longer one by an eighth.

@@ -155,8 +155,9 @@ impl FlowRecord {
         }
     }
 
-    /// Takes the final counts from the ends.
-    pub fn close(&mut self, tx: &Sender, rx: &Receiver) {
+    /// Takes the final counts from the ends. A flow starts when its data was first written.
+    pub fn close(&mut self, wrote_ns: Option<u64>, tx: &Sender, rx: &Receiver) {
+        self.start_ns = wrote_ns.unwrap_or(self.start_ns);
         self.delivered_bytes = rx.read_bytes();
         self.counters = tx.counters;
     }

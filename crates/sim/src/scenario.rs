@@ -403,8 +403,22 @@ keys! {
         /// TCP of the data receiver
         #[serde(default)]
         pub receiver: ReceiverSpec,
+        /// connections open with a handshake where both ends are Linux's: recovery sack, socket linux;
+        /// elsewhere, and with false, they begin established
+        #[serde(default = "d::handshake")]
+        pub handshake: bool,
         /// the application
         pub app: AppSpec,
+    }
+}
+
+impl FlowGroup {
+    /// The hosts of published sources begin established, as their experiments do.
+    pub(crate) fn opens_with_handshake(&self) -> bool {
+        let has_linux_ends = self.sender.recovery == Recovery::Sack
+            && self.sender.socket == SocketLayer::Linux
+            && self.receiver.socket == SocketLayer::Linux;
+        self.handshake && has_linux_ends
     }
 }
 
@@ -600,7 +614,7 @@ impl Default for ReceiverSpec {
 }
 
 /// What Linux counts for a segment besides its payload: 2344 bytes for 1448.
-const SEGMENT_MEMORY_BYTES: u64 = 896;
+pub(crate) const SEGMENT_MEMORY_BYTES: u64 = 896;
 /// Linux, TCP_RMEM_TO_WIN_SCALE: the share of memory that is payload is counted in parts of this.
 const PAYLOAD_PARTS: u64 = 256;
 
@@ -746,5 +760,8 @@ mod d {
     }
     pub fn count() -> u32 {
         1
+    }
+    pub fn handshake() -> bool {
+        true
     }
 }

@@ -15,11 +15,14 @@ pub enum Place {
     Router,
 }
 
-/// A connection that starts established, as a handshake would have made it.
+/// A connection that starts: with the SYN that its client sends, or established, as a handshake before it
+/// would have left it.
 #[derive(Clone, Debug)]
 pub struct Opened {
     pub flow: u32,
     pub time_ns: u64,
+    /// Its packets are to come.
+    pub handshake: bool,
     /// The client sends the data.
     pub up: bool,
     /// How long an empty segment takes to the client and to the server.
@@ -53,6 +56,7 @@ pub struct Passed<'a> {
     pub ack: u64,
     pub payload_bytes: u32,
     pub window_bytes: u32,
+    pub syn: bool,
     pub psh: bool,
     /// TSval and TSecr, nanoseconds.
     pub sent_ns: u64,
@@ -77,6 +81,7 @@ impl<'a> Passed<'a> {
             ack: p.ack,
             payload_bytes: p.len,
             window_bytes: p.wnd_bytes,
+            syn: p.syn,
             psh: p.psh,
             sent_ns: p.sent_ns,
             echo_ns: p.echo_ns,

@@ -85,3 +85,49 @@ fn a_router_stands_between_access_link_and_shared_link() {
     let opened = &seen.opened[0];
     assert_eq!((opened.mss_bytes, opened.up, opened.sack), (960, false, false));
 }
+
+/// What leaves the server: payload and PSH; what leaves the client: the window.
+#[derive(Default)]
+struct Left {
+    data: Vec<(u32, bool)>,
+    windows: Vec<u32>,
+}
+
+impl Tap for Left {
+    fn opened(&mut self, _: &Opened) {}
+    fn passed(&mut self, p: &Passed) {
+        match p.place {
+            Place::Server if p.down => self.data.push((p.payload_bytes, p.psh)),
+            Place::Client if !p.down => self.windows.push(p.window_bytes),
+            _ => {}
+        }
+    }
+}
+
+fn left(over: serde_json::Value) -> Left {
+    // A short path: a burst may be long (tcp_tso_autosize).
+    let path = json!({ "down": { "delay_ns": 0 }, "up": { "delay_ns": 0 } });
+    let mut seen = Left::default();
+    run_tapped(&ruler(path, &[group(over)]), None, Some(&mut seen)).unwrap();
+    seen
+}
+
+#[test]
+fn a_short_segment_at_the_end_of_all_data_belongs_to_the_burst() {
+    // Linux, tcp_mss_split_point: three segments are one socket buffer, of which the last is pushed.
+    let app = json!({ "kind": "bulk", "bytes": 2 * MSS + 100 });
+    let seen = left(json!({ "sender": { "recovery": "sack" }, "app": app }));
+    assert_eq!(seen.data, [(960, false), (960, false), (100, true)]);
+}
+
+#[test]
+fn a_segment_of_128_bytes_opens_the_window_and_a_shorter_one_does_not() {
+    // Linux, tcp_event_data_recv and __tcp_grow_window: by two segments for each.
+    for (bytes, grows) in [(127, false), (128, true)] {
+        let seen = left(json!({
+            "receiver": { "slow_window": true, "recv_buffer_bytes": 131_072, "recv_buffer_max_bytes": 6 << 20 },
+            "app": { "kind": "odd-writes", "write_bytes": bytes, "writes": 1, "count": 5 },
+        }));
+        assert_eq!(seen.windows[4] > seen.windows[0], grows, "{bytes}: {:?}", seen.windows);
+    }
+}

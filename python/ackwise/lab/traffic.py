@@ -90,6 +90,8 @@ def _filled(group: dict[str, Any]) -> dict[str, Any]:
 def _check(group: dict[str, Any], where: str) -> None:
     sender = group["sender"]
     reader = group["receiver"]
+    if not group["handshake"]:
+        refuse(f"{where}.handshake", "Linux always opens with one", "remove it")
     only = {"counting": "bytes", "socket": "linux"}
     for key, value in only.items():
         if sender[key] != value:

@@ -9,7 +9,7 @@ first packet with data. The runs part
 - in time, at the first packet that leaves at times further apart than a tolerance.
 
 Of both ends, the one that parts first counts: what the other does later follows from it. The
-handshake and the end of a connection are left out, as the simulator has neither.
+handshake and the end of a connection are left out: only data and their ACKs are compared.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! A rate-based controller in the manner of BBR (draft-cardwell-iccrg-bbr-congestion-control-00,
-//! "the draft" below): the window and the pacing rate follow the estimates of bottleneck bandwidth
-//! and minimum RTT.
+//! BBR version 1 (draft-cardwell-iccrg-bbr-congestion-control-00, "the draft" below) as in Linux 6.12
+//! (net/ipv4/tcp_bbr.c): the window and the pacing rate follow the estimates of bottleneck bandwidth and
+//! minimum RTT. It does not look for policers (bbr_lt_bw_sampling).
 
 use super::{AckSample, Controller, Flight, Window};
 
@@ -13,9 +13,6 @@ const CWND_GAIN: f64 = 2.0;
 const PROBE_BW_GAINS: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
 /// ProbeBW is entered in the first phase that cruises. The draft (4.3.4.2) draws the phase at random.
 const CRUISE_PHASE: usize = 2;
-/// A probing phase ends after this many minimum RTTs even if the flight never reached its target,
-/// as when the window or the application holds it back.
-const PROBE_MAX_MIN_RTTS: u64 = 4;
 /// The draft, 4.1.1.2: rounds over which the largest delivery rate is the bandwidth.
 const BANDWIDTH_ROUNDS: u64 = 10;
 /// The draft, 4.3.2.2: the pipe is full when the bandwidth did not grow by a quarter ...
@@ -29,8 +26,17 @@ const PROBE_RTT_NS: u64 = 200_000_000;
 const MIN_WINDOW_SEGMENTS: u64 = 4;
 /// The target before there is an estimate (RFC 6928's initial window).
 const INITIAL_TARGET_SEGMENTS: u64 = 10;
-/// The draft, 4.2.3.2: three send quanta, here of one segment, for offloads at both ends.
-const QUANTA_SEGMENTS: u64 = 3;
+/// The draft, 4.2.3.2: room for so many bursts, for offloads at both ends.
+const BURSTS: u64 = 3;
+/// Linux (bbr_tso_segs_goal, bbr_min_tso_segs): a burst is what leaves in this part of a second, at most so
+/// much (GSO_LEGACY_MAX_SIZE) and, from this rate on, at least two segments.
+const BURST_SECOND_SHARE: f64 = 1024.0;
+const BURST_MOST_BYTES: f64 = 65_215.0;
+const BURST_OF_TWO_FROM: f64 = 1_200_000.0 / 8.0;
+/// Linux (bbr_pacing_margin_percent): so much of the rate is left, to keep the queue short.
+const PACING_SHARE: f64 = 0.99;
+/// Linux (bbr_init_pacing_rate_from_rtt): where no RTT is known.
+const NOMINAL_RTT_NS: u64 = 1_000_000;
 /// Linux (tcp_bbr.c, bbr_extra_acked_win_rtts): length of each half of the aggregation window.
 const EXTRA_ACKED_ROUNDS: u64 = 5;
 /// Linux (bbr_extra_acked_max_us = 100 ms): at most this part of a second's data counts as
@@ -105,7 +111,7 @@ struct Aggregation {
 }
 
 impl Aggregation {
-    fn on_ack(&mut self, ack: &AckSample, bandwidth: f64, round: u64) {
+    fn on_ack(&mut self, ack: &AckSample, cwnd: u64, bandwidth: f64, round: u64) {
         let elapsed_s = ack.now_ns.saturating_sub(self.since_ns) as f64 / 1e9;
         let mut expected = (bandwidth * elapsed_s) as u64;
         if self.bytes <= expected {
@@ -120,7 +126,7 @@ impl Aggregation {
             self.half_began_round = round;
             self.largest = [0, self.largest[0]];
         }
-        self.largest[0] = self.largest[0].max(self.bytes.saturating_sub(expected));
+        self.largest[0] = self.largest[0].max(self.bytes.saturating_sub(expected).min(cwnd));
     }
 
     fn allowance(&self, bandwidth: f64) -> u64 {
@@ -141,6 +147,14 @@ pub struct Bbr {
     aggregation: Aggregation,
     /// Window to return to after ProbeRTT or a loss.
     prior_cwnd: u64,
+    /// Bytes per second at which segments leave.
+    pacing_rate: f64,
+    delivered: u64,
+    in_recovery: bool,
+    /// In the first round of a recovery only what arrived leaves again (packet_conservation).
+    conserves: bool,
+    /// Data left after a pause, and no ACK came since.
+    idle_restart: bool,
 }
 
 impl Default for Bbr {
@@ -154,6 +168,11 @@ impl Default for Bbr {
             plateau: Plateau::default(),
             aggregation: Aggregation::default(),
             prior_cwnd: 0,
+            pacing_rate: 0.0,
+            delivered: 0,
+            in_recovery: false,
+            conserves: false,
+            idle_restart: false,
         }
     }
 }
@@ -163,13 +182,47 @@ impl Bbr {
         self.rates.first().map_or(0.0, |r| r.1)
     }
 
-    /// The draft, 4.2.3.2: so much in flight for this gain.
-    fn in_flight_target(&self, gain: f64, mss: u64) -> u64 {
-        if self.min_rtt_ns == u64::MAX || self.bandwidth() == 0.0 {
+    /// The draft, 4.2.3.2: what the path holds, times this gain.
+    fn bdp(&self, gain: f64, mss: u64) -> u64 {
+        if self.min_rtt_ns == u64::MAX {
             return INITIAL_TARGET_SEGMENTS * mss;
         }
-        let bdp = self.bandwidth() * self.min_rtt_ns as f64 / 1e9;
-        (gain * bdp) as u64 + QUANTA_SEGMENTS * mss
+        (gain * self.bandwidth() * self.min_rtt_ns as f64 / 1e9) as u64
+    }
+
+    /// Linux, bbr_tso_segs_goal.
+    fn burst_segments(&self, mss: u64) -> u64 {
+        let least = if self.pacing_rate < BURST_OF_TWO_FROM { 1 } else { 2 };
+        let bytes = (self.pacing_rate / BURST_SECOND_SHARE).min(BURST_MOST_BYTES);
+        (bytes as u64 / mss).max(least)
+    }
+
+    /// Linux, bbr_quantization_budget: whole segments, an even number of them, and room for bursts.
+    fn with_bursts(&self, bytes: u64, mss: u64) -> u64 {
+        let segments = bytes.div_ceil(mss) + BURSTS * self.burst_segments(mss);
+        let is_probing = matches!(self.mode, Mode::ProbeBandwidth { phase: 0, .. });
+        (segments.next_multiple_of(2) + if is_probing { 2 } else { 0 }) * mss
+    }
+
+    /// So much in flight for this gain.
+    fn in_flight_target(&self, gain: f64, mss: u64) -> u64 {
+        self.with_bursts(self.bdp(gain, mss), mss)
+    }
+
+    /// Linux, bbr_packets_in_net_at_edt: what will be in flight when the pacer lets the next burst go.
+    fn in_flight_then(&self, in_flight: u64, ack: &AckSample) -> u64 {
+        let wait_s = ack.next_departure_ns.saturating_sub(ack.now_ns) as f64 / 1e9;
+        let delivered = (self.bandwidth() * wait_s) as u64;
+        let burst = if self.mode.pacing_gain() > 1.0 { self.burst_segments(ack.mss) * ack.mss } else { 0 };
+        (in_flight + burst).saturating_sub(delivered)
+    }
+
+    /// Linux, bbr_set_pacing_rate: until the pipe is full the rate only rises.
+    fn set_pacing_rate(&mut self, gain: f64) {
+        let rate = gain * self.bandwidth() * PACING_SHARE;
+        if self.plateau.is_reached() || rate > self.pacing_rate {
+            self.pacing_rate = rate;
+        }
     }
 
     /// The draft, 4.1.1: the largest delivery rate of the last rounds. A rate limited by the
@@ -186,7 +239,7 @@ impl Bbr {
     /// The draft, 4.1.2. Returns true when the estimate had expired.
     fn update_min_rtt(&mut self, ack: &AckSample) -> bool {
         let expired = ack.now_ns > self.min_rtt_at_ns + MIN_RTT_WINDOW_NS;
-        if let Some(rtt_ns) = ack.rtt_ns.filter(|&rtt_ns| rtt_ns <= self.min_rtt_ns || expired) {
+        if let Some(rtt_ns) = ack.newest_rtt_ns.filter(|&rtt_ns| rtt_ns < self.min_rtt_ns || expired) {
             self.min_rtt_ns = rtt_ns;
             self.min_rtt_at_ns = ack.now_ns;
         }
@@ -195,7 +248,6 @@ impl Bbr {
 
     /// The draft, 4.3: the mode after this ACK.
     fn next_mode(&mut self, ack: &AckSample) -> Mode {
-        let in_flight = ack.prior_in_flight.saturating_sub(ack.delivered_bytes);
         match self.mode {
             Mode::Startup => {
                 let app_limited = ack.rate.is_some_and(|r| r.app_limited);
@@ -203,22 +255,22 @@ impl Bbr {
                     self.plateau.on_round(self.bandwidth());
                 }
                 if self.plateau.is_reached() {
-                    Mode::Drain
+                    self.mode = Mode::Drain;
+                    self.drained(ack)
                 } else {
                     Mode::Startup
                 }
             }
-            Mode::Drain if in_flight <= self.in_flight_target(1.0, ack.mss) => Mode::cruise(ack.now_ns),
-            Mode::Drain => Mode::Drain,
+            Mode::Drain => self.drained(ack),
             Mode::ProbeBandwidth { phase, since_ns } => {
-                if self.phase_is_over(PROBE_BW_GAINS[phase], ack.now_ns - since_ns, in_flight, ack) {
+                if self.phase_is_over(PROBE_BW_GAINS[phase], ack.now_ns - since_ns, ack) {
                     let phase = (phase + 1) % PROBE_BW_GAINS.len();
                     Mode::ProbeBandwidth { phase, since_ns: ack.now_ns }
                 } else {
                     self.mode
                 }
             }
-            Mode::ProbeRtt { until_ns: None } if in_flight <= MIN_WINDOW_SEGMENTS * ack.mss => {
+            Mode::ProbeRtt { until_ns: None } if ack.in_flight <= MIN_WINDOW_SEGMENTS * ack.mss => {
                 Mode::ProbeRtt { until_ns: Some(ack.now_ns + PROBE_RTT_NS) }
             }
             Mode::ProbeRtt { until_ns: Some(until_ns) } if ack.now_ns >= until_ns => {
@@ -232,12 +284,21 @@ impl Bbr {
         }
     }
 
-    /// The draft, 4.3.4.3: whether ProbeBW goes on to its next gain.
-    fn phase_is_over(&self, gain: f64, elapsed_ns: u64, in_flight: u64, ack: &AckSample) -> bool {
+    /// The draft, 4.3.3.
+    fn drained(&self, ack: &AckSample) -> Mode {
+        if self.in_flight_then(ack.in_flight, ack) <= self.in_flight_target(1.0, ack.mss) {
+            Mode::cruise(ack.now_ns)
+        } else {
+            Mode::Drain
+        }
+    }
+
+    /// The draft, 4.3.4.3: whether ProbeBW goes on to its next gain (bbr_is_next_cycle_phase).
+    fn phase_is_over(&self, gain: f64, elapsed_ns: u64, ack: &AckSample) -> bool {
         let full_length = elapsed_ns > self.min_rtt_ns;
+        let in_flight = self.in_flight_then(ack.prior_in_flight, ack);
         if gain > 1.0 {
-            full_length && ack.prior_in_flight >= self.in_flight_target(gain, ack.mss)
-                || elapsed_ns > PROBE_MAX_MIN_RTTS * self.min_rtt_ns
+            full_length && (ack.lost_bytes > 0 || in_flight >= self.in_flight_target(gain, ack.mss))
         } else if gain < 1.0 {
             full_length || in_flight <= self.in_flight_target(1.0, ack.mss)
         } else {
@@ -245,18 +306,35 @@ impl Bbr {
         }
     }
 
+    /// Linux, bbr_set_cwnd_to_recover_or_restore: what was lost leaves the window. Returns true while what
+    /// arrived is all that leaves again.
+    fn conserve(&mut self, ack: &AckSample, window: &mut Window) -> bool {
+        window.cwnd = window.cwnd.saturating_sub(ack.lost_bytes).max(ack.mss);
+        if ack.in_recovery && !self.in_recovery {
+            self.conserves = true;
+            window.cwnd = ack.in_flight + ack.delivered_bytes;
+        } else if !ack.in_recovery && self.in_recovery {
+            self.conserves = false;
+        }
+        self.in_recovery = ack.in_recovery;
+        if self.conserves {
+            window.cwnd = window.cwnd.max(ack.in_flight + ack.delivered_bytes);
+        }
+        self.conserves
+    }
+
     /// The draft, 4.2.3: the window after this ACK, outside ProbeRTT.
     fn grown(&self, ack: &AckSample, cwnd: u64) -> u64 {
         let allowance = self.aggregation.allowance(self.bandwidth());
-        let target = self.in_flight_target(self.mode.cwnd_gain(), ack.mss) + allowance;
+        let target = self.with_bursts(self.bdp(self.mode.cwnd_gain(), ack.mss) + allowance, ack.mss);
         let grown = cwnd + ack.delivered_bytes;
         let least = MIN_WINDOW_SEGMENTS * ack.mss;
         if self.plateau.is_reached() {
             grown.min(target).max(least)
-        } else if cwnd < target || ack.window_limited {
+        } else if cwnd < target || self.delivered < INITIAL_TARGET_SEGMENTS * ack.mss {
             grown.max(least)
         } else {
-            cwnd
+            cwnd.max(least)
         }
     }
 
@@ -270,28 +348,50 @@ impl Bbr {
 }
 
 impl Controller for Bbr {
+    /// Linux, bbr_init.
+    fn on_established(&mut self, now_ns: u64, rtt_ns: Option<u64>, window: &Window) {
+        self.min_rtt_ns = rtt_ns.unwrap_or(u64::MAX);
+        self.min_rtt_at_ns = now_ns;
+        self.aggregation.since_ns = now_ns;
+        let rtt_s = rtt_ns.unwrap_or(NOMINAL_RTT_NS).max(1) as f64 / 1e9;
+        self.pacing_rate = HIGH_GAIN * PACING_SHARE * window.cwnd as f64 / rtt_s;
+    }
+
+    /// Linux, bbr_cwnd_event: no faster than the path is known to be.
+    fn on_restart(&mut self, now_ns: u64) {
+        self.idle_restart = true;
+        self.aggregation.since_ns = now_ns;
+        self.aggregation.bytes = 0;
+        if matches!(self.mode, Mode::ProbeBandwidth { .. }) {
+            self.set_pacing_rate(1.0);
+        }
+    }
+
     fn on_ack(&mut self, ack: &AckSample, window: &mut Window) {
+        self.delivered += ack.delivered_bytes;
         self.round += u64::from(ack.round_started);
+        self.conserves &= !ack.round_started;
         self.update_bandwidth(ack);
-        self.aggregation.on_ack(ack, self.bandwidth(), self.round);
-        let min_rtt_expired = self.update_min_rtt(ack);
+        self.aggregation.on_ack(ack, window.cwnd, self.bandwidth(), self.round);
         let before = self.mode;
         self.mode = self.next_mode(ack);
+        let min_rtt_expired = self.update_min_rtt(ack);
         let is_probing = |mode| matches!(mode, Mode::ProbeRtt { .. });
         if is_probing(before) && !is_probing(self.mode) {
             self.min_rtt_at_ns = ack.now_ns;
             self.restore_cwnd(window);
-            return;
-        }
-        if min_rtt_expired && !is_probing(self.mode) {
+        } else if min_rtt_expired && !is_probing(self.mode) && !self.idle_restart {
             self.mode = Mode::ProbeRtt { until_ns: None };
-            self.prior_cwnd = window.cwnd;
+            self.save_cwnd(window);
         }
-        window.cwnd = if is_probing(self.mode) {
-            window.cwnd.min(MIN_WINDOW_SEGMENTS * ack.mss)
-        } else {
-            self.grown(ack, window.cwnd)
-        };
+        self.idle_restart &= ack.delivered_bytes == 0;
+        self.set_pacing_rate(self.mode.pacing_gain());
+        if ack.delivered_bytes > 0 && !self.conserve(ack, window) {
+            window.cwnd = self.grown(ack, window.cwnd);
+        }
+        if is_probing(self.mode) {
+            window.cwnd = window.cwnd.min(MIN_WINDOW_SEGMENTS * ack.mss);
+        }
     }
 
     fn on_loss(&mut self, _flight: &Flight, window: &mut Window) {
@@ -307,11 +407,122 @@ impl Controller for Bbr {
     }
 
     fn pacing_rate(&self) -> Option<f64> {
-        let bandwidth = self.bandwidth();
-        (bandwidth > 0.0).then(|| self.mode.pacing_gain() * bandwidth)
+        Some(self.pacing_rate)
     }
 
     fn is_rate_based(&self) -> bool {
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Linux 6.12, net/ipv4/tcp_bbr.c, on a path of 1 MB/s and 40 ms, with segments of 1000 bytes.
+
+    use super::super::DeliveryRate;
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+    const MSS: u64 = 1_000;
+
+    fn begun() -> (Bbr, Window) {
+        let mut bbr = Bbr::default();
+        let window = Window { cwnd: 10 * MSS, ssthresh: u64::MAX };
+        bbr.on_established(0, Some(40 * MS), &window);
+        (bbr, window)
+    }
+
+    /// Segment after segment arrives at 1 MB/s, `per_round` in a round.
+    fn deliver(bbr: &mut Bbr, window: &mut Window, from_ms: u64, segments: u64, per_round: u64) {
+        for n in 0..segments {
+            let ack = AckSample {
+                now_ns: (from_ms + n) * MS,
+                mss: MSS,
+                acked_bytes: MSS,
+                delivered_bytes: MSS,
+                newest_rtt_ns: Some(40 * MS),
+                in_flight: window.cwnd - MSS,
+                prior_in_flight: window.cwnd,
+                rate: Some(DeliveryRate { bytes: 40 * MSS, interval_ns: 40 * MS, app_limited: false }),
+                round_started: n % per_round == 0,
+                ..AckSample::default()
+            };
+            bbr.on_ack(&ack, window);
+        }
+    }
+
+    #[test]
+    fn the_rate_begins_with_the_window_over_the_rtt_and_only_rises_until_the_pipe_is_full() {
+        // bbr_init_pacing_rate_from_rtt and bbr_set_pacing_rate.
+        let (mut bbr, mut window) = begun();
+        let first = 2.885 * 0.99 * 10_000.0 / 0.04;
+        assert!((bbr.pacing_rate - first).abs() < 1.0);
+        let slow = AckSample {
+            now_ns: 40 * MS,
+            mss: MSS,
+            delivered_bytes: MSS,
+            newest_rtt_ns: Some(40 * MS),
+            rate: Some(DeliveryRate { bytes: MSS, interval_ns: 40 * MS, app_limited: true }),
+            ..AckSample::default()
+        };
+        bbr.on_ack(&slow, &mut window);
+        assert!((bbr.pacing_rate - first).abs() < 1.0, "a slow sample lowers nothing");
+        deliver(&mut bbr, &mut window, 41, 1, 40);
+        assert!((bbr.pacing_rate - 2.885 * 0.99 * 1e6).abs() < 1.0);
+        deliver(&mut bbr, &mut window, 42, 200, 40);
+        assert!(bbr.plateau.is_reached());
+        assert!(bbr.pacing_rate < 1.3e6);
+    }
+
+    #[test]
+    fn without_an_rtt_a_nominal_one_counts() {
+        let mut bbr = Bbr::default();
+        bbr.on_established(0, None, &Window { cwnd: 10 * MSS, ssthresh: u64::MAX });
+        assert!((bbr.pacing_rate - 2.885 * 0.99 * 1e7).abs() < 1.0);
+    }
+
+    #[test]
+    fn in_the_first_round_of_a_recovery_what_arrived_leaves_again_and_no_more() {
+        // bbr_set_cwnd_to_recover_or_restore.
+        let (mut bbr, mut window) = begun();
+        deliver(&mut bbr, &mut window, 40, 300, 40);
+        let before = window.cwnd;
+        bbr.on_loss(&Flight { bytes: before, end: 0, mss: MSS }, &mut window);
+        let ack = |lost, round_started| AckSample {
+            now_ns: 400 * MS,
+            mss: MSS,
+            delivered_bytes: 2 * MSS,
+            newest_rtt_ns: Some(41 * MS),
+            in_flight: 20 * MSS,
+            lost_bytes: lost,
+            in_recovery: true,
+            round_started,
+            ..AckSample::default()
+        };
+        bbr.on_ack(&ack(MSS, false), &mut window);
+        assert_eq!(window.cwnd, 22 * MSS);
+        bbr.on_ack(&ack(0, false), &mut window);
+        assert_eq!(window.cwnd, 22 * MSS);
+        // From the next round on it grows by what arrives, less what was lost.
+        bbr.on_ack(&ack(0, true), &mut window);
+        assert_eq!(window.cwnd, 24 * MSS);
+        bbr.on_ack(&ack(MSS, false), &mut window);
+        assert_eq!(window.cwnd, 25 * MSS);
+        bbr.on_recovered(&mut window);
+        assert_eq!(window.cwnd, before);
+    }
+
+    #[test]
+    fn the_window_has_room_for_three_bursts_and_is_even() {
+        // bbr_quantization_budget: 40 segments of the path, and twice that; bursts of two at 1 MB/s.
+        let (mut bbr, mut window) = begun();
+        deliver(&mut bbr, &mut window, 40, 400, 40);
+        assert_eq!(bbr.burst_segments(MSS), 2);
+        assert_eq!(bbr.with_bursts(39_001, MSS) - if is_phase_0(&bbr) { 2 * MSS } else { 0 }, 46 * MSS);
+        assert_eq!(bbr.with_bursts(40_001, MSS) - if is_phase_0(&bbr) { 2 * MSS } else { 0 }, 48 * MSS);
+    }
+
+    fn is_phase_0(bbr: &Bbr) -> bool {
+        matches!(bbr.mode, Mode::ProbeBandwidth { phase: 0, .. })
     }
 }

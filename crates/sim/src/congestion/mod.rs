@@ -31,8 +31,15 @@ pub struct AckSample {
     /// SND.UNA and SND.NXT after this ACK.
     pub una: u64,
     pub nxt: u64,
-    /// Bytes in flight before this ACK.
+    /// Bytes in flight before this ACK, and when it is judged.
     pub prior_in_flight: u64,
+    pub in_flight: u64,
+    /// Bytes that it showed to be lost.
+    pub lost_bytes: u64,
+    /// Fast recovery has begun and not ended.
+    pub in_recovery: bool,
+    /// The pacer lets the next segment go.
+    pub next_departure_ns: u64,
     /// The flow had as much in flight as the window allowed.
     pub window_limited: bool,
     pub rate: Option<DeliveryRate>,
@@ -87,6 +94,12 @@ impl Window {
 
 /// One congestion control algorithm: sets the window as ACKs and losses come in.
 trait Controller {
+    /// Data may leave from now on, in this window.
+    fn on_established(&mut self, _now_ns: u64, _rtt_ns: Option<u64>, _window: &Window) {}
+
+    /// Data leaves after a pause in which the application had none.
+    fn on_restart(&mut self, _now_ns: u64) {}
+
     /// An ACK arrived outside fast recovery (rate-based: any ACK).
     fn on_ack(&mut self, ack: &AckSample, window: &mut Window);
 
@@ -131,6 +144,14 @@ impl Congestion {
         let initial_segments = u64::from(cfg.initial_window_segments.max(1));
         let window = Window { cwnd: mss * initial_segments, ssthresh: u64::MAX };
         Congestion { window, is_rate_based: controller.is_rate_based(), controller }
+    }
+
+    pub fn on_established(&mut self, now_ns: u64, rtt_ns: Option<u64>) {
+        self.controller.on_established(now_ns, rtt_ns, &self.window);
+    }
+
+    pub fn on_restart(&mut self, now_ns: u64) {
+        self.controller.on_restart(now_ns);
     }
 
     pub fn on_ack(&mut self, ack: &AckSample) {

@@ -33,7 +33,7 @@ pub fn redundant<'a>(
 
 /// A window probe counts as an ACK: it looks like one.
 fn is_redundant(old: &Packet, newest: &Packet) -> bool {
-    let is_bare = old.len == 0 && !old.fin && !old.psh;
+    let is_bare = old.len == 0 && !old.syn && !old.fin && !old.psh;
     let is_older = old.ack <= newest.ack && old.sent_ns <= newest.sent_ns && old.echo_ns <= newest.echo_ns;
     is_bare
         && old.flow == newest.flow

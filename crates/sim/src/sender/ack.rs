@@ -144,6 +144,7 @@ impl Sender {
             mss: self.mss,
             prior_in_flight: self.bytes_in_flight(),
             window_limited: self.uses_window(),
+            next_departure_ns: self.pace_ns,
             ..AckSample::default()
         }
     }

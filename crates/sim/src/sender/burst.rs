@@ -30,12 +30,23 @@ pub struct Burst {
 }
 
 impl Sender {
-    /// Senders that pace send single segments here, and so do those of published sources.
-    fn sends_bursts(&self) -> bool {
-        self.cfg.socket == SocketLayer::Linux
-            && self.cfg.recovery == Recovery::Sack
-            && !self.cfg.pacing
-            && !self.cc.is_rate_based
+    /// Those of published sources send single segments.
+    pub(super) fn sends_bursts(&self) -> bool {
+        self.cfg.socket == SocketLayer::Linux && self.cfg.recovery == Recovery::Sack
+    }
+
+    /// A segment of this length leaves in the burst that has begun.
+    pub(super) fn goes_on(&self, len: u64) -> bool {
+        self.burst.left_bytes >= len
+    }
+
+    /// How much leaves together with a segment of new data of this length.
+    pub(super) fn burst_with(&self, len: u64) -> u64 {
+        if self.sends_bursts() {
+            self.next_burst_bytes().max(len)
+        } else {
+            len
+        }
     }
 
     /// A segment of new data is about to leave. Returns true for the last of several (Linux,
@@ -44,7 +55,7 @@ impl Sender {
         if !self.sends_bursts() {
             return false;
         }
-        let goes_on = self.burst.left_bytes >= len;
+        let goes_on = self.goes_on(len);
         let bytes = if goes_on { self.burst.left_bytes } else { self.next_burst_bytes().max(len) };
         self.burst = Burst { left_bytes: bytes - len, sent_ns: now };
         goes_on && bytes == len
@@ -55,17 +66,23 @@ impl Sender {
         self.burst.left_bytes = 0;
     }
 
-    /// Whole segments of the burst that may leave next (Linux, tcp_write_xmit and tcp_cwnd_test: half
-    /// of the window at most).
+    /// The burst that may leave next (Linux, tcp_write_xmit and tcp_cwnd_test: half of the window at most):
+    /// whole segments, and what is left of all data if it may leave as well (tcp_mss_split_point).
     fn next_burst_bytes(&self) -> u64 {
-        let half_window = self.window() / 2;
-        let may_leave = self.window_room().min(self.peer_room()).min(self.written - self.nxt);
-        may_leave.min(half_window).min(self.full_burst_bytes()) / self.mss * self.mss
+        let unsent = self.written - self.nxt;
+        let most = self.window_room().min(self.peer_room()).min(self.window() / 2);
+        let most = most.min(self.full_burst_bytes());
+        let left = unsent % self.mss;
+        if unsent <= most && self.short_may_leave(left, left) {
+            return unsent;
+        }
+        most.min(unsent) / self.mss * self.mss
     }
 
     /// Linux, tcp_tso_autosize.
     fn full_burst_bytes(&self) -> u64 {
-        let paced = self.cc.window.pacing_rate(self.srtt_ns.max(1)) / SECOND_SHARE;
+        let rate = self.cc.pacing_rate();
+        let paced = rate.unwrap_or_else(|| self.cc.window.pacing_rate(self.srtt_ns.max(1))) / SECOND_SHARE;
         let near = MOST_BYTES >> (self.min_rtt_ns / RTT_STEP_NS).min(63);
         let bytes = (paced as u64).saturating_add(near).min(MOST_BYTES);
         (bytes / self.mss).max(LEAST_SEGMENTS) * self.mss

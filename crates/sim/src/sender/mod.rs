@@ -4,12 +4,13 @@
 //! `ack` follows an arriving ACK; `rack` finds losses, `recovery` reduces the window for them and
 //! `undo` takes that back; `output` chooses the next segment, `timers` waits and `tail_probe` asks for
 //! an ACK; `burst` sends several segments at once and `window_use` judges whether the window limits; `buffer`
-//! is the application's side.
+//! is the application's side; `handshake` comes before all of it.
 
 mod ack;
 mod buffer;
 mod burst;
 mod dsack;
+mod handshake;
 mod output;
 mod rack;
 mod recovery;
@@ -21,12 +22,15 @@ mod timers;
 mod undo;
 mod window_use;
 
+pub use handshake::Opening;
 pub use output::Outgoing;
+pub use timers::Bare;
 
 use crate::congestion::{Congestion, Flight};
 use crate::ranges::Ranges;
 use crate::scenario::SenderSpec;
 use burst::Burst;
+use handshake::Syn;
 use rack::Rack;
 use recovery::{LossState, Prr};
 use segment::{Segment, Tally};
@@ -54,6 +58,8 @@ pub struct Counters {
 pub struct Sender {
     cfg: SenderSpec,
     pub mss: u64,
+    pub opening: Opening,
+    syn: Syn,
     pub una: u64,
     pub nxt: u64,
     /// End of what the application wrote.
@@ -112,11 +118,14 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// `wnd`: the peer's window before its first ACK; `rtt_ns`: as the handshake measured it.
-    pub fn new(cfg: &SenderSpec, mss: u64, wnd: u64, rtt_ns: u64, now: u64) -> Self {
+    /// `wnd`: the peer's window before its first ACK. `rtt_ns`: as a handshake measured it that came
+    /// before; None: it is still to come.
+    pub fn new(cfg: &SenderSpec, mss: u64, wnd: u64, rtt_ns: Option<u64>, now: u64) -> Self {
         let mut s = Sender {
             cfg: cfg.clone(),
             mss,
+            opening: Opening::Listen,
+            syn: Syn::default(),
             una: 0,
             nxt: 0,
             written: 0,
@@ -160,9 +169,8 @@ impl Sender {
             round_end: 0,
             counters: Counters::default(),
         };
-        if rtt_ns > 0 {
-            s.measure(rtt_ns);
-            s.min_rtt_ns = rtt_ns;
+        if rtt_ns.is_some() {
+            s.establish(now, rtt_ns.filter(|&rtt_ns| rtt_ns > 0));
         }
         s
     }

@@ -13,6 +13,10 @@ use crate::scenario::{Nagle, Recovery};
 /// `unsent`): the share that the window must slide before the receiver reports it.
 const USABLE_PERCENT: u64 = 35;
 
+/// Linux (tcp_update_skb_after_send) begins to pace with so many segments, and makes up for half of a burst
+/// that leaves late.
+const UNPACED_SEGMENTS: u64 = 10;
+
 /// A segment that leaves.
 #[derive(Clone, Copy, Debug)]
 pub struct Outgoing {
@@ -137,8 +141,11 @@ impl Sender {
             }
             return None;
         }
-        if (!is_probe && self.defers_burst(now)) || !self.pace(now, len) {
-            return None;
+        if !self.goes_on(len) {
+            let defers = !is_probe && self.defers_burst(now);
+            if defers || !self.pace(now, self.burst_with(len)) {
+                return None;
+            }
         }
         Some(self.send_new(now, len, is_last))
     }
@@ -149,6 +156,9 @@ impl Sender {
         if self.outstanding() == 0 {
             self.first_sent_ns = now;
             self.delivered_ns = now;
+            if self.app_limited_until > 0 {
+                self.cc.on_restart(now);
+            }
         }
         // The last segment of a burst or of a write is pushed, and whatever empties the buffer.
         let mut psh = self.send_in_burst(now, len) || end == self.written && !self.writes_on;
@@ -184,7 +194,7 @@ impl Sender {
 
     /// RFC 1122, 4.2.3.4: may a segment shorter than the MSS leave?
     // [S5.4]
-    fn short_may_leave(&self, len: u64, unsent: u64) -> bool {
+    pub(super) fn short_may_leave(&self, len: u64, unsent: u64) -> bool {
         if self.cfg.nagle == Nagle::Unsent {
             // What the window cuts off leaves only when it is worth it (RFC 813, 4).
             let worth_it = len == unsent || 100 * len >= USABLE_PERCENT * self.wnd_max;
@@ -204,8 +214,8 @@ impl Sender {
         }
     }
 
-    /// Takes the pacing credit for a segment; false: it waits until `pace_ns`.
-    fn pace(&mut self, now: u64, len: u64) -> bool {
+    /// Takes the pacing credit for what leaves together; false: it waits until `pace_ns`.
+    fn pace(&mut self, now: u64, bytes: u64) -> bool {
         let rate = match self.cc.pacing_rate() {
             Some(rate) => rate,
             None if self.cfg.pacing && self.srtt_ns > 0 => {
@@ -217,9 +227,16 @@ impl Sender {
             self.pace_waits = true;
             return false;
         }
-        let gap = (len as f64 * 1e9 / rate.max(1.0)) as u64;
-        // A late wake-up may catch up by one segment, not by a burst.
-        self.pace_ns = now.max(self.pace_ns + gap.min(now - self.pace_ns)) + gap;
+        let gap = (bytes as f64 * 1e9 / rate.max(1.0)) as u64;
+        let late = now - self.pace_ns;
+        self.pace_ns = if !self.sends_bursts() {
+            // A late wake-up may catch up by one segment, not by a burst.
+            now.max(self.pace_ns + gap.min(late)) + gap
+        } else if self.nxt + bytes < UNPACED_SEGMENTS * self.mss {
+            now
+        } else {
+            now + gap - late.min(gap / 2)
+        };
         true
     }
 

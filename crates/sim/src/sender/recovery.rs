@@ -41,6 +41,7 @@ impl Sender {
         if self.cfg.recovery == Recovery::Sack {
             self.recover_with_sack(news)
         } else {
+            news.sample.in_flight = self.bytes_in_flight();
             self.recover_with_duplicates(&mut news.sample);
             None
         }
@@ -68,9 +69,10 @@ impl Sender {
             if !matches!(self.loss_state, LossState::Timeout { .. }) {
                 self.undo_by_dsack();
             }
-            let again_before = self.tally.again;
+            let (lost_before, again_before) = (self.tally.lost, self.tally.again);
             wait_ns = self.detect_losses_by_ack(news.sample.now_ns);
             let lost_again = self.tally.again < again_before;
+            news.sample.lost_bytes = self.tally.lost - lost_before + (again_before - self.tally.again);
             let may_begin = match self.loss_state {
                 LossState::Open => self.tally.lost > 0,
                 LossState::Timeout { .. } => lost_again,
@@ -106,7 +108,11 @@ impl Sender {
     /// The window for this ACK.
     fn follow_with_sack(&mut self, sample: &mut AckSample) {
         match self.loss_state {
-            _ if self.cc.is_rate_based => self.cc.on_ack(sample),
+            _ if self.cc.is_rate_based => {
+                sample.in_flight = self.bytes_in_flight();
+                sample.in_recovery = matches!(self.loss_state, LossState::FastRecovery { .. });
+                self.cc.on_ack(sample);
+            }
             LossState::FastRecovery { .. } => {
                 if sample.delivered_bytes > 0 {
                     self.reduce_window(sample, self.newly_lost);
@@ -179,6 +185,10 @@ impl Sender {
         self.counters.fast_recoveries += 1;
         self.prr = Prr { prior_cwnd: self.cc.window.cwnd, ..Prr::default() };
         self.cc.on_loss(&self.flight());
+        if self.cc.is_rate_based {
+            // Linux, bbr_set_cwnd_to_recover_or_restore: its first round starts now.
+            self.round_end = self.delivered;
+        }
         if self.inflates_window() {
             // One segment for each of the duplicates, which have left the network.
             self.cc.window.cwnd += u64::from(DUP_THRESH) * self.mss;

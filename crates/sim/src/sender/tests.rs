@@ -22,7 +22,7 @@ fn block(n: u64, m: u64) -> (u64, u64) {
 impl Flow {
     fn idle() -> Self {
         let spec = SenderSpec { congestion_control: CongestionControl::Reno, ..SenderSpec::default() };
-        Flow { sender: Sender::new(&spec, MSS, 1 << 30, 40 * MS, START_MS * MS) }
+        Flow { sender: Sender::new(&spec, MSS, 1 << 30, Some(40 * MS), START_MS * MS) }
     }
 
     /// Ten segments leave at 1 s, of a hundred.
@@ -56,6 +56,7 @@ impl Flow {
             segments: 1,
             down: false,
             hop: 0,
+            syn: false,
             fin: false,
             psh: false,
             retransmitted: false,

@@ -11,9 +11,18 @@ const MAX_PERSIST_NS: u64 = 60_000_000_000;
 const MAX_PERSIST_DOUBLINGS: u32 = 10;
 const MAX_RTO_DOUBLINGS: u32 = 16;
 
+/// A segment without data that has to leave when a timer expired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bare {
+    Syn,
+    WindowProbe,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timer {
     Off,
+    /// A SYN waits for its answer.
+    Handshake,
     Retransmit,
     TailLossProbe,
     /// A segment that was overtaken may still arrive.
@@ -66,14 +75,20 @@ impl Sender {
             && self.srtt_ns > 0
     }
 
-    /// The timer expired. Returns true when a window probe has to
-    /// leave; all else goes through `next_segment`.
-    pub fn on_timer(&mut self, now: u64) -> bool {
+    /// The timer expired. What has data leaves through `next_segment`.
+    pub fn on_timer(&mut self, now: u64) -> Option<Bare> {
         let timer = std::mem::replace(&mut self.timer, Timer::Off);
         self.timer_ns = NEVER;
         match timer {
             Timer::Off => {}
-            Timer::Persist => self.backoff = (self.backoff + 1).min(MAX_PERSIST_DOUBLINGS),
+            Timer::Handshake => {
+                self.counters.timeouts += 1;
+                return Some(Bare::Syn);
+            }
+            Timer::Persist => {
+                self.backoff = (self.backoff + 1).min(MAX_PERSIST_DOUBLINGS);
+                return Some(Bare::WindowProbe);
+            }
             Timer::TailLossProbe if self.probe_tail() => self.arm_retransmit(now, 0),
             Timer::TailLossProbe => self.arm_retransmit_of_first(now),
             Timer::Reordering => {
@@ -82,7 +97,7 @@ impl Sender {
             }
             Timer::Retransmit => self.time_out(now),
         }
-        timer == Timer::Persist
+        None
     }
 
     /// RFC 6298, 5.4 to 5.6.

@@ -35,6 +35,7 @@ pub fn group(over: Value) -> Value {
         "name": "g",
         "count": 1,
         "policy": { "name": "every" },
+        "handshake": false,
         "sender": {
             "congestion_control": "reno",
             "recovery": "newreno",

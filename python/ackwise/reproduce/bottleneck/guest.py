@@ -151,7 +151,6 @@ def run(
             scenario,
             result,
             start_ns=_start_ns(folder),
-            handshake_ns=None,
             chronographs=chronographs(console, ran.CLIENT_PORT),
             link=link_busy(console, direction, scenario[direction]["rate_bps"]),
             down=link_counts(console, "down"),

@@ -26,23 +26,18 @@ def samples(series: Mapping[str, Sequence[int]]) -> list[Sample]:
     ]
 
 
-def flow_times(
-    scenario: Mapping[str, Any], result: Mapping[str, Any], handshake_ns: int | None
-) -> list[FlowTimes]:
-    """Every connection, in order of its port. `handshake_ns`: how long before the first data a
-    connection is opened; None: when its group starts."""
+def flow_times(scenario: Mapping[str, Any], result: Mapping[str, Any]) -> list[FlowTimes]:
+    """Every connection, in order of its port. It is opened when its group starts."""
     found: list[FlowTimes] = []
     for spec, group in zip(scenario["groups"], result["groups"], strict=True):
         for flow in group["flows"]:
-            first = flow["start_ns"]
-            opened = first - handshake_ns if handshake_ns is not None else spec.get("start_ns", 0)
             found.append(
                 FlowTimes(
                     group["name"],
                     SERVER_PORT + len(found),
                     CLIENT_PORT + len(found),
-                    opened,
-                    first,
+                    spec.get("start_ns", 0),
+                    flow["start_ns"],
                     flow["end_ns"],
                     flow["retransmitted_segments"],
                     flow["timeouts"],
@@ -56,7 +51,6 @@ def account(
     result: Mapping[str, Any],
     *,
     start_ns: int,
-    handshake_ns: int | None,
     chronographs: Sequence[Chronograph],
     link: tuple[Sequence[int], Sequence[int]],
     down: tuple[int, int],
@@ -69,7 +63,7 @@ def account(
     return Account(
         start_ns=start_ns,
         duration_ns=result["duration_ns"],
-        flows=flow_times(scenario, result, handshake_ns),
+        flows=flow_times(scenario, result),
         # a connection of the lab that ends before it was ever looked at has none
         samples=samples(series) if (series := first["flows"][0].get("series")) else [],
         chronographs=chronographs,

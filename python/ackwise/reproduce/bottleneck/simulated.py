@@ -8,16 +8,9 @@ from typing import Any
 from ackwise import engine
 from ackwise.reproduce.bottleneck import ran
 from ackwise.reproduce.bottleneck.account import Account
-from ackwise.reproduce.bottleneck.scenario import ACK_BYTES, payload_bps
+from ackwise.reproduce.bottleneck.scenario import payload_bps
 
 ROLES = {"down": ("server", "client"), "up": ("client", "server")}  # sender, receiver
-
-
-def _empty_ns(scenario: Mapping[str, Any], way: str) -> int:
-    """How long an empty segment takes on an empty path."""
-    channel, access = scenario[way], scenario["access"]
-    times = [ACK_BYTES * 8 * 10**9 // hop["rate_bps"] for hop in (channel, access, access)]
-    return int(sum(times) + channel["delay_ns"] + 2 * access["delay_ns"])
 
 
 def _busy(
@@ -41,16 +34,12 @@ def run(scenario: Mapping[str, Any]) -> tuple[Account, dict[str, bytes]]:
     captured = engine.simulate_captured(dict(scenario))
     result = captured.result
     direction = scenario["groups"][0]["direction"]
-    down_ns, up_ns = (_empty_ns(scenario, way) for way in ("down", "up"))
-    # as the engine places the handshake that it does not simulate
-    handshake_ns = down_ns + up_ns + (0 if direction == "up" else up_ns)
     (first, *_) = result["groups"][0]["flows"]
     series = result[direction]["series"]
     account = ran.account(
         scenario,
         result,
         start_ns=captured.start_ns,
-        handshake_ns=handshake_ns,
         chronographs=(),
         link=(
             series["time_ns"],
