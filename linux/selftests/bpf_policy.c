@@ -295,7 +295,7 @@ static int policy_map(const char *name, int other)
 	return -1;
 }
 
-#define SWAPS 100
+#define SWAPS 50
 
 /* Another policy of the name, again and again, while connections come and go. */
 static bool swaps_under_traffic(const int maps[2], int *connections)
