@@ -201,6 +201,16 @@ def test_the_price_of_an_ack_follows_from_two_runs() -> None:
     ]
     assert cost.ack_instructions(costs) == pytest.approx(3000)
     assert cost.ack_instructions(costs[1:]) is None
+    thinned = [replace(one, segments_per_ack=8) for one in costs]
+    assert cost.ack_instructions(thinned) is None
+
+
+def test_the_baseline_sends_the_acks_it_is_named_for_though_its_reader_is_busy() -> None:
+    made = experiment.scenario("x86", experiment.ONE_PER_TWO, 1, exact=True)
+    del made["machine"], made["pace_bps"]
+    steps = device.Prepared(made, "link x", "workload x", KERNEL).steps
+    for host in ("client", "server"):
+        assert f"write {host} /proc/sys/net/ipv4/tcp_backlog_ack_defer 0" in steps
 
 
 # --- figures of spec page 1 -----------------------------------------------------------------------

@@ -76,7 +76,8 @@ def lacking(plan: Plan, kernel: Kernel, device: Target | None = None) -> dict[Co
             found.setdefault(job.combination, str(problem))
     if all(job.combination in found for job in jobs):
         first, *others = dict.fromkeys(found.values())
-        raise InputError(first + ("; nor does the lab support the rest" if others else ""))
+        where = "a device" if device else "the lab"
+        raise InputError(first + (f"; nor does {where} support the rest" if others else ""))
     return found
 
 
