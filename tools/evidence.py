@@ -71,7 +71,7 @@ DUE = (
     *("linux-bottleneck", "linux-deadlock", "linux-dynamic", "linux-separation"),
     *("device-ratelimit", "host-separation"),
     *("layout", "commits", "allmod", "warnings", "bpf", "same", "stress", "races", "planted"),
-    *("added", "twin", "twin-clean", "twin-lossy"),
+    *("added", "twin-lossy"),
     "fuzz-python",
 )
 
