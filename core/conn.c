@@ -119,12 +119,14 @@ static void on_deadline(struct aw_conn *conn, const struct aw_event *e)
 /* A driver need not report a read of which the policy is not told. */
 static bool read_is_news(const struct aw_conn *conn, const struct aw_event *e)
 {
-	/* what nobody asks for is not known */
-	u32 slide = aw_wnd_next_matters(conn->policy, e) ? aw_wnd_slide(e) : 0;
+	u32 slide;
 
-	return conn->owed_since_ns != AW_NEVER_NS || e->unacked_bytes || !e->bytes ||
-	       e->flags & AW_FLAG_DELACK ||
-	       aw_wnd_worth_update(aw_wnd_left(e), slide, e->wnd_max_bytes,
+	if (conn->owed_since_ns != AW_NEVER_NS || e->unacked_bytes || !e->bytes ||
+	    e->flags & AW_FLAG_DELACK)
+		return true;
+	/* what nobody asks for is not known */
+	slide = aw_wnd_next_matters(conn->policy, e) ? aw_wnd_slide(e) : 0;
+	return aw_wnd_worth_update(aw_wnd_left(e), slide, e->wnd_max_bytes,
 				   e->rcv_mss_bytes);
 }
 
