@@ -15,93 +15,22 @@
 #include <ackwise/ackwise.h>
 
 /*
- * Turns a policy's answer while an ACK is owed into one that a driver can obey.
- * A bad policy may be slow, but it must not lose an ACK or keep arming a timer
- * in the past.
- */
-static struct aw_verdict obeyable(const struct aw_conn *conn, const struct aw_event *e,
-				  struct aw_verdict v)
-{
-	switch (v.action) {
-	case AW_SEND_NOW:
-		if (v.reason <= AW_REASON_WAITING || v.reason >= AW_REASONS)
-			return aw_send_now(AW_REASON_UNSTATED);
-		return aw_send_now((enum aw_reason)v.reason);
-	case AW_WAIT:
-		if (v.deadline_ns <= e->now_ns)
-			return aw_send_now(AW_REASON_DELAY_TIMER);
-		return aw_wait_until(v.deadline_ns);
-	default:
-		/* "nothing" would keep the peer waiting for ever [RFC1122.2] */
-		return aw_rails_apply(AW_RAIL_MAX_DELAY, conn->owed_since_ns, 0,
-				      AW_NEVER_NS, e, aw_wait_until(AW_NEVER_NS));
-	}
-}
-
-static struct aw_verdict on_data(struct aw_conn *conn, const struct aw_event *e)
-{
-	struct aw_verdict v;
-
-	if (conn->owed_since_ns == AW_NEVER_NS)
-		conn->owed_since_ns = e->now_ns;
-	aw_flight_measure(&conn->flight, e);
-	v = conn->policy->on_data(conn->state, conn->params, e);
-	return obeyable(conn, e, v);
-}
-
-static struct aw_verdict on_deadline(struct aw_conn *conn, const struct aw_event *e)
-{
-	const struct aw_policy *policy = conn->policy;
-	struct aw_verdict v;
-
-	if (conn->owed_since_ns == AW_NEVER_NS)
-		return aw_nothing();
-	/* a timer that fired early, or that was armed for an older verdict */
-	if (conn->pending.action != AW_WAIT || e->now_ns < conn->pending.deadline_ns)
-		return conn->pending;
-	if (conn->pending.by_rail) {
-		/* the policy's own deadline has not passed: do not ask it */
-		v = aw_send_now(conn->compress.waiting ? AW_REASON_OUT_OF_ORDER
-						       : AW_REASON_MAX_DELAY);
-		v.by_rail = 1;
-		return v;
-	}
-	if (!policy->on_deadline)
-		return aw_send_now(AW_REASON_DELAY_TIMER);
-	v = policy->on_deadline(conn->state, conn->params, e);
-	return obeyable(conn, e, v);
-}
-
-static struct aw_verdict on_app_read(struct aw_conn *conn, const struct aw_event *e)
-{
-	const struct aw_policy *policy = conn->policy;
-	struct aw_verdict v;
-
-	if (!policy->on_app_read)
-		return conn->pending;
-	v = policy->on_app_read(conn->state, conn->params, e, conn->pending);
-	if (v.action == conn->pending.action &&
-	    v.deadline_ns == conn->pending.deadline_ns)
-		return conn->pending;
-	/* no ACK is owed, so there is nothing to wait for */
-	if (conn->owed_since_ns == AW_NEVER_NS && v.action != AW_SEND_NOW)
-		return aw_nothing();
-	return obeyable(conn, e, v);
-}
-
-/*
  * The share of the sender's flight that may wait for an ACK [D-26].  While the
  * flight is not known, that is a whole initial window [RFC6928.1]: the sender
  * then gets an ACK before it has to wait for a timer.
  */
 static u32 share_bytes(const struct aw_conn *conn, const struct aw_event *e)
 {
-	u32 acks = conn->policy->acks_per_round ? conn->policy->acks_per_round
-						: AW_ACKS_PER_ROUND;
-	u32 share = conn->flight.bytes;
+	u32 acks, share = conn->flight.bytes;
 
+	/* two segments may wait, whatever the flight */
+	if (!(conn->rails & AW_RAIL_FLIGHT) ||
+	    e->unacked_bytes < 2ull * e->rcv_mss_bytes)
+		return 0;
 	if (!share)
 		return (u32)aw_min_u64(AW_INITIAL_WINDOW * (u64)e->rcv_mss_bytes, ~0u);
+	acks = conn->policy->acks_per_round ? conn->policy->acks_per_round
+					    : AW_ACKS_PER_ROUND;
 	/* a 32-bit division would need a library on processors without one */
 	for (; acks > 1; acks >>= 1)
 		share >>= 1;
@@ -113,6 +42,110 @@ static u64 hole_until_ns(const struct aw_conn *conn, const struct aw_event *e)
 	return conn->rails & AW_RAIL_ORDER
 		       ? aw_compress_until_ns(&conn->compress, conn->pending, e)
 		       : AW_NEVER_NS;
+}
+
+/* Puts in force what the rails make of v. */
+static void put_in_force(struct aw_conn *conn, const struct aw_event *e,
+			 struct aw_verdict v)
+{
+	conn->pending =
+		aw_rails_apply(conn->rails, conn->owed_since_ns, share_bytes(conn, e),
+			       hole_until_ns(conn, e), e, v);
+}
+
+/*
+ * Puts in force a policy's answer while an ACK is owed, or what can be obeyed
+ * instead.  A bad policy may be slow, but it must not lose an ACK or keep arming a
+ * timer in the past.
+ */
+static void obey(struct aw_conn *conn, const struct aw_event *e, struct aw_verdict v)
+{
+	switch (v.action) {
+	case AW_SEND_NOW:
+		if (v.reason <= AW_REASON_WAITING || v.reason >= AW_REASONS)
+			v.reason = AW_REASON_UNSTATED;
+		conn->pending = aw_send_now((enum aw_reason)v.reason);
+		break;
+	case AW_WAIT:
+		if (v.deadline_ns <= e->now_ns)
+			conn->pending = aw_send_now(AW_REASON_DELAY_TIMER);
+		else
+			put_in_force(conn, e, aw_wait_until(v.deadline_ns));
+		break;
+	default:
+		/* "nothing" would keep the peer waiting for ever [RFC1122.2] */
+		v = aw_rails_apply(AW_RAIL_MAX_DELAY, conn->owed_since_ns, 0,
+				   AW_NEVER_NS, e, aw_wait_until(AW_NEVER_NS));
+		put_in_force(conn, e, v);
+	}
+}
+
+static void on_data(struct aw_conn *conn, const struct aw_event *e)
+{
+	struct aw_verdict v;
+
+	if (conn->owed_since_ns == AW_NEVER_NS)
+		conn->owed_since_ns = e->now_ns;
+	aw_flight_measure(&conn->flight, e);
+	v = conn->policy->on_data(conn->state, conn->params, e);
+	if (conn->pending.action == AW_SEND_NOW)
+		return;
+	obey(conn, e, v);
+	aw_compress_note(&conn->compress, e, conn->pending);
+}
+
+static void on_deadline(struct aw_conn *conn, const struct aw_event *e)
+{
+	const struct aw_policy *policy = conn->policy;
+
+	if (conn->pending.action == AW_SEND_NOW)
+		return;
+	/* a timer that fired early, or that was armed for an older verdict */
+	if (conn->pending.action != AW_WAIT || e->now_ns < conn->pending.deadline_ns) {
+		put_in_force(conn, e, conn->pending);
+	} else if (conn->pending.by_rail) {
+		/* the policy's own deadline has not passed: do not ask it */
+		conn->pending =
+			aw_send_now(conn->compress.waiting ? AW_REASON_OUT_OF_ORDER
+							   : AW_REASON_MAX_DELAY);
+		conn->pending.by_rail = 1;
+	} else if (policy->on_deadline) {
+		obey(conn, e, policy->on_deadline(conn->state, conn->params, e));
+	} else {
+		conn->pending = aw_send_now(AW_REASON_DELAY_TIMER);
+	}
+}
+
+/* A driver need not report a read of which the policy is not told. */
+static bool read_is_news(const struct aw_conn *conn, const struct aw_event *e)
+{
+	u32 slide;
+
+	if (conn->owed_since_ns != AW_NEVER_NS || e->unacked_bytes || !e->bytes ||
+	    e->flags & AW_FLAG_DELACK)
+		return true;
+	/* what nobody asks for is not known */
+	slide = aw_wnd_next_matters(conn->policy, e) ? aw_wnd_slide(e) : 0;
+	return aw_wnd_worth_update(aw_wnd_left(e), slide, e->wnd_max_bytes,
+				   e->rcv_mss_bytes);
+}
+
+static void on_app_read(struct aw_conn *conn, const struct aw_event *e)
+{
+	const struct aw_policy *policy = conn->policy;
+	struct aw_verdict pending = conn->pending, v = pending;
+
+	if (policy->on_app_read)
+		v = policy->on_app_read(conn->state, conn->params, e, pending);
+	if (pending.action == AW_SEND_NOW)
+		return;
+	if (v.action == pending.action && v.deadline_ns == pending.deadline_ns)
+		put_in_force(conn, e, pending);
+	/* no ACK is owed, so there is nothing to wait for */
+	else if (conn->owed_since_ns == AW_NEVER_NS && v.action != AW_SEND_NOW)
+		put_in_force(conn, e, aw_nothing());
+	else
+		obey(conn, e, v);
 }
 
 void aw_conn_init(struct aw_conn *conn, const struct aw_policy *policy,
@@ -135,42 +168,40 @@ void aw_conn_init(struct aw_conn *conn, const struct aw_policy *policy,
 		policy->init(conn->state, params, e);
 }
 
+static void on_ack_sent(struct aw_conn *conn, const struct aw_event *e)
+{
+	if (conn->policy->on_ack_sent)
+		conn->policy->on_ack_sent(conn->state, conn->params, e);
+	conn->news = e->flags & AW_FLAG_PIGGYBACK ? AW_NEWS_NONE : AW_NEWS_REPLY;
+	conn->owed_since_ns = AW_NEVER_NS;
+	conn->compress.waiting = 0;
+	conn->pending = aw_nothing();
+}
+
 /* One verdict per event, so one ACK at most for each segment.  [RFC5681.3] */
 struct aw_verdict aw_decide(struct aw_conn *conn, const struct aw_event *e)
 {
-	struct aw_verdict v;
-
 	switch (e->kind) {
 	case AW_EVENT_DATA:
-		v = on_data(conn, e);
+		conn->news = AW_NEWS_EVENT;
+		on_data(conn, e);
 		break;
 	case AW_EVENT_DEADLINE:
-		v = on_deadline(conn, e);
+		conn->news = AW_NEWS_EVENT;
+		on_deadline(conn, e);
 		break;
 	case AW_EVENT_APP_READ:
-		v = on_app_read(conn, e);
+		if (!read_is_news(conn, e))
+			break;
+		conn->news = AW_NEWS_EVENT;
+		on_app_read(conn, e);
 		break;
 	case AW_EVENT_ACK_SENT: /* also when piggybacked on data [S1.8] */
-		if (!aw_conn_ack_is_news(conn, e->flags & AW_FLAG_PIGGYBACK))
-			return conn->pending;
-		if (conn->policy->on_ack_sent)
-			conn->policy->on_ack_sent(conn->state, conn->params, e);
-		conn->news =
-			e->flags & AW_FLAG_PIGGYBACK ? AW_NEWS_NONE : AW_NEWS_REPLY;
-		conn->owed_since_ns = AW_NEVER_NS;
-		conn->compress.waiting = 0;
-		conn->pending = aw_nothing();
-		return conn->pending;
+		if (aw_conn_ack_is_news(conn, e->flags & AW_FLAG_PIGGYBACK))
+			on_ack_sent(conn, e);
+		break;
 	default:
-		return conn->pending;
-	}
-
-	conn->news = AW_NEWS_EVENT;
-	if (conn->pending.action != AW_SEND_NOW) {
-		conn->pending = aw_rails_apply(conn->rails, conn->owed_since_ns,
-					       share_bytes(conn, e),
-					       hole_until_ns(conn, e), e, v);
-		aw_compress_note(&conn->compress, e, conn->pending);
+		break;
 	}
 	return conn->pending;
 }

@@ -35,7 +35,10 @@ static bool window_dry(bool owed, const struct aw_event *e)
 static enum aw_reason duty(u32 rails, bool owed, u32 share_bytes,
 			   const struct aw_event *e)
 {
-	if (e->kind == AW_EVENT_DATA) {
+	/* one test for what most segments are not: late, marked, or the last */
+	if (e->kind == AW_EVENT_DATA &&
+	    (e->order > AW_ORDER_HOLE ||
+	     e->flags & (AW_FLAG_CE_CHANGE | AW_FLAG_FIN))) {
 		if (rails & AW_RAIL_ORDER) {
 			switch (e->order) {
 			case AW_ORDER_FILLS:
@@ -80,39 +83,44 @@ static enum aw_reason duty(u32 rails, bool owed, u32 share_bytes,
 	return AW_REASON_NONE;
 }
 
-/* Waits no longer than until limit_ns; has that passed, there is a reason. */
-static enum aw_reason limit(struct aw_verdict *v, u64 limit_ns, enum aw_reason reason,
-			    const struct aw_event *e)
+static struct aw_verdict by_rail(struct aw_verdict v)
 {
-	if (v->action != AW_WAIT || v->deadline_ns <= limit_ns)
-		return AW_REASON_NONE;
-	v->deadline_ns = limit_ns;
-	v->by_rail = 1;
-	return limit_ns <= e->now_ns ? reason : AW_REASON_NONE;
+	v.by_rail = 1;
+	return v;
 }
 
+/* v is returned as it came or not at all: to change members of it would take it
+ * apart and put it together again on every path. */
 struct aw_verdict aw_rails_apply(u32 rails, u64 owed_since_ns, u32 share_bytes,
 				 u64 hole_until_ns, const struct aw_event *e,
 				 struct aw_verdict v)
 {
-	u64 limit_ns = aw_add_ns(owed_since_ns, aw_allowed_ns(e, AW_MAX_DELAY_NS));
+	u64 until_ns = v.deadline_ns, limit_ns;
 	enum aw_reason reason;
 
 	if (v.action == AW_SEND_NOW)
 		return v;
 
 	reason = duty(rails, owed_since_ns != AW_NEVER_NS, share_bytes, e);
+	if (reason != AW_REASON_NONE)
+		return by_rail(aw_send_now(reason));
+	if (v.action != AW_WAIT)
+		return v;
+
 	/* lost otherwise: the duplicate ACKs that start fast retransmit, then what
 	 * the sender in recovery has to know [RFC5681.1] [D-31] */
-	if (reason == AW_REASON_NONE && rails & AW_RAIL_ORDER)
-		reason = limit(&v, hole_until_ns, AW_REASON_OUT_OF_ORDER, e);
+	if (rails & AW_RAIL_ORDER && hole_until_ns < until_ns) {
+		until_ns = hole_until_ns;
+		if (until_ns <= e->now_ns)
+			return by_rail(aw_send_now(AW_REASON_OUT_OF_ORDER));
+	}
 	/* lost otherwise: the race against the sender's RTO [RFC1122.2]
 	 * [S2.8] [D-17] */
-	if (reason == AW_REASON_NONE && rails & AW_RAIL_MAX_DELAY)
-		reason = limit(&v, limit_ns, AW_REASON_MAX_DELAY, e);
-	if (reason != AW_REASON_NONE) {
-		v = aw_send_now(reason);
-		v.by_rail = 1;
+	limit_ns = aw_add_ns(owed_since_ns, aw_allowed_ns(e, AW_MAX_DELAY_NS));
+	if (rails & AW_RAIL_MAX_DELAY && limit_ns < until_ns) {
+		until_ns = limit_ns;
+		if (until_ns <= e->now_ns)
+			return by_rail(aw_send_now(AW_REASON_MAX_DELAY));
 	}
-	return v;
+	return until_ns == v.deadline_ns ? v : by_rail(aw_wait_until(until_ns));
 }

@@ -110,6 +110,7 @@ const struct aw_policy aw_policy_bsd = {
 	.params_count = sizeof(params) / sizeof(params[0]),
 	.state_bytes = sizeof(struct bsd),
 	.init = init,
+	.wnd_use = AW_WND_USE_ALWAYS,
 	.on_data = on_data,
 	.on_app_read = on_app_read,
 	.on_ack_sent = on_ack_sent,

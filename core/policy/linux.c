@@ -240,6 +240,7 @@ const struct aw_policy aw_policy_linux = {
 	.summary = "as an unmodified Linux 6.12 receiver",
 	.source = "Linux 6.12, net/ipv4/tcp_input.c, tcp_output.c, tcp.c",
 	.state_bytes = sizeof(struct aw_linux),
+	.wnd_use = AW_WND_USE_STOCK,
 	.on_data = on_data,
 	.on_deadline = aw_linux_on_deadline,
 	.on_app_read = aw_linux_on_app_read,

@@ -369,6 +369,7 @@ const struct aw_policy aw_policy_ratelimit = {
 	.state_bytes = sizeof(struct ratelimit),
 	.acks_per_round = ACKS_PER_ROUND,
 	.init = init,
+	.wnd_use = AW_WND_USE_STOCK,
 	.on_data = on_data,
 	.on_deadline = on_deadline,
 	.on_app_read = on_app_read,

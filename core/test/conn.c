@@ -277,6 +277,44 @@ static void reads(void)
 	CHECK(IS_WAIT(v, MS(30), 0), "pending is pending");
 }
 
+/* What is left of the window and what an ACK would offer: is the policy asked? */
+static void reads_that_may_be_worth_an_update(void)
+{
+	static const struct {
+		u32 left, next, max, bytes;
+		bool owed, asked;
+	} rows[] = {
+		{ 500000, 500000, 1000000, 1, false, true }, /* half is left */
+		{ 500001, 500001, 1000000, 1, false, false },
+		{ 900000, 902920, 1000000, 1, false, true }, /* by two segments */
+		{ 900000, 902919, 1000000, 1, false, false },
+		{ 90000, 91000, 100000, 1, false, true }, /* by 1% */
+		{ 90000, 90999, 100000, 1, false, false },
+		{ 900000, 900000, 1000000, 0, false, true }, /* TCP_QUICKACK */
+		{ 900000, 900000, 1000000, 1, true, true },
+	};
+	struct aw_policy curious = obedient;
+	struct aw_verdict v;
+	struct aw_event e;
+	size_t i;
+
+	curious.wnd_use = AW_WND_USE_ALWAYS;
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		open_conn(&curious, AW_RAILS_DEFAULT);
+		answer = aw_wait_until(MS(30));
+		if (rows[i].owed)
+			data(MS(1));
+		answer = aw_send_now(AW_REASON_WINDOW_UPDATE);
+		e = event(MS(2), AW_EVENT_APP_READ);
+		e.bytes = rows[i].bytes;
+		e.wnd_bytes = rows[i].left;
+		e.wnd_next_bytes = rows[i].next;
+		e.wnd_max_bytes = rows[i].max;
+		v = aw_decide(&conn, &e);
+		CHECK((v.action == AW_SEND_NOW) == rows[i].asked, "row %zu", i);
+	}
+}
+
 static void optional_members_have_defaults(void)
 {
 	struct aw_verdict v;
@@ -474,6 +512,7 @@ int main(void)
 	an_ack_that_repeats_another_is_no_news();
 	a_timer_asks_only_when_it_is_due();
 	reads();
+	reads_that_may_be_worth_an_update();
 	optional_members_have_defaults();
 	the_flight_is_what_comes_in_a_round_trip();
 	segments_above_a_hole_share_acks_after_three();

@@ -2,9 +2,10 @@
 /*
  * What happened: the only input of a policy.
  *
- * A driver (simulator, kernel, replay) fills every field on every event; a
- * policy only reads them.  Quantities are those after the event took effect:
- * on AW_EVENT_DATA, unacked_bytes includes the bytes of the segment.
+ * A driver (simulator, kernel, replay) fills every field on every event, but for
+ * those that say otherwise; a policy only reads them.  Quantities are those after
+ * the event took effect: on AW_EVENT_DATA, unacked_bytes includes the bytes of the
+ * segment.
  */
 #ifndef ACKWISE_EVENT_H
 #define ACKWISE_EVENT_H
@@ -33,11 +34,12 @@ enum aw_order {
 #define AW_FLAG_PSH 0x0001u       /* data: the segment carried PSH */
 #define AW_FLAG_FIN 0x0002u       /* data: a FIN that only an ACK answers */
 #define AW_FLAG_CE_CHANGE 0x0004u /* data: CE mark differs from the last one */
-#define AW_FLAG_QUICKACK 0x0008u  /* any: socket or route asks for immediate ACKs */
+/* any but ack_sent: socket or route asks for immediate ACKs */
+#define AW_FLAG_QUICKACK 0x0008u
 #define AW_FLAG_WND_GREW 0x0010u  /* data: the upper limit of the window was raised */
 #define AW_FLAG_PIGGYBACK 0x0020u /* ack_sent: piggybacked on a data segment */
-#define AW_FLAG_HOLE_OPEN 0x0040u /* any: out-of-order data is queued */
-/* any: the application waits for more than it has been given: SO_RCVLOWAT */
+#define AW_FLAG_HOLE_OPEN 0x0040u /* any but ack_sent: out-of-order data is queued */
+/* any but ack_sent: the application waits for more than it has been given: SO_RCVLOWAT */
 #define AW_FLAG_READER_WAITS 0x0080u
 /* data, app_read: answers of this host will carry its ACKs: the peer sent FIN and
  * the application has yet to close, or the application says so (TCP_QUICKACK 0) */
@@ -57,7 +59,8 @@ struct aw_event {
 	u32 unread_bytes;
 	/* the window in the last ACK, from that ACK's number on: rcv_wnd */
 	u32 wnd_bytes;
-	/* the window an ACK would advertise now, with SWS avoidance [RFC9293.4] */
+	/* the window an ACK would advertise now, with SWS avoidance [RFC9293.4]; what
+	 * is left of the last one, if nobody reads it: aw_wnd_next_matters() */
 	u32 wnd_next_bytes;
 	/* the largest window that the buffer allows at present: window clamp */
 	u32 wnd_max_bytes;
@@ -65,7 +68,8 @@ struct aw_event {
 	u32 mss_max_bytes; /* the MSS that this host announced, 0: not known */
 	u32 rtt_us;        /* receiver's RTT estimate, 0: not known yet */
 	u32 rto_us;        /* this host's RTO, 0: not known */
-	u32 delay_max_us;  /* the longest delay this host allows, 0: no limit */
+	/* the longest delay this host allows, 0: no limit; on ack_sent it may be 0 */
+	u32 delay_max_us;
 	/* data: segments on the wire that were merged into it (GRO), at least 1
 	 * [S4.3] [RFC9293.3] */
 	u16 segments;
@@ -114,6 +118,19 @@ static inline u32 aw_wnd_unusable(const struct aw_event *e)
 	u32 mss = aw_max_u32(e->rcv_mss_bytes, e->mss_max_bytes);
 
 	return aw_max_u32(1, aw_min_u32(mss, e->wnd_max_bytes / 2));
+}
+
+/*
+ * May a read be answered by a window update, while no ACK is owed?  left_bytes:
+ * aw_wnd_left(); slide_bytes: aw_wnd_slide(), or more.  Not while the peer has more
+ * than half of the window, unless it slides by two segments, or by 1% of the window
+ * if that is less: no policy asks for updates that are smaller. [S4.2] [S5.5]
+ */
+static inline bool aw_wnd_worth_update(u32 left_bytes, u32 slide_bytes, u32 max_bytes,
+				       u32 mss_bytes)
+{
+	return left_bytes <= max_bytes / 2 || slide_bytes >= 2ull * mss_bytes ||
+	       slide_bytes * 100ull >= max_bytes;
 }
 
 #endif /* ACKWISE_EVENT_H */

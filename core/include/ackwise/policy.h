@@ -35,6 +35,15 @@ struct aw_params {
 	u32 value[AW_PARAMS_MAX];
 };
 
+enum aw_wnd_use {
+	AW_WND_USE_NEVER,
+	/* of a segment, while more than a full one is owed and data wait for a reader
+	 * that does not wait for more; of a read, while half of the window or less is
+	 * left: as Linux does */
+	AW_WND_USE_STOCK,
+	AW_WND_USE_ALWAYS,
+};
+
 /*
  * A policy.  The driver holds the connection's lock during every call; no
  * member may block, allocate or keep a pointer to the event.
@@ -42,7 +51,8 @@ struct aw_params {
  * on_data, on_deadline and on_app_read return a verdict for everything that is
  * unacknowledged; it replaces the previous verdict.  They are called only while
  * an ACK is owed (from on_data until an ACK leaves); on_app_read also when none
- * is, because a window update is an ACK too.  A deadline that is not in the
+ * is, because a window update is an ACK too, but only if the read may be worth one:
+ * aw_wnd_worth_update().  A deadline that is not in the
  * future sends immediately; AW_NOTHING while an ACK is owed waits as long as
  * the rails allow.
  */
@@ -63,6 +73,9 @@ struct aw_policy {
 	/* 1: reads the event's random bits; else they may be 0 after init, because
 	 * drawing them costs as much as the decision (optional) */
 	u8 uses_random;
+	/* When it reads wnd_next_bytes, enum aw_wnd_use: to know that costs a driver
+	 * more than the decision (optional: never) */
+	u8 wnd_use;
 
 	/* The connection starts; state is zeroed; e holds time and random bits
 	 * only. (optional) */
@@ -86,6 +99,25 @@ struct aw_policy {
 	 * after init, without side effects. (required with values) */
 	void (*observe)(const void *state, const struct aw_params *p, u32 *out);
 };
+
+/*
+ * Does wnd_next_bytes matter to the policy or to a rail, given the rest of e?  If
+ * not, aw_wnd_left() may stand for it.
+ */
+static inline bool aw_wnd_next_matters(const struct aw_policy *policy,
+				       const struct aw_event *e)
+{
+	u32 left = aw_wnd_left(e);
+
+	if (left < aw_wnd_unusable(e) || policy->wnd_use == AW_WND_USE_ALWAYS)
+		return true;
+	if (policy->wnd_use == AW_WND_USE_NEVER)
+		return false;
+	if (e->kind == AW_EVENT_DATA)
+		return e->unacked_bytes > e->rcv_mss_bytes && e->unread_bytes &&
+		       !(e->flags & AW_FLAG_READER_WAITS);
+	return e->kind == AW_EVENT_APP_READ && left <= e->wnd_max_bytes / 2;
+}
 
 /* 0, or the negative number of the first rule that is broken. */
 int aw_policy_validate(const struct aw_policy *policy);

@@ -112,7 +112,7 @@ fn a_policy_and_its_parameters_look_the_same_from_both_sides() {
         "name" = name, "summary" = summary, "source" = source, "params" = params,
         "values" = values, "params_count" = params_count, "values_count" = values_count,
         "state_bytes" = state_bytes, "acks_per_round" = acks_per_round,
-        "uses_random" = uses_random, "init" = members, "observe" = observe,
+        "uses_random" = uses_random, "wnd_use" = wnd_use, "init" = members, "observe" = observe,
     });
     // The members follow one on the other, and there are as many.
     let members = ["init", "on_data", "on_deadline", "on_app_read", "on_ack_sent"];

@@ -205,6 +205,7 @@ struct RawPolicy {
     state_bytes: u8,
     acks_per_round: u8,
     uses_random: u8,
+    wnd_use: u8,
     members: [*const c_void; 5],
     observe: Option<unsafe extern "C" fn(*const c_void, *const RawParams, *mut u32)>,
 }
