@@ -486,7 +486,7 @@ def test_a_workload_writes_what_a_capture_holds_when_it_did(
     assert said.code == 0, said.err
     metrics = json.loads(said.out)["tables"][0]["cells"][0]["metrics"]
     assert metrics["delivered_bytes"]["mean"] == 200 * 1000
-    assert metrics["acks"]["mean"] == 200
+    assert metrics["acks"]["mean"] == 199  # the last rides on the FIN
 
 
 @pytest.mark.parametrize(

@@ -90,11 +90,12 @@ def path(
     others: Any = (),
     down: Any = None,
     up: Any = None,
+    handshake: bool = True,
     **keys: Any,
 ) -> Scenario:
     """One transfer over a symmetric path, unless `down` and `up` say otherwise."""
     link = way(rate_bps, rtt_ms, queue)
-    judged = group(app, sender, receiver) | {"policy": policy.parse(acks, "stories").for_engine()}
+    judged = group(app, sender, receiver, handshake=handshake) | {"policy": policy.parse(acks, "stories").for_engine()}
     groups = [judged, *others]
     return build(SIMULATOR, seconds, link | (down or {}), link | (up or {}), groups, **keys)
 
@@ -362,7 +363,7 @@ STORIES = {
     "the receiver's processor": Story(
         simulated(
             path(
-                100e6, 5,
+                100e6, 5, handshake=False,  # one of a millisecond would look like a wire
                 client={"data_received_ns": 1_800_000, "ack_sent_ns": 400_000,
                         "backlog_packets": 200},
             ),
