@@ -95,7 +95,9 @@ def path(
 ) -> Scenario:
     """One transfer over a symmetric path, unless `down` and `up` say otherwise."""
     link = way(rate_bps, rtt_ms, queue)
-    judged = group(app, sender, receiver, handshake=handshake) | {"policy": policy.parse(acks, "stories").for_engine()}
+    judged = group(app, sender, receiver, handshake=handshake) | {
+        "policy": policy.parse(acks, "stories").for_engine()
+    }
     groups = [judged, *others]
     return build(SIMULATOR, seconds, link | (down or {}), link | (up or {}), groups, **keys)
 
