@@ -10,13 +10,20 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import spaces
 from conftest import ROOT, Ackwise, spawn
 from test_sweep_run import made, parts
 
-pytest.importorskip("distributed", reason="Dask is not installed: `pip install 'ackwise[cluster]'`")
+from ackwise.errors import RunError
+from ackwise.sweep import cluster as sweep_cluster
+
+distributed = pytest.importorskip(
+    "distributed", reason="Dask is not installed: `pip install 'ackwise[cluster]'`"
+)
+FuturesCancelledError = distributed.client.FuturesCancelledError
 
 
 def free_port() -> int:
@@ -136,6 +143,19 @@ def test_a_scheduler_that_goes_away_is_reported_and_the_sweep_goes_on(
     assert {k: v for k, v in found.items() if "part-" in k} == {
         k: v for k, v in whole.items() if "part-" in k
     }
+
+
+@pytest.mark.parametrize("how", [FuturesCancelledError, OSError])
+def test_a_connection_that_is_lost_while_waiting_is_reported(
+    how: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def wait(*_args: object, **_options: object) -> None:
+        raise how([]) if how is FuturesCancelledError else how
+
+    run = sweep_cluster._Run(Mock(status="running"), "tcp://here:1", Mock(), Mock())
+    monkeypatch.setattr(distributed, "wait", wait)
+    with pytest.raises(RunError, match="tcp://here:1 no longer answers"):
+        run._finished({})
 
 
 def test_a_scheduler_that_is_not_there_is_reported(tmp_path: Path) -> None:

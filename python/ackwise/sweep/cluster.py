@@ -109,8 +109,13 @@ class _Run:
 
     def _finished(self, futures: dict["distributed.Future", Task]) -> list["distributed.Future"]:
         """Those that have ended, at least one unless it is time to look for workers again."""
-        with suppress(TimeoutError):
+        try:
             distributed.wait(list(futures), timeout=_LOOK_S, return_when="FIRST_COMPLETED")
+        except TimeoutError:
+            pass
+        except (distributed.CancelledError, OSError):
+            # The connection is lost before the client's status says so.
+            raise self._gone() from None
         if self._client.status != "running":
             raise self._gone()
         return [future for future in futures if future.done()]
