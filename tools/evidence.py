@@ -97,12 +97,12 @@ SERIES = ("linux/patches/6.12/*.patch", "linux/config/ackwise.config", "linux/co
 GENERATED = ROOT / "linux/patches/6.12" / CORE_PATCH
 
 
-class Place(NamedTuple):
-    """Where an experiment runs: what it follows from beside its own module, and what it needs."""
+class Sources(NamedTuple):
+    """What an item follows from beside what is its own, and what it needs."""
 
-    files: tuple[str, ...]
-    modules: tuple[str, ...]
-    scopes: tuple[str, ...]  # of needs.tsv
+    files: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
+    scopes: tuple[str, ...] = ()  # of needs.tsv
 
 
 # Of experiments that show what a diagnosis says.
@@ -112,16 +112,16 @@ LAB_SCOPES = ("lab-source", "lab-build", "lab-run")
 # Results also pass through the reader of captures and the binding to Python: `make test` holds
 # these to tshark and to golden tables, so that a change of them makes no page stale.
 PLACES = {
-    "simulator": Place((*CORE, *SIMULATOR, *DATA), ("ackwise.reproduce.runner", TABLE), ()),
-    "linux": Place(
+    "simulator": Sources((*CORE, *SIMULATOR, *DATA), ("ackwise.reproduce.runner", TABLE), ()),
+    "linux": Sources(
         (*CORE, *TRAFFIC, *DATA, *LAB), ("ackwise.reproduce.lab_runner", TABLE), LAB_SCOPES
     ),
-    "device": Place(
+    "device": Sources(
         (*CORE, *TRAFFIC, *DATA, *LAB, "linux/config/device/*"),
         ("ackwise.reproduce.lab_runner", TABLE),
         ("lab-source", "lab-build", "device-x86", "device-mips"),
     ),
-    "host": Place(DATA, ("ackwise.reproduce.runner", TABLE), ("host",)),
+    "host": Sources(DATA, ("ackwise.reproduce.runner", TABLE), ("host",)),
 }
 BOTH = (*CORE, *SIMULATOR, *LAB)
 TWIN_INPUTS = {
@@ -130,24 +130,15 @@ TWIN_INPUTS = {
     "twin-lossy": ((*BOTH, "golden/twin/random/lossy.toml"), "ackwise.sweep.run"),
 }
 KERNEL_INPUTS = (*CORE, *SERIES, "linux/check", "linux/selftests/*")
-
-
-class Extra(NamedTuple):
-    """What a check of the kernel follows from and needs beside the series."""
-
-    files: tuple[str, ...] = ()
-    modules: tuple[str, ...] = ()
-    scopes: tuple[str, ...] = ()
-
-
+# What a check has beside the series and what all of them need.
 MORE_OF_CHECKS = {
     # Policies in BPF are loaded by the command.
-    "bpf": Extra(
+    "bpf": Sources(
         ("linux/bpf/Makefile", "linux/bpf/**/*.bpf.[ch]", "python/ackwise/host/bpf.py"),
         scopes=("check-bpf",),
     ),
-    "same": Extra((*TRAFFIC, *LAB), ("ackwise.lab.compare",)),
-    "races": Extra(scopes=("check-smp",)),
+    "same": Sources((*TRAFFIC, *LAB), ("ackwise.lab.compare",)),
+    "races": Sources(scopes=("check-smp",)),
 }
 # Modules that no figure follows from: words and marks for people, the parsers of the command line,
 # the interface to the engine (part of the binding), how files are read and programs are started.
@@ -221,7 +212,7 @@ def items() -> list[Item]:
     alone = (sys.executable, "tools/evidence.py", "--run-check")
     scopes = (*LAB_SCOPES, "check", "evidence")
     for step in KERNEL_CHECKS:
-        more = MORE_OF_CHECKS.get(step, Extra())
+        more = MORE_OF_CHECKS.get(step, Sources())
         files, needed = (*KERNEL_INPUTS, *more.files), (*scopes, *more.scopes)
         made.append(Item(step, files, more.modules, (*alone, step), needed))
     for name, (globs, module) in TWIN_INPUTS.items():
