@@ -90,14 +90,14 @@ kernel-series: kernel-stock
 CORES := $(shell nproc)
 PARALLEL := -j$(CORES) --output-sync=target
 
-# Kernels, compiled tests and fuzzing take turns on the cores. The rest is sensitive to time, but for the lab:
-# its guests run in virtual time, so they can wait, and take what the other tests leave of the cores.
+# Kernels, compiled tests and fuzzing take turns on the cores. Then tests of this host's clock and network run one
+# at a time, and all others take what those leave of the cores.
 .PHONY: test
 test: setup-test ## every test; KERNEL=no leaves the real kernel out
 	UNLESS_PASSED=1 $(MAKE) -j3 --output-sync=line $(if $(WITH_KERNEL),kernel) test-compiled fuzz
-	nice $(BIN)/pytest -q -p no:cacheprovider -m lab -n $(CORES) --dist loadfile & lab=$$!; \
-		$(BIN)/pytest -q -m "not lab" || failed=yes; \
-		wait $$lab && test -z "$${failed:-}"
+	nice $(BIN)/pytest -q -p no:cacheprovider -m "not host" -n $(CORES) --dist loadfile & others=$$!; \
+		$(BIN)/pytest -q -m host || failed=yes; \
+		wait $$others && test -z "$${failed:-}"
 
 .PHONY: test-compiled test-core test-crates test-wheel
 test-compiled: test-core test-crates test-wheel

@@ -17,7 +17,9 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypeVar
 
+import pytest
 from conftest import Said
 
 from ackwise.cli import main as cli
@@ -29,6 +31,17 @@ from ackwise.host import namespaces, rights
 
 _LACKING = rights.missing_capabilities()
 WHY_NOT = f"needs root (lacking {', '.join(_LACKING)})" if _LACKING else ""
+NEEDS_ROOT = [pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT), pytest.mark.host]
+
+
+_Test = TypeVar("_Test", bound=Callable[..., object])
+
+
+def needs_root(test: _Test) -> _Test:
+    """Marks a test that makes namespaces, as `pytestmark = NEEDS_ROOT` marks all of a file."""
+    for mark in NEEDS_ROOT:
+        test = mark(test)
+    return test
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import conftest
 import pytest
-from netns import WHY_NOT
+from netns import needs_root
 
 from ackwise import engine
 from ackwise.errors import InputError
@@ -225,7 +225,7 @@ def test_a_refused_priority_is_known_and_one_that_is_granted_is_given_back(
 ON_HOST = ("slow-start", "handshake", "receive-window", "ack-stall")
 
 
-@pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
+@needs_root
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ON_HOST)
 def test_this_hosts_kernel_confirms_the_limit(kind: str, tmp_path: Path) -> None:

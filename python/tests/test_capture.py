@@ -27,6 +27,7 @@ from ackwise.host import capture, files, needs, rights
 
 MAY = capture.why_not()
 needs_root = pytest.mark.skipif(bool(MAY), reason=f"no capture can be made here: {MAY}")
+pytestmark = pytest.mark.host
 
 
 def packet(src: int, dst: int, seq: int, ack: int, flags: int, payload: int) -> bytes:

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 from conftest import ROOT, Ackwise, spawn
-from netns import WHY_NOT, Namespace, namespace
+from netns import Namespace, namespace, needs_root
 from transfers import PORT, Ends, Transfer, transferring
 
 from ackwise import engine
@@ -25,7 +25,7 @@ from ackwise.diagnose import sentences
 from ackwise.diagnose.live import lines, sampler, selection
 from ackwise.host import inet_diag
 
-needs_root = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
+pytestmark = pytest.mark.host
 
 
 def looked(where: Namespace, *words: str, interval: str = "2s") -> list[dict[str, Any]]:

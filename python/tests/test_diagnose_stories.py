@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from netns import WHY_NOT
+from netns import needs_root
 from transfers import PORT, transferring
 from transfers import Transfer as HostTransfer
 
@@ -495,8 +495,6 @@ def test_no_limit_is_named_where_the_capture_has_one_direction(tmp_path: Path) -
 
 
 # --- this host's kernel --------------------------------------------------------------------------
-
-needs_root = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
 
 
 @dataclass(frozen=True)

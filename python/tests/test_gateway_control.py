@@ -19,15 +19,14 @@ from pathlib import Path
 import pytest
 from conftest import Said
 from frames import Packet
-from netns import WHY_NOT, Namespace, killed_at, namespace
+from netns import NEEDS_ROOT, Namespace, killed_at, namespace
 
 from ackwise.cli import main as cli
 from ackwise.gateway import control, rehearsal, tree
 from ackwise.gateway.state import Keeper
 from ackwise.gateway.tree import TreeSettings
 
-needs_root = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
-pytestmark = needs_root
+pytestmark = NEEDS_ROOT
 
 RATES = ("--down", "2.1mbit", "--up", "800kbit", "--ack-leaf", "pfifo", "--data-leaf", "pfifo")
 

@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 from conftest import Ackwise
 from frames import Packet
-from netns import WHY_NOT, Namespace, namespace
+from netns import Namespace, namespace, needs_root
 
-needs_root = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
 SHELLS = [s for s in ("dash", "bash", "busybox") if shutil.which(s)]
 PLAN = ("v0", "--down", "40mbit", "--up", "1mbit", "--overhead", "atm",
         "--ack-leaf", "pfifo_head_drop:9")  # fmt: skip

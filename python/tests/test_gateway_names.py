@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from conftest import Ackwise
 from hostile import INTERFACES, is_inert
-from netns import WHY_NOT, namespace
+from netns import namespace, needs_root
 from test_gateway_formats import SHELLS, shell
 
 from ackwise.errors import InputError
@@ -318,7 +318,7 @@ def test_systemd_analyze_finds_no_fault_with_the_units(readable: Path) -> None:
     assert "ackwise-gateway" not in done.stderr, done.stderr
 
 
-@pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
+@needs_root
 def test_a_real_interface_of_that_name_gets_its_tree(tmp_path: Path) -> None:
     # `%` is the kernel's pattern for a number
     names = [name for name in some(SHELLS[0]) if "%" not in name]
@@ -340,7 +340,7 @@ def test_a_real_interface_of_that_name_gets_its_tree(tmp_path: Path) -> None:
             assert "htb" not in ns.tool("tc", "qdisc", "show", "dev", name)
 
 
-@pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
+@needs_root
 @pytest.mark.parametrize("name", ["-rf", "$(x)", "\x1b[2J", "\udcff\udc80", "#"])
 def test_the_command_changes_a_real_interface_of_that_name(tmp_path: Path, name: str) -> None:
     common = ("--run-dir", str(tmp_path / "run"), "--", name)

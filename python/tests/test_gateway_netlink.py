@@ -7,14 +7,12 @@ import struct
 from collections.abc import Iterator
 
 import pytest
-from netns import WHY_NOT, Namespace, namespace
+from netns import Namespace, namespace, needs_root
 
 from ackwise.errors import RunError
 from ackwise.gateway import netlink, status, tree
 from ackwise.gateway.netlink import Message, Rtnetlink, TcObject, answers, attribute, attributes
 from ackwise.gateway.snapshot import Snapshot
-
-needs_root = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
 
 DONE, ERROR, INTERRUPTED = 3, 2, 0x10
 

@@ -19,7 +19,7 @@ import pytest
 import router
 import uml
 from conftest import Ackwise
-from netns import WHY_NOT
+from netns import needs_root
 
 RATES = ("--down", "50mbit", "--up", "5mbit")
 GUEST_SECONDS = 1800  # on a busy host; else about 60
@@ -41,7 +41,6 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(bool(_LACKING), reason=f"this user cannot run {', '.join(_LACKING)}"),
 ]
-needs_root = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
 needs_pppoe = pytest.mark.skipif(
     bool(uml.why_not() or _PPP_LACKING),
     reason=uml.why_not() or f"this user cannot run {', '.join(_PPP_LACKING)}",

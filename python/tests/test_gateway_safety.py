@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 from conftest import Said
-from netns import WHY_NOT, Namespace, killed_at, namespace
+from netns import NEEDS_ROOT, Namespace, killed_at, namespace
 
 from ackwise.cli import main as cli
 from ackwise.gateway import control, netlink, selftest
 from ackwise.gateway.netlink import NEWTFILTER, Message, Rtnetlink, attribute
 
-pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
+pytestmark = NEEDS_ROOT
 
 RATES = ("--down", "2.1mbit", "--up", "800kbit", "--ack-leaf", "pfifo", "--data-leaf", "pfifo")
 QUICK = ("--no-self-test", "--quiet")

@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 from frames import TIMESTAMPS, Packet, corpus, random_frames
-from netns import WHY_NOT, Namespace, namespace
+from netns import NEEDS_ROOT, Namespace, namespace
 from pure_ack_reference import why_not
 
 from ackwise.cli import main as cli
 
-pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
+pytestmark = NEEDS_ROOT
 
 RATES = ("--down", "10gbit", "--up", "1gbit", "--no-self-test")
 SENDABLE_BYTES = 1514

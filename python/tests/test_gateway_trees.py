@@ -13,13 +13,12 @@ import time
 from collections import Counter
 from pathlib import Path
 
-import pytest
 import trees
-from netns import WHY_NOT, Namespace, namespace
+from netns import NEEDS_ROOT, Namespace, namespace
 
 from ackwise.cli import main as cli
 
-pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
+pytestmark = NEEDS_ROOT
 
 FEW = 30
 FEW_PARTS_MAX = 300

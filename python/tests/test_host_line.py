@@ -4,7 +4,7 @@
 import subprocess
 
 import pytest
-from netns import WHY_NOT
+from netns import NEEDS_ROOT
 
 from ackwise.cli import main as cli
 from ackwise.reproduce.separation import host as host_separation
@@ -12,7 +12,7 @@ from ackwise.reproduce.separation import testbed
 from ackwise.reproduce.separation.access import ADSL, HOME, AccessLine, shaped
 from ackwise.reproduce.separation.paper import FIFO, UP
 
-pytestmark = [pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT), pytest.mark.slow]
+pytestmark = [*NEEDS_ROOT, pytest.mark.slow]
 
 
 @pytest.mark.parametrize(
