@@ -58,6 +58,9 @@ keys! {
         /// an access link of its own for each flow, at both ends; absent: none
         #[serde(default)]
         pub access: Option<Access>,
+        /// the client's processor, at its costs, serves the server too: both hosts are one machine
+        #[serde(default)]
+        pub one_processor: bool,
         /// the client's host
         #[serde(default)]
         pub client: HostSpec,
@@ -291,6 +294,8 @@ keys! {
         pub acknowledged_kib_ns: u64 [0..=S],
         /// processor time per ACK sent
         pub ack_sent_ns: u64 [0..=S],
+        /// processor time of an interrupt, which arrivals cause where none is being handled
+        pub interrupt_ns: u64 [0..=S],
         /// largest send buffer of a connection; absent: no limit
         pub send_buffer_max_bytes: Option<u64> [256..=BUFFER_MAX],
         /// largest receive buffer of a connection; absent: no limit
@@ -310,6 +315,19 @@ keys! {
     }
 }
 
+impl HostSpec {
+    /// Whether its processor takes any time.
+    pub(crate) fn is_paid(&self) -> bool {
+        let packets = self.data_received_ns
+            + self.data_sent_ns
+            + self.ack_received_ns
+            + self.acknowledged_kib_ns
+            + self.ack_sent_ns
+            + self.interrupt_ns;
+        packets > 0 || self.process.is_modelled()
+    }
+}
+
 impl Default for HostSpec {
     fn default() -> Self {
         HostSpec {
@@ -318,6 +336,7 @@ impl Default for HostSpec {
             ack_received_ns: 0,
             acknowledged_kib_ns: 0,
             ack_sent_ns: 0,
+            interrupt_ns: 0,
             send_buffer_max_bytes: None,
             recv_buffer_max_bytes: None,
             backlog_packets: 1000,
@@ -338,8 +357,13 @@ keys! {
         pub read_ns: u64 [0..=S],
         /// processor time per KiB read, in addition
         pub read_kib_ns: u64 [0..=S],
-        /// processor time per KiB written by bulk
+        /// processor time per write of bulk: wake-up and system call
+        // A write is one segment, or what `turn_bytes` allows.
+        pub write_ns: u64 [0..=S],
+        /// processor time per KiB written by bulk, in addition
         pub write_kib_ns: u64 [0..=S],
+        /// bytes that bulk writes before another process gets its turn; 0: one segment
+        pub turn_bytes: u64 [0..=BUFFER_MAX],
         /// most packets handled in a row while the process waits
         // The default is what Linux takes from a card in one poll (NAPI_POLL_WEIGHT).
         pub turn_packets: u32 [1..=PACKETS_MAX],
@@ -348,14 +372,14 @@ keys! {
 
 impl Default for Process {
     fn default() -> Self {
-        Process { read_ns: 0, read_kib_ns: 0, write_kib_ns: 0, turn_packets: 64 }
+        Process { read_ns: 0, read_kib_ns: 0, write_ns: 0, write_kib_ns: 0, turn_bytes: 0, turn_packets: 64 }
     }
 }
 
 impl Process {
     /// Whether it costs anything.
     pub(crate) fn is_modelled(&self) -> bool {
-        self.read_ns + self.read_kib_ns + self.write_kib_ns > 0
+        self.read_ns + self.read_kib_ns + self.write_ns + self.write_kib_ns > 0
     }
 }
 

@@ -109,6 +109,81 @@ fn packets_go_before_the_writer() {
 }
 
 #[test]
+fn one_processor_serves_both_hosts() {
+    // A segment and its ACK take 20 + 30 + 10 + 5 us, wherever they are handled.
+    let g = group(json!({
+        "policy": { "name": "every" },
+        "sender": { "initial_window_segments": 500 },
+        "app": { "kind": "bulk", "bytes": 300 * MSS },
+    }));
+    let mut path = at_once();
+    path["one_processor"] = json!(true);
+    path["client"] = json!({
+        "data_sent_ns": 20 * US,
+        "data_received_ns": 30 * US,
+        "ack_sent_ns": 10 * US,
+        "ack_received_ns": 5 * US,
+    });
+    let r = run(&ruler(path.clone(), std::slice::from_ref(&g)));
+    assert_eq!((r.client.cpu_busy_ns, r.server.cpu_busy_ns), (300 * 65 * US, 0));
+    // Idle for two ways at most: it is the bottleneck.
+    assert!(r.duration_ns - r.client.cpu_busy_ns < 3 * MS, "{}", r.duration_ns);
+    path["server"] = json!({ "ack_sent_ns": US });
+    let refused = ackwise_sim::run(&ruler(path, &[g]), None);
+    assert!(refused.is_err_and(|e| e.to_string().contains("one_processor")));
+}
+
+#[test]
+fn an_interrupt_is_for_all_that_waits() {
+    // 100 segments, each after 21 ms on its way: one interrupt each. Together: one for all.
+    let busy = |rate_bps: u64| {
+        let g = group(json!({
+            "policy": { "name": "delayed", "params": { "segments": 1000, "delay_ms": 500 } },
+            "sender": { "initial_window_segments": 100 },
+            "app": { "kind": "bulk", "bytes": 100 * MSS },
+        }));
+        let mut path = at_once();
+        path["down"]["rate_bps"] = json!(rate_bps);
+        path["client"] = json!({ "data_received_ns": 20 * US, "interrupt_ns": 7 * US });
+        run(&ruler(path, &[g])).client.cpu_busy_ns - 100 * 20 * US
+    };
+    assert_eq!(busy(8_000_000), 100 * 7 * US);
+    assert_eq!(busy(8_000_000_000), 7 * US);
+}
+
+#[test]
+fn a_writer_goes_on_until_its_turn_is_over() {
+    // On one processor, both applications always ask: the reader gets its turn after ten segments, and
+    // each turn of the writer costs one call.
+    let g = group(json!({
+        "policy": { "name": "delayed", "params": { "segments": 1000, "delay_ms": 500 } },
+        "sender": { "initial_window_segments": 500 },
+        "app": { "kind": "bulk", "bytes": 300 * MSS },
+    }));
+    let busy = |turn_segments: u64| {
+        let path = json!({
+            "down": { "rate_bps": 8_000_000_000u64, "delay_ns": 10 * US },
+            "up": { "rate_bps": 8_000_000_000u64, "delay_ns": 10 * US },
+            "one_processor": true,
+            "client": {
+                "process": {
+                    "read_ns": 50 * US,
+                    "write_ns": 20 * US,
+                    "write_kib_ns": 102_400,
+                    "turn_bytes": turn_segments * MSS,
+                },
+            },
+        });
+        let r = run(&ruler(path, std::slice::from_ref(&g)));
+        assert_eq!(r.groups[0].delivered_bytes, 300 * MSS);
+        r.client.cpu_busy_ns - 300 * 96 * US
+    };
+    assert_eq!(busy(10), 30 * (50 + 20) * US);
+    // A turn of one segment, as without the key: the reader reads as often as the writer writes.
+    assert_eq!(busy(0), 300 * (50 + 20) * US);
+}
+
+#[test]
 fn an_ack_costs_by_what_it_acknowledges() {
     // 1 us a byte, whatever an ACK covers, and 100 us for each ACK.
     let busy = |segments: u64| {
