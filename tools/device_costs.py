@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""What segments, ACKs, reads and writes cost an emulated machine, and what the simulator makes of it.
+"""What segments, ACKs, reads and writes cost an emulated machine, and what the simulator foretells.
 
     python tools/device_costs.py --measure [MACHINE...]     golden/device/measured.csv, five minutes
     python tools/device_costs.py --foretell [MACHINE...]    golden/device/foretold.csv, ten minutes
     python tools/device_costs.py                            the costs, from measured.csv
 
 Runs of ackwise's device (`ackwise device build` first) with linux/profile, a plugin of QEMU that
-counts instructions by what the kernel does. A row of measured.csv is a run and an activity, with its
-instructions and how often it began. The costs of the links `device-x86` and `device-mips` follow
+counts instructions by what the kernel does. A row of measured.csv is a run and an activity, with
+its instructions and how often it began. The costs of the links `device-x86` and `device-mips` follow
 from these rows, and a test holds the links to them. foretold.csv has the throughput of runs that
 were not used for that, on the machine and in the simulator.
 """
@@ -112,8 +112,8 @@ def kernel_of(target: Target) -> tuple[Kernel, Path]:
         if image.exists() and image.read_bytes() == kernel.linux.read_bytes():
             return kernel, objects / "System.map"
     raise SystemExit(
-        f"device_costs: the cache has no System.map of {kernel.label}; remove {kernel.linux.parent} "
-        f"and run `ackwise device build --device {target.name}`"
+        f"device_costs: the cache has no System.map of {kernel.label}; remove "
+        f"{kernel.linux.parent} and run `ackwise device build --device {target.name}`"
     )
 
 

@@ -535,6 +535,9 @@ keys! {
         pub initial_window_segments: u32 [1..=10_000],
         /// send buffer: most bytes written and not yet acknowledged
         pub send_buffer_bytes: u64 [1..=BUFFER_MAX],
+        /// the send buffer grows with the congestion window, to twice of it
+        // As Linux's does (tcp_sndbuf_expand); else it has its whole size from the start.
+        pub send_buffer_grows: bool,
         /// socket bsd43: a blocked writer wakes when this much of the send buffer is free, or all of it
         /// if it is smaller; 0: one cluster
         // SO_SNDLOWAT.
@@ -565,6 +568,7 @@ impl Default for SenderSpec {
             // [RFC6928.1]
             initial_window_segments: 10,
             send_buffer_bytes: 4 << 20,
+            send_buffer_grows: false,
             low_water_bytes: 0,
             copy_bps: 0,
             max_window_segments: 0,
