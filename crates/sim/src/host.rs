@@ -36,8 +36,6 @@ pub struct Host {
     handled: u32,
     /// The writer whose turn it is, and what it may still write before another application's.
     writing: Option<(EndpointId, u64)>,
-    /// Arrivals are being handled: another needs no interrupt.
-    interrupted: bool,
     /// By flow, the highest acknowledgment number that arrived; empty unless what it covers has a cost.
     acknowledged: HashMap<u32, u64>,
     in_service: Option<Work>,
@@ -61,7 +59,6 @@ impl Host {
             asking: VecDeque::new(),
             handled: 0,
             writing: None,
-            interrupted: false,
             acknowledged: HashMap::new(),
             in_service: None,
             wake_ns: NEVER,
@@ -154,10 +151,8 @@ impl Host {
             let cost = if p.is_pure_ack() { c.ack_sent_ns } else { c.data_sent_ns };
             (Work::Sent(p), cost)
         } else if let Some(who) = self.next_turn(now) {
-            self.interrupted = false;
             (Work::Turn(who), self.turn_ns(who, turn(who)))
         } else if self.received.is_empty() {
-            self.interrupted = false;
             return None;
         } else if now < self.gathered_ns {
             self.wake_ns = self.gathered_ns;
@@ -167,8 +162,7 @@ impl Host {
             self.handled += u32::from(!self.asking.is_empty());
             let c = &self.costs;
             let cost = if p.is_pure_ack() { c.ack_received_ns } else { c.data_received_ns };
-            let interrupt_ns = if std::mem::replace(&mut self.interrupted, true) { 0 } else { c.interrupt_ns };
-            let cost = cost + interrupt_ns + self.acknowledging_ns(&p);
+            let cost = cost + self.acknowledging_ns(&p);
             (Work::Received(p), cost)
         };
         self.busy_ns += cost;

@@ -294,8 +294,6 @@ keys! {
         pub acknowledged_kib_ns: u64 [0..=S],
         /// processor time per ACK sent
         pub ack_sent_ns: u64 [0..=S],
-        /// processor time of an interrupt, which arrivals cause where none is being handled
-        pub interrupt_ns: u64 [0..=S],
         /// largest send buffer of a connection; absent: no limit
         pub send_buffer_max_bytes: Option<u64> [256..=BUFFER_MAX],
         /// largest receive buffer of a connection; absent: no limit
@@ -322,8 +320,7 @@ impl HostSpec {
             + self.data_sent_ns
             + self.ack_received_ns
             + self.acknowledged_kib_ns
-            + self.ack_sent_ns
-            + self.interrupt_ns;
+            + self.ack_sent_ns;
         packets > 0 || self.process.is_modelled()
     }
 }
@@ -336,7 +333,6 @@ impl Default for HostSpec {
             ack_received_ns: 0,
             acknowledged_kib_ns: 0,
             ack_sent_ns: 0,
-            interrupt_ns: 0,
             send_buffer_max_bytes: None,
             recv_buffer_max_bytes: None,
             backlog_packets: 1000,

@@ -134,24 +134,6 @@ fn one_processor_serves_both_hosts() {
 }
 
 #[test]
-fn an_interrupt_is_for_all_that_waits() {
-    // 100 segments, each after 21 ms on its way: one interrupt each. Together: one for all.
-    let busy = |rate_bps: u64| {
-        let g = group(json!({
-            "policy": { "name": "delayed", "params": { "segments": 1000, "delay_ms": 500 } },
-            "sender": { "initial_window_segments": 100 },
-            "app": { "kind": "bulk", "bytes": 100 * MSS },
-        }));
-        let mut path = at_once();
-        path["down"]["rate_bps"] = json!(rate_bps);
-        path["client"] = json!({ "data_received_ns": 20 * US, "interrupt_ns": 7 * US });
-        run(&ruler(path, &[g])).client.cpu_busy_ns - 100 * 20 * US
-    };
-    assert_eq!(busy(8_000_000), 100 * 7 * US);
-    assert_eq!(busy(8_000_000_000), 7 * US);
-}
-
-#[test]
 fn a_writer_goes_on_until_its_turn_is_over() {
     // On one processor, both applications always ask: the reader gets its turn after ten segments, and
     // each turn of the writer costs one call.
