@@ -7,9 +7,9 @@
 
 Runs of ackwise's device (`ackwise device build` first) with linux/profile, a plugin of QEMU that
 counts instructions by what the kernel does. A row of measured.csv is a run and an activity, with
-its instructions and how often it began. The costs of the links `device-x86` and `device-mips`
-follow from these rows, and a test holds the links to them. foretold.csv has the throughput of runs that
-were not used for that, on the machine and in the simulator.
+its instructions and how often it began. The costs of the links `device-*` follow from these rows,
+and a test holds the links to them. foretold.csv has the throughput of runs that were not used for
+that, on the machine and in the simulator.
 """
 
 import argparse

@@ -163,14 +163,14 @@ fn a_writer_goes_on_until_its_turn_is_over() {
     // The last segment may come after the reader's turn.
     let expected = 30 * (50 + 20) * US;
     assert!([expected, expected + 50 * US].contains(&busy(10)), "{}", busy(10));
-    // Turns of one segment: the reader reads as often as the writer writes.
-    let expected = 300 * (50 + 20) * US;
-    assert!(busy(0).abs_diff(expected) <= 50 * US, "{}", busy(0));
+    // Turns of one segment: a call for each of 300 writes, and the reader has its turn more often.
+    let reads = (busy(0) - 300 * 20 * US) / (50 * US);
+    assert!((100..=300).contains(&reads), "{reads} reads");
 }
 
 #[test]
 fn a_send_buffer_grows_with_the_congestion_window() {
-    // Ten segments are under way, and as many wait: the writer has written twice the window.
+    // The buffer has room for twenty segments, and the writer stops where less than a third is free.
     let written = |grows: bool| {
         let g = group(json!({
             "sender": { "initial_window_segments": 10, "send_buffer_grows": grows },
@@ -181,7 +181,7 @@ fn a_send_buffer_grows_with_the_congestion_window() {
         path["duration_ns"] = json!(MS);
         run(&ruler(path, &[g])).server.cpu_busy_ns
     };
-    assert_eq!(written(true), 20 * MSS);
+    assert_eq!(written(true), 14 * MSS);
     // Else what time there is: a KiB takes a microsecond.
     assert!(written(false) > 900 * US, "{}", written(false));
 }
