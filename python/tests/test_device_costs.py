@@ -24,18 +24,24 @@ def runs() -> dict[tuple[str, str], dict[str, Row]]:
 
 
 def test_every_planned_run_is_kept() -> None:
-    measured = {(m, plan.name) for m in MACHINES for plan in device_costs.MEASURED}
+    plans_of = (*device_costs.MEASURED, *device_costs.SHOWN)
+    measured = {(m, plan.name) for m in MACHINES for plan in plans_of}
     assert set(runs()) == measured
     told = [(row.machine, row.plan) for row in device_costs.read("foretold.csv", Foretold)]
     assert told == [(m, plan.name) for m in MACHINES for plan in device_costs.FORETOLD]
-    assert not set(told) & measured
+    fitted = {(m, plan.name) for m in MACHINES for plan in device_costs.MEASURED}
+    assert not set(told) & fitted
 
 
 @pytest.mark.parametrize(("machine", "plan"), sorted(runs()))
 def test_what_is_counted_is_what_the_clock_and_the_sockets_counted(machine: str, plan: str) -> None:
     run = runs()[machine, plan]
     counted = sum(row.instructions for name, row in run.items() if name not in ("total", "idle"))
-    assert counted == pytest.approx(run["total"].instructions, rel=CLOSES)
+    if plan in {shown.name for shown in device_costs.SHOWN if shown.policy != "every"}:
+        # The kernel takes part of its softirqs for idle time.
+        assert counted > 1.05 * run["total"].instructions
+    else:
+        assert counted == pytest.approx(run["total"].instructions, rel=CLOSES)
     # The sockets' counts do not pass through the plugin; a flight may come when the run has ended.
     segments, acks = run["segments"].times, run["acks"].times
     assert run["tcp_event_data_recv()"].times == pytest.approx(segments, rel=0.01)
