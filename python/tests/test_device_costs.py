@@ -12,6 +12,7 @@ from ackwise.lab.device import INSTRUCTION_NS
 from ackwise.lab.target import DEVICES
 
 MACHINES = tuple(DEVICES)
+PLANS = (*device_costs.MEASURED, *device_costs.SHOWN)
 # Of what is counted and the machine's own clock: the program that ends a run is counted too.
 CLOSES = 0.04
 
@@ -24,8 +25,7 @@ def runs() -> dict[tuple[str, str], dict[str, Row]]:
 
 
 def test_every_planned_run_is_kept() -> None:
-    plans_of = (*device_costs.MEASURED, *device_costs.SHOWN)
-    measured = {(m, plan.name) for m in MACHINES for plan in plans_of}
+    measured = {(m, plan.name) for m in MACHINES for plan in PLANS}
     assert set(runs()) == measured
     told = [(row.machine, row.plan) for row in device_costs.read("foretold.csv", Foretold)]
     assert told == [(m, plan.name) for m in MACHINES for plan in device_costs.FORETOLD]
@@ -37,17 +37,19 @@ def test_every_planned_run_is_kept() -> None:
 def test_what_is_counted_is_what_the_clock_and_the_sockets_counted(machine: str, plan: str) -> None:
     run = runs()[machine, plan]
     counted = sum(row.instructions for name, row in run.items() if name not in ("total", "idle"))
-    if plan in {shown.name for shown in device_costs.SHOWN if shown.policy != "every"}:
-        # The kernel takes part of its softirqs for idle time.
+    seconds = next(p.seconds for p in PLANS if p.name == plan)
+    if run["total"].instructions * INSTRUCTION_NS < 0.9e9 * seconds and seconds >= 1:
+        # The processor idles, and the kernel takes part of its softirqs for that.
         assert counted > 1.05 * run["total"].instructions
     else:
         assert counted == pytest.approx(run["total"].instructions, rel=CLOSES)
-    # The sockets' counts do not pass through the plugin; a flight may come when the run has ended.
+    # The sockets' counts do not pass through the plugin. What is under way at a run's end comes.
     segments, acks = run["segments"].times, run["acks"].times
-    assert run["tcp_event_data_recv()"].times == pytest.approx(segments, rel=0.01)
-    assert run["receive_segment"].times == pytest.approx(segments, rel=0.01)
-    assert run["send_ack"].times == pytest.approx(acks, rel=0.02)
-    assert run["veth_xmit()"].times == pytest.approx(segments + acks, rel=0.01)
+    away = 0.01 if plan in {kept.name for kept in device_costs.MEASURED} else 0.04
+    assert run["tcp_event_data_recv()"].times == pytest.approx(segments, rel=away)
+    assert run["receive_segment"].times == pytest.approx(segments, rel=away)
+    assert run["send_ack"].times == pytest.approx(acks, rel=2 * away)
+    assert run["veth_xmit()"].times == pytest.approx(segments + acks, rel=away)
 
 
 def row(plan: str, activity: str, instructions: float, times: int) -> Row:
