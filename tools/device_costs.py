@@ -356,6 +356,11 @@ def write(name: str, rows: Sequence[Any]) -> None:
     files.write_whole(str(FOLDER / name), out.getvalue().encode())
 
 
+def counted(run: Mapping[str, Row]) -> int:
+    """All instructions that the plugin counted in a run, but for idle ones."""
+    return sum(row.instructions for name, row in run.items() if name not in ("total", "idle"))
+
+
 def costs_of(machine: str) -> Costs:
     """From the kept file."""
     names = {plan.name for plan in MEASURED}

@@ -319,6 +319,32 @@ def activities():
     return rows(["% of the instructions", *sums], body)
 
 
+def prices():
+    """What an ACK costs between `every` and one for two segments, by the machine and by the count."""
+    runs = {}
+    for row in device_costs.read("measured.csv", device_costs.Row):
+        runs.setdefault((row.machine, row.plan), {})[row.activity] = row
+    body = []
+    for machine in device_costs.DEVICES:
+        for rtt in ("10", "1", "0.2"):
+            each, two = (runs[machine, f"{p}, RTT {rtt} ms"] for p in ("every", "delayed:segments=2"))
+
+            def change(of, each=each, two=two):
+                """From one ACK for two segments to one for each, for each segment."""
+                return of(each) / each["segments"].times - of(two) / two["segments"].times
+
+            acks = change(lambda run: run["acks"].times)
+            sent = [run["send_segment"].instructions / run["segments"].times for run in (each, two)]
+            body.append([
+                f"{machine}, RTT {rtt} ms",
+                f"{change(lambda run: run['total'].instructions) / acks:.0f}",
+                f"{change(device_costs.counted) / acks:.0f}",
+                *(f"{one:.0f}" for one in sent),
+            ])
+    head = ["instructions", "an ACK, by the clock", "by the count"]
+    return rows([*head, "a segment sent, `every`", "one ACK for two"], body)
+
+
 def foretold():
     body = []
     for row in device_costs.read("foretold.csv", device_costs.Foretold):
@@ -339,6 +365,7 @@ MAKERS = {
     "device costs": machine_costs,
     "device activities": activities,
     "device foretold": foretold,
+    "device prices": prices,
     "twin random": twin_random,
     "twin best": twin_best,
     "twin summary": twin_summary,
