@@ -32,9 +32,11 @@ from ackwise.lab.device import INSTRUCTION_NS, Load
 from ackwise.lab.machine import Kernel
 from ackwise.lab.target import DEVICES, Target
 from ackwise.plans import policy
+from ackwise.reproduce.figure import Figure, Panel, Series, drawn
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "golden" / "device"
+PICTURE = ROOT / "docs" / "figures" / "device-foretold.svg"
 PLUGIN = ROOT / "linux" / "profile" / "profile.c"
 SECOND = 10**9
 SEGMENT_BYTES = 1448
@@ -368,6 +370,21 @@ def costs_of(machine: str) -> Costs:
     return costs([row for row in rows if row.machine == machine and row.plan in names])
 
 
+def picture(rows: Sequence[Foretold]) -> bytes:
+    """What was foretold beside what the machines did."""
+    panels = []
+    for machine in DEVICES:
+        own = [row for row in rows if row.machine == machine]
+        runs = [str(1 + i) for i in range(len(own))]
+        worlds = {
+            "machine": [row.device_mbit_s for row in own],
+            "simulator": [row.simulator_mbit_s for row in own],
+        }
+        bars = [Series(name, runs, values, "bars") for name, values in worlds.items()]
+        panels.append(Panel("", f"{machine}: Mbit/s", bars))
+    return drawn(Figure("device-foretold", "Goodput of two slow machines, foretold", panels))
+
+
 def _renew(name: str, kind: type[Any], machines: Sequence[str], made: Sequence[Any]) -> None:
     kept = [] if not (FOLDER / name).exists() else read(name, kind)
     others = [row for row in kept if row.machine not in machines]
@@ -393,6 +410,7 @@ def main() -> int:
     if args.foretell:
         told = [row for machine in machines for row in foretell(machine)]
         _renew("foretold.csv", Foretold, machines, told)
+        files.write_whole(str(PICTURE), picture(read("foretold.csv", Foretold)))
         return 0
     for machine in machines:
         found_costs = costs_of(machine)
