@@ -10,8 +10,9 @@
  * machine, and what a block executes counts for the innermost of the functions below that is under way.
  * Looking takes no time of the machine: its clock is the number of its instructions.
  *
- * Counting begins with the first segment that TCP sends, and what is written at the end is what was
- * counted up to the last packet that arrived.
+ * Counting begins with the first segment that TCP sends and ends when results are handed to the host,
+ * whose answers take a time that differs from run to run. What is written is what was counted up to
+ * the last packet that arrived.
  */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -105,7 +106,7 @@ struct function {
 	uint64_t address;
 	char *name;
 	int mark, count; /* -1: none */
-	bool leaves;
+	bool leaves, hands_over;
 };
 
 struct block {
@@ -135,7 +136,7 @@ static size_t functions_count;
 static uint64_t end; /* of the kernel */
 static struct frame stack[DEPTH_MOST];
 static int depth;
-static bool counting;
+static bool counting, ended;
 static struct totals now, kept;
 static const char *out;
 
@@ -149,7 +150,8 @@ static void over(const struct frame *f)
 		found = RECEIVE_ACK;
 	now.instructions[found] += f->instructions;
 	now.times[found]++;
-	kept = now;
+	if (!ended)
+		kept = now;
 }
 
 static void pop(void)
@@ -204,7 +206,9 @@ static void called(const struct function *f)
 	else
 		push(f);
 	if (f->mark >= 0 && marks[f->mark].activity == SEND_SEGMENT)
-		counting = true;
+		counting = !ended;
+	if (f->hands_over)
+		ended = true;
 	if (f->count < 0)
 		return;
 	now.calls[f->count]++;
@@ -357,7 +361,8 @@ static bool read_map(const char *path)
 	if (!file)
 		return false;
 	while (fscanf(file, "%" SCNx64 " %c %511s", &address, &kind, name) == 3) {
-		struct function f = { address, NULL, mark_of(name), place_of(name, counted, COUNTED), false };
+		struct function f = { address, NULL, mark_of(name), place_of(name, counted, COUNTED), false,
+				      !strcmp(name, "v9fs_session_init") };
 		struct function *last = functions_count ? &functions[functions_count - 1] : NULL;
 
 		if (!strcmp(name, "_end"))
