@@ -26,10 +26,12 @@ struct qemu_plugin_tb;
 enum { NO_REGISTERS };
 int qemu_plugin_version = 1;
 void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t,
-					   void (*)(qemu_plugin_id_t, struct qemu_plugin_tb *));
-void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *, void (*)(unsigned int, void *),
-					  int, void *);
-void qemu_plugin_register_atexit_cb(qemu_plugin_id_t, void (*)(qemu_plugin_id_t, void *), void *);
+					   void (*)(qemu_plugin_id_t,
+						    struct qemu_plugin_tb *));
+void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *,
+					  void (*)(unsigned int, void *), int, void *);
+void qemu_plugin_register_atexit_cb(qemu_plugin_id_t,
+				    void (*)(qemu_plugin_id_t, void *), void *);
 size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *);
 uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *);
 int qemu_plugin_install(qemu_plugin_id_t, const void *, int, char **);
@@ -53,8 +55,9 @@ enum activity {
 };
 
 static const char *const names[ACTIVITIES] = {
-	"other", "idle", "program",	 "call",     "switch",	"interrupt",	   "line",
-	"write", "read", "send_segment", "send_ack", "backlog", "receive_segment", "receive_ack",
+	"other",     "idle",    "program",         "call",        "switch",
+	"interrupt", "line",    "write",           "read",        "send_segment",
+	"send_ack",  "backlog", "receive_segment", "receive_ack",
 };
 
 #define SOFTIRQS "handle_softirqs"
@@ -66,12 +69,12 @@ static const struct {
 } marks[] = {
 	{ "do_idle", IDLE },
 	{ "entry_SYSCALL_64", CALL }, /* x86 */
-	{ "handle_sys", CALL },	      /* MIPS */
+	{ "handle_sys", CALL },       /* MIPS */
 	{ "handle_ri_rdhwr", CALL },  /* what a program asks for its own storage */
 	{ "__schedule", SWITCH },
 	{ "asm_sysvec_apic_timer_interrupt", INTERRUPT }, /* x86 */
 	{ "asm_common_interrupt", INTERRUPT },
-	{ "handle_int", INTERRUPT },		 /* MIPS */
+	{ "handle_int", INTERRUPT }, /* MIPS */
 	{ "except_vec_vi_handler", INTERRUPT },
 	{ SOFTIRQS, INTERRUPT },
 	{ "net_tx_action", LINE },
@@ -91,15 +94,16 @@ static const struct {
 enum { LEAVES = 4 };
 static const char *const leaves[LEAVES] = {
 	"restore_regs_and_return_to_kernel", "native_irq_return_iret", /* x86 */
-	"restore_all", "restore_partial",			       /* MIPS */
+	"restore_all", "restore_partial",                              /* MIPS */
 };
 
 /* Calls that are counted; the first two say what a packet was. */
 enum { IS_ACK, IS_SEGMENT, COUNTED = 11 };
 static const char *const counted[COUNTED] = {
-	"tcp_ack",	  "tcp_event_data_recv", "tcp_sendmsg",	      "tcp_recvmsg",
-	"do_epoll_wait",  "__schedule",		 "handle_softirqs",   "hrtimer_interrupt",
-	"net_rx_action",  "veth_xmit",		 "__tcp_transmit_skb",
+	"tcp_ack",         "tcp_event_data_recv", "tcp_sendmsg",
+	"tcp_recvmsg",     "do_epoll_wait",       "__schedule",
+	"handle_softirqs", "hrtimer_interrupt",   "net_rx_action",
+	"veth_xmit",       "__tcp_transmit_skb",
 };
 
 struct function {
@@ -173,7 +177,8 @@ static void push(const struct function *f)
 	if (f && f->mark >= 0) {
 		frame.activity = marks[f->mark].activity;
 		if (frame.activity == RECEIVE)
-			frame.unit = top && top->activity == RECEIVE ? top->unit : depth;
+			frame.unit =
+				top && top->activity == RECEIVE ? top->unit : depth;
 		else if (!top || top->activity != frame.activity)
 			now.times[frame.activity]++;
 	} else if (top) {
@@ -198,7 +203,8 @@ static void called(const struct function *f)
 	int i = depth;
 
 	/* A label of assembler, again: else a loop would fill the stack. */
-	while (i && f->mark < 0 && stack[i - 1].function != f && stack[i - 1].function->mark < 0)
+	while (i && f->mark < 0 && stack[i - 1].function != f &&
+	       stack[i - 1].function->mark < 0)
 		i--;
 	if (i && stack[i - 1].function == f)
 		while (depth > i)
@@ -322,7 +328,8 @@ static void on_translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	if (!b)
 		abort();
 	b->function = function_at(with_sign(address));
-	b->vector = with_sign(address) >> 63 && (!b->function || with_sign(address) >= end);
+	b->vector =
+		with_sign(address) >> 63 && (!b->function || with_sign(address) >= end);
 	if (b->vector)
 		b->function = NULL;
 	b->begins = b->function && b->function->address == with_sign(address);
@@ -361,9 +368,13 @@ static bool read_map(const char *path)
 	if (!file)
 		return false;
 	while (fscanf(file, "%" SCNx64 " %c %511s", &address, &kind, name) == 3) {
-		struct function f = { address, NULL, mark_of(name), place_of(name, counted, COUNTED), false,
-				      !strcmp(name, "v9fs_session_init") };
-		struct function *last = functions_count ? &functions[functions_count - 1] : NULL;
+		struct function f = {
+			address,       NULL,
+			mark_of(name), place_of(name, counted, COUNTED),
+			false,         !strcmp(name, "v9fs_session_init")
+		};
+		struct function *last =
+			functions_count ? &functions[functions_count - 1] : NULL;
 
 		if (!strcmp(name, "_end"))
 			end = with_sign(address);
@@ -400,8 +411,8 @@ static void on_exit_of(qemu_plugin_id_t id, void *data)
 	if (!file)
 		abort();
 	for (i = 0; i < ACTIVITIES; i++)
-		fprintf(file, "%s %" PRIu64 " %" PRIu64 "\n", names[i], kept.instructions[i],
-			kept.times[i]);
+		fprintf(file, "%s %" PRIu64 " %" PRIu64 "\n", names[i],
+			kept.instructions[i], kept.times[i]);
 	for (i = 0; i < COUNTED; i++)
 		fprintf(file, "%s() 0 %" PRIu64 "\n", counted[i], kept.calls[i]);
 	if (fclose(file))

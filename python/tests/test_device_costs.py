@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What an emulated machine's instructions were counted for, and the costs that follow."""
 
+from pathlib import Path
 from typing import Any
 
 import device_costs
@@ -8,6 +9,7 @@ import pytest
 from device_costs import Costs, Foretold, Row
 
 from ackwise import engine, plans
+from ackwise.host import programs
 from ackwise.lab.device import INSTRUCTION_NS
 from ackwise.lab.target import DEVICES
 
@@ -50,6 +52,66 @@ def test_what_is_counted_is_what_the_clock_and_the_sockets_counted(machine: str,
     assert run["receive_segment"].times == pytest.approx(segments, rel=away)
     assert run["send_ack"].times == pytest.approx(acks, rel=2 * away)
     assert run["veth_xmit()"].times == pytest.approx(segments + acks, rel=away)
+
+
+# --- the plugin, without QEMU ---------------------------------------------------------------------
+
+KERNEL = 0xFFFFFFFF81000000
+FUNCTIONS = (
+    "asm_common_interrupt", "restore_regs_and_return_to_kernel", "handle_softirqs", "net_rx_action",
+    "tcp_v4_rcv", "tcp_ack", "tcp_event_data_recv", "tcp_sendmsg", "tcp_write_xmit", "skb_clone",
+    "entry_SYSCALL_64", "v9fs_session_init",
+)  # fmt: skip
+# Blocks: the beginning of a function, or with a sign behind it a later part; instructions.
+TRACE = (
+    ("program", 1000), ("entry_SYSCALL_64", 50), ("tcp_sendmsg", 30),  # before the first segment
+    ("tcp_write_xmit", 10), ("skb_clone", 5), ("tcp_write_xmit+", 3), ("tcp_sendmsg+", 40),
+    # An interrupt, in which an ACK comes and sends another segment.
+    ("asm_common_interrupt", 7), ("handle_softirqs", 2), ("net_rx_action", 4), ("tcp_v4_rcv", 20),
+    ("tcp_ack", 6), ("tcp_v4_rcv+", 1), ("tcp_write_xmit", 9), ("tcp_v4_rcv+", 2),
+    ("net_rx_action+", 1), ("handle_softirqs+", 1), ("asm_common_interrupt+", 1),
+    ("restore_regs_and_return_to_kernel", 2),
+    # It came where a function begins, and ends there.
+    ("skb_clone", 5), ("tcp_sendmsg+", 60), ("entry_SYSCALL_64+", 8), ("program", 300),
+    # A segment, for the program.
+    ("asm_common_interrupt", 3), ("net_rx_action", 2), ("tcp_v4_rcv", 5),
+    ("tcp_event_data_recv", 4), ("net_rx_action+", 1), ("program", 100),
+    # What comes after the results were handed over does not count.
+    ("v9fs_session_init", 5), ("net_rx_action", 2), ("tcp_v4_rcv", 70), ("net_rx_action+", 1),
+)  # fmt: skip
+EXPECTED = {
+    "send_segment": (18 + 9, 2),
+    "write": (40 + 5 + 60, 1),
+    "receive_ack": (29, 1),
+    "receive_segment": (9, 1),
+    "line": (4 + 1 + 2, 2),
+    "interrupt": (7 + 2 + 1 + 1 + 2 + 3, 2),
+    "call": (8, 1),
+    "program": (300, 0),
+    "tcp_ack()": (0, 1),
+}
+
+
+def test_instructions_count_for_the_innermost_activity(tmp_path: Path) -> None:
+    source = device_costs.PLUGIN.parent
+    command = tmp_path / "trace"
+    words = ["gcc", "-Wall", "-Wextra", "-Werror", "-o", str(command)]
+    words += [str(source / "profile.c"), str(source / "trace.c")]
+    assert programs.run(words).returncode == 0
+    places = {name: KERNEL + 0x1000 * i for i, name in enumerate(FUNCTIONS)} | {"program": 0x400000}
+    symbols = "".join(f"{places[name]:x} T {name}\n" for name in FUNCTIONS)
+    (tmp_path / "map").write_text(symbols + f"{KERNEL + 0x100000:x} B _end\n", encoding="ascii")
+    blocks = "".join(
+        f"{places[name.rstrip('+')] + 16 * name.endswith('+')} {count}\n" for name, count in TRACE
+    )
+    words = [str(command), str(tmp_path / "map"), str(tmp_path / "out")]
+    assert programs.run(words, given=blocks).returncode == 0
+    lines = (tmp_path / "out").read_text(encoding="ascii").splitlines()
+    found = {name: (int(n), int(times)) for name, n, times in map(str.split, lines)}
+    assert {name: found[name] for name in EXPECTED} == EXPECTED
+
+
+# --- costs ----------------------------------------------------------------------------------------
 
 
 def row(plan: str, activity: str, instructions: float, times: int) -> Row:
