@@ -163,7 +163,12 @@ def tables(host: dict[str, Any], keys: dict[str, dict[str, int]]) -> dict[str, d
 
 
 @pytest.mark.parametrize(
-    ("link", "machine", "side"), [(f"device-{m}", m, "client") for m in MACHINES]
+    ("link", "machine", "side"),
+    [
+        *((f"device-{machine}", machine, "client") for machine in MACHINES),
+        ("device-mips-sends", "mips", "server"),
+        ("device-x86-receives", "x86", "client"),
+    ],
 )
 def test_links_cost_what_was_counted(link: str, machine: str, side: str) -> None:
     keys = device_costs.costs_of(machine).keys
