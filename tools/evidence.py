@@ -58,13 +58,14 @@ FUZZ_CHECKS = {
     ),
 }
 FUZZ_SECONDS = 600
-# Tables that tools/twin.py makes: what it is given, and the files.
-TWINS = {
-    "twin": ((), "golden/twin/*.csv"),
-    "twin-clean": (("--random", "clean"), "golden/twin/random/clean.csv"),
-    "twin-lossy": (("--random", "lossy"), "golden/twin/random/lossy.csv"),
+# Tables: the program that makes them, and the files.
+TABLES = {
+    "twin": (("tools/twin.py",), "golden/twin/*.csv"),
+    "twin-clean": (("tools/twin.py", "--random", "clean"), "golden/twin/random/clean.csv"),
+    "twin-lossy": (("tools/twin.py", "--random", "lossy"), "golden/twin/random/lossy.csv"),
+    "device-costs": (("tools/device_costs.py", "--measure", "--foretell"), "golden/device/*.csv"),
 }
-CHECKS = (*KERNEL_CHECKS, *FUZZ_CHECKS, *TWINS)
+CHECKS = (*KERNEL_CHECKS, *FUZZ_CHECKS, *TABLES)
 # Items that were not run since their inputs changed: known to be stale, and listed as such. Whoever
 # renews one takes it out; a test fails while one is here that is up to date.
 DUE = (
@@ -109,6 +110,7 @@ class Sources(NamedTuple):
 MORE_FILES = {"bottleneck": ("crates/diagnose/src/**/*.rs",)}
 TABLE = "ackwise.reproduce.table"  # how a page shows what was measured
 LAB_SCOPES = ("lab-source", "lab-build", "lab-run")
+DEVICE_SCOPES = ("lab-source", "lab-build", "device-x86", "device-mips")
 # Results also pass through the reader of captures and the binding to Python: `make test` holds
 # these to tshark and to golden tables, so that a change of them makes no page stale.
 PLACES = {
@@ -119,15 +121,24 @@ PLACES = {
     "device": Sources(
         (*CORE, *TRAFFIC, *DATA, *LAB, "linux/config/device/*"),
         ("ackwise.reproduce.lab_runner", TABLE),
-        ("lab-source", "lab-build", "device-x86", "device-mips"),
+        DEVICE_SCOPES,
     ),
     "host": Sources(DATA, ("ackwise.reproduce.runner", TABLE), ("host",)),
 }
 BOTH = (*CORE, *SIMULATOR, *LAB)
-TWIN_INPUTS = {
-    "twin": ((*BOTH, "golden/twin/*.toml", "golden/twin/workloads/*.toml"), "ackwise.twin.run"),
-    "twin-clean": ((*BOTH, "golden/twin/random/clean.toml"), "ackwise.sweep.run"),
-    "twin-lossy": ((*BOTH, "golden/twin/random/lossy.toml"), "ackwise.sweep.run"),
+TWIN_PLANS = ("golden/twin/*.toml", "golden/twin/workloads/*.toml")
+TABLE_INPUTS = {
+    "twin": ((*BOTH, *TWIN_PLANS), "ackwise.twin.run", LAB_SCOPES),
+    "twin-clean": ((*BOTH, "golden/twin/random/clean.toml"), "ackwise.sweep.run", LAB_SCOPES),
+    "twin-lossy": ((*BOTH, "golden/twin/random/lossy.toml"), "ackwise.sweep.run", LAB_SCOPES),
+    "device-costs": (
+        (
+            *(*BOTH, "linux/config/device/*", "linux/profile/*", "tools/device_costs.py"),
+            *(f"python/ackwise/plans/links/device-{name}.toml" for name in ("x86", "mips")),
+        ),
+        "ackwise.lab.device",
+        DEVICE_SCOPES,
+    ),
 }
 KERNEL_INPUTS = (*CORE, *SERIES, "linux/check", "linux/selftests/*")
 # What a check has beside the series and what all of them need.
@@ -175,8 +186,8 @@ class Item:
 
     def output(self) -> str:
         """Hash of the tables and figures that it writes; "" for a check."""
-        if self.name in TWINS:
-            return files_output(TWINS[self.name][1])
+        if self.name in TABLES:
+            return files_output(TABLES[self.name][1])
         return "" if self.name in CHECKS else page_output(self.name)
 
     def record(self) -> Record | None:
@@ -215,8 +226,8 @@ def items() -> list[Item]:
         more = MORE_OF_CHECKS.get(step, Sources())
         files, needed = (*KERNEL_INPUTS, *more.files), (*scopes, *more.scopes)
         made.append(Item(step, files, more.modules, (*alone, step), needed))
-    for name, (globs, module) in TWIN_INPUTS.items():
-        made.append(Item(name, globs, (module,), (*alone, name), (*LAB_SCOPES, "evidence")))
+    for name, (globs, module, needed) in TABLE_INPUTS.items():
+        made.append(Item(name, globs, (module,), (*alone, name), (*needed, "evidence")))
     fuzzed = FUZZ_CHECKS.items()
     return made + [Item(name, files, (), (*alone, name), ("test",)) for name, files in fuzzed]
 
@@ -395,8 +406,8 @@ def run_check(name: str) -> int:
     """Runs a check and records it, unless it could not run."""
     one = item(name)
     inputs = one.inputs()
-    if name in TWINS:
-        words = [sys.executable, "tools/twin.py", *TWINS[name][0]]
+    if name in TABLES:
+        words = [sys.executable, *TABLES[name][0]]
     elif name in KERNEL_CHECKS:
         words = ["env", f"STRESS_SECONDS={STRESS_SECONDS}", "linux/check", name]
     else:

@@ -21,6 +21,7 @@ from ackwise.results import agreement
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1] / "tools"))
 
+import device_costs  # noqa: E402
 import twin as twins  # noqa: E402
 
 BASELINE = "linux"
@@ -284,7 +285,87 @@ def twin_best():
     return rows(["links", "number", "agree %"], body)
 
 
+COSTS = {
+    "segment_sent": "segment sent",
+    "segment_received": "segment received",
+    "ack_sent": "ACK sent",
+    "ack_received": "ACK received",
+    "acknowledged_kib": "and for each KiB that it acknowledges",
+    "write_kib": "KiB written by the application",
+    "read_kib": "KiB read",
+    "wake_up": "write or read: wake-up and system call",
+}
+
+
+def machine_costs():
+    found = {machine: vars(device_costs.costs_of(machine)) for machine in device_costs.DEVICES}
+    body = [[text, *(f"{costs[key]:.0f}" for costs in found.values())] for key, text in COSTS.items()]
+    return rows(["instructions", *found], body)
+
+
+def activities():
+    """Shares of what was counted, of one ACK for two segments."""
+    plan = "delayed:segments=2, RTT 10 ms"
+    measured = device_costs.read("measured.csv", device_costs.Row)
+    found = {}
+    for row in measured:
+        if row.plan == plan and row.instructions and row.activity not in ("total", "idle"):
+            found.setdefault(row.activity, {})[row.machine] = row.instructions
+    sums = {m: sum(one[m] for one in found.values()) for m in device_costs.DEVICES}
+    body = [
+        [activity.replace("_", " "), *(f"{100 * one[m] / sums[m]:.1f}" for m in sums)]
+        for activity, one in found.items()
+    ]
+    return rows(["% of the instructions", *sums], body)
+
+
+def prices():
+    """What an ACK costs between `every` and one for two segments, by the machine and by the count."""
+    runs = {}
+    for row in device_costs.read("measured.csv", device_costs.Row):
+        runs.setdefault((row.machine, row.plan), {})[row.activity] = row
+    body = []
+    for machine in device_costs.DEVICES:
+        for rtt in ("10", "1", "0.2"):
+            each, two = (runs[machine, f"{p}, RTT {rtt} ms"] for p in ("every", "delayed:segments=2"))
+
+            def change(of, each=each, two=two):
+                """From one ACK for two segments to one for each, for each segment."""
+                return of(each) / each["segments"].times - of(two) / two["segments"].times
+
+            acks = change(lambda run: run["acks"].times)
+            sent = [run["send_segment"].instructions / run["segments"].times for run in (each, two)]
+            body.append([
+                f"{machine}, RTT {rtt} ms",
+                f"{change(lambda run: run['total'].instructions) / acks:.0f}",
+                f"{change(device_costs.counted) / acks:.0f}",
+                *(f"{one:.0f}" for one in sent),
+            ])
+    head = ["instructions", "an ACK, by the clock", "by the count"]
+    return rows([*head, "a segment sent, `every`", "one ACK for two"], body)
+
+
+def foretold():
+    body = []
+    for row in device_costs.read("foretold.csv", device_costs.Foretold):
+        away = f"{row.away_percent:+.1f}"
+        body.append([
+            f"{row.machine}: `{row.plan.replace(', ', '`, ', 1)}",
+            f"{row.device_mbit_s:.1f}",
+            f"{row.simulator_mbit_s:.1f}",
+            away if abs(row.away_percent) <= device_costs.WITHIN_PERCENT else f"**{away}**",
+            f"{row.device_segments_per_ack:.3g} / {row.simulator_segments_per_ack:.3g}",
+            f"{100 * row.device_busy:.0f} / {100 * row.simulator_busy:.0f}",
+        ])
+    head = ["run", "machine, Mbit/s", "foretold", "%", "segments per ACK", "busy, %"]
+    return rows(head, body)
+
+
 MAKERS = {
+    "device costs": machine_costs,
+    "device activities": activities,
+    "device foretold": foretold,
+    "device prices": prices,
     "twin random": twin_random,
     "twin best": twin_best,
     "twin summary": twin_summary,

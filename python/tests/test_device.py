@@ -54,7 +54,9 @@ def test_what_a_wire_has_not_is_refused_by_name(link: str, key: str) -> None:
         device.Prepared(scenario("linux", link), f"link {link}", "workload x", KERNEL)
 
 
-@pytest.mark.parametrize("link", ["mips-router", "mips-reader", "vm-openwrt", "lan-1g"])
+@pytest.mark.parametrize(
+    "link", ["mips-router", "mips-reader", "vm-openwrt", "lan-1g", "device-x86"]
+)
 def test_links_of_slow_machines_run_and_their_modelled_costs_do_not_count(link: str) -> None:
     made = device.Prepared(scenario("linux", link), "link x", "workload x", KERNEL)
     assert made.steps[-1].startswith("run 300000000 ")

@@ -26,7 +26,7 @@ def test_inputs_are_what_the_table_says_and_no_more(name: str) -> None:
     inputs = evidence.input_files(one.files, one.modules)
     files = {str(file.relative_to(evidence.ROOT)) for file in inputs}
     on_kernel = name in evidence.KERNEL_CHECKS
-    on_both = name in evidence.TWINS
+    on_both = name in evidence.TABLES
     on_simulator = on_both or (
         name not in evidence.CHECKS and not name.startswith(("linux-", "host-", "device-"))
     )

@@ -38,6 +38,9 @@ pub fn scenario(s: &Scenario) -> Result<(), String> {
     }
     host("client", &s.client)?;
     host("server", &s.server)?;
+    if s.one_processor && s.server.is_paid() {
+        return Err("server has costs that one_processor leaves out; give them to the client".into());
+    }
     if s.groups.is_empty() {
         return Err("groups is empty; give at least one group of flows".into());
     }

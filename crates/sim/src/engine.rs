@@ -61,6 +61,16 @@ fn syn_option_bytes(receiver: &ReceiverSpec) -> u32 {
     MSS_OPTION_BYTES + scale + sack
 }
 
+/// The host whose processor serves this one.
+#[inline]
+fn processor(scenario: &Scenario, side: Side) -> Side {
+    if scenario.one_processor {
+        Side::Client
+    } else {
+        side
+    }
+}
+
 struct GroupState {
     spec: FlowGroup,
     policies: PerRole<Resolved>,
@@ -442,7 +452,7 @@ impl<'a> Engine<'a> {
         }
         let side = if packet.down { Side::Client } else { Side::Server };
         self.show(if packet.down { Place::Client } else { Place::Server }, &packet);
-        if self.hosts[side as usize].is_active() {
+        if self.hosts[processor(self.scenario, side) as usize].is_active() {
             self.give(side, Work::Received(packet));
         } else {
             self.receive(packet);
@@ -467,6 +477,7 @@ impl<'a> Engine<'a> {
 
     /// Hands work to a host's processor.
     fn give(&mut self, side: Side, work: Work) {
+        let side = processor(self.scenario, side);
         let (now, flows) = (self.now, &self.flows);
         let turn = |id: EndpointId| flows[id.flow as usize].turn_bytes(id.role, now);
         if let Some(at) = self.hosts[side as usize].submit(now, work, turn) {
@@ -484,8 +495,20 @@ impl<'a> Engine<'a> {
         match work {
             Some(Work::Received(packet)) => self.receive(packet),
             Some(Work::Sent(packet)) => self.depart(packet),
-            Some(Work::Turn(id)) => self.on_turn(id),
+            Some(Work::Turn(id)) => {
+                self.on_turn(id);
+                self.resume(side);
+            }
             None => {}
+        }
+    }
+
+    /// A host takes up work after a turn, if what the turn made to do did not let it.
+    fn resume(&mut self, side: Side) {
+        let (now, flows) = (self.now, &self.flows);
+        let turn = |id: EndpointId| flows[id.flow as usize].turn_bytes(id.role, now);
+        if let Some(at) = self.hosts[side as usize].resume(now, turn) {
+            self.heap.push(at, SimEvent::Host(side));
         }
     }
 
@@ -497,7 +520,7 @@ impl<'a> Engine<'a> {
         let flow = &mut self.flows[id.flow as usize];
         let cx = Context {
             now: self.now,
-            host: &self.hosts[flow.ends[id.role].side as usize],
+            host: &self.hosts[processor(self.scenario, flow.ends[id.role].side) as usize],
             group: &mut self.groups[flow.group as usize].record,
             heap: &mut self.heap,
             out: &mut self.out,
@@ -549,7 +572,7 @@ impl<'a> Engine<'a> {
 
     /// Hands what TCP sends to the host's processor or, where that costs nothing, to the link.
     fn send_out(&mut self, side: Side) {
-        let is_active = self.hosts[side as usize].is_active();
+        let is_active = self.hosts[processor(self.scenario, side) as usize].is_active();
         while let Some(packet) = self.out.pop_front() {
             if is_active {
                 self.give(side, Work::Sent(packet));

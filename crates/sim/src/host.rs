@@ -34,6 +34,8 @@ pub struct Host {
     /// Applications that asked for their turn, and the arrivals handled since the last one's.
     asking: VecDeque<EndpointId>,
     handled: u32,
+    /// The writer whose turn it is, and what it may still write before another application's.
+    writing: Option<(EndpointId, u64)>,
     /// By flow, the highest acknowledgment number that arrived; empty unless what it covers has a cost.
     acknowledged: HashMap<u32, u64>,
     in_service: Option<Work>,
@@ -49,19 +51,14 @@ pub struct Host {
 impl Host {
     pub fn new(costs: &HostSpec) -> Self {
         let costs = costs.clone();
-        let paid = costs.data_received_ns
-            + costs.data_sent_ns
-            + costs.ack_received_ns
-            + costs.acknowledged_kib_ns
-            + costs.ack_sent_ns;
-        let active =
-            paid > 0 || costs.gro_max_bytes > 0 || costs.gro_window_ns > 0 || costs.process.is_modelled();
+        let active = costs.is_paid() || costs.gro_max_bytes > 0 || costs.gro_window_ns > 0;
         Host {
             costs,
             sent: VecDeque::new(),
             received: VecDeque::new(),
             asking: VecDeque::new(),
             handled: 0,
+            writing: None,
             acknowledged: HashMap::new(),
             in_service: None,
             wake_ns: NEVER,
@@ -79,10 +76,27 @@ impl Host {
     }
 
     /// The processor time of a turn in which so much is read and written.
-    fn turn_ns(&self, bytes: TurnBytes) -> u64 {
+    fn turn_ns(&mut self, who: EndpointId, bytes: TurnBytes) -> u64 {
         let p = &self.costs.process;
-        let call_ns = if bytes.read > 0 { p.read_ns } else { 0 };
+        let mut call_ns = if bytes.read > 0 { p.read_ns } else { 0 };
+        if bytes.written > 0 {
+            let left = match self.writing {
+                Some((writer, left)) if writer == who && left > 0 => left,
+                _ => {
+                    call_ns += p.write_ns;
+                    p.turn_bytes
+                }
+            };
+            self.writing = Some((who, left.saturating_sub(bytes.written)));
+        } else {
+            self.writing = None;
+        }
         call_ns + (bytes.read * p.read_kib_ns + bytes.written * p.write_kib_ns) / 1024
+    }
+
+    /// This writer goes on before another application gets its turn.
+    fn goes_on(&self, who: EndpointId) -> bool {
+        self.writing.is_some_and(|(writer, left)| writer == who && left > 0)
     }
 
     /// Reading takes a turn.
@@ -92,7 +106,7 @@ impl Host {
 
     /// Writing in bulk takes a turn.
     pub fn charges_writing(&self) -> bool {
-        self.costs.process.write_kib_ns > 0
+        self.costs.process.write_ns + self.costs.process.write_kib_ns > 0
     }
 
     /// Work arrives. Some(time): call `wake` then. `turn`: what an application would
@@ -113,7 +127,16 @@ impl Host {
                 self.received.push_back(p);
             }
             Work::Sent(p) => self.sent.push_back(p),
+            Work::Turn(who) if self.goes_on(who) => self.asking.push_front(who),
             Work::Turn(who) => self.asking.push_back(who),
+        }
+        self.serve(now, turn)
+    }
+
+    /// A turn has been taken, and what it made to do was submitted.
+    pub fn resume(&mut self, now: u64, turn: impl Fn(EndpointId) -> TurnBytes) -> Option<u64> {
+        if self.costs.process.turn_bytes == 0 {
+            return None; // nothing waited for what the turn would make
         }
         self.serve(now, turn)
     }
@@ -128,7 +151,7 @@ impl Host {
             let cost = if p.is_pure_ack() { c.ack_sent_ns } else { c.data_sent_ns };
             (Work::Sent(p), cost)
         } else if let Some(who) = self.next_turn(now) {
-            (Work::Turn(who), self.turn_ns(turn(who)))
+            (Work::Turn(who), self.turn_ns(who, turn(who)))
         } else if self.received.is_empty() {
             return None;
         } else if now < self.gathered_ns {
@@ -210,6 +233,12 @@ impl Host {
         }
         self.wake_ns = NEVER;
         let done = self.in_service.take();
+        if let Some(Work::Turn(who)) = done {
+            if self.goes_on(who) && self.received.is_empty() {
+                // It asks again when it has written.
+                return (done, None);
+            }
+        }
         (done, self.serve(now, turn))
     }
 

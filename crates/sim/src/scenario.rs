@@ -58,6 +58,9 @@ keys! {
         /// an access link of its own for each flow, at both ends; absent: none
         #[serde(default)]
         pub access: Option<Access>,
+        /// the client's processor, at its costs, serves the server too: both hosts are one machine
+        #[serde(default)]
+        pub one_processor: bool,
         /// the client's host
         #[serde(default)]
         pub client: HostSpec,
@@ -310,6 +313,18 @@ keys! {
     }
 }
 
+impl HostSpec {
+    /// Whether its processor takes any time.
+    pub(crate) fn is_paid(&self) -> bool {
+        let packets = self.data_received_ns
+            + self.data_sent_ns
+            + self.ack_received_ns
+            + self.acknowledged_kib_ns
+            + self.ack_sent_ns;
+        packets > 0 || self.process.is_modelled()
+    }
+}
+
 impl Default for HostSpec {
     fn default() -> Self {
         HostSpec {
@@ -338,8 +353,13 @@ keys! {
         pub read_ns: u64 [0..=S],
         /// processor time per KiB read, in addition
         pub read_kib_ns: u64 [0..=S],
-        /// processor time per KiB written by bulk
+        /// processor time per write of bulk: wake-up and system call
+        // A write is one segment, or what `turn_bytes` allows.
+        pub write_ns: u64 [0..=S],
+        /// processor time per KiB written by bulk, in addition
         pub write_kib_ns: u64 [0..=S],
+        /// bytes that bulk writes before another process gets its turn; 0: one segment
+        pub turn_bytes: u64 [0..=BUFFER_MAX],
         /// most packets handled in a row while the process waits
         // The default is what Linux takes from a card in one poll (NAPI_POLL_WEIGHT).
         pub turn_packets: u32 [1..=PACKETS_MAX],
@@ -348,14 +368,14 @@ keys! {
 
 impl Default for Process {
     fn default() -> Self {
-        Process { read_ns: 0, read_kib_ns: 0, write_kib_ns: 0, turn_packets: 64 }
+        Process { read_ns: 0, read_kib_ns: 0, write_ns: 0, write_kib_ns: 0, turn_bytes: 0, turn_packets: 64 }
     }
 }
 
 impl Process {
     /// Whether it costs anything.
     pub(crate) fn is_modelled(&self) -> bool {
-        self.read_ns + self.read_kib_ns + self.write_kib_ns > 0
+        self.read_ns + self.read_kib_ns + self.write_ns + self.write_kib_ns > 0
     }
 }
 
@@ -511,6 +531,9 @@ keys! {
         pub initial_window_segments: u32 [1..=10_000],
         /// send buffer: most bytes written and not yet acknowledged
         pub send_buffer_bytes: u64 [1..=BUFFER_MAX],
+        /// the send buffer grows with the congestion window, to twice of it
+        // As Linux's does (tcp_sndbuf_expand); else it has its whole size from the start.
+        pub send_buffer_grows: bool,
         /// socket bsd43: a blocked writer wakes when this much of the send buffer is free, or all of it
         /// if it is smaller; 0: one cluster
         // SO_SNDLOWAT.
@@ -541,6 +564,7 @@ impl Default for SenderSpec {
             // [RFC6928.1]
             initial_window_segments: 10,
             send_buffer_bytes: 4 << 20,
+            send_buffer_grows: false,
             low_water_bytes: 0,
             copy_bps: 0,
             max_window_segments: 0,

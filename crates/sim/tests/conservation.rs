@@ -117,7 +117,9 @@ fn host(d: &mut Dice) -> Value {
         "process": {
             "read_ns": d.pick(&[0, 0, 20 * US, MS]),
             "read_kib_ns": d.pick(&[0, 0, 5 * US]),
+            "write_ns": d.pick(&[0, 0, 10 * US]),
             "write_kib_ns": d.pick(&[0, 0, 10 * US]),
+            "turn_bytes": d.pick(&[0, 0, 1, 20_000]),
             "turn_packets": d.pick(&[64, 1, 300]),
         },
     })
@@ -226,6 +228,10 @@ fn scenario(number: u64) -> Scenario {
         "groups": [flows(&mut d, "a")],
         "record": { "trace": true, "trace_limit": 1_000_000 },
     });
+    if d.one_in(4) {
+        s["one_processor"] = json!(true);
+        s["server"] = json!({});
+    }
     if d.one_in(3) {
         let other = flows(&mut d, "b");
         s["groups"].as_array_mut().expect("a list").push(other);

@@ -109,6 +109,84 @@ fn packets_go_before_the_writer() {
 }
 
 #[test]
+fn one_processor_serves_both_hosts() {
+    // A segment and its ACK take 20 + 30 + 10 + 5 us, wherever they are handled.
+    let g = group(json!({
+        "policy": { "name": "every" },
+        "sender": { "initial_window_segments": 500 },
+        "app": { "kind": "bulk", "bytes": 300 * MSS },
+    }));
+    let mut path = at_once();
+    path["one_processor"] = json!(true);
+    path["client"] = json!({
+        "data_sent_ns": 20 * US,
+        "data_received_ns": 30 * US,
+        "ack_sent_ns": 10 * US,
+        "ack_received_ns": 5 * US,
+    });
+    let r = run(&ruler(path.clone(), std::slice::from_ref(&g)));
+    assert_eq!((r.client.cpu_busy_ns, r.server.cpu_busy_ns), (300 * 65 * US, 0));
+    // Idle for two ways at most: it is the bottleneck.
+    assert!(r.duration_ns - r.client.cpu_busy_ns < 3 * MS, "{}", r.duration_ns);
+    path["server"] = json!({ "ack_sent_ns": US });
+    let refused = ackwise_sim::run(&ruler(path, &[g]), None);
+    assert!(refused.is_err_and(|e| e.to_string().contains("one_processor")));
+}
+
+#[test]
+fn a_writer_goes_on_until_its_turn_is_over() {
+    // On one processor, both applications always ask: the reader gets its turn after ten segments, and
+    // each turn of the writer costs one call.
+    let g = group(json!({
+        "policy": { "name": "delayed", "params": { "segments": 1000, "delay_ms": 500 } },
+        "sender": { "initial_window_segments": 500 },
+        "app": { "kind": "bulk", "bytes": 300 * MSS },
+    }));
+    let busy = |turn_segments: u64| {
+        let path = json!({
+            "down": { "rate_bps": 8_000_000_000u64, "delay_ns": 10 * US },
+            "up": { "rate_bps": 8_000_000_000u64, "delay_ns": 10 * US },
+            "one_processor": true,
+            "client": {
+                "process": {
+                    "read_ns": 50 * US,
+                    "write_ns": 20 * US,
+                    "write_kib_ns": 102_400,
+                    "turn_bytes": turn_segments * MSS,
+                },
+            },
+        });
+        let r = run(&ruler(path, std::slice::from_ref(&g)));
+        assert_eq!(r.groups[0].delivered_bytes, 300 * MSS);
+        r.client.cpu_busy_ns - 300 * 96 * US
+    };
+    // The last segment may come after the reader's turn.
+    let expected = 30 * (50 + 20) * US;
+    assert!([expected, expected + 50 * US].contains(&busy(10)), "{}", busy(10));
+    // Turns of one segment: a call for each of 300 writes, and the reader has its turn more often.
+    let reads = (busy(0) - 300 * 20 * US) / (50 * US);
+    assert!((100..=300).contains(&reads), "{reads} reads");
+}
+
+#[test]
+fn a_send_buffer_grows_with_the_congestion_window() {
+    // The buffer has room for twenty segments, and the writer stops where less than a third is free.
+    let written = |grows: bool| {
+        let g = group(json!({
+            "sender": { "initial_window_segments": 10, "send_buffer_grows": grows },
+            "app": { "kind": "bulk", "bytes": 2000 * MSS },
+        }));
+        let mut path = at_once();
+        path["server"] = json!({ "process": { "write_kib_ns": 1024 } });
+        path["duration_ns"] = json!(MS);
+        run(&ruler(path, &[g])).server.cpu_busy_ns
+    };
+    assert_eq!(written(true), 14 * MSS);
+    // Else what time there is: a KiB takes a microsecond.
+    assert!(written(false) > 900 * US, "{}", written(false));
+}
+
+#[test]
 fn an_ack_costs_by_what_it_acknowledges() {
     // 1 us a byte, whatever an ACK covers, and 100 us for each ACK.
     let busy = |segments: u64| {

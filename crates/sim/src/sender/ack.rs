@@ -154,6 +154,7 @@ impl Sender {
         let now = news.sample.now_ns;
         news.sample.acked_bytes = ack - self.una;
         self.una = ack;
+        self.grow_buffer();
         let mut overtaken = u64::MAX;
         while let Some(front) = self.segments.front_mut() {
             let end = front.end();

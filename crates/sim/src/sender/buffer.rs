@@ -19,7 +19,20 @@ impl Sender {
     /// Bytes the application may write now.
     // [S4.5]
     pub fn room(&self) -> u64 {
-        (self.una + self.cfg.send_buffer_bytes).saturating_sub(self.written)
+        (self.una + self.buffer_bytes()).saturating_sub(self.written)
+    }
+
+    fn buffer_bytes(&self) -> u64 {
+        if self.cfg.send_buffer_grows {
+            self.grown_bytes.min(self.cfg.send_buffer_bytes)
+        } else {
+            self.cfg.send_buffer_bytes
+        }
+    }
+
+    /// The congestion window may have grown.
+    pub(super) fn grow_buffer(&mut self) {
+        self.grown_bytes = self.grown_bytes.max(2 * self.cc.window.cwnd);
     }
 
     /// The application writes one message; its end is pushed.
@@ -33,7 +46,7 @@ impl Sender {
         let room = self.room().min(limit.saturating_sub(self.written));
         // The writer is woken when a third of the buffer is free (sk_stream_write_space).
         let at_end = self.written + room == limit;
-        if self.written > self.una && !at_end && room < self.cfg.send_buffer_bytes / 3 {
+        if self.written > self.una && !at_end && room < self.buffer_bytes() / 3 {
             return 0;
         }
         room

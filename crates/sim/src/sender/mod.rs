@@ -64,6 +64,8 @@ pub struct Sender {
     pub nxt: u64,
     /// End of what the application wrote.
     pub written: u64,
+    /// The send buffer, if it grows: for the largest congestion window so far.
+    grown_bytes: u64,
     /// End of the stream, once known: the last segment carries FIN.
     pub fin_at: u64,
     /// Being copied into the send buffer: bytes, and when they are there.
@@ -129,6 +131,7 @@ impl Sender {
             una: 0,
             nxt: 0,
             written: 0,
+            grown_bytes: 0,
             fin_at: NEVER,
             copying: None,
             pushes: VecDeque::new(),
@@ -169,6 +172,7 @@ impl Sender {
             round_end: 0,
             counters: Counters::default(),
         };
+        s.grow_buffer();
         if rtt_ns.is_some() {
             s.establish(now, rtt_ns.filter(|&rtt_ns| rtt_ns > 0));
         }
