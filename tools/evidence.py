@@ -125,7 +125,10 @@ PLACES = {
 }
 BOTH = (*CORE, *SIMULATOR, *LAB)
 TWIN_INPUTS = {
-    "twin": ((*BOTH, "golden/twin/*.toml", "golden/twin/workloads/*.toml"), "ackwise.twin.run"),
+    "twin": (
+        (*BOTH, "golden/twin/*.toml", "golden/twin/links/*.toml", "golden/twin/workloads/*.toml"),
+        "ackwise.twin.run",
+    ),
     "twin-clean": ((*BOTH, "golden/twin/random/clean.toml"), "ackwise.sweep.run"),
     "twin-lossy": ((*BOTH, "golden/twin/random/lossy.toml"), "ackwise.sweep.run"),
 }

@@ -305,10 +305,8 @@ fn an_echo_halves_the_window_over_a_round_trip_and_once() {
     for n in 1..=10 {
         left.push(flow.echo(40 + 2 * n, n, &[], n <= 8));
     }
-    let cwr = |n: u64| n == 11;
-    let expected: Vec<_> =
-        (1..=10).map(|n| if n % 2 == 1 { vec![(10 + n.div_ceil(2), cwr(10 + n.div_ceil(2)))] } else { vec![] });
-    assert!(left.iter().eq(expected.collect::<Vec<_>>().iter()), "{left:?}");
+    let leaves = |n: u64| if n % 2 == 1 { vec![(10 + n.div_ceil(2), n == 1)] } else { vec![] };
+    assert_eq!(left, (1..=10).map(leaves).collect::<Vec<_>>());
     assert_eq!((flow.window_segments(), flow.sender.cc.window.ssthresh), (5.0, 5 * MSS));
     // Only the ACK of 11 shows that CWR has arrived. From there on the window grows again, and an echo is
     // another one's: of five segments 2.5, and at least two.
