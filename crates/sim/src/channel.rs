@@ -727,8 +727,7 @@ pub mod tests {
             packet.ece = ece;
             packet
         };
-        let offers =
-            [(0, packet(0, 1000, 1, 0)), (1, ack(2, true)), (2, ack(3, true)), (3, ack(4, false))];
+        let offers = [(0, packet(0, 1000, 1, 0)), (1, ack(2, true)), (2, ack(3, true)), (3, ack(4, false))];
         let acks: Vec<u64> = run(&mut link, &offers).iter().skip(1).map(|o| o.1).collect();
         assert_eq!(acks, [3, 4]);
     }

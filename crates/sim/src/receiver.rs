@@ -282,12 +282,9 @@ impl Receiver {
             e.delay_max_us = e.delay_max_us.min(FIN_WAIT_US);
         }
         let fin = if awaits_own_fin { flag::DELACK } else { flag::FIN };
-        for (is_set, bit) in [
-            (window_grew, flag::WND_GREW),
-            (p.psh, flag::PSH),
-            (p.fin, fin),
-            (mark_changed, flag::CE_CHANGE),
-        ] {
+        for (is_set, bit) in
+            [(window_grew, flag::WND_GREW), (p.psh, flag::PSH), (p.fin, fin), (mark_changed, flag::CE_CHANGE)]
+        {
             if is_set {
                 e.flags |= bit;
             }
