@@ -126,7 +126,7 @@ PLACES = {
     "host": Sources(DATA, ("ackwise.reproduce.runner", TABLE), ("host",)),
 }
 BOTH = (*CORE, *SIMULATOR, *LAB)
-TWIN_PLANS = ("golden/twin/*.toml", "golden/twin/workloads/*.toml")
+TWIN_PLANS = tuple(f"golden/twin/{f}*.toml" for f in ("", "links/", "workloads/"))
 TABLE_INPUTS = {
     "twin": ((*BOTH, *TWIN_PLANS), "ackwise.twin.run", LAB_SCOPES),
     "twin-clean": ((*BOTH, "golden/twin/random/clean.toml"), "ackwise.sweep.run", LAB_SCOPES),

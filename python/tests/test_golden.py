@@ -75,7 +75,7 @@ def test_what_is_shipped_and_in_no_plan_is_told(
 
 def test_the_twins_tables_have_every_place_that_the_lab_can_run() -> None:
     kernel = Kernel(Path(), Path(), "", "", has_policies=True)
-    assert len(twin.names()) == 4
+    assert len(twin.names()) == 5
     for name in twin.names():
         plan = load_plan(str(twin.FOLDER / f"{name}.toml"))
         lacks = lab_compare.lacking(plan, kernel)

@@ -255,6 +255,21 @@ def test_a_discipline_has_the_link_s_options(way: dict[str, Any], line: str) -> 
     assert queue_line(way) == line
 
 
+def test_with_ecn_disciplines_mark_and_hosts_negotiate_it() -> None:
+    given = scenario() | {"ecn": True}
+    given["up"]["discipline"] = "fq-codel"
+    del given["up"]["queue_packets"]
+    given["down"]["discipline"] = "codel"
+    lines = " ".join(line for node in tc_lines(given).values() for line in node)
+    assert "codel ecn limit" in lines and "fq_codel ecn" in lines and "noecn" not in lines
+    key = "/proc/sys/net/ipv4/tcp_ecn"
+    made = traffic.build(given, "workload x", {})
+    assert made.sysctls["client", key] == made.sysctls["server", key] == "1"
+    given["groups"][0]["sender"] = {"recovery": "newreno"}
+    assert traffic.build(given, "workload x", {}).sysctls["server", key] == "0"
+    assert ("server", key) not in traffic.build(scenario(), "workload x", {}).sysctls
+
+
 def test_cake_shapes_by_itself_and_accounts_for_cells_and_the_medium() -> None:
     lines = tc_lines(scenario("adsl-cake"))
     (up,) = (

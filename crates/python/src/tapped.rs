@@ -45,9 +45,9 @@ impl Connection {
     }
 
     /// A SYN: the client's, or the server's, which answers it.
-    fn syn(&self, down: bool, sent_ns: u64, echo_ns: u64) -> TcpPacket {
+    fn syn(&self, down: bool, sent_ns: u64, echo_ns: u64, ecn_flags: u16) -> TcpPacket {
         let end = self.end(down);
-        let flags = if down { tcp_flag::SYN | tcp_flag::ACK } else { tcp_flag::SYN };
+        let flags = ecn_flags | if down { tcp_flag::SYN | tcp_flag::ACK } else { tcp_flag::SYN };
         packet(self.opened.flow, down, 0, u64::from(down), 0)
             .flags(flags)
             .window(end.window_bytes.min(UNSCALED_MAX) as u16)
@@ -70,10 +70,12 @@ impl Connection {
                 options.extend((end as u32).wrapping_add(1).to_be_bytes());
             }
         }
-        let flags = if p.psh { tcp_flag::ACK | tcp_flag::PSH } else { tcp_flag::ACK };
+        let psh = if p.psh { tcp_flag::PSH } else { 0 };
+        let flags = tcp_flag::ACK | psh | ecn_flags(p.ece, p.cwr);
         let window = (u64::from(p.window_bytes) >> shift(self.end(p.down))).min(UNSCALED_MAX) as u16;
         packet(p.flow, p.down, p.seq + 1, p.ack + 1, p.payload_bytes)
             .flags(flags)
+            .ecn(p.ecn as u8)
             .window(window)
             .options(&options)
     }
@@ -86,8 +88,9 @@ impl Connection {
         let syn_ns = start_ns - (up_ns + down_ns) - if up { 0 } else { up_ns };
         let syn_ack_ns = syn_ns + up_ns;
         let ack_ns = syn_ack_ns + down_ns;
-        let syn = self.syn(false, syn_ns, 0).ident(1);
-        let syn_ack = self.syn(true, syn_ack_ns, syn_ns).ident(1);
+        let ecn = self.opened.ecn;
+        let syn = self.syn(false, syn_ns, 0, ecn_flags(ecn, ecn)).ident(1);
+        let syn_ack = self.syn(true, syn_ack_ns, syn_ns, ecn_flags(ecn, false)).ident(1);
         let client = self.opened.client;
         let mut ack = packet(self.opened.flow, false, 1, 1, 0)
             .ident(2)
@@ -109,6 +112,10 @@ impl Connection {
         // Behind the handshake's.
         self.idents = [3, 2];
     }
+}
+
+fn ecn_flags(ece: bool, cwr: bool) -> u16 {
+    (if ece { tcp_flag::ECE } else { 0 }) | (if cwr { tcp_flag::CWR } else { 0 })
 }
 
 fn shift(end: End) -> u32 {
@@ -271,7 +278,8 @@ impl Tap for Captures {
         let ident = self.ident(p);
         let c = &self.connections[flow];
         let packet = if p.syn {
-            c.syn(p.down, START_NS + p.sent_ns, if p.down { START_NS + p.echo_ns } else { 0 })
+            let echo_ns = if p.down { START_NS + p.echo_ns } else { 0 };
+            c.syn(p.down, START_NS + p.sent_ns, echo_ns, ecn_flags(p.ece, p.cwr))
         } else {
             c.segment(p)
         };

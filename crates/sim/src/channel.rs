@@ -6,7 +6,7 @@
 //! separation, ACK filter, a queue for each flow, a shared medium) keep a queue and pay a second event
 //! (`Queue`). For a FIFO both give the same times; a test holds them to it.
 
-use crate::discipline::{count_drop, frame_bytes, scheduler, Codel, Scheduler, Target};
+use crate::discipline::{count_drop, frame_bytes, mark, scheduler, Codel, Scheduler, Target};
 use crate::packet::{Packet, Parcel};
 use crate::result::{ChannelResult, ChannelSeries};
 use crate::rng::Rng;
@@ -423,7 +423,7 @@ impl Channel {
             let Some(Queue::Lanes(q)) = self.queue.as_deref_mut() else { return None };
             let from_acks = !q.acks.is_empty() && (q.data.is_empty() || q.ack_credit > 0);
             let lane = if from_acks { &mut q.acks } else { &mut q.data };
-            let (since, packet) = lane.pop_front()?;
+            let (since, mut packet) = lane.pop_front()?;
             let bytes = i64::from(packet.wire_bytes);
             self.waiting -= 1;
             self.waiting_bytes -= u64::from(packet.wire_bytes);
@@ -437,6 +437,10 @@ impl Channel {
             if q.discipline == Discipline::Codel
                 && q.codel.drops(&q.target, now, now - since, self.waiting_bytes)
             {
+                if mark(&mut self.stats, &mut packet) {
+                    q.codel.marked(&q.target);
+                    return Some(packet);
+                }
                 count_drop(&mut self.stats, &packet);
                 continue;
             }
@@ -483,7 +487,8 @@ impl Channel {
 
 /// The queued pure ACK that `newer` makes worthless: same flow and direction, lower ACK number,
 /// no SACK blocks (they may report other holes). A duplicate ACK is never dropped: its number is
-/// not lower, and the sender counts it. At most one is replaced for each arrival (RFC 3449, 5.2.1).
+/// not lower, and the sender counts it. Nor is one whose flags the newer one does not repeat (RFC 3168,
+/// 6.1.3). At most one is replaced for each arrival (RFC 3449, 5.2.1).
 // [RFC3449.2]
 fn redundant_ack(queue: &VecDeque<(u64, Parcel)>, first: usize, newer: &Packet) -> Option<usize> {
     let worthless = |p: &Packet| {
@@ -491,6 +496,7 @@ fn redundant_ack(queue: &VecDeque<(u64, Parcel)>, first: usize, newer: &Packet) 
             && p.flow == newer.flow
             && p.down == newer.down
             && p.ack < newer.ack
+            && p.ece == newer.ece
             && p.sack.is_none()
     };
     (first..queue.len()).find(|&i| worthless(&queue[i].1))
@@ -499,6 +505,7 @@ fn redundant_ack(queue: &VecDeque<(u64, Parcel)>, first: usize, newer: &Packet) 
 #[cfg(test)]
 pub mod tests {
     use super::*;
+    use crate::packet::Ecn;
 
     pub fn packet(flow: u32, wire_bytes: u32, len: u32, ack: u64) -> Parcel {
         Box::new(Packet {
@@ -514,6 +521,9 @@ pub mod tests {
             retransmitted: false,
             probe: false,
             lost: false,
+            ecn: Ecn::NotEct,
+            ece: false,
+            cwr: false,
             seq: 0,
             ack,
             wnd_bytes: 0,
@@ -705,6 +715,21 @@ pub mod tests {
         let acks: Vec<u64> = run(&mut link, &offers).iter().skip(1).map(|o| o.1).collect();
         assert_eq!(acks, [9, 4, 5]);
         assert_eq!(link.stats.acks_filtered, 3);
+    }
+
+    #[test]
+    fn the_ack_filter_keeps_an_echo_that_the_newer_ack_does_not_repeat() {
+        let mut p = pipe(Discipline::AckFilter);
+        p.queue_packets = 100;
+        let mut link = Channel::new(&p, 1500, 1, 1);
+        let ack = |ack: u64, ece: bool| {
+            let mut packet = packet(1, 52, 0, ack);
+            packet.ece = ece;
+            packet
+        };
+        let offers = [(0, packet(0, 1000, 1, 0)), (1, ack(2, true)), (2, ack(3, true)), (3, ack(4, false))];
+        let acks: Vec<u64> = run(&mut link, &offers).iter().skip(1).map(|o| o.1).collect();
+        assert_eq!(acks, [3, 4]);
     }
 
     #[test]

@@ -226,6 +226,7 @@ impl<'a> Engine<'a> {
         };
         let (down_ns, up_ns) = (idle(DOWN), idle(UP));
         let has_handshake = spec.opens_with_handshake();
+        let wants_ecn = s.ecn && spec.has_linux_ends();
         let rtt_ns = (!has_handshake).then_some(down_ns + up_ns);
         let down = spec.direction == DataDirection::Down;
         let number = u64::from(g.started);
@@ -267,6 +268,7 @@ impl<'a> Engine<'a> {
                 mss_bytes: mss + options,
                 timestamps: spec.receiver.timestamps,
                 sack: spec.sender.recovery == Recovery::Sack,
+                ecn: wants_ecn && !has_handshake,
                 client,
                 server,
             });
@@ -284,8 +286,20 @@ impl<'a> Engine<'a> {
         let trace = s.record.trace && g.started == 0;
         let record = FlowRecord::new(self.now, series, trace.then_some(s.record.trace_limit));
         g.started += 1;
-        let flow =
-            Flow { number: index as u32, group: group as u32, ends, app, framing, record, active: true };
+        let mut flow = Flow {
+            number: index as u32,
+            group: group as u32,
+            ends,
+            app,
+            framing,
+            wants_ecn,
+            record,
+            active: true,
+        };
+        if !has_handshake {
+            flow.agree_on_ecn(Role::DataSender, true);
+            flow.agree_on_ecn(Role::DataReceiver, true);
+        }
         let ids = [flow.id(Role::DataSender), flow.id(Role::DataReceiver)];
         self.flows.push(flow);
         if has_handshake {

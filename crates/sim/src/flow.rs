@@ -5,7 +5,7 @@ use crate::app::App;
 use crate::endpoint::{Endpoint, EndpointId, PerRole, Role, Side};
 use crate::heap::{Heap, SimEvent};
 use crate::host::{Host, TurnBytes};
-use crate::packet::{Framing, Packet, Parcel};
+use crate::packet::{Ecn, Framing, Packet, Parcel};
 use crate::record::{FlowRecord, GroupRecord};
 use crate::sender::{Bare, Opening, NEVER};
 use ackwise_core::Reason;
@@ -20,6 +20,8 @@ pub struct Flow {
     pub ends: PerRole<Endpoint>,
     pub app: App,
     pub framing: Framing,
+    /// Both hosts want ECN.
+    pub wants_ecn: bool,
     pub record: FlowRecord,
     pub active: bool,
 }
@@ -83,8 +85,13 @@ impl Flow {
     /// Returns true if what the packet holds besides is for an established end.
     fn on_handshake(&mut self, role: Role, p: &Packet, cx: &mut Context) -> bool {
         match (self.ends[role].tx.opening, p.syn) {
-            (Opening::Listen | Opening::SynReceived, true) => self.send_syn(role, cx),
+            (Opening::Listen, true) => {
+                self.agree_on_ecn(role, p.ece && p.cwr);
+                self.send_syn(role, cx);
+            }
+            (Opening::SynReceived, true) => self.send_syn(role, cx),
             (Opening::SynSent, true) => {
+                self.agree_on_ecn(role, p.ece && !p.cwr);
                 self.on_established(role, p.echo_ns, cx);
                 self.send_bare_ack(role, cx);
             }
@@ -94,6 +101,13 @@ impl Flow {
             (Opening::Listen | Opening::SynSent | Opening::Established, false) => {}
         }
         !p.syn && self.ends[role].tx.is_established()
+    }
+
+    /// The peer's SYN says whether it offers or accepts ECN (RFC 3168, 6.1.1).
+    pub fn agree_on_ecn(&mut self, role: Role, peer_does: bool) {
+        let end = &mut self.ends[role];
+        end.tx.ecn.is_agreed = self.wants_ecn && peer_does;
+        end.rx.echo.is_agreed = end.tx.ecn.is_agreed;
     }
 
     /// The SYN of this end is acknowledged.
@@ -111,8 +125,13 @@ impl Flow {
         let end = &mut self.ends[role];
         let opening = if end.side == Side::Client { Opening::SynSent } else { Opening::SynReceived };
         end.tx.send_syn(cx.now, opening);
+        // RFC 3168, 6.1.1.1: the offer is not repeated, in case it was what got the SYN lost.
+        let offers_ecn = self.wants_ecn && opening == Opening::SynSent && !end.tx.syn_was_resent();
+        let accepts_ecn = end.tx.ecn.is_agreed;
         let mut packet = self.packet(role, 0, cx);
         packet.syn = true;
+        packet.ece = offers_ecn || accepts_ecn;
+        packet.cwr = offers_ecn;
         packet.wire_bytes = self.framing.wire_bytes(self.framing.syn_option_bytes);
         cx.out.push_back(packet);
     }
@@ -202,6 +221,10 @@ impl Flow {
             p.psh = segment.psh;
             p.fin = segment.fin;
             p.retransmitted = segment.is_retransmission;
+            if segment.is_ect {
+                p.ecn = Ecn::Ect;
+            }
+            p.cwr = segment.cwr;
             if role == Role::DataSender {
                 self.record.data(cx.now, &segment);
             }
@@ -266,6 +289,9 @@ impl Flow {
             retransmitted: false,
             probe: false,
             lost: false,
+            ecn: Ecn::NotEct,
+            ece: fields.ece,
+            cwr: false,
             seq: end.tx.nxt,
             ack: fields.ack,
             wnd_bytes: fields.wnd_bytes,

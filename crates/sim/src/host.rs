@@ -207,6 +207,11 @@ impl Host {
             // PSH and FIN end an aggregate; a short segment may only end one.
             && !tail.psh
             && !tail.fin
+            // Linux, tcp_gro_receive and inet_gro_receive.
+            && !p.cwr
+            && !tail.cwr
+            && tail.ece == p.ece
+            && tail.ecn == p.ecn
             && tail.len % u32::from(tail.segments) == 0
             && p.len <= tail.len / u32::from(tail.segments)
             && tail.sack.is_none()

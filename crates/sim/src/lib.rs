@@ -12,6 +12,7 @@ mod channel;
 mod check;
 mod congestion;
 mod discipline;
+mod echo;
 mod endpoint;
 mod engine;
 mod flow;

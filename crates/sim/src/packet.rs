@@ -12,6 +12,17 @@ const CELL_PAYLOAD_BYTES: u32 = 48;
 /// A packet on its way: six owners pass it on, so it moves by reference.
 pub type Parcel = Box<Packet>;
 
+/// The ECN field of the IP header, with its values there (RFC 3168, 5).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ecn {
+    #[default]
+    NotEct = 0,
+    /// ECT(0): a queue may mark it.
+    Ect = 2,
+    /// Congestion experienced.
+    Ce = 3,
+}
+
 #[derive(Clone, Debug)]
 pub struct Packet {
     pub flow: u32,
@@ -33,6 +44,10 @@ pub struct Packet {
     pub probe: bool,
     /// Lost behind the queue: takes its time, then is gone.
     pub lost: bool,
+    pub ecn: Ecn,
+    /// ECN-Echo and congestion window reduced (RFC 3168, 6.1).
+    pub ece: bool,
+    pub cwr: bool,
     /// Sequence number of the first byte, from 0.
     pub seq: u64,
     pub ack: u64,
@@ -76,5 +91,14 @@ impl Packet {
 
     pub fn end(&self) -> u64 {
         self.seq + u64::from(self.len)
+    }
+
+    /// Marks it instead of dropping it; false: its sender cannot take a mark (RFC 3168, 5).
+    pub fn mark(&mut self) -> bool {
+        if self.ecn == Ecn::NotEct {
+            return false;
+        }
+        self.ecn = Ecn::Ce;
+        true
     }
 }

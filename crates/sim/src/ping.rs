@@ -2,7 +2,7 @@
 //! Echo requests from the client and the server's replies (ICMP, RFC 792): small packets that wait
 //! in the same queues as TCP's.
 
-use crate::packet::{Framing, Packet, Parcel};
+use crate::packet::{Ecn, Framing, Packet, Parcel};
 use crate::result::PingResult;
 use crate::scenario::Scenario;
 use crate::stats::Times;
@@ -48,6 +48,9 @@ impl Pings {
             retransmitted: false,
             probe: false,
             lost: false,
+            ecn: Ecn::NotEct,
+            ece: false,
+            cwr: false,
             seq: self.sent.len() as u64 - 1,
             ack: 0,
             wnd_bytes: 0,

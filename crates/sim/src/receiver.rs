@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! The receiving half of an endpoint: reassembly, the window, and the driver of the policy core.
 
+use crate::echo::Echo;
 use crate::packet::{Packet, Sack, SACK_BLOCKS};
 use crate::ranges::Ranges;
 use crate::rng::Rng;
@@ -64,6 +65,7 @@ pub struct Receiver {
     pub last_data_ns: u64,
     rto_us: u32,
     sack: bool,
+    pub echo: Echo,
     /// No data came yet.
     silent: bool,
     /// Its application closes the connection when it has read all.
@@ -77,6 +79,8 @@ pub struct AckFields {
     pub ack: u64,
     pub wnd_bytes: u32,
     pub echo_ns: u64,
+    /// ECN-Echo.
+    pub ece: bool,
     pub sack: Option<Box<Sack>>,
 }
 
@@ -129,6 +133,7 @@ impl Receiver {
             last_data_ns: now,
             rto_us: 0,
             sack: setup.sack,
+            echo: Echo::default(),
             silent: true,
             closes: setup.closes,
             fin_at: NEVER,
@@ -196,6 +201,10 @@ impl Receiver {
     }
 
     fn event(&mut self, kind: EventKind, now: u64) -> Event {
+        let mut flags = if self.above.is_empty() { 0 } else { flag::HOLE_OPEN };
+        if self.echo.asks_for_ack() && kind != EventKind::AckSent {
+            flags |= flag::QUICKACK;
+        }
         Event {
             now_ns: now,
             random: self.rng.bits(),
@@ -211,7 +220,7 @@ impl Receiver {
             rto_us: self.rto_us,
             delay_max_us: (self.cfg.ack_delay_max_ns / 1000) as u32,
             segments: 1,
-            flags: if self.above.is_empty() { 0 } else { flag::HOLE_OPEN },
+            flags,
             kind,
             order: Order::In,
             sack_delay_us: 0,
@@ -257,6 +266,7 @@ impl Receiver {
         if p.fin && self.closes {
             self.fin_at = p.end();
         }
+        let mark_changed = self.echo.on_segment(p, order);
         let window_grew = self.reassemble(now, p, order);
         self.waits_for_read = self.cfg.ack_after_read && order == Order::In;
         self.unacked.push_back((now, p.segments));
@@ -272,7 +282,9 @@ impl Receiver {
             e.delay_max_us = e.delay_max_us.min(FIN_WAIT_US);
         }
         let fin = if awaits_own_fin { flag::DELACK } else { flag::FIN };
-        for (is_set, bit) in [(window_grew, flag::WND_GREW), (p.psh, flag::PSH), (p.fin, fin)] {
+        for (is_set, bit) in
+            [(window_grew, flag::WND_GREW), (p.psh, flag::PSH), (p.fin, fin), (mark_changed, flag::CE_CHANGE)]
+        {
             if is_set {
                 e.flags |= bit;
             }
@@ -507,6 +519,7 @@ impl Receiver {
             ack: self.rcv_nxt,
             wnd_bytes: wnd.min(u32::MAX.into()) as u32,
             echo_ns: if self.cfg.timestamps { self.echo_ns } else { 0 },
+            ece: self.echo.echoes,
             sack,
         }
     }
@@ -520,6 +533,7 @@ impl Receiver {
         self.wnd = self.window_now();
         self.rcv_wup = self.rcv_nxt;
         self.copy = None;
+        self.echo.on_ack_sent();
         for (arrived, segments) in self.unacked.drain(..) {
             latency(now - arrived, segments);
         }

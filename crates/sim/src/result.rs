@@ -148,6 +148,8 @@ pub struct ChannelResult {
     /// Of `dropped_queue`, pure ACKs.
     pub acks_dropped_queue: u64,
     pub dropped_link: u64,
+    /// Marked by the queue instead of dropped (RFC 3168).
+    pub marked: u64,
     pub acks_filtered: u64,
     pub max_queue_packets: u64,
     pub busy_share: f64,

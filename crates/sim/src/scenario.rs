@@ -51,6 +51,10 @@ keys! {
         /// packets with overhead fill whole ATM cells: 53 bytes per 48 bytes, rounded up
         #[serde(default)]
         pub link_cells: bool,
+        /// Linux's hosts negotiate ECN (RFC 3168), and codel, fq-codel and cake mark packets of such
+        /// connections that they would drop
+        #[serde(default)]
+        pub ecn: bool,
         /// server to client
         pub down: ChannelSpec,
         /// client to server
@@ -435,10 +439,13 @@ keys! {
 impl FlowGroup {
     /// The hosts of published sources begin established, as their experiments do.
     pub(crate) fn opens_with_handshake(&self) -> bool {
-        let has_linux_ends = self.sender.recovery == Recovery::Sack
+        self.handshake && self.has_linux_ends()
+    }
+
+    pub(crate) fn has_linux_ends(&self) -> bool {
+        self.sender.recovery == Recovery::Sack
             && self.sender.socket == SocketLayer::Linux
-            && self.receiver.socket == SocketLayer::Linux;
-        self.handshake && has_linux_ends
+            && self.receiver.socket == SocketLayer::Linux
     }
 }
 

@@ -3,6 +3,8 @@
 
 use crate::packet::{Packet, Sack};
 
+pub use crate::packet::Ecn;
+
 /// Where a packet passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
@@ -32,6 +34,8 @@ pub struct Opened {
     pub mss_bytes: u32,
     pub timestamps: bool,
     pub sack: bool,
+    /// Established with ECN.
+    pub ecn: bool,
     pub client: End,
     pub server: End,
 }
@@ -58,6 +62,9 @@ pub struct Passed<'a> {
     pub window_bytes: u32,
     pub syn: bool,
     pub psh: bool,
+    pub ecn: Ecn,
+    pub ece: bool,
+    pub cwr: bool,
     /// TSval and TSecr, nanoseconds.
     pub sent_ns: u64,
     pub echo_ns: u64,
@@ -83,6 +90,9 @@ impl<'a> Passed<'a> {
             window_bytes: p.wnd_bytes,
             syn: p.syn,
             psh: p.psh,
+            ecn: p.ecn,
+            ece: p.ece,
+            cwr: p.cwr,
             sent_ns: p.sent_ns,
             echo_ns: p.echo_ns,
             sack: p.sack.as_deref().map_or(&[], Sack::as_slice),

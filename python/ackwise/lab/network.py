@@ -97,7 +97,7 @@ _KNOWN = {
     "scenario": {
         "seed", "duration_ns", "series_interval_ns", "mtu_bytes", "ip_tcp_header_bytes",
         "link_overhead_bytes", "link_cells", "down", "up", "access", "client", "server", "groups",
-        "record", "paths_from_ns", "ping_interval_ns", "sysctls",
+        "record", "paths_from_ns", "ping_interval_ns", "sysctls", "ecn",
     },
     "channel": {
         "rate_bps", "delay_ns", "jitter_ns", "queue_packets", "queue_bytes", "discipline",
@@ -250,7 +250,7 @@ def _rate(scenario: dict[str, Any], pipe: dict[str, Any]) -> Stage:
     sizes = f"stab overhead {extra} {layer}{table} " if extra or cells else ""
     burst = f"burst 1 cburst 1 quantum {longest}"
     if discipline in _LEAVES:
-        queue = _options(_LEAVES[discipline], pipe)
+        queue = _options(_LEAVES[discipline], pipe, ecn=bool(scenario.get("ecn")))
     elif pipe.get("queue_packets"):
         queue = f"pfifo limit {pipe['queue_packets']}"
     else:
@@ -279,13 +279,14 @@ def _rate(scenario: dict[str, Any], pipe: dict[str, Any]) -> Stage:
 
 
 # Disciplines that are named in the same way, with the option of `tc` for each key.
+_MARKING = ("codel", "fq_codel")  # by choice; CAKE always does, FIFOs and fq never
 _LEAVES: dict[str, tuple[str, dict[str, str]]] = {
     "codel": (
-        "codel noecn",
+        "codel",
         {"queue_packets": "limit", "target_ns": "target", "interval_ns": "interval"},
     ),
     "fq-codel": (
-        "fq_codel noecn",
+        "fq_codel",
         {
             "queue_packets": "limit",
             "queue_bytes": "memory_limit",
@@ -308,10 +309,14 @@ _CAKE = ("cake", {"queue_bytes": "memlimit", "interval_ns": "rtt"})
 _CAKE_FILTERS = {"off": "no-ack-filter", "on": "ack-filter", "aggressive": "ack-filter-aggressive"}
 
 
-def _options(discipline: tuple[str, dict[str, str]], pipe: dict[str, Any]) -> str:
+def _options(
+    discipline: tuple[str, dict[str, str]], pipe: dict[str, Any], *, ecn: bool = False
+) -> str:
     """A discipline with those of its options that are given; Linux has the others' defaults."""
     name, options = discipline
     words = [name]
+    if name in _MARKING:
+        words.append("ecn" if ecn else "noecn")
     for key, option in options.items():
         if pipe.get(key):
             value = _time(pipe[key]) if key.endswith("_ns") else str(pipe[key])

@@ -123,6 +123,9 @@ def _settings(scenario: dict[str, Any], group: dict[str, Any]) -> Iterator[tuple
     for host in (CLIENT, SERVER):
         yield host, _IPV4 + "tcp_no_metrics_save", "1"
         yield host, _IPV4 + "tcp_sack", str(int(sender["recovery"] == "sack"))
+        if scenario.get("ecn"):
+            # as the simulator: a connection without SACK stands for one of a published source
+            yield host, _IPV4 + "tcp_ecn", str(int(sender["recovery"] == "sack"))
         yield host, _IPV4 + "tcp_timestamps", str(int(reader["timestamps"]))
         yield host, _IPV4 + "tcp_window_scaling", str(int(reader["window_scaling"]))
     yield sending, _IPV4 + "tcp_early_retrans", "3" if sender["tail_loss_probe"] else "0"

@@ -6,7 +6,7 @@
 //! two redundant ACKs goes, so that one always stays behind the head, unless it is aggressive; and
 //! ACKs with SACK blocks go, too, when a newer packet reports all of their blocks.
 //!
-//! Left out: ECE and CWR, which would protect an ACK, and IP options. The simulator has neither.
+//! An ACK behind which ECE or CWR changes stays. Left out: IP options, which the simulator does not have.
 
 use crate::packet::Packet;
 
@@ -20,15 +20,23 @@ pub fn redundant<'a>(
     let last = length - 1;
     let mut oldest = None;
     for (at, packet) in queue.take(last).enumerate() {
+        if packet.flow == newest.flow {
+            oldest = oldest.filter(|&(_, flags)| flags == ecn_flags(packet));
+        }
         if !is_redundant(packet, newest) {
             continue;
         }
-        if oldest.is_some() {
-            return oldest;
+        if let Some((at, _)) = oldest {
+            return Some(at);
         }
-        oldest = Some(at);
+        oldest = Some((at, ecn_flags(packet)));
     }
-    oldest.filter(|at| aggressive && at + 1 == last)
+    let (at, flags) = oldest?;
+    (aggressive && at + 1 == last && flags == ecn_flags(newest)).then_some(at)
+}
+
+fn ecn_flags(packet: &Packet) -> (bool, bool) {
+    (packet.ece, packet.cwr)
 }
 
 /// A window probe counts as an ACK: it looks like one.

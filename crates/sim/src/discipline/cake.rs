@@ -24,12 +24,12 @@
 //! quantum is divided by the number of bulk flows (`cake_get_flow_quantum`), dithered at random.
 //!
 //! Deviations: one tin (`besteffort`), as no packet has a DSCP; a limit in bytes counts bytes on the
-//! link, Linux counts memory; no ECN; no `ingress`, `autorate`, `nat`, `wash`.
+//! link, Linux counts memory; no `ingress`, `autorate`, `nat`, `wash`.
 
 use super::ack_filter;
 use super::cobalt::{Cobalt, Target};
 use super::flow_queues::{FlowHash, FlowQueues, QUEUES};
-use super::{count_drop, frame_bytes, limit_or, Scheduler};
+use super::{count_drop, frame_bytes, limit_or, mark, Scheduler};
 use crate::packet::Parcel;
 use crate::result::ChannelResult;
 use crate::rng::Rng;
@@ -189,11 +189,13 @@ impl Cake {
         }
     }
 
-    /// The next packet of a flow that COBALT lets pass; the last one always passes.
+    /// The next packet of a flow that COBALT lets pass, perhaps with a mark; the last one always passes.
     fn pull(&mut self, at: usize, now: u64, stats: &mut ChannelResult) -> Option<Parcel> {
         let cobalt = &mut self.flows[at].cobalt;
-        while let Some((since_ns, packet)) = self.queues.pop(at) {
-            let drops = cobalt.drops(&self.target, now, now - since_ns, &mut self.rng);
+        while let Some((since_ns, mut packet)) = self.queues.pop(at) {
+            let waited_ns = now - since_ns;
+            let mark = || mark(stats, &mut packet);
+            let drops = cobalt.drops(&self.target, now, waited_ns, &mut self.rng, mark);
             if !drops || self.queues.packets_of(at) == 0 {
                 return Some(packet);
             }

@@ -58,8 +58,16 @@ pub struct Cobalt {
 }
 
 impl Cobalt {
-    /// Whether the packet at the head, which waited for `sojourn_ns`, is to be dropped.
-    pub fn drops(&mut self, t: &Target, now: u64, sojourn_ns: u64, rng: &mut Rng) -> bool {
+    /// Whether the packet at the head, which waited for `sojourn_ns`, is to be dropped. CoDel has it marked
+    /// instead if `mark` can; BLUE is for those that do not respond.
+    pub fn drops(
+        &mut self,
+        t: &Target,
+        now: u64,
+        sojourn_ns: u64,
+        rng: &mut Rng,
+        mark: impl FnOnce() -> bool,
+    ) -> bool {
         let mut due_ns = self.drop_next_ns;
         let is_due = self.count > 0 && now >= due_ns;
         let exceeded = t.is_exceeded(sojourn_ns);
@@ -72,7 +80,7 @@ impl Cobalt {
         self.dropping = exceeded;
         let mut drops = false;
         if is_due && exceeded {
-            drops = true;
+            drops = !mark();
             self.count_to(self.count.saturating_add(1));
             self.drop_next_ns = self.after(t, self.drop_next_ns);
             due_ns = self.drop_next_ns;
@@ -153,7 +161,7 @@ mod tests {
     /// Times of the drops among packets that leave every millisecond and waited as given.
     fn drops(queue: &mut Cobalt, t: &Target, ms: std::ops::Range<u64>, sojourn_ns: u64) -> Vec<u64> {
         let mut rng = Rng::new(1, 1);
-        ms.filter(|ms| queue.drops(t, ms * MS, sojourn_ns, &mut rng)).collect()
+        ms.filter(|ms| queue.drops(t, ms * MS, sojourn_ns, &mut rng, || false)).collect()
     }
 
     #[test]
@@ -203,7 +211,7 @@ mod tests {
         // Not more than once in 5 ms: 0, 6, 12 ... 54.
         assert_eq!(queue.chance, 10 * UP);
         let mut rng = Rng::new(1, 1);
-        let dropped = (0..20_000).filter(|_| queue.drops(&t, 1_060 * MS, 0, &mut rng)).count();
+        let dropped = (0..20_000).filter(|_| queue.drops(&t, 1_060 * MS, 0, &mut rng, || false)).count();
         let share = dropped as f64 / 20_000.0;
         let wanted = 10.0 / 256.0;
         // Five standard deviations of a binomial.

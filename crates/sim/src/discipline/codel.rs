@@ -87,6 +87,14 @@ impl Codel {
         true
     }
 
+    /// The packet that was to be dropped is marked instead, and leaves (RFC 8289, 5.5; Linux,
+    /// codel_dequeue).
+    pub fn marked(&mut self, t: &Target) {
+        if std::mem::take(&mut self.scheduled) {
+            self.drop_next_ns += t.interval_of(self.count);
+        }
+    }
+
     /// The queue was found empty.
     pub fn found_empty(&mut self) {
         self.first_above_ns = 0;
@@ -150,6 +158,24 @@ mod tests {
         expected.retain(|&at| at < 3_000 * MS);
         assert!(expected.len() > 80);
         assert_eq!(drops(&mut Codel::default(), 1_000, 3_000, 6 * MS, 100_000), expected);
+    }
+
+    #[test]
+    fn a_standing_queue_is_marked_at_the_times_at_which_it_would_be_cut() {
+        // codel_dequeue: but a packet that leaves has one mark, however many are due.
+        let t = target();
+        let mut codel = Codel::default();
+        let marks: Vec<u64> = (1_000..1_400)
+            .filter(|ms| {
+                let drops = codel.drops(&t, ms * MS, 6 * MS, 100_000);
+                if drops {
+                    codel.marked(&t);
+                }
+                drops
+            })
+            .collect();
+        // 1100, then 100 / sqrt(n) later each: 1200, 1270.7, 1328.4, 1378.4.
+        assert_eq!(marks, [1_100, 1_200, 1_271, 1_329, 1_379]);
     }
 
     #[test]

@@ -20,12 +20,11 @@
 //! Flows are hashed, so two may share a queue: among n flows each with a chance of about n/1024.
 //!
 //! Deviations: a limit in bytes counts bytes on the link, Linux counts memory, in the lab 2344 bytes
-//! for a packet of 1500 and 896 for an ACK. No ECN: the simulator has no marks. CoDel's are in
-//! codel.rs.
+//! for a packet of 1500 and 896 for an ACK. CoDel's are in codel.rs.
 
 use super::codel::{Codel, Target};
 use super::flow_queues::{FlowHash, FlowQueues, QUEUES};
-use super::{count_drop, frame_bytes, limit_or, Scheduler};
+use super::{count_drop, frame_bytes, limit_or, mark, Scheduler};
 use crate::packet::Parcel;
 use crate::result::ChannelResult;
 use crate::rng::Rng;
@@ -88,12 +87,16 @@ impl FqCodel {
         self.flows[fattest].codel.dropped_at_limit(dropped as u32);
     }
 
-    /// The next packet of a flow that CoDel lets pass.
+    /// The next packet of a flow that CoDel lets pass, perhaps with a mark.
     fn pull(&mut self, flow: usize, now: u64, stats: &mut ChannelResult) -> Option<Parcel> {
         let codel = &mut self.flows[flow].codel;
-        while let Some((since_ns, packet)) = self.queues.pop(flow) {
+        while let Some((since_ns, mut packet)) = self.queues.pop(flow) {
             // The backlog is that of all flows, as in Linux.
             if !codel.drops(&self.target, now, now - since_ns, self.queues.bytes()) {
+                return Some(packet);
+            }
+            if mark(stats, &mut packet) {
+                codel.marked(&self.target);
                 return Some(packet);
             }
             count_drop(stats, &packet);

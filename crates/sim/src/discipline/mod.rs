@@ -60,6 +60,13 @@ pub fn count_drop(stats: &mut ChannelResult, packet: &Packet) {
     stats.acks_dropped_queue += u64::from(packet.is_pure_ack());
 }
 
+/// Marks a packet that an AQM would drop; false: it cannot be marked.
+pub fn mark(stats: &mut ChannelResult, packet: &mut Packet) -> bool {
+    let is_marked = packet.mark();
+    stats.marked += u64::from(is_marked);
+    is_marked
+}
+
 /// A limit of which 0 means another one.
 fn limit_or(given: u64, otherwise: u64) -> u64 {
     if given == 0 {

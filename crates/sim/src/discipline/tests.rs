@@ -7,7 +7,7 @@ use super::cake::Cake;
 use super::{ack_filter, Scheduler};
 use crate::channel::tests::{packet, pipe, run};
 use crate::channel::Channel;
-use crate::packet::Parcel;
+use crate::packet::{Ecn, Parcel};
 use crate::rng::Rng;
 use crate::scenario::{AckFilter, ChannelSpec, Discipline};
 use std::collections::HashMap;
@@ -477,4 +477,59 @@ fn a_stream_of_acks_through_a_busy_cake_is_thinned_and_the_newest_always_arrives
     let n = 2.0 / (1.0 - 0.66);
     let expected = 10_000.0 * n / (10.0 * (1.0 + 0.066 * n));
     assert!((acks.len() as f64 / expected - 1.0).abs() < 0.01, "{} of {expected}", acks.len());
+}
+
+#[test]
+fn an_aqm_marks_what_can_be_marked_and_drops_the_rest() {
+    // Packets of 1000 bytes come every 0.9 ms and leave every ms, so that the queue stands from the first
+    // second on; each second one can be marked. The seconds of the packets: 2000 in 1.8 s.
+    for discipline in [Discipline::Codel, Discipline::FqCodel, Discipline::Cake] {
+        for share in [0, 2, 1] {
+            let mut spec = spec(discipline);
+            if discipline != Discipline::Cake {
+                spec.queue_packets = 1000;
+            }
+            let mut link = channel(&spec);
+            let offers: Vec<_> = (0..2000)
+                .map(|i| {
+                    let mut p = packet(0, 1000, 1, i);
+                    if share > 0 && i % share == 0 {
+                        p.ecn = Ecn::Ect;
+                    }
+                    (i * 900_000, p)
+                })
+                .collect();
+            let came = run(&mut link, &offers).len() as u64;
+            let (marked, dropped) = (link.stats.marked, link.stats.dropped_queue);
+            assert_eq!(came + dropped, 2000, "{discipline:?}");
+            assert_eq!((marked > 0, dropped > 0), (share > 0, share != 1), "{discipline:?} {share}");
+        }
+    }
+}
+
+#[test]
+fn cake_s_filter_keeps_an_ack_behind_which_the_echo_changes() {
+    let left = |acks: &[(u64, bool)], aggressive: bool| -> Vec<u64> {
+        let mut queue: Vec<Parcel> = Vec::new();
+        for &(ack, ece) in acks {
+            let mut p = packet(1, 66, 0, ack);
+            p.sent_ns = ack;
+            p.ece = ece;
+            queue.push(p);
+            let newest = queue.last().expect("one");
+            if let Some(at) =
+                ack_filter::redundant(queue.iter().map(|p| &**p), queue.len(), newest, aggressive)
+            {
+                queue.remove(at);
+            }
+        }
+        queue.iter().map(|p| p.ack).collect()
+    };
+    // The first of two with one kind of flags may go when a third of that kind or not has come.
+    assert_eq!(left(&[(1, true), (2, true), (3, true), (4, true)], false), [3, 4]);
+    assert_eq!(left(&[(1, false), (2, true), (3, false), (4, true)], false), [1, 2, 3, 4]);
+    assert_eq!(left(&[(1, true), (2, true), (3, false)], false), [2, 3]);
+    // Alone in front of one with the same flags: aggressive.
+    assert_eq!(left(&[(1, true), (2, true)], true), [2]);
+    assert_eq!(left(&[(1, true), (2, false)], true), [1, 2]);
 }

@@ -20,6 +20,8 @@ pub(super) struct News {
     pub echo_ns: u64,
     /// Nothing was out of order before, nor is with this ACK.
     pub in_order: bool,
+    /// It echoes congestion to a sender with data out.
+    pub echoes: bool,
     /// It moves neither SND.UNA nor the window and carries no data.
     pub is_pure_duplicate: bool,
     /// End of what D-SACK reported.
@@ -42,12 +44,14 @@ pub(super) struct News {
 impl News {
     fn new(sender: &Sender, p: &Packet, now: u64, window_moved: bool) -> Self {
         let prior_una = sender.una;
+        let echoes = p.ece && sender.ecn.is_agreed && !sender.segments.is_empty();
         News {
             sample: sender.sample_before(now),
             prior_una,
             sacked_to: sender.sacked.highest(),
             echo_ns: p.echo_ns,
-            in_order: sender.is_in_order() && p.sack.is_none(),
+            in_order: sender.is_in_order() && p.sack.is_none() && !echoes,
+            echoes,
             is_pure_duplicate: p.ack == prior_una && p.len == 0 && !window_moved,
             dsacked_end: None,
             overtaken: u64::MAX,

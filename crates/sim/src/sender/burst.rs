@@ -3,7 +3,6 @@
 //! net/ipv4/tcp_output.c of Linux 6.12 does, the last segment of a burst is pushed, and what would be
 //! only part of a burst waits for the next ACK if that comes soon.
 
-use super::recovery::LossState;
 use super::Sender;
 use crate::scenario::{Recovery, SocketLayer};
 
@@ -106,7 +105,7 @@ impl Sender {
     pub(super) fn defers_burst(&mut self, now: u64) -> bool {
         let unsent = self.written - self.nxt;
         let may_defer = self.sends_bursts() && self.burst.left_bytes == 0 && unsent > self.mss;
-        if !may_defer || self.loss_state != LossState::Open || now > self.burst.sent_ns + SOON_NS {
+        if !may_defer || self.loss_state.repairs() || now > self.burst.sent_ns + SOON_NS {
             return false;
         }
         let (window_room, peer_room) = (self.window_room(), self.peer_room());

@@ -35,6 +35,11 @@ impl Sender {
         self.opening == Opening::Established
     }
 
+    /// The SYN that left last was not the first.
+    pub fn syn_was_resent(&self) -> bool {
+        self.syn.resent > 0
+    }
+
     /// A SYN leaves: one that asks (`SynSent`) or one that answers (`SynReceived`), the first or another.
     pub fn send_syn(&mut self, now: u64, opening: Opening) {
         if self.opening == opening {

@@ -2,7 +2,7 @@
 //! The sending half of an endpoint: what may leave now, what was lost, when to give up waiting.
 //!
 //! `ack` follows an arriving ACK; `rack` finds losses, `recovery` reduces the window for them and
-//! `undo` takes that back; `output` chooses the next segment, `timers` waits and `tail_probe` asks for
+//! `undo` takes that back; `ecn` reduces it for an echo; `output` chooses the next segment, `timers` waits and `tail_probe` asks for
 //! an ACK; `burst` sends several segments at once and `window_use` judges whether the window limits; `buffer`
 //! is the application's side; `handshake` comes before all of it.
 
@@ -10,6 +10,7 @@ mod ack;
 mod buffer;
 mod burst;
 mod dsack;
+mod ecn;
 mod handshake;
 mod output;
 mod rack;
@@ -30,6 +31,7 @@ use crate::congestion::{Congestion, Flight};
 use crate::ranges::Ranges;
 use crate::scenario::SenderSpec;
 use burst::Burst;
+use ecn::Ecn;
 use handshake::Syn;
 use rack::Rack;
 use recovery::{LossState, Prr};
@@ -79,6 +81,7 @@ pub struct Sender {
     tally: Tally,
     rack: Rack,
     undo: Undo,
+    pub ecn: Ecn,
     /// This ACK showed that a segment was lost.
     newly_lost: bool,
     /// Lost segments wait: what was taken as lost may have arrived.
@@ -141,6 +144,7 @@ impl Sender {
             tally: Tally::default(),
             rack: Rack::default(),
             undo: Undo::default(),
+            ecn: Ecn::default(),
             newly_lost: false,
             holds_lost: false,
             copies_reported: 0,

@@ -25,6 +25,9 @@ pub struct Outgoing {
     pub psh: bool,
     pub fin: bool,
     pub is_retransmission: bool,
+    /// A queue may mark it (RFC 3168, 6.1.5: new data only).
+    pub is_ect: bool,
+    pub cwr: bool,
 }
 
 impl Sender {
@@ -101,8 +104,15 @@ impl Sender {
         seg.retransmitted = true;
         seg.again_in_flight = true;
         let len = u64::from(seg.len);
-        let out =
-            Outgoing { seq: seg.seq, len: seg.len, psh: seg.psh, fin: seg.fin, is_retransmission: true };
+        let out = Outgoing {
+            seq: seg.seq,
+            len: seg.len,
+            psh: seg.psh,
+            fin: seg.fin,
+            is_retransmission: true,
+            is_ect: false,
+            cwr: false,
+        };
         self.tally.again += len;
         self.prr.sent += len;
         self.counters.retransmitted += 1;
@@ -189,7 +199,8 @@ impl Sender {
         if matches!(self.timer, Timer::Off | Timer::Persist | Timer::TailLossProbe) {
             self.restart_timer(now);
         }
-        Outgoing { seq, len: len as u32, psh, fin, is_retransmission: false }
+        let (is_ect, cwr) = (self.ecn.is_agreed, self.ecn.take_cwr());
+        Outgoing { seq, len: len as u32, psh, fin, is_retransmission: false, is_ect, cwr }
     }
 
     /// RFC 1122, 4.2.3.4: may a segment shorter than the MSS leave?

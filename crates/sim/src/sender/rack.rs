@@ -2,7 +2,7 @@
 //! Loss detection by time (RACK, RFC 8985) as in Linux 6.12 (net/ipv4/tcp_recovery.c): a segment is
 //! lost if one that left later has arrived and the reordering window has passed since.
 
-use super::recovery::{LossState, DUP_THRESH};
+use super::recovery::DUP_THRESH;
 use super::segment::Segment;
 use super::Sender;
 use std::collections::VecDeque;
@@ -157,7 +157,7 @@ impl Sender {
     fn reordering_window_ns(&self) -> u64 {
         if !self.rack.reordering_seen {
             let enough = self.tally.sacked_segments >= self.rack.reordering;
-            if enough || self.loss_state != LossState::Open {
+            if enough || self.loss_state.repairs() {
                 return 0;
             }
         }

@@ -13,6 +13,11 @@ pub(super) const DUP_THRESH: u32 = 3;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LossState {
     Open,
+    /// Congestion was echoed (RFC 3168): the window shrinks until more than this is acknowledged (Linux,
+    /// TCP_CA_CWR).
+    Echoed {
+        until: u64,
+    },
     /// Fast recovery until RecoveryPoint (RFC 6675, 2; RFC 6582 calls it `recover`) is acknowledged.
     FastRecovery {
         until: u64,
@@ -21,6 +26,13 @@ pub enum LossState {
     Timeout {
         until: u64,
     },
+}
+
+impl LossState {
+    /// A loss is being repaired.
+    pub fn repairs(self) -> bool {
+        matches!(self, LossState::FastRecovery { .. } | LossState::Timeout { .. })
+    }
 }
 
 /// Proportional rate reduction (RFC 6937): recovery is clocked by what arrives, so that a large
@@ -51,6 +63,9 @@ impl Sender {
     fn recover_with_sack(&mut self, news: &mut News) -> Option<u64> {
         self.newly_lost = false;
         self.holds_lost = false;
+        if news.echoes {
+            self.undo.forbid();
+        }
         if news.in_order {
             self.follow_with_sack(&mut news.sample);
             return None;
@@ -63,7 +78,8 @@ impl Sender {
                 self.holds_lost = is_partial && self.undo_by_partial_ack(news.prior_una, news.echo_ns);
             }
             LossState::Timeout { until } => self.leave_timeout(until, news),
-            LossState::Open => {}
+            LossState::Echoed { until } if self.una > until => self.leave_echo(),
+            LossState::Echoed { .. } | LossState::Open => {}
         }
         if !self.holds_lost {
             if !matches!(self.loss_state, LossState::Timeout { .. }) {
@@ -74,14 +90,20 @@ impl Sender {
             let lost_again = self.tally.again < again_before;
             news.sample.lost_bytes = self.tally.lost - lost_before + (again_before - self.tally.again);
             let may_begin = match self.loss_state {
-                LossState::Open => self.tally.lost > 0,
+                LossState::Open | LossState::Echoed { .. } => self.tally.lost > 0,
                 LossState::Timeout { .. } => lost_again,
                 LossState::FastRecovery { .. } => false,
             };
             if may_begin {
                 self.enter_fast_recovery();
-            } else if self.loss_state == LossState::Open {
+                if news.echoes {
+                    self.undo.forbid();
+                }
+            } else if !self.loss_state.repairs() {
                 self.forget_old_retransmissions();
+                if news.echoes {
+                    self.answer_echo();
+                }
             }
         }
         self.follow_with_sack(&mut news.sample);
@@ -113,7 +135,7 @@ impl Sender {
                 sample.in_recovery = matches!(self.loss_state, LossState::FastRecovery { .. });
                 self.cc.on_ack(sample);
             }
-            LossState::FastRecovery { .. } => {
+            LossState::FastRecovery { .. } | LossState::Echoed { .. } => {
                 if sample.delivered_bytes > 0 {
                     self.reduce_window(sample, self.newly_lost);
                 }
@@ -157,6 +179,8 @@ impl Sender {
             LossState::Open => self.cc.on_ack(sample),
             LossState::FastRecovery { until } if self.una >= until => self.leave_newreno(sample),
             LossState::FastRecovery { .. } => self.stay_in_newreno(sample),
+            // Only Linux's sender, with SACK, has ECN.
+            LossState::Echoed { .. } => {}
             LossState::Timeout { until } => {
                 if self.una >= until {
                     self.end_recovery();
@@ -180,11 +204,16 @@ impl Sender {
         self.check();
         self.forget_old_retransmissions();
         self.remember_window();
-        self.tail_probe = None;
-        self.loss_state = LossState::FastRecovery { until: self.nxt };
         self.counters.fast_recoveries += 1;
-        self.prr = Prr { prior_cwnd: self.cc.window.cwnd, ..Prr::default() };
-        self.cc.on_loss(&self.flight());
+        let until = match self.loss_state {
+            // Linux, tcp_enter_recovery: one reduction in a window of data.
+            LossState::Echoed { until } => {
+                self.undo.forbid();
+                until
+            }
+            _ => self.begin_reduction(&self.flight()),
+        };
+        self.loss_state = LossState::FastRecovery { until };
         if self.cc.is_rate_based {
             // Linux, bbr_set_cwnd_to_recover_or_restore: its first round starts now.
             self.round_end = self.delivered;

@@ -58,6 +58,7 @@ impl Sender {
             self.tail_probe = None;
             let bytes = news.sample.prior_in_flight;
             self.cc.on_loss(&Flight { bytes, ..self.flight() });
+            self.ecn.queue_cwr();
         }
     }
 }

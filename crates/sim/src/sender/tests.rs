@@ -3,7 +3,7 @@
 //! segments, reports of copies. Segments of 1000 bytes, sent from 1 s on; a round trip takes 40 ms.
 
 use super::Sender;
-use crate::packet::Packet;
+use crate::packet::{Ecn, Packet};
 use crate::scenario::{CongestionControl, SenderSpec};
 
 const MS: u64 = 1_000_000;
@@ -49,6 +49,10 @@ impl Flow {
     }
 
     fn take_ack(&mut self, now: u64, segment: u64, echo_ms: Option<u64>, sack: &[(u64, u64)]) {
+        self.take(now, segment, echo_ms, sack, false);
+    }
+
+    fn take(&mut self, now: u64, segment: u64, echo_ms: Option<u64>, sack: &[(u64, u64)], ece: bool) {
         let packet = Packet {
             flow: 0,
             wire_bytes: 52,
@@ -62,6 +66,9 @@ impl Flow {
             retransmitted: false,
             probe: false,
             lost: false,
+            ecn: Ecn::NotEct,
+            ece,
+            cwr: false,
             seq: 0,
             ack: segment * MSS,
             wnd_bytes: 1 << 30,
@@ -70,6 +77,22 @@ impl Flow {
             sack: (!sack.is_empty()).then(|| Box::new(sack.to_vec())),
         };
         self.sender.on_ack(now, &packet);
+    }
+
+    /// Both ends agreed on ECN.
+    fn with_ecn() -> Self {
+        let mut flow = Flow::idle();
+        flow.sender.ecn.is_agreed = true;
+        flow.sender.write(100 * MSS);
+        flow.send(0);
+        flow
+    }
+
+    /// An ACK with ECE, or without; what leaves then, and whether it has CWR.
+    fn echo(&mut self, ms: u64, segment: u64, sack: &[(u64, u64)], ece: bool) -> Vec<(u64, bool)> {
+        let now = (START_MS + ms) * MS;
+        self.take(now, segment, Some(0), sack, ece);
+        std::iter::from_fn(|| self.sender.next_segment(now)).map(|out| (out.seq / MSS + 1, out.cwr)).collect()
     }
 
     fn window_segments(&self) -> f64 {
@@ -269,4 +292,86 @@ fn in_slow_start_a_window_counts_as_used_when_half_of_it_was() {
         flow.send(0);
         assert_eq!(flow.sender.uses_window(), used);
     }
+}
+
+#[test]
+fn an_echo_halves_the_window_over_a_round_trip_and_once() {
+    // RFC 3168, 6.1.2, and tcp_cwnd_reduction: for ten segments five leave, the first with CWR, however many
+    // ACKs have ECE. While more than five are out, the share of five in ten, rounded up: after the first,
+    // the third ... ACK. With the ninth five are out, with the tenth four, so one leaves.
+    let mut flow = Flow::with_ecn();
+    let mut left = Vec::new();
+    for n in 1..=10 {
+        left.push(flow.echo(40 + 2 * n, n, &[], n <= 8));
+    }
+    let leaves = |n: u64| if n % 2 == 1 { vec![(10 + n.div_ceil(2), n == 1)] } else { vec![] };
+    let expected: Vec<_> = (1..=8).map(leaves).chain([vec![], vec![(15, false)]]).collect();
+    assert_eq!(left, expected);
+    assert_eq!((flow.window_segments(), flow.sender.cc.window.ssthresh), (5.0, 5 * MSS));
+    // Only the ACK of 11 shows that CWR has arrived. From there on the window grows again, and an echo is
+    // another one's: of five segments 2.5, and at least two.
+    assert_eq!(flow.echo(90, 11, &[], false), [(16, false)]);
+    assert_eq!(flow.window_segments(), 5.0);
+    assert_eq!(flow.echo(92, 12, &[], true), [(17, true)]);
+    assert_eq!(flow.sender.cc.window.ssthresh, 2_500);
+}
+
+#[test]
+fn without_an_agreement_an_echo_means_nothing() {
+    let mut flow = Flow::new();
+    assert_eq!(flow.echo(40, 2, &[], true), [(11, false), (12, false), (13, false), (14, false)]);
+    assert_eq!(flow.window_segments(), 12.0);
+}
+
+#[test]
+fn new_data_may_be_marked_and_a_retransmission_not() {
+    // RFC 3168, 6.1.5. Segment 2 is lost: three SACKs send it again. The reduction for it is told as well, in
+    // the next new segment (6.1.2), unless it is undone before (tcp_ecn_withdraw_cwr).
+    for (echo_ms, is_told) in [(46, true), (0, false)] {
+        let mut flow = Flow::with_ecn();
+        let now = |ms| (START_MS + ms) * MS;
+        flow.echo(40, 1, &[], false);
+        for (ms, last) in [(42, 3), (44, 4)] {
+            flow.take_ack(now(ms), 1, Some(0), &[block(3, last)]);
+            assert!(flow.sender.next_segment(now(ms)).expect("new data").is_ect);
+        }
+        flow.take_ack(now(46), 1, Some(0), &[block(3, 5)]);
+        let again = flow.sender.next_segment(now(46)).expect("2");
+        assert!(again.is_retransmission && !again.is_ect && !again.cwr);
+        flow.take_ack(now(86), 14, Some(echo_ms), &[]);
+        let next = flow.sender.next_segment(now(86)).expect("15");
+        assert_eq!((next.seq / MSS + 1, next.is_ect, next.cwr), (15, true, is_told));
+    }
+}
+
+#[test]
+fn a_loss_within_the_window_of_an_echo_reduces_no_further_and_is_not_undone() {
+    // RFC 3168, 6.1.2: once in a window of data. The reduction for the echo of 1 goes on while segment 2 is
+    // sent again; that the original of 2 arrived changes nothing: the mark is proof of congestion.
+    let mut flow = Flow::with_ecn();
+    flow.echo(40, 1, &[], true);
+    assert_eq!(flow.sender.cc.window.ssthresh, 5 * MSS);
+    flow.echo(42, 1, &[block(3, 3)], true);
+    flow.echo(44, 1, &[block(3, 4)], true);
+    // Two of four have left instead of those that arrived: the third ACK that shows the loss lets out none,
+    // as tcp_cwnd_reduction goes on.
+    assert_eq!(flow.echo(46, 1, &[block(3, 5)], true), []);
+    assert_eq!(flow.echo(48, 1, &[block(3, 6)], true), [(2, false)]);
+    assert_eq!(flow.sender.cc.window.ssthresh, 5 * MSS);
+    flow.echo(50, 12, &[], false);
+    assert_eq!(flow.sender.cc.window.ssthresh, 5 * MSS);
+    assert!(flow.window_segments() < 10.0, "{}", flow.window_segments());
+}
+
+#[test]
+fn a_timeout_within_the_window_of_an_echo_reduces_no_further() {
+    // tcp_enter_loss: the window was reduced for what is out. The probe, new data, left within the last RTT and
+    // is not lost; one segment may leave beside it.
+    let mut flow = Flow::with_ecn();
+    flow.echo(40, 1, &[], true);
+    flow.sender.on_timer(flow.sender.timer_ns);
+    flow.send(1_000);
+    flow.sender.on_timer(flow.sender.timer_ns);
+    assert_eq!(flow.sender.counters.timeouts, 1);
+    assert_eq!((flow.window_segments(), flow.sender.cc.window.ssthresh), (2.0, 5 * MSS));
 }

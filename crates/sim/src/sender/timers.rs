@@ -68,7 +68,7 @@ impl Sender {
     fn may_probe_tail(&self) -> bool {
         self.cfg.tail_loss_probe
             && self.cfg.recovery == Recovery::Sack
-            && self.loss_state == LossState::Open
+            && !self.loss_state.repairs()
             && self.tally.sacked == 0
             && !self.resent_is_out()
             && self.backoff == 0
@@ -108,6 +108,7 @@ impl Sender {
         let makes_progress = self.backoff == 0;
         let is_first = match self.loss_state {
             LossState::Open => true,
+            LossState::Echoed { until } => self.una >= until,
             // Linux, tcp_enter_loss: recovery has reduced the window for this loss.
             LossState::FastRecovery { .. } => self.cfg.recovery != Recovery::Sack,
             LossState::Timeout { .. } => makes_progress,
@@ -123,6 +124,7 @@ impl Sender {
             self.rack.doubt_reordering();
         }
         self.loss_state = LossState::Timeout { until: self.nxt };
+        self.ecn.queue_cwr();
         self.tail_probe = None;
         self.holds_lost = false;
         self.backoff += 1;

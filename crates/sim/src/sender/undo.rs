@@ -42,6 +42,18 @@ impl Undo {
         }
     }
 
+    /// Nothing is to be undone any more.
+    pub fn forget_reduction(&mut self) {
+        self.reduction = None;
+    }
+
+    /// Congestion is proven (RFC 3168): the reduction stays even if nothing was lost (Linux, prior_ssthresh).
+    pub fn forbid(&mut self) {
+        if let Some(reduction) = &mut self.reduction {
+            reduction.window = Window { cwnd: 0, ssthresh: 0 };
+        }
+    }
+
     /// D-SACK reported `segments` up to `end` as copies.
     pub fn take_dsack(&mut self, end: u64, segments: u64) {
         if let Some(reduction) = self.reduction.as_mut().filter(|r| end > r.una) {
@@ -89,6 +101,9 @@ impl Sender {
 
     fn undo_reduction(&mut self) {
         if let Some(reduction) = self.undo.reduction.take() {
+            if reduction.window.ssthresh > self.cc.window.ssthresh {
+                self.ecn.withdraw_cwr();
+            }
             self.cc.on_undo(&reduction.window);
         }
         self.rack.look_again(self.una);
