@@ -24,6 +24,8 @@ pub const MAX_DELAY_NS: u64 = 500_000_000;
 /// `AW_COMPRESS_SEGMENTS`).
 const COMPRESS_DELAY_US: u16 = 1000;
 const COMPRESS_SEGMENTS: u8 = 44;
+/// `AW_WND_USE_ALWAYS`.
+const WND_USE_ALWAYS: u8 = 2;
 
 /// What arrived (`enum aw_event_kind`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -319,6 +321,10 @@ impl Policy {
         // SAFETY: as above.
         unsafe { static_str(self.0.source) }
     }
+    /// False: [`Event::random`] may be 0 once the connection is made.
+    pub fn uses_random(&self) -> bool {
+        self.0.uses_random != 0
+    }
     pub fn state_bytes(&self) -> usize {
         self.0.state_bytes.into()
     }
@@ -544,6 +550,16 @@ impl Conn {
         debug_assert!(std::ptr::eq(self.raw.params, Arc::as_ptr(&self.params.0)));
         // SAFETY: raw was initialised by aw_conn_init; e is a valid event.
         unsafe { aw_decide(&mut self.raw, e) }.into()
+    }
+
+    /// False: a read need not be reported when nothing is unacknowledged, so much is left of the window in the last
+    /// ACK, and the buffer allows so much at present (as `aw_decide` says; it may be true for more reads than are
+    /// news).
+    #[inline]
+    pub fn read_is_news(&self, wnd_left_bytes: u32, wnd_max_bytes: u32) -> bool {
+        // SAFETY: the connection was made with an entry of the registry.
+        let wnd_use = unsafe { (*self.raw.policy).wnd_use };
+        self.raw.owed_since_ns != NEVER_NS || wnd_use == WND_USE_ALWAYS || wnd_left_bytes <= wnd_max_bytes / 2
     }
 
     /// [`Event::sack_delay_us`] on a host set up as Linux is; `has_room`: its SACK option can report

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 //! One direction of a link: a queue, a transmitter, a delay line, and what may go wrong behind it.
 //!
-//! A FIFO's future is known when a packet enters it: start = max(now, free), so it costs one event
-//! a packet (`Line`). Disciplines that look again when the transmitter is free (CoDel, ACK
-//! separation, ACK filter, a queue for each flow, a shared medium) keep a queue and pay a second event
-//! (`Queue`). For a FIFO both give the same times; a test holds them to it.
+//! A FIFO's future is known when a packet enters it: start = max(now, free). So it costs no event, and
+//! leaves the channel at once with the time at which it arrives. Disciplines that look again when the
+//! transmitter is free (CoDel, ACK separation, ACK filter, a queue for each flow, a shared medium) keep a
+//! queue and pay an event (`Queue`); faults are met at the far end, at the price of another (`line`).
+//! For a FIFO with and without a queue the times are the same; a test holds them to it.
 
 use crate::discipline::{count_drop, frame_bytes, mark, scheduler, Codel, Scheduler, Target};
 use crate::packet::{Packet, Parcel};
@@ -14,20 +15,39 @@ use crate::scenario::{ChannelSpec, Discipline};
 use std::collections::VecDeque;
 
 /// What to do after a packet was offered to a link.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum Wake {
     /// Nothing new to schedule.
     None,
+    /// Nothing can happen to this packet any more: it reaches the far end then.
+    Crosses(Parcel, Crossing),
     /// The delay line was empty: its head arrives then.
     Deliver(u64),
     /// The transmitter was idle: look at the queue then.
     Transmit(u64),
 }
 
+/// A packet's way over a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Crossing {
+    pub arrival_ns: u64,
+    /// From then on no other packet of this link is in front of it.
+    pub since_ns: u64,
+    /// One is when it enters.
+    pub is_behind: bool,
+    /// Each link has a number of its own.
+    pub link: u32,
+}
+
+/// A packet whose transmission is to start.
+struct Waiting {
+    start_ns: u64,
+    wire_bytes: u32,
+    is_ack: bool,
+}
+
 struct InFlight {
     arrival_ns: u64,
-    /// The queue's place is given back then.
-    start_ns: u64,
     /// Delayed by this much more: overtaken by others.
     late_ns: u64,
     twice: bool,
@@ -106,9 +126,12 @@ impl Rate {
 
     #[inline]
     pub fn time_ns(self, bytes: u32) -> u64 {
-        (u64::from(bytes) * self.ps_per_byte).div_ceil(1000)
+        (u64::from(bytes) * self.ps_per_byte + 999) / 1000
     }
 }
+
+/// Two directions.
+pub const CHANNELS: u32 = 2;
 
 pub struct Channel {
     rate: Rate,
@@ -119,9 +142,11 @@ pub struct Channel {
     limit_bytes: u64,
     faults: Option<Box<Faults>>,
     queue: Option<Box<Queue>>,
-    /// In order of arrival at the far end.
+    /// In order of arrival at the far end, where they meet faults.
     line: VecDeque<InFlight>,
-    /// Packets at the line's end that have not started to leave, and their bytes.
+    /// Of a FIFO: who waited when it was looked at last.
+    starts: VecDeque<Waiting>,
+    /// Packets that have not started to leave, and their bytes.
     waiting: usize,
     waiting_bytes: u64,
     free_ns: u64,
@@ -184,6 +209,7 @@ impl Channel {
             faults,
             queue: None,
             line: VecDeque::new(),
+            starts: VecDeque::new(),
             waiting: 0,
             waiting_bytes: 0,
             free_ns: 0,
@@ -230,13 +256,10 @@ impl Channel {
         if self.queue.is_some() {
             return self.enqueue_slow(now, packet);
         }
-        while self.waiting > 0 {
-            let head = &self.line[self.line.len() - self.waiting];
-            if head.start_ns > now {
-                break;
-            }
+        while let Some(head) = self.starts.front().filter(|head| head.start_ns <= now) {
             self.waiting -= 1;
-            self.waiting_bytes -= u64::from(head.packet.wire_bytes);
+            self.waiting_bytes -= u64::from(head.wire_bytes);
+            self.starts.pop_front();
         }
         let busy = self.free_ns > now;
         if busy
@@ -251,13 +274,15 @@ impl Channel {
             self.waiting += 1;
             self.waiting_bytes += u64::from(packet.wire_bytes);
             self.stats.max_queue_packets = self.stats.max_queue_packets.max(self.waiting as u64);
+            let (wire_bytes, is_ack) = (packet.wire_bytes, packet.is_pure_ack());
+            self.starts.push_back(Waiting { start_ns: start, wire_bytes, is_ack });
         }
-        self.leave(start, packet)
+        self.leave(now, start, packet)
     }
 
-    /// The packet's transmission starts at `start_ns`: it joins the delay line.
+    /// The packet's transmission starts at `start_ns`.
     #[inline]
-    fn leave(&mut self, start_ns: u64, mut packet: Parcel) -> Wake {
+    fn leave(&mut self, now: u64, start_ns: u64, mut packet: Parcel) -> Wake {
         let busy = self.transmit_time_ns(packet.wire_bytes);
         // A queue of millions of packets at 1 bit/s takes longer than 64 bits of nanoseconds.
         let finish = start_ns.saturating_add(busy);
@@ -268,23 +293,21 @@ impl Channel {
         if packet.is_pure_ack() {
             self.stats.ack_bytes += u64::from(packet.wire_bytes);
         }
-        let mut arrival_ns = finish.saturating_add(self.delay_ns);
-        let mut late_ns = 0;
-        let mut twice = false;
-        if let Some(f) = &mut self.faults {
-            arrival_ns = arrival_ns.saturating_add(f.rng.up_to(f.jitter_ns));
-            packet.lost = f.lost(finish);
-            twice = f.rng.chance_ppm(f.duplicate_ppm);
-            if let Some((ppm, delay)) = f.reorder {
-                if f.rng.chance_ppm(ppm) {
-                    late_ns = delay;
-                }
-            }
-        }
-        arrival_ns = arrival_ns.max(self.last_arrival_ns);
+        let arrival_ns = finish.saturating_add(self.delay_ns);
+        let Some(f) = &mut self.faults else {
+            let before_ns = std::mem::replace(&mut self.last_arrival_ns, arrival_ns);
+            let (since_ns, is_behind) = (before_ns.max(now), before_ns > now);
+            let link = u32::from(packet.down);
+            return Wake::Crosses(packet, Crossing { arrival_ns, since_ns, is_behind, link });
+        };
+        let jittered_ns = arrival_ns.saturating_add(f.rng.up_to(f.jitter_ns));
+        packet.lost = f.lost(finish);
+        let twice = f.rng.chance_ppm(f.duplicate_ppm);
+        let late_ns = f.reorder.map_or(0, |(ppm, delay_ns)| if f.rng.chance_ppm(ppm) { delay_ns } else { 0 });
+        let arrival_ns = jittered_ns.max(self.last_arrival_ns);
         self.last_arrival_ns = arrival_ns;
         let was_empty = self.line.is_empty();
-        self.line.push_back(InFlight { arrival_ns, start_ns, late_ns, twice, packet });
+        self.line.push_back(InFlight { arrival_ns, late_ns, twice, packet });
         if was_empty {
             Wake::Deliver(arrival_ns)
         } else {
@@ -297,11 +320,6 @@ impl Channel {
     #[inline]
     pub fn deliver(&mut self) -> (Option<Arrived>, Option<u64>) {
         let Some(head) = self.line.pop_front() else { return (None, None) };
-        // The line may have been looked at last before this one began to leave.
-        if self.queue.is_none() && self.waiting > self.line.len() {
-            self.waiting -= 1;
-            self.waiting_bytes -= u64::from(head.packet.wire_bytes);
-        }
         let next = self.line.front().map(|f| f.arrival_ns);
         if head.packet.lost {
             self.stats.dropped_link += 1;
@@ -407,7 +425,7 @@ impl Channel {
             self.transmitting = false;
             return (Wake::None, None);
         };
-        let wake = self.leave(now, packet);
+        let wake = self.leave(now, now, packet);
         let ready_ns = match self.queue.as_deref() {
             Some(Queue::Scheduled { scheduler, .. }) => scheduler.ready_ns(),
             _ => 0,
@@ -465,10 +483,7 @@ impl Channel {
             Some(Queue::Scheduled { scheduler, .. }) => {
                 (scheduler.queues().packets(), scheduler.queues().acks())
             }
-            None => {
-                let queued = self.line.iter().rev().take_while(|f| f.start_ns > now);
-                count(&mut queued.map(|f| f.packet.is_pure_ack()))
-            }
+            None => count(&mut self.starts.iter().filter(|w| w.start_ns > now).map(|w| w.is_ack)),
         };
         let series = self.stats.series.get_or_insert_with(ChannelSeries::default);
         series.time_ns.push(now);
@@ -552,18 +567,21 @@ pub mod tests {
                 let (p, then) = link.deliver();
                 out.extend(p.map(|a| (now, a.packet.ack)));
                 line = then;
-            } else if tx == Some(now) {
+                continue;
+            }
+            let wake = if tx == Some(now) {
                 let (wake, again) = link.transmit(now);
                 tx = again;
-                if let Wake::Deliver(t) = wake {
-                    line = Some(t);
-                }
-            } else if let Some((_, p)) = offers.next() {
-                match link.enqueue(now, p) {
-                    Wake::Deliver(t) => line = Some(t),
-                    Wake::Transmit(t) => tx = Some(t),
-                    Wake::None => {}
-                }
+                wake
+            } else {
+                let Some((_, p)) = offers.next() else { return out };
+                link.enqueue(now, p)
+            };
+            match wake {
+                Wake::Crosses(p, crossing) => out.push((crossing.arrival_ns, p.ack)),
+                Wake::Deliver(t) => line = Some(t),
+                Wake::Transmit(t) => tx = Some(t),
+                Wake::None => {}
             }
         }
     }

@@ -2,12 +2,12 @@
 //! The event loop: carries packets over channels and through hosts, and wakes endpoints. What an
 //! endpoint does with a segment, up to the ACK that leaves, is in `flow`.
 
-use crate::access::Access;
+use crate::access::{Access, LINKS_OF_FLOW};
 use crate::app::App;
-use crate::channel::{Channel, Wake};
+use crate::channel::{Channel, Wake, CHANNELS};
 use crate::endpoint::{Endpoint, EndpointId, PerRole, Role, Side};
 use crate::flow::{Context, Flow};
-use crate::heap::{Heap, SimEvent};
+use crate::heap::{Heap, SimEvent, Turn};
 use crate::host::{Host, Work};
 use crate::packet::{Framing, Packet, Parcel};
 use crate::ping::{Pings, PING_FLOW};
@@ -85,7 +85,6 @@ pub struct Engine<'a> {
     heap: Heap,
     /// The shared link's two directions.
     channels: [Channel; 2],
-    /// Of the pings, if there are any, then of each flow.
     access: Option<Access>,
     /// Links that a packet crosses: the shared one, or that between two access links.
     hops: u8,
@@ -169,6 +168,7 @@ impl<'a> Engine<'a> {
             events: 0,
             hops_done: 0,
         };
+        engine.heap.add_links(CHANNELS as usize + LINKS_OF_FLOW);
         for g in 0..engine.groups.len() {
             engine.plan_starts(g);
         }
@@ -176,7 +176,6 @@ impl<'a> Engine<'a> {
             engine.heap.push(0, SimEvent::Series);
         }
         if engine.pings.is_some() {
-            engine.access.iter_mut().for_each(Access::add_flow);
             engine.heap.push(scenario.ping_interval_ns, SimEvent::Ping);
         }
         Ok(engine)
@@ -207,7 +206,10 @@ impl<'a> Engine<'a> {
     fn start_flow(&mut self, group: usize) {
         let s = self.scenario;
         let index = self.flows.len();
-        self.access.iter_mut().for_each(Access::add_flow);
+        if let Some(access) = &mut self.access {
+            access.add_flow();
+            self.heap.add_links(LINKS_OF_FLOW);
+        }
         let g = &mut self.groups[group];
         let spec = &g.spec;
         let options = if spec.receiver.timestamps { TIMESTAMP_BYTES } else { 0 };
@@ -316,12 +318,8 @@ impl<'a> Engine<'a> {
 
     fn run(&mut self, cancel: Option<&AtomicBool>) -> Result<(), SimError> {
         let mut same = 0u64;
-        while let Some((time, code)) = self.heap.pop() {
-            if time > self.scenario.duration_ns {
-                self.now = self.scenario.duration_ns;
-                return Ok(());
-            }
-            if let SimEvent::Endpoint(id) = code.event() {
+        while let Some((time, turn)) = self.heap.pop(self.scenario.duration_ns) {
+            if let Turn::Event(SimEvent::Endpoint(id)) = turn {
                 if !self.is_due(id, time) {
                     continue;
                 }
@@ -337,9 +335,15 @@ impl<'a> Engine<'a> {
             if self.events % CANCEL_EVERY == 0 && cancel.is_some_and(|c| c.load(Ordering::Relaxed)) {
                 return Err(SimError::Cancelled);
             }
-            match code.event() {
+            let event = match turn {
+                Turn::Packet(packet) => {
+                    self.cross(packet);
+                    continue;
+                }
+                Turn::Event(event) => event,
+            };
+            match event {
                 SimEvent::Delivery(channel) => self.on_delivery(channel),
-                SimEvent::Access(link) => self.on_access(link),
                 SimEvent::Transmitter(channel) => self.on_transmitter(channel),
                 SimEvent::Late(slot) => {
                     if let Some(packet) = self.late[slot].take() {
@@ -354,52 +358,52 @@ impl<'a> Engine<'a> {
                 SimEvent::Ping => self.on_ping(),
             }
         }
+        if !self.heap.is_empty() {
+            self.now = self.scenario.duration_ns;
+        }
         Ok(())
     }
 
     // --- channels and hosts ------------------------------------------------------------------
 
-    /// A packet goes on to its next link.
+    /// A packet enters an access link of its flow.
     #[inline]
-    fn forward(&mut self, packet: Parcel) {
-        match &mut self.access {
-            Some(access) if packet.hop != 1 => {
-                let place = match packet.flow {
-                    PING_FLOW => 0,
-                    flow => flow as usize + usize::from(self.pings.is_some()),
-                };
-                let link = Access::link(place, packet.down, packet.hop == 2);
-                if let Some(at) = access.enqueue(link, self.now, packet) {
-                    self.heap.push(at, SimEvent::Access(link));
-                }
-            }
-            _ => self.put_on_channel(if packet.down { DOWN } else { UP }, packet),
+    fn put_on_access(&mut self, packet: Parcel) {
+        if let Some(access) = &mut self.access {
+            let crossing = access.enqueue(self.now, &packet);
+            self.heap.push_packet(crossing, packet);
         }
     }
 
     #[inline]
-    fn put_on_channel(&mut self, channel: usize, packet: Parcel) {
+    fn put_on_channel(&mut self, packet: Parcel) {
+        let channel = if packet.down { DOWN } else { UP };
         let shared = self.channels[channel].shared;
         if shared {
             self.channels[channel].hold();
         }
-        match self.channels[channel].enqueue(self.now, packet) {
-            Wake::Deliver(at) => self.heap.push(at, SimEvent::Delivery(channel)),
-            Wake::Transmit(at) => self.heap.push(at, SimEvent::Transmitter(channel)),
-            Wake::None => {}
-        }
+        let wake = self.channels[channel].enqueue(self.now, packet);
+        self.follow(channel, wake);
         if shared && !self.medium_busy && self.channels[channel].has_waiting() {
             self.medium_busy = true;
             self.heap.push(self.now, SimEvent::Transmitter(channel));
         }
     }
 
+    #[inline]
+    fn follow(&mut self, channel: usize, wake: Wake) {
+        match wake {
+            Wake::Crosses(packet, crossing) => self.heap.push_packet(crossing, packet),
+            Wake::Deliver(at) => self.heap.push(at, SimEvent::Delivery(channel)),
+            Wake::Transmit(at) => self.heap.push(at, SimEvent::Transmitter(channel)),
+            Wake::None => {}
+        }
+    }
+
     fn on_transmitter(&mut self, channel: usize) {
         if !self.channels[channel].shared {
             let (wake, again) = self.channels[channel].transmit(self.now);
-            if let Wake::Deliver(at) = wake {
-                self.heap.push(at, SimEvent::Delivery(channel));
-            }
+            self.follow(channel, wake);
             if let Some(at) = again {
                 self.heap.push(at, SimEvent::Transmitter(channel));
             }
@@ -410,9 +414,7 @@ impl<'a> Engine<'a> {
         let pick = if self.channels[other].has_waiting() { other } else { self.medium_turn };
         self.medium_turn = pick;
         let (wake, again) = self.channels[pick].transmit(self.now);
-        if let Wake::Deliver(at) = wake {
-            self.heap.push(at, SimEvent::Delivery(pick));
-        }
+        self.follow(pick, wake);
         match again {
             Some(at) => self.heap.push(at, SimEvent::Transmitter(pick)),
             None => self.medium_busy = false,
@@ -441,17 +443,6 @@ impl<'a> Engine<'a> {
         self.cross(a.packet);
     }
 
-    #[inline]
-    fn on_access(&mut self, link: usize) {
-        let Some((packet, next)) = self.access.as_mut().and_then(|access| access.deliver(link)) else {
-            return;
-        };
-        if let Some(at) = next {
-            self.heap.push(at, SimEvent::Access(link));
-        }
-        self.cross(packet);
-    }
-
     /// A packet has crossed a link.
     #[inline]
     fn cross(&mut self, mut packet: Parcel) {
@@ -461,7 +452,11 @@ impl<'a> Engine<'a> {
             if packet.down == (packet.hop == 1) {
                 self.show(Place::Router, &packet);
             }
-            self.forward(packet);
+            if packet.hop == 1 {
+                self.put_on_channel(packet);
+            } else {
+                self.put_on_access(packet);
+            }
             return;
         }
         let side = if packet.down { Side::Client } else { Side::Server };
@@ -477,7 +472,11 @@ impl<'a> Engine<'a> {
     #[inline]
     fn depart(&mut self, packet: Parcel) {
         self.show(if packet.down { Place::Server } else { Place::Client }, &packet);
-        self.forward(packet);
+        if self.access.is_some() {
+            self.put_on_access(packet);
+        } else {
+            self.put_on_channel(packet);
+        }
     }
 
     #[inline]

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: MIT
-//! The event queue, by (time, order of insertion): 4-ary heaps.
+//! The event queue, by (time, order of insertion): sorted lanes of packets, and 4-ary heaps.
 
+use crate::channel::Crossing;
 use crate::endpoint::{EndpointId, Role, Side};
+use crate::packet::Parcel;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
 
 /// What happens next, and to what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SimEvent {
     /// The head of the shared link's delay line reaches the far end.
     Delivery(usize),
-    /// The head of an access link does.
-    Access(usize),
     /// The shared link's transmitter is free.
     Transmitter(usize),
     /// A packet delayed by reordering is delivered.
@@ -45,7 +47,6 @@ impl SimEvent {
             SimEvent::Arrival(group) => (6, group),
             SimEvent::Series => (7, 0),
             SimEvent::Ping => (8, 0),
-            SimEvent::Access(link) => (9, link),
         };
         debug_assert!(number < 1 << NUMBER_BITS);
         Code(kind << NUMBER_BITS | number as u32)
@@ -72,50 +73,113 @@ impl Code {
             5 => SimEvent::Start(number),
             6 => SimEvent::Arrival(number),
             7 => SimEvent::Series,
-            8 => SimEvent::Ping,
-            _ => SimEvent::Access(number),
+            _ => SimEvent::Ping,
         }
     }
 }
 
-/// Time above, insertion count below it, the event at the bottom: one comparison orders
-/// entries by time and equal times by insertion.
-type Entry = u128;
+/// When an entry's turn comes. Time above; below it how long before that no other event was in front of it, the
+/// longest first; below that the insertion count. For most entries the second is the time since they were
+/// inserted, so one comparison orders by time and equal times by insertion. A packet behind another on its link is
+/// inserted early, and takes its turn as if it had been when the other arrived.
+type Key = u128;
 
-/// Packets on their way and timers apart: nearly all events are packets', of which few are on their way
-/// at one time, while each endpoint has a timer that seldom expires.
+/// Bits of the insertion count.
+const COUNT: Key = u32::MAX as Key;
+
+/// Comes after every entry.
+const NOTHING: Key = Key::MAX;
+
+/// What a turn is about.
+pub enum Turn {
+    /// A packet is at the far end of a link.
+    Packet(Parcel),
+    Event(SimEvent),
+}
+
+/// Packets' arrivals in lanes; other events and timers apart in heaps: each endpoint has a timer that seldom
+/// expires.
 #[derive(Default)]
 pub struct Heap {
-    packets: Tree,
+    lanes: [Lane; LANES],
+    events: Tree,
     timers: Tree,
+    /// The insertion count when the last packet of each link arrived.
+    arrivals: Vec<u32>,
+    now_ns: u64,
     inserted: u32,
 }
 
+/// For each of up to three links on a path, and each direction.
+const LANES: usize = 6;
+
 impl Heap {
-    #[inline(always)]
-    pub fn push(&mut self, time_ns: u64, event: SimEvent) {
-        let what = u64::from(self.inserted) << 32 | u64::from(event.encode().0);
-        let entry = u128::from(time_ns) << 64 | u128::from(what);
-        self.inserted = self.inserted.wrapping_add(1);
-        let tree = if matches!(event, SimEvent::Endpoint(_)) { &mut self.timers } else { &mut self.packets };
-        tree.insert(entry);
+    /// So many more links; `Crossing` counts them from 0.
+    pub fn add_links(&mut self, links: usize) {
+        self.arrivals.resize(self.arrivals.len() + links, 0);
     }
 
+    #[inline(always)]
+    fn key(&mut self, time_ns: u64, since_ns: u64) -> Key {
+        let inserted = self.inserted;
+        self.inserted = inserted.wrapping_add(1);
+        let ahead = (time_ns - since_ns).min(u32::MAX.into());
+        u128::from(time_ns) << 64 | u128::from(!ahead << 32 | u64::from(inserted))
+    }
+
+    #[inline(always)]
+    pub fn push(&mut self, time_ns: u64, event: SimEvent) {
+        let key = self.key(time_ns, self.now_ns);
+        let tree = if matches!(event, SimEvent::Endpoint(_)) { &mut self.timers } else { &mut self.events };
+        tree.insert(Entry { key, code: event.encode() });
+    }
+
+    /// A packet is on its way over a link.
     #[inline]
-    pub fn pop(&mut self) -> Option<(u64, Code)> {
-        let (packet, timer) = (self.packets.top(), self.timers.top());
-        let tree = if packet < timer { &mut self.packets } else { &mut self.timers };
-        let top = packet.min(timer);
-        if top == NOTHING {
+    pub fn push_packet(&mut self, crossing: Crossing, packet: Parcel) {
+        let key = self.key(crossing.arrival_ns, crossing.since_ns);
+        let lane = 2 * usize::from(packet.hop) + usize::from(packet.down);
+        self.lanes[lane].push(Arrival { key, packet, link: crossing.link, is_behind: crossing.is_behind });
+    }
+
+    /// The next turn, with its time; None: there is none up to `until_ns`.
+    #[inline]
+    pub fn pop(&mut self, until_ns: u64) -> Option<(u64, Turn)> {
+        let (event, timer) = (self.events.top(), self.timers.top());
+        let mut first = event.min(timer);
+        let mut lane = LANES;
+        for n in 0..LANES {
+            if self.lanes[n].head < first {
+                (first, lane) = (self.lanes[n].head, n);
+            }
+        }
+        let time_ns = (first >> 64) as u64;
+        if time_ns > until_ns || first == NOTHING {
             return None;
         }
-        tree.root_is_free = true;
-        Some(((top >> 64) as u64, Code(top as u32)))
+        self.now_ns = time_ns;
+        if lane < LANES {
+            let arrival = self.lanes[lane].pop()?;
+            self.arrivals[arrival.link as usize] = self.inserted;
+            self.inserted = self.inserted.wrapping_add(1);
+            self.lanes[lane].find_head(&self.arrivals);
+            return Some((time_ns, Turn::Packet(arrival.packet)));
+        }
+        let tree = if event < timer { &mut self.events } else { &mut self.timers };
+        Some((time_ns, Turn::Event(tree.take_top().event())))
+    }
+
+    pub fn is_empty(&mut self) -> bool {
+        let (event, timer) = (self.events.top(), self.timers.top());
+        event.min(timer) == NOTHING && self.lanes.iter().all(|lane| lane.head == NOTHING)
     }
 }
 
-/// Comes after every entry.
-const NOTHING: Entry = Entry::MAX;
+#[derive(Clone, Copy)]
+struct Entry {
+    key: Key,
+    code: Code,
+}
 
 #[derive(Default)]
 struct Tree {
@@ -136,7 +200,7 @@ impl Tree {
         self.entries.push(entry);
         while at > 0 {
             let parent = (at - 1) / 4;
-            if entry >= self.entries[parent] {
+            if entry.key >= self.entries[parent].key {
                 break;
             }
             self.entries[at] = self.entries[parent];
@@ -146,7 +210,7 @@ impl Tree {
     }
 
     #[inline]
-    fn top(&mut self) -> Entry {
+    fn top(&mut self) -> Key {
         if std::mem::take(&mut self.root_is_free) {
             if let Some(last) = self.entries.pop() {
                 if !self.entries.is_empty() {
@@ -154,7 +218,14 @@ impl Tree {
                 }
             }
         }
-        self.entries.first().copied().unwrap_or(NOTHING)
+        self.entries.first().map_or(NOTHING, |top| top.key)
+    }
+
+    /// There is a top.
+    #[inline]
+    fn take_top(&mut self) -> Code {
+        self.root_is_free = true;
+        self.entries[0].code
     }
 
     /// Puts `entry` where the root was. The children are compared without branches: which one is
@@ -164,17 +235,17 @@ impl Tree {
         let mut at = 0;
         loop {
             let first = 4 * at + 1;
-            let best = if let Some(&[a, b, c, d]) = entries.get(first..first + 4) {
-                let (i, x) = if b < a { (1, b) } else { (0, a) };
-                let (j, y) = if d < c { (3, d) } else { (2, c) };
+            let best = if let Some([a, b, c, d]) = entries.get(first..first + 4) {
+                let (i, x) = if b.key < a.key { (1, b.key) } else { (0, a.key) };
+                let (j, y) = if d.key < c.key { (3, d.key) } else { (2, c.key) };
                 first + if y < x { j } else { i }
             } else {
-                match (first..entries.len()).min_by_key(|&i| entries[i]) {
+                match (first..entries.len()).min_by_key(|&i| entries[i].key) {
                     Some(best) => best,
                     None => break,
                 }
             };
-            if entries[best] >= entry {
+            if entries[best].key >= entry.key {
                 break;
             }
             entries[at] = entries[best];
@@ -184,54 +255,270 @@ impl Tree {
     }
 }
 
+/// So far behind the last one a packet that comes out of order is put in its place; further away it is a
+/// stray.
+const NEAR: usize = 8;
+
+/// Packets that nearly all come in order: those of one flow do, and all flows have the same delay. What
+/// comes in order costs nothing but its place at the end.
+struct Lane {
+    /// The first key of all.
+    head: Key,
+    /// That of the last in line.
+    tail: Key,
+    line: VecDeque<Arrival>,
+    strays: BinaryHeap<Reverse<Arrival>>,
+    stray_is_head: bool,
+}
+
+impl Default for Lane {
+    fn default() -> Self {
+        Lane {
+            head: NOTHING,
+            tail: 0,
+            line: VecDeque::new(),
+            strays: BinaryHeap::new(),
+            stray_is_head: false,
+        }
+    }
+}
+
+struct Arrival {
+    key: Key,
+    packet: Parcel,
+    link: u32,
+    is_behind: bool,
+}
+
+impl Arrival {
+    /// Its key, once all before it on its link have arrived.
+    #[inline]
+    fn settled(&self, arrivals: &[u32]) -> Key {
+        if self.is_behind {
+            self.key & !COUNT | Key::from(arrivals[self.link as usize])
+        } else {
+            self.key
+        }
+    }
+}
+
+impl PartialEq for Arrival {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+}
+
+impl Eq for Arrival {}
+
+impl PartialOrd for Arrival {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Arrival {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.key.cmp(&other.key)
+    }
+}
+
+impl Lane {
+    #[inline]
+    fn push(&mut self, arrival: Arrival) {
+        if arrival.key < self.head {
+            (self.head, self.stray_is_head) = (arrival.key, false);
+        }
+        if arrival.key > self.tail {
+            self.tail = arrival.key;
+            self.line.push_back(arrival);
+        } else {
+            self.push_out_of_order(arrival);
+        }
+    }
+
+    #[cold]
+    fn push_out_of_order(&mut self, arrival: Arrival) {
+        let later = self.line.iter().rev().take(NEAR + 1).take_while(|other| other.key > arrival.key).count();
+        if later > NEAR {
+            self.stray_is_head |= self.head == arrival.key;
+            self.strays.push(Reverse(arrival));
+        } else {
+            self.line.insert(self.line.len() - later, arrival);
+            self.tail = self.line.back().map_or(0, |last| last.key);
+        }
+    }
+
+    /// Takes the head; afterwards another has to be found.
+    #[inline]
+    fn pop(&mut self) -> Option<Arrival> {
+        if !self.strays.is_empty() && self.stray_is_head {
+            return self.strays.pop().map(|stray| stray.0);
+        }
+        self.line.pop_front()
+    }
+
+    #[inline]
+    fn find_head(&mut self, arrivals: &[u32]) {
+        let Some(first) = self.line.front() else {
+            self.head = NOTHING;
+            return self.compare_stray(arrivals);
+        };
+        self.head = first.settled(arrivals);
+        let is_tied = self.line.get(1).is_some_and(|second| (second.key ^ first.key) <= COUNT);
+        if is_tied {
+            self.break_tie(arrivals);
+        }
+        self.stray_is_head = false;
+        if !self.strays.is_empty() {
+            self.compare_stray(arrivals);
+        }
+    }
+
+    /// Several links' packets arrive at one time, and each was the next of its link for as long: whose
+    /// predecessor arrived first comes first.
+    #[cold]
+    fn break_tie(&mut self, arrivals: &[u32]) {
+        let moment = self.head | COUNT;
+        let tied = self.line.iter().take_while(|arrival| arrival.key | COUNT == moment);
+        let keys = tied.map(|arrival| arrival.settled(arrivals));
+        if let Some((first, key)) = keys.enumerate().min_by_key(|&(_, key)| key) {
+            self.line.swap(0, first);
+            self.head = key;
+        }
+    }
+
+    fn compare_stray(&mut self, arrivals: &[u32]) {
+        let stray = self.strays.peek().map_or(NOTHING, |stray| stray.0.settled(arrivals));
+        self.stray_is_head = stray < self.head;
+        self.head = self.head.min(stray);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::channel::tests::packet;
     use crate::rng::Rng;
 
     #[test]
-    fn pops_by_time_then_by_insertion() {
-        let mut heap = Heap::default();
+    fn turns_come_by_time_then_by_insertion() {
+        let mut heap = with_links();
         let mut rng = Rng::new(1, 0);
         let mut expected = Vec::new();
         for i in 0..5000 {
             let t = rng.up_to(700);
-            heap.push(t, numbered(i));
+            push(&mut heap, t, 0, i);
             expected.push((t, i));
         }
         expected.sort();
-        let got: Vec<_> = std::iter::from_fn(|| heap.pop()).map(|(t, code)| (t, code.event())).collect();
-        let expected: Vec<_> = expected.into_iter().map(|(t, i)| (t, numbered(i))).collect();
+        let got: Vec<_> = std::iter::from_fn(|| pop(&mut heap)).collect();
         assert_eq!(got, expected);
+        assert!(heap.is_empty());
     }
 
-    /// Packets' events and timers in turn.
-    fn numbered(n: usize) -> SimEvent {
-        if n % 2 == 0 {
-            return SimEvent::Delivery(n);
+    fn with_links() -> Heap {
+        let mut heap = Heap::default();
+        heap.add_links(3);
+        heap
+    }
+
+    /// Packets in both directions over both links, other events, and timers in turn.
+    fn push(heap: &mut Heap, time_ns: u64, since_ns: u64, n: usize) {
+        match n % 4 {
+            0 => heap.push(time_ns, SimEvent::Delivery(n)),
+            1 => {
+                heap.push(time_ns, SimEvent::Endpoint(EndpointId { flow: n as u32, role: Role::DataSender }))
+            }
+            _ => {
+                let mut packet = packet(n as u32, 40, 0, 0);
+                packet.down = n % 8 < 4;
+                let crossing = Crossing { arrival_ns: time_ns, since_ns, is_behind: false, link: 0 };
+                packet.hop = (n % 3) as u8;
+                heap.push_packet(crossing, packet);
+            }
         }
-        SimEvent::Endpoint(EndpointId { flow: n as u32, role: Role::DataSender })
+    }
+
+    /// Time and number of the next.
+    fn pop(heap: &mut Heap) -> Option<(u64, usize)> {
+        heap.pop(u64::MAX).map(|(time_ns, turn)| {
+            let number = match turn {
+                Turn::Packet(packet) => packet.flow as usize,
+                Turn::Event(SimEvent::Endpoint(id)) => id.flow as usize,
+                Turn::Event(SimEvent::Delivery(n)) => n,
+                Turn::Event(other) => panic!("{other:?}"),
+            };
+            (time_ns, number)
+        })
     }
 
     #[test]
     fn pushes_between_pops_keep_the_order() {
-        let mut heap = Heap::default();
-        let mut rng = Rng::new(2, 0);
-        let mut waiting = std::collections::BTreeSet::new();
-        let (mut now, mut pushed) = (0, 0);
-        for _ in 0..5000 {
-            for _ in 0..rng.up_to(2) {
-                let t = now + rng.up_to(50);
-                heap.push(t, numbered(pushed));
-                waiting.insert((t, pushed));
-                pushed += 1;
+        // Steps between packets that are nearly in order, and far from it.
+        for most in [4, 50, 5000] {
+            let mut heap = with_links();
+            let mut rng = Rng::new(most, 0);
+            let mut waiting = std::collections::BTreeSet::new();
+            let (mut now, mut pushed) = (0, 0);
+            for round in 0..5000 {
+                for _ in 0..rng.up_to(if round < 2500 { 4 } else { 1 }) {
+                    let t = now + rng.up_to(most);
+                    push(&mut heap, t, now, pushed);
+                    waiting.insert((t, now, pushed));
+                    pushed += 1;
+                }
+                let expected = waiting.pop_first().map(|(t, _, pushed)| (t, pushed));
+                assert_eq!(pop(&mut heap), expected);
+                now = expected.map_or(now, |(t, _)| t);
             }
-            let got = heap.pop().map(|(t, code)| (t, code.event()));
-            let expected = waiting.pop_first().map(|(t, i)| (t, numbered(i)));
-            assert_eq!(got, expected);
-            now = got.map_or(now, |(t, _)| t);
+            assert!(pushed > 6000);
         }
-        assert!(pushed > 4000);
+    }
+
+    #[test]
+    fn nothing_comes_that_is_later_than_asked_for() {
+        let mut heap = with_links();
+        assert!(heap.pop(u64::MAX).is_none() && heap.is_empty());
+        for n in 0..4 {
+            push(&mut heap, 10 + n as u64, 0, n);
+        }
+        assert!(heap.pop(9).is_none() && !heap.is_empty());
+        assert!(heap.pop(10).is_some() && heap.pop(10).is_none());
+        assert_eq!(pop(&mut heap), Some((11, 1)));
+    }
+
+    #[test]
+    fn of_equal_times_a_packet_comes_as_of_when_it_became_the_first_of_its_line() {
+        // Inserted first, but behind another until 70; the timer is of time 50, the event of 80.
+        let mut heap = with_links();
+        push(&mut heap, 100, 70, 2);
+        for (now, n) in [(50, 1), (80, 4)] {
+            push(&mut heap, now, now, 2);
+            assert_eq!(pop(&mut heap), Some((now, 2)));
+            push(&mut heap, 100, now, n);
+        }
+        let order: Vec<_> = std::iter::from_fn(|| pop(&mut heap)).map(|(_, n)| n).collect();
+        assert_eq!(order, [1, 2, 4]);
+    }
+
+    #[test]
+    fn of_two_links_in_step_the_one_stays_first_that_began_first() {
+        // From 10 on each link has a packet that arrives at 20, 30, ... What waits behind was sent by the
+        // other link first.
+        let mut heap = with_links();
+        let send = |heap: &mut Heap, link: u32, arrival_ns: u64| {
+            let is_behind = arrival_ns > 20;
+            let since_ns = if is_behind { arrival_ns - 10 } else { 10 };
+            let crossing = Crossing { arrival_ns, since_ns, is_behind, link };
+            heap.push_packet(crossing, packet(link, 40, 0, 0));
+        };
+        push(&mut heap, 10, 0, 0);
+        assert_eq!(pop(&mut heap), Some((10, 0)));
+        for (link, arrival_ns) in [(1, 20), (2, 20), (2, 30), (1, 30), (2, 40), (1, 40)] {
+            send(&mut heap, link, arrival_ns);
+        }
+        let order: Vec<_> = std::iter::from_fn(|| pop(&mut heap)).collect();
+        assert_eq!(order, [(20, 1), (20, 2), (30, 1), (30, 2), (40, 1), (40, 2)]);
     }
 
     #[test]
@@ -240,7 +527,7 @@ mod tests {
         let mut events = vec![SimEvent::Series, SimEvent::Ping];
         for n in [0, 1, 2, largest] {
             events.extend([SimEvent::Delivery(n), SimEvent::Transmitter(n), SimEvent::Late(n)]);
-            events.extend([SimEvent::Start(n), SimEvent::Arrival(n), SimEvent::Access(n)]);
+            events.extend([SimEvent::Start(n), SimEvent::Arrival(n)]);
         }
         for role in [Role::DataSender, Role::DataReceiver] {
             for flow in [0, 1, largest as u32 >> 1] {

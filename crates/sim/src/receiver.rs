@@ -8,7 +8,6 @@ use crate::rng::Rng;
 use crate::scenario::{ReceiverSpec, SocketLayer, SEGMENT_MEMORY_BYTES};
 use crate::sender::NEVER;
 use ackwise_core::{flag, Action, Conn, Event, EventKind, Order, Reason, Resolved};
-use std::collections::VecDeque;
 
 /// Linux: the window opens from here.
 const FIRST_WINDOW_BYTES: u64 = 65_535;
@@ -30,6 +29,8 @@ pub struct Receiver {
     /// rcv_nxt when the last ACK left, and the window it offered.
     rcv_wup: u64,
     wnd: u64,
+    /// What an ACK leaving now would offer; NEVER: it has to be calculated again.
+    next_wnd: u64,
     /// Read by the application up to here.
     read: u64,
     above: Ranges,
@@ -54,9 +55,11 @@ pub struct Receiver {
     tune_since_ns: u64,
     tune_space: u64,
     conn: Conn,
-    rng: Rng,
+    /// The policy's; None: it draws nothing.
+    rng: Option<Rng>,
+    ack_delay_max_us: u32,
     /// (arrival, segments) not acknowledged yet.
-    unacked: VecDeque<(u64, u16)>,
+    unacked: Vec<(u64, u16)>,
     pub deadline_ns: u64,
     pub reader_ns: u64,
     read_credit_ns: u64,
@@ -108,6 +111,7 @@ impl Receiver {
             rcv_nxt: 0,
             rcv_wup: 0,
             wnd: 0,
+            next_wnd: NEVER,
             read: 0,
             above: Ranges::default(),
             copy: None,
@@ -124,8 +128,9 @@ impl Receiver {
             tune_since_ns: now,
             tune_space: u64::from(mss) * 10,
             conn: setup.policy.connect(&start),
-            rng,
-            unacked: VecDeque::new(),
+            rng: setup.policy.policy.uses_random().then_some(rng),
+            ack_delay_max_us: (cfg.ack_delay_max_ns / 1000) as u32,
+            unacked: Vec::new(),
             deadline_ns: NEVER,
             reader_ns: NEVER,
             read_credit_ns: now,
@@ -186,7 +191,14 @@ impl Receiver {
     /// What an ACK leaving now would offer, counted from rcv_nxt: never less than what was offered
     /// before, and no sliver (RFC 9293, 3.8.6.2.2).
     // [RFC9293.4]
-    fn window_now(&self) -> u64 {
+    fn window_now(&mut self) -> u64 {
+        if self.next_wnd == NEVER {
+            self.next_wnd = self.window_of_now();
+        }
+        self.next_wnd
+    }
+
+    fn window_of_now(&self) -> u64 {
         let left = (self.rcv_wup + self.wnd).saturating_sub(self.rcv_nxt);
         let free = self.free();
         let usable = free.min(self.ceiling).min(if self.cfg.window_scaling { u64::MAX } else { 65_535 });
@@ -200,6 +212,11 @@ impl Receiver {
         offer.max(left)
     }
 
+    /// The largest window that the buffer allows at present.
+    fn wnd_max(&self) -> u64 {
+        self.buffer.min(self.ceiling)
+    }
+
     fn event(&mut self, kind: EventKind, now: u64) -> Event {
         let mut flags = if self.above.is_empty() { 0 } else { flag::HOLE_OPEN };
         if self.echo.asks_for_ack() && kind != EventKind::AckSent {
@@ -207,18 +224,18 @@ impl Receiver {
         }
         Event {
             now_ns: now,
-            random: self.rng.bits(),
+            random: self.rng.as_mut().map_or(0, Rng::bits),
             bytes: 0,
             unacked_bytes: (self.rcv_nxt - self.rcv_wup) as u32,
             unread_bytes: self.unread() as u32,
             wnd_bytes: self.wnd as u32,
             wnd_next_bytes: self.window_now() as u32,
-            wnd_max_bytes: self.buffer.min(self.ceiling) as u32,
+            wnd_max_bytes: self.wnd_max() as u32,
             rcv_mss_bytes: self.rcv_mss,
             mss_max_bytes: self.mss,
             rtt_us: self.rtt_us,
             rto_us: self.rto_us,
-            delay_max_us: (self.cfg.ack_delay_max_ns / 1000) as u32,
+            delay_max_us: self.ack_delay_max_us,
             segments: 1,
             flags,
             kind,
@@ -235,7 +252,7 @@ impl Receiver {
             Action::WaitUntil(t) => t,
             // A lazy reader must not keep it longer than any ACK may wait.
             Action::SendNow if self.waits_for_read => {
-                self.unacked.front().map_or(e.now_ns, |first| first.0) + self.cfg.ack_delay_max_ns
+                self.unacked.first().map_or(e.now_ns, |first| first.0) + self.cfg.ack_delay_max_ns
             }
             _ => NEVER,
         };
@@ -254,6 +271,7 @@ impl Receiver {
     // [S4.3] [RFC9293.3]
     pub fn on_segment(&mut self, now: u64, p: &Packet, rto_ns: u64) -> Option<Reason> {
         self.silent = false;
+        self.next_wnd = NEVER;
         self.rto_us = match self.cfg.socket {
             SocketLayer::Linux => (rto_ns.div_ceil(TICK_NS) * TICK_NS / 1000) as u32,
             SocketLayer::Bsd43 => (rto_ns / 1000) as u32,
@@ -269,7 +287,7 @@ impl Receiver {
         let mark_changed = self.echo.on_segment(p, order);
         let window_grew = self.reassemble(now, p, order);
         self.waits_for_read = self.cfg.ack_after_read && order == Order::In;
-        self.unacked.push_back((now, p.segments));
+        self.unacked.push((now, p.segments));
         let mut e = self.event(EventKind::Data, now);
         e.bytes = p.len;
         e.segments = p.segments;
@@ -465,8 +483,13 @@ impl Receiver {
             return None;
         }
         self.read += bytes;
+        self.next_wnd = NEVER;
         self.waits_for_read = false;
         self.tune(now);
+        let left = (self.rcv_wup + self.wnd).saturating_sub(self.rcv_nxt);
+        if !self.conn.read_is_news(left as u32, self.wnd_max() as u32) {
+            return None;
+        }
         let mut e = self.event(EventKind::AppRead, now);
         e.bytes = bytes as u32;
         self.report(&e)
@@ -526,17 +549,23 @@ impl Receiver {
 
     /// An ACK left; calls `latency` with the wait of each segment it covers. Where no data ever
     /// came it acknowledges nothing, and the policy has nothing to learn from it.
-    pub fn on_ack_sent(&mut self, now: u64, piggyback: bool, mut latency: impl FnMut(u64, u16)) {
-        if self.silent {
-            return;
+    #[inline]
+    pub fn on_ack_sent(&mut self, now: u64, piggyback: bool, latency: impl FnMut(u64, u16)) {
+        if !self.silent {
+            self.tell_ack_sent(now, piggyback, latency);
         }
+    }
+
+    fn tell_ack_sent(&mut self, now: u64, piggyback: bool, mut latency: impl FnMut(u64, u16)) {
+        // It offered this window, so that another one now would offer the same.
         self.wnd = self.window_now();
         self.rcv_wup = self.rcv_nxt;
         self.copy = None;
         self.echo.on_ack_sent();
-        for (arrived, segments) in self.unacked.drain(..) {
+        for &(arrived, segments) in &self.unacked {
             latency(now - arrived, segments);
         }
+        self.unacked.clear();
         let mut e = self.event(EventKind::AckSent, now);
         if piggyback {
             e.flags |= flag::PIGGYBACK;

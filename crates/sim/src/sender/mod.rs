@@ -106,6 +106,8 @@ pub struct Sender {
     backoff: u32,
     timer: Timer,
     pub timer_ns: u64,
+    /// New data left: the timer starts again when all has left that may leave now.
+    sent_restarts_timer: bool,
     tail_probe: Option<TailProbe>,
     /// The congestion window does not hold it back.
     due_probe: Option<DueProbe>,
@@ -163,6 +165,7 @@ impl Sender {
             backoff: 0,
             timer: Timer::Off,
             timer_ns: NEVER,
+            sent_restarts_timer: false,
             tail_probe: None,
             due_probe: None,
             burst: Burst::default(),

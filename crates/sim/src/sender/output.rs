@@ -49,6 +49,9 @@ impl Sender {
             None => self.send_unsent(now),
         };
         if next.is_none() {
+            if std::mem::take(&mut self.sent_restarts_timer) {
+                self.restart_timer(now);
+            }
             self.end_burst();
             self.judge_window_use();
         }
@@ -153,7 +156,7 @@ impl Sender {
         }
         if !self.goes_on(len) {
             let defers = !is_probe && self.defers_burst(now);
-            if defers || !self.pace(now, self.burst_with(len)) {
+            if defers || !self.pace_burst(now, len) {
                 return None;
             }
         }
@@ -197,7 +200,7 @@ impl Sender {
             self.short_end = end;
         }
         if matches!(self.timer, Timer::Off | Timer::Persist | Timer::TailLossProbe) {
-            self.restart_timer(now);
+            self.sent_restarts_timer = true;
         }
         let (is_ect, cwr) = (self.ecn.is_agreed, self.ecn.take_cwr());
         Outgoing { seq, len: len as u32, psh, fin, is_retransmission: false, is_ect, cwr }
@@ -225,15 +228,28 @@ impl Sender {
         }
     }
 
-    /// Takes the pacing credit for what leaves together; false: it waits until `pace_ns`.
+    /// None: all may leave at once.
+    fn pacing_rate(&self) -> Option<f64> {
+        self.cc.pacing_rate().or_else(|| {
+            let paces = self.cfg.pacing && self.srtt_ns > 0;
+            paces.then(|| Window { cwnd: self.window(), ..self.cc.window }.pacing_rate(self.srtt_ns))
+        })
+    }
+
+    /// Takes the pacing credit for what leaves together with a segment of this length.
+    fn pace_burst(&mut self, now: u64, len: u64) -> bool {
+        match self.pacing_rate() {
+            Some(rate) => self.pace_at(rate, now, self.burst_with(len)),
+            None => true,
+        }
+    }
+
     fn pace(&mut self, now: u64, bytes: u64) -> bool {
-        let rate = match self.cc.pacing_rate() {
-            Some(rate) => rate,
-            None if self.cfg.pacing && self.srtt_ns > 0 => {
-                Window { cwnd: self.window(), ..self.cc.window }.pacing_rate(self.srtt_ns)
-            }
-            None => return true,
-        };
+        self.pacing_rate().map_or(true, |rate| self.pace_at(rate, now, bytes))
+    }
+
+    /// Takes the pacing credit for what leaves together; false: it waits until `pace_ns`.
+    fn pace_at(&mut self, rate: f64, now: u64, bytes: u64) -> bool {
         if now < self.pace_ns {
             self.pace_waits = true;
             return false;
