@@ -214,6 +214,7 @@ impl<O: Observer> Flow<O> {
                 is_answered: half.is_answered,
                 mss_bytes: half.mss_bytes(),
                 distance_ns: [distances_ns[e], distances_ns[1 - e]],
+                handshake_ns: self.handshake.map(|handshake| handshake.distance_ns(1 - e)),
             }
         });
         let ecn = self.ecn();
