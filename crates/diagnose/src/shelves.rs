@@ -21,11 +21,11 @@ use std::thread;
 /// for all of them does.
 const SHELVES: usize = 256;
 /// Packets of each open connection that wait together, on average.
-const TOGETHER: usize = 32;
+const TOGETHER: usize = 64;
 /// Of all: so few that they are still in a cache when they are followed, and so many that they take little
 /// memory.
 const TOGETHER_LEAST: usize = 1 << 12;
-const TOGETHER_MOST: usize = 1 << 18;
+const TOGETHER_MOST: usize = 1 << 19;
 
 // A connection takes kilobytes: boxes move in its place.
 type Connections<O> = Vec<Box<Connection<<O as Observer>::Report>>>;
@@ -185,7 +185,7 @@ impl<'h, O: Observer> Shelves<'h, O> {
     }
 
     #[inline]
-    pub fn add(&mut self, arrival: &Arrival<'_>) {
+    pub fn add(&mut self, arrival: Arrival<'_>) {
         let hash = self.seeds.hash_one(arrival.key);
         self.batches[hash as usize % SHELVES].push(arrival, hash);
         self.packets += 1;
