@@ -365,7 +365,7 @@ STORIES = {
     "the receiver's processor": Story(
         simulated(
             path(
-                100e6, 5, handshake=False,  # one of a millisecond would look like a wire
+                100e6, 5,
                 client={"data_received_ns": 1_800_000, "ack_sent_ns": 400_000,
                         "backlog_packets": 200},
             ),

@@ -138,18 +138,18 @@ struct Run {
 }
 
 impl Batch {
-    #[inline]
-    pub fn push(&mut self, arrival: &Arrival<'_>, hash: u64) {
-        let Arrival { key, ordinal, segment } = arrival;
-        if self.runs.last().map_or(true, |run| run.key != *key) {
+    #[inline(always)]
+    pub fn push(&mut self, arrival: Arrival<'_>, hash: u64) {
+        let Arrival { key, ordinal, headers, sacks } = arrival;
+        if self.runs.last().map_or(true, |run| run.key != key) {
             // The lowest bits chose the shelf.
             let group = (hash >> u32::BITS) as usize % GROUPS;
-            self.runs.push(Run { key: *key, group: group as u8, from: self.packets.len() as u32 });
+            self.runs.push(Run { key, group: group as u8, from: self.packets.len() as u32 });
         }
         let sacks_from = self.sacks.len() as u32;
-        self.packets.push((*ordinal, Headers { sacks_from, ..*segment.headers }));
-        if !segment.sacks.is_empty() {
-            self.sacks.extend_from_slice(segment.sacks);
+        self.packets.push((ordinal, Headers { sacks_from, ..headers }));
+        if !sacks.is_empty() {
+            self.sacks.extend_from_slice(sacks);
         }
     }
 
@@ -236,9 +236,8 @@ mod tests {
                 let hash = (connection % 6) << u32::BITS;
                 for _ in 0..1 + below(3) {
                     let sacks: Vec<_> = (0..below(3) as u32).map(|n| (n, ordinal as u32)).collect();
-                    let headers = &Headers { sacks: sacks.len() as u8, ..Headers::default() };
-                    let segment = Segment { headers, sacks: &sacks };
-                    batch.push(&Arrival { key: key(connection), ordinal, segment }, hash);
+                    let headers = Headers { sacks: sacks.len() as u8, ..Headers::default() };
+                    batch.push(Arrival { key: key(connection), ordinal, headers, sacks: &sacks }, hash);
                     put.entry(connection).or_default().push((ordinal, sacks));
                     ordinal += 1;
                 }

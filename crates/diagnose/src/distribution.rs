@@ -21,7 +21,8 @@ pub struct Distribution {
 }
 
 fn bucket_of(value: u64) -> usize {
-    let shift = (u64::BITS - value.leading_zeros()).saturating_sub(SUB_BITS + 1);
+    let least = (2 << SUB_BITS) - 1;
+    let shift = (value | least).ilog2() - SUB_BITS;
     ((shift as usize) << SUB_BITS) + (value >> shift) as usize
 }
 

@@ -101,10 +101,10 @@ impl<O: Observer> Flow<O> {
             self.syn(from, segment, now_ns);
         }
         let least_ns = [0, 1].map(|e| self.distances[e].min_ns());
-        let around = |sender: usize| Around {
+        let around = Around {
             time_ns: now_ns,
-            sender: recent[sender],
-            sender_least_ns: least_ns[sender].unwrap_or(0),
+            sender: recent[from],
+            sender_least_ns: least_ns[from].unwrap_or(0),
             path,
             sack,
         };
@@ -124,10 +124,10 @@ impl<O: Observer> Flow<O> {
             data: Data::default(),
             ack: None,
         };
-        self.halves[from].sent(segment, &around(from), &mut step.data);
+        self.halves[from].sent(segment, &around, &mut step.data);
         // The acknowledgment of a reset need not be one of the connection's.
         if has(tcp_flag::ACK) && !has(tcp_flag::RST) {
-            self.halves[to].acked(segment, &around(to), step.ack.insert(Ack::default()));
+            self.halves[to].acked(segment, now_ns, step.ack.insert(Ack::default()));
         }
         if let Some((value, echo)) = segment.timestamps() {
             self.distances[to].towards(now_ns, value);
@@ -214,6 +214,7 @@ impl<O: Observer> Flow<O> {
                 is_answered: half.is_answered,
                 mss_bytes: half.mss_bytes(),
                 distance_ns: [distances_ns[e], distances_ns[1 - e]],
+                handshake_ns: self.handshake.map(|handshake| handshake.distance_ns(1 - e)),
             }
         });
         let ecn = self.ecn();

@@ -154,7 +154,8 @@ impl Half {
         self.is_answered && self.window_bytes == 0
     }
 
-    /// A packet of the data sender. What it is is written in place: it is too large to be moved for each.
+    /// A packet of the data sender. What it is is written in place, over defaults: it is too large to be moved
+    /// for each.
     pub fn sent(&mut self, segment: &Segment<'_>, around: &Around, data: &mut Data) {
         let has = |flag| segment.has(flag);
         let flight_before_bytes = self.flight_bytes();
@@ -209,16 +210,13 @@ impl Half {
         around: &Around,
         data: &mut Data,
     ) {
-        *data = Data {
-            start,
-            end,
-            mss_bytes: self.mss_bytes(),
-            since_data_ns: self.last_data_ns.map(|last| around.time_ns - last),
-            flight_before_bytes: flight_bytes,
-            flight_bytes,
-            sender: self.sender_view(segment, around),
-            ..Data::default()
-        };
+        data.start = start;
+        data.end = end;
+        data.mss_bytes = self.mss_bytes();
+        data.since_data_ns = self.last_data_ns.map(|last| around.time_ns - last);
+        data.flight_before_bytes = flight_bytes;
+        data.flight_bytes = flight_bytes;
+        data.sender = self.sender_view(segment, around);
     }
 
     /// Nothing new that asks for an answer: at most one byte, of a number that is acknowledged or
@@ -397,23 +395,20 @@ impl Half {
         before_ns
     }
 
-    /// A packet of the receiver.
-    pub fn acked(&mut self, segment: &Segment<'_>, around: &Around, ack: &mut Ack) {
+    /// A packet of the receiver, the same way.
+    pub fn acked(&mut self, segment: &Segment<'_>, time_ns: u64, ack: &mut Ack) {
         let number = self.number(segment.ack);
         self.start_at(number);
         let is_first = !std::mem::replace(&mut self.is_answered, true);
         let flight_before_bytes = self.flight_bytes();
         let (una, edge) = (self.una, self.edge);
-        *ack = Ack {
-            number,
-            dsack: dsack(number, segment, |raw| self.number(raw)),
-            sack_blocks: segment.sack_blocks().len() as u32,
-            window_known: self.scale.is_known(),
-            flight_before_bytes,
-            mss_bytes: self.mss_bytes(),
-            is_recovery: !self.sacked.is_empty() || self.recovery.is_open(),
-            ..Ack::default()
-        };
+        ack.number = number;
+        ack.dsack = dsack(number, segment, |raw| self.number(raw));
+        ack.sack_blocks = segment.sack_blocks().len() as u32;
+        ack.window_known = self.scale.is_known();
+        ack.flight_before_bytes = flight_before_bytes;
+        ack.mss_bytes = self.mss_bytes();
+        ack.is_recovery = !self.sacked.is_empty() || self.recovery.is_open();
         for &(from, to) in segment.sack_blocks() {
             let (from, to) = (self.number(from), self.number(to));
             if una.max(number) <= from && from < to && to <= self.nxt {
@@ -429,7 +424,7 @@ impl Half {
         }
         if number > una {
             ack.kind = AckKind::Advancing;
-            self.advance(number, segment, around, ack);
+            self.advance(number, segment, time_ns, ack);
         } else if number == una {
             let same_window = self.window_bytes == window_before;
             ack.kind = match is_first {
@@ -449,7 +444,7 @@ impl Half {
         ack.packets_left = self.outstanding.len() as u32;
         if number >= una {
             let stamp = segment.timestamps().map(|(value, _)| value);
-            let advert = Advert { time_ns: around.time_ns, stamp, una: self.una, edge: self.edge };
+            let advert = Advert { time_ns, stamp, una: self.una, edge: self.edge };
             // A sender that was never seen has no packet that would ask for it.
             if self.last_data_ns.is_some() {
                 self.tell(advert);
@@ -486,7 +481,7 @@ impl Half {
         }
     }
 
-    fn advance(&mut self, number: u64, segment: &Segment<'_>, around: &Around, ack: &mut Ack) {
+    fn advance(&mut self, number: u64, segment: &Segment<'_>, time_ns: u64, ack: &mut Ack) {
         ack.acked_bytes = number - self.una;
         if number > self.nxt {
             ack.unseen_bytes = number - self.nxt;
@@ -497,7 +492,7 @@ impl Half {
         self.una = number;
         let echo = segment.timestamps().map(|t| t.1);
         while let Some(sent) = self.outstanding.front().copied().filter(|s| s.start < number) {
-            let since_ns = around.time_ns - sent.time_ns;
+            let since_ns = time_ns - sent.time_ns;
             self.newest_acked_ns = self.newest_acked_ns.max(sent.time_ns);
             ack.packets += 1;
             ack.oldest_ns = Some(ack.oldest_ns.map_or(since_ns, |ns| ns.max(since_ns)));

@@ -4,7 +4,7 @@
 
 use ackwise_capture::TcpSegment;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
@@ -27,8 +27,10 @@ impl Key {
         let is_ipv4 = src.is_ipv4();
         let (src, dst) = (number(src), number(dst));
         let from_upper = src > dst;
-        let (lower, upper) = if from_upper { (dst, src) } else { (src, dst) };
-        (Key { lower: lower.0, upper: upper.0, ports: [lower.1, upper.1], is_ipv4 }, from_upper)
+        let ((lower, low_port), (upper, high_port)) = if from_upper { (dst, src) } else { (src, dst) };
+        let halves = |ip: u128| [(ip >> 64) as u64, ip as u64];
+        let ports = [low_port, high_port];
+        (Key { lower: halves(lower), upper: halves(upper), ports, is_ipv4 }, from_upper)
     }
 
     /// The lower one first.
@@ -57,15 +59,11 @@ impl Hash for Key {
 }
 
 #[inline]
-fn number(address: &SocketAddr) -> ([u64; 2], u16) {
-    let ip = match address.ip() {
-        IpAddr::V4(ip) => [0, u32::from(ip).into()],
-        IpAddr::V6(ip) => {
-            let ip = u128::from(ip);
-            [(ip >> 64) as u64, ip as u64]
-        }
-    };
-    (ip, address.port())
+fn number(address: &SocketAddr) -> (u128, u16) {
+    match address {
+        SocketAddr::V4(address) => (u32::from(*address.ip()).into(), address.port()),
+        SocketAddr::V6(address) => (u128::from(*address.ip()), address.port()),
+    }
 }
 
 /// Hashes for tables of strangers' addresses: multiplications, as they take a fraction of the time of

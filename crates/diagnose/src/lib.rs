@@ -61,7 +61,7 @@ pub use rtt::Rtt;
 pub use window::Window;
 
 use ackwise_capture::{packets, CaptureError, CaptureNotes, Packet, ReadOptions, Source};
-use batch::{Headers, Segment};
+use batch::Headers;
 use key::Key;
 use observers::{All, Counted};
 use serde::Serialize;
@@ -124,15 +124,15 @@ where
 fn arrivals<'a>(
     sources: impl IntoIterator<Item = Source<'a>>,
     options: &ReadOptions<'_>,
-    mut each: impl FnMut(&Arrival<'_>),
+    mut each: impl FnMut(Arrival<'_>),
 ) -> Result<CaptureNotes, CaptureError> {
     let mut start_ns = None;
     let mut ordinal = 0;
     packets(sources, options, |packet: &Packet| {
         let now_ns = packet.time_ns - *start_ns.get_or_insert(packet.time_ns);
         let (key, from_upper) = Key::of(&packet.segment);
-        let headers = &Headers::of(packet, now_ns, from_upper);
-        each(&Arrival { key, ordinal, segment: Segment { headers, sacks: packet.segment.sack_blocks() } });
+        let headers = Headers::of(packet, now_ns, from_upper);
+        each(Arrival { key, ordinal, headers, sacks: packet.segment.sack_blocks() });
         ordinal += 1;
         ControlFlow::Continue(())
     })

@@ -41,6 +41,8 @@ pub struct End {
     pub mss_bytes: u32,
     /// Smallest RTT between the capture point and the data sender, and the receiver.
     pub distance_ns: [Option<u64>; 2],
+    /// How long the receiver took for its answer in the handshake.
+    pub handshake_ns: Option<u64>,
 }
 
 /// Steps alone.

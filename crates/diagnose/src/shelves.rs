@@ -14,6 +14,7 @@ use crate::report::{Connection, Ending};
 use crate::table::{Arrival, Follow, Name, Table};
 use std::hash::BuildHasher;
 use std::num::NonZeroUsize;
+use std::ops::Range;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
@@ -21,11 +22,11 @@ use std::thread;
 /// for all of them does.
 const SHELVES: usize = 256;
 /// Packets of each open connection that wait together, on average.
-const TOGETHER: usize = 32;
+const TOGETHER: usize = 64;
 /// Of all: so few that they are still in a cache when they are followed, and so many that they take little
 /// memory.
 const TOGETHER_LEAST: usize = 1 << 12;
-const TOGETHER_MOST: usize = 1 << 18;
+const TOGETHER_MOST: usize = 1 << 19;
 
 // A connection takes kilobytes: boxes move in its place.
 type Connections<O> = Vec<Box<Connection<<O as Observer>::Report>>>;
@@ -46,7 +47,7 @@ where
         let mut shelves = Shelves::new(hall, threads == NonZeroUsize::MIN);
         let read = read(&mut shelves)?;
         shelves.hand_over(true);
-        hall.help();
+        hall.help(Range::next);
         Ok(read)
     })?;
     Ok((read, hall.connections()))
@@ -118,15 +119,16 @@ struct Hall<O: Observer> {
 
 /// Of the packets that were handed over last.
 struct Turn {
-    /// The next shelf that nobody has taken.
-    next: usize,
+    /// Shelves that nobody has taken. The thread that reads takes the first, others take the last, so that
+    /// most connections stay in the caches of one processor.
+    left: Range<usize>,
     /// Nobody reads any more.
     is_over: bool,
 }
 
 impl<O: Observer> Default for Hall<O> {
     fn default() -> Self {
-        let turn = Mutex::new(Turn { next: SHELVES, is_over: false });
+        let turn = Mutex::new(Turn { left: 0..0, is_over: false });
         Hall { shelves: (0..SHELVES).map(|_| Mutex::default()).collect(), turn, came: Condvar::new() }
     }
 }
@@ -135,9 +137,9 @@ impl<O: Observer> Hall<O> {
     /// Follows shelf after shelf, and waits for more, until there will be none.
     fn work(&self) {
         loop {
-            self.help();
+            self.help(Range::next_back);
             let mut turn = lock(&self.turn);
-            while turn.next == SHELVES {
+            while turn.left.is_empty() {
                 if turn.is_over {
                     return;
                 }
@@ -147,17 +149,11 @@ impl<O: Observer> Hall<O> {
     }
 
     /// Follows shelf after shelf, until each is taken.
-    fn help(&self) {
-        while let Some(shelf) = self.take() {
-            lock(shelf).follow();
+    fn help(&self, take: fn(&mut Range<usize>) -> Option<usize>) {
+        loop {
+            let Some(shelf) = take(&mut lock(&self.turn).left) else { return };
+            lock(&self.shelves[shelf]).follow();
         }
-    }
-
-    fn take(&self) -> Option<&Mutex<Shelf<O>>> {
-        let mut turn = lock(&self.turn);
-        let shelf = self.shelves.get(turn.next)?;
-        turn.next += 1;
-        Some(shelf)
     }
 
     fn connections(&self) -> Connections<O> {
@@ -185,7 +181,7 @@ impl<'h, O: Observer> Shelves<'h, O> {
     }
 
     #[inline]
-    pub fn add(&mut self, arrival: &Arrival<'_>) {
+    pub fn add(&mut self, arrival: Arrival<'_>) {
         let hash = self.seeds.hash_one(arrival.key);
         self.batches[hash as usize % SHELVES].push(arrival, hash);
         self.packets += 1;
@@ -196,7 +192,7 @@ impl<'h, O: Observer> Shelves<'h, O> {
 
     /// What was handed over before is followed first, with help.
     fn hand_over(&mut self, is_last: bool) {
-        self.hall.help();
+        self.hall.help(Range::next);
         let mut connections = 0;
         for (shelf, batch) in self.hall.shelves.iter().zip(&mut self.batches) {
             let mut shelf = lock(shelf);
@@ -212,7 +208,7 @@ impl<'h, O: Observer> Shelves<'h, O> {
         }
         self.most = (TOGETHER * connections).clamp(TOGETHER_LEAST, TOGETHER_MOST);
         self.packets = 0;
-        lock(&self.hall.turn).next = 0;
+        lock(&self.hall.turn).left = 0..SHELVES;
         self.hall.came.notify_all();
     }
 }
@@ -220,7 +216,7 @@ impl<'h, O: Observer> Shelves<'h, O> {
 /// Also where reading failed, or a panic ended it: no thread may wait for more.
 impl<O: Observer> Drop for Shelves<'_, O> {
     fn drop(&mut self) {
-        *lock(&self.hall.turn) = Turn { next: SHELVES, is_over: true };
+        *lock(&self.hall.turn) = Turn { left: 0..0, is_over: true };
         self.hall.came.notify_all();
     }
 }

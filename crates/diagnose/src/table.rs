@@ -12,12 +12,13 @@ use std::collections::{HashMap, VecDeque};
 const QUIET_NS: u64 = 240_000_000_000;
 
 /// A packet on its way to its connection.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct Arrival<'p> {
     pub key: Key,
     /// Packets in front of it.
     pub ordinal: u64,
-    pub segment: Segment<'p>,
+    pub headers: Headers,
+    pub sacks: &'p [(u32, u32)],
 }
 
 /// Takes the packets of connections in order.

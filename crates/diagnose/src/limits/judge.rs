@@ -100,7 +100,7 @@ pub(super) fn judge(
     all: &Intervals,
     link_bytes_per_s: Option<f64>,
     policed_bytes_per_s: Option<f64>,
-    at_receiver: bool,
+    at_receiver: impl FnOnce(Option<f64>) -> bool,
 ) -> Judgment {
     let list = all.all();
     let path = Path::of(list, link_bytes_per_s, policed_bytes_per_s, at_receiver);

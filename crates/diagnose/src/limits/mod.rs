@@ -7,6 +7,7 @@
 //! | `interval.rs` | sums of waits, bytes, RTTs and losses, about one RTT each; bounded in number |
 //! | `packed.rs` | the same in less memory, until the transfer is over |
 //! | `window.rs` | a sender that waits for ACKs: which window, or whose rate, is it that binds? |
+//! | `answer.rs` | was the capture taken at the receiver? |
 //! | `link.rs` | how fast is the slowest link? |
 //! | `policer.rs` | do the losses follow from a token bucket? |
 //! | `judge.rs` | one limit for all time, and its share |
@@ -14,6 +15,7 @@
 //! A wait is seen at one packet. Which window made the sender wait is not: a congestion window, a send
 //! buffer and a full link look alike in a single gap, and differ in how flight, RTT and losses go on.
 
+mod answer;
 mod interval;
 mod judge;
 mod link;
@@ -24,6 +26,7 @@ mod window;
 
 use crate::observers::{End, Observer};
 use crate::step::{Cause, DataKind, Step};
+use answer::Bursts;
 use interval::Intervals;
 use link::Link as LinkRate;
 use policer::Losses;
@@ -70,8 +73,6 @@ pub enum Limit {
 /// Of a policer's rate, and of the packets.
 const FASTER: f64 = 1.5;
 const PASSED: f64 = 0.03;
-/// A host answers its own capture point faster than any wire away from it.
-const AT_NS: u64 = 300_000;
 
 /// Watches one half: the limits of what one endpoint sends.
 #[derive(Clone, Debug, Default)]
@@ -80,6 +81,7 @@ pub struct Limits {
     intervals: Intervals,
     link: LinkRate,
     losses: Losses,
+    bursts: Bursts,
 }
 
 impl Observer for Limits {
@@ -90,6 +92,7 @@ impl Observer for Limits {
         let waited = self.waits.sent(step);
         self.intervals.sent(step, waited);
         self.link.sent(step);
+        self.bursts.sent(step);
         // A probe of the tail is not a loss yet.
         let is_loss = matches!(step.data.kind, DataKind::Retransmission(Cause::Fast | Cause::Timeout));
         if step.data.begins_recovery && is_loss {
@@ -104,6 +107,7 @@ impl Observer for Limits {
             self.waits.acked(step, ack);
             self.intervals.acked(step, ack);
             self.link.acked(step);
+            self.bursts.acked(step, ack);
         }
     }
 
@@ -116,7 +120,7 @@ impl Observer for Limits {
         };
         let policed_bytes_per_s = self.losses.rate(end.mss_bytes).filter(is_passed);
         let link_bytes_per_s = self.link.bytes_per_s(near_receiver);
-        let at_receiver = near_receiver && end.distance_ns[1].is_some_and(|ns| ns < AT_NS);
+        let at_receiver = |queued_bytes_per_s| self.bursts.is_at_receiver(end, queued_bytes_per_s);
         let mut judgment = judge::judge(&intervals, link_bytes_per_s, policed_bytes_per_s, at_receiver);
         judgment.answers = self.waits.answers;
         // Without ACKs nothing shows what a sender waited for.

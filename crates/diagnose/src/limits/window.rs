@@ -42,6 +42,24 @@ const PACKET_BYTES: f64 = 1500.0;
 /// Intervals at the end of a short transfer.
 const ENDING: usize = 2;
 
+/// What passed while a queue stood on the way of the data: its link was never idle.
+#[derive(Default)]
+struct Queued {
+    intervals: usize,
+    ns: u64,
+    bytes: u64,
+}
+
+impl Queued {
+    fn bytes_per_s(&self) -> f64 {
+        self.bytes as f64 * 1e9 / self.ns.max(1) as f64
+    }
+
+    fn is_most_of(&self, list: &[Interval]) -> bool {
+        self.intervals >= SUSTAINED && 2 * self.ns > list.iter().map(Interval::ns).sum()
+    }
+}
+
 pub(super) struct Path {
     rtt_floor_ns: u64,
     link_bytes_per_s: Option<f64>,
@@ -58,7 +76,7 @@ impl Path {
         list: &[Interval],
         link_bytes_per_s: Option<f64>,
         policed_bytes_per_s: Option<f64>,
-        at_receiver: bool,
+        at_receiver: impl FnOnce(Option<f64>) -> bool,
     ) -> Self {
         let floor = list.iter().filter(|i| i.rtts > 0).map(|i| i.rtt_min_ns).min();
         let lost = |i: &Interval| i.recoveries > 0;
@@ -69,9 +87,12 @@ impl Path {
             sustained_bytes_per_s: sustained(list),
             losses,
             is_policed: false,
-            at_receiver,
+            at_receiver: false,
         };
-        if let Some(queued) = path.queued_bytes_per_s(list) {
+        let queued = path.queued(list);
+        path.at_receiver = at_receiver((queued.ns > 0).then(|| queued.bytes_per_s()));
+        if queued.is_most_of(list) {
+            let queued = queued.bytes_per_s();
             path.link_bytes_per_s =
                 link_bytes_per_s.map(|link| if link > BUNCHED * queued { queued } else { link });
         }
@@ -79,14 +100,14 @@ impl Path {
         path
     }
 
-    /// What passed while a queue stood on the way of the data, if that was most of the time: its link
-    /// was never idle.
-    fn queued_bytes_per_s(&self, list: &[Interval]) -> Option<f64> {
+    fn queued(&self, list: &[Interval]) -> Queued {
         let queued = |i: &&Interval| self.has_queue(i) && !self.waits_in_return(i) && i.recoveries == 0;
-        let sum = |(count, ns, bytes), i: &Interval| (count + 1, ns + i.ns(), bytes + i.acked_bytes);
-        let (count, ns, bytes) = list.iter().filter(queued).fold((0, 0, 0), sum);
-        let all_ns: u64 = list.iter().map(Interval::ns).sum();
-        (count >= SUSTAINED && 2 * ns > all_ns).then(|| bytes as f64 * 1e9 / ns as f64)
+        let sum = |sum: Queued, i: &Interval| Queued {
+            intervals: sum.intervals + 1,
+            ns: sum.ns + i.ns(),
+            bytes: sum.bytes + i.acked_bytes,
+        };
+        list.iter().filter(queued).fold(Queued::default(), sum)
     }
 
     /// The figures of a judgment that are the path's.

@@ -63,8 +63,9 @@ pub fn series<'a>(
     arrivals(sources, options, |arrival| {
         // Connections do not depend on one another: the others need not be followed.
         if keys.contains(&arrival.key) {
-            table.hand_out(arrival.segment.time_ns);
-            table.add(&arrival.key, [(arrival.ordinal, arrival.segment)]);
+            let segment = Segment { headers: &arrival.headers, sacks: arrival.sacks };
+            table.hand_out(segment.time_ns);
+            table.add(&arrival.key, [(arrival.ordinal, segment)]);
         }
     })?;
     Ok(table.finish().recorders.into_iter().map(Recorder::finish).collect())

@@ -343,9 +343,7 @@ def _processor(draw: Draw) -> Scenario:
     }
     link = way(rate, rtt_ms, 1000)
     sender = {"congestion_control": draw.choose("sender", LOSS_BASED)}
-    # Costs of data only: a handshake that took milliseconds would look like a wire of that length.
-    transfer = group(BULK, sender, handshake=False)
-    return build(draw.world, 10, link, link, [transfer], client=client)
+    return build(draw.world, 10, link, link, [group(BULK, sender)], client=client)
 
 
 def _handshake(draw: Draw) -> Scenario:
