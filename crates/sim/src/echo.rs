@@ -26,6 +26,7 @@ pub struct Echo {
 impl Echo {
     /// A segment with data, a FIN or a probe arrived. Returns whether it is marked and the one before was
     /// not, or the other way round.
+    // [RFC3168.2]
     pub fn on_segment(&mut self, p: &Packet, order: Order) -> bool {
         if !self.is_agreed {
             return false;
