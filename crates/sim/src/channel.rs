@@ -126,7 +126,7 @@ impl Rate {
 
     #[inline]
     pub fn time_ns(self, bytes: u32) -> u64 {
-        (u64::from(bytes) * self.ps_per_byte + 999) / 1000
+        (u64::from(bytes) * self.ps_per_byte).div_ceil(1000)
     }
 }
 
