@@ -119,8 +119,8 @@ def test_marks_echoes_and_reductions_are_the_kernel_s(
 
 
 def test_bbr_says_cwr_and_goes_on_in_both_worlds(kernel: Kernel, tmp_path: Path) -> None:
-    """Marks, echoes and ACKs are not compared: 2244 marks here, 330 on the kernel. Without ECN and an
-    AQM, too, the simulator's BBR keeps a queue longer by 2 ms, and CoDel's target is 5 ms."""
+    """Marks, echoes and ACKs are not compared: 2244 marks here, 330 on the kernel. Without ECN and
+    an AQM, too, the simulator's BBR keeps a queue longer by 2 ms; CoDel's target is 5 ms."""
     ours, theirs = both(kernel, scenario("codel", "bbr"), tmp_path)
     for one in (ours, theirs):
         assert one.offers == [ECE | CWR, ECE]
