@@ -70,8 +70,9 @@ CHECKS = (*KERNEL_CHECKS, *FUZZ_CHECKS, *TABLES)
 # renews one takes it out; a test fails while one is here that is up to date.
 DUE = (
     *("linux-bottleneck", "linux-deadlock", "linux-dynamic", "linux-ratelimit"),
-    *("linux-separation", "device-ratelimit", "host-separation"),
-    *("twin-clean", "twin-lossy", "device-costs"),
+    *("linux-separation", "device-ratelimit", "host-separation", "off", "layout", "commits"),
+    *("allmod", "warnings", "kunit", "selftest", "bpf", "same", "stress", "races", "planted"),
+    *("added", "twin", "twin-clean", "twin-lossy", "device-costs"),
     *("fuzz-core", "fuzz-captures", "fuzz-python"),
 )
 
