@@ -13,13 +13,14 @@ import pytest
 from conftest import ROOT, Ackwise
 
 from ackwise import engine, replay
-from ackwise.diagnose import rows, whatif
+from ackwise.diagnose import document, rows, whatif
 from ackwise.diagnose.anonymize import anonymized
 from ackwise.diagnose.sentences import SAYINGS
 from ackwise.diagnose.table import lost_s, rank
 from ackwise.plans.policy import parse_all
 from ackwise.replay import ReplaySettings
 from ackwise.results import export
+from ackwise.results.lazy import outlines
 
 CAPTURES = sorted(str(path) for path in (ROOT / "python/ackwise/captures").glob("*.pcap"))
 
@@ -64,7 +65,7 @@ def test_rows_hold_what_the_diagnosis_says(diagnosis: dict[str, Any]) -> None:
 def test_csv_and_parquet_hold_the_same(
     diagnosis: dict[str, Any], name: str, tmp_path: Path
 ) -> None:
-    made = rows.TABLES[name](diagnosis)
+    made = list(rows.TABLES[name](diagnosis))
     assert bool(made) == (name != "policies" or "replay" in diagnosis)
     if not made:
         return
@@ -72,12 +73,32 @@ def test_csv_and_parquet_hold_the_same(
     file = tmp_path / "x.parquet"
     file.write_bytes(export.parquet_bytes(made, {"capture": "x"}))
     table = pyarrow.parquet.read_table(file)
-    assert table.column_names == list(made[0])
+    assert table.column_names == list(dict.fromkeys(key for row in made for key in row))
     assert table.num_rows == len(read) == len(made)
     for row, text, typed in zip(made, read, table.to_pylist(), strict=True):
         for key, value in row.items():
             assert typed[key] == (value if isinstance(value, (str, int)) else pytest.approx(value))
             assert (text[key] == "") == (value is None), key
+        assert all(typed[key] is None and text[key] == "" for key in typed if key not in row)
+
+
+def test_outlines_hold_what_the_ranking_and_the_list_need() -> None:
+    found = document.of_captures(CAPTURES)
+    whole = {**found, "connections": list(found["connections"])}
+
+    def is_part(part: Any, of: Any) -> bool:
+        if isinstance(part, dict):
+            return all(is_part(value, of[key]) for key, value in part.items())
+        if isinstance(part, list):
+            return all(map(is_part, part, of))
+        return bool(part == of)
+
+    for hidden in (dict, anonymized):
+        lazy, made = hidden(found), hidden(whole)
+        assert is_part(list(outlines(lazy["connections"])), made["connections"])
+        assert [(t.sender, t.of, lost_s(t)) for t in outlines(rank(lazy))] == [
+            (t.sender, t.of, lost_s(t)) for t in rank(made)
+        ]
 
 
 def test_pseudonyms_are_stable_and_hide_every_name(diagnosis: dict[str, Any]) -> None:

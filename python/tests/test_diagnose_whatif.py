@@ -136,7 +136,7 @@ def test_rows_hold_each_policy_on_each_half(ackwise: Ackwise, tmp_path: Path) ->
     )
     assert len(lines) == 1 + len(engine.policies())
     assert "Best schedule in hindsight:" in said.out
-    assert rows.policies({"connections": []}) == []
+    assert list(rows.policies({"connections": []})) == []
 
 
 def test_an_anonymous_document_names_no_endpoint(ackwise: Ackwise) -> None:

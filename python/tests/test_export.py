@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Files appear whole or not at all."""
 
+import csv
+import io
 import json
 import math
 import os
@@ -12,6 +14,7 @@ import sys
 import threading
 from pathlib import Path
 
+import pyarrow.parquet
 import pytest
 from conftest import full_device
 
@@ -252,3 +255,32 @@ def test_lazy_items_are_written_as_those_of_a_list(items: list[object]) -> None:
     indented = json.dumps(document, indent=2, ensure_ascii=False)
     assert export.json_bytes(document) == f"{indented}\n".encode()
     assert b"\x1b" not in export.json_bytes(lazy)
+
+
+def test_columns_may_come_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(export, "_ROWS_AT_ONCE", 2)
+    first: export.Row = {"n": 1, "few": None, "word": "a,b"}
+    made: list[export.Row] = [
+        *(first, {"n": 2, "few": 3, "late": 0.5}),
+        *({"n": 3, "word": None, "late": 1}, {"n": 4}),
+        {"text": 7, "late": None},
+        {"text": "x\n"},
+    ]
+    names = ["n", "few", "word", "late", "text"]
+    read = list(csv.DictReader(io.StringIO(export.csv_bytes(iter(made)).decode())))
+    assert [list(row) for row in read] == [names] * len(made)
+    assert [row["word"] for row in read] == ["a,b", *[""] * 5]
+    assert [row["late"] for row in read] == ["", "0.5", "1", "", "", ""]
+    assert [row["text"] for row in read[4:]] == ["7", r"x\n"]
+    table = pyarrow.parquet.read_table(io.BytesIO(export.parquet_bytes(iter(made), {})))
+    assert table.column_names == names
+    assert table["n"].to_pylist() == [1, 2, 3, 4, None, None]
+    assert table["late"].to_pylist() == [None, 0.5, 1, None, None, None]
+    assert table["text"].to_pylist() == [None] * 4 + ["7", "x\n"]
+
+
+def test_whole_numbers_stay_so_where_each_row_has_one() -> None:
+    made = [{"whole": n, "some": n or None, "none": None} for n in range(3)]
+    table = pyarrow.parquet.read_table(io.BytesIO(export.parquet_bytes(made, {})))
+    assert [str(column.type) for column in table.columns] == ["int64", "double", "double"]
+    assert export.csv_bytes([]) == b"\n"

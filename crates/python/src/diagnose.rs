@@ -31,6 +31,11 @@ impl Diagnosis {
     fn __getitem__(&self, at: usize) -> PyResult<String> {
         json(self.0.connections.get(at).ok_or_else(|| PyIndexError::new_err(at))?)
     }
+
+    /// JSON of its outline.
+    fn outline(&self, at: usize) -> PyResult<String> {
+        json(&self.0.connections.get(at).ok_or_else(|| PyIndexError::new_err(at))?.outline())
+    }
 }
 
 /// Diagnoses captures together ("-": standard input) in as many threads.

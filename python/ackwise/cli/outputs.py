@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Where a result goes: --json, --csv, --parquet, --report and figures, checked before any run."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -73,7 +73,7 @@ class Outputs:
     def write(
         self,
         document: Mapping[str, Any],
-        rows: "Callable[[], Sequence[Row]]",
+        rows: "Callable[[], Iterable[Row]]",
         page: Callable[[], bytes] | None = None,
         about: Callable[[], Mapping[str, str]] | None = None,
     ) -> None:

@@ -7,7 +7,7 @@ Pseudonyms are numbered in the order of the connections, so the same capture giv
 from collections.abc import Mapping
 from typing import Any
 
-from ackwise.results.lazy import changed
+from ackwise.results.lazy import changed, outlines
 
 # Of an interface: names, and filters, which hold addresses.
 _NAMES = ("name", "filter")
@@ -35,7 +35,7 @@ def anonymized(diagnosis: Mapping[str, Any]) -> dict[str, Any]:
         host, _, port = text.rpartition(":")
         return f"{hosts.of(host.strip('[]'))}:{ports.of(port)}"
 
-    named = [list(map(endpoint, one["endpoints"])) for one in diagnosis["connections"]]
+    named = [list(map(endpoint, one["endpoints"])) for one in outlines(diagnosis["connections"])]
     return {
         "anonymized": True,
         **{key: 0 if key.endswith(_DATE) else value for key, value in diagnosis.items()},

@@ -31,7 +31,9 @@ def of_captures(paths: Sequence[str]) -> dict[str, Any]:
         "kind": "diagnosis",
         "provenance": {"ackwise_version": __version__},
         **found.notes,
-        "connections": Lazy(range(len(found)), lambda n: lifted.with_next(found.connection(n))),
+        "connections": Lazy(
+            range(len(found)), lambda n: lifted.with_next(found.connection(n)), found.outline
+        ),
     }
 
 

@@ -2,7 +2,8 @@
 """A diagnosis as tables for CSV and Parquet: connections, their halves, limits over time, and what
 other ACK policies would have done.
 
-`connection` and `half` join them: half 0 is what the first endpoint sends.
+`connection` and `half` join them: half 0 is what the first endpoint sends. Rows are made one by
+one, and need not all have the same columns.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -14,11 +15,10 @@ from ackwise.results.export import Row
 Value = str | int | float | None
 
 
-def connections(diagnosis: Mapping[str, Any]) -> list[Row]:
+def connections(diagnosis: Mapping[str, Any]) -> Iterator[Row]:
     """One row for each connection."""
-    return [
-        {"connection": one["index"], **dict(_connection(one))} for one in diagnosis["connections"]
-    ]
+    for one in diagnosis["connections"]:
+        yield {"connection": one["index"], **dict(_connection(one))}
 
 
 def _connection(one: Mapping[str, Any]) -> Iterator[tuple[str, Value]]:
@@ -35,23 +35,19 @@ def _connection(one: Mapping[str, Any]) -> Iterator[tuple[str, Value]]:
             yield f"option_{name}_{of}", _plain(offered.get(name))
 
 
-def halves(diagnosis: Mapping[str, Any]) -> list[Row]:
+def halves(diagnosis: Mapping[str, Any]) -> Iterator[Row]:
     """Two rows for each connection: what an endpoint sent, and how the other acknowledged it."""
-    found = []
     for one in diagnosis["connections"]:
         for of, half in enumerate(one["halves"]):
             limits = half["limits"]["limits"]
-            found.append(
-                {
-                    "connection": one["index"],
-                    "half": of,
-                    "sender": one["endpoints"][of],
-                    "receiver": one["endpoints"][1 - of],
-                    **{f"limit_{n}_ns": limits.get(n, {"ns": 0})["ns"] for n in SAYINGS},
-                    **dict(_flat("", {**half, "limits": _judged(half["limits"])})),
-                }
-            )
-    return _even(found)
+            yield {
+                "connection": one["index"],
+                "half": of,
+                "sender": one["endpoints"][of],
+                "receiver": one["endpoints"][1 - of],
+                **{f"limit_{n}_ns": limits.get(n, {"ns": 0})["ns"] for n in SAYINGS},
+                **dict(_flat("", {**half, "limits": _judged(half["limits"])})),
+            }
 
 
 def _judged(judgment: Mapping[str, Any]) -> dict[str, Any]:
@@ -59,36 +55,30 @@ def _judged(judgment: Mapping[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in judgment.items() if k not in ("limits", "spans", "stalls_ns")}
 
 
-def spans(diagnosis: Mapping[str, Any]) -> list[Row]:
+def spans(diagnosis: Mapping[str, Any]) -> Iterator[Row]:
     """One row for each time in which one limit held."""
-    return [
-        {"connection": one["index"], "half": of, **span}
-        for one in diagnosis["connections"]
-        for of, half in enumerate(one["halves"])
-        for span in half["limits"]["spans"]
-    ]
+    for one in diagnosis["connections"]:
+        for of, half in enumerate(one["halves"]):
+            for span in half["limits"]["spans"]:
+                yield {"connection": one["index"], "half": of, **span}
 
 
-def policies(diagnosis: Mapping[str, Any]) -> list[Row]:
+def policies(diagnosis: Mapping[str, Any]) -> Iterator[Row]:
     """One row for each policy on what a half sent; none without a replay."""
-    found = []
     for one in diagnosis.get("replay", {}).get("directions", ()):
         endpoints = diagnosis["connections"][one["connection"]]["endpoints"]
         for cell in one["cells"]:
-            found.append(
-                {
-                    "connection": one["connection"],
-                    "half": one["half"],
-                    "sender": endpoints[one["half"]],
-                    "receiver": endpoints[1 - one["half"]],
-                    **dict(_flat("", cell)),
-                    **dict(_flat("optimum_", one["optimum"])),
-                }
-            )
-    return _even(found)
+            yield {
+                "connection": one["connection"],
+                "half": one["half"],
+                "sender": endpoints[one["half"]],
+                "receiver": endpoints[1 - one["half"]],
+                **dict(_flat("", cell)),
+                **dict(_flat("optimum_", one["optimum"])),
+            }
 
 
-TABLES: dict[str, Callable[[Mapping[str, Any]], list[Row]]] = {
+TABLES: dict[str, Callable[[Mapping[str, Any]], Iterator[Row]]] = {
     "connections": connections,
     "halves": halves,
     "spans": spans,
@@ -108,9 +98,3 @@ def _flat(prefix: str, tree: Mapping[str, Any]) -> Iterator[tuple[str, Value]]:
             yield from _flat(f"{prefix}{key}_", value)
         elif not isinstance(value, list):
             yield f"{prefix}{key}", _plain(value)
-
-
-def _even(rows: list[dict[str, Value]]) -> list[Row]:
-    """All with the same columns."""
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    return [{name: row.get(name) for name in names} for row in rows]

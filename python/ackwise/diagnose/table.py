@@ -13,7 +13,7 @@ from ackwise.diagnose.sentences import SAYINGS
 from ackwise.diagnose.transfer import Transfer, transfers
 from ackwise.errors import printable
 from ackwise.results.console import Console
-from ackwise.results.lazy import Lazy
+from ackwise.results.lazy import Lazy, outlines
 
 _SHARE_LEAST = 0.02  # of a limit that is listed
 _MINOR = 0.01  # of the bytes of the other direction
@@ -66,13 +66,17 @@ def is_minor(transfer: Transfer) -> bool:
 def rank(diagnosis: dict[str, Any]) -> Sequence[Transfer]:
     """All transfers, those that lost the most time first; with about the same, the largest."""
     connections = diagnosis["connections"]
+    parts = outlines(connections)
     found = sorted(
         (-round(lost_s(transfer), 1), -transfer.bytes, n, transfer.of)
-        for n, connection in enumerate(connections)
+        for n, connection in enumerate(parts)
         for transfer in transfers(connection)
     )
-    places = [(n, of) for _, _, n, of in found]
-    return Lazy(places, lambda place: Transfer(connections[place[0]], place[1]))
+    return Lazy(
+        [(n, of) for _, _, n, of in found],
+        lambda place: Transfer(connections[place[0]], place[1]),
+        lambda place: Transfer(parts[place[0]], place[1]),
+    )
 
 
 def lost_s(transfer: Transfer) -> float:

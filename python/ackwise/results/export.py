@@ -5,7 +5,8 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from ackwise.errors import printable
@@ -45,15 +46,21 @@ def _lines(items: Lazy[Any]) -> Iterator[bytes]:
     yield b"\n  ]" if items else b"[]"
 
 
-def csv_bytes(rows: Sequence[Row]) -> bytes:
+def csv_bytes(rows: Iterable[Row]) -> bytes:
     """A header and one line per row; cells without a measurement are empty. Text is inert in a
-    terminal and in a spreadsheet."""
-    stream = io.StringIO(newline="")
-    writer = csv.DictWriter(stream, list(rows[0]) if rows else [], lineterminator="\n")
-    writer.writeheader()
+    terminal and in a spreadsheet. Columns are those of all rows."""
+    names: dict[str, None] = {}
+    parts: list[tuple[int, io.StringIO]] = []  # lines, by their number of columns
     for row in rows:
-        writer.writerow({k: _cell(v) for k, v in row.items()})
-    return stream.getvalue().encode()
+        names.update(dict.fromkeys(row))
+        if not parts or parts[-1][0] < len(names):
+            parts.append((len(names), io.StringIO(newline="")))
+        cells = [_cell(row.get(name)) for name in names]
+        csv.writer(parts[-1][1], lineterminator="\n").writerow(cells)
+    header = io.StringIO(newline="")
+    csv.writer(header, lineterminator="\n").writerow(names)
+    lines = [text.getvalue().replace("\n", "," * (len(names) - n) + "\n") for n, text in parts]
+    return "".join([header.getvalue(), *lines]).encode()
 
 
 # Where a spreadsheet takes text for a formula: at the start of a cell, and after a semicolon, which
@@ -67,27 +74,55 @@ def _cell(value: str | int | float | None) -> str | int | float | None:
     return _FORMULA.sub("'", printable(value)) if isinstance(value, str) else value
 
 
-def parquet_bytes(rows: Sequence[Row], metadata: Mapping[str, str]) -> bytes:
+def parquet_bytes(rows: Iterable[Row], metadata: Mapping[str, str]) -> bytes:
     """The same rows with typed columns; `metadata` (such as the plan) goes into the schema."""
     import pyarrow as pa  # imported here: it takes longer than a small comparison
     import pyarrow.parquet as pq
 
-    columns: dict[str, Any] = {}
-    for name in rows[0] if rows else []:
-        values = [row[name] for row in rows]
-        if any(isinstance(v, str) for v in values):
-            texts = [None if v is None else _utf8(str(v)) for v in values]
-            columns[name] = pa.array(texts, pa.string())
-        elif all(isinstance(v, int) for v in values):
-            columns[name] = pa.array(values, pa.int64())
-        else:
-            columns[name] = pa.array(
-                [None if v is None else float(v) for v in values], pa.float64()
-            )
+    left = iter(rows)
+    parts = []
+    while some := list(islice(left, _ROWS_AT_ONCE)):
+        names = dict.fromkeys(name for row in some for name in row)
+        parts.append(pa.table({n: _column([row.get(n) for row in some]) for n in names}))
+    columns = {
+        n: _joined(parts, n) for n in dict.fromkeys(n for t in parts for n in t.column_names)
+    }
     sink = pa.BufferOutputStream()
     about = {key: _utf8(text) for key, text in metadata.items()}
     pq.write_table(pa.table(columns).replace_schema_metadata(about), sink)
     return bytes(sink.getvalue())
+
+
+# As Python's objects, a hundred thousand rows of a diagnosis take 8 GB.
+_ROWS_AT_ONCE = 10_000
+
+
+def _column(values: list[str | int | float | None]) -> Any:
+    import pyarrow as pa
+
+    if any(isinstance(v, str) for v in values):
+        return pa.array([None if v is None else _utf8(str(v)) for v in values], pa.string())
+    if any(isinstance(v, float) for v in values):
+        return pa.array([None if v is None else float(v) for v in values], pa.float64())
+    return pa.array(values, pa.int64() if any(v is not None for v in values) else pa.null())
+
+
+def _joined(parts: Sequence[Any], name: str) -> Any:
+    """A column of all parts: text if one has text, whole numbers if each row has one."""
+    import pyarrow as pa
+
+    found = [
+        part[name] if name in part.column_names else pa.chunked_array([pa.nulls(part.num_rows)])
+        for part in parts
+    ]
+    kinds = {column.type for column in found}
+    if pa.string() in kinds:
+        kind = pa.string()
+    elif kinds == {pa.int64()} and not any(column.null_count for column in found):
+        kind = pa.int64()
+    else:
+        kind = pa.float64()
+    return pa.chunked_array([c for column in found for c in column.cast(kind).chunks], type=kind)
 
 
 def _utf8(text: str) -> str:

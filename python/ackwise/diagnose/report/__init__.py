@@ -12,6 +12,7 @@ from ackwise.diagnose.report.marks import MARKS
 from ackwise.diagnose.sentences import COLORS, SAYINGS
 from ackwise.diagnose.table import lines, lost_s, rank
 from ackwise.diagnose.transfer import Transfer
+from ackwise.results.lazy import outlines
 from ackwise.results.report.page import asset, dumped, page
 
 # Of the data; the library that draws adds 5 MB.
@@ -41,8 +42,8 @@ def of_diagnosis(
         data = dumped(
             {
                 **_about(diagnosis, command, origin, again=series is not None),
-                "list": _list(ranked[:listed]),
-                "left_out": _left_out(ranked[listed:]),
+                "list": _list(outlines(ranked[:listed])),
+                "left_out": _left_out(outlines(ranked[listed:])),
                 "details": [
                     {
                         **_detail(transfer, drawn[n] if n < len(drawn) else None),
