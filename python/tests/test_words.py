@@ -62,7 +62,9 @@ def messages_of_python(source: str) -> Iterator[str]:
             if isinstance(word, ast.Constant) and isinstance(word.value, str):
                 yield word.value
             elif isinstance(word, ast.JoinedStr):
-                yield "".join(p.value if isinstance(p, ast.Constant) else "X" for p in word.values)
+                yield "".join(
+                    str(p.value) if isinstance(p, ast.Constant) else "X" for p in word.values
+                )
 
 
 def texts_of_rust(source: str) -> Iterator[str]:

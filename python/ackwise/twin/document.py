@@ -53,7 +53,7 @@ KEYS: dict[str, str] = {
         key.replace("provenance.", "worlds.<world>."): text for key, text in provenance.KEYS.items()
     },
     **{key: text for key, text in document.KEYS.items() if key.startswith("plan.")},
-    "tolerance_ns": "a packet that leaves at times further apart than this parts the worlds",
+    "tolerance_ns": "a packet that leaves at times further apart than this is where they diverge",
     "tables[].link": "name of the link",
     "tables[].workload": "name of the workload",
     "tables[].skipped.<policy>": "why the policy was not run there: what the lab does not support",
@@ -62,7 +62,7 @@ KEYS: dict[str, str] = {
     **_figure_keys(f"{_CELL}.metrics.<metric>"),
     **_figure_keys(f"{_CELL}.acks_by_reason.<reason>"),
     f"{_CELL}.agreed_packets": "first flow, first seed: packets of both ends that are the same "
-    "until the worlds part; null: it sent no data in one of them",
+    "until the worlds diverge; null: it sent no data in one of them",
     **{
         f"{_CELL}.first_data_ns.{world}": f"when it sent its first data {_WORLDS[world]}, since "
         "the start of the run; times below count from there; null: none"
