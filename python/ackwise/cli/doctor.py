@@ -22,6 +22,7 @@ from ackwise.gateway import control, tree
 from ackwise.host import files, needs, rights
 from ackwise.lab import build as lab
 from ackwise.lab import machine
+from ackwise.lab.machine import Kernel
 from ackwise.lab.target import DEVICES, UML, Target
 from ackwise.results.console import Console
 
@@ -126,7 +127,7 @@ def _lab() -> Iterator[Finding]:
 
 def _kernel(
     command: str, what: str, target: Target, *, stock: bool = False
-) -> tuple[Finding, lab.Kernel | None]:
+) -> tuple[Finding, Kernel | None]:
     try:
         built = lab.find(files.cache_folder(), stock, target=target)
     except RunError as problem:

@@ -8,7 +8,7 @@ from ackwise.results.document import number
 from ackwise.results.stats import Estimate
 from ackwise.twin import parting
 from ackwise.twin.parting import Parting
-from ackwise.twin.run import SHOWN, Figure, Pair, Twin, Twins
+from ackwise.twin.run import SHOWN, FlowPair, Measure, Twin, Twins
 from ackwise.twin.wire import Packet
 
 SCHEMA_VERSION = 1
@@ -113,7 +113,7 @@ def _cell(cell: Twins) -> dict[str, Any]:
     }
 
 
-def _figure(figure: Figure) -> dict[str, Any]:
+def _figure(figure: Measure) -> dict[str, Any]:
     def of(found: Estimate | None) -> dict[str, Any]:
         if found is None:
             return {"mean": None, "ci95": None}
@@ -134,7 +134,7 @@ def _figure(figure: Figure) -> dict[str, Any]:
     }
 
 
-def _followed(pair: Pair | None) -> dict[str, Any]:
+def _followed(pair: FlowPair | None) -> dict[str, Any]:
     if pair is None:
         nowhere = {"simulator": None, "linux": None}
         return {"agreed_packets": None, "first_data_ns": nowhere, "partings": []}
