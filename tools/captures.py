@@ -66,7 +66,7 @@ def questions(received: socket.socket) -> None:
 
 
 @dataclass(frozen=True)
-class Transfer:
+class RecordedTransfer:
     """Who does what over which wire."""
 
     rate_bps: int
@@ -75,9 +75,9 @@ class Transfer:
 
 
 TRANSFERS = {
-    "bulk": Transfer(10**7, bulk_sender, sink),
-    "request-response": Transfer(10**8, answers, questions),
-    "stream": Transfer(10**7, stream_sender, sink),
+    "bulk": RecordedTransfer(10**7, bulk_sender, sink),
+    "request-response": RecordedTransfer(10**8, answers, questions),
+    "stream": RecordedTransfer(10**7, stream_sender, sink),
 }
 
 

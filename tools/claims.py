@@ -32,7 +32,7 @@ TEST_FOLDERS = {"test", "tests", "conform", "selftests"}
 RUST_TESTS = "#[cfg(test)]"
 
 
-class Kind(Enum):
+class Role(Enum):
     """What a file is to a claim that it cites."""
 
     CODE = "code"
@@ -41,7 +41,7 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True)
-class Place:
+class Citation:
     """One citation."""
 
     path: str
@@ -59,7 +59,7 @@ class Claim:
     page: str
     words: str
     met: str
-    cited: dict[Kind, list[Place]] = field(default_factory=lambda: {kind: [] for kind in Kind})
+    cited: dict[Role, list[Citation]] = field(default_factory=lambda: {kind: [] for kind in Role})
 
     @property
     def is_deviation(self) -> bool:
@@ -73,7 +73,7 @@ class Claim:
 
     def missing(self) -> Iterator[str]:
         """What it lacks."""
-        code, test = self.cited[Kind.CODE], self.cited[Kind.TEST]
+        code, test = self.cited[Role.CODE], self.cited[Role.TEST]
         if self.is_deviation:
             if not code and not test:
                 yield f"{self.number} ({self.page}): not cited in code or a test"
@@ -125,23 +125,23 @@ def _defined(root: Path, problems: list[str]) -> Iterator[Claim]:
             yield Claim(row["number"], DEVIATIONS, row["we do"], "")
 
 
-def kind_of(path: str) -> Kind:
+def kind_of(path: str) -> Role:
     """What a file is, by its path."""
     pure = PurePosixPath(path)
     if pure.suffix == ".md":
-        return Kind.TEXT
+        return Role.TEXT
     if TEST_FOLDERS & set(pure.parts[:-1]) or pure.name.startswith("test_"):
-        return Kind.TEST
-    return Kind.CODE
+        return Role.TEST
+    return Role.CODE
 
 
-def _citations(path: str, text: str) -> Iterator[tuple[str, Kind, Place]]:
+def _citations(path: str, text: str) -> Iterator[tuple[str, Role, Citation]]:
     kind = kind_of(path)
     for number, line in enumerate(text.splitlines(), 1):
         if path.endswith(".rs") and line.strip() == RUST_TESTS:
-            kind = Kind.TEST
+            kind = Role.TEST
         for match in CITATION.finditer(line):
-            yield match[1], kind, Place(path, number)
+            yield match[1], kind, Citation(path, number)
 
 
 def _listed(root: Path) -> list[str]:
@@ -197,7 +197,7 @@ def examine(root: Path, paths: Iterable[str] | None = None) -> Report:
     words = {
         word
         for path, text in texts.items()
-        if kind_of(path) is not Kind.TEXT
+        if kind_of(path) is not Role.TEXT
         for word in re.findall(r"[A-Za-z_][\w-]*", f"{PurePosixPath(path).stem} {text}")
     }
     for claim in claims.values():
@@ -205,7 +205,7 @@ def examine(root: Path, paths: Iterable[str] | None = None) -> Report:
     return Report(list(claims.values()), problems)
 
 
-def _places(places: list[Place]) -> str:
+def _places(places: list[Citation]) -> str:
     if not places:
         return "-"
     return str(places[0]) + (f" +{len(places) - 1}" if len(places) > 1 else "")
@@ -215,7 +215,7 @@ def table(report: Report) -> str:
     """All claims with the first place in code and in tests, then what is not met or missing."""
     rows = [("claim", "code", "test")]
     rows += [
-        (c.number, _places(c.cited[Kind.CODE]), _places(c.cited[Kind.TEST]))
+        (c.number, _places(c.cited[Role.CODE]), _places(c.cited[Role.TEST]))
         for c in report.claims
         if not c.is_open
     ]
@@ -240,7 +240,7 @@ def document(report: Report) -> str:
             "page": c.page,
             "words": c.words,
             "met": not c.is_open,
-            **{kind.value: [str(place) for place in c.cited[kind]] for kind in Kind},
+            **{kind.value: [str(place) for place in c.cited[kind]] for kind in Role},
         }
         for c in report.claims
     ]

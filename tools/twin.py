@@ -36,7 +36,7 @@ from ackwise.sweep import space as spaces
 from ackwise.sweep import world
 from ackwise.sweep.cell import BESIDE
 from ackwise.twin import run
-from ackwise.twin.run import Figure
+from ackwise.twin.run import Measure
 
 FOLDER = Path(__file__).resolve().parent.parent / "golden" / "twin"
 RANDOM = FOLDER / "random"
@@ -59,10 +59,10 @@ class Row:
     again: float | None
 
     @property
-    def figure(self) -> Figure:
+    def figure(self) -> Measure:
         """With its differences."""
         worlds = (self.simulator, self.linux, self.again)
-        return Figure(*(None if v is None else Estimate(v, None) for v in worlds))
+        return Measure(*(None if v is None else Estimate(v, None) for v in worlds))
 
 
 _VALUES = ("simulator", "linux", "again")
@@ -126,7 +126,7 @@ def write_random(name: str, jobs: int | None) -> None:
     space = spaces.load(str(RANDOM / f"{name}.toml"))
     folder = FOLDER.parents[1] / "build" / "twin-random" / name
     kernel = world.Linux.here(files.cache_folder(), False, None)
-    both = world.Twin(world.Simulator.here(), kernel)
+    both = world.Both(world.Simulator.here(), kernel)
     with progress_bar(True) as progress:
         swept.run(
             space, both, folder, swept.on_this_host(jobs),

@@ -9,7 +9,7 @@ from pathlib import Path
 import claims
 import pytest
 import rails
-from claims import Kind
+from claims import Role
 
 
 def cite(*numbers: str) -> str:
@@ -61,9 +61,9 @@ def test_a_tree_with_every_citation_has_no_problems(tree: Path) -> None:
     assert report.problems == []
     first = report.claims[0]
     assert first.number == "S1.1"
-    assert list(map(str, first.cited[Kind.CODE])) == ["src/thrift.c:1"]
-    assert list(map(str, first.cited[Kind.TEST])) == ["tests/thrift.py:1"]
-    assert list(map(str, first.cited[Kind.TEXT])) == ["spec/README.md:1"]
+    assert list(map(str, first.cited[Role.CODE])) == ["src/thrift.c:1"]
+    assert list(map(str, first.cited[Role.TEST])) == ["tests/thrift.py:1"]
+    assert list(map(str, first.cited[Role.TEXT])) == ["spec/README.md:1"]
 
 
 @pytest.mark.parametrize(
@@ -129,16 +129,16 @@ def test_a_claim_not_yet_met_needs_no_citation_and_is_listed_apart(tree: Path) -
 @pytest.mark.parametrize(
     ("path", "kind"),
     [
-        ("core/rails.c", Kind.CODE),
-        ("core/test/rails.c", Kind.TEST),
-        ("crates/sim/tests/timelines.rs", Kind.TEST),
-        ("python/tests/test_plan.py", Kind.TEST),
-        ("linux/conform/a-fin-is-acknowledged.claim", Kind.TEST),
-        ("plans/links/adsl.toml", Kind.CODE),
-        ("core/test/README.md", Kind.TEXT),
+        ("core/rails.c", Role.CODE),
+        ("core/test/rails.c", Role.TEST),
+        ("crates/sim/tests/timelines.rs", Role.TEST),
+        ("python/tests/test_plan.py", Role.TEST),
+        ("linux/conform/a-fin-is-acknowledged.claim", Role.TEST),
+        ("plans/links/adsl.toml", Role.CODE),
+        ("core/test/README.md", Role.TEXT),
     ],
 )
-def test_a_path_says_what_a_citation_is_worth(path: str, kind: Kind) -> None:
+def test_a_path_says_what_a_citation_is_worth(path: str, kind: Role) -> None:
     assert claims.kind_of(path) is kind
 
 
@@ -146,8 +146,8 @@ def test_tests_inside_a_rust_file_are_tests(tree: Path) -> None:
     note = f"// {cite('S1.2')}"
     change(tree, "src/small.rs", f"{note}\nfn send_small() {{}}\n\n#[cfg(test)]\n{note}\n")
     small = examined(tree).claims[1]
-    assert "src/small.rs:1" in map(str, small.cited[Kind.CODE])
-    assert "src/small.rs:5" in map(str, small.cited[Kind.TEST])
+    assert "src/small.rs:1" in map(str, small.cited[Role.CODE])
+    assert "src/small.rs:5" in map(str, small.cited[Role.TEST])
 
 
 def test_the_command_fails_when_anything_is_missing(tree: Path, root: Path) -> None:

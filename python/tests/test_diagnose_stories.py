@@ -379,6 +379,7 @@ STORIES = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", STORIES)
 def test_a_story_comes_out_right(name: str, tmp_path: Path) -> None:
+    # [S4.6]
     story = STORIES[name]
     said = told(story.make(tmp_path), story.port)
     assert said.limit == story.limit, said.text

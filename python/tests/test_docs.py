@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Docs say what the code does: generated parts are fresh, examples load."""
 
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -63,3 +64,38 @@ def test_the_workload_example_is_a_workload(root: Path) -> None:
     for side in ("sender", "receiver"):
         table = next(t for t in schema.workload().tables[0].tables if t.name == side)
         assert full[side] == {k.engine_name: k.default_value() for k in table.keys}
+
+
+def test_every_page_is_in_the_list_of_documents(root: Path) -> None:
+    """Experiments and findings have lists of their own."""
+    docs = root / "docs"
+    listed = set(re.findall(r"\]\(([^)#]+)\)", (docs / "README.md").read_text(encoding="utf-8")))
+    pages = {str(page.relative_to(docs)) for page in docs.rglob("*.md")} - {"README.md"}
+    own = ("experiments/", "findings/")
+    wanted = {page for page in pages if not page.startswith(own) or page.endswith("README.md")}
+    assert wanted <= listed
+
+
+def test_every_benchmark_has_a_row_and_a_section(root: Path) -> None:
+    text = (root / "bench/README.md").read_text(encoding="utf-8")
+    names = {place.name for place in (root / "bench").iterdir() if place.is_dir()}
+    names.discard("__pycache__")
+    assert set(re.findall(r"^\| \[(\w+)\]", text, re.MULTILINE)) == names
+    assert names <= set(re.findall(r"^## (\w+)$", text, re.MULTILINE))
+
+
+def test_each_part_of_the_readme_is_at_most_one_screen(root: Path) -> None:
+    text = (root / "README.md").read_text(encoding="utf-8")
+    for part in re.split(r"^(?=## )", text, flags=re.MULTILINE):
+        assert part.count("\n") <= 30, part.splitlines()[0]
+    for line in text.splitlines():
+        assert len(line) <= 120 or line.startswith("    "), line
+
+
+def test_the_readme_and_fresh_machine_ask_for_the_same_space(root: Path) -> None:
+    sizes = [
+        re.findall(r"(\d+)\s+GB", (root / name).read_text(encoding="utf-8"))
+        for name in ("README.md", "tools/fresh-machine")
+    ]
+    assert len(sizes[0]) == 2
+    assert sizes[0] == sizes[1]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`ackwise doctor` tells what is missing and its exit code agrees."""
+"""`ackwise doctor` says what is missing, and its exit code agrees."""
 
 import json
 import re
@@ -9,6 +9,7 @@ import pytest
 from conftest import Ackwise
 
 from ackwise.cli import doctor
+from ackwise.cli.main import COMMANDS
 from ackwise.gateway import control, tree
 from ackwise.gateway.settings import Access, Request, settle
 from ackwise.host import needs, rights
@@ -35,6 +36,44 @@ def test_json_lists_every_check(ackwise: Ackwise) -> None:
     told = json.loads(said.out)
     assert {c["command"] for c in told["checks"]} == set(doctor.COMMANDS)
     assert told["ok"] == all(c["ok"] for c in told["checks"] if c["required"]) == (said.code == 0)
+
+
+def test_every_command_can_be_checked() -> None:
+    """All but those that need nothing, and two that are none: the report, and building."""
+    every = {name for names in COMMANDS.values() for name in names}
+    assert set(doctor.COMMANDS) == every - {"doctor", "completion"} | {"report", "build"}
+
+
+def test_everything_that_a_command_needs_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is left belongs to targets of the Makefile, which check it themselves."""
+    asked: set[str] = set()
+    listed = needs.needs
+
+    def watched(*scopes: str) -> list[needs.Need]:
+        asked.update(scopes)
+        return listed(*scopes)
+
+    monkeypatch.setattr(needs, "needs", watched)
+    doctor.checks(list(doctor.COMMANDS))
+    known = {scope for need in listed() for scope in need.scopes}
+    left = known - asked
+    assert {scope for scope in left if not scope.startswith("check")} == {
+        "test", "lint", "bench", "evidence", "fresh"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("command", ["twin", "device"])
+def test_commands_on_a_kernel_say_what_its_build_lacks(
+    command: str, ackwise: Ackwise, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(needs, "find_tool", lambda name: None if name == "bison" else "/bin/true")
+    said = ackwise("doctor", command)
+    assert said.code == 0  # not required: the simulator works without
+    assert re.search(r"absent +tools of the lab +missing: .*bison", said.out)
+    assert "none was ever built" in said.out
+    build = "ackwise lab build" if command == "twin" else "ackwise device build --device mips"
+    assert f"run `{build}`" in said.out
 
 
 def test_a_missing_tool_is_named_with_its_package(

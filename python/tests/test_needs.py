@@ -52,7 +52,7 @@ def test_on_a_host_without_anything_both_name_every_command_and_its_packages(
         )
         lacking = needs.missing(scope)
         assert listed(said.stdout) == [need.name for need in lacking]
-        asked = said.stdout.splitlines()[-1].partition("apt-get install ")[2]
+        asked = said.stdout.partition("apt-get install ")[2].strip()
         assert asked == needs.install(lacking)
         assert {n.name for n in needs.needs(scope) if n.kind != "file"} == {
             n.name for n in lacking if n.kind != "file"

@@ -24,7 +24,7 @@ from ackwise.results.compare import Job
 from ackwise.results.metrics import METRICS
 from ackwise.sweep import cell, dataset, run, space, world
 from ackwise.sweep.dataset import DataSet
-from ackwise.sweep.world import Simulator, Twin, World
+from ackwise.sweep.world import Both, Simulator, World
 
 
 def made(
@@ -115,8 +115,8 @@ def slower() -> Slower:
     return Slower(Simulator.here().made_by)
 
 
-def slower_twin() -> Twin:
-    return Twin(Simulator.here(), slower())  # type: ignore[arg-type]
+def slower_twin() -> Both:
+    return Both(Simulator.here(), slower())  # type: ignore[arg-type]
 
 
 def test_a_twins_cell_has_both_worlds_figures(tmp_path: Path) -> None:
@@ -348,7 +348,7 @@ def test_parts_cover_every_point_once_and_take_seconds() -> None:
 def test_the_lab_runs_a_sweep(name: str, tmp_path: Path) -> None:
     lab_kernel(stock=True)
     linux = world.Linux.here(files.cache_folder(), True, None)
-    here = linux if name == "linux" else Twin(Simulator.here(), linux)
+    here = linux if name == "linux" else Both(Simulator.here(), linux)
     text = spaces.GRID.replace('["linux", "delayed"]', '["linux"]').replace(
         'key = "policy.delayed.segments"\nvalues = [2, 8]',
         'key = "link.down.rate"\nvalues = ["2mbit"]',
@@ -374,5 +374,5 @@ def test_the_lab_runs_a_sweep(name: str, tmp_path: Path) -> None:
 def test_a_data_set_reads_what_it_wrote(tmp_path: Path) -> None:
     folder = made(tmp_path / "d")
     found: DataSet = dataset.open_existing(folder)
-    assert run.state(found).missing == []
+    assert run.progress_of(found).missing == []
     assert len(found.there()) == found.manifest["parts"]

@@ -62,7 +62,7 @@ UNIT = [
         ({"vary": [{"key": "link.cells", "range": [True, False]}]}, "neither a quantity nor a n"),
         ({"vary": [ranged("normal", steps=2)]}, "vary[0].mean: is missing; normal requires it"),
         ({"vary": [ranged("normal", mean=5.0, sigma=1.0, deviation=1.0, steps=2)]}, "sigma: does"),
-        ({"vary": [ranged("normal", mean=9e6, deviation=1.0, steps=2)]}, "has next to nothing"),
+        ({"vary": [ranged("normal", mean=9e6, deviation=1.0, steps=2)]}, "has almost no values"),
         ({"vary": [ranged("exponential", mean=0, steps=2)]}, "a mean above zero"),
         ({"vary": [{"key": "link.down.delay", "range": ["0ms", "1ms"], "steps": 3,
                     "distribution": "log-uniform"}]}, "needs a lowest value above zero"),
@@ -208,7 +208,7 @@ def test_steps_of_a_range_begin_and_end_at_its_ends() -> None:
 # --- what a point means ---------------------------------------------------------------------------
 
 
-def placed(vary: list[dict[str, Any]], **changes: Any) -> point.Place:
+def placed(vary: list[dict[str, Any]], **changes: Any) -> point.Conditions:
     space = spaces.made(vary, **changes)
     return point.place(space, draw.points(space, space.count - 1, 1)[0])
 

@@ -292,7 +292,7 @@ def test_the_page_draws_both_worlds(ackwise: Ackwise, tmp_path: Path) -> None:
     assert all(drawn.marks.get(f"plot-{name}", 0) > 3 for name in ("near", "whole", "cwnd"))
     assert drawn.rows["table"] > 5
     text = " ".join(" ".join(drawn.text).split())
-    assert "the worlds do not part in" in text
+    assert "the worlds do not diverge in" in text
     assert "kernel: data" in text
 
 

@@ -332,6 +332,7 @@ fn compare(
     assert_eq!(explained, listed, "a difference in the table is none");
 }
 
+// [S4.6]
 #[test]
 fn agrees_with_tcptrace() {
     if !is_missing("tcptrace", "tcptrace") {

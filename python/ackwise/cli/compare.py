@@ -161,7 +161,7 @@ def write(result: "Comparison", outputs: Outputs) -> None:
     option("--allow-long", is_flag=True, help="start even if the plan takes very long"),
     options.QUIET,
 )
-@options.gathered("costs", replay.Costs)
+@options.gathered("costs", replay.ReceiverCosts)
 @options.gathered("lab", Lab)
 def command(
     plan: str | None,
@@ -172,7 +172,7 @@ def command(
     overrides: Overrides,
     on: str,
     lab: Lab,
-    costs: replay.Costs,
+    costs: replay.ReceiverCosts,
     outputs: Outputs,
     allow_long: bool,
     quiet: bool,

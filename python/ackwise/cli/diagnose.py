@@ -156,7 +156,7 @@ class _Watch:
     ),
     option(
         "--openmetrics",
-        type=options.Target("file"),
+        type=options.OutputPath("file"),
         metavar="[ADDRESS:]PORT|FILE",
         help="export sums for Prometheus: answer HTTP on PORT of 127.0.0.1 unless ADDRESS is "
         "given, or write FILE in each interval",

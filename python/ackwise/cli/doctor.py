@@ -22,6 +22,8 @@ from ackwise.gateway import control, tree
 from ackwise.host import files, needs, rights
 from ackwise.lab import build as lab
 from ackwise.lab import machine
+from ackwise.lab.machine import Kernel
+from ackwise.lab.target import DEVICES, UML, Target
 from ackwise.results.console import Console
 
 PACKAGES = ("rich", "plotly", "pyarrow", "matplotlib", "numpy")
@@ -38,24 +40,18 @@ class Finding:
     detail: str  # what was found, or the remedy
 
 
-def _engine() -> Iterator[Finding]:
+def _engine(command: str) -> Iterator[Finding]:
     if engine.MISSING:
-        yield Finding(
-            "compare",
-            "engine",
-            False,
-            True,
-            f"{engine.MISSING}; reinstall the wheel, or `make build` in a checkout",
-        )
-        return
-    count = len(engine.policies())
-    yield Finding("compare", "engine", True, True, f"{count} policies, {len(engine.rails())} rails")
+        detail = f"{engine.MISSING}; reinstall the wheel, or `make build` in a checkout"
+    else:
+        detail = f"{len(engine.policies())} policies, {len(engine.rails())} rails"
+    yield Finding(command, "engine", not engine.MISSING, True, detail)
 
 
 def _compare() -> Iterator[Finding]:
     version = platform.python_version()
     yield Finding("compare", "Python 3.11 or newer", sys.version_info >= (3, 11), True, version)
-    yield from _engine()
+    yield from _engine("compare")
     for package in PACKAGES:
         try:
             importlib.import_module(package)
@@ -120,15 +116,48 @@ def _lab() -> Iterator[Finding]:
     built = None
     for stock in (False, True):
         what = "kernel without patches" if stock else "kernel"
-        try:
-            built = lab.find(cache, stock)
-            yield Finding("lab", what, True, False, f"{built.label}, {built.key}")
-        except RunError as problem:
-            yield Finding("lab", what, False, False, str(problem).removeprefix("lab: "))
+        finding, found = _kernel("lab", what, UML, stock=stock)
+        yield finding
+        built = found or built
     if built:
         lacking = [layer for layer in machine.LAYERS if layer not in machine.layers(built)]
         words = f"this host lacks {', '.join(lacking)}" if lacking else ", ".join(machine.LAYERS)
         yield Finding("lab", "guests confined by", not lacking, False, words)
+
+
+def _kernel(
+    command: str, what: str, target: Target, *, stock: bool = False
+) -> tuple[Finding, Kernel | None]:
+    try:
+        built = lab.find(files.cache_folder(), stock, target=target)
+    except RunError as problem:
+        return Finding(command, what, False, False, str(problem).removeprefix("lab: ")), None
+    return Finding(command, what, True, False, f"{built.label}, {built.key}"), built
+
+
+def _lab_tools(command: str, *scopes: str) -> Finding:
+    """One row for what `ackwise doctor lab` lists."""
+    lacking = needs.complaint(*scopes)
+    return Finding(command, "tools of the lab", not lacking, False, lacking or "found")
+
+
+def _twin() -> Iterator[Finding]:
+    yield from _engine("twin")
+    yield _lab_tools("twin", "lab-source", "lab-build", "lab-run")
+    yield _kernel("twin", "kernel", UML)[0]
+
+
+def _device() -> Iterator[Finding]:
+    yield _lab_tools("device", "lab-source", UML.scope)
+    for target in DEVICES.values():
+        yield from _listed("device", target.scope, required=False)
+        yield _kernel("device", f"kernel, {target.name}", target)[0]
+
+
+def _reproduce() -> Iterator[Finding]:
+    yield from _engine("reproduce")
+    # only --on host needs these
+    yield from _listed("reproduce", "host", required=False)
 
 
 def _timers() -> Iterator[Finding]:
@@ -165,24 +194,48 @@ def _gateway() -> Iterator[Finding]:
         yield Finding("gateway", kind, kind not in missing, required, words)
 
 
-def _sweep() -> Iterator[Finding]:
-    for package, extra, what in (
-        ("scipy", "sobol", 'draws points with sampling = "sobol"'),
-        ("distributed", "cluster", "spreads cells over a Dask cluster (--scheduler)"),
-    ):
+def _extras(command: str, *extras: tuple[str, str, str]) -> Iterator[Finding]:
+    """Each a package, the extra of ackwise that brings it, and what it is for."""
+    for package, extra, what in extras:
         there = importlib.util.find_spec(package) is not None
         words = "found" if there else f"{what}: `pip install 'ackwise[{extra}]'`"
-        yield Finding("sweep", package, there, False, words)
+        yield Finding(command, package, there, False, words)
+
+
+def _sweep() -> Iterator[Finding]:
+    yield from _extras(
+        "sweep",
+        ("scipy", "sobol", 'draws points with sampling = "sobol"'),
+        ("distributed", "cluster", "spreads cells over a Dask cluster (--scheduler)"),
+    )
+
+
+def _diagnose() -> Iterator[Finding]:
+    yield from _engine("diagnose")
+    yield from _extras(
+        "diagnose", ("prometheus_client", "metrics", "serves metrics (--live --openmetrics)")
+    )
+
+
+def _policy() -> Iterator[Finding]:
+    yield from _engine("policy")
+    yield from _listed("policy", "policy", required=False)
 
 
 COMMANDS = {
     "compare": _compare,
     "sweep": _sweep,
+    "diagnose": _diagnose,
+    "deadlock": lambda: _engine("deadlock"),
+    "reproduce": _reproduce,
+    "policy": _policy,
     "record": _record,
     "gateway": _gateway,
     "report": _report,
     "build": _build,
     "lab": _lab,
+    "twin": _twin,
+    "device": _device,
 }
 
 

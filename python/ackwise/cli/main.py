@@ -35,7 +35,7 @@ COMMANDS = {
     },
     "On a real kernel": {
         "lab": "Run plans and conformance claims on a real Linux kernel in virtual time",
-        "twin": "Run a plan in simulator and kernel, and show where the two part",
+        "twin": "Run a plan in simulator and kernel, and show where the two diverge",
         "device": "Count what ACKs cost on a slow processor, instruction by instruction",
         "record": "Record a transfer between two network namespaces as a capture (needs root)",
         "gateway": "Keep a download's ACKs from slowing uploads on a slow uplink",

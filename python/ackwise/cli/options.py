@@ -153,7 +153,7 @@ class Folder(click.ParamType[Path]):
         return _paths(incomplete, "dir")
 
 
-class Target(click.ParamType[str]):
+class OutputPath(click.ParamType[str]):
     """A file or directory that need not exist, as the user names it."""
 
     def __init__(self, kind: str = "file") -> None:
@@ -220,8 +220,8 @@ WORKLOAD = Known(lambda: _shipped("workloads"), files=True)
 PLAN = Known(lambda: _shipped(""), files=True)
 POLICY = Known(_policies)
 POLICIES = Known(lambda: _policies(("all", "every policy")))
-FILE = Target()
-DIRECTORY = Target("directory")
+FILE = OutputPath()
+DIRECTORY = OutputPath("directory")
 
 
 # --- options that were given ---------------------------------------------------------------------

@@ -33,7 +33,7 @@ OPTIONS = (
 
 
 @dataclass(frozen=True)
-class Costs:
+class ReceiverCosts:
     """What an ACK and a packet's latency cost."""
 
     cost_ratio: int  # ppm
@@ -42,7 +42,9 @@ class Costs:
     data_cost: int | None  # ns
 
 
-def main(capture: str, overrides: Overrides, costs: Costs, outputs: Outputs, *, quiet: bool) -> int:
+def main(
+    capture: str, overrides: Overrides, costs: ReceiverCosts, outputs: Outputs, *, quiet: bool
+) -> int:
     """Exit code; raises InputError, RunError, Interrupted."""
     from ackwise import engine, replay
     from ackwise.plans import policy, units

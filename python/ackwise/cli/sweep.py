@@ -125,14 +125,14 @@ def run_space(
 
 
 def _world(on: str, lab: Lab) -> "World":
-    from ackwise.sweep.world import Linux, Simulator, Twin
+    from ackwise.sweep.world import Both, Linux, Simulator
 
     if on == "simulator":
         return Simulator.here()
     lab.kernel()  # says what this host lacks
     limit_s = None if lab.wall_limit is None else lab.wall_limit / 1e9
     linux = Linux.here(lab.folder, lab.stock, limit_s)
-    return linux if on == "linux" else Twin(Simulator.here(), linux)
+    return linux if on == "linux" else Both(Simulator.here(), linux)
 
 
 def _spread(scheduler: str | None, jobs: int | None) -> "Spread":

@@ -14,7 +14,7 @@ from ackwise.host.terminal import say
 
 _TEXT = """\
 Runs a plan, or a link with workloads, in the simulator and on the lab's kernel, and shows both side
-by side: the figures with their differences, and the first packet at which the worlds part. The
+by side: the figures with their differences, and the first packet at which the two diverge. The
 kernel runs once more with other seeds, as a yardstick: a difference as large as that is chance.
 """
 _EXAMPLES = """\
@@ -39,7 +39,7 @@ ackwise twin --link wan-lossy --policy linux --runs 1 --keep captures/   # both 
         type=options.Quantity("TIME", 0, 10**9),
         metavar="TIME",
         default="100us",
-        help="packets that leave further apart than this part the worlds",
+        help="tolerance for the time at which a packet leaves",
     ),
 )
 @options.overrides

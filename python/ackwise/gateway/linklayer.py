@@ -67,7 +67,7 @@ def read(text: str, option: str) -> LinkLayer:
         return LAYERS[text]
     if not text[:1].isdigit():
         raise InputError(
-            f"{option}: {quoted(text)} is no link layer; {suggestion(text, LAYERS)}, "
+            f"{option}: {quoted(text)} is not a link layer; {suggestion(text, LAYERS)}, "
             "or bytes such as 26B"
         )
     try:

@@ -107,7 +107,7 @@ class Speeds:
 
 
 @dataclass(frozen=True)
-class Advice:
+class Recommendation:
     """Settings, and the reason for each."""
 
     ack_guarantee_bps: int
@@ -131,7 +131,7 @@ class Prediction:
     fifo_ack_places: float  # of the full queue
     fifo_delay_ns: float
     interferes: bool
-    advice: Advice
+    advice: Recommendation
 
 
 def predict(link: AccessLink) -> Prediction:
@@ -211,7 +211,7 @@ def _fifo(link: AccessLink, alone: Speeds) -> tuple[Speeds, float, float]:
     return Speeds(up, down), ack_places, delay_ns
 
 
-def advise(link: AccessLink, *, may_thin: bool = True) -> Advice:
+def advise(link: AccessLink, *, may_thin: bool = True) -> Recommendation:
     """Settings for `up`; `may_thin`: the ACK leaf lets the newest ACK through."""
     percent = f"{100 * link.demand:.3g}%"
     ask = (
@@ -224,7 +224,7 @@ def advise(link: AccessLink, *, may_thin: bool = True) -> Advice:
         share = _whole(link, part)
         packets = THIN_LEAF_NS * share // (8 * 10**9 * link.ack_wire_bytes)
         leaf = min(THIN_LEAF_MOST, max(THIN_LEAF_LEAST, packets))
-        return Advice(
+        return Recommendation(
             share, share, leaf, LEAF_PACKETS, True,
             (
                 f"thinning: {ask}, more than {100 * THIN_ABOVE:g}%",
@@ -239,7 +239,7 @@ def advise(link: AccessLink, *, may_thin: bool = True) -> Advice:
     asked = max(SHARE_LEAST, GUARANTEE_OF_DEMAND * link.demand)
     guarantee = _whole(link, min(CEILING_MOST, asked))
     ceiling = _whole(link, min(CEILING_MOST, max(2 * SHARE_LEAST, CEILING_OF_DEMAND * link.demand)))
-    return Advice(
+    return Recommendation(
         guarantee, ceiling, LEAF_PACKETS, LEAF_PACKETS, False,
         (
             f"no thinning: {ask}"

@@ -194,7 +194,7 @@ def _undecided(name: str, link: Interface | None) -> InputError:
     )
 
 
-def _shares(request: Request, advice: model.Advice) -> tuple[int, int]:
+def _shares(request: Request, advice: model.Recommendation) -> tuple[int, int]:
     """Guarantee and ceiling of the ACK class, bit/s."""
     guarantee, ceiling = advice.ack_guarantee_bps, advice.ack_ceiling_bps
     if request.ack_guarantee_bps:

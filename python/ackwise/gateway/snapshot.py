@@ -116,13 +116,13 @@ class Kept:
         what, kind, attrs = (found[key] for key in ("what", "kind", "attrs"))
         numbers = [found[key] for key in ("handle", "parent", "info")]
         if not all(isinstance(words, str) for words in (what, kind, attrs)):
-            raise ValueError("a part whose words are no text")
+            raise ValueError("a part whose words are not text")
         if what not in _CREATING:
-            raise ValueError("a part that is no qdisc, class, filter or chain")
+            raise ValueError("a part that is not a qdisc, class, filter or chain")
         if not all(type(n) is int and 0 <= n <= 0xFFFFFFFF for n in numbers):
-            raise ValueError("a handle that is no number of 32 bits")
+            raise ValueError("a handle that is not a number of 32 bits")
         if len(attrs) > 2 * _ATTRIBUTES_BYTES_MAX or not set(attrs) <= set(string.hexdigits):
-            raise ValueError("attributes that are no bytes in hex")
+            raise ValueError("attributes that are not bytes in hex")
         try:
             inside = dict(attributes(bytes.fromhex(attrs)))
         except RunError:

@@ -291,7 +291,7 @@ def quantiles(values: list[int]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Load:
+class ProcessorTime:
     """What a run cost an emulated processor, which carries both ends."""
 
     elapsed_ns: int
@@ -311,7 +311,7 @@ class _Recorded:
     messages: dict[int, list[int]] = field(default_factory=dict)  # latencies, by group
     base_ns: int = 0  # time of day at the start of the run
     length_ns: int = 0  # of the run
-    load: Load | None = None  # of an emulated processor
+    load: ProcessorTime | None = None  # of an emulated processor
     samples: dict[int, list[dict[str, str]]] = field(default_factory=dict)  # by flow
     counters: dict[str, dict[str, int]] = field(default_factory=dict)  # by host
 
@@ -332,7 +332,7 @@ def _read_recorded(folder: Path, duration_ns: int) -> _Recorded:
         elif "flow" in row:
             recorded.flows[row["flow"]] = row
         elif "idle_ns" in row:
-            recorded.load = Load(row["elapsed_ns"], row["idle_ns"])
+            recorded.load = ProcessorTime(row["elapsed_ns"], row["idle_ns"])
         elif "end" in row:
             recorded.base_ns, recorded.length_ns = row["base"], row["end"]
     if not recorded.base_ns:

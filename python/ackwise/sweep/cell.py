@@ -112,7 +112,7 @@ def _point_rows(
         try:
             if place is None:
                 raise InputError(why)
-            found = list(_run(point.plan(space, place, candidate), world, cancel))
+            found = list(_run(point.plan_at(space, place, candidate), world, cancel))
         except InputError as problem:
             yield from _not_run(space, fixed, str(problem))
             continue

@@ -20,7 +20,7 @@ Part = TypeVar("Part", Link, Workload)
 
 
 @dataclass(frozen=True)
-class Place:
+class Conditions:
     """What a point stands for."""
 
     link: Link
@@ -28,7 +28,7 @@ class Place:
     policies: Mapping[str, Mapping[str, int]]  # drawn parameters by policy
 
 
-def place(space: Space, point: Point) -> Place:
+def place(space: Space, point: Point) -> Conditions:
     """The link and workload at a point. Raises InputError if its values do not fit together."""
     given = {axis.varied.name: value for axis, value in zip(space.axes, point, strict=True)}
     link = _named(space.links, given.get("link"))
@@ -53,7 +53,9 @@ def place(space: Space, point: Point) -> Place:
     for derived in DERIVED:
         if derived.name in given:
             _DERIVE[derived.name](shape, given[derived.name], space.file)
-    return Place(replace(link, scenario=shape), replace(workload, groups=groups, **whole), policies)
+    return Conditions(
+        replace(link, scenario=shape), replace(workload, groups=groups, **whole), policies
+    )
 
 
 def _named(parts: Sequence[Part], name: Value | None) -> Part:
@@ -135,7 +137,7 @@ _DERIVE = {"rtt": _set_rtt, "asymmetry": _set_asymmetry, "queue_bdp": _set_queue
 # --- policies at a point --------------------------------------------------------------------------
 
 
-def plan(space: Space, where: Place, candidate: Candidate) -> Plan:
+def plan_at(space: Space, where: Conditions, candidate: Candidate) -> Plan:
     """The one policy at the point, as `ackwise compare` runs it."""
     chosen = policy_at(space, where, candidate.choice)
     return plans.build(
@@ -153,7 +155,7 @@ def plan(space: Space, where: Place, candidate: Candidate) -> Plan:
     )
 
 
-def policy_at(space: Space, where: Place, choice: PolicyChoice) -> PolicyChoice:
+def policy_at(space: Space, where: Conditions, choice: PolicyChoice) -> PolicyChoice:
     """The policy with the parameters that were drawn for the point."""
     drawn = where.policies.get(choice.name, {})
     own = [axis.varied.path[2] for axis in own_axes(choice, space.policy_axes)]

@@ -23,7 +23,7 @@ Spread = Callable[[Space, World, Sequence[Task], Write, OnProgress], None]
 
 
 @dataclass
-class State:
+class Progress:
     """What of a data set is there."""
 
     parts: int
@@ -40,10 +40,10 @@ class State:
         self.why = self.why or next(iter(failed.values()), "")
 
 
-def state(found: DataSet) -> State:
+def progress_of(found: DataSet) -> Progress:
     """Looks at every part."""
     there = found.there()
-    now = State(0)
+    now = Progress(0)
     for task in found.tasks():
         now.parts += 1
         try:
@@ -81,14 +81,14 @@ def run(
     *,
     say: Callable[[str], None],
     on_progress: OnProgress,
-) -> State:
+) -> Progress:
     """Makes what is missing of a sweep in `folder`; `say` takes what its user should know.
 
     Raises InputError, RunError, Interrupted: what was made until then stays.
     """
     found = dataset.prepare(folder, space, world)
     with dataset.held(folder):
-        now = state(found)
+        now = progress_of(found)
         for problem in now.damaged:
             say(f"{problem}; it is made again")
         there = now.parts - len(now.missing)

@@ -349,7 +349,8 @@ def _read_axis(
     )
     if axis.share_in_range < 1e-9:
         raise refuse(
-            "range", f"{values['distribution']} has next to nothing there; move or widen it"
+            "range",
+            f"{values['distribution']} has almost no values there; move or widen it",
         )
     return axis
 

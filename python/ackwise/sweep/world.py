@@ -149,7 +149,7 @@ class Linux:
 
 
 @dataclass(frozen=True)
-class Twin:
+class Both:
     """The simulator, and the lab's kernel beside it."""
 
     simulator: Simulator

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: MIT
-"""A plan in both worlds, the simulator and the lab's kernel: figures, packets, where they part."""
+"""A plan in both worlds, simulator and lab: figures, packets, where they diverge."""

@@ -8,7 +8,7 @@ from ackwise.results.document import number
 from ackwise.results.stats import Estimate
 from ackwise.twin import parting
 from ackwise.twin.parting import Parting
-from ackwise.twin.run import SHOWN, Figure, Pair, Twin, Twins
+from ackwise.twin.run import SHOWN, FlowPair, Measure, Twin, Twins
 from ackwise.twin.wire import Packet
 
 SCHEMA_VERSION = 1
@@ -53,7 +53,7 @@ KEYS: dict[str, str] = {
         key.replace("provenance.", "worlds.<world>."): text for key, text in provenance.KEYS.items()
     },
     **{key: text for key, text in document.KEYS.items() if key.startswith("plan.")},
-    "tolerance_ns": "a packet that leaves at times further apart than this parts the worlds",
+    "tolerance_ns": "a packet that leaves at times further apart than this is where they diverge",
     "tables[].link": "name of the link",
     "tables[].workload": "name of the workload",
     "tables[].skipped.<policy>": "why the policy was not run there: what the lab does not support",
@@ -62,7 +62,7 @@ KEYS: dict[str, str] = {
     **_figure_keys(f"{_CELL}.metrics.<metric>"),
     **_figure_keys(f"{_CELL}.acks_by_reason.<reason>"),
     f"{_CELL}.agreed_packets": "first flow, first seed: packets of both ends that are the same "
-    "until the worlds part; null: it sent no data in one of them",
+    "until the worlds diverge; null: it sent no data in one of them",
     **{
         f"{_CELL}.first_data_ns.{world}": f"when it sent its first data {_WORLDS[world]}, since "
         "the start of the run; times below count from there; null: none"
@@ -113,7 +113,7 @@ def _cell(cell: Twins) -> dict[str, Any]:
     }
 
 
-def _figure(figure: Figure) -> dict[str, Any]:
+def _figure(figure: Measure) -> dict[str, Any]:
     def of(found: Estimate | None) -> dict[str, Any]:
         if found is None:
             return {"mean": None, "ci95": None}
@@ -134,7 +134,7 @@ def _figure(figure: Figure) -> dict[str, Any]:
     }
 
 
-def _followed(pair: Pair | None) -> dict[str, Any]:
+def _followed(pair: FlowPair | None) -> dict[str, Any]:
     if pair is None:
         nowhere = {"simulator": None, "linux": None}
         return {"agreed_packets": None, "first_data_ns": nowhere, "partings": []}

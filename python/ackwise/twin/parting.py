@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""Where two runs of one flow part.
+"""Where two runs of one flow diverge.
 
 Each end's packets are compared one by one, in the order in which it sent them, from the flow's
-first packet with data. The runs part
+first packet with data. The runs diverge
 
 - in content, at the first packet whose sequence number, length, ACK or SACK blocks differ, or that
   only one of them sends;
 - in time, at the first packet that leaves at times further apart than a tolerance.
 
-Of both ends, the one that parts first counts: what the other does later follows from it. The
+Of both ends, the one that diverges first counts: what the other does later follows from it. The
 handshake and the end of a connection are left out: only data and their ACKs are compared.
 """
 

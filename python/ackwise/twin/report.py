@@ -8,7 +8,7 @@ from ackwise import engine
 from ackwise.results import provenance
 from ackwise.results.report.page import asset, dumped, page
 from ackwise.twin import table
-from ackwise.twin.run import Pair, Twin
+from ackwise.twin.run import FlowPair, Twin
 from ackwise.twin.wire import Flow, Packet
 
 # Data only: browsers get slow beyond this, so what is far from a parting is thinned.
@@ -57,7 +57,7 @@ def _text(cell: dict[str, Any], tolerance_ns: int) -> dict[str, Any]:
     return {"rows": rows, "story": list(table.story(cell, cell["policy"], tolerance_ns))}
 
 
-def _drawn(pair: Pair | None, most: int) -> dict[str, Any] | None:
+def _drawn(pair: FlowPair | None, most: int) -> dict[str, Any] | None:
     if pair is None:
         return None
     worlds = {"simulator": pair.simulator, "linux": pair.linux}

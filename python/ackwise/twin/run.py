@@ -39,11 +39,11 @@ _SAMPLES = 1000  # of a flow's congestion window
 SIMULATOR, LINUX, AGAIN = "simulator", "linux", "linux with other seeds"
 
 Simulate = Callable[[Job, dict[str, Any], Cancel, Path | None], dict[str, Any]]
-Place = tuple[str, str, str, str]  # names of link and workload, label of the policy, group
+FlowKey = tuple[str, str, str, str]  # names of link and workload, label of the policy, group
 
 
 @dataclass(frozen=True)
-class Pair:
+class FlowPair:
     """The first flow of a group in both worlds, with the first seed."""
 
     simulator: Flow
@@ -53,7 +53,7 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Figure:
+class Measure:
     """One measure of both worlds."""
 
     simulator: Estimate | None
@@ -86,21 +86,21 @@ class Twins:
     simulator: Cell
     linux: Cell
     again: Cell
-    pair: Pair | None  # None: the flow sent no data in one of them
+    pair: FlowPair | None  # None: the flow sent no data in one of them
 
-    def figure(self, key: str) -> Figure:
+    def figure(self, key: str) -> Measure:
         """A metric by its key."""
-        return Figure(*(cell.estimates[key] for cell in (self.simulator, self.linux, self.again)))
+        return Measure(*(cell.estimates[key] for cell in (self.simulator, self.linux, self.again)))
 
     @property
-    def reasons(self) -> dict[str, Figure]:
+    def reasons(self) -> dict[str, Measure]:
         """ACKs by reason, of those that either world gave."""
         worlds = [cell.acks_by_reason for cell in (self.simulator, self.linux, self.again)]
         if not worlds[1]:
             return {}  # the kernel does not count them
         seen = (label for world in worlds for label in world)
         return {
-            label: Figure(*(Estimate(world.get(label, 0.0), None) for world in worlds))
+            label: Measure(*(Estimate(world.get(label, 0.0), None) for world in worlds))
             for label in engine.in_order_of_reasons(seen)
         }
 
@@ -113,7 +113,7 @@ class Twin:
     simulator: Comparison
     linux: Comparison
     again: Comparison
-    pairs: Mapping[Place, Pair]
+    pairs: Mapping[FlowKey, FlowPair]
     tolerance_ns: int
 
     def tables(self) -> Iterator[tuple[ResultTable, list[Twins]]]:
@@ -124,7 +124,7 @@ class Twin:
             yield there, [Twins(*three, self.pairs.get(_place(three[0]))) for three in cells]
 
 
-def _place(cell: Cell) -> Place:
+def _place(cell: Cell) -> FlowKey:
     return cell.link.name, cell.workload.name, cell.policy.label, cell.group
 
 
@@ -173,16 +173,16 @@ def run(
     return Twin(plan, made[SIMULATOR], made[LINUX], made[AGAIN], pairs, tolerance_ns)
 
 
-def _pair(simulator: Flow, linux: Flow, tolerance_ns: int) -> Pair:
+def _pair(simulator: Flow, linux: Flow, tolerance_ns: int) -> FlowPair:
     found = parting.partings(simulator, linux, tolerance_ns)
-    return Pair(simulator, linux, found, parting.agreed(simulator, linux, found))
+    return FlowPair(simulator, linux, found, parting.agreed(simulator, linux, found))
 
 
 class _Watched:
     """Runs in one world, and the first flow of every group of each first run."""
 
     def __init__(self, keep: Path | None, simulate: Simulate) -> None:
-        self.flows: dict[Place, Flow] = {}
+        self.flows: dict[FlowKey, Flow] = {}
         self._keep, self._simulate = keep, simulate
 
     def simulate(self, job: Job, scenario: dict[str, Any], cancel: Cancel) -> dict[str, Any]:
@@ -229,7 +229,7 @@ def _on_linux(
 
 def _flows(
     job: Job, scenario: dict[str, Any], result: dict[str, Any], folder: Path
-) -> Iterator[tuple[Place, Flow]]:
+) -> Iterator[tuple[FlowKey, Flow]]:
     """The first flow of each measured group."""
     groups_of = traffic.build(scenario, job.workload.name, {}).groups_of  # in order of their start
     for index, group in enumerate(scenario["groups"]):

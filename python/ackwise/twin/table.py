@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Both worlds side by side on the terminal, and where they part."""
+"""Both worlds side by side on the terminal, and where they diverge."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -118,18 +118,18 @@ def _labelled(cells: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str,
 
 
 def stories(cells: Sequence[Mapping[str, Any]], tolerance_ns: int) -> Iterator[str]:
-    """Where the runs of each cell's first flow part."""
+    """Where the runs of each cell's first flow diverge."""
     for cell, label in _labelled(cells):
         yield from story(cell, label, tolerance_ns)
 
 
 def story(cell: Mapping[str, Any], name: str, tolerance_ns: int) -> Iterator[str]:
-    """Where the runs of the first flow part; `name` is said first."""
+    """Where the runs of the first flow diverge; `name` comes first."""
     if cell["agreed_packets"] is None:
         yield f"{name}: the first flow sent no data in one of the worlds"
         return
     if not cell["partings"]:
-        yield f"{name}: the worlds do not part in {_packets(cell['agreed_packets'])}"
+        yield f"{name}: the worlds do not diverge in {_packets(cell['agreed_packets'])}"
         return
     for number, one in enumerate(cell["partings"]):
         after = f", {_packets(cell['agreed_packets'])} in" if number == 0 else ""

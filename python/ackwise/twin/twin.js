@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The page of a plan in both worlds: figures, where they part, both time sequences, both windows.
+// The page of a plan in both worlds: figures, where they diverge, both time sequences, both windows.
 
 const doc = data.document;
 const WORLD = {
@@ -35,7 +35,7 @@ function header() {
 
 const figures = make("div", { class: "scroll", id: "table" });
 const story = make("div", { id: "parting" });
-const near = plotBox("Where they part", "Packets of the first flow around the first parting (dotted line), as each end sent them. Time counts from the flow's first data.", "plot-near", true, true);
+const near = plotBox("Where they diverge", "Packets of the first flow around the first divergence (dotted line), as each end sent them. Time counts from the flow's first data.", "plot-near", true, true);
 const whole = plotBox("Time sequence", "The whole flow; of long ones every n-th packet, and all that were lost or sent again. ACKs of the simulator are coloured by reason; the kernel's captures do not tell theirs. Drag to zoom.", "plot-whole", true, true);
 const cwnd = plotBox("Congestion window", "Of the first flow's sender; the kernel's from samples of tcp_info.", "plot-cwnd", true);
 
@@ -105,7 +105,7 @@ for (const table of doc.tables) {
 main.append(header(),
   make("section", {}, make("div", { class: "controls" }, viewChoice.element), figures,
     make("p", { class: "note" }, "Difference: how far the simulator lies above the kernel. Yardstick: how far the kernel with other seeds does.")),
-  make("section", {}, make("h2", {}, "Where the first flow's runs part"), story),
+  make("section", {}, make("h2", {}, "Where the first flow's runs diverge"), story),
   make("section", {}, make("div", { class: "plots" }, near.box, whole.box, cwnd.box)));
 if (skipped.childElementCount) main.append(make("section", { id: "skipped" }, make("h2", {}, "Not run"), skipped));
 if (views.length) choose(0);

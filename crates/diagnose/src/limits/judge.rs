@@ -96,6 +96,7 @@ fn timers(list: &[Interval]) -> Vec<bool> {
     timers
 }
 
+// [S4.6]
 pub(super) fn judge(
     all: &Intervals,
     link_bytes_per_s: Option<f64>,
