@@ -18,6 +18,7 @@ from ackwise.reproduce.dynamic.policies import Size
 from ackwise.reproduce.experiment import Outcome
 from ackwise.reproduce.figure import Grid, drawn
 from ackwise.reproduce.ratelimit import band as ratelimit
+from ackwise.reproduce.ratelimit import devices
 from ackwise.reproduce.runner import Runner
 from ackwise.reproduce.separation import lab_band as lab_separation
 from ackwise.results.stats import Estimate
@@ -114,7 +115,7 @@ def test_each_setting_of_a_band_is_another_experiment(run: Any, settings: band.S
 
 
 def test_twice_as_long_stretches_the_schedule_too() -> None:
-    (made, _), (machine, _) = ratelimit.device_scenarios(), ratelimit.machine_scenarios()
+    (made, _), (machine, _) = devices.device_scenarios(), devices.machine_scenarios()
     for one in (made, machine):
         longer = changes.changed(one, ratelimit.SETTINGS["twice as long"])
         assert longer["duration_ns"] == 2 * one["duration_ns"]
