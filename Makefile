@@ -144,7 +144,7 @@ evidence: build ## renew stale pages and checks of the kernel; FORCE=1, ONLY=NAM
 	$(BIN)/python tools/evidence.py $(if $(FORCE),--force) $(ONLY)
 
 .PHONY: audit
-audit: build ## verdicts that flip with other seeds, lengths and sizes; NAME=EXPERIMENT
+audit: build ## verdicts that flip with other seeds, lengths and sizes; NAME=EXPERIMENT or linux-EXPERIMENT
 	$(BIN)/python tools/audit.py --write $(NAME)
 
 .PHONY: lint

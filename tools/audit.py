@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: MIT
-"""How robust the verdicts of the simulator's experiments are: runs each with other seeds, for twice
-as long, and with what its source leaves open changed by a fifth, and lists the verdicts that flip.
+"""How robust the verdicts of the experiments are: runs each with other seeds, for twice as long,
+and with what its source leaves open changed by a fifth, and lists the verdicts that flip.
 
     python tools/audit.py [NAME...]             prints the flips
     python tools/audit.py --write [NAME...]     and writes them into the pages
     ... --change "delays -20%" [NAME...]        with this change only, and the page keeps the rest
+    python tools/audit.py --mark [NAME...]      runs nothing: lists that are stale say so
 
-Verdicts are compared with those of the page, so the page has to be up to date (`make evidence`).
-The list stands between `<!-- audit -->` and `<!-- end of audit -->`, which is no part of the page's
-record. Runs of the lab are not repeated. Part of an experiment is run again only for changes that
-change one of its scenarios; what replays given arrivals has none and is left out (`SIMULATED`).
+Without a NAME, those of the simulator. Those of the lab, linux-NAME, take as long as their pages:
+they are run when they are named, with other seeds only.
+
+Verdicts are compared with those of the page, which has to be up to date (`make evidence`). The list
+stands between `<!-- audit ... -->` and `<!-- end of audit -->`, which is no part of the page's
+record, and has the hash of what the experiment followed from (see evidence.py). A list that does
+not hold any more has to say so. Part of an experiment is run again only for changes that change one
+of its scenarios; what replays given arrivals has none and is left out (`SIMULATED`).
 """
 
 import argparse
@@ -25,11 +30,16 @@ import evidence
 
 from ackwise import engine, reproduce
 from ackwise.errors import RunError
+from ackwise.host import files
+from ackwise.lab import build
+from ackwise.lab import run as lab_run
 from ackwise.reproduce import changes, table
+from ackwise.reproduce.bottleneck import guest
 from ackwise.reproduce.changes import Change, Scenario
 from ackwise.reproduce.check import Check
 from ackwise.reproduce.dynamic import simulator as dynamic
 from ackwise.reproduce.dynamic.policies import Size
+from ackwise.reproduce.lab_runner import LabRunner
 from ackwise.reproduce.runner import Runner
 
 CHANGES: dict[str, Change] = {
@@ -41,6 +51,7 @@ CHANGES: dict[str, Change] = {
     "clock -2%": changes.clocks(0.98),
     "clock +2%": changes.clocks(1.02),
 }
+ON_LINUX: dict[str, Change] = {"other seeds": changes.other_seed}
 # What the source gives to the byte is not open: the buffers of the deadlock's tables and of the
 # bottleneck's steps, and their delays.
 GIVEN = {
@@ -61,8 +72,20 @@ def _dynamic(runner: Runner) -> list[Check]:
 SIMULATED: dict[str, Callable[[Runner], list[Check]]] = {"dynamic": _dynamic}
 
 
-def changes_of(name: str) -> dict[str, Change]:
+def places() -> dict[str, tuple[str, str]]:
+    """Of each page that has an audit, the experiment's name and where it is run."""
+    return {
+        reproduce.load(name, on).name: (name, on)
+        for on in ("simulator", "linux")
+        for name in reproduce.NAMES[on]
+    }
+
+
+def changes_of(page: str) -> dict[str, Change]:
     """Those that are open in this experiment."""
+    name, on = places()[page]
+    if on == "linux":
+        return ON_LINUX
     given = GIVEN.get(name, set())
     lasting = {"twice as long": changes.twice_the_bytes} if name in BY_BYTES else {}
     return {
@@ -72,23 +95,36 @@ def changes_of(name: str) -> dict[str, Change]:
     }
 
 
+# What runs a scenario, its first argument.
+RUNS: tuple[tuple[Any, str], ...] = (
+    (engine, "simulate"),
+    (engine, "simulate_captured"),
+    (lab_run, "simulate"),
+    (guest, "run"),
+)
+
+
 @contextmanager
 def changed(change: Change) -> Iterator[list[Scenario]]:
-    """Every run of the engine has the change while the block lasts; yields the scenarios that were
-    run, as they were before the change."""
-    simulate, captured = engine.simulate, engine.simulate_captured
+    """Every run of the engine and of the lab has the change while the block lasts; yields the
+    scenarios that were run, as they were before the change."""
+    before = [getattr(module, name) for module, name in RUNS]
     seen: list[Scenario] = []
 
-    def noted(scenario: Scenario) -> Scenario:
-        seen.append(scenario)
-        return changes.changed(scenario, change)
+    def changing(run: Callable[..., Any]) -> Callable[..., Any]:
+        def noted(scenario: Scenario, *rest: Any, **named: Any) -> Any:
+            seen.append(scenario)
+            return run(changes.changed(scenario, change), *rest, **named)
 
-    engine.simulate = lambda scenario, cancel=None: simulate(noted(scenario), cancel)
-    engine.simulate_captured = lambda scenario: captured(noted(scenario))
+        return noted
+
+    for (module, name), run in zip(RUNS, before, strict=True):
+        setattr(module, name, changing(run))
     try:
         yield seen
     finally:
-        engine.simulate, engine.simulate_captured = simulate, captured
+        for (module, name), run in zip(RUNS, before, strict=True):
+            setattr(module, name, run)
 
 
 def differs(scenarios: Sequence[Scenario], change: Change) -> bool:
@@ -109,15 +145,20 @@ class Batch:
 class Audit:
     """One experiment, with one change after another."""
 
-    name: str
+    page: str
     kept: dict[str, Batch] = field(default_factory=dict)  # by label
 
     def run(self, change: Change) -> list[Check] | None:
         """The checks with the change; None if it changes nothing in this experiment."""
+        name, on = places()[self.page]
+        whole = reproduce.load(name, on).run
         with changed(change) as seen:
-            runner = SparingRunner(self.kept, change, seen)
-            whole = reproduce.load(self.name).run
-            part = SIMULATED.get(self.name)
+            runner: Runner
+            if on == "linux":
+                runner = LabRunner(build.find(files.cache_folder(), False))
+            else:
+                runner = SparingRunner(self.kept, change, seen)
+            part = SIMULATED.get(self.page)
             checks = part(runner) if part else list(whole(runner).checks)
         return checks if differs(seen, change) else None
 
@@ -167,22 +208,60 @@ def told(known: dict[str, bool], found: list[str]) -> str:
     return "; ".join(f"`{name}` {'fails' if known[name] else 'passes'}" for name in found) or "none"
 
 
-_LIST = re.compile(r"<!-- audit -->.*?<!-- end of audit -->", re.DOTALL)
+_LIST = re.compile(r"<!-- audit(?:: inputs (\w+))? -->(.*?)<!-- end of audit -->", re.DOTALL)
 NOT_RUN = "not run"
+STALE = "Not repeated since what the experiment follows from has changed:"
 
 
-def listed(page: str) -> dict[str, str]:
+def text_of(page: str) -> str:
+    """A page as it is."""
+    return (evidence.PAGES / f"{page}.md").read_text(encoding="utf-8")
+
+
+def listed(text: str) -> dict[str, str]:
     """The list of a page, by change."""
-    found = _LIST.search(page)
-    return dict(re.findall(r"^- ([^:\n]+): (.+)$", found[0], re.MULTILINE) if found else ())
+    found = _LIST.search(text)
+    return dict(re.findall(r"^- ([^:\n]+): (.+)$", found[2], re.MULTILINE) if found else ())
 
 
-def keep(page: Path, by_change: dict[str, str]) -> None:
-    """Writes the list into the page."""
+def audited(text: str) -> str:
+    """Hash of what the experiment followed from when its list was made; "": not known."""
+    found = _LIST.search(text)
+    return found[1] or "" if found else ""
+
+
+def keep(page: Path, by_change: dict[str, str], inputs: str, *, stale: bool = False) -> None:
+    """Writes the list into the page, and what it follows from."""
+    mark = f"<!-- audit: inputs {inputs} -->" if inputs else "<!-- audit -->"
     lines = [f"- {words}: {flipped}" for words, flipped in by_change.items()]
-    made = "\n".join(["<!-- audit -->", "", *lines, "", "<!-- end of audit -->"])
+    made = [mark, "", *((STALE, "") if stale else ()), *lines, "", "<!-- end of audit -->"]
     text = page.read_text(encoding="utf-8")
-    page.write_text(_LIST.sub(lambda _: made, text), encoding="utf-8")
+    page.write_text(_LIST.sub(lambda _: "\n".join(made), text), encoding="utf-8")
+
+
+def complaint(page: str) -> str:
+    """What is wrong with the list of a page; "" when nothing is."""
+    text = text_of(page)
+    found, wanted = _LIST.search(text), changes_of(page)
+    if not found:
+        return "has no <!-- audit --> ... <!-- end of audit -->"
+    told = listed(text)
+    if set(told) != set(wanted):
+        return f"its audit lists other changes than {', '.join(wanted)}"
+    holds = audited(text) == evidence.item(page).inputs()
+    if set(told.values()) == {NOT_RUN} or holds != (STALE in found[2]):
+        return ""
+    return "its audit holds and says that it does not" if holds else "its audit is stale"
+
+
+def mark(page: str) -> None:
+    """Lets the list of a page say whether it holds."""
+    text = text_of(page)
+    inputs, told = audited(text), listed(text)
+    by_change = {words: told.get(words, NOT_RUN) for words in changes_of(page)}
+    ran = set(by_change.values()) != {NOT_RUN}
+    stale = ran and inputs != evidence.item(page).inputs()
+    keep(evidence.PAGES / f"{page}.md", by_change, inputs if ran else "", stale=stale)
 
 
 def flips_with(one: Audit, change: Change, known: dict[str, bool]) -> str:
@@ -197,12 +276,15 @@ def flips_with(one: Audit, change: Change, known: dict[str, bool]) -> str:
 def audit(name: str, only: Sequence[str], write: bool) -> None:
     """Runs one experiment with each change, or with those in `only`, and prints the flips; with
     `write`, the page has those that are known, also of an audit that was interrupted."""
-    page = evidence.PAGES / f"{name}.md"
-    text = page.read_text(encoding="utf-8")
+    text, inputs, wanted = text_of(name), evidence.item(name).inputs(), changes_of(name)
+    record = evidence.page_record(name)
     if not _LIST.search(text):
-        raise SystemExit(f"{page.name}: has no <!-- audit --> ... <!-- end of audit -->")
-    known, before = verdicts(text), listed(text) if only else {}
-    one, wanted = Audit(name), changes_of(name)
+        raise SystemExit(f"{name}: has no <!-- audit --> ... <!-- end of audit -->")
+    if record is None or record.inputs != inputs:
+        raise SystemExit(f"{name}: its page is stale; run `make evidence ONLY={name}` first")
+    known = verdicts(text)
+    before = listed(text) if only and audited(text) == inputs else {}
+    one = Audit(name)
     by_change = {words: before.get(words, NOT_RUN) for words in wanted}
     for words in only or wanted:
         if words not in wanted:
@@ -210,21 +292,27 @@ def audit(name: str, only: Sequence[str], write: bool) -> None:
         by_change[words] = flips_with(one, wanted[words], known)
         print(f"{name}: {words}: {by_change[words]}", flush=True)
         if write:
-            keep(page, by_change)
+            keep(evidence.PAGES / f"{name}.md", by_change, inputs)
 
 
 def main() -> int:
     """See the text at the top."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--write", action="store_true", help="write the flips into the pages")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--write", action="store_true", help="write the flips into the pages")
+    what.add_argument("--mark", action="store_true", help="mark lists that are stale; runs nothing")
     parser.add_argument("--change", action="append", default=[], help="only with this change")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="(default: every experiment)")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="(default: the simulator's)")
     args = parser.parse_args()
-    known = reproduce.NAMES["simulator"]
+    known = places()
     for name in args.names:
         if name not in known:
             parser.error(f"{name}: no such experiment; experiments: {', '.join(known)}")
-    for name in args.names or known:
+    if args.mark:
+        for name in args.names or known:
+            mark(name)
+        return 0
+    for name in args.names or reproduce.NAMES["simulator"]:
         audit(name, args.change, args.write)
     return 0
 

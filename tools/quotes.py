@@ -18,7 +18,7 @@ from evidence import PAGES
 _TABLE = re.compile(r"<!-- checks: .*?<!-- end -->", re.DOTALL)
 # Not prose: the audit's list, comments, code, targets of links, headings.
 _OTHER = re.compile(
-    r"<!-- audit -->.*?<!-- end of audit -->|<!--.*?-->"
+    r"<!-- audit.*?<!-- end of audit -->|<!--.*?-->"
     r"|`[^`\n]*`|^ {4}\S[^\n]*$|\]\([^)]*\)|^#[^\n]*$",
     re.DOTALL | re.MULTILINE,
 )

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Packet-hops a second on one core: ackwise's simulator against ns-3, same dumbbell.
 
+    make -C bench/ns3 optimized    once: ns-3 as its developers build it, see there
     make -C bench/ns3 && python bench/ns3/run.py [--json]
 
 Both sides run by turns, pinned to one core, with the same links, rates, delays, queue,
@@ -8,7 +9,7 @@ segment size, delayed-ACK rule and congestion control, and without logs. A packe
 data or ACK, received over one link; a path has three links. Seconds are processor seconds, so that
 other load on the machine counts for neither side. ns-3 is measured twice where there are
 many flows: with a pair of hosts for each flow, as ackwise does, and with ten pairs that share the
-flows, where its routers are fastest.
+flows, where its routers are fastest. Exit code 1 when a ratio is below its bound.
 """
 
 import argparse
@@ -26,10 +27,15 @@ from dumbbell import LINK, scenario  # noqa: E402
 from ackwise.engine import _engine  # noqa: E402
 
 NS3 = ROOT / "build" / "ns3" / "dumbbell"
+OPTIMIZED = NS3.parent / "optimized"
 
 # Simulated seconds: ns-3 needs less than half a minute for each.
 CASES = [(1, 20), (100, 10), (1000, 6)]
 FEW_HOSTS = 10
+# At least so many times as fast, by the number of flows: with the same hosts, and as ns-3's fastest
+# shape where that is another.
+BOUNDS = {1: 200, 100: 200, 1000: 100}
+FASTEST_SHAPE_BOUND = 100
 
 
 def median(runs):
@@ -59,6 +65,20 @@ def ackwise(flows, seconds, congestion):
         "goodput_bps": result["groups"][0]["delivered_bytes"] * 8 / seconds,
         "segments_per_ack": result["groups"][0]["segments_per_ack"],
     }
+
+
+def missed(rows):
+    """The bounds that are not reached, in words."""
+    for row in rows:
+        wanted = BOUNDS[row["flows"]]
+        if row["ratio"] < wanted:
+            yield f"{row['flows']} flows: {row['ratio']:.0f} times as fast as ns-3, wanted {wanted}"
+        fastest = row["ratio_to_fastest_shape"]
+        if len(row["ns3"]) > 1 and fastest < FASTEST_SHAPE_BOUND:
+            yield (
+                f"{row['flows']} flows: {fastest:.0f} times as fast as ns-3's fastest shape, "
+                f"wanted {FASTEST_SHAPE_BOUND}"
+            )
 
 
 def main():
@@ -99,13 +119,26 @@ def main():
                 "ratio_to_fastest_shape": ours["hops_per_s"] / fastest,
             }
         )
+    result = {
+        "congestion": options.congestion,
+        "ns3_optimized": OPTIMIZED.exists(),
+        "cases": rows,
+        "missed": list(missed(rows)),
+    }
     if options.json:
-        print(json.dumps({"congestion": options.congestion, "cases": rows}, indent=2))
-        return
+        print(json.dumps(result, indent=2))
+    else:
+        show(result)
+    return 1 if result["missed"] else 0
+
+
+def show(result):
+    built = "as its developers build it" if result["ns3_optimized"] else "Debian's binary package"
+    print(f"ns-3: {built}")
     print(
         f"{'flows':>5}  {'side':<24}{'hops':>9}  {'CPU s':>8}  {'hops/s':>11}  {'Mbit/s':>7}  ratio"
     )
-    for row in rows:
+    for row in result["cases"]:
         runs = [("ackwise", row["ackwise"])]
         runs += [(f"ns-3, {run['hosts']} pairs of hosts", run) for run in row["ns3"]]
         for side, run in runs:
@@ -114,7 +147,9 @@ def main():
                 f"{row['flows']:>5}  {side:<24}{run['packet_hops']:>9}  {run['cpu_s']:>8.3f}  "
                 f"{run['hops_per_s']:>11.0f}  {run['goodput_bps'] / 1e6:>7.2f}  {ratio:>5.1f}"
             )
+    for line in result["missed"]:
+        print(f"missed: {line}")
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -13,7 +13,10 @@ import experiments
 import pytest
 
 from ackwise import engine, reproduce
+from ackwise.lab import build
+from ackwise.lab import run as lab_run
 from ackwise.reproduce import changes, check, table
+from ackwise.reproduce.bottleneck import guest
 from ackwise.reproduce.changes import Change, Scenario
 from ackwise.reproduce.check import Basis, Kind, Origin
 from ackwise.reproduce.dynamic import simulator as dynamic
@@ -54,12 +57,80 @@ def test_the_list_of_a_page_is_replaced_and_the_rest_stays(tmp_path: Path) -> No
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- audit -->\nold\n<!-- end of audit -->\nafter\n", encoding="utf-8")
     for _ in range(2):
-        audit.keep(page, {"other seeds": "none", "twice as long": "not run"})
-        assert audit.listed(page.read_text(encoding="utf-8")).get("twice as long") == "not run"
-        assert page.read_text(encoding="utf-8") == (
-            "before\n<!-- audit -->\n\n- other seeds: none\n- twice as long: not run\n\n"
+        audit.keep(page, {"other seeds": "none", "twice as long": "not run"}, "0f")
+        text = page.read_text(encoding="utf-8")
+        assert audit.listed(text).get("twice as long") == "not run"
+        assert audit.audited(text) == "0f"
+        assert text == (
+            "before\n<!-- audit: inputs 0f -->\n\n- other seeds: none\n- twice as long: not run\n\n"
             "<!-- end of audit -->\nafter\n"
         )
+
+
+@pytest.mark.parametrize("name", audit.places())
+def test_a_stale_list_says_so(name: str) -> None:
+    complaint = audit.complaint(name)
+    assert not complaint, f"{name}: {complaint}; `tools/audit.py --mark` lets the page say so"
+
+
+def test_a_list_is_stale_when_what_it_followed_from_has_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inputs = ["0f"]
+    monkeypatch.setattr(evidence, "PAGES", tmp_path)
+    monkeypatch.setattr(evidence, "item", lambda _name: SimpleNamespace(inputs=lambda: inputs[0]))
+    page = tmp_path / "dynamic.md"
+    page.write_text("<!-- audit -->\n<!-- end of audit -->\n", encoding="utf-8")
+    assert "lists other changes" in audit.complaint("dynamic")
+    audit.mark("dynamic")
+    assert set(audit.listed(page.read_text(encoding="utf-8")).values()) == {audit.NOT_RUN}
+    assert audit.complaint("dynamic") == ""
+    ran = dict.fromkeys(audit.changes_of("dynamic"), "none")
+    audit.keep(page, ran, "0f")
+    assert audit.complaint("dynamic") == ""
+    inputs[0] = "1e"
+    assert audit.complaint("dynamic") == "its audit is stale"
+    audit.mark("dynamic")
+    text = page.read_text(encoding="utf-8")
+    assert audit.complaint("dynamic") == ""
+    assert audit.STALE in text
+    assert (audit.listed(text), audit.audited(text)) == (ran, "0f")
+    inputs[0] = "0f"
+    assert audit.complaint("dynamic") == "its audit holds and says that it does not"
+    audit.mark("dynamic")
+    assert audit.STALE not in page.read_text(encoding="utf-8")
+
+
+def test_a_stale_page_is_not_audited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = tmp_path / "dynamic.md"
+    page.write_text(PAGE + "<!-- audit -->\n<!-- end of audit -->\n", encoding="utf-8")
+    monkeypatch.setattr(evidence, "PAGES", tmp_path)
+    with pytest.raises(SystemExit, match="its page is stale; run `make evidence ONLY=dynamic`"):
+        audit.audit("dynamic", [], write=True)
+
+
+def test_runs_of_the_lab_have_other_seeds_wherever_they_are_started(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[int] = []
+    kernel: Any = SimpleNamespace(key="")
+    for module, name in audit.RUNS:
+        monkeypatch.setattr(module, name, lambda made, *_rest, **_named: seen.append(made["seed"]))
+
+    def through(runner: Runner) -> Outcome:
+        runner.simulate("the lab", [{"seed": 1}])
+        lab_run.simulate({"seed": 2}, "link", "workload", kernel, cancel=None)
+        guest.run({"seed": 3}, kernel, None)
+        return Outcome(checks(44), [], [])
+
+    monkeypatch.setattr(reproduce, "load", lambda name, on: SimpleNamespace(run=through, name=name))
+    monkeypatch.setattr(audit, "places", lambda: {"linux-one": ("one", "linux")})
+    monkeypatch.setattr(build, "find", lambda *_: kernel)
+    (change,) = audit.changes_of("linux-one").values()
+    found = audit.Audit("linux-one").run(change)
+    assert found is not None
+    assert [one.passed for one in found] == [True, True]
+    assert seen == [seed + 1_000_003 for seed in (1, 2, 3)]
 
 
 def test_each_change_changes_every_run_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,7 +186,10 @@ def test_transfers_that_end_with_their_last_byte_get_twice_the_bytes() -> None:
 
 def test_only_what_a_change_affects_is_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "simulate", lambda made, cancel=None: made["seed"])
-    monkeypatch.setattr(reproduce, "load", lambda _name: SimpleNamespace(run=experiment))
+    monkeypatch.setattr(
+        reproduce, "load", lambda name, _on: SimpleNamespace(run=experiment, name=name)
+    )
+    monkeypatch.setattr(audit, "places", lambda: {"one": ("one", "simulator")})
     queued: list[Scenario] = [
         {"seed": n, "down": {"queue_packets": 10}, "groups": []} for n in (1, 2)
     ]
@@ -154,8 +228,11 @@ def test_single_changes_leave_the_other_lines_of_the_list(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page = tmp_path / "dynamic.md"
-    page.write_text(PAGE + "<!-- audit -->\n- other seeds: `up` fails\n<!-- end of audit -->\n")
+    inputs = evidence.item("dynamic").inputs()
+    page.write_text(PAGE + f"<!-- audit: inputs {inputs} -->\n<!-- end of audit -->\n")
+    audit.keep(page, {"other seeds": "`up` fails"}, inputs)
     monkeypatch.setattr(evidence, "PAGES", tmp_path)
+    monkeypatch.setattr(evidence, "page_record", lambda _name: SimpleNamespace(inputs=inputs))
     monkeypatch.setattr(audit.Audit, "run", lambda _self, _change: checks(44))
     audit.audit("dynamic", ["delays -20%"], write=True)
     found = audit.listed(page.read_text(encoding="utf-8"))
@@ -198,7 +275,7 @@ def test_the_list_is_no_part_of_a_page_s_record(
     monkeypatch.setattr(evidence, "PAGES", tmp_path / "experiments")
     for name in reproduce.NAMES["simulator"]:
         before = evidence.page_output(name)
-        audit.keep(evidence.PAGES / f"{name}.md", {"other seeds": "`up` fails"})
+        audit.keep(evidence.PAGES / f"{name}.md", {"other seeds": "`up` fails"}, "0f")
         assert "- other seeds: `up` fails" in evidence.PAGES.joinpath(f"{name}.md").read_text()
         assert evidence.page_output(name) == before
         assert evidence.page_record(name) is not None

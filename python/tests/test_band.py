@@ -18,7 +18,9 @@ from ackwise.reproduce.dynamic.policies import Size
 from ackwise.reproduce.experiment import Outcome
 from ackwise.reproduce.figure import Grid, drawn
 from ackwise.reproduce.ratelimit import band as ratelimit
+from ackwise.reproduce.ratelimit import devices
 from ackwise.reproduce.runner import Runner
+from ackwise.reproduce.separation import lab_band as lab_separation
 from ackwise.results.stats import Estimate
 
 BASIS = Basis(Kind.PREDICTED, Origin.ASKED)
@@ -94,6 +96,7 @@ class Recorder(Runner):
     [
         (ratelimit.band, ratelimit.SETTINGS),
         (deadlock.band, deadlock.SETTINGS),
+        (lab_separation.band, lab_separation.SETTINGS),
         (lambda runner: dynamic.band(runner, Size(ratios=(500,))), dynamic.SETTINGS),
     ],
 )
@@ -109,6 +112,19 @@ def test_each_setting_of_a_band_is_another_experiment(run: Any, settings: band.S
         parts = [part for name, part in zip([band.AS_RUN, *settings], parts, strict=True)
                  if not name.startswith("windows")]  # fmt: skip
     assert all(one != other for i, one in enumerate(parts) for other in parts[:i])
+
+
+def test_twice_as_long_stretches_the_schedule_too() -> None:
+    (made, _), (machine, _) = devices.device_scenarios(), devices.machine_scenarios()
+    for one in (made, machine):
+        longer = changes.changed(one, ratelimit.SETTINGS["twice as long"])
+        assert longer["duration_ns"] == 2 * one["duration_ns"]
+        starts = [
+            [part.get("start_ns", 0) for part in (*run["down"].get("outages", ()), *run["groups"])]
+            for run in (one, longer)
+        ]
+        assert any(starts[0])
+        assert starts[1] == [2 * start for start in starts[0]]
 
 
 def test_each_setting_of_the_story_is_another_story() -> None:

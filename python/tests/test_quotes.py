@@ -18,7 +18,7 @@ In all there are 12 015 ACKs by [D-22](x.md) on Linux cwnd11.
 
 <!-- checks: all --><!-- end -->
 
-<!-- audit -->
+<!-- audit: inputs 0f -->
 - queues 99
 <!-- end of audit -->
 """

@@ -33,6 +33,7 @@ SETTINGS: Settings = {
     **changes.by_a_fifth("clock", changes.clocks),
     "clock -2%": changes.clocks(0.98),
     "clock +2%": changes.clocks(1.02),
+    "twice as long": changes.twice_the_bytes,
 }
 
 

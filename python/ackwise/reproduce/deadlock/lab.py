@@ -2,7 +2,7 @@
 """Spec page 5 on today's Linux: which buffers and writes cause Nagle / delayed-ACK stalls, and does
 the receiver's policy alone end them?"""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -46,6 +46,11 @@ ANSWER = {"request_bytes": 200, "response_bytes": 1200, "write_bytes": 800, "cou
 THINKS_MS = (0, 100)
 PUBLISHED = (A3_AS_PUBLISHED, CSA3_AS_PUBLISHED)
 ADAPTIVE = (A3, CSA3, *PUBLISHED)
+# CSA3 is A3 until there is congestion, and here is none: the worse of both counts. The defaults are
+# ours, not the paper's.
+OURS = {"our a3 and csa3": (A3, CSA3)}
+ON_BUFFERS = {**OURS, "a3 of the paper, under our rails": (A3_AS_PUBLISHED,)}
+ON_WRITES = {**OURS, "a3 and csa3 of the paper, under our rails": PUBLISHED}
 CURES = (STOCK, A3, CSA3, A3_AS_PUBLISHED)
 
 
@@ -54,42 +59,45 @@ def _transfers(runner: Runner, label: str, wanted: Sequence[tuple[TransferSetup,
     return dict(zip(wanted, results, strict=True))
 
 
-def _whose(spec: str) -> str:
-    """The policy, and whose algorithm it is: the defaults of A3 and CSA3 are not the paper's."""
-    if spec in PUBLISHED:
-        return f"{spec.partition(':')[0]} of the paper, under our rails"
-    return f"our {spec}" if spec in (A3, CSA3) else spec
-
-
-def _cured(found: Observed, cells: Sequence[TransferSetup], specs: Sequence[str]) -> list[Check]:
+def _cured(
+    found: Observed, cells: Sequence[TransferSetup], algorithms: Mapping[str, Sequence[str]]
+) -> list[Check]:
     checks = []
-    for spec in specs:
-        mine = [found[cell, spec] for cell in cells]
-        stock = [found[cell, STOCK] for cell in cells]
-        ratios = [a.steady_bps / b.steady_bps for a, b in zip(mine, stock, strict=True)]
+    stock = [found[cell, STOCK] for cell in cells]
+    for whose, specs in algorithms.items():
+        mine = [[found[cell, spec] for cell in cells] for spec in specs]
+        ratios = [
+            a.steady_bps / b.steady_bps for some in mine for a, b in zip(some, stock, strict=True)
+        ]
         checks += [
             check.same(
-                f"{_whose(spec)}: pairs that stall",
+                f"{whose}: pairs that stall",
                 0,
-                sum(one.repeats for one in mine),
-                basis=ENDED if spec in PUBLISHED else FOUND,
+                max(sum(one.repeats for one in some) for some in mine),
+                basis=FOUND if specs == OURS.get(whose) else ENDED,
             ),
             check.at_least(
-                f"{_whose(spec)}: goodput / stock in the second half, lowest of all pairs",
+                f"{whose}: goodput / stock in the second half, lowest of all pairs",
                 0.99,
                 min(ratios),
                 basis=FOUND,
             ),
             check.at_most(
-                f"{_whose(spec)}: delayed-ACK timer ACKs per transfer, highest of all pairs",
+                f"{whose}: delayed-ACK timer ACKs per transfer, highest of all pairs",
                 1,
-                max(one.timers for one in mine),
+                max(one.timers for some in mine for one in some),
                 basis=FOUND,
             ),
         ]
-    plain, careful = (sum(found[c, s].acks for c in cells) for s in (A3, CSA3))
-    own = Basis(Kind.OWN, Origin.AFTER)
-    checks.append(check.between("csa3: ACKs / ACKs of a3", 0.99, 1.01, careful / plain, basis=own))
+    plain, careful = ([found[cell, spec].acks for cell in cells] for spec in (A3, CSA3))
+    checks.append(
+        check.same(
+            "transfers for which csa3 does not send as many ACKs as a3",
+            0,
+            sum(a != b for a, b in zip(plain, careful, strict=True)),
+            basis=Basis(Kind.OWN, Origin.AFTER),
+        )
+    )
     return checks
 
 
@@ -106,21 +114,18 @@ def buffers(runner: Runner, found: Observed) -> tuple[list[Check], list[Figure],
     )
     where = [
         check.at_least(
-            f"MTU {mtu}: pairs that stall with an unmodified receiver",
-            1,
-            sum(cell.mtu == mtu for cell in stalling),
+            "pairs that stall with an unmodified receiver, fewest of any MTU",
+            3,
+            min(sum(cell.mtu == mtu for cell in stalling) for mtu in MTUS),
             basis=FOUND,
-        )
-        for mtu in MTUS
-    ]
-    where.append(
+        ),
         check.same(
             "stalling pairs that also stall with TCP_NODELAY",
             len(stalling),
             sum(one.repeats for one in without.values()),
             basis=FOUND,
-        )
-    )
+        ),
+    ]
     notes = [
         f"{len(stalling)} of {len(cells)} pairs stall with an unmodified receiver: it gets a "
         f"median of {median(found[c, STOCK].steady_bps for c in stalling) / 1e6:.1f} Mbit/s in "
@@ -131,7 +136,7 @@ def buffers(runner: Runner, found: Observed) -> tuple[list[Check], list[Figure],
     figures = [_map(found, spec, name) for spec, name in ((STOCK, "stock"), (A3, "cured"))]
     figures.append(_timeline(found, stalling[-1]))
     checks = check.grouped("where Linux stalls", where)
-    checks += check.grouped("buffers: effect of the policy", _cured(found, cells, CURES[1:]))
+    checks += check.grouped("buffers: effect of the policy", _cured(found, cells, ON_BUFFERS))
     return checks, figures, notes
 
 
@@ -193,11 +198,11 @@ def writes(found: Observed) -> tuple[list[Check], list[Figure], list[str]]:
     count = {spec: sum(found[c, spec].repeats for c in cells) for spec in specs}
     where = [
         check.at_least(
-            "odd writes: pairs that stall with an unmodified receiver", 1, count[STOCK], basis=FOUND
+            "odd writes: pairs that stall with an unmodified receiver", 3, count[STOCK], basis=FOUND
         ),
         check.at_least(
             "odd writes: pairs that stall with a textbook / with an unmodified receiver",
-            1,
+            1.5,
             count[TEXTBOOK] / count[STOCK] if count[STOCK] else None,
             basis=FOUND,
         ),
@@ -219,7 +224,7 @@ def writes(found: Observed) -> tuple[list[Check], list[Figure], list[str]]:
         ],
     )
     checks = check.grouped("where Linux stalls", where)
-    checks += check.grouped("odd writes: effect of the policy", _cured(found, cells, ADAPTIVE))
+    checks += check.grouped("odd writes: effect of the policy", _cured(found, cells, ON_WRITES))
     return checks, [figure], []
 
 
@@ -228,9 +233,9 @@ def writes(found: Observed) -> tuple[list[Check], list[Figure], list[str]]:
 
 def answers(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
     """Write, write, read: Nagle's rule against the delayed ACK of a peer that replies at once."""
-    specs = (STOCK, "every", "ratelimit", *ADAPTIVE)
+    receivers = (STOCK, "every", "ratelimit", *ADAPTIVE)
     sender = {"nagle": "minshall", "send_buffer_bytes": 4 << 20}
-    wanted = list(product(THINKS_MS, specs))
+    wanted = list(product(THINKS_MS, receivers))
     results = runner.simulate(
         "responses in two writes",
         [
@@ -258,10 +263,10 @@ def answers(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
         ),
         *(
             check.at_most(
-                f"{_whose(spec)}, next request at once: median, ms",
-                3 * round_ms, took[0, spec]["p50"] / 1e6, basis=FOUND,
+                f"{whose}, next request at once: median, ms",
+                3 * round_ms, max(took[0, spec]["p50"] for spec in specs) / 1e6, basis=FOUND,
             )
-            for spec in ("every", *ADAPTIVE)
+            for whose, specs in {"every": ("every",), **ON_WRITES}.items()
         ),
     ]  # fmt: skip
     figure = Figure(
@@ -274,8 +279,8 @@ def answers(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
                 [
                     Series(
                         f"next request after {think} ms",
-                        [s.replace(f":{AS_PUBLISHED}", " *") for s in specs],
-                        [took[think, spec]["p50"] / 1e6 for spec in specs],
+                        [s.replace(f":{AS_PUBLISHED}", " *") for s in receivers],
+                        [took[think, spec]["p50"] / 1e6 for spec in receivers],
                         "bars",
                     )
                     for think in THINKS_MS

@@ -6,11 +6,14 @@ from typing import Any
 
 from ackwise.reproduce import changes
 from ackwise.reproduce.band import Headline, Settings, bands, measured, shown
+from ackwise.reproduce.changes import Scenario
 from ackwise.reproduce.check import Basis, Kind, Origin
 from ackwise.reproduce.experiment import Outcome
 from ackwise.reproduce.ratelimit.devices import (
     LIMITED_S,
     LIMITING_S,
+    LONG_S,
+    SECOND,
     FlowRun,
     device_scenarios,
     gain_percent,
@@ -25,11 +28,20 @@ from ackwise.results.stats import Estimate, mean_of
 COSTS = Basis(Kind.FITTED, Origin.AFTER)
 LONGER = Basis(Kind.FITTED, Origin.PUBLISHED)
 AWAY = 0.25
+
+
+def _twice_as_long(made: Scenario) -> None:
+    """The schedule too: the outage, and the short transfers."""
+    changes.twice_as_long(made)
+    changes.scaled([*made["down"].get("outages", ()), *made["groups"]], ("start_ns",), 2)
+
+
 SETTINGS: Settings = {
     **changes.by_a_fifth("queues", changes.queues),
     **changes.by_a_fifth("windows", changes.windows),
     **changes.by_a_fifth("delays", changes.delays),
     **changes.by_a_fifth("cost of an ACK", changes.ack_costs),
+    "twice as long": _twice_as_long,
 }
 
 
@@ -51,9 +63,12 @@ def _headlines() -> list[Headline]:
 def _read(results: Sequence[Any]) -> list[Estimate]:
     stock, limited, *machine = (FlowRun(result) for result in results)
     both = (stock, limited)
-    device = [run.mean(run.mbit_s, *LIMITING_S) for run in both]
-    rtts = [run.mean(run.rtt_ms, *LIMITING_S) for run in both]
-    speeds = [run.mean(run.mbit_s, *LIMITED_S) for run in machine]
+    # Limiting begins when it did; what ends it is as much later as the run is longer.
+    longer = stock.result["duration_ns"] / (LONG_S * SECOND)
+    before_drop_s, whole_s = ((start, end * longer) for start, end in (LIMITING_S, LIMITED_S))
+    device = [run.mean(run.mbit_s, *before_drop_s) for run in both]
+    rtts = [run.mean(run.rtt_ms, *before_drop_s) for run in both]
+    speeds = [run.mean(run.mbit_s, *whole_s) for run in machine]
     gains = [gain_percent(after, before) or 0.0 for before, after in (device, speeds)]
     return [mean_of([value]) for value in (*gains, rtts[1] / rtts[0] if rtts[0] else 0.0)]
 

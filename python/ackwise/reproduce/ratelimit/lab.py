@@ -34,6 +34,8 @@ KEPT_FAULTY = 0.98
 SMALL_QUEUE = "wan-10ms"
 SMALL_S = 5.0
 STRETCHED = (4, 8, 16, 32, 64)
+# Rail FLIGHT comes before the 32nd segment, so that 32 and 64 are one case: the lower counts.
+STRETCHED_ROWS = {"N = 4": (4,), "N = 8": (8,), "N = 16": (16,), "N = 32 and 64": (32, 64)}
 OTHERS = ("every", "bsd", "dynamic", "greedy", "a3", "a3fewer", "csa3")  # default settings
 # Our own run of a prototype, 10 s, not bound by the flight: Mbit/s of 100 with one ACK per N
 # segments.
@@ -141,6 +143,11 @@ def scenario(
     return made
 
 
+def fixed(segments: int) -> str:
+    """The policy that sends one ACK for so many segments."""
+    return f"delayed:segments={segments}"
+
+
 def _run(runner: Runner, label: str, scenarios: Sequence[dict[str, Any]]) -> list[KernelRun]:
     return runner.simulate(label, scenarios, kernel_run)
 
@@ -149,17 +156,18 @@ def _run(runner: Runner, label: str, scenarios: Sequence[dict[str, Any]]) -> lis
 
 
 def _exact(runner: Runner) -> tuple[list[Check], list[Figure]]:
-    specs = [f"delayed:segments={n}" for n in EXACT]
+    specs = [fixed(n) for n in EXACT]
     link = deep("wan-10ms")
     runs = _run(
         runner,
         "one ACK for N segments, clean link",
         [scenario(link, spec, EXACT_S, series=True) for spec in specs],
     )
+    ratios = [(run.late_segments_per_ack or 0.0) / n for n, run in zip(EXACT, runs, strict=True)]
+    words = ", ".join(map(str, EXACT))
     checks = [
-        check.between(f"segments per ACK after start-up / N, N = {n}", 0.99, 1.01,
-                      run.late_segments_per_ack and run.late_segments_per_ack / n, basis=BY_DESIGN)
-        for n, run in zip(EXACT, runs, strict=True)
+        check.between(f"segments per ACK after start-up / N, furthest from 1 of N = {words}", 0.99,
+                      1.01, max(ratios, key=lambda ratio: abs(ratio - 1)), basis=BY_DESIGN)
     ]  # fmt: skip
     return check.grouped("one ACK for N segments", checks), []
 
@@ -208,7 +216,7 @@ def _clean(runner: Runner) -> tuple[list[Check], list[Figure]]:
 
 
 def _small_queue(runner: Runner) -> tuple[list[Check], list[Figure]]:
-    specs = (STOCK, LIMITED, *(f"delayed:segments={n}" for n in STRETCHED), *OTHERS)
+    specs = (STOCK, LIMITED, *map(fixed, STRETCHED), *OTHERS)
     link = plans.load_link(SMALL_QUEUE)
     made = [scenario(link, spec, SMALL_S, sender) for sender in SENDERS for spec in specs]
     runs = _run(runner, "a queue of 50 packets", made)
@@ -216,24 +224,24 @@ def _small_queue(runner: Runner) -> tuple[list[Check], list[Figure]]:
         sender: dict(zip(specs, runs[i * len(specs) : (i + 1) * len(specs)], strict=True))
         for i, sender in enumerate(SENDERS)
     }
-    checks = []
+    checks = [
+        check.at_least(
+            "ratelimit, fewer ACKs, fewest of the senders", 0,
+            min(100 * (1 - by_spec[LIMITED].acks / by_spec[STOCK].acks) for by_spec in at.values()),
+            basis=AS_MUCH, unit="%",
+        )
+    ]  # fmt: skip
+    named = {words: [fixed(n) for n in counts] for words, counts in STRETCHED_ROWS.items()}
+    named |= {spec: [spec] for spec in (LIMITED, *OTHERS)}
     for sender, by_spec in at.items():
         base = by_spec[STOCK].mbit_s
-        checks.append(
-            check.at_least(f"{sender}: ratelimit / stock", KEPT_FAULTY,
-                           by_spec[LIMITED].mbit_s / base if base else None, basis=ASKED)
-        )  # fmt: skip
-        limited, stock = by_spec[LIMITED].acks, by_spec[STOCK].acks
-        checks.append(
-            check.at_least(f"{sender}: ratelimit, fewer ACKs", 0,
-                           100 * (1 - limited / stock) if stock else None, basis=AS_MUCH,
-                           unit="%")
-        )  # fmt: skip
-        named = {f"N = {n}": f"delayed:segments={n}" for n in STRETCHED} | {o: o for o in OTHERS}
         checks += [
-            check.at_least(f"{sender}: {name} / stock", KEPT_FAULTY,
-                           by_spec[spec].mbit_s / base if base else None, basis=AS_MUCH)
-            for name, spec in named.items()
+            check.at_least(
+                f"{sender}: {name} / stock", KEPT_FAULTY,
+                min(by_spec[spec].mbit_s for spec in some) / base if base else None,
+                basis=ASKED if name == LIMITED else AS_MUCH,
+            )
+            for name, some in named.items()
         ]  # fmt: skip
     figure = Figure(
         "linux-ratelimit-stretched",
@@ -246,7 +254,7 @@ def _small_queue(runner: Runner) -> tuple[list[Check], list[Figure]]:
                     Series("prototype, no bound by the flight", STRETCHED, PROTOTYPE[sender],
                            "points"),
                     Series("kernel", STRETCHED,
-                           [by_spec[f"delayed:segments={n}"].mbit_s for n in STRETCHED]),
+                           [by_spec[fixed(n)].mbit_s for n in STRETCHED]),
                 ],
                 title=sender,
                 lines=[("unmodified", by_spec[STOCK].mbit_s)],

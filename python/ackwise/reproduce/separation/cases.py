@@ -142,7 +142,7 @@ def four_cases(runner: Runner, plan: Plan, policy_text: str) -> FourCases:
 def case_checks(every: FourCases, second: FourCases) -> Iterator[Check]:
     """Published speeds, and the same in % of solo throughput."""
     case_of = {paper.FIFO: ONE_QUEUE, "ACK separation": TWO_QUEUES}
-    separated = {"ACK separation": "ACK separation"}
+    separated = {"ACK separation": ("ACK separation",)}
 
     def shares(runs: FourCases) -> Callable[[str, str], list[float]]:
         def ends(queue: str, flow: str) -> list[float]:

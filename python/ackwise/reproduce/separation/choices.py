@@ -74,13 +74,14 @@ def _window(packets: int) -> Change:
 
 
 _MS = 1_000_000
+QUEUES = {f"uplink's queue {n}": _pipes("queue_packets", n, "up") for n in (80, 90, 99, 110, 120)}
 # The band.
 SIZES: Settings = {
     AS_RUN: unchanged,
     "delay 2 ms": _pipes("delay_ns", 2 * _MS, "up", "down"),
     "delay 30 ms": _pipes("delay_ns", 30 * _MS, "up", "down"),
     "delay 50 ms": _pipes("delay_ns", 50 * _MS, "up", "down"),
-    **{f"uplink's queue {n}": _pipes("queue_packets", n, "up") for n in (80, 90, 99, 110, 120)},
+    **QUEUES,
     **{f"download's window {n}": _window(n) for n in (70, 79, 96, 106)},
     **{f"provider's queue {n}": _pipes("queue_packets", n, "down") for n in (160, 240)},
     "twice as long": twice_as_long,

@@ -151,7 +151,7 @@ def _checks(found: Waves) -> Iterator[Check]:
     ):
         of = f", {hosts.name}" + ("" if line is HOME else f", {CELLS}")
         shares = partial(found.shares, hosts, line=line)
-        held = {queue: queue for queue in (APART, OWN)}
+        held = {queue: (queue,) for queue in (APART, OWN)}
         checks = paper.share_checks(
             shares, held, of, as_published=hosts is PAPER_HOSTS, each_run=True
         )

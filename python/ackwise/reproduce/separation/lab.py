@@ -4,6 +4,7 @@
 from ackwise.reproduce.experiment import Experiment, Outcome
 from ackwise.reproduce.runner import Runner
 from ackwise.reproduce.separation.access import ADSL, HOME
+from ackwise.reproduce.separation.lab_band import band
 from ackwise.reproduce.separation.lab_checks import (
     case_checks,
     extreme_checks,
@@ -70,4 +71,5 @@ EXPERIMENT = Experiment(
     question="What do a download's ACKs do to an upload on a real kernel, what ends it, and at "
     "what cost?",
     run=run,
+    band=band,
 )
