@@ -106,11 +106,16 @@ void loop_align(void)
 	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &start, NULL);
 }
 
+void loop_stop(void)
+{
+	running = false;
+}
+
 static void stop(uint64_t due_ns, size_t index)
 {
 	(void)due_ns;
 	(void)index;
-	running = false;
+	loop_stop();
 }
 
 void loop_run(uint64_t end_ns)

@@ -23,7 +23,8 @@ void loop_at(uint64_t due_ns, on_timer *act, size_t index);
 /* Sleeps until base_ns. */
 void loop_align(void);
 
-/* Returns at `end_ns`. */
+/* Returns at `end_ns`, or after loop_stop(). */
 void loop_run(uint64_t end_ns);
+void loop_stop(void);
 
 #endif

@@ -9,7 +9,7 @@ from typing import Any
 
 from ackwise import plans
 from ackwise.lab import cost
-from ackwise.lab.cost import SEGMENT_BYTES, Price
+from ackwise.lab.cost import EXACT, SEGMENT_BYTES, Price
 from ackwise.plans import policy
 from ackwise.reproduce import check
 from ackwise.reproduce.check import Basis, Check, Kind, Origin
@@ -22,9 +22,6 @@ SECOND = 10**9
 MACHINES = ("x86", "mips")  # the source's: a virtual machine, a router
 STOCK = "linux"
 EACH, ONE_PER_TWO = cost.EACH, cost.ONE_PER_TWO
-# While its reader holds a socket, Linux lets segments wait and sends one ACK for all of them,
-# whatever the policy. A baseline of one ACK for two segments has to do without that.
-EXACT = {"tcp_backlog_ack_defer": 0}
 BASELINES = (EACH, ONE_PER_TWO)
 LIMITED = "ratelimit"
 FEWEST = "delayed:segments=1024"
