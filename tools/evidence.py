@@ -63,7 +63,7 @@ TABLES = {
     "twin": (("tools/twin.py",), "golden/twin/*.csv"),
     "twin-clean": (("tools/twin.py", "--random", "clean"), "golden/twin/random/clean.csv"),
     "twin-lossy": (("tools/twin.py", "--random", "lossy"), "golden/twin/random/lossy.csv"),
-    "device-costs": (("tools/device_costs.py", "--measure", "--foretell"), "golden/device/*.csv"),
+    "device-costs": (("tools/device_costs.py", "--measure", "--predict"), "golden/device/*.csv"),
 }
 CHECKS = (*KERNEL_CHECKS, *FUZZ_CHECKS, *TABLES)
 # Items that were not run since their inputs changed: known to be stale, and listed as such. Whoever

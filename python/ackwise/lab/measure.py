@@ -316,37 +316,6 @@ class _Recorded:
     counters: dict[str, dict[str, int]] = field(default_factory=dict)  # by host
 
 
-@dataclass(frozen=True)
-class End:
-    """What one of two machines counted: its load, and of each flow bytes, segments, pure ACKs."""
-
-    load: Load
-    senders: list[tuple[int, int, int]]  # bytes that were acknowledged
-    receivers: list[tuple[int, int, int]]  # bytes that were read
-
-
-def read_end(folder: Path) -> End:
-    """Raises RunError when the machine left something else."""
-    load: Load | None = None
-    senders, receivers = [], []
-    try:
-        for line in (folder / "flows").read_text(encoding="ascii").splitlines():
-            words = line.split()
-            row = dict(zip(words[::2], map(int, words[1::2]), strict=True))
-            if "sender" in row:  # what came in, but for the answer to its SYN
-                senders.append((row["acked"], row["segments"], max(0, row["in"] - 1)))
-            elif "flow" in row:
-                acks = max(0, row["empty"] - _HANDSHAKE[True])
-                receivers.append((row["delivered"], row["segments"], acks))
-            elif "idle_ns" in row:
-                load = Load(row["elapsed_ns"], row["idle_ns"])
-        if not load:
-            raise ValueError("no load")
-    except (LookupError, ValueError) as problem:
-        raise RunError(f"{folder}: the guest's results are damaged ({problem!r})") from problem
-    return End(load, senders, receivers)
-
-
 def read_table(path: Path) -> list[dict[str, str]]:
     """The lines of a table whose first line names its columns, such as `samples` and `pings`."""
     names, *rows = [line.split() for line in path.read_text(encoding="ascii").splitlines()]

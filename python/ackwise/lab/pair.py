@@ -34,6 +34,7 @@ _SLOW = Clock(f"shift={SHIFT},sleep=on,align=on")
 _PEER = Clock("")
 _POLL_S = 0.002
 _BOOT_S, _END_S = 300.0, 60.0
+_HANDSHAKE = 2  # of the clients, which receive: a SYN, and the ACK of its answer
 _PEER_WAITS_NS = 600 * 10**9  # on top of the run: the slow machine boots meanwhile
 
 
@@ -127,8 +128,39 @@ def simulate(
         return _run(slow.results(), peer.results(), role, host_ns)
 
 
+@dataclass(frozen=True)
+class End:
+    """What one of two machines counted: its load, and of each flow bytes, segments, pure ACKs."""
+
+    load: measure.Load
+    senders: list[tuple[int, int, int]]  # bytes that were acknowledged
+    receivers: list[tuple[int, int, int]]  # bytes that were read
+
+
+def read_end(folder: Path) -> End:
+    """Raises RunError when the machine left something else."""
+    load: measure.Load | None = None
+    senders, receivers = [], []
+    try:
+        for line in (folder / "flows").read_text(encoding="ascii").splitlines():
+            words = line.split()
+            row = dict(zip(words[::2], map(int, words[1::2]), strict=True))
+            if "sender" in row:  # what came in, but for the answer to its SYN
+                senders.append((row["acked"], row["segments"], max(0, row["in"] - 1)))
+            elif "flow" in row:
+                acks = max(0, row["empty"] - _HANDSHAKE)
+                receivers.append((row["delivered"], row["segments"], acks))
+            elif "idle_ns" in row:
+                load = measure.Load(row["elapsed_ns"], row["idle_ns"])
+        if not load:
+            raise ValueError("no load")
+    except (LookupError, ValueError) as problem:
+        raise RunError(f"{folder}: the guest's results are damaged ({problem!r})") from problem
+    return End(load, senders, receivers)
+
+
 def _run(slow: Path, peer: Path, role: str, host_ns: int) -> Run:
-    own, other = measure.read_end(slow), measure.read_end(peer)
+    own, other = read_end(slow), read_end(peer)
     rows = own.senders if role == SENDER else own.receivers
     delivered = sum(row[0] for row in rows)
     load = own.load
