@@ -21,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,16 +38,8 @@ from ackwise.reproduce.check import Check, Kind, Origin
 FAILURES = "## What does not come out"
 
 
-@dataclass(frozen=True)
-class Found:
-    """What a run said."""
-
-    checks: list[Check]
-    notes: list[str]
-
-
-def run(name: str, on: str, folder: Path) -> Found:
-    """Runs an experiment; its figures go into `folder`."""
+def run(name: str, on: str, folder: Path) -> tuple[list[Check], list[str]]:
+    """Runs an experiment, for its checks and notes; its figures go into `folder`."""
     out = folder / f"{name}.json"
     command = [sys.executable, "-m", "ackwise", "reproduce", name, "--on", on, "--json", str(out)]
     command += ["--figures", str(folder)]
@@ -58,7 +50,8 @@ def run(name: str, on: str, folder: Path) -> Found:
         raise SystemExit(f"{name}: could not be run (exit code {done.returncode})")
     found: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
     out.unlink()
-    return Found([read(c) for c in found["checks"]], notes_of(found))
+    (one,) = found["experiments"]
+    return [read(c) for c in found["checks"]], one["notes"]
 
 
 def read(check: dict[str, Any]) -> Check:
@@ -83,20 +76,19 @@ def _summary(checks: list[Check]) -> str:
     return "\n".join(lines)
 
 
-def _notes(found: Found, subject: str, page: str) -> str:
-    chosen = [note for note in found.notes if note.startswith(f"{subject}:")]
+def _shown(notes: Sequence[str], subject: str, page: str) -> str:
+    chosen = [note for note in notes if note.startswith(f"{subject}:")]
     if not chosen:
         raise SystemExit(f"{page}: asks for notes of {subject!r}, and there are none")
     return "\n\n".join(f"```text\n{note}\n```" for note in chosen)
 
 
-def rows(found: Found, group: str, page: str) -> str:
+def rows(checks: list[Check], group: str, page: str, notes: Sequence[str] = ()) -> str:
     """The Markdown table of one group of checks, of all, or of how many pass; or notes."""
-    checks = found.checks
     if group == "summary":
         return _summary(checks)
     if group.startswith("notes "):
-        return _notes(found, group.removeprefix("notes "), page)
+        return _shown(notes, group.removeprefix("notes "), page)
     lines = []
     for name, members in table.groups(checks):
         if group not in ("all", name):
@@ -110,7 +102,7 @@ def rows(found: Found, group: str, page: str) -> str:
     return "\n".join(lines).strip()
 
 
-def renewed(text: str, found: Found, page: str) -> str:
+def renewed(text: str, checks: list[Check], page: str, notes: Sequence[str] = ()) -> str:
     """The page with every table replaced."""
     head, *parts = text.split("<!-- checks: ")
     out = [head]
@@ -119,7 +111,7 @@ def renewed(text: str, found: Found, page: str) -> str:
         if "<!-- end -->" not in rest:
             raise SystemExit(f"{page}: the table of {group!r} has no <!-- end -->")
         _, after = rest.split("<!-- end -->", 1)
-        out.append(f"{group} -->\n\n{rows(found, group, page)}\n\n<!-- end -->{after}")
+        out.append(f"{group} -->\n\n{rows(checks, group, page, notes)}\n\n<!-- end -->{after}")
     return "<!-- checks: ".join(out)
 
 
@@ -129,16 +121,18 @@ def undisclosed(text: str, checks: list[Check]) -> list[str]:
     return [c.name for c in checks if not c.passed and f"`{c.name}`" not in section]
 
 
-def complaints(name: str, ran: Found, folder: Path, write: bool) -> list[str]:
+def complaints(
+    name: str, checks: list[Check], notes: Sequence[str], folder: Path, write: bool
+) -> list[str]:
     """What is wrong with the page of one experiment; with `write`, what writing it did not mend."""
     page = PAGES / f"{name}.md"
     if not page.exists():
         return [f"docs/experiments/{name}.md: is missing"]
     old = page.read_text(encoding="utf-8")
-    new = renewed(old, ran, page.name)
+    new = renewed(old, checks, page.name, notes)
     found = [
         f"docs/experiments/{name}.md: `{lost}` fails and is not mentioned under {FAILURES!r}"
-        for lost in undisclosed(old, ran.checks)
+        for lost in undisclosed(old, checks)
     ]
     drawn = {p.name: p.read_bytes() for p in folder.glob("*.svg")}
     kept = {p.name: p.read_bytes() for p in FIGURES.glob(f"{name}-*.svg")}
@@ -185,10 +179,10 @@ def main() -> int:
         inputs = evidence.item(page).inputs()
         began = time.monotonic()
         with tempfile.TemporaryDirectory() as folder:
-            ran = run(name, args.on, Path(folder))
+            checks, notes = run(name, args.on, Path(folder))
             seconds = time.monotonic() - began
-            print(f"{page}: {tally.summary(ran.checks)}", flush=True)
-            wrong = complaints(page, ran, Path(folder), args.write)
+            print(f"{page}: {tally.summary(checks)}", flush=True)
+            wrong = complaints(page, checks, notes, Path(folder), args.write)
         if args.write:
             evidence.keep_page(page, passed=not wrong, inputs=inputs, seconds=seconds)
         found += wrong

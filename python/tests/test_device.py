@@ -324,6 +324,24 @@ def test_a_threshold_that_neither_has_set_is_the_same() -> None:
     assert both(3, 0) is None
 
 
+def test_a_policys_share_of_the_bound_is_in_the_table() -> None:
+    def run(mbit_s: float, per_segment: float, segments: float) -> experiment.DeviceRun:
+        price = per_segment * 1e6 / cost.SEGMENT_BYTES
+        return replace(
+            run_of(), mbit_s=mbit_s, instructions_per_mb=price, segments_per_ack=segments
+        )
+
+    # a segment 4000, an ACK 3000: 37.5% without any
+    runs = {
+        experiment.EACH: run(8, 7000, 1), experiment.ONE_PER_TWO: run(10, 5500, 2),
+        experiment.LIMITED: run(13, 4200, 15),
+    }  # fmt: skip
+    head, bound, _, _, *rows = experiment._table("x86", runs, experiment.price(runs)).splitlines()
+    assert head == "x86: a segment costs 4000 instructions at both ends, an ACK 3000;"
+    assert "without any ACKs 37.5% more" in bound
+    assert rows[-1].split() == ["ratelimit", "2.90", "million", "13.0", "15.00", "+30.0", "+0.80"]
+
+
 def test_a_gain_at_a_load_lies_between_the_nearest_runs() -> None:
     loads, gains = [40.0, 20.0, 60.0], [12.0, 10.0, 18.0]
     assert experiment.at_load(loads, gains, 25) == pytest.approx(10.5)

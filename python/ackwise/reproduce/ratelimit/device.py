@@ -232,9 +232,7 @@ def _table(machine: str, runs: Runs, paid: Price) -> str:
         for spec, run in runs.items()
     ]
     wide = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = (
-        "  ".join((row[0].ljust(wide[0]), *map(str.rjust, row[1:], wide[1:]))) for row in rows
-    )
+    lines = ("  ".join((row[0].ljust(wide[0]), *map(str.rjust, row[1:], wide[1:]))) for row in rows)
     return (
         f"{machine}: a segment costs {paid.segment:.0f} instructions at both ends, an ACK "
         f"{paid.ack:.0f};\nbound: without any ACKs {paid.bound_percent:.1f}% more than with one "
