@@ -433,4 +433,5 @@ def test_a_machine_with_one_end_is_the_one_that_is_busy(
     assert each.busy_share > 0.9
     if role == pair.SENDER:
         assert each.segments / each.acks == pytest.approx(1, rel=0.1)
-        assert eight.segments / eight.acks == pytest.approx(8, rel=0.25)
+        # the rail for the flight asks the peer for more: to it, the RTT is short
+        assert 2 < eight.segments / eight.acks <= 8.1
