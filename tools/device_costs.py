@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""What segments, ACKs, reads and writes cost an emulated machine, and what the simulator foretells.
+"""What segments, ACKs, reads and writes cost an emulated machine, and what the simulator predicts.
 
     python tools/device_costs.py --measure [MACHINE...]     golden/device/measured.csv, five minutes
-    python tools/device_costs.py --foretell [MACHINE...]    golden/device/foretold.csv, ten minutes
+    python tools/device_costs.py --predict [MACHINE...]    golden/device/predicted.csv, ten minutes
     python tools/device_costs.py                            the costs, from measured.csv
 
 Runs of ackwise's device (`ackwise device build` first) with linux/profile, a plugin of QEMU that
 counts instructions by what the kernel does. A row of measured.csv is a run and an activity, with
 its instructions and how often it began. The costs of the links `device-*` follow from these rows,
-and a test holds the links to them. foretold.csv has the throughput of runs that were not used for
+and a test holds the links to them. predicted.csv has the throughput of runs that were not used for
 that, on the machine and in the simulator.
 """
 
@@ -36,7 +36,7 @@ from ackwise.reproduce.figure import Figure, Panel, Series, drawn
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "golden" / "device"
-PICTURE = ROOT / "docs" / "figures" / "device-foretold.svg"
+PICTURE = ROOT / "docs" / "figures" / "device-predicted.svg"
 PLUGIN = ROOT / "linux" / "profile" / "profile.c"
 SECOND = 10**9
 SEGMENT_BYTES = 1448
@@ -93,7 +93,7 @@ SHOWN = (
     Plan("delayed:segments=2", 10_000, 1.0, pace_mbit=40),
 )
 # Written down, and committed, before any of them was run.
-FORETOLD = (
+PREDICTED = (
     Plan("linux", 10_000, 3.0, exact=False),
     Plan("ratelimit", 10_000, 3.0, exact=False),
     Plan("dynamic", 10_000, 3.0, exact=False),
@@ -272,11 +272,11 @@ def costs(rows: Sequence[Row]) -> Costs:
     )
 
 
-# --- foretelling ----------------------------------------------------------------------------------
+# --- predictions ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Foretold:
+class Predicted:
     """A run on the machine and in the simulator."""
 
     machine: str
@@ -294,13 +294,13 @@ class Foretold:
         return 100 * (self.simulator_mbit_s / self.device_mbit_s - 1)
 
 
-def foretell(machine: str, chosen: Sequence[Plan] = FORETOLD) -> Iterable[Foretold]:
-    """The runs of FORETOLD."""
+def predict(machine: str, chosen: Sequence[Plan] = PREDICTED) -> Iterable[Predicted]:
+    """The runs of PREDICTED."""
     target = DEVICES[machine]
     kernel = build.find(files.cache_folder(), False, (), target)
     for plan in chosen:
         there, here = run(plan, kernel, target), simulate(plan, machine)
-        found = Foretold(machine, plan.name, *_pairs(there, here))
+        found = Predicted(machine, plan.name, *_pairs(there, here))
         print(found, f"{found.away_percent:+.1f}%", flush=True)
         yield found
 
@@ -370,8 +370,8 @@ def costs_of(machine: str) -> Costs:
     return costs([row for row in rows if row.machine == machine and row.plan in names])
 
 
-def picture(rows: Sequence[Foretold]) -> bytes:
-    """What was foretold beside what the machines did."""
+def picture(rows: Sequence[Predicted]) -> bytes:
+    """What was predicted beside what the machines did."""
     panels = []
     for machine in DEVICES:
         own = [row for row in rows if row.machine == machine]
@@ -382,7 +382,7 @@ def picture(rows: Sequence[Foretold]) -> bytes:
         }
         bars = [Series(name, runs, values, "bars") for name, values in worlds.items()]
         panels.append(Panel("", f"{machine}: Mbit/s", bars))
-    return drawn(Figure("device-foretold", "Goodput of two slow machines, foretold", panels))
+    return drawn(Figure("device-predicted", "Goodput of two slow machines, predicted", panels))
 
 
 def _renew(name: str, kind: type[Any], machines: Sequence[str], made: Sequence[Any]) -> None:
@@ -397,7 +397,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--measure", action="store_true", help="run the machines, count instructions")
-    what.add_argument("--foretell", action="store_true", help="run machines and simulator")
+    what.add_argument("--predict", action="store_true", help="run machines and simulator")
     parser.add_argument("machines", nargs="*", metavar="MACHINE", help="(default: x86 mips)")
     args = parser.parse_args()
     machines = args.machines or list(DEVICES)
@@ -407,10 +407,10 @@ def main() -> int:
     if args.measure:
         found = [row for machine in machines for row in measure(machine)]
         _renew("measured.csv", Row, machines, found)
-    if args.foretell:
-        told = [row for machine in machines for row in foretell(machine)]
-        _renew("foretold.csv", Foretold, machines, told)
-        files.write_whole(str(PICTURE), picture(read("foretold.csv", Foretold)))
+    if args.predict:
+        told = [row for machine in machines for row in predict(machine)]
+        _renew("predicted.csv", Predicted, machines, told)
+        files.write_whole(str(PICTURE), picture(read("predicted.csv", Predicted)))
         return 0
     for machine in machines:
         found_costs = costs_of(machine)

@@ -6,9 +6,9 @@
     python tools/evidence.py [--force] [NAME...]    renews what is stale, each recorded at once
 
 An item is a page of docs/experiments, whose last line is its record, or a check (a step of
-linux/check, ten minutes of fuzzing) or the tables of golden/twin, whose record is in
-tools/evidence.toml. A record has the outcome, the hash of the inputs (see meaning.py) and, for a
-page or tables, that of what was written.
+linux/check, ten minutes of fuzzing, the tests of emulated machines) or the tables of golden/twin,
+whose record is in tools/evidence.toml. A record has the outcome, the hash of the inputs (see
+meaning.py) and, for a page or tables, that of what was written.
 What failed stays recorded as failed.
 """
 
@@ -63,9 +63,11 @@ TABLES = {
     "twin": (("tools/twin.py",), "golden/twin/*.csv"),
     "twin-clean": (("tools/twin.py", "--random", "clean"), "golden/twin/random/clean.csv"),
     "twin-lossy": (("tools/twin.py", "--random", "lossy"), "golden/twin/random/lossy.csv"),
-    "device-costs": (("tools/device_costs.py", "--measure", "--foretell"), "golden/device/*.csv"),
+    "device-costs": (("tools/device_costs.py", "--measure", "--predict"), "golden/device/*.csv"),
 }
-CHECKS = (*KERNEL_CHECKS, *FUZZ_CHECKS, *TABLES)
+# Tests that `make test` skips on a host without the kernels of emulated machines.
+TEST_CHECKS = {"device-tests": "python/tests/test_device.py"}
+CHECKS = (*KERNEL_CHECKS, *FUZZ_CHECKS, *TABLES, *TEST_CHECKS)
 # Items that were not run since their inputs changed: known to be stale, and listed as such. Whoever
 # renews one takes it out; a test fails while one is here that is up to date.
 DUE = (
@@ -230,6 +232,10 @@ def items() -> list[Item]:
         made.append(Item(step, files, more.modules, (*alone, step), needed))
     for name, (globs, module, needed) in TABLE_INPUTS.items():
         made.append(Item(name, globs, (module,), (*alone, name), (*needed, "evidence")))
+    for name, file in TEST_CHECKS.items():
+        device = PLACES["device"]
+        globs, module = (*device.files, file), "ackwise.lab.cost"
+        made.append(Item(name, globs, (module,), (*alone, name), (*device.scopes, "test")))
     fuzzed = FUZZ_CHECKS.items()
     return made + [Item(name, files, (), (*alone, name), ("test",)) for name, files in fuzzed]
 
@@ -410,6 +416,9 @@ def run_check(name: str) -> int:
     inputs = one.inputs()
     if name in TABLES:
         words = [sys.executable, *TABLES[name][0]]
+    elif name in TEST_CHECKS:
+        words = ["env", "ACKWISE_LAB_BUILD=1", sys.executable, "-m", "pytest", "-q", "-m", "lab"]
+        words += ["-p", "no:cacheprovider", TEST_CHECKS[name]]
     elif name in KERNEL_CHECKS:
         words = ["env", f"STRESS_SECONDS={STRESS_SECONDS}", "linux/check", name]
     else:

@@ -9,7 +9,8 @@ Without a NAME, those of the simulator; with `--on linux`, those of the kernel t
 build` made. The page of NAME on linux is linux-NAME.md. `make evidence` calls this for stale pages.
 
 A table stands between `<!-- checks: GROUP -->` and `<!-- end -->`, GROUP being a heading of the
-table that `ackwise reproduce` prints, `all`, or `summary`: how many pass, by kind. A check that
+table that `ackwise reproduce` prints, `all`, `summary`: how many pass, by kind, or `notes SUBJECT`:
+the notes that begin with "SUBJECT:". A check that
 fails must appear, by its name in backquotes, under the heading "What does not come out". The last
 line of a page records the run, see evidence.py.
 """
@@ -20,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +39,8 @@ from ackwise.reproduce.check import Check, Kind, Origin
 FAILURES = "## What does not come out"
 
 
-def run(name: str, on: str, folder: Path) -> list[Check]:
-    """Runs an experiment; its figures go into `folder`."""
+def run(name: str, on: str, folder: Path) -> tuple[list[Check], list[str]]:
+    """Runs an experiment, for its checks and notes; its figures go into `folder`."""
     out = folder / f"{name}.json"
     command = [sys.executable, "-m", "ackwise", "reproduce", name, "--on", on, "--json", str(out)]
     command += ["--figures", str(folder)]
@@ -49,7 +51,8 @@ def run(name: str, on: str, folder: Path) -> list[Check]:
         raise SystemExit(f"{name}: could not be run (exit code {done.returncode})")
     found: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
     out.unlink()
-    return [read(c) for c in found["checks"]]
+    (one,) = found["experiments"]
+    return [read(c) for c in found["checks"]], one["notes"]
 
 
 def read(check: dict[str, Any]) -> Check:
@@ -74,10 +77,19 @@ def _summary(checks: list[Check]) -> str:
     return "\n".join(lines)
 
 
-def rows(checks: list[Check], group: str, page: str) -> str:
-    """The Markdown table of one group of checks, of all, or of how many pass."""
+def _shown(notes: Sequence[str], subject: str, page: str) -> str:
+    chosen = [note for note in notes if note.startswith(f"{subject}:")]
+    if not chosen:
+        raise SystemExit(f"{page}: asks for notes of {subject!r}, and there are none")
+    return "\n\n".join(f"```text\n{note}\n```" for note in chosen)
+
+
+def rows(checks: list[Check], group: str, page: str, notes: Sequence[str] = ()) -> str:
+    """The Markdown table of one group of checks, of all, or of how many pass; or notes."""
     if group == "summary":
         return _summary(checks)
+    if group.startswith("notes "):
+        return _shown(notes, group.removeprefix("notes "), page)
     lines = []
     for name, members in table.groups(checks):
         if group not in ("all", name):
@@ -91,7 +103,7 @@ def rows(checks: list[Check], group: str, page: str) -> str:
     return "\n".join(lines).strip()
 
 
-def renewed(text: str, checks: list[Check], page: str) -> str:
+def renewed(text: str, checks: list[Check], page: str, notes: Sequence[str] = ()) -> str:
     """The page with every table replaced."""
     head, *parts = text.split("<!-- checks: ")
     out = [head]
@@ -100,7 +112,7 @@ def renewed(text: str, checks: list[Check], page: str) -> str:
         if "<!-- end -->" not in rest:
             raise SystemExit(f"{page}: the table of {group!r} has no <!-- end -->")
         _, after = rest.split("<!-- end -->", 1)
-        out.append(f"{group} -->\n\n{rows(checks, group, page)}\n\n<!-- end -->{after}")
+        out.append(f"{group} -->\n\n{rows(checks, group, page, notes)}\n\n<!-- end -->{after}")
     return "<!-- checks: ".join(out)
 
 
@@ -110,13 +122,15 @@ def undisclosed(text: str, checks: list[Check]) -> list[str]:
     return [c.name for c in checks if not c.passed and f"`{c.name}`" not in section]
 
 
-def complaints(name: str, checks: list[Check], folder: Path, write: bool) -> list[str]:
+def complaints(
+    name: str, checks: list[Check], notes: Sequence[str], folder: Path, write: bool
+) -> list[str]:
     """What is wrong with the page of one experiment; with `write`, what writing it did not mend."""
     page = PAGES / f"{name}.md"
     if not page.exists():
         return [f"docs/experiments/{name}.md: is missing"]
     old = page.read_text(encoding="utf-8")
-    new = renewed(old, checks, page.name)
+    new = renewed(old, checks, page.name, notes)
     found = [
         f"docs/experiments/{name}.md: `{lost}` fails and is not mentioned under {FAILURES!r}"
         for lost in undisclosed(old, checks)
@@ -166,10 +180,10 @@ def main() -> int:
         inputs = evidence.item(page).inputs()
         began = time.monotonic()
         with tempfile.TemporaryDirectory() as folder:
-            checks = run(name, args.on, Path(folder))
+            checks, notes = run(name, args.on, Path(folder))
             seconds = time.monotonic() - began
             print(f"{page}: {tally.summary(checks)}", flush=True)
-            wrong = complaints(page, checks, Path(folder), args.write)
+            wrong = complaints(page, checks, notes, Path(folder), args.write)
         if args.write:
             evidence.keep_page(page, passed=not wrong, inputs=inputs, seconds=seconds)
             if page in audit.places():

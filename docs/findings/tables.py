@@ -299,7 +299,9 @@ COSTS = {
 
 def machine_costs():
     found = {machine: vars(device_costs.costs_of(machine)) for machine in device_costs.DEVICES}
-    body = [[text, *(f"{costs[key]:.0f}" for costs in found.values())] for key, text in COSTS.items()]
+    body = [
+        [text, *(f"{costs[key]:.0f}" for costs in found.values())] for key, text in COSTS.items()
+    ]
     return rows(["instructions", *found], body)
 
 
@@ -327,7 +329,9 @@ def prices():
     body = []
     for machine in device_costs.DEVICES:
         for rtt in ("10", "1", "0.2"):
-            each, two = (runs[machine, f"{p}, RTT {rtt} ms"] for p in ("every", "delayed:segments=2"))
+            each, two = (
+                runs[machine, f"{p}, RTT {rtt} ms"] for p in ("every", "delayed:segments=2")
+            )
 
             def change(of, each=each, two=two):
                 """From one ACK for two segments to one for each, for each segment."""
@@ -335,36 +339,40 @@ def prices():
 
             acks = change(lambda run: run["acks"].times)
             sent = [run["send_segment"].instructions / run["segments"].times for run in (each, two)]
-            body.append([
-                f"{machine}, RTT {rtt} ms",
-                f"{change(lambda run: run['total'].instructions) / acks:.0f}",
-                f"{change(device_costs.counted) / acks:.0f}",
-                *(f"{one:.0f}" for one in sent),
-            ])
+            body.append(
+                [
+                    f"{machine}, RTT {rtt} ms",
+                    f"{change(lambda run: run['total'].instructions) / acks:.0f}",
+                    f"{change(device_costs.counted) / acks:.0f}",
+                    *(f"{one:.0f}" for one in sent),
+                ]
+            )
     head = ["instructions", "an ACK, by the clock", "by the count"]
     return rows([*head, "a segment sent, `every`", "one ACK for two"], body)
 
 
-def foretold():
+def predicted():
     body = []
-    for row in device_costs.read("foretold.csv", device_costs.Foretold):
+    for row in device_costs.read("predicted.csv", device_costs.Predicted):
         away = f"{row.away_percent:+.1f}"
-        body.append([
-            f"{row.machine}: `{row.plan.replace(', ', '`, ', 1)}",
-            f"{row.device_mbit_s:.1f}",
-            f"{row.simulator_mbit_s:.1f}",
-            away if abs(row.away_percent) <= device_costs.WITHIN_PERCENT else f"**{away}**",
-            f"{row.device_segments_per_ack:.3g} / {row.simulator_segments_per_ack:.3g}",
-            f"{100 * row.device_busy:.0f} / {100 * row.simulator_busy:.0f}",
-        ])
-    head = ["run", "machine, Mbit/s", "foretold", "%", "segments per ACK", "busy, %"]
+        body.append(
+            [
+                f"{row.machine}: `{row.plan.replace(', ', '`, ', 1)}",
+                f"{row.device_mbit_s:.1f}",
+                f"{row.simulator_mbit_s:.1f}",
+                away if abs(row.away_percent) <= device_costs.WITHIN_PERCENT else f"**{away}**",
+                f"{row.device_segments_per_ack:.3g} / {row.simulator_segments_per_ack:.3g}",
+                f"{100 * row.device_busy:.0f} / {100 * row.simulator_busy:.0f}",
+            ]
+        )
+    head = ["run", "machine, Mbit/s", "predicted", "%", "segments per ACK", "busy, %"]
     return rows(head, body)
 
 
 MAKERS = {
     "device costs": machine_costs,
     "device activities": activities,
-    "device foretold": foretold,
+    "device predicted": predicted,
     "device prices": prices,
     "twin random": twin_random,
     "twin best": twin_best,

@@ -169,6 +169,23 @@ void flow_add_write(char *const words[])
 	app->schedule[app->scheduled++] = write;
 }
 
+static bool elsewhere[SIDES];
+
+bool side_here(enum side side)
+{
+	return !elsewhere[side];
+}
+
+bool side_alone(void)
+{
+	return elsewhere[AT_CLIENT] || elsewhere[AT_SERVER];
+}
+
+void side_is_elsewhere(enum side side)
+{
+	elsewhere[side] = true;
+}
+
 const char *side_name(enum side side)
 {
 	return side == AT_CLIENT ? "client" : "server";

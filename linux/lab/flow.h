@@ -110,6 +110,12 @@ void flow_add(char *const words[], int count);
 void flow_add_write(char *const words[]);
 
 const char *side_name(enum side side);
+
+/* Both, unless the other end is a machine of its own. */
+bool side_here(enum side side);
+bool side_alone(void);
+void side_is_elsewhere(enum side side);
+
 struct sockaddr_in flow_address(const struct flow *f, enum side side);
 int flow_socket(const struct flow *f, enum side side);
 

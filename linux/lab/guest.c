@@ -78,11 +78,11 @@ static void set_offloads(const char *namespace_name, const char *device, bool gr
 {
 	const struct {
 		const char *name;
-		uint32_t command, enable;
+		uint32_t ask, command, enable;
 	} offloads[] = {
-		{ "tso", ETHTOOL_STSO, false },
-		{ "gso", ETHTOOL_SGSO, false },
-		{ "gro", ETHTOOL_SGRO, gro },
+		{ "tso", ETHTOOL_GTSO, ETHTOOL_STSO, false },
+		{ "gso", ETHTOOL_GGSO, ETHTOOL_SGSO, false },
+		{ "gro", ETHTOOL_GGRO, ETHTOOL_SGRO, gro },
 	};
 	size_t i;
 	int fd;
@@ -90,11 +90,16 @@ static void set_offloads(const char *namespace_name, const char *device, bool gr
 	enter(namespace_name);
 	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	for (i = 0; i < ARRAY_SIZE(offloads); i++) {
-		struct ethtool_value value = { .cmd = offloads[i].command,
-					       .data = offloads[i].enable };
+		struct ethtool_value value = { .cmd = offloads[i].ask };
 		struct ifreq request = { .ifr_data = (void *)&value };
 
 		snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", device);
+		/* a card that cannot do it refuses to have it switched off */
+		if (!ioctl(fd, SIOCETHTOOL, &request) &&
+		    !!value.data == !!offloads[i].enable)
+			continue;
+		value = (struct ethtool_value){ .cmd = offloads[i].command,
+						.data = offloads[i].enable };
 		if (ioctl(fd, SIOCETHTOOL, &request))
 			die("%s: cannot set %s: %s", device, offloads[i].name,
 			    strerror(errno));
@@ -133,6 +138,15 @@ static void make_wire(char *const words[])
 	wire_make((uint32_t)number(words[1], UINT16_MAX), delay_ns);
 }
 
+/* "card MTU SIDE" */
+static void join_wire(char *const words[])
+{
+	static const char *const sides[SIDES] = { "client", "server" };
+
+	wire_join((uint32_t)number(words[1], UINT16_MAX),
+		  (enum side)index_of(words[2], sides, SIDES, "side"));
+}
+
 static void shell(const char *path)
 {
 	pid_t child = fork();
@@ -155,6 +169,8 @@ static void do_step(char *words[], int count)
 		make_namespace(words[1]);
 	else if (!strcmp(verb, "wire") && count == 4)
 		make_wire(words);
+	else if (!strcmp(verb, "card") && count == 3)
+		join_wire(words);
 	else if (!strcmp(verb, "exec") && count > 2)
 		run_program(words[1], words + 2);
 	else if (!strcmp(verb, "env") && count == 3)

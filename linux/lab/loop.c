@@ -97,20 +97,27 @@ void loop_watch(int fd, uint32_t events, on_event *act, size_t index)
 		die("epoll: %s", strerror(errno));
 }
 
-void loop_align(void)
+void loop_align(bool spins)
 {
 	struct timespec start;
 
 	base_ns = (clock_ns() / 1000000000 + 2) * 1000000000;
+	while (spins && clock_ns() < base_ns)
+		;
 	start = (struct timespec){ (time_t)(base_ns / 1000000000), 0 };
 	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &start, NULL);
+}
+
+void loop_stop(void)
+{
+	running = false;
 }
 
 static void stop(uint64_t due_ns, size_t index)
 {
 	(void)due_ns;
 	(void)index;
-	running = false;
+	loop_stop();
 }
 
 void loop_run(uint64_t end_ns)

@@ -7,6 +7,7 @@
 #define LAB_LOOP_H
 
 #include <stddef.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 extern uint64_t
@@ -20,10 +21,11 @@ void loop_open(void);
 void loop_watch(int fd, uint32_t events, on_event *act, size_t index);
 void loop_at(uint64_t due_ns, on_timer *act, size_t index);
 
-/* Sleeps until base_ns. */
-void loop_align(void);
+/* Sleeps until base_ns, or spins. */
+void loop_align(bool spins);
 
-/* Returns at `end_ns`. */
+/* Returns at `end_ns`, or after loop_stop(). */
 void loop_run(uint64_t end_ns);
+void loop_stop(void);
 
 #endif

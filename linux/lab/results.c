@@ -87,8 +87,11 @@ static void write_sample(const struct sample *s)
 
 void results_open(void)
 {
-	diags[AT_CLIENT] = diag_open("client");
-	diags[AT_SERVER] = diag_open("server");
+	enum side side;
+
+	for (side = 0; side < SIDES; side++)
+		if (side_here(side))
+			diags[side] = diag_open(side_name(side));
 	out = fopen(LAB_DIR "/flows", "we");
 	samples = fopen(LAB_DIR "/samples", "we");
 	if (!out || !samples)
@@ -131,6 +134,17 @@ void result_flow(struct flow *f)
 		(unsigned long long)m->read[f->rx], m->completed, tx.tcpi_total_retrans,
 		(unsigned)tx.tcpi_total_rto, tx.tcpi_reord_seen, rx.tcpi_data_segs_in,
 		empty_segments(&rx));
+}
+
+/* What a sender knows of a receiver that is another machine. */
+static void write_sender(const struct flow *f)
+{
+	struct tcp_info tx;
+
+	get_tcp_info(f, f->tx, &tx);
+	fprintf(out, "sender %u acked %llu segments %u in %u\n", f->id,
+		(unsigned long long)tx.tcpi_bytes_acked, tx.tcpi_data_segs_out,
+		tx.tcpi_segs_in);
 }
 
 void results_sample(uint64_t due_ns)
@@ -189,8 +203,11 @@ void results_close(void)
 	struct timespec day;
 	size_t i;
 
-	for (i = 0; i < flows_count; i++)
+	for (i = 0; i < flows_count; i++) {
 		result_flow(&flows[i]);
+		if (!side_here(flows[i].rx))
+			write_sender(&flows[i]);
+	}
 	/* captures have the time of day */
 	clock_gettime(CLOCK_REALTIME, &day);
 	fprintf(out, "end %llu base %llu\n", (unsigned long long)(end_ns - base_ns),

@@ -8,6 +8,7 @@
  *	flow ID group N port N ...		when a flow is complete, or at the end; `segments` are those
  *						that its receiver got, `empty` those without data that it
  *						sent, the handshake's included
+ *	sender ID acked BYTES segments N in N	of the sender, where its receiver is another machine
  *	elapsed_ns N idle_ns N			of the processor, on an emulated machine
  *	end TIME_NS base TIME_NS		the run's length, until its sockets were counted; time of day at
  *						its start

@@ -9,6 +9,7 @@
 #include "results.h"
 #include "system.h"
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -57,6 +58,10 @@ static void on_connection(struct flow *f, enum side side, uint32_t events)
 
 	if (c->fd[side] < 0)
 		return;
+	if (side_alone() && events & (EPOLLHUP | EPOLLERR)) {
+		loop_stop(); /* the other machine's run is over */
+		return;
+	}
 	if (events & EPOLLOUT) {
 		if (side == AT_CLIENT && !c->connected &&
 		    application_first(f) == AT_CLIENT)
@@ -100,6 +105,8 @@ static void on_listening(size_t index, uint32_t events)
 	c->listening = -1;
 	c->fd[AT_SERVER] = fd;
 	watch(f, fd, on_server);
+	if (side_alone())
+		results_start(); /* before, the other machine was booting */
 	if (application_first(f) == AT_SERVER)
 		application_begin(f);
 }
@@ -125,7 +132,44 @@ static void connect_flow(uint64_t due_ns, size_t index)
 		die("connect: %s", strerror(errno));
 }
 
+/* The other machine's run ends with ours. */
+static void hang_up(void)
+{
+	const struct linger at_once = { .l_onoff = 1 };
+	size_t i;
+
+	for (i = 0; i < flows_count; i++) {
+		int fd = flows[i].connection.fd[AT_CLIENT];
+
+		if (fd < 0)
+			continue;
+		setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+		close(fd);
+	}
+}
+
 /* --- the run ----------------------------------------------------------------------------- */
+
+/* Of two machines, whoever started them has to know where each is. */
+static void tell(const char *stage)
+{
+	if (side_alone())
+		fprintf(stderr, "traffic: %s\n", stage);
+}
+
+static void save_all_counters(const char *when)
+{
+	enum side side;
+
+	for (side = 0; side < SIDES; side++) {
+		char file[64];
+
+		snprintf(file, sizeof(file), LAB_DIR "/counters-%s%s", side_name(side),
+			 when);
+		if (side_here(side))
+			save_counters(side_name(side), file);
+	}
+}
 
 static void start_program(uint64_t due_ns, size_t index)
 {
@@ -152,14 +196,15 @@ void traffic_run(uint64_t duration_ns, uint64_t sample_ns)
 	sample_interval_ns = sample_ns;
 	loop_open();
 	results_open();
-	for (i = 0; i < flows_count; i++)
+	for (i = 0; i < flows_count && side_here(AT_SERVER); i++)
 		listen_flow(&flows[i]);
 	ping_open();
-	save_counters("client", LAB_DIR "/counters-client-before");
-	save_counters("server", LAB_DIR "/counters-server-before");
-	loop_align();
+	save_all_counters("-before");
+	/* a machine whose clock is behind the host's, as after booting, catches up while it is busy */
+	loop_align(!side_here(AT_SERVER));
+	tell("begins");
 	results_start();
-	for (i = 0; i < flows_count; i++)
+	for (i = 0; i < flows_count && side_here(AT_CLIENT); i++)
 		loop_at(base_ns + flows[i].app.start_ns, connect_flow, i);
 	for (i = 0; i < programs_count; i++)
 		loop_at(base_ns + programs[i].time_ns, start_program, i);
@@ -168,8 +213,10 @@ void traffic_run(uint64_t duration_ns, uint64_t sample_ns)
 		loop_at(base_ns, sample, 0);
 	ping_start();
 	loop_run(base_ns + duration_ns);
+	tell("ended");
 	results_close();
+	if (side_alone())
+		hang_up();
 	ping_write();
-	save_counters("client", LAB_DIR "/counters-client");
-	save_counters("server", LAB_DIR "/counters-server");
+	save_all_counters("");
 }

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #define DELAY_LINE_PACKETS 1000000u
+#define CARD "eth0"
 
 static const char *const ports[SIDES] = { [AT_CLIENT] = "up", [AT_SERVER] = "down" };
 static const char *const addresses[SIDES] = {
@@ -130,6 +131,19 @@ static void make_pair(uint32_t mtu_bytes)
 	send_request(&q, "veth");
 }
 
+static void move_card(uint32_t mtu_bytes, enum side side)
+{
+	struct request q = begin(RTM_NEWLINK);
+	struct ifinfomsg *head = add_room(&q, sizeof(*head));
+
+	q.h.nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK;
+	head->ifi_index = (int)if_nametoindex(CARD);
+	if (!head->ifi_index)
+		die("there is no network card");
+	add_port(&q, side, mtu_bytes);
+	send_request(&q, "network card");
+}
+
 /* In the namespace of the port. */
 static void set_delay(const char *port, int64_t delay_ns)
 {
@@ -192,4 +206,11 @@ void wire_make(uint32_t mtu_bytes, const int64_t delay_ns[SIDES])
 	make_pair(mtu_bytes);
 	set_up(AT_SERVER, delay_ns[AT_SERVER]);
 	set_up(AT_CLIENT, delay_ns[AT_CLIENT]);
+}
+
+void wire_join(uint32_t mtu_bytes, enum side side)
+{
+	move_card(mtu_bytes, side);
+	set_up(side, 0);
+	side_is_elsewhere(side == AT_CLIENT ? AT_SERVER : AT_CLIENT);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Both hosts of a flow on one wire, where no `ip` is at hand: an emulated machine has only us. */
+/* The wire between the hosts of a flow, where no `ip` is at hand: an emulated machine has only us. */
 #ifndef LAB_WIRE_H
 #define LAB_WIRE_H
 
@@ -11,5 +11,8 @@
  * fixed neighbours. `delay_ns`: of what each side sends, 0 for none.
  */
 void wire_make(uint32_t mtu_bytes, const int64_t delay_ns[SIDES]);
+
+/* The machine's network card as the port of `side`; the other side is another machine. */
+void wire_join(uint32_t mtu_bytes, enum side side);
 
 #endif

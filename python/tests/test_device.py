@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Emulated machines: what is asked of them, what they left, and what instructions cost.
 
-Tests that boot one need a kernel that `ackwise device build` made, and are skipped where none is.
+Tests that boot one need a kernel that `ackwise device build` made, and are skipped where none is;
+`make evidence ONLY=device-tests` builds the kernels and runs them all.
 """
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ from conftest import Ackwise
 from ackwise import plans
 from ackwise.errors import InputError, RunError
 from ackwise.host import files, needs
-from ackwise.lab import build, cost, device, measure
+from ackwise.lab import build, cost, device, measure, pair
 from ackwise.lab.machine import Kernel
 from ackwise.lab.target import DEVICES, MIPS, UML, X86, Target
 from ackwise.plans import policy
@@ -201,10 +203,10 @@ def test_the_price_of_an_ack_follows_from_two_runs() -> None:
         cost.Cost(spec, 0, price, 1, 0, 0, segments, 0)
         for spec, price, segments in (("every", per_mb[0], 1), ("delayed:segments=2", per_mb[1], 2))
     ]
-    assert cost.ack_instructions(costs) == pytest.approx(3000)
-    assert cost.ack_instructions(costs[1:]) is None
+    assert cost.price_of(costs) == found
+    assert cost.price_of(costs[1:]) is None
     thinned = [replace(one, segments_per_ack=8) for one in costs]
-    assert cost.ack_instructions(thinned) is None
+    assert cost.price_of(thinned) is None
 
 
 def test_the_baseline_sends_the_acks_it_is_named_for_though_its_reader_is_busy() -> None:
@@ -213,6 +215,65 @@ def test_the_baseline_sends_the_acks_it_is_named_for_though_its_reader_is_busy()
     steps = device.Prepared(made, "link x", "workload x", KERNEL).steps
     for host in ("client", "server"):
         assert f"write {host} /proc/sys/net/ipv4/tcp_backlog_ack_defer 0" in steps
+
+
+# --- two machines ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("role", "direction"), pair.ROLES.items())
+def test_each_of_two_machines_has_one_end_and_both_know_the_flow(role: str, direction: str) -> None:
+    made = scenario("ratelimit")
+    made["groups"][0]["direction"] = direction
+    slow, peer = pair.steps(made, "workload x", KERNEL)
+    for steps, host, port in ((slow, "client", "up"), (peer, "server", "down")):
+        assert steps[:2] == [f"namespace {host}", f"card 1500 {host}"]
+        assert f"offload {host} {port} none" in steps
+        assert all(step.split()[1] == host for step in steps if step.startswith("write "))
+    assert [s for s in slow if s.startswith("flow ")] == [s for s in peer if s.startswith("flow ")]
+    assert slow[-1] == "run 300000000 0"
+    assert int(peer[-1].split()[1]) > 300_000_000
+
+
+def test_flows_with_an_end_are_refused_on_two_machines() -> None:
+    made = scenario("linux")
+    made["groups"][0]["app"] = {"kind": "bulk", "bytes": 1000}
+    with pytest.raises(InputError, match="without an end"):
+        pair.steps(made, "workload x", KERNEL)
+
+
+def end(folder: Path, idle_ns: int, of_sender: str = "") -> Path:
+    folder.mkdir()
+    (folder / "flows").write_text(
+        f"elapsed_ns 1000000000 idle_ns {idle_ns}\n"
+        "flow 0 group 0 port 5001 started 1 first 0 last 1 delivered 144800 completed 0 "
+        f"retrans 0 timeouts 0 reordering 0 segments 100 empty 52\n{of_sender}end 1 base 7\n"
+    )
+    return folder
+
+
+def test_a_sender_counts_what_was_acknowledged_and_a_receiver_what_it_read(tmp_path: Path) -> None:
+    peer = end(tmp_path / "peer", 400_000_000)
+    sender = end(tmp_path / "s", 200_000_000, "sender 0 acked 289600 segments 210 in 51\n")
+    run = pair._run(sender, peer, pair.SENDER, 1_000_000_000)
+    assert (run.goodput_bps, run.segments, run.acks) == (8 * 289600, 210, 50)
+    assert (run.busy_share, run.peer_idle_share) == (0.8, 0.4)
+    assert run.instructions == 800_000_000 / pair.INSTRUCTION_NS
+    run = pair._run(end(tmp_path / "r", 0), peer, pair.RECEIVER, 1_000_000_000)
+    assert (run.goodput_bps, run.segments, run.acks) == (8 * 144800, 100, 50)
+
+
+RUN = pair.Run(1e6, 10**6, 10**6, 1.0, 700, 350, 0.5, 1.0)
+
+
+def test_runs_of_which_the_host_or_the_peer_set_the_pace_do_not_count() -> None:
+    late, hurried = (replace(RUN, clock_ratio=ratio, goodput_bps=9e9) for ratio in (0.98, 1.02))
+    busy = replace(RUN, peer_idle_share=0.2, goodput_bps=9e9)
+    found = cost.of_runs("x", (RUN, late, hurried, busy, replace(RUN, goodput_bps=3e6)))
+    assert found.goodput_bps == 2e6
+    assert [bool(run.flaw) for run in found.runs] == [False, True, True, True, False]
+    assert cost.spread_percent([1e6, 3e6]) == pytest.approx(100 * 2**0.5 / 2)
+    with pytest.raises(RunError, match="the peer idled 20%"):
+        cost.of_runs("x", (busy,))
 
 
 # --- figures of spec page 1 -----------------------------------------------------------------------
@@ -263,6 +324,24 @@ def test_a_threshold_that_neither_has_set_is_the_same() -> None:
     assert both(3, 0) is None
 
 
+def test_a_policys_share_of_the_bound_is_in_the_table() -> None:
+    def run(mbit_s: float, per_segment: float, segments: float) -> experiment.DeviceRun:
+        price = per_segment * 1e6 / cost.SEGMENT_BYTES
+        return replace(
+            run_of(), mbit_s=mbit_s, instructions_per_mb=price, segments_per_ack=segments
+        )
+
+    # a segment 4000, an ACK 3000: 37.5% without any
+    runs = {
+        experiment.EACH: run(8, 7000, 1), experiment.ONE_PER_TWO: run(10, 5500, 2),
+        experiment.LIMITED: run(13, 4200, 15),
+    }  # fmt: skip
+    head, bound, _, _, *rows = experiment._table("x86", runs, experiment.price(runs)).splitlines()
+    assert head == "x86: a segment costs 4000 instructions at both ends, an ACK 3000;"
+    assert "without any ACKs 37.5% more" in bound
+    assert rows[-1].split() == ["ratelimit", "2.90", "million", "13.0", "15.00", "+30.0", "+0.80"]
+
+
 def test_a_gain_at_a_load_lies_between_the_nearest_runs() -> None:
     loads, gains = [40.0, 20.0, 60.0], [12.0, 10.0, 18.0]
     assert experiment.at_load(loads, gains, 25) == pytest.approx(10.5)
@@ -274,6 +353,9 @@ def test_a_gain_at_a_load_lies_between_the_nearest_runs() -> None:
 
 
 def kernel_of(target: Target) -> Kernel:
+    """Or a skip with the reason; ACKWISE_LAB_BUILD=1, as for evidence, builds what is missing."""
+    if os.environ.get("ACKWISE_LAB_BUILD"):
+        return build.build(files.cache_folder(), target=target)
     if needs.missing(target.scope):
         pytest.skip(f"the host lacks what {target.name} needs: {needs.complaint(target.scope)}")
     try:
@@ -331,3 +413,25 @@ def test_fewer_acks_cost_fewer_instructions(machine: tuple[Target, Kernel]) -> N
     ]
     assert all(prices)
     assert prices == sorted(prices, reverse=True)  # type: ignore[type-var]
+
+
+@pytest.mark.lab
+@pytest.mark.slow
+@pytest.mark.parametrize("role", pair.ROLES)
+def test_a_machine_with_one_end_is_the_one_that_is_busy(
+    machine: tuple[Target, Kernel], role: str
+) -> None:
+    target, kernel = machine
+    # whether this host keeps up is not the test's matter: costs are counts
+    runs = []
+    for spec in ("every", "delayed:segments=8"):
+        made = scenario(spec, duration_ms=1000)
+        made["groups"][0]["direction"] = pair.ROLES[role]
+        runs.append(pair.simulate(made, "workload x", role, kernel, target))
+    each, eight = runs
+    assert each.instructions / each.delivered_bytes > eight.instructions / eight.delivered_bytes
+    assert each.busy_share > 0.9
+    if role == pair.SENDER:
+        assert each.segments / each.acks == pytest.approx(1, rel=0.1)
+        # the rail for the flight asks the peer for more: to it, the RTT is short
+        assert 2 < eight.segments / eight.acks <= 8.1

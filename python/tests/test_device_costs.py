@@ -6,7 +6,7 @@ from typing import Any
 
 import device_costs
 import pytest
-from device_costs import Costs, Foretold, Row
+from device_costs import Costs, Predicted, Row
 
 from ackwise import engine, plans
 from ackwise.host import programs
@@ -29,8 +29,8 @@ def runs() -> dict[tuple[str, str], dict[str, Row]]:
 def test_every_planned_run_is_kept() -> None:
     measured = {(m, plan.name) for m in MACHINES for plan in PLANS}
     assert set(runs()) == measured
-    told = [(row.machine, row.plan) for row in device_costs.read("foretold.csv", Foretold)]
-    assert told == [(m, plan.name) for m in MACHINES for plan in device_costs.FORETOLD]
+    told = [(row.machine, row.plan) for row in device_costs.read("predicted.csv", Predicted)]
+    assert told == [(m, plan.name) for m in MACHINES for plan in device_costs.PREDICTED]
     fitted = {(m, plan.name) for m in MACHINES for plan in device_costs.MEASURED}
     assert not set(told) & fitted
 
@@ -194,10 +194,10 @@ def test_a_saturated_machine_of_the_simulator_spends_what_the_costs_add_up_to() 
     assert expected < busy
 
 
-def test_what_is_foretold_is_the_simulators_and_compared_with_the_machines() -> None:
+def test_what_is_predicted_is_the_simulators_and_compared_with_the_machines() -> None:
     """Of the kept rows: the simulator still says so."""
-    row = next(r for r in device_costs.read("foretold.csv", Foretold) if r.machine == "x86")
-    (plan,) = (plan for plan in device_costs.FORETOLD if plan.name == row.plan)
+    row = next(r for r in device_costs.read("predicted.csv", Predicted) if r.machine == "x86")
+    (plan,) = (plan for plan in device_costs.PREDICTED if plan.name == row.plan)
     group = device_costs.simulate(plan, "x86")["groups"][0]
     assert group["goodput_bps"] / 1e6 == pytest.approx(row.simulator_mbit_s, rel=0.001)
     assert row.away_percent == pytest.approx(

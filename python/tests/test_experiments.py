@@ -49,6 +49,15 @@ def test_a_page_shows_at_a_glance_what_could_have_failed() -> None:
     assert "| fitted | 0 of 1 | 0 of 1 | - | - | - |" in made
 
 
+def test_a_page_shows_the_notes_that_it_asks_for() -> None:
+    page = "<!-- checks: notes x86 -->\nold\n<!-- end -->"
+    made = experiments.renewed(page, CHECKS, "page", ["x86: a\nb", "mips: c"])
+    assert "```text\nx86: a\nb\n```" in made
+    assert "old" not in made and "mips" not in made
+    with pytest.raises(SystemExit, match="asks for notes of 'x86'"):
+        experiments.renewed(page, CHECKS, "page", ["mips: c"])
+
+
 def test_checks_are_read_from_the_document_as_they_were() -> None:
     for one in CHECKS:
         found = experiments.read(document.of_check("sample", one))

@@ -39,10 +39,14 @@ _RUN_EXAMPLES = """\
 ackwise device run
 ackwise device run --policy linux --policy delayed:segments=64 --duration 10s
 ackwise device run --pace 20mbit --json
+ackwise device run --role sender --runs 5 --policy delayed:segments=2 --policy ratelimit
 """
 _RUN_TEXT = """\
 One long transfer between the two ends, for each policy: throughput, instructions for each megabyte
 that arrives, and how busy the processor was. The first policy is what the others are compared with.
+With --role the machine has one end only, and the other is a second machine that is not slow. Both
+then run in real time, at 31 million instructions a second: no run is like another, and a run
+counts only if this host kept up and the other machine was not the bottleneck.
 """
 _BASELINES = ("linux", "delayed:segments=2")
 
@@ -107,8 +111,36 @@ def _policies(asked: Sequence[str]) -> list[str]:
         help="the sender's pace",
         show_default="as fast as the processor allows",
     ),
-    option("--seed", type=options.Whole(0, 2**32 - 1), metavar="N", default=1, help="seed"),
+    option(
+        "--link",
+        type=options.LINK,
+        metavar="NAME|FILE",
+        default="lan-1g",
+        help="gives the delay of the wire, and so the RTT",
+    ),
+    option(
+        "--exact",
+        is_flag=True,
+        help="one ACK is not for all segments that came while the reader held the socket",
+    ),
+    option("--seed", type=options.Whole(0, 2**31), metavar="N", default=1, help="seed"),
     options.jobs(),
+)
+@group(
+    "Two machines",
+    option(
+        "--role",
+        type=options.OneOf("sender", "receiver"),
+        help="the end that the machine has",
+        show_default="both",
+    ),
+    option(
+        "--runs",
+        type=options.Whole(1, 100),
+        metavar="N",
+        default=3,
+        help="runs of each policy",
+    ),
 )
 @outputs("json")
 @others(options.QUIET)
@@ -118,56 +150,83 @@ def run(
     policy: tuple[str, ...],
     duration: int,
     pace: int | None,
+    link: str,
+    exact: bool,
     seed: int,
     jobs: int | None,
+    role: str | None,
+    runs: int,
     outputs: Outputs,
     quiet: bool,
 ) -> int:
     """Exit code; raises InputError, RunError, Interrupted."""
-    from ackwise.lab import cost, device
+    from ackwise.lab import cost, device, pair
     from ackwise.lab.device import Load
     from ackwise.plans import policy as policies
     from ackwise.results.console import Console
     from ackwise.results.progress import progress_bar
 
     outputs.check()
+    if role:
+        options.refuse(("--pace", "--link", "--jobs"), "--role", "leave it out")
+    else:
+        options.need(("--runs",), "--role: the runs of one machine are all alike")
     chosen = policies.parse_all(_policies(policy), "--policy")
     kernel = lab.device_kernel()
     load = Load(pace_bps=pace or 0)
+    transfer = cost.Transfer(duration, seed, link, exact)
     with progress_bar(not quiet) as show:
-        costs = cost.measure(
-            chosen,
-            kernel,
-            lab.target,
-            load,
-            duration_ns=duration,
-            seed=seed,
-            workers=jobs,
-            on_progress=partial(show, f"running on {kernel.label}"),
-        )
-    made = cost.document(costs, chosen, kernel, lab.target, load, duration_ns=duration, seed=seed)
+        where = (chosen, kernel, lab.target)
+        told = partial(show, f"running on {kernel.label}")
+        if role:
+            costs = cost.measure_role(*where, role, transfer, runs=runs, on_progress=told)
+        else:
+            costs = cost.measure(*where, load, transfer, workers=jobs, on_progress=told)
+    made = cost.document(costs, chosen, kernel, lab.target, load, transfer, role)
     outputs.write(made, list)
     if outputs.to_terminal:
-        _show(Console(), costs, kernel.label)
-        ack = cost.ack_instructions(costs)
-        if ack is not None:
-            took = f"{ack * device.INSTRUCTION_NS / 1000:.0f}us"
-            print(f"an ACK costs {ack:.0f} instructions: `ackwise policy price --ack-cost {took}`")
+        _show(Console(), costs, kernel.label, role)
+        paid = cost.price_of(costs)
+        if paid and role:
+            print(
+                f"at the {role} a segment costs {paid.segment:.0f} instructions, an ACK "
+                f"{paid.ack:.0f}: without any ACKs {paid.bound_percent:.1f}% more than with one "
+                f"per two; {1000 / pair.INSTRUCTION_NS:.2f} million instructions a second"
+            )
+        elif paid:
+            took = f"{paid.ack * device.INSTRUCTION_NS / 1000:.0f}us"
+            print(
+                f"an ACK costs {paid.ack:.0f} instructions: "
+                f"`ackwise policy price --ack-cost {took}`"
+            )
     return 0
 
 
-def _show(console: "Console", costs: "Sequence[Cost]", label: str) -> None:
+def _show(console: "Console", costs: "Sequence[Cost]", label: str, role: str | None) -> None:
     from rich.table import Table
     from rich.text import Text
+
+    from ackwise.lab.cost import spread_percent
 
     first = costs[0]
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     table.add_column("policy", no_wrap=True)
-    for head in ("Mbit/s", "instr/MB", "vs first", "busy", "ACKs", "segs/ACK", "RTT ms"):
+    ends = ["gain", "spread", "peer idle", "runs"] if role else ["RTT ms"]
+    for head in ("Mbit/s", "instr/MB", "vs first", "busy", "ACKs", "segs/ACK", *ends):
         table.add_column(head, justify="right")
     for one in costs:
         price, base = one.instructions_per_mb, first.instructions_per_mb
         change = f"{100 * (price / base - 1):+.1f}%" if price and base and one is not first else ""
+        last = [] if one.srtt_p50_ns is None else [f"{one.srtt_p50_ns / 1e6:.2f}"]
+        if role:
+            gain = 100 * (one.goodput_bps / first.goodput_bps - 1)
+            spread = spread_percent([run.goodput_bps for run in one.sound])
+            last = [
+                "" if one is first else f"{gain:+.1f}%",
+                "" if spread is None else f"{spread:.1f}%",
+                f"{100 * min(run.peer_idle_share for run in one.sound):.0f}%",
+                f"{len(one.sound)} of {len(one.runs)}",
+            ]
         table.add_row(
             one.policy,
             f"{one.goodput_bps / 1e6:.2f}",
@@ -176,7 +235,11 @@ def _show(console: "Console", costs: "Sequence[Cost]", label: str) -> None:
             f"{100 * one.busy_share:.1f}%",
             str(one.acks),
             f"{one.segments_per_ack:.2f}",
-            f"{one.srtt_p50_ns / 1e6:.2f}",
+            *last,
         )
     console.print(table)
-    console.print(Text(f"{label}; both ends on one processor", style="dim"), soft_wrap=True)
+    for one in costs:
+        for flaw in dict.fromkeys(run.flaw for run in one.runs if run.flaw):
+            console.print(Text(f"{one.policy}: a run does not count: {flaw}", style="yellow"))
+    counted = f"the {role} alone, of two machines" if role else "both ends on one processor"
+    console.print(Text(f"{label}; {counted}", style="dim"), soft_wrap=True)

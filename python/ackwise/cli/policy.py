@@ -52,12 +52,14 @@ _PRICE_TEXT = """\
 what is scarce for a time: a processor or the air (--ack-cost), or an uplink (--uplink). While data
 arrive at RATE, ACKs may have SHARE of it, which allows one ACK for K segments; the price L is the
 waiting time at which that is the cheapest schedule. `greedy` then sends just that, `dynamic`,
-whose threshold is random, a fifth more on average; rails may add some.
+whose threshold is random, a fifth more on average. In the kernel the rail `flight` asks for several
+ACKs in each RTT: --rtt says whether that is more.
 """
 _PRICE_EXAMPLES = """\
 ackwise policy price --uplink 1mbit --rate 50mbit
 ackwise policy price --uplink 1mbit --ack-bytes 106B --rate 50mbit --share 5%   # two ATM cells
 ackwise policy price --ack-cost 38us --rate 100mbit --share 2%   # as `ackwise device run` found
+ackwise policy price --uplink 1mbit --rate 50mbit --rtt 10ms
 ackwise policy price --ack-cost 120us --rate 200mbit --json      # airtime
 """
 _SHOW_TEXT = """\
@@ -271,10 +273,22 @@ def unload(name: str) -> int:
         default="10%",
         help="share of the processor, the air or the uplink that ACKs may have",
     ),
+    option(
+        "--rtt",
+        type=Duration(),
+        metavar="TIME",
+        help="round-trip time: then it says what ACKs take under the kernel's rails",
+    ),
 )
 @others(options.AS_JSON)
 def price(
-    ack_cost: int | None, uplink: int | None, ack_bytes: int, rate: int, share: int, as_json: bool
+    ack_cost: int | None,
+    uplink: int | None,
+    ack_bytes: int,
+    rate: int,
+    share: int,
+    rtt: int | None,
+    as_json: bool,
 ) -> int:
     """Exit code; raises InputError."""
     from ackwise.plans import price as prices
@@ -287,7 +301,7 @@ def price(
     else:
         options.refuse(("--uplink", "--ack-bytes"), "--ack-cost", "give one of them")
         cost_ns = ack_cost
-    found = prices.price(cost_ns, share, rate)
+    found = prices.price(cost_ns, share, rate, rtt or 0)
     if as_json:
         print(json.dumps(found.document(), indent=2))
         return 0
@@ -299,6 +313,14 @@ def price(
         f"{units.show(rate, units.RATE)} are {float(found.segments_per_s):.0f} segments a second: "
         f"one ACK for {float(found.segments_per_ack):.1f}"
     )
+    if found.railed_segments_per_ack is not None and found.railed_share_ppm is not None:
+        if found.railed_segments_per_ack < found.segments_per_ack:
+            print(
+                f"the rail `flight` allows one for {float(found.railed_segments_per_ack):.0f} at "
+                f"this RTT: ACKs take {units.show(found.railed_share_ppm, units.SHARE)}"
+            )
+        else:
+            print("the rail `flight` allows that at this RTT")
     print(f"price of an ACK: L = {found.price_ns / 1e6:.3f} ms of waiting")
     for spec in found.policies:
         print(f"use: --policy {spec}")

@@ -48,7 +48,8 @@ def run(
     def run_one(job: Job, scenario: dict[str, Any], cancel: Cancel) -> dict[str, Any]:
         kept = None if keep is None else folder_of(keep, job)
         if device:
-            where = (scenario, *_names(job), kernel, device)
+            load = emulated.Load(captured=kept is not None)
+            where = (scenario, *_names(job), kernel, device, load)
             return emulated.simulate(*where, cancel=cancel, limit_s=limit_s, keep=kept)
         return simulate(job, scenario, kernel, cancel=cancel, limit_s=limit_s, keep=kept)
 

@@ -2,13 +2,15 @@
 """What policies cost on an emulated machine: instructions for each megabyte that arrives."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from statistics import fmean, stdev
 from typing import Any
 
 from ackwise import plans
 from ackwise.engine import Cancel
 from ackwise.engine.pool import run_all
-from ackwise.lab import compare, device
+from ackwise.errors import RunError
+from ackwise.lab import compare, device, pair
 from ackwise.lab.device import Load
 from ackwise.lab.machine import Kernel
 from ackwise.lab.target import Target
@@ -21,7 +23,10 @@ SEGMENT_BYTES = 1448  # Ethernet, timestamps
 EACH, ONE_PER_TWO = "every", "delayed:segments=2"
 _SEGMENTS = {EACH: 1, ONE_PER_TWO: 2}
 _NEARLY = 1.25
-SCHEMA_VERSION = 1
+# While its reader holds a socket, Linux lets segments wait and sends one ACK for all of them,
+# whatever the policy. A baseline of one ACK for two segments has to do without that.
+EXACT = {"tcp_backlog_ack_defer": 0}
+SCHEMA_VERSION = 2
 KEYS = {
     "schema_version": "version of these keys; increases when one is removed or changes meaning",
     **provenance.KEYS,
@@ -29,15 +34,33 @@ KEYS = {
     "instruction_ns": "time that each instruction takes",
     "duration_ns": "length of each run",
     "pace_bps": "the sender's pace; 0: as fast as the processor allows",
-    "ack_instructions": "an ACK's, of both ends; null without `every` and `delayed:segments=2`",
+    "link": "gives the delays of the wire; with `role` it has none",
+    "exact": "whether segments that came while a reader held the socket were acknowledged as "
+    "others",
+    "role": "the machine's, `sender` or `receiver`, of two; null: it has both ends",
+    "runs": "of each policy",
+    "ack_instructions": "an ACK's, of the ends counted; null without `every` and "
+    "`delayed:segments=2`",
     "policies[].policy": "with its parameters; `linux` is the kernel's own code",
     "policies[].goodput_bps": "payload read by the application per second",
-    "policies[].instructions_per_mb": "of both ends, for 10^6 bytes read by the application",
+    "policies[].instructions_per_mb": "of both ends, or that of `role`, for 10^6 bytes read by the "
+    "application",
     "policies[].busy_share": "share of the run in which the processor executed instructions",
     "policies[].segments": "data segments that the receiver got",
     "policies[].acks": "pure ACKs that it sent",
     "policies[].segments_per_ack": "the quotient of both",
-    "policies[].srtt_p50_ns": "median of the sender's smoothed RTT, sampled 100 times",
+    "policies[].srtt_p50_ns": "median of the sender's smoothed RTT, sampled 100 times; null with "
+    "`role`",
+    "policies[].runs": "with `role`: each run; what is above are means of those without a flaw",
+    "policies[].runs[].goodput_bps": "payload acknowledged or read per second, of that run",
+    "policies[].runs[].delivered_bytes": "payload",
+    "policies[].runs[].instructions": "of the machine that has the role",
+    "policies[].runs[].busy_share": "its",
+    "policies[].runs[].segments": "data segments that it sent or got",
+    "policies[].runs[].acks": "pure ACKs that it got or sent",
+    "policies[].runs[].peer_idle_share": "of the other machine, while they were connected",
+    "policies[].runs[].clock_ratio": "its time in the run by the host's",
+    "policies[].runs[].flaw": "why the run does not count; empty if it does",
 }
 
 
@@ -52,7 +75,18 @@ class Cost:
     segments: int
     acks: int
     segments_per_ack: float
-    srtt_p50_ns: float
+    srtt_p50_ns: float | None
+    runs: tuple[pair.Run, ...] = ()  # of two machines
+
+    @property
+    def sound(self) -> list[pair.Run]:
+        """The runs that count."""
+        return [run for run in self.runs if not run.flaw]
+
+    def document(self) -> dict[str, Any]:
+        """As KEYS describes."""
+        runs = [asdict(run) | {"flaw": run.flaw} for run in self.runs]
+        return {**vars(self), "runs": runs}
 
 
 @dataclass(frozen=True)
@@ -80,9 +114,9 @@ def price(each: tuple[float, float], two: tuple[float, float]) -> Price:
     return Price(per_segment[1] - ack * acks[1], ack)
 
 
-def ack_instructions(costs: Sequence[Cost]) -> float | None:
-    """What an ACK costs, if the two policies that show it ran and sent as many as they are named
-    for: a receiver whose reader holds the socket sends fewer."""
+def price_of(costs: Sequence[Cost]) -> Price | None:
+    """If the two policies that show it ran and sent as many ACKs as they are named for: a receiver
+    whose reader holds the socket sends fewer."""
     found = {
         cost.policy: (cost.instructions_per_mb, cost.segments_per_ack)
         for cost in costs
@@ -92,13 +126,23 @@ def ack_instructions(costs: Sequence[Cost]) -> float | None:
     }
     if _SEGMENTS.keys() - found:
         return None
-    return price(found[EACH], found[ONE_PER_TWO]).ack
+    return price(found[EACH], found[ONE_PER_TWO])
 
 
-def scenario(chosen: PolicyChoice, duration_ns: int, seed: int) -> dict[str, Any]:
-    """One long transfer over the machine's wire."""
-    workload = replace(plans.load_workload(WORKLOAD), duration_ns=duration_ns)
-    return plans.scenario_of(plans.load_link(LINK), workload, chosen, seed)
+@dataclass(frozen=True)
+class Transfer:
+    """One long transfer."""
+
+    duration_ns: int
+    seed: int
+    link: str = LINK  # name or file
+    exact: bool = False  # see EXACT
+
+    def scenario(self, chosen: PolicyChoice) -> dict[str, Any]:
+        """With a policy. Raises InputError."""
+        workload = replace(plans.load_workload(WORKLOAD), duration_ns=self.duration_ns)
+        made = plans.scenario_of(plans.load_link(self.link), workload, chosen, self.seed)
+        return made | {"sysctls": EXACT} if self.exact else made
 
 
 def of(result: dict[str, Any], policy: str) -> Cost:
@@ -121,20 +165,72 @@ def measure(
     kernel: Kernel,
     target: Target,
     load: Load,
+    transfer: Transfer,
     *,
-    duration_ns: int,
-    seed: int,
     workers: int | None = None,
     on_progress: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> list[Cost]:
     """A run of each policy, in their order. Raises InputError, RunError, Interrupted."""
+    names = (f"link {transfer.link}", f"workload {WORKLOAD}")
 
     def one(chosen: PolicyChoice, cancel: Cancel) -> Cost:
-        made = scenario(chosen, duration_ns, seed)
-        names = (f"link {LINK}", f"workload {WORKLOAD}")
+        made = transfer.scenario(chosen)
         return of(device.simulate(made, *names, kernel, target, load, cancel=cancel), chosen.label)
 
     return run_all(one, policies, workers=workers, on_progress=on_progress)
+
+
+def measure_role(
+    policies: Sequence[PolicyChoice],
+    kernel: Kernel,
+    target: Target,
+    role: str,
+    transfer: Transfer,
+    *,
+    runs: int,
+    on_progress: Callable[[int, int], None] = lambda _done, _all: None,
+) -> list[Cost]:
+    """Runs of two machines, of which `target` has the role. Policies take turns, so that what the
+    host does meanwhile meets all of them. Raises InputError, RunError, Interrupted."""
+    jobs = [(chosen, number) for number in range(runs) for chosen in policies]
+
+    def one(job: tuple[PolicyChoice, int], cancel: Cancel) -> pair.Run:
+        chosen, number = job
+        made = replace(transfer, seed=transfer.seed + number).scenario(chosen)
+        made["groups"] = [{**group, "direction": pair.ROLES[role]} for group in made["groups"]]
+        return pair.simulate(made, f"workload {WORKLOAD}", role, kernel, target, cancel=cancel)
+
+    # one after the other: they take the host's time
+    found = run_all(one, jobs, workers=1, on_progress=on_progress)
+    return [
+        of_runs(chosen.label, tuple(found[index :: len(policies)]))
+        for index, chosen in enumerate(policies)
+    ]
+
+
+def of_runs(policy: str, runs: tuple[pair.Run, ...]) -> Cost:
+    """Means of the runs that count. Raises RunError if none does."""
+    sound = [run for run in runs if not run.flaw]
+    if not sound:
+        raise RunError(f"{policy}: no run counts: {runs[0].flaw}; try again while the host idles")
+    segments, acks = (round(fmean(values)) for values in
+                      zip(*((run.segments, run.acks) for run in sound), strict=True))  # fmt: skip
+    return Cost(
+        policy,
+        fmean(run.goodput_bps for run in sound),
+        1e6 * sum(run.instructions for run in sound) / sum(run.delivered_bytes for run in sound),
+        fmean(run.busy_share for run in sound),
+        segments,
+        acks,
+        segments / acks if acks else float(segments),
+        None,
+        runs,
+    )
+
+
+def spread_percent(values: Sequence[float]) -> float | None:
+    """Standard deviation of a sample, by its mean."""
+    return 100 * stdev(values) / fmean(values) if len(values) > 1 else None
 
 
 def document(
@@ -143,19 +239,25 @@ def document(
     kernel: Kernel,
     target: Target,
     load: Load,
-    *,
-    duration_ns: int,
-    seed: int,
+    transfer: Transfer,
+    role: str | None = None,
 ) -> dict[str, Any]:
     """Everything, as KEYS describes."""
     world = compare.world(kernel, "device")
+    paid = price_of(costs)
+    runs = max(1, *(len(cost.runs) for cost in costs))
+    seeds = [transfer.seed + number for number in range(runs)]
     return {
         "schema_version": SCHEMA_VERSION,
-        "provenance": provenance.record(world, world.rails_of(policies, "network"), [seed]),
+        "provenance": provenance.record(world, world.rails_of(policies, "network"), seeds),
         "machine": target.name,
-        "instruction_ns": device.INSTRUCTION_NS,
-        "duration_ns": duration_ns,
+        "instruction_ns": pair.INSTRUCTION_NS if role else device.INSTRUCTION_NS,
+        "duration_ns": transfer.duration_ns,
         "pace_bps": load.pace_bps,
-        "ack_instructions": ack_instructions(costs),
-        "policies": [vars(cost) for cost in costs],
+        "link": transfer.link,
+        "exact": transfer.exact,
+        "role": role,
+        "runs": runs,
+        "ack_instructions": paid.ack if paid else None,
+        "policies": [cost.document() for cost in costs],
     }

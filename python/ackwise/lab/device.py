@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import IO, Any, NoReturn
 
 from ackwise import engine
 from ackwise.errors import RunError
@@ -46,6 +46,7 @@ class _Board:
     emulator: str
     words: tuple[str, ...]
     parameters: str  # of the kernel
+    counted: str = ""  # more of them, while instructions are counted
 
 
 _BOARDS = {
@@ -56,7 +57,7 @@ _BOARDS = {
     ),
     # While instructions are counted, QEMU does not wake this processor from its WAIT instruction;
     # without it, idle time passes by instructions, which cost the host and not the guest.
-    MIPS: _Board("qemu-system-mips", ("-M", "malta", "-cpu", "24Kf"), "console=ttyS0 nowait"),
+    MIPS: _Board("qemu-system-mips", ("-M", "malta", "-cpu", "24Kf"), "console=ttyS0", " nowait"),
 }
 
 
@@ -169,19 +170,78 @@ def _check(scenario: dict[str, Any], link: str, workload: str) -> None:
 # --- the machine -----------------------------------------------------------------------------
 
 
-def _words(target: Target, kernel: Kernel, place: Path, seed: int) -> list[str]:
+@dataclass(frozen=True)
+class Clock:
+    """What moves a machine's clock."""
+
+    icount: str  # QEMU's option; "": the host's clock
+    words: tuple[str, ...] = ()
+
+
+COUNTED = Clock(f"shift={SHIFT},sleep=off", ("-rtc", f"base={_DATE},clock=vm"))
+
+
+@dataclass(frozen=True)
+class Machine:
+    """One that runs, or has run."""
+
+    process: programs.Process
+    console: IO[bytes]
+    place: Path
+
+    def results(self) -> Path:
+        """Of one that has ended: the folder of what it left. RunError if it failed."""
+        results = self.place / "results"
+        machine.take_back(results)
+        tail = f"end of its console:\n{machine.console_tail(self.console)}"
+        with suppress(FileNotFoundError):
+            error = (results / "error").read_text(encoding="ascii", errors="replace")
+            raise RunError(f"device: {' '.join(error.split())}; {tail}")
+        if self.process.returncode or not (results / "flows").is_file():
+            raise RunError(f"the device ended with code {self.process.returncode}; {tail}")
+        shutil.copyfile(self.place / "console", results / "console")
+        return results
+
+
+def _words(target: Target, kernel: Kernel, place: Path, seed: int, clock: Clock) -> list[str]:
     board = _BOARDS[target]
-    parameters = f"{board.parameters} norandmaps quiet panic=-1 lab_share={_TAG} lab_seed={seed}"
+    parameters = board.parameters + (board.counted if clock.icount else "")
+    parameters += f" norandmaps quiet panic=-1 lab_share={_TAG} lab_seed={seed}"
     share = f"local,id=share,path={place / 'results'},security_model=none"
     return [
         programs.program(board.emulator), *board.words, "-m", f"{MEMORY_MB}", "-smp", "1",
         "-nodefaults", "-no-user-config", "-display", "none", "-serial", "stdio", "-no-reboot",
         "-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny",
-        "-accel", "tcg,thread=single", "-icount", f"shift={SHIFT},sleep=off",
-        "-seed", f"{seed % 2**32}", "-rtc", f"base={_DATE},clock=vm",
+        "-accel", "tcg,thread=single", *(("-icount", clock.icount) if clock.icount else ()),
+        "-seed", f"{seed % 2**32}", *clock.words,
         "-kernel", str(kernel.linux), "-initrd", str(place / "initrd"), "-append", parameters,
         "-fsdev", share, "-device", f"virtio-9p-pci,fsdev=share,mount_tag={_TAG}",
     ]  # fmt: skip
+
+
+@contextmanager
+def started(
+    target: Target, kernel: Kernel, steps: list[str], seed: int, clock: Clock, card: int = -1
+) -> Iterator[Machine]:
+    """A machine, for the block; `card`: the open socket that is its wire."""
+    with ExitStack() as stack:
+        place = stack.enter_context(temporary_folder())
+        (place / "results").mkdir(mode=0o700)
+        whole = _initial_files(kernel.guest.read_bytes(), "\n".join(steps) + "\n")
+        files.write_whole(str(place / "initrd"), whole)
+        console = stack.enter_context(files.create(place / "console"))
+        words = _words(target, kernel, place, seed, clock)
+        if card >= 0:
+            words += ["-netdev", f"socket,id=wire,fd={card}"]
+            words += ["-device", "virtio-net-pci,netdev=wire"]
+        with programs.started(
+            words,
+            stdout=console,
+            stderr=programs.SAME_AS_STDOUT,
+            new_session=True,
+            pass_fds=() if card < 0 else (card,),
+        ) as process:
+            yield Machine(process, console, place)
 
 
 @contextmanager
@@ -194,31 +254,10 @@ def _ran(
     cancel: object,
 ) -> Iterator[Path]:
     """The folder of results of a run that has ended, for the block."""
-    with ExitStack() as stack:
-        place = stack.enter_context(temporary_folder())
-        results = place / "results"
-        results.mkdir(mode=0o700)
-        whole = _initial_files(kernel.guest.read_bytes(), "\n".join(steps) + "\n")
-        files.write_whole(str(place / "initrd"), whole)
-        console = stack.enter_context(files.create(place / "console"))
-        try:
-            with programs.started(
-                _words(target, kernel, place, seed),
-                stdout=console,
-                stderr=programs.SAME_AS_STDOUT,
-                new_session=True,
-            ) as process:
-                machine.watch(process, console, limit_s, None, cancel)
-        finally:
-            machine.take_back(results)
-        tail = f"end of its console:\n{machine.console_tail(console)}"
-        with suppress(FileNotFoundError):
-            error = (results / "error").read_text(encoding="ascii", errors="replace")
-            raise RunError(f"device: {' '.join(error.split())}; {tail}")
-        if process.returncode or not (results / "flows").is_file():
-            raise RunError(f"the device ended with code {process.returncode}; {tail}")
-        shutil.copyfile(place / "console", results / "console")
-        yield results
+    with started(target, kernel, steps, seed, COUNTED) as one:
+        machine.watch(one.process, one.console, limit_s, None, cancel)
+        one.process.wait()
+        yield one.results()
 
 
 def simulate(

@@ -10,6 +10,7 @@ share of the waiting cost L / K + g (K - 1) / 2 for each, least where L = g K^2 
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import ceil
 
 from ackwise.errors import InputError
 from ackwise.plans import units
@@ -19,6 +20,9 @@ SECOND_NS = 10**9
 SEGMENT_BYTES = 1500
 ACK_BYTES = 52  # IPv4, TCP with timestamps
 SHARE_ALL_PPM = 10**6
+# The rail `flight`: ACKs in each RTT, and segments that may always wait (D-26).
+FLIGHT_ACKS = 4
+FLIGHT_SEGMENTS_MIN = 2
 COST_PERMILLE = 500  # rho = 1/2: then L is `unit`
 UNIT_US_MAX = 10**6
 KEYS = {
@@ -27,6 +31,9 @@ KEYS = {
     "rate_bps": "at which data arrive, IP headers included",
     "segments_per_s": "segments of 1500 bytes at that rate",
     "segments_per_ack": "K, one ACK for which takes that share",
+    "rtt_ns": "round-trip time; 0: not given",
+    "railed_segments_per_ack": "K with the rail `flight`, as in the kernel; null without RTT",
+    "railed_share_ppm": "share that ACKs then take",
     "price_ns": "L, the total waiting time that costs as much as an ACK",
     "policies[]": "policies with that price, as --policy takes them",
 }
@@ -39,6 +46,7 @@ class Price:
     ack_cost_ns: int
     share_ppm: int
     rate_bps: int
+    rtt_ns: int = 0  # 0: not known
 
     @property
     def segments_per_s(self) -> Fraction:
@@ -56,6 +64,20 @@ class Price:
         return self.segments_per_s / self.acks_per_s
 
     @property
+    def railed_segments_per_ack(self) -> Fraction | None:
+        """K where rails are in force, if the RTT is known: `flight` bounds it."""
+        if not self.rtt_ns:
+            return None
+        share = ceil(self.segments_per_s * self.rtt_ns / SECOND_NS / FLIGHT_ACKS)
+        return min(self.segments_per_ack, Fraction(max(share, FLIGHT_SEGMENTS_MIN)))
+
+    @property
+    def railed_share_ppm(self) -> int | None:
+        """What ACKs then take."""
+        railed = self.railed_segments_per_ack
+        return None if railed is None else round(self.share_ppm * self.segments_per_ack / railed)
+
+    @property
     def price_ns(self) -> int:
         """L, in whole microseconds: the policies' parameter has no finer ones."""
         price_us = self.segments_per_ack**2 / 2 / self.segments_per_s * 10**6
@@ -69,12 +91,16 @@ class Price:
 
     def document(self) -> dict[str, object]:
         """Everything, as KEYS describes."""
+        railed = self.railed_segments_per_ack
         return {
             "ack_cost_ns": self.ack_cost_ns,
             "share_ppm": self.share_ppm,
             "rate_bps": self.rate_bps,
             "segments_per_s": float(self.segments_per_s),
             "segments_per_ack": float(self.segments_per_ack),
+            "rtt_ns": self.rtt_ns,
+            "railed_segments_per_ack": railed and float(railed),
+            "railed_share_ppm": self.railed_share_ppm,
             "price_ns": self.price_ns,
             "policies": self.policies,
         }
@@ -85,13 +111,13 @@ def on_uplink(uplink_bps: int, ack_bytes: int) -> int:
     return max(1, round(Fraction(8 * ack_bytes * SECOND_NS, uplink_bps)))
 
 
-def price(ack_cost_ns: int, share_ppm: int, rate_bps: int) -> Price:
+def price(ack_cost_ns: int, share_ppm: int, rate_bps: int, rtt_ns: int = 0) -> Price:
     """The price at which ACKs take `share_ppm` while data arrive at `rate_bps`.
 
-    All are positive. Raises InputError where ACKs are not scarce, and where the price is more than
-    the second that policies take.
+    All are positive; `rtt_ns` is 0 if it is not known. Raises InputError where ACKs are not scarce,
+    and where the price is more than the second that policies take.
     """
-    found = Price(ack_cost_ns, share_ppm, rate_bps)
+    found = Price(ack_cost_ns, share_ppm, rate_bps, rtt_ns)
     if found.segments_per_ack <= 1:
         every_ppm = round(found.segments_per_s * ack_cost_ns * SHARE_ALL_PPM / SECOND_NS)
         raise InputError(

@@ -139,7 +139,7 @@ def _furthest_percent(
 
 
 def simulator_checks(found: Costs, kernel: Streamed, simulator: Streamed) -> list[Check]:
-    """Whether the simulator foretells the kernel, with the same rails. With z once per connection
+    """Whether the simulator predicts the kernel, with the same rails. With z once per connection
     chance decides more than that, so it is left out."""
     rows = [
         at_most(

@@ -9,7 +9,7 @@ from typing import Any
 
 from ackwise import plans
 from ackwise.lab import cost
-from ackwise.lab.cost import SEGMENT_BYTES, Price
+from ackwise.lab.cost import EXACT, SEGMENT_BYTES, Price
 from ackwise.plans import policy
 from ackwise.reproduce import check
 from ackwise.reproduce.check import Basis, Check, Kind, Origin
@@ -22,9 +22,6 @@ SECOND = 10**9
 MACHINES = ("x86", "mips")  # the source's: a virtual machine, a router
 STOCK = "linux"
 EACH, ONE_PER_TWO = cost.EACH, cost.ONE_PER_TWO
-# While its reader holds a socket, Linux lets segments wait and sends one ACK for all of them,
-# whatever the policy. A baseline of one ACK for two segments has to do without that.
-EXACT = {"tcp_backlog_ack_defer": 0}
 BASELINES = (EACH, ONE_PER_TWO)
 LIMITED = "ratelimit"
 FEWEST = "delayed:segments=1024"
@@ -37,7 +34,8 @@ POLICIES = (STOCK, ONE_PER_TWO, LIMITED, FEWEST, STRETCHED, EACH, *OTHERS)
 DELAY_NS = 5_000_000
 SATURATED_S = 6.0
 SETTLED_FROM = 1 / 3  # of the run: slow start, and the settling of ratelimit, are over
-PACED_S = 4.0
+LOAD_S = 4.0
+PACED_S = 20.0  # ratelimit takes thousands of segments to settle, and as many for each step
 PACES_BPS = (20_000_000, 60_000_000)
 # The rail for the sender's flight lets a quarter of an RTT's segments wait: ten of them or more at
 # these paces, with a longer RTT.
@@ -214,18 +212,32 @@ def _saturated(runner: Runner, machine: str) -> tuple[list[Check], list[Figure],
                           runs[LIMITED].srtt_ms / runs[ONE_PER_TWO].srtt_ms,
                           basis=EXPECTED, published="about 0.5", source="figs 13, 14")
         )  # fmt: skip
-    notes = [
-        f"{machine}: a segment costs {paid.segment:.0f} instructions at both ends, an ACK "
-        f"{paid.ack:.0f}; without any ACKs {paid.bound_percent:.1f}% more than with one per two. "
-        "Instructions per megabyte, Mbit/s, segments per ACK, share of that bound: "
-        + "; ".join(
-            f"{spec} {run.instructions_per_mb / 1e6:.2f} million, {run.mbit_s:.1f}, "
-            f"{run.segments_per_ack:.2f}, {gain_percent(runs, spec) / paid.bound_percent:.2f}"
-            for spec, run in runs.items()
-        )
-    ]
+    notes = [_table(machine, runs, paid)]
     figures = [_costs(machine, runs, paid), _over_time(machine, runs), _histogram(machine, runs)]
     return check.grouped(f"{machine}, saturated", checks), figures, notes
+
+
+def _table(machine: str, runs: Runs, paid: Price) -> str:
+    """Who gets how much of what the bound allows."""
+    heads = ("", "instructions/MB", "Mbit/s", "segments/ACK", "gain, %", "share of bound")
+    rows = [heads] + [
+        (
+            spec,
+            f"{run.instructions_per_mb / 1e6:.2f} million",
+            f"{run.mbit_s:.1f}",
+            f"{run.segments_per_ack:.2f}",
+            f"{gain_percent(runs, spec):+.1f}",
+            f"{gain_percent(runs, spec) / paid.bound_percent:+.2f}",
+        )
+        for spec, run in runs.items()
+    ]
+    wide = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ("  ".join((row[0].ljust(wide[0]), *map(str.rjust, row[1:], wide[1:]))) for row in rows)
+    return (
+        f"{machine}: a segment costs {paid.segment:.0f} instructions at both ends, an ACK "
+        f"{paid.ack:.0f};\nbound: without any ACKs {paid.bound_percent:.1f}% more than with one "
+        "per two segments\n\n" + "\n".join(lines)
+    )
 
 
 def _costs(machine: str, runs: Runs, paid: Price) -> Figure:
@@ -352,7 +364,7 @@ def at_load(loads: Sequence[float], gains: Sequence[float], load: float) -> floa
 def _load(runner: Runner, machine: str) -> tuple[list[Check], list[Figure]]:
     specs = (ONE_PER_TWO, DROPPED_80)
     made = [
-        scenario(machine, spec, PACED_S, pace_bps=pace, delay_ns=LOAD_DELAY_NS, exact=True)
+        scenario(machine, spec, LOAD_S, pace_bps=pace, delay_ns=LOAD_DELAY_NS, exact=True)
         for pace in LOAD_PACES_BPS
         for spec in specs
     ]

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: MIT
+"""Two machines on one wire: a slow one whose instructions are counted, and a peer that is not slow.
+
+The slow one has the clients of the flows, so it comes last and ends the run. Its clock moves by a
+fixed time for each instruction and is kept to the host's (`align`), as the peer's is anyway: what
+they send each other takes the time it takes, so no run is like another. A run counts only where the
+slow machine's clock kept up and the peer had time to spare.
+"""
+
+import os
+import socket
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ackwise.engine import Cancelled
+from ackwise.errors import InputError, RunError
+from ackwise.lab import device, machine, measure
+from ackwise.lab.device import Clock, Machine
+from ackwise.lab.machine import Kernel
+from ackwise.lab.network import CLIENT, SERVER
+from ackwise.lab.target import MIPS, X86, Target
+
+SHIFT = 5
+INSTRUCTION_NS = 1 << SHIFT  # 31 million instructions a second: what a busy host can still keep up
+SENDER, RECEIVER = "sender", "receiver"
+ROLES = {SENDER: "up", RECEIVER: "down"}  # of the slow machine: where its clients' data go
+# Of a run that counts, and set before the first one ran.
+PEER_IDLE_MIN = 0.25
+CLOCK_OFF_MAX = 0.01
+_SLOW = Clock(f"shift={SHIFT},sleep=on,align=on")
+# While it idles, a peer's clock moves with the host's. A PC cannot find out its clock's rate by a
+# busy host's time, so that it gets a count of instructions, of which no host makes as many.
+_PEERS = {X86: Clock("shift=0,sleep=on"), MIPS: Clock("")}
+# It ends slow start by samples of the RTT, which are the host's here: the window would be what
+# bounds a flight, and not the processor.
+_HYSTART = "/sys/module/tcp_cubic/parameters/hystart"
+_POLL_S = 0.002
+_BOOT_S, _END_S = 300.0, 60.0
+_HANDSHAKE = 2  # of the clients, which receive: a SYN, and the ACK of its answer
+_PEER_WAITS_NS = 600 * 10**9  # on top of the run: the slow machine boots meanwhile
+
+
+@dataclass(frozen=True)
+class Run:
+    """What the slow machine did, and whether it was the one that set the pace."""
+
+    goodput_bps: float
+    delivered_bytes: int
+    instructions: int
+    busy_share: float
+    segments: int
+    acks: int
+    peer_idle_share: float
+    clock_ratio: float  # the slow machine's time in the run, by the host's
+
+    @property
+    def flaw(self) -> str:
+        """Why the run does not count; "" if it does."""
+        if abs(self.clock_ratio - 1) > CLOCK_OFF_MAX:
+            return (
+                f"the host was too slow: the clock made {100 * self.clock_ratio:.1f}% of its time"
+            )
+        if self.peer_idle_share < PEER_IDLE_MIN:
+            return f"the peer idled {100 * self.peer_idle_share:.0f}% of the time only"
+        return ""
+
+
+def steps(scenario: dict[str, Any], workload: str, kernel: Kernel) -> tuple[list[str], list[str]]:
+    """Of the slow machine and of its peer. Raises InputError for what two machines do not run."""
+    made = device.Prepared(scenario, "link", workload, kernel).steps
+    flows = [step for step in made if step.startswith("flow ")]
+    if any("app=bulk bytes=0" not in step for step in flows):
+        raise InputError(f"{workload}: two machines run flows without an end only")
+
+    def of(host: str, port: str, run_ns: int) -> list[str]:
+        settings = [step for step in made if step.startswith(f"write {host} ")]
+        settings.append(f"write {host} {_HYSTART} 0")
+        return [
+            f"namespace {host}", f"card {scenario['mtu_bytes']} {host}", *settings,
+            f"offload {host} {port} none", *flows, f"run {run_ns} 0",
+        ]  # fmt: skip
+
+    duration_ns = scenario["duration_ns"]
+    return of(CLIENT, "up", duration_ns), of(SERVER, "down", duration_ns + _PEER_WAITS_NS)
+
+
+def _seen(one: Machine, stage: str, limit_s: float, cancel: object) -> int:
+    """When the machine's program said that it came to a stage. RunError if it ended before."""
+    word = f"traffic: {stage}".encode()
+    deadline = time.monotonic() + limit_s
+    while word not in os.pread(one.console.fileno(), 1 << 16, 0):
+        if getattr(cancel, "cancelled", False):
+            raise Cancelled
+        if one.process.poll() is not None:
+            one.results()
+            raise RunError(f"the device ended before its run {stage}")
+        if time.monotonic() > deadline:
+            raise machine.Hung(
+                f"the device's run had not come to its stage {stage!r} within {limit_s:.0f} s; end "
+                f"of its console:\n{machine.console_tail(one.console)}"
+            )
+        time.sleep(_POLL_S)
+    return time.monotonic_ns()
+
+
+def simulate(
+    scenario: dict[str, Any],
+    workload: str,
+    role: str,
+    kernel: Kernel,
+    target: Target,
+    *,
+    cancel: object = None,
+) -> Run:
+    """One run of a scenario whose flows go the way of `role`. Raises InputError, RunError."""
+    slow_steps, peer_steps = steps(scenario, workload, kernel)
+    seed, run_s = scenario["seed"], scenario["duration_ns"] / 1e9
+    with ExitStack() as stack:
+        wire = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        ends = [stack.enter_context(end).fileno() for end in wire]
+        peer = stack.enter_context(
+            device.started(target, kernel, peer_steps, seed + 1, _PEERS[target], ends[0])
+        )
+        _seen(peer, "begins", _BOOT_S, cancel)
+        slow = stack.enter_context(device.started(target, kernel, slow_steps, seed, _SLOW, ends[1]))
+        began = _seen(slow, "begins", _BOOT_S, cancel)
+        host_ns = _seen(slow, "ended", 10 * run_s + _END_S, cancel) - began
+        for one in (slow, peer):
+            machine.watch(one.process, one.console, _END_S, None, cancel)
+            one.process.wait()
+        return _run(slow.results(), peer.results(), role, host_ns)
+
+
+@dataclass(frozen=True)
+class End:
+    """What one of two machines counted: its load, and of each flow bytes, segments, pure ACKs."""
+
+    load: measure.Load
+    senders: list[tuple[int, int, int]]  # bytes that were acknowledged
+    receivers: list[tuple[int, int, int]]  # bytes that were read
+
+
+def read_end(folder: Path) -> End:
+    """Raises RunError when the machine left something else."""
+    load: measure.Load | None = None
+    senders, receivers = [], []
+    try:
+        for line in (folder / "flows").read_text(encoding="ascii").splitlines():
+            words = line.split()
+            row = dict(zip(words[::2], map(int, words[1::2]), strict=True))
+            if "sender" in row:  # what came in, but for the answer to its SYN
+                senders.append((row["acked"], row["segments"], max(0, row["in"] - 1)))
+            elif "flow" in row:
+                acks = max(0, row["empty"] - _HANDSHAKE)
+                receivers.append((row["delivered"], row["segments"], acks))
+            elif "idle_ns" in row:
+                load = measure.Load(row["elapsed_ns"], row["idle_ns"])
+        if not load:
+            raise ValueError("no load")
+    except (LookupError, ValueError) as problem:
+        raise RunError(f"{folder}: the guest's results are damaged ({problem!r})") from problem
+    return End(load, senders, receivers)
+
+
+def _run(slow: Path, peer: Path, role: str, host_ns: int) -> Run:
+    own, other = read_end(slow), read_end(peer)
+    rows = own.senders if role == SENDER else own.receivers
+    delivered = sum(row[0] for row in rows)
+    load = own.load
+    return Run(
+        8e9 * delivered / load.elapsed_ns,
+        delivered,
+        load.busy_ns // INSTRUCTION_NS,
+        load.busy_ns / load.elapsed_ns,
+        sum(row[1] for row in rows),
+        sum(row[2] for row in rows),
+        other.load.idle_ns / host_ns,
+        load.elapsed_ns / host_ns,
+    )
