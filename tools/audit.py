@@ -20,6 +20,7 @@ of its scenarios; what replays given arrivals has none and is left out (`SIMULAT
 import argparse
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -186,26 +187,47 @@ class SparingRunner(Runner):
 _CELL = re.compile(r"(?<!\\)\|")
 
 
-def verdicts(page: str) -> dict[str, bool]:
-    """Of each check that a page shows, by the first cell of its row."""
+Row = tuple[str, str]  # the heading of its table, and its first cell
+
+
+def verdicts(page: str) -> dict[Row, bool]:
+    """Of each check that a page shows."""
     found = {}
+    heading = ""
     for part in re.findall(r"<!-- checks: (?!summary).*?<!-- end -->", page, re.DOTALL):
         for line in part.splitlines():
-            cells = [cell.strip() for cell in _CELL.split(line)[1:-1]]
-            if len(cells) == len(table.HEADS) and cells[-1] in ("yes", "**no**"):
-                found[cells[0].replace("\\|", "|")] = cells[-1] == "yes"
+            cells = [cell.strip().replace("\\|", "|") for cell in _CELL.split(line)[1:-1]]
+            if len(cells) != len(table.HEADS):
+                continue
+            if cells[-1] == "passed":
+                heading = cells[0]
+            elif cells[-1] in ("yes", "**no**"):
+                found[heading, cells[0]] = cells[-1] == "yes"
     return found
 
 
-def flips(known: dict[str, bool], checks: list[Check]) -> list[str]:
-    """The names of checks whose verdict differs from the page's."""
-    found = {table.cells(check)[0]: check.passed for check in checks}
-    return [name for name, passed in found.items() if known.get(name, passed) != passed]
+def row(check: Check) -> Row:
+    """Where a page has the check."""
+    return check.group or table.HEADS[0], table.cells(check)[0]
 
 
-def told(known: dict[str, bool], found: list[str]) -> str:
-    """The flips in words."""
-    return "; ".join(f"`{name}` {'fails' if known[name] else 'passes'}" for name in found) or "none"
+def flips(known: dict[Row, bool], checks: list[Check]) -> list[Row]:
+    """The checks whose verdict differs from the page's."""
+    found = {row(check): check.passed for check in checks}
+    return [where for where, passed in found.items() if known.get(where, passed) != passed]
+
+
+def told(known: dict[Row, bool], found: list[Row]) -> str:
+    """The flips in words; with the heading where several tables have the name."""
+    tables = Counter(name for _, name in known)
+    return (
+        "; ".join(
+            f"`{name}`{f' ({heading})' if tables[name] > 1 else ''} "
+            + ("fails" if known[heading, name] else "passes")
+            for heading, name in found
+        )
+        or "none"
+    )
 
 
 _LIST = re.compile(r"<!-- audit(?:: inputs (\w+))? -->(.*?)<!-- end of audit -->", re.DOTALL)
@@ -264,7 +286,7 @@ def mark(page: str) -> None:
     keep(evidence.PAGES / f"{page}.md", by_change, inputs if ran else "", stale=stale)
 
 
-def flips_with(one: Audit, change: Change, known: dict[str, bool]) -> str:
+def flips_with(one: Audit, change: Change, known: dict[Row, bool]) -> str:
     """Runs the experiment with the change; its flips in words, or why there can be none."""
     try:
         checks = one.run(change)

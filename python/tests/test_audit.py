@@ -15,7 +15,7 @@ import pytest
 from ackwise import engine, reproduce
 from ackwise.lab import build
 from ackwise.lab import run as lab_run
-from ackwise.reproduce import changes, check, table
+from ackwise.reproduce import changes, check
 from ackwise.reproduce.bottleneck import guest
 from ackwise.reproduce.changes import Change, Scenario
 from ackwise.reproduce.check import Basis, Kind, Origin
@@ -41,7 +41,24 @@ PAGE = experiments.renewed("<!-- checks: all --><!-- end -->", checks(44), "page
 
 
 def test_a_page_s_verdicts_are_read_back() -> None:
-    assert audit.verdicts(PAGE) == {"up|down, %": True, "down, %": True}
+    assert audit.verdicts(PAGE) == {
+        ("speeds", "up|down, %"): True,
+        ("speeds", "down, %"): True,
+    }
+
+
+def test_rows_of_one_name_in_two_tables_are_two() -> None:
+    def both(first: float, second: float) -> list[check.Check]:
+        return [
+            *check.grouped("first", [check.at_most("up", 45, first, basis=HELD)]),
+            *check.grouped("second", [check.at_most("up", 45, second, basis=HELD)]),
+        ]
+
+    page = experiments.renewed("<!-- checks: all --><!-- end -->", both(44, 46), "page")
+    known = audit.verdicts(page)
+    assert known == {("first", "up"): True, ("second", "up"): False}
+    assert audit.told(known, audit.flips(known, both(46, 46))) == "`up` (first) fails"
+    assert audit.told(known, audit.flips(known, both(44, 46))) == "none"
 
 
 def test_only_what_flips_is_listed() -> None:
@@ -49,7 +66,7 @@ def test_only_what_flips_is_listed() -> None:
     assert audit.flips(known, checks(44.9)) == []
     assert audit.told(known, []) == "none"
     assert audit.told(known, audit.flips(known, checks(45.1))) == "`up|down, %` fails"
-    failing = {"up|down, %": False, "down, %": True}
+    failing = {**known, ("speeds", "up|down, %"): False}
     assert audit.told(failing, audit.flips(failing, checks(44))) == "`up|down, %` passes"
 
 
@@ -252,9 +269,9 @@ def test_the_simulated_part_of_dynamic_shows_rows_of_its_page() -> None:
     )
     found = dynamic.simulated_checks(dynamic.simulate(small, Runner()))
     known = audit.verdicts((evidence.PAGES / "dynamic.md").read_text(encoding="utf-8"))
-    names = {table.cells(one)[0] for one in found}
-    assert names
-    assert names < known.keys()
+    rows = {audit.row(one) for one in found}
+    assert rows
+    assert rows < known.keys()
 
 
 def test_a_change_without_effect_is_not_said_to_flip_nothing(
