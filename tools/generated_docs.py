@@ -20,7 +20,7 @@ from ackwise.plans import schema, units
 from ackwise.plans.schema import ABSENT, REQUIRED, Key, Kind, Table
 from ackwise.plans.units import Dimension
 from ackwise.reproduce import document as reproduced
-from ackwise.results import document, validated
+from ackwise.results import document
 from ackwise.results.metrics import METRICS
 from ackwise.sweep import cell
 from ackwise.sweep import document as swept
@@ -212,27 +212,6 @@ def policy_list() -> str:
     return "\n" + "\n".join(f"    {line}" for line in lines) + "\n"
 
 
-def beside_the_lab() -> str:
-    """The simulator beside the lab."""
-
-    def pair(values: list[float], digits: int) -> str:
-        return ", ".join(f"{value:.{digits}f}" for value in values)
-
-    rows = [
-        f"| {one['link']} | {one['workload']} "
-        f"| {pair(one['goodput_mbps'], 3)} ({validated.change_percent(one['goodput_mbps']):+.1f}%) "
-        f"| {pair(one['acks'], 0)} ({validated.change_percent(one['acks']):+.1f}%) "
-        f"| {pair(one['rtt_p50_ms'], 2)} | {pair(one.get('message_p50_ms', []), 2)} "
-        f"| {pair(one['retransmitted'], 0)} |"
-        for one in validated.compared()
-    ]
-    head = (
-        "| link | workload | goodput Mbit/s: simulator, lab | ACKs | RTT p50 ms | message p50 ms "
-        "| retransmitted |"
-    )
-    return "\n".join([head, "|---" * 7 + "|", *rows])
-
-
 PARTS: dict[str, dict[str, Callable[[], str]]] = {
     "README.md": {"policy list": policy_list},
     "docs/inside/core.md": {"rails": rails.rail_table},
@@ -253,7 +232,6 @@ PARTS: dict[str, dict[str, Callable[[], str]]] = {
         "space show": space_show,
     },
     "docs/twin.md": {"twin keys": twin_keys},
-    "docs/inside/lab.md": {"beside the lab": beside_the_lab},
     "docs/inside/conform.md": {"differences": claim_differences, "claims": claim_list},
 }
 

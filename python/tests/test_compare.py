@@ -20,7 +20,7 @@ from ackwise.lab import compare as lab_compare
 from ackwise.lab import traffic
 from ackwise.lab.machine import Kernel
 from ackwise.plans import policy
-from ackwise.results import compare, document, provenance, table, validated
+from ackwise.results import agreement, compare, document, provenance, table
 from ackwise.results.console import Console
 from ackwise.results.metrics import METRICS
 
@@ -260,11 +260,12 @@ def test_the_lab_is_not_marked() -> None:
     assert "~" not in shown(result)
 
 
-def test_every_entry_of_what_was_validated_exists() -> None:
-    for one in validated.compared():
-        assert one["link"] in plans.shipped("links")
-        assert one["workload"] in plans.shipped("workloads")
-        assert policy.parse(one["policy"], "test").label == one["policy"]
+def test_every_row_of_what_was_compared_exists() -> None:
+    for compared in agreement.shipped():
+        for row in compared.goodputs:
+            assert row.link in plans.shipped("links")
+            assert compared.workload in plans.shipped("workloads")
+            assert policy.parse(row.policy, "test").label == row.policy
 
 
 TIME_UNITS = {"s", "ms", "µs", "ns"}

@@ -26,6 +26,7 @@ from ackwise.lab import build, measure, network, traffic
 from ackwise.lab import compare as lab_compare
 from ackwise.lab import run as lab_run
 from ackwise.lab.machine import Kernel
+from ackwise.lab.refuse import NotInLabError
 from ackwise.plans import policy
 from ackwise.results import compare, document, metrics, table
 from ackwise.results.console import Console
@@ -288,6 +289,50 @@ def test_cake_shapes_by_itself_and_accounts_for_cells_and_the_medium() -> None:
     given["down"]["per_packet_ns"] = 80_000
     with pytest.raises(InputError, match=r"link x: down\.discipline: .* at most 256 bytes"):
         tc_lines(given)
+
+
+def test_a_key_that_the_lab_does_not_read_is_refused_by_its_name() -> None:
+    for part in ("down", "client"):
+        given = scenario()
+        given[part] = {**given.get(part, {}), "polarization_ppm": 5}
+        with pytest.raises(InputError, match=f"link x: {part}.polarization_ppm: not supported"):
+            network.build(given, "link x")
+    with pytest.raises(InputError, match="link x: one_processor: not supported"):
+        network.build(scenario() | {"one_processor": True}, "link x")
+    network.build(scenario() | {"one_processor": False}, "link x")  # the engine's default
+
+
+def values_of_channels() -> list[tuple[str, str, Any]]:
+    """Each key of [down] and [up] that is a number, a flag or a choice, with a value that is not
+    its default, at each discipline that has it."""
+    declared = {key["name"]: key for key in engine.scenario_keys()["channel"]}
+    found = []
+    for name, key in declared.items():
+        if "low" in key:
+            value: Any = min(3_000_000, key["high"])
+        elif key["kind"] == "bool" or (key.get("choices") and name != "discipline"):
+            value = True if key["kind"] == "bool" else key["choices"][-1]
+        else:
+            continue
+        found += [
+            (d, name, value) for d in key.get("disciplines", declared["discipline"]["choices"])
+        ]
+    return found
+
+
+@pytest.mark.parametrize(("discipline", "key", "value"), values_of_channels())
+def test_every_key_of_a_link_changes_the_network_or_is_refused(
+    discipline: str, key: str, value: Any
+) -> None:
+    base = scenario()
+    limit = {"queue_bytes": 65536} if discipline == "cake" else {"queue_packets": 100}
+    kept = {k: v for k, v in base["down"].items() if not k.startswith("queue_")}
+    base["down"] = {**kept, "discipline": discipline, **limit}
+    try:
+        without = network.build(base, "link x")
+        assert network.build(base | {"down": base["down"] | {key: value}}, "link x") != without
+    except NotInLabError as problem:
+        assert problem.why
 
 
 def test_receive_offload_waits_for_the_links_window() -> None:

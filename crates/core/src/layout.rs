@@ -162,9 +162,22 @@ fn constants_have_the_same_values_on_both_sides() {
         ("AW_MAX_DELAY_NS", MAX_DELAY_NS as usize),
         ("AW_COMPRESS_DELAY_US", COMPRESS_DELAY_US.into()),
         ("AW_COMPRESS_SEGMENTS", COMPRESS_SEGMENTS.into()),
+        ("AW_WND_USE_ALWAYS", WND_USE_ALWAYS.into()),
         ("AW_ACTIONS", 3),
         ("AW_REASONS", Reason::all().count()),
     ]);
+}
+
+#[test]
+fn no_constant_of_the_binding_is_left_out() {
+    let lines = include_str!("lib.rs").lines().map(str::trim_start);
+    let declared = lines.filter_map(|line| line.strip_prefix("pub ").unwrap_or(line).strip_prefix("const "));
+    let names: Vec<&str> = declared.filter_map(|rest| rest.split_once(": ").map(|(name, _)| name)).collect();
+    assert!(names.len() > 15);
+    for name in names {
+        let compared = |prefix: &str| include_str!("layout.rs").contains(&format!("(\"{prefix}{name}\", "));
+        assert!(compared("AW_") || compared("AW_FLAG_"), "{name} is not compared with the header");
+    }
 }
 
 #[test]

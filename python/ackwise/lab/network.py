@@ -67,6 +67,7 @@ class Network:
 
 def build(scenario: dict[str, Any], link: str) -> Network:
     """The network of a scenario; `link` names its file. Raises InputError for unsupported keys."""
+    scenario = watched = _watched(scenario)
     _check(scenario, link)
     ways = {way: list(_stages(scenario, way, link)) for way in ("down", "up")}
     routers = max(len(stages) for stages in ways.values())
@@ -84,6 +85,7 @@ def build(scenario: dict[str, Any], link: str) -> Network:
             )
     for host in (CLIENT, SERVER):
         _receive_offload(network, host, scenario)
+    _check_read(watched, link)
     return network
 
 
@@ -91,49 +93,58 @@ def build(scenario: dict[str, Any], link: str) -> Network:
 _COSTS = (
     "data_received_ns", "data_sent_ns", "ack_received_ns", "acknowledged_kib_ns", "ack_sent_ns",
 )  # fmt: skip
-# Keys of the engine's tables that the lab handles or refuses itself, and the lab's own: "tc" (see
-# _rate), and what experiments ask of all hosts.
-_KNOWN = {
+# Keys that are read elsewhere, and the lab's own: "tc" (see _rate), and what experiments ask of all
+# hosts. A backlog has no effect, as processors are infinitely fast.
+_READ_ELSEWHERE = {
     "scenario": {
-        "seed", "duration_ns", "series_interval_ns", "mtu_bytes", "ip_tcp_header_bytes",
-        "link_overhead_bytes", "link_cells", "down", "up", "access", "client", "server", "groups",
-        "record", "paths_from_ns", "ping_interval_ns", "sysctls", "ecn",
+        "seed", "duration_ns", "series_interval_ns", "groups", "record", "ping_interval_ns", "ecn",
+        "paths_from_ns", "sysctls",
     },
-    "channel": {
-        "rate_bps", "delay_ns", "jitter_ns", "queue_packets", "queue_bytes", "discipline",
-        "ack_share_ppm", "loss_ppm", "burst_loss", "reorder", "duplicate_ppm", "outages",
-        "grant_interval_ns", "per_packet_ns", "shared_medium", "tc",
-        "target_ns", "interval_ns", "quantum_bytes", "initial_quantum_bytes",
-        "flow_limit_packets", "shaper_rate_bps", "ack_filter",
-    },
-    "host": {
-        *_COSTS, "backlog_packets", "send_buffer_max_bytes", "recv_buffer_max_bytes",
-        "gro_max_bytes", "gro_window_ns", "process",
-    },
+    "channel": {"tc"},
+    "host": {"send_buffer_max_bytes", "recv_buffer_max_bytes", "backlog_packets"},
 }  # fmt: skip
+_TABLES = {"down": "channel", "up": "channel", CLIENT: "host", SERVER: "host"}
 
 
-def _check_known(scenario: dict[str, Any], link: str) -> None:
-    """A key that the lab does not know is refused unless it has the engine's default."""
-    for part, table in (
-        ("", "scenario"),
-        ("down", "channel"),
-        ("up", "channel"),
-        (CLIENT, "host"),
-        (SERVER, "host"),
-    ):
+class _Watched(dict[str, Any]):
+    """A table of a scenario that notes which of its keys were read."""
+
+    def __init__(self, given: dict[str, Any]) -> None:
+        super().__init__(given)
+        self.read: set[str] = set()
+
+    def __getitem__(self, key: str) -> Any:
+        self.read.add(key)
+        return super().__getitem__(key)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        self.read.add(key)
+        return super().get(key, default)
+
+
+def _watched(scenario: dict[str, Any]) -> _Watched:
+    parts = {part: _Watched(scenario[part]) for part in _TABLES if part in scenario}
+    return _Watched({**scenario, **parts})
+
+
+def _check_read(scenario: _Watched, link: str) -> None:
+    """A key that nothing here has read is refused unless it has the engine's default: what the lab
+    supports follows from what it reads, so that no list of it can be wrong."""
+    for part, table in {"": "scenario", **_TABLES}.items():
+        given = scenario.get(part, {}) if part else scenario
+        if not given or "tc" in given:  # ready-made queues stand for the keys of the queue
+            continue
         defaults = {key["name"]: key.get("default") for key in engine.scenario_keys()[table]}
         in_files = {key.engine_name: key.name for key in schema.keys_of(table)}
-        given = scenario.get(part, {}) if part else scenario
-        for key, value in given.items():
-            if key not in _KNOWN[table] and (key not in defaults or value != defaults[key]):
+        unread = [key for key in given if key not in given.read | _READ_ELSEWHERE[table]]
+        for key in unread:
+            if key not in defaults or given[key] != defaults[key]:
                 name = in_files.get(key, key)
                 where = f"{link}: {part}.{name}" if part else f"{link}: {name}"
                 refuse(where, "the lab does not model it", "remove it, or use the simulator")
 
 
 def _check(scenario: dict[str, Any], link: str) -> None:
-    _check_known(scenario, link)
     if scenario.get("ip_tcp_header_bytes", 40) != 40:
         refuse(f"{link}: headers", "the guest uses IPv4 only", 'give headers = "40B"')
     for host in (CLIENT, SERVER):
