@@ -24,6 +24,8 @@ const BUSY: f64 = 0.97;
 /// A link that grants airtime, or a host that merges packets, lets ACKs go together: far faster than
 /// what passes the link while a queue stands in front of it.
 const BUNCHED: f64 = 4.0;
+/// Nothing passes a link faster than at its rate for long; what ACKs do that come together lies within this.
+const PASSES: f64 = 1.25;
 /// The highest rate is that of so many intervals together.
 const SUSTAINED: usize = 8;
 /// In slow start, flight grows at least this much in two intervals (RFC 5681 with every second
@@ -78,13 +80,17 @@ impl Path {
         policed_bytes_per_s: Option<f64>,
         at_receiver: impl FnOnce(Option<f64>) -> bool,
     ) -> Self {
+        let sustained_bytes_per_s = sustained(list);
+        let is_passed = |link: &f64| list.len() >= SUSTAINED && sustained_bytes_per_s > PASSES * link;
+        // A window of few segments keeps its ACKs as far apart as a slow link would.
+        let link_bytes_per_s = link_bytes_per_s.filter(|link| !is_passed(link));
         let floor = list.iter().filter(|i| i.rtts > 0).map(|i| i.rtt_min_ns).min();
         let lost = |i: &Interval| i.recoveries > 0;
         let losses = list.iter().position(lost).zip(list.iter().rposition(lost));
         let mut path = Path {
             rtt_floor_ns: floor.unwrap_or(0),
             link_bytes_per_s,
-            sustained_bytes_per_s: sustained(list),
+            sustained_bytes_per_s,
             losses,
             is_policed: false,
             at_receiver: false,
@@ -259,6 +265,22 @@ mod tests {
 
     fn flights(of: impl Fn(u64) -> u64) -> Vec<Interval> {
         (0..64).map(|n| Interval { flight_max_bytes: of(n), ..Interval::default() }).collect()
+    }
+
+    #[test]
+    fn what_is_passed_for_long_is_no_link() {
+        // 1 MB/s in intervals of 10 ms
+        let interval = |n: u64| Interval {
+            from_ns: n * 10 * MS,
+            to_ns: (n + 1) * 10 * MS,
+            acked_bytes: 10_000,
+            ..Interval::default()
+        };
+        let list: Vec<_> = (0..16).map(interval).collect();
+        let link = |list: &[Interval], rate| Path::of(list, Some(rate), None, |_| false).link_bytes_per_s;
+        assert_eq!(link(&list, 0.79e6), None);
+        assert_eq!(link(&list, 0.81e6), Some(0.81e6));
+        assert_eq!(link(&list[..7], 0.79e6), Some(0.79e6), "too short to say");
     }
 
     #[test]
