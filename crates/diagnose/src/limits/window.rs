@@ -24,7 +24,8 @@ const BUSY: f64 = 0.97;
 /// A link that grants airtime, or a host that merges packets, lets ACKs go together: far faster than
 /// what passes the link while a queue stands in front of it.
 const BUNCHED: f64 = 4.0;
-/// Nothing passes a link faster than at its rate for long; what ACKs do that come together lies within this.
+/// Nothing passes a link faster than at its rate for long; what ACKs do that come together lies within this. Behind
+/// a loss an ACK may stand for many RTTs, and a queue shows the link anyway.
 const PASSES: f64 = 1.25;
 /// The highest rate is that of so many intervals together.
 const SUSTAINED: usize = 8;
@@ -80,27 +81,28 @@ impl Path {
         policed_bytes_per_s: Option<f64>,
         at_receiver: impl FnOnce(Option<f64>) -> bool,
     ) -> Self {
-        let sustained_bytes_per_s = sustained(list);
-        let is_passed = |link: &f64| list.len() >= SUSTAINED && sustained_bytes_per_s > PASSES * link;
-        // A window of few segments keeps its ACKs as far apart as a slow link would.
-        let link_bytes_per_s = link_bytes_per_s.filter(|link| !is_passed(link));
         let floor = list.iter().filter(|i| i.rtts > 0).map(|i| i.rtt_min_ns).min();
         let lost = |i: &Interval| i.recoveries > 0;
         let losses = list.iter().position(lost).zip(list.iter().rposition(lost));
         let mut path = Path {
             rtt_floor_ns: floor.unwrap_or(0),
             link_bytes_per_s,
-            sustained_bytes_per_s,
+            sustained_bytes_per_s: sustained(list),
             losses,
             is_policed: false,
             at_receiver: false,
         };
         let queued = path.queued(list);
+        // A window of few segments keeps its ACKs as far apart as a slow link would.
+        if path.losses.is_none() && !queued.is_most_of(list) && list.len() >= SUSTAINED {
+            path.link_bytes_per_s =
+                link_bytes_per_s.filter(|link| path.sustained_bytes_per_s <= PASSES * link);
+        }
         path.at_receiver = at_receiver((queued.ns > 0).then(|| queued.bytes_per_s()));
         if queued.is_most_of(list) {
             let queued = queued.bytes_per_s();
             path.link_bytes_per_s =
-                link_bytes_per_s.map(|link| if link > BUNCHED * queued { queued } else { link });
+                path.link_bytes_per_s.map(|link| if link > BUNCHED * queued { queued } else { link });
         }
         path.is_policed = policed_bytes_per_s.is_some_and(|rate| path.policed(list, rate));
         path
