@@ -31,10 +31,12 @@ def _tool() -> ModuleType:
 tool = _tool()
 
 
-def _judged(world: str, link: str, policy: str, folder: Path) -> tuple[str, dict[str, object]]:
+def _judged(
+    world: str, link: str, policy: str, folder: Path, at: str = "receiver"
+) -> tuple[str, dict[str, object]]:
     (case,) = (c for c in tool.cases() if (c.world, c.link, c.policy) == (world, link, policy))
     assert case.split == tool.JUDGING
-    found = tool.verdict(tool.capture(case, "receiver", folder))
+    found = tool.verdict(tool.capture(case, at, folder))
     return tool.named(case, found), found
 
 
@@ -58,6 +60,18 @@ def test_the_policy_of_a_simulated_receiver_is_named(
 ) -> None:
     name, found = _judged("simulator", link, policy, tmp_path)
     assert name == policy, found
+
+
+@pytest.mark.parametrize(
+    ("link", "policy"),
+    [("adsl-separated", "every"), ("docsis", "linux"), ("wan-10ms", "ratelimit")],
+)
+def test_from_the_sender_the_policy_is_among_those_named(
+    link: str, policy: str, tmp_path: Path
+) -> None:
+    name, found = _judged("simulator", link, policy, tmp_path, "sender")
+    assert name == policy, found
+    assert found["confidence"] == "low"
 
 
 @pytest.mark.lab

@@ -88,7 +88,8 @@ def transfer(limit: str, **given: Any) -> Transfer:
         "retransmissions": {"fast": 70, "timeout": 0, "tail_loss_probe": 0, "unclear": 0},
         "recoveries": {"fast": 70, "timeout": 0, "tail_loss_probe": 0, "unclear": 0},
     }  # fmt: skip
-    counts = {"sent": sent, "acks": {"pure": 3500, "advancing": 3500, "piggybacked": 0}}
+    acks = {"pure": 3500, "advancing": 3500, "piggybacked": 0}
+    counts = {"sent": sent, "acks": {**acks, "missed_bytes": 0, "missed_segments": 0}}
     window = {"closures": 2, "closed_ns": 3 * 10**9, "is_known": True}
     half = {"limits": judgment, "counts": counts, "window": window, "acking": _some_acking()}
     option = {"mss_bytes": 1460, "window_scale": 7, "sack_permitted": True, "timestamps": True}
@@ -96,6 +97,8 @@ def transfer(limit: str, **given: Any) -> Transfer:
         "endpoints": ["192.0.2.1:443", "192.0.2.2:5000"],
         "halves": [half, half],
         "options": [option, option],
+        "handshake": {"syn_ns": 0, "syn_ack_ns": 0, "ack_ns": 0},
+        "distance_ns": [0, 10**8],
         "index": 0,
     }
     return Transfer(connection, 0)
@@ -113,11 +116,18 @@ def test_a_window_is_sized_for_the_slowest_link_at_the_loaded_rtt() -> None:
     ("limit", "option", "default"),
     [("receive-window", "SO_RCVBUF", 6 << 20), ("send-buffer", "SO_SNDBUF", 4 << 20)],
 )
-def test_no_advice_makes_a_default_buffer_smaller(limit: str, option: str, default: int) -> None:
-    told = advice.of(transfer(limit, link_bytes_per_s=2_500_000.0), limit)
-    assert told.line.endswith(f' {default}"')
-    assert f"default maximum of {advice.size(default)} suffices" in told.remedy
-    assert f"an application that sets {option}" in told.remedy
+def test_no_advice_sets_a_buffer_that_linux_has_by_default(
+    limit: str, option: str, default: int
+) -> None:
+    # twice the rate by the RTT of 100 ms fills the default exactly, then exceeds it by a MiB
+    for more, line in ((0, "sysctl net.ipv4."), (1 << 20, "sysctl -w net.ipv4.")):
+        told = advice.of(transfer(limit, link_bytes_per_s=5.0 * (default + more)), limit)
+        assert told.line.startswith(line)
+        assert str(default) not in told.line
+        assert option in told.remedy
+        leave_out = f"leave {option} out of the application: by itself Linux lets the"
+        assert told.remedy.startswith(leave_out) == (more == 0)
+    assert f" {default + (1 << 20)}" in told.line
 
 
 def test_no_window_scaling_is_said_where_the_window_cannot_grow() -> None:
@@ -144,11 +154,11 @@ def test_a_buffer_is_sized_without_the_link_where_the_capture_does_not_show_it()
 def test_a_buffer_that_no_default_makes_so_small_is_the_applications(
     limit: str, option: str
 ) -> None:
-    small = transfer(limit, window_max_bytes=8000, flight_max_bytes=8000, link_bytes_per_s=1e7)
+    small = transfer(limit, window_max_bytes=8000, flight_max_bytes=8000, link_bytes_per_s=1e8)
     small.connection["options"] = [{"window_scale": None, "mss_bytes": 1460}] * 2
     remedy = advice.of(small, limit).remedy
     assert remedy.startswith(f"look first for {option} in the application")
-    large = advice.of(transfer(limit, link_bytes_per_s=1e7), limit).remedy
+    large = advice.of(transfer(limit, link_bytes_per_s=1e8), limit).remedy
     assert not large.startswith("look first")
 
 

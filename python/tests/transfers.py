@@ -94,10 +94,8 @@ class Ends:
 
 
 @contextmanager
-def transferring(
-    how: Transfer, warm_up_s: float = 1.5, capture: Path | None = None
-) -> Iterator[Ends]:
-    """The transfer goes on during the block; `capture` gets what passes the sender's interface."""
+def connected(how: Transfer, capture: Path | None = None) -> Iterator[Ends]:
+    """Both ends and the path between them; `capture` gets what passes the sender's interface."""
     with ExitStack() as stack:
         sender = stack.enter_context(namespace())
         receiver = stack.enter_context(namespace())
@@ -113,13 +111,23 @@ def transferring(
             end.tool("ip", "link", "set", "v0", "up")
         if capture is not None:
             stack.enter_context(_captured(sender, capture))
+        yield Ends(sender, receiver)
+
+
+@contextmanager
+def transferring(
+    how: Transfer, warm_up_s: float = 1.5, capture: Path | None = None
+) -> Iterator[Ends]:
+    """The transfer goes on during the block; `capture` gets what passes the sender's interface."""
+    with ExitStack() as stack:
+        ends = stack.enter_context(connected(how, capture))
         reading = (how.rcvbuf, how.read_bytes, how.read_pause_s)
-        listens = stack.enter_context(_program(["-c", _RECEIVE, *map(str, reading)], receiver))
+        listens = stack.enter_context(_program(["-c", _RECEIVE, *map(str, reading)], ends.receiver))
         _await_ready(listens)
         writing = (how.sndbuf, ",".join(map(str, how.writes)), how.write_pause_s)
-        _await_ready(stack.enter_context(_program(["-c", _SEND, *map(str, writing)], sender)))
+        _await_ready(stack.enter_context(_program(["-c", _SEND, *map(str, writing)], ends.sender)))
         time.sleep(warm_up_s)
-        yield Ends(sender, receiver)
+        yield ends
 
 
 def _await_ready(process: subprocess.Popen[str]) -> None:

@@ -107,6 +107,10 @@ pub struct AckCounts {
     /// Acknowledged, yet never seen: the capture lost it, or began later.
     pub unseen_acks: u64,
     pub unseen_bytes: u64,
+    /// Of these: sent after the capture began, and not seen behind their ACK either, so that the capture
+    /// lost them, or they took another path. In segments of the MSS.
+    pub missed_bytes: u64,
+    pub missed_segments: u64,
     /// ECN echo in classic ECN; one bit of the counter in Accurate ECN.
     pub ece_packets: u64,
 }
@@ -145,6 +149,11 @@ impl Observer for Counts {
             sent.payload_bytes += payload;
             sent.largest_payload_bytes = sent.largest_payload_bytes.max(step.payload_bytes);
             sent.pushed_packets += flag(tcp_flag::PSH);
+        }
+        if data.behind_ack_bytes > 0 {
+            let acks = &mut self.acks;
+            acks.missed_bytes = acks.missed_bytes.saturating_sub(data.behind_ack_bytes);
+            acks.missed_segments = acks.missed_segments.saturating_sub(data.segments.into());
         }
         sent.new_bytes += u64::from(data.new_bytes);
         sent.gaps += u64::from(data.skipped_bytes > 0);
@@ -186,6 +195,8 @@ impl Observer for Counts {
         acks.acked_bytes += ack.acked_bytes;
         acks.unseen_acks += u64::from(ack.unseen_bytes > 0);
         acks.unseen_bytes += ack.unseen_bytes;
+        acks.missed_bytes += ack.missed_bytes;
+        acks.missed_segments += ack.missed_bytes.div_ceil(ack.mss_bytes.max(1).into());
         *match ack.kind {
             AckKind::Advancing => {
                 self.duplicates = 0;

@@ -142,6 +142,12 @@ impl Half {
         self.mss_limit_bytes.unwrap_or(self.largest_bytes.max(SMALL_MSS_BYTES))
     }
 
+    /// Its first number or data of it was captured: what is acknowledged from here on and was not seen,
+    /// the capture lost.
+    fn has_begun(&self) -> bool {
+        self.isn.is_some() || self.last_data_ns.is_some()
+    }
+
     pub fn flight_bytes(&self) -> u64 {
         if self.is_answered {
             self.nxt - self.una
@@ -285,7 +291,8 @@ impl Half {
         };
         let above = payload_end.saturating_sub(start.max(self.nxt)).min(segment.payload_len.into());
         if start >= self.nxt {
-            if start > self.nxt {
+            // What was in flight when the capture began is no hole.
+            if start > self.nxt && self.has_begun() {
                 data.skipped_bytes = start - self.nxt;
                 self.holes.insert(self.nxt, start);
                 self.exposed = Exposed {
@@ -310,6 +317,7 @@ impl Half {
         if (self.unseen.0..self.unseen.1).contains(&start) && end <= self.unseen.1 {
             late += end - start;
             self.unseen.0 = end;
+            data.behind_ack_bytes = end - start;
             data.needless_bytes = 0;
             data.new_bytes = late.min(segment.payload_len.into()) as u32;
             return DataKind::OutOfOrder;
@@ -489,6 +497,7 @@ impl Half {
             self.nxt = number;
         }
         ack.unseen_bytes += self.holes.cut_below(number);
+        ack.missed_bytes = if self.has_begun() { ack.unseen_bytes } else { 0 };
         self.una = number;
         let echo = segment.timestamps().map(|t| t.1);
         while let Some(sent) = self.outstanding.front().copied().filter(|s| s.start < number) {

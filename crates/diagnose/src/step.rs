@@ -131,6 +131,9 @@ pub struct Data {
     pub new_bytes: u32,
     /// Payload that was acknowledged before it passed.
     pub needless_bytes: u32,
+    /// Numbers that had been acknowledged before they passed, and that nothing showed to be sent
+    /// twice: the capture has the two directions in another order.
+    pub behind_ack_bytes: u64,
     /// Numbers skipped in front of it, not seen so far.
     pub skipped_bytes: u64,
     /// Shows packets of this endpoint that were sent in front of it and did not come.
@@ -204,8 +207,10 @@ pub struct Ack {
     /// Acknowledged for the first time, by number and by SACK.
     pub acked_bytes: u64,
     pub sacked_bytes: u64,
-    /// Of `acked_bytes`: never seen, so that the capture lost them.
+    /// Of `acked_bytes`: never seen, as the capture lost them or began later.
     pub unseen_bytes: u64,
+    /// Of these: not sent before the capture began.
+    pub missed_bytes: u64,
     /// Received twice, says the receiver (RFC 2883).
     pub dsack: Option<(u64, u64)>,
     /// Blocks in the option.

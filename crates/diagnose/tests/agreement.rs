@@ -43,14 +43,29 @@ const COPIES: &str = "26 packets that the network duplicated are not counted as 
 const FINS: &str = "a FIN is no duplicate ACK (RFC 5681, 2), nor is an answer while nothing is in flight";
 const NOTHING_IN_FLIGHT: &str = "answers a SYN or FIN that came twice: nothing is in flight (RFC 5681, 2)";
 const DSACK: &str = "the window moved, and a D-SACK block is there: a duplicate ACK";
+/// In connections whose SYN nobody answers, or a reset does.
+const UNFINISHED: &str = "the window of a SYN that leads to no connection is none";
+const REFUSED: &str = "a reset in answer to a SYN is no sample of a connection's RTT";
+const ZERO: &str = "a sample of 0, from packets of one clock tick, counts; the tools take it for none";
+const SILENT: &str = "tshark has it on packets behind the handshake, and this sender sent none";
+/// Again `kernel.rs` holds ours against what the kernel counted.
+const SOON_ONLY: &str =
+    "tshark calls a retransmission fast within 20 ms of a duplicate ACK, and gives others an RTO";
+const SPURIOUS: &str = "tshark gives no RTO to what was acknowledged before";
 const RESET: &str = "the number in a reset acknowledges nothing";
 
 #[rustfmt::skip]
 const DIFFERENCES: &[Difference] = &[
     differs("bulk", "tcptrace RTT samples", 142, 180, KARN),
     differs("bulk", "tcptrace ack pkts sent", 819, 820, RESET),
+    differs("bulk", "tcptrace max win adv", 617472, 681712, UNFINISHED),
     differs("bulk", "tcptrace triple dupacks", 4, 3, SACKED_WINDOW),
     differs("bulk", "tshark acks_frame", 142, 206, KARN),
+    differs("bulk", "tshark fast_retransmission", 63, 3, SOON_ONLY),
+    differs("bulk", "tshark largest ack_rtt", 1521, 197671, KARN),
+    differs("bulk", "tshark rto", 0, 60, SOON_ONLY),
+    differs("bulk", "tshark smallest ack_rtt", 24, 52, REFUSED),
+    differs("bulk", "tshark smallest initial_rtt", 96, 124, REFUSED),
     differs("bulk", "tshark third duplicate_ack", 4, 3, SACKED_WINDOW),
     differs("disorder-client", "tcptrace RTT samples", 1505, 1497, KARN),
     differs("disorder-client", "tcptrace ack pkts sent", 4169, 4195, COPIES),
@@ -59,57 +74,102 @@ const DIFFERENCES: &[Difference] = &[
     differs("disorder-client", "tcptrace pushed data pkts", 653, 660, COPIES),
     differs("disorder-client", "tcptrace rexmt data pkts", 0, 26, COPIES),
     differs("disorder-client", "tshark acks_frame", 1505, 1561, KARN),
+    differs("disorder-client", "tshark fast_retransmission", 4, 19, COPIES),
+    differs("disorder-client", "tshark largest ack_rtt", 42497, 152297, KARN),
     differs("disorder-client", "tshark out_of_order", 45, 30, COPIES),
     differs("disorder-client", "tshark retransmission or out_of_order", 49, 75, COPIES),
     differs("disorder-client", "tshark retransmission", 4, 45, COPIES),
+    differs("disorder-client", "tshark rto", 0, 10, COPIES),
+    differs("disorder-client", "tshark smallest ack_rtt", 40097, 40098, ZERO),
     differs("disorder-client", "tshark spurious_retransmission", 0, 16, COPIES),
     differs("disorder-server", "tcptrace RTT samples", 1497, 1536, KARN),
     differs("disorder-server", "tshark acks_frame", 1497, 1540, KARN),
+    differs("disorder-server", "tshark fast_retransmission", 4, 1, SOON_ONLY),
+    differs("disorder-server", "tshark largest ack_rtt", 142808, 256815, KARN),
     differs("disorder-server", "tshark out_of_order", 0, 3, TOO_SOON),
     differs("disorder-server", "tshark retransmission", 4, 1, TOO_SOON),
+    differs("lossy-both-ways-client", "tcptrace RTT min", 1200, 1439, ZERO),
     differs("lossy-both-ways-client", "tshark acks_frame", 2534, 2539, KARN),
+    differs("lossy-both-ways-client", "tshark smallest ack_rtt", 120038, 120039, ZERO),
     differs("lossy-both-ways-server", "tshark acks_frame", 2533, 2538, KARN),
+    differs("lossy-both-ways-server", "tshark smallest ack_rtt", 120036, 120037, ZERO),
     differs("lossy-bulk-client", "tcptrace RTT samples", 76, 79, KARN),
     differs("lossy-bulk-client", "tcptrace duplicate acks", 52, 53, NOTHING_IN_FLIGHT),
     differs("lossy-bulk-client", "tcptrace triple dupacks", 13, 3, SACKED_WINDOW),
     differs("lossy-bulk-client", "tshark acks_frame", 76, 96, KARN),
     differs("lossy-bulk-client", "tshark duplicate_ack", 52, 53, NOTHING_IN_FLIGHT),
+    differs("lossy-bulk-client", "tshark fast_retransmission", 21, 2, SOON_ONLY),
+    differs("lossy-bulk-client", "tshark largest ack_rtt", 60096, 176594, KARN),
     differs("lossy-bulk-client", "tshark out_of_order", 0, 18, TOO_SOON),
     differs("lossy-bulk-client", "tshark retransmission", 23, 5, TOO_SOON),
+    differs("lossy-bulk-client", "tshark rto", 1, 2, SOON_ONLY),
+    differs("lossy-bulk-client", "tshark smallest ack_rtt", 60096, 63796, ZERO),
     differs("lossy-bulk-client", "tshark third duplicate_ack", 13, 3, SACKED_WINDOW),
     differs("lossy-bulk-server", "tcptrace triple dupacks", 12, 3, SACKED_WINDOW),
     differs("lossy-bulk-server", "tshark acks_frame", 72, 91, KARN),
+    differs("lossy-bulk-server", "tshark fast_retransmission", 26, 1, SOON_ONLY),
+    differs("lossy-bulk-server", "tshark largest ack_rtt", 72044, 1065886, KARN),
     differs("lossy-bulk-server", "tshark out_of_order", 0, 25, TOO_SOON),
     differs("lossy-bulk-server", "tshark retransmission", 28, 3, TOO_SOON),
+    differs("lossy-bulk-server", "tshark rto", 1, 2, SOON_ONLY),
     differs("lossy-bulk-server", "tshark third duplicate_ack", 12, 3, SACKED_WINDOW),
+    differs("lossy-requests-client", "tcptrace RTT min", 601, 1054, ZERO),
     differs("lossy-requests-client", "tshark acks_frame", 85, 101, KARN),
+    differs("lossy-requests-client", "tshark fast_retransmission", 12, 2, SOON_ONLY),
+    differs("lossy-requests-client", "tshark largest ack_rtt", 111530, 1169105, KARN),
     differs("lossy-requests-client", "tshark out_of_order", 0, 6, TOO_SOON),
     differs("lossy-requests-client", "tshark retransmission", 16, 10, TOO_SOON),
+    differs("lossy-requests-client", "tshark rto", 4, 8, SOON_ONLY),
+    differs("lossy-requests-client", "tshark smallest ack_rtt", 60096, 60097, ZERO),
+    differs("lossy-requests-server", "tcptrace RTT avg", 695, 694, KARN),
     differs("lossy-requests-server", "tcptrace RTT samples", 84, 85, KARN),
     differs("lossy-requests-server", "tshark acks_frame", 84, 100, KARN),
+    differs("lossy-requests-server", "tshark fast_retransmission", 13, 2, SOON_ONLY),
+    differs("lossy-requests-server", "tshark largest ack_rtt", 112530, 1152268, KARN),
     differs("lossy-requests-server", "tshark out_of_order", 0, 6, TOO_SOON),
     differs("lossy-requests-server", "tshark retransmission", 19, 13, TOO_SOON),
+    differs("lossy-requests-server", "tshark rto", 6, 11, SOON_ONLY),
+    differs("lossy-requests-server", "tshark smallest ack_rtt", 60292, 60293, ZERO),
+    differs("lossy-short-client", "tcptrace RTT avg", 20524, 20523, KARN),
     differs("lossy-short-client", "tcptrace RTT samples", 470, 472, KARN),
     differs("lossy-short-client", "tcptrace duplicate acks", 259, 267, FINS),
+    differs("lossy-short-client", "tcptrace max win adv", 5036928, 5230568, UNFINISHED),
     differs("lossy-short-client", "tshark acks_frame", 470, 524, KARN),
     differs("lossy-short-client", "tshark duplicate_ack", 259, 260, NOTHING_IN_FLIGHT),
+    differs("lossy-short-client", "tshark fast_retransmission", 47, 16, SOON_ONLY),
+    differs("lossy-short-client", "tshark largest ack_rtt", 2061432, 6882685, KARN),
     differs("lossy-short-client", "tshark out_of_order", 0, 24, TOO_SOON),
     differs("lossy-short-client", "tshark retransmission", 56, 32, TOO_SOON),
+    differs("lossy-short-client", "tshark rto", 6, 16, SOON_ONLY),
+    differs("lossy-short-client", "tshark smallest ack_rtt", 2043125, 3116966, ZERO),
+    differs("lossy-short-client", "tshark smallest initial_rtt", 4238154, 4178058, SILENT),
+    differs("lossy-short-server", "tcptrace RTT avg", 21905, 21903, KARN),
     differs("lossy-short-server", "tcptrace RTT samples", 450, 451, KARN),
     differs("lossy-short-server", "tcptrace duplicate acks", 242, 251, FINS),
+    differs("lossy-short-server", "tcptrace max win adv", 4972672, 5231472, UNFINISHED),
     differs("lossy-short-server", "tcptrace triple dupacks", 25, 24, SACKED_WINDOW),
     differs("lossy-short-server", "tshark acks_frame", 450, 505, KARN),
     differs("lossy-short-server", "tshark duplicate_ack", 242, 245, NOTHING_IN_FLIGHT),
+    differs("lossy-short-server", "tshark fast_retransmission", 52, 14, SOON_ONLY),
+    differs("lossy-short-server", "tshark largest ack_rtt", 2354321, 5531981, KARN),
     differs("lossy-short-server", "tshark out_of_order", 0, 25, TOO_SOON),
     differs("lossy-short-server", "tshark retransmission", 59, 34, TOO_SOON),
+    differs("lossy-short-server", "tshark rto", 6, 20, SOON_ONLY),
     differs("lossy-short-server", "tshark third duplicate_ack", 25, 24, SACKED_WINDOW),
     differs("request-response", "tcptrace duplicate acks", 0, 1, FINS),
+    differs("slow-reader-client", "tcptrace RTT avg", 198, 182, KARN),
+    differs("slow-reader-client", "tcptrace RTT min", 100, 130, ZERO),
     differs("slow-reader-client", "tcptrace RTT samples", 83, 99, KARN),
     differs("slow-reader-client", "tshark acks_frame", 83, 100, KARN),
+    differs("slow-reader-client", "tshark fast_retransmission", 17, 1, SOON_ONLY),
     differs("slow-reader-client", "tshark out_of_order", 0, 16, TOO_SOON),
     differs("slow-reader-client", "tshark retransmission", 17, 1, TOO_SOON),
+    differs("slow-reader-client", "tshark smallest ack_rtt", 10010, 12731, ZERO),
     differs("slow-reader-server", "tshark acks_frame", 83, 100, KARN),
+    differs("slow-reader-server", "tshark fast_retransmission", 17, 0, SOON_ONLY),
+    differs("slow-reader-server", "tshark rto", 0, 17, SOON_ONLY),
     differs("stream", "tcptrace duplicate acks", 0, 1, FINS),
+    differs("stuck-reader-client", "tcptrace RTT min", 100, 425, ZERO),
     differs("stuck-reader-client", "tcptrace duplicate acks", 2, 27, PROBE_ANSWERS),
     differs("stuck-reader-client", "tcptrace rexmt data pkts", 2, 1, EMPTY_PROBE),
     differs("stuck-reader-client", "tcptrace triple dupacks", 0, 6, PROBE_ANSWERS),
@@ -117,6 +177,8 @@ const DIFFERENCES: &[Difference] = &[
     differs("stuck-reader-client", "tshark acks_frame", 34, 36, KARN),
     differs("stuck-reader-client", "tshark duplicate_ack", 2, 1, DSACK),
     differs("stuck-reader-client", "tshark keep_alive", 0, 13, EMPTY_PROBE),
+    differs("stuck-reader-client", "tshark rto", 2, 0, SPURIOUS),
+    differs("stuck-reader-client", "tshark smallest ack_rtt", 10010, 40403, ZERO),
     differs("stuck-reader-client", "tshark zero_window_probe", 13, 0, EMPTY_PROBE),
     differs("stuck-reader-client", "tshark zero_window_probe_ack", 12, 0, EMPTY_PROBE),
     differs("stuck-reader-server", "tcptrace duplicate acks", 2, 27, PROBE_ANSWERS),
@@ -149,13 +211,31 @@ fn name_of(capture: &Path) -> String {
     name.trim_end_matches(".gz").trim_end_matches(".pcap").to_owned()
 }
 
+/// Times of packets count from 1970.
 fn connections(capture: &Path) -> Vec<Connection> {
-    diagnose([Source::file(capture)], &ReadOptions::default(), NonZeroUsize::MIN)
-        .expect("readable")
-        .connections
-        .into_iter()
-        .map(|connection| *connection)
-        .collect()
+    let found =
+        diagnose([Source::file(capture)], &ReadOptions::default(), NonZeroUsize::MIN).expect("readable");
+    let start_ns = found.notes.start_unix_ns;
+    let since_1970 = |mut connection: Box<Connection>| {
+        connection.start_ns += start_ns;
+        connection.end_ns += start_ns;
+        *connection
+    };
+    found.connections.into_iter().map(since_1970).collect()
+}
+
+/// Samples of the RTT between data of a sender and its ACKs, with the one of its SYN: smallest, largest,
+/// and mean.
+fn rtts_ns(connection: &Connection, sender: usize) -> [f64; 3] {
+    let data = &connection.halves[sender].rtt.data_ns;
+    // Of a SYN that was sent again nothing says which one was answered.
+    let is_once = connection.halves[sender].counts.sent.syn_retransmissions == 0;
+    let shaken = connection.handshake.filter(|_| is_once);
+    let syn = shaken.map(|h| [h.syn_ack_ns - h.syn_ns, h.ack_ns - h.syn_ack_ns][sender]);
+    let least = data.min().into_iter().chain(syn).min().unwrap_or(0);
+    let most = data.max().into_iter().chain(syn).max().unwrap_or(0);
+    let samples = data.samples() + u64::from(syn.is_some());
+    [least as f64, most as f64, (data.sum() + syn.unwrap_or(0)) as f64 / samples.max(1) as f64]
 }
 
 fn is_missing(tool: &str, package: &str) -> bool {
@@ -178,6 +258,11 @@ fn as_tcptrace(connection: &Connection, sender: usize) -> Vec<(&'static str, i64
     let sent = &half.counts.sent;
     let acks = &connection.halves[1 - sender].counts.acks;
     let unseen = sent.unseen_retransmissions;
+    let [least, most, mean] = rtts_ns(connection, sender);
+    let tenths_ms = |ns: f64| (ns / 1e5).round() as u64;
+    // Its clock counts microseconds.
+    let elapsed_us = connection.end_ns / 1000 - connection.start_ns / 1000;
+    let bytes_per_s = 1e6 * sent.new_bytes as f64 / elapsed_us.max(1) as f64;
     let figures = [
         ("total packets", sent.packets + connection.repeated_packets[sender]),
         ("ack pkts sent", acks.acks),
@@ -197,6 +282,11 @@ fn as_tcptrace(connection: &Connection, sender: usize) -> Vec<(&'static str, i64
         ("zero win adv", connection.halves[1 - sender].window.zero_windows),
         ("triple dupacks", half.counts.acks.triple_duplicates),
         ("duplicate acks", half.counts.acks.duplicate - half.counts.acks.duplicate_with_window),
+        ("max win adv", connection.halves[1 - sender].window.window_bytes.max().unwrap_or(0)),
+        ("throughput", bytes_per_s.round() as u64),
+        ("RTT min", tenths_ms(least)),
+        ("RTT max", tenths_ms(most)),
+        ("RTT avg", tenths_ms(mean)),
         ("RTT samples", half.rtt.data_ns.samples() + u64::from(connection.handshake.is_some())),
     ];
     figures.map(|(name, figure)| (name, figure as i64)).into()
@@ -215,8 +305,9 @@ fn tcptrace(capture: &Path, names: &[&'static str]) -> Figures {
         let Some(&name) = names.iter().find(|&&n| n == label) else { continue };
         let Some((left, right)) = rest.split_once(&format!("{label}:")) else { continue };
         for (endpoint, side) in [left, right].into_iter().enumerate() {
-            let figure = side.split_whitespace().next().unwrap_or("");
-            found.insert((connection - 1, endpoint, name), figure.parse().unwrap_or(0));
+            let figure: f64 = side.split_whitespace().next().and_then(|f| f.parse().ok()).unwrap_or(0.0);
+            let unit = if ["RTT min", "RTT max", "RTT avg"].contains(&name) { 10.0 } else { 1.0 };
+            found.insert((connection - 1, endpoint, name), (unit * figure).round() as i64);
         }
     }
     found
@@ -225,15 +316,27 @@ fn tcptrace(capture: &Path, names: &[&'static str]) -> Figures {
 /// Named otherwise than `tcp.analysis.NAME`, or found otherwise than by its presence.
 const LATE: &str = "retransmission or out_of_order";
 const THIRD: &str = "third duplicate_ack";
+/// Values: in microseconds if they are times.
+const LEAST_RTT: &str = "smallest ack_rtt";
+const MOST_RTT: &str = "largest ack_rtt";
+const FIRST_RTT: &str = "smallest initial_rtt";
 
 /// What tshark's analysis marks on packets of a sender, by our figures.
 fn as_tshark(connection: &Connection, sender: usize) -> Vec<(&'static str, i64)> {
     let sent = &connection.halves[sender].counts.sent;
     let acked = &connection.halves[1 - sender];
     let acks = &acked.counts.acks;
+    // Its samples stand on the ACK, so they are those of the other's data.
+    let [least, most, _] = rtts_ns(connection, 1 - sender);
     let retransmissions = sent.retransmissions.total() + sent.syn_retransmissions;
     let figures = [
         (THIRD, acks.triple_duplicates),
+        (LEAST_RTT, (least / 1e3).round() as u64),
+        (MOST_RTT, (most / 1e3).round() as u64),
+        // It stands on packets behind the handshake.
+        (FIRST_RTT, connection.handshake.map_or(0, |h| (h.rtt_ns() + 500) / 1000)),
+        ("fast_retransmission", sent.retransmissions.fast),
+        ("rto", sent.retransmissions.timeout + sent.retransmissions.tail_loss_probe),
         (LATE, retransmissions + sent.out_of_order_packets),
         ("retransmission", retransmissions),
         ("spurious_retransmission", sent.needless_retransmissions),
@@ -257,11 +360,15 @@ fn tshark(capture: &Path, names: &[&'static str], connections: &[Connection]) ->
     let mut command = Command::new("tshark");
     command.arg("-r").arg(capture).args(["-o", "tcp.calculate_timestamps:TRUE", "-T", "fields"]);
     command.args(["-e", "tcp.stream", "-e", "ip.src", "-e", "tcp.srcport"]);
-    let fields = names.iter().map(|&name| match name {
+    let field_of = |name: &'static str| match name {
         LATE | THIRD => "duplicate_ack_num",
-        name => name,
-    });
-    command.args(fields.flat_map(|f| ["-e".to_owned(), format!("tcp.analysis.{f}")]));
+        name => name.trim_start_matches("largest ").trim_start_matches("smallest "),
+    };
+    // tshark fills a field that is asked for twice only once.
+    let mut wanted: Vec<_> = names.iter().map(|&name| field_of(name)).collect();
+    wanted.sort_unstable();
+    wanted.dedup();
+    command.args(wanted.iter().flat_map(|f| ["-e".to_owned(), format!("tcp.analysis.{f}")]));
     let mut found = Figures::new();
     for line in text_of(&mut command).lines() {
         let fields: Vec<&str> = line.split('\t').collect();
@@ -269,14 +376,26 @@ fn tshark(capture: &Path, names: &[&'static str], connections: &[Connection]) ->
         let source = format!("{}:{}", fields[1], fields[2]);
         let sender = usize::from(connections[stream].endpoints[0].to_string() != source);
         let marks = &fields[3..];
-        let is_marked = |name| names.iter().zip(marks).any(|(&n, mark)| n == name && !mark.is_empty());
-        for (&name, &mark) in names.iter().zip(marks) {
+        let mark_of =
+            |field| wanted.iter().zip(marks).find(|(&f, _)| f == field).map_or("", |(_, &mark)| mark);
+        let is_marked = |field| !mark_of(field).is_empty();
+        for &name in names {
+            let mark = mark_of(field_of(name));
             let counts = match name {
                 LATE => is_marked("retransmission") || is_marked("out_of_order"),
                 THIRD => mark == "3",
                 _ => !mark.is_empty(),
             };
-            *found.entry((stream, sender, name)).or_default() += i64::from(counts);
+            let key = (stream, sender, name);
+            if let Some((which, field)) = name.split_once(' ').filter(|_| ![LATE, THIRD].contains(&name)) {
+                let Ok(value) = mark.parse::<f64>() else { continue };
+                let unit = if field.ends_with("rtt") { 1e6 } else { 1.0 };
+                let value = (unit * value).round() as i64;
+                let best = found.entry(key).or_insert(value);
+                *best = if which == "largest" { value.max(*best) } else { value.min(*best) };
+                continue;
+            }
+            *found.entry(key).or_default() += i64::from(counts);
         }
     }
     found

@@ -2,13 +2,21 @@
 //! What limits the transfers of captures, and their packets for plots.
 
 use crate::{reading, Cancel, EngineError};
-use ackwise_capture::Source;
+use ackwise_capture::{CaptureNotes, Source};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use std::num::NonZeroUsize;
 
 fn json(value: &impl serde::Serialize) -> PyResult<String> {
     serde_json::to_string(value).map_err(|e| EngineError::new_err(e.to_string()))
+}
+
+/// What is said of the captures themselves.
+#[derive(serde::Serialize)]
+struct Notes<'a> {
+    #[serde(flatten)]
+    notes: &'a CaptureNotes,
+    dropped_packets: Option<u64>,
 }
 
 /// A diagnosis whose connections are JSON one by one: as Python's objects all together take ten times
@@ -20,7 +28,8 @@ pub struct Diagnosis(ackwise_diagnose::Diagnosis);
 impl Diagnosis {
     /// JSON of all but the connections.
     fn notes(&self) -> PyResult<String> {
-        json(&self.0.notes)
+        let notes = &self.0.notes;
+        json(&Notes { notes, dropped_packets: notes.dropped_packets() })
     }
 
     fn __len__(&self) -> usize {

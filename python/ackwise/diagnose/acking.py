@@ -19,6 +19,8 @@ _FEW = 3  # ACKs that are worth a sentence
 _NAMED_MAX = 3  # policies
 _WAIT_LEAST_NS = 1_000_000  # a shorter one is the host's own time
 _WORTH = 0.05  # of all ACKs
+# A capture that loses packets loses ACKs about as often as data, and small packets rather less.
+_BEYOND_CAPTURE = 4.0
 
 _UNDECIDED = {
     "one-direction": "the capture lacks one direction; both would show the policy.",
@@ -57,7 +59,7 @@ def sentences(transfer: Transfer) -> Iterator[str]:
     habits = acking["habits"]
     piggybacked = transfer.half["counts"]["acks"]["piggybacked"]
     yield " ".join([f"ACKs: {_policy(acking['verdict'], piggybacked)}", *_timing(habits)])
-    yield from _stretch(acking)
+    yield from _stretch(acking, transfer.capture_loss)
     yield from _remarkable(acking["segments"]["samples"], habits)
     if habits["offload"]:
         why, line = _OFFLOADS[habits["offload"]]
@@ -121,17 +123,24 @@ def _timing(habits: dict[str, Any]) -> Iterator[str]:
         yield f"Quickack phase: the first {habits['quick_acks']} ACKs are for one segment each."
 
 
-def _stretch(acking: dict[str, Any]) -> Iterator[str]:
-    """ACKs for many segments, and whether the receiver made them or the path."""
+def _stretch(acking: dict[str, Any], capture_loss: float) -> Iterator[str]:
+    """ACKs for many segments, and whether the receiver, the path or the capture made them."""
     thinning, verdict, habits = acking["thinning"], acking["verdict"], acking["habits"]
     missing = thinning["missing_acks"] if thinning else 0
     sent = missing + thinning["seen_acks"] if thinning else 0
     if missing > _WORTH * sent:
-        yield (
-            f"ACK thinning: of {sent} ACKs of the receiver {missing} did not come here, as gaps in "
-            f"its IP identification show{_where(thinning, 'missing')}: an ACK filter or a full "
-            "queue on the way took them out."
-        )
+        gaps = f"as gaps in its IP identification show{_where(thinning, 'missing')}"
+        if missing > _BEYOND_CAPTURE * capture_loss * sent:
+            yield (
+                f"ACK thinning: of {sent} ACKs of the receiver {missing} did not come here, {gaps}"
+                ": an ACK filter took them out on the way, or a full queue or losses did."
+            )
+        else:
+            yield (
+                f"Of {sent} ACKs of the receiver {missing} are not in the capture, {gaps}. The "
+                "capture itself lost packets, so it does not show whether the path lost ACKs; a "
+                "complete one does."
+            )
     elif habits["stretch_acks"] > _WORTH * acking["segments"]["samples"]:
         far = verdict["confidence"] == "low" or verdict["undecided"] == "far-from-receiver"
         whose = ""

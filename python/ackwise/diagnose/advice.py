@@ -98,12 +98,17 @@ class _Buffer:
     sysctl: str
     first: str  # the sysctl's other values
     default_bytes: int
+    check: str  # sysctls that keep it small
 
 
 _RECEIVE = _Buffer(
-    "receive", "receive-window", RECEIVER, "SO_RCVBUF", "tcp_rmem", "4096 131072", 6 * _MIB
-)
-_SEND = _Buffer("send", "send-buffer", SENDER, "SO_SNDBUF", "tcp_wmem", "4096 16384", 4 * _MIB)
+    "receive", "receive-window", RECEIVER, "SO_RCVBUF", "tcp_rmem", "4096 131072", 6 * _MIB,
+    "net.ipv4.tcp_rmem net.ipv4.tcp_moderate_rcvbuf",
+)  # fmt: skip
+_SEND = _Buffer(
+    "send", "send-buffer", SENDER, "SO_SNDBUF", "tcp_wmem", "4096 16384", 4 * _MIB,
+    "net.ipv4.tcp_wmem",
+)  # fmt: skip
 
 
 def _larger(transfer: Transfer, buffer: _Buffer, because: str, bound_bps: float) -> Advice:
@@ -116,12 +121,19 @@ def _larger(transfer: Transfer, buffer: _Buffer, because: str, bound_bps: float)
         return Advice(because, buffer.owner, remedy, helps=False)
     goal, why = _goal_bps(transfer, bound_bps)
     wanted = _buffer_bytes(goal, transfer.rtt_s or 0.0)
-    default = buffer.default_bytes
-    enough = f"Linux's default maximum of {size(default)} suffices, but "
+    if wanted <= buffer.default_bytes:
+        # To set what Linux has by default would change nothing.
+        return Advice(
+            because,
+            buffer.owner,
+            f"leave {buffer.option} out of the application: by itself Linux lets the {buffer.name} "
+            f"buffer grow to {size(buffer.default_bytes)}, and {size(wanted)} suffice for {why}. "
+            f"If it does not set {buffer.option}, that maximum was lowered, as this shows",
+            f"sysctl {buffer.check}",
+        )
     remedy = (
-        f"let the {buffer.name} buffer grow to {size(wanted)}, for {why}; "
-        f"{enough if wanted <= default else ''}an application that sets {buffer.option} keeps it "
-        "from growing"
+        f"let the {buffer.name} buffer grow to {size(wanted)}, for {why}; an application that sets "
+        f"{buffer.option} keeps it from growing"
     )
     if bound_bps * (transfer.rtt_s or 0.0) < 8 * _SMALL_BYTES:
         remedy = (
@@ -132,7 +144,7 @@ def _larger(transfer: Transfer, buffer: _Buffer, because: str, bound_bps: float)
         because,
         buffer.owner,
         remedy,
-        f'sysctl -w net.ipv4.{buffer.sysctl}="{buffer.first} {max(wanted, default)}"',
+        f'sysctl -w net.ipv4.{buffer.sysctl}="{buffer.first} {wanted}"',
     )
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ackwise import __version__, engine
-from ackwise.diagnose import lifted
+from ackwise.diagnose import captured, lifted
 from ackwise.errors import InputError, printable, quoted
 from ackwise.results.lazy import Lazy, changed
 
@@ -67,6 +67,17 @@ def notes(diagnosis: dict[str, Any]) -> Iterator[str]:
                 f"{name}: byte {cut['offset']} (packet {cut['packet']}): the file ends inside a "
                 "packet; the packets before it are diagnosed"
             )
+    dropped = diagnosis.get("dropped_packets")
+    if dropped:
+        yield (
+            f"the capture lost {dropped} packets, by its own count: repeat it with a larger buffer "
+            f"({captured.WHOLE})"
+        )
+    if diagnosis.get("cut_options"):
+        yield (
+            f"{diagnosis['cut_options']} packets are cut within their TCP options, so SACK and "
+            "timestamps are missing: capture at least 128 bytes of each packet (tcpdump -s 128)"
+        )
     skipped = {k: n for k, n in diagnosis.get("skipped", {}).items() if n}
     if skipped:
         told = ", ".join(f"{n} {kind}" for kind, n in sorted(skipped.items()))

@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.text import Text
 
-from ackwise.diagnose import acking, advice, lifted
+from ackwise.diagnose import acking, advice, captured, lifted
 from ackwise.diagnose.advice import Advice, counted, rate, size, time
 from ackwise.diagnose.lifted import Bound
 from ackwise.diagnose.sentences import SAYINGS
@@ -58,7 +58,7 @@ def show(
 
 def is_minor(transfer: Transfer) -> bool:
     """The other direction carries the transfer, and this one has no trouble of its own."""
-    other = Transfer(transfer.connection, 1 - transfer.of)
+    other = transfer.back
     harmless = sum(share for limit, share in transfer.limits if limit in _HARMLESS)
     return transfer.bytes < _MINOR * other.bytes and harmless >= _HARMLESS_SHARE
 
@@ -72,10 +72,12 @@ def rank(diagnosis: dict[str, Any]) -> Sequence[Transfer]:
         for n, connection in enumerate(parts)
         for transfer in transfers(connection)
     )
+    dropped = diagnosis.get("dropped_packets") or 0
+    share = dropped / (dropped + diagnosis["packets"]) if dropped else 0.0
     return Lazy(
         [(n, of) for _, _, n, of in found],
-        lambda place: Transfer(connections[place[0]], place[1]),
-        lambda place: Transfer(parts[place[0]], place[1]),
+        lambda place: Transfer(connections[place[0]], place[1], share),
+        lambda place: Transfer(parts[place[0]], place[1], share),
     )
 
 
@@ -97,6 +99,8 @@ def lines(transfer: Transfer) -> Iterator[tuple[str, str]]:
     yield f"  {_remedy(told, transfer)}", "green"
     if told.line:
         yield f"      {told.line}", "bold"
+    for sentence in captured.sentences(transfer):
+        yield f"  {sentence}", "yellow"
     others = [f"{SAYINGS[n].words} {s:.0%}" for n, s in transfer.limits[1:] if s >= _SHARE_LEAST]
     if others:
         yield f"  Then: {', '.join(others)}", "dim"

@@ -16,6 +16,7 @@ class Transfer:
 
     connection: dict[str, Any]
     of: int
+    dropped_share: float = 0.0  # of the capture's packets, by its own account
 
     @property
     def half(self) -> dict[str, Any]:
@@ -41,8 +42,9 @@ class Transfer:
 
     @property
     def bytes(self) -> int:
-        """Sent, retransmissions not counted."""
-        return int(self.half["counts"]["sent"]["new_bytes"])
+        """Sent, retransmissions not counted; with what the capture lost."""
+        counts = self.half["counts"]
+        return int(counts["sent"]["new_bytes"] + counts["acks"]["missed_bytes"])
 
     @cached_property
     def limits(self) -> list[tuple[str, float]]:
@@ -126,6 +128,34 @@ class Transfer:
         sent = self.half["counts"]["sent"]
         again = sum(sent["retransmissions"].values())
         return float(again / sent["data_packets"]) if sent["data_packets"] else 0.0
+
+    @property
+    def missed_bytes(self) -> int:
+        """Acknowledged, and not in the capture."""
+        return int(self.half["counts"]["acks"]["missed_bytes"])
+
+    @property
+    def missed_segments(self) -> int:
+        """The same."""
+        return int(self.half["counts"]["acks"]["missed_segments"])
+
+    @property
+    def missed_share(self) -> float:
+        """Of this direction's segments: not in the capture."""
+        if not self.missed_segments:
+            return 0.0
+        seen = int(self.half["counts"]["sent"]["segments"])
+        return self.missed_segments / (seen + self.missed_segments)
+
+    @property
+    def back(self) -> "Transfer":
+        """The other direction."""
+        return Transfer(self.connection, 1 - self.of, self.dropped_share)
+
+    @property
+    def capture_loss(self) -> float:
+        """Of the connection's packets: lost by the capture, as far as it shows."""
+        return max(self.missed_share, self.back.missed_share, self.dropped_share)
 
 
 def transfers(connection: dict[str, Any]) -> Iterator[Transfer]:

@@ -138,14 +138,14 @@ def simulate(
 class End:
     """What one of two machines counted: its load, and of each flow bytes, segments, pure ACKs."""
 
-    load: measure.Load
+    load: measure.ProcessorTime
     senders: list[tuple[int, int, int]]  # bytes that were acknowledged
     receivers: list[tuple[int, int, int]]  # bytes that were read
 
 
 def read_end(folder: Path) -> End:
     """Raises RunError when the machine left something else."""
-    load: measure.Load | None = None
+    load: measure.ProcessorTime | None = None
     senders, receivers = [], []
     try:
         for line in (folder / "flows").read_text(encoding="ascii").splitlines():
@@ -157,7 +157,7 @@ def read_end(folder: Path) -> End:
                 acks = max(0, row["empty"] - _HANDSHAKE)
                 receivers.append((row["delivered"], row["segments"], acks))
             elif "idle_ns" in row:
-                load = measure.Load(row["elapsed_ns"], row["idle_ns"])
+                load = measure.ProcessorTime(row["elapsed_ns"], row["idle_ns"])
         if not load:
             raise ValueError("no load")
     except (LookupError, ValueError) as problem:

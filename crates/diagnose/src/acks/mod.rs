@@ -83,6 +83,8 @@ pub struct Watch {
     thinning: Thinning,
     followers: Vec<Follower>,
     judged: u32,
+    /// The capture was taken at the receiver, as far as the packets up to here show.
+    is_near: bool,
     acked: u64,
     window_bytes: u32,
     window_most_bytes: u32,
@@ -176,6 +178,7 @@ impl Watch {
     fn follow(&mut self, step: &Step, ack: &Ack) {
         let is_over = self.judged >= FOLLOWED_ACKS;
         let is_near = step.least_ns[step.from].is_some_and(|ns| ns < verdict::AT_NS);
+        self.is_near = is_near;
         let is_holed = self.reassembly.has_hole() || ack.kind == AckKind::Duplicate;
         let arrivals = match ack.kind {
             AckKind::Old => return,
@@ -236,7 +239,7 @@ impl Watch {
     /// Places arrivals in the receiver's time, which is that of the ACK at the capture point.
     fn answer(&self, step: &Step, ack: &Ack, mut arrivals: Vec<Arrival>) -> Answer {
         let least_ns = step.least_ns[step.from].unwrap_or(0);
-        let is_near = step.least_ns[step.from].is_some_and(|ns| ns < verdict::AT_NS);
+        let is_near = self.is_near;
         let shift_ns = if is_near { 0 } else { step.distance_ns[step.from].unwrap_or(least_ns) };
         let prompt_ns =
             self.report.newest_ns.min().map_or(PROMPT_MOST_NS, |ns| PROMPT_NS + PROMPT_TIMES * ns);
@@ -319,6 +322,8 @@ impl Watch {
         let waits = answer.since_newest_ns() > REACTION_NS;
         let waited_ns = answer.since_oldest_ns();
         let coarse_ns = answer.tolerance_ns.max(waited_ns / 32);
+        // Elsewhere than at the receiver its values would be fitted to the path.
+        let is_near = self.is_near;
         for follower in &mut self.followers {
             let explained = follower.fired().is_some_and(|fire| {
                 let is_ticked = late && fire.time_ns + TICKED_FROM_NS < answer.time_ns + waited_ns;
@@ -331,7 +336,7 @@ impl Watch {
             if waits && !explained {
                 match follower.name {
                     "bsd" if late => follower.learn(phase(answer.time_ns), 1),
-                    "dynamic" if self.draws_ns.len() < DRAWS => {
+                    "dynamic" if is_near && self.draws_ns.len() < DRAWS => {
                         self.draws_ns.push(area_ns);
                         let mut sorted = self.draws_ns.clone();
                         sorted.sort_unstable();

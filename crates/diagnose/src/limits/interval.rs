@@ -162,6 +162,7 @@ pub(super) struct Intervals {
     pub ended_ns: u64,
     /// RTT between the capture point and the sender, of late.
     distance_ns: Option<u64>,
+    is_distance_known: bool,
     /// When the connection's first packet and this direction's first data passed.
     pub began_ns: Option<u64>,
     pub opened_ns: Option<u64>,
@@ -211,6 +212,11 @@ impl Intervals {
         // Of the RTT to the sender, data took its part on the way here, and an ACK the rest.
         let distance_ns = data.sender.distance_ns;
         self.distance_ns = Some(distance_ns);
+        if !self.is_distance_known && step.least_ns[step.from].is_some() {
+            self.is_distance_known = true;
+            self.forget_rtts();
+        }
+        let Some(now) = &mut self.now else { return };
         // What a timer sends answers an ACK of long ago.
         let answers = waited.until_ack.0 != Wait::Timer;
         if let (Some(least_ns), Some(queued_ns), true) = (step.least_ns[step.from], step.queued_ns, answers) {
@@ -252,6 +258,16 @@ impl Intervals {
             now.rtt_sum_ns = now.rtt_sum_ns.saturating_add(rtt_ns);
             now.rtts += 1;
         }
+    }
+
+    /// Without a handshake the RTTs so far lack the part between capture point and sender.
+    fn forget_rtts(&mut self) {
+        let mut done = self.done.unpack();
+        self.done = Packed::default();
+        for interval in done.iter_mut().chain(&mut self.now) {
+            (interval.rtt_min_ns, interval.rtt_sum_ns, interval.rtts) = (u64::MAX, 0, 0);
+        }
+        done.iter().for_each(|interval| self.done.push(interval));
     }
 
     fn close(&mut self, at_ns: u64) {

@@ -24,6 +24,9 @@ const BUSY: f64 = 0.97;
 /// A link that grants airtime, or a host that merges packets, lets ACKs go together: far faster than
 /// what passes the link while a queue stands in front of it.
 const BUNCHED: f64 = 4.0;
+/// Nothing passes a link faster than at its rate for long; what ACKs do that come together lies within this. Behind
+/// a loss an ACK may stand for many RTTs, and a queue shows the link anyway.
+const PASSES: f64 = 1.25;
 /// The highest rate is that of so many intervals together.
 const SUSTAINED: usize = 8;
 /// In slow start, flight grows at least this much in two intervals (RFC 5681 with every second
@@ -90,11 +93,16 @@ impl Path {
             at_receiver: false,
         };
         let queued = path.queued(list);
+        // A window of few segments keeps its ACKs as far apart as a slow link would.
+        if path.losses.is_none() && !queued.is_most_of(list) && list.len() >= SUSTAINED {
+            path.link_bytes_per_s =
+                link_bytes_per_s.filter(|link| path.sustained_bytes_per_s <= PASSES * link);
+        }
         path.at_receiver = at_receiver((queued.ns > 0).then(|| queued.bytes_per_s()));
         if queued.is_most_of(list) {
             let queued = queued.bytes_per_s();
             path.link_bytes_per_s =
-                link_bytes_per_s.map(|link| if link > BUNCHED * queued { queued } else { link });
+                path.link_bytes_per_s.map(|link| if link > BUNCHED * queued { queued } else { link });
         }
         path.is_policed = policed_bytes_per_s.is_some_and(|rate| path.policed(list, rate));
         path
@@ -259,6 +267,22 @@ mod tests {
 
     fn flights(of: impl Fn(u64) -> u64) -> Vec<Interval> {
         (0..64).map(|n| Interval { flight_max_bytes: of(n), ..Interval::default() }).collect()
+    }
+
+    #[test]
+    fn what_is_passed_for_long_is_no_link() {
+        // 1 MB/s in intervals of 10 ms
+        let interval = |n: u64| Interval {
+            from_ns: n * 10 * MS,
+            to_ns: (n + 1) * 10 * MS,
+            acked_bytes: 10_000,
+            ..Interval::default()
+        };
+        let list: Vec<_> = (0..16).map(interval).collect();
+        let link = |list: &[Interval], rate| Path::of(list, Some(rate), None, |_| false).link_bytes_per_s;
+        assert_eq!(link(&list, 0.79e6), None);
+        assert_eq!(link(&list, 0.81e6), Some(0.81e6));
+        assert_eq!(link(&list[..7], 0.79e6), Some(0.79e6), "too short to say");
     }
 
     #[test]
