@@ -62,9 +62,17 @@ static enum aw_reason duty(u32 rails, bool owed, u32 share_bytes,
 		if (rails & AW_RAIL_FIN && e->flags & AW_FLAG_FIN)
 			return AW_REASON_FIN;
 	}
-	/* lost otherwise: the host's knowledge that this peer must not wait [D-01] */
-	if (rails & AW_RAIL_QUICKACK && e->flags & AW_FLAG_QUICKACK && owed)
-		return AW_REASON_HOST_QUICKACK;
+	if (owed && e->flags & (AW_FLAG_QUICKACK | AW_FLAG_READER_WAITS)) {
+		/* lost otherwise: the host's knowledge that this peer must not wait
+		 * [D-01] */
+		if (rails & AW_RAIL_QUICKACK && e->flags & AW_FLAG_QUICKACK)
+			return AW_REASON_HOST_QUICKACK;
+		/* lost otherwise: time; the sender may need the ACK to send what the
+		 * reader waits for, so no read will bring it [RFC1122.3] */
+		if (rails & AW_RAIL_READER && e->flags & AW_FLAG_READER_WAITS &&
+		    e->unacked_bytes > e->rcv_mss_bytes)
+			return AW_REASON_READER_WAITS;
+	}
 	/* lost otherwise: room in the buffer that the sender does not know of; it
 	 * would stall until the deadline [RFC9293.5] */
 	if (rails & AW_RAIL_WINDOW_DRY && window_dry(owed, e))

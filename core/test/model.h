@@ -30,6 +30,7 @@ enum model_op {
 	MODEL_CE,
 	MODEL_FIN,
 	MODEL_QUICKACK,
+	MODEL_WAITS, /* the reader waits for more: SO_RCVLOWAT */
 	MODEL_READ_ALL,
 	MODEL_READ_PART,
 	MODEL_SENT,
@@ -172,6 +173,10 @@ static inline void model_event(struct model *m, u8 op, u8 size,
 		break;
 	case MODEL_QUICKACK:
 		e->flags = AW_FLAG_QUICKACK;
+		model_data(m, e, mss, AW_ORDER_IN);
+		break;
+	case MODEL_WAITS:
+		e->flags = AW_FLAG_READER_WAITS;
 		model_data(m, e, mss, AW_ORDER_IN);
 		break;
 	case MODEL_READ_ALL:

@@ -18,7 +18,8 @@ struct aw_verdict aw_rails_apply(u32 rails, u64 owed_since_ns, u32 share_bytes,
 {
 	struct aw_verdict before = v;
 	u32 lost = LOSES_RAIL(0) | LOSES_RAIL(1) | LOSES_RAIL(2) | LOSES_RAIL(3) |
-		   LOSES_RAIL(4) | LOSES_RAIL(5) | LOSES_RAIL(6) | LOSES_RAIL(7);
+		   LOSES_RAIL(4) | LOSES_RAIL(5) | LOSES_RAIL(6) | LOSES_RAIL(7) |
+		   (MUTANT == 21 ? AW_RAIL_READER : 0);
 
 	if (MUTANT == 17 && hole_until_ns > e->now_ns) /* reports the hole late */
 		hole_until_ns = AW_NEVER_NS;

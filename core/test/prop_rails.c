@@ -246,6 +246,9 @@ static bool is_duty(u32 rails, bool owed, const struct aw_event *e)
 		return true;
 	if (owed && rails & AW_RAIL_QUICKACK && e->flags & AW_FLAG_QUICKACK)
 		return true;
+	if (owed && rails & AW_RAIL_READER && e->flags & AW_FLAG_READER_WAITS &&
+	    e->unacked_bytes > e->rcv_mss_bytes)
+		return true;
 	if (rails & AW_RAIL_WINDOW_DRY && (left < usable || !left) && gain >= worth)
 		return true;
 	return rails & AW_RAIL_SECOND_SEGMENT &&
@@ -458,7 +461,8 @@ static void drain(struct trial *t)
 		violated(t, &e, "never acknowledged", t->conn.pending);
 }
 
-/* bytes: policy, rails, shape of the host, parameters, wild; then events. */
+/* bytes: policy, rails, shape of the host, parameters, wild and one more rail; then
+ * events. */
 static u32 run(const u8 *bytes, size_t count)
 {
 	static struct trial trial; /* its bytes must not depend on the stack */
@@ -466,6 +470,7 @@ static u32 run(const u8 *bytes, size_t count)
 	const struct aw_policy *policy = policy_number(bytes[0]);
 	struct aw_event e = { .now_ns = AW_NS_PER_S };
 	bool wild = bytes[4] & 1;
+	u32 rails = bytes[1] | (bytes[4] & 2u) << 7;
 	size_t i;
 
 	memset(t, 0, sizeof(*t));
@@ -485,8 +490,8 @@ static u32 run(const u8 *bytes, size_t count)
 	model_start(&t->model, bytes[2]);
 	e.random = model_next(&t->model.random);
 	e.rcv_mss_bytes = t->model.mss_bytes;
-	aw_conn_init(&t->conn, &t->spy, &t->params,
-		     bytes[1] ? bytes[1] : AW_RAILS_DEFAULT, &e);
+	aw_conn_init(&t->conn, &t->spy, &t->params, rails ? rails : AW_RAILS_DEFAULT,
+		     &e);
 	for (i = CONFIG_BYTES; i + 1 < count; i += 2) {
 		if (wild)
 			wild_event(&t->model, bytes[i], bytes[i + 1], &e);
@@ -543,7 +548,7 @@ static void all_short_sequences(void)
 		{ MODEL_FIN, 0 },        { MODEL_READ_ALL, 0x60 },
 		{ MODEL_READ_PART, 1 },  { MODEL_SENT, 0 },
 		{ MODEL_PIGGYBACK, 0 },  { MODEL_DUE, 0 },
-		{ MODEL_EARLY, 0 },
+		{ MODEL_EARLY, 0 },      { MODEL_WAITS, 0x60 },
 	};
 	const u32 letters = sizeof(alphabet) / sizeof(alphabet[0]);
 	static const u8 shapes[] = { 0x00, 0x09, 0x1a };

@@ -42,6 +42,19 @@ static const struct {
 	  AW_REASON_HOST_QUICKACK },
 	{ "the host asks for ACKs, with none owed", 0,
 	  { .kind = AW_EVENT_APP_READ, .flags = AW_FLAG_QUICKACK }, NEVER, NONE },
+	{ "the reader waits for more than came [RFC1122.3]", AW_RAIL_READER,
+	  { .flags = AW_FLAG_READER_WAITS, .unacked_bytes = MSS + 1,
+	    .unread_bytes = MSS + 1 }, 0, AW_REASON_READER_WAITS },
+	{ "it has read a part, and waits again", AW_RAIL_READER,
+	  { .kind = AW_EVENT_APP_READ, .flags = AW_FLAG_READER_WAITS,
+	    .unacked_bytes = 2 * MSS, .unread_bytes = MSS }, 0,
+	  AW_REASON_READER_WAITS },
+	{ "it waits, but no more than a segment came", 0,
+	  { .flags = AW_FLAG_READER_WAITS, .unacked_bytes = MSS,
+	    .unread_bytes = MSS }, 0, NONE },
+	{ "it waits, and has an ACK for what came", 0,
+	  { .kind = AW_EVENT_APP_READ, .flags = AW_FLAG_READER_WAITS,
+	    .unread_bytes = MSS }, NEVER, NONE },
 	{ "order, CE and FIN count on data only", 0,
 	  { .kind = AW_EVENT_APP_READ, .order = AW_ORDER_HOLE,
 	    .flags = AW_FLAG_CE_CHANGE | AW_FLAG_FIN }, 0, NONE },
@@ -226,6 +239,7 @@ static void each_rail_has_words(void)
 		{ "window-dry", "default", AW_RAIL_WINDOW_DRY },
 		{ "second-segment", "all", AW_RAIL_SECOND_SEGMENT },
 		{ "flight", "network", AW_RAIL_FLIGHT },
+		{ "reader", "default", AW_RAIL_READER },
 	};
 	const u32 count = sizeof(known) / sizeof(known[0]);
 	u32 bit, sets[3] = { 0 };

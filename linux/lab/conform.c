@@ -68,6 +68,9 @@
 #define REASONS_MAX 64
 #define SCALE_MAX 14 /* RFC 7323, 2.3 */
 #define TSVAL_AT_BEGIN 1000000u
+/* INITIAL_JIFFIES: this long after the start jiffies are 0, which TCP takes for "never"
+ * (tcp_oow_rate_limited) */
+#define JIFFIES_0_S 300
 
 static struct claim {
 	unsigned number;
@@ -594,7 +597,16 @@ static void set_sysctl(const struct sysctl *one)
 	put_file(path, one->value);
 }
 
-static void open_connection(char *keys)
+/* The next whole second but two, or one from which the claim does not see jiffies wrap. */
+static int64_t begin_s(int64_t end_us)
+{
+	int64_t now_s = (int64_t)clock_ns() / 1000000000;
+	int64_t end_s = now_s + 3 + end_us / 1000000 + 2;
+
+	return now_s <= JIFFIES_0_S && end_s >= JIFFIES_0_S ? JIFFIES_0_S + 3 : now_s + 3;
+}
+
+static void open_connection(char *keys, int64_t end_us)
 {
 	size_t i;
 
@@ -606,8 +618,7 @@ static void open_connection(char *keys)
 		set_sysctl(&c.setup.sysctls[i]);
 	make_device();
 	listen_host();
-	c.begin_ns = ((int64_t)clock_ns() / 1000000000 + 3) * 1000000000 +
-		     (int64_t)CLAIM_PHASE_US * 1000;
+	c.begin_ns = begin_s(end_us) * 1000000000 + (int64_t)CLAIM_PHASE_US * 1000;
 	shake_hands();
 }
 
@@ -615,7 +626,7 @@ static void run_claim(char *keys, int64_t end_us)
 {
 	size_t i;
 
-	open_connection(keys);
+	open_connection(keys, end_us);
 	fprintf(out, "claim %u\n", c.number);
 	print_what_left(NO_ACTION);
 	for (i = 0; i < actions_count; i++) {

@@ -39,7 +39,7 @@ enum aw_order {
 #define AW_FLAG_WND_GREW 0x0010u  /* data: the upper limit of the window was raised */
 #define AW_FLAG_PIGGYBACK 0x0020u /* ack_sent: piggybacked on a data segment */
 #define AW_FLAG_HOLE_OPEN 0x0040u /* any but ack_sent: out-of-order data is queued */
-/* any but ack_sent: the application waits for more than it has been given: SO_RCVLOWAT */
+/* any but ack_sent: some is unread, and the application waits for more: SO_RCVLOWAT */
 #define AW_FLAG_READER_WAITS 0x0080u
 /* data, app_read: answers of this host will carry its ACKs: the peer sent FIN and
  * the application has yet to close, or the application says so (TCP_QUICKACK 0) */
