@@ -58,11 +58,18 @@ FUZZ_CHECKS = {
     ),
 }
 FUZZ_SECONDS = 600
+# Draws of links that nothing was tuned on.
+JUDGING = ("judge-clean", "judge-lossy")
 # Tables: the program that makes them, and the files.
 TABLES = {
     "twin": (("tools/twin.py",), "golden/twin/*.csv"),
     "twin-clean": (("tools/twin.py", "--random", "clean"), "golden/twin/random/clean.csv"),
     "twin-lossy": (("tools/twin.py", "--random", "lossy"), "golden/twin/random/lossy.csv"),
+    **{
+        f"twin-{name}": (("tools/twin.py", "--random", name), f"golden/twin/random/{name}.csv")
+        for name in JUDGING
+    },
+    "twin-losses": (("tools/twin.py", "--same-losses"), "golden/twin/losses/same.csv"),
     "device-costs": (("tools/device_costs.py", "--measure", "--predict"), "golden/device/*.csv"),
 }
 # Tests that `make test` skips on a host without the kernels of emulated machines.
@@ -75,6 +82,7 @@ DUE = (
     *("linux-separation", "device-ratelimit", "host-separation", "off", "layout", "commits"),
     *("allmod", "warnings", "kunit", "selftest", "bpf", "same", "stress", "races", "planted"),
     *("added", "twin", "twin-clean", "twin-lossy", "device-costs"),
+    *("twin-judge-clean", "twin-judge-lossy", "twin-losses"),
     *("fuzz-core", "fuzz-captures", "fuzz-python"),
 )
 
@@ -135,6 +143,15 @@ TABLE_INPUTS = {
     "twin": ((*BOTH, *TWIN_PLANS), "ackwise.twin.run", LAB_SCOPES),
     "twin-clean": ((*BOTH, "golden/twin/random/clean.toml"), "ackwise.sweep.run", LAB_SCOPES),
     "twin-lossy": ((*BOTH, "golden/twin/random/lossy.toml"), "ackwise.sweep.run", LAB_SCOPES),
+    **{
+        f"twin-{name}": (
+            (*BOTH, f"golden/twin/random/{name}.toml"),
+            "ackwise.sweep.run",
+            LAB_SCOPES,
+        )
+        for name in JUDGING
+    },
+    "twin-losses": ((*BOTH, "golden/twin/losses/same.toml"), "ackwise.twin.same", LAB_SCOPES),
     "device-costs": (
         (
             *(*BOTH, "linux/config/device/*", "linux/profile/*", "tools/device_costs.py"),

@@ -4,6 +4,7 @@ and kernel gave.
 
     python tools/twin.py [NAME...]      runs the plans in both worlds, a quarter of an hour
     python tools/twin.py --random clean     200 links drawn at random: golden/twin/random, as long
+    python tools/twin.py --same-losses      the simulator on the kernel's losses: golden/twin/losses
     python tools/twin.py --show         how far the worlds are apart, beside the bounds
 
 A row holds one measure of one link, workload, policy and group: in the simulator, on the kernel,
@@ -22,27 +23,44 @@ from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import pyarrow.parquet as pq
 
+from ackwise import engine
+from ackwise.engine import Cancel
+from ackwise.engine.pool import run_all
 from ackwise.host import files
+from ackwise.host.leftovers import temporary_folder
 from ackwise.lab import build
+from ackwise.lab import compare as lab_compare
+from ackwise.lab.network import CLIENT, SERVER
 from ackwise.plans import load_plan
+from ackwise.results import compare
 from ackwise.results.document import number
 from ackwise.results.progress import progress_bar
 from ackwise.results.stats import Estimate
+from ackwise.sweep import draw, point, world
 from ackwise.sweep import run as swept
 from ackwise.sweep import space as spaces
-from ackwise.sweep import world
 from ackwise.sweep.cell import BESIDE
-from ackwise.twin import run
+from ackwise.twin import run, same
 from ackwise.twin.run import Measure
 
 FOLDER = Path(__file__).resolve().parent.parent / "golden" / "twin"
 RANDOM = FOLDER / "random"
+LOSSES = FOLDER / "losses"
 REASON = "acks."  # in front of the label of a reason
 # Asked of the median and of the worst difference, in percent, before anything was measured.
 BOUNDS = {"goodput_bps": (2, 8), "acks": (4, 12), "rtt_p50_ns": (5, 15)}
+# On the same losses: of the median difference of goodput, in percent, and of segments sent again,
+# for 100 packets lost.
+SAME_BOUNDS = {"goodput_bps": 2, "retransmitted_segments": 2}
+# What of a run is compared on the same losses: the kernel's counters that mean the same.
+_COUNTED = {
+    "recoveries": ("TcpExtTCPSackRecovery", "TcpExtTCPRenoRecovery"),
+    "timeouts": ("TcpExtTCPTimeouts",),
+}
 
 
 @dataclass(frozen=True)
@@ -150,9 +168,77 @@ def write_random(name: str, jobs: int | None) -> None:
     print(f"golden/twin/random/{name}.csv", flush=True)
 
 
-def random_names() -> list[str]:
-    """The spaces of links drawn at random."""
-    return sorted(file.stem for file in RANDOM.glob("*.toml"))
+def random_names(suffix: str = "csv") -> list[str]:
+    """The spaces of links drawn at random that were run; with "toml", all of them."""
+    return sorted(file.stem for file in RANDOM.glob(f"*.{suffix}"))
+
+
+def write_same_losses(jobs: int | None) -> None:
+    """One run of each link of a space on the kernel, and one of the simulator on its losses."""
+    space = spaces.load(str(LOSSES / "same.toml"))
+    kernel = build.find(files.cache_folder(), False)
+    (candidate,) = space.candidates
+    points = draw.points(space, 0, space.count)
+    names = [axis.varied.column for axis in space.axes]
+    rows: list[dict[str, object]] = []
+
+    def do(number: int, cancel: Cancel) -> None:
+        plan = point.plan(space, point.place(space, points[number]), candidate)
+        (job,) = compare.jobs(plan, False)
+        scenario = compare.scenario(job)
+        with temporary_folder() as folder:
+            there = lab_compare.simulate(
+                job, scenario, kernel, cancel=cancel, limit_s=None, keep=folder
+            )
+            captures = {host: folder / f"{host}.pcap" for host in (CLIENT, SERVER)}
+            fed = same.fed(scenario, captures)
+        here = engine.simulate(fed, cancel)
+        row: dict[str, object] = {"point": number, **dict(zip(names, points[number], strict=True))}
+        row |= {"lost": len(fed["down"]["lose"]), "lost_acks": len(fed["up"]["lose"])}
+        for prefix, result in (("", here), (f"{BESIDE}.", there)):
+            row |= {f"{prefix}{name}": value for name, value in _outcome(result).items()}
+        rows.append(row)
+
+    with progress_bar(True) as progress:
+        run_all(do, range(len(points)), workers=jobs, on_progress=partial(progress, "links"))
+    rows.sort(key=lambda row: int(str(row["point"])))
+    out = io.StringIO()
+    out.write("# SPDX-License-Identifier: MIT\n")
+    writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    (LOSSES / "same.csv").write_text(out.getvalue(), encoding="utf-8")
+    print("golden/twin/losses/same.csv", flush=True)
+
+
+def _outcome(result: dict[str, Any]) -> dict[str, float]:
+    """What a download came to on its losses."""
+    (group,) = result["groups"]
+    found = {"goodput_bps": number(group["goodput_bps"])}
+    found["retransmitted_segments"] = group["retransmitted_segments"]
+    counters = result.get("counters")
+    if counters is None:
+        return found | {"recoveries": group["fast_recoveries"], "timeouts": group["timeouts"]}
+    return found | {
+        name: sum(counters[SERVER].get(counter, 0) for counter in those)
+        for name, those in _COUNTED.items()
+    }
+
+
+def read_same_losses() -> list[dict[str, float]]:
+    """The links that lost a packet."""
+    lines = (LOSSES / "same.csv").read_text(encoding="utf-8").splitlines()[1:]
+    rows = [{name: float(value) for name, value in row.items()} for row in csv.DictReader(lines)]
+    return [row for row in rows if row["lost"]]
+
+
+def same_losses_differences(rows: Sequence[dict[str, float]], measure: str) -> list[float]:
+    """|difference| of every link: of goodput in percent, of counts for 100 packets lost."""
+    return [
+        100 * abs(row[measure] - row[f"{BESIDE}.{measure}"])
+        / row[f"{BESIDE}.{measure}" if measure == "goodput_bps" else "lost"]
+        for row in rows
+    ]  # fmt: skip
 
 
 def read_random(name: str) -> list[dict[str, str]]:
@@ -217,13 +303,32 @@ def show() -> None:
             f"{max(apart):.1f}% (bound {worst}%); kernel with other seeds: median "
             f"{median(chance):.2f}%, worst {max(chance):.1f}%"
         )
+    show_same_losses()
+
+
+def show_same_losses() -> None:
+    """Median and worst on the same losses."""
+    rows = read_same_losses()
+    for measure in ("goodput_bps", "retransmitted_segments", "recoveries", "timeouts"):
+        apart = same_losses_differences(rows, measure)
+        bound = f" (bound {SAME_BOUNDS[measure]})" if measure in SAME_BOUNDS else ""
+        unit = "%" if measure == "goodput_bps" else " for 100 packets lost"
+        print(
+            f"same losses, {measure}: {len(apart)} links, median {median(apart):.2f}{unit}{bound}, "
+            f"worst {max(apart):.1f}"
+        )
 
 
 def main() -> int:
     """See the text at the top."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--show", action="store_true", help="run nothing")
-    parser.add_argument("--random", choices=random_names(), help="links drawn at random instead")
+    parser.add_argument(
+        "--random", choices=random_names("toml"), help="links drawn at random instead"
+    )
+    parser.add_argument(
+        "--same-losses", action="store_true", help="links on the same losses instead"
+    )
     parser.add_argument("--jobs", type=int, help="runs in parallel (default: one per core)")
     parser.add_argument("names", nargs="*", metavar="NAME", help="(default: every plan)")
     args = parser.parse_args()
@@ -232,6 +337,10 @@ def main() -> int:
             parser.error(f"{name}: no such plan; plans: {', '.join(names())}")
     if args.random:
         write_random(args.random, args.jobs)
+        return 0
+    if args.same_losses:
+        write_same_losses(args.jobs)
+        show_same_losses()
         return 0
     if not args.show:
         kernel = build.find(files.cache_folder(), False)

@@ -21,6 +21,7 @@ NEEDED: dict[str, dict[str, Any]] = {
     "burst_loss": {"enter": "1%", "leave": "10%"},
     "reorder": {"probability": "1%", "delay": "1ms"},
     "outage": {"start": "1s", "length": "1s"},
+    "lose": {"nth": 1},
     "access": {"rate": "1gbit", "delay": "1ms"},
     "request-response": {"request": "100B", "response": "1kB"},
     "random-spacing": {"packets": 10, "bytes": "1kB", "max_gap": "1ms"},
@@ -81,7 +82,7 @@ def put(document: dict[str, Any], path: tuple[str, ...], key: Key, value: Any) -
     """Sets a key below tables, with what they need beside it."""
     at: Any = document
     for name in path:
-        if name in ("flows", "outage"):
+        if name in ("flows", "outage", "lose"):
             at = at.setdefault(name, [copy.deepcopy(NEEDED.get(name, {}))])[0]
         elif name in NEEDED and at.get("kind") is not None:
             at.clear()

@@ -8,6 +8,7 @@
 //! For a FIFO with and without a queue the times are the same; a test holds them to it.
 
 use crate::discipline::{count_drop, frame_bytes, mark, scheduler, Codel, Scheduler, Target};
+use crate::lose::Losses;
 use crate::packet::{Packet, Parcel};
 use crate::result::{ChannelResult, ChannelSeries};
 use crate::rng::Rng;
@@ -142,6 +143,8 @@ pub struct Channel {
     limit_bytes: u64,
     faults: Option<Box<Faults>>,
     queue: Option<Box<Queue>>,
+    /// Where there are any, a FIFO keeps a queue, too: one without them is not asked.
+    losses: Option<Box<Losses>>,
     /// In order of arrival at the far end, where they meet faults.
     line: VecDeque<InFlight>,
     /// Of a FIFO: who waited when it was looked at last.
@@ -208,6 +211,7 @@ impl Channel {
             limit_bytes: if pipe.queue_bytes == 0 { u64::MAX } else { pipe.queue_bytes },
             faults,
             queue: None,
+            losses: Losses::new(&pipe.lose).map(Box::new),
             line: VecDeque::new(),
             starts: VecDeque::new(),
             waiting: 0,
@@ -222,7 +226,7 @@ impl Channel {
         };
         if let Some(scheduler) = scheduler(pipe, mtu_bytes, Rng::new(seed, place | DISCIPLINES)) {
             link.queue = Some(Box::new(Queue::Scheduled { scheduler, starting: None }));
-        } else if pipe.discipline != Discipline::Fifo || pipe.shared_medium {
+        } else if pipe.discipline != Discipline::Fifo || pipe.shared_medium || link.losses.is_some() {
             link.use_lanes(pipe, mtu_bytes);
         }
         link
@@ -330,6 +334,10 @@ impl Channel {
     }
 
     fn enqueue_slow(&mut self, now: u64, packet: Parcel) -> Wake {
+        if self.losses.as_mut().is_some_and(|losses| losses.take(&packet)) {
+            self.stats.dropped_link += 1;
+            return Wake::None;
+        }
         match self.queue.as_deref() {
             Some(Queue::Lanes(_)) => self.enqueue_in_lane(now, packet),
             _ => self.enqueue_scheduled(now, packet),

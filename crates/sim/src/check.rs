@@ -56,6 +56,7 @@ fn channel(at: &str, c: &ChannelSpec) -> Result<(), String> {
         reorder.check_bounds(&format!("{at}.reorder"))?;
     }
     c.outages.iter().try_for_each(|outage| outage.check_bounds(&format!("{at}.outages")))?;
+    c.lose.iter().try_for_each(|lose| lose.check_bounds(&format!("{at}.lose")))?;
     discipline(at, c)
 }
 

@@ -4,7 +4,7 @@
 //! `choice!` does the same for the words of an enum.
 
 use crate::scenario::{
-    Access, AppSpec, Bulk, BurstLoss, ChannelSpec, FlowGroup, HostSpec, OddWrites, Outage, ParetoBulk,
+    Access, AppSpec, Bulk, BurstLoss, ChannelSpec, FlowGroup, HostSpec, Lose, OddWrites, Outage, ParetoBulk,
     Process, RandomSpacing, ReceiverSpec, RecordSpec, Reorder, Replay, RequestResponse, Scenario, SenderSpec,
     KEYS_OF_DISCIPLINES,
 };
@@ -257,6 +257,7 @@ pub fn scenario_keys() -> Tables {
         ("burst_loss", table::<BurstLoss>(json!({"enter_ppm": 0, "leave_ppm": 1}))),
         ("reorder", table::<Reorder>(json!({"probability_ppm": 0, "delay_ns": 0}))),
         ("outage", table::<Outage>(json!({"start_ns": 0, "length_ns": 1}))),
+        ("lose", table::<Lose>(json!({"nth": 1}))),
         ("access", table::<Access>(json!({"rate_bps": 1, "delay_ns": 0}))),
         ("host", table::<HostSpec>(nothing())),
         ("process", table::<Process>(nothing())),

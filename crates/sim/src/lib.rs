@@ -19,6 +19,7 @@ mod flow;
 mod heap;
 mod host;
 mod keys;
+mod lose;
 mod packet;
 mod ping;
 

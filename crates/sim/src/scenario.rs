@@ -20,6 +20,8 @@ const RUN_MAX: u64 = 100_000 * S;
 const PPM_MAX: u64 = 1_000_000;
 const PACKETS_MAX: u64 = 10_000_000;
 const BUFFER_MAX: u64 = 1 << 32;
+/// Of a flow's bytes.
+const STREAM_MAX: u64 = 1 << 48;
 /// RFC 7323, 2.3.
 const WINDOW_MAX: u64 = 1 << 30;
 
@@ -154,6 +156,10 @@ keys! {
         // Experiments use them as injected congestion.
         #[serde(default)]
         pub outages: Vec<Outage>,
+        /// a packet of the first flow that is lost in front of the queue
+        // `ackwise twin --same-losses` gives those that the kernel's run lost.
+        #[serde(default)]
+        pub lose: Vec<Lose>,
         /// packets leave only at multiples of this (DOCSIS requests, LTE grants); 0: at any time
         #[serde(default)]
         pub grant_interval_ns: u64 [0..=S],
@@ -266,6 +272,20 @@ keys! {
         pub start_ns: u64 [0..=RUN_MAX],
         /// duration
         pub length_ns: u64 [1..=RUN_MAX],
+    }
+}
+
+keys! {
+    /// A packet by its place in the byte stream, so that it is the same one whenever it is sent.
+    #[derive(Clone, Debug, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub struct Lose {
+        /// offset of a byte that it carries, of those of its direction from 0; absent: packets without
+        /// data are counted, those of the handshake included
+        #[serde(default)]
+        pub at_bytes: Option<u64> [0..=STREAM_MAX],
+        /// the first, the second ... of the packets that carry that byte
+        pub nth: u32 [1..=PACKETS_MAX],
     }
 }
 

@@ -441,20 +441,10 @@ fn large_transfer(control: &str, counting: &str, policy: Value) -> Value {
     }))
 }
 
-/// When the n-th packet (from 0) of a trace ends its transmission: what is sent at one time leaves
-/// one after the other.
-fn transmitted_ns(t: &Trace, n: usize, packet_ns: u64) -> u64 {
-    let mut free = 0;
-    for &at in &t.data_time_ns[..=n] {
-        free = at.max(free) + packet_ns;
-    }
-    free
-}
-
-/// The mean window, in segments, over `cycles` losses when exactly every `every`-th packet is lost.
-/// The flow starts with the window `peak` that the law predicts at a loss, and its first packet is
+/// The mean window, in segments, over `cycles` losses when exactly one segment of `every` is lost.
+/// The flow starts with the window `peak` that the law predicts at a loss, and its first segment is
 /// lost: what is measured is whether the law's cycle keeps itself up, not the way to it, which for
-/// CUBIC is slow near the plateau. The losses are laid one by one: each moves all that follows.
+/// CUBIC is slow near the plateau.
 fn mean_window_under_periodic_loss(
     control: &str,
     rtt_ns: u64,
@@ -462,23 +452,21 @@ fn mean_window_under_periodic_loss(
     peak: f64,
     cycles: usize,
 ) -> f64 {
-    let packet_ns = 80;
-    let mut lost = vec![0];
-    let mut outages = vec![json!({ "start_ns": packet_ns, "length_ns": 1 })];
-    for k in 1..=cycles {
-        let mut path = long_pipe(rtt_ns, 100_000 * S);
-        path["down"]["outages"] = json!(outages);
-        let mut flow = large_transfer(control, "bytes", json!({ "name": "every" }));
-        flow["sender"]["initial_window_segments"] = json!(peak.round() as u64);
-        flow["app"]["bytes"] = json!((k * every) as u64 * MSS + MSS);
-        let r = run(&ruler(path, &[flow]));
-        assert_eq!((r.groups[0].timeouts, r.down.dropped_link), (0, k as u64));
-        let t = trace(&r);
-        outages.push(json!({ "start_ns": transmitted_ns(t, k * every, packet_ns), "length_ns": 1 }));
-        lost.push(t.data_time_ns[k * every]);
-    }
+    let offset = |k: usize| (k * every) as u64 * MSS;
+    let mut path = long_pipe(rtt_ns, 100_000 * S);
+    path["down"]["lose"] = (0..=cycles).map(|k| json!({ "at_bytes": offset(k), "nth": 1 })).collect();
+    let mut flow = large_transfer(control, "bytes", json!({ "name": "every" }));
+    flow["sender"]["initial_window_segments"] = json!(peak.round() as u64);
+    flow["app"]["bytes"] = json!(offset(cycles + 1));
+    let r = run(&ruler(path, &[flow]));
+    assert_eq!((r.groups[0].timeouts, r.down.dropped_link), (0, cycles as u64 + 1));
+    let t = trace(&r);
+    let lost_ns = |k: usize| {
+        let first = t.data_seq.iter().position(|&seq| seq == offset(k)).expect("sent");
+        t.data_time_ns[first]
+    };
     // The first cycle has no growth while its loss goes unnoticed: it is left out.
-    (every * (cycles - 1)) as f64 * rtt_ns as f64 / (lost[cycles] - lost[1]) as f64
+    (every * (cycles - 1)) as f64 * rtt_ns as f64 / (lost_ns(cycles) - lost_ns(1)) as f64
 }
 
 #[test]
@@ -528,8 +516,9 @@ fn cubic_is_as_fast_as_reno_where_reno_is_faster() {
     let expected = 1500f64.sqrt();
     let w = mean_window_under_periodic_loss("cubic", 10 * MS, 1_000, expected / 0.85, 9);
     // With beta = 0.7 and alpha = 0.53 a cycle takes 0.3 W / 0.53 = 0.57 W = 26 round trips, one
-    // of them recovery; and one segment in 38.7.
-    let tolerance = 1.0 / 26.0 + 1.0 / 38.7;
+    // of them recovery; and one segment in 38.7. Linux grows when a window more of ACKs has come after
+    // the estimate did (bictcp_update, max_cnt): 0.53 segments later.
+    let tolerance = 1.0 / 26.0 + 1.0 / 38.7 + 0.53 / 38.7;
     assert!((w / expected - 1.0).abs() < tolerance, "{w} for {expected}");
 }
 

@@ -21,6 +21,7 @@ _EXAMPLES = """\
 ackwise twin --link wan-10ms --policy linux --runs 1 --duration 5s
 ackwise twin my-plan.toml --report twin.html
 ackwise twin --link lan-10m --workload bulk --workload short-flows --json twin.json
+ackwise twin --link wan-lossy --policy linux --runs 1 --same-losses --duration 8s
 ackwise twin --link wan-lossy --policy linux --runs 1 --keep captures/   # both worlds' captures
 """
 
@@ -41,6 +42,11 @@ ackwise twin --link wan-lossy --policy linux --runs 1 --keep captures/   # both 
         default="100us",
         help="tolerance for the time at which a packet leaves",
     ),
+    option(
+        "--same-losses",
+        is_flag=True,
+        help="the simulator loses the packets that the kernel's run lost, and no others",
+    ),
 )
 @options.overrides
 @group("Kernel", options.STOCK, options.CACHE, *options.RUN_ON_LAB)
@@ -52,6 +58,7 @@ def command(
     link: tuple[str, ...],
     workload: tuple[str, ...],
     tolerance: int,
+    same_losses: bool,
     overrides: Overrides,
     lab: Lab,
     outputs: Outputs,
@@ -77,6 +84,7 @@ def command(
             keep=Path(lab.keep) if lab.keep else None,
             limit_s=None if lab.wall_limit is None else lab.wall_limit / 1e9,
             workers=overrides.jobs,
+            same_losses=same_losses,
             on_progress=show,
         )
     skipped = sum(len(one.skipped) for one in twin.linux.tables)

@@ -210,6 +210,7 @@ def link() -> Table:
         _table("channel.burst_loss", "burst_loss"),
         _table("channel.reorder", "reorder"),
         replace(outage, name="outage", target="outages"),
+        _table("channel.lose", "lose", repeated=True),
     )
     down = replace(_table("scenario.down", "channel", required=True), tables=faults)
     up = replace(_table("scenario.up", "channel", required=True), keys=down.keys, tables=faults)

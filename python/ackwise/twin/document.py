@@ -54,6 +54,7 @@ KEYS: dict[str, str] = {
     },
     **{key: text for key, text in document.KEYS.items() if key.startswith("plan.")},
     "tolerance_ns": "a packet that leaves at times further apart than this is where they diverge",
+    "same_losses": "true: the simulator lost the packets that the kernel's run lost, and no others",
     "tables[].link": "name of the link",
     "tables[].workload": "name of the workload",
     "tables[].skipped.<policy>": "why the policy was not run there: what the lab does not support",
@@ -91,6 +92,7 @@ def of_twin(twin: Twin) -> dict[str, Any]:
         "worlds": {name: world.provenance for name, world in worlds.items()},
         "plan": document.of_comparison(twin.simulator)["plan"],
         "tolerance_ns": twin.tolerance_ns,
+        "same_losses": twin.same_losses,
         "tables": [
             {
                 "link": table.link.name,

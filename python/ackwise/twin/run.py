@@ -10,6 +10,7 @@ from typing import Any
 
 from ackwise import engine
 from ackwise.engine import Cancel
+from ackwise.errors import InputError
 from ackwise.host import files
 from ackwise.host.leftovers import temporary_folder
 from ackwise.lab import compare as lab_compare
@@ -18,10 +19,10 @@ from ackwise.lab.machine import Kernel
 from ackwise.lab.network import CLIENT, SERVER
 from ackwise.plans import Plan
 from ackwise.results import compare, provenance
-from ackwise.results.compare import Cell, Comparison, Job, ResultTable
+from ackwise.results.compare import Cell, Combination, Comparison, Job, ResultTable
 from ackwise.results.metrics import METRICS
 from ackwise.results.stats import Estimate
-from ackwise.twin import parting, wire
+from ackwise.twin import parting, same, wire
 from ackwise.twin.parting import Parting
 from ackwise.twin.wire import Flow
 
@@ -115,6 +116,7 @@ class Twin:
     again: Comparison
     pairs: Mapping[FlowKey, FlowPair]
     tolerance_ns: int
+    same_losses: bool = False  # the simulator lost what the kernel's run lost
 
     def tables(self) -> Iterator[tuple[ResultTable, list[Twins]]]:
         """The kernel's table of each link and workload, and its cells beside the simulator's."""
@@ -136,24 +138,38 @@ def run(
     keep: Path | None = None,
     limit_s: float | None = None,
     workers: int | None = None,
+    same_losses: bool = False,
     on_progress: Callable[[str, int, int], None] = lambda _what, _done, _all: None,
 ) -> Twin:
     """Every run of a plan in both worlds, and as many on the kernel with the seeds that follow.
 
     `keep`: folder for the captures of both worlds; `limit_s`: seconds of real time after which a
-    run on the kernel counts as hung; `on_progress(what, done, all)`. What the lab does not support
-    is left out. Raises InputError if nothing is left, RunError when a run failed.
+    run on the kernel counts as hung; `same_losses`: the simulator loses what the kernel's run lost;
+    `on_progress(what, done, all)`. What the lab does not support is left out. Raises InputError if
+    nothing is left, RunError when a run failed.
     """
     lacks = lab_compare.lacking(plan, kernel)
+    if same_losses:
+        lacks |= same.lacking(plan)
+        if all(job.combination in lacks for job in compare.jobs(plan, False)):
+            raise InputError(next(iter(lacks.values())))
     if keep is not None:
         followed = [job for job in compare.jobs(plan, True) if job.detailed]
         for name in (SIMULATOR, LINUX):
             lab_compare.check_keep(keep / name, followed)
+    here, there = _in_simulator, partial(_on_linux, kernel, limit_s)
     worlds = {
-        SIMULATOR: _Watched(keep and keep / SIMULATOR, _in_simulator),
-        LINUX: _Watched(keep and keep / LINUX, partial(_on_linux, kernel, limit_s)),
-        AGAIN: _Watched(None, partial(_on_linux, kernel, limit_s)),
+        SIMULATOR: _Watched(keep and keep / SIMULATOR, here),
+        LINUX: _Watched(keep and keep / LINUX, there),
+        AGAIN: _Watched(None, there),
     }
+    if same_losses:
+        losses = _SameLosses(here, there)
+        worlds = {
+            LINUX: _Watched(keep and keep / LINUX, losses.on_linux),
+            SIMULATOR: _Watched(keep and keep / SIMULATOR, losses.in_simulator),
+            AGAIN: worlds[AGAIN],
+        }
     made = {
         name: compare.run(
             replace(plan, seed=plan.seed + plan.runs) if name == AGAIN else plan,
@@ -166,11 +182,11 @@ def run(
         )
         for name, world in worlds.items()
     }
-    here, there = worlds[SIMULATOR].flows, worlds[LINUX].flows
+    ours, theirs = worlds[SIMULATOR].flows, worlds[LINUX].flows
     pairs = {
-        place: _pair(here[place], there[place], tolerance_ns) for place in here if place in there
+        place: _pair(ours[place], theirs[place], tolerance_ns) for place in ours if place in theirs
     }
-    return Twin(plan, made[SIMULATOR], made[LINUX], made[AGAIN], pairs, tolerance_ns)
+    return Twin(plan, made[SIMULATOR], made[LINUX], made[AGAIN], pairs, tolerance_ns, same_losses)
 
 
 def _pair(simulator: Flow, linux: Flow, tolerance_ns: int) -> FlowPair:
@@ -225,6 +241,31 @@ def _on_linux(
     keep: Path | None,
 ) -> dict[str, Any]:
     return lab_compare.simulate(job, scenario, kernel, cancel=cancel, limit_s=limit_s, keep=keep)
+
+
+class _SameLosses:
+    """The kernel's runs, and after them the simulator's on their losses."""
+
+    def __init__(self, here: Simulate, there: Simulate) -> None:
+        self._here, self._there = here, there
+        self._fed: dict[tuple[Combination, int], dict[str, Any]] = {}
+
+    def on_linux(
+        self, job: Job, scenario: dict[str, Any], cancel: Cancel, keep: Path | None
+    ) -> dict[str, Any]:
+        """One run, whose losses are kept."""
+        with ExitStack() as stack:
+            folder = keep or stack.enter_context(temporary_folder())
+            result = self._there(job, scenario, cancel, folder)
+            captures = {host: folder / f"{host}.pcap" for host in (CLIENT, SERVER)}
+            self._fed[job.combination, job.seed] = same.fed(scenario, captures)
+        return result
+
+    def in_simulator(
+        self, job: Job, _scenario: dict[str, Any], cancel: Cancel, keep: Path | None
+    ) -> dict[str, Any]:
+        """The same run on the same losses."""
+        return self._here(job, self._fed[job.combination, job.seed], cancel, keep)
 
 
 def _flows(

@@ -2,6 +2,7 @@
 """One flow of a run as captures at both its hosts show it: every packet that an end sent, and
 whether it was lost on the way."""
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,10 +76,7 @@ def read(
     `captures`: files by host; `sender`: the host that sends the data; `flow`: what the run's result
     has of it, with series and trace. Raises RunError for a capture that is not complete.
     """
-    seen = {
-        host: [p for p in read_capture(captures[host]) if p.flow == number and not p.flags & _RST]
-        for host in (CLIENT, SERVER)
-    }
+    seen = _seen(captures, number)
     trace = flow.get("trace") or {"data_time_ns": []}
     if not trace["data_time_ns"]:
         return None
@@ -125,6 +123,44 @@ def read(
     points = zip(series["time_ns"], series["cwnd_bytes"], strict=True)
     cwnd = [(time_ns - since_ns, size) for time_ns, size in points]
     return Flow(packets, since_ns, end_ns - data_ns, cwnd)
+
+
+def losses(captures: dict[str, Path]) -> dict[str, list[dict[str, int | None]]]:
+    """Packets of the first flow that each host sent and the other did not get, as the engine's keys
+    `lose` name them: by the first byte and the how manieth packet that carries it, without data by
+    the number among such packets."""
+    seen = _seen(captures, 0)
+    found: dict[str, list[dict[str, int | None]]] = {}
+    for host, peer in ((CLIENT, SERVER), (SERVER, CLIENT)):
+        sent, arrived = (
+            [p for p in seen[end] if p.from_server is (host == SERVER)] for end in (host, peer)
+        )
+        gone = _lost(sent, arrived)
+        number = _Numbers(next((p.seq + 1 for p in sent if p.flags & _SYN), 1))
+        begins = [0 if p.flags & _SYN else number(p.seq) for p in sent]
+        bytes_lost = sorted(
+            {at for p, at in zip(sent, begins, strict=True) if p.payload and _identity(p) in gone}
+        )
+        carried: dict[int | None, int] = dict.fromkeys([None, *bytes_lost], 0)
+        found[host] = []
+        for p, at in zip(sent, begins, strict=True):
+            inside: Sequence[int | None] = [None]
+            if p.payload:
+                first, end = (bisect_left(bytes_lost, edge) for edge in (at, at + p.payload))
+                inside = bytes_lost[first:end]
+            for byte in inside:
+                carried[byte] += 1
+            if _identity(p) in gone:
+                found[host].append({"at_bytes": inside[0], "nth": carried[inside[0]]})
+    return found
+
+
+def _seen(captures: dict[str, Path], number: int) -> dict[str, list[CapturedPacket]]:
+    """A flow's packets by the host that captured them."""
+    return {
+        host: [p for p in read_capture(captures[host]) if p.flow == number and not p.flags & _RST]
+        for host in (CLIENT, SERVER)
+    }
 
 
 def _lost(

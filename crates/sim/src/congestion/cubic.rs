@@ -1,84 +1,140 @@
 // SPDX-License-Identifier: MIT
-//! CUBIC (RFC 9438), with HyStart and in whole segments, as in Linux 6.12 (net/ipv4/tcp_cubic.c).
+//! CUBIC (RFC 9438) with HyStart as Linux 6.12 computes it (net/ipv4/tcp_cubic.c): in whole segments, by
+//! a clock of jiffies, and as if Reno's window never grew by more than ALPHA.
 
 use super::hystart::HyStart;
 use super::{slow_start, AckSample, Controller, Flight, Window};
 use crate::scenario::Counting;
 
-/// RFC 9438, 5.1: C, in segments per second cubed.
-const C: f64 = 0.4;
-/// RFC 9438, 4.6: the multiplicative decrease, 0.7, in Linux's binary fraction.
-const BETA: f64 = 717.0 / 1024.0;
-/// RFC 9438, 4.3: growth that is as fair to Reno as BETA allows, in segments per window.
-const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
-/// RFC 9438, 4.2: the target is at most this multiple of the window, one RTT from here.
-const TARGET_MAX: f64 = 1.5;
+/// RFC 9438, 4.6: the multiplicative decrease, 0.7, and the unit of this and what follows.
+const BETA: u64 = 717;
+const UNIT: u64 = 1024;
+/// RFC 9438, 5.1: C = 0.4 segments per second cubed (bic_scale * 10).
+const C: u64 = 410;
+/// RFC 9438, 4.3: Reno's window grows by a segment for this many eighths of a window (beta_scale); RFC 9438
+/// takes a whole one once it has what it had before the loss.
+// [D-29]
+const RENO_EIGHTHS: u64 = 8 * (UNIT + BETA) / 3 / (UNIT - BETA);
+/// The lab's kernel has 100 jiffies a second, ...
+const JIFFY_NS: u64 = 10_000_000;
+const HZ: u64 = 1_000_000_000 / JIFFY_NS;
+/// ... and the curve is judged again when the window has changed or after so many.
+const JUDGED_FOR: u64 = HZ / 32;
 /// Linux: until a loss shows what the path carries, the window grows by one segment for at most so
 /// many acknowledged (bictcp_update).
 // [D-29]
-const MOST_ACKED_BEFORE_LOSS: f64 = 20.0;
+const MOST_ACKED_BEFORE_LOSS: u64 = 20;
+/// At or above the curve it grows by one for this many windows.
+const WINDOWS_ABOVE_CURVE: u64 = 100;
+/// RFC 9438, 4.2: growth to one and a half windows in an RTT at most.
+const LEAST_ACKED: u64 = 2;
 /// Linux: RTTs measured this soon after a reduction are those of the queue that it drains
 /// (cubictcp_acked).
 const RTT_UNSETTLED_NS: u64 = 1_000_000_000;
 
+#[derive(Default)]
+struct Curve {
+    /// Window before the last reduction; 0: what the path carries is not known.
+    last_max: u64,
+    /// The window, and the jiffy, at which the curve was judged last.
+    judged_window: u64,
+    judged: u64,
+    /// Where the epoch's curve is flat: `last_max`, or the window at its start if that is larger.
+    origin: u64,
+    /// Time from the epoch's start to the return to `origin`, in 1/1024 s.
+    k: u64,
+    /// Jiffy and time at which congestion avoidance began after the last reduction.
+    epoch: Option<(u64, u64)>,
+    /// The window that Reno would have, and segments acknowledged since it grew.
+    reno: u64,
+    acked: u64,
+    /// Segments to be acknowledged for each that the window grows by.
+    count: u64,
+}
+
+impl Curve {
+    /// bictcp_update().
+    fn update(&mut self, now_ns: u64, shortest_rtt_ns: u64, window: u64, acked: u64) {
+        let jiffy = now_ns / JIFFY_NS;
+        self.acked += acked;
+        if self.judged_window == window && jiffy - self.judged <= JUDGED_FOR {
+            return;
+        }
+        if self.epoch.is_none() || jiffy != self.judged {
+            (self.judged_window, self.judged) = (window, jiffy);
+            self.judge(now_ns, jiffy + shortest_rtt_ns.div_ceil(JIFFY_NS), window, acked);
+        }
+        let reno_needs = window * RENO_EIGHTHS / 8;
+        if self.acked > reno_needs {
+            let steps = (self.acked - 1) / reno_needs;
+            self.acked -= steps * reno_needs;
+            self.reno += steps;
+        }
+        if self.reno > window {
+            self.count = self.count.min(window / (self.reno - window));
+        }
+        self.count = self.count.max(LEAST_ACKED);
+    }
+
+    /// RFC 9438, equation 1, at a jiffy one RTT ahead (4.2).
+    fn judge(&mut self, now_ns: u64, ahead: u64, window: u64, acked: u64) {
+        if self.epoch.is_none() {
+            self.epoch = Some((now_ns / JIFFY_NS, now_ns));
+            self.acked = acked;
+            self.reno = window;
+            self.origin = self.last_max.max(window);
+            // RFC 9438, equation 2
+            let distance = (self.origin - window) as f64;
+            self.k = (distance * UNIT.pow(4) as f64 / C as f64).cbrt() as u64;
+        }
+        let (start, _) = self.epoch.unwrap_or_default();
+        let time = (ahead - start) * UNIT / HZ;
+        let offset = u128::from(time.abs_diff(self.k));
+        let delta = (u128::from(C) * offset.pow(3) / u128::from(UNIT.pow(4))) as u64;
+        let target = if time < self.k { self.origin.saturating_sub(delta) } else { self.origin + delta };
+        self.count = if target > window { window / (target - window) } else { WINDOWS_ABOVE_CURVE * window };
+        if self.last_max == 0 {
+            self.count = self.count.min(MOST_ACKED_BEFORE_LOSS);
+        }
+    }
+}
+
 pub struct Cubic {
     counting: Counting,
-    /// Window before the last reduction, in segments; 0: what the path carries is not known.
-    w_max: f64,
-    /// Where the epoch's curve is flat: `w_max`, or the window at its start if that is larger.
-    origin: f64,
-    cwnd_prior: f64,
-    /// Time from the epoch's start to the return to `origin`.
-    k_s: f64,
-    /// The window Reno would have.
-    w_est: f64,
-    /// Start of congestion avoidance since the last reduction.
-    epoch_ns: Option<u64>,
-    /// Fraction of a segment gained and not yet in cwnd.
-    credit: f64,
+    curve: Curve,
+    /// Segments acknowledged for which the window has not grown yet.
+    credit: u64,
+    /// Bytes acknowledged beyond whole segments.
+    odd_bytes: u64,
     hystart: HyStart,
 }
 
 impl Cubic {
     pub fn new(counting: Counting, is_paced: bool) -> Self {
-        Cubic {
-            counting,
-            w_max: 0.0,
-            origin: 0.0,
-            cwnd_prior: 0.0,
-            k_s: 0.0,
-            w_est: 0.0,
-            epoch_ns: None,
-            credit: 0.0,
-            hystart: HyStart::new(is_paced),
-        }
+        Cubic { counting, curve: Curve::default(), credit: 0, odd_bytes: 0, hystart: HyStart::new(is_paced) }
     }
 
-    /// Starts an epoch unless one runs, and returns its start.
-    fn epoch_start_ns(&mut self, window_segments: f64, now_ns: u64) -> u64 {
-        *self.epoch_ns.get_or_insert_with(|| {
-            self.w_est = window_segments;
-            self.origin = self.w_max.max(window_segments);
-            // RFC 9438, equation 2.
-            self.k_s = ((self.origin - window_segments) / C).cbrt();
-            now_ns
-        })
-    }
-
-    /// RFC 9438, equation 1, one RTT ahead (4.2).
-    fn target(&self, since_epoch_ns: u64, srtt_ns: u64, window_segments: f64) -> f64 {
-        let t = (since_epoch_ns + srtt_ns) as f64 / 1e9;
-        (C * (t - self.k_s).powi(3) + self.origin).clamp(window_segments, TARGET_MAX * window_segments)
-    }
-
+    /// cubictcp_recalc_ssthresh(); at least two segments.
     fn reduce(&mut self, mss: u64, window: &mut Window) {
-        let segments = window.cwnd as f64 / mss as f64;
+        let segments = window.cwnd / mss;
+        let last_max = &mut self.curve.last_max;
         // RFC 9438, 4.7: fast convergence.
-        self.w_max = if segments < self.w_max { segments * (1.0 + BETA) / 2.0 } else { segments };
-        self.cwnd_prior = segments;
-        self.epoch_ns = None;
-        self.credit = 0.0;
-        window.ssthresh = ((segments.floor() * BETA) as u64).max(2) * mss;
+        *last_max = if segments < *last_max { segments * (UNIT + BETA) / (2 * UNIT) } else { segments };
+        self.curve.epoch = None;
+        self.credit = 0;
+        window.ssthresh = (segments * BETA / UNIT).max(2) * mss;
+    }
+
+    /// tcp_cong_avoid_ai().
+    fn grow(&mut self, acked: u64, mss: u64, window: &mut Window) {
+        let count = self.curve.count;
+        if self.credit >= count {
+            self.credit = 0;
+            window.cwnd += mss;
+        }
+        self.credit += acked;
+        window.cwnd += self.credit / count * mss;
+        self.credit %= count;
     }
 }
 
@@ -88,26 +144,15 @@ impl Controller for Cubic {
         if bytes == 0 {
             return;
         }
-        let mss = ack.mss as f64;
-        let segments = window.cwnd as f64 / mss;
-        let epoch_ns = self.epoch_start_ns(segments, ack.now_ns);
-        let acked = bytes as f64 / mss;
-        let target = self.target(ack.now_ns - epoch_ns, ack.srtt_ns, segments);
-        // RFC 9438, 4.3: grow at least as Reno would.
-        let alpha = if self.w_est < self.cwnd_prior { ALPHA } else { 1.0 };
-        self.w_est += alpha * acked / segments;
-        let least = if self.w_max == 0.0 { acked / MOST_ACKED_BEFORE_LOSS } else { 0.0 };
-        self.credit += ((target - segments) / segments * acked).max(least);
-        self.credit = self.credit.max(self.w_est - segments);
-        if self.credit >= 1.0 {
-            let whole = self.credit.floor();
-            window.cwnd += (whole * mss) as u64;
-            self.credit -= whole;
-        }
+        let bytes = bytes + self.odd_bytes;
+        self.odd_bytes = bytes % ack.mss;
+        let acked = bytes / ack.mss;
+        self.curve.update(ack.now_ns, self.hystart.shortest_ns().unwrap_or(0), window.cwnd / ack.mss, acked);
+        self.grow(acked, ack.mss, window);
     }
 
     fn on_rtt(&mut self, ack: &AckSample, window: &mut Window) {
-        if self.epoch_ns.map_or(true, |epoch_ns| ack.now_ns - epoch_ns >= RTT_UNSETTLED_NS) {
+        if self.curve.epoch.map_or(true, |(_, epoch_ns)| ack.now_ns - epoch_ns >= RTT_UNSETTLED_NS) {
             self.hystart.on_rtt(ack, window);
         }
     }
@@ -120,7 +165,7 @@ impl Controller for Cubic {
     fn on_timeout(&mut self, flight: &Flight, window: &mut Window) {
         self.reduce(flight.mss, window);
         // RFC 9438, 4.8: what the window was is forgotten (Linux: bictcp_reset).
-        self.w_max = 0.0;
+        self.curve = Curve::default();
         self.hystart.restart(flight.end);
     }
 }
@@ -202,12 +247,40 @@ mod tests {
     }
 
     #[test]
+    // [D-29]
     fn the_window_that_reno_would_have_grows_by_whole_segments() {
-        // RFC 9438, 4.3: W_est gains 0.53 / cwnd for each segment. From 5 after a loss at 8 (K = 2 s,
-        // so the cubic function is slower) it passes 6 with the tenth: 9.4 = 5 / 0.53.
+        // Linux: a segment for 15/8 of a window, so for 9 of 5 segments after a loss at 8 (K = 2 s: the
+        // cubic function is slower). The tenth shows it, when the window is judged again, and then the
+        // five of the window 5 make it 6. Also above 8, where RFC 9438 would have it grow twice as fast.
         let mut flow = Flow::new(8);
         flow.cubic.on_loss(&flow.flight(), &mut flow.window);
-        let grown: Vec<u64> = (0..10).map(|_| flow.ack()).collect();
-        assert_eq!(grown, [5, 5, 5, 5, 5, 5, 5, 5, 5, 6]);
+        let mut acked = 0;
+        let mut needed = Vec::new();
+        while flow.segments() < 12 {
+            acked += 1;
+            let before = flow.segments();
+            if flow.ack() > before {
+                needed.push(std::mem::take(&mut acked));
+            }
+        }
+        let mean = needed.iter().sum::<u64>() as f64 / needed.len() as f64;
+        // 15/8 of 5 to 11
+        assert!((mean / (15.0 / 8.0 * 8.0) - 1.0).abs() < 0.15, "{needed:?}");
+    }
+
+    #[test]
+    fn the_curve_returns_to_its_origin_after_k() {
+        // RFC 9438, equations 1 and 2: from 700 to 1000 segments in K = cbrt(300 / 0.4) = 9.09 s, half of
+        // it in the first 1.9 s: 1000 - 0.4 * (K - t)^3.
+        let mut flow = Flow::new(1000);
+        flow.cubic.on_loss(&flow.flight(), &mut flow.window);
+        let start_ns = flow.now_ns;
+        for (at_s, expected) in [(1.9, 850.5), (5.0, 972.6), (9.1, 1000.0)] {
+            while flow.now_ns < start_ns + (at_s * 1e9) as u64 {
+                flow.ack();
+            }
+            let found = flow.segments() as f64;
+            assert!((found / expected - 1.0).abs() < 0.01, "{at_s} s: {found}");
+        }
     }
 }

@@ -53,6 +53,11 @@ impl HyStart {
         }
     }
 
+    /// The shortest RTT, if one was measured.
+    pub fn shortest_ns(&self) -> Option<u64> {
+        (self.shortest_ns < u64::MAX).then_some(self.shortest_ns)
+    }
+
     /// After a timeout everything is learned anew; the round ends with what is out.
     pub fn restart(&mut self, nxt: u64) {
         *self = HyStart { round_end: nxt, ..HyStart::new(self.is_paced) };
