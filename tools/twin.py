@@ -183,7 +183,7 @@ def write_same_losses(jobs: int | None) -> None:
     rows: list[dict[str, object]] = []
 
     def do(number: int, cancel: Cancel) -> None:
-        plan = point.plan(space, point.place(space, points[number]), candidate)
+        plan = point.plan_at(space, point.place(space, points[number]), candidate)
         (job,) = compare.jobs(plan, False)
         scenario = compare.scenario(job)
         with temporary_folder() as folder:
