@@ -58,7 +58,7 @@ def test_everything_that_a_command_needs_is_shown(monkeypatch: pytest.MonkeyPatc
     known = {scope for need in listed() for scope in need.scopes}
     left = known - asked
     assert {scope for scope in left if not scope.startswith("check")} == {
-        "test", "lint", "bench", "evidence", "fresh"
+        "test", "lint", "bench", "bench-ns3", "evidence", "fresh"
     }  # fmt: skip
 
 

@@ -297,7 +297,7 @@ def test_a_guest_that_writes_too_much_is_stopped_with_a_message(
 def test_a_host_that_cannot_confine_guests_is_reported(
     kernel: Kernel, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(build, "find", lambda *_: kernel)
+    monkeypatch.setattr(build, "find", lambda *_, **__: kernel)
     monkeypatch.setattr(machine, "layers", lambda _: ["seccomp"])
     assert options.Lab().kernel() is kernel
     said = capsys.readouterr().err

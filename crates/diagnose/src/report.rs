@@ -92,11 +92,17 @@ struct HalfOutline<'c> {
 #[derive(Clone, Debug, Serialize)]
 struct CountsOutline {
     sent: SentOutline,
+    acks: AcksOutline,
 }
 
 #[derive(Clone, Debug, Serialize)]
 struct SentOutline {
     new_bytes: u64,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct AcksOutline {
+    missed_bytes: u64,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -108,7 +114,10 @@ struct JudgmentOutline<'c> {
 impl Connection {
     pub fn outline(&self) -> Outline<'_> {
         let halves = self.halves.each_ref().map(|Half { counts, limits, .. }| HalfOutline {
-            counts: CountsOutline { sent: SentOutline { new_bytes: counts.sent.new_bytes } },
+            counts: CountsOutline {
+                sent: SentOutline { new_bytes: counts.sent.new_bytes },
+                acks: AcksOutline { missed_bytes: counts.acks.missed_bytes },
+            },
             limits: JudgmentOutline { limits: &limits.limits, link_bytes_per_s: limits.link_bytes_per_s },
         });
         Outline { index: self.index, endpoints: self.endpoints, packets: self.packets, halves }
