@@ -133,7 +133,9 @@ def choose(asked: Sequence[str]) -> list[Claim]:
 def _keys(claim: Claim, choice: str) -> str:
     host, peer = claim.host, claim.peer
     urgent = any(isinstance(line.what, Arrives) and line.what.urgent for line in claim.lines)
-    keys: dict[str, object] = {name: peer[name] for name in ("mss", "scale", "window", "isn")}
+    keys: dict[str, object] = {
+        name: peer[name] for name in ("mss", "scale", "window", "isn", "syn_bytes")
+    }
     for name in ("sack", "timestamps", "ecn", "completes"):
         keys[name] = int(peer[name] == "yes")
     keys |= {
