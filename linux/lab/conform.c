@@ -188,7 +188,8 @@ static void inject(const struct segment *s)
 	put16(tcp + 14, s->window);
 	put16(tcp + 18, s->urgent);
 	for (i = 0; i < s->length; i++)
-		tcp[header + i] = stream_byte((uint32_t)(s->seq - c.setup.isn - 1 + i));
+		tcp[header + i] = stream_byte(
+			(uint32_t)(s->seq + !!(s->flags & SYN) - c.setup.isn - 1 + i));
 	sum = checksum_add(IPPROTO_TCP + (uint32_t)(total - 20), packet + 12, 8);
 	put16(tcp + 16, checksum_fold(checksum_add(sum, tcp, total - 20)));
 	if (write(c.tun, packet, total) != (ssize_t)total)
@@ -406,7 +407,10 @@ static void accept_if_established(void)
  */
 static void shake_hands(void)
 {
-	struct segment s = { .seq = c.setup.isn, .flags = SYN, .window = 65535 };
+	struct segment s = { .seq = c.setup.isn,
+			     .flags = SYN,
+			     .window = 65535,
+			     .length = c.setup.syn_bytes };
 	uint8_t packet[PACKET_MAX];
 	const uint8_t *at = packet + 40;
 	size_t length, n;
@@ -418,6 +422,9 @@ static void shake_hands(void)
 	inject(&s);
 	if (!take(packet, &length) || (packet[33] & (SYN | ACK)) != (SYN | ACK))
 		die("the host does not answer a SYN");
+	if (get32(packet + 28) != c.setup.isn + 1 + c.setup.syn_bytes)
+		die("the SYN-ACK acknowledges %u bytes of the SYN, not %u",
+		    get32(packet + 28) - c.setup.isn - 1, c.setup.syn_bytes);
 	c.host_isn = get32(packet + 24);
 	c.host_scale = 0;
 	length = header_bytes(packet + 20, length - 20) - 20;
@@ -435,7 +442,8 @@ static void shake_hands(void)
 	if (!c.setup.completes)
 		return;
 	sleep_until_us(-c.setup.early_us + c.setup.rtt_us);
-	s.seq++;
+	s.seq += 1 + s.length;
+	s.length = 0;
 	s.ack = c.host_isn + 1;
 	s.flags = ACK;
 	s.window = c.setup.window;
@@ -557,7 +565,7 @@ static void act(int index)
 			app_sets(&a->settings[i]);
 		break;
 	case SHUTDOWN:
-		result = shutdown(c.fd, SHUT_WR) ? -errno : 0;
+		result = shutdown(c.fd, a->reading ? SHUT_RD : SHUT_WR) ? -errno : 0;
 		break;
 	case CLOSE:
 		close(c.fd);
@@ -620,6 +628,8 @@ static void open_connection(char *keys, int64_t end_us)
 	listen_host();
 	c.begin_ns = begin_s(end_us) * 1000000000 + (int64_t)CLAIM_PHASE_US * 1000;
 	shake_hands();
+	if (c.setup.syn_bytes)
+		eager_read(NO_ACTION);
 }
 
 static void run_claim(char *keys, int64_t end_us)

@@ -50,6 +50,8 @@ static void setup_key(struct setup *s, const char *key, const char *value)
 		s->scale = (uint32_t)number(value, SCALE_NONE);
 	else if (!strcmp(key, "window"))
 		s->window = (uint32_t)number(value, UINT16_MAX);
+	else if (!strcmp(key, "syn_bytes"))
+		s->syn_bytes = (uint32_t)number(value, UINT16_MAX);
 	else if (!strcmp(key, "sack"))
 		s->sack = flag_of(value);
 	else if (!strcmp(key, "timestamps"))
@@ -193,6 +195,11 @@ void action_parse(struct action *a, const char *time_us, char *rest)
 			add_setting(a, key, value);
 		break;
 	case SHUTDOWN:
+		word = strtok_r(NULL, " \n", &rest);
+		if (word && strcmp(word, "reading"))
+			die("\"%s\" is not a direction", word);
+		a->reading = word;
+		break;
 	case CLOSE:
 		break;
 	}

@@ -17,7 +17,7 @@ extern const char flag_letters[];
 /* "claim": the connection and the host */
 struct setup {
 	char policy[256];
-	uint32_t isn, mss, scale, window;
+	uint32_t isn, mss, scale, window, syn_bytes;
 	bool sack, timestamps, ecn, completes, eager, checked;
 	int64_t early_us, rtt_us;
 	int rcvbuf, clamp, lowat, oobinline, nodelay; /* -1: left alone */
@@ -42,6 +42,7 @@ struct action {
 	enum verb { SEGMENT, READ, WRITE, SET, SHUTDOWN, CLOSE } verb;
 	struct arrival arrival; /* SEGMENT */
 	size_t bytes;           /* READ, WRITE */
+	bool reading;           /* SHUTDOWN: this direction instead of the other */
 	struct setting {
 		enum option { POLICY, QUICKACK, NODELAY, RCVBUF, LOWAT } option;
 		int value;

@@ -66,6 +66,12 @@ def test_every_claim_holds_with_every_policy(patched: Kernel, policy: str) -> No
     assert failed(seen(patched, policy)) == []
 
 
+@pytest.mark.parametrize("seed", range(2, 14))
+@pytest.mark.parametrize("policy", ["dynamic", "bsd"])
+def test_no_claim_depends_on_what_a_policy_draws(patched: Kernel, policy: str, seed: int) -> None:
+    assert failed(tuple(conform.observe(patched, conform.shipped(), policy, seed=seed))) == []
+
+
 def test_without_a_policy_the_patched_kernel_does_what_stock_does(
     patched: Kernel, stock: Kernel
 ) -> None:

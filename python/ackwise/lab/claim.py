@@ -49,6 +49,7 @@ _PEER = {
     "ecn": "no",
     "completes": "yes",
     "rtt": "0ms",
+    "syn_bytes": "0",
 }
 _HOST = {"rcvbuf": "20000", "warm": "20", "reader": "eager", "lowat": "", "oobinline": ""}
 _FLAGS = {"fin": "F", "syn": "S", "rst": "R", "psh": "P", "cwr": "C", "ece": "E"}
@@ -341,6 +342,8 @@ def _app(reader: _Reader) -> App:
         if not equals or not value:
             reader.fail(f"{key} has no value; give {key}=...")
         return App("set", f"{key}={value}")
+    if verb == "shuts" and reader.words:
+        return App("shutdown", reader.known(reader.word("a direction"), ("reading",)))
     return App("shutdown" if verb == "shuts" else "close")
 
 
@@ -532,6 +535,10 @@ def parse(path: Path, text: str) -> Claim:
         whole.fail("no reason is given; add a line `why ...`")
     if claim.peer["completes"] == "no" and claim.warm_segments:
         whole.fail("`peer completes=no` needs a line `host warm=0`")
+    if int(claim.peer["syn_bytes"]) > claim.mss:
+        whole.fail(f"syn_bytes: a SYN carries one segment at most; give 0 to {claim.mss}")
+    if claim.peer["syn_bytes"] != "0" and claim.warm_segments:
+        whole.fail("`peer syn_bytes=...` needs a line `host warm=0`")
     most = _most_actions(claim)
     if most > _ACTIONS_MOST:
         whole.fail(
