@@ -82,8 +82,8 @@ DUE = (
     *("linux-separation", "device-ratelimit", "host-separation", "off", "layout", "commits"),
     *("allmod", "warnings", "kunit", "selftest", "bpf", "same", "stress", "races", "planted"),
     *("added", "twin", "twin-clean", "twin-lossy", "device-costs"),
-    *("twin-judge-clean", "twin-judge-lossy", "twin-losses"),
-    *("fuzz-core", "fuzz-captures", "fuzz-python"),
+    *("twin-judge-clean", "twin-judge-lossy", "twin-losses", "device-tests"),
+    *("fuzz-core", "fuzz-guest", "fuzz-captures", "fuzz-python"),
 )
 
 # --- what each item follows from ------------------------------------------------------------------
