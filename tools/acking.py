@@ -49,7 +49,7 @@ POLICIES = (
 
 
 @dataclass(frozen=True)
-class Case:
+class Receiver:
     """A receiver whose policy is known."""
 
     world: str
@@ -63,7 +63,7 @@ class Case:
         return f"{self.world} {self.link} {self.workload} {self.policy} seed {self.seed}"
 
 
-def cases() -> Iterator[Case]:
+def cases() -> Iterator[Receiver]:
     """All of them, the same each time: each policy on each link, half of the links for judging."""
     draw = random.Random(SEED)  # noqa: S311 - to be the same each time
     for world, links in LINKS.items():
@@ -73,7 +73,7 @@ def cases() -> Iterator[Case]:
                 workload = draw.choice(WORKLOADS)
                 seed = draw.randrange(1, 100_000)
                 split = JUDGING if link in judging else TUNING
-                yield Case(world, link, workload, policy, seed, split)
+                yield Receiver(world, link, workload, policy, seed, split)
 
 
 PACKETS = 12_000  # of data, about: ratelimit starts to stretch after 2000, and measures for 2000
@@ -96,7 +96,7 @@ nagle = "minshall"
 ENDS = {"receiver": "client", "sender": "server"}  # data goes down in all workloads
 
 
-def scenario_of(case: Case) -> dict[str, Any]:
+def scenario_of(case: Receiver) -> dict[str, Any]:
     """What the engine runs."""
     link, workload = load.load_link(case.link), load.load_workload(case.workload)
     rate_bps = link.scenario["down"]["rate_bps"]
@@ -117,7 +117,7 @@ def scenario_of(case: Case) -> dict[str, Any]:
     return scenario.scenario_of(link, workload, plan.policies[-1], case.seed)
 
 
-def in_lab(case: Case) -> dict[str, bytes]:
+def in_lab(case: Receiver) -> dict[str, bytes]:
     """Captures of both ends, from a comparison with a single run."""
     with tempfile.TemporaryDirectory() as folder:
         plan = Path(folder, "plan.toml")
@@ -135,13 +135,13 @@ def in_lab(case: Case) -> dict[str, bytes]:
         return {name: (kept / f"{name}.pcap").read_bytes() for name in ENDS.values()}
 
 
-def in_simulator(case: Case) -> dict[str, bytes]:
+def in_simulator(case: Receiver) -> dict[str, bytes]:
     """The same from the simulator."""
     run = engine.simulate_captured(scenario_of(case))
     return {name: getattr(run, name) for name in ENDS.values()}
 
 
-def capture(case: Case, at: str, folder: Path) -> Path:
+def capture(case: Receiver, at: str, folder: Path) -> Path:
     """A capture at one of its ends."""
     stem = str(case).replace(" ", "_").replace(":", "_")
     path = folder / f"{stem}.{at}.pcap"
@@ -170,7 +170,7 @@ def verdict(path: Path) -> dict[str, Any]:
     return found
 
 
-def named(case: Case, found: dict[str, Any]) -> str:
+def named(case: Receiver, found: dict[str, Any]) -> str:
     """The column of the confusion matrix: the right name if it is among those given."""
     names = found["policies"]
     if case.policy in names:
@@ -178,7 +178,7 @@ def named(case: Case, found: dict[str, Any]) -> str:
     return str(names[0] if names else found["undecided"])
 
 
-def judge(wanted: list[Case], at: str, folder: Path) -> None:
+def judge(wanted: list[Receiver], at: str, folder: Path) -> None:
     """Prints each case, then the matrix and how many are right."""
     matrix: Counter[tuple[str, str]] = Counter()
     alone = 0
@@ -257,7 +257,7 @@ def numbered(receiver: bytes, sender: bytes) -> tuple[dict[str, bytes], Counter[
 def thinning(folder: Path) -> None:
     """Prints for each case how many ACKs came, did not come, and are said to be missing."""
     for link, workload, policy in product(THINNED, ("bulk", "both-ways"), ("linux", "delayed")):
-        case = Case(SIMULATOR, link, workload, policy, SEED, JUDGING)
+        case = Receiver(SIMULATOR, link, workload, policy, SEED, JUDGING)
         made = in_simulator(case)
         files, missing = numbered(made["client"], made["server"])
         path = folder / "thinning.sender.pcap"

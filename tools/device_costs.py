@@ -47,7 +47,7 @@ WITHIN_PERCENT = 5.0  # asked, before anything was measured
 
 
 @dataclass(frozen=True)
-class Plan:
+class PlannedRun:
     """One transfer."""
 
     policy: str
@@ -82,28 +82,28 @@ class Plan:
 
 # From these the costs follow.
 MEASURED = (
-    *(Plan(p, 10_000, 1.0) for p in ("every", "delayed:segments=2", "delayed:segments=8")),
-    Plan("delayed:segments=64", 10_000, 0.6),
-    Plan("every", 1_000, 0.6),
-    Plan("delayed:segments=2", 1_000, 0.6),
+    *(PlannedRun(p, 10_000, 1.0) for p in ("every", "delayed:segments=2", "delayed:segments=8")),
+    PlannedRun("delayed:segments=64", 10_000, 0.6),
+    PlannedRun("every", 1_000, 0.6),
+    PlannedRun("delayed:segments=2", 1_000, 0.6),
 )
 # Counted too, for what the costs do not say.
 SHOWN = (
-    *(Plan(p, 200, 3.0) for p in ("every", "delayed:segments=2")),
-    Plan("delayed:segments=2", 10_000, 1.0, pace_mbit=40),
+    *(PlannedRun(p, 200, 3.0) for p in ("every", "delayed:segments=2")),
+    PlannedRun("delayed:segments=2", 10_000, 1.0, pace_mbit=40),
 )
 # Written down, and committed, before any of them was run.
 PREDICTED = (
-    Plan("linux", 10_000, 3.0, exact=False),
-    Plan("ratelimit", 10_000, 3.0, exact=False),
-    Plan("dynamic", 10_000, 3.0, exact=False),
-    Plan("delayed:segments=2", 40_000, 3.0),
-    Plan("every", 40_000, 3.0),
-    Plan("delayed:segments=4", 20_000, 3.0),
-    Plan("delayed:segments=16", 20_000, 3.0),
-    Plan("delayed:segments=2", 10_000, 3.0, up=True),
-    Plan("delayed:segments=2", 200, 3.0),
-    Plan("delayed:segments=2", 10_000, 3.0, pace_mbit=40),
+    PlannedRun("linux", 10_000, 3.0, exact=False),
+    PlannedRun("ratelimit", 10_000, 3.0, exact=False),
+    PlannedRun("dynamic", 10_000, 3.0, exact=False),
+    PlannedRun("delayed:segments=2", 40_000, 3.0),
+    PlannedRun("every", 40_000, 3.0),
+    PlannedRun("delayed:segments=4", 20_000, 3.0),
+    PlannedRun("delayed:segments=16", 20_000, 3.0),
+    PlannedRun("delayed:segments=2", 10_000, 3.0, up=True),
+    PlannedRun("delayed:segments=2", 200, 3.0),
+    PlannedRun("delayed:segments=2", 10_000, 3.0, pace_mbit=40),
 )
 
 
@@ -137,7 +137,7 @@ def profiled(target: Target, plugin: Path, symbols: Path, out: Path) -> Iterator
         boards[target] = board
 
 
-def run(plan: Plan, kernel: Kernel, target: Target) -> dict[str, Any]:
+def run(plan: PlannedRun, kernel: Kernel, target: Target) -> dict[str, Any]:
     """On the machine."""
     made = plan.scenario(target.name)
     if plan.exact:
@@ -160,7 +160,7 @@ class Row:
     times: int
 
 
-def measure(machine: str, chosen: Sequence[Plan] = (*MEASURED, *SHOWN)) -> Iterable[Row]:
+def measure(machine: str, chosen: Sequence[PlannedRun] = (*MEASURED, *SHOWN)) -> Iterable[Row]:
     """The rows of runs of a machine."""
     target = DEVICES[machine]
     kernel, symbols = kernel_of(target)
@@ -294,7 +294,7 @@ class Predicted:
         return 100 * (self.simulator_mbit_s / self.device_mbit_s - 1)
 
 
-def predict(machine: str, chosen: Sequence[Plan] = PREDICTED) -> Iterable[Predicted]:
+def predict(machine: str, chosen: Sequence[PlannedRun] = PREDICTED) -> Iterable[Predicted]:
     """The runs of PREDICTED."""
     target = DEVICES[machine]
     kernel = build.find(files.cache_folder(), False, (), target)
@@ -305,7 +305,7 @@ def predict(machine: str, chosen: Sequence[Plan] = PREDICTED) -> Iterable[Predic
         yield found
 
 
-def simulate(plan: Plan, machine: str) -> dict[str, Any]:
+def simulate(plan: PlannedRun, machine: str) -> dict[str, Any]:
     """In the simulator."""
     made = plan.scenario(machine)
     (group,) = made["groups"]

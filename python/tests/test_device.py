@@ -262,7 +262,7 @@ def test_a_sender_counts_what_was_acknowledged_and_a_receiver_what_it_read(tmp_p
     assert (run.goodput_bps, run.segments, run.acks) == (8 * 144800, 100, 50)
 
 
-RUN = pair.Run(1e6, 10**6, 10**6, 1.0, 700, 350, 0.5, 1.0)
+RUN = pair.PairRun(1e6, 10**6, 10**6, 1.0, 700, 350, 0.5, 1.0)
 
 
 def test_runs_of_which_the_host_or_the_peer_set_the_pace_do_not_count() -> None:

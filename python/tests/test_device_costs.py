@@ -177,7 +177,7 @@ def test_links_cost_what_was_counted(link: str, machine: str, side: str) -> None
 
 def test_a_saturated_machine_of_the_simulator_spends_what_the_costs_add_up_to() -> None:
     """One ACK for two segments: all instructions of a run, from the costs alone."""
-    plan = device_costs.Plan("delayed:segments=2", 10_000, 0.5)
+    plan = device_costs.PlannedRun("delayed:segments=2", 10_000, 0.5)
     costs = device_costs.costs_of("x86")
     result = device_costs.simulate(plan, "x86")
     group = result["groups"][0]

@@ -76,10 +76,10 @@ class Cost:
     acks: int
     segments_per_ack: float
     srtt_p50_ns: float | None
-    runs: tuple[pair.Run, ...] = ()  # of two machines
+    runs: tuple[pair.PairRun, ...] = ()  # of two machines
 
     @property
-    def sound(self) -> list[pair.Run]:
+    def sound(self) -> list[pair.PairRun]:
         """The runs that count."""
         return [run for run in self.runs if not run.flaw]
 
@@ -90,7 +90,7 @@ class Cost:
 
 
 @dataclass(frozen=True)
-class Price:
+class PacketCosts:
     """Instructions at both ends: `segment` without any ACK, `ack` for each."""
 
     segment: float
@@ -102,7 +102,7 @@ class Price:
         return 100 * self.ack / 2 / self.segment
 
 
-def price(each: tuple[float, float], two: tuple[float, float]) -> Price:
+def price(each: tuple[float, float], two: tuple[float, float]) -> PacketCosts:
     """From runs with one ACK for each segment and one for two: instructions for each 10^6 bytes,
     and segments for each ACK."""
     per_segment, acks = zip(
@@ -111,10 +111,10 @@ def price(each: tuple[float, float], two: tuple[float, float]) -> Price:
         strict=True,
     )  # fmt: skip
     ack = (per_segment[0] - per_segment[1]) / (acks[0] - acks[1])
-    return Price(per_segment[1] - ack * acks[1], ack)
+    return PacketCosts(per_segment[1] - ack * acks[1], ack)
 
 
-def price_of(costs: Sequence[Cost]) -> Price | None:
+def price_of(costs: Sequence[Cost]) -> PacketCosts | None:
     """If the two policies that show it ran and sent as many ACKs as they are named for: a receiver
     whose reader holds the socket sends fewer."""
     found = {
@@ -194,7 +194,7 @@ def measure_role(
     host does meanwhile meets all of them. Raises InputError, RunError, Interrupted."""
     jobs = [(chosen, number) for number in range(runs) for chosen in policies]
 
-    def one(job: tuple[PolicyChoice, int], cancel: Cancel) -> pair.Run:
+    def one(job: tuple[PolicyChoice, int], cancel: Cancel) -> pair.PairRun:
         chosen, number = job
         made = replace(transfer, seed=transfer.seed + number).scenario(chosen)
         made["groups"] = [{**group, "direction": pair.ROLES[role]} for group in made["groups"]]
@@ -208,7 +208,7 @@ def measure_role(
     ]
 
 
-def of_runs(policy: str, runs: tuple[pair.Run, ...]) -> Cost:
+def of_runs(policy: str, runs: tuple[pair.PairRun, ...]) -> Cost:
     """Means of the runs that count. Raises RunError if none does."""
     sound = [run for run in runs if not run.flaw]
     if not sound:

@@ -44,7 +44,7 @@ _PEER_WAITS_NS = 600 * 10**9  # on top of the run: the slow machine boots meanwh
 
 
 @dataclass(frozen=True)
-class Run:
+class PairRun:
     """What the slow machine did, and whether it was the one that set the pace."""
 
     goodput_bps: float
@@ -114,7 +114,7 @@ def simulate(
     target: Target,
     *,
     cancel: object = None,
-) -> Run:
+) -> PairRun:
     """One run of a scenario whose flows go the way of `role`. Raises InputError, RunError."""
     slow_steps, peer_steps = steps(scenario, workload, kernel)
     seed, run_s = scenario["seed"], scenario["duration_ns"] / 1e9
@@ -165,12 +165,12 @@ def read_end(folder: Path) -> End:
     return End(load, senders, receivers)
 
 
-def _run(slow: Path, peer: Path, role: str, host_ns: int) -> Run:
+def _run(slow: Path, peer: Path, role: str, host_ns: int) -> PairRun:
     own, other = read_end(slow), read_end(peer)
     rows = own.senders if role == SENDER else own.receivers
     delivered = sum(row[0] for row in rows)
     load = own.load
-    return Run(
+    return PairRun(
         8e9 * delivered / load.elapsed_ns,
         delivered,
         load.busy_ns // INSTRUCTION_NS,

@@ -90,7 +90,7 @@ class Message:
 class Flow:
     """One connection and its applications."""
 
-    def __init__(self, index: int, words: list[str], run: "Run") -> None:
+    def __init__(self, index: int, words: list[str], run: "Connections") -> None:
         given = dict(word.split("=", 1) for word in words)
         self.number = {name: int(value) for name, value in given.items() if value.isdigit()}
         self.app = given["app"]
@@ -319,7 +319,7 @@ class Flow:
         }
 
 
-class Run:
+class Connections:
     """All connections of a case."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
@@ -366,7 +366,7 @@ class Run:
 
 
 async def _account(settings: Mapping[str, Any]) -> dict[str, Any]:
-    return await Run(settings).account()
+    return await Connections(settings).account()
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ackwise import plans
 from ackwise.lab import cost
-from ackwise.lab.cost import EXACT, SEGMENT_BYTES, Price
+from ackwise.lab.cost import EXACT, SEGMENT_BYTES, PacketCosts
 from ackwise.plans import policy
 from ackwise.reproduce import check
 from ackwise.reproduce.check import Basis, Check, Kind, Origin
@@ -137,7 +137,7 @@ def device_run(result: Mapping[str, Any]) -> DeviceRun:
 Runs = Mapping[str, DeviceRun]
 
 
-def price(runs: Runs) -> Price:
+def price(runs: Runs) -> PacketCosts:
     """From one ACK for each segment and one for two."""
     each, two = ((runs[spec].instructions_per_mb, runs[spec].segments_per_ack)
                  for spec in (EACH, ONE_PER_TWO))  # fmt: skip
@@ -217,7 +217,7 @@ def _saturated(runner: Runner, machine: str) -> tuple[list[Check], list[Figure],
     return check.grouped(f"{machine}, saturated", checks), figures, notes
 
 
-def _table(machine: str, runs: Runs, paid: Price) -> str:
+def _table(machine: str, runs: Runs, paid: PacketCosts) -> str:
     """Who gets how much of what the bound allows."""
     heads = ("", "instructions/MB", "Mbit/s", "segments/ACK", "gain, %", "share of bound")
     rows = [heads] + [
@@ -240,7 +240,7 @@ def _table(machine: str, runs: Runs, paid: Price) -> str:
     )
 
 
-def _costs(machine: str, runs: Runs, paid: Price) -> Figure:
+def _costs(machine: str, runs: Runs, paid: PacketCosts) -> Figure:
     names = [spec.replace("delayed:segments=", "1 per ") for spec in runs]
     bound = paid.segment / SEGMENT_BYTES
     return Figure(
