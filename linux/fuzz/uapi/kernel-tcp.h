@@ -15,9 +15,9 @@
 struct tcp_info {
 	__u32 tcpi_snd_mss, tcpi_snd_cwnd, tcpi_snd_ssthresh, tcpi_rtt, tcpi_unacked;
 	__u32 tcpi_rcv_wnd, tcpi_rcv_space, tcpi_total_retrans, tcpi_reord_seen;
-	__u32 tcpi_segs_out, tcpi_data_segs_in, tcpi_data_segs_out;
+	__u32 tcpi_segs_in, tcpi_segs_out, tcpi_data_segs_in, tcpi_data_segs_out;
 	__u16 tcpi_total_rto;
-	__u64 tcpi_delivery_rate;
+	__u64 tcpi_bytes_acked, tcpi_delivery_rate;
 };
 
 #endif
