@@ -2,14 +2,11 @@
 """Receivers whose policy is known, and the policy that their captures are said to show: a few cases
 of those that `tools/acking.py` judges, on links that nothing was tuned on."""
 
-import importlib.util
-import sys
 from pathlib import Path
-from types import ModuleType
 
+import acking
 import pytest
 
-_TOOL = Path(__file__).resolve().parents[2] / "tools" / "acking.py"
 # Short ones, one for each policy; in the lab each takes a minute or more.
 _QUICK = [
     ("docsis", "every"), ("adsl-separated", "delayed"), ("wifi-legacy", "delayed:segments=8"),
@@ -19,38 +16,26 @@ _QUICK = [
 _LAB = [("wan-10ms", "linux"), ("wan-10ms", "a3")]
 
 
-def _tool() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("acking_tool", _TOOL)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
-
-
-tool = _tool()
-
-
 def _judged(
     world: str, link: str, policy: str, folder: Path, at: str = "receiver"
 ) -> tuple[str, dict[str, object]]:
-    (case,) = (c for c in tool.cases() if (c.world, c.link, c.policy) == (world, link, policy))
-    assert case.split == tool.JUDGING
-    found = tool.verdict(tool.capture(case, at, folder))
-    return tool.named(case, found), found
+    (case,) = (c for c in acking.cases() if (c.world, c.link, c.policy) == (world, link, policy))
+    assert case.split == acking.JUDGING
+    found = acking.verdict(acking.capture(case, at, folder))
+    return acking.named(case, found), found
 
 
 def test_the_split_is_settled() -> None:
     # It was drawn before anything was diagnosed.
-    judging = {w: {c.link for c in tool.cases() if (c.world, c.split) == (w, tool.JUDGING)}
-               for w in tool.LINKS}  # fmt: skip
+    judging = {w: {c.link for c in acking.cases() if (c.world, c.split) == (w, acking.JUDGING)}
+               for w in acking.LINKS}  # fmt: skip
     assert judging == {
         "simulator": {
             "adsl-separated", "docsis", "lte", "wan-100ms", "wan-10ms", "wifi", "wifi-legacy",
         },
         "lab": {"lan-100m", "wan-10ms"},
     }  # fmt: skip
-    tuning = {(c.world, c.link) for c in tool.cases() if c.split == tool.TUNING}
+    tuning = {(c.world, c.link) for c in acking.cases() if c.split == acking.TUNING}
     assert not tuning & {(world, link) for world, links in judging.items() for link in links}
 
 

@@ -3,16 +3,14 @@
 nothing. Captures are thinned by a seeded generator, as a program that cannot keep up thins them."""
 
 import gzip
-import importlib.util
 import random
 import struct
-import sys
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
+import acking
 import pytest
 from test_diagnose_stories import path, records, simulated
 
@@ -34,24 +32,11 @@ LOST = "The capture is not complete"
 PCAP_HEAD = 24
 
 
-def _tool() -> ModuleType:
-    """`tools/acking.py`, which gives simulated packets the numbers of Linux."""
-    spec = importlib.util.spec_from_file_location("acking_numbers", ROOT / "tools" / "acking.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
-
-
-tool = _tool()
-
-
 @cache
 def simulated_ends() -> dict[str, bytes]:
     """A download whose receiver counts its packets, captured at both ends."""
     run = engine.simulate_captured(path(20e6, 40, seconds=3) | {"seed": 1})
-    files, missing = tool.numbered(run.client, run.server)
+    files, missing = acking.numbered(run.client, run.server)
     assert not missing.total()
     return dict(files)
 
