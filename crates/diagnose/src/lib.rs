@@ -56,7 +56,7 @@ pub use acks::Acking;
 pub use counts::{AckCounts, ByCause, Counts, SentCounts};
 pub use observers::{End, Half, Observer, Statistics};
 pub use rate::{Gaps, Rate};
-pub use report::{Connection, Ecn, Ending, Handshake, Options, Outline};
+pub use report::{Connection, Ecn, Ending, Handshake, Options};
 pub use rtt::Rtt;
 pub use window::Window;
 

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! What is said about one connection.
 
-use crate::limits::{Limit, Share};
 use crate::observers::Half;
 use serde::Serialize;
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 /// How a connection ended within the capture.
@@ -72,56 +70,6 @@ pub struct Connection<H = Half> {
     /// Smallest RTT between the capture point and each endpoint.
     pub distance_ns: [Option<u64>; 2],
     pub halves: [H; 2],
-}
-
-/// What a ranking needs of a connection: some of its keys, at the same places.
-#[derive(Clone, Debug, Serialize)]
-pub struct Outline<'c> {
-    index: u64,
-    endpoints: [SocketAddr; 2],
-    packets: u64,
-    halves: [HalfOutline<'c>; 2],
-}
-
-#[derive(Clone, Debug, Serialize)]
-struct HalfOutline<'c> {
-    counts: CountsOutline,
-    limits: JudgmentOutline<'c>,
-}
-
-#[derive(Clone, Debug, Serialize)]
-struct CountsOutline {
-    sent: SentOutline,
-    acks: AcksOutline,
-}
-
-#[derive(Clone, Debug, Serialize)]
-struct SentOutline {
-    new_bytes: u64,
-}
-
-#[derive(Clone, Debug, Serialize)]
-struct AcksOutline {
-    missed_bytes: u64,
-}
-
-#[derive(Clone, Debug, Serialize)]
-struct JudgmentOutline<'c> {
-    limits: &'c BTreeMap<Limit, Share>,
-    link_bytes_per_s: Option<f64>,
-}
-
-impl Connection {
-    pub fn outline(&self) -> Outline<'_> {
-        let halves = self.halves.each_ref().map(|Half { counts, limits, .. }| HalfOutline {
-            counts: CountsOutline {
-                sent: SentOutline { new_bytes: counts.sent.new_bytes },
-                acks: AcksOutline { missed_bytes: counts.acks.missed_bytes },
-            },
-            limits: JudgmentOutline { limits: &limits.limits, link_bytes_per_s: limits.link_bytes_per_s },
-        });
-        Outline { index: self.index, endpoints: self.endpoints, packets: self.packets, halves }
-    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use crate::{reading, Cancel, EngineError};
 use ackwise_capture::{CaptureNotes, Source};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
+use serde_json::json;
 use std::num::NonZeroUsize;
 
 fn json(value: &impl serde::Serialize) -> PyResult<String> {
@@ -41,9 +42,22 @@ impl Diagnosis {
         json(self.0.connections.get(at).ok_or_else(|| PyIndexError::new_err(at))?)
     }
 
-    /// JSON of its outline.
+    /// JSON of what a ranking needs of one: some of its keys, at the same places.
     fn outline(&self, at: usize) -> PyResult<String> {
-        json(&self.0.connections.get(at).ok_or_else(|| PyIndexError::new_err(at))?.outline())
+        let whole = self.0.connections.get(at).ok_or_else(|| PyIndexError::new_err(at))?;
+        let halves = whole.halves.each_ref().map(|ackwise_diagnose::Half { counts, limits, .. }| {
+            json!({
+                "counts": {
+                    "sent": { "new_bytes": counts.sent.new_bytes },
+                    "acks": { "missed_bytes": counts.acks.missed_bytes },
+                },
+                "limits": { "limits": limits.limits, "link_bytes_per_s": limits.link_bytes_per_s },
+            })
+        });
+        let outline = json!({
+            "index": whole.index, "endpoints": whole.endpoints, "packets": whole.packets, "halves": halves,
+        });
+        Ok(outline.to_string())
     }
 }
 
