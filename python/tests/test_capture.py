@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """`ackwise compare --capture` and `ackwise record`: synthetic, damaged and real captures."""
 
+import contextlib
 import fcntl
 import gzip
 import json
@@ -361,10 +362,12 @@ def wait_until(ready: Callable[[], bool]) -> None:
 
 
 def descendants(pid: int) -> set[int]:
+    """Those alive while this looks: a process that ends meanwhile has none."""
     found = set()
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        for child in map(int, (task / "children").read_text().split()):
-            found |= {child} | descendants(child)
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            for child in map(int, (task / "children").read_text().split()):
+                found |= {child} | descendants(child)
     return found
 
 
