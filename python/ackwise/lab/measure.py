@@ -322,11 +322,16 @@ def read_table(path: Path) -> list[dict[str, str]]:
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
+def read_rows(file: Path) -> Iterator[dict[str, int]]:
+    """Lines of names and values in turns; raises ValueError for others."""
+    for line in file.read_text(encoding="ascii").splitlines():
+        words = line.split()
+        yield dict(zip(words[::2], map(int, words[1::2]), strict=True))
+
+
 def _read_recorded(folder: Path, duration_ns: int) -> _Recorded:
     recorded = _Recorded()
-    for line in (folder / "flows").read_text(encoding="ascii").splitlines():
-        words = line.split()
-        row = dict(zip(words[::2], map(int, words[1::2]), strict=True))
+    for row in read_rows(folder / "flows"):
         if "message" in row:
             recorded.messages.setdefault(row["message"], []).append(row["latency_ns"])
         elif "flow" in row:

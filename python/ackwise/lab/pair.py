@@ -148,9 +148,7 @@ def read_end(folder: Path) -> End:
     load: measure.ProcessorTime | None = None
     senders, receivers = [], []
     try:
-        for line in (folder / "flows").read_text(encoding="ascii").splitlines():
-            words = line.split()
-            row = dict(zip(words[::2], map(int, words[1::2]), strict=True))
+        for row in measure.read_rows(folder / "flows"):
             if "sender" in row:  # what came in, but for the answer to its SYN
                 senders.append((row["acked"], row["segments"], max(0, row["in"] - 1)))
             elif "flow" in row:
