@@ -138,13 +138,14 @@ static void make_wire(char *const words[])
 	wire_make((uint32_t)number(words[1], UINT16_MAX), delay_ns);
 }
 
-/* "card MTU SIDE" */
+/* "card MTU SIDE DELAY" */
 static void join_wire(char *const words[])
 {
 	static const char *const sides[SIDES] = { "client", "server" };
 
 	wire_join((uint32_t)number(words[1], UINT16_MAX),
-		  (enum side)index_of(words[2], sides, SIDES, "side"));
+		  (enum side)index_of(words[2], sides, SIDES, "side"),
+		  signed_number(words[3], 0, DELAY_MOST_NS));
 }
 
 static void shell(const char *path)
@@ -169,7 +170,7 @@ static void do_step(char *words[], int count)
 		make_namespace(words[1]);
 	else if (!strcmp(verb, "wire") && count == 4)
 		make_wire(words);
-	else if (!strcmp(verb, "card") && count == 3)
+	else if (!strcmp(verb, "card") && count == 4)
 		join_wire(words);
 	else if (!strcmp(verb, "exec") && count > 2)
 		run_program(words[1], words + 2);

@@ -208,9 +208,9 @@ void wire_make(uint32_t mtu_bytes, const int64_t delay_ns[SIDES])
 	set_up(AT_CLIENT, delay_ns[AT_CLIENT]);
 }
 
-void wire_join(uint32_t mtu_bytes, enum side side)
+void wire_join(uint32_t mtu_bytes, enum side side, int64_t delay_ns)
 {
 	move_card(mtu_bytes, side);
-	set_up(side, 0);
+	set_up(side, delay_ns);
 	side_is_elsewhere(side == AT_CLIENT ? AT_SERVER : AT_CLIENT);
 }

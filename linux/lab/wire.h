@@ -12,7 +12,10 @@
  */
 void wire_make(uint32_t mtu_bytes, const int64_t delay_ns[SIDES]);
 
-/* The machine's network card as the port of `side`; the other side is another machine. */
-void wire_join(uint32_t mtu_bytes, enum side side);
+/*
+ * The machine's network card as the port of `side`; the other side is another machine. `delay_ns`: of
+ * what this side sends, 0 for none.
+ */
+void wire_join(uint32_t mtu_bytes, enum side side, int64_t delay_ns);
 
 #endif

@@ -225,8 +225,14 @@ def test_each_of_two_machines_has_one_end_and_both_know_the_flow(role: str, dire
     made = scenario("ratelimit")
     made["groups"][0]["direction"] = direction
     slow, peer = pair.steps(made, "workload x", KERNEL)
-    for steps, host, port in ((slow, "client", "up"), (peer, "server", "down")):
-        assert steps[:2] == [f"namespace {host}", f"card 1500 {host}"]
+    rtt_ns = sum(made[way]["delay_ns"] for way in ("down", "up"))
+    assert rtt_ns > 0
+    # the slow machine must not pay for the delay line
+    for steps, host, port, delay_ns in (
+        (slow, "client", "up", 0),
+        (peer, "server", "down", rtt_ns),
+    ):
+        assert steps[:2] == [f"namespace {host}", f"card 1500 {host} {delay_ns}"]
         assert f"offload {host} {port} none" in steps
         assert all(step.split()[1] == host for step in steps if step.startswith("write "))
     assert [s for s in slow if s.startswith("flow ")] == [s for s in peer if s.startswith("flow ")]

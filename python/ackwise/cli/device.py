@@ -40,6 +40,7 @@ ackwise device run
 ackwise device run --policy linux --policy delayed:segments=64 --duration 10s
 ackwise device run --pace 20mbit --json
 ackwise device run --role sender --runs 5 --policy delayed:segments=2 --policy ratelimit
+ackwise device run --role receiver --link device-x86 --exact
 """
 _RUN_TEXT = """\
 One long transfer between the two ends, for each policy: throughput, instructions for each megabyte
@@ -116,7 +117,7 @@ def _policies(asked: Sequence[str]) -> list[str]:
         type=options.LINK,
         metavar="NAME|FILE",
         default="lan-1g",
-        help="gives the delay of the wire, and so the RTT",
+        help="gives the delay of the wire, and so the RTT; of two machines the other one delays",
     ),
     option(
         "--exact",
@@ -168,7 +169,7 @@ def run(
 
     outputs.check()
     if role:
-        options.refuse(("--pace", "--link", "--jobs"), "--role", "leave it out")
+        options.refuse(("--pace", "--jobs"), "--role", "leave it out")
     else:
         options.need(("--runs",), "--role: the runs of one machine are all alike")
     chosen = policies.parse_all(_policies(policy), "--policy")

@@ -34,7 +34,7 @@ KEYS = {
     "instruction_ns": "time that each instruction takes",
     "duration_ns": "length of each run",
     "pace_bps": "the sender's pace; 0: as fast as the processor allows",
-    "link": "gives the delays of the wire; with `role` it has none",
+    "link": "gives the delays of the wire; with `role` the peer delays by both",
     "exact": "whether segments that came while a reader held the socket were acknowledged as "
     "others",
     "role": "the machine's, `sender` or `receiver`, of two; null: it has both ends",

@@ -120,7 +120,7 @@ class Prepared:
         _check(scenario, link, workload)
         flows = traffic.build(scenario, workload, lab_run.policies(scenario, kernel))
         self.groups_of = flows.groups_of
-        wire = f"wire {scenario['mtu_bytes']} {' '.join(map(str, _delays(scenario)))}"
+        wire = f"wire {scenario['mtu_bytes']} {' '.join(map(str, delays(scenario)))}"
         lines = [f"namespace {SERVER}", f"namespace {CLIENT}", wire]
         for (host, path), value in flows.sysctls.items():
             lines.append(f"write {host} {path} {value}")
@@ -137,7 +137,8 @@ class Prepared:
         self.steps = lines
 
 
-def _delays(scenario: dict[str, Any]) -> list[int]:
+def delays(scenario: dict[str, Any]) -> list[int]:
+    """Of what the server sends and of what the client sends."""
     return [scenario[way]["delay_ns"] for way in ("down", "up")]
 
 

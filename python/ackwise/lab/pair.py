@@ -4,7 +4,8 @@
 The slow one has the clients of the flows, so it comes last and ends the run. Its clock moves by a
 fixed time for each instruction and is kept to the host's (`align`), as the peer's is anyway: what
 they send each other takes the time it takes, so no run is like another. A run counts only where the
-slow machine's clock kept up and the peer had time to spare.
+slow machine's clock kept up and the peer had time to spare. The peer delays what it sends by the
+link's whole RTT, so that the delay line takes no instruction of the machine that is measured.
 """
 
 import os
@@ -75,16 +76,19 @@ def steps(scenario: dict[str, Any], workload: str, kernel: Kernel) -> tuple[list
     if any("app=bulk bytes=0" not in step for step in flows):
         raise InputError(f"{workload}: two machines run flows without an end only")
 
-    def of(host: str, port: str, run_ns: int) -> list[str]:
+    def of(host: str, port: str, delay_ns: int, run_ns: int) -> list[str]:
         settings = [step for step in made if step.startswith(f"write {host} ")]
         settings.append(f"write {host} {_HYSTART} 0")
         return [
-            f"namespace {host}", f"card {scenario['mtu_bytes']} {host}", *settings,
+            f"namespace {host}", f"card {scenario['mtu_bytes']} {host} {delay_ns}", *settings,
             f"offload {host} {port} none", *flows, f"run {run_ns} 0",
         ]  # fmt: skip
 
-    duration_ns = scenario["duration_ns"]
-    return of(CLIENT, "up", duration_ns), of(SERVER, "down", duration_ns + _PEER_WAITS_NS)
+    duration_ns, rtt_ns = scenario["duration_ns"], sum(device.delays(scenario))
+    return (
+        of(CLIENT, "up", 0, duration_ns),
+        of(SERVER, "down", rtt_ns, duration_ns + _PEER_WAITS_NS),
+    )
 
 
 def _seen(one: Machine, stage: str, limit_s: float, cancel: object) -> int:
