@@ -82,7 +82,7 @@ DUE = (
     *("linux-separation", "device-ratelimit", "host-separation", "commits", "allmod", "warnings"),
     *("bpf", "same", "races", "planted", "added", "twin-clean", "twin-lossy", "device-costs"),
     *("twin-judge-clean", "twin-judge-lossy", "device-tests"),
-    *("fuzz-core", "fuzz-guest", "fuzz-captures", "fuzz-python"),
+    *("fuzz-guest", "fuzz-captures", "fuzz-python"),
 )
 
 # --- what each item follows from ------------------------------------------------------------------

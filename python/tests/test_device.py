@@ -19,7 +19,7 @@ from ackwise.host import files, needs
 from ackwise.lab import build, cost, device, measure, pair
 from ackwise.lab.machine import Kernel
 from ackwise.lab.target import DEVICES, MIPS, UML, X86, Target
-from ackwise.plans import policy
+from ackwise.plans import policy, schema
 from ackwise.reproduce.ratelimit import device as experiment
 
 MS = 10**6
@@ -116,12 +116,23 @@ def test_the_unpacked_source_keeps_only_the_architecture_that_is_built(tmp_path:
 def test_the_command_offers_every_machine(ackwise: Ackwise) -> None:
     said = ackwise("device", "run", "--device", "none")
     assert f"give one of {', '.join(DEVICES)}" in said.err
+    assert tuple(DEVICES) == schema.DEVICES
 
 
 def test_a_machine_without_a_kernel_says_what_builds_it(ackwise: Ackwise, tmp_path: Path) -> None:
     said = ackwise("device", "run", "--stock", "--cache", str(tmp_path))
     assert said.code == 1
     assert "run `ackwise device build --device x86 --stock`" in said.err
+
+
+def test_a_plan_names_its_machine_and_an_option_another(ackwise: Ackwise, tmp_path: Path) -> None:
+    plan = tmp_path / "plan.toml"
+    plan.write_text(
+        'title = "t"\nsource = "s"\nlinks = ["lan-1g"]\nworkloads = ["bulk"]\ndevice = "mips"\n'
+    )
+    asked = ("compare", "--plan", str(plan), "--on", "device", "--cache", str(tmp_path))
+    assert "`ackwise device build --device mips`" in ackwise(*asked).err
+    assert "`ackwise device build --device x86`" in ackwise(*asked, "--device", "x86").err
 
 
 def test_a_host_without_the_emulator_is_told_its_package(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 """`ackwise compare`: checks everything first, runs, then writes."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -200,6 +201,8 @@ def command(
         return replay.main(capture, overrides, costs, outputs, quiet=quiet)
     options.need(("--cost-ratio", "--unit", "--ack-cost", "--data-cost"), "--capture")
     made = options.plan_of(plan, link, workload, overrides)
+    if not options.given("--device"):
+        lab = replace(lab, device=made.device)
     if on != "simulator":
         result = on_linux(
             made,

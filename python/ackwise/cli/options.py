@@ -366,6 +366,7 @@ def plan_of(
             runs=more.runs or made.runs,
             seed=made.seed if more.seed is None else more.seed,
             rails=made.rails,
+            device=made.device,
             where="--plan",
         )
     else:

@@ -222,6 +222,7 @@ def load_plan(spec: str, where: str = "--plan") -> Plan:
         runs=values["runs"],
         seed=values["seed"],
         rails=values["rails"],
+        device=values["device"],
         where=name,
     )
 

@@ -9,6 +9,7 @@ from typing import Any
 from ackwise.errors import InputError, quoted
 from ackwise.plans import policy
 from ackwise.plans.policy import PolicyChoice
+from ackwise.plans.schema import DEVICES
 
 # A 2-core machine simulates a few million packets per second: refuse plans that would take most of
 # an hour, warn about those that take minutes.
@@ -65,6 +66,7 @@ class Plan:
     seed: int = 1
     rails: str = "network"  # a word of policy.RAIL_SETS, for policies that choose none
     notes: list[str] = field(default_factory=list)
+    device: str = DEVICES[0]  # what `--on device` runs it on
 
     @property
     def seeds(self) -> list[int]:
@@ -85,6 +87,7 @@ def build(
     seed: int,
     where: str,
     rails: str = "network",
+    device: str = DEVICES[0],
 ) -> Plan:
     """A consistent plan, in which each policy has its rails; adds the baseline if it is not among
     the policies."""
@@ -101,7 +104,9 @@ def build(
         replace(p, rails=policy.rails_in_force(p.name, p.rails, rails)) for p in (base, *chosen)
     )
     loads = [_with_rails(workload, rails) for workload in workloads]
-    return Plan(title, source, file, list(links), loads, chosen, base, runs, seed, rails)
+    return Plan(
+        title, source, file, list(links), loads, chosen, base, runs, seed, rails, device=device
+    )
 
 
 def _with_rails(workload: Workload, word: str) -> Workload:

@@ -21,6 +21,7 @@ from ackwise.plans.policy import RAIL_SETS
 from ackwise.plans.units import RATE, SHARE, SIZE, TIME, Dimension
 
 U32_MAX = 2**32 - 1
+DEVICES = ("x86", "mips")  # names of lab.target's emulated machines
 
 
 class Kind(Enum):
@@ -340,6 +341,13 @@ def plan() -> Table:
                 "rails of policies that choose none: the kernel's (network), as published (source)",
                 "network",
                 choices=tuple(RAIL_SETS),
+            ),
+            Key(
+                "device",
+                Kind.CHOICE,
+                "emulated machine of `--on device`: a PC, or a big-endian MIPS board",
+                DEVICES[0],
+                choices=DEVICES,
             ),
         ),
         (
