@@ -105,8 +105,35 @@ static bool choice_survives_a_route(const char *own, const char *routes)
 #define FAILSLAB "/sys/kernel/debug/failslab/"
 #define PURE_ACKS "/sys/kernel/slab/skbuff_head_cache/failslab"
 
-/* An ACK that finds no memory leaves when there is some: before the sender repeats its data. */
-static bool ack_outlives_a_shortage(void)
+/* For one pure ACK there is no memory, or for none. */
+static bool shortage(bool on)
+{
+	return put(PURE_ACKS, on ? "1" : "0") && put(FAILSLAB "cache-filter", "Y") &&
+	       put(FAILSLAB "verbose", "0") && put(FAILSLAB "times", "1") &&
+	       put(FAILSLAB "probability", on ? "100" : "0");
+}
+
+/*
+ * An ACK that finds no memory leaves when there is some: before the sender repeats its data.  With
+ * this policy the first segment is acknowledged at once.
+ */
+static bool first_ack_outlives_a_shortage(const char *at_once)
+{
+	char byte = 0;
+	int c, s;
+	bool ok;
+
+	pair(NULL, &c, &s);
+	ok = choose(s, at_once) && shortage(true) && write(c, &byte, 1) == 1 &&
+	     !everything_is_acknowledged(c);
+	shortage(false);
+	pause_ms(500);
+	ok = ok && everything_is_acknowledged(c) && !retransmissions(c);
+	part(c, s);
+	return ok;
+}
+
+static bool owed_ack_outlives_a_shortage(void)
 {
 	char byte = 0;
 	int c, s;
@@ -114,14 +141,31 @@ static bool ack_outlives_a_shortage(void)
 
 	pair(NULL, &c, &s);
 	ok = choose(s, "delayed:delay_ms=500") && write(c, &byte, 1) == 1 &&
-	     read(s, &byte, 1) == 1 && put(PURE_ACKS, "1") &&
-	     put(FAILSLAB "cache-filter", "Y") && put(FAILSLAB "verbose", "0") &&
-	     put(FAILSLAB "times", "1") && put(FAILSLAB "probability", "100");
+	     read(s, &byte, 1) == 1 && shortage(true);
 	/* sends what is owed, for which there is no memory */
 	ok = ok && choose(s, "greedy") && !everything_is_acknowledged(c);
-	put(FAILSLAB "probability", "0");
-	put(PURE_ACKS, "0");
+	shortage(false);
 	pause_ms(500);
+	ok = ok && everything_is_acknowledged(c) && !retransmissions(c);
+	part(c, s);
+	return ok;
+}
+
+#define ROUTE_OF_100_MS                                                                  \
+	"ip route replace local 127.0.0.1 dev lo table local proto kernel scope host "   \
+	"src 127.0.0.1 rto_min 100ms"
+
+/* Whether a policy that delays for 500 ms sends an ACK by then, before its sender repeats. */
+static bool ack_comes_within(unsigned int ms)
+{
+	char byte = 0;
+	int c, s;
+	bool ok;
+
+	pair(NULL, &c, &s);
+	ok = choose(s, "delayed:segments=1000,delay_ms=500") && write(c, &byte, 1) == 1 &&
+	     read(s, &byte, 1) == 1;
+	pause_ms(ms);
 	ok = ok && everything_is_acknowledged(c) && !retransmissions(c);
 	part(c, s);
 	return ok;
@@ -579,9 +623,15 @@ int main(void)
 	      "no ACK is delayed until the sender takes it for a loss");
 	part(c, s);
 
-	check(put(SYSCTL("tcp_rto_min_us"), "2000000") && ack_outlives_a_shortage(),
+	check(put(SYSCTL("tcp_rto_min_us"), "2000000") && owed_ack_outlives_a_shortage() &&
+		      first_ack_outlives_a_shortage("stock") &&
+		      first_ack_outlives_a_shortage("linux") &&
+		      first_ack_outlives_a_shortage("every"),
 	      "an ACK for which memory was short leaves later");
 	check(put(SYSCTL("tcp_rto_min_us"), "200000"), "the least RTO can be set back");
+	check(!ack_comes_within(150) && run(ROUTE_OF_100_MS) && ack_comes_within(150) &&
+		      route(RTM_NEWROUTE, &to_loopback, NULL, false),
+	      "no ACK is delayed until the least RTO of its route has passed");
 
 	check(child_without_a_route_is_given_up(),
 	      "a connection that fails in its handshake takes its policy with it");
