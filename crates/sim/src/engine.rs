@@ -71,6 +71,25 @@ fn processor(scenario: &Scenario, side: Side) -> Side {
     }
 }
 
+/// What both ends of a flow begin with.
+struct Opening {
+    mss: u32,     // payload bytes
+    options: u32, // bytes of timestamps in each segment
+    framing: Framing,
+    /// The way of an empty segment over empty links.
+    down_ns: u64,
+    up_ns: u64,
+    has_handshake: bool,
+    wants_ecn: bool,
+}
+
+impl Opening {
+    /// That of a handshake that came before; none if the flow opens with one.
+    fn rtt_ns(&self) -> Option<u64> {
+        (!self.has_handshake).then_some(self.down_ns + self.up_ns)
+    }
+}
+
 struct GroupState {
     spec: FlowGroup,
     policies: PerRole<Resolved>,
@@ -204,45 +223,96 @@ impl<'a> Engine<'a> {
     }
 
     fn start_flow(&mut self, group: usize) {
-        let s = self.scenario;
-        let index = self.flows.len();
+        let index = self.flows.len() as u32;
         if let Some(access) = &mut self.access {
             access.add_flow();
             self.heap.add_links(LINKS_OF_FLOW);
         }
+        let opening = self.opening(group);
+        let ends = self.ends(group, &opening);
+        self.tell_opened(index, group, &opening, &ends);
+        let s = self.scenario;
         let g = &mut self.groups[group];
-        let spec = &g.spec;
+        let down = g.spec.direction == DataDirection::Down;
+        let rng = Rng::new(s.seed, 1 << 42 | (group as u64) << 32 | u64::from(g.started));
+        let mut app = App::new(&g.spec.app, rng);
+        if !opening.has_handshake {
+            app.begin(self.now);
+        }
+        let series = s.series_interval_ns > 0 && g.started < SERIES_FLOWS;
+        let trace = s.record.trace && g.started == 0;
+        let record = FlowRecord::new(self.now, series, trace.then_some(s.record.trace_limit));
+        g.started += 1;
+        let mut flow = Flow {
+            number: index,
+            group: group as u32,
+            ends,
+            app,
+            framing: opening.framing,
+            wants_ecn: opening.wants_ecn,
+            record,
+            active: true,
+        };
+        if !opening.has_handshake {
+            flow.agree_on_ecn(Role::DataSender, true);
+            flow.agree_on_ecn(Role::DataReceiver, true);
+        }
+        let ids = [flow.id(Role::DataSender), flow.id(Role::DataReceiver)];
+        self.flows.push(flow);
+        if opening.has_handshake {
+            self.act(ids[usize::from(down)], |flow, cx| {
+                flow.send_syn(if down { Role::DataReceiver } else { Role::DataSender }, cx);
+                None
+            });
+            return;
+        }
+        for id in ids {
+            self.act(id, |_, _| None);
+        }
+    }
+
+    fn opening(&self, group: usize) -> Opening {
+        let s = self.scenario;
+        let spec = &self.groups[group].spec;
         let options = if spec.receiver.timestamps { TIMESTAMP_BYTES } else { 0 };
-        let mss = s.mtu_bytes - s.ip_tcp_header_bytes - options;
-        let overhead_bytes = s.ip_tcp_header_bytes + options + s.link_overhead_bytes;
         let framing = Framing {
-            overhead_bytes,
+            overhead_bytes: s.ip_tcp_header_bytes + options + s.link_overhead_bytes,
             cells: s.link_cells,
             syn_option_bytes: syn_option_bytes(&spec.receiver),
         };
         let empty_bytes = framing.wire_bytes(0);
-        // The RTT of a handshake that came before: two empty segments over empty links.
-        let idle = |d: usize| -> u64 {
-            let access = self.access.as_ref().map_or(0, |a| 2 * a.empty_time_ns(empty_bytes));
-            self.channels[d].empty_time_ns(empty_bytes) + access
+        let access = self.access.as_ref().map_or(0, |a| 2 * a.empty_time_ns(empty_bytes));
+        let idle = |d: usize| self.channels[d].empty_time_ns(empty_bytes) + access;
+        Opening {
+            mss: s.mtu_bytes - s.ip_tcp_header_bytes - options,
+            options,
+            framing,
+            down_ns: idle(DOWN),
+            up_ns: idle(UP),
+            has_handshake: spec.opens_with_handshake(),
+            wants_ecn: s.ecn && spec.has_linux_ends(),
+        }
+    }
+
+    fn ends(&self, group: usize, opening: &Opening) -> PerRole<Endpoint> {
+        let s = self.scenario;
+        let g = &self.groups[group];
+        let spec = &g.spec;
+        let mss = opening.mss;
+        let (sends, receives) = match spec.direction {
+            DataDirection::Down => (Side::Server, Side::Client),
+            DataDirection::Up => (Side::Client, Side::Server),
         };
-        let (down_ns, up_ns) = (idle(DOWN), idle(UP));
-        let has_handshake = spec.opens_with_handshake();
-        let wants_ecn = s.ecn && spec.has_linux_ends();
-        let rtt_ns = (!has_handshake).then_some(down_ns + up_ns);
-        let down = spec.direction == DataDirection::Down;
-        let number = u64::from(g.started);
-        let (sends, receives) =
-            if down { (Side::Server, Side::Client) } else { (Side::Client, Side::Server) };
         let sides = PerRole { data_sender: sends, data_receiver: receives };
         let host = |role: Role| match sides[role] {
             Side::Client => &s.client,
             Side::Server => &s.server,
         };
+        let rtt_ns = opening.rtt_ns();
         let receiver = |role: Role| {
-            let place = (group as u64) << 32 | number << 2 | role as u64;
+            let place = (group as u64) << 32 | u64::from(g.started) << 2 | role as u64;
             let sack = spec.sender.recovery == Recovery::Sack;
-            let closes = has_handshake && role == Role::DataReceiver;
+            let closes = opening.has_handshake && role == Role::DataReceiver;
             let setup = Setup { policy: &g.policies[role], seed: s.seed, place, sack, closes };
             let config = spec.receiver.in_payload(mss).bounded(host(role).recv_buffer_max_bytes);
             Receiver::new(&config, mss, self.now, rtt_ns.unwrap_or(0), &setup)
@@ -254,66 +324,36 @@ impl<'a> Engine<'a> {
         };
         let (a, b) = (receiver(Role::DataSender), receiver(Role::DataReceiver));
         let (wnd_a, wnd_b) = (a.window(), b.window());
-        if let Some(tap) = &mut self.tap {
-            let offer = |r: &Receiver| End {
-                window_bytes: r.window(),
-                window_shift: spec.receiver.window_scaling.then_some(r.scale),
-            };
-            let (client, server) = if down { (offer(&b), offer(&a)) } else { (offer(&a), offer(&b)) };
-            tap.opened(&Opened {
-                flow: index as u32,
-                time_ns: self.now,
-                handshake: has_handshake,
-                up: !down,
-                down_ns,
-                up_ns,
-                mss_bytes: mss + options,
-                timestamps: spec.receiver.timestamps,
-                sack: spec.sender.recovery == Recovery::Sack,
-                ecn: wants_ecn && !has_handshake,
-                client,
-                server,
-            });
-        }
-        let ends = PerRole {
+        PerRole {
             data_sender: endpoint(Role::DataSender, a, wnd_b),
             data_receiver: endpoint(Role::DataReceiver, b, wnd_a),
+        }
+    }
+
+    fn tell_opened(&mut self, flow: u32, group: usize, o: &Opening, ends: &PerRole<Endpoint>) {
+        let Some(tap) = &mut self.tap else { return };
+        let spec = &self.groups[group].spec;
+        let offer = |role: Role| End {
+            window_bytes: ends[role].rx.window(),
+            window_shift: spec.receiver.window_scaling.then_some(ends[role].rx.scale),
         };
-        let rng = Rng::new(s.seed, 1 << 42 | (group as u64) << 32 | number);
-        let mut app = App::new(&spec.app, rng);
-        if !has_handshake {
-            app.begin(self.now);
-        }
-        let series = s.series_interval_ns > 0 && g.started < SERIES_FLOWS;
-        let trace = s.record.trace && g.started == 0;
-        let record = FlowRecord::new(self.now, series, trace.then_some(s.record.trace_limit));
-        g.started += 1;
-        let mut flow = Flow {
-            number: index as u32,
-            group: group as u32,
-            ends,
-            app,
-            framing,
-            wants_ecn,
-            record,
-            active: true,
-        };
-        if !has_handshake {
-            flow.agree_on_ecn(Role::DataSender, true);
-            flow.agree_on_ecn(Role::DataReceiver, true);
-        }
-        let ids = [flow.id(Role::DataSender), flow.id(Role::DataReceiver)];
-        self.flows.push(flow);
-        if has_handshake {
-            self.act(ids[usize::from(down)], |flow, cx| {
-                flow.send_syn(if down { Role::DataReceiver } else { Role::DataSender }, cx);
-                None
-            });
-            return;
-        }
-        for id in ids {
-            self.act(id, |_, _| None);
-        }
+        let down = spec.direction == DataDirection::Down;
+        let (a, b) = (offer(Role::DataSender), offer(Role::DataReceiver));
+        let (client, server) = if down { (b, a) } else { (a, b) };
+        tap.opened(&Opened {
+            flow,
+            time_ns: self.now,
+            handshake: o.has_handshake,
+            up: !down,
+            down_ns: o.down_ns,
+            up_ns: o.up_ns,
+            mss_bytes: o.mss + o.options,
+            timestamps: spec.receiver.timestamps,
+            sack: spec.sender.recovery == Recovery::Sack,
+            ecn: o.wants_ecn && !o.has_handshake,
+            client,
+            server,
+        });
     }
 
     fn run(&mut self, cancel: Option<&AtomicBool>) -> Result<(), SimError> {
