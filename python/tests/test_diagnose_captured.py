@@ -158,6 +158,20 @@ def test_what_the_path_lost_is_not_put_down_to_the_capture(place: str, tmp_path:
         assert LOST not in text(transfer)
 
 
+@pytest.mark.parametrize("place", ["client", "server"])
+def test_marks_of_a_queue_are_counted_behind_it(place: str, tmp_path: Path) -> None:
+    marking = path(20e6, 20, seconds=3, queue=300, down={"discipline": "codel"}, ecn=True)
+    run = engine.simulate_captured(marking | {"seed": 1})
+    (tmp_path / "ends.pcap").write_bytes(getattr(run, place))
+    (transfer,) = table.rank(engine.diagnose([str(tmp_path / "ends.pcap")]))
+    seen = transfer.half["counts"]["sent"]["ce_packets"]
+    marked = run.result["down"]["marked"]
+    assert marked > 0
+    # those that the run ended in front of did not arrive
+    assert marked - 2 <= seen <= marked if place == "client" else seen == 0
+    assert (f"{seen} marked CE" in text(transfer)) == (place == "client")
+
+
 @pytest.mark.parametrize("end", ["sender", "receiver"])
 @pytest.mark.parametrize("first", [1, 2, 3, 50, 200, 1001])
 def test_a_capture_that_begins_later_lost_nothing(end: str, first: int, tmp_path: Path) -> None:

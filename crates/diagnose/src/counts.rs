@@ -113,7 +113,15 @@ pub struct AckCounts {
     pub missed_segments: u64,
     /// ECN echo in classic ECN; one bit of the counter in Accurate ECN.
     pub ece_packets: u64,
+    /// Packets that the receiver reported as CE-marked by its counter in Accurate ECN (RFC 9768).
+    pub ce_reported_packets: u64,
+    /// ACKs for so many segments that this counter may have wrapped, and `ce_reported_packets` is a
+    /// lower bound.
+    pub ce_unclear_acks: u64,
 }
+
+/// The counter's modulus.
+const ACE_WRAPS_SEGMENTS: u32 = 8;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
@@ -186,6 +194,10 @@ impl Observer for Counts {
         acks.pure += u64::from(pure);
         acks.piggybacked += u64::from(step.payload_bytes > 0 || step.has(tcp_flag::SYN | tcp_flag::FIN));
         acks.ece_packets += u64::from(step.has(tcp_flag::ECE));
+        if let Some(marked) = ack.ce_marks {
+            acks.ce_reported_packets += u64::from(marked);
+            acks.ce_unclear_acks += u64::from(ack.segments >= ACE_WRAPS_SEGMENTS);
+        }
         acks.with_sack += u64::from(ack.sack_blocks > 0);
         acks.most_sack_blocks = acks.most_sack_blocks.max(ack.sack_blocks);
         if let Some((start, end)) = ack.dsack {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 //! One connection: two halves, and the step that each packet is.
 
+use crate::ace::Ace;
 use crate::batch::{Headers, Segment};
 use crate::distance::{Distance, Recent};
 use crate::half::{Around, Half};
 use crate::observers::{End, Observer};
 use crate::repeats::Repeats;
 use crate::report::{Connection, Ecn, Ending, Handshake, Options};
-use crate::step::{Ack, Data, Step};
+use crate::step::{Ack, AckKind, Data, Step};
 use crate::table::Name;
 use crate::transit::Transit;
 use ackwise_capture::tcp_flag;
@@ -36,6 +37,8 @@ pub(crate) struct Flow<O> {
     syns: [Option<Syn>; 2],
     /// RFC 2018, 2: only if both sides permit it. Where a SYN is missing, blocks may come.
     uses_sack: bool,
+    /// What each endpoint reports of CE marks.
+    aces: [Ace; 2],
     handshake: Option<Handshake>,
     start_ns: u64,
     last_ns: u64,
@@ -66,6 +69,7 @@ impl<O: Observer> Flow<O> {
             initiator_known: syn,
             syns: [None; 2],
             uses_sack: true,
+            aces: Default::default(),
             handshake: None,
             start_ns: time_ns,
             last_ns: time_ns,
@@ -127,7 +131,11 @@ impl<O: Observer> Flow<O> {
         self.halves[from].sent(segment, &around, &mut step.data);
         // The acknowledgment of a reset need not be one of the connection's.
         if has(tcp_flag::ACK) && !has(tcp_flag::RST) {
-            self.halves[to].acked(segment, now_ns, step.ack.insert(Ack::default()));
+            let ack = step.ack.insert(Ack::default());
+            self.halves[to].acked(segment, now_ns, ack);
+            if ack.kind != AckKind::Old {
+                ack.ce_marks = self.aces[from].heard(segment.flags);
+            }
         }
         if let Some((value, echo)) = segment.timestamps() {
             self.distances[to].towards(now_ns, value);
@@ -157,6 +165,9 @@ impl<O: Observer> Flow<O> {
         let options = segment.options();
         self.syns[from] = Some(Syn { time_ns: now_ns, flags: segment.flags, options });
         self.apply_options();
+        if self.ecn() == Some(Ecn::Accurate) {
+            self.aces = Ace::of_handshake(self.syns[1].map_or(0, |syn_ack| syn_ack.flags));
+        }
     }
 
     fn apply_options(&mut self) {

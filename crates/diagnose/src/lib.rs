@@ -23,6 +23,7 @@
 //! Input is untrusted: nothing panics, and memory is bounded for each connection.
 #![forbid(unsafe_code)]
 
+mod ace;
 pub mod acks;
 mod batch;
 mod buckets;

@@ -242,6 +242,9 @@ pub struct Ack {
     pub is_recovery: bool,
     /// From the first packet with the timestamp that is echoed.
     pub timestamp_rtt_ns: Option<u64>,
+    /// Packets that the receiver reports as CE-marked for the first time, modulo 8; none without
+    /// Accurate ECN (RFC 9768).
+    pub ce_marks: Option<u32>,
     /// Data that passed and is not acknowledged.
     pub packets_left: u32,
 }

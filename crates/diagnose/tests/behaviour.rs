@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! What is said about packets made for the purpose, and what holds for any packets.
 
-use ackwise_capture::tcp_flag::{ACK, ECE, FIN, PSH, RST, SYN};
+use ackwise_capture::tcp_flag::{ACK, AE, CWR, ECE, FIN, PSH, RST, SYN};
 use ackwise_capture::write::{PcapStyle, PcapWriter, TcpPacket};
 use ackwise_capture::{link, ReadOptions, Source};
 use ackwise_diagnose::{diagnose, statistics, Connection};
@@ -282,6 +282,44 @@ fn ecn_is_counted_by_code_point_and_flag() {
     let sent = &counts.sent;
     assert_eq!((sent.ect1_packets, sent.ect0_packets, sent.ce_packets), (1, 2, 1));
     assert_eq!(counts.acks.ece_packets, 1);
+}
+
+#[test]
+fn ce_marks_are_those_that_the_counter_of_accurate_ecn_reports() {
+    // RFC 9768, 3.2: the counter begins at 5; its bits are AE, CWR and ECE.
+    let carrying = |value: u64| {
+        [(4, AE), (2, CWR), (1, ECE)]
+            .iter()
+            .fold(0, |f, &(bit, flag)| if value & bit == 0 { f } else { f | flag })
+    };
+    let mut talk = Talk::new();
+    let [a, b] = endpoints();
+    let put_ack = |talk: &mut Talk, number: u32, count: u64| {
+        let packet = TcpPacket::new(b, a, PEER_SEQ, SEQ.wrapping_add(number), 0);
+        talk.put(1, &packet.flags(ACK | carrying(count)));
+    };
+    let isn = SEQ.wrapping_sub(1);
+    talk.put(0, &TcpPacket::new(a, b, isn, 0, 0).flags(SYN | AE | CWR | ECE).options(&OPTIONS));
+    let syn_ack = TcpPacket::new(b, a, PEER_SEQ - 1, SEQ, 0).flags(SYN | ACK | CWR);
+    talk.put(10, &syn_ack.options(&OPTIONS));
+    // Echoes a SYN-ACK that was not ECN-capable.
+    talk.put(0, &TcpPacket::new(a, b, SEQ, PEER_SEQ, 0).flags(ACK | CWR));
+    let mut count = 5;
+    for n in 0..20_u32 {
+        let ecn = if n % 3 == 0 { 3 } else { 1 };
+        count += u64::from(ecn == 3);
+        let data = TcpPacket::new(a, b, SEQ.wrapping_add(1000 * n), PEER_SEQ, 1000);
+        talk.put(1, &data.flags(ACK | carrying(5)).ecn(ecn));
+        put_ack(&mut talk, 1000 * (n + 1), count);
+    }
+    // Overtaken on its way.
+    put_ack(&mut talk, 19_000, count - 1);
+    let connection = talk.connection();
+    assert_eq!(connection.ecn, Some(ackwise_diagnose::Ecn::Accurate));
+    let counts = &connection.halves[0].counts;
+    assert_eq!((counts.sent.ce_packets, counts.acks.ce_reported_packets), (7, 7));
+    assert_eq!(counts.acks.ce_unclear_acks, 0);
+    assert_eq!(connection.halves[1].counts.acks.ce_reported_packets, 0);
 }
 
 /// xorshift64*.

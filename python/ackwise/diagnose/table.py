@@ -162,6 +162,11 @@ def _figures(transfer: Transfer) -> str:
         f"{again} sent again",
         counted(acks["pure"], "pure ACK"),
     ]
+    if sent["ce_packets"]:
+        figures.append(f"{sent['ce_packets']} marked CE before the capture point")
+    if acks["ce_reported_packets"]:
+        least = "at least " if acks["ce_unclear_acks"] else ""
+        figures.append(f"{least}{acks['ce_reported_packets']} marked CE, says the receiver")
     if acks["advancing"]:
         figures.append(f"{sent['segments'] / acks['advancing']:.1f} segments for each ACK")
     if transfer.rtt_min_s is not None and transfer.rtt_s is not None:
