@@ -285,9 +285,10 @@ RUN = pair.PairRun(1e6, 10**6, 10**6, 1.0, 700, 350, 0.5, 1.0)
 def test_runs_of_which_the_host_or_the_peer_set_the_pace_do_not_count() -> None:
     late, hurried = (replace(RUN, clock_ratio=ratio, goodput_bps=9e9) for ratio in (0.98, 1.02))
     busy = replace(RUN, peer_idle_share=0.2, goodput_bps=9e9)
-    found = cost.of_runs("x", (RUN, late, hurried, busy, replace(RUN, goodput_bps=3e6)))
+    hung = pair.PairRun.hung()
+    found = cost.of_runs("x", (RUN, late, hurried, busy, replace(RUN, goodput_bps=3e6), hung))
     assert found.goodput_bps == 2e6
-    assert [bool(run.flaw) for run in found.runs] == [False, True, True, True, False]
+    assert [bool(run.flaw) for run in found.runs] == [False, True, True, True, False, True]
     assert cost.spread_percent([1e6, 3e6]) == pytest.approx(100 * 2**0.5 / 2)
     with pytest.raises(RunError, match="the peer idled 20%"):
         cost.of_runs("x", (busy,))

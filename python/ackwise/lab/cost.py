@@ -10,7 +10,7 @@ from ackwise import plans
 from ackwise.engine import Cancel
 from ackwise.engine.pool import run_all
 from ackwise.errors import RunError
-from ackwise.lab import compare, device, pair
+from ackwise.lab import compare, device, machine, pair
 from ackwise.lab.device import Load
 from ackwise.lab.machine import Kernel
 from ackwise.lab.target import Target
@@ -198,7 +198,10 @@ def measure_role(
         chosen, number = job
         made = replace(transfer, seed=transfer.seed + number).scenario(chosen)
         made["groups"] = [{**group, "direction": pair.ROLES[role]} for group in made["groups"]]
-        return pair.simulate(made, f"workload {WORKLOAD}", role, kernel, target, cancel=cancel)
+        try:
+            return pair.simulate(made, f"workload {WORKLOAD}", role, kernel, target, cancel=cancel)
+        except machine.Hung:
+            return pair.PairRun.hung()  # does not cost what the other runs gave
 
     # one after the other: they take the host's time
     found = run_all(one, jobs, workers=1, on_progress=on_progress)

@@ -57,6 +57,11 @@ class PairRun:
     peer_idle_share: float
     clock_ratio: float  # the slow machine's time in the run, by the host's
 
+    @classmethod
+    def hung(cls) -> "PairRun":
+        """A run that the host did not bring to its end: its clock stood still."""
+        return cls(0.0, 0, 0, 0.0, 0, 0, 1.0, 0.0)
+
     @property
     def flaw(self) -> str:
         """Why the run does not count; "" if it does."""
