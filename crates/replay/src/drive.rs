@@ -57,6 +57,7 @@ impl Account {
 pub(crate) struct Setting<'a> {
     pub policy: &'a Resolved,
     pub reader_lag_ns: u64,
+    pub ack_delay_max_ns: u64,
     pub seed: u64,
     pub trace: bool,
 }
@@ -69,8 +70,7 @@ pub(crate) fn policy(stream: &Stream, setting: &Setting<'_>) -> Account {
     event.random = random.next_u32();
     event.rcv_mss_bytes = stream.mss_bytes;
     event.mss_max_bytes = stream.mss_bytes;
-    // A capture does not show a lower limit of the host.
-    event.delay_max_us = (MAX_DELAY_NS / 1000) as u32;
+    event.delay_max_us = (setting.ack_delay_max_ns.min(MAX_DELAY_NS) / 1000) as u32;
     let mut driver = Driver {
         conn: setting.policy.connect(&event),
         random,

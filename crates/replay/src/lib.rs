@@ -65,6 +65,9 @@ pub struct ReplayOptions {
     pub price: Price,
     /// The application reads this long after data arrived; 0: at once.
     pub reader_lag_ns: u64,
+    /// The longest delay that the host allows an ACK, at most [`ackwise_core::MAX_DELAY_NS`]. A capture
+    /// does not show it.
+    pub ack_delay_max_ns: u64,
     /// Of the random bits that policies may use.
     pub seed: u64,
     pub device: Option<DeviceCost>,
@@ -84,6 +87,7 @@ impl Default for ReplayOptions {
             min_data_segments: 10,
             price: Price::default(),
             reader_lag_ns: 0,
+            ack_delay_max_ns: ackwise_core::MAX_DELAY_NS,
             seed: 1,
             device: None,
             only: None,
@@ -245,6 +249,7 @@ impl<'a> Replayer<'a> {
             price: self.options.price,
             seed: self.options.seed,
             reader_lag_ns: self.options.reader_lag_ns,
+            ack_delay_max_ns: self.options.ack_delay_max_ns,
             truncated: capture.truncated.clone(),
             directions_skipped: self.directions_skipped,
             directions_left_out: self.left_out,
@@ -345,8 +350,13 @@ impl<'a> Judge<'a> {
     }
 
     fn policy(&self, p: &Prepared, seed: u64) -> PolicyResult {
-        let reader_lag_ns = self.options.reader_lag_ns;
-        let setting = Setting { policy: &p.resolved, reader_lag_ns, seed, trace: self.trace };
+        let setting = Setting {
+            policy: &p.resolved,
+            reader_lag_ns: self.options.reader_lag_ns,
+            ack_delay_max_ns: self.options.ack_delay_max_ns,
+            seed,
+            trace: self.trace,
+        };
         let mut judged = self.result(p.resolved.policy.name(), drive::policy(self.stream, &setting));
         judged.params = p.named.clone();
         let in_force = ackwise_core::rails().filter(|r| p.resolved.rails & r.bit != 0);

@@ -21,6 +21,7 @@ pub struct ReplayResult {
     pub price: Price,
     pub seed: u64,
     pub reader_lag_ns: u64,
+    pub ack_delay_max_ns: u64,
     /// The file ended inside a packet; what was before it was replayed.
     pub truncated: Option<Truncation>,
     /// Directions with data, but with fewer segments than asked for.

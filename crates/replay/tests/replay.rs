@@ -284,6 +284,23 @@ fn a_lagging_reader_is_asked_for() {
 }
 
 #[test]
+fn no_ack_waits_longer_than_the_host_allows() {
+    let mut t = Trace::new(0);
+    for i in 0..40 {
+        let now = 10 * MS + 700 * MS * u64::from(i);
+        t.data(now, 1 + 300 * i, 300).ack(now + MS, 301 + 300 * i, 60_000);
+    }
+    let params = [("segments".to_owned(), 100), ("delay_ms".to_owned(), 500)].into();
+    let rails = Some(vec!["max-delay".to_owned()]);
+    let delayed = PolicyChoice { params, rails, ..PolicyChoice::new("delayed") };
+    for ack_delay_max_ns in [50 * MS, 190 * MS, 500 * MS, u64::MAX] {
+        let o = ReplayOptions { policies: vec![delayed.clone()], ack_delay_max_ns, ..options(&[]) };
+        let d = only(&t.capture(), &o);
+        assert_eq!(of(&d, "delayed").ack_latency_ns.p50, ack_delay_max_ns.min(500 * MS));
+    }
+}
+
+#[test]
 fn made_up_arrivals_are_judged_as_captured_ones_are() {
     let mut t = Trace::new(0);
     let times_ns = vec![10 * MS, 11 * MS, 30 * MS, 300 * MS, 301 * MS, 302 * MS];

@@ -199,7 +199,9 @@ def command(
             ("--runs", "--duration", "--baseline"), "--capture", "a capture is replayed once"
         )
         return replay.main(capture, overrides, costs, outputs, quiet=quiet)
-    options.need(("--cost-ratio", "--unit", "--ack-cost", "--data-cost"), "--capture")
+    options.need(
+        ("--cost-ratio", "--unit", "--ack-delay-max", "--ack-cost", "--data-cost"), "--capture"
+    )
     made = options.plan_of(plan, link, workload, overrides)
     if not options.given("--device"):
         lab = replace(lab, device=made.device)

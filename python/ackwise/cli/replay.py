@@ -22,6 +22,11 @@ OPTIONS = (
         help="latency of one packet that costs 1",
     ),
     option(
+        "--ack-delay-max", type=Quantity("TIME", 10**6, 500 * 10**6), metavar="TIME",
+        default="500ms",
+        help="the longest delay that the host allows an ACK; Linux: 200ms, or its least RTO",
+    ),
+    option(
         "--ack-cost", type=Quantity("TIME", 0, 10**9), metavar="TIME",
         help="CPU time to send an ACK; with --data-cost it adds the CPU column",
     ),
@@ -38,6 +43,7 @@ class ReceiverCosts:
 
     cost_ratio: int  # ppm
     unit: int  # ns
+    ack_delay_max: int  # ns
     ack_cost: int | None  # ns
     data_cost: int | None  # ns
 
@@ -65,6 +71,7 @@ def main(
         seed=1 if overrides.seed is None else overrides.seed,
         ack_ns=costs.ack_cost,
         data_ns=costs.data_cost,
+        ack_delay_max_ns=costs.ack_delay_max,
     )
     path = Path(capture)
     if capture != engine.STDIN:

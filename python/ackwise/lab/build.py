@@ -274,7 +274,8 @@ def _apt_says(done: programs.Finished) -> str:
 
 def fetch(cache: Path, say: Say) -> Source:
     """Downloads the source by apt into the cache. Raises RunError if apt does not have it."""
-    kept = sorted((cache / "source").glob("linux-source-*.tar.xz"))
+    # other series may lie there, for linux/check
+    kept = sorted((cache / "source").glob(f"{PACKAGE}.*.tar.xz"))
     if kept:
         return Source(kept[-1], _digest_file(kept[-1]))
     remedy = "give a tarball with --source"

@@ -17,6 +17,7 @@ from ackwise.results.stats import is_best
 
 SCHEMA_VERSION = 2
 CAPTURED = "captured"  # label of the capture's own receiver
+ACK_DELAY_MAX_NS = 500_000_000  # what the RFCs allow (RFC 9293, 3.8.6.3)
 DIRECTIONS_SHOWN = 6  # in tables and plots, those with the most data
 
 KEYS: dict[str, str] = {
@@ -31,6 +32,7 @@ KEYS: dict[str, str] = {
     "truncated.claimed_bytes": "bytes that it should have",
     "price.rho_permille": "price of one ACK relative to latency, in 1/1000",
     "price.unit_ns": "latency of one segment that costs as much as one ACK when rho is 500",
+    "ack_delay_max_ns": "the longest delay that the host allows an ACK",
     "device": "processor cost for `cpu_s_per_gb`; null: none given",
     "device.ack_ns": "processor time to build and send one ACK",
     "device.data_ns": "processor time to receive one data packet",
@@ -117,6 +119,7 @@ class ReplaySettings:
     ack_ns: int | None  # both or none
     data_ns: int | None
     rails: str = "source"  # the set in force where a policy names none
+    ack_delay_max_ns: int = ACK_DELAY_MAX_NS
 
     @property
     def chosen(self) -> list[PolicyChoice]:
@@ -157,6 +160,7 @@ def run(
         "price": {"rho_permille": settings.rho_permille, "unit_ns": settings.unit_ns},
         "seed": settings.seed,
         "device": settings.device,
+        "ack_delay_max_ns": settings.ack_delay_max_ns,
         "only": only,
         "traced_directions": DIRECTIONS_SHOWN if trace else 0,
     }
@@ -221,6 +225,7 @@ def _evaluated(capture: str, settings: ReplaySettings, found: dict[str, Any]) ->
         "capture": capture,
         "truncated": found["truncated"],
         "price": found["price"],
+        "ack_delay_max_ns": settings.ack_delay_max_ns,
         "device": settings.device,
         "policies": [
             {"label": p.label, "name": p.name, "params": p.params, "rails": p.rails}
