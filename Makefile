@@ -116,7 +116,7 @@ test-wheel: setup-test wheel
 # each for ten minutes.
 FUZZ_SECONDS ?= 20
 FUZZ_JOBS ?= 2
-FUZZ_CAPTURES := fuzz-read fuzz-replay
+FUZZ_CAPTURES := fuzz-read fuzz-replay fuzz-diagnose
 FUZZ_PYTHON := $(addprefix fuzz-,queues changes state sockets live claims claims-came guest-results)
 FUZZ_ALL := fuzz-core fuzz-guest $(FUZZ_CAPTURES) $(FUZZ_PYTHON)
 fuzz-core: FUZZ_FOLDER := core

@@ -47,7 +47,7 @@ FUZZ_CHECKS = {
     "fuzz-guest": ("linux/fuzz/*.[ch]", "linux/fuzz/seeds/*", "linux/lab/*.[ch]"),
     "fuzz-captures": (
         *(f"crates/capture/{folder}/*.rs" for folder in ("src", "examples", "fuzz/src")),
-        "crates/replay/src/*.rs",
+        *("crates/replay/src/*.rs", "crates/diagnose/src/**/*.rs"),
     ),
     "fuzz-python": (
         *("python/fuzz/*.py", "python/fuzz/corpus/*/*", "python/ackwise/gateway/netlink.py"),

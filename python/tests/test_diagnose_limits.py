@@ -87,8 +87,9 @@ def transfer(limit: str, **given: Any) -> Transfer:
         "new_bytes": 10**7, "data_packets": 7000, "segments": 7000, "syn_retransmissions": 0,
         "retransmissions": {"fast": 70, "timeout": 0, "tail_loss_probe": 0, "unclear": 0},
         "recoveries": {"fast": 70, "timeout": 0, "tail_loss_probe": 0, "unclear": 0},
+        "ce_packets": 0,
     }  # fmt: skip
-    acks = {"pure": 3500, "advancing": 3500, "piggybacked": 0}
+    acks = {"pure": 3500, "advancing": 3500, "piggybacked": 0, "ce_reported_packets": 0}
     counts = {"sent": sent, "acks": {**acks, "missed_bytes": 0, "missed_segments": 0}}
     window = {"closures": 2, "closed_ns": 3 * 10**9, "is_known": True}
     half = {"limits": judgment, "counts": counts, "window": window, "acking": _some_acking()}
@@ -290,6 +291,10 @@ def test_one_of_a_thing_is_singular() -> None:
     figures = next(line for line, _ in table.lines(one) if "sent again" in line)
     assert "1 segment," in figures
     assert "1 pure ACK," in figures
+    assert "CE" not in figures
+    one.half["counts"]["acks"] |= {"ce_reported_packets": 3, "ce_unclear_acks": 1}
+    said = next(line for line, _ in table.lines(one) if "sent again" in line)
+    assert "at least 3 marked CE, says the receiver" in said
     assert advice.size(1) == "1 byte"
 
 

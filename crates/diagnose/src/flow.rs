@@ -133,7 +133,8 @@ impl<O: Observer> Flow<O> {
         if has(tcp_flag::ACK) && !has(tcp_flag::RST) {
             let ack = step.ack.insert(Ack::default());
             self.halves[to].acked(segment, now_ns, ack);
-            if ack.kind != AckKind::Old {
+            // As Linux does: of ACKs that make no progress, none shows which was sent first.
+            if ack.kind == AckKind::Advancing || ack.sacked_bytes > 0 || has(tcp_flag::SYN) {
                 ack.ce_marks = self.aces[from].heard(segment.flags);
             }
         }

@@ -122,6 +122,9 @@ where
     Ok(Diagnosis { notes, connections })
 }
 
+/// Two years: what claims to come later has a damaged time, and sums of times must fit 64 bits.
+const LONGEST_NS: u64 = 1 << 56;
+
 fn arrivals<'a>(
     sources: impl IntoIterator<Item = Source<'a>>,
     options: &ReadOptions<'_>,
@@ -130,7 +133,7 @@ fn arrivals<'a>(
     let mut start_ns = None;
     let mut ordinal = 0;
     packets(sources, options, |packet: &Packet| {
-        let now_ns = packet.time_ns - *start_ns.get_or_insert(packet.time_ns);
+        let now_ns = (packet.time_ns - *start_ns.get_or_insert(packet.time_ns)).min(LONGEST_NS);
         let (key, from_upper) = Key::of(&packet.segment);
         let headers = Headers::of(packet, now_ns, from_upper);
         each(Arrival { key, ordinal, headers, sacks: packet.segment.sack_blocks() });

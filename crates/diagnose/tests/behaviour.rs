@@ -312,8 +312,9 @@ fn ce_marks_are_those_that_the_counter_of_accurate_ecn_reports() {
         talk.put(1, &data.flags(ACK | carrying(5)).ecn(ecn));
         put_ack(&mut talk, 1000 * (n + 1), count);
     }
-    // Overtaken on its way.
+    // Overtaken on their way: a step back by one would be one of seven.
     put_ack(&mut talk, 19_000, count - 1);
+    put_ack(&mut talk, 20_000, count - 1);
     let connection = talk.connection();
     assert_eq!(connection.ecn, Some(ackwise_diagnose::Ecn::Accurate));
     let counts = &connection.halves[0].counts;

@@ -181,7 +181,8 @@ impl Intervals {
 
     pub fn sent(&mut self, step: &Step, waited: Option<Waited>) {
         self.came(step);
-        let began_ns = self.began_ns.unwrap_or(step.time_ns);
+        // The time of the handshake is its own.
+        let began_ns = self.opened_ns.or(self.began_ns).unwrap_or(step.time_ns).min(step.time_ns);
         let Some(waited) = waited else { return };
         let data = &step.data;
         self.emptied_ns = None;

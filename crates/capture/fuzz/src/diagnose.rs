@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+//! Any capture that can be read can be diagnosed, by any number of threads; all time has one limit.
+#![no_main]
+
+use ackwise_capture::{ReadOptions, Source};
+use ackwise_diagnose::{diagnose, statistics};
+use std::num::NonZeroUsize;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    let limit = ReadOptions { max_packets: Some(1000), ..ReadOptions::default() };
+    let threads = |n| NonZeroUsize::new(n).expect("not zero");
+    let Ok(found) = diagnose([Source::reader(bytes, "fuzz")], &limit, threads(1)) else { return };
+    let again = diagnose([Source::reader(bytes, "fuzz")], &limit, threads(2)).expect("read before");
+    assert_eq!(serde_json::to_string(&found).ok(), serde_json::to_string(&again).ok());
+    let counted = statistics([Source::reader(bytes, "fuzz")], &limit, threads(1)).expect("read before");
+    assert_eq!(found.connections.len(), counted.connections.len());
+    let mut packets = 0;
+    for (whole, counts) in found.connections.iter().zip(&counted.connections) {
+        assert!(whole.start_ns <= whole.end_ns && whole.end_ns <= found.notes.duration_ns);
+        packets += whole.packets;
+        for (half, same) in whole.halves.iter().zip(&counts.halves) {
+            assert_eq!(half.counts, same.counts);
+            let shared: u64 = half.limits.limits.values().map(|share| share.ns).sum();
+            let spans: u64 = half.limits.spans.iter().map(|span| span.to_ns - span.from_ns).sum();
+            assert!(shared <= whole.end_ns - whole.start_ns, "more time than there was");
+            assert_eq!(shared, spans, "spans leave no gaps");
+        }
+    }
+    assert_eq!(packets, found.notes.tcp_packets);
+});
