@@ -449,7 +449,7 @@ def test_a_machine_with_one_end_is_the_one_that_is_busy(
             pytest.skip(f"the run does not count: {runs[-1].flaw}")
     each, eight = runs
     assert each.busy_share > 0.9
-    # while a receiver's reader holds the socket, the kernel merges what comes, and one ACK is for all
+    # while a receiver's reader holds the socket, the kernel merges what comes
     if role == pair.SENDER:
         assert each.instructions / each.delivered_bytes > eight.instructions / eight.delivered_bytes
         assert each.segments / each.acks == pytest.approx(1, rel=0.1)
