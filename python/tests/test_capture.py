@@ -354,8 +354,8 @@ def alive(pid: int) -> bool:
         return False
 
 
-def wait_until(ready: Callable[[], bool]) -> None:
-    end = time.monotonic() + 120
+def wait_until(ready: Callable[[], bool], limit_s: float = 120) -> None:
+    end = time.monotonic() + limit_s
     while not ready():
         assert time.monotonic() < end
         time.sleep(0.05)

@@ -8,7 +8,6 @@ import shutil
 import struct
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from pathlib import Path
 import pytest
 import spaces
 from conftest import ROOT, full_device, lab_kernel
-from test_capture import pcap, steady_transfer
+from test_capture import pcap, steady_transfer, wait_until
 
 from ackwise.host import needs
 from ackwise.host.leftovers import is_abandoned
@@ -337,11 +336,8 @@ def test_a_mistake_gets_one_line_and_costs_nothing(one: Mistake, place: Path) ->
     }
     assert list((place.parent / "tmp").iterdir()) == []
     assert running(mark) == []
-    # those of a recording that another test has killed go with its next one
-    end = time.monotonic() + 60
-    while abandoned_namespaces() and time.monotonic() < end:
-        time.sleep(0.2)
-    assert abandoned_namespaces() == []
+    # tests of this host run beside these: what a recording killed there left goes with its next one
+    wait_until(lambda: not abandoned_namespaces(), 60)
 
 
 def test_the_table_covers_what_happens_to_new_users() -> None:
