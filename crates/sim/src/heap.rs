@@ -102,6 +102,8 @@ pub enum Turn {
 #[derive(Default)]
 pub struct Heap {
     lanes: [Lane; LANES],
+    /// How many of them are in use, less one; two for each link at whose far end packets are met.
+    last_link: usize,
     events: Tree,
     timers: Tree,
     /// The insertion count when the last packet of each link arrived.
@@ -114,6 +116,12 @@ pub struct Heap {
 const LANES: usize = 6;
 
 impl Heap {
+    /// Packets are met at the far end of so many links of a path.
+    pub fn new(met: usize) -> Self {
+        assert!((1..=LANES / 2).contains(&met));
+        Heap { last_link: met - 1, ..Heap::default() }
+    }
+
     /// So many more links; `Crossing` counts them from 0.
     pub fn add_links(&mut self, links: usize) {
         self.arrivals.resize(self.arrivals.len() + links, 0);
@@ -138,7 +146,7 @@ impl Heap {
     #[inline]
     pub fn push_packet(&mut self, crossing: Crossing, packet: Parcel) {
         let key = self.key(crossing.arrival_ns, crossing.since_ns);
-        let lane = 2 * usize::from(packet.hop) + usize::from(packet.down);
+        let lane = 2 * usize::from(packet.hop).min(self.last_link) + usize::from(packet.down);
         self.lanes[lane].push(Arrival { key, packet, link: crossing.link, is_behind: crossing.is_behind });
     }
 
@@ -146,13 +154,11 @@ impl Heap {
     #[inline]
     pub fn pop(&mut self, until_ns: u64) -> Option<(u64, Turn)> {
         let (event, timer) = (self.events.top(), self.timers.top());
-        let mut first = event.min(timer);
-        let mut lane = LANES;
-        for n in 0..LANES {
-            if self.lanes[n].head < first {
-                (first, lane) = (self.lanes[n].head, n);
-            }
-        }
+        let (first, lane) = match self.last_link {
+            0 => self.first_lane::<2>(event.min(timer)),
+            1 => self.first_lane::<4>(event.min(timer)),
+            _ => self.first_lane::<LANES>(event.min(timer)),
+        };
         let time_ns = (first >> 64) as u64;
         if time_ns > until_ns || first == NOTHING {
             return None;
@@ -167,6 +173,18 @@ impl Heap {
         }
         let tree = if event < timer { &mut self.events } else { &mut self.timers };
         Some((time_ns, Turn::Event(tree.take_top().event())))
+    }
+
+    /// The earliest key and its lane, or what was given and no lane; of so many lanes, to compare without a loop.
+    #[inline(always)]
+    fn first_lane<const USED: usize>(&self, mut first: Key) -> (Key, usize) {
+        let mut lane = LANES;
+        for n in 0..USED {
+            if self.lanes[n].head < first {
+                (first, lane) = (self.lanes[n].head, n);
+            }
+        }
+        (first, lane)
     }
 
     pub fn is_empty(&mut self) -> bool {
@@ -417,7 +435,7 @@ mod tests {
     }
 
     fn with_links() -> Heap {
-        let mut heap = Heap::default();
+        let mut heap = Heap::new(3);
         heap.add_links(3);
         heap
     }
