@@ -159,6 +159,8 @@ pub struct Channel {
     starting: Option<(bool, u32)>,
     /// Served alternately with its partner on one medium.
     pub shared: bool,
+    /// A FIFO without faults on a medium of its own.
+    is_plain: bool,
     busy_ns: u64,
     pub stats: ChannelResult,
 }
@@ -221,6 +223,7 @@ impl Channel {
             transmitting: false,
             starting: None,
             shared: pipe.shared_medium,
+            is_plain: false,
             busy_ns: 0,
             stats: ChannelResult::default(),
         };
@@ -229,6 +232,7 @@ impl Channel {
         } else if pipe.discipline != Discipline::Fifo || pipe.shared_medium || link.losses.is_some() {
             link.use_lanes(pipe, mtu_bytes);
         }
+        link.is_plain = link.queue.is_none() && link.faults.is_none();
         link
     }
 
@@ -260,6 +264,29 @@ impl Channel {
         if self.queue.is_some() {
             return self.enqueue_slow(now, packet);
         }
+        match self.start_ns(now, &packet) {
+            Some(start_ns) => self.leave(now, start_ns, packet),
+            None => Wake::None,
+        }
+    }
+
+    /// Nothing that happens later decides about a packet that enters.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        self.is_plain
+    }
+
+    /// A packet enters a plain link; None: it is dropped.
+    #[inline]
+    pub fn cross(&mut self, now: u64, packet: &Packet) -> Option<Crossing> {
+        let start_ns = self.start_ns(now, packet)?;
+        let finish_ns = self.send(start_ns, packet);
+        Some(self.crossing(now, finish_ns, packet))
+    }
+
+    /// When the transmission of a packet starts that enters a FIFO; None: its queue is full.
+    #[inline]
+    fn start_ns(&mut self, now: u64, packet: &Packet) -> Option<u64> {
         while let Some(head) = self.starts.front().filter(|head| head.start_ns <= now) {
             self.waiting -= 1;
             self.waiting_bytes -= u64::from(head.wire_bytes);
@@ -270,42 +297,55 @@ impl Channel {
             && (self.waiting >= self.limit_packets
                 || self.waiting_bytes + u64::from(packet.wire_bytes) > self.limit_bytes)
         {
-            count_drop(&mut self.stats, &packet);
-            return Wake::None;
+            count_drop(&mut self.stats, packet);
+            return None;
         }
-        let start = if busy { self.free_ns } else { granted_ns(self.grant_ns, now) };
-        if start > now {
+        let start_ns = if busy { self.free_ns } else { granted_ns(self.grant_ns, now) };
+        if start_ns > now {
             self.waiting += 1;
             self.waiting_bytes += u64::from(packet.wire_bytes);
             self.stats.max_queue_packets = self.stats.max_queue_packets.max(self.waiting as u64);
             let (wire_bytes, is_ack) = (packet.wire_bytes, packet.is_pure_ack());
-            self.starts.push_back(Waiting { start_ns: start, wire_bytes, is_ack });
+            self.starts.push_back(Waiting { start_ns, wire_bytes, is_ack });
         }
-        self.leave(now, start, packet)
+        Some(start_ns)
     }
 
-    /// The packet's transmission starts at `start_ns`.
+    /// The packet's transmission starts at `start_ns`; when it is finished.
     #[inline]
-    fn leave(&mut self, now: u64, start_ns: u64, mut packet: Parcel) -> Wake {
+    fn send(&mut self, start_ns: u64, packet: &Packet) -> u64 {
         let busy = self.transmit_time_ns(packet.wire_bytes);
         // A queue of millions of packets at 1 bit/s takes longer than 64 bits of nanoseconds.
-        let finish = start_ns.saturating_add(busy);
-        self.free_ns = finish;
+        let finish_ns = start_ns.saturating_add(busy);
+        self.free_ns = finish_ns;
         self.busy_ns = self.busy_ns.saturating_add(busy);
         self.stats.packets += 1;
         self.stats.bytes += u64::from(packet.wire_bytes);
         if packet.is_pure_ack() {
             self.stats.ack_bytes += u64::from(packet.wire_bytes);
         }
-        let arrival_ns = finish.saturating_add(self.delay_ns);
+        finish_ns
+    }
+
+    /// The way of a packet, sent until then, over a link without faults.
+    #[inline]
+    fn crossing(&mut self, now: u64, finish_ns: u64, packet: &Packet) -> Crossing {
+        let arrival_ns = finish_ns.saturating_add(self.delay_ns);
+        let before_ns = std::mem::replace(&mut self.last_arrival_ns, arrival_ns);
+        let (since_ns, is_behind) = (before_ns.max(now), before_ns > now);
+        Crossing { arrival_ns, since_ns, is_behind, link: u32::from(packet.down) }
+    }
+
+    /// The packet's transmission starts at `start_ns`.
+    fn leave(&mut self, now: u64, start_ns: u64, mut packet: Parcel) -> Wake {
+        let finish_ns = self.send(start_ns, &packet);
         let Some(f) = &mut self.faults else {
-            let before_ns = std::mem::replace(&mut self.last_arrival_ns, arrival_ns);
-            let (since_ns, is_behind) = (before_ns.max(now), before_ns > now);
-            let link = u32::from(packet.down);
-            return Wake::Crosses(packet, Crossing { arrival_ns, since_ns, is_behind, link });
+            let crossing = self.crossing(now, finish_ns, &packet);
+            return Wake::Crosses(packet, crossing);
         };
+        let arrival_ns = finish_ns.saturating_add(self.delay_ns);
         let jittered_ns = arrival_ns.saturating_add(f.rng.up_to(f.jitter_ns));
-        packet.lost = f.lost(finish);
+        packet.lost = f.lost(finish_ns);
         let twice = f.rng.chance_ppm(f.duplicate_ppm);
         let late_ns = f.reorder.map_or(0, |(ppm, delay_ns)| if f.rng.chance_ppm(ppm) { delay_ns } else { 0 });
         let arrival_ns = jittered_ns.max(self.last_arrival_ns);

@@ -425,6 +425,16 @@ impl<'a> Engine<'a> {
     #[inline]
     fn put_on_channel(&mut self, packet: Parcel) {
         let channel = if packet.down { DOWN } else { UP };
+        if self.channels[channel].is_plain() {
+            if let Some(crossing) = self.channels[channel].cross(self.now, &packet) {
+                self.on_its_way(packet, crossing);
+            }
+            return;
+        }
+        self.put_on_slow_channel(channel, packet);
+    }
+
+    fn put_on_slow_channel(&mut self, channel: usize, packet: Parcel) {
         let shared = self.channels[channel].shared;
         if shared {
             self.channels[channel].hold();
