@@ -166,8 +166,9 @@ def tables(host: dict[str, Any], keys: dict[str, dict[str, int]]) -> dict[str, d
     ("link", "machine", "side"),
     [
         *((f"device-{machine}", machine, "client") for machine in MACHINES),
-        ("device-mips-sends", "mips", "server"),
-        ("device-x86-receives", "x86", "client"),
+        ("mips-router", "mips", "server"),
+        ("mips-receiver", "mips", "client"),
+        ("vm-openwrt", "x86", "client"),
     ],
 )
 def test_links_cost_what_was_counted(link: str, machine: str, side: str) -> None:

@@ -347,9 +347,8 @@ def test_receive_offload_waits_for_the_links_window() -> None:
     [
         ("docsis", "up.grant_interval"),
         ("wifi", "down.shared_medium"),
-        ("mips-router", "server.cpu"),
-        ("mips-receiver", "client.cpu"),
-        ("mips-reader", "client.process"),
+        ("mips-router", "server.process"),
+        ("mips-receiver", "client.process"),
     ],
 )
 def test_what_linux_lacks_is_refused_by_its_key(link: str, key: str) -> None:
@@ -686,13 +685,13 @@ def test_what_the_lab_lacks_is_left_out_with_its_reason() -> None:
     assert runs.skipped == {}
     assert none.cells == []
     assert set(none.skipped) == {"linux", "a3"}
-    assert "link mips-router: server.cpu: not supported in the lab" in none.skipped["a3"]
+    assert "link mips-router: server.process: not supported in the lab" in none.skipped["a3"]
     assert document.of_comparison(done)["tables"][1]["skipped"] == none.skipped
     console = Console(file=io.StringIO())
     table.show(done, console)
     assert isinstance(console.file, io.StringIO)
     text = console.file.getvalue()
-    assert "Not run: link mips-router: server.cpu: not supported in the lab" in text
+    assert "Not run: link mips-router: server.process: not supported in the lab" in text
     assert report.of_comparison(done, document.of_comparison(done), "")
 
 
@@ -706,7 +705,7 @@ def test_a_kernel_without_policies_runs_the_rest() -> None:
 
 @pytest.mark.usefixtures("without_guest")
 def test_a_plan_of_which_nothing_runs_is_an_error() -> None:
-    with pytest.raises(InputError, match=r"server\.cpu: not supported .*; nor does the lab"):
+    with pytest.raises(InputError, match=r"server\.process: not supported .*; nor does the lab"):
         lab_compare.run(planned(["mips-router", "wifi"], ["linux"]), PATCHED)
 
 
@@ -716,7 +715,7 @@ def test_the_list_says_what_runs_where(capsys: pytest.CaptureFixture[str]) -> No
     at = next(i for i, line in enumerate(lines) if line.startswith("  mips-router "))
     assert " simulator  " in lines[at]
     assert lines[at + 1].strip() == (
-        "not on linux: server.cpu: processors are infinitely fast in virtual time"
+        "not on linux: server.process: processors are infinitely fast in virtual time"
     )
     assert any(re.match("  lan-10m +simulator, linux  ", line) for line in lines)
     assert any("flows[0].sender.counting: Linux supports only" in line for line in lines)

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 """The ratelimit experiment: what it derives its answers by, against figures made by hand."""
 
+from typing import Any
+
 import pytest
 
-from ackwise import engine, plans
+from ackwise import engine
 from ackwise.reproduce.ratelimit import devices
 from ackwise.reproduce.ratelimit import simulator as ratelimit
 from ackwise.reproduce.ratelimit.devices import FlowRun
@@ -12,14 +14,19 @@ from ackwise.reproduce.ratelimit.devices import FlowRun
 # [D-16]
 def test_costs_give_the_published_gain() -> None:
     """(d + a / 2) / (d + a / 5.2) = 1.3, and 60% where ACKs are gone."""
-    cpu = plans.load_link(devices.MACHINE).scenario["client"]
+
+    def host(link: str, side: str) -> dict[str, Any]:
+        made: dict[str, Any] = devices.scenario(link, devices.STOCK, 1)[side]
+        return made
+
+    cpu = host(devices.MACHINE, "client")
     d, a = cpu["data_received_ns"], cpu["ack_sent_ns"]
     assert (d + a / 2) / (d + a / 5.2) == pytest.approx(1.3, rel=0.01)
-    server = plans.load_link(devices.DEVICE).scenario["server"]
+    server = host(devices.DEVICE, "server")
     segment_kib = ratelimit.SEGMENT_BYTES / 1024
     d = server["data_sent_ns"] + server["process"]["write_kib_ns"] * segment_kib
     assert (d + server["ack_received_ns"] / 2) / d == pytest.approx(1.6, rel=0.001)
-    router = plans.load_link("mips-router").scenario["server"]
+    router = host("fitted-router", "server")
     assert router["data_sent_ns"] == pytest.approx(d, rel=0.001)
 
 
@@ -53,7 +60,7 @@ def test_means_leave_out_what_was_not_measured() -> None:
 
 def test_a_starved_reader_thins_acks_and_a_free_one_does_not() -> None:
     """The same costs, with and without the process: only it makes the difference."""
-    made = devices.scenario("mips-reader", devices.STOCK, 4, series=True)
+    made = devices.scenario("fitted-reader", devices.STOCK, 4, series=True)
     starved = FlowRun(engine.simulate(made))
     del made["client"]["process"]
     free = FlowRun(engine.simulate(made))

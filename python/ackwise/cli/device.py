@@ -180,7 +180,9 @@ def run(
         where = (chosen, kernel, lab.target)
         told = partial(show, f"running on {kernel.label}")
         if role:
-            costs = cost.measure_role(*where, role, transfer, runs=runs, on_progress=told)
+            costs = cost.measure_role(
+                *where, lab.peer_kernel(), role, transfer, runs=runs, on_progress=told
+            )
         else:
             costs = cost.measure(*where, load, transfer, workers=jobs, on_progress=told)
     made = cost.document(costs, chosen, kernel, lab.target, load, transfer, role)

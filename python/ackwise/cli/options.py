@@ -428,6 +428,12 @@ class Lab:
 
         return build.find(self.folder, self.stock, self.configs, self.target)
 
+    def peer_kernel(self) -> "Kernel":
+        """The kernel of the machine at its other end, if there are two. Raises RunError."""
+        from ackwise.lab import build, pair
+
+        return build.find(self.folder, self.stock, self.configs, pair.PEER)
+
     @property
     def target(self) -> "targets.Target":
         """The emulated machine."""

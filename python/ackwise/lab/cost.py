@@ -184,6 +184,7 @@ def measure_role(
     policies: Sequence[PolicyChoice],
     kernel: Kernel,
     target: Target,
+    peer_kernel: Kernel,
     role: str,
     transfer: Transfer,
     *,
@@ -199,7 +200,9 @@ def measure_role(
         made = replace(transfer, seed=transfer.seed + number).scenario(chosen)
         made["groups"] = [{**group, "direction": pair.ROLES[role]} for group in made["groups"]]
         try:
-            return pair.simulate(made, f"workload {WORKLOAD}", role, kernel, target, cancel=cancel)
+            return pair.simulate(
+                made, f"workload {WORKLOAD}", role, kernel, target, peer_kernel, cancel=cancel
+            )
         except machine.Hung:
             return pair.PairRun.hung()  # does not cost what the other runs gave
 

@@ -22,7 +22,7 @@ from ackwise.lab import device, machine, measure
 from ackwise.lab.device import Clock, Machine
 from ackwise.lab.machine import Kernel
 from ackwise.lab.network import CLIENT, SERVER
-from ackwise.lab.target import Target
+from ackwise.lab.target import X86, Target
 
 SHIFT = 5
 INSTRUCTION_NS = 1 << SHIFT  # 31 million instructions a second: what a busy host can still keep up
@@ -32,8 +32,10 @@ ROLES = {SENDER: "up", RECEIVER: "down"}  # of the slow machine: where its clien
 PEER_IDLE_MIN = 0.25
 CLOCK_OFF_MAX = 0.01
 _SLOW = Clock(f"shift={SHIFT},sleep=on,align=on")
+# Whatever the slow machine is: a MIPS board that idles takes a core of the host (see device.py).
+PEER = X86
 # Of instructions, of which no host makes as many: a PC cannot find out its clock's rate by a busy
-# host's time, and the MIPS board does not wake. An idle PC's clock moves with the host's.
+# host's time. While it idles, its clock moves with the host's.
 _PEER = Clock("shift=0,sleep=on")
 # It ends slow start by samples of the RTT, which are the host's here: the window would be what
 # bounds a flight, and not the processor.
@@ -121,17 +123,19 @@ def simulate(
     role: str,
     kernel: Kernel,
     target: Target,
+    peer_kernel: Kernel,
     *,
     cancel: object = None,
 ) -> PairRun:
-    """One run of a scenario whose flows go the way of `role`. Raises InputError, RunError."""
+    """One run of a scenario whose flows go the way of `role`; `peer_kernel` is for the machine
+    PEER. Raises InputError, RunError."""
     slow_steps, peer_steps = steps(scenario, workload, kernel)
     seed, run_s = scenario["seed"], scenario["duration_ns"] / 1e9
     with ExitStack() as stack:
         wire = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         ends = [stack.enter_context(end).fileno() for end in wire]
         peer = stack.enter_context(
-            device.started(target, kernel, peer_steps, seed + 1, _PEER, ends[0])
+            device.started(PEER, peer_kernel, peer_steps, seed + 1, _PEER, ends[0])
         )
         _seen(peer, "begins", _BOOT_S, cancel)
         slow = stack.enter_context(device.started(target, kernel, slow_steps, seed, _SLOW, ends[1]))
@@ -184,7 +188,6 @@ def _run(slow: Path, peer: Path, role: str, host_ns: int) -> PairRun:
         load.busy_ns / load.elapsed_ns,
         sum(row[1] for row in rows),
         sum(row[2] for row in rows),
-        # the MIPS board idles by instructions, so that its clock outruns the host's
         other.load.idle_ns / max(host_ns, other.load.elapsed_ns),
         load.elapsed_ns / host_ns,
     )

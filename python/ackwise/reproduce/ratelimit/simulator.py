@@ -63,7 +63,7 @@ DROPPED_MOST = "delayed:segments=64"
 KERNEL_STRETCHED = {4: 95.37, 8: 95.38, 16: 94.11, 32: 88.53, 64: 9.38}
 KERNEL = "Linux 6.12"
 
-LINKS = ("mips-router", "mips-writer", "mips-receiver", "mips-reader", "vm-openwrt")
+LINKS = tuple(f"fitted-{who}" for who in ("router", "writer", "receiver", "reader", "machine"))
 POLICIES = (STOCK, ONE_PER_TWO, "ratelimit", "ratelimit:guard=0")
 
 
@@ -399,7 +399,7 @@ def _kernel(runner: Runner) -> tuple[list[Check], list[Figure]]:
     stock, limited, *fixed = (
         run.goodput_mbit_s for run in _run(runner, "fixed numbers of segments per ACK", path)
     )
-    sender, writer, reader = "mips-router", "mips-writer", "mips-reader"
+    sender, writer, _, reader, _ = LINKS
     checks = [
         check.between("CPU-bound sender: gain over one ACK per two segments", 39, 57,
                       gain_percent(steady(at[sender, "ratelimit"])[0],
@@ -464,9 +464,9 @@ def _kernel(runner: Runner) -> tuple[list[Check], list[Figure]]:
 
 def _counted(runner: Runner) -> tuple[list[Check], list[Figure]]:
     devices = (
-        ("the MIPS router that sends", "device-mips-sends", "fig 6",
+        ("the MIPS router that sends", "mips-router", "fig 6",
          published("ratelimit-physical", "throughput gain with ACK rate limiting").number),
-        ("the virtual machine that receives", "device-x86-receives", "figs 11, 12",
+        ("the virtual machine that receives", "vm-openwrt", "figs 11, 12",
          published("ratelimit-vm", "throughput gain").number),
     )  # fmt: skip
     specs = (ONE_PER_TWO, "ratelimit:guard=0")
