@@ -12,7 +12,7 @@ import json
 import subprocess
 import sys
 import tempfile
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from statistics import median
 
@@ -288,6 +288,7 @@ def twin_best():
 COSTS = {
     "segment_sent": "segment sent",
     "segment_received": "segment received",
+    "policy": "and where a policy judges it, not stock's code",
     "ack_sent": "ACK sent",
     "ack_received": "ACK received",
     "acknowledged_kib": "and for each KiB that it acknowledges",
@@ -351,9 +352,12 @@ def prices():
     return rows([*head, "a segment sent, `every`", "one ACK for two"], body)
 
 
-def predicted():
+def predicted(plans):
+    names = {plan.name for plan in plans}
     body = []
     for row in device_costs.read("predicted.csv", device_costs.Predicted):
+        if row.plan not in names:
+            continue
         away = f"{row.away_percent:+.1f}"
         body.append(
             [
@@ -372,7 +376,8 @@ def predicted():
 MAKERS = {
     "device costs": machine_costs,
     "device activities": activities,
-    "device predicted": predicted,
+    "device judged": partial(predicted, device_costs.JUDGED),
+    "device known": partial(predicted, device_costs.KNOWN),
     "device prices": prices,
     "twin random": twin_random,
     "twin best": twin_best,

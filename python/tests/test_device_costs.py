@@ -30,7 +30,9 @@ def test_every_planned_run_is_kept() -> None:
     measured = {(m, plan.name) for m in MACHINES for plan in PLANS}
     assert set(runs()) == measured
     told = [(row.machine, row.plan) for row in device_costs.read("predicted.csv", Predicted)]
-    assert told == [(m, plan.name) for m in MACHINES for plan in device_costs.PREDICTED]
+    assert told == [
+        (m, plan.name) for m in MACHINES for plan in (*device_costs.KNOWN, *device_costs.JUDGED)
+    ]
     fitted = {(m, plan.name) for m in MACHINES for plan in device_costs.MEASURED}
     assert not set(told) & fitted
 
@@ -118,8 +120,8 @@ def row(plan: str, activity: str, instructions: float, times: int) -> Row:
     return Row("x86", plan, activity, round(instructions), times)
 
 
-def made(plan: str, segments: int, acks: int, calls: int) -> list[Row]:
-    """A run of a machine whose costs are known."""
+def made(plan: str, segments: int, acks: int, calls: int, judging: int = 300) -> list[Row]:
+    """A run of a machine whose costs are known; `judging` is what a policy takes for a segment."""
     kib = segments * 1448 // 1024
     packets = segments + acks
     return [
@@ -129,7 +131,7 @@ def made(plan: str, segments: int, acks: int, calls: int) -> list[Row]:
         row(plan, "kib", 0, kib),
         row(plan, "samples", 0, 100),
         row(plan, "send_segment", 2000 * segments, segments),
-        row(plan, "receive_segment", 1500 * segments, segments),
+        row(plan, "receive_segment", (1200 + judging) * segments, segments),
         row(plan, "send_ack", 1700 * acks, acks),
         row(plan, "receive_ack", 900 * acks + 400 * kib, acks),
         row(plan, "backlog", 100 * acks, acks),
@@ -147,11 +149,14 @@ def made(plan: str, segments: int, acks: int, calls: int) -> list[Row]:
 
 
 def test_costs_are_found_again_in_what_they_make() -> None:
-    rows = [*made("a", 8000, 8000, 200), *made("b", 10_000, 5000, 240), *made("c", 900, 110, 40)]
+    rows = [
+        *made("a", 8000, 8000, 200), *made("b", 10_000, 5000, 240), *made("c", 900, 110, 40),
+        *made(device_costs.STOCK.name, 700, 300, 50, judging=0),
+    ]  # fmt: skip
     found = device_costs.costs(rows)
     expected = Costs(
-        segment_sent=2000, segment_received=1500 + 1500, ack_sent=1700, ack_received=1000 + 1500,
-        acknowledged_kib=400, write_kib=800, read_kib=600, wake_up=7000,
+        segment_sent=2000, segment_received=1200 + 1500, policy=300, ack_sent=1700,
+        ack_received=1000 + 1500, acknowledged_kib=400, write_kib=800, read_kib=600, wake_up=7000,
     )  # fmt: skip
     for name, value in vars(expected).items():
         assert getattr(found, name) == pytest.approx(value, rel=0.001), name
@@ -185,7 +190,7 @@ def test_a_saturated_machine_of_the_simulator_spends_what_the_costs_add_up_to() 
     segments, acks = group["segments_received"], group["acks_sent"]
     kib = segments * device_costs.SEGMENT_BYTES / 1024
     expected = (
-        segments * (costs.segment_sent + costs.segment_received)
+        segments * (costs.segment_sent + costs.segment_received + costs.policy)
         + acks * (costs.ack_sent + costs.ack_received)
         + kib * (costs.acknowledged_kib + costs.write_kib + costs.read_kib)
     )
@@ -198,7 +203,7 @@ def test_a_saturated_machine_of_the_simulator_spends_what_the_costs_add_up_to() 
 def test_what_is_predicted_is_the_simulators_and_compared_with_the_machines() -> None:
     """Of the kept rows: the simulator still says so."""
     row = next(r for r in device_costs.read("predicted.csv", Predicted) if r.machine == "x86")
-    (plan,) = (plan for plan in device_costs.PREDICTED if plan.name == row.plan)
+    (plan,) = (plan for plan in device_costs.KNOWN if plan.name == row.plan)
     group = device_costs.simulate(plan, "x86")["groups"][0]
     assert group["goodput_bps"] / 1e6 == pytest.approx(row.simulator_mbit_s, rel=0.001)
     assert row.away_percent == pytest.approx(

@@ -8,7 +8,7 @@ use crate::channel::{Channel, Crossing, Wake, CHANNELS};
 use crate::endpoint::{Endpoint, EndpointId, PerRole, Role, Side};
 use crate::flow::{Context, Flow};
 use crate::heap::{Heap, SimEvent, Turn};
-use crate::host::{Host, Work};
+use crate::host::{Flows, Host, TurnBytes, Work};
 use crate::packet::{Framing, Packet, Parcel};
 use crate::ping::{Pings, PING_FLOW};
 use crate::receiver::{Receiver, Setup};
@@ -31,6 +31,8 @@ const SCALE_OPTION_BYTES: u32 = 4;
 const SACK_OPTION_BYTES: u32 = 4;
 /// Flows of each group that get a time series.
 const SERIES_FLOWS: u32 = 16;
+/// The policy that is the kernel's own code, so that nothing judges its segments.
+const STOCK: &str = "linux";
 /// Events between two checks for cancellation.
 const CANCEL_EVERY: u64 = 8192;
 /// Most events at one point in time: guards against a loop in which simulated time stands still.
@@ -96,6 +98,26 @@ struct GroupState {
     record: GroupRecord,
     started: u32,
     rng: Rng,
+}
+
+/// The flows, as their hosts' processors see them now.
+struct Served<'a> {
+    now: u64,
+    flows: &'a [Flow],
+    groups: &'a [GroupState],
+}
+
+impl Flows for Served<'_> {
+    fn turn(&self, who: EndpointId) -> TurnBytes {
+        self.flows[who.flow as usize].turn_bytes(who.role, self.now)
+    }
+
+    fn is_judged(&self, segment: &Packet) -> bool {
+        self.flows.get(segment.flow as usize).is_some_and(|flow| {
+            let policies = &self.groups[flow.group as usize].policies;
+            policies[flow.target(segment)].policy.name() != STOCK
+        })
+    }
 }
 
 pub struct Engine<'a> {
@@ -564,17 +586,15 @@ impl<'a> Engine<'a> {
     /// Hands work to a host's processor.
     fn give(&mut self, side: Side, work: Work) {
         let side = processor(self.scenario, side);
-        let (now, flows) = (self.now, &self.flows);
-        let turn = |id: EndpointId| flows[id.flow as usize].turn_bytes(id.role, now);
-        if let Some(at) = self.hosts[side as usize].submit(now, work, turn) {
+        let flows = Served { now: self.now, flows: &self.flows, groups: &self.groups };
+        if let Some(at) = self.hosts[side as usize].submit(self.now, work, &flows) {
             self.heap.push(at, SimEvent::Host(side));
         }
     }
 
     fn on_host(&mut self, side: Side) {
-        let (now, flows) = (self.now, &self.flows);
-        let turn = |id: EndpointId| flows[id.flow as usize].turn_bytes(id.role, now);
-        let (work, next) = self.hosts[side as usize].wake(now, turn);
+        let flows = Served { now: self.now, flows: &self.flows, groups: &self.groups };
+        let (work, next) = self.hosts[side as usize].wake(self.now, &flows);
         if let Some(at) = next {
             self.heap.push(at, SimEvent::Host(side));
         }
@@ -591,9 +611,8 @@ impl<'a> Engine<'a> {
 
     /// A host takes up work after a turn, if what the turn made to do did not let it.
     fn resume(&mut self, side: Side) {
-        let (now, flows) = (self.now, &self.flows);
-        let turn = |id: EndpointId| flows[id.flow as usize].turn_bytes(id.role, now);
-        if let Some(at) = self.hosts[side as usize].resume(now, turn) {
+        let flows = Served { now: self.now, flows: &self.flows, groups: &self.groups };
+        if let Some(at) = self.hosts[side as usize].resume(self.now, &flows) {
             self.heap.push(at, SimEvent::Host(side));
         }
     }

@@ -26,6 +26,14 @@ pub struct TurnBytes {
     pub written: u64,
 }
 
+/// What a processor has to know of the flows that it works for.
+pub trait Flows {
+    /// What an application would read and write in its turn now.
+    fn turn(&self, who: EndpointId) -> TurnBytes;
+    /// An ACK policy judges this segment, and not the kernel's own code.
+    fn is_judged(&self, segment: &Packet) -> bool;
+}
+
 pub struct Host {
     costs: HostSpec,
     /// What TCP sends is sent by whoever made it send, before the next arrival is looked at.
@@ -109,9 +117,8 @@ impl Host {
         self.costs.process.write_ns + self.costs.process.write_kib_ns > 0
     }
 
-    /// Work arrives. Some(time): call `wake` then. `turn`: what an application would
-    /// read and write in its turn.
-    pub fn submit(&mut self, now: u64, work: Work, turn: impl Fn(EndpointId) -> TurnBytes) -> Option<u64> {
+    /// Work arrives. Some(time): call `wake` then.
+    pub fn submit(&mut self, now: u64, work: Work, flows: &impl Flows) -> Option<u64> {
         match work {
             Work::Received(p) => {
                 if self.merge(&p) {
@@ -130,19 +137,19 @@ impl Host {
             Work::Turn(who) if self.goes_on(who) => self.asking.push_front(who),
             Work::Turn(who) => self.asking.push_back(who),
         }
-        self.serve(now, turn)
+        self.serve(now, flows)
     }
 
     /// A turn has been taken, and what it made to do was submitted.
-    pub fn resume(&mut self, now: u64, turn: impl Fn(EndpointId) -> TurnBytes) -> Option<u64> {
+    pub fn resume(&mut self, now: u64, flows: &impl Flows) -> Option<u64> {
         if self.costs.process.turn_bytes == 0 {
             return None; // nothing waited for what the turn would make
         }
-        self.serve(now, turn)
+        self.serve(now, flows)
     }
 
     /// Takes up work if the processor is free.
-    fn serve(&mut self, now: u64, turn: impl Fn(EndpointId) -> TurnBytes) -> Option<u64> {
+    fn serve(&mut self, now: u64, flows: &impl Flows) -> Option<u64> {
         if self.in_service.is_some() {
             return None;
         }
@@ -151,7 +158,7 @@ impl Host {
             let cost = if p.is_pure_ack() { c.ack_sent_ns } else { c.data_sent_ns };
             (Work::Sent(p), cost)
         } else if let Some(who) = self.next_turn(now) {
-            (Work::Turn(who), self.turn_ns(who, turn(who)))
+            (Work::Turn(who), self.turn_ns(who, flows.turn(who)))
         } else if self.received.is_empty() {
             return None;
         } else if now < self.gathered_ns {
@@ -160,15 +167,23 @@ impl Host {
         } else {
             let p = self.received.pop_front()?;
             self.handled += u32::from(!self.asking.is_empty());
-            let c = &self.costs;
-            let cost = if p.is_pure_ack() { c.ack_received_ns } else { c.data_received_ns };
-            let cost = cost + self.acknowledging_ns(&p);
+            let cost = self.received_ns(&p, flows) + self.acknowledging_ns(&p);
             (Work::Received(p), cost)
         };
         self.busy_ns += cost;
         self.in_service = Some(work);
         self.wake_ns = now + cost;
         Some(self.wake_ns)
+    }
+
+    /// The processor time of an arrival, whatever it acknowledges.
+    fn received_ns(&self, p: &Packet, flows: &impl Flows) -> u64 {
+        let c = &self.costs;
+        if p.is_pure_ack() {
+            return c.ack_received_ns;
+        }
+        let is_judged = c.policy_ns > 0 && flows.is_judged(p);
+        c.data_received_ns + if is_judged { c.policy_ns } else { 0 }
     }
 
     /// The processor time of what this packet acknowledges for the first time.
@@ -231,7 +246,7 @@ impl Host {
     }
 
     /// The time asked for has come: the work that is done, and when to come again.
-    pub fn wake(&mut self, now: u64, turn: impl Fn(EndpointId) -> TurnBytes) -> (Option<Work>, Option<u64>) {
+    pub fn wake(&mut self, now: u64, flows: &impl Flows) -> (Option<Work>, Option<u64>) {
         if now != self.wake_ns {
             // Asked for before something more urgent came.
             return (None, None);
@@ -244,7 +259,7 @@ impl Host {
                 return (done, None);
             }
         }
-        (done, self.serve(now, turn))
+        (done, self.serve(now, flows))
     }
 
     pub fn finish(&self, duration_ns: u64, delivered_bytes: u64) -> HostResult {

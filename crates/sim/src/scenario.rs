@@ -318,6 +318,9 @@ keys! {
         pub acknowledged_kib_ns: u64 [0..=S],
         /// processor time per ACK sent
         pub ack_sent_ns: u64 [0..=S],
+        /// processor time per data segment received that a policy other than `linux` judges, in addition
+        // Policy `linux` is the kernel's own code.
+        pub policy_ns: u64 [0..=S],
         /// largest send buffer of a connection; absent: no limit
         pub send_buffer_max_bytes: Option<u64> [256..=BUFFER_MAX],
         /// largest receive buffer of a connection; absent: no limit
@@ -344,7 +347,8 @@ impl HostSpec {
             + self.data_sent_ns
             + self.ack_received_ns
             + self.acknowledged_kib_ns
-            + self.ack_sent_ns;
+            + self.ack_sent_ns
+            + self.policy_ns;
         packets > 0 || self.process.is_modelled()
     }
 }
@@ -357,6 +361,7 @@ impl Default for HostSpec {
             ack_received_ns: 0,
             acknowledged_kib_ns: 0,
             ack_sent_ns: 0,
+            policy_ns: 0,
             send_buffer_max_bytes: None,
             recv_buffer_max_bytes: None,
             backlog_packets: 1000,

@@ -111,6 +111,7 @@ fn host(d: &mut Dice) -> Value {
         "ack_received_ns": d.below(100 * US),
         "acknowledged_kib_ns": d.pick(&[0, 0, 10 * US]),
         "ack_sent_ns": d.below(100 * US),
+        "policy_ns": 10 * US,
         "backlog_packets": d.pick(&[1000, 1, 3, 50]),
         "gro_max_bytes": d.pick(&[0, 3_000, 65_536]),
         "gro_window_ns": d.pick(&[0, 50 * US, 2 * MS]),

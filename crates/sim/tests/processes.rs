@@ -208,6 +208,18 @@ fn an_ack_costs_by_what_it_acknowledges() {
 }
 
 #[test]
+fn judging_a_segment_costs_what_a_policy_takes_and_the_kernels_own_code_nothing() {
+    let busy = |policy: &str| {
+        let g = group(json!({ "policy": { "name": policy }, "app": { "kind": "bulk", "bytes": 50 * MSS } }));
+        let mut path = at_once();
+        path["client"] = json!({ "data_received_ns": 3 * US, "policy_ns": 2 * US });
+        run(&ruler(path, &[g])).client.cpu_busy_ns
+    };
+    assert_eq!(busy("linux"), 50 * 3 * US);
+    assert_eq!(busy("delayed"), 50 * (3 + 2) * US);
+}
+
+#[test]
 fn a_series_tells_the_policys_values_and_the_round_trips() {
     // 20 segments to settle, intervals of 10, one segment a millisecond: from segment 41 on the
     // rate rises by one each 10 segments until the window stops it: 64 segments make 21 at most.

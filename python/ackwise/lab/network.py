@@ -92,6 +92,7 @@ def build(scenario: dict[str, Any], link: str) -> Network:
 # Of packets, at a host's processor.
 _COSTS = (
     "data_received_ns", "data_sent_ns", "ack_received_ns", "acknowledged_kib_ns", "ack_sent_ns",
+    "policy_ns",
 )  # fmt: skip
 # Keys that are read elsewhere, and the lab's own: "tc" (see _rate), and what experiments ask of all
 # hosts. A backlog has no effect, as processors are infinitely fast.
