@@ -108,7 +108,7 @@ KNOWN = (
     PlannedRun("delayed:segments=2", 200, 3.0),
     PlannedRun("delayed:segments=2", 10_000, 3.0, pace_mbit=40),
 )
-# The same, committed before any of them was run. Eight seconds: of three, slow start is a good part.
+# The same, committed before any of them was run. Of three seconds slow start is a good part.
 JUDGED = (
     *(PlannedRun("linux", rtt_us, 8.0, exact=False) for rtt_us in (5_000, 30_000)),
     PlannedRun("ratelimit", 20_000, 8.0, exact=False),

@@ -323,7 +323,7 @@ def activities():
 
 
 def prices():
-    """What an ACK costs between `every` and one for two segments, by the machine and by the count."""
+    """An ACK between `every` and one for two segments, by the machine and by the count."""
     runs = {}
     for row in device_costs.read("measured.csv", device_costs.Row):
         runs.setdefault((row.machine, row.plan), {})[row.activity] = row
