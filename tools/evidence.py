@@ -96,7 +96,7 @@ TRAFFIC = tuple(f"crates/sim/src/{name}.rs" for name in ("scenario", "rng", "app
 DATA = ("python/ackwise/captures/*.pcap", "python/ackwise/reference/*.csv")
 LAB = (
     "linux/patches/6.12/*.patch",
-    "linux/patches/lab/*.patch",
+    "linux/patches/lab*/*.patch",
     "linux/config/*",
     "linux/core-patch",
     "linux/lab/*",

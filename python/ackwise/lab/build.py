@@ -108,12 +108,15 @@ def inputs(stock: bool, extra_configs: Iterable[Path] = (), target: Target = UML
     configs = [*target.configs, *(() if stock else target.own_configs)]
     series = [] if stock else sorted((folder / "patches" / "6.12").glob("*.patch"))
     own = [patch for patch in series if patch.name != CORE_PATCH]
+    labs = sorted((folder / "patches" / "lab").glob("*.patch"))
+    if own:
+        labs += sorted((folder / "patches" / "lab-patched").glob("*.patch"))
     core_patch = folder / "core-patch"
     core = folder.parent / "core"
     with_core = not stock and core_patch.is_file()
     return Inputs(
         stock or not own,
-        own + sorted((folder / "patches" / "lab").glob("*.patch")),
+        own + labs,
         [*(folder / "config" / name for name in configs), *extra],
         core_patch if with_core else None,
         sorted((folder / "lab").glob("*.[ch]")),

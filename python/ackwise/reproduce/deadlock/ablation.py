@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Which part of our A3 ends the stalls that the paper's algorithm leaves or causes: one at a time,
-silence samples, the FLIGHT rail and the length of the transfers.
-
-The kernel has the rail built in, so that only the simulator can leave it out.
-"""
+silence samples, the FLIGHT rail and the length of the transfers."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
+from ackwise import engine
 from ackwise.plans import policy
 from ackwise.reproduce import check
 from ackwise.reproduce.check import Basis, Check, Kind, Origin
@@ -30,6 +29,7 @@ from ackwise.reproduce.runner import Runner
 SHORT_FLIGHTS = 150
 LENGTHS = (SHORT_FLIGHTS, FLIGHTS)
 SILENCE = {"no": A3_AS_PUBLISHED, "yes": A3}
+RAIL_OFF = "lab_rails_off"  # of the lab's kernel, for experiments: a mask of rails to leave out
 RAIL = {"no": "rails=source", "yes": "rails=network"}
 KINDS = {"pairs of buffers": pairs_of_buffers, "odd writes": with_odd_writes}
 # The paper: the deadlock is gone.
@@ -54,10 +54,12 @@ class Stalls:
         return f"{self.left} + {self.caused}"
 
 
-def stalls(found: Observed, cells: Sequence[TransferSetup], spec: str) -> Stalls:
-    """Those of a policy."""
+def stalls(
+    found: Observed, cells: Sequence[TransferSetup], spec: str, stock: Observed | None = None
+) -> Stalls:
+    """Those of a policy; `stock`: the transfers with an unmodified receiver, if not in `found`."""
     mine = [cell for cell in cells if found[cell, spec].repeats]
-    left = sum(found[cell, STOCK].repeats for cell in mine)
+    left = sum((stock or found)[cell, STOCK].repeats for cell in mine)
     return Stalls(left, len(mine) - left)
 
 
@@ -75,31 +77,51 @@ def short(
     return run("transfers a quarter as long", [(cell, spec) for spec in specs for cell in cells])
 
 
-def on_linux(found: Observed) -> tuple[list[Check], list[Figure]]:
-    """Silence samples and length, on the kernel with its rail. `found`: transfers of both lengths
-    with an unmodified receiver, our A3 and the paper's."""
+def without_flight(made: dict[str, Any]) -> dict[str, Any]:
+    """A transfer on a kernel of the lab whose connections lack the rail."""
+    bit = [rail["name"] for rail in engine.rails()].index("flight")
+    return made | {"sysctls": {RAIL_OFF: 1 << bit}}
+
+
+def railless(
+    run: Callable[[str, Sequence[tuple[TransferSetup, str]]], Observed],
+) -> Observed:
+    """The transfers of both lengths, for a `run` that leaves out the rail."""
+    cells = [cell for n in LENGTHS for make in KINDS.values() for cell in lasting(make(), n)]
+    specs = (A3, A3_AS_PUBLISHED)
+    return run("without the FLIGHT rail", [(cell, spec) for spec in specs for cell in cells])
+
+
+def on_linux(found: Observed, lacking: Observed) -> tuple[list[Check], list[Figure]]:
+    """Rail, silence samples and length, one at a time. `found`: transfers of both lengths with an
+    unmodified receiver, our A3 and the paper's; `lacking`: the latter two without the rail."""
     table = {
-        ("yes", silence, n): [stalls(found, lasting(make(), n), spec) for make in KINDS.values()]
+        (rail, silence, n): [
+            stalls(made, lasting(make(), n), spec, found) for make in KINDS.values()
+        ]
+        for rail, made in {"no": lacking, "yes": found}.items()
         for silence, spec in SILENCE.items()
         for n in LENGTHS
     }
     checks = [
         check.same(
-            f"a3 {_with(silence)} silence samples, {SHORT_FLIGHTS} segments: "
+            f"a3 {_with(silence)} silence samples, {_with(rail)} the rail, {n} segments: "
             f"transfers that stall, {kind}",
             0,
             count.left + count.caused,
             basis=ENDED[spec],
         )
+        for rail, lengths in {"yes": (SHORT_FLIGHTS,), "no": LENGTHS}.items()
         for silence, spec in SILENCE.items()
-        for kind, count in zip(KINDS, table["yes", silence, SHORT_FLIGHTS], strict=True)
+        for n in lengths
+        for kind, count in zip(KINDS, table[rail, silence, n], strict=True)
     ]
     figure = _figure("linux-deadlock-parts", "Linux", table)
     return check.grouped("which part of A3 ends the stalls", checks), [figure]
 
 
-def _with(silence: str) -> str:
-    return "with" if silence == "yes" else "without"
+def _with(part: str) -> str:
+    return "with" if part == "yes" else "without"
 
 
 def run(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:

@@ -2,11 +2,12 @@
 """Spec page 5 on today's Linux: which buffers and writes cause Nagle / delayed-ACK stalls, and does
 the receiver's policy alone end them?"""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
 from statistics import median
+from typing import Any
 
 from ackwise.reproduce import check
 from ackwise.reproduce.check import Basis, Check, Kind, Origin
@@ -54,9 +55,15 @@ ON_WRITES = {**OURS, "a3 and csa3 of the paper, under our rails": PUBLISHED}
 CURES = (STOCK, A3, CSA3, A3_AS_PUBLISHED)
 
 
-def _transfers(runner: Runner, label: str, wanted: Sequence[tuple[TransferSetup, str]]) -> Observed:
-    results = runner.simulate(label, [transfer(cell, spec) for cell, spec in wanted], observed)
-    return dict(zip(wanted, results, strict=True))
+def _transfers(
+    runner: Runner,
+    label: str,
+    wanted: Sequence[tuple[TransferSetup, str]],
+    *,
+    changed: Callable[[dict[str, Any]], dict[str, Any]] = lambda made: made,
+) -> Observed:
+    made = [changed(transfer(cell, spec)) for cell, spec in wanted]
+    return dict(zip(wanted, runner.simulate(label, made, observed), strict=True))
 
 
 def _cured(
@@ -305,10 +312,11 @@ def run(runner: Runner) -> Outcome:
         [(c, spec) for spec in WRITERS_TO for c in with_odd_writes()],
     )
     found |= ablation.short(partial(_transfers, runner))
+    lacking = ablation.railless(partial(_transfers, runner, changed=ablation.without_flight))
     parts = [
         buffers(runner, found),
         writes(found),
-        (*ablation.on_linux(found), []),
+        (*ablation.on_linux(found, lacking), []),
         answers(runner),
     ]
     return Outcome(
