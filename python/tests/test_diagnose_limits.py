@@ -89,8 +89,11 @@ def transfer(limit: str, **given: Any) -> Transfer:
         "recoveries": {"fast": 70, "timeout": 0, "tail_loss_probe": 0, "unclear": 0},
         "ce_packets": 0,
     }  # fmt: skip
-    acks = {"pure": 3500, "advancing": 3500, "piggybacked": 0, "ce_reported_packets": 0}
-    counts = {"sent": sent, "acks": {**acks, "missed_bytes": 0, "missed_segments": 0}}
+    acks = {
+        "pure": 3500, "advancing": 3500, "piggybacked": 0, "ce_reported_packets": 0,
+        "ce_reported_bytes": 0, "missed_bytes": 0, "missed_segments": 0,
+    }  # fmt: skip
+    counts = {"sent": sent, "acks": acks}
     window = {"closures": 2, "closed_ns": 3 * 10**9, "is_known": True}
     half = {"limits": judgment, "counts": counts, "window": window, "acking": _some_acking()}
     option = {"mss_bytes": 1460, "window_scale": 7, "sack_permitted": True, "timestamps": True}
@@ -292,10 +295,20 @@ def test_one_of_a_thing_is_singular() -> None:
     assert "1 segment," in figures
     assert "1 pure ACK," in figures
     assert "CE" not in figures
-    one.half["counts"]["acks"] |= {"ce_reported_packets": 3, "ce_unclear_acks": 1}
-    said = next(line for line, _ in table.lines(one) if "sent again" in line)
-    assert "at least 3 marked CE, says the receiver" in said
     assert advice.size(1) == "1 byte"
+
+
+def test_marks_that_the_receiver_reports_are_said_in_packets_and_bytes() -> None:
+    one = transfer("link")
+    acks = one.half["counts"]["acks"]
+    for reported, words in (
+        ({"ce_reported_packets": 3, "ce_unclear_acks": 1}, "at least 3 marked CE"),
+        ({"ce_reported_bytes": 4344, "ce_unclear_acks": 0}, "3 with 4.34 kB marked CE"),
+        ({"ce_reported_packets": 0}, "pure ACKs, 4.34 kB marked CE"),
+    ):
+        acks |= reported
+        said = next(line for line, _ in table.lines(one) if "sent again" in line)
+        assert f"{words}, says the receiver" in said
 
 
 def test_figures_have_three_digits_in_their_unit() -> None:

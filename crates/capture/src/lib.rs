@@ -51,7 +51,7 @@ pub use error::{CaptureError, CaptureErrorKind};
 pub use file::MAX_BLOCK_BYTES;
 pub use input::Source;
 pub use notes::{CaptureNotes, FileNotes, Format, InterfaceNotes, Truncation};
-pub use packet::{tcp_flag, Cut, Fragment, SkipCause, TcpOptions, TcpSegment, Tunnel};
+pub use packet::{tcp_flag, AccEcn, Cut, Fragment, SkipCause, TcpOptions, TcpSegment, Tunnel};
 pub use packets::{packets, Packet, Progress, ReadOptions};
 pub use unpack::Compression;
 

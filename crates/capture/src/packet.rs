@@ -95,6 +95,39 @@ pub enum Cut {
 /// At most four SACK blocks fit into the options.
 const SACKS_MAX: usize = 4;
 
+/// Counters of an AccECN option, and bytes of each.
+const ECN_COUNTERS: usize = 3;
+const ECN_COUNTER_BYTES: usize = 3;
+
+/// One of the two AccECN options (RFC 9768, 3.2.3): how many bytes of payload its sender received by
+/// code point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AccEcn([Option<[u8; ECN_COUNTER_BYTES]>; ECN_COUNTERS]);
+
+impl AccEcn {
+    /// Its counters of 24 bits may wrap.
+    pub const BITS: u32 = 8 * ECN_COUNTER_BYTES as u32;
+
+    /// Of ECT(0), CE and ECT(1); none where the option ends before it.
+    #[inline]
+    pub fn counters(&self) -> [Option<u32>; ECN_COUNTERS] {
+        self.0.map(|field| field.map(|[a, b, c]| u32::from_be_bytes([0, a, b, c])))
+    }
+
+    /// Behind kind and length, order 1 with ECT(1) first. Whole fields count, whatever the length; the
+    /// rest is padding.
+    pub fn read(body: &[u8], ect1_first: bool) -> Self {
+        let mut fields = [None; ECN_COUNTERS];
+        for (field, bytes) in fields.iter_mut().zip(body.chunks_exact(ECN_COUNTER_BYTES)) {
+            *field = bytes.try_into().ok();
+        }
+        if ect1_first {
+            fields.reverse();
+        }
+        AccEcn(fields)
+    }
+}
+
 /// The options of one TCP packet, as far as they were captured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpOptions {
@@ -104,8 +137,7 @@ pub struct TcpOptions {
     pub sack_permitted: bool,
     /// TSval and TSecr.
     pub timestamps: Option<(u32, u32)>,
-    /// One of the two AccECN options (RFC 9768, 3.2.3).
-    pub accecn: bool,
+    pub accecn: Option<AccEcn>,
     sacks: [(u32, u32); SACKS_MAX],
     sack_count: u8,
 }
@@ -493,7 +525,7 @@ fn options(mut b: &[u8], found: &mut TcpOptions) {
                         }
                     }
                     (8, 8) => found.timestamps = Some((u32_at(0), u32_at(4))),
-                    (172 | 174, 0 | 3 | 6 | 9) => found.accecn = true,
+                    (172 | 174, _) => found.accecn = Some(AccEcn::read(body, kind == 174)),
                     _ => {}
                 }
                 b = &b[usize::from(len)..];
@@ -560,11 +592,34 @@ mod tests {
         let found = options(&data);
         assert_eq!(found.timestamps, Some((1, 2)));
         assert_eq!(found.sack_count, 0, "a cut option does not count");
-        // RFC 9768, 3.2.3: either order, with up to three counters of 24 bits.
-        let counters = [174, 11, 0, 0, 1, 0, 0, 2, 0, 0, 3, 1];
-        assert!(options(&counters).accecn && options(&[172, 2, 1, 1]).accecn && !found.accecn);
-        assert!(!options(&[172, 4, 0, 0]).accecn, "part of a counter");
         assert_eq!(options(&[5, 0, 8]), TcpOptions::default());
         assert_eq!(options(&[8, 1]), TcpOptions::default());
+    }
+
+    #[test]
+    fn accecn_options_of_both_orders_and_any_length_are_read() {
+        let counters = |b: &[u8]| options(b).accecn.map(|found| found.counters());
+        let body = [0x12, 0x34, 0x56, 0, 0, 2, 0xff, 0xff, 0xff];
+        let [a, b, c] = [Some(0x12_34_56), Some(2), Some(0xff_ff_ff)];
+        // RFC 9768, table 5.
+        for (len, order_0, order_1) in [
+            (2, [None; 3], [None; 3]),
+            (5, [a, None, None], [None, None, a]),
+            (8, [a, b, None], [None, b, a]),
+            (11, [a, b, c], [c, b, a]),
+        ] {
+            for (kind, expected) in [(172, order_0), (174, order_1)] {
+                let mut option = vec![1, kind, len as u8];
+                option.extend(&body[..len - 2]);
+                assert_eq!(counters(&option), Some(expected), "{option:?}");
+                // Any other length: whole fields, the rest is padding.
+                option.extend([9, 9]);
+                option[2] += 2;
+                assert_eq!(counters(&option), Some(expected), "{option:?}");
+                option.pop();
+                assert_eq!(counters(&option), None, "cut: {option:?}");
+            }
+        }
+        assert_eq!(counters(&[173, 5, 0, 0, 1]), None);
     }
 }

@@ -5,13 +5,14 @@
 use ackwise_capture::tcp_flag::{AE, CWR, ECE, SYN};
 
 /// Where the counter of CE-marked packets begins (3.2.1).
-const BEGIN: u8 = 5;
-const MODULUS: u8 = 8;
+const BEGIN: u32 = 5;
+/// Its values; so many packets may wrap it.
+pub(crate) const MODULUS: u32 = 8;
 /// The IP header of the peer's SYN or SYN-ACK was CE-marked (tables 2 and 3).
-const HANDSHAKE_CE: u8 = 0b110;
+const HANDSHAKE_CE: u32 = 0b110;
 
-fn ace(flags: u16) -> u8 {
-    u8::from(flags & AE != 0) << 2 | u8::from(flags & CWR != 0) << 1 | u8::from(flags & ECE != 0)
+fn ace(flags: u16) -> u32 {
+    [AE, CWR, ECE].iter().fold(0, |value, flag| value << 1 | u32::from(flags & flag != 0))
 }
 
 /// The counter that the packets of one endpoint carry.
@@ -24,14 +25,14 @@ pub(crate) enum Ace {
     /// instead (3.2.2.1).
     Echoes,
     Counts {
-        last: u8,
+        last: u32,
     },
 }
 
 impl Ace {
     /// Of the endpoint that opened the connection, and of the other, whose SYN-ACK had these flags.
     pub fn of_handshake(syn_ack_flags: u16) -> [Self; 2] {
-        [Ace::Echoes, Ace::Counts { last: BEGIN + u8::from(ace(syn_ack_flags) == HANDSHAKE_CE) }]
+        [Ace::Echoes, Ace::Counts { last: BEGIN + u32::from(ace(syn_ack_flags) == HANDSHAKE_CE) }]
     }
 
     /// How many packets more than before were CE-marked, modulo 8, by the next packet of the endpoint;
@@ -47,12 +48,12 @@ impl Ace {
                     *self = Ace::Unknown;
                     return None;
                 }
-                *self = Ace::Counts { last: BEGIN + u8::from(marked) };
+                *self = Ace::Counts { last: BEGIN + u32::from(marked) };
                 Some(marked.into())
             }
             Ace::Counts { last } => {
                 *self = Ace::Counts { last: now };
-                Some(u32::from((now + MODULUS - last) % MODULUS))
+                Some((now + MODULUS - last) % MODULUS)
             }
         }
     }

@@ -4,7 +4,7 @@
 use crate::key::Key;
 use crate::report::Options;
 use crate::table::Arrival;
-use ackwise_capture::Packet;
+use ackwise_capture::{AccEcn, Packet};
 use std::ops::Deref;
 use std::slice;
 
@@ -34,6 +34,7 @@ pub(crate) struct Headers {
     pub from_upper: bool,
     sack_permitted: bool,
     has_timestamps: bool,
+    has_accecn: bool,
     sacks: u8,
 }
 
@@ -42,6 +43,7 @@ pub(crate) struct Headers {
 pub(crate) struct Segment<'b> {
     pub headers: &'b Headers,
     pub sacks: &'b [(u32, u32)],
+    pub accecn: Option<&'b AccEcn>,
 }
 
 impl Deref for Segment<'_> {
@@ -78,6 +80,7 @@ impl Headers {
             from_upper,
             sack_permitted: options.sack_permitted,
             has_timestamps: options.timestamps.is_some(),
+            has_accecn: options.accecn.is_some(),
             sacks: segment.sack_blocks().len() as u8,
         }
     }
@@ -123,6 +126,8 @@ pub(crate) struct Batch {
     /// With the number of packets in front of each.
     packets: Vec<(u64, Headers)>,
     sacks: Vec<(u32, u32)>,
+    /// Of those packets that have the option.
+    accecn: Vec<AccEcn>,
     /// Runs, group by group.
     order: Vec<u32>,
 }
@@ -133,24 +138,27 @@ pub(crate) struct Batch {
 struct Run {
     key: Key,
     group: u8,
-    /// Place of its first packet.
+    /// Places of its first packet and of its first AccECN option.
     from: u32,
+    accecn_from: u32,
 }
 
 impl Batch {
     #[inline(always)]
     pub fn push(&mut self, arrival: Arrival<'_>, hash: u64) {
-        let Arrival { key, ordinal, headers, sacks } = arrival;
+        let Arrival { key, ordinal, headers, sacks, accecn } = arrival;
         if self.runs.last().map_or(true, |run| run.key != key) {
             // The lowest bits chose the shelf.
             let group = (hash >> u32::BITS) as usize % GROUPS;
-            self.runs.push(Run { key, group: group as u8, from: self.packets.len() as u32 });
+            let [from, accecn_from] = [self.packets.len(), self.accecn.len()].map(|n| n as u32);
+            self.runs.push(Run { key, group: group as u8, from, accecn_from });
         }
         let sacks_from = self.sacks.len() as u32;
         self.packets.push((ordinal, Headers { sacks_from, ..headers }));
         if !sacks.is_empty() {
             self.sacks.extend_from_slice(sacks);
         }
+        self.accecn.extend(accecn);
     }
 
     /// When the first packet came.
@@ -165,12 +173,15 @@ impl Batch {
         for &n in &self.order {
             let n = n as usize;
             let to = self.runs.get(n + 1).map_or(self.packets.len(), |next| next.from as usize);
-            let Run { key, from, .. } = &self.runs[n];
-            each(key, Burst { packets: self.packets[*from as usize..to].iter(), sacks: &self.sacks });
+            let Run { key, from, accecn_from, .. } = &self.runs[n];
+            let packets = self.packets[*from as usize..to].iter();
+            let accecn = self.accecn[*accecn_from as usize..].iter();
+            each(key, Burst { packets, sacks: &self.sacks, accecn });
         }
         self.runs.clear();
         self.packets.clear();
         self.sacks.clear();
+        self.accecn.clear();
     }
 
     /// By counting: groups need no order of their own, and comparing would take longer.
@@ -199,6 +210,8 @@ pub(crate) struct Burst<'b> {
     packets: slice::Iter<'b, (u64, Headers)>,
     /// Of the whole batch.
     sacks: &'b [(u32, u32)],
+    /// Of its packets, and of those behind them.
+    accecn: slice::Iter<'b, AccEcn>,
 }
 
 impl<'b> Iterator for Burst<'b> {
@@ -211,7 +224,8 @@ impl<'b> Iterator for Burst<'b> {
             0 => &[],
             count => &self.sacks[headers.sacks_from as usize..][..count.into()],
         };
-        Some((*ordinal, Segment { headers, sacks }))
+        let accecn = if headers.has_accecn { self.accecn.next() } else { None };
+        Some((*ordinal, Segment { headers, sacks, accecn }))
     }
 }
 
@@ -236,9 +250,16 @@ mod tests {
                 let hash = (connection % 6) << u32::BITS;
                 for _ in 0..1 + below(3) {
                     let sacks: Vec<_> = (0..below(3) as u32).map(|n| (n, ordinal as u32)).collect();
-                    let headers = Headers { sacks: sacks.len() as u8, ..Headers::default() };
-                    batch.push(Arrival { key: key(connection), ordinal, headers, sacks: &sacks }, hash);
-                    put.entry(connection).or_default().push((ordinal, sacks));
+                    let accecn = (below(3) == 0).then(|| AccEcn::read(&[0, 0, ordinal as u8], false));
+                    let headers = Headers {
+                        sacks: sacks.len() as u8,
+                        has_accecn: accecn.is_some(),
+                        ..Headers::default()
+                    };
+                    let key = key(connection);
+                    let accecn = accecn.as_ref();
+                    batch.push(Arrival { key, ordinal, headers, sacks: &sacks, accecn }, hash);
+                    put.entry(connection).or_default().push((ordinal, sacks, accecn.copied()));
                     ordinal += 1;
                 }
             }
@@ -246,7 +267,7 @@ mod tests {
             batch.drain(|name, burst| {
                 let connection = (0..7).find(|&n| key(n) == *name).expect("one of them");
                 groups.push(connection % 6);
-                let packets = burst.map(|(ordinal, segment)| (ordinal, segment.sacks.to_vec()));
+                let packets = burst.map(|(ordinal, s)| (ordinal, s.sacks.to_vec(), s.accecn.copied()));
                 found.entry(connection).or_default().extend(packets);
             });
             assert_eq!(found, put);

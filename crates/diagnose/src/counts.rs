@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Packets, segments, bytes and ACKs by kind.
 
+use crate::ace;
 use crate::observers::{End, Observer};
 use crate::step::{AckKind, Cause, DataKind, Step};
 use ackwise_capture::tcp_flag;
@@ -118,10 +119,13 @@ pub struct AckCounts {
     /// ACKs for so many segments that this counter may have wrapped, and `ce_reported_packets` is a
     /// lower bound.
     pub ce_unclear_acks: u64,
+    /// Packets with an AccECN option, and the payload that came to the receiver with each code point by its
+    /// counters: once for each time that it came. What they counted before the capture is left out.
+    pub with_accecn: u64,
+    pub ect0_reported_bytes: u64,
+    pub ce_reported_bytes: u64,
+    pub ect1_reported_bytes: u64,
 }
-
-/// The counter's modulus.
-const ACE_WRAPS_SEGMENTS: u32 = 8;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
@@ -196,7 +200,13 @@ impl Observer for Counts {
         acks.ece_packets += u64::from(step.has(tcp_flag::ECE));
         if let Some(marked) = ack.ce_marks {
             acks.ce_reported_packets += u64::from(marked);
-            acks.ce_unclear_acks += u64::from(ack.segments >= ACE_WRAPS_SEGMENTS);
+            acks.ce_unclear_acks += u64::from(ack.segments >= ace::MODULUS);
+        }
+        if let Some(came) = ack.ecn_bytes {
+            acks.with_accecn += 1;
+            acks.ect0_reported_bytes += u64::from(came.ect0);
+            acks.ce_reported_bytes += u64::from(came.ce);
+            acks.ect1_reported_bytes += u64::from(came.ect1);
         }
         acks.with_sack += u64::from(ack.sack_blocks > 0);
         acks.most_sack_blocks = acks.most_sack_blocks.max(ack.sack_blocks);

@@ -4,6 +4,7 @@
 use crate::ace::Ace;
 use crate::batch::{Headers, Segment};
 use crate::distance::{Distance, Recent};
+use crate::ecn_bytes::EcnCounters;
 use crate::half::{Around, Half};
 use crate::observers::{End, Observer};
 use crate::repeats::Repeats;
@@ -37,8 +38,9 @@ pub(crate) struct Flow<O> {
     syns: [Option<Syn>; 2],
     /// RFC 2018, 2: only if both sides permit it. Where a SYN is missing, blocks may come.
     uses_sack: bool,
-    /// What each endpoint reports of CE marks.
+    /// What each endpoint reports of CE marks, and of marked bytes.
     aces: [Ace; 2],
+    ecn_counters: [EcnCounters; 2],
     handshake: Option<Handshake>,
     start_ns: u64,
     last_ns: u64,
@@ -70,6 +72,7 @@ impl<O: Observer> Flow<O> {
             syns: [None; 2],
             uses_sack: true,
             aces: Default::default(),
+            ecn_counters: Default::default(),
             handshake: None,
             start_ns: time_ns,
             last_ns: time_ns,
@@ -137,6 +140,7 @@ impl<O: Observer> Flow<O> {
             if ack.kind == AckKind::Advancing || ack.sacked_bytes > 0 || has(tcp_flag::SYN) {
                 ack.ce_marks = self.aces[from].heard(segment.flags);
             }
+            ack.ecn_bytes = segment.accecn.and_then(|option| self.ecn_counters[from].heard(option));
         }
         if let Some((value, echo)) = segment.timestamps() {
             self.distances[to].towards(now_ns, value);
@@ -166,8 +170,11 @@ impl<O: Observer> Flow<O> {
         let options = segment.options();
         self.syns[from] = Some(Syn { time_ns: now_ns, flags: segment.flags, options });
         self.apply_options();
-        if self.ecn() == Some(Ecn::Accurate) {
-            self.aces = Ace::of_handshake(self.syns[1].map_or(0, |syn_ack| syn_ack.flags));
+        let [Some(syn), Some(syn_ack)] = self.syns else { return };
+        self.ecn_counters = [EcnCounters::Ignored; 2];
+        if Ecn::of([syn.flags, syn_ack.flags]) == Ecn::Accurate {
+            self.aces = Ace::of_handshake(syn_ack.flags);
+            self.ecn_counters = [EcnCounters::Expected; 2];
         }
     }
 

@@ -32,6 +32,7 @@ mod chance;
 mod counts;
 mod distance;
 pub mod distribution;
+mod ecn_bytes;
 mod flow;
 mod half;
 mod idents;
@@ -136,7 +137,9 @@ fn arrivals<'a>(
         let now_ns = (packet.time_ns - *start_ns.get_or_insert(packet.time_ns)).min(LONGEST_NS);
         let (key, from_upper) = Key::of(&packet.segment);
         let headers = Headers::of(packet, now_ns, from_upper);
-        each(Arrival { key, ordinal, headers, sacks: packet.segment.sack_blocks() });
+        let options = &packet.segment.options;
+        let (sacks, accecn) = (options.sack_blocks(), options.accecn.as_ref());
+        each(Arrival { key, ordinal, headers, sacks, accecn });
         ordinal += 1;
         ControlFlow::Continue(())
     })

@@ -199,6 +199,14 @@ pub enum AckKind {
     Old,
 }
 
+/// Payload by the code point with which it came to the receiver.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EcnBytes {
+    pub ect0: u32,
+    pub ce: u32,
+    pub ect1: u32,
+}
+
 /// A packet as an acknowledgment of the other endpoint's data.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ack {
@@ -245,6 +253,8 @@ pub struct Ack {
     /// Packets that the receiver reports as CE-marked for the first time, modulo 8; none without
     /// Accurate ECN (RFC 9768).
     pub ce_marks: Option<u32>,
+    /// Payload that it reports for the first time; none without an AccECN option.
+    pub ecn_bytes: Option<EcnBytes>,
     /// Data that passed and is not acknowledged.
     pub packets_left: u32,
 }

@@ -4,7 +4,7 @@
 use crate::batch::{Headers, Segment};
 use crate::key::{Key, Seeds};
 use crate::report::Ending;
-use ackwise_capture::tcp_flag;
+use ackwise_capture::{tcp_flag, AccEcn};
 use std::collections::{HashMap, VecDeque};
 
 /// Twice the MSL of RFC 9293, 3.4.2: the longest time in which a packet of a connection that ended
@@ -19,6 +19,7 @@ pub(crate) struct Arrival<'p> {
     pub ordinal: u64,
     pub headers: Headers,
     pub sacks: &'p [(u32, u32)],
+    pub accecn: Option<&'p AccEcn>,
 }
 
 /// Takes the packets of connections in order.

@@ -323,6 +323,54 @@ fn ce_marks_are_those_that_the_counter_of_accurate_ecn_reports() {
     assert_eq!(connection.halves[1].counts.acks.ce_reported_packets, 0);
 }
 
+#[test]
+fn marked_bytes_are_those_that_accecn_options_report() {
+    let mut talk = Talk::new();
+    let [a, b] = endpoints();
+    // RFC 9768, 3.2.1 and table 5: ECT(0), CE, ECT(1) from 1, 0, 1, or the other way round.
+    let option = |kind: u8, counters: &[u32]| {
+        let mut bytes = vec![kind, 2 + 3 * counters.len() as u8];
+        counters.iter().for_each(|counter| bytes.extend(&counter.to_be_bytes()[1..]));
+        bytes.resize(bytes.len().next_multiple_of(4), 1);
+        bytes
+    };
+    let isn = SEQ.wrapping_sub(1);
+    talk.put(0, &TcpPacket::new(a, b, isn, 0, 0).flags(SYN | AE | CWR | ECE).options(&OPTIONS));
+    let syn_ack = TcpPacket::new(b, a, PEER_SEQ - 1, SEQ, 0).flags(SYN | ACK | CWR);
+    talk.put(10, &syn_ack.options(&[&OPTIONS[..], &option(172, &[1, 0, 1])].concat()));
+    talk.put(0, &TcpPacket::new(a, b, SEQ, PEER_SEQ, 0).flags(ACK | CWR).options(&option(172, &[])));
+    let (mut ect0, mut ce) = (1, 0);
+    for n in 0..20_u32 {
+        let marked = n % 3 == 0;
+        *(if marked { &mut ce } else { &mut ect0 }) += 1000 + n;
+        let data = TcpPacket::new(a, b, SEQ.wrapping_add(1000 * n), PEER_SEQ, 1000);
+        talk.put(1, &data.flags(ACK | AE | ECE).ecn(if marked { 3 } else { 2 }));
+        let counters = [option(172, &[ect0, ce]), option(174, &[1, ce, ect0]), option(172, &[])];
+        let ack = TcpPacket::new(b, a, PEER_SEQ, SEQ.wrapping_add(1000 * (n + 1)), 0).flags(ACK | AE | ECE);
+        talk.put(1, &ack.clone().options(&counters[n as usize % 3]));
+        // It came later than the next: nothing new.
+        if n == 10 {
+            talk.put(0, &ack.options(&option(172, &[ect0 - 500, ce - 500])));
+        }
+    }
+    let connection = talk.connection();
+    let acks = &connection.halves[0].counts.acks;
+    // The last option with counters was that of packet 19.
+    assert_eq!((acks.ect0_reported_bytes, acks.ce_reported_bytes), (u64::from(ect0) - 1, ce.into()));
+    assert_eq!((acks.ect1_reported_bytes, acks.with_accecn), (0, 22));
+    assert_eq!(connection.halves[1].counts.acks.with_accecn, 1);
+}
+
+#[test]
+fn accecn_options_count_only_where_accurate_ecn_is_agreed_on() {
+    let [_, b] = endpoints();
+    let option = [172, 5, 0, 4, 0, 1, 1, 1];
+    let mut talk = Talk::open();
+    talk.data(1, 0, 1000);
+    talk.put(1, &TcpPacket::new(b, endpoints()[0], PEER_SEQ, SEQ + 1000, 0).options(&option));
+    assert_eq!(talk.connection().halves[0].counts.acks.with_accecn, 0);
+}
+
 /// xorshift64*.
 struct Random(u64);
 

@@ -164,9 +164,14 @@ def _figures(transfer: Transfer) -> str:
     ]
     if sent["ce_packets"]:
         figures.append(f"{sent['ce_packets']} marked CE before the capture point")
+    marked = []
     if acks["ce_reported_packets"]:
         least = "at least " if acks["ce_unclear_acks"] else ""
-        figures.append(f"{least}{acks['ce_reported_packets']} marked CE, says the receiver")
+        marked.append(f"{least}{acks['ce_reported_packets']}")
+    if acks["ce_reported_bytes"]:
+        marked.append(size(acks["ce_reported_bytes"]))
+    if marked:
+        figures.append(f"{' with '.join(marked)} marked CE, says the receiver")
     if acks["advancing"]:
         figures.append(f"{sent['segments'] / acks['advancing']:.1f} segments for each ACK")
     if transfer.rtt_min_s is not None and transfer.rtt_s is not None:

@@ -17,7 +17,7 @@ use crate::batch::{Headers, Segment};
 use crate::flow::Flow;
 use crate::key::{Key, Seeds};
 use crate::report::Ending;
-use crate::table::{Follow, Name, Table};
+use crate::table::{Arrival, Follow, Name, Table};
 use ackwise_capture::{CaptureError, ReadOptions, Source};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
@@ -63,7 +63,8 @@ pub fn series<'a>(
     arrivals(sources, options, |arrival| {
         // Connections do not depend on one another: the others need not be followed.
         if keys.contains(&arrival.key) {
-            let segment = Segment { headers: &arrival.headers, sacks: arrival.sacks };
+            let Arrival { headers, sacks, accecn, .. } = &arrival;
+            let segment = Segment { headers, sacks, accecn: *accecn };
             table.hand_out(segment.time_ns);
             table.add(&arrival.key, [(arrival.ordinal, segment)]);
         }
