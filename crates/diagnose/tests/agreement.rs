@@ -2,9 +2,12 @@
 //! The same captures through tshark and tcptrace: every count that has the same meaning must be
 //! equal, and every difference stands in a table with its reason.
 
-use ackwise_capture::{ReadOptions, Source};
+use ackwise_capture::tcp_flag::{ACK, AE, CWR, ECE, SYN};
+use ackwise_capture::write::{PcapStyle, PcapWriter, TcpPacket};
+use ackwise_capture::{link, ReadOptions, Source};
 use ackwise_diagnose::{diagnose, Connection};
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -480,4 +483,129 @@ fn agrees_with_tshark() {
     if !is_missing("tshark", "tshark") {
         compare("tshark", as_tshark, tshark);
     }
+}
+
+/// Numbers below what is asked for (Knuth's MMIX generator).
+fn below(seed: u64) -> impl FnMut(u32) -> u32 {
+    let mut state = seed;
+    move |n| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 33) as u32 % n
+    }
+}
+
+/// Transfers with Accurate ECN (RFC 9768), more than 2^24 bytes each: packets with any mark, ACKs with options
+/// of both orders and all lengths, or none. In every other one the endpoint that opened it receives.
+fn accurate_ecn() -> Vec<u8> {
+    let mut below = below(3);
+    let style = PcapStyle { nanoseconds: true, ..PcapStyle::default() };
+    let mut writer = PcapWriter::new(link::RAW, style);
+    let mut now_ns = 1_700_000_000_000_000_000;
+    let mut put = |packet: &TcpPacket| {
+        now_ns += 1_000_000;
+        writer.tcp(now_ns, packet);
+    };
+    let ace = |value: u32| {
+        [(4, AE), (2, CWR), (1, ECE)]
+            .iter()
+            .fold(0, |flags, &(bit, flag)| if value & bit == 0 { flags } else { flags | flag })
+    };
+    for n in 0..4_u16 {
+        let [a, b] = [format!("10.0.0.1:{}", 1000 + n), "10.0.0.2:80".to_owned()]
+            .map(|end| end.parse::<SocketAddr>().expect("an address"));
+        put(&TcpPacket::new(a, b, 99, 0, 0).flags(SYN | AE | CWR | ECE).options(&[2, 4, 0x75, 0x30]));
+        let options = [2, 4, 0x75, 0x30, 172, 8, 0, 0, 1, 0, 0, 0];
+        put(&TcpPacket::new(b, a, 99, 100, 0).flags(SYN | ACK | CWR).options(&options));
+        put(&TcpPacket::new(a, b, 100, 100, 0).flags(ACK | CWR));
+        let (from, to) = if n % 2 == 0 { (a, b) } else { (b, a) };
+        let (mut seq, mut marks, mut bytes) = (100, 5, [1_u32, 0, 1]);
+        for _ in 0..1200 {
+            for _ in 0..1 + below(3) {
+                let (ecn, payload) = (below(4), 1 + below(30_000));
+                let data = TcpPacket::new(from, to, seq, 100, payload).ecn(ecn as u8);
+                put(&data.flags(ACK | ace(5)));
+                seq += payload;
+                if let Some(counter) = [None, Some(2), Some(0), Some(1)][ecn as usize] {
+                    bytes[counter] += payload;
+                }
+                marks += u32::from(ecn == 3);
+            }
+            let ack = TcpPacket::new(to, from, 100, seq, 0).flags(ACK | ace(marks));
+            let kind = if below(2) == 0 { 172 } else { 174 };
+            let fields = below(4) as u8;
+            let mut option = vec![kind, 2 + 3 * fields];
+            let counters = if kind == 172 { bytes } else { [bytes[2], bytes[1], bytes[0]] };
+            counters[..fields.into()].iter().for_each(|counter| option.extend(&counter.to_be_bytes()[1..]));
+            option.resize(option.len().next_multiple_of(4), 1);
+            put(&ack.options(if below(5) == 0 { &[] } else { &option }));
+        }
+    }
+    writer.into_bytes()
+}
+
+/// By stream and reporting endpoint: packets marked CE, options, and bytes of ECT(0), CE and ECT(1).
+type Marks = BTreeMap<(usize, usize), [u64; 5]>;
+
+/// What the counters that tshark shows rise by, from where they begin (RFC 9768, 3.2.1 and 3.2.2.1).
+fn marks_by_tshark(capture: &Path, connections: &[Connection]) -> Marks {
+    let mut command = Command::new("tshark");
+    command.arg("-r").arg(capture).args(["-T", "fields", "-Y", "tcp.flags.ack == 1"]);
+    let counters = ["ee0b", "eceb", "ee1b"].map(|name| format!("tcp.options.acc_ecn.{name}"));
+    for field in ["tcp.stream", "tcp.srcport", "tcp.flags.syn", "tcp.flags.ace", "tcp.option_kind"] {
+        command.args(["-e", field]);
+    }
+    command.args(counters.iter().flat_map(|field| ["-e", field]));
+    let (mut found, mut last) = (Marks::new(), BTreeMap::new());
+    for line in text_of(&mut command).lines() {
+        let fields: Vec<&str> = line.split('\t').collect();
+        let number = |n: usize| fields[n].parse::<u64>().ok();
+        let stream: usize = fields[0].parse().expect("a stream");
+        let opened = connections[stream].endpoints[0].port().to_string() == fields[1];
+        let key = (stream, usize::from(!opened));
+        let last = last.entry(key).or_insert([5, 1, 0, 1]);
+        let sums = found.entry(key).or_default();
+        sums[1] += u64::from(fields[4].split(',').any(|kind| kind == "172" || kind == "174"));
+        // In the handshake the field says how the peer's packet came.
+        let is_first = number(2) == Some(1) || *sums == [0; 5] && opened;
+        let marks = number(3).filter(|_| !is_first);
+        for (n, (now, wraps)) in
+            [(marks, 8), (number(5), 1 << 24), (number(6), 1 << 24), (number(7), 1 << 24)]
+                .into_iter()
+                .enumerate()
+        {
+            let Some(now) = now else { continue };
+            sums[if n == 0 { 0 } else { n + 1 }] += (wraps + now - last[n]) % wraps;
+            last[n] = now;
+        }
+    }
+    found
+}
+
+#[test]
+fn marks_reported_by_accurate_ecn_are_those_that_tshark_shows() {
+    if is_missing("tshark", "tshark") {
+        return;
+    }
+    let path = std::env::temp_dir().join(format!("ackwise-accecn-{}.pcap", std::process::id()));
+    std::fs::write(&path, accurate_ecn()).expect("a temporary file");
+    let connections = connections(&path);
+    let theirs = marks_by_tshark(&path, &connections);
+    std::fs::remove_file(&path).expect("the file is ours");
+    let mut ours = Marks::new();
+    for (stream, connection) in connections.iter().enumerate() {
+        for (half, reporter) in [(0, 1), (1, 0)] {
+            let acks = &connection.halves[half].counts.acks;
+            let bytes = [acks.ect0_reported_bytes, acks.ce_reported_bytes, acks.ect1_reported_bytes];
+            let [ect0, ce, ect1] = bytes;
+            ours.insert((stream, reporter), [acks.ce_reported_packets, acks.with_accecn, ect0, ce, ect1]);
+            assert_eq!(acks.ce_unclear_acks, 0);
+            let sent = &connection.halves[half].counts.sent;
+            assert_eq!(acks.ce_reported_packets, sent.ce_packets, "stream {stream}");
+            if half == stream % 2 {
+                assert!(bytes.iter().all(|&sum| sum > 1 << 22) && sent.payload_bytes > 1 << 24, "{bytes:?}");
+            }
+        }
+    }
+    assert_eq!(ours.len(), 8);
+    assert_eq!(ours, theirs);
 }
