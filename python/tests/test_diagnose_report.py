@@ -40,7 +40,7 @@ def diagnosis() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def series(diagnosis: dict[str, Any]) -> Series:
-    found = chosen.series(diagnosis, [BULK])
+    found = chosen.series(table.rank(diagnosis), [BULK])
     assert found is not None
     return found
 
@@ -70,7 +70,8 @@ def shown(opened: Browser, folder: Path, page: bytes) -> Browser:
 
 
 def page_of(diagnosis: dict[str, Any], series: Series | None) -> bytes:
-    return report.of_diagnosis(diagnosis, series, f"ackwise diagnose {BULK}")
+    ranked = table.rank(diagnosis)
+    return report.of_diagnosis(diagnosis, ranked, series, f"ackwise diagnose {BULK}")
 
 
 def click(page: Browser, x: float, y: float) -> None:
@@ -271,7 +272,7 @@ def test_a_hundred_thousand_connections_are_a_list_to_search(
 def test_a_capture_from_standard_input_has_no_graphs_and_says_why(
     opened: Browser, tmp_path: Path, diagnosis: dict[str, Any]
 ) -> None:
-    assert chosen.series(diagnosis, ["-"]) is None
+    assert chosen.series(table.rank(diagnosis), ["-"]) is None
     page = shown(opened, tmp_path, page_of(diagnosis, None))
     assert "standard input" in page.evaluate("document.getElementById('graphs-note').textContent")
     assert page.evaluate("document.querySelector('.stack').hidden")
@@ -289,7 +290,8 @@ def test_hostile_text_stays_text(diagnosis: dict[str, Any], series: Series) -> N
     harmless = elements(page_of(diagnosis, series).decode())
     files = [{**diagnosis["files"][0], "name": title} for title in TITLES]
     words = "".join(TITLES)
-    made = report.of_diagnosis({**diagnosis, "files": files}, series, words, words).decode()
+    named, ranked = {**diagnosis, "files": files}, table.rank(diagnosis)
+    made = report.of_diagnosis(named, ranked, series, words, words).decode()
     assert elements(made).tags == harmless.tags
     data = made.partition('id="data">')[2].partition("</script>")[0]
     assert not re.search(r"[<>&]", data)

@@ -16,7 +16,7 @@ from ackwise import engine, replay
 from ackwise.diagnose import document, rows, whatif
 from ackwise.diagnose.anonymize import anonymized
 from ackwise.diagnose.sentences import SAYINGS
-from ackwise.diagnose.table import lost_s, rank
+from ackwise.diagnose.table import lost_s, order, rank
 from ackwise.plans.policy import parse_all
 from ackwise.replay import ReplaySettings
 from ackwise.results import export
@@ -127,6 +127,7 @@ def test_pseudonyms_change_no_figure(diagnosis: dict[str, Any]) -> None:
         return [figures(value) for value in tree] if isinstance(tree, list) else tree
 
     assert figures(hidden) == {"anonymized": True, **figures(diagnosis)}
+    assert order(hidden) == order(diagnosis)
     assert [(t.bytes, lost_s(t)) for t in rank(hidden)] == [
         (t.bytes, lost_s(t)) for t in rank(diagnosis)
     ]

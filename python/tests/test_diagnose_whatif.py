@@ -175,5 +175,5 @@ def test_mistakes_are_explained(words: list[str], said: str, ackwise: Ackwise) -
 
 
 def test_a_capture_without_data_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    table.show({"connections": []}, Console(), most=5)
+    table.show([], Console(), most=5)
     assert "No connection carries data; capture a transfer" in capsys.readouterr().out

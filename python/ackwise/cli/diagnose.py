@@ -5,6 +5,7 @@ import re
 import time
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -220,17 +221,20 @@ def _captures(
     with progress_bar(not quiet) as show:
         show("reading", 0, 1)
         named = document.of_captures(paths)
+        order = cache(partial(table.order, named))
         if settings:
             show("replaying", 0, 1)
-            first = [(t.connection["index"], t.of) for t in table.rank(named)[:_REPLAYED_MAX]]
+            first = order()[:_REPLAYED_MAX]
             replayed = replay.run(paths[0], settings, trace=False, only=first)
             named = whatif.joined(named, replayed.document)
     diagnosis = anonymized(named) if anonymize else named
 
     def page() -> bytes:
-        return of_diagnosis(diagnosis, chosen.series(named, paths), options.command_line())
+        drawn = chosen.series(table.ranked_by(order(), named), paths)
+        ranked = table.ranked_by(order(), diagnosis)
+        return of_diagnosis(diagnosis, ranked, drawn, options.command_line())
 
-    shown = {t.connection["index"] for t in table.rank(diagnosis)[:top]} if outputs.json else set()
+    shown = {n for n, _ in order()[:top]} if outputs.json else set()
     written = document.brief(diagnosis, shown)
     outputs.write(written, lambda: ROWS[rows](diagnosis), page)
     if not quiet:
@@ -238,7 +242,7 @@ def _captures(
             say(f"ackwise: {note}")
     if outputs.to_terminal:
         below = _policies(diagnosis, what_if) if what_if.is_wanted else None
-        table.show(diagnosis, Console(), most=top, below=below)
+        table.show(table.ranked_by(order(), diagnosis), Console(), most=top, below=below)
     return 0
 
 

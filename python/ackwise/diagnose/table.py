@@ -23,8 +23,12 @@ _HARMLESS = ("sending-application", "handshake", "slow-start", "link", "return-p
 _FARTHEST = 10  # times the rate of the transfer: farther than a capture of it shows
 
 
+# Connection and half of each transfer.
+Order = Sequence[tuple[int, int]]
+
+
 def show(
-    diagnosis: dict[str, Any],
+    ranked: Sequence[Transfer],
     console: Console,
     *,
     most: int,
@@ -32,7 +36,6 @@ def show(
 ) -> None:
     """Prints the `most` transfers that lost the most time, each with what `below` prints. A
     request in front of much data is none."""
-    ranked = rank(diagnosis)
     if not ranked:
         console.print(Text("No connection carries data; capture a transfer in both directions."))
     left_out = shown = 0
@@ -65,17 +68,27 @@ def is_minor(transfer: Transfer) -> bool:
 
 def rank(diagnosis: dict[str, Any]) -> Sequence[Transfer]:
     """All transfers, those that lost the most time first; with about the same, the largest."""
-    connections = diagnosis["connections"]
-    parts = outlines(connections)
+    return ranked_by(order(diagnosis), diagnosis)
+
+
+def order(diagnosis: dict[str, Any]) -> Order:
+    """That of `rank`, by a look at each connection; an anonymized copy has the same."""
     found = sorted(
         (-round(lost_s(transfer), 1), -transfer.bytes, n, transfer.of)
-        for n, connection in enumerate(parts)
+        for n, connection in enumerate(outlines(diagnosis["connections"]))
         for transfer in transfers(connection)
     )
+    return [(n, of) for _, _, n, of in found]
+
+
+def ranked_by(places: Order, diagnosis: dict[str, Any]) -> Sequence[Transfer]:
+    """The transfers in an order that is known."""
+    connections = diagnosis["connections"]
+    parts = outlines(connections)
     dropped = diagnosis.get("dropped_packets") or 0
     share = dropped / (dropped + diagnosis["packets"]) if dropped else 0.0
     return Lazy(
-        [(n, of) for _, _, n, of in found],
+        places,
         lambda place: Transfer(connections[place[0]], place[1], share),
         lambda place: Transfer(parts[place[0]], place[1], share),
     )

@@ -10,7 +10,7 @@ from ackwise.diagnose import whatif
 from ackwise.diagnose.report import filters, packed
 from ackwise.diagnose.report.marks import MARKS
 from ackwise.diagnose.sentences import COLORS, SAYINGS
-from ackwise.diagnose.table import lines, lost_s, rank
+from ackwise.diagnose.table import lines, lost_s
 from ackwise.diagnose.transfer import Transfer
 from ackwise.results.lazy import outlines
 from ackwise.results.report.page import asset, dumped, page
@@ -27,16 +27,16 @@ _PACKAGE = "ackwise.diagnose.report"
 
 def of_diagnosis(
     diagnosis: dict[str, Any],
+    ranked: Sequence[Transfer],
     series: Sequence[dict[str, Any]] | None,
     command: str,
     origin: str = "",
 ) -> bytes:
     """The page; `command` names files, so it is left out of an anonymous one.
 
-    `series` belong to the transfers that lost the most time (`chosen.series`); None: the capture
-    was not read again. `origin` is what made the page, by default this version.
+    `series` belong to the first transfers (`chosen.series`); None: the capture was not read again.
+    `origin` is what made the page, by default this version.
     """
-    ranked = rank(diagnosis)
     drawn, listed = list(series or []), LISTED_MAX
     while True:
         data = dumped(

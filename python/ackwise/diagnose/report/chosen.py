@@ -5,22 +5,22 @@ from collections.abc import Sequence
 from typing import Any
 
 from ackwise import engine
-from ackwise.diagnose.table import rank
+from ackwise.diagnose.transfer import Transfer
 
 DRAWN_MAX = 20  # transfers
 POINTS_MAX = 30_000  # of all of them, in each track
 _STDIN = "-"
 
 
-def series(diagnosis: dict[str, Any], paths: Sequence[str]) -> list[dict[str, Any]] | None:
-    """Series of the transfers that lost the most time, the most first.
+def series(ranked: Sequence[Transfer], paths: Sequence[str]) -> list[dict[str, Any]] | None:
+    """Series of the first transfers, in their order.
 
     None where the capture cannot be read again. Raises InputError.
     """
     if _STDIN in paths:
         return None
-    ranked = rank(diagnosis)[:DRAWN_MAX]
-    points = shared([transfer.connection["packets"] for transfer in ranked], POINTS_MAX)
+    drawn = ranked[:DRAWN_MAX]
+    points = shared([transfer.connection["packets"] for transfer in drawn], POINTS_MAX)
     wanted = [
         {
             "endpoints": transfer.connection["endpoints"],
@@ -28,7 +28,7 @@ def series(diagnosis: dict[str, Any], paths: Sequence[str]) -> list[dict[str, An
             "of": transfer.of,
             "most_points": most,
         }
-        for transfer, most in zip(ranked, points, strict=True)
+        for transfer, most in zip(drawn, points, strict=True)
     ]
     return engine.diagnosis_series(paths, wanted) if wanted else []
 
