@@ -180,10 +180,11 @@ impl Path {
         if self.is_policed && self.losses.is_some_and(|(first, last)| (first..=last).contains(&n)) {
             Limit::Policer
         } else if self.has_queue(interval) {
-            if self.at_receiver && 2 * interval.kept.ns() > self.queue_ns(interval) {
-                Limit::Processor
-            } else if self.waits_in_return(interval) {
+            // A host stamps an ACK when it comes to it: what an ACK waited since, it waited elsewhere.
+            if self.waits_in_return(interval) {
                 Limit::ReturnPath
+            } else if self.at_receiver && 2 * interval.kept.ns() > self.queue_ns(interval) {
+                Limit::Processor
             } else {
                 Limit::Link
             }
@@ -263,6 +264,7 @@ fn stands_still(list: &[Interval], n: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::interval::Mean;
     use super::*;
 
     fn flights(of: impl Fn(u64) -> u64) -> Vec<Interval> {
@@ -283,6 +285,32 @@ mod tests {
         assert_eq!(link(&list, 0.79e6), None);
         assert_eq!(link(&list, 0.81e6), Some(0.81e6));
         assert_eq!(link(&list[..7], 0.79e6), Some(0.79e6), "too short to say");
+    }
+
+    #[test]
+    fn what_an_ack_waited_since_its_stamp_it_did_not_wait_in_the_host() {
+        let path = Path {
+            rtt_floor_ns: 10 * MS,
+            link_bytes_per_s: None,
+            sustained_bytes_per_s: 1e6,
+            losses: None,
+            is_policed: false,
+            at_receiver: true,
+        };
+        let mean = |ns: u64| Mean { sum_ns: ns, samples: 1 };
+        let limit = |kept_ns: u64, return_queue_ns: u64| {
+            let interval = Interval {
+                near_rtt_ns: Some(50 * MS),
+                kept: mean(kept_ns),
+                queued_behind: mean(return_queue_ns),
+                ..Interval::default()
+            };
+            path.limit(&[interval], 0)
+        };
+        // Of a queue of 40 ms: what the capture point shows of the host includes the way back.
+        assert_eq!(limit(40 * MS, 38 * MS), Limit::ReturnPath);
+        assert_eq!(limit(40 * MS, MS), Limit::Processor);
+        assert_eq!(limit(MS, MS), Limit::Link);
     }
 
     #[test]
