@@ -7,6 +7,14 @@
 
 const KEPT: usize = 4;
 
+/// A host answers its own capture point faster than any wire away from it.
+pub const AT_HOST_NS: u64 = 300_000;
+
+/// Whether the capture was taken at the endpoint, unless its processor is slow.
+pub(crate) fn is_at_host(distance_ns: Option<u64>) -> bool {
+    distance_ns.is_some_and(|ns| ns < AT_HOST_NS)
+}
+
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Distance {
     samples_ns: [u64; KEPT],

@@ -56,6 +56,7 @@ mod window;
 
 pub use acks::Acking;
 pub use counts::{AckCounts, ByCause, Counts, SentCounts};
+pub use distance::AT_HOST_NS;
 pub use observers::{End, Half, Observer, Statistics};
 pub use rate::{Gaps, Rate};
 pub use report::{Connection, Ecn, Ending, Handshake, Options};

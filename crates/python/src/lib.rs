@@ -342,6 +342,7 @@ fn _engine(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(simulate, m)?)?;
     m.add_function(wrap_pyfunction!(simulate_captured, m)?)?;
     m.add("CAPTURE_START_NS", tapped::START_NS)?;
+    m.add("AT_HOST_NS", ackwise_diagnose::AT_HOST_NS)?;
     m.add_function(wrap_pyfunction!(arrivals, m)?)?;
     m.add_function(wrap_pyfunction!(tcp_packets, m)?)?;
     m.add_function(wrap_pyfunction!(pareto, m)?)?;

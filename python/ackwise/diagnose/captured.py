@@ -4,12 +4,12 @@
 from collections.abc import Iterator
 from typing import Any
 
+from ackwise import engine
 from ackwise.diagnose.advice import counted, size
 from ackwise.diagnose.transfer import Transfer
 from ackwise.errors import printable
 
 WHOLE = "tcpdump -i DEVICE -B 65536 -s 128 -w whole.pcap tcp"  # 64 MiB of buffer
-_AT_NS = 300_000  # a host answers its own capture point faster than any wire away from it
 
 
 def sentences(transfer: Transfer) -> Iterator[str]:
@@ -50,8 +50,7 @@ def _handshake(connection: dict[str, Any]) -> Iterator[str]:
 
 def _processor(transfer: Transfer) -> Iterator[str]:
     distance_ns = transfer.connection["distance_ns"][1 - transfer.of]
-    at_receiver = distance_ns is not None and distance_ns < _AT_NS
-    if not at_receiver:
+    if not engine.is_at_host(distance_ns):
         yield (
             "A receiver that is slow to process packets looks like a slow link here; a capture at "
             "the receiver tells them apart."

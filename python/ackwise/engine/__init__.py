@@ -294,6 +294,11 @@ def diagnose(paths: Sequence[str]) -> dict[str, Any]:
     return {**found.notes, "connections": [found.connection(n) for n in range(len(found))]}
 
 
+def is_at_host(distance_ns: int | None) -> bool:
+    """Whether a capture was taken at an endpoint, by the RTT between the two."""
+    return distance_ns is not None and distance_ns < _loaded().AT_HOST_NS
+
+
 def diagnosis_series(
     paths: Sequence[str], wanted: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 __version__: str
 CAPTURE_START_NS: int
+AT_HOST_NS: int
 
 class EngineError(ValueError): ...
 class CaptureError(ValueError): ...

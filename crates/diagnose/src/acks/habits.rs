@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! What the ACKs of any receiver show, whatever its policy.
 
-use super::verdict::AT_NS;
+use crate::distance::is_at_host;
 use crate::distribution::Distribution;
 use crate::observers::End;
 use crate::step::{Ack, AckKind, Step};
@@ -126,10 +126,9 @@ impl Habits {
     }
 
     pub fn finish(mut self, end: &End) -> AckHabits {
-        let is_at = |ns: Option<u64>| ns.is_some_and(|ns| ns < AT_NS);
         let [sender_ns, receiver_ns] = end.distance_ns;
         if self.found.merged_packets > 0 {
-            self.found.offload = Some(match (is_at(sender_ns), is_at(receiver_ns)) {
+            self.found.offload = Some(match (is_at_host(sender_ns), is_at_host(receiver_ns)) {
                 (true, false) => Offload::Segmentation,
                 (false, true) => Offload::Receive,
                 (true, true) if sender_ns <= receiver_ns => Offload::Segmentation,

@@ -19,6 +19,7 @@ mod habits;
 mod thinning;
 mod verdict;
 
+use crate::distance::is_at_host;
 use crate::distribution::Distribution;
 use crate::observers::{End, Observer};
 use crate::step::{Ack, AckKind, Step};
@@ -177,7 +178,7 @@ impl Watch {
     /// Takes an ACK apart: what came before it, what policies would have done, and that it left.
     fn follow(&mut self, step: &Step, ack: &Ack) {
         let is_over = self.judged >= FOLLOWED_ACKS;
-        let is_near = step.least_ns[step.from].is_some_and(|ns| ns < verdict::AT_NS);
+        let is_near = is_at_host(step.least_ns[step.from]);
         self.is_near = is_near;
         let is_holed = self.reassembly.has_hole() || ack.kind == AckKind::Duplicate;
         let arrivals = match ack.kind {

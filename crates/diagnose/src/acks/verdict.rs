@@ -2,10 +2,9 @@
 //! From what policies explained to an answer.
 
 use super::follower::Score;
+use crate::distance::is_at_host;
 use serde::Serialize;
 
-/// A host answers its own capture point faster than any wire away from it.
-pub(super) const AT_NS: u64 = 300_000;
 /// Fewer ACKs fit any policy.
 const ACKS_LEAST: u32 = 8;
 /// A policy that explains less is not the receiver's.
@@ -81,7 +80,7 @@ pub fn judge(features: &AckFeatures) -> AckVerdict {
     if !features.has_data || !features.is_answered {
         return undecided(Undecided::OneDirection);
     }
-    let is_far = features.distance_ns.map_or(true, |ns| ns >= AT_NS);
+    let is_far = !is_at_host(features.distance_ns);
     let ranked = rank(&features.scores, is_far);
     let Some(&(_, best)) = ranked.first() else {
         return undecided(Undecided::FewAcks);

@@ -5,10 +5,10 @@
 //! takes its time for a packet of the handshake as for a segment, so that n segments and their ACK take as long as
 //! n packets. Behind a wire they take longer than the handshake, by the time in which a link sends n segments.
 
+use crate::distance::is_at_host;
 use crate::observers::End;
 use crate::step::{Ack, AckKind, DataKind, Step};
 
-const AT_NS: u64 = 300_000;
 /// In a handshake, a slow host handles one packet and one ACK: with ACKs as expensive as segments, and half of one
 /// for each segment, 4/3 of a segment's time. Where an uplink is slow and carries an ACK for two segments, it is 2.
 const HANDSHAKE_SEGMENTS: f64 = 2.0;
@@ -47,14 +47,13 @@ impl Bursts {
     /// `bytes_per_s`: what passed while many segments waited, if they did.
     pub fn is_at_receiver(&self, end: &End, bytes_per_s: Option<f64>) -> bool {
         let [to_sender_ns, to_receiver_ns] = end.distance_ns;
-        let is_at = |distance_ns: Option<u64>| distance_ns.is_some_and(|ns| ns < AT_NS);
         let is_slow_host = || {
             let segment_ns = f64::from(end.mss_bytes) * 1e9 / bytes_per_s?;
             Some(self.is_slow_host(end.handshake_ns? as f64 / segment_ns, segment_ns))
         };
         // A slow host may take longer to answer than the whole way to the sender and back.
-        is_at(to_receiver_ns) && to_receiver_ns < to_sender_ns
-            || !is_at(to_sender_ns) && is_slow_host() == Some(true)
+        is_at_host(to_receiver_ns) && to_receiver_ns < to_sender_ns
+            || !is_at_host(to_sender_ns) && is_slow_host() == Some(true)
     }
 
     /// `handshake`: its answer, in segments.
