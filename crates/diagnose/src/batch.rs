@@ -158,7 +158,9 @@ impl Batch {
         if !sacks.is_empty() {
             self.sacks.extend_from_slice(sacks);
         }
-        self.accecn.extend(accecn);
+        if let Some(option) = accecn {
+            self.accecn.push(*option);
+        }
     }
 
     /// When the first packet came.
