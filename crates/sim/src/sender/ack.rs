@@ -28,6 +28,10 @@ pub(super) struct News {
     pub dsacked_end: Option<u64>,
     /// The lowest segment that one sent later has overtaken; u64::MAX: none.
     pub overtaken: u64,
+    /// The lowest segment newly delivered that was sent once; u64::MAX: none.
+    pub lowest_original: u64,
+    /// It newly SACKs data.
+    pub sacks_data: bool,
     /// End of the highest segment SACKed before; 0: none.
     sacked_to: u64,
     /// The segment sent last among those newly delivered.
@@ -55,6 +59,8 @@ impl News {
             is_pure_duplicate: p.ack == prior_una && p.len == 0 && !window_moved,
             dsacked_end: None,
             overtaken: u64::MAX,
+            lowest_original: u64::MAX,
+            sacks_data: false,
             newest: None,
             retransmitted: false,
             acked_sent_ns: None,
@@ -199,6 +205,7 @@ impl Sender {
         if news.sample.acked_bytes > 0 {
             self.sacked.cut_below(self.una);
         }
+        news.lowest_original = news.lowest_original.min(overtaken);
         if overtaken < news.sacked_to {
             self.rack.note_reordering(overtaken, self.highest_sacked(), self.mss);
         }
@@ -236,10 +243,12 @@ impl Sender {
                 }
                 rack.deliver(news.sample.now_ns, seg, min_rtt_ns);
                 seg.sack(tally);
+                news.sacks_data = true;
                 if !seg.retransmitted {
                     let sent_ns = seg.departure.sent_ns;
                     news.sacked_first_sent_ns.get_or_insert(sent_ns);
                     news.sacked_sent_ns = Some(sent_ns);
+                    news.lowest_original = news.lowest_original.min(seg.seq);
                     if seg.seq < highest {
                         news.overtaken = news.overtaken.min(seg.seq);
                     }

@@ -2,7 +2,7 @@
 //! The sending half of an endpoint: what may leave now, what was lost, when to give up waiting.
 //!
 //! `ack` follows an arriving ACK; `rack` finds losses, `recovery` reduces the window for them and
-//! `undo` takes that back; `ecn` reduces it for an echo; `output` chooses the next segment, `timers` waits and `tail_probe` asks for
+//! `undo` and `frto` take that back; `ecn` reduces it for an echo; `output` chooses the next segment, `timers` waits and `tail_probe` asks for
 //! an ACK; `burst` sends several segments at once and `window_use` judges whether the window limits; `buffer`
 //! is the application's side; `handshake` comes before all of it.
 
@@ -11,6 +11,7 @@ mod buffer;
 mod burst;
 mod dsack;
 mod ecn;
+mod frto;
 mod handshake;
 mod output;
 mod rack;
@@ -32,6 +33,7 @@ use crate::ranges::Ranges;
 use crate::scenario::SenderSpec;
 use burst::Burst;
 use ecn::Ecn;
+use frto::Frto;
 use handshake::Syn;
 use rack::Rack;
 use recovery::{LossState, Prr};
@@ -81,6 +83,7 @@ pub struct Sender {
     tally: Tally,
     rack: Rack,
     undo: Undo,
+    frto: Frto,
     pub ecn: Ecn,
     /// This ACK showed that a segment was lost.
     newly_lost: bool,
@@ -146,6 +149,7 @@ impl Sender {
             tally: Tally::default(),
             rack: Rack::default(),
             undo: Undo::default(),
+            frto: Frto::default(),
             ecn: Ecn::default(),
             newly_lost: false,
             holds_lost: false,

@@ -49,6 +49,11 @@ impl Sender {
             None => self.send_unsent(now),
         };
         if next.is_none() {
+            if let LossState::Timeout { until } = self.loss_state {
+                if self.frto_gives_up(until) {
+                    return self.next_segment(now);
+                }
+            }
             if std::mem::take(&mut self.sent_restarts_timer) {
                 self.restart_timer(now);
             }

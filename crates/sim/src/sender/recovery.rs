@@ -71,13 +71,14 @@ impl Sender {
             return None;
         }
         let mut wait_ns = None;
+        let mut sends_new = false;
         match self.loss_state {
             LossState::FastRecovery { until } if self.una >= until => self.leave_with_sack(news),
             LossState::FastRecovery { .. } => {
                 let is_partial = news.sample.acked_bytes > 0;
                 self.holds_lost = is_partial && self.undo_by_partial_ack(news.prior_una, news.echo_ns);
             }
-            LossState::Timeout { until } => self.leave_timeout(until, news),
+            LossState::Timeout { until } => sends_new = self.leave_timeout(until, news),
             LossState::Echoed { until } if self.una > until => self.leave_echo(),
             LossState::Echoed { .. } | LossState::Open => {}
         }
@@ -106,6 +107,7 @@ impl Sender {
                 }
             }
         }
+        self.holds_lost |= sends_new && matches!(self.loss_state, LossState::Timeout { .. });
         self.follow_with_sack(&mut news.sample);
         wait_ns
     }
@@ -118,13 +120,22 @@ impl Sender {
         self.end_recovery();
     }
 
-    /// Linux, tcp_process_loss.
-    fn leave_timeout(&mut self, until: u64, news: &News) {
+    /// Linux, tcp_process_loss. True: new data is to leave instead of what is taken as lost.
+    fn leave_timeout(&mut self, until: u64, news: &News) -> bool {
         let is_undone = news.sample.acked_bytes > 0 && self.undo_timeout(news.echo_ns);
-        if !is_undone && self.una >= until {
+        if is_undone {
+            return false;
+        }
+        if self.frto_shows_original(until, news) {
+            self.undo_spurious_timeout();
+            return false;
+        }
+        let sends_new = self.frto_sends_new(until, news);
+        if self.una >= until {
             self.confirm_reduction(news.echo_ns);
             self.end_recovery();
         }
+        sends_new
     }
 
     /// The window for this ACK.

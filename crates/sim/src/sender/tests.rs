@@ -294,6 +294,52 @@ fn in_slow_start_a_window_counts_as_used_when_half_of_it_was() {
     }
 }
 
+/// Ten segments are out, the timer expires 500 ms after they left, and segment 1 leaves once more.
+fn timed_out() -> Flow {
+    let mut flow = Flow::new();
+    flow.sender.time_out((START_MS + 500) * MS);
+    assert_eq!(flow.send(500), [1]);
+    assert_eq!(flow.window_segments(), 1.0);
+    flow
+}
+
+#[test]
+fn after_a_timeout_two_new_segments_leave_first() {
+    // RFC 5682, 3.1, steps 2.b and 3.a. The ACK of the retransmission lets out 11 and 12, not 2. Their
+    // SACK shows that nothing arrived of what was out: with a window of three (slow start) 2 leaves.
+    let mut flow = timed_out();
+    assert_eq!(flow.ack(540, 1, Some(500), &[]), [11, 12]);
+    assert_eq!(flow.ack(580, 1, Some(500), &[block(11, 11)])[0], 2);
+    assert_eq!(flow.sender.cc.window.ssthresh, 5_000);
+    // Judged: an original that arrives late changes nothing any more.
+    flow.ack(590, 1, Some(500), &[block(9, 9), block(11, 11)]);
+    assert_eq!(flow.sender.cc.window.ssthresh, 5_000);
+}
+
+#[test]
+fn an_original_that_arrives_after_a_timeout_undoes_it_without_timestamps() {
+    // Step 3.b: segment 2 is acknowledged, or 9 SACKed, and neither was sent again.
+    for (segment, sack) in [(2, vec![]), (1, vec![block(9, 9)])] {
+        let mut flow = timed_out();
+        assert_eq!(flow.ack(540, 1, None, &[]), [11, 12]);
+        flow.ack(545, segment, None, &sack);
+        assert!(flow.window_segments() >= 10.0, "{}", flow.window_segments());
+        assert!(flow.sender.cc.window.in_slow_start());
+        assert_eq!(flow.sender.counters.retransmitted, 1);
+    }
+}
+
+#[test]
+fn without_new_data_a_timeout_is_followed_by_retransmissions() {
+    // Step 2.b has nothing to send: two of the nine others, as slow start allows.
+    let mut flow = Flow::idle();
+    flow.sender.write(10 * MSS);
+    flow.send(0);
+    flow.sender.time_out((START_MS + 500) * MS);
+    assert_eq!(flow.send(500), [1]);
+    assert_eq!(flow.ack(540, 1, Some(500), &[]), [2, 3]);
+}
+
 #[test]
 fn an_echo_halves_the_window_over_a_round_trip_and_once() {
     // RFC 3168, 6.1.2, and tcp_cwnd_reduction: for ten segments five leave, the first with CWR, however many

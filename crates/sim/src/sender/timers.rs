@@ -101,7 +101,7 @@ impl Sender {
     }
 
     /// RFC 6298, 5.4 to 5.6.
-    fn time_out(&mut self, now: u64) {
+    pub(super) fn time_out(&mut self, now: u64) {
         self.counters.timeouts += 1;
         #[cfg(debug_assertions)]
         self.check();
@@ -123,6 +123,7 @@ impl Sender {
         if self.loss_state == LossState::Open && self.tally.sacked_segments >= u64::from(DUP_THRESH) {
             self.rack.doubt_reordering();
         }
+        self.begin_frto(!self.loss_state.repairs() || !makes_progress);
         self.loss_state = LossState::Timeout { until: self.nxt };
         self.ecn.queue_cwr();
         self.tail_probe = None;

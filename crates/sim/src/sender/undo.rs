@@ -161,10 +161,15 @@ impl Sender {
     pub(super) fn undo_timeout(&mut self, echo_ns: u64) -> bool {
         let is_due = self.undo.is_due(echo_ns);
         if is_due {
-            self.unmark_lost();
-            self.undo_reduction();
-            self.end_recovery();
+            self.undo_spurious_timeout();
         }
         is_due
+    }
+
+    /// Nothing was lost when the timer expired.
+    pub(super) fn undo_spurious_timeout(&mut self) {
+        self.unmark_lost();
+        self.undo_reduction();
+        self.end_recovery();
     }
 }
