@@ -85,6 +85,11 @@ impl Window {
         self.cwnd < self.ssthresh
     }
 
+    /// Linux, tcp_current_ssthresh: a window as large as this is known to be good.
+    pub fn known_good(&self) -> u64 {
+        self.ssthresh.max(self.cwnd / 2 + self.cwnd / 4)
+    }
+
     /// Bytes per second at which Linux spreads a window over an RTT (tcp_update_pacing_rate).
     pub fn pacing_rate(&self, srtt_ns: u64) -> f64 {
         let gain = if self.cwnd < self.ssthresh / 2 { PACING_GAIN_SLOW_START } else { PACING_GAIN };

@@ -2,7 +2,7 @@
 //! The sending half of an endpoint: what may leave now, what was lost, when to give up waiting.
 //!
 //! `ack` follows an arriving ACK; `rack` finds losses, `recovery` reduces the window for them and
-//! `undo` and `frto` take that back; `ecn` reduces it for an echo; `output` chooses the next segment, `timers` waits and `tail_probe` asks for
+//! `undo` and `frto` take that back, `idle` after a pause; `ecn` reduces it for an echo; `output` chooses the next segment, `timers` waits and `tail_probe` asks for
 //! an ACK; `burst` sends several segments at once and `window_use` judges whether the window limits; `buffer`
 //! is the application's side; `handshake` comes before all of it.
 
@@ -13,6 +13,7 @@ mod dsack;
 mod ecn;
 mod frto;
 mod handshake;
+mod idle;
 mod output;
 mod rack;
 mod recovery;
@@ -122,6 +123,8 @@ pub struct Sender {
     delivered: u64,
     delivered_ns: u64,
     first_sent_ns: u64,
+    /// When data left last, for the first time or again.
+    last_sent_ns: u64,
     app_limited_until: u64,
     round_end: u64,
     pub counters: Counters,
@@ -179,6 +182,7 @@ impl Sender {
             delivered: 0,
             delivered_ns: now,
             first_sent_ns: now,
+            last_sent_ns: now,
             app_limited_until: 0,
             round_end: 0,
             counters: Counters::default(),

@@ -122,6 +122,7 @@ impl Sender {
             cwr: false,
         };
         self.tally.again += len;
+        self.last_sent_ns = now;
         self.prr.sent += len;
         self.counters.retransmitted += 1;
         let with_sack = self.cfg.recovery == Recovery::Sack;
@@ -172,6 +173,7 @@ impl Sender {
         let seq = self.nxt;
         let end = seq + len;
         if self.outstanding() == 0 {
+            self.restart_after_idle(now);
             self.first_sent_ns = now;
             self.delivered_ns = now;
             if self.app_limited_until > 0 {
@@ -199,6 +201,7 @@ impl Sender {
             fin,
         });
         self.nxt = end;
+        self.last_sent_ns = now;
         self.window_use.sent = true;
         self.prr.sent += len;
         if len < self.mss {

@@ -341,6 +341,50 @@ fn without_new_data_a_timeout_is_followed_by_retransmissions() {
 }
 
 #[test]
+fn a_pause_halves_the_window_for_each_rto() {
+    // tcp_cwnd_restart. RTO: 40 ms and 200 ms. Of 80 segments, after a pause of 240 ms all; one of more than
+    // one RTO 40, of more than two 20, of more than three 10, the initial window, and no less. Slow start
+    // ends at three quarters of 80.
+    let rto_ms = 240;
+    for (pause_ms, window, ssthresh) in [
+        (rto_ms, 80, 50),
+        (rto_ms + 1, 40, 60),
+        (2 * rto_ms, 40, 60),
+        (2 * rto_ms + 1, 20, 60),
+        (3 * rto_ms + 1, 10, 60),
+        (50 * rto_ms, 10, 60),
+    ] {
+        let mut flow = Flow::idle();
+        flow.sender.write(MSS);
+        flow.send(0);
+        flow.ack(40, 1, Some(0), &[]);
+        assert_eq!(flow.sender.rto_ns, rto_ms * MS);
+        flow.sender.cc.window.cwnd = 80 * MSS;
+        flow.sender.cc.window.ssthresh = 50 * MSS;
+        flow.sender.write(100 * MSS);
+        assert_eq!(flow.send(pause_ms).len() as u64, window, "{pause_ms} ms");
+        assert_eq!(flow.sender.cc.window.ssthresh, ssthresh * MSS, "{pause_ms} ms");
+    }
+}
+
+#[test]
+fn senders_of_published_sources_and_rate_based_ones_keep_their_window() {
+    use crate::scenario::{Recovery, SocketLayer};
+    let linux = SenderSpec::default();
+    for spec in [
+        SenderSpec { recovery: Recovery::Newreno, ..linux.clone() },
+        SenderSpec { socket: SocketLayer::Bsd43, ..linux.clone() },
+        SenderSpec { congestion_control: CongestionControl::Bbr, ..linux },
+    ] {
+        let mut sender = Sender::new(&spec, MSS, 1 << 30, Some(40 * MS), START_MS * MS);
+        sender.cc.window.cwnd = 80 * MSS;
+        sender.write(100 * MSS);
+        assert!(sender.next_segment(100 * START_MS * MS).is_some());
+        assert_eq!(sender.cc.window.cwnd, 80 * MSS);
+    }
+}
+
+#[test]
 fn an_echo_halves_the_window_over_a_round_trip_and_once() {
     // RFC 3168, 6.1.2, and tcp_cwnd_reduction: for ten segments five leave, the first with CWR, however many
     // ACKs have ECE. While more than five are out, the share of five in ten, rounded up: after the first,

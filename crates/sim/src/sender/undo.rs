@@ -28,9 +28,7 @@ struct Reduction {
 impl Undo {
     /// The window is about to be reduced, with so many retransmissions in flight.
     pub fn remember(&mut self, una: u64, window: Window, resent_in_flight: u64) {
-        // Linux, tcp_current_ssthresh: a window as large as this is known to be good.
-        let known_good = window.cwnd / 2 + window.cwnd / 4;
-        let window = Window { ssthresh: window.ssthresh.max(known_good), ..window };
+        let window = Window { ssthresh: window.known_good(), ..window };
         let resent = (resent_in_flight > 0).then_some(resent_in_flight);
         self.reduction = Some(Reduction { una, window, resent });
     }
