@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //! The sending half of an endpoint: what may leave now, what was lost, when to give up waiting.
 //!
-//! `ack` follows an arriving ACK; `rack` finds losses, `recovery` reduces the window for them and
-//! `undo` and `frto` take that back, `idle` after a pause; `ecn` reduces it for an echo; `output` chooses the next segment, `timers` waits and `tail_probe` asks for
-//! an ACK; `burst` sends several segments at once and `window_use` judges whether the window limits; `buffer`
-//! is the application's side; `handshake` comes before all of it.
+//! `ack` follows an arriving ACK; `rack` finds losses, `recovery` reduces the window for them, and `undo` and
+//! `frto` take that back; `idle` reduces it after a pause, `ecn` for an echo; `output` chooses the next segment,
+//! `timers` waits and `tail_probe` asks for an ACK; `burst` sends several segments at once and `window_use`
+//! judges whether the window limits; `buffer` is the application's side; `handshake` comes before all of it.
 
 mod ack;
 mod buffer;
