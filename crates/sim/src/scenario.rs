@@ -608,6 +608,10 @@ impl Default for SenderSpec {
 }
 
 impl SenderSpec {
+    pub(crate) fn initial_window_bytes(&self, mss: u64) -> u64 {
+        u64::from(self.initial_window_segments.max(1)) * mss
+    }
+
     /// The same on a host that allows a send buffer of at most `max_bytes`.
     pub(crate) fn bounded(&self, max_bytes: Option<u64>) -> SenderSpec {
         let mut bounded = self.clone();

@@ -3,7 +3,7 @@
 //! (net/ipv4/tcp_bbr.c): the window and the pacing rate follow the estimates of bottleneck bandwidth and
 //! minimum RTT. It does not look for policers (bbr_lt_bw_sampling).
 
-use super::{AckSample, Controller, Flight, Window};
+use super::{AckSample, Controller, Flight, Restart, Window};
 
 /// 2/ln 2, the smallest gain that doubles the rate each round (the draft, 4.3.2.1).
 const HIGH_GAIN: f64 = 2.885;
@@ -358,9 +358,12 @@ impl Controller for Bbr {
     }
 
     /// Linux, bbr_cwnd_event: no faster than the path is known to be.
-    fn on_restart(&mut self, now_ns: u64) {
+    fn on_restart(&mut self, restart: &Restart) {
+        if !restart.app_limited {
+            return;
+        }
         self.idle_restart = true;
-        self.aggregation.since_ns = now_ns;
+        self.aggregation.since_ns = restart.now_ns;
         self.aggregation.bytes = 0;
         if matches!(self.mode, Mode::ProbeBandwidth { .. }) {
             self.set_pacing_rate(1.0);

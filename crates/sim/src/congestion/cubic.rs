@@ -3,7 +3,7 @@
 //! a clock of jiffies, and as if Reno's window never grew by more than ALPHA.
 
 use super::hystart::HyStart;
-use super::{slow_start, AckSample, Controller, Flight, Window};
+use super::{slow_start, AckSample, Controller, Flight, Restart, Window, JIFFY_NS};
 use crate::scenario::Counting;
 
 /// RFC 9438, 4.6: the multiplicative decrease, 0.7, and the unit of this and what follows.
@@ -15,10 +15,8 @@ const C: u64 = 410;
 /// takes a whole one once it has what it had before the loss.
 // [D-29]
 const RENO_EIGHTHS: u64 = 8 * (UNIT + BETA) / 3 / (UNIT - BETA);
-/// The lab's kernel has 100 jiffies a second, ...
-const JIFFY_NS: u64 = 10_000_000;
 const HZ: u64 = 1_000_000_000 / JIFFY_NS;
-/// ... and the curve is judged again when the window has changed or after so many.
+/// The curve is judged again when the window has changed or after so many.
 const JUDGED_FOR: u64 = HZ / 32;
 /// Linux: until a loss shows what the path carries, the window grows by one segment for at most so
 /// many acknowledged (bictcp_update).
@@ -30,7 +28,7 @@ const WINDOWS_ABOVE_CURVE: u64 = 100;
 const LEAST_ACKED: u64 = 2;
 /// Linux: RTTs measured this soon after a reduction are those of the queue that it drains
 /// (cubictcp_acked).
-const RTT_UNSETTLED_NS: u64 = 1_000_000_000;
+const RTT_UNSETTLED: u64 = HZ;
 
 #[derive(Default)]
 struct Curve {
@@ -43,8 +41,8 @@ struct Curve {
     origin: u64,
     /// Time from the epoch's start to the return to `origin`, in 1/1024 s.
     k: u64,
-    /// Jiffy and time at which congestion avoidance began after the last reduction.
-    epoch: Option<(u64, u64)>,
+    /// Jiffy at which congestion avoidance began after the last reduction, later by each pause since.
+    epoch: Option<u64>,
     /// The window that Reno would have, and segments acknowledged since it grew.
     reno: u64,
     acked: u64,
@@ -76,10 +74,19 @@ impl Curve {
         self.count = self.count.max(LEAST_ACKED);
     }
 
+    /// RFC 9438, 5.8: a pause is not part of the time since the epoch began (cubictcp_cwnd_event).
+    // [RFC9438.1]
+    fn pause(&mut self, restart: &Restart) {
+        let now = restart.now_ns / JIFFY_NS;
+        if let Some(epoch) = &mut self.epoch {
+            *epoch = (*epoch + now - restart.last_sent_ns / JIFFY_NS).min(now);
+        }
+    }
+
     /// RFC 9438, equation 1, at a jiffy one RTT ahead (4.2).
     fn judge(&mut self, now_ns: u64, ahead: u64, window: u64, acked: u64) {
         if self.epoch.is_none() {
-            self.epoch = Some((now_ns / JIFFY_NS, now_ns));
+            self.epoch = Some(now_ns / JIFFY_NS);
             self.acked = acked;
             self.reno = window;
             self.origin = self.last_max.max(window);
@@ -87,8 +94,7 @@ impl Curve {
             let distance = (self.origin - window) as f64;
             self.k = (distance * UNIT.pow(4) as f64 / C as f64).cbrt() as u64;
         }
-        let (start, _) = self.epoch.unwrap_or_default();
-        let time = (ahead - start) * UNIT / HZ;
+        let time = (ahead - self.epoch.unwrap_or_default()) * UNIT / HZ;
         let offset = u128::from(time.abs_diff(self.k));
         let delta = (u128::from(C) * offset.pow(3) / u128::from(UNIT.pow(4))) as u64;
         let target = if time < self.k { self.origin.saturating_sub(delta) } else { self.origin + delta };
@@ -151,8 +157,12 @@ impl Controller for Cubic {
         self.grow(acked, ack.mss, window);
     }
 
+    fn on_restart(&mut self, restart: &Restart) {
+        self.curve.pause(restart);
+    }
+
     fn on_rtt(&mut self, ack: &AckSample, window: &mut Window) {
-        if self.curve.epoch.map_or(true, |(_, epoch_ns)| ack.now_ns - epoch_ns >= RTT_UNSETTLED_NS) {
+        if self.curve.epoch.map_or(true, |epoch| ack.now_ns / JIFFY_NS - epoch >= RTT_UNSETTLED) {
             self.hystart.on_rtt(ack, window);
         }
     }
@@ -212,6 +222,12 @@ mod tests {
             };
             self.cubic.on_ack(&sample, &mut self.window);
             self.segments()
+        }
+
+        fn goes_on_until(&mut self, at_ns: u64) {
+            while self.now_ns < at_ns {
+                self.ack();
+            }
         }
     }
 
@@ -276,11 +292,46 @@ mod tests {
         flow.cubic.on_loss(&flow.flight(), &mut flow.window);
         let start_ns = flow.now_ns;
         for (at_s, expected) in [(1.9, 850.5), (5.0, 972.6), (9.1, 1000.0)] {
-            while flow.now_ns < start_ns + (at_s * 1e9) as u64 {
-                flow.ack();
-            }
+            flow.goes_on_until(start_ns + (at_s * 1e9) as u64);
             let found = flow.segments() as f64;
             assert!((found / expected - 1.0).abs() < 0.01, "{at_s} s: {found}");
         }
+    }
+
+    #[test]
+    // [RFC9438.1]
+    fn a_pause_does_not_count() {
+        // The same curve, with a pause of 100 s after the first 3 s.
+        let mut flow = Flow::new(1000);
+        flow.cubic.on_loss(&flow.flight(), &mut flow.window);
+        let mut start_ns = flow.now_ns;
+        flow.goes_on_until(start_ns + 3_000 * MS);
+        let last_sent_ns = flow.now_ns;
+        let epoch = flow.cubic.curve.epoch.expect("congestion avoidance");
+        flow.now_ns += 100_000 * MS;
+        flow.cubic.on_restart(&Restart { now_ns: flow.now_ns, last_sent_ns, app_limited: true });
+        assert_eq!(flow.cubic.curve.epoch, Some(epoch + 10_000));
+        start_ns += 100_000 * MS;
+        for (at_s, expected) in [(5.0, 972.6), (9.1, 1000.0)] {
+            flow.goes_on_until(start_ns + (at_s * 1e9) as u64);
+            let found = flow.segments() as f64;
+            assert!((found / expected - 1.0).abs() < 0.01, "{at_s} s: {found}");
+        }
+    }
+
+    #[test]
+    fn an_epoch_does_not_begin_after_now() {
+        // It began with an ACK at 51 ms, 50 ms after data left last: after a pause of 100 s it begins then.
+        let mut flow = Flow::new(1000);
+        flow.cubic.on_loss(&flow.flight(), &mut flow.window);
+        flow.now_ns = 51 * MS;
+        flow.ack();
+        let now_ns = 100_001 * MS;
+        flow.cubic.on_restart(&Restart { now_ns, last_sent_ns: MS, app_limited: true });
+        assert_eq!(flow.cubic.curve.epoch, Some(now_ns / JIFFY_NS));
+        // Without a loss there is none.
+        let mut flow = Flow::new(1000);
+        flow.cubic.on_restart(&Restart { now_ns, last_sent_ns: MS, app_limited: true });
+        assert_eq!(flow.cubic.curve.epoch, None);
     }
 }

@@ -14,6 +14,9 @@ use crate::scenario::{CongestionControl, Counting, SenderSpec};
 const PACING_GAIN_SLOW_START: f64 = 2.0;
 const PACING_GAIN: f64 = 1.2;
 
+/// The lab's kernel has 100 jiffies a second.
+pub const JIFFY_NS: u64 = 10_000_000;
+
 /// What the sender learned from one ACK.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AckSample {
@@ -62,6 +65,16 @@ impl DeliveryRate {
     }
 }
 
+/// The pause before data that leaves while nothing is out (Linux, CA_EVENT_TX_START).
+#[derive(Clone, Copy, Debug)]
+pub struct Restart {
+    pub now_ns: u64,
+    /// When data left last.
+    pub last_sent_ns: u64,
+    /// The application had none meanwhile.
+    pub app_limited: bool,
+}
+
 /// What was out when a loss showed.
 #[derive(Clone, Copy, Debug)]
 pub struct Flight {
@@ -102,8 +115,8 @@ trait Controller {
     /// Data may leave from now on, in this window.
     fn on_established(&mut self, _now_ns: u64, _rtt_ns: Option<u64>, _window: &Window) {}
 
-    /// Data leaves after a pause in which the application had none.
-    fn on_restart(&mut self, _now_ns: u64) {}
+    /// Data leaves while nothing is out.
+    fn on_restart(&mut self, _restart: &Restart) {}
 
     /// An ACK arrived outside fast recovery (rate-based: any ACK).
     fn on_ack(&mut self, ack: &AckSample, window: &mut Window);
@@ -146,8 +159,7 @@ impl Congestion {
             CongestionControl::Cubic => Box::new(cubic::Cubic::new(cfg.counting, cfg.pacing)),
             CongestionControl::Bbr => Box::<bbr::Bbr>::default(),
         };
-        let initial_segments = u64::from(cfg.initial_window_segments.max(1));
-        let window = Window { cwnd: mss * initial_segments, ssthresh: u64::MAX };
+        let window = Window { cwnd: cfg.initial_window_bytes(mss), ssthresh: u64::MAX };
         Congestion { window, is_rate_based: controller.is_rate_based(), controller }
     }
 
@@ -155,8 +167,8 @@ impl Congestion {
         self.controller.on_established(now_ns, rtt_ns, &self.window);
     }
 
-    pub fn on_restart(&mut self, now_ns: u64) {
-        self.controller.on_restart(now_ns);
+    pub fn on_restart(&mut self, restart: &Restart) {
+        self.controller.on_restart(restart);
     }
 
     pub fn on_ack(&mut self, ack: &AckSample) {

@@ -118,7 +118,7 @@ impl Sender {
     }
 
     /// Nothing was reported or taken as lost, or sent again.
-    fn is_in_order(&self) -> bool {
+    pub(super) fn is_in_order(&self) -> bool {
         let Tally { sacked, lost, again, .. } = self.tally;
         self.loss_state == LossState::Open && sacked + lost + again == 0
     }

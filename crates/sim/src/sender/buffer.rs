@@ -61,6 +61,7 @@ impl Sender {
                 let fillable = self.fillable(limit);
                 let mut take = fillable.min(most);
                 self.writes_on = most < fillable;
+                self.writer_waits = !self.writes_on && self.written + fillable < limit;
                 let at_end = self.written + take == limit;
                 if !at_end && take >= self.mss {
                     take -= (self.written + take) % self.mss;

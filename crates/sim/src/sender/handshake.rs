@@ -80,6 +80,7 @@ impl Sender {
         self.opening = Opening::Established;
         self.delivered_ns = now;
         self.first_sent_ns = now;
+        self.last_sent_ns = now;
         if let Some(rtt_ns) = rtt_ns {
             self.measure(rtt_ns);
             self.min_rtt_ns = rtt_ns;

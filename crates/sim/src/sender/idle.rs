@@ -5,25 +5,43 @@
 
 use super::recovery::LossState;
 use super::Sender;
+use crate::congestion::JIFFY_NS;
+
+/// Linux measures pauses by its clock of jiffies: messages that leave about an RTO apart are no pause.
+pub(super) fn jiffies_between(from_ns: u64, now: u64) -> u64 {
+    now / JIFFY_NS - from_ns / JIFFY_NS
+}
 
 impl Sender {
+    /// Linux, __tcp_set_rto: rounded up.
+    pub(super) fn rto_jiffies(&self) -> u64 {
+        self.rto_ns.div_ceil(JIFFY_NS)
+    }
+
+    /// A window that was not used is no longer believed: Linux's senders, but for rate-based ones.
+    pub(super) fn forgets_unused_window(&self) -> bool {
+        self.sends_bursts() && !self.cc.is_rate_based
+    }
+
     /// Nothing is out, and new data is about to leave.
+    // [RFC2861.1]
     pub(super) fn restart_after_idle(&mut self, now: u64) {
-        let idle_ns = now - self.last_sent_ns;
-        if idle_ns <= self.rto_ns || self.cc.is_rate_based || !self.sends_bursts() {
+        let (mut left, rto) = (jiffies_between(self.last_sent_ns, now), self.rto_jiffies());
+        if left <= rto || !self.forgets_unused_window() {
             return;
         }
         let mss = self.mss;
+        let initial = self.cfg.initial_window_bytes(mss);
         let window = &mut self.cc.window;
         if self.loss_state == LossState::Open {
             window.ssthresh = window.known_good();
         }
-        let least = window.cwnd.min(u64::from(self.cfg.initial_window_segments.max(1)) * mss);
-        let mut left_ns = idle_ns;
-        while left_ns > self.rto_ns && window.cwnd > least {
-            left_ns -= self.rto_ns;
+        let least = window.cwnd.min(initial);
+        while left > rto && window.cwnd > least {
+            left -= rto;
             window.cwnd = window.cwnd / mss / 2 * mss;
         }
         window.cwnd = window.cwnd.max(least);
+        self.window_use.start_anew(now);
     }
 }

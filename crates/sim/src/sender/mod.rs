@@ -79,6 +79,8 @@ pub struct Sender {
     pushes: VecDeque<u64>,
     /// A bulk writer was interrupted in the middle of a write.
     writes_on: bool,
+    /// It waits for room in the send buffer (Linux, SOCK_NOSPACE).
+    writer_waits: bool,
     segments: VecDeque<Segment>,
     sacked: Ranges,
     tally: Tally,
@@ -147,6 +149,7 @@ impl Sender {
             copying: None,
             pushes: VecDeque::new(),
             writes_on: false,
+            writer_waits: false,
             segments: VecDeque::new(),
             sacked: Ranges::default(),
             tally: Tally::default(),

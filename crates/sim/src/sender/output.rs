@@ -6,7 +6,7 @@ use super::segment::{Departure, Segment};
 use super::tail_probe::DueProbe;
 use super::timers::Timer;
 use super::{Sender, NEVER};
-use crate::congestion::Window;
+use crate::congestion::{Restart, Window};
 use crate::scenario::{Nagle, Recovery};
 
 /// Least share of the peer's largest window that a segment cut off by the window fills (rule
@@ -58,7 +58,7 @@ impl Sender {
                 self.restart_timer(now);
             }
             self.end_burst();
-            self.judge_window_use();
+            self.judge_window_use(now);
         }
         next
     }
@@ -176,9 +176,8 @@ impl Sender {
             self.restart_after_idle(now);
             self.first_sent_ns = now;
             self.delivered_ns = now;
-            if self.app_limited_until > 0 {
-                self.cc.on_restart(now);
-            }
+            let (last_sent_ns, app_limited) = (self.last_sent_ns, self.app_limited_until > 0);
+            self.cc.on_restart(&Restart { now_ns: now, last_sent_ns, app_limited });
         }
         // The last segment of a burst or of a write is pushed, and whatever empties the buffer.
         let mut psh = self.send_in_burst(now, len) || end == self.written && !self.writes_on;

@@ -166,6 +166,7 @@ impl Sender {
             sample.window_limited = true;
         }
         self.cc.on_ack(&AckSample { acked_bytes: sample.delivered_bytes, ..*sample });
+        self.window_use.since_ns = sample.now_ns;
     }
 
     /// Linux, tcp_rack_reo_timeout: the reordering window of a segment is over.

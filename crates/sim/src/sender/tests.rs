@@ -304,6 +304,7 @@ fn timed_out() -> Flow {
 }
 
 #[test]
+// [RFC5682.1]
 fn after_a_timeout_two_new_segments_leave_first() {
     // RFC 5682, 3.1, steps 2.b and 3.a. The ACK of the retransmission lets out 11 and 12, not 2. Their
     // SACK shows that nothing arrived of what was out: with a window of three (slow start) 2 leaves.
@@ -341,17 +342,19 @@ fn without_new_data_a_timeout_is_followed_by_retransmissions() {
 }
 
 #[test]
+// [RFC2861.1]
 fn a_pause_halves_the_window_for_each_rto() {
-    // tcp_cwnd_restart. RTO: 40 ms and 200 ms. Of 80 segments, after a pause of 240 ms all; one of more than
-    // one RTO 40, of more than two 20, of more than three 10, the initial window, and no less. Slow start
-    // ends at three quarters of 80.
+    // tcp_cwnd_restart. RTO: 40 ms and 200 ms, 24 jiffies. Of 80 segments, after a pause of 24 jiffies all; one
+    // of more than one RTO 40, of more than two 20, of more than three 10, the initial window, and no less. Slow
+    // start ends at three quarters of 80.
     let rto_ms = 240;
     for (pause_ms, window, ssthresh) in [
         (rto_ms, 80, 50),
-        (rto_ms + 1, 40, 60),
+        (rto_ms + 9, 80, 50),
+        (rto_ms + 10, 40, 60),
         (2 * rto_ms, 40, 60),
-        (2 * rto_ms + 1, 20, 60),
-        (3 * rto_ms + 1, 10, 60),
+        (2 * rto_ms + 10, 20, 60),
+        (3 * rto_ms + 10, 10, 60),
         (50 * rto_ms, 10, 60),
     ] {
         let mut flow = Flow::idle();
@@ -365,6 +368,61 @@ fn a_pause_halves_the_window_for_each_rto() {
         assert_eq!(flow.send(pause_ms).len() as u64, window, "{pause_ms} ms");
         assert_eq!(flow.sender.cc.window.ssthresh, ssthresh * MSS, "{pause_ms} ms");
     }
+}
+
+/// Of a window of 80 segments one is in use and acknowledged at 40 ms; the RTO is 240 ms. Another is lost.
+fn uses_little() -> Flow {
+    let mut flow = Flow::idle();
+    flow.sender.write(MSS);
+    flow.send(0);
+    flow.ack(40, 1, Some(0), &[]);
+    flow.sender.cc.window.cwnd = 80 * MSS;
+    flow.sender.cc.window.ssthresh = 50 * MSS;
+    flow.sender.write(MSS);
+    assert_eq!(flow.send(200), [2]);
+    flow
+}
+
+#[test]
+// [RFC2861.2]
+fn a_window_unused_for_an_rto_goes_half_of_the_way_to_what_was_used() {
+    // tcp_cwnd_application_limited. The pauses, of 200 ms at most, are no longer than an RTO, but no ACK has
+    // come for one: at 280 ms of 80 segments and the initial 10, more than the two out, 45 are left. An RTO
+    // later 13 are out: 29, as slow start ends at three quarters of 45 or where it did.
+    let mut flow = uses_little();
+    flow.sender.write(MSS);
+    assert_eq!(flow.send(279), [3]);
+    assert_eq!(flow.window_segments(), 80.0);
+    flow.sender.write(MSS);
+    assert_eq!(flow.send(280), [4]);
+    assert_eq!((flow.window_segments(), flow.sender.cc.window.ssthresh), (45.0, 60 * MSS));
+    flow.sender.write(9 * MSS);
+    assert_eq!(flow.send(519), (5..=13).collect::<Vec<_>>());
+    assert_eq!(flow.window_segments(), 45.0);
+    flow.sender.write(2 * MSS);
+    assert_eq!(flow.send(520), [14, 15]);
+    assert_eq!(flow.window_segments(), 29.0);
+    // The window is judged anew: fifteen are out.
+    assert_eq!(flow.sender.cc.window.ssthresh, 60 * MSS);
+}
+
+#[test]
+fn a_window_is_kept_that_the_send_buffer_does_not_fill_or_a_hole_is_in() {
+    // SOCK_NOSPACE: a bulk writer waits for room in a buffer of five segments. TCP_CA_Disorder: segment 3
+    // was SACKed.
+    let mut flow = uses_little();
+    flow.sender.cfg.send_buffer_bytes = 5 * MSS;
+    flow.sender.fill(0, 1000 * MSS, u64::MAX);
+    assert_eq!(flow.send(280), [3, 4, 5, 6]);
+    assert_eq!(flow.window_segments(), 80.0);
+
+    let mut flow = uses_little();
+    flow.sender.write(MSS);
+    assert_eq!(flow.send(205), [3]);
+    flow.ack(245, 1, Some(0), &[block(3, 3)]);
+    flow.sender.write(MSS);
+    assert_eq!(flow.send(280), [4]);
+    assert_eq!(flow.window_segments(), 80.0);
 }
 
 #[test]

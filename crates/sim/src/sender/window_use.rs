@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! Whether the congestion window holds the sender back: a window that is not used does not grow (RFC 7661;
-//! Linux, tcp_cwnd_validate and tcp_is_cwnd_limited).
+//! Whether the congestion window holds the sender back: a window that is not used does not grow, and shrinks after
+//! an RTO (RFC 2861, 3.2; RFC 7661; Linux, tcp_cwnd_validate and tcp_is_cwnd_limited).
 
+use super::idle::jiffies_between;
 use super::Sender;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -15,11 +16,23 @@ pub struct WindowUse {
     pub sent: bool,
     /// Data waits for an ACK although the window has room for part of it.
     pub defers: bool,
+    /// When the window was last in use, or an ACK could widen it (Linux, snd_cwnd_stamp), ...
+    pub since_ns: u64,
+    /// ... and the most segments that were out since it was in use (snd_cwnd_used).
+    used_segments: u64,
+}
+
+impl WindowUse {
+    /// The window is what it should be now.
+    pub fn start_anew(&mut self, now: u64) {
+        self.since_ns = now;
+        self.used_segments = 0;
+    }
 }
 
 impl Sender {
     /// All that may leave has left.
-    pub(super) fn judge_window_use(&mut self) {
+    pub(super) fn judge_window_use(&mut self, now: u64) {
         let defers = std::mem::take(&mut self.window_use.defers);
         let sent = std::mem::take(&mut self.window_use.sent);
         let data_waits = self.written > self.nxt;
@@ -36,11 +49,39 @@ impl Sender {
         if self.una >= window_use.until || limited || is_more {
             *window_use = WindowUse { limited, most_out: out, until: self.nxt, ..*window_use };
         }
+        if self.uses_window() {
+            self.window_use.start_anew(now);
+            return;
+        }
+        let used_segments = &mut self.window_use.used_segments;
+        *used_segments = (*used_segments).max(self.segments.len() as u64);
+        let unused = jiffies_between(self.window_use.since_ns, now);
+        if unused >= self.rto_jiffies() && self.forgets_unused_window() {
+            self.shrink_unused_window(now);
+        }
     }
 
     /// In slow start a window is in use when half of it is.
     pub(super) fn uses_window(&self) -> bool {
         let half_used = self.window() < 2 * self.window_use.most_out;
         self.window_use.limited || (self.cc.window.in_slow_start() && half_used)
+    }
+
+    /// Half of the way to what was used, unless the application waits for room in the send buffer
+    /// (tcp_cwnd_application_limited).
+    // [RFC2861.2]
+    fn shrink_unused_window(&mut self, now: u64) {
+        self.window_use.since_ns = now;
+        if !self.is_in_order() || self.writer_waits {
+            return;
+        }
+        let initial = self.cfg.initial_window_bytes(self.mss) / self.mss;
+        let used = std::mem::take(&mut self.window_use.used_segments).max(initial);
+        let window = &mut self.cc.window;
+        let segments = window.cwnd / self.mss;
+        if used < segments {
+            window.ssthresh = window.known_good();
+            window.cwnd = (segments + used) / 2 * self.mss;
+        }
     }
 }
