@@ -130,7 +130,7 @@ def kind_of(path: str) -> Role:
     pure = PurePosixPath(path)
     if pure.suffix == ".md":
         return Role.TEXT
-    if TEST_FOLDERS & set(pure.parts[:-1]) or pure.name.startswith("test_"):
+    if TEST_FOLDERS & set(pure.parts[:-1]) or pure.name.startswith("test_") or pure.stem == "tests":
         return Role.TEST
     return Role.CODE
 
