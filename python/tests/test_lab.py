@@ -424,6 +424,21 @@ def test_hosts_get_the_settings_of_the_workload() -> None:
     assert " window=128480" in made.steps[0]  # 88 segments without timestamps
 
 
+def test_hystart_is_off_for_all_connections_of_a_kernel_or_for_none() -> None:
+    given = scenario()
+    path = "/sys/module/tcp_cubic/parameters/hystart"
+    assert ("server", path) not in traffic.build(given, "workload x", {}).sysctls
+    given["groups"][0]["sender"] = {"hystart": "off"}
+    made = traffic.build(given, "workload x", {})
+    assert [made.sysctls[host, path] for host in ("client", "server")] == ["0", "0"]
+    given["groups"].append(given["groups"][0] | {"name": "other", "sender": {}})
+    with pytest.raises(InputError, match="hystart.*a host has only one"):
+        traffic.build(given, "workload x", {})
+    given["groups"][0]["sender"] = {"hystart": "rfc9406"}
+    with pytest.raises(InputError, match=r"sender\.hystart.*no HyStart\+\+"):
+        traffic.build(given, "workload x", {})
+
+
 def test_an_experiment_sets_both_hosts_whatever_their_flows_ask_for() -> None:
     given = scenario() | {"sysctls": {"tcp_frto": 0, "tcp_early_retrans": 0}}
     made = traffic.build(given, "workload x", {})

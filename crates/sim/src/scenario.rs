@@ -504,6 +504,19 @@ choice! {
 choice! {
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
+    pub enum Hystart {
+        /// HyStart as in Linux: CUBIC has it.
+        #[default]
+        Linux,
+        /// HyStart++, Reno and CUBIC alike.
+        Rfc9406,
+        Off,
+    }
+}
+
+choice! {
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
     pub enum Nagle {
         /// A short segment waits while anything is unacknowledged.
         Bsd43,
@@ -552,6 +565,9 @@ keys! {
         /// what makes the congestion window grow: acknowledged bytes, acknowledged bytes up to
         /// 2 SMSS per ACK (ABC, RFC 3465), or ACKs
         pub counting: Counting,
+        /// what ends slow start before a loss: HyStart as in Linux (cubic only), HyStart++ (RFC 9406;
+        /// reno, cubic), or nothing
+        pub hystart: Hystart,
         /// variant of Nagle's algorithm
         pub nagle: Nagle,
         /// loss recovery
@@ -590,6 +606,7 @@ impl Default for SenderSpec {
         SenderSpec {
             congestion_control: Default::default(),
             counting: Default::default(),
+            hystart: Default::default(),
             nagle: Default::default(),
             recovery: Default::default(),
             socket: Default::default(),

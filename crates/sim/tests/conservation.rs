@@ -237,6 +237,10 @@ fn scenario(number: u64) -> Scenario {
         let other = flows(&mut d, "b");
         s["groups"].as_array_mut().expect("a list").push(other);
     }
+    // With dice of its own: whatever is drawn here, the rest of a scenario stays what it was.
+    for group in s["groups"].as_array_mut().expect("a list") {
+        group["sender"]["hystart"] = json!(Dice(!number).pick(&["linux", "rfc9406", "off"]));
+    }
     if d.one_in(4) {
         s["access"] =
             json!({ "rate_bps": d.pick(&[1_000_000u64, 100_000_000]), "delay_ns": d.below(20 * MS) });
@@ -402,6 +406,7 @@ fn the_generator_reaches_all_policies_senders_and_disciplines() {
         "cubic",
         "bbr",
         "bytes2smss",
+        "rfc9406",
         "acks",
         "newreno",
         "timeout",

@@ -125,6 +125,27 @@ fn an_ack_for_four_segments_opens_the_window_by_four_when_bytes_are_counted() {
     assert_eq!(sent(trace(&r)), expected);
 }
 
+#[test]
+// [RFC9406.1]
+fn hystart_plus_plus_ends_slow_start_before_the_queue_overflows() {
+    // The path holds 40 segments, the queue 600. The window doubles from 10 to 1280 and overruns both. The first
+    // segment of a round finds a queue, of 40, when the ACKs of 80 segments release 160; so its RTT, 80 ms, is
+    // known with 160 segments, and is believed with 168. A quarter more in each of five rounds makes less than
+    // 168 * 1.25^5 = 513, and congestion avoidance goes on from there. Linux's HyStart is CUBIC's only.
+    let lost = |congestion_control: &str, hystart: &str| {
+        let sender = json!({ "congestion_control": congestion_control, "hystart": hystart });
+        let queue = json!({ "down": { "queue_packets": 600 } });
+        let r = run(&ruler(queue, &[transfer(3_000, json!({ "sender": sender }))]));
+        only_flow(&r).retransmitted_segments
+    };
+    for congestion_control in ["reno", "cubic"] {
+        assert!(lost(congestion_control, "off") > 50);
+        assert_eq!(lost(congestion_control, "rfc9406"), 0);
+        let of_linux = lost(congestion_control, "linux");
+        assert_eq!(of_linux > 50, congestion_control == "reno", "{of_linux}");
+    }
+}
+
 // --- when an ACK leaves --------------------------------------------------------------------------
 
 #[test]

@@ -23,6 +23,7 @@ from ackwise.lab.device import Clock, Machine
 from ackwise.lab.machine import Kernel
 from ackwise.lab.network import CLIENT, SERVER
 from ackwise.lab.target import X86, Target
+from ackwise.lab.traffic import HYSTART
 
 SHIFT = 5
 INSTRUCTION_NS = 1 << SHIFT  # 31 million instructions a second: what a busy host can still keep up
@@ -37,9 +38,6 @@ PEER = X86
 # Of instructions, of which no host makes as many: a PC cannot find out its clock's rate by a busy
 # host's time. While it idles, its clock moves with the host's.
 _PEER = Clock("shift=0,sleep=on")
-# It ends slow start by samples of the RTT, which are the host's here: the window would be what
-# bounds a flight, and not the processor.
-_HYSTART = "/sys/module/tcp_cubic/parameters/hystart"
 _POLL_S = 0.002
 _BOOT_S, _END_S = 300.0, 60.0
 _HANDSHAKE = 2  # of the clients, which receive: a SYN, and the ACK of its answer
@@ -85,7 +83,9 @@ def steps(scenario: dict[str, Any], workload: str, kernel: Kernel) -> tuple[list
 
     def of(host: str, port: str, delay_ns: int, run_ns: int) -> list[str]:
         settings = [step for step in made if step.startswith(f"write {host} ")]
-        settings.append(f"write {host} {_HYSTART} 0")
+        # It ends slow start by samples of the RTT, which are the host's here: the window would be
+        # what bounds a flight, and not the processor.
+        settings.append(f"write {host} {HYSTART} 0")
         return [
             f"namespace {host}", f"card {scenario['mtu_bytes']} {host} {delay_ns}", *settings,
             f"offload {host} {port} none", *flows, f"run {run_ns} 0",

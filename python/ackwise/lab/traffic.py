@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 FLOWS_MAX = 4096
 _LINUX_SEND_BUFFER = 4 << 20
 _IPV4 = "/proc/sys/net/ipv4/"
+HYSTART = "/sys/module/tcp_cubic/parameters/hystart"  # of all connections of a kernel
 
 
 @dataclass
@@ -104,6 +105,8 @@ def _check(group: dict[str, Any], where: str) -> None:
             "Linux implements Minshall's variant only",
             'give nagle = "minshall", for instance in [override.flows.sender] of the plan',
         )
+    if sender["hystart"] == "rfc9406":
+        refuse(f"{where}.sender.hystart", "Linux has no HyStart++", 'give "linux" or "off"')
     if sender["recovery"] == "timeout":
         refuse(f"{where}.sender.recovery", "Linux recovers earlier", 'give "sack" or "newreno"')
     if not reader["slow_window"]:
@@ -123,6 +126,8 @@ def _settings(scenario: dict[str, Any], group: dict[str, Any]) -> Iterator[tuple
     for host in (CLIENT, SERVER):
         yield host, _IPV4 + "tcp_no_metrics_save", "1"
         yield host, _IPV4 + "tcp_sack", str(int(sender["recovery"] == "sack"))
+        if any(of["sender"]["hystart"] == "off" for of in scenario["groups"]):
+            yield host, HYSTART, str(int(sender["hystart"] != "off"))
         if scenario.get("ecn"):
             # as the simulator: a connection without SACK stands for one of a published source
             yield host, _IPV4 + "tcp_ecn", str(int(sender["recovery"] == "sack"))

@@ -4,7 +4,7 @@
 
 use super::hystart::HyStart;
 use super::{slow_start, AckSample, Controller, Flight, Restart, Window, JIFFY_NS};
-use crate::scenario::Counting;
+use crate::scenario::{Counting, Hystart, SenderSpec};
 
 /// RFC 9438, 4.6: the multiplicative decrease, 0.7, and the unit of this and what follows.
 const BETA: u64 = 717;
@@ -116,8 +116,9 @@ pub struct Cubic {
 }
 
 impl Cubic {
-    pub fn new(counting: Counting, is_paced: bool) -> Self {
-        Cubic { counting, curve: Curve::default(), credit: 0, odd_bytes: 0, hystart: HyStart::new(is_paced) }
+    pub fn new(cfg: &SenderSpec) -> Self {
+        let hystart = HyStart::new(cfg.hystart == Hystart::Linux, cfg.pacing);
+        Cubic { counting: cfg.counting, curve: Curve::default(), credit: 0, odd_bytes: 0, hystart }
     }
 
     /// cubictcp_recalc_ssthresh(); at least two segments.
@@ -197,7 +198,7 @@ mod tests {
     impl Flow {
         fn new(segments: u64) -> Self {
             let window = Window { cwnd: segments * MSS, ssthresh: segments * MSS };
-            Flow { cubic: Cubic::new(Counting::Bytes, false), window, now_ns: MS }
+            Flow { cubic: Cubic::new(&SenderSpec::default()), window, now_ns: MS }
         }
 
         fn segments(&self) -> u64 {

@@ -25,6 +25,8 @@ const MERGING_MOST_NS: f64 = 1_000_000.0;
 /// Of one connection, in slow start.
 #[derive(Clone, Debug)]
 pub struct HyStart {
+    /// It ends slow start; off, it only knows the shortest RTT.
+    is_on: bool,
     is_paced: bool,
     /// Slow start ended; until a timeout.
     found: bool,
@@ -40,8 +42,9 @@ pub struct HyStart {
 }
 
 impl HyStart {
-    pub fn new(is_paced: bool) -> Self {
+    pub fn new(is_on: bool, is_paced: bool) -> Self {
         HyStart {
+            is_on,
             is_paced,
             found: false,
             shortest_ns: u64::MAX,
@@ -60,7 +63,7 @@ impl HyStart {
 
     /// After a timeout everything is learned anew; the round ends with what is out.
     pub fn restart(&mut self, nxt: u64) {
-        *self = HyStart { round_end: nxt, ..HyStart::new(self.is_paced) };
+        *self = HyStart { round_end: nxt, ..HyStart::new(self.is_on, self.is_paced) };
     }
 
     /// cubictcp_acked() and hystart_update(): what the newest segment's RTT and the time of this ACK
@@ -68,7 +71,7 @@ impl HyStart {
     pub fn on_rtt(&mut self, ack: &AckSample, window: &mut Window) {
         let Some(rtt_ns) = ack.newest_rtt_ns else { return };
         self.shortest_ns = self.shortest_ns.min(rtt_ns);
-        if self.found || !window.in_slow_start() {
+        if !self.is_on || self.found || !window.in_slow_start() {
             return;
         }
         if ack.una > self.round_end {
@@ -133,11 +136,11 @@ mod tests {
     impl Flow {
         fn new(segments: u64) -> Self {
             let window = Window { cwnd: segments * MSS, ssthresh: u64::MAX };
-            Flow { hystart: HyStart::new(false), window, una: 0 }
+            Flow { hystart: HyStart::new(true, false), window, una: 0 }
         }
 
         fn paced(self) -> Self {
-            Flow { hystart: HyStart::new(true), ..self }
+            Flow { hystart: HyStart::new(true, true), ..self }
         }
 
         fn segments_at_end(&self) -> Option<u64> {
@@ -178,6 +181,16 @@ mod tests {
         }
         assert!(flow.ack(122 * MS, 40 * MS));
         assert_eq!(flow.segments_at_end(), Some(20));
+    }
+
+    #[test]
+    fn off_it_ends_nothing_and_knows_the_shortest_rtt() {
+        let mut flow = Flow::new(20);
+        flow.hystart = HyStart::new(false, false);
+        for ms in (100..=400).step_by(2) {
+            assert!(!flow.ack(ms * MS, ms * MS), "{ms}");
+        }
+        assert_eq!(flow.hystart.shortest_ns(), Some(100 * MS));
     }
 
     #[test]

@@ -5,9 +5,11 @@
 mod bbr;
 mod cubic;
 mod hystart;
+mod hystart_plus;
 mod reno;
 
-use crate::scenario::{CongestionControl, Counting, SenderSpec};
+use crate::scenario::{CongestionControl, Counting, Hystart, SenderSpec};
+use hystart_plus::HyStartPlus;
 
 /// Linux paces at twice the window per RTT in slow start and at 1.2 times near its end and after it,
 /// so that pacing does not hold back the window's growth (tcp_pacing_ss_ratio, tcp_pacing_ca_ratio).
@@ -98,6 +100,11 @@ impl Window {
         self.cwnd < self.ssthresh
     }
 
+    /// No loss and no queue was found yet.
+    pub fn in_first_slow_start(&self) -> bool {
+        self.ssthresh == u64::MAX
+    }
+
     /// Linux, tcp_current_ssthresh: a window as large as this is known to be good.
     pub fn known_good(&self) -> u64 {
         self.ssthresh.max(self.cwnd / 2 + self.cwnd / 4)
@@ -150,17 +157,21 @@ pub struct Congestion {
     /// As the controller says: kept here, as every ACK asks for it.
     pub is_rate_based: bool,
     controller: Box<dyn Controller>,
+    hystart_plus: Option<HyStartPlus>,
 }
 
 impl Congestion {
     pub fn new(cfg: &SenderSpec, mss: u64) -> Self {
         let controller: Box<dyn Controller> = match cfg.congestion_control {
             CongestionControl::Reno => Box::new(reno::Reno::new(cfg.counting)),
-            CongestionControl::Cubic => Box::new(cubic::Cubic::new(cfg.counting, cfg.pacing)),
+            CongestionControl::Cubic => Box::new(cubic::Cubic::new(cfg)),
             CongestionControl::Bbr => Box::<bbr::Bbr>::default(),
         };
         let window = Window { cwnd: cfg.initial_window_bytes(mss), ssthresh: u64::MAX };
-        Congestion { window, is_rate_based: controller.is_rate_based(), controller }
+        let is_rate_based = controller.is_rate_based();
+        let has_plus = cfg.hystart == Hystart::Rfc9406 && !is_rate_based;
+        let hystart_plus = has_plus.then(|| HyStartPlus::new(cfg.pacing));
+        Congestion { window, is_rate_based, controller, hystart_plus }
     }
 
     pub fn on_established(&mut self, now_ns: u64, rtt_ns: Option<u64>) {
@@ -172,7 +183,14 @@ impl Congestion {
     }
 
     pub fn on_ack(&mut self, ack: &AckSample) {
-        self.controller.on_ack(ack, &mut self.window);
+        match &mut self.hystart_plus {
+            Some(hystart_plus) if self.window.in_first_slow_start() => {
+                let acked_bytes = hystart_plus.growth(ack);
+                self.controller.on_ack(&AckSample { acked_bytes, ..*ack }, &mut self.window);
+                hystart_plus.on_ack(ack, &mut self.window);
+            }
+            _ => self.controller.on_ack(ack, &mut self.window),
+        }
     }
 
     pub fn on_rtt(&mut self, ack: &AckSample) {
