@@ -432,7 +432,7 @@ def test_hystart_is_off_for_all_connections_of_a_kernel_or_for_none() -> None:
     made = traffic.build(given, "workload x", {})
     assert [made.sysctls[host, path] for host in ("client", "server")] == ["0", "0"]
     given["groups"].append(given["groups"][0] | {"name": "other", "sender": {}})
-    with pytest.raises(InputError, match="hystart.*a host has only one"):
+    with pytest.raises(InputError, match=r"hystart.*a host has only one"):
         traffic.build(given, "workload x", {})
     given["groups"][0]["sender"] = {"hystart": "rfc9406"}
     with pytest.raises(InputError, match=r"sender\.hystart.*no HyStart\+\+"):

@@ -71,6 +71,8 @@ impl HyStartPlus {
         }
     }
 
+    /// RFC 9406, 4.2: whether a queue stands, or stands no more.
+    // [RFC9406.1]
     fn judge_rtt(&mut self) {
         match self.conservative {
             None if self.last_shortest_ns < u64::MAX => {
