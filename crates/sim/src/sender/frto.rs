@@ -3,6 +3,7 @@
 //! (tcp_process_loss in net/ipv4/tcp_input.c), with SACK only.
 
 use super::ack::News;
+use super::recovery::LossState;
 use super::Sender;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -39,8 +40,9 @@ impl Sender {
 
     /// Nothing may leave any more. True if lost segments waited for new data of which none could leave:
     /// they are sent again after all.
-    pub(super) fn frto_gives_up(&mut self, until: u64) -> bool {
-        let gives_up = self.frto.judges && self.holds_lost && self.nxt == until;
+    pub(super) fn frto_gives_up(&mut self) -> bool {
+        let gives_up =
+            self.holds_lost && self.frto.judges && self.loss_state == LossState::Timeout { until: self.nxt };
         if gives_up {
             self.frto.judges = false;
             self.holds_lost = false;

@@ -44,16 +44,14 @@ impl Sender {
             self.due_probe = None;
             return self.segments.len().checked_sub(1).map(|last| self.resend(now, last));
         }
-        let next = match self.next_lost() {
+        let mut next = match self.next_lost() {
             Some(at) => self.send_again(now, at),
             None => self.send_unsent(now),
         };
+        if next.is_none() && self.frto_gives_up() {
+            next = self.next_lost().and_then(|at| self.send_again(now, at));
+        }
         if next.is_none() {
-            if let LossState::Timeout { until } = self.loss_state {
-                if self.frto_gives_up(until) {
-                    return self.next_segment(now);
-                }
-            }
             if std::mem::take(&mut self.sent_restarts_timer) {
                 self.restart_timer(now);
             }
