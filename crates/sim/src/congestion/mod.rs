@@ -157,7 +157,8 @@ pub struct Congestion {
     /// As the controller says: kept here, as every ACK asks for it.
     pub is_rate_based: bool,
     controller: Box<dyn Controller>,
-    hystart_plus: Option<HyStartPlus>,
+    /// Few senders have it, and a run may have many.
+    hystart_plus: Option<Box<HyStartPlus>>,
 }
 
 impl Congestion {
@@ -170,7 +171,7 @@ impl Congestion {
         let window = Window { cwnd: cfg.initial_window_bytes(mss), ssthresh: u64::MAX };
         let is_rate_based = controller.is_rate_based();
         let has_plus = cfg.hystart == Hystart::Rfc9406 && !is_rate_based;
-        let hystart_plus = has_plus.then(|| HyStartPlus::new(cfg.pacing));
+        let hystart_plus = has_plus.then(|| Box::new(HyStartPlus::new(cfg.pacing)));
         Congestion { window, is_rate_based, controller, hystart_plus }
     }
 
@@ -183,13 +184,20 @@ impl Congestion {
     }
 
     pub fn on_ack(&mut self, ack: &AckSample) {
-        match &mut self.hystart_plus {
-            Some(hystart_plus) if self.window.in_first_slow_start() => {
-                let acked_bytes = hystart_plus.growth(ack);
-                self.controller.on_ack(&AckSample { acked_bytes, ..*ack }, &mut self.window);
-                hystart_plus.on_ack(ack, &mut self.window);
-            }
-            _ => self.controller.on_ack(ack, &mut self.window),
+        if self.hystart_plus.is_some() && self.window.in_first_slow_start() {
+            self.on_ack_with_hystart_plus(ack);
+        } else {
+            self.controller.on_ack(ack, &mut self.window);
+        }
+    }
+
+    // Apart, so that `on_ack` can be inlined.
+    #[cold]
+    fn on_ack_with_hystart_plus(&mut self, ack: &AckSample) {
+        if let Some(hystart_plus) = &mut self.hystart_plus {
+            let acked_bytes = hystart_plus.growth(ack);
+            self.controller.on_ack(&AckSample { acked_bytes, ..*ack }, &mut self.window);
+            hystart_plus.on_ack(ack, &mut self.window);
         }
     }
 
