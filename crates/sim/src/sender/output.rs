@@ -167,15 +167,22 @@ impl Sender {
         Some(self.send_new(now, len, is_last))
     }
 
+    /// New data is about to leave, and nothing is out.
+    // Apart, so that `send_new` can be inlined.
+    #[cold]
+    fn restart(&mut self, now: u64) {
+        self.restart_after_idle(now);
+        self.first_sent_ns = now;
+        self.delivered_ns = now;
+        let (last_sent_ns, app_limited) = (self.last_sent_ns, self.app_limited_until > 0);
+        self.cc.on_restart(&Restart { now_ns: now, last_sent_ns, app_limited });
+    }
+
     fn send_new(&mut self, now: u64, len: u64, fin: bool) -> Outgoing {
         let seq = self.nxt;
         let end = seq + len;
         if self.outstanding() == 0 {
-            self.restart_after_idle(now);
-            self.first_sent_ns = now;
-            self.delivered_ns = now;
-            let (last_sent_ns, app_limited) = (self.last_sent_ns, self.app_limited_until > 0);
-            self.cc.on_restart(&Restart { now_ns: now, last_sent_ns, app_limited });
+            self.restart(now);
         }
         // The last segment of a burst or of a write is pushed, and whatever empties the buffer.
         let mut psh = self.send_in_burst(now, len) || end == self.written && !self.writes_on;
