@@ -95,9 +95,10 @@ SHOWN = (
     *(PlannedRun(p, 200, 3.0) for p in ("every", "delayed:segments=2")),
     PlannedRun("delayed:segments=2", 10_000, 1.0, pace_mbit=40),
 )
-# Written down before any of them was run, as JUDGED is. After the first ten it was decided that what
-# a policy takes for a segment is a price of its own; after the others, which take eight seconds, as
-# of three slow start is a good part, that runs with an RTT of 25 ms take part in the costs.
+# Written down before any of them was run, as JUDGED is. After the first ten it was decided that
+# what a policy takes for a segment is a price of its own; after the others, which take eight
+# seconds, as of three slow start is a good part, that runs with an RTT of 25 ms take part in the
+# costs.
 KNOWN = (
     PlannedRun("linux", 10_000, 3.0, exact=False),
     PlannedRun("ratelimit", 10_000, 3.0, exact=False),

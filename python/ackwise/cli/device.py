@@ -194,7 +194,8 @@ def run(
             print(
                 f"at the {role} a segment costs {paid.segment:.0f} instructions, an ACK "
                 f"{paid.ack:.0f}: without any ACKs {paid.bound_percent:.1f}% more than with one "
-                f"per two; {1000 / pair.INSTRUCTION_NS[lab.target]:.2f} million instructions a second"
+                f"per two; {1000 / pair.INSTRUCTION_NS[lab.target]:.2f} million instructions a "
+                "second"
             )
         elif paid:
             took = f"{paid.ack * device.INSTRUCTION_NS / 1000:.0f}us"
