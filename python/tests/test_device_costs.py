@@ -41,15 +41,18 @@ def test_every_planned_run_is_kept() -> None:
 def test_what_is_counted_is_what_the_clock_and_the_sockets_counted(machine: str, plan: str) -> None:
     run = runs()[machine, plan]
     counted = device_costs.counted(run)
-    seconds = next(p.seconds for p in PLANS if p.name == plan)
-    if run["total"].instructions * INSTRUCTION_NS < 0.9e9 * seconds and seconds >= 1:
-        # The processor idles, and the kernel takes part of its softirqs for that.
+    made = next(p for p in PLANS if p.name == plan)
+    idles = run["total"].instructions * INSTRUCTION_NS < 0.9e9 * made.seconds
+    if idles and made in device_costs.SHOWN:
+        # Between packets: the kernel takes part of its softirqs for idle time.
         assert counted > 1.05 * run["total"].instructions
     else:
         assert counted == pytest.approx(run["total"].instructions, rel=CLOSES)
     # The sockets' counts do not pass through the plugin. What is under way at a run's end comes.
     segments, acks = run["segments"].times, run["acks"].times
-    away = 0.01 if plan in {kept.name for kept in device_costs.MEASURED} else 0.04
+    away = 0.04
+    if made in device_costs.MEASURED:
+        away = max(0.01, made.rtt_us / 1e6 / made.seconds)
     assert run["tcp_event_data_recv()"].times == pytest.approx(segments, rel=away)
     assert run["receive_segment"].times == pytest.approx(segments, rel=away)
     assert run["send_ack"].times == pytest.approx(acks, rel=2 * away)
@@ -135,7 +138,7 @@ def made(plan: str, segments: int, acks: int, calls: int, judging: int = 300) ->
         row(plan, "send_ack", 1700 * acks, acks),
         row(plan, "receive_ack", 900 * acks + 400 * kib, acks),
         row(plan, "backlog", 100 * acks, acks),
-        row(plan, "line", 1200 * packets, packets),
+        row(plan, "line", 1300 * segments + 1100 * acks, packets),
         row(plan, "interrupt", 300 * packets, packets),
         row(plan, "write", 800 * kib, calls // 2),
         row(plan, "read", 600 * kib, calls // 2),
@@ -155,8 +158,8 @@ def test_costs_are_found_again_in_what_they_make() -> None:
     ]  # fmt: skip
     found = device_costs.costs(rows)
     expected = Costs(
-        segment_sent=2000, segment_received=1200 + 1500, policy=300, ack_sent=1700,
-        ack_received=1000 + 1500, acknowledged_kib=400, write_kib=800, read_kib=600, wake_up=7000,
+        segment_sent=2000, segment_received=1200 + 1600, policy=300, ack_sent=1700,
+        ack_received=1000 + 1400, acknowledged_kib=400, write_kib=800, read_kib=600, wake_up=7000,
     )  # fmt: skip
     for name, value in vars(expected).items():
         assert getattr(found, name) == pytest.approx(value, rel=0.001), name
