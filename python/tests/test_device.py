@@ -269,11 +269,11 @@ def end(folder: Path, idle_ns: int, of_sender: str = "") -> Path:
 def test_a_sender_counts_what_was_acknowledged_and_a_receiver_what_it_read(tmp_path: Path) -> None:
     peer = end(tmp_path / "peer", 400_000_000)
     sender = end(tmp_path / "s", 200_000_000, "sender 0 acked 289600 segments 210 in 51\n")
-    run = pair._run(sender, peer, pair.SENDER, 1_000_000_000, 32)
+    run = pair._run(sender, peer, pair.SENDER, 1_000_000_000)
     assert (run.goodput_bps, run.segments, run.acks) == (8 * 289600, 210, 50)
     assert (run.busy_share, run.peer_idle_share) == (0.8, 0.4)
-    assert run.instructions == 800_000_000 / 32
-    run = pair._run(end(tmp_path / "r", 0), peer, pair.RECEIVER, 1_000_000_000, 32)
+    assert run.instructions == 800_000_000 / pair.INSTRUCTION_NS
+    run = pair._run(end(tmp_path / "r", 0), peer, pair.RECEIVER, 1_000_000_000)
     assert (run.goodput_bps, run.segments, run.acks) == (8 * 144800, 100, 50)
 
 

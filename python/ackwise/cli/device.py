@@ -46,8 +46,8 @@ _RUN_TEXT = """\
 One long transfer between the two ends, for each policy: throughput, instructions for each megabyte
 that arrives, and how busy the processor was. The first policy is what the others are compared with.
 With --role the machine has one end only, and the other is a second machine that is not slow. Both
-then run in real time, at 31 (MIPS: 16) million instructions a second: no run is like another, and
-a run counts only if this host kept up and the other machine was not the bottleneck.
+then run in real time, at 31 million instructions a second: no run is like another, and a run
+counts only if this host kept up and the other machine was not the bottleneck.
 """
 _BASELINES = ("linux", "delayed:segments=2")
 
@@ -194,8 +194,7 @@ def run(
             print(
                 f"at the {role} a segment costs {paid.segment:.0f} instructions, an ACK "
                 f"{paid.ack:.0f}: without any ACKs {paid.bound_percent:.1f}% more than with one "
-                f"per two; {1000 / pair.INSTRUCTION_NS[lab.target]:.2f} million instructions a "
-                "second"
+                f"per two; {1000 / pair.INSTRUCTION_NS:.2f} million instructions a second"
             )
         elif paid:
             took = f"{paid.ack * device.INSTRUCTION_NS / 1000:.0f}us"

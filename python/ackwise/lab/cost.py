@@ -257,7 +257,7 @@ def document(
         "schema_version": SCHEMA_VERSION,
         "provenance": provenance.record(world, world.rails_of(policies, "network"), seeds),
         "machine": target.name,
-        "instruction_ns": pair.INSTRUCTION_NS[target] if role else device.INSTRUCTION_NS,
+        "instruction_ns": pair.INSTRUCTION_NS if role else device.INSTRUCTION_NS,
         "duration_ns": transfer.duration_ns,
         "pace_bps": load.pace_bps,
         "link": transfer.link,
