@@ -286,8 +286,8 @@ def costs(rows: Sequence[Row]) -> Costs:
     def each(activity: str, of: Sequence[float]) -> float:
         return sum(instructions(activity)) / sum(of)
 
-    # A timer's interrupt brings what is due; how much that is differs little from run to run. Who has
-    # no card to compute checksums takes longer for a segment than for an ACK.
+    # A timer's interrupt brings what is due; how much that is differs little from run to run. Who
+    # has no card to compute checksums takes longer for a segment than for an ACK.
     line_segment, line_ack = _both(
         times("segments"), times("acks"), instructions("line", "interrupt")
     )
