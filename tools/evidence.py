@@ -319,7 +319,7 @@ def _imported(modules: tuple[str, ...]) -> Iterator[Path]:
 
 def _plans(text: str) -> set[Path]:
     """Plans, links and workloads that a text names in quotes, and those that they name."""
-    shipped = {file.stem: file for file in ROOT.glob("python/ackwise/plans/**/*.toml")}
+    shipped = {file.stem: file for file in ROOT.glob("python/ackwise/**/*.toml")}
     found: set[Path] = set()
     while True:
         named = {file for stem, file in shipped.items() if f'"{stem}"' in text}

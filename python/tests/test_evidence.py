@@ -7,6 +7,8 @@ import evidence
 import pytest
 from evidence import Item
 
+from ackwise.reproduce.ratelimit import devices
+
 NAMES = [one.name for one in evidence.items()]
 
 
@@ -47,6 +49,13 @@ def test_a_page_depends_on_its_plans_and_not_on_others() -> None:
     files = {f.stem for f in evidence.input_files(one.files, one.modules) if f.suffix == ".toml"}
     assert {"separation", "gateway-fifo", "ftp-both-ways"} <= files
     assert "satellite-leo" not in files
+
+
+def test_a_page_depends_on_the_links_of_its_own() -> None:
+    one = evidence.item("ratelimit")
+    files = {f.stem for f in evidence.input_files(one.files, one.modules) if f.suffix == ".toml"}
+    assert {f.stem for f in devices.FITTED.iterdir()} <= files
+    assert {"mips-router", "vm-openwrt"} <= files
 
 
 def test_the_twins_depend_on_the_links_that_their_plans_name() -> None:

@@ -63,7 +63,7 @@ DROPPED_MOST = "delayed:segments=64"
 KERNEL_STRETCHED = {4: 95.37, 8: 95.38, 16: 94.11, 32: 88.53, 64: 9.38}
 KERNEL = "Linux 6.12"
 
-LINKS = tuple(f"fitted-{who}" for who in ("router", "writer", "receiver", "reader", "machine"))
+LINKS = ("fitted-router", "fitted-writer", "fitted-receiver", "fitted-reader", "fitted-machine")
 POLICIES = (STOCK, ONE_PER_TWO, "ratelimit", "ratelimit:guard=0")
 
 
