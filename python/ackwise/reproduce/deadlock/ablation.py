@@ -40,6 +40,7 @@ ENDED = {
 EXPLORED = Basis(Kind.PREDICTED, Origin.AFTER)
 
 Observed = dict[tuple[TransferSetup, str], ObservedTransfer]
+RunTransfers = Callable[[str, Sequence[tuple[TransferSetup, str]]], Observed]
 
 
 @dataclass(frozen=True)
@@ -54,12 +55,10 @@ class Stalls:
         return f"{self.left} + {self.caused}"
 
 
-def stalls(
-    found: Observed, cells: Sequence[TransferSetup], spec: str, stock: Observed | None = None
-) -> Stalls:
-    """Those of a policy; `stock`: the transfers with an unmodified receiver, if not in `found`."""
+def stalls(found: Observed, cells: Sequence[TransferSetup], spec: str) -> Stalls:
+    """Those of a policy."""
     mine = [cell for cell in cells if found[cell, spec].repeats]
-    left = sum((stock or found)[cell, STOCK].repeats for cell in mine)
+    left = sum(found[cell, STOCK].repeats for cell in mine)
     return Stalls(left, len(mine) - left)
 
 
@@ -68,13 +67,17 @@ def lasting(cells: Sequence[TransferSetup], flights: int) -> list[TransferSetup]
     return [replace(cell, flights=flights) for cell in cells]
 
 
-def short(
-    run: Callable[[str, Sequence[tuple[TransferSetup, str]]], Observed],
+def _of_kinds(
+    run: RunTransfers, label: str, specs: Sequence[str], lengths: Sequence[int]
 ) -> Observed:
+    cells = [cell for n in lengths for make in KINDS.values() for cell in lasting(make(), n)]
+    return run(label, [(cell, spec) for spec in specs for cell in cells])
+
+
+def short(run: RunTransfers) -> Observed:
     """The transfers of the experiment, a quarter as long."""
-    cells = [cell for make in KINDS.values() for cell in lasting(make(), SHORT_FLIGHTS)]
     specs = (STOCK, A3, A3_AS_PUBLISHED)
-    return run("transfers a quarter as long", [(cell, spec) for spec in specs for cell in cells])
+    return _of_kinds(run, "transfers a quarter as long", specs, (SHORT_FLIGHTS,))
 
 
 def without_flight(made: dict[str, Any]) -> dict[str, Any]:
@@ -83,23 +86,17 @@ def without_flight(made: dict[str, Any]) -> dict[str, Any]:
     return made | {"sysctls": {RAIL_OFF: 1 << bit}}
 
 
-def railless(
-    run: Callable[[str, Sequence[tuple[TransferSetup, str]]], Observed],
-) -> Observed:
+def railless(run: RunTransfers) -> Observed:
     """The transfers of both lengths, for a `run` that leaves out the rail."""
-    cells = [cell for n in LENGTHS for make in KINDS.values() for cell in lasting(make(), n)]
-    specs = (A3, A3_AS_PUBLISHED)
-    return run("without the FLIGHT rail", [(cell, spec) for spec in specs for cell in cells])
+    return _of_kinds(run, "without the FLIGHT rail", (A3, A3_AS_PUBLISHED), LENGTHS)
 
 
 def on_linux(found: Observed, lacking: Observed) -> tuple[list[Check], list[Figure]]:
     """Rail, silence samples and length, one at a time. `found`: transfers of both lengths with an
     unmodified receiver, our A3 and the paper's; `lacking`: the latter two without the rail."""
     table = {
-        (rail, silence, n): [
-            stalls(made, lasting(make(), n), spec, found) for make in KINDS.values()
-        ]
-        for rail, made in {"no": lacking, "yes": found}.items()
+        (rail, silence, n): [stalls(made, lasting(make(), n), spec) for make in KINDS.values()]
+        for rail, made in {"no": found | lacking, "yes": found}.items()
         for silence, spec in SILENCE.items()
         for n in LENGTHS
     }
