@@ -181,7 +181,7 @@ def run(
         told = partial(show, f"running on {kernel.label}")
         if role:
             costs = cost.measure_role(
-                *where, lab.peer_kernel(), role, transfer, runs=runs, on_progress=told
+                *where, lab.device_kernel(pair.PEER), role, transfer, runs=runs, on_progress=told
             )
         else:
             costs = cost.measure(*where, load, transfer, workers=jobs, on_progress=told)

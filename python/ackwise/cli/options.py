@@ -422,17 +422,12 @@ class Lab:
             print(f"ackwise: {weak}", file=sys.stderr, flush=True)
         return kernel
 
-    def device_kernel(self) -> "Kernel":
-        """The kernel of the emulated machine, which must have been built. Raises RunError."""
+    def device_kernel(self, target: "targets.Target | None" = None) -> "Kernel":
+        """The kernel of the emulated machine, or of another, which must have been built. Raises
+        RunError."""
         from ackwise.lab import build
 
-        return build.find(self.folder, self.stock, self.configs, self.target)
-
-    def peer_kernel(self) -> "Kernel":
-        """The kernel of the machine at its other end, if there are two. Raises RunError."""
-        from ackwise.lab import build, pair
-
-        return build.find(self.folder, self.stock, self.configs, pair.PEER)
+        return build.find(self.folder, self.stock, self.configs, target or self.target)
 
     @property
     def target(self) -> "targets.Target":
