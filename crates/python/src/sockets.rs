@@ -2,7 +2,7 @@
 //! The table of this host's sockets, for Python, which talks with the kernel.
 
 use crate::EngineError;
-use ackwise_sockets::{Answer, Chosen, Table};
+use ackwise_sockets::{Answer, Chosen, Filter, Table};
 use pyo3::prelude::*;
 use std::collections::HashSet;
 
@@ -13,9 +13,9 @@ pub struct Sockets(Table);
 #[pymethods]
 impl Sockets {
     #[new]
-    #[pyo3(signature = (uid=None, inodes=None))]
-    fn new(uid: Option<u32>, inodes: Option<HashSet<u32>>) -> Self {
-        Sockets(Table::new(Chosen { uid, inodes }))
+    #[pyo3(signature = (uid=None, inodes=None, bytecode=Vec::new()))]
+    fn new(uid: Option<u32>, inodes: Option<HashSet<u32>>, bytecode: Vec<u8>) -> Self {
+        Sockets(Table::new(Chosen { uid, inodes, filter: Filter::new(bytecode) }))
     }
 
     /// Takes a datagram: None, there is more; 0, the list is complete; else the errno of a refusal.
@@ -34,6 +34,11 @@ impl Sockets {
     /// Forgets the sockets that a complete list lacked.
     fn end_round(&mut self) {
         self.0.end_round();
+    }
+
+    /// Whether a socket was said to be idle of which more has to be known.
+    fn needs_all(&mut self) -> bool {
+        self.0.needs_all()
     }
 
     fn choose_inodes(&mut self, inodes: HashSet<u32>) {

@@ -4,7 +4,7 @@
 //! ```text
 //! datagram of the kernel      message.rs   netlink messages, inet_diag, attributes
 //!        |                    tcp_info.rs  the kernel's counters by name; older kernels have fewer
-//!        v
+//!        v                    filter.rs    addresses and ports that were asked for
 //! table of sockets            table.rs     by cookie, each with its last look
 //!        |
 //!        v
@@ -14,11 +14,13 @@
 //! The caller does the talking: this crate only reads bytes.
 #![forbid(unsafe_code)]
 
+mod filter;
 mod limit;
 mod message;
 mod table;
 mod tcp_info;
 
+pub use filter::Filter;
 pub use limit::{Limit, Shares};
 pub use message::Damaged;
 pub use table::{Answer, Chosen, Row, Table, Totals};

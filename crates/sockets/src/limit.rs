@@ -99,6 +99,11 @@ impl Moved {
     pub fn is_idle(&self) -> bool {
         self.waiting == Some((0, 0))
     }
+
+    /// Whether it was idle when so many segments had been sent and received.
+    pub fn is_idle_after(&self, segments: (u32, u32)) -> bool {
+        self.is_idle() && self.segments == Some(segments)
+    }
 }
 
 /// A socket at one moment.

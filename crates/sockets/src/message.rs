@@ -11,14 +11,15 @@ const HEADER: usize = 16;
 const ERROR: u16 = 2;
 const DONE: u16 = 3;
 const FIRST_OF_FAMILY: u16 = 16;
+const IDLE: u16 = 256; // no message of the kernel: linux/bpf/live/tcp_walk.bpf.c
 const SOCKET: usize = 72;
 const INFO: u16 = 2;
 const CONG: u16 = 4;
 const SKMEM_INFO: u16 = 7;
 const BBR_INFO: u16 = 16;
 const TYPE: u16 = 0x3fff; // without NLA_F_NESTED, NLA_F_NET_BYTEORDER
-const AF_INET: u8 = 2;
-const AF_INET6: u8 = 10;
+pub(crate) const AF_INET: u8 = 2;
+pub(crate) const AF_INET6: u8 = 10;
 const ERRNO_MAX: u32 = 4095;
 
 /// The kernel's bytes contradict themselves.
@@ -36,10 +37,18 @@ impl std::error::Error for Damaged {}
 /// One message of a datagram.
 pub enum Message<'a> {
     Socket(Seen<'a>),
+    Idle(Idle),
     /// The list is complete.
     Done,
     /// The kernel refuses the request, with this errno.
     Refused(i32),
+}
+
+/// A socket on which nothing has happened since some earlier look, and on which nothing waits.
+pub struct Idle {
+    pub cookie: u64,
+    /// Sent and received so far.
+    pub segments: (u32, u32),
 }
 
 /// Address and port of one end, as text `192.0.2.1:443` or `[2001:db8::1]:443`.
@@ -129,6 +138,7 @@ pub fn messages(mut datagram: &[u8]) -> impl Iterator<Item = Result<Message<'_>,
             let message = match kind {
                 DONE => Ok(Message::Done),
                 ERROR => refused(body).ok_or(Damaged),
+                IDLE => Idle::new(body).map(Message::Idle).ok_or(Damaged),
                 kind if kind < FIRST_OF_FAMILY => continue,
                 _ => Seen::new(body).map(Message::Socket).ok_or(Damaged),
             };
@@ -150,6 +160,13 @@ fn next<'a>(datagram: &mut &'a [u8]) -> Option<(u16, &'a [u8])> {
 fn refused(body: &[u8]) -> Option<Message<'_>> {
     let code = u32_at(body, 0)?.wrapping_neg();
     Some(Message::Refused(code.clamp(1, ERRNO_MAX) as i32))
+}
+
+impl Idle {
+    fn new(body: &[u8]) -> Option<Self> {
+        let cookie = u64::from_ne_bytes(body.get(..8)?.try_into().ok()?);
+        Some(Idle { cookie, segments: (u32_at(body, 8)?, u32_at(body, 12)?) })
+    }
 }
 
 impl<'a> Seen<'a> {
@@ -203,7 +220,7 @@ fn ip(family: u8, bytes: &[u8]) -> Option<IpAddr> {
     }
 }
 
-fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+pub(crate) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     bytes.get(at..at + 2)?.try_into().ok().map(u16::from_ne_bytes)
 }
 

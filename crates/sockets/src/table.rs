@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! The sockets of a host from look to look. Only what changed is worth a row.
 
+use crate::filter::Filter;
 use crate::limit::{attribute, Limit, Look, Moved, Shares};
-use crate::message::{messages, Address, Attributes, Damaged, Endpoint, Message, Seen, State};
+use crate::message::{messages, Address, Attributes, Damaged, Endpoint, Idle, Message, Seen, State};
 use crate::TcpInfo;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -23,12 +24,18 @@ pub struct Chosen {
     pub uid: Option<u32>,
     /// Inodes of sockets, as /proc/PID/fd has them.
     pub inodes: Option<HashSet<u32>>,
+    pub filter: Filter,
 }
 
 impl Chosen {
     fn has(&self, seen: &Seen<'_>) -> bool {
         self.uid.map_or(true, |uid| uid == seen.uid)
             && self.inodes.as_ref().map_or(true, |known| known.contains(&seen.inode))
+            && self.filter.has(&seen.ends)
+    }
+
+    fn is_all(&self) -> bool {
+        self.uid.is_none() && self.inodes.is_none() && self.filter == Filter::default()
     }
 }
 
@@ -42,6 +49,16 @@ struct Watched {
     time_us: u64,
     /// Time since the last active look.
     idle_us: u64,
+}
+
+impl Watched {
+    /// Nothing has happened until now: how long since the last look.
+    fn rest(&mut self, time_us: u64) -> u64 {
+        let passed_us = time_us.saturating_sub(self.time_us);
+        self.time_us = time_us;
+        self.idle_us += passed_us;
+        passed_us
+    }
 }
 
 struct Details {
@@ -157,6 +174,8 @@ pub struct Table {
     interval: u32,
     /// Cookies of the sockets that were active in this interval.
     active: Vec<u64>,
+    /// Said to be idle, but not known, or known otherwise.
+    contradicts: bool,
     totals: Totals,
 }
 
@@ -173,6 +192,7 @@ impl Table {
                 Message::Refused(errno) => return Ok(Answer::Refused(errno)),
                 Message::Socket(seen) if self.chosen.has(&seen) => self.look(&seen, time_us),
                 Message::Socket(_) => {}
+                Message::Idle(idle) => self.idle(&idle, time_us),
             }
         }
         Ok(Answer::More)
@@ -190,6 +210,11 @@ impl Table {
         });
         self.round = round.wrapping_add(1);
         self.totals.rounds += 1;
+    }
+
+    /// Whether since the last call a socket was said to be idle of which more has to be known.
+    pub fn needs_all(&mut self) -> bool {
+        std::mem::take(&mut self.contradicts)
     }
 
     /// Which inodes to keep from now on.
@@ -227,6 +252,20 @@ impl Table {
         self.interval = self.interval.wrapping_add(1);
     }
 
+    fn idle(&mut self, idle: &Idle, time_us: u64) {
+        let Some(watched) = self.sockets.get_mut(&idle.cookie) else {
+            self.contradicts |= self.chosen.is_all(); // else it may be one that was not chosen
+            return;
+        };
+        watched.round = self.round;
+        self.totals.looks += 1;
+        if watched.moved.is_idle_after(idle.segments) {
+            self.totals.limited_us.add(Limit::SendingApplication, watched.rest(time_us));
+        } else {
+            self.contradicts = true;
+        }
+    }
+
     fn look(&mut self, seen: &Seen<'_>, time_us: u64) {
         let found = seen.attributes();
         let Some(info) = found.info else { return }; // not a full socket
@@ -234,13 +273,11 @@ impl Table {
         let moved = Moved::of(&info);
         if let Some(watched) = self.sockets.get_mut(&seen.cookie) {
             watched.round = self.round;
-            let passed_us = time_us.saturating_sub(watched.time_us);
-            watched.time_us = time_us;
             if moved.is_idle() && moved == watched.moved {
-                watched.idle_us += passed_us;
-                self.totals.limited_us.add(Limit::SendingApplication, passed_us);
+                self.totals.limited_us.add(Limit::SendingApplication, watched.rest(time_us));
                 return;
             }
+            watched.time_us = time_us;
             watched.moved = moved;
             let idle_us = std::mem::take(&mut watched.idle_us);
             let place = watched.place as usize;

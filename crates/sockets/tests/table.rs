@@ -303,7 +303,7 @@ fn those_that_lost_most_time_come_first() {
 
 #[test]
 fn users_and_processes_are_chosen() {
-    let mut table = Table::new(Chosen { uid: Some(7), inodes: Some([70].into()) });
+    let mut table = Table::new(Chosen { uid: Some(7), inodes: Some([70].into()), ..Chosen::default() });
     for (cookie, uid, inode) in [(1, 7, 70), (2, 8, 70), (3, 7, 71)] {
         let mut one = Made::new(cookie);
         (one.uid, one.inode) = (uid, inode);

@@ -15,7 +15,7 @@ from ackwise.cli.options import Number, Quantity, Whole
 from ackwise.cli.outputs import Outputs, outputs
 from ackwise.cli.shape import Command, argument, group, option, others
 from ackwise.diagnose.rows import TABLES as ROWS
-from ackwise.errors import InputError, quoted
+from ackwise.errors import InputError, RunError, quoted
 from ackwise.host import rights
 from ackwise.host.terminal import say
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from ackwise.diagnose.live.sampler import Sampler
     from ackwise.diagnose.transfer import Transfer
+    from ackwise.host.tcp_walk import Walker
     from ackwise.replay import ReplaySettings
 
 _TEXT = """\
@@ -72,9 +73,10 @@ _OF_CAPTURES = (
     "--parquet",
     "--report",
 )
-_OF_SOCKETS = ("--once", "--interval", "--pid", "--uid", "--core-share", "--openmetrics")
+_OF_SOCKETS = ("--once", "--interval", "--pid", "--uid", "--core-share", "--by", "--openmetrics")
 _TRANSFERS_SHOWN, _SOCKETS_SHOWN = 5, 20
 _PORT = re.compile(r"(?:(?P<address>[^/]*):)?(?P<port>[0-9]{1,5})")
+_WAYS = ("auto", "bpf", "inet_diag")
 _SECONDS_MIN, _SECONDS_MAX = 0.1, 3600.0
 _NS = 10**9
 
@@ -102,6 +104,7 @@ class _Watch:
     pid: tuple[int, ...]
     uid: str | None
     core_share: float
+    by: str
 
 
 @click.command(
@@ -154,6 +157,14 @@ class _Watch:
         metavar="SHARE",
         default=0.1,
         help="share of one core to use at most; with more sockets each is looked at less often",
+    ),
+    option(
+        "--by",
+        type=options.OneOf(*_WAYS),
+        metavar="WAY",
+        default="auto",
+        help="how the kernel is asked: inet_diag; bpf, which costs less and needs root; auto: by "
+        "bpf where that is possible",
     ),
     option(
         "--openmetrics",
@@ -322,10 +333,15 @@ def _live(
     from ackwise.diagnose.live import selection
     from ackwise.diagnose.live.sampler import Sampler
 
-    if not watch.pid and openmetrics is None:
-        rights.keep_only()  # another user's process and folder take root's rights
+    chosen = selection.parse(words)
     uid = None if watch.uid is None else _uid(watch.uid)
-    sampler = Sampler(selection.parse(words), uid=uid, pids=watch.pid, core_share=watch.core_share)
+    drop = not watch.pid and openmetrics is None  # another's process and folder take root's rights
+    if drop:
+        rights.keep_only("CAP_BPF", "CAP_PERFMON")
+    walker = _walker(watch.by, chosen.states)
+    if drop:
+        rights.keep_only(*(["CAP_BPF"] if walker else []))
+    sampler = Sampler(chosen, uid=uid, pids=watch.pid, core_share=watch.core_share, walker=walker)
     with closing(sampler), ExitStack() as stack:
         if openmetrics is not None:
             export = _exporting(openmetrics, sampler, stack)
@@ -335,6 +351,24 @@ def _live(
             export = _showing(sampler, watch, top, stack)
         _run(sampler, watch, export)
     return 0
+
+
+def _walker(by: str, states: int) -> "Walker | None":
+    """None: inet_diag lists the sockets."""
+    from ackwise.host import tcp_walk
+
+    if by == "inet_diag":
+        return None
+    if states & ~tcp_walk.STATES:
+        if by == "bpf":
+            raise InputError("--by bpf: it finds connections only; leave other states to inet_diag")
+        return None
+    try:
+        return tcp_walk.Walker(states)
+    except RunError as problem:
+        if by == "bpf":
+            raise RunError(f"--by bpf: {problem}") from None
+        return None
 
 
 def _run(sampler: "Sampler", watch: _Watch, export: "Callable[[], None]") -> None:

@@ -324,11 +324,16 @@ def limits() -> list[str]:
 
 
 class Sockets:
-    """This host's sockets from look to look, fed with the kernel's datagrams; `uid` and `inodes`
-    choose among them."""
+    """This host's sockets from look to look, fed with the kernel's datagrams; `uid`, `inodes` and
+    inet_diag's `bytecode` choose among them."""
 
-    def __init__(self, uid: int | None = None, inodes: Collection[int] | None = None) -> None:
-        self._table = _loaded().Sockets(uid, None if inodes is None else set(inodes))
+    def __init__(
+        self,
+        uid: int | None = None,
+        inodes: Collection[int] | None = None,
+        bytecode: bytes = b"",
+    ) -> None:
+        self._table = _loaded().Sockets(uid, None if inodes is None else set(inodes), bytecode)
 
     def take(self, datagram: bytes, time_us: int) -> int | None:
         """None: the list goes on; 0: it is complete; else the errno of a refusal. RunError for
@@ -342,6 +347,11 @@ class Sockets:
     def end_round(self) -> None:
         """Forgets the sockets that a complete list lacked."""
         self._table.end_round()
+
+    def needs_all(self) -> bool:
+        """Whether since the last call a list left out what has to be known of a socket."""
+        needs: bool = self._table.needs_all()
+        return needs
 
     def choose_inodes(self, inodes: Collection[int]) -> None:
         """The sockets to keep from now on."""

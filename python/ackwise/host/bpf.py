@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""ACK policies that are BPF programs: loading them into the running kernel, and taking them away.
+"""BPF programs by libbpf; ACK policies that are such: loading them, and taking them away.
 
 It needs libbpf, a kernel with the patch series, BTF and a JIT, and the rights to load programs. A
 policy is held by a link, pinned as PINNED/NAME: it is there until that file is removed.
@@ -29,6 +29,8 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "bpf_object__open_mem": (c_void_p, c_char_p, c_size_t, c_void_p),
     "bpf_object__load": (c_int, c_void_p),
     "bpf_object__close": (None, c_void_p),
+    "bpf_object__find_map_fd_by_name": (c_int, c_void_p, c_char_p),
+    "bpf_object__find_program_by_name": (c_void_p, c_void_p, c_char_p),
     "bpf_object__next_map": (c_void_p, c_void_p, c_void_p),
     "bpf_map__type": (c_int, c_void_p),
     "bpf_map__name": (c_char_p, c_void_p),
@@ -36,6 +38,8 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "bpf_map__set_map_flags": (c_int, c_void_p, c_uint32),
     "bpf_map__attach_struct_ops": (c_void_p, c_void_p),
     "bpf_link__fd": (c_int, c_void_p),
+    "bpf_program__fd": (c_int, c_void_p),
+    "bpf_prog_test_run_opts": (c_int, c_int, c_void_p),
     "bpf_link_create": (c_int, c_int, c_int, c_int, c_void_p),
     "bpf_link_detach": (c_int, c_int),
     "bpf_link_update": (c_int, c_int, c_int, c_void_p),
@@ -67,13 +71,13 @@ def load(path: str) -> Loaded:
         raise RunError("policy load: this kernel has no ACK policies; build it with linux/patches")
     if not KERNEL_TYPES.exists():
         raise RunError("policy load: this kernel has no BTF; build it with DEBUG_INFO_BTF")
-    library = _library()
-    with _listening(library) as said, _opened(library, path, data) as held:
+    library = libbpf()
+    with listening(library) as said, opened(library, path, data) as held:
         policy = _policy(library, path, held)
         name = library.bpf_map__name(policy).decode()
         library.bpf_map__set_map_flags(policy, _F_LINK)
         if library.bpf_object__load(held) < 0:
-            raise RunError(f"policy load: {path}: the kernel refuses it:\n{_last(said)}")
+            raise RunError(f"policy load: {path}: the kernel refuses it:\n{last(said)}")
         files.make_folder(PINNED)
         return Loaded(name, _attach(library, policy, name, said))
 
@@ -85,7 +89,7 @@ def unload(name: str) -> None:
     """
     if name not in loaded():
         raise InputError(f'policy unload: "{name}" is not loaded; loaded: {_list(loaded())}')
-    library = _library()
+    library = libbpf()
     link = library.bpf_obj_get(os.fsencode(PINNED / name))
     if link < 0:
         raise RunError(f"policy unload: {PINNED / name}: {_why(library)}")
@@ -114,7 +118,8 @@ def _list(names: list[str]) -> str:
     return ", ".join(names) or "none"
 
 
-def _library() -> ctypes.CDLL:
+def libbpf() -> ctypes.CDLL:
+    """libbpf; RunError where there is none."""
     for name in _NAMES:
         try:
             library = ctypes.CDLL(name, use_errno=True)
@@ -131,7 +136,7 @@ def _library() -> ctypes.CDLL:
 
 
 @contextmanager
-def _listening(library: ctypes.CDLL) -> Iterator[list[str]]:
+def listening(library: ctypes.CDLL) -> Iterator[list[str]]:
     """Everything that libbpf says in the block, which would else go to standard error."""
     said: list[str] = []
     libc = ctypes.CDLL(None)
@@ -151,13 +156,15 @@ def _listening(library: ctypes.CDLL) -> Iterator[list[str]]:
         library.libbpf_set_print(_SAID(before or 0))
 
 
-def _last(said: list[str], lines: int = 12) -> str:
+def last(said: list[str], lines: int = 12) -> str:
+    """The end of it, for a message."""
     kept = [line for line in "".join(said).splitlines() if line.strip()]
     return "\n".join(f"  | {printable(line)}" for line in kept[-lines:])
 
 
 @contextmanager
-def _opened(library: ctypes.CDLL, path: str, data: bytes) -> Iterator[int]:
+def opened(library: ctypes.CDLL, path: str, data: bytes) -> Iterator[int]:
+    """An object file in the block; InputError for one that is none."""
     held = library.bpf_object__open_mem(data, len(data), None)
     if not held:
         raise InputError(f"{path}: not an object file of BPF programs: {_why(library)}")
@@ -221,4 +228,4 @@ def _why(library: ctypes.CDLL, said: list[str] | None = None) -> str:
     own = ctypes.create_string_buffer(256)
     library.libbpf_strerror(number, own, len(own))  # also knows libbpf's own numbers
     why = known.get(number) or own.value.decode(errors="replace")
-    return f"{why}\n{_last(said)}" if said else why
+    return f"{why}\n{last(said)}" if said else why

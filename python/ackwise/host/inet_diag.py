@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The kernel's list of TCP sockets by `inet_diag`, datagram by datagram; it does not need root.
+"""The kernel's list of TCP sockets by `inet_diag`, datagram by datagram, and its description of
+single ones; it does not need root.
 
 The kernel fills a datagram when the one before it is taken: a list that is read slowly costs
 nothing meanwhile, and each socket is described at the moment its datagram was filled.
@@ -16,7 +17,10 @@ from ackwise.errors import RunError
 # Linux's uapi: netlink.h, inet_diag.h
 _NETLINK_SOCK_DIAG = 4
 _TCPDIAG_GETSOCK = 18  # lists IPv4 and IPv6 in one walk; the newer request needs two
-_REQUEST_DUMP = 0x301
+_BY_FAMILY = 20  # SOCK_DIAG_BY_FAMILY
+_REQUEST, _REQUEST_DUMP = 0x1, 0x301
+_ERROR, _DONE = 2, 3
+_ANY_COOKIE = b"\xff" * 8
 _BYTECODE = 1  # INET_DIAG_REQ_BYTECODE
 # INET_DIAG_INFO, VEGASINFO (BBR answers it), CONG and SKMEMINFO, as bits
 _EXTENSIONS = 1 << 1 | 1 << 2 | 1 << 3 | 1 << 6
@@ -46,20 +50,14 @@ class Listing:
         if bytecode:
             asked += _ATTRIBUTE.pack(_ATTRIBUTE.size + len(bytecode), _BYTECODE) + bytecode
         head = _HEADER.pack(_HEADER.size + len(asked), _TCPDIAG_GETSOCK, _REQUEST_DUMP, 0, 0)
-        try:
-            self._netlink = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG)
-            self._netlink.send(head + asked)
-        except OSError as problem:
-            raise refused(problem.errno or 0) from None
-        self._filled_us = _now_us()
+        self._netlink = _netlink()
+        _send(self._netlink, head + asked)
+        self._filled_us = now_us()
 
     def receive(self) -> Datagram:
         """The next datagram; RunError when there is none."""
-        try:
-            data = self._netlink.recv(_DATAGRAM_BYTES_MAX)
-        except OSError as problem:
-            raise refused(problem.errno or 0) from None
-        filled_us, self._filled_us = self._filled_us, _now_us()
+        data = _receive(self._netlink)
+        filled_us, self._filled_us = self._filled_us, now_us()
         return Datagram(data, filled_us)
 
     def close(self) -> None:
@@ -67,8 +65,60 @@ class Listing:
         self._netlink.close()
 
 
-def _now_us() -> int:
+class Single:
+    """Single sockets of this network namespace by their two ends; RunError when it cannot ask."""
+
+    def __init__(self) -> None:
+        self._netlink = _netlink()
+
+    def describe(self, family: int, ends: bytes) -> bytes:
+        """The message of the socket with these ends, which are the start of a `struct
+        inet_diag_sockid`; b"" when it is gone. From now on it has a cookie."""
+        asked = struct.pack("=BBBxI", family, socket.IPPROTO_TCP, _EXTENSIONS, 0)
+        asked += ends + _ANY_COOKIE
+        head = _HEADER.pack(_HEADER.size + len(asked), _BY_FAMILY, _REQUEST, 0, 0)
+        _send(self._netlink, head + asked)
+        data = _receive(self._netlink)
+        _length, kind, *_ = _HEADER.unpack_from(data)
+        # a server that listens answers for a connection of its own that is gone
+        if kind == _ERROR or data[_HEADER.size + 1] == STATES["listening"]:
+            return b""
+        return data
+
+    def close(self) -> None:
+        """Asks no more."""
+        self._netlink.close()
+
+
+def done() -> bytes:
+    """The message that ends a list."""
+    return _HEADER.pack(_HEADER.size + 4, _DONE, 0, 0, 0) + bytes(4)
+
+
+def now_us() -> int:
+    """Of time.monotonic."""
     return time.monotonic_ns() // 1000
+
+
+def _netlink() -> socket.socket:
+    try:
+        return socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG)
+    except OSError as problem:
+        raise refused(problem.errno or 0) from None
+
+
+def _send(netlink: socket.socket, request: bytes) -> None:
+    try:
+        netlink.send(request)
+    except OSError as problem:
+        raise refused(problem.errno or 0) from None
+
+
+def _receive(netlink: socket.socket) -> bytes:
+    try:
+        return netlink.recv(_DATAGRAM_BYTES_MAX)
+    except OSError as problem:
+        raise refused(problem.errno or 0) from None
 
 
 def refused(errno: int) -> RunError:

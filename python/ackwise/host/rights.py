@@ -22,6 +22,8 @@ _BITS = {
     "CAP_NET_ADMIN": 12,
     "CAP_NET_RAW": 13,
     "CAP_SYS_ADMIN": 21,
+    "CAP_PERFMON": 38,
+    "CAP_BPF": 39,
 }
 # CAP_NET_ADMIN makes links and queues, CAP_SYS_ADMIN makes namespaces, CAP_NET_RAW captures.
 NETWORK = ("CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_SYS_ADMIN")

@@ -3,6 +3,9 @@
 
 The kernel's counters are sums: a socket that is looked at later loses nothing but resolution. So a
 list that costs more than an interval's share is put down and read on in the next.
+
+With a walker the first list is still inet_diag's, which gives every socket the cookie that it is
+known by; from then on the walker describes what has changed.
 """
 
 import re
@@ -14,12 +17,15 @@ from typing import Any
 
 from ackwise import engine
 from ackwise.diagnose.live.selection import Selection
-from ackwise.errors import InputError
-from ackwise.host import inet_diag
+from ackwise.errors import InputError, RunError
+from ackwise.host import inet_diag, tcp_walk
 from ackwise.host.inet_diag import Listing
+from ackwise.host.tcp_walk import Walk, Walker
 
 CORE_SHARE = 0.1
 _BETWEEN_CHECKS = 8  # datagrams; each takes the kernel less than 0.2 ms
+# Who has a socket can change without a packet: every so many walks describe all.
+_WALKS_UNTIL_ALL = 10
 _SOCKET = re.compile(r"socket:\[(\d+)\]")
 
 
@@ -33,12 +39,18 @@ class Sampler:
         uid: int | None = None,
         pids: Sequence[int] = (),
         core_share: float = CORE_SHARE,
+        walker: Walker | None = None,
     ) -> None:
         self._selection = selection
         self._pids = pids
         self._core_share = core_share
-        self._listing: Listing | None = None
-        self._table = engine.Sockets(uid, _inodes(pids) if pids else None)
+        self._listing: Listing | Walk | None = None
+        self._walker = walker
+        self._begun_us = 0
+        self._walks_until_all = 0
+        self._has_owner = uid is not None or bool(pids)
+        self._inodes = _inodes(pids) if pids else None
+        self._table = engine.Sockets(uid, self._inodes, selection.bytecode)
         self._debt_s = 0.0  # what the intervals before took beyond their share
         self._cpu_s = time.thread_time()
         self._end_s = time.monotonic()
@@ -56,7 +68,7 @@ class Sampler:
         self._end_s = max(self._end_s + seconds, time.monotonic())
         time.sleep(max(0.0, self._end_s - time.monotonic()))
         if self._pids:
-            self._table.choose_inodes(_inodes(self._pids))  # it may have opened more
+            self._choose(_inodes(self._pids))  # it may have opened more
         # what has been computed since the last interval is part of the account
         budget = self._core_share * seconds
         continued = self._listing is not None
@@ -78,10 +90,9 @@ class Sampler:
         return self._table.totals() | {"cpu_s": time.process_time()}
 
     def close(self) -> None:
-        """Ends the listing."""
-        if self._listing is not None:
-            self._listing.close()
-            self._listing = None
+        """Ends the listing, and the walker."""
+        self._end_list()
+        self._stop_walking()
 
     def _spent(self, budget: float) -> bool:
         """Whether some of the share is left; what was computed is taken from it."""
@@ -90,18 +101,65 @@ class Sampler:
         self._cpu_s = now
         return self._debt_s < budget
 
+    def _choose(self, inodes: set[int]) -> None:
+        if inodes != self._inodes:
+            self._inodes = inodes
+            self._table.choose_inodes(inodes)
+            self._walks_until_all = 0
+
+    def _begin_list(self) -> Listing | Walk:
+        since_us, self._begun_us = self._begun_us, inet_diag.now_us()
+        if self._walker is None:
+            return Listing(self._selection.states, self._selection.bytecode)
+        if not since_us:
+            return Listing(self._walker.states)  # those that are not chosen need a cookie too
+        if self._table.needs_all() or (self._has_owner and self._walks_until_all == 0):
+            self._walks_until_all = _WALKS_UNTIL_ALL
+            return self._walker.walk(tcp_walk.ALL)
+        self._walks_until_all -= 1
+        return self._walker.walk(since_us)
+
+    def _end_list(self) -> None:
+        if self._listing is not None:
+            self._listing.close()
+            self._listing = None
+
+    def _stop_walking(self) -> None:
+        if self._walker is not None:
+            self._walker.close()
+            self._walker = None
+
+    def _next(self) -> tuple[bool, int]:
+        """Takes the next part of the list; whether it was the last, and the errno of a refusal."""
+        if self._listing is None:
+            self._listing = self._begin_list()
+        datagram = self._listing.receive()
+        end = self._table.take(datagram.data, datagram.time_us)
+        return end is not None, end or 0
+
+    def _next_somehow(self) -> tuple[bool, int]:
+        """As `_next`; where walking fails, inet_diag begins a list of its own."""
+        try:
+            ended, refused = self._next()
+        except RunError:
+            if not isinstance(self._listing, Walk):
+                raise
+            refused = 1
+        if refused and isinstance(self._listing, Walk):
+            self._end_list()
+            self._stop_walking()
+            return self._next()
+        return ended, refused
+
     def _read(self, budget: float) -> bool:
         """Whether the list came to its end."""
-        if self._listing is None:
-            self._listing = Listing(self._selection.states, self._selection.bytecode)
         taken = 0
         while True:
-            datagram = self._listing.receive()
-            end = self._table.take(datagram.data, datagram.time_us)
-            if end is not None:
-                self.close()
-                if end:
-                    raise inet_diag.refused(end)
+            ended, refused = self._next_somehow()
+            if ended:
+                self._end_list()
+                if refused:
+                    raise inet_diag.refused(refused)
                 self._table.end_round()
                 return True
             taken += 1
