@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Processor time of a look at many sockets: the kernel alone, ackwise and `ss -tinH`, in turns.
+"""Processor time of a look at many sockets, in turns: ackwise by its BPF program and by inet_diag,
+what the kernel alone takes of each, and `ss -tinH`.
 
 The sockets are both ends of connections over loopback, in a network namespace of its own, which
 needs root. They are held by several processes, as one may have too few descriptors.
@@ -19,7 +20,10 @@ from statistics import median
 
 from ackwise.diagnose.live import selection
 from ackwise.diagnose.live.sampler import CORE_SHARE, Sampler
+from ackwise.errors import RunError
+from ackwise.host import inet_diag
 from ackwise.host.inet_diag import Listing
+from ackwise.host.tcp_walk import Walker
 
 ROUNDS = 5
 _PORT = 5000
@@ -76,13 +80,30 @@ def cpu_s(who):
     return used.ru_utime + used.ru_stime
 
 
-def kernel_alone(chosen):
+def kernel_alone(begun):
     """Takes the list and reads nothing but how each datagram ends."""
     begin = cpu_s(resource.RUSAGE_SELF)
-    with closing(Listing(chosen.states)) as listing:
+    with closing(begun()) as listing:
         while listing.receive().data[-_DONE_BYTES:][: len(_DONE)] != _DONE:
             pass
     return cpu_s(resource.RUSAGE_SELF) - begin
+
+
+def look(sampler):
+    """At every socket, with the twenty that lost most."""
+    begin = cpu_s(resource.RUSAGE_SELF)
+    sampler.begin()
+    sampler.rows(20)
+    return cpu_s(resource.RUSAGE_SELF) - begin
+
+
+def walker_or_none(states):
+    """None where the BPF program cannot be loaded, which it says."""
+    try:
+        return Walker(states)
+    except RunError as problem:
+        print(f"not measured by BPF: {problem}")
+        return None
 
 
 def ss():
@@ -95,31 +116,42 @@ def ss():
 def measured(sockets, active):
     """Prints what a look costs."""
     chosen = selection.parse([])
-    with closing(Sampler(chosen)) as sampler:
-        sampler.begin()
-        sampler.rows(20)
-        costs = {"kernel alone": [], "ackwise": [], "ss -tinH": []}
+    alone, walker = walker_or_none(chosen.states), walker_or_none(chosen.states)
+    with closing(Sampler(chosen)) as lists, closing(Sampler(chosen, walker=walker)) as walks:
+        sides = {}
+        if walker is not None:
+            sides["BPF alone"] = lambda: kernel_alone(lambda: alone.walk(since_us))
+            sides["ackwise by BPF"] = lambda: look(walks)
+        sides["inet_diag alone"] = lambda: kernel_alone(lambda: Listing(chosen.states))
+        sides["ackwise by inet_diag"] = lambda: look(lists)
+        sides["ss -tinH"] = ss
+        look(lists)
+        look(walks)
+        costs = {side: [] for side in sides}
         for _ in range(ROUNDS):
-            costs["kernel alone"].append(kernel_alone(chosen))
-            begin = cpu_s(resource.RUSAGE_SELF)
-            sampler.begin()
-            sampler.rows(20)
-            costs["ackwise"].append(cpu_s(resource.RUSAGE_SELF) - begin)
-            costs["ss -tinH"].append(ss())
-        listed = sampler.totals()["sockets"]
+            since_us = inet_diag.now_us()
+            time.sleep(1)  # in which every active socket is active
+            for side, measure in sides.items():
+                costs[side].append(measure())
+        listed = lists.totals()["sockets"]
+    if alone is not None:
+        alone.close()
     print(f"{listed} sockets, {active} active; median of {ROUNDS} looks\n")
-    print(f"{'side':14} {'CPU ms':>8} {'us/socket':>10} {'ratio':>6}")
-    ours = median(costs["ackwise"])
+    print(f"{'side':20} {'CPU ms':>8} {'us/socket':>10} {'ratio':>6}")
+    ours = median(next(costs[side] for side in costs if side.startswith("ackwise")))
     for side, values in costs.items():
         cost = median(values)
         per_socket = 1e6 * cost / listed
-        print(f"{side:14} {1e3 * cost:>8.1f} {per_socket:>10.2f} {cost / ours:>6.2f}")
-    paced(chosen)
+        print(f"{side:20} {1e3 * cost:>8.1f} {per_socket:>10.2f} {cost / ours:>6.2f}")
+    print(f"\nwithin {CORE_SHARE:.0%} of a core:")
+    if walker is not None:
+        paced("BPF", Sampler(chosen, walker=walker_or_none(chosen.states)))
+    paced("inet_diag", Sampler(chosen))
 
 
-def paced(chosen, intervals=10):
+def paced(way, looking, intervals=10):
     """Prints what a sampler takes that may use its share."""
-    with closing(Sampler(chosen)) as sampler:
+    with closing(looking) as sampler:
         sampler.begin()
         sampler.rows(20)
         before, begin, started = sampler.totals(), cpu_s(resource.RUSAGE_SELF), time.monotonic()
@@ -132,8 +164,8 @@ def paced(chosen, intervals=10):
     looks = (after["looks"] - before["looks"]) / seconds / after["sockets"]
     memory_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
     print(
-        f"\nwithin {CORE_SHARE:.0%} of a core: {share:.1%} used, each socket looked at "
-        f"{looks:.2f} times a second, {memory_mb:.0f} MB at most"
+        f"by {way}: {share:.1%} used, each socket looked at {looks:.2f} times a second, "
+        f"{memory_mb:.0f} MB at most"
     )
 
 

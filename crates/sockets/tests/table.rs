@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Sockets from look to look, from messages made by hand.
 
-use ackwise_sockets::{Answer, Chosen, Damaged, Limit, Table};
+use ackwise_sockets::{Answer, Chosen, Damaged, Filter, Limit, Table};
 use std::collections::HashMap;
 
 const SECOND_US: u64 = 1_000_000;
@@ -269,6 +269,80 @@ fn an_idle_socket_has_no_row_but_its_time_counts() {
     assert_eq!(totals.limited_us.of(Limit::SendingApplication), 2 * SECOND_US);
 }
 
+/// As linux/bpf/live writes it: idle, after so many segments sent and received.
+fn idle(cookie: u64, segments: (u32, u32)) -> Vec<u8> {
+    let counts = [segments.0.to_ne_bytes(), segments.1.to_ne_bytes()].concat();
+    message(256, &[cookie.to_ne_bytes().to_vec(), counts].concat())
+}
+
+#[test]
+fn a_socket_that_is_said_to_be_idle_counts_as_if_it_had_been_described() {
+    let described = |seconds: &[u64]| seconds.iter().map(|&s| (s, Made::new(1).bytes())).collect::<Vec<_>>();
+    let said = |seconds: &[u64]| seconds.iter().map(|&s| (s, idle(1, (0, 0)))).collect::<Vec<_>>();
+    let mut after = Made::new(1);
+    after.busy().u32(136, 3);
+    let last = vec![(7, after.bytes())];
+    let totals =
+        [[described(&[0, 1, 3, 6]), last.clone()], [[described(&[0]), said(&[1, 3, 6])].concat(), last]].map(
+            |looks| {
+                let mut table = Table::default();
+                for (second, bytes) in looks.concat() {
+                    table.take(&bytes, second * SECOND_US).unwrap();
+                    table.end_round();
+                }
+                let found = rows(&mut table);
+                assert!(!table.needs_all());
+                (found, table.totals().looks, table.totals().limited_us)
+            },
+        );
+    assert_eq!(totals[0], totals[1]);
+    assert_eq!((totals[0].0[0].2, totals[0].1), (SECOND_US, 5));
+}
+
+#[test]
+fn what_is_said_to_be_idle_but_not_known_as_that_has_to_be_described() {
+    let mut table = Table::default();
+    table.take(&Made::new(1).bytes(), 0).unwrap();
+    for (bytes, needs) in [
+        (idle(1, (0, 0)), false),
+        (idle(1, (1, 0)), true), // sent one since
+        (idle(1, (0, 1)), true),
+        (idle(2, (0, 0)), true), // never described
+        (made(|_| ()).bytes(), false),
+        (idle(1, (0, 0)), true), // had data on the way when it was described
+    ] {
+        table.take(&bytes, SECOND_US).unwrap();
+        assert_eq!((table.needs_all(), table.needs_all()), (needs, false));
+    }
+    table.end_round();
+    assert_eq!(table.totals().sockets, 1);
+    // one that was not chosen stays unknown
+    let mut chosen = Table::new(Chosen { uid: Some(8), ..Chosen::default() });
+    chosen.take(&Made::new(1).bytes(), 0).unwrap();
+    chosen.take(&idle(1, (0, 0)), SECOND_US).unwrap();
+    assert_eq!((chosen.needs_all(), chosen.totals().sockets), (false, 0));
+}
+
+#[test]
+fn bytecode_that_the_kernel_would_refuse_chooses_nothing() {
+    let mut random = fastrand::Rng::with_seed(3);
+    for _ in 0..20_000 {
+        let code: Vec<u8> = (0..random.usize(0..40))
+            .map(|_| if random.bool() { random.u8(..13) } else { random.u8(..) })
+            .collect();
+        let is_empty = code.is_empty();
+        let chosen = Chosen { filter: Filter::new(code), ..Chosen::default() };
+        let mut table = Table::new(chosen);
+        table.take(&Made::new(1).bytes(), 0).unwrap();
+        assert!(!is_empty || table.totals().sockets == 1); // whatever it says, it comes to an end
+    }
+    for code in [vec![1, 0, 0, 0], vec![99, 4, 4, 0], vec![2, 8, 12, 0], vec![1, 4, 1, 0]] {
+        let mut table = Table::new(Chosen { filter: Filter::new(code), ..Chosen::default() });
+        table.take(&Made::new(1).bytes(), 0).unwrap();
+        assert_eq!(table.totals().sockets, 0);
+    }
+}
+
 #[test]
 fn a_port_that_is_used_again_is_another_socket() {
     let mut table = Table::default();
@@ -341,6 +415,7 @@ fn the_end_and_a_refusal_are_told_apart_from_damage() {
     assert_eq!(table.take(&message(2, &(-2i32).to_ne_bytes()), 0), Ok(Answer::Refused(2)));
     assert_eq!(table.take(&message(1, &[]), 0), Ok(Answer::More));
     assert_eq!(table.take(&message(18, &[0; 71]), 0), Err(Damaged));
+    assert_eq!(table.take(&message(256, &[0; 15]), 0), Err(Damaged));
     assert_eq!(table.take(&Made::new(1).bytes()[..99], 0), Err(Damaged));
     assert_eq!(table.take(&[1, 2, 3], 0), Err(Damaged));
 }
@@ -351,7 +426,7 @@ fn no_bytes_bring_it_down() {
     let whole = Made::new(1).bytes();
     let mut table = Table::default();
     for round in 0..50_000 {
-        let mut bytes = [whole.clone(), whole.clone()].concat();
+        let mut bytes = [whole.clone(), idle(1, (0, 0)), whole.clone()].concat();
         for _ in 0..random.usize(1..6) {
             let at = if random.bool() { random.usize(..80) } else { random.usize(..bytes.len()) };
             bytes[at] = random.u8(..);
