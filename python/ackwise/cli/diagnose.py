@@ -340,7 +340,7 @@ def _live(
         rights.keep_only("CAP_BPF", "CAP_PERFMON")
     walker = _walker(watch.by, chosen.states)
     if drop:
-        rights.keep_only(*(["CAP_BPF"] if walker else []))
+        rights.keep_only()
     sampler = Sampler(chosen, uid=uid, pids=watch.pid, core_share=watch.core_share, walker=walker)
     with closing(sampler), ExitStack() as stack:
         if openmetrics is not None:

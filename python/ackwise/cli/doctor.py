@@ -19,7 +19,7 @@ from ackwise.cli import options
 from ackwise.cli.shape import Command, argument, others
 from ackwise.errors import EXIT_FAILED, InputError, RunError, quoted, suggestion
 from ackwise.gateway import control, tree
-from ackwise.host import files, needs, rights
+from ackwise.host import files, needs, rights, tcp_walk
 from ackwise.lab import build as lab
 from ackwise.lab import machine
 from ackwise.lab.machine import Kernel
@@ -215,6 +215,10 @@ def _diagnose() -> Iterator[Finding]:
     yield from _extras(
         "diagnose", ("prometheus_client", "metrics", "serves metrics (--live --openmetrics)")
     )
+    yield from _listed("diagnose", "live", required=False)
+    there = tcp_walk.PROGRAM.exists()
+    detail = str(tcp_walk.PROGRAM) if there else "looks at live sockets at less cost: `make build`"
+    yield Finding("diagnose", "BPF program", there, False, detail)
 
 
 def _policy() -> Iterator[Finding]:

@@ -2,8 +2,8 @@
 """The kernel's TCP sockets by a BPF program that follows its hash table (linux/bpf/live).
 
 Of an idle socket it costs a fifth of `inet_diag`'s list. It needs Linux 6.2 with BTF and a JIT,
-libbpf, and CAP_BPF and CAP_PERFMON to load the program, later CAP_BPF alone. The program is of this
-process: nothing is pinned or attached, and nothing is left of it.
+libbpf, and CAP_BPF and CAP_PERFMON to load the program; to run it takes no right. The program is of
+this process: nothing is pinned or attached, and nothing is left of it.
 """
 
 import ctypes

@@ -59,6 +59,7 @@ class Sampler:
         """The first look, which has nothing to compare with: at all sockets, whatever it costs.
         RunError when the kernel does not list them."""
         self._read(float("inf"))
+        self._debt_s = 0.0
         self._cpu_s = time.thread_time()
         self._end_s = time.monotonic()
 
