@@ -6,9 +6,9 @@
  * walk and nothing waits only its cookie and its counts of segments.
  *
  * It runs when it is asked to (BPF_PROG_TEST_RUN), for a part of the table at a time,
- * and hangs on nothing. Unlike the kernel's own iterator it takes no lock and no
- * reference, which is most of what an idle socket costs there: RCU keeps the table
- * readable, and what is read while a socket changes is as of some moment of the change.
+ * and is attached to nothing. Unlike the kernel's own iterator it takes no lock and no
+ * reference, which is most of what an idle socket costs there. RCU keeps the table
+ * readable; of a socket that changes meanwhile some fields may be older than others.
  *
  * No header of the kernel: structures name the fields that are read, and libbpf
  * finds these in the running kernel (CO-RE).
@@ -22,12 +22,12 @@ typedef unsigned long long u64;
 
 /* include/uapi/linux/bpf.h */
 static u64 (*const bpf_ktime_get_ns)(void) = (void *)5;
-static long (*const bpf_probe_read_kernel)(void *to, u32 size, const void *from) =
-	(void *)113;
+static long (*const bpf_probe_read_kernel)(void *to, u32 size,
+					   const void *from) = (void *)113;
 static u64 (*const bpf_jiffies64)(void) = (void *)118;
 static struct task_struct *(*const bpf_get_current_task_btf)(void) = (void *)158;
-static long (*const bpf_loop)(u32 times, void *step, void *context, u64 flags) =
-	(void *)181;
+static long (*const bpf_loop)(u32 times, void *step, void *context,
+			      u64 flags) = (void *)181;
 extern void *bpf_rdonly_cast(const void *address, u32 type) SEC(".ksyms");
 
 /* The kernel's structures, as far as they are read. */
@@ -237,33 +237,41 @@ struct tcp_info {
 #pragma clang attribute pop
 
 /* What clang's builtins are asked for, see libbpf's bpf_core_read.h. */
-enum { FIELD_OFFSET, FIELD_SIZE, FIELD_EXISTS, FIELD_SHIFT_LEFT = 4, FIELD_SHIFT_RIGHT };
+enum {
+	FIELD_OFFSET,
+	FIELD_SIZE,
+	FIELD_EXISTS,
+	FIELD_SHIFT_LEFT = 4,
+	FIELD_SHIFT_RIGHT
+};
 enum { TYPE_EXISTS, TYPE_SIZE };
 enum { TYPE_IN_KERNEL = 1 };
 #define HAS(field) __builtin_preserve_field_info(field, FIELD_EXISTS)
 #define IF_ANY(field) (HAS(field) ? (field) : 0)
 #define TYPE(type, what) __builtin_preserve_type_info(*(type *)0, what)
 /* The structure at an address; what cannot be read of it reads as 0. */
-#define AT(type, address)                                                                \
-	((type *)bpf_rdonly_cast((const void *)(address),                                \
+#define AT(type, address)                                 \
+	((type *)bpf_rdonly_cast((const void *)(address), \
 				 __builtin_btf_type_id(*(type *)0, TYPE_IN_KERNEL)))
 /* A field that is one of bits in some kernels. */
-#define BITS(at, field)                                                                  \
-	({                                                                               \
-		u64 read_ = 0;                                                           \
-                                                                                         \
-		if (HAS((at)->field)) {                                                  \
-			bpf_probe_read_kernel(                                           \
-				&read_,                                                  \
-				__builtin_preserve_field_info((at)->field, FIELD_SIZE),  \
-				(const char *)(at) + __builtin_preserve_field_info(      \
-							     (at)->field, FIELD_OFFSET)); \
-			read_ <<= __builtin_preserve_field_info((at)->field,             \
-								FIELD_SHIFT_LEFT);       \
-			read_ >>= __builtin_preserve_field_info((at)->field,             \
-								FIELD_SHIFT_RIGHT);      \
-		}                                                                        \
-		read_;                                                                   \
+#define BITS(at, field)                                                               \
+	({                                                                            \
+		u64 read_ = 0;                                                        \
+                                                                                      \
+		if (HAS((at)->field)) {                                               \
+			bpf_probe_read_kernel(                                        \
+				&read_,                                               \
+				__builtin_preserve_field_info((at)->field,            \
+							      FIELD_SIZE),            \
+				(const char *)(at) +                                  \
+					__builtin_preserve_field_info((at)->field,    \
+								      FIELD_OFFSET)); \
+			read_ <<= __builtin_preserve_field_info((at)->field,          \
+								FIELD_SHIFT_LEFT);    \
+			read_ >>= __builtin_preserve_field_info((at)->field,          \
+								FIELD_SHIFT_RIGHT);   \
+		}                                                                     \
+		read_;                                                                \
 	})
 
 /* netlink.h, inet_diag.h */
@@ -301,8 +309,16 @@ struct info {
 	u16 total_rto, total_rto_recoveries;
 	u32 total_rto_time;
 };
-enum { OPT_TIMESTAMPS = 1, OPT_SACK = 2, OPT_WSCALE = 4, OPT_ECN = 8, OPT_ECN_SEEN = 16,
-       OPT_SYN_DATA = 32, OPT_USEC_TS = 64, OPT_TFO_CHILD = 128 };
+enum {
+	OPT_TIMESTAMPS = 1,
+	OPT_SACK = 2,
+	OPT_WSCALE = 4,
+	OPT_ECN = 8,
+	OPT_ECN_SEEN = 16,
+	OPT_SYN_DATA = 32,
+	OPT_USEC_TS = 64,
+	OPT_TFO_CHILD = 128
+};
 enum { ECN_OK = 1, ECN_SEEN = 8, ECN_ACCURATE = 16 };
 enum { PENDING_RETRANS = 1, PENDING_PROBE0 = 3, PENDING_LOSS_PROBE = 5, PENDING_REO };
 enum { CHRONO_BUSY = 1, CHRONO_RWND_LIMITED, CHRONO_SNDBUF_LIMITED };
@@ -344,7 +360,8 @@ struct refusal {
 _Static_assert(sizeof(struct info) == 248, "tcp_info up to total_rto_time");
 _Static_assert(__builtin_offsetof(struct seen, cong_head) == 16 + 72, "inet_diag_msg");
 _Static_assert(__builtin_offsetof(struct seen, info) % 8 == 0, "no hole before it");
-_Static_assert(sizeof(struct seen) == __builtin_offsetof(struct seen, info) + 248, "packed");
+_Static_assert(sizeof(struct seen) == __builtin_offsetof(struct seen, info) + 248,
+	       "packed");
 
 /* How much one run may do: with preemption off, so a small part of a millisecond. */
 enum { RECORDS_BYTES = 1 << 18, STEPS = 2048, NAMELESS_MAX = 64 };
@@ -358,7 +375,7 @@ struct nameless {
 /* Shared with its one user, python/ackwise/host/tcp_walk.py. */
 struct {
 	u64 since_us; /* of the monotonic clock: when the last walk began; 0: all */
-	u32 states; /* bits */
+	u32 states;   /* bits */
 	u32 ticks_per_s;
 	u32 bucket; /* to go on with */
 	u32 ended;
@@ -368,7 +385,7 @@ struct {
 	u8 records[RECORDS_BYTES];
 } walk SEC(".bss.walk");
 
-/* The way for addresses from a pointer, which may not be reckoned with, to a number. */
+/* The verifier allows no arithmetic on pointers, but forgets that a stored one was one. */
 static volatile u64 address;
 
 static u64 number(const void *pointer)
@@ -448,8 +465,8 @@ static void describe(struct info *info, const struct tcp_sock *tp,
 	info->options = options(tp);
 	info->wscales = 0;
 	if (info->options & OPT_WSCALE)
-		info->wscales = BITS(tp, rx_opt.snd_wscale) |
-				BITS(tp, rx_opt.rcv_wscale) << 4;
+		info->wscales =
+			BITS(tp, rx_opt.snd_wscale) | BITS(tp, rx_opt.rcv_wscale) << 4;
 	info->app_limited = BITS(tp, rate_app_limited);
 	info->rto = us(icsk->icsk_rto);
 	info->ato = us(ato(icsk));
@@ -459,6 +476,7 @@ static void describe(struct info *info, const struct tcp_sock *tp,
 	info->sacked = tp->sacked_out;
 	info->lost = tp->lost_out;
 	info->retrans = tp->retrans_out;
+	info->fackets = info->last_ack_sent = 0;
 	info->last_data_sent = ms(now - tp->lsndtime);
 	info->last_data_recv = ms(now - icsk->icsk_ack.lrcvtime);
 	info->last_ack_recv = ms(now - tp->rcv_tstamp);
@@ -482,8 +500,8 @@ static void describe(struct info *info, const struct tcp_sock *tp,
 	info->data_segs_out = tp->data_segs_out;
 	info->delivery_rate = 0;
 	if (tp->rate_delivered && tp->rate_interval_us)
-		info->delivery_rate = (u64)tp->rate_delivered * tp->mss_cache * 1000000 /
-				      tp->rate_interval_us;
+		info->delivery_rate = (u64)tp->rate_delivered * tp->mss_cache *
+				      1000000 / tp->rate_interval_us;
 	info->delivered = tp->delivered;
 	info->delivered_ce = tp->delivered_ce;
 	info->bytes_sent = tp->bytes_sent;
@@ -570,9 +588,9 @@ static u8 timer(const struct inet_connection_sock *icsk)
 	if (pending == PENDING_PROBE0)
 		return TIMER_PROBE0;
 	return pending == PENDING_RETRANS || pending == PENDING_LOSS_PROBE ||
-			       pending == PENDING_REO ?
-		       TIMER_ON :
-		       0;
+			       pending == PENDING_REO
+		       ? TIMER_ON
+		       : 0;
 }
 
 /* How many bytes it took; 0: there was no room. */
@@ -658,10 +676,11 @@ static long write_nameless(const struct sock_common *sk)
 static long next_bucket(void)
 {
 	at.used_before_bucket = at.used;
-	if (++at.bucket >= at.buckets || at.steps >= STEPS || at.used > RECORDS_BYTES / 2)
+	if (++at.bucket >= at.buckets || at.steps >= STEPS ||
+	    at.used > RECORDS_BYTES / 2)
 		return STOP;
 	at.node = number(AT(struct inet_ehash_bucket, at.table + 8 * (u64)at.bucket)
-				  ->chain.first);
+				 ->chain.first);
 	return ON;
 }
 
@@ -678,16 +697,18 @@ static long step(u32 number_of_step, void *context)
 	if (at.node & 1) {
 		if (at.node >> 1 == at.bucket || at.steps >= 16 * STEPS)
 			return next_bucket();
-		/* a socket was moved while it was looked at: this is the end of another chain */
+		/* the end of another chain, into which a socket was moved: begin again */
 		at.used = at.used_before_bucket;
-		at.node = number(AT(struct inet_ehash_bucket,
-				     at.table + 8 * (u64)at.bucket)->chain.first);
+		at.node = number(
+			AT(struct inet_ehash_bucket, at.table + 8 * (u64)at.bucket)
+				->chain.first);
 		return ON;
 	}
 	if (!at.node)
 		return next_bucket();
-	sock = at.node - __builtin_preserve_field_info(
-				  ((struct sock_common *)0)->skc_nulls_node, FIELD_OFFSET);
+	sock = at.node -
+	       __builtin_preserve_field_info(((struct sock_common *)0)->skc_nulls_node,
+					     FIELD_OFFSET);
 	sk = AT(struct sock_common, sock);
 	at.node = number(sk->skc_nulls_node.next);
 	/* neither one that only waits for its last segments nor one that is not yet whole */

@@ -130,7 +130,7 @@ class Sampler:
             self._walker.close()
             self._walker = None
 
-    def _next(self) -> tuple[bool, int]:
+    def _part(self) -> tuple[bool, int]:
         """Takes the next part of the list; whether it was the last, and the errno of a refusal."""
         if self._listing is None:
             self._listing = self._begin_list()
@@ -138,10 +138,10 @@ class Sampler:
         end = self._table.take(datagram.data, datagram.time_us)
         return end is not None, end or 0
 
-    def _next_somehow(self) -> tuple[bool, int]:
-        """As `_next`; where walking fails, inet_diag begins a list of its own."""
+    def _part_either_way(self) -> tuple[bool, int]:
+        """As `_part`; where walking fails, inet_diag begins a list of its own."""
         try:
-            ended, refused = self._next()
+            ended, refused = self._part()
         except RunError:
             if not isinstance(self._listing, Walk):
                 raise
@@ -149,14 +149,14 @@ class Sampler:
         if refused and isinstance(self._listing, Walk):
             self._end_list()
             self._stop_walking()
-            return self._next()
+            return self._part()
         return ended, refused
 
     def _read(self, budget: float) -> bool:
         """Whether the list came to its end."""
         taken = 0
         while True:
-            ended, refused = self._next_somehow()
+            ended, refused = self._part_either_way()
             if ended:
                 self._end_list()
                 if refused:
