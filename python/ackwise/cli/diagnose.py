@@ -332,12 +332,13 @@ def _live(
         options.refuse(("--json",), "--openmetrics")
     from ackwise.diagnose.live import selection
     from ackwise.diagnose.live.sampler import Sampler
+    from ackwise.host import tcp_walk
 
     chosen = selection.parse(words)
     uid = None if watch.uid is None else _uid(watch.uid)
     drop = not watch.pid and openmetrics is None  # another's process and folder take root's rights
     if drop:
-        rights.keep_only("CAP_BPF", "CAP_PERFMON")
+        rights.keep_only(*tcp_walk.RIGHTS)
     walker = _walker(watch.by, chosen.states)
     if drop:
         rights.keep_only()
