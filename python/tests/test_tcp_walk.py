@@ -126,6 +126,11 @@ def read(body: bytes) -> tuple[dict[str, Any], dict[int, int]]:
     return fixed, running
 
 
+def sampler(**how: Any) -> Sampler:
+    """One that looks at all in each interval, however slow the host is."""
+    return Sampler(selection.parse([]), core_share=1000, **how)
+
+
 # --- sockets of every kind -----------------------------------------------------------------------
 
 
@@ -388,9 +393,7 @@ def test_a_process_that_accepts_late_is_noticed(inside: Namespace) -> None:
             client.set_inheritable(False)
             counts = []
             walker = Walker(tcp_walk.STATES)
-            with closing(
-                Sampler(selection.parse([]), pids=[process.pid], walker=walker)
-            ) as looking:
+            with closing(sampler(pids=[process.pid], walker=walker)) as looking:
                 looking.begin()
                 looking.interval(0.1)
                 counts.append(looking.totals()["sockets"])
@@ -416,8 +419,8 @@ def test_a_sampler_says_the_same_both_ways(inside: Namespace) -> None:
         walker = Walker(tcp_walk.STATES)
         with (
             ExitStack() as stack,
-            closing(Sampler(selection.parse([]))) as lists,
-            closing(Sampler(selection.parse([]), walker=walker)) as walks,
+            closing(sampler()) as lists,
+            closing(sampler(walker=walker)) as walks,
         ):
             pairs = [stack.enter_context(pair(stack)) for _ in range(30)]
             for one in (lists, walks):
@@ -458,7 +461,7 @@ def test_a_sampler_says_the_same_both_ways(inside: Namespace) -> None:
 def test_where_walking_fails_inet_diag_goes_on(inside: Namespace) -> None:
     def look() -> Any:
         walker = Walker(tcp_walk.STATES)
-        with ExitStack() as stack, closing(Sampler(selection.parse([]), walker=walker)) as looking:
+        with ExitStack() as stack, closing(sampler(walker=walker)) as looking:
             client, peer = stack.enter_context(pair(stack))
             looking.begin()
             looking.interval(0.1)

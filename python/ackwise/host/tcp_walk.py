@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The kernel's TCP sockets by a BPF program that follows its hash table (linux/bpf/live).
 
-It costs a quarter of `inet_diag`'s list where most sockets are idle. It needs Linux 6.2 with BTF and
-a JIT, libbpf, and rights to load the program; to run it takes none. The program is of this process:
-nothing is pinned or attached, and nothing is left of it.
+It costs a quarter of `inet_diag`'s list where most sockets are idle. It needs Linux 6.2 with BTF
+and a JIT, libbpf, and rights to load the program; to run it takes none. The program is of this
+process: nothing is pinned or attached, and nothing is left of it.
 """
 
 import ctypes
