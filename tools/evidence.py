@@ -53,7 +53,7 @@ FUZZ_CHECKS = {
         *("python/fuzz/*.py", "python/fuzz/corpus/*/*", "python/ackwise/gateway/netlink.py"),
         *(f"python/ackwise/gateway/{name}.py" for name in ("snapshot", "state", "status")),
         *(f"python/ackwise/lab/{name}.py" for name in ("claim", "conform", "measure")),
-        *("python/ackwise/host/sockets.py", "python/ackwise/host/inet_diag.py"),
+        *(f"python/ackwise/host/{name}.py" for name in ("sockets", "inet_diag", "tcp_walk")),
         *("python/ackwise/diagnose/live/*.py", "crates/sockets/src/*.rs"),
     ),
 }
