@@ -188,13 +188,24 @@ static void push(const struct function *f)
 	stack[depth++] = frame;
 }
 
+/* An interrupt begins here; softirqs also run without one. */
+static bool interrupts(const struct function *f)
+{
+	return f->mark >= 0 && marks[f->mark].activity == INTERRUPT &&
+	       strcmp(f->name, SOFTIRQS);
+}
+
+/* What was interrupted goes on only after the interrupt. */
 static bool under_way(const struct function *f)
 {
 	int i;
 
-	for (i = depth - 1; i >= 0; i--)
+	for (i = depth - 1; i >= 0; i--) {
 		if (stack[i].function == f)
 			return true;
+		if (interrupts(stack[i].function))
+			return false;
+	}
 	return false;
 }
 
@@ -250,9 +261,7 @@ static void interrupt_over(void)
 {
 	int i = depth;
 
-	while (i && !(stack[i - 1].function->mark >= 0 &&
-		      marks[stack[i - 1].function->mark].activity == INTERRUPT &&
-		      strcmp(stack[i - 1].function->name, SOFTIRQS)))
+	while (i && !interrupts(stack[i - 1].function))
 		i--;
 	while (i && depth >= i)
 		pop();

@@ -76,6 +76,10 @@ TRACE = (
     ("tcp_ack", 6), ("tcp_v4_rcv+", 1), ("tcp_write_xmit", 9), ("tcp_v4_rcv+", 2),
     ("net_rx_action+", 1), ("handle_softirqs+", 1), ("asm_common_interrupt+", 1),
     ("restore_regs_and_return_to_kernel", 2),
+    # It came in a part of a function that it uses itself, beginning elsewhere than at its start.
+    ("skb_clone", 5), ("skb_clone+", 2), ("asm_common_interrupt", 7), ("net_rx_action", 4),
+    ("tcp_v4_rcv", 5), ("skb_clone+", 2), ("tcp_event_data_recv", 4), ("net_rx_action+", 1),
+    ("asm_common_interrupt+", 1), ("restore_regs_and_return_to_kernel", 2), ("skb_clone+", 1),
     # It came where a function begins, and ends there.
     ("skb_clone", 5), ("tcp_sendmsg+", 60), ("entry_SYSCALL_64+", 8), ("program", 300),
     # A segment, for the program.
@@ -86,11 +90,11 @@ TRACE = (
 )  # fmt: skip
 EXPECTED = {
     "send_segment": (18 + 9, 2),
-    "write": (40 + 5 + 60, 1),
+    "write": (40 + 5 + 2 + 1 + 5 + 60, 1),
     "receive_ack": (29, 1),
-    "receive_segment": (9, 1),
-    "line": (4 + 1 + 2, 2),
-    "interrupt": (7 + 2 + 1 + 1 + 2 + 3, 2),
+    "receive_segment": (11 + 9, 2),
+    "line": (4 + 1 + 4 + 1 + 2, 3),
+    "interrupt": (7 + 2 + 1 + 1 + 2 + 7 + 1 + 2 + 3, 3),
     "call": (8, 1),
     "program": (300, 0),
     "tcp_ack()": (0, 1),
