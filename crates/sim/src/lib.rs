@@ -28,6 +28,7 @@ mod receiver;
 mod record;
 pub mod result;
 pub mod rng;
+mod round_trip;
 pub mod scenario;
 mod sender;
 mod stats;

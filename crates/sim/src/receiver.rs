@@ -5,6 +5,7 @@ use crate::echo::Echo;
 use crate::packet::{Packet, Sack, SACK_BLOCKS};
 use crate::ranges::Ranges;
 use crate::rng::Rng;
+use crate::round_trip::RoundTrip;
 use crate::scenario::{ReceiverSpec, SocketLayer, SEGMENT_MEMORY_BYTES};
 use crate::sender::NEVER;
 use ackwise_core::{flag, Action, Conn, Event, EventKind, Order, Reason, Resolved};
@@ -47,9 +48,8 @@ pub struct Receiver {
     ceiling: u64,
     pub scale: u32,
     rcv_mss: u32,
-    rtt_us: u32,
+    rtt: RoundTrip,
     echo_ns: u64,
-    last_echo_ns: u64,
     /// Autotuning: bytes read at the start of a round, its start, and the round's largest.
     tune_read: u64,
     tune_since_ns: u64,
@@ -121,9 +121,8 @@ impl Receiver {
             ceiling: if cfg.slow_window { FIRST_WINDOW_BYTES } else { u64::MAX },
             scale,
             rcv_mss: mss.min(MSS_GUESS_BYTES),
-            rtt_us: (rtt_ns / 1000) as u32,
+            rtt: RoundTrip::of_handshake(rtt_ns),
             echo_ns: 0,
-            last_echo_ns: 0,
             tune_read: 0,
             tune_since_ns: now,
             tune_space: u64::from(mss) * 10,
@@ -151,7 +150,7 @@ impl Receiver {
 
     /// The handshake is over; it took `rtt_ns` (0: not known).
     pub fn establish(&mut self, now: u64, rtt_ns: u64) {
-        self.rtt_us = (rtt_ns / 1000) as u32;
+        self.rtt = RoundTrip::of_handshake(rtt_ns);
         self.tune_since_ns = now;
         self.read_credit_ns = now;
         self.last_data_ns = now;
@@ -233,7 +232,7 @@ impl Receiver {
             wnd_max_bytes: self.wnd_max() as u32,
             rcv_mss_bytes: self.rcv_mss,
             mss_max_bytes: self.mss,
-            rtt_us: self.rtt_us,
+            rtt_us: self.rtt.us,
             rto_us: self.rto_us,
             delay_max_us: self.ack_delay_max_us,
             segments: 1,
@@ -278,8 +277,9 @@ impl Receiver {
         };
         self.estimate_mss(p);
         let order = self.order_of(p);
-        if order != Order::Duplicate && self.cfg.timestamps && p.echo_ns > 0 {
-            self.measure_rtt(now, p);
+        let is_full = p.len >= self.rcv_mss;
+        if order != Order::Duplicate && self.cfg.timestamps && p.echo_ns > 0 && is_full {
+            self.rtt.measure(now, p.echo_ns);
         }
         if p.fin && self.closes {
             self.fin_at = p.end();
@@ -424,18 +424,6 @@ impl Receiver {
         self.ceiling <= window
     }
 
-    /// Linux, tcp_rcv_rtt_update: a shorter RTT counts at once, a longer one by an eighth.
-    fn measure_rtt(&mut self, now: u64, p: &Packet) {
-        // One sample for each ACK echoed; the first data it let go.
-        if p.echo_ns == self.last_echo_ns || p.len < self.rcv_mss {
-            return;
-        }
-        self.last_echo_ns = p.echo_ns;
-        let sample = ((now - p.echo_ns) / 1000) as u32;
-        let smoothed = self.rtt_us - self.rtt_us / 8 + sample / 8;
-        self.rtt_us = if self.rtt_us == 0 || sample < self.rtt_us { sample } else { smoothed };
-    }
-
     /// Since when a reader of limited rate has credit: for one buffer at most.
     fn credit_since_ns(&self, now: u64, ns_per_byte: f64) -> u64 {
         let full = (self.buffer as f64 * ns_per_byte) as u64;
@@ -498,7 +486,7 @@ impl Receiver {
     /// Dynamic right-sizing as Linux does it (tcp_rcv_space_adjust): twice what was read in one RTT, and
     /// four times of what that grew by.
     fn tune(&mut self, now: u64) {
-        if self.rtt_us == 0 || now < self.tune_since_ns + u64::from(self.rtt_us) * 1000 {
+        if self.rtt.us == 0 || now < self.tune_since_ns + u64::from(self.rtt.us) * 1000 {
             return;
         }
         let copied = (self.read - self.tune_read).saturating_sub(self.unread());
