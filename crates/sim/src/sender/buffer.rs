@@ -71,8 +71,12 @@ impl Sender {
                 }
                 let before = self.written / BULK_WRITE_BYTES;
                 self.written += take;
-                for n in before + 1..=self.written / BULK_WRITE_BYTES {
-                    self.pushes.push_back(n * BULK_WRITE_BYTES);
+                // Linux, tcp_sendmsg_locked: the next write takes the PSH off the buffer that it goes on to
+                // fill. What leaves in bursts has it at the end of each.
+                if !self.sends_bursts() {
+                    for n in before + 1..=self.written / BULK_WRITE_BYTES {
+                        self.pushes.push_back(n * BULK_WRITE_BYTES);
+                    }
                 }
                 if at_end {
                     self.pushes.push_back(self.written);

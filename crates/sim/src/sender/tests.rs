@@ -250,6 +250,26 @@ fn a_segment_of_its_own_is_not_pushed() {
     assert_eq!((out.seq / MSS + 1, out.psh), (11, false));
 }
 
+/// What leaves at once in the first window, and whether it is pushed.
+fn first_window(spec: &SenderSpec, rtt_ms: u64) -> Vec<bool> {
+    let now = START_MS * MS;
+    let mut sender = Sender::new(spec, MSS, 1 << 30, Some(rtt_ms * MS), now);
+    sender.fill(now, u64::MAX, u64::MAX);
+    std::iter::from_fn(|| sender.next_segment(now)).map(|out| out.psh).collect()
+}
+
+#[test]
+fn the_writes_of_a_bulk_writer_push_nothing() {
+    // tcp_sendmsg_locked takes the PSH off the buffer that the next write fills. 200 segments in 40 ms make
+    // bursts of nine (10 MB/s / 1024); a write of 128 KiB ends in segment 132.
+    let reno = CongestionControl::Reno;
+    let spec = SenderSpec { congestion_control: reno, initial_window_segments: 200, ..SenderSpec::default() };
+    let pushed = first_window(&spec, 40);
+    assert!(pushed.len() > 190);
+    let last_of_nine = |n: usize| n % 9 == 8;
+    assert!(pushed[..180].iter().enumerate().all(|(n, &psh)| psh == last_of_nine(n)), "{pushed:?}");
+}
+
 #[test]
 fn a_part_of_a_burst_waits_for_an_ack_that_comes_soon() {
     // tcp_tso_should_defer: with room for one of the two segments of a burst, 0.5 ms after data left and
