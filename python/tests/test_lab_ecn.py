@@ -119,8 +119,7 @@ def test_marks_echoes_and_reductions_are_the_kernel_s(
 
 
 def test_bbr_says_cwr_and_goes_on_in_both_worlds(kernel: Kernel, tmp_path: Path) -> None:
-    """Marks, echoes and ACKs are not compared: 2244 marks here, 330 on the kernel. Without ECN and
-    an AQM, too, the simulator's BBR keeps a queue longer by 2 ms; CoDel's target is 5 ms."""
+    """Marks are not compared: 251 here and 330 on the kernel, as ProbeBW begins in phases drawn."""
     ours, theirs = both(kernel, scenario("codel", "bbr"), tmp_path)
     for one in (ours, theirs):
         assert one.offers == [ECE | CWR, ECE]
@@ -128,6 +127,9 @@ def test_bbr_says_cwr_and_goes_on_in_both_worlds(kernel: Kernel, tmp_path: Path)
         # more than a sender leaves that reacts, and many echoes for each CWR
         assert one.marks > 200
         assert one.echoes > 10 * one.reductions > 0
+    assert ours.reductions == pytest.approx(theirs.reductions, rel=0.2, abs=2)
+    assert ours.echoes == pytest.approx(theirs.echoes, rel=0.2, abs=4)
+    assert ours.acks == pytest.approx(theirs.acks, rel=0.04)
     assert ours.goodput_bps == pytest.approx(theirs.goodput_bps, rel=0.02)
     assert ours.rtt_p50_ns == pytest.approx(theirs.rtt_p50_ns, rel=0.1)
 

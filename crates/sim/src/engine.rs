@@ -38,6 +38,9 @@ const CANCEL_EVERY: u64 = 8192;
 /// Most events at one point in time: guards against a loop in which simulated time stands still.
 const SAME_TIME_EVENTS: u64 = 50_000_000;
 
+/// Where the random numbers of congestion control are drawn, of all places of a run.
+const SENDERS: u64 = 1 << 44;
+
 /// Why a run gave no result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SimError {
@@ -338,8 +341,9 @@ impl<'a> Engine<'a> {
             Side::Server => &s.server,
         };
         let rtt_ns = opening.rtt_ns();
+        let place = |role: Role| (group as u64) << 32 | u64::from(g.started) << 2 | role as u64;
         let receiver = |role: Role| {
-            let place = (group as u64) << 32 | u64::from(g.started) << 2 | role as u64;
+            let place = place(role);
             let sack = spec.sender.recovery == Recovery::Sack;
             let closes = opening.has_handshake && role == Role::DataReceiver;
             let setup = Setup { policy: &g.policies[role], seed: s.seed, place, sack, closes };
@@ -348,7 +352,8 @@ impl<'a> Engine<'a> {
         };
         let endpoint = |role: Role, rx: Receiver, peer_wnd: u64| {
             let config = spec.sender.bounded(host(role).send_buffer_max_bytes);
-            let tx = Sender::new(&config, u64::from(mss), peer_wnd, rtt_ns, self.now);
+            let rng = Rng::new(s.seed, SENDERS | place(role));
+            let tx = Sender::new(&config, u64::from(mss), peer_wnd, rtt_ns, self.now, rng);
             Endpoint { tx, rx, side: sides[role], scheduled_ns: NEVER, awaits_turn: false }
         };
         let (a, b) = (receiver(Role::DataSender), receiver(Role::DataReceiver));

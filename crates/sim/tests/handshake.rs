@@ -264,13 +264,13 @@ fn a_pause_counts_as_longer_than_the_timeout_when_it_is_by_a_tick() {
 #[test]
 fn bbr_paces_from_the_eleventh_segment_at_the_window_over_the_round_trip() {
     // Linux: ten segments leave at once (tcp_update_skb_after_send), then bursts of two, as far apart as
-    // they take at 2.885 windows for each round trip of the handshake, less 1% (bbr_init_pacing_rate_from_rtt).
+    // they take at 739/256 windows for each round trip of the handshake, less 1% (bbr_init_pacing_rate_from_rtt).
     // The first ACK arrives 40 ms later; the first burst makes up for half of its time.
     let g = linux(40, json!({ "sender": { "congestion_control": "bbr" } }));
     let result = run(&ruler(json!({}), &[g]));
     let sent: Vec<_> = trace(&result).data_time_ns.iter().map(|t| t - SERVER_READY).collect();
     assert_eq!(sent[..10], [0; 10]);
-    let burst_ns = (2.0 * 960.0 * 1e9 / (2.885 * 0.99 * 9600.0 / 0.039_052)) as u64;
+    let burst_ns = (2.0 * 960.0 * 1e9 / (739.0 / 256.0 * 0.99 * 9600.0 / 0.039_052)) as u64;
     let bursts = [40 * MS, 40 * MS + burst_ns / 2, 40 * MS + burst_ns / 2 + burst_ns];
     for (n, at) in bursts.into_iter().enumerate() {
         for &leaves in &sent[10 + 2 * n..12 + 2 * n] {

@@ -310,7 +310,7 @@ mod tests {
         let last_sent_ns = flow.now_ns;
         let epoch = flow.cubic.curve.epoch.expect("congestion avoidance");
         flow.now_ns += 100_000 * MS;
-        flow.cubic.on_restart(&Restart { now_ns: flow.now_ns, last_sent_ns, app_limited: true });
+        flow.cubic.on_restart(&Restart { now_ns: flow.now_ns, mss: MSS, last_sent_ns, app_limited: true });
         assert_eq!(flow.cubic.curve.epoch, Some(epoch + 10_000));
         start_ns += 100_000 * MS;
         for (at_s, expected) in [(5.0, 972.6), (9.1, 1000.0)] {
@@ -328,11 +328,11 @@ mod tests {
         flow.now_ns = 51 * MS;
         flow.ack();
         let now_ns = 100_001 * MS;
-        flow.cubic.on_restart(&Restart { now_ns, last_sent_ns: MS, app_limited: true });
+        flow.cubic.on_restart(&Restart { now_ns, mss: MSS, last_sent_ns: MS, app_limited: true });
         assert_eq!(flow.cubic.curve.epoch, Some(now_ns / JIFFY_NS));
         // Without a loss there is none.
         let mut flow = Flow::new(1000);
-        flow.cubic.on_restart(&Restart { now_ns, last_sent_ns: MS, app_limited: true });
+        flow.cubic.on_restart(&Restart { now_ns, mss: MSS, last_sent_ns: MS, app_limited: true });
         assert_eq!(flow.cubic.curve.epoch, None);
     }
 }

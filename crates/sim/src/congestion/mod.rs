@@ -8,6 +8,9 @@ mod hystart;
 mod hystart_plus;
 mod reno;
 
+pub use bbr::BURST_OF_TWO_FROM;
+
+use crate::rng::Rng;
 use crate::scenario::{CongestionControl, Counting, Hystart, SenderSpec};
 use hystart_plus::HyStartPlus;
 
@@ -56,21 +59,17 @@ pub struct AckSample {
 #[derive(Clone, Copy, Debug)]
 pub struct DeliveryRate {
     pub bytes: u64,
-    pub interval_ns: u64,
+    /// By clocks that count microseconds, as Linux's do.
+    pub interval_us: u64,
     /// The sender lacked data meanwhile: the path may be faster.
     pub app_limited: bool,
-}
-
-impl DeliveryRate {
-    pub fn bytes_per_s(&self) -> f64 {
-        self.bytes as f64 * 1e9 / self.interval_ns as f64
-    }
 }
 
 /// The pause before data that leaves while nothing is out (Linux, CA_EVENT_TX_START).
 #[derive(Clone, Copy, Debug)]
 pub struct Restart {
     pub now_ns: u64,
+    pub mss: u64,
     /// When data left last.
     pub last_sent_ns: u64,
     /// The application had none meanwhile.
@@ -162,11 +161,11 @@ pub struct Congestion {
 }
 
 impl Congestion {
-    pub fn new(cfg: &SenderSpec, mss: u64) -> Self {
+    pub fn new(cfg: &SenderSpec, mss: u64, rng: Rng) -> Self {
         let controller: Box<dyn Controller> = match cfg.congestion_control {
             CongestionControl::Reno => Box::new(reno::Reno::new(cfg.counting)),
             CongestionControl::Cubic => Box::new(cubic::Cubic::new(cfg)),
-            CongestionControl::Bbr => Box::<bbr::Bbr>::default(),
+            CongestionControl::Bbr => Box::new(bbr::Bbr::new(rng)),
         };
         let window = Window { cwnd: cfg.initial_window_bytes(mss), ssthresh: u64::MAX };
         let is_rate_based = controller.is_rate_based();

@@ -4,13 +4,10 @@
 use super::recovery::LossState;
 use super::segment::{Departure, Tally};
 use super::timers::Timer;
-use super::{Sender, INITIAL_RTO_NS, MAX_RTO_NS};
+use super::{Sender, INITIAL_RTO_NS, MAX_RTO_NS, NEVER};
 use crate::congestion::{AckSample, DeliveryRate};
 use crate::packet::{Packet, SACK_BLOCKS};
 use crate::scenario::Recovery;
-
-/// A delivery rate over less than this part of an RTT would be a burst, not a rate.
-const RATE_MIN_RTT_SHARE: u64 = 8;
 
 /// What one ACK newly reported about the segments that were out.
 pub(super) struct News {
@@ -319,7 +316,7 @@ impl Sender {
         if let Some(newest) = &news.newest {
             self.rack.adapt(newest.delivered, self.delivered);
             sample.rate = self.delivery_rate(sample.now_ns, newest);
-            if newest.delivered >= self.round_end {
+            if sample.rate.is_some() && newest.delivered >= self.round_end {
                 sample.round_started = true;
                 self.round_end = self.delivered;
             }
@@ -329,19 +326,16 @@ impl Sender {
         }
     }
 
-    /// The rate over the newest delivered segment's flight
-    /// (draft-cheng-iccrg-delivery-rate-estimation, 3.3).
-    fn delivery_rate(&mut self, now: u64, newest: &Departure) -> Option<DeliveryRate> {
+    /// The rate over the newest delivered segment's flight (draft-cheng-iccrg-delivery-rate-estimation, 3.3).
+    /// None: in less than an RTT it would be that of a burst (Linux, tcp_rate_gen).
+    pub(super) fn delivery_rate(&mut self, now: u64, newest: &Departure) -> Option<DeliveryRate> {
         let delivered = self.delivered - newest.delivered;
-        let sending_ns = newest.sent_ns.saturating_sub(newest.first_sent_ns);
-        let acking_ns = now - newest.delivered_ns;
+        let passed_us = |since_ns: u64, until_ns: u64| (until_ns / 1000).saturating_sub(since_ns / 1000);
+        let sending_us = passed_us(newest.first_sent_ns, newest.sent_ns);
         self.first_sent_ns = newest.sent_ns;
-        let interval_ns = sending_ns.max(acking_ns);
-        (interval_ns > 0 && interval_ns >= self.srtt_ns / RATE_MIN_RTT_SHARE).then_some(DeliveryRate {
-            bytes: delivered,
-            interval_ns,
-            app_limited: newest.app_limited,
-        })
+        let interval_us = sending_us.max(passed_us(newest.delivered_ns, now));
+        let is_rate = interval_us > 0 && (interval_us >= self.min_rtt_ns / 1000 || self.min_rtt_ns == NEVER);
+        is_rate.then_some(DeliveryRate { bytes: delivered, interval_us, app_limited: newest.app_limited })
     }
 
     /// RFC 5681, 2: a duplicate ACK carries no data, acknowledges nothing new and moves no window.

@@ -4,6 +4,7 @@
 //! only part of a burst waits for the next ACK if that comes soon.
 
 use super::Sender;
+use crate::congestion::BURST_OF_TWO_FROM;
 use crate::scenario::{Recovery, SocketLayer};
 
 /// Payload of a burst at most (sk_gso_max_size).
@@ -84,7 +85,10 @@ impl Sender {
         let paced = rate.unwrap_or_else(|| self.cc.window.pacing_rate(self.srtt_ns.max(1))) / SECOND_SHARE;
         let near = MOST_BYTES >> (self.min_rtt_ns / RTT_STEP_NS).min(63);
         let bytes = (paced as u64).saturating_add(near).min(MOST_BYTES);
-        (bytes / self.mss).max(LEAST_SEGMENTS) * self.mss
+        // Linux, bbr_min_tso_segs.
+        let is_slow = rate.is_some_and(|rate| rate < BURST_OF_TWO_FROM as f64);
+        let least = if is_slow { 1 } else { LEAST_SEGMENTS };
+        (bytes / self.mss).max(least) * self.mss
     }
 
     /// Unsent data in the socket buffer that leaves next (Linux, tcp_xmit_size_goal).

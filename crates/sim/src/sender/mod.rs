@@ -31,6 +31,7 @@ pub use timers::Bare;
 
 use crate::congestion::{Congestion, Flight};
 use crate::ranges::Ranges;
+use crate::rng::Rng;
 use crate::scenario::SenderSpec;
 use burst::Burst;
 use ecn::Ecn;
@@ -135,7 +136,7 @@ pub struct Sender {
 impl Sender {
     /// `wnd`: the peer's window before its first ACK. `rtt_ns`: as a handshake measured it that came
     /// before; None: it is still to come.
-    pub fn new(cfg: &SenderSpec, mss: u64, wnd: u64, rtt_ns: Option<u64>, now: u64) -> Self {
+    pub fn new(cfg: &SenderSpec, mss: u64, wnd: u64, rtt_ns: Option<u64>, now: u64, rng: Rng) -> Self {
         let mut s = Sender {
             cfg: cfg.clone(),
             mss,
@@ -164,7 +165,7 @@ impl Sender {
             loss_state: LossState::Open,
             prr: Prr::default(),
             dupacks: 0,
-            cc: Congestion::new(cfg, mss),
+            cc: Congestion::new(cfg, mss, rng),
             wnd_right: wnd,
             wnd_max: wnd,
             short_end: 0,

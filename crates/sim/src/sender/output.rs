@@ -175,7 +175,7 @@ impl Sender {
         self.first_sent_ns = now;
         self.delivered_ns = now;
         let (last_sent_ns, app_limited) = (self.last_sent_ns, self.app_limited_until > 0);
-        self.cc.on_restart(&Restart { now_ns: now, last_sent_ns, app_limited });
+        self.cc.on_restart(&Restart { now_ns: now, mss: self.mss, last_sent_ns, app_limited });
     }
 
     fn send_new(&mut self, now: u64, len: u64, fin: bool) -> Outgoing {

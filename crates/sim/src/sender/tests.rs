@@ -2,8 +2,10 @@
 //! What a sender makes of ACKs that no path of the simulator can be made to bring: reordering of single
 //! segments, reports of copies. Segments of 1000 bytes, sent from 1 s on; a round trip takes 40 ms.
 
+use super::segment::Departure;
 use super::Sender;
 use crate::packet::{Ecn, Packet};
+use crate::rng::Rng;
 use crate::scenario::{CongestionControl, SenderSpec};
 
 const MS: u64 = 1_000_000;
@@ -22,7 +24,7 @@ fn block(n: u64, m: u64) -> (u64, u64) {
 impl Flow {
     fn idle() -> Self {
         let spec = SenderSpec { congestion_control: CongestionControl::Reno, ..SenderSpec::default() };
-        Flow { sender: Sender::new(&spec, MSS, 1 << 30, Some(40 * MS), START_MS * MS) }
+        Flow { sender: Sender::new(&spec, MSS, 1 << 30, Some(40 * MS), START_MS * MS, Rng::new(1, 1)) }
     }
 
     /// Ten segments leave at 1 s, of a hundred.
@@ -253,9 +255,17 @@ fn a_segment_of_its_own_is_not_pushed() {
 /// What leaves at once in the first window, and whether it is pushed.
 fn first_window(spec: &SenderSpec, rtt_ms: u64) -> Vec<bool> {
     let now = START_MS * MS;
-    let mut sender = Sender::new(spec, MSS, 1 << 30, Some(rtt_ms * MS), now);
+    let mut sender = Sender::new(spec, MSS, 1 << 30, Some(rtt_ms * MS), now, Rng::new(1, 1));
     sender.fill(now, u64::MAX, u64::MAX);
     std::iter::from_fn(|| sender.next_segment(now)).map(|out| out.psh).collect()
+}
+
+#[test]
+fn a_slow_sender_that_paces_sends_single_segments() {
+    // bbr_min_tso_segs: below 1.2 Mbit/s. 2.887 times ten segments in 40 ms are 5.8 Mbit/s, in 400 ms 0.58.
+    let bbr = SenderSpec { congestion_control: CongestionControl::Bbr, ..SenderSpec::default() };
+    assert_eq!(first_window(&bbr, 40), [false, true].repeat(5));
+    assert_eq!(first_window(&bbr, 400), [false; 10]);
 }
 
 #[test]
@@ -268,6 +278,20 @@ fn the_writes_of_a_bulk_writer_push_nothing() {
     assert!(pushed.len() > 190);
     let last_of_nine = |n: usize| n % 9 == 8;
     assert!(pushed[..180].iter().enumerate().all(|(n, &psh)| psh == last_of_nine(n)), "{pushed:?}");
+}
+
+#[test]
+fn in_less_than_the_shortest_rtt_no_rate_is_measured() {
+    // tcp_rate_gen; the clocks count whole microseconds.
+    let mut flow = Flow::new();
+    let now = (START_MS + 90) * MS;
+    let mut rate = |delivered_ns| {
+        let departure =
+            Departure { sent_ns: now, delivered: 0, delivered_ns, first_sent_ns: now, app_limited: false };
+        flow.sender.delivery_rate(now, &departure).map(|rate| rate.interval_us)
+    };
+    assert_eq!(rate(now - 39 * MS), None);
+    assert_eq!(rate(now - 40 * MS - 1), Some(40_001));
 }
 
 #[test]
@@ -454,7 +478,7 @@ fn senders_of_published_sources_and_rate_based_ones_keep_their_window() {
         SenderSpec { socket: SocketLayer::Bsd43, ..linux.clone() },
         SenderSpec { congestion_control: CongestionControl::Bbr, ..linux },
     ] {
-        let mut sender = Sender::new(&spec, MSS, 1 << 30, Some(40 * MS), START_MS * MS);
+        let mut sender = Sender::new(&spec, MSS, 1 << 30, Some(40 * MS), START_MS * MS, Rng::new(1, 1));
         sender.cc.window.cwnd = 80 * MSS;
         sender.write(100 * MSS);
         assert!(sender.next_segment(100 * START_MS * MS).is_some());
