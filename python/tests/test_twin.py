@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from ackwise.lab.network import CLIENT, SERVER
 from ackwise.plans import Plan, policy
 from ackwise.results import compare, provenance
 from ackwise.results.compare import Job
+from ackwise.sweep.world import Both, Simulator
 from ackwise.twin import document, parting, run, same, wire
 from ackwise.twin.parting import CONTENT, TIME
 from ackwise.twin.wire import Flow, Packet
@@ -223,6 +225,27 @@ def test_a_world_beside_itself_has_no_difference() -> None:
         figures = [cell.figure(key) for key in run.SHOWN] + list(cell.reasons.values())
         assert {f.difference_percent for f in figures} <= {0.0, None}
         assert cell.figure("goodput_bps").difference_percent == 0.0
+
+
+@pytest.mark.parametrize(("own_ns", "reason"), [(None, "max-delay"), (195 * MS, "delay-timer")])
+def test_the_simulator_delays_acks_no_longer_than_the_lab(own_ns: int | None, reason: str) -> None:
+    """[D-17] A lone segment, and a policy that waits for 192 ms: the lab's limit is 190 ms."""
+    given = scenario("wan-10ms")
+    (group,) = given["groups"]
+    group["app"] = {
+        "kind": "odd-writes", "write_bytes": MSS, "writes": 1, "gap_ns": 2000 * MS, "count": 2,
+    }  # fmt: skip
+    group["policy"] = policy.parse("delayed:segments=8,delay_ms=192", "test").for_engine() | {
+        "rails": policy.rails_in_force("delayed", None, "network")
+    }
+    if own_ns is not None:
+        group["receiver"] = group.get("receiver", {}) | {"ack_delay_max_ns": own_ns}
+    for simulate in (
+        partial(run._in_simulator, keep=None),
+        Both(Simulator.here(), None).simulate,  # type: ignore[arg-type]
+    ):
+        (found,) = simulate(None, given, Cancel())["groups"]  # type: ignore[operator]
+        assert found["acks_by_reason"] == {reason: 1}
 
 
 def test_the_yardstick_has_the_seeds_that_follow(stand_in: list[Job]) -> None:

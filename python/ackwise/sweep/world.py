@@ -15,7 +15,7 @@ from ackwise.lab import build
 from ackwise.lab import compare as lab_compare
 from ackwise.lab.machine import Kernel
 from ackwise.plans import Plan
-from ackwise.results import provenance
+from ackwise.results import hosts, provenance
 from ackwise.results.compare import Combination, Job
 
 TWIN = "twin"  # both, as --on names them
@@ -182,4 +182,4 @@ class Both:
         return self.linux.lacking(plan)
 
     def simulate(self, job: Job, scenario: dict[str, Any], cancel: Cancel) -> dict[str, Any]:
-        return self.simulator.simulate(job, scenario, cancel)
+        return self.simulator.simulate(job, hosts.like_the_lab(scenario), cancel)

@@ -18,7 +18,7 @@ from ackwise.lab import traffic
 from ackwise.lab.machine import Kernel
 from ackwise.lab.network import CLIENT, SERVER
 from ackwise.plans import Plan
-from ackwise.results import compare, provenance
+from ackwise.results import compare, hosts, provenance
 from ackwise.results.compare import Cell, Combination, Comparison, Job, ResultTable
 from ackwise.results.metrics import METRICS
 from ackwise.results.stats import Estimate
@@ -223,6 +223,7 @@ class _Watched:
 def _in_simulator(
     _job: Job, scenario: dict[str, Any], cancel: Cancel, keep: Path | None
 ) -> dict[str, Any]:
+    scenario = hosts.like_the_lab(scenario)
     if keep is None:
         return engine.simulate(scenario, cancel)
     captured = engine.simulate_captured(scenario)

@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: MIT
+"""What the hosts of the lab are, for a simulator that is set beside it."""
+
+from typing import Any
+
+# Linux lets no ACK wait longer than the least RTO less a tick. [D-17]
+ACK_DELAY_MAX_NS = 190_000_000
+
+
+def like_the_lab(scenario: dict[str, Any]) -> dict[str, Any]:
+    """A scenario whose receivers delay ACKs no longer than the lab's, unless it says how long."""
+    limit = {"ack_delay_max_ns": ACK_DELAY_MAX_NS}
+    groups = [
+        group | {"receiver": limit | group.get("receiver", {})} for group in scenario["groups"]
+    ]
+    return scenario | {"groups": groups}
