@@ -20,6 +20,9 @@ const FIN_WAIT_US: u32 = 40_000;
 /// Linux counts timeouts in jiffies and rounds them up: CONFIG_HZ=250.
 const TICK_NS: u64 = 4_000_000;
 
+/// Linux, tcp_comp_sack_slack_ns.
+const SACK_SLACK_NS: u64 = 100_000;
+
 /// Linux, tcp_event_data_recv: shorter segments say nothing about the window.
 const LEAST_GROWING_BYTES: u32 = 128;
 
@@ -248,6 +251,9 @@ impl Receiver {
     fn report(&mut self, e: &Event) -> Option<Reason> {
         let verdict = self.conn.decide(e);
         self.deadline_ns = match verdict.action {
+            Action::WaitUntil(t) if e.sack_delay_us > 0 && e.order == Order::Hole => {
+                self.slackened(e.now_ns, t)
+            }
             Action::WaitUntil(t) => t,
             // A lazy reader must not keep it longer than any ACK may wait.
             Action::SendNow if self.waits_for_read => {
@@ -256,6 +262,19 @@ impl Receiver {
             _ => NEVER,
         };
         (verdict.action == Action::SendNow && !self.waits_for_read).then_some(verdict.reason)
+    }
+
+    /// Linux sets the timer for shared ACKs with slack (tcp_comp_sack_slack_ns), and it expires at the end of it
+    /// unless another timer does before. Set once, for the first of those that share an ACK.
+    fn slackened(&self, now: u64, until_ns: u64) -> u64 {
+        let is_set = self.deadline_ns != NEVER
+            && self.deadline_ns > now
+            && self.deadline_ns <= until_ns + SACK_SLACK_NS;
+        if is_set {
+            self.deadline_ns
+        } else {
+            until_ns + SACK_SLACK_NS
+        }
     }
 
     /// Any segment arrived. RFC 7323, 4.3: echo the time of the one that the last ACK waited for; it

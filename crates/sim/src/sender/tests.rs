@@ -158,15 +158,16 @@ fn copies_that_the_sender_did_not_make_undo_nothing() {
 fn a_path_that_reorders_gets_a_quarter_of_the_shortest_rtt() {
     // After the first reordering (of segment 2, by three segments up to 5) three SACKs are not enough:
     // RFC 8985, 6.2, step 4. Segment 6 left together with those SACKed; from the last SACK at 54 ms on it
-    // waits for 10 ms, a quarter of 40, and Linux adds 2 to the timer: 66 ms.
+    // waits for 10 ms, a quarter of 40, and Linux adds 2 to the timer: 12 ms are two jiffies of 10 ms, which
+    // count from the next tick on (tcp_rack_mark_lost, calc_index): 80 ms.
     let mut flow = Flow::resends_the_second();
     flow.ack(48, 5, Some(0), &[]);
     for (ms, last) in [(52, 7), (53, 8), (54, 9)] {
         assert!(!flow.ack(ms, 5, Some(0), &[block(7, last)]).contains(&6), "{ms}");
     }
-    assert_eq!(flow.sender.timer_ns, (START_MS + 54 + 10 + 2) * MS);
+    assert_eq!(flow.sender.timer_ns, (START_MS + 80) * MS);
     flow.sender.on_timer(flow.sender.timer_ns);
-    assert_eq!(flow.send(66)[0], 6);
+    assert_eq!(flow.send(80)[0], 6);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 use super::recovery::{LossState, DUP_THRESH};
 use super::{Sender, MAX_RTO_NS, NEVER};
+use crate::congestion::JIFFY_NS;
 use crate::scenario::Recovery;
 
 /// RFC 9293, 3.8.6.1: probes of a closed window back off like retransmissions; at most this far.
@@ -10,6 +11,12 @@ const MAX_PERSIST_NS: u64 = 60_000_000_000;
 /// The timeout doubles this often at most: the bounds above are reached before.
 const MAX_PERSIST_DOUBLINGS: u32 = 10;
 const MAX_RTO_DOUBLINGS: u32 = 16;
+
+/// When a timer of Linux expires that is set for so long: it counts whole jiffies, and the one that has begun
+/// does not count (kernel/time/timer.c, calc_index).
+fn by_jiffies(now: u64, wait_ns: u64) -> u64 {
+    (now / JIFFY_NS + wait_ns.div_ceil(JIFFY_NS) + 1) * JIFFY_NS
+}
 
 /// A segment without data that has to leave when a timer expired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +55,7 @@ impl Sender {
     /// A segment may be lost after so long.
     pub(super) fn arm_reordering(&mut self, now: u64, wait_ns: u64) {
         self.timer = Timer::Reordering;
-        self.timer_ns = now + wait_ns.min(self.rto_ns);
+        self.timer_ns = by_jiffies(now, wait_ns.min(self.rto_ns));
     }
 
     /// RFC 6298, 5.1 to 5.3, and where a tail-loss probe may leave, that first (RFC 8985, 7.2).
