@@ -79,13 +79,13 @@ impl Sender {
         in_flight == 0 || in_flight + len <= self.window()
     }
 
-    fn departure(&self, now: u64, app_limited: bool) -> Departure {
+    fn departure(&self, now: u64) -> Departure {
         Departure {
             sent_ns: now,
             delivered: self.delivered,
             delivered_ns: self.delivered_ns,
             first_sent_ns: self.first_sent_ns,
-            app_limited,
+            app_limited: self.app_limited_until > 0,
         }
     }
 
@@ -103,7 +103,7 @@ impl Sender {
     }
 
     fn resend(&mut self, now: u64, at: usize) -> Outgoing {
-        let departure = self.departure(now, self.segments[at].departure.app_limited);
+        let departure = self.departure(now);
         let seg = &mut self.segments[at];
         seg.recall(&mut self.tally);
         seg.departure = departure;
@@ -190,13 +190,16 @@ impl Sender {
             self.pushes.pop_front();
             psh = true;
         }
-        if end == self.written && self.bytes_in_flight() + len < self.window() {
+        // A writer that waits for room in the buffer has more to send. While lost segments wait to leave
+        // again, there is also something to send (Linux, tcp_rate_check_app_limited).
+        let has_more = self.writer_waits || self.tally.lost > self.tally.again;
+        if end == self.written && !has_more && self.bytes_in_flight() + len < self.window() {
             self.app_limited_until = self.delivered + self.bytes_in_flight() + len;
         }
         self.segments.push_back(Segment {
             seq,
             len: len as u32,
-            departure: self.departure(now, self.app_limited_until > 0),
+            departure: self.departure(now),
             sacked: false,
             lost: false,
             retransmitted: false,

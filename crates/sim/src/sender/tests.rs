@@ -282,6 +282,32 @@ fn the_writes_of_a_bulk_writer_push_nothing() {
 }
 
 #[test]
+fn a_rate_is_the_applications_only_where_it_has_nothing_more_to_send() {
+    // tcp_rate_check_app_limited.
+    let marks =
+        |flow: &Flow| flow.sender.segments.iter().map(|s| s.departure.app_limited).collect::<Vec<_>>();
+    // Five segments are all that there is, and the window has ten.
+    let mut flow = Flow::idle();
+    flow.sender.write(5 * MSS);
+    flow.send(0);
+    assert_eq!(marks(&flow), [false, false, false, false, true]);
+    // Five fill the buffer, and the writer waits for room.
+    let mut flow = Flow::idle();
+    flow.sender.cfg.send_buffer_bytes = 5 * MSS;
+    flow.sender.fill(START_MS * MS, 1000 * MSS, u64::MAX);
+    flow.send(0);
+    assert_eq!(marks(&flow), [false; 5]);
+    // What leaves again is marked by what holds then, as tcp_rate_skb_sent does.
+    let mut flow = Flow::idle();
+    flow.sender.write(10 * MSS);
+    flow.send(0);
+    flow.sender.write(MSS);
+    flow.ack(40, 0, Some(0), &[block(2, 10)]);
+    assert!(flow.sender.segments[0].retransmitted);
+    assert!(!flow.sender.segments[0].departure.app_limited);
+}
+
+#[test]
 fn in_less_than_the_shortest_rtt_no_rate_is_measured() {
     // tcp_rate_gen; the clocks count whole microseconds.
     let mut flow = Flow::new();
