@@ -15,7 +15,6 @@ from ackwise.reproduce.dynamic.checks import (
 )
 from ackwise.reproduce.dynamic.lab_runs import (
     CASES,
-    DELAY_MAX_NS,
     RARE,
     Costs,
     Streamed,
@@ -33,6 +32,7 @@ from ackwise.reproduce.dynamic.policies import (
     price_ns,
 )
 from ackwise.reproduce.dynamic.simulated import STREAMING, WINDOWS
+from ackwise.results.hosts import ACK_DELAY_MAX_NS
 
 MIDDLE = (100, 900)  # cost ratios in 1/1000 that no reading of "borderline" takes in
 TWICE = 2.0  # what greedy costs at most
@@ -101,7 +101,7 @@ def rail_checks(found: Costs) -> list[Check]:
         rho
         for by_policy in found.reasons.values()
         for rho in by_policy[GREEDY_CASE]
-        if price_ns(rho) < DELAY_MAX_NS
+        if price_ns(rho) < ACK_DELAY_MAX_NS
     )
     rows = [
         at_most(

@@ -60,13 +60,12 @@ from ackwise.reproduce.dynamic.simulated import (
     scaled_cost,
 )
 from ackwise.reproduce.lab_runner import LabRunner
+from ackwise.results.hosts import like_the_lab
 
 PAPERS = "uniform"
 CASES = [LimitedPolicy(name, LIMITED) for name in (PER_ACK, DYNAMIC, GREEDY, STOCK, LINUX)]
 PRICED_CASES = [case for case in CASES if case.policy not in PLAIN]
 SETTLE_NS = 5 * 10**9  # after the last write
-# Linux lets no ACK wait longer than the least RTO less a tick. [D-17]
-DELAY_MAX_NS = 190_000_000
 # A policy that sends all but so few of the ACKs itself counts as not limited.
 RARE = 0.01
 # Random numbers with which the core replays a capture, besides those of each connection.
@@ -145,8 +144,7 @@ def with_rails_of_the_kernel(made: Scenario) -> Scenario:
     for group in made["groups"]:
         name = group["policy"]["name"]
         group["policy"]["rails"] = policy.rails_in_force(name, None, "network")
-        group["receiver"] = {**group.get("receiver", {}), "ack_delay_max_ns": DELAY_MAX_NS}
-    return made
+    return like_the_lab(made)
 
 
 # --- from a capture -------------------------------------------------------------------------------
