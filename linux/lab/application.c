@@ -387,10 +387,38 @@ static void on_slow_read(uint64_t due_ns, size_t index)
 	wake_slow_reader(f);
 }
 
+static void on_read_turn(uint64_t due_ns, size_t index)
+{
+	struct flow *f = &flows[index];
+
+	(void)due_ns;
+	f->reader.waiting = false;
+	application_readable(f, f->rx);
+}
+
+/*
+ * The other machine goes on while we read: a reader that finds bytes for ever would not see that
+ * the run is over.
+ */
+static void read_in_turns(struct flow *f)
+{
+	uint64_t before = f->measured.read[f->rx];
+
+	if (f->reader.waiting)
+		return;
+	read_side(f, f->rx, f->app.turn_bytes);
+	if (f->measured.read[f->rx] - before < f->app.turn_bytes)
+		return;
+	f->reader.waiting = true;
+	loop_at(now_ns + 1, on_read_turn, f->id);
+}
+
 void application_readable(struct flow *f, enum side side)
 {
 	if (side == f->rx && (f->app.lag_ns || f->app.reader_bps))
 		wake_slow_reader(f);
+	else if (side == f->rx && f->app.turn_bytes && side_alone())
+		read_in_turns(f);
 	else
 		read_side(f, side, NO_LIMIT);
 }

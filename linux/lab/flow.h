@@ -36,8 +36,9 @@ struct application {
 	struct planned_write *schedule;
 	size_t scheduled;
 	uint64_t lag_ns, reader_bps; /* of a slow reader; 0: reads at once */
-	uint64_t
-		turn_bytes; /* written before the other side gets its turn; 0: what there is room for */
+	/* written before the other side gets its turn, and, from another machine, read before timers
+	 * get theirs; 0: as many as there are */
+	uint64_t turn_bytes;
 	uint64_t copies; /* the reader wants the bytes, as a real one */
 };
 
