@@ -1,24 +1,32 @@
 # SPDX-License-Identifier: MIT
 """Headlines over a band: every setting counts, by the end of its interval that is against it."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ackwise import engine
+from ackwise.lab.machine import Kernel
 from ackwise.reproduce import band, changes
 from ackwise.reproduce.band import Headline
 from ackwise.reproduce.bottleneck import band as bottleneck
-from ackwise.reproduce.bottleneck.scenario import SIMULATOR
+from ackwise.reproduce.bottleneck import lab as bottleneck_lab
+from ackwise.reproduce.bottleneck.scenario import LINUX, SIMULATOR
 from ackwise.reproduce.bottleneck.story import STEPS, as_case
 from ackwise.reproduce.check import Basis, Kind, Origin
 from ackwise.reproduce.deadlock import band as deadlock
+from ackwise.reproduce.deadlock import lab_band as lab_deadlock
 from ackwise.reproduce.dynamic import band as dynamic
+from ackwise.reproduce.dynamic import lab_band as lab_dynamic
+from ackwise.reproduce.dynamic.lab_runs import LabSize
 from ackwise.reproduce.dynamic.policies import Size
 from ackwise.reproduce.experiment import Outcome
 from ackwise.reproduce.figure import Grid, drawn
+from ackwise.reproduce.lab_runner import LabRunner
 from ackwise.reproduce.ratelimit import band as ratelimit
 from ackwise.reproduce.ratelimit import devices
+from ackwise.reproduce.ratelimit import lab_band as lab_ratelimit
 from ackwise.reproduce.runner import Runner
 from ackwise.reproduce.separation import lab_band as lab_separation
 from ackwise.results.stats import Estimate
@@ -74,44 +82,64 @@ def test_each_setting_is_run_with_its_change_alone(monkeypatch: pytest.MonkeyPat
     assert scenarios == [{"duration_ns": 3}, {"duration_ns": 4}]
 
 
-class Recorded(Exception):
-    """What would have been run."""
+def test_what_a_change_leaves_as_it_is_is_not_run_again() -> None:
+    ran = []
+
+    def run(items: list[int]) -> list[int]:
+        ran.extend(items)
+        return [10 * one for one in items]
+
+    variants = {"even ones more": lambda n: n if n % 2 else n + 1, "none": lambda n: n}
+    found = band.over(variants, [2, 3], lambda made: [Estimate(one, None) for one in made], run)
+    assert ran == [2, 3, 3]
+    values = {name: [one.mean for one in some] for name, some in found.items()}
+    assert values == {band.AS_RUN: [20, 30], "even ones more": [30, 30], "none": [20, 30]}
 
 
-class Recorder(Runner):
-    """Runs nothing: the scenarios of each call, whole batches."""
+class RecordedError(Exception):
+    """The settings and what would have been run."""
 
-    def __init__(self) -> None:
-        super().__init__(workers=1)
-        self.batches: list[list[dict[str, Any]]] = []
 
-    def simulate(self, _label: str, scenarios: Any, _take: Any = None) -> list[Any]:
-        """As the real one, up to the run."""
-        self.batches.append(list(scenarios))
-        raise Recorded
+def recorded(variants: Any, items: Any, _read: Any, _run: Any) -> Any:
+    """In the place of `band.over`."""
+    raise RecordedError(variants, items)
+
+
+ON_LINUX = LabRunner(Kernel(Path("linux"), Path("guest"), "6.12", "key", has_policies=True))
 
 
 @pytest.mark.parametrize(
-    ("run", "settings"),
+    "run",
     [
-        (ratelimit.band, ratelimit.SETTINGS),
-        (deadlock.band, deadlock.SETTINGS),
-        (lab_separation.band, lab_separation.SETTINGS),
-        (lambda runner: dynamic.band(runner, Size(ratios=(500,))), dynamic.SETTINGS),
+        lambda: ratelimit.band(Runner()),
+        lambda: deadlock.band(Runner()),
+        lambda: dynamic.band(Runner(), Size(ratios=(500,))),
+        lambda: lab_separation.band(ON_LINUX),
+        lambda: lab_ratelimit.band(ON_LINUX),
+        lambda: lab_deadlock.band(ON_LINUX),
+        lambda: lab_dynamic.band(ON_LINUX, LabSize()),
     ],
 )
-def test_each_setting_of_a_band_is_another_experiment(run: Any, settings: band.Settings) -> None:
-    recorder = Recorder()
-    with pytest.raises(Recorded):
-        run(recorder)
-    (made,) = recorder.batches
-    each = len(made) // (1 + len(settings))
-    parts = [made[i : i + each] for i in range(0, len(made), each)]
-    assert len(parts) == 1 + len(settings)
-    if settings is dynamic.SETTINGS:  # windows bind where throughput is measured
-        parts = [part for name, part in zip([band.AS_RUN, *settings], parts, strict=True)
-                 if not name.startswith("windows")]  # fmt: skip
-    assert all(one != other for i, one in enumerate(parts) for other in parts[:i])
+def test_each_setting_of_a_band_is_another_experiment(
+    monkeypatch: pytest.MonkeyPatch, run: Any
+) -> None:
+    for module in (band, lab_dynamic):
+        monkeypatch.setattr(module, "over", recorded)
+    with pytest.raises(RecordedError) as caught:
+        run()
+    variants, items = caught.value.args
+    parts = {name: [change(one) for one in items] for name, change in variants.items()}
+    if "spacing -20%" in parts:  # windows bind where throughput is measured
+        parts = {name: part for name, part in parts.items() if not name.startswith("windows")}
+    made = [list(items), *parts.values()]
+    assert len(made) > 4
+    assert all(one != other for i, one in enumerate(made) for other in made[:i])
+
+
+def test_a_path_that_is_the_same_both_ways_is_changed_once() -> None:
+    pipe = {"delay_ns": 1000}
+    made = changes.changed({"down": pipe, "up": pipe}, changes.delays(0.5))
+    assert made == {"down": {"delay_ns": 500}, "up": {"delay_ns": 500}}
 
 
 def test_twice_as_long_stretches_the_schedule_too() -> None:
@@ -127,10 +155,14 @@ def test_twice_as_long_stretches_the_schedule_too() -> None:
         assert starts[1] == [2 * start for start in starts[0]]
 
 
-def test_each_setting_of_the_story_is_another_story() -> None:
+@pytest.mark.parametrize(
+    ("world", "variants"),
+    [(SIMULATOR, bottleneck.VARIANTS), (LINUX, bottleneck_lab.VARIANTS)],
+)
+def test_each_setting_of_the_story_is_another_story(world: str, variants: Any) -> None:
     stories = [
-        [as_case(n, variant(step), SIMULATOR).scenario for n, step in enumerate(STEPS, 1)]
-        for variant in bottleneck.VARIANTS.values()
+        [as_case(n, variant(step), world).scenario for n, step in enumerate(STEPS, 1)]
+        for variant in (lambda step: step, *variants.values())
     ]
     assert all(one != other for i, one in enumerate(stories) for other in stories[:i])
     rtts = [story[0]["down"]["delay_ns"] for story in stories[:3]]

@@ -11,7 +11,6 @@ from conftest import lab_kernel
 from ackwise.lab import run as lab_run
 from ackwise.lab.machine import Kernel
 from ackwise.reproduce.deadlock import ablation, transfers
-from ackwise.reproduce.deadlock import lab as linux_deadlock
 from ackwise.reproduce.deadlock.transfers import (
     A3,
     A3_AS_PUBLISHED,
@@ -105,11 +104,8 @@ def test_a_pair_of_buffers_waits_for_the_delayed_ack_and_is_cured(kernel: Kernel
 @pytest.mark.slow
 def test_an_answer_in_two_writes_waits_unless_the_receiver_learns(kernel: Kernel) -> None:
     def median_ms(spec: str) -> float:
-        app = {"kind": "request-response", **linux_deadlock.ANSWER}
-        sender = {"nagle": "minshall", "send_buffer_bytes": 4 << 20}
-        made = transfers.scenario(spec, app, 1500, sender, KIB * KIB)
-        result = lab_run.simulate(made, "link x", "workload x", kernel)
-        return float(result["groups"][0]["message_latency_ns"]["p50"]) / MS
+        made = transfers.answer(spec, 0)
+        return transfers.answered_ms(lab_run.simulate(made, "link x", "workload x", kernel))
 
     assert median_ms(STOCK) > 40
     assert median_ms(A3) < 3

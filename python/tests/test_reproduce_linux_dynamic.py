@@ -281,7 +281,7 @@ def test_it_runs_on_the_lab_s_kernel_alone() -> None:
 def test_greedy_in_the_kernel_acknowledges_when_the_core_says_so(kernel: Kernel) -> None:
     """Of each connection; and the rails' counters say that they had a part in it."""
     rho = 700
-    guest = lab_runs._guest(LabRunner(kernel), ("2 ms", GREEDY, rho, 4), Cancel())
+    guest = lab_runs._guest(LabRunner(kernel), lab_runs.priced("2 ms", GREEDY, rho, 4), Cancel())
     for one, core in zip(guest.connections, guest.core, strict=True):
         best = engine.optimum(one.arrivals_ns, rho, policies.UNIT_NS)
         least = simulated.scaled_cost(best["acks"], best["latency_ns"], rho)
@@ -298,7 +298,7 @@ def test_greedy_in_the_kernel_acknowledges_when_the_core_says_so(kernel: Kernel)
 def test_stock_s_cost_and_throughput_are_the_simulator_s(kernel: Kernel) -> None:
     runner = LabRunner(kernel)
     case = LimitedPolicy(policies.LINUX, LIMITED)
-    guest = lab_runs._guest(runner, ("100 ms", case, 50, 2), Cancel())
+    guest = lab_runs._guest(runner, lab_runs.priced("100 ms", case, 50, 2), Cancel())
     made = lab_runs.with_rails_of_the_kernel(lab_runs.spaced("100 ms", case, 50, 2))
     for rho in (50, 995):
         ours, theirs = (

@@ -12,7 +12,8 @@ from ackwise.lab import run as lab_run
 from ackwise.lab.machine import Kernel
 from ackwise.plans import Link
 from ackwise.reproduce.ratelimit import lab as linux_ratelimit
-from ackwise.reproduce.ratelimit.lab import SEGMENT_BYTES, STOCK, KernelRun
+from ackwise.reproduce.ratelimit import lab_runs
+from ackwise.reproduce.ratelimit.lab_runs import SEGMENT_BYTES, STOCK, KernelRun
 
 
 @pytest.fixture(scope="module")
@@ -33,20 +34,17 @@ def test_the_second_half_of_a_run_tells_its_segments_for_each_ack() -> None:
         "message_latency_ns": {"p99": 3e6},
         "flows": [{"series": series}],
     }
-    found = linux_ratelimit.kernel_run({"groups": [group], "duration_ns": 4})
+    found = lab_runs.kernel_run({"groups": [group], "duration_ns": 4})
     assert found == KernelRun(2.0, 24, 1.5, 3.0, 3.0)
     group["flows"] = [{}]
-    assert (
-        linux_ratelimit.kernel_run({"groups": [group], "duration_ns": 4}).late_segments_per_ack
-        is None
-    )
+    assert lab_runs.kernel_run({"groups": [group], "duration_ns": 4}).late_segments_per_ack is None
 
 
 def test_a_deep_link_differs_in_queue_and_faults_alone() -> None:
-    shipped, deep = plans.load_link("wan-10ms"), linux_ratelimit.deep("wan-10ms", loss_ppm=100)
+    shipped, deep = plans.load_link("wan-10ms"), lab_runs.deep("wan-10ms", loss_ppm=100)
     assert deep.scenario["down"] == {
         **shipped.scenario["down"],
-        "queue_packets": linux_ratelimit.DEEP_QUEUE,
+        "queue_packets": lab_runs.DEEP_QUEUE,
         "loss_ppm": 100,
     }
     assert deep.scenario["up"]["loss_ppm"] == 0
@@ -71,15 +69,15 @@ def test_enough_runs_show_that_a_policy_keeps_what_stock_has() -> None:
 
 
 def _run(kernel: Kernel, link: Link, spec: str, seconds: float, sender: str) -> KernelRun:
-    made = linux_ratelimit.scenario(link, spec, seconds, sender, series=True)
-    return linux_ratelimit.kernel_run(lab_run.simulate(made, "link x", "workload x", kernel))
+    made = lab_runs.scenario(link, spec, seconds, sender, series=True)
+    return lab_runs.kernel_run(lab_run.simulate(made, "link x", "workload x", kernel))
 
 
 @pytest.mark.lab
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [2, 8, 32])
 def test_one_ack_for_n_segments_is_exact_after_the_start(kernel: Kernel, n: int) -> None:
-    link = linux_ratelimit.deep("wan-10ms")
+    link = lab_runs.deep("wan-10ms")
     found = _run(kernel, link, f"delayed:segments={n}", 2, "cubic")
     assert found.late_segments_per_ack == pytest.approx(n, rel=0.01)
 

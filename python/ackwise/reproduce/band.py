@@ -7,9 +7,10 @@ A headline keeps its bound in a setting if the end of its interval that is again
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
-from ackwise.reproduce.changes import Change, Scenario, changed, unchanged
+from ackwise.reproduce.changes import Change, Scenario, changed
 from ackwise.reproduce.check import Basis, Check, at_least, at_most, grouped
 from ackwise.reproduce.experiment import Outcome
 from ackwise.reproduce.figure import Figure, Grid, Panel, Series
@@ -19,6 +20,8 @@ from ackwise.results.stats import Estimate
 GROUP = "over what the source leaves open"
 AS_RUN = "as in the experiment"
 Settings = Mapping[str, Change]
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,25 @@ class Band:
         )
 
 
+def over(
+    variants: Mapping[str, Callable[[Item], Item]],
+    items: Sequence[Item],
+    read: Callable[[Sequence[Result]], Sequence[Estimate]],
+    run: Callable[[list[Item]], Sequence[Result]],
+) -> dict[str, Sequence[Estimate]]:
+    """By setting, what `read` finds in what `run` makes of each item with that change. What a
+    change leaves as it is, is not run again."""
+    made = [[change(one) for one in items] for change in variants.values()]
+    fresh = [one for some in made for one, old in zip(some, items, strict=True) if one != old]
+    results = iter(run([*items, *fresh]))
+    as_run = [next(results) for _ in items]
+    found = {AS_RUN: read(as_run)}
+    for name, some in zip(variants, made, strict=True):
+        pairs = zip(some, items, as_run, strict=True)
+        found[name] = read([same if one == old else next(results) for one, old, same in pairs])
+    return found
+
+
 def measured(
     runner: Runner,
     settings: Settings,
@@ -97,10 +119,8 @@ def measured(
     take: Callable[[dict[str, Any]], Any] = lambda result: result,
 ) -> dict[str, Sequence[Estimate]]:
     """By setting, what `read` finds in `take(result)` of each scenario with that change."""
-    known = {AS_RUN: unchanged, **settings}
-    made = [changed(one, change) for change in known.values() for one in scenarios]
-    results = iter(runner.simulate(GROUP, made, take))
-    return {name: read([next(results) for _ in scenarios]) for name in known}
+    variants = {name: partial(changed, change=change) for name, change in settings.items()}
+    return over(variants, scenarios, read, lambda made: runner.simulate(GROUP, made, take))
 
 
 def bands(headlines: Sequence[Headline], found: Mapping[str, Sequence[Estimate]]) -> list[Band]:

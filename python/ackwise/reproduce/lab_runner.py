@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Runners whose runs are guests of the lab, or emulated machines."""
 
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ class LabRunner(Runner):
     """Runs scenarios on `kernel` instead of the simulator."""
 
     on = "linux"
+    batches = sys.maxsize  # a guest takes long enough, and is kept for whoever wants the same one
 
     def __init__(
         self,

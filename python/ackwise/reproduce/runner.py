@@ -15,8 +15,6 @@ from ackwise.reproduce.kept import KeptResults, Results, Scenarios
 from ackwise.results import compare
 from ackwise.results.compare import Comparison
 
-BATCHES = 200  # at most, for the scenarios of one call
-
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -41,6 +39,9 @@ class Runner:
     taken from there."""
 
     on = "simulator"
+    # Of the scenarios of one call, at most: a thread for each short run would cost more than the
+    # run.
+    batches = 200
 
     def __init__(
         self,
@@ -112,8 +113,7 @@ class Runner:
         def run(some: Sequence[dict[str, Any]], cancel: Cancel) -> list[Any]:
             return [take(result) for result in self._results(some, label, label, cancel)]
 
-        # A thread for each short run would cost more than the run.
-        size = -(-len(scenarios) // BATCHES)
+        size = -(-len(scenarios) // self.batches)
         batches = [scenarios[i : i + size] for i in range(0, len(scenarios), max(1, size))]
         return [one for found in self.map(label, run, batches) for one in found]
 

@@ -2,26 +2,25 @@
 """The steps of the story over what the source leaves open: what a send buffer holds, and the hosts'
 own delay."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ackwise.engine import Cancel
-from ackwise.reproduce.band import AS_RUN, GROUP, Headline, bands, shown
+from ackwise.reproduce.band import GROUP, Headline, bands, over, shown
 from ackwise.reproduce.bottleneck.case import Case
-from ackwise.reproduce.bottleneck.making import make
 from ackwise.reproduce.bottleneck.retold import (
     FULL_RATE_MB,
     NAMED,
     PREDICTED,
     SETTLED_WITH,
     SOURCE,
+    Make,
     Named,
     advised_by,
     named_by,
 )
-from ackwise.reproduce.bottleneck.scenario import SIMULATOR
 from ackwise.reproduce.bottleneck.story import (
     OWN_RTT_MS,
     STEPS,
@@ -54,18 +53,11 @@ def _held(factor: float) -> Variant:
 
 
 VARIANTS: dict[str, Variant] = {
-    AS_RUN: lambda step: step,
     "hosts' delay -20%": _own_delay(0.8),
     "hosts' delay +20%": _own_delay(1.2),
     "send buffer holds -20%": _held(0.8),
     "send buffer holds +20%": _held(1.2),
 }
-
-
-def _told(case: Case, _cancel: Cancel) -> tuple[float, Named]:
-    with TemporaryDirectory(prefix="ackwise-") as folder:
-        made = make(case, Path(folder))
-        return reached_mbit_s(made.account), named_by(made.captures["sender"])
 
 
 def _off_percent(named: Named) -> float:
@@ -87,14 +79,23 @@ def _read(told: Sequence[tuple[float, Named]]) -> list[Estimate]:
     return [mean_of([value]) for value in (right, near, off)]
 
 
-def band(runner: Runner) -> Outcome:
-    """All three in each setting."""
-    cases = [
-        as_case(number, variant(step), SIMULATOR)
-        for variant in VARIANTS.values()
-        for number, step in enumerate(STEPS, 1)
-    ]
-    runner.ran.append(Ran(GROUP, None, [case.scenario for case in cases], runner.on))
-    told = iter(runner.map(GROUP, _told, cases))
-    found = {name: _read([next(told) for _ in STEPS]) for name in VARIANTS}
-    return shown("bottleneck", bands(HEADLINES, found))
+def band(
+    runner: Runner,
+    make: Make,
+    world: str,
+    name: str,
+    variants: Mapping[str, Variant] = VARIANTS,
+) -> Outcome:
+    """All three in each setting, of the experiment `name` in `world`."""
+
+    def told(case: Case, cancel: Cancel) -> tuple[float, Named]:
+        with TemporaryDirectory(prefix="ackwise-") as folder:
+            made = make(case, Path(folder), cancel)
+            return reached_mbit_s(made.account), named_by(made.captures["sender"])
+
+    def run(steps: list[Step]) -> list[tuple[float, Named]]:
+        cases = [as_case(number, step, world) for number, step in enumerate(steps, 1)]
+        runner.ran.append(Ran(GROUP, None, [case.scenario for case in cases], runner.on))
+        return runner.map(GROUP, told, cases)
+
+    return shown(name, bands(HEADLINES, over(variants, STEPS, _read, run)))

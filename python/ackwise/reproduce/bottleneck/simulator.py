@@ -29,5 +29,5 @@ EXPERIMENT = Experiment(
     "Does the diagnosis name from a capture alone what limits each step of a transfer at 1 Gbit/s "
     "over 0, 10 and 100 ms, and size the buffers that end it?",
     run,
-    band,
+    lambda runner: band(runner, _make, SIMULATOR, "bottleneck"),
 )

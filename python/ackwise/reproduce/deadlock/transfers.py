@@ -34,6 +34,11 @@ REPEATED = 2  # stalls in the second half of a transfer: from here on not by cha
 HEADER_BYTES = 52  # with timestamps
 TRACE_LIMIT = 40_000
 
+REQUESTS = 100
+ANSWER = {"request_bytes": 200, "response_bytes": 1200, "write_bytes": 800, "count": REQUESTS}
+ANSWER_MTU = 1500
+ANSWER_BUFFERS = {"send": 4096 * KIB, "receive": 1024 * KIB}
+
 
 @dataclass(frozen=True)
 class TransferSetup:
@@ -108,6 +113,18 @@ def transfer(cell: TransferSetup, spec: str) -> dict[str, Any]:
         app = {"kind": "odd-writes", "write_bytes": cell.write_bytes, "writes": writes, "count": 1}
     sender = {"nagle": cell.nagle, "send_buffer_bytes": cell.send_bytes}
     return scenario(spec, app, cell.mtu, sender, cell.receive_bytes)
+
+
+def answer(spec: str, think_ms: int) -> dict[str, Any]:
+    """Responses in two writes, to a client that waits so long before its next request."""
+    app = {"kind": "request-response", "think_ns": think_ms * 10**6, **ANSWER}
+    sender = {"nagle": "minshall", "send_buffer_bytes": ANSWER_BUFFERS["send"]}
+    return scenario(spec, app, ANSWER_MTU, sender, ANSWER_BUFFERS["receive"])
+
+
+def answered_ms(result: dict[str, Any]) -> float:
+    """The median response time."""
+    return float(result["groups"][0]["message_latency_ns"]["p50"]) / 1e6
 
 
 def observed(result: dict[str, Any]) -> ObservedTransfer:

@@ -2,6 +2,7 @@
 """Spec page 2 on the real kernel: what its ACKs cost relative to the best schedule for the arrivals
 that the capture shows, and which rail keeps the algorithm from it."""
 
+from ackwise.reproduce.dynamic.lab_band import band
 from ackwise.reproduce.dynamic.lab_checks import (
     cost_checks,
     rail_checks,
@@ -15,10 +16,14 @@ from ackwise.reproduce.lab_runner import LabRunner
 from ackwise.reproduce.runner import Runner
 
 
-def measure(size: LabSize, runner: Runner) -> Outcome:
-    """Both experiments at a given size."""
+def _lab(runner: Runner) -> LabRunner:
     if not isinstance(runner, LabRunner):
         raise TypeError("runs on the lab's kernel")
+    return runner
+
+
+def measure(size: LabSize, runner: LabRunner) -> Outcome:
+    """Both experiments at a given size."""
     found = costs(runner, size)
     kernel, simulator = streaming(runner, size)
     return Outcome(
@@ -35,7 +40,7 @@ def measure(size: LabSize, runner: Runner) -> Outcome:
 
 def run(runner: Runner) -> Outcome:
     """Both experiments; a quarter of an hour of one core at most."""
-    return measure(LabSize(), runner)
+    return measure(LabSize(), _lab(runner))
 
 
 EXPERIMENT = Experiment(
@@ -46,4 +51,5 @@ EXPERIMENT = Experiment(
     "Does the randomized algorithm stay within 1.58 times the best schedule's cost on a real "
     "kernel, which rail keeps it from that, and what does it do to throughput?",
     run,
+    lambda runner: band(_lab(runner), LabSize()),
 )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ackwise import engine, plans
 from ackwise.engine import Cancel
@@ -37,6 +37,7 @@ from ackwise.reproduce.dynamic.policies import (
     UNIT_NS,
     CostCurve,
     CostCurves,
+    CostPoint,
     JudgedRun,
     LimitedPolicy,
     Size,
@@ -201,14 +202,44 @@ def _replayed(
     return [total / replays for total in totals]
 
 
-def _guest(runner: LabRunner, item: tuple[str, LimitedPolicy, int, int], cancel: Cancel) -> Guest:
-    rtt, case, rho, flows = item
-    made = spaced(rtt, case, rho, flows)
+class Priced(NamedTuple):
+    """What a guest runs: a policy at a price, over a path with this RTT."""
+
+    rtt: str
+    case: LimitedPolicy
+    rho: int
+    made: Scenario
+
+
+def priced(rtt: str, case: LimitedPolicy, rho: int, connections: int) -> Priced:
+    """With the paper's arrivals."""
+    return Priced(rtt, case, rho, spaced(rtt, case, rho, connections))
+
+
+def _ran(
+    runner: LabRunner, item: Priced, folder: Path, cancel: Cancel
+) -> tuple[list[SimulatedConnection], dict[str, int]]:
+    """Its connections, and why the receiving host's ACKs left; keeps the capture in `folder`."""
+    label = f"RTT {item.rtt}, {item.case.policy}"
+    result = lab_run.simulate(item.made, label, label, runner.kernel, cancel=cancel, keep=folder)
+    counted = result["counters"][CLIENT]
+    reasons = {n.removeprefix("TcpAck"): c for n, c in counted.items() if n.startswith("TcpAck")}
+    reasons.pop("piggyback", None)  # not a pure ACK
+    return captured(folder / f"{CLIENT}.pcap", len(item.made["groups"])), reasons
+
+
+def cost_of(runner: LabRunner, item: Priced, cancel: Cancel) -> CostPoint:
+    """What a policy costs on the kernel."""
     with temporary_folder() as folder:
-        label = f"RTT {rtt}, {case.policy}"
-        result = lab_run.simulate(made, label, label, runner.kernel, cancel=cancel, keep=folder)
+        found, reasons = _ran(runner, item, folder, cancel)
+    return _curve(found, [item.rho], railed_share(reasons) > RARE)[item.rho]
+
+
+def _guest(runner: LabRunner, item: Priced, cancel: Cancel) -> Guest:
+    _, case, rho, _ = item
+    with temporary_folder() as folder:
+        found, reasons = _ran(runner, item, folder, cancel)
         path = folder / f"{CLIENT}.pcap"
-        found = captured(path, flows)
         alone: list[float] = []
         core: list[float] = []
         if case in PRICED_CASES:
@@ -221,9 +252,6 @@ def _guest(runner: LabRunner, item: tuple[str, LimitedPolicy, int, int], cancel:
             replays = 1 if case.policy == GREEDY else REPLAYS
             alone = _replayed(path, free, rho, replays, least)
             core = _replayed(path, railed, rho, replays, least)
-    counted = result["counters"][CLIENT]
-    reasons = {n.removeprefix("TcpAck"): c for n, c in counted.items() if n.startswith("TcpAck")}
-    reasons.pop("piggyback", None)  # not a pure ACK
     return Guest(found, reasons, alone, core)
 
 
@@ -252,11 +280,11 @@ def _simulated(made: Scenario, cancel: Cancel) -> list[SimulatedConnection]:
 def costs(runner: LabRunner, size: LabSize) -> Costs:
     """Over the cost ratio. A policy that does not know the price runs once for each RTT."""
     items = [
-        (rtt, case, rho, size.connections)
+        priced(rtt, case, rho, size.connections)
         for rtt, case in product(LINKS, CASES)
         for rho in (size.ratios if case in PRICED_CASES else size.ratios[:1])
     ]
-    scenarios = [spaced(*item) for item in items]
+    scenarios = [item.made for item in items]
     guests = runner.map("100 packets, the kernel", partial(_guest, runner), items)
     railed = [with_rails_of_the_kernel(made) for made in scenarios]
     simulated = runner.map("the same, the simulator", _simulated, railed)
@@ -285,9 +313,9 @@ def costs(runner: LabRunner, size: LabSize) -> Costs:
 Streamed = dict[tuple[str, str], Rates]  # by RTT and window
 
 
-def _times(made: Scenario, groups: Sequence[dict[str, object]]) -> list[float]:
-    assert len(groups) == len(made["groups"])
-    return [duration_ns({"groups": [group]}) for group in groups]
+def times_ns(result: Mapping[str, Any]) -> list[float]:
+    """Of each request."""
+    return [duration_ns({"groups": [group]}) for group in result["groups"]]
 
 
 def streaming(runner: LabRunner, size: LabSize) -> tuple[Streamed, Streamed]:
@@ -295,22 +323,17 @@ def streaming(runner: LabRunner, size: LabSize) -> tuple[Streamed, Streamed]:
     keys = list(product(LINKS, WINDOWS, STREAMING))
     made = [streamed(*key, size) for key in keys]
 
-    def in_the_lab(one: Scenario, cancel: Cancel) -> list[float]:
-        label = "dynamic"
-        result = lab_run.simulate(one, label, label, runner.kernel, cancel=cancel)
-        return _times(one, result["groups"])
-
     def simulated(one: Scenario, cancel: Cancel) -> list[float]:
-        return _times(one, engine.simulate(with_rails_of_the_kernel(one), cancel)["groups"])
+        return times_ns(engine.simulate(with_rails_of_the_kernel(one), cancel))
 
     sizes = list(product(size.request_bytes, range(size.requests)))
     by_place: list[Streamed] = []
-    for label, function in (
-        ("requests and responses, the kernel", in_the_lab),
-        ("the same, the simulator", simulated),
+    for found in (
+        runner.simulate("requests and responses, the kernel", made, times_ns),
+        runner.map("the same, the simulator", simulated, made),
     ):
         rates: Streamed = {}
-        for (rtt, window, name), times in zip(keys, runner.map(label, function, made), strict=True):
+        for (rtt, window, name), times in zip(keys, found, strict=True):
             named = [(name, *one) for one in sizes]
             rates.setdefault((rtt, window), {}).update(rates_of(named, times))
         by_place.append(rates)

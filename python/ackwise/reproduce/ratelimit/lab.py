@@ -3,36 +3,50 @@
 segments per ACK makes a connection collapse."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 from ackwise import plans
-from ackwise.plans import Link, policy
 from ackwise.reproduce import check
 from ackwise.reproduce.check import Basis, Check, Kind, Origin
 from ackwise.reproduce.experiment import Experiment, Outcome
 from ackwise.reproduce.figure import Figure, Panel, Series
+from ackwise.reproduce.ratelimit.lab_band import band
+from ackwise.reproduce.ratelimit.lab_runs import (
+    ANSWERED,
+    AS_MUCH,
+    ASKED,
+    CLEAN_WAN,
+    CLEAN_WAN_S,
+    CUT_PERCENT,
+    KEPT_CLEAN,
+    KEPT_FAULTY,
+    LIMITED,
+    SENDERS,
+    SMALL_QUEUE,
+    SMALL_S,
+    STOCK,
+    KernelRun,
+    answers,
+    deep,
+    fewer_percent,
+    fixed,
+    goodput_kept,
+    kernel_run,
+    later_ns,
+    pair,
+    scenario,
+)
 from ackwise.reproduce.runner import Runner
 from ackwise.results.stats import Estimate, paired_percent
-
-SECOND = 10**9
-STOCK = "linux"
-LIMITED = "ratelimit"
-SENDERS = ("cubic", "reno", "bbr")
-SEGMENT_BYTES = 1448  # Ethernet, timestamps
-DEEP_QUEUE = 10_000  # packets: more than the receive window can fill
 
 EXACT = (2, 4, 8, 16, 32)
 EXACT_S = 2
 
 # name -> link, seconds
-CLEAN = {"WAN, 100 Mbit/s, 10 ms": ("wan-10ms", 10.0), "LAN, 1 Gbit/s, 0.2 ms": ("lan-1g", 2.5)}
-CUT_PERCENT = 80
-KEPT_CLEAN = 0.99
-KEPT_FAULTY = 0.98
-
-SMALL_QUEUE = "wan-10ms"
-SMALL_S = 5.0
+CLEAN = {
+    "WAN, 100 Mbit/s, 10 ms": (CLEAN_WAN, CLEAN_WAN_S),
+    "LAN, 1 Gbit/s, 0.2 ms": ("lan-1g", 2.5),
+}
 STRETCHED = (4, 8, 16, 32, 64)
 # Rail FLIGHT comes before the 32nd segment, so that 32 and 64 are one case: the lower counts.
 STRETCHED_ROWS = {"N = 4": (4,), "N = 8": (8,), "N = 16": (16,), "N = 32 and 64": (32, 64)}
@@ -61,91 +75,7 @@ FAULTS: Mapping[str, tuple[Mapping[str, Any], int]] = {
 }
 FAULT_S = 5.0
 
-ANSWERED = ("lan-100m", "wan-10ms")
-ANSWER_S = 5.0
-
-ASKED = Basis(Kind.PREDICTED, Origin.ASKED)
 BY_DESIGN = Basis(Kind.IDENTITY, Origin.ASKED)
-# The share that is asked of ratelimit; that the others have to keep as much is our demand.
-AS_MUCH = Basis(Kind.PREDICTED, Origin.AFTER)
-
-
-@dataclass(frozen=True)
-class KernelRun:
-    """The first group of one run."""
-
-    mbit_s: float
-    acks: int
-    segments_per_ack: float
-    late_segments_per_ack: float | None  # second half of the run; None without a series
-    message_p99_ms: float
-
-
-def kernel_run(result: Mapping[str, Any]) -> KernelRun:
-    """The figures of a run."""
-    group = result["groups"][0]
-    series = group["flows"][0].get("series")
-    late = None
-    if series:
-        half = result["duration_ns"] / 2
-        rows = [
-            (n, acks)
-            for t, n, acks in zip(
-                series["time_ns"], series["delivered_bytes"], series["acks"], strict=True
-            )
-            if t > half
-        ]
-        acks = sum(a for _, a in rows)
-        late = sum(n for n, _ in rows) / SEGMENT_BYTES / acks if acks else None
-    return KernelRun(
-        float(group["goodput_bps"]) / 1e6,
-        int(group["acks_sent"]),
-        float(group["segments_per_ack"]),
-        late,
-        float(group["message_latency_ns"]["p99"]) / 1e6,
-    )
-
-
-def with_way(link: Link, **keys: Any) -> Link:
-    """The link with deep queues both ways, and `keys` of the engine set for the way down."""
-    shape = dict(link.scenario)
-    for way in ("down", "up"):
-        shape[way] = {**shape[way], "queue_packets": DEEP_QUEUE, "queue_bytes": 0}
-    shape["down"] |= keys
-    return replace(link, scenario=shape)
-
-
-def deep(name: str, **faults: Any) -> Link:
-    """A shipped link whose queues never overflow, with faults towards the client."""
-    return with_way(plans.load_link(name), **faults)
-
-
-def scenario(
-    link: Link,
-    spec: str,
-    seconds: float,
-    sender: str = "cubic",
-    *,
-    seed: int = 1,
-    workload: str = "bulk",
-    series: bool = False,
-) -> dict[str, Any]:
-    """One run: a link, a policy, a sender."""
-    made = plans.scenario_of(
-        link,
-        replace(plans.load_workload(workload), duration_ns=round(seconds * SECOND)),
-        policy.parse(spec, "reproduce ratelimit"),
-        seed,
-        series_interval_ns=1 if series else 0,
-    )
-    for group in made["groups"]:
-        group.setdefault("sender", {})["congestion_control"] = sender
-    return made
-
-
-def fixed(segments: int) -> str:
-    """The policy that sends one ACK for so many segments."""
-    return f"delayed:segments={segments}"
 
 
 def _run(runner: Runner, label: str, scenarios: Sequence[dict[str, Any]]) -> list[KernelRun]:
@@ -180,14 +110,12 @@ def _clean(runner: Runner) -> tuple[list[Check], list[Figure]]:
     made = []
     for place, sender in cases:
         name, seconds = CLEAN[place]
-        link = deep(name)
-        made += [scenario(link, spec, seconds, sender) for spec in (STOCK, LIMITED)]
+        made += pair(deep(name), seconds, sender)
     runs = _run(runner, "ratelimit on clean links", made)
     pairs = dict(zip(cases, zip(runs[::2], runs[1::2], strict=True), strict=True))
     checks = []
     for (place, sender), (stock, limited) in pairs.items():
-        cut = 100 * (1 - limited.acks / stock.acks) if stock.acks else None
-        kept = limited.mbit_s / stock.mbit_s if stock.mbit_s else None
+        cut, kept = fewer_percent(stock, limited), goodput_kept(stock, limited)
         checks += [
             check.at_least(
                 f"{place}, {sender}: fewer ACKs", CUT_PERCENT, cut, basis=ASKED, unit="%"
@@ -227,18 +155,17 @@ def _small_queue(runner: Runner) -> tuple[list[Check], list[Figure]]:
     checks = [
         check.at_least(
             "ratelimit, fewer ACKs, fewest of the senders", 0,
-            min(100 * (1 - by_spec[LIMITED].acks / by_spec[STOCK].acks) for by_spec in at.values()),
+            min(fewer_percent(by_spec[STOCK], by_spec[LIMITED]) for by_spec in at.values()),
             basis=AS_MUCH, unit="%",
         )
     ]  # fmt: skip
     named = {words: [fixed(n) for n in counts] for words, counts in STRETCHED_ROWS.items()}
     named |= {spec: [spec] for spec in (LIMITED, *OTHERS)}
     for sender, by_spec in at.items():
-        base = by_spec[STOCK].mbit_s
         checks += [
             check.at_least(
                 f"{sender}: {name} / stock", KEPT_FAULTY,
-                min(by_spec[spec].mbit_s for spec in some) / base if base else None,
+                min(goodput_kept(by_spec[STOCK], by_spec[spec]) for spec in some),
                 basis=ASKED if name == LIMITED else AS_MUCH,
             )
             for name, some in named.items()
@@ -324,15 +251,10 @@ def _faults_figure(kept: Mapping[str, Estimate | None]) -> Figure:
 
 
 def _answers(runner: Runner) -> tuple[list[Check], list[Figure]]:
-    made = [
-        scenario(plans.load_link(name), spec, ANSWER_S, workload="request-response")
-        for name in ANSWERED
-        for spec in (STOCK, LIMITED)
-    ]
-    runs = _run(runner, "requests and responses", made)
+    runs = _run(runner, "requests and responses", answers())
     checks = [
         check.at_most(f"{name}: p99 response time minus that of stock, ns", 0,
-                      round((limited.message_p99_ms - stock.message_p99_ms) * 1e6), basis=ASKED)
+                      later_ns(stock, limited), basis=ASKED)
         for name, stock, limited in zip(ANSWERED, runs[::2], runs[1::2], strict=True)
     ]  # fmt: skip
     return check.grouped("requests and responses", checks), []
@@ -358,4 +280,5 @@ EXPERIMENT = Experiment(
     question="What do fewer ACKs save on the real kernel, what do they cost, and can a fixed "
     "number of segments per ACK make a connection collapse?",
     run=run,
+    band=band,
 )
