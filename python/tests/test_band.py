@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Headlines over a band: every setting counts, by the end of its interval that is against it."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +18,19 @@ from ackwise.reproduce.bottleneck.story import STEPS, as_case
 from ackwise.reproduce.check import Basis, Kind, Origin
 from ackwise.reproduce.deadlock import band as deadlock
 from ackwise.reproduce.deadlock import lab_band as lab_deadlock
+from ackwise.reproduce.deadlock.transfers import ObservedTransfer
 from ackwise.reproduce.dynamic import band as dynamic
 from ackwise.reproduce.dynamic import lab_band as lab_dynamic
+from ackwise.reproduce.dynamic import lab_checks
 from ackwise.reproduce.dynamic.lab_runs import LabSize
-from ackwise.reproduce.dynamic.policies import Size
+from ackwise.reproduce.dynamic.policies import CostPoint, LimitedPolicy, Size
 from ackwise.reproduce.experiment import Outcome
 from ackwise.reproduce.figure import Grid, drawn
 from ackwise.reproduce.lab_runner import LabRunner
 from ackwise.reproduce.ratelimit import band as ratelimit
 from ackwise.reproduce.ratelimit import devices
 from ackwise.reproduce.ratelimit import lab_band as lab_ratelimit
+from ackwise.reproduce.ratelimit.lab_runs import KernelRun
 from ackwise.reproduce.runner import Runner
 from ackwise.reproduce.separation import lab_band as lab_separation
 from ackwise.results.stats import Estimate
@@ -94,6 +98,51 @@ def test_what_a_change_leaves_as_it_is_is_not_run_again() -> None:
     assert ran == [2, 3, 3]
     values = {name: [one.mean for one in some] for name, some in found.items()}
     assert values == {band.AS_RUN: [20, 30], "even ones more": [30, 30], "none": [20, 30]}
+
+
+def kernel_run(mbit_s: float, acks: int, p99_ms: float = 1.0) -> KernelRun:
+    return KernelRun(mbit_s, acks, 1.0, None, p99_ms)
+
+
+def test_the_worst_sender_and_link_are_what_a_band_of_fewer_acks_reads() -> None:
+    stock = kernel_run(100, 1000)
+    clean = [kernel_run(100, 100), kernel_run(98, 150), kernel_run(100, 250)]
+    short = [kernel_run(97, 990), kernel_run(100, 1010), kernel_run(100, 1000)]
+    answered = [kernel_run(1, 1, 1.000_256), kernel_run(1, 1, 0.9)]
+    found = lab_ratelimit._read(
+        [one for run in (*clean, *short, *answered) for one in (stock, run)]
+    )
+    assert [one.mean for one in found] == pytest.approx([75, 0.98, -1, 0.97, 256])
+
+
+def test_stalls_are_counted_by_receiver_and_mtu() -> None:
+    silent = ObservedTransfer(1, 1, 0, 0, 1, 1, 0, (), ())
+    stalls = replace(silent, stalls_late=2)
+    where = {name: [i for i, (_, spec) in enumerate(lab_deadlock.WANTED) if spec == name]
+             for name in ("linux", "a3")}  # fmt: skip
+    assert [len(some) for some in where.values()] == [105, 117]
+
+    def read(stalling: list[int]) -> list[float]:
+        made = [stalls if i in stalling else silent for i in range(len(lab_deadlock.WANTED))]
+        return [one.mean for one in lab_deadlock._stalls(made)]
+
+    # the pairs are sorted by MTU, 35 of each
+    assert read([*where["linux"][:40], *where["linux"][-1:]]) == [1, 0]
+    assert read([*where["linux"][:70], where["a3"][-1]]) == [0, 1]
+
+
+def test_the_dearest_of_both_rtts_is_what_a_band_of_costs_reads() -> None:
+    def cost(rtt: str, case: LimitedPolicy, rho: int) -> CostPoint:
+        mean = {lab_checks.STOCK_CASE: 9.0, lab_checks.GREEDY_CASE: 1.8}.get(case, 1.5)
+        far = rtt == "100 ms"
+        return CostPoint(mean + far * (rho == 900) / 10, 0.01, mean + far / 10, mean, rho == 900)
+
+    found = lab_dynamic._costs([cost(*one) for one in lab_dynamic.CASES])
+    assert [one.high for one in found] == pytest.approx([1.51, 1.61, 1.9, 6.0])
+    size = LabSize(request_bytes=(1000,), requests=2)
+    times = [[1.0, 1.01], [2.0, 2.02], [1.0, 1.01], [1.0, 1.01]]  # by RTT: dynamic, then linux
+    (gain,) = lab_dynamic._gain(size, times)
+    assert gain.mean == pytest.approx(100)
 
 
 class RecordedError(Exception):

@@ -6,6 +6,7 @@ from functools import cache
 
 import pytest
 
+from ackwise.diagnose.advice import Advice
 from ackwise.reproduce.bottleneck import retold, simulator, story
 from ackwise.reproduce.bottleneck.scenario import LINUX, SIMULATOR
 from ackwise.reproduce.check import Check
@@ -56,6 +57,19 @@ def test_a_line_that_sets_a_buffer_is_read() -> None:
     assert retold.advised_by(line) == ("tcp_rmem", 26_214_400)
     assert retold.advised_by("sysctl -w net.ipv4.tcp_window_scaling=1") is None
     assert retold.advised_by("") is None
+
+
+def _advised(line: str) -> retold.Retold:
+    named = retold.Named([("receive-window", 1.0)], Advice("", "", "", line))
+    return retold.Retold(story.STEPS[4], 1.0, 1.0, {"sender": named})
+
+
+def test_of_several_advised_buffers_the_furthest_from_the_source_s_counts() -> None:
+    lines = [f'sysctl -w net.ipv4.tcp_rmem="4096 131072 {mb}000000"' for mb in (25, 20, 24)]
+    (one,) = retold._remedies([_advised(line) for line in lines])
+    assert (one.measured, one.passed) == (20, False)
+    (one,) = retold._remedies([_advised(lines[0]), _advised("")])
+    assert (one.measured, one.passed) == (None, False)
 
 
 @pytest.mark.parametrize("sysctl", ["tcp_wmem", "tcp_rmem"])

@@ -18,8 +18,8 @@ from ackwise.reproduce.bottleneck.retold import (
     SOURCE,
     Make,
     Named,
-    advised_by,
     named_by,
+    rmem_mb,
 )
 from ackwise.reproduce.bottleneck.story import (
     OWN_RTT_MS,
@@ -62,10 +62,8 @@ VARIANTS: dict[str, Variant] = {
 
 def _off_percent(named: Named) -> float:
     """How far the advised receive buffer is from the source's; 100 where none is advised."""
-    advised = advised_by(named.told.line)
-    if advised is None or advised[0] != "tcp_rmem":
-        return 100.0
-    return 100 * abs(advised[1] / 1e6 / FULL_RATE_MB - 1)
+    advised_mb = rmem_mb(named)
+    return 100.0 if advised_mb is None else 100 * abs(advised_mb / FULL_RATE_MB - 1)
 
 
 def _read(told: Sequence[tuple[float, Named]]) -> list[Estimate]:

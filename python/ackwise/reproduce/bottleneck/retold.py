@@ -125,22 +125,29 @@ def _checks(told: Sequence[Retold], witness: str) -> list[Check]:
 
 
 def _remedies(told: Sequence[Retold]) -> list[Check]:
-    checks = []
-    for one in told:
-        advised = advised_by(one.named["sender"].told.line)
-        if one.step.limit == "receive-window":
-            checks.append(
-                check.within(
-                    f"{one.step.name}: tcp_rmem advised",
-                    FULL_RATE_MB,
-                    advised[1] / 1e6 if advised and advised[0] == "tcp_rmem" else None,
-                    percent=TOLERANCE_PERCENT,
-                    basis=PREDICTED,
-                    unit="MB",
-                    source=SOURCE,
-                )
-            )
-    return checks
+    """The link decides what to advise: the steps that the window limits are one question."""
+    advised = [rmem_mb(one.named["sender"]) for one in told if one.step.limit == "receive-window"]
+    if not advised:
+        return []
+    known = [mb for mb in advised if mb is not None]
+    furthest = max(known, key=lambda mb: abs(mb - FULL_RATE_MB)) if known == advised else None
+    return [
+        check.within(
+            f"tcp_rmem advised, furthest of {len(advised)} steps",
+            FULL_RATE_MB,
+            furthest,
+            percent=TOLERANCE_PERCENT,
+            basis=PREDICTED,
+            unit="MB",
+            source=SOURCE,
+        )
+    ]
+
+
+def rmem_mb(named: Named) -> float | None:
+    """The receive buffer that a diagnosis advises; None where it advises none."""
+    advised = advised_by(named.told.line)
+    return advised[1] / 1e6 if advised and advised[0] == "tcp_rmem" else None
 
 
 def advised_by(line: str) -> tuple[str, int] | None:
