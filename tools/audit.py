@@ -187,12 +187,12 @@ class SparingRunner(Runner):
 _CELL = re.compile(r"(?<!\\)\|")
 
 
+MEASURED = table.HEADS.index("measured")
 Row = tuple[str, str]  # the heading of its table, and its first cell
 
 
-def verdicts(page: str) -> dict[Row, bool]:
-    """Of each check that a page shows."""
-    found = {}
+def _rows(page: str) -> Iterator[tuple[Row, list[str]]]:
+    """Of each check that a page shows: where, and its cells."""
     heading = ""
     for part in re.findall(r"<!-- checks: (?!summary).*?<!-- end -->", page, re.DOTALL):
         for line in part.splitlines():
@@ -202,8 +202,17 @@ def verdicts(page: str) -> dict[Row, bool]:
             if cells[-1] == "passed":
                 heading = cells[0]
             elif cells[-1] in ("yes", "**no**"):
-                found[heading, cells[0]] = cells[-1] == "yes"
-    return found
+                yield (heading, cells[0]), cells
+
+
+def verdicts(page: str) -> dict[Row, bool]:
+    """Of each check that a page shows."""
+    return {where: cells[-1] == "yes" for where, cells in _rows(page)}
+
+
+def measured(page: str) -> dict[Row, str]:
+    """The same for what was measured, as it is shown."""
+    return {where: cells[MEASURED] for where, cells in _rows(page)}
 
 
 def row(check: Check) -> Row:
@@ -232,6 +241,7 @@ def told(known: dict[Row, bool], found: list[Row]) -> str:
 
 _LIST = re.compile(r"<!-- audit(?:: inputs (\w+))? -->(.*?)<!-- end of audit -->", re.DOTALL)
 NOT_RUN = "not run"
+NO_FIGURE = "no figure differs"  # as runs that are the same are one sample
 STALE = "Not repeated since what the experiment follows from has changed:"
 
 
@@ -286,13 +296,17 @@ def mark(page: str) -> None:
     keep(evidence.PAGES / f"{page}.md", by_change, inputs if ran else "", stale=stale)
 
 
-def flips_with(one: Audit, change: Change, known: dict[Row, bool]) -> str:
+def flips_with(one: Audit, change: Change, text: str) -> str:
     """Runs the experiment with the change; its flips in words, or why there can be none."""
+    known, before = verdicts(text), measured(text)
     try:
         checks = one.run(change)
     except (RunError, ValueError, ZeroDivisionError, StopIteration) as problem:
         return f"could not be run: {str(problem) or type(problem).__name__}"
-    return "changes nothing here" if checks is None else told(known, flips(known, checks))
+    if checks is None:
+        return "changes nothing here"
+    same = all(table.cells(check)[MEASURED] == before.get(row(check)) for check in checks)
+    return told(known, flips(known, checks)) + (f", and {NO_FIGURE}" if same else "")
 
 
 def audit(name: str, only: Sequence[str], write: bool) -> None:
@@ -304,14 +318,13 @@ def audit(name: str, only: Sequence[str], write: bool) -> None:
         raise SystemExit(f"{name}: has no <!-- audit --> ... <!-- end of audit -->")
     if record is None or record.inputs != inputs:
         raise SystemExit(f"{name}: its page is stale; run `make evidence ONLY={name}` first")
-    known = verdicts(text)
     before = listed(text) if only and audited(text) == inputs else {}
     one = Audit(name)
     by_change = {words: before.get(words, NOT_RUN) for words in wanted}
     for words in only or wanted:
         if words not in wanted:
             raise SystemExit(f"{name}: {words} is not open; changes: {', '.join(wanted)}")
-        by_change[words] = flips_with(one, wanted[words], known)
+        by_change[words] = flips_with(one, wanted[words], text)
         print(f"{name}: {words}: {by_change[words]}", flush=True)
         if write:
             keep(evidence.PAGES / f"{name}.md", by_change, inputs)

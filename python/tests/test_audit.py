@@ -250,7 +250,7 @@ def test_single_changes_leave_the_other_lines_of_the_list(
     audit.keep(page, {"other seeds": "`up` fails"}, inputs)
     monkeypatch.setattr(evidence, "PAGES", tmp_path)
     monkeypatch.setattr(evidence, "page_record", lambda _name: SimpleNamespace(inputs=inputs))
-    monkeypatch.setattr(audit.Audit, "run", lambda _self, _change: checks(44))
+    monkeypatch.setattr(audit.Audit, "run", lambda _self, _change: checks(44.5))
     audit.audit("dynamic", ["delays -20%"], write=True)
     found = audit.listed(page.read_text(encoding="utf-8"))
     assert (found.pop("other seeds"), found.pop("delays -20%")) == ("`up` fails", "none")
@@ -279,10 +279,14 @@ def test_a_change_without_effect_is_not_said_to_flip_nothing(
 ) -> None:
     one = audit.Audit("one")
     monkeypatch.setattr(one, "run", lambda _change: None)
-    assert audit.flips_with(one, changes.other_seed, {}) == "changes nothing here"
-    monkeypatch.setattr(one, "run", lambda _change: checks(45.1))
-    known = audit.verdicts(PAGE)
-    assert audit.flips_with(one, changes.other_seed, known) == "`up|down, %` fails"
+    assert audit.flips_with(one, changes.other_seed, "") == "changes nothing here"
+    for up, said in (
+        (45.1, "`up|down, %` fails"),
+        (44.5, "none"),
+        (44, "none, and no figure differs"),
+    ):
+        monkeypatch.setattr(one, "run", lambda _change, up=up: checks(up))
+        assert audit.flips_with(one, changes.other_seed, PAGE) == said
 
 
 def test_the_list_is_no_part_of_a_page_s_record(
