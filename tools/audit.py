@@ -13,8 +13,9 @@ they are run when they are named, with other seeds only.
 Verdicts are compared with those of the page, which has to be up to date (`make evidence`). The list
 stands between `<!-- audit ... -->` and `<!-- end of audit -->`, which is no part of the page's
 record, and has the hash of what the experiment followed from (see evidence.py). A list that does
-not hold any more has to say so. Part of an experiment is run again only for changes that change one
-of its scenarios; what replays given arrivals has none and is left out (`SIMULATED`).
+not hold any more has to say so. Where all figures are those of the page, that is said: it shows
+nothing of chance. Part of an experiment is run again only for changes that change one of its
+scenarios; what replays given arrivals has none and is left out (`SIMULATED`).
 """
 
 import argparse
