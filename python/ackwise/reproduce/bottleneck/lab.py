@@ -54,7 +54,7 @@ def run(runner: Runner) -> Outcome:
 
 
 def band(runner: Runner) -> Outcome:
-    """What the simulator's band has."""
+    """What the simulator's band has; about four minutes on two cores."""
     return sizes.band(runner, _in_the_lab(runner), LINUX, NAME, VARIANTS)
 
 

@@ -61,7 +61,7 @@ def _times(found: Sequence[float]) -> list[Estimate]:
 
 
 def band(runner: Runner) -> Outcome:
-    """All four in each setting."""
+    """All four in each setting; about four minutes on two cores."""
     made = [transfer(cell, spec) for cell, spec in WANTED]
     stalls = measured(runner, SETTINGS, made, _stalls, observed)
     made = [answer(spec, 0) for spec in (STOCK, A3)]
