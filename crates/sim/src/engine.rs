@@ -641,12 +641,31 @@ impl<'a> Engine<'a> {
 
     /// Something happens to an endpoint and may make an ACK due: the endpoint then does all it can
     /// at this time, and what leaves goes on its way.
-    #[inline]
     fn act(&mut self, id: EndpointId, happen: impl FnOnce(&mut Flow, &mut Context) -> Option<Reason>) {
         let (flow, mut cx) = self.at(id);
         let due = happen(flow, &mut cx);
+        self.respond(id, due);
+    }
+
+    /// The same for a packet's arrival, compiled for each role: most of what an endpoint does depends on it.
+    #[inline(always)]
+    fn take(&mut self, id: EndpointId, p: Parcel) {
+        let (flow, mut cx) = self.at(id);
+        let due = flow.on_segment(id.role, p, &mut cx);
         let asks = flow.respond(id.role, due, &mut cx);
-        let side = flow.ends[id.role].side;
+        self.follow_response(id, asks);
+    }
+
+    #[inline(never)]
+    fn respond(&mut self, id: EndpointId, due: Option<Reason>) {
+        let (flow, mut cx) = self.at(id);
+        let asks = flow.respond(id.role, due, &mut cx);
+        self.follow_response(id, asks);
+    }
+
+    #[inline(always)]
+    fn follow_response(&mut self, id: EndpointId, asks: bool) {
+        let side = self.flows[id.flow as usize].ends[id.role].side;
         self.send_out(side);
         if asks {
             self.give(side, Work::Turn(id));
@@ -671,8 +690,11 @@ impl<'a> Engine<'a> {
             self.send_out(Side::Server);
             return;
         }
-        let role = self.flows[p.flow as usize].target(&p);
-        self.act(EndpointId { flow: p.flow, role }, |flow, cx| flow.on_segment(role, p, cx));
+        let flow = p.flow;
+        match self.flows[flow as usize].target(&p) {
+            Role::DataSender => self.take(EndpointId { flow, role: Role::DataSender }, p),
+            Role::DataReceiver => self.take(EndpointId { flow, role: Role::DataReceiver }, p),
+        }
     }
 
     /// The application of an endpoint has its turn: it reads and writes.

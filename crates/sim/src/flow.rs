@@ -56,6 +56,7 @@ impl Flow {
 
     /// A segment reached an end. Returns the ACK that it makes due, if any: the sender half takes
     /// the segment's ACK, the receiver half its data, about which it asks the policy.
+    #[inline(always)]
     pub fn on_segment(&mut self, role: Role, p: Parcel, cx: &mut Context) -> Option<Reason> {
         let end = &mut self.ends[role];
         end.rx.note_timestamp(&p);
@@ -146,6 +147,7 @@ impl Flow {
     /// ACK: data carries it along, and only an ACK that no data carried leaves on its own. Reading
     /// comes last; what it sets free is output again. Returns true when the application asks for a
     /// turn on the processor.
+    #[inline(always)]
     pub fn respond(&mut self, role: Role, mut due: Option<Reason>, cx: &mut Context) -> bool {
         if !self.ends[role].tx.is_established() {
             self.schedule(role, cx);
@@ -180,7 +182,7 @@ impl Flow {
 
     /// Sees to it that this end is woken when its next timer is due, and its peer when what was
     /// read set the peer's application going.
-    #[inline]
+    #[inline(always)]
     fn schedule(&mut self, role: Role, cx: &mut Context) {
         let peer = role.other();
         for (role, wake_ns) in [(role, self.wake_ns(role)), (peer, self.app_wake_ns(peer))] {
@@ -193,6 +195,7 @@ impl Flow {
     }
 
     /// The application writes, TCP sends what it may; a BSD writer goes on after it.
+    #[inline(always)]
     fn write_and_send(&mut self, role: Role, in_turns: bool, due: &mut Option<Reason>, cx: &mut Context) {
         loop {
             let tx = &mut self.ends[role].tx;
@@ -211,6 +214,7 @@ impl Flow {
     }
 
     /// Sends all data that may leave. Each segment carries the ACK that is due.
+    #[inline(always)]
     fn send_data(&mut self, role: Role, due: &mut Option<Reason>, cx: &mut Context) {
         if !self.ends[role].tx.has_output() {
             return;
@@ -234,6 +238,7 @@ impl Flow {
         }
     }
 
+    #[inline(always)]
     fn send_ack(&mut self, role: Role, reason: Reason, cx: &mut Context) {
         let p = self.packet(role, 0, cx);
         if role == Role::DataReceiver {
@@ -270,6 +275,7 @@ impl Flow {
     }
 
     /// A packet of this end with so much payload and the current ACK fields.
+    #[inline(always)]
     fn packet(&mut self, role: Role, len: u32, cx: &mut Context) -> Parcel {
         let end = &mut self.ends[role];
         let fields = end.rx.ack_fields();
@@ -309,7 +315,7 @@ impl Flow {
     }
 
     /// An ACK left: on its own with a reason, or on data.
-    #[inline]
+    #[inline(always)]
     fn on_ack_sent(&mut self, role: Role, reason: Option<Reason>, cx: &mut Context) {
         if role == Role::DataReceiver {
             match reason {
@@ -322,7 +328,7 @@ impl Flow {
     }
 
     /// The receiving half learns that an ACK left.
-    #[inline]
+    #[inline(always)]
     fn tell_ack_sent(&mut self, role: Role, piggyback: bool, cx: &mut Context) {
         let rx = &mut self.ends[role].rx;
         if role == Role::DataSender {
@@ -338,6 +344,7 @@ impl Flow {
     }
 
     /// The application of this end reads what it may. Returns the ACK that is due then, if any.
+    #[inline(always)]
     pub fn read(&mut self, role: Role, cx: &mut Context) -> Option<Reason> {
         let rx = &mut self.ends[role].rx;
         let bytes = rx.readable(cx.now);
@@ -394,6 +401,7 @@ impl Flow {
     }
 
     /// The earliest timer of this end or of its application.
+    #[inline(always)]
     pub fn wake_ns(&self, role: Role) -> u64 {
         let end = &self.ends[role];
         let timers = [end.tx.timer_ns, end.tx.pace_wake_ns(), end.rx.deadline_ns, end.rx.reader_ns];
