@@ -34,7 +34,7 @@ impl Access {
     }
 
     /// A packet enters the first or the last link of its direction.
-    #[inline]
+    #[inline(always)]
     pub fn enqueue(&mut self, now: u64, packet: &Packet) -> Crossing {
         let place = packet.flow.wrapping_add(1) as usize;
         let link = LINKS_OF_FLOW * place + 2 * usize::from(packet.down) + usize::from(packet.hop != 0);

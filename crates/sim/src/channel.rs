@@ -277,7 +277,7 @@ impl Channel {
     }
 
     /// A packet enters a plain link; None: it is dropped.
-    #[inline]
+    #[inline(always)]
     pub fn cross(&mut self, now: u64, packet: &Packet) -> Option<Crossing> {
         let start_ns = self.start_ns(now, packet)?;
         let finish_ns = self.send(start_ns, packet);
@@ -285,7 +285,7 @@ impl Channel {
     }
 
     /// When the transmission of a packet starts that enters a FIFO; None: its queue is full.
-    #[inline]
+    #[inline(always)]
     fn start_ns(&mut self, now: u64, packet: &Packet) -> Option<u64> {
         while let Some(head) = self.starts.front().filter(|head| head.start_ns <= now) {
             self.waiting -= 1;
@@ -312,7 +312,7 @@ impl Channel {
     }
 
     /// The packet's transmission starts at `start_ns`; when it is finished.
-    #[inline]
+    #[inline(always)]
     fn send(&mut self, start_ns: u64, packet: &Packet) -> u64 {
         let busy = self.transmit_time_ns(packet.wire_bytes);
         // A queue of millions of packets at 1 bit/s takes longer than 64 bits of nanoseconds.
@@ -328,7 +328,7 @@ impl Channel {
     }
 
     /// The way of a packet, sent until then, over a link without faults.
-    #[inline]
+    #[inline(always)]
     fn crossing(&mut self, now: u64, finish_ns: u64, packet: &Packet) -> Crossing {
         let arrival_ns = finish_ns.saturating_add(self.delay_ns);
         let before_ns = std::mem::replace(&mut self.last_arrival_ns, arrival_ns);

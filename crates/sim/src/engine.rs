@@ -19,7 +19,6 @@ use crate::scenario::{DataDirection, FlowGroup, PolicyChoice, ReceiverSpec, Reco
 use crate::sender::{Sender, NEVER};
 use crate::tap::{End, Opened, Passed, Place, Tap};
 use ackwise_core::{Reason, Resolved};
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// TCP timestamps with padding (RFC 7323, appendix A).
@@ -141,7 +140,7 @@ pub struct Engine<'a> {
     late: Vec<Option<Parcel>>,
     medium_busy: bool,
     medium_turn: usize,
-    out: VecDeque<Parcel>,
+    out: Vec<Parcel>,
     spare: Vec<Parcel>,
     tap: Option<&'a mut dyn Tap>,
     events: u64,
@@ -212,7 +211,7 @@ impl<'a> Engine<'a> {
             late: Vec::new(),
             medium_busy: false,
             medium_turn: 0,
-            out: VecDeque::new(),
+            out: Vec::new(),
             spare: Vec::new(),
             tap,
             events: 0,
@@ -421,7 +420,7 @@ impl<'a> Engine<'a> {
                 SimEvent::Transmitter(channel) => self.on_transmitter(channel),
                 SimEvent::Late(slot) => {
                     if let Some(packet) = self.late[slot].take() {
-                        self.cross(packet);
+                        self.cross_at_last(packet);
                     }
                 }
                 SimEvent::Host(side) => self.on_host(side),
@@ -441,7 +440,7 @@ impl<'a> Engine<'a> {
     // --- channels and hosts ------------------------------------------------------------------
 
     /// A packet enters an access link of its flow.
-    #[inline]
+    #[inline(always)]
     fn put_on_access(&mut self, packet: Parcel) {
         if let Some(access) = &mut self.access {
             let crossing = access.enqueue(self.now, &packet);
@@ -449,7 +448,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn put_on_channel(&mut self, packet: Parcel) {
         let channel = if packet.down { DOWN } else { UP };
         if self.channels[channel].is_plain() {
@@ -461,6 +460,7 @@ impl<'a> Engine<'a> {
         self.put_on_slow_channel(channel, packet);
     }
 
+    #[inline(never)]
     fn put_on_slow_channel(&mut self, channel: usize, packet: Parcel) {
         let shared = self.channels[channel].shared;
         if shared {
@@ -487,7 +487,7 @@ impl<'a> Engine<'a> {
     /// A packet is to reach the far end of the shared link. The access link behind it takes packets from no
     /// other, so that its future is known as well: the packet is met again at its destination. Where a tap
     /// looks, it is met between the two.
-    #[inline]
+    #[inline(always)]
     fn on_its_way(&mut self, mut packet: Parcel, mut crossing: Crossing) {
         if let (Some(access), None) = (&mut self.access, &self.tap) {
             if crossing.arrival_ns <= self.scenario.duration_ns {
@@ -538,13 +538,19 @@ impl<'a> Engine<'a> {
             return;
         }
         if a.twice {
-            self.cross(a.packet.clone());
+            self.cross_at_last(a.packet.clone());
         }
-        self.cross(a.packet);
+        self.cross_at_last(a.packet);
+    }
+
+    /// The same for one that met a fault. Apart, as `cross` is inlined.
+    #[inline(never)]
+    fn cross_at_last(&mut self, packet: Parcel) {
+        self.cross(packet);
     }
 
     /// A packet has crossed a link.
-    #[inline]
+    #[inline(always)]
     fn cross(&mut self, mut packet: Parcel) {
         self.hops_done += 1;
         packet.hop += 1;
@@ -555,7 +561,7 @@ impl<'a> Engine<'a> {
             if packet.hop == 1 {
                 self.put_on_channel(packet);
             } else {
-                self.put_on_access(packet);
+                self.put_on_last_link(packet);
             }
             return;
         }
@@ -569,14 +575,24 @@ impl<'a> Engine<'a> {
     }
 
     /// A packet leaves its host.
-    #[inline]
+    #[inline(always)]
     fn depart(&mut self, packet: Parcel) {
         self.show(if packet.down { Place::Server } else { Place::Client }, &packet);
         if self.access.is_some() {
             self.put_on_access(packet);
         } else {
-            self.put_on_channel(packet);
+            self.put_on_only_link(packet);
         }
+    }
+
+    #[inline(never)]
+    fn put_on_only_link(&mut self, packet: Parcel) {
+        self.put_on_channel(packet);
+    }
+
+    #[inline(never)]
+    fn put_on_last_link(&mut self, packet: Parcel) {
+        self.put_on_access(packet);
     }
 
     #[inline]
@@ -625,7 +641,7 @@ impl<'a> Engine<'a> {
     // --- endpoints ---------------------------------------------------------------------------
 
     /// An endpoint's flow, and what the endpoint works with now.
-    #[inline]
+    #[inline(always)]
     fn at(&mut self, id: EndpointId) -> (&mut Flow, Context<'_>) {
         let flow = &mut self.flows[id.flow as usize];
         let cx = Context {
@@ -675,7 +691,7 @@ impl<'a> Engine<'a> {
     fn on_ping(&mut self) {
         let Some(pings) = &mut self.pings else { return };
         let next = self.now + pings.interval_ns;
-        self.out.push_back(pings.request(self.now));
+        self.out.push(pings.request(self.now));
         self.send_out(Side::Client);
         if next <= self.scenario.duration_ns {
             self.heap.push(next, SimEvent::Ping);
@@ -683,6 +699,7 @@ impl<'a> Engine<'a> {
     }
 
     /// A segment has reached TCP at its destination: from here to the ACK it makes due, and out.
+    #[inline(never)]
     fn receive(&mut self, p: Parcel) {
         if p.flow == PING_FLOW {
             let reply = self.pings.as_mut().and_then(|pings| pings.receive(self.now, p));
@@ -703,15 +720,22 @@ impl<'a> Engine<'a> {
     }
 
     /// Hands what TCP sends to the host's processor or, where that costs nothing, to the link.
+    #[inline(always)]
     fn send_out(&mut self, side: Side) {
+        if self.out.is_empty() {
+            return;
+        }
         let is_active = self.hosts[processor(self.scenario, side) as usize].is_active();
-        while let Some(packet) = self.out.pop_front() {
+        let mut out = std::mem::take(&mut self.out);
+        for packet in out.drain(..) {
             if is_active {
                 self.give(side, Work::Sent(packet));
             } else {
                 self.depart(packet);
             }
         }
+        // Its memory, for the next time.
+        self.out = out;
     }
 
     /// False: the endpoint's timers were put off or stopped since, so this is no event, and a run

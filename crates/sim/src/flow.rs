@@ -9,7 +9,6 @@ use crate::packet::{Ecn, Framing, Packet, Parcel};
 use crate::record::{FlowRecord, GroupRecord};
 use crate::sender::{Bare, Opening, NEVER};
 use ackwise_core::Reason;
-use std::collections::VecDeque;
 
 /// So many are kept at most: packets that a link duplicates would add up.
 const SPARE_PACKETS: usize = 256;
@@ -34,7 +33,7 @@ pub struct Context<'a> {
     /// Wake-ups go here.
     pub heap: &'a mut Heap,
     /// Packets that leave, in order.
-    pub out: &'a mut VecDeque<Parcel>,
+    pub out: &'a mut Vec<Parcel>,
     /// Packets that have arrived: the next to leave use their memory.
     pub spare: &'a mut Vec<Parcel>,
 }
@@ -134,13 +133,13 @@ impl Flow {
         packet.ece = offers_ecn || accepts_ecn;
         packet.cwr = offers_ecn;
         packet.wire_bytes = self.framing.wire_bytes(self.framing.syn_option_bytes);
-        cx.out.push_back(packet);
+        cx.out.push(packet);
     }
 
     /// An ACK that is no answer to data.
     fn send_bare_ack(&mut self, role: Role, cx: &mut Context) {
         let packet = self.packet(role, 0, cx);
-        cx.out.push_back(packet);
+        cx.out.push(packet);
     }
 
     /// Everything an end can do at this time, given the ACK that is due. Output comes before the
@@ -232,7 +231,7 @@ impl Flow {
             if role == Role::DataSender {
                 self.record.data(cx.now, &segment);
             }
-            cx.out.push_back(p);
+            cx.out.push(p);
             self.on_ack_sent(role, None, cx);
             *due = None;
         }
@@ -244,7 +243,7 @@ impl Flow {
         if role == Role::DataReceiver {
             self.record.ack(cx.now, p.ack, reason);
         }
-        cx.out.push_back(p);
+        cx.out.push(p);
         self.on_ack_sent(role, Some(reason), cx);
     }
 
@@ -253,7 +252,7 @@ impl Flow {
     fn send_fin(&mut self, role: Role, cx: &mut Context) {
         let mut packet = self.packet(role, 0, cx);
         packet.fin = true;
-        cx.out.push_back(packet);
+        cx.out.push(packet);
         self.tell_ack_sent(role, true, cx);
     }
 
@@ -271,7 +270,7 @@ impl Flow {
         let mut packet = self.packet(role, 0, cx);
         packet.probe = true;
         packet.seq = self.ends[role].tx.una.saturating_sub(1);
-        cx.out.push_back(packet);
+        cx.out.push(packet);
     }
 
     /// A packet of this end with so much payload and the current ACK fields.

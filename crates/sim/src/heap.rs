@@ -143,7 +143,7 @@ impl Heap {
     }
 
     /// A packet is on its way over a link.
-    #[inline]
+    #[inline(always)]
     pub fn push_packet(&mut self, crossing: Crossing, packet: Parcel) {
         let key = self.key(crossing.arrival_ns, crossing.since_ns);
         let lane = 2 * usize::from(packet.hop).min(self.last_link) + usize::from(packet.down);
@@ -151,7 +151,7 @@ impl Heap {
     }
 
     /// The next turn, with its time; None: there is none up to `until_ns`.
-    #[inline]
+    #[inline(always)]
     pub fn pop(&mut self, until_ns: u64) -> Option<(u64, Turn)> {
         let (event, timer) = (self.events.top(), self.timers.top());
         let (first, lane) = match self.last_link {
@@ -310,7 +310,7 @@ struct Arrival {
 
 impl Arrival {
     /// Its key, once all before it on its link have arrived.
-    #[inline]
+    #[inline(always)]
     fn settled(&self, arrivals: &[u32]) -> Key {
         if self.is_behind {
             self.key & !COUNT | Key::from(arrivals[self.link as usize])
@@ -341,7 +341,7 @@ impl Ord for Arrival {
 }
 
 impl Lane {
-    #[inline]
+    #[inline(always)]
     fn push(&mut self, arrival: Arrival) {
         if arrival.key < self.head {
             (self.head, self.stray_is_head) = (arrival.key, false);
@@ -367,7 +367,7 @@ impl Lane {
     }
 
     /// Takes the head; afterwards another has to be found.
-    #[inline]
+    #[inline(always)]
     fn pop(&mut self) -> Option<Arrival> {
         if !self.strays.is_empty() && self.stray_is_head {
             return self.strays.pop().map(|stray| stray.0);
@@ -375,7 +375,7 @@ impl Lane {
         self.line.pop_front()
     }
 
-    #[inline]
+    #[inline(always)]
     fn find_head(&mut self, arrivals: &[u32]) {
         let Some(first) = self.line.front() else {
             self.head = NOTHING;
