@@ -161,10 +161,13 @@ struct RawVerdict {
     reserved_word: u32,
 }
 
+/// `AW_WAIT`.
+const WAIT: u8 = 1;
+
 impl From<RawVerdict> for Verdict {
     fn from(raw: RawVerdict) -> Verdict {
         let action = match raw.action {
-            1 => Action::WaitUntil(raw.deadline_ns),
+            WAIT => Action::WaitUntil(raw.deadline_ns),
             2 => Action::SendNow,
             _ => Action::Nothing,
         };
@@ -208,8 +211,19 @@ struct RawPolicy {
     acks_per_round: u8,
     uses_random: u8,
     wnd_use: u8,
-    members: [*const c_void; 5],
+    init: *const c_void,
+    on_data: *const c_void,
+    on_deadline: *const c_void,
+    on_app_read: *const c_void,
+    on_ack_sent: *const c_void,
     observe: Option<unsafe extern "C" fn(*const c_void, *const RawParams, *mut u32)>,
+}
+
+impl RawPolicy {
+    /// A read may change its verdict, or its random numbers.
+    fn is_told_of_reads(&self) -> bool {
+        !self.on_app_read.is_null() || self.uses_random != 0
+    }
 }
 
 #[derive(Clone)]
@@ -552,14 +566,21 @@ impl Conn {
         unsafe { aw_decide(&mut self.raw, e) }.into()
     }
 
-    /// False: a read need not be reported when nothing is unacknowledged, so much is left of the window in the last
-    /// ACK, and the buffer allows so much at present (as `aw_decide` says; it may be true for more reads than are
-    /// news).
+    /// False: a read need not be reported when so much is left of the window in the last ACK, and the buffer allows so
+    /// much at present (as `aw_decide` says; it may be true for more reads than are news). That is so when nothing is
+    /// unacknowledged, and when the data came just now (`at_once`), as all but the window is as it was then.
     #[inline]
-    pub fn read_is_news(&self, wnd_left_bytes: u32, wnd_max_bytes: u32) -> bool {
+    pub fn read_is_news(&self, wnd_left_bytes: u32, wnd_max_bytes: u32, at_once: bool) -> bool {
         // SAFETY: the connection was made with an entry of the registry.
-        let wnd_use = unsafe { (*self.raw.policy).wnd_use };
-        self.raw.owed_since_ns != NEVER_NS || wnd_use == WND_USE_ALWAYS || wnd_left_bytes <= wnd_max_bytes / 2
+        let policy = unsafe { &*self.raw.policy };
+        let is_owed = self.raw.owed_since_ns != NEVER_NS;
+        let stays = || {
+            at_once
+                && self.raw.pending.action == WAIT
+                && self.raw.compress.waiting == 0
+                && !policy.is_told_of_reads()
+        };
+        is_owed && !stays() || policy.wnd_use == WND_USE_ALWAYS || wnd_left_bytes <= wnd_max_bytes / 2
     }
 
     /// [`Event::sack_delay_us`] on a host set up as Linux is; `has_room`: its SACK option can report

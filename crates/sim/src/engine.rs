@@ -32,8 +32,8 @@ const SACK_OPTION_BYTES: u32 = 4;
 const SERIES_FLOWS: u32 = 16;
 /// The policy that is the kernel's own code, so that nothing judges its segments.
 const STOCK: &str = "linux";
-/// Events between two checks for cancellation.
-const CANCEL_EVERY: u64 = 8192;
+/// Events between two checks for cancellation and for a time that stands still.
+const CHECK_EVERY: u64 = 8192;
 /// Most events at one point in time: guards against a loop in which simulated time stands still.
 const SAME_TIME_EVENTS: u64 = 50_000_000;
 
@@ -390,23 +390,26 @@ impl<'a> Engine<'a> {
     }
 
     fn run(&mut self, cancel: Option<&AtomicBool>) -> Result<(), SimError> {
-        let mut same = 0u64;
+        let (mut same, mut checked_ns) = (0, NEVER);
         while let Some((time, turn)) = self.heap.pop(self.scenario.duration_ns) {
             if let Turn::Event(SimEvent::Endpoint(id)) = turn {
                 if !self.is_due(id, time) {
                     continue;
                 }
             }
-            same = if time == self.now { same + 1 } else { 0 };
-            if same >= SAME_TIME_EVENTS {
-                return Err(SimError::Scenario(format!(
-                    "simulated time stands still at {time} ns; a fault of the simulator, please report the scenario"
-                )));
-            }
             self.now = time;
             self.events += 1;
-            if self.events % CANCEL_EVERY == 0 && cancel.is_some_and(|c| c.load(Ordering::Relaxed)) {
-                return Err(SimError::Cancelled);
+            if self.events % CHECK_EVERY == 0 {
+                if cancel.is_some_and(|c| c.load(Ordering::Relaxed)) {
+                    return Err(SimError::Cancelled);
+                }
+                same = if time == checked_ns { same + CHECK_EVERY } else { 0 };
+                checked_ns = time;
+                if same >= SAME_TIME_EVENTS {
+                    return Err(SimError::Scenario(format!(
+                        "simulated time stands still at {time} ns; a fault of the simulator, please report the scenario"
+                    )));
+                }
             }
             let event = match turn {
                 Turn::Packet(packet) => {

@@ -106,6 +106,8 @@ pub struct Heap {
     last_link: usize,
     events: Tree,
     timers: Tree,
+    /// That of one of them may be.
+    root_is_free: bool,
     /// The insertion count when the last packet of each link arrived.
     arrivals: Vec<u32>,
     now_ns: u64,
@@ -153,7 +155,10 @@ impl Heap {
     /// The next turn, with its time; None: there is none up to `until_ns`.
     #[inline(always)]
     pub fn pop(&mut self, until_ns: u64) -> Option<(u64, Turn)> {
-        let (event, timer) = (self.events.top(), self.timers.top());
+        if std::mem::take(&mut self.root_is_free) {
+            self.close_roots();
+        }
+        let (event, timer) = (self.events.head, self.timers.head);
         let (first, lane) = match self.last_link {
             0 => self.first_lane::<2>(event.min(timer)),
             1 => self.first_lane::<4>(event.min(timer)),
@@ -171,8 +176,16 @@ impl Heap {
             self.lanes[lane].find_head(&self.arrivals);
             return Some((time_ns, Turn::Packet(arrival.packet)));
         }
+        self.root_is_free = true;
         let tree = if event < timer { &mut self.events } else { &mut self.timers };
         Some((time_ns, Turn::Event(tree.take_top().event())))
+    }
+
+    /// Nothing took the place of what was popped.
+    #[inline(never)]
+    fn close_roots(&mut self) {
+        self.events.close_root();
+        self.timers.close_root();
     }
 
     /// The earliest key and its lane, or what was given and no lane; of so many lanes, to compare without a loop.
@@ -188,8 +201,9 @@ impl Heap {
     }
 
     pub fn is_empty(&mut self) -> bool {
-        let (event, timer) = (self.events.top(), self.timers.top());
-        event.min(timer) == NOTHING && self.lanes.iter().all(|lane| lane.head == NOTHING)
+        self.close_roots();
+        let trees = self.events.head.min(self.timers.head);
+        trees == NOTHING && self.lanes.iter().all(|lane| lane.head == NOTHING)
     }
 }
 
@@ -199,12 +213,19 @@ struct Entry {
     code: Code,
 }
 
-#[derive(Default)]
 struct Tree {
     entries: Vec<Entry>,
+    /// The first key of all.
+    head: Key,
     /// The root was popped. Most events push one that comes soon: it takes that place, which saves
     /// moving the last entry there.
     root_is_free: bool,
+}
+
+impl Default for Tree {
+    fn default() -> Self {
+        Tree { entries: Vec::new(), head: NOTHING, root_is_free: false }
+    }
 }
 
 impl Tree {
@@ -214,6 +235,7 @@ impl Tree {
             self.sift_down(entry);
             return;
         }
+        self.head = self.head.min(entry.key);
         let mut at = self.entries.len();
         self.entries.push(entry);
         while at > 0 {
@@ -227,16 +249,15 @@ impl Tree {
         self.entries[at] = entry;
     }
 
-    #[inline]
-    fn top(&mut self) -> Key {
+    fn close_root(&mut self) {
         if std::mem::take(&mut self.root_is_free) {
+            self.head = NOTHING;
             if let Some(last) = self.entries.pop() {
                 if !self.entries.is_empty() {
                     self.sift_down(last);
                 }
             }
         }
-        self.entries.first().map_or(NOTHING, |top| top.key)
     }
 
     /// There is a top.
@@ -270,6 +291,7 @@ impl Tree {
             at = best;
         }
         entries[at] = entry;
+        self.head = entries[0].key;
     }
 }
 

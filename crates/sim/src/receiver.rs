@@ -494,7 +494,7 @@ impl Receiver {
         self.waits_for_read = false;
         self.tune(now);
         let left = (self.rcv_wup + self.wnd).saturating_sub(self.rcv_nxt);
-        if !self.conn.read_is_news(left as u32, self.wnd_max() as u32) {
+        if !self.conn.read_is_news(left as u32, self.wnd_max() as u32, now == self.last_data_ns) {
             return None;
         }
         let mut e = self.event(EventKind::AppRead, now);
