@@ -154,7 +154,7 @@ impl Flow {
         }
         let writes_in_turns = self.writes_in_turns(role, cx.host);
         if self.ends[role].tx.sends_before_the_writer_wakes() {
-            self.send_data(role, &mut due, cx);
+            self.send_apart(role, &mut due, cx);
         }
         let reader_wants_turn = loop {
             self.write_and_send(role, writes_in_turns, &mut due, cx);
@@ -205,7 +205,12 @@ impl Flow {
                     false
                 }
             };
-            self.send_data(role, due, cx);
+            match role {
+                Role::DataSender => self.send_data(role, due, cx),
+                // Nothing, or requests.
+                Role::DataReceiver if self.ends[role].tx.has_output() => self.send_apart(role, due, cx),
+                Role::DataReceiver => {}
+            }
             if !again {
                 return;
             }
@@ -235,6 +240,12 @@ impl Flow {
             self.on_ack_sent(role, None, cx);
             *due = None;
         }
+    }
+
+    /// The same for those for whom it is not the rule, so that `send_data` can be inlined.
+    #[inline(never)]
+    fn send_apart(&mut self, role: Role, due: &mut Option<Reason>, cx: &mut Context) {
+        self.send_data(role, due, cx);
     }
 
     #[inline(always)]

@@ -193,6 +193,7 @@ impl Receiver {
     /// What an ACK leaving now would offer, counted from rcv_nxt: never less than what was offered
     /// before, and no sliver (RFC 9293, 3.8.6.2.2).
     // [RFC9293.4]
+    #[inline(always)]
     fn window_now(&mut self) -> u64 {
         if self.next_wnd == NEVER {
             self.next_wnd = self.window_of_now();
@@ -200,6 +201,7 @@ impl Receiver {
         self.next_wnd
     }
 
+    #[inline(never)]
     fn window_of_now(&self) -> u64 {
         let left = (self.rcv_wup + self.wnd).saturating_sub(self.rcv_nxt);
         let free = self.free();
@@ -219,6 +221,7 @@ impl Receiver {
         self.buffer.min(self.ceiling)
     }
 
+    #[inline(always)]
     fn event(&mut self, kind: EventKind, now: u64) -> Event {
         let mut flags = if self.above.is_empty() { 0 } else { flag::HOLE_OPEN };
         if self.echo.asks_for_ack() && kind != EventKind::AckSent {
@@ -248,6 +251,7 @@ impl Receiver {
 
     /// Reports an event to the policy. Its verdict sets the ACK timer; returned is the reason of the
     /// ACK that has to leave now, if one has to.
+    #[inline(always)]
     fn report(&mut self, e: &Event) -> Option<Reason> {
         let verdict = self.conn.decide(e);
         self.deadline_ns = match verdict.action {
@@ -529,6 +533,7 @@ impl Receiver {
     }
 
     /// The fields of an ACK that leaves now.
+    #[inline(always)]
     pub fn ack_fields(&mut self) -> AckFields {
         let wnd = self.window_now();
         let reports = self.sack && (self.copy.is_some() || !self.above.is_empty());

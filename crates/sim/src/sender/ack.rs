@@ -75,6 +75,7 @@ impl News {
 
 impl Sender {
     /// An ACK (on its own or on data) arrived. Returns the round-trip time it measured.
+    #[inline(always)]
     pub fn on_ack(&mut self, now: u64, p: &Packet) -> Option<u64> {
         // RFC 9293, 3.10.7.4: old ACKs and those of data not sent are ignored.
         if p.ack < self.una || p.ack > self.nxt {
@@ -84,6 +85,12 @@ impl Sender {
         if self.is_at_rest() && p.sack.is_none() {
             return None;
         }
+        self.judge_ack(now, p, window_moved)
+    }
+
+    /// It may say something of what is out.
+    #[inline(never)]
+    fn judge_ack(&mut self, now: u64, p: &Packet, window_moved: bool) -> Option<u64> {
         let mut news = News::new(self, p, now, window_moved);
         if self.cfg.recovery == Recovery::Sack && p.sack.is_some() {
             self.take_dsack(p, &mut news);
@@ -106,6 +113,7 @@ impl Sender {
 
     /// Nothing is out and nothing is waited for: an ACK without SACK blocks brings a window at most. Each
     /// segment of a download brings one such to the host that receives it.
+    #[inline(always)]
     fn is_at_rest(&self) -> bool {
         self.segments.is_empty()
             && self.timer == Timer::Off
@@ -132,6 +140,7 @@ impl Sender {
 
     /// RFC 9293, 3.10.7.4: SND.WND, here by its right edge, which never moves back (RFC 9293,
     /// 3.8.6). Returns true when it moved.
+    #[inline(always)]
     fn update_peer_window(&mut self, p: &Packet) -> bool {
         let right = p.ack + u64::from(p.wnd_bytes);
         let moved = right > self.wnd_right;

@@ -38,6 +38,7 @@ impl Sender {
     }
 
     /// The next segment that may leave at `now`; lost ones come first (RFC 6675, 4, NextSeg()).
+    #[inline(always)]
     pub fn next_segment(&mut self, now: u64) -> Option<Outgoing> {
         self.pace_waits = false;
         if self.due_probe == Some(DueProbe::LastSegment) {
@@ -62,10 +63,16 @@ impl Sender {
     }
 
     /// The next lost segment that no retransmission is out for.
+    #[inline(always)]
     fn next_lost(&mut self) -> Option<usize> {
         if self.tally.lost == 0 || self.holds_lost {
             return None;
         }
+        self.find_lost()
+    }
+
+    #[inline(never)]
+    fn find_lost(&mut self) -> Option<usize> {
         let first = self.segments.partition_point(|s| s.seq < self.resend_from);
         let found = (first..self.segments.len())
             .find(|&i| self.segments[i].lost && !self.segments[i].again_in_flight);
@@ -90,6 +97,7 @@ impl Sender {
     }
 
     /// Retransmits the segment at this place, if it may leave.
+    #[inline(never)]
     fn send_again(&mut self, now: u64, at: usize) -> Option<Outgoing> {
         let len = u64::from(self.segments[at].len);
         // RFC 5681, 3.2, step 3; RFC 6582, 3.2, step 3: the one segment that duplicates or a partial
@@ -136,6 +144,7 @@ impl Sender {
     }
 
     /// Sends data for the first time, if there is any and it may leave.
+    #[inline(always)]
     fn send_unsent(&mut self, now: u64) -> Option<Outgoing> {
         let unsent = self.written - self.nxt;
         if unsent == 0 {
@@ -178,6 +187,7 @@ impl Sender {
         self.cc.on_restart(&Restart { now_ns: now, mss: self.mss, last_sent_ns, app_limited });
     }
 
+    #[inline(always)]
     fn send_new(&mut self, now: u64, len: u64, fin: bool) -> Outgoing {
         let seq = self.nxt;
         let end = seq + len;
