@@ -4,6 +4,7 @@
 use crate::channel::Crossing;
 use crate::endpoint::{EndpointId, Role, Side};
 use crate::packet::Parcel;
+use crate::sender::NEVER;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -87,8 +88,10 @@ type Key = u128;
 /// Bits of the insertion count.
 const COUNT: Key = u32::MAX as Key;
 
-/// Comes after every entry.
-const NOTHING: Key = Key::MAX;
+#[inline(always)]
+fn time_ns(key: Key) -> u64 {
+    (key >> 64) as u64
+}
 
 /// What a turn is about.
 pub enum Turn {
@@ -116,6 +119,9 @@ pub struct Heap {
 
 /// For each of up to three links on a path, and each direction.
 const LANES: usize = 6;
+/// The trees' places behind them.
+const EVENTS: usize = LANES;
+const TIMERS: usize = LANES + 1;
 
 impl Heap {
     /// Packets are met at the far end of so many links of a path.
@@ -149,7 +155,8 @@ impl Heap {
     pub fn push_packet(&mut self, crossing: Crossing, packet: Parcel) {
         let key = self.key(crossing.arrival_ns, crossing.since_ns);
         let lane = 2 * usize::from(packet.hop).min(self.last_link) + usize::from(packet.down);
-        self.lanes[lane].push(Arrival { key, packet, link: crossing.link, is_behind: crossing.is_behind });
+        let arrival = Arrival { key, packet, link: crossing.link, is_behind: crossing.is_behind };
+        self.lanes[lane].push(arrival, &self.arrivals);
     }
 
     /// The next turn, with its time; None: there is none up to `until_ns`.
@@ -158,27 +165,63 @@ impl Heap {
         if std::mem::take(&mut self.root_is_free) {
             self.close_roots();
         }
-        let (event, timer) = (self.events.head, self.timers.head);
-        let (first, lane) = match self.last_link {
-            0 => self.first_lane::<2>(event.min(timer)),
-            1 => self.first_lane::<4>(event.min(timer)),
-            _ => self.first_lane::<LANES>(event.min(timer)),
+        let (time_ns, source) = match self.last_link {
+            0 => self.first::<2>(),
+            1 => self.first::<4>(),
+            _ => self.first::<LANES>(),
         };
-        let time_ns = (first >> 64) as u64;
-        if time_ns > until_ns || first == NOTHING {
+        if time_ns > until_ns || time_ns == NEVER {
             return None;
         }
         self.now_ns = time_ns;
-        if lane < LANES {
-            let arrival = self.lanes[lane].pop()?;
-            self.arrivals[arrival.link as usize] = self.inserted;
-            self.inserted = self.inserted.wrapping_add(1);
-            self.lanes[lane].find_head(&self.arrivals);
-            return Some((time_ns, Turn::Packet(arrival.packet)));
-        }
+        let tree = match source {
+            EVENTS => &mut self.events,
+            TIMERS => &mut self.timers,
+            lane => {
+                let arrival = self.lanes[lane].pop()?;
+                self.arrivals[arrival.link as usize] = self.inserted;
+                self.inserted = self.inserted.wrapping_add(1);
+                self.lanes[lane].find_head(&self.arrivals);
+                return Some((time_ns, Turn::Packet(arrival.packet)));
+            }
+        };
         self.root_is_free = true;
-        let tree = if event < timer { &mut self.events } else { &mut self.timers };
         Some((time_ns, Turn::Event(tree.take_top().event())))
+    }
+
+    /// The earliest time and where its turn waits: in which of so many lanes, to compare without a loop, or in
+    /// which tree.
+    #[inline(always)]
+    fn first<const USED: usize>(&self) -> (u64, usize) {
+        let (mut first_ns, mut source) = (self.events.head_ns, EVENTS);
+        let mut compare = |head_ns: u64, n: usize| {
+            if head_ns < first_ns {
+                (first_ns, source) = (head_ns, n);
+            }
+        };
+        compare(self.timers.head_ns, TIMERS);
+        for n in 0..USED {
+            compare(self.lanes[n].head_ns, n);
+        }
+        let mut as_early = usize::from(self.events.head_ns == first_ns);
+        as_early += usize::from(self.timers.head_ns == first_ns);
+        for n in 0..USED {
+            as_early += usize::from(self.lanes[n].head_ns == first_ns);
+        }
+        if as_early > 1 {
+            source = self.first_of(first_ns);
+        }
+        (first_ns, source)
+    }
+
+    /// Where the first turn of all at this time waits.
+    #[cold]
+    #[inline(never)]
+    fn first_of(&self, first_ns: u64) -> usize {
+        let lanes = self.lanes.iter().enumerate().map(|(n, lane)| (lane.head(&self.arrivals), n));
+        let trees = [(self.events.head(), EVENTS), (self.timers.head(), TIMERS)];
+        let heads = lanes.chain(trees).filter_map(|(key, source)| Some((key?, source)));
+        heads.filter(|&(key, _)| time_ns(key) == first_ns).min().map_or(EVENTS, |(_, source)| source)
     }
 
     /// Nothing took the place of what was popped.
@@ -188,22 +231,10 @@ impl Heap {
         self.timers.close_root();
     }
 
-    /// The earliest key and its lane, or what was given and no lane; of so many lanes, to compare without a loop.
-    #[inline(always)]
-    fn first_lane<const USED: usize>(&self, mut first: Key) -> (Key, usize) {
-        let mut lane = LANES;
-        for n in 0..USED {
-            if self.lanes[n].head < first {
-                (first, lane) = (self.lanes[n].head, n);
-            }
-        }
-        (first, lane)
-    }
-
     pub fn is_empty(&mut self) -> bool {
         self.close_roots();
-        let trees = self.events.head.min(self.timers.head);
-        trees == NOTHING && self.lanes.iter().all(|lane| lane.head == NOTHING)
+        let has_lane = |lane: &Lane| lane.head(&self.arrivals).is_some();
+        self.events.head().or(self.timers.head()).is_none() && !self.lanes.iter().any(has_lane)
     }
 }
 
@@ -215,8 +246,8 @@ struct Entry {
 
 struct Tree {
     entries: Vec<Entry>,
-    /// The first key of all.
-    head: Key,
+    /// The first time of all; NEVER: there is none.
+    head_ns: u64,
     /// The root was popped. Most events push one that comes soon: it takes that place, which saves
     /// moving the last entry there.
     root_is_free: bool,
@@ -224,7 +255,7 @@ struct Tree {
 
 impl Default for Tree {
     fn default() -> Self {
-        Tree { entries: Vec::new(), head: NOTHING, root_is_free: false }
+        Tree { entries: Vec::new(), head_ns: NEVER, root_is_free: false }
     }
 }
 
@@ -235,7 +266,7 @@ impl Tree {
             self.sift_down(entry);
             return;
         }
-        self.head = self.head.min(entry.key);
+        self.head_ns = self.head_ns.min(time_ns(entry.key));
         let mut at = self.entries.len();
         self.entries.push(entry);
         while at > 0 {
@@ -251,13 +282,18 @@ impl Tree {
 
     fn close_root(&mut self) {
         if std::mem::take(&mut self.root_is_free) {
-            self.head = NOTHING;
+            self.head_ns = NEVER;
             if let Some(last) = self.entries.pop() {
                 if !self.entries.is_empty() {
                     self.sift_down(last);
                 }
             }
         }
+    }
+
+    /// The first key, unless the root is free.
+    fn head(&self) -> Option<Key> {
+        self.entries.first().map(|entry| entry.key)
     }
 
     /// There is a top.
@@ -291,7 +327,7 @@ impl Tree {
             at = best;
         }
         entries[at] = entry;
-        self.head = entries[0].key;
+        self.head_ns = time_ns(entries[0].key);
     }
 }
 
@@ -302,9 +338,9 @@ const NEAR: usize = 8;
 /// Packets that nearly all come in order: those of one flow do, and all flows have the same delay. What
 /// comes in order costs nothing but its place at the end.
 struct Lane {
-    /// The first key of all.
-    head: Key,
-    /// That of the last in line.
+    /// The first time of all; NEVER: there is none.
+    head_ns: u64,
+    /// The key of the last in line.
     tail: Key,
     line: VecDeque<Arrival>,
     strays: BinaryHeap<Reverse<Arrival>>,
@@ -314,7 +350,7 @@ struct Lane {
 impl Default for Lane {
     fn default() -> Self {
         Lane {
-            head: NOTHING,
+            head_ns: NEVER,
             tail: 0,
             line: VecDeque::new(),
             strays: BinaryHeap::new(),
@@ -364,23 +400,37 @@ impl Ord for Arrival {
 
 impl Lane {
     #[inline(always)]
-    fn push(&mut self, arrival: Arrival) {
-        if arrival.key < self.head {
-            (self.head, self.stray_is_head) = (arrival.key, false);
+    fn push(&mut self, arrival: Arrival, arrivals: &[u32]) {
+        let arrival_ns = time_ns(arrival.key);
+        let is_head =
+            arrival_ns < self.head_ns || (arrival_ns == self.head_ns && self.is_first(arrival.key, arrivals));
+        if is_head {
+            (self.head_ns, self.stray_is_head) = (arrival_ns, false);
         }
         if arrival.key > self.tail {
             self.tail = arrival.key;
             self.line.push_back(arrival);
         } else {
-            self.push_out_of_order(arrival);
+            self.push_out_of_order(arrival, is_head);
         }
     }
 
+    /// The first key.
+    fn head(&self, arrivals: &[u32]) -> Option<Key> {
+        let stray = self.strays.peek().filter(|_| self.stray_is_head).map(|stray| &stray.0);
+        stray.or(self.line.front()).map(|first| first.settled(arrivals))
+    }
+
     #[cold]
-    fn push_out_of_order(&mut self, arrival: Arrival) {
+    fn is_first(&self, key: Key, arrivals: &[u32]) -> bool {
+        self.head(arrivals).map_or(true, |head| key < head)
+    }
+
+    #[cold]
+    fn push_out_of_order(&mut self, arrival: Arrival, is_head: bool) {
         let later = self.line.iter().rev().take(NEAR + 1).take_while(|other| other.key > arrival.key).count();
         if later > NEAR {
-            self.stray_is_head |= self.head == arrival.key;
+            self.stray_is_head |= is_head;
             self.strays.push(Reverse(arrival));
         } else {
             self.line.insert(self.line.len() - later, arrival);
@@ -400,10 +450,10 @@ impl Lane {
     #[inline(always)]
     fn find_head(&mut self, arrivals: &[u32]) {
         let Some(first) = self.line.front() else {
-            self.head = NOTHING;
+            self.head_ns = NEVER;
             return self.compare_stray(arrivals);
         };
-        self.head = first.settled(arrivals);
+        self.head_ns = time_ns(first.key);
         let is_tied = self.line.get(1).is_some_and(|second| (second.key ^ first.key) <= COUNT);
         if is_tied {
             self.break_tie(arrivals);
@@ -418,19 +468,19 @@ impl Lane {
     /// predecessor arrived first comes first.
     #[cold]
     fn break_tie(&mut self, arrivals: &[u32]) {
-        let moment = self.head | COUNT;
+        let Some(moment) = self.line.front().map(|first| first.key | COUNT) else { return };
         let tied = self.line.iter().take_while(|arrival| arrival.key | COUNT == moment);
         let keys = tied.map(|arrival| arrival.settled(arrivals));
-        if let Some((first, key)) = keys.enumerate().min_by_key(|&(_, key)| key) {
+        if let Some((first, _)) = keys.enumerate().min_by_key(|&(_, key)| key) {
             self.line.swap(0, first);
-            self.head = key;
         }
     }
 
     fn compare_stray(&mut self, arrivals: &[u32]) {
-        let stray = self.strays.peek().map_or(NOTHING, |stray| stray.0.settled(arrivals));
-        self.stray_is_head = stray < self.head;
-        self.head = self.head.min(stray);
+        let Some(stray) = self.strays.peek().map(|stray| stray.0.settled(arrivals)) else { return };
+        let first = self.line.front().map(|first| first.settled(arrivals));
+        self.stray_is_head = first.map_or(true, |first| stray < first);
+        self.head_ns = self.head_ns.min(time_ns(stray));
     }
 }
 
