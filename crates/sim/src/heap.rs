@@ -193,35 +193,32 @@ impl Heap {
     /// which tree.
     #[inline(always)]
     fn first<const USED: usize>(&self) -> (u64, usize) {
-        let (mut first_ns, mut source) = (self.events.head_ns, EVENTS);
+        let (mut first_ns, mut source) = (self.timers.head_ns, TIMERS);
+        let mut is_tied = false;
         let mut compare = |head_ns: u64, n: usize| {
+            is_tied |= head_ns == first_ns;
             if head_ns < first_ns {
                 (first_ns, source) = (head_ns, n);
             }
         };
-        compare(self.timers.head_ns, TIMERS);
+        compare(self.events.head_ns, EVENTS);
         for n in 0..USED {
             compare(self.lanes[n].head_ns, n);
         }
-        let mut as_early = usize::from(self.events.head_ns == first_ns);
-        as_early += usize::from(self.timers.head_ns == first_ns);
-        for n in 0..USED {
-            as_early += usize::from(self.lanes[n].head_ns == first_ns);
-        }
-        if as_early > 1 {
-            source = self.first_of(first_ns);
+        if is_tied {
+            source = self.first_by_key();
         }
         (first_ns, source)
     }
 
-    /// Where the first turn of all at this time waits.
+    /// Where the first turn of all waits.
     #[cold]
     #[inline(never)]
-    fn first_of(&self, first_ns: u64) -> usize {
+    fn first_by_key(&self) -> usize {
         let lanes = self.lanes.iter().enumerate().map(|(n, lane)| (lane.head(&self.arrivals), n));
         let trees = [(self.events.head(), EVENTS), (self.timers.head(), TIMERS)];
         let heads = lanes.chain(trees).filter_map(|(key, source)| Some((key?, source)));
-        heads.filter(|&(key, _)| time_ns(key) == first_ns).min().map_or(EVENTS, |(_, source)| source)
+        heads.min().map_or(EVENTS, |(_, source)| source)
     }
 
     /// Nothing took the place of what was popped.

@@ -323,13 +323,10 @@ impl Receiver {
             e.delay_max_us = e.delay_max_us.min(FIN_WAIT_US);
         }
         let fin = if awaits_own_fin { flag::DELACK } else { flag::FIN };
-        for (is_set, bit) in
-            [(window_grew, flag::WND_GREW), (p.psh, flag::PSH), (p.fin, fin), (mark_changed, flag::CE_CHANGE)]
-        {
-            if is_set {
-                e.flags |= bit;
-            }
-        }
+        e.flags |= u16::from(window_grew) * flag::WND_GREW
+            | u16::from(p.psh) * flag::PSH
+            | u16::from(p.fin) * fin
+            | u16::from(mark_changed) * flag::CE_CHANGE;
         self.report(&e)
     }
 
@@ -400,10 +397,12 @@ impl Receiver {
             }
             Order::In | Order::Fills => {
                 self.rcv_nxt = self.rcv_nxt.max(p.end());
-                if let Some((_, joined)) = self.above.around(self.rcv_nxt) {
-                    self.rcv_nxt = self.rcv_nxt.max(joined);
+                if order == Order::Fills {
+                    if let Some((_, joined)) = self.above.around(self.rcv_nxt) {
+                        self.rcv_nxt = self.rcv_nxt.max(joined);
+                    }
+                    self.above.cut_below(self.rcv_nxt);
                 }
-                self.above.cut_below(self.rcv_nxt);
                 self.last_data_ns = now;
                 self.raise_ceiling(p)
             }

@@ -117,7 +117,7 @@ impl Sender {
         let may_leave = window_room.min(peer_room);
         let is_whole_buffer = unsent > in_buffer && may_leave >= in_buffer;
         let is_large = may_leave >= self.wnd_max.min(self.window()) / WINDOW_SHARE;
-        if may_leave >= self.full_burst_bytes() || is_whole_buffer || is_large || !self.expects_ack_soon(now)
+        if is_large || is_whole_buffer || !self.expects_ack_soon(now) || may_leave >= self.full_burst_bytes()
         {
             return false;
         }
