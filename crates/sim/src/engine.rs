@@ -685,7 +685,9 @@ impl<'a> Engine<'a> {
     #[inline(always)]
     fn follow_response(&mut self, id: EndpointId, asks: bool) {
         let side = self.flows[id.flow as usize].ends[id.role].side;
-        self.send_out(side);
+        if !self.out.is_empty() {
+            self.send_out(side);
+        }
         if asks {
             self.give(side, Work::Turn(id));
         }
@@ -723,11 +725,8 @@ impl<'a> Engine<'a> {
     }
 
     /// Hands what TCP sends to the host's processor or, where that costs nothing, to the link.
-    #[inline(always)]
+    #[inline(never)]
     fn send_out(&mut self, side: Side) {
-        if self.out.is_empty() {
-            return;
-        }
         let is_active = self.hosts[processor(self.scenario, side) as usize].is_active();
         let mut out = std::mem::take(&mut self.out);
         for packet in out.drain(..) {
