@@ -149,10 +149,15 @@ impl App {
     }
 
     /// The asking side's timer: writes a request.
+    #[inline(always)]
     pub fn ask(&mut self, now: u64, tx: &mut Sender) {
-        if now < self.ask_ns {
-            return;
+        if now >= self.ask_ns {
+            self.write_request(now, tx);
         }
+    }
+
+    #[cold]
+    fn write_request(&mut self, now: u64, tx: &mut Sender) {
         self.ask_ns = NEVER;
         if let AppSpec::RequestResponse(RequestResponse { request_bytes, .. }) = self.spec {
             tx.write(request_bytes.into());
@@ -196,6 +201,7 @@ impl App {
     }
 
     /// Nothing is left to do once everything written is acknowledged.
+    #[cold]
     pub fn is_finished(&self) -> bool {
         let finite = match self.spec {
             AppSpec::Bulk(Bulk { bytes }) => bytes > 0,

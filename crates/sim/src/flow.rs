@@ -83,6 +83,7 @@ impl Flow {
 
     /// A SYN, or a packet that comes before this end is established (RFC 9293, 3.10.7.2 to 3.10.7.4).
     /// Returns true if what the packet holds besides is for an established end.
+    #[cold]
     fn on_handshake(&mut self, role: Role, p: &Packet, cx: &mut Context) -> bool {
         match (self.ends[role].tx.opening, p.syn) {
             (Opening::Listen, true) => {
@@ -149,7 +150,7 @@ impl Flow {
     #[inline(always)]
     pub fn respond(&mut self, role: Role, mut due: Option<Reason>, cx: &mut Context) -> bool {
         if !self.ends[role].tx.is_established() {
-            self.schedule(role, cx);
+            self.await_peer(role, cx);
             return false;
         }
         let writes_in_turns = self.writes_in_turns(role, cx.host);
@@ -179,18 +180,28 @@ impl Flow {
         (reader_wants_turn || writer_wants_turn) && !std::mem::replace(&mut self.ends[role].awaits_turn, true)
     }
 
+    /// The handshake is not over.
+    #[cold]
+    fn await_peer(&mut self, role: Role, cx: &mut Context) {
+        self.schedule(role, cx);
+    }
+
     /// Sees to it that this end is woken when its next timer is due, and its peer when what was
     /// read set the peer's application going.
     #[inline(always)]
     fn schedule(&mut self, role: Role, cx: &mut Context) {
         let peer = role.other();
         for (role, wake_ns) in [(role, self.wake_ns(role)), (peer, self.app_wake_ns(peer))] {
-            let end = &mut self.ends[role];
-            if wake_ns < end.scheduled_ns {
-                end.scheduled_ns = wake_ns;
-                cx.heap.push(wake_ns.max(cx.now), SimEvent::Endpoint(self.id(role)));
+            if wake_ns < self.ends[role].scheduled_ns {
+                self.wake_at(role, wake_ns, cx);
             }
         }
+    }
+
+    #[cold]
+    fn wake_at(&mut self, role: Role, wake_ns: u64, cx: &mut Context) {
+        self.ends[role].scheduled_ns = wake_ns;
+        cx.heap.push(wake_ns.max(cx.now), SimEvent::Endpoint(self.id(role)));
     }
 
     /// The application writes, TCP sends what it may; a BSD writer goes on after it.
@@ -243,7 +254,7 @@ impl Flow {
     }
 
     /// The same for those for whom it is not the rule, so that `send_data` can be inlined.
-    #[inline(never)]
+    #[cold]
     fn send_apart(&mut self, role: Role, due: &mut Option<Reason>, cx: &mut Context) {
         self.send_data(role, due, cx);
     }

@@ -45,7 +45,51 @@ pub struct FlowRecord {
     pub stalled_ns: u64,
     pub completed: bool,
     series: Option<Box<SeriesRecord>>,
-    trace: Option<Box<(Trace, usize)>>,
+    trace: Option<Box<TraceRecord>>,
+}
+
+struct TraceRecord {
+    out: Trace,
+    limit: usize,
+}
+
+// Few flows have a trace: what it takes stays out of the way of all others.
+impl TraceRecord {
+    /// There is no room for one more, having so many.
+    fn is_full(&mut self, len: usize) -> bool {
+        self.out.truncated |= len >= self.limit;
+        len >= self.limit
+    }
+
+    #[cold]
+    fn data(&mut self, now: u64, segment: &Outgoing) {
+        if self.is_full(self.out.data_seq.len()) {
+            return;
+        }
+        self.out.data_time_ns.push(now);
+        self.out.data_seq.push(segment.seq);
+        self.out.data_bytes.push(segment.len);
+        self.out.data_retransmitted.push(segment.is_retransmission);
+    }
+
+    #[cold]
+    fn arrived(&mut self, now: u64, segments: u32) {
+        if self.is_full(self.out.arrival_time_ns.len()) {
+            return;
+        }
+        self.out.arrival_time_ns.push(now);
+        self.out.arrival_segments.push(segments);
+    }
+
+    #[cold]
+    fn ack(&mut self, now: u64, ack: u64, reason: Reason) {
+        if self.is_full(self.out.ack_seq.len()) {
+            return;
+        }
+        self.out.ack_time_ns.push(now);
+        self.out.ack_seq.push(ack);
+        self.out.ack_reason.push(reason.label().into());
+    }
 }
 
 #[derive(Default)]
@@ -59,28 +103,28 @@ struct SeriesRecord {
     reasons: BTreeMap<Reason, u64>,
 }
 
+impl SeriesRecord {
+    #[cold]
+    fn ack(&mut self, reason: Reason) {
+        *self.reasons.entry(reason).or_default() += 1;
+    }
+}
+
 impl FlowRecord {
     pub fn new(now: u64, series: bool, trace_limit: Option<u32>) -> Self {
         FlowRecord {
             start_ns: now,
             series: series.then(Box::default),
-            trace: trace_limit.map(|limit| Box::new((Trace::default(), limit as usize))),
+            trace: trace_limit
+                .map(|limit| Box::new(TraceRecord { out: Trace::default(), limit: limit as usize })),
             ..FlowRecord::default()
         }
     }
 
     #[inline]
     pub fn data(&mut self, now: u64, segment: &Outgoing) {
-        if let Some(t) = &mut self.trace {
-            let (trace, limit) = &mut **t;
-            if trace.data_seq.len() >= *limit {
-                trace.truncated = true;
-                return;
-            }
-            trace.data_time_ns.push(now);
-            trace.data_seq.push(segment.seq);
-            trace.data_bytes.push(segment.len);
-            trace.data_retransmitted.push(segment.is_retransmission);
+        if let Some(trace) = &mut self.trace {
+            trace.data(now, segment);
         }
     }
 
@@ -89,32 +133,19 @@ impl FlowRecord {
     pub fn arrived(&mut self, now: u64, segments: u32) {
         self.segments_received += u64::from(segments);
         self.end_ns = now;
-        if let Some(t) = &mut self.trace {
-            let (trace, limit) = &mut **t;
-            if trace.arrival_time_ns.len() >= *limit {
-                trace.truncated = true;
-                return;
-            }
-            trace.arrival_time_ns.push(now);
-            trace.arrival_segments.push(segments);
+        if let Some(trace) = &mut self.trace {
+            trace.arrived(now, segments);
         }
     }
 
     #[inline]
     pub fn ack(&mut self, now: u64, ack: u64, reason: Reason) {
         self.acks_sent += 1;
-        if let Some(s) = &mut self.series {
-            *s.reasons.entry(reason).or_default() += 1;
+        if let Some(series) = &mut self.series {
+            series.ack(reason);
         }
-        if let Some(t) = &mut self.trace {
-            let (trace, limit) = &mut **t;
-            if trace.ack_seq.len() >= *limit {
-                trace.truncated = true;
-                return;
-            }
-            trace.ack_time_ns.push(now);
-            trace.ack_seq.push(ack);
-            trace.ack_reason.push(reason.label().into());
+        if let Some(trace) = &mut self.trace {
+            trace.ack(now, ack, reason);
         }
     }
 
@@ -184,7 +215,7 @@ impl FlowRecord {
             stalls: self.stalls,
             completed: self.completed,
             series: self.series.map(|s| s.out),
-            trace: self.trace.map(|t| t.0),
+            trace: self.trace.map(|t| t.out),
         }
     }
 }

@@ -42,8 +42,7 @@ impl Sender {
     pub fn next_segment(&mut self, now: u64) -> Option<Outgoing> {
         self.pace_waits = false;
         if self.due_probe == Some(DueProbe::LastSegment) {
-            self.due_probe = None;
-            return self.segments.len().checked_sub(1).map(|last| self.resend(now, last));
+            return self.send_last_again(now);
         }
         let mut next = match self.next_lost() {
             Some(at) => self.send_again(now, at),
@@ -62,6 +61,12 @@ impl Sender {
         next
     }
 
+    #[cold]
+    fn send_last_again(&mut self, now: u64) -> Option<Outgoing> {
+        self.due_probe = None;
+        self.segments.len().checked_sub(1).map(|last| self.resend(now, last))
+    }
+
     /// The next lost segment that no retransmission is out for.
     #[inline(always)]
     fn next_lost(&mut self) -> Option<usize> {
@@ -71,7 +76,7 @@ impl Sender {
         self.find_lost()
     }
 
-    #[inline(never)]
+    #[cold]
     fn find_lost(&mut self) -> Option<usize> {
         let first = self.segments.partition_point(|s| s.seq < self.resend_from);
         let found = (first..self.segments.len())
@@ -97,7 +102,7 @@ impl Sender {
     }
 
     /// Retransmits the segment at this place, if it may leave.
-    #[inline(never)]
+    #[cold]
     fn send_again(&mut self, now: u64, at: usize) -> Option<Outgoing> {
         let len = u64::from(self.segments[at].len);
         // RFC 5681, 3.2, step 3; RFC 6582, 3.2, step 3: the one segment that duplicates or a partial
