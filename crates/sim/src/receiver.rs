@@ -323,10 +323,11 @@ impl Receiver {
             e.delay_max_us = e.delay_max_us.min(FIN_WAIT_US);
         }
         let fin = if awaits_own_fin { flag::DELACK } else { flag::FIN };
-        e.flags |= u16::from(window_grew) * flag::WND_GREW
-            | u16::from(p.psh) * flag::PSH
-            | u16::from(p.fin) * fin
-            | u16::from(mark_changed) * flag::CE_CHANGE;
+        for (is_set, bit) in
+            [(window_grew, flag::WND_GREW), (p.psh, flag::PSH), (p.fin, fin), (mark_changed, flag::CE_CHANGE)]
+        {
+            e.flags |= u16::from(is_set) * bit;
+        }
         self.report(&e)
     }
 
