@@ -100,7 +100,9 @@ fn a_read_that_is_no_news_changes_no_verdict() {
                 e.order = Order::Hole;
                 e.sack_delay_us = pair.spared.sack_delay_us(true);
             } else {
+                // Its read frees the buffer.
                 e.unread_bytes = bytes;
+                e.wnd_next_bytes = e.wnd_bytes.saturating_sub(e.unacked_bytes);
             }
             if random.below(10) == 0 {
                 e.flags |= flag::PSH;
