@@ -410,7 +410,7 @@ impl Flow {
         role == Role::DataSender
             && host.charges_writing()
             && self.app.is_bulk()
-            && !self.ends[role].tx.sends_before_the_writer_wakes()
+            && self.ends[role].tx.may_fill_in_turns()
     }
 
     /// The next time the application of this end acts by itself.

@@ -612,7 +612,7 @@ impl Default for SenderSpec {
             socket: Default::default(),
             // [RFC6928.1]
             initial_window_segments: 10,
-            send_buffer_bytes: 4 << 20,
+            send_buffer_bytes: SenderSpec::LINUX_SEND_BUFFER_BYTES,
             send_buffer_grows: false,
             low_water_bytes: 0,
             copy_bps: 0,
@@ -625,6 +625,9 @@ impl Default for SenderSpec {
 }
 
 impl SenderSpec {
+    /// Linux's limit (tcp_wmem): of memory, up to which its buffer grows; any other bounds payload.
+    pub(crate) const LINUX_SEND_BUFFER_BYTES: u64 = 4 << 20;
+
     pub(crate) fn initial_window_bytes(&self, mss: u64) -> u64 {
         u64::from(self.initial_window_segments.max(1)) * mss
     }

@@ -82,6 +82,7 @@ impl Sender {
             return None;
         }
         let window_moved = self.update_peer_window(p);
+        self.queue.note_ack();
         if self.is_at_rest() && p.sack.is_none() {
             return None;
         }
@@ -206,7 +207,11 @@ impl Sender {
                 break;
             }
             self.tally.sacked_segments -= u64::from(front.sacked);
+            front.begin_buffer(false, &mut self.tally);
             self.segments.pop_front();
+        }
+        if let Some(front) = self.segments.front_mut() {
+            front.begin_buffer(true, &mut self.tally);
         }
         if news.sample.acked_bytes > 0 {
             self.sacked.cut_below(self.una);
@@ -240,15 +245,22 @@ impl Sender {
         let min_rtt_ns = self.min_rtt_ns;
         self.sacked.insert(start, end, |from, to| {
             let first = segments.partition_point(|s| s.seq < from);
+            // What was SACKed in one piece becomes one socket buffer (Linux, tcp_shift_skb_data).
+            let mut follows_sacked = first > 0 && segments[first - 1].sacked;
             for seg in segments.iter_mut().skip(first) {
                 if seg.end() > to {
+                    seg.begin_buffer(!(follows_sacked && seg.sacked), tally);
                     break;
                 }
                 if seg.sacked {
+                    seg.begin_buffer(!follows_sacked, tally);
+                    follows_sacked = true;
                     continue;
                 }
                 rack.deliver(news.sample.now_ns, seg, min_rtt_ns);
                 seg.sack(tally);
+                seg.begin_buffer(!follows_sacked, tally);
+                follows_sacked = true;
                 news.sacks_data = true;
                 if !seg.retransmitted {
                     let sent_ns = seg.departure.sent_ns;

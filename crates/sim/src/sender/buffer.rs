@@ -37,12 +37,19 @@ impl Sender {
 
     /// The application writes one message; its end is pushed.
     pub fn write(&mut self, bytes: u64) {
+        if self.sends_bursts() {
+            self.write_to_queue(bytes, true);
+            return;
+        }
         self.written += bytes;
         self.pushes.push_back(self.written);
     }
 
     /// Bytes that a bulk writer up to `limit` puts into a Linux socket if it runs at this time.
     pub fn fillable(&self, limit: u64) -> u64 {
+        if let Some(piece) = self.fillable_piece(limit) {
+            return piece;
+        }
         let room = self.room().min(limit.saturating_sub(self.written));
         // The writer is woken when a third of the buffer is free (sk_stream_write_space).
         let at_end = self.written + room == limit;
@@ -57,11 +64,14 @@ impl Sender {
     pub fn fill(&mut self, now: u64, limit: u64, most: u64) -> bool {
         match self.cfg.socket {
             SocketLayer::Linux => {
+                if let Some(again) = self.fill_queue(limit, most) {
+                    return again;
+                }
                 // The kernel fills its last buffer before it starts another: whole segments.
                 let fillable = self.fillable(limit);
                 let mut take = fillable.min(most);
                 self.writes_on = most < fillable;
-                self.writer_waits = !self.writes_on && self.written + fillable < limit;
+                self.queue.is_full = !self.writes_on && self.written + fillable < limit;
                 let at_end = self.written + take == limit;
                 if !at_end && take >= self.mss {
                     take -= (self.written + take) % self.mss;
@@ -69,14 +79,14 @@ impl Sender {
                 if take == 0 {
                     return false;
                 }
+                if self.sends_bursts() {
+                    self.write_to_queue(take, !self.writes_on);
+                    return false;
+                }
                 let before = self.written / BULK_WRITE_BYTES;
                 self.written += take;
-                // Linux, tcp_sendmsg_locked: the next write takes the PSH off the buffer that it goes on to
-                // fill. What leaves in bursts has it at the end of each.
-                if !self.sends_bursts() {
-                    for n in before + 1..=self.written / BULK_WRITE_BYTES {
-                        self.pushes.push_back(n * BULK_WRITE_BYTES);
-                    }
+                for n in before + 1..=self.written / BULK_WRITE_BYTES {
+                    self.pushes.push_back(n * BULK_WRITE_BYTES);
                 }
                 if at_end {
                     self.pushes.push_back(self.written);
@@ -122,9 +132,15 @@ impl Sender {
         self.copying.map_or(NEVER, |(_, done_ns)| done_ns)
     }
 
-    /// 4.3BSD's input routine ends with TCP output; the writer that waits for room runs later. So a
-    /// short segment that an ACK released leaves alone (spec page 5, class I).
+    /// The input routine ends with TCP output; the writer that waits for room runs later. So a short segment
+    /// that an ACK released leaves alone in 4.3BSD (spec page 5, class I), and in Linux a burst is judged by
+    /// what was written before.
     pub fn sends_before_the_writer_wakes(&self) -> bool {
-        self.cfg.socket == SocketLayer::Bsd43
+        self.cfg.socket == SocketLayer::Bsd43 || self.sends_bursts()
+    }
+
+    /// A bulk writer fills the buffer at once, not in pieces with output after each.
+    pub fn may_fill_in_turns(&self) -> bool {
+        self.cfg.socket == SocketLayer::Linux
     }
 }

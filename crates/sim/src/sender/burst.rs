@@ -3,12 +3,11 @@
 //! net/ipv4/tcp_output.c of Linux 6.12 does, the last segment of a burst is pushed, and what would be
 //! only part of a burst waits for the next ACK if that comes soon.
 
+use super::socket::{Head, MOST_BYTES};
 use super::Sender;
 use crate::congestion::BURST_OF_TWO_FROM;
 use crate::scenario::{Recovery, SocketLayer};
 
-/// Payload of a burst at most (sk_gso_max_size).
-const MOST_BYTES: u64 = 65_536 - 257;
 /// A burst is what leaves in this part of a second at the pacing rate (sk_pacing_shift), ...
 const SECOND_SHARE: f64 = 1024.0;
 /// ... with a short RTT more, the whole at most and half as much for each 512 us (tcp_tso_rtt_log), ...
@@ -21,10 +20,15 @@ const SOON_NS: u64 = 1_000_000;
 /// ... unless it is this part of the window (tcp_tso_win_divisor).
 const WINDOW_SHARE: u64 = 3;
 
+/// What leaves together.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Burst {
-    /// What the burst that is leaving still takes.
+    /// What is still to leave.
     left_bytes: u64,
+    /// Its first segment is the next.
+    begins: bool,
+    /// It has several segments, or its end was pushed.
+    psh: bool,
     /// When data left last.
     sent_ns: u64,
 }
@@ -35,48 +39,90 @@ impl Sender {
         self.cfg.socket == SocketLayer::Linux && self.cfg.recovery == Recovery::Sack
     }
 
-    /// A segment of this length leaves in the burst that has begun.
-    pub(super) fn goes_on(&self, len: u64) -> bool {
-        self.burst.left_bytes >= len
+    #[inline]
+    pub(super) fn burst_goes_on(&self) -> bool {
+        self.burst.left_bytes > 0
     }
 
-    /// How much leaves together with a segment of new data of this length.
-    pub(super) fn burst_with(&self, len: u64) -> u64 {
-        if self.sends_bursts() {
-            self.next_burst_bytes().max(len)
-        } else {
-            len
-        }
+    pub(super) fn burst_left(&self) -> u64 {
+        self.burst.left_bytes
     }
 
-    /// A segment of new data is about to leave. Returns true for the last of several (Linux,
-    /// __tcp_transmit_skb: it has PSH).
-    pub(super) fn send_in_burst(&mut self, now: u64, len: u64) -> bool {
-        if !self.sends_bursts() {
+    /// Linux, tcp_write_xmit: takes the next burst from the socket buffers. False: nothing may leave.
+    pub(super) fn begin_burst(&mut self, now: u64) -> bool {
+        if self.queue.has_sent_its_one() || self.pacer_waits(now) {
             return false;
         }
-        let goes_on = self.goes_on(len);
-        let bytes = if goes_on { self.burst.left_bytes } else { self.next_burst_bytes().max(len) };
-        self.burst = Burst { left_bytes: bytes - len, sent_ns: now };
-        goes_on && bytes == len
+        let mss = self.mss;
+        let most = self.full_burst_bytes();
+        // tcp_cwnd_test: half of the window at most, and one segment always.
+        let room = if self.bytes_in_flight() == 0 { self.window().max(mss) } else { self.window_room() };
+        let quota = room.min((self.window() / 2).max(mss)).min(most) / mss * mss;
+        if quota == 0 {
+            return false;
+        }
+        self.queue.grow_head(quota);
+        let Some(head) = self.queue.head() else { return false };
+        let bytes = if head.bytes <= mss {
+            let waits = head.is_last && head.bytes < mss && self.nxt + head.bytes != self.fin_at;
+            if waits && !self.short_may_leave(head.bytes, head.bytes) {
+                return false;
+            }
+            head.bytes
+        } else {
+            if !self.queue.asks_for_one() && self.defers_burst(now, head, most) {
+                return false;
+            }
+            self.split_point(head, quota)
+        };
+        if !self.pace(now, bytes) {
+            return false;
+        }
+        let psh = self.queue.take(bytes);
+        self.burst = Burst { left_bytes: bytes, begins: true, psh: psh || bytes > mss, sent_ns: now };
+        self.queue.note_burst();
+        true
+    }
+
+    /// Linux, tcp_mss_split_point.
+    fn split_point(&self, head: Head, quota: u64) -> u64 {
+        let room = self.peer_room();
+        if quota <= room && !head.is_last {
+            return quota.min(head.bytes);
+        }
+        let needed = head.bytes.min(room);
+        let part = needed % self.mss;
+        if quota <= needed {
+            quota
+        } else if part > 0 && self.nxt + needed != self.fin_at && !self.short_may_leave(part, part) {
+            needed - part
+        } else {
+            needed
+        }
+    }
+
+    /// A segment of new data leaves. Returns whether it begins a socket buffer, and whether it has PSH (Linux,
+    /// __tcp_transmit_skb: the last of several).
+    pub(super) fn take_from_burst(&mut self, now: u64, len: u64) -> (bool, bool) {
+        if self.burst.left_bytes == 0 {
+            // Judged alone.
+            let psh = self.queue.take(len) || self.nxt + len == self.written;
+            self.burst.sent_ns = now;
+            return (true, psh);
+        }
+        self.burst.left_bytes -= len;
+        let begins = std::mem::take(&mut self.burst.begins);
+        (begins, self.burst.left_bytes == 0 && self.burst.psh)
+    }
+
+    /// The segment that left was the last of its burst.
+    pub(super) fn ends_burst(&self) -> bool {
+        self.burst.left_bytes == 0
     }
 
     /// All that may leave has left.
     pub(super) fn end_burst(&mut self) {
         self.burst.left_bytes = 0;
-    }
-
-    /// The burst that may leave next (Linux, tcp_write_xmit and tcp_cwnd_test: half of the window at most):
-    /// whole segments, and what is left of all data if it may leave as well (tcp_mss_split_point).
-    fn next_burst_bytes(&self) -> u64 {
-        let unsent = self.written - self.nxt;
-        let most = self.window_room().min(self.peer_room()).min(self.window() / 2);
-        let most = most.min(self.full_burst_bytes());
-        let left = unsent % self.mss;
-        if unsent <= most && self.short_may_leave(left, left) {
-            return unsent;
-        }
-        most.min(unsent) / self.mss * self.mss
     }
 
     /// Linux, tcp_tso_autosize.
@@ -88,13 +134,7 @@ impl Sender {
         // Linux, bbr_min_tso_segs.
         let is_slow = rate.is_some_and(|rate| rate < BURST_OF_TWO_FROM as f64);
         let least = if is_slow { 1 } else { LEAST_SEGMENTS };
-        (bytes / self.mss).max(least) * self.mss
-    }
-
-    /// Unsent data in the socket buffer that leaves next (Linux, tcp_xmit_size_goal).
-    fn unsent_in_buffer(&self) -> u64 {
-        let most = (MOST_BYTES.min(self.wnd_max / 2) / self.mss).max(1) * self.mss;
-        most.min(self.written - self.nxt)
+        (bytes / self.mss).max(least).min((MOST_BYTES / self.mss).max(1)) * self.mss
     }
 
     fn window_room(&self) -> u64 {
@@ -106,25 +146,22 @@ impl Sender {
     }
 
     /// Linux, tcp_tso_should_defer: true if data that may leave waits for the next ACK.
-    pub(super) fn defers_burst(&mut self, now: u64) -> bool {
-        let unsent = self.written - self.nxt;
-        let may_defer = self.sends_bursts() && self.burst.left_bytes == 0 && unsent > self.mss;
-        if !may_defer || self.loss_state.repairs() || now > self.burst.sent_ns + SOON_NS {
+    fn defers_burst(&mut self, now: u64, head: Head, most: u64) -> bool {
+        if self.loss_state.repairs() || now > self.burst.sent_ns + SOON_NS {
             return false;
         }
         let (window_room, peer_room) = (self.window_room(), self.peer_room());
-        let in_buffer = self.unsent_in_buffer();
         let may_leave = window_room.min(peer_room);
-        let is_whole_buffer = unsent > in_buffer && may_leave >= in_buffer;
-        let is_large = may_leave >= self.wnd_max.min(self.window()) / WINDOW_SHARE;
-        if is_large || is_whole_buffer || !self.expects_ack_soon(now) || may_leave >= self.full_burst_bytes()
-        {
+        let is_whole_buffer = !head.is_last && may_leave >= head.bytes;
+        let is_large = may_leave >= (self.wnd_right - self.una).min(self.window()) / WINDOW_SHARE;
+        if may_leave >= most || is_whole_buffer || is_large || !self.expects_ack_soon(now) {
             return false;
         }
-        let is_held_by_window = window_room < peer_room && window_room <= in_buffer;
+        let is_held_by_window = window_room < peer_room && window_room <= head.bytes;
         self.window_use.defers = is_held_by_window;
-        let is_end = self.written == self.fin_at && unsent == in_buffer;
-        is_held_by_window || peer_room <= in_buffer.min(window_room) || !is_end
+        let is_held_by_peer = window_room >= peer_room && peer_room <= head.bytes;
+        let is_end = self.nxt + head.bytes == self.fin_at;
+        is_held_by_window || is_held_by_peer || !is_end
     }
 
     fn expects_ack_soon(&self, now: u64) -> bool {

@@ -18,6 +18,7 @@ mod output;
 mod rack;
 mod recovery;
 mod segment;
+mod socket;
 mod tail_probe;
 #[cfg(test)]
 mod tests;
@@ -40,6 +41,7 @@ use handshake::Syn;
 use rack::Rack;
 use recovery::{LossState, Prr};
 use segment::{Segment, Tally};
+use socket::SendQueue;
 use std::collections::VecDeque;
 use tail_probe::{DueProbe, TailProbe};
 use timers::Timer;
@@ -80,8 +82,7 @@ pub struct Sender {
     pushes: VecDeque<u64>,
     /// A bulk writer was interrupted in the middle of a write.
     writes_on: bool,
-    /// It waits for room in the send buffer (Linux, SOCK_NOSPACE).
-    writer_waits: bool,
+    queue: SendQueue,
     segments: VecDeque<Segment>,
     sacked: Ranges,
     tally: Tally,
@@ -150,7 +151,7 @@ impl Sender {
             copying: None,
             pushes: VecDeque::new(),
             writes_on: false,
-            writer_waits: false,
+            queue: SendQueue::default(),
             segments: VecDeque::new(),
             sacked: Ranges::default(),
             tally: Tally::default(),
@@ -192,6 +193,7 @@ impl Sender {
             counters: Counters::default(),
         };
         s.grow_buffer();
+        s.grow_socket_memory();
         if rtt_ns.is_some() {
             s.establish(now, rtt_ns.filter(|&rtt_ns| rtt_ns > 0));
         }

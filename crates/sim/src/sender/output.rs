@@ -34,7 +34,11 @@ impl Sender {
     /// False: `next_segment` has nothing to judge.
     #[inline]
     pub fn has_output(&self) -> bool {
-        self.written != self.nxt || self.tally.lost > 0 || self.due_probe.is_some() || self.pace_waits
+        self.written != self.nxt
+            || self.tally.lost > 0
+            || self.due_probe.is_some()
+            || self.pace_waits
+            || self.owes_space_check()
     }
 
     /// The next segment that may leave at `now`; lost ones come first (RFC 6675, 4, NextSeg()).
@@ -57,6 +61,7 @@ impl Sender {
             }
             self.end_burst();
             self.judge_window_use(now);
+            self.end_output(now);
         }
         next
     }
@@ -156,6 +161,12 @@ impl Sender {
             return None;
         }
         let open = self.wnd_right.saturating_sub(self.nxt);
+        if self.sends_bursts() && self.due_probe != Some(DueProbe::NewData) {
+            // What the peer's window cuts off is judged alone (below).
+            if self.burst_goes_on() || open >= self.mss.min(unsent) {
+                return self.send_burst(now);
+            }
+        }
         let len = self.mss.min(unsent).min(open);
         if len == 0 {
             self.arm_persist(now);
@@ -172,13 +183,19 @@ impl Sender {
             }
             return None;
         }
-        if !self.goes_on(len) {
-            let defers = !is_probe && self.defers_burst(now);
-            if defers || !self.pace_burst(now, len) {
-                return None;
-            }
+        if !self.pace(now, len) {
+            return None;
         }
         Some(self.send_new(now, len, is_last))
+    }
+
+    /// The next segment of the burst that leaves, or the first of another.
+    fn send_burst(&mut self, now: u64) -> Option<Outgoing> {
+        if !self.burst_goes_on() && !self.begin_burst(now) {
+            return None;
+        }
+        let len = self.mss.min(self.burst_left());
+        Some(self.send_new(now, len, self.nxt + len == self.fin_at))
     }
 
     /// New data is about to leave, and nothing is out.
@@ -200,14 +217,17 @@ impl Sender {
             self.restart(now);
         }
         // The last segment of a burst or of a write is pushed, and whatever empties the buffer.
-        let mut psh = self.send_in_burst(now, len) || end == self.written && !self.writes_on;
+        let (begins_buffer, mut psh) = if self.sends_bursts() {
+            self.take_from_burst(now, len)
+        } else {
+            (true, end == self.written && !self.writes_on)
+        };
         while self.pushes.front().is_some_and(|&at| at <= end) {
             self.pushes.pop_front();
             psh = true;
         }
-        // A writer that waits for room in the buffer has more to send. While lost segments wait to leave
-        // again, there is also something to send (Linux, tcp_rate_check_app_limited).
-        let has_more = self.writer_waits || self.tally.lost > self.tally.again;
+        // A writer that waits for room in the buffer has more to send.
+        let has_more = self.sends_bursts() || self.queue.is_full;
         if end == self.written && !has_more && self.bytes_in_flight() + len < self.window() {
             self.app_limited_until = self.delivered + self.bytes_in_flight() + len;
         }
@@ -221,7 +241,9 @@ impl Sender {
             again_in_flight: false,
             psh,
             fin,
+            begins_buffer,
         });
+        self.tally.buffers += u64::from(begins_buffer);
         self.nxt = end;
         self.last_sent_ns = now;
         self.window_use.sent = true;
@@ -231,6 +253,9 @@ impl Sender {
         }
         if matches!(self.timer, Timer::Off | Timer::Persist | Timer::TailLossProbe) {
             self.sent_restarts_timer = true;
+        }
+        if self.ends_burst() {
+            self.check_space(now);
         }
         let (is_ect, cwr) = (self.ecn.is_agreed, self.ecn.take_cwr());
         Outgoing { seq, len: len as u32, psh, fin, is_retransmission: false, is_ect, cwr }
@@ -266,15 +291,14 @@ impl Sender {
         })
     }
 
-    /// Takes the pacing credit for what leaves together with a segment of this length.
-    fn pace_burst(&mut self, now: u64, len: u64) -> bool {
-        match self.pacing_rate() {
-            Some(rate) => self.pace_at(rate, now, self.burst_with(len)),
-            None => true,
-        }
+    /// The pacer holds back (Linux, tcp_pacing_check).
+    pub(super) fn pacer_waits(&mut self, now: u64) -> bool {
+        self.pace_waits = now < self.pace_ns && self.pacing_rate().is_some();
+        self.pace_waits
     }
 
-    fn pace(&mut self, now: u64, bytes: u64) -> bool {
+    /// Takes the pacing credit for so many bytes that leave together.
+    pub(super) fn pace(&mut self, now: u64, bytes: u64) -> bool {
         self.pacing_rate().map_or(true, |rate| self.pace_at(rate, now, bytes))
     }
 

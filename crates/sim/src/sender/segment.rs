@@ -33,6 +33,8 @@ pub struct Segment {
     pub again_in_flight: bool,
     pub psh: bool,
     pub fin: bool,
+    /// The first of a socket buffer.
+    pub begins_buffer: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -42,6 +44,8 @@ pub struct Tally {
     pub lost: u64,
     /// Retransmitted, the retransmission in flight.
     pub again: u64,
+    /// Socket buffers.
+    pub buffers: u64,
 }
 
 impl Segment {
@@ -65,6 +69,13 @@ impl Segment {
             self.again_in_flight = false;
             tally.again -= u64::from(self.len);
         }
+    }
+
+    /// It begins a socket buffer, or goes on with the one before.
+    pub fn begin_buffer(&mut self, begins: bool, tally: &mut Tally) {
+        tally.buffers += u64::from(begins);
+        tally.buffers -= u64::from(self.begins_buffer);
+        self.begins_buffer = begins;
     }
 
     /// Taken as lost, and so is a retransmission of it; not when it was SACKed.

@@ -73,7 +73,7 @@ impl Sender {
     #[cold]
     fn shrink_unused_window(&mut self, now: u64) {
         self.window_use.since_ns = now;
-        if !self.is_in_order() || self.writer_waits {
+        if !self.is_in_order() || self.queue.is_full {
             return;
         }
         let initial = self.cfg.initial_window_bytes(self.mss) / self.mss;
