@@ -24,6 +24,7 @@ mod packet;
 mod ping;
 
 mod ranges;
+mod receive_buffer;
 mod receiver;
 mod record;
 pub mod result;

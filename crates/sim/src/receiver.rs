@@ -4,9 +4,10 @@
 use crate::echo::Echo;
 use crate::packet::{Packet, Sack, SACK_BLOCKS};
 use crate::ranges::Ranges;
+use crate::receive_buffer::ReceiveBuffer;
 use crate::rng::Rng;
 use crate::round_trip::RoundTrip;
-use crate::scenario::{ReceiverSpec, SocketLayer, SEGMENT_MEMORY_BYTES};
+use crate::scenario::{ReceiverSpec, SocketLayer};
 use crate::sender::NEVER;
 use ackwise_core::{flag, Action, Conn, Event, EventKind, Order, Reason, Resolved};
 
@@ -19,6 +20,9 @@ const MSS_GUESS_BYTES: u32 = 536;
 const FIN_WAIT_US: u32 = 40_000;
 /// Linux counts timeouts in jiffies and rounds them up: CONFIG_HZ=250.
 const TICK_NS: u64 = 4_000_000;
+
+/// The option with its padding (RFC 7323, appendix A).
+const TIMESTAMP_BYTES: u32 = 12;
 
 /// Linux, tcp_comp_sack_slack_ns.
 const SACK_SLACK_NS: u64 = 100_000;
@@ -46,9 +50,11 @@ pub struct Receiver {
     /// An ACK for the segment being processed can report those that wait above a hole as well: it
     /// belongs to one of these ranges, or there are fewer than two (Linux, tcp_sack_new_ofo_skb).
     sack_has_room: bool,
-    buffer: u64,
-    /// The window's ceiling while it opens (Linux, rcv_ssthresh).
+    buffer: ReceiveBuffer,
+    /// The window's ceiling while it opens (Linux, rcv_ssthresh), ...
     ceiling: u64,
+    /// ... up to this until the buffer's share of payload is known (window_clamp).
+    first_clamp: Option<u64>,
     pub scale: u32,
     rcv_mss: u32,
     rtt: RoundTrip,
@@ -96,6 +102,8 @@ pub struct Setup<'a> {
     pub place: u64,
     /// Both ends agreed on SACK (RFC 2018, 2).
     pub sack: bool,
+    /// This end opens the connection.
+    pub opens: bool,
     /// The application closes the connection when it has read all that comes.
     pub closes: bool,
 }
@@ -106,8 +114,10 @@ impl Receiver {
         let mut start = Event::new(EventKind::Data, now);
         start.random = rng.bits();
         start.rcv_mss_bytes = mss;
-        let limit = cfg.recv_buffer_bytes.max(cfg.recv_buffer_max_bytes);
-        let scale = if cfg.window_scaling { (0..14).find(|s| limit >> s <= 65_535).unwrap_or(14) } else { 0 };
+        let buffer = ReceiveBuffer::new(cfg, mss);
+        let scale = if cfg.window_scaling { buffer.window_scale() } else { 0 };
+        let first_clamp =
+            (buffer.grows && cfg.slow_window).then(|| buffer.window().saturating_sub(mss.into()));
         let mut r = Receiver {
             cfg: cfg.clone(),
             mss,
@@ -120,7 +130,8 @@ impl Receiver {
             copy: None,
             newest_ranges: [0; 2],
             sack_has_room: true,
-            buffer: cfg.recv_buffer_bytes,
+            buffer,
+            first_clamp,
             ceiling: if cfg.slow_window { FIRST_WINDOW_BYTES } else { u64::MAX },
             scale,
             rcv_mss: mss.min(MSS_GUESS_BYTES),
@@ -146,6 +157,15 @@ impl Receiver {
             fin_at: NEVER,
         };
         r.wnd = r.window_now();
+        if r.buffer.grows && cfg.slow_window {
+            // Linux, tcp_select_initial_window: whole segments, of those that ask without the timestamps.
+            let options = if setup.opens && cfg.timestamps { TIMESTAMP_BYTES } else { 0 };
+            let each = u64::from(mss + options);
+            r.wnd = (r.buffer.window() / each).max(1) * each;
+            r.wnd = r.wnd.min(r.buffer.window()).min(FIRST_WINDOW_BYTES);
+            r.ceiling = r.wnd.min(first_clamp.unwrap_or(u64::MAX));
+            r.next_wnd = NEVER;
+        }
         // Linux, tcp_init_buffer_space.
         r.tune_space = r.tune_space.min(r.wnd).min(r.ceiling);
         r
@@ -181,13 +201,9 @@ impl Receiver {
         self.wnd
     }
 
-    /// Room in the buffer. Linux counts what waits above a hole as well (tcp_space).
+    /// Room in the buffer.
     fn free(&self) -> u64 {
-        let above = match self.cfg.socket {
-            SocketLayer::Linux => self.above.bytes(),
-            SocketLayer::Bsd43 => 0,
-        };
-        self.buffer.saturating_sub(self.unread() + above)
+        self.buffer.free(self.unread(), &self.above)
     }
 
     /// What an ACK leaving now would offer, counted from rcv_nxt: never less than what was offered
@@ -204,21 +220,33 @@ impl Receiver {
     #[inline(never)]
     fn window_of_now(&self) -> u64 {
         let left = (self.rcv_wup + self.wnd).saturating_sub(self.rcv_nxt);
-        let free = self.free();
+        let (free, whole) = (self.free(), self.buffer.window());
         let usable = free.min(self.ceiling).min(if self.cfg.window_scaling { u64::MAX } else { 65_535 });
         let sliver = match self.cfg.socket {
             SocketLayer::Linux => {
-                free < self.buffer / 16 || (free < u64::from(self.rcv_mss) && free < self.buffer / 2)
+                free < whole / 16 || (free < u64::from(self.rcv_mss) && free < whole / 2)
             }
-            SocketLayer::Bsd43 => free < self.buffer / 4 && free < u64::from(self.mss),
+            SocketLayer::Bsd43 => free < whole / 4 && free < u64::from(self.mss),
         };
-        let offer = if sliver { 0 } else { usable >> self.scale << self.scale };
-        offer.max(left)
+        if sliver {
+            return left;
+        }
+        let unit = 1 << self.scale;
+        if !self.buffer.grows {
+            return (usable / unit * unit).max(left);
+        }
+        // Linux, __tcp_select_window: rounded up where there is room; tcp_select_window: so is what is left.
+        let offer = if free < whole / 2 { usable / unit * unit } else { usable.next_multiple_of(unit) };
+        if offer < left {
+            left.next_multiple_of(unit)
+        } else {
+            offer
+        }
     }
 
     /// The largest window that the buffer allows at present.
     fn wnd_max(&self) -> u64 {
-        self.buffer.min(self.ceiling)
+        self.buffer.window().min(self.ceiling)
     }
 
     #[inline(always)]
@@ -352,6 +380,10 @@ impl Receiver {
     fn estimate_mss(&mut self, p: &Packet) {
         let each = p.len / u32::from(p.segments.max(1));
         if each >= self.rcv_mss {
+            if each > self.rcv_mss {
+                self.buffer.learn_share(each);
+                self.first_clamp = None;
+            }
             self.rcv_mss = each.min(self.mss);
         }
     }
@@ -393,19 +425,26 @@ impl Receiver {
                     return false;
                 }
                 self.note_range(p);
+                // Its memory counts already if it is kept with the segment before it.
+                let follows = self.above.around(p.seq - 1).is_some_and(|(_, end)| end == p.seq);
+                let grew = !follows && self.sack && self.raise_ceiling(p);
                 self.above.insert(p.seq, p.end(), |_, _| {});
-                self.sack && self.raise_ceiling(p)
+                grew || follows && self.sack && self.raise_ceiling(p)
             }
             Order::In | Order::Fills => {
+                let from = self.rcv_nxt;
                 self.rcv_nxt = self.rcv_nxt.max(p.end());
+                self.buffer.queue(from, self.rcv_nxt);
+                self.last_data_ns = now;
+                let grew = self.raise_ceiling(p);
                 if order == Order::Fills {
                     if let Some((_, joined)) = self.above.around(self.rcv_nxt) {
+                        self.buffer.queue(self.rcv_nxt, joined);
                         self.rcv_nxt = self.rcv_nxt.max(joined);
                     }
                     self.above.cut_below(self.rcv_nxt);
                 }
-                self.last_data_ns = now;
-                self.raise_ceiling(p)
+                grew
             }
         }
     }
@@ -423,33 +462,22 @@ impl Receiver {
 
     /// Linux, tcp_grow_window: by two segments for each, as far as there is room.
     fn raise_ceiling(&mut self, p: &Packet) -> bool {
-        let room = self.free();
-        let grows = self.ceiling < room && (p.len >= self.rcv_mss || self.is_worth_its_memory(p));
+        let room = self.free().min(self.first_clamp.unwrap_or(u64::MAX));
+        let is_long = match self.cfg.socket {
+            SocketLayer::Linux => p.len >= LEAST_GROWING_BYTES,
+            SocketLayer::Bsd43 => p.len >= self.rcv_mss,
+        };
+        let grows = self.ceiling < room && is_long;
         if grows {
-            self.ceiling = (self.ceiling + 2 * u64::from(self.mss)).min(room);
+            let step = 2 * u64::from(self.mss.max(p.len));
+            self.ceiling = (self.ceiling + step).min(room);
         }
         grows
     }
 
-    /// Linux, __tcp_grow_window: the larger the window is, the more of a segment's memory has to be payload.
-    fn is_worth_its_memory(&self, p: &Packet) -> bool {
-        if self.cfg.socket != SocketLayer::Linux || p.len < LEAST_GROWING_BYTES {
-            return false;
-        }
-        let (len, mss) = (u64::from(p.len), u64::from(self.mss));
-        let memory = len + u64::from(p.segments) * SEGMENT_MEMORY_BYTES;
-        let mut held = memory * mss / (mss + SEGMENT_MEMORY_BYTES) / 2;
-        let mut window = self.cfg.recv_buffer_bytes.max(self.cfg.recv_buffer_max_bytes) / 2;
-        while held > len && self.ceiling <= window {
-            held /= 2;
-            window /= 2;
-        }
-        self.ceiling <= window
-    }
-
     /// Since when a reader of limited rate has credit: for one buffer at most.
     fn credit_since_ns(&self, now: u64, ns_per_byte: f64) -> u64 {
-        let full = (self.buffer as f64 * ns_per_byte) as u64;
+        let full = (self.buffer.window() as f64 * ns_per_byte) as u64;
         self.read_credit_ns.max(now.saturating_sub(full))
     }
 
@@ -472,7 +500,7 @@ impl Receiver {
             0
         } else {
             // Wakes for half a buffer or what there is.
-            let bytes = self.unread().min(self.buffer / 4).max(1);
+            let bytes = self.unread().min(self.buffer.window() / 4).max(1);
             (bytes as f64 * 8e9 / self.cfg.reader_bps as f64) as u64 + 1
         };
         let wait = self.cfg.reader_lag_ns.max(slow);
@@ -493,10 +521,13 @@ impl Receiver {
         if bytes == 0 {
             return None;
         }
-        self.read += bytes;
+        let end = self.read + bytes;
+        while self.read < end {
+            self.read = self.buffer.read_piece(end);
+            self.tune(now);
+        }
         self.next_wnd = NEVER;
         self.waits_for_read = false;
-        self.tune(now);
         let left = (self.rcv_wup + self.wnd).saturating_sub(self.rcv_nxt);
         if !self.conn.read_is_news(left as u32, self.wnd_max() as u32, now == self.last_data_ns) {
             return None;
@@ -506,18 +537,18 @@ impl Receiver {
         self.report(&e)
     }
 
-    /// Dynamic right-sizing as Linux does it (tcp_rcv_space_adjust): twice what was read in one RTT, and
-    /// four times of what that grew by.
+    /// Linux, tcp_rcv_space_adjust: a round is an RTT as data measured it.
     fn tune(&mut self, now: u64) {
-        if self.rtt.us == 0 || now < self.tune_since_ns + u64::from(self.rtt.us) * 1000 {
+        let rtt_us = if self.cfg.timestamps { self.rtt.of_data_us() } else { self.rtt.us };
+        if rtt_us == 0 || now / 1000 < self.tune_since_ns / 1000 + u64::from(rtt_us) {
             return;
         }
         let copied = (self.read - self.tune_read).saturating_sub(self.unread());
         if copied > self.tune_space {
-            let room = self.cfg.recv_buffer_max_bytes;
-            let grow = 2 * copied + 16 * u64::from(self.mss);
-            let grow = grow + 2 * (grow * (copied - self.tune_space) / self.tune_space);
-            self.buffer = self.buffer.max(grow.min(room));
+            if self.buffer.grows {
+                let grew = self.buffer.grow(copied, self.tune_space);
+                self.first_clamp = self.first_clamp.filter(|_| !grew);
+            }
             self.tune_space = copied;
         }
         self.tune_read = self.read;

@@ -23,6 +23,11 @@ impl RoundTrip {
         RoundTrip { us: (ns / 1000) as u32, eighths: 0, echoed: None }
     }
 
+    /// As data measured it (rcv_rtt_est); 0: not yet.
+    pub fn of_data_us(&self) -> u32 {
+        self.eighths / 8
+    }
+
     /// A full segment echoes a time. tcp_rcv_rtt_measure_ts: the first to echo it counts, if the clocks tick
     /// between; tcp_rcv_rtt_update: a shorter one counts at once, a longer one by an eighth.
     #[inline]

@@ -695,29 +695,17 @@ impl Default for ReceiverSpec {
 
 /// What Linux counts for a segment besides its payload: 2344 bytes for 1448.
 pub(crate) const SEGMENT_MEMORY_BYTES: u64 = 896;
-/// Linux, TCP_RMEM_TO_WIN_SCALE: the share of memory that is payload is counted in parts of this.
-const PAYLOAD_PARTS: u64 = 256;
-
 impl ReceiverSpec {
-    /// The same with buffers as the payload that they hold, in segments of this size. A buffer that grows
-    /// is memory, as Linux counts it (tcp_rmem, tcp_win_from_space); of a fixed one Linux doubles the size.
-    pub(crate) fn in_payload(&self, mss: u32) -> ReceiverSpec {
-        let mut held = self.clone();
-        if self.socket == SocketLayer::Linux && self.recv_buffer_max_bytes > self.recv_buffer_bytes {
-            let mss = u64::from(mss);
-            // tcp_measure_rcv_mss.
-            let ratio = (mss * PAYLOAD_PARTS / (mss + SEGMENT_MEMORY_BYTES)).max(1);
-            for bytes in [&mut held.recv_buffer_bytes, &mut held.recv_buffer_max_bytes] {
-                *bytes = *bytes * ratio / PAYLOAD_PARTS;
-            }
-        }
-        held
+    /// A buffer that grows is memory, as Linux counts it (tcp_rmem); of a fixed one Linux doubles the size.
+    pub(crate) fn counts_memory(&self) -> bool {
+        self.socket == SocketLayer::Linux && self.recv_buffer_max_bytes > self.recv_buffer_bytes
     }
 
     /// The same on a host that allows a receive buffer of at most `max_bytes`.
     pub(crate) fn bounded(&self, max_bytes: Option<u64>) -> ReceiverSpec {
         let mut bounded = self.clone();
         if let Some(max_bytes) = max_bytes {
+            let max_bytes = if self.counts_memory() { 2 * max_bytes } else { max_bytes };
             bounded.recv_buffer_bytes = bounded.recv_buffer_bytes.min(max_bytes);
             bounded.recv_buffer_max_bytes = bounded.recv_buffer_max_bytes.min(max_bytes);
         }

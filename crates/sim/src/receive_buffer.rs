@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT
+//! The receive buffer. One that grows is memory, as Linux 6.12 counts it (net/ipv4/tcp_input.c): each packet takes
+//! some besides its payload, what follows an earlier one is kept with it, and the window is the share that
+//! payload has had so far. A fixed one is payload.
+
+use crate::ranges::Ranges;
+use crate::scenario::{ReceiverSpec, SocketLayer, SEGMENT_MEMORY_BYTES};
+use std::collections::VecDeque;
+
+/// TCP_RMEM_TO_WIN_SCALE: the share of memory that is payload is counted in parts of this, ...
+const PARTS: u64 = 256;
+/// ... before the first full segment half of them (TCP_DEFAULT_SCALING_RATIO).
+const FIRST_SHARE: u64 = 128;
+/// Segments that are kept together at most (MAX_SKB_FRAGS).
+const MOST_TOGETHER: u32 = 17;
+/// Dynamic right-sizing leaves room for so many segments more (tcp_rcv_space_adjust).
+const CUSHION_SEGMENTS: u64 = 16;
+
+/// Segments that were put together: the end of their data, and how many they are.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    end: u64,
+    segments: u32,
+}
+
+pub struct ReceiveBuffer {
+    /// It is memory, and may grow.
+    pub grows: bool,
+    is_linux: bool,
+    mss: u64,
+    bytes: u64,
+    most_bytes: u64,
+    share: u64,
+    /// In order, and not read yet.
+    unread: VecDeque<Held>,
+}
+
+impl ReceiveBuffer {
+    pub fn new(cfg: &ReceiverSpec, mss: u32) -> Self {
+        let grows = cfg.counts_memory();
+        ReceiveBuffer {
+            grows,
+            is_linux: cfg.socket == SocketLayer::Linux,
+            mss: mss.into(),
+            bytes: cfg.recv_buffer_bytes,
+            most_bytes: cfg.recv_buffer_bytes.max(cfg.recv_buffer_max_bytes),
+            share: if grows { FIRST_SHARE } else { PARTS },
+            unread: VecDeque::new(),
+        }
+    }
+
+    /// tcp_win_from_space.
+    fn payload_of(&self, bytes: u64) -> u64 {
+        bytes * self.share / PARTS
+    }
+
+    /// The payload that it holds.
+    pub fn window(&self) -> u64 {
+        self.payload_of(self.bytes)
+    }
+
+    /// Room for payload. Linux counts what waits above a hole as well (tcp_space).
+    pub fn free(&self, unread_bytes: u64, above: &Ranges) -> u64 {
+        let above_bytes = if self.is_linux { above.bytes() } else { 0 };
+        let mut used = unread_bytes + above_bytes;
+        if self.grows {
+            used += SEGMENT_MEMORY_BYTES * (self.unread.len() as u64 + self.held_above(above));
+        }
+        self.payload_of(self.bytes.saturating_sub(used))
+    }
+
+    /// Packets above a hole, each with those that were added to it.
+    fn held_above(&self, above: &Ranges) -> u64 {
+        let runs = above.iter().count() as u64;
+        let added = above.bytes().saturating_sub(runs * self.mss);
+        runs + added / (u64::from(MOST_TOGETHER) * self.mss)
+    }
+
+    /// A segment longer than those before shows what share payload has (tcp_measure_rcv_mss).
+    pub fn learn_share(&mut self, len: u32) {
+        if self.grows {
+            let len = u64::from(len);
+            self.share = (len * PARTS / (len + SEGMENT_MEMORY_BYTES)).max(1);
+        }
+    }
+
+    /// The scale of a window that it may have once (tcp_select_initial_window).
+    pub fn window_scale(&self) -> u32 {
+        if self.grows {
+            return self.most_bytes.max(1).ilog2().saturating_sub(15).min(14);
+        }
+        (0..14).find(|s| self.most_bytes >> s <= 65_535).unwrap_or(14)
+    }
+
+    /// Data is in order up to `end`: a segment, or all that waited above the hole that it filled.
+    pub fn queue(&mut self, from: u64, end: u64) {
+        if !self.grows {
+            return;
+        }
+        let mut at = from;
+        while at < end {
+            let piece = (end - at).min(u64::from(MOST_TOGETHER) * self.mss);
+            let segments = piece.div_ceil(self.mss) as u32;
+            at += piece;
+            match self.unread.back_mut() {
+                Some(last) if last.segments + segments <= MOST_TOGETHER => {
+                    *last = Held { end: at, segments: last.segments + segments };
+                }
+                _ => self.unread.push_back(Held { end: at, segments }),
+            }
+        }
+    }
+
+    /// Up to where the next piece of a read goes that ends at `end`: the kernel looks at the size of its buffer after
+    /// each (tcp_recvmsg_locked).
+    pub fn read_piece(&mut self, end: u64) -> u64 {
+        match self.unread.front() {
+            Some(first) if first.end <= end => {
+                let end = first.end;
+                self.unread.pop_front();
+                end
+            }
+            _ => end,
+        }
+    }
+
+    /// Dynamic right-sizing (tcp_rcv_space_adjust): twice what was read in one RTT, and four times of what that
+    /// grew by since `before`. Returns whether the buffer grew.
+    pub fn grow(&mut self, read: u64, before: u64) -> bool {
+        let wanted = 2 * read + CUSHION_SEGMENTS * self.mss;
+        let wanted = wanted + 2 * (wanted * (read - before) / before);
+        let bytes = (wanted * PARTS / self.share).min(self.most_bytes);
+        let grows = bytes > self.bytes;
+        self.bytes = self.bytes.max(bytes);
+        grows
+    }
+}
