@@ -594,6 +594,12 @@ impl Conn {
         }
     }
 
+    /// An ACK that left counts as one of the duplicates before segments share one (Linux counts that of a segment
+    /// that leaves a hole open, too).
+    pub fn count_duplicate(&mut self) {
+        self.raw.compress.duplicate_acks = self.raw.compress.duplicate_acks.max(1);
+    }
+
     /// The observable values of the policy's state now; none where it has none to tell.
     pub fn observe(&self) -> Vec<u32> {
         // SAFETY: the connection was made with an entry of the registry.

@@ -73,7 +73,7 @@ impl Flow {
             if role == Role::DataReceiver {
                 self.record.arrived(cx.now, p.segments.into());
             }
-            due = end.rx.on_segment(cx.now, &p, end.tx.rto_ns());
+            due = end.rx.on_segment(cx.now, &p, end.tx.rto_ns(), end.tx.srtt_ns);
         }
         if cx.spare.len() < SPARE_PACKETS {
             cx.spare.push(p);

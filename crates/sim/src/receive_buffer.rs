@@ -128,7 +128,7 @@ impl ReceiveBuffer {
     /// grew by since `before`. Returns whether the buffer grew.
     pub fn grow(&mut self, read: u64, before: u64) -> bool {
         let wanted = 2 * read + CUSHION_SEGMENTS * self.mss;
-        let wanted = wanted + 2 * (wanted * (read - before) / before);
+        let wanted = wanted + 2 * (wanted * (read - before) / before.max(1));
         let bytes = (wanted * PARTS / self.share).min(self.most_bytes);
         let grows = bytes > self.bytes;
         self.bytes = self.bytes.max(bytes);

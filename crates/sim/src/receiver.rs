@@ -24,6 +24,9 @@ const TICK_NS: u64 = 4_000_000;
 /// The option with its padding (RFC 7323, appendix A).
 const TIMESTAMP_BYTES: u32 = 12;
 
+/// Linux's own code takes this share of its own RTT, if that is shorter than the one that data measures.
+const SACK_RTT_SHARE: u64 = 20;
+
 /// Linux, tcp_comp_sack_slack_ns.
 const SACK_SLACK_NS: u64 = 100_000;
 
@@ -77,6 +80,7 @@ pub struct Receiver {
     pub last_data_ns: u64,
     rto_us: u32,
     sack: bool,
+    is_own_code: bool,
     pub echo: Echo,
     /// No data came yet.
     silent: bool,
@@ -102,6 +106,8 @@ pub struct Setup<'a> {
     pub place: u64,
     /// Both ends agreed on SACK (RFC 2018, 2).
     pub sack: bool,
+    /// The kernel's own code acknowledges, not a policy beside it.
+    pub is_own_code: bool,
     /// This end opens the connection.
     pub opens: bool,
     /// The application closes the connection when it has read all that comes.
@@ -151,6 +157,7 @@ impl Receiver {
             last_data_ns: now,
             rto_us: 0,
             sack: setup.sack,
+            is_own_code: setup.is_own_code,
             echo: Echo::default(),
             silent: true,
             closes: setup.closes,
@@ -319,7 +326,7 @@ impl Receiver {
 
     /// A segment with payload, a FIN or a window probe arrived. Returns the ACK that is due.
     // [S4.3] [RFC9293.3]
-    pub fn on_segment(&mut self, now: u64, p: &Packet, rto_ns: u64) -> Option<Reason> {
+    pub fn on_segment(&mut self, now: u64, p: &Packet, rto_ns: u64, srtt_ns: u64) -> Option<Reason> {
         self.silent = false;
         self.next_wnd = NEVER;
         self.rto_us = match self.cfg.socket {
@@ -345,6 +352,9 @@ impl Receiver {
         e.order = order;
         if self.sack && self.cfg.socket == SocketLayer::Linux {
             e.sack_delay_us = self.conn.sack_delay_us(self.sack_has_room);
+            if self.is_own_code && srtt_ns > 0 {
+                e.sack_delay_us = e.sack_delay_us.min((srtt_ns / SACK_RTT_SHARE / 1000) as u16);
+            }
         }
         let awaits_own_fin = p.fin && self.awaits_own_fin();
         if awaits_own_fin {
@@ -356,7 +366,16 @@ impl Receiver {
         {
             e.flags |= u16::from(is_set) * bit;
         }
-        self.report(&e)
+        let covered = self.rcv_nxt - self.rcv_wup;
+        let due = self.report(&e);
+        if due.is_some() && self.is_own_code && order == Order::Fills && !window_grew {
+            // Linux, __tcp_ack_snd_check: unless two segments ask for it and the window moves with them.
+            let asks = covered > u64::from(self.rcv_mss) && self.window_now() >= self.wnd;
+            if !self.above.is_empty() && !asks {
+                self.conn.count_duplicate();
+            }
+        }
+        due
     }
 
     /// Linux waits for the FIN of an application that closes, which carries the ACK of the peer's FIN, unless
