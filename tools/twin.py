@@ -36,7 +36,7 @@ from ackwise.lab import build
 from ackwise.lab import compare as lab_compare
 from ackwise.lab.network import CLIENT, SERVER
 from ackwise.plans import load_plan
-from ackwise.results import compare
+from ackwise.results import compare, hosts
 from ackwise.results.document import number
 from ackwise.results.progress import progress_bar
 from ackwise.results.stats import Estimate
@@ -192,7 +192,7 @@ def write_same_losses(jobs: int | None) -> None:
             )
             captures = {host: folder / f"{host}.pcap" for host in (CLIENT, SERVER)}
             fed = same.fed(scenario, captures)
-        here = engine.simulate(fed, cancel)
+        here = engine.simulate(hosts.like_the_lab(fed), cancel)
         row: dict[str, object] = {"point": number, **dict(zip(names, points[number], strict=True))}
         row |= {"lost": len(fed["down"]["lose"]), "lost_acks": len(fed["up"]["lose"])}
         for prefix, result in (("", here), (f"{BESIDE}.", there)):
