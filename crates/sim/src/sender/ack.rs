@@ -13,6 +13,8 @@ use crate::scenario::Recovery;
 pub(super) struct News {
     pub sample: AckSample,
     pub prior_una: u64,
+    /// RTT of the first segment acknowledged that was sent once and not SACKed before.
+    pub clean_rtt_ns: Option<u64>,
     /// The time echoed; 0: none.
     pub echo_ns: u64,
     /// Nothing was out of order before, nor is with this ACK.
@@ -50,6 +52,7 @@ impl News {
             sample: sender.sample_before(now),
             prior_una,
             sacked_to: sender.sacked.highest(),
+            clean_rtt_ns: None,
             echo_ns: p.echo_ns,
             in_order: sender.is_in_order() && p.sack.is_none() && !echoes,
             echoes,
@@ -74,7 +77,8 @@ impl News {
 }
 
 impl Sender {
-    /// An ACK (on its own or on data) arrived. Returns the round-trip time it measured.
+    /// An ACK (on its own or on data) arrived. Returns the round-trip time that is seen on the wire: of the first
+    /// segment it covers that was sent once and not reported before.
     #[inline(always)]
     pub fn on_ack(&mut self, now: u64, p: &Packet) -> Option<u64> {
         // RFC 9293, 3.10.7.4: old ACKs and those of data not sent are ignored.
@@ -109,7 +113,7 @@ impl Sender {
             None if self.restarts_timer(&news) => self.restart_timer(now),
             None => {}
         }
-        news.sample.rtt_ns
+        news.clean_rtt_ns
     }
 
     /// Nothing is out and nothing is waited for: an ACK without SACK blocks brings a window at most. Each
@@ -199,6 +203,9 @@ impl Sender {
                 let sent_ns = front.departure.sent_ns;
                 news.sample.rtt_ns = news.sample.rtt_ns.or(Some(now - sent_ns));
                 news.acked_sent_ns = Some(sent_ns);
+                if end <= ack {
+                    news.clean_rtt_ns = news.clean_rtt_ns.or(Some(now - sent_ns));
+                }
                 overtaken = overtaken.min(front.seq);
             }
             if end > ack {
