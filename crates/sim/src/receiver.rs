@@ -230,9 +230,7 @@ impl Receiver {
         let (free, whole) = (self.free(), self.buffer.window());
         let usable = free.min(self.ceiling).min(if self.cfg.window_scaling { u64::MAX } else { 65_535 });
         let sliver = match self.cfg.socket {
-            SocketLayer::Linux => {
-                free < whole / 16 || (free < u64::from(self.rcv_mss) && free < whole / 2)
-            }
+            SocketLayer::Linux => free < whole / 16 || (free < u64::from(self.rcv_mss) && free < whole / 2),
             SocketLayer::Bsd43 => free < whole / 4 && free < u64::from(self.mss),
         };
         if sliver {

@@ -122,12 +122,32 @@ fn a_short_segment_at_the_end_of_all_data_belongs_to_the_burst() {
 
 #[test]
 fn a_segment_of_128_bytes_opens_the_window_and_a_shorter_one_does_not() {
-    // Linux, tcp_event_data_recv and __tcp_grow_window: by two segments for each.
+    // Linux, tcp_event_data_recv and tcp_grow_window, once a full segment has shown what share of the memory
+    // is payload: 132/256 of 131072 bytes.
     for (bytes, grows) in [(127, false), (128, true)] {
         let seen = left(json!({
             "receiver": { "slow_window": true, "recv_buffer_bytes": 131_072, "recv_buffer_max_bytes": 6 << 20 },
-            "app": { "kind": "odd-writes", "write_bytes": bytes, "writes": 1, "count": 5 },
+            "app": { "kind": "replay", "times_ns": [0, 200 * MS, 400 * MS], "bytes": [MSS, bytes, bytes] },
         }));
-        assert_eq!(seen.windows[4] > seen.windows[0], grows, "{bytes}: {:?}", seen.windows);
+        assert_eq!(seen.windows[2] > seen.windows[0], grows, "{bytes}: {:?}", seen.windows);
     }
+}
+
+#[test]
+fn the_first_windows_are_those_of_the_kernel() {
+    // Captured on Linux 6.12 with segments of 1448 bytes, each acknowledged: the SYN's, that of the handshake's
+    // last ACK, in units of 128 bytes, and by two segments more with each (tcp_select_initial_window,
+    // tcp_init_buffer_space, tcp_grow_window).
+    let path = json!({ "mtu_bytes": 1500 });
+    let one = json!({
+        "sender": { "recovery": "sack" },
+        "receiver": {
+            "slow_window": true, "timestamps": true, "recv_buffer_bytes": 131_072,
+            "recv_buffer_max_bytes": 6_291_456,
+        },
+        "app": { "kind": "bulk", "bytes": 3 * 1448 },
+    });
+    let mut seen = Left::default();
+    run_tapped(&ruler(path, &[group(one)]), None, Some(&mut seen)).unwrap();
+    assert_eq!(seen.windows[..5], [64_240, 64_256, 67_072, 69_888, 72_832]);
 }

@@ -600,3 +600,31 @@ fn a_timeout_within_the_window_of_an_echo_reduces_no_further() {
     assert_eq!(flow.sender.counters.timeouts, 1);
     assert_eq!((flow.window_segments(), flow.sender.cc.window.ssthresh), (2.0, 5 * MSS));
 }
+
+/// A bulk writer and output in turns, as after an ACK.
+fn write_and_send(flow: &mut Flow, ms: u64) -> Vec<u64> {
+    let now = (START_MS + ms) * MS;
+    let mut left = flow.send(ms);
+    while flow.sender.fill(now, u64::MAX, u64::MAX) {
+        left.extend(flow.send(ms));
+    }
+    left
+}
+
+#[test]
+fn a_bulk_writer_overruns_its_memory_by_a_buffer_and_sleeps_until_a_third_is_free() {
+    // tcp_sndbuf_expand: 46080 bytes for ten segments. tcp_sendmsg_locked looks at it only when it begins a buffer, of
+    // 65 segments at most (sk_gso_max_size), and fills up what ten segments leave of the first.
+    let mut flow = Flow::idle();
+    assert_eq!(write_and_send(&mut flow, 0), (1..=10).collect::<Vec<_>>());
+    assert_eq!((flow.sender.written, flow.sender.fillable(u64::MAX)), (75 * MSS, 0));
+    // The window is full after each ACK, so that the memory does not grow (tcp_should_expand_sndbuf).
+    let mut acked = 0;
+    while flow.sender.fillable(u64::MAX) == 0 {
+        acked += 2;
+        flow.ack(40 + acked, acked, Some(0), &[]);
+        assert!(acked < 75);
+    }
+    let free = 46_080 - (75 - acked) * MSS;
+    assert!(2 * free > (75 - acked) * MSS, "{acked}");
+}
