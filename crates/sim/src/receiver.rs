@@ -122,8 +122,15 @@ impl Receiver {
         start.rcv_mss_bytes = mss;
         let buffer = ReceiveBuffer::new(cfg, mss);
         let scale = if cfg.window_scaling { buffer.window_scale() } else { 0 };
-        let first_clamp =
-            (buffer.grows && cfg.slow_window).then(|| buffer.window().saturating_sub(mss.into()));
+        let first_clamp = (buffer.grows && cfg.slow_window).then(|| {
+            // Linux, tcp_init_buffer_space: room for one segment is kept.
+            let (whole, mss) = (buffer.window(), u64::from(mss));
+            if whole > 2 * mss {
+                (whole - mss).max(2 * mss)
+            } else {
+                whole
+            }
+        });
         let mut r = Receiver {
             cfg: cfg.clone(),
             mss,

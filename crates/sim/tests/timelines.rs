@@ -531,12 +531,19 @@ fn sack_recovery_of_a_large_loss_sends_one_for_one_and_two_when_a_hole_is_filled
 // [RFC6298.1]
 fn the_first_timeout_is_one_second_and_doubles() {
     // RFC 6298, 2.4: the handshake's 39.04 ms give 39.04 + 4 * 19.52 = 117.12 ms, rounded up to
-    // 1 s; 5.5: doubled each time. Lost are the window at 0 and what is sent at 1 s and 3 s.
+    // 1 s; 5.5: doubled each time. Lost are the window at 0 and what is sent at 1 s and 3 s. With SACK it is Linux's
+    // timer, of whole jiffies of 10 ms, and the one that has begun does not count.
     let down = json!({ "down": { "outages": [{ "start_ns": 0, "length_ns": 3500 * MS }] } });
-    for recovery in ["timeout", "newreno", "sack"] {
+    for (recovery, late) in [("timeout", 0), ("newreno", 0), ("sack", 10)] {
         let over = json!({ "sender": { "recovery": recovery } });
         let r = run(&ruler(down.clone(), &[transfer(10, over)]));
-        let expected = at_ms(&[(0, 1..=10), (1000, 1..=1), (3000, 1..=1), (7000, 1..=1), (7040, 2..=3)]);
+        let expected = at_ms(&[
+            (0, 1..=10),
+            (1000 + late, 1..=1),
+            (3000 + 2 * late, 1..=1),
+            (7000 + 3 * late, 1..=1),
+            (7040 + 3 * late, 2..=3),
+        ]);
         assert_eq!(sent(trace(&r))[..15], expected, "{recovery}");
         assert_eq!(r.groups[0].timeouts, 3);
         assert_eq!(r.groups[0].fast_recoveries, 0);
@@ -602,25 +609,25 @@ fn a_tail_loss_probe_leaves_after_two_round_trips_and_the_peers_longest_delay() 
     // (each segment waits one more millisecond for the link). The ACK at 48 ms leaves a single
     // segment outstanding: PTO = 2 SRTT + 200 ms. Nothing new to send: the last segment again.
     let srtt_ms = smoothed([39.04].into_iter().chain((40..=48).map(f64::from)));
-    let expected_ns = 1e6 * (48.0 + 2.0 * srtt_ms + 200.0);
+    // Linux counts whole jiffies of 10 ms behind that of the ACK.
+    let jiffies = (48.0 / 10.0_f64).floor() + ((2.0 * srtt_ms + 200.0) / 10.0).ceil() + 1.0;
     let over = json!({ "sender": { "recovery": "sack", "tail_loss_probe": true } });
     let r = run(&ruler(losing_at(&[10]), &[transfer(10, over)]));
     let t = trace(&r);
     assert_eq!((t.data_seq.len(), t.data_seq[10]), (11, 9 * MSS));
-    // Whole nanoseconds: each of the nine updates rounds by less than two.
-    assert!((t.data_time_ns[10] as f64 - expected_ns).abs() < 2.0 * 2.0 * 9.0);
+    assert_eq!(t.data_time_ns[10] as f64, 1e7 * jiffies);
     assert_eq!((r.groups[0].timeouts, r.groups[0].fast_recoveries), (0, 0));
 }
 
 #[test]
 fn a_tail_loss_probe_is_new_data_where_there_is_some_whatever_the_congestion_window() {
     // RFC 8985, 7.3: the first window is lost; the probe is segment 11, beyond the congestion window of
-    // ten, at 2 * 39.04 ms and 2 ms that Linux adds: 80.08 ms. Its SACK comes 40 ms later and shows that
-    // all that left at 0 is lost.
+    // ten, at 2 * 39.04 ms and 2 ms that Linux adds: 80.08 ms, nine jiffies of 10 ms and that which has begun. Its
+    // SACK comes 40 ms later and shows that all that left at 0 is lost.
     let down = json!({ "down": { "outages": [{ "start_ns": 0, "length_ns": 11 * MS }] } });
     let over = json!({ "sender": { "recovery": "sack", "tail_loss_probe": true } });
     let r = run(&ruler(down, &[transfer(30, over)]));
-    assert_eq!(sent(trace(&r))[10..12], [(80_080, 11), (120_080, 1)]);
+    assert_eq!(sent(trace(&r))[10..12], [(100_000, 11), (140_000, 1)]);
 }
 
 // --- windows and queues --------------------------------------------------------------------------

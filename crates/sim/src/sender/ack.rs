@@ -113,7 +113,9 @@ impl Sender {
             None if self.restarts_timer(&news) => self.restart_timer(now),
             None => {}
         }
-        news.clean_rtt_ns
+        // Without SACK what waited behind a hole is not told from what did not (Karn, RFC 6298, 3).
+        let is_clean = self.cfg.recovery == Recovery::Sack || !news.retransmitted;
+        news.clean_rtt_ns.filter(|_| is_clean)
     }
 
     /// Nothing is out and nothing is waited for: an ACK without SACK blocks brings a window at most. Each

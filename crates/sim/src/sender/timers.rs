@@ -42,14 +42,27 @@ impl Sender {
     /// RFC 6298, 5.5: the timeout doubles with each expiry.
     pub(super) fn arm_retransmit(&mut self, now: u64, backoff: u32) {
         self.timer = Timer::Retransmit;
-        self.timer_ns = now + (self.rto_ns << backoff.min(MAX_RTO_DOUBLINGS)).min(MAX_RTO_NS);
+        self.timer_ns = self.expiry_ns(now, (self.rto_ns << backoff.min(MAX_RTO_DOUBLINGS)).min(MAX_RTO_NS));
+    }
+
+    /// When a timer expires that is set for so long: on Linux by jiffies.
+    fn expiry_ns(&self, now: u64, wait_ns: u64) -> u64 {
+        if self.sends_bursts() {
+            by_jiffies(now, wait_ns)
+        } else {
+            now + wait_ns
+        }
     }
 
     /// The same, counted from when the segment that blocks all others left (Linux, tcp_rearm_rto).
     fn arm_retransmit_of_first(&mut self, now: u64) {
-        let since = self.segments.front().map_or(now, |s| s.departure.sent_ns);
-        self.arm_retransmit(since, self.backoff);
-        self.timer_ns = self.timer_ns.max(now + 1);
+        self.arm_retransmit(now, self.backoff);
+        if self.sends_bursts() {
+            // tcp_rto_delta_us: the RTO itself is whole jiffies.
+            let since = self.segments.front().map_or(now, |s| s.departure.sent_ns);
+            let left_ns = (since + self.rto_jiffies() * JIFFY_NS).saturating_sub(now);
+            self.timer_ns = by_jiffies(now, left_ns.max(1));
+        }
     }
 
     /// A segment may be lost after so long.
@@ -68,7 +81,7 @@ impl Sender {
         self.arm_retransmit(now, self.backoff);
         if self.may_probe_tail() {
             self.timer = Timer::TailLossProbe;
-            self.timer_ns = self.timer_ns.min(now + self.probe_wait_ns());
+            self.timer_ns = self.timer_ns.min(self.expiry_ns(now, self.probe_wait_ns()));
         }
     }
 
