@@ -8,8 +8,8 @@ ACK_DELAY_MAX_NS = 190_000_000
 
 
 def like_the_lab(scenario: dict[str, Any]) -> dict[str, Any]:
-    """A scenario whose receivers delay ACKs no longer than the lab's, unless it says how long, and whose
-    links have rates of whole bytes a second, as `tc` has."""
+    """A scenario whose receivers delay ACKs no longer than the lab's, unless it says how long, and
+    whose links have rates of whole bytes a second, as `tc` has."""
     limit = {"ack_delay_max_ns": ACK_DELAY_MAX_NS}
     groups = [
         group | {"receiver": limit | group.get("receiver", {})} for group in scenario["groups"]
