@@ -459,6 +459,7 @@ impl Receiver {
                 let from = self.rcv_nxt;
                 self.rcv_nxt = self.rcv_nxt.max(p.end());
                 self.buffer.queue(from, self.rcv_nxt);
+                self.rtt.measure_window(now, self.rcv_nxt, self.wnd);
                 self.last_data_ns = now;
                 let grew = self.raise_ceiling(p);
                 if order == Order::Fills {
@@ -563,7 +564,7 @@ impl Receiver {
 
     /// Linux, tcp_rcv_space_adjust: a round is an RTT as data measured it.
     fn tune(&mut self, now: u64) {
-        let rtt_us = if self.cfg.timestamps { self.rtt.of_data_us() } else { self.rtt.us };
+        let rtt_us = self.rtt.of_data_us();
         if rtt_us == 0 || now / 1000 < self.tune_since_ns / 1000 + u64::from(rtt_us) {
             return;
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! The round-trip time as a receiver knows it, from the timestamps that data echoes (Linux 6.12,
-//! net/ipv4/tcp_input.c).
+//! The round-trip time as a receiver knows it, from the timestamps that data echoes and from how long a window of
+//! data takes (Linux 6.12, net/ipv4/tcp_input.c).
 
 /// Linux: timestamps count milliseconds (TCP_TS_HZ).
 const TICK_US: u32 = 1000;
@@ -15,12 +15,14 @@ pub struct RoundTrip {
     eighths: u32,
     /// What was echoed last, in ticks.
     echoed: Option<u64>,
+    /// The end of the window that is measured, and since when.
+    window: Option<(u64, u64)>,
 }
 
 impl RoundTrip {
     /// The sender's half of the connection measured it (`tcp_ack_rtt_us` in `linux/`); 0: it did not.
     pub fn of_handshake(ns: u64) -> Self {
-        RoundTrip { us: (ns / 1000) as u32, eighths: 0, echoed: None }
+        RoundTrip { us: (ns / 1000) as u32, eighths: 0, echoed: None, window: None }
     }
 
     /// As data measured it (rcv_rtt_est); 0: not yet.
@@ -40,10 +42,34 @@ impl RoundTrip {
         if ticks == 0 {
             return;
         }
-        let (sample_us, before) = (ticks * TICK_US, self.eighths);
-        let is_shorter = before == 0 || sample_us * 8 < before;
-        self.eighths = if is_shorter { sample_us * 8 } else { before - before / 8 + sample_us };
-        self.us = self.eighths / 8;
+        let sample_us = ticks * TICK_US;
+        if !self.shorten(sample_us) {
+            self.eighths += sample_us - self.eighths / 8;
+            self.us = self.eighths / 8;
+        }
+    }
+
+    /// Data is in order up to `rcv_nxt`. tcp_rcv_rtt_measure: a window of it takes one RTT at least, so that only
+    /// a shorter time counts.
+    #[inline]
+    pub fn measure_window(&mut self, now: u64, rcv_nxt: u64, wnd_bytes: u64) {
+        if let Some((end, since_ns)) = self.window {
+            if rcv_nxt < end {
+                return;
+            }
+            self.shorten(((now / 1000 - since_ns / 1000) as u32).clamp(1, MOST_TICKS * TICK_US));
+        }
+        self.window = Some((rcv_nxt + wnd_bytes, now));
+    }
+
+    /// Takes the first sample, and each that is shorter.
+    fn shorten(&mut self, sample_us: u32) -> bool {
+        let is_shorter = self.eighths == 0 || sample_us * 8 < self.eighths;
+        if is_shorter {
+            self.eighths = sample_us * 8;
+            self.us = sample_us;
+        }
+        is_shorter
     }
 }
 
@@ -76,6 +102,13 @@ mod tests {
         assert_eq!(rtt.us, 300, "the tick was echoed before");
         rtt.measure(12_100 * US, 11_800 * US);
         assert_eq!(rtt.us, 1_000);
+        rtt.measure_window(20_000 * US, 1_000, 60_000);
+        rtt.measure_window(20_400 * US, 60_000, 60_000);
+        assert_eq!(rtt.us, 1_000, "the window has not come yet");
+        rtt.measure_window(20_500 * US, 61_000, 60_000);
+        assert_eq!(rtt.us, 500, "a window took less than a tick");
+        rtt.measure_window(29_000 * US, 121_000, 60_000);
+        assert_eq!(rtt.us, 500, "a longer one does not count");
         rtt.measure(u64::MAX, 13_000 * US);
         assert!(rtt.us > 60_000_000, "an hour has no place");
     }
