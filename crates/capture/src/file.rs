@@ -71,7 +71,7 @@ impl<'a> CaptureFile<'a> {
     }
 
     /// The next packet; none at the end of the input or where it breaks off.
-    #[inline]
+    #[inline(always)]
     pub fn next_packet(&mut self) -> Result<Option<RawPacket<'_>>, CaptureError> {
         match &mut self.layout {
             Layout::Pcap(pcap) => pcap.next_packet(&mut self.input),

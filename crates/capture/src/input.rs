@@ -16,7 +16,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// As much as fits into the second-level cache of a processor beside what is done with it.
-const READ_BYTES: usize = 64 << 10;
+const READ_BYTES: usize = 256 << 10;
 
 /// Something to read a capture from.
 pub struct Source<'a> {

@@ -52,7 +52,7 @@ pub use file::MAX_BLOCK_BYTES;
 pub use input::Source;
 pub use notes::{CaptureNotes, FileNotes, Format, InterfaceNotes, Truncation};
 pub use packet::{tcp_flag, AccEcn, Cut, Fragment, SkipCause, TcpOptions, TcpSegment, Tunnel};
-pub use packets::{packets, Packet, Progress, ReadOptions};
+pub use packets::{packets, packets_into, Packet, Progress, ReadOptions, Take};
 pub use unpack::Compression;
 
 use serde::Serialize;

@@ -33,6 +33,12 @@ impl Packet {
     fn nothing(file: u32) -> Self {
         Packet { time_ns: 0, number: 0, file, interface: 0, segment: TcpSegment::nothing() }
     }
+
+    /// What comes first: time, and number of the file.
+    #[inline]
+    fn place(&self) -> (u64, u32) {
+        (self.time_ns, self.file)
+    }
 }
 
 /// How far a reading is.
@@ -75,7 +81,34 @@ impl Default for ReadOptions<'_> {
 pub fn packets<'a>(
     sources: impl IntoIterator<Item = Source<'a>>,
     options: &ReadOptions<'_>,
-    mut each: impl FnMut(&Packet) -> ControlFlow<()>,
+    each: impl FnMut(&Packet) -> ControlFlow<()>,
+) -> Result<CaptureNotes, CaptureError> {
+    packets_into(sources, options, &mut Caller(each))
+}
+
+/// Takes packets one by one. Unlike a closure, an `#[inline(always)]` implementation is certain to be compiled
+/// together with what decodes most packets, so that their fields stay in registers.
+pub trait Take {
+    /// [`ControlFlow::Break`] ends the reading.
+    fn take(&mut self, packet: &Packet) -> ControlFlow<()>;
+}
+
+struct Caller<F>(F);
+
+impl<F: FnMut(&Packet) -> ControlFlow<()>> Take for Caller<F> {
+    fn take(&mut self, packet: &Packet) -> ControlFlow<()> {
+        (self.0)(packet)
+    }
+}
+
+/// As [`packets`].
+///
+/// # Errors
+/// As [`packets`].
+pub fn packets_into<'a>(
+    sources: impl IntoIterator<Item = Source<'a>>,
+    options: &ReadOptions<'_>,
+    to: &mut impl Take,
 ) -> Result<CaptureNotes, CaptureError> {
     let sources: Vec<_> = sources.into_iter().collect();
     let watch = Watch::new(&sources, options.watch);
@@ -83,7 +116,7 @@ pub fn packets<'a>(
     let mut waiting = reading.in_order(sources, &watch)?;
     let mut open: Vec<Cursor<'_>> = Vec::new();
     loop {
-        let first = (0..open.len()).min_by_key(|&i| open[i].place());
+        let first = (0..open.len()).min_by_key(|&i| open[i].head.place());
         let reached_ns = first.map_or(u64::MAX, |i| open[i].head.time_ns);
         if waiting.front().is_some_and(|w| w.first_ns <= reached_ns) {
             let Some(next) = waiting.pop_front() else { continue };
@@ -92,22 +125,17 @@ pub fn packets<'a>(
         }
         let Some(first) = first else { return Ok(reading.finish()) };
         // Nothing else comes in between up to here.
-        let others = (0..open.len()).filter(|&i| i != first).map(|i| open[i].place());
+        let others = (0..open.len()).filter(|&i| i != first).map(|i| open[i].head.place());
         let until = others.chain(waiting.front().map(|w| (w.first_ns, w.file))).min();
-        let cursor = &mut open[first];
-        loop {
-            reading.stamp(&mut cursor.head);
-            if each(&cursor.head).is_break() {
-                open.into_iter().for_each(|cursor| reading.close(cursor));
-                return Ok(reading.finish());
-            }
-            if !cursor.advance(&mut reading)? {
+        match open[first].hand_out(until, &mut reading, to)? {
+            Reached::Later => {}
+            Reached::End => {
                 let over = open.swap_remove(first);
                 reading.close(over);
-                break;
             }
-            if until.is_some_and(|until| cursor.place() > until) {
-                break;
+            Reached::Enough => {
+                open.into_iter().for_each(|cursor| reading.close(cursor));
+                return Ok(reading.finish());
             }
         }
     }
@@ -135,7 +163,7 @@ impl<'a> Waiting<'a> {
             Begun::Open(file) => file,
         };
         let mut cursor = Cursor { file, head: Packet::nothing(self.file) };
-        if cursor.advance(reading)? {
+        if cursor.begin(reading)? {
             return Ok(Some(cursor));
         }
         reading.close(cursor);
@@ -150,29 +178,97 @@ struct Cursor<'a> {
     head: Packet,
 }
 
+/// Why a source hands out no more for now.
+enum Reached {
+    /// Its next packet comes later than was asked for.
+    Later,
+    End,
+    /// The caller wants no more.
+    Enough,
+}
+
 impl Cursor<'_> {
-    /// What comes first: time of the packet, and number of the file.
-    fn place(&self) -> (u64, u32) {
-        (self.head.time_ns, self.head.file)
+    /// To its first TCP packet; false if there is none.
+    fn begin(&mut self, reading: &mut Reading) -> Result<bool, CaptureError> {
+        let nobody = &mut Caller(|_: &Packet| ControlFlow::Continue(()));
+        Ok(matches!(self.read(|_| false, reading, nobody)?, Reached::Later))
     }
 
-    /// To the next TCP packet; false at the end.
-    fn advance(&mut self, reading: &mut Reading) -> Result<bool, CaptureError> {
-        loop {
-            if reading.is_at_limit() {
-                return Ok(false);
-            }
-            let Some(raw) = self.file.next_packet()? else { return Ok(false) };
-            reading.packets += 1;
-            match decode(&raw, &mut reading.fragments, &mut self.head) {
-                Err(cause) => reading.skipped[cause as usize] += 1,
-                Ok(()) => {
-                    reading.count(&self.head.segment);
-                    return Ok(true);
-                }
+    /// Hands out its next packet, and those behind it that come no later than `until`.
+    #[inline(always)]
+    fn hand_out(
+        &mut self,
+        until: Option<(u64, u32)>,
+        reading: &mut Reading,
+        to: &mut impl Take,
+    ) -> Result<Reached, CaptureError> {
+        reading.stamp(&mut self.head);
+        match apart(to, &self.head) {
+            ControlFlow::Break(()) => Ok(Reached::Enough),
+            ControlFlow::Continue(()) => {
+                self.read(|packet| until.map_or(true, |until| packet.place() <= until), reading, to)
             }
         }
     }
+
+    /// Hands out TCP packets as long as they are due; the next one is its head then.
+    #[inline(always)]
+    fn read(
+        &mut self,
+        is_due: impl Fn(&Packet) -> bool,
+        reading: &mut Reading,
+        to: &mut impl Take,
+    ) -> Result<Reached, CaptureError> {
+        let mut packet = Packet::nothing(self.head.file);
+        while !reading.is_at_limit() {
+            let Some(raw) = self.file.next_packet()? else { break };
+            reading.packets += 1;
+            // What most packets are is handed out as it is decoded. From memory it would be read back before it
+            // has arrived there, which takes longer than decoding it.
+            if plain(&raw, &mut packet) {
+                reading.count(&packet.segment);
+                if !is_due(&packet) {
+                    self.head = packet;
+                    return Ok(Reached::Later);
+                }
+                reading.stamp(&mut packet);
+                if to.take(&packet).is_break() {
+                    return Ok(Reached::Enough);
+                }
+                continue;
+            }
+            let head = &mut self.head;
+            if let Err(cause) = decode(&raw, &mut reading.fragments, head) {
+                reading.skipped[cause as usize] += 1;
+                continue;
+            }
+            reading.count(&head.segment);
+            if !is_due(head) {
+                return Ok(Reached::Later);
+            }
+            reading.stamp(head);
+            if apart(to, head).is_break() {
+                return Ok(Reached::Enough);
+            }
+        }
+        Ok(Reached::End)
+    }
+}
+
+/// For packets that are few: what takes them need not be compiled for each place.
+#[cold]
+#[inline(never)]
+fn apart(to: &mut impl Take, packet: &Packet) -> ControlFlow<()> {
+    to.take(packet)
+}
+
+#[inline(always)]
+fn plain(raw: &RawPacket<'_>, into: &mut Packet) -> bool {
+    let (Some(link), Some(time_ns)) = (raw.link, raw.time_ns) else { return false };
+    into.time_ns = time_ns;
+    into.number = raw.number;
+    into.interface = raw.interface;
+    packet::plain(link, raw.data, &mut into.segment)
 }
 
 fn decode(raw: &RawPacket<'_>, fragments: &mut Fragments, into: &mut Packet) -> Result<(), SkipCause> {

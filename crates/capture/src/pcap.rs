@@ -38,6 +38,11 @@ pub(crate) struct Pcap {
     snap_len: u32,
 }
 
+#[cold]
+fn too_long(input: &Input<'_>, len: u32) -> CaptureError {
+    input.damaged(format!("a packet of {len} captured bytes"), &format!("at most {MAX_BLOCK_BYTES}"))
+}
+
 impl Pcap {
     /// By the first 4 bytes; none if they are not those of a pcap file.
     pub fn begins(magic: &[u8]) -> Option<Style> {
@@ -103,7 +108,7 @@ impl Pcap {
         u64::from(order.u32(head, 0)) * 1_000_000_000 + u64::from(order.u32(head, 4)) * self.style.fraction_ns
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn next_packet<'i>(
         &mut self,
         input: &'i mut Input<'_>,
@@ -124,10 +129,7 @@ impl Pcap {
             Lengths::Swapped => (wire_len, len),
         };
         if len > MAX_BLOCK_BYTES {
-            return Err(input.damaged(
-                format!("a packet of {len} captured bytes"),
-                &format!("at most {MAX_BLOCK_BYTES}"),
-            ));
+            return Err(too_long(input, len));
         }
         let total = head_len + len as usize;
         let have = input.fill(total)?;
