@@ -1,20 +1,31 @@
 // SPDX-License-Identifier: MIT
 //! Counts by bucket, in memory for the buckets in use and a few beside them.
 
-/// Buckets come and go so many at a time: fewer allocations.
+/// Buckets come so many at a time: fewer allocations. The first need none, and most values stay within them.
 const TOGETHER: usize = 8;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Buckets {
-    /// Bucket of `counts[0]`.
+    /// Bucket of the first count.
     first: usize,
-    counts: Vec<u32>,
+    few: [u32; TOGETHER],
+    /// All of them, where there are more.
+    many: Vec<u32>,
 }
 
 impl Buckets {
+    fn counts(&self) -> &[u32] {
+        if self.many.is_empty() {
+            &self.few
+        } else {
+            &self.many
+        }
+    }
+
     #[inline]
     pub fn add(&mut self, bucket: usize) {
-        match self.counts.get_mut(bucket.wrapping_sub(self.first)) {
+        let counts = if self.many.is_empty() { &mut self.few[..] } else { &mut self.many };
+        match counts.get_mut(bucket.wrapping_sub(self.first)) {
             Some(count) => *count = count.saturating_add(1),
             None => self.widen(bucket),
         }
@@ -23,29 +34,34 @@ impl Buckets {
     #[cold]
     fn widen(&mut self, bucket: usize) {
         let from = bucket / TOGETHER * TOGETHER;
-        if self.counts.is_empty() {
+        if self.counts() == [0; TOGETHER] {
             self.first = from;
+            self.few[bucket - from] = 1;
+            return;
+        }
+        if self.many.is_empty() {
+            self.many.reserve_exact(4 * TOGETHER);
+            self.many.extend(self.few);
         }
         if from < self.first {
             let missing = self.first - from;
-            self.counts.splice(..0, std::iter::repeat(0).take(missing));
+            self.many.splice(..0, std::iter::repeat(0).take(missing));
             self.first = from;
         }
         let at = bucket - self.first;
-        let len = self.counts.len().max(at / TOGETHER * TOGETHER + TOGETHER);
-        self.counts.reserve_exact(len - self.counts.len());
-        self.counts.resize(len, 0);
-        self.counts[at] += 1;
+        let len = self.many.len().max(at / TOGETHER * TOGETHER + TOGETHER);
+        self.many.resize(len, 0);
+        self.many[at] += 1;
     }
 
     /// How often this bucket was counted.
     pub fn of(&self, bucket: usize) -> u32 {
-        self.counts.get(bucket.wrapping_sub(self.first)).copied().unwrap_or(0)
+        self.counts().get(bucket.wrapping_sub(self.first)).copied().unwrap_or(0)
     }
 
     /// Buckets that are not empty, with their counts, the lowest first.
     pub fn filled(&self) -> impl Iterator<Item = (usize, u32)> + '_ {
-        let filled = self.counts.iter().enumerate().filter(|(_, &count)| count > 0);
+        let filled = self.counts().iter().enumerate().filter(|(_, &count)| count > 0);
         filled.map(|(at, &count)| (self.first + at, count))
     }
 }
