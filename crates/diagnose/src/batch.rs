@@ -5,11 +5,13 @@ use crate::key::Key;
 use crate::report::Options;
 use crate::table::Arrival;
 use ackwise_capture::{AccEcn, Packet};
+use std::hint::black_box;
 use std::ops::Deref;
 use std::slice;
 
 /// What counts of a packet: one cache line.
 #[derive(Clone, Copy, Debug, Default)]
+#[repr(align(64))]
 pub(crate) struct Headers {
     /// Since the first packet of the capture.
     pub time_ns: u64,
@@ -26,8 +28,8 @@ pub(crate) struct Headers {
     pub ip_ident: u16,
     /// 0: none.
     mss: u16,
-    /// Place of its SACK blocks in the batch.
-    sacks_from: u32,
+    /// Packets of the capture between the first of the batch and this one.
+    place: u32,
     window_scale: Option<u8>,
     pub ecn: u8,
     /// As in [`crate::key::Key::of`].
@@ -74,7 +76,7 @@ impl Headers {
             window: segment.window,
             ip_ident: segment.ip_ident,
             mss: options.mss.unwrap_or(0),
-            sacks_from: 0,
+            place: 0,
             window_scale: options.window_scale,
             ecn: segment.ecn,
             from_upper,
@@ -115,21 +117,26 @@ impl Segment<'_> {
     }
 }
 
-/// Runs are put together by so many values of their hashes: few beside the runs that wait on a shelf, and
-/// several for each of its connections.
-const GROUPS: usize = 128;
+/// In place of the number of a run.
+const NONE: u32 = u32::MAX;
 
-/// Packets of any connections.
+/// Packets of any connections. What each packet needs is in the first cache line: there are many batches.
 #[derive(Debug, Default)]
+#[repr(C, align(64))]
 pub(crate) struct Batch {
+    /// Of the latest run.
+    last_hash: u64,
+    /// Packets of the capture in front of the first.
+    first_ordinal: u64,
+    packets: Vec<Headers>,
     runs: Vec<Run>,
-    /// With the number of packets in front of each.
-    packets: Vec<(u64, Headers)>,
     sacks: Vec<(u32, u32)>,
     /// Of those packets that have the option.
     accecn: Vec<AccEcn>,
-    /// Runs, group by group.
-    order: Vec<u32>,
+    /// The first run of each connection.
+    firsts: Vec<u32>,
+    /// The last one so far, by hash.
+    lasts: Vec<u32>,
 }
 
 /// Packets of one connection with none of another between them: they tend to come in bursts, so that
@@ -137,9 +144,13 @@ pub(crate) struct Batch {
 #[derive(Debug)]
 struct Run {
     key: Key,
-    group: u8,
-    /// Places of its first packet and of its first AccECN option.
+    /// Some of its bits.
+    hash: u32,
+    /// The next one of the connection, or none.
+    next: u32,
+    /// Places of its first packet, its first SACK block and its first AccECN option.
     from: u32,
+    sacks_from: u32,
     accecn_from: u32,
 }
 
@@ -147,38 +158,47 @@ impl Batch {
     #[inline(always)]
     pub fn push(&mut self, arrival: Arrival<'_>, hash: u64) {
         let Arrival { key, ordinal, headers, sacks, accecn } = arrival;
-        if self.runs.last().map_or(true, |run| run.key != key) {
+        // Another hash says so without a look at the run.
+        if self.last_hash != hash || self.runs.last().map_or(true, |run| run.key != key) {
+            self.last_hash = hash;
+            let places = [self.packets.len(), self.sacks.len(), self.accecn.len()];
+            let [from, sacks_from, accecn_from] = places.map(|n| n as u32);
             // The lowest bits chose the shelf.
-            let group = (hash >> u32::BITS) as usize % GROUPS;
-            let [from, accecn_from] = [self.packets.len(), self.accecn.len()].map(|n| n as u32);
-            self.runs.push(Run { key, group: group as u8, from, accecn_from });
+            let hash = (hash >> u32::BITS) as u32;
+            self.runs.push(Run { key, hash, next: NONE, from, sacks_from, accecn_from });
         }
-        let sacks_from = self.sacks.len() as u32;
-        self.packets.push((ordinal, Headers { sacks_from, ..headers }));
-        if !sacks.is_empty() {
-            self.sacks.extend_from_slice(sacks);
+        if self.packets.is_empty() {
+            self.first_ordinal = ordinal;
         }
-        if let Some(option) = accecn {
-            self.accecn.push(*option);
+        self.packets.push(Headers { place: (ordinal - self.first_ordinal) as u32, ..headers });
+        if !sacks.is_empty() || accecn.is_some() {
+            self.push_options(sacks, accecn);
         }
+    }
+
+    #[inline(never)]
+    fn push_options(&mut self, sacks: &[(u32, u32)], accecn: Option<&AccEcn>) {
+        self.sacks.extend_from_slice(sacks);
+        self.accecn.extend(accecn);
+    }
+
+    /// Room for so many packets, so that none is moved as more come.
+    pub fn reserve(&mut self, packets: usize) {
+        self.packets.reserve(packets.saturating_sub(self.packets.len()));
     }
 
     /// When the first packet came.
     pub fn first_ns(&self) -> Option<u64> {
-        self.packets.first().map(|(_, headers)| headers.time_ns)
+        self.packets.first().map(|headers| headers.time_ns)
     }
 
-    /// Connection by connection but for a few that share a group, those of each in the order in which they
-    /// came; the batch is empty then.
+    /// Connection by connection, in the order in which they came; the batch is empty then.
     pub fn drain(&mut self, mut each: impl FnMut(&Key, Burst<'_>)) {
-        self.sort();
-        for &n in &self.order {
-            let n = n as usize;
-            let to = self.runs.get(n + 1).map_or(self.packets.len(), |next| next.from as usize);
-            let Run { key, from, accecn_from, .. } = &self.runs[n];
-            let packets = self.packets[*from as usize..to].iter();
-            let accecn = self.accecn[*accecn_from as usize..].iter();
-            each(key, Burst { packets, sacks: &self.sacks, accecn });
+        // In order all of them are in a cache much sooner than in that of the connections.
+        black_box(self.packets.iter().fold(0, |all, headers| all ^ headers.place));
+        self.link();
+        for &first in &self.firsts {
+            each(&self.runs[first as usize].key, Burst::new(self, first));
         }
         self.runs.clear();
         self.packets.clear();
@@ -186,34 +206,60 @@ impl Batch {
         self.accecn.clear();
     }
 
-    /// By counting: groups need no order of their own, and comparing would take longer.
-    fn sort(&mut self) {
-        let mut places = [0u32; GROUPS];
-        for run in &self.runs {
-            places[usize::from(run.group)] += 1;
-        }
-        let mut before = 0;
-        for place in &mut places {
-            before += std::mem::replace(place, before);
-        }
-        self.order.clear();
-        self.order.resize(self.runs.len(), 0);
-        for (n, run) in (0..).zip(&self.runs) {
-            let place = &mut places[usize::from(run.group)];
-            self.order[*place as usize] = n;
-            *place += 1;
+    /// Finds the runs of each connection.
+    fn link(&mut self) {
+        let places = (2 * self.runs.len()).next_power_of_two();
+        self.firsts.clear();
+        self.lasts.clear();
+        self.lasts.resize(places, NONE);
+        for n in 0..self.runs.len() {
+            let Run { key, hash, .. } = self.runs[n];
+            let mut place = hash as usize % places;
+            loop {
+                match self.lasts[place] {
+                    NONE => self.firsts.push(n as u32),
+                    last if self.runs[last as usize].key == key => self.runs[last as usize].next = n as u32,
+                    _ => {
+                        place = (place + 1) % places;
+                        continue;
+                    }
+                }
+                self.lasts[place] = n as u32;
+                break;
+            }
         }
     }
 }
 
-/// The packets of a run, each with the number of packets in front of it.
+/// The packets of a connection, each with the number of packets in front of it.
 #[derive(Debug)]
 pub(crate) struct Burst<'b> {
-    packets: slice::Iter<'b, (u64, Headers)>,
-    /// Of the whole batch.
+    batch: &'b Batch,
+    next_run: u32,
+    /// Of the present run.
+    packets: slice::Iter<'b, Headers>,
+    /// Of its packets, and of those behind them; so are the options.
     sacks: &'b [(u32, u32)],
-    /// Of its packets, and of those behind them.
     accecn: slice::Iter<'b, AccEcn>,
+}
+
+impl<'b> Burst<'b> {
+    fn new(batch: &'b Batch, next_run: u32) -> Self {
+        Burst { batch, next_run, packets: [].iter(), sacks: &[], accecn: [].iter() }
+    }
+
+    /// To the next run, if there is one.
+    fn next_run(&mut self) -> Option<()> {
+        let Batch { runs, packets, sacks, accecn, .. } = self.batch;
+        let at = self.next_run as usize;
+        let run = runs.get(at)?;
+        let to = runs.get(at + 1).map_or(packets.len(), |next| next.from as usize);
+        self.next_run = run.next;
+        self.packets = packets[run.from as usize..to].iter();
+        self.sacks = &sacks[run.sacks_from as usize..];
+        self.accecn = accecn[run.accecn_from as usize..].iter();
+        Some(())
+    }
 }
 
 impl<'b> Iterator for Burst<'b> {
@@ -221,13 +267,18 @@ impl<'b> Iterator for Burst<'b> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        let (ordinal, headers) = self.packets.next()?;
-        let sacks = match headers.sacks {
-            0 => &[],
-            count => &self.sacks[headers.sacks_from as usize..][..count.into()],
+        let headers = loop {
+            match self.packets.next() {
+                Some(headers) => break headers,
+                None => self.next_run()?,
+            }
         };
+        let mut sacks = &[][..];
+        if headers.sacks > 0 {
+            (sacks, self.sacks) = self.sacks.split_at(headers.sacks.into());
+        }
         let accecn = if headers.has_accecn { self.accecn.next() } else { None };
-        Some((*ordinal, Segment { headers, sacks, accecn }))
+        Some((self.batch.first_ordinal + u64::from(headers.place), Segment { headers, sacks, accecn }))
     }
 }
 
@@ -239,7 +290,7 @@ mod tests {
     use std::net::SocketAddr;
 
     #[test]
-    fn each_connection_gets_its_packets_in_order_and_a_group_comes_together() {
+    fn each_connection_gets_its_packets_in_order_and_at_once() {
         let mut below = below(1);
         let server = SocketAddr::from(([192, 0, 2, 1], 443));
         let key = |n: u64| Key::between(&SocketAddr::from(([10, 0, 0, 1], n as u16 + 1)), &server).0;
@@ -248,7 +299,7 @@ mod tests {
             let (mut ordinal, mut put) = (0, BTreeMap::<_, Vec<_>>::new());
             for _ in 0..below(60) {
                 let connection = below(7);
-                // Connections 0 and 6 are in one group.
+                // Connections 0 and 6 have one.
                 let hash = (connection % 6) << u32::BITS;
                 for _ in 0..1 + below(3) {
                     let sacks: Vec<_> = (0..below(3) as u32).map(|n| (n, ordinal as u32)).collect();
@@ -265,15 +316,13 @@ mod tests {
                     ordinal += 1;
                 }
             }
-            let (mut found, mut groups) = (BTreeMap::<_, Vec<_>>::new(), Vec::new());
+            let mut found = BTreeMap::new();
             batch.drain(|name, burst| {
                 let connection = (0..7).find(|&n| key(n) == *name).expect("one of them");
-                groups.push(connection % 6);
                 let packets = burst.map(|(ordinal, s)| (ordinal, s.sacks.to_vec(), s.accecn.copied()));
-                found.entry(connection).or_default().extend(packets);
+                assert_eq!(found.insert(connection, packets.collect::<Vec<_>>()), None);
             });
             assert_eq!(found, put);
-            assert!(groups.windows(2).all(|w| w[0] <= w[1]), "{groups:?}");
             assert_eq!(batch.first_ns(), None);
         }
     }

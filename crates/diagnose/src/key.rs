@@ -4,7 +4,7 @@
 
 use ackwise_capture::TcpSegment;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
@@ -24,6 +24,17 @@ impl Key {
     /// The same for any two endpoints.
     #[inline]
     pub fn between(src: &SocketAddr, dst: &SocketAddr) -> (Self, bool) {
+        let (SocketAddr::V4(a), SocketAddr::V4(b)) = (src, dst) else { return Key::between_any(src, dst) };
+        let number = |end: &SocketAddrV4| u64::from(u32::from(*end.ip())) << 16 | u64::from(end.port());
+        let [a, b] = [a, b].map(number);
+        let from_upper = a > b;
+        let [lower, upper] = if from_upper { [b, a] } else { [a, b] };
+        let ports = [lower as u16, upper as u16];
+        (Key { lower: [0, lower >> 16], upper: [0, upper >> 16], ports, is_ipv4: true }, from_upper)
+    }
+
+    #[inline(never)]
+    fn between_any(src: &SocketAddr, dst: &SocketAddr) -> (Self, bool) {
         let is_ipv4 = src.is_ipv4();
         let (src, dst) = (number(src), number(dst));
         let from_upper = src > dst;
@@ -58,7 +69,6 @@ impl Hash for Key {
     }
 }
 
-#[inline]
 fn number(address: &SocketAddr) -> (u128, u16) {
     match address {
         SocketAddr::V4(address) => (u32::from(*address.ip()).into(), address.port()),

@@ -63,7 +63,7 @@ pub use report::{Connection, Ecn, Ending, Handshake, Options};
 pub use rtt::Rtt;
 pub use window::Window;
 
-use ackwise_capture::{packets, CaptureError, CaptureNotes, Packet, ReadOptions, Source};
+use ackwise_capture::{packets_into, CaptureError, CaptureNotes, Packet, ReadOptions, Source, Take};
 use batch::Headers;
 use key::Key;
 use observers::{All, Counted};
@@ -71,7 +71,7 @@ use serde::Serialize;
 use shelves::Shelves;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
-use table::Arrival;
+use table::{Arrival, Arrive};
 
 /// A capture, diagnosed.
 #[derive(Clone, Debug, Serialize)]
@@ -115,7 +115,7 @@ fn observe<'a, O: Observer + Send>(
 where
     O::Report: Send,
 {
-    let read = |shelves: &mut Shelves<'_, O>| arrivals(sources, options, |arrival| shelves.add(arrival));
+    let read = |shelves: &mut Shelves<'_, O>| arrivals(sources, options, shelves);
     let (notes, mut connections) = shelves::follow(threads, read)?;
     connections.sort_unstable_by_key(|c| c.index);
     for (connection, index) in connections.iter_mut().zip(0..) {
@@ -127,21 +127,31 @@ where
 /// Two years: what claims to come later has a damaged time, and sums of times must fit 64 bits.
 const LONGEST_NS: u64 = 1 << 56;
 
+/// Gives each packet its time and its place in the capture.
+struct Arrivals<'t, T> {
+    to: &'t mut T,
+    start_ns: Option<u64>,
+    ordinal: u64,
+}
+
 fn arrivals<'a>(
     sources: impl IntoIterator<Item = Source<'a>>,
     options: &ReadOptions<'_>,
-    mut each: impl FnMut(Arrival<'_>),
+    to: &mut impl Arrive,
 ) -> Result<CaptureNotes, CaptureError> {
-    let mut start_ns = None;
-    let mut ordinal = 0;
-    packets(sources, options, |packet: &Packet| {
-        let now_ns = (packet.time_ns - *start_ns.get_or_insert(packet.time_ns)).min(LONGEST_NS);
+    packets_into(sources, options, &mut Arrivals { to, start_ns: None, ordinal: 0 })
+}
+
+impl<T: Arrive> Take for Arrivals<'_, T> {
+    #[inline(always)]
+    fn take(&mut self, packet: &Packet) -> ControlFlow<()> {
+        let now_ns = (packet.time_ns - *self.start_ns.get_or_insert(packet.time_ns)).min(LONGEST_NS);
         let (key, from_upper) = Key::of(&packet.segment);
         let headers = Headers::of(packet, now_ns, from_upper);
         let options = &packet.segment.options;
         let (sacks, accecn) = (options.sack_blocks(), options.accecn.as_ref());
-        each(Arrival { key, ordinal, headers, sacks, accecn });
-        ordinal += 1;
+        self.to.arrive(Arrival { key, ordinal: self.ordinal, headers, sacks, accecn });
+        self.ordinal += 1;
         ControlFlow::Continue(())
-    })
+    }
 }

@@ -11,7 +11,7 @@ use crate::flow::Flow;
 use crate::key::Seeds;
 use crate::observers::Observer;
 use crate::report::{Connection, Ending};
-use crate::table::{Arrival, Follow, Name, Table};
+use crate::table::{Arrival, Arrive, Follow, Name, Table};
 use std::hash::BuildHasher;
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -94,19 +94,25 @@ struct Flows<O: Observer> {
 }
 
 impl<O: Observer> Follow for Flows<O> {
-    type Case = Box<Flow<O>>;
+    /// Always there but while it is followed.
+    type Case = Box<Option<Flow<O>>>;
 
     fn begin(&mut self, name: &Name, first: &Headers) -> Self::Case {
-        Box::new(Flow::new(name, first))
+        Box::new(Some(Flow::new(name, first)))
     }
 
-    #[inline]
-    fn packet(&mut self, flow: &mut Self::Case, segment: &Segment<'_>) {
-        flow.add(segment, |_| {});
+    /// Most connections are in no cache, and copying one brings it there at once; following it in its place
+    /// would wait for each part of it.
+    fn packets<'p>(&mut self, case: &mut Self::Case, segments: impl Iterator<Item = Segment<'p>>) {
+        let mut held = case.take();
+        if let Some(flow) = &mut held {
+            segments.for_each(|segment| flow.add(&segment, |_| {}));
+        }
+        **case = held;
     }
 
-    fn over(&mut self, flow: Self::Case, ending: Ending) {
-        self.over.push(Box::new(flow.finish(ending)));
+    fn over(&mut self, case: Self::Case, ending: Ending) {
+        self.over.extend(case.map(|flow| Box::new(flow.finish(ending))));
     }
 }
 
@@ -180,17 +186,9 @@ impl<'h, O: Observer> Shelves<'h, O> {
         Shelves { hall, seeds: Seeds::default(), batches, packets: 0, most: TOGETHER_LEAST, is_alone }
     }
 
-    #[inline]
-    pub fn add(&mut self, arrival: Arrival<'_>) {
-        let hash = self.seeds.hash_one(arrival.key);
-        self.batches[hash as usize % SHELVES].push(arrival, hash);
-        self.packets += 1;
-        if self.packets == self.most {
-            self.hand_over(false);
-        }
-    }
-
     /// What was handed over before is followed first, with help.
+    #[cold]
+    #[inline(never)]
     fn hand_over(&mut self, is_last: bool) {
         self.hall.help(Range::next);
         let mut connections = 0;
@@ -207,9 +205,23 @@ impl<'h, O: Observer> Shelves<'h, O> {
             connections += shelf.table.as_ref().map_or(0, Table::open);
         }
         self.most = (TOGETHER * connections).clamp(TOGETHER_LEAST, TOGETHER_MOST);
+        // Some shelves get more than others.
+        self.batches.iter_mut().for_each(|batch| batch.reserve(self.most / SHELVES * 5 / 4));
         self.packets = 0;
         lock(&self.hall.turn).left = 0..SHELVES;
         self.hall.came.notify_all();
+    }
+}
+
+impl<O: Observer> Arrive for Shelves<'_, O> {
+    #[inline(always)]
+    fn arrive(&mut self, arrival: Arrival<'_>) {
+        let hash = self.seeds.hash_one(arrival.key);
+        self.batches[hash as usize % SHELVES].push(arrival, hash);
+        self.packets += 1;
+        if self.packets == self.most {
+            self.hand_over(false);
+        }
     }
 }
 

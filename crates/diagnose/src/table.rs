@@ -6,6 +6,8 @@ use crate::key::{Key, Seeds};
 use crate::report::Ending;
 use ackwise_capture::{tcp_flag, AccEcn};
 use std::collections::{HashMap, VecDeque};
+use std::iter;
+use std::mem::take;
 
 /// Twice the MSL of RFC 9293, 3.4.2: the longest time in which a packet of a connection that ended
 /// may still arrive.
@@ -22,6 +24,11 @@ pub(crate) struct Arrival<'p> {
     pub accecn: Option<&'p AccEcn>,
 }
 
+/// Takes packets of all connections in the order in which they came.
+pub(crate) trait Arrive {
+    fn arrive(&mut self, arrival: Arrival<'_>);
+}
+
 /// Takes the packets of connections in order.
 pub(crate) trait Follow {
     /// What it keeps of a connection.
@@ -30,7 +37,7 @@ pub(crate) trait Follow {
     /// Before the first packet, which is taken then.
     fn begin(&mut self, name: &Name, first: &Headers) -> Self::Case;
 
-    fn packet(&mut self, case: &mut Self::Case, segment: &Segment<'_>);
+    fn packets<'p>(&mut self, case: &mut Self::Case, segments: impl Iterator<Item = Segment<'p>>);
 
     /// No more packets will come.
     fn over(&mut self, case: Self::Case, ending: Ending);
@@ -67,20 +74,25 @@ impl<F: Follow> Table<F> {
     /// front of it.
     pub fn add<'p>(&mut self, key: &Key, packets: impl IntoIterator<Item = (u64, Segment<'p>)>) {
         let mut packets = packets.into_iter().peekable();
+        let mut begins = false;
         loop {
             if let Some(Open { life, case }) = self.open.get_mut(key) {
-                while let Some((_, segment)) = packets.next_if(|(_, segment)| life.goes_on(segment)) {
-                    self.follow.packet(case, &segment);
-                    self.ended.extend(life.add(&segment).then(|| life.leaves(key)));
-                }
+                let ended = &mut self.ended;
+                let its = iter::from_fn(|| {
+                    let (_, segment) = packets.next_if(|(_, s)| take(&mut begins) || life.goes_on(s))?;
+                    if life.add(&segment) {
+                        ended.push_back(life.leaves(key));
+                    }
+                    Some(segment)
+                });
+                self.follow.packets(case, its);
             }
-            let Some((index, first)) = packets.next() else { return };
+            let Some(&(index, first)) = packets.peek() else { return };
             self.close(key);
-            let mut life = Life::new(index, first.time_ns);
-            let mut case = self.follow.begin(&Name { key: *key, index }, &first);
-            self.follow.packet(&mut case, &first);
-            self.ended.extend(life.add(&first).then(|| life.leaves(key)));
+            let life = Life::new(index, first.time_ns);
+            let case = self.follow.begin(&Name { key: *key, index }, &first);
             self.open.insert(*key, Open { life, case });
+            begins = true;
         }
     }
 

@@ -17,7 +17,7 @@ use crate::batch::{Headers, Segment};
 use crate::flow::Flow;
 use crate::key::{Key, Seeds};
 use crate::report::Ending;
-use crate::table::{Arrival, Follow, Name, Table};
+use crate::table::{Arrival, Arrive, Follow, Name, Table};
 use ackwise_capture::{CaptureError, ReadOptions, Source};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
@@ -59,17 +59,27 @@ pub fn series<'a>(
 ) -> Result<Vec<Series>, CaptureError> {
     let keys: HashSet<Key, Seeds> = wanted.iter().map(Wanted::key).collect();
     let recorders = wanted.iter().map(|w| Recorder::new(w.most_points)).collect();
-    let mut table = Table::new(Plotting { wanted, recorders });
-    arrivals(sources, options, |arrival| {
-        // Connections do not depend on one another: the others need not be followed.
-        if keys.contains(&arrival.key) {
+    let mut chosen = Chosen { keys, table: Table::new(Plotting { wanted, recorders }) };
+    arrivals(sources, options, &mut chosen)?;
+    Ok(chosen.table.finish().recorders.into_iter().map(Recorder::finish).collect())
+}
+
+/// Follows the connections with wanted transfers; the others need not be followed, as connections do not depend
+/// on one another.
+struct Chosen<'w> {
+    keys: HashSet<Key, Seeds>,
+    table: Table<Plotting<'w>>,
+}
+
+impl Arrive for Chosen<'_> {
+    fn arrive(&mut self, arrival: Arrival<'_>) {
+        if self.keys.contains(&arrival.key) {
             let Arrival { headers, sacks, accecn, .. } = &arrival;
             let segment = Segment { headers, sacks, accecn: *accecn };
-            table.hand_out(segment.time_ns);
-            table.add(&arrival.key, [(arrival.ordinal, segment)]);
+            self.table.hand_out(segment.time_ns);
+            self.table.add(&arrival.key, [(arrival.ordinal, segment)]);
         }
-    })?;
-    Ok(table.finish().recorders.into_iter().map(Recorder::finish).collect())
+    }
 }
 
 /// Records the wanted transfers of each connection.
@@ -94,13 +104,15 @@ impl Follow for Plotting<'_> {
         Box::new(Case { flow: Flow::new(name, first), places })
     }
 
-    fn packet(&mut self, case: &mut Self::Case, segment: &Segment<'_>) {
+    fn packets<'p>(&mut self, case: &mut Self::Case, segments: impl Iterator<Item = Segment<'p>>) {
         let Case { flow, places } = &mut **case;
-        flow.add(segment, |step| {
-            for &place in &*places {
-                self.recorders[place].add(segment.sacks, step, self.wanted[place].of);
-            }
-        });
+        for segment in segments {
+            flow.add(&segment, |step| {
+                for &place in &*places {
+                    self.recorders[place].add(segment.sacks, step, self.wanted[place].of);
+                }
+            });
+        }
     }
 
     fn over(&mut self, _case: Self::Case, _ending: Ending) {}
