@@ -37,6 +37,7 @@ pub(crate) trait Follow {
     /// Before the first packet, which is taken then.
     fn begin(&mut self, name: &Name, first: &Headers) -> Self::Case;
 
+    /// Some that wait together, one after the other.
     fn packets<'p>(&mut self, case: &mut Self::Case, segments: impl Iterator<Item = Segment<'p>>);
 
     /// No more packets will come.
