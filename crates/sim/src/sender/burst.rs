@@ -6,7 +6,7 @@
 use super::socket::{Head, MOST_BYTES};
 use super::Sender;
 use crate::congestion::BURST_OF_TWO_FROM;
-use crate::scenario::{Recovery, SocketLayer};
+use crate::scenario::{Nagle, Recovery, SocketLayer};
 
 /// A burst is what leaves in this part of a second at the pacing rate (sk_pacing_shift), ...
 const SECOND_SHARE: f64 = 1024.0;
@@ -34,9 +34,10 @@ pub struct Burst {
 }
 
 impl Sender {
-    /// Those of published sources send single segments.
+    /// Those of published sources send single segments, and Nagle's rule was for these.
     pub(super) fn sends_bursts(&self) -> bool {
-        self.cfg.socket == SocketLayer::Linux && self.cfg.recovery == Recovery::Sack
+        let has_own_rule = matches!(self.cfg.nagle, Nagle::Minshall | Nagle::Off);
+        self.cfg.socket == SocketLayer::Linux && self.cfg.recovery == Recovery::Sack && has_own_rule
     }
 
     #[inline]
