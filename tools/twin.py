@@ -30,6 +30,7 @@ import pyarrow.parquet as pq
 from ackwise import engine
 from ackwise.engine import Cancel
 from ackwise.engine.pool import run_all
+from ackwise.errors import InputError
 from ackwise.host import files
 from ackwise.host.leftovers import temporary_folder
 from ackwise.lab import build
@@ -145,12 +146,20 @@ def write_random(name: str, jobs: int | None) -> None:
     folder = FOLDER.parents[1] / "build" / "twin-random" / name
     kernel = world.Linux.here(files.cache_folder(), False, None)
     both = world.Both(world.Simulator.here(), kernel)
-    with progress_bar(True) as progress:
-        swept.run(
-            space, both, folder, swept.on_this_host(jobs),
-            say=lambda told: print(told, flush=True),
-            on_progress=partial(progress, f"parts of {name}"),
-        )  # fmt: skip
+
+    def fill() -> None:
+        with progress_bar(True) as progress:
+            swept.run(
+                space, both, folder, swept.on_this_host(jobs),
+                say=lambda told: print(told, flush=True),
+                on_progress=partial(progress, f"parts of {name}"),
+            )  # fmt: skip
+
+    try:
+        fill()
+    except InputError:  # what another build or another space left there
+        shutil.rmtree(folder)
+        fill()
     parts = sorted(folder.glob("cells/*/*.parquet"))
     cells = [row for part in parts for row in pq.ParquetFile(part).read().to_pylist()]
     varied = [axis.varied.column for axis in space.axes]
