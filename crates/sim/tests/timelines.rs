@@ -146,6 +146,21 @@ fn hystart_plus_plus_ends_slow_start_before_the_queue_overflows() {
     }
 }
 
+#[test]
+fn a_short_segment_waits_for_the_ack_of_those_before_it_by_the_rule_of_4_3bsd() {
+    // RFC 1122, 4.2.3.4. Two writes of 1200 bytes are two full segments, which have arrived at 22 ms, and 480 bytes
+    // (half a millisecond on the wire). By the rule these leave with the ACK of both, 20 ms later.
+    for (nagle, expected_ms) in [("off", 22), ("bsd43", 62)] {
+        let g = group(json!({
+            "policy": { "name": "every" },
+            "sender": { "nagle": nagle },
+            "app": { "kind": "odd-writes", "write_bytes": MSS + 240, "writes": 2, "count": 1 },
+        }));
+        let end_ns = only_flow(&run(&ruler(json!({}), &[g]))).end_ns;
+        assert!(end_ns.abs_diff(expected_ms * MS) < MS, "{nagle}: {end_ns}");
+    }
+}
+
 // --- when an ACK leaves --------------------------------------------------------------------------
 
 #[test]
