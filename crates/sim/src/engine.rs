@@ -15,7 +15,9 @@ use crate::receiver::{Receiver, Setup};
 use crate::record::{FlowRecord, GroupRecord};
 use crate::result::{RunResult, SCHEMA_VERSION};
 use crate::rng::Rng;
-use crate::scenario::{DataDirection, FlowGroup, PolicyChoice, ReceiverSpec, Recovery, Scenario, SenderSpec};
+use crate::scenario::{
+    DataDirection, FlowGroup, PolicyChoice, ReceiverSpec, Recovery, Scenario, SenderSpec, SocketLayer,
+};
 use crate::sender::{Sender, NEVER};
 use crate::tap::{End, Opened, Passed, Place, Tap};
 use ackwise_core::{Reason, Resolved};
@@ -355,8 +357,9 @@ impl<'a> Engine<'a> {
         let endpoint = |role: Role, rx: Receiver, peer_wnd: u64| {
             let mut config = spec.sender.bounded(host(role).send_buffer_max_bytes);
             // A writer with turns on a processor was compared with emulated machines so.
-            let has_default = config.send_buffer_bytes == SenderSpec::LINUX_SEND_BUFFER_BYTES;
-            config.send_buffer_grows |= has_default && (s.one_processor || host(role).is_paid());
+            let is_default = config.socket == SocketLayer::Linux
+                && config.send_buffer_bytes == SenderSpec::LINUX_SEND_BUFFER_BYTES;
+            config.send_buffer_grows |= is_default && (s.one_processor || host(role).is_paid());
             let rng = Rng::new(s.seed, SENDERS | place(role));
             let tx = Sender::new(&config, u64::from(mss), peer_wnd, rtt_ns, self.now, rng);
             Endpoint { tx, rx, side: sides[role], scheduled_ns: NEVER, awaits_turn: false }
