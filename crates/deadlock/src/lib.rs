@@ -34,6 +34,10 @@ pub struct Pair {
     #[serde(default)]
     pub write_bytes: u64,
     pub policy: PolicyChoice,
+    /// Segments have timestamps (RFC 7323). Without them a Linux receiver takes the time of a whole window for the
+    /// RTT (tcp_rcv_rtt_measure), which is too long where the sender keeps less than a window outstanding.
+    #[serde(default = "yes")]
+    pub timestamps: bool,
     /// Round trip of the empty path.
     pub rtt_ns: u64,
     /// Of the path, both ways; 0: without limit.
@@ -48,6 +52,10 @@ pub struct Pair {
     /// Rules that do not hold, to see which one decides.
     #[serde(default)]
     pub without: Vec<Rule>,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// A rule of the endpoints that the equations of the source leave out.
@@ -106,8 +114,8 @@ pub struct PairVerdict {
 
 /// Stalls that come twice in the second half of a walk come again and again.
 const REPEATED: usize = 2;
-/// Length of a walk in flights, the most that both buffers let stand out.
-const FLIGHTS: u64 = 4000;
+/// Length of a walk in flights, the most that both buffers let stand out: `ratelimit` settles for thousands of segments.
+const FLIGHTS: u64 = 40_000;
 /// Events of a walk at most: a few hundredths of a second.
 const EVENTS: u64 = 400_000;
 /// Places at which a disturbance is tried, steps to look for one, and beats of a fast timer.

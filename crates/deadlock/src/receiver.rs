@@ -14,6 +14,29 @@ pub struct Ack {
     pub reason: Reason,
 }
 
+/// Linux's only measure of the RTT without timestamps (tcp_rcv_rtt_measure): the shortest time in which as much came
+/// as the window was.
+#[derive(Clone, Copy, Default)]
+struct WindowClock {
+    /// Of the window that is measured; the first begins with the first segment.
+    end: u64,
+    since_ns: u64,
+    least_us: Option<u32>,
+}
+
+impl WindowClock {
+    fn on_data(&mut self, now_ns: u64, next: u64, window: u64) {
+        if next < self.end {
+            return;
+        }
+        if self.end > 0 {
+            let took_us = (now_ns / 1000 - self.since_ns / 1000).clamp(1, u32::MAX.into()) as u32;
+            self.least_us = Some(self.least_us.map_or(took_us, |least| least.min(took_us)));
+        }
+        (self.end, self.since_ns) = (next + window, now_ns);
+    }
+}
+
 #[derive(Clone)]
 pub struct Receiver {
     mss: u32,
@@ -25,6 +48,8 @@ pub struct Receiver {
     known_mss: u32,
     random: u32,
     rtt_us: u32,
+    rto_us: u32,
+    window_clock: Option<WindowClock>,
     pub next: u64,
     acked: u64,
     window: u64,
@@ -42,6 +67,7 @@ impl Receiver {
             rate => 2 * u64::from(pair.header_bytes) * 8_000_000_000 / rate,
         };
         let handshake_ns = pair.rtt_ns + headers_ns;
+        let rtt_us = (handshake_ns / 1000).min(u64::from(u32::MAX)) as u32;
         let mut start = Event::new(EventKind::Data, now_ns);
         start.random = random;
         start.rcv_mss_bytes = pair.mss_bytes;
@@ -55,7 +81,10 @@ impl Receiver {
             ack_first: !pair.without.contains(&Rule::AckBeforeRead),
             known_mss: pair.mss_bytes.min(MSS_DEFAULT_BYTES),
             random,
-            rtt_us: (handshake_ns / 1000).min(u64::from(u32::MAX)) as u32,
+            rtt_us,
+            // RFC 6298, 2.2 and 2.4, of an end that sends nothing.
+            rto_us: rtt_us.saturating_mul(3).max(1_000_000),
+            window_clock: (pair.socket == Socket::Linux && !pair.timestamps).then(WindowClock::default),
             next: 0,
             acked: 0,
             window: 0,
@@ -102,8 +131,7 @@ impl Receiver {
         e.rcv_mss_bytes = if self.learns_mss { self.known_mss } else { self.mss };
         e.mss_max_bytes = self.mss;
         e.rtt_us = self.rtt_us;
-        // RFC 6298, 2.2 and 2.4, of an end that sends nothing.
-        e.rto_us = self.rtt_us.saturating_mul(3).max(1_000_000);
+        e.rto_us = self.rto_us;
         e.flags = if psh { flag::PSH } else { 0 };
         let verdict = self.conn.decide(&e);
         (self.deadline_ns, self.owed) = match verdict.action {
@@ -129,6 +157,10 @@ impl Receiver {
         }
         self.next += u64::from(bytes);
         self.last_data_ns = now_ns;
+        if let Some(clock) = &mut self.window_clock {
+            clock.on_data(now_ns, self.next, self.window);
+            self.rtt_us = clock.least_us.unwrap_or(self.rtt_us);
+        }
         self.ask(EventKind::Data, now_ns, bytes, psh);
         if self.ack_first {
             self.acknowledge(now_ns, out);

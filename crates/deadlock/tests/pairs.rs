@@ -15,6 +15,7 @@ fn pair(send_kib: u64, recv_kib: u64, policy: &str) -> Pair {
         socket: Socket::Bsd43,
         write_bytes: 0,
         policy: PolicyChoice::new(policy),
+        timestamps: true,
         rtt_ns: 1_000_000,
         rate_bps: 100_000_000,
         header_bytes: 40,

@@ -459,7 +459,9 @@ impl Receiver {
                 let from = self.rcv_nxt;
                 self.rcv_nxt = self.rcv_nxt.max(p.end());
                 self.buffer.queue(from, self.rcv_nxt);
-                self.rtt.measure_window(now, self.rcv_nxt, self.wnd);
+                if self.cfg.socket == SocketLayer::Linux {
+                    self.rtt.measure_window(now, self.rcv_nxt, self.wnd);
+                }
                 self.last_data_ns = now;
                 let grew = self.raise_ceiling(p);
                 if order == Order::Fills {

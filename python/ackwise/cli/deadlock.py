@@ -48,6 +48,7 @@ class _Ends:
     socket: str
     policy: str
     write: int | None
+    no_timestamps: bool
     link: str | None
     rtt: int | None  # ns
     rate: int | None  # bit/s
@@ -66,6 +67,7 @@ def _pair(asked: _Ends) -> "Pair":
         nagle=asked.nagle,
         socket=asked.socket,
         write_bytes=asked.write or 0,
+        timestamps=not asked.no_timestamps,
     )
     if asked.link:
         shape = plans.load_link(asked.link).scenario
@@ -101,6 +103,7 @@ def document(
             "nagle": pair.nagle,
             "socket": pair.socket,
             "write_bytes": pair.write_bytes,
+            "timestamps": pair.timestamps,
             "policy": pair.policy.label,
             "rtt_ns": pair.rtt_ns,
             "rate_bps": pair.rate_bps,
@@ -235,6 +238,11 @@ def _print(console: "Console", found: dict[str, Any]) -> None:
         metavar="SIZE",
         help="size of each message the application writes",
         show_default="one endless stream",
+    ),
+    option(
+        "--no-timestamps",
+        is_flag=True,
+        help="no RFC 7323 timestamps: Linux then estimates the RTT by how long a window takes",
     ),
 )
 @group(

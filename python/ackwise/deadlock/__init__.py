@@ -42,6 +42,7 @@ KEYS: dict[str, str] = {
     "pair.nagle": "bsd43, minshall or off",
     "pair.socket": "socket layer: linux or bsd43",
     "pair.write_bytes": "size of a message; 0: one endless stream",
+    "pair.timestamps": "segments carry RFC 7323 timestamps",
     "pair.policy": "the receiver's policy, as given",
     "pair.rtt_ns": "RTT of the empty path",
     "pair.rate_bps": "rate of the path",
@@ -82,13 +83,14 @@ class Pair:
     write_bytes: int = 0
     rtt_ns: int = 1_000_000
     rate_bps: int = 100_000_000
+    timestamps: bool = True  # RFC 7323; without them Linux takes a window's time for the RTT
     transfer_bytes: int = 0  # how much to transfer; 0: as much as the answer needs
     without: tuple[str, ...] = field(default=())
 
     def for_engine(self) -> dict[str, Any]:
         """The pair as crates/deadlock reads it."""
         keys = ("mss_bytes", "send_buffer_bytes", "recv_buffer_bytes", "nagle", "socket")
-        more = ("write_bytes", "rtt_ns", "rate_bps", "transfer_bytes")
+        more = ("write_bytes", "rtt_ns", "rate_bps", "timestamps", "transfer_bytes")
         return {key: getattr(self, key) for key in keys + more} | {
             "policy": self.policy.for_engine(),
             "header_bytes": HEADER_BYTES,

@@ -78,6 +78,7 @@ def _pair(mss: int, sent: int, received: int, spec: str, nagle: str, socket: str
         policy=policy.parse(spec, "grid"),
         nagle=nagle,
         socket=socket,
+        timestamps=False,
         rtt_ns=RTT_NS,
         rate_bps=mss * 8 * SEGMENTS_PER_S,
     )
@@ -150,7 +151,7 @@ def scenario(pair: Pair, times: int = 1) -> dict[str, Any]:
                 "receiver": {
                     "recv_buffer_bytes": pair.recv_buffer_bytes,
                     "recv_buffer_max_bytes": 0,
-                    "timestamps": False,
+                    "timestamps": pair.timestamps,
                     "slow_window": False,
                     "socket": pair.socket,
                 },
