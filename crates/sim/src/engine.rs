@@ -349,8 +349,16 @@ impl<'a> Engine<'a> {
             let closes = opening.has_handshake && role == Role::DataReceiver;
             let is_own_code = g.policies[role].policy.name() == STOCK;
             let opens = sides[role] == Side::Client;
-            let setup =
-                Setup { policy: &g.policies[role], seed: s.seed, place, sack, is_own_code, opens, closes };
+            let setup = Setup {
+                policy: &g.policies[role],
+                seed: s.seed,
+                place,
+                sack,
+                is_own_code,
+                opens,
+                closes,
+                shares_packets: s.one_processor,
+            };
             let config = spec.receiver.bounded(host(role).recv_buffer_max_bytes);
             Receiver::new(&config, mss, self.now, rtt_ns.unwrap_or(0), &setup)
         };

@@ -2,6 +2,10 @@
 //! The receive buffer. One that grows is memory, as Linux 6.12 counts it (net/ipv4/tcp_input.c): each packet takes
 //! some besides its payload, what follows an earlier one is kept with it, and the window is the share that
 //! payload has had so far. A fixed one is payload.
+//!
+//! What is kept with an earlier packet takes less memory than that share expects: the window moves on before it
+//! was read. A packet that the sender, on the same kernel, still keeps for a retransmission stays on its own
+//! (skb_try_coalesce, skb_cloned).
 
 use crate::ranges::Ranges;
 use crate::scenario::{ReceiverSpec, SocketLayer, SEGMENT_MEMORY_BYTES};
@@ -31,12 +35,14 @@ pub struct ReceiveBuffer {
     bytes: u64,
     most_bytes: u64,
     share: u64,
-    /// In order, and not read yet.
+    /// Packets stay on their own.
+    apart: bool,
+    /// In order, and not read yet; not kept where packets stay on their own.
     unread: VecDeque<Held>,
 }
 
 impl ReceiveBuffer {
-    pub fn new(cfg: &ReceiverSpec, mss: u32) -> Self {
+    pub fn new(cfg: &ReceiverSpec, mss: u32, apart: bool) -> Self {
         let grows = cfg.counts_memory();
         ReceiveBuffer {
             grows,
@@ -45,6 +51,7 @@ impl ReceiveBuffer {
             bytes: cfg.recv_buffer_bytes,
             most_bytes: cfg.recv_buffer_bytes.max(cfg.recv_buffer_max_bytes),
             share: if grows { FIRST_SHARE } else { PARTS },
+            apart,
             unread: VecDeque::new(),
         }
     }
@@ -64,7 +71,12 @@ impl ReceiveBuffer {
         let above_bytes = if self.is_linux { above.bytes() } else { 0 };
         let mut used = unread_bytes + above_bytes;
         if self.grows {
-            used += SEGMENT_MEMORY_BYTES * (self.unread.len() as u64 + self.held_above(above));
+            let packets = if self.apart {
+                used.div_ceil(self.mss)
+            } else {
+                self.unread.len() as u64 + self.held_above(above)
+            };
+            used += SEGMENT_MEMORY_BYTES * packets;
         }
         self.payload_of(self.bytes.saturating_sub(used))
     }
@@ -94,7 +106,7 @@ impl ReceiveBuffer {
 
     /// Data is in order up to `end`: a segment, or all that waited above the hole that it filled.
     pub fn queue(&mut self, from: u64, end: u64) {
-        if !self.grows {
+        if !self.grows || self.apart {
             return;
         }
         let mut at = from;
@@ -142,13 +154,16 @@ mod tests {
 
     const MSS: u32 = 1448;
 
-    fn buffer() -> ReceiveBuffer {
-        let cfg = ReceiverSpec {
+    fn spec() -> ReceiverSpec {
+        ReceiverSpec {
             recv_buffer_bytes: 131_072,
             recv_buffer_max_bytes: 6_291_456,
             ..ReceiverSpec::default()
-        };
-        ReceiveBuffer::new(&cfg, MSS)
+        }
+    }
+
+    fn buffer() -> ReceiveBuffer {
+        ReceiveBuffer::new(&spec(), MSS, false)
     }
 
     fn above(segments: u64) -> Ranges {
@@ -181,6 +196,27 @@ mod tests {
         let end = 19 * mss;
         let pieces: Vec<_> = std::iter::from_fn(|| Some(buffer.read_piece(end) / mss)).take(3).collect();
         assert_eq!(pieces, [1, 18, 19]);
+    }
+
+    #[test]
+    fn the_window_moves_on_before_a_read_only_where_packets_are_kept_together() {
+        // The right edge is what arrived and what is free. A packet on its own takes as much memory as the share of
+        // payload expects (1448 of 1448 + 896); with an earlier one it takes 1448, of which 894 is payload.
+        let edges = |apart: bool| {
+            let mut buffer = ReceiveBuffer::new(&spec(), MSS, apart);
+            buffer.learn_share(MSS);
+            let edge = |segments: u64, buffer: &ReceiveBuffer| {
+                segments * u64::from(MSS) + buffer.free(segments * u64::from(MSS), &Ranges::default())
+            };
+            let mut seen = vec![edge(0, &buffer)];
+            for n in 0..10 {
+                buffer.queue(n * u64::from(MSS), (n + 1) * u64::from(MSS));
+                seen.push(edge(n + 1, &buffer));
+            }
+            seen.windows(2).map(|w| w[1].saturating_sub(w[0])).collect::<Vec<_>>()
+        };
+        assert!(edges(true).iter().all(|&moved| moved <= 2), "{:?}", edges(true));
+        assert!(edges(false)[1..].iter().all(|&moved| (553..=556).contains(&moved)), "{:?}", edges(false));
     }
 
     #[test]

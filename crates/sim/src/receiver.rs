@@ -112,6 +112,8 @@ pub struct Setup<'a> {
     pub opens: bool,
     /// The application closes the connection when it has read all that comes.
     pub closes: bool,
+    /// The sender is on the same kernel, and keeps each segment as the packet that came.
+    pub shares_packets: bool,
 }
 
 impl Receiver {
@@ -120,7 +122,7 @@ impl Receiver {
         let mut start = Event::new(EventKind::Data, now);
         start.random = rng.bits();
         start.rcv_mss_bytes = mss;
-        let buffer = ReceiveBuffer::new(cfg, mss);
+        let buffer = ReceiveBuffer::new(cfg, mss, setup.shares_packets);
         let scale = if cfg.window_scaling { buffer.window_scale() } else { 0 };
         let first_clamp = (buffer.grows && cfg.slow_window).then(|| {
             // Linux, tcp_init_buffer_space: room for one segment is kept.
