@@ -327,6 +327,10 @@ impl Policy {
         // SAFETY: registry strings are constant.
         unsafe { static_str(self.0.name) }
     }
+    /// In the kernel it is its own code, and nothing is asked for its segments.
+    pub fn is_stock(&self) -> bool {
+        self.name() == "linux"
+    }
     pub fn summary(&self) -> &'static str {
         // SAFETY: as above.
         unsafe { static_str(self.0.summary) }

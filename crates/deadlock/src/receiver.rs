@@ -67,6 +67,8 @@ impl Receiver {
             rate => 2 * u64::from(pair.header_bytes) * 8_000_000_000 / rate,
         };
         let handshake_ns = pair.rtt_ns + headers_ns;
+        // Linux's own code asks the RTT of its sending half instead (tcp_send_delayed_ack).
+        let measures_windows = pair.socket == Socket::Linux && !pair.timestamps && !policy.policy.is_stock();
         let rtt_us = (handshake_ns / 1000).min(u64::from(u32::MAX)) as u32;
         let mut start = Event::new(EventKind::Data, now_ns);
         start.random = random;
@@ -84,7 +86,7 @@ impl Receiver {
             rtt_us,
             // RFC 6298, 2.2 and 2.4, of an end that sends nothing.
             rto_us: rtt_us.saturating_mul(3).max(1_000_000),
-            window_clock: (pair.socket == Socket::Linux && !pair.timestamps).then(WindowClock::default),
+            window_clock: measures_windows.then(WindowClock::default),
             next: 0,
             acked: 0,
             window: 0,

@@ -32,8 +32,6 @@ const SCALE_OPTION_BYTES: u32 = 4;
 const SACK_OPTION_BYTES: u32 = 4;
 /// Flows of each group that get a time series.
 const SERIES_FLOWS: u32 = 16;
-/// The policy that is the kernel's own code, so that nothing judges its segments.
-const STOCK: &str = "linux";
 /// Events between two checks for cancellation and for a time that stands still.
 const CHECK_EVERY: u64 = 8192;
 /// Most events at one point in time: guards against a loop in which simulated time stands still.
@@ -119,7 +117,7 @@ impl Flows for Served<'_> {
     fn is_judged(&self, segment: &Packet) -> bool {
         self.flows.get(segment.flow as usize).is_some_and(|flow| {
             let policies = &self.groups[flow.group as usize].policies;
-            policies[flow.target(segment)].policy.name() != STOCK
+            !policies[flow.target(segment)].policy.is_stock()
         })
     }
 }
@@ -347,7 +345,7 @@ impl<'a> Engine<'a> {
             let place = place(role);
             let sack = spec.sender.recovery == Recovery::Sack;
             let closes = opening.has_handshake && role == Role::DataReceiver;
-            let is_own_code = g.policies[role].policy.name() == STOCK;
+            let is_own_code = g.policies[role].policy.is_stock();
             let opens = sides[role] == Side::Client;
             let setup = Setup {
                 policy: &g.policies[role],

@@ -79,6 +79,8 @@ pub struct Receiver {
     waits_for_read: bool,
     pub last_data_ns: u64,
     rto_us: u32,
+    /// As this end's sender knows it; Linux's own code asks no other.
+    srtt_us: u32,
     sack: bool,
     is_own_code: bool,
     pub echo: Echo,
@@ -165,6 +167,7 @@ impl Receiver {
             waits_for_read: false,
             last_data_ns: now,
             rto_us: 0,
+            srtt_us: (rtt_ns / 1000) as u32,
             sack: setup.sack,
             is_own_code: setup.is_own_code,
             echo: Echo::default(),
@@ -190,6 +193,7 @@ impl Receiver {
     /// The handshake is over; it took `rtt_ns` (0: not known).
     pub fn establish(&mut self, now: u64, rtt_ns: u64) {
         self.rtt = RoundTrip::of_handshake(rtt_ns);
+        self.srtt_us = (rtt_ns / 1000) as u32;
         self.tune_since_ns = now;
         self.read_credit_ns = now;
         self.last_data_ns = now;
@@ -280,7 +284,8 @@ impl Receiver {
             wnd_max_bytes: self.wnd_max() as u32,
             rcv_mss_bytes: self.rcv_mss,
             mss_max_bytes: self.mss,
-            rtt_us: self.rtt.us,
+            // Linux, tcp_send_delayed_ack; tcp_ack_rtt_us in `linux/`.
+            rtt_us: if self.is_own_code { self.srtt_us } else { self.rtt.us },
             rto_us: self.rto_us,
             delay_max_us: self.ack_delay_max_us,
             segments: 1,
@@ -340,6 +345,9 @@ impl Receiver {
             SocketLayer::Linux => (rto_ns.div_ceil(TICK_NS) * TICK_NS / 1000) as u32,
             SocketLayer::Bsd43 => (rto_ns / 1000) as u32,
         };
+        if srtt_ns > 0 {
+            self.srtt_us = (srtt_ns / 1000) as u32;
+        }
         self.estimate_mss(p);
         let order = self.order_of(p);
         let is_full = p.len >= self.rcv_mss;
