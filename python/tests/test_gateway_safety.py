@@ -277,6 +277,7 @@ HOSTILE: dict[str, Callable[[dict[str, Any]], str]] = {
     "another interface": lambda state: changed(state, interface="v1"),
     "a phase that is a list": lambda state: changed(state, phase=[]),
     "no index": lambda state: changed(state, ifindex="7"),
+    "a large index": lambda state: changed(state, ifindex=1 << 31),
     "truth for a number": lambda state: changed(state, namespace=True),
     "a self-test of another shape": lambda state: changed(state, self_test={"passed": 1}),
     "parts that are none": lambda state: changed(state, before=[1, None]),

@@ -31,6 +31,7 @@ _BYTES_MAX = 1 << 26
 _DEPTH_MAX = 16  # of its brackets, also those in settings
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _IFNAME_MAX = 15
+_IFINDEX_MAX = 0x7FFFFFFF
 
 GOING_UP, UP, GOING_DOWN = "going up", "up", "going down"
 
@@ -110,6 +111,7 @@ def _parsed(data: bytes) -> State:
         isinstance(found["interface"], str)
         and 0 < len(found["interface"]) <= _IFNAME_MAX
         and type(found["ifindex"]) is int
+        and 0 < found["ifindex"] <= _IFINDEX_MAX
         and type(found["namespace"]) is int
         and found["phase"] in (GOING_UP, UP, GOING_DOWN)
         and isinstance(found["settings"], dict)
