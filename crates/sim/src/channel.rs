@@ -101,9 +101,9 @@ struct Ties {
     leaves: bool,
 }
 
-/// The one that leaves is first so often: as on the kernel, beside which one in two and all were too far off
-/// (docs/findings/disagreement.md).
-const LEAVES_FIRST_PPM: u32 = 800_000;
+/// The one that leaves is first so often: in the lab, 1124 of 1223 times at full queues of five fast links, and 193
+/// of 193 times on four slow ones (docs/findings/disagreement.md).
+const LEAVES_FIRST_PPM: u32 = 920_000;
 
 impl Ties {
     #[inline]
@@ -690,7 +690,7 @@ pub mod tests {
     }
 
     #[test]
-    fn a_packet_that_comes_as_another_leaves_finds_room_four_times_in_five() {
+    fn a_packet_that_comes_as_another_leaves_finds_room_eleven_times_in_twelve() {
         // Room for one: of 1000 bytes in 1 ms at 8 Mbit/s one leaves, one waits, and one comes as that one starts.
         // Those that come at the same instant find the same.
         let mut pipe = pipe(Discipline::Fifo);
@@ -706,7 +706,7 @@ pub mod tests {
             assert!([1, 2].contains(&link.stats.dropped_queue), "one of two at least");
             dropped += link.stats.dropped_queue - 1;
         }
-        assert!((350..450).contains(&dropped), "{dropped} of 2000");
+        assert!((120..200).contains(&dropped), "{dropped} of 2000");
         let mut later = Channel::new(&pipe, 1500, 1, 1);
         let busy_ns = later.transmit_time_ns(1000);
         let offers: Vec<_> = [0, 0, busy_ns + 1].map(|at_ns| (at_ns, packet(0, 1000, 1, 1))).into();
