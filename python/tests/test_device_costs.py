@@ -203,7 +203,6 @@ def test_a_saturated_machine_of_the_simulator_spends_what_the_costs_add_up_to() 
     assert expected < busy
 
 
-@pytest.mark.xfail(strict=True, reason="golden/device/predicted.csv is due")
 def test_what_is_predicted_is_the_simulators_and_compared_with_the_machines() -> None:
     """Of the kept rows: the simulator still says so."""
     row = next(r for r in device_costs.read("predicted.csv", Predicted) if r.machine == "x86")
