@@ -441,16 +441,18 @@ def test_a_machine_with_one_end_is_the_one_that_is_busy(
     peer_kernel = kernel_of(pair.PEER)
     runs = []
     for spec in ("every", "delayed:segments=8"):
-        made = scenario(spec, duration_ms=1000)
+        made = scenario(spec, duration_ms=3000)
         made["groups"][0]["direction"] = pair.ROLES[role]
         runs.append(pair.simulate(made, "workload x", role, kernel, target, peer_kernel))
         if runs[-1].flaw:
             pytest.skip(f"the run does not count: {runs[-1].flaw}")
     each, eight = runs
     assert each.busy_share > 0.9
-    # a receiver that always finds bytes to read sees the end of its run nevertheless
-    for one in runs:
-        assert 8 * one.delivered_bytes / one.goodput_bps == pytest.approx(1, abs=0.05)
+    # a receiver that always finds bytes to read sees the end of its run nevertheless; a sender then still has
+    # what it has written
+    if role == pair.RECEIVER:
+        for one in runs:
+            assert 8 * one.delivered_bytes / one.goodput_bps == pytest.approx(3, abs=0.05)
     # while a receiver's reader holds the socket, the kernel merges what comes
     if role == pair.SENDER:
         assert each.instructions / each.delivered_bytes > eight.instructions / eight.delivered_bytes
