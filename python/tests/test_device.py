@@ -448,8 +448,8 @@ def test_a_machine_with_one_end_is_the_one_that_is_busy(
             pytest.skip(f"the run does not count: {runs[-1].flaw}")
     each, eight = runs
     assert each.busy_share > 0.9
-    # a receiver that always finds bytes to read sees the end of its run nevertheless; a sender then still has
-    # what it has written
+    # a receiver that always finds bytes to read sees the end of its run nevertheless; a sender
+    # then still has what it has written
     if role == pair.RECEIVER:
         for one in runs:
             assert 8 * one.delivered_bytes / one.goodput_bps == pytest.approx(3, abs=0.05)
