@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_capture import wait_until
+from test_capture import alive, wait_until
 
 from ackwise.cli import doctor, options
 from ackwise.errors import RunError
@@ -311,22 +311,23 @@ def test_a_host_that_cannot_confine_guests_is_reported(
 
 STARTER = """
 import subprocess, sys
-subprocess.run([*sys.argv[1:], "/bin/sh", "sh", "-c", "echo $$; exec sleep 100"])
+subprocess.run([*sys.argv[1:], "/bin/sh", "sh", "-c", "sleep 1000 & echo $$ $!; wait"])
 """
 
 
-def test_a_guest_dies_with_the_command(kernel: Kernel) -> None:
+def test_a_guest_and_what_it_started_die_with_the_command(kernel: Kernel) -> None:
     with machine._folder_to_give() as folder:
         words = [str(kernel.confine), str(folder), str(folder), "1000000"]
         starter = subprocess.Popen(
             [sys.executable, "-c", STARTER, *words], stdout=subprocess.PIPE, text=True
         )
         assert starter.stdout
-        guest = Path("/proc") / starter.stdout.readline().strip()
-        assert guest.exists()
+        guests = [int(pid) for pid in starter.stdout.readline().split()]
+        assert len(guests) == 2
+        assert all(map(alive, guests))
         starter.send_signal(signal.SIGKILL)
         starter.wait()
-        wait_until(lambda: not guest.exists())
+        wait_until(lambda: not any(map(alive, guests)))
 
 
 def test_starting_a_guest_costs_few_milliseconds(kernel: Kernel) -> None:

@@ -8,7 +8,8 @@
  *
  * PROGRAM runs in FOLDER with the arguments WORD..., the first of which is its name. It can write
  * only in FOLDER and MEMORY, and no file beyond FILE_BYTES. If root starts it, both folders are
- * given to a user that only this process has, and it runs as that user. It ends with its parent.
+ * given to a user that only this process has, and it runs as that user. It ends with its parent,
+ * and whatever it has started ends with it.
  *
  * Each layer holds without the others; one that the host lacks is left out:
  *
@@ -414,6 +415,34 @@ static void confine(char *const folders[], size_t count, bool in_force[])
 		in_force[SECCOMP] = forbid_calls();
 }
 
+/*
+ * Starts a process that ends this session's others once this one has ended. The guest's kernel asks
+ * for that in each process it clones, but one whose parent ends before it has asked stays, stopped.
+ */
+static void watch_over_session(void)
+{
+	pid_t watched = getpid();
+	sigset_t parent_ended;
+	int signal_number;
+
+	switch (fork()) {
+	case -1:
+		fail("fork");
+	case 0:
+		break;
+	default:
+		return;
+	}
+	sigemptyset(&parent_ended);
+	sigaddset(&parent_ended, SIGTERM);
+	if (!sigprocmask(SIG_BLOCK, &parent_ended, NULL) &&
+	    !prctl(PR_SET_PDEATHSIG, SIGTERM))
+		while (getppid() == watched)
+			sigwait(&parent_ended, &signal_number);
+	kill(0, SIGKILL);
+	_exit(1);
+}
+
 static void limit(int resource, rlim_t bytes)
 {
 	struct rlimit now;
@@ -485,6 +514,7 @@ int main(int argc, char *argv[])
 	/* the same addresses in every run */
 	personality(ADDR_NO_RANDOMIZE);
 	confine(argv, 2, in_force);
+	watch_over_session();
 	syscall(SYS_execveat, program, "", argv + 4, environ, AT_EMPTY_PATH);
 	fail("%s", argv[3]);
 }
