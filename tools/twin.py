@@ -164,12 +164,12 @@ def write_random(name: str, jobs: int | None) -> None:
     cells = [row for part in parts for row in pq.ParquetFile(part).read().to_pylist()]
     varied = [axis.varied.column for axis in space.axes]
     measures = [f"{prefix}{measure}" for measure in BOUNDS for prefix in ("", f"{BESIDE}.")]
-    columns = ["point", "policy", "seed", *varied, *measures, "not_run"]
+    columns = ["point", "policy", "run", "seed", *varied, *measures, "not_run"]
     out = io.StringIO()
     out.write("# SPDX-License-Identifier: MIT\n")
     writer = csv.DictWriter(out, columns, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
-    for row in sorted(cells, key=lambda row: (row["point"], row["policy"], row["seed"])):
+    for row in sorted(cells, key=lambda row: (row["point"], row["policy"], row["run"])):
         short = {k: number(v) for k, v in row.items() if isinstance(v, int | float)}
         writer.writerow(row | short)
     (RANDOM / f"{name}.csv").write_text(out.getvalue(), encoding="utf-8")
@@ -192,7 +192,7 @@ def write_same_losses(jobs: int | None) -> None:
     rows: list[dict[str, object]] = []
 
     def do(number: int, cancel: Cancel) -> None:
-        plan = point.plan_at(space, point.place(space, points[number]), candidate)
+        plan = point.plan_at(space, number, point.place(space, points[number]), candidate)
         (job,) = compare.jobs(plan, False)
         scenario = compare.scenario(job)
         with temporary_folder() as folder:
@@ -258,18 +258,18 @@ def read_random(name: str) -> list[dict[str, str]]:
 
 def random_differences(cells: Sequence[dict[str, str]], measure: str) -> dict[str, list[float]]:
     """|difference| in percent of every cell: of the simulator from the kernel, and of the kernel
-    with the second seed, if there is one, from that with the first."""
+    in the second run, if there is one, from that in the first."""
     there = {
-        (row["point"], row["policy"], row["seed"]): float(row[f"{BESIDE}.{measure}"] or 0)
+        (row["point"], row["policy"], row["run"]): float(row[f"{BESIDE}.{measure}"] or 0)
         for row in cells
     }
-    first, *others = sorted({row["seed"] for row in cells})
+    first, *others = sorted({row["run"] for row in cells})
     found: dict[str, list[float]] = {"simulator": [], "again": []}
     for row in cells:
-        kernel = there[row["point"], row["policy"], row["seed"]]
+        kernel = there[row["point"], row["policy"], row["run"]]
         if kernel and row[measure]:
             found["simulator"].append(100 * abs(float(row[measure]) - kernel) / kernel)
-        if kernel and others and row["seed"] == first:
+        if kernel and others and row["run"] == first:
             other = there[row["point"], row["policy"], others[0]]
             found["again"].append(100 * abs(other - kernel) / kernel)
     return found

@@ -441,7 +441,8 @@ def test_a_machine_with_one_end_is_the_one_that_is_busy(
     peer_kernel = kernel_of(pair.PEER)
     runs = []
     for spec in ("every", "delayed:segments=8"):
-        made = scenario(spec, duration_ms=3000)
+        # what its end takes, up to 0.14 s, is within the bound of a run that counts
+        made = scenario(spec, duration_ms=10_000)
         made["groups"][0]["direction"] = pair.ROLES[role]
         runs.append(pair.simulate(made, "workload x", role, kernel, target, peer_kernel))
         if runs[-1].flaw:
@@ -452,7 +453,7 @@ def test_a_machine_with_one_end_is_the_one_that_is_busy(
     # then still has what it has written
     if role == pair.RECEIVER:
         for one in runs:
-            assert 8 * one.delivered_bytes / one.goodput_bps == pytest.approx(3, abs=0.05)
+            assert 8 * one.delivered_bytes / one.goodput_bps == pytest.approx(10, rel=0.0167)
     # while a receiver's reader holds the socket, the kernel merges what comes
     if role == pair.SENDER:
         assert each.instructions / each.delivered_bytes > eight.instructions / eight.delivered_bytes

@@ -338,6 +338,28 @@ def test_simulator_and_kernel_begin_alike() -> None:
 
 @pytest.mark.lab
 @pytest.mark.slow
+@pytest.mark.parametrize(("rate_mbit", "rtt_ms", "packets"), [(2, 40, 2), (6, 9, 1), (20, 4, 3)])
+def test_at_a_queue_of_a_few_packets_the_same_are_dropped(
+    rate_mbit: int, rtt_ms: int, packets: int
+) -> None:
+    """The bounds of the table of disagreement. There a packet often comes as another leaves, and
+    which is first by less than a microsecond decides about a third of the goodput."""
+    link = plans.load_link("wan-10ms")
+    shape = dict(link.scenario)
+    for way in ("down", "up"):
+        changes = {"queue_packets": packets, "queue_bytes": 0, "delay_ns": rtt_ms * MS // 2}
+        shape[way] = shape[way] | changes | {"rate_bps": rate_mbit * 10**6}
+    made = small_plan(
+        links=[replace(link, scenario=shape)], runs=1, policies=[policy.parse("linux", "test")]
+    )
+    (cell,) = cells(run.run(plans.with_duration(made, 4 * 10**9), lab_kernel(stock=True)))
+    assert cell.figure("retransmitted_segments").linux.mean >= 3  # type: ignore[union-attr]
+    assert abs(cell.figure("goodput_bps").difference_percent or 0) <= 8
+    assert abs(cell.figure("acks").difference_percent or 0) <= 12
+
+
+@pytest.mark.lab
+@pytest.mark.slow
 def test_the_page_shows_what_the_command_prints(ackwise: Ackwise) -> None:
     lab_kernel(stock=True)
     said = ackwise(

@@ -8,6 +8,7 @@
 //! For a FIFO with and without a queue the times are the same; a test holds them to it.
 
 use crate::discipline::{count_drop, frame_bytes, mark, scheduler, Codel, Scheduler, Target};
+use crate::emulator::Emulator;
 use crate::lose::Losses;
 use crate::packet::{Packet, Parcel};
 use crate::result::{ChannelResult, ChannelSeries};
@@ -176,6 +177,7 @@ pub struct Channel {
     /// Of a FIFO: who waited when it was looked at last.
     starts: VecDeque<Waiting>,
     ties: Ties,
+    emulator: Option<Emulator>,
     /// Packets that have not started to leave, and their bytes.
     waiting: usize,
     waiting_bytes: u64,
@@ -196,6 +198,8 @@ pub struct Channel {
 const DISCIPLINES: u64 = 1 << 43;
 /// And those of its ties.
 const TIES: u64 = 1 << 45;
+/// And those of the lab's timers.
+const EMULATOR: u64 = 1 << 46;
 
 /// Of a share of 50%, as many bytes of credit or debt are kept at most: two large packets.
 const CREDIT_BYTES: i64 = 3000;
@@ -246,6 +250,7 @@ impl Channel {
             line: VecDeque::new(),
             starts: VecDeque::new(),
             ties: Ties { rng: Rng::new(seed, place | TIES), at_ns: u64::MAX, leaves: true },
+            emulator: pipe.lab_clock.then(|| Emulator::new(pipe.rate_bps, pipe.delay_ns, Rng::new(seed, place | EMULATOR))),
             waiting: 0,
             waiting_bytes: 0,
             free_ns: 0,
@@ -280,7 +285,8 @@ impl Channel {
 
     #[inline]
     fn transmit_time_ns(&self, bytes: u32) -> u64 {
-        self.rate.time_ns(bytes) + self.per_packet_ns
+        let bytes_ns = self.emulator.as_ref().map_or_else(|| self.rate.time_ns(bytes), |e| e.transmit_time_ns(bytes));
+        bytes_ns + self.per_packet_ns
     }
 
     /// Time from entering an empty link to the far end.
@@ -310,22 +316,23 @@ impl Channel {
     #[inline(always)]
     pub fn cross(&mut self, now: u64, packet: &Packet) -> Option<Crossing> {
         let start_ns = self.start_ns(now, packet)?;
-        let finish_ns = self.send(start_ns, packet);
-        Some(self.crossing(now, finish_ns, packet))
+        let arrival_ns = self.send(start_ns, packet);
+        Some(self.crossing(now, arrival_ns, packet))
     }
 
     /// When the transmission of a packet starts that enters a FIFO; None: its queue is full.
     #[inline(always)]
     fn start_ns(&mut self, now: u64, packet: &Packet) -> Option<u64> {
         while let Some(head) = self.starts.front().filter(|head| head.start_ns <= now) {
-            if head.start_ns == now && !self.ties.leaves_first(now) {
+            if head.start_ns == now && self.emulator.is_none() && !self.ties.leaves_first(now) {
                 break;
             }
             self.waiting -= 1;
             self.waiting_bytes -= u64::from(head.wire_bytes);
             self.starts.pop_front();
         }
-        let busy = self.free_ns > now;
+        let ready_ns = self.emulator.as_ref().map_or(self.free_ns, Emulator::ready_ns);
+        let busy = if self.waiting == 0 { ready_ns > now } else { self.free_ns > now };
         if busy
             && (self.waiting >= self.limit_packets
                 || self.waiting_bytes + u64::from(packet.wire_bytes) > self.limit_bytes)
@@ -339,31 +346,36 @@ impl Channel {
             self.waiting_bytes += u64::from(packet.wire_bytes);
             self.stats.max_queue_packets = self.stats.max_queue_packets.max(self.waiting as u64);
             let (wire_bytes, is_ack) = (packet.wire_bytes, packet.is_pure_ack());
-            self.starts.push_back(Waiting { start_ns, wire_bytes, is_ack });
+            self.starts.push_back(Waiting { start_ns: start_ns.min(ready_ns), wire_bytes, is_ack });
         }
         Some(start_ns)
     }
 
-    /// The packet's transmission starts at `start_ns`; when it is finished.
+    /// The packet's transmission starts at `start_ns`; when it reaches the far end.
     #[inline(always)]
     fn send(&mut self, start_ns: u64, packet: &Packet) -> u64 {
         let busy = self.transmit_time_ns(packet.wire_bytes);
         // A queue of millions of packets at 1 bit/s takes longer than 64 bits of nanoseconds.
-        let finish_ns = start_ns.saturating_add(busy);
-        self.free_ns = finish_ns;
+        let arrival_ns = if let Some(emulator) = &mut self.emulator {
+            let (free_ns, arrival_ns) = emulator.pass(start_ns, busy);
+            self.free_ns = free_ns;
+            arrival_ns
+        } else {
+            self.free_ns = start_ns.saturating_add(busy);
+            self.free_ns.saturating_add(self.delay_ns)
+        };
         self.busy_ns = self.busy_ns.saturating_add(busy);
         self.stats.packets += 1;
         self.stats.bytes += u64::from(packet.wire_bytes);
         if packet.is_pure_ack() {
             self.stats.ack_bytes += u64::from(packet.wire_bytes);
         }
-        finish_ns
+        arrival_ns
     }
 
-    /// The way of a packet, sent until then, over a link without faults.
+    /// The way of a packet that then reaches the far end of a link without faults.
     #[inline(always)]
-    fn crossing(&mut self, now: u64, finish_ns: u64, packet: &Packet) -> Crossing {
-        let arrival_ns = finish_ns.saturating_add(self.delay_ns);
+    fn crossing(&mut self, now: u64, arrival_ns: u64, packet: &Packet) -> Crossing {
         let before_ns = std::mem::replace(&mut self.last_arrival_ns, arrival_ns);
         let (since_ns, is_behind) = (before_ns.max(now), before_ns > now);
         Crossing { arrival_ns, since_ns, is_behind, link: u32::from(packet.down) }
@@ -371,14 +383,13 @@ impl Channel {
 
     /// The packet's transmission starts at `start_ns`.
     fn leave(&mut self, now: u64, start_ns: u64, mut packet: Parcel) -> Wake {
-        let finish_ns = self.send(start_ns, &packet);
+        let arrival_ns = self.send(start_ns, &packet);
         let Some(f) = &mut self.faults else {
-            let crossing = self.crossing(now, finish_ns, &packet);
+            let crossing = self.crossing(now, arrival_ns, &packet);
             return Wake::Crosses(packet, crossing);
         };
-        let arrival_ns = finish_ns.saturating_add(self.delay_ns);
         let jittered_ns = arrival_ns.saturating_add(f.rng.up_to(f.jitter_ns));
-        packet.lost = f.lost(finish_ns);
+        packet.lost = f.lost(arrival_ns.saturating_sub(self.delay_ns));
         let twice = f.rng.chance_ppm(f.duplicate_ppm);
         let late_ns = f.reorder.map_or(0, |(ppm, delay_ns)| if f.rng.chance_ppm(ppm) { delay_ns } else { 0 });
         let arrival_ns = jittered_ns.max(self.last_arrival_ns);

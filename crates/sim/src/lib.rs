@@ -13,6 +13,7 @@ mod check;
 mod congestion;
 mod discipline;
 mod echo;
+mod emulator;
 mod endpoint;
 mod engine;
 mod flow;

@@ -169,6 +169,9 @@ keys! {
         /// up and down share one half-duplex medium (set it in both)
         #[serde(default)]
         pub shared_medium: bool,
+        /// timed as the lab's links are: by HTB and netem, and by a clock of 256 ns
+        #[serde(default)]
+        pub lab_clock: bool,
     }
 }
 

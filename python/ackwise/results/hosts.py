@@ -9,7 +9,7 @@ ACK_DELAY_MAX_NS = 190_000_000
 
 def like_the_lab(scenario: dict[str, Any]) -> dict[str, Any]:
     """A scenario whose receivers delay ACKs no longer than the lab's, unless it says how long, and
-    whose links have rates of whole bytes a second, as `tc` has."""
+    whose links have rates of whole bytes a second, as `tc` has, and the times of its clock."""
     limit = {"ack_delay_max_ns": ACK_DELAY_MAX_NS}
     groups = [
         group | {"receiver": limit | group.get("receiver", {})} for group in scenario["groups"]
@@ -19,4 +19,6 @@ def like_the_lab(scenario: dict[str, Any]) -> dict[str, Any]:
         for key in ("down", "up", "access")
         if scenario.get(key) and "rate_bps" in scenario[key]
     }
+    for way in ("down", "up"):
+        links[way]["lab_clock"] = True
     return scenario | {"groups": groups} | links

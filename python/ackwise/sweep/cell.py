@@ -112,7 +112,7 @@ def _point_rows(
         try:
             if place is None:
                 raise InputError(why)
-            found = list(_run(point.plan_at(space, place, candidate), world, cancel))
+            found = list(_run(point.plan_at(space, number, place, candidate), world, cancel))
         except InputError as problem:
             yield from _not_run(space, fixed, str(problem))
             continue
@@ -174,7 +174,7 @@ def _not_run(space: Space, fixed: Row, why: str) -> Iterator[Row]:
         "link": fixed.get("link", space.links[0].name),
         "workload": fixed.get("workload", space.workloads[0].name),
     }
-    for run in range(space.runs):
+    for run, seed in enumerate(space.seeds(fixed["point"])):
         for group in groups(space, names["workload"]):
             yield {
                 **fixed,
@@ -182,6 +182,6 @@ def _not_run(space: Space, fixed: Row, why: str) -> Iterator[Row]:
                 "policy": fixed["candidate"],
                 "group": group,
                 "run": run,
-                "seed": space.seed + run,
+                "seed": seed,
                 "not_run": why,
             }

@@ -141,7 +141,8 @@ def manifest(space: Space, world: World) -> dict[str, Any]:
         "file": space.file,
         "sampling": space.sampling,
         "draw_seed": space.draw_seed,
-        "seeds": [space.seed + run for run in range(space.runs)],
+        "seeds": space.seeds(0),
+        "own_seeds": space.own_seeds,
         "rails": space.rails,
         "links": [link.name for link in space.links],
         "workloads": [

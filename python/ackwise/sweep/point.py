@@ -137,8 +137,8 @@ _DERIVE = {"rtt": _set_rtt, "asymmetry": _set_asymmetry, "queue_bdp": _set_queue
 # --- policies at a point --------------------------------------------------------------------------
 
 
-def plan_at(space: Space, where: Conditions, candidate: Candidate) -> Plan:
-    """The one policy at the point, as `ackwise compare` runs it."""
+def plan_at(space: Space, number: int, where: Conditions, candidate: Candidate) -> Plan:
+    """The one policy at the point of that number, as `ackwise compare` runs it."""
     chosen = policy_at(space, where, candidate.choice)
     return plans.build(
         title=space.title,
@@ -149,7 +149,7 @@ def plan_at(space: Space, where: Conditions, candidate: Candidate) -> Plan:
         policies=[chosen],
         baseline=chosen.label,
         runs=space.runs,
-        seed=space.seed,
+        seed=space.seeds(number)[0],
         rails=space.rails,
         where=space.file,
     )

@@ -28,6 +28,7 @@ CANDIDATES_MAX = 100  # each is compared with each
 CELLS_MAX = 10_000_000
 
 GRID, RANDOM, SOBOL = "grid", "random", "sobol"
+SHARED, OWN = "shared", "own"
 
 # Keys that a space has as a plan has them.
 _AS_IN_PLANS = ("title", "source", "links", "workloads", "policies", "runs", "seed", "rails")
@@ -67,6 +68,14 @@ def table() -> Table:
                 POINTS_MAX,
             ),
             Key("draw_seed", Kind.COUNT, "seed of the points' draw", 1, 0, 2**63 - 1),
+            Key(
+                "seeds",
+                Kind.CHOICE,
+                "shared: every point has the same seeds, so that points differ by nothing but the "
+                "axes; own: each has other ones, so that many points average over chance, too",
+                SHARED,
+                choices=(SHARED, OWN),
+            ),
         ),
         (Table("vary", "a key and what values it takes; one table per key", repeated=True),),
     )
@@ -149,6 +158,7 @@ class Space:
     candidates: tuple[Candidate, ...]
     runs: int
     seed: int
+    own_seeds: bool  # of each point
     rails: str
     axes: tuple[Axis, ...]  # of points: in a grid without those of policies
     policy_axes: tuple[Axis, ...]
@@ -163,6 +173,11 @@ class Space:
     def cells(self) -> int:
         """Simulated or real runs."""
         return self.count * len(self.candidates) * self.runs
+
+    def seeds(self, number: int) -> list[int]:
+        """Of a point's runs."""
+        first = self.seed + (number * self.runs if self.own_seeds else 0)
+        return [first + run for run in range(self.runs)]
 
     @property
     def policy_names(self) -> list[str]:
@@ -221,6 +236,7 @@ def read(given: Mapping[str, Any], where: str, beside: Path) -> Space:
         candidates=candidates,
         runs=values["runs"],
         seed=values["seed"],
+        own_seeds=values["seeds"] == OWN,
         rails=values["rails"],
         axes=of_points,
         policy_axes=of_policies,
