@@ -9,7 +9,12 @@ from rich import console
 from rich.console import ConsoleOptions, RenderableType
 from rich.segment import Segment
 
+from ackwise.host import environment
 from ackwise.host.terminal import Terminal, shown
+
+
+# Of a file or a pipe, which has no width: a table that does not fit loses letters.
+_FILE_COLUMNS = 160
 
 
 class _Coloured:
@@ -31,7 +36,11 @@ class Console(console.Console):
     def __init__(self, file: IO[str] | None = None) -> None:
         stream = sys.stdout if file is None else file
         coloured = _Coloured(stream) if isinstance(stream, Terminal) else stream
-        super().__init__(file=cast("IO[str]", coloured), highlight=False, markup=False, emoji=False)
+        super().__init__(
+            file=cast("IO[str]", coloured),
+            width=None if stream.isatty() or environment.value("COLUMNS") else _FILE_COLUMNS,
+            highlight=False, markup=False, emoji=False,
+        )  # fmt: skip
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
