@@ -20,6 +20,7 @@ from ackwise import engine
 from ackwise.engine import Cancel
 from ackwise.errors import RunError
 from ackwise.host import files
+from ackwise.results import hosts
 from ackwise.results.compare import Job
 from ackwise.results.metrics import METRICS
 from ackwise.sweep import cell, dataset, run, space, world
@@ -90,6 +91,23 @@ def test_a_cell_alone_gives_the_same_figures_by_compare(
         assert {key: same[key] for key in row} == row
 
 
+@pytest.mark.parametrize(
+    ("seeds", "of_points"), [("shared", [[5, 6], [5, 6]]), ("own", [[5, 6], [7, 8]])]
+)
+def test_points_have_the_same_seeds_or_their_own(
+    tmp_path: Path, seeds: str, of_points: list[list[int]]
+) -> None:
+    text = spaces.GRID.replace("runs = 2", f'runs = 2\nseed = 5\nseeds = "{seeds}"').replace(
+        'values = ["1mbit", "5mbit"]', 'values = ["1mbit"]'
+    )
+    found = rows(made(tmp_path / "d", text))
+    policies = {r["candidate"] for r in found}
+    for number, expected in enumerate(of_points):
+        for candidate in policies:
+            runs = [r for r in found if (r["point"], r["candidate"]) == (number, candidate)]
+            assert [r["seed"] for r in sorted(runs, key=lambda r: r["run"])] == expected
+
+
 def test_a_cells_key_is_that_of_its_scenario_and_engine(tmp_path: Path) -> None:
     found = rows(made(tmp_path / "d"))
     assert {r["cell"] for r in found} == {r["cell"] for r in rows(made(tmp_path / "again"))}
@@ -119,8 +137,19 @@ def slower_twin() -> Both:
     return Both(Simulator.here(), slower())  # type: ignore[arg-type]
 
 
+class LikeTheLab(Simulator):
+    """The simulator as it is beside the kernel."""
+
+    def check(self) -> None:
+        pass
+
+    def simulate(self, job: Job, scenario: dict[str, Any], cancel: Cancel) -> dict[str, Any]:
+        return super().simulate(job, hosts.like_the_lab(scenario), cancel)
+
+
 def test_a_twins_cell_has_both_worlds_figures(tmp_path: Path) -> None:
-    here, there = rows(made(tmp_path / "here")), rows(made(tmp_path / "there", where=slower()))
+    here = rows(made(tmp_path / "here", where=LikeTheLab(Simulator.here().made_by)))
+    there = rows(made(tmp_path / "there", where=slower()))
     both = rows(made(tmp_path / "both", where=slower_twin()))
     measured = [metric.key for metric in METRICS] + [n for n in here[0] if n.startswith("acks.")]
     for row, one, other in zip(both, here, there, strict=True):
