@@ -94,16 +94,16 @@ impl Faults {
 /// Which of two is first: a packet that comes, or the one that leaves at the same instant and makes room for it.
 ///
 /// They often meet: what leaves brings back the ACK that lets the next come, a round trip later to the nanosecond
-/// (Floyd and Jacobson, "On traffic phase effects in packet-switched gateways", 1992). In the kernel chance decides,
-/// as neither is so exact, and with a queue of a few packets whether a transfer keeps losing follows from it.
+/// (Floyd and Jacobson, "On traffic phase effects in packet-switched gateways", 1992). Chance decides, as no real link
+/// is so exact, and with a queue of a few packets whether a transfer keeps losing follows from it.
 struct Ties {
     rng: Rng,
     at_ns: u64,
     leaves: bool,
 }
 
-/// The one that leaves is first so often: in the lab, 1124 of 1223 times at full queues of five fast links, and 193
-/// of 193 times on four slow ones (docs/findings/disagreement.md).
+/// The one that leaves is first so often: 1124 of 1223 times at full queues of five links of the lab whose timers are
+/// late by chance (`emulator.rs`, docs/findings/disagreement.md).
 const LEAVES_FIRST_PPM: u32 = 920_000;
 
 impl Ties {

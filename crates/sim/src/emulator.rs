@@ -23,7 +23,7 @@ fn shown_ns(time_ns: u64) -> u64 {
 fn fires_ns(due_ns: u64, rng: &mut Rng) -> u64 {
     let fires_ns = due_ns.saturating_add(rng.up_to(TICK_NS - 1));
     if fires_ns / TICK_NS * TICK_NS < due_ns {
-        fires_ns + SHORTEST_NS
+        fires_ns.saturating_add(SHORTEST_NS)
     } else {
         fires_ns
     }
@@ -31,7 +31,7 @@ fn fires_ns(due_ns: u64, rng: &mut Rng) -> u64 {
 
 /// A time as `tc` hands it to the kernel: whole microseconds, in units of 64 ns.
 fn of_tc_ns(time_us: u64) -> u64 {
-    time_us * 125 / 8 * 64
+    time_us.saturating_mul(125) / 8 * 64
 }
 
 pub struct Emulator {
@@ -67,7 +67,7 @@ impl Emulator {
     pub fn pass(&mut self, now: u64, busy_ns: u64) -> (u64, u64) {
         let clock_ns = now / TICK_NS * TICK_NS;
         let early_ns = clock_ns.saturating_sub(self.due_ns).min(self.burst_ns);
-        self.due_ns = clock_ns.saturating_add(busy_ns) - early_ns;
+        self.due_ns = clock_ns.saturating_add(busy_ns.saturating_sub(early_ns));
         self.sent_ns = self.sent_ns.max(clock_ns.saturating_add(self.delay_ns)).saturating_add(busy_ns);
         (fires_ns(self.due_ns, &mut self.rng), fires_ns(self.sent_ns, &mut self.rng))
     }
@@ -110,6 +110,17 @@ mod tests {
             let late_ns = now.saturating_sub(1000 * busy_ns);
             assert_eq!(late_ns > 100_000, is_late, "{late_ns}");
         }
+    }
+
+    #[test]
+    fn time_ends_without_an_overflow() {
+        let mut link = Emulator::new(1, u64::MAX, Rng::new(1, 1));
+        let busy_ns = link.transmit_time_ns(65_535);
+        for now in [0, u64::MAX - 1, u64::MAX] {
+            let (free_ns, arrival_ns) = link.pass(now, busy_ns);
+            assert!(free_ns >= now / TICK_NS * TICK_NS && arrival_ns >= now / TICK_NS * TICK_NS);
+        }
+        assert_eq!(link.pass(u64::MAX, busy_ns).1, u64::MAX);
     }
 
     #[test]
