@@ -349,8 +349,8 @@ def test_simulator_and_kernel_begin_alike() -> None:
 def test_at_a_queue_of_a_few_packets_the_same_are_dropped(
     down_bps: int, up_bps: int, rtt_us: int, queue_bytes: int
 ) -> None:
-    """Links 196 and 153 of golden/twin/random/clean.toml and the bounds of the worst there. A packet
-    often comes as another leaves; by chance for that, goodput was 34% less and 53% more."""
+    """Links 196 and 153 of golden/twin/random/clean.toml and the bounds of the worst there. Often a
+    packet comes as another leaves; by chance for that, goodput was 34% less and 53% more."""
     link = plans.load_link("wan-10ms")
     shape = dict(link.scenario)
     for way, rate_bps in (("down", down_bps), ("up", up_bps)):

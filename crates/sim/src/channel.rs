@@ -250,7 +250,9 @@ impl Channel {
             line: VecDeque::new(),
             starts: VecDeque::new(),
             ties: Ties { rng: Rng::new(seed, place | TIES), at_ns: u64::MAX, leaves: true },
-            emulator: pipe.lab_clock.then(|| Emulator::new(pipe.rate_bps, pipe.delay_ns, Rng::new(seed, place | EMULATOR))),
+            emulator: pipe
+                .lab_clock
+                .then(|| Emulator::new(pipe.rate_bps, pipe.delay_ns, Rng::new(seed, place | EMULATOR))),
             waiting: 0,
             waiting_bytes: 0,
             free_ns: 0,
@@ -285,7 +287,8 @@ impl Channel {
 
     #[inline]
     fn transmit_time_ns(&self, bytes: u32) -> u64 {
-        let bytes_ns = self.emulator.as_ref().map_or_else(|| self.rate.time_ns(bytes), |e| e.transmit_time_ns(bytes));
+        let bytes_ns =
+            self.emulator.as_ref().map_or_else(|| self.rate.time_ns(bytes), |e| e.transmit_time_ns(bytes));
         bytes_ns + self.per_packet_ns
     }
 

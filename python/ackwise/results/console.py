@@ -12,7 +12,6 @@ from rich.segment import Segment
 from ackwise.host import environment
 from ackwise.host.terminal import Terminal, shown
 
-
 # Of a file or a pipe, which has no width: a table that does not fit loses letters.
 _FILE_COLUMNS = 160
 
