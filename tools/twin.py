@@ -162,6 +162,8 @@ def write_random(name: str, jobs: int | None) -> None:
         fill()
     parts = sorted(folder.glob("cells/*/*.parquet"))
     cells = [row for part in parts for row in pq.ParquetFile(part).read().to_pylist()]
+    if len(cells) != space.cells:  # another run of this program has removed some
+        raise SystemExit(f"{folder}: {len(cells)} cells instead of {space.cells}; run it again")
     varied = [axis.varied.column for axis in space.axes]
     measures = [f"{prefix}{measure}" for measure in BOUNDS for prefix in ("", f"{BESIDE}.")]
     columns = ["point", "policy", "run", "seed", *varied, *measures, "not_run"]
