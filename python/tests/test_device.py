@@ -14,6 +14,7 @@ import pytest
 from conftest import Ackwise
 
 from ackwise import plans
+from ackwise.cli import device as cli_device
 from ackwise.errors import InputError, RunError
 from ackwise.host import files, needs
 from ackwise.lab import build, cost, device, measure, pair
@@ -21,6 +22,7 @@ from ackwise.lab.machine import Kernel
 from ackwise.lab.target import DEVICES, MIPS, UML, X86, Target
 from ackwise.plans import policy, schema
 from ackwise.reproduce.ratelimit import device as experiment
+from ackwise.results.console import Console
 
 MS = 10**6
 KERNEL = Kernel(Path("linux"), Path("guest"), "Linux", "key", True)
@@ -393,6 +395,22 @@ def simulate(
     return device.simulate(
         scenario(spec), "link x", "workload x", kernel, target, load, limit_s=300, **more
     )
+
+
+@pytest.mark.parametrize("role", [None, pair.RECEIVER])
+def test_the_table_keeps_every_letter_on_a_terminal_of_80_columns(
+    role: str | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    runs = 3 * (pair.PairRun(101.25e6, 1, 1, 0.985, 1, 1, 0.83, 1.0),) if role else ()
+    one = cost.Cost("delayed:segments=2", 101.25e6, 13.05e6, 0.985, 10**5, 54_321, 13.09,
+                    None if role else 10.25e6, runs)  # fmt: skip
+    cli_device._show(Console(), [one, one], "the kernel", role)
+    said = capsys.readouterr().out
+    assert "…" not in said
+    assert {len(line) for line in said.splitlines()} <= set(range(81))
+    assert said.count("13.05M") == 2
+    assert said.count("3/3") == (2 if role else 0)
 
 
 @pytest.mark.lab

@@ -212,11 +212,13 @@ def _show(console: "Console", costs: "Sequence[Cost]", label: str, role: str | N
     from ackwise.lab.cost import spread_percent
 
     first = costs[0]
-    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    # 80 columns hold what two machines are asked for; JSON has the rest
+    table = Table(box=None, header_style="bold", padding=(0, 1 if role else 2, 0, 0))
     table.add_column("policy", no_wrap=True)
+    middle = ["busy"] if role else ["vs first", "busy", "ACKs"]
     ends = ["gain", "spread", "peer idle", "runs"] if role else ["RTT ms"]
-    for head in ("Mbit/s", "instr/MB", "vs first", "busy", "ACKs", "segs/ACK", *ends):
-        table.add_column(head, justify="right")
+    for head in ("Mbit/s", "instr/MB", *middle, "segs/ACK", *ends):
+        table.add_column(head, justify="right", no_wrap=True)
     for one in costs:
         price, base = one.instructions_per_mb, first.instructions_per_mb
         change = f"{100 * (price / base - 1):+.1f}%" if price and base and one is not first else ""
@@ -228,15 +230,15 @@ def _show(console: "Console", costs: "Sequence[Cost]", label: str, role: str | N
                 "" if one is first else f"{gain:+.1f}%",
                 "" if spread is None else f"{spread:.1f}%",
                 f"{100 * min(run.peer_idle_share for run in one.sound):.0f}%",
-                f"{len(one.sound)} of {len(one.runs)}",
+                f"{len(one.sound)}/{len(one.runs)}",
             ]
         table.add_row(
             one.policy,
             f"{one.goodput_bps / 1e6:.2f}",
             "" if price is None else f"{price / 1e6:.2f}M",
-            change,
+            *([] if role else [change]),
             f"{100 * one.busy_share:.1f}%",
-            str(one.acks),
+            *([] if role else [str(one.acks)]),
             f"{one.segments_per_ack:.2f}",
             *last,
         )
