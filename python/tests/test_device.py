@@ -415,8 +415,12 @@ def test_the_table_keeps_every_letter_on_a_terminal_of_80_columns(
 
 @pytest.mark.lab
 @pytest.mark.slow
-def test_the_same_run_leaves_the_same_bytes(machine: tuple[Target, Kernel], tmp_path: Path) -> None:
-    load = device.Load(captured=True)
+@pytest.mark.parametrize("pace_bps", [0, 20_000_000])
+def test_the_same_run_leaves_the_same_bytes(
+    machine: tuple[Target, Kernel], tmp_path: Path, pace_bps: int
+) -> None:
+    """However busy the host is, and when the machine idles most of the time, too."""
+    load = device.Load(pace_bps=pace_bps, captured=True)
     for name in ("one", "two"):
         simulate(machine, "ratelimit", load, keep=tmp_path / name)
     names = sorted(file.name for file in (tmp_path / "one").iterdir() if file.name != "console")
