@@ -294,6 +294,23 @@ def random_points(cells: Sequence[dict[str, str]]) -> list[dict[str, dict[str, f
     ]
 
 
+def first_run(cells: Sequence[dict[str, str]], *, again: bool = False) -> list[dict[str, str]]:
+    """The cells of the first run; with `again` the kernel in the place of the simulator, and beside
+    it the kernel in the second."""
+    first, second = sorted({row["run"] for row in cells})[:2]
+    there = {(row["point"], row["policy"]): row for row in cells if row["run"] == second}
+    chosen = [row for row in cells if row["run"] == first]
+    if not again:
+        return chosen
+    names = [name for name in cells[0] if name.startswith(f"{BESIDE}.")]
+    return [
+        row
+        | {name.removeprefix(f"{BESIDE}."): row[name] for name in names}
+        | {name: there[row["point"], row["policy"]][name] for name in names}
+        for row in chosen
+    ]
+
+
 def best_agrees(point: dict[str, dict[str, float]]) -> bool:
     """Whether the policy that is best in the simulator, with the fewest ACKs within 1% of the best
     goodput, has on the kernel a goodput within 1% of the best there."""

@@ -280,9 +280,13 @@ def twin_best():
         points = twins.random_points(cells)
         if len(points[0]) < 2:
             continue  # one policy is always the best
-        agreed = [twins.best_agrees(point) for point in points]
-        body.append([name, str(len(agreed)), f"{100 * sum(agreed) / len(agreed):.1f}"])
-    return rows(["links", "number", "agree %"], body)
+        shares = []
+        for of in (cells, twins.first_run(cells), twins.first_run(cells, again=True)):
+            agreed = [twins.best_agrees(point) for point in twins.random_points(of)]
+            shares.append(f"{100 * sum(agreed) / len(agreed):.1f}")
+        body.append([name, str(len(points)), *shares])
+    heads = ["means of two runs: agree %", "one run each: agree %", "kernel, other seed: agree %"]
+    return rows(["links", "number", *heads], body)
 
 
 COSTS = {

@@ -116,6 +116,14 @@ def test_random_links_are_compared_by_run_and_the_kernel_with_itself() -> None:
     assert twin.random_differences(cells[:1], "goodput_bps")["again"] == []
 
 
+def test_the_kernels_second_run_is_the_yardstick_for_its_first() -> None:
+    cells = [cell("a3", 0, (110, 5), (100, 6)), cell("a3", 1, (60, 5), (80, 7))]
+    assert twin.first_run(cells) == cells[:1]
+    (again,) = twin.first_run(cells, again=True)
+    assert (again["goodput_bps"], again["acks"]) == ("100", "6")
+    assert (again["linux.goodput_bps"], again["linux.acks"]) == ("80", "7")
+
+
 @pytest.mark.parametrize(
     ("there", "agrees"),
     [(((100, 9), (100, 5)), True), (((100, 9), (99.1, 5)), True), (((100, 9), (98, 5)), False)],
