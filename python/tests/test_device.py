@@ -445,7 +445,7 @@ def test_sockets_count_what_captures_show(machine: tuple[Target, Kernel], tmp_pa
 @pytest.mark.lab
 @pytest.mark.slow
 def test_fewer_acks_cost_fewer_instructions(machine: tuple[Target, Kernel]) -> None:
-    """With an RTT of 10 ms: in 0.2 ms few segments are in flight, and what leaves together counts."""
+    """With an RTT of 10 ms: in 0.2 ms few segments are in flight, and how they leave counts."""
     target, kernel = machine
     found = []
     for spec in ("every", "delayed:segments=2", "delayed:segments=64"):
