@@ -389,12 +389,18 @@ def machine(request: pytest.FixtureRequest) -> tuple[Target, Kernel]:
 
 
 def simulate(
-    machine: tuple[Target, Kernel], spec: str, load: device.Load = device.SATURATED, **more: Any
+    machine: tuple[Target, Kernel],
+    spec: str,
+    load: device.Load = device.SATURATED,
+    *,
+    given: dict[str, Any] | None = None,
+    keep: Path | None = None,
 ) -> dict[str, Any]:
     target, kernel = machine
     return device.simulate(
-        scenario(spec), "link x", "workload x", kernel, target, load, limit_s=300, **more
-    )
+        given or scenario(spec), "link x", "workload x", kernel, target, load,
+        limit_s=300, keep=keep,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("role", [None, pair.RECEIVER])
@@ -446,12 +452,10 @@ def test_sockets_count_what_captures_show(machine: tuple[Target, Kernel], tmp_pa
 @pytest.mark.slow
 def test_fewer_acks_cost_fewer_instructions(machine: tuple[Target, Kernel]) -> None:
     """With an RTT of 10 ms: in 0.2 ms few segments are in flight, and how they leave counts."""
-    target, kernel = machine
     found = []
     for spec in ("every", "delayed:segments=2", "delayed:segments=64"):
-        made = scenario(spec, f"device-{target.name}", duration_ms=1000)
-        run = device.simulate(made, "link x", "workload x", kernel, target, limit_s=300)
-        found.append(cost.of(run, spec))
+        given = scenario(spec, f"device-{machine[0].name}", duration_ms=1000)
+        found.append(cost.of(simulate(machine, spec, given=given), spec))
     thinned = [one.segments_per_ack for one in found]
     assert thinned == sorted(thinned)
     prices = [one.instructions_per_mb for one in found]

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from test_capture import alive
 
 from ackwise.errors import RunError
 from ackwise.host import environment, programs, rights
@@ -80,13 +81,6 @@ def test_roots_own_folders_stay_on_the_path(
     inner.mkdir(mode=0o755)
     monkeypatch.setenv("PATH", f"{tmp_path / 'of-another'}:{inner}:{tmp_path / 'of-root'}")
     assert environment.search_path() == f"{tmp_path / 'of-root'}:{environment.SYSTEM_PATH}"
-
-
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
 
 
 TETHERED = """
