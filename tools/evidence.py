@@ -80,7 +80,7 @@ CHECKS = (*KERNEL_CHECKS, *FUZZ_CHECKS, *TABLES, *TEST_CHECKS)
 DUE = (
     *("host-separation", "fuzz-python"),
     *("linux-bottleneck", "linux-deadlock", "linux-ratelimit", "linux-separation"),
-    *("device-ratelimit", "device-costs", "device-tests"),
+    *("device-ratelimit", "device-tests"),
 )
 
 # --- what each item follows from ------------------------------------------------------------------
