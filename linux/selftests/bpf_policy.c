@@ -8,6 +8,7 @@
 #define _GNU_SOURCE
 #include "traffic.h"
 #include <linux/bpf.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -295,6 +296,67 @@ static int policy_map(const char *name, int other)
 	return -1;
 }
 
+#define CGROUP "/sys/fs/cgroup"
+#define LOWER_MS 60
+
+/* A program by which each connection that is accepted lets its ACKs wait LOWER_MS at most;
+ * -1: it cannot be loaded. */
+static int lower_ceiling(void)
+{
+	const struct bpf_insn code[] = {
+		{ BPF_LDX | BPF_MEM | BPF_W, BPF_REG_2, BPF_REG_1,
+		  offsetof(struct bpf_sock_ops, op), 0 },
+		{ BPF_JMP | BPF_JNE | BPF_K, BPF_REG_2, 0, 7,
+		  BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB },
+		{ BPF_ST | BPF_MEM | BPF_W, BPF_REG_10, 0, -8, LOWER_MS * 1000 },
+		{ BPF_ALU64 | BPF_MOV | BPF_K, BPF_REG_2, 0, 0, IPPROTO_TCP },
+		{ BPF_ALU64 | BPF_MOV | BPF_K, BPF_REG_3, 0, 0, TCP_BPF_DELACK_MAX },
+		{ BPF_ALU64 | BPF_MOV | BPF_X, BPF_REG_4, BPF_REG_10, 0, 0 },
+		{ BPF_ALU64 | BPF_ADD | BPF_K, BPF_REG_4, 0, 0, -8 },
+		{ BPF_ALU64 | BPF_MOV | BPF_K, BPF_REG_5, 0, 0, sizeof(int) },
+		{ BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_setsockopt },
+		{ BPF_ALU64 | BPF_MOV | BPF_K, BPF_REG_0, 0, 0, 1 },
+		{ BPF_JMP | BPF_EXIT, 0, 0, 0, 0 },
+	};
+	union bpf_attr a = {
+		.prog_type = BPF_PROG_TYPE_SOCK_OPS,
+		.insns = (uintptr_t)code,
+		.insn_cnt = sizeof(code) / sizeof(*code),
+		.license = (uintptr_t)"GPL",
+		.expected_attach_type = BPF_CGROUP_SOCK_OPS,
+	};
+
+	return bpf(BPF_PROG_LOAD, &a);
+}
+
+/* With the program in force, the ACK of a policy that would wait 150 ms leaves after LOWER_MS;
+ * without it, when the policy says. */
+static bool sockets_ceiling_holds(const char *choice)
+{
+	int prog = lower_ceiling(), group = open(CGROUP, O_RDONLY | O_DIRECTORY);
+	int c, s, on = 1;
+	union bpf_attr a = {
+		.target_fd = group,
+		.attach_bpf_fd = prog,
+		.attach_type = BPF_CGROUP_SOCK_OPS,
+	};
+	bool ok = prog >= 0 && group >= 0 && !bpf(BPF_PROG_ATTACH, &a);
+
+	if (ok) {
+		pair(choice, &c, &s);
+		setsockopt(c, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+		ok = takes(c, 1, LOWER_MS) && takes(c, 4, LOWER_MS);
+		part(c, s);
+		ok = !bpf(BPF_PROG_DETACH, &a) && ok;
+		pair(choice, &c, &s);
+		ok = takes(c, 1, 150) && ok;
+		part(c, s);
+	}
+	close(prog);
+	close(group);
+	return ok;
+}
+
 #define SWAPS 50
 
 /* Another policy of the name, again and again, while connections come and go. */
@@ -381,6 +443,10 @@ int main(int argc, char **argv)
 	      "dynamic waits as long as the C policy");
 	check(put(DEFAULTS, "bpfdynamic") && transfers(20000000),
 	      "data arrives unchanged with random draws");
+	check(sockets_ceiling_holds("delayed:segments=1000,delay_ms=150"),
+	      "no ACK is later than TCP_BPF_DELACK_MAX allows");
+	check(sockets_ceiling_holds("bpfdelayed:segments=1000,delay_ms=150"),
+	      "nor with a policy in BPF");
 
 	check(refused("writes-event", "only the state of the policy can be written"),
 	      "the event cannot be written");
