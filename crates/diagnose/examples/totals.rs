@@ -7,6 +7,10 @@ use ackwise_capture::{CaptureError, ReadOptions, Source};
 use ackwise_diagnose::{Counts, Diagnosis, Rtt};
 use std::num::NonZeroUsize;
 
+/// As in Python's engine.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().collect();
     let [_, what, threads, file] = &arguments[..] else {
