@@ -3,10 +3,10 @@
 
     python bench/sweep/run.py [--rounds 3] [--bound 1.9] [--json]
 
-The space has a thousand points of two policies, the least that a sweep is made for, ten seconds of a download each, at rates from 2 to 200
+The space has 3000 points of two policies, ten seconds of a download each, at rates from 2 to 200
 Mbit/s. Each round makes the whole data set with one worker, then with two, each in a process of its
-own, without the time that the interpreter takes to start. Exit code 1 when the median of the
-rounds' ratios is below the bound.
+own, without the time that the interpreter takes to start: what it loads with the first cells is
+loaded before. Exit code 1 when the median of the rounds' ratios is below the bound.
 """
 
 import argparse
@@ -17,6 +17,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+POINTS = 3000
+CELLS = 2 * POINTS
+
 SPACE = """\
 title = "bench"
 source = "bench"
@@ -24,7 +27,7 @@ links = ["wan-10ms"]
 workloads = ["bulk"]
 policies = ["linux", "delayed:segments=8"]
 sampling = "random"
-points = 1000
+points = POINTS
 [[vary]]
 key = "link.down.rate"
 range = ["2mbit", "200mbit"]
@@ -37,26 +40,28 @@ key = "workload.duration"
 values = ["10s"]
 """
 
-CELLS = 2 * 1000
-
 CHILD = """
 import sys, time
 from pathlib import Path
 from ackwise.sweep import run, space
 from ackwise.sweep.world import Simulator
 
-loaded, here = space.load(sys.argv[1]), Simulator.here()
+def sweep(file, folder, workers):
+    run.run(space.load(file), Simulator.here(), Path(folder), run.on_this_host(workers),
+            say=lambda _: None, on_progress=lambda _done, _all: None)
+
+few, whole, folder, workers = sys.argv[1:]
+sweep(few, folder + "-few", 1)
 start = time.perf_counter()
-run.run(loaded, here, Path(sys.argv[2]), run.on_this_host(int(sys.argv[3])),
-        say=lambda _: None, on_progress=lambda _done, _all: None)
+sweep(whole, folder, int(workers))
 print(time.perf_counter() - start)
 """
 
 
-def seconds(space, folder, workers):
+def seconds(spaces, folder, workers):
     """Time of one sweep into a folder."""
     done = subprocess.run(
-        [sys.executable, "-c", CHILD, str(space), str(folder), str(workers)],
+        [sys.executable, "-c", CHILD, *map(str, spaces), str(folder), str(workers)],
         stdout=subprocess.PIPE,
         text=True,
         check=True,
@@ -77,11 +82,13 @@ def main():
     options = parser.parse_args()
     rounds = []
     with tempfile.TemporaryDirectory() as place:
-        space = Path(place) / "space.toml"
-        space.write_text(SPACE)
+        spaces = []
+        for points in (2, POINTS):
+            spaces.append(Path(place) / f"{points}.toml")
+            spaces[-1].write_text(SPACE.replace("POINTS", str(points)))
         for n in range(options.rounds):
             one, two = Path(place) / f"{n}-one", Path(place) / f"{n}-two"
-            rounds.append({"one_s": seconds(space, one, 1), "two_s": seconds(space, two, 2)})
+            rounds.append({"one_s": seconds(spaces, one, 1), "two_s": seconds(spaces, two, 2)})
             if bytes_of(one) != bytes_of(two):
                 print("one worker and two made different bytes")
                 return 1

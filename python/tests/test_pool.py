@@ -2,12 +2,13 @@
 """Work in threads: order, errors, and signals at any moment."""
 
 import signal
+from threading import current_thread
 
 import pytest
 
-from ackwise.engine import Cancel
+from ackwise.engine import Cancel, Cancelled
 from ackwise.engine.pool import run_all
-from ackwise.errors import Interrupted
+from ackwise.errors import Interrupted, RunError
 
 
 def twice(item: int, _cancel: Cancel) -> int:
@@ -31,6 +32,32 @@ def test_the_first_error_is_raised_and_ends_the_others() -> None:
 
     with pytest.raises(ValueError, match="seven"):
         run_all(fails, range(10_000), workers=2)
+
+
+def test_a_worker_does_short_runs_itself() -> None:
+    """A run of a sweep takes milliseconds, a thread for each of them a twentieth of that."""
+    seen: list[tuple[int, int]] = []
+
+    def runs(item: int, _cancel: Cancel) -> list[bool]:
+        def here(_item: int, _cancel: Cancel) -> bool:
+            return current_thread() is worker
+
+        worker = current_thread()
+        return run_all(here, [item, item], workers=1, on_progress=lambda *done: seen.append(done))
+
+    assert run_all(runs, [1], workers=1) == [[True, True]]
+    assert seen == [(0, 2), (1, 2), (2, 2)]
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_cancelled_run_is_told_as_an_error(nested: bool) -> None:
+    def cancelled(item: int, _cancel: Cancel) -> list[int]:
+        if nested and item:
+            return [n for found in run_all(cancelled, [item - 1], workers=1) for n in found]
+        raise Cancelled
+
+    with pytest.raises(RunError, match="a run was cancelled"):
+        run_all(cancelled, [1], workers=1)
 
 
 def test_a_signal_at_any_moment_ends_the_work() -> None:

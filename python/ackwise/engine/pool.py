@@ -5,7 +5,7 @@ import os
 import signal
 from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
-from threading import Thread
+from threading import Thread, current_thread, main_thread
 from typing import TypeVar
 
 from ackwise.engine import Cancel, Cancelled
@@ -27,6 +27,8 @@ def run_all(
     `on_progress(done, all)` is called from this thread. The first exception stops the other
     runs and is raised; Interrupted on Ctrl-C.
     """
+    if workers == 1 and current_thread() is not main_thread():
+        return _run_here(function, items, on_progress)
     cancel = Cancel()
     # Handlers of signals raise in this thread, wherever it is: it takes no lock that a worker
     # needs, which concurrent.futures.wait does, and left locked.
@@ -70,6 +72,23 @@ def run_all(
             if thread.ident is not None:
                 thread.join()
     return [results[i] for i in range(len(items))]
+
+
+def _run_here(
+    function: Callable[[Item, Cancel], Result],
+    items: Sequence[Item],
+    on_progress: Callable[[int, int], None],
+) -> list[Result]:
+    """Without a thread for each of the short runs of a sweep: signals do not come to this one."""
+    cancel, results = Cancel(), []
+    try:
+        on_progress(0, len(items))
+        for item in items:
+            results.append(function(item, cancel))
+            on_progress(len(results), len(items))
+    except Cancelled:
+        raise RunError("a run was cancelled") from None
+    return results
 
 
 def _start(threads: Sequence[Thread]) -> None:
