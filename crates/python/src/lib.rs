@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The state of a connection of a capture grows bit by bit beside that of thousands of others, in several threads: by
-/// glibc's allocator the statistics of 10 000 connections take a fifth more time (bench/README.md).
+/// glibc's allocator the statistics of 10 000 connections take a sixth more time (bench/README.md).
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
