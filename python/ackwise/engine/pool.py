@@ -22,14 +22,29 @@ def run_all(
     workers: int | None = None,
     on_progress: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> list[Result]:
-    """`function(item, cancel)` for each item, in threads: the engine holds no interpreter lock.
+    """`function(item, cancel)` for each item, in threads: the engine holds no interpreter lock. One
+    worker within a thread is that thread itself: runs of a sweep are short, and signals do not
+    come to it.
 
     `on_progress(done, all)` is called from this thread. The first exception stops the other
     runs and is raised; Interrupted on Ctrl-C.
     """
-    if workers == 1 and current_thread() is not main_thread():
-        return _run_here(function, items, on_progress)
     cancel = Cancel()
+    try:
+        if workers == 1 and current_thread() is not main_thread():
+            return _run_here(function, items, cancel, on_progress)
+        return _run_in_threads(function, items, cancel, workers, on_progress)
+    except Cancelled:
+        raise RunError("a run was cancelled") from None
+
+
+def _run_in_threads(
+    function: Callable[[Item, Cancel], Result],
+    items: Sequence[Item],
+    cancel: Cancel,
+    workers: int | None,
+    on_progress: Callable[[int, int], None],
+) -> list[Result]:
     # Handlers of signals raise in this thread, wherever it is: it takes no lock that a worker
     # needs, which concurrent.futures.wait does, and left locked.
     todo: SimpleQueue[int] = SimpleQueue()
@@ -63,8 +78,6 @@ def run_all(
             on_progress(len(results), len(items))
     except KeyboardInterrupt:
         raise Interrupted from None
-    except Cancelled:
-        raise RunError("a run was cancelled") from None
     finally:
         cancel.cancel()
         _empty(todo)
@@ -77,17 +90,14 @@ def run_all(
 def _run_here(
     function: Callable[[Item, Cancel], Result],
     items: Sequence[Item],
+    cancel: Cancel,
     on_progress: Callable[[int, int], None],
 ) -> list[Result]:
-    """Without a thread for each of the short runs of a sweep: signals do not come to this one."""
-    cancel, results = Cancel(), []
-    try:
-        on_progress(0, len(items))
-        for item in items:
-            results.append(function(item, cancel))
-            on_progress(len(results), len(items))
-    except Cancelled:
-        raise RunError("a run was cancelled") from None
+    results: list[Result] = []
+    on_progress(0, len(items))
+    for item in items:
+        results.append(function(item, cancel))
+        on_progress(len(results), len(items))
     return results
 
 
