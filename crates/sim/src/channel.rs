@@ -10,7 +10,7 @@
 use crate::discipline::{count_drop, frame_bytes, mark, scheduler, Codel, Scheduler, Target};
 use crate::emulator::Emulator;
 use crate::lose::Losses;
-use crate::packet::{Packet, Parcel};
+use crate::packet::{Flags, Packet, Parcel};
 use crate::result::{ChannelResult, ChannelSeries};
 use crate::rng::Rng;
 use crate::scenario::{ChannelSpec, Discipline};
@@ -392,7 +392,7 @@ impl Channel {
             return Wake::Crosses(packet, crossing);
         };
         let jittered_ns = arrival_ns.saturating_add(f.rng.up_to(f.jitter_ns));
-        packet.lost = f.lost(arrival_ns.saturating_sub(self.delay_ns));
+        packet.flags.set(Flags::LOST, f.lost(arrival_ns.saturating_sub(self.delay_ns)));
         let twice = f.rng.chance_ppm(f.duplicate_ppm);
         let late_ns = f.reorder.map_or(0, |(ppm, delay_ns)| if f.rng.chance_ppm(ppm) { delay_ns } else { 0 });
         let arrival_ns = jittered_ns.max(self.last_arrival_ns);
@@ -412,7 +412,7 @@ impl Channel {
     pub fn deliver(&mut self) -> (Option<Arrived>, Option<u64>) {
         let Some(head) = self.line.pop_front() else { return (None, None) };
         let next = self.line.front().map(|f| f.arrival_ns);
-        if head.packet.lost {
+        if head.packet.has(Flags::LOST) {
             self.stats.dropped_link += 1;
             return (None, next);
         }
@@ -606,7 +606,7 @@ fn redundant_ack(queue: &VecDeque<(u64, Parcel)>, first: usize, newer: &Packet) 
             && p.flow == newer.flow
             && p.down == newer.down
             && p.ack < newer.ack
-            && p.ece == newer.ece
+            && p.has(Flags::ECE) == newer.has(Flags::ECE)
             && p.sack.is_none()
     };
     (first..queue.len()).find(|&i| worthless(&queue[i].1))
@@ -615,32 +615,9 @@ fn redundant_ack(queue: &VecDeque<(u64, Parcel)>, first: usize, newer: &Packet) 
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use crate::packet::Ecn;
 
     pub fn packet(flow: u32, wire_bytes: u32, len: u32, ack: u64) -> Parcel {
-        Box::new(Packet {
-            flow,
-            wire_bytes,
-            len,
-            segments: 1,
-            down: false,
-            hop: 0,
-            syn: false,
-            fin: false,
-            psh: false,
-            retransmitted: false,
-            probe: false,
-            lost: false,
-            ecn: Ecn::NotEct,
-            ece: false,
-            cwr: false,
-            seq: 0,
-            ack,
-            wnd_bytes: 0,
-            sent_ns: 0,
-            echo_ns: 0,
-            sack: None,
-        })
+        Box::new(Packet { flow, wire_bytes, len, segments: 1, ack, ..Packet::default() })
     }
 
     pub fn pipe(discipline: Discipline) -> ChannelSpec {
@@ -862,7 +839,7 @@ pub mod tests {
         let mut link = Channel::new(&p, 1500, 1, 1);
         let ack = |ack: u64, ece: bool| {
             let mut packet = packet(1, 52, 0, ack);
-            packet.ece = ece;
+            packet.flags.set(Flags::ECE, ece);
             packet
         };
         let offers = [(0, packet(0, 1000, 1, 0)), (1, ack(2, true)), (2, ack(3, true)), (3, ack(4, false))];

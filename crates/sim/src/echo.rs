@@ -2,7 +2,7 @@
 //! What a receiver of data makes of CE marks (RFC 3168, 6.1.3), as Linux 6.12 does (tcp_ecn_check_ce,
 //! tcp_ecn_accept_cwr).
 
-use crate::packet::{Ecn, Packet};
+use crate::packet::{Ecn, Flags, Packet};
 use ackwise_core::Order;
 
 /// Linux: so many ACKs leave at once from a mark on, as the sender's window may be a single segment.
@@ -31,7 +31,7 @@ impl Echo {
         if !self.is_agreed {
             return false;
         }
-        if p.cwr {
+        if p.has(Flags::CWR) {
             self.echoes = false;
             if p.len > 0 {
                 self.quick = self.quick.max(1);
@@ -76,7 +76,7 @@ mod tests {
     fn arrives(echo: &mut Echo, ecn: Ecn, cwr: bool) -> (bool, bool) {
         let mut p = packet(1, 1000, 960, 0);
         p.ecn = ecn;
-        p.cwr = cwr;
+        p.flags.set(Flags::CWR, cwr);
         echo.on_segment(&p, Order::In);
         let asks = echo.asks_for_ack();
         echo.on_ack_sent();

@@ -5,7 +5,7 @@ use crate::app::App;
 use crate::endpoint::{Endpoint, EndpointId, PerRole, Role, Side};
 use crate::heap::{Heap, SimEvent};
 use crate::host::{Host, TurnBytes};
-use crate::packet::{Ecn, Framing, Packet, Parcel};
+use crate::packet::{Ecn, Flags, Framing, Packet, Parcel};
 use crate::record::{FlowRecord, GroupRecord};
 use crate::sender::{Bare, Opening, NEVER};
 use ackwise_core::Reason;
@@ -59,7 +59,7 @@ impl Flow {
     pub fn on_segment(&mut self, role: Role, p: Parcel, cx: &mut Context) -> Option<Reason> {
         let end = &mut self.ends[role];
         end.rx.note_timestamp(&p);
-        if (p.syn || !end.tx.is_established()) && !self.on_handshake(role, &p, cx) {
+        if (p.has(Flags::SYN) || !end.tx.is_established()) && !self.on_handshake(role, &p, cx) {
             return None;
         }
         let end = &mut self.ends[role];
@@ -85,14 +85,14 @@ impl Flow {
     /// Returns true if what the packet holds besides is for an established end.
     #[cold]
     fn on_handshake(&mut self, role: Role, p: &Packet, cx: &mut Context) -> bool {
-        match (self.ends[role].tx.opening, p.syn) {
+        match (self.ends[role].tx.opening, p.has(Flags::SYN)) {
             (Opening::Listen, true) => {
-                self.agree_on_ecn(role, p.ece && p.cwr);
+                self.agree_on_ecn(role, p.has(Flags::ECE) && p.has(Flags::CWR));
                 self.send_syn(role, cx);
             }
             (Opening::SynReceived, true) => self.send_syn(role, cx),
             (Opening::SynSent, true) => {
-                self.agree_on_ecn(role, p.ece && !p.cwr);
+                self.agree_on_ecn(role, p.has(Flags::ECE) && !p.has(Flags::CWR));
                 self.on_established(role, p.echo_ns, cx);
                 self.send_bare_ack(role, cx);
             }
@@ -101,7 +101,7 @@ impl Flow {
             (Opening::SynReceived, false) => self.on_established(role, p.echo_ns, cx),
             (Opening::Listen | Opening::SynSent | Opening::Established, false) => {}
         }
-        !p.syn && self.ends[role].tx.is_established()
+        !p.has(Flags::SYN) && self.ends[role].tx.is_established()
     }
 
     /// The peer's SYN says whether it offers or accepts ECN (RFC 3168, 6.1.1).
@@ -130,9 +130,9 @@ impl Flow {
         let offers_ecn = self.wants_ecn && opening == Opening::SynSent && !end.tx.syn_was_resent();
         let accepts_ecn = end.tx.ecn.is_agreed;
         let mut packet = self.packet(role, 0, cx);
-        packet.syn = true;
-        packet.ece = offers_ecn || accepts_ecn;
-        packet.cwr = offers_ecn;
+        packet.flags.set(Flags::SYN, true);
+        packet.flags.set(Flags::ECE, offers_ecn || accepts_ecn);
+        packet.flags.set(Flags::CWR, offers_ecn);
         packet.wire_bytes = self.framing.wire_bytes(self.framing.syn_option_bytes);
         cx.out.push(packet);
     }
@@ -237,13 +237,12 @@ impl Flow {
         while let Some(segment) = self.ends[role].tx.next_segment(cx.now) {
             let mut p = self.packet(role, segment.len, cx);
             p.seq = segment.seq;
-            p.psh = segment.psh;
-            p.fin = segment.fin;
-            p.retransmitted = segment.is_retransmission;
+            p.flags.set(Flags::PSH, segment.psh);
+            p.flags.set(Flags::FIN, segment.fin);
             if segment.is_ect {
                 p.ecn = Ecn::Ect;
             }
-            p.cwr = segment.cwr;
+            p.flags.set(Flags::CWR, segment.cwr);
             if role == Role::DataSender {
                 self.record.data(cx.now, &segment);
             }
@@ -273,7 +272,7 @@ impl Flow {
     /// is lost, the peer's own FIN comes again and is acknowledged.
     fn send_fin(&mut self, role: Role, cx: &mut Context) {
         let mut packet = self.packet(role, 0, cx);
-        packet.fin = true;
+        packet.flags.set(Flags::FIN, true);
         cx.out.push(packet);
         self.tell_ack_sent(role, true, cx);
     }
@@ -290,7 +289,7 @@ impl Flow {
     /// has.
     fn send_window_probe(&mut self, role: Role, cx: &mut Context) {
         let mut packet = self.packet(role, 0, cx);
-        packet.probe = true;
+        packet.flags.set(Flags::PROBE, true);
         packet.seq = self.ends[role].tx.una.saturating_sub(1);
         cx.out.push(packet);
     }
@@ -310,15 +309,8 @@ impl Flow {
             segments: 1,
             down: end.side == Side::Server,
             hop: 0,
-            syn: false,
-            fin: false,
-            psh: false,
-            retransmitted: false,
-            probe: false,
-            lost: false,
+            flags: if fields.ece { Flags::ECE } else { Flags::empty() },
             ecn: Ecn::NotEct,
-            ece: fields.ece,
-            cwr: false,
             seq: end.tx.nxt,
             ack: fields.ack,
             wnd_bytes: fields.wnd_bytes,

@@ -5,7 +5,7 @@
 //! gets its turn when no arrival waits, or when many were handled since it asked.
 
 use crate::endpoint::EndpointId;
-use crate::packet::{Packet, Parcel};
+use crate::packet::{Flags, Packet, Parcel};
 use crate::result::HostResult;
 use crate::scenario::HostSpec;
 use crate::sender::NEVER;
@@ -220,12 +220,12 @@ impl Host {
             && tail.len > 0
             && tail.end() == p.seq
             // PSH and FIN end an aggregate; a short segment may only end one.
-            && !tail.psh
-            && !tail.fin
+            && !tail.has(Flags::PSH)
+            && !tail.has(Flags::FIN)
             // Linux, tcp_gro_receive and inet_gro_receive.
-            && !p.cwr
-            && !tail.cwr
-            && tail.ece == p.ece
+            && !p.has(Flags::CWR)
+            && !tail.has(Flags::CWR)
+            && tail.has(Flags::ECE) == p.has(Flags::ECE)
             && tail.ecn == p.ecn
             && tail.len % u32::from(tail.segments) == 0
             && p.len <= tail.len / u32::from(tail.segments)
@@ -236,8 +236,8 @@ impl Host {
         }
         tail.len += p.len;
         tail.segments += p.segments;
-        tail.psh = p.psh;
-        tail.fin = p.fin;
+        tail.flags.set(Flags::PSH, p.has(Flags::PSH));
+        tail.flags.set(Flags::FIN, p.has(Flags::FIN));
         tail.ack = p.ack;
         tail.wnd_bytes = p.wnd_bytes;
         tail.sent_ns = p.sent_ns;

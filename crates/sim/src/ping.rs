@@ -2,7 +2,7 @@
 //! Echo requests from the client and the server's replies (ICMP, RFC 792): small packets that wait
 //! in the same queues as TCP's.
 
-use crate::packet::{Ecn, Framing, Packet, Parcel};
+use crate::packet::{Flags, Framing, Packet, Parcel};
 use crate::result::PingResult;
 use crate::scenario::Scenario;
 use crate::stats::Times;
@@ -40,23 +40,10 @@ impl Pings {
             wire_bytes: self.framing.wire_bytes(ECHO_BYTES),
             len: ECHO_BYTES,
             segments: 1,
-            down: false,
-            hop: 0,
-            syn: false,
-            fin: false,
-            psh: true, // receive offload merges nothing with it
-            retransmitted: false,
-            probe: false,
-            lost: false,
-            ecn: Ecn::NotEct,
-            ece: false,
-            cwr: false,
+            flags: Flags::PSH, // receive offload merges nothing with it
             seq: self.sent.len() as u64 - 1,
-            ack: 0,
-            wnd_bytes: 0,
             sent_ns: now,
-            echo_ns: 0,
-            sack: None,
+            ..Packet::default()
         })
     }
 

@@ -2,7 +2,7 @@
 //! The receiving half of an endpoint: reassembly, the window, and the driver of the policy core.
 
 use crate::echo::Echo;
-use crate::packet::{Packet, Sack, SACK_BLOCKS};
+use crate::packet::{Flags, Packet, Sack, SACK_BLOCKS};
 use crate::ranges::Ranges;
 use crate::receive_buffer::ReceiveBuffer;
 use crate::rng::Rng;
@@ -354,7 +354,7 @@ impl Receiver {
         if order != Order::Duplicate && self.cfg.timestamps && p.echo_ns > 0 && is_full {
             self.rtt.measure(now, p.echo_ns);
         }
-        if p.fin && self.closes {
+        if p.has(Flags::FIN) && self.closes {
             self.fin_at = p.end();
         }
         let mark_changed = self.echo.on_segment(p, order);
@@ -371,14 +371,17 @@ impl Receiver {
                 e.sack_delay_us = e.sack_delay_us.min((srtt_ns / SACK_RTT_SHARE / 1000) as u16);
             }
         }
-        let awaits_own_fin = p.fin && self.awaits_own_fin();
+        let awaits_own_fin = p.has(Flags::FIN) && self.awaits_own_fin();
         if awaits_own_fin {
             e.delay_max_us = e.delay_max_us.min(FIN_WAIT_US);
         }
         let fin = if awaits_own_fin { flag::DELACK } else { flag::FIN };
-        for (is_set, bit) in
-            [(window_grew, flag::WND_GREW), (p.psh, flag::PSH), (p.fin, fin), (mark_changed, flag::CE_CHANGE)]
-        {
+        for (is_set, bit) in [
+            (window_grew, flag::WND_GREW),
+            (p.has(Flags::PSH), flag::PSH),
+            (p.has(Flags::FIN), fin),
+            (mark_changed, flag::CE_CHANGE),
+        ] {
             e.flags |= u16::from(is_set) * bit;
         }
         let covered = self.rcv_nxt - self.rcv_wup;
@@ -426,7 +429,7 @@ impl Receiver {
     fn order_of(&self, p: &Packet) -> Order {
         let is_old = p.end() <= self.rcv_nxt && p.len > 0;
         let in_window = p.seq <= self.rcv_wup + self.wnd.max(1);
-        if p.probe || is_old || !in_window {
+        if p.has(Flags::PROBE) || is_old || !in_window {
             Order::Duplicate
         } else if p.seq > self.rcv_nxt {
             Order::Hole

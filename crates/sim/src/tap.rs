@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! What captures of a run would show: every TCP packet as it passes a host or a router.
 
-use crate::packet::{Packet, Sack};
+use crate::packet::{Flags, Packet, Sack};
 
 pub use crate::packet::Ecn;
 
@@ -88,11 +88,11 @@ impl<'a> Passed<'a> {
             ack: p.ack,
             payload_bytes: p.len,
             window_bytes: p.wnd_bytes,
-            syn: p.syn,
-            psh: p.psh,
+            syn: p.has(Flags::SYN),
+            psh: p.has(Flags::PSH),
             ecn: p.ecn,
-            ece: p.ece,
-            cwr: p.cwr,
+            ece: p.has(Flags::ECE),
+            cwr: p.has(Flags::CWR),
             sent_ns: p.sent_ns,
             echo_ns: p.echo_ns,
             sack: p.sack.as_deref().map_or(&[], Sack::as_slice),

@@ -8,7 +8,7 @@
 //!
 //! An ACK behind which ECE or CWR changes stays. Left out: IP options, which the simulator does not have.
 
-use crate::packet::Packet;
+use crate::packet::{Flags, Packet};
 
 /// The place of the packet to drop in `queue`, counted from its head; the last one has just come.
 pub fn redundant<'a>(
@@ -36,12 +36,12 @@ pub fn redundant<'a>(
 }
 
 fn ecn_flags(packet: &Packet) -> (bool, bool) {
-    (packet.ece, packet.cwr)
+    (packet.has(Flags::ECE), packet.has(Flags::CWR))
 }
 
 /// A window probe counts as an ACK: it looks like one.
 fn is_redundant(old: &Packet, newest: &Packet) -> bool {
-    let is_bare = old.len == 0 && !old.syn && !old.fin && !old.psh;
+    let is_bare = old.len == 0 && !old.flags.intersects(Flags::SYN | Flags::FIN | Flags::PSH);
     let is_older = old.ack <= newest.ack && old.sent_ns <= newest.sent_ns && old.echo_ns <= newest.echo_ns;
     is_bare
         && old.flow == newest.flow

@@ -7,7 +7,7 @@ use super::cake::Cake;
 use super::{ack_filter, Scheduler};
 use crate::channel::tests::{packet, pipe, run};
 use crate::channel::Channel;
-use crate::packet::{Ecn, Parcel};
+use crate::packet::{Ecn, Flags, Parcel};
 use crate::rng::Rng;
 use crate::scenario::{AckFilter, ChannelSpec, Discipline};
 use std::collections::HashMap;
@@ -447,11 +447,15 @@ fn cake_s_filter_leaves_data_other_flows_and_closing_alone_but_data_triggers_it(
     assert_eq!(decide(&|_| (), packet(1, 66, 0, 3)), Some(0));
     assert_eq!(decide(&|_| (), packet(1, 1500, 1448, 3)), Some(0), "data carries an ACK");
     assert_eq!(decide(&|p| p.len = 1, packet(1, 66, 0, 3)), None);
-    assert_eq!(decide(&|p| p.fin = true, packet(1, 66, 0, 3)), None);
+    assert_eq!(decide(&|p| p.flags.set(Flags::FIN, true), packet(1, 66, 0, 3)), None);
     assert_eq!(decide(&|p| p.flow = 2, packet(1, 66, 0, 3)), None);
     assert_eq!(decide(&|p| p.ack = 9, packet(1, 66, 0, 3)), None);
     assert_eq!(decide(&|p| p.sent_ns = 9, packet(1, 66, 0, 3)), None, "a later timestamp");
-    assert_eq!(decide(&|p| p.probe = true, packet(1, 66, 0, 3)), Some(0), "looks like an ACK");
+    assert_eq!(
+        decide(&|p| p.flags.set(Flags::PROBE, true), packet(1, 66, 0, 3)),
+        Some(0),
+        "looks like an ACK"
+    );
 }
 
 #[test]
@@ -514,7 +518,7 @@ fn cake_s_filter_keeps_an_ack_behind_which_the_echo_changes() {
         for &(ack, ece) in acks {
             let mut p = packet(1, 66, 0, ack);
             p.sent_ns = ack;
-            p.ece = ece;
+            p.flags.set(Flags::ECE, ece);
             queue.push(p);
             let newest = queue.last().expect("one");
             if let Some(at) =

@@ -6,7 +6,7 @@ use super::segment::{Departure, Tally};
 use super::timers::Timer;
 use super::{Sender, INITIAL_RTO_NS, MAX_RTO_NS, NEVER};
 use crate::congestion::{AckSample, DeliveryRate};
-use crate::packet::{Packet, SACK_BLOCKS};
+use crate::packet::{Flags, Packet, SACK_BLOCKS};
 use crate::scenario::Recovery;
 
 /// What one ACK newly reported about the segments that were out.
@@ -47,7 +47,7 @@ pub(super) struct News {
 impl News {
     fn new(sender: &Sender, p: &Packet, now: u64, window_moved: bool) -> Self {
         let prior_una = sender.una;
-        let echoes = p.ece && sender.ecn.is_agreed && !sender.segments.is_empty();
+        let echoes = p.has(Flags::ECE) && sender.ecn.is_agreed && !sender.segments.is_empty();
         News {
             sample: sender.sample_before(now),
             prior_una,

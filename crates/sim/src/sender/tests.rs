@@ -4,7 +4,7 @@
 
 use super::segment::Departure;
 use super::Sender;
-use crate::packet::{Ecn, Packet};
+use crate::packet::{Flags, Packet};
 use crate::rng::Rng;
 use crate::scenario::{CongestionControl, SenderSpec};
 
@@ -56,27 +56,14 @@ impl Flow {
 
     fn take(&mut self, now: u64, segment: u64, echo_ms: Option<u64>, sack: &[(u64, u64)], ece: bool) {
         let packet = Packet {
-            flow: 0,
             wire_bytes: 52,
-            len: 0,
             segments: 1,
-            down: false,
-            hop: 0,
-            syn: false,
-            fin: false,
-            psh: false,
-            retransmitted: false,
-            probe: false,
-            lost: false,
-            ecn: Ecn::NotEct,
-            ece,
-            cwr: false,
-            seq: 0,
+            flags: if ece { Flags::ECE } else { Flags::empty() },
             ack: segment * MSS,
             wnd_bytes: 1 << 30,
-            sent_ns: 0,
             echo_ns: echo_ms.map_or(0, |ms| (START_MS + ms) * MS),
             sack: (!sack.is_empty()).then(|| Box::new(sack.to_vec())),
+            ..Packet::default()
         };
         self.sender.on_ack(now, &packet);
     }
