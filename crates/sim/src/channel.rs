@@ -153,8 +153,10 @@ impl Rate {
     }
 
     #[inline]
+    // `div_ceil` looks at the rest, as the sum may overflow: here it cannot, and each hop waits for it.
+    #[allow(clippy::manual_div_ceil)]
     pub fn time_ns(self, bytes: u32) -> u64 {
-        (u64::from(bytes) * self.ps_per_byte).div_ceil(1000)
+        (u64::from(bytes) * self.ps_per_byte + 999) / 1000
     }
 }
 
@@ -188,7 +190,7 @@ pub struct Channel {
     starting: Option<(bool, u32)>,
     /// Served alternately with its partner on one medium.
     pub shared: bool,
-    /// A FIFO without faults on a medium of its own.
+    /// A FIFO without faults on a medium of its own, not the lab's.
     is_plain: bool,
     busy_ns: u64,
     pub stats: ChannelResult,
@@ -269,7 +271,7 @@ impl Channel {
         } else if pipe.discipline != Discipline::Fifo || pipe.shared_medium || link.losses.is_some() {
             link.use_lanes(pipe, mtu_bytes);
         }
-        link.is_plain = link.queue.is_none() && link.faults.is_none();
+        link.is_plain = link.queue.is_none() && link.faults.is_none() && link.emulator.is_none();
         link
     }
 
@@ -285,16 +287,22 @@ impl Channel {
         })));
     }
 
-    #[inline]
-    fn transmit_time_ns(&self, bytes: u32) -> u64 {
-        let bytes_ns =
-            self.emulator.as_ref().map_or_else(|| self.rate.time_ns(bytes), |e| e.transmit_time_ns(bytes));
+    /// Compiled for a plain link, which has none, without the question.
+    #[inline(always)]
+    fn emulator<const PLAIN: bool>(&self) -> Option<&Emulator> {
+        self.emulator.as_ref().filter(|_| !PLAIN)
+    }
+
+    #[inline(always)]
+    fn transmit_time_ns<const PLAIN: bool>(&self, bytes: u32) -> u64 {
+        let emulator = self.emulator::<PLAIN>();
+        let bytes_ns = emulator.map_or_else(|| self.rate.time_ns(bytes), |e| e.transmit_time_ns(bytes));
         bytes_ns + self.per_packet_ns
     }
 
     /// Time from entering an empty link to the far end.
     pub fn empty_time_ns(&self, bytes: u32) -> u64 {
-        self.transmit_time_ns(bytes) + self.delay_ns
+        self.transmit_time_ns::<false>(bytes) + self.delay_ns
     }
 
     /// A packet enters at `now`; dropped when the queue is full.
@@ -303,7 +311,7 @@ impl Channel {
         if self.queue.is_some() {
             return self.enqueue_slow(now, packet);
         }
-        match self.start_ns(now, &packet) {
+        match self.start_ns::<false>(now, &packet) {
             Some(start_ns) => self.leave(now, start_ns, packet),
             None => Wake::None,
         }
@@ -318,23 +326,23 @@ impl Channel {
     /// A packet enters a plain link; None: it is dropped.
     #[inline(always)]
     pub fn cross(&mut self, now: u64, packet: &Packet) -> Option<Crossing> {
-        let start_ns = self.start_ns(now, packet)?;
-        let arrival_ns = self.send(start_ns, packet);
+        let start_ns = self.start_ns::<true>(now, packet)?;
+        let arrival_ns = self.send::<true>(start_ns, packet);
         Some(self.crossing(now, arrival_ns, packet))
     }
 
     /// When the transmission of a packet starts that enters a FIFO; None: its queue is full.
     #[inline(always)]
-    fn start_ns(&mut self, now: u64, packet: &Packet) -> Option<u64> {
+    fn start_ns<const PLAIN: bool>(&mut self, now: u64, packet: &Packet) -> Option<u64> {
         while let Some(head) = self.starts.front().filter(|head| head.start_ns <= now) {
-            if head.start_ns == now && self.emulator.is_none() && !self.ties.leaves_first(now) {
+            if head.start_ns == now && self.emulator::<PLAIN>().is_none() && !self.ties.leaves_first(now) {
                 break;
             }
             self.waiting -= 1;
             self.waiting_bytes -= u64::from(head.wire_bytes);
             self.starts.pop_front();
         }
-        let ready_ns = self.emulator.as_ref().map_or(self.free_ns, Emulator::ready_ns);
+        let ready_ns = self.emulator::<PLAIN>().map_or(self.free_ns, Emulator::ready_ns);
         let busy = if self.waiting == 0 { ready_ns > now } else { self.free_ns > now };
         if busy
             && (self.waiting >= self.limit_packets
@@ -356,10 +364,10 @@ impl Channel {
 
     /// The packet's transmission starts at `start_ns`; when it reaches the far end.
     #[inline(always)]
-    fn send(&mut self, start_ns: u64, packet: &Packet) -> u64 {
-        let busy = self.transmit_time_ns(packet.wire_bytes);
+    fn send<const PLAIN: bool>(&mut self, start_ns: u64, packet: &Packet) -> u64 {
+        let busy = self.transmit_time_ns::<PLAIN>(packet.wire_bytes);
         // A queue of millions of packets at 1 bit/s takes longer than 64 bits of nanoseconds.
-        let arrival_ns = if let Some(emulator) = &mut self.emulator {
+        let arrival_ns = if let Some(emulator) = self.emulator.as_mut().filter(|_| !PLAIN) {
             let (free_ns, arrival_ns) = emulator.pass(start_ns, busy);
             self.free_ns = free_ns;
             arrival_ns
@@ -386,7 +394,7 @@ impl Channel {
 
     /// The packet's transmission starts at `start_ns`.
     fn leave(&mut self, now: u64, start_ns: u64, mut packet: Parcel) -> Wake {
-        let arrival_ns = self.send(start_ns, &packet);
+        let arrival_ns = self.send::<false>(start_ns, &packet);
         let Some(f) = &mut self.faults else {
             let crossing = self.crossing(now, arrival_ns, &packet);
             return Wake::Crosses(packet, crossing);
@@ -689,7 +697,7 @@ pub mod tests {
         let mut dropped = 0;
         for seed in 0..2000 {
             let mut link = Channel::new(&pipe, 1500, seed, 1);
-            let busy_ns = link.transmit_time_ns(1000);
+            let busy_ns = link.transmit_time_ns::<true>(1000);
             let mut offers = vec![(0, packet(0, 1000, 1, 1)), (0, packet(0, 1000, 1, 2))];
             offers.push((busy_ns, packet(0, 1000, 1, 3)));
             offers.push((busy_ns, packet(0, 1000, 1, 4)));
@@ -699,7 +707,7 @@ pub mod tests {
         }
         assert!((120..200).contains(&dropped), "{dropped} of 2000");
         let mut later = Channel::new(&pipe, 1500, 1, 1);
-        let busy_ns = later.transmit_time_ns(1000);
+        let busy_ns = later.transmit_time_ns::<true>(1000);
         let offers: Vec<_> = [0, 0, busy_ns + 1].map(|at_ns| (at_ns, packet(0, 1000, 1, 1))).into();
         run(&mut later, &offers);
         assert_eq!(later.stats.dropped_queue, 0, "a nanosecond later there is room");

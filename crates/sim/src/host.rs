@@ -228,7 +228,7 @@ impl Host {
             && tail.has(Flags::ECE) == p.has(Flags::ECE)
             && tail.ecn == p.ecn
             && tail.len % u32::from(tail.segments) == 0
-            && p.len <= tail.len / u32::from(tail.segments)
+            && p.len <= tail.segment_bytes()
             && tail.sack.is_none()
             && p.sack.is_none();
         if !neighbours || tail.len + p.len > self.costs.gro_max_bytes {

@@ -105,6 +105,16 @@ impl Packet {
         self.len == 0 && !self.flags.intersects(Flags::SYN | Flags::FIN | Flags::PROBE)
     }
 
+    /// Payload of each wire segment.
+    pub fn segment_bytes(&self) -> u32 {
+        // Nearly all are one, and a division takes long.
+        if self.segments <= 1 {
+            self.len
+        } else {
+            self.len / u32::from(self.segments)
+        }
+    }
+
     pub fn end(&self) -> u64 {
         self.seq + u64::from(self.len)
     }

@@ -57,7 +57,11 @@ impl Ranges {
         }
         let joined: u64 = self.list[first..last].iter().map(|r| r.1 - r.0).sum();
         self.bytes += hi - lo - joined;
-        self.list.splice(first..last, [(lo, hi)]);
+        match &mut self.list[first..last] {
+            // Most go on with one range.
+            [joined] => *joined = (lo, hi),
+            _ => drop(self.list.splice(first..last, [(lo, hi)])),
+        }
     }
 
     /// Drops everything below `seq`.

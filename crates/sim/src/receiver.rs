@@ -415,7 +415,7 @@ impl Receiver {
 
     /// Linux, tcp_measure_rcv_mss: what segments have been so far.
     fn estimate_mss(&mut self, p: &Packet) {
-        let each = p.len / u32::from(p.segments.max(1));
+        let each = p.segment_bytes();
         if each >= self.rcv_mss {
             if each > self.rcv_mss {
                 self.buffer.learn_share(each);

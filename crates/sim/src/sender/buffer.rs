@@ -37,7 +37,7 @@ impl Sender {
 
     /// The application writes one message; its end is pushed.
     pub fn write(&mut self, bytes: u64) {
-        if self.sends_bursts() {
+        if self.sends_bursts {
             self.write_to_queue(bytes, true);
             return;
         }
@@ -79,7 +79,7 @@ impl Sender {
                 if take == 0 {
                     return false;
                 }
-                if self.sends_bursts() {
+                if self.sends_bursts {
                     self.write_to_queue(take, !self.writes_on);
                     return false;
                 }
@@ -136,7 +136,7 @@ impl Sender {
     /// that an ACK released leaves alone in 4.3BSD (spec page 5, class I), and in Linux a burst is judged by
     /// what was written before.
     pub fn sends_before_the_writer_wakes(&self) -> bool {
-        self.cfg.socket == SocketLayer::Bsd43 || self.sends_bursts()
+        self.cfg.socket == SocketLayer::Bsd43 || self.sends_bursts
     }
 
     /// A bulk writer fills the buffer at once, not in pieces with output after each.

@@ -6,7 +6,7 @@
 use super::socket::{Head, MOST_BYTES};
 use super::Sender;
 use crate::congestion::BURST_OF_TWO_FROM;
-use crate::scenario::{Nagle, Recovery, SocketLayer};
+use crate::scenario::{Nagle, Recovery, SenderSpec, SocketLayer};
 
 /// A burst is what leaves in this part of a second at the pacing rate (sk_pacing_shift), ...
 const SECOND_SHARE: f64 = 1024.0;
@@ -33,13 +33,13 @@ pub struct Burst {
     sent_ns: u64,
 }
 
-impl Sender {
-    /// Those of published sources send single segments, and Nagle's rule was for these.
-    pub(super) fn sends_bursts(&self) -> bool {
-        let has_own_rule = matches!(self.cfg.nagle, Nagle::Minshall | Nagle::Off);
-        self.cfg.socket == SocketLayer::Linux && self.cfg.recovery == Recovery::Sack && has_own_rule
-    }
+/// Senders of published sources send single segments, and Nagle's rule was for these.
+pub(super) fn sends_bursts(cfg: &SenderSpec) -> bool {
+    let has_own_rule = matches!(cfg.nagle, Nagle::Minshall | Nagle::Off);
+    cfg.socket == SocketLayer::Linux && cfg.recovery == Recovery::Sack && has_own_rule
+}
 
+impl Sender {
     #[inline]
     pub(super) fn burst_goes_on(&self) -> bool {
         self.burst.left_bytes > 0
@@ -55,13 +55,13 @@ impl Sender {
             return false;
         }
         let mss = self.mss;
-        let most = self.full_burst_bytes();
         // tcp_cwnd_test: half of the window at most, and one segment always.
         let room = if self.bytes_in_flight() == 0 { self.window().max(mss) } else { self.window_room() };
-        let quota = room.min((self.window() / 2).max(mss)).min(most) / mss * mss;
-        if quota == 0 {
+        if room < mss {
             return false;
         }
+        let most = self.full_burst_bytes();
+        let quota = room.min((self.window() / 2).max(mss)).min(most) / mss * mss;
         self.queue.grow_head(quota);
         let Some(head) = self.queue.head() else { return false };
         let bytes = if head.bytes <= mss {

@@ -17,7 +17,7 @@ impl Sender {
     /// timeout (tcp_enter_loss).
     // [RFC5682.1]
     pub(super) fn begin_frto(&mut self, is_first: bool) {
-        self.frto.judges = is_first && self.sends_bursts();
+        self.frto.judges = is_first && self.sends_bursts;
     }
 
     /// Step 3.b: data that was out at the timeout arrived and was never sent again.

@@ -20,7 +20,7 @@ impl Sender {
 
     /// A window that was not used is no longer believed: Linux's senders, but for rate-based ones.
     pub(super) fn forgets_unused_window(&self) -> bool {
-        self.sends_bursts() && !self.cc.is_rate_based
+        self.sends_bursts && !self.cc.is_rate_based
     }
 
     /// Nothing is out, and new data is about to leave.

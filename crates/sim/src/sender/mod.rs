@@ -65,6 +65,8 @@ pub struct Counters {
 
 pub struct Sender {
     cfg: SenderSpec,
+    /// As `cfg` says: kept here, as every segment asks for it.
+    sends_bursts: bool,
     pub mss: u64,
     pub opening: Opening,
     syn: Syn,
@@ -140,6 +142,7 @@ impl Sender {
     pub fn new(cfg: &SenderSpec, mss: u64, wnd: u64, rtt_ns: Option<u64>, now: u64, rng: Rng) -> Self {
         let mut s = Sender {
             cfg: cfg.clone(),
+            sends_bursts: burst::sends_bursts(cfg),
             mss,
             opening: Opening::Listen,
             syn: Syn::default(),

@@ -83,6 +83,9 @@ impl Sender {
 
     #[cold]
     fn find_lost(&mut self) -> Option<usize> {
+        if self.segments.back().map_or(true, |last| last.seq < self.resend_from) {
+            return None;
+        }
         let first = self.segments.partition_point(|s| s.seq < self.resend_from);
         let found = (first..self.segments.len())
             .find(|&i| self.segments[i].lost && !self.segments[i].again_in_flight);
@@ -161,7 +164,7 @@ impl Sender {
             return None;
         }
         let open = self.wnd_right.saturating_sub(self.nxt);
-        if self.sends_bursts() && self.due_probe != Some(DueProbe::NewData) {
+        if self.sends_bursts && self.due_probe != Some(DueProbe::NewData) {
             // What the peer's window cuts off is judged alone (below).
             if self.burst_goes_on() || open >= self.mss.min(unsent) {
                 return self.send_burst(now);
@@ -217,7 +220,7 @@ impl Sender {
             self.restart(now);
         }
         // The last segment of a burst or of a write is pushed, and whatever empties the buffer.
-        let (begins_buffer, mut psh) = if self.sends_bursts() {
+        let (begins_buffer, mut psh) = if self.sends_bursts {
             self.take_from_burst(now, len)
         } else {
             (true, end == self.written && !self.writes_on)
@@ -227,7 +230,7 @@ impl Sender {
             psh = true;
         }
         // A writer that waits for room in the buffer has more to send.
-        let has_more = self.sends_bursts() || self.queue.is_full;
+        let has_more = self.sends_bursts || self.queue.is_full;
         if end == self.written && !has_more && self.bytes_in_flight() + len < self.window() {
             self.app_limited_until = self.delivered + self.bytes_in_flight() + len;
         }
@@ -310,7 +313,7 @@ impl Sender {
         }
         let gap = (bytes as f64 * 1e9 / rate.max(1.0)) as u64;
         let late = now - self.pace_ns;
-        self.pace_ns = if !self.sends_bursts() {
+        self.pace_ns = if !self.sends_bursts {
             // A late wake-up may catch up by one segment, not by a burst.
             now.max(self.pace_ns + gap.min(late)) + gap
         } else if self.nxt + bytes < UNPACED_SEGMENTS * self.mss {

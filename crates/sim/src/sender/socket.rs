@@ -116,7 +116,7 @@ impl Sender {
     /// Linux's send buffer, which no plan bounds otherwise.
     fn autotunes(&self) -> bool {
         let has_default = self.cfg.send_buffer_bytes == SenderSpec::LINUX_SEND_BUFFER_BYTES;
-        self.sends_bursts() && has_default && !self.cfg.send_buffer_grows
+        self.sends_bursts && has_default && !self.cfg.send_buffer_grows
     }
 
     /// tcp_xmit_size_goal: half of the largest window that the peer offered.

@@ -47,7 +47,7 @@ impl Sender {
 
     /// When a timer expires that is set for so long: on Linux by jiffies.
     fn expiry_ns(&self, now: u64, wait_ns: u64) -> u64 {
-        if self.sends_bursts() {
+        if self.sends_bursts {
             by_jiffies(now, wait_ns)
         } else {
             now + wait_ns
@@ -57,7 +57,7 @@ impl Sender {
     /// The same, counted from when the segment that blocks all others left (Linux, tcp_rearm_rto).
     fn arm_retransmit_of_first(&mut self, now: u64) {
         self.arm_retransmit(now, self.backoff);
-        if self.sends_bursts() {
+        if self.sends_bursts {
             // tcp_rto_delta_us: the RTO itself is whole jiffies.
             let since = self.segments.front().map_or(now, |s| s.departure.sent_ns);
             let left_ns = (since + self.rto_jiffies() * JIFFY_NS).saturating_sub(now);
