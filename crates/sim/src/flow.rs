@@ -155,7 +155,7 @@ impl Flow {
         }
         let writes_in_turns = self.writes_in_turns(role, cx.host);
         if self.ends[role].tx.sends_before_the_writer_wakes() {
-            self.send_apart(role, &mut due, cx);
+            self.send_data(role, &mut due, cx);
         }
         let reader_wants_turn = loop {
             self.write_and_send(role, writes_in_turns, &mut due, cx);
@@ -219,7 +219,7 @@ impl Flow {
             match role {
                 Role::DataSender => self.send_data(role, due, cx),
                 // Nothing, or requests.
-                Role::DataReceiver if self.ends[role].tx.has_output() => self.send_apart(role, due, cx),
+                Role::DataReceiver if self.ends[role].tx.has_output() => self.send_data(role, due, cx),
                 Role::DataReceiver => {}
             }
             if !again {
@@ -229,7 +229,9 @@ impl Flow {
     }
 
     /// Sends all data that may leave. Each segment carries the ACK that is due.
-    #[inline(always)]
+    // One copy, out of its callers' way: the event loop just fills the instruction cache.
+    #[cold]
+    #[inline(never)]
     fn send_data(&mut self, role: Role, due: &mut Option<Reason>, cx: &mut Context) {
         if !self.ends[role].tx.has_output() {
             return;
@@ -250,12 +252,6 @@ impl Flow {
             self.on_ack_sent(role, None, cx);
             *due = None;
         }
-    }
-
-    /// The same for those for whom it is not the rule, so that `send_data` can be inlined.
-    #[cold]
-    fn send_apart(&mut self, role: Role, due: &mut Option<Reason>, cx: &mut Context) {
-        self.send_data(role, due, cx);
     }
 
     #[inline(always)]
