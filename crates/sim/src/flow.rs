@@ -9,6 +9,7 @@ use crate::packet::{Ecn, Flags, Framing, Packet, Parcel};
 use crate::record::{FlowRecord, GroupRecord};
 use crate::sender::{Bare, Opening, NEVER};
 use ackwise_core::Reason;
+use std::collections::VecDeque;
 
 /// So many are kept at most: packets that a link duplicates would add up.
 const SPARE_PACKETS: usize = 256;
@@ -33,7 +34,7 @@ pub struct Context<'a> {
     /// Wake-ups go here.
     pub heap: &'a mut Heap,
     /// Packets that leave, in order.
-    pub out: &'a mut Vec<Parcel>,
+    pub out: &'a mut VecDeque<Parcel>,
     /// Packets that have arrived: the next to leave use their memory.
     pub spare: &'a mut Vec<Parcel>,
 }
@@ -134,13 +135,13 @@ impl Flow {
         packet.flags.set(Flags::ECE, offers_ecn || accepts_ecn);
         packet.flags.set(Flags::CWR, offers_ecn);
         packet.wire_bytes = self.framing.wire_bytes(self.framing.syn_option_bytes);
-        cx.out.push(packet);
+        cx.out.push_back(packet);
     }
 
     /// An ACK that is no answer to data.
     fn send_bare_ack(&mut self, role: Role, cx: &mut Context) {
         let packet = self.packet(role, 0, cx);
-        cx.out.push(packet);
+        cx.out.push_back(packet);
     }
 
     /// Everything an end can do at this time, given the ACK that is due. Output comes before the
@@ -248,7 +249,7 @@ impl Flow {
             if role == Role::DataSender {
                 self.record.data(cx.now, &segment);
             }
-            cx.out.push(p);
+            cx.out.push_back(p);
             self.on_ack_sent(role, None, cx);
             *due = None;
         }
@@ -260,7 +261,7 @@ impl Flow {
         if role == Role::DataReceiver {
             self.record.ack(cx.now, p.ack, reason);
         }
-        cx.out.push(p);
+        cx.out.push_back(p);
         self.on_ack_sent(role, Some(reason), cx);
     }
 
@@ -269,7 +270,7 @@ impl Flow {
     fn send_fin(&mut self, role: Role, cx: &mut Context) {
         let mut packet = self.packet(role, 0, cx);
         packet.flags.set(Flags::FIN, true);
-        cx.out.push(packet);
+        cx.out.push_back(packet);
         self.tell_ack_sent(role, true, cx);
     }
 
@@ -287,7 +288,7 @@ impl Flow {
         let mut packet = self.packet(role, 0, cx);
         packet.flags.set(Flags::PROBE, true);
         packet.seq = self.ends[role].tx.una.saturating_sub(1);
-        cx.out.push(packet);
+        cx.out.push_back(packet);
     }
 
     /// A packet of this end with so much payload and the current ACK fields.
