@@ -155,11 +155,14 @@ impl Flow {
             return false;
         }
         let writes_in_turns = self.writes_in_turns(role, cx.host);
+        // The end of what the writer had written when all that may leave had left.
+        let mut offered = None;
         if self.ends[role].tx.sends_before_the_writer_wakes() {
-            self.send_data(role, &mut due, cx);
+            self.output(role, &mut due, cx);
+            offered = Some(self.ends[role].tx.end_written());
         }
         let reader_wants_turn = loop {
-            self.write_and_send(role, writes_in_turns, &mut due, cx);
+            self.write_and_send(role, writes_in_turns, offered, &mut due, cx);
             if let Some(reason) = due.take() {
                 self.send_ack(role, reason, cx);
             }
@@ -205,9 +208,17 @@ impl Flow {
         cx.heap.push(wake_ns.max(cx.now), SimEvent::Endpoint(self.id(role)));
     }
 
-    /// The application writes, TCP sends what it may; a BSD writer goes on after it.
+    /// The application writes, TCP sends what it may unless it was `offered` the same before; a BSD writer goes on
+    /// after it.
     #[inline(always)]
-    fn write_and_send(&mut self, role: Role, in_turns: bool, due: &mut Option<Reason>, cx: &mut Context) {
+    fn write_and_send(
+        &mut self,
+        role: Role,
+        in_turns: bool,
+        offered: Option<(u64, bool)>,
+        due: &mut Option<Reason>,
+        cx: &mut Context,
+    ) {
         loop {
             let tx = &mut self.ends[role].tx;
             let again = match role {
@@ -218,14 +229,21 @@ impl Flow {
                 }
             };
             match role {
-                Role::DataSender => self.send_data(role, due, cx),
+                Role::DataSender if offered == Some(tx.end_written()) && !tx.owes_space_check() => {}
+                Role::DataSender => self.output(role, due, cx),
                 // Nothing, or requests.
-                Role::DataReceiver if self.ends[role].tx.has_output() => self.send_data(role, due, cx),
-                Role::DataReceiver => {}
+                Role::DataReceiver => self.output(role, due, cx),
             }
             if !again {
                 return;
             }
+        }
+    }
+
+    #[inline(always)]
+    fn output(&mut self, role: Role, due: &mut Option<Reason>, cx: &mut Context) {
+        if self.ends[role].tx.has_output() {
+            self.send_data(role, due, cx);
         }
     }
 
@@ -234,9 +252,6 @@ impl Flow {
     #[cold]
     #[inline(never)]
     fn send_data(&mut self, role: Role, due: &mut Option<Reason>, cx: &mut Context) {
-        if !self.ends[role].tx.has_output() {
-            return;
-        }
         while let Some(segment) = self.ends[role].tx.next_segment(cx.now) {
             let mut p = self.packet(role, segment.len, cx);
             p.seq = segment.seq;
