@@ -69,7 +69,7 @@ $(WHEELHOUSE)/ready: pyproject.toml tools/pins.py | $(VENV)/ready
 build: setup ## compile the engine into .venv (editable)
 	@core/policies --write
 	@if command -v clang >/dev/null; then $(MAKE) -s -C linux/bpf live; fi # else `diagnose --live` does without
-	+@PIP_QUIET=1 $(BIN)/maturin develop --release --quiet
+	+@VIRTUAL_ENV=$(abspath $(VENV)) PIP_QUIET=1 $(BIN)/maturin develop --release --quiet
 
 .PHONY: demo
 demo: build ## compare policies on shipped links and on a real capture; HTML reports in demo/
