@@ -14,6 +14,8 @@
 #include <sched.h>
 #include <time.h>
 
+#define POLICIES "a3 a3fewer csa3 bsd delayed dynamic every greedy linux ratelimit"
+
 static int switches;
 
 static void switch_policy(int server)
@@ -102,7 +104,6 @@ static bool choice_survives_a_route(const char *own, const char *routes)
 	return ok;
 }
 
-#define POLICIES "a3 a3fewer csa3 bsd delayed dynamic every greedy linux ratelimit"
 #define FAILSLAB "/sys/kernel/debug/failslab/"
 #define PURE_ACKS "/sys/kernel/slab/skbuff_head_cache/failslab"
 

@@ -21,6 +21,7 @@ use crate::scenario::{
 use crate::sender::{Sender, NEVER};
 use crate::tap::{End, Opened, Passed, Place, Tap};
 use ackwise_core::{Reason, Resolved};
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// TCP timestamps with padding (RFC 7323, appendix A).
@@ -140,7 +141,7 @@ pub struct Engine<'a> {
     late: Vec<Option<Parcel>>,
     medium_busy: bool,
     medium_turn: usize,
-    out: Vec<Parcel>,
+    out: VecDeque<Parcel>,
     spare: Vec<Parcel>,
     tap: Option<&'a mut dyn Tap>,
     events: u64,
@@ -211,7 +212,7 @@ impl<'a> Engine<'a> {
             late: Vec::new(),
             medium_busy: false,
             medium_turn: 0,
-            out: Vec::new(),
+            out: VecDeque::new(),
             spare: Vec::new(),
             tap,
             events: 0,
@@ -711,7 +712,7 @@ impl<'a> Engine<'a> {
     fn on_ping(&mut self) {
         let Some(pings) = &mut self.pings else { return };
         let next = self.now + pings.interval_ns;
-        self.out.push(pings.request(self.now));
+        self.out.push_back(pings.request(self.now));
         self.send_out(Side::Client);
         if next <= self.scenario.duration_ns {
             self.heap.push(next, SimEvent::Ping);
@@ -743,16 +744,13 @@ impl<'a> Engine<'a> {
     #[inline(never)]
     fn send_out(&mut self, side: Side) {
         let is_active = self.hosts[processor(self.scenario, side) as usize].is_active();
-        let mut out = std::mem::take(&mut self.out);
-        for packet in out.drain(..) {
+        while let Some(packet) = self.out.pop_front() {
             if is_active {
                 self.give(side, Work::Sent(packet));
             } else {
                 self.depart(packet);
             }
         }
-        // Its memory, for the next time.
-        self.out = out;
     }
 
     /// False: the endpoint's timers were put off or stopped since, so this is no event, and a run

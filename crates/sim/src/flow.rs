@@ -9,6 +9,7 @@ use crate::packet::{Ecn, Flags, Framing, Packet, Parcel};
 use crate::record::{FlowRecord, GroupRecord};
 use crate::sender::{Bare, Opening, NEVER};
 use ackwise_core::Reason;
+use std::collections::VecDeque;
 
 /// So many are kept at most: packets that a link duplicates would add up.
 const SPARE_PACKETS: usize = 256;
@@ -33,7 +34,7 @@ pub struct Context<'a> {
     /// Wake-ups go here.
     pub heap: &'a mut Heap,
     /// Packets that leave, in order.
-    pub out: &'a mut Vec<Parcel>,
+    pub out: &'a mut VecDeque<Parcel>,
     /// Packets that have arrived: the next to leave use their memory.
     pub spare: &'a mut Vec<Parcel>,
 }
@@ -134,13 +135,13 @@ impl Flow {
         packet.flags.set(Flags::ECE, offers_ecn || accepts_ecn);
         packet.flags.set(Flags::CWR, offers_ecn);
         packet.wire_bytes = self.framing.wire_bytes(self.framing.syn_option_bytes);
-        cx.out.push(packet);
+        cx.out.push_back(packet);
     }
 
     /// An ACK that is no answer to data.
     fn send_bare_ack(&mut self, role: Role, cx: &mut Context) {
         let packet = self.packet(role, 0, cx);
-        cx.out.push(packet);
+        cx.out.push_back(packet);
     }
 
     /// Everything an end can do at this time, given the ACK that is due. Output comes before the
@@ -154,11 +155,14 @@ impl Flow {
             return false;
         }
         let writes_in_turns = self.writes_in_turns(role, cx.host);
+        // The end of what the writer had written when all that may leave had left.
+        let mut offered = None;
         if self.ends[role].tx.sends_before_the_writer_wakes() {
-            self.send_data(role, &mut due, cx);
+            self.output(role, &mut due, cx);
+            offered = Some(self.ends[role].tx.end_written());
         }
         let reader_wants_turn = loop {
-            self.write_and_send(role, writes_in_turns, &mut due, cx);
+            self.write_and_send(role, writes_in_turns, offered, &mut due, cx);
             if let Some(reason) = due.take() {
                 self.send_ack(role, reason, cx);
             }
@@ -204,9 +208,17 @@ impl Flow {
         cx.heap.push(wake_ns.max(cx.now), SimEvent::Endpoint(self.id(role)));
     }
 
-    /// The application writes, TCP sends what it may; a BSD writer goes on after it.
+    /// The application writes, TCP sends what it may unless it was `offered` the same before; a BSD writer goes on
+    /// after it.
     #[inline(always)]
-    fn write_and_send(&mut self, role: Role, in_turns: bool, due: &mut Option<Reason>, cx: &mut Context) {
+    fn write_and_send(
+        &mut self,
+        role: Role,
+        in_turns: bool,
+        offered: Option<(u64, bool)>,
+        due: &mut Option<Reason>,
+        cx: &mut Context,
+    ) {
         loop {
             let tx = &mut self.ends[role].tx;
             let again = match role {
@@ -217,14 +229,21 @@ impl Flow {
                 }
             };
             match role {
-                Role::DataSender => self.send_data(role, due, cx),
+                Role::DataSender if offered == Some(tx.end_written()) && !tx.owes_space_check() => {}
+                Role::DataSender => self.output(role, due, cx),
                 // Nothing, or requests.
-                Role::DataReceiver if self.ends[role].tx.has_output() => self.send_data(role, due, cx),
-                Role::DataReceiver => {}
+                Role::DataReceiver => self.output(role, due, cx),
             }
             if !again {
                 return;
             }
+        }
+    }
+
+    #[inline(always)]
+    fn output(&mut self, role: Role, due: &mut Option<Reason>, cx: &mut Context) {
+        if self.ends[role].tx.has_output() {
+            self.send_data(role, due, cx);
         }
     }
 
@@ -233,9 +252,6 @@ impl Flow {
     #[cold]
     #[inline(never)]
     fn send_data(&mut self, role: Role, due: &mut Option<Reason>, cx: &mut Context) {
-        if !self.ends[role].tx.has_output() {
-            return;
-        }
         while let Some(segment) = self.ends[role].tx.next_segment(cx.now) {
             let mut p = self.packet(role, segment.len, cx);
             p.seq = segment.seq;
@@ -248,7 +264,7 @@ impl Flow {
             if role == Role::DataSender {
                 self.record.data(cx.now, &segment);
             }
-            cx.out.push(p);
+            cx.out.push_back(p);
             self.on_ack_sent(role, None, cx);
             *due = None;
         }
@@ -260,7 +276,7 @@ impl Flow {
         if role == Role::DataReceiver {
             self.record.ack(cx.now, p.ack, reason);
         }
-        cx.out.push(p);
+        cx.out.push_back(p);
         self.on_ack_sent(role, Some(reason), cx);
     }
 
@@ -269,7 +285,7 @@ impl Flow {
     fn send_fin(&mut self, role: Role, cx: &mut Context) {
         let mut packet = self.packet(role, 0, cx);
         packet.flags.set(Flags::FIN, true);
-        cx.out.push(packet);
+        cx.out.push_back(packet);
         self.tell_ack_sent(role, true, cx);
     }
 
@@ -287,7 +303,7 @@ impl Flow {
         let mut packet = self.packet(role, 0, cx);
         packet.flags.set(Flags::PROBE, true);
         packet.seq = self.ends[role].tx.una.saturating_sub(1);
-        cx.out.push(packet);
+        cx.out.push_back(packet);
     }
 
     /// A packet of this end with so much payload and the current ACK fields.

@@ -228,7 +228,11 @@ impl Congestion {
     }
 
     pub fn pacing_rate(&self) -> Option<f64> {
-        self.controller.pacing_rate()
+        if self.is_rate_based {
+            self.controller.pacing_rate()
+        } else {
+            None
+        }
     }
 }
 

@@ -41,6 +41,11 @@ impl Sender {
             || self.owes_space_check()
     }
 
+    /// How much was written, and whether that is all.
+    pub fn end_written(&self) -> (u64, bool) {
+        (self.written, self.written == self.fin_at)
+    }
+
     /// The next segment that may leave at `now`; lost ones come first (RFC 6675, 4, NextSeg()).
     #[inline(always)]
     pub fn next_segment(&mut self, now: u64) -> Option<Outgoing> {

@@ -168,7 +168,7 @@ impl Sender {
 
     /// An ACK has to be followed by a look at the room for the writer.
     #[inline]
-    pub(super) fn owes_space_check(&self) -> bool {
+    pub fn owes_space_check(&self) -> bool {
         self.queue.ack_came && self.queue.is_full
     }
 

@@ -42,7 +42,11 @@ impl Sender {
     /// RFC 6298, 5.5: the timeout doubles with each expiry.
     pub(super) fn arm_retransmit(&mut self, now: u64, backoff: u32) {
         self.timer = Timer::Retransmit;
-        self.timer_ns = self.expiry_ns(now, (self.rto_ns << backoff.min(MAX_RTO_DOUBLINGS)).min(MAX_RTO_NS));
+        self.timer_ns = self.expiry_ns(now, self.timeout_ns(backoff));
+    }
+
+    fn timeout_ns(&self, backoff: u32) -> u64 {
+        (self.rto_ns << backoff.min(MAX_RTO_DOUBLINGS)).min(MAX_RTO_NS)
     }
 
     /// When a timer expires that is set for so long: on Linux by jiffies.
@@ -78,11 +82,13 @@ impl Sender {
             self.timer_ns = NEVER;
             return;
         }
-        self.arm_retransmit(now, self.backoff);
+        let mut wait_ns = self.timeout_ns(self.backoff);
+        self.timer = Timer::Retransmit;
         if self.may_probe_tail() {
             self.timer = Timer::TailLossProbe;
-            self.timer_ns = self.timer_ns.min(self.expiry_ns(now, self.probe_wait_ns()));
+            wait_ns = wait_ns.min(self.probe_wait_ns());
         }
+        self.timer_ns = self.expiry_ns(now, wait_ns);
     }
 
     fn may_probe_tail(&self) -> bool {
