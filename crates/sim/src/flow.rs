@@ -155,7 +155,7 @@ impl Flow {
             return false;
         }
         let writes_in_turns = self.writes_in_turns(role, cx.host);
-        // The end of what the writer had written when all that may leave had left.
+        // What was written, and whether that was all, when all that may leave had left.
         let mut offered = None;
         if self.ends[role].tx.sends_before_the_writer_wakes() {
             self.output(role, &mut due, cx);

@@ -228,6 +228,7 @@ impl Congestion {
     }
 
     pub fn pacing_rate(&self) -> Option<f64> {
+        // Each burst asks, and no other has one.
         if self.is_rate_based {
             self.controller.pacing_rate()
         } else {
