@@ -139,6 +139,17 @@ def without(kind: int, from_port: int) -> Callable[[bytes], bytes]:
     return strip
 
 
+def later(seconds: int) -> Callable[[bytes], bytes]:
+    """As by someone who begins to look when the transfer is slow already."""
+
+    def cut(capture: bytes) -> bytes:
+        found = list(records(capture))
+        from_unit = found[0][0] + seconds * (10**9 if capture[:4] == b"\x4d\x3c\xb2\xa1" else 10**6)
+        return capture[:24] + b"".join(record for at, record in found if at >= from_unit)
+
+    return cut
+
+
 def _overwrite(packet: bytearray, at: int, end: int, kind: int) -> None:
     while at < end:
         size = 1 if packet[at] < 2 else packet[at + 1]
@@ -150,12 +161,13 @@ def _overwrite(packet: bytearray, at: int, end: int, kind: int) -> None:
 class Dialogue:
     """Packets between 192.0.2.1:80, which sends data, and 192.0.2.2:4000, one by one."""
 
-    def __init__(self) -> None:
+    def __init__(self, rtt_ms: float = 0) -> None:
         self._packets: list[tuple[int, bytes]] = []
         self._sent = 0
         self.now_ns = 0
         self._add(4000, 80, 0, 0, SYN, 4096, 0)
         self._add(80, 4000, 0, 1, SYN | ACK, 65_535, 0)
+        self.now_ns += round(rtt_ms * MS)
         self._add(4000, 80, 1, 1, ACK, 4096, 0)
 
     def _add(
@@ -181,10 +193,10 @@ class Dialogue:
         self.now_ns += round(after_ms * MS)
         self._add(80, 4000, self._sent, 1, ACK, 65_535, 0)
 
-    def window(self, size: int, after_ms: float) -> None:
-        """All is acknowledged, and so much may be sent."""
+    def window(self, size: int, after_ms: float, unacked: int = 0) -> None:
+        """All but so much is acknowledged, and the window is that large."""
         self.now_ns += round(after_ms * MS)
-        self._add(4000, 80, 1, 1 + self._sent, ACK, size, 0)
+        self._add(4000, 80, 1, 1 + self._sent - unacked, ACK, size, 0)
 
     def save(self, folder: Path) -> Path:
         head = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65_535, 101)
@@ -233,6 +245,33 @@ def closed_for_good(folder: Path) -> Path:
     return talk.save(folder)
 
 
+def clocked_by_window(
+    *gaps_ms: float, change: Callable[[bytes], bytes] = bytes
+) -> Callable[[Path], Path]:
+    """A window of some segments, always full: the three ACKs of each RTT keep the distances that
+    they once had. The second is as far behind the first as its bytes take at the mean rate."""
+
+    def make(folder: Path) -> Path:
+        talk = Dialogue(rtt_ms=40)
+        pieces = ((1460, 1460), (1460, 1460), (1460, 120))
+        for piece in pieces:
+            for size in piece:
+                talk.data(size)
+        window = sum(map(sum, pieces))
+        talk.now_ns += 24 * MS
+        for n in range(100):
+            late_ms = (0.5 * (n % 5), 0, -0.5 * (n % 5))
+            for piece, gap_ms, more_ms in zip(pieces, gaps_ms, late_ms, strict=True):
+                talk.window(window, gap_ms + more_ms, unacked=window - sum(piece))
+                for size in piece:
+                    talk.data(size)
+        written = talk.save(folder)
+        written.write_bytes(change(written.read_bytes()))
+        return written
+
+    return make
+
+
 # --- the stories ---------------------------------------------------------------------------------
 
 
@@ -275,6 +314,18 @@ STORIES = {
     "64 KiB each RTT on a short path": Story(
         simulated(path(10e6, 10, receiver=UNSCALED)), "link", 0.8,
         (r"only a faster link raises the rate",), (r"tcp_rmem", r"window_scaling", r"Expect"),
+    ),
+    "64 KiB each RTT on a slow path, seen from the middle on": Story(
+        simulated(path(2e6, 10, receiver=fixed(64 * KIB)), "server", later(2)), "link", 0.9,
+        (r"only a faster link raises the rate",), (r"tcp_rmem", r"SO_RCVBUF", r"Expect"),
+    ),
+    "a small window, and one of three ACKs as far behind another as on a slow link": Story(
+        clocked_by_window(18.3, 15.7, 6, change=later(1)), "receive-window", 0.9,
+        (r"A window of 7\.42 kB each 40(\.\d)? ms .*allows 1\.4\d Mbit/s",), (r"faster link",),
+    ),
+    "a small window whose ACKs are as far apart as on a slow link": Story(
+        clocked_by_window(15, 15.7, 9.3), "receive-window", 0.9,
+        (r"A window of 7\.42 kB each 40(\.\d)? ms .*allows 1\.4\d Mbit/s",), (r"faster link",),
     ),
     "the application sets SO_SNDBUF": Story(
         simulated(path(100e6, 100, sender={"send_buffer_bytes": 128 * KIB})), "send-buffer", 0.8,

@@ -2,6 +2,7 @@
 //! One limit for every moment of a transfer, and the share of each.
 
 use super::interval::{Interval, Intervals};
+use super::link::Slowest;
 use super::wait::{Answers, Stall, Wait};
 use super::window::Path;
 use super::Limit;
@@ -99,12 +100,13 @@ fn timers(list: &[Interval]) -> Vec<bool> {
 // [S4.6]
 pub(super) fn judge(
     all: &Intervals,
-    link_bytes_per_s: Option<f64>,
+    link: Option<Slowest>,
     policed_bytes_per_s: Option<f64>,
+    has_handshake: bool,
     at_receiver: impl FnOnce(Option<f64>) -> bool,
 ) -> Judgment {
     let list = all.all();
-    let path = Path::of(list, link_bytes_per_s, policed_bytes_per_s, at_receiver);
+    let path = Path::of(list, link, policed_bytes_per_s, has_handshake, at_receiver);
     let mut judgment = path.figures(list);
     let largest_bytes = list.iter().map(|i| i.window_max_bytes).max().unwrap_or(0);
     if let (Some(began_ns), Some(opened_ns)) = (all.began_ns, all.opened_ns) {
@@ -146,7 +148,8 @@ pub(super) fn judge(
             waited(Wait::Recovery),
         );
         // A window larger than the link needs is full, too: what it holds waits in the link's queue.
-        let is_link = room == Limit::Link || !pieces[n] && path.is_busy(list, n);
+        let is_link =
+            room == Limit::Link && path.has_queue(interval) || !pieces[n] && path.queues_window(list, n);
         let window = match is_link {
             _ if by_return_path => Limit::ReturnPath,
             true => Limit::Link,

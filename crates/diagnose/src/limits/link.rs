@@ -16,7 +16,18 @@ const LEAST: f64 = 125.0;
 const RATES: usize = 16 * 28;
 /// Of all samples, those near the most frequent rate.
 const AGREE: f64 = 0.2;
+/// A link that is busy keeps this many and more at its rate. A window of a few segments keeps the distances
+/// of its ACKs for ever, and some of them may happen to be those of a link.
+const MOST: f64 = 0.5;
 const SAMPLES_LEAST: u32 = 20;
+
+/// What the path's slowest link carries, payload.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Slowest {
+    pub bytes_per_s: f64,
+    /// Most packets came at this rate.
+    pub is_of_most: bool,
+}
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Link {
@@ -49,8 +60,8 @@ impl Rates {
         f64::from(above) / f64::from(self.samples.max(1))
     }
 
-    /// The mean of the most frequent rate and its neighbours, bytes per second.
-    fn most_frequent(&self) -> Option<f64> {
+    /// The mean of the most frequent rate and its neighbours.
+    fn most_frequent(&self) -> Option<Slowest> {
         if self.samples < SAMPLES_LEAST {
             return None;
         }
@@ -60,7 +71,9 @@ impl Rates {
         let at = (0..RATES).max_by_key(|&at| near(at))?;
         let count = f64::from(near(at));
         let mean = around(at).map(|(at, count)| (at as f64 + 0.5) * f64::from(count)).sum::<f64>() / count;
-        (count >= AGREE * f64::from(self.samples)).then(|| LEAST * (mean / SUB).exp2())
+        let share = count / f64::from(self.samples);
+        let bytes_per_s = LEAST * (mean / SUB).exp2();
+        (share >= AGREE).then_some(Slowest { bytes_per_s, is_of_most: share >= MOST })
     }
 }
 
@@ -85,12 +98,35 @@ impl Link {
         self.acks.share_above(bytes_per_s)
     }
 
-    /// Bytes per second; `near_receiver`: data passes the capture point behind the link.
-    pub fn bytes_per_s(&self, near_receiver: bool) -> Option<f64> {
+    /// `near_receiver`: data passes the capture point behind the link.
+    pub fn slowest(&self, near_receiver: bool) -> Option<Slowest> {
         if near_receiver {
             self.data.most_frequent()
         } else {
             self.acks.most_frequent()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slowest(gaps: &[(u64, u64)]) -> Slowest {
+        let mut rates = Rates::default();
+        gaps.iter().for_each(|&(bytes, tenths)| rates.add(bytes, tenths * 100_000));
+        rates.most_frequent().expect("a rate")
+    }
+
+    #[test]
+    fn most_acks_of_a_busy_link_are_as_far_apart_and_few_of_those_of_a_window() {
+        let link: Vec<_> = (0..60).map(|n| if n % 3 == 0 { (2920, 20) } else { (2920, 157) }).collect();
+        let found = slowest(&link);
+        assert!((found.bytes_per_s / 186e3 - 1.0).abs() < 0.03 && found.is_of_most);
+        // Three in each RTT of 40 ms: one at the mean rate, the others now here, now there.
+        let window: Vec<_> =
+            (0..20).flat_map(|n| [(2920, 183 + n % 5 * 10), (2920, 157), (1580, 60 - n % 5 * 10)]).collect();
+        let found = slowest(&window);
+        assert!((found.bytes_per_s / 186e3 - 1.0).abs() < 0.03 && !found.is_of_most);
     }
 }

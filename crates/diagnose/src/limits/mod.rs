@@ -119,9 +119,10 @@ impl Observer for Limits {
             self.link.share_above(FASTER * rate) > PASSED || intervals.fastest_bytes_per_s() > FASTER * rate
         };
         let policed_bytes_per_s = self.losses.rate(end.mss_bytes).filter(is_passed);
-        let link_bytes_per_s = self.link.bytes_per_s(near_receiver);
+        let link = self.link.slowest(near_receiver);
         let at_receiver = |queued_bytes_per_s| self.bursts.is_at_receiver(end, queued_bytes_per_s);
-        let mut judgment = judge::judge(&intervals, link_bytes_per_s, policed_bytes_per_s, at_receiver);
+        let mut judgment =
+            judge::judge(&intervals, link, policed_bytes_per_s, end.handshake_ns.is_some(), at_receiver);
         judgment.answers = self.waits.answers;
         // Without ACKs nothing shows what a sender waited for.
         if end.is_answered {

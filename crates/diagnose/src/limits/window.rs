@@ -12,6 +12,7 @@
 
 use super::interval::Interval;
 use super::judge::Judgment;
+use super::link::Slowest;
 use super::wait::MIN_RTO_NS;
 use super::Limit;
 
@@ -65,7 +66,9 @@ impl Queued {
 
 pub(super) struct Path {
     rtt_floor_ns: u64,
-    link_bytes_per_s: Option<f64>,
+    /// That is the RTT of an empty path: the capture begins with the connection.
+    is_floor_empty: bool,
+    link: Option<Slowest>,
     sustained_bytes_per_s: f64,
     /// First and last interval with a loss.
     losses: Option<(usize, usize)>,
@@ -77,8 +80,9 @@ pub(super) struct Path {
 impl Path {
     pub fn of(
         list: &[Interval],
-        link_bytes_per_s: Option<f64>,
+        link: Option<Slowest>,
         policed_bytes_per_s: Option<f64>,
+        has_handshake: bool,
         at_receiver: impl FnOnce(Option<f64>) -> bool,
     ) -> Self {
         let floor = list.iter().filter(|i| i.rtts > 0).map(|i| i.rtt_min_ns).min();
@@ -86,7 +90,8 @@ impl Path {
         let losses = list.iter().position(lost).zip(list.iter().rposition(lost));
         let mut path = Path {
             rtt_floor_ns: floor.unwrap_or(0),
-            link_bytes_per_s,
+            is_floor_empty: has_handshake,
+            link,
             sustained_bytes_per_s: sustained(list),
             losses,
             is_policed: false,
@@ -95,14 +100,13 @@ impl Path {
         let queued = path.queued(list);
         // A window of few segments keeps its ACKs as far apart as a slow link would.
         if path.losses.is_none() && !queued.is_most_of(list) && list.len() >= SUSTAINED {
-            path.link_bytes_per_s =
-                link_bytes_per_s.filter(|link| path.sustained_bytes_per_s <= PASSES * link);
+            path.link = link.filter(|link| path.sustained_bytes_per_s <= PASSES * link.bytes_per_s);
         }
         path.at_receiver = at_receiver((queued.ns > 0).then(|| queued.bytes_per_s()));
         if queued.is_most_of(list) {
-            let queued = queued.bytes_per_s();
-            path.link_bytes_per_s =
-                path.link_bytes_per_s.map(|link| if link > BUNCHED * queued { queued } else { link });
+            let queued = Slowest { bytes_per_s: queued.bytes_per_s(), is_of_most: true };
+            let is_bunched = |link: &Slowest| link.bytes_per_s > BUNCHED * queued.bytes_per_s;
+            path.link = path.link.map(|link| if is_bunched(&link) { queued } else { link });
         }
         path.is_policed = policed_bytes_per_s.is_some_and(|rate| path.policed(list, rate));
         path
@@ -127,7 +131,7 @@ impl Path {
             rtt_mean_ns: sum_ns.checked_div(rtts),
             flight_max_bytes: list.iter().map(|i| i.flight_max_bytes).max().unwrap_or(0),
             window_max_bytes: list.iter().map(|i| i.window_max_bytes).max().unwrap_or(0),
-            link_bytes_per_s: self.link_bytes_per_s,
+            link_bytes_per_s: self.link.map(|link| link.bytes_per_s),
             sustained_bytes_per_s: self.sustained_bytes_per_s,
             ..Judgment::default()
         }
@@ -138,7 +142,7 @@ impl Path {
         interval.near_rtt_ns.map_or(0, |rtt| rtt.saturating_sub(self.rtt_floor_ns))
     }
 
-    fn has_queue(&self, interval: &Interval) -> bool {
+    pub fn has_queue(&self, interval: &Interval) -> bool {
         self.queue_ns(interval) > (self.rtt_floor_ns / QUEUE_SHARE).max(QUEUE_LEAST_NS)
     }
 
@@ -168,9 +172,15 @@ impl Path {
         queued_ns < behind.iter().map(Interval::ns).sum::<u64>() / 4
     }
 
-    /// As much arrives as the slowest link carries.
+    /// As much arrives as the slowest link carries, at its rate.
     pub fn is_busy(&self, list: &[Interval], n: usize) -> bool {
-        self.link_bytes_per_s.is_some_and(|link| near_rate(list, n) >= BUSY * link)
+        self.link.is_some_and(|link| link.is_of_most && near_rate(list, n) >= BUSY * link.bytes_per_s)
+    }
+
+    /// The link is busy, and of a window that is full a packet and more waits in its queue.
+    pub fn queues_window(&self, list: &[Interval], n: usize) -> bool {
+        let waits = |link: Slowest| self.queue_ns(&list[n]) as f64 * link.bytes_per_s >= PACKET_BYTES * 1e9;
+        self.is_busy(list, n) && (!self.is_floor_empty || self.link.is_some_and(waits))
     }
 
     /// The limit of a sender that waited for room in interval number `n`.
@@ -205,8 +215,11 @@ impl Path {
     }
 }
 
-/// The highest rate over several intervals in a row.
+/// The highest rate over several intervals in a row: of an RTT each, which a capture does not know that began
+/// in the middle of a connection.
 fn sustained(list: &[Interval]) -> f64 {
+    let known = list.iter().position(|i| i.rtts > 0).unwrap_or(0);
+    let list = &list[known..];
     list.windows(SUSTAINED.min(list.len().max(1))).map(rate).fold(0.0, f64::max)
 }
 
@@ -267,6 +280,16 @@ mod tests {
     use super::super::interval::Mean;
     use super::*;
 
+    const PATH: Path = Path {
+        rtt_floor_ns: 0,
+        is_floor_empty: true,
+        link: None,
+        sustained_bytes_per_s: 0.0,
+        losses: None,
+        is_policed: false,
+        at_receiver: false,
+    };
+
     fn flights(of: impl Fn(u64) -> u64) -> Vec<Interval> {
         (0..64).map(|n| Interval { flight_max_bytes: of(n), ..Interval::default() }).collect()
     }
@@ -281,22 +304,48 @@ mod tests {
             ..Interval::default()
         };
         let list: Vec<_> = (0..16).map(interval).collect();
-        let link = |list: &[Interval], rate| Path::of(list, Some(rate), None, |_| false).link_bytes_per_s;
+        let link = |list: &[Interval], bytes_per_s| {
+            Path::of(list, Some(Slowest { bytes_per_s, is_of_most: true }), None, true, |_| false)
+                .link
+                .map(|link| link.bytes_per_s)
+        };
         assert_eq!(link(&list, 0.79e6), None);
         assert_eq!(link(&list, 0.81e6), Some(0.81e6));
         assert_eq!(link(&list[..7], 0.79e6), Some(0.79e6), "too short to say");
+        // Before the first RTT is known an interval is shorter than one.
+        let early = |n: usize| Interval { acked_bytes: 20_000, rtts: 0, ..list[n] };
+        let known = |n: usize| Interval { rtts: 1, ..list[n] };
+        let both: Vec<_> = (0..8).map(early).chain((8..16).map(known)).collect();
+        assert_eq!(link(&both, 0.81e6), Some(0.81e6));
+    }
+
+    #[test]
+    fn a_window_that_is_full_is_the_links_affair_while_a_packet_of_it_waits() {
+        // 1500 bytes in intervals of 10 ms
+        let intervals = |rtt_ns| {
+            (0..5).map(move |n| Interval {
+                from_ns: n * 10 * MS,
+                to_ns: (n + 1) * 10 * MS,
+                acked_bytes: 1500,
+                near_rtt_ns: Some(rtt_ns),
+                ..Interval::default()
+            })
+        };
+        let is_link = |bytes_per_s, is_of_most, is_floor_empty, rtt_ns| {
+            let link = Some(Slowest { bytes_per_s, is_of_most });
+            Path { rtt_floor_ns: 40 * MS, is_floor_empty, link, ..PATH }
+                .queues_window(&intervals(rtt_ns).collect::<Vec<_>>(), 2)
+        };
+        assert!(is_link(150e3, true, true, 50 * MS));
+        assert!(!is_link(150e3, true, true, 49 * MS), "less than a packet");
+        assert!(is_link(150e3, true, false, 40 * MS), "how long an empty path takes is not known");
+        assert!(!is_link(150e3, false, true, 50 * MS), "the rate is that of few ACKs");
+        assert!(!is_link(160e3, true, true, 50 * MS), "idle now and then");
     }
 
     #[test]
     fn what_an_ack_waited_since_its_stamp_it_did_not_wait_in_the_host() {
-        let path = Path {
-            rtt_floor_ns: 10 * MS,
-            link_bytes_per_s: None,
-            sustained_bytes_per_s: 1e6,
-            losses: None,
-            is_policed: false,
-            at_receiver: true,
-        };
+        let path = Path { rtt_floor_ns: 10 * MS, sustained_bytes_per_s: 1e6, at_receiver: true, ..PATH };
         let mean = |ns: u64| Mean { sum_ns: ns, samples: 1 };
         let limit = |kept_ns: u64, return_queue_ns: u64| {
             let interval = Interval {
