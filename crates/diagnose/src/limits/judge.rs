@@ -149,7 +149,7 @@ pub(super) fn judge(
         );
         // A window larger than the link needs is full, too: what it holds waits in the link's queue.
         let is_link =
-            room == Limit::Link && path.has_queue(interval) || !pieces[n] && path.queues_window(list, n);
+            room == Limit::Link && path.has_queue(interval) || !pieces[n] && path.is_links_window(list, n);
         let window = match is_link {
             _ if by_return_path => Limit::ReturnPath,
             true => Limit::Link,

@@ -42,6 +42,8 @@ const LONG_CONSTANT: usize = 16;
 /// What waits in a shaper that is a policer otherwise.
 const QUEUED_PACKETS: f64 = 1.5;
 const PACKET_BYTES: f64 = 1500.0;
+/// So few leave some ACKs in each RTT.
+const FEW_PACKETS: f64 = 16.0;
 
 /// Intervals at the end of a short transfer.
 const ENDING: usize = 2;
@@ -177,10 +179,13 @@ impl Path {
         self.link.is_some_and(|link| link.is_of_most && near_rate(list, n) >= BUSY * link.bytes_per_s)
     }
 
-    /// The link is busy, and of a window that is full a packet and more waits in its queue.
-    pub fn queues_window(&self, list: &[Interval], n: usize) -> bool {
-        let waits = |link: Slowest| self.queue_ns(&list[n]) as f64 * link.bytes_per_s >= PACKET_BYTES * 1e9;
-        self.is_busy(list, n) && (!self.is_floor_empty || self.link.is_some_and(waits))
+    /// The link is busy, and a window that is full is its affair. The ACKs of a small one may be as far apart as behind
+    /// a link, by chance: of that, a packet and more has to wait in the queue.
+    pub fn is_links_window(&self, list: &[Interval], n: usize) -> bool {
+        let interval = &list[n];
+        let is_small = interval.flight_max_bytes as f64 <= FEW_PACKETS * PACKET_BYTES;
+        let waits = |link: Slowest| self.queue_ns(interval) as f64 * link.bytes_per_s >= PACKET_BYTES * 1e9;
+        self.is_busy(list, n) && !(is_small && self.is_floor_empty && !self.link.is_some_and(waits))
     }
 
     /// The limit of a sender that waited for room in interval number `n`.
@@ -320,27 +325,29 @@ mod tests {
     }
 
     #[test]
-    fn a_window_that_is_full_is_the_links_affair_while_a_packet_of_it_waits() {
+    fn a_small_window_that_is_full_is_the_links_affair_while_a_packet_of_it_waits() {
         // 1500 bytes in intervals of 10 ms
-        let intervals = |rtt_ns| {
+        let intervals = |flight_max_bytes, rtt_ns| {
             (0..5).map(move |n| Interval {
                 from_ns: n * 10 * MS,
                 to_ns: (n + 1) * 10 * MS,
                 acked_bytes: 1500,
+                flight_max_bytes,
                 near_rtt_ns: Some(rtt_ns),
                 ..Interval::default()
             })
         };
-        let is_link = |bytes_per_s, is_of_most, is_floor_empty, rtt_ns| {
+        let is_link = |bytes_per_s, is_of_most, is_floor_empty, flight_max_bytes, rtt_ns| {
             let link = Some(Slowest { bytes_per_s, is_of_most });
             Path { rtt_floor_ns: 40 * MS, is_floor_empty, link, ..PATH }
-                .queues_window(&intervals(rtt_ns).collect::<Vec<_>>(), 2)
+                .is_links_window(&intervals(flight_max_bytes, rtt_ns).collect::<Vec<_>>(), 2)
         };
-        assert!(is_link(150e3, true, true, 50 * MS));
-        assert!(!is_link(150e3, true, true, 49 * MS), "less than a packet");
-        assert!(is_link(150e3, true, false, 40 * MS), "how long an empty path takes is not known");
-        assert!(!is_link(150e3, false, true, 50 * MS), "the rate is that of few ACKs");
-        assert!(!is_link(160e3, true, true, 50 * MS), "idle now and then");
+        assert!(is_link(150e3, true, true, 7500, 50 * MS));
+        assert!(!is_link(150e3, true, true, 7500, 49 * MS), "less than a packet");
+        assert!(is_link(150e3, true, true, 30_000, 49 * MS), "so many are not as far apart by chance");
+        assert!(is_link(150e3, true, false, 7500, 40 * MS), "how long an empty path takes is not known");
+        assert!(!is_link(150e3, false, true, 30_000, 50 * MS), "the rate is that of few ACKs");
+        assert!(!is_link(160e3, true, true, 7500, 50 * MS), "idle now and then");
     }
 
     #[test]
