@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Kept results hold as long as their inputs do: a stale or failed one fails here, without a run."""
 
+import os
+import subprocess
 from pathlib import Path
 
 import evidence
@@ -42,6 +44,20 @@ def test_inputs_are_what_the_table_says_and_no_more(name: str) -> None:
     assert ("crates/diagnose/src/limits/judge.rs" in files) == diagnoses
     assert ("crates/capture/src/file.rs" in files) == fuzzed
     assert not any("/cli/" in f or "_command" in f or "/report/" in f for f in files)
+
+
+@pytest.mark.parametrize("step", ["same", "added"])
+def test_a_check_that_runs_the_lab_is_refused_for_another_kernel(step: str) -> None:
+    """It would pass, and say nothing of that kernel."""
+    ran = subprocess.run(
+        [evidence.ROOT / "linux/check", step],
+        env=os.environ | {"SERIES": "7.3"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 2
+    assert f"{step}: runs the lab, which knows 6.12 alone" in ran.stdout + ran.stderr
 
 
 def test_a_page_depends_on_its_plans_and_not_on_others() -> None:
