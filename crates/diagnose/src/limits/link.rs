@@ -16,8 +16,8 @@ const LEAST: f64 = 125.0;
 const RATES: usize = 16 * 28;
 /// Of all samples, those near the most frequent rate.
 const AGREE: f64 = 0.2;
-/// A link that is busy keeps this many and more at its rate. A window of a few segments keeps the distances
-/// of its ACKs for ever, and some of them may happen to be those of a link.
+/// Of all samples, a busy link keeps at least this share at its rate. The ACKs of a small window keep the
+/// distances that they once had, and some of these may by chance be those of a link.
 const MOST: f64 = 0.5;
 const SAMPLES_LEAST: u32 = 20;
 
@@ -25,7 +25,7 @@ const SAMPLES_LEAST: u32 = 20;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Slowest {
     pub bytes_per_s: f64,
-    /// Most packets came at this rate.
+    /// At least half of the packets came at this rate.
     pub is_of_most: bool,
 }
 

@@ -42,7 +42,7 @@ const LONG_CONSTANT: usize = 16;
 /// What waits in a shaper that is a policer otherwise.
 const QUEUED_PACKETS: f64 = 1.5;
 const PACKET_BYTES: f64 = 1500.0;
-/// So few leave some ACKs in each RTT.
+/// A window of so many or fewer has only a few ACKs in each RTT.
 const FEW_PACKETS: f64 = 16.0;
 
 /// Intervals at the end of a short transfer.
@@ -174,13 +174,13 @@ impl Path {
         queued_ns < behind.iter().map(Interval::ns).sum::<u64>() / 4
     }
 
-    /// As much arrives as the slowest link carries, at its rate.
+    /// As much arrives as the slowest link carries, and most of it at that rate.
     pub fn is_busy(&self, list: &[Interval], n: usize) -> bool {
         self.link.is_some_and(|link| link.is_of_most && near_rate(list, n) >= BUSY * link.bytes_per_s)
     }
 
-    /// The link is busy, and a window that is full is its affair. The ACKs of a small one may be as far apart as behind
-    /// a link, by chance: of that, a packet and more has to wait in the queue.
+    /// The link is busy, so that a larger window would not help, however full this one is. The ACKs of a small window may
+    /// by chance be as far apart as behind a link: of that one a packet has to wait in the queue, too.
     pub fn is_links_window(&self, list: &[Interval], n: usize) -> bool {
         let interval = &list[n];
         let is_small = interval.flight_max_bytes as f64 <= FEW_PACKETS * PACKET_BYTES;
@@ -220,8 +220,8 @@ impl Path {
     }
 }
 
-/// The highest rate over several intervals in a row: of an RTT each, which a capture does not know that began
-/// in the middle of a connection.
+/// The highest rate over several intervals in a row. A capture that begins within a connection has intervals far
+/// shorter than an RTT until it knows one: they do not count.
 fn sustained(list: &[Interval]) -> f64 {
     let known = list.iter().position(|i| i.rtts > 0).unwrap_or(0);
     let list = &list[known..];
