@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Builds the documentation's site into build/site; fails on a dead link and on a page left out.
+"""Builds the documentation's site; fails on a dead link and on a page left out.
+
+    python tools/docs_site.py [FOLDER]      the site is FOLDER/site; build/site without one
 
 Pages stay where they are in the repository, so that they read there as well.  Here they are laid
 out for the site, links between them are rewritten, and what is made from code is added: the
@@ -22,8 +24,6 @@ import api_reference
 import command_reference
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = ROOT / "build/site-pages"
-SITE = ROOT / "build/site"
 
 # Navigation: a heading, and below it pages of the repository (patterns are sorted, README.md
 # first), or a folder of pages made here (with / at the end).
@@ -163,9 +163,8 @@ class Layout:
         return head + "\n".join(rows) + "\n"
 
 
-def write(name: str, text: str) -> None:
+def write(file: Path, text: str) -> None:
     """One page of the site."""
-    file = PAGES / name
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text, encoding="utf-8")
 
@@ -186,8 +185,8 @@ def made_pages() -> dict[str, dict[str, str]]:
     }
 
 
-def lay_out() -> dict[str, list[str]]:
-    """Writes every page to build/site-pages; returns the navigation."""
+def lay_out(to: Path) -> dict[str, list[str]]:
+    """Writes every page to a folder; returns the navigation."""
     layout = Layout(tracked())
     made = made_pages()
     navigation: dict[str, list[str]] = {}
@@ -204,41 +203,42 @@ def lay_out() -> dict[str, list[str]]:
     out = [name for name in layout.files if name.endswith(".md") and name not in layout.pages]
     if out:
         raise SiteError(f"not in the navigation of tools/docs_site.py: {', '.join(out)}")
-    shutil.rmtree(PAGES, ignore_errors=True)
+    shutil.rmtree(to, ignore_errors=True)
     for folder, pages in made.items():
         for name, text in pages.items():
-            write(folder + name, text)
+            write(to / folder / name, text)
     for source, page in layout.pages.items():
-        write(page, layout.rewritten(source, (ROOT / source).read_text(encoding="utf-8")))
+        write(to / page, layout.rewritten(source, (ROOT / source).read_text(encoding="utf-8")))
     done: set[str] = set()
     while left := layout.shown.keys() - done:  # a folder's page shows further files
         for path in sorted(left):
-            write(layout.shown[path], layout.source_page(path))
+            write(to / layout.shown[path], layout.source_page(path))
         done |= left
     for picture in sorted(layout.copied) + matching("docs/assets/*.*", layout.files):
-        (PAGES / place(picture)).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(ROOT / picture, PAGES / place(picture))
+        (to / place(picture)).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / picture, to / place(picture))
     return navigation
 
 
-def build() -> None:
-    """The site, by mkdocs; its warnings are errors."""
-    shutil.rmtree(SITE, ignore_errors=True)
+def build(folder: Path) -> Path:
+    """The site below a folder, by mkdocs, whose warnings are errors."""
+    site, laid_out = folder / "site", folder / "site-pages"
+    shutil.rmtree(site, ignore_errors=True)
     settings = {
         "INHERIT": str(ROOT / "mkdocs.yml"),
-        "docs_dir": str(PAGES),
-        "site_dir": str(SITE),
+        "docs_dir": str(laid_out),
+        "site_dir": str(site),
         "nav": [
             {heading: [{TITLES[page]: page} if page in TITLES else page for page in pages]}
-            for heading, pages in lay_out().items()
+            for heading, pages in lay_out(laid_out).items()
         ],
     }
-    config = PAGES.with_suffix(".yml")
+    config = laid_out.with_suffix(".yml")
     config.write_text(json.dumps(settings), encoding="utf-8")
     run = [sys.executable, "-m"]
     subprocess.run(
         [*run, "ackwise", *REPORT, "--report", "compare.html"],
-        cwd=PAGES / "report",
+        cwd=laid_out / "report",
         check=True,
         capture_output=True,
     )
@@ -256,6 +256,7 @@ def build() -> None:
     if made.returncode:
         said = [line for line in made.stdout.splitlines() if not line.startswith("INFO")]
         raise SiteError("\n".join(said))
+    return site
 
 
 class Html(HTMLParser):
@@ -309,16 +310,17 @@ def dead_links(site: Path) -> Iterator[str]:
 
 def main() -> int:
     """Exit code 1 when a link is dead."""
+    folder = Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else ROOT / "build"
     try:
-        build()
+        site = build(folder)
     except (SiteError, subprocess.CalledProcessError) as problem:
         print(problem, file=sys.stderr)
         return 1
-    found = list(dead_links(SITE))
+    found = list(dead_links(site))
     for line in found:
         print(line, file=sys.stderr)
     if not found:
-        print(SITE / "index.html")
+        print(site / "index.html")
     return 1 if found else 0
 
 

@@ -22,14 +22,15 @@ from test_report import chromium
 
 
 @pytest.fixture(scope="module")
-def site() -> Path:
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if not importlib.util.find_spec("material"):
         pytest.skip("mkdocs-material is not installed; `make site` installs it")
+    folder = tmp_path_factory.mktemp("documentation")
     done = subprocess.run(
-        [sys.executable, docs_site.__file__], capture_output=True, text=True, check=False
+        [sys.executable, docs_site.__file__, folder], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    return docs_site.SITE
+    return folder / "site"
 
 
 @pytest.fixture(scope="module")
@@ -252,14 +253,16 @@ def test_links_follow_pages_to_their_place_and_stay_in_code() -> None:
         layout.target("docs/a.md", "gone.md")
 
 
-def test_a_page_that_nobody_can_reach_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_that_nobody_can_reach_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     files = [*docs_site.tracked(), "docs/elsewhere/lost.md"]
     monkeypatch.setattr(docs_site, "tracked", lambda: files)
     monkeypatch.setattr(
         docs_site, "made_pages", lambda: {"report/": {}, "commands/": {}, "api/": {}}
     )
     with pytest.raises(docs_site.SiteError, match=r"docs_site.py: docs/elsewhere/lost.md$"):
-        docs_site.lay_out()
+        docs_site.lay_out(tmp_path)
 
 
 def test_the_reference_holds_every_command() -> None:
