@@ -108,12 +108,12 @@ def fixed(size: int, **keys: Any) -> Scenario:
 
 
 def records(capture: bytes) -> Iterator[tuple[int, bytes]]:
-    """Each record of a pcap file as written on this host: time in its unit, packet."""
+    """Each record of a pcap file as written on this host: time in nanoseconds, packet."""
+    part_ns = 1 if capture[:4] == b"\x4d\x3c\xb2\xa1" else 1000
     at = 24
     while at < len(capture):
         seconds, parts, size, _ = struct.unpack_from("<IIII", capture, at)
-        unit = 10**9 if capture[:4] == b"\x4d\x3c\xb2\xa1" else 10**6
-        yield seconds * unit + parts, capture[at : at + 16 + size]
+        yield seconds * 10**9 + parts * part_ns, capture[at : at + 16 + size]
         at += 16 + size
 
 
@@ -144,8 +144,8 @@ def later(seconds: int) -> Callable[[bytes], bytes]:
 
     def cut(capture: bytes) -> bytes:
         found = list(records(capture))
-        from_unit = found[0][0] + seconds * (10**9 if capture[:4] == b"\x4d\x3c\xb2\xa1" else 10**6)
-        return capture[:24] + b"".join(record for at, record in found if at >= from_unit)
+        from_ns = found[0][0] + seconds * 10**9
+        return capture[:24] + b"".join(record for at_ns, record in found if at_ns >= from_ns)
 
     return cut
 
