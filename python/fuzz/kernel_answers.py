@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""A netlink socket whose answers are given bytes, and one that records the kernel's.
+"""A netlink socket that replays recorded answers.
 
-Format: datagrams, each behind its length in two bytes. A sequence number or port of 0 stands for
-those of the request that is answered, so that a recording fits any order of requests.
+Format: datagrams, each preceded by its length in two bytes. A sequence number or port of 0 stands
+for that of the request being answered, so that a recording fits any order of requests.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ _SEQUENCE, _PORT = struct.Struct("=I"), 4711
 
 
 class NothingMore(Exception):
-    """The answers are used up; a kernel would have gone on."""
+    """The answers are used up; a real kernel would have continued."""
 
 
 def split(data: bytes) -> list[bytes]:
@@ -30,12 +30,12 @@ def split(data: bytes) -> list[bytes]:
 
 
 def joined(datagrams: list[bytes]) -> bytes:
-    """The recording of these datagrams."""
+    """The recording that contains these datagrams."""
     return b"".join(_LENGTH.pack(len(one)) + one for one in datagrams)
 
 
 def _headers(datagram: bytes | bytearray) -> Iterator[int]:
-    """Where each message of a datagram begins."""
+    """Offsets of a datagram's messages."""
     at = 0
     while at + 16 <= len(datagram):
         yield at
@@ -44,7 +44,7 @@ def _headers(datagram: bytes | bytearray) -> Iterator[int]:
 
 
 def unnumbered(datagram: bytes) -> bytes:
-    """As in a recording."""
+    """The datagram with sequence numbers and ports set to 0, as in a recording."""
     made = bytearray(datagram)
     for at in _headers(datagram):
         made[at + 8 : at + 16] = bytes(8)
@@ -52,20 +52,20 @@ def unnumbered(datagram: bytes) -> bytes:
 
 
 class AnsweringSocket:
-    """Takes any request; gives the datagrams one after the other."""
+    """A socket that accepts any request and returns the recorded datagrams one after the other."""
 
     def __init__(self, datagrams: list[bytes]) -> None:
         self._left = iter(datagrams)
         self._sequence = 0
 
     def send(self, request: bytes) -> int:
-        """The last request's number is the one that is answered."""
+        """Notes the request's sequence number; the last one sent is the one answered."""
         for at in _headers(request):
             (self._sequence,) = _SEQUENCE.unpack_from(request, at + 8)
         return len(request)
 
     def recv(self, _size: int) -> bytes:
-        """NothingMore at the end."""
+        """The next datagram; NothingMore at the end."""
         datagram = bytearray(next(self._left, None) or self._end())
         for at in _headers(datagram):
             for place, value in ((8, self._sequence), (12, _PORT)):
@@ -74,14 +74,14 @@ class AnsweringSocket:
         return bytes(datagram)
 
     def recvmsg(self, size: int) -> tuple[bytes, list[Any], int, tuple[int, int]]:
-        """As recv(), from the kernel."""
+        """Like recv(), with the kernel as the sender."""
         return self.recv(size), [], 0, (0, 0)
 
     def _end(self) -> bytes:
         raise NothingMore
 
     def getsockname(self) -> tuple[int, int]:
-        """Its port."""
+        """The socket's address."""
         return _PORT, 0
 
     def bind(self, _address: object) -> None:
@@ -105,7 +105,8 @@ class AnsweringSocket:
 
 @contextlib.contextmanager
 def answering(datagrams: list[bytes]) -> Iterator[None]:
-    """Whoever opens a socket meanwhile gets these answers; ends quietly when they are used up."""
+    """Every socket opened in the block replays these answers; the block ends quietly when they are
+    used up."""
     with (
         mock.patch("socket.socket", lambda *_kind: AnsweringSocket(datagrams)),
         contextlib.suppress(NothingMore),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Records the kernel's answers as seeds: `unshare -n python python/fuzz/record.py`, as root.
 
-Run it again when the gateway asks the kernel for something else.
+Run this again when the gateway sends other requests to the kernel.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ from ackwise.gateway.snapshot import Snapshot
 
 CORPUS = Path(__file__).resolve().parent / "corpus"
 INTERFACE, IFINDEX = "v0", 77
-# queues of a user
+# a user's own queues
 HTB = """\
 qdisc add dev v0 root handle 1: htb default 20
 class add dev v0 parent 1: classid 1:1 htb rate 5mbit
@@ -37,18 +37,18 @@ TBF = "qdisc add dev v0 root handle 7: tbf rate 3mbit burst 6000 limit 60000"
 
 
 class RecordingSocket(socket.socket):
-    """Keeps what the kernel answers, without the numbers of request and port."""
+    """A socket that records the kernel's answers with sequence number and port set to 0."""
 
     kept: list[bytes]
 
     def recv(self, *size: Any) -> bytes:
-        """As it comes."""
+        """The received datagram, unchanged."""
         data = super().recv(*size)
         self.kept.append(kernel_answers.unnumbered(data))
         return data
 
     def recvmsg(self, *size: Any) -> Any:
-        """As it comes."""
+        """The received datagram, unchanged."""
         answer = super().recvmsg(*size)
         self.kept.append(kernel_answers.unnumbered(answer[0]))
         return answer
@@ -75,7 +75,7 @@ def _look(kernel: Rtnetlink) -> None:
 
 
 def _refused(kernel: Rtnetlink) -> None:
-    """Taken, refused with words, refused without."""
+    """Requests that succeed, that are refused with a message, and that are refused without one."""
     tail = netlink.attribute(netlink.TCA_KIND, b"pfifo\0")
     kernel.change([
         Message.traffic("a", netlink.NEWQDISC, IFINDEX, handle=0x70000, parent=parent, attrs=attrs)
@@ -98,7 +98,7 @@ def _state(name: str, *more: str) -> None:
 
 
 def _sockets() -> None:
-    """Three lists of the two ends of a connection, which carries data meanwhile."""
+    """Three listings of both endpoints of a connection that carries data at the same time."""
     kept: list[bytes] = []
     kind = type("Recording", (RecordingSocket,), {"kept": kept})
     with contextlib.ExitStack() as stack:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Fuzzes a target, guided by coverage: `python run.py TARGET [libFuzzer's options and folders]`."""
+"""Coverage-guided fuzzing of one target: `python run.py TARGET [libFuzzer's options and
+folders]`."""
 
 import sys
 from contextlib import suppress

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""What is fuzzed: functions of bytes that accept them, or refuse them with InputError or RunError.
+"""Fuzzing targets: functions of bytes that accept them, or refuse them with InputError or RunError.
 
-Anything else that a target raises is a defect of what it calls.
+Any other exception that a target raises is a defect in the code it calls.
 """
 
 import json
@@ -24,21 +24,21 @@ from ackwise.host import sockets
 from ackwise.lab import claim, conform, measure
 
 INTERFACE, IFINDEX = "v0", 77
-_ACTIONS_MAX = 4096  # of a claim, see linux/lab/conform.c
+_ACTIONS_MAX = 4096  # maximum actions in a claim, see linux/lab/conform.c
 
-# Kept from run to run: a folder costs more than what is done in it.
+# Reused between runs: creating a folder is more expensive than the work in it.
 _kept = tempfile.TemporaryDirectory(prefix="ackwise-fuzz-")
 _folder = Path(_kept.name)
 
 
 def queues(data: bytes) -> None:
-    """Traffic control's answers: an interface, all its queues and their counters."""
+    """Answers of traffic control: an interface, all its queues and their counters."""
     with answering(split(data)), Rtnetlink() as kernel:
         kernel.link(INTERFACE)
         snapshot = Snapshot.take(kernel, IFINDEX)
         snapshot.messages(IFINDEX)
         assert snapshot.words
-        if not snapshot.obstacle:  # else `up` keeps its hands off
+        if not snapshot.obstacle:  # otherwise `up` refuses to touch the queues
             again = Snapshot.of_document(json.loads(json.dumps(snapshot.document())))
             assert again == snapshot
         status.counters(kernel, IFINDEX)
@@ -55,7 +55,8 @@ def changes(data: bytes) -> None:
 
 
 def state(data: bytes) -> None:
-    """The gateway's state file: what is read can be put back, and is written as it was read."""
+    """The gateway's state file: a state that can be read can be restored, and is written back
+    unchanged."""
     keeper = Keeper(str(_folder), INTERFACE)
     keeper.file.write_bytes(data)
     keeper.file.chmod(0o600)
@@ -79,7 +80,8 @@ def live_sockets(data: bytes) -> None:
 
 
 def live(data: bytes) -> None:
-    """The same answers, look by look, up to the table; the first byte chooses its length."""
+    """The answers of inet_diag over several samples, up to the table; the first byte chooses its
+    length."""
     with answering(split(data[1:])), closing(Sampler(selection.parse([]))) as sampler:
         for _ in range(3):
             sampler.begin()
@@ -91,7 +93,7 @@ def live(data: bytes) -> None:
 
 
 def claims(data: bytes) -> None:
-    """A claim's script: what is accepted can be handed to the guest."""
+    """A claim's script: an accepted script can be passed to the guest."""
     script = claim.parse(Path("fuzz.claim"), data.decode("utf-8", "surrogateescape"))
     for label in ("stock", "delayed", "delayed:segments=8"):
         choice = script.choice(label)
@@ -118,7 +120,7 @@ def _judged() -> Callable[[conform.Came], object]:
 
 
 def claims_came(data: bytes) -> None:
-    """What a guest says of claims."""
+    """A guest's report on claims."""
     judge = _judged()
     for came in conform.read_came(data.decode("ascii", "replace")).values():
         judge(came)
@@ -137,12 +139,12 @@ _FILES = (
     "flows", "samples", "pings",
     *(f"counters-{host}{when}" for host in ("client", "server") for when in ("", "-before")),
 )  # fmt: skip
-# without packets
+# a capture without packets
 _CAPTURE = struct.pack("=IHHIIII", 0xA1B23C4D, 2, 4, 0, 0, 96, 1)
 
 
 def guest_results(data: bytes) -> None:
-    """The files that a guest leaves of a run, one after the other, each ended by a NUL."""
+    """The files that a guest leaves after a run, concatenated, each terminated by a NUL."""
     parts = data.split(b"\0")
     for name, text in zip(_FILES, parts + [b""] * len(_FILES), strict=False):
         (_folder / name).write_bytes(text)

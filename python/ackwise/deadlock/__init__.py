@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The Nagle / delayed-ACK deadlock (spec page 5): does a pair stall, and what cures it?
 
-The state machine in crates/deadlock evaluates one pair. Here a pair is built and evaluated, and so
-is every cure that is proposed for it.
+The state machine in crates/deadlock evaluates one pair. This module builds a pair, evaluates it,
+and evaluates every cure that is proposed for it.
 """
 
 from collections.abc import Iterator
@@ -83,8 +83,8 @@ class Pair:
     write_bytes: int = 0
     rtt_ns: int = 1_000_000
     rate_bps: int = 100_000_000
-    timestamps: bool = True  # RFC 7323; without them Linux takes a window's time for the RTT
-    transfer_bytes: int = 0  # how much to transfer; 0: as much as the answer needs
+    timestamps: bool = True  # RFC 7323; without them Linux uses a window's worth of time as the RTT
+    transfer_bytes: int = 0  # payload to transfer; 0: as much as the answer needs
     without: tuple[str, ...] = field(default=())
 
     def for_engine(self) -> dict[str, Any]:
@@ -136,7 +136,7 @@ LOOKED_BEYOND = 12
 
 
 def enough_send_buffer(pair: Pair) -> Pair | None:
-    """The smallest send buffer, in whole KiB, from which on the pair does not stall.
+    """The smallest send buffer, in whole KiB, at and above which the pair does not stall.
 
     Stalling is not monotonic in S, so sizes up to twice as large are checked too.
     """

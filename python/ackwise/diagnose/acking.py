@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How the receiver of a transfer acknowledges, in words, with the packets that show it."""
+"""Description of how a transfer's receiver acknowledges, with the packets that show it."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -8,18 +8,19 @@ from ackwise.diagnose.advice import counted
 from ackwise.diagnose.transfer import Transfer
 from ackwise.plans.policy import STOCK
 
-# Timers with a name; what a kernel's tick adds lies within the tolerance.
+# Well-known timers; the kernel's tick lies within the tolerance.
 _TIMERS = (
     (0.040, "Linux's shortest delayed-ACK timer"),
     (0.200, "the 200 ms timer of BSD and others"),
     (0.500, "the longest that RFC 1122 allows"),
 )
 _TIMER_TOLERANCE = 0.15
-_FEW = 3  # ACKs that are worth a sentence
-_NAMED_MAX = 3  # policies
-_WAIT_LEAST_NS = 1_000_000  # a shorter one is the host's own time
-_WORTH = 0.05  # of all ACKs
-# A capture that loses packets loses ACKs about as often as data, and small packets rather less.
+_FEW = 3  # minimum number of ACKs worth a sentence
+_NAMED_MAX = 3  # maximum number of policies listed by name
+_WAIT_LEAST_NS = 1_000_000  # a shorter wait is processing time of the host
+_WORTH = 0.05  # share of all ACKs worth a sentence
+# A lossy capture loses ACKs about as often as data, or less often because small packets are easier
+# to keep. More missing ACKs than this factor are the path's.
 _BEYOND_CAPTURE = 4.0
 
 _UNDECIDED = {
@@ -54,7 +55,7 @@ _OFFLOADS = {
 
 
 def sentences(transfer: Transfer) -> Iterator[str]:
-    """How ACKs are made: policy and timing first, then what is remarkable about them."""
+    """The receiver's acknowledging: policy and timing first, then anything unusual."""
     acking: dict[str, Any] = transfer.half["acking"]
     habits = acking["habits"]
     piggybacked = transfer.half["counts"]["acks"]["piggybacked"]
@@ -95,7 +96,7 @@ def _policy(verdict: dict[str, Any], piggybacked: int) -> str:
 
 
 def _names(policies: list[str]) -> list[str]:
-    """Settings that make no difference here are left out."""
+    """Policy names, without the settings if several settings of a policy fit equally."""
     families: dict[str, list[str]] = {}
     for policy in policies:
         families.setdefault(policy.partition(":")[0], []).append(policy)
@@ -103,7 +104,7 @@ def _names(policies: list[str]) -> list[str]:
 
 
 def _timing(habits: dict[str, Any]) -> Iterator[str]:
-    """When ACKs leave: as data arrives, or after a wait."""
+    """When ACKs leave: on arrival of data, or after a wait."""
     prompt, late = habits["prompt_segments"], habits["late_ns"]
     told = []
     if prompt["samples"] >= _FEW:
@@ -124,7 +125,7 @@ def _timing(habits: dict[str, Any]) -> Iterator[str]:
 
 
 def _stretch(acking: dict[str, Any], capture_loss: float) -> Iterator[str]:
-    """ACKs for many segments, and whether the receiver, the path or the capture made them."""
+    """ACKs for many segments, and whether the receiver, the path or the capture caused them."""
     thinning, verdict, habits = acking["thinning"], acking["verdict"], acking["habits"]
     missing = thinning["missing_acks"] if thinning else 0
     sent = missing + thinning["seen_acks"] if thinning else 0
@@ -178,7 +179,7 @@ def _timer(seconds: float) -> str:
 
 
 def _where(habits: dict[str, Any], kind: str, what: str = "") -> str:
-    """Packets that show it."""
+    """Numbers of the packets that show it, in brackets."""
     numbers = [str(example["number"]) for example in habits[f"{kind}_examples"]]
     packets = "packet" if len(numbers) == 1 else "packets"
     return f" ({what}{packets} {', '.join(numbers)})" if numbers else ""

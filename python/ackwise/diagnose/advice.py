@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What to change, and what it would bring: one function for each limit that has a remedy.
+"""Advice: what to change and the expected gain. One function for each limit that has a remedy.
 
-A remedy is given only if it can help: the rate it allows must exceed the transfer's own. The loaded
-bandwidth-delay product counts, not the path's alone: RTTs are those of the transfer itself.
+A remedy is given only if it can help: the rate it allows must exceed the transfer's own. Buffers
+are sized for the loaded bandwidth-delay product: RTTs are those of the transfer itself, with
+queueing.
 """
 
 import math
@@ -12,36 +13,36 @@ from dataclasses import dataclass
 from ackwise.diagnose.sentences import PATH, RECEIVER, SAYINGS, SENDER
 from ackwise.diagnose.transfer import Transfer
 
-WORTH = 1.1  # a remedy that brings less is none
-# Linux advertises about half of its receive buffer (net.ipv4.tcp_adv_win_scale = 1), and counts
-# about as much overhead against a send buffer.
+WORTH = 1.1  # minimum gain, as a factor of the rate, that makes a change a remedy
+# Linux advertises about half of its receive buffer (net.ipv4.tcp_adv_win_scale = 1) and accounts
+# for about as much overhead in a send buffer.
 BUFFER_PER_BYTE = 2
 _UNSCALED_BYTES = 65_535
-# Linux gives more by default, in both directions, unless an application asks for less.
+# Linux's default is larger in both directions unless an application sets less.
 _SMALL_BYTES = 60_000
 _STALL_FREE_SEGMENTS = 4
 _INITIAL_SEGMENTS = 10  # RFC 6928
-_BLOAT = 2.0  # loaded RTT, in units of the smallest
+_BLOAT = 2.0  # bufferbloat: loaded RTT in units of the minimum RTT
 _BLOAT_S = 0.03
-_MOSTLY = 0.5  # of the time that the application left unused
-_ANSWERED_AT_ONCE = 1.5  # RTTs
+_MOSTLY = 0.5  # share of the time that the application left unused
+_ANSWERED_AT_ONCE = 1.5  # in RTTs
 _MIB = 1 << 20
-_ROUNDS_TO_ONE = 0.9995  # of a unit, in three digits
+_ROUNDS_TO_ONE = 0.9995  # rounds to one unit at three digits
 
 
 @dataclass(frozen=True)
 class Advice:
-    """Why the limit binds, whose remedy it is, and the remedy."""
+    """Why the limit binds, where it can be fixed, and the fix."""
 
     because: str
     owner: str
     remedy: str
     line: str = ""
-    helps: bool = True  # the remedy lifts the limit
+    helps: bool = True  # whether the fix removes the limit
 
 
 def of(transfer: Transfer, limit: str) -> Advice:
-    """The advice for a limit of a transfer."""
+    """The advice for one limit of a transfer."""
     known = _KNOWN.get(limit)
     saying = SAYINGS[limit]
     if known:
@@ -54,7 +55,7 @@ def _plain(remedy: str) -> str:
 
 
 def rate(bps: float) -> str:
-    """In the unit that makes it readable."""
+    """A rate in a readable unit."""
     for unit, scale in (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3)):
         if bps >= _ROUNDS_TO_ONE * scale:
             return f"{bps / scale:.3g} {unit}"
@@ -62,12 +63,12 @@ def rate(bps: float) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """A number of things."""
+    """A number with its noun in singular or plural."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def size(count: float) -> str:
-    """Bytes, as tools of the network count them: in powers of 1000."""
+    """A size in decimal units (kB, MB), like other network tools."""
     for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if count >= _ROUNDS_TO_ONE * scale:
             return f"{count / scale:.3g} {unit}"
@@ -75,12 +76,12 @@ def size(count: float) -> str:
 
 
 def shaper(bps: float) -> str:
-    """A shaper a little slower than a link, whose queue then takes what the link's would hold."""
+    """Command for a shaper slightly below a link's rate, so that the queue forms at the shaper."""
     return f"tc qdisc replace dev DEVICE root cake bandwidth {0.95 * bps / 1e3:.0f}kbit"
 
 
 def time(seconds: float) -> str:
-    """In the unit that makes it readable."""
+    """A duration in a readable unit."""
     for unit, scale in (("s", 1.0), ("ms", 1e-3)):
         if seconds >= _ROUNDS_TO_ONE * scale:
             return f"{seconds / scale:.3g} {unit}"
@@ -89,16 +90,16 @@ def time(seconds: float) -> str:
 
 @dataclass(frozen=True)
 class _Buffer:
-    """A socket buffer that Linux sizes by itself, up to the last of a sysctl's three values."""
+    """A socket buffer that Linux sizes automatically, up to the last of a sysctl's three values."""
 
     name: str
     limit: str
     owner: str
-    option: str  # of a socket, which ends that
+    option: str  # socket option that turns automatic sizing off
     sysctl: str
-    first: str  # the sysctl's other values
+    first: str  # first two values of the sysctl
     default_bytes: int
-    check: str  # sysctls that keep it small
+    check: str  # sysctls to inspect when the buffer stays small
 
 
 _RECEIVE = _Buffer(
@@ -112,9 +113,10 @@ _SEND = _Buffer(
 
 
 def _larger(transfer: Transfer, buffer: _Buffer, because: str, bound_bps: float) -> Advice:
-    """A buffer for what the path carries at this RTT."""
+    """Advice for a buffer that fits the path's rate at this RTT."""
     link = transfer.link_bps
-    # Limits alternate within an RTT, and the bytes of one may be counted in the time of the other.
+    # Limits alternate within an RTT, and bytes sent under one may be counted in the time of
+    # another.
     reached = min(transfer.bps_while(buffer.limit), transfer.sustained_bps)
     if link is not None and link <= WORTH * reached:
         remedy = f"a larger buffer gains little, since the slowest link carries only {rate(link)}"
@@ -122,7 +124,7 @@ def _larger(transfer: Transfer, buffer: _Buffer, because: str, bound_bps: float)
     goal, why = _goal_bps(transfer, bound_bps)
     wanted = _buffer_bytes(goal, transfer.rtt_s or 0.0)
     if wanted <= buffer.default_bytes:
-        # To set what Linux has by default would change nothing.
+        # Setting the default explicitly would change nothing.
         return Advice(
             because,
             buffer.owner,
@@ -149,7 +151,7 @@ def _larger(transfer: Transfer, buffer: _Buffer, because: str, bound_bps: float)
 
 
 def _goal_bps(transfer: Transfer, bound_bps: float) -> tuple[float, str]:
-    """The rate to make room for, and where it comes from."""
+    """The rate the buffer should allow, and its justification."""
     link = transfer.link_bps
     if link is not None:
         return link, f"the {rate(link)} of the slowest link"
@@ -205,7 +207,7 @@ def _link(transfer: Transfer) -> Advice:
     link = transfer.link_bps
     if link is None and transfer.bytes > _INITIAL_SEGMENTS * transfer.mss_bytes:
         link = transfer.bps_while("link")
-    # A few packets do not show the rate of a link that others fill.
+    # A few packets do not show the rate of a link that other traffic fills.
     because, line = saying.meaning, saying.line
     if link is not None:
         because = f"the slowest link of the path carries {rate(link)}, and it was busy"
@@ -251,7 +253,7 @@ def _reads(transfer: Transfer) -> Advice:
 
 
 def _writes(transfer: Transfer) -> Advice:
-    """A writer that waits for the peer is not slow itself."""
+    """A writer that waits for the peer's answers is not itself slow."""
     saying = SAYINGS["sending-application"]
     waits, waited_s, rtt = transfer.answers, transfer.answers_s, transfer.rtt_s
     if rtt is None or waited_s < _MOSTLY * transfer.seconds_of("sending-application"):

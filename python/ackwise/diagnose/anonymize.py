@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A diagnosis that can be shared: without addresses, ports, names and dates.
+"""Anonymization of a diagnosis for sharing: addresses, ports, names and dates are removed.
 
 Pseudonyms are numbered in the order of the connections, so the same capture gives the same ones.
 """
@@ -9,26 +9,26 @@ from typing import Any
 
 from ackwise.results.lazy import changed, outlines
 
-# Of an interface: names, and filters, which hold addresses.
+# Interface fields that identify: names, and filters, which contain addresses.
 _NAMES = ("name", "filter")
 _DATE = "_unix_ns"
 _DATES = ("capture_start_ns",)
 
 
 class _Pseudonyms:
-    """A number for each word, in the order in which they come."""
+    """A number for each word, in order of first appearance."""
 
     def __init__(self, kind: str) -> None:
         self._kind = kind
         self._known: dict[str, str] = {}
 
     def of(self, word: str) -> str:
-        """The same for the same word."""
+        """The pseudonym of a word."""
         return self._known.setdefault(word, f"{self._kind}-{len(self._known) + 1}")
 
 
 def anonymized(diagnosis: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy; all that is measured stays. Times are since the start of the capture anyway."""
+    """An anonymized copy with all measurements. Times are relative to the start of the capture."""
     hosts, ports = _Pseudonyms("host"), _Pseudonyms("port")
 
     def endpoint(text: str) -> str:

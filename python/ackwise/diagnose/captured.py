@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a capture does not show of a transfer, and which capture would."""
+"""What a capture cannot show about a transfer, and which capture would show it."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -9,11 +9,11 @@ from ackwise.diagnose.advice import counted, size
 from ackwise.diagnose.transfer import Transfer
 from ackwise.errors import printable
 
-WHOLE = "tcpdump -i DEVICE -B 65536 -s 128 -w whole.pcap tcp"  # 64 MiB of buffer
+WHOLE = "tcpdump -i DEVICE -B 65536 -s 128 -w whole.pcap tcp"  # buffer of 64 MiB
 
 
 def sentences(transfer: Transfer) -> Iterator[str]:
-    """Nothing of a complete capture that was taken where the limit shows."""
+    """The capture's shortcomings; none for a complete capture taken where the limit shows."""
     lost = [one for one in (transfer, transfer.back) if one.missed_segments]
     for one in lost:
         yield (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The diagnosis of captures as a document, and what it says of the captures themselves."""
+"""The diagnosis of captures as a document, and notes on the captures themselves."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,13 +12,14 @@ from ackwise.results.lazy import Lazy, changed
 
 SCHEMA_VERSION = 1
 STDIN = "-"
-# Of a connection: what takes most of its bytes.
+# Fields that make up most bytes of a connection.
 _DETAILS = ("spans", "bucket_upper", "bucket_count", "scores")
 _EXAMPLES = "_examples"
 
 
 def of_captures(paths: Sequence[str]) -> dict[str, Any]:
-    """The document of one reading. Raises InputError for what is no capture, or holds no TCP."""
+    """The document for a list of captures. Raises InputError for a file that is no capture or holds
+    no TCP."""
     for path in paths:
         if path != STDIN and ("\0" in path or not Path(path).exists()):
             raise InputError(f"{quoted(path)} does not exist; give a pcap or pcapng file")
@@ -38,8 +39,8 @@ def of_captures(paths: Sequence[str]) -> dict[str, Any]:
 
 
 def brief(diagnosis: Mapping[str, Any], whole: Collection[int]) -> dict[str, Any]:
-    """The diagnosis with details of the connections in `whole` only: with thousands of others
-    nobody reads them, and they take most of the bytes."""
+    """The diagnosis with details of only the connections in `whole`: nobody reads the details of
+    thousands of others, which make up most of the bytes."""
 
     def change(n: int, connection: dict[str, Any]) -> dict[str, Any]:
         return connection if n in whole else dict(_without_details(connection))
@@ -58,7 +59,7 @@ def _without_details(tree: Any) -> Any:
 
 
 def notes(diagnosis: dict[str, Any]) -> Iterator[str]:
-    """What a reader has to know of the captures."""
+    """What a reader has to know about the captures."""
     for file in diagnosis["files"]:
         name = printable(file["name"])
         cut = file.get("truncated")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What a transfer would reach without its limit, and which limit comes next.
+"""The rate of a transfer without its current limit, and the limit that would bind next.
 
-Each other limit that the capture shows bounds the rate: a window by the RTT, a link or a policer by
-its own rate, losses by what they leave of the congestion window, and waiting by the bytes that it
-delays. The lowest bound above the transfer's rate is the next limit.
+Every other limit in the capture bounds the rate: a window through the RTT, a link or a policer
+through its own rate, losses through the congestion window, and waiting times through the bytes they
+delay. The lowest bound above the transfer's rate is the next limit.
 """
 
 import math
@@ -13,21 +13,21 @@ from typing import Any
 
 from ackwise.diagnose.transfer import Transfer, transfers
 
-# Of the time: a limit with less may be an accident.
+# share of the time; a smaller one may be accidental
 SHARE_LEAST = 0.02
-_WINDOW_FULL = 0.9  # more in flight shows the window, whatever the buffer
-# A faster link has no queue of its own, and neither has a free return path.
+_WINDOW_FULL = 0.9  # more in flight than this share of the window shows a full window
+# Limits that leave no queue once removed: a faster link, a free return path.
 _WITHOUT_QUEUE = ("link", "return-path")
-# While these hold, bytes arrive at a rate that is theirs.
+# Limits that impose a rate of their own.
 _PACED = ("policer", "processor", "receiving-application", "return-path")
-# These take their time whatever rate follows.
+# Limits that take a fixed time, whatever the rate afterwards.
 _WAITS = ("handshake", "slow-start", "sending-application", "ack-stall", "timeout")
-_MATHIS = math.sqrt(1.5)  # Mathis and others, 1997: an ACK for each segment
+_MATHIS = math.sqrt(1.5)  # Mathis et al., 1997, for one ACK per segment
 
 
 @dataclass(frozen=True)
 class Bound:
-    """The rate that a limit allows. A window that never was full may grow."""
+    """The rate that a limit allows. A window that was never full may still grow."""
 
     limit: str
     bps: float
@@ -35,7 +35,7 @@ class Bound:
 
 
 def following(transfer: Transfer, limit: str) -> list[Bound]:
-    """The limits behind this one, the next one first; none where the capture shows none."""
+    """The limits behind this one, the next one first; empty if the capture shows none."""
     bounds = [b for b in _bounds(transfer, limit) if b.limit != limit and b.bps > transfer.bps]
     return sorted(bounds, key=lambda b: (b.bps, b.limit))
 
@@ -59,7 +59,7 @@ def _bounds(transfer: Transfer, lifted: str) -> Iterator[Bound]:
 
 
 def _losses(transfer: Transfer, rtt: float) -> Iterator[Bound]:
-    """CUBIC reaches more than the formula, so at least what was seen."""
+    """The rate that losses allow. CUBIC exceeds the formula, so at least the observed rate."""
     sent = transfer.half["counts"]["sent"]
     recoveries = sum(sent["recoveries"].values())
     if recoveries and sent["segments"]:
@@ -68,7 +68,7 @@ def _losses(transfer: Transfer, rtt: float) -> Iterator[Bound]:
 
 
 def _waiting(transfer: Transfer, lifted: str) -> Iterator[Bound]:
-    """All waits together, named after the longest."""
+    """One bound for all waiting times together, named after the longest."""
     waits = [(transfer.seconds_of(name), name) for name in _WAITS if name != lifted]
     whole = sum(seconds for seconds, _ in waits)
     if whole > SHARE_LEAST * transfer.seconds:
@@ -76,7 +76,8 @@ def _waiting(transfer: Transfer, lifted: str) -> Iterator[Bound]:
 
 
 def with_next(connection: dict[str, Any]) -> dict[str, Any]:
-    """The connection; `limits` of each direction with data have `next_limits_bps`."""
+    """The connection, with `next_limits_bps` added to `limits` of each direction that carries
+    data."""
     for transfer in transfers(connection):
         bounds = following(transfer, transfer.limits[0][0]) if transfer.limits else []
         transfer.judgment["next_limits_bps"] = {bound.limit: bound.bps for bound in bounds}

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""A diagnosis as tables for CSV and Parquet: connections, their halves, limits over time, and what
-other ACK policies would have done.
+"""A diagnosis as tables for CSV and Parquet: connections, their halves, limits over time, and the
+replay of other ACK policies.
 
-`connection` and `half` join them: half 0 is what the first endpoint sends. Rows are made one by
-one, and need not all have the same columns.
+The columns `connection` and `half` join the tables: half 0 is the direction from the first
+endpoint. Rows are generated one by one and need not all have the same columns.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -36,7 +36,7 @@ def _connection(one: Mapping[str, Any]) -> Iterator[tuple[str, Value]]:
 
 
 def halves(diagnosis: Mapping[str, Any]) -> Iterator[Row]:
-    """Two rows for each connection: what an endpoint sent, and how the other acknowledged it."""
+    """Two rows for each connection: one endpoint's sending, and the other's acknowledging."""
     for one in diagnosis["connections"]:
         for of, half in enumerate(one["halves"]):
             limits = half["limits"]["limits"]
@@ -51,12 +51,12 @@ def halves(diagnosis: Mapping[str, Any]) -> Iterator[Row]:
 
 
 def _judged(judgment: Mapping[str, Any]) -> dict[str, Any]:
-    """Its figures: the shares have columns of their own, the spans a table."""
+    """A judgment's figures. Shares have columns of their own, spans a table."""
     return {k: v for k, v in judgment.items() if k not in ("limits", "spans", "stalls_ns")}
 
 
 def spans(diagnosis: Mapping[str, Any]) -> Iterator[Row]:
-    """One row for each time in which one limit held."""
+    """One row for each period in which one limit held."""
     for one in diagnosis["connections"]:
         for of, half in enumerate(one["halves"]):
             for span in half["limits"]["spans"]:
@@ -64,7 +64,7 @@ def spans(diagnosis: Mapping[str, Any]) -> Iterator[Row]:
 
 
 def policies(diagnosis: Mapping[str, Any]) -> Iterator[Row]:
-    """One row for each policy on what a half sent; none without a replay."""
+    """One row for each policy replayed on a half; no rows without a replay."""
     for one in diagnosis.get("replay", {}).get("directions", ()):
         endpoints = diagnosis["connections"][one["connection"]]["endpoints"]
         for cell in one["cells"]:
@@ -87,12 +87,12 @@ TABLES: dict[str, Callable[[Mapping[str, Any]], Iterator[Row]]] = {
 
 
 def _plain(value: Any) -> Value:
-    """Parquet has no column of both truth values and nothing."""
+    """A value that fits Parquet, which has no column of booleans and nulls mixed."""
     return int(value) if isinstance(value, bool) else value
 
 
 def _flat(prefix: str, tree: Mapping[str, Any]) -> Iterator[tuple[str, Value]]:
-    """Leaves of a tree, named by their path; lists are left out."""
+    """Leaves of a tree, named by their path; lists are omitted."""
     for key, value in tree.items():
         if isinstance(value, Mapping):
             yield from _flat(f"{prefix}{key}_", value)

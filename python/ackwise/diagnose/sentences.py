@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What each limit means, whose remedy it is, and the line to type: the one table of these words."""
+"""The wording for each limit: its meaning, who can fix it, and the command to type."""
 
 from dataclasses import dataclass
 
@@ -8,14 +8,14 @@ SENDER, RECEIVER, PATH = "the sender", "the receiver", "the path"
 
 @dataclass(frozen=True)
 class Saying:
-    """A limit in words. `{sender}` and `{receiver}` in `remedy` stand for "here" or "there"."""
+    """The wording for a limit. `{sender}` and `{receiver}` in `remedy` become "here" or "there"."""
 
     words: str
     meaning: str
-    owner: str  # whose remedy it is
+    owner: str  # who can fix it
     remedy: str
-    line: str = ""  # what to type at the owner's; "": nothing
-    capture: str = ""  # what a capture would decide, where the kernel's account does not
+    line: str = ""  # command to type at the owner's host; "": none
+    capture: str = ""  # what a capture would show where the kernel's account is not enough
 
 
 SAYINGS = {
@@ -124,7 +124,7 @@ SAYINGS = {
     ),
 }
 
-# Of each limit wherever it is drawn: told apart with any colour vision, on light and on dark.
+# Colour of each limit in every plot: distinguishable with any colour vision, on light and dark.
 COLORS = {
     "handshake": "#8a95a3",
     "slow-start": "#56b4e9",
@@ -144,7 +144,7 @@ COLORS = {
 
 
 def remedy(limit: str, *, sends: bool) -> str:
-    """What ends a limit, seen from the sender (`sends`) or the receiver."""
+    """The fix for a limit, from the sender's (`sends`) or the receiver's point of view."""
     here, there = "here", "there"
     places = {"sender": here, "receiver": there} if sends else {"sender": there, "receiver": here}
     return SAYINGS[limit].remedy.format(**places)

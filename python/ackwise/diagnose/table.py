@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A diagnosis as text: three lines for each transfer, then what they follow from."""
+"""A diagnosis as text: three lines for each transfer, then the details behind them."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -15,12 +15,12 @@ from ackwise.errors import printable
 from ackwise.results.console import Console
 from ackwise.results.lazy import Lazy, outlines
 
-_SHARE_LEAST = 0.02  # of a limit that is listed
-_MINOR = 0.01  # of the bytes of the other direction
+_SHARE_LEAST = 0.02  # minimum share of a limit that is listed
+_MINOR = 0.01  # share of the other direction's bytes
 _HARMLESS_SHARE = 0.9
-# What the other direction limits, or nothing.
+# Limits of the other direction that are no trouble.
 _HARMLESS = ("sending-application", "handshake", "slow-start", "link", "return-path")
-_FARTHEST = 10  # times the rate of the transfer: farther than a capture of it shows
+_FARTHEST = 10  # factor above the transfer's rate that its capture can still support
 
 
 # Connection and half of each transfer.
@@ -34,8 +34,8 @@ def show(
     most: int,
     below: Callable[[Transfer], None] | None = None,
 ) -> None:
-    """Prints the `most` transfers that lost the most time, each with what `below` prints. A
-    request in front of much data is none."""
+    """Prints the `most` transfers that lost the most time, each followed by the output of `below`.
+    A short request before much data in the other direction is not a transfer."""
     if not ranked:
         console.print(Text("No connection carries data; capture a transfer in both directions."))
     left_out = shown = 0
@@ -60,19 +60,20 @@ def show(
 
 
 def is_minor(transfer: Transfer) -> bool:
-    """The other direction carries the transfer, and this one has no trouble of its own."""
+    """Whether the transfer is in the other direction, and this one has no trouble of its own."""
     other = transfer.back
     harmless = sum(share for limit, share in transfer.limits if limit in _HARMLESS)
     return transfer.bytes < _MINOR * other.bytes and harmless >= _HARMLESS_SHARE
 
 
 def rank(diagnosis: dict[str, Any]) -> Sequence[Transfer]:
-    """All transfers, those that lost the most time first; with about the same, the largest."""
+    """All transfers sorted by time lost, then by size."""
     return ranked_by(order(diagnosis), diagnosis)
 
 
 def order(diagnosis: dict[str, Any]) -> Order:
-    """That of `rank`, by a look at each connection; an anonymized copy has the same."""
+    """The order of `rank`, computed from outlines of the connections; an anonymized copy has the
+    same."""
     found = sorted(
         (-round(lost_s(transfer), 1), -transfer.bytes, n, transfer.of)
         for n, connection in enumerate(outlines(diagnosis["connections"]))
@@ -82,7 +83,7 @@ def order(diagnosis: dict[str, Any]) -> Order:
 
 
 def ranked_by(places: Order, diagnosis: dict[str, Any]) -> Sequence[Transfer]:
-    """The transfers in an order that is known."""
+    """The transfers in a known order."""
     connections = diagnosis["connections"]
     parts = outlines(connections)
     dropped = diagnosis.get("dropped_packets") or 0
@@ -95,7 +96,8 @@ def ranked_by(places: Order, diagnosis: dict[str, Any]) -> Sequence[Transfer]:
 
 
 def lost_s(transfer: Transfer) -> float:
-    """Time that would be saved if the application and its slowest link were all that limits it."""
+    """Time that would be saved if only the application and the slowest link limited the transfer,
+    seconds."""
     busy_s = transfer.seconds - transfer.seconds_of("sending-application")
     link = transfer.link_bps
     if link is None:
@@ -104,7 +106,7 @@ def lost_s(transfer: Transfer) -> float:
 
 
 def lines(transfer: Transfer) -> Iterator[tuple[str, str]]:
-    """What happened, why, and what to do: text and style of each line."""
+    """What happened, why, and how to fix it: text and style of each line."""
     limit, share = transfer.limits[0]
     told = advice.of(transfer, limit)
     yield _what(transfer), "bold cyan"
@@ -141,7 +143,7 @@ def _remedy(told: Advice, transfer: Transfer) -> str:
 
 
 def _next(transfer: Transfer) -> str:
-    """What to expect once the limit is lifted."""
+    """The expected rate once the limit is removed."""
     bounds = lifted.following(transfer, transfer.limits[0][0])
     if not bounds:
         return " The capture shows no next limit."

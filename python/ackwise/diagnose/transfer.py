@@ -12,11 +12,11 @@ _ETHERNET_MSS_BYTES = 1460
 
 @dataclass(frozen=True)
 class Transfer:
-    """What endpoint `of` of a connection sent. Bytes are payload; rates are bit/s."""
+    """Data sent by endpoint `of` of a connection. Bytes are payload; rates are bit/s."""
 
     connection: dict[str, Any]
     of: int
-    dropped_share: float = 0.0  # of the capture's packets, by its own account
+    dropped_share: float = 0.0  # share of the capture's packets that it dropped, by its own count
 
     @property
     def half(self) -> dict[str, Any]:
@@ -26,23 +26,23 @@ class Transfer:
 
     @property
     def judgment(self) -> dict[str, Any]:
-        """What limited it."""
+        """The judgment of what limited this direction."""
         judgment: dict[str, Any] = self.half["limits"]
         return judgment
 
     @property
     def sender(self) -> str:
-        """Address and port."""
+        """Address and port of the sender."""
         return str(self.connection["endpoints"][self.of])
 
     @property
     def receiver(self) -> str:
-        """Address and port."""
+        """Address and port of the receiver."""
         return str(self.connection["endpoints"][1 - self.of])
 
     @property
     def bytes(self) -> int:
-        """Sent, retransmissions not counted; with what the capture lost."""
+        """Payload sent, without retransmissions but with the segments that the capture lost."""
         counts = self.half["counts"]
         return int(counts["sent"]["new_bytes"] + counts["acks"]["missed_bytes"])
 
@@ -54,46 +54,46 @@ class Transfer:
         return sorted(((n, ns / whole) for n, ns in found.items()), key=lambda s: (-s[1], s[0]))
 
     def seconds_of(self, limit: str) -> float:
-        """Time that was limited so."""
+        """Time under this limit, seconds."""
         share = self.judgment["limits"].get(limit)
         return int(share["ns"]) / NS if share else 0.0
 
     @property
     def seconds(self) -> float:
-        """Time that the limits share."""
+        """Time attributed to limits, seconds."""
         return sum(int(share["ns"]) for share in self.judgment["limits"].values()) / NS
 
     @property
     def bps(self) -> float:
-        """Over all its time."""
+        """Mean rate over the whole time, bit/s."""
         return 8 * self.bytes / self.seconds if self.seconds else 0.0
 
     def bps_while(self, limit: str) -> float:
-        """While that was the limit."""
+        """Rate while this was the limit, bit/s."""
         share = self.judgment["limits"].get(limit)
         return 8 * NS * share["bytes"] / share["ns"] if share and share["ns"] else 0.0
 
     @property
     def rtt_s(self) -> float | None:
-        """The mean RTT of the whole path, with what it waited in queues."""
+        """Mean RTT of the whole path including queues, seconds."""
         ns = self.judgment["rtt_mean_ns"]
         return None if ns is None else ns / NS
 
     @property
     def rtt_min_s(self) -> float | None:
-        """The smallest."""
+        """Minimum RTT, seconds."""
         ns = self.judgment["rtt_min_ns"]
         return None if ns is None else ns / NS
 
     @property
     def link_bps(self) -> float | None:
-        """Rate of the slowest link, where the spacing of packets shows it."""
+        """Rate of the slowest link, bit/s, where the spacing of packets shows it."""
         rate = self.judgment["link_bytes_per_s"]
         return None if rate is None else 8 * rate
 
     @property
     def sustained_bps(self) -> float:
-        """The highest rate over several RTTs."""
+        """The highest rate over several RTTs, bit/s."""
         return 8 * float(self.judgment["sustained_bytes_per_s"])
 
     @property
@@ -103,45 +103,45 @@ class Transfer:
 
     @property
     def flight_bytes(self) -> int:
-        """Most in flight at a time."""
+        """Maximum number of bytes in flight."""
         return int(self.judgment["flight_max_bytes"])
 
     @property
     def answers(self) -> int:
-        """How often it sent on only when data of the peer had come."""
+        """How often it resumed sending only when data from the peer had arrived."""
         return int(self.judgment["answers"]["waits"])
 
     @property
     def answers_s(self) -> float:
-        """Time that took."""
+        """Time spent waiting for those answers, seconds."""
         return int(self.judgment["answers"]["ns"]) / NS
 
     @property
     def mss_bytes(self) -> int:
-        """The smaller of those that the SYNs offer; Ethernet's where they were not captured."""
+        """The smaller MSS offered by the SYNs; Ethernet's where they were not captured."""
         offered = [o["mss_bytes"] for o in self.connection["options"] if o]
         return min((mss for mss in offered if mss), default=_ETHERNET_MSS_BYTES)
 
     @property
     def lost_share(self) -> float:
-        """Of all packets with data: sent again."""
+        """Retransmissions as a share of all packets with data."""
         sent = self.half["counts"]["sent"]
         again = sum(sent["retransmissions"].values())
         return float(again / sent["data_packets"]) if sent["data_packets"] else 0.0
 
     @property
     def missed_bytes(self) -> int:
-        """Acknowledged, and not in the capture."""
+        """Bytes that were acknowledged but are not in the capture."""
         return int(self.half["counts"]["acks"]["missed_bytes"])
 
     @property
     def missed_segments(self) -> int:
-        """The same."""
+        """Segments that were acknowledged but are not in the capture."""
         return int(self.half["counts"]["acks"]["missed_segments"])
 
     @property
     def missed_share(self) -> float:
-        """Of this direction's segments: not in the capture."""
+        """Share of this direction's segments that are not in the capture."""
         if not self.missed_segments:
             return 0.0
         seen = int(self.half["counts"]["sent"]["segments"])
@@ -154,7 +154,7 @@ class Transfer:
 
     @property
     def capture_loss(self) -> float:
-        """Of the connection's packets: lost by the capture, as far as it shows."""
+        """Share of the connection's packets that the capture lost, as far as it shows."""
         return max(self.missed_share, self.back.missed_share, self.dropped_share)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What other ACK policies would have done: the directions of a replay, beside the transfers."""
+"""The replay of other ACK policies, attached to the transfers of a diagnosis."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,15 +7,16 @@ from typing import Any
 from ackwise.diagnose.transfer import Transfer
 from ackwise.errors import RunError
 
-# Of a replay's document: the same for all directions. Names of files and endpoints are the
-# diagnosis's own.
+# Fields of a replay's document that are the same for all directions. Names of files and endpoints
+# are taken from the diagnosis.
 _COMMON = ("price", "policies", "provenance")
 _NAMES = ("connection", "direction", "from", "to")
 _COPIES = "copies of packets count as arrivals of their own; remove them first: editcap -d"
 
 
 def joined(diagnosis: Mapping[str, Any], replayed: Mapping[str, Any]) -> dict[str, Any]:
-    """The diagnosis with `replay`: directions by `connection` and `half`, as it counts them.
+    """The diagnosis with `replay` added: directions by `connection` and `half`, numbered as in the
+    diagnosis.
 
     Raises RunError where the two readings of the capture differ: it was written to in between.
     """
@@ -41,7 +42,7 @@ def _joined(connections: Sequence[Mapping[str, Any]], one: Mapping[str, Any]) ->
 
 
 def of(diagnosis: Mapping[str, Any], transfer: Transfer) -> dict[str, Any] | None:
-    """Policies on the arrivals of a transfer; None: not replayed."""
+    """Policies on the arrivals of a transfer; None if it was not replayed."""
     place = (transfer.connection["index"], transfer.of)
     directions: list[dict[str, Any]] = diagnosis.get("replay", {}).get("directions", [])
     return next((one for one in directions if (one["connection"], one["half"]) == place), None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""ACK separation on a real interface: model, classifier, plan, set-up and what the kernel counts.
+"""ACK separation on a real interface: model, classifier, plan, set-up and the kernel's counters.
 
 packet ──> classifier ──> pure ACK? ──yes──> ACK class   guarantee and ceiling by the model
            (bpf.py,           │              leaf of 100 ┐

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A small assembler of classic BPF: the target needs no compiler, `tc` and sockets take the result.
+"""A small assembler of classic BPF: the target needs no compiler, and both `tc` and sockets accept
+the result.
 
 Source: S. McCanne, V. Jacobson, "The BSD packet filter", 1993; Linux, networking/filter.rst.
 """
@@ -22,7 +23,7 @@ NEXT = ""  # jump target: the instruction that follows
 
 @dataclass(frozen=True)
 class Instruction:
-    """One instruction as the kernel takes it (struct sock_filter)."""
+    """One instruction in the kernel's layout (struct sock_filter)."""
 
     code: int
     jt: int
@@ -39,7 +40,7 @@ class _Draft:
 
 
 class Assembler:
-    """Collects instructions; jumps name labels, and go forward only, as classic BPF demands.
+    """Collects instructions. Jumps name labels and go forward only, as classic BPF requires.
 
     A is the accumulator, X the index register; `[x+k]` is the packet's byte at X + k. A load
     beyond the packet's end makes the program return 0.
@@ -88,7 +89,7 @@ class Assembler:
         self._drafts.append(_Draft(_LDX | _IMM, k))
 
     def compute(self, operation: str, k: int) -> None:
-        """A = A operation k; add, sub, and, lsh, rsh, modulo 2**32."""
+        """A = A operation k, modulo 2**32; the operation is add, sub, and, lsh or rsh."""
         self._drafts.append(_Draft(_ALU | _OPERATIONS[operation], k))
 
     def add_x(self) -> None:
@@ -110,23 +111,24 @@ class Assembler:
         self.a_to_x()
 
     def branch(self, test: str, k: int, yes: str = NEXT, no: str = NEXT) -> None:
-        """Goes to `yes` if A == k (jeq), A >= k (jge), A & k (jset), else to `no`."""
+        """Jumps to `yes` if A == k (jeq), A >= k (jge) or A & k (jset), otherwise to `no`."""
         self._drafts.append(_Draft(_JMP | _TESTS[test], k, yes, no))
 
     def branch_x(self, test: str, yes: str = NEXT, no: str = NEXT) -> None:
-        """The same against X."""
+        """Like `branch`, with X in place of k."""
         self._drafts.append(_Draft(_JMP | _TESTS[test] | _X, 0, yes, no))
 
     def jump(self, to: str) -> None:
-        """Goes to `to`."""
+        """Jumps to the label `to`."""
         self._drafts.append(_Draft(_JMP, 0, to))
 
     def finish(self, k: int) -> None:
-        """Returns k."""
+        """Ends the program with the return value k."""
         self._drafts.append(_Draft(_RET, k))
 
     def assemble(self) -> tuple[Instruction, ...]:
-        """The program; ValueError for an unknown label, a jump back or one that is too far."""
+        """The finished program; ValueError for an unknown label, a backward jump or one too far
+        away."""
         if not 0 < len(self._drafts) <= INSTRUCTIONS_MAX:
             raise ValueError(f"{len(self._drafts)} instructions; the kernel takes 1 to 4096")
         return tuple(self._resolved(at, draft) for at, draft in enumerate(self._drafts))
@@ -149,11 +151,11 @@ class Assembler:
 
 
 def packed(program: Sequence[Instruction]) -> bytes:
-    """As the kernel takes it: an array of struct sock_filter, in the host's byte order."""
+    """The program as an array of struct sock_filter in host byte order."""
     return b"".join(struct.pack("=HBBI", i.code, i.jt, i.jf, i.k) for i in program)
 
 
 def text(program: Sequence[Instruction]) -> str:
-    """As `tc filter ... bpf bytecode` takes it."""
+    """The program in the notation of `tc filter ... bpf bytecode`."""
     lines = (f"{i.code} {i.jt} {i.jf} {i.k}" for i in program)
     return f"{len(program)},{','.join(lines)}"

@@ -1,26 +1,26 @@
 # SPDX-License-Identifier: MIT
 """The filter that matches pure ACKs, as classic BPF.
 
-What is a pure ACK: a TCP segment without payload whose ACK flag is set and whose SYN, FIN, RST and
-URG flags are not (RFC 9293). Its loss costs nothing as long as a later one arrives, so it may wait
-in a short queue of its own.
+A pure ACK is a TCP segment without payload whose ACK flag is set and whose SYN, FIN, RST and URG
+flags are not (RFC 9293). Its loss costs nothing as long as a later one arrives, so it may wait in a
+short queue of its own.
 
-- PSH makes no difference: without payload there is nothing to push, and some stacks set it.
-- ECE, CWR and the bit that was NS make none: with Accurate ECN (RFC 9768) they count marks on every
-  ACK, and with RFC 3168 an ECE is the more urgent.
+- PSH is ignored: without payload there is nothing to push, and some stacks set it.
+- ECE, CWR and the former NS bit are ignored: Accurate ECN (RFC 9768) uses them on every ACK to
+  count marks, and with RFC 3168 an ACK with ECE is the more urgent.
 - Keep-alives and window probes without payload look the same, and are as small and as rare.
-- A fragment is never one. An atomic fragment (RFC 6946) is a whole datagram and is looked into.
-- What is encrypted, tunnelled or damaged (a header longer than its packet) is data.
+- A fragment never matches. An atomic fragment (RFC 6946) is a whole datagram and is examined.
+- Encrypted, tunnelled and damaged packets (a header longer than its packet) are data.
 
 Lengths come from the IP header, never from the frame: short frames are padded, and a frame that
 GRO has merged is as long as all its segments. A frame merged beyond 64 KiB has 0 there: data.
 
 Frames: Ethernet with up to two VLAN tags (802.1Q, 802.1ad, 0x9100; a tag that the kernel keeps
-beside the frame is not in it, which is as well) and PPPoE session (RFC 2516), or bare IP (ppp,
-tun). IPv4 with options. IPv6 with up to five extension headers out of hop-by-hop, routing,
-destination options and fragment: what RFC 8200, 4.1 lets a packet have. Offsets are counted from
-the frame's begin: such loads reach every byte, also where a driver left headers in pages. Loads
-are what costs, so one brings all fields of a word.
+beside the frame needs no handling) and PPPoE session (RFC 2516), or bare IP (ppp, tun). IPv4 with
+options. IPv6 with up to five extension headers among hop-by-hop, routing, destination options and
+fragment, the most that RFC 8200, 4.1 allows. Offsets count from the start of the frame, so that
+loads reach every byte even where a driver left headers in pages. Loads are the expensive
+instructions, so one load fetches all fields of a word.
 """
 
 import re
@@ -28,7 +28,7 @@ from enum import Enum
 
 from ackwise.gateway.bpf import Assembler, Instruction
 
-MATCH = 0xFFFFFFFF  # cls_bpf: the class that the filter names
+MATCH = 0xFFFFFFFF  # class id returned to cls_bpf for a match
 NO_MATCH = 0
 VLAN_TYPES = (0x8100, 0x88A8, 0x9100)
 VLAN_TAGS_MAX = 2
@@ -38,7 +38,7 @@ _END, _NETWORK, _WORD, _PROTOCOL = range(4)  # cells of M
 
 
 class Framing(Enum):
-    """The headers that an interface's packets begin with."""
+    """The headers at the start of an interface's packets."""
 
     ETHERNET = "ethernet"
     IP = "ip"
@@ -56,11 +56,11 @@ FRAMING_OF_HARDWARE = {
     776: Framing.IP,  # IPv6 in IPv4
 }
 
-# Names as Linux, systemd, pppd and OpenWrt give them, for interfaces of other hosts. Not decisive:
-# wan, which on OpenWrt is a port or a connection (pppoe-wan); wwan0, which has Ethernet headers
-# with MBIM and none with QMI.
+# Interface names on other hosts, as Linux, systemd, pppd and OpenWrt assign them. Some are
+# ambiguous and left out: wan is a port or a connection (pppoe-wan) on OpenWrt; wwan0 has Ethernet
+# headers with MBIM and none with QMI.
 _FRAMING_OF_NAME = (
-    # a VLAN, whatever it is on: eth0.7
+    # a VLAN on any device: eth0.7
     (Framing.ETHERNET, r".+\.\d+"),
     (Framing.ETHERNET, r"(eth|lan|br|bond|team|veth|vlan|tap|dsl|wlan)\d*"),
     (Framing.ETHERNET, r"(en|wl)[a-zP]\w*\d\w*|br-.+"),
@@ -70,7 +70,7 @@ _FRAMING_OF_NAME = (
 
 
 def framing_of_name(name: str) -> Framing | None:
-    """What an interface's name says about its framing, by convention; None: nothing."""
+    """Framing that an interface's name implies by convention; None if it implies none."""
     matching = (f for f, pattern in _FRAMING_OF_NAME if re.fullmatch(pattern, name))
     return next(matching, None)
 
@@ -129,7 +129,7 @@ def _ethernet(asm: Assembler) -> None:
 
 
 def _ends_inside(asm: Assembler) -> None:
-    """Stores A, the end of the datagram, and rejects a frame that is shorter. Keeps X."""
+    """Stores A, the end of the datagram, and rejects a frame that ends before it. Keeps X."""
     asm.store(_END)
     asm.store_x(_NETWORK)
     asm.recall_x(_END)
@@ -191,7 +191,7 @@ def _ipv6(asm: Assembler) -> None:
         asm.advance(8)
         asm.jump(f"behind {i}")
         asm.label(f"options {i}")
-        asm.load_x("w", 0)  # next header, length in words of 8 bytes less one
+        asm.load_x("w", 0)  # next header, length in 8-byte words minus one
         asm.store(_WORD)
         asm.compute("and", 0xFF0000)
         asm.compute("rsh", 13)

@@ -43,7 +43,7 @@ NAME_BYTES_MAX = 15
 
 @dataclass(frozen=True)
 class Did:
-    """What was done, in words; `changed`: whether the interface's queues were changed."""
+    """Description of what was done; `changed`: whether the interface's queues were changed."""
 
     words: str
     changed: bool
@@ -51,7 +51,7 @@ class Did:
 
 
 def check_name(name: str) -> None:
-    """InputError for what cannot be an interface name; it also names the state file."""
+    """InputError for an invalid interface name. The name is also the state file's name."""
     if (
         not 0 < len(os.fsencode(name)) <= NAME_BYTES_MAX
         or any(c in "/:\0" or c.isspace() for c in name)
@@ -87,8 +87,8 @@ PSCHED = Path("/proc/net/psched")
 
 
 def timer_step_ns() -> int | None:
-    """Resolution of this kernel's queue timers: 1 with high-resolution timers, else 1 s / HZ; None
-    when unknown."""
+    """Resolution of this kernel's queue timers: 1 with high-resolution timers, otherwise 1 s / HZ.
+    None when unknown."""
     try:
         per_second = int(PSCHED.read_text(encoding="ascii").split()[-1], 16)
         return 10**9 // per_second
@@ -97,8 +97,8 @@ def timer_step_ns() -> int | None:
 
 
 def missing_kinds() -> dict[str, str]:
-    """Leaf queues, root and filter that this kernel lacks, with its error message. Needs root;
-    NoNamespace when none can be made."""
+    """Leaf queues, root and filter that this kernel lacks, each with the kernel's error message.
+    Needs root; NoNamespace when no namespace can be created."""
     found = {}
     for kind in tree.LEAF_KINDS:
         leaf = tree.Leaf(kind, 0 if kind == "cake" else 10_000)
@@ -127,7 +127,7 @@ def up(
     self_test: bool = True,
     rehearsed: Callable[[], object] = lambda: None,
 ) -> Did:
-    """Sets up the tree; `note` goes into the state file.
+    """Sets up the tree; `note` is stored in the state file.
 
     `replace_own`: save and replace queues that the user has set up; without it they are refused.
     `self_test`: send one pure ACK and see whether its class counts it; a failure changes nothing.
@@ -167,7 +167,7 @@ def up(
 
 
 def _back_to(old: State | None, keeper: Keeper) -> None:
-    """What was saved before, now that the interface is as it was before."""
+    """Restores the earlier state file once the interface is back in its earlier state."""
     if old is None:
         keeper.forget()
     else:
@@ -177,7 +177,7 @@ def _back_to(old: State | None, keeper: Keeper) -> None:
 def _finish(
     kernel: Rtnetlink, link: Interface, keeper: Keeper, state: State, *, self_test: bool
 ) -> SelfTest | None:
-    """Marks it up, and then tests it: a kill during the test must not undo what is done."""
+    """Marks the interface up, then tests it: a kill during the test must not undo the set-up."""
     keeper.write(state)
     if not self_test:
         return None
@@ -207,7 +207,7 @@ def _before(
     *,
     replace_own: bool,
 ) -> Snapshot:
-    """What `down` restores."""
+    """The queues that `down` will restore."""
     if old is not None and (
         current.has_our_root or current == old.before or _is_half_restored(old, current)
     ):
@@ -239,10 +239,11 @@ def _is_half_restored(state: State, current: Snapshot) -> bool:
 def _rehearse(
     settings: TreeSettings, before: Snapshot, current: Snapshot, link: Interface
 ) -> Snapshot | None:
-    """The tree as the kernel will report it; None when no namespace can be made for a trial, and
-    nothing is at stake: what goes is the kernel's default, ours, or whole in the state file.
+    """The tree as the kernel will report it. None when no namespace can be created for a trial;
+    nothing is at risk then, because the queues being replaced are the kernel's default, ours, or
+    whole in the state file.
 
-    InputError when the tree cannot be set up, or what goes could not be restored exactly.
+    InputError when the tree cannot be set up, or the replaced queues could not be restored exactly.
     """
     at_stake = current == before and not before.is_default
     why = current.obstacle if at_stake else ""
@@ -276,7 +277,7 @@ def _rehearse(
 
 
 def _loss(before: Snapshot, link: Interface) -> str:
-    """What would be different of the queues after a restore; "" if nothing. NoNamespace when it
+    """How the queues would differ after a restore; "" if they would not. NoNamespace when a restore
     cannot be tried."""
     refused, back = rehearsal.attempt(
         before.messages,
@@ -293,7 +294,7 @@ def _loss(before: Snapshot, link: Interface) -> str:
 
 
 def _explained(refused: Refused) -> str:
-    """The step, the kernel's message, and the module that is missing, if one is."""
+    """The failed step, the kernel's message, and the missing module, if any."""
     if "unknown" in refused.words or refused.number == 2:
         kinds = [k for k in MODULES if f" {k} " in f" {refused.step} "]
         if kinds:
@@ -312,7 +313,7 @@ def _change(
 
 
 def _put_back(kernel: Rtnetlink, snapshot: Snapshot, link: Interface) -> tuple[bool, str]:
-    """Restores `snapshot`; whether there is nothing left to restore, and the outcome in words."""
+    """Restores `snapshot`. Returns whether nothing is left to restore, and the outcome in words."""
     if kernel.link(link.name) is None:
         return True, "the interface is gone"
     now = Snapshot.take(kernel, link.ifindex)
@@ -325,7 +326,8 @@ def _put_back(kernel: Rtnetlink, snapshot: Snapshot, link: Interface) -> tuple[b
 
 
 def down(interface: str, keeper: Keeper) -> Did:
-    """Restores the queues. Nothing to do is not an error; RunError when the kernel refuses."""
+    """Restores the queues. Having nothing to restore is not an error; RunError when the kernel
+    refuses."""
     check_name(interface)
     check_rights()
     with keeper.lock(), Rtnetlink() as kernel:

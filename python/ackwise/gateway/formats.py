@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: MIT
 """A plan as a shell script for routers without Python, as systemd units and as hooks.
 
-The script needs `tc` and a POSIX shell. It finds out where it runs what differs between hosts: the
-framing of the interface, unless --framing was given, and the leaves that the kernel has. It changes
-an interface only when that has the kernel's default queue or the script's own tree, because it
-cannot save and restore other queues.
+The script needs `tc` and a POSIX shell. At run time it detects what differs between hosts: the
+framing of the interface, unless --framing was given, and the leaf queues that the kernel has. It
+changes an interface only when that has the kernel's default queue or the script's own tree, because
+it cannot save and restore other queues.
 
-An interface may have almost any name. Each target has one function that writes a word so that it
-stays that word: `sh_word`, `systemd_word`. What they return is printable. Comments are for readers
-and have escapes instead of control characters.
+An interface may have almost any name. Each target has one function that quotes a word: `sh_word`,
+`systemd_word`. Their results are printable. Comments are for readers and show control characters as
+escapes.
 """
 
 import os
@@ -42,7 +42,7 @@ _SYSTEMD_PLAIN = re.compile(r"[A-Za-z0-9_/.:,=+@-]+")
 
 
 def sh_word(text: str) -> str:
-    """One word of a POSIX shell."""
+    """One quoted word of a POSIX shell."""
     words = []
     for i, part in enumerate(_NOT_SHOWN.split(text)):
         if i % 2:
@@ -54,12 +54,12 @@ def sh_word(text: str) -> str:
 
 
 def sh_line(words: Iterable[str]) -> str:
-    """A command of a POSIX shell."""
+    """A command line for a POSIX shell."""
     return " ".join(map(sh_word, words))
 
 
 def systemd_word(text: str) -> str:
-    """One word of a command in a unit; see systemd.service(5), Command lines."""
+    """One quoted word of a command in a unit; see systemd.service(5), Command lines."""
     if _SYSTEMD_PLAIN.fullmatch(text):
         return text
     special = {b: 2 * chr(b) for b in b"%$\\"} | {ord('"'): '\\"'}
@@ -70,7 +70,7 @@ def systemd_word(text: str) -> str:
 
 
 def systemd_name(device: str) -> str:
-    """As a part of a unit's name, as `systemd-escape --path` writes it."""
+    """Part of a unit's name, in the notation of `systemd-escape --path`."""
     return "".join(
         chr(b) if chr(b) in ":_." or (chr(b).isascii() and chr(b).isalnum()) else f"\\x{b:02x}"
         for b in os.fsencode(device)
@@ -78,7 +78,7 @@ def systemd_name(device: str) -> str:
 
 
 def _call(command: str, device: str, options: Sequence[str] = ()) -> list[str]:
-    """`ackwise gateway COMMAND`; a name that could be an option comes last."""
+    """Words of `ackwise gateway COMMAND`; a device name that looks like an option comes last."""
     words = [*options, "--", device] if device.startswith("-") else [device, *options]
     return ["ackwise", "gateway", command, *words]
 
@@ -89,7 +89,7 @@ def command_lines(settings: TreeSettings) -> list[str]:
 
 
 def tc(settled: Settled) -> str:
-    """The commands, below the reasons."""
+    """The `tc` commands, preceded by the reasons for them."""
     comments = _comments([*_warnings(settled), *settled.reasons])
     return "\n".join([*comments, *command_lines(settled.settings)]) + "\n"
 
@@ -107,7 +107,8 @@ def _head(settled: Settled, *titles: str) -> str:
 
 
 def _queues(settings: TreeSettings) -> str:
-    """Everything but the leaves. No `tc -batch`, whose lines cannot hold every name."""
+    """Everything but the leaves. Not in the form of `tc -batch`, whose lines cannot hold every
+    name."""
     device = "$DEVICE"
     lines = (
         " ".join(f'"{device}"' if word == device else sh_word(word) for word in ("tc", *words))
@@ -117,7 +118,8 @@ def _queues(settings: TreeSettings) -> str:
 
 
 def _framed(settled: Settled) -> str:
-    """The function that makes the tree: for one framing, or for that of the device's kind."""
+    """The function that creates the tree: for one framing, or for the framing of the device's
+    kind."""
     if settled.request.framing is not None:
         return f"make_tree() {{\n{_queues(settled.settings)}}}\n"
     text = "# By the kind of the interface, ARPHRD_* of Linux.\nmake_tree() {\n"
@@ -144,7 +146,7 @@ def _leaves(parent: int, leaves: tuple[Leaf, ...]) -> str:
 
 
 def _functions(settled: Settled) -> str:
-    """What both scripts consist of; DEVICE is the interface."""
+    """Functions common to both scripts; DEVICE is the interface."""
     acks, data = handle_text(tree.ACKS), handle_text(tree.DATA)
     said = "".join(f"    say {sh_word(text)}\n" for text in _warnings(settled))
     if settled.request.burst_ns is None:
@@ -154,7 +156,7 @@ def _functions(settled: Settled) -> str:
     *) say 'warning: coarse timers: make the script with --burst and the step of the timers' ;;
     esac
 """
-    # a subshell, because a shell keeps the caller's output open beside a function's redirection
+    # a subshell, because some shells keep the caller's output open despite a function's redirection
     test = "    (self_test) </dev/null >/dev/null 2>&1 &\n" if settled.request.self_test else ""
     if settled.request.access.mtu_bytes is None:
         said += f"""\
@@ -308,7 +310,7 @@ def systemd(options: Sequence[str], settled: Settled) -> str:
     """A unit bound to the interface: it starts and stops with it."""
     device = settled.settings.interface
     unit = systemd_name(device)
-    file = unit.replace("\\x2d", "-")  # which the name of a unit may have
+    file = unit.replace("\\x2d", "-")  # allowed in a unit's name
     # not at the end of a line, where a backslash would join the next
     described = printable(device).replace("%", "%%")
     return f"""{_head(settled, f"/etc/systemd/system/ackwise-gateway-{file}.service")}

@@ -18,7 +18,8 @@ HEADER_BYTES = {Framing.ETHERNET: 14, Framing.IP: 0}
 
 @dataclass(frozen=True)
 class LinkLayer:
-    """Bytes around an IP packet; `least_bytes` with them; `cells`: in ATM cells."""
+    """Bytes added to an IP packet; `least_bytes`: minimum size including them; `cells`: sent in ATM
+    cells."""
 
     name: str
     overhead_bytes: int
@@ -27,19 +28,20 @@ class LinkLayer:
     what: str = ""
 
     def wire_bytes(self, ip_bytes: int) -> int:
-        """Bytes of the link's rate that an IP packet of `ip_bytes` takes."""
+        """Bytes that an IP packet of `ip_bytes` takes at the link's rate."""
         size = max(ip_bytes + self.overhead_bytes, self.least_bytes)
         if self.cells:
             return -(-size // CELL_PAYLOAD_BYTES) * CELL_BYTES
         return size
 
     def beyond(self, framing: Framing) -> int:
-        """Bytes that such an interface's queue does not see, at least 0."""
+        """Overhead bytes that a queue on an interface with this framing does not see; at least
+        0."""
         return max(0, self.overhead_bytes - HEADER_BYTES[framing])
 
 
 def line_bps(carried_bps: int) -> int:
-    """The rate of a line whose cells carry `carried_bps`."""
+    """Rate of an ATM line whose cells carry `carried_bps`."""
     return round(carried_bps * CELL_BYTES / CELL_PAYLOAD_BYTES)
 
 

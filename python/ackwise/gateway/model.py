@@ -10,10 +10,10 @@ Sources: RFC 3449, 2.1 (normalized asymmetry k); J. Park, S. Hong (spec page 3);
 
 Solo, each direction gets its rate less headers. Together:
 
-- **separation**: ACKs take min(demand, their ceiling), the upload the rest. Each class sends by its
-  own tokens, so nothing but their ceiling thins the ACKs.
-- **thinning**: the same with a lower ceiling, in a leaf that lets the newest ACK through. The lab
-  finds that fewer ACKs do not slow the download down.
+- **separation**: ACKs take min(demand, their ceiling), the upload the rest. Each class sends on its
+  own tokens, so only the ceiling thins the ACKs.
+- **thinning**: like separation, but with a lower ceiling and a leaf that keeps the newest ACK.
+  Measurements in the lab show that fewer ACKs do not slow the download down.
 - **FIFO**: data and ACKs share the queue, which drops a fraction p of both. Dropped ACKs are not
   sent again, so the upload gets u = 1 - demand (1 - p). Of the N packets in the queue, the upload's
   window is W = sqrt(1.5 / p) and the others are ACKs, so u = W D / (W D + (N - W) d). The model
@@ -29,17 +29,17 @@ from typing import Any
 from ackwise.gateway.linklayer import LAYERS, LinkLayer
 
 IPV4_BYTES, IPV6_BYTES, TCP_BYTES, TIMESTAMP_BYTES = 20, 40, 20, 12
-SACK_FIRST_BYTES, SACK_MORE_BYTES = 12, 8  # with their padding; RFC 2018
+SACK_FIRST_BYTES, SACK_MORE_BYTES = 12, 8  # with padding; RFC 2018
 
-INTERFERES_BELOW = 0.9  # of the solo throughput, in either direction
+INTERFERES_BELOW = 0.9  # share of the solo throughput, in either direction
 
-GUARANTEE_OF_DEMAND = 1.25  # ACKs come in bursts, and of more than one size
+GUARANTEE_OF_DEMAND = 1.25  # headroom: ACKs come in bursts and in more than one size
 CEILING_OF_DEMAND = 2.0
-CEILING_MOST = 0.5  # data keeps half under any load
-THIN_ABOVE = 0.06  # more would cost the upload over 7%, its own headers included
+CEILING_MOST = 0.5  # data keeps half of the uplink under any load
+THIN_ABOVE = 0.06  # a larger share would cost the upload over 7%, its own headers included
 THIN_TO_SEGMENTS = 3  # per ACK; linux-separation also measures two and four
 THIN_MOST = 0.15  # the upload keeps at least 85%
-SHARE_LEAST = 0.02  # a rate that any class can have
+SHARE_LEAST = 0.02  # smallest share that any class can have
 LEAF_PACKETS = 100  # as in the paper (spec page 3)
 THIN_LEAF_NS = 50_000_000  # longest wait of an ACK in a head-drop leaf
 THIN_LEAF_LEAST, THIN_LEAF_MOST = 4, 100
@@ -53,21 +53,21 @@ class AccessLink:
     up_bps: int
     mtu_bytes: int = 1500
     layer: LinkLayer = LAYERS["header"]
-    ack_bytes: int = IPV4_BYTES + TCP_BYTES + TIMESTAMP_BYTES  # the IP packet
+    ack_bytes: int = IPV4_BYTES + TCP_BYTES + TIMESTAMP_BYTES  # IP packet of an ACK
     data_header_bytes: int = IPV4_BYTES + TCP_BYTES + TIMESTAMP_BYTES
     segments_per_ack: float = 1.0
     queue_packets: int = LEAF_PACKETS
-    round_trip_ns: int = 20_000_000  # without queues
+    round_trip_ns: int = 20_000_000  # excluding queues
     window_packets: int = 0
 
     @property
     def ack_wire_bytes(self) -> int:
-        """An ACK on the uplink."""
+        """Wire size of an ACK on the uplink, bytes."""
         return self.layer.wire_bytes(self.ack_bytes)
 
     @property
     def data_wire_bytes(self) -> int:
-        """A full packet."""
+        """Wire size of a full data packet, bytes."""
         return self.layer.wire_bytes(self.mtu_bytes)
 
     @property
@@ -128,7 +128,7 @@ class Prediction:
     fifo: Speeds
     separation: Speeds
     thinned: Speeds
-    fifo_ack_places: float  # of the full queue
+    fifo_ack_places: float  # packets of the full queue that are ACKs
     fifo_delay_ns: float
     interferes: bool
     advice: Recommendation
@@ -155,7 +155,7 @@ def predict(link: AccessLink) -> Prediction:
 
 
 def _window_bps(link: AccessLink, queue_ns: float) -> float:
-    """Payload rate that the download's window allows."""
+    """Payload rate that the download's window allows, bit/s."""
     if not link.window_packets:
         return float("inf")
     window_bits = 8 * link.window_packets * (link.mtu_bytes - link.data_header_bytes)
@@ -170,7 +170,7 @@ def _reverse(link: AccessLink, up_bps: float) -> float:
 
 
 def apart(link: AccessLink, alone: Speeds, ack_share: float) -> Speeds:
-    """Speeds when ACKs take that share of the uplink, 0 to 1, and none of them is missed."""
+    """Throughput when ACKs take that share of the uplink (0 to 1) and none of them is missed."""
     up = alone.up_bps * (1 - ack_share)
     down = min(alone.down_bps, link.down_bps * link.payload_share * (1 - _reverse(link, up)))
     return Speeds(up, down)
@@ -255,7 +255,7 @@ def advise(link: AccessLink, *, may_thin: bool = True) -> Recommendation:
 
 
 def _whole(link: AccessLink, share: float) -> int:
-    """That share of the uplink in whole kbit/s, or in bit/s where kbit/s are too coarse."""
+    """That share of the uplink, rounded to kbit/s, or to bit/s where kbit/s are too coarse."""
     bps = int(link.up_bps * share)
     return bps // 1000 * 1000 if bps >= 10_000 else max(8, bps // 8 * 8)
 
@@ -274,7 +274,7 @@ def _data_fifo(link: AccessLink) -> str:
 
 
 def document(prediction: Prediction) -> dict[str, Any]:
-    """As JSON; rates in bit/s."""
+    """The prediction as JSON; rates in bit/s."""
     link = prediction.link
     return {
         "link": asdict(link)
@@ -297,8 +297,8 @@ RATIOS = (1.0, 2.0, 2.625, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0)
 
 
 def sweep(link: AccessLink) -> list[Prediction]:
-    """The same uplink with a downlink of 1 to 200 times its rate; the download's window is scaled
-    with the rate."""
+    """Predictions for the same uplink with a downlink of 1 to 200 times its rate; the download's
+    window scales with the rate."""
     base = link.down_bps / link.up_bps
     return [
         predict(

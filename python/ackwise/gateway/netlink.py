@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: MIT
 """Traffic control over rtnetlink: messages, dumps, and many changes in one datagram.
 
-A datagram is processed inside one system call. A process that is killed has therefore made all of
-its changes or none. A datagram that the kernel does not take whole is halved, so what must not be
-left half done says so in the state file first.
+The kernel processes a datagram within one system call, so a killed process has made all of its
+changes or none. A datagram that is too large for the kernel is sent in halves; a change that must
+not be left half done is therefore noted in the state file first.
 
-What arrives is parsed strictly: a length that does not fit is a RunError, never a shorter list,
-because a queue that was not read would not be restored. Answers count only if the kernel sent them
-to this socket for this request.
+Parsing is strict: a length that does not fit is a RunError, never a shorter list, because a queue
+that was not read would not be restored. Only answers that the kernel sent to this socket for this
+request count.
 
 Why no library: pyroute2 0.9.7 declares the instructions of a classic BPF filter as one 32-bit
-number and so cannot send them, has no HTB link layers, and hands out decoded messages, whereas a
-foreign queue is put back best by the kernel's own bytes.
+number and so cannot send them, has no HTB link layers, and returns decoded messages, whereas a
+foreign queue is best restored from the kernel's own bytes.
 
 Source: Linux, include/uapi/linux/{netlink,rtnetlink,pkt_sched,if_link}.h; rtnetlink(7).
 """
@@ -35,7 +35,7 @@ NEWTFILTER, GETTFILTER = 44, 46
 NEWCHAIN, GETCHAIN = 100, 102
 
 ROOT = 0xFFFFFFFF
-INGRESS = 0xFFFFFFF1  # also clsact
+INGRESS = 0xFFFFFFF1  # the same as clsact
 
 _ERROR, _DONE = 2, 3
 _REQUEST, _ACK, _DUMP = 0x1, 0x4, 0x300
@@ -66,12 +66,12 @@ _LINK = struct.Struct("=BxHiII")  # struct ifinfomsg
 
 
 def attribute(kind: int, payload: bytes) -> bytes:
-    """One attribute, padded."""
+    """One netlink attribute, padded."""
     return _ATTRIBUTE.pack(len(payload) + 4, kind) + payload + bytes(-len(payload) % 4)
 
 
 def damaged(what: str) -> RunError:
-    """The error for an answer that cannot be what the kernel meant to send."""
+    """The error for an answer that no correct kernel sends."""
     return RunError(f"the kernel's answer is damaged: {what}")
 
 
@@ -91,25 +91,25 @@ def attributes(data: bytes) -> list[tuple[int, bytes]]:
 
 
 def number(payload: bytes, layout: str = "=I") -> int:
-    """The number that an attribute holds; RunError when it has another size."""
+    """The integer in an attribute; RunError for another size."""
     if len(payload) != struct.calcsize(layout):
         raise damaged(f"a number of {len(payload)} bytes")
     return int(struct.unpack(layout, payload)[0])
 
 
 def text(payload: bytes) -> str:
-    """The text that an attribute holds, up to its NUL."""
+    """The string in an attribute, up to its NUL."""
     return payload.partition(b"\0")[0].decode(errors="replace")
 
 
 def handle_text(handle: int) -> str:
-    """As tc writes it: "ac:10", "ac:"."""
+    """A handle in tc's notation: "ac:10", "ac:"."""
     return f"{handle >> 16:x}:{handle & 0xFFFF:x}" if handle & 0xFFFF else f"{handle >> 16:x}:"
 
 
 @dataclass(frozen=True)
 class Message:
-    """One change. `step` says in words what it does, for the message when it fails."""
+    """One change. `step` names it for the message when it fails."""
 
     step: str
     kind: int
@@ -159,7 +159,7 @@ class TcObject:
 
 @dataclass(frozen=True)
 class Interface:
-    """An interface."""
+    """A network interface as the kernel reports it."""
 
     name: str
     ifindex: int
@@ -167,13 +167,13 @@ class Interface:
     mtu_bytes: int
     transmit_queues: int
     up: bool
-    address: bytes  # of the link layer
+    address: bytes  # link-layer address
     queue_packets: int  # txqueuelen, which HTB reports as direct_qlen
 
 
 @dataclass(frozen=True)
 class Answer:
-    """One message of the kernel. `port`: the socket whose request it answers."""
+    """One message from the kernel. `port`: the socket whose request it answers."""
 
     kind: int
     flags: int
@@ -215,7 +215,7 @@ def traffic_object(body: bytes) -> TcObject:
 
 
 def interface(body: bytes) -> Interface:
-    """An interface. RunError for a message that is too short or has a wrong length in it."""
+    """A network interface. RunError for a message that is too short or holds a wrong length."""
     if len(body) < _LINK.size:
         raise damaged(f"an interface in {len(body)} bytes")
     _, hardware, ifindex, flags, _ = _LINK.unpack_from(body)
@@ -243,7 +243,7 @@ class Rtnetlink:
             self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
             self._sequence = 0
             for option in (_EXT_ACK, _CAP_ACK, _STRICT):
-                with contextlib.suppress(OSError):  # older than 4.12, 4.2, 4.20: fewer words
+                with contextlib.suppress(OSError):  # Linux 4.20 or newer explains more
                     self._socket.setsockopt(_SOL_NETLINK, option, 1)
             for forced, plain, size_bytes in (
                 (_SNDBUFFORCE, socket.SO_SNDBUF, _SEND_BYTES),
@@ -251,7 +251,7 @@ class Rtnetlink:
             ):
                 try:
                     self._socket.setsockopt(socket.SOL_SOCKET, forced, size_bytes)
-                except OSError:  # in a user namespace: up to the sysctl
+                except OSError:  # in a user namespace the sysctl is the limit
                     self._socket.setsockopt(socket.SOL_SOCKET, plain, size_bytes)
             self._socket.bind((0, 0))
             self._port = int(self._socket.getsockname()[0])
@@ -268,13 +268,13 @@ class Rtnetlink:
         self._socket.close()
 
     def change(self, messages: Sequence[Message]) -> list[Refused]:
-        """Sends all messages to the kernel, in one datagram if it takes it; returns what it
-        refused. The kernel goes on with the messages behind a refused one."""
+        """Sends all messages to the kernel, in one datagram if it fits, and returns the refused
+        changes. The kernel continues with the messages after a refused one."""
         if not messages:
             return []
         first = self._sequence + 1
-        # The kernel reports each error; success only of the last, as thousands of answers would
-        # overflow the socket.
+        # The kernel reports every error but acknowledges only the last message: thousands of
+        # acknowledgments would overflow the socket.
         last = len(messages) - 1
         datagram = b"".join(
             self._framed(m.kind, m.flags | (_ACK if i == last else 0), m.body)
@@ -291,14 +291,14 @@ class Rtnetlink:
         return self._refused(messages, first)
 
     def _refused(self, messages: Sequence[Message], first: int) -> list[Refused]:
-        """The errors of a datagram whose first message has that number."""
+        """The errors of a datagram whose first message has the number `first`."""
         refused: list[Refused] = []
         complete = True
         while True:
             try:
                 received = self._received(wait=complete)
             except OverflowError:
-                complete = False  # what had room is still to be read
+                complete = False  # the datagrams that fitted are still to be read
                 continue
             except BlockingIOError:
                 lost = "there were more errors than the socket has room for"
@@ -317,7 +317,7 @@ class Rtnetlink:
         return self.known_traffic(kind, ifindex, parent=parent) or []
 
     def known_traffic(self, kind: int, ifindex: int, *, parent: int = 0) -> list[TcObject] | None:
-        """The same; None from a kernel that knows no such objects."""
+        """Like `traffic`; None from a kernel that does not know such objects."""
         head = _TRAFFIC.pack(socket.AF_UNSPEC, ifindex, 0, parent, 0)
         bodies = self._dump(kind, head)
         if bodies is None:
@@ -337,8 +337,8 @@ class Rtnetlink:
         return head + body + bytes(-len(body) % 4)
 
     def _received(self, *, wait: bool = True) -> list[Answer]:
-        """The next datagram of the kernel to this socket. OverflowError when answers were lost;
-        without waiting, BlockingIOError when there is none."""
+        """The next datagram from the kernel to this socket. OverflowError when answers were lost;
+        BlockingIOError when there is none and `wait` is false."""
         self._socket.settimeout(_ANSWER_SECONDS if wait else 0)
         while True:
             try:
@@ -349,14 +349,14 @@ class Rtnetlink:
                 if problem.errno == errno.ENOBUFS:
                     raise OverflowError from None
                 raise _unanswered(problem) from None
-            if sender:  # another process, which may send to any port
+            if sender:  # from another process, which may send to any port
                 continue
             if flags & socket.MSG_TRUNC:
                 raise damaged(f"a datagram of more than {_RECEIVE_BYTES} bytes")
             return [one for one in answers(data) if one.port == self._port]
 
     def _dump(self, kind: int, head: bytes) -> list[bytes] | None:
-        """The bodies of a list; None when the kernel does not know this kind of list."""
+        """The bodies of a dump; None when the kernel does not know this kind of dump."""
         for _ in range(_DUMPS_MAX):  # repeated when it changed during the dump
             with _explained():
                 self._socket.send(self._framed(kind, _DUMP, head))
@@ -366,7 +366,7 @@ class Rtnetlink:
         raise RunError("the interface changes faster than it can be read; try again")
 
     def _dumped(self, asked: int) -> tuple[list[bytes] | None, bool]:
-        """The bodies, and whether nothing changed meanwhile."""
+        """The bodies, and whether the objects stayed unchanged during the dump."""
         bodies: list[bytes] = []
         whole = True
         while True:
@@ -405,11 +405,11 @@ def _unanswered(problem: OSError) -> RunError:
 
 
 def _words(answer: Answer) -> str:
-    """The error in words, with the kernel's own if it gives any."""
+    """The error in words, with the kernel's own explanation if there is one."""
     said = os.strerror(answer.error)
     if not answer.flags & _EXPLAINED:
         return said
-    start = 4 + _HEADER.size  # error number, header of what was asked
+    start = 4 + _HEADER.size  # error number, header of the request
     if not answer.flags & _CAPPED:
         (asked,) = struct.unpack_from("=I", answer.body, 4) if len(answer.body) >= 8 else (0,)
         start = 4 + ((asked + 3) & ~3)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Tries changes on a throwaway interface, in a network namespace that ends with the trial.
 
-So a module that the kernel lacks is reported before the real interface is touched, and what was
-there is known to come back before it goes.
+A module that the kernel lacks is therefore reported before the real interface is touched, and the
+existing queues are removed only once they are known to be restorable.
 """
 
 import ctypes
@@ -26,7 +26,7 @@ Result = TypeVar("Result")
 
 
 class NoNamespace(RunError):
-    """No network namespace can be made; the reason in words."""
+    """No network namespace can be created; the message says why."""
 
 
 def attempt(
@@ -35,9 +35,9 @@ def attempt(
     transmit_queues: int = 1,
     queue_packets: int | None = None,
 ) -> tuple[list[Refused], Snapshot]:
-    """What the kernel refuses of `make(ifindex)`, and the queues afterwards, on an interface with
-    that many queues and that txqueuelen. Raises NoNamespace, and RunError when the kernel does not
-    answer."""
+    """The changes that the kernel refuses among `make(ifindex)`, and the resulting queues, on an
+    interface with that many transmit queues and that txqueuelen. Raises NoNamespace, and RunError
+    when the kernel does not answer."""
 
     def run() -> tuple[list[Refused], Snapshot]:
         with Rtnetlink() as kernel:
@@ -51,7 +51,8 @@ def attempt(
 
 
 def _interface(kernel: Rtnetlink, transmit_queues: int) -> int:
-    """A veth has as many queues as wanted; loopback is everywhere."""
+    """Index of an interface to try on: a veth where several queues are wanted, otherwise
+    loopback."""
     kind = attribute(_IFLA_LINKINFO, attribute(_INFO_KIND, b"veth"))
     body = (
         struct.pack("=BxHiII", 0, 0, 0, 0, 0)
@@ -72,14 +73,14 @@ def _queue_length(ifindex: int, packets: int) -> Message:
 
 
 def unshare() -> None:
-    """Gives this thread a network namespace of its own. NoNamespace when it cannot."""
+    """Moves this thread into a new network namespace; NoNamespace when it cannot."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(_CLONE_NEWNET):
         raise NoNamespace(os.strerror(ctypes.get_errno()))
 
 
 def _apart(run: Callable[[], Result]) -> Result:
-    """`run()` in a thread with a namespace of its own, which ends with the thread."""
+    """`run()` in a thread with its own network namespace, which ends with the thread."""
     results: list[Result] = []
     problems: list[BaseException] = []
 

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Whether pure ACKs reach the ACK class: one is sent through the interface's queues and counted.
+"""Self-test: one pure ACK is sent through the interface's queues and must be counted in the ACK
+class.
 
-The probe disturbs nobody: between addresses for documentation (RFC 5737), to the discard port, with
-a TTL of 1, so the next router drops it. The kernel writes the link header, as it does for every
-packet, so the test does not depend on the framing that is to be tested. On Ethernet the frame goes
-to the interface's own address, which no other station takes and no switch sends back.
+The probe disturbs nobody: its addresses are reserved for documentation (RFC 5737), its port is the
+discard port, and its TTL is 1, so that the next router drops it. The kernel writes the link header,
+as for every packet, so the test does not depend on the framing under test. On Ethernet the frame
+goes to the interface's own address, which no other station accepts and no switch sends back.
 """
 
 import socket
@@ -50,7 +51,7 @@ def run(kernel: Rtnetlink, link: Interface) -> SelfTest:
 
 
 def _acks(kernel: Rtnetlink, link: Interface) -> int | None:
-    """Packets that the ACK class has taken; None without that class."""
+    """Packets counted in the ACK class; None if there is no such class."""
     for one in status.counters(kernel, link.ifindex):
         if one.name == "ack":
             return one.sent_packets + one.waiting_packets + one.dropped_packets
@@ -58,7 +59,7 @@ def _acks(kernel: Rtnetlink, link: Interface) -> int | None:
 
 
 def probe() -> bytes:
-    """The IP packet."""
+    """The probe's IP packet."""
     source, destination = (socket.inet_aton(a) for a in (_SOURCE, _DESTINATION))
     tcp = struct.pack("!HHIIBBHHH", _PORT, _DISCARD_PORT, 1, 1, 5 << 4, _ACK, 0, 0, 0)
     pseudo = source + destination + struct.pack("!BBH", 0, socket.IPPROTO_TCP, len(tcp))
@@ -70,7 +71,7 @@ def probe() -> bytes:
 
 
 def checksum(data: bytes) -> bytes:
-    """RFC 1071, of an even number of bytes."""
+    """Internet checksum (RFC 1071) of an even number of bytes."""
     total = sum(struct.unpack(f"!{len(data) // 2}H", data))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""From what is known of a link and what is asked for to the settings of its queues."""
+"""Settings of an interface's queues, derived from the link's properties and the user's request."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -13,34 +13,35 @@ from ackwise.gateway.rehearsal import NoNamespace
 from ackwise.gateway.tree import Leaf, TreeSettings
 from ackwise.host import rights
 
-# Leaves of which the first that a kernel has is taken; every kernel with HTB has the last. For an
-# ACK queue that thins: CAKE drops what a newer ACK makes redundant and keeps duplicates and SACKs;
-# a head drop lets the newest through. For data: what routers have, else the paper's.
+# Leaf queues in order of preference: the first that the kernel has is used, and every kernel with
+# HTB has the last. For an ACK queue that thins: CAKE drops an ACK that a newer one makes redundant
+# and keeps duplicates and SACKs; a head drop keeps the newest. For data: the usual queue of
+# routers, else the paper's.
 THINNING_LEAVES = ("cake", "pfifo_head_drop")
 DATA_LEAVES = ("fq_codel", "pfifo")
-PLAIN_LEAVES = ("pfifo", "bfifo")  # they drop what arrives last, so they cannot thin
+PLAIN_LEAVES = ("pfifo", "bfifo")  # tail drop, so they cannot thin
 ASSUMED_MTU_BYTES = 1500
 MTU_BYTES_MAX = 65_535
 
 
 @dataclass(frozen=True)
 class Access:
-    """What is known of the access link and of the traffic on it. None: to be found out."""
+    """Known properties of the access link and its traffic. None: to be detected."""
 
     down_bps: int
     up_bps: int
     layer: LinkLayer = LAYERS["header"]
     mtu_bytes: int | None = None
-    ack_bytes: int | None = None  # of an ACK's IP packet
+    ack_bytes: int | None = None  # IP packet of an ACK
     timestamps: bool = True
     sack_blocks: int = 0
     ipv6: bool = False
     segments_per_ack: float = 1.0
-    window_packets: int = 0  # of a download; 0: unbounded
-    rtt_ns: int = 20_000_000  # without queues
+    window_packets: int = 0  # receive window of a download; 0: unbounded
+    rtt_ns: int = 20_000_000  # excluding queues
 
     def link(self, mtu_bytes: int = ASSUMED_MTU_BYTES) -> model.AccessLink:
-        """What the model starts from; `mtu_bytes` unless the MTU is known."""
+        """Input of the model; `mtu_bytes` is the MTU where it is not known."""
         header = model.ack_ip_bytes(ipv6=self.ipv6, timestamps=self.timestamps, sack_blocks=0)
         acks = model.ack_ip_bytes(
             ipv6=self.ipv6, timestamps=self.timestamps, sack_blocks=self.sack_blocks
@@ -60,13 +61,14 @@ class Access:
 
 @dataclass(frozen=True)
 class LeafChoice:
-    """A leaf queue as asked for. `limit`: packets, for bfifo bytes; None: from the model."""
+    """A requested leaf queue. `limit`: packets (bfifo: bytes); None: from the model."""
 
     kind: str
     limit: int | None = None
 
     def leaf(self, option: str, packets: int, frame_bytes: int) -> Leaf:
-        """The queue; `packets` is the model's limit for it. InputError when it holds no packet."""
+        """The leaf queue; `packets` is the model's limit for it. InputError when it cannot hold one
+        packet."""
         if self.kind == "cake":
             return Leaf(self.kind)
         if self.limit is not None:
@@ -82,7 +84,7 @@ class LeafChoice:
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked for: None: from the model, the interface or the kernel."""
+    """The user's request. None: taken from the model, the interface or the kernel."""
 
     interface: str
     access: Access
@@ -97,9 +99,10 @@ class Request:
 
 @dataclass(frozen=True)
 class Settled:
-    """The settings and how they came about.
+    """The settings, and the reasons for them.
 
-    `ack_leaves` and `data_leaves`: best first; the settings have the first that is known to exist.
+    `ack_leaves` and `data_leaves`: candidates, best first; the settings use the first known to
+    exist.
     """
 
     request: Request
@@ -132,7 +135,8 @@ def leaf_choice(text: str, option: str) -> LeafChoice:
 def _choose(
     what: str, leaves: tuple[Leaf, ...], missing: Collection[str] | None, *, local: bool
 ) -> tuple[Leaf, list[str], list[str]]:
-    """One of several leaves, reasons and warnings; `missing`: what the kernel lacks, if known."""
+    """The leaf to use, with reasons and warnings; `missing`: kinds that the kernel lacks, if
+    known."""
     first, last = leaves[0], leaves[-1]
     if missing is not None:
         found = next((leaf for leaf in leaves if leaf.kind not in missing), last)
@@ -147,7 +151,7 @@ def _choose(
 
 
 def _missing_kinds() -> Collection[str] | None:
-    """Leaves that this kernel lacks; None when it cannot be asked."""
+    """Leaf kinds that this kernel lacks; None when it cannot be asked."""
     if "CAP_NET_ADMIN" in rights.missing_capabilities():
         return None
     try:
@@ -162,7 +166,8 @@ def _here(name: str) -> Interface | None:
 
 
 def _framing(request: Request, link: Interface | None) -> tuple[Framing | None, list[str]]:
-    """As asked for, else by the device's kind, else by its name; and warnings. None: unknown."""
+    """The framing (requested, from the device's kind, or from its name; None: unknown), and
+    warnings."""
     name, asked = request.interface, request.framing
     if link is not None:
         found = FRAMING_OF_HARDWARE.get(link.hardware)
@@ -216,8 +221,8 @@ def _shares(request: Request, advice: model.Recommendation) -> tuple[int, int]:
 def settle(request: Request, *, for_target: bool = False) -> Settled:
     """The settings, and the reasons for them. The interface need not be on this host.
 
-    `for_target`: for a script that looks at interface and kernel where it runs, so nothing is asked
-    of this kernel. Raises InputError for what cannot be, RunError when the kernel does not answer.
+    `for_target`: for a script that inspects interface and kernel where it runs, so this kernel is
+    not asked. Raises InputError for impossible settings, RunError when the kernel does not answer.
     """
     control.check_name(request.interface)
     link = _here(request.interface)

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
 """The queues of an interface, kept as the kernel's own bytes so that they can be restored.
 
-What is the kernel's default has the handle 0 and needs no keeping: it comes when the root is
-deleted. Ingress queues are nobody's business here and stay.
+The kernel's default has the handle 0 and is not kept: it returns when the root is deleted. Ingress
+queues are not touched.
 
-Everything that the kernel reports is kept and compared, also what no request creates, such as the
-first hash table of u32: if it did not come back by itself, the rehearsal would show it. What a
-comparison could not show, because it is not reported whole or changes while packets pass, is an
-obstacle: such a tree is not replaced.
+Everything that the kernel reports is kept and compared, including objects that no request creates,
+such as the first hash table of u32: the rehearsal shows whether they return by themselves. A
+property that cannot be compared, because it is not reported in full or changes while packets pass,
+is an obstacle, and such a tree is not replaced.
 """
 
 import string
@@ -40,7 +40,7 @@ _ESTIMATES = (2, 5)  # TCA_STATS_RATE_EST, TCA_STATS_RATE_EST64
 _KEPT = {TCA_KIND, TCA_OPTIONS, _STAB, _CHAIN}
 _KIND_BYTES_MAX = 16  # IFNAMSIZ
 _ATTRIBUTES_BYTES_MAX = 1 << 17
-_MAKERS = {  # kinds whose classes are made one by one; those of others come with the queue
+_MAKERS = {  # kinds whose classes are created one by one; in other kinds they come with the queue
     "htb",
     "hfsc",
     "drr",
@@ -52,7 +52,7 @@ _CREATING = {
     "chain": netlink.NEWCHAIN,
     "filter": netlink.NEWTFILTER,
 }
-# The attributes of each kind's actions, and of its policer.
+# Attribute number of each filter kind's actions and policer.
 _ACTIONS = {
     "basic": (3, 4),
     "bpf": (1, 2),
@@ -65,14 +65,14 @@ _ACTIONS = {
     "u32": (6, 7),
 }
 _BPF_OPS = 5
-_NEWEST_FIRST = {"basic", "bpf"}  # kinds whose filters go before those of the same priority
-_U32_OWN_TABLES = 0x800  # the hash table that comes with each u32 priority, and above
+_NEWEST_FIRST = {"basic", "bpf"}  # kinds that insert a filter before those of the same priority
+_U32_OWN_TABLES = 0x800  # lowest number of the hash tables that come with each u32 priority
 
 
 @dataclass(frozen=True)
 class Kept:
-    """A qdisc, class, filter or chain of filters. `attrs`: the attributes that create it again, in
-    hex. `info`: of a class, its leaf queue; of a filter, priority and protocol."""
+    """A qdisc, class, filter or chain of filters. `attrs`: the attributes that recreate it, in hex.
+    `info`: a class's leaf queue, or a filter's priority and protocol."""
 
     what: str
     kind: str
@@ -88,16 +88,16 @@ class Kept:
 
     @property
     def is_made(self) -> bool:
-        """Whether a request creates it; anything else comes with a part that one creates."""
+        """Whether a request creates it; other parts come with a part that is created."""
         if self.what == "class":  # the root class of hfsc comes with its queue
             return self.kind in _MAKERS and bool(self.handle & 0xFFFF)
-        if self.what == "filter":  # with handle 0, the head of a priority
+        if self.what == "filter":  # with handle 0: the head of a priority
             own = self.kind == "u32" and not self.handle & 0xFFFFF
             return bool(self.handle) and not (own and self.handle >> 20 >= _U32_OWN_TABLES)
         return True
 
     def message(self, ifindex: int) -> Message:
-        """The request that creates it."""
+        """The request that recreates it."""
         return Message.traffic(
             f"add {self}",
             _CREATING[self.what],
@@ -110,7 +110,8 @@ class Kept:
 
     @classmethod
     def of_document(cls, found: Any) -> Self:
-        """From a state file. ValueError for anything that `Snapshot.of` does not make."""
+        """The part read from a state file. ValueError for anything that `Snapshot.of` does not
+        produce."""
         if not isinstance(found, dict) or set(found) != set(cls.__dataclass_fields__):
             raise ValueError("a part without its fields")
         what, kind, attrs = (found[key] for key in ("what", "kind", "attrs"))
@@ -135,29 +136,30 @@ class Kept:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """All egress queues of an interface that are not the kernel's default; in order of making.
+    """All egress queues of an interface except the kernel's default, in order of creation.
 
-    `obstacle`: why they could not be restored exactly, whatever a rehearsal shows; "" if nothing
-    is known against it."""
+    `obstacle`: why they cannot be restored exactly, whatever a rehearsal shows; "" if no reason is
+    known.
+    """
 
     parts: tuple[Kept, ...] = ()
     obstacle: str = field(default="", compare=False)
 
     @property
     def is_default(self) -> bool:
-        """Only the kernel's default queue."""
+        """Whether there is only the kernel's default queue."""
         return not self.parts
 
     @property
     def has_our_root(self) -> bool:
-        """Its root is that of `up`."""
+        """Whether the root is the one that `up` creates."""
         return (
             bool(self.parts) and self.parts[0].handle == tree.ROOT and self.parts[0].kind == "htb"
         )
 
     @property
     def is_ours(self) -> bool:
-        """Has what `up` or its commands set up, and nothing else."""
+        """Whether there is nothing but what `up` or its commands set up."""
         made = [p for p in self.parts if p.is_made]
         classes = {p.handle for p in made if p.what == "class"}
         leaves = {p.handle for p in made[1:] if p.what == "qdisc"}
@@ -171,12 +173,12 @@ class Snapshot:
 
     @property
     def skeleton(self) -> set[tuple[str, str, int, int]]:
-        """What stands where, whatever its settings."""
+        """Kind and place of every part, without its settings."""
         return {(p.what, p.kind, p.handle, p.parent) for p in self.parts}
 
     @property
     def words(self) -> str:
-        """For a message: the root and what hangs on it."""
+        """Short description for a message: the root and its children."""
         if self.is_default:
             return "the kernel's default queue"
         count = sum(p.is_made for p in self.parts) - 1
@@ -184,17 +186,17 @@ class Snapshot:
         return f"{self.parts[0].kind} {handle_text(self.parts[0].handle)}{more}"
 
     def messages(self, ifindex: int) -> list[Message]:
-        """The messages that create them on an interface with the default queue."""
+        """The messages that recreate the queues on an interface with the default queue."""
         return [part.message(ifindex) for part in self.parts if part.is_made]
 
     def document(self) -> list[dict[str, Any]]:
-        """For the state file; `of_document` reads it back."""
+        """The snapshot for the state file; `of_document` reads it back."""
         return [asdict(part) for part in self.parts]
 
     @classmethod
     def of_document(cls, found: Any) -> Self:
-        """ValueError for a document that is not a snapshot: below the root, each part must belong
-        to one before it."""
+        """The snapshot in a state file. ValueError for any other document: below the root, each
+        part must follow its parent."""
         if not isinstance(found, list):
             raise ValueError("no list of parts")
         parts = tuple(Kept.of_document(part) for part in found)
@@ -208,7 +210,8 @@ class Snapshot:
 
     @classmethod
     def take(cls, kernel: Rtnetlink, ifindex: int) -> Self:
-        """As the kernel reports it. RunError when it does not."""
+        """A snapshot of the interface's current queues. RunError when the kernel does not report
+        them."""
         qdiscs = kernel.traffic(netlink.GETQDISC, ifindex)
         if not any(q.handle for q in qdiscs):
             return cls.of(qdiscs, [], {}, {})
@@ -216,7 +219,7 @@ class Snapshot:
         filters, chains = {}, {}
         for parent in (*(q.handle for q in qdiscs if q.handle), *(c.handle for c in classes)):
             found = kernel.known_traffic(netlink.GETCHAIN, ifindex, parent=parent)
-            if found != []:  # every filter is in a chain; Linux before 4.19 does not list them
+            if found != []:  # Linux before 4.19 does not list chains
                 chains[parent] = found or []
                 filters[parent] = kernel.traffic(netlink.GETTFILTER, ifindex, parent=parent)
         return cls.of(qdiscs, classes, filters, chains)
@@ -229,8 +232,8 @@ class Snapshot:
         filters: Mapping[int, Sequence[TcObject]],
         chains: Mapping[int, Sequence[TcObject]],
     ) -> Self:
-        """From what the kernel reports; filters and chains by the parent that they were asked of.
-        RunError when it is damaged."""
+        """A snapshot built from the kernel's reports; filters and chains are keyed by the parent
+        they were listed for. RunError when a report is damaged."""
         mine = [q for q in qdiscs if q.parent != netlink.INGRESS]
         root = next((q for q in mine if q.parent == netlink.ROOT), None)
         named = [q for q in mine if q.handle]
@@ -254,7 +257,7 @@ class Snapshot:
                 parts.extend(_kept("class", c) for c in _parents_first(inner))
             for parent in (qdisc.handle, *(c.handle for c in inner)):
                 parts.extend(_filters(parent, filters.get(parent, ()), chains.get(parent, ())))
-            # The kernel lists them by age within a bucket of its hash, which means nothing.
+            # The kernel lists them in order of hash bucket and age, which carries no meaning.
             inner_queues = (q for q in below.get(major, []) if q.parent != netlink.ROOT)
             waiting.extend(sorted(inner_queues, key=lambda q: -q.handle))
         astray = next((q for q in named if q.handle not in seen), None)
@@ -267,10 +270,10 @@ class Snapshot:
 
 
 def _without_parent(parts: Sequence[Kept]) -> Kept | None:
-    """The first part behind the root that belongs to none before it."""
+    """The first part after the root whose parent does not precede it."""
     handles: set[int] = set()
     for part in parts:
-        # The classes of most kinds come with their queue and are no parts.
+        # Classes of most kinds come with their queue and are not parts.
         if handles and not {part.parent, part.parent & 0xFFFF0000} & handles:
             return part
         if part.what in ("qdisc", "class"):
@@ -281,7 +284,7 @@ def _without_parent(parts: Sequence[Kept]) -> Kept | None:
 def _by_major(
     found: Sequence[TcObject], handle: Callable[[TcObject], int]
 ) -> dict[int, list[TcObject]]:
-    """By the queue that a handle belongs to."""
+    """The objects grouped by the major number of a handle."""
     grouped: dict[int, list[TcObject]] = {}
     for one in found:
         grouped.setdefault(handle(one) >> 16, []).append(one)
@@ -289,14 +292,14 @@ def _by_major(
 
 
 def _parents_first(classes: Sequence[TcObject]) -> list[TcObject]:
-    """Level by level, by handle within one."""
+    """The classes level by level, sorted by handle within a level."""
     handles = {c.handle for c in classes}
     below: dict[int, list[TcObject]] = {}
     for one in sorted(classes, key=lambda c: c.handle):
         top = one.parent not in handles or one.parent == one.handle
         below.setdefault(0 if top else one.parent, []).append(one)
     ordered = below.pop(0, [])
-    for one in ordered:  # grows meanwhile
+    for one in ordered:  # grows during the loop
         ordered += below.pop(one.handle, [])
     if below:
         raise damaged("a class is below itself")
@@ -304,10 +307,10 @@ def _parents_first(classes: Sequence[TcObject]) -> list[TcObject]:
 
 
 def _filters(parent: int, found: Sequence[TcObject], chains: Sequence[TcObject]) -> list[Kept]:
-    """The filters of a queue or class; before them the chains that do not come with a filter.
+    """The filters of a queue or class, preceded by the chains that do not come with a filter.
 
-    Each priority has its filters in the order of making, and u32 numbers its priorities' tables in
-    that order, too."""
+    Filters of a priority are in order of creation; u32 numbers the tables of its priorities in that
+    order, too."""
     filled = {_chain(one) for one in found}
     kept = [
         Kept("chain", _kind(one), 0, parent, 0, _attrs("chain", one))
@@ -324,7 +327,7 @@ def _filters(parent: int, found: Sequence[TcObject], chains: Sequence[TcObject])
 
 
 def _u32_table(filters: Sequence[Kept]) -> int:
-    """The number of the table that came with the first filter of a priority; 0: none."""
+    """Number of the table that came with the first filter of a priority; 0: none."""
     own = (p.handle >> 20 for p in filters if p.handle and not p.is_made)
     return next(own, 0)
 
@@ -334,7 +337,7 @@ def _obstacle(
     classes: Sequence[TcObject],
     filters: Mapping[int, Sequence[TcObject]],
 ) -> str:
-    """What keeps the queues from being restored exactly; "" if nothing is known."""
+    """Why the queues cannot be restored exactly; "" if no reason is known."""
     parents = {q.handle: q.parent for q in qdiscs}
     for one in classes:
         name = f"class {_kind(one)} {handle_text(one.handle)}"
@@ -381,7 +384,7 @@ def _chain(found: TcObject) -> int:
 
 
 def _attrs(what: str, found: TcObject) -> str:
-    """What creates it again, without counters."""
+    """The attributes that recreate the object, without counters, in hex."""
     settle = _SETTLED.get((what, _kind(found)))
     attrs = b""
     for kind, payload in attributes(found.attrs):
@@ -392,7 +395,7 @@ def _attrs(what: str, found: TcObject) -> str:
 
 
 def _kept(what: str, found: TcObject) -> Kept:
-    info = 0 if what == "qdisc" else found.info  # a queue's counts its users
+    info = 0 if what == "qdisc" else found.info  # `info` of a qdisc counts its users
     # HTB reports a class below its root as a root
     parent = found.parent
     if what == "class" and parent == netlink.ROOT:
@@ -401,8 +404,8 @@ def _kept(what: str, found: TcObject) -> Kept:
 
 
 def _without(*numbers: int, flags: int = 0) -> Callable[[bytes], bytes]:
-    """Drops counters and padding; of `flags`, keeps what a request may hold: skip hardware, skip
-    software."""
+    """A function that drops counters and padding; of `flags` it keeps those that a request may
+    hold: skip hardware, skip software."""
 
     def settle(options: bytes) -> bytes:
         made = b""
@@ -417,8 +420,8 @@ def _without(*numbers: int, flags: int = 0) -> Callable[[bytes], bytes]:
 
 
 def _htb_root(options: bytes) -> bytes:
-    """Without the counter of direct packets; of the version (major and minor), only the major,
-    which is what a request must name."""
+    """Options of an HTB root without the counter of direct packets, and with only the major
+    version, the part that a request must name."""
     made = b""
     for kind, payload in attributes(options):
         settled = payload
@@ -432,7 +435,7 @@ def _htb_root(options: bytes) -> bytes:
 
 
 def _htb_class(options: bytes) -> bytes:
-    """Without the level, which follows from the classes below."""
+    """Options of an HTB class without its level, which follows from the classes below."""
     made = b""
     for kind, payload in attributes(options):
         settled = payload
@@ -445,7 +448,8 @@ def _htb_class(options: bytes) -> bytes:
 
 
 def _u32(options: bytes) -> bytes:
-    """Without the counters of hits: TCA_U32_PCNT, and the last word of TCA_U32_MARK."""
+    """Options of a u32 filter without hit counters: TCA_U32_PCNT, and the last word of
+    TCA_U32_MARK."""
     made = b""
     for kind, payload in attributes(_without(9, 12, flags=11)(options)):
         made += attribute(kind, payload[:8] + bytes(4) if kind == 10 else payload)

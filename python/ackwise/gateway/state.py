@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The state that `up` saves for `down`, and the lock that lets one process change queues.
 
-The file is on disk before the first change and goes after the last, so whatever kills a process in
-between, the next one knows what was there before. What it holds is sent to the kernel, so it counts
-only if nobody else could have written it, and only if it has the shape that `up` gives it.
+The file is on disk before the first change and is removed after the last, so that after a kill the
+next process knows what was there before. Its contents are sent to the kernel, so it is accepted
+only if nobody else could have written it, and only in the form that `up` writes.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ RUN_DIRECTORY = "/run/ackwise"
 _VERSION = 1
 _LOCK_SECONDS = 10.0
 _BYTES_MAX = 1 << 26
-_DEPTH_MAX = 16  # of its brackets, also those in settings
+_DEPTH_MAX = 16  # maximum nesting of brackets, also in settings
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _IFNAME_MAX = 15
 _IFINDEX_MAX = 0x7FFFFFFF
@@ -37,26 +37,27 @@ GOING_UP, UP, GOING_DOWN = "going up", "up", "going down"
 
 
 class Unreadable(RunError):
-    """There is a state file, but this process may not read it."""
+    """The state file exists, but this process may not read it."""
 
 
 @dataclass(frozen=True)
 class SelfTest:
-    """Whether ACKs reach the ACK class; `passed` None: not run, for the reason in `words`."""
+    """Whether ACKs reach the ACK class. `passed` None: not run, for the reason in `words`."""
 
     passed: bool | None
     words: str
 
     @property
     def line(self) -> str:
-        """For a message."""
+        """The result as one line for a message."""
         outcome = {True: "passed", False: "FAILED", None: "not run"}[self.passed]
         return f"self-test {outcome}: {self.words}"
 
 
 @dataclass(frozen=True)
 class State:
-    """`before`: what `down` restores; `settings`: a document for status and messages."""
+    """Contents of the state file. `before`: what `down` restores; `settings`: for status and
+    messages."""
 
     interface: str
     ifindex: int
@@ -69,7 +70,7 @@ class State:
 
 
 def namespace() -> int:
-    """Number of this process' network namespace; 0 where the kernel has no namespaces."""
+    """Inode number of this process's network namespace; 0 where the kernel has no namespaces."""
     try:
         return Path("/proc/self/ns/net").stat().st_ino
     except FileNotFoundError:
@@ -77,8 +78,8 @@ def namespace() -> int:
 
 
 def parse(data: bytes, file: str, interface: str) -> State:
-    """The state of an interface, from the bytes of its file. RunError, which names the file and the
-    remedy, for bytes that `Keeper.write` does not write."""
+    """The state of an interface, parsed from the bytes of its file. RunError, which names the file
+    and the remedy, for bytes that `Keeper.write` does not produce."""
     try:
         state = _parsed(data)
         if state.interface != interface:
@@ -96,7 +97,7 @@ def _parsed(data: bytes) -> State:
         raise ValueError(f"has {len(data)} bytes" if not data else f"has over {_BYTES_MAX} bytes")
     try:
         found = json.loads(data)
-        json.dumps(found, allow_nan=False)  # loads takes Infinity, and 1e999 for it
+        json.dumps(found, allow_nan=False)  # json.loads accepts Infinity, and reads 1e999 as it
     except (ValueError, RecursionError):
         raise ValueError("is not JSON") from None
     if not isinstance(found, dict) or found.get("version") != _VERSION:
@@ -138,7 +139,7 @@ def _parsed(data: bytes) -> State:
 
 
 def _depth(found: Any) -> int:
-    """How deep containers are in each other; counted no deeper than one too many."""
+    """Nesting depth of containers, counted up to one above the maximum."""
     level, depth = [found], 0
     while level and depth <= _DEPTH_MAX:
         inner = [one for one in level if isinstance(one, dict | list)]
@@ -157,10 +158,10 @@ class Keeper:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Makes the directory and locks it; it is removed when it is empty.
+        """Creates the directory and locks it; removes it afterwards if it is empty.
 
-        RunError when another holds it for 10 s, when it cannot be made, or when somebody else could
-        change what is in it.
+        RunError when another process holds the lock for 10 s, or the directory cannot be created or
+        is writable by others.
         """
         end = time.monotonic() + _LOCK_SECONDS
         while True:
@@ -171,14 +172,14 @@ class Keeper:
                 held.enter_context(files.lock(self.directory / "lock", wait_s=left_s))
                 break
             except RunError:
-                # the holder before may have removed the directory
+                # the previous holder may have removed the directory
                 if self.directory.exists() or time.monotonic() > end:
                     raise
         try:
             with held:
                 yield
         finally:
-            with contextlib.suppress(OSError):  # not empty: something is up
+            with contextlib.suppress(OSError):  # not empty: an interface is up
                 self.directory.rmdir()
 
     def _make_directory(self) -> None:
@@ -190,7 +191,7 @@ class Keeper:
                 raise RunError(f"{self.directory.parent}: the directory does not exist") from None
             except OSError as problem:
                 raise RunError(f"{self.directory}: {problem.strerror}; run it with sudo") from None
-            # another instance that is done may remove it between the two
+            # another instance that has finished may remove it in between
             with contextlib.suppress(FileNotFoundError):
                 found = self.directory.lstat()
                 break
@@ -215,8 +216,8 @@ class Keeper:
         raise RunError(f"{place}: {whose}, and what is in it would be sent to the kernel; {remedy}")
 
     def read(self) -> State | None:
-        """None if there is none. RunError for a file that is damaged or that others could have
-        written; Unreadable for one that this user may not read."""
+        """The state, or None if there is no file. RunError for a file that is damaged or that
+        others could have written; Unreadable for one that this user may not read."""
         try:
             found = self.file.lstat()
         except FileNotFoundError:
@@ -241,7 +242,8 @@ class Keeper:
         return Unreadable(f"{self.file}: cannot be read by this user; run it with sudo")
 
     def write(self, state: State) -> None:
-        """On disk whole, or not at all; nothing that `read` would refuse."""
+        """Writes the state to disk, whole or not at all; refuses anything that `read` would
+        refuse."""
         after, tested = state.after, state.self_test
         data = export.json_bytes(
             {
@@ -265,6 +267,6 @@ class Keeper:
         files.write_whole(str(self.file), data, private=True)
 
     def forget(self) -> None:
-        """Removes the file, and what a killed process has left of writing it."""
+        """Removes the file, and temporary files that a killed process left."""
         self.file.unlink(missing_ok=True)
         remove_abandoned(self.directory)

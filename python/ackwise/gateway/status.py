@@ -12,12 +12,12 @@ from ackwise.gateway.snapshot import Snapshot
 from ackwise.gateway.state import UP, SelfTest, State, namespace
 
 _BASIC, _QUEUE, _PACKETS_64 = 1, 3, 8
-SUSPICIOUS_PACKETS = 1000  # so many packets without one pure ACK are hardly TCP downloads
+SUSPICIOUS_PACKETS = 1000  # that many packets without one pure ACK are hardly TCP downloads
 
 
 @dataclass(frozen=True)
 class Counters:
-    """Counters of one class since `up`; `dropped`: by its leaf, at its tail or head."""
+    """Counters of one class since `up`. `dropped`: packets dropped by its leaf queue."""
 
     name: str
     sent_packets: int
@@ -29,29 +29,30 @@ class Counters:
 
 @dataclass(frozen=True)
 class Status:
-    """`condition`: up, down, or why neither. ACK share: of the bytes sent, 0 to 1."""
+    """`condition`: up, down, or why neither. `ack_share`: ACKs' share of the bytes sent, 0 to 1."""
 
     interface: str
     condition: str
     classes: tuple[Counters, ...]
     settings: dict[str, Any]
-    self_test: SelfTest | None = None  # the outcome after `up`
+    self_test: SelfTest | None = None  # outcome of the test after `up`
 
     @property
     def is_up(self) -> bool:
-        """Everything as `up` left it."""
+        """Whether everything is as `up` left it."""
         return self.condition == "up"
 
     @property
     def ack_share(self) -> float | None:
-        """None when nothing was sent."""
+        """ACKs' share of the bytes sent, 0 to 1; None when nothing was sent."""
         total = sum(c.sent_bytes for c in self.classes)
         acks = sum(c.sent_bytes for c in self.classes if c.name == "ack")
         return acks / total if total else None
 
     @property
     def warning(self) -> str | None:
-        """What the counters say against the classifier, whatever the self-test said."""
+        """A warning when the counters suggest a wrong classification, whatever the self-test
+        said."""
         taken = {c.name: c.sent_packets for c in self.classes}
         if taken.get("ack") or taken.get("data", 0) < SUSPICIOUS_PACKETS:
             return None
@@ -64,8 +65,8 @@ class Status:
 def read(
     kernel: Rtnetlink, interface: str, state: State | None, *, unreadable: bool = False
 ) -> Status:
-    """The current counters; changes nothing. `unreadable`: there is a state that this user may not
-    read, so the queues are not compared with it."""
+    """The current counters; changes nothing. `unreadable`: a state file exists that this user may
+    not read, so the queues are not compared with it."""
     link = kernel.link(interface)
     settings = state.settings if state else {}
 
@@ -97,7 +98,7 @@ def read(
 
 
 def counters(kernel: Rtnetlink, ifindex: int) -> tuple[Counters, ...]:
-    """Of each class of our tree on an interface."""
+    """Counters of each class of our tree on an interface."""
     leaves = {q.parent: q for q in kernel.traffic(netlink.GETQDISC, ifindex)}
     found = []
     for one in sorted(kernel.traffic(netlink.GETTCLASS, ifindex), key=lambda c: c.handle):
@@ -124,7 +125,7 @@ def _figures(of: TcObject) -> tuple[int, int, int, int, int]:
 
 
 def document(status: Status) -> dict[str, Any]:
-    """As JSON."""
+    """The status as JSON."""
     return {
         "interface": status.interface,
         "up": status.is_up,
@@ -156,7 +157,7 @@ _METRICS = (
 
 
 def prometheus(status: Status) -> str:
-    """Text exposition format 0.0.4."""
+    """The status in Prometheus's text exposition format 0.0.4."""
     device = printable(status.interface).replace("\\", "\\\\").replace('"', '\\"')
     lines = [
         "# HELP ackwise_gateway_up Whether ACK separation is in place.",
@@ -181,7 +182,7 @@ def prometheus(status: Status) -> str:
 
 
 def table(status: Status, before: Status | None = None, seconds: float = 0.0) -> list[str]:
-    """A table; with an earlier reading also the rates since."""
+    """The status as a table; with an earlier reading also the rates since then."""
     lines = [f"{status.interface}: {status.condition}"]
     if not status.classes:
         return lines

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The queues of one interface, from settings: as netlink messages and as `tc` commands.
+"""The queues of one interface, generated from settings as netlink messages and as `tc` commands.
 
 ac:  htb, default ac:20
  └─ ac:1   the uplink's rate
@@ -15,7 +15,7 @@ from ackwise.gateway.classifier import Framing, pure_ack
 from ackwise.gateway.linklayer import HEADER_BYTES, LinkLayer
 from ackwise.gateway.netlink import TCA_KIND, TCA_OPTIONS, Message, attribute
 
-# Not 1:, which most scripts use: the handle identifies our tree.
+# Not 1:, which most scripts use: this handle identifies our tree.
 ROOT = 0xAC0000
 TOP, ACKS, DATA = ROOT | 1, ROOT | 0x10, ROOT | 0x20
 ACK_LEAF, DATA_LEAF = 0xAC100000, 0xAC200000
@@ -27,28 +27,28 @@ _FILTER_INFO = 1 << 16 | _ETH_P_ALL  # priority 1
 _HTB_PARMS, _HTB_INIT, _HTB_RATE64, _HTB_CEIL64 = 1, 2, 6, 7
 _BPF_CLASSID, _BPF_OPS_LEN, _BPF_OPS = 3, 4, 5
 _ETHERNET, _ATM = 1, 2  # enum tc_link_layer
-_TICKS_PER_US = 15.625  # a tick of packet schedulers is 64 ns
+_TICKS_PER_US = 15.625  # a tick of the packet schedulers is 64 ns
 _U32_MAX = 0xFFFFFFFF
-BURST_NS = 1_000_000  # timer slack; what exceeds the rate waits in the modem's queue
+BURST_NS = 1_000_000  # timer slack; traffic above the rate waits in the modem's queue
 
 
 @dataclass(frozen=True)
 class Leaf:
-    """A leaf queue. `limit`: packets, for bfifo bytes; cake has none."""
+    """A leaf queue. `limit`: packets (bfifo: bytes); cake has none."""
 
     kind: str
     limit: int = 0
 
     @property
     def words(self) -> list[str]:
-        """As words of `tc`."""
+        """The leaf as arguments of `tc`."""
         if self.kind == "cake":
             return ["cake", "unlimited", "besteffort", "ack-filter"]
         return [self.kind, "limit", str(self.limit)]
 
     @property
     def options(self) -> bytes:
-        """As netlink options."""
+        """The leaf's options as netlink attributes."""
         limit = struct.pack("=I", self.limit)
         if self.kind == "fq_codel":
             return attribute(2, limit)  # TCA_FQ_CODEL_LIMIT
@@ -66,7 +66,7 @@ LEAF_KINDS = ("pfifo", "pfifo_head_drop", "bfifo", "fq_codel", "cake")
 
 @dataclass(frozen=True)
 class TreeSettings:
-    """Everything the tree follows from. Rates in bit/s."""
+    """All settings of the tree. Rates in bit/s."""
 
     interface: str
     up_bps: int
@@ -81,7 +81,7 @@ class TreeSettings:
 
     @property
     def frame_bytes(self) -> int:
-        """The longest packet as the queue sees it."""
+        """Length of the longest packet as the queue sees it."""
         return self.mtu_bytes + HEADER_BYTES[self.framing]
 
 
@@ -106,8 +106,8 @@ def _classes(settings: TreeSettings) -> list[_Class]:
 
 
 def burst_bytes(rate_bps: int, burst_ns: int = BURST_NS) -> int:
-    """Burst of an HTB class. It need not hold a packet: HTB sends while its tokens are not
-    negative."""
+    """Burst of an HTB class in bytes. It may be smaller than a packet: HTB sends while its tokens
+    are not negative."""
     return max(1, rate_bps * burst_ns // (8 * 10**9))
 
 
@@ -116,7 +116,8 @@ def _bytes_per_second(rate_bps: int) -> int:
 
 
 def _ticks(rate_bps: int, size_bytes: int) -> int:
-    """As tc computes it, so that netlink and `tc` make the same class."""
+    """Transmission time in scheduler ticks, computed as tc does, so that netlink and `tc` create
+    the same class."""
     microseconds = int(1_000_000 * (size_bytes / _bytes_per_second(rate_bps)))
     return min(_U32_MAX, int(microseconds * _TICKS_PER_US))
 
@@ -216,7 +217,7 @@ def messages(settings: TreeSettings, ifindex: int) -> list[Message]:
 
 
 def accounting(layer: LinkLayer, framing: Framing) -> list[str]:
-    """Words of an HTB class for the link-layer overhead."""
+    """Arguments of an HTB class for the link-layer overhead."""
     words = []
     if layer.beyond(framing):
         words += ["overhead", str(layer.beyond(framing))]
@@ -230,7 +231,7 @@ def accounting(layer: LinkLayer, framing: Framing) -> list[str]:
 def commands(
     settings: TreeSettings, device: str | None = None, *, leaves: bool = True
 ) -> list[list[str]]:
-    """The same tree as arguments of `tc`; without `leaves` a script has to choose them."""
+    """The same tree as arguments of `tc`; without `leaves`, the script chooses the leaf queues."""
     device = settings.interface if device is None else device
     text = netlink.handle_text
     on = ["dev", device]

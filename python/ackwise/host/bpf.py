@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""BPF programs by libbpf; ACK policies that are such: loading them, and taking them away.
+"""BPF programs through libbpf: loading and removing ACK policies in BPF.
 
-It needs libbpf, a kernel with the patch series, BTF and a JIT, and the rights to load programs. A
-policy is held by a link, pinned as PINNED/NAME: it is there until that file is removed.
+This needs libbpf, a kernel with the patch series, BTF and a JIT, and the rights to load programs. A
+link pinned as PINNED/NAME holds a policy, which exists until that file is removed.
 """
 
 import ctypes
@@ -22,7 +22,7 @@ PINNED = Path("/sys/fs/bpf/ackwise")
 KERNEL_TYPES = Path("/sys/kernel/btf/vmlinux")
 OBJECT_BYTES_MAX = 1 << 24
 _NAMES = ("libbpf.so.1",)
-# Linux's uapi, bpf.h
+# bpf.h of Linux's uapi
 _MAP_TYPE_STRUCT_OPS, _ATTACH_STRUCT_OPS, _F_LINK = 26, 44, 1 << 13
 _SAID = ctypes.CFUNCTYPE(c_int, c_int, c_char_p, c_void_p)
 _SIGNATURES: dict[str, tuple[Any, ...]] = {
@@ -52,17 +52,18 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
 
 @dataclass(frozen=True)
 class Loaded:
-    """A policy that was loaded."""
+    """A policy that `load` has loaded."""
 
     name: str
-    replaced: bool  # another one of this name, which the connections that have it keep
+    replaced: bool  # it replaced one of the same name, which existing connections keep
 
 
 def load(path: str) -> Loaded:
-    """Loads the policy of an object file, made by `clang -target bpf`, instead of one of its name.
+    """Loads the policy in an object file made by `clang -target bpf`, replacing one of the same
+    name.
 
-    InputError for a file that is none; RunError where the kernel refuses it or cannot have it, with
-    what the kernel's verifier said.
+    InputError for a file that is no such object; RunError, with the verifier's message, where the
+    kernel refuses it or has no ACK policies.
     """
     data = reading.read_bounded(path, OBJECT_BYTES_MAX, path, "an object file of BPF programs")
     if not data.startswith(b"\x7fELF"):
@@ -83,9 +84,9 @@ def load(path: str) -> Loaded:
 
 
 def unload(name: str) -> None:
-    """Takes a loaded policy away: from now on no connection gets it; those that have it keep it.
+    """Removes a loaded policy: new connections no longer get it, existing ones keep it.
 
-    InputError when it is not loaded, RunError when it cannot be taken away.
+    InputError when it is not loaded, RunError when it cannot be removed.
     """
     if name not in loaded():
         raise InputError(f'policy unload: "{name}" is not loaded; loaded: {_list(loaded())}')
@@ -94,7 +95,7 @@ def unload(name: str) -> None:
     if link < 0:
         raise RunError(f"policy unload: {PINNED / name}: {_why(library)}")
     try:
-        # without it the policy would go some time after the file
+        # without this the policy would disappear only some time after the file
         if library.bpf_link_detach(link) < 0:
             raise RunError(f"policy unload: {PINNED / name}: {_why(library)}")
         (PINNED / name).unlink()
@@ -105,7 +106,7 @@ def unload(name: str) -> None:
 
 
 def loaded() -> list[str]:
-    """The names of what `load` has loaded and `unload` has not taken away."""
+    """Names of the loaded policies."""
     try:
         return sorted(place.name for place in PINNED.iterdir())
     except FileNotFoundError:
@@ -137,18 +138,18 @@ def libbpf() -> ctypes.CDLL:
 
 @contextmanager
 def listening(library: ctypes.CDLL) -> Iterator[list[str]]:
-    """Everything that libbpf says in the block, which would else go to standard error."""
+    """Collects libbpf's messages during the block instead of sending them to standard error."""
     said: list[str] = []
     libc = ctypes.CDLL(None)
 
     def keep(level: int, form: bytes, values: int) -> int:
         text = ctypes.create_string_buffer(1 << 16)
         libc.vsnprintf(text, c_size_t(len(text)), c_char_p(form), c_void_p(values))
-        if level < 2:  # warnings and notes, not what is for libbpf's own authors
+        if level < 2:  # warnings and information; debugging output is for libbpf's own authors
             said.append(text.value.decode(errors="replace"))
         return 0
 
-    listener = _SAID(keep)  # held until libbpf no longer calls it
+    listener = _SAID(keep)  # keeps the callback alive until libbpf no longer calls it
     before = library.libbpf_set_print(listener)
     try:
         yield said
@@ -157,14 +158,14 @@ def listening(library: ctypes.CDLL) -> Iterator[list[str]]:
 
 
 def last(said: list[str], lines: int = 12) -> str:
-    """The end of it, for a message."""
+    """The last `lines` lines, for a message."""
     kept = [line for line in "".join(said).splitlines() if line.strip()]
     return "\n".join(f"  | {printable(line)}" for line in kept[-lines:])
 
 
 @contextmanager
 def opened(library: ctypes.CDLL, path: str, data: bytes) -> Iterator[int]:
-    """An object file in the block; InputError for one that is none."""
+    """An opened object file during the block; InputError for a file that is not one."""
     held = library.bpf_object__open_mem(data, len(data), None)
     if not held:
         raise InputError(f"{path}: not an object file of BPF programs: {_why(library)}")
@@ -175,7 +176,7 @@ def opened(library: ctypes.CDLL, path: str, data: bytes) -> Iterator[int]:
 
 
 def _policy(library: ctypes.CDLL, path: str, held: int) -> int:
-    """The one map of the object that is a struct_ops."""
+    """The object's only map of type struct_ops."""
     found = []
     each = library.bpf_object__next_map(held, None)
     while each:
@@ -188,9 +189,9 @@ def _policy(library: ctypes.CDLL, path: str, held: int) -> int:
 
 
 def _attach(library: ctypes.CDLL, policy: int, name: str, said: list[str]) -> bool:
-    """Registers what was loaded, or puts it in the place of what is pinned; whether it did that."""
+    """Registers the loaded policy, or replaces the pinned one; returns whether it replaced one."""
     pin = os.fsencode(PINNED / name)
-    # Fills the map. From version 1.2 on libbpf also tries to make the link.
+    # Fills the map. From version 1.2 libbpf also tries to create the link.
     link = library.bpf_map__attach_struct_ops(policy)
     if not link and ctypes.get_errno() != errno.EEXIST:
         raise RunError(f"policy load: {name}: {_why(library, said)}")
@@ -226,6 +227,6 @@ def _why(library: ctypes.CDLL, said: list[str] | None = None) -> str:
         errno.EPERM: "not permitted; run it as root",
     }
     own = ctypes.create_string_buffer(256)
-    library.libbpf_strerror(number, own, len(own))  # also knows libbpf's own numbers
+    library.libbpf_strerror(number, own, len(own))  # also covers libbpf's own error numbers
     why = known.get(number) or own.value.decode(errors="replace")
     return f"{why}\n{last(said)}" if said else why

@@ -39,7 +39,7 @@ from ackwise.host.rights import missing_capabilities, only
 _SENDER = "10.199.0.1"
 _RECEIVER = "10.199.0.2"
 _PORT = 5201
-_SNAP_BYTES = 128  # headers with all options; the payload is not needed
+_SNAP_BYTES = 128  # headers with all options, no payload
 _BYTES_MAX = 256 * 10**6
 PCAP_HEAD_BYTES = 24
 _OFFLOADS = ("gro", "gso", "tso", "lro", "rx", "tx", "sg", "rx-gro-list", "rx-udp-gro-forwarding")
@@ -64,7 +64,7 @@ def _listening(namespace: str) -> bool:
 
 
 def has_netem() -> bool:
-    """Whether the kernel can delay packets; tried in a temporary namespace. Needs root."""
+    """Whether the kernel can delay packets, tried in a temporary namespace. Needs root."""
     with namespace("trial") as trial:
         try:
             set_up("tc", "-n", trial, "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms")
@@ -83,10 +83,10 @@ def recording(
     linger_s: float,
     file_bytes_max: int | None = None,
 ) -> Iterator[Process]:
-    """tcpdump with these words, which writes the packets of `device` to `stream` during the block,
-    and for `linger_s` after it.
+    """Runs tcpdump with these arguments during the block and `linger_s` longer; the packets of
+    `device` go to `stream`.
 
-    Raises RunError when it ended before.
+    Raises RunError when tcpdump ended early.
     """
     limits = as_nobody("net_raw")
     if file_bytes_max is not None:
@@ -106,7 +106,7 @@ def recording(
 
 
 def size_bytes(stream: IO[bytes]) -> int:
-    """Of what is in the file now."""
+    """Current size of the file, bytes."""
     return os.fstat(stream.fileno()).st_size
 
 
@@ -114,8 +114,8 @@ def size_bytes(stream: IO[bytes]) -> int:
 def wire(
     stream: IO[bytes], rate_bps: int, delay_ns: int, snap_bytes: int = _SNAP_BYTES
 ) -> Iterator[tuple[str, str]]:
-    """The namespaces of sender and receiver. TCP packets on port 5201 during the block are
-    written to `stream`, at most `snap_bytes` of each.
+    """The namespaces of sender and receiver. TCP packets on port 5201 during the block are written
+    to `stream`, at most `snap_bytes` bytes each.
 
     Raises RunError when a tool failed.
     """
@@ -142,7 +142,7 @@ def wire(
             there = ("-n", end)
             set_up("ip", *there, "address", "add", f"{address}/30", "dev", "wire")
             for name in _OFFLOADS:
-                with suppress(RunError):  # a kernel that does not know an offload does not use it
+                with suppress(RunError):  # an offload unknown to the kernel is not in use
                     set_up(*inside(end, "ethtool", "-K", "wire", name, "off"))
             set_up("ip", *there, "link", "set", "lo", "up")
             set_up("ip", *there, "link", "set", "wire", "up")

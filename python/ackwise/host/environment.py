@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Environment variables: their one reader, and what programs get of them."""
+"""Environment variables: the only module that reads them, and the environment of started
+programs."""
 
 import os
 import stat
@@ -9,8 +10,8 @@ from pathlib import Path
 from ackwise.host import rights
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-# GIT_DIR and LD_PRELOAD would have a program act on other files or run other code; like every
-# variable that is not listed, they are left out.
+# GIT_DIR and LD_PRELOAD would make a program act on other files or run other code. Like every
+# variable not listed here, they are left out.
 _PASSED_ON = (
     *("HOME", "USER", "LOGNAME", "SHELL", "TERM", "COLUMNS", "LINES", "LANG", "LANGUAGE", "TZ"),
     *("TMPDIR", "http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"),
@@ -34,10 +35,10 @@ def passed_on(**more: str) -> dict[str, str]:
 
 
 def search_path() -> str:
-    """Where programs are found: on PATH, and in the sbin folders that a user's PATH may lack.
+    """The folders searched for programs: PATH, and the sbin folders that a user's PATH may lack.
 
-    With privileges only folders of PATH that nobody but root can change: sudo without secure_path
-    and files with capabilities hand on the PATH of an ordinary user.
+    With privileges, only folders of PATH that nobody but root can change: sudo without secure_path
+    and files with capabilities pass on the PATH of an ordinary user.
     """
     return _search_path(value("PATH"), rights.privileged())
 
@@ -51,8 +52,8 @@ def _search_path(path: str, privileged: bool) -> str:
 
 
 def _is_roots(folder: Path) -> bool:
-    """Whether only root can change what a path leads to; in a sticky folder, such as /tmp, others
-    cannot move what is root's."""
+    """Whether only root can change what a path leads to. In a sticky folder such as /tmp, others
+    cannot move files owned by root."""
     try:
         whole = folder.resolve(strict=True)
         places = [place.stat() for place in (whole, *whole.parents)]

@@ -52,21 +52,21 @@ _REMEDIES = {
 
 
 def reason(problem: OSError) -> str:
-    """What went wrong with a file, and what to do about it, without the file's name."""
+    """Description of a file error and its remedy, without the file's name."""
     words = problem.strerror or str(problem)
     remedy = _REMEDIES.get(problem.errno or 0)
     return f"{words}; {remedy}" if remedy else words
 
 
 def _is_replaced(place: Place) -> bool:
-    """Whether a file beside it takes its place; everything else is written through."""
+    """Whether a new file takes its place; devices and FIFOs are written through instead."""
     if place.is_descriptor:
         return False
     return place.found is None or stat.S_ISREG(place.found.st_mode)
 
 
 def is_capture(path: str | Path) -> bool:
-    """Whether a regular file begins as a pcap or pcapng file does."""
+    """Whether the content of a regular file starts like a pcap or pcapng file."""
     try:
         with open_regular(path, "") as stream:
             return stream.read(4) in _CAPTURES
@@ -75,8 +75,8 @@ def is_capture(path: str | Path) -> bool:
 
 
 def check_target(path: str, option: str, *, replace_capture: bool = False) -> None:
-    """InputError, before any run, if the output could not be written to `path`, or would destroy a
-    capture: what was measured cannot be had again, what is computed can."""
+    """InputError, before any run, if the output could not be written to `path` or would destroy a
+    capture: measurements cannot be repeated, computed results can."""
     if path == STDOUT:
         return
     if not path.strip() or "\0" in path:
@@ -112,7 +112,7 @@ def _check_place(place: Place, subject: str) -> None:
 
 
 def check_folder(folder: Path, option: str) -> None:
-    """InputError, before any run, if `folder` is not there and cannot be made."""
+    """InputError, before any run, if `folder` does not exist and cannot be created."""
     there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
     if not there.is_dir():
         raise InputError(f"{option}: {folder}: {there} is not a directory; give a directory")
@@ -137,9 +137,9 @@ def cache_folder() -> Path:
 
 @contextmanager
 def writing(path: str, *, private: bool = False) -> Iterator[IO[bytes]]:
-    """A stream with a descriptor; what is in it when the block succeeds becomes `path`, on disk.
-    After an exception nothing has changed. `private`: nobody else can read or write it, so it
-    takes the place of whatever is there.
+    """A stream with a descriptor; its content becomes the file `path`, on disk, when the block
+    succeeds. After an exception nothing has changed. `private`: nobody else can read or write the
+    file, so it replaces whatever is there.
 
     Raises RunError when the result cannot be written.
     """
@@ -158,8 +158,8 @@ def writing(path: str, *, private: bool = False) -> Iterator[IO[bytes]]:
 
 
 def _opened(place: Place) -> int:
-    """A descriptor to write through. One of this process is shared, not opened again: opened again
-    it would begin at the start of the file behind it."""
+    """A descriptor to write through. A descriptor of this process is duplicated: opening it again
+    would start at the beginning of the file behind it."""
     here = Path("/proc/self/fd").stat()
     if place.is_descriptor and os.path.samestat(os.fstat(place.folder), here):
         sys.stdout.flush()
@@ -170,7 +170,7 @@ def _opened(place: Place) -> int:
 def _replacing(path: str, place: Place, private: bool) -> Iterator[IO[bytes]]:
     part = f".{owned_name()}.part"
     found = None if private else place.found
-    # What replaces a file may be for fewer readers than a new one.
+    # A new file may be readable by more users than the one it replaces.
     mode = _PRIVATE if private or found else _ORDINARY
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     with _explained(path):
@@ -203,12 +203,12 @@ def _explained(path: str) -> Iterator[None]:
 
 
 def write_whole(path: str, data: bytes, *, private: bool = False) -> None:
-    """`data` becomes the content of `path`, or goes to standard output."""
+    """Writes `data` as the content of `path`, or to standard output."""
     write_pieces(path, (data,), private=private)
 
 
 def write_pieces(path: str, pieces: Iterable[bytes], *, private: bool = False) -> None:
-    """The same from what is made while it is written."""
+    """Like `write_whole`, for content that is produced while it is written."""
     if path == STDOUT:
         sys.stdout.flush()
         sys.stdout.buffer.writelines(pieces)
@@ -219,8 +219,8 @@ def write_pieces(path: str, pieces: Iterable[bytes], *, private: bool = False) -
 
 
 def create(path: Path) -> IO[bytes]:
-    """A new file, read and written, that whoever can enter its folder can read. It is not brought
-    to the disk: for a temporary folder that nobody else can write to."""
+    """A new file, open for reading and writing, readable by whoever can enter its folder. It is not
+    synced to disk: for a temporary folder that nobody else can write to."""
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     stream = os.fdopen(os.open(path, flags, _PRIVATE), "w+b")
     os.fchmod(stream.fileno(), 0o644)
@@ -228,7 +228,7 @@ def create(path: Path) -> IO[bytes]:
 
 
 def sync_folder(folder: Path, *, dir_fd: int | None = None) -> None:
-    """What was renamed in a folder is on the disk, where the folder can be read."""
+    """Syncs renames in a folder to disk, if the folder can be read."""
     with suppress(PermissionError):
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
         descriptor = os.open(folder, flags, dir_fd=dir_fd)
@@ -239,7 +239,7 @@ def sync_folder(folder: Path, *, dir_fd: int | None = None) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Makes a folder with those above it, if it is not there; RunError if it cannot be made."""
+    """Creates a folder and its parents if needed; RunError if it cannot be created."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
@@ -253,7 +253,7 @@ def lock(
     """Holds a lock file during the block. The kernel releases it when the process ends, however it
     ends. `on_wait` is called once, with the holder's process number, if another has it.
 
-    RunError when another held it for `wait_s`, or when somebody else could hold it for ever.
+    RunError when another process held it for `wait_s`, or when somebody else could hold it forever.
     """
     end = time.monotonic() + wait_s
     while (descriptor := _locked(path)) is None:
@@ -272,7 +272,7 @@ def lock(
         os.write(descriptor, f"{os.getpid()}\n".encode())
         yield
     finally:
-        # removed while it is held: whoever waits for it finds that it is another file
+        # removed while locked: a waiting process notices that it is no longer the same file
         with suppress(OSError):
             path.unlink()
         os.close(descriptor)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The kernel's list of TCP sockets by `inet_diag`, datagram by datagram, and its description of
-single ones; it does not need root.
+"""The kernel's list of TCP sockets, read through `inet_diag` one datagram at a time, and its
+description of single sockets. Neither needs root.
 
-The kernel fills a datagram when the one before it is taken: a list that is read slowly costs
-nothing meanwhile, and each socket is described at the moment its datagram was filled.
+The kernel fills a datagram when the previous one is read. A list that is read slowly therefore
+costs nothing in between, and each socket is described at the moment its datagram was filled.
 """
 
 import os
@@ -14,15 +14,15 @@ from dataclasses import dataclass
 
 from ackwise.errors import RunError
 
-# Linux's uapi: netlink.h, inet_diag.h
+# netlink.h and inet_diag.h of Linux's uapi
 _NETLINK_SOCK_DIAG = 4
-_TCPDIAG_GETSOCK = 18  # lists IPv4 and IPv6 in one walk; the newer request needs two
+_TCPDIAG_GETSOCK = 18  # lists IPv4 and IPv6 in one walk; the newer request needs two walks
 _BY_FAMILY = 20  # SOCK_DIAG_BY_FAMILY
 _REQUEST, _REQUEST_DUMP = 0x1, 0x301
 _ERROR, _DONE = 2, 3
 _ANY_COOKIE = b"\xff" * 8
 _BYTECODE = 1  # INET_DIAG_REQ_BYTECODE
-# INET_DIAG_INFO, VEGASINFO (BBR answers it), CONG and SKMEMINFO, as bits
+# bits for INET_DIAG_INFO, VEGASINFO (which BBR answers), CONG and SKMEMINFO
 _EXTENSIONS = 1 << 1 | 1 << 2 | 1 << 3 | 1 << 6
 _HEADER = struct.Struct("=IHHII")
 _ATTRIBUTE = struct.Struct("=HH")
@@ -36,14 +36,14 @@ STATES = {
 
 @dataclass(frozen=True)
 class Datagram:
-    """Bytes of the kernel, and when it wrote them."""
+    """A datagram from the kernel, and the time it was written."""
 
     data: bytes
-    time_us: int  # of time.monotonic
+    time_us: int  # time.monotonic() in microseconds
 
 
 class Listing:
-    """One walk through the sockets of this network namespace; RunError when it cannot begin."""
+    """One walk through the sockets of this network namespace; RunError when it cannot start."""
 
     def __init__(self, states: int, bytecode: bytes = b"") -> None:
         asked = struct.pack("=BBBB48xII", socket.AF_UNSPEC, 0, 0, _EXTENSIONS, states, 0)
@@ -66,27 +66,27 @@ class Listing:
 
 
 class Single:
-    """Single sockets of this network namespace by their two ends; RunError when it cannot ask."""
+    """Requests for single sockets of this network namespace, identified by their endpoints."""
 
     def __init__(self) -> None:
         self._netlink = _netlink()
 
     def describe(self, family: int, ends: bytes) -> bytes:
-        """The message of the socket with these ends, which are the start of a `struct
-        inet_diag_sockid`; b"" when it is gone. From now on it has a cookie."""
+        """The message about the socket with these endpoints, which are the start of a `struct
+        inet_diag_sockid`; b"" when the socket is gone. The request gives the socket a cookie."""
         asked = struct.pack("=BBBxI", family, socket.IPPROTO_TCP, _EXTENSIONS, 0)
         asked += ends + _ANY_COOKIE
         head = _HEADER.pack(_HEADER.size + len(asked), _BY_FAMILY, _REQUEST, 0, 0)
         _send(self._netlink, head + asked)
         data = _receive(self._netlink)
         _length, kind, *_ = _HEADER.unpack_from(data)
-        # a server that listens answers for a connection of its own that is gone
+        # when the connection is gone, the listening server's socket answers instead
         if kind == _ERROR or data[_HEADER.size + 1] == STATES["listening"]:
             return b""
         return data
 
     def close(self) -> None:
-        """Asks no more."""
+        """Closes the netlink socket."""
         self._netlink.close()
 
 
@@ -96,7 +96,7 @@ def done() -> bytes:
 
 
 def now_us() -> int:
-    """Of time.monotonic."""
+    """Current time.monotonic() in microseconds."""
     return time.monotonic_ns() // 1000
 
 
@@ -122,7 +122,7 @@ def _receive(netlink: socket.socket) -> bytes:
 
 
 def refused(errno: int) -> RunError:
-    """Why the kernel lists no sockets, with the remedy."""
+    """The error when the kernel lists no sockets, with the remedy."""
     remedies = {
         1: "a filter of system calls or a security module forbids it",  # EPERM
         2: "it needs CONFIG_INET_TCP_DIAG (module tcp_diag)",  # ENOENT

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""What a killed run leaves behind, and which of it the next run may remove.
+"""Temporary objects that a killed run leaves behind, and which of them the next run may remove.
 
 Temporary namespaces, folders and files carry the name of the process that made them:
 
     ackwise-PIDNS-PID-START-RANDOM     PIDNS: its PID namespace; START: the time it started, so
                                        that a later process with the same number is not mistaken
 
-Removed is what belongs to this user and whose process has ended. A process in another PID
-namespace cannot be seen from here, so what it made stays.
+An object is removed if it belongs to this user and its process has ended. Processes in another PID
+namespace cannot be seen from here, so their objects stay.
 """
 
 import os
@@ -21,12 +21,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _NAME = re.compile(r"\.?ackwise-(\d+)-(\d+)-(\d+)-[0-9a-f]{8}")
-_STATE, _START = 0, 19  # fields of /proc/PID/stat behind the command's name
-_cleaned: set[tuple[int, int]] = set()  # device and inode of folders
+_STATE, _START = 0, 19  # fields of /proc/PID/stat after the command's name
+_cleaned: set[tuple[int, int]] = set()  # device and inode of folders already cleaned
 
 
 def _started(pid: int) -> str:
-    """When a process started, in ticks since boot; "" if it has ended."""
+    """Start time of a process in ticks since boot; "" if it has ended."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].decode().split()
     except OSError:
@@ -42,7 +42,7 @@ def _pid_namespace() -> str:
 
 
 def owned_name() -> str:
-    """A unique name that says which process it belongs to."""
+    """A unique name that identifies the process it belongs to."""
     pid = os.getpid()
     return f"ackwise-{_pid_namespace()}-{pid}-{_started(pid)}-{secrets.token_hex(4)}"
 
@@ -57,7 +57,7 @@ def is_abandoned(name: str) -> bool:
 
 @contextmanager
 def temporary_folder(within: Path | None = None) -> Iterator[Path]:
-    """A folder for the block. Those that killed runs left are removed first."""
+    """A temporary folder during the block. Folders that killed runs left are removed first."""
     place = within or Path(tempfile.gettempdir())
     remove_abandoned_once(place)
     with tempfile.TemporaryDirectory(
@@ -68,7 +68,7 @@ def temporary_folder(within: Path | None = None) -> Iterator[Path]:
 
 def remove_abandoned(folder: Path, *, dir_fd: int | None = None) -> None:
     """Removes the files and folders in `folder` that killed runs of this user left."""
-    with suppress(OSError):  # it may be writable, but not readable
+    with suppress(OSError):  # the folder may be writable but not readable
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=dir_fd)
         try:
             _remove_abandoned(descriptor)
@@ -77,7 +77,7 @@ def remove_abandoned(folder: Path, *, dir_fd: int | None = None) -> None:
 
 
 def remove_abandoned_once(folder: Path, *, dir_fd: int | None = None) -> None:
-    """The same, once in the life of this process."""
+    """Like `remove_abandoned`, but only once per process."""
     found = os.stat(folder, dir_fd=dir_fd)
     if (found.st_dev, found.st_ino) not in _cleaned:
         _cleaned.add((found.st_dev, found.st_ino))
@@ -85,8 +85,8 @@ def remove_abandoned_once(folder: Path, *, dir_fd: int | None = None) -> None:
 
 
 def _remove_abandoned(folder: int) -> None:
-    # Names relative to the descriptor, and no links: in a folder of another user only what is in
-    # it can go, and that he can remove himself.
+    # Relative names and no symbolic links: in another user's folder only its own content can be
+    # removed, and that user could remove it anyway.
     with os.scandir(folder) as entries:
         abandoned = [one.name for one in entries if is_abandoned(one.name)]
     for name in abandoned:

@@ -19,27 +19,26 @@ _FOR_NETWORKS: Options = {"privileges": ("net_admin", "sys_admin")}
 
 
 def inside(namespace: str, *words: str, **options: Unpack[Options]) -> list[str]:
-    """The command that runs `words` in a namespace; the options hold from there on."""
+    """The command that runs `words` in a namespace; the options apply to the program run there."""
     return [program("ip"), "netns", "exec", namespace, *tethered(words, **options)]
 
 
 def as_nobody(*capabilities: str) -> Options:
-    """For a program that needs no more than these: root starts it as user nobody."""
+    """Options for a program that needs only these capabilities: root starts it as user nobody."""
     if os.geteuid() != 0:
         return {}
     return {"user": _NOBODY, "privileges": capabilities}
 
 
 def set_up(*words: str) -> None:
-    """Runs `ip`, `tc` or `ethtool` with the capabilities for networks alone; RunError when it
-    fails."""
+    """Runs `ip`, `tc` or `ethtool` with network capabilities only; RunError when it fails."""
     do(*words, **_FOR_NETWORKS if os.geteuid() == 0 else {})
 
 
 @contextmanager
 def namespace(end: str) -> Iterator[str]:
-    """Creates a network namespace, named after its owner and `end`, and always removes it. Those
-    of killed runs are removed first."""
+    """Creates a network namespace, named after its owner and `end`, and always removes it.
+    Namespaces of killed runs are removed first."""
     _remove_abandoned()
     name = f"{owned_name()}-{end}"
     try:
@@ -50,7 +49,7 @@ def namespace(end: str) -> Iterator[str]:
 
 
 def enter(namespace: str) -> None:
-    """Moves this thread into a network namespace; what it has open stays where it is. RunError
+    """Moves this thread into a network namespace; descriptors that are open keep theirs. RunError
     when the kernel refuses."""
     with (_NAMES / namespace).open() as there:
         _move(there.fileno(), namespace)
@@ -58,7 +57,7 @@ def enter(namespace: str) -> None:
 
 @contextmanager
 def within(namespace: str) -> Iterator[None]:
-    """This thread is in the namespace while the block lasts."""
+    """Keeps this thread in the namespace during the block."""
     with Path("/proc/thread-self/ns/net").open() as home:
         enter(namespace)
         try:
@@ -68,7 +67,7 @@ def within(namespace: str) -> Iterator[None]:
 
 
 def _move(descriptor: int, name: str) -> None:
-    # os.setns() is newer than the oldest Python that is supported
+    # os.setns() is newer than the oldest supported Python
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.setns(descriptor, _CLONE_NEWNET):
         raise RunError(f"namespace {name}: {os.strerror(ctypes.get_errno())}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Reads needs.tsv, the list of what ackwise needs of a host; `tools/needs` reads it in plain sh."""
+"""Reads needs.tsv, the list of a host's prerequisites; `tools/needs` reads it in plain sh."""
 
 import os
 import re
@@ -20,22 +20,22 @@ class Need:
 
     scopes: tuple[str, ...]
     kind: str
-    names: tuple[str, ...]  # one of them is enough
+    names: tuple[str, ...]  # any one of them is enough
     packages: tuple[str, ...]  # alternatives, each a list of Debian packages separated by blanks
     purpose: str
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """The name used in messages."""
         return self.names[0].replace(":", " ")
 
     def find(self) -> str:
-        """Where it is, or a word for it; "" when it is missing."""
+        """Its path or version, or "found" if it has neither; "" when it is missing."""
         return next((found for found in map(_FINDERS[self.kind], self.names) if found), "")
 
     @property
     def remedy(self) -> str:
-        """What to type when it is missing."""
+        """The command to type when it is missing."""
         packages = install([self])
         return f"`apt-get install {packages}`" if packages else self.purpose
 
@@ -59,17 +59,17 @@ def _need(scopes: str, what: str, packages: str, purpose: str) -> Need:
 
 
 def needs(*scopes: str) -> list[Need]:
-    """The rows of these scopes, in the list's order; of every scope without any."""
+    """The rows of these scopes in the list's order; all rows if no scope is given."""
     return [need for need in _all() if not scopes or set(scopes) & set(need.scopes)]
 
 
 def missing(*scopes: str) -> list[Need]:
-    """Those that this host lacks."""
+    """The rows of these scopes that this host does not satisfy."""
     return [need for need in needs(*scopes) if not need.find()]
 
 
 def install(lacking: list[Need]) -> str:
-    """The packages that bring what is lacking, as one line for `apt-get install`."""
+    """The missing packages as one line for `apt-get install`."""
     wanted: set[str] = set()
     for need in lacking:
         known = (p for p in need.packages[:-1] if _apt_knows(*p.split()))
@@ -78,7 +78,7 @@ def install(lacking: list[Need]) -> str:
 
 
 def complaint(*scopes: str) -> str:
-    """What this host lacks of these scopes, with the remedy; "" when it lacks nothing."""
+    """The missing prerequisites of these scopes and the remedy; "" when nothing is missing."""
     lacking = missing(*scopes)
     if not lacking:
         return ""

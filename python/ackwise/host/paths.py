@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Where a path leads, by descriptors: whoever may change a folder on the way cannot redirect what
-is done at its end.
+"""Resolution of paths through descriptors, so that whoever may change a folder on the way cannot
+redirect the operation at its end.
 
-A symbolic link is followed if it belongs to root, to the caller, or to the owner of what it leads
-to. So nobody can make root write or read his choice of another user's files.
+A symbolic link is followed if it belongs to root, to the caller, or to the owner of its target. So
+nobody can make root write or read files of a third user.
 """
 
 import errno
@@ -22,20 +22,20 @@ _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 
 @dataclass(frozen=True)
 class Place:
-    """The end of a path; valid while it is followed."""
+    """The end of a path; valid while the context of `followed` is open."""
 
     folder: int  # a descriptor for `dir_fd`
-    name: str  # in that folder; to be opened by `open`
-    found: os.stat_result | None  # None: nothing is there
-    is_descriptor: bool  # a link in /proc that stands for an open file
+    name: str  # name within that folder; open it with `open`
+    found: os.stat_result | None  # None: no file exists there
+    is_descriptor: bool  # a link in /proc that represents an open file
 
     @property
     def where(self) -> Path:
-        """Path of the folder, for messages."""
+        """The folder's path, for messages."""
         return Path(f"/proc/self/fd/{self.folder}").readlink()
 
     def open(self, flags: int) -> int:
-        """A descriptor. OSError if another kind of file has taken the place since."""
+        """A descriptor. OSError if a file of another type has taken the place since."""
         if not self.is_descriptor:
             flags |= os.O_NOFOLLOW
         descriptor = os.open(self.name, flags | os.O_CLOEXEC | os.O_NOCTTY, dir_fd=self.folder)
@@ -99,6 +99,7 @@ class _Walk:
 
 
 def _is_descriptor(folder: int) -> bool:
-    """Whether links in this folder stand for open files; those at the top of /proc are names."""
+    """Whether links in this folder represent open files; links at the top of /proc are ordinary
+    names."""
     here = os.fstat(folder)
     return here.st_dev == Path("/proc").stat().st_dev and here.st_ino != _PROC_ROOT_INODE

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The one way to start a program of this host: run to completion, or during a block.
+"""The only module that starts programs: run to completion, or for the duration of a block.
 
-A program gets a clean environment and an empty standard input, unless said otherwise, and the
-kernel kills it when the thread that started it ends, however it ends. (Only in the millisecond
-between its fork and setpriv's prctl it could survive a SIGKILL of this process.)
+A program gets a clean environment and an empty standard input unless stated otherwise, and the
+kernel kills it when the thread that started it ends, for whatever reason. (Only in the millisecond
+between its fork and setpriv's prctl could it survive a SIGKILL of this process.)
 """
 
 import os
@@ -21,7 +21,7 @@ from ackwise.host import environment
 
 CAPTURED, DISCARDED = subprocess.PIPE, subprocess.DEVNULL
 SAME_AS_STDOUT = subprocess.STDOUT
-Stream = int | IO[Any] | None  # one of the above, a file or descriptor; None: that of this process
+Stream = int | IO[Any] | None  # or a file or descriptor; None: this process's own stream
 Process = subprocess.Popen[str]
 Finished = subprocess.CompletedProcess[str]
 _SHORT_S = 30.0
@@ -50,19 +50,20 @@ class Options(TypedDict, total=False):
 
 
 def find_tool(name: str) -> str | None:
-    """Path of a tool; see `environment.search_path`."""
+    """Path of a tool; see `environment.search_path`. None when it is not found."""
     return shutil.which(name, path=environment.search_path())
 
 
 def program(name: str) -> str:
-    """Path of a tool, or its bare name if not found, so that the error names it."""
+    """Path of a tool, or its bare name if not found, so that the error message contains the
+    name."""
     return find_tool(name) or name
 
 
 def tethered(words: Sequence[str], **options: Unpack[Options]) -> list[str]:
-    """The command that runs `words` within its limits."""
+    """The command that runs `words` within the limits of these options."""
     if find_tool("setpriv") is None and not options.keys() & {"user", "privileges"}:
-        # for `ackwise doctor`, which says so; what needs it complains before
+        # `ackwise doctor` reports the missing tool; commands that need it have complained before
         return [program(words[0]), *words[1:]]
     made = [program("setpriv")]
     if "privileges" in options:
@@ -97,7 +98,8 @@ def run(
     check: bool = False,
     **options: Unpack[Options],
 ) -> Finished:
-    """Runs a program to its end. `given`: text for its standard input; `check`: it must succeed.
+    """Runs a program to its end. `given`: text for its standard input; `check`: it must exit with
+    0.
 
     RunError when it took longer than `timeout_s`, or failed the check.
     """
@@ -111,13 +113,13 @@ def run(
 
 
 def said(done: Finished) -> str:
-    """The message of a program that failed, on one line."""
+    """The error message of a failed program, on one line."""
     message = " ".join((done.stderr or done.stdout).split())
     return message or ended(done.returncode)
 
 
 def ended(code: int) -> str:
-    """What an exit code means."""
+    """The meaning of an exit code."""
     if code == -signal.SIGXFSZ:
         return "its output exceeded the limit of a file's size"
     return f"signal {signal.Signals(-code).name} ended it" if code < 0 else f"exit code {code}"
@@ -137,7 +139,7 @@ def started(
     stderr: Stream = CAPTURED,
     **options: Unpack[Options],
 ) -> Iterator[Process]:
-    """A process that is stopped at the end of the block."""
+    """A running process, stopped at the end of the block."""
     variables = options.get("environment")
     process = subprocess.Popen(
         tethered(words, **options),
@@ -163,8 +165,8 @@ def started(
 def await_end(
     process: Process, what: str, timeout_s: float | None, given: str | None = None
 ) -> Finished:
-    """How a process ended, and what it wrote. `given`: the rest of its standard input, which then
-    ends. RunError when it takes longer than `timeout_s`."""
+    """Waits for a process to end and returns its output. `given`: the rest of its standard input,
+    which then ends. RunError when it takes longer than `timeout_s`."""
     try:
         out, err = process.communicate(given, timeout_s)
     except subprocess.TimeoutExpired:

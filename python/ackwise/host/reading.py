@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The one way to open a file that somebody else may have written."""
+"""The only module that opens files which somebody else may have written."""
 
 import os
 import stat
@@ -11,7 +11,8 @@ from ackwise.host.paths import followed
 
 
 def open_regular(path: str | Path, what: str, give: str = "a regular file") -> BinaryIO:
-    """A stream of a regular file: a FIFO would block, and reading from a device can change it.
+    """A stream of a regular file. Other files are refused: a FIFO would block, and reading from a
+    device can change it.
 
     Raises InputError, in which `what` names the file and `give` is the remedy.
     """
@@ -22,8 +23,8 @@ def open_regular(path: str | Path, what: str, give: str = "a regular file") -> B
                 wrong = "is a directory" if stat.S_ISDIR(mode) else "is not a regular file"
                 raise InputError(f"{what}: {wrong if mode else 'does not exist'}; give {give}")
             if not place.found.st_size:
-                # Files of the kernel say that they are empty; reading them can block, or take
-                # from others what is read (/proc/kmsg).
+                # The kernel's own files report a size of 0. Reading them can block, or consume data
+                # that others need (/proc/kmsg).
                 return Path(os.devnull).open("rb")
             return os.fdopen(place.open(os.O_RDONLY | os.O_NONBLOCK), "rb")
     except FileNotFoundError:
@@ -36,7 +37,8 @@ def open_regular(path: str | Path, what: str, give: str = "a regular file") -> B
 def read_bounded(
     path: str | Path, limit_bytes: int, what: str, give: str = "a regular file"
 ) -> bytes:
-    """All of a regular file. Raises InputError, also when it has more than `limit_bytes`."""
+    """The whole content of a regular file. Raises InputError, also when it exceeds
+    `limit_bytes`."""
     with open_regular(path, what, give) as stream:
         try:
             data = stream.read(limit_bytes + 1)

@@ -25,11 +25,11 @@ _BITS = {
     "CAP_PERFMON": 38,
     "CAP_BPF": 39,
 }
-# CAP_NET_ADMIN makes links and queues, CAP_SYS_ADMIN makes namespaces, CAP_NET_RAW captures.
+# CAP_NET_ADMIN creates links and queues, CAP_SYS_ADMIN creates namespaces, CAP_NET_RAW captures.
 NETWORK = ("CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_SYS_ADMIN")
-# What root needs to start a program as another user, with fewer capabilities, and to end it.
+# Needed by root to start a program as another user with fewer capabilities, and to end it.
 CONFINING = ("CAP_KILL", "CAP_SETGID", "CAP_SETUID", "CAP_SETPCAP")
-# What writing to another user's folder takes.
+# Needed to write to another user's folder.
 FILES = ("CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER")
 _PR_SET_NO_NEW_PRIVS = 38
 _VERSION_3 = 0x20080522  # linux/capability.h: sets of 64 bits
@@ -47,13 +47,13 @@ def _held() -> int:
 
 
 def privileged() -> bool:
-    """Whether this process may do what its caller may not: it is root, or has capabilities."""
+    """Whether this process may do what its caller may not: it is root or has capabilities."""
     return os.geteuid() == 0 or _held() != 0
 
 
 def missing_capabilities(*names: str) -> list[str]:
-    """Which of these capabilities this process lacks; without names, of those that a network of
-    namespaces needs, for programs in it that have fewer."""
+    """The capabilities among `names` that this process lacks. Default: those for a network of
+    namespaces whose programs run with fewer capabilities."""
     held = _held()
     wanted = names or (NETWORK if os.geteuid() else (*NETWORK, *CONFINING))
     return [name for name in wanted if not held >> _BITS[name] & 1]
@@ -61,10 +61,10 @@ def missing_capabilities(*names: str) -> list[str]:
 
 @contextmanager
 def only(*names: str) -> Iterator[None]:
-    """In the block only these capabilities of this thread are in effect, as far as it has them.
+    """During the block only these capabilities are in effect in this thread, as far as it has them.
 
-    A slip in the block cannot use another one, such as reading any file. It is no confinement:
-    the others stay permitted, as they are in effect again behind the block.
+    A mistake in the block cannot use another one, for example to read any file. This is no sandbox:
+    the others stay permitted, because they are in effect again after the block.
     """
     effective, permitted, inheritable = _sets()
     _set(effective & _bits(names), permitted, inheritable)
@@ -75,9 +75,8 @@ def only(*names: str) -> Iterator[None]:
 
 
 def keep_only(*names: str) -> None:
-    """Drops every capability but these, of which this thread keeps what it has. They do not come
-    back, neither in this thread and those it starts nor in a program that they run. RunError when
-    the kernel refuses."""
+    """Drops every capability except these for good, in this thread, in threads that it starts and
+    in programs that they run. RunError when the kernel refuses."""
     kept = _sets()[0] & _bits(names)
     if ctypes.CDLL(None).prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
         raise RunError("privileges that are not needed cannot be dropped: prctl failed")

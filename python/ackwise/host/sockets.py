@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Live TCP sockets with their ACK policy and its state, as the kernel reports them by `inet_diag`.
 
-The attribute is added by the patch series (`linux/patches`). The request is that of `ss`, for the
-network namespace of the process; it does not need root.
+The patch series (`linux/patches`) adds the attribute. The request is the one that `ss` sends, for
+the network namespace of the process; it does not need root.
 """
 
 import os
@@ -17,7 +17,7 @@ from ackwise.errors import RunError
 AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_ack_policies")
 STOCK = "stock"
 
-# Linux's uapi: netlink.h, sock_diag.h, inet_diag.h, tcp_states.h
+# netlink.h, sock_diag.h, inet_diag.h and tcp_states.h of Linux's uapi
 _NETLINK_SOCK_DIAG, _SOCK_DIAG_BY_FAMILY = 4, 20
 _REQUEST, _DUMP = 0x1, 0x300
 _ERROR, _DONE = 2, 3
@@ -37,7 +37,7 @@ _ACK_COUNTS = struct.Struct("=QQQQ")
 
 @dataclass(frozen=True)
 class LiveSocket:
-    """One TCP socket; what only a policy provides is None on stock sockets."""
+    """One TCP socket. Fields that only a policy provides are None on stock sockets."""
 
     local: str  # address:port
     peer: str
@@ -46,13 +46,13 @@ class LiveSocket:
     last_reason: str | None = None  # why the last ACK was sent
     acks: int | None = None  # ACKs of data sent
     segments: int | None = None  # data segments received
-    owed_ns: int | None = None  # how long an ACK has been owed; 0: none is owed
-    wait_ns: int | None = None  # until it is due; 0: due, or none is owed
+    owed_ns: int | None = None  # how long an ACK has been owed; 0: no ACK is owed
+    wait_ns: int | None = None  # time until the ACK is due; 0: due now, or no ACK is owed
     values: dict[str, int] | None = None  # the policy's state, by name
 
 
 def has_policies() -> bool:
-    """Does the running kernel have ACK policies?"""
+    """Whether the running kernel has ACK policies."""
     return AVAILABLE.exists()
 
 
@@ -98,7 +98,7 @@ def _dump(family: int) -> Iterator[LiveSocket]:
 
 
 def _messages(datagram: bytes) -> Iterator[tuple[int, bytes]]:
-    """Kind and body of each message; ValueError for a length that does not fit."""
+    """Type and body of each message; ValueError for a length that does not fit."""
     while datagram:
         length, kind, *_ = _HEADER.unpack_from(datagram)
         if not _HEADER.size <= length <= len(datagram):
@@ -108,7 +108,7 @@ def _messages(datagram: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def read_message(body: bytes) -> LiveSocket:
-    """One `struct inet_diag_msg` with its attributes; struct.error, LookupError or ValueError when
+    """One `struct inet_diag_msg` with its attributes. struct.error, LookupError or ValueError when
     it is damaged."""
     family, state = body[0], body[1]
     local_port, peer_port = _PORTS.unpack_from(body, 4)
@@ -130,7 +130,7 @@ def read_message(body: bytes) -> LiveSocket:
 
 
 def read_values(text: str) -> dict[str, int]:
-    """Parses `name=value,...`, the kernel's format."""
+    """Values parsed from the kernel's format `name=value,...`."""
     pairs = (item.partition("=") for item in text.split(",") if item)
     return {name: int(value) for name, _, value in pairs}
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The kernel's TCP sockets by a BPF program that follows its hash table (linux/bpf/live).
+"""The kernel's TCP sockets, listed by a BPF program that walks the hash table (linux/bpf/live).
 
-It costs a quarter of `inet_diag`'s list where most sockets are idle. It needs Linux 6.2 with BTF
-and a JIT, libbpf, and rights to load the program; to run it takes none. The program is of this
-process: nothing is pinned or attached, and nothing is left of it.
+The cost is a quarter of `inet_diag`'s list where most sockets are idle. The walk needs Linux 6.2
+with BTF and a JIT, libbpf, and rights to load the program, but none to run it. The program belongs
+to this process: nothing is pinned or attached, and nothing remains afterwards.
 """
 
 import ctypes
@@ -19,19 +19,19 @@ from ackwise.errors import InputError, RunError
 from ackwise.host import bpf, inet_diag
 from ackwise.host.inet_diag import Datagram
 
-# To load it. Where BBR is a module, libbpf looks for its structure among those of all modules.
+# For loading. If BBR is a module, libbpf searches all modules for its structure.
 RIGHTS = ("CAP_BPF", "CAP_PERFMON", "CAP_SYS_ADMIN")
 PROGRAM = Path(__file__).with_name("tcp_walk.bpf.o")
-# Established, and what comes before and behind it as long as there is a whole socket.
+# Established, and the states before and after it in which a full socket exists.
 STATES = sum(
     1 << inet_diag.STATES[name]
     for name in (
         "established", "syn-sent", "fin-wait-1", "fin-wait-2", "close-wait", "last-ack", "closing",
     )
 )  # fmt: skip
-ALL = 0  # the time since when something has happened on every socket
-_CLOCK_MONOTONIC_COARSE = 6  # it advances once in each of the kernel's ticks
-# The program's variable `walk`: asked and answered, then ends of sockets, then messages.
+ALL = 0  # a start time before all activity, so every socket is described
+_CLOCK_MONOTONIC_COARSE = 6  # advances once per kernel tick
+# The program's variable `walk`: request and answer, then endpoints of sockets, then messages.
 _HEAD = struct.Struct("=QIIIIII")
 _NAMELESS = struct.Struct("=I40s")
 _NAMELESS_MAX = 64
@@ -40,8 +40,9 @@ _RECORDS_BYTES = 1 << 18
 
 
 class Walker:
-    """Walks through the sockets of this network namespace that are in `states`, of those that it
-    can walk through; RunError when the kernel, the rights or this installation do not allow it."""
+    """Walks through the sockets of this network namespace that are in one of `states`, as far as
+    the program supports the state. RunError when the kernel, the rights or this installation do not
+    allow it."""
 
     def __init__(self, states: int) -> None:
         self.states = states & STATES
@@ -83,8 +84,8 @@ class Walker:
         stack.callback(self._memory.close)
 
     def walk(self, since_us: int) -> "Walk":
-        """Begins; it describes sockets on which something has happened since then, in time of
-        time.monotonic, or where data waits, and says of the others that they are idle."""
+        """Starts a walk. It describes sockets that were active since `since_us`, in
+        time.monotonic() microseconds, or have data waiting, and reports the others as idle."""
         _HEAD.pack_into(self._memory, 0, since_us, self.states, self._ticks_per_s, 0, 0, 0, 0)
         return Walk(self)
 
@@ -112,7 +113,7 @@ class Walker:
 
 
 class Walk:
-    """One walk, as `inet_diag.Listing`; a walker has one at a time."""
+    """One walk, with the interface of `inet_diag.Listing`; a walker has one walk at a time."""
 
     def __init__(self, walker: Walker) -> None:
         self._walker = walker

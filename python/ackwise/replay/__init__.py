@@ -17,8 +17,8 @@ from ackwise.results.stats import is_best
 
 SCHEMA_VERSION = 2
 CAPTURED = "captured"  # label of the capture's own receiver
-ACK_DELAY_MAX_NS = 500_000_000  # what the RFCs allow (RFC 9293, 3.8.6.3)
-DIRECTIONS_SHOWN = 6  # in tables and plots, those with the most data
+ACK_DELAY_MAX_NS = 500_000_000  # maximum delay that the RFCs allow (RFC 9293, 3.8.6.3)
+DIRECTIONS_SHOWN = 6  # number of directions in tables and plots, those with the most data first
 
 KEYS: dict[str, str] = {
     "schema_version": "version of these keys; increases when one is removed or changes meaning",
@@ -105,7 +105,7 @@ _DIRECTION = [
     and key.count(".") == 1
     and not key.endswith(("cheapest", "notes[]"))
 ]
-_FAR_NS = 300_000  # no host is further from its own capture point
+_FAR_NS = 300_000  # larger than any distance between a host and its own capture point
 
 
 @dataclass(frozen=True)
@@ -116,14 +116,14 @@ class ReplaySettings:
     rho_permille: int
     unit_ns: int
     seed: int
-    ack_ns: int | None  # both or none
+    ack_ns: int | None  # both are None, or neither is
     data_ns: int | None
-    rails: str = "source"  # the set in force where a policy names none
+    rails: str = "source"  # rails for policies that name none
     ack_delay_max_ns: int = ACK_DELAY_MAX_NS
 
     @property
     def chosen(self) -> list[PolicyChoice]:
-        """The policies with the rails that are in force."""
+        """The policies, each with the rails that apply to it."""
         return [
             replace(one, rails=rails_in_force(one.name, one.rails, self.rails))
             for one in self.policies
@@ -151,9 +151,9 @@ def run(
     trace: bool,
     only: Sequence[tuple[int, int]] | None = None,
 ) -> Replay:
-    """Replays a capture file, or of its directions those listed in `only` (connection, direction).
+    """Replays a capture file; `only` restricts it to these directions (connection, direction).
 
-    Raises InputError when it cannot be used, Interrupted on Ctrl-C.
+    Raises InputError when the file cannot be used, Interrupted on Ctrl-C.
     """
     options = {
         "policies": [p.for_engine() for p in settings.chosen],
@@ -170,15 +170,15 @@ def run(
     def work() -> None:
         try:
             future.set_result(engine.replay(capture, options, cancel))
-        except BaseException as problem:  # the caller's thread raises it again
+        except BaseException as problem:  # re-raised in the caller's thread
             future.set_exception(problem)
 
-    # A daemon: a second Ctrl-C ends the process also if the medium does not answer.
+    # A daemon thread: a second Ctrl-C ends the process even if the storage does not answer.
     thread = Thread(target=work, daemon=True)
     thread.start()
     try:
         while not wait([future], timeout=0.2).done:
-            pass  # the timeout lets this thread see Ctrl-C
+            pass  # the timeout lets this thread notice Ctrl-C
         found = future.result()
     except KeyboardInterrupt:
         raise Interrupted from None
@@ -186,7 +186,8 @@ def run(
         raise RunError("the replay was cancelled") from None
     finally:
         cancel.cancel()
-        # The interpreter must not end while the engine still waits for it: that aborts the process.
+        # The interpreter must not exit while the engine still waits for the GIL: that aborts the
+        # process.
         thread.join()
     return _evaluated(capture, settings, found)
 
@@ -194,9 +195,9 @@ def run(
 def _evaluated(capture: str, settings: ReplaySettings, found: dict[str, Any]) -> Replay:
     directions = []
     traces = []
-    # Large transfers first: they are what captures are made for.
+    # Largest transfers first: captures are usually made for them.
     waiting = deque(sorted(found.pop("directions"), key=lambda d: -d["payload_bytes"]))
-    while waiting:  # each is freed once its cells are made: they hold the same again
+    while waiting:  # freed once its cells exist, which hold the same data
         one = waiting.popleft()
         cells = [_cell(c, label) for c, label in _labelled(one["policies"], settings.policies)]
         for cell in cells:
@@ -241,7 +242,8 @@ def _evaluated(capture: str, settings: ReplaySettings, found: dict[str, Any]) ->
 def _labelled(
     results: list[dict[str, Any]], policies: list[PolicyChoice]
 ) -> list[tuple[dict[str, Any], str]]:
-    """Results with their labels; the engine returns names, which several labels may share."""
+    """Results paired with their labels; the engine returns policy names, which several labels may
+    share."""
     labels = [p.label for p in policies]
     if results and results[0]["policy"] == CAPTURED:
         labels.insert(0, CAPTURED)
@@ -266,13 +268,13 @@ def _cell(result: dict[str, Any], label: str) -> dict[str, Any]:
 
 
 def _saved(cell: dict[str, Any], cells: list[dict[str, Any]], label: str) -> float | None:
-    """The share of the pure ACKs of `label` that `cell` does without."""
+    """Share of the pure ACKs of `label` that `cell` saves."""
     acks = next((c["acks"] for c in cells if c["policy"] == label), 0)
     return 1 - cell["acks"] / acks if acks else None
 
 
 def _notes(one: dict[str, Any], cells: list[dict[str, Any]]) -> list[str]:
-    """Why the figures of a direction are not exact."""
+    """Reasons why the figures of a direction are not exact."""
     found = []
     if all(cell["policy"] != CAPTURED for cell in cells):
         found.append("the receiver's packets are not in the capture: it cannot be compared with")
@@ -297,7 +299,7 @@ def _notes(one: dict[str, Any], cells: list[dict[str, Any]]) -> list[str]:
 
 
 def _is_best(key: str, cell: dict[str, Any], cells: list[dict[str, Any]]) -> bool:
-    """The lowest value or a tie with it, and at least one cell's is worse."""
+    """Whether the cell has the lowest value, alone or in a tie, and at least one cell is worse."""
     values = [c[key] for c in cells if c[key] is not None]
     if cell[key] is None:
         return False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The page of a capture."""
+"""The report page of a capture's replay."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from ackwise.results.report.page import asset, dumped, page
 
 
 def _acks(trace: dict[str, Any] | None, start_ns: int) -> dict[str, Any] | None:
-    """The first ACKs one by one, and the rate of all ACKs by reason."""
+    """The first ACKs individually, and the rate of all ACKs by reason."""
     if not trace or not trace["first"]:
         return None
     first = trace["first"]
@@ -25,7 +25,7 @@ def _acks(trace: dict[str, Any] | None, start_ns: int) -> dict[str, Any] | None:
 
 
 def of_replay(replayed: Replay, command: str) -> bytes:
-    """The page of a capture; the plots show the directions with most data."""
+    """The report page; the plots show the directions with the most data."""
     document = replayed.document
     shown = document["directions"][:DIRECTIONS_SHOWN]
     data = {

@@ -25,7 +25,7 @@ _COLUMNS: Columns = (
     ("cost_ratio", "x optimum", ""),
     ("cpu_s_per_gb", "CPU s/GB", ""),
 )
-# What another policy would have saved and cost, and beside that how good that is.
+# What another policy would have saved and cost, next to columns for how good that is.
 SAVED: Columns = (
     ("acks", "ACKs", ""),
     ("acks_saved", "saved", "%"),
@@ -60,7 +60,7 @@ def _column(
 
 
 def show_cells(one: dict[str, Any], console: Console, columns: Columns) -> None:
-    """Prints the policies on one direction, and what is not exact about them."""
+    """Prints the policies' results on one direction, and notes on what is not exact."""
     cells = one["cells"]
     for note in one["notes"]:
         console.print(Text(note, style="yellow"), soft_wrap=True)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""This host's TCP sockets from look to look, by the kernel's own account of them.
+"""Live TCP sockets of this host, sampled through the kernel's own accounting.
 
-selection     which sockets, in the words of `ss`
-sampler       looks at them, within a share of one core
-lines         a socket's account as a line for an engineer
+selection     which sockets, in the syntax of `ss`
+sampler       samples them, within a share of one core
+lines         a socket's account as one line of text
 show          the table
 metrics       sums for Prometheus
 """

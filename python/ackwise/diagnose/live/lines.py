@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: MIT
-"""A socket's account of an interval, as the line that an engineer would say."""
+"""One line of text for a socket's account of an interval."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from ackwise.diagnose.sentences import SAYINGS, remedy
 
-Row = Mapping[str, Any]  # as crates/sockets writes it
+Row = Mapping[str, Any]  # one socket's record as crates/sockets writes it
 
 
 def percent(row: Row, limit: str) -> int:
-    """The share of the interval."""
+    """Share of the interval under a limit, in percent."""
     share: float = row["limited_us"].get(limit, 0) / row["interval_us"]
     return round(100 * share)
 
 
 def rate_bps(row: Row) -> float:
-    """What was acknowledged or received."""
+    """Rate of acknowledged or received data, bit/s."""
     moved = row["received_bytes"] if row["direction"] == "receiving" else row["acked_bytes"]
     return float(moved * 8e6 / row["interval_us"])
 
@@ -34,7 +34,7 @@ def sentence(row: Row) -> str:
 
 
 def size(count: float) -> str:
-    """Bytes as 64 kB."""
+    """A size in decimal units: "64 kB"."""
     for unit in ("B", "kB", "MB"):
         if count < 1000:
             return f"{_figures(count)} {unit}"
@@ -43,7 +43,7 @@ def size(count: float) -> str:
 
 
 def rate(bps: float) -> str:
-    """As 4.3 Mbit/s."""
+    """A rate: "4.3 Mbit/s"."""
     for unit in ("bit/s", "kbit/s", "Mbit/s"):
         if bps < 1000:
             return f"{_figures(bps)} {unit}"
@@ -52,7 +52,7 @@ def rate(bps: float) -> str:
 
 
 def duration(us: float) -> str:
-    """As 120 ms."""
+    """A duration: "120 ms"."""
     return f"{_figures(us)} us" if us < 1000 else f"{_figures(us / 1000)} ms"
 
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Sums over all sockets as OpenMetrics, by Prometheus' client: an extra, `ackwise[metrics]`.
+"""Sums over all sockets in OpenMetrics format. Needs Prometheus' client, the extra
+`ackwise[metrics]`.
 
-No metric has a connection as a label: their number would have no bound.
+No metric is labelled by connection: the number of labels would be unbounded.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,8 +31,8 @@ COUNTERS = {
 
 
 class Exporter:
-    """The sums that were last set: requests are answered by threads of their own, which must not
-    read a table that is being changed."""
+    """Holds the latest sums. HTTP threads answer requests, so they must not read a table that is
+    being changed."""
 
     def __init__(self, totals: Mapping[str, Any]) -> None:
         _client()
@@ -40,7 +41,7 @@ class Exporter:
         self._registry.register(self)
 
     def collect(self) -> "Iterator[_core.Metric]":
-        """Every metric, as Prometheus' client asks for it."""
+        """Every metric, in the form that Prometheus' client collects."""
         totals = self.totals
         limited = _core.CounterMetricFamily(
             "ackwise_limited_seconds", "time of sockets by limit", labels=["limit"]
@@ -61,12 +62,12 @@ class Exporter:
         )
 
     def text(self) -> bytes:
-        """The metrics as OpenMetrics."""
+        """The metrics as OpenMetrics text."""
         shown: bytes = _exposition.generate_latest(self._registry)  # type: ignore[no-untyped-call]
         return shown
 
     def serving(self, address: str, port: int) -> AbstractContextManager[object]:
-        """Answers HTTP requests during the block; RunError when it cannot listen."""
+        """Answers HTTP requests during the block; RunError when the port cannot be opened."""
         stack = ExitStack()
         try:
             server, _thread = prometheus_client.start_http_server(

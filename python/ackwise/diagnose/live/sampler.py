@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Looks at sockets once in each interval, as far as a share of one core allows.
+"""Sampler of sockets: once per interval, within a share of one core.
 
-The kernel's counters are sums: a socket that is looked at later loses nothing but resolution. So a
-list that costs more than an interval's share is put down and read on in the next.
+The kernel's counters are sums, so a socket sampled late loses only time resolution. A listing that
+costs more than an interval's share is suspended and continued in the next interval.
 
-With a walker the first list is still inet_diag's, which gives every socket the cookie that it is
-known by; from then on the walker describes what has changed.
+With a walker, the first listing still comes from inet_diag, which assigns every socket the cookie
+that identifies it; after that the walker describes only sockets that changed.
 """
 
 import re
@@ -23,14 +23,14 @@ from ackwise.host.inet_diag import Listing
 from ackwise.host.tcp_walk import Walk, Walker
 
 CORE_SHARE = 0.1
-_BETWEEN_CHECKS = 8  # datagrams; each takes the kernel less than 0.2 ms
-# Who has a socket can change without a packet: every so many walks describe all.
+_BETWEEN_CHECKS = 8  # datagrams; the kernel takes less than 0.2 ms for each
+# A socket's owner can change without a packet: one walk in so many describes all sockets.
 _WALKS_UNTIL_ALL = 10
 _SOCKET = re.compile(r"socket:\[(\d+)\]")
 
 
 class Sampler:
-    """The sockets of this network namespace, from look to look."""
+    """Repeated samples of the sockets in this network namespace."""
 
     def __init__(
         self,
@@ -51,39 +51,39 @@ class Sampler:
         self._has_owner = uid is not None or bool(pids)
         self._inodes = _inodes(pids) if pids else None
         self._table = engine.Sockets(uid, self._inodes, selection.bytecode)
-        self._debt_s = 0.0  # what the intervals before took beyond their share
+        self._debt_s = 0.0  # time that earlier intervals took beyond their share
         self._cpu_s = time.thread_time()
         self._end_s = time.monotonic()
 
     def begin(self) -> None:
-        """The first look, which has nothing to compare with: at all sockets, whatever it costs.
-        RunError when the kernel does not list them."""
+        """The first sample, which has nothing to compare with: all sockets, at any cost. RunError
+        when the kernel does not list them."""
         self._read(float("inf"))
         self._debt_s = 0.0
         self._cpu_s = time.thread_time()
         self._end_s = time.monotonic()
 
     def interval(self, seconds: float) -> None:
-        """Waits for the end of an interval, then looks at all sockets, or at as many as the share
+        """Waits for the end of an interval, then samples all sockets, or as many as the share
         allows. RunError when the kernel does not list them."""
         self._end_s = max(self._end_s + seconds, time.monotonic())
         time.sleep(max(0.0, self._end_s - time.monotonic()))
         if self._pids:
-            self._choose(_inodes(self._pids))  # it may have opened more
-        # what has been computed since the last interval is part of the account
+            self._choose(_inodes(self._pids))  # the processes may have opened more sockets
+        # computation since the last interval counts as well
         budget = self._core_share * seconds
         continued = self._listing is not None
         while self._spent(budget) and self._read(budget) and continued:
-            continued = False  # an older list is complete: there may be time for one of now
+            continued = False  # an older listing is complete; there may be time for a new one
         self._debt_s = max(0.0, self._debt_s - budget)
 
     def lines(self, most: int) -> list[str]:
-        """One line of JSON for each socket that was active since the last call, those that lost
-        most time first."""
+        """One line of JSON for each socket that was active since the last call, sorted by time
+        lost."""
         return self._table.lines(most)
 
     def rows(self, most: int) -> list[dict[str, Any]]:
-        """As `lines`, read."""
+        """The result of `lines`, parsed."""
         return self._table.rows(most)
 
     def totals(self) -> dict[str, Any]:
@@ -91,12 +91,12 @@ class Sampler:
         return self._table.totals() | {"cpu_s": time.process_time()}
 
     def close(self) -> None:
-        """Ends the listing, and the walker."""
+        """Ends the listing and the walker."""
         self._end_list()
         self._stop_walking()
 
     def _spent(self, budget: float) -> bool:
-        """Whether some of the share is left; what was computed is taken from it."""
+        """Whether part of the share is left, after subtracting the time computed so far."""
         now = time.thread_time()
         self._debt_s += now - self._cpu_s
         self._cpu_s = now
@@ -113,7 +113,7 @@ class Sampler:
         if self._walker is None:
             return Listing(self._selection.states, self._selection.bytecode)
         if not since_us:
-            return Listing(self._walker.states)  # those that are not chosen need a cookie too
+            return Listing(self._walker.states)  # sockets outside the selection need a cookie too
         if self._table.needs_all() or (self._has_owner and self._walks_until_all == 0):
             self._walks_until_all = _WALKS_UNTIL_ALL
             return self._walker.walk(tcp_walk.ALL)
@@ -131,7 +131,8 @@ class Sampler:
             self._walker = None
 
     def _part(self) -> tuple[bool, int]:
-        """Takes the next part of the list; whether it was the last, and the errno of a refusal."""
+        """Reads the next part of the listing. Returns whether it was the last, and the errno of a
+        refusal."""
         if self._listing is None:
             self._listing = self._begin_list()
         datagram = self._listing.receive()
@@ -139,7 +140,7 @@ class Sampler:
         return end is not None, end or 0
 
     def _part_either_way(self) -> tuple[bool, int]:
-        """As `_part`; where walking fails, inet_diag begins a list of its own."""
+        """Like `_part`, but falls back to a listing by inet_diag where walking fails."""
         try:
             ended, refused = self._part()
         except RunError:
@@ -153,7 +154,7 @@ class Sampler:
         return ended, refused
 
     def _read(self, budget: float) -> bool:
-        """Whether the list came to its end."""
+        """Reads within the budget; returns whether the listing is complete."""
         taken = 0
         while True:
             ended, refused = self._part_either_way()
@@ -169,7 +170,8 @@ class Sampler:
 
 
 def _inodes(pids: Sequence[int]) -> set[int]:
-    """Sockets of these processes; InputError for one that is gone or belongs to somebody else."""
+    """Inodes of these processes' sockets; InputError for a process that is gone or belongs to
+    another user."""
     found = set()
     for pid in pids:
         try:
@@ -181,7 +183,7 @@ def _inodes(pids: Sequence[int]) -> set[int]:
                 f"--pid: process {pid} belongs to another user; run this as that user or as root"
             ) from None
         for one in descriptors:
-            with suppress(FileNotFoundError):  # closed meanwhile
+            with suppress(FileNotFoundError):  # closed in between
                 match = _SOCKET.fullmatch(str(one.readlink()))
                 found |= {int(match[1])} if match else set()
     return found

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Which sockets, in the words of `ss`, as `inet_diag`'s bytecode: the kernel leaves out the others.
+"""Selection of sockets in the syntax of `ss`, compiled to `inet_diag` bytecode: the kernel filters.
 
     [state NAME]... [EXPRESSION]
     EXPRESSION  src|dst ADDRESS[/LENGTH][:PORT], src|dst :PORT, sport|dport OPERATOR :PORT,
                 and, or, not, ( )
 
-A piece of bytecode that holds runs on behind its end, one that does not jumps 4 bytes beyond it.
+A condition that holds continues after the end of its bytecode; one that fails jumps 4 bytes beyond.
 """
 
 import ipaddress
@@ -27,7 +27,7 @@ _ANY_PORT = -1
 _BYTES_MAX = 32_768  # jumps have 16 bits
 _DEPTH_MAX = 100
 
-# Those that may have data on the way. A socket in another state has no account.
+# States in which data may be in flight. Sockets in other states have no account.
 _DEFAULT_STATES = (
     "established", "syn-sent", "fin-wait-1", "fin-wait-2", "close-wait", "last-ack", "closing",
 )  # fmt: skip
@@ -46,14 +46,14 @@ _TOKEN = re.compile(r"[()]|&&?|\|\|?|[=!<>]=?|[^\s()&|=!<>]+")
 
 @dataclass(frozen=True)
 class Selection:
-    """States as bits, and bytecode; b"": every address and port."""
+    """States as bits, and bytecode; b"" selects every address and port."""
 
     states: int
     bytecode: bytes
 
 
 def parse(words: Sequence[str]) -> Selection:
-    """Raises InputError, which names the word."""
+    """The selection for these words. Raises InputError that quotes the wrong word."""
     tokens = _Tokens(_TOKEN.findall(" ".join(words)))
     named: list[str] = []
     while tokens.accept("state"):
@@ -74,7 +74,7 @@ def parse(words: Sequence[str]) -> Selection:
 
 
 class _Tokens:
-    """Words that are left."""
+    """The remaining words."""
 
     def __init__(self, tokens: list[str]) -> None:
         self.left = tokens
@@ -171,7 +171,8 @@ def _host(word: str, text: str) -> bytes:
 
 
 def _split(text: str) -> tuple[str, str | None]:
-    """Address and port; of IPv6 with a port the address is in brackets, which may hold a length."""
+    """Address and port. An IPv6 address with a port is in brackets, which may include a prefix
+    length."""
     bracketed = re.fullmatch(r"\[([^]]*)\](/\d+)?(?::(.*))?", text)
     if bracketed:
         return bracketed[1] + (bracketed[2] or ""), bracketed[3]
@@ -207,7 +208,8 @@ def _not(inner: bytes) -> bytes:
 
 
 def _failing_later(code: bytes, by: int) -> bytes:
-    """The jumps to 4 bytes beyond the end go `by` further."""
+    """The same bytecode with its failing jumps (4 bytes beyond the end) moved `by` bytes
+    further."""
     made = bytearray(code)
     at = 0
     while at < len(code):

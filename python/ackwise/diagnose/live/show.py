@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The table of live sockets: renewed in place on a terminal, else one after the other."""
+"""The table of live sockets: redrawn in place on a terminal, otherwise appended."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,22 +16,22 @@ from ackwise.results.console import Console
 _HEADS = ("local", "peer", "lost", "limits", "Mbit/s", "RTT ms", "least", "cwnd", "retrans")
 _RIGHT = (2, 4, 5, 6, 7, 8)
 _LIMITS_SHOWN = 3
-_MARGIN_LINES = 4  # heads, sums, the cursor
+_MARGIN_LINES = 4  # headings, sums, the cursor
 
 
 class Screen(Protocol):
-    """Where tables go."""
+    """Output for tables."""
 
     def show(self, rows: Sequence[Row], totals: Mapping[str, Any]) -> None:
-        """The table of one interval."""
+        """Shows the table of one interval."""
 
     @property
     def room(self) -> int:
-        """How many sockets fit."""
+        """Number of sockets that fit."""
 
 
 class _Printed:
-    """One table after the other."""
+    """Tables printed one after the other."""
 
     def __init__(self, console: Console, most: int) -> None:
         self._console, self.room = console, most
@@ -42,7 +42,7 @@ class _Printed:
 
 
 class _Renewed:
-    """The table in place of the one before."""
+    """A table that replaces the previous one."""
 
     def __init__(self, live: Live, most: int) -> None:
         self._live, self._most = live, most
@@ -57,7 +57,7 @@ class _Renewed:
 
 @contextmanager
 def screen(most: int, *, once: bool) -> Iterator[Screen]:
-    """Where tables of at most `most` sockets go."""
+    """The output for tables of at most `most` sockets."""
     console = Console()
     if once or not console.is_terminal or console.is_dumb_terminal:
         yield _Printed(console, most)
@@ -67,7 +67,7 @@ def screen(most: int, *, once: bool) -> Iterator[Screen]:
 
 
 def table(rows: Sequence[Row], totals: Mapping[str, Any]) -> Text:
-    """A row and a sentence for each socket, and how many were active."""
+    """The table: a row and a sentence for each socket, and the number of active ones."""
     cells = [_HEADS, *map(_cells, rows)]
     wide = [max(len(row[i]) for row in cells) for i in range(len(_HEADS))]
     text = Text(no_wrap=True, overflow="ellipsis")

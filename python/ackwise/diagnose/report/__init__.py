@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The page of a diagnosis: transfers by the time they lost, and graphs of the first."""
+"""The report page of a diagnosis: transfers by time lost, and graphs of the first ones."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -15,10 +15,10 @@ from ackwise.diagnose.transfer import Transfer
 from ackwise.results.lazy import outlines
 from ackwise.results.report.page import asset, dumped, page
 
-# Of the data; the library that draws adds 5 MB.
+# Size of the data; the plotting library adds 5 MB.
 DATA_BYTES_MAX = 5_000_000
-LISTED_MAX = 20_000  # transfers in the list
-TOLD_MAX = 500  # transfers with their lines and limits over time
+LISTED_MAX = 20_000  # maximum transfers in the list
+TOLD_MAX = 500  # maximum transfers with details and limits over time
 _SPANS_DRAWN, _SPANS_TOLD = 2000, 100
 _NAMED_MAX = 3
 _COLUMNS = ("sender", "receiver", "bytes", "ms", "lost_ms", "limit", "share")
@@ -32,7 +32,7 @@ def of_diagnosis(
     command: str,
     origin: str = "",
 ) -> bytes:
-    """The page; `command` names files, so it is left out of an anonymous one.
+    """The report page; `command` contains file names, so an anonymous page omits it.
 
     `series` belong to the first transfers (`chosen.series`); None: the capture was not read again.
     `origin` is what made the page, by default this version.
@@ -64,7 +64,7 @@ def of_diagnosis(
             listed = max(1, listed // 2)
 
 
-# Of a policy on the arrivals of a transfer: key and heading.
+# Columns for a policy replayed on a transfer's arrivals: key and heading.
 _OF_POLICY = {
     "policy": "policy",
     "acks": "ACKs",
@@ -85,7 +85,7 @@ def _policies(one: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 
 def heading(diagnosis: dict[str, Any]) -> str:
-    """The first captures by name; a ring of files is one capture in many."""
+    """The names of the first captures; the files of a ring buffer are one capture in parts."""
     names = [file["name"] for file in diagnosis["files"]]
     more = len(names) - _NAMED_MAX
     shown = ", ".join(names[:_NAMED_MAX])
@@ -93,7 +93,7 @@ def heading(diagnosis: dict[str, Any]) -> str:
 
 
 def _about(diagnosis: dict[str, Any], command: str, origin: str, *, again: bool) -> dict[str, Any]:
-    """What is the same for all transfers."""
+    """Information common to all transfers."""
     return {
         "heading": heading(diagnosis),
         "files": [file["name"] for file in diagnosis["files"]],
@@ -115,7 +115,7 @@ def _about(diagnosis: dict[str, Any], command: str, origin: str, *, again: bool)
 
 
 def _list(ranked: Sequence[Transfer]) -> dict[str, list[Any]]:
-    """One row for each transfer, as columns."""
+    """The list of transfers, column by column."""
     limits = list(SAYINGS)
     columns: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
     for transfer in ranked:

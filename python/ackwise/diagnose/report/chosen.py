@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Which transfers a page draws packet by packet, and a second reading of the capture for them."""
+"""Choice of the transfers that a page draws packet by packet, and the second reading of the capture
+for them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,13 +8,13 @@ from typing import Any
 from ackwise import engine
 from ackwise.diagnose.transfer import Transfer
 
-DRAWN_MAX = 20  # transfers
-POINTS_MAX = 30_000  # of all of them, in each track
+DRAWN_MAX = 20  # maximum number of transfers drawn
+POINTS_MAX = 30_000  # total of all transfers, per track
 _STDIN = "-"
 
 
 def series(ranked: Sequence[Transfer], paths: Sequence[str]) -> list[dict[str, Any]] | None:
-    """Series of the first transfers, in their order.
+    """Series of the first transfers, in order.
 
     None where the capture cannot be read again. Raises InputError.
     """
@@ -34,7 +35,8 @@ def series(ranked: Sequence[Transfer], paths: Sequence[str]) -> list[dict[str, A
 
 
 def shared(wishes: Sequence[int], whole: int) -> list[int]:
-    """`whole` among all: nobody gets more than wished, and who gets less gets as much as others."""
+    """Fair shares of `whole`: nobody gets more than requested, and everyone whose request is cut
+    gets the same."""
     found = [0] * len(wishes)
     left = whole
     smallest_first = sorted(range(len(wishes)), key=lambda n: wishes[n])

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Wireshark display filters: packets of a connection by addresses and ports."""
+"""Wireshark display filters that select a connection by addresses and ports."""
 
 import ipaddress
 
 
 def of_connection(endpoints: tuple[str, str]) -> str:
-    """Both directions between two endpoints; "" where they are pseudonyms."""
+    """Filter for both directions between two endpoints; "" where they are pseudonyms."""
     try:
         (host, port), (peer, peer_port) = map(_split, endpoints)
     except ValueError:

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""What a time-sequence graph marks, in words and colours."""
+"""Marks of the time-sequence graph: their names and colours."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Look:
-    """A mark in the legend; `again`: the sender sent these bytes before."""
+    """A mark in the legend; `again`: for retransmissions."""
 
     words: str
     color: str

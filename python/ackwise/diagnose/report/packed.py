@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: MIT
-"""Series of a transfer in as few letters as a page needs: columns of differences."""
+"""Compact encoding of a transfer's series: columns of differences."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 Column = list[int | None]
-_SINGLE = ("to_ns", "last", "packets")  # of one packet: follow from the other columns
+_SINGLE = (
+    "to_ns",
+    "last",
+    "packets",
+)  # follow from the other columns for one packet
 _TIMES = "_ns"
 
 
 def differences(values: Sequence[int | None]) -> Column:
-    """Each value minus the one before it that is known; null stays null."""
+    """Differences between consecutive known values; null stays null."""
     before, found = 0, Column()
     for value in values:
         found.append(None if value is None else value - before)
@@ -19,7 +23,7 @@ def differences(values: Sequence[int | None]) -> Column:
 
 
 def track(columns: Mapping[str, Any]) -> dict[str, Any]:
-    """Times in microseconds; columns that say nothing are left out."""
+    """One track, with times in microseconds and without empty columns."""
     packed: dict[str, Any] = {"each": columns["each"]}
     for name, values in columns.items():
         if name == "each" or (columns["each"] == 1 and name in _SINGLE):
@@ -42,7 +46,8 @@ def series(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def spans(found: Sequence[Mapping[str, Any]], most: int) -> dict[str, Any]:
-    """Limits in order of time, at most `most`: beyond that, the one that had most of each part."""
+    """Limits in order of time. If there are more than `most`, equal parts with the limit that
+    dominates each."""
     kept = found if len(found) <= most else _parts(found, most)
     edges = [span["from_ns"] // 1000 for span in kept]
     return {
@@ -53,7 +58,7 @@ def spans(found: Sequence[Mapping[str, Any]], most: int) -> dict[str, Any]:
 
 
 def _parts(found: Sequence[Mapping[str, Any]], most: int) -> list[dict[str, Any]]:
-    """`most` parts of equal length, each with the limit that had most of it."""
+    """`most` parts of equal length, each with its dominant limit."""
     start, end = found[0]["from_ns"], found[-1]["to_ns"]
     parts: list[dict[str, Any]] = []
     at = 0
