@@ -54,7 +54,7 @@ FUZZ_CHECKS = {
         *(f"python/ackwise/gateway/{name}.py" for name in ("snapshot", "state", "status")),
         *(f"python/ackwise/lab/{name}.py" for name in ("claim", "conform", "measure")),
         *(f"python/ackwise/host/{name}.py" for name in ("sockets", "inet_diag", "tcp_walk")),
-        *("python/ackwise/diagnose/live/*.py", "crates/sockets/src/*.rs"),
+        *("python/ackwise/diagnosis/live/*.py", "crates/sockets/src/*.rs"),
     ),
 }
 FUZZ_SECONDS = 600
@@ -134,12 +134,12 @@ BOTH = (*CORE, *SIMULATOR, *LAB)
 TWIN_PLANS = tuple(f"golden/twin/{f}*.toml" for f in ("", "links/", "workloads/"))
 TABLE_INPUTS = {
     "twin": ((*BOTH, *TWIN_PLANS), "ackwise.twin.run", LAB_SCOPES),
-    "twin-clean": ((*BOTH, "golden/twin/random/clean.toml"), "ackwise.sweep.run", LAB_SCOPES),
-    "twin-lossy": ((*BOTH, "golden/twin/random/lossy.toml"), "ackwise.sweep.run", LAB_SCOPES),
+    "twin-clean": ((*BOTH, "golden/twin/random/clean.toml"), "ackwise.sweeps.run", LAB_SCOPES),
+    "twin-lossy": ((*BOTH, "golden/twin/random/lossy.toml"), "ackwise.sweeps.run", LAB_SCOPES),
     **{
         f"twin-{name}": (
             (*BOTH, f"golden/twin/random/{name}.toml"),
-            "ackwise.sweep.run",
+            "ackwise.sweeps.run",
             LAB_SCOPES,
         )
         for name in JUDGING

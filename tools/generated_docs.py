@@ -13,7 +13,7 @@ from typing import Any
 
 import rails
 
-from ackwise import deadlock, engine, replay
+from ackwise import deadlock, engine, replays
 from ackwise.lab import conform
 from ackwise.lab import document as conform_document
 from ackwise.plans import schema, units
@@ -22,11 +22,11 @@ from ackwise.plans.units import Dimension
 from ackwise.reproduce import document as reproduced
 from ackwise.results import document
 from ackwise.results.metrics import METRICS
-from ackwise.sweep import cell
-from ackwise.sweep import document as swept
-from ackwise.sweep import space as spaces
-from ackwise.sweep.axis import DISTRIBUTIONS
-from ackwise.sweep.keys import DERIVED
+from ackwise.sweeps import cell
+from ackwise.sweeps import document as swept
+from ackwise.sweeps import space as spaces
+from ackwise.sweeps.axis import DISTRIBUTIONS
+from ackwise.sweeps.keys import DERIVED
 from ackwise.twin import document as twin
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -146,7 +146,7 @@ def result_keys() -> str:
 
 def capture_keys() -> str:
     """Every key of the document of a capture."""
-    return _keys(replay.KEYS)
+    return _keys(replays.KEYS)
 
 
 def reproduce_keys() -> str:

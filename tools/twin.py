@@ -41,10 +41,10 @@ from ackwise.results import compare, hosts
 from ackwise.results.document import number
 from ackwise.results.progress import progress_bar
 from ackwise.results.stats import Estimate
-from ackwise.sweep import draw, point, world
-from ackwise.sweep import run as swept
-from ackwise.sweep import space as spaces
-from ackwise.sweep.cell import BESIDE
+from ackwise.sweeps import draw, point, world
+from ackwise.sweeps import run as swept
+from ackwise.sweeps import space as spaces
+from ackwise.sweeps.cell import BESIDE
 from ackwise.twin import run, same
 from ackwise.twin.run import Measure
 

@@ -18,8 +18,8 @@ import time
 from contextlib import closing
 from statistics import median
 
-from ackwise.diagnose.live import selection
-from ackwise.diagnose.live.sampler import CORE_SHARE, Sampler
+from ackwise.diagnosis.live import selection
+from ackwise.diagnosis.live.sampler import CORE_SHARE, Sampler
 from ackwise.errors import RunError
 from ackwise.host import inet_diag
 from ackwise.host.inet_diag import Listing

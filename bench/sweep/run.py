@@ -43,8 +43,8 @@ values = ["10s"]
 CHILD = """
 import sys, time
 from pathlib import Path
-from ackwise.sweep import run, space
-from ackwise.sweep.world import Simulator
+from ackwise.sweeps import run, space
+from ackwise.sweeps.world import Simulator
 
 def sweep(file, folder, workers):
     run.run(space.load(file), Simulator.here(), Path(folder), run.on_this_host(workers),

@@ -16,8 +16,8 @@ from unittest import mock
 import kernel_answers
 
 from ackwise.cli import main as cli
-from ackwise.diagnose.live import selection
-from ackwise.diagnose.live.sampler import Sampler
+from ackwise.diagnosis.live import selection
+from ackwise.diagnosis.live.sampler import Sampler
 from ackwise.gateway import netlink, status
 from ackwise.gateway.netlink import Message, Rtnetlink
 from ackwise.gateway.snapshot import Snapshot

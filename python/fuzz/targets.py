@@ -14,8 +14,8 @@ from unittest import mock
 
 from kernel_answers import answering, split
 
-from ackwise.diagnose.live import lines, selection, show
-from ackwise.diagnose.live.sampler import Sampler
+from ackwise.diagnosis.live import lines, selection, show
+from ackwise.diagnosis.live.sampler import Sampler
 from ackwise.gateway import netlink, status
 from ackwise.gateway.netlink import Message, Rtnetlink
 from ackwise.gateway.snapshot import Snapshot

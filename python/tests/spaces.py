@@ -4,8 +4,8 @@
 from pathlib import Path
 from typing import Any
 
-from ackwise.sweep import space
-from ackwise.sweep.space import Space
+from ackwise.sweeps import space
+from ackwise.sweeps.space import Space
 
 # Two policies, four points, half a second each.
 GRID = """\

@@ -22,7 +22,7 @@ import pytest
 from conftest import Ackwise, spawn
 from test_compare import key_paths
 
-from ackwise import engine, replay
+from ackwise import engine, replays
 from ackwise.errors import RunError
 from ackwise.host import capture, files, needs, rights
 
@@ -98,7 +98,7 @@ def test_json_holds_exactly_the_documented_keys(ackwise: Ackwise, steady: Path) 
     steady.write_bytes(steady.read_bytes()[:-1])
     full = json.loads(ackwise(*words, "--ack-cost", "5us", "--data-cost", "6us").out)
     assert full["directions"][0]["notes"] == []
-    assert key_paths(full) == set(replay.KEYS) - {"device", "truncated", "directions[].notes[]"}
+    assert key_paths(full) == set(replays.KEYS) - {"device", "truncated", "directions[].notes[]"}
 
 
 def test_the_price_decides_who_is_cheapest(ackwise: Ackwise, steady: Path) -> None:

@@ -17,7 +17,7 @@ from conftest import Ackwise, spawn
 from test_capture import pcap, steady_transfer
 from test_plan import WORKLOAD
 
-from ackwise import engine, plans, replay
+from ackwise import engine, plans, replays
 from ackwise.errors import InputError
 from ackwise.plans import policy
 
@@ -101,8 +101,8 @@ def test_a_packed_bomb_takes_time_but_no_memory(tmp_path: Path) -> None:
 def test_a_report_of_a_long_transfer_holds_a_bounded_trace(tmp_path: Path) -> None:
     file = tmp_path / "long.pcap"
     file.write_bytes(pcap(steady_transfer(6000, 100)))
-    settings = replay.ReplaySettings([policy.parse("every", "test")], 500, 10**7, 1, None, None)
-    traced = replay.run(str(file), settings, trace=True)
+    settings = replays.ReplaySettings([policy.parse("every", "test")], 500, 10**7, 1, None, None)
+    traced = replays.run(str(file), settings, trace=True)
     ((captured, every),) = traced.traces
     assert captured is not None
     assert every is not None

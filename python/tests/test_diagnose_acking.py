@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from ackwise.diagnose import acking
-from ackwise.diagnose.transfer import Transfer
+from ackwise.diagnosis import acking
+from ackwise.diagnosis.transfer import Transfer
 
 KINDS = ("prompt", "late", "stretch", "window_bound", "window_update", "merged")
 

@@ -15,8 +15,8 @@ import pytest
 from test_diagnose_stories import path, records, simulated
 
 from ackwise import engine
-from ackwise.diagnose import captured, document, table
-from ackwise.diagnose.transfer import Transfer
+from ackwise.diagnosis import captured, document, table
+from ackwise.diagnosis.transfer import Transfer
 
 ROOT = Path(__file__).resolve().parents[2]
 KERNELS = ROOT / "crates" / "diagnose" / "tests" / "captures"

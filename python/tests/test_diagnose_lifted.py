@@ -8,9 +8,9 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from ackwise import engine
-from ackwise.diagnose import lifted
-from ackwise.diagnose.lifted import Bound
-from ackwise.diagnose.transfer import transfers
+from ackwise.diagnosis import lifted
+from ackwise.diagnosis.lifted import Bound
+from ackwise.diagnosis.transfer import transfers
 from ackwise.reproduce.bottleneck import make
 from ackwise.reproduce.bottleneck.scenario import SIMULATOR
 from ackwise.reproduce.bottleneck.story import reached_mbit_s, story

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from ackwise import engine
-from ackwise.diagnose import advice, lifted, table
-from ackwise.diagnose.lifted import Bound
-from ackwise.diagnose.sentences import SAYINGS
-from ackwise.diagnose.transfer import Transfer, transfers
+from ackwise.diagnosis import advice, lifted, table
+from ackwise.diagnosis.lifted import Bound
+from ackwise.diagnosis.sentences import SAYINGS
+from ackwise.diagnosis.transfer import Transfer, transfers
 from ackwise.reproduce.bottleneck import TUNING, Case, cases, make
 from ackwise.reproduce.bottleneck.kinds import KINDS
 from ackwise.reproduce.bottleneck.scenario import SIMULATOR

@@ -21,8 +21,8 @@ from netns import Namespace, namespace, needs_root
 from transfers import PORT, Ends, Transfer, transferring
 
 from ackwise import engine
-from ackwise.diagnose import sentences
-from ackwise.diagnose.live import lines, sampler, selection
+from ackwise.diagnosis import sentences
+from ackwise.diagnosis.live import lines, sampler, selection
 from ackwise.host import inet_diag
 
 pytestmark = pytest.mark.host
@@ -447,7 +447,7 @@ def test_http_is_answered_on_this_host_alone() -> None:
 
 def test_every_metric_of_the_dashboard_is_exported(ackwise: Ackwise) -> None:
     pytest.importorskip("prometheus_client")
-    from ackwise.diagnose.live.metrics import COUNTERS, Exporter
+    from ackwise.diagnosis.live.metrics import COUNTERS, Exporter
 
     totals = dict.fromkeys((*COUNTERS, "sockets", "cpu_s"), 0)
     sums = {"limited_us": {"link": 1}, "active": {"link": 1}}
@@ -479,5 +479,5 @@ def test_systemd_accepts_the_unit(ackwise: Ackwise, tmp_path: Path) -> None:
 
 
 def test_the_shipped_files_are_in_the_package() -> None:
-    folder = ROOT / "python/ackwise/diagnose/live"
+    folder = ROOT / "python/ackwise/diagnosis/live"
     assert json.loads((folder / "dashboard.json").read_text())["panels"]

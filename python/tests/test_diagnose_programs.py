@@ -18,7 +18,7 @@ from netns import Namespace, needs_root
 from transfers import RECEIVER, SENDER, Ends, Transfer, connected
 
 from ackwise import engine
-from ackwise.diagnose import table
+from ackwise.diagnosis import table
 
 MB = 10**6
 HTTP_PORT = 8000

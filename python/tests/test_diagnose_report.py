@@ -17,14 +17,14 @@ from hostile import TITLES
 from test_hostile_text import elements
 from test_report import chromium
 
-from ackwise import engine, replay
-from ackwise.diagnose import report, table, whatif
-from ackwise.diagnose.anonymize import anonymized
-from ackwise.diagnose.report import chosen, filters, packed
-from ackwise.diagnose.report.marks import MARKS
-from ackwise.diagnose.sentences import COLORS, SAYINGS
+from ackwise import engine, replays
+from ackwise.diagnosis import report, table, whatif
+from ackwise.diagnosis.anonymize import anonymized
+from ackwise.diagnosis.report import chosen, filters, packed
+from ackwise.diagnosis.report.marks import MARKS
+from ackwise.diagnosis.sentences import COLORS, SAYINGS
 from ackwise.plans.policy import parse_all
-from ackwise.replay import ReplaySettings
+from ackwise.replays import ReplaySettings
 
 BULK = str(ROOT / "python/ackwise/captures/bulk.pcap")
 GRAPHS = ["sequence", "throughput", "acks", "rtt", "flight"]
@@ -143,7 +143,7 @@ def test_other_policies_stand_below_their_transfer(
     opened: Browser, tmp_path: Path, diagnosis: dict[str, Any], series: Series
 ) -> None:
     settings = ReplaySettings(parse_all(["linux", "every"], ""), 500, 10**7, 1, None, None)
-    replayed = replay.run(BULK, settings, trace=False).document
+    replayed = replays.run(BULK, settings, trace=False).document
     page = shown(opened, tmp_path, page_of(whatif.joined(diagnosis, replayed), series))
     cells = replayed["directions"][0]["cells"]
     column = (

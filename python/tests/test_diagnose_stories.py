@@ -24,8 +24,8 @@ from transfers import PORT, transferring
 from transfers import Transfer as HostTransfer
 
 from ackwise import engine
-from ackwise.diagnose import table
-from ackwise.diagnose.transfer import Transfer
+from ackwise.diagnosis import table
+from ackwise.diagnosis.transfer import Transfer
 from ackwise.plans import policy
 from ackwise.reproduce.bottleneck.guest import chronographs
 from ackwise.reproduce.bottleneck.kinds import BULK

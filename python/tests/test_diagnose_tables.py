@@ -12,13 +12,13 @@ import pyarrow.parquet
 import pytest
 from conftest import ROOT, Ackwise
 
-from ackwise import engine, replay
-from ackwise.diagnose import document, rows, whatif
-from ackwise.diagnose.anonymize import anonymized
-from ackwise.diagnose.sentences import SAYINGS
-from ackwise.diagnose.table import lost_s, order, rank
+from ackwise import engine, replays
+from ackwise.diagnosis import document, rows, whatif
+from ackwise.diagnosis.anonymize import anonymized
+from ackwise.diagnosis.sentences import SAYINGS
+from ackwise.diagnosis.table import lost_s, order, rank
 from ackwise.plans.policy import parse_all
-from ackwise.replay import ReplaySettings
+from ackwise.replays import ReplaySettings
 from ackwise.results import export
 from ackwise.results.lazy import outlines
 
@@ -32,7 +32,7 @@ def diagnosis(request: pytest.FixtureRequest) -> dict[str, Any]:
     if len(request.param) > 1:
         return found
     settings = ReplaySettings(parse_all(["all"], ""), 500, 10**7, 1, None, None)
-    return whatif.joined(found, replay.run(request.param[0], settings, trace=False).document)
+    return whatif.joined(found, replays.run(request.param[0], settings, trace=False).document)
 
 
 def test_rows_hold_what_the_diagnosis_says(diagnosis: dict[str, Any]) -> None:

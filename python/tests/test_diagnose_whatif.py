@@ -10,9 +10,9 @@ import pytest
 from conftest import ROOT, Ackwise
 
 from ackwise import engine
-from ackwise.diagnose import rows, table, whatif
-from ackwise.diagnose.anonymize import anonymized
-from ackwise.diagnose.transfer import Transfer
+from ackwise.diagnosis import rows, table, whatif
+from ackwise.diagnosis.anonymize import anonymized
+from ackwise.diagnosis.transfer import Transfer
 from ackwise.errors import RunError
 from ackwise.plans import load, scenario
 from ackwise.plans.policy import parse

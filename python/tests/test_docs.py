@@ -9,7 +9,7 @@ from typing import Any
 import generated_docs
 import pytest
 
-from ackwise import deadlock, plans, replay
+from ackwise import deadlock, plans, replays
 from ackwise.lab import document as conform_document
 from ackwise.plans import schema
 from ackwise.reproduce import document as reproduced
@@ -26,7 +26,7 @@ def test_results_list_every_key(root: Path) -> None:
     text = (root / "docs/results.md").read_text(encoding="utf-8")
     for key in [
         *document.KEYS,
-        *replay.KEYS,
+        *replays.KEYS,
         *reproduced.KEYS,
         *deadlock.KEYS,
         *conform_document.KEYS,

@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 
-from ackwise.diagnose.advice import Advice
+from ackwise.diagnosis.advice import Advice
 from ackwise.reproduce.bottleneck import retold, simulator, story
 from ackwise.reproduce.bottleneck.scenario import LINUX, SIMULATOR
 from ackwise.reproduce.check import Check

@@ -18,7 +18,7 @@ from conftest import ROOT, Ackwise, spawn
 from test_sweep_run import made, parts
 
 from ackwise.errors import RunError
-from ackwise.sweep import cluster as sweep_cluster
+from ackwise.sweeps import cluster as sweep_cluster
 
 distributed = pytest.importorskip(
     "distributed", reason="Dask is not installed: `pip install 'ackwise[cluster]'`"
@@ -173,7 +173,7 @@ def test_a_scheduler_that_is_not_there_is_reported(tmp_path: Path) -> None:
 def test_a_scheduler_without_workers_is_reported(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ackwise: Ackwise
 ) -> None:
-    from ackwise.sweep import cluster as module
+    from ackwise.sweeps import cluster as module
 
     monkeypatch.setattr(module, "_WORKERS_S", 1)
     spaces.written(tmp_path)

@@ -23,9 +23,9 @@ from ackwise.host import files
 from ackwise.results import hosts
 from ackwise.results.compare import Job
 from ackwise.results.metrics import METRICS
-from ackwise.sweep import cell, dataset, run, space, world
-from ackwise.sweep.dataset import DataSet
-from ackwise.sweep.world import Both, Simulator, World
+from ackwise.sweeps import cell, dataset, run, space, world
+from ackwise.sweeps.dataset import DataSet
+from ackwise.sweeps.world import Both, Simulator, World
 
 
 def made(

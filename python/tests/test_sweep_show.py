@@ -17,8 +17,8 @@ from test_report import rendered
 from test_sweep_run import made, rows, slower_twin
 
 from ackwise.errors import InputError
-from ackwise.sweep import dataset, document, evaluate, pace
-from ackwise.sweep.evaluate import Evaluation
+from ackwise.sweeps import dataset, document, evaluate, pace
+from ackwise.sweeps.evaluate import Evaluation
 
 MEASURES = list(evaluate.MEASURES)
 

@@ -14,9 +14,9 @@ from conftest import ROOT
 
 from ackwise import engine, plans
 from ackwise.errors import InputError
-from ackwise.sweep import draw, keys, point
-from ackwise.sweep.axis import DISTRIBUTIONS, Axis
-from ackwise.sweep.space import CELLS_MAX, Space
+from ackwise.sweeps import draw, keys, point
+from ackwise.sweeps.axis import DISTRIBUTIONS, Axis
+from ackwise.sweeps.space import CELLS_MAX, Space
 
 RATE = "link.down.rate"
 
@@ -307,7 +307,7 @@ def test_every_key_can_be_set_and_has_a_column_of_its_own() -> None:
 
 
 def test_the_example_is_a_space() -> None:
-    from ackwise.sweep import space
+    from ackwise.sweeps import space
 
     loaded = space.load(str(ROOT / "examples/sweep/space.toml"))
     assert loaded.cells == loaded.count * len(loaded.candidates) * loaded.runs
@@ -322,7 +322,7 @@ def test_an_axis_of_a_list_gives_each_value_its_share() -> None:
 
 
 def test_names_of_files_are_relative_to_the_space(tmp_path: Path) -> None:
-    from ackwise.sweep import space
+    from ackwise.sweeps import space
 
     (tmp_path / "mine.toml").write_bytes((plans.shipped_dir("links") / "adsl.toml").read_bytes())
     text = spaces.GRID.replace('"adsl"', '"mine.toml"')

@@ -20,8 +20,8 @@ from conftest import Ackwise
 from netns import WHY_NOT, Namespace, namespace
 
 from ackwise import engine
-from ackwise.diagnose.live import selection
-from ackwise.diagnose.live.sampler import Sampler
+from ackwise.diagnosis.live import selection
+from ackwise.diagnosis.live.sampler import Sampler
 from ackwise.errors import RunError
 from ackwise.host import inet_diag, tcp_walk
 from ackwise.host.tcp_walk import Walker

@@ -24,7 +24,7 @@ from ackwise.lab.network import CLIENT, SERVER
 from ackwise.plans import Plan, policy
 from ackwise.results import compare, hosts, provenance
 from ackwise.results.compare import Job
-from ackwise.sweep.world import Both, Simulator
+from ackwise.sweeps.world import Both, Simulator
 from ackwise.twin import document, parting, run, same, wire
 from ackwise.twin.parting import CONTENT, TIME
 from ackwise.twin.wire import Flow, Packet

@@ -14,7 +14,7 @@ from ackwise.cli import options
 from ackwise.cli.options import Number, Quantity, Whole
 from ackwise.cli.outputs import Outputs, outputs
 from ackwise.cli.shape import Command, argument, group, option, others
-from ackwise.diagnose.rows import TABLES as ROWS
+from ackwise.diagnosis.rows import TABLES as ROWS
 from ackwise.errors import InputError, RunError, quoted
 from ackwise.host import rights
 from ackwise.host.terminal import say
@@ -22,10 +22,10 @@ from ackwise.host.terminal import say
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ackwise.diagnose.live.sampler import Sampler
-    from ackwise.diagnose.transfer import Transfer
+    from ackwise.diagnosis.live.sampler import Sampler
+    from ackwise.diagnosis.transfer import Transfer
     from ackwise.host.tcp_walk import Walker
-    from ackwise.replay import ReplaySettings
+    from ackwise.replays import ReplaySettings
 
 _TEXT = """\
 Says of each transfer in captures what limited it and when, and what to change: a slow transfer's
@@ -216,10 +216,10 @@ def _captures(
     anonymize: bool,
     quiet: bool,
 ) -> int:
-    from ackwise import replay
-    from ackwise.diagnose import document, table, whatif
-    from ackwise.diagnose.anonymize import anonymized
-    from ackwise.diagnose.report import chosen, of_diagnosis
+    from ackwise import replays
+    from ackwise.diagnosis import document, table, whatif
+    from ackwise.diagnosis.anonymize import anonymized
+    from ackwise.diagnosis.report import chosen, of_diagnosis
     from ackwise.results.console import Console
     from ackwise.results.progress import progress_bar
 
@@ -236,7 +236,7 @@ def _captures(
         if settings:
             show("replaying", 0, 1)
             first = order()[:_REPLAYED_MAX]
-            replayed = replay.run(paths[0], settings, trace=False, only=first)
+            replayed = replays.run(paths[0], settings, trace=False, only=first)
             named = whatif.joined(named, replayed.document)
     diagnosis = anonymized(named) if anonymize else named
 
@@ -259,7 +259,7 @@ def _captures(
 
 def _replay_settings(paths: tuple[str, ...], what_if: _WhatIf) -> "ReplaySettings":
     """Through which policies to replay: those asked for and stock Linux. Raises InputError."""
-    from ackwise import engine, replay
+    from ackwise import engine, replays
     from ackwise.plans import policy
 
     asked = "--policy" if what_if.policy else "--regret"
@@ -272,7 +272,7 @@ def _replay_settings(paths: tuple[str, ...], what_if: _WhatIf) -> "ReplaySetting
     chosen = policy.parse_all(what_if.policy or [policy.ALL], "--policy")
     if all(one.label != policy.STOCK for one in chosen):
         chosen.insert(0, policy.parse(policy.STOCK, "--policy"))
-    return replay.ReplaySettings(
+    return replays.ReplaySettings(
         policies=chosen,
         rho_permille=500,
         unit_ns=what_if.ack_price,
@@ -285,9 +285,9 @@ def _replay_settings(paths: tuple[str, ...], what_if: _WhatIf) -> "ReplaySetting
 
 def _policies(diagnosis: dict[str, Any], what_if: _WhatIf) -> "Callable[[Transfer], None]":
     """Shows the policies below a transfer."""
-    from ackwise.diagnose import whatif
+    from ackwise.diagnosis import whatif
     from ackwise.plans import units
-    from ackwise.replay import table
+    from ackwise.replays import table
     from ackwise.results.console import Console
 
     columns = table.REGRET if what_if.regret else table.SAVED
@@ -330,8 +330,8 @@ def _live(
         raise InputError("--json: with --live it goes to standard output; leave FILE out")
     if openmetrics is not None:
         options.refuse(("--json",), "--openmetrics")
-    from ackwise.diagnose.live import selection
-    from ackwise.diagnose.live.sampler import Sampler
+    from ackwise.diagnosis.live import selection
+    from ackwise.diagnosis.live.sampler import Sampler
     from ackwise.host import tcp_walk
 
     chosen = selection.parse(words)
@@ -393,7 +393,7 @@ def _printing(sampler: "Sampler") -> "Callable[[], None]":
 
 
 def _showing(sampler: "Sampler", watch: _Watch, top: int, stack: ExitStack) -> "Callable[[], None]":
-    from ackwise.diagnose.live.show import screen
+    from ackwise.diagnosis.live.show import screen
 
     shown = stack.enter_context(screen(top, once=watch.once))
 
@@ -404,7 +404,7 @@ def _showing(sampler: "Sampler", watch: _Watch, top: int, stack: ExitStack) -> "
 
 
 def _exporting(target: str, sampler: "Sampler", stack: ExitStack) -> "Callable[[], None]":
-    from ackwise.diagnose.live.metrics import Exporter
+    from ackwise.diagnosis.live.metrics import Exporter
     from ackwise.host import files
 
     exporter = Exporter(sampler.totals())
@@ -445,4 +445,4 @@ def _shipped(name: str) -> str:
     from importlib import resources
 
     file = {"--unit": "ackwise-diagnose.service", "--dashboard": "dashboard.json"}[name]
-    return (resources.files("ackwise.diagnose.live") / file).read_text(encoding="utf-8")
+    return (resources.files("ackwise.diagnosis.live") / file).read_text(encoding="utf-8")

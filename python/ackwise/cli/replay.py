@@ -52,9 +52,9 @@ def main(
     capture: str, overrides: Overrides, costs: ReceiverCosts, outputs: Outputs, *, quiet: bool
 ) -> int:
     """Exit code; raises InputError, RunError, Interrupted."""
-    from ackwise import engine, replay
+    from ackwise import engine, replays
     from ackwise.plans import policy, units
-    from ackwise.replay import table
+    from ackwise.replays import table
     from ackwise.results import export
     from ackwise.results.console import Console
     from ackwise.results.progress import progress_bar
@@ -64,7 +64,7 @@ def main(
         raise InputError(f"--cost-ratio: {quoted(shown)}: the finest step is 0.1%")
     if (costs.ack_cost is None) != (costs.data_cost is None):
         raise InputError("--ack-cost: needs --data-cost, and the reverse; give both or neither")
-    settings = replay.ReplaySettings(
+    settings = replays.ReplaySettings(
         policies=policy.parse_all(overrides.policy or [policy.ALL], "--policy"),
         rho_permille=costs.cost_ratio // _STEP_PPM,
         unit_ns=costs.unit,
@@ -86,7 +86,7 @@ def main(
             )
     with progress_bar(not quiet) as show:
         show("replaying", 0, 1)
-        replayed = replay.run(capture, settings, trace=outputs.report is not None)
+        replayed = replays.run(capture, settings, trace=outputs.report is not None)
     document = replayed.document
     cut = document["truncated"]
     if cut and not quiet:
@@ -115,13 +115,13 @@ def main(
         )
 
     def page() -> bytes:
-        from ackwise.replay import report
+        from ackwise.replays import report
 
         return report.of_replay(replayed, command_line())
 
     outputs.write(
         document,
-        lambda: replay.rows(replayed),
+        lambda: replays.rows(replayed),
         page,
         lambda: {
             "provenance": export.json_bytes(document["provenance"]).decode(),

@@ -15,8 +15,8 @@ from ackwise.errors import InputError
 from ackwise.host.terminal import say
 
 if TYPE_CHECKING:
-    from ackwise.sweep.run import Spread
-    from ackwise.sweep.world import World
+    from ackwise.sweeps.run import Spread
+    from ackwise.sweeps.world import World
 
 _TEXT = """\
 A space says which keys of links, workloads, senders and policies vary, and how. Each policy runs at
@@ -92,8 +92,8 @@ def run_space(
 ) -> int:
     """Exit code; raises InputError, RunError, Interrupted."""
     from ackwise.results.progress import progress_bar
-    from ackwise.sweep import run
-    from ackwise.sweep import space as spaces
+    from ackwise.sweeps import run
+    from ackwise.sweeps import space as spaces
 
     if on == "simulator":
         options.refuse(_LAB_ONLY, "--on simulator", "give --on linux")
@@ -125,7 +125,7 @@ def run_space(
 
 
 def _world(on: str, lab: Lab) -> "World":
-    from ackwise.sweep.world import Both, Linux, Simulator
+    from ackwise.sweeps.world import Both, Linux, Simulator
 
     if on == "simulator":
         return Simulator.here()
@@ -136,11 +136,11 @@ def _world(on: str, lab: Lab) -> "World":
 
 
 def _spread(scheduler: str | None, jobs: int | None) -> "Spread":
-    from ackwise.sweep import run
+    from ackwise.sweeps import run
 
     if scheduler is None:
         return run.on_this_host(jobs)
-    from ackwise.sweep import cluster
+    from ackwise.sweeps import cluster
 
     return cluster.on_cluster(scheduler)
 
@@ -177,7 +177,7 @@ def show_folder(
     """Exit code; raises InputError, RunError."""
     from ackwise.results.console import Console
     from ackwise.results.progress import progress_bar
-    from ackwise.sweep import dataset, document, evaluate, pace, report, table
+    from ackwise.sweeps import dataset, document, evaluate, pace, report, table
 
     outputs.check()
     found = dataset.open_existing(Path(folder))

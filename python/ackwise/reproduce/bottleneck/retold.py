@@ -10,9 +10,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ackwise import engine
-from ackwise.diagnose import advice
-from ackwise.diagnose.advice import Advice
-from ackwise.diagnose.transfer import transfers
+from ackwise.diagnosis import advice
+from ackwise.diagnosis.advice import Advice
+from ackwise.diagnosis.transfer import transfers
 from ackwise.engine import Cancel
 from ackwise.reproduce import check
 from ackwise.reproduce.bottleneck.case import Case

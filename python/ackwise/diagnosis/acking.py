@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: MIT
+"""Description of how a transfer's receiver acknowledges, with the packets that show it."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from ackwise.diagnosis.advice import counted
+from ackwise.diagnosis.transfer import Transfer
+from ackwise.plans.policy import STOCK
+
+# Well-known timers; the kernel's tick lies within the tolerance.
+_TIMERS = (
+    (0.040, "Linux's shortest delayed-ACK timer"),
+    (0.200, "the 200 ms timer of BSD and others"),
+    (0.500, "the longest that RFC 1122 allows"),
+)
+_TIMER_TOLERANCE = 0.15
+_FEW = 3  # minimum number of ACKs worth a sentence
+_NAMED_MAX = 3  # maximum number of policies listed by name
+_WAIT_LEAST_NS = 1_000_000  # a shorter wait is processing time of the host
+_WORTH = 0.05  # share of all ACKs worth a sentence
+# A lossy capture loses ACKs about as often as data, or less often because small packets are easier
+# to keep. More missing ACKs than this factor are the path's.
+_BEYOND_CAPTURE = 4.0
+
+_UNDECIDED = {
+    "one-direction": "the capture lacks one direction; both would show the policy.",
+    "few-acks": "too few to name a policy; a longer transfer would show it.",
+    "far-from-receiver": (
+        "no policy explains them as they came here, on a path that may delay, merge or drop them; "
+        "a capture at the receiver would show it."
+    ),
+    "window-bound": (
+        "most acknowledge a whole window, which is full before a policy would send one: the window "
+        "decides when they leave."
+    ),
+    "unlike-any": "no policy that ackwise knows makes them like this receiver.",
+}
+_OFFLOADS = {
+    "segmentation": (
+        "the sender's host cuts them up below the capture point (TSO, GSO), so counts of packets "
+        "are too low, and the spacing on the wire is not seen",
+        "ethtool -K DEVICE tso off gso off",
+    ),
+    "receive": (
+        "the receiver's host merged segments before they were captured (GRO, LRO): one ACK for "
+        "each merged packet is not a stretch ACK of the policy",
+        "ethtool -K DEVICE gro off lro off",
+    ),
+    "on-the-way": (
+        "the host that captured merged segments (GRO, LRO); the receiver saw others",
+        "ethtool -K DEVICE gro off lro off",
+    ),
+}
+
+
+def sentences(transfer: Transfer) -> Iterator[str]:
+    """The receiver's acknowledging: policy and timing first, then anything unusual."""
+    acking: dict[str, Any] = transfer.half["acking"]
+    habits = acking["habits"]
+    piggybacked = transfer.half["counts"]["acks"]["piggybacked"]
+    yield " ".join([f"ACKs: {_policy(acking['verdict'], piggybacked)}", *_timing(habits)])
+    yield from _stretch(acking, transfer.capture_loss)
+    yield from _remarkable(acking["segments"]["samples"], habits)
+    if habits["offload"]:
+        why, line = _OFFLOADS[habits["offload"]]
+        yield (
+            f"{habits['merged_packets']} packets are larger than the MSS"
+            f"{_where(habits, 'merged')}: {why}. To see what is on the wire: {line}"
+        )
+
+
+def _policy(verdict: dict[str, Any], piggybacked: int) -> str:
+    if verdict["undecided"] == "few-acks" and piggybacked >= _FEW:
+        return (
+            f"{piggybacked} left on data of the other direction; too few others to name a policy."
+        )
+    if verdict["undecided"]:
+        return _UNDECIDED[verdict["undecided"]]
+    names = _names(verdict["policies"])
+    if len(names) == 1:
+        makes = f"as policy {names[0]} makes them"
+    elif len(names) <= _NAMED_MAX:
+        choice = f"{', '.join(names[:-1])} or {names[-1]}"
+        makes = f"as policy {choice} makes them, which do the same on this capture"
+    else:
+        known = STOCK if STOCK in names else names[0]
+        makes = f"as most policies make them on this capture, {known} among them"
+    far = ""
+    if verdict["confidence"] == "low":
+        far = "; a capture at the receiver would confirm it"
+    return (
+        f"{makes}: {verdict['share']:.1%} of "
+        f"{verdict['judged_acks']} ACKs (confidence: {verdict['confidence']}){far}."
+    )
+
+
+def _names(policies: list[str]) -> list[str]:
+    """Policy names, without the settings if several settings of a policy fit equally."""
+    families: dict[str, list[str]] = {}
+    for policy in policies:
+        families.setdefault(policy.partition(":")[0], []).append(policy)
+    return [found[0] if len(found) == 1 else family for family, found in families.items()]
+
+
+def _timing(habits: dict[str, Any]) -> Iterator[str]:
+    """When ACKs leave: on arrival of data, or after a wait."""
+    prompt, late = habits["prompt_segments"], habits["late_ns"]
+    told = []
+    if prompt["samples"] >= _FEW:
+        told.append(
+            f"{prompt['samples']} left as data arrived, each for "
+            f"{counted(prompt['p50'], 'segment')}"
+            f"{_where(habits, 'prompt', 'median; ')}"
+        )
+    if late["samples"] >= _FEW and late["p50"] >= _WAIT_LEAST_NS:
+        told.append(
+            f"{late['samples']} waited {late['p50'] / 1e6:.3g} ms"
+            f"{_where(habits, 'late', 'median; ')}{_timer(late['p50'] / 1e9)}"
+        )
+    if told:
+        yield f"{'; '.join(told)}."
+    if habits["quick_acks"] >= _FEW and habits["quick_acks"] < prompt["samples"]:
+        yield f"Quickack phase: the first {habits['quick_acks']} ACKs are for one segment each."
+
+
+def _stretch(acking: dict[str, Any], capture_loss: float) -> Iterator[str]:
+    """ACKs for many segments, and whether the receiver, the path or the capture caused them."""
+    thinning, verdict, habits = acking["thinning"], acking["verdict"], acking["habits"]
+    missing = thinning["missing_acks"] if thinning else 0
+    sent = missing + thinning["seen_acks"] if thinning else 0
+    if missing > _WORTH * sent:
+        gaps = f"as gaps in its IP identification show{_where(thinning, 'missing')}"
+        if missing > _BEYOND_CAPTURE * capture_loss * sent:
+            yield (
+                f"ACK thinning: of {sent} ACKs of the receiver {missing} did not come here, {gaps}"
+                ": an ACK filter took them out on the way, or a full queue or losses did."
+            )
+        else:
+            yield (
+                f"Of {sent} ACKs of the receiver {missing} are not in the capture, {gaps}. The "
+                "capture itself lost packets, so it does not show whether the path lost ACKs; a "
+                "complete one does."
+            )
+    elif habits["stretch_acks"] > _WORTH * acking["segments"]["samples"]:
+        far = verdict["confidence"] == "low" or verdict["undecided"] == "far-from-receiver"
+        whose = ""
+        if far and thinning:
+            whose = "; the receiver's own, as its IP identification has no gaps"
+        elif far:
+            whose = "; whether an ACK filter on the way made them, a capture at the receiver shows"
+        yield (
+            f"Stretch ACKs (three segments or more): {habits['stretch_acks']}"
+            f"{_where(habits, 'stretch')}{whose}."
+        )
+
+
+def _remarkable(acks: int, habits: dict[str, Any]) -> Iterator[str]:
+    if habits["window_bound_acks"] > _WORTH * acks:
+        where = _where(habits, "window_bound")
+        yield f"ACKs of a whole window: {habits['window_bound_acks']}{where}."
+    if habits["window_updates"] > _WORTH * acks:
+        yield (
+            f"Window updates without new data: {habits['window_updates']}"
+            f"{_where(habits, 'window_update')}; the application's reads decide when they leave."
+        )
+    if habits["compressed_acks"] > _WORTH * acks:
+        yield (
+            f"ACK compression: {habits['compressed_acks']} ACKs came together though the data they "
+            "acknowledge did not; they waited in a queue, or a medium sends them in batches."
+        )
+
+
+def _timer(seconds: float) -> str:
+    for timer, name in _TIMERS:
+        if timer * 0.98 <= seconds <= timer * (1 + _TIMER_TOLERANCE):
+            return f", {name}"
+    return ""
+
+
+def _where(habits: dict[str, Any], kind: str, what: str = "") -> str:
+    """Numbers of the packets that show it, in brackets."""
+    numbers = [str(example["number"]) for example in habits[f"{kind}_examples"]]
+    packets = "packet" if len(numbers) == 1 else "packets"
+    return f" ({what}{packets} {', '.join(numbers)})" if numbers else ""

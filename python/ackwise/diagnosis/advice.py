@@ -1,0 +1,395 @@
+# SPDX-License-Identifier: MIT
+"""Advice: what to change and the expected gain. One function for each limit that has a remedy.
+
+A remedy is given only if it can help: the rate it allows must exceed the transfer's own. Buffers
+are sized for the loaded bandwidth-delay product: RTTs are those of the transfer itself, with
+queueing.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ackwise.diagnosis.sentences import PATH, RECEIVER, SAYINGS, SENDER
+from ackwise.diagnosis.transfer import Transfer
+
+WORTH = 1.1  # minimum gain, as a factor of the rate, that makes a change a remedy
+# Linux advertises about half of its receive buffer (net.ipv4.tcp_adv_win_scale = 1) and accounts
+# for about as much overhead in a send buffer.
+BUFFER_PER_BYTE = 2
+_UNSCALED_BYTES = 65_535
+# Linux's default is larger in both directions unless an application sets less.
+_SMALL_BYTES = 60_000
+_STALL_FREE_SEGMENTS = 4
+_INITIAL_SEGMENTS = 10  # RFC 6928
+_BLOAT = 2.0  # bufferbloat: loaded RTT in units of the minimum RTT
+_BLOAT_S = 0.03
+_MOSTLY = 0.5  # share of the time that the application left unused
+_ANSWERED_AT_ONCE = 1.5  # in RTTs
+_MIB = 1 << 20
+_ROUNDS_TO_ONE = 0.9995  # rounds to one unit at three digits
+
+
+@dataclass(frozen=True)
+class Advice:
+    """Why the limit binds, where it can be fixed, and the fix."""
+
+    because: str
+    owner: str
+    remedy: str
+    line: str = ""
+    helps: bool = True  # whether the fix removes the limit
+
+
+def of(transfer: Transfer, limit: str) -> Advice:
+    """The advice for one limit of a transfer."""
+    known = _KNOWN.get(limit)
+    saying = SAYINGS[limit]
+    if known:
+        return known(transfer)
+    return Advice(saying.meaning, saying.owner, _plain(saying.remedy), saying.line)
+
+
+def _plain(remedy: str) -> str:
+    return remedy.format(sender="at the sender", receiver="at the receiver")
+
+
+def rate(bps: float) -> str:
+    """A rate in a readable unit."""
+    for unit, scale in (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3)):
+        if bps >= _ROUNDS_TO_ONE * scale:
+            return f"{bps / scale:.3g} {unit}"
+    return f"{bps:.0f} bit/s"
+
+
+def counted(count: int, noun: str) -> str:
+    """A number with its noun in singular or plural."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def size(count: float) -> str:
+    """A size in decimal units (kB, MB), like other network tools."""
+    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= _ROUNDS_TO_ONE * scale:
+            return f"{count / scale:.3g} {unit}"
+    return counted(round(count), "byte")
+
+
+def shaper(bps: float) -> str:
+    """Command for a shaper slightly below a link's rate, so that the queue forms at the shaper."""
+    return f"tc qdisc replace dev DEVICE root cake bandwidth {0.95 * bps / 1e3:.0f}kbit"
+
+
+def time(seconds: float) -> str:
+    """A duration in a readable unit."""
+    for unit, scale in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= _ROUNDS_TO_ONE * scale:
+            return f"{seconds / scale:.3g} {unit}"
+    return f"{seconds * 1e6:.3g} us"
+
+
+@dataclass(frozen=True)
+class _Buffer:
+    """A socket buffer that Linux sizes automatically, up to the last of a sysctl's three values."""
+
+    name: str
+    limit: str
+    owner: str
+    option: str  # socket option that turns automatic sizing off
+    sysctl: str
+    first: str  # first two values of the sysctl
+    default_bytes: int
+    check: str  # sysctls to inspect when the buffer stays small
+
+
+_RECEIVE = _Buffer(
+    "receive", "receive-window", RECEIVER, "SO_RCVBUF", "tcp_rmem", "4096 131072", 6 * _MIB,
+    "net.ipv4.tcp_rmem net.ipv4.tcp_moderate_rcvbuf",
+)  # fmt: skip
+_SEND = _Buffer(
+    "send", "send-buffer", SENDER, "SO_SNDBUF", "tcp_wmem", "4096 16384", 4 * _MIB,
+    "net.ipv4.tcp_wmem",
+)  # fmt: skip
+
+
+def _larger(transfer: Transfer, buffer: _Buffer, because: str, bound_bps: float) -> Advice:
+    """Advice for a buffer that fits the path's rate at this RTT."""
+    link = transfer.link_bps
+    # Limits alternate within an RTT, and bytes sent under one may be counted in the time of
+    # another.
+    reached = min(transfer.bps_while(buffer.limit), transfer.sustained_bps)
+    if link is not None and link <= WORTH * reached:
+        remedy = f"a larger buffer gains little, since the slowest link carries only {rate(link)}"
+        return Advice(because, buffer.owner, remedy, helps=False)
+    goal, why = _goal_bps(transfer, bound_bps)
+    wanted = _buffer_bytes(goal, transfer.rtt_s or 0.0)
+    if wanted <= buffer.default_bytes:
+        # Setting the default explicitly would change nothing.
+        return Advice(
+            because,
+            buffer.owner,
+            f"leave {buffer.option} out of the application: by itself Linux lets the {buffer.name} "
+            f"buffer grow to {size(buffer.default_bytes)}, and {size(wanted)} suffice for {why}. "
+            f"If it does not set {buffer.option}, that maximum was lowered, as this shows",
+            f"sysctl {buffer.check}",
+        )
+    remedy = (
+        f"let the {buffer.name} buffer grow to {size(wanted)}, for {why}; an application that sets "
+        f"{buffer.option} keeps it from growing"
+    )
+    if bound_bps * (transfer.rtt_s or 0.0) < 8 * _SMALL_BYTES:
+        remedy = (
+            f"look first for {buffer.option} in the application, which keeps the {buffer.name} "
+            f"buffer so small, and leave it out; {remedy}"
+        )
+    return Advice(
+        because,
+        buffer.owner,
+        remedy,
+        f'sysctl -w net.ipv4.{buffer.sysctl}="{buffer.first} {wanted}"',
+    )
+
+
+def _goal_bps(transfer: Transfer, bound_bps: float) -> tuple[float, str]:
+    """The rate the buffer should allow, and its justification."""
+    link = transfer.link_bps
+    if link is not None:
+        return link, f"the {rate(link)} of the slowest link"
+    return 4 * bound_bps, "four times as much, as the capture does not show how fast the link is"
+
+
+def _buffer_bytes(goal_bps: float, rtt_s: float) -> int:
+    return math.ceil(BUFFER_PER_BYTE * goal_bps * rtt_s / 8 / _MIB) * _MIB
+
+
+def _window(transfer: Transfer) -> Advice:
+    rtt = transfer.rtt_s
+    if not rtt:
+        return Advice(
+            "the advertised window was full", RECEIVER, _plain(SAYINGS["receive-window"].remedy)
+        )
+    window = transfer.window_bytes
+    bound = 8 * window / rtt
+    because = f"a window of {size(window)} each {time(rtt)} (RTT) allows {rate(bound)}"
+    larger = _larger(transfer, _RECEIVE, because, bound)
+    if larger.line and _SMALL_BYTES < window <= _UNSCALED_BYTES and not _scaled(transfer):
+        return Advice(
+            f"{because}, and without window scaling no window is larger",
+            RECEIVER,
+            "turn window scaling on at both ends; if it is on, a middlebox removes the option",
+            "sysctl -w net.ipv4.tcp_window_scaling=1",
+        )
+    return larger
+
+
+def _scaled(transfer: Transfer) -> bool:
+    options = transfer.connection["options"]
+    return all(o is None or o["window_scale"] is not None for o in options)
+
+
+def _send_buffer(transfer: Transfer) -> Advice:
+    rtt = transfer.rtt_s
+    saying = SAYINGS["send-buffer"]
+    if not rtt:
+        return Advice(saying.meaning, SENDER, _plain(saying.remedy), saying.line)
+    flight = transfer.flight_bytes
+    bound = 8 * flight / rtt
+    lossless = "" if transfer.lost_share else ", without any loss"
+    because = (
+        f"never more than {size(flight)} were in flight{lossless}: each {time(rtt)} (RTT) that "
+        f"allows {rate(bound)}"
+    )
+    return _larger(transfer, _SEND, because, bound)
+
+
+def _link(transfer: Transfer) -> Advice:
+    saying = SAYINGS["link"]
+    link = transfer.link_bps
+    if link is None and transfer.bytes > _INITIAL_SEGMENTS * transfer.mss_bytes:
+        link = transfer.bps_while("link")
+    # A few packets do not show the rate of a link that other traffic fills.
+    because, line = saying.meaning, saying.line
+    if link is not None:
+        because = f"the slowest link of the path carries {rate(link)}, and it was busy"
+        line = shaper(link)
+    least, rtt = transfer.rtt_min_s, transfer.rtt_s
+    if least is not None and rtt is not None and rtt > max(_BLOAT * least, least + _BLOAT_S):
+        return Advice(
+            f"{because}; its queue raises the RTT from {time(least)} to {time(rtt)}",
+            PATH,
+            "only a faster link raises the rate; a shorter queue at the router in front of the "
+            "link, its owner's remedy, gives the delay back",
+            line,
+            helps=False,
+        )
+    remedy = "none is needed: only a faster link raises the rate"
+    return Advice(because, PATH, remedy, helps=False)
+
+
+def _policer(transfer: Transfer) -> Advice:
+    bps = transfer.bps_while("policer")
+    return Advice(
+        f"what exceeds {rate(bps)} is dropped, without a queue: {transfer.lost_share:.1%} of the "
+        "packets",
+        PATH,
+        "shape to a little less at the sender's side of the policer, so that a queue takes what it "
+        "drops",
+        shaper(bps),
+        helps=False,
+    )
+
+
+def _reads(transfer: Transfer) -> Advice:
+    saying = SAYINGS["receiving-application"]
+    window = transfer.half["window"]
+    closures, closed_s = window["closures"], window["closed_ns"] / 1e9
+    because = saying.meaning
+    if closures:
+        in_all = "" if closures == 1 else " in all"
+        because += (
+            f"; the advertised window was closed {_times(closures)}, for {time(closed_s)}{in_all}"
+        )
+    return Advice(because, RECEIVER, _plain(saying.remedy), saying.line)
+
+
+def _writes(transfer: Transfer) -> Advice:
+    """A writer that waits for the peer's answers is not itself slow."""
+    saying = SAYINGS["sending-application"]
+    waits, waited_s, rtt = transfer.answers, transfer.answers_s, transfer.rtt_s
+    if rtt is None or waited_s < _MOSTLY * transfer.seconds_of("sending-application"):
+        return Advice(saying.meaning, SENDER, _plain(saying.remedy), saying.line)
+    each_s = waited_s / waits
+    because = (
+        f"it sent on only when the peer had answered: {_times(waits)}, {time(each_s)} each, with "
+        f"an RTT of {time(rtt)}"
+    )
+    if each_s > _ANSWERED_AT_ONCE * rtt:
+        return Advice(
+            because,
+            RECEIVER,
+            f"the application at the receiver takes {time(each_s - rtt)} of that, look there; the "
+            "network takes one RTT",
+            saying.line,
+        )
+    return Advice(
+        because,
+        SENDER if transfer.of == 0 else RECEIVER,
+        "send several requests before the first answer comes, in one connection or in several; "
+        "one after the other they take an RTT each, whatever the rate of the path",
+    )
+
+
+def _sack(transfer: Transfer) -> bool:
+    return all(o is None or o["sack_permitted"] for o in transfer.connection["options"])
+
+
+def _loss(transfer: Transfer) -> Advice:
+    because = (
+        f"{transfer.lost_share:.2%} of the packets were sent again, and each loss reduces the "
+        "congestion window"
+    )
+    if not _sack(transfer):
+        return Advice(
+            f"{because}; without SACK the sender learns of only one loss per RTT",
+            PATH,
+            "find the hop that drops packets, and turn SACK on at both ends; if it is on, a "
+            "middlebox removes the option",
+            "sysctl -w net.ipv4.tcp_sack=1",
+        )
+    return Advice(
+        because,
+        PATH,
+        "find the hop that drops packets; a sender with BBR gives way to fewer losses",
+        "sysctl -w net.ipv4.tcp_congestion_control=bbr",
+    )
+
+
+def _slow_start(transfer: Transfer) -> Advice:
+    rtt = transfer.rtt_s or 0.0
+    if transfer.bytes <= _INITIAL_SEGMENTS * transfer.mss_bytes:
+        return Advice(
+            f"{size(transfer.bytes)} fit into the initial window of ten segments, so no window "
+            f"holds them back: they take one RTT ({time(rtt)}) until they are acknowledged",
+            PATH,
+            "none is needed: only a shorter RTT makes so short a transfer faster",
+            helps=False,
+        )
+    return Advice(
+        f"{size(transfer.bytes)} are over before the congestion window has grown to what the path "
+        f"carries ({time(rtt)} for each doubling)",
+        SENDER,
+        "keep connections open for further transfers; a larger initial window saves an RTT for "
+        "each doubling",
+        "ip route change ROUTE initcwnd 20",
+    )
+
+
+def _stall(transfer: Transfer) -> Advice:
+    stalls = transfer.judgment["stalls_ns"]
+    kind = max(stalls, key=lambda k: stalls[k]) if stalls else "nagle"
+    count_s = sum(stalls.values()) / 1e9
+    if kind == "nagle":
+        return Advice(
+            "a short segment waits for the ACK of the one before it, and the receiver delays that "
+            f"ACK: {time(count_s)} in all",
+            SENDER,
+            "set TCP_NODELAY in the sending application, or write head and body in one call; at "
+            "the receiver, the ACK policy a3 ends such stalls",
+            "int on = 1; setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);",
+        )
+    buffer = _RECEIVE if kind == "receive-window" else _SEND
+    segments = _STALL_FREE_SEGMENTS * transfer.mss_bytes
+    return Advice(
+        f"the {buffer.name} buffer holds too few segments for the receiver to acknowledge at once: "
+        f"{time(count_s)} of waiting for its delayed-ACK timer",
+        buffer.owner,
+        f"let the {buffer.name} buffer hold at least four segments; an application that leaves "
+        f"{buffer.option} alone has more",
+        f"int size = {segments}; setsockopt(fd, SOL_SOCKET, {buffer.option}, &size, sizeof size);",
+    )
+
+
+def _handshake(transfer: Transfer) -> Advice:
+    halves = transfer.connection["halves"]
+    again = sum(half["counts"]["sent"]["syn_retransmissions"] for half in halves)
+    saying = SAYINGS["handshake"]
+    if again:
+        return Advice(
+            f"a SYN or its answer was sent again, {_times(again)}", PATH, saying.remedy, saying.line
+        )
+    opens = SENDER if transfer.of == 0 else RECEIVER
+    return Advice(
+        f"{size(transfer.bytes)} take less time than the handshake in front of them",
+        opens,
+        "keep connections open for further transfers, or send data with the SYN (TCP Fast Open)",
+        "sysctl -w net.ipv4.tcp_fastopen=3",
+    )
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+def _one_way(_transfer: Transfer) -> Advice:
+    return Advice(
+        "the capture has no ACK of these data, so it does not show what the sender waited for",
+        PATH,
+        "capture both directions; at a mirror port, of both interfaces or of the whole VLAN",
+        "tcpdump -i DEVICE -s 128 -w both.pcap tcp",
+        helps=False,
+    )
+
+
+_KNOWN: dict[str, Callable[[Transfer], Advice]] = {
+    "handshake": _handshake,
+    "receive-window": _window,
+    "receiving-application": _reads,
+    "sending-application": _writes,
+    "send-buffer": _send_buffer,
+    "link": _link,
+    "policer": _policer,
+    "congestion-window": _loss,
+    "slow-start": _slow_start,
+    "ack-stall": _stall,
+    "undecided": _one_way,
+}

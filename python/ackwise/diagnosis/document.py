@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: MIT
+"""The diagnosis of captures as a document, and notes on the captures themselves."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ackwise import __version__, engine
+from ackwise.diagnosis import captured, lifted
+from ackwise.errors import InputError, printable, quoted
+from ackwise.results.lazy import Lazy, changed
+
+SCHEMA_VERSION = 1
+STDIN = "-"
+# Fields that make up most bytes of a connection.
+_DETAILS = ("spans", "bucket_upper", "bucket_count", "scores")
+_EXAMPLES = "_examples"
+
+
+def of_captures(paths: Sequence[str]) -> dict[str, Any]:
+    """The document for a list of captures. Raises InputError for a file that is no capture or holds
+    no TCP."""
+    for path in paths:
+        if path != STDIN and ("\0" in path or not Path(path).exists()):
+            raise InputError(f"{quoted(path)} does not exist; give a pcap or pcapng file")
+    found = engine.Diagnosis(paths)
+    if not len(found):
+        names = ", ".join(printable(path) for path in paths)
+        raise InputError(f"{names}: no TCP found; capture a transfer at its sender or receiver")
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "kind": "diagnosis",
+        "provenance": {"ackwise_version": __version__},
+        **found.notes,
+        "connections": Lazy(
+            range(len(found)), lambda n: lifted.with_next(found.connection(n)), found.outline
+        ),
+    }
+
+
+def brief(diagnosis: Mapping[str, Any], whole: Collection[int]) -> dict[str, Any]:
+    """The diagnosis with details of only the connections in `whole`: nobody reads the details of
+    thousands of others, which make up most of the bytes."""
+
+    def change(n: int, connection: dict[str, Any]) -> dict[str, Any]:
+        return connection if n in whole else dict(_without_details(connection))
+
+    return {**diagnosis, "connections": changed(diagnosis["connections"], change)}
+
+
+def _without_details(tree: Any) -> Any:
+    if isinstance(tree, dict):
+        return {
+            key: _without_details(value)
+            for key, value in tree.items()
+            if key not in _DETAILS and not key.endswith(_EXAMPLES)
+        }
+    return [_without_details(one) for one in tree] if isinstance(tree, list) else tree
+
+
+def notes(diagnosis: dict[str, Any]) -> Iterator[str]:
+    """What a reader has to know about the captures."""
+    for file in diagnosis["files"]:
+        name = printable(file["name"])
+        cut = file.get("truncated")
+        if cut:
+            yield (
+                f"{name}: byte {cut['offset']} (packet {cut['packet']}): the file ends inside a "
+                "packet; the packets before it are diagnosed"
+            )
+    dropped = diagnosis.get("dropped_packets")
+    if dropped:
+        yield (
+            f"the capture lost {dropped} packets, by its own count: repeat it with a larger buffer "
+            f"({captured.WHOLE})"
+        )
+    if diagnosis.get("cut_options"):
+        yield (
+            f"{diagnosis['cut_options']} packets are cut within their TCP options, so SACK and "
+            "timestamps are missing: capture at least 128 bytes of each packet (tcpdump -s 128)"
+        )
+    skipped = {k: n for k, n in diagnosis.get("skipped", {}).items() if n}
+    if skipped:
+        told = ", ".join(f"{n} {kind}" for kind, n in sorted(skipped.items()))
+        yield f"packets that are no TCP segments, or not readable: {told}"

@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: MIT
+"""What a sweep leaves in its folder:
+
+    sweep.json                                         the space, and what the parts follow from
+    cells/policy_name=NAME/part-000000-HASH.parquet    the cells, each part whole or not there
+
+A part holds the cells of one policy at a block of points; HASH is of its bytes. Both follow from
+the space alone, so that a sweep that goes on makes the same bytes as one never interrupted.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ackwise import bounded, plans
+from ackwise.errors import InputError, RunError
+from ackwise.host import files, reading
+from ackwise.results import export
+from ackwise.sweeps import cell, draw, point
+from ackwise.sweeps.axis import Axis
+from ackwise.sweeps.cell import Row, Task
+from ackwise.sweeps.space import GRID, Space
+from ackwise.sweeps.world import World
+
+SCHEMA_VERSION = 1
+MANIFEST, CELLS, LOCK = "sweep.json", "cells", ".lock"
+_IDENTITY = b"ackwise.sweeps"
+_SAMPLE = 64  # points whose work decides how many a part has
+_BLOCK_MAX = 1024
+_PARTS_MIN, _PARTS_MAX = 64, 50_000  # as far as there are points
+_PART = re.compile(r"part-(?P<block>[0-9]{6})-(?P<hash>[0-9a-f]{16})\.parquet")
+_PART_BYTES_MAX = 2**30
+_MANIFEST_BYTES_MAX = 64 * 2**20
+
+
+class Damaged(Exception):
+    """A part that cannot be read, or that belongs to another sweep."""
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """A folder of parts, as its manifest describes it."""
+
+    folder: Path
+    manifest: Mapping[str, Any]
+
+    @property
+    def identity(self) -> str:
+        """Hash of everything that the cells follow from."""
+        return str(self.manifest["identity"])
+
+    def tasks(self) -> Iterator[Task]:
+        """Every part, in the order in which they are made: all policies of a block together."""
+        return tasks(self.manifest["points"], self.manifest["block"], self.manifest["policy_names"])
+
+    def there(self) -> dict[tuple[str, int], list[Path]]:
+        """The files that are there, by policy and block; more than one cannot all be right."""
+        found: dict[tuple[str, int], list[Path]] = {}
+        for name in self.manifest["policy_names"]:
+            for path in sorted(self._folder(name).glob("part-*.parquet")):
+                if part := _PART.fullmatch(path.name):
+                    found.setdefault((name, int(part["block"])), []).append(path)
+        return found
+
+    def _folder(self, policy: str) -> Path:
+        return self.folder / CELLS / f"policy_name={policy}"
+
+    def read(self, path: Path, columns: Sequence[str]) -> pa.Table:
+        """Columns of a part; Damaged if any byte of it is wrong."""
+        name = str(path.relative_to(self.folder))
+        part = _PART.fullmatch(path.name)
+        try:
+            data = reading.read_bounded(path, _PART_BYTES_MAX, name)
+            if part is None or _hash(data) != part["hash"]:
+                raise Damaged(f"{name}: is damaged: its bytes are not those that were written")
+            table = pq.read_table(pa.BufferReader(data))
+            if (table.schema.metadata or {}).get(_IDENTITY) != self.identity.encode():
+                raise Damaged(f"{name}: belongs to another sweep")
+            return table.select(list(columns))
+        except InputError as problem:
+            raise Damaged(str(problem)) from None
+        except (pa.ArrowException, KeyError) as problem:
+            words = " ".join(str(problem).split())
+            raise Damaged(f"{name}: cannot be read: {words[:200]}") from None
+
+    def write(self, task: Task, schema: pa.Schema, rows: Sequence[Row]) -> None:
+        """A part, whole or not at all, in the place of what there is of it. Raises RunError."""
+        folder = self._folder(task.policy)
+        files.make_folder(folder)
+        data = encoded(rows, schema, self.identity)
+        path = folder / f"part-{task.block:06}-{_hash(data)}.parquet"
+        files.write_whole(str(path), data)
+        for other in folder.glob(f"part-{task.block:06}-*.parquet"):
+            if other != path:
+                other.unlink(missing_ok=True)
+
+
+def _hash(data: bytes) -> str:
+    return sha256(data).hexdigest()[:16]
+
+
+def encoded(rows: Sequence[Row], schema: pa.Schema, identity: str) -> bytes:
+    """A part's bytes."""
+    columns = {
+        field.name: pa.array([row.get(field.name) for row in rows], field.type) for field in schema
+    }
+    table = pa.table(columns, schema).replace_schema_metadata({_IDENTITY: identity})
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink)
+    return bytes(sink.getvalue())
+
+
+def tasks(count: int, block: int, policy_names: Sequence[str]) -> Iterator[Task]:
+    """The parts of so many points."""
+    for number, first in enumerate(range(0, count, block)):
+        for name in policy_names:
+            yield Task(number, first, min(block, count - first), name)
+
+
+# --- the manifest ---------------------------------------------------------------------------------
+
+
+def manifest(space: Space, world: World) -> dict[str, Any]:
+    """What `sweep.json` says."""
+    block = _block(space, world)
+    about = {
+        "schema_version": SCHEMA_VERSION,
+        "kind": "sweep",
+        "world": world.name,
+        "made_by": world.made_by,
+        "title": space.title,
+        "source": space.source,
+        "file": space.file,
+        "sampling": space.sampling,
+        "draw_seed": space.draw_seed,
+        "seeds": space.seeds(0),
+        "own_seeds": space.own_seeds,
+        "rails": space.rails,
+        "links": [link.name for link in space.links],
+        "workloads": [
+            {"name": w.name, "measured": w.measured_names, "duration_ns": w.duration_ns}
+            for w in space.workloads
+        ],
+        "candidates": [c.label for c in space.candidates],
+        "policy_names": space.policy_names,
+        "axes": [_axis(axis, space) for axis in space.all_axes],
+        "points": space.count,
+        "cells": space.cells,
+        "block": block,
+        "parts": -(-space.count // block) * len(space.policy_names),
+    }
+    follows = {
+        **{key: value for key, value in about.items() if key not in ("title", "source", "file")},
+        "policies": [[c.choice.name, c.choice.params, c.choice.rails] for c in space.candidates],
+        "scenarios": [
+            [link.scenario, workload.groups, workload.duration_ns, workload.ping_interval_ns]
+            for link in space.links
+            for workload in space.workloads
+        ],
+        "distributions": [[a.distribution, dict(a.parameters)] for a in space.all_axes],
+        "columns": str(cell.schema(space, world)),
+    }
+    text = json.dumps(follows, sort_keys=True)
+    return {**about, "identity": sha256(text.encode()).hexdigest()[:32]}
+
+
+def _axis(axis: Axis, space: Space) -> dict[str, Any]:
+    key = axis.varied.key
+    listed = axis.values or (axis.grid() if space.sampling == GRID else ())
+    return {
+        "key": axis.varied.name,
+        "column": axis.varied.column,
+        "unit": getattr(key.kind, "base", ""),
+        "scale": axis.scale,
+        "values": list(listed) or None,
+        "low": None if listed else axis.low,
+        "high": None if listed else axis.high,
+        "of_points": axis in space.axes,  # else the candidates differ in it
+    }
+
+
+def _block(space: Space, world: World) -> int:
+    """Points of a part: a power of two, so that a part takes seconds."""
+    step = max(1, space.count // _SAMPLE)
+    work: list[int] = []
+    for number in range(0, space.count, step):
+        (values,) = draw.points(space, number, 1)
+        try:
+            where = point.place(space, values)
+        except InputError:
+            continue  # becomes cells that were not run
+        work.append(plans.packets_estimate(where.link, where.workload))
+    mean = sum(work) / len(work) if work else 1
+    most = max(len([c for c in space.candidates if c.choice.name == n]) for n in space.policy_names)
+    wanted = world.packets / max(1, mean * space.runs * most)
+    everywhere = space.count * len(space.policy_names)
+    least, wanted = everywhere / _PARTS_MAX, min(wanted, _BLOCK_MAX, everywhere / _PARTS_MIN)
+    block = 1
+    while block < least or 2 * block <= wanted:
+        block *= 2
+    return block
+
+
+def open_existing(folder: Path) -> DataSet:
+    """The data set in a folder; InputError if there is none."""
+    name = str(folder / MANIFEST)
+    data = reading.read_bounded(
+        folder / MANIFEST, _MANIFEST_BYTES_MAX, name, "the folder of a sweep"
+    )
+    try:
+        found = bounded.parse_json(data, _MANIFEST_BYTES_MAX, 10_000_000)
+    except ValueError as problem:
+        raise InputError(f"{name}: {problem}; start the sweep again in another folder") from None
+    if not isinstance(found, dict) or found.get("kind") != "sweep":
+        raise InputError(f"{name}: does not describe a sweep; give the folder of one")
+    if found.get("schema_version") != SCHEMA_VERSION:
+        raise InputError(f"{name}: was made by another version of ackwise; use that one")
+    return DataSet(folder, found)
+
+
+def prepare(folder: Path, space: Space, world: World) -> DataSet:
+    """The data set of a sweep in `folder`: a new one, or the one that is there if it is of the same
+    cells. Raises InputError for a folder that has anything else."""
+    wanted = manifest(space, world)
+    if (folder / MANIFEST).exists():
+        there = open_existing(folder)
+        if there.identity != wanted["identity"]:
+            raise InputError(f"{folder}: holds another sweep: {_difference(there, wanted)}")
+        return there
+    if folder.exists() and any(not p.name.startswith(".") for p in folder.iterdir()):
+        raise InputError(f"{folder}: is not empty and holds no sweep; give a new folder")
+    files.make_folder(folder)
+    files.write_whole(str(folder / MANIFEST), export.json_bytes(wanted))
+    return DataSet(folder, wanted)
+
+
+def _difference(there: DataSet, wanted: Mapping[str, Any]) -> str:
+    if there.manifest.get("world") != wanted["world"]:
+        return f"of {there.manifest.get('world')}; give another folder"
+    if there.manifest.get("made_by") != wanted["made_by"]:
+        return "made by another build of ackwise or of its kernel; give another folder"
+    return (
+        "the space, or a link or workload that it names, has changed since; give another folder, "
+        "or change it back"
+    )
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Nobody else writes to the folder during the block. Raises RunError if somebody does."""
+    try:
+        with files.lock(folder / LOCK, wait_s=0):
+            yield
+    except RunError as problem:
+        if "has held this lock" in str(problem):
+            raise RunError(
+                f"{folder}: another sweep writes there; wait for it, or end it"
+            ) from None
+        raise

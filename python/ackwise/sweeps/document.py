@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: MIT
+"""What `ackwise sweep show` says, as JSON. KEYS documents every key."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from ackwise.errors import InputError, quoted, suggestion
+from ackwise.sweeps import evaluate
+from ackwise.sweeps.dataset import DataSet
+from ackwise.sweeps.evaluate import Bins, Evaluation
+
+SCHEMA_VERSION = 1
+
+KEYS: dict[str, str] = {
+    "schema_version": "version of these keys; increases when one is removed or changes meaning",
+    "kind": '"sweep"',
+    "sweep.title": "the space's title",
+    "sweep.source": "where its values come from",
+    "sweep.world": "what runs it: simulator, linux or twin",
+    "sweep.made_by": "version of ackwise, and hash of the engine or kernel",
+    "sweep.identity": "hash of everything that the cells follow from",
+    "sweep.sampling": "grid, random or sobol",
+    "sweep.group": "the group of flows that all else is about",
+    "sweep.workloads[]": "names of the workloads",
+    "sweep.links[]": "names of the links",
+    "progress.parts": "files of the data set when it is complete",
+    "progress.parts_done": "files that are there and can be read",
+    "progress.cells": "runs of a policy at a point with a seed, when it is complete",
+    "progress.cells_done": "those that are there",
+    "progress.cells_not_run": "those among them that could not be run",
+    "progress.why_not_run": "why the first of them could not",
+    "progress.points": "points of the space",
+    "progress.points_complete": "points at which every policy ran; all below is about these",
+    "progress.damaged[]":
+        "files that cannot be read, and why; `ackwise sweep run` makes them again",
+    "progress.remaining_s":
+        "time until it is complete, at the pace of the latest parts; null: it is complete, or the "
+        "pace is not known; the one figure here that depends on the time",
+    "candidates[].candidate": "policy as the space lists it; in a grid with its varied parameters",
+    "candidates[].best_share":
+        "share of points at which it has the fewest ACKs among those within 1% of the best goodput",
+    "candidates[].front_share":
+        "share of points at which no other policy is at least as good in goodput, ACKs and RTT p99 "
+        "and better in one",
+    "candidates[].front": "whether no other policy beats it so in the means below",
+    **{f"candidates[].{key}": f"mean over the points: {text}"
+       for key, text in evaluate.MEASURES.items()},
+    "beside.differences.<measure>.median_percent":
+        "with --on twin: median over points and policies of how far the simulator is from the "
+        "kernel; `beside` is null without",
+    "beside.differences.<measure>.worst_percent": "the largest of them",
+    "beside.best_agrees_share":
+        "share of points at which the policy that is best in the simulator has, on the kernel, a "
+        "goodput within 1% of the best there",
+    "regions[].across.key": "a varied key",
+    "regions[].across.classes[]": "its values, or ranges of them",
+    "regions[].down.key": "another varied key",
+    "regions[].down.classes[]": "its values, or ranges of them",
+    "regions[].points[][]": "points of each pair of classes, a list for each class of `down`",
+    "regions[].best[][]": "policy that is best at most of them; null: no points",
+    "regions[].best_share[][]": "share of the points at which it is",
+    "regions[].means.<measure>[][][]": "mean of a measure for each candidate, in their order",
+}  # fmt: skip
+
+
+def chosen_pair(found: Evaluation, by: Sequence[str]) -> list[tuple[Bins, Bins]]:
+    """The two axes that --by names; without, every pair. Raises InputError."""
+    every = evaluate.pairs(found)
+    if not by:
+        return every
+    known = [axis.key for axis in found.axes]
+    for key in by:
+        if key not in known:
+            raise InputError(f"--by: {quoted(key)} is not a varied key; {suggestion(key, known)}")
+    if len(by) != 2 or by[0] == by[1]:
+        raise InputError("--by: give two keys, each with a --by of its own")
+    axes = {axis.key: axis for axis in found.axes}
+    return [(axes[by[0]], axes[by[1]])]
+
+
+def of_sweep(
+    found: DataSet, seen: Evaluation, pairs: Sequence[tuple[Bins, Bins]], remaining_s: float | None
+) -> dict[str, Any]:
+    """The document."""
+    about = found.manifest
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "kind": "sweep",
+        "sweep": {
+            **{key: about[key] for key in ("title", "source", "world", "made_by", "identity")},
+            "sampling": about["sampling"],
+            "group": seen.group,
+            "workloads": [w["name"] for w in about["workloads"]],
+            "links": about["links"],
+        },
+        "progress": {
+            "parts": about["parts"],
+            "parts_done": seen.done,
+            "cells": about["cells"],
+            "cells_done": seen.cells_done,
+            "cells_not_run": seen.cells_not_run,
+            "why_not_run": seen.why_not_run,
+            "points": about["points"],
+            "points_complete": int(seen.complete.sum()),
+            "damaged": seen.damaged,
+            "remaining_s": remaining_s,
+        },
+        "candidates": evaluate.standing(seen),
+        "beside": seen.beside,
+        "regions": [evaluate.region(seen, across, down) for across, down in pairs],
+    }

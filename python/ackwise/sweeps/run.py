@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: MIT
+"""Makes the parts that a data set lacks. What ends a sweep loses nothing: each part is on the disk
+once it is done, and the same command goes on with the rest."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Lock
+
+from ackwise.engine import Cancel
+from ackwise.engine.pool import run_all
+from ackwise.errors import RunError
+from ackwise.sweeps import cell, dataset
+from ackwise.sweeps.cell import Row, Task
+from ackwise.sweeps.dataset import Damaged, DataSet
+from ackwise.sweeps.space import Space
+from ackwise.sweeps.world import World
+
+OnProgress = Callable[[int, int], None]
+Write = Callable[[Task, Sequence[Row]], None]
+# Carries out tasks: rows of each go to `write` as they come. Raises RunError, Interrupted.
+Spread = Callable[[Space, World, Sequence[Task], Write, OnProgress], None]
+
+
+@dataclass
+class Progress:
+    """What of a data set is there."""
+
+    parts: int
+    missing: list[Task] = field(default_factory=list)
+    damaged: list[str] = field(default_factory=list)  # why a part cannot be used: it is missing
+    not_run: int = 0  # cells that could not be run
+    why: str = ""  # the first of them could not
+    written: int = 0  # parts, of those that were missing
+
+    def count(self, rows: Iterable[Row]) -> None:
+        """Takes note of cells that could not be run."""
+        failed = cell.not_run(rows)
+        self.not_run += len(failed)
+        self.why = self.why or next(iter(failed.values()), "")
+
+
+def progress_of(found: DataSet) -> Progress:
+    """Looks at every part."""
+    there = found.there()
+    now = Progress(0)
+    for task in found.tasks():
+        now.parts += 1
+        try:
+            paths = there.get((task.policy, task.block), [])
+            tables = [found.read(path, [*cell.CELL, "not_run"]) for path in paths]
+        except Damaged as problem:
+            now.damaged.append(str(problem))
+            tables = []
+        if len(tables) == 1:
+            now.count(tables[0].to_pylist())
+        else:
+            now.missing.append(task)
+    return now
+
+
+def on_this_host(workers: int | None) -> Spread:
+    """Tasks spread over the cores."""
+
+    def spread(
+        space: Space, world: World, tasks: Sequence[Task], write: Write, on_progress: OnProgress
+    ) -> None:
+        def do(task: Task, cancel: Cancel) -> None:
+            write(task, cell.rows(space, world, task, cancel))
+
+        run_all(do, tasks, workers=workers, on_progress=on_progress)
+
+    return spread
+
+
+def run(
+    space: Space,
+    world: World,
+    folder: Path,
+    spread: Spread,
+    *,
+    say: Callable[[str], None],
+    on_progress: OnProgress,
+) -> Progress:
+    """Makes what is missing of a sweep in `folder`; `say` takes what its user should know.
+
+    Raises InputError, RunError, Interrupted: what was made until then stays.
+    """
+    found = dataset.prepare(folder, space, world)
+    with dataset.held(folder):
+        now = progress_of(found)
+        for problem in now.damaged:
+            say(f"{problem}; it is made again")
+        there = now.parts - len(now.missing)
+        if there:
+            say(f"{there} of {now.parts} parts are there already")
+        columns = cell.schema(space, world)
+        lock = Lock()
+
+        def write(task: Task, rows: Sequence[Row]) -> None:
+            found.write(task, columns, rows)
+            with lock:
+                now.count(rows)
+                now.written += 1
+
+        def progress(done: int, _all: int) -> None:
+            on_progress(there + done, now.parts)
+
+        try:
+            spread(space, world, now.missing, write, progress)
+        except RunError as problem:
+            raise RunError(
+                f"{problem}. {there + now.written} of {now.parts} parts are written; the same "
+                "command goes on with the rest"
+            ) from None
+    return now
