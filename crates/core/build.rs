@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Compiles the C core; every C file of `core/` and `core/policy/` takes part.
+//! Compiles the C core: every C file in `core/` and `core/policy/`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -27,7 +27,8 @@ fn main() {
     let mut build = cc::Build::new();
     build.include(core.join("include")).include(core.join("policy")).std("c11").opt_level(2);
     build.flag("-ffreestanding").warnings(true).extra_warnings(true);
-    // Not the whole of core/: tests write into core/build, after which all would be compiled again.
+    // Not the whole of core/: tests write into core/build, which would trigger a rebuild of
+    // everything.
     println!("cargo:rerun-if-changed={}", core.join("policy").display());
     for dir in [core.clone(), core.join("policy")] {
         for file in c_files(&dir) {

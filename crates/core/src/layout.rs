@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! The mirror of the C structs against what the C compiler makes of the headers.
+//! Checks that the Rust mirror of the C structs agrees with the C compiler's layout of the headers.
 //!
-//! A C program that includes them prints sizes, offsets and constants, and is asked at test time:
-//! the library itself carries nothing for this.
+//! At test time, a C program that includes the headers prints sizes, offsets and constants. The
+//! library itself contains nothing for this.
 
 use super::*;
 use std::collections::BTreeMap;
@@ -21,9 +21,9 @@ int main(void)
 {
 "#;
 
-/// What C says: "name number" on each line.
+/// Output of a C program that runs these statements, as "name number" lines.
 fn ask_c(statements: &str) -> BTreeMap<String, u64> {
-    // Tests run side by side: each question has its own folder.
+    // Tests run in parallel: each program has its own folder.
     static ASKED: AtomicUsize = AtomicUsize::new(0);
     let place = format!("ackwise-layout-{}-{}", std::process::id(), ASKED.fetch_add(1, Ordering::Relaxed));
     let dir = std::env::temp_dir().join(place);
@@ -51,7 +51,8 @@ fn ask_c(statements: &str) -> BTreeMap<String, u64> {
         .collect()
 }
 
-/// Compares (C name, Rust's number) pairs; every line of C must be met, and the other way round.
+/// Compares (C name, Rust's number) pairs with C's output; each side must have all names of the
+/// other.
 fn compare(statements: &str, rust: &[(String, usize)]) {
     let c = ask_c(statements);
     let rust: BTreeMap<String, u64> = rust.iter().map(|(n, v)| (n.clone(), *v as u64)).collect();
@@ -119,7 +120,7 @@ fn a_policy_and_its_parameters_look_the_same_from_both_sides() {
     assert_eq!(offset_of!(RawPolicy, observe) + size_of::<*const c_void>(), size_of::<RawPolicy>());
 }
 
-/// NUMBER of each name.
+/// Statements that print `NAME NUMBER` for each pair.
 fn numbers(pairs: &[(&str, usize)]) {
     let statements: String = pairs.iter().map(|(n, _)| format!("\tNUMBER({n});\n")).collect();
     let rust: Vec<_> = pairs.iter().map(|(n, v)| (n.to_string(), *v)).collect();

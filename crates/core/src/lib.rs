@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Safe binding of the C policy core: event in, verdict out.
 //!
-//! The layouts below mirror `core/include/ackwise/*.h`; the tests compare them with what the C
-//! compiler made.
+//! The layouts below mirror `core/include/ackwise/*.h`; the tests compare them with the C
+//! compiler's layout.
 
 #[cfg(test)]
 mod layout;
@@ -20,8 +20,8 @@ const VALUES_MAX: usize = 4;
 pub const NEVER_NS: u64 = u64::MAX;
 /// The longest delay of an ACK that rail MAX_DELAY allows (`AW_MAX_DELAY_NS`).
 pub const MAX_DELAY_NS: u64 = 500_000_000;
-/// How long segments above a hole wait for an ACK, and how many do (`AW_COMPRESS_DELAY_US`,
-/// `AW_COMPRESS_SEGMENTS`).
+/// Maximum delay of ACKs for segments above a hole, in microseconds (`AW_COMPRESS_DELAY_US`), and
+/// maximum number of such segments per ACK (`AW_COMPRESS_SEGMENTS`).
 const COMPRESS_DELAY_US: u16 = 1000;
 const COMPRESS_SEGMENTS: u8 = 44;
 /// `AW_WND_USE_ALWAYS`.
@@ -60,7 +60,7 @@ pub mod flag {
     pub const DELACK: u16 = 0x100;
 }
 
-/// `struct aw_event`; the header says what each field means.
+/// One event for the policy (`struct aw_event`; the header documents each field).
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Event {
@@ -85,7 +85,7 @@ pub struct Event {
 }
 
 impl Event {
-    /// An event of this kind with nothing else in it.
+    /// An event of this kind with all other fields empty.
     pub fn new(kind: EventKind, now_ns: u64) -> Self {
         Event {
             now_ns,
@@ -110,16 +110,16 @@ impl Event {
     }
 }
 
-/// What to do (`enum aw_action`).
+/// The action of a verdict (`enum aw_action`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     Nothing,
-    /// An ACK is owed; it leaves when this time passes.
+    /// An ACK is owed and leaves at this time, in nanoseconds.
     WaitUntil(u64),
     SendNow,
 }
 
-/// Index into the list of reasons (`enum aw_reason`).
+/// Reason for a verdict: index into the list of reasons (`enum aw_reason`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Reason(pub u8);
 
@@ -129,12 +129,12 @@ impl Reason {
         unsafe { static_str(aw_reason_label(self.0.into())) }
     }
     pub fn text(self) -> &'static str {
-        // SAFETY: as above.
+        // SAFETY: the core returns a static string for every number.
         unsafe { static_str(aw_reason_text(self.0.into())) }
     }
-    /// "wait", "policy", "rail" or "driver".
+    /// Origin of the reason: "wait", "policy", "rail" or "driver".
     pub fn source(self) -> &'static str {
-        // SAFETY: as above.
+        // SAFETY: the core returns a static string for every number.
         unsafe { static_str(aw_reason_source(self.0.into())) }
     }
     pub fn all() -> impl Iterator<Item = Reason> {
@@ -146,7 +146,7 @@ impl Reason {
 pub struct Verdict {
     pub action: Action,
     pub reason: Reason,
-    /// A rail brought the policy's verdict forward.
+    /// Whether a rail made the verdict earlier than the policy's own.
     pub by_rail: bool,
 }
 
@@ -161,7 +161,7 @@ struct RawVerdict {
     reserved_word: u32,
 }
 
-/// `AW_WAIT`.
+/// `AW_WAIT` of `enum aw_action`.
 const WAIT: u8 = 1;
 
 impl From<RawVerdict> for Verdict {
@@ -220,7 +220,8 @@ struct RawPolicy {
 }
 
 impl RawPolicy {
-    /// A read may change its verdict, or its random numbers.
+    /// Whether every read must be reported: it may change the policy's verdict or use a random
+    /// number.
     fn is_told_of_reads(&self) -> bool {
         !self.on_app_read.is_null() || self.uses_random != 0
     }
@@ -268,7 +269,7 @@ extern "C" {
     fn aw_decide(conn: *mut RawConn, e: *const Event) -> RawVerdict;
 }
 
-/// SAFETY: `s` must be a valid NUL-terminated string that lives for ever.
+/// SAFETY: `s` must be a valid NUL-terminated string that is never freed.
 unsafe fn static_str(s: *const c_char) -> &'static str {
     if s.is_null() {
         return "";
@@ -282,7 +283,7 @@ pub struct Policy(&'static RawPolicy);
 
 // SAFETY: registry entries are constant data.
 unsafe impl Send for Policy {}
-// SAFETY: as above.
+// SAFETY: registry entries are constant data.
 unsafe impl Sync for Policy {}
 
 /// One parameter of a policy.
@@ -296,7 +297,7 @@ pub struct Param {
     pub initial: u32,
 }
 
-/// One value of a policy's state that may be looked at from outside.
+/// One value of a policy's state that can be observed from outside.
 #[derive(Clone, Copy, Debug)]
 pub struct Value {
     pub name: &'static str,
@@ -313,7 +314,7 @@ impl fmt::Debug for Policy {
 impl Policy {
     /// All policies in the registry's order.
     pub fn all() -> impl Iterator<Item = Policy> {
-        // SAFETY: the core returns NULL past the end, else constant data.
+        // SAFETY: the core returns NULL past the end, otherwise constant data.
         (0u32..).map_while(|i| unsafe { aw_policy_at(i).as_ref() }.map(Policy))
     }
 
@@ -327,19 +328,19 @@ impl Policy {
         // SAFETY: registry strings are constant.
         unsafe { static_str(self.0.name) }
     }
-    /// In the kernel it is its own code, and nothing is asked for its segments.
+    /// Whether this is the kernel's own code, without calls to a policy.
     pub fn is_stock(&self) -> bool {
         self.name() == "linux"
     }
     pub fn summary(&self) -> &'static str {
-        // SAFETY: as above.
+        // SAFETY: registry strings are constant.
         unsafe { static_str(self.0.summary) }
     }
     pub fn source(&self) -> &'static str {
-        // SAFETY: as above.
+        // SAFETY: registry strings are constant.
         unsafe { static_str(self.0.source) }
     }
-    /// False: [`Event::random`] may be 0 once the connection is made.
+    /// Whether the policy reads [`Event::random`] after connection setup; if not, it may be 0.
     pub fn uses_random(&self) -> bool {
         self.0.uses_random != 0
     }
@@ -352,7 +353,7 @@ impl Policy {
             .map(|i| {
                 // SAFETY: params holds params_count constant entries.
                 let raw = unsafe { &*self.0.params.add(i) };
-                // SAFETY: their strings are constant.
+                // SAFETY: the strings of the parameters are constant.
                 unsafe {
                     Param {
                         name: static_str(raw.name),
@@ -367,13 +368,13 @@ impl Policy {
             .collect()
     }
 
-    /// What [`Conn::observe`] tells, in its order.
+    /// Descriptions of the numbers that [`Conn::observe`] returns, in the same order.
     pub fn values(&self) -> Vec<Value> {
         (0..usize::from(self.0.values_count))
             .map(|i| {
                 // SAFETY: values holds values_count constant entries.
                 let raw = unsafe { &*self.0.values.add(i) };
-                // SAFETY: their strings are constant.
+                // SAFETY: the strings of the values are constant.
                 unsafe {
                     Value {
                         name: static_str(raw.name),
@@ -385,10 +386,9 @@ impl Policy {
             .collect()
     }
 
-    /// Parameter values: the initial ones, with `named` laid over them.
+    /// Parameter values: the defaults, overridden by `named`.
     ///
-    /// # Errors
-    /// An unknown name or a value out of range, with what would be right.
+    /// # Errors An unknown name or a value out of range; the message gives the valid choices.
     pub fn configure<'a>(&self, named: impl IntoIterator<Item = (&'a str, u32)>) -> Result<Params, String> {
         let mut raw = RawParams { value: [0; PARAMS_MAX] };
         // SAFETY: both point to valid data.
@@ -423,20 +423,20 @@ impl Policy {
 #[derive(Clone)]
 pub struct Params(Arc<RawParams>);
 
-/// A duty towards the peer that no policy can neglect (core/include/ackwise/rails.def).
+/// A protocol duty towards the peer that every policy must fulfil (core/include/ackwise/rails.def).
 #[derive(Clone, Copy, Debug)]
 pub struct Rail {
     pub name: &'static str,
     pub bit: u32,
-    /// What it ensures.
+    /// One sentence: what the rail ensures.
     pub text: &'static str,
-    /// The smallest set that holds it: "default", "network" or "all".
+    /// The smallest set that contains it: "default", "network" or "all".
     pub set: &'static str,
 }
 
 /// Every rail, in the order of its bit.
 pub fn rails() -> impl Iterator<Item = Rail> {
-    // SAFETY: the core returns a static string for every rail, null behind the last.
+    // SAFETY: the core returns a static string for every rail, null after the last.
     let word = |of: unsafe extern "C" fn(u32) -> *const c_char, number| unsafe {
         let text = of(number);
         (!text.is_null()).then(|| static_str(text))
@@ -451,15 +451,14 @@ pub fn rails() -> impl Iterator<Item = Rail> {
     })
 }
 
-/// The rails in force unless others are named.
+/// Bits of the rails in force unless others are named.
 pub fn default_rails() -> u32 {
     rails().filter(|r| r.set == "default").map(|r| r.bit).sum()
 }
 
-/// Rails from their names.
+/// Bits of the rails with these names.
 ///
-/// # Errors
-/// An unknown name, with the known ones.
+/// # Errors An unknown name; the message lists the known ones.
 pub fn rails_by_name<S: AsRef<str>>(names: &[S]) -> Result<u32, String> {
     names.iter().try_fold(0, |set, name| {
         let name = name.as_ref();
@@ -470,36 +469,36 @@ pub fn rails_by_name<S: AsRef<str>>(names: &[S]) -> Result<u32, String> {
     })
 }
 
-/// A policy by name, its parameters and rails, as callers write them.
+/// A policy by name with its parameters and rails, in the form that callers write.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PolicyChoice {
     pub name: String,
-    /// Parameter name to value; those not named keep their initial value.
+    /// Parameter name to value; parameters not named keep their default.
     #[serde(default)]
     pub params: BTreeMap<String, u32>,
-    /// Rails in force by name; absent: the default set.
+    /// Names of the rails in force; None: the default set.
     #[serde(default)]
     pub rails: Option<Vec<String>>,
 }
 
 impl Default for PolicyChoice {
-    /// What a host runs unless configured otherwise.
+    /// The policy of a host that is not configured otherwise.
     fn default() -> Self {
         PolicyChoice::new("linux")
     }
 }
 
 impl PolicyChoice {
-    /// A policy as it comes.
+    /// A policy with default parameters and rails.
     pub fn new(name: &str) -> Self {
         PolicyChoice { name: name.to_owned(), params: BTreeMap::new(), rails: None }
     }
 
-    /// What it names.
+    /// The policy, parameters and rails that these names refer to.
     ///
-    /// # Errors
-    /// An unknown policy, parameter or rail, or a value out of range, with what would be right.
+    /// # Errors An unknown policy, parameter or rail, or a value out of range; the message gives
+    /// the valid choices.
     pub fn resolve(&self) -> Result<Resolved, String> {
         let policy = Policy::find(&self.name).ok_or_else(|| {
             let known: Vec<_> = Policy::all().map(|p| p.name()).collect();
@@ -514,7 +513,7 @@ impl PolicyChoice {
     }
 }
 
-/// A policy ready to be given connections.
+/// A policy with its parameters and rails, ready for connections.
 #[derive(Clone)]
 pub struct Resolved {
     pub policy: Policy,
@@ -523,24 +522,24 @@ pub struct Resolved {
 }
 
 impl Resolved {
-    /// A new connection; `e` carries time and random bits.
+    /// A new connection; `e` supplies time and random bits.
     pub fn connect(&self, e: &Event) -> Conn {
         Conn::new(self.policy, &self.params, self.rails, e)
     }
 }
 
-/// One connection's policy, its state and the rails. A clone goes its own way.
+/// One connection's policy, state and rails. A clone is independent.
 #[derive(Clone)]
 pub struct Conn {
     raw: RawConn,
     params: Params,
 }
 
-// SAFETY: the pointers in it lead to constant data and to `params`, which is immutable.
+// SAFETY: its pointers lead to constant data and to `params`, which is immutable.
 unsafe impl Send for Conn {}
 
 impl Conn {
-    /// `e` carries time and random bits.
+    /// A new connection; `e` supplies time and random bits.
     pub fn new(policy: Policy, params: &Params, rails: u32, e: &Event) -> Conn {
         let params = params.clone();
         let empty =
@@ -557,12 +556,12 @@ impl Conn {
             reserved: 0,
             state: [0; STATE_MAX_BYTES / 8],
         };
-        // SAFETY: all pointers are valid; params outlives raw, being kept beside it.
+        // SAFETY: all pointers are valid; params is stored beside raw and outlives it.
         unsafe { aw_conn_init(&mut raw, policy.0, Arc::as_ptr(&params.0), rails, e) };
         Conn { raw, params }
     }
 
-    /// The verdict in force after `e`.
+    /// The verdict in force after event `e`.
     #[inline]
     pub fn decide(&mut self, e: &Event) -> Verdict {
         debug_assert!(std::ptr::eq(self.raw.params, Arc::as_ptr(&self.params.0)));
@@ -570,12 +569,14 @@ impl Conn {
         unsafe { aw_decide(&mut self.raw, e) }.into()
     }
 
-    /// False: a read need not be reported when so much is left of the window in the last ACK, and the buffer allows so
-    /// much at present (as `aw_decide` says; it may be true for more reads than are news). That is so when nothing is
-    /// unacknowledged, and when the data came just now (`at_once`), as all but the window is as it was then.
+    /// Whether a read must be reported to the policy, given how much of the window in the last ACK
+    /// is left and how large a window the buffer allows now. If false, it need not be (as in
+    /// `aw_decide`; the result may be true for more reads than necessary). A read is no news when
+    /// nothing is unacknowledged, or when the data arrived just now (`at_once`), so that everything
+    /// but the window is unchanged.
     #[inline]
     pub fn read_is_news(&self, wnd_left_bytes: u32, wnd_max_bytes: u32, at_once: bool) -> bool {
-        // SAFETY: the connection was made with an entry of the registry.
+        // SAFETY: the connection was created with an entry of the registry.
         let policy = unsafe { &*self.raw.policy };
         let is_owed = self.raw.owed_since_ns != NEVER_NS;
         let stays = || {
@@ -587,8 +588,8 @@ impl Conn {
         is_owed && !stays() || policy.wnd_use == WND_USE_ALWAYS || wnd_left_bytes <= wnd_max_bytes / 2
     }
 
-    /// [`Event::sack_delay_us`] on a host set up as Linux is; `has_room`: its SACK option can report
-    /// the segment beside those that wait.
+    /// [`Event::sack_delay_us`] on a host configured like Linux. `has_room`: the SACK option has
+    /// room for the segment beside those already waiting.
     pub fn sack_delay_us(&self, has_room: bool) -> u16 {
         let waiting = self.raw.compress.waiting;
         if waiting >= COMPRESS_SEGMENTS || (waiting > 0 && !has_room) {
@@ -598,19 +599,20 @@ impl Conn {
         }
     }
 
-    /// An ACK that left counts as one of the duplicates before segments share one (Linux counts that of a segment
-    /// that leaves a hole open, too).
+    /// Counts an ACK that left as one of the duplicates before segments share an ACK (Linux also
+    /// counts the ACK of a segment that leaves a hole open).
     pub fn count_duplicate(&mut self) {
         self.raw.compress.duplicate_acks = self.raw.compress.duplicate_acks.max(1);
     }
 
-    /// The observable values of the policy's state now; none where it has none to tell.
+    /// The observable values of the policy's current state; empty if the policy has none.
     pub fn observe(&self) -> Vec<u32> {
-        // SAFETY: the connection was made with an entry of the registry.
+        // SAFETY: the connection was created with an entry of the registry.
         let policy = unsafe { &*self.raw.policy };
         let mut out = [0; VALUES_MAX];
         if let Some(observe) = policy.observe {
-            // SAFETY: state and parameters are this policy's; it writes at most VALUES_MAX numbers.
+            // SAFETY: state and parameters belong to this policy, which writes at most VALUES_MAX
+            // numbers.
             unsafe { observe(self.raw.state.as_ptr().cast(), self.raw.params, out.as_mut_ptr()) };
         }
         out[..usize::from(policy.values_count)].to_vec()

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-//! A connection that is told of every read and one that is told only of news come to the same verdicts.
+//! A connection that hears of every read and one that hears only of news reach the same verdicts.
 
 use ackwise_core::{flag, Action, Conn, Event, EventKind, Order, Policy, PolicyChoice, Verdict};
 
 const MSS: u32 = 1_000;
 const MS: u64 = 1_000_000;
 
-/// Marsaglia's xorshift64.
+/// Marsaglia's xorshift64 generator.
 struct Random(u64);
 
 impl Random {
@@ -43,7 +43,7 @@ impl Pair {
         e
     }
 
-    /// Both hear of it.
+    /// Gives the event to both connections and compares their verdicts.
     fn tell(&mut self, e: &Event) -> Verdict {
         let verdict = self.told.decide(e);
         assert_eq!(self.spared.decide(e), verdict, "{e:?}");
@@ -100,7 +100,7 @@ fn a_read_that_is_no_news_changes_no_verdict() {
                 e.order = Order::Hole;
                 e.sack_delay_us = pair.spared.sack_delay_us(true);
             } else {
-                // Its read frees the buffer.
+                // The read of this data frees the buffer.
                 e.unread_bytes = bytes;
                 e.wnd_next_bytes = e.wnd_bytes.saturating_sub(e.unacked_bytes);
             }
@@ -108,7 +108,7 @@ fn a_read_that_is_no_news_changes_no_verdict() {
                 e.flags |= flag::PSH;
             }
             let mut verdict = pair.tell(&e);
-            // At once in most cases, else a little later, before the timer.
+            // Usually at once, otherwise a little later, before the timer.
             let at_once = random.below(4) > 0;
             if !at_once {
                 pair.now_ns += random.below(MS);
@@ -124,7 +124,7 @@ fn a_read_that_is_no_news_changes_no_verdict() {
                 }
             }
             if verdict.action == Action::SendNow || pair.unacked_bytes > 30 * MSS {
-                // Windows that the next data use up, too.
+                // Includes windows that the next data fill.
                 let window = [2, 10, 40][random.below(3) as usize] * MSS;
                 pair.acknowledge(window, random.below(1 << 32) as u32);
             }

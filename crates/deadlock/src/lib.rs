@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-//! Can this sender and this receiver wait for each other (spec page 5)?
+//! Deadlock analysis: can this sender and this receiver wait for each other (spec page 5)?
 //!
-//! No simulator: one connection, no loss, a congestion window that never is the limit, a reader
-//! that reads at once. What a sender does depends on the order of the ACKs it gets, and what a
-//! receiver does on the order of the segments, not on when they come, as long as no timer fires.
-//! So a pair's way is one sequence, on any link, and only timers can leave it. The machine walks
-//! along it, asks the policy of the core what the receiver does, and sees whether a timer is what
-//! lets the sender go on. A fast timer may also fire in the middle: that branch is walked from each
-//! place where data waits.
+//! This is not a simulation: one connection, no loss, a congestion window that never limits, a
+//! reader that reads at once. As long as no timer fires, the sender's behaviour depends only on the
+//! order of the ACKs, and the receiver's only on the order of the segments, not on their times. A
+//! pair therefore follows a single sequence of states on any link, and only timers can leave it.
+//! The state machine walks along this sequence, asks the core's policy for the receiver's ACKs, and
+//! observes whether only a timer lets the sender continue. A fast timer may also fire in between:
+//! that branch is walked from every state in which data waits.
 
 mod machine;
 mod receiver;
@@ -27,29 +27,30 @@ pub struct Pair {
     pub send_buffer_bytes: u64,
     pub recv_buffer_bytes: u64,
     pub nagle: Nagle,
-    /// The sender's socket layer; the receiver's window follows it.
+    /// The sender's socket layer; the receiver's window behaviour follows from it.
     pub socket: Socket,
-    /// Size of the messages that the application writes, each after the one before was delivered;
-    /// 0: one stream without end.
+    /// Size of the application's messages, each written after the previous one was delivered; 0:
+    /// one endless stream.
     #[serde(default)]
     pub write_bytes: u64,
     pub policy: PolicyChoice,
-    /// Segments have timestamps (RFC 7323). Without them a Linux receiver takes the time of a whole window for the
-    /// RTT (tcp_rcv_rtt_measure), which is too long where the sender keeps less than a window outstanding.
+    /// Whether segments carry timestamps (RFC 7323). Without them a Linux receiver uses the time of
+    /// a whole window as the RTT (tcp_rcv_rtt_measure), an overestimate where the sender keeps less
+    /// than a window outstanding.
     #[serde(default = "yes")]
     pub timestamps: bool,
-    /// Round trip of the empty path.
+    /// RTT of the empty path.
     pub rtt_ns: u64,
-    /// Of the path, both ways; 0: without limit.
+    /// Rate of the path in both directions, bit/s; 0: unlimited.
     #[serde(default)]
     pub rate_bps: u64,
-    /// Headers that every packet has on the wire.
+    /// Header bytes of every packet on the wire.
     #[serde(default)]
     pub header_bytes: u32,
-    /// How far to go; 0: as far as the answer needs.
+    /// Bytes to transfer; 0: as many as the answer needs.
     #[serde(default)]
     pub transfer_bytes: u64,
-    /// Rules that do not hold, to see which one decides.
+    /// Rules to switch off, to see which one decides.
     #[serde(default)]
     pub without: Vec<Rule>,
 }
@@ -58,21 +59,21 @@ fn yes() -> bool {
     true
 }
 
-/// A rule of the endpoints that the equations of the source leave out.
+/// A rule of the endpoints that the source's equations leave out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rule {
-    /// A short segment leaves when it is half of the largest window ever offered.
+    /// A short segment may leave when it is half of the largest window ever offered.
     HalfWindow,
     /// The socket layer runs TCP output after each 4096 bytes.
     Push,
-    /// Less than half a cluster of room is not used.
+    /// Free space of less than half a cluster is not used.
     Cluster,
-    /// TCP output runs before the writer that an ACK woke.
+    /// TCP output runs before the writer that an ACK has woken.
     OutputFirst,
-    /// The receiver learns the MSS from what arrives.
+    /// The receiver learns the MSS from arriving segments.
     LearntMss,
-    /// An ACK caused by an arrival leaves before the application has read it.
+    /// An ACK caused by an arrival leaves before the application has read the data.
     AckBeforeRead,
 }
 
@@ -80,57 +81,58 @@ pub enum Rule {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
-    /// No timer ever is what lets the sender go on.
+    /// Never: no timer is needed to let the sender continue.
     Never,
-    /// Only while the policy still learns.
+    /// Only while the policy is still learning.
     AtStart,
-    /// Once a timer fired while only a part had arrived, which nothing but a disturbance brings about.
+    /// Repeatedly once a timer fired while only part of the data had arrived, which takes a
+    /// disturbance.
     AfterDisturbance,
-    /// Again and again.
+    /// Repeatedly, without a disturbance.
     Yes,
 }
 
 #[derive(Clone, Debug, Serialize)]
 pub struct PairVerdict {
     pub answer: Answer,
-    /// Of the first stall; none: there is none.
+    /// Class of the first stall; None: no stall.
     pub class: Option<StallClass>,
-    /// The last stall seen, and the shortest and the longest wait of all (fast timers vary).
+    /// The last stall, and the shortest and the longest wait of all stalls (fast timers vary).
     pub stall: Option<Stall>,
     pub shortest_ns: u64,
     pub longest_ns: u64,
-    /// Stalls before it settled, and the time they took.
+    /// Number of stalls before the pair settled, and the time they took.
     pub start_stalls: u64,
     pub start_ns: u64,
-    /// Mean distance of stalls, once it settled; 0: there are none.
+    /// Mean bytes between stalls once the pair settled; 0: no stalls.
     pub bytes_per_stall: f64,
-    /// Times the policy kept silent on purpose, to learn.
+    /// Number of times the policy withheld an ACK on purpose, to learn.
     pub pauses: u64,
-    /// What is left, once it settled.
+    /// Goodput once the pair settled, bit/s.
     pub goodput_bps: f64,
-    /// From one stall it comes to the next by itself.
+    /// Whether each stall leads to the next by itself.
     pub lasting: bool,
 }
 
-/// Stalls that come twice in the second half of a walk come again and again.
+/// Number of stalls in the second half of a walk that counts as recurring.
 const REPEATED: usize = 2;
-/// Length of a walk in flights, the most that both buffers let stand out: `ratelimit` settles for thousands of segments.
+/// Length of a walk in flights (a flight is the most that both buffers allow to be outstanding).
+/// `ratelimit` settles only after thousands of segments.
 const FLIGHTS: u64 = 40_000;
-/// Events of a walk at most: a few hundredths of a second.
+/// Maximum events of a walk: a few hundredths of a second of computing.
 const EVENTS: u64 = 400_000;
-/// Places at which a disturbance is tried, steps to look for one, and beats of a fast timer.
+/// Maximum states in which a disturbance is tried, steps to find one, and periods of a fast timer.
 const BRANCHES: usize = 48;
 const PLACES: u32 = 64;
 const BEATS: u32 = 1000;
-/// Stalls that last: one in four flights.
+/// Stalls count as lasting if there is one in every four flights.
 const LASTING_FLIGHTS: u64 = 40;
-/// Draws of what a policy leaves to chance (the phase of a fast timer, a patience).
+/// Number of draws of whatever a policy leaves to chance (the phase of a fast timer, a patience).
 const DRAWS: u32 = 8;
 
-/// Walks the pair's way.
+/// Walks the pair's sequence of states and judges it.
 ///
-/// # Errors
-/// A pair that cannot be, or an unknown policy, with what would be right.
+/// # Errors An impossible pair or an unknown policy; the message gives the valid choices.
 pub fn judge(pair: &Pair) -> Result<PairVerdict, String> {
     check(pair)?;
     let flight = pair.send_buffer_bytes.min(pair.recv_buffer_bytes).max(1);
@@ -141,7 +143,7 @@ pub fn judge(pair: &Pair) -> Result<PairVerdict, String> {
         let random = random_bits(draw);
         let mut machine = Machine::new(pair, &policy, random);
         let run = machine.walk(length, EVENTS);
-        // Without chance in it, one draw is all.
+        // A pair without randomness needs only one draw.
         let same = runs.first().is_some_and(|r: &Walk| r.alike(&run));
         runs.push(run);
         if draw == 1 && same {
@@ -154,7 +156,7 @@ pub fn judge(pair: &Pair) -> Result<PairVerdict, String> {
     if run.stalls_between(settled, length).len() >= REPEATED {
         return Ok(verdict(Answer::Yes, &run, settled, true));
     }
-    // Off the way: a timer that fires while only a part of what was sent has arrived.
+    // Disturbance: a timer fires while only part of the sent data has arrived.
     if let Some(period_ns) = Machine::fast_timer_ns(pair, &policy) {
         if let Some((branch, lasting)) = beaten(pair, &policy, flight, period_ns) {
             let stalls = verdict(Answer::Yes, &branch, branch.begin_bytes, lasting);
@@ -168,16 +170,16 @@ pub fn judge(pair: &Pair) -> Result<PairVerdict, String> {
     Ok(verdict(answer, &run, settled, false))
 }
 
-/// Spread evenly over the high bits and over the low ones.
+/// Random bits for a draw, spread evenly over the high and the low bits.
 fn random_bits(draw: u32) -> u32 {
     draw.wrapping_add(1).wrapping_mul(0x9e37_79b9)
 }
 
-/// A fast timer that fires at any place, again and again: the stalls it leads to, and whether one
-/// leads to the next without another beat.
+/// Effect of a fast timer that fires repeatedly at any state: the walk with its stalls, and whether
+/// one stall leads to the next without another timer.
 fn beaten(pair: &Pair, policy: &Resolved, flight: u64, period_ns: u64) -> Option<(Walk, bool)> {
     let mut machine = Machine::new(pair, policy, random_bits(0));
-    // Two beats are a period apart: what the first one led to has gone on for as long.
+    // Two periods apart: the consequences of the first timer have lasted that long.
     let flight_ns = match pair.rate_bps {
         0 => pair.rtt_ns,
         rate => pair.rtt_ns + flight * 8_000_000_000 / rate,
@@ -194,14 +196,14 @@ fn beaten(pair: &Pair, policy: &Resolved, flight: u64, period_ns: u64) -> Option
         let stalled = !on.stalls.is_empty();
         run.append(on);
         if stalled && lasting.is_none() {
-            // In a branch: the way itself goes on with its beats.
+            // In a clone: the main walk continues with its own timers.
             let mut branch = machine.clone();
             let after = branch.walk(branch.delivered() + LASTING_FLIGHTS * flight, EVENTS / 16);
             lasting = (after.stalls.len() >= LASTING_FLIGHTS as usize / 4).then_some(after);
         }
         let steps = random_bits(beat) >> 16 & 31;
         run.append(machine.walk(u64::MAX, steps.into()));
-        // On the way to the place a timer may have fired by itself.
+        // A timer may have fired by itself on the way to this state.
         let found = machine.since_timer() >= apart && machine.find_waiting_data(PLACES);
         if found && machine.since_timer() >= apart {
             machine.fire_timer();
@@ -213,8 +215,8 @@ fn beaten(pair: &Pair, policy: &Resolved, flight: u64, period_ns: u64) -> Option
     }
 }
 
-/// A timer that a pause of the path lets fire once, at each place in turn: the way on which stalls
-/// then follow each other.
+/// Effect of a timer that a pause of the path lets fire once, tried in each state in turn: the walk
+/// on which stalls then follow each other.
 fn disturbed_once(pair: &Pair, policy: &Resolved, length: u64, flight: u64) -> Option<Walk> {
     let mut machine = Machine::new(pair, policy, random_bits(0));
     machine.walk(length / 2, EVENTS / 2);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Both ends and the wires between them; each step is the earliest of an arrival and a timer.
+//! State machine of both ends and the wires between them; each step is the earlier of an arrival
+//! and a timer.
 
 use crate::receiver::{Ack, Receiver};
 use crate::sender::{Segment, Sender};
@@ -8,47 +9,47 @@ use ackwise_core::{Reason, Resolved};
 use serde::Serialize;
 use std::collections::VecDeque;
 
-/// Why both wait: the paper's classes (spec page 5) and two that it does not have.
+/// Why both ends wait: the paper's classes (spec page 5) and two more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum StallClass {
-    /// Even all that the send buffer holds would bring no ACK.
+    /// Even the whole content of the send buffer would cause no ACK.
     I,
-    /// A short segment left early, and what remains is short, too.
+    /// A short segment left early, and the remainder is short, too.
     II,
-    /// A timer's ACK covered only a part, and what remains is short.
+    /// A timer's ACK covered only part of the data, and the remainder is short.
     III,
     /// The last, short segment of a write waits behind the full ones.
     #[serde(rename = "write")]
     Write,
-    /// The window is closed, and no ACK says that it could open.
+    /// The window is closed, and no ACK announces that it could open.
     #[serde(rename = "window")]
     Window,
 }
 
-/// One time in which only a timer let the sender go on.
+/// One period that only a timer could end.
 #[derive(Clone, Debug, Serialize)]
 pub struct Stall {
     pub class: StallClass,
-    /// Bytes received when it began.
+    /// Bytes received when the stall began.
     pub at_bytes: u64,
-    /// From the last arrival to the timer.
+    /// Time from the last arrival to the timer, nanoseconds.
     pub wait_ns: u64,
     pub end_ns: u64,
     pub reason: &'static str,
-    /// Sent and not acknowledged.
+    /// Bytes sent but not acknowledged.
     pub outstanding_bytes: u64,
-    /// Unsent data in the send buffer.
+    /// Unsent bytes in the send buffer.
     pub held_bytes: u64,
-    /// Free in the send buffer.
+    /// Free bytes in the send buffer.
     pub room_bytes: u64,
 }
 
-/// What a walk met.
+/// Record of a walk.
 pub struct Walk {
     pub stalls: Vec<Stall>,
     pub pauses: u64,
     pub begin_bytes: u64,
-    /// (bytes received, time) now and then.
+    /// Samples of (bytes received, time).
     marks: Vec<(u64, u64)>,
 }
 
@@ -59,13 +60,13 @@ impl Walk {
         &self.stalls[first..end]
     }
 
-    /// What a policy learns it has learnt by half of the way.
+    /// Bytes received by which a policy must have finished learning: half of the walk.
     pub fn settled(&self, length: u64) -> u64 {
         let end = self.marks.last().map_or(length, |m| m.0).min(length);
         self.begin_bytes + (end - self.begin_bytes.min(end)) / 2
     }
 
-    /// The same walk, further on.
+    /// Appends the continuation of this walk.
     pub fn append(&mut self, next: Walk) {
         self.stalls.extend(next.stalls);
         self.marks.extend(next.marks);
@@ -80,7 +81,7 @@ impl Walk {
         }
     }
 
-    /// The same stalls at the same places.
+    /// Whether both walks have the same stalls at the same places.
     pub fn alike(&self, other: &Walk) -> bool {
         let place = |s: &Stall| (s.at_bytes, s.wait_ns);
         self.stalls.iter().map(place).eq(other.stalls.iter().map(place))
@@ -116,9 +117,9 @@ pub struct Machine {
     acks: VecDeque<(u64, Ack)>,
     segments: Vec<Segment>,
     answers: Vec<Ack>,
-    /// A timer's ACK left while more was on its way.
+    /// Whether a timer's ACK left while more data was in flight.
     disturbed: bool,
-    /// Bytes received when a timer fired last.
+    /// Bytes received when a timer last fired.
     timer_bytes: u64,
 }
 
@@ -150,8 +151,8 @@ impl Machine {
         machine
     }
 
-    /// The period of a timer that follows a clock of its own: how long it waits depends on when
-    /// data came. None: the policy has no such timer.
+    /// Period of a free-running timer, whose delay depends on the arrival time of the data. None:
+    /// the policy has no such timer.
     pub fn fast_timer_ns(pair: &Pair, policy: &Resolved) -> Option<u64> {
         let mut rx = Receiver::new(pair, policy, 1 << 29, 0);
         let mut beat = |at_ns: u64| {
@@ -164,7 +165,7 @@ impl Machine {
         };
         let first = beat(1_000_003)?;
         let (second, third) = (beat(first + 1_003)?, beat(first + 1_000_000_007)?);
-        // The same clock, however long ago.
+        // A free-running clock keeps its phase, however long ago it started.
         (second > first && (third - first) % (second - first) == 0).then_some(second - first)
     }
 
@@ -187,7 +188,7 @@ impl Machine {
         }
     }
 
-    /// Goes on until `length` bytes were received, or for `events` steps.
+    /// Continues until `length` bytes were received, or for `events` steps.
     pub fn walk(&mut self, length: u64, events: u64) -> Walk {
         let mut run = Walk {
             stalls: Vec::new(),
@@ -215,7 +216,7 @@ impl Machine {
         run
     }
 
-    /// One arrival or timer; a stall that a timer ended.
+    /// Processes one arrival or timer. Returns the stall that a timer ended, if any.
     fn step(&mut self) -> Option<Stall> {
         let data_ns = self.data.front().map_or(u64::MAX, |d| d.0);
         let ack_ns = self.acks.front().map_or(u64::MAX, |a| a.0);
@@ -225,7 +226,7 @@ impl Machine {
                 self.now_ns = at;
                 self.rx.on_segment(at, s.bytes, s.psh, &mut self.answers);
                 if self.rx.next == self.tx.wanted {
-                    // The message is delivered: the next one.
+                    // The message is delivered: start the next one.
                     self.tx.wanted += self.write_bytes;
                     self.tx.write(&mut self.segments);
                 }
@@ -245,7 +246,7 @@ impl Machine {
     fn timer(&mut self) -> Option<Stall> {
         let idle = self.data.is_empty() && self.acks.is_empty();
         let (held_bytes, room_bytes, open) = self.tx.held();
-        // With no timer of the receiver either, the sender's window probe is what ends it.
+        // If the receiver has no timer either, the sender's window probe ends the stall.
         let silent = self.rx.deadline_ns == u64::MAX;
         if silent {
             self.now_ns += 1_000_000_000;
@@ -283,7 +284,7 @@ impl Machine {
         if held_bytes > open {
             return StallClass::Window;
         }
-        // Had the sender sent all that its buffer can hold, would an ACK have left?
+        // Would an ACK have left if the sender had sent everything that its buffer can hold?
         let mut rx = self.rx.clone();
         let mut left = self.tx.buffer().saturating_sub(self.tx.nxt - self.tx.una).min(open);
         let mut out = Vec::new();
@@ -303,7 +304,7 @@ impl Machine {
         self.tx.mss()
     }
 
-    /// Steps to the next place where data waits for an ACK that is not due; false: there is none
+    /// Steps to the next state in which data waits for an ACK that is not due. False: there is none
     /// within `most_steps`.
     pub fn find_waiting_data(&mut self, most_steps: u32) -> bool {
         for _ in 0..most_steps {
@@ -316,7 +317,7 @@ impl Machine {
         false
     }
 
-    /// The receiver's timer fires now: all that is on its way is that much late.
+    /// Fires the receiver's timer now, as if everything in flight were delayed by that much.
     pub fn fire_timer(&mut self) {
         let late = self.rx.deadline_ns - self.now_ns;
         self.now_ns += late;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-//! The receiver: its window, and the policy of the core that says when an ACK leaves.
+//! The receiver: its window, and the core's policy that decides when an ACK leaves.
 
 use crate::{Pair, Rule, Socket};
 use ackwise_core::{flag, Action, Conn, Event, EventKind, Reason, Resolved};
 
-/// RFC 9293, 3.7.1: the MSS that is taken before a larger segment came.
+/// MSS assumed before a larger segment arrives (RFC 9293, 3.7.1).
 const MSS_DEFAULT_BYTES: u32 = 536;
 
 #[derive(Clone, Copy, Debug)]
@@ -14,11 +14,12 @@ pub struct Ack {
     pub reason: Reason,
 }
 
-/// Linux's only measure of the RTT without timestamps (tcp_rcv_rtt_measure): the shortest time in which as much came
-/// as the window was.
+/// Linux's only measurement of the RTT without timestamps (tcp_rcv_rtt_measure): the shortest time
+/// in which a whole window of data arrived.
 #[derive(Clone, Copy, Default)]
 struct WindowClock {
-    /// Of the window that is measured; the first begins with the first segment.
+    /// Sequence number that ends the window being measured; the first window starts with the first
+    /// segment.
     end: u64,
     since_ns: u64,
     least_us: Option<u32>,
@@ -67,7 +68,7 @@ impl Receiver {
             rate => 2 * u64::from(pair.header_bytes) * 8_000_000_000 / rate,
         };
         let handshake_ns = pair.rtt_ns + headers_ns;
-        // Linux's own code asks the RTT of its sending half instead (tcp_send_delayed_ack).
+        // Stock Linux uses the RTT of its sending half instead (tcp_send_delayed_ack).
         let measures_windows = pair.socket == Socket::Linux && !pair.timestamps && !policy.policy.is_stock();
         let rtt_us = (handshake_ns / 1000).min(u64::from(u32::MAX)) as u32;
         let mut start = Event::new(EventKind::Data, now_ns);
@@ -76,7 +77,7 @@ impl Receiver {
         let mut r = Receiver {
             mss: pair.mss_bytes,
             buffer: pair.recv_buffer_bytes,
-            // RFC 7323, 2.2: the least shift that shows the whole buffer.
+            // RFC 7323, 2.2: the smallest shift that can express the whole buffer.
             scale: (0..14).find(|s| pair.recv_buffer_bytes >> s <= 65_535).unwrap_or(14),
             socket: pair.socket,
             learns_mss: !pair.without.contains(&Rule::LearntMss),
@@ -84,7 +85,7 @@ impl Receiver {
             known_mss: pair.mss_bytes.min(MSS_DEFAULT_BYTES),
             random,
             rtt_us,
-            // RFC 6298, 2.2 and 2.4, of an end that sends nothing.
+            // RFC 6298, 2.2 and 2.4, for an end that sends no data.
             rto_us: rtt_us.saturating_mul(3).max(1_000_000),
             window_clock: measures_windows.then(WindowClock::default),
             next: 0,
@@ -108,7 +109,8 @@ impl Receiver {
         self.next - self.acked
     }
 
-    /// What an ACK offers: never less than is still open, and no sliver (RFC 9293, 3.8.6.2.2).
+    /// Right edge that an ACK offers: it never retreats, and it avoids the silly window syndrome
+    /// (RFC 9293, 3.8.6.2.2).
     fn offer(&self) -> u64 {
         let open = (self.acked + self.window).saturating_sub(self.next);
         let free = self.buffer - (self.next - self.read).min(self.buffer);
@@ -152,7 +154,7 @@ impl Receiver {
         }
     }
 
-    /// A segment in order, read at once by the application.
+    /// Processes a segment that arrives in order and is read at once.
     pub fn on_segment(&mut self, now_ns: u64, bytes: u32, psh: bool, out: &mut Vec<Ack>) {
         if bytes >= self.known_mss {
             self.known_mss = bytes.min(self.mss);

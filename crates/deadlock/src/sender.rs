@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-//! The sender: what the socket layer takes from the writer, and what TCP output lets leave.
+//! The sender: what the socket layer copies from the writer, and what TCP output may send.
 
 use crate::{Pair, Rule};
 use serde::{Deserialize, Serialize};
 
-/// 4.3BSD and SunOS 4.1.3: sizes of the copies between writer and send buffer.
+/// Copy size between writer and send buffer in 4.3BSD and SunOS 4.1.3.
 const CLUSTER_BYTES: u64 = 1024;
 const PUSH_BYTES: u64 = 4096;
-/// Linux: a bulk writer's size of one write; the segment that ends a write carries PSH.
+/// Size of a bulk writer's write in Linux; the last segment of a write carries PSH.
 const WRITE_BYTES: u64 = 128 * 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,12 +44,12 @@ pub struct Sender {
     pub una: u64,
     pub nxt: u64,
     pub written: u64,
-    /// What the application wants to write ends here.
+    /// Sequence number of the end of the data that the application wants to write.
     pub wanted: u64,
     window_end: u64,
     largest_window: u64,
     short_end: u64,
-    /// Size of one write.
+    /// Size of one write, bytes.
     each: u64,
 }
 
@@ -80,7 +80,7 @@ impl Sender {
         (self.buffer - (self.written - self.una).min(self.buffer)).min(self.wanted - self.written)
     }
 
-    /// Takes an ACK; what leaves because of it goes to `out`.
+    /// Processes an ACK; segments that leave because of it are pushed to `out`.
     pub fn on_ack(&mut self, ack: u64, window: u64, out: &mut Vec<Segment>) {
         self.una = self.una.max(ack);
         self.window_end = self.window_end.max(ack + window);
@@ -91,7 +91,7 @@ impl Sender {
         self.write(out);
     }
 
-    /// The writer goes on as far as there is room.
+    /// Lets the writer continue as far as there is room.
     pub fn write(&mut self, out: &mut Vec<Segment>) {
         match self.socket {
             Socket::Linux => {
@@ -145,7 +145,8 @@ impl Sender {
                 return;
             }
             let end = self.nxt + len;
-            // Linux pushes what ends a write; whoever empties the buffer pushes.
+            // Linux sets PSH at the end of a write; every stack sets it when the buffer becomes
+            // empty.
             let ends_write = self.socket == Socket::Linux && self.nxt / self.each < end / self.each;
             out.push(Segment { bytes: len as u32, psh: end == self.written || ends_write });
             if len < self.mss {
@@ -169,7 +170,7 @@ impl Sender {
             }
     }
 
-    /// Bytes that the sender has and may not send; what its writer could add; the window left.
+    /// (unsent bytes that may not leave, bytes that the writer could add, remaining window).
     pub fn held(&self) -> (u64, u64, u64) {
         (self.written - self.nxt, self.room(), self.window_end.saturating_sub(self.nxt))
     }

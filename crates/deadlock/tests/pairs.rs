@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The published pairs, and what has to hold for all of them.
+//! The published pairs, and properties that hold for all of them.
 
 use ackwise_core::PolicyChoice;
 use ackwise_deadlock::{judge, Answer, Nagle, Pair, Socket, StallClass};
@@ -28,7 +28,7 @@ fn answer(pair: &Pair) -> Answer {
     judge(pair).unwrap().answer
 }
 
-/// (send buffer, receive buffer, deadlock) of table 15.1, in KiB.
+/// Cells of table 15.1: (send buffer KiB, receive buffer KiB, deadlock).
 fn cells() -> Vec<(u64, u64, bool)> {
     let rows = TABLE.lines().filter(|l| l.starts_with(|c: char| c.is_ascii_digit()));
     rows.map(|row| {
@@ -104,7 +104,7 @@ fn without_nagle_s_rule_no_short_segment_waits() {
     for (s, r, _) in cells() {
         let p = Pair { nagle: Nagle::Off, ..pair(s, r, "bsd") };
         let verdict = judge(&p).unwrap();
-        // What is left has nothing to send: its buffer is full.
+        // The sender has nothing left to send: its buffer is full.
         if let Some(stall) = verdict.stall {
             assert_eq!((stall.held_bytes, stall.class), (0, StallClass::I), "{s}/{r}");
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What limits the transfers of captures, and their packets for plots.
+//! Limits of a capture's transfers, and their packets for plots.
 
 use crate::{reading, Cancel, EngineError};
 use ackwise_capture::{CaptureNotes, Source};
@@ -12,7 +12,7 @@ fn json(value: &impl serde::Serialize) -> PyResult<String> {
     serde_json::to_string(value).map_err(|e| EngineError::new_err(e.to_string()))
 }
 
-/// What is said of the captures themselves.
+/// Statements about the captures themselves.
 #[derive(serde::Serialize)]
 struct Notes<'a> {
     #[serde(flatten)]
@@ -20,14 +20,14 @@ struct Notes<'a> {
     dropped_packets: Option<u64>,
 }
 
-/// A diagnosis whose connections are JSON one by one: as Python's objects all together take ten times
-/// the memory.
+/// A diagnosis whose connections are JSON texts, converted one by one: as Python objects they would
+/// need ten times the memory.
 #[pyclass(frozen, sequence)]
 pub struct Diagnosis(ackwise_diagnose::Diagnosis);
 
 #[pymethods]
 impl Diagnosis {
-    /// JSON of all but the connections.
+    /// JSON of everything except the connections.
     fn notes(&self) -> PyResult<String> {
         let notes = &self.0.notes;
         json(&Notes { notes, dropped_packets: notes.dropped_packets() })
@@ -42,7 +42,8 @@ impl Diagnosis {
         json(self.0.connections.get(at).ok_or_else(|| PyIndexError::new_err(at))?)
     }
 
-    /// JSON of what a ranking needs of one: some of its keys, at the same places.
+    /// JSON of the part of a connection that ranking needs: some of its keys, in the same
+    /// structure.
     fn outline(&self, at: usize) -> PyResult<String> {
         let whole = self.0.connections.get(at).ok_or_else(|| PyIndexError::new_err(at))?;
         let halves = whole.halves.each_ref().map(|ackwise_diagnose::Half { counts, limits, .. }| {
@@ -61,7 +62,7 @@ impl Diagnosis {
     }
 }
 
-/// Diagnoses captures together ("-": standard input) in as many threads.
+/// Diagnoses several captures together ("-": standard input), with this many threads.
 #[pyfunction]
 #[pyo3(signature = (paths, threads=NonZeroUsize::MIN, cancel=None))]
 pub fn diagnose(
@@ -77,7 +78,7 @@ pub fn diagnose(
     })
 }
 
-/// Reads captures again for the transfers that are wanted (JSON); a list of series (JSON) out.
+/// Reads captures again for the wanted transfers (JSON); returns a list of series (JSON).
 #[pyfunction]
 pub fn diagnosis_series(py: Python<'_>, paths: Vec<String>, wanted_json: &str) -> PyResult<String> {
     let wanted: Vec<_> =

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! `ackwise._engine`: the engine for Python. Scenarios and results cross as JSON text; long calls
-//! release the interpreter's lock and can be cancelled from another thread.
+//! `ackwise._engine`: the engine for Python. Scenarios and results are exchanged as JSON text; long
+//! calls release the interpreter's lock and can be cancelled from another thread.
 
 mod diagnose;
 mod sockets;
@@ -23,8 +23,9 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The state of a connection of a capture grows bit by bit beside that of thousands of others, in several threads: by
-/// glibc's allocator the statistics of 10 000 connections take a sixth more time (bench/README.md).
+/// The state of a connection grows in small pieces, interleaved with thousands of others and in
+/// several threads. With glibc's allocator the statistics of 10 000 connections take a sixth more
+/// time (bench/README.md).
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -32,7 +33,7 @@ create_exception!(_engine, EngineError, PyValueError, "The scenario cannot be ru
 create_exception!(_engine, CaptureError, PyValueError, "The capture cannot be read.");
 create_exception!(_engine, Cancelled, PyException, "The run was cancelled.");
 
-/// Shared between the caller and a run: `cancel()` ends the run soon.
+/// Shared between the caller and a run: `cancel()` makes the run end soon.
 #[pyclass(frozen)]
 #[derive(Default)]
 struct Cancel(Arc<AtomicBool>);
@@ -49,7 +50,7 @@ impl Cancel {
     }
 }
 
-/// One user's random numbers, named by the run's seed and the user's place: those of the simulator.
+/// One user's random numbers, selected by the run's seed and the user's index, as in the simulator.
 #[pyclass]
 struct RandomStream(Rng);
 
@@ -76,7 +77,7 @@ impl RandomStream {
     }
 }
 
-/// The size at quantile `u` of the simulator's bounded Pareto distribution.
+/// Size at quantile `u` of the simulator's bounded Pareto distribution, bytes.
 #[pyfunction]
 fn pareto(u: f64, mean: f64, most: f64) -> u64 {
     ackwise_sim::pareto(u, mean, most)
@@ -120,7 +121,7 @@ fn rails() -> String {
     json!(list).to_string()
 }
 
-/// The keys of a scenario by table as JSON: name, kind, text, default (absent: required), choices,
+/// The keys of a scenario by table, as JSON: name, kind, text, default (absent: required), choices,
 /// low, high.
 #[pyfunction]
 fn scenario_keys() -> PyResult<String> {
@@ -143,7 +144,7 @@ fn simulate(py: Python<'_>, scenario_json: &str, cancel: Option<&Cancel>) -> PyR
     })
 }
 
-/// The same, and its captures (pcap): client, server, router.
+/// Runs one scenario and also returns its captures (pcap): client, server, router.
 #[pyfunction]
 fn simulate_captured<'py>(
     py: Python<'py>,
@@ -161,8 +162,8 @@ fn simulate_captured<'py>(
     Ok((result, files.map(|bytes| PyBytes::new(py, &bytes))))
 }
 
-/// Reads a capture by `read`, with options that end it soon after `cancel` was called; without one,
-/// in the interpreter's main thread, after Ctrl-C.
+/// Reads a capture with `read`. The options stop the reading soon after `cancel` was called, or,
+/// without one and in the interpreter's main thread, after Ctrl-C.
 fn reading<T>(
     cancel: Option<&AtomicBool>,
     read: impl FnOnce(&ReadOptions<'_>) -> Result<T, ackwise_capture::CaptureError>,
@@ -184,12 +185,12 @@ fn reading<T>(
     })
 }
 
-/// When which new bytes arrived, as JSON: the largest direction of a capture, times from its first
-/// data on. More than `most` arrivals are refused before they are copied.
+/// Arrival times of new bytes in the largest direction of a capture, as JSON; times are relative to
+/// its first data. More than `most` arrivals are refused before they are copied.
 #[pyfunction]
 fn arrivals(py: Python<'_>, path: &str, most: usize) -> PyResult<String> {
     py.allow_threads(|| {
-        // Bytes, connection, direction: of equals the last.
+        // (bytes, connection, direction); the last one wins a tie.
         let mut place = (0, 0, 0);
         let mut largest = None;
         let capture = reading(None, |options| {
@@ -301,7 +302,7 @@ fn deadlock(py: Python<'_>, pair_json: &str) -> PyResult<String> {
     })
 }
 
-/// Replays made-up arrivals (JSON) through policies: options (JSON) in, result (JSON) out.
+/// Replays synthetic arrivals (JSON) through policies: options (JSON) in, result (JSON) out.
 #[pyfunction]
 fn replay_arrivals(py: Python<'_>, arrivals_json: &str, options_json: &str) -> PyResult<String> {
     py.allow_threads(|| {
@@ -315,8 +316,8 @@ fn replay_arrivals(py: Python<'_>, arrivals_json: &str, options_json: &str) -> P
     })
 }
 
-/// The cheapest schedule for packets that arrive at these times, as JSON: acks, latency_ns, cost,
-/// schedule_ns.
+/// The cheapest ACK schedule for packets that arrive at these times, as JSON: acks, latency_ns,
+/// cost, schedule_ns.
 #[pyfunction]
 fn optimum(py: Python<'_>, times_ns: Vec<u64>, rho_permille: u16, unit_ns: u64) -> PyResult<String> {
     py.allow_threads(|| {

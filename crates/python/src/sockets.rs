@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-//! The table of this host's sockets, for Python, which talks with the kernel.
+//! The table of this host's sockets for Python, which does the communication with the kernel.
 
 use crate::EngineError;
 use ackwise_sockets::{Answer, Chosen, Filter, Table};
 use pyo3::prelude::*;
 use std::collections::HashSet;
 
-/// Sockets from look to look, fed with the kernel's datagrams.
+/// Sockets sampled repeatedly, from the kernel's datagrams.
 #[pyclass]
 pub struct Sockets(Table);
 
@@ -18,7 +18,8 @@ impl Sockets {
         Sockets(Table::new(Chosen { uid, inodes, filter: Filter::new(bytecode) }))
     }
 
-    /// Takes a datagram: None, there is more; 0, the list is complete; else the errno of a refusal.
+    /// Reads a datagram. None: more follows; 0: the list is complete; otherwise the errno of a
+    /// refusal.
     fn take(&mut self, py: Python<'_>, datagram: &[u8], time_us: u64) -> PyResult<Option<i32>> {
         let table = &mut self.0;
         let answer = py
@@ -31,12 +32,12 @@ impl Sockets {
         })
     }
 
-    /// Forgets the sockets that a complete list lacked.
+    /// Forgets sockets that are missing from a complete list.
     fn end_round(&mut self) {
         self.0.end_round();
     }
 
-    /// Whether a socket was said to be idle of which more has to be known.
+    /// Whether a socket was reported as idle that has to be described in full.
     fn needs_all(&mut self) -> bool {
         self.0.needs_all()
     }
@@ -45,8 +46,8 @@ impl Sockets {
         self.0.choose_inodes(inodes);
     }
 
-    /// Active sockets as lines of JSON, those that lost most time first, at most `most`; the next
-    /// interval begins.
+    /// Active sockets as lines of JSON, sorted by time lost, at most `most`. Starts the next
+    /// interval.
     fn rows(&mut self, py: Python<'_>, most: usize) -> PyResult<String> {
         let table = &mut self.0;
         py.allow_threads(|| {
@@ -70,7 +71,7 @@ impl Sockets {
     }
 }
 
-/// The limits' names.
+/// Names of the limits.
 #[pyfunction]
 pub fn limits() -> Vec<&'static str> {
     ackwise_sockets::Limit::ALL.iter().map(|l| l.name()).collect()

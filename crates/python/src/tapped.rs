@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-//! A simulated run as captures at its client, its server and the router between them: what
-//! [`ackwise_sim::tap`] shows, as packets of IPv4 with heads only.
+//! Captures of a simulated run at its client, its server and the router between them: the packets
+//! that [`ackwise_sim::tap`] reports, as IPv4 headers without payload.
 //!
-//! Addresses and ports are the lab's. Where connections begin established, each has a handshake in front
-//! that takes the time that its empty segments would have taken. No packet has a FIN: one without data is
-//! shown as the ACK that it carries.
+//! Addresses and ports are those of the lab. A connection that starts established is preceded by a
+//! handshake with the timing that its empty segments would have had. No packet has a FIN: a FIN
+//! without data is written as the ACK that it carries.
 
 use ackwise_capture::write::{PcapStyle, PcapWriter, TcpPacket};
 use ackwise_capture::{link, tcp_flag};
@@ -12,7 +12,7 @@ use ackwise_sim::tap::{End, Opened, Passed, Place, Tap};
 use std::collections::{HashMap, VecDeque};
 use std::net::{Ipv4Addr, SocketAddr};
 
-/// Time of day at the start of a run: those of handshakes lie before it.
+/// Time of day at the start of a run; the added handshakes lie before it.
 pub const START_NS: u64 = 1_000_000_000_000_000_000;
 const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
@@ -25,13 +25,15 @@ const UNSCALED_MAX: u64 = 65_535;
 
 struct Connection {
     opened: Opened,
-    /// When the peer of the data sender sent the last packet of a handshake written here.
+    /// Time at which the data sender's peer sent the last packet of the added handshake.
     answered_ns: u64,
-    /// The next of the client and of the server, which count their packets as Linux does.
+    /// Next IP identification of the client and of the server, which count their packets as Linux
+    /// does.
     idents: [u16; 2],
-    /// Still to be written before the first packet that comes later: the handshake.
+    /// Handshake packets that must be written before the first later packet.
     handshake: Vec<(u64, Place, TcpPacket)>,
-    /// The same at the router, at the server's times: its first packet shows how far from there it is.
+    /// Handshake packets as seen at the router, with the server's times: the first data packet
+    /// shows its distance.
     at_router: Vec<(u64, TcpPacket)>,
 }
 
@@ -44,7 +46,7 @@ impl Connection {
         }
     }
 
-    /// A SYN: the client's, or the server's, which answers it.
+    /// A SYN of the client, or the server's SYN-ACK.
     fn syn(&self, down: bool, sent_ns: u64, echo_ns: u64, ecn_flags: u16) -> TcpPacket {
         let end = self.end(down);
         let flags = ecn_flags | if down { tcp_flag::SYN | tcp_flag::ACK } else { tcp_flag::SYN };
@@ -54,7 +56,7 @@ impl Connection {
             .options(&syn_options(&self.opened, end, sent_ns, echo_ns))
     }
 
-    /// A segment of the connection once it is established.
+    /// A segment of the established connection.
     fn segment(&self, p: &Passed) -> TcpPacket {
         let mut options = Vec::new();
         if self.opened.timestamps {
@@ -80,8 +82,8 @@ impl Connection {
             .options(&options)
     }
 
-    /// A handshake that ends when the sender of the data may start: the client when it has the SYN-ACK, the
-    /// server when it has the ACK of it.
+    /// Writes a handshake that ends when the data sender may start: the client after the SYN-ACK,
+    /// the server after the final ACK.
     fn write_in_advance(&mut self) {
         let (up, down_ns, up_ns) = (self.opened.up, self.opened.down_ns, self.opened.up_ns);
         let start_ns = START_NS + self.opened.time_ns;
@@ -109,7 +111,7 @@ impl Connection {
         self.handshake.sort_by_key(|(at, _, _)| *at);
         self.at_router = vec![(syn_ack_ns, syn), (syn_ack_ns, syn_ack), (ack_ns + up_ns, ack)];
         self.answered_ns = if up { syn_ack_ns } else { ack_ns };
-        // Behind the handshake's.
+        // Follows the handshake's numbers.
         self.idents = [3, 2];
     }
 }
@@ -122,7 +124,7 @@ fn shift(end: End) -> u32 {
     end.window_shift.unwrap_or(0)
 }
 
-/// Flow, direction, numbers and time: what the places of a packet have in common.
+/// Identity of a packet at all places: flow, direction, sequence and ACK numbers, time.
 type Identity = (u32, bool, u64, u64, u64);
 
 /// One pcap file for each place, in memory.
@@ -130,10 +132,10 @@ pub struct Captures {
     client: PcapWriter,
     server: PcapWriter,
     router: PcapWriter,
-    /// The path has one.
+    /// Whether the path has a router.
     has_router: bool,
     connections: Vec<Connection>,
-    /// Identifications of packets on their way.
+    /// IP identifications of packets in flight.
     idents: HashMap<Identity, VecDeque<u16>>,
 }
 
@@ -151,7 +153,7 @@ impl Captures {
         }
     }
 
-    /// The IP identification: its sender gave it, and a packet that was lost takes it along.
+    /// The packet's IP identification, assigned by its sender; a lost packet uses one up.
     fn ident(&mut self, p: &Passed) -> u16 {
         let identity = (p.flow, p.down, p.seq, p.ack, p.sent_ns);
         let (first, last) =
@@ -175,7 +177,7 @@ impl Captures {
         ident
     }
 
-    /// Client, server, router; the router's is empty where the path has none.
+    /// The files of client, server and router; the router's is empty where the path has none.
     pub fn into_bytes(mut self) -> [Vec<u8>; 3] {
         for flow in 0..self.connections.len() {
             self.write_handshake(flow, u64::MAX);
@@ -195,7 +197,8 @@ impl Captures {
         }
     }
 
-    /// In front of the first packet there; `away_ns`: how long one takes between router and server.
+    /// Writes the handshake before the first packet at the router; `away_ns`: delay between router
+    /// and server.
     fn write_at_router(&mut self, flow: usize, away_ns: u64) {
         for (at_ns, packet) in std::mem::take(&mut self.connections[flow].at_router) {
             let is_down = packet.src.ip() == SERVER;
@@ -203,7 +206,7 @@ impl Captures {
         }
     }
 
-    /// Those of its packets that came before `time_ns`.
+    /// Writes the handshake packets that precede `time_ns`.
     fn write_handshake(&mut self, flow: usize, time_ns: u64) {
         let waiting = &mut self.connections[flow].handshake;
         let count = waiting.iter().take_while(|(at, _, _)| *at <= time_ns).count();
@@ -214,7 +217,7 @@ impl Captures {
 }
 
 fn packet(flow: u32, down: bool, seq: u64, ack: u64, payload_bytes: u32) -> TcpPacket {
-    // More flows than ports: only the first 40 000 are told apart.
+    // There are more flows than ports: only the first 40 000 have distinct ones.
     let offset = (flow % 40_000) as u16;
     let client = SocketAddr::from((CLIENT, CLIENT_PORT + offset));
     let server = SocketAddr::from((SERVER, SERVER_PORT + offset));
@@ -222,13 +225,13 @@ fn packet(flow: u32, down: bool, seq: u64, ack: u64, payload_bytes: u32) -> TcpP
     TcpPacket::new(src, dst, seq as u32, ack as u32, payload_bytes)
 }
 
-/// Times of day; the echo is 0 in a packet that answers none.
+/// The timestamp option, from times of day; the echo is 0 in a packet that answers none.
 fn timestamps(sent_ns: u64, echo_ns: u64) -> Vec<u8> {
     let ticks = |ns: u64| ((ns / NS_PER_TICK) as u32).to_be_bytes();
     [&[1, 1, 8, 10][..], &ticks(sent_ns), &ticks(echo_ns)].concat()
 }
 
-/// A SYN's options as Linux orders them.
+/// A SYN's options in Linux's order.
 fn syn_options(o: &Opened, end: End, sent_ns: u64, echo_ns: u64) -> Vec<u8> {
     let mut b = vec![2, 4];
     b.extend((o.mss_bytes as u16).to_be_bytes());
@@ -252,7 +255,7 @@ impl Tap for Captures {
         let mut connection = Connection {
             opened: o.clone(),
             answered_ns: 0,
-            // Linux draws the first; here captures are the same each time.
+            // Linux draws the first one; here every run gives the same captures.
             idents: [1, 1],
             handshake: Vec::new(),
             at_router: Vec::new(),

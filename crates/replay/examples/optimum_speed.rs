@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! How long the offline optimum takes, against one plain pass over the same memory.
+//! Run time of the offline optimum, compared with one plain pass over the same memory.
 //!
 //!     optimum_speed [--arrivals N] [--json]
 
@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
     let mut results = Vec::new();
-    // Runs between gaps worth an ACK are short on slow links and long on fast ones, where nearly
+    // Blocks without a gap worth an ACK are short on slow links and long on fast ones, where nearly
     // all arrivals have to be weighed against each other.
     for (name, mean_gap_ns) in [("1 Gbit/s", 12_000), ("10 Mbit/s", 1_200_000), ("sparse", 40_000_000)] {
         let arrivals = arrivals(count, mean_gap_ns);
@@ -61,7 +61,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Gaps uniform between 0 and twice the mean.
+/// Arrivals with gaps uniform between 0 and twice the mean.
 fn arrivals(count: usize, mean_gap_ns: u64) -> Vec<Arrival> {
     let (mut state, mut time_ns) = (1u64, 0);
     let next = |_| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Drives one policy, or the capture's own receiver, over a stream and keeps the accounts.
+//! Drives one policy, or the capture's own receiver, over a stream and records the outcome.
 
 use crate::random::SplitMix64;
 use crate::result::{AckPoint, Trace};
@@ -7,13 +7,13 @@ use crate::stream::{clamp, Data, Sent, Step, Stream, What};
 use ackwise_core::{flag, Action, Conn, Event, EventKind, Reason, Resolved, MAX_DELAY_NS, NEVER_NS};
 use std::collections::{BTreeMap, VecDeque};
 
-/// What a receiver did on a stream.
+/// The outcome of a receiver on a stream.
 #[derive(Debug, Default)]
 pub(crate) struct Account {
     pub acks: u64,
     pub piggybacked: u64,
     pub by_reason: BTreeMap<String, u64>,
-    /// Latency and number of segments that had it.
+    /// (latency in nanoseconds, number of segments with it).
     pub latencies: Vec<(u64, u64)>,
     pub latency_ns: u128,
     pub closing_ack: bool,
@@ -53,7 +53,7 @@ impl Account {
     }
 }
 
-/// A policy with its settings.
+/// A policy with its parameters and rails.
 pub(crate) struct Setting<'a> {
     pub policy: &'a Resolved,
     pub reader_lag_ns: u64,
@@ -100,7 +100,7 @@ pub(crate) fn policy(stream: &Stream, setting: &Setting<'_>) -> Account {
             if let Some(bytes) = driver.step(step) {
                 reads.push_back((step.time_ns.saturating_add(setting.reader_lag_ns), bytes));
                 if setting.reader_lag_ns == 0 {
-                    // The reader is woken before the next packet is processed.
+                    // The reader wakes before the next packet is processed.
                     reads.pop_front();
                     driver.read(step.time_ns, bytes);
                 }
@@ -118,14 +118,14 @@ struct Driver {
     conn: Conn,
     random: SplitMix64,
     account: Account,
-    /// Arrival and segments of data that no ACK has reported.
+    /// (arrival time, segments) of data that no ACK has reported.
     pending: Vec<(u64, u32)>,
     deadline_ns: u64,
     rcv_nxt: u64,
     acked: u64,
-    /// Advertised by the last ACK.
+    /// Window advertised by the last ACK.
     wnd_bytes: u32,
-    /// What events have in common: windows, estimates, the open hole.
+    /// Fields common to all events: windows, estimates, the open hole.
     template: Event,
     unread_bytes: u32,
     data_seen: bool,
@@ -161,7 +161,7 @@ impl Driver {
         self.sent(now_ns, 0);
     }
 
-    /// An ACK reports everything pending; returns the segments.
+    /// Reports everything pending in an ACK; returns the number of segments.
     fn cover(&mut self, now_ns: u64) -> u64 {
         let mut segments = 0;
         for (arrived_ns, n) in self.pending.drain(..) {
@@ -178,7 +178,7 @@ impl Driver {
         event.flags |= flags;
         self.deadline_ns = match self.conn.decide(&event).action {
             Action::WaitUntil(deadline_ns) => deadline_ns,
-            // An ACK that just left leaves nothing to send.
+            // An ACK that just left leaves no other due.
             Action::SendNow | Action::Nothing => NEVER_NS,
         };
     }
@@ -189,7 +189,7 @@ impl Driver {
         self.decide(&event);
     }
 
-    /// Returns the bytes that became readable.
+    /// Processes a step; returns the bytes that became readable.
     fn step(&mut self, step: &Step) -> Option<u32> {
         self.rcv_nxt = step.rcv_nxt;
         self.template.wnd_next_bytes = step.wnd_bytes;
@@ -201,7 +201,7 @@ impl Driver {
                 (data.readable_bytes > 0).then_some(data.readable_bytes)
             }
             What::Sent(Sent { piggyback, .. }) => {
-                // Until data comes, the ACKs that leave are the receiver's own.
+                // ACKs sent before the first data are the receiver's own.
                 if !self.data_seen {
                     self.wnd_bytes = step.wnd_bytes;
                 }
@@ -239,8 +239,8 @@ impl Driver {
         self.decide(&event);
     }
 
-    /// A policy may wait for ever: what is still owed counts as acknowledged by one ACK at the
-    /// end of the stream.
+    /// A policy may wait forever: data still unacknowledged at the end of the stream counts as
+    /// covered by one closing ACK.
     fn close(mut self, end_ns: u64) -> Account {
         if !self.pending.is_empty() {
             let segments = self.cover(end_ns);
@@ -251,10 +251,10 @@ impl Driver {
     }
 }
 
-/// The ACKs that the capture's receiver sent; none if the capture does not have its packets.
+/// The ACKs that the capture's receiver sent; None if the capture does not contain its packets.
 ///
-/// Its reasons are what can be seen from outside: "advancing", "duplicate", "window-update".
-/// ACKs in front of the first data and answers to keep-alives (nothing new to report) do not count.
+/// The reasons are those visible from outside: "advancing", "duplicate", "window-update". ACKs
+/// before the first data and answers to keep-alives (nothing new to report) do not count.
 pub(crate) fn captured(stream: &Stream, trace: bool) -> Option<Account> {
     let is_ack = |s: &Step| matches!(s.what, What::Sent(sent) if sent.pure || sent.piggyback);
     if !stream.steps.iter().any(is_ack) {
@@ -262,7 +262,7 @@ pub(crate) fn captured(stream: &Stream, trace: bool) -> Option<Account> {
     }
     let mut account = Account::new(stream, trace);
     let mut in_order: VecDeque<Waiting> = VecDeque::new();
-    // Above a hole or repeated: any ACK reports them (RFC 2018, RFC 2883).
+    // Data above a hole or repeated: any ACK reports it (RFC 2018, RFC 2883).
     let mut others: Vec<(u64, u64)> = Vec::new();
     let mut highest = stream.first_rcv_nxt;
     let mut last_wnd_bytes = stream.first_wnd_bytes;
@@ -326,11 +326,11 @@ struct Waiting {
     arrived_ns: u64,
     start: u64,
     end: u64,
-    /// Not reported yet; the last ones of the packet.
+    /// Segments not reported yet: the last ones of the packet.
     segments: u64,
 }
 
-/// Takes what `ack` covers off the queue, whole segments only; returns their number.
+/// Removes whole segments that `ack` covers from the queue; returns their number.
 fn cover_in_order(
     queue: &mut VecDeque<Waiting>,
     ack: u64,
@@ -345,7 +345,7 @@ fn cover_in_order(
             queue.pop_front();
             continue;
         }
-        // A packet merged on its way to the capture point may be acknowledged piece by piece.
+        // A packet that was merged before the capture point may be acknowledged in pieces.
         let pieces =
             (ack.saturating_sub(front.start) / u64::from(mss_bytes)).min(front.segments.saturating_sub(1));
         if pieces > 0 {

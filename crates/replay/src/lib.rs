@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT
-//! What acknowledgement policies would have done on the arrivals of a capture, and what the best
-//! schedule known afterwards would have cost.
+//! Replay of acknowledgement policies on the arrivals of a capture, compared with the cost of the
+//! best schedule known afterwards.
 //!
-//! The replay is an open loop: arrivals stay where the capture has them, whatever a policy
-//! answers. A policy that acknowledges later than the captured receiver would in truth have slowed
-//! the sender down now and then; how much is the simulator's business. Exact is the count of ACKs
-//! and latencies on these arrivals.
+//! The replay is an open loop: arrivals keep their captured times, whatever a policy does. In
+//! reality, a policy that acknowledges later than the captured receiver would sometimes have slowed
+//! the sender down; only the simulator can show by how much. ACK counts and latencies on these
+//! arrivals are exact.
 //!
 //! Conventions:
-//! - A capture taken near the receiver gives arrival times. Taken elsewhere, the receiver's
-//!   packets are dated back by the RTT between capture point and receiver, and data lost
-//!   between them looks as if it had arrived.
-//! - Packets of the receiver that carry data leave when they did, acknowledge at no cost, for the
-//!   policies and for the optimum.
-//! - A window is what the real receiver advertised last at that time.
+//! - A capture taken near the receiver gives arrival times. In a capture taken elsewhere, the
+//!   receiver's packets are shifted back by the RTT between capture point and receiver, and data
+//!   lost in between looks as if it had arrived.
+//! - The receiver's data packets keep their times and carry ACKs at no cost, for the policies and
+//!   for the optimum.
+//! - The window is the one that the real receiver had last advertised.
 //! - A packet merged by offloads stands for `ceil(payload / MSS)` segments that arrive at once.
-//! - An ACK reports every segment that arrived before it, in order (by its number) or not (by
-//!   SACK, which is taken to have room for all, or as a duplicate ACK).
+//! - An ACK reports every segment that arrived before it, in order (by its number) or not (by SACK,
+//!   which is assumed to have room for all, or as a duplicate ACK).
 //! - Timers fire before packets of the same nanosecond; the application reads after them.
 #![forbid(unsafe_code)]
 
@@ -48,35 +48,35 @@ use stream::{Stream, What};
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeviceCost {
-    /// To build and send one ACK, ns.
+    /// Time to build and send one ACK, nanoseconds.
     pub ack_ns: u64,
-    /// To receive one data packet (after aggregation), ns.
+    /// Time to receive one data packet (after aggregation), nanoseconds.
     pub data_ns: u64,
 }
 
-/// What to replay and how to judge it.
+/// What to replay, and how to evaluate it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ReplayOptions {
-    /// Empty: every policy as it comes.
+    /// Policies to replay; empty: every policy with its defaults.
     pub policies: Vec<PolicyChoice>,
     /// Directions with fewer data segments are left out.
     pub min_data_segments: u64,
     pub price: Price,
-    /// The application reads this long after data arrived; 0: at once.
+    /// Delay between arrival of data and the application's read, nanoseconds; 0: it reads at once.
     pub reader_lag_ns: u64,
-    /// The longest delay that the host allows an ACK, at most [`ackwise_core::MAX_DELAY_NS`]. A capture
-    /// does not show it.
+    /// The host's maximum ACK delay in nanoseconds, at most [`ackwise_core::MAX_DELAY_NS`]. A
+    /// capture does not show it.
     pub ack_delay_max_ns: u64,
-    /// Of the random bits that policies may use.
+    /// Seed of the random bits that policies may use.
     pub seed: u64,
     pub device: Option<DeviceCost>,
-    /// Connection and direction of those to replay, as they are numbered in the capture; none: all.
+    /// (connection, direction) pairs to replay, numbered as in the capture; None: all.
     pub only: Option<BTreeSet<(usize, usize)>>,
-    /// Keep as many directions, those with most data, so that memory and result are bounded
-    /// whatever the capture; the others are counted.
+    /// Maximum number of directions kept, those with the most data, so that memory and result are
+    /// bounded for any capture; the others are counted.
     pub max_directions: usize,
-    /// Keep the ACKs of every policy for so many of them.
+    /// Number of directions whose ACKs are kept for every policy.
     pub traced_directions: usize,
 }
 
@@ -100,7 +100,7 @@ impl Default for ReplayOptions {
 /// Why there is no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReplayError {
-    /// A choice that cannot be replayed; says what would be right.
+    /// A choice that cannot be replayed; the message gives the valid choices.
     Choice(String),
     Cancelled,
 }
@@ -137,10 +137,10 @@ fn prepare_all(options: &ReplayOptions) -> Result<Vec<Prepared>, ReplayError> {
     options.policies.iter().map(prepare).collect()
 }
 
-/// Replays arrivals that are made up, one direction and no capture, through every chosen policy.
+/// Replays synthetic arrivals, one direction without a capture, through every chosen policy.
 ///
-/// # Errors
-/// As [`replay`]; and arrivals that no receiver could see, with the remedy.
+/// # Errors Those of [`replay`], and arrivals that no receiver could see; the message gives the
+/// remedy.
 pub fn replay_arrivals(arrivals: &Arrivals, options: &ReplayOptions) -> Result<ArrivalsResult, ReplayError> {
     let prepared = prepare_all(options)?;
     let stream = Stream::of_arrivals(arrivals).map_err(ReplayError::Choice)?;
@@ -164,10 +164,11 @@ pub fn replay(capture: &Capture, options: &ReplayOptions) -> Result<ReplayResult
     Ok(replayer.finish(capture))
 }
 
-/// Bytes, connection, direction: most data first, then as in the capture.
+/// Sort key of a direction: (bytes, connection, direction), most data first, then the capture's
+/// order.
 type Place = (Reverse<u64>, usize, usize);
 
-/// Replays connections one by one as a reader hands them out, and keeps results only.
+/// Replays connections one by one as a reader delivers them, and keeps only results.
 pub struct Replayer<'a> {
     options: &'a ReplayOptions,
     prepared: Vec<Prepared>,
@@ -177,16 +178,15 @@ pub struct Replayer<'a> {
 }
 
 impl<'a> Replayer<'a> {
-    /// # Errors
-    /// As [`replay`].
+    /// # Errors Those of [`replay`].
     pub fn new(options: &'a ReplayOptions) -> Result<Self, ReplayError> {
         let prepared = prepare_all(options)?;
         let (kept, left_out) = (BTreeMap::new(), LeftOut::default());
         Ok(Replayer { options, prepared, kept, directions_skipped: 0, left_out })
     }
 
-    /// Replays both directions of connection `c` of a capture, in any order of connections. Given
-    /// up soon after `cancelled` answers true; asked before each policy.
+    /// Replays both directions of connection `c` of a capture, in any order of connections. Stops
+    /// soon after `cancelled` returns true; it is called before each policy.
     ///
     /// # Errors
     /// [`ReplayError::Cancelled`].
@@ -239,7 +239,7 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// What came out for the connections of `capture`.
+    /// The result for the connections of `capture`.
     pub fn finish(self, capture: &Capture) -> ReplayResult {
         let mut directions: Vec<_> = self.kept.into_values().collect();
         directions.sort_unstable_by_key(|d| (d.connection, d.direction));
@@ -268,7 +268,7 @@ impl<'a> Replayer<'a> {
         let direction = &connection.directions[d];
         let trace = self.is_traced(place);
         let judge = Judge::new(stream, direction.payload_bytes, self.options, trace)?;
-        // Every policy sees the same random bits, every direction others.
+        // Every policy sees the same random bits; each direction has its own.
         let seed = self.options.seed ^ ((c as u64) << 1 | d as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mut policies = Vec::new();
         policies.extend(drive::captured(stream, trace).map(|a| judge.result(CAPTURED, a)));
@@ -305,7 +305,7 @@ impl<'a> Replayer<'a> {
     }
 }
 
-/// The arrivals of one direction, and what the best schedule for them costs.
+/// The arrivals of one direction, and the cost of their best schedule.
 struct Judge<'a> {
     stream: &'a Stream,
     options: &'a ReplayOptions,
@@ -313,7 +313,7 @@ struct Judge<'a> {
     best: Optimum,
     packets: u64,
     segments: u64,
-    /// Payload.
+    /// Payload bytes.
     bytes: u64,
 }
 
@@ -385,7 +385,7 @@ impl<'a> Judge<'a> {
             cost: price.unscaled(cost_scaled),
             cost_scaled,
             cost_ratio: (optimum_scaled > 0).then(|| cost_scaled as f64 / optimum_scaled as f64),
-            // Nanoseconds for each byte are seconds for each 10^9 bytes.
+            // Nanoseconds per byte equal seconds per 10^9 bytes.
             cpu_s_per_gb: cpu_ns.filter(|_| self.bytes > 0).map(|ns| ns / self.bytes as f64),
             closing_ack: account.closing_ack,
             trace: account.trace,

@@ -10,18 +10,18 @@
 //! ```
 //!
 //! where `W` and `S` are prefix sums of weights and of weights times arrival times, `A` is the
-//! price of an ACK and `L` that of latency. What depends on `i` is a line in `a` of intercept
-//! `OPT[i] + L * S_i` and slope `-L * W_i`: slopes fall with `i` and queries rise with `j`, so the
-//! lower envelope is kept in a queue that is read from one end and extended at the other
-//! (monotone convex hull). Times are integers, hence so are the envelope's break points: no
-//! rounding anywhere.
+//! price of an ACK and `L` the price of latency. The part that depends on `i` is a line in `a` with
+//! intercept `OPT[i] + L * S_i` and slope `-L * W_i`. Slopes fall with `i` and queries rise with
+//! `j`, so the lower envelope is kept in a queue that is read at one end and extended at the other
+//! (monotone convex hull). Times are integers, and so are the envelope's break points: nothing is
+//! rounded.
 //!
 //! Source: Dooly, Goldman, Scott (1998, 2001) for the problem and the recurrence.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What ACKs and latency cost: `rho * ACKs + (1 - rho) * latency / unit`.
+/// The price of ACKs and latency: `rho * ACKs + (1 - rho) * latency / unit`.
 ///
 /// Costs are computed as integers, scaled by `1000 * unit_ns`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,8 +64,7 @@ impl Price {
 
     /// `rho_permille`: 1 to 999, `unit_ns`: 1 to [`Price::UNIT_NS_MAX`].
     ///
-    /// # Errors
-    /// A value out of range, with the range.
+    /// # Errors A value out of range; the message gives the range.
     pub fn new(rho_permille: u16, unit_ns: u64) -> Result<Self, String> {
         if !(1..=999).contains(&rho_permille) {
             return Err(format!("rho_permille = {rho_permille} is out of range; give 1 to 999"));
@@ -107,31 +106,31 @@ impl Price {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
     pub time_ns: u64,
-    /// How many, at least 1.
+    /// Number of segments, at least 1.
     pub weight: u32,
 }
 
 /// A cheapest schedule.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Optimum {
-    /// ACKs paid for.
+    /// Number of ACKs paid for.
     pub acks: u64,
-    /// Summed over segments: from arrival to the ACK that covers it.
+    /// Sum over segments of the time from arrival to the ACK that covers it.
     pub latency_ns: u128,
-    /// As in [`Price::scaled`].
+    /// Cost in the units of [`Price::scaled`].
     #[serde(skip)]
     pub cost_scaled: u128,
-    /// As in [`Price::unscaled`].
+    /// Cost in the units of [`Price::unscaled`].
     pub cost: f64,
     /// Times of the ACKs paid for.
     #[serde(skip)]
     pub schedule_ns: Vec<u64>,
 }
 
-/// Arrivals for which there is no answer.
+/// Arrivals without a solution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OptimumError {
-    /// The arrival (free ACK) at this index is earlier than the one before.
+    /// The arrival (or free ACK) at this index is earlier than the previous one.
     NotSorted {
         index: usize,
         free: bool,
@@ -139,7 +138,7 @@ pub enum OptimumError {
     ZeroWeight {
         index: usize,
     },
-    /// 2^48 segments or more.
+    /// There are 2^48 segments or more.
     TooMany,
 }
 
@@ -162,14 +161,13 @@ impl std::error::Error for OptimumError {}
 
 /// A cheapest schedule for `arrivals`, in order of time.
 ///
-/// `free_acks_ns`: times, in order, at which an ACK leaves without cost because it rides on data;
-/// it covers what arrived up to and at that time.
+/// `free_acks_ns`: times, in order, at which an ACK leaves at no cost because data carries it; it
+/// covers everything that arrived up to and including that time.
 ///
 /// Time: linear. Memory: at most 72 bytes for each arrival of the longest block without a gap worth an
 /// ACK.
 ///
-/// # Errors
-/// Input out of order, without weight, or too much of it.
+/// # Errors Input that is out of order, without weight, or too large.
 // [S2.7]
 pub fn optimum(arrivals: &[Arrival], free_acks_ns: &[u64], price: Price) -> Result<Optimum, OptimumError> {
     check(arrivals, free_acks_ns)?;
@@ -179,7 +177,7 @@ pub fn optimum(arrivals: &[Arrival], free_acks_ns: &[u64], price: Price) -> Resu
     let mut free = free_acks_ns.iter().copied().peekable();
     let mut start = 0;
     while start < arrivals.len() {
-        // What left before the first pending arrival covers nothing.
+        // Free ACKs before the first pending arrival cover nothing.
         while free.next_if(|&f| f < arrivals[start].time_ns).is_some() {}
         let free_ns = free.peek().copied();
         let (len, latency) = block.solve(&arrivals[start..], free_ns, &mut schedule_ns);
@@ -215,32 +213,33 @@ fn check(arrivals: &[Arrival], free_acks_ns: &[u64]) -> Result<(), OptimumError>
     }
 }
 
-/// `OPT[i] + L * latency(i+1.. at a)` as a line in `a`, without the part that all share.
+/// `OPT[i] + L * latency(i+1.. at a)` as a line in `a`, without the terms common to all lines.
 #[derive(Clone, Copy)]
 struct CostLine {
-    /// Arrivals of the block acknowledged before.
+    /// Number of arrivals of the block acknowledged before.
     i: usize,
     /// `OPT[i] + L * S_i`.
     intercept: i128,
     /// `W_i`; the slope is `-L * W_i`.
     weight: i128,
-    /// First time at which it is not above the line before it in the queue.
+    /// First time at which this line is not above its predecessor in the queue.
     from: i128,
 }
 
-/// Consecutive arrivals that an optimal schedule may have to weigh against each other; buffers are
-/// reused for the next block.
+/// Consecutive arrivals that an optimal schedule may have to weigh against each other. The buffers
+/// are reused for the next block.
 struct Block {
     price: Price,
     lines: Vec<CostLine>,
     head: usize,
-    /// For an ACK at arrival `j` (counted from 1): arrivals acknowledged before it.
+    /// Number of arrivals acknowledged before an ACK at arrival `j` (counted from 1).
     parents: Vec<usize>,
 }
 
 impl Block {
-    /// Solves the first block of `arrivals`: up to a free ACK, to a gap so long that waiting over it
-    /// costs more than an ACK, or to the end. Appends its ACKs; returns its arrivals and latency.
+    /// Solves the first block of `arrivals`, which extends to a free ACK, to a gap so long that
+    /// waiting over it costs more than an ACK, or to the end. Appends its ACKs; returns its
+    /// arrivals and latency.
     fn solve(
         &mut self,
         arrivals: &[Arrival],
@@ -248,8 +247,8 @@ impl Block {
         schedule_ns: &mut Vec<u64>,
     ) -> (usize, u128) {
         let (ack, unit) = (self.price.ack(), self.price.latency());
-        // Times count from the block's start: the sums stay in 64 bits for real traces, where the
-        // division below is fast.
+        // Times are relative to the block's start: sums then fit in 64 bits for real traces, where
+        // the division below is fast.
         let zero = arrivals[0].time_ns;
         let (mut weight, mut sum) = (0i128, 0i128);
         self.lines.clear();
@@ -276,7 +275,7 @@ impl Block {
         }
         let len = self.parents.len() - 1;
         let next = arrivals.get(len).map(|a| a.time_ns);
-        // A free ACK ends the block unless a paid one did so before the free one's turn.
+        // A free ACK ends the block unless a paid one has ended it before.
         let free_ns = free_ns.filter(|&f| next.map_or(true, |n| n > f));
         let (mut at, mut until_ns) = (len, arrivals[len - 1].time_ns);
         if let Some(f) = free_ns {
@@ -296,7 +295,7 @@ impl Block {
         (len, latency)
     }
 
-    /// The lowest line at this time, which is never smaller than in the call before.
+    /// The lowest line at this time, which must not be smaller than in the previous call.
     fn best_at(&mut self, time: i128) -> CostLine {
         while self.lines.get(self.head + 1).is_some_and(|l| l.from <= time) {
             self.head += 1;
@@ -310,7 +309,7 @@ impl Block {
             let before = &self.lines[self.lines.len() - 1];
             let rise = intercept - before.intercept;
             let fall = unit * (weight - before.weight);
-            // Rounded up: the first whole time at which the new line is not above.
+            // Rounded up: the first integer time at which the new line is not above.
             let from = rise.div_euclid(fall) + i128::from(rise.rem_euclid(fall) != 0);
             if self.lines.len() - 1 > self.head && from <= before.from {
                 self.lines.pop();
@@ -331,7 +330,7 @@ mod tests {
     use super::*;
     use crate::random::SplitMix64;
 
-    /// The recurrence as it stands.
+    /// The recurrence, evaluated literally.
     fn quadratic(arrivals: &[Arrival], price: Price) -> u128 {
         let mut opt = vec![0; arrivals.len() + 1];
         for j in 1..=arrivals.len() {
@@ -342,7 +341,7 @@ mod tests {
         opt[arrivals.len()]
     }
 
-    /// Latency of all arrivals when ACKs leave at these times.
+    /// Total latency when ACKs leave at these times; None if they do not cover all arrivals.
     fn latency_with(arrivals: &[Arrival], leave: &[u64]) -> Option<u128> {
         arrivals.iter().try_fold(0, |sum, a| {
             let at = leave.iter().filter(|&&t| t >= a.time_ns).min()?;
@@ -350,7 +349,7 @@ mod tests {
         })
     }
 
-    /// Every subset of the arrivals as times of ACKs.
+    /// The minimum cost over every subset of the arrivals as times of ACKs.
     fn exhaustive(arrivals: &[Arrival], free: &[u64], price: Price) -> u128 {
         let subsets = 0u32..1 << arrivals.len();
         let cost = |set: u32| {
@@ -369,14 +368,14 @@ mod tests {
 
     #[test]
     fn worked_by_hand() {
-        // One ACK costs as much as 10 of latency: 0 and 4 together (4), 30 alone.
+        // One ACK costs as much as 10 units of latency: 0 and 4 share one (4), 30 has its own.
         let price = Price::new(500, 10).unwrap();
         let found = optimum(&times(&[0, 4, 30]), &[], price).unwrap();
         assert_eq!((found.acks, found.latency_ns), (2, 4));
         assert_eq!(found.schedule_ns, [4, 30]);
         assert_eq!(found.cost_scaled, 500 * 10 * 2 + 500 * 4);
         assert!((found.cost - 1.2).abs() < 1e-12);
-        // A free ACK at 6 takes both first ones for 6 + 2 and no ACK.
+        // A free ACK at 6 covers the first two for 6 + 2 and no ACK.
         let found = optimum(&times(&[0, 4, 30]), &[6], price).unwrap();
         assert_eq!((found.acks, found.latency_ns), (1, 8));
         assert_eq!(found.schedule_ns, [30]);

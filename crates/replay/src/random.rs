@@ -21,7 +21,7 @@ impl SplitMix64 {
         (self.next_u64() >> 32) as u32
     }
 
-    /// Below `limit`, which is at least 1.
+    /// A uniform number below `limit`, which is at least 1.
     #[cfg(test)]
     pub fn below(&mut self, limit: u64) -> u64 {
         ((u128::from(self.next_u64()) * u128::from(limit)) >> 64) as u64

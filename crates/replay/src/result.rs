@@ -7,10 +7,10 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-/// Version of the keys below; grows when one changes its meaning or goes.
+/// Version of the keys below; increases when a key changes its meaning or is removed.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// Name under which the capture's own receiver is judged.
+/// Name of the capture's own receiver among the policies.
 pub const CAPTURED: &str = "captured";
 
 #[derive(Clone, Debug, Serialize)]
@@ -22,7 +22,7 @@ pub struct ReplayResult {
     pub seed: u64,
     pub reader_lag_ns: u64,
     pub ack_delay_max_ns: u64,
-    /// The file ended inside a packet; what was before it was replayed.
+    /// Where the file ended inside a packet; everything before it was replayed.
     pub truncated: Option<Truncation>,
     /// Directions with data, but with fewer segments than asked for.
     pub directions_skipped: u64,
@@ -49,32 +49,33 @@ impl LeftOut {
 /// The data of one direction.
 #[derive(Clone, Debug, Serialize)]
 pub struct DirectionResult {
-    /// Index of the connection in the capture, and of the direction in it.
+    /// Index of the connection in the capture, and of the direction in the connection.
     pub connection: usize,
     pub direction: usize,
     /// Sender and receiver of the data.
     pub from: SocketAddr,
     pub to: SocketAddr,
-    /// First and last step replayed.
+    /// Time of the first and the last replayed step.
     pub start_ns: u64,
     pub end_ns: u64,
     pub data_packets: u64,
-    /// Wire segments: a packet merged by offloads counts once for each MSS.
+    /// Number of wire segments: a packet merged by offloads counts once for each MSS.
     pub data_segments: u64,
     pub payload_bytes: u64,
     pub mss_bytes: u32,
     pub mss_source: MssSource,
-    /// Packets above the MSS: offloads were on, and arrival times within them are not known.
+    /// Packets above the MSS: offloads were on, so arrival times within them are unknown.
     pub packets_above_mss: u64,
-    /// False: the handshake is not in the capture, and a window of 4 MiB was assumed.
+    /// Whether the window is known. If not, the handshake is not in the capture, and a window of 4
+    /// MiB was assumed.
     pub window_known: bool,
-    /// RTT of the handshake.
+    /// RTT of the handshake, nanoseconds.
     pub handshake_rtt_ns: Option<u64>,
-    /// RTT between capture point and receiver, taken off its packets' times.
+    /// RTT between capture point and receiver, subtracted from the times of the receiver's packets.
     pub receiver_distance_ns: u64,
-    /// Bytes that the receiver acknowledged and the capture does not have.
+    /// Bytes that the receiver acknowledged but that are not in the capture.
     pub unseen_bytes: u64,
-    /// Data packets by place in sequence space.
+    /// Data packets by position in sequence space.
     pub packets_in_order: u64,
     pub packets_above_hole: u64,
     pub packets_filling_hole: u64,
@@ -83,16 +84,16 @@ pub struct DirectionResult {
     pub policies: Vec<PolicyResult>,
 }
 
-/// Policies on arrivals that no capture holds.
+/// Results of policies on synthetic arrivals.
 #[derive(Clone, Debug, Serialize)]
 pub struct ArrivalsResult {
-    /// Wire segments: a packet above the MSS counts once for each MSS.
+    /// Number of wire segments: a packet above the MSS counts once for each MSS.
     pub segments: u64,
     pub optimum: OptimumResult,
     pub policies: Vec<PolicyResult>,
 }
 
-/// The cheapest schedule that knows all arrivals, and that ACKs on data cost nothing.
+/// The cheapest schedule, which knows all arrivals and pays nothing for ACKs on data.
 #[derive(Clone, Debug, Serialize)]
 pub struct OptimumResult {
     pub acks: u64,
@@ -103,54 +104,54 @@ pub struct OptimumResult {
     pub cost_scaled: u128,
 }
 
-/// A policy on one direction.
+/// Result of a policy on one direction.
 #[derive(Clone, Debug, Serialize)]
 pub struct PolicyResult {
-    /// Name, or [`CAPTURED`].
+    /// Name of the policy, or [`CAPTURED`].
     pub policy: String,
     /// All parameters by name.
     pub params: BTreeMap<String, u32>,
     /// Names of the rails in force.
     pub rails: Vec<String>,
-    /// Packets that only acknowledge.
+    /// Number of pure ACKs.
     pub acks: u64,
-    /// Data packets of the receiver that acknowledged something on the way.
+    /// Number of the receiver's data packets that acknowledged something.
     pub acks_piggybacked: u64,
     /// Pure ACKs by reason label, zero counts left out.
     pub acks_by_reason: BTreeMap<String, u64>,
     /// Data segments per ACK, pure or piggybacked; 0 without ACKs.
     pub segments_per_ack: f64,
-    /// For each data segment: from its arrival to the ACK that reports it.
+    /// Latency of each data segment, from its arrival to the ACK that reports it.
     pub ack_latency_ns: Quantiles,
-    /// The sum of these.
+    /// Sum of these latencies.
     pub latency_ns: u64,
     /// `rho * acks + (1 - rho) * latency / unit`.
     pub cost: f64,
     #[serde(skip)]
     pub cost_scaled: u128,
-    /// Cost by the optimum's, at least 1; none where the optimum costs nothing.
+    /// Cost relative to the optimum's, at least 1; None where the optimum costs nothing.
     pub cost_ratio: Option<f64>,
     /// Processor seconds of the receiving device for each 10^9 bytes of payload.
     pub cpu_s_per_gb: Option<f64>,
-    /// Data was still unacknowledged at the end; an ACK was counted there.
+    /// Whether an ACK was added at the end because data was still unacknowledged.
     pub closing_ack: bool,
-    /// The ACKs, if asked for.
+    /// The ACKs, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<Trace>,
 }
 
-/// ACKs a trace lists one by one.
+/// Maximum number of ACKs that a trace lists individually.
 pub const TRACE_ACKS_MAX: usize = 2500;
 const TRACE_PARTS: usize = 100;
 
 /// The ACKs of a policy over time, in bounded memory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Trace {
-    /// At most [`TRACE_ACKS_MAX`].
+    /// The first ACKs, at most [`TRACE_ACKS_MAX`].
     pub first: Vec<AckPoint>,
-    /// Length of each of the parts that `counts` divides the time into.
+    /// Length of the parts into which `counts` divides the time.
     pub part_ns: u64,
-    /// All ACKs by reason, in the order in which the reasons came up: how many in each part.
+    /// Number of ACKs in each part by reason, in order of the reasons' first appearance.
     pub counts: Vec<(&'static str, Vec<u64>)>,
     #[serde(skip)]
     start_ns: u64,
@@ -180,9 +181,9 @@ impl Trace {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AckPoint {
     pub time_ns: u64,
-    /// Its acknowledgement number, relative as in the capture.
+    /// Acknowledgement number, relative as in the capture.
     pub ack: u64,
-    /// Data segments that it is the first to report.
+    /// Number of data segments that this ACK is the first to report.
     pub segments: u64,
     pub reason: &'static str,
 }

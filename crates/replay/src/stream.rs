@@ -1,41 +1,41 @@
 // SPDX-License-Identifier: MIT
-//! One direction of a captured connection as its receiver saw it: what arrived, what that meant in
-//! sequence space, and what the receiver itself sent. Nothing in it depends on a policy.
+//! One direction of a captured connection as its receiver saw it: the arrivals, their position in
+//! sequence space, and the receiver's own packets. Nothing here depends on a policy.
 
 use ackwise_capture::{tcp_flag, Connection, Record};
 use ackwise_core::{flag, Order};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Taken for the window where the handshake, and with it the scale, was not captured.
+/// Window assumed where the handshake, and with it the window scale, was not captured.
 pub(crate) const ASSUMED_WINDOW_BYTES: u32 = 4 << 20;
-/// A receiver's estimate of the peer's segment before it saw one (RFC 9293, 3.7.1).
+/// A receiver's estimate of the peer's segment size before the first segment (RFC 9293, 3.7.1).
 const FIRST_MSS_BYTES: u32 = 536;
 
-/// A packet with data or FIN that arrived.
+/// An arriving packet with data or FIN.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Data {
-    /// Sequence numbers of the packet: payload and FIN.
+    /// First sequence number of the packet, and the one after its payload and FIN.
     pub start: u64,
     pub end: u64,
     pub payload_bytes: u32,
     /// Bytes that became readable.
     pub readable_bytes: u32,
-    /// Wire segments it stands for, at least 1.
+    /// Number of wire segments it represents, at least 1.
     pub segments: u32,
     pub rcv_mss_bytes: u32,
     pub rtt_us: u32,
     pub order: Order,
-    /// Flags of the core's event.
+    /// Flags for the core's event.
     pub flags: u16,
 }
 
-/// A packet of the receiver.
+/// A packet sent by the receiver.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sent {
     pub ack: u64,
     pub pure: bool,
-    /// Carries data or a FIN, so that an ACK rides along.
+    /// Whether it carries data or a FIN, so that its ACK is free.
     pub piggyback: bool,
 }
 
@@ -50,14 +50,14 @@ pub(crate) struct Step {
     pub time_ns: u64,
     /// Next sequence number expected after the step.
     pub rcv_nxt: u64,
-    /// Window that the real receiver offers after the step, and the largest so far.
+    /// Window that the real receiver offers after the step, and its maximum so far.
     pub wnd_bytes: u32,
     pub wnd_max_bytes: u32,
     pub hole_open: bool,
     pub what: What,
 }
 
-/// See the module.
+/// The steps of one direction; see the module.
 #[derive(Clone, Debug)]
 pub(crate) struct Stream {
     pub steps: Vec<Step>,
@@ -65,28 +65,28 @@ pub(crate) struct Stream {
     pub first_rcv_nxt: u64,
     pub first_wnd_bytes: u32,
     pub mss_bytes: u32,
-    /// Both ends agreed on SACK.
+    /// Whether both ends agreed on SACK.
     pub sack: bool,
     pub window_known: bool,
-    /// RTT between capture point and receiver; its packets are dated back by it.
+    /// RTT between capture point and receiver, by which the receiver's packets are shifted back.
     pub distance_ns: u64,
-    /// Bytes the receiver acknowledged though the capture does not have them.
+    /// Bytes that the receiver acknowledged but that are not in the capture.
     pub unseen_bytes: u64,
-    /// Packets by order: in, hole, fills, duplicate.
+    /// Number of packets by order: in order, above a hole, filling a hole, duplicate.
     pub orders: [u64; 4],
 }
 
-/// Packets that arrive in order and without loss, each the end of an application's write.
+/// Packets that arrive in order and without loss, each ending a write of the application.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Arrivals {
-    /// When each packet arrives; not falling.
+    /// Arrival time of each packet; must not decrease.
     pub times_ns: Vec<u64>,
-    /// Payload of each, at least 1.
+    /// Payload of each packet, at least 1.
     pub bytes: Vec<u32>,
-    /// Largest segment, at least 1; a larger packet is a merged one.
+    /// Maximum segment size, at least 1; a larger packet is a merged one.
     pub mss_bytes: u32,
-    /// The receiver's estimate of the RTT; 0: it has none.
+    /// The receiver's estimate of the RTT; 0: unknown.
     #[serde(default)]
     pub rtt_ns: u64,
 }
@@ -116,7 +116,7 @@ impl Arrivals {
 }
 
 impl Stream {
-    /// What the receiver of `arrivals` sees: its window is wide open, and it sends no data.
+    /// The stream for synthetic arrivals: the receiver's window is wide open, and it sends no data.
     pub fn of_arrivals(arrivals: &Arrivals) -> Result<Stream, String> {
         arrivals.check()?;
         let mss_bytes = arrivals.mss_bytes;
@@ -157,13 +157,13 @@ impl Stream {
         })
     }
 
-    /// Times of the first step and the last.
+    /// Times of the first and the last step.
     pub fn span_ns(&self) -> (u64, u64) {
         let at = |step: Option<&Step>| step.map_or(0, |s| s.time_ns);
         (at(self.steps.first()), at(self.steps.last()))
     }
 
-    /// The data of direction `d`; none if there is no data in it.
+    /// The stream of direction `d`; None if it carries no data.
     pub fn new(connection: &Connection, d: usize) -> Option<Stream> {
         let direction = &connection.directions[d];
         let receiver = &connection.directions[1 - d];
@@ -185,7 +185,7 @@ impl Stream {
             first_rcv_nxt,
             first_wnd_bytes,
             mss_bytes: direction.mss_bytes,
-            // Without the handshake, blocks tell.
+            // Without the handshake, SACK blocks show it.
             sack: direction.sack_permitted && receiver.sack_permitted
                 || receiver.records.iter().any(|r| !receiver.sacks(r).is_empty()),
             window_known,
@@ -200,7 +200,7 @@ impl Stream {
                 let order = space.arrive(start, end);
                 stream.orders[order as usize] += 1;
                 let advance = space.rcv_nxt - before;
-                // The FIN takes a number and no byte; it is last in the stream.
+                // The FIN takes a sequence number but no byte; it is last in the stream.
                 let fin = record.has(tcp_flag::FIN);
                 let readable = advance.saturating_sub(u64::from(fin && space.rcv_nxt == end));
                 let len = record.payload_len.min(direction.mss_bytes);
@@ -256,10 +256,10 @@ pub(crate) fn clamp(n: u64) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }
 
-/// Data of direction `d` and packets of its receiver in the receiver's order of events: its
-/// packets passed the capture point a way later than they left, and data a way earlier than it
-/// arrived, so that dating back by the RTT puts both on one clock. Data goes first at equal
-/// times, or an ACK might precede what it covers.
+/// Data of direction `d` and packets of its receiver, in the receiver's order of events. The
+/// receiver's packets passed the capture point one way delay after they left, and data one way
+/// delay before it arrived, so shifting the former back by the RTT puts both on one clock. Data
+/// precedes ACKs of the same time, otherwise an ACK might precede the data that it covers.
 fn at_receiver(
     connection: &Connection,
     d: usize,
@@ -272,7 +272,7 @@ fn at_receiver(
         let left_ns = |r: &Record| r.time_ns.saturating_sub(distance_ns);
         let data_first = match (data.peek(), sent.peek()) {
             (Some(a), Some(b)) if a.time_ns == left_ns(b) => {
-                // Same instant: the file's order, unless that was only made by dating back.
+                // Same instant: the file's order, unless the shift created the tie.
                 distance_ns > 0 || a.packet < b.packet
             }
             (Some(a), Some(b)) => a.time_ns < left_ns(b),
@@ -287,12 +287,12 @@ fn at_receiver(
     })
 }
 
-/// RTT between the capture point and the receiver of direction `d`: what the handshake
-/// shows, but never more than the shortest time in which an ACK followed its data.
+/// RTT between the capture point and the receiver of direction `d`: from the handshake, but at most
+/// the shortest time in which an ACK followed its data.
 fn distance(connection: &Connection, d: usize) -> u64 {
     let Some(handshake) = connection.handshake else { return 0 };
     let mut distance_ns = handshake.distance_ns(1 - d);
-    // End of each data packet that waits for its ACK, and its first arrival.
+    // End of each data packet that waits for its ACK, and the time of its first arrival.
     let mut waiting = BTreeMap::new();
     let mut highest = 0;
     for (from, record) in connection.timeline() {
@@ -310,10 +310,10 @@ fn distance(connection: &Connection, d: usize) -> u64 {
     distance_ns
 }
 
-/// Received sequence space: everything below `rcv_nxt`, and blocks beyond a hole.
+/// Received sequence space: everything below `rcv_nxt`, and blocks above a hole.
 struct Space {
     rcv_nxt: u64,
-    /// Start to end of blocks that neither touch nor overlap.
+    /// Blocks as start -> end; they neither touch nor overlap.
     beyond: BTreeMap<u64, u64>,
 }
 
@@ -359,7 +359,8 @@ impl Space {
         }
     }
 
-    /// The receiver has everything below `ack`, captured or not; returns the bytes not captured.
+    /// Marks everything below `ack` as received, captured or not; returns the bytes that were not
+    /// captured.
     fn skip_to(&mut self, ack: u64) -> u64 {
         let before = self.rcv_nxt;
         if ack <= before {
@@ -373,8 +374,8 @@ impl Space {
     }
 }
 
-/// The receiver's estimate of the peer's segment, as Linux keeps it (tcp_measure_rcv_mss): grows
-/// at once, shrinks when two equal lengths in a row are no application's short write.
+/// The receiver's estimate of the peer's segment size, as in Linux (tcp_measure_rcv_mss): it grows
+/// at once and shrinks when two equal lengths in a row are not an application's short writes.
 struct MssEstimate {
     bytes: u32,
     last: u32,
@@ -397,12 +398,12 @@ impl MssEstimate {
     }
 }
 
-/// The receiver's RTT estimate, as Linux keeps it: from the handshake, then from the timestamps
-/// that full segments echo, smoothed by 1/8.
+/// The receiver's RTT estimate, as in Linux: from the handshake, then from the timestamps that full
+/// segments echo, smoothed by 1/8.
 struct RttEstimate {
     smoothed_ns: Option<u64>,
     distance_ns: u64,
-    /// Timestamps of the receiver not echoed yet, with the last time they were sent.
+    /// The receiver's timestamps that were not echoed yet, each with the last time it was sent.
     sent: VecDeque<(u32, u64)>,
     last_echo: Option<u32>,
 }
@@ -443,7 +444,7 @@ impl RttEstimate {
         });
     }
 
-    /// Rounded up: 0 means not known.
+    /// The estimate in microseconds, rounded up; 0: unknown.
     fn us(&self) -> u32 {
         self.smoothed_ns.map_or(0, |ns| clamp(ns.div_ceil(1_000)))
     }
@@ -525,7 +526,7 @@ mod tests {
         assert_eq!(wnd, [(5000, 5000), (9000, 9000), (9000, 9000)]);
         let mss: Vec<_> = data.iter().map(|(_, d)| d.rcv_mss_bytes).collect();
         assert_eq!(mss, [536, 1012, 1012]);
-        // 10 ms by the handshake; 12 ms by the echo of 1; then 18 ms by the echo of 9.
+        // 10 ms from the handshake, 12 ms from the echo of 1, 18 ms from the echo of 9.
         let rtt: Vec<_> = data.iter().map(|(_, d)| d.rtt_us).collect();
         assert_eq!(rtt, [10_000, 10_250, 11_219]);
         let readable: Vec<_> = data.iter().map(|(_, d)| d.readable_bytes).collect();

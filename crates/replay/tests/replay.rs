@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Timelines worked by hand, and rules that hold on any arrivals.
+//! Timelines worked out by hand, and properties that hold for any arrivals.
 
 use ackwise_capture::tcp_flag::{ACK, FIN, PSH, SYN};
 use ackwise_capture::write::{PcapStyle, PcapWriter, TcpPacket};
@@ -12,18 +12,19 @@ use ackwise_replay::{
 use std::net::SocketAddr;
 
 const MS: u64 = 1_000_000;
-/// MSS 1000, window scale 2.
+/// SYN options: MSS 1000, window scale 2.
 const SYN_OPTIONS: [u8; 8] = [2, 4, 3, 0xe8, 1, 3, 3, 2];
 
 fn ends() -> [SocketAddr; 2] {
     ["10.0.0.1:40000", "10.0.0.2:80"].map(|a| a.parse().expect("an address"))
 }
 
-/// Data of 0 for 1; sequence numbers count from 1, windows are in bytes.
+/// Packets of a connection in which 0 sends data to 1; sequence numbers start at 1, windows are in
+/// bytes.
 struct Trace(Vec<(u64, TcpPacket)>);
 
 impl Trace {
-    /// Handshake in which the receiver answers after `distance_ns` and the sender at once.
+    /// A handshake in which the receiver answers after `distance_ns` and the sender at once.
     fn new(distance_ns: u64) -> Trace {
         let [a, b] = ends();
         let p = TcpPacket::new;
@@ -83,7 +84,7 @@ fn of<'a>(direction: &'a DirectionResult, name: &str) -> &'a PolicyResult {
     direction.policies.iter().find(|p| p.policy == name).expect("was asked for")
 }
 
-/// Time in ms, ACK number, segments, reason.
+/// (time in ms, ACK number, segments, reason) of each ACK.
 fn points(policy: &PolicyResult) -> Vec<(u64, u64, u64, &str)> {
     let trace = policy.trace.as_ref().expect("asked for");
     trace.first.iter().map(|p| (p.time_ns / MS, p.ack, p.segments, p.reason)).collect()
@@ -92,7 +93,7 @@ fn points(policy: &PolicyResult) -> Vec<(u64, u64, u64, &str)> {
 #[test]
 fn every_and_delayed_acknowledge_when_they_should() {
     let mut t = Trace::new(0);
-    // Two full ones, one alone, two again with the second too late for the timer's ACK.
+    // Two full segments, one alone, two again of which the second is too late for the timer's ACK.
     t.data(10 * MS, 1, 1000).data(11 * MS, 1001, 1000).ack(11 * MS, 2001, 60_000);
     t.data(30 * MS, 2001, 1000).ack(70 * MS, 3001, 60_000);
     t.data(300 * MS, 3001, 400).data(301 * MS, 3401, 1000).data(302 * MS, 4401, 1000);
@@ -116,7 +117,7 @@ fn every_and_delayed_acknowledge_when_they_should() {
         [
             (11, 2001, 2, "segment-count"),
             (230, 3001, 1, "delay-timer"),
-            // 1400 bytes at 301 are no two segments of 1000, 2400 at 302 are.
+            // 1400 bytes at 301 are less than two segments of 1000, 2400 at 302 are not.
             (302, 5401, 3, "segment-count"),
         ]
     );
@@ -211,7 +212,7 @@ fn the_receivers_other_acks_are_told_apart() {
     t.data(10 * MS, 1, 1000).ack(10 * MS, 1001, 60_000);
     t.ack(20 * MS, 1001, 70_000).ack(30 * MS, 1001, 70_000);
     t.data(40 * MS, 2001, 1000).ack(40 * MS, 1001, 70_000);
-    // What the capture missed: the ACK says that the hole was filled.
+    // The ACK shows that data filling the hole was not captured.
     t.ack(50 * MS, 3001, 70_000).data(60 * MS, 3001, 1000);
     let d = only(&t.capture(), &options(&["every"]));
     let captured = of(&d, CAPTURED);
@@ -250,7 +251,7 @@ fn merged_packets_count_as_segments_and_may_be_acknowledged_in_pieces() {
 #[test]
 fn a_dry_window_brings_the_ack_forward() {
     let mut t = Trace::new(0);
-    // The receiver offers 2000 bytes only.
+    // The receiver offers only 2000 bytes.
     t.ack(MS, 1, 2000).data(10 * MS, 1, 1000).ack(10 * MS, 1001, 2000);
     t.data(20 * MS, 1001, 1000).ack(20 * MS, 2001, 2000);
     t.data(30 * MS, 2001, 1000).ack(30 * MS, 3001, 2000);
@@ -278,7 +279,7 @@ fn a_lagging_reader_is_asked_for() {
     let latency = |r: &ackwise_replay::ReplayResult| -> Vec<u64> {
         r.directions[0].policies.iter().map(|p| p.latency_ns).collect()
     };
-    // "every" answers data alone.
+    // The policy "every" acknowledges only data.
     assert_eq!(latency(&at_once)[1], latency(&lagging)[1]);
     assert_ne!(latency(&at_once), latency(&lagging), "some policy looks at the reader");
 }
@@ -319,7 +320,7 @@ fn made_up_arrivals_are_judged_as_captured_ones_are() {
         let name = &policy.policy;
         assert_eq!(name, &before.policy);
         let seen: Vec<_> = points(policy);
-        // Which z is drawn is the only thing that differs: directions have other random bits.
+        // The drawn z is the only difference: each direction has its own random bits.
         if name != "dynamic" {
             assert_eq!(seen, points(before), "{name}");
         }
@@ -367,7 +368,7 @@ impl Random {
     }
 }
 
-/// Data in bursts, with holes, repetitions and a receiver that now and then sends data itself.
+/// Data in bursts, with holes and repetitions, and a receiver that occasionally sends data itself.
 fn random_trace(random: &mut Random) -> Capture {
     let mut t = Trace::new(random.below(3) * MS);
     let (mut now, mut seq, mut reverse) = (5 * MS, 1, 1);

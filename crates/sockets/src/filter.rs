@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The bytecode by which `inet_diag` chooses sockets, for lists that it did not make.
+//! Evaluates `inet_diag`'s filter bytecode, for socket lists that come from another source.
 
 use crate::message::{u16_at, Endpoint, AF_INET, AF_INET6};
 use std::net::{IpAddr, SocketAddr};
@@ -13,9 +13,9 @@ const D_LE: u8 = 5;
 const S_COND: u8 = 7;
 const D_COND: u8 = 8;
 const OP: usize = 4;
-const HOST: usize = 8; // family, length of the prefix, port; the address follows
+const HOST: usize = 8; // family, prefix length, port; the address follows
 
-/// Operations, each with the distances to the next one if it holds and if it does not.
+/// Operations, each with the offsets of the next one if it holds and if it does not.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter(Vec<u8>);
 
@@ -24,8 +24,8 @@ impl Filter {
         Filter(bytecode)
     }
 
-    /// As the kernel's inet_diag_bc_run(): chosen is what gets exactly to the end. Bytecode that the
-    /// kernel would refuse chooses nothing.
+    /// Whether the filter selects a socket, as in the kernel's inet_diag_bc_run(): execution must
+    /// reach exactly the end. Bytecode that the kernel would refuse selects nothing.
     pub fn has(&self, ends: &Endpoint) -> bool {
         let mut rest = &self.0[..];
         while !rest.is_empty() {
@@ -44,7 +44,7 @@ impl Filter {
     fn step(&self, code: &[u8], ends: &Endpoint) -> Option<usize> {
         let (&kind, &yes) = (code.first()?, code.get(1)?);
         let no = u16_at(code, 2)?;
-        // the port of a comparison stands where its second operation has its distance
+        // the port of a comparison takes the place of its second operation's offset
         let port = || u16_at(code, OP + 2);
         let holds = match kind {
             JMP => false,
@@ -79,7 +79,7 @@ fn is_host(end: &SocketAddr, host: &[u8]) -> Option<bool> {
     }
 }
 
-/// Whether the first bits are the same.
+/// Whether the first `bits` bits are equal.
 fn starts_with(address: &[u8], prefix: &[u8], bits: usize) -> Option<bool> {
     let (whole, left) = (bits / 8, bits % 8);
     if address.get(..whole)? != prefix.get(..whole)? {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What limits this host's TCP sockets, from the kernel's account of them.
+//! Limits of this host's TCP sockets, from the kernel's own accounting.
 //!
 //! ```text
 //! datagram of the kernel      message.rs   netlink messages, inet_diag, attributes
@@ -11,7 +11,7 @@
 //! interval between two looks  limit.rs     which limit each part of it belongs to
 //! ```
 //!
-//! The caller does the talking: this crate only reads bytes.
+//! The caller communicates with the kernel: this crate only parses bytes.
 #![forbid(unsafe_code)]
 
 mod filter;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-//! Which limit the time between two looks at a socket belongs to.
+//! Attribution of the time between two samples of a socket to limits.
 //!
-//! The sender's kernel keeps an account: how long data waited for anything, and of that for the
-//! receive window and for the send buffer. It is taken as it is. How the rest of the waiting
-//! divides is not counted, so all of it goes to the one limit that the second look shows.
+//! The sender's kernel counts how long data waited, and how much of that time it waited for the
+//! receive window and for the send buffer. These times are used unchanged. The kernel does not
+//! count how the remaining wait divides, so all of it goes to the one limit that the second sample
+//! shows.
 //!
 //! ```text
 //! interval = nothing to send + receive window + send buffer + the rest
@@ -11,7 +12,7 @@
 //!              exact             exact                           slow start, congestion window, link
 //! ```
 //!
-//! A receiver's kernel has no such account: a look at its queue and its window decides.
+//! A receiver's kernel keeps no such account: its queue and its window decide.
 
 use crate::message::{Attributes, Seen, State};
 use crate::TcpInfo;
@@ -19,7 +20,7 @@ use serde::Serialize;
 
 macro_rules! limits {
     ($($(#[$text:meta])* $name:ident = $word:literal,)*) => {
-        /// What the time of a transfer belongs to.
+        /// The limits to which a transfer's time is attributed.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
         #[serde(rename_all = "kebab-case")]
         pub enum Limit { $($(#[$text])* $name,)* }
@@ -65,7 +66,7 @@ impl Shares {
         self.0.iter().sum()
     }
 
-    /// The time that a known limit took while the application that sends had something to send.
+    /// Time under a known limit while the sending application had something to send.
     pub fn lost_us(&self) -> u64 {
         let kept = self.of(Limit::SendingApplication).saturating_add(self.of(Limit::Undecided));
         self.total_us().saturating_sub(kept)
@@ -78,7 +79,7 @@ impl Shares {
     }
 }
 
-/// What changes with every packet that is sent or received, and while data waits.
+/// Counters that change with every packet sent or received, and while data waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moved {
     segments: Option<(u32, u32)>,
@@ -95,37 +96,37 @@ impl Moved {
         }
     }
 
-    /// Whether nothing waits; older kernels do not know.
+    /// Whether nothing waits; false with older kernels, which do not report it.
     pub fn is_idle(&self) -> bool {
         self.waiting == Some((0, 0))
     }
 
-    /// Whether it was idle when so many segments had been sent and received.
+    /// Whether it was idle when the socket had sent and received this many segments.
     pub fn is_idle_after(&self, segments: (u32, u32)) -> bool {
         self.is_idle() && self.segments == Some(segments)
     }
 }
 
-/// A socket at one moment.
+/// A sample of a socket.
 #[derive(Clone, Copy)]
 pub struct Look {
     pub time_us: u64,
     pub state: State,
     pub timer: u8,
     pub unread_bytes: u32,
-    /// BBR's, in 1/256.
+    /// BBR's pacing gain, in 1/256.
     pub pacing_gain: Option<u32>,
-    /// What SO_SNDBUF is, with the kernel's own share of it.
+    /// SO_SNDBUF in effect, including the kernel's own share.
     pub send_buffer_bytes: Option<u32>,
     pub info: TcpInfo,
 }
 
-const ZERO_WINDOW_PROBE: u8 = 4; // idiag_timer
-const CWR: u8 = 2; // tcpi_ca_state, as the next
+const ZERO_WINDOW_PROBE: u8 = 4; // a value of idiag_timer
+const CWR: u8 = 2; // values of tcpi_ca_state, from here on
 const LOSS: u8 = 4;
-// BBR's gain while it starts up is 2.89, later at most 1.25.
+// BBR's gain is 2.89 during startup and at most 1.25 later.
 const BBR_STARTUP_GAIN: u32 = 2 * 256;
-// A queue on the path: half as long again as the shortest round trip, and more than a host's jitter.
+// A path with a queue has an RTT half as long again as the minimum, and above a host's jitter.
 const JITTER_US: u64 = 4000;
 const DELAYED_ACK_US: u64 = 40_000; // Linux's TCP_DELACK_MIN
 const QUEUE_US_MIN: u32 = 1000;
@@ -173,7 +174,8 @@ impl Look {
         }
     }
 
-    /// Whether all that the send buffer can hold is on the way; half of it is the kernel's own.
+    /// Whether everything that the send buffer can hold is in flight; half of the buffer is the
+    /// kernel's own.
     fn fills_send_buffer(&self) -> bool {
         let count = |field: Option<u32>| u64::from(field.unwrap_or(0));
         let waiting = u64::from(self.info.in_flight()).saturating_mul(count(self.info.snd_mss_bytes()));
@@ -181,15 +183,15 @@ impl Look {
         self.info.notsent_bytes() == Some(0) && waiting >= u64::from(room / 2)
     }
 
-    /// Whether as much is on the way as the congestion window allows, give or take a burst.
+    /// Whether the data in flight fills the congestion window, give or take a burst.
     fn fills_window(&self) -> bool {
         let window = self.info.snd_cwnd().unwrap_or(0);
         u64::from(self.info.in_flight()) * 4 >= u64::from(window) * 3
     }
 }
 
-/// Divides the time between two looks at one socket; the parts add up to it. `window_max_bytes`:
-/// the largest window that its peer has offered so far.
+/// Divides the time between two samples of one socket; the parts add up to it. `window_max_bytes`:
+/// the largest window that the peer has offered so far.
 pub fn attribute(before: &Look, now: &Look, window_max_bytes: u32) -> Shares {
     let mut shares = Shares::default();
     let all_us = now.time_us.saturating_sub(before.time_us);
@@ -208,7 +210,7 @@ fn sending(before: &Look, now: &Look, window_max_bytes: u32, all_us: u64, shares
         shares.add(Limit::Undecided, all_us); // no account before Linux 4.10
         return;
     };
-    // The kernel counts in ticks, so an interval can seem a tick longer than it was.
+    // The kernel counts in ticks, so a counted time can exceed the interval by a tick.
     let busy_us = since(Some(busy_after), before.info.busy_time_us()).min(all_us);
     let window_us = since(now.info.rwnd_limited_us(), before.info.rwnd_limited_us()).min(busy_us);
     let buffer_us =
@@ -229,17 +231,18 @@ fn sending(before: &Look, now: &Look, window_max_bytes: u32, all_us: u64, shares
     shares.add(waiting(before, now, counted), rest_us);
 }
 
-/// Whether the peer's window is small, or opens late because its application does not read.
+/// Whether the peer's window is small, or opens late because the peer's application does not read.
 fn peer_limit(before: &Look, now: &Look, window_max_bytes: u32, window_us: u64) -> Limit {
-    // Linux shrinks a window only by what lies unread in the buffer behind it.
+    // Linux shrinks a window only by the unread bytes in the buffer behind it.
     let window = now.info.snd_wnd_bytes();
     let is_closing = window.is_some_and(|w| w == 0 || w < window_max_bytes / 2);
     let is_probed = now.timer == ZERO_WINDOW_PROBE || now.info.probes().unwrap_or(0) > 0;
-    // A window that only is small lets the next data go as soon as an ACK is back.
+    // If the window is merely small, the next data can leave as soon as an ACK returns.
     let pause_us = 1000 * u64::from(now.info.last_data_sent_ms().unwrap_or(0));
     let rtt_us = u64::from(now.info.min_rtt_us().unwrap_or(u32::MAX));
     let pauses = pause_us > 2 * rtt_us + JITTER_US;
-    // So it is filled once a round trip; without the delay of an ACK, which waits for a read too.
+    // Such a window is filled once per RTT. The delay of an ACK does not count: it waits for a
+    // read, too.
     let in_time_us = rtt_us.max(u64::from(now.info.rtt_us().unwrap_or(0)).saturating_sub(DELAYED_ACK_US));
     let filled = u128::from(now.acked_since(before)) * u128::from(in_time_us + JITTER_US) * 2;
     let is_slow = filled < u128::from(window_max_bytes) * u128::from(window_us);
@@ -250,19 +253,20 @@ fn peer_limit(before: &Look, now: &Look, window_max_bytes: u32, window_us: u64) 
     }
 }
 
-/// Where the network, not a buffer, made data wait.
+/// The limit when the network, not a buffer, made data wait.
 fn waiting(before: &Look, now: &Look, counted: [(Limit, u64); 2]) -> Limit {
     let state = now.info.ca_state().unwrap_or(0);
     if state == LOSS || now.info.backoff().unwrap_or(0) > 0 {
         return Limit::Timeout;
     }
     if now.fills_send_buffer() {
-        // The kernel counts this only from when it has sent all and still refuses a write.
+        // The kernel counts this time only once it has sent everything and still refuses a write.
         return Limit::SendBuffer;
     }
     let unsent = now.info.notsent_bytes().unwrap_or(0);
     if !now.fills_window() && unsent == 0 {
-        // It waited for the ACKs of all it had, as also happens between two stops by a buffer.
+        // It waited for the ACKs of everything it had, as also happens between two stops by a
+        // buffer.
         let most = counted.into_iter().max_by_key(|c| c.1).filter(|c| c.1 > 0);
         return most.map_or(Limit::SendingApplication, |c| c.0);
     }
@@ -285,7 +289,7 @@ fn waiting(before: &Look, now: &Look, counted: [(Limit, u64); 2]) -> Limit {
 
 fn receiving(before: &Look, now: &Look, all_us: u64) -> Limit {
     let info = &now.info;
-    // Before Linux 6.2 the window is not told; it may grow up to this.
+    // Linux before 6.2 does not report the window; it may grow up to this value.
     let window = u64::from(info.rcv_wnd_bytes().or(info.rcv_ssthresh_bytes()).unwrap_or(0));
     if now.unread_bytes > 0 && u64::from(now.unread_bytes) >= window {
         return Limit::ReceivingApplication;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Netlink messages of `inet_diag`: a datagram holds many, each one socket with attributes.
+//! Netlink messages of `inet_diag`: a datagram holds many, each describing one socket with
+//! attributes.
 
 use crate::TcpInfo;
 use serde::{Serialize, Serializer};
@@ -11,7 +12,7 @@ const HEADER: usize = 16;
 const ERROR: u16 = 2;
 const DONE: u16 = 3;
 const FIRST_OF_FAMILY: u16 = 16;
-const IDLE: u16 = 256; // no message of the kernel: linux/bpf/live/tcp_walk.bpf.c
+const IDLE: u16 = 256; // not a message of the kernel: see linux/bpf/live/tcp_walk.bpf.c
 const SOCKET: usize = 72;
 const INFO: u16 = 2;
 const CONG: u16 = 4;
@@ -40,21 +41,21 @@ pub enum Message<'a> {
     Idle(Idle),
     /// The list is complete.
     Done,
-    /// The kernel refuses the request, with this errno.
+    /// The kernel refuses the request with this errno.
     Refused(i32),
 }
 
-/// A socket on which nothing has happened since some earlier look, and on which nothing waits.
+/// A socket that was inactive since an earlier sample and has nothing waiting.
 pub struct Idle {
     pub cookie: u64,
-    /// Sent and received so far.
+    /// Number of segments sent and received so far.
     pub segments: (u32, u32),
 }
 
 /// Address and port of one end, as text `192.0.2.1:443` or `[2001:db8::1]:443`.
 pub type Address = SocketAddr;
 
-/// The two ends of a socket.
+/// Both ends of a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Endpoint {
     pub local: Address,
@@ -65,10 +66,10 @@ pub struct Endpoint {
 pub struct Seen<'a> {
     pub ends: Endpoint,
     pub state: State,
-    /// What its timer waits for: 0 none, 1 retransmission, 2 keepalive, 4 zero-window probe.
+    /// The timer that is running: 0 none, 1 retransmission, 2 keepalive, 4 zero-window probe.
     pub timer: u8,
     pub interface: u32,
-    /// The kernel gives no two sockets the same, also when ports are used again.
+    /// Number that the kernel never reuses for another socket, even if the ports are reused.
     pub cookie: u64,
     /// Bytes received that the application has not read.
     pub unread_bytes: u32,
@@ -85,7 +86,7 @@ impl State {
     pub const ESTABLISHED: State = State(1);
     pub const SYN_SENT: State = State(2);
 
-    /// The name that `ss` gives it.
+    /// The name that `ss` uses.
     pub fn name(self) -> &'static str {
         const NAMES: [&str; 13] = [
             "unknown",
@@ -112,19 +113,19 @@ impl Serialize for State {
     }
 }
 
-/// What the kernel says of a socket beyond the fixed part.
+/// The kernel's description of a socket beyond the fixed part.
 #[derive(Default)]
 pub struct Attributes<'a> {
     pub info: Option<TcpInfo>,
     pub congestion: &'a [u8],
     /// BBR's pacing gain in 1/256.
     pub pacing_gain: Option<u32>,
-    /// SO_RCVBUF and SO_SNDBUF as they are in effect.
+    /// SO_RCVBUF and SO_SNDBUF in effect.
     pub receive_buffer_bytes: Option<u32>,
     pub send_buffer_bytes: Option<u32>,
 }
 
-/// The messages of a datagram, until one is damaged.
+/// The messages of a datagram, up to the first damaged one.
 pub fn messages(mut datagram: &[u8]) -> impl Iterator<Item = Result<Message<'_>, Damaged>> {
     std::iter::from_fn(move || {
         while !datagram.is_empty() {
@@ -156,7 +157,7 @@ fn next<'a>(datagram: &mut &'a [u8]) -> Option<(u16, &'a [u8])> {
     Some((kind, body))
 }
 
-/// Of 0, which acknowledges a request, nothing is expected here.
+/// A refusal; an error number of 0 would acknowledge a request, which is not expected here.
 fn refused(body: &[u8]) -> Option<Message<'_>> {
     let code = u32_at(body, 0)?.wrapping_neg();
     Some(Message::Refused(code.clamp(1, ERRNO_MAX) as i32))
@@ -190,7 +191,7 @@ impl<'a> Seen<'a> {
         })
     }
 
-    /// Reads the attributes; one that is too short counts as absent.
+    /// Parses the attributes; one that is too short counts as absent.
     pub fn attributes(&self) -> Attributes<'a> {
         let mut found = Attributes::default();
         let mut rest = self.attributes;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The sockets of a host from look to look. Only what changed is worth a row.
+//! The sockets of a host over repeated samples. Only sockets that changed yield a row.
 
 use crate::filter::Filter;
 use crate::limit::{attribute, Limit, Look, Moved, Shares};
@@ -10,7 +10,7 @@ use serde::{Serialize, Serializer};
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
-/// What a datagram was: part of the list, its end, or a refusal.
+/// Kind of a datagram: part of the list, its end, or a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
     More,
@@ -18,11 +18,11 @@ pub enum Answer {
     Refused(i32),
 }
 
-/// Which sockets to keep, beyond what the kernel itself filters.
+/// Sockets to keep, beyond the kernel's own filter.
 #[derive(Default)]
 pub struct Chosen {
     pub uid: Option<u32>,
-    /// Inodes of sockets, as /proc/PID/fd has them.
+    /// Inodes of sockets, as shown in /proc/PID/fd.
     pub inodes: Option<HashSet<u32>>,
     pub filter: Filter,
 }
@@ -39,20 +39,20 @@ impl Chosen {
     }
 }
 
-/// What a look at an idle socket needs: of a hundred thousand, most are idle, and a look should not
-/// touch more than a line of the processor's cache.
+/// The data needed for a sample of an idle socket. Most of a hundred thousand sockets are idle, and
+/// each should touch only one cache line.
 struct Watched {
     round: u32,
-    /// Its place among the details.
+    /// Index of its details.
     place: u32,
     moved: Moved,
     time_us: u64,
-    /// Time since the last active look.
+    /// Time since the last active sample, microseconds.
     idle_us: u64,
 }
 
 impl Watched {
-    /// Nothing has happened until now: how long since the last look.
+    /// Records that nothing has happened until now; returns the time since the last sample.
     fn rest(&mut self, time_us: u64) -> u64 {
         let passed_us = time_us.saturating_sub(self.time_us);
         self.time_us = time_us;
@@ -74,10 +74,10 @@ struct Details {
     since_start: Shares,
 }
 
-/// What happened since rows were last made.
+/// Activity since rows were last generated.
 #[derive(Clone, Copy, Default)]
 struct Interval {
-    /// Which one: that of another counts as empty.
+    /// Number of the interval it belongs to; it counts as empty in any other.
     number: u32,
     shares: Shares,
     acked_bytes: u64,
@@ -94,17 +94,17 @@ pub struct Totals {
     pub acked_bytes: u64,
     pub received_bytes: u64,
     pub retransmissions: u64,
-    /// Looks at a socket.
+    /// Number of samples of a socket.
     pub looks: u64,
-    /// Lists of the kernel that were read to their end.
+    /// Number of complete lists.
     pub rounds: u64,
     pub sockets: u64,
-    /// Active sockets of the last interval by the limit that took most of it.
+    /// Active sockets of the last interval, by their largest limit.
     #[serde(serialize_with = "by_limit")]
     pub active: Shares,
 }
 
-/// One active socket and the interval's account.
+/// One active socket and its account of the interval.
 #[derive(Serialize)]
 pub struct Row<'a> {
     pub local: Address,
@@ -112,7 +112,7 @@ pub struct Row<'a> {
     pub state: State,
     pub interface: u32,
     pub uid: u32,
-    /// Unique among all sockets of this boot.
+    /// Number that is unique among all sockets since boot.
     pub cookie: u64,
     pub direction: &'static str,
     pub limit: Limit,
@@ -141,7 +141,7 @@ fn by_limit<S: Serializer>(shares: &Shares, serializer: S) -> Result<S::Ok, S::E
     map.end()
 }
 
-/// The name of a congestion control, without allocation.
+/// The name of a congestion control algorithm, without allocation.
 #[derive(Clone, Copy, Default)]
 struct Name([u8; 16]);
 
@@ -160,21 +160,21 @@ impl Name {
     }
 }
 
-/// All sockets that the kernel lists and that were chosen.
+/// All selected sockets that the kernel lists.
 #[derive(Default)]
 pub struct Table {
     chosen: Chosen,
     sockets: HashMap<u64, Watched>,
     details: Vec<Details>,
-    /// Places of sockets that are closed.
+    /// Indices of closed sockets, for reuse.
     free: Vec<u32>,
-    /// Counts lists, so that a socket which a whole list lacks is known to be closed.
+    /// Number of the list being read: a socket missing from a complete list is closed.
     round: u32,
-    /// Counts calls of `rows`.
+    /// Number of calls of `rows`.
     interval: u32,
     /// Cookies of the sockets that were active in this interval.
     active: Vec<u64>,
-    /// Said to be idle, but not known, or known otherwise.
+    /// Whether a socket was reported idle that is unknown here, or known in another state.
     contradicts: bool,
     totals: Totals,
 }
@@ -184,7 +184,7 @@ impl Table {
         Table { chosen, ..Table::default() }
     }
 
-    /// Takes one datagram of the kernel's list, read at `time_us` of a clock that never steps back.
+    /// Processes one datagram of the kernel's list, read at `time_us` of a monotonic clock.
     pub fn take(&mut self, datagram: &[u8], time_us: u64) -> Result<Answer, Damaged> {
         for message in messages(datagram) {
             match message? {
@@ -198,7 +198,7 @@ impl Table {
         Ok(Answer::More)
     }
 
-    /// The list is complete: what was not in it is closed.
+    /// Ends a complete list: sockets missing from it are closed.
     pub fn end_round(&mut self) {
         let (round, free) = (self.round, &mut self.free);
         self.sockets.retain(|_, socket| {
@@ -212,12 +212,12 @@ impl Table {
         self.totals.rounds += 1;
     }
 
-    /// Whether since the last call a socket was said to be idle of which more has to be known.
+    /// Whether, since the last call, a socket was reported idle that has to be described in full.
     pub fn needs_all(&mut self) -> bool {
         std::mem::take(&mut self.contradicts)
     }
 
-    /// Which inodes to keep from now on.
+    /// Selects the inodes to keep from now on.
     pub fn choose_inodes(&mut self, inodes: HashSet<u32>) {
         self.chosen.inodes = Some(inodes);
     }
@@ -226,8 +226,8 @@ impl Table {
         Totals { sockets: self.sockets.len() as u64, ..self.totals }
     }
 
-    /// Sockets that were active since the last call, those that lost most time first; at most
-    /// `most`.
+    /// Passes the sockets that were active since the last call to `each`, sorted by time lost, at
+    /// most `most`.
     pub fn rows(&mut self, most: usize, mut each: impl FnMut(Row<'_>)) {
         let mut rows: Vec<Row<'_>> = self
             .active
@@ -254,7 +254,7 @@ impl Table {
 
     fn idle(&mut self, idle: &Idle, time_us: u64) {
         let Some(watched) = self.sockets.get_mut(&idle.cookie) else {
-            self.contradicts |= self.chosen.is_all(); // else it may be one that was not chosen
+            self.contradicts |= self.chosen.is_all(); // otherwise it may be one that was not selected
             return;
         };
         watched.round = self.round;
@@ -350,7 +350,7 @@ impl Details {
         self.last = now;
     }
 
-    /// None before the second look.
+    /// The row for a socket; None before its second sample.
     fn row(&self, cookie: u64) -> Option<Row<'_>> {
         let i = &self.interval;
         let interval_us = i.shares.total_us();

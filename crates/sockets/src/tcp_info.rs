@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-//! `struct tcp_info` by name. Each kernel appends fields: what an older one lacks is None.
+//! `struct tcp_info` by field name. Each kernel version appends fields; those that an older one
+//! lacks are None.
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-/// Longer than that of any kernel; what a newer one appends is not read.
+/// Longer than the struct of any kernel; fields beyond it are not read.
 const LENGTH_MAX: usize = 256;
 
-/// The bytes of one `struct tcp_info`, as many as the kernel has.
+/// The bytes of one `struct tcp_info`, as many as the kernel provides.
 #[derive(Clone, Copy)]
 pub struct TcpInfo {
     length: u16,
@@ -14,7 +15,7 @@ pub struct TcpInfo {
 }
 
 impl TcpInfo {
-    /// Keeps what fits; a kernel's structure may be shorter or longer.
+    /// Copies as much as fits; a kernel's structure may be shorter or longer.
     pub fn new(data: &[u8]) -> Self {
         let length = data.len().min(LENGTH_MAX);
         let mut bytes = [0; LENGTH_MAX];
@@ -35,7 +36,7 @@ macro_rules! fields {
             })*
         }
 
-        /// As `{name: value}`, in the kernel's order.
+        /// Serialized as `{name: value}`, in the kernel's order.
         impl Serialize for TcpInfo {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 let mut map = serializer.serialize_map(None)?;
@@ -51,7 +52,7 @@ macro_rules! fields {
     };
 }
 
-// linux/tcp.h; the kernel that has a field first stands behind it where that was after 4.10.
+// linux/tcp.h; the comment names the first kernel with the field where that is later than 4.10.
 fields! {
     ca_state: u8 = 1,
     retransmits: u8 = 2,
@@ -121,13 +122,13 @@ impl TcpInfo {
         }
     }
 
-    /// Whether the delivery rate is that of an application without more to send.
+    /// Whether the delivery rate was limited by the application.
     pub fn app_limited(&self) -> bool {
         let bit = if cfg!(target_endian = "little") { 1 } else { 0x80 };
         self.array::<1>(7).is_some_and(|b| b[0] & bit != 0)
     }
 
-    /// Packets on the way, as the kernel counts them.
+    /// Packets in flight, as the kernel counts them.
     pub fn in_flight(&self) -> u32 {
         let count = |field: Option<u32>| field.unwrap_or(0);
         count(self.unacked())

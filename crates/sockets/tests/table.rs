@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-//! Sockets from look to look, from messages made by hand.
+//! Sockets over repeated samples, from messages built by hand.
 
 use ackwise_sockets::{Answer, Chosen, Damaged, Filter, Limit, Table};
 use std::collections::HashMap;
 
 const SECOND_US: u64 = 1_000_000;
-const TCP_INFO: usize = 248; // of Linux 6.7
+const TCP_INFO: usize = 248; // size in Linux 6.7
 
-/// A socket as the kernel would describe it; fields of `tcp_info` by their place in linux/tcp.h.
+/// A socket as the kernel would describe it; fields of `tcp_info` by their offset in linux/tcp.h.
 #[derive(Clone)]
 struct Made {
     cookie: u64,
@@ -42,7 +42,7 @@ impl Made {
         self
     }
 
-    /// Data on the way and more to send, for the whole second.
+    /// Data in flight and more to send, for the whole second.
     fn busy(&mut self) -> &mut Self {
         self.u64(168, SECOND_US).u64(120, 1_000_000).u32(24, 10).u32(144, 100_000)
     }
@@ -87,7 +87,7 @@ fn rows(table: &mut Table) -> Vec<(u64, Limit, u64, HashMap<&'static str, u64>)>
     found
 }
 
-/// The limit of a second that ends with `after`.
+/// The limit of a second that ends with the state `after`.
 fn limit_of(after: &Made) -> Limit {
     let mut table = Table::default();
     table.take(&Made::new(after.cookie).bytes(), 0).unwrap();
@@ -150,7 +150,7 @@ fn what_the_kernel_does_not_count_follows_from_the_second_look() {
             s.u32(24, 1).u32(144, 100_000);
         }),
         (Limit::ReceiveWindow, |s| {
-            s.u64(176, SECOND_US).u64(120, 3_200_000); // 64 KiB each round trip
+            s.u64(176, SECOND_US).u64(120, 3_200_000); // 64 KiB each RTT
         }),
         (Limit::ReceivingApplication, |s| {
             s.u64(176, SECOND_US).u64(120, 650_000); // a fifth of that
@@ -269,7 +269,7 @@ fn an_idle_socket_has_no_row_but_its_time_counts() {
     assert_eq!(totals.limited_us.of(Limit::SendingApplication), 2 * SECOND_US);
 }
 
-/// As linux/bpf/live writes it: idle, after so many segments sent and received.
+/// An idle message as linux/bpf/live writes it, after this many segments sent and received.
 fn idle(cookie: u64, segments: (u32, u32)) -> Vec<u8> {
     let counts = [segments.0.to_ne_bytes(), segments.1.to_ne_bytes()].concat();
     message(256, &[cookie.to_ne_bytes().to_vec(), counts].concat())
@@ -305,18 +305,18 @@ fn what_is_said_to_be_idle_but_not_known_as_that_has_to_be_described() {
     table.take(&Made::new(1).bytes(), 0).unwrap();
     for (bytes, needs) in [
         (idle(1, (0, 0)), false),
-        (idle(1, (1, 0)), true), // sent one since
+        (idle(1, (1, 0)), true), // has sent one since
         (idle(1, (0, 1)), true),
         (idle(2, (0, 0)), true), // never described
         (made(|_| ()).bytes(), false),
-        (idle(1, (0, 0)), true), // had data on the way when it was described
+        (idle(1, (0, 0)), true), // had data in flight when it was described
     ] {
         table.take(&bytes, SECOND_US).unwrap();
         assert_eq!((table.needs_all(), table.needs_all()), (needs, false));
     }
     table.end_round();
     assert_eq!(table.totals().sockets, 1);
-    // one that was not chosen stays unknown
+    // a socket that was not selected stays unknown
     let mut chosen = Table::new(Chosen { uid: Some(8), ..Chosen::default() });
     chosen.take(&Made::new(1).bytes(), 0).unwrap();
     chosen.take(&idle(1, (0, 0)), SECOND_US).unwrap();
@@ -334,7 +334,7 @@ fn bytecode_that_the_kernel_would_refuse_chooses_nothing() {
         let chosen = Chosen { filter: Filter::new(code), ..Chosen::default() };
         let mut table = Table::new(chosen);
         table.take(&Made::new(1).bytes(), 0).unwrap();
-        assert!(!is_empty || table.totals().sockets == 1); // whatever it says, it comes to an end
+        assert!(!is_empty || table.totals().sockets == 1); // parsing terminates, whatever the bytes
     }
     for code in [vec![1, 0, 0, 0], vec![99, 4, 4, 0], vec![2, 8, 12, 0], vec![1, 4, 1, 0]] {
         let mut table = Table::new(Chosen { filter: Filter::new(code), ..Chosen::default() });
