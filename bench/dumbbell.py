@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Long flows over one dumbbell: what the simulator is timed with."""
+"""Long flows over one dumbbell, the scenario for timing the simulator."""
 
 MS = 1_000_000
 
@@ -16,7 +16,8 @@ LINK = {
 
 
 def scenario(flows, seconds, congestion):
-    """For the engine. ns-3 sends MSS + 20 IP + 20 TCP + 12 timestamps + 2 PPP bytes; so do we."""
+    """The scenario for the engine. ns-3 sends MSS + 20 IP + 20 TCP + 12 timestamps + 2 PPP bytes;
+    so do we."""
     pipe = {
         "rate_bps": LINK["bottleneck_bps"],
         "delay_ns": LINK["bottleneck_ms"] * MS,

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""Judges the diagnosis of ACK policies on captures whose receivers are known.
+"""Accuracy of the diagnosis of ACK policies, on captures whose receivers are known.
 
     python tools/acking.py list [--split tuning] [--world simulator]
     python tools/acking.py judge FOLDER [--split tuning] [--world simulator] [--at sender]
     python tools/acking.py thinning FOLDER
 
-`judge` makes each case, diagnoses its capture, and prints cases that are judged wrong and the
-confusion matrix. Captures are kept in FOLDER and not made twice. Cases in the lab need its kernel
-(`ackwise lab build`). `thinning` counts the ACKs that the path took out, by the captures of
-both ends, and compares what the diagnosis of the sender's capture alone says.
+`judge` runs each case, diagnoses its capture, and prints the wrongly judged cases and the confusion
+matrix. Captures are kept in FOLDER and reused. Cases in the lab need its kernel (`ackwise lab
+build`). `thinning` counts the ACKs that the path removed, from the captures of both ends, and
+compares the count with the diagnosis of the sender's capture alone.
 
-The split is drawn by link: what was tuned on one link is judged on another.
+The split is drawn by link, so tuning and judging use different links.
 """
 
 import argparse
@@ -32,7 +32,7 @@ from ackwise.plans.policy import parse
 
 TUNING, JUDGING = "tuning", "judging"
 SIMULATOR, LAB = "simulator", "lab"
-SEED = 20_261_123  # of the draw, fixed before any capture was diagnosed
+SEED = 20_261_123  # seed of the split, fixed before any capture was diagnosed
 
 LINKS = {
     SIMULATOR: (
@@ -64,7 +64,7 @@ class Receiver:
 
 
 def cases() -> Iterator[Receiver]:
-    """All of them, the same each time: each policy on each link, half of the links for judging."""
+    """All cases, the same in every run: each policy on each link, half of the links for judging."""
     draw = random.Random(SEED)  # noqa: S311 - to be the same each time
     for world, links in LINKS.items():
         judging = set(draw.sample(links, len(links) // 2))
@@ -76,11 +76,12 @@ def cases() -> Iterator[Receiver]:
                 yield Receiver(world, link, workload, policy, seed, split)
 
 
-PACKETS = 12_000  # of data, about: ratelimit starts to stretch after 2000, and measures for 2000
+# Approximate data packets: ratelimit starts to stretch after 2000 and measures for 2000.
+PACKETS = 12_000
 LEAST_NS, MOST_NS = 10**9, 15 * 10**9
-LAB_TIMES = {"bulk": "1s"}  # the others have fewer packets
+LAB_TIMES = {"bulk": "1s"}  # the other workloads have fewer packets
 LAB_TIME = "4s"
-# Linux has this variant of Nagle's algorithm only; who is judged is the receiver.
+# Linux has only this variant of Nagle's algorithm; it does not matter for judging the receiver.
 LAB_PLAN = """\
 title = "one receiver whose policy is known"
 source = "tools/acking.py"
@@ -93,11 +94,11 @@ seed = {seed}
 [override.flows.sender]
 nagle = "minshall"
 """
-ENDS = {"receiver": "client", "sender": "server"}  # data goes down in all workloads
+ENDS = {"receiver": "client", "sender": "server"}  # data flows down in all workloads
 
 
 def scenario_of(case: Receiver) -> dict[str, Any]:
-    """What the engine runs."""
+    """The scenario for the engine."""
     link, workload = load.load_link(case.link), load.load_workload(case.workload)
     rate_bps = link.scenario["down"]["rate_bps"]
     plan = scenario.build(
@@ -118,7 +119,7 @@ def scenario_of(case: Receiver) -> dict[str, Any]:
 
 
 def in_lab(case: Receiver) -> dict[str, bytes]:
-    """Captures of both ends, from a comparison with a single run."""
+    """Captures of both ends in the lab, from a comparison with a single run."""
     with tempfile.TemporaryDirectory() as folder:
         plan = Path(folder, "plan.toml")
         plan.write_text(LAB_PLAN.format(**vars(case)))
@@ -136,13 +137,13 @@ def in_lab(case: Receiver) -> dict[str, bytes]:
 
 
 def in_simulator(case: Receiver) -> dict[str, bytes]:
-    """The same from the simulator."""
+    """Captures of both ends in the simulator."""
     run = engine.simulate_captured(scenario_of(case))
     return {name: getattr(run, name) for name in ENDS.values()}
 
 
 def capture(case: Receiver, at: str, folder: Path) -> Path:
-    """A capture at one of its ends."""
+    """File with the capture at one of the ends."""
     stem = str(case).replace(" ", "_").replace(":", "_")
     path = folder / f"{stem}.{at}.pcap"
     if not path.exists():
@@ -153,7 +154,7 @@ def capture(case: Receiver, at: str, folder: Path) -> Path:
 
 
 def largest(path: Path, sender: str = "") -> tuple[dict[str, Any], dict[str, Any]]:
-    """The direction with most data, of those from `sender`, after its connection."""
+    """Connection and direction with the most data, among those from `sender` if it is given."""
     found = engine.diagnose([str(path)])["connections"]
     halves = [
         (c, h)
@@ -165,13 +166,13 @@ def largest(path: Path, sender: str = "") -> tuple[dict[str, Any], dict[str, Any
 
 
 def verdict(path: Path) -> dict[str, Any]:
-    """On the direction with most data."""
+    """The verdict on the direction with the most data."""
     found: dict[str, Any] = largest(path)[1]["acking"]["verdict"]
     return found
 
 
 def named(case: Receiver, found: dict[str, Any]) -> str:
-    """The column of the confusion matrix: the right name if it is among those given."""
+    """Column of the confusion matrix: the true name if it is among those found."""
     names = found["policies"]
     if case.policy in names:
         return case.policy
@@ -199,7 +200,7 @@ def judge(wanted: list[Receiver], at: str, folder: Path) -> None:
     print(f"{right} of {len(wanted)} right, {alone} of them by a single name")
 
 
-# Each with an ACK filter, with queues for ACKs to be lost in, or with neither.
+# Cases with an ACK filter, with queues in which ACKs can be lost, or with neither.
 THINNED = (
     "adsl-cake",
     "docsis-cake",
@@ -214,7 +215,7 @@ _PCAP_HEAD, _RECORD_HEAD, _ETHERNET_HEAD = 24, 16, 14
 
 
 def frames(data: bytes | bytearray) -> Iterator[tuple[int, int]]:
-    """Where each packet of a pcap file starts and ends."""
+    """Start and end offset of each packet in a pcap file."""
     at = _PCAP_HEAD
     while at < len(data):
         (length,) = struct.unpack_from("<I", data, at + 8)
@@ -223,15 +224,16 @@ def frames(data: bytes | bytearray) -> Iterator[tuple[int, int]]:
 
 
 def is_answer(data: bytes | bytearray, start: int) -> bool:
-    """Whether the client, which receives the data, sent the packet."""
+    """Whether the packet was sent by the client, which receives the data."""
     source = start + _ETHERNET_HEAD + 12
     return data[source : source + 4] == bytes((10, 0, 0, 1))
 
 
 def numbered(receiver: bytes, sender: bytes) -> tuple[dict[str, bytes], Counter[bytes]]:
-    """Both captures with the IP identification that Linux gives the receiver's packets, as the
-    simulator has none, and how many did not come, by ports. A packet at the sender is the first at
-    the receiver that is like it; what left after the last that came may still be on its way."""
+    """Both captures with the IP identification that Linux gives the receiver's packets (the
+    simulator has none), and the number of lost packets by ports. A packet at the sender matches
+    the first equal one at the receiver; packets that left after the last match may still be in
+    flight."""
     counts: Counter[bytes] = Counter()
     given: dict[bytes, list[int]] = defaultdict(list)
     came: Counter[bytes] = Counter()
@@ -255,7 +257,7 @@ def numbered(receiver: bytes, sender: bytes) -> tuple[dict[str, bytes], Counter[
 
 
 def thinning(folder: Path) -> None:
-    """Prints for each case how many ACKs came, did not come, and are said to be missing."""
+    """Prints for each case how many ACKs arrived, were lost, and are diagnosed as missing."""
     for link, workload, policy in product(THINNED, ("bulk", "both-ways"), ("linux", "delayed")):
         case = Receiver(SIMULATOR, link, workload, policy, SEED, JUDGING)
         made = in_simulator(case)

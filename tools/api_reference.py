@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""The core's reference: comments and declarations of its public headers, in their order."""
+"""The reference of the C core: comments and declarations of its public headers, in order."""
 
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
-# In the order in which an event passes through them; any other follows.
+# In the order in which an event passes through them; any other header follows.
 FIRST = ("ackwise.h", "event.h", "policy.h", "verdict.h", "reason.def", "rails.h")
 _NAMES = (
     r"^#define (AW_\w+) ",
@@ -25,7 +25,7 @@ class Entry:
 
     @property
     def names(self) -> list[str]:
-        """What is declared."""
+        """The declared names."""
         found = []
         for line in self.code.splitlines():
             for pattern in _NAMES:
@@ -37,24 +37,24 @@ class Entry:
 
 
 def _text(comment: str) -> str:
-    """A C comment without its marks."""
+    """A C comment without its delimiters."""
     inner = comment.strip().removeprefix("/*").removesuffix("*/")
     lines = [re.sub(r"^ ?\* ?", "", line).expandtabs(4) for line in inner.splitlines()]
     return "\n".join(lines).strip()
 
 
 def _signature(code: str) -> str:
-    """An inline function's head: its body is in the source."""
+    """The head of an inline function, without its body."""
     match = re.match(r"(?s)(static inline [^{]*?)\n\{", code)
     return f"{match[1]};" if match else code
 
 
 def entries(header: str) -> tuple[str, list[Entry]]:
-    """The text at the head of a header, and what it declares."""
+    """The text at the head of a header, and the declarations in it."""
     body = header.partition("*/")[2].strip()  # after the licence
     head, _, body = body.partition("*/")
     found: list[Entry] = []
-    # Blocks are separated by empty lines; a body in braces may hold some of its own.
+    # Empty lines separate blocks, except within braces.
     for block in re.split(r"\n\n+(?![\t}])", body.strip()):
         code, comment = block.strip(), ""
         if all(re.match(r"#(include|ifndef|define ACKWISE_|endif)", s) for s in code.splitlines()):

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Makes the captures that are shipped: small real transfers, heads of packets only. Needs root.
+"""Records the shipped captures: small real transfers, packet headers only. Needs root.
 
     python tools/captures.py [NAME...]
 
-Real kernels, a real wire between two namespaces (`ackwise record` makes it), offloads off. What
-the programs at both ends do is below; times of the kernels differ each time, so a new capture is
-another one, and the figures that come from it change.
+Real kernels, a virtual wire between two namespaces (set up as by `ackwise record`), offloads off.
+The programs at both ends are below. Timing differs in every run, so recording again changes the
+figures derived from a capture.
 """
 
 import argparse
@@ -29,7 +29,7 @@ NUMBER = struct.Struct("!I")
 
 
 def bulk_sender(to: socket.socket) -> None:
-    """600 000 bytes as fast as they go."""
+    """Sends 600 000 bytes as fast as possible."""
     to.sendall(bytes(600_000))
 
 
@@ -49,7 +49,7 @@ def sink(received: socket.socket) -> None:
 
 
 def answers(to: socket.socket) -> None:
-    """Answers each number of 4 bytes with as many bytes."""
+    """Answers each number of 4 bytes with that many bytes."""
     while asked := to.recv(NUMBER.size, socket.MSG_WAITALL):
         to.sendall(bytes(NUMBER.unpack(asked)[0]))
 
@@ -67,7 +67,7 @@ def questions(received: socket.socket) -> None:
 
 @dataclass(frozen=True)
 class RecordedTransfer:
-    """Who does what over which wire."""
+    """A transfer: the programs at both ends and the wire between them."""
 
     rate_bps: int
     at_sender: Callable[[socket.socket], None]
@@ -82,7 +82,7 @@ TRANSFERS = {
 
 
 def play(name: str, receiver: bool) -> None:
-    """One end of a transfer, inside its namespace: the receiver of the data listens."""
+    """Runs one end of a transfer inside its namespace; the receiver of the data listens."""
     transfer = TRANSFERS[name]
     if receiver:
         with socket.create_server((RECEIVER, PORT)) as server:
@@ -104,12 +104,12 @@ def play(name: str, receiver: bool) -> None:
 
 
 def make(name: str) -> None:
-    """Makes one capture."""
+    """Records one capture."""
     transfer = TRANSFERS[name]
     target = FOLDER / f"{name}.pcap"
     program = (sys.executable, str(Path(__file__).resolve()), name)
-    # No delay besides the sender's queue: not every kernel has netem, and what paces these
-    # arrivals is the rate and the application.
+    # No delay apart from the sender's queue: not every kernel has netem, and rate and application
+    # already determine the arrival times.
     with (
         files.writing(str(target)) as stream,
         capture.wire(stream, transfer.rate_bps, 0, SNAP_BYTES) as (sender, receiver),
@@ -124,7 +124,7 @@ def make(name: str) -> None:
 
 
 def main() -> int:
-    """Exit code 1 where no capture can be made."""
+    """Exit code 1 where no capture can be recorded."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help="(default: every capture)")
     parser.add_argument("--end", choices=("sender", "receiver"), help=argparse.SUPPRESS)

@@ -14,7 +14,7 @@ trap 'rm -rf "$place"' EXIT
 "$place/venv/bin/pip" install -q --no-index --find-links "$wheelhouse" "$wheel"
 cd "$place"
 unset PYTHONPATH
-# The report's page is data, as the plans are: a wheel that forgot it would fail here.
+# The report page is package data like the plans; a wheel without it fails here.
 "$place/venv/bin/ackwise" compare --link adsl --workload bulk --policy linux --policy delayed \
 	--runs 1 --duration 2s --quiet --report report.html --parquet rows.parquet --json result.json
 test -s report.html && test -s rows.parquet && test -s result.json

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""Numbered claims and deviations: where code implements them, and where tests check them.
+"""Numbered claims and deviations, with the code that implements them and the tests that check them.
 
     python tools/claims.py              a table of all claims, then everything that is missing
     python tools/claims.py --check      only what is missing; exit code 1 if anything is
     python tools/claims.py --json       the same as data
 
-Claims are the rows of the tables in spec/, deviations those of docs/deviations.md. A citation is a
-number in brackets on the line that implements or checks it. A claim needs one in code and one in a
-test, unless its row says **not yet**; a deviation needs one in either. Every number that is cited
+Claims are the rows of the tables in spec/, deviations the rows of docs/deviations.md. A citation is
+a number in brackets on the line that implements or checks it. A claim needs one in code and one in
+a test, unless its row says **not yet**; a deviation needs one in either. Every number that is cited
 must exist, and so must every file and name in backticks in the column "met".
 """
 
@@ -33,7 +33,7 @@ RUST_TESTS = "#[cfg(test)]"
 
 
 class Role(Enum):
-    """What a file is to a claim that it cites."""
+    """Role of a file that cites a claim."""
 
     CODE = "code"
     TEST = "test"
@@ -53,7 +53,7 @@ class Citation:
 
 @dataclass
 class Claim:
-    """A row of a table of claims, or a deviation, and who cites it."""
+    """A claim or deviation (a row of a table), and its citations."""
 
     number: str
     page: str
@@ -63,16 +63,16 @@ class Claim:
 
     @property
     def is_deviation(self) -> bool:
-        """Whether it says where a source is not followed."""
+        """Whether it is a deviation from a source."""
         return self.number.startswith("D-")
 
     @property
     def is_open(self) -> bool:
-        """Whether it is not implemented yet."""
+        """Whether it is marked as not yet implemented."""
         return NOT_YET in self.met
 
     def missing(self) -> Iterator[str]:
-        """What it lacks."""
+        """Descriptions of missing citations."""
         code, test = self.cited[Role.CODE], self.cited[Role.TEST]
         if self.is_deviation:
             if not code and not test:
@@ -86,7 +86,7 @@ class Claim:
 
 @dataclass
 class Report:
-    """Everything known about the claims of a tree."""
+    """All claims of a tree, and problems found."""
 
     claims: list[Claim]
     problems: list[str]
@@ -97,7 +97,7 @@ def _cells(line: str) -> list[str]:
 
 
 def _rows(root: Path, page: str, problems: list[str]) -> Iterator[dict[str, str]]:
-    """The rows of all tables of a page, by the heads of their columns; the others are problems."""
+    """The rows of all tables of a page, by column heading; other rows are reported as problems."""
     heads: list[str] | None = None
     for number, line in enumerate((root / page).read_text(encoding="utf-8").splitlines(), 1):
         cells = _cells(line)
@@ -126,7 +126,7 @@ def _defined(root: Path, problems: list[str]) -> Iterator[Claim]:
 
 
 def kind_of(path: str) -> Role:
-    """What a file is, by its path."""
+    """Role of a file, from its path."""
     pure = PurePosixPath(path)
     if pure.suffix == ".md":
         return Role.TEXT
@@ -145,7 +145,7 @@ def _citations(path: str, text: str) -> Iterator[tuple[str, Role, Citation]]:
 
 
 def _listed(root: Path) -> list[str]:
-    """The files of a git tree, those not added yet included."""
+    """The files of a git tree, including untracked ones."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     out = subprocess.run(command, cwd=root, capture_output=True, check=True).stdout.decode()
     return sorted(set(filter(None, out.split("\0"))))
@@ -177,7 +177,7 @@ def _absent(claim: Claim, root: Path, words: set[str]) -> Iterator[str]:
 
 
 def examine(root: Path, paths: Iterable[str] | None = None) -> Report:
-    """The claims of a tree and what is wrong with them; `paths` are its files, else git's."""
+    """The claims of a tree and their problems. `paths`: its files; default: those known to git."""
     claims: dict[str, Claim] = {}
     problems: list[str] = []
     for claim in _defined(root, problems):
@@ -212,7 +212,7 @@ def _places(places: list[Citation]) -> str:
 
 
 def table(report: Report) -> str:
-    """All claims with the first place in code and in tests, then what is not met or missing."""
+    """All claims with the first citation in code and in tests, then the problems."""
     rows = [("claim", "code", "test")]
     rows += [
         (c.number, _places(c.cited[Role.CODE]), _places(c.cited[Role.TEST]))

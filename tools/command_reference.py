@@ -8,7 +8,7 @@ import click
 
 from ackwise.cli.main import cli
 
-# One width for every terminal, so that the pages are the same wherever they are made.
+# A fixed terminal width, so that the pages are the same wherever they are generated.
 WIDTH = 92
 
 Help = tuple[tuple[str, ...], str]

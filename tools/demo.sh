@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# tools/demo.sh ACKWISE DIRECTORY: a shipped plan and a real capture, each with its report. Prints one
-# table of each.
+# tools/demo.sh ACKWISE DIRECTORY: runs a shipped plan and a real capture, each with its report, and
+# prints one table of each.
 set -euo pipefail
 
 ackwise=$(readlink -f "$1")
@@ -10,7 +10,7 @@ cd "$2"
 COLUMNS=$(tput cols 2>/dev/null || echo 80)
 export COLUMNS
 
-# The first columns of the table whose heading matches, and what it concludes.
+# The first columns of the table whose heading matches, and its conclusion.
 table() {
 	awk -v heading="$1" '
 		/^[^ ].*(  [|]  | -> )/ { on = !found && $0 ~ heading; columns = on; found = found || on }
@@ -25,7 +25,7 @@ table '^Cable.*one long download' tables.txt
 
 echo
 echo "== a real transfer between two network namespaces"
-# Not every machine lets namespaces be made; the rest of the demo stands without them.
+# Not every machine allows namespaces; the rest of the demo works without them.
 if ! "$ackwise" doctor record >doctor.txt; then
 	cat doctor.txt
 	echo "no capture is made here: see what is missing above"

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Builds the documentation's site; fails on a dead link and on a page left out.
+"""Builds the documentation site; fails on a dead link and on a page without navigation entry.
 
     python tools/docs_site.py [FOLDER]      the site is FOLDER/site; build/site without one
 
-Pages stay where they are in the repository, so that they read there as well.  Here they are laid
-out for the site, links between them are rewritten, and what is made from code is added: the
-reference of the command line and of the core, and a report.
+Pages are kept where they are useful in the repository. This program lays them out for the site,
+rewrites the links between them, and adds generated pages: the reference of the command line and of
+the core, and a report.
 """
 
 import json
@@ -26,7 +26,7 @@ import command_reference
 ROOT = Path(__file__).resolve().parent.parent
 
 # Navigation: a heading, and below it pages of the repository (patterns are sorted, README.md
-# first), or a folder of pages made here (with / at the end).
+# first), or a folder of generated pages (with / at the end).
 NAVIGATION: dict[str, tuple[str, ...]] = {
     "Start": ("docs/start/README.md", "docs/start/*.md"),
     "Guide": (
@@ -61,9 +61,9 @@ ROOT_PAGES = {
     "README.md": "overview.md",
     "docs/README.md": "documents.md",
 }
-TITLES = {"index.md": "Start", "overview.md": "Overview"}  # else a page's first heading
+TITLES = {"index.md": "Start", "overview.md": "Overview"}  # other pages use their first heading
 
-# The report shown as an example; the same command stands in README.md.
+# The report shown as an example; README.md has the same command.
 REPORT = (
     *("compare", "--link", "wifi", "--policy", "linux", "--policy", "delayed:segments=8"),
     *("--policy", "ratelimit", "--policy", "a3"),
@@ -72,16 +72,16 @@ REPORT = (
 LANGUAGES = {".c": "c", ".h": "c", ".py": "python", ".rs": "rust", ".toml": "toml"}
 _LICENCE = re.compile(r"^<!-- SPDX-License-Identifier: .* -->\n")
 _LINK = re.compile(r"\]\(([^()\s]+)\)")
-# Links stay as they are in blocks of code; these are indented or fenced.
+# Links in code blocks, which are indented or fenced, stay unchanged.
 _CODE = re.compile(r"(?m)^```(?:.|\n)*?^```$|^\n(?:^ {4}.*\n)+")
 
 
 class SiteError(Exception):
-    """The site cannot be built as it should."""
+    """The site cannot be built."""
 
 
 def place(source: str) -> str:
-    """Where a page of the repository stands among the site's pages."""
+    """Path within the site of a page of the repository."""
     if source in ROOT_PAGES:
         return ROOT_PAGES[source]
     path = PurePosixPath(source.removeprefix("docs/"))
@@ -91,7 +91,7 @@ def place(source: str) -> str:
 
 
 def tracked() -> list[str]:
-    """Every file of the repository, also those not yet added."""
+    """Every file of the repository, including untracked ones."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
@@ -102,7 +102,7 @@ def tracked() -> list[str]:
 
 
 def matching(pattern: str, files: list[str]) -> list[str]:
-    """Files that a pattern names, README.md first."""
+    """Files that match a pattern, README.md first."""
     found = [one for one in files if PurePosixPath(one).match(pattern)]
     found = [one for one in found if one.count("/") == pattern.count("/")]
     return sorted(found, key=lambda one: (not one.endswith("README.md"), one))
@@ -110,7 +110,7 @@ def matching(pattern: str, files: list[str]) -> list[str]:
 
 @dataclass
 class Layout:
-    """Which file becomes which page."""
+    """Mapping from files of the repository to pages of the site."""
 
     files: list[str]
     pages: dict[str, str] = field(default_factory=dict)  # repository -> site
@@ -118,7 +118,7 @@ class Layout:
     copied: set[str] = field(default_factory=set)  # pictures
 
     def target(self, source: str, link: str) -> str:
-        """The place that a link of a page of the repository leads to."""
+        """Target on the site of a link in a page of the repository."""
         wanted = os.path.normpath(PurePosixPath(source).parent / link)
         real = str((ROOT / wanted).resolve().relative_to(ROOT)) if wanted != "." else "."
         for path in (wanted, f"{wanted}/README.md"):
@@ -132,7 +132,7 @@ class Layout:
         raise SiteError(f"{source}: {link} leads to nothing")
 
     def rewritten(self, source: str, text: str) -> str:
-        """A page with its links as the site needs them, and its title first."""
+        """A page with links rewritten for the site, and its title first."""
         text = _LICENCE.sub("", text)
         here = PurePosixPath(self.pages[source]).parent
 
@@ -149,7 +149,7 @@ class Layout:
         return "".join([*made, _LINK.sub(link, text[last:])])
 
     def source_page(self, path: str) -> str:
-        """A file or folder that is no page, shown as one."""
+        """A source file or folder rendered as a page."""
         head = f"---\nsearch:\n  exclude: true\n---\n\n# `{path}`\n\n"
         if path in self.files:
             text = (ROOT / path).read_text(encoding="utf-8")
@@ -170,7 +170,7 @@ def write(file: Path, text: str) -> None:
 
 
 def made_pages() -> dict[str, dict[str, str]]:
-    """Pages made from code, by folder."""
+    """Generated pages, by folder."""
     command = " ".join(("ackwise", *REPORT, "\\\n        --report", "compare.html"))
     report = (
         "# A report\n\nWhat `--report` writes: one file with the table, the plots and their data. "
@@ -210,7 +210,7 @@ def lay_out(to: Path) -> dict[str, list[str]]:
     for source, page in layout.pages.items():
         write(to / page, layout.rewritten(source, (ROOT / source).read_text(encoding="utf-8")))
     done: set[str] = set()
-    while left := layout.shown.keys() - done:  # a folder's page shows further files
+    while left := layout.shown.keys() - done:  # a folder's page may add further files
         for path in sorted(left):
             write(to / layout.shown[path], layout.source_page(path))
         done |= left
@@ -221,7 +221,7 @@ def lay_out(to: Path) -> dict[str, list[str]]:
 
 
 def build(folder: Path) -> Path:
-    """The site below a folder, by mkdocs, whose warnings are errors."""
+    """The site built below a folder by mkdocs, with warnings as errors."""
     site, laid_out = folder / "site", folder / "site-pages"
     shutil.rmtree(site, ignore_errors=True)
     settings = {
@@ -242,7 +242,7 @@ def build(folder: Path) -> Path:
         check=True,
         capture_output=True,
     )
-    # The time that mkdocs writes into pages is that of the checkout: same inputs, same bytes.
+    # mkdocs writes a time into pages: use the commit's, so that equal inputs give equal bytes.
     time = subprocess.run(
         ["git", "log", "-1", "--format=%ct"], cwd=ROOT, capture_output=True, check=True, text=True
     ).stdout.strip()
@@ -260,7 +260,7 @@ def build(folder: Path) -> Path:
 
 
 class Html(HTMLParser):
-    """What a page links to, what it loads, and what can be linked to in it."""
+    """Links, loaded resources and anchors of a page."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -281,7 +281,8 @@ class Html(HTMLParser):
 
 
 def dead_links(site: Path) -> Iterator[str]:
-    """Links of the built site that lead nowhere, and anything that a page would fetch elsewhere."""
+    """Links of the built site that lead nowhere, and resources that a page would fetch from
+    elsewhere."""
     pages = {
         file: Html(file.read_text(encoding="utf-8"))
         for file in sorted(site.rglob("*.html"))

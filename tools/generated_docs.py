@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Parts of docs that are made from code: --write makes them, --check fails when one is stale.
+"""Generated parts of docs: --write renews them, --check fails when one is stale.
 
 A part stands between `<!-- generated: NAME -->` and `<!-- end of NAME -->`.
 """
@@ -114,7 +114,7 @@ def space_keys() -> str:
 
 
 def space_derived() -> str:
-    """Keys of a space that stand for several."""
+    """Keys of a space that stand for several keys."""
     return "\n".join(_rows(DERIVED)).replace(" required ", " absent ")
 
 
@@ -125,17 +125,17 @@ def space_distributions() -> str:
 
 
 def space_columns() -> str:
-    """Columns of a sweep's data set that a comparison has not."""
+    """Columns of a sweep's data set that a comparison does not have."""
     return _keys(cell.KEYS)
 
 
 def space_show() -> str:
-    """Every key of what `ackwise sweep show --json` writes."""
+    """Every key in the output of `ackwise sweep show --json`."""
     return _keys(swept.KEYS)
 
 
 def twin_keys() -> str:
-    """Every key of what `ackwise twin --json` writes."""
+    """Every key in the output of `ackwise twin --json`."""
     return _keys(twin.KEYS)
 
 
@@ -182,7 +182,7 @@ def conform_keys() -> str:
 
 
 def claim_list() -> str:
-    """Every claim of the conformance suite, with who demands it."""
+    """Every claim of the conformance suite, with the source that requires it."""
     claims = conform.shipped()
     rows = [
         f"| {claim.name} | {'; '.join(f'{rfc} {rfc.level}' for rfc in claim.rfcs)} | "
@@ -195,13 +195,13 @@ def claim_list() -> str:
 
 
 def claim_differences() -> str:
-    """Where Linux does otherwise than an RFC."""
+    """Differences between Linux and an RFC."""
     rows = [f"| {c.name} | {c.differs} |" for c in conform.shipped() if c.differs]
     return "\n".join(["| claim | what Linux does |", "|---|---|", *rows])
 
 
 def policy_list() -> str:
-    """What `ackwise policy list` prints, as a quotation."""
+    """The output of `ackwise policy list`, quoted."""
     listed = engine.policies()
     width = max(len(policy["name"]) for policy in listed)
     lines = [
@@ -237,7 +237,7 @@ PARTS: dict[str, dict[str, Callable[[], str]]] = {
 
 
 def fresh(path: str, text: str) -> str:
-    """`text` with its generated parts made anew."""
+    """`text` with its generated parts renewed."""
     for name, part in PARTS[path].items():
         begin, end = f"<!-- generated: {name} -->", f"<!-- end of {name} -->"
         pattern = re.compile(re.escape(begin) + r".*?" + re.escape(end), re.DOTALL)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Golden tables: golden/NAME.toml is a plan, golden/NAME.txt what it gave.
+"""Golden tables: golden/NAME.toml is a plan, golden/NAME.txt its expected table.
 
     python tools/golden.py --check      fails with a diff when a table differs, is missing, or has
                                         no plan any more
     python tools/golden.py --write      writes them anew
 
-A table holds policy x link or workload -> goodput, ACKs, stalls of seed 1: what a change did to
-every scenario shows as a diff.
+A table holds goodput, ACKs and stalls with seed 1 for each policy and link or workload, so the
+effect of a change on every scenario shows as a diff.
 """
 
 import argparse
@@ -70,7 +70,7 @@ def made(plan_file: Path) -> str:
 
 
 def complaints(folder: Path) -> list[str]:
-    """What is wrong with the golden tables of a folder; empty when nothing is."""
+    """Problems with the golden tables of a folder; empty if there are none."""
     plans = {p.stem: p for p in sorted(folder.glob("*.toml"))}
     tables = {p.stem: p for p in sorted(folder.glob("*.txt"))}
     found = [

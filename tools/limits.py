@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""Judges the diagnosis of limits on captures of transfers whose bottleneck is known.
+"""Accuracy of the diagnosis of limits, on captures of transfers whose bottleneck is known.
 
     python tools/bottlenecks.py make FOLDER --split judging
     python tools/limits.py FOLDER [--split judging] [--kind KIND] [--at router] [--cases]
 
-Prints how much of the time is labelled right: for each kind of transfer and place of the capture,
-and the confusion matrix of limits. Each capture counts alike, however long it is. What a connection
-did before its first packet in the capture and after its last one is not judged. `--cases` lists
-those below 95%. Times of a truth are the sender's; the receiver sees them half an RTT later.
+Prints the share of time that is labelled correctly, for each kind of transfer and capture point,
+and the confusion matrix of limits. Captures have equal weight, whatever their length. Time before a
+connection's first packet in the capture and after its last one is not judged. `--cases` lists the
+captures below 95%. The true limits are given in the sender's time; the receiver sees them half an
+RTT later.
 
 Kinds marked * cannot be decided from that place (docs/inside/diagnose.md); they are left out of the
 sums and of the matrix.
@@ -28,7 +29,7 @@ from ackwise.reproduce.bottleneck.scenario import HOST, LINUX, SIMULATOR
 
 PLACES = ("sender", "receiver", "router")
 ENOUGH = 0.95
-# A slow processor keeps packets as a slow link does, unless the capture shows when they came.
+# A slow processor delays packets like a slow link, unless the capture shows when they arrived.
 UNDECIDABLE = {("processor", "sender"), ("processor", "router")}
 
 Confusion = dict[tuple[str, str], int]
@@ -36,7 +37,7 @@ Confusion = dict[tuple[str, str], int]
 
 @dataclass(frozen=True)
 class Judged:
-    """The time of one capture: nanoseconds by true and named limit."""
+    """The times of one capture in nanoseconds, by true and diagnosed limit."""
 
     folder: Path
     truth: dict[str, Any]
@@ -45,22 +46,22 @@ class Judged:
 
     @property
     def ns(self) -> int:
-        """All that the truth covers."""
+        """Total time covered by the truth, nanoseconds."""
         return sum(self.named_ns.values())
 
     @property
     def decidable(self) -> bool:
-        """The capture was taken where its limit shows."""
+        """Whether the capture was taken where its limit is visible."""
         return (self.truth["kind"], self.place) not in UNDECIDABLE
 
     @property
     def right(self) -> float:
-        """Share of the time."""
+        """Share of the time labelled correctly, 0 to 1."""
         return sum(ns for (true, named), ns in self.named_ns.items() if true == named) / self.ns
 
 
 def _spans(diagnosis: dict[str, Any], wanted: dict[str, Any], data_from: str) -> list[Any]:
-    """Of the direction that is judged."""
+    """The diagnosed periods of the direction being judged."""
     for connection in diagnosis["connections"]:
         ports = [int(end.rsplit(":", 1)[1]) for end in connection["endpoints"]]
         if sorted(ports) == sorted((wanted["client_port"], wanted["server_port"])):
@@ -72,7 +73,8 @@ def _spans(diagnosis: dict[str, Any], wanted: dict[str, Any], data_from: str) ->
 def _overlaps(
     truth: dict[str, Any], place: str, diagnosis: dict[str, Any]
 ) -> Iterator[tuple[str, str, int]]:
-    rtt_ms = truth["parameters"].get("rtt_ms", 0)  # not noted: short beside the limit
+    # The RTT is missing if it is short compared with the limit's time scale.
+    rtt_ms = truth["parameters"].get("rtt_ms", 0)
     way_ns = round(rtt_ms * 1e6 / 2) if place == "receiver" else 0
     start_ns = diagnosis["start_unix_ns"] - way_ns
     for wanted in truth["connections"]:
@@ -88,7 +90,7 @@ def _overlaps(
 
 
 def judged(folder: Path, truth: dict[str, Any], place: str) -> Judged:
-    """One capture."""
+    """The judgment of one capture."""
     named_ns: Confusion = defaultdict(int)
     diagnosis = engine.diagnose([str(folder / f"{place}.pcap")])
     for true, named, ns in _overlaps(truth, place, diagnosis):
@@ -97,7 +99,7 @@ def judged(folder: Path, truth: dict[str, Any], place: str) -> Judged:
 
 
 def chosen(args: argparse.Namespace) -> Iterator[Judged]:
-    """Every capture that was asked for."""
+    """The judgments of all requested captures."""
     for path in sorted(args.folder.glob("*/*/truth.json")):
         truth = json.loads(path.read_text(encoding="utf-8"))
         keys = ("split", "kind", "world")
@@ -114,7 +116,7 @@ def _percent(shares: list[float]) -> str:
 
 
 def show(all_judged: list[Judged]) -> None:
-    """Shares by kind and place, then the matrix."""
+    """Prints shares by kind and place, then the matrix."""
     by_kind: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     matrix: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for one in all_judged:
@@ -141,7 +143,7 @@ def show(all_judged: list[Judged]) -> None:
 
 
 def main() -> int:
-    """Exit code 1 where less than 95% of the time is labelled right."""
+    """Exit code 1 when less than 95% of the time is labelled correctly."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folder", type=Path, help="what tools/bottlenecks.py made")
     parser.add_argument("--split", choices=(TUNING, JUDGING))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Writes the man pages of every command from the parser: `python man.py [DIRECTORY]`."""
+"""Man pages of every command, generated from the parsers: `python man.py [DIRECTORY]`."""
 
 import os
 import sys
@@ -17,21 +17,21 @@ DEFAULT = Path(__file__).resolve().parent.parent / "build" / "man"
 
 
 def _roff(text: str) -> str:
-    """`text` as roff takes it: nothing in it is a request or an escape."""
+    """`text` escaped so that roff sees neither requests nor escapes in it."""
     escaped = text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq")
     escaped = escaped.replace("`", "\\(ga").replace("~", "\\(ti").replace("^", "\\(ha")
     return "\n".join(f"\\&{x}" if x.startswith(".") else x for x in escaped.splitlines())
 
 
 def _block(text: str) -> Iterator[str]:
-    """Lines as they are."""
+    """Lines in a block without filling."""
     yield ".nf"
     yield from (_roff(line) for line in text.strip("\n").splitlines())
     yield ".fi"
 
 
 def _date() -> str:
-    """Today, or what a reproducible build says it is."""
+    """Today's date, or the one that a reproducible build prescribes."""
     said = os.environ.get("SOURCE_DATE_EPOCH")
     return time.strftime("%Y-%m-%d", time.gmtime(int(said) if said else None))
 
@@ -69,7 +69,7 @@ def page(command: Command, ctx: click.Context) -> str:
 def pages(
     command: click.Command = cli, parent: click.Context | None = None
 ) -> Iterator[tuple[Command, click.Context]]:
-    """Every command below `command`, itself first, each in a context of its own."""
+    """Every command from `command` downwards, each with its own context."""
     assert isinstance(command, Command)
     settings = command.context_settings
     ctx = click.Context(command, info_name=command.name, parent=parent, **settings)
@@ -82,7 +82,7 @@ def pages(
 
 
 def write(folder: Path) -> list[Path]:
-    """The pages' files: `ackwise.1`, `ackwise-compare.1` and so on."""
+    """Writes the pages `ackwise.1`, `ackwise-compare.1` and so on, and returns their files."""
     folder.mkdir(parents=True, exist_ok=True)
     made = []
     for command, ctx in pages():

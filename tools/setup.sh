@@ -4,7 +4,7 @@
 #
 #   tools/setup.sh SCOPE...     scopes of python/ackwise/host/needs.tsv
 #
-# What is already there stays: a cargo that is new enough is kept.
+# Installed programs are kept if they are new enough, for example cargo.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -30,7 +30,7 @@ fi
 
 export DEBIAN_FRONTEND=noninteractive
 "${as_root[@]}" apt-get update -qq
-# A package that this release does not have must not keep the others away.
+# A package that this release lacks must not prevent installing the others.
 packages=()
 for package in $(./needs --packages "$@" || true); do
 	if apt-cache show --no-all-versions "$package" >/dev/null 2>&1; then

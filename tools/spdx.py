@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Every source file says its licence in its first lines; data and golden tables need not."""
+"""Checks that every source file states its licence in its first lines; data and golden tables need
+not."""
 
 import subprocess
 import sys
@@ -19,13 +20,13 @@ WITHOUT = {
     ".svg",
     ".snap",
 }
-# Texts of licences, and files whose format has no comments.
+# Licence texts, and files whose format has no comments.
 NAMES_WITHOUT = {"LICENSE", "COPYING", "MIT", "GPL-2.0-only", ".gitignore"}
 FOLDERS_WITHOUT = ("LICENSES/", "corpus/", "seeds/")
 
 
 def needs_mark(path: str) -> bool:
-    """Whether a file of this path is source."""
+    """Whether the path is that of a source file, which needs a licence mark."""
     name = path.rsplit("/", 1)[-1]
     return not (
         Path(name).suffix in WITHOUT

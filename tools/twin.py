@@ -8,8 +8,8 @@ and kernel gave.
     python tools/twin.py --show         how far the worlds are apart, beside the bounds
 
 A row holds one measure of one link, workload, policy and group: in the simulator, on the kernel,
-and on the kernel with other seeds. Of links drawn at random a row holds what a cell of the sweep
-came to, with each of two seeds. tools/evidence.py keeps them with the hash of what they follow
+and on the kernel with other seeds. For links drawn at random, a row holds the result of one cell of
+the sweep with each of two seeds. tools/evidence.py keeps them with the hash of what they follow
 from; docs/findings/tables.py makes the tables of docs/findings/disagreement.md of them.
 """
 
@@ -51,13 +51,13 @@ from ackwise.twin.run import Measure
 FOLDER = Path(__file__).resolve().parent.parent / "golden" / "twin"
 RANDOM = FOLDER / "random"
 LOSSES = FOLDER / "losses"
-REASON = "acks."  # in front of the label of a reason
-# Asked of the median and of the worst difference, in percent, before anything was measured.
+REASON = "acks."  # prefix of a reason's label
+# Maximum of the median and of the worst difference in percent, set before anything was measured.
 BOUNDS = {"goodput_bps": (2, 8), "acks": (4, 12), "rtt_p50_ns": (5, 15)}
-# On the same losses: of the median difference of goodput, in percent, and of segments sent again,
-# for 100 packets lost.
+# On the same losses: maximum median difference of goodput in percent, and of retransmitted segments
+# per 100 lost packets.
 SAME_BOUNDS = {"goodput_bps": 2, "retransmitted_segments": 2}
-# What of a run is compared on the same losses: the kernel's counters that mean the same.
+# Measures compared on the same losses: kernel counters with the same meaning.
 _COUNTED = {
     "recoveries": ("TcpExtTCPSackRecovery", "TcpExtTCPRenoRecovery"),
     "timeouts": ("TcpExtTCPTimeouts",),
@@ -66,7 +66,7 @@ _COUNTED = {
 
 @dataclass(frozen=True)
 class Row:
-    """One measure; None: a world does not measure it."""
+    """One measure; None: one world does not measure it."""
 
     link: str
     workload: str
@@ -79,7 +79,7 @@ class Row:
 
     @property
     def figure(self) -> Measure:
-        """With its differences."""
+        """The measure with its differences."""
         worlds = (self.simulator, self.linux, self.again)
         return Measure(*(None if v is None else Estimate(v, None) for v in worlds))
 
@@ -88,12 +88,12 @@ _VALUES = ("simulator", "linux", "again")
 
 
 def names() -> list[str]:
-    """The plans."""
+    """Names of the plans."""
     return sorted(file.stem for file in FOLDER.glob("*.toml"))
 
 
 def rows_of(twin: run.Twin) -> Iterator[Row]:
-    """What a plan gave; measures that neither world has are left out."""
+    """The rows of a plan's results, without measures that neither world has."""
     for _, cells in twin.tables():
         for cell in cells:
             of = cell.linux
@@ -107,7 +107,7 @@ def rows_of(twin: run.Twin) -> Iterator[Row]:
 
 
 def text(rows: Sequence[Row]) -> str:
-    """As a file holds them."""
+    """The rows as text of a CSV file."""
     out = io.StringIO()
     out.write("# SPDX-License-Identifier: MIT\n")
     writer = csv.writer(out, lineterminator="\n")
@@ -131,7 +131,8 @@ def read(name: str) -> list[Row]:
 
 
 def differences(rows: Sequence[Row], measure: str, *, again: bool = False) -> list[float]:
-    """|difference| in percent of every place that has one, of the yardstick with `again`."""
+    """|difference| in percent of every row that has one; with `again`, of the kernel with other
+    seeds."""
     found = (
         row.figure.again_percent if again else row.figure.difference_percent
         for row in rows
@@ -141,7 +142,7 @@ def differences(rows: Sequence[Row], measure: str, *, again: bool = False) -> li
 
 
 def write_random(name: str, jobs: int | None) -> None:
-    """Runs a space and writes its cells; goes on where it was interrupted."""
+    """Runs a space and writes its cells; continues an interrupted run."""
     space = spaces.load(str(RANDOM / f"{name}.toml"))
     folder = FOLDER.parents[1] / "build" / "twin-random" / name
     kernel = world.Linux.here(files.cache_folder(), False, None)
@@ -157,7 +158,7 @@ def write_random(name: str, jobs: int | None) -> None:
 
     try:
         fill()
-    except InputError:  # what another build or another space left there
+    except InputError:  # left over from another build or another space
         shutil.rmtree(folder, ignore_errors=True)
         fill()
     parts = sorted(folder.glob("cells/*/*.parquet"))
@@ -180,12 +181,13 @@ def write_random(name: str, jobs: int | None) -> None:
 
 
 def random_names(suffix: str = "csv") -> list[str]:
-    """The spaces of links drawn at random that were run; with "toml", all of them."""
+    """Names of the spaces of random links that were run; with "toml", of all such spaces."""
     return sorted(file.stem for file in RANDOM.glob(f"*.{suffix}"))
 
 
 def write_same_losses(jobs: int | None) -> None:
-    """One run of each link of a space on the kernel, and one of the simulator on its losses."""
+    """Runs each link of a space once on the kernel, and once in the simulator with the kernel's
+    losses."""
     space = spaces.load(str(LOSSES / "same.toml"))
     kernel = build.find(files.cache_folder(), False)
     (candidate,) = space.candidates
@@ -223,7 +225,7 @@ def write_same_losses(jobs: int | None) -> None:
 
 
 def _outcome(result: dict[str, Any]) -> dict[str, float]:
-    """What a download came to on its losses."""
+    """Counters of a download relative to its losses."""
     (group,) = result["groups"]
     found = {"goodput_bps": number(group["goodput_bps"])}
     found["retransmitted_segments"] = group["retransmitted_segments"]
@@ -237,14 +239,14 @@ def _outcome(result: dict[str, Any]) -> dict[str, float]:
 
 
 def read_same_losses() -> list[dict[str, float]]:
-    """The links that lost a packet."""
+    """The links on which a packet was lost."""
     lines = (LOSSES / "same.csv").read_text(encoding="utf-8").splitlines()[1:]
     rows = [{name: float(value) for name, value in row.items()} for row in csv.DictReader(lines)]
     return [row for row in rows if row["lost"]]
 
 
 def same_losses_differences(rows: Sequence[dict[str, float]], measure: str) -> list[float]:
-    """|difference| of every link: of goodput in percent, of counts for 100 packets lost."""
+    """|difference| of every link: of goodput in percent, of counts per 100 lost packets."""
     return [
         100 * abs(row[measure] - row[f"{BESIDE}.{measure}"])
         / row[f"{BESIDE}.{measure}" if measure == "goodput_bps" else "lost"]
@@ -259,8 +261,8 @@ def read_random(name: str) -> list[dict[str, str]]:
 
 
 def random_differences(cells: Sequence[dict[str, str]], measure: str) -> dict[str, list[float]]:
-    """|difference| in percent of every cell: of the simulator from the kernel, and of the kernel
-    in the second run, if there is one, from that in the first."""
+    """|difference| in percent of every cell: simulator against kernel, and the kernel's second run,
+    if there is one, against its first."""
     there = {
         (row["point"], row["policy"], row["run"]): float(row[f"{BESIDE}.{measure}"] or 0)
         for row in cells
@@ -278,7 +280,7 @@ def random_differences(cells: Sequence[dict[str, str]], measure: str) -> dict[st
 
 
 def random_points(cells: Sequence[dict[str, str]]) -> list[dict[str, dict[str, float]]]:
-    """Of each link by policy: goodput and ACKs of both worlds, means over the seeds."""
+    """Goodput and ACKs of both worlds for each link by policy, means over the seeds."""
     measures = [
         f"{prefix}{name}" for name in ("goodput_bps", "acks") for prefix in ("", f"{BESIDE}.")
     ]
@@ -295,8 +297,8 @@ def random_points(cells: Sequence[dict[str, str]]) -> list[dict[str, dict[str, f
 
 
 def first_run(cells: Sequence[dict[str, str]], *, again: bool = False) -> list[dict[str, str]]:
-    """The cells of the first run; with `again` the kernel in the place of the simulator, and beside
-    it the kernel in the second."""
+    """The cells of the first run; with `again`, the kernel takes the simulator's place and its
+    second run the kernel's."""
     first, second = sorted({row["run"] for row in cells})[:2]
     there = {(row["point"], row["policy"]): row for row in cells if row["run"] == second}
     chosen = [row for row in cells if row["run"] == first]
@@ -312,8 +314,8 @@ def first_run(cells: Sequence[dict[str, str]], *, again: bool = False) -> list[d
 
 
 def best_agrees(point: dict[str, dict[str, float]]) -> bool:
-    """Whether the policy that is best in the simulator, with the fewest ACKs within 1% of the best
-    goodput, has on the kernel a goodput within 1% of the best there."""
+    """Whether the policy that is best in the simulator (fewest ACKs within 1% of the best goodput)
+    reaches a goodput within 1% of the best on the kernel, too."""
     most = max(one["goodput_bps"] for one in point.values())
     near = {p: one for p, one in point.items() if one["goodput_bps"] >= 0.99 * most}
     best = min(near, key=lambda policy: near[policy]["acks"])
@@ -322,7 +324,7 @@ def best_agrees(point: dict[str, dict[str, float]]) -> bool:
 
 
 def show() -> None:
-    """Median and worst difference of each measure that is bounded."""
+    """Prints median and worst difference of each measure with a bound."""
     rows = [row for name in names() for row in read(name)]
     for measure, (middle, worst) in BOUNDS.items():
         apart, chance = (differences(rows, measure, again=again) for again in (False, True))
@@ -335,7 +337,7 @@ def show() -> None:
 
 
 def show_same_losses() -> None:
-    """Median and worst on the same losses."""
+    """Prints median and worst difference on the same losses."""
     rows = read_same_losses()
     for measure in ("goodput_bps", "retransmitted_segments", "recoveries", "timeouts"):
         apart = same_losses_differences(rows, measure)

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""What simulator and kernel say of the same plan, as the file that tables know it by.
+"""Results of simulator and kernel for the same plan, combined into the file that tables are made
+from.
 
     ackwise compare --plan all-links --json simulator.json
     ackwise compare --plan all-links --on linux --json lab.json
     python tools/worlds.py --simulator simulator.json --lab lab.json
     python docs/findings/tables.py --write
 
-Either option takes several files, such as one for each link. The rule by which the two agree is in
+Both options accept several files, for example one per link. The rule for agreement is in
 python/ackwise/results/agreement.py.
 """
 
@@ -26,7 +27,7 @@ def read(files: list[Path]) -> list[dict[str, Any]]:
 
 
 def main() -> int:
-    """Writes the file and says on how many links the ranking agrees."""
+    """Writes the file and prints on how many links the ranking agrees."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--simulator", type=Path, nargs="+", required=True)
     parser.add_argument("--lab", type=Path, nargs="+", required=True)

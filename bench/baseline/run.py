@@ -4,7 +4,7 @@
     python bench/baseline/run.py COMMIT [--rounds 15] [--json]
 
 The engine of COMMIT is built once, below build/baseline. Both engines then run the same scenarios
-in turn, in one process pinned to one core. The ratio is of the medians: above 1, this checkout is
+in turn, in one process pinned to one core. The ratio compares medians: above 1, this checkout is
 slower. "same" says whether both gave the same result, byte for byte.
 """
 
@@ -26,7 +26,7 @@ from dumbbell import scenario  # noqa: E402
 from ackwise.engine import _engine as now  # noqa: E402
 
 BUILD = ROOT / "build" / "baseline"
-# Flows, simulated seconds, congestion control: some 50 ms of processor time each.
+# Flows, simulated seconds, congestion control: about 50 ms of processor time each.
 CASES = [
     (1, 20, "cubic"),
     (100, 10, "cubic"),
@@ -37,7 +37,7 @@ CASES = [
 
 
 def built(commit):
-    """The engine of a commit, as a file."""
+    """File of the engine of a commit, built if necessary."""
     words = ["git", "-C", str(ROOT), "rev-parse", "--verify", f"{commit}^{{commit}}"]
     found = subprocess.run(words, capture_output=True, text=True, check=False)
     if found.returncode:
@@ -67,7 +67,7 @@ def built(commit):
 
 
 def loaded(file):
-    """A module of its own for each engine, though both are called _engine."""
+    """The engine as a module of its own, though both are called _engine."""
     spec = importlib.util.spec_from_file_location("_engine", file)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Nanoseconds that the classifier of pure ACKs costs for each packet, in this machine's kernel.
+"""Cost of the classifier of pure ACKs in nanoseconds per packet, in this machine's kernel.
 
-A system call costs a hundred times what the filter does, so the filter is made longer: a socket's
-program of COPIES classifiers one behind the other, against one that returns at once. The
-difference, divided by COPIES, is one classifier; the least of ROUNDS is taken, as whatever disturbs
-only adds.
+A system call takes a hundred times as long as the filter, so the measured program consists of
+COPIES classifiers in sequence, compared with a program that returns at once. The difference divided
+by COPIES is the cost of one classifier; the minimum of ROUNDS is used, because disturbances only
+add.
 """
 
 import ctypes
@@ -22,7 +22,7 @@ from frames import ATOMIC, DEST, HOP, ROUTE, SIX, TIMESTAMPS, Packet, replace
 from ackwise.gateway.bpf import Instruction, packed
 from ackwise.gateway.classifier import Framing, pure_ack
 
-COPIES = 16  # a program has 4096 instructions at most
+COPIES = 16  # a program has at most 4096 instructions
 PACKETS = 20_000
 ROUNDS = 15
 BOUND_NS = 200.0
@@ -44,8 +44,8 @@ FRAMES = {
 
 
 def repeated(program: tuple[Instruction, ...], copies: int) -> tuple[Instruction, ...]:
-    """`copies` of it one behind the other: each return becomes a jump behind its copy. In the end
-    0, so that nothing is ever received."""
+    """`copies` of the program in sequence: each return becomes a jump to the next copy. The last
+    one returns 0, so that nothing is ever received."""
     one = tuple(
         Instruction(_JUMP, 0, 0, len(program) - at - 1) if i.code == _RETURN else i
         for at, i in enumerate(program)
@@ -54,7 +54,7 @@ def repeated(program: tuple[Instruction, ...], copies: int) -> tuple[Instruction
 
 
 def least_ns(program: tuple[Instruction, ...], frame: bytes) -> float:
-    """Time to send one frame to a socket whose filter is `program`."""
+    """Minimum time to send one frame to a socket whose filter is `program`."""
     out, into = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
     code = ctypes.create_string_buffer(packed(program))
     head = struct.pack("@HP", len(program), ctypes.addressof(code))
@@ -72,7 +72,7 @@ def least_ns(program: tuple[Instruction, ...], frame: bytes) -> float:
 
 
 def main() -> int:
-    """1 when a frame costs more than the bound."""
+    """Exit code 1 when a frame costs more than the bound."""
     gc.disable()
     program = pure_ack(Framing.ETHERNET)
     many, none = repeated(program, COPIES), repeated(program, 0)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Nanoseconds for each event, by policy: bulk data in order at 10 Gbit/s with
- * the ACKs that the policy asks for and the timers that come due.  The loop
- * that makes the events is measured alone and taken off.  Best of RUNS: what
- * disturbs a measurement only makes it longer.
+ * Nanoseconds per event, by policy: bulk data in order at 10 Gbit/s with the
+ * ACKs that the policy requests and the timers that expire.  The loop that
+ * generates the events is measured alone and subtracted.  Minimum of RUNS:
+ * disturbances only make a measurement longer.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -32,7 +32,7 @@ static u64 clock_ns(void)
 	return (u64)t.tv_sec * AW_NS_PER_S + (u64)t.tv_nsec;
 }
 
-/* Not inlined, as aw_decide() is not. */
+/* Not inlined, like aw_decide(). */
 __attribute__((noinline)) static struct aw_verdict no_policy(const struct aw_event *e)
 {
 	sink += e->now_ns;

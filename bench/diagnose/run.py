@@ -3,8 +3,8 @@
 
     python bench/diagnose/run.py [--connections 10000] [--segments 64] [--rounds 3] [--json]
 
-The capture is made first, always with the same bytes, and removed at the end; it takes as much of
-TMPDIR. Every program reads it from the page cache, in turns. Seconds are processor seconds (user
+The capture is generated first, always with the same bytes, and removed at the end; it occupies 1 GB
+of TMPDIR. Every program reads it from the page cache, in turns. Seconds are processor seconds (user
 and system) of the fastest round; the scaling over threads is wall time and needs two idle cores.
 tshark reads the first packets only (--tshark-packets). Exit code 1 when a goal is missed.
 """
@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 GOALS = {"tcptrace": 3, "tcptrace of many": 10, "tshark": 100, "scaling": 1.8, "peak_mb": 500}
 MANY = 10_000
 OURS = ("statistics", "diagnosis")
-# What tshark needs to mark for the same statistics.
+# Fields that make tshark compute the same statistics.
 MARKS = ["flags", "retransmission", "out_of_order", "duplicate_ack", "ack_rtt", "bytes_in_flight"]
 
 
@@ -52,7 +52,7 @@ def measure(command):
 
 
 def faster(row, before):
-    """The best of both, figure by figure; the most memory."""
+    """The minimum of both rows for every time, and the maximum memory."""
     if before is None:
         return row
     best = {key: min(row[key], before[key]) for key in ("cpu_s", "wall_s")}
@@ -60,7 +60,7 @@ def faster(row, before):
 
 
 def wall_s_of_two(command):
-    """Two processes at one time, which share nothing: what a second core is worth on this host."""
+    """Wall time of two independent processes at once: the value of a second core on this host."""
     start = time.perf_counter()
     both = [threading.Thread(target=measure, args=(command,)) for _ in range(2)]
     for one in both:
@@ -71,7 +71,7 @@ def wall_s_of_two(command):
 
 
 def sides_of(programs, capture, tshark_packets):
-    """What runs, by name: command, and packets of the capture if not all."""
+    """The programs to compare: name, command, and number of packets if not the whole capture."""
     totals = str(programs / "totals")
     sides = {
         what + how: ([totals, what, threads, capture], None)

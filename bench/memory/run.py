@@ -34,7 +34,7 @@ print(json.dumps({
 
 
 def scenario(flows, seconds):
-    """All flows long, through 1 Gbit/s, 20 ms one way, a queue of one bandwidth-delay product."""
+    """Long flows through 1 Gbit/s, 20 ms one way, a queue of one bandwidth-delay product."""
     pipe = {"rate_bps": 1_000_000_000, "delay_ns": 20 * MS, "queue_packets": 3333}
     return {
         "seed": 1,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * N long TCP flows over one dumbbell in ns-3, the peer of bench/ns3/run.py.
+ * N long TCP flows over one dumbbell in ns-3, for bench/ns3/run.py.
  *
  *	sender 0 --access--\                                  /--access-- receiver 0
  *	sender 1 --access--- router ==== bottleneck ==== router ---access-- receiver 1

@@ -4,12 +4,12 @@
     make -C bench/ns3 optimized    once: ns-3 as its developers build it, see there
     make -C bench/ns3 && python bench/ns3/run.py [--json]
 
-Both sides run by turns, pinned to one core, with the same links, rates, delays, queue,
-segment size, delayed-ACK rule and congestion control, and without logs. A packet-hop is a packet,
-data or ACK, received over one link; a path has three links. Seconds are processor seconds, so that
-other load on the machine counts for neither side. ns-3 is measured twice where there are
-many flows: with a pair of hosts for each flow, as ackwise does, and with ten pairs that share the
-flows, where its routers are fastest. Exit code 1 when a ratio is below its bound.
+Both sides run in turn, pinned to one core, with the same links, rates, delays, queue, segment size,
+delayed-ACK rule and congestion control, and without logs. A packet-hop is a packet, data or ACK,
+received over one link; a path has three links. Seconds are processor seconds, so that other load on
+the machine counts for neither side. ns-3 is measured twice where there are many flows: with a pair
+of hosts for each flow, as ackwise does, and with ten pairs that share the flows, where its routers
+are fastest. Exit code 1 when a ratio is below its bound.
 """
 
 import argparse
@@ -29,11 +29,11 @@ from ackwise.engine import _engine  # noqa: E402
 NS3 = ROOT / "build" / "ns3" / "dumbbell"
 OPTIMIZED = NS3.parent / "optimized"
 
-# Simulated seconds: ns-3 needs less than half a minute for each.
+# Simulated seconds: ns-3 needs less than half a minute for each case.
 CASES = [(1, 20), (100, 10), (1000, 6)]
 FEW_HOSTS = 10
-# At least so many times as fast, by the number of flows: with the same hosts, and as ns-3's fastest
-# shape where that is another.
+# Minimum speed ratio by number of flows: with the same hosts, and with ns-3's fastest shape where
+# that is another.
 BOUNDS = {1: 200, 100: 200, 1000: 100}
 FASTEST_SHAPE_BOUND = 100
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Processor time of a look at many sockets, in turns: ackwise by its BPF program and by inet_diag,
-what the kernel alone takes of each, and `ss -tinH`.
+"""Processor time of a sample of many sockets, measured in turn: ackwise with its BPF program and
+with inet_diag, the kernel's part of each, and `ss -tinH`.
 
-The sockets are both ends of connections over loopback, in a network namespace of its own, which
-needs root. They are held by several processes, as one may have too few descriptors.
+The sockets are both ends of connections over loopback, in a separate network namespace, which needs
+root. Several processes hold them, because one may have too few descriptors.
 """
 
 import argparse
@@ -34,8 +34,8 @@ _INSIDE = "ACKWISE_BENCH_INSIDE"
 
 
 def hold(number, connections, active, ready):
-    """Holds both ends of connections from an address of its own to a port of its own; `active` of
-    them carry a byte each second."""
+    """Holds both ends of connections from an address to a port, both reserved for this process;
+    `active` of them carry a byte each second."""
     with socket.create_server(("127.0.0.1", _PORT + number), backlog=1024) as server:
         pairs = []
         for _ in range(connections):
@@ -52,7 +52,8 @@ def hold(number, connections, active, ready):
 
 
 def held(sockets, active):
-    """Starts the processes and waits until all connections are made; their process ids."""
+    """Starts the processes and waits until all connections are established; returns their process
+    ids."""
     most = (resource.getrlimit(resource.RLIMIT_NOFILE)[0] - _FILES_SPARE) // 2
     ready, made = os.pipe()
     children = []
@@ -75,13 +76,13 @@ def held(sockets, active):
 
 
 def cpu_s(who):
-    """Processor time of user and kernel."""
+    """Processor time in user and kernel mode, seconds."""
     used = resource.getrusage(who)
     return used.ru_utime + used.ru_stime
 
 
 def kernel_alone(begun):
-    """Takes the list and reads nothing but how each datagram ends."""
+    """Reads a whole list, looking only at how each datagram ends."""
     begin = cpu_s(resource.RUSAGE_SELF)
     with closing(begun()) as listing:
         while listing.receive().data[-_DONE_BYTES:][: len(_DONE)] != _DONE:
@@ -90,7 +91,7 @@ def kernel_alone(begun):
 
 
 def look(sampler):
-    """At every socket, with the twenty that lost most."""
+    """Samples every socket, and formats the twenty that lost most time."""
     begin = cpu_s(resource.RUSAGE_SELF)
     sampler.begin()
     sampler.rows(20)
@@ -98,7 +99,7 @@ def look(sampler):
 
 
 def walker_or_none(states):
-    """None where the BPF program cannot be loaded, which it says."""
+    """A walker; None where the BPF program cannot be loaded, after a message about it."""
     try:
         return Walker(states)
     except RunError as problem:
@@ -107,14 +108,14 @@ def walker_or_none(states):
 
 
 def ss():
-    """Its answer goes nowhere."""
+    """Runs `ss` and discards its output."""
     begin = cpu_s(resource.RUSAGE_CHILDREN)
     subprocess.run(["ss", "-tinH"], stdout=subprocess.DEVNULL, check=True)
     return cpu_s(resource.RUSAGE_CHILDREN) - begin
 
 
 def measured(sockets, active):
-    """Prints what a look costs."""
+    """Prints the cost of a sample."""
     chosen = selection.parse([])
     alone, walker = walker_or_none(chosen.states), walker_or_none(chosen.states)
     with closing(Sampler(chosen)) as lists, closing(Sampler(chosen, walker=walker)) as walks:
@@ -130,7 +131,7 @@ def measured(sockets, active):
         costs = {side: [] for side in sides}
         for _ in range(ROUNDS):
             since_us = inet_diag.now_us()
-            time.sleep(1)  # in which every active socket is active
+            time.sleep(1)  # within which every active socket sends
             for side, measure in sides.items():
                 costs[side].append(measure())
         listed = lists.totals()["sockets"]
@@ -150,7 +151,7 @@ def measured(sockets, active):
 
 
 def paced(way, looking, intervals=10):
-    """Prints what a sampler takes that may use its share."""
+    """Prints the processor time of a sampler limited to its share."""
     with closing(looking) as sampler:
         sampler.begin()
         sampler.rows(20)
@@ -170,7 +171,7 @@ def paced(way, looking, intervals=10):
 
 
 def main():
-    """Enters a namespace of its own and measures there."""
+    """Enters a new network namespace and measures there."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sockets", type=int, default=100_000)
     parser.add_argument("--active", type=int, default=5_000)

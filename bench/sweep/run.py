@@ -4,9 +4,9 @@
     python bench/sweep/run.py [--rounds 3] [--bound 1.9] [--json]
 
 The space has 3000 points of two policies, ten seconds of a download each, at rates from 2 to 200
-Mbit/s. Each round makes the whole data set with one worker, then with two, each in a process of its
-own, without the time that the interpreter takes to start: what it loads with the first cells is
-loaded before. Exit code 1 when the median of the rounds' ratios is below the bound.
+Mbit/s. Each round computes the whole data set with one worker, then with two, each in a separate
+process. Starting the interpreter does not count: modules are imported beforehand. Exit code 1 when
+the median of the rounds' ratios is below the bound.
 """
 
 import argparse
@@ -59,7 +59,7 @@ print(time.perf_counter() - start)
 
 
 def seconds(spaces, folder, workers):
-    """Time of one sweep into a folder."""
+    """Wall time of one sweep into a folder."""
     done = subprocess.run(
         [sys.executable, "-c", CHILD, *map(str, spaces), str(folder), str(workers)],
         stdout=subprocess.PIPE,
@@ -70,7 +70,7 @@ def seconds(spaces, folder, workers):
 
 
 def bytes_of(folder):
-    """The parts of a data set."""
+    """All bytes of a data set's parts, to compare."""
     return {p.name: p.read_bytes() for p in sorted(folder.glob("cells/*/*.parquet"))}
 
 

@@ -5,11 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 Column = list[int | None]
-_SINGLE = (
-    "to_ns",
-    "last",
-    "packets",
-)  # follow from the other columns for one packet
+# Columns that follow from the others for a single packet.
+_SINGLE = ("to_ns", "last", "packets")
 _TIMES = "_ns"
 
 
