@@ -29,7 +29,6 @@ from typing import NamedTuple
 import meaning
 
 from ackwise import reproduce
-from ackwise.lab.build import CORE_PATCH
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ROOT / "docs" / "experiments"
@@ -95,12 +94,10 @@ LAB = (
     "linux/patches/6.12/*.patch",
     "linux/patches/lab*/*.patch",
     "linux/config/*",
-    "linux/core-patch",
+    "linux/series",
     "linux/lab/*",
 )
-SERIES = ("linux/patches/6.12/*.patch", "linux/config/ackwise.config", "linux/core-patch")
-# Made from CORE by linux/core-patch, which count instead: comments of the core may change.
-GENERATED = ROOT / "linux/patches/6.12" / CORE_PATCH
+SERIES = ("linux/patches/6.12/*.patch", "linux/config/ackwise.config", "linux/series")
 
 
 class Sources(NamedTuple):
@@ -273,7 +270,7 @@ def input_files(globs: tuple[str, ...], modules: tuple[str, ...]) -> list[Path]:
 
 @cache
 def _matching(pattern: str) -> tuple[Path, ...]:
-    found = tuple(file for file in ROOT.glob(pattern) if file.is_file() and file != GENERATED)
+    found = tuple(file for file in ROOT.glob(pattern) if file.is_file())
     if not found:
         raise SystemExit(f"evidence: {pattern}: no such file; mend the table in {__file__}")
     return found

@@ -976,7 +976,7 @@ def with_patches(*patches: Path, core_patch: Path | None = None) -> build.Inputs
 
 def prints_core(tmp_path: Path, *lines: str) -> Path:
     """A program that prints a patch with one file more, core.c."""
-    program = tmp_path / "core-patch"
+    program = tmp_path / "series"
     head = f"--- /dev/null\n+++ b/core.c\n@@ -0,0 +1,{len(lines)} @@\n"
     added = "".join(f"+{line}\n" for line in lines)
     program.write_text(f"#!/bin/sh\ncat <<'EOF'\n{head}{added}EOF\n")
@@ -1067,12 +1067,10 @@ def test_the_core_comes_from_its_files_and_only_its_changes_touch_the_tree(
     assert not (tree / "core.c").exists()
 
 
-def test_the_lab_takes_the_core_from_its_files_not_from_the_series() -> None:
+def test_the_lab_takes_the_core_from_its_files() -> None:
     folder = build.linux_folder()
-    assert (folder / "patches" / "6.12" / build.CORE_PATCH).is_file()
     made = build.inputs(stock=False)
-    assert build.CORE_PATCH not in {patch.name for patch in made.patches}
-    assert made.core_patch == folder / "core-patch"
+    assert made.core_patch == folder / "series"
     assert folder.parent / "core" / "rails.c" in made.core
 
 

@@ -99,23 +99,24 @@ def test_policies_that_share_code_share_a_module(core: Path) -> None:
     assert sorted(named) == sorted(listed(core))
 
 
-def core_patch(linux: Path, word: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([linux / "core-patch", word], capture_output=True, text=True, check=False)
+def series(linux: Path, version: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([linux / "series", version], capture_output=True, text=True, check=False)
 
 
 def test_the_kernel_gets_a_module_for_each_policy(core: Path, tmp_path: Path) -> None:
     linux = tmp_path / "linux"
-    (linux / "patches" / "6.12").mkdir(parents=True)
-    shutil.copy(ROOT / "linux" / "core-patch", linux)
+    linux.mkdir()
+    shutil.copy(ROOT / "linux" / "series", linux)
     add(core, "patient.c", "patient")
-    assert "core/policies --write" in core_patch(linux, "--write").stderr
-    assert not list(linux.rglob("*.patch"))
+    stale = series(linux, "core")
+    assert "core/policies --write" in stale.stderr
+    assert not stale.stdout
     policies(core, "--write")
-    assert core_patch(linux, "--write").returncode == 0
+    made = series(linux, "core")
+    assert made.returncode == 0
     tree = tmp_path / "tree"
     tree.mkdir()
-    (patch,) = linux.rglob("*.patch")
-    subprocess.run(["git", "apply", patch], cwd=tree, check=True)
+    subprocess.run(["git", "apply", "-"], cwd=tree, input=made.stdout, text=True, check=True)
     placed = tree / "net/ipv4/ackpolicy/core"
     rules = (placed / "modules.mk").read_text(encoding="utf-8")
     assert "tcp_ack_patient-y := core/module/patient.o core/policy/patient.o\n" in rules
@@ -130,31 +131,29 @@ def test_the_kernel_gets_a_module_for_each_policy(core: Path, tmp_path: Path) ->
         assert alias == (holders[0].stem != policy)
 
 
-def test_the_series_has_the_core_of_this_checkout() -> None:
-    done = core_patch(ROOT / "linux", "--check")
-    assert done.returncode == 0, done.stderr
+@pytest.mark.parametrize("version", ["6.12", "7.3"])
+def test_the_series_is_a_mailbox_of_the_core_and_all_patches(version: str, tmp_path: Path) -> None:
+    made = series(ROOT / "linux", version)
+    assert made.returncode == 0
+    split = ["git", "mailsplit", f"-o{tmp_path}"]
+    subprocess.run(split, input=made.stdout, text=True, check=True, capture_output=True)
+    first, *rest = (mail.read_text(encoding="utf-8") for mail in sorted(tmp_path.iterdir()))
+    assert first == series(ROOT / "linux", "core").stdout
+    patches = sorted((ROOT / "linux" / "patches" / version).glob("*.patch"))
+    assert rest == [patch.read_text(encoding="utf-8") for patch in patches]
+    assert [patch.name[:4] for patch in patches] == [f"{n:04}" for n in range(2, 16)]
 
 
-def test_a_core_patch_that_is_stale_or_edited_is_reported(core: Path, tmp_path: Path) -> None:
-    linux = tmp_path / "linux"
-    (linux / "patches" / "6.12").mkdir(parents=True)
-    shutil.copy(ROOT / "linux" / "core-patch", linux)
-    core_patch(linux, "--write")
-    assert core_patch(linux, "--check").returncode == 0
-    rails = core / "rails.c"
-    rails.write_text(rails.read_text(encoding="utf-8") + "/* more */\n", encoding="utf-8")
-    assert "run linux/core-patch --write" in core_patch(linux, "--check").stderr
-    core_patch(linux, "--write")
-    (patch,) = linux.rglob("*.patch")
-    whole = patch.read_bytes()
-    patch.write_bytes(whole + b"-- \n")
-    assert core_patch(linux, "--check").returncode == 1
-    core_patch(linux, "--write")
-    assert patch.read_bytes() == whole
+def test_a_series_that_is_not_there_is_named(tmp_path: Path) -> None:
+    for version in ("5.10", "lab", "../6.12x"):
+        wrong = series(ROOT / "linux", version)
+        assert (wrong.returncode, wrong.stdout) == (1, "")
+        assert f"{version}: no such series; there are 6.12 7.3" in wrong.stderr
+    assert series(ROOT / "linux", "").returncode == 2
 
 
 def test_the_patch_holds_each_file_of_the_core_unchanged(tmp_path: Path) -> None:
-    printed = core_patch(ROOT / "linux", "--print").stdout
+    printed = series(ROOT / "linux", "core").stdout
     subprocess.run(["git", "apply", "-"], cwd=tmp_path, input=printed, text=True, check=True)
     core = ROOT / "core"
     folders = {core / "include" / "ackwise": "include/ackwise", core: "net/ipv4/ackpolicy/core"}

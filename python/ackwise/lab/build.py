@@ -40,8 +40,6 @@ OBJECT_BYTES = 10**9
 BUILD_PATH = "build"  # in CACHE/tree: where a tree is while it is built
 KERNELS_KEPT = 16
 FULL_BUILD_STEPS = 1800
-# The first of the series is made anew from core/, so that a change there needs no other step.
-CORE_PATCH = "0001-tcp-add-the-core-of-ACK-policies.patch"
 # Sources that no target builds, but for its own architecture; Kconfig files and Makefiles stay.
 _LEFT_OUT = (
     *(f"arch/{name}" for name in (
@@ -106,12 +104,11 @@ def inputs(stock: bool, extra_configs: Iterable[Path] = (), target: Target = UML
         if not file.is_file():
             raise InputError(f"--config: {file}: does not exist; give a file of CONFIG_ lines")
     configs = [*target.configs, *(() if stock else target.own_configs)]
-    series = [] if stock else sorted((folder / "patches" / "6.12").glob("*.patch"))
-    own = [patch for patch in series if patch.name != CORE_PATCH]
+    own = [] if stock else sorted((folder / "patches" / "6.12").glob("*.patch"))
     labs = sorted((folder / "patches" / "lab").glob("*.patch"))
     if own:
         labs += sorted((folder / "patches" / "lab-patched").glob("*.patch"))
-    core_patch = folder / "core-patch"
+    core_patch = folder / "series"
     core = folder.parent / "core"
     with_core = not stock and core_patch.is_file()
     return Inputs(
@@ -424,10 +421,10 @@ def _patch(tree: Path, made: Inputs, say: Say) -> None:
     _git_or_fail(tree, "read-tree", "base", **where)
     texts = [(patch.name, patch.read_text(encoding="utf-8")) for patch in made.patches]
     if made.core_patch:
-        done = programs.run([str(made.core_patch), "--print"])
+        done = programs.run([str(made.core_patch), "core"])
         if done.returncode:
-            raise RunError(f"lab build: linux/core-patch failed: {programs.said(done)}")
-        texts.insert(0, (CORE_PATCH, done.stdout))
+            raise RunError(f"lab build: linux/series failed: {programs.said(done)}")
+        texts.insert(0, ("the patch of core/", done.stdout))
     for name, text in texts:
         done = _git(tree, "apply", "--cached", "--whitespace=nowarn", "-", given=text, **where)
         if done.returncode:
