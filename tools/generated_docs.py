@@ -7,11 +7,13 @@ A part stands between `<!-- generated: NAME -->` and `<!-- end of NAME -->`.
 import argparse
 import re
 import sys
+import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import rails
+import spdx
 
 from ackwise import deadlock, engine, replays
 from ackwise.lab import conform
@@ -212,8 +214,23 @@ def policy_list() -> str:
     return "\n" + "\n".join(f"    {line}" for line in lines) + "\n"
 
 
+def license_list() -> str:
+    """Folders and files of each license but the usual one."""
+    rows = (
+        textwrap.fill(
+            f"- `{license_}`: {', '.join(f'`{path}`' for path in paths)}",
+            width=110,
+            subsequent_indent="  ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        for license_, paths in spdx.by_folder(spdx.licenses()).items()
+    )
+    return "\n".join(["", *rows, ""])
+
+
 PARTS: dict[str, dict[str, Callable[[], str]]] = {
-    "README.md": {"policy list": policy_list},
+    "README.md": {"policy list": policy_list, "licenses": license_list},
     "docs/inside/core.md": {"rails": rails.rail_table},
     "docs/plan-format.md": {"plan reference": plan_reference},
     "docs/results.md": {

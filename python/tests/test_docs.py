@@ -34,6 +34,15 @@ def test_results_list_every_key(root: Path) -> None:
         assert f"`{key}`" in text
 
 
+def test_pages_name_each_kernel_that_has_a_series(root: Path) -> None:
+    versions = sorted(place.name for place in (root / "linux/patches").glob("[0-9]*"))
+    series = (root / "linux/README.md").read_text(encoding="utf-8")
+    assert f"# ACK policies in Linux {' and '.join(versions)}\n" in series
+    readme = (root / "README.md").read_text(encoding="utf-8")
+    for version in versions:
+        assert f"linux/series {version}" in readme
+
+
 def example(root: Path, heading: str) -> dict[str, Any]:
     """The indented TOML below a heading of the format's page."""
     text = (root / "docs/plan-format.md").read_text(encoding="utf-8")
