@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * One connection: which member of the policy an event calls, how its answer
- * becomes one that a driver can obey, and which verdict is in force.
+ * One connection: dispatches each event to the policy, replaces answers that no
+ * driver could obey, and keeps the verdict in force.
  *
  *	            data                    data, read
  *	NOTHING ------------> WAIT ---------------------------> SEND_NOW
@@ -9,21 +9,21 @@
  *	   +-------------------+-----------------------------------+
  *	                         ACK sent
  *
- * Only an ACK ends SEND_NOW: an ACK once promised is never taken back, whatever
- * the policy says before the driver has sent it.
+ * Only an ACK ends SEND_NOW: a promised ACK is never withdrawn, whatever the
+ * policy answers before the driver has sent it.
  */
 #include <ackwise/ackwise.h>
 
 /*
- * The share of the sender's flight that may wait for an ACK [D-26].  While the
- * flight is not known, that is a whole initial window [RFC6928.1]: the sender
- * then gets an ACK before it has to wait for a timer.
+ * The share of the sender's flight that may wait for an ACK [D-26].  Until the
+ * flight is known, a whole initial window, min(10*MSS, max(2*MSS, 14600))
+ * [RFC 6928, 2]: the sender gets an ACK before it stalls until the timer.
  */
 static u32 share_bytes(const struct aw_conn *conn, const struct aw_event *e)
 {
 	u32 acks, share = conn->flight.bytes;
 
-	/* two segments may wait, whatever the flight */
+	/* two segments may always wait */
 	if (!(conn->rails & AW_RAIL_FLIGHT) ||
 	    e->unacked_bytes < 2ull * e->rcv_mss_bytes)
 		return 0;
@@ -31,7 +31,7 @@ static u32 share_bytes(const struct aw_conn *conn, const struct aw_event *e)
 		return (u32)aw_min_u64(AW_INITIAL_WINDOW * (u64)e->rcv_mss_bytes, ~0u);
 	acks = conn->policy->acks_per_round ? conn->policy->acks_per_round
 					    : AW_ACKS_PER_ROUND;
-	/* a 32-bit division would need a library on processors without one */
+	/* no division: some 32-bit targets would need libgcc */
 	for (; acks > 1; acks >>= 1)
 		share >>= 1;
 	return share;
@@ -44,7 +44,7 @@ static u64 hole_until_ns(const struct aw_conn *conn, const struct aw_event *e)
 		       : AW_NEVER_NS;
 }
 
-/* Puts in force what the rails make of v. */
+/* Applies the rails to v and puts the result in force. */
 static void put_in_force(struct aw_conn *conn, const struct aw_event *e,
 			 struct aw_verdict v)
 {
@@ -54,9 +54,9 @@ static void put_in_force(struct aw_conn *conn, const struct aw_event *e,
 }
 
 /*
- * Puts in force a policy's answer while an ACK is owed, or what can be obeyed
- * instead.  A bad policy may be slow, but it must not lose an ACK or keep arming a
- * timer in the past.
+ * Puts a policy's answer in force while an ACK is owed, or the nearest valid one.
+ * A bad policy may be slow, but must not lose an ACK or keep arming a timer in the
+ * past.
  */
 static void obey(struct aw_conn *conn, const struct aw_event *e, struct aw_verdict v)
 {
@@ -73,7 +73,8 @@ static void obey(struct aw_conn *conn, const struct aw_event *e, struct aw_verdi
 			put_in_force(conn, e, aw_wait_until(v.deadline_ns));
 		break;
 	default:
-		/* "nothing" would keep the peer waiting for ever [RFC1122.2] */
+		/* "nothing" would never send the ACK: "the delay MUST be less than
+		 * 0.5 seconds" [RFC 9293, 3.8.6.3] */
 		v = aw_rails_apply(AW_RAIL_MAX_DELAY, conn->owed_since_ns, 0,
 				   AW_NEVER_NS, e, aw_wait_until(AW_NEVER_NS));
 		put_in_force(conn, e, v);
@@ -100,11 +101,11 @@ static void on_deadline(struct aw_conn *conn, const struct aw_event *e)
 
 	if (conn->pending.action == AW_SEND_NOW)
 		return;
-	/* a timer that fired early, or that was armed for an older verdict */
+	/* the timer fired early, or was armed for an older verdict */
 	if (conn->pending.action != AW_WAIT || e->now_ns < conn->pending.deadline_ns) {
 		put_in_force(conn, e, conn->pending);
 	} else if (conn->pending.by_rail) {
-		/* the policy's own deadline has not passed: do not ask it */
+		/* the policy's own deadline has not passed: do not call it */
 		conn->pending =
 			aw_send_now(conn->compress.waiting ? AW_REASON_OUT_OF_ORDER
 							   : AW_REASON_MAX_DELAY);
@@ -116,7 +117,7 @@ static void on_deadline(struct aw_conn *conn, const struct aw_event *e)
 	}
 }
 
-/* A driver need not report a read of which the policy is not told. */
+/* False for reads that the policy is not told about; drivers need not report them. */
 static bool read_is_news(const struct aw_conn *conn, const struct aw_event *e)
 {
 	u32 slide;
@@ -124,7 +125,7 @@ static bool read_is_news(const struct aw_conn *conn, const struct aw_event *e)
 	if (conn->owed_since_ns != AW_NEVER_NS || e->unacked_bytes || !e->bytes ||
 	    e->flags & AW_FLAG_DELACK)
 		return true;
-	/* what nobody asks for is not known */
+	/* the driver need not compute wnd_next_bytes when no one reads it */
 	slide = aw_wnd_next_matters(conn->policy, e) ? aw_wnd_slide(e) : 0;
 	return aw_wnd_worth_update(aw_wnd_left(e), slide, e->wnd_max_bytes,
 				   e->rcv_mss_bytes);
@@ -178,7 +179,10 @@ static void on_ack_sent(struct aw_conn *conn, const struct aw_event *e)
 	conn->pending = aw_nothing();
 }
 
-/* One verdict per event, so one ACK at most for each segment.  [RFC5681.3] */
+/*
+ * One verdict per event: "A TCP receiver MUST NOT generate more than one ACK for
+ * every incoming segment" [RFC 5681, 4.2 (c)].
+ */
 struct aw_verdict aw_decide(struct aw_conn *conn, const struct aw_event *e)
 {
 	switch (e->kind) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* The rules that every policy must keep, and the defaults of its parameters. */
+/* Validation of policies, and the defaults of their parameters. */
 #include <ackwise/policy.h>
 
 /* Names in sysctls and socket options have at most 15 characters. */
@@ -15,7 +15,7 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* A letter first; then letters and digits, and '_' in names of parameters. */
+/* A letter, then letters and digits; '_' too in names of parameters. */
 static bool well_formed(const char *name, bool underscore, u32 longest)
 {
 	u32 i;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* Words for reasons and rails, all made from reason.def and rails.def. */
+/* Names and descriptions of reasons and rails, from reason.def and rails.def. */
 #include <ackwise/rails.h>
 #include <ackwise/verdict.h>
 

@@ -5,10 +5,11 @@
     python tools/claims.py --check      only what is missing; exit code 1 if anything is
     python tools/claims.py --json       the same as data
 
-Claims are the rows of the tables in spec/, deviations the rows of docs/deviations.md. A citation is
-a number in brackets on the line that implements or checks it. A claim needs one in code and one in
-a test, unless its row says **not yet**; a deviation needs one in either. Every number that is cited
-must exist, and so must every file and name in backticks in the column "met".
+Claims are the rows of the tables in spec/, named after the section of the RFC or numbered;
+deviations are those of docs/deviations.md. A citation is that name in brackets on the line that
+implements or checks it. A claim needs one in code and one in a test, unless its row says **not
+yet**; a deviation needs one in either. Every citation must have its row, and every file and name in
+backticks in the column "met" must exist.
 """
 
 import argparse
@@ -25,7 +26,8 @@ ROOT = Path(__file__).resolve().parent.parent
 
 SPEC = "spec"
 DEVIATIONS = "docs/deviations.md"
-NUMBER = r"(?:RFC\d+|S\d+)\.\d+|D-\d+"
+# a section of an RFC, with a letter where several claims share it; a row of spec/; a deviation
+NUMBER = r"RFC \d+, \d+(?:\.\d+)*(?: \([a-z]\))?|S\d+\.\d+|D-\d+"
 CITATION = re.compile(rf"\[({NUMBER})\]")
 NOT_YET = "**not yet**"
 TEST_FOLDERS = {"test", "tests", "conform", "selftests"}
@@ -119,7 +121,8 @@ def _defined(root: Path, problems: list[str]) -> Iterator[Claim]:
         name = page.relative_to(root).as_posix()
         for row in _rows(root, name, problems):
             if "claim" in row:
-                yield Claim(row["claim"], name, row["in our words"], row["met"])
+                words = row.get("the RFC") or row["in our words"]
+                yield Claim(row["claim"], name, words, row["met"])
     for row in _rows(root, DEVIATIONS, problems):
         if "number" in row:
             yield Claim(row["number"], DEVIATIONS, row["we do"], "")

@@ -24,7 +24,7 @@ def _linked(claims: str) -> str:
         page = "../deviations.md" if claim.startswith("D-") else "../../spec/rfc.md"
         return f"[{claim}]({page})"
 
-    return ", ".join(map(link, re.findall(r"[\w.-]+", claims)))
+    return ", ".join(map(link, re.findall(r"\[([^]]+)\]", claims)))
 
 
 def rail_table() -> str:

@@ -9,15 +9,15 @@
  *	            data              deadline passed
  *	(idle) --------------> waiting ---------------> send now
  *
- * Source: RFC and section, or spec page; its symbols and our names for them.
+ * Source: RFC and section, or spec page; its symbols and our names.
  * Constants: each with the reason for its value.
  * Deviations: where it differs from the source, as numbers of
  *	docs/deviations.md.
  *
  * Copy this file to policy/NAME.c, name the policy NAME, and write
  * test/policy_NAME.c.  Time and random bits come in with the event.  Leave
- * what the RFCs demand of every receiver to rails.c, which runs after you.
- * Cite the claims of spec/ where the code implements them.
+ * what the RFCs require of every receiver to rails.c, which runs after the
+ * policy.  Cite the claims of spec/ where the code implements them.
  */
 #include <ackwise/policy.h>
 

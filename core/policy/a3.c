@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
  * a3, a3fewer: learn how much the sender sends without an ACK, and
- * acknowledge well before.
+ * acknowledge well before that.
  *
- * Purpose: to avoid the Nagle / delayed-ACK deadlock, in which a sender holds a
- *	small segment until an ACK comes, and the receiver holds the ACK until
- *	more data comes.
- * Formula: now, when unacked >= 35% of MUDS, the most bytes that the sender
- *	sends while it gets no ACK; else after a fixed delay.
+ * Purpose: avoids the Nagle / delayed-ACK deadlock, in which the sender holds a
+ *	small segment until it gets an ACK, and the receiver holds the ACK until
+ *	it gets more data.
+ * Formula: now, when unacked >= 35% of MUDS, the maximum number of bytes that
+ *	the sender sends without an ACK; else after a fixed delay.
  *	MUDS is sampled: acknowledge everything, then send no ACK until the
- *	buffer is nearly full, a duplicate comes, or SP_timer expires; the bytes
- *	that arrived meanwhile are MUDS.
+ *	buffer is nearly full, a duplicate arrives, or SP_timer expires; the
+ *	bytes that arrived meanwhile are MUDS.
  *		SP_timer = 1.5 RTT; at each arrival max(what is left, 1.3 IPAT)
  *		IPAT = mean of the middle three of five inter-arrival times
  *		change of MUDS < MSS:  ISP_t = 3 ISP_t    (a3fewer: 4 ISP_t)
  *		else:                  ISP_t = 10         (a3fewer: ISP_t / 2)
  *		    and if MUDS grew:  threshold = 35% of it
- *	With silence_samples, every silence of the sender is a sampling: a delay
- *	that passed, or a duplicate while an ACK is owed, which is the sender's
- *	probe.  What arrived is all that it sends, so threshold = 35% of it.  The
- *	bytes of a sampling that another ACK ended are a lower bound of MUDS.
+ *	With silence_samples, every silence of the sender counts as a sampling:
+ *	an expired delay, or a duplicate while an ACK is owed (the sender's
+ *	probe).  It sent all it could, so threshold = 35% of what arrived.  If
+ *	another ACK ends a sampling, its bytes are a lower bound of MUDS.
  * States:
  *
  *	            ISP_t segments           its ACK left
@@ -31,27 +31,26 @@
  *
  * Source: spec/5-adaptive-acknowledgement.md.
  * Constants: 35%, 10, 3 and 4, 1/2, 1.5 RTT, 1.3 IPAT, five: as in the paper.
- *	RTT 100 ms while unknown: a sampling then costs at most 150 ms, less
+ *	RTT 100 ms until measured: a sampling then costs at most 150 ms, less
  *	    than the one delayed ACK that it saves.
- *	ISP_t at most 65535: samplings then cost next to nothing.
- *	RARE_SEGMENTS: one more ACK in several hundred segments is negligible.
- *	LEAST_SEGMENTS: 35% of six segments are two.
+ *	ISP_t at most 65535: samplings are then negligible.
+ *	RARE_SEGMENTS: one extra ACK in several hundred segments is negligible.
+ *	LEAST_SEGMENTS: 35% of six segments is two.
  * Deviations: [D-06] a sampling ends at its first duplicate, not its third:
  *	duplicates are acknowledged immediately, which ends the silence.  [D-07]
- *	It ends at the latest 500 ms after its first arrival, or when the host
- *	allows no longer delay.  Silence before
- *	its first arrival does not end it: with nothing to acknowledge, no timer
- *	runs.  [D-08] None starts while there is a hole, and an ACK that leaves
- *	for another cause spoils it.  [D-09] a3fewer keeps ISP_t at half of the
- *	initial value or more; at 1 it would sample more often than a3.  Before
- *	the first estimate the threshold is min(2 MSS, 35% of R), as for the
- *	endpoints of the paper.
- *	[D-23] silence_samples is ours; 0 gives the algorithm of the paper.  A
- *	sender that does not send the same amount each time (Linux) may make one
- *	sampling find too much, and the threshold of the paper never falls.
- *	Once that happened, each sampling makes the next rarer.
- *	[D-27] With AW_RAIL_FLIGHT, the rail ends every sampling of a sender that
- *	sends two segments or more.  These too make the next rarer, up to
+ *	It ends no later than 500 ms (or the host's maximum delay) after its
+ *	first arrival.  Silence before the first arrival does not end it: no
+ *	timer runs while there is nothing to acknowledge.  [D-08] No sampling
+ *	starts while there is a hole, and an ACK sent for another reason spoils
+ *	it.  [D-09] a3fewer keeps ISP_t at half of the initial value or more; at
+ *	1 it would sample more often than a3.  Before the first estimate the
+ *	threshold is min(2 MSS, 35% of R), like the endpoints of the paper.
+ *	[D-23] silence_samples is ours; 0 gives the algorithm of the paper.  If
+ *	the sender's bursts vary (Linux), one sampling may find too much, and
+ *	the paper's threshold never falls.  Once that has happened, each
+ *	sampling makes the next one rarer.
+ *	[D-27] AW_RAIL_FLIGHT ends every sampling of a sender that sends two
+ *	segments or more.  These also make the next one rarer, up to
  *	RARE_SEGMENTS, because each costs an ACK.
  */
 #include "a3.h"
@@ -88,7 +87,7 @@ static void measure_gap(struct aw_a3 *s, const struct aw_event *e)
 	u32 gap_ns;
 
 	if (s->last_data_ns) {
-		/* the sum of five fits 32 bits, and no ACK waits longer */
+		/* no ACK waits longer, and the sum of five fits 32 bits */
 		gap_ns = (u32)aw_min_u64(e->now_ns - s->last_data_ns, AW_NS_PER_S / 2);
 		if (!s->gaps) {
 			s->gaps_sum_ns = 0;
@@ -120,7 +119,7 @@ static u64 round_and_half_ns(const struct aw_event *e)
 	return rtt_us * AW_NS_PER_US * 3 / 2;
 }
 
-/* A sampling ended.  muds: what it found, 0 for nothing.  [S5.10] */
+/* A sampling ended.  muds: its result, 0 for none.  [S5.10] */
 static void learn(struct aw_a3 *s, const struct aw_params *p, const struct aw_event *e,
 		  u32 muds)
 {
@@ -162,9 +161,9 @@ static void learn_from_silence(struct aw_a3 *s, const struct aw_params *p,
 }
 
 /*
- * Another ACK ended the sampling [D-08], so the sender sends at least that
- * much: with AW_RAIL_FLIGHT it never falls silent [D-27].  A threshold of less
- * than two segments is not worth learning from that.
+ * Another ACK ended the sampling [D-08], so the sender sends at least this much:
+ * with AW_RAIL_FLIGHT it never falls silent [D-27].  Results that would give a
+ * threshold below two segments are ignored.
  */
 static void learn_from_spoiled(struct aw_a3 *s, const struct aw_params *p,
 			       const struct aw_event *e)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* The parts of policy a3, for policies that extend it. */
+/* Policy a3, for policies that extend it. */
 #ifndef ACKWISE_POLICY_A3_H
 #define ACKWISE_POLICY_A3_H
 
@@ -48,7 +48,7 @@ struct aw_a3 {
 	u64 last_data_ns;  /* 0: no data yet */
 	u64 timer_ns;      /* SP_timer or delayed-ACK timer; 0: not running */
 	u32 muds_bytes;    /* the last estimate; 0: none */
-	u32 basis_bytes;   /* the estimate that the threshold is a share of */
+	u32 basis_bytes;   /* the estimate from which the threshold is derived */
 	u32 quiet_ns;      /* SP_t = 1.3 IPAT; 0: not known */
 	u32 sampled_bytes; /* arrived in this sampling */
 	u32 sampled_ns;    /* since its first arrival */
@@ -59,7 +59,7 @@ struct aw_a3 {
 	u16 isp_left;     /* ISP_counter */
 	u8 phase;         /* enum aw_a3_phase */
 	u8 gaps;          /* inter-arrival times in gaps_sum_ns */
-	u8 misled;        /* 1: a silence below the threshold: samplings get rarer */
+	u8 misled;        /* 1: silent below the threshold: sample less often */
 	u8 reserved;
 };
 
@@ -77,8 +77,8 @@ void aw_a3_on_ack_sent(void *state, const struct aw_params *p,
 extern const struct aw_value aw_a3_values[AW_A3_VALUES];
 void aw_a3_observe(const void *state, const struct aw_params *p, u32 *out);
 
-/* This event shows that the sender fell silent below the threshold.  With
- * silence_samples that is a sampling. */
+/* True if the sender fell silent below the threshold, which counts as a sampling
+ * with silence_samples. */
 bool aw_a3_is_silence(const struct aw_a3 *s, const struct aw_params *p,
 		      const struct aw_event *e);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * bsd: acknowledge with window updates, and otherwise from the fast timer.
+ * bsd: acknowledge with window updates, otherwise from the fast timer.
  *
- * Purpose: the receiver of 4.3BSD and SunOS 4.1.3, on which the throughput
- *	deadlock was found.
+ * Purpose: models the receiver of 4.3BSD and SunOS 4.1.3, where the
+ *	throughput deadlock was found.
  * Formula: now, when the window can slide by min(2 MSS, 35% of R), checked on
  *	arrival and on read; R is the receive buffer.  Else at the next tick of
  *	the fast timer, which all connections share, 0 to 200 ms away.
@@ -73,7 +73,7 @@ static struct aw_verdict on_data(void *state, const struct aw_params *p,
 
 	if (slides_enough(p, e))
 		return aw_send_now(AW_REASON_WINDOW_UPDATE);
-	/* while data waits for a tick, the tick must not move, even if it is late */
+	/* while data waits for a tick, the tick must not move, even if late */
 	if (!s->waiting && s->tick_ns <= e->now_ns) {
 		ticks = aw_div64(e->now_ns - s->tick_ns, period_ns) + 1;
 		s->tick_ns = aw_add_ns(s->tick_ns, ticks * period_ns);

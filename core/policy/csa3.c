@@ -2,9 +2,9 @@
 /*
  * csa3: a3 that lowers its estimate when the network is congested.
  *
- * Purpose: to avoid the throughput deadlock after a loss as well: the sender's
- *	window has shrunk, so it no longer sends as much as MUDS says.
- * Formula: on suspicion, if MUDS >= MSS:
+ * Purpose: also avoids the throughput deadlock after a loss, when the sender's
+ *	window has shrunk and it no longer sends as much as MUDS.
+ * Formula: on suspected congestion, if MUDS >= MSS:
  *		r_ssthresh = MUDS / 2;  MUDS = MSS
  *	then for each ACK of new data:
  *		MUDS <= r_ssthresh:  MUDS = 2 MUDS
@@ -22,10 +22,10 @@
  * Constants: three holes: the third duplicate ACK starts fast retransmit
  *	(RFC 5681, 3.2).  Pause of 1 s: the minimum RTO of RFC 6298, 2.4; the
  *	paper gives no value [D-11].
- * Deviations: [D-10] suspicion while MUDS is still one MSS does not count as
- *	another congestion: the duplicates of one loss would otherwise reduce
- *	r_ssthresh to nothing.  The linear step is at least one byte, so that
- *	regrowing ends.
+ * Deviations: [D-10] suspicion while MUDS is still one MSS does not count
+ *	again: the duplicates of a single loss would otherwise reduce r_ssthresh
+ *	to nothing.  The linear step is at least one byte, so that regrowing
+ *	ends.
  */
 #include "a3.h"
 

@@ -2,7 +2,7 @@
 /*
  * delayed: acknowledge every N full segments, or after a fixed delay.
  *
- * Purpose: the textbook delayed ACK, a yardstick for the other policies.
+ * Purpose: the textbook delayed ACK, a baseline for the other policies.
  * Formula: now, once unacked >= segments * MSS; else at
  *	first unacknowledged arrival + delay.
  * States:
@@ -15,9 +15,9 @@
  * Source: RFC 1122, 4.2.3.2; RFC 5681, 4.2.
  * Constants: see the parameters.  2 segments is what both RFCs ask for;
  *	200 ms is the classic BSD value, well within the 500 ms allowed.
- * Deviations: [D-02] N may exceed 2, against the SHOULD of RFC 5681: that is
- *	the experiment.  [D-15] It counts bytes, not segments, so small
- *	segments wait longer and merged segments do not.
+ * Deviations: [D-02] N may exceed 2, against the SHOULD of RFC 5681, 4.2, for
+ *	experiments.  [D-15] Bytes are counted, not segments, so small segments
+ *	wait longer and merged segments do not.
  */
 #include <ackwise/policy.h>
 
@@ -46,7 +46,7 @@ static struct aw_verdict on_data(void *state, const struct aw_params *p,
 	/* [D-15] */
 	if (e->unacked_bytes >= (u64)p->value[SEGMENTS] * e->rcv_mss_bytes)
 		return aw_send_now(AW_REASON_SEGMENT_COUNT);
-	/* [RFC1122.1] */
+	/* "A TCP SHOULD implement a delayed ACK" [RFC 1122, 4.2.3.2] */
 	if (!s->deadline_ns)
 		s->deadline_ns =
 			aw_add_ns(e->now_ns, p->value[DELAY_MS] * AW_NS_PER_MS);

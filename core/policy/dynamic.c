@@ -2,9 +2,9 @@
 /*
  * dynamic: acknowledge as soon as one earlier ACK would have paid off.
  *
- * Purpose: few ACKs and little latency over the whole connection: on average
- *	over its random draw, at most e / (e - 1) = 1.582 times the cost of the
- *	offline optimum, which knows all arrivals.
+ * Purpose: trades ACKs for latency.  The expected cost over the random draw is
+ *	at most e / (e - 1) = 1.582 times that of the offline optimum, which
+ *	knows all arrivals.
  * Formula: at the first t such that for some s since the last ACK
  *		|packets since the last ACK until s| * (t - s) = z L,
  *	with L = unit * rho / (1 - rho) and z drawn from the density
@@ -16,12 +16,11 @@
  *	   1  +--+   |//////|
  *	      a1 a2  a3     t
  *
- *	The left edge s of such a rectangle is best at an arrival: further
- *	left than a_j, the count is smaller.  So t is the least of
- *	a_j + z L / j over the arrivals j so far, and an arrival can only make
- *	it earlier: a running minimum is exact, in O(1) time and memory.  The
- *	hull of the staircase is not needed, because z does not change between
- *	two ACKs.  [D-04]
+ *	The best left edge s is at an arrival: left of a_j, the count is
+ *	smaller.  So t is the minimum of a_j + z L / j over the arrivals j so
+ *	far, and a running minimum is exact, in O(1) time and memory.  The hull
+ *	of the staircase is not needed, because z does not change between two
+ *	ACKs.  [D-04]
  * States:
  *
  *	            data: t = min(t, now + z L / j)       t passed
@@ -31,11 +30,11 @@
  *
  * Source: spec/2-dynamic-acknowledgement.md (Karlin, Kenyon, Randall).
  * Constants: see price.h and the parameters; the mean of 256 values of z is
- *	right to five digits.
+ *	correct to five digits.
  * Deviations: [D-04], see the formula.  [D-05] The table holds z at evenly
- *	spaced u.  It is walked with the bits of the index reversed, so that
- *	any few consecutive values spread over the whole density; a shuffled
- *	table does that only on average.
+ *	spaced u.  It is walked in bit-reversed order, so that any few
+ *	consecutive values cover the whole density; a shuffled table does that
+ *	only on average.
  */
 #include "price.h"
 

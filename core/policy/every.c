@@ -2,14 +2,14 @@
 /*
  * every: acknowledge each segment immediately.
  *
- * Purpose: no delay at all; the upper bound on ACKs in every comparison.
+ * Purpose: no delay; the upper bound on ACKs in comparisons.
  * Formula: ACKs = arrivals.
  * States:
  *
  *	(idle) --data--> send now
  *
- * Source: RFC 9293, 3.10.7.4.  RFC 1122, 4.2.3.2, leaves it open: delaying
- *	ACKs is a SHOULD [RFC1122.1].
+ * Source: RFC 9293, 3.10.7.4.  Delaying ACKs is only a SHOULD: "A TCP SHOULD
+ *	implement a delayed ACK" [RFC 1122, 4.2.3.2].
  * Constants: none.
  * Deviations: none.
  */

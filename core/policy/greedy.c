@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * greedy: acknowledge once waiting has cost as much as an ACK does.
+ * greedy: acknowledge once waiting has cost as much as an ACK.
  *
- * Purpose: few ACKs and little latency, without randomness; never costs more
- *	than twice the offline optimum, which knows all arrivals.
+ * Purpose: trades ACKs for latency, without randomness.  Never costs more than
+ *	twice the offline optimum, which knows all arrivals.
  * Formula: at the first t with sum over pending packets of (t - a_j) = L,
  *	L = unit * rho / (1 - rho).  With k packets pending and latency W
  *	accumulated until now: t = now + (L - W) / k.
@@ -14,7 +14,7 @@
  *
  * Source: spec/2-dynamic-acknowledgement.md (Dooly, Goldman, Scott).
  * Constants: see price.h.
- * Deviations: none; the sum needs k and W only, so each event costs O(1).
+ * Deviations: none; the sum needs only k and W, so each event costs O(1).
  */
 #include "price.h"
 
@@ -44,7 +44,7 @@ static struct aw_verdict on_data(void *state, const struct aw_params *p,
 	u64 since_ns;
 
 	(void)p;
-	/* one packet accumulates L in a time of L: cap there, to not overflow */
+	/* one packet accumulates L in a time of L: a cap, against overflow */
 	since_ns = aw_min_u64(e->now_ns - s->last_ns, s->price_ns);
 	s->latency_ns += s->packets * since_ns;
 	s->packets = aw_price_packets(s->packets, e);

@@ -9,8 +9,8 @@
  *		m <= 20 ms:        ATO = ATO/2 + 20 ms
  *		m < ATO:           ATO = min(ATO/2 + m, RTO)
  *		m > RTO:           the quickack phase starts again
- *	where m is the time since the previous segment.  When the application
- *	reads, the decision is made again: see aw_linux_on_app_read().
+ *	where m is the time since the previous segment.  A read by the
+ *	application repeats the decision: see aw_linux_on_app_read().
  * States:
  *
  *	          first data, pause > RTO,          quick ACKs used up
@@ -25,14 +25,15 @@
  * Source: net/ipv4/tcp_input.c, tcp_output.c, tcp_timer.c and tcp.c of Linux
  *	6.12 (behaviour only); measurements of that kernel in virtual time.
  * Constants: those of the kernel.
- *	ATO at least 40 ms: with less, the timer would fire between two
- *	    segments of a slow path; at most 200 ms: the usual minimum RTO.
+ *	ATO at least 40 ms: a shorter timer would fire between two segments of
+ *	    a slow path; at most 200 ms: the usual minimum RTO.
  *	16 quick ACKs: enough for the slow start of a common initial window.
- *	RTO 1 s while unknown: [RFC6298.1].
+ *	RTO 1 s until measured: "the sender SHOULD set RTO <- 1 second"
+ *	    [RFC 6298, 2.1].
  * Deviations: [D-13] nanoseconds instead of jiffies, so nothing is rounded up
  *	to a tick.  [D-14] A CE change in either direction starts two quick
- *	ACKs, because the event does not say which.  What rails demand (order
- *	with SACK compression, FIN, route quickack) is left to them.
+ *	ACKs, because the event does not say which.  The duties of the rails
+ *	(order with SACK compression, FIN, route quickack) are left to them.
  */
 #include "linux.h"
 
@@ -45,12 +46,12 @@ _Static_assert(sizeof(struct aw_linux) == 24, "ratelimit relies on it");
 
 static u32 rto_us(const struct aw_event *e)
 {
-	return e->rto_us ? e->rto_us : RTO_INITIAL_US; /* [RFC6298.1] */
+	return e->rto_us ? e->rto_us : RTO_INITIAL_US; /* [RFC 6298, 2.1] */
 }
 
 static void start_quick(struct aw_linux *s, const struct aw_event *e, u32 most)
 {
-	/* as many ACKs as pairs of segments fit into the advertised window */
+	/* one ACK per pair of segments that fits the advertised window */
 	u64 pairs = aw_div64(e->wnd_bytes, 2 * e->rcv_mss_bytes);
 	u32 quick = (u32)aw_min_u64(pairs ? pairs : 2, most);
 
@@ -58,7 +59,7 @@ static void start_quick(struct aw_linux *s, const struct aw_event *e, u32 most)
 		s->quick = (u8)quick;
 }
 
-/* An ACK was lost or the path is congested: forget what was learnt. */
+/* An ACK was lost or the path is congested: start over. */
 static void enter_quick(struct aw_linux *s, const struct aw_event *e, u32 most)
 {
 	start_quick(s, e, most);
@@ -85,7 +86,7 @@ static void measure_spacing(struct aw_linux *s, const struct aw_event *e)
 	s->last_data_ns = e->now_ns;
 }
 
-/* A short segment ends a message of the peer, one with PSH may. */
+/* A short segment ends a message; one with PSH may. */
 static void measure_push(struct aw_linux *s, const struct aw_event *e)
 {
 	if (e->bytes < e->rcv_mss_bytes)
@@ -108,7 +109,7 @@ void aw_linux_measure(struct aw_linux *s, const struct aw_event *e)
 	}
 	if (e->flags & AW_FLAG_DELACK)
 		s->pingpong = 1;
-	/* after the number is set: the window grows by each of the first segments */
+	/* last, because each of the first segments raises the window */
 	if (e->flags & AW_FLAG_WND_GREW)
 		s->quick |= 1;
 }
@@ -120,8 +121,8 @@ struct aw_verdict aw_linux_delay(struct aw_linux *s, const struct aw_event *e)
 
 	if (e->delay_max_us)
 		ato_us = aw_min_u32(ato_us, e->delay_max_us);
-	/* Segments more than an RTT apart are no reason to wait longer.  The
-	 * kernel's 500 ms for one-way flows never apply: 200 ms is the cap. */
+	/* Segments more than an RTT apart do not justify a longer wait.  The
+	 * kernel's 500 ms for one-way flows never apply: the cap is 200 ms. */
 	if (e->rtt_us)
 		ato_us = aw_min_u32(ato_us, aw_max_u32(e->rtt_us, AW_LINUX_ATO_MIN_US));
 	ato_ns = ato_us * AW_NS_PER_US;
@@ -135,8 +136,8 @@ struct aw_verdict aw_linux_delay(struct aw_linux *s, const struct aw_event *e)
 	return aw_wait_until(deadline_ns);
 }
 
-/* If the window cannot move, the next read will send an ACK with more room,
- * unless the application waits for more before it reads. [S4.4] */
+/* If the window cannot move, the next read sends an ACK with more room, unless
+ * the reader waits for more data. [S4.4] */
 bool aw_linux_is_worth_it(const struct aw_event *e)
 {
 	return e->wnd_next_bytes >= e->wnd_bytes || !e->unread_bytes ||
@@ -169,7 +170,7 @@ struct aw_verdict aw_linux_on_deadline(void *state, const struct aw_params *p,
 	(void)p;
 	s->timer_ns = 0;
 	if (s->pingpong) {
-		/* no reply came to piggyback on: a one-way flow after all */
+		/* there was no reply to piggyback on: a one-way flow after all */
 		s->pingpong = 0;
 		s->ato_us = AW_LINUX_ATO_MIN_US;
 	} else {
@@ -187,7 +188,7 @@ bool aw_linux_window_doubled(const struct aw_event *e)
 	       e->wnd_next_bytes >= twice_left;
 }
 
-/* TCP_QUICKACK: the application says whether answers will carry its ACKs. */
+/* TCP_QUICKACK: the application says whether its replies will carry the ACKs. */
 void aw_linux_ask_host(struct aw_linux *s, const struct aw_event *e)
 {
 	if (e->flags & AW_FLAG_DELACK)
@@ -208,7 +209,7 @@ struct aw_verdict aw_linux_on_app_read(void *state, const struct aw_params *p,
 	if (s->owed) {
 		if (e->unacked_bytes > e->rcv_mss_bytes)
 			return aw_send_now(AW_REASON_SEGMENT_COUNT);
-		/* everything is read, and it ended a message of the peer */
+		/* all data was read, and it ended a message of the peer */
 		if (e->bytes && !e->unread_bytes && !(e->flags & AW_FLAG_HOLE_OPEN) &&
 		    (s->pushed == 2 || (s->pushed && !s->pingpong)))
 			return aw_send_now(AW_REASON_PUSH);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* The price of one ACK in waiting time, for policies that trade one for the other. */
+/* The price of an ACK in waiting time, for policies that trade one for the other. */
 #ifndef ACKWISE_POLICY_PRICE_H
 #define ACKWISE_POLICY_PRICE_H
 
@@ -10,7 +10,7 @@ enum { AW_COST_PERMILLE, AW_UNIT_US, AW_PRICE_PARAMS };
 
 /*
  * 500: an ACK costs as much as one unit of latency.
- * 10 ms: a common RTT; no sender notices latency far below it.
+ * 10 ms: a common RTT; latency far below it does not matter to the sender.
  */
 /* clang-format off */
 #define AW_PRICE_PARAM_TABLE                                                 \
@@ -23,7 +23,7 @@ enum { AW_COST_PERMILLE, AW_UNIT_US, AW_PRICE_PARAMS };
 			 "1/2.", 1, 1000000, 10000 }
 /* clang-format on */
 
-/* L: the cost is rho * ACKs + (1 - rho) * latency / unit, so an ACK is worth this. */
+/* L, the price of an ACK: the cost is rho * ACKs + (1 - rho) * latency / unit. */
 static inline u64 aw_price_ns(const struct aw_params *p)
 {
 	u32 rho = p->value[AW_COST_PERMILLE];

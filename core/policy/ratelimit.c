@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * ratelimit: stock until the flow has settled, then fewer and fewer ACKs as
- * long as that does no harm.
+ * ratelimit: stock until the flow has settled, then fewer and fewer ACKs while
+ * throughput holds.
  *
- * Purpose: to save processor time at both ends of fast, uncongested links,
- *	where the load follows the number of packets.
+ * Purpose: saves CPU at both ends of fast, uncongested links, where load is
+ *	proportional to the packet rate.
  * Formula: an ACK, once unacked > rate * MSS.  The rate changes after each
  *	interval of n segments that took the time t:
  *		t <= the best t:  2 rate until the first decrease, then
  *				  rate + 1, at most rcv_wnd / (3 MSS)
  *		t >  the best t:  rate / 2, at least the initial rate
- *	and, beyond the paper, also once
+ *	and, not in the paper, also once
  *		unacked >= rcv_wnd / 4           (burst guard: window)
  *		unacked >= bytes per RTT / 2     (burst guard: flight)
  *		no arrival for RTT / 4           (quiet)
@@ -27,31 +27,31 @@
  *	start_ack_lmt2  interval_length()    ack_rate_max   rate_max_segments
  * Constants: see the parameters, and
  *	a third of the window per ACK: ack_rate_max of the paper.
- *	half of the sender's flight: two ACKs per RTT are the fewest that keep
- *	    the ACK clock running.  A paced sender has little more in flight
- *	    than the path holds; with four ACKs per RTT it would never get down
- *	    to a fifth of stock's ACKs.  Policies that do not measure the effect
- *	    of what they do get four from AW_RAIL_FLIGHT.
- *	a quarter of the window, because the sender may have filled it already.
+ *	half of the sender's flight: two ACKs per RTT are the minimum that keeps
+ *	    the ACK clock running.  A paced sender has little more than the BDP
+ *	    in flight; with four ACKs per RTT it would never get down to a fifth
+ *	    of stock's ACKs.  Policies that do not measure the effect of their
+ *	    delays get four from AW_RAIL_FLIGHT.
+ *	a quarter of the window: the sender may already have filled it.
  *	times within 1/64 count as equal: arrivals jitter and ticks are rounded
  *	    down; with a strict test every second interval would look slower.
  *	quiet after RTT / 4, at least 1 ms: shorter than the arrival of what one
  *	    ACK may cover; below 1 ms the timer costs more than the ACK it saves.
- * Deviations: [D-18] an interval is compared with the best one, not with the
- *	previous one: many increases, each too small to notice, would add up.
- *	The initial rate sets a new best time when it is slower itself.  After a
- *	decrease the intervals are longer, and the next one changes nothing, so
+ * Deviations: [D-18] an interval is compared with the best one, not the
+ *	previous one, or many increases, each too small to notice, would add up.
+ *	A slower interval at the initial rate becomes the new best.  After a
+ *	decrease the intervals are longer and the next one changes nothing, so
  *	that noise does not make the rate oscillate.  [D-21] If the decrease did
  *	not restore the best time, the higher rate is tried again: if it is
- *	faster than the lower one, it was not the cause, and its time is the new
- *	best; else the rate goes down two steps.  [D-25] The paper steps by one;
- *	with the guard, which limits the damage of one step too many, a step is
- *	a factor of two, except for increases after a decrease.  [D-03]
+ *	faster than the lower one, the rate was not the cause, and its time is
+ *	the new best; else the rate drops two steps.  [D-25] The paper's step is
+ *	one; with the guard, which limits the damage of a step too many, a step
+ *	is a factor of two, except for increases after a decrease.  [D-03]
  *	Stretching needs an RTT estimate and a guard of two segments or more.
- *	[D-20] While stretching, neither a segment with PSH nor the growing
- *	window causes an ACK (each would undo the stretching): the quiet timer
- *	replaces both.  [D-28] An interval that has taken twice the best time
- *	starts everything again.  guard=0 gives the algorithm of the paper.
+ *	[D-20] While stretching, neither PSH nor a growing window causes an ACK
+ *	(either would undo the stretching): the quiet timer replaces both.
+ *	[D-28] An interval that takes twice the best time resets everything.
+ *	guard=0 gives the algorithm of the paper.
  */
 #include <ackwise/flight.h>
 #include "linux.h"
@@ -63,17 +63,17 @@ static const struct aw_param params[] = {
 	[SETTLE_SEGMENTS] = { "settle_segments", "segments",
 			      "In-order segments before stretching starts.",
 			      1, 1000000, 2000 },
-	/* [D-22]: the paper starts with start_ack_lmt, and tested with less */
+	/* [D-22]: the paper starts with start_ack_lmt, but tested with less */
 	[INTERVAL_SEGMENTS] = { "interval_segments", "segments",
 				"In-order segments in the first measuring "
 				"interval; 0: as settle_segments.",
 				0, 1000000, 0 },
-	/* 1: an ACK for every second segment, as stock */
+	/* 1: an ACK for every second segment, like stock */
 	[INITIAL_SEGMENTS] = { "initial_segments", "segments",
 			       "Full segments that may wait for an ACK at the "
 			       "start and after a loss.", 1, 64, 1 },
-	/* [D-19]: 32, because the burst that one ACK lets out fits a queue of 50;
-	 * ACKs already cost 1/16 of stock's, so that 64 would save little */
+	/* [D-19]: 32, because the burst that one ACK releases fits a queue of 50;
+	 * ACKs already cost 1/16 of stock's, so 64 would save little */
 	[MOST_SEGMENTS] = { "most_segments", "segments",
 			    "Largest number of full segments that may wait.",
 			    1, 1024, 32 },
@@ -83,13 +83,13 @@ static const struct aw_param params[] = {
 };
 /* clang-format on */
 
-#define ACKS_PER_ROUND 2 /* at least, with the guard and with AW_RAIL_FLIGHT */
+#define ACKS_PER_ROUND 2 /* minimum, with the guard and with AW_RAIL_FLIGHT */
 
 enum phase {
-	DOUBLING, /* nothing has been slower yet */
+	DOUBLING, /* no interval has been slower yet */
 	CLIMBING,
-	HOLDING, /* after a decrease: this interval checks whether it helped */
-	TRYING,  /* it did not: the higher rate again [D-21] */
+	HOLDING, /* after a decrease: did it help? */
+	TRYING,  /* it did not: tries the higher rate again [D-21] */
 };
 
 struct ratelimit {
@@ -124,7 +124,7 @@ static void init(void *state, const struct aw_params *p, const struct aw_event *
 	settle_anew(state, p);
 }
 
-/* The window grows, so each interval takes a third of it again. [S1.3] */
+/* The window grows, so each interval recomputes a third of it. [S1.3] */
 static void start_interval(struct ratelimit *s, const struct aw_params *p,
 			   const struct aw_event *e)
 {
@@ -150,7 +150,7 @@ static bool is_slower(u32 took, u32 reference)
 	return took > (u64)reference + reference / 64 + 1;
 }
 
-/* The guard limits the damage of one step too many, so steps are large. [D-25] */
+/* The guard limits the damage of a step too many, so steps are large. [D-25] */
 static u32 step_up(const struct ratelimit *s, const struct aw_params *p)
 {
 	u32 rate = s->rate_segments;
@@ -213,8 +213,8 @@ static void measure_interval(struct ratelimit *s, const struct aw_params *p,
 	}
 }
 
-/* Something else slowed the sender down.  Do not wait for the end of the
- * interval: the slower the sender, the later it comes. [D-28] */
+/* Something else slowed the sender down.  Does not wait for the end of the
+ * interval, which comes later the slower the sender is. [D-28] */
 static bool is_half_as_fast(const struct ratelimit *s, const struct aw_params *p,
 			    const struct aw_event *e)
 {
@@ -224,7 +224,7 @@ static bool is_half_as_fast(const struct ratelimit *s, const struct aw_params *p
 	       took > 2ull * s->interval_units * s->best_ticks + 1;
 }
 
-/* Settling, then measuring; anything out of order starts it again. [S1.2] */
+/* Settles, then measures; anything out of order starts over. [S1.2] */
 static void measure(struct ratelimit *s, const struct aw_params *p,
 		    const struct aw_event *e)
 {
@@ -240,7 +240,7 @@ static void measure(struct ratelimit *s, const struct aw_params *p,
 	}
 }
 
-/* Bytes that may wait without harm to the sender, whatever the rate. [D-03] */
+/* Bytes that may wait at any rate without hurting the sender. [D-03] */
 static u32 guard_bytes(const struct ratelimit *s, const struct aw_params *p,
 		       const struct aw_event *e)
 {
@@ -293,7 +293,7 @@ static struct aw_verdict on_data(void *state, const struct aw_params *p,
 	if (!stretches(s, p, e))
 		return aw_linux_decide(&s->stock, e);
 
-	/* a single quick ACK may come from the growing window [D-20] */
+	/* a single quick ACK may be due to the growing window [D-20] */
 	if (s->stock.quick > 1 && !s->stock.pingpong)
 		return aw_send_now(AW_REASON_QUICKACK);
 	reason = enough(s, p, e);
@@ -307,7 +307,7 @@ static struct aw_verdict on_deadline(void *state, const struct aw_params *p,
 {
 	struct ratelimit *s = state;
 
-	/* earlier than the stock timer: it was the quiet timer */
+	/* before the stock timer: this is the quiet timer */
 	if (e->now_ns < s->stock.timer_ns)
 		return aw_send_now(AW_REASON_QUIET);
 	return aw_linux_on_deadline(&s->stock, p, e);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* aw_decide(): events in, verdicts out, also of a policy that answers anything. */
+/* aw_decide(): events in, verdicts out, even with a policy that answers nonsense. */
 #include <string.h>
 #include <ackwise/ackwise.h>
 #include "test.h"
@@ -99,7 +99,7 @@ static struct aw_verdict data(u64 now_ns)
 	((v).action == AW_SEND_NOW && (v).by_rail == (rail) && \
 	 (v).reason == AW_REASON_##why && (v).deadline_ns == AW_NEVER_NS)
 
-/* [RFC1122.2] */
+/* [RFC 9293, 3.8.6.3] */
 static void repairs_what_a_policy_may_not_say(void)
 {
 	struct aw_verdict v;
@@ -173,7 +173,8 @@ static void follows_the_latest_answer(void)
 	CHECK(IS_WAIT(v, MS(600), 1), "a new first");
 }
 
-/* So a segment brings one ACK at most. [RFC5681.3] */
+/* "MUST NOT generate more than one ACK for every incoming segment"
+ * [RFC 5681, 4.2 (c)] */
 static void a_promise_is_kept(void)
 {
 	struct aw_verdict v;
@@ -196,7 +197,7 @@ static void a_promise_is_kept(void)
 	CHECK(v.action == AW_NOTHING && reported == 1, "until it left");
 }
 
-/* A sender's segments carry the same ACK again and again. */
+/* A sender repeats the same ACK on every segment. */
 static void an_ack_that_repeats_another_is_no_news(void)
 {
 	open_conn(&obedient, AW_RAILS_DEFAULT);
@@ -277,14 +278,14 @@ static void reads(void)
 	CHECK(IS_WAIT(v, MS(30), 0), "pending is pending");
 }
 
-/* What is left of the window and what an ACK would offer: is the policy asked? */
+/* Window left and window on offer: is the policy called? */
 static void reads_that_may_be_worth_an_update(void)
 {
 	static const struct {
 		u32 left, next, max, bytes;
 		bool owed, asked;
 	} rows[] = {
-		{ 500000, 500000, 1000000, 1, false, true }, /* half is left */
+		{ 500000, 500000, 1000000, 1, false, true }, /* half left */
 		{ 500001, 500001, 1000000, 1, false, false },
 		{ 900000, 902920, 1000000, 1, false, true }, /* by two segments */
 		{ 900000, 902919, 1000000, 1, false, false },
@@ -346,7 +347,7 @@ static struct aw_verdict segment(u64 now_ns)
 	return of(now_ns, 2920);
 }
 
-/* 10 ms, 22 segments: a quarter of them is more than the two that wait. [D-26] */
+/* 22 segments per 10 ms: a quarter is more than the two that wait. [D-26] */
 static void the_flight_is_what_comes_in_a_round_trip(void)
 {
 	struct aw_verdict v;
@@ -359,7 +360,7 @@ static void the_flight_is_what_comes_in_a_round_trip(void)
 	v = of(MS(100), 10 * 1460 - 1);
 	CHECK(v.action == AW_WAIT, "a byte less than an initial window");
 	v = of(MS(100), 10 * 1460);
-	CHECK(IS_NOW(v, FLIGHT, 1), "an initial window [RFC6928.1]");
+	CHECK(IS_NOW(v, FLIGHT, 1), "an initial window [RFC 6928, 2]");
 	for (now = 0; now <= 20; now++) {
 		at(MS(100), AW_EVENT_ACK_SENT);
 		v = segment(MS(100.5) + now * MS(0.5));
@@ -407,7 +408,7 @@ static void three_above(void)
 	}
 }
 
-/* [RFC5681.1] [D-31] */
+/* [RFC 5681, 3.2] [D-31] */
 static void segments_above_a_hole_share_acks_after_three(void)
 {
 	struct aw_event e;
@@ -455,7 +456,7 @@ static void segments_above_a_hole_share_acks_after_three(void)
 	v = sent_above(above(MS(50)));
 	CHECK(IS_WAIT(v, MS(51), 1), "and no more");
 
-	/* a policy with less patience is asked */
+	/* a policy with a shorter deadline is called */
 	three_above();
 	answer = aw_wait_until(MS(20.3));
 	v = sent_above(above(MS(20)));

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A receiving host that keeps the contract of event.h, driven by two bytes
- * per event: what happens, and how much of it.  Shared by the property harness
- * and the vectors, so that the same bytes mean the same in both.
+ * A receiving host that obeys the interface of event.h, driven by two bytes per
+ * event: its kind and its size.  The property harness and the vectors share it.
  */
 #ifndef ACKWISE_TEST_MODEL_H
 #define ACKWISE_TEST_MODEL_H
@@ -88,7 +87,7 @@ static inline void model_fill(struct model *m, struct aw_event *e)
 	e->sack_delay_us = e->random % 16 ? m->sack_delay_us : 0;
 	if (m->queued_bytes)
 		e->flags |= AW_FLAG_HOLE_OPEN;
-	/* SWS avoidance, and the right edge never moves back [RFC9293.4] */
+	/* SWS avoidance, and the right edge never moves back [RFC 9293, 3.8.6.2.2] */
 	left = aw_wnd_left(e);
 	e->wnd_next_bytes = left;
 	if (room >= left + aw_min_u32(m->mss_bytes, m->buffer_bytes / 2))
@@ -101,7 +100,7 @@ static inline void model_data(struct model *m, struct aw_event *e, u32 bytes, u8
 
 	e->kind = AW_EVENT_DATA;
 	e->bytes = aw_min_u32(bytes, left);
-	/* until the hole is filled, what comes lies above it */
+	/* until the hole is filled, segments arrive above it */
 	e->order = order == AW_ORDER_IN && m->queued_bytes ? AW_ORDER_HOLE : order;
 	if (!e->bytes && !(e->flags & AW_FLAG_FIN)) {
 		/* a probe of the closed window */

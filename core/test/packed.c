@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Verdicts in one word.  prop_rails shows that any verdict, and so any word, is obeyed. */
+/* Verdicts packed into one word.  prop_rails shows that any verdict is handled. */
 #include <ackwise/packed.h>
 #include "test.h"
 
@@ -44,7 +44,7 @@ int main(void)
 	same(there_and_back(aw_wait_until(NOW + 3 * YEAR_NS)),
 	     aw_wait_until(AW_NEVER_NS), "a wait of years");
 
-	/* the layout, bit by bit: programs in BPF that were compiled before rely on it */
+	/* the layout, bit by bit: an ABI of compiled BPF programs */
 	CHECK(aw_verdict_pack(aw_wait_until(NOW + 5), NOW) == 0x4100000000000005ull,
 	      "layout of a wait");
 	CHECK(aw_verdict_pack(aw_send_now(AW_REASON_SEGMENT_COUNT), NOW) ==

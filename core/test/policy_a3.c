@@ -5,7 +5,7 @@
 #include "a3.h"
 
 #define ATM .mss_bytes = 9148, .wnd_max_bytes = 53248, .rtt_us = 10000
-#define CHUNK 4096 /* what SunOS hands to TCP at a time */
+#define CHUNK 4096 /* SunOS hands data to TCP in units of this */
 
 /* Segments until a sampling starts, one per ms. */
 static u32 segments_until_sampling(struct host *h, u64 *now_ns)
@@ -54,7 +54,7 @@ static void spaces_samplings(const char *policy, const u32 *muds_bytes,
 	}
 }
 
-/* The threshold that is reported is the one used: a byte less waits. */
+/* The reported threshold is the one in use: a byte less waits. */
 static void acknowledges_at_the_threshold_that_it_reports(void)
 {
 	struct host h = { .policy = "a3", .rails = AW_RAILS_DEFAULT, ATM };
@@ -74,7 +74,7 @@ static void acknowledges_at_the_threshold_that_it_reports(void)
 	CHECK(host_step(&h, &s).reason == AW_REASON_MUDS_SHARE, "reached");
 }
 
-/* Samplings find more than the sender usually sends, as a timer shows. [D-23] */
+/* A timer shows that samplings found more than the sender usually sends. [D-23] */
 static void samples_less_once_misled(void)
 {
 	struct host h = { .policy = "a3", .rails = AW_RAILS_DEFAULT, ATM,

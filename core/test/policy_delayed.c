@@ -32,7 +32,7 @@ int main(void)
 	     { PART(MS(3), 1), NOW(SEGMENT_COUNT) });
 	PLAY("merged segments count in full [S4.3]", (.policy = "delayed"),
 	     { PART(MS(0), 2 * MSS), .segments = 2, NOW(SEGMENT_COUNT) });
-	PLAY("the delay runs from the first arrival [RFC1122.1]",
+	PLAY("the delay runs from the first arrival [RFC 1122, 4.2.3.2]",
 	     (.policy = "delayed", .set = { { "delay_ms", 40 } }),
 	     { PART(MS(0), 10), WAIT(MS(40)) },
 	     { PART(MS(30), 10), WAIT(MS(40)) },

@@ -35,7 +35,7 @@ static void table_is_the_inverse_distribution(void)
 	CHECK(fabs(mean - 1 / (exp(1) - 1)) < 1e-5, "mean %f", mean);
 }
 
-/* The z that is reported is the one used: a single packet waits z L. */
+/* The reported z is the one in use: a single packet waits z L. */
 static void reports_the_z_that_it_uses(void)
 {
 	struct host h = { .policy = "dynamic" };

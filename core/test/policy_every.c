@@ -4,7 +4,7 @@
 
 int main(void)
 {
-	PLAY("each segment immediately, whatever its size [RFC1122.1]", (.policy = "every"),
+	PLAY("each segment immediately, whatever its size [RFC 1122, 4.2.3.2]", (.policy = "every"),
 	     { IN(MS(0)), NOW(EVERY_SEGMENT) },
 	     { PART(MS(1), 1), NOW(EVERY_SEGMENT) },
 	     { IN(MS(2)), .segments = 4, NOW(EVERY_SEGMENT) },

@@ -32,7 +32,7 @@ int main(void)
 	     { TIMER(MS(340)), NOW(DELAY_TIMER) },
 	     { PART(MS(601), 10), NOW(QUICKACK) },
 	     { PART(MS(602), 10), WAIT(MS(642)) });
-	PLAY("RTO is 1 s while unknown [RFC6298.1]",
+	PLAY("RTO is 1 s while unknown [RFC 6298, 2.1]",
 	     (.policy = "linux", SHORT_QUICK), FIRST,
 	     { PART(MS(1000), 10), WAIT(MS(1040)) },
 	     { TIMER(MS(1040)), NOW(DELAY_TIMER) },

@@ -42,7 +42,7 @@ static void rises_by_one_each_interval(void)
 
 	r.h.set[1] = (struct setting){ "guard", 0 };
 	host_open(&r.h);
-	/* settling is over once more than 1000 have come: stock until then */
+	/* stock until more than 1000 segments have arrived */
 	acks = receive(&r, 1001, GAP);
 	CHECK(acks == 16 + 985 / 2, "stock: %u ACKs", acks);
 	/* the first interval only records, and the rate stays 1 */
@@ -209,7 +209,7 @@ static void a_disturbance_costs_one_step(void)
 	}
 }
 
-/* At some time each rate becomes slower than the one below: down to stock. */
+/* Each rate in turn becomes slower than the one below: down to stock. */
 static void what_becomes_harmful_later_is_left_as_well(void)
 {
 	struct run r = { .h = flow(100) };
@@ -255,7 +255,7 @@ static void a_slower_path_sets_a_new_best(void)
 
 	host_open(&r.h);
 	receive(&r, 201, GAP);
-	/* twice as slow for ever: stock sets the new best, then the rate rises */
+	/* twice as slow from now on: stock sets the new best, then the rate rises */
 	receive(&r, 100, 2 * GAP);
 	CHECK(receive(&r, 100, 2 * GAP) >= 49, "stock");
 	receive(&r, 500, 2 * GAP);
@@ -405,7 +405,7 @@ static void a_long_pause_is_stock_again_for_16_acks(void)
 	r.s.at_ns += MS(1500);
 	acks = receive(&r, 16, GAP);
 	CHECK(acks >= 15, "%u ACKs", acks);
-	/* and then it settles again */
+	/* then it settles again */
 	receive(&r, 700, GAP);
 	CHECK(receive(&r, 100, GAP) < 20, "stretched");
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Properties that hold after every event, for every policy, good or bad.
+ * Properties that hold after every event, for any policy, good or bad.
  *
  * One harness, used in three ways:
  *	prop_rails            all short sequences of a small alphabet, then
@@ -8,7 +8,7 @@
  *	libFuzzer             the same checks on its inputs (make fuzz)
  *	against broken cores  it must catch each (make mutants)
  *
- * The duties are written down here a second time, independently of rails.c.
+ * The duties are restated here, independently of rails.c.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -126,7 +126,7 @@ struct trial {
 	u32 digest;
 };
 
-static bool found;     /* something was violated in this trial */
+static bool found;     /* this trial violated a property */
 static u32 other_bits; /* random bits flipped where the policy does not use them */
 
 static void violated(const struct trial *t, const struct aw_event *e, const char *claim,
@@ -148,7 +148,7 @@ static u32 units(u64 ns)
 	return (u32)(ns / 1024);
 }
 
-/* The bytes of the last full round trip; forgotten after an RTO. */
+/* The bytes of the last full round; discarded after an RTO. */
 static void keep_rounds(struct trial *t, const struct aw_event *e)
 {
 	u64 sum = (u64)t->round.bytes + e->bytes;
@@ -167,9 +167,9 @@ static void keep_rounds(struct trial *t, const struct aw_event *e)
 }
 
 /*
- * What lies above a hole: each of the first three segments has its ACK, later ones
- * share one, after 5% of the RTT or sooner.  Called before the verdict is judged;
- * true: this one must not wait. [D-31]
+ * Segments above a hole: the first three get an ACK each, later ones share one, after
+ * at most 5% of the RTT.  Call before the verdict is checked; true: this segment must
+ * not wait. [D-31]
  */
 static bool is_hole_duty(struct trial *t, const struct aw_event *e,
 			 struct aw_verdict before)
@@ -193,7 +193,7 @@ static bool is_hole_duty(struct trial *t, const struct aw_event *e,
 	return above && e->now_ns >= t->above.until_ns;
 }
 
-/* Afterwards: made says whether the verdict was made for this event. */
+/* Call after the check; made: the verdict was made for this event. */
 static void keep_above(struct trial *t, const struct aw_event *e, bool made,
 		       struct aw_verdict v)
 {
@@ -209,7 +209,7 @@ static void keep_above(struct trial *t, const struct aw_event *e, bool made,
 		t->above.reported++;
 }
 
-/* Must an ACK leave for the sender's flight, whatever the policy says? */
+/* True if an ACK must leave for the sender's flight, whatever the policy. */
 static bool is_flight_duty(const struct trial *t, const struct aw_event *e)
 {
 	u32 acks = t->spy.acks_per_round ? t->spy.acks_per_round : 4;
@@ -223,7 +223,7 @@ static bool is_flight_duty(const struct trial *t, const struct aw_event *e)
 	       e->unacked_bytes / 2 >= e->rcv_mss_bytes;
 }
 
-/* Must an ACK leave, whatever the policy says? */
+/* True if an ACK must leave, whatever the policy. */
 static bool is_duty(u32 rails, bool owed, const struct aw_event *e)
 {
 	bool data = e->kind == AW_EVENT_DATA;
@@ -309,7 +309,7 @@ static void check_answer(struct trial *t, const struct aw_event *e, struct aw_ve
 		     "earlier than any duty demands");
 }
 
-/* 500 ms, or less if the host says so. */
+/* 500 ms, or the host's maximum if that is less. */
 static u64 longest_ns(const struct aw_event *e)
 {
 	if (!e->delay_max_us || e->delay_max_us > 500000)
@@ -372,7 +372,7 @@ static void check(struct trial *t, const struct aw_event *e, struct aw_verdict b
 	     "wrote over the connection");
 }
 
-/* Events that no correct driver sends: still nothing may break. */
+/* Events that no correct driver sends must not break anything either. */
 static void wild_event(struct model *m, u8 op, u8 size, struct aw_event *e)
 {
 	u32 seed = m->random ^ (u32)op << 8 ^ size;
@@ -391,7 +391,7 @@ static void wild_event(struct model *m, u8 op, u8 size, struct aw_event *e)
 	e->order = size % (AW_ORDERS + 1);
 }
 
-/* No policy would have answered a read of which it is not told. */
+/* The policy would have changed nothing on a read that it is not told about. */
 static void needless_read(struct trial *t, const struct aw_event *e)
 {
 	struct aw_verdict v = t->conn.pending;
@@ -416,7 +416,7 @@ static void step(struct trial *t, const struct aw_event *given)
 
 	if (!t->spy.uses_random)
 		e->random ^= other_bits;
-	/* what nobody reads may have any value that the contract allows */
+	/* fields that no one reads may have any value that the interface allows */
 	if (other_bits && e->kind < AW_EVENT_KINDS && e->kind != AW_EVENT_ACK_SENT &&
 	    !aw_wnd_next_matters(&t->spy, e))
 		e->wnd_next_bytes = aw_wnd_left(e);

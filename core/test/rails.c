@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Each rail alone, with a policy that waits as long as it may. */
+/* Each rail alone, with a policy that waits as long as it can. */
 #include <string.h>
 #include <ackwise/rails.h>
 #include "test.h"
@@ -12,26 +12,26 @@
 /* clang-format off */
 static const struct {
 	const char *claim;
-	u32 rail; /* the one that acts; the default ones are on, too */
+	u32 rail; /* the one that acts; the default rails are on too */
 	struct aw_event e;
 	u64 owed_since_ns;
 	u8 reason; /* NONE: the verdict does not change */
 } rows[] = {
 	{ "in order: wait", 0, { .bytes = MSS, .unacked_bytes = MSS }, 0, NONE },
-	{ "above a hole [RFC5681.1]", AW_RAIL_ORDER,
+	{ "above a hole [RFC 5681, 3.2]", AW_RAIL_ORDER,
 	  { .order = AW_ORDER_HOLE }, 0, AW_REASON_OUT_OF_ORDER },
 	{ "segments above a hole have waited [D-31]", AW_RAIL_ORDER,
 	  { .kind = AW_EVENT_APP_READ }, 0, AW_REASON_OUT_OF_ORDER },
-	{ "fills part of a hole [RFC5681.2]", AW_RAIL_ORDER,
+	{ "fills part of a hole [RFC 5681, 4.2 (b)]", AW_RAIL_ORDER,
 	  { .order = AW_ORDER_FILLS, .flags = AW_FLAG_HOLE_OPEN }, 0,
 	  AW_REASON_HOLE_FILLED },
-	{ "no new data [RFC9293.1]", AW_RAIL_ORDER,
+	{ "no new data [RFC 9293, 3.10.7.4 (a)]", AW_RAIL_ORDER,
 	  { .order = AW_ORDER_DUPLICATE }, 0, AW_REASON_DUPLICATE },
 	{ "an in-order segment with a hole above it may wait", 0,
 	  { .flags = AW_FLAG_HOLE_OPEN }, 0, NONE },
-	{ "CE changed [RFC3168.1]", AW_RAIL_CE,
+	{ "CE changed [RFC 8257, 3.2]", AW_RAIL_CE,
 	  { .flags = AW_FLAG_CE_CHANGE }, 0, AW_REASON_CE_CHANGE },
-	{ "FIN [RFC9293.2]", AW_RAIL_FIN, { .flags = AW_FLAG_FIN }, 0,
+	{ "FIN [RFC 9293, 3.10.7.4 (b)]", AW_RAIL_FIN, { .flags = AW_FLAG_FIN }, 0,
 	  AW_REASON_FIN },
 	{ "PSH alone does not force an ACK", 0, { .flags = AW_FLAG_PSH | AW_FLAG_WND_GREW }, 0,
 	  NONE },
@@ -42,7 +42,7 @@ static const struct {
 	  AW_REASON_HOST_QUICKACK },
 	{ "the host asks for ACKs, with none owed", 0,
 	  { .kind = AW_EVENT_APP_READ, .flags = AW_FLAG_QUICKACK }, NEVER, NONE },
-	{ "the reader waits for more than came [RFC1122.3]", AW_RAIL_READER,
+	{ "the reader waits for more than came [RFC 5681, 4.2 (a)]", AW_RAIL_READER,
 	  { .flags = AW_FLAG_READER_WAITS, .unacked_bytes = MSS + 1,
 	    .unread_bytes = MSS + 1 }, 0, AW_REASON_READER_WAITS },
 	{ "it has read a part, and waits again", AW_RAIL_READER,
@@ -61,7 +61,7 @@ static const struct {
 	{ "room for one segment is left", 0,
 	  { .wnd_bytes = 4 * MSS, .unacked_bytes = 3 * MSS,
 	    .wnd_next_bytes = 4 * MSS, .wnd_max_bytes = 4 * MSS }, 0, NONE },
-	{ "room for a byte less [RFC9293.5]", AW_RAIL_WINDOW_DRY,
+	{ "room for a byte less [RFC 9293, 3.8.6.2.1]", AW_RAIL_WINDOW_DRY,
 	  { .wnd_bytes = 4 * MSS, .unacked_bytes = 3 * MSS + 1,
 	    .wnd_next_bytes = 4 * MSS, .wnd_max_bytes = 4 * MSS }, 0,
 	  AW_REASON_WINDOW_DRY },
@@ -78,13 +78,13 @@ static const struct {
 	  AW_RAIL_WINDOW_DRY,
 	  { .kind = AW_EVENT_APP_READ, .wnd_next_bytes = MSS,
 	    .wnd_max_bytes = 4 * MSS }, NEVER, AW_REASON_WINDOW_DRY },
-	{ "but not by less than a segment [RFC9293.4]", 0,
+	{ "but not by less than a segment [RFC 9293, 3.8.6.2.2]", 0,
 	  { .kind = AW_EVENT_APP_READ, .wnd_next_bytes = MSS - 1,
 	    .wnd_max_bytes = 4 * MSS }, NEVER, NONE },
-	{ "a timer with no ACK owed does not offer a byte [RFC9293.4]", 0,
+	{ "a timer with no ACK owed does not offer a byte [RFC 9293, 3.8.6.2.2]", 0,
 	  { .kind = AW_EVENT_DEADLINE, .wnd_next_bytes = 1,
 	    .wnd_max_bytes = 4 * MSS }, NEVER, NONE },
-	{ "the peer's segments may be as large as the MSS announced [RFC9293.5]",
+	{ "the peer's segments may be as large as the MSS announced [RFC 9293, 3.8.6.2.1]",
 	  AW_RAIL_WINDOW_DRY,
 	  { .kind = AW_EVENT_APP_READ, .wnd_bytes = 2 * MSS,
 	    .wnd_next_bytes = 20 * MSS, .wnd_max_bytes = 20 * MSS,
@@ -93,7 +93,7 @@ static const struct {
 	  { .wnd_bytes = MSS, .unacked_bytes = 2 * MSS,
 	    .wnd_next_bytes = MSS, .wnd_max_bytes = 4 * MSS }, 0,
 	  AW_REASON_WINDOW_DRY },
-	{ "second segment [RFC1122.3] [D-02]", AW_RAIL_SECOND_SEGMENT,
+	{ "second segment [RFC 5681, 4.2 (a)] [D-02]", AW_RAIL_SECOND_SEGMENT,
 	  { .unacked_bytes = 2 * MSS, .wnd_bytes = 9 * MSS }, 0,
 	  AW_REASON_SECOND_SEGMENT },
 	{ "a byte less than two segments", 0,
@@ -103,7 +103,7 @@ static const struct {
 	{ "a byte less than the share", 0, { .unacked_bytes = SHARE - 1 }, 0, NONE },
 	{ "a read does not trigger it", 0,
 	  { .kind = AW_EVENT_APP_READ, .unacked_bytes = SHARE }, 0, NONE },
-	{ "500 ms are over [RFC1122.2]", AW_RAIL_MAX_DELAY,
+	{ "500 ms are over [RFC 9293, 3.8.6.3]", AW_RAIL_MAX_DELAY,
 	  { .now_ns = 600 * AW_NS_PER_MS }, 100 * AW_NS_PER_MS,
 	  AW_REASON_MAX_DELAY },
 };
@@ -161,7 +161,7 @@ static void each_row(void)
 	}
 }
 
-/* [RFC1122.2] */
+/* [RFC 9293, 3.8.6.3] */
 static void longest_delay(void)
 {
 	struct aw_event e = { .rcv_mss_bytes = MSS,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A receiving host in a table: each step is one event and the verdict that is
- * expected.  The host keeps count of bytes and window, and sends an ACK as soon
- * as the verdict says so, like every driver.
+ * A receiving host in a table: each step is one event and the expected verdict.
+ * The host tracks bytes and window, and sends an ACK as soon as the verdict says
+ * so, like every driver.
  */
 #ifndef ACKWISE_TEST_SCRIPT_H
 #define ACKWISE_TEST_SCRIPT_H

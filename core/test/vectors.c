@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One event log through every policy, one line per verdict.  The output must be
- * the same on every machine, whatever its word size and byte order.
+ * One event log through every policy, one line per verdict.  The output must not
+ * depend on the machine's word size or byte order.
  */
 #include <stdio.h>
 #include "model.h"

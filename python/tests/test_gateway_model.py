@@ -54,7 +54,7 @@ def test_a_leaf_that_cannot_thin_gets_all_acks_through() -> None:
     assert flood.ack_guarantee_bps == flood.ack_ceiling_bps == SOURCE.up_bps // 2
 
 
-# [RFC3449.1]
+# [RFC 3449, 2.1]
 def test_normalized_asymmetry_is_that_of_rfc_3449() -> None:
     """RFC 3449, 2.1: 10 Mbit/s down, 50 kbit/s up, data of 1000 bytes, ACKs of 40: k = 8."""
     link = AccessLink(10_000_000, 50_000, mtu_bytes=1000, layer=LAYERS["ip"], ack_bytes=40)

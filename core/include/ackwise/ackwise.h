@@ -21,11 +21,11 @@
 #include <ackwise/policy.h>
 #include <ackwise/rails.h>
 
-/* Since the last ACK that the policy was told of. */
+/* What has happened since the last ACK that was reported to the policy. */
 enum aw_news {
-	AW_NEWS_NONE,  /* it left on data, and nothing has happened */
-	AW_NEWS_REPLY, /* nothing has happened; data that leave may be the reply */
-	AW_NEWS_EVENT, /* something has */
+	AW_NEWS_NONE,  /* nothing; that ACK was piggybacked on data */
+	AW_NEWS_REPLY, /* nothing; the next data segment may be the reply */
+	AW_NEWS_EVENT, /* an event */
 };
 
 struct aw_conn {
@@ -38,20 +38,20 @@ struct aw_conn {
 	struct aw_compress compress; /* for AW_RAIL_ORDER */
 	u8 news;                     /* enum aw_news */
 	u8 reserved;
-	u64 state[AW_STATE_MAX_BYTES / 8]; /* of the policy, zeroed at init */
+	u64 state[AW_STATE_MAX_BYTES / 8]; /* the policy's, zeroed at init */
 };
 
 /*
- * Does an ACK that leaves tell the policy anything, on data or alone?  The data of
- * a sender carry the same ACK again and again; the first may be the reply to what
- * came [S4.1].  A driver need not report others.
+ * True if the policy needs to know about an ACK that leaves.  A host that sends
+ * data repeats the same ACK on every segment; only the first can be the reply to
+ * what arrived [S4.1].  Drivers need not report the others.
  */
 static inline bool aw_conn_ack_is_news(const struct aw_conn *conn, bool on_data)
 {
 	return conn->news > (on_data ? AW_NEWS_NONE : AW_NEWS_REPLY);
 }
 
-/* policy: a validated one.  e: time and random bits only.  Cannot fail. */
+/* policy: must be valid.  e: only time and random bits are read.  Cannot fail. */
 void aw_conn_init(struct aw_conn *conn, const struct aw_policy *policy,
 		  const struct aw_params *params, u32 rails, const struct aw_event *e);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * All that the core needs from outside: fixed-width types, time units, and
- * 64-bit division that neither traps nor needs a compiler support library.
+ * Everything the core takes from its environment: fixed-width types, time units,
+ * and a 64-bit division that neither traps nor needs libgcc.
  */
 #ifndef ACKWISE_BASE_H
 #define ACKWISE_BASE_H

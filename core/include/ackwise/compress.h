@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Segments above a hole may share an ACK once the sender has had the duplicate
- * ACKs that start fast retransmit: SACK reports all of them at once.
+ * SACK compression: once the duplicate ACKs that start fast retransmit have been
+ * sent, several segments above a hole may share one ACK, whose SACK blocks report
+ * them all.
  */
 #ifndef ACKWISE_COMPRESS_H
 #define ACKWISE_COMPRESS_H
@@ -9,23 +10,24 @@
 #include <ackwise/event.h>
 #include <ackwise/verdict.h>
 
-/* Each leaves at once: with fewer, recovery would begin later. [RFC5681.1] */
+/* Sent immediately, or recovery would start later: "A TCP receiver SHOULD send an
+ * immediate duplicate ACK when an out-of-order segment arrives" [RFC 5681, 3.2] */
 #define AW_DUPLICATE_ACKS 3
-/* A share of the RTT, so that the sender's picture is never much older. */
+/* At most RTT / 20, so that the sender's scoreboard is never much older. */
 #define AW_COMPRESS_RTT_SHARE 20
-/* What drivers allow unless told otherwise (Linux, tcp_comp_sack_delay_ns, _nr). */
+/* Defaults of drivers (Linux: tcp_comp_sack_delay_ns, tcp_comp_sack_nr). */
 #define AW_COMPRESS_DELAY_US 1000
 #define AW_COMPRESS_SEGMENTS 44
 
 struct aw_compress {
-	u8 duplicate_acks; /* since data in order came, at most AW_DUPLICATE_ACKS */
+	u8 duplicate_acks; /* since the last in-order data, at most AW_DUPLICATE_ACKS */
 	u8 waiting;        /* segments above a hole that no ACK has reported */
 };
 
 /*
- * Until when segments above a hole may wait for an ACK, e's among them: not
- * after now, it is due; AW_NEVER_NS: there are none.  pending: the verdict in
- * force, which those that wait already do not outlast.  [D-31]
+ * How long segments above a hole, including e's, may wait for an ACK: now or
+ * earlier, the ACK is due; AW_NEVER_NS, there are none.  pending: the verdict in
+ * force, which segments that wait already do not outlast.  [D-31]
  */
 static inline u64 aw_compress_until_ns(const struct aw_compress *c,
 				       struct aw_verdict pending,
@@ -36,7 +38,7 @@ static inline u64 aw_compress_until_ns(const struct aw_compress *c,
 
 	if (above && (c->duplicate_acks < AW_DUPLICATE_ACKS || !delay_ns))
 		return e->now_ns;
-	/* a timer that is late will fire: no reason to send for each segment */
+	/* a late timer will still fire: not a reason to send an ACK per segment */
 	if (c->waiting && above)
 		return aw_max_u64(pending.deadline_ns, e->now_ns + 1);
 	if (c->waiting)
@@ -48,7 +50,7 @@ static inline u64 aw_compress_until_ns(const struct aw_compress *c,
 						       AW_COMPRESS_RTT_SHARE)));
 }
 
-/* The rails made v the verdict on e. */
+/* Call with v, the verdict on e after the rails. */
 static inline void aw_compress_note(struct aw_compress *c, const struct aw_event *e,
 				    struct aw_verdict v)
 {

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/*
- * The sender's flight, as far as a receiver can know it: the bytes that arrive
- * in one RTT.
- */
+/* The receiver's estimate of the sender's flight: the bytes that arrive per RTT. */
 #ifndef ACKWISE_FLIGHT_H
 #define ACKWISE_FLIGHT_H
 

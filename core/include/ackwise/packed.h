@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * A verdict in one word, for a policy that runs where no struct can be returned:
+ * A verdict in one 64-bit word, for policies that cannot return a struct (BPF):
  *
  *	bits 63, 62	enum aw_action
  *	bits 61 to 56	enum aw_reason
- *	bits 55 to 0	how long to wait from now, in ns; all ones: for ever
+ *	bits 55 to 0	wait from now, in ns; all ones: forever
  */
 #ifndef ACKWISE_PACKED_H
 #define ACKWISE_PACKED_H
@@ -18,8 +18,7 @@
 
 _Static_assert(AW_REASONS <= AW_PACKED_REASON_MASK + 1, "too many reasons");
 
-/* A deadline that has passed becomes one that passes now; more than two years,
- * one that never passes. */
+/* A deadline in the past becomes now; one more than two years away, never. */
 static inline u64 aw_verdict_pack(struct aw_verdict v, u64 now_ns)
 {
 	u64 delay_ns = v.deadline_ns > now_ns ? v.deadline_ns - now_ns : 0;
@@ -29,7 +28,7 @@ static inline u64 aw_verdict_pack(struct aw_verdict v, u64 now_ns)
 	       aw_min_u64(delay_ns, AW_PACKED_DELAY_MAX);
 }
 
-/* Any word becomes some verdict, which need not make sense. */
+/* Unpacks any word; the caller validates the verdict. */
 static inline struct aw_verdict aw_verdict_unpack(u64 packed, u64 now_ns)
 {
 	u64 delay_ns = packed & AW_PACKED_DELAY_MAX;

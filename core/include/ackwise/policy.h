@@ -13,7 +13,7 @@
 #define AW_PARAMS_MAX 8
 #define AW_VALUES_MAX 4
 
-/* One parameter: no other place lists its name, range or default. */
+/* One parameter: the only definition of its name, range and default. */
 struct aw_param {
 	const char *name; /* "segments", "delay_ms": unit in the name */
 	const char *unit; /* "segments", "ms", "bytes", "1/1000", "choice" */
@@ -27,7 +27,7 @@ struct aw_param {
 struct aw_value {
 	const char *name; /* "rate_segments": unit in the name */
 	const char *unit; /* as aw_param.unit */
-	const char *text; /* one sentence; says what 0 means if that is special */
+	const char *text; /* one sentence; says what 0 means if special */
 };
 
 /* Values in the order of aw_policy.params, shared by many connections. */
@@ -35,26 +35,26 @@ struct aw_params {
 	u32 value[AW_PARAMS_MAX];
 };
 
+/* When the policy reads wnd_next_bytes. */
 enum aw_wnd_use {
 	AW_WND_USE_NEVER,
-	/* of a segment, while more than a full one is owed and data wait for a reader
-	 * that does not wait for more; of a read, while half of the window or less is
-	 * left: as Linux does */
+	/* like Linux: on data, while more than one full segment is unacknowledged and
+	 * data is unread (SO_RCVLOWAT reached); on a read, while at most half of the
+	 * window is left */
 	AW_WND_USE_STOCK,
 	AW_WND_USE_ALWAYS,
 };
 
 /*
- * A policy.  The driver holds the connection's lock during every call; no
- * member may block, allocate or keep a pointer to the event.
+ * A policy.  The driver holds the connection's lock during every call; members
+ * must not block, allocate or keep a pointer to the event.
  *
- * on_data, on_deadline and on_app_read return a verdict for everything that is
- * unacknowledged; it replaces the previous verdict.  They are called only while
- * an ACK is owed (from on_data until an ACK leaves); on_app_read also when none
- * is, because a window update is an ACK too, but only if the read may be worth one:
- * aw_wnd_worth_update().  A deadline that is not in the
- * future sends immediately; AW_NOTHING while an ACK is owed waits as long as
- * the rails allow.
+ * on_data, on_deadline and on_app_read return a verdict on all unacknowledged
+ * data, which replaces the previous verdict.  They are called only while an ACK is
+ * owed (from on_data until an ACK leaves).  on_app_read is also called when none is
+ * owed, because a window update is an ACK too, if the read may be worth one
+ * (aw_wnd_worth_update).  A deadline that is not in the future sends immediately;
+ * AW_NOTHING while an ACK is owed waits as long as the rails allow.
  */
 struct aw_policy {
 	const char *name;    /* (required) one lower-case word: file, CLI, sysctl */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* What to do: send an ACK now, or wait until a deadline; always with a reason. */
+/* What the driver has to do: send an ACK now or wait for a deadline; and why. */
 #ifndef ACKWISE_VERDICT_H
 #define ACKWISE_VERDICT_H
 
@@ -28,7 +28,7 @@ struct aw_verdict {
 	u32 reserved_word;
 };
 
-/* Member by member, so that compilers keep it in registers. */
+/* Set member by member, so that compilers keep it in registers. */
 static inline struct aw_verdict aw_verdict_make(u64 deadline_ns, u8 action, u8 reason)
 {
 	struct aw_verdict v;
@@ -57,7 +57,7 @@ static inline struct aw_verdict aw_nothing(void)
 	return aw_verdict_make(AW_NEVER_NS, AW_NOTHING, AW_REASON_NONE);
 }
 
-/* Words for a reason; "?" when there is no such reason. */
+/* Strings for a reason; "?" if there is no such reason. */
 const char *aw_reason_label(u32 reason);  /* "delay-timer" */
 const char *aw_reason_text(u32 reason);   /* one sentence */
 const char *aw_reason_source(u32 reason); /* "wait", "policy", "rail" or "driver" */

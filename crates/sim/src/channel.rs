@@ -548,7 +548,7 @@ impl Channel {
             let bytes = i64::from(packet.wire_bytes);
             self.waiting -= 1;
             self.waiting_bytes -= u64::from(packet.wire_bytes);
-            // [S3.5] [RFC3449.3]
+            // [S3.5] [RFC 3449, 5.4]
             // Data earns what ACKs may spend: a bounded share, and a burst of two large packets.
             let share = i64::from(q.ack_share_ppm);
             let worth = |data: i64| data * share / (1_000_000 - share);
@@ -607,7 +607,7 @@ impl Channel {
 /// no SACK blocks (they may report other holes). A duplicate ACK is never dropped: its number is
 /// not lower, and the sender counts it. Nor is one whose flags the newer one does not repeat (RFC 3168,
 /// 6.1.3). At most one is replaced for each arrival (RFC 3449, 5.2.1).
-// [RFC3449.2]
+// [RFC 3449, 5.2.1]
 fn redundant_ack(queue: &VecDeque<(u64, Parcel)>, first: usize, newer: &Packet) -> Option<usize> {
     let worthless = |p: &Packet| {
         p.is_pure_ack()
@@ -722,7 +722,7 @@ pub mod tests {
     }
 
     #[test]
-    // [S3.1] [S3.2] [RFC3449.3]
+    // [S3.1] [S3.2] [RFC 3449, 5.4]
     fn separated_acks_pass_data_but_leave_it_its_share() {
         let mut p = pipe(Discipline::AckSeparation);
         p.queue_packets = 100;
@@ -819,7 +819,7 @@ pub mod tests {
     }
 
     #[test]
-    // [RFC3449.2]
+    // [RFC 3449, 5.2.1]
     fn the_ack_filter_keeps_duplicates_and_sacks() {
         let mut p = pipe(Discipline::AckFilter);
         p.queue_packets = 100;

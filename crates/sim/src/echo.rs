@@ -26,7 +26,7 @@ pub struct Echo {
 impl Echo {
     /// A segment with data, a FIN or a probe arrived. Returns whether it is marked and the one before was
     /// not, or the other way round.
-    // [RFC3168.2]
+    // "continues to set the ECN-Echo flag [...] until it receives a CWR packet" [RFC 3168, 6.1.3]
     pub fn on_segment(&mut self, p: &Packet, order: Order) -> bool {
         if !self.is_agreed {
             return false;
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    // [RFC3168.2]
+    // [RFC 3168, 6.1.3]
     fn a_mark_is_echoed_until_the_sender_has_reacted() {
         let mut echo = agreed();
         assert_eq!(arrives(&mut echo, Ecn::Ect, false), (false, false));

@@ -226,9 +226,8 @@ impl Receiver {
         self.buffer.free(self.unread(), &self.above)
     }
 
-    /// What an ACK leaving now would offer, counted from rcv_nxt: never less than what was offered
-    /// before, and no sliver (RFC 9293, 3.8.6.2.2).
-    // [RFC9293.4]
+    /// The window that an ACK leaving now would advertise, from rcv_nxt: the right edge never moves back.
+    // "MUST include a SWS avoidance algorithm in the receiver" [RFC 9293, 3.8.6.2.2]
     #[inline(always)]
     fn window_now(&mut self) -> u64 {
         if self.next_wnd == NEVER {
@@ -337,7 +336,7 @@ impl Receiver {
     }
 
     /// A segment with payload, a FIN or a window probe arrived. Returns the ACK that is due.
-    // [S4.3] [RFC9293.3]
+    // "MUST process them all before sending any ACK segments" [S4.3] [RFC 9293, 3.10.7.4 (c)]
     pub fn on_segment(&mut self, now: u64, p: &Packet, rto_ns: u64, srtt_ns: u64) -> Option<Reason> {
         self.silent = false;
         self.next_wnd = NEVER;

@@ -613,7 +613,7 @@ impl Default for SenderSpec {
             nagle: Default::default(),
             recovery: Default::default(),
             socket: Default::default(),
-            // [RFC6928.1]
+            // "min (10*MSS, max (2*MSS, 14600))" [RFC 6928, 2]
             initial_window_segments: 10,
             send_buffer_bytes: SenderSpec::LINUX_SEND_BUFFER_BYTES,
             send_buffer_grows: false,

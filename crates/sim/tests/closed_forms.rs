@@ -272,7 +272,7 @@ fn a_segment_waits_for_its_ack_half_a_group_on_average() {
 }
 
 #[test]
-// [S4.3] [RFC9293.3]
+// [S4.3] [RFC 9293, 3.10.7.4 (c)]
 fn aggregation_makes_one_event_of_what_arrives_together() {
     // 64 segments arrive one every microsecond (8 Gbit/s) and are handed up 100 us after the
     // first: in pieces of at most 8 * 960 bytes; each piece has its ACK from policy every.

@@ -31,7 +31,7 @@ fn losing_at(ms: &[u64]) -> Value {
 // --- growth --------------------------------------------------------------------------------------
 
 #[test]
-// [RFC6928.1]
+// [RFC 6928, 2]
 fn slow_start_doubles_when_each_segment_is_acknowledged() {
     // RFC 6928: ten segments at 0, arriving at 21..30 ms. RFC 5681, 3.1: each ACK (40..49 ms)
     // moves the window by one and widens it by one: two segments. The 20 segments pass the link
@@ -84,7 +84,7 @@ fn slow_start_grows_by_half_with_an_ack_for_two_segments_when_acks_are_counted()
 }
 
 #[test]
-// [RFC3465.1]
+// [RFC 3465, 2.2]
 fn an_ack_for_four_segments_opens_the_window_by_two_at_most_when_capped() {
     // RFC 3465, 2.3, L = 2: four segments acknowledged, two gained: six leave; 8, 12, 18.
     let over = json!({
@@ -126,7 +126,7 @@ fn an_ack_for_four_segments_opens_the_window_by_four_when_bytes_are_counted() {
 }
 
 #[test]
-// [RFC9406.1]
+// [RFC 9406, 4.2]
 fn hystart_plus_plus_ends_slow_start_before_the_queue_overflows() {
     // The path holds 40 segments, the queue 600. The window doubles from 10 to 1280 and overruns both. The first
     // segment of a round finds a queue, of 40, when the ACKs of 80 segments release 160; so its RTT, 80 ms, is
@@ -194,7 +194,7 @@ fn a_second_arrival_does_not_put_the_timer_off() {
 }
 
 #[test]
-// [RFC1122.2] [S2.8]
+// [RFC 9293, 3.8.6.3] [S2.8]
 fn no_policy_delays_an_ack_beyond_500_ms() {
     // RFC 5681, 4.2. At a price of 999 s for an ACK (rho = 0.999, unit 1 s) greedy would wait for
     // a quarter of an hour.
@@ -222,7 +222,7 @@ fn no_policy_delays_an_ack_longer_than_its_host_allows() {
 }
 
 #[test]
-// [RFC9293.2]
+// [RFC 9293, 3.10.7.4 (b)]
 fn a_fin_is_acknowledged_at_once() {
     // RFC 9293, 3.10.7.4: the third segment of three, alone after a pair, carries FIN.
     let r = run(&ruler(json!({}), &[transfer(3, json!({ "policy": delayed(2) }))]));
@@ -364,7 +364,7 @@ fn newreno_sends_the_third_duplicate_acks_segment_again_and_inflates_the_window(
 }
 
 #[test]
-// [RFC5681.1] [RFC5681.2]
+// [RFC 5681, 3.2] [RFC 5681, 4.2 (b)]
 fn a_hole_and_what_fills_it_are_acknowledged_at_once() {
     // RFC 5681, 4.2. Segment 2 is lost: 1 (21 ms) waits; the hole shows with 3 (23
     // ms), and each of 3..10 asks for 2 again. 42 ms: the ACK of 1 counts as new, 43 to 45 ms as
@@ -543,7 +543,7 @@ fn sack_recovery_of_a_large_loss_sends_one_for_one_and_two_when_a_hole_is_filled
 }
 
 #[test]
-// [RFC6298.1]
+// [RFC 6298, 2.1]
 fn the_first_timeout_is_one_second_and_doubles() {
     // RFC 6298, 2.4: the handshake's 39.04 ms give 39.04 + 4 * 19.52 = 117.12 ms, rounded up to
     // 1 s; 5.5: doubled each time. Lost are the window at 0 and what is sent at 1 s and 3 s. With SACK it is Linux's
@@ -677,7 +677,7 @@ fn a_shut_window_is_probed_after_a_timeout_and_twice_as_long_again() {
 }
 
 #[test]
-// [RFC9293.4]
+// [RFC 9293, 3.8.6.2.2]
 fn a_slow_reader_never_makes_short_segments() {
     // RFC 9293, 3.8.6.2.2: the reader takes 1 kbyte/s or so; the window is offered only in steps of
     // min(half the buffer, one segment).

@@ -71,7 +71,7 @@ class AccessLink:
         return self.layer.wire_bytes(self.mtu_bytes)
 
     @property
-    # [RFC3449.1]
+    # [RFC 3449, 2.1]
     def k(self) -> float:
         """Normalized asymmetry (RFC 3449, 2.1)."""
         return self.down_bps / self.up_bps / (self.data_wire_bytes / self.ack_wire_bytes)

@@ -74,8 +74,9 @@ impl Curve {
         self.count = self.count.max(LEAST_ACKED);
     }
 
-    /// RFC 9438, 5.8: a pause is not part of the time since the epoch began (cubictcp_cwnd_event).
-    // [RFC9438.1]
+    /// An idle period is not part of the time since the epoch began (cubictcp_cwnd_event).
+    // "it is required that t in Figure 1 not include application-limited periods, such as idle periods"
+    // [RFC 9438, 5.8]
     fn pause(&mut self, restart: &Restart) {
         let now = restart.now_ns / JIFFY_NS;
         if let Some(epoch) = &mut self.epoch {
@@ -300,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    // [RFC9438.1]
+    // [RFC 9438, 5.8]
     fn a_pause_does_not_count() {
         // The same curve, with a pause of 100 s after the first 3 s.
         let mut flow = Flow::new(1000);

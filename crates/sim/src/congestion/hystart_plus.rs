@@ -72,7 +72,7 @@ impl HyStartPlus {
     }
 
     /// RFC 9406, 4.2: whether a queue stands, or stands no more.
-    // [RFC9406.1]
+    // [RFC 9406, 4.2]
     fn judge_rtt(&mut self) {
         match self.conservative {
             None if self.last_shortest_ns < u64::MAX => {
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    // [RFC9406.1]
+    // [RFC 9406, 4.2]
     fn the_eighth_rtt_of_a_round_shows_a_queue_of_an_eighth() {
         // RttThresh = max(4 ms, min(lastRoundMinRTT / 8, 16 ms)); currentRoundMinRTT >= lastRoundMinRTT + it.
         for (last_us, least_us) in [
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    // [RFC9406.1]
+    // [RFC 9406, 4.2]
     fn after_five_rounds_congestion_avoidance_begins() {
         // The round in which the RTT grew is the first of them.
         let mut flow = Flow::new();
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    // [RFC9406.1]
+    // [RFC 9406, 4.2]
     fn a_shorter_rtt_resumes_slow_start() {
         // Below the baseline of 90 ms by 1 ns, seen with the eighth RTT of a round; the queue is found again
         // in the next, by an eighth more.

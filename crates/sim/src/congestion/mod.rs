@@ -246,8 +246,7 @@ fn slow_start(counting: Counting, ack: &AckSample, window: &mut Window) -> u64 {
     }
     let bytes = match counting {
         Counting::Bytes => ack.acked_bytes,
-        // RFC 3465, 2.2: L = 2 SMSS.
-        // [RFC3465.1]
+        // L = 2 SMSS [RFC 3465, 2.2]
         Counting::Bytes2smss => ack.acked_bytes.min(2 * ack.mss),
         Counting::Acks => ack.acked_bytes.min(ack.mss),
     };

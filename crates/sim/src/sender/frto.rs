@@ -15,7 +15,7 @@ pub struct Frto {
 impl Sender {
     /// Timed out; `is_first`: no loss was being repaired, or nothing was acknowledged since the last
     /// timeout (tcp_enter_loss).
-    // [RFC5682.1]
+    // [RFC 5682, 3.1]
     pub(super) fn begin_frto(&mut self, is_first: bool) {
         self.frto.judges = is_first && self.sends_bursts;
     }

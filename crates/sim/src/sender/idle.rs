@@ -24,7 +24,7 @@ impl Sender {
     }
 
     /// Nothing is out, and new data is about to leave.
-    // [RFC2861.1]
+    // [RFC 2861, 3.2 (a)]
     pub(super) fn restart_after_idle(&mut self, now: u64) {
         let (mut left, rto) = (jiffies_between(self.last_sent_ns, now), self.rto_jiffies());
         if left <= rto || !self.forgets_unused_window() {

@@ -49,8 +49,8 @@ use undo::Undo;
 use window_use::WindowUse;
 
 pub const NEVER: u64 = u64::MAX;
-/// RFC 6298, 2.1: before the first measurement.
-// [RFC6298.1]
+/// The RTO before the first RTT measurement.
+// "the sender SHOULD set RTO <- 1 second" [RFC 6298, 2.1]
 const INITIAL_RTO_NS: u64 = 1_000_000_000;
 /// RFC 6298, 2.5 allows a maximum of at least 60 s; Linux takes 120 s.
 const MAX_RTO_NS: u64 = 120_000_000_000;

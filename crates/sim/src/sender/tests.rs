@@ -368,7 +368,7 @@ fn timed_out() -> Flow {
 }
 
 #[test]
-// [RFC5682.1]
+// [RFC 5682, 3.1]
 fn after_a_timeout_two_new_segments_leave_first() {
     // RFC 5682, 3.1, steps 2.b and 3.a. The ACK of the retransmission lets out 11 and 12, not 2. Their
     // SACK shows that nothing arrived of what was out: with a window of three (slow start) 2 leaves.
@@ -406,7 +406,7 @@ fn without_new_data_a_timeout_is_followed_by_retransmissions() {
 }
 
 #[test]
-// [RFC2861.1]
+// [RFC 2861, 3.2 (a)]
 fn a_pause_halves_the_window_for_each_rto() {
     // tcp_cwnd_restart. RTO: 40 ms and 200 ms, 24 jiffies. Of 80 segments, after a pause of 24 jiffies all; one
     // of more than one RTO 40, of more than two 20, of more than three 10, the initial window, and no less. Slow
@@ -448,7 +448,7 @@ fn uses_little() -> Flow {
 }
 
 #[test]
-// [RFC2861.2]
+// [RFC 2861, 3.2 (b)]
 fn a_window_unused_for_an_rto_goes_half_of_the_way_to_what_was_used() {
     // tcp_cwnd_application_limited. The pauses, of 200 ms at most, are no longer than an RTO, but no ACK has
     // come for one: at 280 ms of 80 segments and the initial 10, more than the two out, 45 are left. An RTO

@@ -69,7 +69,7 @@ impl Sender {
 
     /// Half of the way to what was used, unless the application waits for room in the send buffer
     /// (tcp_cwnd_application_limited).
-    // [RFC2861.2]
+    // [RFC 2861, 3.2 (b)]
     #[cold]
     fn shrink_unused_window(&mut self, now: u64) {
         self.window_use.since_ns = now;
