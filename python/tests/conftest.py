@@ -6,11 +6,12 @@ import signal
 import stat
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import idle
 import pytest
 
 from ackwise import plans
@@ -29,6 +30,15 @@ os.environ.pop("COLUMNS", None)
 # A shell that runs us in the background lets us ignore Ctrl-C, and so would all that we start.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+    """Watches the host while a test marked `real_time` runs."""
+    if pyfuncitem.get_closest_marker("real_time") is None:
+        return (yield)
+    with idle.excused_if_busy():
+        return (yield)
 
 
 @dataclass(frozen=True)

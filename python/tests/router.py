@@ -124,7 +124,7 @@ class Home:
             yield
             settled(lambda: capture.stat().st_size)  # what was captured last is written
             child.send_signal(signal.SIGINT)
-            child.wait(20)
+            child.wait(_PATIENCE_S)
 
     def transfers(self) -> None:
         """A download and an upload of the client, over the router."""
@@ -132,7 +132,7 @@ class Home:
         assert server.stdout is not None
         server.stdout.readline()
         do(*self.inside("client"), sys.executable, __file__, "client", timeout=_PATIENCE_S)
-        server.wait(20)
+        server.wait(_PATIENCE_S)
 
     def sent(self) -> dict[str, int]:
         """Packets that each class has sent."""

@@ -226,6 +226,7 @@ ON_HOST = ("slow-start", "handshake", "receive-window", "ack-stall")
 
 
 @needs_root
+@pytest.mark.real_time
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ON_HOST)
 def test_this_hosts_kernel_confirms_the_limit(kind: str, tmp_path: Path) -> None:

@@ -243,6 +243,7 @@ def namespaces() -> set[str]:
 
 
 @needs_root
+@pytest.mark.real_time
 @pytest.mark.slow
 def test_a_real_transfer_is_captured_and_replayed(ackwise: Ackwise, tmp_path: Path) -> None:
     before = namespaces()
@@ -272,14 +273,11 @@ def test_a_real_transfer_is_captured_and_replayed(ackwise: Ackwise, tmp_path: Pa
 def test_an_interrupted_capture_leaves_nothing(tmp_path: Path, how: signal.Signals) -> None:
     before = namespaces()
     process = spawn("record", str(tmp_path / "x.pcap"), "--seconds", "20", "--quiet")
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
-        if any(p.stat().st_size > 10_000 for p in tmp_path.iterdir()):
-            break  # packets arrive: the transfer is on its way
-        time.sleep(0.05)
+    # packets arrive: the transfer is on its way
+    wait_until(lambda: any(p.stat().st_size > 10_000 for p in tmp_path.iterdir()))
     assert namespaces() - before
     process.send_signal(how)
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=300)
     assert process.returncode == 130, err
     assert namespaces() == before
     assert list(tmp_path.iterdir()) == []
@@ -339,7 +337,7 @@ def test_what_records_holds_no_more_than_it_needs(tmp_path: Path) -> None:
             assert "NoNewPrivs:\t1" in Path(f"/proc/{child}/status").read_text()
     finally:
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
+        process.communicate(timeout=300)
     kill, net_raw = rights._BITS["CAP_KILL"], rights._BITS["CAP_NET_RAW"]
     assert held.pop(process.pid) == {kill}
     assert sorted(names.values()) == ["iperf3", "iperf3", "tcpdump"]
@@ -354,7 +352,7 @@ def alive(pid: int) -> bool:
         return False
 
 
-def wait_until(ready: Callable[[], bool], limit_s: float = 120) -> None:
+def wait_until(ready: Callable[[], bool], limit_s: float = 300) -> None:
     end = time.monotonic() + limit_s
     while not ready():
         assert time.monotonic() < end
@@ -387,7 +385,7 @@ def test_a_killed_recording_is_cleaned_up_by_the_next_one(tmp_path: Path) -> Non
     wait_until(lambda: not any(map(alive, children)))
 
     done = spawn("record", str(tmp_path / "y.pcap"), "--seconds", "1", "--quiet")
-    _, err = done.communicate(timeout=60)
+    _, err = done.communicate(timeout=300)
     assert done.returncode == 0, err
     assert not namespaces() & made
     assert sorted(p.name for p in tmp_path.iterdir()) == ["other.pcap", "y.pcap"]
@@ -398,7 +396,7 @@ def test_a_killed_recording_is_cleaned_up_by_the_next_one(tmp_path: Path) -> Non
 def test_two_recordings_at_once_leave_each_other_alone(tmp_path: Path) -> None:
     both = [spawn("record", str(tmp_path / f"{n}.pcap"), "--seconds", "2") for n in (1, 2)]
     for one in both:
-        _, err = one.communicate(timeout=60)
+        _, err = one.communicate(timeout=300)
         assert one.returncode == 0, err
     assert len(list(tmp_path.iterdir())) == 2
 

@@ -165,7 +165,7 @@ def test_an_interrupt_gets_no_traceback(when: str, tmp_path: Path) -> None:
         f"main._run = lambda words: __import__({name!r}); sys.exit(start.main())"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60,
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=300,
         env={**os.environ, "PYTHONPATH": f"{tmp_path}:{ROOT / 'python'}"},
     )  # fmt: skip
     wanted = {"loading": (-signal.SIGINT, ""), "running": (130, "ackwise: interrupted\n")}
@@ -250,7 +250,7 @@ def test_a_real_shell_completes(shell: str, tmp_path: Path, ackwise: Ackwise) ->
     search = os.pathsep.join([str(ROOT / "python"), os.environ.get("PYTHONPATH", "")])
     found = subprocess.run(
         [program, *(["-f"] if shell == "zsh" else []), "-c", ask],
-        capture_output=True, text=True, check=False, cwd=tmp_path, timeout=60,
+        capture_output=True, text=True, check=False, cwd=tmp_path, timeout=300,
         env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": search,
              "HOME": str(tmp_path)},
     )  # fmt: skip

@@ -46,7 +46,7 @@ def _serving(where: Namespace, *words: str) -> Iterator[None]:
         stderr=subprocess.DEVNULL,
     )
     try:
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 300
         while not where.tool("ss", "-Htln").strip():
             assert server.poll() is None
             assert time.monotonic() < deadline, "the server does not listen"
@@ -151,6 +151,7 @@ PROGRAMS = {
 
 
 @needs_root
+@pytest.mark.real_time
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program_s_transfer_is_read_in_three_lines(name: str, tmp_path: Path) -> None:

@@ -590,6 +590,7 @@ HOST = {
 
 
 @needs_root
+@pytest.mark.real_time
 @pytest.mark.slow
 @pytest.mark.parametrize("name", HOST)
 def test_a_transfer_of_this_kernel_comes_out_right(name: str, tmp_path: Path) -> None:

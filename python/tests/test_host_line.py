@@ -15,6 +15,7 @@ from ackwise.reproduce.separation.paper import FIFO, UP
 pytestmark = [*NEEDS_ROOT, pytest.mark.slow]
 
 
+@pytest.mark.real_time
 @pytest.mark.parametrize(
     ("line", "payload_kbps"),
     [(HOME, 800 * 1448 / 1514), (ADSL, 800 * 1448 / 1536)],
@@ -27,7 +28,6 @@ def test_a_line_carries_its_rates_and_goes(line: AccessLine, payload_kbps: float
         (found,) = testbed.run(
             [(made, (UP,), "cubic")], window_packets=88, seconds=8, settled_seconds=4, seed=1
         )
-        # real time on a machine that is shared
         assert found.speeds[UP] == pytest.approx(payload_kbps, rel=0.05)
         # 88 packets of 15 ms wait in front of it
         assert 0.9 <= sorted(found.rtts_s)[len(found.rtts_s) // 2] <= 1.6

@@ -177,7 +177,7 @@ def test_root_becomes_a_user_that_nobody_else_is(kernel: Kernel) -> None:
 
 def run_as_guest(kernel: Kernel, folder: Path, script: str) -> None:
     (folder / "lab-guest").write_text(script)
-    machine.run(kernel, folder, ["nothing"], seed=1, wall_limit_s=60)
+    machine.run(kernel, folder, ["nothing"], seed=1, wall_limit_s=600)
 
 
 @pytest.fixture

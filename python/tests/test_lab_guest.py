@@ -256,6 +256,7 @@ def test_a_failed_tool_is_reported_with_its_message(kernel: Kernel) -> None:
         run_steps(kernel, "exec - /usr/sbin/tc qdisc add dev nothing root pfifo")
 
 
+@pytest.mark.real_time
 def test_a_hung_guest_is_ended_with_its_console(kernel: Kernel) -> None:
     started = time.monotonic()
     with pytest.raises(machine.Hung, match=r"(?s)within 4 s of real time.*a last word"):

@@ -63,7 +63,7 @@ class Cluster:
             program(folder, "dask_scheduler", "--host", "127.0.0.1", "--port", str(port),
                     "--no-dashboard", "--no-show")
         )  # fmt: skip
-        end = time.monotonic() + 60
+        end = time.monotonic() + 300
         while time.monotonic() < end:
             with socket.socket() as one:
                 if one.connect_ex(("127.0.0.1", port)) == 0:

@@ -205,7 +205,7 @@ def test_an_interrupted_sweep_goes_on_to_the_same_bytes(
         assert process.poll() is None, process.communicate()
         time.sleep(0.01)
     process.send_signal(how)
-    _out, err = process.communicate(timeout=60)
+    _out, err = process.communicate(timeout=300)
     assert process.returncode == (-how if how == signal.SIGKILL else 130)
     assert err in ("", "ackwise: interrupted\n")
     kept = {path: path.stat().st_mtime_ns for path in parts(tmp_path / "cut")}

@@ -59,7 +59,7 @@ def on_a_terminal(*words: str) -> str:
     except OSError:
         pass  # the child has ended
     os.close(ours)
-    child.wait(60)
+    child.wait(300)
     return told.decode().replace("\r\n", "\n")
 
 
