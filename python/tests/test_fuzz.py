@@ -35,6 +35,29 @@ def test_every_target_is_fuzzed_and_has_seeds() -> None:
     assert {seed.parent.name for seed in SEEDS} == set(targets.TARGETS)
 
 
+@pytest.mark.parametrize("group", fuzzed.INPUTS)
+def test_what_has_passed_is_not_run_again_until_an_input_changes(
+    group: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("UNLESS_PASSED", "1")
+    ran = tmp_path / "ran"
+    command = ("sh", "-c", f"echo once >> {ran}")
+
+    def runs(seconds: str = "5") -> int:
+        assert fuzzed.main(group, "one", seconds, *command) == 0
+        return len(ran.read_text().split())
+
+    assert [runs(), runs(), runs("9"), runs("9"), runs()] == [1, 1, 2, 2, 2]
+    first, *others = fuzzed.inputs(group)
+    changed = tmp_path / first.name
+    changed.write_bytes(first.read_bytes() + b"\n")
+    monkeypatch.setattr(fuzzed, "ROOT", Path("/"))
+    monkeypatch.setattr(fuzzed, "inputs", lambda _group: [changed, *others])
+    assert runs() == 3
+
+
 @pytest.mark.parametrize("if_needed", [True, False])
 def test_what_cannot_run_is_never_kept_as_passed(
     if_needed: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
