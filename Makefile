@@ -66,10 +66,11 @@ $(WHEELHOUSE)/ready: pyproject.toml tools/pins.py | $(VENV)/ready
 	touch $@
 
 .PHONY: build
-build: setup ## compile the engine into .venv (editable)
+build: setup ## compile the engine, install ackwise and its experiments into .venv (editable)
 	@core/policies --write
 	@if command -v clang >/dev/null; then $(MAKE) -s -C linux/bpf live; fi # else `diagnose --live` does without
 	+@VIRTUAL_ENV=$(abspath $(VENV)) PIP_QUIET=1 $(BIN)/maturin develop --release --quiet
+	@$(BIN)/pip install -q --no-deps --no-build-isolation --no-index -e experiments
 
 .PHONY: demo
 demo: build ## compare policies on shipped links and on a real capture; HTML reports in demo/
@@ -146,7 +147,7 @@ evidence: build ## renew stale pages and checks of the kernel; FORCE=1, ONLY=NAM
 
 .PHONY: audit
 audit: build ## verdicts that flip with other seeds, lengths and sizes; NAME=EXPERIMENT or linux-EXPERIMENT
-	$(BIN)/python tools/audit.py --write $(NAME)
+	$(BIN)/python experiments/tools/audit.py --write $(NAME)
 
 .PHONY: lint
 lint: setup-lint build ## formatting, warnings, types, licences, generated docs
@@ -157,8 +158,8 @@ lint: setup-lint build ## formatting, warnings, types, licences, generated docs
 	else \
 		echo "clippy is not packaged for this toolchain: not run"; \
 	fi
-	$(BIN)/ruff check --quiet python tools bench
-	$(BIN)/ruff format --quiet --check python tools bench
+	$(BIN)/ruff check --quiet python experiments tools bench
+	$(BIN)/ruff format --quiet --check python experiments tools bench
 	$(BIN)/mypy
 	@mkdir -p build
 	$(BIN)/lint-imports > build/imports.txt || { cat build/imports.txt; false; }

@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 import meaning
 
-from ackwise import reproduce
+import ackwise_experiments as reproduce
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ROOT / "docs" / "experiments"
@@ -69,7 +69,10 @@ TABLES = {
         for name in JUDGING
     },
     "twin-losses": (("tools/twin.py", "--same-losses"), "golden/twin/losses/same.csv"),
-    "device-costs": (("tools/device_costs.py", "--measure", "--predict"), "golden/device/*.csv"),
+    "device-costs": (
+        ("experiments/tools/device_costs.py", "--measure", "--predict"),
+        "golden/device/*.csv",
+    ),
 }
 # Tests that `make test` skips on a host without the kernels of emulated machines.
 TEST_CHECKS = {"device-tests": "python/tests/test_device.py"}
@@ -89,7 +92,7 @@ SIMULATOR = tuple(
 )
 # What the lab takes from the engine: a scenario's defaults and the random numbers of its traffic.
 TRAFFIC = tuple(f"crates/sim/src/{name}.rs" for name in ("scenario", "rng", "app"))
-DATA = ("python/ackwise/captures/*.pcap", "python/ackwise/reference/*.csv")
+DATA = ("python/ackwise/captures/*.pcap", "experiments/ackwise_experiments/reference/*.csv")
 LAB = (
     "linux/patches/6.12/*.patch",
     "linux/patches/lab*/*.patch",
@@ -110,22 +113,22 @@ class Sources(NamedTuple):
 
 # Of experiments that show what a diagnosis says.
 MORE_FILES = {"bottleneck": ("crates/diagnose/src/**/*.rs",)}
-TABLE = "ackwise.reproduce.table"  # how a page shows what was measured
+TABLE = "ackwise_experiments.table"  # how a page shows what was measured
 LAB_SCOPES = ("lab-source", "lab-build", "lab-run")
 DEVICE_SCOPES = ("lab-source", "lab-build", "device-x86", "device-mips")
 # Results also pass through the reader of captures and the binding to Python: `make test` holds
 # these to tshark and to golden tables, so that a change of them makes no page stale.
 PLACES = {
-    "simulator": Sources((*CORE, *SIMULATOR, *DATA), ("ackwise.reproduce.runner", TABLE), ()),
+    "simulator": Sources((*CORE, *SIMULATOR, *DATA), ("ackwise_experiments.runner", TABLE), ()),
     "linux": Sources(
-        (*CORE, *TRAFFIC, *DATA, *LAB), ("ackwise.reproduce.lab_runner", TABLE), LAB_SCOPES
+        (*CORE, *TRAFFIC, *DATA, *LAB), ("ackwise_experiments.lab_runner", TABLE), LAB_SCOPES
     ),
     "device": Sources(
         (*CORE, *TRAFFIC, *DATA, *LAB, "linux/config/device/*"),
-        ("ackwise.reproduce.lab_runner", TABLE),
+        ("ackwise_experiments.lab_runner", TABLE),
         DEVICE_SCOPES,
     ),
-    "host": Sources(DATA, ("ackwise.reproduce.runner", TABLE), ("host",)),
+    "host": Sources(DATA, ("ackwise_experiments.runner", TABLE), ("host",)),
 }
 BOTH = (*CORE, *SIMULATOR, *LAB)
 TWIN_PLANS = tuple(f"golden/twin/{f}*.toml" for f in ("", "links/", "workloads/"))
@@ -144,7 +147,12 @@ TABLE_INPUTS = {
     "twin-losses": ((*BOTH, "golden/twin/losses/same.toml"), "ackwise.twin.same", LAB_SCOPES),
     "device-costs": (
         (
-            *(*BOTH, "linux/config/device/*", "linux/profile/*", "tools/device_costs.py"),
+            *(
+                *BOTH,
+                "linux/config/device/*",
+                "linux/profile/*",
+                "experiments/tools/device_costs.py",
+            ),
             *(f"python/ackwise/plans/links/device-{name}.toml" for name in ("x86", "mips")),
         ),
         "ackwise.lab.device",
@@ -230,7 +238,14 @@ def items() -> list[Item]:
         for name in names:
             experiment = reproduce.load(name, on)
             place = PLACES[on]
-            command = (sys.executable, "tools/experiments.py", "--write", "--on", on, name)
+            command = (
+                sys.executable,
+                "experiments/tools/experiments.py",
+                "--write",
+                "--on",
+                on,
+                name,
+            )
             run = getattr(experiment.run, "func", experiment.run)  # it may be a functools.partial
             modules = (run.__module__, *place.modules)
             files = (*place.files, *MORE_FILES.get(name, ()))

@@ -21,7 +21,6 @@ from ackwise.lab import document as conform_document
 from ackwise.plans import schema, units
 from ackwise.plans.schema import ABSENT, REQUIRED, Key, Kind, Table
 from ackwise.plans.units import Dimension
-from ackwise.reproduce import document as reproduced
 from ackwise.results import document
 from ackwise.results.metrics import METRICS
 from ackwise.sweeps import cell
@@ -30,6 +29,7 @@ from ackwise.sweeps import space as spaces
 from ackwise.sweeps.axis import DISTRIBUTIONS
 from ackwise.sweeps.keys import DERIVED
 from ackwise.twin import document as twin
+from ackwise_experiments import document as reproduced
 
 ROOT = Path(__file__).resolve().parent.parent
 

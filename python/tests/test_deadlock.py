@@ -10,8 +10,8 @@ from conftest import Ackwise
 from ackwise import deadlock
 from ackwise.deadlock import Pair
 from ackwise.plans import policy
-from ackwise.reproduce import reference
-from ackwise.reproduce.deadlock import grid as deadlock_grid
+from ackwise_experiments import reference
+from ackwise_experiments.deadlock import grid as deadlock_grid
 
 BSD = ("--mss", "9148B", "--nagle", "bsd43", "--socket", "bsd43", "--policy", "bsd")
 

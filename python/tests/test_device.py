@@ -21,8 +21,8 @@ from ackwise.lab import build, cost, device, measure, pair
 from ackwise.lab.machine import Kernel
 from ackwise.lab.target import DEVICES, MIPS, UML, X86, Target
 from ackwise.plans import policy, schema
-from ackwise.reproduce.ratelimit import device as experiment
 from ackwise.results.console import Console
+from ackwise_experiments.ratelimit import device as experiment
 
 MS = 10**6
 KERNEL = Kernel(Path("linux"), Path("guest"), "Linux", "key", True)

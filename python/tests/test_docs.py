@@ -12,8 +12,8 @@ import pytest
 from ackwise import deadlock, plans, replays
 from ackwise.lab import document as conform_document
 from ackwise.plans import schema
-from ackwise.reproduce import document as reproduced
 from ackwise.results import document
+from ackwise_experiments import document as reproduced
 
 
 @pytest.mark.parametrize("path", generated_docs.PARTS)

@@ -15,8 +15,8 @@ from ackwise.gateway.classifier import Framing, framing_of_name
 from ackwise.gateway.formats import FORMATS
 from ackwise.gateway.linklayer import LAYERS
 from ackwise.gateway.model import AccessLink, predict
-from ackwise.reproduce.runner import Runner
-from ackwise.reproduce.separation import model as deviation
+from ackwise_experiments.runner import Runner
+from ackwise_experiments.separation import model as deviation
 
 SOURCE = AccessLink(2_100_000, 800_000, window_packets=88)
 

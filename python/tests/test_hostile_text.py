@@ -17,8 +17,8 @@ from hostile import INTERFACES, TITLES, is_inert
 from test_terminal import compare, link
 
 from ackwise.errors import printable
-from ackwise.reproduce.figure import Figure, Panel, Series, drawn
 from ackwise.results import export
+from ackwise_experiments.figure import Figure, Panel, Series, drawn
 
 FORMULA = re.compile(r"(?:^|;)\s*[=+\-@\uff1d\uff0b\uff0d\uff20]")
 NAMES = dict.fromkeys(t[:60] for t in (*TITLES, *INTERFACES) if not set("/\0") & set(t))

@@ -17,8 +17,8 @@ from ackwise.host import files
 from ackwise.lab import run as lab_run
 from ackwise.lab.machine import Kernel
 from ackwise.plans import policy
-from ackwise.reproduce.kept import KeptResults
-from ackwise.reproduce.lab_runner import LabRunner
+from ackwise_experiments.kept import KeptResults
+from ackwise_experiments.lab_runner import LabRunner
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
 

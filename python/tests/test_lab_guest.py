@@ -23,7 +23,7 @@ from ackwise.lab import machine, measure
 from ackwise.lab import run as lab_run
 from ackwise.lab.machine import Kernel
 from ackwise.plans import policy
-from ackwise.reproduce.lab_runner import LabRunner
+from ackwise_experiments.lab_runner import LabRunner
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
 

@@ -4,7 +4,7 @@
 use ackwise_core::PolicyChoice;
 use ackwise_deadlock::{judge, Answer, Nagle, Pair, Socket, StallClass};
 
-const TABLE: &str = include_str!("../../../python/ackwise/reference/a3_table_15_1.csv");
+const TABLE: &str = include_str!("../../../experiments/ackwise_experiments/reference/a3_table_15_1.csv");
 
 fn pair(send_kib: u64, recv_kib: u64, policy: &str) -> Pair {
     Pair {

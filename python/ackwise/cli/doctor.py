@@ -15,7 +15,7 @@ import click
 from rich.text import Text
 
 from ackwise import __version__, engine, plans
-from ackwise.cli import options
+from ackwise.cli import extension, options
 from ackwise.cli.shape import Command, argument, others
 from ackwise.errors import EXIT_FAILED, InputError, RunError, quoted, suggestion
 from ackwise.gateway import control, tree
@@ -26,7 +26,7 @@ from ackwise.lab.machine import Kernel
 from ackwise.lab.target import DEVICES, UML, Target
 from ackwise.results.console import Console
 
-PACKAGES = ("rich", "plotly", "pyarrow", "matplotlib", "numpy")
+PACKAGES = ("rich", "plotly", "pyarrow", "numpy")
 
 
 @dataclass(frozen=True)
@@ -156,6 +156,9 @@ def _device() -> Iterator[Finding]:
 
 def _reproduce() -> Iterator[Finding]:
     yield from _engine("reproduce")
+    there = extension.installed("reproduce")
+    words = "found" if there else extension.REMEDY
+    yield Finding("reproduce", "ackwise-experiments", there, True, words)
     # only --on host needs these
     yield from _listed("reproduce", "host", required=False)
 

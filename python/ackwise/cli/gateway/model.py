@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ackwise import __version__
-from ackwise.cli import options
+from ackwise.cli import extension, options
 from ackwise.cli.gateway import request
 from ackwise.cli.shape import Command, group, option, others
-from ackwise.errors import EXIT_FAILED, InputError
+from ackwise.errors import InputError
 
 if TYPE_CHECKING:
     from ackwise.gateway.model import Prediction
     from ackwise.gateway.settings import Access
 
 SCHEMA_VERSION = 1
+_EXPERIMENT = "gateway-model"  # entry point: figures, and the model beside the simulator
 _EXAMPLES = """\
 ackwise gateway model --down 2.1mbit --up 800kbit
 ackwise gateway model --down 40mbit --up 800kbit --overhead atm --sweep --figure sweep.svg
@@ -117,14 +118,13 @@ def _sweep_lines(predictions: "list[Prediction]") -> list[str]:
 def model(access: "Access", sweep: bool, simulate: bool, figure: str | None, as_json: bool) -> int:
     """Exit code; raises InputError, RunError."""
     from ackwise.gateway import model as calculation
-    from ackwise.host import files
 
     if figure is not None:
-        _check_figure(figure)
         if not (sweep or simulate):
             raise InputError("--figure: needs --sweep or --simulate")
+        extension.load(_EXPERIMENT, "--figure").check_figure(figure)
     if simulate:
-        return _simulate(figure, as_json)
+        return int(extension.load(_EXPERIMENT, "--simulate").simulate(figure, as_json))
     link = access.link()
     found: dict[str, Any] = {"schema_version": SCHEMA_VERSION, "ackwise_version": __version__}
     if sweep:
@@ -133,58 +133,10 @@ def model(access: "Access", sweep: bool, simulate: bool, figure: str | None, as_
         found |= {"kind": "gateway-sweep", "points": points}
         lines = _sweep_lines(predictions)
         if figure is not None:
-            from ackwise.reproduce.figure import drawn, format_of
-            from ackwise.reproduce.separation import model as deviation
-
-            picture = drawn(deviation.sweep_figure(predictions), format_of(figure))
-            files.write_whole(figure, picture)
+            extension.load(_EXPERIMENT, "--figure").draw_sweep(predictions, figure)
     else:
         prediction = calculation.predict(link)
         found |= {"kind": "gateway-model"} | calculation.document(prediction)
         lines = _model_lines(prediction)
     print(json.dumps(found, indent=2) if as_json else "\n".join(lines))
     return 0
-
-
-def _check_figure(figure: str) -> None:
-    from ackwise.host import files
-    from ackwise.reproduce.figure import FORMATS, format_of
-
-    if figure == files.STDOUT:
-        raise InputError("--figure: cannot go to standard output; give a file name")
-    files.check_target(figure, "--figure")
-    if format_of(figure) not in FORMATS:
-        known = " or ".join(f".{form}" for form in FORMATS)
-        raise InputError(f"--figure: {figure}: give a file name that ends in {known}")
-
-
-def _simulate(figure: str | None, as_json: bool) -> int:
-    """The model beside the simulator, on the published experiment's link."""
-    from ackwise.host import files
-    from ackwise.reproduce import table
-    from ackwise.reproduce.figure import drawn, format_of
-    from ackwise.reproduce.runner import Runner
-    from ackwise.reproduce.separation import model as deviation
-    from ackwise.results.console import Console
-    from ackwise.results.progress import progress_bar
-
-    with progress_bar(not as_json) as show:
-        comparison = deviation.compare(Runner(on_progress=show))
-    checks = list(deviation.checks(comparison))
-    if figure is not None:
-        files.write_whole(figure, drawn(deviation.figure(comparison), format_of(figure)))
-    if as_json:
-        found = {
-            "schema_version": SCHEMA_VERSION,
-            "ackwise_version": __version__,
-            "kind": "gateway-deviation",
-            "checks": [vars(c) for c in checks],
-            "pairs": {
-                str(segments): {name: [vars(p) for p in pairs] for name, pairs in lines.items()}
-                for segments, lines in comparison.pairs.items()
-            },
-        }
-        print(json.dumps(found, indent=2))
-    else:
-        table.show_checks(checks, Console())
-    return 0 if all(c.passed for c in checks) else EXIT_FAILED

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: MIT
+"""What `ackwise gateway model` draws and simulates: its calculation beside the simulator."""
+
+import json
+from collections.abc import Sequence
+
+from ackwise import __version__
+from ackwise.errors import EXIT_FAILED, InputError
+from ackwise.gateway.model import Prediction
+from ackwise.host import files
+from ackwise.results.console import Console
+from ackwise.results.progress import progress_bar
+from ackwise_experiments import table
+from ackwise_experiments.figure import FORMATS, drawn, format_of
+from ackwise_experiments.runner import Runner
+from ackwise_experiments.separation import model as deviation
+
+SCHEMA_VERSION = 1
+
+
+def draw_sweep(predictions: Sequence[Prediction], figure: str) -> None:
+    """Writes the figure of `--sweep`."""
+    files.write_whole(figure, drawn(deviation.sweep_figure(predictions), format_of(figure)))
+
+
+def check_figure(figure: str) -> None:
+    """Raises InputError where no figure can be written under that name."""
+    if figure == files.STDOUT:
+        raise InputError("--figure: cannot go to standard output; give a file name")
+    files.check_target(figure, "--figure")
+    if format_of(figure) not in FORMATS:
+        known = " or ".join(f".{form}" for form in FORMATS)
+        raise InputError(f"--figure: {figure}: give a file name that ends in {known}")
+
+
+def simulate(figure: str | None, as_json: bool) -> int:
+    """The model beside the simulator, on the published experiment's link."""
+    with progress_bar(not as_json) as show:
+        comparison = deviation.compare(Runner(on_progress=show))
+    checks = list(deviation.checks(comparison))
+    if figure is not None:
+        files.write_whole(figure, drawn(deviation.figure(comparison), format_of(figure)))
+    if as_json:
+        found = {
+            "schema_version": SCHEMA_VERSION,
+            "ackwise_version": __version__,
+            "kind": "gateway-deviation",
+            "checks": [vars(c) for c in checks],
+            "pairs": {
+                str(segments): {name: [vars(p) for p in pairs] for name, pairs in lines.items()}
+                for segments, lines in comparison.pairs.items()
+            },
+        }
+        print(json.dumps(found, indent=2))
+    else:
+        table.show_checks(checks, Console())
+    return 0 if all(c.passed for c in checks) else EXIT_FAILED

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: MIT
+"""Parts of the command that come with ackwise-experiments, found by its entry points."""
+
+from importlib.metadata import entry_points
+from typing import Any
+
+import click
+
+from ackwise.cli.shape import Command
+from ackwise.errors import InputError
+
+GROUP = "ackwise.commands"
+REMEDY = (
+    "needs the package of published experiments: `pip install ackwise-experiments`, or `make build`"
+    " in a checkout"
+)
+
+
+def installed(name: str) -> bool:
+    """Whether a package provides that entry point."""
+    return bool(entry_points(group=GROUP, name=name))
+
+
+def load(name: str, wanted_by: str) -> Any:
+    """What the entry point names; InputError with the remedy where no package has it."""
+    for found in entry_points(group=GROUP, name=name):
+        return found.load()
+    raise InputError(f"{wanted_by}: {REMEDY}")
+
+
+def command(name: str) -> click.Command:
+    """The command of that name, or one that says how to get it."""
+    if installed(name):
+        found: click.Command = load(name, name)
+        return found
+
+    @click.command(name, cls=Command, text=f"This command {REMEDY}.", add_help_option=True)
+    @click.argument("words", nargs=-1, type=click.UNPROCESSED)
+    def missing(words: tuple[str, ...]) -> int:
+        del words
+        raise InputError(f"{name}: {REMEDY}")
+
+    missing.context_settings["ignore_unknown_options"] = True
+    return missing
