@@ -8,14 +8,14 @@
  *	#include "../../core/policy/NAME.c"
  *	AW_BPF_POLICY(bpfNAME, parameters);
  *
- * The parameters are those of the policy, once more: BPF has no pointers in data.
- * Functions that return a struct exist in BPF only inside of others; `static`
- * lets the compiler drop the policy once its members are.
+ * The parameters are repeated here, because BPF has no pointers in data.  BPF allows
+ * functions that return a struct only if they are inlined; `static` lets the compiler
+ * drop the policy once its members are.
  */
 #ifndef ACKWISE_POLICY_BPF_H
 #define ACKWISE_POLICY_BPF_H
 
-/* Fields are found by name, so that a kernel may have more of them. */
+/* Fields are located by name, so the kernel may have more. */
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 #include <ackwise/event.h>
 #pragma clang attribute pop
@@ -24,7 +24,7 @@
 
 #define SEC(name) __attribute__((section(name), used))
 
-/* The parts that a program fills of the kernel's structures of these names. */
+/* The fields of the kernel's structures that a program fills. */
 struct tcp_ack_bpf_param {
 	char name[32];
 	u32 min;
@@ -47,8 +47,7 @@ struct tcp_ack_bpf_ops {
 #define AW_BPF_PARAMS ((const struct aw_params *)args[1])
 #define AW_BPF_EVENT ((const struct aw_event *)args[2])
 
-/* What the kernel does where a policy lacks a member, but as programs of its own:
- * a policy of the core leaves out which it likes. */
+/* Defaults for the optional members of a policy, as programs of their own. */
 #define AW_BPF_POLICY(called, ...)                                                       \
 	SEC("struct_ops/init") void bpf_init(u64 *args)                                  \
 	{                                                                                \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Linked before the program, as last.c is behind it: what lies between them is the program's. */
+/* Linked before the program, and last.c after it, to mark the program's variables. */
 #include <stdint.h>
 
 uint64_t first_of_data[8] = { 1 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fuzzes the lab guest's whole program (linux/lab) as an ordinary process: its input is the fuzzer's,
- * and so is every answer of the kernel below it.
+ * Fuzzes the lab guest's program (linux/lab) as an ordinary process: the fuzzer provides its input
+ * and every answer of the kernel.
  *
  *	steps 0 claims 0 answers
  *
@@ -36,7 +36,7 @@
 int guest_main(void);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* first.c and last.c stand around the program's objects when it is linked */
+/* first.c and last.c are linked around the program's objects */
 extern uint64_t first_of_data[], last_of_data[], first_of_bss[], last_of_bss[];
 extern size_t flows_count;
 
@@ -85,7 +85,7 @@ int fuzz_fd(void)
 	return answer() == 0xff ? -1 : 3;
 }
 
-/* How much of `size` a socket takes. */
+/* How much of `size` a socket accepts. */
 ssize_t fuzz_taken(size_t size)
 {
 	unsigned how = answer();
@@ -98,7 +98,7 @@ ssize_t fuzz_taken(size_t size)
 	return how && how < size ? (ssize_t)how : (ssize_t)size;
 }
 
-/* What a socket, a device or a process gives. */
+/* Data from a socket, a device or a process. */
 ssize_t fuzz_bytes(void *to, size_t size)
 {
 	size_t length = 4 * answer();
@@ -116,7 +116,7 @@ ssize_t fuzz_bytes(void *to, size_t size)
 	return (ssize_t)length;
 }
 
-/* A device's packet: IPv4 with TCP in it, whatever else the bytes make of it. */
+/* A device's packet: IPv4 with TCP, all else from the fuzzer. */
 ssize_t fuzz_packet(void *to, size_t size)
 {
 	uint8_t *packet = to;
@@ -133,7 +133,7 @@ ssize_t fuzz_packet(void *to, size_t size)
 	return length;
 }
 
-/* An answer of inet_diag, whose header the kernel never gets wrong: a socket, or that there is none. */
+/* An answer of inet_diag with a valid header: a socket, or an error. */
 ssize_t fuzz_netlink(void *to, size_t size)
 {
 	struct nlmsghdr *head = to;
@@ -300,7 +300,7 @@ int fuzz_sleep_until(const struct timespec *to)
 	return fuzz_sleep(then > now_ns ? then - now_ns : 0);
 }
 
-/* Not memcpy(): ASan would object to the space that it keeps between variables. */
+/* Not memcpy(): ASan would object to the red zones between variables. */
 static void reset(uint64_t *first, uint64_t *last, const uint64_t *as)
 {
 	for (; first < last; first++) {
@@ -311,7 +311,7 @@ static void reset(uint64_t *first, uint64_t *last, const uint64_t *as)
 	}
 }
 
-/* The program is meant to run once; before each run its variables are as they were at the start. */
+/* The program is written to run once; its variables are reset before each run. */
 static void reset_program(void)
 {
 	static uint64_t *start;
@@ -321,7 +321,7 @@ static void reset_program(void)
 		start = malloc(words * sizeof(*start));
 		reset(start, start + words, first_of_data);
 		if (&flows_count < first_of_bss || &flows_count > last_of_bss)
-			abort(); /* the linker has put the objects in another order */
+			abort(); /* the linker has reordered the objects */
 	}
 	reset(first_of_data, last_of_data, start);
 	reset(first_of_bss, last_of_bss, NULL);

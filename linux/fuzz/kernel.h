@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Included before every file of linux/lab when it is fuzzed: each call that would reach the kernel
- * or outlive a run goes to kernel.c, which answers from the fuzzer's bytes. Nothing of the host is
- * touched.
+ * Included before every file of linux/lab for fuzzing: each call that would reach the kernel or
+ * outlive a run goes to kernel.c, which answers with the fuzzer's bytes. The host is not touched.
  */
 #ifndef FUZZ_KERNEL_H
 #define FUZZ_KERNEL_H

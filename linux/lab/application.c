@@ -14,7 +14,7 @@
 #define READ_BYTES (1u << 20)
 #define NO_LIMIT UINT64_MAX
 #define ENDLESS_BYTES ((uint64_t)1 << 62)
-/* a reader at a rate wakes for this much, and makes up for at most that much */
+/* a rate-limited reader wakes per this much, and catches up by at most this much */
 #define SLOW_READ_BYTES 16384u
 #define SLOW_BURST_BYTES 131072u
 
@@ -35,8 +35,8 @@ static void on_turn(uint64_t due_ns, size_t index)
 }
 
 /*
- * The two ends of a real connection are processes that the kernel schedules. Where time passes while
- * we write, a writer that finds room for ever would starve the reader in the same process.
+ * The ends of a real connection are scheduled by the kernel. If time passes during writes, a writer
+ * that always finds room would starve the reader in the same process.
  */
 static bool yields(struct flow *f, enum side side, uint64_t written)
 {
@@ -131,7 +131,7 @@ static void finish_when_written(struct flow *f)
 {
 	if (!has_written_all(f))
 		return;
-	/* once: each shutdown() raises an event, which leads here again without time passing */
+	/* once: each shutdown() raises an event, which would lead here again without time passing */
 	if (f->writer.finished || f->connection.fd[f->tx] < 0)
 		return;
 	f->writer.finished = true;
@@ -149,7 +149,7 @@ static void write_scheduled(struct flow *f)
 	if (w->next_scheduled == f->app.scheduled)
 		die("flow %u: a write after the last one", f->id);
 	bytes = f->app.schedule[w->next_scheduled++].bytes;
-	/* a writer that is late, as a real one: the bytes join those the socket has not taken */
+	/* a late writer, like a real one: the bytes join those that the socket has not accepted */
 	if (o->left) {
 		o->left += bytes;
 		w->written += bytes;
@@ -322,14 +322,14 @@ static void read_side(struct flow *f, enum side side, uint64_t limit)
 		}
 		limit -= limit == NO_LIMIT ? 0 : (uint64_t)got;
 		has_read(f, side, (uint64_t)got);
-		/* less than asked for: the socket is empty and later data raise an event, but a FIN
+		/* a short read: the socket is empty and later data raises an event, but a FIN
 		 * that is already there does not */
 		if ((size_t)got < want && !f->connection.ended[side])
 			return;
 	}
 }
 
-/* A reader at a rate reads what that rate has allowed since it last read. */
+/* A rate-limited reader reads what its rate has allowed since the last read. */
 static void read_at_rate(struct flow *f)
 {
 	double ns_per_byte = 8e9 / (double)f->app.reader_bps;
@@ -344,7 +344,7 @@ static void read_at_rate(struct flow *f)
 		(uint64_t)((double)(f->measured.read[f->rx] - before) * ns_per_byte);
 }
 
-/* Whether there are bytes, or the end of them. */
+/* True if there is data or end of file. */
 static bool readable(const struct flow *f)
 {
 	char byte;
@@ -397,8 +397,8 @@ static void on_read_turn(uint64_t due_ns, size_t index)
 }
 
 /*
- * The other machine goes on while we read: a reader that finds bytes for ever would not see that
- * the run is over.
+ * The other machine continues while we read: a reader that always finds data would not notice the
+ * end of the run.
  */
 static void read_in_turns(struct flow *f)
 {

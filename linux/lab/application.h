@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the applications at both ends of a flow do. Each write of an application is a send() of its
- * own as far as the socket takes it; the rest follows when there is room. A message (the answer to
+ * The applications at both ends of a flow. Each write is a separate send(), as far as the socket
+ * accepts it; the rest follows when there is room. A message (the answer to
  * a request, a group of writes, a whole flow) is complete when its last byte has been read.
  */
 #ifndef LAB_APPLICATION_H

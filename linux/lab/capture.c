@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kernel fills a ring, with the guest's clock in nanoseconds; it is emptied every now and then,
- * not for each packet.
+ * The kernel fills a ring with timestamps of the guest's clock in nanoseconds. The ring is emptied
+ * periodically, not per packet.
  */
 #define _GNU_SOURCE
 #include "capture.h"

@@ -5,16 +5,15 @@
  *
  *	peer: this file --- TUN device --- host: the kernel's TCP, its application: this file
  *
- * A claim lists what the peer and the application do and when. What leaves the host is written
- * down with its time and with the action before it. Whether that is right is for the reader of the
- * output to judge (ackwise.lab.conform).
+ * A claim lists actions of the peer and the application, with times. Packets that leave the host are
+ * logged with their time and the action before them. ackwise.lab.conform judges the log.
  *
- * Each claim has a network namespace and a connection of its own. It begins at a whole second of
- * the guest's clock plus CLAIM_PHASE_US, so that its times lie in the middle between two ticks. A
- * packet is handed to the kernel by write(), which returns when TCP has processed it: an answer
- * sent "at once" is in the device's queue by then, whatever the clock says.
+ * Each claim has its own network namespace and connection. It begins at a whole second of the
+ * guest's clock plus CLAIM_PHASE_US, so that its times are half way between ticks. write() hands a
+ * packet to the kernel and returns when TCP has processed it: an immediate answer is in the device's
+ * queue by then, whatever the clock says.
  *
- * Input, one item a line; times in microseconds since the start of the claim, offsets from the
+ * Input, one item per line; times in microseconds since the start of the claim, offsets from the
  * first byte of data (the peer's for seq, the host's for ack):
  *
  *	claim NUMBER key=value...	connection and host, see setup_key()
@@ -24,8 +23,8 @@
  * Output; `action` counts the lines "do" of the claim from 0:
  *
  *	claim NUMBER
- *	app action=N result=N		of the application: bytes or -errno; -EBADMSG: it read other
- *					bytes than the peer sent
+ *	app action=N result=N		of the application: bytes or -errno; -EBADMSG: the data read
+ *					differs from the data sent
  *	left cause=N time_ns=N key=value...
  *					a packet; cause: the action that sent it, -1: a timer
  *	done NUMBER
@@ -122,7 +121,7 @@ struct segment {
 	unsigned flags;
 };
 
-/* The peer's stream: a function of the offset, so that the reader can verify what it gets. */
+/* The peer's data: a function of the offset, so that the reader can verify it. */
 static uint8_t stream_byte(uint64_t offset)
 {
 	return (uint8_t)(offset % 251);
@@ -196,7 +195,7 @@ static void inject(const struct segment *s)
 		die("segment: %s", strerror(errno));
 }
 
-/* Prints each reason whose counter has grown since the last packet. */
+/* Prints each reason whose counter has increased since the last packet. */
 static void print_grown_reasons(char *names, char *counts)
 {
 	char *rest[2];
@@ -254,7 +253,7 @@ static void print_options(const uint8_t *at, size_t length)
 	}
 }
 
-/* A packet that left the host; false when there is none. */
+/* Reads a packet that left the host; false if there is none. */
 static bool take(uint8_t *packet, size_t *length)
 {
 	for (;;) {
@@ -344,7 +343,7 @@ static void make_device(void)
 	struct ifreq request = { .ifr_name = "peer" };
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
-	/* IPv6 would send packets of its own and so move the clock */
+	/* IPv6 would send packets of its own and advance the clock */
 	put_file("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
 	c.tun = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	request.ifr_flags = IFF_TUN | IFF_NO_PI;
@@ -489,7 +488,7 @@ static void eager_read(int index)
 {
 	struct pollfd ready = { .fd = c.fd, .events = POLLIN };
 
-	/* as a program that waits until the socket is readable: SO_RCVLOWAT counts */
+	/* like a program that waits until the socket is readable: SO_RCVLOWAT applies */
 	if (c.setup.eager && c.fd >= 0 && poll(&ready, 1, 0) > 0 &&
 	    ready.revents & POLLIN && app_reads(SIZE_MAX) == -EBADMSG)
 		print_result(index, -EBADMSG);

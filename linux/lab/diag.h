@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What inet_diag shows of a socket: tcp_info, and its ACK policy where the kernel has them. A
- * kernel without policies is asked the same question, so that looking takes as long on either.
+ * What inet_diag shows of a socket: tcp_info, and its ACK policy if the kernel has policies. A
+ * kernel without them gets the same request, so that sampling takes the same time.
  */
 #ifndef LAB_DIAG_H
 #define LAB_DIAG_H
@@ -26,10 +26,10 @@ struct policy_info {
 bool diag_parse(struct nlmsghdr *answer, size_t length, struct tcp_info *tcp,
 		struct policy_info *policy);
 
-/* A socket to ask with, in the namespace of the sockets asked about. */
+/* A netlink socket in the namespace of the queried sockets. */
 int diag_open(const char *namespace_name);
 
-/* False when there is no socket between `own` and `peer`. */
+/* Returns false if there is no socket between `own` and `peer`. */
 bool diag_look(int diag, const struct sockaddr_in *own, const struct sockaddr_in *peer,
 	       struct tcp_info *tcp, struct policy_info *policy);
 

@@ -15,7 +15,7 @@
 
 #define FLOWS_MAX 4096
 #define CLIENT_PORT 20001
-/* No sum or product of what a flow is about has more than 64 bits. */
+/* Sums and products of a flow's values fit into 64 bits. */
 #define FLOW_BYTES_MOST ((uint64_t)1 << 60)
 #define MESSAGE_BYTES_MOST ((uint64_t)1 << 40)
 #define COUNT_MOST ((uint64_t)1 << 20) /* of writes in a message, of planned writes */

@@ -22,7 +22,7 @@ struct planned_write {
 	uint64_t at_ns, bytes;
 };
 
-/* What the applications at both ends do. */
+/* The applications at both ends. */
 struct application {
 	enum application_kind kind;
 	uint64_t start_ns;
@@ -36,10 +36,10 @@ struct application {
 	struct planned_write *schedule;
 	size_t scheduled;
 	uint64_t lag_ns, reader_bps; /* of a slow reader; 0: reads at once */
-	/* written before the other side gets its turn, and, from another machine, read before timers
+	/* written before the other side gets its turn and, from another machine, read before timers
 	 * get theirs; 0: as many as there are */
 	uint64_t turn_bytes;
-	uint64_t copies; /* the reader wants the bytes, as a real one */
+	uint64_t copies; /* the reader needs the bytes, like a real one */
 };
 
 /* 0 or "" leaves an option alone. */
@@ -54,7 +54,7 @@ struct connection {
 	bool ended[SIDES];        /* the peer has sent its FIN */
 };
 
-/* Bytes an application has written and the socket has not taken yet. */
+/* Bytes that the application has written and the socket has not accepted yet. */
 struct output {
 	uint64_t size; /* of one write; the last may be shorter */
 	uint64_t left; /* of the write under way */

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The one program inside a lab guest: it is init, builds the network that the steps of
- * LAB_DIR/steps describe, carries the traffic, writes the captures and switches the guest off.
+ * The only program in a lab guest: as init it builds the network described by LAB_DIR/steps,
+ * generates the traffic, writes the captures and switches the guest off.
  *
- * A single process holds both ends of every flow (a socket stays in the namespace it was made in),
- * because switching between processes is what a user-mode kernel is slow at. It sleeps in one
- * place and reads the clock once per wake-up: in virtual time, a program that polls a clock waits
- * forever.
+ * One process has both ends of every flow (a socket stays in the namespace of its creation),
+ * because User Mode Linux is slow at switching between processes. It sleeps in one place and reads
+ * the clock once per wake-up: in virtual time, a program that polls the clock waits forever.
  *
- * No file includes one that stands to its left:
+ * No file includes one to its left:
  *
  *	guest -> traffic -> application -> results -> flow, diag, capture -> loop, socket, text
  *	                 -> ping        -> flow, checksum
@@ -55,7 +54,7 @@ static void mount_or_die(const char *source, const char *target, const char *typ
 		die("cannot mount %s on %s: %s", type, target, strerror(errno));
 }
 
-/* Named under /run/netns as `ip netns` does it, so that the host's tools find it. */
+/* Named in /run/netns like `ip netns` does, so that the host's tools find it. */
 static void make_namespace(const char *name)
 {
 	char path[128];
@@ -73,7 +72,7 @@ static void make_namespace(const char *name)
 	close(home);
 }
 
-/* Switches segmentation offloads off, so that links carry what a wire would; GRO as asked. */
+/* Switches segmentation offloads off, so that links carry wire-size packets; GRO as requested. */
 static void set_offloads(const char *namespace_name, const char *device, bool gro)
 {
 	const struct {
@@ -94,7 +93,7 @@ static void set_offloads(const char *namespace_name, const char *device, bool gr
 		struct ifreq request = { .ifr_data = (void *)&value };
 
 		snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", device);
-		/* a card that cannot do it refuses to have it switched off */
+		/* a device without the offload refuses to switch it off */
 		if (!ioctl(fd, SIOCETHTOOL, &request) &&
 		    !!value.data == !!offloads[i].enable)
 			continue;
@@ -108,7 +107,7 @@ static void set_offloads(const char *namespace_name, const char *device, bool gr
 	enter("-");
 }
 
-/* Makes random numbers independent of how many the kernel drew while it booted. */
+/* Makes random numbers independent of how many the kernel drew during boot. */
 static void reseed_random(void)
 {
 	int fd = open("/dev/urandom", O_RDWR | O_CLOEXEC);
@@ -119,7 +118,7 @@ static void reseed_random(void)
 	} seed = { .entropy_count = 8 * sizeof(seed.text),
 		   .buf_size = sizeof(seed.text) };
 
-	/* what an emulated machine starts with is fixed, but may not be enough yet */
+	/* the entropy of an emulated machine is fixed, but may not suffice yet */
 	snprintf(seed.text, sizeof(seed.text), "%s", system_value("lab_seed"));
 	if (fd < 0 || (system_emulated() && ioctl(fd, RNDADDENTROPY, &seed)) ||
 	    ioctl(fd, RNDRESEEDCRNG))
@@ -227,10 +226,10 @@ static void do_line(char *line)
 		do_step(words, count);
 }
 
-/* In a user-mode kernel: the root file system is the host's. */
+/* In User Mode Linux the root file system is the host's. */
 static void use_host_files(void)
 {
-	/* on the host, owners that its namespace does not know look like nobody: not to become it */
+	/* owners unknown to the host's namespace look like nobody: do not become that user */
 	if (mount(NULL, "/", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID, NULL))
 		die("cannot mount the root file system again: %s", strerror(errno));
 	mount_or_die("lab", "/tmp", "tmpfs", NULL);

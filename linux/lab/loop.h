@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 extern uint64_t
-	base_ns; /* the run's start: a whole second, so that ticks lie alike in every run */
+	base_ns; /* start of the run: a whole second, so that ticks are the same in every run */
 extern uint64_t now_ns;
 
 typedef void on_timer(uint64_t due_ns, size_t index);

@@ -136,7 +136,7 @@ void result_flow(struct flow *f)
 		empty_segments(&rx));
 }
 
-/* What a sender knows of a receiver that is another machine. */
+/* What a sender knows about a receiver on another machine. */
 static void write_sender(const struct flow *f)
 {
 	struct tcp_info tx;
@@ -173,7 +173,7 @@ void results_sample(uint64_t due_ns)
 	}
 }
 
-/* When the run began: on an emulated machine, which is not infinitely fast. */
+/* Start of the run, on an emulated machine, which is not infinitely fast. */
 static uint64_t began_ns, idle_before_ns;
 
 void results_start(void)
@@ -185,7 +185,7 @@ void results_start(void)
 	began_ns = clock_ns();
 }
 
-/* Returns the time. The clock is read last: the processor is busy now, so idle time stands still. */
+/* Returns the time. The clock is read last: the CPU is busy, so idle time does not change. */
 static uint64_t write_load(void)
 {
 	uint64_t idle_ns = system_idle_ns() - idle_before_ns;
@@ -198,7 +198,7 @@ static uint64_t write_load(void)
 
 void results_close(void)
 {
-	/* nothing interrupts a write: on an emulated machine a run is over when the last one is */
+	/* writes are not interrupted: on an emulated machine a run ends with the last one */
 	uint64_t end_ns = system_emulated() ? write_load() : now_ns;
 	struct timespec day;
 	size_t i;

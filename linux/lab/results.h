@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a run leaves about its flows, for ackwise.lab.measure.
+ * A run's output about its flows, for ackwise.lab.measure.
  *
  * LAB_DIR/flows: lines of names and values,
  *

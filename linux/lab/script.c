@@ -19,7 +19,7 @@ static int option_of(const char *value)
 	return (int)signed_number(value, INT32_MIN, INT32_MAX);
 }
 
-/* "tcp_rmem", "4096,8192,16384": a sysctl of several numbers comes joined by commas. */
+/* "tcp_rmem", "4096,8192,16384": several numbers of a sysctl are joined by commas. */
 static void add_sysctl(struct setup *s, const char *name, const char *value)
 {
 	struct sysctl *one = &s->sysctls[s->sysctls_count];

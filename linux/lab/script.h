@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the lines of a claim (see conform.c) say, as numbers within their bounds. */
+/* The lines of a claim (see conform.c), as numbers within their bounds. */
 #ifndef LAB_SCRIPT_H
 #define LAB_SCRIPT_H
 
@@ -27,7 +27,7 @@ struct setup {
 	size_t sysctls_count;
 };
 
-/* A segment of the peer. Offsets count from the first byte of data, the peer's and the host's. */
+/* A segment of the peer. Offsets are from the first byte of the peer's and the host's data. */
 struct arrival {
 	int64_t seq, ack;
 	int64_t window;   /* -1: that of the claim */
@@ -51,7 +51,7 @@ struct action {
 	size_t settings_count;
 };
 
-/* `keys` and `rest` are the rest of the line, and are cut into words. */
+/* `keys` and `rest` are the rest of the line, split into words. */
 void setup_parse(struct setup *s, char *keys);
 void action_parse(struct action *a, const char *time_us, char *rest);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Socket options; a kernel that refuses one ends the guest. */
+/* Sets socket options; an error ends the guest. */
 #ifndef LAB_SOCKET_H
 #define LAB_SOCKET_H
 

@@ -39,7 +39,7 @@ bool system_emulated(void)
 	return *system_value("lab_share");
 }
 
-/* Of the only processor. */
+/* Idle time of the only CPU. */
 static uint64_t timer_value(const char *name)
 {
 	unsigned long long value = 0;
@@ -82,7 +82,7 @@ static void copy_file(const char *from, const char *to)
 	close(out);
 }
 
-/* Not before the end: what the host answers takes a time that differs from run to run. */
+/* Only at the end: the host's answer takes a time that varies between runs. */
 static void hand_over(void)
 {
 	static const char share[] = "/share";
@@ -112,7 +112,7 @@ void power_off(void)
 	if (system_emulated())
 		hand_over();
 	sync();
-	/* an emulated machine ends when it starts again: not every one can be switched off */
+	/* an emulated machine ends by a reboot: not every machine can be switched off */
 	reboot(system_emulated() ? RB_AUTOBOOT : RB_POWER_OFF);
 	_exit(1);
 }

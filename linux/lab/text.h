@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Lines, words and numbers of the guest's input; text that is out of bounds ends the guest. */
+/* Parses lines, words and numbers of the guest's input; invalid input ends the guest. */
 #ifndef LAB_TEXT_H
 #define LAB_TEXT_H
 
@@ -12,16 +12,16 @@
 #define TIME_MOST_NS ((uint64_t)1000000000000000000)
 #define TIME_MOST_US ((int64_t)1000000000000)
 
-/* The next line; false at the end of the file. */
+/* Reads the next line; false at end of file. */
 bool read_line(FILE *in, char *line, size_t size);
 
-/* Cuts a line into words; at most `room` - 1, and NULL after the last. */
+/* Splits a line into at most `room` - 1 words, with NULL after the last. */
 int split_words(char *line, char *words[], int room);
 
-/* Cuts the next "key=value" off a line; NULL at its end. */
+/* Splits the next "key=value" off a line; NULL at the end. */
 const char *next_key(char **line, const char **value);
 
-/* The place of a word among those known. */
+/* The index of a word in the list of known words. */
 size_t index_of(const char *word, const char *const known[], size_t count,
 		const char *kind);
 

@@ -150,7 +150,7 @@ static void hang_up(void)
 
 /* --- the run ----------------------------------------------------------------------------- */
 
-/* Of two machines, whoever started them has to know where each is. */
+/* With two machines, the host has to know the progress of each. */
 static void tell(const char *stage)
 {
 	if (side_alone())
@@ -200,7 +200,7 @@ void traffic_run(uint64_t duration_ns, uint64_t sample_ns)
 		listen_flow(&flows[i]);
 	ping_open();
 	save_all_counters("-before");
-	/* a machine whose clock is behind the host's, as after booting, catches up while it is busy */
+	/* a machine whose clock is behind the host's, such as after boot, catches up while busy */
 	loop_align(!side_here(AT_SERVER));
 	tell("begins");
 	results_start();

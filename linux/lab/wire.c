@@ -57,7 +57,7 @@ static void end(struct request *q, struct rtattr *nest)
 	nest->rta_len = (unsigned short)((char *)q + q->h.nlmsg_len - (char *)nest);
 }
 
-/* Fixed, so that runs are alike. */
+/* Fixed, so that runs are reproducible. */
 static void hardware_address(uint8_t mac[6], enum side side)
 {
 	const uint8_t fixed[6] = { 2, 0, 0, 0, 0, (uint8_t)(side + 1) };
@@ -68,8 +68,8 @@ static void hardware_address(uint8_t mac[6], enum side side)
 static void add_port(struct request *q, enum side side, uint32_t mtu_bytes)
 {
 	char path[64];
-	/* as on a device without segmentation offload: else TCP makes large segments, whose cutting
-	 * costs less, and which arrive in bursts */
+	/* like a device without segmentation offload: otherwise TCP makes large segments, which cost
+		 * less to split and arrive in bursts */
 	const uint32_t segments = 1;
 	uint8_t mac[6];
 	int home;
@@ -84,7 +84,7 @@ static void add_port(struct request *q, enum side side, uint32_t mtu_bytes)
 	add(q, IFLA_MTU, &mtu_bytes, sizeof(mtu_bytes));
 	add(q, IFLA_GSO_MAX_SEGS, &segments, sizeof(segments));
 	add(q, IFLA_NET_NS_FD, &home, sizeof(home));
-	/* stays open: the kernel looks it up when it gets the request, and we are short-lived */
+	/* stays open: the kernel looks it up when it handles the request */
 }
 
 static void send_request(const struct request *q, const char *what)
@@ -144,7 +144,7 @@ static void move_card(uint32_t mtu_bytes, enum side side)
 	send_request(&q, "network card");
 }
 
-/* In the namespace of the port. */
+/* Call in the namespace of the port. */
 static void set_delay(const char *port, int64_t delay_ns)
 {
 	const struct tc_netem_qopt plain = { .limit = DELAY_LINE_PACKETS };

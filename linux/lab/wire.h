@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The wire between the hosts of a flow, where no `ip` is at hand: an emulated machine has only us. */
+/* The wire between the hosts of a flow, without `ip`, which an emulated machine does not have. */
 #ifndef LAB_WIRE_H
 #define LAB_WIRE_H
 

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A plugin of QEMU: the instructions that a machine executes, by what its kernel does meanwhile.
+ * A QEMU plugin that counts the instructions of a machine by kernel activity.
  *
  *     -plugin profile.so,map=System.map,out=FILE
  *
- * QEMU executes blocks of instructions. The address of a block says which function it belongs to, and
- * whether that function begins there: then it was called, or an interrupt came. Any other function that
- * goes on is one that was returned to. So calls can be followed without looking at the stack of the
- * machine, and what a block executes counts for the innermost of the functions below that is under way.
- * Looking takes no time of the machine: its clock is the number of its instructions.
+ * QEMU executes blocks of instructions. The address of a block gives its function, and whether the
+ * function begins there: it was then called, or an interrupt arrived. Any other change of function is a
+ * return. Calls can thus be followed without reading the machine's stack, and a block counts for the
+ * innermost active function of those below. The plugin takes no machine time: the machine's clock is its
+ * instruction count.
  *
- * Counting begins with the first segment that TCP sends and ends when results are handed to the host,
- * whose answers take a time that differs from run to run. What is written is what was counted up to
- * the last packet that arrived.
+ * Counting begins with the first segment that TCP sends and ends when results are copied to the host,
+ * which takes a varying time. The output covers everything up to the last packet that arrived.
  */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -20,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is used of version 1 of QEMU's interface for plugins, which most distributions have no header of. */
+/* The part of QEMU's plugin API, version 1, that is used; most distributions lack the header. */
 typedef uint64_t qemu_plugin_id_t;
 struct qemu_plugin_tb;
 enum { NO_REGISTERS };
@@ -48,7 +47,7 @@ enum activity {
 	READ,
 	SEND_SEGMENT,
 	SEND_ACK,
-	RECEIVE, /* which kind is known when it is over */
+	RECEIVE, /* the kind is known at its end */
 	RECEIVE_SEGMENT,
 	RECEIVE_ACK,
 	ACTIVITIES
@@ -62,7 +61,7 @@ static const char *const names[ACTIVITIES] = {
 
 #define SOFTIRQS "handle_softirqs"
 
-/* What begins with a call of a function. */
+/* Activities that begin with a call of a function. */
 static const struct {
 	const char *function;
 	enum activity activity;
@@ -90,14 +89,14 @@ static const struct {
 	{ "tcp_v4_do_rcv", RECEIVE }, /* from a socket's backlog */
 };
 
-/* What follows an interrupt may be any place, also the beginning of a function. */
+/* After an interrupt, execution may continue anywhere, even at the start of a function. */
 enum { LEAVES = 4 };
 static const char *const leaves[LEAVES] = {
 	"restore_regs_and_return_to_kernel", "native_irq_return_iret", /* x86 */
 	"restore_all", "restore_partial",                              /* MIPS */
 };
 
-/* Calls that are counted; the first two say what a packet was. */
+/* Counted calls; the first two classify a packet. */
 enum { IS_ACK, IS_SEGMENT, COUNTED = 11 };
 static const char *const counted[COUNTED] = {
 	"tcp_ack",         "tcp_event_data_recv", "tcp_sendmsg",
@@ -195,7 +194,7 @@ static bool interrupts(const struct function *f)
 	       strcmp(f->name, SOFTIRQS);
 }
 
-/* What was interrupted goes on only after the interrupt. */
+/* Interrupted code continues only after the interrupt. */
 static bool under_way(const struct function *f)
 {
 	int i;
@@ -213,7 +212,7 @@ static void called(const struct function *f)
 {
 	int i = depth;
 
-	/* A label of assembler, again: else a loop would fill the stack. */
+	/* A repeated assembler label: otherwise a loop would fill the stack. */
 	while (i && f->mark < 0 && stack[i - 1].function != f &&
 	       stack[i - 1].function->mark < 0)
 		i--;
@@ -238,8 +237,8 @@ static void called(const struct function *f)
 }
 
 /*
- * It was returned to; or it is not under way, and then it belongs to another process, or is a part of
- * a function in assembler that has a name of its own.
+ * A return to the function; or, if it is not active, another process, or a named part of an assembler
+ * function.
  */
 static void goes_on(const struct function *f)
 {
@@ -283,7 +282,7 @@ static void on_block(unsigned int cpu, void *data)
 	leaving = b->function && b->function->leaves;
 	top = depth ? &stack[depth - 1] : NULL;
 	if (!b->function) {
-		/* The program: nothing of the kernel is under way. */
+		/* User space: no kernel function is active. */
 		while (depth)
 			pop();
 		if (counting) {
@@ -307,7 +306,7 @@ static void on_block(unsigned int cpu, void *data)
 		now.instructions[top->activity] += b->instructions;
 }
 
-/* Some System.map have the addresses of 32 bits with their sign. */
+/* Some System.map files sign-extend 32-bit addresses. */
 static uint64_t with_sign(uint64_t address)
 {
 	return address >> 31 == 1 ? address | 0xffffffff00000000 : address;
@@ -366,7 +365,7 @@ static int place_of(const char *name, const char *const *list, int length)
 	return -1;
 }
 
-/* Of functions at one address that with a mark counts. The file is in the order of addresses. */
+/* If several functions share an address, the marked one counts. The file is sorted by address. */
 static bool read_map(const char *path)
 {
 	FILE *file = fopen(path, "r");

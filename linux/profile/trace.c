@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stands in for QEMU in a test of the plugin: executes the blocks of a trace, one a line, with its
- * address and its number of instructions, both decimal.
+ * Replaces QEMU in a test of the plugin: executes the blocks of a trace, one per line, with address
+ * and number of instructions, both decimal.
  *
  *     trace System.map OUT < TRACE
  */

@@ -224,7 +224,7 @@ static bool takes_each(const char *choice, const double ms[3])
 	return ok;
 }
 
-/* As transfer(), on a connection that holds bytes of latency_ms(). */
+/* Like transfer(), on a connection that holds bytes of latency_ms(). */
 static bool still_transfers(int c, int s, size_t bytes)
 {
 	char unread[64];

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The TCP sockets of a network namespace, for `ackwise diagnose --live`. It follows
- * the kernel's hash table and writes netlink messages like inet_diag's, with what
- * ackwise reads of them; of a socket on which nothing has happened since the last
- * walk and nothing waits only its cookie and its counts of segments.
+ * Lists the TCP sockets of a network namespace, for `ackwise diagnose --live`. It walks
+ * the kernel's hash table and writes netlink messages like inet_diag's, with the fields
+ * that ackwise reads; for a socket that is idle since the last walk, only its cookie and
+ * segment counts.
  *
- * It runs when it is asked to (BPF_PROG_TEST_RUN), for a part of the table at a time,
- * and is attached to nothing. Unlike the kernel's own iterator it takes no lock and no
- * reference, which is most of what an idle socket costs there. RCU keeps the table
- * readable; of a socket that changes meanwhile some fields may be older than others.
+ * It runs on demand (BPF_PROG_TEST_RUN), for a part of the table at a time, and is
+ * attached to nothing. Unlike the kernel's own iterator it takes no locks or references,
+ * which are most of the cost of an idle socket there. RCU keeps the table readable; the
+ * fields of a socket that changes during the read may be of different age.
  *
- * No header of the kernel: structures name the fields that are read, and libbpf
- * finds these in the running kernel (CO-RE).
+ * It includes no kernel headers: structures declare the fields that are read, and libbpf
+ * locates them in the running kernel (CO-RE).
  */
 typedef unsigned char u8;
 typedef unsigned short u16;
@@ -236,7 +236,7 @@ struct tcp_info {
 
 #pragma clang attribute pop
 
-/* What clang's builtins are asked for, see libbpf's bpf_core_read.h. */
+/* Arguments of clang's builtins, see libbpf's bpf_core_read.h. */
 enum {
 	FIELD_OFFSET,
 	FIELD_SIZE,
@@ -249,7 +249,7 @@ enum { TYPE_IN_KERNEL = 1 };
 #define HAS(field) __builtin_preserve_field_info(field, FIELD_EXISTS)
 #define IF_ANY(field) (HAS(field) ? (field) : 0)
 #define TYPE(type, what) __builtin_preserve_type_info(*(type *)0, what)
-/* The structure at an address; what cannot be read of it reads as 0. */
+/* Reads the structure at an address; unreadable fields become 0. */
 #define AT(type, address)                                 \
 	((type *)bpf_rdonly_cast((const void *)(address), \
 				 __builtin_btf_type_id(*(type *)0, TYPE_IN_KERNEL)))
@@ -363,10 +363,10 @@ _Static_assert(__builtin_offsetof(struct seen, info) % 8 == 0, "no hole before i
 _Static_assert(sizeof(struct seen) == __builtin_offsetof(struct seen, info) + 248,
 	       "packed");
 
-/* How much one run may do: with preemption off, so a small part of a millisecond. */
+/* Work per run: a small part of a millisecond, because preemption is off. */
 enum { RECORDS_BYTES = 1 << 18, STEPS = 2048, NAMELESS_MAX = 64 };
 
-/* A socket that nobody has asked for its cookie yet. */
+/* A socket whose cookie has not been requested yet. */
 struct nameless {
 	u32 family;
 	struct ends ends;
@@ -374,7 +374,7 @@ struct nameless {
 
 /* Shared with its one user, python/ackwise/host/tcp_walk.py. */
 struct {
-	u64 since_us; /* of the monotonic clock: when the last walk began; 0: all */
+	u64 since_us; /* monotonic time at which the last walk began; 0: all */
 	u32 states;   /* bits */
 	u32 ticks_per_s;
 	u32 bucket; /* to go on with */
@@ -404,7 +404,7 @@ static u32 ms(u32 ticks)
 	return (u64)ticks * 1000 / walk.ticks_per_s;
 }
 
-/* As tcp_get_info_chrono_stats(). */
+/* Like tcp_get_info_chrono_stats(). */
 static void account(struct info *info, const struct tcp_sock *tp, u32 now)
 {
 	u32 since = now - tp->chrono_start;
@@ -435,7 +435,7 @@ static u8 options(const struct tcp_sock *tp)
 	       (BITS(tp, syn_fastopen_child) ? OPT_TFO_CHILD : 0);
 }
 
-/* As tcp_delack_max(), without the metric of a route. */
+/* Like tcp_delack_max(), without the route metric. */
 static u32 ato(const struct inet_connection_sock *icsk)
 {
 	u32 ticks = BITS(icsk, icsk_ack.ato), most;
@@ -447,7 +447,7 @@ static u32 ato(const struct inet_connection_sock *icsk)
 	return ticks < most ? ticks : most;
 }
 
-/* As tcp_get_info(). */
+/* Like tcp_get_info(). */
 static void describe(struct info *info, const struct tcp_sock *tp,
 		     const struct inet_connection_sock *icsk, const struct sock *sk)
 {
@@ -522,7 +522,7 @@ static void describe(struct info *info, const struct tcp_sock *tp,
 	}
 }
 
-/* As inet_diag_msg_common_fill(). */
+/* Like inet_diag_msg_common_fill(). */
 static void name_ends(struct ends *ends, const struct sock_common *sk)
 {
 	ends->sport = __builtin_bswap16(sk->skc_num);
@@ -545,7 +545,7 @@ static void name_ends(struct ends *ends, const struct sock_common *sk)
 	ends->dst[1] = ends->dst[2] = ends->dst[3] = 0;
 }
 
-/* Whether all that is read of its congestion control was found. */
+/* True if all fields of its congestion control were found. */
 static int name_congestion_control(struct seen *seen,
 				   const struct inet_connection_sock *icsk)
 {
@@ -566,7 +566,7 @@ static int name_congestion_control(struct seen *seen,
 	return 1;
 }
 
-/* As sk_uid() and sock_i_ino() since Linux 6.17, and as sock_i_uid() before. */
+/* Like sk_uid() and sock_i_ino() since Linux 6.17, and sock_i_uid() before. */
 static void name_owner(struct seen *seen, const struct sock *sk)
 {
 	u64 held = number(sk->sk_socket);
@@ -593,7 +593,7 @@ static u8 timer(const struct inet_connection_sock *icsk)
 		       : 0;
 }
 
-/* How many bytes it took; 0: there was no room. */
+/* Returns the bytes written; 0: no room. */
 static u32 write_idle(u32 at, u64 cookie, const struct tcp_sock *tp)
 {
 	struct idle *idle = (void *)&walk.records[at];
@@ -659,7 +659,7 @@ struct {
 
 enum { ON, STOP };
 
-/* Whether there was room. */
+/* Returns false if there was no room. */
 static long write_nameless(const struct sock_common *sk)
 {
 	u32 count = walk.nameless_count;
@@ -672,7 +672,7 @@ static long write_nameless(const struct sock_common *sk)
 	return 1;
 }
 
-/* Whether the walk goes on with the next bucket. */
+/* Returns true to continue with the next bucket. */
 static long next_bucket(void)
 {
 	at.used_before_bucket = at.used;
@@ -697,7 +697,7 @@ static long step(u32 number_of_step, void *context)
 	if (at.node & 1) {
 		if (at.node >> 1 == at.bucket || at.steps >= 16 * STEPS)
 			return next_bucket();
-		/* the end of another chain, into which a socket was moved: begin again */
+		/* the end of another chain, because a socket was moved: start over */
 		at.used = at.used_before_bucket;
 		at.node = number(
 			AT(struct inet_ehash_bucket, at.table + 8 * (u64)at.bucket)
@@ -719,7 +719,7 @@ static long step(u32 number_of_step, void *context)
 	if (!cookie)
 		return write_nameless(sk) ? ON : STOP;
 	tp = AT(struct tcp_sock, sock);
-	/* whatever a socket sends or receives renews this time */
+	/* updated by everything that the socket sends or receives */
 	if (tp->tcp_mstamp < walk.since_us && !tp->packets_out &&
 	    (int)(tp->write_seq - tp->snd_nxt) <= 0)
 		took = write_idle(at.used, cookie, tp);
@@ -743,7 +743,7 @@ SEC("raw_tp") int look(void *context)
 	at.net = number(net);
 	at.table = number(hashes->ehash);
 	at.buckets = hashes->ehash_mask + 1;
-	at.bucket = walk.bucket - 1; /* so that it goes on with this one */
+	at.bucket = walk.bucket - 1; /* resume with this one */
 	at.used = at.used_before_bucket = at.steps = 0;
 	if (next_bucket() == ON)
 		bpf_loop(1 << 23, step, 0, 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Answers each segment at once; the other policy of its name is silent.bpf.c. */
+/* Acknowledges each segment immediately; silent.bpf.c has the same policy name. */
 #include "policy.bpf.h"
 
 SEC("struct_ops/on_data") u64 on_data(u64 *args)

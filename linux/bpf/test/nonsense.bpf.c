@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Says whatever random bits say, on every occasion, and writes them to its state. */
+/* Returns random verdicts on every event, and writes random bits to its state. */
 #include "policy.bpf.h"
 
 static u32 (*const random_u32)(void) = (void *)7; /* bpf_get_prandom_u32() */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Cannot replace the others of its name: it has a parameter. */
+/* Cannot replace the others of its name, because it has a parameter. */
 #include "policy.bpf.h"
 
 SEC("struct_ops/on_data") u64 on_data(u64 *args)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Never answers: what is owed waits as long as the rails allow. */
+/* Never sends an ACK: an owed ACK waits as long as the rails allow. */
 #include "policy.bpf.h"
 
 SEC("struct_ops/on_data") u64 on_data(u64 *args)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Has the name of a policy that the kernel has. */
+/* Has the name of a policy in the kernel. */
 #include "policy.bpf.h"
 
 SEC("struct_ops/on_data") u64 on_data(u64 *args)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Lacks on_data, which a policy must have. */
+/* Lacks on_data, which is required. */
 #include "policy.bpf.h"
 
 SEC("struct_ops/on_deadline") u64 on_deadline(u64 *args)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Wants to tell the rails that nothing came. */
+/* Tries to change the event that the rails see. */
 #include "policy.bpf.h"
 
 SEC("struct_ops/on_data") u64 on_data(u64 *args)

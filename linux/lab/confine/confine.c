@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Starts a guest's kernel such that neither root in the guest, nor whoever has taken over the
- * process that runs the kernel, changes anything on the host but two folders.
+ * Starts a guest's kernel such that neither root in the guest nor an attacker who controls the
+ * kernel's process can change anything on the host except two folders.
  *
  *	lab-confine [--without LAYER]... FOLDER MEMORY FILE_BYTES PROGRAM WORD...
  *	lab-confine [--without LAYER]... --check
@@ -9,9 +9,9 @@
  * PROGRAM runs in FOLDER with the arguments WORD..., the first of which is its name. It can write
  * only in FOLDER and MEMORY, and no file beyond FILE_BYTES. If root starts it, both folders are
  * given to a user that only this process has, and it runs as that user. It ends with its parent,
- * and whatever it has started ends with it.
+ * and so do all processes that it has started.
  *
- * Each layer holds without the others; one that the host lacks is left out:
+ * The layers are independent; one that the host does not support is left out:
  *
  *	landlock	no file is written, made, removed or renamed outside of both folders
  *	namespace	everything else is mounted read-only, so modes, owners and times stay too
@@ -126,7 +126,7 @@ static bool put(const char *path, const char *text)
 	return done;
 }
 
-/* The same ids inside as outside. */
+/* Maps ids to themselves. */
 static bool map_ids(unsigned user, unsigned group)
 {
 	char users[64], groups[64];
@@ -137,7 +137,7 @@ static bool map_ids(unsigned user, unsigned group)
 	       put("/proc/self/uid_map", users) && put("/proc/self/gid_map", groups);
 }
 
-/* False if the host does not allow it; a namespace that is then left behind has no effect. */
+/* Returns false if the host does not allow it; the namespace then has no effect. */
 static bool mount_read_only(char *const folders[], size_t count)
 {
 	const struct mount_change lock = { .set = CHANGE_READ_ONLY };
@@ -268,8 +268,8 @@ struct answer {
 
 static const struct answer answers[] = {
 	/*
-	 * The guest's programs set times and modes of what they write, which nobody reads; Landlock
-	 * does not keep them from those of other files.
+	  * The guest's programs set times and modes of their files, which no one reads; Landlock does not
+ * protect those of other files.
 	 */
 	{ SYS_chmod, PRETENDED },
 	{ SYS_fchmod, PRETENDED },
@@ -305,7 +305,7 @@ static const struct answer answers[] = {
 	{ SYS_open_by_handle_at, REFUSED(EPERM) },
 	{ SYS_unshare, REFUSED(EPERM) },
 	{ SYS_setns, REFUSED(EPERM) },
-	{ 435 /* clone3: its flags cannot be read here; clone() does as well */,
+	{ 435 /* clone3: its flags cannot be read here; clone() is sufficient */,
 	  REFUSED(ENOSYS) },
 	{ SYS_mount, REFUSED(EPERM) },
 	{ SYS_umount2, REFUSED(EPERM) },
@@ -333,7 +333,7 @@ static const struct answer answers[] = {
 	{ SYS_msgctl, REFUSED(EPERM) },
 	{ SYS_mq_open, REFUSED(EPERM) },
 	{ SYS_mq_unlink, REFUSED(EPERM) },
-	/* the command ends the session, and with it whatever the guest has started */
+	/* the command ends the session, with all processes of the guest */
 	{ SYS_setsid, REFUSED(EPERM) },
 	{ SYS_setpgid, REFUSED(EPERM) },
 };
@@ -400,7 +400,7 @@ static enum layer layer_of(const char *name)
 	fail("%s", name);
 }
 
-/* Applies the layers that `in_force` asks for, and leaves in it those that hold. */
+/* Applies the layers in `in_force`, and clears those that are not supported. */
 static void confine(char *const folders[], size_t count, bool in_force[])
 {
 	if (in_force[NAMESPACE])
@@ -416,8 +416,8 @@ static void confine(char *const folders[], size_t count, bool in_force[])
 }
 
 /*
- * Starts a process that ends this session's others once this one has ended. The guest's kernel asks
- * for that in each process it clones, but one whose parent ends before it has asked stays, stopped.
+ * Starts a process that ends the other processes of the session after this one. The guest's kernel
+ * requests that for each process it clones, but a process whose parent ends too early stays stopped.
  */
 static void watch_over_session(void)
 {
