@@ -537,6 +537,15 @@ int LLVMFuzzerTestOneInput(const u8 *bytes, size_t count)
 #else
 #define LENGTH 4
 
+static bool until_first_failure;
+
+static void try(const u8 *bytes, size_t count)
+{
+	trial(bytes, count);
+	if (until_first_failure && test_failed)
+		exit(test_end());
+}
+
 static void all_short_sequences(void)
 {
 	/* size: time step in the upper 3 bits (3: 1 ms, 6: 250 ms) */
@@ -566,7 +575,7 @@ static void all_short_sequences(void)
 					       alphabet[rest % letters], 2);
 					rest /= letters;
 				}
-				trial(bytes, sizeof(bytes));
+				try(bytes, sizeof(bytes));
 			}
 		}
 	}
@@ -581,12 +590,14 @@ static void long_random_sequences(u32 trials)
 		length = CONFIG_BYTES + model_next(&seed) % 600;
 		for (i = 0; i < length; i++)
 			bytes[i] = (u8)(model_next(&seed) >> 11);
-		trial(bytes, length);
+		try(bytes, length);
 	}
 }
 
+/* prop_rails [TRIALS [first]]; first: ends at the first failure */
 int main(int argc, char **argv)
 {
+	until_first_failure = argc > 2 && !strcmp(argv[2], "first");
 	all_short_sequences();
 	long_random_sequences(argc > 1 ? (u32)atoi(argv[1]) : 20000);
 	return test_end();
