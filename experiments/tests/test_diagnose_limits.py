@@ -129,7 +129,7 @@ def test_no_advice_sets_a_buffer_that_linux_has_by_default(
         assert told.line.startswith(line)
         assert str(default) not in told.line
         assert option in told.remedy
-        leave_out = f"leave {option} out of the application: by itself Linux lets the"
+        leave_out = f"do not set {option} in the application: by default Linux lets the"
         assert told.remedy.startswith(leave_out) == (more == 0)
     assert f" {default + (1 << 20)}" in told.line
 
@@ -149,7 +149,7 @@ def test_no_buffer_is_enlarged_where_the_link_is_full(limit: str) -> None:
 
 def test_a_buffer_is_sized_without_the_link_where_the_capture_does_not_show_it() -> None:
     told = advice.of(transfer("send-buffer"), "send-buffer")
-    assert "does not show how fast the link is" in told.remedy
+    assert "does not show the link's rate" in told.remedy
 
 
 @pytest.mark.parametrize(
@@ -161,9 +161,9 @@ def test_a_buffer_that_no_default_makes_so_small_is_the_applications(
     small = transfer(limit, window_max_bytes=8000, flight_max_bytes=8000, link_bytes_per_s=1e8)
     small.connection["options"] = [{"window_scale": None, "mss_bytes": 1460}] * 2
     remedy = advice.of(small, limit).remedy
-    assert remedy.startswith(f"look first for {option} in the application")
+    assert remedy.startswith(f"first look for {option} in the application")
     large = advice.of(transfer(limit, link_bytes_per_s=1e8), limit).remedy
-    assert not large.startswith("look first")
+    assert not large.startswith("first look")
 
 
 def test_closed_windows_are_counted() -> None:
@@ -203,12 +203,12 @@ def test_what_an_application_leaves_unused_is_not_lost() -> None:
 
 
 def remedy(one: Transfer) -> str:
-    return next(line for line, _ in table.lines(one) if "To do" in line)
+    return next(line for line, _ in table.lines(one) if line.startswith("  Fix ("))
 
 
 def test_little_is_expected_of_a_remedy_that_brings_little() -> None:
     one = transfer("congestion-window", link_bytes_per_s=1_050_000.0, window_max_bytes=10**6)
-    assert remedy(one).endswith(" Expect little: 8.4 Mbit/s (next limit: link).")
+    assert remedy(one).endswith(" Expect only 8.4 Mbit/s (next limit: link).")
 
 
 def test_the_lowest_bound_is_the_next_limit_with_its_rate() -> None:
@@ -223,7 +223,7 @@ def test_a_window_that_never_was_full_bounds_the_rate_unless_it_grows() -> None:
     one = transfer("send-buffer", window_max_bytes=500_000, link_bytes_per_s=9e6)
     assert remedy(one).endswith(
         " Expect up to 72 Mbit/s (next limit: link), if the receive window grows from 500 kB; "
-        "else 40 Mbit/s."
+        "otherwise 40 Mbit/s."
     )
     one = transfer("send-buffer", window_max_bytes=500_000)
     assert remedy(one).endswith(
@@ -291,7 +291,7 @@ def test_a_transfer_within_the_initial_window_is_not_told_to_grow_it() -> None:
 def test_one_of_a_thing_is_singular() -> None:
     one = transfer("link")
     one.half["counts"]["sent"]["segments"] = one.half["counts"]["acks"]["pure"] = 1
-    figures = next(line for line, _ in table.lines(one) if "sent again" in line)
+    figures = next(line for line, _ in table.lines(one) if "retransmitted" in line)
     assert "1 segment," in figures
     assert "1 pure ACK," in figures
     assert "CE" not in figures
@@ -307,8 +307,8 @@ def test_marks_that_the_receiver_reports_are_said_in_packets_and_bytes() -> None
         ({"ce_reported_packets": 0}, "pure ACKs, 4.34 kB marked CE"),
     ):
         acks |= reported
-        said = next(line for line, _ in table.lines(one) if "sent again" in line)
-        assert f"{words}, says the receiver" in said
+        said = next(line for line, _ in table.lines(one) if "retransmitted" in line)
+        assert f"{words}, as reported by the receiver" in said
 
 
 def test_figures_have_three_digits_in_their_unit() -> None:
@@ -352,7 +352,7 @@ def test_a_writer_that_waits_for_answers_is_not_told_to_write_sooner(
     assert says in told.remedy
     assert f"{waits} times, {each_ms} ms each, with an RTT of 100 ms" in told.because
     alone = advice.of(transfer("sending-application"), "sending-application")
-    assert "has to write sooner" in alone.remedy
+    assert "has to write earlier" in alone.remedy
 
 
 @pytest.mark.parametrize("limit", SAYINGS)
@@ -360,7 +360,7 @@ def test_every_limit_has_its_three_lines(limit: str) -> None:
     said = [line for line, _ in table.lines(transfer(limit, stalls_ns={"nagle": 10**9}))]
     assert "10 MB in 10 s, 8 Mbit/s" in said[0]
     assert SAYINGS[limit].words in said[1]
-    assert said[2].startswith("  To do")
+    assert said[2].startswith("  Fix (")
     assert "{" not in "".join(said)
 
 

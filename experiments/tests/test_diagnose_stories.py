@@ -308,68 +308,68 @@ STORIES = {
     ),
     "64 KiB each RTT over a distance": Story(
         simulated(path(100e6, 100, receiver=UNSCALED)), "receive-window", 0.8,
-        (r"A window of 64.1 kB each 10\d ms .*allows 5.\d+ Mbit/s", r"window_scaling",
+        (r"A window of 64.1 kB per RTT of 10\d ms allows 5.\d+ Mbit/s", r"window_scaling",
          r"Expect at least 10 times the rate"),
     ),
     "64 KiB each RTT on a short path": Story(
         simulated(path(10e6, 10, receiver=UNSCALED)), "link", 0.8,
-        (r"only a faster link raises the rate",), (r"tcp_rmem", r"window_scaling", r"Expect"),
+        (r"more throughput needs a faster link",), (r"tcp_rmem", r"window_scaling", r"Expect"),
     ),
     "64 KiB each RTT on a slow path, seen from the middle on": Story(
         simulated(path(2e6, 10, receiver=fixed(64 * KIB)), "server", later(2)), "link", 0.9,
-        (r"only a faster link raises the rate",), (r"tcp_rmem", r"SO_RCVBUF", r"Expect"),
+        (r"more throughput needs a faster link",), (r"tcp_rmem", r"SO_RCVBUF", r"Expect"),
     ),
     "a small window, and one of three ACKs as far behind another as on a slow link": Story(
         clocked_by_window(18.3, 15.7, 6, change=later(1)), "receive-window", 0.9,
-        (r"A window of 7\.42 kB each 40(\.\d)? ms .*allows 1\.4\d Mbit/s",), (r"faster link",),
+        (r"A window of 7\.42 kB per RTT of 40(\.\d)? ms allows 1\.4\d Mbit/s",), (r"faster link",),
     ),
     "a small window whose ACKs are as far apart as on a slow link": Story(
         clocked_by_window(15, 15.7, 9.3), "receive-window", 0.9,
-        (r"A window of 7\.42 kB each 40(\.\d)? ms .*allows 1\.4\d Mbit/s",), (r"faster link",),
+        (r"A window of 7\.42 kB per RTT of 40(\.\d)? ms allows 1\.4\d Mbit/s",), (r"faster link",),
     ),
     "the application sets SO_SNDBUF": Story(
         simulated(path(100e6, 100, sender={"send_buffer_bytes": 128 * KIB})), "send-buffer", 0.8,
-        (r"the sender .*leave SO_SNDBUF out", r"Expect up to 9\d\.?\d* Mbit/s"),
+        (r"Fix \(sender .*do not set SO_SNDBUF", r"Expect up to 9\d\.?\d* Mbit/s"),
         (r"tcp_rmem", r"sysctl -w"),
     ),
     "the application sets SO_RCVBUF": Story(
         simulated(path(100e6, 100, receiver=fixed(128 * KIB))), "receive-window", 0.8,
-        (r"the receiver .*leave SO_RCVBUF out", r"Expect up to 9\d\.?\d* Mbit/s"),
+        (r"Fix \(receiver .*do not set SO_RCVBUF", r"Expect up to 9\d\.?\d* Mbit/s"),
         (r"tcp_wmem", r"sysctl -w"),
     ),
     "replies just above one MSS": Story(
         simulated(path(1e8, 1, ASK | {"response_bytes": 1500}, sender={"nagle": "bsd43"})),
-        "ack-stall", 0.8, (r"the sender .*TCP_NODELAY", r"setsockopt\(.*TCP_NODELAY"),
+        "ack-stall", 0.8, (r"Fix \(sender .*TCP_NODELAY", r"setsockopt\(.*TCP_NODELAY"),
         (r"tcp_.mem",), "nagle", SERVER_PORT,
     ),
     "requests one after the other": Story(
         simulated(path(1e8, 20, ASK | {"response_bytes": 500}, seconds=2)),
         "sending-application", 0.9,
-        (r"only when the peer had answered: \d\d times, 20(\.\d)? ms each, with an RTT of 20",
-         r"To do, the sender .*several requests before the first answer"),
-        (r"top -H", r"write sooner", r"tcp_.mem"), "", CLIENT_PORT,
+        (r"the peer's answer before sending more: \d\d times, 20(\.\d)? ms each, with an RTT of 20",
+         r"Fix \(sender .*several requests before the first answer"),
+        (r"top -H", r"write earlier", r"tcp_.mem"), "", CLIENT_PORT,
     ),
     "a peer that takes its time": Story(
         simulated(
             path(1e8, 20, ASK | {"response_bytes": 500, "think_ns": 80_000_000}, seconds=4)
         ),
         "sending-application", 0.9,
-        (r"100 ms each, with an RTT of 20", r"To do, the receiver .*takes 80(\.\d)? ms of that"),
-        (r"write sooner",), "", SERVER_PORT,
+        (r"100 ms each, with an RTT of 20", r"Fix \(receiver .*takes 80(\.\d)? ms of that"),
+        (r"write earlier",), "", SERVER_PORT,
     ),
     "head and body in two writes": Story(
         lambda _: DATA / "head-and-body.pcap.gz",
-        "ack-stall", 0.8, (r"the sender .*TCP_NODELAY.*head and body in one",), (), "nagle",
+        "ack-stall", 0.8, (r"Fix \(sender .*TCP_NODELAY.*head and body in one",), (), "nagle",
         SERVER_PORT,
     ),
     "a send buffer of 16 KB": Story(
         simulated(path(50e6, 40, sender={"send_buffer_bytes": 16 * KIB})), "send-buffer", 0.8,
-        (r"Never more than 1\d\.?\d* kB were in flight", r"leave SO_SNDBUF out"),
+        (r"At most 1\d\.?\d* kB were in flight", r"do not set SO_SNDBUF"),
         (r"tcp_rmem", r"sysctl -w"),
     ),
     "a receive buffer of less than two segments": Story(
         simulated(path(1e8, 1, receiver=fixed(2600), acks=BY_TIMER)), "ack-stall", 0.8,
-        (r"the receiver .*receive buffer .*segments", r"size = 5840; .*SO_RCVBUF"),
+        (r"Fix \(receiver .*receive buffer .*segments", r"size = 5840; .*SO_RCVBUF"),
         (r"tcp_wmem", r"NODELAY"),
         "receive-window",
     ),
@@ -387,7 +387,7 @@ STORIES = {
     ),
     "a policer": Story(
         lambda _: DATA / "policer.pcap.gz",
-        "policer", 0.8, (r"dropped, without a queue", r"cake bandwidth 1[34]\d\dkbit"), (r"bbr",),
+        "policer", 0.8, (r"dropped without a queue", r"cake bandwidth 1[34]\d\dkbit"), (r"bbr",),
     ),
     "a Wi-Fi hop that aggregates": Story(
         simulated(
@@ -396,7 +396,7 @@ STORIES = {
                 up={"grant_interval_ns": 4 * MS}, down={"grant_interval_ns": 4 * MS},
             )
         ),
-        "link", 0.6, (r"carries [56]\d\.?\d* Mbit/s", r"only a faster link raises the rate"),
+        "link", 0.6, (r"carries [56]\d\.?\d* Mbit/s", r"more throughput needs a faster link"),
         (r"tcp_.mem", r"gateway"),
     ),
     "a middlebox removes window scaling": Story(
@@ -423,7 +423,7 @@ STORIES = {
             ),
             "client",
         ),
-        "processor", 0.8, (r"the receiver", r"mpstat"), (r"tcp_.mem",),
+        "processor", 0.8, (r"Fix \(receiver", r"mpstat"), (r"tcp_.mem",),
     ),
 }  # fmt: skip
 
@@ -457,7 +457,7 @@ def test_half_the_window_is_half_the_rate_and_needs_the_same_buffer(tmp_path: Pa
     # 128 KiB without the segment that the ACK leaves before it is read
     assert "A window of 130 kB" in before.text
     assert "A window of 65.5 kB" in after.text
-    wanted = [re.search(r"[\d.]+ MB suffice for the", t.text) for t in (before, after)]
+    wanted = [re.search(r"[\d.]+ MB is enough for the", t.text) for t in (before, after)]
     assert wanted[0] is not None
     assert wanted[1] is not None
     assert wanted[0][0] == wanted[1][0]
@@ -564,23 +564,23 @@ class Made:
 HOST = {
     "SO_SNDBUF": Made(
         HostTransfer(sndbuf=16_384, writes=(2000,), delay_s=0.02),
-        "send-buffer", r"the sender .*SO_SNDBUF",
+        "send-buffer", r"Fix \(sender .*SO_SNDBUF",
     ),
     "SO_RCVBUF": Made(
         HostTransfer(rcvbuf=16_384, delay_s=0.02),
-        "receive-window", r"the receiver .*SO_RCVBUF", "receive_window_ns",
+        "receive-window", r"Fix \(receiver .*SO_RCVBUF", "receive_window_ns",
     ),
     "slow reader": Made(
         HostTransfer(read_bytes=8192, read_pause_s=0.1),
-        "receiving-application", r"the receiver .*has to read faster", "receive_window_ns",
+        "receiving-application", r"Fix \(receiver .*has to read faster", "receive_window_ns",
     ),
     "seldom writer": Made(
         HostTransfer(writes=(20_000,), write_pause_s=0.1),
-        "sending-application", r"the sender .*has to write sooner",
+        "sending-application", r"Fix \(sender .*has to write earlier",
     ),
     "narrow link": Made(
         HostTransfer(rate_bps=8_000_000, queue_packets=200, delay_s=0.005),
-        "link", r"only a faster link raises the rate",
+        "link", r"more throughput needs a faster link",
     ),
     "lossy path": Made(
         HostTransfer(lost_of=50, delay_s=0.02),

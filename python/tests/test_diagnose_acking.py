@@ -48,23 +48,23 @@ def _verdict(*policies: str, confidence: str = "high") -> dict[str, Any]:
 
 def test_one_policy_is_named_with_its_share() -> None:
     (said,) = _said(_verdict("linux"))
-    assert said == "ACKs: as policy linux makes them: 99.0% of 100 ACKs (confidence: high)."
+    assert said == "ACKs: 99.0% of 100 are consistent with policy linux (confidence: high)."
 
 
 def test_settings_that_make_no_difference_are_left_out() -> None:
     (said,) = _said(_verdict("delayed", "delayed:delay_ms=40", "bsd", confidence="medium"))
-    assert "policy delayed or bsd makes them, which do the same on this capture" in said
+    assert "consistent with delayed and bsd, which this capture cannot tell apart" in said
     (said,) = _said(_verdict("a3", "csa3", "every", "linux", "bsd", confidence="medium"))
-    assert "as most policies make them on this capture, linux among them: 99.0% of" in said
+    assert "99.0% of 100 are consistent with most policies, including linux" in said
     (said,) = _said(_verdict("delayed:segments=8"))
-    assert "policy delayed:segments=8 makes" in said
+    assert "policy delayed:segments=8 (" in said
 
 
 @pytest.mark.parametrize(
     ("why", "words"),
     [
-        ("one-direction", "lacks one direction; both would"),
-        ("few-acks", "20 left on data of the other direction; too few others"),
+        ("one-direction", "lacks one direction; both are needed"),
+        ("few-acks", "20 were carried by data of the other direction; too few pure ACKs"),
         ("far-from-receiver", "capture at the receiver"),
         ("window-bound", "the window decides when they leave"),
         ("unlike-any", "no policy"),
@@ -87,14 +87,14 @@ def test_far_from_the_receiver_another_capture_is_asked_for() -> None:
 def test_timers_are_known_by_their_delay(milliseconds: int, name: str) -> None:
     late = {"samples": 20, "p50": milliseconds * 1_000_000}
     (said,) = _said(_verdict("linux"), late_ns=late)
-    assert f" 20 waited {milliseconds} ms" in said
+    assert f" 20 were delayed by {milliseconds} ms" in said
     assert "(median; packet 7)" in said
     assert name in said if name else "timer" not in said
 
 
 def test_a_host_that_answers_a_little_late_has_no_timer() -> None:
     (said,) = _said(_verdict("linux"), late_ns={"samples": 20, "p50": 300_000})
-    assert "waited" not in said
+    assert "were delayed" not in said
 
 
 def test_an_ack_is_as_prompt_or_as_late_as_its_packets_show() -> None:
@@ -105,9 +105,9 @@ def test_an_ack_is_as_prompt_or_as_late_as_its_packets_show() -> None:
         quick_acks=5,
     )
     assert said.endswith(
-        "90 left as data arrived, each for 2 segments (median; packet 7); 10 waited 40 ms (median; "
-        "packet 7), Linux's shortest delayed-ACK timer. Quickack phase: the first 5 ACKs are for "
-        "one segment each."
+        "90 were sent as data arrived, each for 2 segments (median; packet 7); 10 were delayed by "
+        "40 ms (median; packet 7), Linux's shortest delayed-ACK timer. Quickack phase: the first 5 "
+        "ACKs cover one segment each."
     )
 
 
@@ -124,8 +124,8 @@ def _thinning(missing: int) -> dict[str, Any]:
 
 def test_acks_that_did_not_come_are_told_with_their_packets() -> None:
     (_, said) = _said(_verdict("linux"), _thinning(300), stretch_acks=90)
-    assert said.startswith("ACK thinning: of 400 ACKs of the receiver 300 did not come here")
-    assert "show (packets 21, 30): an ACK filter took them out on the way" in said
+    assert said.startswith("ACK thinning: 300 of the receiver's 400 ACKs did not arrive here")
+    assert "show (packets 21, 30): an ACK filter, a full queue or losses" in said
     assert len(_said(_verdict("linux"), _thinning(5))) == 1
 
 
@@ -134,8 +134,8 @@ def test_stretch_acks_far_from_the_receiver_are_its_own_only_without_gaps() -> N
         return _said(_verdict("linux", confidence=confidence), thinning, stretch_acks=90)[1]
 
     assert whose("high", None).endswith("(packet 7).")
-    assert "the receiver's own" in whose("low", _thinning(0))
-    assert "a capture at the receiver shows" in whose("low", None)
+    assert "sent so by the receiver" in whose("low", _thinning(0))
+    assert "a capture at the receiver would show" in whose("low", None)
 
 
 def test_an_offload_says_what_it_hides_and_how_to_switch_it_off() -> None:

@@ -28,7 +28,7 @@ COMPLETE = sorted([
 SERVER = 5001
 SHARE, FIRST = 0.05, 200  # of packets; of the capture
 BLAMED = "on the way"
-LOST = "The capture is not complete"
+LOST = "The capture is incomplete"
 PCAP_HEAD = 24
 
 
@@ -120,7 +120,7 @@ def test_a_thinned_capture_says_so_and_does_not_blame_the_path(
     assert captured.WHOLE in said
     assert BLAMED not in said.replace(LOST, "")
     assert transfer.missed_share == pytest.approx(SHARE, rel=0.35)
-    assert ("begins within this connection" in said) == (begins == "later")
+    assert ("starts within this connection" in said) == (begins == "later")
 
 
 @pytest.mark.parametrize("end", ["sender", "receiver"])
@@ -179,7 +179,7 @@ def test_a_capture_that_begins_later_lost_nothing(end: str, first: int, tmp_path
     said = text(transfer)
     assert transfer.missed_segments == 0
     assert LOST not in said
-    wanted = "begins within this connection" if first > 1 else "The SYN of"
+    wanted = "starts within this connection" if first > 1 else "The SYN of"
     assert wanted in said
     # the smallest RTT is that of the whole path, or none
     assert transfer.rtt_min_s is None or transfer.rtt_min_s > 0.9 * 0.04
@@ -259,7 +259,9 @@ def test_a_slow_processor_seen_from_afar_looks_like_a_link(tmp_path: Path) -> No
         100e6, 5,
         client={"data_received_ns": 1_800_000, "ack_sent_ns": 400_000, "backlog_packets": 200},
     )  # fmt: skip
-    words = "slow to process packets looks like a slow link here; a capture at the receiver"
+    words = (
+        "a receiver that processes packets slowly looks like a slow link; a capture at the receiver"
+    )
     far = diagnosed(simulated(slow, "server")(tmp_path).read_bytes(), tmp_path)
     assert far.limits[0][0] == "link"
     assert words in text(far)

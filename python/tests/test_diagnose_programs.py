@@ -112,7 +112,7 @@ PROGRAMS = {
         (
             rf"^{SENDER}:8000 -> {RECEIVER}:\d+: 4 MB in 4\.\d* s, [67]\.\d+ Mbit/s$",
             r"^9\d% of the time: link\. The slowest link of the path carries 7\.\d+ Mbit/s",
-            r"^To do, the path: (none is needed: )?only a faster link raises the rate",
+            r"^Fix \(path\): (none needed; )?more throughput needs a faster link",
         ),
         "tcp_rmem|lost",
     ),
@@ -123,8 +123,8 @@ PROGRAMS = {
             # Nagle's algorithm on.
             rf"^{SENDER}:8000 -> {RECEIVER}:\d+: \d+(\.\d+)? kB in [89](\.\d+)? s, ",
             r"^[67]\d% of the time: Nagle / delayed-ACK stall\. A short segment waits for the ACK "
-            r"of the one before it, and the receiver delays that ACK: [56](\.\d+)? s in all",
-            rf"^To do, the sender \({SENDER}:8000\): set TCP_NODELAY .*head and body in one call",
+            r"of the previous one, which the receiver delays: [56](\.\d+)? s in total",
+            rf"^Fix \(sender {SENDER}:8000\): set TCP_NODELAY .*head and body in one call",
         ),
         "top -H|tcp_.mem",
     ),
@@ -134,7 +134,7 @@ PROGRAMS = {
             rf"^{SENDER}:\d+ -> {RECEIVER}:5201: \d(\.\d+)? MB in 3(\.\d+)? s, "
             r"1[89](\.\d+)? Mbit/s$",
             r"^\d\d% of the time: link\. The slowest link of the path carries 19(\.\d)? Mbit/s",
-            r"^To do, the path: (none is needed: )?only a faster link raises the rate",
+            r"^Fix \(path\): (none needed; )?more throughput needs a faster link",
         ),
         "tcp_.mem",
     ),
@@ -142,8 +142,9 @@ PROGRAMS = {
         _embedded, Transfer(delay_s=0.02), sys.executable,
         (
             rf"^{SENDER}:8000 -> {RECEIVER}:\d+: ",
-            r"^\d\d% of the time: receive window\. A window of \d+(\.\d+)? kB each 4\d(\.\d+)? ms",
-            r"^To do, the receiver \(10.99.0.2:\d+\): .*SO_RCVBUF",
+            r"^\d\d% of the time: receive window\. "
+            r"A window of \d+(\.\d+)? kB per RTT of 4\d(\.\d+)? ms",
+            r"^Fix \(receiver 10.99.0.2:\d+\): .*SO_RCVBUF",
         ),
         "sysctl -w",
     ),

@@ -24,31 +24,31 @@ _WORTH = 0.05  # share of all ACKs worth a sentence
 _BEYOND_CAPTURE = 4.0
 
 _UNDECIDED = {
-    "one-direction": "the capture lacks one direction; both would show the policy.",
-    "few-acks": "too few to name a policy; a longer transfer would show it.",
+    "one-direction": "the capture lacks one direction; both are needed to identify the policy.",
+    "few-acks": "too few to identify the policy; a longer transfer would show it.",
     "far-from-receiver": (
-        "no policy explains them as they came here, on a path that may delay, merge or drop them; "
-        "a capture at the receiver would show it."
+        "no policy explains them as they arrived here, after a path that may delay, merge or drop "
+        "them; a capture at the receiver would show it."
     ),
     "window-bound": (
-        "most acknowledge a whole window, which is full before a policy would send one: the window "
-        "decides when they leave."
+        "most acknowledge a whole window, which fills before a policy would send an ACK: the "
+        "window decides when they leave."
     ),
-    "unlike-any": "no policy that ackwise knows makes them like this receiver.",
+    "unlike-any": "no policy known to ackwise sends them like this receiver.",
 }
 _OFFLOADS = {
     "segmentation": (
-        "the sender's host cuts them up below the capture point (TSO, GSO), so counts of packets "
-        "are too low, and the spacing on the wire is not seen",
+        "the sender's host splits them below the capture point (TSO, GSO), so packet counts are "
+        "too low, and the spacing on the wire is unknown",
         "ethtool -K DEVICE tso off gso off",
     ),
     "receive": (
-        "the receiver's host merged segments before they were captured (GRO, LRO): one ACK for "
-        "each merged packet is not a stretch ACK of the policy",
+        "the receiver's host merged segments before the capture point (GRO, LRO): one ACK per "
+        "merged packet is not a stretch ACK of the policy",
         "ethtool -K DEVICE gro off lro off",
     ),
     "on-the-way": (
-        "the host that captured merged segments (GRO, LRO); the receiver saw others",
+        "the capturing host merged segments (GRO, LRO); the receiver saw other packets",
         "ethtool -K DEVICE gro off lro off",
     ),
 }
@@ -66,32 +66,33 @@ def sentences(transfer: Transfer) -> Iterator[str]:
         why, line = _OFFLOADS[habits["offload"]]
         yield (
             f"{habits['merged_packets']} packets are larger than the MSS"
-            f"{_where(habits, 'merged')}: {why}. To see what is on the wire: {line}"
+            f"{_where(habits, 'merged')}: {why}. To see the packets on the wire: {line}"
         )
 
 
 def _policy(verdict: dict[str, Any], piggybacked: int) -> str:
     if verdict["undecided"] == "few-acks" and piggybacked >= _FEW:
         return (
-            f"{piggybacked} left on data of the other direction; too few others to name a policy."
+            f"{piggybacked} were carried by data of the other direction; too few pure ACKs to "
+            "identify the policy."
         )
     if verdict["undecided"]:
         return _UNDECIDED[verdict["undecided"]]
     names = _names(verdict["policies"])
     if len(names) == 1:
-        makes = f"as policy {names[0]} makes them"
+        fitting = f"policy {names[0]}"
     elif len(names) <= _NAMED_MAX:
-        choice = f"{', '.join(names[:-1])} or {names[-1]}"
-        makes = f"as policy {choice} makes them, which do the same on this capture"
+        choice = f"{', '.join(names[:-1])} and {names[-1]}"
+        fitting = f"{choice}, which this capture cannot tell apart"
     else:
         known = STOCK if STOCK in names else names[0]
-        makes = f"as most policies make them on this capture, {known} among them"
+        fitting = f"most policies, including {known}"
     far = ""
     if verdict["confidence"] == "low":
         far = "; a capture at the receiver would confirm it"
     return (
-        f"{makes}: {verdict['share']:.1%} of "
-        f"{verdict['judged_acks']} ACKs (confidence: {verdict['confidence']}){far}."
+        f"{verdict['share']:.1%} of {verdict['judged_acks']} are consistent with {fitting} "
+        f"(confidence: {verdict['confidence']}){far}."
     )
 
 
@@ -109,19 +110,19 @@ def _timing(habits: dict[str, Any]) -> Iterator[str]:
     told = []
     if prompt["samples"] >= _FEW:
         told.append(
-            f"{prompt['samples']} left as data arrived, each for "
+            f"{prompt['samples']} were sent as data arrived, each for "
             f"{counted(prompt['p50'], 'segment')}"
             f"{_where(habits, 'prompt', 'median; ')}"
         )
     if late["samples"] >= _FEW and late["p50"] >= _WAIT_LEAST_NS:
         told.append(
-            f"{late['samples']} waited {late['p50'] / 1e6:.3g} ms"
+            f"{late['samples']} were delayed by {late['p50'] / 1e6:.3g} ms"
             f"{_where(habits, 'late', 'median; ')}{_timer(late['p50'] / 1e9)}"
         )
     if told:
         yield f"{'; '.join(told)}."
     if habits["quick_acks"] >= _FEW and habits["quick_acks"] < prompt["samples"]:
-        yield f"Quickack phase: the first {habits['quick_acks']} ACKs are for one segment each."
+        yield f"Quickack phase: the first {habits['quick_acks']} ACKs cover one segment each."
 
 
 def _stretch(acking: dict[str, Any], capture_loss: float) -> Iterator[str]:
@@ -133,22 +134,22 @@ def _stretch(acking: dict[str, Any], capture_loss: float) -> Iterator[str]:
         gaps = f"as gaps in its IP identification show{_where(thinning, 'missing')}"
         if missing > _BEYOND_CAPTURE * capture_loss * sent:
             yield (
-                f"ACK thinning: of {sent} ACKs of the receiver {missing} did not come here, {gaps}"
-                ": an ACK filter took them out on the way, or a full queue or losses did."
+                f"ACK thinning: {missing} of the receiver's {sent} ACKs did not arrive here, {gaps}"
+                ": an ACK filter, a full queue or losses removed them on the way."
             )
         else:
             yield (
-                f"Of {sent} ACKs of the receiver {missing} are not in the capture, {gaps}. The "
+                f"{missing} of the receiver's {sent} ACKs are not in the capture, {gaps}. The "
                 "capture itself lost packets, so it does not show whether the path lost ACKs; a "
-                "complete one does."
+                "complete one would."
             )
     elif habits["stretch_acks"] > _WORTH * acking["segments"]["samples"]:
         far = verdict["confidence"] == "low" or verdict["undecided"] == "far-from-receiver"
         whose = ""
         if far and thinning:
-            whose = "; the receiver's own, as its IP identification has no gaps"
+            whose = "; sent so by the receiver, whose IP identification has no gaps"
         elif far:
-            whose = "; whether an ACK filter on the way made them, a capture at the receiver shows"
+            whose = "; a capture at the receiver would show whether an ACK filter made them"
         yield (
             f"Stretch ACKs (three segments or more): {habits['stretch_acks']}"
             f"{_where(habits, 'stretch')}{whose}."
@@ -162,12 +163,12 @@ def _remarkable(acks: int, habits: dict[str, Any]) -> Iterator[str]:
     if habits["window_updates"] > _WORTH * acks:
         yield (
             f"Window updates without new data: {habits['window_updates']}"
-            f"{_where(habits, 'window_update')}; the application's reads decide when they leave."
+            f"{_where(habits, 'window_update')}; the application's reads determine when they leave."
         )
     if habits["compressed_acks"] > _WORTH * acks:
         yield (
-            f"ACK compression: {habits['compressed_acks']} ACKs came together though the data they "
-            "acknowledge did not; they waited in a queue, or a medium sends them in batches."
+            f"ACK compression: {habits['compressed_acks']} ACKs arrived in bursts although the "
+            "data did not; they waited in a queue, or a medium sends in batches."
         )
 
 

@@ -119,7 +119,7 @@ def _larger(transfer: Transfer, buffer: _Buffer, because: str, bound_bps: float)
     # another.
     reached = min(transfer.bps_while(buffer.limit), transfer.sustained_bps)
     if link is not None and link <= WORTH * reached:
-        remedy = f"a larger buffer gains little, since the slowest link carries only {rate(link)}"
+        remedy = f"a larger buffer gains little: the slowest link carries only {rate(link)}"
         return Advice(because, buffer.owner, remedy, helps=False)
     goal, why = _goal_bps(transfer, bound_bps)
     wanted = _buffer_bytes(goal, transfer.rtt_s or 0.0)
@@ -128,19 +128,20 @@ def _larger(transfer: Transfer, buffer: _Buffer, because: str, bound_bps: float)
         return Advice(
             because,
             buffer.owner,
-            f"leave {buffer.option} out of the application: by itself Linux lets the {buffer.name} "
-            f"buffer grow to {size(buffer.default_bytes)}, and {size(wanted)} suffice for {why}. "
-            f"If it does not set {buffer.option}, that maximum was lowered, as this shows",
+            f"do not set {buffer.option} in the application: by default Linux lets the "
+            f"{buffer.name} buffer grow to {size(buffer.default_bytes)}, and {size(wanted)} is "
+            f"enough for {why}. If the application does not set it, that maximum was lowered, "
+            "which this command shows",
             f"sysctl {buffer.check}",
         )
     remedy = (
-        f"let the {buffer.name} buffer grow to {size(wanted)}, for {why}; an application that sets "
-        f"{buffer.option} keeps it from growing"
+        f"let the {buffer.name} buffer grow to {size(wanted)}, for {why}; it does not grow if the "
+        f"application sets {buffer.option}"
     )
     if bound_bps * (transfer.rtt_s or 0.0) < 8 * _SMALL_BYTES:
         remedy = (
-            f"look first for {buffer.option} in the application, which keeps the {buffer.name} "
-            f"buffer so small, and leave it out; {remedy}"
+            f"first look for {buffer.option} in the application, which keeps the {buffer.name} "
+            f"buffer this small, and remove it; {remedy}"
         )
     return Advice(
         because,
@@ -155,7 +156,7 @@ def _goal_bps(transfer: Transfer, bound_bps: float) -> tuple[float, str]:
     link = transfer.link_bps
     if link is not None:
         return link, f"the {rate(link)} of the slowest link"
-    return 4 * bound_bps, "four times as much, as the capture does not show how fast the link is"
+    return 4 * bound_bps, "four times the rate, because the capture does not show the link's rate"
 
 
 def _buffer_bytes(goal_bps: float, rtt_s: float) -> int:
@@ -170,13 +171,13 @@ def _window(transfer: Transfer) -> Advice:
         )
     window = transfer.window_bytes
     bound = 8 * window / rtt
-    because = f"a window of {size(window)} each {time(rtt)} (RTT) allows {rate(bound)}"
+    because = f"a window of {size(window)} per RTT of {time(rtt)} allows {rate(bound)}"
     larger = _larger(transfer, _RECEIVE, because, bound)
     if larger.line and _SMALL_BYTES < window <= _UNSCALED_BYTES and not _scaled(transfer):
         return Advice(
-            f"{because}, and without window scaling no window is larger",
+            f"{because}, and without window scaling it cannot grow",
             RECEIVER,
-            "turn window scaling on at both ends; if it is on, a middlebox removes the option",
+            "enable window scaling at both ends; if it is enabled, a middlebox removes the option",
             "sysctl -w net.ipv4.tcp_window_scaling=1",
         )
     return larger
@@ -196,8 +197,8 @@ def _send_buffer(transfer: Transfer) -> Advice:
     bound = 8 * flight / rtt
     lossless = "" if transfer.lost_share else ", without any loss"
     because = (
-        f"never more than {size(flight)} were in flight{lossless}: each {time(rtt)} (RTT) that "
-        f"allows {rate(bound)}"
+        f"at most {size(flight)} were in flight{lossless}: per RTT of {time(rtt)} this allows "
+        f"{rate(bound)}"
     )
     return _larger(transfer, _SEND, because, bound)
 
@@ -210,30 +211,30 @@ def _link(transfer: Transfer) -> Advice:
     # A few packets do not show the rate of a link that other traffic fills.
     because, line = saying.meaning, saying.line
     if link is not None:
-        because = f"the slowest link of the path carries {rate(link)}, and it was busy"
+        because = f"the slowest link of the path carries {rate(link)} and was busy"
         line = shaper(link)
     least, rtt = transfer.rtt_min_s, transfer.rtt_s
     if least is not None and rtt is not None and rtt > max(_BLOAT * least, least + _BLOAT_S):
         return Advice(
             f"{because}; its queue raises the RTT from {time(least)} to {time(rtt)}",
             PATH,
-            "only a faster link raises the rate; a shorter queue at the router in front of the "
-            "link, its owner's remedy, gives the delay back",
+            "more throughput needs a faster link. Bufferbloat can be removed by shaping on the "
+            "router upstream of it",
             line,
             helps=False,
         )
-    remedy = "none is needed: only a faster link raises the rate"
+    remedy = "none needed; more throughput needs a faster link"
     return Advice(because, PATH, remedy, helps=False)
 
 
 def _policer(transfer: Transfer) -> Advice:
     bps = transfer.bps_while("policer")
     return Advice(
-        f"what exceeds {rate(bps)} is dropped, without a queue: {transfer.lost_share:.1%} of the "
+        f"packets above {rate(bps)} are dropped without a queue: {transfer.lost_share:.1%} of all "
         "packets",
         PATH,
-        "shape to a little less at the sender's side of the policer, so that a queue takes what it "
-        "drops",
+        "shape to slightly less than that on the sender's side of the policer, so that packets are "
+        "queued instead of dropped",
         shaper(bps),
         helps=False,
     )
@@ -260,21 +261,21 @@ def _writes(transfer: Transfer) -> Advice:
         return Advice(saying.meaning, SENDER, _plain(saying.remedy), saying.line)
     each_s = waited_s / waits
     because = (
-        f"it sent on only when the peer had answered: {_times(waits)}, {time(each_s)} each, with "
-        f"an RTT of {time(rtt)}"
+        f"it waited for the peer's answer before sending more: {_times(waits)}, {time(each_s)} "
+        f"each, with an RTT of {time(rtt)}"
     )
     if each_s > _ANSWERED_AT_ONCE * rtt:
         return Advice(
             because,
             RECEIVER,
-            f"the application at the receiver takes {time(each_s - rtt)} of that, look there; the "
-            "network takes one RTT",
+            f"look at the application at the receiver, which takes {time(each_s - rtt)} of that; "
+            "the network takes one RTT",
             saying.line,
         )
     return Advice(
         because,
         SENDER if transfer.of == 0 else RECEIVER,
-        "send several requests before the first answer comes, in one connection or in several; "
+        "send several requests before the first answer arrives, in one connection or in several; "
         "one after the other they take an RTT each, whatever the rate of the path",
     )
 
@@ -285,21 +286,21 @@ def _sack(transfer: Transfer) -> bool:
 
 def _loss(transfer: Transfer) -> Advice:
     because = (
-        f"{transfer.lost_share:.2%} of the packets were sent again, and each loss reduces the "
+        f"{transfer.lost_share:.2%} of the packets were retransmitted, and each loss reduces the "
         "congestion window"
     )
     if not _sack(transfer):
         return Advice(
             f"{because}; without SACK the sender learns of only one loss per RTT",
             PATH,
-            "find the hop that drops packets, and turn SACK on at both ends; if it is on, a "
+            "find the hop that drops packets, and enable SACK at both ends; if it is enabled, a "
             "middlebox removes the option",
             "sysctl -w net.ipv4.tcp_sack=1",
         )
     return Advice(
         because,
         PATH,
-        "find the hop that drops packets; a sender with BBR gives way to fewer losses",
+        "find the hop that drops packets; a sender with BBR reacts less to losses",
         "sysctl -w net.ipv4.tcp_congestion_control=bbr",
     )
 
@@ -309,17 +310,16 @@ def _slow_start(transfer: Transfer) -> Advice:
     if transfer.bytes <= _INITIAL_SEGMENTS * transfer.mss_bytes:
         return Advice(
             f"{size(transfer.bytes)} fit into the initial window of ten segments, so no window "
-            f"holds them back: they take one RTT ({time(rtt)}) until they are acknowledged",
+            f"limits them: they are acknowledged after one RTT ({time(rtt)})",
             PATH,
-            "none is needed: only a shorter RTT makes so short a transfer faster",
+            "none needed; only a shorter RTT speeds up so short a transfer",
             helps=False,
         )
     return Advice(
-        f"{size(transfer.bytes)} are over before the congestion window has grown to what the path "
-        f"carries ({time(rtt)} for each doubling)",
+        f"{size(transfer.bytes)} were sent before the congestion window reached the capacity of "
+        f"the path ({time(rtt)} per doubling)",
         SENDER,
-        "keep connections open for further transfers; a larger initial window saves an RTT for "
-        "each doubling",
+        "reuse connections for further transfers; each doubling of the initial window saves an RTT",
         "ip route change ROUTE initcwnd 20",
     )
 
@@ -330,8 +330,8 @@ def _stall(transfer: Transfer) -> Advice:
     count_s = sum(stalls.values()) / 1e9
     if kind == "nagle":
         return Advice(
-            "a short segment waits for the ACK of the one before it, and the receiver delays that "
-            f"ACK: {time(count_s)} in all",
+            "a short segment waits for the ACK of the previous one, which the receiver delays: "
+            f"{time(count_s)} in total",
             SENDER,
             "set TCP_NODELAY in the sending application, or write head and body in one call; at "
             "the receiver, the ACK policy a3 ends such stalls",
@@ -343,8 +343,8 @@ def _stall(transfer: Transfer) -> Advice:
         f"the {buffer.name} buffer holds too few segments for the receiver to acknowledge at once: "
         f"{time(count_s)} of waiting for its delayed-ACK timer",
         buffer.owner,
-        f"let the {buffer.name} buffer hold at least four segments; an application that leaves "
-        f"{buffer.option} alone has more",
+        f"let the {buffer.name} buffer hold at least four segments; an application that does not "
+        f"set {buffer.option} has more",
         f"int size = {segments}; setsockopt(fd, SOL_SOCKET, {buffer.option}, &size, sizeof size);",
     )
 
@@ -355,13 +355,13 @@ def _handshake(transfer: Transfer) -> Advice:
     saying = SAYINGS["handshake"]
     if again:
         return Advice(
-            f"a SYN or its answer was sent again, {_times(again)}", PATH, saying.remedy, saying.line
+            f"a SYN or SYN-ACK was retransmitted {_times(again)}", PATH, saying.remedy, saying.line
         )
     opens = SENDER if transfer.of == 0 else RECEIVER
     return Advice(
-        f"{size(transfer.bytes)} take less time than the handshake in front of them",
+        f"{size(transfer.bytes)} take less time than the handshake before them",
         opens,
-        "keep connections open for further transfers, or send data with the SYN (TCP Fast Open)",
+        "reuse connections for further transfers, or send data with the SYN (TCP Fast Open)",
         "sysctl -w net.ipv4.tcp_fastopen=3",
     )
 
@@ -372,9 +372,9 @@ def _times(count: int) -> str:
 
 def _one_way(_transfer: Transfer) -> Advice:
     return Advice(
-        "the capture has no ACK of these data, so it does not show what the sender waited for",
+        "the capture has no ACKs of this data, so it does not show what the sender waited for",
         PATH,
-        "capture both directions; at a mirror port, of both interfaces or of the whole VLAN",
+        "capture both directions; at a mirror port, mirror both interfaces or the whole VLAN",
         "tcpdump -i DEVICE -s 128 -w both.pcap tcp",
         helps=False,
     )

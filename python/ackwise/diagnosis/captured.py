@@ -17,15 +17,15 @@ def sentences(transfer: Transfer) -> Iterator[str]:
     lost = [one for one in (transfer, transfer.back) if one.missed_segments]
     for one in lost:
         yield (
-            f"The capture is not complete: {counted(one.missed_segments, 'segment')} or more "
+            f"The capture is incomplete: at least {counted(one.missed_segments, 'segment')} "
             f"({size(one.missed_bytes)}, {one.missed_share:.1%} of the data"
-            f"{'' if one is transfer else ' of the other direction'}) were acknowledged and are "
+            f"{'' if one is transfer else ' of the other direction'}) were acknowledged but are "
             "not in it. The capture lost them, or they took another path."
         )
     if lost:
         yield (
-            "Of such a capture, times and shares hold roughly, and counts of ACKs and segments are "
-            f"too low. One with a larger buffer, and no display filter, is complete: {WHOLE}"
+            "Times and shares are therefore approximate, and counts of ACKs and segments too low. "
+            f"Capture with a larger buffer and without a display filter: {WHOLE}"
         )
     yield from _handshake(transfer.connection)
     if transfer.limits and transfer.limits[0][0] == "link":
@@ -38,11 +38,11 @@ def _handshake(connection: dict[str, Any]) -> Iterator[str]:
         for end, offer in zip(connection["endpoints"], connection["options"], strict=True)
         if offer is None
     ]
-    unknown = "MSS, SACK and the scale of the windows are not known, only what the packets show"
+    unknown = "MSS, SACK and window scale are unknown, apart from what the packets show"
     if len(silent) == 2:
         yield (
-            f"The capture begins within this connection: {unknown}. One that begins before the "
-            "connection is complete."
+            f"The capture starts within this connection: {unknown}. Start the capture before the "
+            "connection."
         )
     elif silent:
         yield f"The SYN of {printable(silent[0])} is not in the capture: {unknown}."
@@ -52,11 +52,11 @@ def _processor(transfer: Transfer) -> Iterator[str]:
     distance_ns = transfer.connection["distance_ns"][1 - transfer.of]
     if not engine.is_at_host(distance_ns):
         yield (
-            "A receiver that is slow to process packets looks like a slow link here; a capture at "
+            "Here a receiver that processes packets slowly looks like a slow link; a capture at "
             "the receiver tells them apart."
         )
     elif transfer.connection["handshake"] is None:
         yield (
-            "Without the handshake a receiver that is slow to process packets looks like a slow "
-            "link; a capture that begins before the connection tells them apart."
+            "Without the handshake a receiver that processes packets slowly looks like a slow "
+            "link; a capture that starts before the connection tells them apart."
         )

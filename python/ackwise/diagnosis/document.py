@@ -82,4 +82,4 @@ def notes(diagnosis: dict[str, Any]) -> Iterator[str]:
     skipped = {k: n for k, n in diagnosis.get("skipped", {}).items() if n}
     if skipped:
         told = ", ".join(f"{n} {kind}" for kind, n in sorted(skipped.items()))
-        yield f"packets that are no TCP segments, or not readable: {told}"
+        yield f"packets that are not TCP segments or not readable: {told}"

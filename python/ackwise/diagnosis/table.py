@@ -118,7 +118,7 @@ def lines(transfer: Transfer) -> Iterator[tuple[str, str]]:
         yield f"  {sentence}", "yellow"
     others = [f"{SAYINGS[n].words} {s:.0%}" for n, s in transfer.limits[1:] if s >= _SHARE_LEAST]
     if others:
-        yield f"  Then: {', '.join(others)}", "dim"
+        yield f"  Other limits: {', '.join(others)}", "dim"
     yield f"  {_figures(transfer)}", "dim"
     for sentence in acking.sentences(transfer):
         yield f"  {sentence}", "dim"
@@ -137,9 +137,11 @@ def _sentence(text: str) -> str:
 
 def _remedy(told: Advice, transfer: Transfer) -> str:
     hosts = {"the sender": transfer.sender, "the receiver": transfer.receiver}
-    where = f"{told.owner} ({printable(hosts[told.owner])})" if told.owner in hosts else told.owner
+    where = told.owner.removeprefix("the ")
+    if told.owner in hosts:
+        where += f" {printable(hosts[told.owner])}"
     after = _next(transfer) if told.helps else ""
-    return f"To do, {where}: {told.remedy}.{after}"
+    return f"Fix ({where}): {told.remedy}.{after}"
 
 
 def _next(transfer: Transfer) -> str:
@@ -153,7 +155,7 @@ def _next(transfer: Transfer) -> str:
     if not rest:
         return f"{_expect(transfer, first)}, unless it grows."
     grows = f"the receive window grows from {size(transfer.window_bytes)}"
-    return f"{_expect(transfer, rest[0])}, if {grows}; else {rate(first.bps)}."
+    return f"{_expect(transfer, rest[0])}, if {grows}; otherwise {rate(first.bps)}."
 
 
 def _expect(transfer: Transfer, bound: Bound) -> str:
@@ -161,7 +163,7 @@ def _expect(transfer: Transfer, bound: Bound) -> str:
     if _is_far(transfer, bound):
         return f" Expect at least {_FARTHEST} times the rate {words}"
     little = bound.bps <= advice.WORTH * transfer.bps
-    return f" Expect {'little: ' if little else 'up to '}{rate(bound.bps)} {words}"
+    return f" Expect {'only ' if little else 'up to '}{rate(bound.bps)} {words}"
 
 
 def _is_far(transfer: Transfer, bound: Bound) -> bool:
@@ -174,7 +176,7 @@ def _figures(transfer: Transfer) -> str:
     again = sum(sent["retransmissions"].values())
     figures = [
         counted(sent["segments"], "segment"),
-        f"{again} sent again",
+        f"{again} retransmitted",
         counted(acks["pure"], "pure ACK"),
     ]
     if sent["ce_packets"]:
@@ -186,9 +188,9 @@ def _figures(transfer: Transfer) -> str:
     if acks["ce_reported_bytes"]:
         marked.append(size(acks["ce_reported_bytes"]))
     if marked:
-        figures.append(f"{' with '.join(marked)} marked CE, says the receiver")
+        figures.append(f"{' with '.join(marked)} marked CE, as reported by the receiver")
     if acks["advancing"]:
-        figures.append(f"{sent['segments'] / acks['advancing']:.1f} segments for each ACK")
+        figures.append(f"{sent['segments'] / acks['advancing']:.1f} segments per ACK")
     if transfer.rtt_min_s is not None and transfer.rtt_s is not None:
         figures.append(f"RTT {time(transfer.rtt_min_s)} to {time(transfer.rtt_s)} (mean)")
     return ", ".join(figures)
