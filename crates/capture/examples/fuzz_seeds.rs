@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Valid captures for fuzzing to start from: `fuzz_seeds READ_FOLDER REPLAY_FOLDER`.
+//! Writes valid captures as seeds for fuzzing: `fuzz_seeds READ_FOLDER REPLAY_FOLDER`.
 
 use ackwise_capture::link;
 use ackwise_capture::tcp_flag::{ACK, FIN, PSH, SYN};
@@ -87,7 +87,7 @@ fn main() -> std::io::Result<()> {
         let put =
             |kind: &str, bytes: &[u8]| std::fs::write(Path::new(read).join(format!("{kind}-{i:02}")), bytes);
         put("seed", seed)?;
-        // Two files behind each other: as two sources, they are cut at the byte behind them.
+        // Two concatenated files: as two sources, they are cut at the end of the first.
         if i % 4 == 0 {
             let mut gzip = GzEncoder::new(Vec::new(), flate2::Compression::new(i as u32 % 10));
             gzip.write_all(seed)?;

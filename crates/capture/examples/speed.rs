@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! How fast packets are read and decoded: `speed [FILE...]`.
+//! Speed of reading and decoding packets: `speed [FILE...]`.
 //!
 //! Each file is read five times, so that it comes from the page cache; the fastest reading counts.
 //! Without a file, a million packets of 66 bytes in memory are read.

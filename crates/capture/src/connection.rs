@@ -12,31 +12,32 @@ const CE: u8 = 3;
 /// One TCP packet, as it passed the capture point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Record {
-    /// Nanoseconds since the first packet of the capture; never smaller than in the record before.
+    /// Nanoseconds since the first packet of the capture; never decreases from record to record.
     pub time_ns: u64,
     /// Number of the packet in the file, counted from 1 as in Wireshark.
     pub packet: u64,
-    /// First sequence number: 0 is the SYN where one was captured, else the lowest number seen in
-    /// this direction (data, ACKs of it) is 1.
+    /// First sequence number. 0 is the SYN if one was captured; otherwise 1 is the lowest number
+    /// seen in this direction (in data, or in ACKs of it).
     pub seq: u64,
     /// Acknowledgement number in the peer's numbering; 0 without the ACK flag or before its SYN.
     pub ack: u64,
-    /// TCP payload by the IP header, whatever part of it was captured.
+    /// TCP payload length according to the IP header, even if less was captured.
     pub payload_len: u32,
-    /// IP packet with its header; above the MTU where offloads merged packets.
+    /// Length of the IP packet including its header; above the MTU where offloads merged packets.
     pub ip_total_len: u32,
-    /// Advertised window: bytes where [`Direction::window_shift`] is known, else as in the header.
+    /// Advertised window: in bytes where [`Direction::window_shift`] is known, otherwise the raw
+    /// header field.
     pub window: u32,
     /// TSval and TSecr, 0 without the option.
     pub ts_val: u32,
     pub ts_ecr: u32,
     sacks_from: u32,
     sacks: u8,
-    /// ECN bits of the IP header: 3 is congestion experienced.
+    /// ECN bits of the IP header: 3 is "congestion experienced".
     pub ecn: u8,
-    /// As in [`crate::tcp_flag`].
+    /// TCP flags, in the bits of [`crate::tcp_flag`].
     pub flags: u16,
-    /// The timestamps option is there.
+    /// Whether the packet has the timestamps option.
     pub has_timestamps: bool,
 }
 
@@ -44,45 +45,45 @@ impl Record {
     pub fn has(&self, flag: u16) -> bool {
         self.flags & flag != 0
     }
-    /// Acknowledges and does nothing else: no payload, no SYN, FIN or RST.
+    /// Whether the packet only acknowledges: no payload, no SYN, FIN or RST.
     pub fn is_pure_ack(&self) -> bool {
         self.payload_len == 0
             && self.flags & (tcp_flag::ACK | tcp_flag::SYN | tcp_flag::FIN | tcp_flag::RST) == tcp_flag::ACK
     }
-    /// Carries payload or a FIN: something that the peer has to acknowledge.
+    /// Whether the packet carries payload or a FIN, which the peer has to acknowledge.
     pub fn is_data(&self) -> bool {
         (self.payload_len > 0 || self.has(tcp_flag::FIN)) && !self.has(tcp_flag::RST)
     }
-    /// Congestion experienced (RFC 3168).
+    /// Whether the packet is marked "congestion experienced" (RFC 3168).
     pub fn is_ce(&self) -> bool {
         self.ecn == CE
     }
-    /// Sequence number of the first payload byte (a SYN takes one number in front of it).
+    /// Sequence number of the first payload byte (a SYN takes one number before it).
     pub fn data_seq(&self) -> u64 {
         self.seq + u64::from(self.has(tcp_flag::SYN))
     }
-    /// Sequence number behind the packet: SYN and FIN take one each.
+    /// Sequence number after the packet: SYN and FIN take one each.
     pub fn seq_end(&self) -> u64 {
         self.data_seq() + u64::from(self.payload_len) + u64::from(self.has(tcp_flag::FIN))
     }
 }
 
-/// A block of received data behind a hole, in the numbering of the direction it acknowledges.
+/// A block of received data above a hole, in the numbering of the direction that it acknowledges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct SackBlock {
     pub start: u64,
     pub end: u64,
 }
 
-/// Where a segment size comes from.
+/// Source of a segment size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MssSource {
-    /// From the MSS options of the handshake (the smaller, without the timestamps option).
+    /// The MSS options of the handshake (the smaller one, without the timestamps option).
     Handshake,
     /// The most frequent payload length within an MTU of 1500.
     Packets,
-    /// Nothing to judge by: what an MTU of 1500 leaves.
+    /// An assumption for lack of data: what an MTU of 1500 leaves.
     Assumed,
 }
 
@@ -99,27 +100,28 @@ pub struct Direction {
     pub mss_option: Option<u16>,
     /// Window scale option of this direction's SYN.
     pub window_scale_option: Option<u8>,
-    /// Shift already applied to [`Record::window`]; none where the handshake was not captured, so
-    /// that the windows are not known.
+    /// Shift already applied to [`Record::window`]; None where the handshake was not captured, so
+    /// that windows are unknown.
     pub window_shift: Option<u8>,
     pub sack_permitted: bool,
-    /// Data packets carry the timestamps option.
+    /// Whether data packets carry the timestamps option.
     pub timestamps: bool,
     /// Payload of a full segment on the wire, bytes, at least 1.
     pub mss_bytes: u32,
     pub mss_source: MssSource,
     pub packets: u64,
-    /// Payload, retransmissions included.
+    /// Payload bytes, including retransmissions.
     pub payload_bytes: u64,
-    /// Packets with payload or FIN.
+    /// Number of packets with payload or FIN.
     pub data_packets: u64,
-    /// Segments they stand for on the wire: a merged packet counts once for each `mss_bytes`.
+    /// Number of wire segments: a merged packet counts once for each `mss_bytes`.
     pub data_segments: u64,
-    /// Packets with more than one MSS of payload: an offload was on at the capture point.
+    /// Number of packets with more than one MSS of payload: an offload was on at the capture point.
     pub packets_above_mss: u64,
     pub pure_acks: u64,
     pub ce_packets: u64,
-    /// Packets with numbers before the SYN's, left out of everything else.
+    /// Number of packets that precede the SYN in sequence space; they are left out of everything
+    /// else.
     pub old_packets: u64,
 }
 
@@ -153,8 +155,8 @@ impl Direction {
         self.sack_blocks.get(from..from + usize::from(record.sacks)).unwrap_or(&[])
     }
 
-    /// When which bytes were sent for the first time: (time, bytes) of every packet with payload
-    /// above all that was seen before. What is sent again or late is left out.
+    /// First transmissions: (time, bytes) of every packet with payload above everything seen
+    /// before. Retransmitted and late data is left out.
     pub fn new_data(&self) -> Vec<(u64, u32)> {
         let mut highest = 0;
         let mut sent = Vec::new();
@@ -169,7 +171,7 @@ impl Direction {
         sent
     }
 
-    /// Wire segments that a payload of this length stands for, at least 1.
+    /// Number of wire segments for a payload of this length, at least 1.
     pub fn segments_of(&self, payload_len: u32) -> u32 {
         payload_len.div_ceil(self.mss_bytes).max(1)
     }
@@ -189,15 +191,15 @@ pub enum Ending {
 /// Times of the three packets that open a connection, nanoseconds as in [`Record::time_ns`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Handshake {
-    /// The last SYN in front of the answer.
+    /// Time of the last SYN before the SYN-ACK.
     pub syn_ns: u64,
     pub syn_ack_ns: u64,
-    /// First packet of the initiator after the SYN-ACK.
+    /// Time of the initiator's first packet after the SYN-ACK.
     pub ack_ns: u64,
 }
 
 impl Handshake {
-    /// A whole RTT, wherever the capture point lies between the ends.
+    /// RTT of the whole path, wherever the capture point lies.
     pub fn rtt_ns(&self) -> u64 {
         self.ack_ns - self.syn_ns
     }
@@ -214,12 +216,12 @@ impl Handshake {
 /// A TCP connection; direction 0 goes from endpoint 0 to endpoint 1.
 #[derive(Clone, Debug, Serialize)]
 pub struct Connection {
-    /// 0 sent the SYN; without handshake, 0 sent the first packet.
+    /// Endpoint 0 sent the SYN; without a handshake, it sent the first packet.
     pub endpoints: [SocketAddr; 2],
-    /// Endpoint 0 is known to have opened the connection.
+    /// Whether endpoint 0 is known to have opened the connection.
     pub initiator_known: bool,
     pub directions: [Direction; 2],
-    /// Time of the first and the last packet, as in [`Record::time_ns`].
+    /// Times of the first and the last packet, as in [`Record::time_ns`].
     pub start_ns: u64,
     pub end_ns: u64,
     pub ending: Ending,
@@ -231,13 +233,13 @@ impl Connection {
         self.end_ns - self.start_ns
     }
 
-    /// The records of both directions in the order of the file, each with its direction.
+    /// The records of both directions in file order, each with its direction.
     pub fn timeline(&self) -> Timeline<'_> {
         Timeline { rest: [&self.directions[0].records, &self.directions[1].records] }
     }
 }
 
-/// See [`Connection::timeline`].
+/// Iterator of [`Connection::timeline`].
 #[derive(Clone, Debug)]
 pub struct Timeline<'a> {
     rest: [&'a [Record]; 2],
@@ -306,7 +308,7 @@ struct Packet {
     has_timestamps: bool,
 }
 
-/// What the first SYN of a direction says.
+/// Contents of the first SYN of a direction.
 #[derive(Clone, Copy)]
 struct Syn {
     isn: u32,
@@ -315,14 +317,15 @@ struct Syn {
     sack_permitted: bool,
 }
 
-/// Two endpoints in order, whoever opened the connection.
+/// Two endpoints in a fixed order, whoever opened the connection.
 type Pair = (SocketAddr, SocketAddr);
 
-/// A connection that may still get packets: no more than is needed to build it when it is over.
+/// A connection that may still receive packets, with the minimum needed to build it when it is
+/// over.
 struct Open {
-    /// Its place in the order of first packets.
+    /// Index in the order of first packets.
     index: usize,
-    /// Endpoint 0 is the second of its pair.
+    /// Whether endpoint 0 is the second of its pair.
     swapped: bool,
     initiator_known: bool,
     finished: [bool; 2],
@@ -334,12 +337,12 @@ struct Open {
 
 const PACKET_BYTES: u64 = std::mem::size_of::<Packet>() as u64;
 const SACK_BYTES: u64 = std::mem::size_of::<(u32, u32)>() as u64;
-/// With its entry in the table, which is at least 7/16 full.
+/// Includes its entry in the table, which is at least 7/16 full.
 const OPEN_BYTES: u64 = std::mem::size_of::<Open>() as u64 + ENTRY_BYTES * 16 / 7;
 const ENDED_BYTES: u64 = std::mem::size_of::<(u64, Pair, usize)>() as u64;
 const ENTRY_BYTES: u64 = std::mem::size_of::<(Pair, Box<Open>)>() as u64 + 1;
 
-// What the crate's documentation promises.
+// The crate's documentation states this limit.
 const _: () = assert!(PACKET_BYTES <= 48);
 const _: () = assert!(OPEN_BYTES <= 300);
 const _: () = assert!(std::mem::size_of::<Record>() <= 64);
@@ -348,11 +351,11 @@ const _: () = assert!(std::mem::size_of::<Record>() <= 64);
 /// connection that ended may still arrive.
 const QUIET_NS: u64 = 240_000_000_000;
 
-/// Sorts segments into connections and hands out those that are over.
+/// Sorts segments into connections and delivers connections that are over.
 #[derive(Default)]
 pub(crate) struct Tracker {
     open: HashMap<Pair, Box<Open>>,
-    /// Connections that ended and when they may be handed out, in order of time.
+    /// Ended connections and the times at which they may be delivered, in order of time.
     ended: VecDeque<(u64, Pair, usize)>,
     connections: usize,
     packets: u64,
@@ -360,7 +363,7 @@ pub(crate) struct Tracker {
 }
 
 impl Tracker {
-    /// Adds a segment, and hands out connections to which it and later ones cannot belong.
+    /// Adds a segment, and delivers connections to which it and later segments cannot belong.
     pub fn add(
         &mut self,
         segment: &TcpSegment,
@@ -375,7 +378,7 @@ impl Tracker {
                 Some(open) if open.index == index && open.is_over(time_ns) => {
                     self.close(&ended, &mut over);
                 }
-                // Packets came after its end: looked at again when they are old enough.
+                // Packets arrived after its end: check again when they are old enough.
                 Some(open) if open.index == index => {
                     self.ended.push_back((time_ns.saturating_add(QUIET_NS), ended, index));
                 }
@@ -398,7 +401,7 @@ impl Tracker {
         self.sacks += segment.sack_blocks().len() as u64;
     }
 
-    /// Connections held, and bytes that they and their packets take.
+    /// Number of connections held, and bytes that they and their packets take.
     pub fn held(&self) -> (usize, u64) {
         let open = self.open.len();
         let bytes = [
@@ -418,7 +421,7 @@ impl Tracker {
         }
     }
 
-    /// The rest, in the order of first packets.
+    /// The remaining connections, in the order of first packets.
     pub fn finish(self) -> impl Iterator<Item = (usize, Connection)> {
         let mut rest: Vec<_> = self.open.into_iter().collect();
         rest.sort_unstable_by_key(|(_, open)| open.index);
@@ -449,7 +452,7 @@ impl Open {
         usize::from(segment.src != segment.dst && (segment.src > segment.dst) != self.swapped)
     }
 
-    /// A SYN that is no repetition starts a new connection between the same endpoints.
+    /// Whether a SYN, unless repeated, starts a new connection between the same endpoints.
     fn is_reopened_by(&self, segment: &TcpSegment) -> bool {
         segment.flags & (tcp_flag::SYN | tcp_flag::ACK) == tcp_flag::SYN
             && self.syns[self.direction_of(segment)].map(|s| s.isn) != Some(segment.seq)
@@ -535,7 +538,7 @@ impl Building {
     fn add(&mut self, packet: &Packet, blocks: &[(u32, u32)]) {
         let d = usize::from(packet.from);
         let has = |flag| packet.flags & flag != 0;
-        // The numbers of a reset need not lie near the connection's.
+        // Sequence numbers of a reset may be far from the connection's.
         let moves = !has(tcp_flag::RST);
         let seq = self.spaces[d].unwrap(packet.seq, moves);
         let ack = match has(tcp_flag::ACK) {
@@ -577,7 +580,7 @@ impl Building {
         for d in [0, 1] {
             let direction = &mut self.connection.directions[d];
             direction.window_shift = shifts[d];
-            // Older than the SYN: a packet of an earlier connection, and no number fits it.
+            // Older than the SYN: a packet of an earlier connection, whose numbers do not fit.
             let is_old = |r: &Record| (r.seq as i64) < zero[d] && !r.has(tcp_flag::RST);
             let before = direction.records.len();
             if self.syn_seq[d].is_some() {
@@ -651,10 +654,10 @@ impl Building {
     }
 }
 
-/// The payload length most packets have, the longer among equals; only from packets that fit an
-/// MTU of 1500, since offloads merge to any size above, and only of 536 bytes (the smallest
-/// segment that every host takes, RFC 9293, 3.7.1) or more, since short ones are an application's
-/// writes.
+/// The most frequent payload length, the longer one in a tie. Only packets that fit an MTU of 1500
+/// count, because offloads merge to any size above, and only lengths of 536 bytes (the smallest
+/// segment that every host accepts, RFC 9293, 3.7.1) or more, because short packets are an
+/// application's writes.
 fn most_frequent_payload(records: &[Record]) -> Option<u32> {
     let mut counts = vec![0u32; 1501];
     for record in records.iter().filter(|r| r.payload_len >= 536 && r.ip_total_len <= 1500) {

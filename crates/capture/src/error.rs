@@ -1,30 +1,31 @@
 // SPDX-License-Identifier: MIT
-//! What went wrong, where, what was expected instead, and what to do about it.
+//! Errors of reading: what went wrong, where, what was expected instead, and the remedy.
 
 use std::fmt;
 use std::io;
 
-/// The kinds of failure, for callers that react differently.
+/// The kind of failure, for callers that react differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CaptureErrorKind {
     /// The operating system refused to open or read.
     Io,
-    /// There is not one byte.
+    /// The input is empty.
     Empty,
-    /// The first bytes belong to no capture format.
+    /// The first bytes are those of no capture format.
     NotACapture,
-    /// The first bytes belong to a capture format that is not read, but that `editcap` converts.
+    /// The first bytes are those of a capture format that is not supported but that `editcap`
+    /// converts.
     OtherFormat,
-    /// The first bytes belong to a compressed file of a format that is not unpacked.
+    /// The first bytes are those of a compressed format that is not supported.
     Compressed,
-    /// A capture, but of a version or link type that is not read.
+    /// A capture of an unsupported version or link type.
     Unsupported,
-    /// A capture whose structure breaks off being one.
+    /// A capture that is damaged from some byte on.
     Corrupt,
-    /// Its open connections need more memory than [`crate::ReadOptions::max_held_bytes`].
+    /// Open connections need more memory than [`crate::ReadOptions::max_held_bytes`].
     TooLarge,
-    /// [`crate::ReadOptions::watch`] ended the reading.
+    /// [`crate::ReadOptions::watch`] stopped the reading.
     Stopped,
 }
 
@@ -34,17 +35,17 @@ pub struct CaptureError {
     pub kind: CaptureErrorKind,
     /// Name of the input as the caller gave it.
     pub file: Box<str>,
-    /// Byte offset in the input at which the trouble starts.
+    /// Byte offset in the input at which the problem starts.
     pub offset: u64,
-    /// The input is compressed, and `offset` counts in the unpacked data.
+    /// Whether the input is compressed, so that `offset` refers to the unpacked data.
     pub unpacked: bool,
-    /// Number of the packet there, counted from 1; none in front of the first.
+    /// Number of the packet there, counted from 1; None before the first packet.
     pub packet: Option<u64>,
     /// What was found.
     pub found: Box<str>,
-    /// What should have been there.
+    /// What was expected instead.
     pub expected: Box<str>,
-    /// What the user can do.
+    /// What the user can do about it.
     pub remedy: Box<str>,
     /// The operating system's error, for [`CaptureErrorKind::Io`].
     pub source: Option<io::Error>,

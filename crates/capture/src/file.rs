@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! One capture file: its format found out, its records one at a time, in bounded memory.
+//! One capture file: detects its format and reads its records one at a time, in bounded memory.
 //!
-//! The framing is read here and not by a library: lengths are where a hostile file attacks, every
-//! error has to name its byte, and a last packet cut short must not cost those before it.
+//! The framing is parsed here and not by a library: lengths are what a hostile file manipulates,
+//! every error has to name its byte, and a truncated last packet must not cost those before it.
 
 use crate::error::{CaptureError, CaptureErrorKind};
 use crate::foreign;
@@ -11,19 +11,19 @@ use crate::notes::{FileNotes, Format};
 use crate::pcap::Pcap;
 use crate::pcapng::Pcapng;
 
-/// Longest record or block accepted. The longest snap length in use is 256 KiB; pcapng blocks with
-/// names or secrets may be longer, and anything beyond this is a damaged length.
+/// Maximum length of a record or block. The longest snap length in use is 256 KiB; pcapng blocks
+/// with names or secrets may be longer, and a length above this is damaged.
 pub const MAX_BLOCK_BYTES: u32 = 16 << 20;
 
-/// One packet as the file holds it.
+/// One packet as stored in the file.
 pub(crate) struct RawPacket<'a> {
-    /// Nanoseconds since 1970; none where the record carries no time.
+    /// Nanoseconds since 1970; None where the record carries no time.
     pub time_ns: Option<u64>,
-    /// Link type; none where the record names an interface that was not described.
+    /// Link type; None where the record refers to an undescribed interface.
     pub link: Option<u32>,
-    /// As [`crate::Packet::interface`].
+    /// Interface index, as in [`crate::Packet::interface`].
     pub interface: u32,
-    /// Counted from 1.
+    /// Number of the packet, counted from 1.
     pub number: u64,
     pub data: &'a [u8],
     /// Length of the packet on the wire.
@@ -70,7 +70,7 @@ impl<'a> CaptureFile<'a> {
         Ok(CaptureFile { input, layout })
     }
 
-    /// The next packet; none at the end of the input or where it breaks off.
+    /// The next packet; None at the end of the input or where it is truncated.
     #[inline(always)]
     pub fn next_packet(&mut self) -> Result<Option<RawPacket<'_>>, CaptureError> {
         match &mut self.layout {
@@ -79,7 +79,7 @@ impl<'a> CaptureFile<'a> {
         }
     }
 
-    /// Time of the next packet, which is not taken; none without one, or if it carries no time.
+    /// Time of the next packet without consuming it; None if there is none or it carries no time.
     pub fn first_time_ns(&mut self) -> Result<Option<u64>, CaptureError> {
         match &mut self.layout {
             Layout::Pcap(pcap) => pcap.first_time_ns(&mut self.input),

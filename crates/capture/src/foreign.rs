@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-//! What is no pcap and no pcapng: named, with the line that makes one of it.
+//! Inputs that are neither pcap nor pcapng: their names, and the command that converts them.
 
 use crate::error::{CaptureError, CaptureErrorKind};
 use crate::input::{shown, Input};
 
-/// Capture formats that Wireshark's editcap knows by their first bytes.
+/// Capture formats that Wireshark's editcap converts, by their first bytes.
 const CONVERTED: [(&[u8], &str); 17] = [
     (b"snoop\0\0\0", "snoop"),
     (b"RTSS", "Network Monitor 1"),
@@ -25,9 +25,9 @@ const CONVERTED: [(&[u8], &str); 17] = [
     (b"EyeSDN", "EyeSDN"),
 ];
 
-/// Compressed files, each with what unpacks it.
+/// Compressed formats, each with the program that unpacks it.
 const PACKED: [(&[u8], &str, &str); 6] = [
-    // Packed twice, or by another method.
+    // Compressed twice, or by another method.
     (b"\x1f\x8b", "gzip", "gunzip"),
     (b"\x28\xb5\x2f\xfd", "zstd", "unzstd"),
     (b"\xfd7zXZ\0", "xz", "unxz"),
@@ -36,7 +36,7 @@ const PACKED: [(&[u8], &str, &str); 6] = [
     (b"PK\x03\x04", "zip", "unzip"),
 ];
 
-/// The error for an input that begins like no capture that is read.
+/// The error for an input that starts like no supported capture.
 pub(crate) fn refused(input: &mut Input<'_>) -> CaptureError {
     let have = match input.fill(48) {
         Ok(have) => have,
@@ -55,7 +55,7 @@ pub(crate) fn refused(input: &mut Input<'_>) -> CaptureError {
     }
     let convert = |words: &str| format!("convert it: editcap -F pcapng{words} {name} converted.pcapng");
     let known = CONVERTED.iter().find(|(magic, _)| head.starts_with(magic));
-    // Without a link type, editcap keeps the headers of ERF around each packet.
+    // Without a link type, editcap keeps the ERF headers around each packet.
     let erf = is_erf(head).then_some(("Endace ERF", " -T ether"));
     match known.map(|(_, format)| (*format, "")).or(erf) {
         Some((format, words)) => input.error(
@@ -73,7 +73,7 @@ pub(crate) fn refused(input: &mut Input<'_>) -> CaptureError {
     }
 }
 
-/// ERF has no magic number: the type of the first record, and lengths that fit to each other.
+/// ERF has no magic number: check the type of the first record and the consistency of its lengths.
 fn is_erf(head: &[u8]) -> bool {
     let Some(head) = head.first_chunk::<16>() else { return false };
     let two = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);

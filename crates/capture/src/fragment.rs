@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT
-//! TCP packets that IP cut into fragments.
+//! TCP packets in IP fragments.
 //!
-//! Only the first fragment has the TCP header. Those behind it carry on its sequence numbers, so
-//! each fragment is handed out as a packet of its own, when it comes, and none is waited for. A
-//! fragment whose first one was not captured is skipped: capture filters with a port let only
-//! first fragments pass.
+//! Only the first fragment has the TCP header. Later fragments continue its sequence numbers, so
+//! each fragment is delivered as a packet of its own as it arrives, without waiting for others. A
+//! fragment whose first one was not captured is skipped: capture filters with a port pass only
+//! first fragments.
 
 use crate::packet::{tcp_flag, Fragment, TcpSegment};
 use std::net::IpAddr;
 
-/// Datagrams whose later fragments may still come.
+/// Maximum number of datagrams whose later fragments may still arrive.
 const DATAGRAMS_MAX: usize = 64;
 
-/// What the fragments of one datagram have in common.
+/// Fields common to the fragments of one datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Datagram {
     pub src: IpAddr,
@@ -20,20 +20,20 @@ pub(crate) struct Datagram {
     pub ident: u32,
 }
 
-/// The latest first fragments.
+/// The most recent first fragments.
 #[derive(Default)]
 pub(crate) struct Fragments {
     first: Vec<(Datagram, TcpSegment, u32)>,
-    /// Where the next one goes.
+    /// Index for the next one.
     at: usize,
 }
 
 impl Fragments {
-    /// Keeps a first fragment, `header_len` bytes of which are the TCP header.
+    /// Stores a first fragment, whose TCP header has `header_len` bytes.
     pub fn begin(&mut self, datagram: Datagram, segment: &mut TcpSegment, header_len: u32) {
         segment.fragment = Some(Fragment::First);
         let kept = (datagram, segment.clone(), header_len);
-        // A FIN stands behind the last byte, which is in the last fragment.
+        // A FIN follows the last byte, which is in the last fragment.
         segment.flags &= !tcp_flag::FIN;
         match self.first.iter().position(|f| f.0 == datagram) {
             Some(same) => self.first[same] = kept,
@@ -45,12 +45,12 @@ impl Fragments {
         }
     }
 
-    /// A later fragment as a packet: `offset` in the datagram's payload, `len` bytes of it.
+    /// A later fragment as a packet: `len` bytes at `offset` in the datagram's payload.
     pub fn carry_on(&self, datagram: Datagram, offset: u32, len: u32, is_last: bool) -> Option<TcpSegment> {
         let (_, first, header_len) = self.first.iter().find(|f| f.0 == datagram)?;
         let mut segment = first.clone();
         segment.fragment = Some(Fragment::Later);
-        // A SYN takes a number in front of the payload.
+        // A SYN takes a sequence number before the payload.
         let before = offset.checked_sub(*header_len)? + u32::from(first.has(tcp_flag::SYN));
         segment.seq = first.seq.wrapping_add(before);
         segment.payload_len = len;

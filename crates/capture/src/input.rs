@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Where bytes come from: files, the standard input, anything that reads; unpacked, buffered, and
-//! with their place known for errors.
+//! Inputs: files, standard input or any reader; decompressed, buffered, and with byte positions for
+//! errors.
 
 use crate::error::{CaptureError, CaptureErrorKind};
 use crate::notes::Truncation;
@@ -15,10 +15,10 @@ use std::ops::ControlFlow;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// As much as fits into the second-level cache of a processor beside what is done with it.
+/// Fits into a processor's second-level cache together with the data being processed.
 const READ_BYTES: usize = 256 << 10;
 
-/// Something to read a capture from.
+/// A source from which a capture can be read.
 pub struct Source<'a> {
     name: String,
     origin: Origin<'a>,
@@ -33,8 +33,8 @@ enum Origin<'a> {
 impl<'a> Source<'a> {
     /// A file, opened when it is needed.
     ///
-    /// It has to be a regular one: a FIFO would wait for ever, opening a device can act on it, and
-    /// reading some files of /proc takes from the kernel what others wait for.
+    /// The file must be a regular one: a FIFO would block forever, opening a device can have side
+    /// effects, and reading some files of /proc consumes data that others wait for.
     pub fn file(path: impl AsRef<Path>) -> Self {
         let path = path.as_ref();
         Source { name: path.display().to_string(), origin: Origin::File(path.to_owned()) }
@@ -44,7 +44,7 @@ impl<'a> Source<'a> {
         Source { name: STDIN.to_owned(), origin: Origin::Stdin }
     }
 
-    /// As command lines name them: `-` is the standard input, anything else a file.
+    /// A source as named on command lines: `-` is standard input, anything else a file.
     pub fn named(word: impl AsRef<Path>) -> Self {
         match word.as_ref().as_os_str() == "-" {
             true => Source::stdin(),
@@ -52,7 +52,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Anything that reads; `name` stands for it in errors.
+    /// Any reader; `name` represents it in errors.
     pub fn reader(reader: impl Read + 'a, name: &str) -> Self {
         Source { name: name.to_owned(), origin: Origin::Reader(Box::new(reader)) }
     }
@@ -61,7 +61,7 @@ impl<'a> Source<'a> {
         &self.name
     }
 
-    /// The same once more, where it can be opened more than once.
+    /// A second source for the same input, if it can be opened more than once.
     pub(crate) fn again(&self) -> Option<Source<'a>> {
         match &self.origin {
             Origin::File(path) => Some(Source::file(path)),
@@ -69,7 +69,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Size, where it is a file.
+    /// Size in bytes, if it is a file.
     fn bytes(&self) -> Option<u64> {
         match &self.origin {
             Origin::File(path) => path.metadata().ok().map(|about| about.len()),
@@ -100,7 +100,7 @@ impl<'a> Source<'a> {
 
 const STDIN: &str = "stdin";
 
-/// A source as one types it in a shell, for programs that read the standard input as "-".
+/// A source as typed in a shell, for programs that read standard input as "-".
 pub(crate) fn shown(name: &str) -> String {
     if name == STDIN {
         return "-".to_owned();
@@ -150,13 +150,13 @@ fn open_file(path: &Path, name: &str) -> Result<File, CaptureError> {
         refused(name, CaptureErrorKind::Io, format!("cannot open: {e}"), remedy, Some(e))
     };
     check(path.metadata().map_err(failed)?)?;
-    // Whoever may write to the folder may put something else there before it is opened.
+    // Whoever may write to the folder may replace the file before it is opened.
     let file = OpenOptions::new().read(true).custom_flags(O_NONBLOCK).open(path).map_err(failed)?;
     check(file.metadata().map_err(failed)?)?;
     Ok(file)
 }
 
-/// Counts what is read, and asks the caller whether to go on.
+/// Counts the bytes read, and asks the caller whether to continue.
 pub(crate) struct Watch<'w> {
     call: Option<&'w (dyn Fn(Progress) -> ControlFlow<()> + Sync)>,
     read_bytes: Cell<u64>,
@@ -188,7 +188,7 @@ impl<'w> Watch<'w> {
     }
 }
 
-/// Bytes as they are on the medium.
+/// Bytes as stored on the medium.
 pub(crate) struct Counted<'a> {
     reader: Box<dyn Read + 'a>,
     watch: &'a Watch<'a>,
@@ -198,7 +198,7 @@ impl Read for Counted<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             match self.reader.read(buffer) {
-                // A signal, or a pipe that is silent.
+                // A signal, or a silent pipe.
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {
                     if !self.watch.goes_on() {
                         return Err(io::Error::other("stopped"));
@@ -225,9 +225,9 @@ pub(crate) struct Input<'a> {
     end: usize,
     /// Offset of `buffer[start]` in the unpacked input.
     pub offset: u64,
-    /// Packets taken so far.
+    /// Number of packets read so far.
     pub packets: u64,
-    /// The compressed data ends in the middle.
+    /// Whether the compressed data is truncated.
     pub broken_off: bool,
     pub truncated: Option<Truncation>,
 }
@@ -266,7 +266,7 @@ impl<'a> Input<'a> {
     fn refill(&mut self, wanted: usize) -> Result<usize, CaptureError> {
         let room = wanted.max(READ_BYTES);
         if self.buffer.len() < room {
-            // A new one instead of a resized one: zeroed memory costs nothing until used.
+            // A new buffer instead of a resized one: zeroed memory costs nothing until it is used.
             let mut larger = vec![0; room];
             larger[..self.end - self.start].copy_from_slice(&self.buffer[self.start..self.end]);
             self.buffer = larger;
@@ -306,7 +306,7 @@ impl<'a> Input<'a> {
         &self.buffer[at..at + len]
     }
 
-    /// Notes that the input ends inside a record.
+    /// Records that the input ends inside a record.
     pub fn cut(&mut self, present: usize, claimed: usize) {
         if present > 0 || self.broken_off {
             self.truncated = Some(Truncation {
@@ -318,7 +318,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// A packet whose length cannot be.
+    /// The error for a packet with an impossible length.
     pub fn damaged(&self, found: String, expected: &str) -> CaptureError {
         let keep = match self.packets {
             0 => "the file is damaged here".to_owned(),
@@ -335,7 +335,7 @@ impl<'a> Input<'a> {
             return self.error(CaptureErrorKind::Stopped, "stopped".into(), "", "");
         }
         let mut error = match self.compression {
-            // What the operating system reports is about the medium.
+            // Errors of the operating system are about the medium.
             Some(compression) if e.raw_os_error().is_none() => self.error(
                 CaptureErrorKind::Corrupt,
                 format!("damaged {compression} data: {e}"),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! Reads packet captures: pcap and pcapng, as they are or compressed, from files, sets of files and
+//! Reads packet captures: pcap and pcapng, compressed or not, from files, sets of files and
 //! streams.
 //!
-//! [`packets`] hands out each TCP packet, whatever link layer or tunnel it came through:
+//! [`packets`] delivers each TCP packet, whatever link layer or tunnel it came through:
 //!
 //! ```no_run
 //! use ackwise_capture::{packets, ReadOptions, Source};
@@ -17,15 +17,15 @@
 //! # Ok::<(), ackwise_capture::CaptureError>(())
 //! ```
 //!
-//! [`read_file`], [`read`] and [`read_each`] put them into connections.
+//! [`read_file`], [`read`] and [`read_each`] group them into connections.
 //!
 //! Input is untrusted: nothing panics, [`packets`] holds one buffer for each open source, and
 //! [`read_each`] the packets of open connections only (48 bytes for each packet, 8 for each SACK
-//! block, at most 300 for each connection), up to a limit ([`ReadOptions::max_held_bytes`]). What is
-//! odd but bearable is counted in [`CaptureNotes`]: packets skipped per cause, time that steps back,
-//! a last packet cut short. Connections between the same endpoints are kept apart by their SYNs, and
-//! by four quiet minutes after an end. Checksums are not verified: offloads leave them wrong in
-//! captures of the sending host.
+//! block, at most 300 for each connection), up to a limit ([`ReadOptions::max_held_bytes`]).
+//! Tolerable anomalies are counted in [`CaptureNotes`]: packets skipped per cause, time that steps
+//! back, a truncated last packet. Connections between the same endpoints are kept apart by their
+//! SYNs, and by four quiet minutes after an end. Checksums are not verified: offloads leave them
+//! wrong in captures of the sending host.
 #![forbid(unsafe_code)]
 
 mod connection;
@@ -65,26 +65,26 @@ use std::path::Path;
 pub struct Capture {
     /// Name of the source as the caller gave it.
     pub name: String,
-    /// The file ends inside a packet; all before it is here.
+    /// Where the file ends inside a packet; everything before it is included.
     pub truncated: Option<Truncation>,
     #[serde(flatten)]
     pub notes: CaptureNotes,
-    /// In the order of their first packets; empty from [`read_each`], which hands them out.
+    /// Connections in the order of their first packets; empty after [`read_each`], which delivers
+    /// them.
     pub connections: Vec<Connection>,
 }
 
 /// Reads a capture file.
 ///
-/// # Errors
-/// It cannot be opened or read, is no capture, or is damaged before its end; the error says where.
+/// # Errors The file cannot be opened or read, is no capture, or is damaged before its end; the
+/// error says where.
 pub fn read_file(path: impl AsRef<Path>) -> Result<Capture, CaptureError> {
     collect(Source::file(path), &ReadOptions::default())
 }
 
-/// Reads a capture from anywhere, in one pass; `name` stands for it in errors.
+/// Reads a capture from any reader, in one pass; `name` represents it in errors.
 ///
-/// # Errors
-/// As [`read_file`].
+/// # Errors Those of [`read_file`].
 pub fn read(reader: impl Read, name: &str, options: &ReadOptions<'_>) -> Result<Capture, CaptureError> {
     collect(Source::reader(reader, name), options)
 }
@@ -100,11 +100,11 @@ fn collect(source: Source<'_>, options: &ReadOptions<'_>) -> Result<Capture, Cap
     Ok(capture)
 }
 
-/// The same without keeping connections: each goes to `over` when it is over, or at the end of the
-/// capture, with its place in the order of first packets. [`ControlFlow::Break`] ends the reading.
+/// Like [`read`], without storing connections: each is passed to `over` when it is over, or at the
+/// end of the capture, with its index in the order of first packets. [`ControlFlow::Break`] ends
+/// the reading.
 ///
-/// # Errors
-/// As [`read_file`], and connections that need too much memory.
+/// # Errors Those of [`read_file`], and connections that need too much memory.
 pub fn read_each(
     source: Source<'_>,
     options: &ReadOptions<'_>,
@@ -164,8 +164,7 @@ fn too_large(name: &str, notes: &CaptureNotes, connections: usize, max_held_byte
 /// Calls `segment` for each TCP segment of a source with the time at which it was captured,
 /// nanoseconds since 1970.
 ///
-/// # Errors
-/// As [`packets`], and a source that ends inside a packet.
+/// # Errors Those of [`packets`], and a source that ends inside a packet.
 pub fn segments(
     source: Source<'_>,
     options: &ReadOptions<'_>,

@@ -23,7 +23,7 @@ pub const IPV4: u32 = 228;
 pub const IPV6: u32 = 229;
 pub const LINUX_SLL2: u32 = 276;
 
-/// What is read, for messages.
+/// Supported link types, for messages.
 pub(crate) const SUPPORTED: &str = "Ethernet (1), raw IP (101, 228, 229, 12, 14), Linux cooked \
     (113, 276), loopback (0, 108), PPP (9, 50, 51, 104, 166, 204), SLIP (8)";
 
@@ -49,20 +49,21 @@ pub(crate) fn is_supported(link: u32) -> bool {
     )
 }
 
-/// Steps over the link layer.
+/// Skips the link layer.
 pub(crate) fn ip_of(link: u32, data: &[u8]) -> Result<&[u8], SkipCause> {
     match link {
         ETHERNET => ethernet(data),
         LINUX_SLL => payload_of(be16(data, 14)?, skip(data, 16)?),
-        // The protocol comes first, then 18 bytes about the interface.
+        // The protocol comes first, followed by 18 bytes about the interface.
         LINUX_SLL2 => payload_of(be16(data, 0)?, skip(data, 20)?),
-        // The address family is in the byte order of the writer; the IP version says the same.
+        // The address family is in the writer's byte order; the IP version gives the same
+        // information.
         NULL | LOOP => skip(data, 4),
         RAW | RAW_BSD | RAW_OPENBSD | IPV4 | IPV6 => Ok(data),
-        // Direction, and the header as VJ compression had it.
+        // Direction, and the header before VJ compression.
         SLIP => skip(data, 16),
         PPP | PPP_HDLC | CISCO_HDLC => hdlc(data),
-        // Direction, instead of the address or in front of it.
+        // Direction, in place of the address or before it.
         PPP_PPPD | PPP_WITH_DIRECTION => match data {
             [_, 0xff, 0x03, rest @ ..] | [_, 0x03, rest @ ..] => ppp(rest),
             _ => ppp(skip(data, 1)?),
@@ -75,7 +76,7 @@ pub(crate) fn ip_of(link: u32, data: &[u8]) -> Result<&[u8], SkipCause> {
 pub(crate) fn ethernet(data: &[u8]) -> Result<&[u8], SkipCause> {
     let rest = skip(data, 14)?;
     match be16(data, 12)? {
-        // A length (IEEE 802.3), with the type behind it (SNAP).
+        // A length (IEEE 802.3), followed by the type (SNAP).
         0..=1535 => match rest {
             [0xaa, 0xaa, 0x03, 0, 0, 0, rest @ ..] => payload_of(be16(rest, 0)?, skip(rest, 2)?),
             _ => Err(SkipCause::NotIp),
@@ -84,7 +85,7 @@ pub(crate) fn ethernet(data: &[u8]) -> Result<&[u8], SkipCause> {
     }
 }
 
-/// PPP with its address and control bytes or without them, or Cisco's framing.
+/// PPP with or without address and control bytes, or Cisco's framing.
 fn hdlc(data: &[u8]) -> Result<&[u8], SkipCause> {
     match data {
         [0xff, 0x03, rest @ ..] => ppp(rest),
@@ -93,7 +94,7 @@ fn hdlc(data: &[u8]) -> Result<&[u8], SkipCause> {
     }
 }
 
-/// Behind address and control: the protocol in two bytes, or in one if it is below 256.
+/// After address and control: the protocol in two bytes, or in one if it is below 256.
 pub(crate) fn ppp(data: &[u8]) -> Result<&[u8], SkipCause> {
     let (protocol, rest) = match data {
         [low, rest @ ..] if low & 1 == 1 => (u16::from(*low), rest),
@@ -106,7 +107,7 @@ pub(crate) fn ppp(data: &[u8]) -> Result<&[u8], SkipCause> {
     }
 }
 
-/// Steps over VLAN tags, PPPoE and MPLS; each turn takes bytes, so the loop ends.
+/// Skips VLAN tags, PPPoE and MPLS; each iteration consumes bytes, so the loop ends.
 pub(crate) fn payload_of(mut ethertype: u16, mut rest: &[u8]) -> Result<&[u8], SkipCause> {
     loop {
         match ethertype {
@@ -122,8 +123,8 @@ pub(crate) fn payload_of(mut ethertype: u16, mut rest: &[u8]) -> Result<&[u8], S
     }
 }
 
-/// Behind the labels, nothing says what comes: IP by its version, or an Ethernet pseudowire by its
-/// control word, which starts with 0 (RFC 4385).
+/// Nothing after the labels names the payload: IP is recognized by its version, an Ethernet
+/// pseudowire by its control word, which starts with 0 (RFC 4385).
 fn mpls(mut rest: &[u8]) -> Result<&[u8], SkipCause> {
     loop {
         let bottom_of_stack = be16(rest, 2)? & 0x0100 != 0;

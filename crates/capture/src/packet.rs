@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! From the bytes of one packet to its TCP segment, or to the cause why there is none.
+//! Decodes the bytes of one packet to its TCP segment, or to the reason why there is none.
 //!
-//! Read by hand and not by a library because captures differ from wires: headers cut by the snap
-//! length, lengths of 0 in packets larger than 64 KiB, options cut in the middle.
+//! No library is used because captures differ from wires: headers cut by the snap length, lengths
+//! of 0 in packets larger than 64 KiB, options cut in the middle.
 
 use crate::fragment::{Datagram, Fragments};
 use crate::{link, tunnel};
@@ -22,12 +22,12 @@ pub mod tcp_flag {
     pub const AE: u16 = 0x100;
 }
 
-/// Why a packet counts as none of TCP.
+/// Why a packet does not count as TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum SkipCause {
-    /// Its interface has a link type that is not read, or was not described.
+    /// The link type of its interface is not supported, or the interface was not described.
     UnknownLink,
     /// The record carries no time (pcapng simple packets).
     NoTime,
@@ -35,11 +35,11 @@ pub enum SkipCause {
     NotIp,
     /// IP, but no TCP header in it (UDP, ICMP, encrypted).
     NotTcp,
-    /// A later part of a fragmented IP packet, the first part of which is not there.
+    /// A later part of a fragmented IP packet whose first part is missing.
     Fragment,
-    /// The snap length cut its headers.
+    /// The snap length cut the headers.
     Cut,
-    /// Its headers contradict themselves.
+    /// The headers contradict each other.
     Malformed,
 }
 
@@ -55,14 +55,14 @@ impl SkipCause {
     ];
 }
 
-/// What a TCP packet was carried in.
+/// The tunnel that carried a TCP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Tunnel {
-    /// IPv4 or IPv6 in either of them (RFC 2003, 2473, 4213).
+    /// IPv4 or IPv6 in IPv4 or IPv6 (RFC 2003, 2473, 4213).
     IpInIp,
-    /// With Ethernet or PPP in it, too, and mirrored frames (ERSPAN).
+    /// GRE, also with Ethernet or PPP inside, and mirrored frames (ERSPAN).
     Gre,
     Vxlan,
     Geneve,
@@ -76,9 +76,9 @@ impl Tunnel {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fragment {
-    /// With the TCP header; its payload is that of this fragment.
+    /// The part with the TCP header; the payload is that of this fragment.
     First,
-    /// It carries on the first one: with its numbers, flags and window, but not its SACK blocks.
+    /// A continuation: it has the first part's numbers, flags and window, but not its SACK blocks.
     Later,
 }
 
@@ -86,36 +86,36 @@ pub enum Fragment {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cut {
-    /// Payload; its length is known all the same.
+    /// The payload; its length is still known.
     Payload,
-    /// Options, or part of them.
+    /// All or some of the options.
     Options,
 }
 
 /// At most four SACK blocks fit into the options.
 const SACKS_MAX: usize = 4;
 
-/// Counters of an AccECN option, and bytes of each.
+/// Number of counters in an AccECN option, and bytes of each.
 const ECN_COUNTERS: usize = 3;
 const ECN_COUNTER_BYTES: usize = 3;
 
-/// One of the two AccECN options (RFC 9768, 3.2.3): how many bytes of payload its sender received by
-/// code point.
+/// One of the two AccECN options (RFC 9768, 3.2.3): payload bytes that its sender received, by
+/// codepoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccEcn([Option<[u8; ECN_COUNTER_BYTES]>; ECN_COUNTERS]);
 
 impl AccEcn {
-    /// Its counters of 24 bits may wrap.
+    /// Width of the counters in bits, after which they wrap.
     pub const BITS: u32 = 8 * ECN_COUNTER_BYTES as u32;
 
-    /// Of ECT(0), CE and ECT(1); none where the option ends before it.
+    /// Counters of ECT(0), CE and ECT(1); None where the option ends before the counter.
     #[inline]
     pub fn counters(&self) -> [Option<u32>; ECN_COUNTERS] {
         self.0.map(|field| field.map(|[a, b, c]| u32::from_be_bytes([0, a, b, c])))
     }
 
-    /// Behind kind and length, order 1 with ECT(1) first. Whole fields count, whatever the length; the
-    /// rest is padding.
+    /// Parses the body after kind and length; in order 1, ECT(1) comes first. Complete fields
+    /// count, whatever the length; the rest is padding.
     pub fn read(body: &[u8], ect1_first: bool) -> Self {
         let mut fields = [None; ECN_COUNTERS];
         for (field, bytes) in fields.iter_mut().zip(body.chunks_exact(ECN_COUNTER_BYTES)) {
@@ -128,14 +128,14 @@ impl AccEcn {
     }
 }
 
-/// The options of one TCP packet, as far as they were captured.
+/// The captured options of one TCP packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpOptions {
     pub mss: Option<u16>,
     /// At most 14 (RFC 7323, 2.3).
     pub window_scale: Option<u8>,
     pub sack_permitted: bool,
-    /// TSval and TSecr.
+    /// (TSval, TSecr).
     pub timestamps: Option<(u32, u32)>,
     pub accecn: Option<AccEcn>,
     sacks: [(u32, u32); SACKS_MAX],
@@ -149,7 +149,7 @@ impl TcpOptions {
         &self.sacks[..usize::from(self.sack_count)]
     }
 
-    /// What counts in every part of a fragmented packet.
+    /// The options that apply to every part of a fragmented packet.
     pub(crate) fn only_timestamps(&self) -> Self {
         TcpOptions { timestamps: self.timestamps, ..TcpOptions::default() }
     }
@@ -158,15 +158,15 @@ impl TcpOptions {
 /// The headers of one TCP packet, numbers as on the wire.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TcpSegment {
-    /// Of the innermost IP header, as everything about IP here.
+    /// Address in the innermost IP header, to which all IP fields here belong.
     pub src: SocketAddr,
     pub dst: SocketAddr,
     pub seq: u32,
     pub ack: u32,
-    /// As in [`tcp_flag`].
+    /// TCP flags, in the bits of [`tcp_flag`].
     pub flags: u16,
     pub window: u16,
-    /// On the wire, of which the capture may hold a part.
+    /// Payload length on the wire; the capture may hold less.
     pub payload_len: u32,
     pub ip_total_len: u32,
     /// Identification field of the IPv4 header; 0 for IPv6.
@@ -177,7 +177,7 @@ pub struct TcpSegment {
     pub ecn: u8,
     /// The innermost tunnel that it came through.
     pub tunnel: Option<Tunnel>,
-    /// How many tunnels it came through, one in the other.
+    /// Number of nested tunnels.
     pub tunnel_depth: u8,
     pub fragment: Option<Fragment>,
     pub cut: Option<Cut>,
@@ -196,7 +196,7 @@ impl TcpSegment {
         self.options.sack_blocks()
     }
 
-    /// A place to decode into.
+    /// An empty segment to decode into.
     pub(crate) fn nothing() -> Self {
         let nowhere = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
         TcpSegment {
@@ -241,8 +241,8 @@ pub(crate) fn skip(b: &[u8], len: usize) -> Result<&[u8], SkipCause> {
     b.get(len..).ok_or(SkipCause::Cut)
 }
 
-/// Decodes in place, since most of the time would else go into copying. `wire_len`: length of the
-/// packet on the wire, which `data` may be a part of.
+/// Decodes in place, because copying would take most of the time. `wire_len`: length of the packet
+/// on the wire, of which `data` may be a part.
 #[inline(never)]
 pub(crate) fn decode(
     link: u32,
@@ -277,7 +277,7 @@ pub(crate) fn decode(
 
 const TCP: u8 = 6;
 
-/// An IP header, behind all its extensions.
+/// An IP header with all its extensions parsed.
 struct Network<'a> {
     src: IpAddr,
     dst: IpAddr,
@@ -286,17 +286,19 @@ struct Network<'a> {
     ttl: u8,
     ecn: u8,
     protocol: u8,
-    /// As far as it was captured, without padding.
+    /// The captured part, without padding.
     body: &'a [u8],
-    /// By the header.
+    /// Length according to the header.
     body_len: u32,
-    /// Of the body in the payload of the whole datagram, which goes on behind it if `more` is set.
+    /// Offset of the body in the payload of the whole datagram, which continues after it if `more`
+    /// is set.
     fragment_offset: u32,
     more: bool,
 }
 
-/// Decodes what most packets are: on Ethernet, TCP in IPv4, with timestamps or without any option, so that each
-/// field has one place. False for all others. `into` holds nothing, or another such packet.
+/// Decodes the most common packets: TCP in IPv4 on Ethernet, with timestamps or without options, so
+/// that each field has a fixed offset. False for all others. `into` is empty or holds another such
+/// packet.
 #[inline(always)]
 pub(crate) fn plain(link: u32, data: &[u8], into: &mut TcpSegment) -> bool {
     let Some((head, rest)) = data.split_first_chunk::<54>() else { return false };
@@ -336,7 +338,7 @@ pub(crate) fn plain(link: u32, data: &[u8], into: &mut TcpSegment) -> bool {
     true
 }
 
-/// `available`: bytes from the IP header on that were on the wire.
+/// Parses an IP packet; `available`: bytes on the wire from the IP header on.
 #[inline]
 fn network(ip: &[u8], available: u32) -> Result<Network<'_>, SkipCause> {
     match ip.first().map(|b| b >> 4) {
@@ -352,7 +354,7 @@ fn ipv4(ip: &[u8], available: u32) -> Result<Network<'_>, SkipCause> {
     let Some((head, _)) = ip.split_first_chunk::<20>() else { return Err(SkipCause::Cut) };
     let two = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
     let header = u32::from(head[0] & 0x0f) * 4;
-    // 0: segmentation offload or a packet above 64 KiB; the wire length is what counts then.
+    // 0: segmentation offload or a packet above 64 KiB; the wire length counts then.
     let total_len = match two(2) {
         0 => available,
         n => n.into(),
@@ -384,7 +386,7 @@ fn upto(b: &[u8], len: u32) -> &[u8] {
 
 fn ipv6(ip: &[u8], available: u32) -> Result<Network<'_>, SkipCause> {
     let Some((head, mut body)) = ip.split_first_chunk::<40>() else { return Err(SkipCause::Cut) };
-    // 0: jumbogram (RFC 2675), as Linux writes packets above 64 KiB.
+    // 0: jumbogram (RFC 2675), the form in which Linux writes packets above 64 KiB.
     let mut body_len = match u16::from_be_bytes([head[4], head[5]]) {
         0 => available.saturating_sub(40),
         n => n.into(),
@@ -436,7 +438,7 @@ fn ipv6(ip: &[u8], available: u32) -> Result<Network<'_>, SkipCause> {
 }
 
 impl Network<'_> {
-    /// The TCP segment in it.
+    /// Decodes the TCP segment in the body.
     fn segment(&self, fragments: &mut Fragments, into: &mut TcpSegment) -> Result<(), SkipCause> {
         let datagram = Datagram { src: self.src, dst: self.dst, ident: self.ident };
         if self.fragment_offset > 0 {
@@ -460,7 +462,7 @@ impl Network<'_> {
         if len < 20 {
             return Err(SkipCause::Malformed);
         }
-        // Up to the window; checksum and urgent pointer may be cut.
+        // Up to the window field; checksum and urgent pointer may be cut.
         let Some((head, _)) = b.split_first_chunk::<16>() else { return Err(SkipCause::Cut) };
         let two = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
         let four = |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
@@ -496,8 +498,8 @@ impl Network<'_> {
     }
 }
 
-/// Options up to the end, the first that makes no sense, or where the snap length cuts. Unknown
-/// ones (MPTCP, Fast Open) are stepped over.
+/// Parses options up to the end, to the first invalid one, or to where the snap length cuts.
+/// Unknown options (MPTCP, Fast Open) are skipped.
 fn options(mut b: &[u8], found: &mut TcpOptions) {
     while let Some(&kind) = b.first() {
         match kind {
@@ -509,7 +511,7 @@ fn options(mut b: &[u8], found: &mut TcpOptions) {
                 let u32_at = |at: usize| be32(body, at).unwrap_or(0);
                 match (kind, body.len()) {
                     (2, 2) => found.mss = be16(body, 0).ok(),
-                    // RFC 7323, 2.3: more than 14 is taken as 14.
+                    // RFC 7323, 2.3: more than 14 counts as 14.
                     (3, 1) => found.window_scale = Some(body[0].min(14)),
                     (4, 0) => found.sack_permitted = true,
                     (5, n) if n % 8 == 0 && n / 8 <= SACKS_MAX => {
@@ -550,7 +552,7 @@ mod tests {
         for _ in 0..50_000 {
             let mut data = wholes[below(3)].clone();
             for _ in 0..below(3) {
-                // Of the headers, up to the options.
+                // A byte of the headers, before the options.
                 let at = below(80);
                 data[at] = if below(2) == 0 { below(256) as u8 } else { data[at] ^ 1 << below(8) };
             }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! One stream of TCP packets out of one or several sources, in the order of time.
+//! One stream of TCP packets from one or several sources, in order of time.
 //!
-//! Sources are put in the order of their first packets, and one is opened when the stream reaches
-//! that time. So the files of a ring buffer are read one after another, and only those that
-//! overlap are open, and merged, at one time.
+//! Sources are sorted by their first packets, and each is opened when the stream reaches that time.
+//! The files of a ring buffer are therefore read one after another, and only files that overlap are
+//! open at the same time and merged.
 
 use crate::error::{CaptureError, CaptureErrorKind};
 use crate::file::{CaptureFile, RawPacket};
@@ -17,9 +17,9 @@ use std::ops::ControlFlow;
 /// One TCP packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// When it was captured, nanoseconds since 1970; never before the packet in front of it.
+    /// Capture time, nanoseconds since 1970; never earlier than the previous packet.
     pub time_ns: u64,
-    /// Its number in its file, counted from 1 as in Wireshark.
+    /// Number in its file, counted from 1 as in Wireshark.
     pub number: u64,
     /// Its file, as an index of [`CaptureNotes::files`].
     pub file: u32,
@@ -29,33 +29,33 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// A place to decode into.
+    /// An empty packet to decode into.
     fn nothing(file: u32) -> Self {
         Packet { time_ns: 0, number: 0, file, interface: 0, segment: TcpSegment::nothing() }
     }
 
-    /// What comes first: time, and number of the file.
+    /// Sort key: time, and index of the file.
     #[inline]
     fn place(&self) -> (u64, u32) {
         (self.time_ns, self.file)
     }
 }
 
-/// How far a reading is.
+/// Progress of a reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// Bytes read from all sources, compressed where they are.
     pub bytes_read: u64,
-    /// Size of all sources; none where one is not a file.
+    /// Size of all sources; None where one is not a file.
     pub bytes_total: Option<u64>,
 }
 
-/// Limits of one reading, and who watches it.
+/// Limits of one reading, and the callback that watches it.
 #[derive(Clone, Copy)]
 pub struct ReadOptions<'w> {
-    /// Stop after this many packets of any kind; none: read to the end.
+    /// Stop after this many packets of any kind; None: read to the end.
     pub max_packets: Option<u64>,
-    /// Refuse a capture whose open connections take more memory than this at one time: for
+    /// Refuse a capture whose open connections need more memory than this at one time. Applies to
     /// [`crate::read_each`], which holds packets; [`packets`] does not.
     pub max_held_bytes: u64,
     /// Called at least once for each 256 KiB of packets, and after a signal;
@@ -64,14 +64,14 @@ pub struct ReadOptions<'w> {
 }
 
 impl Default for ReadOptions<'_> {
-    /// 1 GiB holds 22 million packets: a transfer of 20 GB with its ACKs, or 3 million connections
-    /// open at one time.
+    /// 1 GiB holds 22 million packets: a transfer of 20 GB with its ACKs, or 3 million simultaneous
+    /// connections.
     fn default() -> Self {
         ReadOptions { max_packets: None, max_held_bytes: 1 << 30, watch: None }
     }
 }
 
-/// Calls `each` for every TCP packet of the sources in the order of time. Sources that overlap are
+/// Calls `each` for every TCP packet of the sources in order of time. Sources that overlap are
 /// merged, others are read one after another, whatever the order in which they are given.
 /// [`ControlFlow::Break`] ends the reading. Nothing is kept but one buffer for each open source.
 ///
@@ -86,8 +86,9 @@ pub fn packets<'a>(
     packets_into(sources, options, &mut Caller(each))
 }
 
-/// Takes packets one by one. Unlike a closure, an `#[inline(always)]` implementation is certain to be compiled
-/// together with what decodes most packets, so that their fields stay in registers.
+/// Consumer of packets. Unlike a closure, an `#[inline(always)]` implementation is certain to be
+/// compiled together with the decoder of the most common packets, so that their fields stay in
+/// registers.
 pub trait Take {
     /// [`ControlFlow::Break`] ends the reading.
     fn take(&mut self, packet: &Packet) -> ControlFlow<()>;
@@ -101,7 +102,7 @@ impl<F: FnMut(&Packet) -> ControlFlow<()>> Take for Caller<F> {
     }
 }
 
-/// As [`packets`].
+/// Like [`packets`], with a [`Take`] in place of a closure.
 ///
 /// # Errors
 /// As [`packets`].
@@ -124,7 +125,7 @@ pub fn packets_into<'a>(
             continue;
         }
         let Some(first) = first else { return Ok(reading.finish()) };
-        // Nothing else comes in between up to here.
+        // No packet of another source comes before this point.
         let others = (0..open.len()).filter(|&i| i != first).map(|i| open[i].head.place());
         let until = others.chain(waiting.front().map(|w| (w.first_ns, w.file))).min();
         match open[first].hand_out(until, &mut reading, to)? {
@@ -141,22 +142,22 @@ pub fn packets_into<'a>(
     }
 }
 
-/// A source that the stream has not reached.
+/// A source that the stream has not reached yet.
 struct Waiting<'a> {
-    /// Time of its first packet of any kind; 0 where it has none.
+    /// Time of its first packet of any kind; 0 if it has none.
     first_ns: u64,
     file: u32,
     begun: Begun<'a>,
 }
 
 enum Begun<'a> {
-    /// It can be opened at any time: until then it takes no buffer and no descriptor.
+    /// A source that can be opened at any time: until then it takes no buffer and no descriptor.
     Closed(Source<'a>),
     Open(CaptureFile<'a>),
 }
 
 impl<'a> Waiting<'a> {
-    /// Stands at its first TCP packet; none if it has none.
+    /// Opens the source at its first TCP packet; None if it has none.
     fn open(self, watch: &'a Watch<'a>, reading: &mut Reading) -> Result<Option<Cursor<'a>>, CaptureError> {
         let file = match self.begun {
             Begun::Closed(source) => CaptureFile::open(source, watch)?,
@@ -178,23 +179,23 @@ struct Cursor<'a> {
     head: Packet,
 }
 
-/// Why a source hands out no more for now.
+/// Why a source delivers no more for now.
 enum Reached {
-    /// Its next packet comes later than was asked for.
+    /// Its next packet is later than requested.
     Later,
     End,
-    /// The caller wants no more.
+    /// The caller wants no more packets.
     Enough,
 }
 
 impl Cursor<'_> {
-    /// To its first TCP packet; false if there is none.
+    /// Advances to the first TCP packet; false if there is none.
     fn begin(&mut self, reading: &mut Reading) -> Result<bool, CaptureError> {
         let nobody = &mut Caller(|_: &Packet| ControlFlow::Continue(()));
         Ok(matches!(self.read(|_| false, reading, nobody)?, Reached::Later))
     }
 
-    /// Hands out its next packet, and those behind it that come no later than `until`.
+    /// Delivers the next packet, and those after it that are not later than `until`.
     #[inline(always)]
     fn hand_out(
         &mut self,
@@ -211,7 +212,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// Hands out TCP packets as long as they are due; the next one is its head then.
+    /// Delivers TCP packets as long as they are due; the next one then becomes `head`.
     #[inline(always)]
     fn read(
         &mut self,
@@ -223,8 +224,8 @@ impl Cursor<'_> {
         while !reading.is_at_limit() {
             let Some(raw) = self.file.next_packet()? else { break };
             reading.packets += 1;
-            // What most packets are is handed out as it is decoded. From memory it would be read back before it
-            // has arrived there, which takes longer than decoding it.
+            // The most common packets are delivered as they are decoded: reading them back from
+            // memory right after writing takes longer than decoding them.
             if plain(&raw, &mut packet) {
                 reading.count(&packet.segment);
                 if !is_due(&packet) {
@@ -255,7 +256,7 @@ impl Cursor<'_> {
     }
 }
 
-/// For packets that are few: what takes them need not be compiled for each place.
+/// Out-of-line call for rare packets, so that the consumer is not compiled into each place.
 #[cold]
 #[inline(never)]
 fn apart(to: &mut impl Take, packet: &Packet) -> ControlFlow<()> {
@@ -279,7 +280,7 @@ fn decode(raw: &RawPacket<'_>, fragments: &mut Fragments, into: &mut Packet) -> 
     packet::decode(link, raw.data, raw.wire_len, fragments, &mut into.segment)
 }
 
-/// What is the same for all sources of one reading.
+/// State common to all sources of one reading.
 struct Reading {
     max_packets: Option<u64>,
     fragments: Fragments,
@@ -305,7 +306,7 @@ impl Reading {
         }
     }
 
-    /// The sources by the time of their first packets.
+    /// The sources sorted by the time of their first packets.
     fn in_order<'a>(
         &mut self,
         sources: Vec<Source<'a>>,
@@ -323,7 +324,7 @@ impl Reading {
             let name = source.name().to_owned();
             let read_before = watch.read_bytes();
             let mut file = match CaptureFile::open(source, watch) {
-                // As the newest file of a ring buffer is, until something was written to it.
+                // The newest file of a ring buffer is empty until something is written to it.
                 Err(e) if e.kind == CaptureErrorKind::Empty => {
                     empty.push(FileNotes::empty(name));
                     continue;
@@ -368,7 +369,7 @@ impl Reading {
         }
     }
 
-    /// Gives the next packet of the stream a time that does not run backwards.
+    /// Gives the next packet of the stream a time that does not decrease.
     fn stamp(&mut self, packet: &mut Packet) {
         let latest_ns = match self.latest_ns {
             None => {
@@ -400,7 +401,7 @@ impl Reading {
         self.notes.tunnels = Tunnel::ALL.into_iter().zip(&self.tunnels).filter_map(counted).collect();
         self.notes.packets = self.packets;
         self.notes.duration_ns = self.latest_ns.map_or(0, |latest| latest - self.notes.start_unix_ns);
-        // Those that were not reached are the last.
+        // Sources that were not reached come last.
         self.notes.files = self.files.into_iter().flatten().collect();
         self.notes
     }

@@ -10,23 +10,23 @@ use crate::notes::InterfaceNotes;
 use crate::order::ByteOrder;
 
 const FILE_HEADER_BYTES: usize = 24;
-/// Of most files; others have more behind it.
+/// Size of a record header in most files; some variants append fields.
 const RECORD_HEADER_BYTES: usize = 16;
 
-/// What the magic number says.
+/// Properties that the magic number implies.
 #[derive(Clone, Copy)]
 pub(crate) struct Style {
     order: ByteOrder,
-    /// Nanoseconds in the unit of the second field of times.
+    /// Unit of the second field of times, in nanoseconds.
     fraction_ns: u64,
     record_header_bytes: usize,
 }
 
-/// Whether the two lengths of a record are swapped.
+/// Order of the two lengths of a record.
 #[derive(Clone, Copy)]
 enum Lengths {
     InOrder,
-    /// Captured and original length are exchanged where the captured one would be the longer.
+    /// Captured and original length are swapped where the captured one would be the longer.
     PerhapsSwapped,
     Swapped,
 }
@@ -44,15 +44,15 @@ fn too_long(input: &Input<'_>, len: u32) -> CaptureError {
 }
 
 impl Pcap {
-    /// By the first 4 bytes; none if they are not those of a pcap file.
+    /// Format by the first 4 bytes; None if they are not those of a pcap file.
     pub fn begins(magic: &[u8]) -> Option<Style> {
         [ByteOrder::Little, ByteOrder::Big].into_iter().find_map(|order| {
             let style = |fraction_ns, record_header_bytes| Style { order, fraction_ns, record_header_bytes };
             match order.u32(magic, 0) {
                 0xa1b2_c3d4 => Some(style(1_000, RECORD_HEADER_BYTES)),
                 0xa1b2_3c4d => Some(style(1, RECORD_HEADER_BYTES)),
-                // A libpcap modified by Kuznetsov, in Linux distributions about 2000: interface,
-                // protocol and kind of packet come behind the lengths.
+                // A libpcap modified by Kuznetsov, in Linux distributions of about 2000: interface,
+                // protocol and packet type follow the lengths.
                 0xa1b2_cd34 => Some(style(1_000, 24)),
                 _ => None,
             }
@@ -78,7 +78,7 @@ impl Pcap {
         let lengths = match (major, minor) {
             (2, 4) => Lengths::InOrder,
             (2, 3) => Lengths::PerhapsSwapped,
-            // 543.0 is what the tcpdump of DG/UX wrote.
+            // Version 543.0 was written by the tcpdump of DG/UX.
             (2, 0..=2) | (543, 0) => Lengths::Swapped,
             _ => {
                 return Err(input.error(
@@ -119,7 +119,7 @@ impl Pcap {
             input.cut(have, head_len);
             return Ok(None);
         }
-        // Its length is known here: no bounds are checked for each field.
+        // With a length known at compile time, no bounds are checked for each field.
         let Some(head) = input.peek(head_len).first_chunk::<RECORD_HEADER_BYTES>() else { return Ok(None) };
         let time_ns = self.time_ns(head);
         let (len, wire_len) = (self.style.order.u32(head, 8), self.style.order.u32(head, 12));

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! pcapng (draft-ietf-opsawg-pcapng): sections, interfaces, packets and what the interfaces say
-//! about drops.
+//! pcapng (draft-ietf-opsawg-pcapng): sections, interfaces, packets and drop counters.
 
 use crate::error::{CaptureError, CaptureErrorKind};
 use crate::file::{RawPacket, MAX_BLOCK_BYTES};
@@ -8,9 +7,9 @@ use crate::input::Input;
 use crate::notes::InterfaceNotes;
 use crate::order::ByteOrder;
 
-/// As many as the number of an interface in an obsolete packet block can name.
+/// Number of interfaces that an obsolete packet block can address.
 const INTERFACES_MAX: usize = 1 << 16;
-/// Longer names and filters are cut here.
+/// Maximum length of names and filters; longer ones are cut.
 const TEXT_BYTES_MAX: usize = 1024;
 
 const SECTION: u32 = 0x0a0d_0d0a;
@@ -21,19 +20,19 @@ const SIMPLE_PACKET: u32 = 3;
 const STATISTICS: u32 = 5;
 const ENHANCED_PACKET: u32 = 6;
 
-/// What is needed of an interface for each packet.
+/// Data of an interface needed for each packet.
 struct Interface {
     link: u32,
     snap_len: u32,
-    /// Nanoseconds of a tick, where that is a whole number and there is no offset.
+    /// Nanoseconds per tick, if that is an integer and there is no offset.
     tick_ns: Option<u64>,
-    /// As in the option: power of 10, or of 2 with the top bit set.
+    /// Resolution as in the option: power of 10, or of 2 with the top bit set.
     resolution: u8,
     offset_s: i64,
 }
 
 impl Interface {
-    /// Ticks of the interface in nanoseconds since 1970, clamped to what fits.
+    /// Converts ticks of the interface to nanoseconds since 1970, clamped to the range.
     #[inline]
     fn time_ns(&self, ticks: u64) -> u64 {
         match self.tick_ns.and_then(|tick_ns| ticks.checked_mul(tick_ns)) {
@@ -57,7 +56,7 @@ impl Interface {
     }
 }
 
-/// A whole block that is available in the input.
+/// A complete block in the input buffer.
 #[derive(Clone, Copy)]
 struct Block {
     kind: u32,
@@ -65,7 +64,8 @@ struct Block {
 }
 
 impl Block {
-    /// Head (8 bytes) and trailing length (4) are checked; the body lies between.
+    /// Body of the block, between the head (8 bytes) and the trailing length (4), which are already
+    /// checked.
     fn body<'i>(self, input: &'i Input<'_>) -> &'i [u8] {
         &input.peek(self.len)[8..self.len - 4]
     }
@@ -77,11 +77,11 @@ impl Block {
 
 pub(crate) struct Pcapng {
     order: ByteOrder,
-    /// Those of the section.
+    /// Interfaces of the current section.
     interfaces: Vec<Interface>,
-    /// Place of the section's first interface in `notes`.
+    /// Index in `notes` of the section's first interface.
     section_at: usize,
-    /// Those of all sections.
+    /// Interfaces of all sections.
     notes: Vec<InterfaceNotes>,
 }
 
@@ -92,7 +92,7 @@ impl Default for Pcapng {
 }
 
 impl Pcapng {
-    /// By the first 4 bytes, which read the same in both byte orders.
+    /// Whether the first 4 bytes are those of pcapng; they are the same in both byte orders.
     pub fn begins(magic: &[u8]) -> bool {
         ByteOrder::Little.u32(magic, 0) == SECTION
     }
@@ -138,7 +138,7 @@ impl Pcapng {
         }))
     }
 
-    /// Of an enhanced or an obsolete packet block.
+    /// Time stamp of an enhanced or obsolete packet block, in ticks.
     #[inline]
     fn ticks(&self, body: &[u8]) -> u64 {
         u64::from(self.order.u32(body, 4)) << 32 | u64::from(self.order.u32(body, 8))
@@ -157,7 +157,7 @@ impl Pcapng {
         Ok(self.interfaces.get(id).map(|i| i.time_ns(self.ticks(body))))
     }
 
-    /// Takes all up to the next packet, which is left.
+    /// Consumes everything up to the next packet block, which is left in the input.
     fn next_packet_block(&mut self, input: &mut Input<'_>) -> Result<Option<Block>, CaptureError> {
         loop {
             let Some(block) = self.next_block(input)? else { return Ok(None) };
@@ -197,7 +197,7 @@ impl Pcapng {
                     self.notes.push(notes);
                 }
                 STATISTICS => self.statistics(body),
-                // Names, secrets, comments of vendors: nothing about packets.
+                // Names, secrets, comments of vendors: no packets.
                 _ => {}
             }
             input.take(block.len);
@@ -215,7 +215,7 @@ impl Pcapng {
                 continue;
             }
             match code {
-                // Two halves, the upper one first, as in packets.
+                // Two halves, the upper one first, as in packet blocks.
                 2 => {
                     let ticks = u64::from(order.u32(value, 0)) << 32 | u64::from(order.u32(value, 4));
                     notes.capture_start_ns = Some(interface.time_ns(ticks));
@@ -282,7 +282,7 @@ impl Pcapng {
     }
 }
 
-/// The byte order of the section that begins here.
+/// The byte order of the section that starts here.
 fn section_order(input: &Input<'_>) -> Result<ByteOrder, CaptureError> {
     let head = input.peek(12);
     let found = [ByteOrder::Little, ByteOrder::Big].into_iter().find(|o| o.u32(head, 8) == BYTE_ORDER);
@@ -321,7 +321,7 @@ fn interface(order: ByteOrder, body: &[u8]) -> (Interface, InterfaceNotes) {
         match (code, value) {
             (2, _) => notes.name = Some(text(value)),
             (9, &[resolution]) => found.resolution = resolution,
-            // The first byte of a filter says what follows; 0: text.
+            // The first byte of a filter gives its type; 0: text.
             (11, [0, filter @ ..]) => notes.filter = Some(text(filter)),
             (14, _) if value.len() == 8 => found.offset_s = order.u64(value, 0) as i64,
             _ => {}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! The standard input, read ahead by a thread of its own: so a pipe that stays silent does not keep
-//! the caller from asking to stop.
+//! Standard input, read ahead by a separate thread, so that a silent pipe does not keep the caller
+//! from stopping.
 
 use std::io::{self, Cursor, Read};
 use std::sync::mpsc::{sync_channel, Receiver, RecvTimeoutError};
@@ -9,17 +9,17 @@ use std::time::Duration;
 
 const CHUNK_BYTES: usize = 64 << 10;
 const CHUNKS_AHEAD: usize = 4;
-/// After so long without a byte, the reader says "interrupted" and can be called again.
+/// After this long without a byte, the reader returns "interrupted" and can be called again.
 const SILENCE: Duration = Duration::from_millis(100);
 
-/// What a thread reads.
+/// Reader end of the thread's data.
 pub(crate) struct Ahead {
     chunks: Receiver<io::Result<Vec<u8>>>,
     chunk: Cursor<Vec<u8>>,
 }
 
 impl Ahead {
-    /// The thread ends with the input, or when it has a chunk that nobody takes.
+    /// Starts the thread, which ends with the input, or when nobody takes its next chunk.
     pub fn new(mut input: impl Read + Send + 'static) -> Self {
         let (sender, chunks) = sync_channel(CHUNKS_AHEAD);
         thread::spawn(move || loop {

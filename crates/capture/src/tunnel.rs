@@ -5,12 +5,12 @@ use crate::link::{ethernet, payload_of, ppp};
 use crate::packet::{be16, skip, SkipCause, Tunnel};
 
 const UDP: u8 = 17;
-/// The port of RFC 7348, and the one that Linux had before it.
+/// The port of RFC 7348, and Linux's earlier one.
 const VXLAN_PORTS: [u16; 2] = [4789, 8472];
 const GENEVE_PORT: u16 = 6081;
 const ETHERNET_BRIDGING: u16 = 0x6558;
 
-/// The IP packet inside; none where the protocol is no tunnel.
+/// The IP packet inside; None if the protocol is not a tunnel.
 pub(crate) fn inside(protocol: u8, body: &[u8]) -> Result<Option<(Tunnel, &[u8])>, SkipCause> {
     Ok(Some(match protocol {
         4 | 41 => (Tunnel::IpInIp, body),
@@ -24,7 +24,7 @@ pub(crate) fn inside(protocol: u8, body: &[u8]) -> Result<Option<(Tunnel, &[u8])
     }))
 }
 
-/// RFC 2784 and 2890, the version with PPP in it (RFC 2637), and mirrored frames (ERSPAN).
+/// GRE: RFC 2784 and 2890, the version that carries PPP (RFC 2637), and mirrored frames (ERSPAN).
 fn gre(body: &[u8]) -> Result<&[u8], SkipCause> {
     let flags = be16(body, 0)?;
     let has = |flag: u16| flags & flag != 0;
@@ -41,7 +41,7 @@ fn gre(body: &[u8]) -> Result<&[u8], SkipCause> {
             [0xff, 0x03, rest @ ..] => ppp(rest),
             _ => ppp(rest),
         },
-        // Type I has no header of its own and no sequence number, type II 8 bytes.
+        // Type I has no header of its own and no sequence number, type II has 8 bytes.
         0x88be => ethernet(skip(rest, if has(0x1000) { 8 } else { 0 })?),
         0x22eb => {
             let has_subheader = rest.get(11).ok_or(SkipCause::Cut)? & 1 != 0;
@@ -51,7 +51,7 @@ fn gre(body: &[u8]) -> Result<&[u8], SkipCause> {
     }
 }
 
-/// RFC 7348: flags with the bit for a valid network identifier.
+/// VXLAN (RFC 7348): the flags must have the bit for a valid network identifier.
 fn vxlan(body: &[u8]) -> Result<&[u8], SkipCause> {
     match be16(body, 0)? & 0x0800 {
         0 => Err(SkipCause::NotTcp),
@@ -59,7 +59,7 @@ fn vxlan(body: &[u8]) -> Result<&[u8], SkipCause> {
     }
 }
 
-/// RFC 8926: version 0, and options of a length that the header gives.
+/// Geneve (RFC 8926): version 0; the header gives the length of the options.
 fn geneve(body: &[u8]) -> Result<&[u8], SkipCause> {
     let head = be16(body, 0)?;
     if head >> 14 != 0 {

@@ -2,7 +2,8 @@
 //! Compressed captures: gzip and zstd, unpacked as they are read.
 //!
 //! Memory is bounded whatever the data claims: 32 KiB of history for gzip, at most 100 MiB for zstd
-//! (more is refused) in a buffer of up to twice that, and nothing is unpacked before it is needed.
+//! (larger windows are refused) in a buffer of up to twice that, and data is unpacked only as
+//! needed.
 
 use flate2::bufread::MultiGzDecoder;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
@@ -15,7 +16,7 @@ const PACKED_BYTES: usize = 64 << 10;
 const GZIP_MAGIC: [u8; 3] = [0x1f, 0x8b, 8];
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// How an input is compressed.
+/// Compression of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Compression {
@@ -32,7 +33,7 @@ impl fmt::Display for Compression {
     }
 }
 
-/// Looks at the first bytes, and unpacks if they are those of a compressed file.
+/// Decompresses the input if its first bytes are those of a compressed file.
 pub(crate) fn unpacked<'a>(
     mut reader: impl Read + 'a,
 ) -> io::Result<(Box<dyn Read + 'a>, Option<Compression>)> {
@@ -61,21 +62,21 @@ pub(crate) fn unpacked<'a>(
     Ok((unpacking, compression))
 }
 
-/// The frames of a zstd file one after another: `zstd` writes one, `cat` and `pzstd` make several.
+/// The frames of a zstd file in sequence: `zstd` writes one, `cat` and `pzstd` produce several.
 struct Frames<R> {
     packed: R,
     decoder: FrameDecoder,
     in_frame: bool,
-    /// It ends inside a frame.
+    /// Whether the input ends inside a frame.
     broken_off: bool,
 }
 
-/// An empty last block and a checksum: the decoder keeps what it has as history for further blocks,
-/// and hands out the rest only when a frame ends.
+/// An empty last block and a checksum: the decoder keeps its output as history for further blocks,
+/// and releases the rest only at the end of a frame.
 const END_OF_FRAME: [u8; 7] = [1, 0, 0, 0, 0, 0, 0];
 
 impl<R: BufRead> Frames<R> {
-    /// To the next frame with data; false at the end.
+    /// Advances to the next frame with data; false at the end.
     fn begin(&mut self) -> io::Result<bool> {
         while !self.packed.fill_buf()?.is_empty() {
             match self.decoder.reset(&mut self.packed) {
@@ -97,7 +98,7 @@ impl<R: BufRead> Frames<R> {
 
     fn failed(&mut self, e: FrameDecoderError) -> io::Error {
         match self.packed.fill_buf() {
-            // It wanted more than there is.
+            // The decoder needed more input than there is.
             Ok([]) => io::Error::new(io::ErrorKind::UnexpectedEof, e),
             Ok(_) => io::Error::new(io::ErrorKind::InvalidData, e),
             Err(e) => e,
@@ -126,7 +127,7 @@ impl<R: BufRead> Read for Frames<R> {
                         return Err(e);
                     }
                     self.broken_off = true;
-                    // What it cannot decode has been reported already.
+                    // Decoding errors have been reported already.
                     self.decoder.decode_blocks(&END_OF_FRAME[..], BlockDecodingStrategy::All).ok();
                 }
                 continue;

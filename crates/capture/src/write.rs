@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! Writes small captures packet by packet: fixtures for tests, examples and fuzzing.
+//! Writes small captures packet by packet, as fixtures for tests, examples and fuzzing.
 //!
-//! The same calls give the same bytes. Checksums are left 0.
+//! The output depends only on the calls. Checksums are 0.
 
 use crate::link;
 use crate::packet::{tcp_flag, Tunnel};
@@ -14,10 +14,10 @@ pub struct TcpPacket {
     pub dst: SocketAddr,
     pub seq: u32,
     pub ack: u32,
-    /// As in [`crate::tcp_flag`].
+    /// TCP flags, in the bits of [`crate::tcp_flag`].
     pub flags: u16,
     pub window: u16,
-    /// Options as bytes; padded to a multiple of 4 with ends of list.
+    /// Options as bytes; padded to a multiple of 4 with end-of-list options.
     pub options: Vec<u8>,
     pub payload_len: u32,
     /// ECN bits of the IP header.
@@ -101,7 +101,7 @@ impl TcpPacket {
     }
 }
 
-/// Puts a link-layer header in front of an IP packet; unknown link types get none.
+/// Adds a link-layer header before an IP packet; unknown link types get none.
 pub fn frame(link_type: u32, ip: &[u8]) -> Vec<u8> {
     let is_ipv6 = ip.first().is_some_and(|b| b >> 4 == 6);
     let [high, low] = if is_ipv6 { [0x86, 0xdd] } else { [0x08, 0x00] };
@@ -128,7 +128,7 @@ pub fn frame(link_type: u32, ip: &[u8]) -> Vec<u8> {
     b
 }
 
-/// Puts an IP packet into a tunnel between 192.0.2.1 and 192.0.2.2; returns the outer IPv4 packet.
+/// Wraps an IP packet in a tunnel between 192.0.2.1 and 192.0.2.2; returns the outer IPv4 packet.
 pub fn tunnelled(tunnel: Tunnel, ip: &[u8]) -> Vec<u8> {
     let is_ipv6 = ip.first().is_some_and(|b| b >> 4 == 6);
     let ethertype: [u8; 2] = if is_ipv6 { [0x86, 0xdd] } else { [0x08, 0x00] };
@@ -145,7 +145,7 @@ pub fn tunnelled(tunnel: Tunnel, ip: &[u8]) -> Vec<u8> {
         }
         Tunnel::Geneve => {
             let ethernet = frame(link::ETHERNET, ip);
-            // With an option of 4 bytes and its header of 4.
+            // An option of 4 bytes with its header of 4.
             let head = [2, 0, 0x65, 0x58, 0, 0, 7, 0, 1, 2, 3, 1, 0, 0, 0, 9];
             (17, udp(6081, &[&head, &ethernet[..]].concat()))
         }
@@ -173,16 +173,16 @@ pub fn fragments(ip: &[u8], len: usize) -> Vec<Vec<u8>> {
     body.chunks(len).enumerate().map(one).collect()
 }
 
-/// What a pcap file says about itself.
+/// Version and record layout of a pcap file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PcapVersion {
     #[default]
     V2_4,
-    /// The two lengths of a record are in order, and swapped in odd records.
+    /// 2.3: the two lengths of a record are swapped in odd records.
     V2_3,
-    /// They are swapped.
+    /// 2.2: the two lengths are swapped.
     V2_2,
-    /// 543.0, of DG/UX: they are swapped.
+    /// 543.0 of DG/UX: the two lengths are swapped.
     V543,
     /// 2.4 with longer record headers.
     Modified,
@@ -192,7 +192,7 @@ pub enum PcapVersion {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PcapStyle {
     pub big_endian: bool,
-    /// Times in nanoseconds instead of microseconds.
+    /// Whether times are in nanoseconds instead of microseconds.
     pub nanoseconds: bool,
     /// Bytes kept of each packet; 0: all.
     pub snap_len: u32,
@@ -241,7 +241,7 @@ impl PcapWriter {
         self.frame(time_ns, &frame(self.link_type, &packet.to_ip()))
     }
 
-    /// Adds a packet as it is.
+    /// Adds a frame unchanged.
     pub fn frame(&mut self, time_ns: u64, frame: &[u8]) -> &mut Self {
         let kept = match self.style.snap_len {
             0 => frame.len(),
@@ -335,7 +335,7 @@ impl PcapngWriter {
         self.interface_with(link_type, resolution, 0, &[])
     }
 
-    /// The same with a snap length (0: none) and further options, each a code and a value.
+    /// Adds an interface with a snap length (0: none) and further options, each a code and a value.
     pub fn interface_with(
         &mut self,
         link_type: u32,
@@ -372,7 +372,7 @@ impl PcapngWriter {
         (u128::from(time_ns) * per_second / 1_000_000_000) as u64
     }
 
-    /// Adds statistics of an interface: when the capture began, packets received and dropped.
+    /// Adds statistics of an interface: start of the capture, packets received and dropped.
     pub fn statistics(&mut self, interface: u32, start_ns: u64, received: u64, dropped: u64) -> &mut Self {
         let ticks = self.ticks(interface, start_ns);
         let halves = [self.n32((ticks >> 32) as u32), self.n32(ticks as u32)].concat();
@@ -391,7 +391,7 @@ impl PcapngWriter {
         self.frame(interface, time_ns, &frame(link_type, &packet.to_ip()))
     }
 
-    /// Adds a packet as it is.
+    /// Adds a frame unchanged.
     pub fn frame(&mut self, interface: u32, time_ns: u64, frame: &[u8]) -> &mut Self {
         let ticks = self.ticks(interface, time_ns);
         let mut body = self.n32(interface).to_vec();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Valid captures, damaged at random: whatever comes, it is read or refused.
+//! Valid captures damaged at random are either read or refused.
 
 mod fixtures;
 
@@ -127,7 +127,7 @@ fn damaged_captures_are_read_or_refused() {
             }
         }
     }
-    // Both ways are taken often, or the damage tests nothing.
+    // Both outcomes are frequent; otherwise the test would show nothing.
     assert!(read_ok > 6_000 && refused > 6_000, "{read_ok} read, {refused} refused");
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Captures of every format and link type, and everything that may be wrong with one.
+//! Captures of every format and link type, with everything that may be wrong in one.
 
 mod fixtures;
 
@@ -17,7 +17,7 @@ fn parse(bytes: &[u8]) -> Result<Capture, CaptureError> {
     read(bytes, "test.pcap", &ReadOptions::default())
 }
 
-/// Everything about [`short_connection`].
+/// Checks every property of [`short_connection`].
 fn check_short(capture: &Capture) {
     assert_eq!(capture.notes.packets, 8);
     assert!(capture.notes.skipped.is_empty(), "{:?}", capture.notes.skipped);
@@ -48,7 +48,7 @@ fn check_short(capture: &Capture) {
     assert!(back.records[1].is_pure_ack() && !back.records[1].is_data());
     assert!(there.records[3].is_ce() && !there.records[2].is_ce());
     assert_eq!(there.records[2].time_ns, 12 * MS);
-    // 1460 bytes at 12 ms and 100 more after it; a FIN is no data.
+    // 1460 bytes at 12 ms and 100 more after it; a FIN is not data.
     let sent: Vec<_> = there.new_data().iter().map(|&(_, bytes)| bytes).collect();
     assert_eq!(sent, [1460, 100]);
     assert_eq!(there.new_data()[0].0, 12 * MS);
@@ -115,7 +115,7 @@ fn pcapng_with_several_interfaces_and_sections() {
         let packets = short_connection(v4());
         for (i, (time_ns, packet)) in packets[..6].iter().enumerate() {
             let interface = [ethernet, raw, binary][i % 3];
-            // A multiple of 10 ms is not one of 2^-30 s; the rest is checked as it is.
+            // A multiple of 10 ms is not a multiple of 2^-30 s; the rest is checked unchanged.
             w.tcp(interface, START_NS + time_ns, packet);
         }
         w.block(5, &[0; 12]).block(0x0bad_cafe, b"opaque").section();
@@ -465,7 +465,7 @@ fn a_segment_has_its_ident_its_sack_blocks_and_the_length_that_an_offload_left_o
     with_ident[4..6].copy_from_slice(&[0xab, 0xcd]);
     let mut w = PcapWriter::new(link::ETHERNET, PcapStyle { snap_len: 200, ..PcapStyle::default() });
     w.frame(START_NS, &frame(link::ETHERNET, &with_ident));
-    // Longer than an IP header can say: its length field is 0.
+    // Longer than an IP header can express: its length field is 0.
     w.tcp(START_NS, &TcpPacket::new(a, b, 1, 1, 70_000));
     w.frame(START_NS, &frame(link::ETHERNET, &[0x45; 40]));
     let found = each_segment(&w.into_bytes()).expect("a whole file");
@@ -485,7 +485,7 @@ fn a_file_that_ends_inside_a_packet_names_the_byte_and_the_packet() {
     assert!(text.starts_with("test.pcap: byte 106 (packet 2): the file ends inside a packet"), "{text}");
 }
 
-/// Ends with a FIN of both sides, `gap_ns` after the one before it.
+/// Connections that end with a FIN of both sides, each `gap_ns` after the previous one.
 fn short_connections(count: u16, gap_ns: u64, with_fins: bool) -> Vec<u8> {
     let [a, b] = v4();
     let mut w = PcapWriter::new(link::ETHERNET, PcapStyle::default());
@@ -538,14 +538,14 @@ fn four_quiet_minutes_part_a_connection_that_ended_from_its_successor() {
             let mut packets = short_connection(v4());
             packets[7].1.flags = end;
             let late = TcpPacket::new(b, a, 5002, 2562, 0);
-            // What comes in between does not part it, but keeps it from being over.
+            // The packets in between do not split the connection, but keep it open.
             packets.push(((25 + 100_000) * MS, late.clone()));
             packets.push(((25 + 100_000 + wait_ms) * MS, late));
             let capture = parse(&pcap(link::ETHERNET, PcapStyle::default(), &packets)).unwrap();
             assert_eq!(capture.connections.len(), connections, "{wait_ms} ms, flags {end:#x}");
         }
     }
-    // A connection that did not end stays one, however long it is silent.
+    // A connection without an end stays a single one, however long it is silent.
     let mut packets = short_connection(v4());
     packets.truncate(6);
     packets.push((86_400_000 * MS, TcpPacket::new(a, b, 2561, 5001, 100)));
@@ -568,7 +568,7 @@ fn only_regular_files_with_content_are_opened() {
     let refused = |path: &str| ackwise_capture::read_file(path).expect_err("no capture").to_string();
     assert!(refused("/").contains("a directory"));
     assert!(refused("/dev/zero").contains("not a regular file"));
-    // Reading such files can take from the kernel what others wait for.
+    // Reading such files can consume data that others wait for.
     assert!(refused("/proc/self/status").contains("the file is empty"));
     let fifo = std::env::temp_dir().join(format!("ackwise-fifo-{}", std::process::id()));
     let made = std::process::Command::new("mkfifo").arg(&fifo).status().expect("mkfifo of coreutils");

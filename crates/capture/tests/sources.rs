@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Compressed captures, streams and sets of files: what may be wrong with them, and what it costs.
+//! Compressed captures, streams and sets of files: possible errors, and memory use.
 
 mod fixtures;
 
@@ -27,7 +27,7 @@ fn of(bytes: &[u8]) -> Result<(Vec<Packet>, CaptureNotes), CaptureError> {
     all(Source::reader(bytes, "x.pcap"))
 }
 
-/// A few hundred kilobytes that do not compress to nothing.
+/// A few hundred kilobytes that compress only moderately.
 fn transfer() -> Vec<u8> {
     let [a, b] = v4();
     let one = |i: u32| (u64::from(i) * MS, TcpPacket::new(a, b, i.wrapping_mul(2_654_435_761), i * i, 100));
@@ -35,7 +35,7 @@ fn transfer() -> Vec<u8> {
     pcap(link::ETHERNET, PcapStyle::default(), &packets)
 }
 
-/// Output of a program that packs its input; none if it is not installed.
+/// Output of a compression program; None if it is not installed.
 fn packed(program: &str, words: &[&str], bytes: &[u8]) -> Option<Vec<u8>> {
     let child = Command::new(program).args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
     let Ok(mut child) = child else {
@@ -68,7 +68,7 @@ fn what_gzip_and_zstd_pack_is_read_as_before() {
         let parts = [halves.0, halves.1].map(|part| packed(program, words, part).expect("it ran before"));
         let mut members = parts.concat();
         if compression == Compression::Zstd {
-            // A frame to be skipped, as pzstd writes them.
+            // A skippable frame, as pzstd writes.
             members.splice(parts[0].len()..parts[0].len(), [0x50, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3]);
         }
         for bytes in [whole, members] {
@@ -93,7 +93,7 @@ fn a_compressed_file_that_breaks_off_keeps_what_is_whole() {
                 of(&whole[..whole.len() - cut]).unwrap_or_else(|e| panic!("{program} {cut}: {e}"));
             let truncated = notes.files[0].truncated.as_ref().expect("it breaks off");
             assert_eq!(truncated.packet, found.len() as u64 + 1);
-            // zstd has nothing but whole blocks, of 128 KiB unpacked.
+            // zstd outputs only whole blocks, of 128 KiB unpacked.
             let least = match program {
                 "gzip" => 3000 * (whole.len() - cut) / whole.len() - 100,
                 _ if cut < 10 => ((plain.len() - 1) >> 17 << 17) / (plain.len() / 3000) - 1,
@@ -113,7 +113,8 @@ fn damaged_compression_is_an_error_that_says_so() {
         for at in (20..whole.len()).step_by(whole.len() / 50) {
             let mut bytes = whole.clone();
             bytes[at] ^= 0x55;
-            // Damage may also make it end too early; it may not pass unseen where there is a checksum.
+            // Damage may also truncate the data; where there is a checksum, it must not go
+            // unnoticed.
             match of(&bytes) {
                 Err(e) => {
                     let text = e.to_string();
@@ -131,7 +132,7 @@ fn damaged_compression_is_an_error_that_says_so() {
     }
 }
 
-/// Zeros without end, packed by a program as they are read.
+/// Endless zeros, compressed by a program while they are read.
 fn bomb(program: &str, words: &[&str], bytes: u64) -> Option<Vec<u8>> {
     let head = pcap(link::ETHERNET, PcapStyle::default(), &[]);
     let zeros = io::repeat(0).take(bytes);
@@ -146,7 +147,7 @@ fn resident_kb() -> u64 {
     line.split_whitespace().nth(1).expect("a number").parse().expect("a number")
 }
 
-/// Run in a process of its own: the most memory that it ever had is measured.
+/// Runs in a separate process, because the peak memory of the process is measured.
 #[test]
 fn a_bomb_takes_time_but_no_memory() {
     let Ok(path) = std::env::var("ACKWISE_BOMB") else {
@@ -163,7 +164,7 @@ fn a_bomb_takes_time_but_no_memory() {
         }
         return;
     };
-    // Records of no bytes, at 0 s: 16 bytes each.
+    // Records without data, at 0 s: 16 bytes each.
     let (_, notes) = {
         let mut count = 0u64;
         let notes = packets([Source::file(path)], &ReadOptions::default(), |_| {
@@ -189,7 +190,7 @@ fn other_compressions_are_named_with_the_tool_that_unpacks_them() {
         assert_eq!(e.kind, CaptureErrorKind::Compressed);
         assert!(e.to_string().contains(tool), "{e}");
     }
-    // What was packed twice.
+    // Data compressed twice.
     let Some(twice) = packed("gzip", &["-c"], &transfer()).and_then(|once| packed("gzip", &["-c"], &once))
     else {
         return;
@@ -239,7 +240,7 @@ fn drops_of_a_ring_are_counted_once() {
         w.statistics(eth0, start_ns, 100, dropped);
         w.into_bytes()
     };
-    // dumpcap's counters run on from file to file; those of another capture add up.
+    // dumpcap's counters continue from file to file; those of another capture are added.
     let files = [file(START_NS, 3), file(START_NS, 7), file(START_NS, 5), file(START_NS + 1, 20)];
     let sources = files.iter().map(|bytes| Source::reader(&bytes[..], "x"));
     let notes = packets(sources, &ReadOptions::default(), |_| ControlFlow::Continue(()));
@@ -282,7 +283,7 @@ fn a_limit_holds_for_all_files_together() {
     }
 }
 
-/// Packets of no bytes, for ever.
+/// Endless packets without data.
 fn endless() -> impl Read {
     io::Cursor::new(pcap(link::RAW, PcapStyle::default(), &[])).chain(io::repeat(0))
 }

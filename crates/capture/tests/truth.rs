@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The same bytes through tshark, tcpdump, editcap and mergecap: what they see is what is read.
+//! Compares the reader with tshark, tcpdump, editcap and mergecap on the same bytes.
 
 mod fixtures;
 
@@ -13,7 +13,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// A TCP packet as both describe it.
+/// A TCP packet as both programs describe it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Row {
     number: u64,
@@ -54,7 +54,7 @@ fn rows(found: &[Packet]) -> Vec<Row> {
     found.iter().map(row).collect()
 }
 
-/// Output of a program; none if it is not installed.
+/// Output of a program; None if it is not installed.
 fn said(program: &str, words: &[&str]) -> Option<String> {
     let output = match Command::new(program).args(words).stderr(Stdio::piped()).output() {
         Ok(output) => output,
@@ -74,7 +74,7 @@ fn epoch_ns(text: &str) -> u64 {
         + fraction[..9].parse::<u64>().expect("a fraction")
 }
 
-/// What tshark sees in a file; of headers in tunnels the innermost.
+/// The packets that tshark sees in a file; for tunnels, the innermost headers.
 fn tshark(path: &Path) -> Option<Vec<Row>> {
     let fields = [
         "frame.number",
@@ -115,7 +115,7 @@ fn tshark(path: &Path) -> Option<Vec<Row>> {
     Some(text.lines().map(row).collect())
 }
 
-/// Times, in nanoseconds, of what tcpdump prints of a file, with sequence number and length.
+/// Times in nanoseconds that tcpdump prints for a file, with sequence number and length.
 fn tcpdump(path: &Path) -> Option<Vec<(u64, String)>> {
     let precision = "--time-stamp-precision=nano";
     let text = said("tcpdump", &["-r", path.to_str()?, "-ttnSv", "-K", precision])?;
@@ -231,7 +231,7 @@ fn tunnels_read_as_tshark_reads_them() {
             }
         }
     }
-    // One in the other.
+    // Nested tunnels.
     let inner = TcpPacket::new(v4()[0], v4()[1], 7, 9, 33).to_ip();
     let both = tunnelled(Tunnel::Vxlan, &tunnelled(Tunnel::Gre, &inner));
     let mut w = PcapWriter::new(link::RAW, PcapStyle::default());
@@ -314,9 +314,9 @@ fn fragments_have_together_what_tshark_reassembles() {
     put(0, &parts[0]);
     put(1, &parts[1]);
     put(2, &parts[2]);
-    // Without the first one, as if a filter had a port in it the other way round.
+    // Without the first fragment, as with a filter on the other port.
     put(3, &fragments(&ident(whole.clone(), 2), 1480)[1]);
-    // Only the first one, as a filter with a port lets it pass.
+    // Only the first fragment, as passed by a filter with a port.
     put(4, &fragments(&ident(whole, 3), 1480)[0]);
     let path = folder.file("x.pcap", &w.into_bytes());
     let (found, notes) = ours(&[&path]);
@@ -341,7 +341,7 @@ fn sections_of_different_byte_orders_and_resolutions_read_as_tshark_reads_them()
             w.section_in(i % 2 == 1);
         }
         let interface = w.interface(link::ETHERNET, [6, 9, 3, 0x80 | 20][i % 4]);
-        // In all resolutions: a multiple of 1/64 s, which is 15 625 000 ns.
+        // Exact in all resolutions: a multiple of 1/64 s, which is 15 625 000 ns.
         let time_ns = (START_NS + time_ns) / 1_000_000_000 * 1_000_000_000 + 15_625_000 * 8 * i as u64;
         w.tcp(interface, time_ns, packet);
     }
@@ -414,7 +414,7 @@ fn overlapping_files_merge_as_mergecap_merges_them() {
     }
     let (expected, _) = ours(&[&merged]);
     let key = |p: &Packet| (p.time_ns, p.segment.clone());
-    // In every order of the words.
+    // Sources given in any order.
     for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0]] {
         let given: Vec<&Path> = order.iter().map(|&i| &*paths[i]).collect();
         let (found, notes) = ours(&given);
@@ -456,7 +456,7 @@ fn a_ring_that_editcap_made_reads_as_its_origin() {
 fn what_editcap_writes_in_other_formats_is_named_with_the_line_that_converts_it() {
     let folder = Folder::new("formats");
     let origin = folder.file("x.pcap", &pcap(link::ETHERNET, PcapStyle::default(), &short_connection(v4())));
-    // Each with whether editcap can read what it wrote itself.
+    // Formats, each with whether editcap can read its own output.
     let formats = [
         ("snoop", "snoop", true),
         ("netmon1", "Network Monitor 1", true),
@@ -482,7 +482,7 @@ fn what_editcap_writes_in_other_formats_is_named_with_the_line_that_converts_it(
         assert!(done.status.success(), "{format}: {}", String::from_utf8_lossy(&done.stderr));
         refused_and_converted(&folder, &path, name, converts);
     }
-    // editcap does not write ERF. Time, kind (Ethernet), flags, lengths, padding.
+    // editcap does not write ERF. Time, type (Ethernet), flags, lengths, padding.
     let mut erf = Vec::new();
     for (time_ns, packet) in short_connection(v4()) {
         let frame = frame(link::ETHERNET, &packet.to_ip());

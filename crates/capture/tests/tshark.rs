@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! The same capture through tshark: connections, numbers, lengths, windows must agree.
+//! Compares the reader with tshark on the same capture: connections, numbers, lengths and windows
+//! must agree.
 
 mod fixtures;
 
@@ -43,7 +44,7 @@ fn transfers() -> Vec<u8> {
                 w.tcp(*i, now, &packet);
             }
             1 => {
-                // A retransmission, though not from before the SYN: tshark numbers those from 2^32.
+                // A retransmission, but none from before the SYN, which tshark numbers from 2^32.
                 let sent = seq_b.wrapping_sub(1_000_000 * k as u32 + 1);
                 let len = sent.min(500);
                 let packet = TcpPacket::new(*b, *a, seq_b.wrapping_sub(len), *seq_a, len);

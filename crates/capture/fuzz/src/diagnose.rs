@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Any capture that can be read can be diagnosed, by any number of threads; all time has one limit.
+//! Any readable capture can be diagnosed, with any number of threads; every interval has exactly
+//! one limit.
 #![no_main]
 
 use ackwise_capture::{ReadOptions, Source};

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-//! Any bytes, compressed or not: read or refused, and what was read keeps its promises.
+//! Any bytes, compressed or not, are either read or refused, and what is read satisfies the
+//! invariants.
 #![no_main]
 
 use ackwise_capture::{packets, read, ReadOptions, Source};
 use std::ops::ControlFlow;
 
-/// A few bytes of zstd unpack to millions of packets.
+/// Options with a packet limit: a few bytes of zstd unpack to millions of packets.
 fn limited() -> ReadOptions<'static> {
     ReadOptions { max_packets: Some(100_000), ..ReadOptions::default() }
 }
@@ -35,7 +36,8 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-/// The same as two sources, cut where the last byte says: time runs on, and every packet counts.
+/// Reads the bytes as two sources, cut where the last byte says: time continues, and every packet
+/// counts.
 fn in_two_parts(bytes: &[u8]) {
     let Some(&last) = bytes.last() else { return };
     let (first, second) = bytes.split_at(bytes.len() * usize::from(last) / 256);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Any capture that can be read can be replayed, and no policy beats the optimum on it.
+//! Any readable capture can be replayed, and no policy beats the optimum on it.
 #![no_main]
 
 use ackwise_capture::{read, ReadOptions};
