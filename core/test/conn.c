@@ -149,7 +149,7 @@ static void repairs_what_a_policy_may_not_say(void)
 	open_conn(&obedient, 0);
 	answer = aw_wait_until(AW_NEVER_NS);
 	v = data(MS(10));
-	CHECK(IS_WAIT(v, AW_NEVER_NS, 0), "for ever, with MAX_DELAY off");
+	CHECK(IS_WAIT(v, AW_NEVER_NS, 0), "forever, with MAX_DELAY off");
 }
 
 static void follows_the_latest_answer(void)

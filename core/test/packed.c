@@ -40,7 +40,7 @@ int main(void)
 	same(there_and_back(aw_wait_until(NOW - 1)), aw_wait_until(NOW),
 	     "a past deadline");
 	same(there_and_back(aw_wait_until(AW_NEVER_NS)), aw_wait_until(AW_NEVER_NS),
-	     "a wait for ever");
+	     "a wait forever");
 	same(there_and_back(aw_wait_until(NOW + 3 * YEAR_NS)),
 	     aw_wait_until(AW_NEVER_NS), "a wait of years");
 

@@ -181,7 +181,7 @@ static void longest_delay(void)
 	v = aw_rails_apply(AW_RAILS_DEFAULT & ~AW_RAIL_MAX_DELAY, 100 * AW_NS_PER_MS, 0,
 			   NEVER, &e, aw_wait_until(AW_NEVER_NS));
 	CHECK(v.action == AW_WAIT && !v.by_rail && v.deadline_ns == AW_NEVER_NS,
-	      "off: for ever");
+	      "off: forever");
 	/* the host allows less, or more than the rail does */
 	e.delay_max_us = 150000;
 	v = aw_rails_apply(AW_RAILS_DEFAULT, 100 * AW_NS_PER_MS, 0, NEVER, &e,

@@ -631,7 +631,7 @@ int main(void)
 	      "MPTCP tells subflows of their own data, and data arrives unchanged");
 	check(put(DEFAULT, "stock"), "the default can be set back again");
 
-	check(put(SYSCTL("tcp_rto_min_us"), "50000"), "the least RTO can be set");
+	check(put(SYSCTL("tcp_rto_min_us"), "50000"), "the minimum RTO can be set");
 	pair(NULL, &c, &s);
 	check(choose(s, "delayed:segments=1000,delay_ms=500") && trickle(c, s, 5) &&
 		      !retransmissions(c),
@@ -643,10 +643,10 @@ int main(void)
 		      first_ack_outlives_a_shortage("linux") &&
 		      first_ack_outlives_a_shortage("every"),
 	      "an ACK for which memory was short leaves later");
-	check(put(SYSCTL("tcp_rto_min_us"), "200000"), "the least RTO can be set back");
+	check(put(SYSCTL("tcp_rto_min_us"), "200000"), "the minimum RTO can be set back");
 	check(!ack_comes_within(150) && run(ROUTE_OF_100_MS) && ack_comes_within(150) &&
 		      route(RTM_NEWROUTE, &to_loopback, NULL, false),
-	      "no ACK is delayed until the least RTO of its route has passed");
+	      "no ACK is delayed until the minimum RTO of its route has passed");
 
 	check(child_without_a_route_is_given_up(),
 	      "a connection that fails in its handshake takes its policy with it");

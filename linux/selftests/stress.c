@@ -741,7 +741,7 @@ static void renew(void)
 		unsigned int which = draw(NO_MODULE);
 		double until = now_s() + 20;
 
-		/* probably in use: its users are asked to let go */
+		/* probably in use: its users are told to release it */
 		if (!unload(modules[which]))
 			count(IN_USE, 1);
 		else
