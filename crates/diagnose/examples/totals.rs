@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 //! Reads a capture for bench/diagnose: `cargo run --release --example totals WHAT THREADS FILE`
 //!
-//! WHAT is `diagnosis`, or `statistics`: what tcptrace and tshark count, too.
+//! WHAT is `diagnosis`, or `statistics`: the figures that tcptrace and tshark also count.
 
 use ackwise_capture::{CaptureError, ReadOptions, Source};
 use ackwise_diagnose::{Counts, Diagnosis, Rtt};
 use std::num::NonZeroUsize;
 
-/// As in Python's engine.
+/// The allocator of the Python engine.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

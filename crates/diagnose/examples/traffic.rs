@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-//! Writes a capture of many connections at one time for bench/diagnose, always the same bytes:
+//! Writes a capture of many simultaneous connections for bench/diagnose, always the same bytes:
 //! `cargo run --release --example traffic CONNECTIONS SEGMENTS OUT.pcap`
 //!
-//! Each connection sends SEGMENTS segments in bursts of two, acknowledged together; one in a hundred
-//! is lost behind the capture point, reported by three duplicate ACKs with SACK and sent again.
+//! Each connection sends SEGMENTS segments in bursts of two, acknowledged together; one in a
+//! hundred is lost after the capture point, reported by three duplicate ACKs with SACK and
+//! retransmitted.
 
 use ackwise_capture::link;
 use ackwise_capture::tcp_flag::{ACK, FIN, PSH, SYN};

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: MIT
-//! What a receiver reports of CE marks in Accurate ECN: the ACE field, a counter of three bits in the
+//! A receiver's report of CE marks in Accurate ECN: the ACE field, a counter of three bits in the
 //! flags AE, CWR and ECE (RFC 9768, 3.2.2).
 
 use ackwise_capture::tcp_flag::{AE, CWR, ECE, SYN};
 
-/// Where the counter of CE-marked packets begins (3.2.1).
+/// Initial value of the counter of CE-marked packets (3.2.1).
 const BEGIN: u32 = 5;
-/// Its values; so many packets may wrap it.
+/// Number of values; this many packets may wrap it.
 pub(crate) const MODULUS: u32 = 8;
-/// The IP header of the peer's SYN or SYN-ACK was CE-marked (tables 2 and 3).
+/// Value that means that the IP header of the peer's SYN or SYN-ACK was CE-marked (tables 2 and 3).
 const HANDSHAKE_CE: u32 = 0b110;
 
 fn ace(flags: u16) -> u32 {
     [AE, CWR, ECE].iter().fold(0, |value, flag| value << 1 | u32::from(flags & flag != 0))
 }
 
-/// The counter that the packets of one endpoint carry.
+/// State of the counter in the packets of one endpoint.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) enum Ace {
-    /// Not agreed on, or not seen from its begin; or something on the path clears the field (3.2.2.4).
+    /// Not negotiated, not seen from the start, or cleared by something on the path (3.2.2.4).
     #[default]
     Unknown,
-    /// Of whoever opened the connection, the first packet behind the SYN echoes the SYN-ACK's IP header
-    /// instead (3.2.2.1).
+    /// The endpoint opened the connection: its first packet after the SYN echoes the SYN-ACK's IP
+    /// header instead (3.2.2.1).
     Echoes,
     Counts {
         last: u32,
@@ -30,13 +30,14 @@ pub(crate) enum Ace {
 }
 
 impl Ace {
-    /// Of the endpoint that opened the connection, and of the other, whose SYN-ACK had these flags.
+    /// The states of the endpoint that opened the connection, and of the other, whose SYN-ACK had
+    /// these flags.
     pub fn of_handshake(syn_ack_flags: u16) -> [Self; 2] {
         [Ace::Echoes, Ace::Counts { last: BEGIN + u32::from(ace(syn_ack_flags) == HANDSHAKE_CE) }]
     }
 
-    /// How many packets more than before were CE-marked, modulo 8, by the next packet of the endpoint;
-    /// none where its flags do not tell.
+    /// Number of packets newly reported as CE-marked by the endpoint's next packet, modulo 8; None
+    /// where its flags do not say.
     pub fn heard(&mut self, flags: u16) -> Option<u32> {
         let now = ace(flags);
         let marked = now == HANDSHAKE_CE;
@@ -63,7 +64,7 @@ impl Ace {
 mod tests {
     use super::*;
 
-    /// The flags of a counter's value.
+    /// The flags that encode a value of the counter.
     fn carrying(value: u64) -> u16 {
         let bit = |n: u64, flag| if value >> n & 1 == 1 { flag } else { 0 };
         bit(2, AE) | bit(1, CWR) | bit(0, ECE)

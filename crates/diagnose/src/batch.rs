@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Packets that wait to be followed together.
+//! Batches of packets, collected to be followed together.
 
 use crate::key::Key;
 use crate::report::Options;
@@ -9,11 +9,11 @@ use std::hint::black_box;
 use std::ops::Deref;
 use std::slice;
 
-/// What counts of a packet: one cache line.
+/// The relevant fields of a packet, in one cache line.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(64))]
 pub(crate) struct Headers {
-    /// Since the first packet of the capture.
+    /// Nanoseconds since the first packet of the capture.
     pub time_ns: u64,
     pub number: u64,
     pub file: u32,
@@ -26,13 +26,13 @@ pub(crate) struct Headers {
     pub flags: u16,
     pub window: u16,
     pub ip_ident: u16,
-    /// 0: none.
+    /// MSS option of a SYN; 0: none.
     mss: u16,
-    /// Packets of the capture between the first of the batch and this one.
+    /// Number of packets in the capture between the first of the batch and this one.
     place: u32,
     window_scale: Option<u8>,
     pub ecn: u8,
-    /// As in [`crate::key::Key::of`].
+    /// Direction, as in [`crate::key::Key::of`].
     pub from_upper: bool,
     sack_permitted: bool,
     has_timestamps: bool,
@@ -40,7 +40,7 @@ pub(crate) struct Headers {
     sacks: u8,
 }
 
-/// A packet, as connections are followed by it.
+/// A packet with its options.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Segment<'b> {
     pub headers: &'b Headers,
@@ -92,13 +92,13 @@ impl Headers {
         self.flags & flag != 0
     }
 
-    /// TSval and TSecr.
+    /// (TSval, TSecr), if the packet has the option.
     #[inline]
     pub fn timestamps(&self) -> Option<(u32, u32)> {
         self.has_timestamps.then_some((self.value, self.echo))
     }
 
-    /// Of a SYN.
+    /// The options of a SYN.
     pub fn options(&self) -> Options {
         Options {
             mss_bytes: Some(self.mss).filter(|&mss| mss > 0),
@@ -117,38 +117,39 @@ impl Segment<'_> {
     }
 }
 
-/// In place of the number of a run.
+/// Marks the absence of a run number.
 const NONE: u32 = u32::MAX;
 
-/// Packets of any connections. What each packet needs is in the first cache line: there are many batches.
+/// Packets of any connections. The data that each packet needs is in its first cache line: there
+/// are many batches.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub(crate) struct Batch {
-    /// Of the latest run.
+    /// Hash of the latest run.
     last_hash: u64,
-    /// Packets of the capture in front of the first.
+    /// Number of packets in the capture before the first one here.
     first_ordinal: u64,
     packets: Vec<Headers>,
     runs: Vec<Run>,
     sacks: Vec<(u32, u32)>,
-    /// Of those packets that have the option.
+    /// The AccECN options of packets that have one.
     accecn: Vec<AccEcn>,
-    /// The first run of each connection.
+    /// Index of the first run of each connection.
     firsts: Vec<u32>,
-    /// The last one so far, by hash.
+    /// Index of the last run so far, by hash.
     lasts: Vec<u32>,
 }
 
-/// Packets of one connection with none of another between them: they tend to come in bursts, so that
-/// what is the same for all of them is kept, sorted and looked up a third as often.
+/// Consecutive packets of one connection. Packets tend to come in bursts, so common data is stored,
+/// sorted and looked up a third as often.
 #[derive(Debug)]
 struct Run {
     key: Key,
-    /// Some of its bits.
+    /// Some bits of the key's hash.
     hash: u32,
-    /// The next one of the connection, or none.
+    /// Index of the connection's next run, or [`NONE`].
     next: u32,
-    /// Places of its first packet, its first SACK block and its first AccECN option.
+    /// Start index of its packets, its SACK blocks and its AccECN options.
     from: u32,
     sacks_from: u32,
     accecn_from: u32,
@@ -158,12 +159,12 @@ impl Batch {
     #[inline(always)]
     pub fn push(&mut self, arrival: Arrival<'_>, hash: u64) {
         let Arrival { key, ordinal, headers, sacks, accecn } = arrival;
-        // Another hash says so without a look at the run.
+        // A different hash avoids looking at the run.
         if self.last_hash != hash || self.runs.last().map_or(true, |run| run.key != key) {
             self.last_hash = hash;
             let places = [self.packets.len(), self.sacks.len(), self.accecn.len()];
             let [from, sacks_from, accecn_from] = places.map(|n| n as u32);
-            // The lowest bits chose the shelf.
+            // The lowest bits selected the shelf.
             let hash = (hash >> u32::BITS) as u32;
             self.runs.push(Run { key, hash, next: NONE, from, sacks_from, accecn_from });
         }
@@ -182,19 +183,19 @@ impl Batch {
         self.accecn.extend(accecn);
     }
 
-    /// Room for so many packets, so that none is moved as more come.
+    /// Reserves space for this many packets, so that none is moved as more arrive.
     pub fn reserve(&mut self, packets: usize) {
         self.packets.reserve(packets.saturating_sub(self.packets.len()));
     }
 
-    /// When the first packet came.
+    /// Time of the first packet.
     pub fn first_ns(&self) -> Option<u64> {
         self.packets.first().map(|headers| headers.time_ns)
     }
 
-    /// Connection by connection, in the order in which they came; the batch is empty then.
+    /// Passes on the packets of each connection in order of arrival, and empties the batch.
     pub fn drain(&mut self, mut each: impl FnMut(&Key, Burst<'_>)) {
-        // In order all of them are in a cache much sooner than in that of the connections.
+        // Read in order, all packets are in a cache much sooner than when read by connection.
         black_box(self.packets.iter().fold(0, |all, headers| all ^ headers.place));
         self.link();
         for &first in &self.firsts {
@@ -206,7 +207,7 @@ impl Batch {
         self.accecn.clear();
     }
 
-    /// Finds the runs of each connection.
+    /// Links the runs of each connection.
     fn link(&mut self) {
         let places = (2 * self.runs.len()).next_power_of_two();
         self.firsts.clear();
@@ -231,14 +232,14 @@ impl Batch {
     }
 }
 
-/// The packets of a connection, each with the number of packets in front of it.
+/// The packets of a connection, each with the number of packets before it in the capture.
 #[derive(Debug)]
 pub(crate) struct Burst<'b> {
     batch: &'b Batch,
     next_run: u32,
-    /// Of the present run.
+    /// Packets of the current run.
     packets: slice::Iter<'b, Headers>,
-    /// Of its packets, and of those behind them; so are the options.
+    /// SACK blocks of the current packets and all later ones; likewise for the options.
     sacks: &'b [(u32, u32)],
     accecn: slice::Iter<'b, AccEcn>,
 }
@@ -248,7 +249,7 @@ impl<'b> Burst<'b> {
         Burst { batch, next_run, packets: [].iter(), sacks: &[], accecn: [].iter() }
     }
 
-    /// To the next run, if there is one.
+    /// Moves to the next run, if there is one.
     fn next_run(&mut self) -> Option<()> {
         let Batch { runs, packets, sacks, accecn, .. } = self.batch;
         let at = self.next_run as usize;
@@ -299,7 +300,7 @@ mod tests {
             let (mut ordinal, mut put) = (0, BTreeMap::<_, Vec<_>>::new());
             for _ in 0..below(60) {
                 let connection = below(7);
-                // Connections 0 and 6 have one.
+                // Connections 0 and 6 have the same hash.
                 let hash = (connection % 6) << u32::BITS;
                 for _ in 0..1 + below(3) {
                     let sacks: Vec<_> = (0..below(3) as u32).map(|n| (n, ordinal as u32)).collect();

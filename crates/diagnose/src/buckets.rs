@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT
-//! Counts by bucket, in memory for the buckets in use and a few beside them.
+//! Counts by bucket, with memory for only the buckets in use and a few beside them.
 
-/// Buckets come so many at a time: fewer allocations. The first need none, and most values stay within them.
+/// Buckets are allocated in groups of this size, for fewer allocations. The first group is inline
+/// and usually suffices.
 const TOGETHER: usize = 8;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Buckets {
-    /// Bucket of the first count.
+    /// Bucket number of the first count.
     first: usize,
     few: [u32; TOGETHER],
-    /// All of them, where there are more.
+    /// All counts, if they do not fit inline.
     many: Vec<u32>,
 }
 
@@ -54,12 +55,12 @@ impl Buckets {
         self.many[at] += 1;
     }
 
-    /// How often this bucket was counted.
+    /// Count of this bucket.
     pub fn of(&self, bucket: usize) -> u32 {
         self.counts().get(bucket.wrapping_sub(self.first)).copied().unwrap_or(0)
     }
 
-    /// Buckets that are not empty, with their counts, the lowest first.
+    /// Non-empty buckets with their counts, the lowest first.
     pub fn filled(&self) -> impl Iterator<Item = (usize, u32)> + '_ {
         let filled = self.counts().iter().enumerate().filter(|(_, &count)| count > 0);
         filled.map(|(at, &count)| (self.first + at, count))

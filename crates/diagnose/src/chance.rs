@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Random numbers for tests.
 
-/// Numbers below what is asked for, the same for each seed (Knuth's MMIX generator).
+/// Random numbers below a given limit, the same for each seed (Knuth's MMIX generator).
 pub fn below(seed: u64) -> impl FnMut(u64) -> u64 {
     let mut state = seed;
     move |n| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Packets, segments, bytes and ACKs by kind.
+//! Counts of packets, segments, bytes and ACKs by type.
 
 use crate::ace;
 use crate::observers::{End, Observer};
@@ -7,7 +7,7 @@ use crate::step::{AckKind, Cause, DataKind, Step};
 use ackwise_capture::tcp_flag;
 use serde::Serialize;
 
-/// By [`Cause`].
+/// Counts by [`Cause`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ByCause {
     pub fast: u64,
@@ -31,20 +31,20 @@ impl ByCause {
     }
 }
 
-/// What the data sender sent.
+/// Packets and bytes of the data sender.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SentCounts {
-    /// Of any kind.
+    /// Packets of any type.
     pub packets: u64,
     /// With payload.
     pub data_packets: u64,
-    /// Segments they stand for on the wire: a merged packet counts for each MSS.
+    /// Wire segments: a merged packet counts once for each MSS.
     pub segments: u64,
     /// Packets with more than one MSS: an offload was on at the capture point.
     pub packets_above_mss: u64,
-    /// Payload, with what was sent again.
+    /// Payload bytes, including retransmissions.
     pub payload_bytes: u64,
-    /// Payload without it.
+    /// Payload bytes without retransmissions.
     pub new_bytes: u64,
     pub largest_payload_bytes: u32,
     pub syn_packets: u64,
@@ -52,48 +52,48 @@ pub struct SentCounts {
     pub fin_packets: u64,
     pub rst_packets: u64,
     pub pushed_packets: u64,
-    /// Packets with data sent again.
+    /// Packets with retransmitted data.
     pub retransmissions: ByCause,
     pub retransmitted_bytes: u64,
-    /// Of these: never seen before, so that the first was lost in front of the capture point, or by
-    /// the capture.
+    /// Retransmissions of data never seen before: the first copy was lost before the capture point,
+    /// or by the capture.
     pub unseen_retransmissions: u64,
-    /// Of these: acknowledged before they passed.
+    /// Retransmissions of data that was acknowledged before they passed.
     pub needless_retransmissions: u64,
-    /// Recoveries, and each run of a timer in one.
+    /// Recoveries; each expiry of a timer within one also counts.
     pub recoveries: ByCause,
     pub out_of_order_packets: u64,
-    /// Packets in front of which numbers are missing: lost, overtaken, or not captured.
+    /// Packets that follow a gap in sequence space: data was lost, overtaken, or not captured.
     pub gaps: u64,
     pub gap_bytes: u64,
     pub keep_alives: u64,
     pub window_probes: u64,
-    /// Numbers before the connection's first.
+    /// Packets below the connection's first sequence number.
     pub old_packets: u64,
-    /// ECN-capable packets, by code point, and those marked.
+    /// ECN-capable packets by codepoint, and CE-marked ones.
     pub ect0_packets: u64,
     pub ect1_packets: u64,
     pub ce_packets: u64,
-    /// Flags of the data sender: congestion window reduced.
+    /// Packets with the data sender's flag CWR: congestion window reduced.
     pub cwr_packets: u64,
 }
 
-/// What the receiver acknowledged.
+/// Packets and bytes of the receiver's acknowledgments.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct AckCounts {
     /// Packets with the ACK flag.
     pub acks: u64,
-    /// Those that do nothing else.
+    /// Packets that only acknowledge.
     pub pure: u64,
-    /// Those that carry data, SYN or FIN.
+    /// ACKs carried by data, SYN or FIN.
     pub piggybacked: u64,
     pub advancing: u64,
-    /// Of these: pure.
+    /// Pure ones among the advancing ACKs.
     pub advancing_pure: u64,
     pub duplicate: u64,
-    /// Of these: with SACK blocks not seen before, and another window.
+    /// Duplicates with SACK blocks not seen before and a changed window.
     pub duplicate_with_window: u64,
-    /// Third duplicates in a row.
+    /// Occurrences of a third duplicate ACK in a row.
     pub triple_duplicates: u64,
     pub window_updates: u64,
     pub keep_alive_replies: u64,
@@ -101,26 +101,27 @@ pub struct AckCounts {
     pub old: u64,
     pub with_sack: u64,
     pub with_dsack: u64,
-    /// Bytes received twice, by D-SACK.
+    /// Bytes received twice, according to D-SACK.
     pub dsack_bytes: u64,
     pub most_sack_blocks: u32,
     pub acked_bytes: u64,
-    /// Acknowledged, yet never seen: the capture lost it, or began later.
+    /// ACKs of data never seen: the capture lost it, or started later.
     pub unseen_acks: u64,
     pub unseen_bytes: u64,
-    /// Of these: sent after the capture began, and not seen behind their ACK either, so that the capture
-    /// lost them, or they took another path. In segments of the MSS.
+    /// Bytes acknowledged but never seen, neither before nor after their ACK, although sent after
+    /// the capture started: the capture lost them, or they took another path. Also in segments of
+    /// the MSS.
     pub missed_bytes: u64,
     pub missed_segments: u64,
-    /// ECN echo in classic ECN; one bit of the counter in Accurate ECN.
+    /// Packets with ECE: the echo in classic ECN, or one bit of the counter in Accurate ECN.
     pub ece_packets: u64,
     /// Packets that the receiver reported as CE-marked by its counter in Accurate ECN (RFC 9768).
     pub ce_reported_packets: u64,
-    /// ACKs for so many segments that this counter may have wrapped, and `ce_reported_packets` is a
-    /// lower bound.
+    /// ACKs of so many segments that the counter may have wrapped, which makes
+    /// `ce_reported_packets` a lower bound.
     pub ce_unclear_acks: u64,
-    /// Packets with an AccECN option, and the payload that came to the receiver with each code point by its
-    /// counters: once for each time that it came. What they counted before the capture is left out.
+    /// Packets with an AccECN option, and payload bytes received with each codepoint according to
+    /// its counters (repeated data counts again). Bytes counted before the capture are left out.
     pub with_accecn: u64,
     pub ect0_reported_bytes: u64,
     pub ce_reported_bytes: u64,

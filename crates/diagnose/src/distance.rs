@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! How far the capture point is from an endpoint: the RTT between the two.
+//! Distance of the capture point from an endpoint: the RTT between the two.
 //!
-//! Samples are answers to packets that passed: SYN-ACK to SYN and ACK to SYN-ACK, ACK to data, and
-//! with timestamps whatever echoes the first packet of a tick. An answer may wait for an
-//! application or a delayed-ACK timer, so the smallest of a few counts.
+//! Samples are the times until a passing packet is answered: SYN by SYN-ACK, SYN-ACK by ACK, data
+//! by ACK, and with timestamps the first packet of a tick by its echo. An answer may wait for an
+//! application or a delayed-ACK timer, so the minimum of a few samples counts.
 
 const KEPT: usize = 4;
 
@@ -21,13 +21,13 @@ pub(crate) struct Distance {
     count: usize,
     recent: Option<Recent>,
     min_ns: Option<u64>,
-    /// Timestamp of the packet whose echo is awaited, and when it passed.
+    /// Timestamp of the packet whose echo is awaited, and the time it passed.
     awaited: Option<(u32, u64)>,
     /// The highest timestamp sent towards the endpoint.
     newest: Option<u32>,
 }
 
-/// The smallest and the largest of the latest samples.
+/// Minimum and maximum of the latest samples.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Recent {
     pub min_ns: u64,
@@ -44,7 +44,7 @@ impl Distance {
         self.min_ns = Some(self.min_ns.map_or(rtt_ns, |min| min.min(rtt_ns)));
     }
 
-    /// A packet towards the endpoint.
+    /// Processes a packet towards the endpoint.
     pub fn towards(&mut self, time_ns: u64, value: u32) {
         if self.newest.map_or(true, |newest| value.wrapping_sub(newest) as i32 > 0) {
             self.newest = Some(value);
@@ -52,7 +52,7 @@ impl Distance {
         }
     }
 
-    /// A packet from it.
+    /// Processes a packet from the endpoint.
     pub fn from(&mut self, time_ns: u64, echo: u32) {
         let Some((awaited, since_ns)) = self.awaited else { return };
         let ahead = echo.wrapping_sub(awaited) as i32;
@@ -68,7 +68,7 @@ impl Distance {
         self.recent
     }
 
-    /// The smallest of all.
+    /// Minimum of all samples.
     pub fn min_ns(&self) -> Option<u64> {
         self.min_ns
     }

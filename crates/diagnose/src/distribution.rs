@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! Distribution of a value in a few hundred bytes.
 //!
-//! hdrhistogram takes its memory for the whole range at once; here there are two dozen
-//! distributions for each of many thousand connections, most of them within one or two factors of
-//! ten, so buckets exist only between the lowest and the highest value.
+//! hdrhistogram allocates memory for the whole range at once. Here each of many thousand
+//! connections has two dozen distributions, most of which span one or two orders of magnitude, so
+//! buckets exist only between the lowest and the highest value.
 
 use crate::buckets::Buckets;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
@@ -26,7 +26,7 @@ fn bucket_of(value: u64) -> usize {
     ((shift as usize) << SUB_BITS) + (value >> shift) as usize
 }
 
-/// The largest value in a bucket.
+/// The largest value of a bucket.
 fn upper_of(bucket: usize) -> u64 {
     let sub = 1 << SUB_BITS;
     if bucket < 2 * sub {
@@ -65,7 +65,7 @@ impl Distribution {
         (self.samples > 0).then(|| self.sum as f64 / self.samples as f64)
     }
 
-    /// The value that a share `q` of all samples does not exceed, at most 1/16 too large.
+    /// The value that a share `q` of the samples does not exceed; at most 1/16 too large.
     pub fn quantile(&self, q: f64) -> Option<u64> {
         let wanted = ((q * self.samples as f64).ceil() as u64).clamp(1, self.samples.max(1));
         let mut seen = 0;
@@ -78,7 +78,7 @@ impl Distribution {
         self.max()
     }
 
-    /// Largest value and count of each bucket that is not empty.
+    /// Largest value and count of each non-empty bucket.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
         self.counts.filled().map(|(bucket, count)| (upper_of(bucket), count))
     }

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: MIT
-//! What a receiver reports of marked payload in Accurate ECN: the counters of the AccECN options
-//! (RFC 9768, 3.2.3).
+//! A receiver's report of marked payload in Accurate ECN: the counters of the AccECN options (RFC
+//! 9768, 3.2.3).
 
 use crate::step::EcnBytes;
 use ackwise_capture::AccEcn;
 
-/// Where the counters for ECT(0), CE and ECT(1) begin (3.2.1).
+/// Initial values of the counters for ECT(0), CE and ECT(1) (3.2.1).
 const BEGIN: [u32; 3] = [1, 0, 1];
 
-/// The counters that the options of one endpoint carry.
+/// State of the counters in the options of one endpoint.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum EcnCounters {
-    /// Not agreed on, or something on the path clears them (3.2.3.2.4).
+    /// Not negotiated, or cleared by something on the path (3.2.3.2.4).
     Ignored,
-    /// Agreed on, and none was seen.
+    /// Negotiated, but not seen yet.
     Expected,
     Counts {
         last: [Option<u32>; 3],
     },
 }
 
-/// The handshake was not captured: each counter is followed from its first value on.
+/// Without a captured handshake, each counter is followed from its first value on.
 impl Default for EcnCounters {
     fn default() -> Self {
         EcnCounters::Counts { last: [None; 3] }
@@ -28,7 +28,7 @@ impl Default for EcnCounters {
 }
 
 impl EcnCounters {
-    /// By the next packet of the endpoint: bytes not reported before.
+    /// Bytes newly reported by the endpoint's next packet.
     pub fn heard(&mut self, option: &AccEcn) -> Option<EcnBytes> {
         let now = option.counters();
         let mut last = match *self {
@@ -46,8 +46,8 @@ impl EcnCounters {
     }
 }
 
-/// How far a counter rose. It comes at least once in 2^22 bytes (3.2.3.3), so that half of its range tells
-/// a packet that was overtaken from one that is ahead.
+/// Increase of a counter. It is reported at least once in 2^22 bytes (3.2.3.3), so half of its
+/// range distinguishes a packet that was overtaken from one that is ahead.
 fn rise(last: &mut Option<u32>, now: u32) -> u32 {
     let above = u32::BITS - AccEcn::BITS;
     let rise = (now.wrapping_sub(last.unwrap_or(now)) << above) as i32 >> above;
@@ -80,7 +80,7 @@ mod tests {
             for _ in 0..5_000 {
                 let overtaken = std::mem::replace(&mut before, counters);
                 counters = counters.map(|counter| counter + below(1 << 17));
-                // RFC 9768, table 5: what is left out is at the end.
+                // RFC 9768, table 5: fields that are left out are the last ones.
                 let [ect0, ce, ect1] = if below(4) == 0 { overtaken } else { counters };
                 let fields = if order_1 { [ect1, ce, ect0] } else { [ect0, ce, ect1] };
                 let heard = followed.heard(&option(order_1, &fields[..below(4) as usize]));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! One connection: two halves, and the step that each packet is.
+//! One connection: its two halves, and the interpretation of each packet as a step.
 
 use crate::ace::Ace;
 use crate::batch::{Headers, Segment};
@@ -15,10 +15,10 @@ use crate::transit::Transit;
 use ackwise_capture::tcp_flag;
 use std::net::SocketAddr;
 
-/// Bytes of the timestamps option with its padding.
+/// Length of the timestamps option with padding, bytes.
 const TIMESTAMPS_BYTES: u32 = 12;
 
-/// What the SYN of an endpoint says.
+/// Contents of an endpoint's SYN.
 #[derive(Clone, Copy, Debug)]
 struct Syn {
     time_ns: u64,
@@ -29,16 +29,16 @@ struct Syn {
 /// A connection, and the observers of each half.
 #[derive(Debug)]
 pub(crate) struct Flow<O> {
-    /// Packets of the capture in front of its first.
+    /// Number of packets in the capture before its first.
     index: u64,
     endpoints: [SocketAddr; 2],
-    /// Endpoint 0 is the upper one (see [`crate::key::Key::of`]).
+    /// Whether endpoint 0 is the upper one (see [`crate::key::Key::of`]).
     is_upper: bool,
     initiator_known: bool,
     syns: [Option<Syn>; 2],
-    /// RFC 2018, 2: only if both sides permit it. Where a SYN is missing, blocks may come.
+    /// RFC 2018, 2: only if both sides permit it. Where a SYN is missing, blocks may occur.
     uses_sack: bool,
-    /// What each endpoint reports of CE marks, and of marked bytes.
+    /// Each endpoint's report of CE marks, and of marked bytes.
     aces: [Ace; 2],
     ecn_counters: [EcnCounters; 2],
     handshake: Option<Handshake>,
@@ -48,15 +48,15 @@ pub(crate) struct Flow<O> {
     repeated_packets: [u64; 2],
     repeats: [Repeats; 2],
     distances: [Distance; 2],
-    /// From each endpoint to the capture point.
+    /// Transit times from each endpoint to the capture point.
     transits: [Transit; 2],
-    /// `halves[e]`: what endpoint e sends, and what the other acknowledges.
+    /// `halves[e]`: data sent by endpoint e, and its acknowledgment by the other.
     halves: [Half; 2],
     observers: [O; 2],
 }
 
 impl<O: Observer> Flow<O> {
-    /// Of the packets that begin with this one.
+    /// A connection that starts with this packet.
     pub fn new(name: &Name, first: &Headers) -> Self {
         let &Headers { time_ns, flags, from_upper, .. } = first;
         let syn = flags & tcp_flag::SYN != 0;
@@ -86,8 +86,8 @@ impl<O: Observer> Flow<O> {
         }
     }
 
-    /// The packet goes through both halves, and its step to their observers and to `watch`, unless it
-    /// is a copy of another.
+    /// Passes the packet through both halves, and its step to their observers and to `watch`,
+    /// unless it is a copy of an earlier packet.
     pub fn add(&mut self, segment: &Segment<'_>, watch: impl FnOnce(&Step)) {
         let now_ns = segment.time_ns;
         let from = usize::from(segment.from_upper != self.is_upper);
@@ -132,11 +132,11 @@ impl<O: Observer> Flow<O> {
             ack: None,
         };
         self.halves[from].sent(segment, &around, &mut step.data);
-        // The acknowledgment of a reset need not be one of the connection's.
+        // The acknowledgment number of a reset need not belong to the connection.
         if has(tcp_flag::ACK) && !has(tcp_flag::RST) {
             let ack = step.ack.insert(Ack::default());
             self.halves[to].acked(segment, now_ns, ack);
-            // As Linux does: of ACKs that make no progress, none shows which was sent first.
+            // As in Linux: the order of ACKs without progress does not show which was sent first.
             if ack.kind == AckKind::Advancing || ack.sacked_bytes > 0 || has(tcp_flag::SYN) {
                 ack.ce_marks = self.aces[from].heard(segment.flags);
             }
@@ -149,7 +149,7 @@ impl<O: Observer> Flow<O> {
             }
         }
         if O::READS_QUEUES {
-            // Some hosts begin with another clock in their SYN.
+            // Some hosts use another clock in their SYN.
             let stamp = segment.timestamps().map(|(value, _)| value).filter(|_| !has(tcp_flag::SYN));
             step.queued_ns = stamp.and_then(|value| self.transits[from].came(now_ns, value));
         }
@@ -163,7 +163,7 @@ impl<O: Observer> Flow<O> {
     }
 
     fn syn(&mut self, from: usize, segment: &Segment<'_>, now_ns: u64) {
-        // Of SYNs sent again the last in front of the answer counts.
+        // If SYNs are retransmitted, the last one before the answer counts.
         if self.syns[1 - from].is_some() && self.syns[from].is_some() {
             return;
         }
@@ -186,8 +186,8 @@ impl<O: Observer> Flow<O> {
         let mss = options.iter().flatten().filter_map(|o| o.mss_bytes).min();
         for e in [0, 1] {
             self.halves[e].mss_limit_bytes = mss.map(|mss| u32::from(mss).saturating_sub(stamps).max(1));
-            // RFC 7323, 2.2: on only if both SYNs carry the option; a SYN-ACK carries it only in
-            // answer to one. The peer's scale is that of the windows for what e sends.
+            // RFC 7323, 2.2: scaling is on only if both SYNs carry the option; a SYN-ACK carries it
+            // only in answer to one. The peer's scale applies to the windows for data sent by e.
             self.halves[e].scale.set(match (options[e], options[1 - e]) {
                 (Some(mine), Some(peer)) => match (mine.window_scale, peer.window_scale) {
                     (Some(_), Some(shift)) => Some(shift),
@@ -218,7 +218,7 @@ impl<O: Observer> Flow<O> {
         Some(Ecn::of([syn?, syn_ack?]))
     }
 
-    /// The connection is over, or the capture is.
+    /// Ends the connection, or the capture.
     pub fn finish(self, ending: Ending) -> Connection<O::Report> {
         let end_ns = self.last_ns;
         let distances_ns = [0, 1].map(|e| self.distances[e].min_ns());
@@ -256,7 +256,7 @@ impl<O: Observer> Flow<O> {
     }
 }
 
-/// Both sides of the capture point, as far as they are known.
+/// RTT of the whole path: the sum of both sides of the capture point, as far as known.
 fn path_of(distances: [Option<Recent>; 2]) -> Option<Recent> {
     match distances {
         [Some(a), Some(b)] => Some(Recent { min_ns: a.min_ns + b.min_ns, max_ns: a.max_ns + b.max_ns }),

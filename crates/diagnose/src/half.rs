@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! One half of a connection: what one endpoint sends, and what its peer acknowledges.
+//! One half of a connection: the data of one endpoint, and its acknowledgment by the peer.
 
 use crate::batch::Segment;
 use crate::distance::Recent;
@@ -12,24 +12,25 @@ use crate::step::{Ack, AckKind, Data, DataKind, SenderView};
 use ackwise_capture::tcp_flag;
 use std::collections::VecDeque;
 
-/// Packets kept until they are acknowledged; older ones are forgotten, so that memory is bounded.
+/// Maximum number of packets kept until they are acknowledged; older ones are forgotten, so that
+/// memory is bounded.
 const OUTSTANDING_MAX: usize = 1 << 16;
-/// The same while no packet of the peer was seen: ACKs will hardly come.
+/// The same maximum while no packet of the peer was seen, so that ACKs are unlikely.
 const UNANSWERED_MAX: usize = 32;
-/// ACKs on their way to the data sender.
+/// Maximum number of ACKs in flight to the data sender.
 const UNDERWAY_MAX: usize = 1 << 12;
-/// Where no path is known, a packet this late was not overtaken but sent again.
+/// Where the path's RTT is unknown, a packet this late was retransmitted, not overtaken.
 const REORDER_NS: u64 = 3_000_000;
-/// Largest segment within an MTU of 1500, and the smallest that every host takes.
+/// Largest segment within an MTU of 1500, and the smallest that every host accepts.
 const MTU_BYTES: u32 = 1500;
 const SMALL_MSS_BYTES: u32 = 536;
 
-/// A packet with data that is not acknowledged.
+/// An unacknowledged packet with data.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     start: u64,
     end: u64,
-    /// When it passed, the last time.
+    /// Time at which it last passed.
     time_ns: u64,
     timestamp: u32,
     segments: u32,
@@ -47,7 +48,7 @@ struct Advert {
     edge: u64,
 }
 
-/// The packet that showed the newest hole.
+/// The packet that revealed the newest hole.
 #[derive(Clone, Copy, Debug, Default)]
 struct Exposed {
     time_ns: u64,
@@ -55,21 +56,21 @@ struct Exposed {
     timestamp: Option<u32>,
 }
 
-/// What a half needs to know of its surroundings.
+/// State of the connection that a half needs to interpret a packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Around {
     pub time_ns: u64,
-    /// Between the capture point and the data sender.
+    /// RTT between the capture point and the data sender.
     pub sender: Option<Recent>,
-    /// The shortest of all, 0 before the first.
+    /// Minimum of this RTT; 0 before the first sample.
     pub sender_least_ns: u64,
-    /// Between both endpoints.
+    /// RTT between both endpoints.
     pub path: Option<Recent>,
     pub sack: bool,
 }
 
 impl Around {
-    /// The shortest RTT of late between capture point and data sender.
+    /// Recent minimum RTT between capture point and data sender, nanoseconds.
     fn sender_ns(&self) -> u64 {
         self.sender.map_or(0, |recent| recent.min_ns)
     }
@@ -77,24 +78,24 @@ impl Around {
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Half {
-    /// Number of the SYN, where one was captured.
+    /// Sequence number of the SYN, if it was captured.
     pub isn: Option<u64>,
-    /// The first number of data; none before any number was seen.
+    /// First sequence number of data; None before any number was seen.
     first: Option<u64>,
     nxt: u64,
     una: u64,
-    /// The peer acknowledged something.
+    /// Whether the peer acknowledged anything.
     pub is_answered: bool,
     outstanding: VecDeque<Sent>,
-    /// Skipped, and not seen since.
+    /// Ranges that were skipped and not seen since.
     holes: Ranges,
     exposed: Exposed,
-    /// Acknowledged before it was seen: the capture may have changed the order of directions.
+    /// Range acknowledged before it was seen: the capture may have reordered the two directions.
     unseen: (u64, u64),
     sacked: Ranges,
-    /// When the latest was sent of what is acknowledged: earlier packets are lost (RFC 8985, 6.2).
+    /// Send time of the newest acknowledged packet: packets sent earlier are lost (RFC 8985, 6.2).
     newest_acked_ns: u64,
-    /// MSS options of the handshake allow this much, timestamps subtracted.
+    /// Maximum segment by the MSS options of the handshake, timestamps subtracted.
     pub mss_limit_bytes: Option<u32>,
     largest_bytes: u32,
     /// Scale of the windows that the peer advertises.
@@ -105,7 +106,7 @@ pub(crate) struct Half {
     edge: u64,
     recovery: Recovery,
     last_data_ns: Option<u64>,
-    /// The latest packet was a keep-alive or a window probe.
+    /// Type of the latest packet if it was a keep-alive or a window probe.
     probed: Option<DataKind>,
     underway: VecDeque<Advert>,
     heard: Advert,
@@ -127,23 +128,23 @@ impl Half {
         }
     }
 
-    /// The first number of data.
+    /// First sequence number of data.
     pub fn first(&self) -> Option<u64> {
         self.first
     }
 
-    /// Highest numbers sent and acknowledged.
+    /// Highest sequence numbers sent and acknowledged.
     pub fn highest(&self) -> (u64, u64) {
         (self.nxt, self.una)
     }
 
-    /// Largest segment.
+    /// Largest segment, bytes.
     pub fn mss_bytes(&self) -> u32 {
         self.mss_limit_bytes.unwrap_or(self.largest_bytes.max(SMALL_MSS_BYTES))
     }
 
-    /// Its first number or data of it was captured: what is acknowledged from here on and was not seen,
-    /// the capture lost.
+    /// Whether its first sequence number or data was captured: data acknowledged from here on but
+    /// not seen was lost by the capture.
     fn has_begun(&self) -> bool {
         self.isn.is_some() || self.last_data_ns.is_some()
     }
@@ -160,13 +161,13 @@ impl Half {
         self.is_answered && self.window_bytes == 0
     }
 
-    /// A packet of the data sender. What it is is written in place, over defaults: it is too large to be moved
-    /// for each.
+    /// Processes a packet of the data sender. The result is written into `data`, which starts with
+    /// defaults, because it is too large to be moved for each packet.
     pub fn sent(&mut self, segment: &Segment<'_>, around: &Around, data: &mut Data) {
         let has = |flag| segment.has(flag);
         let flight_before_bytes = self.flight_bytes();
         if has(tcp_flag::RST) {
-            // The numbers of a reset need not lie near the connection's.
+            // Sequence numbers of a reset may be far from the connection's.
             return self.begin(segment, (self.nxt, self.nxt), flight_before_bytes, around, data);
         }
         let number = self.number(segment.seq);
@@ -225,8 +226,8 @@ impl Half {
         data.sender = self.sender_view(segment, around);
     }
 
-    /// Nothing new that asks for an answer: at most one byte, of a number that is acknowledged or
-    /// into a closed window.
+    /// Whether the packet is a probe without new data: at most one byte, either below the
+    /// acknowledged number or into a closed window.
     fn probe(&self, start: u64, end: u64) -> Option<DataKind> {
         let below = start + 1 == self.una && end <= self.una;
         match (self.window_is_closed(), end - start) {
@@ -237,14 +238,15 @@ impl Half {
         }
     }
 
-    /// What the sender had heard is in the timestamp that it echoes, as exactly as the receiver's clock
-    /// ticks; within a tick, and without timestamps, the RTT to the sender says it.
+    /// What the sender had heard when it sent the packet. The timestamp that it echoes shows this
+    /// to a tick of the receiver's clock; within a tick, and without timestamps, the RTT to the
+    /// sender does.
     fn sender_view(&mut self, segment: &Segment<'_>, around: &Around) -> SenderView {
         let echo = segment.timestamps().map(|(_, echo)| echo);
         let path_ns = if echo.is_some() { around.sender_least_ns } else { around.sender_ns() };
         let reached = |advert: &Advert, heard: &Advert| match advert.stamp.zip(echo) {
             Some((stamp, echo)) if stamp != echo => (echo.wrapping_sub(stamp) as i32) > 0,
-            // Of the ACKs of this tick the first one was heard.
+            // The first of the ACKs within this tick was heard.
             Some((stamp, _)) if heard.stamp != Some(stamp) => true,
             _ => advert.time_ns + path_ns <= around.time_ns,
         };
@@ -252,7 +254,8 @@ impl Half {
             self.heard = advert;
             self.underway.pop_front();
         }
-        // An ACK that should have reached it and has not waits in a queue, as the one before it did.
+        // An ACK that should have reached the sender but did not is waiting in a queue, like the
+        // one before it.
         let late = self.underway.front().filter(|next| next.time_ns + path_ns <= around.time_ns);
         let (since_ns, distance_ns) = match late {
             Some(next) => (next.time_ns - self.heard.time_ns, around.time_ns - self.heard.time_ns),
@@ -267,13 +270,13 @@ impl Half {
         }
     }
 
-    /// Since an ACK reached the data sender.
+    /// Time since an ACK reached the data sender.
     fn since_ack_ns(&self, around: &Around) -> Option<u64> {
         let heard_ns = self.heard.time_ns + around.sender_ns();
         (self.heard.time_ns > 0).then(|| around.time_ns.saturating_sub(heard_ns))
     }
 
-    /// Numbers pass: are they new, late, or sent again?
+    /// Classifies passing sequence numbers as new, late or retransmitted.
     fn transmit(&mut self, segment: &Segment<'_>, around: &Around, data: &mut Data) -> DataKind {
         let (start, end) = (data.start, data.end);
         if self.first.is_some_and(|first| end <= first) {
@@ -291,7 +294,7 @@ impl Half {
         };
         let above = payload_end.saturating_sub(start.max(self.nxt)).min(segment.payload_len.into());
         if start >= self.nxt {
-            // What was in flight when the capture began is no hole.
+            // Data in flight when the capture started is not a hole.
             if start > self.nxt && self.has_begun() {
                 data.skipped_bytes = start - self.nxt;
                 self.holes.insert(self.nxt, start);
@@ -347,18 +350,18 @@ impl Half {
         DataKind::Retransmission(cause)
     }
 
-    /// How long the sender had neither sent data nor heard an ACK.
+    /// Time for which the sender had neither sent data nor received an ACK.
     fn sender_silence_ns(&self, around: &Around) -> u64 {
         let data_ns = self.last_data_ns.map_or(u64::MAX, |last| around.time_ns - last);
         let ack_ns = self.since_ack_ns(around).unwrap_or(u64::MAX);
         data_ns.min(ack_ns)
     }
 
-    /// The numbers fill a hole: was the packet overtaken on its way, and not sent again?
+    /// Whether a packet that fills a hole was overtaken on its way, and not retransmitted.
     fn was_overtaken(&self, segment: &Segment<'_>, around: &Around) -> bool {
         let since_ns = around.time_ns - self.exposed.time_ns;
         if let (Some((value, _)), Some(exposed)) = (segment.timestamps(), self.exposed.timestamp) {
-            // The clock of the sender decides where it moved between the two.
+            // If the sender's clock advanced between the two, it decides.
             match exposed.wrapping_sub(value) as i32 {
                 0 => {}
                 n => return n > 0,
@@ -387,7 +390,8 @@ impl Half {
         }
     }
 
-    /// Sent again, in whatever pieces: no samples of the RTT from these. When they were sent before.
+    /// Marks the range as retransmitted, in whatever pieces: it yields no RTT samples. Returns the
+    /// time of the earlier copy.
     fn mark_again(&mut self, sent: &Sent) -> Option<u64> {
         let first = self.outstanding.partition_point(|s| s.end <= sent.start);
         let mut before_ns = None;
@@ -403,7 +407,7 @@ impl Half {
         before_ns
     }
 
-    /// A packet of the receiver, the same way.
+    /// Processes a packet of the receiver, in the same way.
     pub fn acked(&mut self, segment: &Segment<'_>, time_ns: u64, ack: &mut Ack) {
         let number = self.number(segment.ack);
         self.start_at(number);
@@ -436,7 +440,7 @@ impl Half {
         } else if number == una {
             let same_window = self.window_bytes == window_before;
             ack.kind = match is_first {
-                // Of the SYN, or the first one captured: there is nothing to compare it with.
+                // The ACK of the SYN, or the first one captured: nothing to compare it with.
                 true => AckKind::Unchanged,
                 false => self.unchanged_kind(segment, same_window, flight_before_bytes, ack),
             };
@@ -453,7 +457,7 @@ impl Half {
         if number >= una {
             let stamp = segment.timestamps().map(|(value, _)| value);
             let advert = Advert { time_ns, stamp, una: self.una, edge: self.edge };
-            // A sender that was never seen has no packet that would ask for it.
+            // A sender that was never seen has sent no packet that would request it.
             if self.last_data_ns.is_some() {
                 self.tell(advert);
             } else {
@@ -462,7 +466,7 @@ impl Half {
         }
     }
 
-    /// An ACK that repeats its number.
+    /// Type of an ACK that repeats its number.
     fn unchanged_kind(
         &self,
         segment: &Segment<'_>,
@@ -537,7 +541,7 @@ impl Half {
     }
 }
 
-/// RFC 2883, 4: the first block lies below the acknowledgment, or within the second.
+/// D-SACK block (RFC 2883, 4): the first block lies below the acknowledgment, or within the second.
 fn dsack(number: u64, segment: &Segment<'_>, unwrap: impl Fn(u32) -> u64) -> Option<(u64, u64)> {
     let mut blocks = segment.sack_blocks().iter().map(|&(from, to)| (unwrap(from), unwrap(to)));
     let block = blocks.next().filter(|b| b.0 < b.1)?;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! IP identifications of an endpoint that counts its packets, as Linux does for each connection: a gap
-//! is packets that were sent and did not come to the capture point.
+//! IP identification of an endpoint that counts its packets, as Linux does for each connection: a
+//! gap means packets that were sent but did not reach the capture point.
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Idents {
@@ -8,22 +8,22 @@ pub(crate) struct Idents {
     in_order: u8,
 }
 
-/// Where the identification of a packet stands.
+/// Position of a packet's identification in the endpoint's count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ident {
-    /// Above the one behind the highest; negative: the packet was overtaken, or sent twice. Any number
-    /// where the endpoint does not count.
+    /// Distance from the successor of the highest one; negative: the packet was overtaken, or sent
+    /// twice. Arbitrary where the endpoint does not count.
     pub ahead: i16,
-    /// So many came in order before that it is no accident.
+    /// Whether enough came in order before that it is no accident.
     pub counts: bool,
 }
 
 impl Idents {
-    /// In a row.
+    /// Number in a row that is no accident.
     const COUNTS: u8 = 4;
     const GAP_MAX: u16 = 256;
 
-    /// A packet of `segments` segments, each of which takes a number.
+    /// Processes a packet of `segments` segments, each of which uses one identification.
     pub fn came(&mut self, number: u16, segments: u32) -> Ident {
         let behind_it = Some(number.wrapping_add(segments as u16));
         let Some(next) = self.next else {
@@ -46,7 +46,7 @@ impl Idents {
 }
 
 impl Ident {
-    /// Packets missing in front of this one; none where identifications do not say.
+    /// Number of packets missing before this one; 0 where identifications are no evidence.
     pub fn missing_packets(self) -> u32 {
         match u16::try_from(self.ahead) {
             Ok(ahead) if self.counts && ahead <= Idents::GAP_MAX => ahead.into(),
@@ -59,7 +59,7 @@ impl Ident {
 mod tests {
     use super::*;
 
-    /// What the identifications of packets of one segment say, one after the other.
+    /// Missing packets according to the identifications of single-segment packets in sequence.
     fn missing(numbers: impl IntoIterator<Item = u16>) -> Vec<u32> {
         let mut idents = Idents::default();
         numbers.into_iter().map(|number| idents.came(number, 1).missing_packets()).collect()

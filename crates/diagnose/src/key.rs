@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! The two endpoints of a connection, whichever sent a packet, as numbers that are quick to compare
-//! and to hash.
+//! The two endpoints of a connection, independent of direction, as integers that are fast to
+//! compare and to hash.
 
 use ackwise_capture::TcpSegment;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
@@ -15,13 +15,14 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    /// The upper of the two endpoints sent the packet; where they are equal, none is.
+    /// The key, and whether the upper of the two endpoints sent the packet; if they are equal,
+    /// neither is the upper.
     #[inline]
     pub fn of(segment: &TcpSegment) -> (Self, bool) {
         Key::between(&segment.src, &segment.dst)
     }
 
-    /// The same for any two endpoints.
+    /// The key for any two endpoints, and whether `src` is the upper one.
     #[inline]
     pub fn between(src: &SocketAddr, dst: &SocketAddr) -> (Self, bool) {
         let (SocketAddr::V4(a), SocketAddr::V4(b)) = (src, dst) else { return Key::between_any(src, dst) };
@@ -44,7 +45,7 @@ impl Key {
         (Key { lower: halves(lower), upper: halves(upper), ports, is_ipv4 }, from_upper)
     }
 
-    /// The lower one first.
+    /// Both endpoints, the lower one first.
     pub fn endpoints(&self) -> [SocketAddr; 2] {
         [(self.lower, self.ports[0]), (self.upper, self.ports[1])].map(|([high, low], port)| {
             let ip = match self.is_ipv4 {
@@ -76,8 +77,8 @@ fn number(address: &SocketAddr) -> (u128, u16) {
     }
 }
 
-/// Hashes for tables of strangers' addresses: multiplications, as they take a fraction of the time of
-/// the standard library's, and seeds that nobody can foresee.
+/// Hashes for tables indexed by untrusted addresses: multiplications, which take a fraction of the
+/// time of the standard library's hash, with seeds that nobody can predict.
 #[derive(Clone, Debug)]
 pub(crate) struct Seeds([u64; 2]);
 
@@ -145,7 +146,7 @@ mod tests {
         assert!(ipv4 != ipv6, "the same number in another family");
     }
 
-    /// The low bits choose a place, the high ones tell its tenants apart.
+    /// The low bits select a slot, the high ones distinguish entries in it.
     #[test]
     fn ports_and_addresses_that_count_up_are_spread_evenly() {
         let seeds = Seeds::default();
@@ -157,7 +158,7 @@ mod tests {
                 let (key, _) = Key::between(&client, &SocketAddr::from(([192, 0, 2, 1], 443)));
                 places[(seeds.hash_one(key) >> shift) as usize % 128] += 1;
             }
-            // 100 each, with ten standard deviations.
+            // 100 each, within ten standard deviations.
             assert!(places.iter().all(|n| (1..200).contains(n)), "{places:?}");
         }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What the TCP connections of a capture did: one pass over its packets, which are not kept.
+//! Diagnosis of the TCP connections of a capture, in one pass over its packets, which are not kept.
 //!
 //! ```no_run
 //! use ackwise_capture::{ReadOptions, Source};
@@ -15,10 +15,10 @@
 //! # Ok::<(), ackwise_capture::CaptureError>(())
 //! ```
 //!
-//! [`shelves`] keeps packets until those of the same few connections can be followed together, in one
-//! thread or several; [`table`] finds the connection of a packet; [`flow`] works out once what the packet
-//! means, as a [`step::Step`]; [`observers`] watch the steps. A connection has two halves: what one endpoint
-//! sends, and what the other acknowledges.
+//! [`shelves`] collects packets until those of the same few connections can be followed together,
+//! in one thread or several; [`table`] finds the connection of a packet; [`flow`] interprets the
+//! packet once, as a [`step::Step`]; [`observers`] watch the steps. A connection has two halves:
+//! the data of one endpoint, with its acknowledgment by the other.
 //!
 //! Input is untrusted: nothing panics, and memory is bounded for each connection.
 #![forbid(unsafe_code)]
@@ -73,20 +73,19 @@ use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use table::{Arrival, Arrive};
 
-/// A capture, diagnosed.
+/// The diagnosis of a capture.
 #[derive(Clone, Debug, Serialize)]
 pub struct Diagnosis<H = Half> {
     #[serde(flatten)]
     pub notes: CaptureNotes,
-    /// In the order of their first packets.
+    /// Connections in the order of their first packets.
     pub connections: Vec<Box<Connection<H>>>,
 }
 
 /// Diagnoses the connections of all sources together, in one pass. The result is the same for any
 /// number of threads.
 ///
-/// # Errors
-/// As [`ackwise_capture::packets`].
+/// # Errors Those of [`ackwise_capture::packets`].
 pub fn diagnose<'a>(
     sources: impl IntoIterator<Item = Source<'a>>,
     options: &ReadOptions<'_>,
@@ -95,10 +94,9 @@ pub fn diagnose<'a>(
     observe::<All>(sources, options, threads)
 }
 
-/// The same without judgments: statistics only, in a third of the time.
+/// Like [`diagnose`], without judgments: statistics only, in a third of the time.
 ///
-/// # Errors
-/// As [`diagnose`].
+/// # Errors Those of [`diagnose`].
 pub fn statistics<'a>(
     sources: impl IntoIterator<Item = Source<'a>>,
     options: &ReadOptions<'_>,
@@ -124,10 +122,11 @@ where
     Ok(Diagnosis { notes, connections })
 }
 
-/// Two years: what claims to come later has a damaged time, and sums of times must fit 64 bits.
+/// Timestamps more than two years after the first are treated as corrupt: sums of times must fit
+/// into 64 bits.
 const LONGEST_NS: u64 = 1 << 56;
 
-/// Gives each packet its time and its place in the capture.
+/// Assigns each packet its time and its position in the capture.
 struct Arrivals<'t, T> {
     to: &'t mut T,
     start_ns: Option<u64>,

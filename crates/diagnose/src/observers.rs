@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What watches the steps of one half. To add a statistic: one file, and its line below.
+//! Observers of the steps of one half. A new statistic needs one file, and its line below.
 
 use crate::acks;
 use crate::counts::Counts;
@@ -10,42 +10,42 @@ use crate::step::Step;
 use crate::window::Window;
 use serde::Serialize;
 
-/// Watches one half in bounded memory. Every step of the connection comes to it once, in one of
+/// Watches one half in bounded memory. Every step of the connection is passed to it once, in one of
 /// two ways.
 pub trait Observer: Default {
     type Report: Serialize;
-    /// Reads [`Step::queued_ns`], which is worked out for nobody else.
+    /// Whether it reads [`Step::queued_ns`], which is computed only on demand.
     const READS_QUEUES: bool = false;
 
-    /// The data sender of this half sent a packet: [`Step::data`] is about this half.
+    /// The data sender of this half sent a packet; [`Step::data`] refers to this half.
     fn sent(&mut self, _step: &Step) {}
 
-    /// Its receiver sent one: [`Step::ack`] is about this half.
+    /// The receiver of this half sent a packet; [`Step::ack`] refers to this half.
     fn acked(&mut self, _step: &Step) {}
 
     fn finish(self, end: &End) -> Self::Report;
 }
 
-/// A half at the end of its connection, or of the capture.
+/// State of a half at the end of its connection or of the capture.
 #[derive(Clone, Debug)]
 pub struct End {
-    /// The last packet of the connection.
+    /// Time of the connection's last packet.
     pub time_ns: u64,
-    /// The first number of data; none where no number was seen.
+    /// First sequence number of data; None where no number was seen.
     pub first: Option<u64>,
-    /// Highest numbers sent and acknowledged.
+    /// Highest sequence numbers sent and acknowledged.
     pub nxt: u64,
     pub una: u64,
-    /// The receiver acknowledged something.
+    /// Whether the receiver acknowledged anything.
     pub is_answered: bool,
     pub mss_bytes: u32,
-    /// Smallest RTT between the capture point and the data sender, and the receiver.
+    /// Minimum RTT between the capture point and the data sender, and the receiver.
     pub distance_ns: [Option<u64>; 2],
-    /// How long the receiver took for its answer in the handshake.
+    /// Time that the receiver took for its answer in the handshake.
     pub handshake_ns: Option<u64>,
 }
 
-/// Steps alone.
+/// Steps without an observer.
 impl Observer for () {
     type Report = ();
 
@@ -85,33 +85,33 @@ macro_rules! observers {
 }
 
 observers! {
-    /// What one endpoint sent, and how the other acknowledged it.
+    /// Data of one endpoint, and its acknowledgment by the other.
     All -> Half {
-        /// Packets, segments, bytes, ACKs by kind.
+        /// Counts of packets, segments, bytes and ACKs by type.
         counts: Counts,
         /// Throughput, goodput, idle gaps.
         rate: Rate,
-        /// From data to its ACK.
+        /// RTT from data to its ACK.
         rtt: Rtt,
-        /// How ACKs are made.
+        /// How the receiver acknowledges.
         acking: acks::Watch,
         /// Bytes in flight and the advertised window.
         window: Window,
-        /// What limits it, and when.
+        /// The limits over time.
         limits: Limits,
     }
 }
 
 observers! {
-    /// The same without judgments: what tcptrace and tshark count, too.
+    /// Statistics without judgments: the figures that tcptrace and tshark also count.
     Counted -> Statistics {
-        /// As in [`Half`].
+        /// Same as in [`Half`].
         counts: Counts,
-        /// As in [`Half`].
+        /// Same as in [`Half`].
         rate: Rate,
-        /// As in [`Half`].
+        /// Same as in [`Half`].
         rtt: Rtt,
-        /// As in [`Half`].
+        /// Same as in [`Half`].
         window: Window,
     }
 }

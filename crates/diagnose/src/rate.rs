@@ -5,7 +5,7 @@ use crate::observers::{End, Observer};
 use crate::step::{AckKind, Step};
 use serde::Serialize;
 
-/// Silence of a half that had data to wait for, or none.
+/// Silences, with and without data in flight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Gaps {
     pub count: u64,
@@ -23,18 +23,18 @@ impl Gaps {
 
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Rate {
-    /// First and last packet with data, since the start of the capture.
+    /// Times of the first and the last packet with data, since the start of the capture.
     pub first_data_ns: Option<u64>,
     pub last_data_ns: Option<u64>,
     pub last_advance_ns: Option<u64>,
-    /// Payload from the first to the last packet with data, with what was sent again.
+    /// Rate of payload from the first to the last packet with data, including retransmissions.
     pub throughput_bps: Option<f64>,
-    /// Acknowledged from the first packet with data to the last advancing ACK.
+    /// Rate of acknowledged payload from the first packet with data to the last advancing ACK.
     pub goodput_bps: Option<f64>,
     /// Longest time between two packets of the data sender.
     pub longest_silence_ns: u64,
-    /// Silences of both endpoints, of more than two RTTs, that ended with data of this one: nothing was
-    /// in flight at the capture point, or something was.
+    /// Silences of both endpoints for more than two RTTs that ended with data of this one, by
+    /// whether anything was in flight at the capture point.
     pub idle: Gaps,
     pub waiting: Gaps,
     #[serde(skip)]

@@ -1,28 +1,29 @@
 // SPDX-License-Identifier: MIT
-//! Copies of one packet, as a mirror port of two sides or a capture of several interfaces has them.
+//! Copies of a packet, as captured at a mirror port of two sides or on several interfaces.
 
 use crate::batch::Segment;
 
 const KEPT: usize = 16;
-/// A copy takes another way within one network.
+/// Maximum delay of a copy, which takes another way within one network.
 const COPY_NS: u64 = 1_000_000_000;
-/// Without an IP identification a retransmission can look the same, but comes no sooner.
+/// Without an IP identification a retransmission can look the same, but does not come sooner than
+/// this.
 const SAME_TICK_NS: u64 = 1_000_000;
 
 /// The latest packets of one direction.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Repeats {
-    /// Low and high halves: all low ones are compared in a few instructions.
+    /// Low and high halves of fingerprints: all low ones are compared in a few instructions.
     prints: [[u32; KEPT]; 2],
     times_ns: [u64; KEPT],
     next: usize,
     last: Option<(u16, u32)>,
-    /// The sender does not number its packets.
+    /// Whether the sender does not number its packets.
     is_fixed: bool,
 }
 
 impl Repeats {
-    /// Whether the packet is a copy of one before it; keeps it if not.
+    /// Whether the packet is a copy of an earlier one; remembers it if not.
     pub fn is_repeat(
         &mut self,
         time_ns: u64,
@@ -40,7 +41,7 @@ impl Repeats {
             } else if segment.payload_len > 0 || sack {
                 SAME_TICK_NS.min(rtt_ns.map_or(SAME_TICK_NS / 10, |rtt| rtt / 2))
             } else {
-                // Duplicate ACKs are all alike.
+                // Duplicate ACKs are all equal.
                 0
             };
             if time_ns - self.times_ns[i] < most_ns {
@@ -66,7 +67,8 @@ impl Repeats {
     }
 }
 
-/// All that a copy has in common with its packet: not the TTL, which routers change.
+/// Fingerprint of everything that a copy has in common with its packet; not the TTL, which routers
+/// change.
 fn print_of(s: &Segment<'_>) -> [u32; 2] {
     let (value, echo) = s.timestamps().unwrap_or_default();
     let (from, to) = s.sack_blocks().first().copied().unwrap_or_default();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What is said about one connection.
+//! The report on one connection.
 
 use crate::observers::Half;
 use serde::Serialize;
@@ -7,10 +7,10 @@ use std::net::SocketAddr;
 
 /// How a connection ended within the capture.
 pub use ackwise_capture::Ending;
-/// Times of the three packets that open it.
+/// Times of the three packets that open a connection.
 pub use ackwise_capture::Handshake;
 
-/// What the SYN of an endpoint offers.
+/// Options offered by an endpoint's SYN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Options {
     pub mss_bytes: Option<u16>,
@@ -19,7 +19,7 @@ pub struct Options {
     pub timestamps: bool,
 }
 
-/// What the handshake agreed on.
+/// Version of ECN negotiated in the handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ecn {
@@ -31,7 +31,7 @@ pub enum Ecn {
 }
 
 impl Ecn {
-    /// By the flags of SYN and SYN-ACK (RFC 3168, 6.1.1; RFC 9768, table 2).
+    /// The version according to the flags of SYN and SYN-ACK (RFC 3168, 6.1.1; RFC 9768, table 2).
     pub(crate) fn of([syn, syn_ack]: [u16; 2]) -> Self {
         use ackwise_capture::tcp_flag::{AE, CWR, ECE};
         let all = AE | CWR | ECE;
@@ -46,28 +46,28 @@ impl Ecn {
     }
 }
 
-/// A connection; half 0 is what endpoint 0 sends and endpoint 1 acknowledges.
+/// A connection; half 0 is the data of endpoint 0, acknowledged by endpoint 1.
 #[derive(Clone, Debug, Serialize)]
 pub struct Connection<H = Half> {
-    /// Rises in the order of first packets; without gaps from [`crate::diagnose`].
+    /// Increases in the order of first packets; without gaps from [`crate::diagnose`].
     pub index: u64,
-    /// 0 sent the SYN; without handshake, 0 sent the first packet.
+    /// Endpoint 0 sent the SYN; without a handshake, it sent the first packet.
     pub endpoints: [SocketAddr; 2],
-    /// Endpoint 0 is known to have opened the connection.
+    /// Whether endpoint 0 is known to have opened the connection.
     pub initiator_known: bool,
-    /// First and last packet, since the start of the capture.
+    /// Times of the first and the last packet since the start of the capture.
     pub start_ns: u64,
     pub end_ns: u64,
     pub ending: Ending,
     pub packets: u64,
-    /// Copies of packets, by sender; nothing else counts them.
+    /// Number of packet copies, by sender; they are not counted elsewhere.
     pub repeated_packets: [u64; 2],
-    /// By sender; none where the SYN was not captured.
+    /// Options by sender; None where the SYN was not captured.
     pub options: [Option<Options>; 2],
     /// None where a SYN was not captured.
     pub ecn: Option<Ecn>,
     pub handshake: Option<Handshake>,
-    /// Smallest RTT between the capture point and each endpoint.
+    /// Minimum RTT between the capture point and each endpoint.
     pub distance_ns: [Option<u64>; 2],
     pub halves: [H; 2],
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! RTT between the capture point and the receiver, its delay included.
+//! RTT between the capture point and the receiver, including the receiver's delay.
 
 use crate::distribution::Distribution;
 use crate::observers::{End, Observer};
@@ -8,9 +8,9 @@ use serde::Serialize;
 
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Rtt {
-    /// From a packet that was sent once to the ACK of its end (Karn's rule).
+    /// Time from a packet that was sent once to the ACK of its end (Karn's rule).
     pub data_ns: Distribution,
-    /// From the packet with a timestamp to the ACK that echoes it.
+    /// Time from the packet with a timestamp to the ACK that echoes it.
     pub timestamp_ns: Distribution,
 }
 

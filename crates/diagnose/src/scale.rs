@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT
-//! How far the windows in a header are shifted (RFC 7323, 2.2). The handshake says so; a capture that
-//! begins later shows it where a sender fills the window again and again.
+//! Shift of the windows in headers (RFC 7323, 2.2). The handshake contains it; a capture that
+//! starts later shows it where a sender fills the window repeatedly.
 
-/// RFC 7323, 2.3.
+/// Maximum shift (RFC 7323, 2.3).
 const SHIFT_MAX: u8 = 14;
-/// A sender that stops so often just within the window stops because of it.
+/// A sender that stops this often just within the window stops because of it.
 const FILLS: u32 = 16;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Scale {
     from_handshake: Option<u8>,
-    /// The smallest shift that allows what was sent, and how often the sender filled that window.
+    /// The smallest shift that allows the data sent, and how often the sender filled that window.
     least: u8,
     fills: u32,
 }
 
 impl Scale {
-    /// What the SYNs say, if they were captured.
+    /// Sets the shift from the SYNs, if they were captured.
     pub fn set(&mut self, shift: Option<u8>) {
         self.from_handshake = shift;
     }
@@ -29,8 +29,9 @@ impl Scale {
         self.from_handshake.is_some() || self.fills >= FILLS
     }
 
-    /// Data was sent into a window of `header` units: `flight_bytes` above what had been acknowledged
-    /// here, `heard_bytes` above what the sender had heard of, up to `slack_bytes` in front of the edge.
+    /// Records data sent into a window of `header` units: `flight_bytes` above the number
+    /// acknowledged here, `heard_bytes` above the number that the sender had heard of, ending up to
+    /// `slack_bytes` before the edge.
     pub fn sent(
         &mut self,
         header: u16,
@@ -44,7 +45,7 @@ impl Scale {
         }
         let before = self.least;
         let allowed_bytes = |shift: u8| u64::from(header) << shift;
-        // What the sender had heard is known to a tick of its clock.
+        // The sender's view is known only to a tick of its clock.
         let exceeds =
             |shift: u8| flight_bytes > allowed_bytes(shift) || 2 * heard_bytes > 3 * allowed_bytes(shift);
         while self.least < SHIFT_MAX && exceeds(self.least) {
@@ -62,7 +63,7 @@ impl Scale {
 mod tests {
     use super::*;
 
-    /// A window of 500 units of 128 bytes, and a sender that has so much in flight.
+    /// State after a window of 500 units of 128 bytes and a sender with this much in flight.
     fn after(flight_bytes: u64, packets: u32) -> Scale {
         let mut scale = Scale::default();
         for _ in 0..packets {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
-//! Connections on shelves, by the hash of their endpoints, followed a shelf at a time.
+//! Connections grouped into shelves by the hash of their endpoints, and followed one shelf at a
+//! time.
 //!
-//! A connection with its observers takes some kilobytes. Where thousands are open, they are out of the
-//! processor's caches whenever a packet comes. So packets wait until there are many, sorted by shelf, and
-//! are then followed connection by connection. It also is what threads share: whoever has time takes the
-//! next shelf. A shelf is with one thread at a time, and nothing in it depends on which.
+//! A connection with its observers takes some kilobytes. With thousands of open connections, they
+//! have left the processor's caches by the time the next packet arrives. Packets are therefore
+//! collected by shelf until there are many, and then followed connection by connection. A shelf is
+//! also the unit of work of a thread: an idle thread takes the next one. Only one thread at a time
+//! works on a shelf, and the result does not depend on which.
 
 use crate::batch::{Batch, Headers, Segment};
 use crate::flow::Flow;
@@ -18,20 +20,21 @@ use std::ops::Range;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-/// So many that what waits for one of them fits into a second-level cache, and so few that what is written
-/// for all of them does.
+/// Enough shelves that the packets waiting for one fit into a second-level cache, and few enough
+/// that the batches being written fit as well.
 const SHELVES: usize = 256;
-/// Packets of each open connection that wait together, on average.
+/// Number of packets of each open connection that wait together, on average.
 const TOGETHER: usize = 64;
-/// Of all: so few that they are still in a cache when they are followed, and so many that they take little
-/// memory.
+/// Minimum number of packets that wait together: few enough that they are still in a cache when
+/// they are followed, and that they take little memory.
 const TOGETHER_LEAST: usize = 1 << 12;
 const TOGETHER_MOST: usize = 1 << 19;
 
-// A connection takes kilobytes: boxes move in its place.
+// A connection takes kilobytes: move a box instead.
 type Connections<O> = Vec<Box<Connection<<O as Observer>::Report>>>;
 
-/// Reads by `read`, in this thread, and follows in as many as given; returns the connections in any order.
+/// Runs `read` in this thread and follows in the given number of threads; returns the connections
+/// in any order.
 pub(crate) fn follow<O: Observer + Send, T, E>(
     threads: NonZeroUsize,
     read: impl FnOnce(&mut Shelves<'_, O>) -> Result<T, E>,
@@ -53,17 +56,17 @@ where
     Ok((read, hall.connections()))
 }
 
-/// A thread that panicked leaves nothing that another one would use: the panic goes on in the thread that
-/// reads.
+/// A thread that panicked leaves nothing that another one would use; the panic continues in the
+/// reading thread.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 struct Shelf<O: Observer> {
     waiting: Batch,
-    /// None once it is over.
+    /// The table; None once it is finished.
     table: Option<Table<Flows<O>>>,
-    /// No packets come behind those that wait.
+    /// Whether no packets follow those that wait.
     is_last: bool,
     over: Connections<O>,
 }
@@ -94,15 +97,15 @@ struct Flows<O: Observer> {
 }
 
 impl<O: Observer> Follow for Flows<O> {
-    /// Always there but while it is followed.
+    /// Always present except while the connection is followed.
     type Case = Box<Option<Flow<O>>>;
 
     fn begin(&mut self, name: &Name, first: &Headers) -> Self::Case {
         Box::new(Some(Flow::new(name, first)))
     }
 
-    /// Most connections are in no cache, and copying one brings it there at once; following it in its place
-    /// would wait for each part of it.
+    /// Most connections are in no cache, and copying one loads it at once; working in place would
+    /// wait for each part of it.
     fn packets<'p>(&mut self, case: &mut Self::Case, segments: impl Iterator<Item = Segment<'p>>) {
         let mut held = case.take();
         if let Some(flow) = &mut held {
@@ -116,19 +119,19 @@ impl<O: Observer> Follow for Flows<O> {
     }
 }
 
-/// All shelves, with the threads at work.
+/// All shelves, and the threads that work on them.
 struct Hall<O: Observer> {
     shelves: Vec<Mutex<Shelf<O>>>,
     turn: Mutex<Turn>,
     came: Condvar,
 }
 
-/// Of the packets that were handed over last.
+/// Progress with the packets that were handed over last.
 struct Turn {
-    /// Shelves that nobody has taken. The thread that reads takes the first, others take the last, so that
-    /// most connections stay in the caches of one processor.
+    /// Shelves that nobody has taken. The reading thread takes the first, others take the last, so
+    /// that most connections stay in the caches of one processor.
     left: Range<usize>,
-    /// Nobody reads any more.
+    /// Whether reading has ended.
     is_over: bool,
 }
 
@@ -140,7 +143,7 @@ impl<O: Observer> Default for Hall<O> {
 }
 
 impl<O: Observer> Hall<O> {
-    /// Follows shelf after shelf, and waits for more, until there will be none.
+    /// Follows shelf after shelf, waiting for more until reading has ended.
     fn work(&self) {
         loop {
             self.help(Range::next_back);
@@ -154,7 +157,7 @@ impl<O: Observer> Hall<O> {
         }
     }
 
-    /// Follows shelf after shelf, until each is taken.
+    /// Follows shelf after shelf until all are taken.
     fn help(&self, take: fn(&mut Range<usize>) -> Option<usize>) {
         loop {
             let Some(shelf) = take(&mut lock(&self.turn).left) else { return };
@@ -167,16 +170,16 @@ impl<O: Observer> Hall<O> {
     }
 }
 
-/// The side of the thread that reads.
+/// The reading thread's side.
 pub(crate) struct Shelves<'h, O: Observer> {
     hall: &'h Hall<O>,
     seeds: Seeds,
-    /// Packets for each shelf.
+    /// The batch of packets for each shelf.
     batches: Vec<Batch>,
     packets: usize,
-    /// Handed over together.
+    /// Number of packets handed over together.
     most: usize,
-    /// No other thread follows.
+    /// Whether no other thread follows.
     is_alone: bool,
 }
 
@@ -186,7 +189,8 @@ impl<'h, O: Observer> Shelves<'h, O> {
         Shelves { hall, seeds: Seeds::default(), batches, packets: 0, most: TOGETHER_LEAST, is_alone }
     }
 
-    /// What was handed over before is followed first, with help.
+    /// Hands over the collected packets; those handed over before are finished first, with this
+    /// thread's help.
     #[cold]
     #[inline(never)]
     fn hand_over(&mut self, is_last: bool) {
@@ -194,7 +198,7 @@ impl<'h, O: Observer> Shelves<'h, O> {
         let mut connections = 0;
         for (shelf, batch) in self.hall.shelves.iter().zip(&mut self.batches) {
             let mut shelf = lock(shelf);
-            // Taken by a thread that has not begun.
+            // Taken by a thread that has not started on it.
             shelf.follow();
             std::mem::swap(&mut shelf.waiting, batch);
             shelf.is_last = is_last;
@@ -205,7 +209,7 @@ impl<'h, O: Observer> Shelves<'h, O> {
             connections += shelf.table.as_ref().map_or(0, Table::open);
         }
         self.most = (TOGETHER * connections).clamp(TOGETHER_LEAST, TOGETHER_MOST);
-        // Some shelves get more than others.
+        // Some shelves receive more packets than others.
         self.batches.iter_mut().for_each(|batch| batch.reserve(self.most / SHELVES * 5 / 4));
         self.packets = 0;
         lock(&self.hall.turn).left = 0..SHELVES;
@@ -225,7 +229,7 @@ impl<O: Observer> Arrive for Shelves<'_, O> {
     }
 }
 
-/// Also where reading failed, or a panic ended it: no thread may wait for more.
+/// Also runs after a failed or panicked reading: no thread may keep waiting.
 impl<O: Observer> Drop for Shelves<'_, O> {
     fn drop(&mut self) {
         *lock(&self.hall.turn) = Turn { left: 0..0, is_over: true };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! What one packet meant. [`crate::flow`] works it out once; observers read it.
+//! The interpretation of one packet. [`crate::flow`] computes it once; observers read it.
 //!
 //! A packet does two things: it carries data of the endpoint that sent it ([`Data`]), and it
-//! acknowledges data of the other ([`Ack`]). Times and bytes are those at the capture point; what
-//! the data sender knew when it sent a packet is in [`SenderView`].
+//! acknowledges data of the other ([`Ack`]). Times and bytes are those at the capture point;
+//! [`SenderView`] holds the data sender's knowledge when it sent a packet.
 //!
 //! Sequence numbers are 64 bits wide and do not wrap around; their low 32 bits are those on the wire.
 
@@ -13,32 +13,32 @@ use serde::Serialize;
 /// One packet of a connection.
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// Nanoseconds since the first packet of the capture; never smaller than in the step before.
+    /// Nanoseconds since the first packet of the capture; never decreases from step to step.
     pub time_ns: u64,
-    /// Its file, and its number there as in Wireshark.
+    /// Index of its file, and its number there as in Wireshark.
     pub file: u32,
     pub number: u64,
     /// Endpoint that sent it: 0 opened the connection.
     pub from: usize,
-    /// As in [`ackwise_capture::tcp_flag`].
+    /// TCP flags, in the bits of [`ackwise_capture::tcp_flag`].
     pub flags: u16,
-    /// ECN bits of the IP header: 3 is congestion experienced.
+    /// ECN bits of the IP header: 3 is "congestion experienced".
     pub ecn: u8,
     pub payload_bytes: u32,
-    /// IP packet with its header; above the MTU where offloads merged packets.
+    /// Length of the IP packet including its header; above the MTU where offloads merged packets.
     pub ip_bytes: u32,
-    /// Since the packet before it, in either direction.
+    /// Time since the previous packet in either direction.
     pub silence_ns: u64,
-    /// In queues between `from` and the capture point; none without timestamps.
+    /// Queueing delay between `from` and the capture point; None without timestamps.
     pub queued_ns: Option<u64>,
-    /// RTT between the capture point and each endpoint, the smallest of late; none before the first
+    /// Recent minimum RTT between the capture point and each endpoint; None before the first
     /// sample.
     pub distance_ns: [Option<u64>; 2],
-    /// The smallest of all.
+    /// Minimum RTT between the capture point and each endpoint.
     pub least_ns: [Option<u64>; 2],
-    /// As data of `from`.
+    /// The packet as data of `from`.
     pub data: Data,
-    /// As an acknowledgment by `from`; none without the ACK flag.
+    /// The packet as an acknowledgment by `from`; None without the ACK flag.
     pub ack: Option<Ack>,
 }
 
@@ -47,7 +47,7 @@ impl Step {
         self.flags & flag != 0
     }
 
-    /// Acknowledges and does nothing else.
+    /// Whether the packet only acknowledges.
     pub fn is_pure_ack(&self) -> bool {
         use ackwise_capture::tcp_flag::{ACK, FIN, RST, SYN};
         self.payload_bytes == 0
@@ -55,12 +55,12 @@ impl Step {
             && self.data.kind == DataKind::None
     }
 
-    /// Smallest RTT of the whole path, without queues.
+    /// Minimum RTT of the whole path, without queues.
     pub fn least_rtt_ns(&self) -> Option<u64> {
         self.least_ns.into_iter().flatten().reduce(|a, b| a + b)
     }
 
-    /// RTT of the whole path as far as samples tell.
+    /// Recent RTT of the whole path, as far as samples show it.
     pub fn rtt_ns(&self) -> Option<u64> {
         match self.distance_ns {
             [None, None] => None,
@@ -69,39 +69,40 @@ impl Step {
     }
 }
 
-/// Why data was sent again.
+/// Cause of a retransmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
     /// Duplicate ACKs or SACK blocks reported a loss.
     Fast,
-    /// The retransmission timer, and what was sent again until all that was in flight then is acknowledged.
+    /// The retransmission timer; includes everything sent again until all data in flight at that
+    /// time is acknowledged.
     Timeout,
-    /// The last segment again after about two RTTs of silence (RFC 8985, 7).
+    /// A repetition of the last segment after about two RTTs of silence (RFC 8985, 7).
     TailLossProbe,
-    /// None of these is visible: packets of the other direction may be missing.
+    /// No cause is visible: packets of the other direction may be missing.
     Unclear,
 }
 
-/// What a packet is as data.
+/// Type of a packet with regard to its data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DataKind {
-    /// Carries none.
+    /// No data.
     #[default]
     None,
     Syn,
-    /// The SYN again.
+    /// A repeated SYN.
     SynAgain,
     New,
-    /// Below the highest number, never seen before, and not sent again: the network, or the
+    /// Data below the highest number, never seen before and not retransmitted: the network, or the
     /// capture, changed the order.
     OutOfOrder,
     Retransmission(Cause),
-    /// A number that is acknowledged already, to make the peer answer.
+    /// A number that is already acknowledged, sent to make the peer answer.
     KeepAlive,
     /// The same, or one byte, into a window of 0.
     WindowProbe,
-    /// Its numbers lie before the connection's first.
+    /// Sequence numbers before the connection's first.
     Old,
 }
 
@@ -110,39 +111,40 @@ impl DataKind {
         matches!(self, DataKind::Retransmission(_))
     }
 
-    /// Takes sequence numbers that the peer must acknowledge.
+    /// Whether it takes sequence numbers that the peer must acknowledge.
     pub fn is_data(self) -> bool {
         matches!(self, DataKind::New | DataKind::OutOfOrder | DataKind::Retransmission(_))
     }
 }
 
-/// A packet as data of the endpoint that sent it.
+/// A packet's data, in the direction of its sender.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Data {
     pub kind: DataKind,
-    /// Numbers of payload and FIN: [start, end).
+    /// Sequence numbers of payload and FIN: [start, end).
     pub start: u64,
     pub end: u64,
-    /// Segments on the wire: more than one where an offload merged them.
+    /// Wire segments: more than one where an offload merged them.
     pub segments: u32,
-    /// Largest segment of this direction.
+    /// Largest segment of this direction, bytes.
     pub mss_bytes: u32,
-    /// Payload never seen before.
+    /// Payload bytes never seen before.
     pub new_bytes: u32,
-    /// Payload that was acknowledged before it passed.
+    /// Payload bytes that were acknowledged before they passed.
     pub needless_bytes: u32,
-    /// Numbers that had been acknowledged before they passed, and that nothing showed to be sent
-    /// twice: the capture has the two directions in another order.
+    /// Bytes that had been acknowledged before they passed, without evidence that they were sent
+    /// twice: the capture has reordered the two directions.
     pub behind_ack_bytes: u64,
-    /// Numbers skipped in front of it, not seen so far.
+    /// Bytes skipped before this packet and not seen so far.
     pub skipped_bytes: u64,
-    /// Shows packets of this endpoint that were sent in front of it and did not come.
+    /// IP identification, which shows packets of this endpoint that were sent earlier but did not
+    /// arrive.
     pub ident: Ident,
-    /// The first retransmission of a recovery, and each that a timer sent.
+    /// Whether it is the first retransmission of a recovery, or was sent by a timer.
     pub begins_recovery: bool,
-    /// Of data sent again: when it had passed before, or its loss was seen.
+    /// For a retransmission: time at which the data had passed before, or its loss became visible.
     pub lost_ns: Option<u64>,
-    /// Since data of this endpoint passed; none for the first.
+    /// Time since data of this endpoint last passed; None for the first.
     pub since_data_ns: Option<u64>,
     /// Highest number minus highest acknowledgment; 0 where no packet of the peer was seen.
     pub flight_before_bytes: u64,
@@ -150,18 +152,18 @@ pub struct Data {
     pub sender: SenderView,
 }
 
-/// What the data sender had heard when it sent the packet: the ACKs that passed the capture point
+/// The data sender's knowledge when it sent the packet: the ACKs that had passed the capture point
 /// one RTT between it and the sender earlier.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SenderView {
-    /// Highest acknowledgment and right edge of the window.
+    /// Highest acknowledgment, and right edge of the window.
     pub una: u64,
     pub edge: u64,
-    /// Behind the packet in front, up to which the sender had sent.
+    /// Sequence number up to which the sender had sent before this packet.
     pub nxt: u64,
-    /// Since an ACK reached it.
+    /// Time since an ACK reached the sender.
     pub since_ack_ns: Option<u64>,
-    /// RTT between the capture point and the sender, with what queues there added then.
+    /// RTT between the capture point and the sender, including queueing at the time.
     pub distance_ns: u64,
 }
 
@@ -171,13 +173,13 @@ impl SenderView {
         end.max(self.nxt).saturating_sub(self.una)
     }
 
-    /// What the window still allowed after a packet that ends at `end`.
+    /// Bytes that the window still allowed after a packet that ends at `end`.
     pub fn slack_bytes(&self, end: u64) -> u64 {
         self.edge.saturating_sub(end.max(self.nxt))
     }
 }
 
-/// What a packet is as an acknowledgment.
+/// Type of a packet with regard to its acknowledgment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AckKind {
@@ -188,7 +190,7 @@ pub enum AckKind {
     Duplicate,
     /// A pure ACK that changes only the window.
     WindowUpdate,
-    /// Repeats number and window on a packet with data, or while nothing is in flight.
+    /// Repeats number and window, on a packet with data or while nothing is in flight.
     Unchanged,
     /// Answers a keep-alive.
     KeepAliveReply,
@@ -199,7 +201,7 @@ pub enum AckKind {
     Old,
 }
 
-/// Payload by the code point with which it came to the receiver.
+/// Payload bytes by the codepoint with which they reached the receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EcnBytes {
     pub ect0: u32,
@@ -207,61 +209,60 @@ pub struct EcnBytes {
     pub ect1: u32,
 }
 
-/// A packet as an acknowledgment of the other endpoint's data.
+/// A packet's acknowledgment of the other endpoint's data.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ack {
     pub kind: AckKind,
     pub number: u64,
-    /// Acknowledged for the first time, by number and by SACK.
+    /// Bytes acknowledged for the first time, by number and by SACK.
     pub acked_bytes: u64,
     pub sacked_bytes: u64,
-    /// Of `acked_bytes`: never seen, as the capture lost them or began later.
+    /// Part of `acked_bytes` never seen, because the capture lost it or started later.
     pub unseen_bytes: u64,
-    /// Of these: not sent before the capture began.
+    /// Part of `unseen_bytes` that was not sent before the capture started.
     pub missed_bytes: u64,
-    /// Received twice, says the receiver (RFC 2883).
+    /// Block received twice, according to the receiver (RFC 2883).
     pub dsack: Option<(u64, u64)>,
-    /// Blocks in the option.
+    /// Number of blocks in the option.
     pub sack_blocks: u32,
-    /// Advertised window; as in the header where `window_known` is false.
+    /// Advertised window; the raw header field where `window_known` is false.
     pub window_bytes: u64,
     pub window_known: bool,
-    /// Right edge of the window, and how far it moved.
+    /// Right edge of the window, and the distance it moved.
     pub edge: u64,
     pub edge_moved_bytes: i64,
-    /// In flight at the capture point.
+    /// Bytes in flight at the capture point.
     pub flight_before_bytes: u64,
     pub flight_bytes: u64,
-    /// Held by the receiver behind a hole.
+    /// Bytes that the receiver holds above a hole.
     pub sacked_in_all_bytes: u64,
     pub mss_bytes: u32,
-    /// Packets and segments acknowledged.
+    /// Number of packets and segments acknowledged.
     pub packets: u32,
     pub segments: u32,
-    /// Since the oldest and the newest of these packets passed; none if there are none.
+    /// Time since the oldest and the newest of these packets passed; None if there are none.
     pub oldest_ns: Option<u64>,
     pub newest_ns: Option<u64>,
-    /// The number is the end of a packet.
+    /// Whether the number is the end of a packet.
     pub is_exact: bool,
-    /// The newest of them had PSH or FIN.
+    /// Whether the newest of them had PSH or FIN.
     pub is_pushed: bool,
-    /// The receiver had a hole, or one of the packets was sent again: not a sample of the RTT
-    /// (Karn), nor of how ACKs are delayed.
+    /// Whether the receiver had a hole, or one of the packets was retransmitted: such an ACK is no
+    /// sample of the RTT (Karn), nor of how ACKs are delayed.
     pub is_recovery: bool,
-    /// From the first packet with the timestamp that is echoed.
+    /// Time since the first packet with the echoed timestamp.
     pub timestamp_rtt_ns: Option<u64>,
-    /// Packets that the receiver reports as CE-marked for the first time, modulo 8; none without
-    /// Accurate ECN (RFC 9768).
+    /// Packets newly reported as CE-marked, modulo 8; None without Accurate ECN (RFC 9768).
     pub ce_marks: Option<u32>,
-    /// Payload that it reports for the first time; none without an AccECN option.
+    /// Payload newly reported; None without an AccECN option.
     pub ecn_bytes: Option<EcnBytes>,
-    /// Data that passed and is not acknowledged.
+    /// Number of data packets that passed and are not acknowledged.
     pub packets_left: u32,
 }
 
 impl Ack {
-    /// RTT between the capture point and the receiver, its delay included: from a packet that was
-    /// sent once to the ACK with its end.
+    /// RTT between the capture point and the receiver, including the receiver's delay: from a
+    /// packet that was sent once to the ACK of its end.
     pub fn rtt_ns(&self) -> Option<u64> {
         self.newest_ns.filter(|_| self.is_exact && !self.is_recovery)
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Finds the connection of each packet, and which connections are over.
+//! Finds the connection of each packet, and the connections that are over.
 
 use crate::batch::{Headers, Segment};
 use crate::key::{Key, Seeds};
@@ -9,46 +9,46 @@ use std::collections::{HashMap, VecDeque};
 use std::iter;
 use std::mem::take;
 
-/// Twice the MSL of RFC 9293, 3.4.2: the longest time in which a packet of a connection that ended
-/// may still arrive.
+/// Twice the MSL of RFC 9293, 3.4.2: the longest time for which packets of an ended connection may
+/// still arrive.
 const QUIET_NS: u64 = 240_000_000_000;
 
-/// A packet on its way to its connection.
+/// A packet to be assigned to its connection.
 #[derive(Debug)]
 pub(crate) struct Arrival<'p> {
     pub key: Key,
-    /// Packets in front of it.
+    /// Number of packets before it in the capture.
     pub ordinal: u64,
     pub headers: Headers,
     pub sacks: &'p [(u32, u32)],
     pub accecn: Option<&'p AccEcn>,
 }
 
-/// Takes packets of all connections in the order in which they came.
+/// Consumer of packets of all connections, in order of arrival.
 pub(crate) trait Arrive {
     fn arrive(&mut self, arrival: Arrival<'_>);
 }
 
-/// Takes the packets of connections in order.
+/// Consumer of the packets of each connection, in order.
 pub(crate) trait Follow {
-    /// What it keeps of a connection.
+    /// State kept for a connection.
     type Case;
 
-    /// Before the first packet, which is taken then.
+    /// Called before the first packet, which follows in [`Follow::packets`].
     fn begin(&mut self, name: &Name, first: &Headers) -> Self::Case;
 
-    /// Some that wait together, one after the other.
+    /// Processes packets that waited together, in order.
     fn packets<'p>(&mut self, case: &mut Self::Case, segments: impl Iterator<Item = Segment<'p>>);
 
-    /// No more packets will come.
+    /// Ends a connection: no more packets will come.
     fn over(&mut self, case: Self::Case, ending: Ending);
 }
 
-/// Which connection it is.
+/// Identity of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Name {
     pub key: Key,
-    /// Packets of the capture in front of its first.
+    /// Number of packets in the capture before its first.
     pub index: u64,
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct Table<F: Follow> {
     ended: Ended,
 }
 
-/// Connections that ended and when they may be handed out, roughly in order of time.
+/// Ended connections and the times at which they may be delivered, roughly in order of time.
 type Ended = VecDeque<(u64, Key, u64)>;
 
 struct Open<C> {
@@ -71,8 +71,8 @@ impl<F: Follow> Table<F> {
         Table { follow, open: HashMap::default(), ended: VecDeque::new() }
     }
 
-    /// Adds packets between the same endpoints, in the order of time, each with the number of packets in
-    /// front of it.
+    /// Adds packets between the same endpoints in order of time, each with the number of packets
+    /// before it in the capture.
     pub fn add<'p>(&mut self, key: &Key, packets: impl IntoIterator<Item = (u64, Segment<'p>)>) {
         let mut packets = packets.into_iter().peekable();
         let mut begins = false;
@@ -97,18 +97,19 @@ impl<F: Follow> Table<F> {
         }
     }
 
-    /// Connections that more packets may belong to.
+    /// Number of connections to which more packets may belong.
     pub fn open(&self) -> usize {
         self.open.len()
     }
 
-    /// Hands out connections to which no packet belongs that comes from this time on; all before it came.
+    /// Delivers connections to which no packet from this time on belongs; all earlier packets have
+    /// been added.
     pub fn hand_out(&mut self, now_ns: u64) {
         while let Some(&(_, key, index)) = self.ended.front().filter(|e| e.0 < now_ns) {
             self.ended.pop_front();
             match self.open.get(&key).filter(|open| open.life.index == index) {
                 Some(open) if open.life.is_over(now_ns) => self.close(&key),
-                // Packets came after its end: looked at again when they are old enough.
+                // Packets arrived after its end: check again when they are old enough.
                 Some(_) => self.ended.push_back((now_ns.saturating_add(QUIET_NS), key, index)),
                 None => {}
             }
@@ -121,7 +122,7 @@ impl<F: Follow> Table<F> {
         }
     }
 
-    /// The rest, in any order.
+    /// Delivers the remaining connections, in any order.
     pub fn finish(mut self) -> F {
         for (_, Open { life, case }) in self.open.drain() {
             self.follow.over(case, life.ending);
@@ -130,13 +131,13 @@ impl<F: Follow> Table<F> {
     }
 }
 
-/// When a connection ends, as its flags say.
+/// Life cycle of a connection, from its flags.
 #[derive(Debug)]
 struct Life {
-    /// Packets of the capture in front of its first.
+    /// Number of packets in the capture before its first.
     index: u64,
     last_ns: u64,
-    /// By endpoint, the lower one first.
+    /// Initial sequence numbers by endpoint, the lower endpoint first.
     isns: [Option<u32>; 2],
     finished: [bool; 2],
     ending: Ending,
@@ -147,7 +148,7 @@ impl Life {
         Life { index, last_ns: now_ns, isns: [None; 2], finished: [false; 2], ending: Ending::Open }
     }
 
-    /// When its last packet may have come, if this was one that ended it.
+    /// Time until which more packets may arrive, if this packet ended the connection.
     fn leaves(&self, key: &Key) -> (u64, Key, u64) {
         (self.last_ns.saturating_add(QUIET_NS), *key, self.index)
     }
@@ -160,20 +161,20 @@ impl Life {
         self.ending != Ending::Open && now_ns - self.last_ns > QUIET_NS
     }
 
-    /// A SYN that is no repetition starts another connection between the same endpoints.
+    /// Whether a SYN, unless repeated, starts another connection between the same endpoints.
     fn is_reopened_by(&self, next: &Headers) -> bool {
         next.flags & (tcp_flag::SYN | tcp_flag::ACK) == tcp_flag::SYN
             && self.isns[usize::from(next.from_upper)] != Some(next.seq)
     }
 
-    /// Whether the packet ends the connection.
+    /// Adds a packet; returns whether it ends the connection.
     fn add(&mut self, segment: &Headers) -> bool {
         self.last_ns = segment.time_ns;
         let from = usize::from(segment.from_upper);
         if segment.flags & (tcp_flag::SYN | tcp_flag::FIN | tcp_flag::RST) == 0 {
             return false;
         }
-        // The number of a reset need not be one of the connection's.
+        // The sequence number of a reset need not belong to the connection.
         if segment.has(tcp_flag::SYN) && !segment.has(tcp_flag::RST) {
             self.isns[from].get_or_insert(segment.seq);
         }

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT
-//! How long packets of one endpoint waited in queues on their way to the capture point, by the
-//! timestamps that they carry (RFC 7323): a packet that took longer than the fastest one waited.
+//! Queueing delay of one endpoint's packets on their way to the capture point, from their
+//! timestamps (RFC 7323): a packet that took longer than the fastest one was queued.
 
-/// Ticks of timestamp clocks in use: Linux (1 ms, or 1 us by route), BSD and Windows (1, 10, 100 ms),
-/// older hosts (4, 500 ms).
+/// Tick lengths of timestamp clocks in use: Linux (1 ms, or 1 us by route), BSD and Windows (1, 10,
+/// 100 ms), older hosts (4, 500 ms).
 const TICKS_NS: [f64; 6] = [1e3, 1e6, 4e6, 1e7, 1e8, 5e8];
-/// What a clock may be slower than its tick says.
+/// Maximum factor by which a clock may be slower than its tick length.
 const EXACT: f64 = 1.05;
-/// So long a time shows which tick it is.
+/// Time after which the tick length is known.
 const LEARNT_NS: f64 = 1e8;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Transit {
     first: Option<(u32, u64)>,
-    /// The least time that passed for each tick of the clock. Queues can only make it longer.
+    /// Minimum time per tick of the clock. Queues can only increase it.
     pace_ns: f64,
-    /// Of the fastest packet, for each tick that it could be.
+    /// Offset of the fastest packet, for each possible tick length.
     fastest_ns: [f64; TICKS_NS.len()],
 }
 
@@ -26,12 +26,12 @@ impl Default for Transit {
 }
 
 impl Transit {
-    /// Time in queues, in steps of a tick; none while the clock is not known.
+    /// Queueing delay in multiples of a tick; None while the clock is unknown.
     pub fn came(&mut self, time_ns: u64, value: u32) -> Option<u64> {
         let (first, first_ns) = *self.first.get_or_insert((value, time_ns));
         let ticks = value.wrapping_sub(first) as i32;
         if ticks < 0 {
-            return None; // sent again, or overtaken, and older than the first
+            return None; // retransmitted or overtaken, and older than the first
         }
         let passed_ns = time_ns.saturating_sub(first_ns) as f64;
         let transit_ns = |tick_ns: f64| passed_ns - f64::from(ticks) * tick_ns;

@@ -9,19 +9,20 @@ use serde::Serialize;
 
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Window {
-    /// The scale of the window is known: else windows are as in the headers.
+    /// Whether the window scale is known; otherwise windows are raw header fields.
     pub is_known: bool,
-    /// In flight after each packet with data, at the capture point.
+    /// Bytes in flight after each packet with data, at the capture point.
     pub flight_bytes: Distribution,
-    /// The same as the data sender saw it.
+    /// Bytes in flight as the data sender saw them.
     pub sender_flight_bytes: Distribution,
-    /// Advertised by each packet of the receiver.
+    /// Window advertised by each packet of the receiver.
     pub window_bytes: Distribution,
-    /// Packets that advertised no window, how often it closed, and for how long altogether.
+    /// Number of packets with a zero window, how often the window closed, and for how long in
+    /// total.
     pub zero_windows: u64,
     pub closures: u64,
     pub closed_ns: u64,
-    /// Packets that filled the window.
+    /// Number of packets that filled the window.
     pub window_full_packets: u64,
     #[serde(skip)]
     closed_since_ns: Option<u64>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Connections written by hand, with the ACKs that RFCs and manuals describe, and what is said of them.
+//! Connections written by hand, with ACKs as described in RFCs and manuals, and their diagnosis.
 
 use ackwise_capture::tcp_flag::{ACK, PSH, SYN};
 use ackwise_capture::write::{frame, PcapStyle, PcapWriter, TcpPacket};
@@ -18,7 +18,7 @@ struct Script {
     file: PcapWriter,
     sent_bytes: u32,
     acked_bytes: u32,
-    /// IP identification of the receiver's last packet; 0: it does not count them.
+    /// IP identification of the receiver's last packet; 0: it does not count packets.
     ident: u16,
     window_bytes: u32,
 }
@@ -28,7 +28,7 @@ fn ends() -> [SocketAddr; 2] {
 }
 
 impl Script {
-    /// The handshake, as the receiver (`near`) sees it or the sender, 20 ms apart.
+    /// A script with its handshake, as seen at the receiver (`near`) or at the sender, 20 ms apart.
     fn new(near: bool) -> Self {
         let [a, b] = ends();
         let (back_ns, there_ns) = if near { (0, 20 * MS) } else { (20 * MS, 0) };
@@ -56,8 +56,8 @@ impl Script {
         self.file.frame(time_ns, &frame(link::ETHERNET, &ip));
     }
 
-    /// Full segments, of which the receiver acknowledges each second one; of its ACKs one of `kept`
-    /// comes.
+    /// Full segments, every second one acknowledged; one in `kept` of these ACKs reaches the
+    /// capture.
     fn thinned(kept: u16) -> Self {
         let mut script = Script::new(false);
         for i in 0..50 {
@@ -90,7 +90,7 @@ impl Script {
     }
 }
 
-/// Full segments a millisecond apart, each `n` acknowledged at once.
+/// Full segments a millisecond apart, with an immediate ACK for every `n`.
 fn every_nth(n: u32, near: bool) -> Script {
     let mut script = Script::new(near);
     let mut events: Vec<(u64, bool)> = Vec::new();
@@ -147,7 +147,7 @@ fn a_timer_is_known_by_its_delay_and_by_the_packets_that_show_it() {
     let found = script.acking();
     let late = &found.habits.late_ns;
     assert_eq!((late.samples(), late.min(), late.max()), (20, Some(200 * MS), Some(200 * MS)));
-    // Three packets of the handshake, then data and ACK in turns.
+    // Three packets of the handshake, then data and ACK in turn.
     let numbers: Vec<_> = found.habits.late_examples.iter().map(|e| e.number).collect();
     assert_eq!(numbers, [5, 7, 9]);
     assert!(found.verdict.policies.contains(&"delayed"), "{:?}", found.verdict);
@@ -194,7 +194,7 @@ fn acks_that_waited_together_are_compressed() {
     }
     assert_eq!(habits(script).compressed_acks, 7);
     assert_eq!(habits(every_nth(1, false)).compressed_acks, 0);
-    // Head and body of a request: the body leaves when the delayed ACK of the head comes.
+    // Head and body of a request: the body leaves when the delayed ACK of the head arrives.
     let mut script = Script::new(true);
     for i in 1..20 {
         let time_ns = 100 * i * MS;
@@ -253,7 +253,7 @@ fn numbers_that_count_more_than_this_connection_say_nothing() {
 
 #[test]
 fn an_ack_of_a_whole_window_is_the_windows_and_not_the_policys() {
-    // Four segments, as many as the window takes, an ACK, and so on.
+    // Four segments, which fill the window, then an ACK, and so on.
     let mut script = Script::new(true);
     script.window_bytes = 4 * MSS;
     for i in 0..30 {
@@ -272,7 +272,7 @@ fn one_direction_decides_nothing() {
     for i in 0..50 {
         script.data(100 * MS + i * MS, MSS, ACK);
     }
-    // The receiver's SYN-ACK is all that came back.
+    // Only the receiver's SYN-ACK came back.
     assert_eq!(script.acking().verdict.undecided, Some(Undecided::FewAcks));
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! The same captures through tshark and tcptrace: every count that has the same meaning must be
-//! equal, and every difference stands in a table with its reason.
+//! The same captures through tshark and tcptrace: every figure with the same meaning must be equal,
+//! and every difference is listed in a table with its reason.
 
 use ackwise_capture::tcp_flag::{ACK, AE, CWR, ECE, SYN};
 use ackwise_capture::write::{PcapStyle, PcapWriter, TcpPacket};
@@ -34,11 +34,11 @@ const fn differs(
     Difference { capture, figure, ours, theirs, why }
 }
 
-/// Karn's rule, and more: while the receiver has a hole, its ACKs answer other packets than they
-/// acknowledge. tcptrace leaves out packets that it saw twice, tshark none.
+/// Karn's rule, extended: while the receiver has a hole, its ACKs answer other packets than they
+/// acknowledge. tcptrace excludes packets that it saw twice, tshark excludes none.
 const KARN: &str = "no sample of the RTT during a recovery";
 const SACKED_WINDOW: &str = "a report of SACK is a duplicate ACK whatever the window (RFC 6675, 2)";
-/// And `kernel.rs` shows how many the kernel retransmitted.
+/// `kernel.rs` shows how many the kernel retransmitted.
 const TOO_SOON: &str = "tshark takes what comes within an RTT of the hole for out of order";
 const EMPTY_PROBE: &str = "the window was closed: this probes it, with or without payload";
 const PROBE_ANSWERS: &str = "the answer to a probe is no duplicate ACK: nothing is in flight";
@@ -46,12 +46,12 @@ const COPIES: &str = "26 packets that the network duplicated are not counted as 
 const FINS: &str = "a FIN is no duplicate ACK (RFC 5681, 2), nor is an answer while nothing is in flight";
 const NOTHING_IN_FLIGHT: &str = "answers a SYN or FIN that came twice: nothing is in flight (RFC 5681, 2)";
 const DSACK: &str = "the window moved, and a D-SACK block is there: a duplicate ACK";
-/// In connections whose SYN nobody answers, or a reset does.
+/// In connections whose SYN is not answered, or answered by a reset.
 const UNFINISHED: &str = "the window of a SYN that leads to no connection is none";
 const REFUSED: &str = "a reset in answer to a SYN is no sample of a connection's RTT";
 const ZERO: &str = "a sample of 0, from packets of one clock tick, counts; the tools take it for none";
 const SILENT: &str = "tshark has it on packets behind the handshake, and this sender sent none";
-/// Again `kernel.rs` holds ours against what the kernel counted.
+/// `kernel.rs` compares our figures with the kernel's own counts.
 const SOON_ONLY: &str =
     "tshark calls a retransmission fast within 20 ms of a duplicate ACK, and gives others an RTO";
 const SPURIOUS: &str = "tshark gives no RTO to what was acknowledged before";
@@ -228,7 +228,7 @@ fn name_of(capture: &Path) -> String {
     name.trim_end_matches(".gz").trim_end_matches(".pcap").to_owned()
 }
 
-/// Times of packets count from 1970.
+/// The connections of a capture, with times since 1970.
 fn connections(capture: &Path) -> Vec<Connection> {
     let found =
         diagnose([Source::file(capture)], &ReadOptions::default(), NonZeroUsize::MIN).expect("readable");
@@ -241,11 +241,11 @@ fn connections(capture: &Path) -> Vec<Connection> {
     found.connections.into_iter().map(since_1970).collect()
 }
 
-/// Samples of the RTT between data of a sender and its ACKs, with the one of its SYN: smallest, largest,
+/// RTT samples between a sender's data and its ACKs, including that of its SYN: minimum, maximum
 /// and mean.
 fn rtts_ns(connection: &Connection, sender: usize) -> [f64; 3] {
     let data = &connection.halves[sender].rtt.data_ns;
-    // Of a SYN that was sent again nothing says which one was answered.
+    // For a retransmitted SYN, nothing shows which one was answered.
     let is_once = connection.halves[sender].counts.sent.syn_retransmissions == 0;
     let shaken = connection.handshake.filter(|_| is_once);
     let syn = shaken.map(|h| [h.syn_ack_ns - h.syn_ns, h.ack_ns - h.syn_ack_ns][sender]);
@@ -269,7 +269,7 @@ fn text_of(command: &mut Command) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// What tcptrace counts for a packet's sender, by our figures.
+/// tcptrace's figures for a packet's sender, computed from ours.
 fn as_tcptrace(connection: &Connection, sender: usize) -> Vec<(&'static str, i64)> {
     let half = &connection.halves[sender];
     let sent = &half.counts.sent;
@@ -277,13 +277,13 @@ fn as_tcptrace(connection: &Connection, sender: usize) -> Vec<(&'static str, i64
     let unseen = sent.unseen_retransmissions;
     let [least, most, mean] = rtts_ns(connection, sender);
     let tenths_ms = |ns: f64| (ns / 1e5).round() as u64;
-    // Its clock counts microseconds.
+    // tcptrace counts in microseconds.
     let elapsed_us = connection.end_ns / 1000 - connection.start_ns / 1000;
     let bytes_per_s = 1e6 * sent.new_bytes as f64 / elapsed_us.max(1) as f64;
     let figures = [
         ("total packets", sent.packets + connection.repeated_packets[sender]),
         ("ack pkts sent", acks.acks),
-        // Probes of Linux carry no payload.
+        // Linux's probes carry no payload.
         ("pure acks sent", acks.pure + sent.keep_alives + sent.window_probes),
         ("sack pkts sent", acks.with_sack),
         ("dsack pkts sent", acks.with_dsack),
@@ -309,7 +309,7 @@ fn as_tcptrace(connection: &Connection, sender: usize) -> Vec<(&'static str, i64
     figures.map(|(name, figure)| (name, figure as i64)).into()
 }
 
-/// `tcptrace -l -r -W`: a line has the same label twice, once for each endpoint.
+/// `tcptrace -l -r -W`: each line has the same label twice, once per endpoint.
 fn tcptrace(capture: &Path, names: &[&'static str]) -> Figures {
     let text = text_of(Command::new("tcptrace").args(["-l", "-r", "-W", "-n"]).arg(capture));
     let mut found = Figures::new();
@@ -330,21 +330,21 @@ fn tcptrace(capture: &Path, names: &[&'static str]) -> Figures {
     found
 }
 
-/// Named otherwise than `tcp.analysis.NAME`, or found otherwise than by its presence.
+/// Figures not named `tcp.analysis.NAME`, or not found by its presence.
 const LATE: &str = "retransmission or out_of_order";
 const THIRD: &str = "third duplicate_ack";
-/// Values: in microseconds if they are times.
+/// Fields with values: in microseconds if they are times.
 const LEAST_RTT: &str = "smallest ack_rtt";
 const MOST_RTT: &str = "largest ack_rtt";
 const FIRST_RTT: &str = "smallest initial_rtt";
 const MOST_IN_FLIGHT: &str = "largest bytes_in_flight";
 
-/// What tshark's analysis marks on packets of a sender, by our figures.
+/// Marks of tshark's analysis on a sender's packets, computed from our figures.
 fn as_tshark(connection: &Connection, sender: usize) -> Vec<(&'static str, i64)> {
     let sent = &connection.halves[sender].counts.sent;
     let acked = &connection.halves[1 - sender];
     let acks = &acked.counts.acks;
-    // Its samples stand on the ACK, so they are those of the other's data.
+    // Its samples are on the ACK, so they belong to the other endpoint's data.
     let [least, most, _] = rtts_ns(connection, 1 - sender);
     let retransmissions = sent.retransmissions.total() + sent.syn_retransmissions;
     let figures = [
@@ -352,7 +352,7 @@ fn as_tshark(connection: &Connection, sender: usize) -> Vec<(&'static str, i64)>
         (LEAST_RTT, (least / 1e3).round() as u64),
         (MOST_RTT, (most / 1e3).round() as u64),
         (MOST_IN_FLIGHT, connection.halves[sender].window.flight_bytes.max().unwrap_or(0)),
-        // It stands on packets behind the handshake.
+        // It is on packets after the handshake.
         (FIRST_RTT, connection.handshake.map_or(0, |h| (h.rtt_ns() + 500) / 1000)),
         ("fast_retransmission", sent.retransmissions.fast),
         ("rto", sent.retransmissions.timeout + sent.retransmissions.tail_loss_probe),
@@ -383,7 +383,7 @@ fn tshark(capture: &Path, names: &[&'static str], connections: &[Connection]) ->
         LATE | THIRD => "duplicate_ack_num",
         name => name.trim_start_matches("largest ").trim_start_matches("smallest "),
     };
-    // tshark fills a field that is asked for twice only once.
+    // tshark outputs a field that is requested twice only once.
     let mut wanted: Vec<_> = names.iter().map(|&name| field_of(name)).collect();
     wanted.sort_unstable();
     wanted.dedup();
@@ -485,7 +485,7 @@ fn agrees_with_tshark() {
     }
 }
 
-/// Numbers below what is asked for (Knuth's MMIX generator).
+/// Random numbers below a given limit (Knuth's MMIX generator).
 fn below(seed: u64) -> impl FnMut(u32) -> u32 {
     let mut state = seed;
     move |n| {
@@ -494,8 +494,9 @@ fn below(seed: u64) -> impl FnMut(u32) -> u32 {
     }
 }
 
-/// Transfers with Accurate ECN (RFC 9768), more than 2^24 bytes each: packets with any mark, ACKs with options
-/// of both orders and all lengths, or none. In every other one the endpoint that opened it receives.
+/// Transfers with Accurate ECN (RFC 9768), more than 2^24 bytes each: packets with any mark, ACKs
+/// with options of both orders and all lengths, or without. In every second one the endpoint that
+/// opened the connection receives.
 fn accurate_ecn() -> Vec<u8> {
     let mut below = below(3);
     let style = PcapStyle { nanoseconds: true, ..PcapStyle::default() };
@@ -546,7 +547,8 @@ fn accurate_ecn() -> Vec<u8> {
 /// By stream and reporting endpoint: packets marked CE, options, and bytes of ECT(0), CE and ECT(1).
 type Marks = BTreeMap<(usize, usize), [u64; 5]>;
 
-/// What the counters that tshark shows rise by, from where they begin (RFC 9768, 3.2.1 and 3.2.2.1).
+/// Increases of the counters that tshark shows, from their initial values (RFC 9768, 3.2.1 and
+/// 3.2.2.1).
 fn marks_by_tshark(capture: &Path, connections: &[Connection]) -> Marks {
     let mut command = Command::new("tshark");
     command.arg("-r").arg(capture).args(["-T", "fields", "-Y", "tcp.flags.ack == 1"]);
@@ -565,7 +567,7 @@ fn marks_by_tshark(capture: &Path, connections: &[Connection]) -> Marks {
         let last = last.entry(key).or_insert([5, 1, 0, 1]);
         let sums = found.entry(key).or_default();
         sums[1] += u64::from(fields[4].split(',').any(|kind| kind == "172" || kind == "174"));
-        // In the handshake the field says how the peer's packet came.
+        // In the handshake the field reports how the peer's packet arrived.
         let is_first = number(2) == Some(1) || *sums == [0; 5] && opened;
         let marks = number(3).filter(|_| !is_first);
         for (n, (now, wraps)) in

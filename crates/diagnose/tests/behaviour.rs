@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What is said about packets made for the purpose, and what holds for any packets.
+//! The report on synthetic packets, and properties that hold for any packets.
 
 use ackwise_capture::tcp_flag::{ACK, AE, CWR, ECE, FIN, PSH, RST, SYN};
 use ackwise_capture::write::{PcapStyle, PcapWriter, TcpPacket};
@@ -12,7 +12,7 @@ const START_NS: u64 = 1_700_000_000_000_000_000;
 const MS: u64 = 1_000_000;
 /// MSS 1000, SACK permitted, window scale 2.
 const OPTIONS: [u8; 12] = [2, 4, 3, 0xe8, 4, 2, 3, 3, 2, 1, 1, 1];
-/// The first byte of the sender; its numbers wrap around soon.
+/// Sequence number of the sender's first byte; it wraps around soon.
 const SEQ: u32 = 0xffff_f000;
 const PEER_SEQ: u32 = 77;
 
@@ -20,12 +20,12 @@ fn endpoints() -> [SocketAddr; 2] {
     ["10.0.0.1:1000", "10.0.0.2:80"].map(|a| a.parse().expect("an address"))
 }
 
-/// A capture, written packet by packet; numbers count from the sender's first byte.
+/// A capture written packet by packet; sequence numbers are relative to the sender's first byte.
 struct Talk {
     writer: PcapWriter,
     now_ns: u64,
     ident: u16,
-    /// A mirror port gives each packet twice.
+    /// Whether a mirror port captures each packet twice.
     is_mirrored: bool,
 }
 
@@ -35,7 +35,7 @@ impl Talk {
         Talk { writer: PcapWriter::new(link::RAW, style), now_ns: START_NS, ident: 0, is_mirrored: false }
     }
 
-    /// With its handshake.
+    /// A capture with its handshake.
     fn open() -> Self {
         let mut talk = Talk::new();
         talk.handshake(SEQ.wrapping_sub(1));
@@ -143,7 +143,8 @@ fn the_handshake_says_how_far_the_ends_are_and_how_windows_are_scaled() {
     assert!(half.window.is_known);
     assert_eq!(half.window.window_bytes.max(), Some(3600), "900 with scale 2");
     assert_eq!(half.window.flight_bytes.max(), Some(6000));
-    // The first ACK alone: the others come while there is a hole, or acknowledge what was sent twice.
+    // Only the first ACK is a sample: the others come while there is a hole, or acknowledge data
+    // that was sent twice.
     assert_eq!((half.rtt.data_ns.samples(), half.rtt.data_ns.min()), (1, Some(15 * MS)));
     assert_eq!((half.counts.sent.new_bytes, half.counts.acks.acked_bytes), (6000, 6000));
     assert_eq!(half.counts.acks.unseen_bytes, 0);
@@ -181,7 +182,7 @@ fn acks_only_tell_what_was_not_captured() {
         talk.ack(30, 1000 * n, 500);
     }
     let connection = talk.connection();
-    // Endpoint 0 is the one that sent the first packet, so it is its peer that is acknowledged.
+    // Endpoint 0 sent the first packet, so its peer is acknowledged.
     let acks = &connection.halves[1].counts.acks;
     assert_eq!((acks.acked_bytes, acks.unseen_bytes, acks.unseen_acks), (4000, 4000, 4));
 }
@@ -205,7 +206,7 @@ fn what_is_overtaken_within_an_rtt_is_out_of_order() {
     for n in [0, 2, 1, 3] {
         talk.data(1, 1000 * n, 1000);
     }
-    // The identification says which was sent first; here the late one was sent later.
+    // The identification shows which was sent first; here the late one was sent later.
     let counts = &talk.connection().halves[0].counts.clone();
     assert_eq!((counts.sent.out_of_order_packets, counts.sent.retransmissions.total()), (0, 1));
     assert_eq!(counts.sent.unseen_retransmissions, 1);
@@ -286,7 +287,7 @@ fn ecn_is_counted_by_code_point_and_flag() {
 
 #[test]
 fn ce_marks_are_those_that_the_counter_of_accurate_ecn_reports() {
-    // RFC 9768, 3.2: the counter begins at 5; its bits are AE, CWR and ECE.
+    // RFC 9768, 3.2: the counter starts at 5; its bits are AE, CWR and ECE.
     let carrying = |value: u64| {
         [(4, AE), (2, CWR), (1, ECE)]
             .iter()
@@ -312,7 +313,7 @@ fn ce_marks_are_those_that_the_counter_of_accurate_ecn_reports() {
         talk.put(1, &data.flags(ACK | carrying(5)).ecn(ecn));
         put_ack(&mut talk, 1000 * (n + 1), count);
     }
-    // Overtaken on their way: a step back by one would be one of seven.
+    // ACKs overtaken on their way: a step back by one would be an increase by seven.
     put_ack(&mut talk, 19_000, count - 1);
     put_ack(&mut talk, 20_000, count - 1);
     let connection = talk.connection();
@@ -327,7 +328,7 @@ fn ce_marks_are_those_that_the_counter_of_accurate_ecn_reports() {
 fn marked_bytes_are_those_that_accecn_options_report() {
     let mut talk = Talk::new();
     let [a, b] = endpoints();
-    // RFC 9768, 3.2.1 and table 5: ECT(0), CE, ECT(1) from 1, 0, 1, or the other way round.
+    // RFC 9768, 3.2.1 and table 5: ECT(0), CE, ECT(1) from 1, 0, 1, or in reverse order.
     let option = |kind: u8, counters: &[u32]| {
         let mut bytes = vec![kind, 2 + 3 * counters.len() as u8];
         counters.iter().for_each(|counter| bytes.extend(&counter.to_be_bytes()[1..]));
@@ -348,14 +349,14 @@ fn marked_bytes_are_those_that_accecn_options_report() {
         let counters = [option(172, &[ect0, ce]), option(174, &[1, ce, ect0]), option(172, &[])];
         let ack = TcpPacket::new(b, a, PEER_SEQ, SEQ.wrapping_add(1000 * (n + 1)), 0).flags(ACK | AE | ECE);
         talk.put(1, &ack.clone().options(&counters[n as usize % 3]));
-        // It came later than the next: nothing new.
+        // It arrived after the next one: nothing new.
         if n == 10 {
             talk.put(0, &ack.options(&option(172, &[ect0 - 500, ce - 500])));
         }
     }
     let connection = talk.connection();
     let acks = &connection.halves[0].counts.acks;
-    // The last option with counters was that of packet 19.
+    // The last option with counters was in packet 19.
     assert_eq!((acks.ect0_reported_bytes, acks.ce_reported_bytes), (u64::from(ect0) - 1, ce.into()));
     assert_eq!((acks.ect1_reported_bytes, acks.with_accecn), (0, 22));
     assert_eq!(connection.halves[1].counts.acks.with_accecn, 1);
@@ -371,7 +372,7 @@ fn accecn_options_count_only_where_accurate_ecn_is_agreed_on() {
     assert_eq!(talk.connection().halves[0].counts.acks.with_accecn, 0);
 }
 
-/// xorshift64*.
+/// xorshift64* generator.
 struct Random(u64);
 
 impl Random {
@@ -444,7 +445,7 @@ fn counts_add_up_for_any_packets() {
     }
 }
 
-/// Packets at random between so many ports and one server.
+/// Random packets between this many ports and one server.
 fn jumble(packets: u64, ports: u32) -> Vec<u8> {
     let style = PcapStyle { nanoseconds: true, ..PcapStyle::default() };
     let mut writer = PcapWriter::new(link::RAW, style);
@@ -464,7 +465,7 @@ fn jumble(packets: u64, ports: u32) -> Vec<u8> {
     writer.into_bytes()
 }
 
-/// Packets that wait together are followed connection by connection, not in the order of time.
+/// Packets that wait together are followed by connection, not in order of time.
 #[test]
 fn connections_do_not_end_early_because_others_went_on() {
     let mut writer = PcapWriter::new(link::RAW, PcapStyle { nanoseconds: true, ..PcapStyle::default() });
@@ -474,7 +475,7 @@ fn connections_do_not_end_early_because_others_went_on() {
         writer.tcp(START_NS + after_ms * MS, &TcpPacket::new(a, b, SEQ, PEER_SEQ, 0).flags(flags));
     };
     (0..100).for_each(|port| put(0, port, RST | ACK));
-    // More than wait together: what comes later is followed later.
+    // More packets than wait together, so that later ones are followed later.
     (0..5000).for_each(|_| put(0, 999, ACK));
     (0..100).for_each(|port| put(100_000, port, ACK));
     (100..700).for_each(|port| put(300_000, port, ACK));
@@ -487,7 +488,7 @@ fn connections_do_not_end_early_because_others_went_on() {
 
 #[test]
 fn any_number_of_threads_finds_the_same() {
-    // Short connections, and so few that all but one thread wait for another.
+    // Short connections, and so few that all but one thread are idle.
     for (ports, least) in [(300, 301), (1, 2)] {
         let bytes = jumble(20_000, ports);
         let told = [1, 2, 3, 8].map(|threads| {
@@ -519,7 +520,8 @@ fn statistics_are_those_of_the_diagnosis() {
     }
 }
 
-/// A sender without congestion control behind a path that loses and delays; captured at the sender.
+/// A sender without congestion control over a path that loses and delays packets, captured at the
+/// sender.
 #[test]
 fn what_a_sender_repeats_and_its_receiver_acknowledges_is_what_is_counted() {
     for seed in 1..=60 {

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT
-//! What the sending kernel counted itself (`nstat`), beside what its packets show at the sending and
-//! at the receiving host.
+//! The sending kernel's own counters (`nstat`), compared with the packets at the sending and at the
+//! receiving host.
 
 use ackwise_capture::{ReadOptions, Source};
 use ackwise_diagnose::{diagnose, ByCause};
 use std::num::NonZeroUsize;
 use std::path::Path;
 
-/// Counters of the sending host when its captures end.
+/// Counters of the sending host at the end of its captures.
 struct Kernel {
     capture: &'static str,
     /// RetransSegs.
     retransmissions: u64,
     /// TCPFastRetrans.
     fast: u64,
-    /// TCPTimeouts; those of a SYN, which are TCPSynRetrans, sent the SYN again.
+    /// TCPTimeouts; timeouts of a SYN (TCPSynRetrans) retransmitted the SYN.
     timeouts: u64,
     /// TCPDSACKRecv and TCPDSACKOfoRecv.
     dsacks: u64,
@@ -48,7 +48,7 @@ struct Found {
     dsacks: u64,
 }
 
-/// Pure ACKs of the connecting endpoint, which receives the data here, and those that are missing.
+/// Pure ACKs of the connecting endpoint, which receives the data here, and number of missing ones.
 fn acks(name: &str) -> (u64, u64) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/captures/{name}.pcap.gz"));
     let diagnosis =
@@ -61,9 +61,9 @@ fn acks(name: &str) -> (u64, u64) {
 #[test]
 fn acks_that_were_lost_on_the_way_are_counted_where_they_did_not_come() {
     for (name, beyond_the_numbers) in [
-        // That of the SYN-ACK: no pure ACK is in front of it.
+        // The ACK of the SYN-ACK: no pure ACK precedes it.
         ("lossy-bulk", 1),
-        // Still on their way at the end.
+        // Still in flight at the end.
         ("disorder", 8),
         ("slow-reader", 0),
         ("stuck-reader", 0),
@@ -75,7 +75,7 @@ fn acks_that_were_lost_on_the_way_are_counted_where_they_did_not_come() {
     }
 }
 
-/// What the accepting endpoints, which send the data here, sent again.
+/// Retransmissions of the accepting endpoints, which send the data here.
 fn found(name: &str) -> Found {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/captures/{name}.pcap.gz"));
     let diagnosis =
@@ -104,7 +104,7 @@ fn causes_are_those_that_the_sending_kernel_counts() {
             ("retransmissions", causes.total() + found.syn_retransmissions, kernel.retransmissions),
             ("fast", causes.fast, kernel.fast),
             ("timeouts", found.timeouts + found.syn_retransmissions, kernel.timeouts),
-            // What neither of them sent; TCPLossProbes also counts probes with new data.
+            // Sent by neither of them; TCPLossProbes also counts probes with new data.
             ("probes", causes.tail_loss_probe, kernel.retransmissions - kernel.fast - kernel.timeouts),
             ("D-SACKs", found.dsacks, kernel.dsacks),
         ];
@@ -124,7 +124,7 @@ fn the_receiving_side_sees_the_same_causes_of_what_arrives() {
         assert!(causes.fast <= kernel.fast, "{name}: {found:?}");
         assert!(found.timeouts + found.syn_retransmissions <= kernel.timeouts, "{name}: {found:?}");
         assert_eq!(found.dsacks, kernel.dsacks, "{name}");
-        // A probe repeats the highest number: where the first was lost, it looks like the first.
+        // A probe repeats the highest number: if the first copy was lost, it looks like the first.
         let probes = kernel.retransmissions - kernel.fast - kernel.timeouts;
         assert!(causes.tail_loss_probe + causes.unclear <= probes, "{name}: {found:?}");
     }

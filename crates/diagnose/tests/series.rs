@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Series of shipped captures against the diagnosis of the same file, which counts every packet.
+//! Series of shipped captures, compared with the diagnosis of the same file, which counts every
+//! packet.
 
 use ackwise_capture::{ReadOptions, Source};
 use ackwise_diagnose::series::{series, Mark, Series, Wanted};

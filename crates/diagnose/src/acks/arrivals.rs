@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Data on its way to the receiver: what has passed the capture point and is not acknowledged.
+//! Data in flight to the receiver: it has passed the capture point and is not acknowledged.
 
 use crate::ranges::Ranges;
 use crate::step::{DataKind, Step};
@@ -7,27 +7,27 @@ use ackwise_capture::tcp_flag;
 use ackwise_core::Order;
 use std::collections::VecDeque;
 
-/// Older ones are forgotten, so that memory is bounded; what they were can then not be judged.
+/// Maximum number kept, so that memory is bounded; ACKs for forgotten arrivals cannot be judged.
 const KEPT_MAX: usize = 4096;
 
 /// A packet with data.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arrival {
-    /// When it passed.
+    /// Time at which it passed the capture point.
     pub time_ns: u64,
     pub start: u64,
     pub end: u64,
     pub segments: u16,
     pub is_pushed: bool,
     pub is_fin: bool,
-    /// The receiver had this already, or the packet asks for an answer.
+    /// Whether the receiver had this data already, or the packet is a probe.
     pub is_needless: bool,
 }
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Arrivals {
     underway: VecDeque<Arrival>,
-    /// One was forgotten.
+    /// Whether an arrival was forgotten.
     pub is_cut: bool,
 }
 
@@ -52,19 +52,20 @@ impl Arrivals {
         });
     }
 
-    /// The next packets, in the order in which they passed.
+    /// Removes the next packets, in the order in which they passed.
     pub fn take_first(&mut self, most: usize) -> Vec<Arrival> {
         self.underway.drain(..most.min(self.underway.len())).collect()
     }
 
-    /// The packets up to the one whose end is acknowledged; those above it that passed before it, too.
+    /// Removes the packets up to the one whose end is acknowledged, including those above it that
+    /// passed before it.
     pub fn take(&mut self, number: u64) -> Vec<Arrival> {
         let last = self.underway.iter().rposition(|a| a.end <= number);
         self.underway.drain(..last.map_or(0, |at| at + 1)).collect()
     }
 }
 
-/// What the receiver has, as far as the capture shows it.
+/// Data held by the receiver, as far as the capture shows it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reassembly {
     pub rcv_nxt: u64,
@@ -89,7 +90,7 @@ impl Reassembly {
         order
     }
 
-    /// The receiver has all below.
+    /// Records that the receiver has everything below `number`.
     pub fn acknowledged(&mut self, number: u64) {
         self.rcv_nxt = self.rcv_nxt.max(number);
         self.above.cut_below(self.rcv_nxt);

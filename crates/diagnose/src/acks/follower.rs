@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT
-//! A policy of the core that follows a receiver: what it would have done with the same arrivals.
+//! A policy of the core that follows a receiver: its decisions on the same arrivals.
 //!
-//! Whatever it would have done, it is told of the receiver's own ACKs, so that one difference does not
-//! lead to the next.
+//! Whatever it decides, it is told of the receiver's own ACKs, so that one difference does not
+//! cause the next.
 
 use ackwise_core::{Action, Conn, Event, EventKind, Policy, Resolved, NEVER_NS};
 use serde::Serialize;
 use std::cell::OnceCell;
 use std::rc::Rc;
 
-/// As it is named in verdicts, the policy, and its parameters.
+/// Label in verdicts, name of the policy, and its parameters.
 type Candidate = (&'static str, &'static str, &'static [(&'static str, u32)]);
 
-/// Policies with the settings that are told apart. `delayed` with one segment is `every`.
+/// Policies with the settings to distinguish. `delayed` with one segment is `every`.
 pub(super) const CANDIDATES: &[Candidate] = &[
     ("every", "every", &[]),
     ("delayed", "delayed", &[]),
@@ -35,7 +35,7 @@ thread_local! {
     static RESOLVED: OnceCell<Rc<Vec<(&'static str, Resolved)>>> = const { OnceCell::new() };
 }
 
-/// The candidates that the core has, with the rails of Linux and of plans.
+/// The candidates that the core provides, with the rails of Linux and of plans.
 fn resolved() -> Rc<Vec<(&'static str, Resolved)>> {
     RESOLVED.with(|cell| cell.get_or_init(|| Rc::new(resolve_all())).clone())
 }
@@ -50,19 +50,19 @@ fn resolve_all() -> Vec<(&'static str, Resolved)> {
     CANDIDATES.iter().filter_map(resolve).collect()
 }
 
-/// The ACK that a policy would have sent.
+/// An ACK that the policy would have sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fire {
     pub time_ns: u64,
     pub number: u64,
 }
 
-/// How often a policy would have sent the receiver's ACK.
+/// How often the policy would have sent the receiver's ACK.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Score {
     pub acks: u32,
     pub explained: u32,
-    /// It was fitted to the first ACKs.
+    /// Whether a random value was fitted to the first ACKs.
     pub is_fitted: bool,
 }
 
@@ -74,7 +74,7 @@ pub(super) struct Follower {
     deadline_ns: u64,
     fired: Option<Fire>,
     score: Score,
-    /// Values drawn by the receiver that were learnt from its ACKs.
+    /// Number of the receiver's random values learnt from its ACKs.
     learnt: u8,
 }
 
@@ -94,7 +94,7 @@ pub(super) fn followers() -> Vec<Follower> {
     let follower = |(place, (name, resolved)): (usize, &(&'static str, Resolved))| Follower {
         name,
         place,
-        // What is drawn is not known: as long a wait as there is, until ACKs show it.
+        // The random value is unknown: assume the longest wait until ACKs show it.
         conn: resolved.connect(&start(u32::MAX)),
         deadline_ns: NEVER_NS,
         fired: None,
@@ -105,7 +105,8 @@ pub(super) fn followers() -> Vec<Follower> {
 }
 
 impl Follower {
-    /// Lets its timer expire up to `until_ns`; what `around` holds did not change since.
+    /// Lets the policy's timer expire up to `until_ns`; the fields in `around` have not changed
+    /// since.
     pub fn expire(&mut self, until_ns: u64, around: &Event, number: u64) {
         while self.fired.is_none() && self.deadline_ns <= until_ns {
             let event = Event { kind: EventKind::Deadline, now_ns: self.deadline_ns, ..*around };
@@ -114,7 +115,7 @@ impl Follower {
         }
     }
 
-    /// Something happened. `number` is acknowledged by an ACK that leaves then.
+    /// Passes an event to the policy. `number`: acknowledgment number of an ACK that leaves now.
     pub fn decide(&mut self, event: &Event, number: u64) {
         match self.conn.decide(event).action {
             Action::SendNow => {
@@ -126,12 +127,12 @@ impl Follower {
         }
     }
 
-    /// The ACK that it would have sent since the receiver's last.
+    /// The ACK that the policy would have sent since the receiver's last.
     pub fn fired(&self) -> Option<Fire> {
         self.fired
     }
 
-    /// The receiver's ACK left.
+    /// Tells the policy that the receiver's ACK left.
     pub fn acked(&mut self, sent: &Event) {
         self.fired = None;
         self.deadline_ns = match self.conn.decide(sent).action {
@@ -149,7 +150,8 @@ impl Follower {
         Score { is_fitted: self.learnt > 1, ..self.score }
     }
 
-    /// Some receivers draw a value when a connection starts. Only their ACKs show it.
+    /// Fits the random value that some receivers draw when a connection starts, and that only their
+    /// ACKs show.
     pub fn learn(&mut self, random: u32, at_most: u8) {
         if self.learnt >= at_most {
             return;
@@ -160,7 +162,7 @@ impl Follower {
         }
         self.deadline_ns = NEVER_NS;
         self.fired = None;
-        // The ACK that it was learnt from is not held against it.
+        // The ACK used for fitting does not count against the policy.
         self.score.acks -= 1;
     }
 }

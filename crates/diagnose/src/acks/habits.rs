@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What the ACKs of any receiver show, whatever its policy.
+//! Properties of a receiver's ACKs that need no policy to describe.
 
 use crate::distance::is_at_host;
 use crate::distribution::Distribution;
@@ -7,24 +7,24 @@ use crate::observers::End;
 use crate::step::{Ack, AckKind, Step};
 use serde::Serialize;
 
-/// Packet numbers kept as evidence for each habit.
+/// Number of packets kept as evidence for each habit.
 const EXAMPLES: usize = 3;
 /// RFC 5681, 4.2: an ACK for at least every second segment.
 const STRETCH_SEGMENTS: u32 = 3;
 
-/// Where packets above the MSS come from: the network never carried them.
+/// Origin of packets above the MSS, which the network never carried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Offload {
-    /// The sender's host cuts them up below the capture point (TSO, GSO).
+    /// The sender's host splits them below the capture point (TSO, GSO).
     Segmentation,
-    /// The receiver's host merged segments before the capture point saw them (GRO, LRO).
+    /// The receiver's host merged segments before the capture point (GRO, LRO).
     Receive,
-    /// The host that captured merged them.
+    /// The capturing host merged them.
     OnTheWay,
 }
 
-/// Evidence: a packet of a file.
+/// Evidence: a packet in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Example {
     pub file: u32,
@@ -33,25 +33,26 @@ pub struct Example {
 
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct AckHabits {
-    /// Data packets larger than a segment, and why.
+    /// Number of data packets larger than a segment, and their origin.
     pub merged_packets: u64,
     pub offload: Option<Offload>,
-    /// Segments that an ACK acknowledges which leaves as data arrives.
+    /// Segments per ACK, for ACKs that leave as data arrives.
     pub prompt_segments: Distribution,
-    /// How long the oldest segment waited for each other ACK: a timer.
+    /// Wait of the oldest segment for every other ACK: the timer's delay.
     pub late_ns: Distribution,
-    /// ACKs at the start that acknowledge one segment each, at once: the quickack phase.
+    /// Number of ACKs at the start that acknowledge one segment each at once: the quickack phase.
     pub quick_acks: u64,
-    /// ACKs of three segments or more.
+    /// Number of ACKs for three segments or more.
     pub stretch_acks: u64,
-    /// ACKs of a whole window, with nothing left in flight: it was full before more could come.
+    /// Number of ACKs for a whole window, with nothing left in flight: the window was full before
+    /// more could arrive.
     pub window_bound_acks: u64,
-    /// Pure window updates.
+    /// Number of pure window updates.
     pub window_updates: u64,
-    /// ACKs that came closer together than a quarter of what the data had been apart, though all of
-    /// it had passed before the first of them.
+    /// Number of ACKs closer together than a quarter of the distance of their data, although all of
+    /// the data had passed before the first of them.
     pub compressed_acks: u64,
-    /// A few packets of each kind.
+    /// A few packets of each type.
     pub prompt_examples: Vec<Example>,
     pub late_examples: Vec<Example>,
     pub stretch_examples: Vec<Example>,
@@ -64,9 +65,9 @@ pub struct AckHabits {
 pub(super) struct Habits {
     found: AckHabits,
     quick_is_over: bool,
-    /// When the last ACK passed, and the newest data that it acknowledged.
+    /// Time of the last ACK, and time of the newest data that it acknowledged.
     last: Option<(u64, u64)>,
-    /// As the last ACK advertised it.
+    /// Window advertised by the last ACK.
     window_bytes: Option<u64>,
 }
 
@@ -84,7 +85,7 @@ impl Habits {
         }
     }
 
-    /// An ACK of data that came in order, in time or late.
+    /// Records an ACK for data in order, prompt or late.
     pub fn answered(&mut self, step: &Step, ack: &Ack, is_late: bool, since_oldest_ns: u64) {
         let found = &mut self.found;
         if is_late {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! How ACKs are made: how they follow data, and which policy explains them.
+//! How the receiver acknowledges: how ACKs follow data, and which policy explains them.
 //!
 //! | file | question |
 //! |---|---|
@@ -9,9 +9,9 @@
 //! | `thinning.rs` | which ACKs did not come this far? |
 //! | `verdict.rs` | a pure function from these to an answer |
 //!
-//! An ACK is judged when it passes, with the data that it acknowledges: at the receiver that is what the
-//! receiver knew. Elsewhere the time at which data arrived is worked out from the RTT of late between
-//! the capture point and the receiver.
+//! An ACK is judged when it passes, together with the data that it acknowledges. In a capture at
+//! the receiver this is what the receiver knew; elsewhere the arrival times of data are computed
+//! from the recent RTT between the capture point and the receiver.
 
 mod arrivals;
 mod follower;
@@ -37,40 +37,41 @@ pub use thinning::AckThinning;
 pub use verdict::{judge, AckFeatures, AckVerdict, Confidence, Undecided};
 
 const MS: u64 = 1_000_000;
-/// ACKs of a connection that policies follow: enough for a verdict, bounded work.
+/// Maximum number of a connection's ACKs that policies follow: enough for a verdict, with bounded
+/// work.
 const FOLLOWED_ACKS: u32 = 20_000;
-/// RFC 9293, 3.7.1: what a receiver assumes of segments before it has seen any.
+/// RFC 9293, 3.7.1: the segment size that a receiver assumes before it has seen one.
 const MSS_GUESS_BYTES: u32 = 536;
-/// A host's own time to answer: a few times the shortest, and what its scheduler adds.
+/// A host's own processing time: a few times the minimum, plus its scheduler's delay.
 const PROMPT_NS: u64 = MS / 20;
 const PROMPT_TIMES: u64 = 4;
 const PROMPT_MOST_NS: u64 = MS / 2;
-/// No host answers later than this without waiting, on a quiet path.
+/// On a quiet path, no host that does not wait deliberately answers later than this.
 const REACTION_NS: u64 = MS / 50;
-/// Kernels count delayed-ACK timers in ticks of at most this.
+/// Kernels count delayed-ACK timers in ticks of at most this length.
 const TICK_NS: u64 = 10 * MS;
 const TICKED_FROM_NS: u64 = 2 * TICK_NS;
-/// Price of an ACK in policy `dynamic`, and period of the fast timer in `bsd`, as the core has them.
+/// Price of an ACK in policy `dynamic`, and period of the fast timer in `bsd`, as in the core.
 const PRICE_NS: u64 = 10 * MS;
 const FAST_TIMER_NS: u64 = 200 * MS;
-/// `dynamic` draws once; its value is the middle one of a few ACKs.
+/// `dynamic` draws once; its value is the median of this many ACKs.
 const DRAWS: usize = 5;
 
 /// How the receiver acknowledges.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Acking {
-    /// Segments that an advancing ACK acknowledges.
+    /// Segments per advancing ACK.
     pub segments: Distribution,
-    /// From the newest packet that an ACK acknowledges to the ACK, at the capture point. What
-    /// exceeds the smallest is the receiver's delay and the path's.
+    /// Time from the newest packet that an ACK acknowledges to the ACK, at the capture point. The
+    /// excess over the minimum is the delay of the receiver and the path.
     pub newest_ns: Distribution,
-    /// The same from the oldest packet: the longest that an ACK was owed.
+    /// Time from the oldest acknowledged packet to the ACK: the longest time that an ACK was owed.
     pub oldest_ns: Distribution,
-    /// What any receiver's ACKs show, whatever its policy.
+    /// Properties of the ACKs that need no policy to describe.
     pub habits: AckHabits,
-    /// What was taken out between the receiver and the capture point; none where it is not known.
+    /// ACKs removed between the receiver and the capture point; None where unknown.
     pub thinning: Option<AckThinning>,
-    /// Which policy it is.
+    /// The policy or policies that explain the ACKs.
     pub verdict: AckVerdict,
 }
 
@@ -84,7 +85,7 @@ pub struct Watch {
     thinning: Thinning,
     followers: Vec<Follower>,
     judged: u32,
-    /// The capture was taken at the receiver, as far as the packets up to here show.
+    /// Whether the capture was taken at the receiver, as far as the packets so far show.
     is_near: bool,
     acked: u64,
     window_bytes: u32,
@@ -92,7 +93,8 @@ pub struct Watch {
     rcv_mss_bytes: u32,
     rtt_ns: u64,
     last_ns: u64,
-    /// Largest rectangles under the arrivals of late ACKs: the price that `dynamic` drew.
+    /// Largest rectangles under the arrivals of late ACKs, which give the price that `dynamic`
+    /// drew.
     draws_ns: Vec<u64>,
 }
 
@@ -142,7 +144,7 @@ impl Observer for Watch {
     }
 }
 
-/// One ACK and what it answers, in the receiver's time.
+/// An ACK and the arrivals that it answers, in the receiver's time.
 struct Answer {
     time_ns: u64,
     number: u64,
@@ -151,7 +153,7 @@ struct Answer {
 }
 
 impl Answer {
-    /// The largest count of waiting segments times the time they waited.
+    /// The maximum of (number of waiting segments) times (time they waited).
     fn area_ns(&self) -> u64 {
         let mut segments = 0;
         let area = |arrival: &Arrival| {
@@ -175,7 +177,7 @@ impl Answer {
 }
 
 impl Watch {
-    /// Takes an ACK apart: what came before it, what policies would have done, and that it left.
+    /// Processes an ACK: the events before it, the policies' decisions, and its departure.
     fn follow(&mut self, step: &Step, ack: &Ack) {
         let is_over = self.judged >= FOLLOWED_ACKS;
         let is_near = is_at_host(step.least_ns[step.from]);
@@ -183,7 +185,7 @@ impl Watch {
         let is_holed = self.reassembly.has_hole() || ack.kind == AckKind::Duplicate;
         let arrivals = match ack.kind {
             AckKind::Old => return,
-            // With a hole each packet is answered, and numbers do not say which.
+            // Above a hole each packet is answered, and acknowledgment numbers do not show which.
             _ if is_holed && is_near => self.arrivals.take_first(usize::MAX),
             AckKind::Duplicate => self.arrivals.take_first(1),
             _ => self.arrivals.take(ack.number),
@@ -231,13 +233,13 @@ impl Watch {
         self.last_ns = answer.time_ns;
     }
 
-    /// As Linux smooths it: an eighth of each sample.
+    /// Updates the RTT estimate with Linux's smoothing by 1/8.
     fn measure_rtt(&mut self, step: &Step) {
         let Some(rtt_ns) = step.rtt_ns() else { return };
         self.rtt_ns = if self.rtt_ns == 0 { rtt_ns } else { self.rtt_ns - self.rtt_ns / 8 + rtt_ns / 8 };
     }
 
-    /// Places arrivals in the receiver's time, which is that of the ACK at the capture point.
+    /// Converts arrivals to the receiver's time, which is that of the ACK at the capture point.
     fn answer(&self, step: &Step, ack: &Ack, mut arrivals: Vec<Arrival>) -> Answer {
         let least_ns = step.least_ns[step.from].unwrap_or(0);
         let is_near = self.is_near;
@@ -290,7 +292,7 @@ impl Watch {
         }
     }
 
-    /// What all events of this moment have in common.
+    /// The fields common to all events of this moment.
     fn event(&self, kind: EventKind, now_ns: u64, window_bytes: u32) -> Event {
         let unacked_bytes = clamp(self.reassembly.rcv_nxt.saturating_sub(self.acked));
         let left_bytes = self.window_bytes.saturating_sub(unacked_bytes);
@@ -323,7 +325,7 @@ impl Watch {
         let waits = answer.since_newest_ns() > REACTION_NS;
         let waited_ns = answer.since_oldest_ns();
         let coarse_ns = answer.tolerance_ns.max(waited_ns / 32);
-        // Elsewhere than at the receiver its values would be fitted to the path.
+        // Away from the receiver, its random values would be fitted to the path.
         let is_near = self.is_near;
         for follower in &mut self.followers {
             let explained = follower.fired().is_some_and(|fire| {
@@ -350,7 +352,7 @@ impl Watch {
     }
 }
 
-/// The random bits with which `bsd` ticks at this time.
+/// The random bits with which `bsd`'s clock ticks at this time.
 fn phase(time_ns: u64) -> u32 {
     (((time_ns % FAST_TIMER_NS) << 32) / FAST_TIMER_NS).min(u32::MAX.into()) as u32
 }

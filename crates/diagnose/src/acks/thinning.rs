@@ -1,30 +1,31 @@
 // SPDX-License-Identifier: MIT
-//! ACKs that left the receiver and did not come to the capture point: taken out by an ACK filter, or
+//! ACKs that left the receiver but did not reach the capture point: removed by an ACK filter, or
 //! lost.
 //!
-//! The receiver's IP identification shows them where it counts the packets of the connection, as that
-//! of Linux does: what lacks between two pure ACKs with the same sequence number were pure ACKs too.
-//! A receiver sends at most one ACK for a segment, so numbers that grow faster than what is
-//! acknowledged count something else, and say nothing.
+//! The receiver's IP identification shows them if it counts the connection's packets, as in Linux:
+//! packets missing between two pure ACKs with equal sequence numbers must have been pure ACKs. A
+//! receiver sends at most one ACK per segment, so identifications that grow faster than the
+//! acknowledged data count something else and are no evidence.
 
 use super::habits::{keep, Example};
 use crate::step::{Ack, Step};
 use serde::Serialize;
 
-/// Fewer steps from one number to the next are no evidence.
+/// Minimum number of identification steps that count as evidence.
 const STEPS_LEAST: u64 = 8;
-/// Of them: that may be larger than what was acknowledged, for window updates.
+/// At most one in this many identification steps may exceed the segments acknowledged (window
+/// updates).
 const ODD_SHARE: u64 = 20;
-/// A number that does not change counts nothing.
+/// Step of an identification that does not change and so counts nothing.
 const REPEATED: i16 = -1;
 
-/// What the numbers of the receiver's packets show.
+/// ACKs seen and missing, according to the identification of the receiver's packets.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct AckThinning {
-    /// Pure ACKs that came, each with the number of the ACK in front of it known.
+    /// Number of pure ACKs that arrived after an ACK with a known identification.
     pub seen_acks: u64,
     pub missing_acks: u64,
-    /// Packets that came after a gap.
+    /// Packets that arrived after a gap.
     pub missing_examples: Vec<Example>,
 }
 
@@ -32,14 +33,14 @@ pub struct AckThinning {
 pub(super) struct Thinning {
     found: AckThinning,
     odd_steps: u64,
-    /// Sequence number of the pure ACK in front; none behind data.
+    /// Sequence number of the previous packet if it was a pure ACK; None after data.
     last: Option<u64>,
 }
 
 impl Thinning {
-    /// A packet of the receiver.
+    /// Processes a packet of the receiver.
     pub fn acked(&mut self, step: &Step, ack: &Ack) {
-        // Data takes a number for each segment that an offload makes of it.
+        // Data uses one identification for each segment that an offload creates from it.
         let before = self.last.take();
         if !step.is_pure_ack() {
             return;
@@ -50,7 +51,7 @@ impl Thinning {
         }
         let ahead = step.data.ident.ahead;
         if ahead < REPEATED {
-            // Overtaken on its way, and counted as missing then.
+            // Overtaken, and already counted as missing.
             self.found.missing_acks = self.found.missing_acks.saturating_sub(1);
             return;
         }
@@ -67,7 +68,7 @@ impl Thinning {
         }
     }
 
-    /// None where the numbers do not count the packets of the connection.
+    /// None where identifications do not count the packets of the connection.
     pub fn finish(self) -> Option<AckThinning> {
         let counts = self.odd_steps * ODD_SHARE <= self.found.seen_acks;
         (self.found.seen_acks >= STEPS_LEAST && counts).then_some(self.found)

@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: MIT
-//! From what policies explained to an answer.
+//! The verdict on a receiver's policy, from the scores of all policies.
 
 use super::follower::Score;
 use crate::distance::is_at_host;
 use serde::Serialize;
 
-/// Fewer ACKs fit any policy.
+/// Minimum number of ACKs for a verdict: fewer fit any policy.
 const ACKS_LEAST: u32 = 8;
-/// A policy that explains less is not the receiver's.
+/// Minimum share of ACKs that the receiver's policy must explain.
 const SHARE_LEAST: f64 = 0.5;
-/// Elsewhere than at the receiver, where times are less exact.
+/// The same minimum away from the receiver, where times are less exact.
 const FAR_SHARE_LEAST: f64 = 0.8;
 const SHARE_HIGH: f64 = 0.9;
-/// What fitting may gain, and where arrivals are regular.
+/// Advantage that fitting may give, in general and where arrivals are regular.
 const FITTED_SHARE: f64 = 0.02;
 const ALIKE_SHARE: f64 = 0.1;
 
-/// What a verdict follows from.
+/// Input of a verdict.
 #[derive(Clone, Debug, Default)]
 pub struct AckFeatures {
-    /// For each policy, the simplest first.
+    /// Scores of all policies, the simplest first.
     pub scores: Vec<(&'static str, Score)>,
-    /// ACKs that acknowledge data for the first time.
+    /// Number of ACKs that acknowledge data for the first time.
     pub advancing: u64,
-    /// Of these: of a whole window.
+    /// Number of these that acknowledge a whole window.
     pub window_bound: u64,
-    /// The receiver's packets are in the capture; the sender's are.
+    /// Whether the receiver's packets, and the sender's, are in the capture.
     pub is_answered: bool,
     pub has_data: bool,
-    /// RTT between the capture point and the receiver.
+    /// RTT between the capture point and the receiver, nanoseconds.
     pub distance_ns: Option<u64>,
 }
 
@@ -37,37 +37,37 @@ pub struct AckFeatures {
 pub enum Confidence {
     /// One policy explains nearly all ACKs, and no other does.
     High,
-    /// It explains most, or others explain as many.
+    /// It explains most ACKs, or others explain as many.
     Medium,
-    /// The capture was taken away from the receiver, where only counts of segments show.
+    /// The capture was taken away from the receiver, where only counts of segments are reliable.
     Low,
 }
 
-/// Why there is no answer.
+/// Why there is no verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Undecided {
-    /// Data or ACKs are not in the capture: one of both directions would decide.
+    /// Data or ACKs are not in the capture: both directions would decide.
     OneDirection,
-    /// A longer capture would decide.
+    /// There are too few ACKs: a longer capture would decide.
     FewAcks,
-    /// One at the receiver would decide.
+    /// The path hides the policy: a capture at the receiver would decide.
     FarFromReceiver,
     /// The window is full before a policy would send an ACK.
     WindowBound,
-    /// None of the policies does what this receiver does.
+    /// No known policy behaves like this receiver.
     UnlikeAny,
 }
 
-/// The policies that explain the ACKs, those that cannot be told apart together.
+/// The policies that explain the ACKs, including those that cannot be distinguished.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct AckVerdict {
-    /// The best first; none where undecided.
+    /// Names, the best first; empty if undecided.
     pub policies: Vec<&'static str>,
-    /// Of the ACKs that were judged: explained by the first.
+    /// Share of the judged ACKs that the first policy explains, 0 to 1.
     pub share: f64,
     pub judged_acks: u32,
-    /// Of all policies, with what each explained.
+    /// Scores of all policies.
     pub scores: Vec<(&'static str, Score)>,
     pub confidence: Option<Confidence>,
     pub undecided: Option<Undecided>,
@@ -93,7 +93,7 @@ pub fn judge(features: &AckFeatures) -> AckVerdict {
         let is_bound = 2 * features.window_bound > features.advancing;
         return undecided(if is_bound { Undecided::WindowBound } else { why });
     }
-    // Arrivals at even distances look alike to whatever is fitted.
+    // Regular arrivals look the same to any fitted value.
     let extra = if best.is_fitted { ALIKE_SHARE * f64::from(best.acks) } else { 0.0 };
     let is_alike = |score: &Score| excess(&best, score) <= slack(&best) + extra;
     let policies: Vec<_> = ranked.iter().filter(|(_, s)| is_alike(s)).map(|(name, _)| *name).collect();
@@ -105,13 +105,13 @@ pub fn judge(features: &AckFeatures) -> AckVerdict {
     AckVerdict { policies, share: share(&best), confidence: Some(confidence), ..verdict }
 }
 
-/// Policies that may be the receiver's, the best first.
+/// Policies that may be the receiver's, best first.
 fn rank(scores: &[(&'static str, Score)], is_far: bool) -> Vec<(&'static str, Score)> {
     let mut ranked: Vec<_> = scores.iter().copied().filter(|(_, s)| s.acks >= ACKS_LEAST).collect();
     ranked.sort_by(|(_, a), (_, b)| share(b).total_cmp(&share(a)));
     let Some(&(_, first)) = ranked.first() else { return ranked };
-    // What is fitted to the ACKs explains them more easily: where another does nearly as well, it is
-    // not needed, and elsewhere than at the receiver it would be fitted to the path.
+    // A fitted policy explains ACKs more easily. Where an unfitted one does nearly as well, prefer
+    // it; away from the receiver, the value would be fitted to the path.
     let nearly = slack(&first) + FITTED_SHARE * f64::from(first.acks);
     if is_far || ranked.iter().any(|(_, s)| !s.is_fitted && excess(&first, s) <= nearly) {
         ranked.retain(|(_, s)| !s.is_fitted);
@@ -123,12 +123,12 @@ fn share(score: &Score) -> f64 {
     f64::from(score.explained) / f64::from(score.acks.max(1))
 }
 
-/// ACKs that this policy fails to explain beyond what the best one does not.
+/// Number of ACKs that this policy fails to explain beyond the best one's failures.
 fn excess(best: &Score, score: &Score) -> f64 {
     (share(best) - share(score)) * f64::from(score.acks)
 }
 
-/// What chance may do to the best one: two standard deviations of its failures, and one ACK or two.
+/// Random variation of the best one: two standard deviations of its failures, plus one ACK or two.
 fn slack(best: &Score) -> f64 {
     1.5 + 2.0 * f64::from(best.acks - best.explained).sqrt()
 }
@@ -137,7 +137,7 @@ fn slack(best: &Score) -> f64 {
 mod tests {
     use super::*;
 
-    /// Of 1000 ACKs: what each policy explained.
+    /// Features with the number of ACKs out of 1000 that each policy explained.
     fn of(scores: &[(&'static str, u32)]) -> AckFeatures {
         let score = |&(name, explained): &(&'static str, u32)| {
             (name, Score { acks: 1000, explained, is_fitted: name == "dynamic" })

@@ -1,27 +1,29 @@
 // SPDX-License-Identifier: MIT
-//! Was the capture taken at the receiver?
+//! Detects whether the capture was taken at the receiver.
 //!
-//! A host answers its own capture point faster than any wire away from it, unless its processor is slow. A processor
-//! takes its time for a packet of the handshake as for a segment, so that n segments and their ACK take as long as
-//! n packets. Behind a wire they take longer than the handshake, by the time in which a link sends n segments.
+//! A host answers a capture point of its own faster than any host across a wire, unless its
+//! processor is slow. A slow processor spends the same time on a packet of the handshake as on a
+//! segment, so n segments and their ACK take as long as n packets. Across a wire they take longer
+//! than the handshake, by the time in which a link transmits n segments.
 
 use crate::distance::is_at_host;
 use crate::observers::End;
 use crate::step::{Ack, AckKind, DataKind, Step};
 
-/// In a handshake, a slow host handles one packet and one ACK: with ACKs as expensive as segments, and half of one
-/// for each segment, 4/3 of a segment's time. Where an uplink is slow and carries an ACK for two segments, it is 2.
+/// Maximum time of a slow host's handshake, in segments. It handles one packet and one ACK: with
+/// ACKs as expensive as segments and one ACK for two segments, that is 4/3 of a segment's time.
+/// With a slow uplink that carries an ACK for two segments, it is 2.
 const HANDSHAKE_SEGMENTS: f64 = 2.0;
-/// The middle between a host and a link.
+/// Midpoint between a host and a link.
 const HALF: f64 = 0.5;
 const FEW: usize = 4;
 
-/// How soon the first segments of a burst are acknowledged.
+/// Time until the first segments of a burst are acknowledged.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Bursts {
-    /// When a packet passed with nothing in flight, and its number.
+    /// Time at which a packet passed with nothing in flight, and its sequence number.
     began: Option<(u64, u64)>,
-    /// From there until one segment, two, ... were acknowledged: the shortest.
+    /// Minimum time from there until one, two, ... segments were acknowledged.
     least_ns: [Option<u64>; FEW],
 }
 
@@ -44,19 +46,21 @@ impl Bursts {
         }
     }
 
-    /// `bytes_per_s`: what passed while many segments waited, if they did.
+    /// Whether the capture was taken at the receiver. `bytes_per_s`: rate while many segments
+    /// waited, if they did.
     pub fn is_at_receiver(&self, end: &End, bytes_per_s: Option<f64>) -> bool {
         let [to_sender_ns, to_receiver_ns] = end.distance_ns;
         let is_slow_host = || {
             let segment_ns = f64::from(end.mss_bytes) * 1e9 / bytes_per_s?;
             Some(self.is_slow_host(end.handshake_ns? as f64 / segment_ns, segment_ns))
         };
-        // A slow host may take longer to answer than the whole way to the sender and back.
+        // A slow host may take longer to answer than the whole round trip to the sender.
         is_at_host(to_receiver_ns) && to_receiver_ns < to_sender_ns
             || !is_at_host(to_sender_ns) && is_slow_host() == Some(true)
     }
 
-    /// `handshake`: its answer, in segments.
+    /// Whether the receiver is a slow host; `handshake`: its answer time in the handshake, in
+    /// segments.
     fn is_slow_host(&self, handshake: f64, segment_ns: f64) -> bool {
         let beyond =
             |(n, ns): (usize, &Option<u64>)| Some(ns.as_ref().copied()? as f64 / segment_ns - (n + 1) as f64);
@@ -72,7 +76,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// A receiver that answered in the handshake after so many tenths of a millisecond.
+    /// A receiver that answered in the handshake after this many tenths of a millisecond.
     fn end(tenths: u64) -> End {
         let answered_ns = Some(tenths * MS / 10);
         End {
@@ -87,7 +91,8 @@ mod tests {
         }
     }
 
-    /// And acknowledged one to four segments after so many, when each takes 4.5 ms.
+    /// The verdict when it also acknowledged one to four segments after these times, at 4.5 ms per
+    /// segment.
     fn is_at(handshake: u64, tenths: [Option<u64>; FEW]) -> bool {
         let bursts = Bursts { began: None, least_ns: tenths.map(|tenths| tenths.map(|t| t * MS / 10)) };
         bursts.is_at_receiver(&end(handshake), Some(1448.0 * 1e9 / 4.5e6))
@@ -101,12 +106,12 @@ mod tests {
 
     #[test]
     fn a_slow_processor_takes_as_long_for_the_handshake_as_for_a_segment_and_a_link_does_not() {
-        // A packet takes 4 ms, an ACK 1 ms. Each segment has one; or every second.
+        // A packet takes 4 ms, an ACK 1 ms. Each segment, or every second one, has an ACK.
         assert!(is_at(50, [Some(50), Some(100), Some(150), Some(200)]));
         assert!(is_at(50, [None, Some(90), None, Some(180)]));
-        // An ACK waits for the next packet, which is being handled.
+        // An ACK waits for the next packet, which is being processed.
         assert!(is_at(50, [Some(90), Some(100), None, None]));
-        // A link with a wire that makes its handshake as long.
+        // A link with a wire that makes its handshake equally long.
         assert!(!is_at(50, [Some(95), Some(140), Some(185), Some(230)]));
         assert!(!is_at(50, [None, Some(140), None, Some(230)]));
         assert!(!is_at(50, [None; FEW]));
@@ -126,7 +131,7 @@ mod tests {
         };
         assert!(at(50 * MS, 4 * MS) && at(3 * MS, 4 * MS), "a short way to the sender");
         assert!(!at(100_000, 4 * MS));
-        // Both on one host.
+        // Both ends on one host.
         assert!(at(200_000, 100_000) && !at(100_000, 200_000));
     }
 

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: MIT
-//! A transfer in intervals of about one RTT, or more where there are too many.
+//! A transfer divided into intervals of about one RTT, or longer if there are too many.
 
 use super::packed::Packed;
 use super::wait::{Stall, Wait, Waited};
 use crate::step::{Ack, AckKind, DataKind, Step};
 use ackwise_capture::tcp_flag;
 
-/// At most so many are kept; then neighbours are merged, and intervals are twice as long from there on.
+/// Maximum number kept; beyond it, neighbours are merged and intervals are twice as long from there
+/// on.
 const INTERVALS_MAX: usize = 2048;
 const SHORTEST_NS: u64 = 5_000_000;
-/// A gap of so many intervals is one of its own.
+/// A gap of at least this many intervals becomes an interval of its own.
 const LONG_GAPS: u64 = 2;
-/// A receiver owes an ACK for two segments; with more left, its host has not come to it.
+/// A receiver owes an ACK for two segments; with more pending, its host has not processed them.
 const KEPT_PACKETS: u32 = 4;
 
 pub(super) const WAITS: usize = 9;
@@ -37,35 +38,36 @@ pub(super) struct Interval {
     pub from_ns: u64,
     pub to_ns: u64,
     pub waits_ns: [u64; WAITS],
-    /// Payload sent for the first time, and acknowledged.
+    /// Payload bytes sent for the first time, and acknowledged.
     pub new_bytes: u64,
     pub acked_bytes: u64,
-    /// Payload sent again.
+    /// Payload bytes retransmitted.
     pub again_bytes: u64,
     pub recoveries: u32,
     pub marks: u32,
-    /// RTTs of the path, the receiver's delay included.
+    /// RTTs of the path, including the receiver's delay.
     pub rtt_min_ns: u64,
     pub rtt_sum_ns: u64,
     pub rtts: u32,
-    /// The smallest RTT here, or where there was a sample last: a recovery has none (Karn).
+    /// Minimum RTT in this interval, or in the last one with a sample: a recovery has none (Karn).
     pub near_rtt_ns: Option<u64>,
-    /// Most in flight, as the sender saw it.
+    /// Maximum bytes in flight, as the sender saw it.
     pub flight_max_bytes: u64,
-    /// Least that the window still allowed after a packet.
+    /// Minimum of the bytes that the window still allowed after a packet.
     pub slack_min_bytes: u64,
     pub window_max_bytes: u64,
     pub window_min_bytes: u64,
     pub acks: u32,
     pub packets: u32,
-    /// What ACKs waited in queues: from the receiver to the capture point, and from there to the sender.
+    /// Queueing delay of ACKs: from the receiver to the capture point, and from there to the
+    /// sender.
     pub queued_behind: Mean,
     pub queued_before: Mean,
-    /// How long the receiver's host kept data that its ACK policy would have acknowledged.
+    /// Time for which the receiver's host kept data that its ACK policy would have acknowledged.
     pub kept: Mean,
 }
 
-/// A mean of times, as far as any were seen.
+/// A mean of times, if any were seen.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Mean {
     pub sum_ns: u64,
@@ -104,7 +106,7 @@ impl Interval {
         self.to_ns - self.from_ns
     }
 
-    /// The sender waited for this more than half of the time.
+    /// Whether the sender spent more than half of the time in this wait.
     pub fn is_mostly(&self, wait: Wait) -> bool {
         2 * self.waits_ns[wait.index()] > self.ns()
     }
@@ -141,37 +143,37 @@ impl Interval {
         self.kept.merge(next.kept);
     }
 
-    /// What ACKs waited in queues of the return path.
+    /// Queueing delay of ACKs on the return path.
     pub fn return_queue_ns(&self) -> u64 {
         self.queued_behind.ns() + self.queued_before.ns()
     }
 }
 
-/// All of a direction.
+/// All intervals of a direction.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Intervals {
     done: Packed,
-    /// Once the transfer is over: all of them.
+    /// All intervals, once the transfer is over.
     all: Vec<Interval>,
     now: Option<Interval>,
     shortest_ns: u64,
-    /// When an acknowledgment passed, and the one since which nothing is in flight.
+    /// Time of the last acknowledgment, and time since which nothing is in flight.
     answered_ns: u64,
     emptied_ns: Option<u64>,
-    /// From the last interval to here, all that was sent is acknowledged.
+    /// Time from which on everything sent is acknowledged.
     pub ended_ns: u64,
-    /// RTT between the capture point and the sender, of late.
+    /// Recent RTT between the capture point and the sender.
     distance_ns: Option<u64>,
     is_distance_known: bool,
-    /// When the connection's first packet and this direction's first data passed.
+    /// Times of the connection's first packet and of this direction's first data.
     pub began_ns: Option<u64>,
     pub opened_ns: Option<u64>,
-    /// When the application wrote its first data, if that could not leave before.
+    /// Time at which the application wrote its first data, if that could not leave earlier.
     pub wrote_ns: Option<u64>,
 }
 
 impl Intervals {
-    /// A packet of either endpoint.
+    /// Processes a packet of either endpoint.
     pub fn came(&mut self, step: &Step) {
         self.began_ns.get_or_insert(step.time_ns);
         if !step.has(tcp_flag::SYN) {
@@ -181,7 +183,7 @@ impl Intervals {
 
     pub fn sent(&mut self, step: &Step, waited: Option<Waited>) {
         self.came(step);
-        // The time of the handshake is its own.
+        // The time of the handshake counts separately.
         let began_ns = self.opened_ns.or(self.began_ns).unwrap_or(step.time_ns).min(step.time_ns);
         let Some(waited) = waited else { return };
         let data = &step.data;
@@ -191,7 +193,8 @@ impl Intervals {
         let gap_ns = waited.until_ack.1 + waited.since_ack.1;
         let length_ns = self.length_ns(step);
         let now = self.now.get_or_insert_with(|| Interval::at((step.time_ns - gap_ns).max(began_ns)));
-        // The gap belongs to the interval that it is in, and makes one of its own where it is long.
+        // The gap belongs to the interval that contains it, or is an interval of its own if it is
+        // long.
         if gap_ns > LONG_GAPS * length_ns && now.packets > 0 {
             self.close(step.time_ns - gap_ns);
         }
@@ -210,7 +213,7 @@ impl Intervals {
             _ => now.again_bytes += data.end - data.start,
         }
         now.recoveries += u32::from(data.begins_recovery);
-        // Of the RTT to the sender, data took its part on the way here, and an ACK the rest.
+        // Data used part of the RTT to the sender on its way here, and an ACK the rest.
         let distance_ns = data.sender.distance_ns;
         self.distance_ns = Some(distance_ns);
         if !self.is_distance_known && step.least_ns[step.from].is_some() {
@@ -218,7 +221,7 @@ impl Intervals {
             self.forget_rtts();
         }
         let Some(now) = &mut self.now else { return };
-        // What a timer sends answers an ACK of long ago.
+        // A timer's packet answers an ACK of long ago.
         let answers = waited.until_ack.0 != Wait::Timer;
         if let (Some(least_ns), Some(queued_ns), true) = (step.least_ns[step.from], step.queued_ns, answers) {
             now.queued_before.add(distance_ns.saturating_sub(least_ns + queued_ns));
@@ -236,7 +239,7 @@ impl Intervals {
 
     pub fn acked(&mut self, step: &Step, ack: &Ack) {
         let Some(now) = &mut self.now else { return };
-        // The gap that it is in belongs to the packet behind it.
+        // The gap belongs to the packet after it.
         self.answered_ns = step.time_ns;
         if ack.flight_bytes == 0 {
             self.emptied_ns.get_or_insert(step.time_ns);
@@ -261,7 +264,8 @@ impl Intervals {
         }
     }
 
-    /// Without a handshake the RTTs so far lack the part between capture point and sender.
+    /// Discards RTTs: without a handshake, those so far lack the part between capture point and
+    /// sender.
     fn forget_rtts(&mut self) {
         let mut done = self.done.unpack();
         self.done = Packed::default();
@@ -308,7 +312,8 @@ impl Intervals {
         self
     }
 
-    /// The highest rate of an interval before the first loss: behind one, an ACK may stand for many RTTs.
+    /// The highest rate of an interval before the first loss: after one, an ACK may stand for many
+    /// RTTs.
     pub fn fastest_bytes_per_s(&self) -> f64 {
         let before = self.all.iter().take_while(|interval| interval.recoveries == 0);
         before.map(Interval::bytes_per_s).fold(0.0, f64::max)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! One limit for every moment of a transfer, and the share of each.
+//! Attributes every moment of a transfer to one limit, and computes each limit's share.
 
 use super::interval::{Interval, Intervals};
 use super::link::Slowest;
@@ -17,41 +17,41 @@ pub struct Span {
     pub limit: Limit,
 }
 
-/// What one limit had of a transfer.
+/// One limit's share of a transfer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Share {
     pub ns: u64,
-    /// Acknowledged meanwhile.
+    /// Bytes acknowledged in that time.
     pub bytes: u64,
 }
 
-/// What limited a direction.
+/// The judgment on one direction.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Judgment {
-    /// The sum of times is that of the transfer.
+    /// Share of each limit; the times add up to the transfer's duration.
     pub limits: BTreeMap<Limit, Share>,
-    /// Of the time in ack-stall: why the sender waited.
+    /// Time in ack-stall, by the sender's reason to wait.
     pub stalls_ns: BTreeMap<Stall, u64>,
-    /// Of the time in sending-application: waits for data of the peer.
+    /// Time in sending-application spent waiting for the peer's data.
     pub answers: Answers,
-    /// In order of time, without gaps; each with the limit that most of it had.
+    /// Periods in order of time, without gaps, each with its dominant limit.
     pub spans: Vec<Span>,
-    /// The smallest RTT of the whole path, and the mean of all.
+    /// Minimum RTT of the whole path, and mean of all samples.
     pub rtt_min_ns: Option<u64>,
     pub rtt_mean_ns: Option<u64>,
-    /// Most in flight, and the largest window advertised.
+    /// Maximum bytes in flight, and largest window advertised.
     pub flight_max_bytes: u64,
     pub window_max_bytes: u64,
-    /// Payload that the slowest link carries; none where packets do not say.
+    /// Payload rate of the slowest link; None where packets do not show it.
     pub link_bytes_per_s: Option<f64>,
-    /// The highest rate of several RTTs in a row.
+    /// The highest rate over several consecutive RTTs.
     pub sustained_bytes_per_s: f64,
 }
 
 const STALLS: [Stall; 3] = [Stall::Nagle, Stall::ReceiveWindow, Stall::SendBuffer];
 
-/// The receive window closes now and then where the application reads too slowly: it is at its
-/// largest less than half of the time.
+/// Distinguishes a small window from a slow reader: where the application reads too slowly, the
+/// window closes repeatedly, and is at its largest less than half of the time.
 fn of_window(interval: &Interval, largest_bytes: u64) -> Limit {
     if interval.window_min_bytes != u64::MAX && interval.window_min_bytes < largest_bytes / 2 {
         Limit::ReceivingApplication
@@ -60,8 +60,8 @@ fn of_window(interval: &Interval, largest_bytes: u64) -> Limit {
     }
 }
 
-/// Intervals between two in which the window was closed, if no more passed in them than a window holds:
-/// however fast that went, the next piece waits for the application.
+/// Intervals between two in which the window was closed, if no more than a window passed in them:
+/// whatever their speed, the next piece waits for the application.
 fn pieces(list: &[Interval], window_bytes: u64) -> Vec<bool> {
     let mut pieces = vec![false; list.len()];
     let mut behind = None;
@@ -80,8 +80,8 @@ fn pieces(list: &[Interval], window_bytes: u64) -> Vec<bool> {
     pieces
 }
 
-/// Intervals in which the retransmission timer ran: it begins with the last ACK (RFC 6298, 5.3), whatever
-/// passes from then on.
+/// Intervals in which the retransmission timer ran. It starts with the last ACK (RFC 6298, 5.3),
+/// whatever passes afterwards.
 fn timers(list: &[Interval]) -> Vec<bool> {
     let mut runs = false;
     let mut timers: Vec<_> = list
@@ -110,7 +110,7 @@ pub(super) fn judge(
     let mut judgment = path.figures(list);
     let largest_bytes = list.iter().map(|i| i.window_max_bytes).max().unwrap_or(0);
     if let (Some(began_ns), Some(opened_ns)) = (all.began_ns, all.opened_ns) {
-        // Its last ACK has to reach the sender, and the first data the capture point.
+        // The last ACK has to reach the sender, and the first data the capture point.
         let first_ns = list.first().map_or(opened_ns, |first| first.from_ns);
         let ready_ns =
             all.wrote_ns.map_or(opened_ns, |wrote_ns| wrote_ns.clamp(opened_ns, first_ns.max(opened_ns)));
@@ -120,7 +120,8 @@ pub(super) fn judge(
     let pieces = pieces(list, largest_bytes);
     let timers = timers(list);
     for (n, interval) in list.iter().enumerate() {
-        // Whatever runs out or full while ACKs wait in a queue does so because of that queue.
+        // Anything that runs out or fills up while ACKs wait in a queue does so because of that
+        // queue.
         let by_return_path = path.return_path_doubles(list, n);
         let timer = match path.return_path_outlasts_timer(list, n) {
             true => Limit::ReturnPath,
@@ -147,7 +148,7 @@ pub(super) fn judge(
             },
             waited(Wait::Recovery),
         );
-        // A window larger than the link needs is full, too: what it holds waits in the link's queue.
+        // A window larger than the link needs is full, too: its data waits in the link's queue.
         let is_link =
             room == Limit::Link && path.has_queue(interval) || !pieces[n] && path.is_links_window(list, n);
         let window = match is_link {
@@ -175,7 +176,7 @@ pub(super) fn judge(
 }
 
 impl Judgment {
-    /// The same time, without a limit.
+    /// The same time with the limit undecided.
     pub(super) fn undecided(self) -> Self {
         let mut undecided = Judgment { limits: BTreeMap::new(), spans: Vec::new(), ..self };
         if let (Some(first), Some(last)) = (self.spans.first(), self.spans.last()) {
@@ -198,7 +199,7 @@ impl Judgment {
         }
     }
 
-    /// The time of an interval, by its waits; what none of them covers goes with the largest.
+    /// Divides the time of an interval by its waits; the remainder goes to the largest.
     fn interval(&mut self, interval: &Interval, shares: &BTreeMap<Limit, u64>, room: Limit) {
         let largest = shares.iter().max_by_key(|(_, ns)| **ns).map_or(room, |(limit, _)| *limit);
         let mut left_ns = interval.ns();
@@ -220,7 +221,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Intervals of 10 ms, each with what the sender waited for, its new bytes and its ACKs.
+    /// Intervals of 10 ms, each with the sender's wait, its new bytes and its ACKs.
     fn intervals(made: &[(Wait, u64, u32)]) -> Vec<Interval> {
         let interval = |(at, &(wait, new_bytes, acks)): (u64, &(Wait, u64, u32))| {
             let (from_ns, to_ns) = (10 * at * MS, 10 * (at + 1) * MS);
@@ -236,7 +237,7 @@ mod tests {
         let (closed, room) = ((Wait::ClosedWindow, 0, 1), (Wait::Room, 20_000, 5));
         let pieces = |made: &[_]| pieces(&intervals(made), 64_000);
         assert_eq!(pieces(&[closed, room, room, closed]), [false, true, true, false]);
-        // nothing says that the application made the first one wait, or will the last one
+        // nothing shows that the application delayed the first one, or will delay the last one
         assert_eq!(pieces(&[room, closed, closed, room]), [false; 4]);
         assert_eq!(pieces(&[closed, room, room, room, room, closed]), [false; 6], "more than a window");
     }

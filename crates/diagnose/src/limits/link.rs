@@ -1,37 +1,37 @@
 // SPDX-License-Identifier: MIT
-//! The rate of the path's slowest link, in payload, from packets that left it back to back.
+//! The payload rate of the path's slowest link, from packets that left it back to back.
 //!
-//! Behind that link, packets that queued in it are as far apart as it takes to send each; in front of
-//! it, the ACKs of these packets are. Most pairs of a transfer that fills the link agree; what the
-//! application, a window or the return path keeps apart is spread over all rates (Jacobson, 1988, on
+//! After that link, queued packets are spaced by their transmission time; before it, the ACKs of
+//! these packets are. In a transfer that fills the link, most pairs agree. Pairs spaced by the
+//! application, a window or the return path spread over all rates (Jacobson, 1988, on
 //! self-clocking; Dovrolis and others, 2001, on packet dispersion).
 
 use crate::buckets::Buckets;
 use crate::step::{AckKind, Step};
 
-/// 16 rates for each factor of two.
+/// Number of rates for each factor of two.
 const SUB: f64 = 16.0;
-/// From 1 kbit/s.
+/// Lowest rate, bytes per second: 1 kbit/s.
 const LEAST: f64 = 125.0;
 const RATES: usize = 16 * 28;
-/// Of all samples, those near the most frequent rate.
+/// Minimum share of all samples near the most frequent rate.
 const AGREE: f64 = 0.2;
-/// Of all samples, a busy link keeps at least this share at its rate. The ACKs of a small window keep the
-/// distances that they once had, and some of these may by chance be those of a link.
+/// Minimum share of all samples at a busy link's rate. The ACKs of a small window keep their former
+/// spacing, some of which may match a link's by chance.
 const MOST: f64 = 0.5;
 const SAMPLES_LEAST: u32 = 20;
 
-/// What the path's slowest link carries, payload.
+/// The slowest link of the path, payload rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Slowest {
     pub bytes_per_s: f64,
-    /// At least half of the packets came at this rate.
+    /// Whether at least half of the packets came at this rate.
     pub is_of_most: bool,
 }
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Link {
-    /// Seen behind the link as data, and in front of it as ACKs.
+    /// Rates of data after the link, and of ACKs before it.
     data: Rates,
     acks: Rates,
     acked_ns: Option<u64>,
@@ -53,14 +53,14 @@ impl Rates {
         self.samples = self.samples.saturating_add(1);
     }
 
-    /// Of all samples: those of a higher rate.
+    /// Share of all samples with a higher rate.
     fn share_above(&self, bytes_per_s: f64) -> f64 {
         let from = ((bytes_per_s / LEAST).log2() * SUB).max(0.0) as usize;
         let above: u32 = self.counts.filled().filter(|(at, _)| *at >= from).map(|(_, count)| count).sum();
         f64::from(above) / f64::from(self.samples.max(1))
     }
 
-    /// The mean of the most frequent rate and its neighbours.
+    /// Mean of the most frequent rate and its neighbours.
     fn most_frequent(&self) -> Option<Slowest> {
         if self.samples < SAMPLES_LEAST {
             return None;
@@ -93,12 +93,13 @@ impl Link {
         self.acked_ns = Some(step.time_ns);
     }
 
-    /// Part of the packets that came faster than at this rate, as their ACKs show anywhere on the path.
+    /// Share of packets that came faster than this rate, which their ACKs show anywhere on the
+    /// path.
     pub fn share_above(&self, bytes_per_s: f64) -> f64 {
         self.acks.share_above(bytes_per_s)
     }
 
-    /// `near_receiver`: data passes the capture point behind the link.
+    /// The slowest link. `near_receiver`: data passes the capture point after the link.
     pub fn slowest(&self, near_receiver: bool) -> Option<Slowest> {
         if near_receiver {
             self.data.most_frequent()
@@ -123,7 +124,7 @@ mod tests {
         let link: Vec<_> = (0..60).map(|n| if n % 3 == 0 { (2920, 20) } else { (2920, 157) }).collect();
         let found = slowest(&link);
         assert!((found.bytes_per_s / 186e3 - 1.0).abs() < 0.03 && found.is_of_most);
-        // Three in each RTT of 40 ms: one at the mean rate, the others now here, now there.
+        // Three samples in each RTT of 40 ms: one at the mean rate, the others varying.
         let window: Vec<_> =
             (0..20).flat_map(|n| [(2920, 183 + n % 5 * 10), (2920, 157), (1580, 60 - n % 5 * 10)]).collect();
         let found = slowest(&window);

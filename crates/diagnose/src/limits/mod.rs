@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What limits a transfer, and when.
+//! Limits of a transfer over time.
 //!
 //! | file | question |
 //! |---|---|
@@ -12,8 +12,9 @@
 //! | `policer.rs` | do the losses follow from a token bucket? |
 //! | `judge.rs` | one limit for all time, and its share |
 //!
-//! A wait is seen at one packet. Which window made the sender wait is not: a congestion window, a send
-//! buffer and a full link look alike in a single gap, and differ in how flight, RTT and losses go on.
+//! A wait is visible at one packet, but not which window caused it: a congestion window, a send
+//! buffer and a full link look alike in a single gap, and differ in the development of flight, RTT
+//! and losses.
 
 mod answer;
 mod interval;
@@ -36,45 +37,45 @@ use wait::Waits;
 pub use judge::{Judgment, Share, Span};
 pub use wait::{Answers, Stall};
 
-/// What keeps a transfer from being faster.
+/// The reason why a transfer is not faster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Limit {
-    /// The connection is being opened.
+    /// The connection is being established.
     Handshake,
-    /// The congestion window still grows by as much as is acknowledged.
+    /// The congestion window still grows by the amount that is acknowledged.
     SlowStart,
-    /// The congestion window, which losses or marks have reduced.
+    /// The congestion window, reduced by losses or marks.
     CongestionWindow,
-    /// The path's slowest link, which is busy.
+    /// The path's slowest link is busy.
     Link,
-    /// A policer or a shaper without a queue: what exceeds a rate is dropped.
+    /// A policer or a shaper without a queue drops packets above a rate.
     Policer,
-    /// The advertised window is full, and as large as it gets.
+    /// The advertised window is full and at its maximum.
     ReceiveWindow,
-    /// The advertised window is closed, or shrinks: the application does not read.
+    /// The advertised window is closed or shrinks: the application does not read.
     ReceivingApplication,
     /// The send buffer is full of unacknowledged data.
     SendBuffer,
     /// The application has nothing to send.
     SendingApplication,
-    /// ACKs come late, in bursts, or are lost on their way.
+    /// ACKs arrive late, in bursts, or are lost on their way.
     ReturnPath,
     /// The sender waits for an ACK that the receiver delays.
     AckStall,
-    /// A retransmission timer runs.
+    /// A retransmission timer is running.
     Timeout,
-    /// An endpoint's processor.
+    /// The processor of an endpoint.
     Processor,
-    /// The capture does not show it.
+    /// Undecided: the capture does not show the limit.
     Undecided,
 }
 
-/// Of a policer's rate, and of the packets.
+/// FASTER: multiple of the policer's rate; PASSED: share of packets above it.
 const FASTER: f64 = 1.5;
 const PASSED: f64 = 0.03;
 
-/// Watches one half: the limits of what one endpoint sends.
+/// Observer of one half: the limits of one endpoint's data.
 #[derive(Clone, Debug, Default)]
 pub struct Limits {
     waits: Waits,
@@ -93,7 +94,7 @@ impl Observer for Limits {
         self.intervals.sent(step, waited);
         self.link.sent(step);
         self.bursts.sent(step);
-        // A probe of the tail is not a loss yet.
+        // A probe of the tail does not count as a loss yet.
         let is_loss = matches!(step.data.kind, DataKind::Retransmission(Cause::Fast | Cause::Timeout));
         if step.data.begins_recovery && is_loss {
             let before_ns = step.time_ns.saturating_sub(step.rtt_ns().unwrap_or(0));
@@ -114,7 +115,7 @@ impl Observer for Limits {
     fn finish(self, end: &End) -> Judgment {
         let near_receiver = end.distance_ns[1] < end.distance_ns[0];
         let intervals = self.intervals.finish();
-        // Behind a link, nothing is faster than its rate; behind a policer, each burst is.
+        // After a link, nothing is faster than its rate; after a policer, each burst is.
         let is_passed = |rate: &f64| {
             self.link.share_above(FASTER * rate) > PASSED || intervals.fastest_bytes_per_s() > FASTER * rate
         };
@@ -124,7 +125,7 @@ impl Observer for Limits {
         let mut judgment =
             judge::judge(&intervals, link, policed_bytes_per_s, end.handshake_ns.is_some(), at_receiver);
         judgment.answers = self.waits.answers;
-        // Without ACKs nothing shows what a sender waited for.
+        // Without ACKs, nothing shows what a sender waited for.
         if end.is_answered {
             judgment
         } else {

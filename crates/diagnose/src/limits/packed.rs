@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Intervals in a sixth of their memory, as each of many thousand transfers has hundreds: which figures
-//! are not 0, and these in 7 bits a byte.
+//! Intervals compressed to a sixth of their memory, because each of many thousand transfers has
+//! hundreds: which figures are not 0, and these in 7 bits per byte.
 
 use super::interval::{Interval, Mean, WAITS};
 
@@ -10,7 +10,7 @@ const FIGURES: usize = WAITS + 22;
 pub(super) struct Packed {
     bytes: Vec<u8>,
     len: usize,
-    /// Where the last one ends: most begin there.
+    /// End of the last interval, where most start.
     to_ns: u64,
 }
 
@@ -68,8 +68,8 @@ fn figure(mut next: impl FnMut() -> u8) -> u64 {
     figure
 }
 
-/// Small for most intervals: times count from the end of the one before, and the smallest of nothing
-/// is 0.
+/// Figures that are small for most intervals: times count from the end of the previous one, and an
+/// unset minimum is 0.
 fn figures(interval: &Interval, before_ns: u64) -> [u64; FIGURES] {
     let i = interval;
     let mut all = [0; FIGURES];
@@ -106,7 +106,7 @@ fn interval(figures: [u64; FIGURES], before_ns: u64) -> Interval {
         figures;
     let from_ns = before_ns.wrapping_add(from);
     let mean = |sum_ns, samples| Mean { sum_ns, samples: samples as u32 };
-    // All fields are named, so that one that is added is missing here.
+    // All fields are named, so that the compiler reports a missing one.
     Interval {
         from_ns,
         to_ns: from_ns.wrapping_add(ns),
@@ -119,7 +119,7 @@ fn interval(figures: [u64; FIGURES], before_ns: u64) -> Interval {
         rtt_min_ns: rtt_min.wrapping_sub(1),
         rtt_sum_ns,
         rtts: rtts as u32,
-        // Of the whole transfer.
+        // Refers to the whole transfer.
         near_rtt_ns: None,
         flight_max_bytes,
         slack_min_bytes: slack_min.wrapping_sub(1),
@@ -142,7 +142,7 @@ mod tests {
         let mut state = 7u64;
         let mut random = move || {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            // Of every size, and often the smallest and the largest.
+            // Values of every size, often the minimum and the maximum.
             match state >> 61 {
                 0 => 0,
                 1 => u64::MAX,

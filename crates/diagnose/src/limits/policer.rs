@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: MIT
-//! Does a token bucket drop what is too fast?
+//! Detects a token bucket that drops packets above its rate.
 //!
-//! Whenever such a policer drops a packet its bucket is empty: up to then it let its burst pass, and its
-//! rate times the time. So the losses lie on a straight line of bytes over time. Losses by chance do not,
-//! and those of a full queue have a longer RTT (compare Flach and others, SIGCOMM 2016, 3).
+//! When such a policer drops a packet, its bucket is empty: it has passed its burst, plus its rate
+//! times the time. The losses therefore lie on a straight line of bytes over time. Random losses do
+//! not, and losses of a full queue come with a longer RTT (compare Flach and others, SIGCOMM 2016,
+//! 3).
 
-/// Losses that are kept; beyond, every second one is dropped.
+/// Maximum number of losses kept; beyond it, every second one is dropped.
 const KEPT: usize = 256;
-/// Fewer lie on a line by chance.
+/// Minimum number: fewer may lie on a line by chance.
 const LEAST: usize = 12;
-/// Distance from the line, of the bytes between two losses, and a packet. It is 0.06 at most in transfers made
-/// with a policer, but for one whose bucket is full now and then; the peaks of sawteeth in front of a short
-/// queue, which are alike and not equal, have 0.13 and more.
+/// Maximum distance from the line, relative to the bytes between two losses plus a packet. It is at
+/// most 0.06 in transfers through a policer, except where the bucket is full now and then. Sawteeth
+/// before a short queue, whose peaks are similar but not equal, have 0.13 and more.
 const STRAIGHT: f64 = 0.1;
 
 #[derive(Clone, Debug, Default)]
@@ -22,7 +23,7 @@ pub(super) struct Losses {
 }
 
 impl Losses {
-    /// A packet that began with this byte was lost; it was sent at about this time.
+    /// Records the loss of a packet that started with this byte, sent at about this time.
     pub fn add(&mut self, sent_ns: u64, byte: u64) {
         if self.skipped < self.every {
             self.skipped += 1;
@@ -40,7 +41,7 @@ impl Losses {
         }
     }
 
-    /// Bytes per second, if the losses are those of a token bucket.
+    /// Rate in bytes per second, if the losses are those of a token bucket.
     pub fn rate(&self, mss_bytes: u32) -> Option<f64> {
         let n = self.points.len();
         if n < LEAST {
@@ -67,7 +68,7 @@ mod tests {
     use super::*;
     use crate::chance::below;
 
-    /// Losses of a token bucket, in front of which a sender's rate goes up and down.
+    /// Losses of a token bucket from a sender with a varying rate.
     #[test]
     fn losses_of_a_token_bucket_are_found_with_its_rate() {
         let (rate, burst) = (250_000.0, 30_000.0);
@@ -88,7 +89,7 @@ mod tests {
         assert!((found / rate - 1.0).abs() < 0.05, "{found}");
     }
 
-    /// The window is halved at each loss, and lost again about where it was lost before.
+    /// The window is halved at each loss, and the next loss comes at about the same window.
     #[test]
     fn sawteeth_in_front_of_a_short_queue_are_none_of_a_policer() {
         let mut below = below(7);

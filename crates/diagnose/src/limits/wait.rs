@@ -1,67 +1,70 @@
 // SPDX-License-Identifier: MIT
-//! What a sender waited for between two packets.
+//! Classification of a sender's wait between two packets.
 //!
-//! A packet that leaves as an ACK arrives was waiting for that ACK; one that leaves at another time was
-//! waiting for the application, or for a timer.
+//! A packet that leaves as an ACK arrives was waiting for that ACK; a packet that leaves at another
+//! time was waiting for the application or a timer.
 
 use crate::step::{Ack, AckKind, Cause, DataKind, Step};
 use ackwise_capture::tcp_flag;
 use serde::Serialize;
 
 const MS: u64 = 1_000_000;
-/// Above what hosts and links add, below the shortest delayed-ACK timer in use (Linux: 40 ms).
+/// Above the delays of hosts and links, below the shortest delayed-ACK timer in use (Linux: 40 ms).
 const DELAYED_ACK_NS: u64 = 25 * MS;
-/// Of Linux; others wait longer (RFC 6298, 2.4: a second).
+/// Minimum RTO of Linux; others wait longer (RFC 6298, 2.4: a second).
 pub(super) const MIN_RTO_NS: u64 = 195 * MS;
-/// A host that sends more marks the end of a write now and then; one that writes less at a time, most times.
+/// PSH share of a host that sets it on most packets: it writes less at a time. Others set it now
+/// and then, at the end of a write.
 const PUSHES_OFTEN: f32 = 0.75;
 
-/// Of the time between two packets, the part since an ACK came: close to 0 where ACKs make data leave.
+/// Time since the last ACK as a share of the time between two packets: close to 0 where ACKs
+/// trigger data.
 const SCATTERED: f32 = 0.2;
 
-/// A receiver may delay the ACK of so many, with policies that make fewer ACKs.
+/// Number of segments for which a receiver may delay the ACK, with policies that send fewer ACKs.
 const FEW_SEGMENTS: u64 = 4;
 
 /// Why a sender waits for a delayed ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stall {
-    /// Nagle's algorithm holds a short segment while data is unacknowledged (RFC 9293, 3.7.4).
+    /// Nagle's algorithm holds back a short segment while data is unacknowledged (RFC 9293, 3.7.4).
     Nagle,
-    /// The receive window holds less than what makes the receiver answer at once.
+    /// The receive window holds less data than makes the receiver acknowledge at once.
     ReceiveWindow,
-    /// So does the send buffer, or the congestion window.
+    /// The send buffer or the congestion window holds less than that.
     SendBuffer,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wait {
-    /// For room: an ACK came, and data left.
+    /// Waits for room in a window: an ACK arrived, and data left.
     Room,
-    /// For room in the advertised window.
+    /// Waits for room in the advertised window.
     ReceiveWindow,
-    /// The advertised window had no room for a segment at all.
+    /// Waits for a closed window, without room for a segment.
     ClosedWindow,
-    /// For the application.
+    /// Waits for the application.
     Application,
-    /// For the application, which waited for the peer's.
+    /// Waits for the application, which itself waited for the peer's application.
     Answer,
-    /// For an ACK that the receiver delayed.
+    /// Waits for an ACK that the receiver delayed.
     Stall(Stall),
-    /// For the retransmission timer.
+    /// Waits for the retransmission timer.
     Timer,
-    /// For a loss to be recovered.
+    /// Waits for the recovery of a loss.
     Recovery,
 }
 
-/// How often a sender went on only when data of the peer had come, and how long that took in all.
+/// How often a sender resumed only when the peer's data had arrived, and the total time of these
+/// waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Answers {
     pub waits: u64,
     pub ns: u64,
 }
 
-/// A gap in front of a packet: the part until the ACK that came last, and the part since.
+/// A gap before a packet, divided into the part until the latest ACK and the part since.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waited {
     pub until_ack: (Wait, u64),
@@ -74,12 +77,12 @@ impl Waited {
     }
 }
 
-/// What the packet in front left behind.
+/// State after the previous packet.
 #[derive(Clone, Copy, Debug, Default)]
 struct Before {
     end: u64,
     slack_bytes: u64,
-    /// Shorter than a segment, or marked as the end of a write.
+    /// Whether it was shorter than a segment, or marked as the end of a write.
     ends_write: bool,
     is_short: bool,
 }
@@ -87,37 +90,37 @@ struct Before {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Waits {
     before: Before,
-    /// Up to here the sender recovers from losses.
+    /// Sequence number up to which the sender recovers from losses.
     recovery_end: u64,
     by_timer: bool,
-    /// How long the receiver kept the ACK that advanced last, the path's time subtracted.
+    /// Time for which the receiver held the last advancing ACK, without the path's delay.
     ack_delay_ns: u64,
-    /// What that ACK acknowledged.
+    /// Bytes acknowledged by that ACK.
     acked_bytes: u64,
-    /// Data of the receiver's application came with it or since.
+    /// Whether data of the receiver's application came with it or since.
     is_answer: bool,
     window_known: bool,
     most_window_bytes: u64,
-    /// The smallest window advertised since data was sent: far below the largest, the application has
-    /// not read what came.
+    /// Minimum window advertised since data was sent. Far below the maximum, it shows that the
+    /// application has not read.
     low_window_bytes: u64,
-    /// Behind a short segment, which leaves when the application has written no more: where in the time
-    /// between two packets the last ACK came, of late.
+    /// After a short segment, which leaves when the application has written no more: recent
+    /// position of the last ACK in the time between two packets, 0 to 1.
     scatter: f32,
-    /// Share of packets with PSH, of late.
+    /// Recent share of packets with PSH.
     pushes: f32,
-    /// The shortest time from one full segment to the next.
+    /// Minimum time from one full segment to the next.
     segment_ns: Option<u64>,
     pub answers: Answers,
 }
 
 impl Waits {
-    /// Returns the wait that a packet of the data sender ended; none if it carries no data.
+    /// The wait that a packet of the data sender ended; None if it carries no data.
     pub fn sent(&mut self, step: &Step) -> Option<Waited> {
         let data = &step.data;
         let gap_ns = data.since_data_ns.unwrap_or(0);
         let waited = match data.kind {
-            // The sender stands at the edge of a window that the application has let shrink.
+            // The sender is at the edge of a window that the application has let shrink.
             DataKind::Retransmission(Cause::TailLossProbe | Cause::Unclear)
                 if self.fills_window(data.mss_bytes) && self.window_shrank(data.mss_bytes) =>
             {
@@ -172,34 +175,35 @@ impl Waits {
             let timer = self.by_timer && is_long(step, gap_ns);
             return Waited::whole(if timer { Wait::Timer } else { Wait::Recovery }, gap_ns);
         }
-        // Its first copy was lost in front of the capture point, and nothing else reported that.
+        // Its first copy was lost before the capture point, and nothing else reported that.
         if data.ident.missing_packets() > 0 && gap_ns > MIN_RTO_NS && is_long(step, gap_ns) {
             return Waited::whole(Wait::Timer, gap_ns);
         }
-        // What is in flight should have been acknowledged by then: a probe of the tail, with new data.
+        // Data in flight should have been acknowledged by then: this is a tail loss probe with new
+        // data.
         let answer_ns = step.rtt_ns().unwrap_or(0) + DELAYED_ACK_NS;
         if sender.una < sender.nxt && since_ack_ns > answer_ns {
             return Waited::whole(Wait::Timer, gap_ns);
         }
-        // The send buffer was empty, and what came next does not leave with ACKs.
+        // The send buffer was empty, and the following data does not leave with ACKs.
         if self.before.is_short && !self.fills_window(data.mss_bytes) && self.scatter > SCATTERED {
             return Waited::whole(Wait::Application, gap_ns);
         }
-        // It had sent all that it had, until the peer's application answered.
+        // The sender had sent everything it had, until the peer's application answered.
         let was_empty = self.before.ends_write && sender.una >= self.before.end;
         if was_empty && self.is_answer && !self.fills_window(data.mss_bytes) {
             return Waited::whole(Wait::Answer, gap_ns);
         }
-        // A timer sends what fits into a window that has no room for a segment.
+        // A timer sends whatever fits into a window without room for a segment.
         if is_short && self.window_known && sender.edge == data.end {
             return Waited::whole(Wait::ClosedWindow, gap_ns);
         }
         let prompt_ns = self.prompt_ns(step);
         let queued = step.queued_ns.is_some_and(|queued_ns| queued_ns > prompt_ns);
-        // Pacing spreads what an ACK allows over the RTT.
+        // Pacing spreads the data that an ACK allows over the RTT.
         let paced = !self.before.ends_write && step.rtt_ns().is_some_and(|rtt_ns| gap_ns < rtt_ns);
         if since_ack_ns > prompt_ns && !queued && !paced {
-            // It could have sent when the ACK came.
+            // The sender could have sent when the ACK arrived.
             let before = if self.before.ends_write { Wait::Application } else { Wait::Room };
             return Waited {
                 until_ack: (before, until_ack_ns),
@@ -210,7 +214,7 @@ impl Waits {
             if self.window_shrank(data.mss_bytes) {
                 Wait::ClosedWindow
             } else if sender.una >= self.before.end && self.ack_delay_ns >= DELAYED_ACK_NS {
-                // For more than that a receiver answers at once, if the application has read it.
+                // A receiver acknowledges more than that at once, if the application has read it.
                 if self.acked_bytes <= FEW_SEGMENTS * u64::from(data.mss_bytes) {
                     Wait::Stall(Stall::ReceiveWindow)
                 } else {
@@ -228,18 +232,18 @@ impl Waits {
         Waited { until_ack: (wait, until_ack_ns), since_ack: (wait, since_ack_ns) }
     }
 
-    /// The window had no room for another segment.
+    /// Whether the window had no room for another segment.
     fn fills_window(&self, mss_bytes: u32) -> bool {
         self.window_known && self.before.slack_bytes < mss_bytes.into()
     }
 
-    /// The receiver holds what its application has not read.
+    /// Whether the receiver holds data that its application has not read.
     fn window_shrank(&self, mss_bytes: u32) -> bool {
         self.low_window_bytes < u64::from(mss_bytes).max(self.most_window_bytes / 2)
     }
 
-    /// Within this time, data leaves because an ACK came. Away from the sender, serialization and short
-    /// queues come on top of the smallest RTT, which was that of packets without data.
+    /// Maximum delay of data that leaves because an ACK arrived. Away from the sender, transmission
+    /// times and short queues add to the minimum RTT, which was that of packets without data.
     fn prompt_ns(&self, step: &Step) -> u64 {
         let rtt_ns = step.least_rtt_ns().unwrap_or(8 * MS);
         let away = step.least_ns[step.from].is_some_and(|ns| 8 * ns > rtt_ns);
@@ -269,7 +273,7 @@ impl Waits {
     }
 }
 
-/// Longer than the answer to what was sent takes.
+/// Whether the gap is longer than the answer to the data would take.
 fn is_long(step: &Step, gap_ns: u64) -> bool {
     step.rtt_ns().is_some_and(|rtt_ns| gap_ns > 2 * rtt_ns)
 }

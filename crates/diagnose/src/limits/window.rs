@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Of a sender that waits for ACKs: which window binds, or is it the link that is busy?
+//! For a sender that waits for ACKs: decides which window limits it, or whether the link is busy.
 //!
 //! | limit | flight | RTT | losses |
 //! |---|---|---|---|
@@ -17,38 +17,39 @@ use super::wait::MIN_RTO_NS;
 use super::Limit;
 
 const MS: u64 = 1_000_000;
-/// A queue stands where the RTT is this much above its smallest: in part of it, and in all.
+/// Shares by which the RTT exceeds its minimum where a queue stands: in part of an interval, and in
+/// all of it.
 const QUEUE_SHARE: u64 = 5;
 const QUEUE_LEAST_NS: u64 = 2 * MS;
-/// Of the slowest link's rate: from here on it counts as busy.
+/// Minimum share of the slowest link's rate at which it counts as busy.
 const BUSY: f64 = 0.97;
-/// A link that grants airtime, or a host that merges packets, lets ACKs go together: far faster than
-/// what passes the link while a queue stands in front of it.
+/// Ratio of the ACK rate to the rate through the link while a queue stands before it, beyond which
+/// ACKs are bunched: by a link that grants airtime, or a host that merges packets.
 const BUNCHED: f64 = 4.0;
-/// Nothing passes a link faster than at its rate for long; what ACKs do that come together lies within this. Behind
-/// a loss an ACK may stand for many RTTs, and a queue shows the link anyway.
+/// No traffic passes a link faster than at its rate for long; bunched ACKs stay within this factor.
+/// After a loss an ACK may stand for many RTTs, and there a queue shows the link anyway.
 const PASSES: f64 = 1.25;
-/// The highest rate is that of so many intervals together.
+/// Number of intervals over which the highest rate is averaged.
 const SUSTAINED: usize = 8;
-/// In slow start, flight grows at least this much in two intervals (RFC 5681 with every second
-/// segment acknowledged: 2.25).
+/// Minimum growth of flight in two intervals of slow start (RFC 5681 with every second segment
+/// acknowledged: 2.25).
 const SLOW_START_GROWTH: f64 = 1.4;
-/// Flight that varies less, over so many intervals, is bounded by something that does not move.
+/// Flight that varies less than this over these many intervals has a constant bound.
 const CONSTANT: f64 = 0.12;
 const CONSTANT_INTERVALS: usize = 4;
-/// Where CUBIC holds its window for some RTTs: behind a loss, and behind slow start.
+/// Intervals for which CUBIC may hold its window: after a loss, and after slow start.
 const LONG_CONSTANT: usize = 16;
 
-/// What waits in a shaper that is a policer otherwise.
+/// Packets queued in a shaper that otherwise acts as a policer.
 const QUEUED_PACKETS: f64 = 1.5;
 const PACKET_BYTES: f64 = 1500.0;
-/// A window of so many or fewer has only a few ACKs in each RTT.
+/// A window of this size or less has only a few ACKs in each RTT.
 const FEW_PACKETS: f64 = 16.0;
 
-/// Intervals at the end of a short transfer.
+/// Number of intervals at the end of a short transfer.
 const ENDING: usize = 2;
 
-/// What passed while a queue stood on the way of the data: its link was never idle.
+/// Traffic while a queue stood on the data's path, so that its link was never idle.
 #[derive(Default)]
 struct Queued {
     intervals: usize,
@@ -68,14 +69,14 @@ impl Queued {
 
 pub(super) struct Path {
     rtt_floor_ns: u64,
-    /// That is the RTT of an empty path: the capture begins with the connection.
+    /// Whether this is the RTT of an empty path: the capture starts with the connection.
     is_floor_empty: bool,
     link: Option<Slowest>,
     sustained_bytes_per_s: f64,
     /// First and last interval with a loss.
     losses: Option<(usize, usize)>,
     is_policed: bool,
-    /// The capture was taken at the receiver.
+    /// Whether the capture was taken at the receiver.
     at_receiver: bool,
 }
 
@@ -100,7 +101,7 @@ impl Path {
             at_receiver: false,
         };
         let queued = path.queued(list);
-        // A window of few segments keeps its ACKs as far apart as a slow link would.
+        // A window of few segments spaces its ACKs as a slow link would.
         if path.losses.is_none() && !queued.is_most_of(list) && list.len() >= SUSTAINED {
             path.link = link.filter(|link| path.sustained_bytes_per_s <= PASSES * link.bytes_per_s);
         }
@@ -124,7 +125,7 @@ impl Path {
         list.iter().filter(queued).fold(Queued::default(), sum)
     }
 
-    /// The figures of a judgment that are the path's.
+    /// The judgment's figures about the path.
     pub fn figures(&self, list: &[Interval]) -> Judgment {
         let rtts: u64 = list.iter().map(|i| u64::from(i.rtts)).sum();
         let sum_ns: u64 = list.iter().map(|i| i.rtt_sum_ns).fold(0, u64::saturating_add);
@@ -140,7 +141,7 @@ impl Path {
     }
 
     fn queue_ns(&self, interval: &Interval) -> u64 {
-        // The smallest: a delayed ACK makes an RTT longer, a standing queue each.
+        // The minimum counts: a delayed ACK lengthens one RTT, a standing queue lengthens all.
         interval.near_rtt_ns.map_or(0, |rtt| rtt.saturating_sub(self.rtt_floor_ns))
     }
 
@@ -148,23 +149,24 @@ impl Path {
         self.queue_ns(interval) > (self.rtt_floor_ns / QUEUE_SHARE).max(QUEUE_LEAST_NS)
     }
 
-    /// Most of what the RTT has above its smallest is that of ACKs.
+    /// Whether ACKs account for most of the RTT above its minimum.
     pub fn waits_in_return(&self, interval: &Interval) -> bool {
         self.has_queue(interval) && 2 * interval.return_queue_ns() > self.queue_ns(interval)
     }
 
-    /// Half of the RTT and more: whatever window binds would allow twice the rate without it.
+    /// Whether it is half of the RTT or more: whatever window binds would allow twice the rate
+    /// without it.
     pub fn return_path_doubles(&self, list: &[Interval], n: usize) -> bool {
         near_return(list, n).is_some_and(|(rtt_ns, queue_ns)| 2 * queue_ns > rtt_ns)
     }
 
-    /// ACKs wait so long that the retransmission timer may run off meanwhile.
+    /// Whether ACKs wait so long that the retransmission timer may expire.
     pub fn return_path_outlasts_timer(&self, list: &[Interval], n: usize) -> bool {
         self.return_path_doubles(list, n)
             && near_return(list, n).is_some_and(|(_, queue_ns)| queue_ns > MIN_RTO_NS)
     }
 
-    /// Losses at one rate, without a queue; a shaper lets a packet or two wait.
+    /// Whether losses occur at one rate without a queue; a shaper queues only a packet or two.
     fn policed(&self, list: &[Interval], bytes_per_s: f64) -> bool {
         let Some((first, last)) = self.losses else { return false };
         let behind = &list[first..=last];
@@ -174,13 +176,14 @@ impl Path {
         queued_ns < behind.iter().map(Interval::ns).sum::<u64>() / 4
     }
 
-    /// As much arrives as the slowest link carries, and most of it at that rate.
+    /// Whether data arrives at the slowest link's rate, most of it spaced at that rate.
     pub fn is_busy(&self, list: &[Interval], n: usize) -> bool {
         self.link.is_some_and(|link| link.is_of_most && near_rate(list, n) >= BUSY * link.bytes_per_s)
     }
 
-    /// The link is busy, so that a larger window would not help, however full this one is. The ACKs of a small window may
-    /// by chance be as far apart as behind a link: of that one a packet has to wait in the queue, too.
+    /// Whether the link is busy, so that a larger window would not help, however full this one is.
+    /// The ACKs of a small window may by chance be spaced as after a link, so a packet of such a
+    /// window must also wait in the queue.
     pub fn is_links_window(&self, list: &[Interval], n: usize) -> bool {
         let interval = &list[n];
         let is_small = interval.flight_max_bytes as f64 <= FEW_PACKETS * PACKET_BYTES;
@@ -195,7 +198,8 @@ impl Path {
         if self.is_policed && self.losses.is_some_and(|(first, last)| (first..=last).contains(&n)) {
             Limit::Policer
         } else if self.has_queue(interval) {
-            // A host stamps an ACK when it comes to it: what an ACK waited since, it waited elsewhere.
+            // A host timestamps an ACK when it processes it: any later wait of the ACK was
+            // elsewhere.
             if self.waits_in_return(interval) {
                 Limit::ReturnPath
             } else if self.at_receiver && 2 * interval.kept.ns() > self.queue_ns(interval) {
@@ -212,7 +216,7 @@ impl Path {
         {
             Limit::SendBuffer
         } else if self.losses.is_none() && n + ENDING >= list.len() && n > 0 && grows(list, n - 1) {
-            // What is left at the end needs no larger window.
+            // The remainder at the end needs no larger window.
             Limit::SlowStart
         } else {
             Limit::CongestionWindow
@@ -220,16 +224,16 @@ impl Path {
     }
 }
 
-/// The highest rate over several intervals in a row. A capture that begins within a connection has intervals far
-/// shorter than an RTT until it knows one: they do not count.
+/// The highest rate over several consecutive intervals. A capture that starts within a connection
+/// has intervals far shorter than an RTT until it knows one: they do not count.
 fn sustained(list: &[Interval]) -> f64 {
     let known = list.iter().position(|i| i.rtts > 0).unwrap_or(0);
     let list = &list[known..];
     list.windows(SUSTAINED.min(list.len().max(1))).map(rate).fold(0.0, f64::max)
 }
 
-/// RTT, and what of it ACKs wait in the return path's queues, on average. With the intervals around, since an
-/// interval of one timeout has no RTT.
+/// Mean RTT, and the part that ACKs wait in the return path's queues. Neighbouring intervals are
+/// included, because an interval of one timeout has no RTT.
 fn near_return(list: &[Interval], n: usize) -> Option<(u64, u64)> {
     let near = &list[n.saturating_sub(2)..(n + 3).min(list.len())];
     let sampled = near.iter().filter_map(|i| Some((i.rtt_ns()?, i.return_queue_ns(), 1)));
@@ -240,7 +244,7 @@ fn near_return(list: &[Interval], n: usize) -> Option<(u64, u64)> {
     Some((rtts_ns / count, queues_ns / count))
 }
 
-/// With its neighbours.
+/// Mean rate over the interval and its neighbours.
 fn near_rate(list: &[Interval], n: usize) -> f64 {
     rate(&list[n.saturating_sub(2)..(n + 3).min(list.len())])
 }
@@ -253,11 +257,12 @@ fn rate(some: &[Interval]) -> f64 {
 fn grows(list: &[Interval], n: usize) -> bool {
     let before = list[n.saturating_sub(1)].flight_max_bytes.min(list[n].flight_max_bytes);
     let behind = list.get(n + 1).map_or(0, |i| i.flight_max_bytes).max(list[n].flight_max_bytes);
-    // The first interval is slow start in any case.
+    // The first interval is always slow start.
     n == 0 || behind as f64 >= SLOW_START_GROWTH * before as f64
 }
 
-/// In the intervals around this one, or behind it where flight has just grown.
+/// Whether flight is constant in the intervals around this one, or after it if flight has just
+/// grown.
 fn is_constant(list: &[Interval], n: usize, around: usize) -> bool {
     let part = |from: usize, to: usize| &list[from..to.min(list.len())];
     let varies_little = |near: &[Interval]| {
@@ -270,8 +275,8 @@ fn is_constant(list: &[Interval], n: usize, around: usize) -> bool {
         || behind.len() == 2 * around && varies_little(behind)
 }
 
-/// Without a loss, a congestion window that is full grows with each RTT; what does not is bounded elsewhere,
-/// also where flight goes up and down with the sizes of writes.
+/// Whether the bound is not the congestion window: without a loss, a full congestion window grows
+/// with each RTT. Other bounds do not, even where flight varies with the sizes of writes.
 fn stands_still(list: &[Interval], n: usize) -> bool {
     let most = |some: &[Interval]| some.iter().map(|i| i.flight_max_bytes).max().unwrap_or(0) as f64;
     let from = n.min(list.len().saturating_sub(LONG_CONSTANT)).saturating_sub(LONG_CONSTANT);
@@ -317,7 +322,7 @@ mod tests {
         assert_eq!(link(&list, 0.79e6), None);
         assert_eq!(link(&list, 0.81e6), Some(0.81e6));
         assert_eq!(link(&list[..7], 0.79e6), Some(0.79e6), "too short to say");
-        // Before the first RTT is known an interval is shorter than one.
+        // Before the first RTT is known, an interval is shorter than one.
         let early = |n: usize| Interval { acked_bytes: 20_000, rtts: 0, ..list[n] };
         let known = |n: usize| Interval { rtts: 1, ..list[n] };
         let both: Vec<_> = (0..8).map(early).chain((8..16).map(known)).collect();
@@ -363,7 +368,7 @@ mod tests {
             };
             path.limit(&[interval], 0)
         };
-        // Of a queue of 40 ms: what the capture point shows of the host includes the way back.
+        // Part of a queue of 40 ms: the capture point's view of the host includes the return path.
         assert_eq!(limit(40 * MS, 38 * MS), Limit::ReturnPath);
         assert_eq!(limit(40 * MS, MS), Limit::Processor);
         assert_eq!(limit(MS, MS), Limit::Link);

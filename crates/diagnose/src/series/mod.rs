@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What a plot of a transfer needs, packet by packet, in bounded memory: a second reading of a
+//! Data for a plot of a transfer, packet by packet, in bounded memory: a second reading of a
 //! capture, for chosen transfers only.
 //!
 //! | file | what it is |
@@ -29,15 +29,15 @@ pub use track::{Point, Track};
 
 use recorder::Recorder;
 
-/// A transfer, as the diagnosis of the same capture names it.
+/// A transfer as identified by the diagnosis of the same capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wanted {
     pub endpoints: [SocketAddr; 2],
-    /// First packet of the connection, since the start of the capture.
+    /// Time of the connection's first packet since the start of the capture.
     pub start_ns: u64,
-    /// The endpoint that sends.
+    /// Index of the endpoint that sends.
     pub of: usize,
-    /// Most points of a track.
+    /// Maximum number of points per track.
     pub most_points: usize,
 }
 
@@ -48,10 +48,9 @@ impl Wanted {
     }
 }
 
-/// The series of each wanted transfer, in their order; empty where the capture has no such transfer.
+/// The series of each wanted transfer, in order; empty where the capture has no such transfer.
 ///
-/// # Errors
-/// As [`ackwise_capture::packets`].
+/// # Errors Those of [`ackwise_capture::packets`].
 pub fn series<'a>(
     sources: impl IntoIterator<Item = Source<'a>>,
     options: &ReadOptions<'_>,
@@ -64,8 +63,8 @@ pub fn series<'a>(
     Ok(chosen.table.finish().recorders.into_iter().map(Recorder::finish).collect())
 }
 
-/// Follows the connections with wanted transfers; the others need not be followed, as connections do not depend
-/// on one another.
+/// Follows the connections with wanted transfers. The others can be skipped, because connections
+/// are independent.
 struct Chosen<'w> {
     keys: HashSet<Key, Seeds>,
     table: Table<Plotting<'w>>,
@@ -91,7 +90,7 @@ struct Plotting<'w> {
 /// A connection with wanted transfers.
 struct Case {
     flow: Flow<()>,
-    /// In the list of wanted transfers.
+    /// Indices in the list of wanted transfers.
     places: Vec<usize>,
 }
 

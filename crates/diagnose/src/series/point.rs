@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-//! The points of a plot: one packet each, or several in a row.
+//! Points of a plot: one packet each, or several consecutive ones.
 
 use super::track::Point;
 use crate::step::Step;
 use serde::Serialize;
 
-/// Where the packets of a point are: time, and numbers in their file.
+/// Time and packet numbers of a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     pub from_ns: u64,
@@ -25,7 +25,7 @@ impl Place {
     fn merge(&mut self, next: &Self) {
         self.to_ns = next.to_ns;
         self.packets += next.packets;
-        // Numbers of another file begin anew.
+        // Numbers start anew in another file.
         if next.file == self.file {
             self.last = next.last;
         }
@@ -41,7 +41,7 @@ fn value(value: u64) -> Option<i64> {
     i64::try_from(value).ok()
 }
 
-/// Smallest and largest.
+/// Minimum and maximum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range<T> {
     pub min: T,
@@ -59,15 +59,15 @@ impl<T: Copy + Ord> Range<T> {
     }
 }
 
-/// Data that passed for the first time. Numbers count from the first of the transfer.
+/// Data that passed for the first time. Sequence numbers are relative to the transfer's first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Data {
     pub place: Place,
-    /// Numbers of the lowest first byte, and behind the highest last one.
+    /// Lowest first sequence number, and one after the highest last.
     pub start: i64,
     pub end: i64,
     pub payload_bytes: u64,
-    /// As the data sender saw them.
+    /// Bytes in flight as the data sender saw them.
     pub flight_bytes: Range<u64>,
     pub window_bytes: Range<u64>,
 }
@@ -107,7 +107,7 @@ impl Point for Data {
     }
 }
 
-/// How many ACKs of each kind; a packet is of one kind.
+/// Number of ACKs of each type; a packet has one type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Kinds {
     pub pure: u64,
@@ -130,13 +130,13 @@ impl Kinds {
 pub struct Acks {
     pub place: Place,
     pub kinds: Kinds,
-    /// Acknowledged up to here.
+    /// Acknowledgment number.
     pub number: Range<i64>,
-    /// Right edge of the window; none where its scale is not known.
+    /// Right edge of the window; None where its scale is unknown.
     pub edge: Option<Range<i64>>,
-    /// That reached the receiver, by number or by SACK block.
+    /// Bytes that reached the receiver, according to acknowledgment number or SACK blocks.
     pub delivered_bytes: u64,
-    /// Of the whole path.
+    /// RTT of the whole path.
     pub rtt_ns: Option<Range<u64>>,
 }
 
@@ -192,7 +192,7 @@ impl Point for Acks {
     }
 }
 
-/// What a plot marks beside the lines of data and ACKs.
+/// Events that a plot marks in addition to the lines of data and ACKs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mark {
@@ -205,19 +205,19 @@ pub enum Mark {
     WindowProbe,
     /// A block that the receiver holds above a hole.
     Sack,
-    /// A block that it received twice.
+    /// A block that the receiver got twice.
     DuplicateSack,
-    /// A packet that a router marked: congestion experienced.
+    /// A packet that a router marked as "congestion experienced".
     CongestionMark,
 }
 
-/// Numbers that a mark is about.
+/// Range of sequence numbers that a mark refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
     pub place: Place,
     pub start: i64,
     pub end: i64,
-    /// Sum of the sizes of all, and of the payload that was not seen before.
+    /// Total size of all, and of the payload that was not seen before.
     pub bytes: u64,
     pub new_bytes: u64,
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! One transfer: which packet goes into which track.
+//! Recorder of one transfer: assigns each packet to a track.
 
 use super::point::{Acks, Data, Kinds, Mark, Piece, Place, Range};
 use super::track::Track;
@@ -9,7 +9,7 @@ use ackwise_capture::tcp_flag;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// ECN bits of a packet that met congestion (RFC 3168, 5).
+/// ECN bits of a packet that experienced congestion (RFC 3168, 5).
 const CE: u8 = 3;
 
 /// One transfer as points.
@@ -24,11 +24,11 @@ pub struct Series {
 pub(super) struct Recorder {
     most: usize,
     series: Series,
-    /// The first number of the transfer.
+    /// First sequence number of the transfer.
     base: Option<u64>,
     /// RTT between the capture point and the sender.
     distance_ns: Option<u64>,
-    /// Above a hole, after the ACK before.
+    /// Bytes above a hole after the previous ACK.
     sacked_bytes: u64,
 }
 
@@ -38,7 +38,7 @@ impl Recorder {
         Recorder { most, series, base: None, distance_ns: None, sacked_bytes: 0 }
     }
 
-    /// A packet of a connection in which endpoint `of` sends the data.
+    /// Adds a packet of a connection in which endpoint `of` sends the data.
     pub fn add(&mut self, sack_blocks: &[(u32, u32)], step: &Step, of: usize) {
         match (step.from == of, &step.ack) {
             (true, _) => self.sent(step),
@@ -121,7 +121,8 @@ impl Recorder {
         self.series.acks.push(point);
     }
 
-    /// A number that jumps over a hole says nothing of when what lies above it arrived: blocks did.
+    /// Bytes newly delivered. A number that jumps over a hole does not show when the data above the
+    /// hole arrived: blocks did.
     fn delivered(&mut self, ack: &step::Ack) -> u64 {
         let before = std::mem::replace(&mut self.sacked_bytes, ack.sacked_in_all_bytes);
         (ack.acked_bytes + ack.sacked_in_all_bytes).saturating_sub(before)

@@ -3,31 +3,31 @@
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-/// Something with a time that a plot shows.
+/// An item with a time that a plot shows.
 pub trait Point: Clone {
-    /// Names of its values.
+    /// Names of its columns.
     const COLUMNS: &'static [&'static str];
 
-    /// Takes in the point behind it: sums, and smallest and largest values.
+    /// Merges the following point: adds sums, extends minimum and maximum.
     fn merge(&mut self, next: &Self);
 
-    /// In the order of the names; none where it was not measured.
+    /// Values in the order of the columns; None where not measured.
     fn values(&self) -> Vec<Option<i64>>;
 }
 
-/// At most `most` points, each of equally many packets: one, until there are too many. So a busy
-/// second has as many points as its packets deserve, however long the transfer is.
+/// At most `most` points, each with the same number of packets: one, until there are too many. A
+/// busy second therefore has points in proportion to its packets, however long the transfer is.
 #[derive(Clone, Debug)]
 pub struct Track<P> {
     points: Vec<P>,
     most: usize,
-    /// Packets of a point, and of the last one.
+    /// Number of packets per point, and in the last one.
     each: usize,
     in_last: usize,
 }
 
 impl<P: Point> Track<P> {
-    /// At least two points.
+    /// A track of at most `most` points, but at least two.
     pub fn new(most: usize) -> Self {
         Track { points: Vec::new(), most: most.max(2), each: 1, in_last: 0 }
     }
@@ -68,13 +68,13 @@ impl<P: Point> Track<P> {
         &self.points
     }
 
-    /// Packets of a point; 1: nothing was merged.
+    /// Number of packets per point; 1: nothing was merged.
     pub fn each(&self) -> usize {
         self.each
     }
 }
 
-/// As columns, which take less room than rows.
+/// Serialized as columns, which take less space than rows.
 impl<P: Point> Serialize for Track<P> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let rows: Vec<_> = self.points.iter().map(Point::values).collect();
