@@ -3,6 +3,7 @@
 //! wrap-around.
 
 use crate::packet::{tcp_flag, TcpSegment};
+use crate::sequence::Offsets;
 use serde::Serialize;
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
@@ -261,30 +262,21 @@ impl<'a> Iterator for Timeline<'a> {
     }
 }
 
-/// Unwraps 32-bit numbers by their distance from the highest one so far. The zero point is moved
-/// when the capture is complete, so numbers may be negative until then.
+/// Numbers of one direction. Their zero point is moved when the capture is complete, so they may be negative until
+/// then.
 #[derive(Clone, Copy, Debug, Default)]
-struct Unwrap {
-    highest: Option<(u32, i64)>,
+struct Space {
+    offsets: Offsets,
     lowest: i64,
 }
 
-impl Unwrap {
-    fn unwrap(&mut self, raw: u32, moves: bool) -> i64 {
-        let Some((near_raw, near)) = self.highest else {
-            if moves {
-                self.highest = Some((raw, 0));
-            }
-            return 0;
-        };
-        // Steps are below 2^31 and packets below 2^32: no overflow within any real file.
-        let value = near.saturating_add(i64::from(raw.wrapping_sub(near_raw) as i32));
-        if moves {
-            if value > near {
-                self.highest = Some((raw, value));
-            }
-            self.lowest = self.lowest.min(value);
+impl Space {
+    fn number(&mut self, raw: u32, moves: bool) -> i64 {
+        if !moves {
+            return self.offsets.of(raw);
         }
+        let value = self.offsets.see(raw);
+        self.lowest = self.lowest.min(value);
         value
     }
 }
@@ -530,7 +522,7 @@ impl Open {
 /// A connection that is over, packet by packet.
 struct Building {
     connection: Connection,
-    spaces: [Unwrap; 2],
+    spaces: [Space; 2],
     syn_seq: [Option<i64>; 2],
 }
 
@@ -540,9 +532,9 @@ impl Building {
         let has = |flag| packet.flags & flag != 0;
         // Sequence numbers of a reset may be far from the connection's.
         let moves = !has(tcp_flag::RST);
-        let seq = self.spaces[d].unwrap(packet.seq, moves);
+        let seq = self.spaces[d].number(packet.seq, moves);
         let ack = match has(tcp_flag::ACK) {
-            true => self.spaces[1 - d].unwrap(packet.ack, moves),
+            true => self.spaces[1 - d].number(packet.ack, moves),
             false => 0,
         };
         if has(tcp_flag::SYN) && self.syn_seq[d].is_none() {
@@ -551,8 +543,8 @@ impl Building {
         let direction = &mut self.connection.directions[d];
         let sacks_from = direction.sack_blocks.len();
         for &(start, end) in blocks {
-            let start = self.spaces[1 - d].unwrap(start, false) as u64;
-            let end = self.spaces[1 - d].unwrap(end, false) as u64;
+            let start = self.spaces[1 - d].offsets.of(start) as u64;
+            let end = self.spaces[1 - d].offsets.of(end) as u64;
             direction.sack_blocks.push(SackBlock { start, end });
         }
         direction.records.push(Record {

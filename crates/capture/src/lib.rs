@@ -41,6 +41,7 @@ mod packet;
 mod packets;
 mod pcap;
 mod pcapng;
+pub mod sequence;
 mod stdin;
 mod tunnel;
 mod unpack;

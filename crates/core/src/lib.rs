@@ -6,6 +6,7 @@
 
 #[cfg(test)]
 mod layout;
+pub mod ranges;
 
 use std::collections::BTreeMap;
 use std::ffi::{c_char, c_void, CStr, CString};

@@ -7,8 +7,8 @@ use crate::idents::Idents;
 use crate::ranges::Ranges;
 use crate::recovery::{Clue, Recovery};
 use crate::scale::Scale;
-use crate::sequence::{first, near};
 use crate::step::{Ack, AckKind, Data, DataKind, SenderView};
+use ackwise_capture::sequence::{first, near};
 use ackwise_capture::tcp_flag;
 use std::collections::VecDeque;
 
@@ -297,7 +297,7 @@ impl Half {
             // Data in flight when the capture started is not a hole.
             if start > self.nxt && self.has_begun() {
                 data.skipped_bytes = start - self.nxt;
-                self.holes.insert(self.nxt, start);
+                self.holes.insert(self.nxt, start, |_, _| ());
                 self.exposed = Exposed {
                     time_ns: around.time_ns,
                     ident: segment.ip_ident,
@@ -424,7 +424,7 @@ impl Half {
         for &(from, to) in segment.sack_blocks() {
             let (from, to) = (self.number(from), self.number(to));
             if una.max(number) <= from && from < to && to <= self.nxt {
-                ack.sacked_bytes += self.sacked.insert(from, to);
+                ack.sacked_bytes += self.sacked.insert(from, to, |_, _| ());
             }
         }
         let window_before = self.window_bytes;
@@ -452,7 +452,7 @@ impl Half {
         ack.edge = self.edge;
         ack.edge_moved_bytes = self.edge.wrapping_sub(edge) as i64;
         ack.flight_bytes = self.flight_bytes();
-        ack.sacked_in_all_bytes = self.sacked.total();
+        ack.sacked_in_all_bytes = self.sacked.bytes();
         ack.packets_left = self.outstanding.len() as u32;
         if number >= una {
             let stamp = segment.timestamps().map(|(value, _)| value);

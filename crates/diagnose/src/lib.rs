@@ -26,6 +26,7 @@
 mod ace;
 pub mod acks;
 mod batch;
+pub mod both_ends;
 mod buckets;
 #[cfg(test)]
 mod chance;
@@ -46,7 +47,6 @@ mod repeats;
 mod report;
 mod rtt;
 mod scale;
-mod sequence;
 pub mod series;
 mod shelves;
 pub mod step;

@@ -2,6 +2,7 @@
 //! `ackwise._engine`: the engine for Python. Scenarios and results are exchanged as JSON text; long
 //! calls release the interpreter's lock and can be cancelled from another thread.
 
+mod both_ends;
 mod diagnose;
 mod sockets;
 mod tapped;
@@ -351,6 +352,10 @@ fn _engine(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("AT_HOST_NS", ackwise_diagnose::AT_HOST_NS)?;
     m.add_function(wrap_pyfunction!(arrivals, m)?)?;
     m.add_function(wrap_pyfunction!(tcp_packets, m)?)?;
+    m.add_function(wrap_pyfunction!(both_ends::measure_run, m)?)?;
+    m.add_function(wrap_pyfunction!(both_ends::follow_flow, m)?)?;
+    m.add_function(wrap_pyfunction!(both_ends::lost_packets, m)?)?;
+    m.add_function(wrap_pyfunction!(both_ends::quantiles, m)?)?;
     m.add_function(wrap_pyfunction!(pareto, m)?)?;
     m.add_function(wrap_pyfunction!(deadlock, m)?)?;
     m.add_function(wrap_pyfunction!(diagnose::diagnosis_series, m)?)?;

@@ -23,8 +23,6 @@ mod keys;
 mod lose;
 mod packet;
 mod ping;
-
-mod ranges;
 mod receive_buffer;
 mod receiver;
 mod record;

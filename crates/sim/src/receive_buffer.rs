@@ -7,8 +7,8 @@
 //! was read. A packet that the sender, on the same kernel, still keeps for a retransmission stays on its own
 //! (skb_try_coalesce, skb_cloned).
 
-use crate::ranges::Ranges;
 use crate::scenario::{ReceiverSpec, SocketLayer, SEGMENT_MEMORY_BYTES};
+use ackwise_core::ranges::Ranges;
 use std::collections::VecDeque;
 
 /// TCP_RMEM_TO_WIN_SCALE: the share of memory that is payload is counted in parts of this, ...

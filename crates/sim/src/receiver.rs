@@ -3,12 +3,12 @@
 
 use crate::echo::Echo;
 use crate::packet::{Flags, Packet, Sack, SACK_BLOCKS};
-use crate::ranges::Ranges;
 use crate::receive_buffer::ReceiveBuffer;
 use crate::rng::Rng;
 use crate::round_trip::RoundTrip;
 use crate::scenario::{ReceiverSpec, SocketLayer};
 use crate::sender::NEVER;
+use ackwise_core::ranges::Ranges;
 use ackwise_core::{flag, Action, Conn, Event, EventKind, Order, Reason, Resolved};
 
 /// Linux: the window opens from here.

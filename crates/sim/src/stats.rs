@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Distributions of times, in bounded memory.
+//! Distributions of times: in bounded memory, or from all values at hand.
 
 use crate::result::Quantiles;
 use hdrhistogram::Histogram;
@@ -53,5 +53,85 @@ impl Times {
             bucket_upper,
             bucket_count,
         }
+    }
+}
+
+/// Buckets for each factor of ten.
+const PER_DECADE: f64 = 40.0;
+
+impl Quantiles {
+    /// Exact ones, in nanoseconds, where all values are at hand: quantile q is the smallest value that at least a
+    /// share q of all does not exceed. Buckets as those of [`Times`].
+    pub fn exact(mut values: Vec<u64>) -> Quantiles {
+        values.sort_unstable();
+        let Some(&max) = values.last() else { return Quantiles::default() };
+        let count = values.len();
+        let at = |share: f64| values[((share * count as f64).ceil() as usize).clamp(1, count) - 1] as f64;
+        let mut found = Quantiles {
+            samples: count as u64,
+            mean: mean(&values),
+            p50: at(0.50),
+            p95: at(0.95),
+            p99: at(0.99),
+            max: max as f64,
+            ..Quantiles::default()
+        };
+        let mut taken = 0;
+        let mut step = 0.0f64;
+        while let Some(&lowest) = values.get(taken) {
+            let units = (lowest as f64 / UNIT_NS as f64).max(1.0);
+            step = step.max((PER_DECADE * units.log10()).floor());
+            let upper = (UNIT_NS as f64 * 10f64.powf((step + 1.0) / PER_DECADE)) as u64;
+            let below = values.partition_point(|&value| value < upper);
+            if below > taken {
+                found.bucket_upper.push(upper);
+                found.bucket_count.push((below - taken) as u64);
+                taken = below;
+            } else if upper == u64::MAX {
+                break;
+            }
+            step += 1.0;
+        }
+        found
+    }
+}
+
+/// The nearest number to the exact mean of values, one at least.
+fn mean(values: &[u64]) -> f64 {
+    let sum: u128 = values.iter().map(|&value| u128::from(value)).sum();
+    let count = values.len() as u128;
+    // As many digits as there is room for, and a last one that tells whether more follow.
+    let shift = sum.leading_zeros().min(127);
+    let quotient = (sum << shift) / count;
+    let has_rest = (sum << shift) % count > 0;
+    (quotient | u128::from(has_rest)) as f64 / (1u128 << shift) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exact_quantiles_are_values_and_buckets_hold_all_of_them() {
+        let found = Quantiles::exact((1..=1000).rev().map(|v| v * 1000).collect());
+        assert_eq!(
+            [found.mean, found.p50, found.p95, found.p99, found.max],
+            [500_500.0, 5e5, 9.5e5, 9.9e5, 1e6]
+        );
+        assert_eq!(found.bucket_count.iter().sum::<u64>(), 1000);
+        assert!(found.bucket_upper.windows(2).all(|w| w[0] < w[1]));
+        assert!(found.bucket_upper.last() > Some(&1_000_000));
+        assert_eq!(Quantiles::exact(vec![0, 0, 7]).bucket_count, [3]);
+        assert_eq!(Quantiles::exact(vec![u64::MAX; 2]).p50, u64::MAX as f64);
+        assert_eq!(Quantiles::exact(vec![]).samples, 0);
+    }
+
+    #[test]
+    fn means_are_the_nearest_number_where_sums_have_more_digits_than_a_double() {
+        assert_eq!(mean(&[0, 0]), 0.0);
+        assert_eq!(mean(&[1, 0, 0]), 1.0 / 3.0);
+        assert_eq!(mean(&[(1 << 53) + 1]), 9_007_199_254_740_992.0);
+        // Half way between two doubles, and just above.
+        assert_eq!(mean(&[(1 << 53) + 1, (1 << 53) + 1, (1 << 53) + 2]), 9_007_199_254_740_994.0);
     }
 }

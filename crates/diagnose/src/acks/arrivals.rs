@@ -82,7 +82,7 @@ impl Reassembly {
             return Order::Duplicate;
         }
         if arrival.start > self.rcv_nxt {
-            self.above.insert(arrival.start, arrival.end);
+            self.above.insert(arrival.start, arrival.end, |_, _| ());
             return Order::Hole;
         }
         let order = if self.has_hole() { Order::Fills } else { Order::In };

@@ -3,8 +3,8 @@
 
 use super::point::{Acks, Data, Kinds, Mark, Piece, Place, Range};
 use super::track::Track;
-use crate::sequence::near;
 use crate::step::{self, AckKind, Cause, DataKind, Step};
+use ackwise_capture::sequence::near;
 use ackwise_capture::tcp_flag;
 use serde::Serialize;
 use std::collections::BTreeMap;

@@ -31,9 +31,9 @@ pub use output::Outgoing;
 pub use timers::Bare;
 
 use crate::congestion::{Congestion, Flight};
-use crate::ranges::Ranges;
 use crate::rng::Rng;
 use crate::scenario::SenderSpec;
+use ackwise_core::ranges::Ranges;
 use burst::Burst;
 use ecn::Ecn;
 use frto::Frto;
