@@ -68,7 +68,7 @@ $(WHEELHOUSE)/ready: pyproject.toml tools/pins.py | $(VENV)/ready
 .PHONY: build
 build: setup ## compile the engine, install ackwise and its experiments into .venv (editable)
 	@core/policies --write
-	@if command -v clang >/dev/null; then $(MAKE) -s -C linux/bpf live; fi # else `diagnose --live` does without
+	@if command -v clang >/dev/null; then $(MAKE) -s -C linux/bpf live; fi # else `live` does without
 	+@VIRTUAL_ENV=$(abspath $(VENV)) PIP_QUIET=1 $(BIN)/maturin develop --release --quiet
 	@$(BIN)/pip install -q --no-deps --no-build-isolation --no-index -e experiments
 

@@ -32,7 +32,7 @@ if ! "$ackwise" doctor record >doctor.txt; then
 elif ! "$ackwise" record transfer.pcap --force; then
 	echo "no capture could be made here: see the reason above"
 else
-	"$ackwise" compare --capture transfer.pcap --policy all --report capture-report.html >capture-tables.txt
+	"$ackwise" replay transfer.pcap --policy all --report capture-report.html >capture-tables.txt
 	table . capture-tables.txt
 fi
 rm -f doctor.txt

@@ -3,7 +3,7 @@
 from.
 
     ackwise compare --plan all-links --json simulator.json
-    ackwise compare --plan all-links --on linux --json lab.json
+    ackwise lab run all-links --json lab.json
     python tools/worlds.py --simulator simulator.json --lab lab.json
     python docs/findings/tables.py --write
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`ackwise compare --capture` and `ackwise record`: synthetic, damaged and real captures."""
+"""`ackwise replay` and `ackwise record`: synthetic, damaged and real captures."""
 
 import contextlib
 import fcntl
@@ -69,7 +69,7 @@ def steady(tmp_path: Path) -> Path:
 
 def test_a_steady_transfer_gives_what_pen_and_paper_give(ackwise: Ackwise, steady: Path) -> None:
     said = ackwise(
-        "compare", "--capture", str(steady), "--policy", "every",
+        "replay", str(steady), "--policy", "every",
         "--policy", "delayed:segments=2", "--policy", "delayed:segments=4", "--json", "--quiet",
     )  # fmt: skip
     assert said.code == 0, said.err
@@ -92,7 +92,7 @@ def test_a_steady_transfer_gives_what_pen_and_paper_give(ackwise: Ackwise, stead
 
 
 def test_json_holds_exactly_the_documented_keys(ackwise: Ackwise, steady: Path) -> None:
-    words = ("compare", "--capture", str(steady), "--policy", "all", "--quiet", "--json")
+    words = ("replay", str(steady), "--policy", "all", "--quiet", "--json")
     bare = json.loads(ackwise(*words).out)
     assert (bare["device"], bare["truncated"]) == (None, None)
     steady.write_bytes(steady.read_bytes()[:-1])
@@ -104,7 +104,7 @@ def test_json_holds_exactly_the_documented_keys(ackwise: Ackwise, steady: Path) 
 def test_the_price_decides_who_is_cheapest(ackwise: Ackwise, steady: Path) -> None:
     def cheapest(ratio: str) -> str:
         said = ackwise(
-            "compare", "--capture", str(steady), "--policy", "every",
+            "replay", str(steady), "--policy", "every",
             "--policy", "delayed:segments=32", "--cost-ratio", ratio, "--json", "--quiet",
         )  # fmt: skip
         return str(json.loads(said.out)["directions"][0]["cheapest"])
@@ -114,7 +114,7 @@ def test_the_price_decides_who_is_cheapest(ackwise: Ackwise, steady: Path) -> No
 
 
 def test_table_and_csv(ackwise: Ackwise, steady: Path) -> None:
-    said = ackwise("compare", "--capture", str(steady), "--policy", "linux", "--quiet")
+    said = ackwise("replay", str(steady), "--policy", "linux", "--quiet")
     for words in (
         "captured",
         "linux",
@@ -124,7 +124,7 @@ def test_table_and_csv(ackwise: Ackwise, steady: Path) -> None:
         "a replay cannot know how the sender would have reacted to other ACKs",
     ):
         assert words in said.out
-    rows = ackwise("compare", "--capture", str(steady), "--csv", "-", "--quiet").out.splitlines()
+    rows = ackwise("replay", str(steady), "--csv", "-", "--quiet").out.splitlines()
     assert len(rows) == 1 + 1 + len(engine.policies())
 
 
@@ -145,7 +145,7 @@ def test_what_is_no_capture_gets_one_line(
 ) -> None:
     file = tmp_path / "x.pcap"
     file.write_bytes(data)
-    said = ackwise("compare", "--capture", str(file), "--quiet")
+    said = ackwise("replay", str(file), "--quiet")
     assert said.code == 2
     assert said.err.count("\n") == 1
     assert "x.pcap" in said.err
@@ -154,7 +154,7 @@ def test_what_is_no_capture_gets_one_line(
 
 def test_a_truncated_capture_is_analysed_up_to_its_cut(ackwise: Ackwise, steady: Path) -> None:
     whole = steady.read_bytes()
-    words = ("compare", "--capture", str(steady), "--policy", "every", "--json")
+    words = ("replay", str(steady), "--policy", "every", "--json")
     before = json.loads(ackwise(*words).out)
     # The last packets are 16 + 54 bytes of an ACK and 16 + 1054 of segment 200, which is cut.
     steady.write_bytes(whole[: -70 - 7])
@@ -184,14 +184,12 @@ def test_a_truncated_capture_is_analysed_up_to_its_cut(ackwise: Ackwise, steady:
         (("--unit", "0ms"), "--unit: .* is out of range; give 1ns to"),
         (("--ack-cost", "1us"), "--ack-cost: needs --data-cost"),
         (("--ack-cost", "-1us", "--data-cost", "1us"), "--ack-cost: .* is negative"),
-        (("--runs", "3"), "--runs: cannot be combined with --capture"),
-        (("--baseline", "linux"), "--baseline: cannot be combined with --capture"),
     ],
 )
 def test_bad_options_get_one_line(
     ackwise: Ackwise, steady: Path, words: tuple[str, ...], says: str
 ) -> None:
-    said = ackwise("compare", "--capture", str(steady), *words)
+    said = ackwise("replay", str(steady), *words)
     assert said.code == 2
     assert said.err.count("\n") == 1
     assert re.search(says, said.err)
@@ -201,20 +199,20 @@ def test_a_packed_capture_and_the_standard_input_are_read_as_the_file_is(
     ackwise: Ackwise, steady: Path
 ) -> None:
     words = ("--policy", "every", "--json", "--quiet")
-    plain = json.loads(ackwise("compare", "--capture", str(steady), *words).out)["directions"]
+    plain = json.loads(ackwise("replay", str(steady), *words).out)["directions"]
     packed = steady.with_suffix(".gz")
     packed.write_bytes(gzip.compress(steady.read_bytes()))
-    found = json.loads(ackwise("compare", "--capture", str(packed), *words).out)
+    found = json.loads(ackwise("replay", str(packed), *words).out)
     assert found["directions"] == plain
     with packed.open("rb") as stream:
-        command = [sys.executable, "-m", "ackwise", "compare", "--capture", "-", *words]
+        command = [sys.executable, "-m", "ackwise", "replay", "-", *words]
         done = subprocess.run(command, stdin=stream, capture_output=True, check=True)
     found = json.loads(done.stdout)
     assert (found["directions"], found["capture"]) == (plain, "-")
 
 
 def test_ctrl_c_ends_the_reading_of_a_silent_pipe(steady: Path) -> None:
-    command = [sys.executable, "-m", "ackwise", "compare", "--capture", "-", "--policy", "linux"]
+    command = [sys.executable, "-m", "ackwise", "replay", "-", "--policy", "linux"]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
         assert process.stdin is not None
@@ -233,7 +231,7 @@ def test_ctrl_c_ends_the_reading_of_a_silent_pipe(steady: Path) -> None:
 
 @pytest.mark.parametrize("path", ["nowhere.pcap", "/", "/dev/zero", "a\nb.pcap"])
 def test_no_file_gets_one_line(ackwise: Ackwise, path: str) -> None:
-    said = ackwise("compare", "--capture", path)
+    said = ackwise("replay", path)
     assert (said.code, said.err.count("\n")) == (2, 1)
 
 
@@ -254,7 +252,7 @@ def test_a_real_transfer_is_captured_and_replayed(ackwise: Ackwise, tmp_path: Pa
     assert namespaces() == before
     assert [p.name for p in tmp_path.iterdir()] == ["real.pcap"]
 
-    said = ackwise("compare", "--capture", str(file), "--policy", "all", "--json", "--quiet")
+    said = ackwise("replay", str(file), "--policy", "all", "--json", "--quiet")
     assert said.code == 0, said.err
     one = json.loads(said.out)["directions"][0]
     cells = {c["policy"]: c for c in one["cells"]}
@@ -287,8 +285,8 @@ def test_an_existing_capture_is_recorded_over_only_by_force(ackwise: Ackwise, st
     before = steady.read_bytes()
     said = ackwise("record", str(steady))
     assert said.code == 2
-    assert f"`ackwise compare --capture {steady}` analyses it, --force replaces it" in said.err
-    said = ackwise("compare", "--capture", str(steady), "--json", str(steady))
+    assert f"`ackwise replay {steady}` analyses it, --force replaces it" in said.err
+    said = ackwise("replay", str(steady), "--json", str(steady))
     assert (said.code, said.out) == (2, "")
     assert f"--json: {steady}: is a capture; give another file name" in said.err
     assert steady.read_bytes() == before
@@ -440,7 +438,7 @@ def test_random_damage_never_ends_in_a_traceback(ackwise: Ackwise, tmp_path: Pat
             at = dice.randrange(len(data))
             data[at : at + dice.randint(0, 4)] = dice.randbytes(dice.randint(0, 4))
         file.write_bytes(data)
-        said = ackwise("compare", "--capture", str(file), "--json", "--quiet")
+        said = ackwise("replay", str(file), "--json", "--quiet")
         codes.add(said.code)
         assert said.code in (0, 2)
         assert "Traceback" not in said.err

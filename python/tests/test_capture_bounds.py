@@ -66,7 +66,7 @@ def resident_kb(*words: str) -> tuple[int, int, str]:
 def test_memory_and_output_are_bounded_whatever_the_connections(tmp_path: Path) -> None:
     file, out = tmp_path / "many.pcap", tmp_path / "out.json"
     one_packet_connections(file, 40_000)
-    words = ("compare", "--capture", str(file), "--policy", "all", "--json", str(out))
+    words = ("replay", str(file), "--policy", "all", "--json", str(out))
     code, kb, said = resident_kb(*words)
     assert code == 0, said
     assert kb < 100_000, f"{kb} kB"
@@ -92,7 +92,7 @@ def test_a_packed_bomb_takes_time_but_no_memory(tmp_path: Path) -> None:
     file = tmp_path / "bomb.pcap.gz"
     file.write_bytes(gzip.compress(pcap(iter([])) + bytes(200_000_000)))
     assert file.stat().st_size < 300_000
-    code, kb, said = resident_kb("compare", "--capture", str(file))
+    code, kb, said = resident_kb("replay", str(file))
     assert code == 2
     assert "no TCP found" in said
     assert kb < 100_000, f"{kb} kB"
@@ -114,10 +114,10 @@ def test_a_report_of_a_long_transfer_holds_a_bounded_trace(tmp_path: Path) -> No
 def test_what_is_left_out_is_shown_below_the_table(ackwise: Ackwise, tmp_path: Path) -> None:
     file = tmp_path / "some.pcap"
     one_packet_connections(file, 1003)
-    said = ackwise("compare", "--capture", str(file), "--policy", "every", "--quiet")
+    said = ackwise("replay", str(file), "--policy", "every", "--quiet")
     assert said.code == 0
     assert "Directions with less data, left out: 3 (32 segments, 43803 bytes)" in said.out
-    assert "43803" in ackwise("compare", "--capture", str(file), "--policy", "every").err
+    assert "43803" in ackwise("replay", str(file), "--policy", "every").err
 
 
 @pytest.fixture
@@ -133,10 +133,10 @@ def endless(tmp_path: Path) -> Path:
 def test_ctrl_c_ends_the_reading_of_a_capture(endless: Path, what: str) -> None:
     workload = workload_of(Path(endless.name), endless.parent)
     words = {
-        "capture": ("--capture", str(endless)),
-        "workload": ("--link", "adsl", "--workload", str(workload)),
+        "capture": ("replay", str(endless)),
+        "workload": ("compare", "--link", "adsl", "--workload", str(workload)),
     }[what]
-    process = spawn("compare", *words, "--policy", "linux")
+    process = spawn(*words, "--policy", "linux")
     try:
         wait_until_reading(process.pid, endless)
         process.send_signal(signal.SIGINT)

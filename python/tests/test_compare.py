@@ -277,7 +277,6 @@ TIME_UNITS = {"s", "ms", "µs", "ns"}
         (("--link", "satellite-geo", "--duration", "5s"), "ms"),  # RTTs on both sides of 1 s
         (("--link", "lan-1g", "--duration", "40ms"), "µs"),  # RTTs of ms, ACK latencies of 6 µs
         (("--link", "loopback", "--workload", "request-response", "--duration", "1s"), "ms"),
-        (("--capture", "python/ackwise/captures/bulk.pcap"), "ms"),
     ],
 )
 def test_all_times_of_a_table_have_one_unit(
@@ -353,7 +352,7 @@ def test_the_baseline_joins_when_it_was_not_named(ackwise: Ackwise) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ((), "nothing to compare; give --plan, --link"),
+        ((), "nothing to run; give --plan, or --link"),
         (("--workload", "bulk"), "--workload: needs --link"),
         (("--link", "asdl"), '"asdl" is not a shipped link; did you mean "adsl"'),
         (("--link", "nowhere.toml"), "nowhere.toml: does not exist"),
@@ -364,7 +363,6 @@ def test_the_baseline_joins_when_it_was_not_named(ackwise: Ackwise) -> None:
             ("--link", "adsl", "--plan", "demo"),
             "--link: cannot be combined with --plan; a plan names",
         ),
-        (("--link", "adsl", "--capture", "x"), "--link: cannot be combined with --capture"),
         (
             ("--link", "adsl", "--policy", "linus"),
             '--policy: "linus" is not a policy; did you mean',
@@ -380,7 +378,7 @@ def test_the_baseline_joins_when_it_was_not_named(ackwise: Ackwise) -> None:
         (("--link", "adsl", "--jobs", "99999"), "is too large; give 1 to 1024"),
         (("--link", "adsl", "--duration", "2h"), '--duration: "2h" has the unknown unit'),
         (("--link", "adsl", "--duration", "0s"), "--duration: .* is out of range; give 1ns to"),
-        (("--link", "adsl", "--unit", "1ms"), "--unit: needs --capture"),
+        (("--link", "adsl", "--data-cost", "1ms"), "did you mean --data-cost of `ackwise replay`"),
         (("--link", "adsl", "--json", "/nonexistent/x"), "there is no directory /nonexistent"),
         (("--link", "adsl", "--report", "-"), "--report: cannot go to standard output"),
         (("--link", "adsl", "--json", "a", "--csv", "./a"), "--csv: ./a: --json writes there too"),

@@ -130,7 +130,7 @@ def test_a_plan_names_its_machine_and_an_option_another(ackwise: Ackwise, tmp_pa
     plan.write_text(
         'title = "t"\nsource = "s"\nlinks = ["lan-1g"]\nworkloads = ["bulk"]\ndevice = "mips"\n'
     )
-    asked = ("compare", "--plan", str(plan), "--on", "device", "--cache", str(tmp_path))
+    asked = ("device", "compare", str(plan), "--cache", str(tmp_path))
     assert "`ackwise device build --device mips`" in ackwise(*asked).err
     assert "`ackwise device build --device x86`" in ackwise(*asked, "--device", "x86").err
 

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.host
 
 def looked(where: Namespace, *words: str, interval: str = "2s") -> list[dict[str, Any]]:
     """The sockets of one interval."""
-    said = where.ackwise("diagnose", "--live", "--json", "--once", "--interval", interval, *words)
+    said = where.ackwise("live", "--json", "--once", "--interval", interval, *words)
     assert (said.code, said.err) == (0, "")
     return [json.loads(line) for line in said.out.splitlines()]
 
@@ -236,7 +236,7 @@ def test_filters_choose_as_ss_does() -> None:
 def test_a_process_sees_its_own_sockets(ackwise: Ackwise) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = server.getsockname()
-        words = ("diagnose", "--live", "--once", "--json", "--interval", "200ms")
+        words = ("live", "--once", "--json", "--interval", "200ms")
         with socket.create_connection(address) as to, server.accept()[0] as peer:
             chosen = (f"--pid={os.getpid()}", "dport", "=", str(address[1]))
             said = ackwise(*words, *chosen)
@@ -293,14 +293,14 @@ def test_a_long_list_is_read_on_in_the_next_interval(monkeypatch: pytest.MonkeyP
 
 
 def test_ctrl_c_and_a_closed_pipe_end_it() -> None:
-    with spawn("diagnose", "--live", "--interval", "200ms") as process:
+    with spawn("live", "--interval", "200ms") as process:
         assert process.stdout is not None
         assert "local" in process.stdout.readline()
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=300)
         assert process.returncode == 130
         assert "Traceback" not in out + err
-    with spawn("diagnose", "--live", "--interval", "100ms") as process:
+    with spawn("live", "--interval", "100ms") as process:
         assert process.stdout is not None
         process.stdout.readline()
         process.stdout.close()
@@ -336,7 +336,7 @@ def test_a_kernel_that_does_not_answer_well_is_reported(
             pass
 
     monkeypatch.setattr(socket, "socket", Netlink)
-    done = ackwise("diagnose", "--live", "--once")
+    done = ackwise("live", "--once")
     assert done.code == 1
     assert done.err.count("\n") == 1
     assert said in done.err
@@ -347,7 +347,7 @@ def test_no_netlink_is_reported(ackwise: Ackwise, monkeypatch: pytest.MonkeyPatc
         raise PermissionError(1, "no")
 
     monkeypatch.setattr(socket, "socket", refuse)
-    done = ackwise("diagnose", "--live", "--once")
+    done = ackwise("live", "--once")
     assert (done.code, done.err.count("\n")) == (1, 1)
     assert "filter of system calls" in done.err
 
@@ -373,9 +373,9 @@ def test_no_netlink_is_reported(ackwise: Ackwise, monkeypatch: pytest.MonkeyPatc
     ],
 )
 def test_mistakes_are_explained(words: list[str], said: str, ackwise: Ackwise) -> None:
-    done = ackwise("diagnose", "--live", "--once", *[w for w in words if w != "--once"])
+    done = ackwise("live", "--once", *[w for w in words if w != "--once"])
     if "--unit" in words:
-        done = ackwise("diagnose", "--live", *words)
+        done = ackwise("live", *words)
     assert done.code == 2
     assert said in done.err
     assert done.err.count("\n") == 1
@@ -383,7 +383,7 @@ def test_mistakes_are_explained(words: list[str], said: str, ackwise: Ackwise) -
 
 def test_a_long_filter_is_refused_before_the_kernel_sees_it(ackwise: Ackwise) -> None:
     words = " or ".join(f"sport = :{port}" for port in range(3000)).split()
-    done = ackwise("diagnose", "--live", "--once", *words)
+    done = ackwise("live", "--once", *words)
     assert done.code == 2
     assert "too long" in done.err
 
@@ -419,7 +419,7 @@ def test_sums_are_exported_as_openmetrics(ackwise: Ackwise, tmp_path: Path) -> N
     parser = pytest.importorskip("prometheus_client.openmetrics.parser")
     file = tmp_path / "ackwise.prom"
     words = ("--once", "--interval", "200ms", "--openmetrics", str(file))
-    assert ackwise("diagnose", "--live", *words).code == 0
+    assert ackwise("live", *words).code == 0
     families = {f.name for f in parser.text_string_to_metric_families(file.read_text())}
     assert {"ackwise_sockets", "ackwise_looks", "ackwise_limited_seconds"} <= families
 
@@ -430,7 +430,7 @@ def test_http_is_answered_on_this_host_alone() -> None:
 
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    with spawn("diagnose", "--live", "--openmetrics", str(port)) as process:
+    with spawn("live", "--openmetrics", str(port)) as process:
         try:
             for _ in range(1500):
                 try:
@@ -457,7 +457,7 @@ def test_every_metric_of_the_dashboard_is_exported(ackwise: Ackwise) -> None:
     totals = dict.fromkeys((*COUNTERS, "sockets", "cpu_s"), 0)
     sums = {"limited_us": {"link": 1}, "active": {"link": 1}}
     exported = Exporter(totals | sums).text().decode()
-    said = ackwise("diagnose", "--live", "--dashboard")
+    said = ackwise("live", "--dashboard")
     named = set(re.findall(r"\backwise_\w+", said.out))
     assert len(named) >= 6
     for name in named:
@@ -467,7 +467,7 @@ def test_every_metric_of_the_dashboard_is_exported(ackwise: Ackwise) -> None:
 
 
 def test_the_unit_needs_no_privilege(ackwise: Ackwise) -> None:
-    unit = ackwise("diagnose", "--live", "--unit").out
+    unit = ackwise("live", "--unit").out
     assert "DynamicUser=yes" in unit
     assert "\nCapabilityBoundingSet=\n" in unit
     (start,) = re.findall(r"^ExecStart=/usr/bin/env (ackwise .*)$", unit, re.MULTILINE)
@@ -476,8 +476,8 @@ def test_the_unit_needs_no_privilege(ackwise: Ackwise) -> None:
 
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="no systemd-analyze")
 def test_systemd_accepts_the_unit(ackwise: Ackwise, tmp_path: Path) -> None:
-    file = tmp_path / "ackwise-diagnose.service"
-    file.write_text(ackwise("diagnose", "--live", "--unit").out)
+    file = tmp_path / "ackwise-live.service"
+    file.write_text(ackwise("live", "--unit").out)
     words = ["systemd-analyze", "verify", "--man=no", str(file)]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert "ackwise-diagnose" not in done.stderr, done.stderr

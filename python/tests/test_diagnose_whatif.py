@@ -165,7 +165,6 @@ def test_a_capture_that_changed_in_between_is_reported() -> None:
         ([BULK, "--policy", "a4"], '--policy: "a4" is not a policy; known'),
         ([BULK, "--ack-price", "5ms"], "--ack-price: needs --regret"),
         ([BULK, "--table", "policies", "--csv", "-"], "policies needs --policy or --regret"),
-        (["--live", "--regret"], "--regret: cannot be combined with --live"),
     ],
 )
 def test_mistakes_are_explained(words: list[str], said: str, ackwise: Ackwise) -> None:

@@ -137,7 +137,7 @@ def test_a_hostile_capture_s_name_stays_the_title_of_its_page(
     file = tmp_path / "<script>x\x1b\u202e<.pcap"
     file.write_bytes(pcap(steady_transfer(400, 700)))
     page, rows = tmp_path / "page", tmp_path / "rows"
-    said = ackwise("compare", "--capture", str(file), "--policy", "linux", "--report", str(page),
+    said = ackwise("replay", str(file), "--policy", "linux", "--report", str(page),
                    "--parquet", str(rows))  # fmt: skip
     assert said.code == 0, said.err
     assert is_inert(said.out + said.err)
@@ -151,7 +151,7 @@ def test_a_capture_whose_name_is_not_utf_8_is_refused(ackwise: Ackwise, tmp_path
 
     file = tmp_path / "\udcff.pcap"
     file.write_bytes(pcap(steady_transfer(4, 7)))
-    said = ackwise("compare", "--capture", str(file))
+    said = ackwise("replay", str(file))
     assert said.code == 2
     assert (
         said.err == f"ackwise: {tmp_path}/\\udcff.pcap: the file's name is not UTF-8; rename it\n"

@@ -732,7 +732,7 @@ def test_the_list_says_what_runs_where(capsys: pytest.CaptureFixture[str]) -> No
     assert lines[at + 1].strip() == (
         "not on linux: server.process: processors are infinitely fast in virtual time"
     )
-    assert any(re.match("  lan-10m +simulator, linux  ", line) for line in lines)
+    assert any(re.match("  lan-10m +simulator, lab  ", line) for line in lines)
     assert any("flows[0].sender.counting: Linux supports only" in line for line in lines)
 
 
@@ -753,21 +753,16 @@ def test_the_list_and_the_run_agree_on_every_link(name: str, without_guest: None
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--stock", "--link", "adsl"], "--stock: cannot be combined with --on simulator"),
-        (["--keep", "x", "--link", "adsl"], "--keep: cannot be combined with --on simulator"),
-        (["--on", "linux", "--capture", "x.pcap"], "--on: cannot be combined with --capture"),
-        (["--on", "linux", "--link", "adsl", "--cache", "{cache}"], "run `ackwise lab build`"),
-        (
-            ["--on", "other", "--link", "adsl"],
-            '--on: "other" is not a choice; give one of simulator',
-        ),
+        (["demo", "--link", "adsl"], "--link: cannot be combined with PLAN; a plan names"),
+        (["--workload", "bulk"], "--workload: needs --link"),
+        (["--link", "adsl", "--cache", "{cache}"], "run `ackwise lab build`"),
     ],
 )
 def test_options_that_cannot_be_combined_are_refused(
     words: list[str], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     given = [word.format(cache=tmp_path) for word in words]
-    assert cli.main(["compare", *given]) in (1, 2)
+    assert cli.main(["lab", "run", *given]) in (1, 2)
     assert told in capsys.readouterr().err
 
 

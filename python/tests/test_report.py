@@ -137,9 +137,7 @@ def test_every_plot_of_a_capture_draws(ackwise: Ackwise, tmp_path: Path) -> None
 
     (tmp_path / "steady.pcap").write_bytes(pcap(steady_transfer(400, 700)))
     report = tmp_path / "report.html"
-    said = ackwise(
-        "compare", "--capture", str(tmp_path / "steady.pcap"), "--quiet", "--report", str(report)
-    )
+    said = ackwise("replay", str(tmp_path / "steady.pcap"), "--quiet", "--report", str(report))
     assert said.code == 0, said.err
     page, console = rendered(report, tmp_path / "profile")
     assert console == ""

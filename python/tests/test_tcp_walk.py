@@ -480,7 +480,7 @@ def test_where_walking_fails_inet_diag_goes_on(inside: Namespace) -> None:
 
 # --- rights, and what is missing -----------------------------------------------------------------
 
-ONCE = ("diagnose", "--live", "--once", "--interval", "100ms")
+ONCE = ("live", "--once", "--interval", "100ms")
 
 
 @needs_walk
@@ -501,7 +501,7 @@ def test_nothing_is_left_of_it() -> None:
 
 @needs_walk
 def test_to_run_the_program_takes_no_right(inside: Namespace) -> None:
-    words = [sys.executable, "-m", "ackwise", "diagnose", "--live", "--by", "bpf", "--json"]
+    words = [sys.executable, "-m", "ackwise", "live", "--by", "bpf", "--json"]
     process = subprocess.Popen(["ip", "netns", "exec", inside.name, *words])
     try:
         place = Path(f"/proc/{process.pid}")

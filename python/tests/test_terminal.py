@@ -79,7 +79,7 @@ def test_titles_and_file_names_do_not_reach_a_terminal_as_orders(tmp_path: Path)
 
 @pytest.mark.parametrize("words", [
     ("compare", "--link", "a\nackwise: all is well\x1b[2J.toml"),
-    ("compare", "--capture", "\x1b]0;owned\x07\n\u202e"),
+    ("replay", "\x1b]0;owned\x07\n\u202e"),
     ("compare", "--link", "adsl", "--json", "\x1b[2J\nno/such/folder"),
     ("compare", "--link", "adsl", "--policy", "\x1b[2J\n"),
     ("policy", "show", "\x9b2J\n"),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Lists the TCP sockets of a network namespace, for `ackwise diagnose --live`. It walks
+ * Lists the TCP sockets of a network namespace, for `ackwise live`. It walks
  * the kernel's hash table and writes netlink messages like inet_diag's, with the fields
  * that ackwise reads; for a socket that is idle since the last walk, only its cookie and
  * segment counts.

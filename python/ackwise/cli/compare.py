@@ -1,43 +1,35 @@
 # SPDX-License-Identifier: MIT
-"""`ackwise compare`: checks everything first, runs, then writes."""
+"""`ackwise compare`: policies on links and workloads, in the simulator."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from ackwise.cli import options, replay
-from ackwise.cli.options import Lab, Overrides
+from ackwise.cli import options
+from ackwise.cli.options import Overrides
 from ackwise.cli.outputs import Outputs, outputs
 from ackwise.cli.shape import Command, group, option, others
-from ackwise.errors import InputError
 from ackwise.host.terminal import say
 
 if TYPE_CHECKING:
-    from ackwise.plans import Plan
     from ackwise.results.compare import Comparison
 
 _TEXT = """\
-Simulates policies on links and workloads, or replays a capture's arrivals through them, and shows
-what each policy gains and costs. Give one of --plan, --link and --capture.
+Simulates ACK policies on links and workloads, and shows what each gains and costs. For the same
+plan on a real kernel: `ackwise lab run`; on an emulated slow CPU: `ackwise device compare`; for
+the arrivals in a capture: `ackwise replay`.
 """
 _EXAMPLES = """\
 ackwise compare --link adsl --workload bulk --policy linux --policy delayed:segments=8
 ackwise compare --link docsis --policy all --runs 5 --report docsis.html
 ackwise compare --plan demo --json results.json --csv results.csv
 ackwise compare --plan my-plan.toml --parquet results.parquet
-ackwise compare --capture transfer.pcap --policy all
-ackwise compare --on linux --link adsl --policy linux   # the real kernel, see `ackwise lab`
-ackwise compare --on device --link lan-1g --policy linux --policy ratelimit
 ackwise compare --list
 """
 _SIMULATOR = "simulator"
-_BOTH = "simulator, linux"  # as --on names them
-_WHERE = {"linux": "the lab", "device": "a device"}
-_LAB_ONLY = ("--stock", "--cache", "--wall-limit", "--keep", "--device")
+_BOTH = "simulator, lab"
 
 
 def _list() -> int:
@@ -62,7 +54,7 @@ def _list() -> int:
             where = (_SIMULATOR if why else _BOTH).ljust(len(_BOTH) + 2) if kind else ""
             console.print(Text(f"  {name.ljust(wide)}  {where}{title}"), soft_wrap=True)
             if why:
-                text = f"  {' ' * wide}  not on linux: {why}"
+                text = f"  {' ' * wide}  not in the lab: {why}"
                 console.print(Text(text, style="dim"), soft_wrap=True)
     console.print(
         Text(
@@ -73,33 +65,6 @@ def _list() -> int:
         soft_wrap=True,
     )
     return 0
-
-
-def on_linux(
-    plan: "Plan",
-    lab: Lab,
-    more: Overrides,
-    *,
-    detailed: bool,
-    quiet: bool,
-    emulated: bool = False,
-) -> "Comparison":
-    """A plan on the lab's kernel, or on an emulated machine; raises as `lab.compare.run`."""
-    from ackwise.lab import compare as lab_compare
-    from ackwise.results.progress import progress_bar
-
-    kernel = lab.device_kernel() if emulated else lab.kernel()
-    with progress_bar(not quiet) as show:
-        return lab_compare.run(
-            plan,
-            kernel,
-            detailed=detailed,
-            keep=Path(lab.keep) if lab.keep else None,
-            limit_s=None if lab.wall_limit is None else lab.wall_limit / 1e9,
-            workers=more.jobs,
-            on_progress=partial(show, f"running on {kernel.label}"),
-            device=lab.target if emulated else None,
-        )
 
 
 def write(result: "Comparison", outputs: Outputs) -> None:
@@ -134,13 +99,6 @@ def write(result: "Comparison", outputs: Outputs) -> None:
     options.LINKS,
     options.WORKLOADS,
     option(
-        "--capture",
-        type=options.FILE,
-        metavar="FILE",
-        help="pcap or pcapng file, as it is or packed by gzip or zstd, or - for the standard "
-        "input; best taken at the data receiver",
-    ),
-    option(
         "--list",
         "listing",
         is_flag=True,
@@ -148,32 +106,14 @@ def write(result: "Comparison", outputs: Outputs) -> None:
     ),
 )
 @options.overrides
-@group(
-    "Where to run",
-    options.on("plan", "device"),
-    options.DEVICE,
-    options.STOCK,
-    options.CACHE,
-    *options.RUN_ON_LAB,
-)
-@group("With --capture", *replay.OPTIONS)
 @outputs("json", "csv", "parquet", "report")
-@others(
-    option("--allow-long", is_flag=True, help="start even if the plan takes very long"),
-    options.QUIET,
-)
-@options.gathered("costs", replay.ReceiverCosts)
-@options.gathered("lab", Lab)
+@others(option("--allow-long", is_flag=True, help="allow a very long run"), options.QUIET)
 def command(
     plan: str | None,
     link: tuple[str, ...],
     workload: tuple[str, ...],
-    capture: str | None,
     listing: bool,
     overrides: Overrides,
-    on: str,
-    lab: Lab,
-    costs: replay.ReceiverCosts,
     outputs: Outputs,
     allow_long: bool,
     quiet: bool,
@@ -181,65 +121,21 @@ def command(
     """Exit code; raises InputError, RunError, Interrupted."""
     if listing:
         return _list()
-    if not (plan or link or capture):
-        what = "--workload: needs --link" if workload else "compare: nothing to compare"
-        raise InputError(
-            f"{what}; give --plan, --link (with --workload) or --capture, "
-            "for example `ackwise compare --link adsl`; --list shows what is shipped"
-        )
-    outputs.check()
-    if on == "simulator":
-        options.refuse(_LAB_ONLY, "--on simulator", "give --on linux or --on device")
-    if on == "linux":
-        options.refuse(("--device",), "--on linux", "give --on device")
-    if capture is not None:
-        options.refuse(("--plan", "--link", "--workload"), "--capture", "give one of them")
-        options.refuse(("--on",), "--capture", "give --plan or --link")
-        options.refuse(
-            ("--runs", "--duration", "--baseline"), "--capture", "a capture is replayed once"
-        )
-        return replay.main(capture, overrides, costs, outputs, quiet=quiet)
-    options.need(
-        ("--cost-ratio", "--unit", "--ack-delay-max", "--ack-cost", "--data-cost"), "--capture"
-    )
-    made = options.plan_of(plan, link, workload, overrides)
-    if not options.given("--device"):
-        lab = replace(lab, device=made.device)
-    if on != "simulator":
-        result = on_linux(
-            made,
-            lab,
-            overrides,
-            detailed=outputs.report is not None,
-            quiet=quiet,
-            emulated=on == "device",
-        )
-        skipped = sum(len(table.skipped) for table in result.tables)
-        if skipped and not quiet:
-            say(
-                f"ackwise: not run, as {_WHERE[on]} does not support them: {skipped} "
-                "combinations of link, workload and policy"
-            )
-        write(result, outputs)
-        return 0
-    write(_simulated(made, overrides, outputs, allow_long=allow_long, quiet=quiet), outputs)
-    return 0
-
-
-def _simulated(
-    plan: "Plan", more: Overrides, outputs: Outputs, *, allow_long: bool, quiet: bool
-) -> "Comparison":
     from ackwise import plans
     from ackwise.results import compare
     from ackwise.results.progress import progress_bar
 
-    warning = plans.check_work(plan, allow_long)
+    outputs.check()
+    made = options.plan_of(plan, link, workload, overrides)
+    warning = plans.check_work(made, allow_long)
     if warning and not quiet:
         say(f"ackwise: {warning}")
     with progress_bar(not quiet) as show:
-        return compare.run(
-            plan,
+        result = compare.run(
+            made,
             detailed=outputs.report is not None,
-            workers=more.jobs,
+            workers=overrides.jobs,
             on_progress=partial(show, "simulating"),
         )
+    write(result, outputs)
+    return 0

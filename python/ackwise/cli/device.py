@@ -9,7 +9,7 @@ import click
 
 from ackwise.cli import lab as lab_command
 from ackwise.cli import options
-from ackwise.cli.options import Lab, Quantity
+from ackwise.cli.options import Lab, Overrides, Quantity
 from ackwise.cli.outputs import Outputs, outputs
 from ackwise.cli.shape import Group, group, option, others
 
@@ -28,7 +28,7 @@ _EXAMPLES = """\
 ackwise device build                  # the kernel of a PC; takes minutes, once
 ackwise device run --policy linux --policy delayed:segments=2 --policy ratelimit
 ackwise device run --device mips --pace 20mbit --json costs.json
-ackwise compare --on device --link lan-1g --policy linux --policy ratelimit
+ackwise device compare --link lan-1g --policy linux --policy ratelimit
 """
 _BUILD_EXAMPLES = """\
 ackwise device build
@@ -41,6 +41,10 @@ ackwise device run --policy linux --policy delayed:segments=64 --duration 10s
 ackwise device run --pace 20mbit --json
 ackwise device run --role sender --runs 5 --policy delayed:segments=2 --policy ratelimit
 ackwise device run --role receiver --link device-x86 --exact
+"""
+_COMPARE_EXAMPLES = """\
+ackwise device compare --link lan-1g --policy linux --policy ratelimit
+ackwise device compare my-plan.toml --device mips --json results.json
 """
 _RUN_TEXT = """\
 One long transfer between the two ends, for each policy: throughput, instructions for each megabyte
@@ -62,12 +66,49 @@ def command() -> None:
     short_help="Build a machine's kernel, once for each change of its inputs",
     examples=_BUILD_EXAMPLES,
 )
-@group("Kernel", options.DEVICE, *lab_command.BUILD)
+@group("Kernel", options.device("x86"), *lab_command.BUILD)
 @others(option("--quiet", is_flag=True, help="no progress bar, no messages"))
 @options.gathered("lab", Lab)
 def build(lab: Lab, source: str | None, jobs: int | None, quiet: bool) -> int:
     """Exit code; raises InputError, RunError."""
     return lab_command.build_kernel(lab, lab.target, source, jobs, quiet=quiet)
+
+
+@command.command(
+    "compare",
+    short_help="Compare policies on a machine, with plans as in `ackwise compare`",
+    examples=_COMPARE_EXAMPLES,
+)
+@options.PLAN_WORD
+@group("What to compare", options.LINKS, options.WORKLOADS)
+@options.overrides
+@group(
+    "Kernel",
+    options.device("the plan's, or x86"),
+    options.STOCK,
+    options.CACHE,
+    *options.RUN_ON_LAB,
+    options.CONFIG,
+)
+@outputs("json", "csv", "parquet", "report")
+@others(options.QUIET)
+@options.gathered("lab", Lab)
+def compare(
+    plan: str | None,
+    link: tuple[str, ...],
+    workload: tuple[str, ...],
+    lab: Lab,
+    overrides: Overrides,
+    outputs: Outputs,
+    quiet: bool,
+) -> int:
+    """Exit code; raises InputError, RunError, Interrupted."""
+    from ackwise.lab.target import DEVICES
+
+    outputs.check()
+    made = options.plan_of(plan, link, workload, overrides)
+    machine = DEVICES[lab.device or made.device]
+    return lab_command.run_plan(made, lab, machine, overrides.jobs, outputs, quiet=quiet)
 
 
 def _policies(asked: Sequence[str]) -> list[str]:
@@ -86,7 +127,7 @@ def _policies(asked: Sequence[str]) -> list[str]:
     text=_RUN_TEXT,
     examples=_RUN_EXAMPLES,
 )
-@group("Kernel", options.DEVICE, options.STOCK, options.CACHE, options.CONFIG)
+@group("Kernel", options.device("x86"), options.STOCK, options.CACHE, options.CONFIG)
 @group(
     "Runs",
     option(

@@ -213,15 +213,13 @@ def _sweep() -> Iterator[Finding]:
     )
 
 
-def _diagnose() -> Iterator[Finding]:
-    yield from _engine("diagnose")
-    yield from _extras(
-        "diagnose", ("prometheus_client", "metrics", "serves metrics (--live --openmetrics)")
-    )
-    yield from _listed("diagnose", "live", required=False)
+def _live() -> Iterator[Finding]:
+    yield from _engine("live")
+    yield from _extras("live", ("prometheus_client", "metrics", "serves metrics (--openmetrics)"))
+    yield from _listed("live", "live", required=False)
     there = tcp_walk.PROGRAM.exists()
-    detail = str(tcp_walk.PROGRAM) if there else "looks at live sockets at less cost: `make build`"
-    yield Finding("diagnose", "BPF program", there, False, detail)
+    detail = str(tcp_walk.PROGRAM) if there else "makes sampling cheaper: `make build`"
+    yield Finding("live", "BPF program", there, False, detail)
 
 
 def _policy() -> Iterator[Finding]:
@@ -232,7 +230,9 @@ def _policy() -> Iterator[Finding]:
 COMMANDS = {
     "compare": _compare,
     "sweep": _sweep,
-    "diagnose": _diagnose,
+    "diagnose": lambda: _engine("diagnose"),
+    "live": _live,
+    "replay": lambda: _engine("replay"),
     "deadlock": lambda: _engine("deadlock"),
     "reproduce": _reproduce,
     "policy": _policy,

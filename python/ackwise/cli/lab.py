@@ -11,11 +11,12 @@ import click
 from ackwise.cli import compare, conform, options
 from ackwise.cli.options import Lab, Overrides
 from ackwise.cli.outputs import Outputs, outputs
-from ackwise.cli.shape import Group, argument, group, option, others
+from ackwise.cli.shape import Group, group, option, others
 from ackwise.host.terminal import say
 
 if TYPE_CHECKING:
     from ackwise.lab.target import Target
+    from ackwise.plans import Plan
 
 _TEXT = """\
 The lab runs Linux as an ordinary process in virtual time. Sender, routers and receiver are network
@@ -25,10 +26,9 @@ give the same packets. Nothing on this host is changed.
 _EXAMPLES = """\
 ackwise lab build                # the kernel with ackwise's patches; takes minutes, once
 ackwise lab build --stock        # Linux without patches
-ackwise lab run --stock stretch --policy linux --keep runs/
+ackwise lab run --link adsl --policy linux --policy a3
 ackwise lab conform
 ackwise lab shell
-ackwise compare --on linux --stock --link adsl --policy linux
 """
 _BUILD_EXAMPLES = """\
 ackwise lab build
@@ -37,6 +37,7 @@ ackwise lab build --source linux-6.12.tar.xz --jobs 4
 """
 _RUN_EXAMPLES = """\
 ackwise lab run demo
+ackwise lab run --link adsl --workload bulk --stock --policy linux
 ackwise lab run my-plan.toml --runs 5 --report my-plan.html
 ackwise lab run stretch --stock --policy linux --keep runs/
 """
@@ -124,21 +125,64 @@ def build_kernel(
 
 @command.command(
     "run",
-    short_help="Run a plan on it, like `ackwise compare --on linux --plan`",
+    short_help="Compare policies on the kernel, with plans as in `ackwise compare`",
     examples=_RUN_EXAMPLES,
 )
-@argument("plan", metavar="NAME|FILE", type=options.PLAN, help="plan to run")
-@group("Kernel", options.STOCK, options.CACHE, *options.RUN_ON_LAB, options.CONFIG)
+@options.PLAN_WORD
+@group("What to run", options.LINKS, options.WORKLOADS)
 @options.overrides
+@group("Kernel", options.STOCK, options.CACHE, *options.RUN_ON_LAB, options.CONFIG)
 @outputs("json", "csv", "parquet", "report")
 @others(options.QUIET)
 @options.gathered("lab", Lab)
-def run(plan: str, lab: Lab, overrides: Overrides, outputs: Outputs, quiet: bool) -> int:
+def run(
+    plan: str | None,
+    link: tuple[str, ...],
+    workload: tuple[str, ...],
+    lab: Lab,
+    overrides: Overrides,
+    outputs: Outputs,
+    quiet: bool,
+) -> int:
     """Exit code; raises InputError, RunError, Interrupted."""
     outputs.check()
-    made = options.plan_of(plan, [], [], overrides)
-    detailed = outputs.report is not None
-    compare.write(compare.on_linux(made, lab, overrides, detailed=detailed, quiet=quiet), outputs)
+    made = options.plan_of(plan, link, workload, overrides)
+    return run_plan(made, lab, None, overrides.jobs, outputs, quiet=quiet)
+
+
+def run_plan(
+    plan: "Plan",
+    lab: Lab,
+    device: "Target | None",
+    jobs: int | None,
+    outputs: Outputs,
+    *,
+    quiet: bool,
+) -> int:
+    """Runs a plan on the lab's kernel, or on an emulated `device`, and writes its results; the
+    exit code. Raises as `lab.compare.run`."""
+    from ackwise.lab import compare as on_kernel
+    from ackwise.results.progress import progress_bar
+
+    kernel = lab.device_kernel(device) if device else lab.kernel()
+    with progress_bar(not quiet) as show:
+        result = on_kernel.run(
+            plan,
+            kernel,
+            detailed=outputs.report is not None,
+            keep=Path(lab.keep) if lab.keep else None,
+            limit_s=None if lab.wall_limit is None else lab.wall_limit / 1e9,
+            workers=jobs,
+            on_progress=partial(show, f"running on {kernel.label}"),
+            device=device,
+        )
+    skipped = sum(len(table.skipped) for table in result.tables)
+    if skipped and not quiet:
+        say(
+            f"ackwise: not run, as {'a device' if device else 'the lab'} does not support them: "
+            f"{skipped} combinations of link, workload and policy"
+        )
+    compare.write(result, outputs)
     return 0
 
 

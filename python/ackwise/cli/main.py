@@ -12,6 +12,7 @@ from typing import Any, NoReturn, TextIO
 import click
 
 from ackwise import __version__
+from ackwise.cli import renamed
 from ackwise.cli.shape import COMPLETE, LazyGroup, Option, complaint
 from ackwise.errors import (
     EXIT_BAD_INPUT,
@@ -26,17 +27,19 @@ from ackwise.host import environment, files, terminal
 
 COMMANDS = {
     "Compare and explain": {
-        "compare": "Compare ACK policies on a link, a workload or a capture",
-        "sweep": "Run policies over a space of links and workloads, on one host or a cluster",
-        "diagnose": "Say what limits transfers, in captures or live, and what to change",
-        "deadlock": "Predict Nagle / delayed-ACK deadlocks between two hosts, and what ends them",
-        "reproduce": "Run published experiments again, beside their published figures",
+        "diagnose": "Show what limits the transfers in captures, and what to change",
+        "live": "Show what limits this host's TCP connections, and what to change",
+        "compare": "Compare ACK policies on a link and workload, in the simulator",
+        "replay": "Compare ACK policies on the arrivals in a capture",
+        "sweep": "Compare policies over a space of links and workloads, on one host or a cluster",
+        "deadlock": "Predict Nagle / delayed-ACK deadlocks between two hosts, and how to end them",
+        "reproduce": "Re-run published experiments, beside their published figures",
         "policy": "List ACK policies, show their parameters, or watch live sockets",
     },
     "On a real kernel": {
-        "lab": "Run plans and conformance claims on a real Linux kernel in virtual time",
-        "twin": "Run a plan in simulator and kernel, and show where the two diverge",
-        "device": "Count what ACKs cost on a slow processor, instruction by instruction",
+        "lab": "Compare policies and check ACKs on a real Linux kernel, in virtual time",
+        "twin": "Run a plan in the simulator and on the kernel, and show where they diverge",
+        "device": "Compare policies on an emulated slow CPU, and count what ACKs cost there",
         "record": "Record a transfer between two network namespaces as a capture (needs root)",
         "gateway": "Keep a download's ACKs from slowing uploads on a slow uplink",
     },
@@ -151,6 +154,9 @@ def _run(words: list[str]) -> int:
         from click.shell_completion import shell_complete
 
         return shell_complete(cli, {}, "ackwise", COMPLETE, instruction)
+    words, hint = renamed.current(words)
+    if hint:
+        _say(f"ackwise: {hint}; the old words go in the next version")
     try:
         with cli.make_context("ackwise", list(words), obj=words) as ctx:
             return int(cli.invoke(ctx) or 0)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ackwise.cli import shape
-from ackwise.cli.shape import F, group, option
+from ackwise.cli.shape import F, argument, group, option
 from ackwise.errors import InputError, quoted
 
 if TYPE_CHECKING:
@@ -245,6 +245,12 @@ def refuse(names: Sequence[str], beside: str, remedy: str = "leave one of them o
         raise InputError(f"{name}: cannot be combined with {beside}; {remedy}")
 
 
+def one_of(*names: str) -> None:
+    """Raises InputError if several of the options named are on the command line."""
+    for first, second in zip(found := given(*names), found[1:], strict=False):
+        raise InputError(f"{first}: cannot be combined with {second}; leave one of them out")
+
+
 def need(names: Sequence[str], beside: str) -> None:
     """Raises InputError for the first of the options named, which need what was not given."""
     for name in given(*names):
@@ -348,12 +354,22 @@ def overrides(function: F) -> F:
 def plan_of(
     plan: str | None, links: Sequence[str], workloads: Sequence[str], more: Overrides
 ) -> "Plan":
-    """The plan that --plan, or --link and --workload, ask for. Raises InputError."""
+    """The plan that the command line names, or makes of --link and --workload. Raises
+    InputError."""
     from ackwise import plans
     from ackwise.plans import policy
 
+    ctx = click.get_current_context()
+    word = next(p for p in ctx.command.params if p.name == "plan")
+    name = word.opts[-1] if isinstance(word, click.Option) else "PLAN"
+    if not (plan or links):
+        what = "--workload: needs --link" if workloads else f"{ctx.info_name}: nothing to run"
+        raise InputError(
+            f"{what}; give {name}, or --link with --workload, for example "
+            f"`{ctx.command_path} --link adsl`; `ackwise compare --list` shows what is shipped"
+        )
     if plan is not None:
-        refuse(("--link", "--workload"), "--plan", "a plan names links and workloads itself")
+        refuse(("--link", "--workload"), name, "a plan names links and workloads itself")
         made = plans.load_plan(plan)
         made = plans.build(
             title=made.title,
@@ -397,7 +413,7 @@ class Lab:
     config: tuple[str, ...] = ()
     wall_limit: int | None = None  # ns
     keep: str | None = None
-    device: str = "x86"
+    device: str | None = None
 
     @property
     def folder(self) -> Path:
@@ -434,26 +450,14 @@ class Lab:
         """The emulated machine."""
         from ackwise.lab.target import DEVICES
 
-        return DEVICES[self.device]
-
-
-_PLACES = {
-    "linux": "linux is the lab's kernel",
-    "device": "device one on a slow processor, see `ackwise device`",
-    "twin": "twin runs both",
-}
-
-
-def on(what: str, *more: str) -> "functools.partial[Any]":
-    """--on; `more` places than the simulator and linux."""
-    places = ("linux", *more)
-    return option(
-        "--on", type=OneOf("simulator", *places), default="simulator",
-        help=f"what runs the {what}; {'; '.join(_PLACES[place] for place in places)}",
-    )  # fmt: skip
+        return DEVICES[self.device or "x86"]
 
 
 STOCK = option("--stock", is_flag=True, help="the kernel without ackwise's patches")
+PLAN_WORD = argument(
+    "plan", metavar="[PLAN]", type=PLAN, required=False,
+    help="name or file of a plan, instead of --link",
+)  # fmt: skip
 LINKS = option("--link", type=LINK, metavar="NAME|FILE", multiple=True, help="link")
 WORKLOADS = option(
     "--workload", type=WORKLOAD, metavar="NAME|FILE", multiple=True, help="workload on each link",
@@ -463,10 +467,16 @@ CACHE = option(
     "--cache", type=DIRECTORY, metavar="DIR", help="directory for built kernels",
     show_default="~/.cache/ackwise",
 )  # fmt: skip
-DEVICE = option(
-    "--device", type=OneOf("x86", "mips"), default="x86",
-    help="the emulated machine: a PC, or a big-endian MIPS board",
-)  # fmt: skip
+
+
+def device(default: str) -> "functools.partial[Any]":
+    """--device; `default` as the help states it."""
+    return option(
+        "--device", type=OneOf("x86", "mips"), show_default=default,
+        help="emulated machine: a PC, or a big-endian MIPS board",
+    )  # fmt: skip
+
+
 CONFIG = option("--config", type=FILE, metavar="FILE", multiple=True, hidden=True)
 WALL_LIMIT = option(
     "--wall-limit", type=Duration(), metavar="TIME",

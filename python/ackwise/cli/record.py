@@ -21,7 +21,7 @@ at the end, even after Ctrl-C.
 _EXAMPLES = """\
 sudo ackwise record transfer.pcap
 sudo ackwise record adsl.pcap --rate 2.1mbit --delay 40ms --seconds 5
-ackwise compare --capture transfer.pcap
+ackwise replay transfer.pcap
 """
 
 
@@ -32,7 +32,7 @@ def _check_target(file: str, *, force: bool) -> None:
         raise InputError("record: cannot go to standard output; give a file name")
     if not force and files.is_capture(file):
         raise InputError(
-            f"record: {file}: is a capture already; `ackwise compare --capture "
+            f"record: {file}: is a capture already; `ackwise replay "
             f"{shlex.quote(file)}` analyses it, --force replaces it"
         )
     files.check_target(file, "record", replace_capture=True)
@@ -92,7 +92,7 @@ def command(file: str, rate: int, delay: int | None, seconds: int, force: bool, 
         print(
             f"{file}: {made['sent_bytes'] / 1e6:.1f} MB sent in {seconds} s, goodput "
             f"{made['goodput_bps'] / 1e6:.2f} Mbit/s; {made['capture_bytes']} bytes of capture\n"
-            f"next: ackwise compare --capture {shlex.quote(file)}",
+            f"next: ackwise replay {shlex.quote(file)}",
             file=sys.stderr,
         )
     return 0

@@ -1,18 +1,32 @@
 # SPDX-License-Identifier: MIT
-"""`ackwise compare --capture`: checks everything first, replays, then writes."""
+"""`ackwise replay`: the arrivals in a capture, through ACK policies."""
 
 from dataclasses import dataclass
-from pathlib import Path
 
-from ackwise.cli.options import Overrides, Quantity, command_line
-from ackwise.cli.outputs import Outputs
-from ackwise.cli.shape import option
+import click
+
+from ackwise.cli import options
+from ackwise.cli.options import Quantity, command_line
+from ackwise.cli.outputs import Outputs, outputs
+from ackwise.cli.shape import Command, argument, group, option, others
 from ackwise.errors import InputError, printable, quoted
 from ackwise.host.terminal import say
 
 _STEP_PPM = 1000  # of --cost-ratio: the replay counts in thousandths
 
-OPTIONS = (
+_TEXT = """\
+Replays the data segments in a capture through ACK policies, as they arrived, and shows each
+policy's ACKs by reason, their latency and cost, beside the receiver's own and the best schedule in
+hindsight. How the sender would react is not modelled: that is what `ackwise compare` simulates.
+Capture a transfer with its ACKs, as near the data receiver as possible.
+"""
+_EXAMPLES = """\
+ackwise replay transfer.pcap
+ackwise replay transfer.pcap --policy linux --policy a3 --report replay.html
+tcpdump -w - tcp | ackwise replay - --json replay.json
+ackwise replay transfer.pcap --ack-cost 40us --data-cost 2us
+"""
+_COSTS = (
     option(
         "--cost-ratio", type=Quantity("SHARE", _STEP_PPM, 999_000), metavar="SHARE", default="50%",
         help="weight of one ACK against latency, 0.1% to 99.9%",
@@ -24,7 +38,7 @@ OPTIONS = (
     option(
         "--ack-delay-max", type=Quantity("TIME", 10**6, 500 * 10**6), metavar="TIME",
         default="500ms",
-        help="the longest delay that the host allows an ACK; Linux: 200ms, or its least RTO",
+        help="maximum delay of an ACK that the host allows; Linux: 200ms, or its minimum RTO",
     ),
     option(
         "--ack-cost", type=Quantity("TIME", 0, 10**9), metavar="TIME",
@@ -38,9 +52,11 @@ OPTIONS = (
 
 
 @dataclass(frozen=True)
-class ReceiverCosts:
-    """What an ACK and a packet's latency cost."""
+class _Settings:
+    """Policies, and what ACKs and latency cost."""
 
+    policy: tuple[str, ...]
+    seed: int
     cost_ratio: int  # ppm
     unit: int  # ns
     ack_delay_max: int  # ns
@@ -48,71 +64,54 @@ class ReceiverCosts:
     data_cost: int | None  # ns
 
 
-def main(
-    capture: str, overrides: Overrides, costs: ReceiverCosts, outputs: Outputs, *, quiet: bool
-) -> int:
+@click.command("replay", cls=Command, text=_TEXT, examples=_EXAMPLES)
+@argument("capture", metavar="CAPTURE", type=options.FILE,
+          help="pcap or pcapng file, plain or compressed (gzip, zstd); - is standard input"
+)  # fmt: skip
+@group(
+    "Policies",
+    option("--policy", type=options.POLICIES, metavar="NAME[:KEY=VALUE,...]", multiple=True,
+           help="policy, `all` for every one", show_default="all"),
+    option("--seed", type=options.Whole(0, 2**63 - 1), metavar="N", default=1,
+           help="seed of policies that draw random numbers"),
+)  # fmt: skip
+@group("Costs", *_COSTS)
+@outputs("json", "csv", "parquet", "report")
+@others(options.QUIET)
+@options.gathered("asked", _Settings)
+def command(capture: str, asked: _Settings, outputs: Outputs, quiet: bool) -> int:
     """Exit code; raises InputError, RunError, Interrupted."""
-    from ackwise import engine, replays
+    from ackwise import replays
     from ackwise.plans import policy, units
     from ackwise.replays import table
     from ackwise.results import export
     from ackwise.results.console import Console
     from ackwise.results.progress import progress_bar
 
-    if costs.cost_ratio % _STEP_PPM:
-        shown = units.show(costs.cost_ratio, units.SHARE)
+    outputs.check()
+    if asked.cost_ratio % _STEP_PPM:
+        shown = units.show(asked.cost_ratio, units.SHARE)
         raise InputError(f"--cost-ratio: {quoted(shown)}: the finest step is 0.1%")
-    if (costs.ack_cost is None) != (costs.data_cost is None):
+    if (asked.ack_cost is None) != (asked.data_cost is None):
         raise InputError("--ack-cost: needs --data-cost, and the reverse; give both or neither")
     settings = replays.ReplaySettings(
-        policies=policy.parse_all(overrides.policy or [policy.ALL], "--policy"),
-        rho_permille=costs.cost_ratio // _STEP_PPM,
-        unit_ns=costs.unit,
-        seed=1 if overrides.seed is None else overrides.seed,
-        ack_ns=costs.ack_cost,
-        data_ns=costs.data_cost,
-        ack_delay_max_ns=costs.ack_delay_max,
+        policies=policy.parse_all(asked.policy or [policy.ALL], "--policy"),
+        rho_permille=asked.cost_ratio // _STEP_PPM,
+        unit_ns=asked.unit,
+        seed=asked.seed,
+        ack_ns=asked.ack_cost,
+        data_ns=asked.data_cost,
+        ack_delay_max_ns=asked.ack_delay_max,
     )
-    path = Path(capture)
-    if capture != engine.STDIN:
-        if "\0" in capture or not path.exists():
-            raise InputError(
-                f"--capture: {quoted(capture)} does not exist; give a pcap or pcapng file"
-            )
-        if not path.is_file():
-            raise InputError(
-                f"--capture: {quoted(capture)} is not a regular file; give a capture, or - for the "
-                "standard input"
-            )
+    replays.check_capture(capture)
     with progress_bar(not quiet) as show:
         show("replaying", 0, 1)
         replayed = replays.run(capture, settings, trace=outputs.report is not None)
     document = replayed.document
-    cut = document["truncated"]
-    if cut and not quiet:
-        say(
-            f"ackwise: {printable(capture)}: byte {cut['offset']} (packet {cut['packet']}): the "
-            f"file ends inside a packet, after {cut['present_bytes']} of {cut['claimed_bytes']} "
-            "bytes; the packets before it are analysed"
-        )
-    left_out = document["directions_left_out"]
-    if left_out["directions"] and not quiet:
-        say(
-            f"ackwise: {printable(capture)}: {left_out['directions']} directions with less data "
-            f"than the {len(document['directions'])} evaluated are left out "
-            f"({left_out['data_segments']} segments, {left_out['payload_bytes']} bytes); to see "
-            "them, take a part of the capture: tcpdump -r in.pcap -w out.pcap 'tcp port PORT'"
-        )
-    if not document["directions"]:
-        short = document["directions_skipped"]
-        found = (
-            f"no TCP direction in it has enough data to judge ({short} with fewer than 10 segments)"
-            if short
-            else "no TCP found, or none that carries data"
-        )
-        raise InputError(
-            f"--capture: {capture}: {found}; capture a transfer, with its ACKs, near the receiver"
-        )
+    if not quiet:
+        for note in replays.notes(document):
+            say(f"ackwise: {printable(capture)}: {note}")
+    replays.check_evaluated(document)
 
     def page() -> bytes:
         from ackwise.replays import report

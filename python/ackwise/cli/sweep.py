@@ -67,7 +67,12 @@ def command() -> None:
 )
 @group(
     "Where to run",
-    options.on("cells", "twin"),
+    option(
+        "--on",
+        type=options.OneOf("simulator", "linux", "twin"),
+        default="simulator",
+        help="where cells run; linux: the lab's kernel; twin: both",
+    ),
     options.STOCK,
     options.CACHE,
     options.WALL_LIMIT,

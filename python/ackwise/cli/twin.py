@@ -8,8 +8,7 @@ import click
 from ackwise.cli import options
 from ackwise.cli.options import Lab, Overrides
 from ackwise.cli.outputs import Outputs, outputs
-from ackwise.cli.shape import Command, argument, group, option, others
-from ackwise.errors import InputError
+from ackwise.cli.shape import Command, group, option, others
 from ackwise.host.terminal import say
 
 _TEXT = """\
@@ -27,10 +26,7 @@ ackwise twin --link wan-lossy --policy linux --runs 1 --keep captures/   # both 
 
 
 @click.command("twin", cls=Command, text=_TEXT, examples=_EXAMPLES)
-@argument(
-    "plan", metavar="[PLAN]", type=options.PLAN, required=False,
-    help="name or file of a plan, instead of --link",
-)  # fmt: skip
+@options.PLAN_WORD
 @group(
     "What to compare",
     options.LINKS,
@@ -69,12 +65,7 @@ def command(
     from ackwise.results.progress import progress_bar
     from ackwise.twin import document, report, run, table
 
-    if not (plan or link):
-        what = "--workload: needs --link" if workload else "twin: nothing to run"
-        raise InputError(f"{what}; give PLAN or --link, for example `ackwise twin --link lan-10m`")
     outputs.check()
-    if plan:
-        options.refuse(("--link", "--workload"), "PLAN", "a plan names links and workloads itself")
     made = options.plan_of(plan, link, workload, overrides)
     with progress_bar(not quiet) as show:
         twin = run.run(

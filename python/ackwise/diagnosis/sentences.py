@@ -119,7 +119,7 @@ SAYINGS = {
         "this end's kernel counters do not show the limit",
         PATH,
         "compare with the counters of the other end",
-        "ackwise diagnose --live",
+        "ackwise live",
         "one at the sender shows the limit",
     ),
 }

@@ -66,7 +66,7 @@ class Plan:
     seed: int = 1
     rails: str = "network"  # a word of policy.RAIL_SETS, for policies that choose none
     notes: list[str] = field(default_factory=list)
-    device: str = DEVICES[0]  # what `--on device` runs it on
+    device: str = DEVICES[0]  # the machine of `ackwise device compare`
 
     @property
     def seeds(self) -> list[int]:

@@ -345,7 +345,7 @@ def plan() -> Table:
             Key(
                 "device",
                 Kind.CHOICE,
-                "emulated machine of `--on device`: a PC, or a big-endian MIPS board",
+                "machine of `ackwise device compare`: a PC, or a big-endian MIPS board",
                 DEVICES[0],
                 choices=DEVICES,
             ),

@@ -2,15 +2,16 @@
 """Replays a capture's arrivals through every policy: ACKs, latency, cost, ratio to the optimum."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
+from pathlib import Path
 from threading import Thread
 from typing import Any
 
 from ackwise import engine
 from ackwise.engine import Cancel, Cancelled
-from ackwise.errors import Interrupted, RunError
+from ackwise.errors import InputError, Interrupted, RunError, printable, quoted
 from ackwise.plans.policy import STOCK, PolicyChoice, rails_in_force
 from ackwise.results import provenance
 from ackwise.results.stats import is_best
@@ -143,6 +144,53 @@ class Replay:
 
     document: dict[str, Any]
     traces: list[list[dict[str, Any] | None]]
+
+
+def check_capture(capture: str) -> None:
+    """Raises InputError for what is no regular file, nor the standard input."""
+    if capture == engine.STDIN:
+        return
+    if "\0" in capture or not Path(capture).exists():
+        raise InputError(f"{quoted(capture)} does not exist; give a pcap or pcapng file")
+    if not Path(capture).is_file():
+        raise InputError(
+            f"{quoted(capture)} is not a regular file; give a capture, or - for standard input"
+        )
+
+
+def notes(document: Mapping[str, Any]) -> Iterator[str]:
+    """What of the capture a replay leaves out."""
+    cut = document["truncated"]
+    if cut:
+        yield (
+            f"byte {cut['offset']} (packet {cut['packet']}): the file ends inside a packet, after "
+            f"{cut['present_bytes']} of {cut['claimed_bytes']} bytes; the packets before it are "
+            "analysed"
+        )
+    left_out = document["directions_left_out"]
+    if left_out["directions"]:
+        yield (
+            f"{left_out['directions']} directions with less data than the "
+            f"{len(document['directions'])} evaluated are left out ({left_out['data_segments']} "
+            f"segments, {left_out['payload_bytes']} bytes); to see them, take a part of the "
+            "capture: tcpdump -r in.pcap -w out.pcap 'tcp port PORT'"
+        )
+
+
+def check_evaluated(document: Mapping[str, Any]) -> None:
+    """Raises InputError if no direction of the capture could be evaluated."""
+    if document["directions"]:
+        return
+    short = document["directions_skipped"]
+    found = (
+        f"no TCP direction in it has enough data to judge ({short} with fewer than 10 segments)"
+        if short
+        else "no TCP found, or none that carries data"
+    )
+    raise InputError(
+        f"{printable(document['capture'])}: {found}; capture a transfer, with its ACKs, near the "
+        "receiver"
+    )
 
 
 def run(

@@ -148,7 +148,7 @@ function choose(v, p) {
 
 main.append(
   make("header", {},
-    make("p", { class: "kicker" }, "ackwise compare --capture"),
+    make("p", { class: "kicker" }, "ackwise replay"),
     make("h1", {}, doc.capture),
     make("p", { class: "source" }, `ACK counts and latencies are exact for these arrivals; ${data.limits}.`),
     metaList([
