@@ -32,7 +32,7 @@ from ackwise.sweeps.world import World
 
 SCHEMA_VERSION = 1
 MANIFEST, CELLS, LOCK = "sweep.json", "cells", ".lock"
-_IDENTITY = b"ackwise.sweeps"
+_IDENTITY = b"ackwise.sweep"
 _SAMPLE = 64  # points whose work decides how many a part has
 _BLOCK_MAX = 1024
 _PARTS_MIN, _PARTS_MAX = 64, 50_000  # as far as there are points
