@@ -71,6 +71,7 @@ build: setup ## compile the engine, install ackwise and its experiments into .ve
 	@if command -v clang >/dev/null; then $(MAKE) -s -C linux/bpf live; fi # else `live` does without
 	+@VIRTUAL_ENV=$(abspath $(VENV)) PIP_QUIET=1 $(BIN)/maturin develop --release --quiet
 	@$(BIN)/pip install -q --no-deps --no-build-isolation --no-index -e experiments
+	@$(BIN)/python tools/classes.py --write
 
 .PHONY: demo
 demo: build ## compare policies on shipped links and on a real capture; HTML reports in demo/
@@ -166,6 +167,7 @@ lint: setup-lint build ## formatting, warnings, types, licences, generated docs
 	$(BIN)/python tools/claims.py --check
 	$(BIN)/python tools/spdx.py
 	$(BIN)/python tools/generated_docs.py --check
+	$(BIN)/python tools/classes.py --check
 
 .PHONY: bench
 bench: setup-bench build ## measure against peers (2 minutes); BASELINE=COMMIT: also that one

@@ -16,6 +16,8 @@ import pytest
 
 from ackwise import plans
 from ackwise.cli import main as cli
+from ackwise.engine.scenario import Scenario
+from ackwise.engine.typed import put
 from ackwise.errors import RunError
 from ackwise.host import files, rights
 from ackwise.lab import build
@@ -126,8 +128,6 @@ def small_plan(**changes: Any) -> plans.Plan:
     return plans.with_duration(plans.build(**{**parts, **changes}), 10**9)
 
 
-def established(scenario: dict[str, Any]) -> dict[str, Any]:
+def established(scenario: Scenario) -> Scenario:
     """The scenario with connections that begin established: a flow starts with its first byte."""
-    return scenario | {
-        "groups": [group | {"handshake": False} for group in scenario["groups"]],
-    }
+    return put(scenario, "groups.*.handshake", False)

@@ -23,18 +23,19 @@ from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import pyarrow.parquet as pq
 
 from ackwise import engine
 from ackwise.engine import Cancel
 from ackwise.engine.pool import run_all
+from ackwise.engine.result import RunResult
 from ackwise.errors import InputError
 from ackwise.host import files
 from ackwise.host.leftovers import temporary_folder
 from ackwise.lab import build
 from ackwise.lab import compare as lab_compare
+from ackwise.lab.measure import LabResult
 from ackwise.lab.network import CLIENT, SERVER
 from ackwise.plans import load_plan
 from ackwise.results import compare, hosts
@@ -207,7 +208,7 @@ def write_same_losses(jobs: int | None) -> None:
             fed = same.fed(scenario, captures)
         here = engine.simulate(hosts.like_the_lab(fed), cancel)
         row: dict[str, object] = {"point": number, **dict(zip(names, points[number], strict=True))}
-        row |= {"lost": len(fed["down"]["lose"]), "lost_acks": len(fed["up"]["lose"])}
+        row |= {"lost": len(fed.down.lose), "lost_acks": len(fed.up.lose)}
         for prefix, result in (("", here), (f"{BESIDE}.", there)):
             row |= {f"{prefix}{name}": value for name, value in _outcome(result).items()}
         rows.append(row)
@@ -224,16 +225,15 @@ def write_same_losses(jobs: int | None) -> None:
     print("golden/twin/losses/same.csv", flush=True)
 
 
-def _outcome(result: dict[str, Any]) -> dict[str, float]:
+def _outcome(result: RunResult) -> dict[str, float]:
     """Counters of a download relative to its losses."""
-    (group,) = result["groups"]
-    found = {"goodput_bps": number(group["goodput_bps"])}
-    found["retransmitted_segments"] = group["retransmitted_segments"]
-    counters = result.get("counters")
-    if counters is None:
-        return found | {"recoveries": group["fast_recoveries"], "timeouts": group["timeouts"]}
+    (group,) = result.groups
+    found = {"goodput_bps": number(group.goodput_bps)}
+    found["retransmitted_segments"] = group.retransmitted_segments
+    if not isinstance(result, LabResult):
+        return found | {"recoveries": group.fast_recoveries or 0, "timeouts": group.timeouts}
     return found | {
-        name: sum(counters[SERVER].get(counter, 0) for counter in those)
+        name: sum(result.counters[SERVER].get(counter, 0) for counter in those)
         for name, those in _COUNTED.items()
     }
 

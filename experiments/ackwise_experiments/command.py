@@ -13,6 +13,7 @@ from ackwise.cli.options import Lab
 from ackwise.cli.outputs import Outputs, outputs
 from ackwise.cli.shape import Command, argument, group, option, others
 from ackwise.errors import EXIT_FAILED, InputError
+from ackwise_experiments import documents
 
 if TYPE_CHECKING:
     from ackwise_experiments.document import Reproduced
@@ -85,7 +86,9 @@ def _write_plans(folder: Path, done: "Reproduced") -> None:
     for number, ran in enumerate(done.ran, 1):
         scenarios = list(ran.scenarios)
         if ran.plan is not None:
-            scenarios = [compare.scenario(j) for j in compare.jobs(ran.plan, detailed=False)]
+            scenarios = [
+                documents.of(compare.scenario(j)) for j in compare.jobs(ran.plan, detailed=False)
+            ]
         lines = "".join(json.dumps(s, separators=(",", ":")) + "\n" for s in scenarios)
         path = folder / f"{done.experiment.name}-{number}.jsonl"
         files.write_whole(str(path), lines.encode())

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from ackwise import lab
-from ackwise.engine import Cancel
+from ackwise.engine import Cancel, typed
 from ackwise.host.programs import find_tool
 from ackwise.lab import device
-from ackwise.lab import run as lab_run
 from ackwise.lab.machine import Kernel
+from ackwise.lab.measure import LabResult
 from ackwise.lab.target import DEVICES
+from ackwise_experiments import documents
 from ackwise_experiments.kept import files_hash
 from ackwise_experiments.runner import Runner
 
@@ -21,6 +22,7 @@ class LabRunner(Runner):
     """Runs scenarios on `kernel` instead of the simulator."""
 
     on = "linux"
+    result = LabResult
     batches = sys.maxsize  # a guest takes long enough, and is kept for whoever wants the same one
 
     def __init__(
@@ -45,13 +47,13 @@ class LabRunner(Runner):
 
     def key(self, scenario: dict[str, Any], link: str, workload: str) -> object:
         """The engine's part, defaults and random traffic, is in what the guest gets."""
-        prepared = lab_run.Prepared(scenario, link, workload, self.kernel)
+        prepared = documents.prepared(scenario, link, workload, self.kernel)
         return [scenario, prepared.files, prepared.steps]
 
     def _one(
         self, scenario: dict[str, Any], link: str, workload: str, cancel: Cancel
     ) -> dict[str, Any]:
-        return lab_run.simulate(scenario, link, workload, self.kernel, cancel=cancel)
+        return documents.in_lab(scenario, link, workload, self.kernel, cancel=cancel)
 
 
 class DeviceRunner(Runner):
@@ -59,6 +61,7 @@ class DeviceRunner(Runner):
     `pace_bps` is the senders' pace, 0 for none."""
 
     on = "device"
+    result = LabResult
 
     def __init__(
         self,
@@ -84,6 +87,7 @@ class DeviceRunner(Runner):
         self, scenario: dict[str, Any], link: str, workload: str, cancel: Cancel
     ) -> dict[str, Any]:
         plain = dict(scenario)
-        name, load = plain.pop("machine"), device.Load(pace_bps=plain.pop("pace_bps"))
-        where = (plain, link, workload, self.kernels[name], DEVICES[name], load)
-        return device.simulate(*where, cancel=cancel)
+        name, pace_bps = plain.pop("machine"), plain.pop("pace_bps")
+        load = device.Load(pace_bps=pace_bps, extras=documents.extras(plain))
+        where = (documents.read(plain), link, workload, self.kernels[name], DEVICES[name], load)
+        return dict(typed.document(device.simulate(*where, cancel=cancel)))

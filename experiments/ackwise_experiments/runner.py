@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ackwise import engine, plans
-from ackwise.engine import Cancel
+from ackwise.engine import Cancel, typed
 from ackwise.engine.pool import run_all
+from ackwise.engine.result import RunResult
+from ackwise.engine.scenario import Scenario
 from ackwise.plans import Plan
 from ackwise.results import compare
-from ackwise.results.compare import Comparison
+from ackwise.results.compare import Comparison, Job
+from ackwise_experiments import documents
 from ackwise_experiments.kept import KeptResults, Results, Scenarios
 
 Item = TypeVar("Item")
@@ -39,6 +42,7 @@ class Runner:
     taken from there."""
 
     on = "simulator"
+    result: type[RunResult] = RunResult
     # Of the scenarios of one call, at most: a thread for each short run would cost more than the
     # run.
     batches = 200
@@ -66,10 +70,13 @@ class Runner:
             detailed=detailed,
             workers=self._workers,
             on_progress=partial(self._on_progress, label),
-            simulate=lambda job, scenario, cancel: self._results(
-                [scenario], f"link {job.link.name}", f"workload {job.workload.name}", cancel
-            )[0],
+            simulate=self._of_plan,
         )
+
+    def _of_plan(self, job: Job, scenario: Scenario, cancel: Cancel) -> RunResult:
+        names = f"link {job.link.name}", f"workload {job.workload.name}"
+        (found,) = self._results([documents.of(scenario)], *names, cancel)
+        return typed.read(self.result, found)
 
     @property
     def identity(self) -> str:
@@ -96,7 +103,7 @@ class Runner:
         self, scenario: dict[str, Any], _link: str, _workload: str, cancel: Cancel
     ) -> dict[str, Any]:
         """Runs one scenario; error messages name the link and the workload."""
-        return engine.simulate(scenario, cancel)
+        return documents.simulate(scenario, cancel)
 
     def simulate(
         self,

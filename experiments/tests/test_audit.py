@@ -13,10 +13,8 @@ import experiments
 import pytest
 
 import ackwise_experiments as reproduce
-from ackwise import engine
 from ackwise.lab import build
-from ackwise.lab import run as lab_run
-from ackwise_experiments import changes, check
+from ackwise_experiments import changes, check, documents
 from ackwise_experiments.bottleneck import guest
 from ackwise_experiments.changes import Change, Scenario
 from ackwise_experiments.check import Basis, Kind, Origin
@@ -137,7 +135,7 @@ def test_runs_of_the_lab_have_other_seeds_wherever_they_are_started(
 
     def through(runner: Runner) -> Outcome:
         runner.simulate("the lab", [{"seed": 1}])
-        lab_run.simulate({"seed": 2}, "link", "workload", kernel, cancel=None)
+        documents.in_lab({"seed": 2}, "link", "workload", kernel, cancel=None)
         guest.run({"seed": 3}, kernel, None)
         return Outcome(checks(44), [], [])
 
@@ -162,11 +160,11 @@ def test_each_change_changes_every_run_and_nothing_else(monkeypatch: pytest.Monk
         "groups": [{"policy": {"params": {"heartbeat_ms": 500}}, "sender": end}],
     }
     seen: list[Scenario] = []
-    monkeypatch.setattr(engine, "simulate", lambda made, cancel=None: seen.append(made))
+    monkeypatch.setattr(documents, "simulate", lambda made, cancel=None: seen.append(made))
     for change in audit.CHANGES.values():
         with audit.changed(change):
-            engine.simulate(scenario)
-    engine.simulate(scenario)
+            documents.simulate(scenario)
+    documents.simulate(scenario)
     assert seen.pop() is scenario
     assert all(one != scenario for one in seen)
     by_name = dict(zip(audit.CHANGES, seen, strict=True))
@@ -203,7 +201,7 @@ def test_transfers_that_end_with_their_last_byte_get_twice_the_bytes() -> None:
 
 
 def test_only_what_a_change_affects_is_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "simulate", lambda made, cancel=None: made["seed"])
+    monkeypatch.setattr(documents, "simulate", lambda made, cancel=None: made["seed"])
     monkeypatch.setattr(
         reproduce, "load", lambda name, _on: SimpleNamespace(run=experiment, name=name)
     )
@@ -222,8 +220,8 @@ def test_only_what_a_change_affects_is_run_again(monkeypatch: pytest.MonkeyPatch
         return runner.map(label, noted, items)
 
     def experiment(runner: Runner) -> Outcome:
-        found = part(runner, "queued", queued, lambda made: engine.simulate(made))
-        found += part(runner, "unqueued", unqueued, lambda made: engine.simulate(made))
+        found = part(runner, "queued", queued, lambda made: documents.simulate(made))
+        found += part(runner, "unqueued", unqueued, lambda made: documents.simulate(made))
         found += part(runner, "not simulated", [4], lambda n: n)
         return Outcome([check.at_most("sum", 10, sum(found), basis=HELD)], [], [])
 

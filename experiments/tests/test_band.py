@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from ackwise import engine
 from ackwise.lab.machine import Kernel
 from ackwise.results.stats import Estimate
-from ackwise_experiments import band, changes
+from ackwise_experiments import band, changes, documents
 from ackwise_experiments.band import Headline
 from ackwise_experiments.bottleneck import band as bottleneck
 from ackwise_experiments.bottleneck import lab as bottleneck_lab
@@ -73,7 +72,7 @@ def test_the_table_marks_the_settings_that_are_beyond() -> None:
 
 
 def test_each_setting_is_run_with_its_change_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "simulate", lambda made, cancel=None: made["duration_ns"])
+    monkeypatch.setattr(documents, "simulate", lambda made, cancel=None: made["duration_ns"])
     settings = {"twice": changes.twice_as_long}
     scenarios: list[dict[str, Any]] = [{"duration_ns": 3}, {"duration_ns": 4}]
     found = band.measured(

@@ -13,9 +13,11 @@ import pytest
 from netns import needs_root
 
 from ackwise import engine
+from ackwise.engine import typed
 from ackwise.errors import InputError
 from ackwise.host.programs import find_tool, run
 from ackwise.lab.machine import Kernel
+from ackwise_experiments import documents
 from ackwise_experiments.bottleneck import (
     JUDGING,
     TUNING,
@@ -93,14 +95,14 @@ def _lossy() -> dict[str, object]:
 
 def test_a_captured_run_is_the_run_without_captures() -> None:
     scenario = _lossy()
-    assert engine.simulate_captured(scenario).result == engine.simulate(scenario)
+    assert typed.document(documents.captured(scenario).result) == documents.simulate(scenario)
 
 
 def test_tshark_reads_what_the_simulator_sent(tmp_path: Path) -> None:
     if find_tool("tshark") is None:
         pytest.skip("needs tshark")
-    captured = engine.simulate_captured(_lossy())
-    flow = captured.result["groups"][0]["flows"][0]
+    captured = documents.captured(_lossy())
+    flow = captured.result.groups[0].flows[0]
     (tmp_path / "server.pcap").write_bytes(captured.server)
     (tmp_path / "client.pcap").write_bytes(captured.client)
     data = "tcp.srcport == 5001 && tcp.len > 0"
@@ -113,11 +115,11 @@ def test_tshark_reads_what_the_simulator_sent(tmp_path: Path) -> None:
     kinds = ("retransmission", "fast_retransmission", "spurious_retransmission", "out_of_order")
     repeated = " || ".join(f"tcp.analysis.{kind}" for kind in kinds)
     again = count("server.pcap", f"{data} && ({repeated})")
-    assert flow["retransmitted_segments"] > 0
-    assert again == flow["retransmitted_segments"]
-    assert count("client.pcap", data) == flow["segments_received"]
+    assert flow.retransmitted_segments > 0
+    assert again == flow.retransmitted_segments
+    assert count("client.pcap", data) == flow.segments_received
     assert count("client.pcap", "tcp.srcport == 20001 && tcp.len == 0 && tcp.flags.syn == 0") == (
-        flow["acks_sent"] + 2  # of the handshake, and a FIN
+        flow.acks_sent + 2  # of the handshake, and a FIN
     )
     assert count("server.pcap", "tcp.flags.syn == 1 && tcp.options.wscale.shift > 0") == 2
     assert count("server.pcap", "_ws.malformed || tcp.analysis.ack_lost_segment") == 0
@@ -126,7 +128,7 @@ def test_tshark_reads_what_the_simulator_sent(tmp_path: Path) -> None:
 def test_a_captured_transfer_begins_with_its_handshake_and_ends_with_its_last_byte(
     tmp_path: Path,
 ) -> None:
-    captured = engine.simulate_captured(_lossy())
+    captured = documents.captured(_lossy())
     for name in ("client", "server", "router"):
         data = getattr(captured, name)
         path = tmp_path / f"{name}.pcap"

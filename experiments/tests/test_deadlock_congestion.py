@@ -3,6 +3,7 @@
 
 import pytest
 
+from ackwise_experiments import documents
 from ackwise_experiments.deadlock import congestion, fairness
 from ackwise_experiments.deadlock.congestion import A3, CSA3, LARGE, ThroughputCurve
 
@@ -15,13 +16,12 @@ def test_time_lost_is_what_is_missing_in_units_of_full_throughput() -> None:
 
 
 def test_congestion_stops_a_transfer_and_ends() -> None:
-    from ackwise import engine
 
     for policy in (A3, CSA3):
         made = congestion._scenario(LARGE, policy, 0, congested=True)
         calm = congestion._scenario(LARGE, policy, 0, congested=False)
         made["duration_ns"] = calm["duration_ns"] = 600 * congestion.NS
-        curves = [congestion._curve(engine.simulate(s), 0) for s in (made, calm)]
+        curves = [congestion._curve(documents.simulate(s), 0) for s in (made, calm)]
         assert curves[0].between(0, 500) == curves[1].between(0, 500) > 0
         assert curves[0].bytes_per_s[501] == 0
         assert curves[0].between(520, 600) == pytest.approx(curves[1].between(520, 600), rel=0.02)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ackwise import engine
+from ackwise_experiments import documents
 from ackwise_experiments.deadlock import tables
 from ackwise_experiments.reference import table_15_1, table_15_2
 
@@ -46,5 +46,5 @@ def test_one_piece_a_round_trip_where_the_buffers_hold_one() -> None:
     copied_s = 4096 * 8 / path.copy_bps
     wire_s = (4096 + 40 + 40) * 8 / path.rate_bps
     round_s = copied_s + wire_s + 2 * path.delay_us * 1e-6
-    got = tables.bytes_per_s(engine.simulate(made))
+    got = tables.bytes_per_s(documents.simulate(made))
     assert got == pytest.approx(4096 / round_s, rel=0.01)

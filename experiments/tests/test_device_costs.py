@@ -8,10 +8,12 @@ import device_costs
 import pytest
 from device_costs import Costs, Predicted, Row
 
-from ackwise import engine, plans
+from ackwise import plans
+from ackwise.engine import typed
 from ackwise.host import programs
 from ackwise.lab.device import INSTRUCTION_NS
 from ackwise.lab.target import DEVICES
+from ackwise_experiments import documents
 
 MACHINES = tuple(DEVICES)
 PLANS = (*device_costs.MEASURED, *device_costs.SHOWN)
@@ -181,7 +183,8 @@ def tables(host: dict[str, Any], keys: dict[str, dict[str, int]]) -> dict[str, d
 def test_links_cost_what_was_counted(link: str, machine: str) -> None:
     keys = device_costs.costs_of(machine).keys
     loaded = plans.load_link(link)
-    assert tables(loaded.scenario[loaded.device], keys) == keys
+    host = loaded.scenario.client if loaded.device == "client" else loaded.scenario.server
+    assert tables(typed.document(host), keys) == keys
 
 
 def test_a_saturated_machine_of_the_simulator_spends_what_the_costs_add_up_to() -> None:
@@ -218,4 +221,4 @@ def test_a_link_of_one_processor_leaves_no_costs_to_the_other_host() -> None:
     made = device_costs.MEASURED[0].scenario("x86")
     made["server"] = {"ack_sent_ns": 1000}
     with pytest.raises(Exception, match="one_processor"):
-        engine.simulate(made)
+        documents.simulate(made)

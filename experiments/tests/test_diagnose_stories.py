@@ -26,7 +26,9 @@ from transfers import Transfer as HostTransfer
 from ackwise import engine
 from ackwise.diagnosis import table
 from ackwise.diagnosis.transfer import Transfer
+from ackwise.engine import typed
 from ackwise.plans import policy
+from ackwise_experiments import documents
 from ackwise_experiments.bottleneck.guest import chronographs
 from ackwise_experiments.bottleneck.kinds import BULK
 from ackwise_experiments.bottleneck.scenario import KIB, SIMULATOR, build, group, way
@@ -69,7 +71,7 @@ def simulated(
     """A run of the simulator, captured at one place; data goes from server to client."""
 
     def make(folder: Path) -> Path:
-        captured = engine.simulate_captured(scenario | {"seed": 1})
+        captured = documents.captured(scenario | {"seed": 1})
         path = folder / f"{place}.pcap"
         path.write_bytes(change(getattr(captured, place)))
         return path
@@ -96,7 +98,7 @@ def path(
     """One transfer over a symmetric path, unless `down` and `up` say otherwise."""
     link = way(rate_bps, rtt_ms, queue)
     judged = group(app, sender, receiver, handshake=handshake) | {
-        "policy": policy.parse(acks, "stories").for_engine()
+        "policy": typed.document(policy.parse(acks, "stories").for_engine())
     }
     groups = [judged, *others]
     return build(SIMULATOR, seconds, link | (down or {}), link | (up or {}), groups, **keys)

@@ -17,9 +17,9 @@ from ackwise.gateway.classifier import Framing
 from ackwise.gateway.settings import Access, LeafChoice, Request, settle
 from ackwise.host.programs import find_tool
 from ackwise.lab import machine, measure
-from ackwise.lab import run as lab_run
 from ackwise.lab.machine import Kernel
 from ackwise.plans import policy
+from ackwise_experiments import documents
 from ackwise_experiments.separation import lab_runs
 from ackwise_experiments.separation.access import APART, HOME
 from ackwise_experiments.separation.paper import BOTH, DOWN
@@ -102,7 +102,7 @@ def test_netlink_and_tc_make_the_same_queues_of_every_kind(kernel: Kernel) -> No
 
 def test_merged_frames_are_data_and_every_ack_is_one(kernel: Kernel, tmp_path: Path) -> None:
     """The gateway merges on its LAN side (GRO), as routers do by default."""
-    given = plans.scenario_of(
+    given = documents.scenario_of(
         plans.load_link("wan-10ms"),
         plans.load_workload("both-ways-88-packets"),
         policy.parse("linux", "test"),
@@ -117,7 +117,7 @@ def test_merged_frames_are_data_and_every_ack_is_one(kernel: Kernel, tmp_path: P
         "rate_bps": settings.up_bps,
         "tc": [" ".join(_quoted(words)) for words in tree.commands(settings)],
     }
-    prepared = lab_run.Prepared(given, "link x", "workload x", kernel)
+    prepared = documents.prepared(given, "link x", "workload x", kernel)
     at = prepared.steps.index("offload r2 down none")
     # what the client sends arrives in bursts, or there would be nothing to merge
     bursts = f"exec client {find_tool('tc')} qdisc add dev up root netem limit 1000 slot 5ms"
@@ -154,7 +154,7 @@ def test_nothing_waits_in_the_line_behind_the_gateway(kernel: Kernel) -> None:
     found the same one: no more, as the classes are no packet ahead of their rates."""
     line = replace(HOME, jitter=False, duration_ns=40 * 10**9, settled_ns=10 * 10**9)
     job = lab_runs.GatewayJob(line, lab_runs.TODAY, APART, BOTH)
-    result = lab_run.simulate(lab_runs.scenario(job, 1), "link x", "workload x", kernel)
+    result = documents.in_lab(lab_runs.scenario(job, 1), "link x", "workload x", kernel)
     (path,) = (
         p for g, p in zip(result["groups"], result["ack_paths"], strict=True)
         if g["name"] == DOWN

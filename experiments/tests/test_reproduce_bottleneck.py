@@ -74,7 +74,7 @@ def test_of_several_advised_buffers_the_furthest_from_the_source_s_counts() -> N
 
 @pytest.mark.parametrize("sysctl", ["tcp_wmem", "tcp_rmem"])
 def test_a_buffer_is_set_in_the_lab_as_advised(sysctl: str) -> None:
-    sysctls = TEN_MS.allowing(sysctl, 26_214_400).scenario(LINUX)["sysctls"]
+    sysctls = TEN_MS.allowing(sysctl, 26_214_400).scenario(LINUX)["extras"]["sysctls"]
     assert int(sysctls[sysctl].split()[-1]) == pytest.approx(26_214_400, abs=2)
     (other,) = {"tcp_wmem", "tcp_rmem"} - {sysctl}
-    assert sysctls[other] == TEN_MS.scenario(LINUX)["sysctls"][other]
+    assert sysctls[other] == TEN_MS.scenario(LINUX)["extras"]["sysctls"][other]

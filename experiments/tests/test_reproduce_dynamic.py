@@ -9,6 +9,7 @@ import pytest
 from ackwise import engine, plans
 from ackwise.engine import Cancel
 from ackwise.errors import InputError
+from ackwise_experiments import documents
 from ackwise_experiments.check import Kind
 from ackwise_experiments.dynamic import arrivals, given, optimum, policies, simulated, simulator
 from ackwise_experiments.dynamic.policies import LimitedPolicy, Size
@@ -133,7 +134,7 @@ def test_a_trace_is_read_as_it_happened() -> None:
     link = plans.load_link("lan-100m")
     chosen = policies.choice(LimitedPolicy(policies.STOCK, policies.LIMITED), 500)
     times = [0, 5 * MS, 400 * MS, 700 * MS]
-    found = simulated.connection(engine.simulate(simulated.replayed(link, chosen, times, 1)))
+    found = simulated.connection(documents.simulate(simulated.replayed(link, chosen, times, 1)))
     # two together, one by the timer after 200 ms, the last by its FIN
     assert (found.acks, found.latency_ns, found.limited) == (3, 205 * MS, False)
     assert [b - a for a, b in pairwise(found.arrivals_ns)] == [5 * MS, 395 * MS, 300 * MS]
@@ -144,7 +145,7 @@ def test_a_trace_is_read_as_it_happened() -> None:
 def test_a_clocked_sender_waits_for_each_ack() -> None:
     link = plans.load_link("lan-100m")
     chosen = policies.choice(LimitedPolicy(policies.GREEDY, policies.LIMITED), 500)
-    found = simulated.connection(engine.simulate(simulated.clocked(link, chosen, 1)))
+    found = simulated.connection(documents.simulate(simulated.clocked(link, chosen, 1)))
     assert len(found.arrivals_ns) == found.acks == arrivals.PACKETS
     # 10 ms until the ACK leaves, then a round trip
     assert min(b - a for a, b in pairwise(found.arrivals_ns)) > 12 * MS

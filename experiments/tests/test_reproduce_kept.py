@@ -10,6 +10,7 @@ from ackwise import engine, plans
 from ackwise.engine import Cancel
 from ackwise.lab.machine import Kernel
 from ackwise.plans import policy
+from ackwise_experiments import documents
 from ackwise_experiments.lab_runner import LabRunner
 from ackwise_experiments.runner import Runner
 
@@ -18,7 +19,7 @@ EVERY = policy.parse("every", "test")
 
 
 def _scenarios(*seeds: int) -> list[dict[str, Any]]:
-    made = [plans.scenario_of(LINK, LOAD, EVERY, seed) for seed in seeds]
+    made = [documents.scenario_of(LINK, LOAD, EVERY, seed) for seed in seeds]
     return [one | {"duration_ns": 10**8} for one in made]
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from conftest import lab_kernel
 
-from ackwise.lab import run as lab_run
 from ackwise.lab.machine import Kernel
+from ackwise_experiments import documents
 from ackwise_experiments.deadlock import ablation, transfers
 from ackwise_experiments.deadlock.transfers import (
     A3,
@@ -85,7 +85,7 @@ def test_a_transfer_s_length_is_all_that_differs() -> None:
 @pytest.mark.slow
 def test_a_pair_of_buffers_waits_for_the_delayed_ack_and_is_cured(kernel: Kernel) -> None:
     def run(spec: str) -> tuple[ObservedTransfer, dict[str, Any]]:
-        result = lab_run.simulate(transfers.transfer(PAIR, spec), "link x", "workload x", kernel)
+        result = documents.in_lab(transfers.transfer(PAIR, spec), "link x", "workload x", kernel)
         return transfers.observed(result), result["groups"][0]["flows"][0]["trace"]
 
     stock, trace = run(STOCK)
@@ -105,7 +105,7 @@ def test_a_pair_of_buffers_waits_for_the_delayed_ack_and_is_cured(kernel: Kernel
 def test_an_answer_in_two_writes_waits_unless_the_receiver_learns(kernel: Kernel) -> None:
     def median_ms(spec: str) -> float:
         made = transfers.answer(spec, 0)
-        return transfers.answered_ms(lab_run.simulate(made, "link x", "workload x", kernel))
+        return transfers.answered_ms(documents.in_lab(made, "link x", "workload x", kernel))
 
     assert median_ms(STOCK) > 40
     assert median_ms(A3) < 3

@@ -12,12 +12,12 @@ import pytest
 from conftest import lab_kernel
 
 from ackwise import engine, plans
-from ackwise.engine import Cancel
+from ackwise.engine import Cancel, typed
 from ackwise.errors import RunError
-from ackwise.lab import run as lab_run
 from ackwise.lab.machine import Kernel
 from ackwise.lab.measure import CapturedPacket
 from ackwise.lab.traffic import build
+from ackwise_experiments import documents
 from ackwise_experiments.dynamic import lab, lab_checks, lab_figures, lab_runs, policies, simulated
 from ackwise_experiments.dynamic.lab_runs import Costs, LabSize
 from ackwise_experiments.dynamic.policies import LIMITED, CostPoint, LimitedPolicy
@@ -105,11 +105,11 @@ def test_the_simulator_s_capture_costs_what_its_trace_and_its_replay_cost(
     tmp_path: Path, name: str, rho: int
 ) -> None:
     made = lab_runs.spaced("2 ms", LimitedPolicy(name, LIMITED), rho, 1)
-    done = engine.simulate_captured(made)
+    done = documents.captured(made)
     path = tmp_path / "client.pcap"
     path.write_bytes(done.client)
     (one,) = lab_runs.captured(path, 1)
-    traced = simulated.connection(done.result)
+    traced = simulated.connection(typed.document(done.result))
     assert (one.acks, one.latency_ns) == (traced.acks, traced.latency_ns)
     start = one.arrivals_ns[0] - traced.arrivals_ns[0]
     assert one.arrivals_ns == [start + at for at in traced.arrivals_ns]
@@ -144,7 +144,7 @@ def test_transfers_follow_each_other_with_time_to_end() -> None:
     slots = [b - a for a, b in pairwise(starts)]
     assert slots == [lab_runs.SLOT_NS + n * 10**9 // lab_runs.SLOT_BYTES_PER_S for n in wanted]
     # and the simulator's, under the kernel's rails, are over in half of that
-    result = engine.simulate(lab_runs.with_rails_of_the_kernel(made))
+    result = documents.simulate(lab_runs.with_rails_of_the_kernel(made))
     took = [simulated.duration_ns({"groups": [group]}) for group in result["groups"]]
     assert all(2 * ns < slot for ns, slot in zip(took, slots, strict=True))
 
@@ -153,7 +153,7 @@ def test_transfers_follow_each_other_with_time_to_end() -> None:
 def test_the_lab_takes_every_scenario(case: LimitedPolicy) -> None:
     made = lab_runs.spaced("2 ms", case, 995, 2)
     requests = {f"{i}/{role}": "" for i in range(2) for role in ("policy", "peer_policy")}
-    steps = build(made, "x", requests).steps
+    steps = build(documents.read(made), "x", requests).steps
     assert sum(step.startswith("flow ") for step in steps) == 2
     assert sum(step.startswith("write-at 1 ") for step in steps) == 100
 
@@ -308,8 +308,8 @@ def test_stock_s_cost_and_throughput_are_the_simulator_s(kernel: Kernel) -> None
         assert ours == pytest.approx(theirs, rel=0.02)
     assert guest.reasons == {}
     asked = lab_runs.streamed("100 ms", "today", policies.LINUX, SMALL)
-    result = lab_run.simulate(asked, "x", "x", kernel)
+    result = documents.in_lab(asked, "x", "x", kernel)
     took = [simulated.duration_ns({"groups": [group]}) for group in result["groups"]]
     # the handshake is over when the request leaves: one RTT for the response in one window
     assert took[0] == pytest.approx(100 * MS, rel=0.01)
-    assert plans.load_link("wan-100ms").scenario["down"]["delay_ns"] == 50 * MS
+    assert plans.load_link("wan-100ms").scenario.down.delay_ns == 50 * MS

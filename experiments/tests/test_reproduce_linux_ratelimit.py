@@ -2,15 +2,16 @@
 """Fewer ACKs on the real kernel: how runs are read, one ACK for N segments, and no collapse. The
 guests need the kernel of `ackwise lab build`."""
 
+from dataclasses import replace
 from statistics import NormalDist
 
 import pytest
 from conftest import lab_kernel
 
 from ackwise import plans
-from ackwise.lab import run as lab_run
 from ackwise.lab.machine import Kernel
 from ackwise.plans import Link
+from ackwise_experiments import documents
 from ackwise_experiments.ratelimit import lab as linux_ratelimit
 from ackwise_experiments.ratelimit import lab_runs
 from ackwise_experiments.ratelimit.lab_runs import SEGMENT_BYTES, STOCK, KernelRun
@@ -42,13 +43,11 @@ def test_the_second_half_of_a_run_tells_its_segments_for_each_ack() -> None:
 
 def test_a_deep_link_differs_in_queue_and_faults_alone() -> None:
     shipped, deep = plans.load_link("wan-10ms"), lab_runs.deep("wan-10ms", loss_ppm=100)
-    assert deep.scenario["down"] == {
-        **shipped.scenario["down"],
-        "queue_packets": lab_runs.DEEP_QUEUE,
-        "loss_ppm": 100,
-    }
-    assert deep.scenario["up"]["loss_ppm"] == 0
-    assert shipped.scenario["down"]["queue_packets"] == 50
+    assert deep.scenario.down == replace(
+        shipped.scenario.down, queue_packets=lab_runs.DEEP_QUEUE, loss_ppm=100
+    )
+    assert deep.scenario.up.loss_ppm == 0
+    assert shipped.scenario.down.queue_packets == 50
 
 
 def test_a_loss_counts_by_the_pair_and_both_ends_of_its_interval_are_known() -> None:
@@ -70,7 +69,7 @@ def test_enough_runs_show_that_a_policy_keeps_what_stock_has() -> None:
 
 def _run(kernel: Kernel, link: Link, spec: str, seconds: float, sender: str) -> KernelRun:
     made = lab_runs.scenario(link, spec, seconds, sender, series=True)
-    return lab_runs.kernel_run(lab_run.simulate(made, "link x", "workload x", kernel))
+    return lab_runs.kernel_run(documents.in_lab(made, "link x", "workload x", kernel))
 
 
 @pytest.mark.lab

@@ -51,7 +51,7 @@ def test_a_speed_is_that_of_the_settled_part(seconds: int) -> None:
 def test_hosts_of_the_source_wait_for_three_duplicate_acks() -> None:
     for hosts, there in ((PAPER_HOSTS, True), (TODAY, False), (lab_runs.UNSACKED, False)):
         made = lab_runs.scenario(GatewayJob(HOME, hosts, FIFO, BOTH), 1)
-        assert ("tcp_max_reordering" in made["sysctls"]) == there
+        assert ("tcp_max_reordering" in made["extras"]["sysctls"]) == there
     assert PAPER_HOSTS.sysctls["tcp_max_reordering"] == 3
 
 

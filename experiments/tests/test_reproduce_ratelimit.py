@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ackwise import engine
+from ackwise_experiments import documents
 from ackwise_experiments.ratelimit import devices
 from ackwise_experiments.ratelimit import simulator as ratelimit
 from ackwise_experiments.ratelimit.devices import FlowRun
@@ -47,7 +47,7 @@ def test_the_mode_is_the_middle_of_the_fullest_millisecond() -> None:
 
 
 def test_a_load_is_the_load_asked_for() -> None:
-    result = engine.simulate(ratelimit.loaded(devices.ONE_PER_TWO, 40) | {"duration_ns": 10**9})
+    result = documents.simulate(ratelimit.loaded(devices.ONE_PER_TWO, 40) | {"duration_ns": 10**9})
     assert result["client"]["cpu_share"] == pytest.approx(0.4, rel=0.02)
 
 
@@ -61,9 +61,9 @@ def test_means_leave_out_what_was_not_measured() -> None:
 def test_a_starved_reader_thins_acks_and_a_free_one_does_not() -> None:
     """The same costs, with and without the process: only it makes the difference."""
     made = devices.scenario("fitted-reader", devices.STOCK, 4, series=True)
-    starved = FlowRun(engine.simulate(made))
+    starved = FlowRun(documents.simulate(made))
     del made["client"]["process"]
-    free = FlowRun(engine.simulate(made))
+    free = FlowRun(documents.simulate(made))
     late = (2.0, 4.0)
     per_ack = [
         run.mean(run.mbit_s, *late) * 1e6 / 8 / ratelimit.SEGMENT_BYTES

@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from ackwise import engine, plans
+from ackwise import plans
 from ackwise.plans import Plan
 from ackwise.results.stats import Estimate
+from ackwise_experiments import documents
 from ackwise_experiments.figure import Grid, drawn
 from ackwise_experiments.runner import Runner
 from ackwise_experiments.separation import cases as four
@@ -68,7 +69,7 @@ def test_the_sweep_goes_through_the_sources_link(plan: Plan) -> None:
     assert sweep.asymmetry(2.1e6, 8e5) == pytest.approx(0.1144, abs=1e-4)
     fast = sweep.at_ratio(base, 100)
     assert fast["down"]["rate_bps"] == 80_000_000
-    engine.simulate(fast | {"duration_ns": four.BIN_NS})
+    documents.simulate(fast | {"duration_ns": four.BIN_NS})
 
 
 def test_the_sweep_meets_theory_on_a_short_run(plan: Plan) -> None:

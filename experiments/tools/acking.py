@@ -29,6 +29,7 @@ from typing import Any
 from ackwise import engine
 from ackwise.plans import load, scenario
 from ackwise.plans.policy import parse
+from ackwise_experiments import documents
 
 TUNING, JUDGING = "tuning", "judging"
 SIMULATOR, LAB = "simulator", "lab"
@@ -100,7 +101,7 @@ ENDS = {"receiver": "client", "sender": "server"}  # data flows down in all work
 def scenario_of(case: Receiver) -> dict[str, Any]:
     """The scenario for the engine."""
     link, workload = load.load_link(case.link), load.load_workload(case.workload)
-    rate_bps = link.scenario["down"]["rate_bps"]
+    rate_bps = link.scenario.down.rate_bps
     plan = scenario.build(
         title="",
         source="",
@@ -115,7 +116,7 @@ def scenario_of(case: Receiver) -> dict[str, Any]:
     )
     duration_ns = min(max(PACKETS * 12_000 * 10**9 // rate_bps, LEAST_NS), MOST_NS)
     (workload,) = scenario.with_duration(plan, duration_ns).workloads
-    return scenario.scenario_of(link, workload, plan.policies[-1], case.seed)
+    return documents.scenario_of(link, workload, plan.policies[-1], case.seed)
 
 
 def in_lab(case: Receiver) -> dict[str, bytes]:
@@ -138,7 +139,7 @@ def in_lab(case: Receiver) -> dict[str, bytes]:
 
 def in_simulator(case: Receiver) -> dict[str, bytes]:
     """Captures of both ends in the simulator."""
-    run = engine.simulate_captured(scenario_of(case))
+    run = documents.captured(scenario_of(case))
     return {name: getattr(run, name) for name in ENDS.values()}
 
 

@@ -31,12 +31,10 @@ from typing import Any
 import evidence
 
 import ackwise_experiments as reproduce
-from ackwise import engine
 from ackwise.errors import RunError
 from ackwise.host import files
 from ackwise.lab import build
-from ackwise.lab import run as lab_run
-from ackwise_experiments import changes, table
+from ackwise_experiments import changes, documents, table
 from ackwise_experiments.bottleneck import guest
 from ackwise_experiments.changes import Change, Scenario
 from ackwise_experiments.check import Check
@@ -100,9 +98,9 @@ def changes_of(page: str) -> dict[str, Change]:
 
 # What runs a scenario, its first argument.
 RUNS: tuple[tuple[Any, str], ...] = (
-    (engine, "simulate"),
-    (engine, "simulate_captured"),
-    (lab_run, "simulate"),
+    (documents, "simulate"),
+    (documents, "captured"),
+    (documents, "in_lab"),
     (guest, "run"),
 )
 

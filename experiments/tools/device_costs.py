@@ -28,13 +28,17 @@ from typing import Any, get_type_hints
 
 import numpy as np
 
-from ackwise import engine, plans
+from ackwise import plans
+from ackwise.engine import typed
+from ackwise.engine.typed import put
 from ackwise.host import files, programs
 from ackwise.lab import build, device
 from ackwise.lab.device import INSTRUCTION_NS, Load
+from ackwise.lab.extras import NOTHING, Extras
 from ackwise.lab.machine import Kernel
 from ackwise.lab.target import DEVICES, Target
 from ackwise.plans import policy
+from ackwise_experiments import documents
 from ackwise_experiments.figure import Figure, Panel, Series, drawn
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -69,12 +73,12 @@ class PlannedRun:
     def scenario(self, machine: str) -> dict[str, Any]:
         """On the link of the machine."""
         link = plans.load_link(f"device-{machine}")
-        shape = dict(link.scenario)
+        shape = link.scenario
         for way in ("down", "up"):
-            shape[way] = {**shape[way], "delay_ns": self.rtt_us * 500}
+            shape = put(shape, way, {"delay_ns": self.rtt_us * 500})
         workload = replace(plans.load_workload("bulk"), duration_ns=round(self.seconds * SECOND))
         chosen = policy.parse(self.policy, "device costs")
-        made = plans.scenario_of(replace(link, scenario=shape), workload, chosen, 1)
+        made = documents.scenario_of(replace(link, scenario=shape), workload, chosen, 1)
         if self.up:
             made["groups"][0]["direction"] = "up"
         return made
@@ -205,11 +209,11 @@ def profiled(target: Target, plugin: Path, symbols: Path, out: Path) -> Iterator
 
 def run(plan: PlannedRun, kernel: Kernel, target: Target) -> dict[str, Any]:
     """On the machine."""
-    made = plan.scenario(target.name)
-    if plan.exact:
-        made["sysctls"] = EXACT
-    load = Load(pace_bps=plan.pace_mbit * 10**6)
-    return device.simulate(made, plan.name, plan.name, kernel, target, load)
+    made = documents.read(plan.scenario(target.name))
+    extras = Extras(sysctls=EXACT) if plan.exact else NOTHING
+    load = Load(pace_bps=plan.pace_mbit * 10**6, extras=extras)
+    found = device.simulate(made, plan.name, plan.name, kernel, target, load)
+    return dict(typed.document(found))
 
 
 # --- measuring ------------------------------------------------------------------------------------
@@ -393,7 +397,7 @@ def simulate(plan: PlannedRun, machine: str) -> dict[str, Any]:
         way = "up" if plan.up else "down"
         bits = plan.pace_mbit * 10**6 * (SEGMENT_BYTES + 90) // SEGMENT_BYTES
         made[way] = {**made[way], "rate_bps": bits}
-    return engine.simulate(made)
+    return documents.simulate(made)
 
 
 def _pairs(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[float]:

@@ -3,6 +3,7 @@
 
 import copy
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -97,8 +98,7 @@ def put(document: dict[str, Any], path: tuple[str, ...], key: Key, value: Any) -
 def engine_accepts(link: Link, workload: Workload) -> None:
     run = scenario_of(link, workload, policy.parse("linux", "test"), 1)
     # Bounds are judged before the first event; no need to run a thousand flows for an hour.
-    run["duration_ns"] = min(run["duration_ns"], 1)
-    engine.simulate(run)
+    engine.simulate(replace(run, duration_ns=min(run.duration_ns, 1)))
 
 
 @pytest.mark.parametrize(("path", "key", "value"), cases(link()))

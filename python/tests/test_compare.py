@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,9 @@ import pytest
 from conftest import Ackwise, established, small_plan, spawn
 
 from ackwise import __version__, engine, plans
+from ackwise.engine.result import RunResult
+from ackwise.engine.scenario import Scenario
+from ackwise.engine.typed import put
 from ackwise.errors import Interrupted
 from ackwise.lab import compare as lab_compare
 from ackwise.lab import traffic
@@ -81,8 +85,8 @@ def test_same_seed_same_bytes_on_any_number_of_cores(ackwise: Ackwise) -> None:
 
 def started(job: compare.Job) -> list[int]:
     """When the flows of a run start to open their connections."""
-    groups = engine.simulate(established(compare.scenario(job)))["groups"]
-    return [flow["start_ns"] for group in groups for flow in group["flows"]]
+    groups = engine.simulate(established(compare.scenario(job))).groups
+    return [flow.start_ns for group in groups for flow in group.flows]
 
 
 def test_each_seed_draws_its_own_start_and_policies_share_it() -> None:
@@ -110,7 +114,7 @@ def test_a_scenario_for_an_experiment_starts_its_flows_exactly() -> None:
     made = plans.scenario_of(
         plans.load_link("adsl"), plans.load_workload("bulk"), policy.parse("linux", "test"), 1
     )
-    assert made["groups"][0]["start_jitter_ns"] == 0
+    assert made.groups[0].start_jitter_ns == 0
 
 
 def test_csv_and_parquet_hold_the_same_rows(ackwise: Ackwise, tmp_path: Path) -> None:
@@ -151,9 +155,10 @@ def with_goodputs(goodputs: dict[str, list[int]]) -> compare.Comparison:
     plan = small_plan(runs=len(goodputs["linux"]))
     like = engine.simulate(compare.scenario(compare.jobs(plan, detailed=False)[0]))
 
-    def simulate(job: compare.Job, _scenario: Any, _cancel: Any) -> dict[str, Any]:
-        group = {**like["groups"][0], "goodput_bps": goodputs[job.policy.label][job.run]}
-        return {**like, "groups": [group]}
+    def simulate(job: compare.Job, _scenario: Any, _cancel: Any) -> RunResult:
+        goodput_bps = goodputs[job.policy.label][job.run]
+        group = replace(like.groups[0], goodput_bps=goodput_bps)
+        return replace(like, groups=[group])
 
     return compare.run(plan, simulate=simulate)
 
@@ -339,7 +344,7 @@ def test_pings_have_columns_where_the_workload_pings(ackwise: Ackwise, workload:
 def window_packets(workload: str) -> int:
     """The largest bound of a window in a shipped workload; 0: none."""
     groups = plans.load_workload(workload).groups
-    return max(int(g.get("sender", {}).get("max_window_segments", 0)) for g in groups)
+    return max(group.sender.max_window_segments for group in groups)
 
 
 def test_the_baseline_joins_when_it_was_not_named(ackwise: Ackwise) -> None:
@@ -489,15 +494,15 @@ def test_ctrl_c_in_the_middle_stops_every_run() -> None:
 def test_an_engine_refusal_names_link_workload_and_policy(
     monkeypatch: pytest.MonkeyPatch, ackwise: Ackwise
 ) -> None:
-    def spoiled(*words: Any, **named: Any) -> dict[str, Any]:
-        return {**original(*words, **named), "unheard_of": 1}
+    def spoiled(*words: Any, **named: Any) -> Scenario:
+        return put(original(*words, **named), "groups", ())
 
     original = plans.scenario_of
     monkeypatch.setattr(plans, "scenario_of", spoiled)
     said = ackwise(*SMALL, "--policy", "linux")
     assert said.code == 2
     assert "link adsl, workload bulk, policy linux: " in said.err
-    assert "unheard_of" in said.err
+    assert "groups is empty" in said.err
 
 
 def test_every_metric_is_measured_somewhere() -> None:

@@ -8,13 +8,14 @@ Tests that boot one need a kernel that `ackwise device build` made, and are skip
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from conftest import Ackwise
 
 from ackwise import plans
 from ackwise.cli import device as cli_device
+from ackwise.engine.scenario import Bulk, Scenario
+from ackwise.engine.typed import put
 from ackwise.errors import InputError, RunError
 from ackwise.host import files, needs
 from ackwise.lab import build, cost, device, measure, pair
@@ -22,13 +23,14 @@ from ackwise.lab.machine import Kernel
 from ackwise.lab.target import DEVICES, MIPS, UML, X86, Target
 from ackwise.plans import policy, schema
 from ackwise.results.console import Console
+from ackwise_experiments import documents
 from ackwise_experiments.ratelimit import device as experiment
 
 MS = 10**6
 KERNEL = Kernel(Path("linux"), Path("guest"), "Linux", "key", True)
 
 
-def scenario(spec: str, link: str = "lan-1g", duration_ms: int = 300) -> dict[str, Any]:
+def scenario(spec: str, link: str = "lan-1g", duration_ms: int = 300) -> Scenario:
     workload = replace(plans.load_workload("bulk"), duration_ns=duration_ms * MS)
     return plans.scenario_of(plans.load_link(link), workload, policy.parse(spec, "test"), 1)
 
@@ -171,34 +173,35 @@ def left(folder: Path, idle_ns: int) -> None:
 def test_time_that_was_not_idle_is_the_cost_of_both_hosts(tmp_path: Path) -> None:
     left(tmp_path, 250_000_000)
     found = measure.result(tmp_path, scenario("linux"), [0], captured=False)
-    for host in ("client", "server"):
-        assert found[host]["cpu_busy_ns"] == 750_000_000
-        assert found[host]["cpu_share"] == 0.75
-        assert found[host]["cpu_s_per_gb"] == pytest.approx(0.75 / (144800 / 1e9))
+    for host in (found.client, found.server):
+        assert host.cpu_busy_ns == 750_000_000
+        assert host.cpu_share == 0.75
+        assert host.cpu_s_per_gb == pytest.approx(0.75 / (144800 / 1e9))
 
 
 def test_without_captures_sockets_count_and_the_handshake_is_left_out(tmp_path: Path) -> None:
     left(tmp_path, 0)
-    group = measure.result(tmp_path, scenario("linux"), [0], captured=False)["groups"][0]
-    assert group["segments_received"] == 100
-    assert group["acks_sent"] == 50
-    assert group["segments_per_ack"] == 2
-    assert group["rtt_ns"]["p50"] == 300_000
+    group = measure.result(tmp_path, scenario("linux"), [0], captured=False).groups[0]
+    assert group.segments_received == 100
+    assert group.acks_sent == 50
+    assert group.segments_per_ack == 2
+    assert group.rtt_ns.p50 == 300_000
 
 
 def test_without_captures_acks_over_time_are_those_that_the_socket_counted(tmp_path: Path) -> None:
     left(tmp_path, 0)
-    given = scenario("linux") | {"series_interval_ns": 1}
-    series = measure.result(tmp_path, given, [0], captured=False)["groups"][0]["flows"][0]["series"]
-    assert series["acks"] == [0, 5, 10]
-    assert series["delivered_bytes"] == [0, 14480, 28960]
+    given = replace(scenario("linux"), series_interval_ns=1)
+    series = measure.result(tmp_path, given, [0], captured=False).groups[0].flows[0].series
+    assert series is not None
+    assert series.acks == [0, 5, 10]
+    assert series.delivered_bytes == [0, 14480, 28960]
 
 
 def test_a_run_is_as_long_as_its_last_write_made_it(tmp_path: Path) -> None:
     left(tmp_path, 0)  # 1 s
     asked = scenario("linux", duration_ms=900)
-    group = measure.result(tmp_path, asked, [0], captured=False)["groups"][0]
-    assert group["goodput_bps"] == 8 * 144800
+    group = measure.result(tmp_path, asked, [0], captured=False).groups[0]
+    assert group.goodput_bps == 8 * 144800
 
 
 # --- what instructions say ------------------------------------------------------------------------
@@ -222,8 +225,9 @@ def test_the_price_of_an_ack_follows_from_two_runs() -> None:
 
 def test_the_baseline_sends_the_acks_it_is_named_for_though_its_reader_is_busy() -> None:
     made = experiment.scenario("x86", experiment.ONE_PER_TWO, 1, exact=True)
+    load = device.Load(extras=documents.extras(made))
     del made["machine"], made["pace_bps"]
-    steps = device.Prepared(made, "link x", "workload x", KERNEL).steps
+    steps = device.Prepared(documents.read(made), "link x", "workload x", KERNEL, load).steps
     for host in ("client", "server"):
         assert f"write {host} /proc/sys/net/ipv4/tcp_backlog_ack_defer 0" in steps
 
@@ -234,9 +238,9 @@ def test_the_baseline_sends_the_acks_it_is_named_for_though_its_reader_is_busy()
 @pytest.mark.parametrize(("role", "direction"), pair.ROLES.items())
 def test_each_of_two_machines_has_one_end_and_both_know_the_flow(role: str, direction: str) -> None:
     made = scenario("ratelimit")
-    made["groups"][0]["direction"] = direction
+    made = put(made, "groups.0.direction", direction)
     slow, peer = pair.steps(made, "workload x", KERNEL)
-    rtt_ns = sum(made[way]["delay_ns"] for way in ("down", "up"))
+    rtt_ns = made.down.delay_ns + made.up.delay_ns
     assert rtt_ns > 0
     # the slow machine must not pay for the delay line
     for steps, host, port, delay_ns in (
@@ -253,7 +257,7 @@ def test_each_of_two_machines_has_one_end_and_both_know_the_flow(role: str, dire
 
 def test_flows_with_an_end_are_refused_on_two_machines() -> None:
     made = scenario("linux")
-    made["groups"][0]["app"] = {"kind": "bulk", "bytes": 1000}
+    made = put(made, "groups.0.app", Bulk(bytes=1000))
     with pytest.raises(InputError, match="without an end"):
         pair.steps(made, "workload x", KERNEL)
 
@@ -393,9 +397,9 @@ def simulate(
     spec: str,
     load: device.Load = device.SATURATED,
     *,
-    given: dict[str, Any] | None = None,
+    given: Scenario | None = None,
     keep: Path | None = None,
-) -> dict[str, Any]:
+) -> measure.LabResult:
     target, kernel = machine
     return device.simulate(
         given or scenario(spec), "link x", "workload x", kernel, target, load,
@@ -438,14 +442,14 @@ def test_the_same_run_leaves_the_same_bytes(
 @pytest.mark.lab
 @pytest.mark.slow
 def test_sockets_count_what_captures_show(machine: tuple[Target, Kernel], tmp_path: Path) -> None:
-    shown = simulate(machine, "delayed:segments=4", device.Load(captured=True), keep=tmp_path)[
-        "groups"
-    ][0]
+    (shown,) = simulate(
+        machine, "delayed:segments=4", device.Load(captured=True), keep=tmp_path
+    ).groups
     counted = measure.result(tmp_path, scenario("delayed:segments=4"), [0], captured=False)
-    group = counted["groups"][0]
+    group = counted.groups[0]
     # packets that were on their way when the sockets were counted
-    assert group["segments_received"] == pytest.approx(shown["segments_received"], abs=64)
-    assert group["acks_sent"] == pytest.approx(shown["acks_sent"], abs=8)
+    assert group.segments_received == pytest.approx(shown.segments_received, abs=64)
+    assert group.acks_sent == pytest.approx(shown.acks_sent, abs=8)
 
 
 @pytest.mark.lab
@@ -475,7 +479,7 @@ def test_a_machine_with_one_end_is_the_one_that_is_busy(
     for spec in ("every", "delayed:segments=8"):
         # what its end takes, up to 0.14 s, is within the bound of a run that counts
         made = scenario(spec, duration_ms=10_000)
-        made["groups"][0]["direction"] = pair.ROLES[role]
+        made = put(made, "groups.0.direction", pair.ROLES[role])
         runs.append(pair.simulate(made, "workload x", role, kernel, target, peer_kernel))
         if runs[-1].flaw:
             pytest.skip(f"the run does not count: {runs[-1].flaw}")

@@ -17,6 +17,7 @@ from test_diagnose_stories import path, records, simulated
 from ackwise import engine
 from ackwise.diagnosis import captured, document, table
 from ackwise.diagnosis.transfer import Transfer
+from ackwise_experiments import documents
 
 ROOT = Path(__file__).resolve().parents[2]
 KERNELS = ROOT / "crates" / "diagnose" / "tests" / "captures"
@@ -35,7 +36,7 @@ PCAP_HEAD = 24
 @cache
 def simulated_ends() -> dict[str, bytes]:
     """A download whose receiver counts its packets, captured at both ends."""
-    run = engine.simulate_captured(path(20e6, 40, seconds=3) | {"seed": 1})
+    run = documents.captured(path(20e6, 40, seconds=3) | {"seed": 1})
     files, missing = acking.numbered(run.client, run.server)
     assert not missing.total()
     return dict(files)
@@ -161,11 +162,12 @@ def test_what_the_path_lost_is_not_put_down_to_the_capture(place: str, tmp_path:
 @pytest.mark.parametrize("place", ["client", "server"])
 def test_marks_of_a_queue_are_counted_behind_it(place: str, tmp_path: Path) -> None:
     marking = path(20e6, 20, seconds=3, queue=300, down={"discipline": "codel"}, ecn=True)
-    run = engine.simulate_captured(marking | {"seed": 1})
+    run = documents.captured(marking | {"seed": 1})
     (tmp_path / "ends.pcap").write_bytes(getattr(run, place))
     (transfer,) = table.rank(engine.diagnose([str(tmp_path / "ends.pcap")]))
     seen = transfer.half["counts"]["sent"]["ce_packets"]
-    marked = run.result["down"]["marked"]
+    assert run.result.down is not None
+    marked = run.result.down.marked
     assert marked > 0
     # those that the run ended in front of did not arrive
     assert marked - 2 <= seen <= marked if place == "client" else seen == 0

@@ -3,6 +3,7 @@
 
 import re
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import generated_docs
 import pytest
 
 from ackwise import deadlock, plans, replays
+from ackwise.engine import typed
 from ackwise.lab import document as conform_document
 from ackwise.plans import schema
 from ackwise.results import document
@@ -53,8 +55,9 @@ def example(root: Path, heading: str) -> dict[str, Any]:
 
 def test_the_link_example_is_a_link(root: Path) -> None:
     link = plans.read_link(example(root, "Link"), "docs/plan-format.md", "example")
-    assert link.scenario["down"]["rate_bps"] == 2_100_000
-    assert link.scenario["down"]["burst_loss"]["leave_ppm"] == 200_000
+    assert link.scenario.down.rate_bps == 2_100_000
+    burst_loss = link.scenario.down.burst_loss
+    assert burst_loss is not None and burst_loss.leave_ppm == 200_000
 
 
 def test_the_plan_example_is_a_plan(root: Path) -> None:
@@ -69,10 +72,11 @@ def test_the_workload_example_is_a_workload(root: Path) -> None:
     bare = {**given, "flows": [{"name": "download", "app": {"kind": "bulk"}}]}
     plain = plans.read_workload(bare, "bare", "bare").groups[0]
     full = workload.groups[0]
-    assert {k: full[k] for k in plain} == plain
+    assert replace(full, start_jitter_ns=0) == plain
     for side in ("sender", "receiver"):
         table = next(t for t in schema.workload().tables[0].tables if t.name == side)
-        assert full[side] == {k.engine_name: k.default_value() for k in table.keys}
+        given_side = typed.document(getattr(full, side))
+        assert given_side == {k.engine_name: k.default_value() for k in table.keys}
 
 
 def test_every_page_is_in_the_list_of_documents(root: Path) -> None:

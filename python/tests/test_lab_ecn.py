@@ -14,6 +14,8 @@ import pytest
 from conftest import lab_kernel
 
 from ackwise import engine, plans
+from ackwise.engine.result import RunResult
+from ackwise.engine.scenario import Scenario
 from ackwise.lab import run as lab_run
 from ackwise.lab.machine import Kernel
 from ackwise.lab.measure import read_capture
@@ -30,7 +32,7 @@ def kernel() -> Kernel:
     return lab_kernel(stock=True)
 
 
-def scenario(discipline: str, control: str, *, ecn: bool = True) -> dict[str, Any]:
+def scenario(discipline: str, control: str, *, ecn: bool = True) -> Scenario:
     text = {"title": "t", "source": "s"}
     up: dict[str, Any] = {"rate": "10mbit", "delay": "20ms", "queue_packets": 1000}
     down = {**up, "discipline": discipline}
@@ -60,8 +62,8 @@ class Seen:
     retransmitted: int
 
 
-def seen(result: dict[str, Any], folder: Path, marks: int) -> Seen:
-    (group,) = result["groups"]
+def seen(result: RunResult, folder: Path, marks: int) -> Seen:
+    (group,) = result.groups
     left = {
         host: [
             p
@@ -77,25 +79,27 @@ def seen(result: dict[str, Any], folder: Path, marks: int) -> Seen:
         len(acks),
         sum(bool(p.flags & ECE) for p in acks),
         sum(bool(p.flags & CWR and not p.flags & SYN) for p in left[SERVER]),
-        group["goodput_bps"],
-        group["rtt_ns"]["p50"],
-        group["retransmitted_segments"],
+        group.goodput_bps,
+        group.rtt_ns.p50,
+        group.retransmitted_segments,
     )
 
 
-def simulated(given: dict[str, Any], folder: Path) -> Seen:
+def simulated(given: Scenario, folder: Path) -> Seen:
     captured = engine.simulate_captured(given)
     for host in (CLIENT, SERVER):
         (folder / f"{host}.pcap").write_bytes(getattr(captured, host))
-    return seen(captured.result, folder, captured.result["down"]["marked"])
+    down = captured.result.down
+    assert down is not None
+    return seen(captured.result, folder, down.marked)
 
 
-def on_the_kernel(kernel: Kernel, given: dict[str, Any], folder: Path) -> Seen:
+def on_the_kernel(kernel: Kernel, given: Scenario, folder: Path) -> Seen:
     result = lab_run.simulate(given, "link", "workload", kernel, keep=folder)
-    return seen(result, folder, result["counters"][CLIENT].get("IpExtInCEPkts", 0))
+    return seen(result, folder, result.counters[CLIENT].get("IpExtInCEPkts", 0))
 
 
-def both(kernel: Kernel, given: dict[str, Any], folder: Path) -> tuple[Seen, Seen]:
+def both(kernel: Kernel, given: Scenario, folder: Path) -> tuple[Seen, Seen]:
     folders = [folder / name for name in ("simulator", "lab")]
     folders[0].mkdir()
     return simulated(given, folders[0]), on_the_kernel(kernel, given, folders[1])

@@ -9,6 +9,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,14 @@ from test_capture import alive, descendants, wait_until
 
 from ackwise import engine, plans
 from ackwise.engine import Cancel, Cancelled
+from ackwise.engine.scenario import Scenario
+from ackwise.engine.typed import put
 from ackwise.errors import RunError
 from ackwise.lab import machine, measure
 from ackwise.lab import run as lab_run
+from ackwise.lab.extras import NOTHING, Extras
 from ackwise.lab.machine import Kernel
+from ackwise.lab.measure import LabResult
 from ackwise.plans import policy
 from ackwise_experiments.lab_runner import LabRunner
 
@@ -35,15 +40,17 @@ def kernel() -> Kernel:
     return lab_kernel(stock=True)
 
 
-def scenario(link: str, workload: str, duration_ms: int, seed: int = 1) -> dict[str, Any]:
+def scenario(link: str, workload: str, duration_ms: int, seed: int = 1) -> Scenario:
     made = plans.scenario_of(
         plans.load_link(link), plans.load_workload(workload), policy.parse("linux", "test"), seed
     )
-    return made | {"duration_ns": duration_ms * MS}
+    return replace(made, duration_ns=duration_ms * MS)
 
 
-def simulate(kernel: Kernel, given: dict[str, Any], keep: Path | None = None) -> dict[str, Any]:
-    return lab_run.simulate(given, "link x", "workload x", kernel, keep=keep)
+def simulate(
+    kernel: Kernel, given: Scenario, keep: Path | None = None, extras: Extras = NOTHING
+) -> LabResult:
+    return lab_run.simulate(given, "link x", "workload x", kernel, extras=extras, keep=keep)
 
 
 def run_steps(kernel: Kernel, *steps: str, limit_s: float = 120) -> str:
@@ -90,52 +97,53 @@ def test_an_experiment_s_runs_are_the_lab_s(kernel: Kernel) -> None:
 
 def test_a_download_fills_the_link_and_adds_up(kernel: Kernel, tmp_path: Path) -> None:
     given = scenario("wan-10ms", "bulk", 1000)
-    group = simulate(kernel, given, tmp_path)["groups"][0]
+    group = simulate(kernel, given, tmp_path).groups[0]
     # 1448 of 1500 bytes are payload; the start takes some round trips
-    assert 0.9 * 96.5e6 < group["goodput_bps"] <= 96.54e6
-    assert group["delivered_bytes"] <= 1448 * group["segments_received"]
-    assert 1 <= group["segments_per_ack"] <= 2.5
-    assert group["rtt_ns"]["p50"] > 10 * MS
+    assert 0.9 * 96.5e6 < group.goodput_bps <= 96.54e6
+    assert group.delivered_bytes <= 1448 * group.segments_received
+    assert 1 <= group.segments_per_ack <= 2.5
+    assert group.rtt_ns.p50 > 10 * MS
     # 50 packets of 120 us wait at most, besides the one that leaves
-    assert group["rtt_ns"]["p95"] <= 10 * MS + 52 * 120_000
-    assert group["stalls"] is None
+    assert group.rtt_ns.p95 <= 10 * MS + 52 * 120_000
+    assert group.stalls is None
 
 
 def test_a_window_in_packets_is_kept(kernel: Kernel) -> None:
     given = scenario("wan-100ms", "bulk", 2000)
-    given["groups"][0]["sender"] = {"max_window_segments": 88}
-    group = simulate(kernel, given)["groups"][0]
+    given = put(given, "groups.0.sender", {"max_window_segments": 88})
+    group = simulate(kernel, given).groups[0]
     # a window each round trip, after a few for slow start
-    assert 0.8 < group["goodput_bps"] / (88 * 1448 * 8 / 0.1) <= 1
+    assert 0.8 < group.goodput_bps / (88 * 1448 * 8 / 0.1) <= 1
 
 
 def test_the_paths_of_pings_and_acks_are_measured(kernel: Kernel) -> None:
     given = scenario("wan-10ms", "bulk", 1000)
-    given |= {"ping_interval_ns": 10 * MS, "paths_from_ns": 0}
-    result = simulate(kernel, given)
-    assert result["ping"]["sent"] >= 95
-    assert result["ping"]["lost"] == 0
+    given = replace(given, ping_interval_ns=10 * MS)
+    result = simulate(kernel, given, extras=Extras(paths_from_ns=0))
+    assert result.ping is not None and result.ack_paths is not None
+    assert result.ping.sent >= 95
+    assert result.ping.lost == 0
     # 84 bytes both ways, behind at most 50 packets of data
-    assert 10 * MS <= result["ping"]["rtt_ns"]["p50"] <= 10 * MS + 53 * 120_000
-    (path,) = result["ack_paths"]
-    assert path["acks_sent"] == pytest.approx(result["groups"][0]["acks_sent"], abs=100)
-    assert path["acks_dropped"] == 0
-    assert path["delay_ns"]["p50"] == pytest.approx(5 * MS, abs=50_000)
+    assert 10 * MS <= result.ping.rtt_ns.p50 <= 10 * MS + 53 * 120_000
+    (path,) = result.ack_paths
+    assert path.acks_sent == pytest.approx(result.groups[0].acks_sent, abs=100)
+    assert path.acks_dropped == 0
+    assert path.delay_ns.p50 == pytest.approx(5 * MS, abs=50_000)
 
 
 def test_losses_are_recovered_and_counted(kernel: Kernel) -> None:
     given = scenario("wan-10ms", "bulk", 1000)
-    given["down"]["loss_ppm"] = 10_000
+    given = put(given, "down.loss_ppm", 10_000)
     result = simulate(kernel, given)
-    group = result["groups"][0]
-    assert group["retransmitted_segments"] >= 5
-    assert result["counters"]["server"]["TcpRetransSegs"] >= group["retransmitted_segments"]
-    assert group["delivered_bytes"] > 10**6
+    group = result.groups[0]
+    assert group.retransmitted_segments >= 5
+    assert result.counters["server"]["TcpRetransSegs"] >= group.retransmitted_segments
+    assert group.delivered_bytes > 10**6
 
 
 def test_a_late_packet_is_overtaken(kernel: Kernel, tmp_path: Path) -> None:
     given = scenario("wan-reorder", "bulk", 1000)
-    given["down"]["reorder"]["probability_ppm"] = 20_000
+    given = put(given, "down.reorder.probability_ppm", 20_000)
     simulate(kernel, given, tmp_path)
     wire = [p for p in measure.read_capture(tmp_path / "server.pcap") if p.payload]
     times = Counter(p.seq for p in wire)
@@ -152,39 +160,39 @@ def test_a_late_packet_is_overtaken(kernel: Kernel, tmp_path: Path) -> None:
 
 
 def test_requests_are_answered_and_timed(kernel: Kernel) -> None:
-    group = simulate(kernel, scenario("lan-100m", "request-response", 500))["groups"][0]
-    assert group["message_latency_ns"]["samples"] > 50
+    group = simulate(kernel, scenario("lan-100m", "request-response", 500)).groups[0]
+    assert group.message_latency_ns.samples > 50
     # RTT 2 ms and seven segments of 123 us
-    assert group["message_latency_ns"]["p50"] == pytest.approx(2.9 * MS, rel=0.05)
+    assert group.message_latency_ns.p50 == pytest.approx(2.9 * MS, rel=0.05)
 
 
 def test_flows_come_and_go(kernel: Kernel) -> None:
-    group = simulate(kernel, scenario("lan-100m", "short-flows", 2000))["groups"][0]
-    assert group["flows_completed"] >= 8
-    assert group["delivered_bytes"] >= 30_000 * group["flows_completed"]
+    group = simulate(kernel, scenario("lan-100m", "short-flows", 2000)).groups[0]
+    assert group.flows_completed >= 8
+    assert group.delivered_bytes >= 30_000 * group.flows_completed
 
 
 def test_receive_offload_hands_merged_segments_up(kernel: Kernel) -> None:
-    apart = simulate(kernel, scenario("lan-1g", "bulk", 150))["groups"][0]
-    merged = simulate(kernel, scenario("lan-1g-gro", "bulk", 150))["groups"][0]
-    assert apart["segments_per_ack"] < 2.5
-    assert merged["segments_per_ack"] > 3
+    apart = simulate(kernel, scenario("lan-1g", "bulk", 150)).groups[0]
+    merged = simulate(kernel, scenario("lan-1g-gro", "bulk", 150)).groups[0]
+    assert apart.segments_per_ack < 2.5
+    assert merged.segments_per_ack > 3
     # about four frames of 12 us arrive in a window of 50 us
-    assert merged["segments_per_ack"] < 10
+    assert merged.segments_per_ack < 10
 
 
 def test_both_directions_at_once(kernel: Kernel) -> None:
-    down, up = simulate(kernel, scenario("adsl", "both-ways", 3000))["groups"]
-    assert down["goodput_bps"] > 200_000
-    assert up["goodput_bps"] > 100_000
+    down, up = simulate(kernel, scenario("adsl", "both-ways", 3000)).groups
+    assert down.goodput_bps > 200_000
+    assert up.goodput_bps > 100_000
 
 
 def test_packets_fill_whole_cells_on_the_kernel_as_in_the_simulator(kernel: Kernel) -> None:
     """577 bytes begin 13 cells of 48: 689 on the wire, of which 493 are payload."""
-    given = scenario("adsl-cells", "bulk", 8000) | {"mtu_bytes": 545}
-    wanted_bps = given["down"]["rate_bps"] * 493 / 689
+    given = replace(scenario("adsl-cells", "bulk", 8000), mtu_bytes=545)
+    wanted_bps = given.down.rate_bps * 493 / 689
     for result in (simulate(kernel, given), engine.simulate(given)):
-        assert result["groups"][0]["goodput_bps"] == pytest.approx(wanted_bps, rel=0.05)
+        assert result.groups[0].goodput_bps == pytest.approx(wanted_bps, rel=0.05)
 
 
 def test_the_hosts_files_cannot_be_written(kernel: Kernel) -> None:

@@ -7,18 +7,21 @@ tests build it.
 """
 
 import json
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from conftest import lab_kernel
 from inside import copy_packages, interpreter
 
 from ackwise import plans
+from ackwise.engine.scenario import Policy, Scenario
+from ackwise.engine.typed import put
 from ackwise.errors import RunError
 from ackwise.lab import machine, measure
 from ackwise.lab import run as lab_run
 from ackwise.lab.machine import Kernel
+from ackwise.lab.measure import LabResult
 from ackwise.plans import policy
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
@@ -33,23 +36,24 @@ def kernel() -> Kernel:
     return lab_kernel(stock=False)
 
 
-def scenario(link: str, workload: str, duration_ms: int, choice: str = "linux") -> dict[str, Any]:
+def scenario(link: str, workload: str, duration_ms: int, choice: str = "linux") -> Scenario:
     made = plans.scenario_of(
         plans.load_link(link), plans.load_workload(workload), policy.parse(choice, "test"), 1
     )
-    return made | {"duration_ns": duration_ms * MS}
+    return replace(made, duration_ns=duration_ms * MS)
 
 
-def simulate(kernel: Kernel, given: dict[str, Any], keep: Path | None = None) -> dict[str, Any]:
+def simulate(kernel: Kernel, given: Scenario, keep: Path | None = None) -> LabResult:
     return lab_run.simulate(given, "link x", "workload x", kernel, keep=keep)
 
 
 def test_a_policys_state_is_sampled_over_time(kernel: Kernel, tmp_path: Path) -> None:
-    given = scenario("wan-10ms", "bulk", 1500, "ratelimit") | {"series_interval_ns": 15 * MS}
-    group = simulate(kernel, given, tmp_path)["groups"][0]
-    series = group["flows"][0]["series"]
-    rates = series["policy"]["rate_segments"]
-    assert len(rates) == len(series["time_ns"]) > 50
+    given = replace(scenario("wan-10ms", "bulk", 1500, "ratelimit"), series_interval_ns=15 * MS)
+    group = simulate(kernel, given, tmp_path).groups[0]
+    series = group.flows[0].series
+    assert series is not None
+    rates = series.policy["rate_segments"]
+    assert len(rates) == len(series.time_ns) > 50
     assert rates[0] == 1 < max(rates)
     samples = measure.read_table(tmp_path / "samples")
     assert {s["choice"].partition(":")[0] for s in samples} == {"ratelimit"}
@@ -57,14 +61,15 @@ def test_a_policys_state_is_sampled_over_time(kernel: Kernel, tmp_path: Path) ->
     acks = [int(s["acks"]) for s in samples]
     assert acks == sorted(acks)
     # the samples end a hundredth before the run, whose capture counts all
-    assert 0.9 * group["acks_sent"] < acks[-1] <= group["acks_sent"]
+    assert 0.9 * group.acks_sent < acks[-1] <= group.acks_sent
     assert all(int(s["owed_ns"]) <= MAX_DELAY_NS + CLOCK_NS for s in samples)
 
 
 def test_a_stock_socket_is_sampled_as_one(kernel: Kernel, tmp_path: Path) -> None:
-    given = scenario("lan-100m", "bulk", 100) | {"series_interval_ns": MS}
-    group = simulate(kernel, given, tmp_path)["groups"][0]
-    assert group["flows"][0]["series"]["policy"] == {}
+    given = replace(scenario("lan-100m", "bulk", 100), series_interval_ns=MS)
+    group = simulate(kernel, given, tmp_path).groups[0]
+    series = group.flows[0].series
+    assert series is not None and series.policy == {}
     samples = measure.read_table(tmp_path / "samples")
     assert len(samples) > 50
     of_policy = ("choice", "reason", "acks", "segments", "owed_ns", "wait_ns", "state")
@@ -145,23 +150,24 @@ def longest_wait_ns(capture: Path, end_ns: int) -> tuple[int, int]:
     return max([longest, *(now - at for at in since.values())]), waits
 
 
-def at_random(workload: str, loss_ppm: int) -> dict[str, Any]:
+def at_random(workload: str, loss_ppm: int) -> Scenario:
     """The workload at 10 Mbit/s, its receivers' ACKs at random; `crowd`: a thousand downloads."""
     given = scenario("wan-10ms", "many-flows" if workload == "crowd" else workload, 8000)
     for way in ("down", "up"):
-        given[way]["loss_ppm"] = loss_ppm
-        given[way]["rate_bps"] = 10_000_000
-    for group in given["groups"]:
-        group["policy"] = {"name": "random", "params": {}, "rails": None}
-        if workload == "crowd":
-            for way in ("down", "up"):
-                given[way] |= {"rate_bps": 100_000_000, "queue_packets": 4000}
-            # both hosts share the guest's memory; short of it, TCP drops segments unseen
-            small = 8192
-            group["count"] = 1000
-            group["sender"] = {"send_buffer_bytes": small}
-            group["receiver"] = {"recv_buffer_bytes": small, "recv_buffer_max_bytes": small}
-    return given
+        given = put(given, way, {"loss_ppm": loss_ppm, "rate_bps": 10_000_000})
+    given = put(given, "groups.*.policy", Policy(name="random"))
+    if workload != "crowd":
+        return given
+    for way in ("down", "up"):
+        given = put(given, way, {"rate_bps": 100_000_000, "queue_packets": 4000})
+    # both hosts share the guest's memory; short of it, TCP drops segments unseen
+    small = 8192
+    crowd = {
+        "count": 1000,
+        "sender": {"send_buffer_bytes": small},
+        "receiver": {"recv_buffer_bytes": small, "recv_buffer_max_bytes": small},
+    }
+    return put(given, "groups.*", crowd)
 
 
 @pytest.mark.parametrize(
@@ -178,14 +184,14 @@ def test_answers_at_random_stall_nothing_beyond_the_rails_bound(
         for line in (tmp_path / "flows").read_text().splitlines()
         if line.startswith("end ")
     )
-    assert "TcpExtTCPOFODrop" not in result["counters"]["client"]
+    assert "TcpExtTCPOFODrop" not in result.counters["client"]
     longest, waits = longest_wait_ns(tmp_path / "client.pcap", end)
     print(f"{workload}, loss {loss_ppm} ppm: {waits} waits, longest {longest / MS:.3f} ms")
     assert waits > 100
     assert longest <= MAX_DELAY_NS + CLOCK_NS
     # nobody starved: five seconds are enough for a first segment, whatever was lost
-    flows = [f for group in result["groups"] for f in group["flows"]]
-    assert all(f["delivered_bytes"] for f in flows if 0 < f["start_ns"] < 3000 * MS)
+    flows = [f for group in result.groups for f in group.flows]
+    assert all(f.delivered_bytes for f in flows if 0 < f.start_ns < 3000 * MS)
     # senders that are out of window: that the bound is reached shows what is measured
     assert workload not in ("many-flows", "crowd") or longest >= MAX_DELAY_NS
 

@@ -11,6 +11,8 @@ import pytest
 from conftest import lab_kernel
 
 from ackwise import plans
+from ackwise.engine.scenario import Reorder
+from ackwise.engine.typed import put
 from ackwise.lab import run as lab_run
 from ackwise.lab.machine import Kernel
 from ackwise.plans import policy
@@ -32,8 +34,8 @@ def kernel() -> Kernel:
 def wifi_like() -> Link:
     """A station whose frames fail at the first attempt in 5% of cases and come 3 ms later."""
     link = plans.load_link("lan-100m")
-    late = {"reorder": {"probability_ppm": 50_000, "delay_ns": 3 * MS}}
-    return replace(link, scenario={**link.scenario, "down": {**link.scenario["down"], **late}})
+    late = Reorder(probability_ppm=50_000, delay_ns=3 * MS)
+    return replace(link, scenario=put(link.scenario, "down.reorder", late))
 
 
 LINKS = {"wan-reorder": plans.load_link("wan-reorder"), "wifi-like": wifi_like()}
@@ -47,12 +49,11 @@ def acknowledged(
     """
     roles = dict.fromkeys(("0/policy", "0/peer_policy"), chosen)
     patch.setattr(lab_run, "policies", lambda *_: roles)
-    given = plans.scenario_of(
-        link, plans.load_workload("bulk"), policy.parse("linux", "test"), 1
-    ) | {"duration_ns": 3000 * MS}
-    group = lab_run.simulate(given, "link x", "workload x", kernel)["groups"][0]
-    assert group["segments_received"] > 5000
-    return group["segments_received"], group["acks_sent"]
+    workload = replace(plans.load_workload("bulk"), duration_ns=3000 * MS)
+    given = plans.scenario_of(link, workload, policy.parse("linux", "test"), 1)
+    group = lab_run.simulate(given, "link x", "workload x", kernel).groups[0]
+    assert group.segments_received > 5000
+    return group.segments_received, group.acks_sent
 
 
 @pytest.mark.parametrize("link", LINKS)

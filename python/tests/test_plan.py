@@ -12,6 +12,8 @@ import pytest
 from conftest import small_plan
 
 from ackwise import bounded, engine, plans
+from ackwise.engine.scenario import Sender
+from ackwise.engine.typed import put
 from ackwise.errors import InputError
 from ackwise.plans import policy, schema, units
 
@@ -44,9 +46,9 @@ def test_shipped_link_names_its_source_and_runs(name: str) -> None:
     workload = plans.load_workload("bulk")
     chosen = policy.parse("linux", "test")
     short = plans.scenario_of(link, workload, chosen, 1)
-    short["duration_ns"] = 500_000_000  # an RTT and a half before the first data
+    short = put(short, "duration_ns", 500_000_000)  # an RTT and a half before the first data
     result = engine.simulate(short)
-    assert result["groups"][0]["segments_received"] > 0 or link.scenario["down"]["delay_ns"] > 10**8
+    assert result.groups[0].segments_received > 0 or link.scenario.down.delay_ns > 10**8
 
 
 @pytest.mark.parametrize("name", plans.shipped("workloads"))
@@ -56,7 +58,7 @@ def test_shipped_workload_names_its_source_and_runs(name: str) -> None:
     scenario = plans.scenario_of(
         plans.load_link("lan-10m"), workload, policy.parse("delayed", "test"), 1
     )
-    scenario["duration_ns"] = min(scenario["duration_ns"], 500_000_000)
+    scenario = put(scenario, "duration_ns", min(scenario.duration_ns, 500_000_000))
     engine.simulate(scenario)
 
 
@@ -252,7 +254,7 @@ def test_files_are_looked_for_beside_the_plan(tmp_path: Path) -> None:
     assert [p.label for p in made.policies] == ["linux", "delayed:segments=4"]
     assert made.seeds == [7, 8]
     assert made.workloads[0].duration_ns == 2 * 10**9
-    assert made.workloads[0].groups[0]["sender"] == {"congestion_control": "reno"}
+    assert made.workloads[0].groups[0].sender == Sender(congestion_control="reno")
 
 
 @pytest.mark.parametrize(
@@ -331,15 +333,15 @@ def test_a_plan_has_the_rails_of_the_kernel_unless_it_says_otherwise(word: str |
     assert rails == {"delayed": wanted, "a3": wanted, "csa3": ["order"], "linux": stock}
     new, ordinary = plans.scenario_of(
         made.links[0], made.workloads[0], made.policies[1], made.seed
-    )["groups"]
-    assert new["policy"]["rails"] == ordinary["policy"]["rails"] == wanted
-    assert new["peer_policy"]["rails"] == stock
+    ).groups
+    assert new.policy.rails == ordinary.policy.rails == wanted
+    assert new.peer_policy.rails == stock
 
 
 def test_a_workload_pings_and_a_link_does_not() -> None:
     loaded = plans.load_workload("rrul")
     made = plans.scenario_of(plans.load_link("adsl"), loaded, policy.parse("linux", "test"), 1)
-    assert made["ping_interval_ns"] == loaded.ping_interval_ns == 100 * 10**6
+    assert made.ping_interval_ns == loaded.ping_interval_ns == 100 * 10**6
     assert "ping_interval" not in {key.name for key in schema.link().keys}
 
 

@@ -8,6 +8,7 @@ import signal
 import stat
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,14 @@ import pytest
 import spaces
 from conftest import ROOT, Ackwise, lab_kernel, spawn
 
-from ackwise import engine
+from ackwise import engine, plans
 from ackwise.engine import Cancel
+from ackwise.engine.result import RunResult
+from ackwise.engine.scenario import Scenario
+from ackwise.engine.typed import put
 from ackwise.errors import RunError
 from ackwise.host import files
+from ackwise.plans import policy
 from ackwise.results import hosts
 from ackwise.results.compare import Job
 from ackwise.results.metrics import METRICS
@@ -111,10 +116,11 @@ def test_points_have_the_same_seeds_or_their_own(
 def test_a_cells_key_is_that_of_its_scenario_and_engine(tmp_path: Path) -> None:
     found = rows(made(tmp_path / "d"))
     assert {r["cell"] for r in found} == {r["cell"] for r in rows(made(tmp_path / "again"))}
-    scenario = {"seed": 1}
+    link, workload = plans.load_link("adsl"), plans.load_workload("bulk")
+    scenario = plans.scenario_of(link, workload, policy.parse("linux", "test"), 1)
     here = Simulator.here()
-    assert cell.key(scenario, here) == cell.key(dict(scenario), here)
-    assert cell.key(scenario, here) != cell.key({"seed": 2}, here)
+    assert cell.key(scenario, here) == cell.key(replace(scenario), here)
+    assert cell.key(scenario, here) != cell.key(replace(scenario, seed=2), here)
     assert cell.key(scenario, here) != cell.key(scenario, Simulator("another build"))
 
 
@@ -124,9 +130,9 @@ class Slower(Simulator):
     def check(self) -> None:
         pass
 
-    def simulate(self, job: Job, scenario: dict[str, Any], cancel: Cancel) -> dict[str, Any]:
-        down = scenario["down"] | {"rate_bps": scenario["down"]["rate_bps"] // 2}
-        return super().simulate(job, scenario | {"down": down}, cancel)
+    def simulate(self, job: Job, scenario: Scenario, cancel: Cancel) -> RunResult:
+        slower = put(scenario, "down.rate_bps", scenario.down.rate_bps // 2)
+        return super().simulate(job, slower, cancel)
 
 
 def slower() -> Slower:
@@ -143,7 +149,7 @@ class LikeTheLab(Simulator):
     def check(self) -> None:
         pass
 
-    def simulate(self, job: Job, scenario: dict[str, Any], cancel: Cancel) -> dict[str, Any]:
+    def simulate(self, job: Job, scenario: Scenario, cancel: Cancel) -> RunResult:
         return super().simulate(job, hosts.like_the_lab(scenario), cancel)
 
 

@@ -2,6 +2,7 @@
 """Spaces: what they refuse, which points they have, and what a point means."""
 
 from collections import Counter
+from dataclasses import replace
 from itertools import product
 from math import exp, log
 from pathlib import Path
@@ -228,15 +229,15 @@ def test_values_reach_the_scenario() -> None:
             one("workload.flows.app.bytes", "1MB"),
         ]
     )
-    assert where.link.scenario["down"]["rate_bps"] == 7_000_000
-    assert where.link.scenario["client"]["data_received_ns"] == 3000
+    assert where.link.scenario.down.rate_bps == 7_000_000
+    assert where.link.scenario.client.data_received_ns == 3000
     assert where.workload.duration_ns == 2 * 10**9
     (group,) = where.workload.groups
-    assert (group["count"], group["sender"]["congestion_control"]) == (3, "bbr")
-    assert group["app"]["bytes"] == 10**6
+    assert (group.count, group.sender.congestion_control) == (3, "bbr")
+    assert group.app.bytes == 10**6
     # nothing else has changed, and nothing of the file
     plain = plans.load_link("adsl").scenario
-    assert where.link.scenario["up"] == plain["up"]
+    assert where.link.scenario.up == plain.up
 
 
 def test_a_table_that_the_link_lacks_is_named() -> None:
@@ -257,12 +258,12 @@ def test_asymmetry_and_queues_follow_from_rate_and_round_trip_time() -> None:
     shape = placed(
         [one("queue_bdp", 2.0), one("asymmetry", 10.0), one("rtt", "100ms"), one(RATE, "80mbit")]
     ).link.scenario
-    assert shape["up"]["rate_bps"] == 8_000_000
-    assert shape["down"]["queue_bytes"] == 2 * 80e6 * 0.1 / 8
-    assert shape["up"]["queue_bytes"] == 2 * 8e6 * 0.1 / 8
-    assert shape["down"]["queue_packets"] == shape["up"]["queue_packets"] == 0
+    assert shape.up.rate_bps == 8_000_000
+    assert shape.down.queue_bytes == 2 * 80e6 * 0.1 / 8
+    assert shape.up.queue_bytes == 2 * 8e6 * 0.1 / 8
+    assert shape.down.queue_packets == shape.up.queue_packets == 0
     tiny = placed([one("queue_bdp", 0.001), one(RATE, "1mbit")]).link.scenario
-    assert tiny["down"]["queue_bytes"] == tiny["mtu_bytes"] + tiny["link_overhead_bytes"]
+    assert tiny.down.queue_bytes == tiny.mtu_bytes + tiny.link_overhead_bytes
 
 
 @pytest.mark.parametrize("link", ["adsl", "wan-10ms"])
@@ -274,12 +275,12 @@ def test_a_simulated_ping_takes_the_round_trip_time_of_the_point(link: str) -> N
         links=[link],
     )  # fmt: skip
     idle = plans.load_workload("bulk")
-    scenario = plans.scenario_of(
-        where.link, where.workload, spaces.made().candidates[0].choice, 1
-    ) | {"ping_interval_ns": 10**8}
+    workload = replace(where.workload, ping_interval_ns=10**8)
+    scenario = plans.scenario_of(where.link, workload, spaces.made().candidates[0].choice, 1)
     assert idle.ping_interval_ns == 0
-    found = engine.simulate(scenario)["ping"]["rtt_ns"]["p50"]
-    assert found == pytest.approx(90e6, rel=0.01)
+    ping = engine.simulate(scenario).ping
+    assert ping is not None
+    assert ping.rtt_ns.p50 == pytest.approx(90e6, rel=0.01)
 
 
 def test_a_round_trip_time_below_that_of_the_access_links_is_refused() -> None:

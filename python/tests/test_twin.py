@@ -17,6 +17,9 @@ from test_sweep_show import output
 
 from ackwise import engine, plans
 from ackwise.engine import Cancel
+from ackwise.engine.result import RunResult
+from ackwise.engine.scenario import Lose, OddWrites, Record, Replay, Scenario
+from ackwise.engine.typed import put
 from ackwise.host import files
 from ackwise.lab import compare as lab_compare
 from ackwise.lab.measure import CapturedPacket
@@ -34,20 +37,19 @@ MSS = 1448
 RTT_NS = 10 * MS  # of wan-10ms, without the time that packets take to be sent
 LOSSY = "wan-lossy"
 
-Change = Callable[[dict[str, Any]], None]
+Change = Callable[[Scenario], Scenario]
 
 
-def scenario(link: str, workload: str = "bulk", duration_ms: int = 1000) -> dict[str, Any]:
+def scenario(link: str, workload: str = "bulk", duration_ms: int = 1000) -> Scenario:
     """One run with the kernel's defaults."""
     load = replace(plans.load_workload(workload), duration_ns=duration_ms * MS)
     made = plans.scenario_of(plans.load_link(link), load, policy.parse("linux", "test"), 1)
-    return made | {
-        "series_interval_ns": 10 * MS,
-        "record": {"trace": True, "trace_limit": 1_000_000},
-    }
+    return replace(
+        made, series_interval_ns=10 * MS, record=Record(trace=True, trace_limit=1_000_000)
+    )
 
 
-def simulated(given: dict[str, Any], folder: Path) -> tuple[Flow, dict[str, Any]]:
+def simulated(given: Scenario, folder: Path) -> tuple[Flow, RunResult]:
     """The first flow of a run as its captures show it, and its result."""
     captured = engine.simulate_captured(given)
     captures = {host: folder / f"{host}.pcap" for host in (CLIENT, SERVER)}
@@ -57,8 +59,8 @@ def simulated(given: dict[str, Any], folder: Path) -> tuple[Flow, dict[str, Any]
         captures,
         0,
         sender=SERVER,
-        duration_ns=given["duration_ns"],
-        flow=captured.result["groups"][0]["flows"][0],
+        duration_ns=given.duration_ns,
+        flow=captured.result.groups[0].flows[0],
     )
     assert found is not None
     return found, captured.result
@@ -78,13 +80,13 @@ def flow(*packets: Packet, end_ns: int = 10**9) -> Flow:
 @pytest.mark.parametrize("link", ["lan-10m", LOSSY, "adsl", "wan-reorder"])
 def test_a_flow_on_the_wire_has_what_the_engine_counted(link: str, tmp_path: Path) -> None:
     found, result = simulated(scenario(link, duration_ms=2000), tmp_path)
-    (group,) = result["groups"]
+    (group,) = result.groups
     acks = [p for p in found.sent_by(False) if not p.payload_bytes]
-    assert len(acks) == group["acks_sent"]
-    assert Counter(p.reason for p in acks) == group["acks_by_reason"]
+    assert len(acks) == group.acks_sent
+    assert Counter(p.reason for p in acks) == group.acks_by_reason
     again = [p for p in found.sent_by(True) if p.again]
-    assert len(again) == group["retransmitted_segments"]
-    drops = sum(result["down"][key] for key in ("dropped_queue", "dropped_link"))
+    assert len(again) == group.retransmitted_segments
+    drops = dropped(result)
     lost = sum(p.lost for p in found.sent_by(True))
     # some of the last flight may be lost without a later packet that shows it
     assert drops - 5 <= lost <= drops
@@ -100,12 +102,12 @@ def test_merged_arrivals_are_not_losses(tmp_path: Path) -> None:
 
 def test_a_flow_that_sent_nothing_is_none(tmp_path: Path) -> None:
     given = scenario("lan-10m", duration_ms=10)
-    given["groups"][0]["app"] = {"kind": "replay", "times_ns": [500 * MS], "bytes": [100]}
+    given = put(given, "groups.0.app", Replay(times_ns=(500 * MS,), bytes=(100,)))
     captured = engine.simulate_captured(given)
     captures = {host: tmp_path / f"{host}.pcap" for host in (CLIENT, SERVER)}
     for host, file in captures.items():
         file.write_bytes(getattr(captured, host))
-    (of_flow,) = captured.result["groups"][0]["flows"]
+    (of_flow,) = captured.result.groups[0].flows
     assert wire.read(captures, 0, sender=SERVER, duration_ns=10 * MS, flow=of_flow) is None
 
 
@@ -118,12 +120,12 @@ def test_a_run_does_not_part_from_itself(tmp_path: Path) -> None:
     assert parting.agreed(found, found, []) == len(found.packets) > 500
 
 
-def initial_window_of_9(given: dict[str, Any]) -> None:
-    given["groups"][0].setdefault("sender", {})["initial_window_segments"] = 9
+def initial_window_of_9(given: Scenario) -> Scenario:
+    return put(given, "groups.0.sender.initial_window_segments", 9)
 
 
-def later_by_150_us(given: dict[str, Any]) -> None:
-    given["down"]["delay_ns"] += 150_000
+def later_by_150_us(given: Scenario) -> Scenario:
+    return put(given, "down.delay_ns", given.down.delay_ns + 150_000)
 
 
 @pytest.mark.parametrize(
@@ -140,7 +142,7 @@ def test_runs_part_where_arithmetic_says(
 ) -> None:
     given = scenario("wan-10ms", duration_ms=100)
     here, _ = simulated(given, tmp_path)
-    change(given)
+    given = change(given)
     there, _ = simulated(given, tmp_path)
     first = parting.partings(here, there, 100_000)[0]
     assert (first.how, first.by_sender, first.number) == (TIME, by_sender, number)
@@ -153,7 +155,7 @@ def test_runs_part_where_arithmetic_says(
 def test_an_extra_150_us_do_not_part_runs_within_a_tolerance_of_them(tmp_path: Path) -> None:
     given = scenario("wan-10ms", duration_ms=20)
     here, _ = simulated(given, tmp_path)
-    later_by_150_us(given)
+    given = later_by_150_us(given)
     there, _ = simulated(given, tmp_path)
     assert [p.number for p in parting.partings(here, there, 160_000)][:1] != [1]
 
@@ -192,8 +194,8 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> list[Job]:
     jobs: list[Job] = []
 
     def simulate(
-        job: Job, given: dict[str, Any], _kernel: object, *, keep: Path | None, **_more: object
-    ) -> dict[str, Any]:
+        job: Job, given: Scenario, _kernel: object, *, keep: Path | None, **_more: object
+    ) -> RunResult:
         jobs.append(job)
         return run._in_simulator(job, given, Cancel(), keep)
 
@@ -230,22 +232,22 @@ def test_a_world_beside_itself_has_no_difference() -> None:
 def test_the_simulator_delays_acks_no_longer_than_the_lab(own_ns: int | None, reason: str) -> None:
     """[D-17] A lone segment, and a policy that waits for 192 ms: the lab's limit is 190 ms."""
     given = scenario("wan-10ms")
-    (group,) = given["groups"]
-    group["app"] = {
-        "kind": "odd-writes", "write_bytes": MSS, "writes": 1, "gap_ns": 2000 * MS, "count": 2,
-    }  # fmt: skip
-    group["policy"] = policy.parse("delayed:segments=8,delay_ms=192", "test").for_engine() | {
-        "rails": policy.rails_in_force("delayed", None, "network")
-    }
+    waits = policy.parse("delayed:segments=8,delay_ms=192", "test").for_engine()
+    group = replace(
+        given.groups[0],
+        app=OddWrites(write_bytes=MSS, writes=1, gap_ns=2000 * MS, count=2),
+        policy=replace(waits, rails=policy.rails_in_force("delayed", None, "network")),
+    )
     if own_ns is not None:
-        group["receiver"] = group.get("receiver", {}) | {"ack_delay_max_ns": own_ns}
+        group = put(group, "receiver.ack_delay_max_ns", own_ns)
+    given = replace(given, groups=(group,))
     job: Any = None  # neither asks for it
     both: Any = Both(Simulator.here(), None)  # type: ignore[arg-type]
     for result in (
         run._in_simulator(job, given, Cancel(), None),
         both.simulate(job, given, Cancel()),
     ):
-        assert result["groups"][0]["acks_by_reason"] == {reason: 1}
+        assert result.groups[0].acks_by_reason == {reason: 1}
 
 
 def test_the_yardstick_has_the_seeds_that_follow(stand_in: list[Job]) -> None:
@@ -385,11 +387,17 @@ def test_the_page_shows_what_the_command_prints(ackwise: Ackwise) -> None:
 LOSES = {"loss_ppm": 10_000, "burst_loss": None}
 
 
-def in_place_of_the_kernel(folder: Path, given: dict[str, Any]) -> dict[str, Any]:
-    """The scenario fed with the losses of its own run, and that run's result beside."""
+def in_place_of_the_kernel(folder: Path, given: Scenario) -> tuple[Scenario, RunResult]:
+    """The scenario fed with the losses of its own run, and that run's result."""
     _, result = simulated(given, folder)
     captures = {host: folder / f"{host}.pcap" for host in (CLIENT, SERVER)}
-    return {"fed": same.fed(given, captures), "result": result}
+    return same.fed(given, captures), result
+
+
+def dropped(result: RunResult) -> int:
+    """What was lost on the way down."""
+    assert result.down is not None
+    return result.down.dropped_queue + result.down.dropped_link
 
 
 @pytest.mark.parametrize("change", [{}, {"queue_bytes": 30_000}])
@@ -400,29 +408,30 @@ def test_losses_by_name_are_met_again_without_chance(
     queue that overflows too, although there is none to overflow."""
     given = scenario(LOSSY, duration_ms=4000)
     for way in ("down", "up"):
-        given[way] |= {**LOSES, **change}
-    made = in_place_of_the_kernel(tmp_path, given)
-    before, fed = made["result"], made["fed"] | {"seed": 2}
-    named = len(fed["down"]["lose"])
-    drops = sum(before["down"][key] for key in ("dropped_queue", "dropped_link"))
+        given = put(given, way, {**LOSES, **change})
+    fed, before = in_place_of_the_kernel(tmp_path, given)
+    fed = replace(fed, seed=2)
+    named = len(fed.down.lose)
+    drops = dropped(before)
     assert 0 < drops - 5 <= named <= drops  # of the last flight none is seen to be lost
     again = engine.simulate(fed)
-    assert again["down"]["dropped_queue"] == 0
+    assert again.down is not None
+    assert again.down.dropped_queue == 0
     # a lost packet takes no time on the link, so ACKs come earlier by it
-    assert again["down"]["dropped_link"] >= 0.95 * named
-    was, now = (one["groups"][0] for one in (before, again))
-    assert now["goodput_bps"] == pytest.approx(was["goodput_bps"], rel=0.05)
-    assert now["fast_recoveries"] == pytest.approx(was["fast_recoveries"], abs=2)
+    assert again.down.dropped_link >= 0.95 * named
+    was, now = (one.groups[0] for one in (before, again))
+    assert now.goodput_bps == pytest.approx(was.goodput_bps, rel=0.05)
+    assert now.fast_recoveries == pytest.approx(was.fast_recoveries, abs=2)
 
 
 def test_a_loss_has_the_name_of_its_byte_and_its_turn(tmp_path: Path) -> None:
     given = scenario("wan-10ms", duration_ms=500)
-    wanted = [{"at_bytes": 20 * MSS, "nth": n} for n in (1, 2)]
-    given["down"]["lose"] = wanted
-    given["up"]["lose"] = [{"at_bytes": None, "nth": 7}]
+    wanted = [Lose(at_bytes=20 * MSS, nth=n) for n in (1, 2)]
+    given = put(given, "down.lose", tuple(wanted))
+    given = put(given, "up.lose", (Lose(nth=7),))
     captures = {host: tmp_path / f"{host}.pcap" for host in (CLIENT, SERVER)}
     simulated(given, tmp_path)
-    assert wire.losses(captures) == {SERVER: wanted, CLIENT: given["up"]["lose"]}
+    assert wire.losses(captures) == {SERVER: wanted, CLIENT: list(given.up.lose)}
 
 
 def test_losses_that_cannot_be_fed_are_refused_by_name() -> None:
@@ -445,9 +454,9 @@ def test_simulator_and_kernel_recover_alike_from_the_same_losses(rtt_ms: int) ->
     """As golden/twin/losses/same.toml asks of the median: goodput within 2%, retransmissions within
     2 for each 100 packets lost; here of each link, by one retransmission at least."""
     link = plans.load_link(LOSSY)
-    shape = dict(link.scenario)
+    shape = link.scenario
     for way in ("down", "up"):
-        shape[way] = shape[way] | {"delay_ns": rtt_ms * MS // 2, "rate_bps": 20_000_000}
+        shape = put(shape, way, {"delay_ns": rtt_ms * MS // 2, "rate_bps": 20_000_000})
     made = small_plan(
         links=[replace(link, scenario=shape)], runs=1, policies=[policy.parse("linux", "test")]
     )

@@ -5,14 +5,15 @@ Needs a kernel that `ackwise lab build` made; ACKWISE_LAB_BUILD=1 lets the tests
 """
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from conftest import lab_kernel
 
 from ackwise import engine, plans
+from ackwise.engine.scenario import Scenario
 from ackwise.lab import compare as lab_compare
 from ackwise.lab import run as lab_run
+from ackwise.lab.measure import LabResult
 from ackwise.plans import Plan, policy
 from ackwise.results import compare
 from ackwise.results.compare import Comparison
@@ -70,16 +71,17 @@ def test_pings_wait_as_long_under_load_as_on_the_kernel(workload: str, groups: i
     assert means(here, "ping_rtt_p50_ns") == pytest.approx(waited, rel=PING_BY)
 
 
-def slow_start_ends_here(given: dict[str, Any]) -> float:
+def slow_start_ends_here(given: Scenario) -> float:
     """The first window, in segments, at which slow start ends in the simulator."""
-    (group,) = engine.simulate(given | {"series_interval_ns": 10 * MS})["groups"]
-    found: list[int] = group["flows"][0]["series"]["ssthresh_bytes"]
-    return next(n for n in found if n) / MSS
+    (group,) = engine.simulate(replace(given, series_interval_ns=10 * MS)).groups
+    series = group.flows[0].series
+    assert series is not None
+    return next(n for n in series.ssthresh_bytes if n) / MSS
 
 
-def slow_start_ends_on_the_kernel(result: dict[str, Any]) -> float:
+def slow_start_ends_on_the_kernel(result: LabResult) -> float:
     """The same on the kernel, which counts windows at which HyStart ends it."""
-    counted: dict[str, int] = result["counters"]["server"]
+    counted = result.counters["server"]
     ends = [
         (counted[f"TcpExtTCPHystart{sign}Detect"], counted[f"TcpExtTCPHystart{sign}Cwnd"])
         for sign in ("Train", "Delay")

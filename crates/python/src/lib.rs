@@ -129,6 +129,12 @@ fn scenario_keys() -> PyResult<String> {
     serde_json::to_string(&ackwise_sim::scenario_keys()).map_err(|e| EngineError::new_err(e.to_string()))
 }
 
+/// Every struct of a scenario and a result as JSON: name, text, table (a scenario's), keys.
+#[pyfunction]
+fn classes() -> PyResult<String> {
+    serde_json::to_string(&ackwise_sim::classes()).map_err(|e| EngineError::new_err(e.to_string()))
+}
+
 /// Runs one scenario (JSON) and returns its result (JSON).
 #[pyfunction]
 #[pyo3(signature = (scenario_json, cancel=None))]
@@ -346,6 +352,7 @@ fn _engine(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(reasons, m)?)?;
     m.add_function(wrap_pyfunction!(rails, m)?)?;
     m.add_function(wrap_pyfunction!(scenario_keys, m)?)?;
+    m.add_function(wrap_pyfunction!(classes, m)?)?;
     m.add_function(wrap_pyfunction!(simulate, m)?)?;
     m.add_function(wrap_pyfunction!(simulate_captured, m)?)?;
     m.add("CAPTURE_START_NS", tapped::START_NS)?;

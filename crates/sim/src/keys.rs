@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: MIT
-//! One declaration for each key of a scenario: its type, meaning, default and bounds. `keys!` makes
-//! the struct that serde reads, the check of its bounds and the description for callers from it;
-//! `choice!` does the same for the words of an enum.
+//! One declaration for each key of a scenario or a result: its type, meaning, default and bounds.
+//! `keys!` makes the struct that serde reads or writes, the check of its bounds and the description
+//! for callers from it; `choice!` does the same for the words of an enum.
 
+use crate::result::{
+    ChannelResult, ChannelSeries, FlowResult, GroupResult, HostResult, PingResult, Quantiles, RunResult,
+    Series, Trace,
+};
 use crate::scenario::{
     Access, AppSpec, Bulk, BurstLoss, ChannelSpec, FlowGroup, HostSpec, Lose, OddWrites, Outage, ParetoBulk,
     Process, RandomSpacing, ReceiverSpec, RecordSpec, Reorder, Replay, RequestResponse, Scenario, SenderSpec,
@@ -12,6 +16,7 @@ use ackwise_core::PolicyChoice;
 use serde::de::DeserializeOwned;
 use serde::{Serialize, Serializer};
 use serde_json::{json, Value};
+use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 /// A key as callers may see it.
@@ -94,6 +99,8 @@ impl<T: KeyType> KeyType for Option<T> {
     }
 }
 
+impl<T: KeyType> KeyType for BTreeMap<String, T> {}
+
 impl<T: KeyType> KeyType for Vec<T> {
     fn outside(&self, bounds: Bounds) -> Option<String> {
         self.iter().find_map(|value| value.outside(bounds))
@@ -102,6 +109,10 @@ impl<T: KeyType> KeyType for Vec<T> {
 
 /// A struct of keys.
 pub(crate) trait Table {
+    /// Of the struct.
+    const NAME: &'static str;
+    /// Lines of its comment.
+    const ABOUT: &'static [&'static str];
     const KEYS: &'static [Declared];
 
     /// # Errors
@@ -136,6 +147,8 @@ macro_rules! keys {
         }
 
         impl crate::keys::Table for $name {
+            const NAME: &'static str = stringify!($name);
+            const ABOUT: &'static [&'static str] = &[$($about),*];
             const KEYS: &'static [crate::keys::Declared] = &[
                 $(crate::keys::Declared {
                     name: stringify!($field),
@@ -210,16 +223,35 @@ const LEAST: &str = r#"{
 fn table<T: Table + Serialize + DeserializeOwned>(least: Value) -> Vec<Key> {
     let full: T = serde_json::from_value(least.clone()).expect("all that is required");
     let full = serde_json::to_value(full).expect("serializable");
-    let key = |d: &Declared| Key {
+    let default = |name| least.get(name).is_none().then(|| full[name].clone());
+    T::KEYS.iter().map(|d| Key { default: default(d.name), ..key(d) }).collect()
+}
+
+fn key(d: &Declared) -> Key {
+    Key {
         name: d.name,
         kind: d.kind,
-        text: d.text.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" "),
-        default: least.get(d.name).is_none().then(|| full[d.name].clone()),
+        text: joined(d.text),
+        default: None,
         choices: (d.choices)(),
         bounds: d.bounds,
         disciplines: Vec::new(),
-    };
-    T::KEYS.iter().map(key).collect()
+    }
+}
+
+fn joined(lines: &[&str]) -> String {
+    lines.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ")
+}
+
+/// A struct as callers may see it, for the classes that `tools/classes.py` makes.
+#[derive(Clone, Debug, Serialize)]
+pub struct Class {
+    pub name: &'static str,
+    pub text: String,
+    /// Its table in [`scenario_keys`]; absent: it is of a result, and no key has a default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub table: Option<&'static str>,
+    pub keys: Vec<Key>,
 }
 
 /// The keys of a direction, with the disciplines that some belong to.
@@ -246,32 +278,64 @@ impl Serialize for Tables {
     }
 }
 
+/// A struct of the scenario, described by its table.
+fn class<T: Table + Serialize + DeserializeOwned>(name: &'static str, least: Value) -> Class {
+    Class { name: T::NAME, text: joined(T::ABOUT), table: Some(name), keys: table::<T>(least) }
+}
+
+/// A struct of the result.
+fn found<T: Table>() -> Class {
+    Class { name: T::NAME, text: joined(T::ABOUT), table: None, keys: T::KEYS.iter().map(key).collect() }
+}
+
+fn scenario_classes() -> Vec<Class> {
+    let least: Value = serde_json::from_str(LEAST).expect("JSON");
+    let nothing = || json!({});
+    vec![
+        class::<Scenario>("scenario", least.clone()),
+        Class { keys: channel_keys().to_vec(), ..class::<ChannelSpec>("channel", least["down"].clone()) },
+        class::<BurstLoss>("burst_loss", json!({"enter_ppm": 0, "leave_ppm": 1})),
+        class::<Reorder>("reorder", json!({"probability_ppm": 0, "delay_ns": 0})),
+        class::<Outage>("outage", json!({"start_ns": 0, "length_ns": 1})),
+        class::<Lose>("lose", json!({"nth": 1})),
+        class::<Access>("access", json!({"rate_bps": 1, "delay_ns": 0})),
+        class::<HostSpec>("host", nothing()),
+        class::<Process>("process", nothing()),
+        class::<RecordSpec>("record", nothing()),
+        class::<FlowGroup>("group", least["groups"][0].clone()),
+        class::<SenderSpec>("sender", nothing()),
+        class::<ReceiverSpec>("receiver", nothing()),
+        class::<Bulk>("app.bulk", nothing()),
+        class::<RequestResponse>("app.request-response", json!({"request_bytes": 1, "response_bytes": 1})),
+        class::<RandomSpacing>("app.random-spacing", json!({"packets": 1, "bytes": 1, "max_gap_ns": 0})),
+        class::<OddWrites>("app.odd-writes", json!({"write_bytes": 1, "writes": 1})),
+        class::<ParetoBulk>("app.pareto-bulk", json!({"mean_bytes": 1, "max_bytes": 2})),
+        class::<Replay>("app.replay", json!({"times_ns": [0], "bytes": [1]})),
+    ]
+}
+
 /// Every key of a scenario by table: `scenario` itself, `channel` (`down` and `up`), `sender` ...,
 /// and `app.KIND` for each application.
 pub fn scenario_keys() -> Tables {
-    let least: Value = serde_json::from_str(LEAST).expect("JSON");
-    let nothing = || json!({});
-    Tables(vec![
-        ("scenario", table::<Scenario>(least.clone())),
-        ("channel", channel_keys().to_vec()),
-        ("burst_loss", table::<BurstLoss>(json!({"enter_ppm": 0, "leave_ppm": 1}))),
-        ("reorder", table::<Reorder>(json!({"probability_ppm": 0, "delay_ns": 0}))),
-        ("outage", table::<Outage>(json!({"start_ns": 0, "length_ns": 1}))),
-        ("lose", table::<Lose>(json!({"nth": 1}))),
-        ("access", table::<Access>(json!({"rate_bps": 1, "delay_ns": 0}))),
-        ("host", table::<HostSpec>(nothing())),
-        ("process", table::<Process>(nothing())),
-        ("record", table::<RecordSpec>(nothing())),
-        ("group", table::<FlowGroup>(least["groups"][0].clone())),
-        ("sender", table::<SenderSpec>(nothing())),
-        ("receiver", table::<ReceiverSpec>(nothing())),
-        ("app.bulk", table::<Bulk>(nothing())),
-        ("app.request-response", table::<RequestResponse>(json!({"request_bytes": 1, "response_bytes": 1}))),
-        ("app.random-spacing", table::<RandomSpacing>(json!({"packets": 1, "bytes": 1, "max_gap_ns": 0}))),
-        ("app.odd-writes", table::<OddWrites>(json!({"write_bytes": 1, "writes": 1}))),
-        ("app.pareto-bulk", table::<ParetoBulk>(json!({"mean_bytes": 1, "max_bytes": 2}))),
-        ("app.replay", table::<Replay>(json!({"times_ns": [0], "bytes": [1]}))),
-    ])
+    Tables(scenario_classes().into_iter().filter_map(|c| Some((c.table?, c.keys))).collect())
+}
+
+/// Every struct of a scenario, then every struct of a result.
+pub fn classes() -> Vec<Class> {
+    let mut all = scenario_classes();
+    all.extend([
+        found::<RunResult>(),
+        found::<PingResult>(),
+        found::<GroupResult>(),
+        found::<FlowResult>(),
+        found::<Quantiles>(),
+        found::<Series>(),
+        found::<Trace>(),
+        found::<ChannelResult>(),
+        found::<ChannelSeries>(),
+        found::<HostResult>(),
+    ]);
+    all
 }
 
 #[cfg(test)]
@@ -357,6 +421,26 @@ mod tests {
                 assert!(read.is_err(), "{path}/{name} has a default");
             }
         }
+    }
+
+    /// The keys of a struct are those that serde writes, and each struct in them is described itself.
+    #[test]
+    fn every_struct_of_a_result_is_described() {
+        let all = classes();
+        let names: Vec<_> = all.iter().map(|class| class.name).collect();
+        for class in all.iter().filter(|class| class.table.is_none()) {
+            assert!(!class.text.is_empty(), "{} has no comment", class.name);
+            for key in &class.keys {
+                for word in key.kind.split(|c: char| !c.is_alphanumeric()) {
+                    let ours = word.ends_with("Result") || ["Quantiles", "Series", "Trace"].contains(&word);
+                    assert!(!ours || names.contains(&word), "{}.{}: {word}", class.name, key.name);
+                }
+            }
+        }
+        let written = serde_json::to_value(Quantiles::default()).expect("serializable");
+        let described = all.iter().find(|class| class.name == "Quantiles").expect("described");
+        let keys: std::collections::BTreeSet<_> = described.keys.iter().map(|key| key.name).collect();
+        assert!(written.as_object().expect("a table").keys().map(String::as_str).eq(keys));
     }
 
     #[test]

@@ -36,4 +36,4 @@ pub mod tap;
 
 pub use app::pareto;
 pub use engine::{run, run_tapped, SimError};
-pub use keys::{scenario_keys, Bounds, Key, Tables};
+pub use keys::{classes, scenario_keys, Bounds, Class, Key, Tables};

@@ -1,177 +1,206 @@
 // SPDX-License-Identifier: MIT
 //! The result of a run: a summary, one row for each flow, optional series and traces.
 
+use crate::keys::keys;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// Version of the keys below; grows when one changes its meaning or goes.
 pub const SCHEMA_VERSION: u32 = 1;
 
-#[derive(Clone, Debug, Serialize)]
-pub struct RunResult {
-    pub schema_version: u32,
-    pub seed: u64,
-    /// Simulated time at the end.
-    pub duration_ns: u64,
-    pub events: u64,
-    /// Packets that crossed a link, all links added up.
-    pub packet_hops: u64,
-    pub groups: Vec<GroupResult>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ping: Option<PingResult>,
-    pub down: ChannelResult,
-    pub up: ChannelResult,
-    pub client: HostResult,
-    pub server: HostResult,
+/// A value that the simulator alone can know: a run of the lab, which has the same form, lacks it.
+pub type Simulated<T> = T;
+
+keys! {
+    /// A run.
+    #[derive(Clone, Debug, Serialize)]
+    pub struct RunResult {
+        pub schema_version: u32,
+        pub seed: u64,
+        /// Simulated time at the end.
+        pub duration_ns: u64,
+        pub events: Simulated<u64>,
+        /// Packets that crossed a link, all links added up.
+        pub packet_hops: Simulated<u64>,
+        pub groups: Vec<GroupResult>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub ping: Option<PingResult>,
+        pub down: Simulated<ChannelResult>,
+        pub up: Simulated<ChannelResult>,
+        pub client: HostResult,
+        pub server: HostResult,
+    }
 }
 
-/// Echo requests from the client, up to the last that was answered.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct PingResult {
-    pub sent: u64,
-    pub lost: u64,
-    pub rtt_ns: Quantiles,
+keys! {
+    /// Echo requests from the client, up to the last that was answered.
+    #[derive(Clone, Debug, Default, Serialize)]
+    pub struct PingResult {
+        pub sent: u64,
+        pub lost: u64,
+        pub rtt_ns: Quantiles,
+    }
 }
 
-/// The flows of one group taken together. Rates are over the time from the group's first byte
-/// sent to its last byte delivered.
-#[derive(Clone, Debug, Serialize)]
-pub struct GroupResult {
-    pub name: String,
-    pub policy: String,
-    pub flows_started: u64,
-    pub flows_completed: u64,
-    /// Payload read by the receiving application, all flows.
-    pub delivered_bytes: u64,
-    pub goodput_bps: f64,
-    /// Jain's index of the flows' goodputs; 1 for a single flow.
-    pub fairness: f64,
-    pub segments_received: u64,
-    /// ACK-only segments sent by the data receiver.
-    pub acks_sent: u64,
-    /// ACKs that rode on data of the receiver.
-    pub acks_piggybacked: u64,
-    /// Segments received per ACK (pure or piggybacked).
-    pub segments_per_ack: f64,
-    /// Pure ACKs by reason label, zero counts left out.
-    pub acks_by_reason: BTreeMap<String, u64>,
-    /// Round-trip times measured by the sender.
-    pub rtt_ns: Quantiles,
-    /// From the arrival of a segment at the receiving TCP to the ACK that covers it.
-    pub ack_latency_ns: Quantiles,
-    /// Messages (requests, writes, whole flows): from first write to last byte delivered.
-    pub message_latency_ns: Quantiles,
-    pub retransmitted_segments: u64,
-    pub timeouts: u64,
-    pub fast_recoveries: u64,
-    /// Times in which the sender had data and could not send until a delayed-ACK deadline passed.
-    pub stalls: u64,
-    pub stalled_ns: u64,
-    pub flows: Vec<FlowResult>,
+keys! {
+    /// The flows of one group taken together. Rates are over the time from the group's first byte
+    /// sent to its last byte delivered.
+    #[derive(Clone, Debug, Serialize)]
+    pub struct GroupResult {
+        pub name: String,
+        pub policy: String,
+        pub flows_started: u64,
+        pub flows_completed: u64,
+        /// Payload read by the receiving application, all flows.
+        pub delivered_bytes: u64,
+        pub goodput_bps: f64,
+        /// Jain's index of the flows' goodputs; 1 for a single flow.
+        pub fairness: f64,
+        pub segments_received: u64,
+        /// ACK-only segments sent by the data receiver.
+        pub acks_sent: u64,
+        /// ACKs that rode on data of the receiver.
+        pub acks_piggybacked: u64,
+        /// Segments received per ACK (pure or piggybacked).
+        pub segments_per_ack: f64,
+        /// Pure ACKs by reason label, zero counts left out.
+        pub acks_by_reason: BTreeMap<String, u64>,
+        /// Round-trip times measured by the sender.
+        pub rtt_ns: Quantiles,
+        /// From the arrival of a segment at the receiving TCP to the ACK that covers it.
+        pub ack_latency_ns: Quantiles,
+        /// Messages (requests, writes, whole flows): from first write to last byte delivered.
+        pub message_latency_ns: Quantiles,
+        pub retransmitted_segments: u64,
+        pub timeouts: u64,
+        pub fast_recoveries: Simulated<u64>,
+        /// Times in which the sender had data and could not send until a delayed-ACK deadline passed.
+        pub stalls: Simulated<u64>,
+        pub stalled_ns: Simulated<u64>,
+        pub flows: Vec<FlowResult>,
+    }
 }
 
-#[derive(Clone, Debug, Serialize)]
-pub struct FlowResult {
-    pub start_ns: u64,
-    /// Last byte delivered; 0: none was.
-    pub end_ns: u64,
-    pub delivered_bytes: u64,
-    pub goodput_bps: f64,
-    pub segments_received: u64,
-    pub acks_sent: u64,
-    pub retransmitted_segments: u64,
-    pub timeouts: u64,
-    pub stalls: u64,
-    pub completed: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub series: Option<Series>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub trace: Option<Trace>,
+keys! {
+    /// One flow.
+    #[derive(Clone, Debug, Serialize)]
+    pub struct FlowResult {
+        pub start_ns: u64,
+        /// Last byte delivered; 0: none was.
+        pub end_ns: u64,
+        pub delivered_bytes: u64,
+        pub goodput_bps: f64,
+        pub segments_received: u64,
+        pub acks_sent: u64,
+        pub retransmitted_segments: u64,
+        pub timeouts: u64,
+        pub stalls: Simulated<u64>,
+        pub completed: bool,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub series: Option<Series>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub trace: Option<Trace>,
+    }
 }
 
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct Quantiles {
-    pub samples: u64,
-    pub mean: f64,
-    pub p50: f64,
-    pub p95: f64,
-    pub p99: f64,
-    pub max: f64,
-    /// Histogram: upper bounds and counts of the buckets that are not empty.
-    pub bucket_upper: Vec<u64>,
-    pub bucket_count: Vec<u64>,
+keys! {
+    /// A distribution.
+    #[derive(Clone, Debug, Default, Serialize)]
+    pub struct Quantiles {
+        pub samples: u64,
+        pub mean: f64,
+        pub p50: f64,
+        pub p95: f64,
+        pub p99: f64,
+        pub max: f64,
+        /// Histogram: upper bounds and counts of the buckets that are not empty.
+        pub bucket_upper: Vec<u64>,
+        pub bucket_count: Vec<u64>,
+    }
 }
 
-/// One value for each interval of `series_interval_ns`, from time 0.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct Series {
-    pub time_ns: Vec<u64>,
-    pub delivered_bytes: Vec<u64>,
-    pub acks: Vec<u64>,
-    /// Reason label -> ACKs in the interval.
-    pub acks_by_reason: BTreeMap<String, Vec<u64>>,
-    pub cwnd_bytes: Vec<u64>,
-    /// 0: not set yet.
-    pub ssthresh_bytes: Vec<u64>,
-    pub srtt_ns: Vec<u64>,
-    /// Mean of the RTTs measured in the interval; 0: there were none.
-    pub rtt_ns: Vec<u64>,
-    pub bytes_in_flight: Vec<u64>,
-    pub rcv_wnd_bytes: Vec<u64>,
-    /// Value of the receiver's policy (`ackwise policy show` lists them) -> what it was.
-    pub policy: BTreeMap<String, Vec<u32>>,
+keys! {
+    /// One value for each interval of `series_interval_ns`, from time 0.
+    #[derive(Clone, Debug, Default, Serialize)]
+    pub struct Series {
+        pub time_ns: Vec<u64>,
+        pub delivered_bytes: Vec<u64>,
+        pub acks: Vec<u64>,
+        /// Reason label -> ACKs in the interval.
+        pub acks_by_reason: BTreeMap<String, Vec<u64>>,
+        pub cwnd_bytes: Vec<u64>,
+        /// 0: not set yet.
+        pub ssthresh_bytes: Vec<u64>,
+        pub srtt_ns: Vec<u64>,
+        /// Mean of the RTTs measured in the interval; 0: there were none.
+        pub rtt_ns: Simulated<Vec<u64>>,
+        pub bytes_in_flight: Vec<u64>,
+        pub rcv_wnd_bytes: Vec<u64>,
+        /// Value of the receiver's policy (`ackwise policy show` lists them) -> what it was.
+        pub policy: BTreeMap<String, Vec<u32>>,
+    }
 }
 
-/// Time-sequence points of one flow, in order of time.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct Trace {
-    pub data_time_ns: Vec<u64>,
-    pub data_seq: Vec<u64>,
-    pub data_bytes: Vec<u32>,
-    pub data_retransmitted: Vec<bool>,
-    pub ack_time_ns: Vec<u64>,
-    pub ack_seq: Vec<u64>,
-    pub ack_reason: Vec<String>,
-    /// Data at the receiving TCP: when it came, and the segments of one arrival (GRO).
-    pub arrival_time_ns: Vec<u64>,
-    pub arrival_segments: Vec<u32>,
-    pub truncated: bool,
+keys! {
+    /// Time-sequence points of one flow, in order of time.
+    #[derive(Clone, Debug, Default, Serialize)]
+    pub struct Trace {
+        pub data_time_ns: Vec<u64>,
+        pub data_seq: Vec<u64>,
+        pub data_bytes: Vec<u32>,
+        pub data_retransmitted: Vec<bool>,
+        pub ack_time_ns: Vec<u64>,
+        pub ack_seq: Vec<u64>,
+        pub ack_reason: Vec<String>,
+        /// Data at the receiving TCP: when it came, and the segments of one arrival (GRO).
+        pub arrival_time_ns: Simulated<Vec<u64>>,
+        pub arrival_segments: Simulated<Vec<u32>>,
+        pub truncated: bool,
+    }
 }
 
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct ChannelResult {
-    pub packets: u64,
-    pub bytes: u64,
-    /// Of `bytes`, those of pure ACKs.
-    pub ack_bytes: u64,
-    pub dropped_queue: u64,
-    /// Of `dropped_queue`, pure ACKs.
-    pub acks_dropped_queue: u64,
-    pub dropped_link: u64,
-    /// Marked by the queue instead of dropped (RFC 3168).
-    pub marked: u64,
-    pub acks_filtered: u64,
-    pub max_queue_packets: u64,
-    pub busy_share: f64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub series: Option<ChannelSeries>,
+keys! {
+    /// One direction of the link.
+    #[derive(Clone, Debug, Default, Serialize)]
+    pub struct ChannelResult {
+        pub packets: u64,
+        pub bytes: u64,
+        /// Of `bytes`, those of pure ACKs.
+        pub ack_bytes: u64,
+        pub dropped_queue: u64,
+        /// Of `dropped_queue`, pure ACKs.
+        pub acks_dropped_queue: u64,
+        pub dropped_link: u64,
+        /// Marked by the queue instead of dropped (RFC 3168).
+        pub marked: u64,
+        pub acks_filtered: u64,
+        pub max_queue_packets: u64,
+        pub busy_share: f64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub series: Option<ChannelSeries>,
+    }
 }
 
-/// What waits in a channel's queue at each multiple of `series_interval_ns`, from time 0.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct ChannelSeries {
-    pub time_ns: Vec<u64>,
-    /// Pure ACKs.
-    pub acks: Vec<u32>,
-    /// All other packets.
-    pub data: Vec<u32>,
+keys! {
+    /// What waits in a channel's queue at each multiple of `series_interval_ns`, from time 0.
+    #[derive(Clone, Debug, Default, Serialize)]
+    pub struct ChannelSeries {
+        pub time_ns: Vec<u64>,
+        /// Pure ACKs.
+        pub acks: Vec<u32>,
+        /// All other packets.
+        pub data: Vec<u32>,
+    }
 }
 
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct HostResult {
-    pub cpu_busy_ns: u64,
-    pub cpu_share: f64,
-    /// Processor seconds for each 10^9 bytes delivered, all groups.
-    pub cpu_s_per_gb: f64,
-    pub dropped_backlog: u64,
+keys! {
+    /// A host's processor.
+    #[derive(Clone, Debug, Default, Serialize)]
+    pub struct HostResult {
+        pub cpu_busy_ns: Simulated<u64>,
+        pub cpu_share: Simulated<f64>,
+        /// Processor seconds for each 10^9 bytes delivered, all groups.
+        pub cpu_s_per_gb: Simulated<f64>,
+        pub dropped_backlog: Simulated<u64>,
+    }
 }

@@ -7,12 +7,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from ackwise.engine import typed
 from ackwise.errors import RunError
 from ackwise.host.programs import program
 from ackwise.lab import machine, measure
 from ackwise.lab import run as lab_run
 from ackwise.lab.machine import Kernel
 from ackwise.lab.network import CLIENT, SERVER
+from ackwise_experiments import documents
 from ackwise_experiments.bottleneck import ran
 from ackwise_experiments.bottleneck.account import Account, Chronograph
 
@@ -130,11 +132,11 @@ def run(
 ) -> tuple[Account, dict[str, bytes]]:
     """The account of a run, and its captures by the name of their file."""
     whole = {**scenario, "series_interval_ns": 1}
-    prepared = lab_run.Prepared(whole, "bottleneck", "bottleneck", kernel)
+    prepared = documents.prepared(whole, "bottleneck", "bottleneck", kernel)
     with machine.run_folder(kernel) as folder:
         for name, text in {**prepared.files, **_scripts()}.items():
             machine.put(folder, name, text)
-        limit_s = lab_run.cpu_limit_s(whole)
+        limit_s = lab_run.cpu_limit_s(documents.read(whole))
         machine.run(
             kernel,
             folder,
@@ -144,7 +146,7 @@ def run(
             cpu_limit_s=limit_s,
             cancel=cancel,
         )
-        result = measure.result(folder, whole, prepared.groups_of)
+        result = typed.document(measure.result(folder, prepared.scenario, prepared.groups_of))
         console = (folder / "console").read_text(errors="replace").replace("\r", "")
         direction = scenario["groups"][0]["direction"]
         account = ran.account(

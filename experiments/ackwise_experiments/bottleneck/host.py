@@ -27,6 +27,7 @@ from ackwise.host.programs import (
 )
 from ackwise.lab import traffic
 from ackwise.lab.network import ADDRESS, CLIENT, SERVER
+from ackwise_experiments import documents
 from ackwise_experiments.bottleneck import ran
 from ackwise_experiments.bottleneck.account import SECOND, Account, Chronograph, FlowTimes, Sample
 from ackwise_experiments.bottleneck.priority import hurry
@@ -158,7 +159,7 @@ def run(scenario: Mapping[str, Any]) -> tuple[Account, dict[str, bytes]]:
     Raises InputError when this host cannot carry it, RunError when a program failed.
     """
     check()
-    prepared = traffic.build(dict(scenario), "bottleneck", {})
+    prepared = traffic.build(documents.read(dict(scenario)), "bottleneck", {})
     with temporary_folder() as folder, ExitStack() as stack, ExitStack() as recorded:
         inside = {
             end: stack.enter_context(namespaces.namespace(end[0])) for end in (SERVER, CLIENT)
@@ -175,6 +176,8 @@ def run(scenario: Mapping[str, Any]) -> tuple[Account, dict[str, bytes]]:
         _await(ends, _TRANSFER)
         start_ns = time.monotonic_ns() + _SOON_NS
         path = {name: scenario[name] for name in ("down", "up", "seed")}
+        for way, lines in documents.extras(dict(scenario)).tc.items():
+            path[way] = {**path[way], "tc": lines}
         _say(line, path | {"start_ns": start_ns, "router": str(captures["router"])})
         times = {"start_ns": start_ns, "duration_ns": scenario["duration_ns"]}
         _say(ends, inside | times | {"steps": prepared.steps})

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ackwise_experiments import documents
 from ackwise_experiments.bottleneck import proof
 from ackwise_experiments.bottleneck.draw import Draw
 from ackwise_experiments.bottleneck.scenario import (
@@ -210,9 +211,10 @@ def _policer(draw: Draw) -> Scenario:
         f"qdisc add dev PORT root handle 1: tbf rate {round(given)}bit "
         f"burst {round(bucket)} limit 1600"
     )
-    down = way(rate, rtt_ms, 1000, tc=[tc])
+    link = way(rate, rtt_ms, 1000)
     sender = {"congestion_control": draw.choose("sender", LOSS_BASED)}
-    return build(draw.world, 10, down, way(rate, rtt_ms, 1000), [group(BULK, sender)])
+    extras = {documents.EXTRAS: {"tc": {"down": [tc]}}}
+    return build(draw.world, 10, link, link, [group(BULK, sender)], **extras)
 
 
 def _sending_application(draw: Draw) -> Scenario:

@@ -125,7 +125,7 @@ class Way:
 
 
 def _policer(channel: Mapping[str, Any]) -> TokenBucket | None:
-    """Of a scenario's `tc` lines, one `tbf` is understood."""
+    """Of the `tc` lines of a direction, one `tbf` is understood."""
     lines = channel.get("tc", ())
     if not lines:
         return None

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from statistics import median
 from typing import Any
 
+from ackwise_experiments import documents
 from ackwise_experiments.bottleneck.account import Account, Sample
 from ackwise_experiments.bottleneck.scenario import MSS_BYTES, payload_bps, rtt_ns
 
@@ -135,7 +136,7 @@ def full_link(_scenario: Scenario, account: Account, from_ns: int, to_ns: int) -
 
 def policer(scenario: Scenario, account: Account, from_ns: int, to_ns: int) -> float:
     """The token bucket drops, and on average gives what it was told to."""
-    (words,) = scenario["down"]["tc"]
+    (words,) = scenario[documents.EXTRAS]["tc"]["down"]
     given = float(re.search(r"rate (\d+)bit", words)[1])  # type: ignore[index]
     rate = account.rate_bps(from_ns, to_ns)
     if not account.down_dropped or rate > 1.05 * given:

@@ -4,6 +4,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ackwise.engine import typed
 from ackwise.plans import policy
 from ackwise_experiments.bottleneck.account import SECOND
 
@@ -44,7 +45,7 @@ def group(app: Keys, sender: Keys | None = None, receiver: Keys | None = None, *
         "name": "transfer",
         "count": 1,
         "direction": "down",
-        "policy": policy.parse("linux", "bottleneck").for_engine(),
+        "policy": typed.document(policy.parse("linux", "bottleneck").for_engine()),
         "sender": dict(sender or {}),
         "receiver": dict(receiver or {}),
         "app": dict(app),

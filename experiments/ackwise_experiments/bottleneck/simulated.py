@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
-from ackwise import engine
+from ackwise.engine import typed
+from ackwise_experiments import documents
 from ackwise_experiments.bottleneck import ran
 from ackwise_experiments.bottleneck.account import Account
 from ackwise_experiments.bottleneck.scenario import payload_bps
@@ -31,8 +32,8 @@ def _busy(
 
 def run(scenario: Mapping[str, Any]) -> tuple[Account, dict[str, bytes]]:
     """The account of a run, and its captures by the name of their file."""
-    captured = engine.simulate_captured(dict(scenario))
-    result = captured.result
+    captured = documents.captured(dict(scenario))
+    result = typed.document(captured.result)
     direction = scenario["groups"][0]["direction"]
     (first, *_) = result["groups"][0]["flows"]
     series = result[direction]["series"]

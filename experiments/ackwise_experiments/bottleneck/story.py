@@ -11,6 +11,7 @@ added. Its receive window of 3 145 728 bytes is half of `tcp_rmem`. All other fi
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ackwise_experiments import documents
 from ackwise_experiments.bottleneck import proof
 from ackwise_experiments.bottleneck.account import Account
 from ackwise_experiments.bottleneck.case import JUDGING, Case
@@ -95,10 +96,11 @@ class Step:
             made = build(world, seconds, link, link, groups)
         else:
             made = build(world, seconds, link, link, [group(WRITES, {"nagle": "off"})])
-            made["sysctls"] = {
+            sysctls = {
                 "tcp_wmem": f"4096 16384 {round(self.in_flight_bytes / MEAN_FILL / LAB_SHARE)}",
                 "tcp_rmem": f"4096 {FIRST_RECEIVE_BYTES} {round(self.window_bytes / LAB_SHARE)}",
             }
+            made[documents.EXTRAS] = {"sysctls": sysctls}
         return made | {"link_overhead_bytes": FRAME_BYTES}
 
 

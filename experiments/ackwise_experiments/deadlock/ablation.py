@@ -8,7 +8,7 @@ from typing import Any
 
 from ackwise import engine
 from ackwise.plans import policy
-from ackwise_experiments import check
+from ackwise_experiments import check, documents
 from ackwise_experiments.check import Basis, Check, Kind, Origin
 from ackwise_experiments.deadlock.transfers import (
     A3,
@@ -83,7 +83,7 @@ def short(run: RunTransfers) -> Observed:
 def without_flight(made: dict[str, Any]) -> dict[str, Any]:
     """A transfer on a kernel of the lab whose connections lack the rail."""
     bit = [rail["name"] for rail in engine.rails()].index("flight")
-    return made | {"sysctls": {RAIL_OFF: 1 << bit}}
+    return made | {documents.EXTRAS: {"sysctls": {RAIL_OFF: 1 << bit}}}
 
 
 def railless(run: RunTransfers) -> Observed:

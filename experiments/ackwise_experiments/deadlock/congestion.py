@@ -13,7 +13,7 @@ from typing import Any
 
 from ackwise import plans
 from ackwise.results.stats import mean_of
-from ackwise_experiments import check
+from ackwise_experiments import check, documents
 from ackwise_experiments.check import Basis, Check, Kind, Origin
 from ackwise_experiments.figure import Figure, Panel, Series
 from ackwise_experiments.runner import Runner
@@ -83,7 +83,7 @@ class ThroughputCurve:
 def _scenario(setting: BufferSetting, policy: str, run: int, congested: bool) -> dict[str, Any]:
     plan = plans.load_plan(PLAN)
     chosen = next(p for p in plan.policies if p.name == policy)
-    made = plans.scenario_of(
+    made = documents.scenario_of(
         plan.links[0], plan.workloads[0], chosen, run + 1, series_interval_ns=NS
     )
     group = made["groups"][0]

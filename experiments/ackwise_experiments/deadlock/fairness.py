@@ -6,7 +6,7 @@ from typing import Any
 
 from ackwise import plans
 from ackwise.results.stats import Estimate, mean_of
-from ackwise_experiments import check
+from ackwise_experiments import check, documents
 from ackwise_experiments.check import Basis, Check, Kind, Origin
 from ackwise_experiments.figure import Figure, Panel, Series
 from ackwise_experiments.runner import Runner
@@ -52,7 +52,7 @@ def run(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
             for chosen in plan.policies if chosen.name in (NEW, ordinary)
             for seed in plan.seeds
         ]  # fmt: skip
-        scenarios = [plans.scenario_of(*job[1:]) for job in jobs]
+        scenarios = [documents.scenario_of(*job[1:]) for job in jobs]
         rates: dict[ReceiverMix, list[tuple[list[float], list[float]]]] = {}
         for job, result in zip(jobs, runner.simulate(name, scenarios), strict=True):
             rates.setdefault(job[0], []).append(_flows(result))

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from itertools import combinations, product
 from typing import Any
 
-from ackwise import deadlock, engine
+from ackwise import deadlock
 from ackwise.deadlock import HEADER_BYTES, STALLS, Pair
-from ackwise.engine import Cancel
+from ackwise.engine import Cancel, typed
 from ackwise.plans import policy
-from ackwise_experiments import check
+from ackwise_experiments import check, documents
 from ackwise_experiments.check import Basis, Check, Kind, Origin
 from ackwise_experiments.figure import Figure, Grid
 from ackwise_experiments.runner import Runner
@@ -136,7 +136,7 @@ def scenario(pair: Pair, times: int = 1) -> dict[str, Any]:
             {
                 "name": "pair",
                 "count": 1,
-                "policy": pair.policy.for_engine(),
+                "policy": typed.document(pair.policy.for_engine()),
                 "app": app,
                 "sender": {
                     "congestion_control": "reno",
@@ -204,7 +204,7 @@ def compared(pair: Pair, cancel: Cancel | None = None) -> ComparedPair:
     verdict = deadlock.judge(pair)
     predicted = verdict["answer"] == STALLS
     for times in (1, LONGER):
-        result = engine.simulate(scenario(pair, times), cancel)
+        result = documents.simulate(scenario(pair, times), cancel)
         simulated = stalls(pair, result, times) >= REPEATED
         if simulated == predicted:
             break
@@ -232,7 +232,7 @@ def rule_that_decides(pair: Pair) -> str:
 def fitting_segments(pair: Pair) -> set[int]:
     """Sizes of short segments in a simulation, as both conditions of equation 2 need them: too
     small to bring an ACK, and so large that less than a segment of the send buffer is left."""
-    trace = engine.simulate(scenario(pair))["groups"][0]["flows"][0]["trace"]
+    trace = documents.simulate(scenario(pair))["groups"][0]["flows"][0]["trace"]
     trigger = min(2 * pair.mss_bytes, 0.35 * pair.recv_buffer_bytes)
     largest = min(pair.mss_bytes - 1, trigger)
     return {

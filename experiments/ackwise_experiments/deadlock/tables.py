@@ -15,9 +15,8 @@ from itertools import product
 from statistics import fmean, median
 from typing import Any
 
-from ackwise import engine
 from ackwise.engine import Cancel
-from ackwise_experiments import check
+from ackwise_experiments import check, documents
 from ackwise_experiments.check import Basis, Check, Kind, Origin
 from ackwise_experiments.figure import Figure, Grid
 from ackwise_experiments.reference import BufferPair, table_15_1, table_15_2
@@ -132,7 +131,7 @@ def bytes_per_s(result: dict[str, Any]) -> float:
 
 def cell(scenarios: Sequence[dict[str, Any]], cancel: Cancel) -> float:
     """Mean throughput of the runs of one cell, bytes a second."""
-    return fmean(bytes_per_s(engine.simulate(made, cancel)) for made in scenarios)
+    return fmean(bytes_per_s(documents.simulate(made, cancel)) for made in scenarios)
 
 
 def _delack(pair: BufferPair, path: TransferPath, clock_ms: int, runs: int) -> list[dict[str, Any]]:

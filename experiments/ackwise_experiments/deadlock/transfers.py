@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from itertools import pairwise, product
 from typing import Any
 
+from ackwise.engine import typed
 from ackwise.plans import policy
+from ackwise_experiments import documents
 
 STOCK = "linux"
 TEXTBOOK = "delayed:segments=2,delay_ms=40"  # RFC 1122, nothing else
@@ -35,7 +37,8 @@ HEADER_BYTES = 52  # with timestamps
 TRACE_LIMIT = 40_000
 
 REQUESTS = 100
-ANSWER = {"request_bytes": 200, "response_bytes": 1200, "write_bytes": 800, "count": REQUESTS}
+ANSWER = {"request_bytes": 200, "response_bytes": 1200, "count": REQUESTS}
+WRITE_BYTES = 800  # of an answer, in the lab
 ANSWER_MTU = 1500
 ANSWER_BUFFERS = {"send": 4096 * KIB, "receive": 1024 * KIB}
 
@@ -94,7 +97,7 @@ def scenario(
                 "name": "pair",
                 "count": 1,
                 "direction": "down",
-                "policy": policy.parse(spec, "linux-deadlock").for_engine(),
+                "policy": typed.document(policy.parse(spec, "linux-deadlock").for_engine()),
                 "app": dict(app),
                 "sender": {"congestion_control": "cubic", **sender},
                 "receiver": {"recv_buffer_bytes": receive_bytes, "recv_buffer_max_bytes": 0},
@@ -119,7 +122,8 @@ def answer(spec: str, think_ms: int) -> dict[str, Any]:
     """Responses in two writes, to a client that waits so long before its next request."""
     app = {"kind": "request-response", "think_ns": think_ms * 10**6, **ANSWER}
     sender = {"nagle": "minshall", "send_buffer_bytes": ANSWER_BUFFERS["send"]}
-    return scenario(spec, app, ANSWER_MTU, sender, ANSWER_BUFFERS["receive"])
+    made = scenario(spec, app, ANSWER_MTU, sender, ANSWER_BUFFERS["receive"])
+    return made | {documents.EXTRAS: {"write_bytes": WRITE_BYTES}}
 
 
 def answered_ms(result: dict[str, Any]) -> float:

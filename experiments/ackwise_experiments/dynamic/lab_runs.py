@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ackwise import engine, plans
-from ackwise.engine import Cancel
+from ackwise.engine import Cancel, typed
 from ackwise.errors import RunError
 from ackwise.host.leftovers import temporary_folder
-from ackwise.lab import run as lab_run
 from ackwise.lab.measure import SERVER_PORT, read_capture
 from ackwise.lab.network import CLIENT
 from ackwise.plans import policy
 from ackwise.results.hosts import like_the_lab
+from ackwise_experiments import documents
 from ackwise_experiments.changes import Scenario
 from ackwise_experiments.dynamic.arrivals import KINDS, PACKETS, PAYLOAD_BYTES
 from ackwise_experiments.dynamic.given import random_of
@@ -145,7 +145,7 @@ def with_rails_of_the_kernel(made: Scenario) -> Scenario:
     for group in made["groups"]:
         name = group["policy"]["name"]
         group["policy"]["rails"] = policy.rails_in_force(name, None, "network")
-    return like_the_lab(made)
+    return documents.of(like_the_lab(documents.read(made)))
 
 
 # --- from a capture -------------------------------------------------------------------------------
@@ -188,7 +188,7 @@ def _replayed(
 ) -> list[float]:
     """Cost of a policy on the arrivals of each connection, relative to the best schedule's."""
     options = replay_options([], rho, 0) | {
-        "policies": [chosen.for_engine()],
+        "policies": [typed.document(chosen.for_engine())],
         "traced_directions": len(best),
     }
     totals = [0.0] * len(best)
@@ -221,7 +221,7 @@ def _ran(
 ) -> tuple[list[SimulatedConnection], dict[str, int]]:
     """Its connections, and why the receiving host's ACKs left; keeps the capture in `folder`."""
     label = f"RTT {item.rtt}, {item.case.policy}"
-    result = lab_run.simulate(item.made, label, label, runner.kernel, cancel=cancel, keep=folder)
+    result = documents.in_lab(item.made, label, label, runner.kernel, cancel=cancel, keep=folder)
     counted = result["counters"][CLIENT]
     reasons = {n.removeprefix("TcpAck"): c for n, c in counted.items() if n.startswith("TcpAck")}
     reasons.pop("piggyback", None)  # not a pure ACK
@@ -274,7 +274,7 @@ def _curve(
 
 
 def _simulated(made: Scenario, cancel: Cancel) -> list[SimulatedConnection]:
-    return [connection({"groups": [group]}) for group in engine.simulate(made, cancel)["groups"]]
+    return [connection({"groups": [group]}) for group in documents.simulate(made, cancel)["groups"]]
 
 
 def costs(runner: LabRunner, size: LabSize) -> Costs:
@@ -324,7 +324,7 @@ def streaming(runner: LabRunner, size: LabSize) -> tuple[Streamed, Streamed]:
     made = [streamed(*key, size) for key in keys]
 
     def simulated(one: Scenario, cancel: Cancel) -> list[float]:
-        return times_ns(engine.simulate(with_rails_of_the_kernel(one), cancel))
+        return times_ns(documents.simulate(with_rails_of_the_kernel(one), cancel))
 
     sizes = list(product(size.request_bytes, range(size.requests)))
     by_place: list[Streamed] = []

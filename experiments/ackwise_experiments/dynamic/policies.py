@@ -7,6 +7,7 @@ from math import e
 from typing import Any, NamedTuple
 
 from ackwise import engine
+from ackwise.engine import typed
 from ackwise.errors import RunError
 from ackwise.plans import policy
 from ackwise.results.stats import estimate
@@ -130,7 +131,7 @@ def choice(case: LimitedPolicy, rho: int) -> policy.PolicyChoice:
 def replay_options(cases: Iterable[LimitedPolicy], rho: int, seed: int) -> dict[str, Any]:
     """What the engine's replay takes."""
     return {
-        "policies": [choice(case, rho).for_engine() for case in cases],
+        "policies": [typed.document(choice(case, rho).for_engine()) for case in cases],
         "price": {"rho_permille": rho, "unit_ns": UNIT_NS},
         "seed": seed,
     }

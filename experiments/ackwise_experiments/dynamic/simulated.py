@@ -9,6 +9,7 @@ from ackwise import engine, plans
 from ackwise.errors import RunError
 from ackwise.plans import policy
 from ackwise.results.stats import Estimate, paired_percent
+from ackwise_experiments import documents
 from ackwise_experiments.dynamic import arrivals
 from ackwise_experiments.dynamic.arrivals import KINDS, PAYLOAD_BYTES
 from ackwise_experiments.dynamic.given import random_of
@@ -85,7 +86,7 @@ def replayed(
     link: plans.Link, chosen: policy.PolicyChoice, times: list[int], seed: int
 ) -> dict[str, Any]:
     """A scenario in which the server writes a full segment at each of these times."""
-    scenario = plans.scenario_of(
+    scenario = documents.scenario_of(
         link, plans.load_workload("random-spacing"), chosen, seed, trace_limit=100 * len(times)
     )
     scenario["groups"][0]["app"] = {
@@ -99,7 +100,7 @@ def replayed(
 
 def clocked(link: plans.Link, chosen: policy.PolicyChoice, seed: int) -> dict[str, Any]:
     """A scenario in which each packet waits for the previous one's ACK: a window of one."""
-    scenario = plans.scenario_of(
+    scenario = documents.scenario_of(
         link, plans.load_workload("random-spacing"), chosen, seed,
         trace_limit=100 * arrivals.PACKETS,
     )  # fmt: skip
@@ -170,7 +171,7 @@ def requested(
 ) -> dict[str, Any]:
     """One request and one response of `wanted` bytes on a new connection."""
     chosen = policy.parse(spec, "reproduce dynamic")
-    scenario = plans.scenario_of(link, plans.load_workload("request-response"), chosen, seed)
+    scenario = documents.scenario_of(link, plans.load_workload("request-response"), chosen, seed)
     group = scenario["groups"][0]
     group["receiver"] = {**group.get("receiver", {}), "recv_buffer_max_bytes": window_bytes}
     group["app"] = {

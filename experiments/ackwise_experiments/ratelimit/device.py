@@ -8,10 +8,11 @@ from itertools import pairwise
 from typing import Any
 
 from ackwise import plans
+from ackwise.engine.typed import put
 from ackwise.lab import cost
 from ackwise.lab.cost import EXACT, SEGMENT_BYTES, PacketCosts
 from ackwise.plans import policy
-from ackwise_experiments import check
+from ackwise_experiments import check, documents
 from ackwise_experiments.check import Basis, Check, Kind, Origin
 from ackwise_experiments.experiment import Experiment, Outcome
 from ackwise_experiments.figure import Figure, Panel, Series
@@ -69,10 +70,10 @@ def scenario(
     """One transfer on a machine, `exact`: with as many ACKs as the policy asks for. `machine` and
     `pace_bps` are read by the runner."""
     link = plans.load_link("lan-1g")
-    shape = dict(link.scenario)
+    shape = link.scenario
     for way in ("down", "up"):
-        shape[way] = {**shape[way], "delay_ns": delay_ns}
-    made = plans.scenario_of(
+        shape = put(shape, way, {"delay_ns": delay_ns})
+    made = documents.scenario_of(
         replace(link, scenario=shape),
         replace(plans.load_workload("bulk"), duration_ns=round(seconds * SECOND)),
         policy.parse(spec, "reproduce ratelimit"),
@@ -80,7 +81,7 @@ def scenario(
         series_interval_ns=1,
     )
     made |= {"machine": machine, "pace_bps": pace_bps}
-    return made | {"sysctls": EXACT} if exact else made
+    return made | {documents.EXTRAS: {"sysctls": EXACT}} if exact else made
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Any
 
 from ackwise import plans
 from ackwise.plans import policy
+from ackwise_experiments import documents
 
 # Links whose costs were fitted to the published gains, for illustrations of them. Nothing else uses
 # them: the shipped links of slow machines have costs that were counted.
@@ -98,7 +99,7 @@ def scenario(link: str, spec: str, seconds: float, *, series: bool = False) -> d
     """One long transfer over a shipped link, or one of FITTED."""
     fitted = FITTED / f"{link}.toml"
     workload = replace(plans.load_workload("bulk"), duration_ns=round(seconds * SECOND))
-    return plans.scenario_of(
+    return documents.scenario_of(
         plans.load_link(str(fitted) if fitted.exists() else link),
         workload,
         policy.parse(spec, "reproduce ratelimit"),

@@ -4,7 +4,8 @@ long a transfer lasts. Loss is what its own runs sweep, and the LAN takes too lo
 
 from collections.abc import Sequence
 
-from ackwise import engine, plans
+from ackwise import plans
+from ackwise.engine.scenario import Receiver
 from ackwise.results.stats import Estimate, mean_of
 from ackwise_experiments import changes
 from ackwise_experiments.band import Headline, Settings, bands, measured, shown
@@ -47,7 +48,7 @@ def _windows(factor: float) -> Change:
     def change(made: Scenario) -> None:
         for group in made["groups"]:
             receiver = group.get("receiver", {})
-            most = engine.filled("receiver", receiver)["recv_buffer_max_bytes"]
+            most = Receiver(**receiver).recv_buffer_max_bytes
             group["receiver"] = {**receiver, "recv_buffer_max_bytes": round(most * factor)}
 
     return change

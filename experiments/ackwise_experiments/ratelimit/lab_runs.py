@@ -6,7 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ackwise import plans
+from ackwise.engine.typed import put
 from ackwise.plans import Link, policy
+from ackwise_experiments import documents
 from ackwise_experiments.check import Basis, Kind, Origin
 
 SECOND = 10**9
@@ -67,11 +69,10 @@ def kernel_run(result: Mapping[str, Any]) -> KernelRun:
 
 def with_way(link: Link, **keys: Any) -> Link:
     """The link with deep queues both ways, and `keys` of the engine set for the way down."""
-    shape = dict(link.scenario)
+    shape = link.scenario
     for way in ("down", "up"):
-        shape[way] = {**shape[way], "queue_packets": DEEP_QUEUE, "queue_bytes": 0}
-    shape["down"] |= keys
-    return replace(link, scenario=shape)
+        shape = put(shape, way, {"queue_packets": DEEP_QUEUE, "queue_bytes": 0})
+    return replace(link, scenario=put(shape, "down", keys))
 
 
 def deep(name: str, **faults: Any) -> Link:
@@ -90,7 +91,7 @@ def scenario(
     series: bool = False,
 ) -> dict[str, Any]:
     """One run: a link, a policy, a sender."""
-    made = plans.scenario_of(
+    made = documents.scenario_of(
         link,
         replace(plans.load_workload(workload), duration_ns=round(seconds * SECOND)),
         policy.parse(spec, "reproduce ratelimit"),

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from ackwise import plans
 from ackwise.gateway.linklayer import LAYERS, LinkLayer
 from ackwise.plans import Link, Plan, Workload, policy
 from ackwise.results.stats import Estimate, mean_of
+from ackwise_experiments import documents
 from ackwise_experiments.changes import Scenario
 from ackwise_experiments.check import Check, between, grouped, within
 from ackwise_experiments.figure import Figure, Panel, Series
@@ -56,7 +56,7 @@ def scenario(
 ) -> Scenario:
     """What the engine runs: `workload` on `link` with only `flows` of its groups."""
     chosen = policy.parse(policy_text, "separation")
-    made = plans.scenario_of(link, workload, chosen, seed, series_interval_ns=BIN_NS)
+    made = documents.scenario_of(link, workload, chosen, seed, series_interval_ns=BIN_NS)
     made["groups"] = [g for g in made["groups"] if g["name"] in flows]
     return made
 
@@ -136,7 +136,7 @@ def four_cases(runner: Runner, plan: Plan, policy_text: str) -> FourCases:
         made.append(one)
     results = runner.simulate(f"four cases, {policy_text}", made)
     found = {case: results[i * plan.runs : (i + 1) * plan.runs] for i, case in enumerate(CASES)}
-    return FourCases(links[FIFO_LINK].scenario["up"]["rate_bps"], found)
+    return FourCases(links[FIFO_LINK].scenario.up.rate_bps, found)
 
 
 def case_checks(every: FourCases, second: FourCases) -> Iterator[Check]:

@@ -8,6 +8,7 @@ from itertools import product
 from typing import Any
 
 from ackwise import plans
+from ackwise.engine import typed
 from ackwise.gateway.linklayer import line_bps
 from ackwise.plans import Plan, policy
 from ackwise.results.stats import Estimate, mean_of
@@ -49,7 +50,7 @@ def _pipes(key: str, value: Any, *sides: str) -> Change:
 
 def _receivers(policy_text: str, *flows: str) -> Change:
     def change(one: Scenario) -> None:
-        chosen = policy.parse(policy_text, "separation").for_engine()
+        chosen = typed.document(policy.parse(policy_text, "separation").for_engine())
         for flow in one["groups"]:
             if flow["name"] in flows:
                 flow["policy"] = chosen

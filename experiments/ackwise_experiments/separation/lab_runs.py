@@ -13,6 +13,7 @@ from typing import Any
 
 from ackwise import plans
 from ackwise.results.stats import Estimate, mean_of
+from ackwise_experiments import documents
 from ackwise_experiments.changes import Scenario
 from ackwise_experiments.runner import Runner
 from ackwise_experiments.separation import model
@@ -101,9 +102,8 @@ def scenario(job: GatewayJob, seed: int) -> Scenario:
         "duration_ns": line.duration_ns,
         "series_interval_ns": line.duration_ns // 100,
         "ping_interval_ns": line.ping_ns,
-        "paths_from_ns": line.settled_ns,
-        "sysctls": dict(job.hosts.sysctls),
     }
+    extras: dict[str, Any] = {"paths_from_ns": line.settled_ns, "sysctls": dict(job.hosts.sysctls)}
     set_link_layer(made, line.layer)
     for way, rate_bps in (("up", line.up_bps), ("down", line.down_bps)):
         made[way] |= {"rate_bps": rate_bps, "delay_ns": line.delay_ns}
@@ -117,8 +117,8 @@ def scenario(job: GatewayJob, seed: int) -> Scenario:
         group["sender"] |= {**job.hosts.sender, "max_window_segments": window}
     lines = queues(job.queue, line)
     if lines:
-        made["up"]["tc"] = lines
-    return made
+        extras["tc"] = {"up": lines}
+    return made | {documents.EXTRAS: extras}
 
 
 def settled_run(job: GatewayJob, result: dict[str, Any]) -> SettledRun:

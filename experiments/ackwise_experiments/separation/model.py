@@ -67,10 +67,10 @@ def compare(
     plan = plans.load_plan("separation")
     shape = next(link for link in plan.links if link.name == FIFO_LINK).scenario
     link = model.AccessLink(
-        down_bps=shape["down"]["rate_bps"],
-        up_bps=shape["up"]["rate_bps"],
-        queue_packets=shape["up"]["queue_packets"],
-        round_trip_ns=shape["up"]["delay_ns"] + shape["down"]["delay_ns"],
+        down_bps=shape.down.rate_bps,
+        up_bps=shape.up.rate_bps,
+        queue_packets=shape.up.queue_packets,
+        round_trip_ns=shape.up.delay_ns + shape.down.delay_ns,
         window_packets=WINDOW_PACKETS,
     )
     base = link.down_bps / link.up_bps

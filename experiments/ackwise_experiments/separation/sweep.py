@@ -114,7 +114,7 @@ def sweep(
     for one in made:
         change_senders(**(sender or {}))(one)
     results = iter(runner.simulate(f"sweep over asymmetry, {policy_text}", made))
-    up_bps = link.scenario["up"]["rate_bps"]
+    up_bps = link.scenario.up.rate_bps
 
     def ack_percent(result: Result) -> float:
         return float(result["up"]["ack_bytes"] * 8e11 / result["duration_ns"] / up_bps)

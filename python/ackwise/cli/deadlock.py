@@ -71,13 +71,12 @@ def _pair(asked: _Ends) -> "Pair":
     )
     if asked.link:
         shape = plans.load_link(asked.link).scenario
-        up, down = shape["up"], shape["down"]
-        mss = shape["mtu_bytes"] - shape["ip_tcp_header_bytes"]
+        mss = shape.mtu_bytes - shape.ip_tcp_header_bytes
         pair = replace(
             pair,
             mss_bytes=pair.mss_bytes or min(mss, _MSS_BYTES_MAX),
-            rtt_ns=max(up["delay_ns"] + down["delay_ns"], _RTT_NS_MIN),
-            rate_bps=down["rate_bps"],
+            rtt_ns=max(shape.up.delay_ns + shape.down.delay_ns, _RTT_NS_MIN),
+            rate_bps=shape.down.rate_bps,
         )
     if not pair.mss_bytes:
         raise InputError("--mss: is missing; give a size like 1460B, or a --link to take it from")

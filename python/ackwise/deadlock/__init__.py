@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ackwise import engine
+from ackwise.engine import typed
 from ackwise.plans import policy
 from ackwise.plans.policy import PolicyChoice
 
@@ -92,7 +93,7 @@ class Pair:
         keys = ("mss_bytes", "send_buffer_bytes", "recv_buffer_bytes", "nagle", "socket")
         more = ("write_bytes", "rtt_ns", "rate_bps", "timestamps", "transfer_bytes")
         return {key: getattr(self, key) for key in keys + more} | {
-            "policy": self.policy.for_engine(),
+            "policy": typed.document(self.policy.for_engine()),
             "header_bytes": HEADER_BYTES,
             "without": list(self.without),
         }

@@ -11,6 +11,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ackwise.engine import typed
+from ackwise.engine.result import RunResult
+from ackwise.engine.scenario import Scenario
 from ackwise.errors import InputError, RunError, printable
 
 if TYPE_CHECKING:
@@ -93,17 +96,6 @@ def scenario_keys() -> dict[str, list[dict[str, Any]]]:
     return tables
 
 
-@cache
-def _defaults(table: str) -> dict[str, Any]:
-    return {key["name"]: key["default"] for key in scenario_keys()[table] if "default" in key}
-
-
-def filled(table: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """`given`, one table of a scenario (`sender`, `receiver`, `app.bulk` ...), with the engine's
-    defaults for the keys that it leaves out."""
-    return {**_defaults(table), **given}
-
-
 def random_stream(seed: int, place: int) -> "RandomStream":
     """The simulator's random numbers for the user at `place` of a run with `seed`."""
     stream: RandomStream = _loaded().RandomStream(seed, place)
@@ -133,45 +125,48 @@ class Cancelled(Exception):
     """The run was stopped by its Cancel."""
 
 
-def simulate(scenario: dict[str, Any], cancel: Cancel | None = None) -> dict[str, Any]:
+def simulate(scenario: Scenario, cancel: Cancel | None = None) -> RunResult:
     """One run; blocks without holding the interpreter lock.
 
     Raises InputError when the engine refuses the scenario, Cancelled when it was stopped.
     """
     engine = _loaded()
     try:
-        result: dict[str, Any] = json.loads(
-            engine.simulate(json.dumps(scenario), cancel.token if cancel else None)
-        )
+        found = engine.simulate(written(scenario), cancel.token if cancel else None)
     except engine.Cancelled:
         raise Cancelled from None
     except engine.EngineError as problem:
         raise InputError(str(problem)) from None
-    return result
+    return typed.read(RunResult, json.loads(found))
+
+
+def written(scenario: Scenario) -> str:
+    """A scenario as the engine reads it."""
+    return json.dumps(typed.document(scenario))
 
 
 @dataclass(frozen=True)
 class Captured:
     """A run and what captures of it hold, as pcap files; the router's needs access links."""
 
-    result: dict[str, Any]
+    result: RunResult
     start_ns: int  # time of day of the run's start in the files
     client: bytes
     server: bytes
     router: bytes
 
 
-def simulate_captured(scenario: dict[str, Any]) -> Captured:
+def simulate_captured(scenario: Scenario) -> Captured:
     """One run with captures at both hosts and at the router in front of the shared link.
 
     The same run as without them. Raises InputError when the engine refuses the scenario.
     """
     engine = _loaded()
     try:
-        result, files = engine.simulate_captured(json.dumps(scenario))
+        result, files = engine.simulate_captured(written(scenario))
     except engine.EngineError as problem:
         raise InputError(str(problem)) from None
-    return Captured(json.loads(result), engine.CAPTURE_START_NS, *files)
+    return Captured(typed.read(RunResult, json.loads(result)), engine.CAPTURE_START_NS, *files)
 
 
 def replay(path: str, options: dict[str, Any], cancel: Cancel | None = None) -> dict[str, Any]:

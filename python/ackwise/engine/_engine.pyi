@@ -40,6 +40,10 @@ def scenario_keys() -> str:
     name, kind, text, default (absent: required), choices (absent: not a choice), low and high
     (absent: those of the kind)."""
 
+def classes() -> str:
+    """Every struct of a scenario and of a result: a list of name, text, table (as scenario_keys has
+    it; absent: of a result) and keys."""
+
 def simulate(scenario_json: str, cancel: Cancel | None = None) -> str: ...
 def simulate_captured(scenario_json: str) -> tuple[str, tuple[bytes, bytes, bytes]]: ...
 def replay(path: str, options_json: str, cancel: Cancel | None = None) -> str: ...

@@ -3,10 +3,11 @@
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
 
 from ackwise import plans
 from ackwise.engine import Cancel
+from ackwise.engine.result import RunResult
+from ackwise.engine.scenario import Scenario
 from ackwise.errors import InputError
 from ackwise.host import files
 from ackwise.lab import device as emulated
@@ -45,7 +46,7 @@ def run(
     if keep is not None:
         check_keep(keep, (job for job in compare.jobs(plan, False) if job.combination not in lacks))
 
-    def run_one(job: Job, scenario: dict[str, Any], cancel: Cancel) -> dict[str, Any]:
+    def run_one(job: Job, scenario: Scenario, cancel: Cancel) -> RunResult:
         kept = None if keep is None else folder_of(keep, job)
         if device:
             load = emulated.Load(captured=kept is not None)
@@ -84,13 +85,13 @@ def lacking(plan: Plan, kernel: Kernel, device: Target | None = None) -> dict[Co
 
 def simulate(
     job: Job,
-    scenario: dict[str, Any],
+    scenario: Scenario,
     kernel: Kernel,
     *,
     cancel: Cancel,
     limit_s: float | None,
     keep: Path | None = None,
-) -> dict[str, Any]:
+) -> RunResult:
     """One run of a plan, as `lab.run.simulate`."""
     return lab_run.simulate(
         scenario, *_names(job), kernel, cancel=cancel, limit_s=limit_s, keep=keep
@@ -116,7 +117,7 @@ def lacks_workload(workload: Workload) -> str:
     return _lack(name, lambda: traffic.build(_plain(plans.load_link(_LINK), workload), name, {}))
 
 
-def _plain(link: Link, workload: Workload) -> dict[str, Any]:
+def _plain(link: Link, workload: Workload) -> Scenario:
     return plans.scenario_of(link, workload, policy.parse("linux", "lab"), 1)
 
 

@@ -9,10 +9,13 @@ from typing import Any
 from ackwise import plans
 from ackwise.engine import Cancel
 from ackwise.engine.pool import run_all
+from ackwise.engine.scenario import Scenario
 from ackwise.errors import RunError
 from ackwise.lab import compare, device, machine, pair
 from ackwise.lab.device import Load
+from ackwise.lab.extras import NOTHING, Extras
 from ackwise.lab.machine import Kernel
+from ackwise.lab.measure import LabResult
 from ackwise.lab.target import Target
 from ackwise.plans.policy import PolicyChoice
 from ackwise.results import provenance
@@ -138,25 +141,30 @@ class Transfer:
     link: str = LINK  # name or file
     exact: bool = False  # see EXACT
 
-    def scenario(self, chosen: PolicyChoice) -> dict[str, Any]:
+    def scenario(self, chosen: PolicyChoice) -> Scenario:
         """With a policy. Raises InputError."""
         workload = replace(plans.load_workload(WORKLOAD), duration_ns=self.duration_ns)
-        made = plans.scenario_of(plans.load_link(self.link), workload, chosen, self.seed)
-        return made | {"sysctls": EXACT} if self.exact else made
+        return plans.scenario_of(plans.load_link(self.link), workload, chosen, self.seed)
+
+    @property
+    def extras(self) -> Extras:
+        """What it needs besides."""
+        return Extras(sysctls=EXACT) if self.exact else NOTHING
 
 
-def of(result: dict[str, Any], policy: str) -> Cost:
-    """The costs of a run's first group."""
-    group, processor = result["groups"][0], result["processor"]
+def of(result: LabResult, policy: str) -> Cost:
+    """The costs of a run's first group on a device."""
+    group, processor = result.groups[0], result.processor
+    assert processor is not None
     return Cost(
         policy,
-        float(group["goodput_bps"]),
-        processor["instructions_per_mb"],
-        float(processor["busy_share"]),
-        int(group["segments_received"]),
-        int(group["acks_sent"]),
-        float(group["segments_per_ack"]),
-        float(group["rtt_ns"]["p50"]),
+        group.goodput_bps,
+        processor.instructions_per_mb,
+        processor.busy_share,
+        group.segments_received,
+        group.acks_sent,
+        group.segments_per_ack,
+        group.rtt_ns.p50,
     )
 
 
@@ -175,7 +183,8 @@ def measure(
 
     def one(chosen: PolicyChoice, cancel: Cancel) -> Cost:
         made = transfer.scenario(chosen)
-        return of(device.simulate(made, *names, kernel, target, load, cancel=cancel), chosen.label)
+        whole = replace(load, extras=transfer.extras)
+        return of(device.simulate(made, *names, kernel, target, whole, cancel=cancel), chosen.label)
 
     return run_all(one, policies, workers=workers, on_progress=on_progress)
 
@@ -198,11 +207,11 @@ def measure_role(
     def one(job: tuple[PolicyChoice, int], cancel: Cancel) -> pair.PairRun:
         chosen, number = job
         made = replace(transfer, seed=transfer.seed + number).scenario(chosen)
-        made["groups"] = [{**group, "direction": pair.ROLES[role]} for group in made["groups"]]
+        groups = tuple(replace(group, direction=pair.ROLES[role]) for group in made.groups)
+        made = replace(made, groups=groups)
+        name, load = f"workload {WORKLOAD}", Load(extras=transfer.extras)
         try:
-            return pair.simulate(
-                made, f"workload {WORKLOAD}", role, kernel, target, peer_kernel, cancel=cancel
-            )
+            return pair.simulate(made, name, role, kernel, target, peer_kernel, load, cancel=cancel)
         except machine.Hung:
             return pair.PairRun.hung()  # does not cost what the other runs gave
 

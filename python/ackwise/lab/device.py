@@ -12,17 +12,19 @@ it wrote when the run has ended, because the host's answers take as long as they
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any, NoReturn
+from typing import IO, NoReturn
 
-from ackwise import engine
+from ackwise.engine.scenario import Scenario, Sender
 from ackwise.errors import RunError
 from ackwise.host import files, programs
 from ackwise.host.leftovers import temporary_folder
-from ackwise.lab import machine, measure, traffic
+from ackwise.lab import machine, measure, supported, traffic
 from ackwise.lab import run as lab_run
+from ackwise.lab.extras import NOTHING, Extras
 from ackwise.lab.machine import Kernel
+from ackwise.lab.measure import LabResult
 from ackwise.lab.network import CLIENT, SERVER
 from ackwise.lab.refuse import refuse
 from ackwise.lab.target import MIPS, X86, Target
@@ -106,6 +108,7 @@ class Load:
 
     pace_bps: int = 0  # the senders' pace; 0: as fast as the processor allows
     captured: bool = False  # both hosts' packets are captured, which costs instructions
+    extras: Extras = NOTHING
 
 
 SATURATED = Load()
@@ -116,16 +119,18 @@ class Prepared:
 
     def __init__(
         self,
-        scenario: dict[str, Any],
+        scenario: Scenario,
         link: str,
         workload: str,
         kernel: Kernel,
         load: Load = SATURATED,
     ) -> None:
         _check(scenario, link, workload)
-        flows = traffic.build(scenario, workload, lab_run.policies(scenario, kernel))
+        if load.extras.tc or load.extras.paths_from_ns is not None:
+            refuse("extras", "it has neither queues nor captures of both ends", "use the lab")
+        flows = traffic.build(scenario, workload, lab_run.policies(scenario, kernel), load.extras)
         self.groups_of = flows.groups_of
-        wire = f"wire {scenario['mtu_bytes']} {' '.join(map(str, delays(scenario)))}"
+        wire = f"wire {scenario.mtu_bytes} {' '.join(map(str, delays(scenario)))}"
         lines = [f"namespace {SERVER}", f"namespace {CLIENT}", wire]
         for (host, path), value in flows.sysctls.items():
             lines.append(f"write {host} {path} {value}")
@@ -137,39 +142,36 @@ class Prepared:
         if load.pace_bps:
             more += f" pace={load.pace_bps // 8}"
         lines += [step + more if step.startswith("flow ") else step for step in flows.steps]
-        interval_ns = max(1, scenario["duration_ns"] // SAMPLES)
-        lines.append(f"run {scenario['duration_ns']} {interval_ns}")
+        interval_ns = max(1, scenario.duration_ns // SAMPLES)
+        lines.append(f"run {scenario.duration_ns} {interval_ns}")
         self.steps = lines
 
 
-def delays(scenario: dict[str, Any]) -> list[int]:
+def delays(scenario: Scenario) -> list[int]:
     """Of what the server sends and of what the client sends."""
-    return [scenario[way]["delay_ns"] for way in ("down", "up")]
+    return [scenario.down.delay_ns, scenario.up.delay_ns]
 
 
 # Of a way: what the wire has, and what only says when a queue would overflow.
 _OF_WIRE = {"rate_bps", "delay_ns", "queue_packets", "queue_bytes"}
 
 
-def _check(scenario: dict[str, Any], link: str, workload: str) -> None:
+def _check(scenario: Scenario, link: str, workload: str) -> None:
     def lacks(key: str, why: str) -> NoReturn:
         refuse(key, why, "run it in the lab", "on a device")
 
-    defaults = {key["name"]: key.get("default") for key in engine.scenario_keys()["channel"]}
-    for way in ("down", "up"):
-        pipe = scenario[way]
-        if pipe["rate_bps"] < _FASTEST_WIRE_BPS:
+    for way, pipe in (("down", scenario.down), ("up", scenario.up)):
+        if pipe.rate_bps < _FASTEST_WIRE_BPS:
             lacks(f"{link}: {way}.rate", "its wire is not slower than 1gbit")
-        for key, value in pipe.items():
-            if key not in _OF_WIRE and value != defaults.get(key):
+        for key in supported.changed(pipe):
+            if key not in _OF_WIRE:
                 lacks(f"{link}: {way}.{key}", "its wire has a delay and nothing else")
-    if scenario.get("access"):
+    if scenario.access:
         lacks(f"{link}: access", "its wire has a delay and nothing else")
-    for key in ("ping_interval_ns", "paths_from_ns"):
-        if scenario.get(key):
-            lacks(f"{workload}: {key}", "it runs flows only")
-    for index, group in enumerate(scenario["groups"]):
-        if group.get("sender", {}).get("initial_window_segments", 10) != 10:
+    if scenario.ping_interval_ns:
+        lacks(f"{workload}: ping_interval_ns", "it runs flows only")
+    for index, group in enumerate(scenario.groups):
+        if group.sender.initial_window_segments != Sender().initial_window_segments:
             lacks(f"{workload}: flows[{index}].sender.initial_window", "no route sets it there")
 
 
@@ -269,7 +271,7 @@ def _ran(
 
 
 def simulate(
-    scenario: dict[str, Any],
+    scenario: Scenario,
     link: str,
     workload: str,
     kernel: Kernel,
@@ -279,7 +281,7 @@ def simulate(
     cancel: object = None,
     limit_s: float | None = None,
     keep: Path | None = None,
-) -> dict[str, Any]:
+) -> LabResult:
     """One run on the machine `target`; `keep` gets what it left.
 
     The result is the lab's, and in addition has `processor`: nanoseconds, instructions, and
@@ -287,20 +289,22 @@ def simulate(
     InputError for keys that it does not support, RunError when it failed.
     """
     prepared = Prepared(scenario, link, workload, kernel, load)
-    seed = scenario["seed"]
+    seed = scenario.seed
     with _ran(target, kernel, prepared.steps, seed, limit_s or WALL_LIMIT_S, cancel) as folder:
         if keep is not None:
             shutil.copytree(folder, keep, dirs_exist_ok=True)
         found = measure.result(folder, scenario, prepared.groups_of, captured=load.captured)
-    busy_ns = found["client"]["cpu_busy_ns"]
-    delivered = sum(group["delivered_bytes"] for group in found["groups"])
+    busy_ns, busy_share = found.client.cpu_busy_ns, found.client.cpu_share
+    if busy_ns is None or busy_share is None:
+        raise RunError("the device did not say what its processor did")
+    delivered = sum(group.delivered_bytes for group in found.groups)
     instructions = busy_ns // INSTRUCTION_NS
-    found["processor"] = {
-        "machine": target.name,
-        "instruction_ns": INSTRUCTION_NS,
-        "busy_ns": busy_ns,
-        "busy_share": found["client"]["cpu_share"],
-        "instructions": instructions,
-        "instructions_per_mb": 1e6 * instructions / delivered if delivered else None,
-    }
-    return found
+    processor = measure.Processor(
+        machine=target.name,
+        instruction_ns=INSTRUCTION_NS,
+        busy_ns=busy_ns,
+        busy_share=busy_share,
+        instructions=instructions,
+        instructions_per_mb=1e6 * instructions / delivered if delivered else None,
+    )
+    return replace(found, processor=processor)

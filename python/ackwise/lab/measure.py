@@ -9,11 +9,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 from ackwise import engine
+from ackwise.engine.result import (
+    FlowResult,
+    GroupResult,
+    HostResult,
+    PingResult,
+    Quantiles,
+    RunResult,
+    Series,
+    Trace,
+)
+from ackwise.engine.scenario import Scenario
 from ackwise.errors import InputError, RunError
 from ackwise.host.sockets import read_values
+from ackwise.lab.extras import NOTHING, Extras
 from ackwise.lab.network import ADDRESS, CLIENT, SERVER
 
 SCHEMA_VERSION = 1
@@ -128,9 +139,51 @@ def at_receiver(
 PAUSE_NS = 200_000_000  # Linux's minimum RTO
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AckPath:
+    """What became of the pure ACKs of one flow between two hosts, and how evenly its data came."""
+
+    acks_sent: int
+    acks_dropped: int
+    delay_ns: Quantiles
+    duplicate_acks_sent: int
+    duplicate_acks_dropped: int
+    sacked_bytes: int
+    sacked_bytes_never_told: int
+    data_bytes: int
+    """retransmissions included"""
+    pauses: int
+    paused_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Processor:
+    """What a run cost an emulated machine, which has both ends."""
+
+    machine: str
+    instruction_ns: int
+    busy_ns: int
+    busy_share: float
+    instructions: int
+    instructions_per_mb: float | None
+    """for each 10^6 bytes that the applications read"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabResult(RunResult):
+    """A run on a real kernel."""
+
+    counters: dict[str, dict[str, int]]
+    """by host: by how much each of its SNMP counters grew"""
+    ack_paths: list[AckPath] | None = None
+    """of each flow, in order of their start; None: not asked for"""
+    processor: Processor | None = None
+    """None: not counted"""
+
+
 def ack_path(
     left: Iterator[CapturedPacket], came: Iterator[CapturedPacket], data: Iterator[CapturedPacket]
-) -> dict[str, Any]:
+) -> AckPath:
     """What became of the pure ACKs of one flow between two hosts, and how evenly its data came.
 
     `left` and `came` are packets in the direction of its ACKs as both hosts captured them, `data`
@@ -162,18 +215,18 @@ def ack_path(
     segments = [p for p in data if p.payload > 0]
     times = [p.time_ns for p in segments]
     pauses = [b - a for a, b in pairwise(times) if b - a >= PAUSE_NS]
-    return {
-        "acks_sent": len(sent),
-        "acks_dropped": len(sent) - len(delays),
-        "delay_ns": quantiles(delays),
-        "duplicate_acks_sent": duplicates[0],
-        "duplicate_acks_dropped": duplicates[1],
-        "sacked_bytes": reported,
-        "sacked_bytes_never_told": reported - known,
-        "data_bytes": sum(p.payload for p in segments),  # retransmissions included
-        "pauses": len(pauses),
-        "paused_ns": sum(pauses),
-    }
+    return AckPath(
+        acks_sent=len(sent),
+        acks_dropped=len(sent) - len(delays),
+        delay_ns=quantiles(delays),
+        duplicate_acks_sent=duplicates[0],
+        duplicate_acks_dropped=duplicates[1],
+        sacked_bytes=reported,
+        sacked_bytes_never_told=reported - known,
+        data_bytes=sum(p.payload for p in segments),
+        pauses=len(pauses),
+        paused_ns=sum(pauses),
+    )
 
 
 def _is_pure_ack(p: CapturedPacket) -> bool:
@@ -254,13 +307,21 @@ def at_sender(
             out.mark(out.unwrap(left), out.unwrap(right))
 
 
-def quantiles(values: list[int]) -> dict[str, Any]:
+def quantiles(values: list[int]) -> Quantiles:
     """As in the simulator: exact quantiles, and a histogram of 40 buckets per decade."""
     values = sorted(values)
     count = len(values)
     if not count:
-        zero = dict.fromkeys(("mean", "p50", "p95", "p99", "max"), 0.0)
-        return {"samples": 0, **zero, "bucket_upper": [], "bucket_count": []}
+        return Quantiles(
+            samples=0,
+            mean=0.0,
+            p50=0.0,
+            p95=0.0,
+            p99=0.0,
+            max=0.0,
+            bucket_upper=[],
+            bucket_count=[],
+        )
 
     def at(share: float) -> float:
         return float(values[max(0, math.ceil(share * count) - 1)])
@@ -278,16 +339,16 @@ def quantiles(values: list[int]) -> dict[str, Any]:
             counts.append(below - taken)
             taken = below
         step += 1
-    return {
-        "samples": count,
-        "mean": sum(values) / count,
-        "p50": at(0.50),
-        "p95": at(0.95),
-        "p99": at(0.99),
-        "max": float(values[-1]),
-        "bucket_upper": upper,
-        "bucket_count": counts,
-    }
+    return Quantiles(
+        samples=count,
+        mean=sum(values) / count,
+        p50=at(0.50),
+        p95=at(0.95),
+        p99=at(0.99),
+        max=float(values[-1]),
+        bucket_upper=upper,
+        bucket_count=counts,
+    )
 
 
 @dataclass(frozen=True)
@@ -373,60 +434,64 @@ def counters(folder: Path, host: str) -> dict[str, int]:
 
 
 def result(
-    folder: Path, scenario: dict[str, Any], groups_of: list[int], *, captured: bool = True
-) -> dict[str, Any]:
-    """The run in `folder` as the simulator's result; null stands for what cannot be measured.
+    folder: Path,
+    scenario: Scenario,
+    groups_of: list[int],
+    extras: Extras = NOTHING,
+    *,
+    captured: bool = True,
+) -> LabResult:
+    """The run in `folder` as the simulator's result; None stands for what cannot be measured.
 
     Without captures, segments and ACKs are those that the sockets counted, and RTTs the sender's
     smoothed ones at each sample. Raises RunError when the guest, whose root can write what it
     likes, left something else.
     """
     try:
-        return _result(folder, scenario, groups_of, captured)
+        return _result(folder, scenario, groups_of, extras, captured)
     except (LookupError, ValueError, ArithmeticError) as problem:
         raise RunError(f"{folder}: the guest's results are damaged ({problem!r})") from problem
 
 
 def _result(
-    folder: Path, scenario: dict[str, Any], groups_of: list[int], captured: bool
-) -> dict[str, Any]:
-    recorded = _read_recorded(folder, scenario["duration_ns"])
-    groups = scenario["groups"]
-    from_server = [groups[g]["direction"] == "down" for g in groups_of]
+    folder: Path, scenario: Scenario, groups_of: list[int], extras: Extras, captured: bool
+) -> LabResult:
+    recorded = _read_recorded(folder, scenario.duration_ns)
+    groups = scenario.groups
+    from_server = [groups[g].direction == "down" for g in groups_of]
     wires = [FlowWire() for _ in groups_of]
-    extra: dict[str, Any] = {}
+    paths = None
     if captured:
-        extra = _read_captures(folder, scenario, recorded, from_server, wires)
+        paths = _read_captures(folder, scenario, recorded, from_server, wires, extras)
     else:
         for flow, wire in enumerate(wires):
             _count(wire, recorded, flow, from_server[flow])
-    if scenario.get("ping_interval_ns"):
-        extra["ping"] = _pings(folder, scenario)
-    return extra | {
-        "schema_version": SCHEMA_VERSION,
-        "seed": scenario["seed"],
-        "duration_ns": scenario["duration_ns"],
-        "groups": [
+    return LabResult(
+        schema_version=SCHEMA_VERSION,
+        seed=scenario.seed,
+        duration_ns=scenario.duration_ns,
+        groups=[
             _group(scenario, index, recorded, groups_of, wires) for index in range(len(groups))
         ],
-        "client": _host(recorded),
-        "server": _host(recorded),
-        "counters": recorded.counters,
-    }
-
-
-def _host(recorded: _Recorded) -> dict[str, float | None]:
-    """Load of a host's processor; of an emulated one, that of both hosts."""
-    found: dict[str, float | None] = dict.fromkeys(
-        ("cpu_busy_ns", "cpu_share", "cpu_s_per_gb", "dropped_backlog")
+        ping=_pings(folder, extras) if scenario.ping_interval_ns else None,
+        client=_host(recorded),
+        server=_host(recorded),
+        counters=recorded.counters,
+        ack_paths=paths,
     )
+
+
+def _host(recorded: _Recorded) -> HostResult:
+    """Load of a host's processor; of an emulated one, that of both hosts."""
     load = recorded.load
-    if load:
-        delivered = sum(row["delivered"] for row in recorded.flows.values())
-        found["cpu_busy_ns"] = load.busy_ns
-        found["cpu_share"] = load.busy_ns / load.elapsed_ns
-        found["cpu_s_per_gb"] = load.busy_ns / delivered if delivered else 0.0
-    return found
+    if not load:
+        return HostResult()
+    delivered = sum(row["delivered"] for row in recorded.flows.values())
+    return HostResult(
+        cpu_busy_ns=load.busy_ns,
+        cpu_share=load.busy_ns / load.elapsed_ns,
+        cpu_s_per_gb=load.busy_ns / delivered if delivered else 0.0,
+    )
 
 
 _HANDSHAKE = {True: 2, False: 0}  # the client is the receiver: its SYN, and the ACK of the answer
@@ -448,15 +513,15 @@ def _count(wire: FlowWire, recorded: _Recorded, flow: int, from_server: bool) ->
 
 def _read_captures(
     folder: Path,
-    scenario: dict[str, Any],
+    scenario: Scenario,
     recorded: _Recorded,
     from_server: list[bool],
     wires: list[FlowWire],
-) -> dict[str, Any]:
-    """Fills in the flows; what else the captures show is returned."""
-    groups = scenario["groups"]
-    mss = scenario["mtu_bytes"] - 40
-    if all(g.get("receiver", {}).get("timestamps", True) for g in groups):
+    extras: Extras,
+) -> list[AckPath] | None:
+    """Fills in the flows; returns the ways of their ACKs, if they are asked for."""
+    mss = scenario.mtu_bytes - 40
+    if all(group.receiver.timestamps for group in scenario.groups):
         mss -= 12
     # packets after the end are not part of the run: the applications have stopped reading
     end_ns = recorded.base_ns + recorded.length_ns
@@ -472,17 +537,15 @@ def _read_captures(
         receives = [down == (host == CLIENT) for down in from_server]
         at_receiver((p for p in packets if receives[p.flow]), from_server, wires, mss)
         at_sender((p for p in packets if not receives[p.flow]), from_server, wires)
-    extra: dict[str, Any] = {}
-    since_ns = scenario.get("paths_from_ns")
-    if since_ns is not None:
-        since_ns += recorded.base_ns
-        extra["ack_paths"] = [_ack_path(seen, i, d, since_ns) for i, d in enumerate(from_server)]
-    return extra
+    if extras.paths_from_ns is None:
+        return None
+    since_ns = extras.paths_from_ns + recorded.base_ns
+    return [_ack_path(seen, i, down, since_ns) for i, down in enumerate(from_server)]
 
 
 def _ack_path(
     seen: dict[str, list[CapturedPacket]], flow: int, from_server: bool, since_ns: int
-) -> dict[str, Any]:
+) -> AckPath:
     receiver, sender = (CLIENT, SERVER) if from_server else (SERVER, CLIENT)
 
     def of(host: str, way: bool) -> Iterator[CapturedPacket]:
@@ -497,18 +560,16 @@ def _ack_path(
     )
 
 
-def _pings(folder: Path, scenario: dict[str, Any]) -> dict[str, Any]:
+def _pings(folder: Path, extras: Extras) -> PingResult:
     """Echo requests up to the last that was answered: later ones left too late in the run."""
     pings = [(int(row["sent_ns"]), int(row["rtt_ns"])) for row in read_table(folder / "pings")]
     while pings and not pings[-1][1]:
         pings.pop()
-    from_ns = scenario.get("paths_from_ns", 0)
+    from_ns = extras.paths_from_ns or 0
     rtts = [rtt for sent, rtt in pings if sent >= from_ns]
-    return {
-        "sent": len(rtts),
-        "lost": rtts.count(0),
-        "rtt_ns": quantiles([rtt for rtt in rtts if rtt]),
-    }
+    return PingResult(
+        sent=len(rtts), lost=rtts.count(0), rtt_ns=quantiles([rtt for rtt in rtts if rtt])
+    )
 
 
 def _rate(count: int, time_ns: int) -> float:
@@ -516,13 +577,13 @@ def _rate(count: int, time_ns: int) -> float:
 
 
 def _group(
-    scenario: dict[str, Any],
+    scenario: Scenario,
     index: int,
     recorded: _Recorded,
     groups_of: list[int],
     wires: list[FlowWire],
-) -> dict[str, Any]:
-    spec = scenario["groups"][index]
+) -> GroupResult:
+    spec = scenario.groups[index]
     own = [i for i, g in enumerate(groups_of) if g == index]
     rows = [recorded.flows[i] for i in own]
     flows = [_flow(scenario, recorded, i, wires[i], own[0] == i) for i in own]
@@ -530,41 +591,38 @@ def _group(
     done = all(r["completed"] for r in rows)
     end = max((r["last"] for r in rows), default=0) if done else recorded.length_ns
     delivered = sum(r["delivered"] for r in rows)
-    rates = [f["goodput_bps"] for f in flows]
+    rates = [flow.goodput_bps for flow in flows]
     squares = sum(r * r for r in rates)
     segments = sum(wires[i].segments_received for i in own)
     acks = sum(wires[i].acks_sent for i in own)
     piggybacked = sum(wires[i].acks_piggybacked for i in own)
     answered = acks + piggybacked
-    return {
-        "name": spec["name"],
-        "policy": spec["policy"]["name"],
-        "flows_started": len(own),
-        "flows_completed": sum(r["completed"] for r in rows),
-        "delivered_bytes": delivered,
-        "goodput_bps": _rate(delivered, end - start),
-        "fairness": sum(rates) ** 2 / (len(rates) * squares) if squares else 1.0,
-        "segments_received": segments,
-        "acks_sent": acks,
-        "acks_piggybacked": piggybacked,
-        "segments_per_ack": segments / answered if answered else 0.0,
-        "acks_by_reason": _reasons(scenario, index, recorded),
-        "rtt_ns": quantiles([x for i in own for x in wires[i].rtt_ns]),
-        "ack_latency_ns": quantiles([x for i in own for x in wires[i].ack_latency_ns]),
-        "message_latency_ns": quantiles(recorded.messages.get(index, [])),
-        "retransmitted_segments": sum(r["retrans"] for r in rows),
-        "timeouts": sum(r["timeouts"] for r in rows),
-        "fast_recoveries": None,
-        "stalls": None,
-        "stalled_ns": None,
-        "flows": flows,
-    }
+    return GroupResult(
+        name=spec.name,
+        policy=spec.policy.name,
+        flows_started=len(own),
+        flows_completed=sum(r["completed"] for r in rows),
+        delivered_bytes=delivered,
+        goodput_bps=_rate(delivered, end - start),
+        fairness=sum(rates) ** 2 / (len(rates) * squares) if squares else 1.0,
+        segments_received=segments,
+        acks_sent=acks,
+        acks_piggybacked=piggybacked,
+        segments_per_ack=segments / answered if answered else 0.0,
+        acks_by_reason=_reasons(scenario, index, recorded),
+        rtt_ns=quantiles([x for i in own for x in wires[i].rtt_ns]),
+        ack_latency_ns=quantiles([x for i in own for x in wires[i].ack_latency_ns]),
+        message_latency_ns=quantiles(recorded.messages.get(index, [])),
+        retransmitted_segments=sum(r["retrans"] for r in rows),
+        timeouts=sum(r["timeouts"] for r in rows),
+        flows=flows,
+    )
 
 
-def _reasons(scenario: dict[str, Any], index: int, recorded: _Recorded) -> dict[str, int]:
+def _reasons(scenario: Scenario, index: int, recorded: _Recorded) -> dict[str, int]:
     """ACKs by reason as the receiving host counts them, if it receives for this group alone."""
-    way = scenario["groups"][index]["direction"]
-    if sum(group["direction"] == way for group in scenario["groups"]) > 1:
+    way = scenario.groups[index].direction
+    if sum(group.direction == way for group in scenario.groups) > 1:
         return {}
     counted = recorded.counters[CLIENT if way == "down" else SERVER]
     found = {n.removeprefix(_REASONS): c for n, c in counted.items() if n.startswith(_REASONS)}
@@ -573,37 +631,33 @@ def _reasons(scenario: dict[str, Any], index: int, recorded: _Recorded) -> dict[
 
 
 def _flow(
-    scenario: dict[str, Any], recorded: _Recorded, flow: int, wire: FlowWire, first: bool
-) -> dict[str, Any]:
+    scenario: Scenario, recorded: _Recorded, flow: int, wire: FlowWire, first: bool
+) -> FlowResult:
     row = recorded.flows[flow]
-    out: dict[str, Any] = {
-        "start_ns": row["first"],
-        "end_ns": row["last"],
-        "delivered_bytes": row["delivered"],
-        "goodput_bps": _rate(row["delivered"], row["last"] - row["first"]),
-        "segments_received": wire.segments_received,
-        "acks_sent": wire.acks_sent,
-        "retransmitted_segments": row["retrans"],
-        "timeouts": row["timeouts"],
-        "stalls": None,
-        "completed": bool(row["completed"]),
-    }
-    if scenario.get("series_interval_ns") and flow in recorded.samples:
-        out["series"] = _series(recorded.samples[flow], wire, recorded.base_ns)
-    record = scenario.get("record", {})
-    if first and record.get("trace"):
-        out["trace"] = _trace(wire, recorded.base_ns, record["trace_limit"])
-    return out
+    samples = recorded.samples.get(flow) if scenario.series_interval_ns else None
+    record = scenario.record
+    return FlowResult(
+        start_ns=row["first"],
+        end_ns=row["last"],
+        delivered_bytes=row["delivered"],
+        goodput_bps=_rate(row["delivered"], row["last"] - row["first"]),
+        segments_received=wire.segments_received,
+        acks_sent=wire.acks_sent,
+        retransmitted_segments=row["retrans"],
+        timeouts=row["timeouts"],
+        completed=bool(row["completed"]),
+        series=_series(samples, wire, recorded.base_ns) if samples is not None else None,
+        trace=_trace(wire, recorded.base_ns, record.trace_limit)
+        if first and record.trace
+        else None,
+    )
 
 
-def _series(samples: list[dict[str, str]], wire: FlowWire, wall_ns: int) -> dict[str, Any]:
-    out: dict[str, Any] = {
-        key: []
-        for key in (
-            "time_ns", "delivered_bytes", "acks", "cwnd_bytes", "ssthresh_bytes", "srtt_ns",
-            "bytes_in_flight", "rcv_wnd_bytes",
-        )
-    }  # fmt: skip
+def _series(samples: list[dict[str, str]], wire: FlowWire, wall_ns: int) -> Series:
+    series = Series(
+        time_ns=[], delivered_bytes=[], acks=[], acks_by_reason={}, cwnd_bytes=[],
+        ssthresh_bytes=[], srtt_ns=[], bytes_in_flight=[], rcv_wnd_bytes=[], policy={},
+    )  # fmt: skip
     read_before, acks_before = 0, 0
     acks_until = wire.acks_at_samples
     if acks_until is None:
@@ -615,34 +669,29 @@ def _series(samples: list[dict[str, str]], wire: FlowWire, wall_ns: int) -> dict
         states.append({} if state == "-" else read_values(state))
         number = {name: int(word) for name, word in sample.items() if word.isdecimal()}
         mss, ssthresh = number["mss_bytes"], number["ssthresh_segments"]
-        row = {
-            "time_ns": number["time_ns"],
-            "delivered_bytes": number["read_bytes"] - read_before,
-            "acks": acks - acks_before,
-            "cwnd_bytes": number["cwnd_segments"] * mss,
-            "ssthresh_bytes": 0 if ssthresh >= _INFINITE_SSTHRESH else ssthresh * mss,
-            "srtt_ns": number["srtt_us"] * 1000,
-            "bytes_in_flight": number["unacked_segments"] * mss,
-            "rcv_wnd_bytes": number["rcv_wnd_bytes"],
-        }
+        series.time_ns.append(number["time_ns"])
+        series.delivered_bytes.append(number["read_bytes"] - read_before)
+        series.acks.append(acks - acks_before)
+        series.cwnd_bytes.append(number["cwnd_segments"] * mss)
+        series.ssthresh_bytes.append(0 if ssthresh >= _INFINITE_SSTHRESH else ssthresh * mss)
+        series.srtt_ns.append(number["srtt_us"] * 1000)
+        series.bytes_in_flight.append(number["unacked_segments"] * mss)
+        series.rcv_wnd_bytes.append(number["rcv_wnd_bytes"])
         read_before, acks_before = number["read_bytes"], acks
-        for key, value in row.items():
-            out[key].append(value)
-    out["acks_by_reason"] = {}
-    names = dict.fromkeys(name for values in states for name in values)
-    out["policy"] = {name: [values.get(name, 0) for values in states] for name in names}
-    return out
+    for name in dict.fromkeys(name for values in states for name in values):
+        series.policy[name] = [values.get(name, 0) for values in states]
+    return series
 
 
-def _trace(wire: FlowWire, base_ns: int, limit: int) -> dict[str, Any]:
+def _trace(wire: FlowWire, base_ns: int, limit: int) -> Trace:
     data, acks = wire.data[:limit], wire.acks[:limit]
-    return {
-        "data_time_ns": [d[0] - base_ns for d in data],
-        "data_seq": [d[1] for d in data],
-        "data_bytes": [d[2] for d in data],
-        "data_retransmitted": [d[3] for d in data],
-        "ack_time_ns": [a[0] - base_ns for a in acks],
-        "ack_seq": [a[1] for a in acks],
-        "ack_reason": ["" for _ in acks],
-        "truncated": len(wire.data) > limit or len(wire.acks) > limit,
-    }
+    return Trace(
+        data_time_ns=[d[0] - base_ns for d in data],
+        data_seq=[d[1] for d in data],
+        data_bytes=[d[2] for d in data],
+        data_retransmitted=[d[3] for d in data],
+        ack_time_ns=[a[0] - base_ns for a in acks],
+        ack_seq=[a[1] for a in acks],
+        ack_reason=["" for _ in acks],
+        truncated=len(wire.data) > limit or len(wire.acks) > limit,
+    )

@@ -14,11 +14,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any
 
-from ackwise import engine
+from ackwise.engine.scenario import Channel, Host, Process, Reorder, Scenario
+from ackwise.lab import supported
+from ackwise.lab.extras import NOTHING, Extras
 from ackwise.lab.refuse import refuse
-from ackwise.plans import schema
 from ackwise.plans.units import CELL_BYTES, CELL_PAYLOAD_BYTES
 
 CLIENT = "client"
@@ -65,11 +65,11 @@ class Network:
         return [SERVER, *(f"r{i + 1}" for i in range(self.routers)), CLIENT]
 
 
-def build(scenario: dict[str, Any], link: str) -> Network:
+def build(scenario: Scenario, link: str, extras: Extras = NOTHING) -> Network:
     """The network of a scenario; `link` names its file. Raises InputError for unsupported keys."""
-    scenario = watched = _watched(scenario)
     _check(scenario, link)
-    ways = {way: list(_stages(scenario, way, link)) for way in ("down", "up")}
+    supported.check_path(scenario, link, ready_made=extras.tc)
+    ways = {way: list(_stages(scenario, way, link, extras)) for way in ("down", "up")}
     routers = max(len(stages) for stages in ways.values())
     nodes = [SERVER, *(f"r{i + 1}" for i in range(routers)), CLIENT]
     network = Network(routers, {}, {}, {}, [], [], {})
@@ -85,8 +85,17 @@ def build(scenario: dict[str, Any], link: str) -> Network:
             )
     for host in (CLIENT, SERVER):
         _receive_offload(network, host, scenario)
-    _check_read(watched, link)
     return network
+
+
+def pipe_of(scenario: Scenario, way: str) -> Channel:
+    """The direction `way`."""
+    return scenario.down if way == "down" else scenario.up
+
+
+def host_of(scenario: Scenario, host: str) -> Host:
+    """The host of that name."""
+    return scenario.client if host == CLIENT else scenario.server
 
 
 # Of packets, at a host's processor.
@@ -94,104 +103,56 @@ _COSTS = (
     "data_received_ns", "data_sent_ns", "ack_received_ns", "acknowledged_kib_ns", "ack_sent_ns",
     "policy_ns",
 )  # fmt: skip
-# Keys that are read elsewhere, and the lab's own: "tc" (see _rate), and what experiments ask of all
-# hosts. A backlog has no effect, as processors are infinitely fast.
-_READ_ELSEWHERE = {
-    "scenario": {
-        "seed", "duration_ns", "series_interval_ns", "groups", "record", "ping_interval_ns", "ecn",
-        "paths_from_ns", "sysctls",
-    },
-    "channel": {"tc"},
-    "host": {"send_buffer_max_bytes", "recv_buffer_max_bytes", "backlog_packets"},
-}  # fmt: skip
-_TABLES = {"down": "channel", "up": "channel", CLIENT: "host", SERVER: "host"}
 
 
-class _Watched(dict[str, Any]):
-    """A table of a scenario that notes which of its keys were read."""
-
-    def __init__(self, given: dict[str, Any]) -> None:
-        super().__init__(given)
-        self.read: set[str] = set()
-
-    def __getitem__(self, key: str) -> Any:
-        self.read.add(key)
-        return super().__getitem__(key)
-
-    def get(self, key: str, default: Any = None) -> Any:
-        self.read.add(key)
-        return super().get(key, default)
-
-
-def _watched(scenario: dict[str, Any]) -> _Watched:
-    parts = {part: _Watched(scenario[part]) for part in _TABLES if part in scenario}
-    return _Watched({**scenario, **parts})
-
-
-def _check_read(scenario: _Watched, link: str) -> None:
-    """A key that nothing here has read is refused unless it has the engine's default: what the lab
-    supports follows from what it reads, so that no list of it can be wrong."""
-    for part, table in {"": "scenario", **_TABLES}.items():
-        given = scenario.get(part, {}) if part else scenario
-        if not given or "tc" in given:  # ready-made queues stand for the keys of the queue
-            continue
-        defaults = {key["name"]: key.get("default") for key in engine.scenario_keys()[table]}
-        in_files = {key.engine_name: key.name for key in schema.keys_of(table)}
-        unread = [key for key in given if key not in given.read | _READ_ELSEWHERE[table]]
-        for key in unread:
-            if key not in defaults or given[key] != defaults[key]:
-                name = in_files.get(key, key)
-                where = f"{link}: {part}.{name}" if part else f"{link}: {name}"
-                refuse(where, "the lab does not model it", "remove it, or use the simulator")
-
-
-def _check(scenario: dict[str, Any], link: str) -> None:
-    if scenario.get("ip_tcp_header_bytes", 40) != 40:
+def _check(scenario: Scenario, link: str) -> None:
+    if scenario.ip_tcp_header_bytes != 40:
         refuse(f"{link}: headers", "the guest uses IPv4 only", 'give headers = "40B"')
     for host in (CLIENT, SERVER):
-        given = scenario.get(host, {})
-        if given.get("process") or any(given.get(cost, 0) for cost in _COSTS):
+        given = host_of(scenario, host)
+        process = given.process != Process()
+        if process or any(getattr(given, cost) for cost in _COSTS):
             refuse(
-                f"{link}: {host}.{'process' if given.get('process') else 'cpu'}",
+                f"{link}: {host}.{'process' if process else 'cpu'}",
                 "processors are infinitely fast in virtual time",
                 "remove it, or use the simulator",
             )
     for way in ("down", "up"):
-        pipe = scenario[way]
-        if scenario.get("link_cells") and pipe.get("per_packet_ns"):
+        pipe = pipe_of(scenario, way)
+        if scenario.link_cells and pipe.per_packet_ns:
             refuse(
                 f"{link}: {way}.per_packet",
                 "medium time is emulated as extra bytes, which cells would round up",
                 "remove per_packet or cells",
             )
-        if pipe.get("grant_interval_ns"):
+        if pipe.grant_interval_ns:
             refuse(
                 f"{link}: {way}.grant_interval",
                 "no queueing discipline waits for a grant",
                 "remove it, or use the simulator",
             )
-        if pipe.get("shared_medium"):
+        if pipe.shared_medium:
             refuse(
                 f"{link}: {way}.shared_medium",
                 "a veth pair is full duplex",
                 "remove it, or use the simulator",
             )
-        if pipe.get("discipline") in ("ack-filter", "ack-separation-filter"):
+        if pipe.discipline in ("ack-filter", "ack-separation-filter"):
             refuse(
                 f"{link}: {way}.discipline",
                 "only CAKE has an ACK filter, together with its own scheduling",
                 "choose another discipline, or use the simulator",
             )
-        two_limits = pipe.get("queue_packets") and pipe.get("queue_bytes")
-        if two_limits and pipe.get("discipline") != "fq-codel":
+        two_limits = pipe.queue_packets and pipe.queue_bytes
+        if two_limits and pipe.discipline != "fq-codel":
             refuse(
                 f"{link}: {way}.queue",
                 "a queue is limited either by packets or by bytes",
                 "remove queue or queue_packets",
             )
-        if pipe.get("discipline") == "codel" and pipe.get("queue_bytes"):
+        if pipe.discipline == "codel" and pipe.queue_bytes:
             refuse(f"{link}: {way}.queue", "codel counts packets", "give queue_packets")
-        if pipe.get("discipline") == "cake" and not 0 <= _overhead(scenario, pipe) <= _CAKE_MOST:
+        if pipe.discipline == "cake" and not 0 <= _overhead(scenario, pipe) <= _CAKE_MOST:
             refuse(
                 f"{link}: {way}.discipline",
                 f"CAKE accounts for at most {_CAKE_MOST} bytes of overhead and medium time",
@@ -199,21 +160,21 @@ def _check(scenario: dict[str, Any], link: str) -> None:
             )
 
 
-def _overhead(scenario: dict[str, Any], pipe: dict[str, Any]) -> int:
+def _overhead(scenario: Scenario, pipe: Channel) -> int:
     """Bytes that an IP packet has on the link in addition; medium time is counted as bytes."""
-    time = Fraction(pipe.get("per_packet_ns", 0) * pipe["rate_bps"], 8 * 10**9)
-    return int(scenario.get("link_overhead_bytes", 0)) + round(time)
+    time = Fraction(pipe.per_packet_ns * pipe.rate_bps, 8 * 10**9)
+    return scenario.link_overhead_bytes + round(time)
 
 
-def _wire_bytes(scenario: dict[str, Any], pipe: dict[str, Any]) -> int:
+def _wire_bytes(scenario: Scenario, pipe: Channel) -> int:
     """Bytes that a packet has on the link but not on a veth."""
     return _overhead(scenario, pipe) - _ETHERNET
 
 
-def _netem_rate(scenario: dict[str, Any], rate_bps: int, extra_bytes: int) -> str:
+def _netem_rate(scenario: Scenario, rate_bps: int, extra_bytes: int) -> str:
     """netem's `rate`; with cells, also payload and header of a cell."""
     cells = f" {CELL_PAYLOAD_BYTES} {CELL_BYTES - CELL_PAYLOAD_BYTES}"
-    return f"rate {rate_bps}bit {extra_bytes}{cells if scenario.get('link_cells') else ''}"
+    return f"rate {rate_bps}bit {extra_bytes}{cells if scenario.link_cells else ''}"
 
 
 def _time(ns: int) -> str:
@@ -225,51 +186,43 @@ def _percent(ppm: int) -> str:
     return f"{ppm / 10**4:.4f}%"
 
 
-def _stages(scenario: dict[str, Any], way: str, link: str) -> Iterator[Stage]:
-    pipe = scenario[way]
+def _stages(scenario: Scenario, way: str, link: str, extras: Extras) -> Iterator[Stage]:
+    pipe = pipe_of(scenario, way)
     yield from _access(scenario, link)
-    yield _rate(scenario, pipe)
+    yield Stage(list(extras.tc[way])) if way in extras.tc else _rate(scenario, pipe)
     yield _delay(scenario, pipe)
-    if pipe.get("reorder"):
-        yield _reorder(pipe["reorder"], way)
+    if pipe.reorder:
+        yield _reorder(pipe.reorder, way)
     yield from _access(scenario, link)
-    window_ns = _gro(scenario, CLIENT if way == "down" else SERVER).get("gro_window_ns", 0)
-    if window_ns:
+    receiver = host_of(scenario, CLIENT if way == "down" else SERVER)
+    if receiver.gro_max_bytes and receiver.gro_window_ns:
         # like interrupt coalescing: arrivals within the window are passed up together
-        slot = f"netem limit {_DELAY_LINE_PACKETS} slot {_time(window_ns)}"
+        slot = f"netem limit {_DELAY_LINE_PACKETS} slot {_time(receiver.gro_window_ns)}"
         yield Stage([f"qdisc add dev PORT root handle 1: {slot}"])
 
 
-def _gro(scenario: dict[str, Any], host: str) -> dict[str, Any]:
-    given: dict[str, Any] = scenario.get(host, {})
-    return given if given.get("gro_max_bytes") else {}
-
-
-def _rate(scenario: dict[str, Any], pipe: dict[str, Any]) -> Stage:
-    """Rate and queue. A burst of one byte: one packet at a time. `tc`: ready-made lines with PORT
-    for the device, such as a gateway's plan."""
-    if pipe.get("tc"):
-        return Stage(list(pipe["tc"]))
-    discipline = pipe.get("discipline", "fifo")
+def _rate(scenario: Scenario, pipe: Channel) -> Stage:
+    """Rate and queue. A burst of one byte: one packet at a time."""
+    discipline = pipe.discipline
     if discipline == "cake":
         return Stage([f"qdisc add dev PORT root handle 1: {_cake(scenario, pipe)}"])
-    rate = pipe["rate_bps"]
+    rate = pipe.rate_bps
     extra = _wire_bytes(scenario, pipe)
-    longest = scenario["mtu_bytes"] + _ETHERNET
-    cells = bool(scenario.get("link_cells"))
+    longest = scenario.mtu_bytes + _ETHERNET
+    cells = scenario.link_cells
     table = "mtu 2047 tsize 2048" if longest < 2048 else "mtu 131071 tsize 8192"
     layer = "linklayer atm " if cells else ""
     sizes = f"stab overhead {extra} {layer}{table} " if extra or cells else ""
     burst = f"burst 1 cburst 1 quantum {longest}"
     if discipline in _LEAVES:
-        queue = _options(_LEAVES[discipline], pipe, ecn=bool(scenario.get("ecn")))
-    elif pipe.get("queue_packets"):
-        queue = f"pfifo limit {pipe['queue_packets']}"
+        queue = _options(_LEAVES[discipline], pipe, ecn=scenario.ecn)
+    elif pipe.queue_packets:
+        queue = f"pfifo limit {pipe.queue_packets}"
     else:
-        queue = f"bfifo limit {pipe['queue_bytes']}"
+        queue = f"bfifo limit {pipe.queue_bytes}"
     lines = [f"qdisc add dev PORT root handle 1: {sizes}htb default 10"]
     if discipline == "ack-separation":
-        share = max(rate * pipe.get("ack_share_ppm", 500_000) // 10**6, 8)
+        share = max(rate * pipe.ack_share_ppm // 10**6, 8)
         lines.append(f"class add dev PORT parent 1: classid 1:1 htb rate {rate}bit {burst}")
         for minor, prio, own in ((20, 0, share), (10, 1, max(rate - share, 8))):
             lines += [
@@ -321,95 +274,93 @@ _CAKE = ("cake", {"queue_bytes": "memlimit", "interval_ns": "rtt"})
 _CAKE_FILTERS = {"off": "no-ack-filter", "on": "ack-filter", "aggressive": "ack-filter-aggressive"}
 
 
-def _options(
-    discipline: tuple[str, dict[str, str]], pipe: dict[str, Any], *, ecn: bool = False
-) -> str:
+def _options(discipline: tuple[str, dict[str, str]], pipe: Channel, *, ecn: bool = False) -> str:
     """A discipline with those of its options that are given; Linux has the others' defaults."""
     name, options = discipline
     words = [name]
     if name in _MARKING:
         words.append("ecn" if ecn else "noecn")
     for key, option in options.items():
-        if pipe.get(key):
-            value = _time(pipe[key]) if key.endswith("_ns") else str(pipe[key])
-            words.append(f"{option} {value}")
+        value = getattr(pipe, key)
+        if value:
+            words.append(f"{option} {_time(value) if key.endswith('_ns') else value}")
     return " ".join(words)
 
 
-def _cake(scenario: dict[str, Any], pipe: dict[str, Any]) -> str:
+def _cake(scenario: Scenario, pipe: Channel) -> str:
     """CAKE is its own shaper, and counts from the IP header."""
-    rate = pipe.get("shaper_rate_bps", pipe["rate_bps"])
+    rate = pipe.rate_bps if pipe.shaper_rate_bps is None else pipe.shaper_rate_bps
     return (
         f"{_options(_CAKE, pipe)} bandwidth {rate}bit besteffort triple-isolate "
-        f"{_CAKE_FILTERS[pipe.get('ack_filter', 'off')]} "
-        f"overhead {_overhead(scenario, pipe)} {'atm' if scenario.get('link_cells') else 'noatm'}"
+        f"{_CAKE_FILTERS[pipe.ack_filter]} "
+        f"overhead {_overhead(scenario, pipe)} {'atm' if scenario.link_cells else 'noatm'}"
     )
 
 
-def _delay(scenario: dict[str, Any], pipe: dict[str, Any]) -> Stage:
+def _delay(scenario: Scenario, pipe: Channel) -> Stage:
     """Transmission time, delay and faults; with a rate, netem keeps the order."""
     # netem's jitter is added and subtracted, the link's only added
-    jitter = pipe.get("jitter_ns", 0) // 2
-    before = _TABLE_DELAY_NS if pipe.get("reorder") else 0
-    delay = f"delay {_time(max(0, pipe['delay_ns'] - before) + jitter)}"
+    jitter = pipe.jitter_ns // 2
+    before = _TABLE_DELAY_NS if pipe.reorder else 0
+    delay = f"delay {_time(max(0, pipe.delay_ns - before) + jitter)}"
     if jitter:
         delay += f" {_time(jitter)}"
-    rate = _netem_rate(scenario, pipe["rate_bps"], _wire_bytes(scenario, pipe))
+    rate = _netem_rate(scenario, pipe.rate_bps, _wire_bytes(scenario, pipe))
     base = f"netem limit {_DELAY_LINE_PACKETS} {delay} {rate}"
-    if pipe.get("duplicate_ppm"):
-        base += f" duplicate {_percent(pipe['duplicate_ppm'])}"
+    if pipe.duplicate_ppm:
+        base += f" duplicate {_percent(pipe.duplicate_ppm)}"
     loss = _loss(pipe)
     changes = []
-    for outage in pipe.get("outages", ()):
-        begin, length = outage["start_ns"], outage["length_ns"]
+    for outage in pipe.outages:
+        begin, length = outage.start_ns, outage.length_ns
         set_to = "qdisc change dev PORT root handle 1: "
         changes.append((begin, f"{set_to}{base} loss 100%"))
         changes.append((begin + length, f"{set_to}{base} {loss or 'loss 0%'}"))
     return Stage([f"qdisc add dev PORT root handle 1: {base} {loss}".rstrip()], {}, changes)
 
 
-def _loss(pipe: dict[str, Any]) -> str:
-    each = pipe.get("loss_ppm", 0)
-    burst = pipe.get("burst_loss")
+def _loss(pipe: Channel) -> str:
+    each = pipe.loss_ppm
+    burst = pipe.burst_loss
     if burst is None:
         return f"loss {_percent(each)}" if each else ""
     # Gilbert-Elliott with loss in both states: 1-h in the bad, 1-k in the good one
-    bad = 10**6 - (10**6 - each) * (10**6 - burst["loss_ppm"]) // 10**6
+    bad = 10**6 - (10**6 - each) * (10**6 - burst.loss_ppm) // 10**6
     return (
-        f"loss gemodel {_percent(burst['enter_ppm'])} {_percent(burst['leave_ppm'])} "
+        f"loss gemodel {_percent(burst.enter_ppm)} {_percent(burst.leave_ppm)} "
         f"{_percent(bad)} {_percent(each)}"
     )
 
 
-def _reorder(reorder: dict[str, Any], way: str) -> Stage:
+def _reorder(reorder: Reorder, way: str) -> Stage:
     """Delays some packets by a fixed time: a distribution of two values."""
-    share = Fraction(reorder["probability_ppm"], 10**6).limit_denominator(_DIST_MAX)
+    share = Fraction(reorder.probability_ppm, 10**6).limit_denominator(_DIST_MAX)
     entries = share.denominator * max(1, _DIST_MAX // share.denominator)
     late = int(share * entries)
     values = [_DIST_UNIT] * late + [0] * (entries - late)
     name = f"late-{way}"
     line = (
         f"qdisc add dev PORT root handle 1: netem limit {_DELAY_LINE_PACKETS} "
-        f"delay {_time(_TABLE_DELAY_NS)} {_time(reorder['delay_ns'])} distribution {name}"
+        f"delay {_time(_TABLE_DELAY_NS)} {_time(reorder.delay_ns)} distribution {name}"
     )
     return Stage([line], {name: "\n".join(map(str, values)) + "\n"})
 
 
-def _access(scenario: dict[str, Any], link: str) -> Iterator[Stage]:
+def _access(scenario: Scenario, link: str) -> Iterator[Stage]:
     """Access links: a delay line with a rate per flow; the server's port identifies the flow."""
-    access = scenario.get("access")
+    access = scenario.access
     if not access:
         return
-    flows = sum(int(group["count"]) for group in scenario["groups"])
+    flows = sum(group.count for group in scenario.groups)
     if flows > _PRIO_BANDS_MAX:
         refuse(
             f"{link}: access",
             f"{flows} flows, limit {_PRIO_BANDS_MAX} with [access]",
             "remove [access], or use a workload with fewer flows",
         )
-    extra = int(scenario.get("link_overhead_bytes", 0)) - _ETHERNET
-    line = f"netem limit {_DELAY_LINE_PACKETS} delay {_time(access['delay_ns'])} " + _netem_rate(
-        scenario, access["rate_bps"], extra
+    extra = scenario.link_overhead_bytes - _ETHERNET
+    line = f"netem limit {_DELAY_LINE_PACKETS} delay {_time(access.delay_ns)} " + _netem_rate(
+        scenario, access.rate_bps, extra
     )
     if flows == 1:
         yield Stage([f"qdisc add dev PORT root handle 1: {line}"])
@@ -432,8 +383,8 @@ def _mac(node: int, way: str) -> str:
     return f"02:00:00:00:{node:02x}:{1 if way == 'down' else 2:02x}"
 
 
-def _wires(network: Network, nodes: list[str], scenario: dict[str, Any]) -> None:
-    mtu = scenario["mtu_bytes"]
+def _wires(network: Network, nodes: list[str], scenario: Scenario) -> None:
+    mtu = scenario.mtu_bytes
     network.ip["-"] = [
         f"link add name down netns {a} address {_mac(i, 'down')} mtu {mtu} type veth "
         f"peer name up netns {b} address {_mac(i + 1, 'up')} mtu {mtu}"
@@ -460,9 +411,9 @@ def _wires(network: Network, nodes: list[str], scenario: dict[str, Any]) -> None
             network.sysctls.append((node, "/proc/sys/net/ipv4/ip_forward", "1"))
 
 
-def _receive_offload(network: Network, host: str, scenario: dict[str, Any]) -> None:
-    given = _gro(scenario, host)
-    network.gro[host] = bool(given)
-    if given:
+def _receive_offload(network: Network, host: str, scenario: Scenario) -> None:
+    most = host_of(scenario, host).gro_max_bytes
+    network.gro[host] = bool(most)
+    if most:
         port = "up" if host == CLIENT else "down"
-        network.ip[host].append(f"link set dev {port} gro_max_size {given['gro_max_bytes']}")
+        network.ip[host].append(f"link set dev {port} gro_max_size {most}")

@@ -14,12 +14,12 @@ import time
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ackwise.engine import Cancelled
+from ackwise.engine.scenario import DataDirection, Scenario
 from ackwise.errors import InputError, RunError
 from ackwise.lab import device, machine, measure
-from ackwise.lab.device import Clock, Machine
+from ackwise.lab.device import Clock, Load, Machine
 from ackwise.lab.machine import Kernel
 from ackwise.lab.network import CLIENT, SERVER
 from ackwise.lab.target import X86, Target
@@ -28,7 +28,10 @@ from ackwise.lab.traffic import HYSTART
 SHIFT = 5
 INSTRUCTION_NS = 1 << SHIFT  # 31 million instructions a second: what a busy host can still keep up
 SENDER, RECEIVER = "sender", "receiver"
-ROLES = {SENDER: "up", RECEIVER: "down"}  # of the slow machine: where its clients' data go
+ROLES: dict[str, DataDirection] = {
+    SENDER: "up",
+    RECEIVER: "down",
+}  # of the slow machine: where its clients' data go
 # Of a run that counts, and set before the first one ran.
 PEER_IDLE_MIN = 0.25
 CLOCK_OFF_MAX = 0.01
@@ -76,9 +79,11 @@ class PairRun:
         return ""
 
 
-def steps(scenario: dict[str, Any], workload: str, kernel: Kernel) -> tuple[list[str], list[str]]:
+def steps(
+    scenario: Scenario, workload: str, kernel: Kernel, load: Load = device.SATURATED
+) -> tuple[list[str], list[str]]:
     """Of the slow machine and of its peer. Raises InputError for what two machines do not run."""
-    made = device.Prepared(scenario, "link", workload, kernel).steps
+    made = device.Prepared(scenario, "link", workload, kernel, load).steps
     flows = [step for step in made if step.startswith("flow ")]
     if any("app=bulk bytes=0" not in step for step in flows):
         raise InputError(f"{workload}: two machines run flows without an end only")
@@ -89,11 +94,11 @@ def steps(scenario: dict[str, Any], workload: str, kernel: Kernel) -> tuple[list
         # what bounds a flight, and not the processor.
         settings.append(f"write {host} {HYSTART} 0")
         return [
-            f"namespace {host}", f"card {scenario['mtu_bytes']} {host} {delay_ns}", *settings,
+            f"namespace {host}", f"card {scenario.mtu_bytes} {host} {delay_ns}", *settings,
             f"offload {host} {port} none", *flows, f"run {run_ns} 0",
         ]  # fmt: skip
 
-    duration_ns, rtt_ns = scenario["duration_ns"], sum(device.delays(scenario))
+    duration_ns, rtt_ns = scenario.duration_ns, sum(device.delays(scenario))
     return (
         of(CLIENT, "up", 0, duration_ns),
         of(SERVER, "down", rtt_ns, duration_ns + _PEER_WAITS_NS),
@@ -120,19 +125,20 @@ def _seen(one: Machine, stage: str, limit_s: float, cancel: object) -> int:
 
 
 def simulate(
-    scenario: dict[str, Any],
+    scenario: Scenario,
     workload: str,
     role: str,
     kernel: Kernel,
     target: Target,
     peer_kernel: Kernel,
+    load: Load = device.SATURATED,
     *,
     cancel: object = None,
 ) -> PairRun:
     """One run of a scenario whose flows go the way of `role`; `peer_kernel` is for the machine
     PEER. Raises InputError, RunError."""
-    slow_steps, peer_steps = steps(scenario, workload, kernel)
-    seed, run_s = scenario["seed"], scenario["duration_ns"] / 1e9
+    slow_steps, peer_steps = steps(scenario, workload, kernel, load)
+    seed, run_s = scenario.seed, scenario.duration_ns / 1e9
     with ExitStack() as stack:
         wire = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         ends = [stack.enter_context(end).fileno() for end in wire]

@@ -4,13 +4,15 @@
 import shutil
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
+from ackwise.engine.scenario import Scenario
 from ackwise.errors import InputError
 from ackwise.host import files
 from ackwise.host.programs import program
 from ackwise.lab import machine, measure, network, traffic
+from ackwise.lab.extras import NOTHING, Extras
 from ackwise.lab.machine import Kernel
+from ackwise.lab.measure import LabResult
 from ackwise.lab.network import CLIENT, SERVER
 from ackwise.plans.policy import STOCK, rails_in_force, rails_text
 
@@ -28,11 +30,18 @@ class Prepared:
     Raises InputError for keys that the lab does not support.
     """
 
-    def __init__(self, scenario: dict[str, Any], link: str, workload: str, kernel: Kernel) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        link: str,
+        workload: str,
+        kernel: Kernel,
+        extras: Extras = NOTHING,
+    ) -> None:
         self.scenario = scenario
         self.files: dict[str, str] = {}
-        net = network.build(scenario, link)
-        flows = traffic.build(scenario, workload, policies(scenario, kernel))
+        net = network.build(scenario, link, extras)
+        flows = traffic.build(scenario, workload, policies(scenario, kernel), extras)
         self.groups_of = flows.groups_of
         ip, tc = program("ip"), program("tc")
         lines = [f"env TC_LIB_DIR {_LAB}"]
@@ -63,27 +72,26 @@ class Prepared:
             lines.append(f"capture {host} {port} {_LAB}/{host}.pcap")
         lines += flows.steps
         lines += [f"exec-at {at} {node} {tc} {line}" for at, node, line in net.changes]
-        if scenario.get("ping_interval_ns"):
-            lines.append(f"ping {scenario['ping_interval_ns']}")
+        if scenario.ping_interval_ns:
+            lines.append(f"ping {scenario.ping_interval_ns}")
         # sampled even without a report: waking up moves the clock and so changes the packets
-        interval_ns = max(1, scenario["duration_ns"] // SAMPLES)
-        lines.append(f"run {scenario['duration_ns']} {interval_ns}")
+        interval_ns = max(1, scenario.duration_ns // SAMPLES)
+        lines.append(f"run {scenario.duration_ns} {interval_ns}")
         for i in range(net.routers):
             lines.append(f"exec r{i + 1} {tc} -s qdisc show")
         self.steps = lines
 
 
-def policies(scenario: dict[str, Any], kernel: Kernel) -> dict[str, str]:
+def policies(scenario: Scenario, kernel: Kernel) -> dict[str, str]:
     """The policy that each group's sockets request; "" requests none.
 
     The only place that knows the form of a request; linux/lab/traffic.c makes it. `linux` stands
     for stock behaviour, so it selects the kernel's own code, not the policy of that name.
     """
     chosen = {}
-    for index, group in enumerate(scenario["groups"]):
-        for role in ("policy", "peer_policy"):
-            policy = group.get(role) or {"name": STOCK, "params": {}, "rails": None}
-            name = policy["name"]
+    for index, group in enumerate(scenario.groups):
+        for role, policy in (("policy", group.policy), ("peer_policy", group.peer_policy)):
+            name = policy.name
             if not kernel.has_policies:
                 if name != STOCK:
                     raise InputError(
@@ -92,13 +100,15 @@ def policies(scenario: dict[str, Any], kernel: Kernel) -> dict[str, str]:
                     )
                 chosen[f"{index}/{role}"] = ""
                 continue
-            if policy["rails"] not in (None, rails_in_force(name, None, "network")):
+            if policy.rails is not None and list(policy.rails) != rails_in_force(
+                name, None, "network"
+            ):
                 raise InputError(
                     f"--policy: {name}.rails: the kernel's rails cannot be changed to "
-                    f"{rails_text(policy['rails'])}; give rails=network, to the policy or in the "
+                    f"{rails_text(policy.rails)}; give rails=network, to the policy or in the "
                     "plan, or use the simulator"
                 )
-            values = ",".join(f"{key}={value}" for key, value in policy["params"].items())
+            values = ",".join(f"{key}={value}" for key, value in policy.params.items())
             request = f"{name}:{values}" if values else name
             chosen[f"{index}/{role}"] = "stock" if name == STOCK else request
     return chosen
@@ -107,29 +117,30 @@ def policies(scenario: dict[str, Any], kernel: Kernel) -> dict[str, str]:
 WALL_FOR_CPU = 20  # real time a guest may take on a busy host, as a multiple of its processor time
 
 
-def cpu_limit_s(scenario: dict[str, Any]) -> float:
+def cpu_limit_s(scenario: Scenario) -> float:
     """Processor time after which a run counts as hung: thirty times what it should take."""
-    seconds = scenario["duration_ns"] / 1e9
-    packet_bits = 8 * scenario["mtu_bytes"]
-    packets = seconds * (scenario["down"]["rate_bps"] + scenario["up"]["rate_bps"]) / packet_bits
-    return float(120 + 30 * packets * 1e-4)
+    seconds = scenario.duration_ns / 1e9
+    packet_bits = 8 * scenario.mtu_bytes
+    packets = seconds * (scenario.down.rate_bps + scenario.up.rate_bps) / packet_bits
+    return 120 + 30 * packets * 1e-4
 
 
 def simulate(
-    scenario: dict[str, Any],
+    scenario: Scenario,
     link: str,
     workload: str,
     kernel: Kernel,
     *,
+    extras: Extras = NOTHING,
     cancel: object = None,
     limit_s: float | None = None,
     keep: Path | None = None,
-) -> dict[str, Any]:
+) -> LabResult:
     """One run on `kernel`; `keep` gets its captures, samples, steps and console.
 
     Raises InputError for keys that the lab does not support, RunError when the guest failed.
     """
-    prepared = Prepared(scenario, link, workload, kernel)
+    prepared = Prepared(scenario, link, workload, kernel, extras)
     with machine.run_folder(kernel) as folder:
         for name, text in prepared.files.items():
             machine.put(folder, name, text)
@@ -138,12 +149,12 @@ def simulate(
                 kernel,
                 folder,
                 prepared.steps,
-                seed=scenario["seed"],
+                seed=scenario.seed,
                 wall_limit_s=limit_s or WALL_FOR_CPU * cpu_limit_s(scenario),
                 cpu_limit_s=None if limit_s else cpu_limit_s(scenario),
                 cancel=cancel,
             )
-            return measure.result(folder, scenario, prepared.groups_of)
+            return measure.result(folder, scenario, prepared.groups_of, extras)
         finally:
             if keep is not None:
                 files.make_folder(keep)

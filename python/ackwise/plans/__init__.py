@@ -12,6 +12,7 @@ from ackwise.plans.load import (
     titles,
 )
 from ackwise.plans.scenario import (
+    Flows,
     Link,
     Plan,
     Workload,
@@ -24,6 +25,7 @@ from ackwise.plans.scenario import (
 )
 
 __all__ = [
+    "Flows",
     "Link",
     "Plan",
     "Workload",

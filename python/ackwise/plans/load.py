@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: MIT
 """Links, workloads and plans from TOML files, shipped or a user's."""
 
-import copy
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from ackwise import bounded, engine
+from ackwise.engine import typed
+from ackwise.engine.scenario import App, Channel, FlowGroup, ParetoBulk, Policy, Replay, Scenario
 from ackwise.errors import InputError, quoted, suggestion
 from ackwise.host import reading
 from ackwise.plans import policy, schema
-from ackwise.plans.scenario import Link, Plan, Workload, build
+from ackwise.plans.scenario import Flows, Link, Plan, Workload, build
 
 LIMITED_DISCIPLINES = ("fq-codel", "fq", "cake")  # by default, as in Linux
 
@@ -61,54 +62,53 @@ def load_link(spec: str, where: str = "--link", beside: Path | None = None) -> L
 def read_link(given: dict[str, Any], where: str, name: str) -> Link:
     """A link from parsed TOML. Raises InputError."""
     values = schema.read(schema.link(), given, where)
-    for side in ("down", "up"):
-        pipe = values[side]
-        _check_discipline(pipe, given[side], f"{where}: {side}")
-        limited = pipe["queue_packets"] or pipe["queue_bytes"]
-        if not limited and pipe["discipline"] not in LIMITED_DISCIPLINES:
-            raise InputError(
-                f'{where}: {side}: has no queue limit; give queue_packets = 100 or queue = "64KiB"'
-            )
-        if 0 < pipe["queue_bytes"] < values["mtu_bytes"]:
-            raise InputError(
-                f"{where}: {side}.queue: {quoted(given[side]['queue'])} cannot hold a packet of "
-                f"{values['mtu_bytes']} bytes; give at least that"
-            )
-    if values["down"]["shared_medium"] != values["up"]["shared_medium"]:
-        raise InputError(
-            f"{where}: down.shared_medium: differs from up.shared_medium; give both the same value"
-        )
-    if values["mtu_bytes"] < values["ip_tcp_header_bytes"] + 76:
-        raise InputError(
-            f"{where}: mtu: leaves less than 64 bytes of payload after "
-            f"{values['ip_tcp_header_bytes']} bytes of headers and 12 of timestamps; increase it"
-        )
+    meta = {key: values.pop(key) for key in ("title", "source", "device")}
     for side in ("client", "server"):
         if side in values:
             host = values[side]
             parts = [host.pop(part, {}) for part in ("memory", "cpu", "gro")]
             values[side] = {k: v for part in parts for k, v in part.items()} | host
-    meta = {key: values.pop(key) for key in ("title", "source", "device")}
-    return Link(name=name, scenario=values, **meta)
-
-
-def _check_discipline(pipe: dict[str, Any], given: dict[str, Any], path: str) -> None:
-    """Refuses keys that say nothing about the discipline of a direction."""
-    ours = pipe["discipline"]
-    for key in schema.keys_of("channel"):
-        if key.name in given and key.disciplines and ours not in key.disciplines:
+    path = typed.read(Scenario, values | {"seed": 0, "duration_ns": 0, "groups": []})
+    for side, pipe in (("down", path.down), ("up", path.up)):
+        _check_discipline(pipe, given[side], f"{where}: {side}")
+        limited = pipe.queue_packets or pipe.queue_bytes
+        if not limited and pipe.discipline not in LIMITED_DISCIPLINES:
             raise InputError(
-                f"{path}.{key.name}: has no effect with discipline {quoted(ours)}; remove it, or "
-                f"choose one of {', '.join(key.disciplines)}"
+                f'{where}: {side}: has no queue limit; give queue_packets = 100 or queue = "64KiB"'
             )
-    if "shaper_rate_bps" not in pipe:
+        if 0 < pipe.queue_bytes < path.mtu_bytes:
+            raise InputError(
+                f"{where}: {side}.queue: {quoted(given[side]['queue'])} cannot hold a packet of "
+                f"{path.mtu_bytes} bytes; give at least that"
+            )
+    if path.down.shared_medium != path.up.shared_medium:
+        raise InputError(
+            f"{where}: down.shared_medium: differs from up.shared_medium; give both the same value"
+        )
+    if path.mtu_bytes < path.ip_tcp_header_bytes + 76:
+        raise InputError(
+            f"{where}: mtu: leaves less than 64 bytes of payload after "
+            f"{path.ip_tcp_header_bytes} bytes of headers and 12 of timestamps; increase it"
+        )
+    return Link(name=name, scenario=path, **meta)
+
+
+def _check_discipline(pipe: Channel, given: Mapping[str, object], path: str) -> None:
+    """Refuses keys that say nothing about the discipline of a direction."""
+    for key in schema.keys_of("channel"):
+        if key.name in given and key.disciplines and pipe.discipline not in key.disciplines:
+            raise InputError(
+                f"{path}.{key.name}: has no effect with discipline {quoted(pipe.discipline)}; "
+                f"remove it, or choose one of {', '.join(key.disciplines)}"
+            )
+    if pipe.shaper_rate_bps is None:
         return
-    if pipe["shaper_rate_bps"] > pipe["rate_bps"]:
+    if pipe.shaper_rate_bps > pipe.rate_bps:
         raise InputError(
             f"{path}.shaper_rate: {quoted(given['shaper_rate'])} is above the link's rate, so "
             f"packets would wait behind the shaper; give at most {quoted(given['rate'])}"
         )
-    if pipe["shared_medium"]:
+    if pipe.shared_medium:
         raise InputError(
             f"{path}.shaper_rate: cannot be combined with shared_medium; remove one of them"
         )
@@ -125,24 +125,18 @@ def read_workload(
 ) -> Workload:
     """A workload from parsed TOML; captures are relative to `beside`. Raises InputError."""
     values = schema.read(schema.workload(), given, where)
-    groups: list[dict[str, Any]] = values["flows"]
-    names: set[str] = set()
-    for i, group in enumerate(groups):
+    flows: list[Flows] = []
+    for i, group in enumerate(values["flows"]):
         path = f"flows[{i}]"
-        if group["name"] in names:
+        if group["name"] in [other.group.name for other in flows]:
             raise InputError(f"{where}: {path}.name: {quoted(group['name'])} is used twice")
-        names.add(group["name"])
         if group["app"]["kind"] == "replay":
             _read_replay(group["app"], where, f"{path}.app", beside or Path())
-        _check_app(group["app"], where, f"{path}.app")
-        for key in ("policy", "peer_policy"):
-            if key in group:
-                chosen = policy.parse(group[key], f"{where}: {path}.{key}")
-                group[key] = chosen.for_engine()
-    measured = [bool(group.pop("measured")) for group in groups]
-    if not any(measured):
+        flows.append(_flows(group, f"{where}: {path}"))
+        _check_app(flows[-1].group.app, where, f"{path}.app")
+    if not any(one.measured for one in flows):
         raise InputError(f"{where}: flows: no group is measured; set measured = true in one")
-    if all("policy" in group for group in groups):
+    if all(one.has_policy for one in flows):
         raise InputError(
             f"{where}: flows: every group sets its own policy, so there is nothing to "
             "compare; remove `policy` from one"
@@ -152,10 +146,23 @@ def read_workload(
         values["title"],
         values["source"],
         values["duration_ns"],
-        groups,
-        measured,
+        tuple(flows),
         values["ping_interval_ns"],
     )
+
+
+def _flows(given: dict[str, Any], where: str) -> Flows:
+    """A group whose keys have the engine's names, but for the policies, which are still texts."""
+    measured = bool(given.pop("measured"))
+    own = _policies(given, where)
+    group = typed.read(FlowGroup, {"policy": {}, **given})
+    return Flows(group, measured, "policy" in own, "start_jitter_ns" in given).changed(**own)
+
+
+def _policies(given: dict[str, Any], where: str) -> dict[str, Policy]:
+    """The policies of a group of flows, which are taken out of `given`."""
+    texts = {key: given.pop(key) for key in ("policy", "peer_policy") if key in given}
+    return {key: policy.parse(text, f"{where}.{key}").for_engine() for key, text in texts.items()}
 
 
 def _read_replay(app: dict[str, Any], where: str, path: str, beside: Path) -> None:
@@ -183,16 +190,16 @@ def _read_replay(app: dict[str, Any], where: str, path: str, beside: Path) -> No
     app["times_ns"], app["bytes"] = found["times_ns"], found["bytes"]
 
 
-def _check_app(app: dict[str, Any], where: str, path: str) -> None:
-    if app["kind"] == "pareto-bulk" and app["max_bytes"] <= app["mean_bytes"]:
+def _check_app(app: App, where: str, path: str) -> None:
+    if isinstance(app, ParetoBulk) and app.max_bytes <= app.mean_bytes:
         raise InputError(f"{where}: {path}.max: must be larger than mean")
-    if app["kind"] == "replay":
-        if len(app["times_ns"]) != len(app["bytes"]):
+    if isinstance(app, Replay):
+        if len(app.times_ns) != len(app.bytes):
             raise InputError(
-                f"{where}: {path}.times: {len(app['times_ns'])} values, but bytes has "
-                f"{len(app['bytes'])}; give the same number of each"
+                f"{where}: {path}.times: {len(app.times_ns)} values, but bytes has "
+                f"{len(app.bytes)}; give the same number of each"
             )
-        if app["times_ns"] != sorted(app["times_ns"]):
+        if list(app.times_ns) != sorted(app.times_ns):
             raise InputError(f"{where}: {path}.times: must be non-decreasing; sort the list")
 
 
@@ -228,22 +235,21 @@ def load_plan(spec: str, where: str = "--plan") -> Plan:
 
 
 def _laid_over(workload: Workload, override: dict[str, Any], where: str) -> Workload:
-    over = copy.deepcopy(override.get("flows", {}))
-    groups = copy.deepcopy(workload.groups)
-    measured = list(workload.measured)
-    for key in ("policy", "peer_policy"):
-        if key in over:
-            over[key] = policy.parse(over[key], f"{where}: override.flows.{key}").for_engine()
-    if "measured" in over:
-        measured = [bool(over.pop("measured"))] * len(groups)
-    for group in groups:
-        for key, value in over.items():
-            if isinstance(value, dict) and key in ("sender", "receiver"):
-                group[key] = {**group.get(key, {}), **value}
-            else:
-                group[key] = copy.deepcopy(value)
-    duration = override.get("duration_ns", workload.duration_ns)
-    return replace(workload, groups=groups, measured=measured, duration_ns=duration)
+    over = dict(override.get("flows", {}))
+    over |= _policies(over, f"{where}: override.flows")
+    measured = over.pop("measured", None)
+    ends = {key: over.pop(key) for key in ("sender", "receiver") if key in over}
+
+    def changed(flows: Flows) -> Flows:
+        parts = {key: replace(getattr(flows.group, key), **ends[key]) for key in ends}
+        one = flows.changed(**over, **parts)
+        return one if measured is None else replace(one, measured=measured)
+
+    return replace(
+        workload,
+        flows=tuple(map(changed, workload.flows)),
+        duration_ns=override.get("duration_ns", workload.duration_ns),
+    )
 
 
 def titles(kind: str) -> Iterable[tuple[str, str, str]]:

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Policies as users write them: `NAME[:key=value,...]`, checked against the engine's list."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ackwise import engine
+from ackwise.engine.scenario import Policy
 from ackwise.errors import InputError, quoted, suggestion
 
 ALL = "all"
@@ -30,9 +31,9 @@ class PolicyChoice:
     params: dict[str, int]
     rails: list[str] | None = None  # None: not chosen; a plan has its own, the engine `source`
 
-    def for_engine(self) -> dict[str, Any]:
+    def for_engine(self) -> Policy:
         """The policy as the scenario holds it."""
-        return {"name": self.name, "params": self.params, "rails": self.rails}
+        return Policy(name=self.name, params=self.params, rails=self.rails)
 
 
 def find(name: str, where: str) -> dict[str, Any]:
@@ -56,16 +57,16 @@ def rail_set(word: str) -> list[str]:
     return [r["name"] for r in engine.rails() if r["set"] in RAIL_SETS[word]]
 
 
-def rails_text(rails: list[str]) -> str:
+def rails_text(rails: Sequence[str]) -> str:
     """A set's word, or the names of the rails, as `rails=` takes them."""
-    return next((word for word in RAIL_SETS if rail_set(word) == rails), "+".join(rails))
+    return next((word for word in RAIL_SETS if rail_set(word) == list(rails)), "+".join(rails))
 
 
-def rails_in_force(name: str, chosen: list[str] | None, word: str) -> list[str]:
+def rails_in_force(name: str, chosen: Sequence[str] | None, word: str) -> list[str]:
     """The rails of policy `name` in a plan whose `rails` is `word`: those chosen for it, or the
     plan's."""
     if chosen is not None:
-        return chosen
+        return list(chosen)
     return rail_set("source" if name == STOCK and word == "network" else word)
 
 

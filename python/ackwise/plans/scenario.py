@@ -1,11 +1,22 @@
 # SPDX-License-Identifier: MIT
 """Links, workloads and plans in memory, and the scenario that the engine runs for each run."""
 
-import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ackwise.engine.scenario import (
+    App,
+    Bulk,
+    FlowGroup,
+    OddWrites,
+    ParetoBulk,
+    Policy,
+    RandomSpacing,
+    Record,
+    RequestResponse,
+    Scenario,
+)
 from ackwise.errors import InputError, quoted
 from ackwise.plans import policy
 from ackwise.plans.policy import PolicyChoice
@@ -24,31 +35,54 @@ START_JITTER_OF_RUN = 100
 
 @dataclass(frozen=True)
 class Link:
-    """A path, in the engine's terms."""
+    """A path: a scenario without flows, which lasts no time."""
 
     name: str
     title: str
     source: str
     device: str
-    scenario: dict[str, Any]
+    scenario: Scenario
+
+
+@dataclass(frozen=True)
+class Flows:
+    """A group of flows of a workload."""
+
+    group: FlowGroup
+    measured: bool = True  # else background traffic
+    has_policy: bool = False  # else the group's is the one being compared
+    has_jitter: bool = False  # else a comparison chooses the group's `start_jitter_ns`
+
+    def changed(self, **changes: Any) -> "Flows":
+        """With other keys of the group, which are the group's own from now on."""
+        return replace(
+            self,
+            group=replace(self.group, **changes),
+            has_policy=self.has_policy or "policy" in changes,
+            has_jitter=self.has_jitter or "start_jitter_ns" in changes,
+        )
 
 
 @dataclass(frozen=True)
 class Workload:
-    """Who sends what, in the engine's terms; `measured[i]` belongs to `groups[i]`."""
+    """Who sends what."""
 
     name: str
     title: str
     source: str
     duration_ns: int
-    groups: list[dict[str, Any]]
-    measured: list[bool]
+    flows: tuple[Flows, ...]
     ping_interval_ns: int = 0
+
+    @property
+    def groups(self) -> list[FlowGroup]:
+        """The groups of all its flows."""
+        return [flows.group for flows in self.flows]
 
     @property
     def measured_names(self) -> list[str]:
         """Names of the groups that tables show."""
-        return [g["name"] for g, m in zip(self.groups, self.measured, strict=True) if m]
+        return [flows.group.name for flows in self.flows if flows.measured]
 
 
 @dataclass(frozen=True)
@@ -111,11 +145,17 @@ def build(
 
 def _with_rails(workload: Workload, word: str) -> Workload:
     """The workload with the plan's rails for the policies that its groups set themselves."""
-    groups = copy.deepcopy(workload.groups)
-    for group in groups:
-        for one in (group[role] for role in ("policy", "peer_policy") if role in group):
-            one["rails"] = policy.rails_in_force(one["name"], one["rails"], word)
-    return replace(workload, groups=groups)
+
+    def railed(choice: Policy) -> Policy:
+        return replace(choice, rails=policy.rails_in_force(choice.name, choice.rails, word))
+
+    def of(flows: Flows) -> Flows:
+        group = replace(flows.group, peer_policy=railed(flows.group.peer_policy))
+        if flows.has_policy:
+            group = replace(group, policy=railed(group.policy))
+        return replace(flows, group=group)
+
+    return replace(workload, flows=tuple(map(of, workload.flows)))
 
 
 def with_duration(plan: Plan, duration_ns: int) -> Plan:
@@ -137,38 +177,44 @@ def scenario_of(
     start_jitter_ns: int = 0,
     series_interval_ns: int = 0,
     trace_limit: int = 0,
-) -> dict[str, Any]:
+) -> Scenario:
     """The engine's input for one link, workload, policy and seed; `start_jitter_ns` is for groups
     that set none."""
-    groups = []
-    for group in workload.groups:
-        drawn = {"policy": chosen.for_engine(), "start_jitter_ns": start_jitter_ns}
-        groups.append({**drawn, **copy.deepcopy(group)})
-    return {
-        "seed": seed,
-        "duration_ns": workload.duration_ns,
-        "series_interval_ns": series_interval_ns,
-        "ping_interval_ns": workload.ping_interval_ns,
-        **copy.deepcopy(link.scenario),
-        "groups": groups,
-        "record": {"trace": trace_limit > 0, "trace_limit": trace_limit},
-    }
+    compared = chosen.for_engine()
+
+    def group(flows: Flows) -> FlowGroup:
+        return replace(
+            flows.group,
+            policy=flows.group.policy if flows.has_policy else compared,
+            start_jitter_ns=flows.group.start_jitter_ns if flows.has_jitter else start_jitter_ns,
+        )
+
+    return replace(
+        link.scenario,
+        seed=seed,
+        duration_ns=workload.duration_ns,
+        series_interval_ns=series_interval_ns,
+        ping_interval_ns=workload.ping_interval_ns,
+        groups=tuple(map(group, workload.flows)),
+        record=Record(trace=trace_limit > 0, trace_limit=trace_limit),
+    )
 
 
-def _app_bytes(app: dict[str, Any]) -> int | None:
+def _app_bytes(app: App) -> int | None:
     """Payload of one flow; None: until the run ends."""
-    kind = app["kind"]
-    if kind == "bulk":
-        return int(app["bytes"]) or None
-    if kind == "request-response":
-        return int(app["count"] * (app["request_bytes"] + app["response_bytes"])) or None
-    if kind == "random-spacing":
-        return int(app["packets"]) * int(app["bytes"])
-    if kind == "odd-writes":
-        return int(app["count"] * app["writes"] * app["write_bytes"]) or None
-    if kind == "pareto-bulk":
-        return int(app["mean_bytes"])
-    return sum(int(size) for size in app["bytes"])
+    match app:
+        case Bulk():
+            return app.bytes or None
+        case RequestResponse():
+            return app.count * (app.request_bytes + app.response_bytes) or None
+        case RandomSpacing():
+            return app.packets * app.bytes
+        case OddWrites():
+            return app.count * app.writes * app.write_bytes or None
+        case ParetoBulk():
+            return app.mean_bytes
+        case _:
+            return sum(app.bytes)
 
 
 def packets_estimate(link: Link, workload: Workload) -> int:
@@ -176,17 +222,17 @@ def packets_estimate(link: Link, workload: Workload) -> int:
     shape = link.scenario
     total = 0
     seconds = workload.duration_ns / 10**9
-    payload = shape["mtu_bytes"] - shape["ip_tcp_header_bytes"]
-    for side in ("down", "up"):
-        room = shape[side]["rate_bps"] * seconds / 8 / shape["mtu_bytes"]
+    payload = shape.mtu_bytes - shape.ip_tcp_header_bytes
+    for side, pipe in (("down", shape.down), ("up", shape.up)):
+        room = pipe.rate_bps * seconds / 8 / shape.mtu_bytes
         wanted = 0.0
         for group in workload.groups:
-            if group["direction"] != side:
+            if group.direction != side:
                 continue
-            one = _app_bytes(group["app"])
-            wanted += room if one is None else group["count"] * (one / payload + 1)
+            one = _app_bytes(group.app)
+            wanted += room if one is None else group.count * (one / payload + 1)
         total += int(min(room, wanted) * 2)  # each segment and its ACK
-    return total + sum(int(g["count"]) for g in workload.groups)
+    return total + sum(group.count for group in workload.groups)
 
 
 def check_work(plan: Plan, allow_long: bool = False) -> str:

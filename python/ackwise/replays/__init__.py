@@ -10,7 +10,7 @@ from threading import Thread
 from typing import Any
 
 from ackwise import engine
-from ackwise.engine import Cancel, Cancelled
+from ackwise.engine import Cancel, Cancelled, typed
 from ackwise.errors import InputError, Interrupted, RunError, printable, quoted
 from ackwise.plans.policy import STOCK, PolicyChoice, rails_in_force
 from ackwise.results import provenance
@@ -204,7 +204,7 @@ def run(
     Raises InputError when the file cannot be used, Interrupted on Ctrl-C.
     """
     options = {
-        "policies": [p.for_engine() for p in settings.chosen],
+        "policies": typed.document([p.for_engine() for p in settings.chosen]),
         "price": {"rho_permille": settings.rho_permille, "unit_ns": settings.unit_ns},
         "seed": settings.seed,
         "device": settings.device,

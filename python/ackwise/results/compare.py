@@ -9,11 +9,13 @@ from typing import Any
 from ackwise import engine, plans
 from ackwise.engine import Cancel
 from ackwise.engine.pool import run_all
+from ackwise.engine.result import GroupResult, Quantiles, RunResult, Trace
+from ackwise.engine.scenario import Scenario
 from ackwise.errors import InputError, RunError
 from ackwise.plans import Link, Plan, Workload
 from ackwise.plans.policy import PolicyChoice
 from ackwise.results import provenance
-from ackwise.results.metrics import ACKS, GOODPUT, METRICS, Better
+from ackwise.results.metrics import ACKS, GOODPUT, METRICS, Better, Measured
 from ackwise.results.stats import Estimate, estimate, is_best, paired_percent
 from ackwise.results.validated import is_validated
 
@@ -44,10 +46,10 @@ class Job:
         return self.link.name, self.workload.name, self.policy.label
 
 
-Simulate = Callable[[Job, dict[str, Any], Cancel], dict[str, Any]]
+Simulate = Callable[[Job, Scenario, Cancel], RunResult]
 
 
-def _in_simulator(_job: Job, scenario: dict[str, Any], cancel: Cancel) -> dict[str, Any]:
+def _in_simulator(_job: Job, scenario: Scenario, cancel: Cancel) -> RunResult:
     return engine.simulate(scenario, cancel)
 
 
@@ -59,7 +61,19 @@ class GroupRun:
     group: str
     values: dict[str, float | None]  # by metric key
     acks_by_reason: dict[str, int]
-    detail: dict[str, Any] | None
+    detail: "Detail | None"
+
+
+@dataclass(frozen=True)
+class Detail:
+    """What a report shows of a run: series summed over the flows, RTT histogram, and the first
+    flow's time-sequence trace."""
+
+    time_ns: list[int]
+    delivered_bytes: list[int]
+    acks_by_reason: dict[str, list[int]]
+    rtt: Quantiles
+    trace: Trace | None
 
 
 @dataclass(frozen=True)
@@ -155,7 +169,7 @@ def jobs(plan: Plan, detailed: bool) -> list[Job]:
     ]
 
 
-def scenario(job: Job, trace_limit: int = 0) -> dict[str, Any]:
+def scenario(job: Job, trace_limit: int = 0) -> Scenario:
     """The engine's input for a run."""
     return plans.scenario_of(
         job.link,
@@ -181,45 +195,37 @@ def _run(job: Job, trace_limit: int, simulate: Simulate, cancel: Cancel) -> list
             f"link {job.link.name}, workload {job.workload.name}, policy {job.policy.label}: "
             f"{problem}"
         ) from None
-    host = result[job.link.device]
-    ping = result.get("ping") or {"lost": None, "rtt_ns": {"samples": 0}}
-    found = {group["name"]: group for group in result["groups"]}
+    host = result.client if job.link.device == "client" else result.server
+    found = {group.name: group for group in result.groups}
     runs = []
     for name in job.workload.measured_names:
         group = found.get(name)
         if group is None:
             raise RunError(f"the engine returned no group {name!r}")
-        group |= {"pings_lost": ping["lost"], "ping_rtt_ns": ping["rtt_ns"]}  # of the whole run
+        measured = Measured(group, host, result.ping)
         runs.append(
             GroupRun(
                 job,
                 name,
-                {m.key: m.take(group, host) for m in METRICS},
-                dict(group["acks_by_reason"]),
+                {m.key: m.take(measured) for m in METRICS},
+                group.acks_by_reason,
                 _detail(group) if job.detailed else None,
             )
         )
     return runs
 
 
-def _detail(group: dict[str, Any]) -> dict[str, Any]:
-    """Series summed over the flows, RTT histogram and the first flow's time-sequence trace."""
-    series: dict[str, Any] = {"time_ns": [], "delivered_bytes": [], "acks_by_reason": {}}
-    for flow in group["flows"]:
-        one = flow.get("series")
-        if not one:
-            continue
-        if len(one["time_ns"]) > len(series["time_ns"]):
-            series["time_ns"] = one["time_ns"]
-        _add(series["delivered_bytes"], one["delivered_bytes"])
-        for reason, counts in one["acks_by_reason"].items():
-            _add(series["acks_by_reason"].setdefault(reason, []), counts)
-    rtt = group["rtt_ns"]
-    return {
-        "series": series,
-        "rtt": {"upper_ns": rtt["bucket_upper"], "count": rtt["bucket_count"]},
-        "trace": next((f["trace"] for f in group["flows"] if f.get("trace")), None),
-    }
+def _detail(group: GroupResult) -> Detail:
+    times: list[int] = []
+    delivered: list[int] = []
+    acks: dict[str, list[int]] = {}
+    for series in (flow.series for flow in group.flows if flow.series):
+        times = max(times, series.time_ns, key=len)
+        _add(delivered, series.delivered_bytes)
+        for reason, counts in series.acks_by_reason.items():
+            _add(acks.setdefault(reason, []), counts)
+    trace = next((flow.trace for flow in group.flows if flow.trace), None)
+    return Detail(times, delivered, acks, group.rtt_ns, trace)
 
 
 def _add(into: list[int], values: list[int]) -> None:

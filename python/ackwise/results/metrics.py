@@ -4,7 +4,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+
+from ackwise.engine.result import GroupResult, HostResult, PingResult, Quantiles
 
 
 class Better(Enum):
@@ -24,37 +25,64 @@ class Metric:
     unit: str  # of the value: bit/s, ns, s/GB, or "" for counts and ratios
     better: Better
     text: str
-    take: Callable[[dict[str, Any], dict[str, Any]], float | None]  # (group, host)
+    take: "Take"
     shown: bool = True  # a column of the text table
 
 
-def _plain(name: str) -> Callable[[dict[str, Any], dict[str, Any]], float | None]:
-    def take(group: dict[str, Any], _host: dict[str, Any]) -> float | None:
-        found = group[name]  # null: the lab cannot measure it
+@dataclass(frozen=True)
+class Measured:
+    """What a metric is taken from: a group of a run, the link's device, the run's echo requests."""
+
+    group: GroupResult
+    host: HostResult
+    ping: PingResult | None
+
+
+Take = Callable[[Measured], float | None]
+
+
+def _plain(name: str) -> Take:
+    def take(of: Measured) -> float | None:
+        found = getattr(of.group, name)  # None: the lab cannot measure it
         return None if found is None else float(found)
 
     return take
 
 
-def _quantile(name: str, which: str) -> Callable[[dict[str, Any], dict[str, Any]], float | None]:
-    def take(group: dict[str, Any], _host: dict[str, Any]) -> float | None:
-        found = group[name]
-        return float(found[which]) if found["samples"] else None
-
-    return take
+def _quantile(found: Quantiles, which: str) -> float | None:
+    return float(getattr(found, which)) if found.samples else None
 
 
-def _cpu(group: dict[str, Any], host: dict[str, Any]) -> float | None:
-    return float(host["cpu_s_per_gb"]) if host["cpu_busy_ns"] else None
+def _cpu(of: Measured) -> float | None:
+    return of.host.cpu_s_per_gb if of.host.cpu_busy_ns else None
 
 
-def _segments_per_ack(group: dict[str, Any], _host: dict[str, Any]) -> float | None:
-    answered = group["acks_sent"] + group["acks_piggybacked"]
-    return float(group["segments_per_ack"]) if answered else None
+def _segments_per_ack(of: Measured) -> float | None:
+    answered = of.group.acks_sent + of.group.acks_piggybacked
+    return of.group.segments_per_ack if answered else None
 
 
-def _quantiles(name: str, title: str, text: str, shown: tuple[str, ...]) -> list[Metric]:
+def _pings_lost(of: Measured) -> float | None:
+    return float(of.ping.lost) if of.ping else None
+
+
+def _of_group(name: str, which: str) -> Take:
+    return lambda of: _quantile(getattr(of.group, name), which)
+
+
+def _of_pings(name: str, which: str) -> Take:
+    return lambda of: _quantile(getattr(of.ping, name), which) if of.ping else None
+
+
+def _quantiles(
+    name: str,
+    title: str,
+    text: str,
+    shown: tuple[str, ...],
+    take: Callable[[str, str], Take] = _of_group,
+) -> list[Metric]:
     base = name.removesuffix("_ns")
+    key = name.removeprefix("ping_")
     return [
         Metric(
             f"{base}_{which}_ns",
@@ -62,7 +90,7 @@ def _quantiles(name: str, title: str, text: str, shown: tuple[str, ...]) -> list
             "ns",
             Better.LOWER,
             f"{text}: {'mean' if which == 'mean' else which[1:] + '% are at most this'}",
-            _quantile(name, which),
+            take(key, which),
             which in shown,
         )
         for which in ("mean", "p50", "p95", "p99")
@@ -88,10 +116,10 @@ METRICS: list[Metric] = [
     *_quantiles("message_latency_ns", "message",
                 "from a message's first write to its last byte delivered", ("p50", "p99")),
     *_quantiles("ping_rtt_ns", "ping", "round-trip time of the run's echo requests, all groups",
-                ("p50", "p95", "p99")),
+                ("p50", "p95", "p99"), _of_pings),
     Metric("pings_lost", "pings lost", "", Better.LOWER,
            "echo requests of the run without a reply; absent if the workload has no pings",
-           _plain("pings_lost")),
+           _pings_lost),
     Metric("stalls", "stalls", "", Better.LOWER,
            "times a sender with data could not send until a delayed-ACK timer expired",
            _plain("stalls")),

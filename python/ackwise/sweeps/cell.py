@@ -11,7 +11,9 @@ from typing import Any
 import pyarrow as pa
 
 from ackwise import engine
-from ackwise.engine import Cancel
+from ackwise.engine import Cancel, typed
+from ackwise.engine.result import RunResult
+from ackwise.engine.scenario import Scenario
 from ackwise.errors import InputError
 from ackwise.plans import Plan
 from ackwise.plans.schema import Kind
@@ -142,7 +144,7 @@ def _run_in(plan: Plan, world: World, cancel: Cancel) -> Iterator[tuple[str, Row
     """The key and the row of each run and group, as `ackwise compare` makes them."""
     made: dict[int, str] = {}
 
-    def simulate(job: Job, scenario: dict[str, Any], _of_pool: Cancel) -> dict[str, Any]:
+    def simulate(job: Job, scenario: Scenario, _of_pool: Cancel) -> RunResult:
         made[job.seed] = key(scenario, world)
         return world.simulate(job, scenario, cancel)
 
@@ -158,9 +160,9 @@ def not_run(rows: Iterable[Row]) -> dict[tuple[Any, ...], str]:
     return {tuple(row[name] for name in CELL): row["not_run"] for row in rows if row["not_run"]}
 
 
-def key(scenario: dict[str, Any], world: World) -> str:
+def key(scenario: Scenario, world: World) -> str:
     """The hash of everything that a cell depends on."""
-    whole = {"made_by": world.made_by, "scenario": scenario}
+    whole = {"made_by": world.made_by, "scenario": typed.document(scenario)}
     return sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()[:32]
 
 

@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ackwise import bounded, plans
+from ackwise.engine import typed
 from ackwise.errors import InputError, RunError
 from ackwise.host import files, reading
 from ackwise.results import export
@@ -161,7 +162,12 @@ def manifest(space: Space, world: World) -> dict[str, Any]:
         **{key: value for key, value in about.items() if key not in ("title", "source", "file")},
         "policies": [[c.choice.name, c.choice.params, c.choice.rails] for c in space.candidates],
         "scenarios": [
-            [link.scenario, workload.groups, workload.duration_ns, workload.ping_interval_ns]
+            [
+                typed.document(link.scenario),
+                typed.document(workload.flows),
+                workload.duration_ns,
+                workload.ping_interval_ns,
+            ]
             for link in space.links
             for workload in space.workloads
         ],

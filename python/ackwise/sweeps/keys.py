@@ -103,7 +103,7 @@ def _of_workloads(workloads: Sequence[Workload]) -> Iterator[Varied]:
     for key in _can_vary(flows.keys):
         if key.name != "measured":
             yield Varied(f"workload.flows.{key.name}", key, ("flows", key.engine_name))
-    apps = {group["app"]["kind"] for workload in workloads for group in workload.groups}
+    apps = {group.app.kind for workload in workloads for group in workload.groups}
     for table in flows.tables:
         if not table.variant_key:
             yield from _below(table, f"workload.flows.{table.name}", ("flows", table.engine_name))

@@ -394,7 +394,7 @@ def _check_places(
         if not takes or f"link.{side}.discipline" in varied_keys:
             continue
         for link in links:
-            ours = link.scenario[side]["discipline"]
+            ours = (link.scenario.down if side == "down" else link.scenario.up).discipline
             if ours not in takes:
                 raise InputError(
                     f"{at}: has no effect with discipline {quoted(ours)} of link {link.name}; "

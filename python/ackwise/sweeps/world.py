@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from ackwise import __version__, engine
 from ackwise.engine import Cancel
+from ackwise.engine.result import RunResult
+from ackwise.engine.scenario import Scenario
 from ackwise.errors import RunError
 from ackwise.lab import build
 from ackwise.lab import compare as lab_compare
@@ -52,7 +54,7 @@ class World(Protocol):
     def lacking(self, plan: Plan) -> Mapping[Combination, str]:
         """What of a plan cannot be run, and why."""
 
-    def simulate(self, job: Job, scenario: dict[str, Any], cancel: Cancel) -> dict[str, Any]:
+    def simulate(self, job: Job, scenario: Scenario, cancel: Cancel) -> RunResult:
         """One run."""
 
 
@@ -93,7 +95,7 @@ class Simulator:
     def lacking(self, plan: Plan) -> Mapping[Combination, str]:
         return {}
 
-    def simulate(self, job: Job, scenario: dict[str, Any], cancel: Cancel) -> dict[str, Any]:
+    def simulate(self, job: Job, scenario: Scenario, cancel: Cancel) -> RunResult:
         return engine.simulate(scenario, cancel)
 
 
@@ -144,7 +146,7 @@ class Linux:
     def lacking(self, plan: Plan) -> Mapping[Combination, str]:
         return lab_compare.lacking(plan, self.kernel)
 
-    def simulate(self, job: Job, scenario: dict[str, Any], cancel: Cancel) -> dict[str, Any]:
+    def simulate(self, job: Job, scenario: Scenario, cancel: Cancel) -> RunResult:
         return lab_compare.simulate(job, scenario, self.kernel, cancel=cancel, limit_s=self.limit_s)
 
 
@@ -181,5 +183,5 @@ class Both:
     def lacking(self, plan: Plan) -> Mapping[Combination, str]:
         return self.linux.lacking(plan)
 
-    def simulate(self, job: Job, scenario: dict[str, Any], cancel: Cancel) -> dict[str, Any]:
+    def simulate(self, job: Job, scenario: Scenario, cancel: Cancel) -> RunResult:
         return self.simulator.simulate(job, hosts.like_the_lab(scenario), cancel)

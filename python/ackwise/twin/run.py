@@ -6,10 +6,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from ackwise import engine
 from ackwise.engine import Cancel
+from ackwise.engine.result import RunResult
+from ackwise.engine.scenario import Record, Scenario
 from ackwise.errors import InputError
 from ackwise.host import files
 from ackwise.host.leftovers import temporary_folder
@@ -39,7 +40,7 @@ _SAMPLES = 1000  # of a flow's congestion window
 # The worlds, as progress and --keep name them.
 SIMULATOR, LINUX, AGAIN = "simulator", "linux", "linux with other seeds"
 
-Simulate = Callable[[Job, dict[str, Any], Cancel, Path | None], dict[str, Any]]
+Simulate = Callable[[Job, Scenario, Cancel, Path | None], RunResult]
 FlowKey = tuple[str, str, str, str]  # names of link and workload, label of the policy, group
 
 
@@ -201,14 +202,15 @@ class _Watched:
         self.flows: dict[FlowKey, Flow] = {}
         self._keep, self._simulate = keep, simulate
 
-    def simulate(self, job: Job, scenario: dict[str, Any], cancel: Cancel) -> dict[str, Any]:
+    def simulate(self, job: Job, scenario: Scenario, cancel: Cancel) -> RunResult:
         """One run, as results.compare asks for it; followed if it is detailed."""
         if not job.detailed:
             return self._simulate(job, scenario, cancel, None)
-        scenario = scenario | {
-            "series_interval_ns": max(1, job.workload.duration_ns // _SAMPLES),
-            "record": {"trace": True, "trace_limit": _TRACE_ALL},
-        }
+        scenario = replace(
+            scenario,
+            series_interval_ns=max(1, job.workload.duration_ns // _SAMPLES),
+            record=Record(trace=True, trace_limit=_TRACE_ALL),
+        )
         with ExitStack() as stack:
             if self._keep is None:
                 folder = stack.enter_context(temporary_folder())
@@ -220,9 +222,7 @@ class _Watched:
         return result
 
 
-def _in_simulator(
-    _job: Job, scenario: dict[str, Any], cancel: Cancel, keep: Path | None
-) -> dict[str, Any]:
+def _in_simulator(_job: Job, scenario: Scenario, cancel: Cancel, keep: Path | None) -> RunResult:
     scenario = hosts.like_the_lab(scenario)
     if keep is None:
         return engine.simulate(scenario, cancel)
@@ -237,10 +237,10 @@ def _on_linux(
     kernel: Kernel,
     limit_s: float | None,
     job: Job,
-    scenario: dict[str, Any],
+    scenario: Scenario,
     cancel: Cancel,
     keep: Path | None,
-) -> dict[str, Any]:
+) -> RunResult:
     return lab_compare.simulate(job, scenario, kernel, cancel=cancel, limit_s=limit_s, keep=keep)
 
 
@@ -249,11 +249,11 @@ class _SameLosses:
 
     def __init__(self, here: Simulate, there: Simulate) -> None:
         self._here, self._there = here, there
-        self._fed: dict[tuple[Combination, int], dict[str, Any]] = {}
+        self._fed: dict[tuple[Combination, int], Scenario] = {}
 
     def on_linux(
-        self, job: Job, scenario: dict[str, Any], cancel: Cancel, keep: Path | None
-    ) -> dict[str, Any]:
+        self, job: Job, scenario: Scenario, cancel: Cancel, keep: Path | None
+    ) -> RunResult:
         """One run, whose losses are kept."""
         with ExitStack() as stack:
             folder = keep or stack.enter_context(temporary_folder())
@@ -263,26 +263,26 @@ class _SameLosses:
         return result
 
     def in_simulator(
-        self, job: Job, _scenario: dict[str, Any], cancel: Cancel, keep: Path | None
-    ) -> dict[str, Any]:
+        self, job: Job, _scenario: Scenario, cancel: Cancel, keep: Path | None
+    ) -> RunResult:
         """The same run on the same losses."""
         return self._here(job, self._fed[job.combination, job.seed], cancel, keep)
 
 
 def _flows(
-    job: Job, scenario: dict[str, Any], result: dict[str, Any], folder: Path
+    job: Job, scenario: Scenario, result: RunResult, folder: Path
 ) -> Iterator[tuple[FlowKey, Flow]]:
     """The first flow of each measured group."""
     groups_of = traffic.build(scenario, job.workload.name, {}).groups_of  # in order of their start
-    for index, group in enumerate(scenario["groups"]):
-        if group["name"] not in job.workload.measured_names or index not in groups_of:
+    for index, group in enumerate(scenario.groups):
+        if group.name not in job.workload.measured_names or index not in groups_of:
             continue
         found = wire.read(
             {host: folder / f"{host}.pcap" for host in (CLIENT, SERVER)},
             groups_of.index(index),
-            sender=SERVER if group["direction"] == "down" else CLIENT,
-            duration_ns=scenario["duration_ns"],
-            flow=result["groups"][index]["flows"][0],
+            sender=SERVER if group.direction == "down" else CLIENT,
+            duration_ns=scenario.duration_ns,
+            flow=result.groups[index].flows[0],
         )
         if found is not None:
-            yield (*job.combination, group["name"]), found
+            yield (*job.combination, group.name), found

@@ -2,28 +2,40 @@
 """The simulator on the losses of the kernel's run: what is left of a difference is the sender's and
 the receiver's, not chance's or the queue's."""
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
+from ackwise.engine.scenario import Channel, Scenario
 from ackwise.lab.network import CLIENT, SERVER
 from ackwise.plans import Plan
 from ackwise.results import compare
 from ackwise.results.compare import Combination
 from ackwise.twin import wire
 
-_OWN = ("loss_ppm", "burst_loss", "outages", "queue_packets", "queue_bytes")  # what loses packets
 _SENDERS = {"down": SERVER, "up": CLIENT}  # of each direction's packets
 
 
-def fed(scenario: dict[str, Any], captures: dict[str, Path]) -> dict[str, Any]:
+def fed(scenario: Scenario, captures: dict[str, Path]) -> Scenario:
     """A scenario that loses what the captures of both hosts show as lost, in the queue as on the
     way, and nothing else."""
     lost = wire.losses(captures)
-    return scenario | {
-        way: {key: value for key, value in scenario[way].items() if key not in _OWN}
-        | {"lose": lost[sender]}
-        for way, sender in _SENDERS.items()
-    }
+
+    def losing(pipe: Channel, sender: str) -> Channel:
+        return replace(
+            pipe,
+            loss_ppm=0,
+            burst_loss=None,
+            outages=(),
+            queue_packets=0,
+            queue_bytes=0,
+            lose=tuple(lost[sender]),
+        )
+
+    return replace(
+        scenario,
+        down=losing(scenario.down, _SENDERS["down"]),
+        up=losing(scenario.up, _SENDERS["up"]),
+    )
 
 
 def lacking(plan: Plan) -> dict[Combination, str]:
@@ -31,8 +43,8 @@ def lacking(plan: Plan) -> dict[Combination, str]:
     found = {}
     for job in compare.jobs(plan, False):
         scenario = compare.scenario(job)
-        flows = sum(group["count"] for group in scenario["groups"])
-        others = {scenario[way].get("discipline", "fifo") for way in _SENDERS} - {"fifo"}
+        flows = sum(group.count for group in scenario.groups)
+        others = {scenario.down.discipline, scenario.up.discipline} - {"fifo"}
         if flows > 1:
             found[job.combination] = (
                 f"workload {job.workload.name}: --same-losses follows one flow, and it has {flows}"

@@ -6,8 +6,9 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from ackwise.engine.result import FlowResult
+from ackwise.engine.scenario import Lose
 from ackwise.lab.measure import CapturedPacket, read_capture
 from ackwise.lab.network import CLIENT, SERVER
 
@@ -69,7 +70,7 @@ def read(
     *,
     sender: str,
     duration_ns: int,
-    flow: dict[str, Any],
+    flow: FlowResult,
 ) -> Flow | None:
     """The flow of that number; None if it sent no data.
 
@@ -77,17 +78,17 @@ def read(
     has of it, with series and trace. Raises RunError for a capture that is not complete.
     """
     seen = _seen(captures, number)
-    trace = flow.get("trace") or {"data_time_ns": []}
-    if not trace["data_time_ns"]:
+    trace = flow.trace
+    if trace is None or not trace.data_time_ns:
         return None
     left = {host: [p for p in seen[host] if p.from_server is (host == SERVER)] for host in seen}
     # the trace has times since the start of the run, the captures times of day
     first = next(p for p in left[sender] if p.payload)
-    start_ns = first.time_ns - trace["data_time_ns"][0]
+    start_ns = first.time_ns - trace.data_time_ns[0]
     data_ns = min(p.time_ns for host in left for p in left[host] if p.payload)
     fins = [p.time_ns for host in left for p in left[host] if p.flags & _FIN]
     end_ns = min([start_ns + duration_ns, *fins])
-    reasons = dict(zip(trace["ack_time_ns"], trace["ack_reason"], strict=True))
+    reasons = dict(zip(trace.ack_time_ns, trace.ack_reason, strict=True))
     packets = []
     for host, peer in ((CLIENT, SERVER), (SERVER, CLIENT)):
         own, other = (
@@ -118,19 +119,20 @@ def read(
             )
             high = max(high, seq + p.payload)
     packets.sort(key=lambda p: p.time_ns)
-    series = flow.get("series") or {"time_ns": [], "cwnd_bytes": []}
     since_ns = data_ns - start_ns
-    points = zip(series["time_ns"], series["cwnd_bytes"], strict=True)
-    cwnd = [(time_ns - since_ns, size) for time_ns, size in points]
+    cwnd = []
+    if flow.series:
+        points = zip(flow.series.time_ns, flow.series.cwnd_bytes, strict=True)
+        cwnd = [(time_ns - since_ns, size) for time_ns, size in points]
     return Flow(packets, since_ns, end_ns - data_ns, cwnd)
 
 
-def losses(captures: dict[str, Path]) -> dict[str, list[dict[str, int | None]]]:
+def losses(captures: dict[str, Path]) -> dict[str, list[Lose]]:
     """Packets of the first flow that each host sent and the other did not get, as the engine's keys
     `lose` name them: by the first byte and the how manieth packet that carries it, without data by
     the number among such packets."""
     seen = _seen(captures, 0)
-    found: dict[str, list[dict[str, int | None]]] = {}
+    found: dict[str, list[Lose]] = {}
     for host, peer in ((CLIENT, SERVER), (SERVER, CLIENT)):
         sent, arrived = (
             [p for p in seen[end] if p.from_server is (host == SERVER)] for end in (host, peer)
@@ -151,7 +153,7 @@ def losses(captures: dict[str, Path]) -> dict[str, list[dict[str, int | None]]]:
             for byte in inside:
                 carried[byte] += 1
             if _identity(p) in gone:
-                found[host].append({"at_bytes": inside[0], "nth": carried[inside[0]]})
+                found[host].append(Lose(at_bytes=inside[0], nth=carried[inside[0]]))
     return found
 
 

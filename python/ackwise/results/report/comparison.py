@@ -23,17 +23,16 @@ def _detail(cell: Cell, step: int) -> dict[str, Any] | None:
     found = cell.runs[0].detail
     if found is None:
         return None
-    series = found["series"]
-    trace = found["trace"]
+    trace = found.trace
     out: dict[str, Any] = {
         "series": {
-            "t_us": [t // 1000 for t in series["time_ns"]],
-            "bytes": series["delivered_bytes"],
-            "acks": {k: v for k, v in series["acks_by_reason"].items() if any(v)},
+            "t_us": [t // 1000 for t in found.time_ns],
+            "bytes": found.delivered_bytes,
+            "acks": {k: v for k, v in found.acks_by_reason.items() if any(v)},
         },
         "rtt": {
-            "upper_us": [u / 1000 for u in found["rtt"]["upper_ns"]],
-            "count": found["rtt"]["count"],
+            "upper_us": [u / 1000 for u in found.rtt.bucket_upper],
+            "count": found.rtt.bucket_count,
         },
         "trace": None,
     }
@@ -41,10 +40,10 @@ def _detail(cell: Cell, step: int) -> dict[str, Any] | None:
         # Retransmissions are few but matter: thinning keeps all of them.
         rows = list(
             zip(
-                trace["data_time_ns"],
-                trace["data_seq"],
-                trace["data_bytes"],
-                trace["data_retransmitted"],
+                trace.data_time_ns,
+                trace.data_seq,
+                trace.data_bytes,
+                trace.data_retransmitted,
                 strict=True,
             )
         )
@@ -53,10 +52,10 @@ def _detail(cell: Cell, step: int) -> dict[str, Any] | None:
             "data_us": [r[0] // 1000 for r in kept],
             "data_end": [r[1] + r[2] for r in kept],
             "again": [i for i, r in enumerate(kept) if r[3]],
-            "ack_us": [t // 1000 for t in _thin(trace["ack_time_ns"], step)],
-            "ack_seq": _thin(trace["ack_seq"], step),
-            "ack_reason": _thin(trace["ack_reason"], step),
-            "truncated": trace["truncated"],
+            "ack_us": [t // 1000 for t in _thin(trace.ack_time_ns, step)],
+            "ack_seq": _thin(trace.ack_seq, step),
+            "ack_reason": _thin(trace.ack_reason, step),
+            "truncated": trace.truncated,
         }
     return out
 
