@@ -75,7 +75,7 @@ TABLES = {
     ),
 }
 # Tests that `make test` skips on a host without the kernels of emulated machines.
-TEST_CHECKS = {"device-tests": "python/tests/test_device.py"}
+TEST_CHECKS = {"device-tests": "python/tests/lab/test_device.py"}
 CHECKS = (*KERNEL_CHECKS, *FUZZ_CHECKS, *TABLES, *TEST_CHECKS)
 # Items that were not run since their inputs changed: known to be stale, and listed as such. Whoever
 # renews one takes it out; a test fails while one is here that is up to date.

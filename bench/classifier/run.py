@@ -15,7 +15,7 @@ import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python" / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python" / "tests" / "shared"))
 
 from frames import ATOMIC, DEST, HOP, ROUTE, SIX, TIMESTAMPS, Packet, replace
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import ROOT
 from netns import needs_root
 from transfers import PORT, transferring
 from transfers import Transfer as HostTransfer
@@ -33,7 +34,7 @@ from ackwise_experiments.bottleneck.guest import chronographs
 from ackwise_experiments.bottleneck.kinds import BULK
 from ackwise_experiments.bottleneck.scenario import KIB, SIMULATOR, build, group, way
 
-DATA = Path(__file__).parent / "data"
+DATA = ROOT / "python/tests/data"
 MS = 10**6
 SYN, ACK, PSH = 0x02, 0x10, 0x08
 Scenario = dict[str, Any]

@@ -2,75 +2,13 @@
 """The report in a real browser: every plot draws marks, nothing complains, nothing is fetched."""
 
 import re
-import shutil
-import subprocess
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 from conftest import Ackwise
+from pages import rendered
 
 COMPARE_PLOTS = ["throughput", "reasons", "rtt", "reasons-time", "sequence"]
-
-
-def chromium() -> str:
-    for name in ("chromium", "chromium-browser", "google-chrome"):
-        path = shutil.which(name)
-        if path:
-            return path
-    pytest.skip("no chromium on this machine; `make setup-test` installs it")
-
-
-class Page(HTMLParser):
-    """Counts drawn marks below each element of class plot."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.marks: dict[str, int] = {}
-        self.rows: dict[str, int] = {}
-        self.text: list[str] = []
-        self._open: list[tuple[str, str]] = []  # tag, id
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = dict(attrs)
-        if tag not in ("br", "img", "input", "meta", "link", "hr"):
-            self._open.append((tag, given.get("id") or ""))
-        inside = [name for _, name in self._open if name]
-        if tag == "path" and given.get("d"):
-            for name in inside:
-                self.marks[name] = self.marks.get(name, 0) + 1
-        if tag == "tr":
-            for name in inside:
-                self.rows[name] = self.rows.get(name, 0) + 1
-
-    def handle_endtag(self, tag: str) -> None:
-        for i in range(len(self._open) - 1, -1, -1):
-            if self._open[i][0] == tag:
-                del self._open[i:]
-                return
-
-    def handle_data(self, data: str) -> None:
-        if not any(tag in ("script", "style") for tag, _ in self._open):
-            self.text.append(data)
-
-
-def rendered(report: Path, profile: Path) -> tuple[Page, str]:
-    """The page after its scripts ran, and what the browser's console said."""
-    done = subprocess.run(
-        [
-            chromium(), "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic",
-            "--no-first-run", "--disable-background-networking", "--disable-component-update",
-            "--disable-sync", f"--user-data-dir={profile}", "--enable-logging=stderr",
-            "--window-size=1400,3000", "--virtual-time-budget=30000", "--dump-dom",
-            report.as_uri(),
-        ],
-        capture_output=True, text=True, errors="replace", timeout=180,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-2000:]
-    page = Page()
-    page.feed(done.stdout)
-    console = "\n".join(line for line in done.stderr.splitlines() if "CONSOLE" in line)
-    return page, console
 
 
 @pytest.fixture
@@ -133,7 +71,7 @@ def test_names_from_files_stay_text(ackwise: Ackwise, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_every_plot_of_a_capture_draws(ackwise: Ackwise, tmp_path: Path) -> None:
-    from test_capture import pcap, steady_transfer
+    from pcaps import pcap, steady_transfer
 
     (tmp_path / "steady.pcap").write_bytes(pcap(steady_transfer(400, 700)))
     report = tmp_path / "report.html"

@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 from conftest import ROOT, Ackwise, lab_kernel, small_plan
-from test_compare import key_paths
-from test_report import rendered
-from test_sweep_show import output
+from documents import key_paths
+from pages import output, rendered
 
 from ackwise import engine, plans
 from ackwise.engine import Cancel

@@ -133,7 +133,7 @@ def test_a_claim_not_yet_met_needs_no_citation_and_is_listed_apart(tree: Path) -
         ("core/test/rails.c", Role.TEST),
         ("crates/sim/tests/timelines.rs", Role.TEST),
         ("crates/sim/src/sender/tests.rs", Role.TEST),
-        ("python/tests/test_plan.py", Role.TEST),
+        ("python/tests/plans/test_plan.py", Role.TEST),
         ("linux/conform/a-fin-is-acknowledged.claim", Role.TEST),
         ("plans/links/adsl.toml", Role.CODE),
         ("core/test/README.md", Role.TEXT),

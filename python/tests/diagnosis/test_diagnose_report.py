@@ -14,8 +14,7 @@ import pytest
 from conftest import ROOT
 from devtools import Browser, browser
 from hostile import TITLES
-from test_hostile_text import elements
-from test_report import chromium
+from pages import chromium, elements
 
 from ackwise import engine, replays
 from ackwise.diagnosis import report, table, whatif

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from conftest import lab_kernel, spawn
-from test_capture import alive, descendants, wait_until
+from processes import alive, descendants, wait_until
 
 from ackwise import engine, plans
 from ackwise.engine import Cancel, Cancelled

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import spaces
 from conftest import ROOT, Ackwise
-from test_report import rendered
+from pages import output, rendered
 from test_sweep_run import made, rows, slower_twin
 
 from ackwise.errors import InputError
@@ -263,12 +263,6 @@ def test_the_report_draws_everything(folder: Path, tmp_path: Path, ackwise: Ackw
     for plot in ("plot-front", "plot-regions", "plot-surface"):
         assert page.marks.get(plot, 0) > 3, plot
     assert page.rows["policies"] == 1 + 3
-
-
-def output(page: str, name: str) -> list[str]:
-    """A block of a page."""
-    text = page.split(f"<!-- output: {name} -->\n")[1].split("<!-- end of output -->")[0]
-    return [line.removeprefix("    ").rstrip() for line in text.strip("\n").splitlines()]
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from conftest import Ackwise, established, small_plan, spawn
+from documents import key_paths
 
 from ackwise import __version__, engine, plans
 from ackwise.engine.result import RunResult
@@ -32,31 +33,6 @@ SMALL = ("compare", "--link", "adsl", "--duration", "2s", "--quiet")
 # The send buffer holds fewer segments than this policy waits for.
 SLOW = "delayed:segments=64,delay_ms=400"
 LOSING = ("--workload", "small-buffers", "--policy", "linux", "--policy", SLOW)
-
-
-def key_paths(value: Any, path: str = "") -> set[str]:
-    """Every key of a document in the notation of docs/results.md."""
-    named = {
-        "plan.policies[].params": "<parameter>",
-        "provenance.rails": "<policy>",
-        "policies[].params": "<parameter>",
-        "tables[].cheapest": "<group>",
-        "tables[].cells[].metrics": "<metric>",
-        "tables[].cells[].runs[].metrics": "<metric>",
-        "tables[].cells[].acks_by_reason": "<reason>",
-        "directions[].cells[].acks_by_reason": "<reason>",
-        "worlds": "<world>",
-        "worlds.<world>.rails": "<policy>",
-    }
-    if isinstance(value, dict):
-        found: set[str] = set()
-        for key, below in value.items():
-            name = named.get(path) or str(key)
-            found |= key_paths(below, f"{path}.{name}" if path else name)
-        return found
-    if isinstance(value, list):
-        return set().union(*(key_paths(v, path + "[]") for v in value)) if value else set()
-    return {path}
 
 
 def test_json_is_pure_and_holds_exactly_the_documented_keys(ackwise: Ackwise) -> None:

@@ -6,7 +6,6 @@ import io
 import json
 import re
 from dataclasses import dataclass
-from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -14,6 +13,7 @@ import pyarrow.parquet
 import pytest
 from conftest import Ackwise
 from hostile import INTERFACES, TITLES, is_inert
+from pages import elements
 from test_terminal import compare, link
 
 from ackwise.errors import printable
@@ -88,30 +88,6 @@ def test_json_and_parquet_hold_the_exact_text(written: Written) -> None:
     assert table["link"].to_pylist() == utf8
 
 
-class Elements(HTMLParser):
-    """What a browser's parser would make of a page."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.title = ""
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        if self.tags and self.tags[-1][0] == "title":
-            self.title += data
-
-
-def elements(text: str) -> Elements:
-    """The elements of a page."""
-    page = Elements()
-    page.feed(text)
-    page.close()
-    return page
-
-
 def test_a_report_has_the_same_elements_whatever_titles_say(
     ackwise: Ackwise, written: Written, tmp_path: Path
 ) -> None:
@@ -132,7 +108,7 @@ def test_a_report_has_the_same_elements_whatever_titles_say(
 def test_a_hostile_capture_s_name_stays_the_title_of_its_page(
     ackwise: Ackwise, tmp_path: Path
 ) -> None:
-    from test_capture import pcap, steady_transfer
+    from pcaps import pcap, steady_transfer
 
     file = tmp_path / "<script>x\x1b\u202e<.pcap"
     file.write_bytes(pcap(steady_transfer(400, 700)))
@@ -147,7 +123,7 @@ def test_a_hostile_capture_s_name_stays_the_title_of_its_page(
 
 
 def test_a_capture_whose_name_is_not_utf_8_is_refused(ackwise: Ackwise, tmp_path: Path) -> None:
-    from test_capture import pcap, steady_transfer
+    from pcaps import pcap, steady_transfer
 
     file = tmp_path / "\udcff.pcap"
     file.write_bytes(pcap(steady_transfer(4, 7)))

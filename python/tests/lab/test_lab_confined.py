@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_capture import alive, wait_until
+from processes import alive, wait_until
 
 from ackwise.cli import doctor, options
 from ackwise.errors import RunError

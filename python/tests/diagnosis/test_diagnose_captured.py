@@ -19,7 +19,7 @@ from ackwise.diagnosis import captured, document, table
 from ackwise.diagnosis.transfer import Transfer
 from ackwise_experiments import documents
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 KERNELS = ROOT / "crates" / "diagnose" / "tests" / "captures"
 COMPLETE = sorted([
     *KERNELS.glob("*.pcap.gz"),

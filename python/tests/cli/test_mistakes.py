@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 import spaces
 from conftest import ROOT, full_device, lab_kernel
-from test_capture import pcap, steady_transfer, wait_until
+from pcaps import pcap, steady_transfer
+from processes import wait_until
 
 from ackwise.host import needs
 from ackwise.host.leftovers import is_abandoned

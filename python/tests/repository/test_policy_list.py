@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 TEMPLATE = (ROOT / "core" / "policy" / "TEMPLATE.c").read_text(encoding="utf-8")
 
 

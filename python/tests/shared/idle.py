@@ -65,7 +65,8 @@ def watched() -> Iterator[Host]:
         yield host
     finally:
         said, _ = witness.communicate()
-        host.stretched, host.stalled_s = map(float, said.split())
+        if said:  # nothing if an interrupt of all of the process group ended it
+            host.stretched, host.stalled_s = map(float, said.split())
 
 
 @contextmanager

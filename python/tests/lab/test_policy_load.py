@@ -15,7 +15,7 @@ from ackwise import engine
 from ackwise.errors import InputError, RunError
 from ackwise.host import bpf, sockets
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = sorted((ROOT / "linux" / "bpf").glob("*.bpf.c"))
 
 

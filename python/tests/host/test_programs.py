@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from test_capture import alive
+from processes import alive
 
 from ackwise.errors import RunError
 from ackwise.host import environment, programs, rights

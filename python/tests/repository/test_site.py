@@ -18,7 +18,7 @@ import docs_site
 import pytest
 from conftest import Ackwise
 from devtools import Browser, browser
-from test_report import chromium
+from pages import chromium
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """`ackwise replay` and `ackwise record`: synthetic, damaged and real captures."""
 
-import contextlib
 import fcntl
 import gzip
 import json
@@ -9,18 +8,18 @@ import os
 import random
 import re
 import signal
-import socket
 import struct
 import subprocess
 import sys
 import termios
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from conftest import Ackwise, spawn
-from test_compare import key_paths
+from documents import key_paths
+from pcaps import pcap, steady_transfer
+from processes import alive, descendants, wait_until
 
 from ackwise import engine, replays
 from ackwise.errors import RunError
@@ -29,35 +28,6 @@ from ackwise.host import capture, files, needs, rights
 MAY = capture.why_not()
 needs_root = pytest.mark.skipif(bool(MAY), reason=f"no capture can be made here: {MAY}")
 pytestmark = pytest.mark.host
-
-
-def packet(src: int, dst: int, seq: int, ack: int, flags: int, payload: int) -> bytes:
-    """Ethernet, IPv4 and TCP around `payload` bytes; addresses 10.0.0.1 and 10.0.0.2 by port."""
-    address = {4000: "10.0.0.1", 5001: "10.0.0.2"}
-    tcp = struct.pack("!HHIIBBHHH", src, dst, seq, ack, 5 << 4, flags, 65_535, 0, 0)
-    ends = socket.inet_aton(address[src]) + socket.inet_aton(address[dst])
-    ip = struct.pack("!BBHHHBBH", 0x45, 0, 40 + payload, 0, 0, 64, 6, 0) + ends
-    return b"\0" * 12 + b"\x08\x00" + ip + tcp + b"x" * payload
-
-
-def steady_transfer(segments: int, gap_us: int) -> Iterator[tuple[int, bytes]]:
-    """Times and packets: a handshake, then a segment every `gap_us`, every second one ACKed."""
-    yield 0, packet(4000, 5001, 0, 0, 0x02, 0)
-    yield 10, packet(5001, 4000, 0, 1, 0x12, 0)
-    yield 20, packet(4000, 5001, 1, 1, 0x10, 0)
-    for i in range(segments):
-        at = 1000 + i * gap_us
-        yield at, packet(4000, 5001, 1 + i * 1000, 1, 0x10, 1000)
-        if i % 2:
-            yield at + 5, packet(5001, 4000, 1, 1 + (i + 1) * 1000, 0x10, 0)
-
-
-def pcap(packets: Iterator[tuple[int, bytes]]) -> bytes:
-    head = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65_535, 1)
-    return head + b"".join(
-        struct.pack("<IIII", at // 10**6, at % 10**6, len(data), len(data)) + data
-        for at, data in packets
-    )
 
 
 @pytest.fixture
@@ -341,30 +311,6 @@ def test_what_records_holds_no_more_than_it_needs(tmp_path: Path) -> None:
     assert sorted(names.values()) == ["iperf3", "iperf3", "tcpdump"]
     for child, found in held.items():
         assert found == ({net_raw} if names[child] == "tcpdump" else set())
-
-
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
-
-
-def wait_until(ready: Callable[[], bool], limit_s: float = 300) -> None:
-    end = time.monotonic() + limit_s
-    while not ready():
-        assert time.monotonic() < end
-        time.sleep(0.05)
-
-
-def descendants(pid: int) -> set[int]:
-    """Those alive while this looks: a process that ends meanwhile has none."""
-    found = set()
-    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-        for task in Path(f"/proc/{pid}/task").iterdir():
-            for child in map(int, (task / "children").read_text().split()):
-                found |= {child} | descendants(child)
-    return found
 
 
 @needs_root

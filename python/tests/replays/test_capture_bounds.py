@@ -14,12 +14,20 @@ from pathlib import Path
 
 import pytest
 from conftest import Ackwise, spawn
-from test_capture import pcap, steady_transfer
-from test_plan import WORKLOAD
+from pcaps import pcap, steady_transfer
 
 from ackwise import engine, plans, replays
 from ackwise.errors import InputError
 from ackwise.plans import policy
+
+WORKLOAD = """
+title = "t"
+source = "s"
+duration = "1s"
+[[flows]]
+name = "f"
+app = { kind = "bulk" }
+"""
 
 
 def workload_of(capture: Path, beside: Path) -> Path:
