@@ -1,39 +1,41 @@
 // SPDX-License-Identifier: MIT
-//! Access links: each flow has its own at both ends and in both directions, FIFOs without limits and
-//! faults. There are thousands where there are thousands of flows, so a link is a single number.
+//! Access links: each flow has its own link at both ends and in both directions, a FIFO without
+//! limits or faults. There are thousands of links where there are thousands of flows, so a link is
+//! a single number.
 
 use crate::channel::{Crossing, Rate, CHANNELS};
 use crate::packet::Packet;
 use crate::ping::PING_FLOW;
 
-/// Two directions at two ends.
+/// Number of links per flow: two directions at two ends.
 pub const LINKS_OF_FLOW: usize = 4;
 const _: () = assert!(PING_FLOW.wrapping_add(1) == 0);
 
 pub struct Access {
     rate: Rate,
     delay_ns: u64,
-    /// When the last packet of each link reaches its far end. Its transmitter is free a delay before.
+    /// Arrival time of the last packet of each link at its far end. Its transmitter is free one
+    /// delay earlier.
     last_arrival_ns: Vec<u64>,
 }
 
 impl Access {
-    /// With links for pings, whose flow has the number below the first.
+    /// Access links, including those for pings, whose flow number precedes the first.
     pub fn new(rate_bps: u64, delay_ns: u64) -> Self {
         Access { rate: Rate::new(rate_bps), delay_ns, last_arrival_ns: vec![0; LINKS_OF_FLOW] }
     }
 
-    /// Links for one more flow, behind those of all others.
+    /// Adds links for one more flow, after those of all others.
     pub fn add_flow(&mut self) {
         self.last_arrival_ns.extend([0; LINKS_OF_FLOW]);
     }
 
-    /// Time from entering an empty link to the far end.
+    /// Time from entering an empty link to arrival at the far end.
     pub fn empty_time_ns(&self, bytes: u32) -> u64 {
         self.rate.time_ns(bytes) + self.delay_ns
     }
 
-    /// A packet enters the first or the last link of its direction.
+    /// Adds a packet to the first or the last link of its direction.
     #[inline(always)]
     pub fn enqueue(&mut self, now: u64, packet: &Packet) -> Crossing {
         let place = packet.flow.wrapping_add(1) as usize;
@@ -58,7 +60,7 @@ mod tests {
     const BYTE_NS: u64 = 1_000;
     const DELAY_NS: u64 = 500_000;
 
-    /// Each link against a queue of its own, followed from arrival to arrival.
+    /// Compares each link with a separate queue, followed from arrival to arrival.
     #[test]
     fn each_link_sends_one_packet_after_the_other_and_they_arrive_in_order() {
         let mut access = Access::new(8_000_000, DELAY_NS);
@@ -86,7 +88,7 @@ mod tests {
                 arrival_ns,
                 since_ns,
                 is_behind: !others.is_empty(),
-                // Behind those of the pings.
+                // Follows the links of the pings.
                 link: CHANNELS + (LINKS_OF_FLOW + link) as u32,
             };
             assert_eq!(access.enqueue(now, &entering), crossing);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! What the applications at both ends of a flow do: when they write, and what counts as a message.
+//! Behaviour of the applications at both ends of a flow: when they write, and what counts as a
+//! message.
 
 use crate::endpoint::Role;
 use crate::rng::Rng;
@@ -11,26 +12,26 @@ use std::collections::VecDeque;
 /// transfers (1.1 to 1.3), with a mean that exists.
 const PARETO_SHAPE: f64 = 1.2;
 
-/// The application pair of one flow. The data sender's side writes the data; the other side reads
-/// it and, in request/response, asks for it.
+/// The applications of one flow. The data sender's side writes the data; the other side reads it
+/// and, in request/response, requests it.
 pub struct App {
     spec: AppSpec,
     rng: Rng,
-    /// Next time the writing side acts.
+    /// Next time at which the writing side acts.
     pub wake_ns: u64,
-    /// Next time the asking side acts.
+    /// Next time at which the requesting side acts.
     pub ask_ns: u64,
-    /// Messages under way: (end in the data stream, first written).
+    /// Messages in progress: (end in the data stream, time of the first write).
     messages: VecDeque<(u64, u64)>,
-    /// End of the stream for a bulk writer.
+    /// End of the stream of a bulk writer.
     limit: u64,
     has_begun: bool,
     done: u32,
     written: u32,
-    /// First write of the data.
+    /// Time of the first write of data.
     pub wrote_ns: Option<u64>,
     asked_ns: u64,
-    /// Request bytes answered by the writing side.
+    /// Number of request bytes answered by the writing side.
     answered: u64,
 }
 
@@ -67,11 +68,11 @@ impl App {
         }
     }
 
-    /// That application begins.
+    /// Starts that application.
     pub fn begin(&mut self, now: u64) {
         self.has_begun = true;
         match &self.spec {
-            // It writes now, and again whenever there is room.
+            // Writes now, and again whenever there is room.
             AppSpec::Bulk(_) | AppSpec::ParetoBulk(_) => {}
             AppSpec::RequestResponse(_) => self.ask_ns = now,
             AppSpec::Replay(Replay { times_ns, .. }) => {
@@ -84,7 +85,7 @@ impl App {
         }
     }
 
-    /// Bytes that a bulk writer may write now.
+    /// Number of bytes that a bulk writer may write now.
     pub fn writable(&self, tx: &Sender) -> u64 {
         if self.is_bulk() {
             tx.fillable(self.limit)
@@ -93,7 +94,7 @@ impl App {
         }
     }
 
-    /// A bulk writer has not yet written all.
+    /// Whether a bulk writer has more to write.
     pub fn has_more(&self, tx: &Sender) -> bool {
         self.is_bulk() && tx.written < self.limit
     }
@@ -102,9 +103,9 @@ impl App {
         matches!(self.spec, AppSpec::Bulk(_) | AppSpec::ParetoBulk(_))
     }
 
-    /// The writing side gets its turn: after a start, a timer, or an ACK that freed room. A bulk
-    /// writer writes `most` bytes at most. Returns true while TCP output should run and the writer
-    /// be asked again.
+    /// Gives the writing side its turn: after a start, a timer, or an ACK that freed room. A bulk
+    /// writer writes at most `most` bytes. Returns true while TCP output should run and the writer
+    /// be called again.
     pub fn write(&mut self, now: u64, tx: &mut Sender, most: u64) -> bool {
         if self.is_bulk() {
             self.wrote_ns.get_or_insert(now);
@@ -148,7 +149,7 @@ impl App {
         false
     }
 
-    /// The asking side's timer: writes a request.
+    /// Timer of the requesting side: writes a request.
     #[inline(always)]
     pub fn ask(&mut self, now: u64, tx: &mut Sender) {
         if now >= self.ask_ns {
@@ -165,7 +166,7 @@ impl App {
         }
     }
 
-    /// The writing side has read requests up to `read`: it answers each whole one.
+    /// The writing side has read requests up to `read`, and answers each complete one.
     pub fn on_request(&mut self, now: u64, read: u64, tx: &mut Sender) {
         if let AppSpec::RequestResponse(RequestResponse { request_bytes, response_bytes, .. }) = self.spec {
             while self.answered + u64::from(request_bytes) <= read {
@@ -177,7 +178,7 @@ impl App {
         }
     }
 
-    /// The reading side has read the data up to `read`; calls `latency` for each message complete.
+    /// The reading side has read the data up to `read`; calls `latency` for each complete message.
     pub fn on_delivered(&mut self, now: u64, read: u64, mut latency: impl FnMut(u64)) {
         while let Some(&(end, since)) = self.messages.front() {
             if end > read {
@@ -200,12 +201,12 @@ impl App {
         }
     }
 
-    /// Nothing is left to do once everything written is acknowledged.
+    /// Whether nothing remains to be done once everything written is acknowledged.
     #[cold]
     pub fn is_finished(&self) -> bool {
         let finite = match self.spec {
             AppSpec::Bulk(Bulk { bytes }) => bytes > 0,
-            // While a request is on its way nothing else shows that it exists.
+            // While a request is in flight, nothing else shows that it exists.
             AppSpec::RequestResponse(RequestResponse { count, .. })
             | AppSpec::OddWrites(OddWrites { count, .. }) => count > 0 && self.done >= count,
             _ => true,
@@ -214,7 +215,7 @@ impl App {
     }
 }
 
-/// One message of `writes` writes.
+/// Writes one message in `writes` writes.
 fn put(messages: &mut VecDeque<(u64, u64)>, now: u64, tx: &mut Sender, bytes: u64, writes: u32) {
     let end = tx.written + bytes * u64::from(writes);
     for _ in 0..writes {
@@ -223,8 +224,8 @@ fn put(messages: &mut VecDeque<(u64, u64)>, now: u64, tx: &mut Sender, bytes: u6
     messages.push_back((end, now));
 }
 
-/// The size at quantile `u` of the bounded Pareto distribution of this mean and maximum, by
-/// inversion; the lower bound is set so that the mean comes out.
+/// Size at quantile `u` of the bounded Pareto distribution with this mean and maximum, by
+/// inversion; the lower bound is chosen to give the mean.
 pub fn pareto(u: f64, mean: f64, max: f64) -> u64 {
     let a = PARETO_SHAPE;
     let mean_of = |low: f64| {
@@ -257,7 +258,7 @@ mod tests {
         assert!((mean / 50_000.0 - 1.0).abs() < 0.02, "{mean}");
     }
 
-    /// From an independent calculation.
+    /// Values from an independent calculation.
     #[test]
     fn flow_sizes_follow_their_quantile() {
         let size = |u| pareto(u, 50_000.0, 1_000_000.0);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-//! One direction of a link: a queue, a transmitter, a delay line, and what may go wrong behind it.
+//! One direction of a link: a queue, a transmitter, a delay line, and faults after it.
 //!
-//! A FIFO's future is known when a packet enters it: start = max(now, free). So it costs no event, and
-//! leaves the channel at once with the time at which it arrives. Disciplines that look again when the
-//! transmitter is free (CoDel, ACK separation, ACK filter, a queue for each flow, a shared medium) keep a
-//! queue and pay an event (`Queue`); faults are met at the far end, at the price of another (`line`).
-//! For a FIFO with and without a queue the times are the same; a test holds them to it.
+//! In a FIFO, a packet's departure time is known when it enters: start = max(now, free). The packet
+//! therefore costs no event, and leaves the channel at once with its arrival time. Disciplines that
+//! decide when the transmitter becomes free (CoDel, ACK separation, ACK filter, a queue for each
+//! flow, a shared medium) keep a queue and cost an event (`Queue`). Faults are applied at the far
+//! end and cost one more event (`line`). A FIFO has the same times with and without a queue; a test
+//! checks it.
 
 use crate::discipline::{count_drop, frame_bytes, mark, scheduler, Codel, Scheduler, Target};
 use crate::emulator::Emulator;
@@ -16,32 +17,32 @@ use crate::rng::Rng;
 use crate::scenario::{ChannelSpec, Discipline};
 use std::collections::VecDeque;
 
-/// What to do after a packet was offered to a link.
+/// The next step after a packet was offered to a link.
 #[derive(Debug)]
 pub enum Wake {
     /// Nothing new to schedule.
     None,
-    /// Nothing can happen to this packet any more: it reaches the far end then.
+    /// Nothing else can happen to this packet: it reaches the far end at the time in the crossing.
     Crosses(Parcel, Crossing),
-    /// The delay line was empty: its head arrives then.
+    /// The delay line was empty: its head arrives at this time.
     Deliver(u64),
-    /// The transmitter was idle: look at the queue then.
+    /// The transmitter was idle: serve the queue at this time.
     Transmit(u64),
 }
 
-/// A packet's way over a link.
+/// A packet's transit over a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Crossing {
     pub arrival_ns: u64,
-    /// From then on no other packet of this link is in front of it.
+    /// From this time on, no other packet of this link is ahead of it.
     pub since_ns: u64,
-    /// One is when it enters.
+    /// True if a packet was queued ahead of it on entry.
     pub is_behind: bool,
-    /// Each link has a number of its own.
+    /// Number of the link.
     pub link: u32,
 }
 
-/// A packet whose transmission is to start.
+/// A packet whose transmission has not started yet.
 struct Waiting {
     start_ns: u64,
     wire_bytes: u32,
@@ -50,22 +51,22 @@ struct Waiting {
 
 struct InFlight {
     arrival_ns: u64,
-    /// Delayed by this much more: overtaken by others.
+    /// Additional delay, during which others overtake it.
     late_ns: u64,
     twice: bool,
     packet: Parcel,
 }
 
-/// What comes out at the far end.
+/// A packet that arrives at the far end.
 pub struct Arrived {
     pub packet: Parcel,
-    /// To be delivered this much later.
+    /// Additional delay before delivery.
     pub late_ns: u64,
-    /// And once more.
+    /// Whether it is delivered twice.
     pub twice: bool,
 }
 
-/// Loss, duplication, reordering and jitter behind the transmitter.
+/// Loss, duplication, reordering and jitter after the transmitter.
 struct Faults {
     jitter_ns: u64,
     loss_ppm: u32,
@@ -91,19 +92,21 @@ impl Faults {
     }
 }
 
-/// Which of two is first: a packet that comes, or the one that leaves at the same instant and makes room for it.
+/// Random order of a simultaneous arrival and departure: the departing packet may or may not make
+/// room for the arriving one.
 ///
-/// They often meet: what leaves brings back the ACK that lets the next come, a round trip later to the nanosecond
-/// (Floyd and Jacobson, "On traffic phase effects in packet-switched gateways", 1992). Chance decides, as no real link
-/// is so exact, and with a queue of a few packets whether a transfer keeps losing follows from it.
+/// Such ties are frequent: the departing packet brings back the ACK that triggers the next arrival,
+/// one round trip later to the nanosecond (Floyd and Jacobson, "On traffic phase effects in
+/// packet-switched gateways", 1992). No real link is that exact, so the order is drawn at random;
+/// with a queue of a few packets it determines whether a transfer keeps losing.
 struct Ties {
     rng: Rng,
     at_ns: u64,
     leaves: bool,
 }
 
-/// The one that leaves is first so often: 1124 of 1223 times at full queues of five links of the lab whose timers are
-/// late by chance (`emulator.rs`, docs/findings/disagreement.md).
+/// Probability that the departing packet comes first: 1124 of 1223 times at full queues of five
+/// links of the lab whose timers are late at random (`emulator.rs`, docs/findings/disagreement.md).
 const LEAVES_FIRST_PPM: u32 = 920_000;
 
 impl Ties {
@@ -117,33 +120,33 @@ impl Ties {
     }
 }
 
-/// Packets that wait, for disciplines that decide when the transmitter is free.
+/// Waiting packets, for disciplines that decide when the transmitter becomes free.
 enum Queue {
     Lanes(Lanes),
     Scheduled {
         scheduler: Box<dyn Scheduler>,
-        /// Chosen for an idle transmitter; only its event is to come.
+        /// Packet chosen for an idle transmitter, whose event is still pending.
         starting: Option<Parcel>,
     },
 }
 
-/// One queue, or data and ACKs apart.
+/// One queue, or separate queues for data and ACKs.
 struct Lanes {
     discipline: Discipline,
     ack_share_ppm: u32,
     /// Data and, unless ACKs are kept apart, ACKs: (time of entry, packet).
     data: VecDeque<(u64, Parcel)>,
     acks: VecDeque<(u64, Parcel)>,
-    /// Bytes that ACKs may still send before data's turn: the bound on their share.
+    /// Bytes that ACKs may still send before it is data's turn: the bound on their share.
     ack_credit: i64,
     codel: Codel,
     target: Target,
 }
 
-/// How fast a transmitter is.
+/// Rate of a transmitter.
 #[derive(Clone, Copy)]
 pub struct Rate {
-    /// Bits a second as picoseconds for each byte.
+    /// Rate as picoseconds per byte.
     ps_per_byte: u64,
 }
 
@@ -153,14 +156,15 @@ impl Rate {
     }
 
     #[inline]
-    // `div_ceil` looks at the rest, as the sum may overflow: here it cannot, and each hop waits for it.
+    // `div_ceil` computes the remainder in case the sum overflows. It cannot here, and every hop
+    // waits for the result.
     #[allow(clippy::manual_div_ceil)]
     pub fn time_ns(self, bytes: u32) -> u64 {
         (u64::from(bytes) * self.ps_per_byte + 999) / 1000
     }
 }
 
-/// Two directions.
+/// Number of directions.
 pub const CHANNELS: u32 = 2;
 
 pub struct Channel {
@@ -172,41 +176,42 @@ pub struct Channel {
     limit_bytes: u64,
     faults: Option<Box<Faults>>,
     queue: Option<Box<Queue>>,
-    /// Where there are any, a FIFO keeps a queue, too: one without them is not asked.
+    /// Losses by name. Some force a FIFO onto the slow path with a queue; None keeps the fast path.
     losses: Option<Box<Losses>>,
-    /// In order of arrival at the far end, where they meet faults.
+    /// Packets in order of arrival at the far end, where faults are applied.
     line: VecDeque<InFlight>,
-    /// Of a FIFO: who waited when it was looked at last.
+    /// For a FIFO: packets that had not started when it was last inspected.
     starts: VecDeque<Waiting>,
     ties: Ties,
     emulator: Option<Emulator>,
-    /// Packets that have not started to leave, and their bytes.
+    /// Number and bytes of packets that have not started to leave.
     waiting: usize,
     waiting_bytes: u64,
     free_ns: u64,
     last_arrival_ns: u64,
     transmitting: bool,
-    /// What starts to leave now and only its event is to come: (in the ACKs' own queue, bytes).
+    /// Packet that starts to leave now, whose event is still pending: (whether it is in the ACKs'
+    /// own queue, bytes).
     starting: Option<(bool, u32)>,
-    /// Served alternately with its partner on one medium.
+    /// Whether it is served alternately with the other direction on one medium.
     pub shared: bool,
-    /// A FIFO without faults on a medium of its own, not the lab's.
+    /// Whether it is a FIFO without faults, on a medium of its own and not emulated as in the lab.
     is_plain: bool,
     busy_ns: u64,
     pub stats: ChannelResult,
 }
 
-/// Set in the place of a channel: the random numbers of its discipline.
+/// Offset of the random stream id of a channel's discipline.
 const DISCIPLINES: u64 = 1 << 43;
-/// And those of its ties.
+/// Offset of the random stream id of a channel's ties.
 const TIES: u64 = 1 << 45;
-/// And those of the lab's timers.
+/// Offset of the random stream id of the lab's timers.
 const EMULATOR: u64 = 1 << 46;
 
-/// Of a share of 50%, as many bytes of credit or debt are kept at most: two large packets.
+/// Maximum credit or debt of ACKs at a 50% share: two full-size packets.
 const CREDIT_BYTES: i64 = 3000;
 
-/// When a transmission may begin that is ready at `ready_ns` on an idle transmitter.
+/// Start of a transmission that is ready at `ready_ns` on an idle transmitter.
 #[inline]
 fn granted_ns(grant_ns: u64, ready_ns: u64) -> u64 {
     if grant_ns == 0 {
@@ -287,7 +292,8 @@ impl Channel {
         })));
     }
 
-    /// Compiled for a plain link, which has none, without the question.
+    /// The lab's emulator. PLAIN is const, so that the check folds away for a plain link, which has
+    /// none.
     #[inline(always)]
     fn emulator<const PLAIN: bool>(&self) -> Option<&Emulator> {
         self.emulator.as_ref().filter(|_| !PLAIN)
@@ -300,12 +306,12 @@ impl Channel {
         bytes_ns + self.per_packet_ns
     }
 
-    /// Time from entering an empty link to the far end.
+    /// Time from entering an empty link to arrival at the far end.
     pub fn empty_time_ns(&self, bytes: u32) -> u64 {
         self.transmit_time_ns::<false>(bytes) + self.delay_ns
     }
 
-    /// A packet enters at `now`; dropped when the queue is full.
+    /// Adds a packet at `now`; drops it when the queue is full.
     #[inline]
     pub fn enqueue(&mut self, now: u64, packet: Parcel) -> Wake {
         if self.queue.is_some() {
@@ -317,13 +323,13 @@ impl Channel {
         }
     }
 
-    /// Nothing that happens later decides about a packet that enters.
+    /// Whether a packet's fate is decided when it enters, independent of later events.
     #[inline]
     pub fn is_plain(&self) -> bool {
         self.is_plain
     }
 
-    /// A packet enters a plain link; None: it is dropped.
+    /// Adds a packet to a plain link; None: it is dropped.
     #[inline(always)]
     pub fn cross(&mut self, now: u64, packet: &Packet) -> Option<Crossing> {
         let start_ns = self.start_ns::<true>(now, packet)?;
@@ -331,7 +337,7 @@ impl Channel {
         Some(self.crossing(now, arrival_ns, packet))
     }
 
-    /// When the transmission of a packet starts that enters a FIFO; None: its queue is full.
+    /// Start of transmission of a packet that enters a FIFO; None: its queue is full.
     #[inline(always)]
     fn start_ns<const PLAIN: bool>(&mut self, now: u64, packet: &Packet) -> Option<u64> {
         while let Some(head) = self.starts.front().filter(|head| head.start_ns <= now) {
@@ -362,11 +368,11 @@ impl Channel {
         Some(start_ns)
     }
 
-    /// The packet's transmission starts at `start_ns`; when it reaches the far end.
+    /// Starts the packet's transmission at `start_ns`; returns its arrival time at the far end.
     #[inline(always)]
     fn send<const PLAIN: bool>(&mut self, start_ns: u64, packet: &Packet) -> u64 {
         let busy = self.transmit_time_ns::<PLAIN>(packet.wire_bytes);
-        // A queue of millions of packets at 1 bit/s takes longer than 64 bits of nanoseconds.
+        // At 1 bit/s, a queue of millions of packets takes longer than 64 bits of nanoseconds.
         let arrival_ns = if let Some(emulator) = self.emulator.as_mut().filter(|_| !PLAIN) {
             let (free_ns, arrival_ns) = emulator.pass(start_ns, busy);
             self.free_ns = free_ns;
@@ -384,7 +390,7 @@ impl Channel {
         arrival_ns
     }
 
-    /// The way of a packet that then reaches the far end of a link without faults.
+    /// The transit of a packet with this arrival time over a link without faults.
     #[inline(always)]
     fn crossing(&mut self, now: u64, arrival_ns: u64, packet: &Packet) -> Crossing {
         let before_ns = std::mem::replace(&mut self.last_arrival_ns, arrival_ns);
@@ -392,7 +398,7 @@ impl Channel {
         Crossing { arrival_ns, since_ns, is_behind, link: u32::from(packet.down) }
     }
 
-    /// The packet's transmission starts at `start_ns`.
+    /// Starts the packet's transmission at `start_ns`.
     fn leave(&mut self, now: u64, start_ns: u64, mut packet: Parcel) -> Wake {
         let arrival_ns = self.send::<false>(start_ns, &packet);
         let Some(f) = &mut self.faults else {
@@ -414,8 +420,8 @@ impl Channel {
         }
     }
 
-    /// The head of the line is at the far end: the packet (None: lost), and when the next head
-    /// arrives.
+    /// Removes the head of the line at the far end. Returns the packet (None: lost), and the
+    /// arrival time of the next head.
     #[inline]
     pub fn deliver(&mut self) -> (Option<Arrived>, Option<u64>) {
         let Some(head) = self.line.pop_front() else { return (None, None) };
@@ -461,12 +467,12 @@ impl Channel {
     fn enqueue_in_lane(&mut self, now: u64, packet: Parcel) -> Wake {
         let Some(Queue::Lanes(q)) = self.queue.as_deref_mut() else { return Wake::None };
         let ack = packet.is_pure_ack();
-        // [S3.1] [S3.2]
-        // Queues kept apart have the limit each: an ACK never takes a data packet's place.
+        // [S3.1] [S3.2] Separate queues have the limit each, so an ACK never takes a data packet's
+        // place.
         let apart = q.discipline.separates();
         let lane = if apart && ack { &mut q.acks } else { &mut q.data };
         if ack && q.discipline.filters() {
-            // What starts to leave now is out of reach.
+            // The packet that starts to leave now cannot be dropped.
             let first = usize::from(self.starting.is_some_and(|(in_acks, _)| in_acks == apart));
             if let Some(at) = redundant_ack(lane, first, &packet) {
                 let (_, old) = lane.remove(at).expect("index found in the queue");
@@ -482,7 +488,7 @@ impl Channel {
         };
         let held = (if apart { lane.len() } else { self.waiting }) - leaving;
         let held_bytes = self.waiting_bytes - leaving_bytes;
-        // An idle transmitter takes a packet of any length, as a FIFO's does.
+        // An idle transmitter takes a packet of any length, as in a FIFO.
         let idle = if self.shared { self.waiting == 0 } else { !self.transmitting };
         if !idle && (held >= self.limit_packets || held_bytes + u64::from(bytes) > self.limit_bytes) {
             count_drop(&mut self.stats, &packet);
@@ -506,7 +512,7 @@ impl Channel {
         Wake::Transmit(start_ns)
     }
 
-    /// Something waits for a turn on the medium.
+    /// Whether a packet waits for its turn on the medium.
     pub fn has_waiting(&self) -> bool {
         match self.queue.as_deref() {
             Some(Queue::Lanes(q)) => !q.data.is_empty() || !q.acks.is_empty(),
@@ -515,13 +521,13 @@ impl Channel {
         }
     }
 
-    /// On a shared medium an arrival must not start a transmission of its own.
+    /// Keeps an arrival on a shared medium from starting a transmission by itself.
     pub fn hold(&mut self) {
         self.transmitting = true;
     }
 
-    /// The transmitter is free: takes the next packet. Returns what to schedule for the line and
-    /// when the transmitter is free again (None: nothing to send, it idles).
+    /// The transmitter is free: takes the next packet. Returns the event for the line and the time
+    /// at which the transmitter is free again (None: it is idle).
     pub fn transmit(&mut self, now: u64) -> (Wake, Option<u64>) {
         self.starting = None;
         let Some(packet) = self.take(now) else {
@@ -548,8 +554,8 @@ impl Channel {
             let bytes = i64::from(packet.wire_bytes);
             self.waiting -= 1;
             self.waiting_bytes -= u64::from(packet.wire_bytes);
-            // [S3.5] [RFC 3449, 5.4]
-            // Data earns what ACKs may spend: a bounded share, and a burst of two large packets.
+            // [S3.5] [RFC 3449, 5.4] Data earns the credit that ACKs may spend: a bounded share,
+            // and a burst of two large packets.
             let share = i64::from(q.ack_share_ppm);
             let worth = |data: i64| data * share / (1_000_000 - share);
             let earned = if from_acks { -bytes } else { worth(bytes) };
@@ -569,7 +575,7 @@ impl Channel {
         }
     }
 
-    /// Writes down what waits at `now`; the packet in transmission does not.
+    /// Records the packets waiting at `now`, without the one in transmission.
     pub fn sample(&mut self, now: u64) {
         let count = |waiting: &mut dyn Iterator<Item = bool>| {
             waiting.fold((0, 0), |(all, acks), ack| (all + 1, acks + usize::from(ack)))
@@ -595,7 +601,7 @@ impl Channel {
     }
 
     pub fn finish(&mut self, duration_ns: u64) -> ChannelResult {
-        // A FIFO counts a packet when it enters: what is still to be sent did not happen.
+        // A FIFO counts a packet when it enters: subtract transmissions that have not taken place.
         let to_come = self.free_ns.saturating_sub(duration_ns);
         let busy_ns = self.busy_ns.saturating_sub(to_come);
         self.stats.busy_share = busy_ns as f64 / duration_ns.max(1) as f64;
@@ -603,10 +609,10 @@ impl Channel {
     }
 }
 
-/// The queued pure ACK that `newer` makes worthless: same flow and direction, lower ACK number,
-/// no SACK blocks (they may report other holes). A duplicate ACK is never dropped: its number is
-/// not lower, and the sender counts it. Nor is one whose flags the newer one does not repeat (RFC 3168,
-/// 6.1.3). At most one is replaced for each arrival (RFC 3449, 5.2.1).
+/// Position of the queued pure ACK that `newer` makes redundant: same flow and direction, lower ACK
+/// number, no SACK blocks (they may report other holes). A duplicate ACK is never dropped: its
+/// number is not lower, and the sender counts it. An ACK whose flags the newer one does not repeat
+/// is kept, too (RFC 3168, 6.1.3). At most one is replaced for each arrival (RFC 3449, 5.2.1).
 // [RFC 3449, 5.2.1]
 fn redundant_ack(queue: &VecDeque<(u64, Parcel)>, first: usize, newer: &Packet) -> Option<usize> {
     let worthless = |p: &Packet| {
@@ -633,7 +639,8 @@ pub mod tests {
         ChannelSpec { discipline, ..serde_json::from_str(others).unwrap() }
     }
 
-    /// Offers packets at the given times and returns (arrival, ack number) of what comes out.
+    /// Offers packets at the given times and returns (arrival time, ACK number) of those that come
+    /// out.
     pub fn run(link: &mut Channel, offers: &[(u64, Parcel)]) -> Vec<(u64, u64)> {
         let mut out = Vec::new();
         let mut line: Option<u64> = None;
@@ -690,8 +697,8 @@ pub mod tests {
 
     #[test]
     fn a_packet_that_comes_as_another_leaves_finds_room_eleven_times_in_twelve() {
-        // Room for one: of 1000 bytes in 1 ms at 8 Mbit/s one leaves, one waits, and one comes as that one starts.
-        // Those that come at the same instant find the same.
+        // Room for one packet: of those of 1000 bytes (1 ms at 8 Mbit/s), one leaves, one waits,
+        // and one arrives as that one starts. Arrivals at the same instant find the same state.
         let mut pipe = pipe(Discipline::Fifo);
         pipe.queue_packets = 1;
         let mut dropped = 0;
@@ -715,7 +722,7 @@ pub mod tests {
 
     #[test]
     fn transmission_takes_length_over_rate_then_the_delay() {
-        // 1000 bytes at 8 Mbit/s: 1 ms; back to back the second leaves when the first has left.
+        // 1000 bytes at 8 Mbit/s: 1 ms. Back to back, the second leaves when the first has left.
         let mut link = Channel::new(&pipe(Discipline::Fifo), 1500, 1, 1);
         let offers = [(0, packet(0, 1000, 1, 1)), (0, packet(0, 500, 1, 2))];
         assert_eq!(run(&mut link, &offers), [(1_001_000, 1), (1_501_000, 2)]);
@@ -752,7 +759,8 @@ pub mod tests {
             p.queue_packets = 100;
             p.ack_share_ppm = share_ppm;
             let mut link = Channel::new(&p, 1500, 1, 1);
-            // Data keeps the link of 1000 bytes a millisecond busy; so would each flow's ACKs.
+            // Data occupies the link of 1000 bytes per millisecond; so would each flow's ACKs
+            // alone.
             let mut offers = Vec::new();
             for i in 0..20_000u64 {
                 offers.push((i * 50_000, packet(1 + (i % 50) as u32, 66, 0, i + 1)));
@@ -776,7 +784,7 @@ pub mod tests {
         p.queue_packets = 100;
         p.ack_share_ppm = 10_000;
         let mut link = Channel::new(&p, 1500, 1, 1);
-        // 100 bytes of ACKs and 500 of data for each millisecond, which carries 1000.
+        // 100 bytes of ACKs and 500 of data per millisecond, of 1000 that the link carries.
         let mut offers = Vec::new();
         for i in 0..1000u64 {
             offers.push((i * 1_000_000, packet(0, 500, 1, 0)));
@@ -794,7 +802,7 @@ pub mod tests {
         let mut link = Channel::new(&p, 1500, 1, 1);
         let mut offers = vec![(0, packet(0, 1000, 1, 0)), (0, packet(0, 1000, 1, 0))];
         offers.extend((1..=50).map(|i| (i, packet(1 + (i % 2) as u32, 66, 0, i))));
-        offers.push((60, packet(1, 66, 0, 50))); // a duplicate stays
+        offers.push((60, packet(1, 66, 0, 50))); // a duplicate is kept
         let acks: Vec<u64> = run(&mut link, &offers).iter().map(|o| o.1).filter(|ack| *ack > 0).collect();
         assert_eq!(acks, [49, 50, 50]);
         assert_eq!(link.stats.acks_filtered, 48);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-//! Refuses scenarios that cannot mean anything, before a run: the second line behind the plan
-//! reader, for callers that bring their own JSON. Bounds of single keys stand with the keys in
-//! `scenario`; here is what concerns more than one.
+//! Validates a scenario before a run: the second check after the plan reader, for callers with
+//! their own JSON. Bounds of single keys are declared with the keys in `scenario`; this module
+//! checks combinations.
 
 use crate::keys::{channel_keys, word, Bounds, KeyType, Table};
 use crate::scenario::{AppSpec, ChannelSpec, FlowGroup, HostSpec, Scenario};
 
-/// Whether a key of the table `at` (empty: the scenario itself) is in its bounds.
+/// Checks that a key of the table `at` (empty: the scenario itself) is within its bounds.
 pub(crate) fn within(at: &str, key: &str, value: &impl KeyType, low: u64, high: u64) -> Result<(), String> {
     let Some(value) = value.outside(Bounds { low, high }) else {
         return Ok(());
@@ -19,8 +19,8 @@ pub(crate) fn within(at: &str, key: &str, value: &impl KeyType, low: u64, high: 
 /// The first key whose value is out of range, with the range.
 pub fn scenario(s: &Scenario) -> Result<(), String> {
     s.check_bounds("")?;
-    // The MSS may not vanish: header and timestamps leave at least 64 bytes of payload. The key's own
-    // lower bound is this one for IPv4.
+    // Header and timestamps must leave at least 64 bytes of payload. The key's own lower bound
+    // equals this one for IPv4.
     within("", "mtu_bytes", &s.mtu_bytes, u64::from(s.ip_tcp_header_bytes) + 76, 65_535)?;
     channel("down", &s.down)?;
     channel("up", &s.up)?;
@@ -60,7 +60,7 @@ fn channel(at: &str, c: &ChannelSpec) -> Result<(), String> {
     discipline(at, c)
 }
 
-/// Refuses a key that has no effect with this discipline, unless it has its default.
+/// Refuses a key that has no effect with this discipline, unless it has its default value.
 fn discipline(at: &str, c: &ChannelSpec) -> Result<(), String> {
     let given = serde_json::to_value(c).map_err(|e| e.to_string())?;
     let ours = word(&c.discipline);
@@ -72,7 +72,7 @@ fn discipline(at: &str, c: &ChannelSpec) -> Result<(), String> {
         }
     }
     if let Some(rate_bps) = c.shaper_rate_bps {
-        // Above it, the queue would be behind the shaper.
+        // Above the link's rate, the queue would form after the shaper.
         within(at, "shaper_rate_bps", &rate_bps, 1, c.rate_bps)?;
         if c.shared_medium {
             return Err(format!("{at}.shaper_rate_bps cannot be combined with shared_medium; remove one"));

@@ -1,31 +1,32 @@
 // SPDX-License-Identifier: MIT
-//! What a receiver of data makes of CE marks (RFC 3168, 6.1.3), as Linux 6.12 does (tcp_ecn_check_ce,
+//! A data receiver's reaction to CE marks (RFC 3168, 6.1.3), as in Linux 6.12 (tcp_ecn_check_ce,
 //! tcp_ecn_accept_cwr).
 
 use crate::packet::{Ecn, Flags, Packet};
 use ackwise_core::Order;
 
-/// Linux: so many ACKs leave at once from a mark on, as the sender's window may be a single segment.
+/// Linux: number of immediate ACKs after a mark, because the sender's window may be a single
+/// segment.
 const QUICK_ACKS: u8 = 2;
 
-/// One end's echo of congestion.
+/// Echo of congestion at one end.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Echo {
-    /// The ends agreed on ECN.
+    /// Whether the ends agreed on ECN.
     pub is_agreed: bool,
-    /// Each segment that leaves has ECE, until the peer says by CWR that it has reacted.
+    /// Whether each departing segment has ECE, until the peer's CWR confirms its reaction.
     pub echoes: bool,
-    /// The peer has sent a segment that could be marked.
+    /// Whether the peer has sent a segment that could be marked.
     seen_ect: bool,
-    /// The segment before was marked.
+    /// Whether the previous segment was marked.
     was_marked: bool,
-    /// ACKs that are to leave at once.
+    /// Number of ACKs that must leave at once.
     quick: u8,
 }
 
 impl Echo {
-    /// A segment with data, a FIN or a probe arrived. Returns whether it is marked and the one before was
-    /// not, or the other way round.
+    /// Processes a segment with data, a FIN or a probe. Returns whether it differs from the
+    /// previous one in being marked.
     // "continues to set the ECN-Echo flag [...] until it receives a CWR packet" [RFC 3168, 6.1.3]
     pub fn on_segment(&mut self, p: &Packet, order: Order) -> bool {
         if !self.is_agreed {
@@ -57,7 +58,7 @@ impl Echo {
         }
     }
 
-    /// The host wants what is owed acknowledged at once.
+    /// Whether the host wants pending data acknowledged at once.
     pub fn asks_for_ack(&self) -> bool {
         self.quick > 0
     }
@@ -72,7 +73,7 @@ mod tests {
     use super::*;
     use crate::channel::tests::packet;
 
-    /// A segment arrives; whether an ACK is asked for, and whether it then has ECE.
+    /// A segment arrives; returns whether an ACK is requested, and whether it then has ECE.
     fn arrives(echo: &mut Echo, ecn: Ecn, cwr: bool) -> (bool, bool) {
         let mut p = packet(1, 1000, 960, 0);
         p.ecn = ecn;
@@ -92,16 +93,16 @@ mod tests {
     fn a_mark_is_echoed_until_the_sender_has_reacted() {
         let mut echo = agreed();
         assert_eq!(arrives(&mut echo, Ecn::Ect, false), (false, false));
-        // Two ACKs at once from the mark on, then as the policy likes.
+        // Two immediate ACKs from the mark on, then the policy decides.
         assert_eq!(arrives(&mut echo, Ecn::Ce, false), (true, true));
         assert_eq!(arrives(&mut echo, Ecn::Ect, false), (true, true));
         assert_eq!(arrives(&mut echo, Ecn::Ect, false), (false, true));
-        // Another mark is no news.
+        // Another mark changes nothing.
         assert_eq!(arrives(&mut echo, Ecn::Ce, false), (false, true));
-        // CWR ends it, with an ACK at once: the window is small.
+        // CWR ends it, with an immediate ACK: the window is small.
         assert_eq!(arrives(&mut echo, Ecn::Ect, true), (true, false));
         assert_eq!(arrives(&mut echo, Ecn::Ect, false), (false, false));
-        // A marked segment with CWR begins another echo.
+        // A marked segment with CWR starts another echo.
         assert_eq!(arrives(&mut echo, Ecn::Ce, true), (true, true));
     }
 

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT
-//! The times of a link as the lab emulates it: HTB, then netem, by the timers of user-mode Linux in virtual time.
+//! Timing of a link as the lab emulates it: HTB, then netem, with the timers of user-mode Linux in
+//! virtual time.
 //!
-//! A transfer over a short queue can hang on which of two packets is first by less than a microsecond, over and
-//! over, as what leaves the queue brings back the ACK that lets the next come, a round trip later to the nanosecond
-//! (Floyd and Jacobson, "On traffic phase effects in packet-switched gateways", 1992).
+//! A transfer over a short queue can depend repeatedly on which of two packets is first by less
+//! than a microsecond, because a departing packet brings back the ACK that triggers the next
+//! arrival, one round trip later to the nanosecond (Floyd and Jacobson, "On traffic phase effects
+//! in packet-switched gateways", 1992).
 
 use crate::rng::Rng;
 
-/// The clock's resolution, and the shortest time for which a timer can be set (TIMER_MULTIPLIER, TIMER_MIN_DELTA).
+/// Resolution of the clock, and shortest time for which a timer can be set (TIMER_MULTIPLIER,
+/// TIMER_MIN_DELTA).
 const TICK_NS: u64 = 256;
 const SHORTEST_NS: u64 = 500;
 
@@ -17,8 +20,9 @@ fn shown_ns(time_ns: u64) -> u64 {
     time_ns.div_ceil(TICK_NS).saturating_mul(TICK_NS)
 }
 
-/// When a timer fires. It is set by what the clock shows, which is up to a tick behind, and set again if the clock
-/// does not show yet that it is due. How far it was behind depends on the last timer of any kind that fired before.
+/// Time at which a timer fires. It is set from the clock's value, which is up to a tick behind, and
+/// set again if the clock does not show yet that it is due. The lag depends on the last timer of
+/// any type that fired before.
 #[inline]
 fn fires_ns(due_ns: u64, rng: &mut Rng) -> u64 {
     let fires_ns = due_ns.saturating_add(rng.up_to(TICK_NS - 1));
@@ -29,7 +33,7 @@ fn fires_ns(due_ns: u64, rng: &mut Rng) -> u64 {
     }
 }
 
-/// A time as `tc` hands it to the kernel: whole microseconds, in units of 64 ns.
+/// A time as `tc` passes it to the kernel: whole microseconds, in units of 64 ns.
 fn of_tc_ns(time_us: u64) -> u64 {
     time_us.saturating_mul(125) / 8 * 64
 }
@@ -37,11 +41,11 @@ fn of_tc_ns(time_us: u64) -> u64 {
 pub struct Emulator {
     bytes_per_s: u64,
     delay_ns: u64,
-    /// HTB's burst, the time of one byte: a packet may leave so much early.
+    /// HTB's burst, the time of one byte: a packet may leave this much early.
     burst_ns: u64,
-    /// When HTB has neither a token nor a debt: the next packet may leave.
+    /// Time at which HTB has neither a token nor a debt, so that the next packet may leave.
     due_ns: u64,
-    /// When netem has sent the last packet.
+    /// Time at which netem sent the last packet.
     sent_ns: u64,
     rng: Rng,
 }
@@ -57,13 +61,14 @@ impl Emulator {
         u64::from(bytes) * 1_000_000_000 / self.bytes_per_s
     }
 
-    /// From then on whatever happens in the kernel lets the next packet leave, before its own timer does.
+    /// Time from which on any activity in the kernel lets the next packet leave, before its own
+    /// timer does.
     pub fn ready_ns(&self) -> u64 {
         shown_ns(self.due_ns)
     }
 
-    /// A packet leaves HTB (htb_charge_class) for netem (netem_enqueue): when the next may leave, and when this one
-    /// reaches the far end.
+    /// Passes a packet from HTB (htb_charge_class) to netem (netem_enqueue). Returns when the next
+    /// may leave, and when this one reaches the far end.
     pub fn pass(&mut self, now: u64, busy_ns: u64) -> (u64, u64) {
         let clock_ns = now / TICK_NS * TICK_NS;
         let early_ns = clock_ns.saturating_sub(self.due_ns).min(self.burst_ns);
@@ -97,7 +102,8 @@ mod tests {
         }
     }
 
-    /// Back to back, with a burst of a byte's time each packet makes good what the last was late.
+    /// Back to back, and with a burst of one byte's time, each packet makes up for the delay of the
+    /// last.
     #[test]
     fn packets_keep_the_rate_if_a_byte_takes_longer_than_a_timer_is_late() {
         for (rate_bps, is_late) in [(1_000_000, false), (8_376_264, true)] {

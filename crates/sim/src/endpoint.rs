@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-//! Names for the parties of a flow: which end plays which part, and which host it is on.
+//! Identifiers of the parties of a flow: an end's role, and the host it is on.
 
 use crate::receiver::Receiver;
 use crate::sender::Sender;
 use std::ops::{Index, IndexMut};
 
-/// The part an end plays in its flow. Both ends have a sender and a receiver half: the data
-/// receiver sends requests, and whoever gets data acknowledges it.
+/// The role of an end in its flow. Both ends have a sender and a receiver half: the data receiver
+/// sends requests, and whoever receives data acknowledges it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     DataSender,
@@ -29,7 +29,7 @@ pub struct EndpointId {
     pub role: Role,
 }
 
-/// One of each for both roles.
+/// A value for each of the two roles.
 pub struct PerRole<T> {
     pub data_sender: T,
     pub data_receiver: T,
@@ -67,8 +67,8 @@ pub struct Endpoint {
     pub tx: Sender,
     pub rx: Receiver,
     pub side: Side,
-    /// The wake-up that is in the event heap; others are stale.
+    /// The wake-up in the event heap; any others are stale.
     pub scheduled_ns: u64,
-    /// Its application asked the processor for a turn.
+    /// Whether its application requested a turn on the processor.
     pub awaits_turn: bool,
 }

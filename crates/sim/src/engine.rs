@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! The event loop: carries packets over channels and through hosts, and wakes endpoints. What an
-//! endpoint does with a segment, up to the ACK that leaves, is in `flow`.
+//! The event loop: carries packets over channels and through hosts, and wakes endpoints. `flow`
+//! models an endpoint's reaction to a segment, up to the departing ACK.
 
 use crate::access::{Access, LINKS_OF_FLOW};
 use crate::app::App;
@@ -26,25 +26,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// TCP timestamps with padding (RFC 7323, appendix A).
 const TIMESTAMP_BYTES: u32 = 12;
-/// What a SYN has besides: MSS (RFC 9293, 3.2), window scale (RFC 7323, 2.2) and, padded where no timestamps
-/// share their four bytes with it, SACK permitted (RFC 2018, 2).
+/// Options carried only by a SYN: MSS (RFC 9293, 3.2), window scale (RFC 7323, 2.2) and SACK
+/// permitted (RFC 2018, 2), which is padded unless timestamps share its four bytes.
 const MSS_OPTION_BYTES: u32 = 4;
 const SCALE_OPTION_BYTES: u32 = 4;
 const SACK_OPTION_BYTES: u32 = 4;
 /// Flows of each group that get a time series.
 const SERIES_FLOWS: u32 = 16;
-/// Events between two checks for cancellation and for a time that stands still.
+/// Number of events between two checks for cancellation and for time standing still.
 const CHECK_EVERY: u64 = 8192;
-/// Most events at one point in time: guards against a loop in which simulated time stands still.
+/// Maximum events at one point in time: guards against a loop in which simulated time stands still.
 const SAME_TIME_EVENTS: u64 = 50_000_000;
 
-/// Where the random numbers of congestion control are drawn, of all places of a run.
+/// RNG stream id for congestion control.
 const SENDERS: u64 = 1 << 44;
 
-/// Why a run gave no result.
+/// Why a run has no result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SimError {
-    /// The scenario cannot be run: what is wrong and what would be right.
+    /// The scenario is invalid; the message gives the valid choices.
     Scenario(String),
     Cancelled,
 }
@@ -76,12 +76,12 @@ fn processor(scenario: &Scenario, side: Side) -> Side {
     }
 }
 
-/// What both ends of a flow begin with.
+/// Initial state of both ends of a flow.
 struct Opening {
     mss: u32,     // payload bytes
     options: u32, // bytes of timestamps in each segment
     framing: Framing,
-    /// The way of an empty segment over empty links.
+    /// Transit time of an empty segment over empty links.
     down_ns: u64,
     up_ns: u64,
     has_handshake: bool,
@@ -89,7 +89,7 @@ struct Opening {
 }
 
 impl Opening {
-    /// That of a handshake that came before; none if the flow opens with one.
+    /// RTT of an earlier handshake; None if the flow opens with one.
     fn rtt_ns(&self) -> Option<u64> {
         (!self.has_handshake).then_some(self.down_ns + self.up_ns)
     }
@@ -103,7 +103,7 @@ struct GroupState {
     rng: Rng,
 }
 
-/// The flows, as their hosts' processors see them now.
+/// The flows as seen by their hosts' processors.
 struct Served<'a> {
     now: u64,
     flows: &'a [Flow],
@@ -130,9 +130,9 @@ pub struct Engine<'a> {
     /// The shared link's two directions.
     channels: [Channel; 2],
     access: Option<Access>,
-    /// Links that a packet crosses: the shared one, or that between two access links.
+    /// Number of links that a packet crosses: the shared one, or one between two access links.
     hops: u8,
-    /// By `Side`.
+    /// Hosts by `Side`.
     hosts: [Host; 2],
     flows: Vec<Flow>,
     groups: Vec<GroupState>,
@@ -145,7 +145,7 @@ pub struct Engine<'a> {
     spare: Vec<Parcel>,
     tap: Option<&'a mut dyn Tap>,
     events: u64,
-    /// Ends of a crossing that were no turn of their own.
+    /// Arrivals folded into another event.
     events_saved: u64,
     hops_done: u64,
 }
@@ -161,10 +161,9 @@ pub fn run(scenario: &Scenario, cancel: Option<&AtomicBool>) -> Result<RunResult
     run_tapped(scenario, cancel, None)
 }
 
-/// The same, with a `tap` that sees every TCP packet. It changes nothing about the run.
+/// Like [`run`], with a `tap` that sees every TCP packet. The tap does not affect the run.
 ///
-/// # Errors
-/// As for [`run`].
+/// # Errors Those of [`run`].
 pub fn run_tapped<'a>(
     scenario: &'a Scenario,
     cancel: Option<&AtomicBool>,
@@ -232,7 +231,7 @@ impl<'a> Engine<'a> {
         Ok(engine)
     }
 
-    /// Flows are created in order of their start, so that a flow's number is its place.
+    /// Creates flows in order of their start, so that a flow's number is its index.
     fn plan_starts(&mut self, group: usize) {
         let g = &mut self.groups[group];
         if g.spec.arrivals_per_s > 0.0 {
@@ -363,7 +362,7 @@ impl<'a> Engine<'a> {
         };
         let endpoint = |role: Role, rx: Receiver, peer_wnd: u64| {
             let mut config = spec.sender.bounded(host(role).send_buffer_max_bytes);
-            // A writer with turns on a processor was compared with emulated machines so.
+            // Matches how the emulated devices were calibrated.
             let is_default = config.socket == SocketLayer::Linux
                 && config.send_buffer_bytes == SenderSpec::LINUX_SEND_BUFFER_BYTES;
             config.send_buffer_grows |= is_default && (s.one_processor || host(role).is_paid());
@@ -458,7 +457,7 @@ impl<'a> Engine<'a> {
 
     // --- channels and hosts ------------------------------------------------------------------
 
-    /// A packet enters an access link of its flow.
+    /// Adds a packet to an access link of its flow.
     #[inline(always)]
     fn put_on_access(&mut self, packet: Parcel) {
         if let Some(access) = &mut self.access {
@@ -503,9 +502,9 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// A packet is to reach the far end of the shared link. The access link behind it takes packets from no
-    /// other, so that its future is known as well: the packet is met again at its destination. Where a tap
-    /// looks, it is met between the two.
+    /// Schedules a packet's arrival at the far end of the shared link. The access link after it
+    /// receives packets from no other link, so its future is known as well, and the packet is
+    /// handled next at its destination. A tap makes it handled in between.
     #[inline(always)]
     fn on_its_way(&mut self, mut packet: Parcel, mut crossing: Crossing) {
         if let (Some(access), None) = (&mut self.access, &self.tap) {
@@ -528,7 +527,7 @@ impl<'a> Engine<'a> {
             }
             return;
         }
-        // One medium: both directions take turns.
+        // One medium: the directions alternate.
         let other = 1 - self.medium_turn;
         let pick = if self.channels[other].has_waiting() { other } else { self.medium_turn };
         self.medium_turn = pick;
@@ -562,13 +561,13 @@ impl<'a> Engine<'a> {
         self.cross_at_last(a.packet);
     }
 
-    /// The same for one that met a fault. Apart, as `cross` is inlined.
+    /// Out-of-line copy of `cross` for packets with a fault; keeps the hot loop small.
     #[inline(never)]
     fn cross_at_last(&mut self, packet: Parcel) {
         self.cross(packet);
     }
 
-    /// A packet has crossed a link.
+    /// Handles a packet that has crossed a link.
     #[inline(always)]
     fn cross(&mut self, mut packet: Parcel) {
         self.hops_done += 1;
@@ -593,7 +592,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// A packet leaves its host.
+    /// Handles a packet that leaves its host.
     #[inline(always)]
     fn depart(&mut self, packet: Parcel) {
         self.show(if packet.down { Place::Server } else { Place::Client }, &packet);
@@ -623,7 +622,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Hands work to a host's processor.
+    /// Submits work to a host's processor.
     fn give(&mut self, side: Side, work: Work) {
         let side = processor(self.scenario, side);
         let flows = Served { now: self.now, flows: &self.flows, groups: &self.groups };
@@ -649,7 +648,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// A host takes up work after a turn, if what the turn made to do did not let it.
+    /// Restarts the processor after an application turn unless the turn already queued work.
     fn resume(&mut self, side: Side) {
         let flows = Served { now: self.now, flows: &self.flows, groups: &self.groups };
         if let Some(at) = self.hosts[side as usize].resume(self.now, &flows) {
@@ -659,7 +658,7 @@ impl<'a> Engine<'a> {
 
     // --- endpoints ---------------------------------------------------------------------------
 
-    /// An endpoint's flow, and what the endpoint works with now.
+    /// The flow of an endpoint, and the endpoint's context.
     #[inline(always)]
     fn at(&mut self, id: EndpointId) -> (&mut Flow, Context<'_>) {
         let flow = &mut self.flows[id.flow as usize];
@@ -674,15 +673,16 @@ impl<'a> Engine<'a> {
         (flow, cx)
     }
 
-    /// Something happens to an endpoint and may make an ACK due: the endpoint then does all it can
-    /// at this time, and what leaves goes on its way.
+    /// Runs `happen`, which may make an ACK due, on an endpoint. The endpoint then does everything
+    /// it can at this time, and departing packets are sent.
     fn act(&mut self, id: EndpointId, happen: impl FnOnce(&mut Flow, &mut Context) -> Option<Reason>) {
         let (flow, mut cx) = self.at(id);
         let due = happen(flow, &mut cx);
         self.respond(id, due);
     }
 
-    /// The same for a packet's arrival, compiled for each role: most of what an endpoint does depends on it.
+    /// Like `act`, for a packet's arrival; compiled for each role, on which most of an endpoint's
+    /// behaviour depends.
     #[inline(always)]
     fn take(&mut self, id: EndpointId, p: Parcel) {
         let (flow, mut cx) = self.at(id);
@@ -719,7 +719,8 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// A segment has reached TCP at its destination: from here to the ACK it makes due, and out.
+    /// A segment has reached TCP at its destination: processes it up to the ACK that it makes due,
+    /// and sends packets out.
     #[inline(never)]
     fn receive(&mut self, p: Parcel) {
         if p.flow == PING_FLOW {
@@ -740,7 +741,7 @@ impl<'a> Engine<'a> {
         self.act(id, |flow, cx| flow.take_turn(id.role, cx));
     }
 
-    /// Hands what TCP sends to the host's processor or, where that costs nothing, to the link.
+    /// Passes TCP's packets to the host's processor or, if that costs nothing, to the link.
     #[inline(never)]
     fn send_out(&mut self, side: Side) {
         let is_active = self.hosts[processor(self.scenario, side) as usize].is_active();
@@ -753,8 +754,8 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// False: the endpoint's timers were put off or stopped since, so this is no event, and a run
-    /// that went quiet does not end with it.
+    /// False if the endpoint's timers were postponed or stopped since: then this is no event, and a
+    /// run that became quiet does not end with it.
     fn is_due(&mut self, id: EndpointId, time: u64) -> bool {
         let flow = &mut self.flows[id.flow as usize];
         if flow.ends[id.role].scheduled_ns != time {
@@ -813,7 +814,7 @@ impl<'a> Engine<'a> {
     }
 
     fn finish(mut self) -> RunResult {
-        // A run that went quiet ends with its last event.
+        // A run that became quiet ends with its last event.
         let duration_ns = self.now.max(1);
         let mut delivered = 0;
         let mut per_group: Vec<Vec<FlowRecord>> = self.groups.iter().map(|_| Vec::new()).collect();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! One flow: what its ends do when something happened to them, up to the segments that leave.
+//! One flow: the reactions of its ends to an event, up to the departing segments.
 
 use crate::app::App;
 use crate::endpoint::{Endpoint, EndpointId, PerRole, Role, Side};
@@ -11,7 +11,7 @@ use crate::sender::{Bare, Opening, NEVER};
 use ackwise_core::Reason;
 use std::collections::VecDeque;
 
-/// So many are kept at most: packets that a link duplicates would add up.
+/// Maximum number kept: packets duplicated by a link would accumulate.
 const SPARE_PACKETS: usize = 256;
 
 pub struct Flow {
@@ -20,22 +20,22 @@ pub struct Flow {
     pub ends: PerRole<Endpoint>,
     pub app: App,
     pub framing: Framing,
-    /// Both hosts want ECN.
+    /// Whether both hosts want ECN.
     pub wants_ecn: bool,
     pub record: FlowRecord,
     pub active: bool,
 }
 
-/// What an end works with at one point in time.
+/// The context of an end at one point in time.
 pub struct Context<'a> {
     pub now: u64,
     pub host: &'a Host,
     pub group: &'a mut GroupRecord,
-    /// Wake-ups go here.
+    /// The heap for wake-ups.
     pub heap: &'a mut Heap,
-    /// Packets that leave, in order.
+    /// Departing packets, in order.
     pub out: &'a mut VecDeque<Parcel>,
-    /// Packets that have arrived: the next to leave use their memory.
+    /// Packets that have arrived; departing packets reuse their memory.
     pub spare: &'a mut Vec<Parcel>,
 }
 
@@ -44,7 +44,7 @@ impl Flow {
         EndpointId { flow: self.number, role }
     }
 
-    /// The end that this packet goes to.
+    /// The end to which this packet goes.
     pub fn target(&self, packet: &Packet) -> Role {
         let side = if packet.down { Side::Client } else { Side::Server };
         if self.ends.data_receiver.side == side {
@@ -54,8 +54,8 @@ impl Flow {
         }
     }
 
-    /// A segment reached an end. Returns the ACK that it makes due, if any: the sender half takes
-    /// the segment's ACK, the receiver half its data, about which it asks the policy.
+    /// Processes a segment at an end: the sender half gets its ACK, the receiver half its data,
+    /// about which it asks the policy. Returns the reason for the ACK that is due, if any.
     #[inline(always)]
     pub fn on_segment(&mut self, role: Role, p: Parcel, cx: &mut Context) -> Option<Reason> {
         let end = &mut self.ends[role];
@@ -82,8 +82,8 @@ impl Flow {
         due
     }
 
-    /// A SYN, or a packet that comes before this end is established (RFC 9293, 3.10.7.2 to 3.10.7.4).
-    /// Returns true if what the packet holds besides is for an established end.
+    /// Processes a SYN, or a packet that arrives before this end is established (RFC 9293, 3.10.7.2
+    /// to 3.10.7.4). Returns true if the rest of the packet is for an established end.
     #[cold]
     fn on_handshake(&mut self, role: Role, p: &Packet, cx: &mut Context) -> bool {
         match (self.ends[role].tx.opening, p.has(Flags::SYN)) {
@@ -97,7 +97,7 @@ impl Flow {
                 self.on_established(role, p.echo_ns, cx);
                 self.send_bare_ack(role, cx);
             }
-            // The peer has the SYN-ACK, and has not seen that its ACK arrived (RFC 5961, 4).
+            // The peer has the SYN-ACK, but has not seen that its ACK arrived (RFC 5961, 4).
             (Opening::Established, true) => self.send_bare_ack(role, cx),
             (Opening::SynReceived, false) => self.on_established(role, p.echo_ns, cx),
             (Opening::Listen | Opening::SynSent | Opening::Established, false) => {}
@@ -105,7 +105,7 @@ impl Flow {
         !p.has(Flags::SYN) && self.ends[role].tx.is_established()
     }
 
-    /// The peer's SYN says whether it offers or accepts ECN (RFC 3168, 6.1.1).
+    /// Records whether the peer's SYN offers or accepts ECN (RFC 3168, 6.1.1).
     pub fn agree_on_ecn(&mut self, role: Role, peer_does: bool) {
         let end = &mut self.ends[role];
         end.tx.ecn.is_agreed = self.wants_ecn && peer_does;
@@ -122,12 +122,13 @@ impl Flow {
         }
     }
 
-    /// The client opens the connection, the server answers; both do so again when no answer comes.
+    /// Sends the client's SYN or the server's SYN-ACK; both are repeated when no answer arrives.
     pub fn send_syn(&mut self, role: Role, cx: &mut Context) {
         let end = &mut self.ends[role];
         let opening = if end.side == Side::Client { Opening::SynSent } else { Opening::SynReceived };
         end.tx.send_syn(cx.now, opening);
-        // RFC 3168, 6.1.1.1: the offer is not repeated, in case it was what got the SYN lost.
+        // RFC 3168, 6.1.1.1: the offer is not repeated, because it may have caused the loss of the
+        // SYN.
         let offers_ecn = self.wants_ecn && opening == Opening::SynSent && !end.tx.syn_was_resent();
         let accepts_ecn = end.tx.ecn.is_agreed;
         let mut packet = self.packet(role, 0, cx);
@@ -138,16 +139,16 @@ impl Flow {
         cx.out.push_back(packet);
     }
 
-    /// An ACK that is no answer to data.
+    /// Sends an ACK that does not answer data.
     fn send_bare_ack(&mut self, role: Role, cx: &mut Context) {
         let packet = self.packet(role, 0, cx);
         cx.out.push_back(packet);
     }
 
-    /// Everything an end can do at this time, given the ACK that is due. Output comes before the
-    /// ACK: data carries it along, and only an ACK that no data carried leaves on its own. Reading
-    /// comes last; what it sets free is output again. Returns true when the application asks for a
-    /// turn on the processor.
+    /// Does everything that an end can do at this time, given the ACK that is due. Output comes
+    /// before the ACK: data carries it, and only an ACK that no data carried leaves on its own.
+    /// Reading comes last, and the room it frees is used for output. Returns true when the
+    /// application requests a turn on the processor.
     #[inline(always)]
     pub fn respond(&mut self, role: Role, mut due: Option<Reason>, cx: &mut Context) -> bool {
         if !self.ends[role].tx.is_established() {
@@ -155,7 +156,8 @@ impl Flow {
             return false;
         }
         let writes_in_turns = self.writes_in_turns(role, cx.host);
-        // What was written, and whether that was all, when all that may leave had left.
+        // State of the writer when everything that may leave had left: bytes written, and whether
+        // that was all.
         let mut offered = None;
         if self.ends[role].tx.sends_before_the_writer_wakes() {
             self.output(role, &mut due, cx);
@@ -184,14 +186,14 @@ impl Flow {
         (reader_wants_turn || writer_wants_turn) && !std::mem::replace(&mut self.ends[role].awaits_turn, true)
     }
 
-    /// The handshake is not over.
+    /// Schedules the handshake's timer while the handshake is in progress.
     #[cold]
     fn await_peer(&mut self, role: Role, cx: &mut Context) {
         self.schedule(role, cx);
     }
 
-    /// Sees to it that this end is woken when its next timer is due, and its peer when what was
-    /// read set the peer's application going.
+    /// Schedules this end's wake-up for its next timer, and its peer's when the data read activated
+    /// the peer's application.
     #[inline(always)]
     fn schedule(&mut self, role: Role, cx: &mut Context) {
         let peer = role.other();
@@ -208,8 +210,8 @@ impl Flow {
         cx.heap.push(wake_ns.max(cx.now), SimEvent::Endpoint(self.id(role)));
     }
 
-    /// The application writes, TCP sends what it may unless it was `offered` the same before; a BSD writer goes on
-    /// after it.
+    /// Lets the application write and TCP send, unless it was `offered` the same before; a BSD
+    /// writer continues afterwards.
     #[inline(always)]
     fn write_and_send(
         &mut self,
@@ -231,7 +233,7 @@ impl Flow {
             match role {
                 Role::DataSender if offered == Some(tx.end_written()) && !tx.owes_space_check() => {}
                 Role::DataSender => self.output(role, due, cx),
-                // Nothing, or requests.
+                // No data, or requests.
                 Role::DataReceiver => self.output(role, due, cx),
             }
             if !again {
@@ -247,8 +249,8 @@ impl Flow {
         }
     }
 
-    /// Sends all data that may leave. Each segment carries the ACK that is due.
-    // One copy, out of its callers' way: the event loop just fills the instruction cache.
+    /// Sends all data that may leave. Each segment carries the ACK that is due. A single copy, not
+    /// inlined into its callers, because the event loop barely fits into the instruction cache.
     #[cold]
     #[inline(never)]
     fn send_data(&mut self, role: Role, due: &mut Option<Reason>, cx: &mut Context) {
@@ -280,8 +282,8 @@ impl Flow {
         self.on_ack_sent(role, Some(reason), cx);
     }
 
-    /// The FIN of an end that sends no data any more carries the ACK that is owed. It is not sent again: if it
-    /// is lost, the peer's own FIN comes again and is acknowledged.
+    /// Sends a FIN with the pending ACK from an end that sends no more data. It is not
+    /// retransmitted: if it is lost, the peer's own FIN is repeated and acknowledged.
     fn send_fin(&mut self, role: Role, cx: &mut Context) {
         let mut packet = self.packet(role, 0, cx);
         packet.flags.set(Flags::FIN, true);
@@ -289,7 +291,7 @@ impl Flow {
         self.tell_ack_sent(role, true, cx);
     }
 
-    /// A timer expired for which a segment without data leaves.
+    /// Sends a segment without data for an expired timer.
     pub fn send_bare(&mut self, role: Role, what: Bare, cx: &mut Context) {
         match what {
             Bare::Syn => self.send_syn(role, cx),
@@ -297,8 +299,8 @@ impl Flow {
         }
     }
 
-    /// A probe of the peer's closed window (RFC 9293, 3.8.6.1): one byte below it, which the peer
-    /// has.
+    /// Sends a probe into the peer's closed window (RFC 9293, 3.8.6.1): one byte below it, which
+    /// the peer already has.
     fn send_window_probe(&mut self, role: Role, cx: &mut Context) {
         let mut packet = self.packet(role, 0, cx);
         packet.flags.set(Flags::PROBE, true);
@@ -306,7 +308,7 @@ impl Flow {
         cx.out.push_back(packet);
     }
 
-    /// A packet of this end with so much payload and the current ACK fields.
+    /// A packet of this end with this payload length and the current ACK fields.
     #[inline(always)]
     fn packet(&mut self, role: Role, len: u32, cx: &mut Context) -> Parcel {
         let end = &mut self.ends[role];
@@ -339,7 +341,7 @@ impl Flow {
         }
     }
 
-    /// An ACK left: on its own with a reason, or on data.
+    /// Records an ACK that left: on its own with a reason, or on data.
     #[inline(always)]
     fn on_ack_sent(&mut self, role: Role, reason: Option<Reason>, cx: &mut Context) {
         if role == Role::DataReceiver {
@@ -352,7 +354,7 @@ impl Flow {
         self.tell_ack_sent(role, reason.is_none(), cx);
     }
 
-    /// The receiving half learns that an ACK left.
+    /// Tells the receiving half that an ACK left.
     #[inline(always)]
     fn tell_ack_sent(&mut self, role: Role, piggyback: bool, cx: &mut Context) {
         let rx = &mut self.ends[role].rx;
@@ -368,7 +370,8 @@ impl Flow {
         });
     }
 
-    /// The application of this end reads what it may. Returns the ACK that is due then, if any.
+    /// Lets the application of this end read. Returns the reason for the ACK that is then due, if
+    /// any.
     #[inline(always)]
     pub fn read(&mut self, role: Role, cx: &mut Context) -> Option<Reason> {
         let rx = &mut self.ends[role].rx;
@@ -384,7 +387,7 @@ impl Flow {
         due
     }
 
-    /// The application of an end has its turn on the processor.
+    /// Gives the application of an end its turn on the processor.
     pub fn take_turn(&mut self, role: Role, cx: &mut Context) -> Option<Reason> {
         let end = &mut self.ends[role];
         end.awaits_turn = false;
@@ -398,7 +401,7 @@ impl Flow {
         due
     }
 
-    /// What the application of this end is going to read and to write in its turn.
+    /// Bytes that the application of this end will read and write in its turn.
     pub fn turn_bytes(&self, role: Role, now: u64) -> TurnBytes {
         let end = &self.ends[role];
         let read = if end.rx.reader_ns == NEVER { end.rx.readable(now) } else { 0 };
@@ -409,7 +412,7 @@ impl Flow {
         TurnBytes { read, written: writable.min(end.tx.mss) }
     }
 
-    /// Only a bulk writer on a Linux socket waits for its turn.
+    /// Whether the writer waits for its turn; only a bulk writer on a Linux socket does.
     fn writes_in_turns(&self, role: Role, host: &Host) -> bool {
         role == Role::DataSender
             && host.charges_writing()
@@ -417,7 +420,7 @@ impl Flow {
             && self.ends[role].tx.may_fill_in_turns()
     }
 
-    /// The next time the application of this end acts by itself.
+    /// The next time at which the application of this end acts by itself.
     pub fn app_wake_ns(&self, role: Role) -> u64 {
         match role {
             Role::DataSender => self.app.wake_ns,
@@ -425,7 +428,7 @@ impl Flow {
         }
     }
 
-    /// The earliest timer of this end or of its application.
+    /// The earliest timer of this end or its application.
     #[inline(always)]
     pub fn wake_ns(&self, role: Role) -> u64 {
         let end = &self.ends[role];
@@ -433,9 +436,9 @@ impl Flow {
         timers.into_iter().fold(self.app_wake_ns(role), u64::min)
     }
 
-    /// Counts a stall when a delayed ACK's deadline passed while the sender had data, in its buffer
-    /// or for want of room still with the application, everything sent had arrived and so had every
-    /// ACK: both sides were waiting for each other.
+    /// Counts a stall when the deadline of a delayed ACK passed while the sender had data (in its
+    /// buffer, or still with the application for lack of room), everything sent had arrived, and so
+    /// had every ACK: both sides were waiting for each other.
     pub fn note_stall(&mut self, role: Role, now: u64) {
         if role != Role::DataReceiver {
             return;
@@ -449,7 +452,7 @@ impl Flow {
         }
     }
 
-    /// The flow is over when its application has nothing left and all is acknowledged.
+    /// Records the end of the flow when its application is finished and everything is acknowledged.
     fn note_end(&mut self, cx: &mut Context) {
         let PerRole { data_sender: Endpoint { tx, .. }, data_receiver: Endpoint { rx, .. } } = &self.ends;
         if self.active && tx.is_done() && self.app.is_finished() {
@@ -460,12 +463,12 @@ impl Flow {
         }
     }
 
-    /// A point of the time series; `policy` is the data receiver's.
+    /// Records a point of the time series; `policy` is the data receiver's.
     pub fn sample(&mut self, now: u64, policy: ackwise_core::Policy) {
         self.record.sample(now, &self.ends.data_sender.tx, &self.ends.data_receiver.rx, policy);
     }
 
-    /// What was recorded, with the final counts of the ends.
+    /// The record of the flow, with the final counts of its ends.
     pub fn into_record(mut self) -> FlowRecord {
         self.record.close(self.app.wrote_ns, &self.ends.data_sender.tx, &self.ends.data_receiver.rx);
         self.record

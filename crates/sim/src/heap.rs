@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! The event queue, by (time, order of insertion): sorted lanes of packets, and 4-ary heaps.
+//! The event queue, ordered by (time, order of insertion): sorted lanes of packets, and 4-ary
+//! heaps.
 
 use crate::channel::Crossing;
 use crate::endpoint::{EndpointId, Role, Side};
@@ -8,7 +9,7 @@ use crate::sender::NEVER;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// What happens next, and to what.
+/// An event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SimEvent {
     /// The head of the shared link's delay line reaches the far end.
@@ -31,11 +32,11 @@ pub enum SimEvent {
     Ping,
 }
 
-/// An entry holds an event as a kind and a number of this many bits.
+/// Number of bits for the number in an event's code; the rest is its type.
 const NUMBER_BITS: u32 = 28;
 
 impl SimEvent {
-    // Always: callers know the kind, so that no branch is left.
+    // Always inlined: callers know the type, so that no branch remains.
     #[inline(always)]
     fn encode(self) -> Code {
         let (kind, number) = match self {
@@ -54,7 +55,7 @@ impl SimEvent {
     }
 }
 
-/// An event as the heap keeps it. Decoding where the event is matched leaves a single branch.
+/// An event as stored in the heap. Decoding where the event is matched leaves a single branch.
 #[derive(Clone, Copy)]
 pub struct Code(u32);
 
@@ -79,10 +80,11 @@ impl Code {
     }
 }
 
-/// When an entry's turn comes. Time above; below it how long before that no other event was in front of it, the
-/// longest first; below that the insertion count. For most entries the second is the time since they were
-/// inserted, so one comparison orders by time and equal times by insertion. A packet behind another on its link is
-/// inserted early, and takes its turn as if it had been when the other arrived.
+/// Order of an entry. The upper bits are the time; below it the time for which no other event was
+/// ahead of it, the longest first; below that the insertion count. For most entries the second part
+/// is the time since insertion, so one comparison orders by time, and by insertion at equal times.
+/// A packet behind another on its link is inserted early, but ordered as if it had been inserted
+/// when the other arrived.
 type Key = u128;
 
 /// Bits of the insertion count.
@@ -93,44 +95,44 @@ fn time_ns(key: Key) -> u64 {
     (key >> 64) as u64
 }
 
-/// What a turn is about.
+/// The next thing to process.
 pub enum Turn {
-    /// A packet is at the far end of a link.
+    /// A packet that arrives at the far end of a link.
     Packet(Parcel),
     Event(SimEvent),
 }
 
-/// Packets' arrivals in lanes; other events and timers apart in heaps: each endpoint has a timer that seldom
-/// expires.
+/// Packet arrivals in lanes; other events and timers in separate heaps, because each endpoint has a
+/// timer that seldom expires.
 #[derive(Default)]
 pub struct Heap {
     lanes: [Lane; LANES],
-    /// How many of them are in use, less one; two for each link at whose far end packets are met.
+    /// Number of lanes in use, minus one; two for each link at whose far end packets are handled.
     last_link: usize,
     events: Tree,
     timers: Tree,
-    /// That of one of them may be.
+    /// Whether the root of one of the trees may be free.
     root_is_free: bool,
-    /// The insertion count when the last packet of each link arrived.
+    /// Insertion count at the last arrival of each link.
     arrivals: Vec<u32>,
     now_ns: u64,
     inserted: u32,
 }
 
-/// For each of up to three links on a path, and each direction.
+/// Number of lanes: up to three links on a path, in both directions.
 const LANES: usize = 6;
-/// The trees' places behind them.
+/// Index of the first tree, after the lanes.
 const EVENTS: usize = LANES;
 const TIMERS: usize = LANES + 1;
 
 impl Heap {
-    /// Packets are met at the far end of so many links of a path.
+    /// A heap for paths on which packets are handled at the far end of this many links.
     pub fn new(met: usize) -> Self {
         assert!((1..=LANES / 2).contains(&met));
         Heap { last_link: met - 1, ..Heap::default() }
     }
 
-    /// So many more links; `Crossing` counts them from 0.
+    /// Adds this many links; `Crossing` numbers them from 0.
     pub fn add_links(&mut self, links: usize) {
         self.arrivals.resize(self.arrivals.len() + links, 0);
     }
@@ -150,7 +152,7 @@ impl Heap {
         tree.insert(Entry { key, code: event.encode() });
     }
 
-    /// A packet is on its way over a link.
+    /// Adds a packet in transit over a link.
     #[inline(always)]
     pub fn push_packet(&mut self, crossing: Crossing, packet: Parcel) {
         let key = self.key(crossing.arrival_ns, crossing.since_ns);
@@ -159,7 +161,7 @@ impl Heap {
         self.lanes[lane].push(arrival, &self.arrivals);
     }
 
-    /// The next turn, with its time; None: there is none up to `until_ns`.
+    /// Removes the next turn, with its time; None: there is none up to `until_ns`.
     #[inline(always)]
     pub fn pop(&mut self, until_ns: u64) -> Option<(u64, Turn)> {
         if std::mem::take(&mut self.root_is_free) {
@@ -189,8 +191,8 @@ impl Heap {
         Some((time_ns, Turn::Event(tree.take_top().event())))
     }
 
-    /// The earliest time and where its turn waits: in which of so many lanes, to compare without a loop, or in
-    /// which tree.
+    /// The earliest time, and the place of its turn: one of the lanes (their number is const, to
+    /// compare without a loop) or a tree.
     #[inline(always)]
     fn first<const USED: usize>(&self) -> (u64, usize) {
         let (mut first_ns, mut source) = (self.timers.head_ns, TIMERS);
@@ -211,7 +213,7 @@ impl Heap {
         (first_ns, source)
     }
 
-    /// Where the first turn of all waits.
+    /// The place of the first turn by key.
     #[cold]
     #[inline(never)]
     fn first_by_key(&self) -> usize {
@@ -221,7 +223,7 @@ impl Heap {
         heads.min().map_or(EVENTS, |(_, source)| source)
     }
 
-    /// Nothing took the place of what was popped.
+    /// Restores the heaps whose popped root was not replaced.
     #[inline(never)]
     fn close_roots(&mut self) {
         self.events.close_root();
@@ -243,10 +245,10 @@ struct Entry {
 
 struct Tree {
     entries: Vec<Entry>,
-    /// The first time of all; NEVER: there is none.
+    /// The earliest time; NEVER: the heap is empty.
     head_ns: u64,
-    /// The root was popped. Most events push one that comes soon: it takes that place, which saves
-    /// moving the last entry there.
+    /// Whether the root was popped. Most events push another that comes soon: it takes this place,
+    /// which saves moving the last entry there.
     root_is_free: bool,
 }
 
@@ -293,15 +295,15 @@ impl Tree {
         self.entries.first().map(|entry| entry.key)
     }
 
-    /// There is a top.
+    /// Removes the root, which must exist.
     #[inline]
     fn take_top(&mut self) -> Code {
         self.root_is_free = true;
         self.entries[0].code
     }
 
-    /// Puts `entry` where the root was. The children are compared without branches: which one is
-    /// the earliest cannot be predicted.
+    /// Moves `entry` down from the root. The children are compared without branches, because the
+    /// earliest cannot be predicted.
     fn sift_down(&mut self, entry: Entry) {
         let entries = self.entries.as_mut_slice();
         let mut at = 0;
@@ -328,16 +330,16 @@ impl Tree {
     }
 }
 
-/// So far behind the last one a packet that comes out of order is put in its place; further away it is a
-/// stray.
+/// Maximum distance from the end of a lane at which a packet out of order is inserted; further away
+/// it is a stray.
 const NEAR: usize = 8;
 
-/// Packets that nearly all come in order: those of one flow do, and all flows have the same delay. What
-/// comes in order costs nothing but its place at the end.
+/// Packets that nearly all arrive in order: those of one flow do, and all flows have the same
+/// delay. A packet in order costs only an append.
 struct Lane {
-    /// The first time of all; NEVER: there is none.
+    /// The earliest time; NEVER: the lane is empty.
     head_ns: u64,
-    /// The key of the last in line.
+    /// The key of the last packet.
     tail: Key,
     line: VecDeque<Arrival>,
     strays: BinaryHeap<Reverse<Arrival>>,
@@ -364,7 +366,7 @@ struct Arrival {
 }
 
 impl Arrival {
-    /// Its key, once all before it on its link have arrived.
+    /// Its key, once everything before it on its link has arrived.
     #[inline(always)]
     fn settled(&self, arrivals: &[u32]) -> Key {
         if self.is_behind {
@@ -435,7 +437,7 @@ impl Lane {
         }
     }
 
-    /// Takes the head; afterwards another has to be found.
+    /// Removes the head; afterwards the next one has to be found.
     #[inline(always)]
     fn pop(&mut self) -> Option<Arrival> {
         if !self.strays.is_empty() && self.stray_is_head {
@@ -461,8 +463,8 @@ impl Lane {
         }
     }
 
-    /// Several links' packets arrive at one time, and each was the next of its link for as long: whose
-    /// predecessor arrived first comes first.
+    /// Orders simultaneous arrivals of several links that were next on their links for equally
+    /// long: the one whose predecessor arrived first comes first.
     #[cold]
     fn break_tie(&mut self, arrivals: &[u32]) {
         let Some(moment) = self.line.front().map(|first| first.key | COUNT) else { return };
@@ -509,7 +511,7 @@ mod tests {
         heap
     }
 
-    /// Packets in both directions over both links, other events, and timers in turn.
+    /// Pushes packets in both directions over both links, other events, and timers, in turn.
     fn push(heap: &mut Heap, time_ns: u64, since_ns: u64, n: usize) {
         match n % 4 {
             0 => heap.push(time_ns, SimEvent::Delivery(n)),
@@ -526,7 +528,7 @@ mod tests {
         }
     }
 
-    /// Time and number of the next.
+    /// Time and number of the next event.
     fn pop(heap: &mut Heap) -> Option<(u64, usize)> {
         heap.pop(u64::MAX).map(|(time_ns, turn)| {
             let number = match turn {
@@ -541,7 +543,7 @@ mod tests {
 
     #[test]
     fn pushes_between_pops_keep_the_order() {
-        // Steps between packets that are nearly in order, and far from it.
+        // Distances between packets that are nearly in order, and far from it.
         for most in [4, 50, 5000] {
             let mut heap = with_links();
             let mut rng = Rng::new(most, 0);
@@ -576,7 +578,7 @@ mod tests {
 
     #[test]
     fn of_equal_times_a_packet_comes_as_of_when_it_became_the_first_of_its_line() {
-        // Inserted first, but behind another until 70; the timer is of time 50, the event of 80.
+        // Inserted first, but behind another until 70; the timer's time is 50, the event's 80.
         let mut heap = with_links();
         push(&mut heap, 100, 70, 2);
         for (now, n) in [(50, 1), (80, 4)] {
@@ -590,8 +592,8 @@ mod tests {
 
     #[test]
     fn of_two_links_in_step_the_one_stays_first_that_began_first() {
-        // From 10 on each link has a packet that arrives at 20, 30, ... What waits behind was sent by the
-        // other link first.
+        // From 10 on, each link has a packet that arrives at 20, 30, ... The other link sent the
+        // packets behind first.
         let mut heap = with_links();
         let send = |heap: &mut Heap, link: u32, arrival_ns: u64| {
             let is_behind = arrival_ns > 20;

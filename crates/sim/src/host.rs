@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! A host's processor: one server, a backlog of what arrives, with aggregation of neighbouring
-//! segments (GRO) while they wait. What TCP sends in answer to an arrival is sent before the next
-//! arrival is looked at, as a kernel does that runs to completion. The application comes last: it
-//! gets its turn when no arrival waits, or when many were handled since it asked.
+//! A host's processor: one server with a backlog of arrivals, which aggregates neighbouring
+//! segments (GRO) while they wait. Packets that TCP sends in answer to an arrival are sent before
+//! the next arrival is processed, as in a kernel that runs to completion. The application comes
+//! last: it gets its turn when no arrival waits, or after many were handled since it asked.
 
 use crate::endpoint::EndpointId;
 use crate::packet::{Flags, Packet, Parcel};
@@ -12,44 +12,47 @@ use crate::sender::NEVER;
 use std::collections::{HashMap, VecDeque};
 
 pub enum Work {
-    /// Handed to TCP when done.
+    /// An arrival, passed to TCP when done.
     Received(Parcel),
-    /// Put on the link when done.
+    /// A packet, put on the link when done.
     Sent(Parcel),
-    /// This application's turn: it reads and writes when done.
+    /// An application's turn: it reads and writes when done.
     Turn(EndpointId),
 }
 
-/// What an application reads and writes in its turn.
+/// Bytes that an application reads and writes in its turn.
 pub struct TurnBytes {
     pub read: u64,
     pub written: u64,
 }
 
-/// What a processor has to know of the flows that it works for.
+/// A processor's interface to the flows that it works for.
 pub trait Flows {
-    /// What an application would read and write in its turn now.
+    /// Bytes that an application would read and write in its turn now.
     fn turn(&self, who: EndpointId) -> TurnBytes;
-    /// An ACK policy judges this segment, and not the kernel's own code.
+    /// Whether an ACK policy, and not the kernel's own code, judges this segment.
     fn is_judged(&self, segment: &Packet) -> bool;
 }
 
 pub struct Host {
     costs: HostSpec,
-    /// What TCP sends is sent by whoever made it send, before the next arrival is looked at.
+    /// Packets to send before the next arrival is processed.
     sent: VecDeque<Parcel>,
     received: VecDeque<Parcel>,
-    /// Applications that asked for their turn, and the arrivals handled since the last one's.
+    /// Applications that requested a turn, and the arrivals handled since the last turn.
     asking: VecDeque<EndpointId>,
     handled: u32,
-    /// The writer whose turn it is, and what it may still write before another application's.
+    /// The writer whose turn it is, and the bytes that it may still write before another
+    /// application's turn.
     writing: Option<(EndpointId, u64)>,
-    /// By flow, the highest acknowledgment number that arrived; empty unless what it covers has a cost.
+    /// Highest acknowledgment number that arrived, by flow; empty unless acknowledged data has a
+    /// cost.
     acknowledged: HashMap<u32, u64>,
     in_service: Option<Work>,
-    /// When the work in service is done, or the gathered arrivals are handed up; NEVER: idle.
+    /// Time at which the work in service is done, or the gathered arrivals are delivered; NEVER:
+    /// idle.
     wake_ns: u64,
-    /// Arrivals gathered by interrupt moderation are handed up then.
+    /// Time at which arrivals gathered by interrupt moderation are delivered.
     gathered_ns: u64,
     busy_ns: u64,
     dropped: u64,
@@ -77,13 +80,13 @@ impl Host {
         }
     }
 
-    /// False: infinitely fast, packets need not pass through.
+    /// Whether it takes time; if not, packets need not pass through it.
     #[inline]
     pub fn is_active(&self) -> bool {
         self.active
     }
 
-    /// The processor time of a turn in which so much is read and written.
+    /// Processor time of a turn that reads and writes this many bytes.
     fn turn_ns(&mut self, who: EndpointId, bytes: TurnBytes) -> u64 {
         let p = &self.costs.process;
         let mut call_ns = if bytes.read > 0 { p.read_ns } else { 0 };
@@ -102,22 +105,22 @@ impl Host {
         call_ns + (bytes.read * p.read_kib_ns + bytes.written * p.write_kib_ns) / 1024
     }
 
-    /// This writer goes on before another application gets its turn.
+    /// Whether this writer continues before another application gets its turn.
     fn goes_on(&self, who: EndpointId) -> bool {
         self.writing.is_some_and(|(writer, left)| writer == who && left > 0)
     }
 
-    /// Reading takes a turn.
+    /// Whether reading takes a turn.
     pub fn charges_reading(&self) -> bool {
         self.costs.process.read_ns + self.costs.process.read_kib_ns > 0
     }
 
-    /// Writing in bulk takes a turn.
+    /// Whether bulk writing takes a turn.
     pub fn charges_writing(&self) -> bool {
         self.costs.process.write_ns + self.costs.process.write_kib_ns > 0
     }
 
-    /// Work arrives. Some(time): call `wake` then.
+    /// Adds work. Some(time): call `wake` at that time.
     pub fn submit(&mut self, now: u64, work: Work, flows: &impl Flows) -> Option<u64> {
         match work {
             Work::Received(p) => {
@@ -140,15 +143,15 @@ impl Host {
         self.serve(now, flows)
     }
 
-    /// A turn has been taken, and what it made to do was submitted.
+    /// Continues after a turn whose resulting work was submitted.
     pub fn resume(&mut self, now: u64, flows: &impl Flows) -> Option<u64> {
         if self.costs.process.turn_bytes == 0 {
-            return None; // nothing waited for what the turn would make
+            return None; // no work waited for the turn's result
         }
         self.serve(now, flows)
     }
 
-    /// Takes up work if the processor is free.
+    /// Starts work if the processor is free.
     fn serve(&mut self, now: u64, flows: &impl Flows) -> Option<u64> {
         if self.in_service.is_some() {
             return None;
@@ -176,7 +179,7 @@ impl Host {
         Some(self.wake_ns)
     }
 
-    /// The processor time of an arrival, whatever it acknowledges.
+    /// Processor time of an arrival, without the cost of the data that it acknowledges.
     fn received_ns(&self, p: &Packet, flows: &impl Flows) -> u64 {
         let c = &self.costs;
         if p.is_pure_ack() {
@@ -186,7 +189,7 @@ impl Host {
         c.data_received_ns + if is_judged { c.policy_ns } else { 0 }
     }
 
-    /// The processor time of what this packet acknowledges for the first time.
+    /// Processor time of the data that this packet acknowledges for the first time.
     fn acknowledging_ns(&mut self, p: &Packet) -> u64 {
         let kib_ns = self.costs.acknowledged_kib_ns;
         if kib_ns == 0 {
@@ -209,7 +212,7 @@ impl Host {
         Some(who)
     }
 
-    /// Appends `p` to the last waiting item when both are neighbours of one flow.
+    /// Appends `p` to the last waiting item if both are neighbours of one flow.
     fn merge(&mut self, p: &Packet) -> bool {
         if self.costs.gro_max_bytes == 0 || p.len == 0 {
             return false;
@@ -219,7 +222,7 @@ impl Host {
             && tail.down == p.down
             && tail.len > 0
             && tail.end() == p.seq
-            // PSH and FIN end an aggregate; a short segment may only end one.
+            // PSH and FIN end an aggregate; a short segment can only be the last one.
             && !tail.has(Flags::PSH)
             && !tail.has(Flags::FIN)
             // Linux, tcp_gro_receive and inet_gro_receive.
@@ -245,17 +248,17 @@ impl Host {
         true
     }
 
-    /// The time asked for has come: the work that is done, and when to come again.
+    /// The requested time has come: returns the finished work, and when to call again.
     pub fn wake(&mut self, now: u64, flows: &impl Flows) -> (Option<Work>, Option<u64>) {
         if now != self.wake_ns {
-            // Asked for before something more urgent came.
+            // Requested before something more urgent arrived.
             return (None, None);
         }
         self.wake_ns = NEVER;
         let done = self.in_service.take();
         if let Some(Work::Turn(who)) = done {
             if self.goes_on(who) && self.received.is_empty() {
-                // It asks again when it has written.
+                // It requests another turn when it has written.
                 return (done, None);
             }
         }
@@ -263,7 +266,7 @@ impl Host {
     }
 
     pub fn finish(&self, duration_ns: u64, delivered_bytes: u64) -> HostResult {
-        // Work is counted when it is taken up: what is still to be done did not happen.
+        // Work is counted when it starts: subtract the part that has not taken place.
         let to_come = if self.in_service.is_some() { self.wake_ns.saturating_sub(duration_ns) } else { 0 };
         let busy_ns = self.busy_ns - to_come;
         HostResult {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Deterministic discrete-event simulator around the ACK policy core.
 //!
-//! A [`scenario::Scenario`] goes in, a [`result::RunResult`] comes out; the same scenario gives
-//! the same bytes. The clock is the event heap's, chance comes from [`rng`] alone.
+//! [`run`] turns a [`scenario::Scenario`] into a [`result::RunResult`]; the same scenario gives the
+//! same bytes. Time comes from the event heap, randomness only from [`rng`].
 
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Packets that a direction loses by name: the nth that carries a byte of the stream, or the nth
-//! without data. Names by time or by count of all packets would mean another segment as soon as one
-//! more is sent; these mean the same one in both worlds until the segment itself is not sent.
+//! without data. A name by time or by count of all packets would mean another segment as soon as
+//! one more is sent; these names mean the same segment in both worlds until the segment itself is
+//! not sent.
 
 use crate::packet::Packet;
 use crate::scenario::Lose;
@@ -10,7 +11,7 @@ use std::collections::BTreeMap;
 #[derive(Default)]
 struct Seen {
     count: u32,
-    /// Which of them to lose, in order.
+    /// Ordinals of the packets to lose, in order.
     nth: Vec<u32>,
 }
 
@@ -27,7 +28,7 @@ pub struct Losses {
 }
 
 impl Losses {
-    /// None: nothing is to be lost.
+    /// The losses of a direction; None if there are none.
     pub fn new(named: &[Lose]) -> Option<Self> {
         let mut losses = Losses { data: BTreeMap::new(), without_data: Seen::default() };
         for lose in named {
@@ -49,7 +50,7 @@ impl Losses {
         if packet.len == 0 {
             return self.without_data.loses_next();
         }
-        // each byte counts, also of a packet that is lost for another one
+        // each byte counts, even in a packet lost for another byte
         self.data.range_mut(packet.seq..packet.end()).fold(false, |lost, (_, seen)| seen.loses_next() | lost)
     }
 }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
-//! What travels: one TCP segment of one flow.
+//! A packet: one TCP segment of one flow.
 
 use bitflags::bitflags;
 
-/// At most this many SACK blocks fit beside timestamps (RFC 2018, 3).
+/// Maximum number of SACK blocks that fit beside timestamps (RFC 2018, 3).
 pub const SACK_BLOCKS: usize = 3;
 pub type Sack = Vec<(u64, u64)>;
 
-/// An ATM cell and what it carries (ITU-T I.361).
+/// Size of an ATM cell, and of its payload (ITU-T I.361).
 const CELL_BYTES: u32 = 53;
 const CELL_PAYLOAD_BYTES: u32 = 48;
 
-/// A packet on its way: six owners pass it on, so it moves by reference.
+/// A packet in transit: six owners pass it on, so it moves by reference.
 pub type Parcel = Box<Packet>;
 
 /// The ECN field of the IP header, with its values there (RFC 3168, 5).
@@ -26,7 +26,7 @@ pub enum Ecn {
 }
 
 bitflags! {
-    /// What a packet is and has, each in a bit, so that a packet takes one line of the processor's cache.
+    /// Properties of a packet, one bit each, so that a packet takes one cache line.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct Flags: u8 {
         const SYN = 1;
@@ -35,9 +35,9 @@ bitflags! {
         /// ECN-Echo and congestion window reduced (RFC 3168, 6.1).
         const ECE = 1 << 3;
         const CWR = 1 << 4;
-        /// Window probe: below the window, holds nothing new.
+        /// Window probe: below the window, without new data.
         const PROBE = 1 << 5;
-        /// Lost behind the queue: takes its time, then is gone.
+        /// Lost after the queue: takes its transmission time, then disappears.
         const LOST = 1 << 6;
     }
 }
@@ -48,13 +48,13 @@ pub struct Packet {
     pub flow: u32,
     /// Length on the wire: see `Framing`.
     pub wire_bytes: u32,
-    /// Payload; 0: a pure ACK.
+    /// Payload bytes; 0: a pure ACK.
     pub len: u32,
-    /// Wire segments it stands for after aggregation.
+    /// Number of wire segments that it represents after aggregation.
     pub segments: u16,
-    /// Towards the client.
+    /// Whether it travels towards the client.
     pub down: bool,
-    /// Links crossed so far.
+    /// Number of links crossed so far.
     pub hop: u8,
     pub flags: Flags,
     pub ecn: Ecn,
@@ -65,25 +65,25 @@ pub struct Packet {
     /// Time of sending (TSval) and the peer's time echoed (TSecr; 0: none), nanoseconds.
     pub sent_ns: u64,
     pub echo_ns: u64,
-    /// The newest block first; absent on nearly every packet.
+    /// SACK blocks, the newest first; absent on nearly every packet.
     pub sack: Option<Box<Sack>>,
 }
 
 const _: () = assert!(size_of::<Packet>() == 64);
 
-/// What stands around a flow's payload.
+/// Overhead around a flow's payload.
 #[derive(Clone, Copy, Debug)]
 pub struct Framing {
     /// Headers, timestamps and the link's own bytes.
     pub overhead_bytes: u32,
-    /// All of it in whole cells, the last one padded.
+    /// Whether packets are carried in whole cells, the last one padded.
     pub cells: bool,
-    /// Options of a SYN that other segments do not have.
+    /// Length of the options that only a SYN has.
     pub syn_option_bytes: u32,
 }
 
 impl Framing {
-    /// Length on the wire of a packet with so many bytes of payload and SACK option.
+    /// Length on the wire of a packet with this many bytes of payload and SACK option.
     #[inline]
     pub fn wire_bytes(self, bytes: u32) -> u32 {
         let length = self.overhead_bytes + bytes;
@@ -107,7 +107,7 @@ impl Packet {
 
     /// Payload of each wire segment.
     pub fn segment_bytes(&self) -> u32 {
-        // Nearly all are one, and a division takes long.
+        // Nearly all packets are one segment, and a division is slow.
         if self.segments <= 1 {
             self.len
         } else {
@@ -119,7 +119,8 @@ impl Packet {
         self.seq + u64::from(self.len)
     }
 
-    /// Marks it instead of dropping it; false: its sender cannot take a mark (RFC 3168, 5).
+    /// Marks the packet instead of dropping it; false: its sender does not support marks (RFC 3168,
+    /// 5).
     pub fn mark(&mut self) -> bool {
         if self.ecn == Ecn::NotEct {
             return false;

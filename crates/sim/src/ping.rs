@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-//! Echo requests from the client and the server's replies (ICMP, RFC 792): small packets that wait
-//! in the same queues as TCP's.
+//! Echo requests of the client and the server's replies (ICMP, RFC 792): small packets that wait in
+//! the same queues as TCP's.
 
 use crate::packet::{Flags, Framing, Packet, Parcel};
 use crate::result::PingResult;
 use crate::scenario::Scenario;
 use crate::stats::Times;
 
-/// Stands for the pings where a packet names its flow.
+/// Flow number of pings in packets.
 pub const PING_FLOW: u32 = u32::MAX;
 /// Header and 56 bytes of data, as ping(8) sends them.
 const ECHO_BYTES: u32 = 8 + 56;
@@ -16,12 +16,12 @@ const TCP_HEADER_BYTES: u32 = 20;
 pub struct Pings {
     pub interval_ns: u64,
     framing: Framing,
-    /// When each request left, and how long its reply took; 0: none came.
+    /// Send time of each request, and its RTT; 0: no reply arrived.
     sent: Vec<(u64, u64)>,
 }
 
 impl Pings {
-    /// None: the scenario has none.
+    /// The pings; None if the scenario has none.
     pub fn new(s: &Scenario) -> Option<Self> {
         let overhead_bytes = s.ip_tcp_header_bytes - TCP_HEADER_BYTES + s.link_overhead_bytes;
         let framing = Framing { overhead_bytes, cells: s.link_cells, syn_option_bytes: 0 };
@@ -40,18 +40,18 @@ impl Pings {
             wire_bytes: self.framing.wire_bytes(ECHO_BYTES),
             len: ECHO_BYTES,
             segments: 1,
-            flags: Flags::PSH, // receive offload merges nothing with it
+            flags: Flags::PSH, // receive offload does not merge it
             seq: self.sent.len() as u64 - 1,
             sent_ns: now,
             ..Packet::default()
         })
     }
 
-    /// A request or a reply has arrived: the reply that leaves, if any.
+    /// Handles an arriving request or reply; returns the reply to send, if any.
     pub fn receive(&mut self, now: u64, mut packet: Parcel) -> Option<Parcel> {
         if packet.down {
             let (sent_ns, rtt_ns) = &mut self.sent[packet.seq as usize];
-            // Not of a second copy.
+            // Ignores a second copy.
             if *rtt_ns == 0 {
                 *rtt_ns = now - *sent_ns;
             }
@@ -62,7 +62,8 @@ impl Pings {
         Some(packet)
     }
 
-    /// Requests up to the last that was answered: the reply to a later one may be on its way.
+    /// The result, with requests up to the last that was answered: replies to later ones may be in
+    /// flight.
     pub fn finish(self) -> PingResult {
         let judged = self.sent.iter().rposition(|(_, rtt_ns)| *rtt_ns > 0).map_or(0, |last| last + 1);
         let mut rtts = Times::default();

@@ -6,47 +6,50 @@
 use super::{AckSample, Controller, DeliveryRate, Flight, Restart, Window};
 use crate::rng::Rng;
 
-/// Linux's units: a gain in 256ths, a bandwidth in 2^-24 segments a microsecond, segments whole.
+/// Linux's units: a gain in 256ths, a bandwidth in 2^-24 segments per microsecond, whole segments.
 const GAIN_SCALE: u32 = 8;
 const BANDWIDTH_SCALE: u32 = 24;
 const UNIT: u64 = 1 << GAIN_SCALE;
 /// 2/ln 2, the smallest gain that doubles the rate each round (the draft, 4.3.2.1), and its inverse.
 const HIGH_GAIN: u64 = UNIT * 2885 / 1000 + 1;
 const DRAIN_GAIN: u64 = UNIT * 1000 / 2885;
-/// Window over the BDP in ProbeBW: room for delayed and stretch ACKs (the draft, 4.2.3.2).
+/// Window as a multiple of the BDP in ProbeBW: room for delayed and stretch ACKs (the draft,
+/// 4.2.3.2).
 const CWND_GAIN: u64 = 2 * UNIT;
 /// Pacing gains of ProbeBW, one phase per minimum RTT: probe, drain, then cruise (the draft, 4.3.4.1).
 const PROBE_BW_GAINS: [u64; 8] = [UNIT * 5 / 4, UNIT * 3 / 4, UNIT, UNIT, UNIT, UNIT, UNIT, UNIT];
-/// ProbeBW begins in any phase but the one that drains (the draft, 4.3.4.2; bbr_reset_probe_bw_mode).
+/// ProbeBW starts in any phase except the draining one (the draft, 4.3.4.2;
+/// bbr_reset_probe_bw_mode).
 const DRAIN_PHASE: usize = 1;
-/// The draft, 4.1.1.2: rounds over which the largest delivery rate is the bandwidth.
+/// The draft, 4.1.1.2: number of rounds whose largest delivery rate is the bandwidth.
 const BANDWIDTH_ROUNDS: u64 = 10;
 /// The draft, 4.3.2.2: the pipe is full when the bandwidth did not grow by a quarter ...
 const FULL_GROWTH: u64 = UNIT * 5 / 4;
 /// ... for three rounds: one may be lost to the receive window's autotuning, two fill the pipe.
 const FULL_ROUNDS: u32 = 3;
-/// The draft, 4.1.2.2: a minimum RTT older than this is measured again.
+/// The draft, 4.1.2.2: a minimum RTT older than this is measured anew.
 const MIN_RTT_WINDOW_NS: u64 = 10_000_000_000;
-/// The draft, 4.3.5: how long, and at which window, ProbeRTT keeps the queue empty.
+/// The draft, 4.3.5: duration and window of ProbeRTT, which keeps the queue empty.
 const PROBE_RTT_NS: u64 = 200_000_000;
 const MIN_WINDOW_SEGMENTS: u64 = 4;
-/// The target before there is an estimate (RFC 6928's initial window).
+/// Target window before there is an estimate (RFC 6928's initial window).
 const INITIAL_TARGET_SEGMENTS: u64 = 10;
-/// The draft, 4.2.3.2: room for so many bursts, for offloads at both ends.
+/// The draft, 4.2.3.2: room for this many bursts, for offloads at both ends.
 const BURSTS: u64 = 3;
-/// Linux (bbr_tso_segs_goal): a burst is what leaves in this part of a second, and at most so much
-/// (GSO_LEGACY_MAX_SIZE).
+/// Linux (bbr_tso_segs_goal): a burst is the data sent in this fraction of a second, up to a
+/// maximum (GSO_LEGACY_MAX_SIZE).
 const BURST_SECOND_SHARE: u64 = 1024;
 const BURST_MOST_BYTES: u64 = 65_215;
-/// Linux (bbr_min_tso_segs): from this rate on, in bytes a second, at least two segments.
+/// Linux (bbr_min_tso_segs): at this rate in bytes per second and above, a burst has at least two
+/// segments.
 pub const BURST_OF_TWO_FROM: u64 = 1_200_000 / 8;
-/// Linux (bbr_pacing_margin_percent): so much of the rate is left, to keep the queue short.
+/// Linux (bbr_pacing_margin_percent): percentage of the rate that is used, to keep the queue short.
 const PACING_PERCENT: u64 = 99;
-/// Linux (bbr_init_pacing_rate_from_rtt): where no RTT is known.
+/// Linux (bbr_init_pacing_rate_from_rtt): assumed RTT where none is known.
 const NOMINAL_RTT_US: u64 = 1_000;
 /// Linux (tcp_bbr.c, bbr_extra_acked_win_rtts): length of each half of the aggregation window.
 const EXTRA_ACKED_ROUNDS: u64 = 5;
-/// Linux (bbr_extra_acked_max_us): at most what arrives in this time counts as aggregated.
+/// Linux (bbr_extra_acked_max_us): aggregation is limited to the data that arrives in this time.
 const EXTRA_ACKED_MAX_US: u64 = 100_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,8 +60,8 @@ enum Mode {
     Drain,
     /// Cycles through `PROBE_BW_GAINS`.
     ProbeBandwidth { phase: usize, since_ns: u64 },
-    /// Few packets in flight, to see the path without a queue; ends at `until_ns`, which is set
-    /// once the flight has shrunk.
+    /// Keeps few packets in flight, to see the path without a queue. Ends at `until_ns`, which is
+    /// set once the flight has shrunk.
     ProbeRtt { until_ns: Option<u64> },
 }
 
@@ -80,7 +83,7 @@ impl Mode {
     }
 }
 
-/// In 2^-24 segments a microsecond.
+/// Bandwidth in 2^-24 segments per microsecond.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Bandwidth(u64);
 
@@ -89,12 +92,12 @@ impl Bandwidth {
         Bandwidth((rate.bytes << BANDWIDTH_SCALE) / (mss * rate.interval_us))
     }
 
-    /// Segments that arrive in this time.
+    /// Number of segments that arrive in this time.
     fn segments_in(self, us: u64) -> u64 {
         ((u128::from(self.0) * u128::from(us)) >> BANDWIDTH_SCALE) as u64
     }
 
-    /// bbr_bw_to_pacing_rate: bytes a second.
+    /// Pacing rate in bytes per second (bbr_bw_to_pacing_rate).
     fn pacing_rate(self, gain: u64, mss: u64) -> u64 {
         let bytes_per_us = (u128::from(self.0) * u128::from(mss * gain)) >> GAIN_SCALE;
         let percent = bytes_per_us * u128::from(1_000_000 / 100 * PACING_PERCENT);
@@ -102,7 +105,7 @@ impl Bandwidth {
     }
 }
 
-/// Whether Startup still finds more bandwidth.
+/// Detects whether Startup still finds more bandwidth.
 #[derive(Clone, Copy, Debug, Default)]
 struct Plateau {
     bandwidth: Bandwidth,
@@ -123,13 +126,14 @@ impl Plateau {
     }
 }
 
-/// Bytes acknowledged beyond what the bandwidth explains: ACKs come in lumps (Linux since 5.1).
+/// Bytes acknowledged beyond what the bandwidth explains, because ACKs arrive in bursts (Linux
+/// since 5.1).
 #[derive(Clone, Copy, Debug, Default)]
 struct Aggregation {
-    /// Largest excess in this half of the window and in the one before.
+    /// Largest excess in the current half of the window and in the previous one.
     largest: [u64; 2],
     half_began_round: u64,
-    /// The current lump: since when, and its bytes.
+    /// Start and bytes of the current burst.
     since_ns: u64,
     bytes: u64,
 }
@@ -159,7 +163,7 @@ impl Aggregation {
     }
 }
 
-/// The largest rate of the last rounds, from three candidates (Linux, lib/win_minmax.c), the best and
+/// The largest rate of the last rounds, as three candidates (Linux, lib/win_minmax.c), best and
 /// oldest first, each with its round.
 #[derive(Clone, Copy, Debug, Default)]
 struct LargestRate([(u64, Bandwidth); 3]);
@@ -209,15 +213,16 @@ pub struct Bbr {
     min_rtt_at_ns: u64,
     plateau: Plateau,
     aggregation: Aggregation,
-    /// Window to return to after ProbeRTT or a loss.
+    /// Window to restore after ProbeRTT or a loss.
     prior_cwnd: u64,
-    /// Bytes per second at which segments leave.
+    /// Pacing rate in bytes per second.
     pacing_rate: u64,
     delivered: u64,
     in_recovery: bool,
-    /// In the first round of a recovery only what arrived leaves again (packet_conservation).
+    /// Whether this is the first round of a recovery, which sends only as much as arrived
+    /// (packet_conservation).
     conserves: bool,
-    /// Data left after a pause, and no ACK came since.
+    /// Whether data left after a pause and no ACK arrived since.
     idle_restart: bool,
 }
 
@@ -251,7 +256,7 @@ impl Bbr {
         Mode::ProbeBandwidth { phase, since_ns: now_ns }
     }
 
-    /// The draft, 4.2.3.2: what the path holds, times this gain.
+    /// The draft, 4.2.3.2: the path's bandwidth-delay product, times this gain.
     fn bdp(&self, gain: u64, mss: u64) -> u64 {
         if self.min_rtt_ns == u64::MAX {
             return INITIAL_TARGET_SEGMENTS * mss;
@@ -268,19 +273,19 @@ impl Bbr {
         (bytes / mss).max(least)
     }
 
-    /// Linux, bbr_quantization_budget: whole segments, an even number of them, and room for bursts.
+    /// Linux, bbr_quantization_budget: an even number of whole segments, plus room for bursts.
     fn with_bursts(&self, bytes: u64, mss: u64) -> u64 {
         let segments = bytes.div_ceil(mss) + BURSTS * self.burst_segments(mss);
         let is_probing = matches!(self.mode, Mode::ProbeBandwidth { phase: 0, .. });
         (segments.next_multiple_of(2) + if is_probing { 2 } else { 0 }) * mss
     }
 
-    /// So much in flight for this gain.
+    /// Target for the data in flight with this gain.
     fn in_flight_target(&self, gain: u64, mss: u64) -> u64 {
         self.with_bursts(self.bdp(gain, mss), mss)
     }
 
-    /// Linux, bbr_packets_in_net_at_edt: what will be in flight when the pacer lets the next burst go.
+    /// Linux, bbr_packets_in_net_at_edt: data in flight when the pacer releases the next burst.
     fn in_flight_then(&self, in_flight: u64, ack: &AckSample) -> u64 {
         let wait_us = ack.next_departure_ns.saturating_sub(ack.now_ns) / 1000;
         let delivered = self.bandwidth().segments_in(wait_us) * ack.mss;
@@ -306,7 +311,7 @@ impl Bbr {
         }
     }
 
-    /// The draft, 4.1.2. Returns true when the estimate had expired.
+    /// The draft, 4.1.2: updates the minimum RTT. Returns true when the estimate had expired.
     fn update_min_rtt(&mut self, ack: &AckSample) -> bool {
         let expired = ack.now_ns > self.min_rtt_at_ns + MIN_RTT_WINDOW_NS;
         if let Some(rtt_ns) = ack.newest_rtt_ns.filter(|&rtt_ns| rtt_ns < self.min_rtt_ns || expired) {
@@ -354,7 +359,7 @@ impl Bbr {
         }
     }
 
-    /// The draft, 4.3.3.
+    /// The draft, 4.3.3: the mode after Drain.
     fn drained(&mut self, ack: &AckSample) -> Mode {
         if self.in_flight_then(ack.in_flight, ack) <= self.in_flight_target(UNIT, ack.mss) {
             self.probe_bandwidth(ack.now_ns)
@@ -363,7 +368,7 @@ impl Bbr {
         }
     }
 
-    /// The draft, 4.3.4.3: whether ProbeBW goes on to its next gain (bbr_is_next_cycle_phase).
+    /// The draft, 4.3.4.3: whether ProbeBW proceeds to its next gain (bbr_is_next_cycle_phase).
     fn phase_is_over(&self, gain: u64, since_ns: u64, ack: &AckSample) -> bool {
         let full_length = ack.now_ns / 1000 - since_ns / 1000 > self.min_rtt_ns / 1000;
         let in_flight = self.in_flight_then(ack.prior_in_flight, ack);
@@ -376,8 +381,8 @@ impl Bbr {
         }
     }
 
-    /// Linux, bbr_set_cwnd_to_recover_or_restore: what was lost leaves the window. Returns true while what
-    /// arrived is all that leaves again.
+    /// Linux, bbr_set_cwnd_to_recover_or_restore: subtracts losses from the window. Returns true
+    /// while only as much is sent as arrived.
     fn conserve(&mut self, ack: &AckSample, window: &mut Window) -> bool {
         window.cwnd = window.cwnd.saturating_sub(ack.lost_bytes).max(ack.mss);
         if ack.in_recovery && !self.in_recovery {
@@ -432,7 +437,7 @@ impl Controller for Bbr {
         self.pacing_rate = bandwidth.pacing_rate(HIGH_GAIN, 1);
     }
 
-    /// Linux, bbr_cwnd_event: no faster than the path is known to be.
+    /// Linux, bbr_cwnd_event: restarts no faster than the known bandwidth.
     fn on_restart(&mut self, restart: &Restart) {
         if !restart.app_limited {
             return;
@@ -511,7 +516,7 @@ mod tests {
         (bbr, window)
     }
 
-    /// Segment after segment arrives at 1 MB/s, `per_round` in a round.
+    /// Delivers one segment after the other at 1 MB/s, `per_round` in a round.
     fn deliver(bbr: &mut Bbr, window: &mut Window, from_ms: u64, segments: u64, per_round: u64) {
         for n in 0..segments {
             let ack = AckSample {
@@ -548,7 +553,7 @@ mod tests {
         bbr.on_ack(&slow, &mut window);
         assert!((bbr.pacing_rate as f64 - first).abs() < 2.0, "a slow sample lowers nothing");
         deliver(&mut bbr, &mut window, 41, 1, 40);
-        // 2^-24 segments a microsecond are 60 bytes a second.
+        // 2^-24 segments per microsecond are 60 bytes per second.
         assert!((bbr.pacing_rate as f64 - gain * 0.99 * 1e6).abs() < gain * 60.0);
         deliver(&mut bbr, &mut window, 42, 200, 40);
         assert!(bbr.plateau.is_reached());
@@ -584,7 +589,7 @@ mod tests {
         assert_eq!(window.cwnd, 22 * MSS);
         bbr.on_ack(&ack(0, false), &mut window);
         assert_eq!(window.cwnd, 22 * MSS);
-        // From the next round on it grows by what arrives, less what was lost.
+        // From the next round on it grows by the arrivals, less the losses.
         bbr.on_ack(&ack(0, true), &mut window);
         assert_eq!(window.cwnd, 24 * MSS);
         bbr.on_ack(&ack(MSS, false), &mut window);
@@ -595,7 +600,7 @@ mod tests {
 
     #[test]
     fn the_window_has_room_for_three_bursts_and_is_even() {
-        // bbr_quantization_budget: 40 segments of the path, and twice that; bursts of two at 1 MB/s.
+        // bbr_quantization_budget: the path's 40 segments, and twice that; bursts of two at 1 MB/s.
         let (mut bbr, mut window) = begun();
         deliver(&mut bbr, &mut window, 40, 400, 40);
         assert_eq!(bbr.burst_segments(MSS), 2);
@@ -605,7 +610,7 @@ mod tests {
 
     #[test]
     fn probing_begins_in_any_phase_but_the_one_that_drains() {
-        // bbr_reset_probe_bw_mode: 7 less a draw below 7, and then the phase after that one.
+        // bbr_reset_probe_bw_mode: 7 minus a draw below 7, and then the following phase.
         let begun_in = |seed| {
             let mut bbr = Bbr::new(Rng::new(seed, 0));
             match bbr.probe_bandwidth(0) {
@@ -632,8 +637,8 @@ mod tests {
         };
         assert_eq!(add(1, 100), 100);
         assert!((2..=11).all(|round| add(round, 200 - 10 * round.max(11)) == 100));
-        // Of what came since, the candidates are of the rounds in which a quarter and half of the window
-        // had passed.
+        // The later candidates are from the rounds in which a quarter and half of the window had
+        // passed.
         assert_eq!(add(12, 50), 90);
         assert_eq!(add(13, 90), 90);
         assert_eq!(add(14, 95), 95);
@@ -643,9 +648,10 @@ mod tests {
 
     #[test]
     fn what_is_no_whole_segment_was_not_expected() {
-        // bbr_update_ack_aggregation, as on the lab's link of 10 Mbit/s: two segments every 2460.8 us, at ten
-        // in 12 304 us. In 2460 us less than two are expected, so a lump begins, of three more than
-        // expected; where what is expected were not cut off, each ACK would begin another, of two.
+        // bbr_update_ack_aggregation, on the lab's link of 10 Mbit/s: two segments every 2460.8 us,
+        // at ten in 12 304 us. Fewer than two are expected in 2460 us, so a burst starts with an
+        // excess of three. Without rounding the expectation down, each ACK would start another
+        // burst, of two.
         let bandwidth =
             Bandwidth::of(&DeliveryRate { bytes: 10 * MSS, interval_us: 12_304, app_limited: false }, MSS);
         let mut lump = Aggregation::default();
@@ -678,8 +684,8 @@ mod tests {
 
     #[test]
     fn the_syn_counts_as_delivered() {
-        // tcp_rcv_state_process: tp->delivered++. Below ten segments delivered the window grows whatever
-        // the estimate: eight of data and the SYN.
+        // tcp_rcv_state_process: tp->delivered++. Until ten segments are delivered, the window
+        // grows regardless of the estimate: eight of data and the SYN.
         let (mut bbr, mut window) = begun();
         for n in 1..=12 {
             let ack = AckSample {

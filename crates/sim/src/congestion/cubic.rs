@@ -1,52 +1,55 @@
 // SPDX-License-Identifier: MIT
-//! CUBIC (RFC 9438) with HyStart as Linux 6.12 computes it (net/ipv4/tcp_cubic.c): in whole segments, by
-//! a clock of jiffies, and as if Reno's window never grew by more than ALPHA.
+//! CUBIC (RFC 9438) with HyStart as computed by Linux 6.12 (net/ipv4/tcp_cubic.c): in whole
+//! segments, with a clock in jiffies, and as if Reno's window never grew by more than ALPHA.
 
 use super::hystart::HyStart;
 use super::{slow_start, AckSample, Controller, Flight, Restart, Window, JIFFY_NS};
 use crate::scenario::{Counting, Hystart, SenderSpec};
 
-/// RFC 9438, 4.6: the multiplicative decrease, 0.7, and the unit of this and what follows.
+/// RFC 9438, 4.6: the multiplicative decrease, 0.7, in units of 1/1024, which also apply to the
+/// constants below.
 const BETA: u64 = 717;
 const UNIT: u64 = 1024;
 /// RFC 9438, 5.1: C = 0.4 segments per second cubed (bic_scale * 10).
 const C: u64 = 410;
-/// RFC 9438, 4.3: Reno's window grows by a segment for this many eighths of a window (beta_scale); RFC 9438
-/// takes a whole one once it has what it had before the loss.
+/// RFC 9438, 4.3: Reno's window grows by one segment for this many eighths of a window
+/// (beta_scale). RFC 9438 requires a whole window once the window has regained its size before the
+/// loss.
 // [D-29]
 const RENO_EIGHTHS: u64 = 8 * (UNIT + BETA) / 3 / (UNIT - BETA);
 const HZ: u64 = 1_000_000_000 / JIFFY_NS;
-/// The curve is judged again when the window has changed or after so many.
+/// The curve is evaluated again when the window has changed, or after this many jiffies.
 const JUDGED_FOR: u64 = HZ / 32;
-/// Linux: until a loss shows what the path carries, the window grows by one segment for at most so
+/// Linux: until a loss shows the path's capacity, the window grows by one segment for at most this
 /// many acknowledged (bictcp_update).
 // [D-29]
 const MOST_ACKED_BEFORE_LOSS: u64 = 20;
-/// At or above the curve it grows by one for this many windows.
+/// At or above the curve, the window grows by one for this many windows.
 const WINDOWS_ABOVE_CURVE: u64 = 100;
-/// RFC 9438, 4.2: growth to one and a half windows in an RTT at most.
+/// RFC 9438, 4.2: at most one and a half windows of growth per RTT.
 const LEAST_ACKED: u64 = 2;
-/// Linux: RTTs measured this soon after a reduction are those of the queue that it drains
+/// Linux: RTTs measured this soon after a reduction reflect the queue that is draining
 /// (cubictcp_acked).
 const RTT_UNSETTLED: u64 = HZ;
 
 #[derive(Default)]
 struct Curve {
-    /// Window before the last reduction; 0: what the path carries is not known.
+    /// Window before the last reduction, segments; 0: the path's capacity is unknown.
     last_max: u64,
-    /// The window, and the jiffy, at which the curve was judged last.
+    /// Window, and jiffy, of the curve's last evaluation.
     judged_window: u64,
     judged: u64,
-    /// Where the epoch's curve is flat: `last_max`, or the window at its start if that is larger.
+    /// Plateau of the epoch's curve: `last_max`, or the window at its start if that is larger.
     origin: u64,
     /// Time from the epoch's start to the return to `origin`, in 1/1024 s.
     k: u64,
-    /// Jiffy at which congestion avoidance began after the last reduction, later by each pause since.
+    /// Jiffy at which congestion avoidance began after the last reduction, moved forward by each
+    /// pause since.
     epoch: Option<u64>,
-    /// The window that Reno would have, and segments acknowledged since it grew.
+    /// The window that Reno would have, and segments acknowledged since it last grew.
     reno: u64,
     acked: u64,
-    /// Segments to be acknowledged for each that the window grows by.
+    /// Number of acknowledged segments per segment of growth.
     count: u64,
 }
 
@@ -74,7 +77,7 @@ impl Curve {
         self.count = self.count.max(LEAST_ACKED);
     }
 
-    /// An idle period is not part of the time since the epoch began (cubictcp_cwnd_event).
+    /// Excludes an idle period from the time since the epoch began (cubictcp_cwnd_event).
     // "it is required that t in Figure 1 not include application-limited periods, such as idle periods"
     // [RFC 9438, 5.8]
     fn pause(&mut self, restart: &Restart) {
@@ -109,7 +112,7 @@ impl Curve {
 pub struct Cubic {
     counting: Counting,
     curve: Curve,
-    /// Segments acknowledged for which the window has not grown yet.
+    /// Acknowledged segments for which the window has not grown yet.
     credit: u64,
     /// Bytes acknowledged beyond whole segments.
     odd_bytes: u64,
@@ -189,7 +192,7 @@ mod tests {
     const MSS: u64 = 1_000;
     const MS: u64 = 1_000_000;
 
-    /// In congestion avoidance with so many segments; a round trip takes 50 ms.
+    /// A flow in congestion avoidance with a window of this many segments and an RTT of 50 ms.
     struct Flow {
         cubic: Cubic,
         window: Window,
@@ -211,7 +214,7 @@ mod tests {
             Flight { bytes: self.window.cwnd, end: 0, mss: MSS }
         }
 
-        /// An ACK for one segment; a window's take a round trip.
+        /// An ACK for one segment; the ACKs of one window take one RTT.
         fn ack(&mut self) -> u64 {
             self.now_ns += 50 * MS / self.segments();
             let sample = AckSample {
@@ -255,7 +258,8 @@ mod tests {
         let mut flow = Flow::new(100);
         flow.cubic.on_loss(&flow.flight(), &mut flow.window);
         assert_eq!(flow.segments(), 70);
-        // K = cbrt(30 / 0.4) = 4.2 s: in the first RTT 2.5 of the 30 segments, and none of 20 is whole.
+        // K = cbrt(30 / 0.4) = 4.2 s: in the first RTT 2.5 of the 30 segments, and of 20 not a
+        // whole one.
         let before: Vec<u64> = (0..20).map(|_| flow.ack()).collect();
         assert_eq!(before, [70; 20]);
         flow.cubic.on_timeout(&flow.flight(), &mut flow.window);
@@ -267,9 +271,10 @@ mod tests {
     #[test]
     // [D-29]
     fn the_window_that_reno_would_have_grows_by_whole_segments() {
-        // Linux: a segment for 15/8 of a window, so for 9 of 5 segments after a loss at 8 (K = 2 s: the
-        // cubic function is slower). The tenth shows it, when the window is judged again, and then the
-        // five of the window 5 make it 6. Also above 8, where RFC 9438 would have it grow twice as fast.
+        // Linux: a segment for 15/8 of a window, so for 9 of 5 segments after a loss at 8 (K = 2 s:
+        // the cubic function is slower). The tenth ACK shows it, when the curve is evaluated again,
+        // and five more make it 6. This also holds above 8, where RFC 9438 requires twice the
+        // growth.
         let mut flow = Flow::new(8);
         flow.cubic.on_loss(&flow.flight(), &mut flow.window);
         let mut acked = 0;
@@ -288,8 +293,8 @@ mod tests {
 
     #[test]
     fn the_curve_returns_to_its_origin_after_k() {
-        // RFC 9438, equations 1 and 2: from 700 to 1000 segments in K = cbrt(300 / 0.4) = 9.09 s, half of
-        // it in the first 1.9 s: 1000 - 0.4 * (K - t)^3.
+        // RFC 9438, equations 1 and 2: from 700 to 1000 segments in K = cbrt(300 / 0.4) = 9.09 s,
+        // half of it in the first 1.9 s: 1000 - 0.4 * (K - t)^3.
         let mut flow = Flow::new(1000);
         flow.cubic.on_loss(&flow.flight(), &mut flow.window);
         let start_ns = flow.now_ns;
@@ -323,7 +328,8 @@ mod tests {
 
     #[test]
     fn an_epoch_does_not_begin_after_now() {
-        // It began with an ACK at 51 ms, 50 ms after data left last: after a pause of 100 s it begins then.
+        // The epoch began with an ACK at 51 ms, 50 ms after data last left; after a pause of 100 s
+        // it begins then.
         let mut flow = Flow::new(1000);
         flow.cubic.on_loss(&flow.flight(), &mut flow.window);
         flow.now_ns = 51 * MS;
@@ -331,7 +337,7 @@ mod tests {
         let now_ns = 100_001 * MS;
         flow.cubic.on_restart(&Restart { now_ns, mss: MSS, last_sent_ns: MS, app_limited: true });
         assert_eq!(flow.cubic.curve.epoch, Some(now_ns / JIFFY_NS));
-        // Without a loss there is none.
+        // Without a loss there is no epoch.
         let mut flow = Flow::new(1000);
         flow.cubic.on_restart(&Restart { now_ns, mss: MSS, last_sent_ns: MS, app_limited: true });
         assert_eq!(flow.cubic.curve.epoch, None);

@@ -1,41 +1,42 @@
 // SPDX-License-Identifier: MIT
 //! HyStart as in Linux 6.12 (net/ipv4/tcp_cubic.c): slow start ends before the queue overflows.
 //!
-//! A round lasts until all that was out at its start is acknowledged. Slow start ends in the round
-//! in which ACKs follow each other closely for half of the shortest RTT (the train: the window fills
-//! half of the path), or in which the RTT no longer falls to the shortest (the delay: a queue stands).
+//! A round lasts until everything outstanding at its start is acknowledged. Slow start ends in a
+//! round in which closely spaced ACKs last for half of the minimum RTT (the train: the window fills
+//! half of the path), or in which the RTT no longer falls to its minimum (the delay: a queue
+//! stands).
 
 use super::{AckSample, Window};
 
-/// hystart_low_window: below so many segments slow start goes on.
+/// hystart_low_window: slow start continues below this many segments.
 const LOW_WINDOW_SEGMENTS: u64 = 16;
 /// hystart_ack_delta_us: ACKs further apart end the train of the round.
 const TRAIN_GAP_NS: u64 = 2_000_000;
-/// HYSTART_MIN_SAMPLES: RTTs of a round before its shortest counts.
+/// HYSTART_MIN_SAMPLES: number of a round's RTTs before its minimum counts.
 const MIN_SAMPLES: u32 = 8;
-/// HYSTART_DELAY_THRESH: an eighth of the shortest RTT more is a queue, within these bounds.
+/// HYSTART_DELAY_THRESH: an RTT an eighth above the minimum shows a queue, within these bounds.
 const DELAY_SHARE: u64 = 8;
 const DELAY_LEAST_NS: u64 = 4_000_000;
 const DELAY_MOST_NS: u64 = 16_000_000;
-/// hystart_ack_delay: what merging segments delays, four segments of TCP segmentation offload, ...
+/// hystart_ack_delay: the delay from merging segments, four bursts of TCP segmentation offload, ...
 const MERGED_BYTES: f64 = 4.0 * 65536.0;
 /// ... at most.
 const MERGING_MOST_NS: f64 = 1_000_000.0;
 
-/// Of one connection, in slow start.
+/// State of one connection in slow start.
 #[derive(Clone, Debug)]
 pub struct HyStart {
-    /// It ends slow start; off, it only knows the shortest RTT.
+    /// Whether it ends slow start; if not, it only tracks the minimum RTT.
     is_on: bool,
     is_paced: bool,
-    /// Slow start ended; until a timeout.
+    /// Whether the end of slow start was found; reset by a timeout.
     found: bool,
-    /// The shortest RTT of the connection; u64::MAX: none was measured.
+    /// Minimum RTT of the connection; u64::MAX: none was measured.
     shortest_ns: u64,
-    /// SND.NXT when the round began.
+    /// SND.NXT at the start of the round.
     round_end: u64,
     round_start_ns: u64,
-    /// The newest ACK of the round's train.
+    /// Time of the newest ACK of the round's train.
     train_ns: u64,
     round_shortest_ns: u64,
     round_samples: u32,
@@ -56,18 +57,18 @@ impl HyStart {
         }
     }
 
-    /// The shortest RTT, if one was measured.
+    /// Minimum RTT, if one was measured.
     pub fn shortest_ns(&self) -> Option<u64> {
         (self.shortest_ns < u64::MAX).then_some(self.shortest_ns)
     }
 
-    /// After a timeout everything is learned anew; the round ends with what is out.
+    /// Starts anew after a timeout; the round ends with the outstanding data.
     pub fn restart(&mut self, nxt: u64) {
         *self = HyStart { round_end: nxt, ..HyStart::new(self.is_on, self.is_paced) };
     }
 
-    /// cubictcp_acked() and hystart_update(): what the newest segment's RTT and the time of this ACK
-    /// say of the path.
+    /// cubictcp_acked() and hystart_update(): evaluates the newest segment's RTT and the time of
+    /// this ACK.
     pub fn on_rtt(&mut self, ack: &AckSample, window: &mut Window) {
         let Some(rtt_ns) = ack.newest_rtt_ns else { return };
         self.shortest_ns = self.shortest_ns.min(rtt_ns);
@@ -102,7 +103,7 @@ impl HyStart {
         self.train_ns = ack.now_ns;
         let merging_ns = (MERGED_BYTES * 1e9 / window.pacing_rate(ack.srtt_ns)).min(MERGING_MOST_NS);
         let path_ns = self.shortest_ns + merging_ns as u64;
-        // A sender that paces spreads a window over up to half an RTT itself.
+        // A sender that paces spreads a window over up to half an RTT by itself.
         let enough_ns = if self.is_paced { path_ns } else { path_ns / 2 };
         ack.now_ns - self.round_start_ns > enough_ns
     }
@@ -126,7 +127,7 @@ mod tests {
     const US: u64 = 1_000;
     const MSS: u64 = 1_000;
 
-    /// A flow in slow start whose window stays the same; each ACK covers one segment.
+    /// A flow in slow start with a constant window; each ACK covers one segment.
     struct Flow {
         hystart: HyStart,
         window: Window,
@@ -147,7 +148,8 @@ mod tests {
             (self.window.ssthresh < u64::MAX).then_some(self.window.ssthresh / MSS)
         }
 
-        /// An ACK at this time, with this RTT; 1000 segments are out. True when slow start is over.
+        /// An ACK at this time with this RTT, with 1000 segments outstanding. True when slow start
+        /// is over.
         fn ack(&mut self, now_ns: u64, rtt_ns: u64) -> bool {
             self.una += MSS;
             let nxt = self.una + 1000 * MSS;
@@ -165,7 +167,7 @@ mod tests {
             self.segments_at_end().is_some()
         }
 
-        /// The next ACK belongs to a round of its own.
+        /// Makes the next ACK start a new round.
         fn next_round(&mut self) {
             self.una = self.hystart.round_end;
         }
@@ -228,7 +230,7 @@ mod tests {
 
     #[test]
     fn a_small_window_goes_on_and_has_no_train() {
-        // With 16 segments the ACKs before it, which were not looked at, are a gap.
+        // With 16 segments, the earlier ACKs, which were ignored, are a gap.
         let mut flow = Flow::new(15);
         for ms in (100..=130).step_by(2) {
             assert!(!flow.ack(ms * MS, 40 * MS), "{ms}");
@@ -239,7 +241,8 @@ mod tests {
         }
     }
 
-    /// After a round with the shortest RTT: how many ACKs of a round with this RTT it takes, 3 ms apart.
+    /// Number of ACKs, 3 ms apart, that a round with this RTT needs after a round with the minimum
+    /// RTT.
     fn acks_until_delayed(shortest_ns: u64, rtt_ns: u64) -> Option<usize> {
         let mut flow = Flow::new(20);
         assert!(!flow.ack(1000 * MS, shortest_ns));
@@ -287,14 +290,14 @@ mod tests {
             flow.ack(ms * MS, 40 * MS);
         }
         assert_eq!(flow.segments_at_end(), Some(20));
-        // Found: a larger window is not looked at.
+        // The end was found: a larger window is not examined.
         flow.window = Window { cwnd: 30 * MSS, ssthresh: u64::MAX };
         flow.next_round();
         for ms in (200..=300).step_by(2) {
             assert!(!flow.ack(ms * MS, 40 * MS), "{ms}");
         }
         flow.hystart.restart(flow.una + 50 * MSS);
-        // The round that was going on has no train, and the shortest RTT is that of its own.
+        // The round in progress has no train, and its minimum RTT is its own.
         for ms in (400..500).step_by(2) {
             assert!(!flow.ack(ms * MS, 90 * MS), "{ms}");
         }

@@ -1,39 +1,40 @@
 // SPDX-License-Identifier: MIT
-//! HyStart++ (RFC 9406): when the RTT grows, slow start becomes conservative, and ends some rounds later unless the
-//! RTT falls again. For the first slow start of a connection (4.3); later ones end at a window that was found.
+//! HyStart++ (RFC 9406): when the RTT grows, slow start becomes conservative, and ends some rounds
+//! later unless the RTT falls again. Applies to the first slow start of a connection (4.3); later
+//! ones end at a known window.
 
 use super::{AckSample, Window};
 
-// RFC 9406, 4.2 and 4.3: the growth of a round's shortest RTT that shows a queue: this part of that of the
-// round before, within these bounds.
+// RFC 9406, 4.2 and 4.3: growth of a round's minimum RTT that shows a queue, as a fraction of the
+// previous round's, within these bounds.
 const MIN_RTT_THRESH_NS: u64 = 4_000_000;
 const MAX_RTT_THRESH_NS: u64 = 16_000_000;
 const MIN_RTT_DIVISOR: u64 = 8;
-/// RTTs of a round before its shortest counts.
+/// Number of a round's RTTs before its minimum counts.
 const N_RTT_SAMPLE: u32 = 8;
-/// In conservative slow start the window grows by this part of what it would, ...
+/// In conservative slow start the window grows by this fraction of the normal growth, ...
 const CSS_GROWTH_DIVISOR: u64 = 4;
-/// ... for so many rounds, that in which it began among them.
+/// ... for this many rounds, including the one in which it began.
 const CSS_ROUNDS: u32 = 5;
-/// L: segments that the window grows by for an ACK at most, unless the sender paces.
+/// L: maximum growth in segments per ACK, unless the sender paces.
 const L: u64 = 8;
 
-/// Conservative slow start.
+/// State of conservative slow start.
 #[derive(Clone, Copy, Debug)]
 struct Conservative {
-    /// The shortest RTT of the round in which it began: a shorter one shows that no queue stands.
+    /// Minimum RTT of the round in which it began: a smaller one shows that no queue stands.
     baseline_ns: u64,
     rounds: u32,
 }
 
-/// Of one connection, in its first slow start.
+/// State of one connection in its first slow start.
 #[derive(Clone, Debug)]
 pub struct HyStartPlus {
     is_paced: bool,
     conservative: Option<Conservative>,
-    /// SND.NXT when the round began; None: no ACK has come.
+    /// SND.NXT at the start of the round; None: no ACK has arrived.
     round_end: Option<u64>,
-    /// The shortest RTTs of the last round and of this one; u64::MAX: none.
+    /// Minimum RTTs of the previous and the current round; u64::MAX: none.
     last_shortest_ns: u64,
     shortest_ns: u64,
     samples: u32,
@@ -51,13 +52,13 @@ impl HyStartPlus {
         }
     }
 
-    /// Bytes that the window may grow by for this ACK.
+    /// Bytes by which the window may grow for this ACK.
     pub fn growth(&self, ack: &AckSample) -> u64 {
         let most = if self.is_paced { u64::MAX } else { L * ack.mss };
         ack.acked_bytes.min(most) / if self.conservative.is_some() { CSS_GROWTH_DIVISOR } else { 1 }
     }
 
-    /// What an ACK says of the path, once the window has grown for it.
+    /// Processes an ACK, after the window has grown for it.
     pub fn on_ack(&mut self, ack: &AckSample, window: &mut Window) {
         if let Some(rtt_ns) = ack.newest_rtt_ns {
             self.shortest_ns = self.shortest_ns.min(rtt_ns);
@@ -111,7 +112,7 @@ mod tests {
     const US: u64 = 1_000;
     const MSS: u64 = 1_000;
 
-    /// Segments of a round; the last of them are acknowledged one by one.
+    /// Segments in a round; the last ones are acknowledged one by one.
     const ROUND: u64 = 1000;
 
     struct Flow {
@@ -143,7 +144,8 @@ mod tests {
             self.plus.on_ack(&sample, &mut self.window);
         }
 
-        /// A round of so many ACKs with this RTT; what the window grows by for one after each.
+        /// A round of this many ACKs with this RTT; returns the window's growth for one ACK after
+        /// each.
         fn round(&mut self, acks: u64, rtt_ns: u64) -> Vec<u64> {
             self.una = (self.una / MSS / ROUND + 1) * ROUND * MSS - acks * MSS;
             (0..acks)
@@ -172,7 +174,7 @@ mod tests {
         // RttThresh = max(4 ms, min(lastRoundMinRTT / 8, 16 ms)); currentRoundMinRTT >= lastRoundMinRTT + it.
         for (last_us, least_us) in [
             (80_000, 90_000),
-            // 1 ms would be an eighth, and 50 ms.
+            // An eighth would be 1 ms, and 50 ms.
             (8_000, 12_000),
             (400_000, 416_000),
             (32_000, 36_000),
@@ -189,7 +191,7 @@ mod tests {
         flow.round(2, 80 * MS);
         flow.ack(85 * MS);
         assert_eq!(flow.round(20, 150 * MS), [MSS; 20]);
-        // The round before had 85 ms: 95.625 ms are a queue.
+        // The previous round had 85 ms: 95.625 ms show a queue.
         assert_eq!(flow.round(20, 95_624 * US), [MSS; 20]);
         // lastRoundMinRTT is infinite in the first round.
         assert_eq!(Flow::new().round(20, 80 * MS), [MSS; 20]);
@@ -198,7 +200,7 @@ mod tests {
     #[test]
     // [RFC 9406, 4.2]
     fn after_five_rounds_congestion_avoidance_begins() {
-        // The round in which the RTT grew is the first of them.
+        // The round in which the RTT grew is the first of the five.
         let mut flow = Flow::new();
         flow.round(10, 80 * MS);
         flow.round(10, 90 * MS);
@@ -214,8 +216,8 @@ mod tests {
     #[test]
     // [RFC 9406, 4.2]
     fn a_shorter_rtt_resumes_slow_start() {
-        // Below the baseline of 90 ms by 1 ns, seen with the eighth RTT of a round; the queue is found again
-        // in the next, by an eighth more.
+        // Below the baseline of 90 ms by 1 ns, seen with the eighth RTT of a round; the queue is
+        // found again in the next round, by an eighth more.
         let mut flow = Flow::new();
         flow.round(10, 80 * MS);
         flow.round(10, 90 * MS);
@@ -238,7 +240,7 @@ mod tests {
             let sample = AckSample { mss: MSS, acked_bytes: acked * MSS, ..AckSample::default() };
             assert_eq!(HyStartPlus::new(is_paced).growth(&sample), bytes * MSS);
         }
-        // In conservative slow start a quarter of that: of 100 segments two.
+        // In conservative slow start a quarter of that: two segments out of 100.
         let mut flow = Flow::new();
         flow.round(10, 80 * MS);
         flow.round(10, 90 * MS);

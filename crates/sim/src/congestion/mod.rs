@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Congestion control: how large the window may be. One file per controller; `Controller` is what
-//! the sender expects of each.
+//! Congestion control: the size of the window. One file per controller; `Controller` is the
+//! interface to the sender.
 
 mod bbr;
 mod cubic;
@@ -14,20 +14,20 @@ use crate::rng::Rng;
 use crate::scenario::{CongestionControl, Counting, Hystart, SenderSpec};
 use hystart_plus::HyStartPlus;
 
-/// Linux paces at twice the window per RTT in slow start and at 1.2 times near its end and after it,
-/// so that pacing does not hold back the window's growth (tcp_pacing_ss_ratio, tcp_pacing_ca_ratio).
+/// Linux paces at twice the window per RTT in slow start, and at 1.2 times near its end and later,
+/// so that pacing does not limit the window's growth (tcp_pacing_ss_ratio, tcp_pacing_ca_ratio).
 const PACING_GAIN_SLOW_START: f64 = 2.0;
 const PACING_GAIN: f64 = 1.2;
 
 /// The lab's kernel has 100 jiffies a second.
 pub const JIFFY_NS: u64 = 10_000_000;
 
-/// What the sender learned from one ACK.
+/// Information from one ACK.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AckSample {
     pub now_ns: u64,
     pub mss: u64,
-    /// Bytes newly acknowledged, cumulatively.
+    /// Bytes newly acknowledged by the cumulative number.
     pub acked_bytes: u64,
     /// Bytes newly acknowledged or SACKed.
     pub delivered_bytes: u64,
@@ -39,44 +39,44 @@ pub struct AckSample {
     /// SND.UNA and SND.NXT after this ACK.
     pub una: u64,
     pub nxt: u64,
-    /// Bytes in flight before this ACK, and when it is judged.
+    /// Bytes in flight before this ACK, and when it is evaluated.
     pub prior_in_flight: u64,
     pub in_flight: u64,
-    /// Bytes that it showed to be lost.
+    /// Bytes that this ACK showed to be lost.
     pub lost_bytes: u64,
-    /// Fast recovery has begun and not ended.
+    /// Whether fast recovery has begun and not ended.
     pub in_recovery: bool,
-    /// The pacer lets the next segment go.
+    /// Time at which the pacer releases the next segment.
     pub next_departure_ns: u64,
-    /// The flow had as much in flight as the window allowed.
+    /// Whether the flow had as much in flight as the window allowed.
     pub window_limited: bool,
     pub rate: Option<DeliveryRate>,
-    /// All data sent before the round began is delivered.
+    /// Whether all data sent before the round began is delivered.
     pub round_started: bool,
 }
 
-/// How fast data reached the receiver (draft-cheng-iccrg-delivery-rate-estimation).
+/// Rate at which data reached the receiver (draft-cheng-iccrg-delivery-rate-estimation).
 #[derive(Clone, Copy, Debug)]
 pub struct DeliveryRate {
     pub bytes: u64,
-    /// By clocks that count microseconds, as Linux's do.
+    /// Interval in microseconds, the resolution of Linux's clocks.
     pub interval_us: u64,
-    /// The sender lacked data meanwhile: the path may be faster.
+    /// Whether the sender ran out of data in the interval, so that the path may be faster.
     pub app_limited: bool,
 }
 
-/// The pause before data that leaves while nothing is out (Linux, CA_EVENT_TX_START).
+/// The pause before data that leaves while nothing is outstanding (Linux, CA_EVENT_TX_START).
 #[derive(Clone, Copy, Debug)]
 pub struct Restart {
     pub now_ns: u64,
     pub mss: u64,
-    /// When data left last.
+    /// Time at which data last left.
     pub last_sent_ns: u64,
-    /// The application had none meanwhile.
+    /// Whether the application had no data during the pause.
     pub app_limited: bool,
 }
 
-/// What was out when a loss showed.
+/// Data outstanding when a loss was detected.
 #[derive(Clone, Copy, Debug)]
 pub struct Flight {
     /// RFC 5681's FlightSize.
@@ -86,7 +86,7 @@ pub struct Flight {
     pub mss: u64,
 }
 
-/// The window and the size at which slow start ends.
+/// The congestion window, and the window at which slow start ends.
 #[derive(Clone, Copy, Debug)]
 pub struct Window {
     pub cwnd: u64,
@@ -99,35 +99,35 @@ impl Window {
         self.cwnd < self.ssthresh
     }
 
-    /// No loss and no queue was found yet.
+    /// Whether neither a loss nor a queue was found so far.
     pub fn in_first_slow_start(&self) -> bool {
         self.ssthresh == u64::MAX
     }
 
-    /// Linux, tcp_current_ssthresh: a window as large as this is known to be good.
+    /// Linux, tcp_current_ssthresh: a window of this size is known to be safe.
     pub fn known_good(&self) -> u64 {
         self.ssthresh.max(self.cwnd / 2 + self.cwnd / 4)
     }
 
-    /// Bytes per second at which Linux spreads a window over an RTT (tcp_update_pacing_rate).
+    /// Bytes per second with which Linux spreads a window over an RTT (tcp_update_pacing_rate).
     pub fn pacing_rate(&self, srtt_ns: u64) -> f64 {
         let gain = if self.cwnd < self.ssthresh / 2 { PACING_GAIN_SLOW_START } else { PACING_GAIN };
         gain * self.cwnd as f64 * 1e9 / srtt_ns as f64
     }
 }
 
-/// One congestion control algorithm: sets the window as ACKs and losses come in.
+/// A congestion control algorithm, which sets the window as ACKs and losses arrive.
 trait Controller {
-    /// Data may leave from now on, in this window.
+    /// The connection is established, with this window.
     fn on_established(&mut self, _now_ns: u64, _rtt_ns: Option<u64>, _window: &Window) {}
 
-    /// Data leaves while nothing is out.
+    /// Data leaves while nothing is outstanding.
     fn on_restart(&mut self, _restart: &Restart) {}
 
     /// An ACK arrived outside fast recovery (rate-based: any ACK).
     fn on_ack(&mut self, ack: &AckSample, window: &mut Window);
 
-    /// An ACK arrived, in any state, before it is judged.
+    /// An ACK arrived, in any state, before its losses are evaluated.
     fn on_rtt(&mut self, _ack: &AckSample, _window: &mut Window) {}
 
     /// Duplicate ACKs or SACK showed a loss.
@@ -139,12 +139,12 @@ trait Controller {
     /// Recovery ended.
     fn on_recovered(&mut self, _window: &mut Window) {}
 
-    /// Bytes per second at which segments leave; None: the algorithm does not pace.
+    /// Pacing rate in bytes per second; None: the algorithm does not pace.
     fn pacing_rate(&self) -> Option<f64> {
         None
     }
 
-    /// It follows the delivery rate and does not cut the window on loss.
+    /// Whether it follows the delivery rate and does not reduce the window on loss.
     fn is_rate_based(&self) -> bool {
         false
     }
@@ -153,10 +153,10 @@ trait Controller {
 /// A sender's window and the controller that sets it.
 pub struct Congestion {
     pub window: Window,
-    /// As the controller says: kept here, as every ACK asks for it.
+    /// Copy of the controller's property, because every ACK needs it.
     pub is_rate_based: bool,
     controller: Box<dyn Controller>,
-    /// Few senders have it, and a run may have many.
+    /// Boxed: few senders have it, and a run may have many senders.
     hystart_plus: Option<Box<HyStartPlus>>,
 }
 
@@ -190,7 +190,7 @@ impl Congestion {
         }
     }
 
-    // Apart, so that `on_ack` can be inlined.
+    // Out of line, so that `on_ack` can be inlined.
     #[cold]
     fn on_ack_with_hystart_plus(&mut self, ack: &AckSample) {
         if let Some(hystart_plus) = &mut self.hystart_plus {
@@ -214,8 +214,8 @@ impl Congestion {
         self.window.cwnd = flight.mss;
     }
 
-    /// Nothing was lost: the window is at least what it was before it was reduced (Linux,
-    /// tcp_undo_cwnd_reduction).
+    /// Restores the window: nothing was lost, so it is at least what it was before its reduction
+    /// (Linux, tcp_undo_cwnd_reduction).
     pub fn on_undo(&mut self, before: &Window) {
         if !self.is_rate_based {
             self.window.cwnd = self.window.cwnd.max(before.cwnd);
@@ -228,7 +228,7 @@ impl Congestion {
     }
 
     pub fn pacing_rate(&self) -> Option<f64> {
-        // Each burst asks, and no other has one.
+        // Each burst calls this, and only a rate-based controller has a rate.
         if self.is_rate_based {
             self.controller.pacing_rate()
         } else {
@@ -240,7 +240,7 @@ impl Congestion {
 /// Slow start, shared by the loss-based controllers: grows the window up to ssthresh and returns
 /// the bytes left for congestion avoidance.
 fn slow_start(counting: Counting, ack: &AckSample, window: &mut Window) -> u64 {
-    // A window that is not used says nothing about the path (RFC 9293, 3.8.6; RFC 7661).
+    // An unused window is no evidence about the path (RFC 9293, 3.8.6; RFC 7661).
     if ack.acked_bytes == 0 || !ack.window_limited {
         return 0;
     }

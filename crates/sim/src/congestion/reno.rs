@@ -6,7 +6,7 @@ use crate::scenario::Counting;
 
 pub struct Reno {
     counting: Counting,
-    /// Bytes acknowledged in congestion avoidance and not yet turned into a segment.
+    /// Bytes acknowledged in congestion avoidance for which the window has not grown yet.
     credit: u64,
 }
 
@@ -16,7 +16,7 @@ impl Reno {
     }
 }
 
-/// RFC 5681, equation 4.
+/// Half of the flight (RFC 5681, equation 4).
 fn halved(flight: &Flight) -> u64 {
     (flight.bytes / 2).max(2 * flight.mss)
 }

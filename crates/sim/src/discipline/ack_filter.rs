@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: MIT
-//! CAKE's ACK filter (Linux 6.12 net/sched/sch_cake.c, `cake_ack_filter`): which queued ACK of a
-//! flow the packet behind it makes redundant.
+//! CAKE's ACK filter (Linux 6.12 net/sched/sch_cake.c, `cake_ack_filter`): finds the queued ACK of
+//! a flow that a newer packet makes redundant.
 //!
-//! It differs from RFC 3449, 5.2.1 (`ack-filter`): data triggers it as well; the oldest of at least
-//! two redundant ACKs goes, so that one always stays behind the head, unless it is aggressive; and
-//! ACKs with SACK blocks go, too, when a newer packet reports all of their blocks.
+//! It differs from RFC 3449, 5.2.1 (`ack-filter`): data triggers it as well; unless it is
+//! aggressive, the oldest of at least two redundant ACKs is dropped, so that one always stays
+//! behind the head; and ACKs with SACK blocks are dropped, too, when a newer packet reports all of
+//! their blocks.
 //!
-//! An ACK behind which ECE or CWR changes stays. Left out: IP options, which the simulator does not have.
+//! An ACK is kept if the next one has other ECE or CWR flags. IP options, which the simulator does
+//! not have, are not implemented.
 
 use crate::packet::{Flags, Packet};
 
-/// The place of the packet to drop in `queue`, counted from its head; the last one has just come.
+/// Position in `queue`, counted from its head, of the packet to drop; the last packet has just
+/// arrived.
 pub fn redundant<'a>(
     queue: impl Iterator<Item = &'a Packet>,
     length: usize,
@@ -39,7 +42,7 @@ fn ecn_flags(packet: &Packet) -> (bool, bool) {
     (packet.has(Flags::ECE), packet.has(Flags::CWR))
 }
 
-/// A window probe counts as an ACK: it looks like one.
+/// Whether `old` is redundant. A window probe counts as an ACK: it looks the same.
 fn is_redundant(old: &Packet, newest: &Packet) -> bool {
     let is_bare = old.len == 0 && !old.flags.intersects(Flags::SYN | Flags::FIN | Flags::PSH);
     let is_older = old.ack <= newest.ack && old.sent_ns <= newest.sent_ns && old.echo_ns <= newest.echo_ns;
@@ -48,20 +51,20 @@ fn is_redundant(old: &Packet, newest: &Packet) -> bool {
         && is_older
         && match reported(old, newest) {
             Sacked::Less => false,
-            // A duplicate ACK stays, and so does a window update.
+            // A duplicate ACK is kept, and so is a window update.
             Sacked::Same => old.ack < newest.ack,
             Sacked::More => true,
         }
 }
 
-/// What the newer of two packets reports by SACK, compared with the older.
+/// SACK blocks of the newer of two packets, compared with the older's.
 enum Sacked {
     Less,
     Same,
     More,
 }
 
-/// `cake_tcph_sack_compare`
+/// Compares the SACK blocks (`cake_tcph_sack_compare`).
 fn reported(old: &Packet, newest: &Packet) -> Sacked {
     let (before, after) = (blocks(old), blocks(newest));
     // A duplicate SACK (RFC 2883) is reported once and must arrive.

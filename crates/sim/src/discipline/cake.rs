@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: MIT
 //! CAKE (Linux 6.12 net/sched/sch_cake.c): a shaper, a queue for each flow, COBALT in each queue,
-//! and a filter of ACKs.
+//! and an ACK filter.
 //!
 //! ```text
 //! arrival --> queue of its flow --> ACK filter | COBALT --> shaper --> transmitter
 //! lists of flows:  new (sparse) --quantum used up--> old (bulk) --found empty--> decaying
 //! ```
 //!
-//! - Shaper (`cake_advance_shaper`): each packet takes the time of its bytes on the link, with
-//!   overhead and cells, at the shaper's rate; a packet that leaves late does not delay the others.
-//! - Turns (`cake_dequeue`, DRR++): as in fq_codel, but a flow that used its quantum up while its
+//! - Shaper (`cake_advance_shaper`): each packet takes the transmission time of its bytes on the
+//!   link, with overhead and cells, at the shaper's rate; a packet that leaves late does not delay
+//!   the others.
+//! - Turns (`cake_dequeue`, DRR++): as in fq_codel, but a flow that used up its quantum while its
 //!   queue was empty stays sparse until it has a backlog, and an empty queue whose AQM is still
-//!   active is kept aside, decaying, and looked at first, one at each turn.
+//!   active is kept in the list `decaying`, one of which is checked first at each turn.
 //! - Queues (`cake_hash`): 8-way set-associative, so that two of 1024 flows rarely share one.
-//! - Limit (`cake_drop`): the longest queue loses its head, and BLUE is told.
+//! - Limit (`cake_drop`): the longest queue drops its head and informs BLUE.
 //! - ACK filter: ack_filter.rs. AQM: cobalt.rs.
 //!
 //! Constants: quantum 1/4096 s of the shaper's rate, 300 to 1514 bytes (`cake_set_rate`); limit four
@@ -46,7 +47,7 @@ enum Set {
     #[default]
     None,
     Sparse,
-    /// In the list `old`, empty, still counted as sparse.
+    /// In the list `old`, empty, but still counted as sparse.
     SparseWait,
     Bulk,
     Decaying,
@@ -57,7 +58,7 @@ struct Flow {
     /// Bytes that it may send before the others' turn.
     deficit: i64,
     set: Set,
-    /// The hash of the flow that the queue is for.
+    /// Hash of the flow that uses the queue.
     tag: u32,
     cobalt: Cobalt,
 }
@@ -105,13 +106,13 @@ impl Cake {
         }
     }
 
-    /// The queue that a flow has if it is free.
+    /// The queue that a flow gets if it is free.
     pub fn home_of(&self, flow: u32) -> usize {
         self.hash.of(flow) as usize % QUEUES
     }
 
-    /// The queue of a flow: its own if it has one, else an unused one of its set, else one that it
-    /// shares.
+    /// The queue of a flow: its own if it has one, otherwise an unused one of its set, otherwise a
+    /// shared one.
     fn queue_of(&mut self, flow: u32) -> usize {
         let tag = self.hash.of(flow);
         let home = self.home_of(flow);
@@ -143,15 +144,15 @@ impl Cake {
         }
     }
 
-    /// The list that the next flow is taken from, and that flow. Of the decaying flows one at most
-    /// is looked at before others, or they would hold up those that have packets.
+    /// The list from which the next flow is taken, and that flow. At most one decaying flow is
+    /// checked before others, because they would delay flows with packets.
     fn next_flow(&mut self, is_first: bool) -> Option<usize> {
         let lists = [&self.new, &self.old, &self.decaying];
         let decaying = if is_first { self.decaying.front() } else { None };
         decaying.or_else(|| lists.iter().find_map(|list| list.front())).map(|&at| at.into())
     }
 
-    /// Takes a flow from the head of its list.
+    /// Removes a flow from the head of its list.
     fn unlist(&mut self, at: usize) {
         for list in [&mut self.new, &mut self.old, &mut self.decaying] {
             if list.front().is_some_and(|&head| usize::from(head) == at) {
@@ -161,7 +162,7 @@ impl Cake {
         }
     }
 
-    /// A flow's quantum is used up: it goes to the end of the round.
+    /// Moves a flow to the end of the round when its quantum is used up.
     fn end_turn(&mut self, at: usize) {
         self.unlist(at);
         self.old.push_back(at as u16);
@@ -176,7 +177,7 @@ impl Cake {
         self.flows[at].deficit += self.dithered_quantum();
     }
 
-    /// A flow's queue was found empty.
+    /// Handles a flow whose queue was found empty.
     fn retire(&mut self, at: usize, now: u64) {
         self.unlist(at);
         let flow = &mut self.flows[at];
@@ -189,7 +190,8 @@ impl Cake {
         }
     }
 
-    /// The next packet of a flow that COBALT lets pass, perhaps with a mark; the last one always passes.
+    /// The next packet of a flow that COBALT lets pass, possibly marked; the last one always
+    /// passes.
     fn pull(&mut self, at: usize, now: u64, stats: &mut ChannelResult) -> Option<Parcel> {
         let cobalt = &mut self.flows[at].cobalt;
         while let Some((since_ns, mut packet)) = self.queues.pop(at) {
@@ -230,7 +232,7 @@ impl Scheduler for Cake {
             }
             Set::Sparse | Set::Bulk => {}
         }
-        // One packet always has room, however long.
+        // A single packet always fits, however long.
         while self.queues.bytes() > self.limit_bytes && self.queues.packets() > 1 {
             let longest = self.queues.fattest();
             let Some((_, packet)) = self.queues.pop(longest) else { break };

@@ -2,21 +2,21 @@
 //! COBALT, the AQM of CAKE (Linux 6.12 net/sched/sch_cake.c, `cobalt_should_drop`): CoDel for flows
 //! that respond to drops, BLUE for those that do not.
 //!
-//! CoDel differs from RFC 8289: one time, `drop_next`, serves for the first drop and all others; and
-//! while a queue is short, `count` goes down as it went up, instead of being kept for a restart.
-//! BLUE drops at random with a probability that each overflow raises and an empty queue lowers, at
-//! most once for each target.
+//! CoDel differs from RFC 8289: a single time, `drop_next`, serves for the first drop and all
+//! others; and while a queue is short, `count` decreases step by step instead of being kept for a
+//! restart. BLUE drops at random with a probability that each overflow raises and an empty queue
+//! lowers, at most once per target time.
 //!
 //! Constants (`cake_set_rate`): target rtt / 20, but at least one and a half frames at the shaper's
-//! rate, or a slow link would never be below it; the interval grows by as much, and is at least two
-//! targets. BLUE: up by 1/256, down by 1/4096.
+//! rate, because a slow link would never be below less; the interval grows by the same amount and
+//! is at least two targets. BLUE: up by 1/256, down by 1/4096.
 //!
-//! Deviation: square roots are exact; Linux takes one step of Newton's method from 16 on.
+//! Deviation: square roots are exact; from 16 on, Linux uses one step of Newton's method.
 
 use super::codel::INTERVAL_NS;
 use crate::rng::Rng;
 
-/// CAKE's `rtt` in relation to its target.
+/// Ratio of CAKE's `rtt` to its target.
 const RTT_PER_TARGET: u64 = 20;
 const UP: u32 = 1 << 24;
 const DOWN: u32 = 1 << 20;
@@ -28,7 +28,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// `frame_ns`: the time of the largest frame at the shaper's rate.
+    /// `frame_ns`: transmission time of the largest frame at the shaper's rate.
     pub fn new(rtt_ns: Option<u64>, frame_ns: u64) -> Self {
         let rtt_ns = rtt_ns.unwrap_or(INTERVAL_NS);
         let wanted_ns = rtt_ns / RTT_PER_TARGET;
@@ -37,29 +37,29 @@ impl Target {
         Target { target_ns, interval_ns, frame_ns }
     }
 
-    /// One frame behind three others is no queue.
+    /// One frame behind three others does not count as a queue.
     fn is_exceeded(&self, sojourn_ns: u64) -> bool {
         sojourn_ns > self.target_ns && sojourn_ns > 4 * self.frame_ns
     }
 }
 
-/// The state of one queue.
+/// State of one queue.
 #[derive(Clone, Default)]
 pub struct Cobalt {
     count: u32,
-    /// 1 / sqrt(count) as last calculated; 0 at first, as in Linux, so that the first drop of a
-    /// queue comes with its second packet above the target, not after an interval.
+    /// 1 / sqrt(count) as last calculated. It is 0 at first, as in Linux, so that the first drop of
+    /// a queue comes with its second packet above the target, not after an interval.
     rate: f64,
     drop_next_ns: u64,
     blue_ns: u64,
-    /// In 2^-32.
+    /// BLUE's drop probability, in units of 2^-32.
     chance: u32,
     dropping: bool,
 }
 
 impl Cobalt {
-    /// Whether the packet at the head, which waited for `sojourn_ns`, is to be dropped. CoDel has it marked
-    /// instead if `mark` can; BLUE is for those that do not respond.
+    /// Whether to drop the packet at the head, which waited for `sojourn_ns`. CoDel marks it
+    /// instead if `mark` succeeds; BLUE is for flows that do not respond.
     pub fn drops(
         &mut self,
         t: &Target,
@@ -103,7 +103,7 @@ impl Cobalt {
         drops
     }
 
-    /// A packet of this queue was dropped because of the limit.
+    /// Records that a packet of this queue was dropped because of the limit.
     pub fn overflowed(&mut self, t: &Target, now: u64) {
         if now.saturating_sub(self.blue_ns) > t.target_ns {
             self.chance = self.chance.saturating_add(UP);
@@ -114,7 +114,7 @@ impl Cobalt {
         self.count = self.count.max(1);
     }
 
-    /// The queue was found empty. Returns whether its state must be kept.
+    /// Records that the queue was found empty. Returns whether its state must be kept.
     pub fn found_empty(&mut self, t: &Target, now: u64) -> bool {
         if self.chance > 0 && now.saturating_sub(self.blue_ns) > t.target_ns {
             self.chance = self.chance.saturating_sub(DOWN);
@@ -151,14 +151,14 @@ mod tests {
         // 1514 bytes at 800 kbit/s.
         let slow = Target::new(None, 15_140_000);
         assert_eq!((slow.target_ns, slow.interval_ns), (22_710_000, 117_710_000));
-        // 1514 bytes at 64 kbit/s: twice the target is more than the RTT and what the target grew.
+        // 1514 bytes at 64 kbit/s: twice the target exceeds the RTT plus the target's growth.
         let slowest = Target::new(None, 189_250_000);
         assert_eq!((slowest.target_ns, slowest.interval_ns), (283_875_000, 567_750_000));
         let near = Target::new(Some(10 * MS), 100_000);
         assert_eq!((near.target_ns, near.interval_ns), (MS / 2, 10 * MS));
     }
 
-    /// Times of the drops among packets that leave every millisecond and waited as given.
+    /// Times of the drops among packets that leave every millisecond after the given sojourn time.
     fn drops(queue: &mut Cobalt, t: &Target, ms: std::ops::Range<u64>, sojourn_ns: u64) -> Vec<u64> {
         let mut rng = Rng::new(1, 1);
         ms.filter(|ms| queue.drops(t, ms * MS, sojourn_ns, &mut rng, || false)).collect()
@@ -208,7 +208,7 @@ mod tests {
         for ms in 0..60 {
             queue.overflowed(&t, (1_000 + ms) * MS);
         }
-        // Not more than once in 5 ms: 0, 6, 12 ... 54.
+        // At most once in 5 ms: 0, 6, 12 ... 54.
         assert_eq!(queue.chance, 10 * UP);
         let mut rng = Rng::new(1, 1);
         let dropped = (0..20_000).filter(|_| queue.drops(&t, 1_060 * MS, 0, &mut rng, || false)).count();

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT
 //! CoDel (RFC 8289): drops when every packet of an interval waited longer than the target, and then
-//! ever sooner, after interval / sqrt(count), until one did not.
+//! at decreasing intervals, interval / sqrt(count), until one waited less.
 //!
 //! Constants: target 5 ms and interval 100 ms (RFC 8289, 4.2 and 4.3), also the defaults of Linux.
 //! Deviation from Linux 6.12 (`codel_Newton_step`): the square root is exact. Linux approximates it
-//! by one step for each drop, which makes the second interval 50 ms instead of 71 ms and the third
-//! 56 ms instead of 58 ms.
+//! with one step per drop, which makes the second interval 50 ms instead of 71 ms and the third 56
+//! ms instead of 58 ms.
 
 use crate::scenario::ChannelSpec;
 
 const TARGET_NS: u64 = 5_000_000;
 pub const INTERVAL_NS: u64 = 100_000_000;
 
-/// What CoDel aims at.
+/// CoDel's parameters.
 #[derive(Clone, Copy)]
 pub struct Target {
     target_ns: u64,
     interval_ns: u64,
-    /// A backlog of one packet is no queue, however long that packet waited (RFC 8289, 5.2).
+    /// A backlog of one packet is not a queue, however long that packet waited (RFC 8289, 5.2).
     packet_bytes: u64,
 }
 
@@ -40,7 +40,7 @@ pub fn interval_of(interval_ns: u64, count: u32) -> u64 {
     (interval_ns as f64 / f64::from(count.max(1)).sqrt()) as u64
 }
 
-/// The state of one queue.
+/// State of one queue.
 #[derive(Clone, Default)]
 pub struct Codel {
     first_above_ns: u64,
@@ -48,14 +48,14 @@ pub struct Codel {
     count: u32,
     last_count: u32,
     dropping: bool,
-    /// The packet before this one was dropped on schedule: the next drop is scheduled only if this
-    /// one waited too long, too.
+    /// Whether the previous packet was dropped on schedule: the next drop is scheduled only if this
+    /// packet waited too long, too.
     scheduled: bool,
 }
 
 impl Codel {
-    /// Whether the packet at the head, which waited for `sojourn_ns`, is dropped (RFC 8289, 5.5).
-    /// `backlog_bytes`: what is left behind it.
+    /// Whether to drop the packet at the head, which waited for `sojourn_ns` (RFC 8289, 5.5).
+    /// `backlog_bytes`: bytes behind it.
     pub fn drops(&mut self, t: &Target, now: u64, sojourn_ns: u64, backlog_bytes: u64) -> bool {
         let above = self.is_above(t, now, sojourn_ns, backlog_bytes);
         let scheduled = std::mem::take(&mut self.scheduled);
@@ -78,7 +78,7 @@ impl Codel {
             return false;
         }
         self.dropping = true;
-        // A rate that controlled this queue a short while ago is a good one to start from.
+        // A rate that controlled this queue a short while ago is a good starting point.
         let recent = now.saturating_sub(self.drop_next_ns) < 16 * t.interval_ns;
         let delta = self.count.saturating_sub(self.last_count);
         self.count = if recent && delta > 1 { delta } else { 1 };
@@ -87,7 +87,7 @@ impl Codel {
         true
     }
 
-    /// The packet that was to be dropped is marked instead, and leaves (RFC 8289, 5.5; Linux,
+    /// Records that the packet to be dropped was marked instead, and leaves (RFC 8289, 5.5; Linux,
     /// codel_dequeue).
     pub fn marked(&mut self, t: &Target) {
         if std::mem::take(&mut self.scheduled) {
@@ -95,19 +95,19 @@ impl Codel {
         }
     }
 
-    /// The queue was found empty.
+    /// Records that the queue was found empty.
     pub fn found_empty(&mut self) {
         self.first_above_ns = 0;
         self.dropping = false;
         self.scheduled = false;
     }
 
-    /// Packets were dropped because of a limit: the flow needs a stronger signal.
+    /// Records packets dropped because of a limit: the flow needs a stronger signal.
     pub fn dropped_at_limit(&mut self, packets: u32) {
         self.count = self.count.saturating_add(packets);
     }
 
-    /// Every packet of the last interval waited too long.
+    /// Whether every packet of the last interval waited too long.
     fn is_above(&mut self, t: &Target, now: u64, sojourn_ns: u64, backlog_bytes: u64) -> bool {
         if sojourn_ns < t.target_ns || backlog_bytes <= t.packet_bytes {
             self.first_above_ns = 0;
@@ -131,7 +131,7 @@ mod tests {
         Target { target_ns: TARGET_NS, interval_ns: INTERVAL_NS, packet_bytes: 1514 }
     }
 
-    /// Times of the drops among packets that leave every millisecond and waited as given.
+    /// Times of the drops among packets that leave every millisecond after the given sojourn time.
     fn drops(codel: &mut Codel, from_ms: u64, to_ms: u64, sojourn_ns: u64, backlog: u64) -> Vec<u64> {
         (from_ms..to_ms)
             .map(|ms| ms * MS)
@@ -147,8 +147,8 @@ mod tests {
 
     #[test]
     fn a_standing_queue_is_cut_at_interval_over_the_root_of_count() {
-        // First above at 1 s, so the first drop is 100 ms later; drop n + 1 then follows drop n
-        // after 100 ms / sqrt(n), seen at the next packet.
+        // First above the target at 1 s, so the first drop is 100 ms later; drop n + 1 then follows
+        // drop n after 100 ms / sqrt(n), seen at the next packet.
         let mut due = 1_100.0;
         let mut expected = Vec::new();
         for n in 1..200 {
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_standing_queue_is_marked_at_the_times_at_which_it_would_be_cut() {
-        // codel_dequeue: but a packet that leaves has one mark, however many are due.
+        // codel_dequeue: a packet that leaves has only one mark, however many are due.
         let t = target();
         let mut codel = Codel::default();
         let marks: Vec<u64> = (1_000..1_400)
@@ -194,7 +194,8 @@ mod tests {
         let again = drops(&mut codel, 2_050, 2_350, 6 * MS, 100_000);
         assert_eq!(again[0], 2_150 * MS, "after an interval, as any queue");
         let apart = again[1] - again[0];
-        // It was cut `first.len()` times; counting from the second, as the first does not rise.
+        // There were `first.len()` drops; count from the second, because the first does not
+        // increase the count.
         let reached = 100e6 / ((first.len() - 1) as f64).sqrt();
         assert!((apart as f64 - reached).abs() <= 1e6, "{apart} for {reached}");
     }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-//! FIFO queues by number, in one arena: memory grows with the most packets that ever wait at a
-//! time, never for a packet. And the hash that assigns a flow to one of them.
+//! FIFO queues by number in one arena, whose memory grows with the maximum number of packets
+//! waiting at a time, without an allocation per packet. Also the hash that assigns a flow to a
+//! queue.
 
 use crate::packet::{Packet, Parcel};
 use crate::rng::Rng;
 
-/// Queues of a discipline: the default of fq_codel (`flows 1024`) and fq (`orphan_mask 1023`), and
-/// all that CAKE has.
+/// Number of queues of a discipline: the default of fq_codel (`flows 1024`) and fq (`orphan_mask
+/// 1023`), and the fixed number of CAKE.
 pub const QUEUES: usize = 1024;
 
 const NONE: u32 = u32::MAX;
@@ -14,7 +15,7 @@ const NONE: u32 = u32::MAX;
 struct Node {
     since_ns: u64,
     next: u32,
-    /// None: the node is free.
+    /// The packet; None: the node is free.
     packet: Option<Parcel>,
 }
 
@@ -73,18 +74,18 @@ impl FlowQueues {
         }
     }
 
-    /// The head of a queue and the time at which it entered.
+    /// Removes the head of a queue; returns it with its time of entry.
     pub fn pop(&mut self, queue: usize) -> Option<(u64, Parcel)> {
         (self.queues[queue].head != NONE).then(|| self.take(queue, NONE))
     }
 
-    /// The packet at place `at` of a queue, counted from its head, which must be there.
+    /// Removes the packet at position `at` of a queue, counted from its head; it must exist.
     pub fn remove(&mut self, queue: usize, at: usize) -> Parcel {
         let before = (0..at).fold(NONE, |node, _| self.after(queue, node));
         self.take(queue, before).1
     }
 
-    /// The node behind `node`; NONE stands before the head.
+    /// The node after `node`; NONE is before the head.
     fn after(&self, queue: usize, node: u32) -> u32 {
         if node == NONE {
             self.queues[queue].head
@@ -119,19 +120,19 @@ impl FlowQueues {
         (since_ns, packet)
     }
 
-    /// A queue's packets from its head.
+    /// The packets of a queue from its head.
     pub fn iter(&self, queue: usize) -> impl Iterator<Item = &Packet> {
         let node = |at: u32| self.nodes.get(at as usize);
         std::iter::successors(node(self.queues[queue].head), move |n| node(n.next))
             .map(|n| n.packet.as_deref().expect("a packet in the queue"))
     }
 
-    /// The packet that entered a queue last.
+    /// The packet that last entered a queue.
     pub fn last(&self, queue: usize) -> Option<&Packet> {
         self.nodes.get(self.queues[queue].tail as usize)?.packet.as_deref()
     }
 
-    /// The queue with the most bytes; of equal ones the first.
+    /// The queue with the most bytes; the first in a tie.
     pub fn fattest(&self) -> usize {
         let fatter = |a: usize, b: usize| if self.queues[b].bytes > self.queues[a].bytes { b } else { a };
         (0..self.queues.len()).reduce(fatter).unwrap_or(0)
@@ -145,12 +146,12 @@ impl FlowQueues {
         self.queues[queue].bytes
     }
 
-    /// Packets that wait in all queues.
+    /// Number of packets in all queues.
     pub fn packets(&self) -> usize {
         self.packets
     }
 
-    /// Of `packets`, pure ACKs.
+    /// Number of pure ACKs among `packets`.
     pub fn acks(&self) -> usize {
         self.acks
     }
@@ -160,8 +161,8 @@ impl FlowQueues {
     }
 }
 
-/// A keyed hash of a flow: the kernel's, too, has a key that is drawn anew at each boot, so that
-/// which flows collide differs from seed to seed.
+/// A keyed hash of a flow. The kernel's key is drawn at each boot, too, so the flows that collide
+/// differ from seed to seed.
 pub struct FlowHash(u64);
 
 impl FlowHash {
@@ -170,7 +171,7 @@ impl FlowHash {
     }
 
     pub fn of(&self, flow: u32) -> u32 {
-        // The mix of SplitMix64 (Steele, Lea, Flood 2014).
+        // The mixing function of SplitMix64 (Steele, Lea, Flood 2014).
         let z = (self.0 ^ u64::from(flow)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: MIT
 //! fq (Linux 6.12 net/sched/sch_fq.c) as the discipline of a bottleneck: a queue for each flow,
-//! served in turns by bytes, no AQM.
+//! served round robin by bytes, without an AQM.
 //!
 //! ```text
 //! arrival --nothing of a flow waits, short FIFO--> FIFO ----------------------> first
 //!         --else--> queue of its flow --> lists of flows: new, then old (round robin)
 //! ```
 //!
-//! Flows take turns as in fq_codel, with two differences (`fq_enqueue`, `fq_dequeue`): credit outlasts
-//! an empty queue, and is raised to one quantum only after a pause of 40 ms; and up to 8 packets that
-//! arrive while no flow waits bypass the flows (`fq_fastpath_check`).
+//! Flows take turns as in fq_codel, with two differences (`fq_enqueue`, `fq_dequeue`): credit
+//! persists when a queue is empty and is raised to one quantum only after a pause of 40 ms; and up
+//! to 8 packets that arrive while no flow waits bypass the flows (`fq_fastpath_check`).
 //!
-//! Constants: those of `fq_init`. Quantum 2 frames, for a flow's first turn 10 (the initial window of
-//! RFC 6928), 100 packets of a flow, 10000 of all. Arrivals beyond a limit are dropped.
+//! Constants: those of `fq_init`. Quantum 2 frames, 10 for a flow's first turn (the initial window
+//! of RFC 6928); limits of 100 packets per flow and 10000 in total. Arrivals beyond a limit are
+//! dropped.
 //!
-//! Pacing: none here. fq paces packets of the host's own sockets, and a packet that a router forwards
-//! has none (`ip_rcv_core` takes it away), so on a router it is round robin alone. Senders that pace
+//! Pacing is absent: fq paces packets of the host's own sockets, and a forwarded packet has no
+//! socket (`ip_rcv_core` removes it), so on a router fq is round robin only. Senders that pace
 //! (`bbr`) do so at the host.
 //!
 //! Deviations: one band of three, as all packets have the same priority; times are nanoseconds, not
@@ -32,9 +33,9 @@ use std::collections::VecDeque;
 const LIMIT_PACKETS: u64 = 10_000;
 const FLOW_LIMIT_PACKETS: u32 = 100;
 const REFILL_NS: u64 = 40_000_000;
-/// Most packets that bypass the flows.
+/// Maximum number of packets that bypass the flows.
 const FAST_PACKETS: usize = 8;
-/// The queue of those packets, behind the flows' own.
+/// The queue of those packets, after the flows' own.
 const FAST: usize = QUEUES;
 
 #[derive(Clone)]
@@ -42,7 +43,7 @@ struct Flow {
     /// Bytes that it may send before the others' turn.
     credit: i64,
     is_listed: bool,
-    /// It left the lists then; MAX: it was never in one.
+    /// Time at which it left the lists; MAX: it was never in one.
     unlisted_ns: u64,
 }
 
@@ -99,7 +100,7 @@ impl Scheduler for Fq {
     }
 
     fn dequeue(&mut self, now: u64, _: &mut ChannelResult) -> Option<Parcel> {
-        // Linux does not look at its lists while nothing waits, so they keep empty flows.
+        // Linux does not inspect its lists while nothing waits, so they keep empty flows.
         if self.queues.packets() == 0 {
             return None;
         }

@@ -1,26 +1,28 @@
 // SPDX-License-Identifier: MIT
-//! fq_codel (RFC 8290; Linux 6.12 net/sched/sch_fq_codel.c): a queue for each flow, served in turns
-//! by bytes, flows without a backlog first, and CoDel in each queue.
+//! fq_codel (RFC 8290; Linux 6.12 net/sched/sch_fq_codel.c): a queue for each flow, served round
+//! robin by bytes, flows without a backlog first, with CoDel in each queue.
 //!
 //! ```text
 //! arrival --> queue of its flow --> CoDel --> transmitter
 //! lists of flows:  new  --quantum used up, or found empty-->  old (round robin)
 //! ```
 //!
-//! A flow enters the list `new` with one quantum. The head of `new`, else of `old`, sends while its
-//! deficit is positive; then it gets another quantum and goes to the end of `old` (RFC 8290, 4.2;
-//! `fq_codel_dequeue`). A `new` flow that was found empty goes through `old` once, so that it cannot
-//! be new again at once and starve the others.
+//! A flow enters the list `new` with one quantum. The head of `new`, or of `old` if `new` is empty,
+//! sends while its deficit is positive; then it gets another quantum and moves to the end of `old`
+//! (RFC 8290, 4.2; `fq_codel_dequeue`). A `new` flow that was found empty passes through `old`
+//! once, so that it cannot be new again at once and starve the others.
 //!
-//! Beyond a limit, the flow with the most bytes loses packets from its head: half of its bytes, at
-//! most 64 packets, so that the search for it is rare; its CoDel counts them (`fq_codel_drop`). It is
-//! done once for an arrival, so bytes may exceed their limit by what the batch was smaller than it.
+//! Beyond a limit, the flow with the most bytes drops packets from its head: half of its bytes, at
+//! most 64 packets, so that the search for this flow is rare; its CoDel counts them
+//! (`fq_codel_drop`). This happens once per arrival, so bytes may exceed their limit if a batch was
+//! smaller than the arrival.
 //!
-//! Constants: those of `fq_codel_init`. Limit 10240 packets, 1024 queues, quantum: one frame.
-//! Flows are hashed, so two may share a queue: among n flows each with a chance of about n/1024.
+//! Constants: those of `fq_codel_init`. Limit 10240 packets, 1024 queues, quantum of one frame.
+//! Flows are hashed, so two may share a queue: among n flows, each does with a probability of about
+//! n/1024.
 //!
-//! Deviations: a limit in bytes counts bytes on the link, Linux counts memory, in the lab 2344 bytes
-//! for a packet of 1500 and 896 for an ACK. CoDel's are in codel.rs.
+//! Deviations: a limit in bytes counts bytes on the link, whereas Linux counts memory (in the lab
+//! 2344 bytes for a packet of 1500 and 896 for an ACK). CoDel's deviations are in codel.rs.
 
 use super::codel::{Codel, Target};
 use super::flow_queues::{FlowHash, FlowQueues, QUEUES};
@@ -87,11 +89,11 @@ impl FqCodel {
         self.flows[fattest].codel.dropped_at_limit(dropped as u32);
     }
 
-    /// The next packet of a flow that CoDel lets pass, perhaps with a mark.
+    /// The next packet of a flow that CoDel lets pass, possibly marked.
     fn pull(&mut self, flow: usize, now: u64, stats: &mut ChannelResult) -> Option<Parcel> {
         let codel = &mut self.flows[flow].codel;
         while let Some((since_ns, mut packet)) = self.queues.pop(flow) {
-            // The backlog is that of all flows, as in Linux.
+            // The backlog is the total of all flows, as in Linux.
             if !codel.drops(&self.target, now, now - since_ns, self.queues.bytes()) {
                 return Some(packet);
             }
@@ -116,7 +118,7 @@ impl Scheduler for FqCodel {
             flow.deficit = self.quantum;
             self.new.push_back(queue as u16);
         }
-        // One packet always has room, however long.
+        // A single packet always fits, however long.
         let many_bytes = self.queues.bytes() > self.limit_bytes && self.queues.packets() > 1;
         if many_bytes || self.queues.packets() > self.limit_packets {
             self.drop_from_fattest(stats);

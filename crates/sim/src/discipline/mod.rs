@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! Queueing disciplines of Linux that keep a queue for each flow, and CoDel.
+//! Linux's queueing disciplines with a queue for each flow, and CoDel.
 //!
-//! A discipline holds what waits and chooses what leaves; rate, delay and faults are the
-//! channel's. Linux runs the same code at the root of a device and below a shaper; what is
-//! modelled here is a root, which is asked for a packet until it has none.
+//! A discipline stores waiting packets and chooses the next to leave; the channel models rate,
+//! delay and faults. Linux runs the same code at the root of a device and below a shaper; this is
+//! the model of a root, which is asked for packets until it has none.
 
 mod ack_filter;
 mod cake;
@@ -22,29 +22,30 @@ use crate::scenario::{ChannelSpec, Discipline};
 pub use codel::{Codel, Target};
 use flow_queues::FlowQueues;
 
-/// What Linux counts for a device of this MTU (`psched_mtu`): with an Ethernet header.
+/// Frame size that Linux counts for a device of this MTU (`psched_mtu`), including the Ethernet
+/// header.
 pub fn frame_bytes(mtu_bytes: u32) -> u32 {
     mtu_bytes + 14
 }
 
-/// A queue for each flow, and a choice among them.
+/// A discipline with a queue for each flow.
 pub trait Scheduler {
-    /// A packet arrives. It may be dropped, and so may others.
+    /// Adds an arriving packet, and may drop it or others.
     fn enqueue(&mut self, now: u64, packet: Parcel, stats: &mut ChannelResult);
 
-    /// The packet that leaves; some may be dropped before it.
+    /// Removes the packet that leaves; may drop others before it.
     fn dequeue(&mut self, now: u64, stats: &mut ChannelResult) -> Option<Parcel>;
 
-    /// What waits.
+    /// The waiting packets.
     fn queues(&self) -> &FlowQueues;
 
-    /// Nothing may leave before this time.
+    /// Earliest time at which a packet may leave.
     fn ready_ns(&self) -> u64 {
         0
     }
 }
 
-/// The discipline of a direction; None: one that does not tell flows apart.
+/// The discipline of a direction; None: it does not distinguish flows.
 pub fn scheduler(pipe: &ChannelSpec, mtu_bytes: u32, rng: Rng) -> Option<Box<dyn Scheduler>> {
     match pipe.discipline {
         Discipline::FqCodel => Some(Box::new(fq_codel::FqCodel::new(pipe, mtu_bytes, rng))),
@@ -67,7 +68,7 @@ pub fn mark(stats: &mut ChannelResult, packet: &mut Packet) -> bool {
     is_marked
 }
 
-/// A limit of which 0 means another one.
+/// A limit, with `otherwise` in place of 0.
 fn limit_or(given: u64, otherwise: u64) -> u64 {
     if given == 0 {
         otherwise

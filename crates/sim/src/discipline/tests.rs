@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! Disciplines with a queue for each flow, against arithmetic and against what must always hold.
+//! Tests of the disciplines with a queue for each flow: arithmetic, and properties that must always
+//! hold.
 //!
-//! The link carries 1000 bytes a millisecond; a packet's ACK number is its name.
+//! The link carries 1000 bytes per millisecond; a packet's ACK number identifies it.
 
 use super::cake::Cake;
 use super::{ack_filter, Scheduler};
@@ -16,7 +17,8 @@ const MS: u64 = 1_000_000;
 const US: u64 = 1_000;
 const FAIR: [Discipline; 3] = [Discipline::FqCodel, Discipline::Fq, Discipline::Cake];
 
-/// Linux's defaults at 8 Mbit/s, without an AQM unless a test is about it: CoDel waits an hour.
+/// Linux's defaults at 8 Mbit/s, without an AQM unless a test is about it: CoDel's interval is an
+/// hour.
 fn spec(discipline: Discipline) -> ChannelSpec {
     let mut spec = pipe(discipline);
     spec.queue_packets = 0;
@@ -37,8 +39,8 @@ fn channel(spec: &ChannelSpec) -> Channel {
     Channel::new(spec, 1500, 1, 1)
 }
 
-/// Packets of `flows` (length of each) that all come at once, `count` of each; named so that
-/// `name % 100` is the flow.
+/// Packets of `flows` (length of each) that all arrive at once, `count` of each, with `name % 100`
+/// as the flow.
 fn backlog(flows: &[u32], count: u64) -> Vec<(u64, Parcel)> {
     let mut offers = Vec::new();
     for i in 0..count {
@@ -52,8 +54,8 @@ fn backlog(flows: &[u32], count: u64) -> Vec<(u64, Parcel)> {
 #[test]
 fn flows_with_a_backlog_have_equal_bytes_whatever_their_packets() {
     // Deficit round robin: among flows that always have something to send, no two differ by more
-    // than a turn and a largest packet. With fq the first turn is ten frames, and three packets of
-    // each flow went by the flows' queues.
+    // than a turn and a largest packet. With fq, the first turn is ten frames, and three packets of
+    // each flow bypassed the flows' queues.
     let lengths = [1500, 300, 700];
     for discipline in FAIR {
         let mut link = channel(&patient(discipline));
@@ -75,7 +77,7 @@ fn flows_with_a_backlog_have_equal_bytes_whatever_their_packets() {
 
 #[test]
 fn a_sparse_flow_waits_for_the_packet_in_transmission_only() {
-    // Five flows keep the link busy. A packet that comes when its flow has been quiet for a round
+    // Five flows keep the link busy. A packet that arrives when its flow has been quiet for a round
     // waits for at most one of theirs (1.5 ms), and takes 0.1 ms itself; the delay is 1 us.
     for discipline in FAIR {
         let mut offers = backlog(&[1500; 5], 400);
@@ -98,7 +100,7 @@ fn a_sparse_flow_waits_for_the_packet_in_transmission_only() {
 
 #[test]
 fn a_flow_below_its_share_waits_for_one_quantum_of_each_other_at_most() {
-    // Every 4 ms: a round of five takes 7.5 ms, so the flow is back before it is sparse again. It
+    // Every 4 ms: a round of five takes 7.5 ms, so the flow returns before it is sparse again. It
     // sends 100 bytes in 4 ms, far less than its share, so it never has a backlog of two quanta.
     for (discipline, quantum) in
         [(Discipline::FqCodel, 1514), (Discipline::Fq, 3028), (Discipline::Cake, 300)]
@@ -113,7 +115,7 @@ fn a_flow_below_its_share_waits_for_one_quantum_of_each_other_at_most() {
         let delays =
             out.iter().filter(|(_, name)| name % 100 == 99).map(|(time, name)| time - name / 100 * 4 * MS);
         let worst = delays.max().expect("some");
-        // A turn is a quantum and what its last packet exceeds it by.
+        // A turn is a quantum plus the excess of its last packet.
         let turns = 5 * (quantum + 1500) * US;
         // fq: a first turn of ten packets.
         let first = if discipline == Discipline::Fq { 5 * 10 * 1514 * US } else { 0 };
@@ -153,7 +155,7 @@ fn fq_codel_at_its_limit_takes_half_of_the_fattest_flow_from_its_head() {
     assert_eq!(link.stats.dropped_queue, 20);
     let first: Vec<_> = out.iter().map(|o| o.1).filter(|name| name % 100 == 0).take(2).collect();
     assert_eq!(first, [0, 2100], "from the head");
-    // A batch is 64 packets at most, half of the bytes or not.
+    // A batch has at most 64 packets, half of the bytes or not.
     spec.queue_packets = 1000;
     let mut link = channel(&spec);
     run(&mut link, &(0..1002).map(|i| (0, packet(0, 1000, 1, i))).collect::<Vec<_>>());
@@ -179,8 +181,8 @@ fn fq_lets_eight_packets_by_and_then_takes_turns() {
     let offers = backlog(&[1000, 1000], 40);
     let out: Vec<u64> = run(&mut channel(&spec(Discipline::Fq)), &offers).iter().map(|o| o.1 % 100).collect();
     assert_eq!(out[..9], [0, 1, 0, 1, 0, 1, 0, 1, 0]);
-    // Flow 1 has the next packet: 16 of its first turn (15140 bytes), then 16 of flow 0. Credit then
-    // stands at 15140 - 16000: a quantum of 3028 is more than two packets, so three follow.
+    // Flow 1 has the next packet: 16 of its first turn (15140 bytes), then 16 of flow 0. The credit
+    // is then 15140 - 16000: a quantum of 3028 is more than two packets, so three follow.
     let turns: Vec<_> = out[9..].chunk_by(|a, b| a == b).map(|turn| (turn[0], turn.len())).collect();
     assert_eq!(turns[..6], [(1, 16), (0, 16), (1, 3), (0, 3), (1, 3), (0, 3)]);
 }
@@ -192,7 +194,7 @@ fn fq_limits_a_flow_and_all() {
         run(&mut link, &backlog(flows, 300)).len()
     };
     let mut spec = spec(Discipline::Fq);
-    // One in transmission, eight by, and a hundred of each flow.
+    // One in transmission, eight that bypass, and a hundred of each flow.
     assert_eq!(count(&spec, &[100]), 109);
     assert_eq!(count(&spec, &[100, 100, 100]), 309);
     spec.flow_limit_packets = Some(50);
@@ -209,11 +211,11 @@ fn cake_shapes_to_its_rate_and_a_late_packet_delays_no_other() {
     let offers: Vec<_> = (0..4).map(|i| (0, packet(0, 1000, 1, i))).collect();
     let out: Vec<u64> = run(&mut channel(&spec), &offers).iter().map(|o| o.0 / US).collect();
     assert_eq!(out, [1_001, 3_001, 5_001, 7_001]);
-    // Without a rate of its own it has the link's.
+    // Without a rate of its own, the shaper has the link's rate.
     spec.shaper_rate_bps = None;
     let out: Vec<u64> = run(&mut channel(&spec), &offers).iter().map(|o| o.0 / US).collect();
     assert_eq!(out, [1_001, 2_001, 3_001, 4_001]);
-    // The medium takes 1.6 ms more for each packet, so the shaper is never waited for: 2.6 ms each.
+    // The medium takes 1.6 ms more for each packet, so the shaper never limits: 2.6 ms each.
     spec.shaper_rate_bps = Some(4_000_000);
     spec.per_packet_ns = 1_600 * US;
     let out: Vec<u64> = run(&mut channel(&spec), &offers).iter().map(|o| o.0 / US).collect();
@@ -222,8 +224,8 @@ fn cake_shapes_to_its_rate_and_a_late_packet_delays_no_other() {
 
 #[test]
 fn cake_drops_by_its_target_but_never_the_last_packet_of_a_flow() {
-    // Eight flows with one packet each, again and again, at 1.2 times the link's rate: the wait
-    // grows far beyond the target, but no queue holds more than one packet for most of the time.
+    // Eight flows with one packet each, repeatedly, at 1.2 times the link's rate: the wait grows
+    // far beyond the target, but no queue holds more than one packet most of the time.
     let mut cake = Cake::new(&spec(Discipline::Cake), 1500, Rng::new(1, 1));
     let mut stats = Default::default();
     for round in 0..200u64 {
@@ -236,7 +238,7 @@ fn cake_drops_by_its_target_but_never_the_last_packet_of_a_flow() {
         }
     }
     assert_eq!(stats.dropped_queue, 0);
-    // Two packets each: now COBALT may take one of them.
+    // Two packets each: now COBALT may drop one of them.
     for round in 200..400u64 {
         let now = round * 100 * MS;
         for flow in 0..16 {
@@ -249,14 +251,14 @@ fn cake_drops_by_its_target_but_never_the_last_packet_of_a_flow() {
 
 #[test]
 fn cake_divides_the_quantum_among_bulk_flows_so_turns_are_short() {
-    // One bulk flow of eight may send 1/8 of the quantum, 300 bytes at 8 Mbit/s: less than a
-    // packet, so turns are one packet, and small packets are not sent several at a time.
+    // One of eight bulk flows may send 1/8 of the quantum, 300 bytes at 8 Mbit/s. That is less than
+    // a packet, so a turn is one packet, and small packets are not sent in groups.
     let offers = backlog(&[100; 8], 100);
     let out: Vec<u64> =
         run(&mut channel(&patient(Discipline::Cake)), &offers).iter().map(|o| o.1 % 100).collect();
     let turns: Vec<_> = out[100..400].chunk_by(|a, b| a == b).map(<[u64]>::len).collect();
     assert!(turns.iter().all(|&n| n == 1), "{turns:?}");
-    // Alone with one other, a turn is half of it: 150 bytes, two packets at most.
+    // With only one other flow, a turn is half of the quantum: 150 bytes, at most two packets.
     let offers = backlog(&[100; 2], 100);
     let out: Vec<u64> =
         run(&mut channel(&patient(Discipline::Cake)), &offers).iter().map(|o| o.1 % 100).collect();
@@ -267,25 +269,27 @@ fn cake_divides_the_quantum_among_bulk_flows_so_turns_are_short() {
 
 #[test]
 fn a_standing_queue_of_one_flow_loses_packets_on_codel_s_schedule() {
-    // Twice the link's rate for 2 s: above 5 ms from the first packet that waited so long, then
-    // drops at interval / sqrt(count): 100 ms, and sum to k drops within 100 ms * 2 (sqrt(k) - 1).
+    // Twice the link's rate for 2 s: above 5 ms from the first packet that waited that long, then
+    // drops at interval / sqrt(count) with interval 100 ms; the times of k drops sum to 100 ms * 2
+    // (sqrt(k) - 1), within 100 ms.
     let offers: Vec<_> = (0..4000).map(|i| (i * MS / 2, packet(0, 1000, 1, i))).collect();
     let mut link = channel(&spec(Discipline::FqCodel));
     let out = run(&mut link, &offers);
     let names: Vec<u64> = out.iter().map(|o| o.1).collect();
     let drops: Vec<u64> = out.windows(2).filter(|w| w[1].1 > w[0].1 + 1).map(|w| w[1].0).take(20).collect();
     assert!(names.windows(2).all(|w| w[0] < w[1]));
-    // The packet that follows a drop arrives a transmission and the delay after it.
+    // The packet after a drop arrives a transmission and the delay later.
     let mut due = drops[0];
     for (n, at) in drops.iter().enumerate() {
         assert!((due..=due + MS).contains(at), "drop {n} at {at}, due {due}");
         due += (100e6 / ((n + 1) as f64).sqrt()) as u64;
     }
-    // The 10th packet waits 5 ms (it came 5 ms before its turn); an interval later the first drop.
+    // The 10th packet waits 5 ms (it arrived 5 ms before its turn); the first drop comes an
+    // interval later.
     assert!((105 * MS..=115 * MS).contains(&drops[0]), "{}", drops[0]);
 }
 
-/// Random packets of random flows at about the link's rate and beyond it.
+/// Random packets of random flows, at about the link's rate and above it.
 fn offers(rng: &mut Rng) -> Vec<(u64, Parcel)> {
     let flows = 1 + rng.up_to(60) as u32;
     let gap = 100 * US + rng.up_to(2 * MS);
@@ -351,7 +355,7 @@ fn nothing_is_lost_unsaid_reordered_within_a_flow_or_kept_beyond_a_limit() {
             let before = last.insert(flow_of[name], *name);
             assert!(before.is_none_or(|b| b < *name), "{spec:?}");
         }
-        // fq's eight that go by are beside its limit.
+        // fq's eight packets that bypass do not count towards its limit.
         let beside = if discipline == Discipline::Fq { 8 } else { 0 };
         if spec.queue_packets > 0 {
             assert!(stats.max_queue_packets <= u64::from(spec.queue_packets) + beside, "{spec:?}");
@@ -385,7 +389,7 @@ fn bytes_that_wait_in_cake_never_exceed_its_limit() {
 fn flows_of_a_set_of_cake_s_hash_share_a_queue_only_when_there_are_more_than_eight() {
     let mut cake = Cake::new(&spec(Discipline::Cake), 1500, Rng::new(1, 1));
     let mut stats = Default::default();
-    // A thousandth of the flows has its home in a given set of eight: 128 sets.
+    // A thousandth of the flows has its home in a given set of eight: there are 128 sets.
     let home = cake.home_of(0) / 8;
     let same: Vec<u32> = (0..4000).filter(|&flow| cake.home_of(flow) / 8 == home).take(9).collect();
     for (n, &flow) in same.iter().enumerate() {
@@ -395,8 +399,8 @@ fn flows_of_a_set_of_cake_s_hash_share_a_queue_only_when_there_are_more_than_eig
     }
 }
 
-/// What is left in order of the queue after `names` with these ACK numbers came, and how many of
-/// them the filter took.
+/// ACKs left in the queue after `names` with these ACK numbers arrived, and how many the filter
+/// dropped.
 fn filtered(acks: &[(u64, Option<(u64, u64)>)], aggressive: bool) -> Vec<u64> {
     let mut queue: Vec<Parcel> = Vec::new();
     for (i, (ack, sack)) in acks.iter().enumerate() {
@@ -420,10 +424,10 @@ fn cake_s_filter_drops_the_older_of_two_redundant_acks() {
     assert_eq!(filtered(&plain(&[1, 2, 3]), false), [2, 3]);
     assert_eq!(filtered(&plain(&[1, 2, 3, 4, 5, 6]), false), [5, 6]);
     assert_eq!(filtered(&plain(&[1, 2, 3, 4, 5, 6]), true), [6]);
-    // Duplicates stay, and one alone before them is kept, too.
+    // Duplicates are kept, and so is a single ACK before them.
     assert_eq!(filtered(&plain(&[7, 7, 7, 7]), true), [7, 7, 7, 7]);
     assert_eq!(filtered(&plain(&[5, 6, 7, 7, 7]), false), [6, 7, 7, 7]);
-    // SACK: what the newer one reports, too, may go, and only that.
+    // SACK: an ACK may be dropped only if the newer one reports the same blocks.
     let first = Some((20, 30));
     let more = Some((20, 40));
     let other = Some((50, 60));
@@ -460,7 +464,7 @@ fn cake_s_filter_leaves_data_other_flows_and_closing_alone_but_data_triggers_it(
 
 #[test]
 fn a_stream_of_acks_through_a_busy_cake_is_thinned_and_the_newest_always_arrives() {
-    // Data of another flow keeps the link busy; ACKs come every 100 us, ten in a millisecond.
+    // Data of another flow keeps the link busy; ACKs arrive every 100 us, ten per millisecond.
     let mut spec = patient(Discipline::Cake);
     spec.ack_filter = AckFilter::On;
     let mut link = channel(&spec);
@@ -476,8 +480,8 @@ fn a_stream_of_acks_through_a_busy_cake_is_thinned_and_the_newest_always_arrives
     assert_eq!(acks.last(), Some(&10_000));
     assert_eq!(acks.len() as u64 + link.stats.acks_filtered, 10_000);
     assert_eq!(link.stats.dropped_queue, 0);
-    // While a data packet leaves, ten come and two stay. As these leave (66 us each), others come, so
-    // n = 2 + 0.66 n leave, in 1 + 0.066 n ms, in which ten a millisecond came.
+    // While a data packet leaves, ten arrive and two are kept. As these leave (66 us each), others
+    // arrive, so n = 2 + 0.66 n leave, in 1 + 0.066 n ms, in which ten per millisecond arrived.
     let n = 2.0 / (1.0 - 0.66);
     let expected = 10_000.0 * n / (10.0 * (1.0 + 0.066 * n));
     assert!((acks.len() as f64 / expected - 1.0).abs() < 0.01, "{} of {expected}", acks.len());
@@ -485,8 +489,8 @@ fn a_stream_of_acks_through_a_busy_cake_is_thinned_and_the_newest_always_arrives
 
 #[test]
 fn an_aqm_marks_what_can_be_marked_and_drops_the_rest() {
-    // Packets of 1000 bytes come every 0.9 ms and leave every ms, so that the queue stands from the first
-    // second on; each second one can be marked. The seconds of the packets: 2000 in 1.8 s.
+    // Packets of 1000 bytes arrive every 0.9 ms and leave every ms, so that the queue stands from
+    // the first second on; every second one can be marked. The time of the packets: 2000 in 1.8 s.
     for discipline in [Discipline::Codel, Discipline::FqCodel, Discipline::Cake] {
         for share in [0, 2, 1] {
             let mut spec = spec(discipline);
@@ -529,11 +533,12 @@ fn cake_s_filter_keeps_an_ack_behind_which_the_echo_changes() {
         }
         queue.iter().map(|p| p.ack).collect()
     };
-    // The first of two with one kind of flags may go when a third of that kind or not has come.
+    // The first of two with the same flags may be dropped when a third has arrived, with the same
+    // flags or not.
     assert_eq!(left(&[(1, true), (2, true), (3, true), (4, true)], false), [3, 4]);
     assert_eq!(left(&[(1, false), (2, true), (3, false), (4, true)], false), [1, 2, 3, 4]);
     assert_eq!(left(&[(1, true), (2, true), (3, false)], false), [2, 3]);
-    // Alone in front of one with the same flags: aggressive.
+    // A single one before another with the same flags: aggressive only.
     assert_eq!(left(&[(1, true), (2, true)], true), [2]);
     assert_eq!(left(&[(1, true), (2, false)], true), [1, 2]);
 }
