@@ -32,6 +32,7 @@ NAVIGATION: dict[str, tuple[str, ...]] = {
     "Guide": (
         "README.md",
         "docs/live.md",
+        "docs/library.md",
         "docs/gateway.md",
         "docs/plan-format.md",
         "docs/sweep.md",

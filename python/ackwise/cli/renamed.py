@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Words of version 0.1 that still work: the next version forgets them, and this file."""
+"""Command words from before 0.1.0, which still work in it; the next version drops this file."""
 
 from collections.abc import Iterable, Sequence
 

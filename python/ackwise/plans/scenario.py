@@ -235,7 +235,7 @@ def packets_estimate(link: Link, workload: Workload) -> int:
     return total + sum(group.count for group in workload.groups)
 
 
-def check_work(plan: Plan, allow_long: bool = False) -> str:
+def check_work(plan: Plan, allow_long: bool = False, remedy: str = "--allow-long") -> str:
     """A warning if the plan takes minutes, otherwise ""; InputError if it takes hours."""
     packets = (
         sum(packets_estimate(link, workload) for link in plan.links for workload in plan.workloads)
@@ -246,7 +246,7 @@ def check_work(plan: Plan, allow_long: bool = False) -> str:
         raise InputError(
             f"{plan.file or 'plan'}: about {packets:.2g} packets to simulate (limit "
             f"{PACKETS_REFUSE:.0e}); shorten the duration, use fewer links, policies or runs, "
-            "or give --allow-long"
+            f"or give {remedy}"
         )
     if packets > PACKETS_WARN:
         return f"about {packets:.2g} packets to simulate: this takes minutes"

@@ -79,6 +79,16 @@ def parquet_bytes(rows: Iterable[Row], metadata: Mapping[str, str]) -> bytes:
     import pyarrow as pa  # imported here: it takes longer than a small comparison
     import pyarrow.parquet as pq
 
+    sink = pa.BufferOutputStream()
+    about = {key: _utf8(text) for key, text in metadata.items()}
+    pq.write_table(arrow_table(rows).replace_schema_metadata(about), sink)
+    return bytes(sink.getvalue())
+
+
+def arrow_table(rows: Iterable[Row]) -> Any:
+    """The rows as a pyarrow table with typed columns."""
+    import pyarrow as pa
+
     left = iter(rows)
     parts = []
     while some := list(islice(left, _ROWS_AT_ONCE)):
@@ -87,10 +97,7 @@ def parquet_bytes(rows: Iterable[Row], metadata: Mapping[str, str]) -> bytes:
     columns = {
         n: _joined(parts, n) for n in dict.fromkeys(n for t in parts for n in t.column_names)
     }
-    sink = pa.BufferOutputStream()
-    about = {key: _utf8(text) for key, text in metadata.items()}
-    pq.write_table(pa.table(columns).replace_schema_metadata(about), sink)
-    return bytes(sink.getvalue())
+    return pa.table(columns)
 
 
 # As Python's objects, ten thousand rows of a diagnosis take 400 MB.

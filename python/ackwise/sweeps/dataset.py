@@ -92,6 +92,12 @@ class DataSet:
             words = " ".join(str(problem).split())
             raise Damaged(f"{name}: cannot be read: {words[:200]}") from None
 
+    def table(self) -> pa.Table:
+        """All cells, part by part. Raises Damaged."""
+        paths = [path for found in self.there().values() for path in found]
+        names = [pq.read_schema(path).names for path in paths[:1]]
+        return pa.concat_tables(self.read(path, name) for path in paths for name in names)
+
     def write(self, task: Task, schema: pa.Schema, rows: Sequence[Row]) -> None:
         """A part, whole or not at all, in the place of what there is of it. Raises RunError."""
         folder = self._folder(task.policy)

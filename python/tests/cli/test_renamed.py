@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Command lines of version 0.1: they work as the new ones do, after one line that names those."""
+"""Command words from before 0.1.0: they still work, after one line that names the new ones."""
 
 from pathlib import Path
 
