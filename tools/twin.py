@@ -35,8 +35,8 @@ from ackwise.host import files
 from ackwise.host.leftovers import temporary_folder
 from ackwise.lab import build
 from ackwise.lab import compare as lab_compare
-from ackwise.lab.measure import LabResult
-from ackwise.lab.network import CLIENT, SERVER
+from ackwise.lab.measure import LabResult, captures_in
+from ackwise.lab.network import SERVER
 from ackwise.plans import load_plan
 from ackwise.results import compare, hosts
 from ackwise.results.document import number
@@ -204,8 +204,7 @@ def write_same_losses(jobs: int | None) -> None:
             there = lab_compare.simulate(
                 job, scenario, kernel, cancel=cancel, limit_s=None, keep=folder
             )
-            captures = {host: folder / f"{host}.pcap" for host in (CLIENT, SERVER)}
-            fed = same.fed(scenario, captures)
+            fed = same.fed(scenario, captures_in(folder))
         here = engine.simulate(hosts.like_the_lab(fed), cancel)
         row: dict[str, object] = {"point": number, **dict(zip(names, points[number], strict=True))}
         row |= {"lost": len(fed.down.lose), "lost_acks": len(fed.up.lose)}

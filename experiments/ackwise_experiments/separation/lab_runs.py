@@ -68,7 +68,7 @@ TODAY = LabHosts("today's hosts", "linux", model.TODAY | {"initial_window_segmen
 @dataclass(frozen=True)
 class SettledRun:
     """One run. Goodput in kbit/s after the settling time, times in ns; of the download's ACKs:
-    `path` (see `ackwise.lab.measure.ack_path`)."""
+    `path` (see `ackwise.engine.both_ends.AckPath`)."""
 
     up: float
     down: float

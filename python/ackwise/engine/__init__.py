@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ackwise.engine import typed
-from ackwise.engine.result import RunResult
+from ackwise.engine.result import Quantiles, RunResult
 from ackwise.engine.scenario import Scenario
 from ackwise.errors import InputError, RunError, printable
 
@@ -263,7 +263,7 @@ class Diagnosis:
     """
 
     def __init__(self, paths: Sequence[str]) -> None:
-        self._all = _read_captures("diagnose", paths, len(os.sched_getaffinity(0)))
+        self._all = read_captures("diagnose", paths, len(os.sched_getaffinity(0)))
 
     def __len__(self) -> int:
         """Connections."""
@@ -299,10 +299,11 @@ def diagnosis_series(
 ) -> list[dict[str, Any]]:
     """Packets of the wanted transfers, from a second reading of the same files
     (crates/diagnose/src/series documents the keys). Raises InputError as `diagnose`."""
-    return list(json.loads(_read_captures("diagnosis_series", paths, json.dumps(wanted))))
+    return list(json.loads(read_captures("diagnosis_series", paths, json.dumps(wanted))))
 
 
-def _read_captures(function: str, paths: Sequence[str], *more: str | int) -> Any:
+def read_captures(function: str, paths: Sequence[str], *more: object) -> Any:
+    """Calls a function of the engine that reads captures. Raises InputError as `diagnose`."""
     engine = _loaded()
     try:
         return getattr(engine, function)(list(paths), *more)
@@ -310,6 +311,11 @@ def _read_captures(function: str, paths: Sequence[str], *more: str | int) -> Any
         raise InputError(str(problem)) from None
     except UnicodeEncodeError:
         raise _not_utf8(next(p for p in paths if not p.isprintable())) from None
+
+
+def quantiles(values: Sequence[int]) -> Quantiles:
+    """Exact quantiles of values of at least 0, and their histogram, as in the results of a run."""
+    return typed.read(Quantiles, json.loads(_loaded().quantiles(values)))
 
 
 def limits() -> list[str]:

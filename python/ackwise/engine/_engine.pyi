@@ -60,6 +60,34 @@ def tcp_packets(
     Other packets are skipped. Raises CaptureError, which names the byte, for a file that is damaged
     or ends inside a packet."""
 
+def measure_run(
+    paths: Sequence[str],
+    server: str,
+    first_port: int,
+    wanted_json: str,
+    groups_of: Sequence[int],
+    groups: int,
+) -> str:
+    """What the client's and the server's capture show of a run (crates/diagnose, both_ends)."""
+
+def follow_flow(
+    paths: Sequence[str],
+    server: str,
+    first_port: int,
+    flow: int,
+    down: bool,
+    trace_first_ns: int,
+    duration_ns: int,
+) -> (
+    tuple[
+        int,
+        int,
+        list[tuple[int, bool, int, int, int, tuple[tuple[int, int], ...], bool, bool]],
+    ]
+    | None
+): ...
+def lost_packets(paths: Sequence[str], server: str, first_port: int) -> str: ...
+def quantiles(values: Sequence[int]) -> str: ...
 def deadlock(pair_json: str) -> str: ...
 def diagnosis_series(paths: Sequence[str], wanted_json: str) -> str: ...
 def replay_arrivals(arrivals_json: str, options_json: str) -> str: ...

@@ -2,21 +2,25 @@
 """What a run of the guest left behind, as the simulator's result: flows and messages from the
 traffic program, ACKs, segments, RTTs and ACK latency from the captures at both hosts."""
 
-import math
-from bisect import bisect_left
-from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 
 from ackwise import engine
+from ackwise.engine.both_ends import (
+    AckPath,
+    AskedFlow,
+    MeasuredFlow,
+    MeasuredGroup,
+    Measurement,
+    RunCaptures,
+    Wanted,
+)
 from ackwise.engine.result import (
     FlowResult,
     GroupResult,
     HostResult,
     PingResult,
-    Quantiles,
     RunResult,
     Series,
     Trace,
@@ -29,8 +33,6 @@ from ackwise.lab.network import ADDRESS, CLIENT, SERVER
 
 SCHEMA_VERSION = 1
 SERVER_PORT = 5001
-_FIN, _SYN, _RST, _ACK = 1, 2, 4, 16
-_HALF = 2**31
 _REASONS = "TcpAck"  # the line of /proc/net/netstat in a kernel with policies
 _INFINITE_SSTHRESH = 0x7FFFFFFF
 
@@ -63,99 +65,6 @@ def read_capture(path: Path) -> Iterator[CapturedPacket]:
         yield CapturedPacket(time_ns, from_server, flow, flags, seq, ack, payload, sacks, ident)
 
 
-class _Unwrap:
-    """Turns 32-bit sequence numbers into offsets from the first byte of data, which do not wrap."""
-
-    def __init__(self) -> None:
-        self.last: int | None = None
-        self.origin = 0
-
-    def start(self, isn: int) -> None:
-        self.origin = (isn + 1) % 2**32
-        self.last = 0
-
-    def __call__(self, number: int) -> int:
-        if self.last is None:
-            self.start((number - 1) % 2**32)
-        assert self.last is not None
-        delta = (number - self.origin - self.last + _HALF) % 2**32 - _HALF
-        value = self.last + delta
-        self.last = max(self.last, value)
-        return value
-
-
-@dataclass
-class FlowWire:
-    """What the captures show of one flow."""
-
-    segments_received: int = 0
-    acks_sent: int = 0
-    acks_piggybacked: int = 0
-    rtt_ns: list[int] = field(default_factory=list)
-    ack_latency_ns: list[int] = field(default_factory=list)
-    ack_times_ns: list[int] = field(default_factory=list)
-    acks_at_samples: list[int] | None = None  # counted by the socket; None: see ack_times_ns
-    data: list[tuple[int, int, int, bool]] = field(default_factory=list)  # time, seq, bytes, again
-    acks: list[tuple[int, int]] = field(default_factory=list)  # time, acknowledged offset
-
-
-def at_receiver(
-    packets: Iterator[CapturedPacket],
-    sends_from_server: list[bool],
-    wires: list[FlowWire],
-    mss: int,
-) -> None:
-    """ACKs, segments and ACK latency from the capture at the host that receives the data."""
-    waiting: list[list[int]] = [[] for _ in wires]
-    numbers = [_Unwrap() for _ in wires]
-    for p in packets:
-        if not 0 <= p.flow < len(wires) or p.flags & _RST:
-            continue
-        wire = wires[p.flow]
-        if p.flags & _SYN:
-            if p.from_server == sends_from_server[p.flow]:
-                numbers[p.flow].start(p.seq)
-            continue
-        if p.from_server == sends_from_server[p.flow]:
-            if p.payload > 0:
-                merged = max(1, -(-p.payload // mss))
-                wire.segments_received += merged
-                waiting[p.flow].extend([p.time_ns] * merged)
-            continue
-        if not wire.segments_received:
-            continue  # handshake or first request: it acknowledges no data
-        owed = waiting[p.flow]
-        if p.payload == 0 and not p.flags & _FIN:
-            wire.acks_sent += 1
-            wire.ack_times_ns.append(p.time_ns)
-            wire.acks.append((p.time_ns, numbers[p.flow](p.ack)))
-        elif owed and p.payload > 0:
-            wire.acks_piggybacked += 1
-        if owed:
-            wire.ack_latency_ns.extend(p.time_ns - arrived for arrived in owed)
-            owed.clear()
-
-
-PAUSE_NS = 200_000_000  # Linux's minimum RTO
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AckPath:
-    """What became of the pure ACKs of one flow between two hosts, and how evenly its data came."""
-
-    acks_sent: int
-    acks_dropped: int
-    delay_ns: Quantiles
-    duplicate_acks_sent: int
-    duplicate_acks_dropped: int
-    sacked_bytes: int
-    sacked_bytes_never_told: int
-    data_bytes: int
-    """retransmissions included"""
-    pauses: int
-    paused_ns: int
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Processor:
     """What a run cost an emulated machine, which has both ends."""
@@ -179,176 +88,6 @@ class LabResult(RunResult):
     """of each flow, in order of their start; None: not asked for"""
     processor: Processor | None = None
     """None: not counted"""
-
-
-def ack_path(
-    left: Iterator[CapturedPacket], came: Iterator[CapturedPacket], data: Iterator[CapturedPacket]
-) -> AckPath:
-    """What became of the pure ACKs of one flow between two hosts, and how evenly its data came.
-
-    `left` and `came` are packets in the direction of its ACKs as both hosts captured them, `data`
-    its segments at the receiving host. ACKs after the last one that arrived count as in flight.
-    """
-    arrived = {(p.ident, p.ack): p.time_ns for p in came if _is_pure_ack(p)}
-    sent = [p for p in left if _is_pure_ack(p)]
-    while sent and (sent[-1].ident, sent[-1].ack) not in arrived:
-        sent.pop()
-    unwrap = _Unwrap()
-    highest = -1
-    delays: list[int] = []
-    duplicates = [0, 0]  # sent, dropped
-    sacked: list[set[tuple[int, int]]] = [set(), set()]  # of ACKs sent, of those that came
-    for p in sent:
-        ack = unwrap(p.ack)
-        time_ns = arrived.get((p.ident, p.ack))
-        if time_ns is not None:
-            delays.append(time_ns - p.time_ns)
-        again = ack <= highest
-        highest = max(highest, ack)
-        duplicates[0] += again
-        duplicates[1] += again and time_ns is None
-        blocks = {(unwrap(a), unwrap(b)) for a, b in p.sacks if ack <= unwrap(a)}
-        sacked[0] |= blocks
-        if time_ns is not None:
-            sacked[1] |= blocks
-    reported, known = (_covered(blocks) for blocks in sacked)
-    segments = [p for p in data if p.payload > 0]
-    times = [p.time_ns for p in segments]
-    pauses = [b - a for a, b in pairwise(times) if b - a >= PAUSE_NS]
-    return AckPath(
-        acks_sent=len(sent),
-        acks_dropped=len(sent) - len(delays),
-        delay_ns=quantiles(delays),
-        duplicate_acks_sent=duplicates[0],
-        duplicate_acks_dropped=duplicates[1],
-        sacked_bytes=reported,
-        sacked_bytes_never_told=reported - known,
-        data_bytes=sum(p.payload for p in segments),
-        pauses=len(pauses),
-        paused_ns=sum(pauses),
-    )
-
-
-def _is_pure_ack(p: CapturedPacket) -> bool:
-    return p.payload == 0 and p.flags & (_ACK | _SYN | _FIN | _RST) == _ACK
-
-
-def _covered(blocks: set[tuple[int, int]]) -> int:
-    """Bytes in at least one block."""
-    total = end = 0
-    for left, right in sorted(blocks):
-        total += max(0, right - max(left, end))
-        end = max(end, right)
-    return total
-
-
-@dataclass(slots=True)
-class _Sent:
-    start: int
-    end: int
-    time_ns: int
-    measurable: bool
-
-
-class _Outstanding:
-    """Data in flight of one flow, in order."""
-
-    def __init__(self) -> None:
-        self.sent: deque[_Sent] = deque()
-        self.high = 0
-        self.una = 0
-        self.unwrap = _Unwrap()
-
-    def mark(self, start: int, end: int) -> None:
-        """What overlaps [start, end) gives no RTT sample: sent twice, or reported by SACK."""
-        at = bisect_left(self.sent, start + 1, key=lambda s: s.end)
-        while at < len(self.sent) and self.sent[at].start < end:
-            self.sent[at].measurable = False
-            at += 1
-
-
-def at_sender(
-    packets: Iterator[CapturedPacket], sends_from_server: list[bool], wires: list[FlowWire]
-) -> None:
-    """RTTs from the capture at the host that sends the data: for each ACK that advances, from the
-    first segment it newly covers, unless that was sent twice or reported by SACK before."""
-    flows = [_Outstanding() for _ in wires]
-    for p in packets:
-        if not 0 <= p.flow < len(wires) or p.flags & _RST:
-            continue
-        out = flows[p.flow]
-        if p.from_server == sends_from_server[p.flow]:
-            if p.flags & _SYN:
-                out.unwrap.start(p.seq)
-                continue
-            if p.payload <= 0:
-                continue
-            start = out.unwrap(p.seq)
-            end = start + p.payload
-            again = start < out.high
-            wires[p.flow].data.append((p.time_ns, start, p.payload, again))
-            if again:
-                out.mark(start, min(end, out.high))
-            if end > out.high:
-                out.sent.append(_Sent(max(start, out.high), end, p.time_ns, True))
-                out.high = end
-            continue
-        if p.flags & _SYN or not p.flags & _ACK or not out.sent:
-            continue
-        ack = out.unwrap(p.ack)
-        sample = None
-        while out.sent and out.sent[0].end <= ack:
-            first = out.sent.popleft()
-            if sample is None and first.measurable:
-                sample = p.time_ns - first.time_ns
-        if sample is not None:
-            wires[p.flow].rtt_ns.append(sample)
-        for left, right in p.sacks:
-            out.mark(out.unwrap(left), out.unwrap(right))
-
-
-def quantiles(values: list[int]) -> Quantiles:
-    """As in the simulator: exact quantiles, and a histogram of 40 buckets per decade."""
-    values = sorted(values)
-    count = len(values)
-    if not count:
-        return Quantiles(
-            samples=0,
-            mean=0.0,
-            p50=0.0,
-            p95=0.0,
-            p99=0.0,
-            max=0.0,
-            bucket_upper=[],
-            bucket_count=[],
-        )
-
-    def at(share: float) -> float:
-        return float(values[max(0, math.ceil(share * count) - 1)])
-
-    upper: list[int] = []
-    counts: list[int] = []
-    taken = 0
-    step = 0
-    while taken < count:
-        step = max(step, math.floor(40 * math.log10(max(values[taken] / 1000, 1))))
-        bound = int(1000 * 10 ** ((step + 1) / 40))
-        below = bisect_left(values, bound)
-        if below > taken:
-            upper.append(bound)
-            counts.append(below - taken)
-            taken = below
-        step += 1
-    return Quantiles(
-        samples=count,
-        mean=sum(values) / count,
-        p50=at(0.50),
-        p95=at(0.95),
-        p99=at(0.99),
-        max=float(values[-1]),
-        bucket_upper=upper,
-        bucket_count=counts,
-    )
 
 
 @dataclass(frozen=True)
@@ -458,26 +197,22 @@ def _result(
 ) -> LabResult:
     recorded = _read_recorded(folder, scenario.duration_ns)
     groups = scenario.groups
-    from_server = [groups[g].direction == "down" for g in groups_of]
-    wires = [FlowWire() for _ in groups_of]
-    paths = None
     if captured:
-        paths = _read_captures(folder, scenario, recorded, from_server, wires, extras)
+        measured = _measured(folder, scenario, recorded, groups_of, extras)
     else:
-        for flow, wire in enumerate(wires):
-            _count(wire, recorded, flow, from_server[flow])
+        measured = _counted(scenario, recorded, groups_of)
     return LabResult(
         schema_version=SCHEMA_VERSION,
         seed=scenario.seed,
         duration_ns=scenario.duration_ns,
         groups=[
-            _group(scenario, index, recorded, groups_of, wires) for index in range(len(groups))
+            _group(scenario, index, recorded, groups_of, measured) for index in range(len(groups))
         ],
         ping=_pings(folder, extras) if scenario.ping_interval_ns else None,
         client=_host(recorded),
         server=_host(recorded),
         counters=recorded.counters,
-        ack_paths=paths,
+        ack_paths=[flow.ack_path for flow in measured.flows if flow.ack_path] or None,
     )
 
 
@@ -494,70 +229,80 @@ def _host(recorded: _Recorded) -> HostResult:
     )
 
 
+_NO_TRACE = Trace(
+    data_time_ns=[], data_seq=[], data_bytes=[], data_retransmitted=[],
+    ack_time_ns=[], ack_seq=[], ack_reason=[], truncated=False,
+)  # fmt: skip
 _HANDSHAKE = {True: 2, False: 0}  # the client is the receiver: its SYN, and the ACK of the answer
 
 
-def _count(wire: FlowWire, recorded: _Recorded, flow: int, from_server: bool) -> None:
-    """A flow as its sockets counted it."""
-    row = recorded.flows[flow]
-    samples = recorded.samples.get(flow, ())
+def _counted(scenario: Scenario, recorded: _Recorded, groups_of: list[int]) -> Measurement:
+    """What the sockets of a run counted."""
+    flows = []
+    rtts: list[list[int]] = [[] for _ in scenario.groups]
+    for flow, group in enumerate(groups_of):
+        row = recorded.flows[flow]
+        samples = recorded.samples.get(flow, ())
+        handshake = _HANDSHAKE[scenario.groups[group].direction == "down"]
+        flows.append(
+            MeasuredFlow(
+                segments_received=row["segments"],
+                acks_sent=max(0, row["empty"] - handshake),
+                acks_piggybacked=0,
+                acks_at_samples=[max(0, int(s["rcv_empty_segments"]) - handshake) for s in samples],
+                trace=_NO_TRACE if scenario.record.trace else None,
+            )
+        )
+        rtts[group] += [int(s["srtt_us"]) * 1000 for s in samples]
+    groups = [
+        MeasuredGroup(rtt_ns=engine.quantiles(of), ack_latency_ns=engine.quantiles([]))
+        for of in rtts
+    ]
+    return Measurement(flows=flows, groups=groups)
 
-    def acks(empty: int) -> int:
-        return max(0, empty - _HANDSHAKE[from_server])
 
-    wire.segments_received = row["segments"]
-    wire.acks_sent = acks(row["empty"])
-    wire.acks_at_samples = [acks(int(s["rcv_empty_segments"])) for s in samples]
-    wire.rtt_ns = [int(s["srtt_us"]) * 1000 for s in samples]
-
-
-def _read_captures(
+def _measured(
     folder: Path,
     scenario: Scenario,
     recorded: _Recorded,
-    from_server: list[bool],
-    wires: list[FlowWire],
+    groups_of: list[int],
     extras: Extras,
-) -> list[AckPath] | None:
-    """Fills in the flows; returns the ways of their ACKs, if they are asked for."""
+) -> Measurement:
+    """What the captures of a run show."""
     mss = scenario.mtu_bytes - 40
     if all(group.receiver.timestamps for group in scenario.groups):
         mss -= 12
-    # packets after the end are not part of the run: the applications have stopped reading
-    end_ns = recorded.base_ns + recorded.length_ns
-    seen = {
-        host: [
-            p
-            for p in read_capture(folder / f"{host}.pcap")
-            if 0 <= p.flow < len(wires) and p.time_ns <= end_ns
-        ]
-        for host in (CLIENT, SERVER)
-    }
-    for host, packets in seen.items():
-        receives = [down == (host == CLIENT) for down in from_server]
-        at_receiver((p for p in packets if receives[p.flow]), from_server, wires, mss)
-        at_sender((p for p in packets if not receives[p.flow]), from_server, wires)
-    if extras.paths_from_ns is None:
-        return None
-    since_ns = extras.paths_from_ns + recorded.base_ns
-    return [_ack_path(seen, i, down, since_ns) for i, down in enumerate(from_server)]
-
-
-def _ack_path(
-    seen: dict[str, list[CapturedPacket]], flow: int, from_server: bool, since_ns: int
-) -> AckPath:
-    receiver, sender = (CLIENT, SERVER) if from_server else (SERVER, CLIENT)
-
-    def of(host: str, way: bool) -> Iterator[CapturedPacket]:
-        return (
-            p
-            for p in seen[host]
-            if p.flow == flow and p.from_server == way and p.time_ns >= since_ns
-        )
-
-    return ack_path(
-        of(receiver, not from_server), of(sender, not from_server), of(receiver, from_server)
+    paths_ns = extras.paths_from_ns
+    wanted = Wanted(
+        start_ns=recorded.base_ns,
+        # packets after the end are not part of the run: the applications have stopped reading
+        end_ns=recorded.base_ns + recorded.length_ns,
+        mss_bytes=mss,
+        paths_from_ns=None if paths_ns is None else recorded.base_ns + paths_ns,
+        flows=[
+            AskedFlow(
+                down=scenario.groups[group].direction == "down",
+                trace_limit=scenario.record.trace_limit
+                if scenario.record.trace and flow == groups_of.index(group)
+                else None,
+                samples_ns=_sample_times(scenario, recorded, flow),
+            )
+            for flow, group in enumerate(groups_of)
+        ],
     )
+    return captures_in(folder).measure(wanted, groups_of, len(scenario.groups))
+
+
+def captures_in(folder: Path) -> RunCaptures:
+    """Those of the run in `folder`."""
+    client, server = (folder / f"{host}.pcap" for host in (CLIENT, SERVER))
+    return RunCaptures(client, server, ADDRESS[SERVER], SERVER_PORT)
+
+
+def _sample_times(scenario: Scenario, recorded: _Recorded, flow: int) -> list[int]:
+    if not scenario.series_interval_ns:
+        return []
+    return [int(sample["time_ns"]) for sample in recorded.samples.get(flow, ())]
 
 
 def _pings(folder: Path, extras: Extras) -> PingResult:
@@ -568,7 +313,7 @@ def _pings(folder: Path, extras: Extras) -> PingResult:
     from_ns = extras.paths_from_ns or 0
     rtts = [rtt for sent, rtt in pings if sent >= from_ns]
     return PingResult(
-        sent=len(rtts), lost=rtts.count(0), rtt_ns=quantiles([rtt for rtt in rtts if rtt])
+        sent=len(rtts), lost=rtts.count(0), rtt_ns=engine.quantiles([rtt for rtt in rtts if rtt])
     )
 
 
@@ -581,21 +326,24 @@ def _group(
     index: int,
     recorded: _Recorded,
     groups_of: list[int],
-    wires: list[FlowWire],
+    measured: Measurement,
 ) -> GroupResult:
     spec = scenario.groups[index]
     own = [i for i, g in enumerate(groups_of) if g == index]
     rows = [recorded.flows[i] for i in own]
-    flows = [_flow(scenario, recorded, i, wires[i], own[0] == i) for i in own]
+    wires = [measured.flows[i] for i in own]
+    flows = [
+        _flow(scenario, recorded, i, wire, own[0] == i) for i, wire in zip(own, wires, strict=True)
+    ]
     start = min((r["first"] for r in rows if r["started"]), default=0)
     done = all(r["completed"] for r in rows)
     end = max((r["last"] for r in rows), default=0) if done else recorded.length_ns
     delivered = sum(r["delivered"] for r in rows)
     rates = [flow.goodput_bps for flow in flows]
     squares = sum(r * r for r in rates)
-    segments = sum(wires[i].segments_received for i in own)
-    acks = sum(wires[i].acks_sent for i in own)
-    piggybacked = sum(wires[i].acks_piggybacked for i in own)
+    segments = sum(wire.segments_received for wire in wires)
+    acks = sum(wire.acks_sent for wire in wires)
+    piggybacked = sum(wire.acks_piggybacked for wire in wires)
     answered = acks + piggybacked
     return GroupResult(
         name=spec.name,
@@ -610,9 +358,9 @@ def _group(
         acks_piggybacked=piggybacked,
         segments_per_ack=segments / answered if answered else 0.0,
         acks_by_reason=_reasons(scenario, index, recorded),
-        rtt_ns=quantiles([x for i in own for x in wires[i].rtt_ns]),
-        ack_latency_ns=quantiles([x for i in own for x in wires[i].ack_latency_ns]),
-        message_latency_ns=quantiles(recorded.messages.get(index, [])),
+        rtt_ns=measured.groups[index].rtt_ns,
+        ack_latency_ns=measured.groups[index].ack_latency_ns,
+        message_latency_ns=engine.quantiles(recorded.messages.get(index, [])),
         retransmitted_segments=sum(r["retrans"] for r in rows),
         timeouts=sum(r["timeouts"] for r in rows),
         flows=flows,
@@ -631,11 +379,10 @@ def _reasons(scenario: Scenario, index: int, recorded: _Recorded) -> dict[str, i
 
 
 def _flow(
-    scenario: Scenario, recorded: _Recorded, flow: int, wire: FlowWire, first: bool
+    scenario: Scenario, recorded: _Recorded, flow: int, wire: MeasuredFlow, first: bool
 ) -> FlowResult:
     row = recorded.flows[flow]
     samples = recorded.samples.get(flow) if scenario.series_interval_ns else None
-    record = scenario.record
     return FlowResult(
         start_ns=row["first"],
         end_ns=row["last"],
@@ -646,23 +393,17 @@ def _flow(
         retransmitted_segments=row["retrans"],
         timeouts=row["timeouts"],
         completed=bool(row["completed"]),
-        series=_series(samples, wire, recorded.base_ns) if samples is not None else None,
-        trace=_trace(wire, recorded.base_ns, record.trace_limit)
-        if first and record.trace
-        else None,
+        series=_series(samples, wire.acks_at_samples) if samples is not None else None,
+        trace=wire.trace if first else None,
     )
 
 
-def _series(samples: list[dict[str, str]], wire: FlowWire, wall_ns: int) -> Series:
+def _series(samples: list[dict[str, str]], acks_until: list[int]) -> Series:
     series = Series(
         time_ns=[], delivered_bytes=[], acks=[], acks_by_reason={}, cwnd_bytes=[],
         ssthresh_bytes=[], srtt_ns=[], bytes_in_flight=[], rcv_wnd_bytes=[], policy={},
     )  # fmt: skip
     read_before, acks_before = 0, 0
-    acks_until = wire.acks_at_samples
-    if acks_until is None:
-        ack_times = [t - wall_ns for t in wire.ack_times_ns]
-        acks_until = [bisect_left(ack_times, int(sample["time_ns"])) for sample in samples]
     states = []
     for sample, acks in zip(samples, acks_until, strict=True):
         state = sample["state"]
@@ -681,17 +422,3 @@ def _series(samples: list[dict[str, str]], wire: FlowWire, wall_ns: int) -> Seri
     for name in dict.fromkeys(name for values in states for name in values):
         series.policy[name] = [values.get(name, 0) for values in states]
     return series
-
-
-def _trace(wire: FlowWire, base_ns: int, limit: int) -> Trace:
-    data, acks = wire.data[:limit], wire.acks[:limit]
-    return Trace(
-        data_time_ns=[d[0] - base_ns for d in data],
-        data_seq=[d[1] for d in data],
-        data_bytes=[d[2] for d in data],
-        data_retransmitted=[d[3] for d in data],
-        ack_time_ns=[a[0] - base_ns for a in acks],
-        ack_seq=[a[1] for a in acks],
-        ack_reason=["" for _ in acks],
-        truncated=len(wire.data) > limit or len(wire.acks) > limit,
-    )

@@ -17,6 +17,7 @@ from ackwise.host.leftovers import temporary_folder
 from ackwise.lab import compare as lab_compare
 from ackwise.lab import traffic
 from ackwise.lab.machine import Kernel
+from ackwise.lab.measure import captures_in
 from ackwise.lab.network import CLIENT, SERVER
 from ackwise.plans import Plan
 from ackwise.results import compare, hosts, provenance
@@ -258,7 +259,7 @@ class _SameLosses:
         with ExitStack() as stack:
             folder = keep or stack.enter_context(temporary_folder())
             result = self._there(job, scenario, cancel, folder)
-            captures = {host: folder / f"{host}.pcap" for host in (CLIENT, SERVER)}
+            captures = captures_in(folder)
             self._fed[job.combination, job.seed] = same.fed(scenario, captures)
         return result
 
@@ -278,9 +279,9 @@ def _flows(
         if group.name not in job.workload.measured_names or index not in groups_of:
             continue
         found = wire.read(
-            {host: folder / f"{host}.pcap" for host in (CLIENT, SERVER)},
+            captures_in(folder),
             groups_of.index(index),
-            sender=SERVER if group.direction == "down" else CLIENT,
+            down=group.direction == "down",
             duration_ns=scenario.duration_ns,
             flow=result.groups[index].flows[0],
         )

@@ -3,24 +3,20 @@
 the receiver's, not chance's or the queue's."""
 
 from dataclasses import replace
-from pathlib import Path
 
-from ackwise.engine.scenario import Channel, Scenario
-from ackwise.lab.network import CLIENT, SERVER
+from ackwise.engine.both_ends import RunCaptures
+from ackwise.engine.scenario import Channel, Lose, Scenario
 from ackwise.plans import Plan
 from ackwise.results import compare
 from ackwise.results.compare import Combination
-from ackwise.twin import wire
-
-_SENDERS = {"down": SERVER, "up": CLIENT}  # of each direction's packets
 
 
-def fed(scenario: Scenario, captures: dict[str, Path]) -> Scenario:
+def fed(scenario: Scenario, captures: RunCaptures) -> Scenario:
     """A scenario that loses what the captures of both hosts show as lost, in the queue as on the
     way, and nothing else."""
-    lost = wire.losses(captures)
+    client, server = captures.losses()
 
-    def losing(pipe: Channel, sender: str) -> Channel:
+    def losing(pipe: Channel, lost: list[Lose]) -> Channel:
         return replace(
             pipe,
             loss_ppm=0,
@@ -28,13 +24,13 @@ def fed(scenario: Scenario, captures: dict[str, Path]) -> Scenario:
             outages=(),
             queue_packets=0,
             queue_bytes=0,
-            lose=tuple(lost[sender]),
+            lose=tuple(lost),
         )
 
     return replace(
         scenario,
-        down=losing(scenario.down, _SENDERS["down"]),
-        up=losing(scenario.up, _SENDERS["up"]),
+        down=losing(scenario.down, server),
+        up=losing(scenario.up, client),
     )
 
 

@@ -10,6 +10,7 @@ import shutil
 import struct
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -20,6 +21,7 @@ from conftest import established
 
 from ackwise import engine, plans
 from ackwise.cli import main as cli
+from ackwise.engine.both_ends import AskedFlow, MeasuredFlow, MeasuredGroup, Wanted
 from ackwise.engine.result import HostResult, RunResult, Series
 from ackwise.engine.scenario import Scenario, Sender
 from ackwise.engine.typed import put
@@ -469,7 +471,7 @@ SERVER, CLIENT = b"\x0a\x00\x00\x02", b"\x0a\x00\x00\x01"
 
 def packet(
     time_ns: int, from_server: bool, *, seq: int = 0, ack: int = 0, payload: int = 0,
-    flags: int = 0x10, sacks: tuple[tuple[int, int], ...] = (),
+    flags: int = 0x10, sacks: tuple[tuple[int, int], ...] = (), ident: int = 0,
 ) -> bytes:  # fmt: skip
     options = b""
     if sacks:
@@ -482,23 +484,44 @@ def packet(
     tcp += options
     ends = (SERVER, CLIENT) if from_server else (CLIENT, SERVER)
     total = 20 + len(tcp) + payload
-    ip = struct.pack(">BBHHHBBH", 0x45, 0, total, 0, 0, 64, 6, 0) + ends[0] + ends[1]
+    ip = struct.pack(">BBHHHBBH", 0x45, 0, total, ident, 0, 64, 6, 0) + ends[0] + ends[1]
     frame = b"\0" * 12 + b"\x08\x00" + ip + tcp
     head = struct.pack("<IIII", time_ns // 10**9, time_ns % 10**9, len(frame), len(frame) + payload)
     return head + frame
 
 
-def capture_of(tmp_path: Path, packets: list[bytes]) -> Path:
-    path = tmp_path / "x.pcap"
+def capture_of(tmp_path: Path, packets: Sequence[bytes] = (), name: str = "x.pcap") -> Path:
+    path = tmp_path / name
     path.write_bytes(struct.pack("<IHHIIII", 0xA1B23C4D, 2, 4, 0, 0, 96, 1) + b"".join(packets))
     return path
+
+
+def measured(
+    tmp_path: Path,
+    client: Sequence[bytes] = (),
+    server: Sequence[bytes] = (),
+    paths_from_ns: int | None = None,
+) -> tuple[MeasuredFlow, MeasuredGroup]:
+    """A flow down to the client, by what both captured until 10 s."""
+    capture_of(tmp_path, client, "client.pcap")
+    capture_of(tmp_path, server, "server.pcap")
+    asked = AskedFlow(down=True, trace_limit=5, samples_ns=[0, 130, 131])
+    wanted = Wanted(
+        start_ns=0,
+        end_ns=10**10,
+        mss_bytes=1448,
+        paths_from_ns=paths_from_ns,
+        flows=[asked],
+    )
+    found = measure.captures_in(tmp_path).measure(wanted, [0], 1)
+    return found.flows[0], found.groups[0]
 
 
 NEAR_WRAP = 2**32 - 2000
 
 
 def test_the_receivers_capture_gives_acks_segments_and_latency(tmp_path: Path) -> None:
-    path = capture_of(
+    flow, group = measured(
         tmp_path,
         [
             packet(0, False, seq=50, flags=2),
@@ -511,27 +534,29 @@ def test_the_receivers_capture_gives_acks_segments_and_latency(tmp_path: Path) -
             packet(240, False, seq=51, ack=NEAR_WRAP + 2996, payload=10),
         ],
     )
-    wires = [measure.FlowWire()]
-    measure.at_receiver(measure.read_capture(path), [True], wires, 1448)
-    assert wires[0].segments_received == 3
-    assert wires[0].acks_sent == 1
-    assert wires[0].acks_piggybacked == 1
-    assert wires[0].ack_latency_ns == [30, 0, 40]
-    assert wires[0].acks == [(130, 2896)]
+    assert flow.segments_received == 3
+    assert flow.acks_sent == 1
+    assert flow.acks_at_samples == [0, 0, 1]
+    assert flow.acks_piggybacked == 1
+    latency = group.ack_latency_ns  # 30, 0 and 40
+    assert (latency.samples, latency.mean, latency.p50, latency.max) == (3, 70 / 3, 30, 40)
+    assert flow.trace is not None
+    assert (flow.trace.ack_time_ns, flow.trace.ack_seq) == ([130], [2896])
+    assert not flow.trace.truncated
 
 
 def test_a_merged_packet_counts_for_its_segments(tmp_path: Path) -> None:
-    path = capture_of(tmp_path, [packet(5, True, seq=1, payload=2896), packet(9, False, ack=2897)])
-    wires = [measure.FlowWire()]
-    measure.at_receiver(measure.read_capture(path), [True], wires, 1448)
-    assert wires[0].segments_received == 2
-    assert wires[0].ack_latency_ns == [4, 4]
+    flow, group = measured(
+        tmp_path, [packet(5, True, seq=1, payload=2896), packet(9, False, ack=2897)]
+    )
+    assert flow.segments_received == 2
+    assert (group.ack_latency_ns.samples, group.ack_latency_ns.mean) == (2, 4)
 
 
 def test_rtts_leave_out_segments_sent_twice_or_sacked(tmp_path: Path) -> None:
-    path = capture_of(
+    flow, group = measured(
         tmp_path,
-        [
+        server=[
             packet(0, True, seq=NEAR_WRAP - 1, flags=0x12),
             packet(100, True, seq=NEAR_WRAP, payload=1000),
             packet(110, True, seq=NEAR_WRAP + 1000, payload=1000),
@@ -544,10 +569,10 @@ def test_rtts_leave_out_segments_sent_twice_or_sacked(tmp_path: Path) -> None:
             packet(350, False, ack=NEAR_WRAP + 4000),  # 220
         ],
     )
-    wires = [measure.FlowWire()]
-    measure.at_sender(measure.read_capture(path), [True], wires)
-    assert wires[0].rtt_ns == [100, 220]
-    assert [d[3] for d in wires[0].data] == [False] * 4 + [True]
+    assert (group.rtt_ns.samples, group.rtt_ns.p50, group.rtt_ns.max) == (2, 100, 220)
+    assert flow.trace is not None
+    assert flow.trace.data_seq == [0, 1000, 2000, 3000, 1000]
+    assert flow.trace.data_retransmitted == [False] * 4 + [True]
 
 
 def test_counters_are_differences_and_reasons_have_the_cores_names(tmp_path: Path) -> None:
@@ -577,7 +602,7 @@ def test_samples_are_read_by_the_names_of_their_columns(tmp_path: Path) -> None:
             " ".join(keys) + "\n" + " ".join(columns[key] for key in keys) + "\n"
         )
         samples = measure.read_table(tmp_path / name)
-        series.append(measure._series(samples, measure.FlowWire(), 0))
+        series.append(measure._series(samples, [0]))
     assert series[0] == series[1]
     assert series[0] == Series(
         time_ns=[40], delivered_bytes=[2896], acks=[0], cwnd_bytes=[14480], ssthresh_bytes=[0],
@@ -590,19 +615,21 @@ def test_samples_are_read_by_the_names_of_their_columns(tmp_path: Path) -> None:
 def test_an_incomplete_capture_is_refused(tmp_path: Path, cut: int) -> None:
     path = capture_of(tmp_path, [packet(5, True, seq=1, payload=100)])
     path.write_bytes(path.read_bytes()[:cut])
-    with pytest.raises(RunError, match=r"x\.pcap"):
-        list(measure.read_capture(path))
+    capture_of(tmp_path, name="server.pcap")
+    path.rename(tmp_path / "client.pcap")
+    with pytest.raises(RunError, match=r"client\.pcap"):
+        measure.captures_in(tmp_path).losses()
 
 
 def test_quantiles_are_exact_and_their_buckets_hold_every_value() -> None:
     values = [1000 * v for v in range(1, 1001)]
-    told = measure.quantiles(values)
+    told = engine.quantiles(values)
     assert (told.p50, told.p95, told.p99, told.max) == (5e5, 9.5e5, 9.9e5, 1e6)
     assert sum(told.bucket_count) == 1000
     assert told.bucket_upper == sorted(set(told.bucket_upper))
     assert told.bucket_upper[-1] > 1_000_000
-    assert measure.quantiles([]).samples == 0
-    assert sum(measure.quantiles([0, 0, 7]).bucket_count) == 3
+    assert engine.quantiles([]).samples == 0
+    assert sum(engine.quantiles([0, 0, 7]).bucket_count) == 3
 
 
 def test_a_metric_that_the_lab_cannot_measure_is_empty() -> None:
@@ -1124,31 +1151,36 @@ def test_the_guests_files_depend_one_way() -> None:
 # --- what became of ACKs -----------------------------------------------------------------------
 
 
-def wire_packet(
-    ident: int, time_ms: int, ack: int, payload: int = 0, sacks: tuple[tuple[int, int], ...] = ()
-) -> measure.CapturedPacket:
-    return measure.CapturedPacket(time_ms * 10**6, False, 0, 16, 1, ack, payload, sacks, ident)
+def ack(ident: int, time_ms: int, number: int, **more: Any) -> bytes:
+    return packet(time_ms * 10**6, False, ack=number, ident=ident, **more)
 
 
-def test_dropped_acks_and_what_they_reported_are_counted() -> None:
+def test_dropped_acks_and_what_they_reported_are_counted(tmp_path: Path) -> None:
     left = [
-        wire_packet(1, 0, 1001),
-        wire_packet(2, 1, 1001, sacks=((2001, 3001),)),
-        wire_packet(3, 2, 1001, sacks=((2001, 4001),)),
-        wire_packet(4, 3, 1001, sacks=((5001, 6001), (2001, 4001))),
-        wire_packet(5, 4, 6001),
-        wire_packet(6, 5, 7001),  # still on its way
-        wire_packet(7, 6, 7001, payload=5),  # no pure ACK
+        ack(1, 0, 1001),
+        ack(2, 1, 1001, sacks=((2001, 3001),)),
+        ack(3, 2, 1001, sacks=((2001, 4001),)),
+        ack(4, 3, 1001, sacks=((5001, 6001), (2001, 4001))),
+        ack(5, 4, 6001),
+        ack(6, 5, 7001),  # still on its way
+        ack(7, 6, 7001, payload=5),  # no pure ACK
     ]
     came = [
-        wire_packet(1, 10, 1001),
-        wire_packet(3, 22, 1001, sacks=((2001, 4001),)),
-        wire_packet(5, 14, 6001),
+        ack(1, 10, 1001),
+        ack(5, 14, 6001),
+        ack(3, 22, 1001, sacks=((2001, 4001),)),
     ]
-    data = [wire_packet(i, t, 1, payload=1000) for i, t in enumerate((0, 100, 300, 900))]
-    found = measure.ack_path(iter(left), iter(came), iter(data))
+    data = [packet(t * 10**6, True, seq=1, payload=1000) for t in (0, 100, 300, 900)]
+    client = [data[0], *left, *data[1:]]
+    flow, _ = measured(tmp_path, client, came, paths_from_ns=0)
+    found = flow.ack_path
+    assert found is not None
     assert (found.acks_sent, found.acks_dropped) == (5, 2)
     assert (found.duplicate_acks_sent, found.duplicate_acks_dropped) == (3, 2)
     assert (found.sacked_bytes, found.sacked_bytes_never_told) == (3000, 1000)
     assert (found.delay_ns.samples, found.delay_ns.p50, found.delay_ns.max) == (3, 10e6, 20e6)
+    assert found.data_bytes == 4000
     assert (found.pauses, found.paused_ns) == (2, 800 * 10**6)
+    later, _ = measured(tmp_path, client, came, paths_from_ns=250 * 10**6)
+    assert later.ack_path is not None
+    assert (later.ack_path.acks_sent, later.ack_path.data_bytes) == (0, 2000)

@@ -15,13 +15,14 @@ from documents import key_paths
 from pages import output, rendered
 
 from ackwise import engine, plans
-from ackwise.engine import Cancel
+from ackwise.engine import Cancel, Captured
+from ackwise.engine.both_ends import RunCaptures
 from ackwise.engine.result import RunResult
 from ackwise.engine.scenario import Lose, OddWrites, Record, Replay, Scenario
 from ackwise.engine.typed import put
 from ackwise.host import files
 from ackwise.lab import compare as lab_compare
-from ackwise.lab.measure import CapturedPacket
+from ackwise.lab.measure import captures_in
 from ackwise.lab.network import CLIENT, SERVER
 from ackwise.plans import Plan, policy
 from ackwise.results import compare, hosts, provenance
@@ -48,16 +49,21 @@ def scenario(link: str, workload: str = "bulk", duration_ms: int = 1000) -> Scen
     )
 
 
+def written(captured: Captured, folder: Path) -> RunCaptures:
+    """The captures of both hosts as files."""
+    for host in (CLIENT, SERVER):
+        (folder / f"{host}.pcap").write_bytes(getattr(captured, host))
+    return captures_in(folder)
+
+
 def simulated(given: Scenario, folder: Path) -> tuple[Flow, RunResult]:
     """The first flow of a run as its captures show it, and its result."""
     captured = engine.simulate_captured(given)
-    captures = {host: folder / f"{host}.pcap" for host in (CLIENT, SERVER)}
-    for host, file in captures.items():
-        file.write_bytes(getattr(captured, host))
+    captures = written(captured, folder)
     found = wire.read(
         captures,
         0,
-        sender=SERVER,
+        down=True,
         duration_ns=given.duration_ns,
         flow=captured.result.groups[0].flows[0],
     )
@@ -92,22 +98,13 @@ def test_a_flow_on_the_wire_has_what_the_engine_counted(link: str, tmp_path: Pat
     assert (link == LOSSY) <= (lost > 0)
 
 
-def test_merged_arrivals_are_not_losses(tmp_path: Path) -> None:
-    """As a capture behind receive offload has them: one packet for several, the first's number."""
-    sent = [CapturedPacket(n, True, 0, 16, 1 + MSS * n, 1, MSS, (), n) for n in range(6)]
-    merged = replace(sent[1], payload=3 * MSS)
-    assert wire._lost(sent, [sent[0], merged, sent[5]]) == {(4, 1 + MSS * 4)}
-
-
 def test_a_flow_that_sent_nothing_is_none(tmp_path: Path) -> None:
     given = scenario("lan-10m", duration_ms=10)
     given = put(given, "groups.0.app", Replay(times_ns=(500 * MS,), bytes=(100,)))
     captured = engine.simulate_captured(given)
-    captures = {host: tmp_path / f"{host}.pcap" for host in (CLIENT, SERVER)}
-    for host, file in captures.items():
-        file.write_bytes(getattr(captured, host))
+    captures = written(captured, tmp_path)
     (of_flow,) = captured.result.groups[0].flows
-    assert wire.read(captures, 0, sender=SERVER, duration_ns=10 * MS, flow=of_flow) is None
+    assert wire.read(captures, 0, down=True, duration_ns=10 * MS, flow=of_flow) is None
 
 
 # --- where two runs part --------------------------------------------------------------------------
@@ -389,8 +386,7 @@ LOSES = {"loss_ppm": 10_000, "burst_loss": None}
 def in_place_of_the_kernel(folder: Path, given: Scenario) -> tuple[Scenario, RunResult]:
     """The scenario fed with the losses of its own run, and that run's result."""
     _, result = simulated(given, folder)
-    captures = {host: folder / f"{host}.pcap" for host in (CLIENT, SERVER)}
-    return same.fed(given, captures), result
+    return same.fed(given, captures_in(folder)), result
 
 
 def dropped(result: RunResult) -> int:
@@ -428,9 +424,8 @@ def test_a_loss_has_the_name_of_its_byte_and_its_turn(tmp_path: Path) -> None:
     wanted = [Lose(at_bytes=20 * MSS, nth=n) for n in (1, 2)]
     given = put(given, "down.lose", tuple(wanted))
     given = put(given, "up.lose", (Lose(nth=7),))
-    captures = {host: tmp_path / f"{host}.pcap" for host in (CLIENT, SERVER)}
     simulated(given, tmp_path)
-    assert wire.losses(captures) == {SERVER: wanted, CLIENT: list(given.up.lose)}
+    assert captures_in(tmp_path).losses() == (list(given.up.lose), wanted)
 
 
 def test_losses_that_cannot_be_fed_are_refused_by_name() -> None:
