@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: MIT
-//! The receive buffer. One that grows is memory, as Linux 6.12 counts it (net/ipv4/tcp_input.c): each packet takes
-//! some besides its payload, what follows an earlier one is kept with it, and the window is the share that
-//! payload has had so far. A fixed one is payload.
+//! The receive buffer. A growing buffer counts memory as in Linux 6.12 (net/ipv4/tcp_input.c): each
+//! packet takes memory in addition to its payload, data that follows an earlier packet is merged
+//! with it, and the window is the share that payload has had so far. A fixed buffer counts payload.
 //!
-//! What is kept with an earlier packet takes less memory than that share expects: the window moves on before it
-//! was read. A packet that the sender, on the same kernel, still keeps for a retransmission stays on its own
-//! (skb_try_coalesce, skb_cloned).
+//! Merged data takes less memory than that share assumes, so the window advances before the data is
+//! read. A packet that the sender, on the same kernel, still keeps for a retransmission is not
+//! merged (skb_try_coalesce, skb_cloned).
 
 use crate::scenario::{ReceiverSpec, SocketLayer, SEGMENT_MEMORY_BYTES};
 use ackwise_core::ranges::Ranges;
 use std::collections::VecDeque;
 
-/// TCP_RMEM_TO_WIN_SCALE: the share of memory that is payload is counted in parts of this, ...
+/// TCP_RMEM_TO_WIN_SCALE: unit of the payload's share of memory, ...
 const PARTS: u64 = 256;
-/// ... before the first full segment half of them (TCP_DEFAULT_SCALING_RATIO).
+/// ... half of which is assumed before the first full segment (TCP_DEFAULT_SCALING_RATIO).
 const FIRST_SHARE: u64 = 128;
-/// Segments that are kept together at most (MAX_SKB_FRAGS).
+/// Maximum number of merged segments (MAX_SKB_FRAGS).
 const MOST_TOGETHER: u32 = 17;
-/// Dynamic right-sizing leaves room for so many segments more (tcp_rcv_space_adjust).
+/// Dynamic right-sizing leaves room for this many more segments (tcp_rcv_space_adjust).
 const CUSHION_SEGMENTS: u64 = 16;
 
-/// Segments that were put together: the end of their data, and how many they are.
+/// Merged segments: the end of their data, and their number.
 #[derive(Clone, Copy, Debug)]
 struct Held {
     end: u64,
@@ -28,16 +28,16 @@ struct Held {
 }
 
 pub struct ReceiveBuffer {
-    /// It is memory, and may grow.
+    /// Whether it counts memory, and may grow.
     pub grows: bool,
     is_linux: bool,
     mss: u64,
     bytes: u64,
     most_bytes: u64,
     share: u64,
-    /// Packets stay on their own.
+    /// Whether packets are never merged.
     apart: bool,
-    /// In order, and not read yet; not kept where packets stay on their own.
+    /// Segments in order that were not read; not tracked if packets are never merged.
     unread: VecDeque<Held>,
 }
 
@@ -56,17 +56,17 @@ impl ReceiveBuffer {
         }
     }
 
-    /// tcp_win_from_space.
+    /// Payload that this much memory can hold (tcp_win_from_space).
     fn payload_of(&self, bytes: u64) -> u64 {
         bytes * self.share / PARTS
     }
 
-    /// The payload that it holds.
+    /// Payload that the buffer can hold.
     pub fn window(&self) -> u64 {
         self.payload_of(self.bytes)
     }
 
-    /// Room for payload. Linux counts what waits above a hole as well (tcp_space).
+    /// Room for payload. As in Linux, data above a hole takes room, too (tcp_space).
     pub fn free(&self, unread_bytes: u64, above: &Ranges) -> u64 {
         let above_bytes = if self.is_linux { above.bytes() } else { 0 };
         let mut used = unread_bytes + above_bytes;
@@ -81,14 +81,14 @@ impl ReceiveBuffer {
         self.payload_of(self.bytes.saturating_sub(used))
     }
 
-    /// Packets above a hole, each with those that were added to it.
+    /// Memory of packets above a hole, after merging.
     fn held_above(&self, above: &Ranges) -> u64 {
         let runs = above.iter().count() as u64;
         let added = above.bytes().saturating_sub(runs * self.mss);
         runs + added / (u64::from(MOST_TOGETHER) * self.mss)
     }
 
-    /// A segment longer than those before shows what share payload has (tcp_measure_rcv_mss).
+    /// Learns the payload's share from a segment longer than all before (tcp_measure_rcv_mss).
     pub fn learn_share(&mut self, len: u32) {
         if self.grows {
             let len = u64::from(len);
@@ -96,7 +96,7 @@ impl ReceiveBuffer {
         }
     }
 
-    /// The scale of a window that it may have once (tcp_select_initial_window).
+    /// Scale for the largest window that it may have (tcp_select_initial_window).
     pub fn window_scale(&self) -> u32 {
         if self.grows {
             return self.most_bytes.max(1).ilog2().saturating_sub(15).min(14);
@@ -104,7 +104,7 @@ impl ReceiveBuffer {
         (0..14).find(|s| self.most_bytes >> s <= 65_535).unwrap_or(14)
     }
 
-    /// Data is in order up to `end`: a segment, or all that waited above the hole that it filled.
+    /// Adds data in order up to `end`: a segment, or everything above the hole that it filled.
     pub fn queue(&mut self, from: u64, end: u64) {
         if !self.grows || self.apart {
             return;
@@ -123,8 +123,8 @@ impl ReceiveBuffer {
         }
     }
 
-    /// Up to where the next piece of a read goes that ends at `end`: the kernel looks at the size of its buffer after
-    /// each (tcp_recvmsg_locked).
+    /// End of the next piece of a read that ends at `end`: the kernel inspects its buffer after
+    /// each piece (tcp_recvmsg_locked).
     pub fn read_piece(&mut self, end: u64) -> u64 {
         match self.unread.front() {
             Some(first) if first.end <= end => {
@@ -136,8 +136,8 @@ impl ReceiveBuffer {
         }
     }
 
-    /// Dynamic right-sizing (tcp_rcv_space_adjust): twice what was read in one RTT, and four times of what that
-    /// grew by since `before`. Returns whether the buffer grew.
+    /// Dynamic right-sizing (tcp_rcv_space_adjust): twice the data read in one RTT, plus four times
+    /// its growth since `before`. Returns whether the buffer grew.
     pub fn grow(&mut self, read: u64, before: u64) -> bool {
         let wanted = 2 * read + CUSHION_SEGMENTS * self.mss;
         let wanted = wanted + 2 * (wanted * (read - before) / before.max(1));
@@ -174,8 +174,9 @@ mod tests {
 
     #[test]
     fn windows_are_those_that_the_kernel_offered() {
-        // Captured on Linux 6.12 (11.3 Mbit/s, 15.9 ms), in units of 128 bytes, rounded up: 80896 with nothing
-        // unread, 79488 with a segment unread, 78592 with two above a hole, which are kept as one.
+        // Captured on Linux 6.12 (11.3 Mbit/s, 15.9 ms), in units of 128 bytes, rounded up: 80896
+        // with nothing unread, 79488 with a segment unread, 78592 with two above a hole, which are
+        // merged.
         let mut buffer = buffer();
         assert_eq!((buffer.window(), buffer.window_scale()), (65_536, 7));
         buffer.learn_share(MSS);
@@ -189,7 +190,8 @@ mod tests {
 
     #[test]
     fn a_read_of_what_filled_a_hole_goes_by_packets_of_17_segments() {
-        // MAX_SKB_FRAGS; the segment that fills the hole has none of the 17 behind it in its packet.
+        // MAX_SKB_FRAGS; none of the 17 segments above the hole is merged with the one that fills
+        // it.
         let (mut buffer, mss) = (buffer(), u64::from(MSS));
         buffer.queue(0, mss);
         buffer.queue(mss, 19 * mss);
@@ -200,8 +202,9 @@ mod tests {
 
     #[test]
     fn the_window_moves_on_before_a_read_only_where_packets_are_kept_together() {
-        // The right edge is what arrived and what is free. A packet on its own takes as much memory as the share of
-        // payload expects (1448 of 1448 + 896); with an earlier one it takes 1448, of which 894 is payload.
+        // The right edge is the data received plus the free room. A separate packet takes as much
+        // memory as the payload's share assumes (1448 of 1448 + 896); a merged one takes 1448, of
+        // which 894 is payload.
         let edges = |apart: bool| {
             let mut buffer = ReceiveBuffer::new(&spec(), MSS, apart);
             buffer.learn_share(MSS);
@@ -221,8 +224,8 @@ mod tests {
 
     #[test]
     fn the_buffer_grows_by_what_was_read_in_a_round() {
-        // Captured there: 17376 bytes after rounds of 14480 make 81088 of payload, and with a segment unread the
-        // kernel offers 79744.
+        // Captured on the same kernel: 17376 bytes after rounds of 14480 give 81088 bytes of
+        // payload; with a segment unread the kernel offers 79744.
         let mut buffer = buffer();
         buffer.learn_share(MSS);
         assert!(buffer.grow(17_376, 14_480));

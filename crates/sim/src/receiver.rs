@@ -11,88 +11,92 @@ use crate::sender::NEVER;
 use ackwise_core::ranges::Ranges;
 use ackwise_core::{flag, Action, Conn, Event, EventKind, Order, Reason, Resolved};
 
-/// Linux: the window opens from here.
+/// Linux: initial window.
 const FIRST_WINDOW_BYTES: u64 = 65_535;
-/// RFC 9293, 3.7.1: default MSS, Linux's first guess of the peer's segments.
+/// RFC 9293, 3.7.1: default MSS, Linux's initial estimate of the peer's segments.
 const MSS_GUESS_BYTES: u32 = 536;
 
-/// The ACK of a FIN waits so long for the FIN of an application that closes (Linux, TCP_ATO_MIN).
+/// Time for which the ACK of a FIN waits for the FIN of an application that closes (Linux,
+/// TCP_ATO_MIN).
 const FIN_WAIT_US: u32 = 40_000;
 /// Linux counts timeouts in jiffies and rounds them up: CONFIG_HZ=250.
 const TICK_NS: u64 = 4_000_000;
 
-/// The option with its padding (RFC 7323, appendix A).
+/// Length of the option with padding (RFC 7323, appendix A).
 const TIMESTAMP_BYTES: u32 = 12;
 
-/// Linux's own code takes this share of its own RTT, if that is shorter than the one that data measures.
+/// Linux's own code uses this fraction of its own RTT, if that is smaller than the one measured
+/// from data.
 const SACK_RTT_SHARE: u64 = 20;
 
 /// Linux, tcp_comp_sack_slack_ns.
 const SACK_SLACK_NS: u64 = 100_000;
 
-/// Linux, tcp_event_data_recv: shorter segments say nothing about the window.
+/// Linux, tcp_event_data_recv: shorter segments do not affect the window.
 const LEAST_GROWING_BYTES: u32 = 128;
 
 pub struct Receiver {
     cfg: ReceiverSpec,
     mss: u32,
     pub rcv_nxt: u64,
-    /// rcv_nxt when the last ACK left, and the window it offered.
+    /// rcv_nxt at the last ACK, and the window it offered.
     rcv_wup: u64,
     wnd: u64,
-    /// What an ACK leaving now would offer; NEVER: it has to be calculated again.
+    /// Window that an ACK leaving now would offer; NEVER: it has to be recomputed.
     next_wnd: u64,
-    /// Read by the application up to here.
+    /// Sequence number up to which the application has read.
     read: u64,
     above: Ranges,
-    /// What arrived twice (RFC 2883), until an ACK reports it.
+    /// Range that arrived twice (RFC 2883), until an ACK reports it.
     copy: Option<(u64, u64)>,
-    /// A place in the range that changed last, which is reported first (RFC 2018, 4), and in the one
-    /// before.
+    /// A position in the range that changed last, which is reported first (RFC 2018, 4), and one in
+    /// the range that changed before.
     newest_ranges: [u64; 2],
-    /// An ACK for the segment being processed can report those that wait above a hole as well: it
-    /// belongs to one of these ranges, or there are fewer than two (Linux, tcp_sack_new_ofo_skb).
+    /// Whether an ACK for the current segment can also report the segments above a hole: the
+    /// segment belongs to one of these ranges, or there are fewer than two (Linux,
+    /// tcp_sack_new_ofo_skb).
     sack_has_room: bool,
     buffer: ReceiveBuffer,
-    /// The window's ceiling while it opens (Linux, rcv_ssthresh), ...
+    /// Maximum window during the initial phase (Linux, rcv_ssthresh), ...
     ceiling: u64,
-    /// ... up to this until the buffer's share of payload is known (window_clamp).
+    /// ... limited to this until the buffer's share of payload is known (window_clamp).
     first_clamp: Option<u64>,
     pub scale: u32,
     rcv_mss: u32,
     rtt: RoundTrip,
     echo_ns: u64,
-    /// Autotuning: bytes read at the start of a round, its start, and the round's largest.
+    /// Autotuning: bytes read at the start of a round, time of its start, and the maximum of all
+    /// rounds.
     tune_read: u64,
     tune_since_ns: u64,
     tune_space: u64,
     conn: Conn,
-    /// The policy's; None: it draws nothing.
+    /// Random numbers of the policy; None: it uses none.
     rng: Option<Rng>,
     ack_delay_max_us: u32,
-    /// (arrival, segments) not acknowledged yet.
+    /// (arrival time, segments) that are not acknowledged yet.
     unacked: Vec<(u64, u16)>,
     pub deadline_ns: u64,
     pub reader_ns: u64,
     read_credit_ns: u64,
-    /// The ACK of what arrived last leaves with its read (`ack_after_read`).
+    /// Whether the ACK of the latest arrival waits for its read (`ack_after_read`).
     waits_for_read: bool,
     pub last_data_ns: u64,
     rto_us: u32,
-    /// As this end's sender knows it; Linux's own code asks no other.
+    /// RTT estimate of this end's sender, which Linux's own code uses.
     srtt_us: u32,
     sack: bool,
     is_own_code: bool,
     pub echo: Echo,
-    /// No data came yet.
+    /// Whether no data has arrived yet.
     silent: bool,
-    /// Its application closes the connection when it has read all.
+    /// Whether its application closes the connection when it has read everything.
     closes: bool,
-    /// Where the peer's FIN stands; NEVER: it has not come, or the connection is closed.
+    /// Position of the peer's FIN; NEVER: it has not arrived, or the connection is closed.
     fin_at: u64,
 }
 
-/// What an ACK field carries.
+/// Contents of the ACK-related fields.
 pub struct AckFields {
     pub ack: u64,
     pub wnd_bytes: u32,
@@ -106,15 +110,15 @@ pub struct Setup<'a> {
     pub policy: &'a Resolved,
     pub seed: u64,
     pub place: u64,
-    /// Both ends agreed on SACK (RFC 2018, 2).
+    /// Whether both ends agreed on SACK (RFC 2018, 2).
     pub sack: bool,
-    /// The kernel's own code acknowledges, not a policy beside it.
+    /// Whether the kernel's own code acknowledges, without a policy.
     pub is_own_code: bool,
-    /// This end opens the connection.
+    /// Whether this end opens the connection.
     pub opens: bool,
-    /// The application closes the connection when it has read all that comes.
+    /// Whether the application closes the connection when it has read everything.
     pub closes: bool,
-    /// The sender is on the same kernel, and keeps each segment as the packet that came.
+    /// Whether the sender is on the same kernel, and keeps each segment as the packet that arrived.
     pub shares_packets: bool,
 }
 
@@ -127,7 +131,7 @@ impl Receiver {
         let buffer = ReceiveBuffer::new(cfg, mss, setup.shares_packets);
         let scale = if cfg.window_scaling { buffer.window_scale() } else { 0 };
         let first_clamp = (buffer.grows && cfg.slow_window).then(|| {
-            // Linux, tcp_init_buffer_space: room for one segment is kept.
+            // Linux, tcp_init_buffer_space: room for one segment is reserved.
             let (whole, mss) = (buffer.window(), u64::from(mss));
             if whole > 2 * mss {
                 (whole - mss).max(2 * mss)
@@ -177,7 +181,8 @@ impl Receiver {
         };
         r.wnd = r.window_now();
         if r.buffer.grows && cfg.slow_window {
-            // Linux, tcp_select_initial_window: whole segments, of those that ask without the timestamps.
+            // Linux, tcp_select_initial_window: whole segments, without timestamps at the end that
+            // opens.
             let options = if setup.opens && cfg.timestamps { TIMESTAMP_BYTES } else { 0 };
             let each = u64::from(mss + options);
             r.wnd = (r.buffer.window() / each).max(1) * each;
@@ -190,7 +195,7 @@ impl Receiver {
         r
     }
 
-    /// The handshake is over; it took `rtt_ns` (0: not known).
+    /// The handshake is over; it took `rtt_ns` (0: unknown).
     pub fn establish(&mut self, now: u64, rtt_ns: u64) {
         self.rtt = RoundTrip::of_handshake(rtt_ns);
         self.srtt_us = (rtt_ns / 1000) as u32;
@@ -208,7 +213,7 @@ impl Receiver {
         self.rcv_nxt - self.read
     }
 
-    /// All below was acknowledged.
+    /// Sequence number up to which everything was acknowledged.
     pub fn acknowledged(&self) -> u64 {
         self.rcv_wup
     }
@@ -221,12 +226,13 @@ impl Receiver {
         self.wnd
     }
 
-    /// Room in the buffer.
+    /// Free room in the buffer, bytes of payload.
     fn free(&self) -> u64 {
         self.buffer.free(self.unread(), &self.above)
     }
 
-    /// The window that an ACK leaving now would advertise, from rcv_nxt: the right edge never moves back.
+    /// Window that an ACK leaving now would advertise, from rcv_nxt: the right edge never moves
+    /// back.
     // "MUST include a SWS avoidance algorithm in the receiver" [RFC 9293, 3.8.6.2.2]
     #[inline(always)]
     fn window_now(&mut self) -> u64 {
@@ -252,7 +258,8 @@ impl Receiver {
         if !self.buffer.grows {
             return (usable / unit * unit).max(left);
         }
-        // Linux, __tcp_select_window: rounded up where there is room; tcp_select_window: so is what is left.
+        // Linux, __tcp_select_window: rounded up where there is room; tcp_select_window rounds up
+        // the remainder, too.
         let offer = if free < whole / 2 { usable / unit * unit } else { usable.next_multiple_of(unit) };
         if offer < left {
             left.next_multiple_of(unit)
@@ -261,7 +268,7 @@ impl Receiver {
         }
     }
 
-    /// The largest window that the buffer allows at present.
+    /// The largest window that the buffer allows now.
     fn wnd_max(&self) -> u64 {
         self.buffer.window().min(self.ceiling)
     }
@@ -295,8 +302,8 @@ impl Receiver {
         }
     }
 
-    /// Reports an event to the policy. Its verdict sets the ACK timer; returned is the reason of the
-    /// ACK that has to leave now, if one has to.
+    /// Reports an event to the policy. Its verdict sets the ACK timer; returns the reason of the
+    /// ACK that has to leave now, if any.
     #[inline(always)]
     fn report(&mut self, e: &Event) -> Option<Reason> {
         let verdict = self.conn.decide(e);
@@ -305,7 +312,7 @@ impl Receiver {
                 self.slackened(e.now_ns, t)
             }
             Action::WaitUntil(t) => t,
-            // A lazy reader must not keep it longer than any ACK may wait.
+            // A slow reader must not delay it beyond the maximum delay of an ACK.
             Action::SendNow if self.waits_for_read => {
                 self.unacked.first().map_or(e.now_ns, |first| first.0) + self.cfg.ack_delay_max_ns
             }
@@ -314,8 +321,9 @@ impl Receiver {
         (verdict.action == Action::SendNow && !self.waits_for_read).then_some(verdict.reason)
     }
 
-    /// Linux sets the timer for shared ACKs with slack (tcp_comp_sack_slack_ns), and it expires at the end of it
-    /// unless another timer does before. Set once, for the first of those that share an ACK.
+    /// Linux sets the timer for shared ACKs with slack (tcp_comp_sack_slack_ns), and it expires at
+    /// the end of the slack unless another timer expires before. It is set once, for the first
+    /// segment that shares the ACK.
     fn slackened(&self, now: u64, until_ns: u64) -> u64 {
         let is_set = self.deadline_ns != NEVER
             && self.deadline_ns > now
@@ -327,15 +335,16 @@ impl Receiver {
         }
     }
 
-    /// Any segment arrived. RFC 7323, 4.3: echo the time of the one that the last ACK waited for; it
-    /// never goes back.
+    /// Records the timestamp of any arriving segment. RFC 7323, 4.3: echo the time of the segment
+    /// that the last ACK waited for; it never decreases.
     pub fn note_timestamp(&mut self, p: &Packet) {
         if p.seq <= self.rcv_wup {
             self.echo_ns = self.echo_ns.max(p.sent_ns);
         }
     }
 
-    /// A segment with payload, a FIN or a window probe arrived. Returns the ACK that is due.
+    /// Processes a segment with payload, a FIN or a window probe. Returns the reason of the ACK
+    /// that is due.
     // "MUST process them all before sending any ACK segments" [S4.3] [RFC 9293, 3.10.7.4 (c)]
     pub fn on_segment(&mut self, now: u64, p: &Packet, rto_ns: u64, srtt_ns: u64) -> Option<Reason> {
         self.silent = false;
@@ -386,7 +395,8 @@ impl Receiver {
         let covered = self.rcv_nxt - self.rcv_wup;
         let due = self.report(&e);
         if due.is_some() && self.is_own_code && order == Order::Fills && !window_grew {
-            // Linux, __tcp_ack_snd_check: unless two segments ask for it and the window moves with them.
+            // Linux, __tcp_ack_snd_check: only if two segments require an ACK and the window moves
+            // with them.
             let asks = covered > u64::from(self.rcv_mss) && self.window_now() >= self.wnd;
             if !self.above.is_empty() && !asks {
                 self.conn.count_duplicate();
@@ -395,13 +405,14 @@ impl Receiver {
         due
     }
 
-    /// Linux waits for the FIN of an application that closes, which carries the ACK of the peer's FIN, unless
-    /// more than a full segment is owed: the FIN counts as a byte (tcp_fin and __tcp_ack_snd_check).
+    /// Whether the ACK of the peer's FIN waits for this end's own FIN, which carries it: Linux does
+    /// if the application closes, unless more than a full segment is pending. The FIN counts as a
+    /// byte (tcp_fin and __tcp_ack_snd_check).
     fn awaits_own_fin(&self) -> bool {
         self.rcv_nxt == self.fin_at && self.rcv_nxt - self.rcv_wup < u64::from(self.rcv_mss)
     }
 
-    /// True once, when the application has read all and closes.
+    /// True once, when the application has read everything and closes.
     #[inline]
     pub fn takes_end(&mut self) -> bool {
         let is_end = self.read == self.fin_at;
@@ -412,7 +423,7 @@ impl Receiver {
         is_end
     }
 
-    /// Linux, tcp_measure_rcv_mss: what segments have been so far.
+    /// Updates the estimate of the peer's segment size (Linux, tcp_measure_rcv_mss).
     fn estimate_mss(&mut self, p: &Packet) {
         let each = p.segment_bytes();
         if each >= self.rcv_mss {
@@ -424,7 +435,7 @@ impl Receiver {
         }
     }
 
-    /// Where a segment lies in sequence space (RFC 9293, 3.10.7.4).
+    /// Position of a segment in sequence space (RFC 9293, 3.10.7.4).
     fn order_of(&self, p: &Packet) -> Order {
         let is_old = p.end() <= self.rcv_nxt && p.len > 0;
         let in_window = p.seq <= self.rcv_wup + self.wnd.max(1);
@@ -439,7 +450,7 @@ impl Receiver {
         }
     }
 
-    /// RFC 2883, 4: the part of a segment that had arrived before.
+    /// The part of a segment that had arrived before (RFC 2883, 4).
     fn find_copy(&self, p: &Packet) -> Option<(u64, u64)> {
         let has = |(start, end): (u64, u64)| start <= p.seq && p.end() <= end;
         let is_queued = p.seq > self.rcv_nxt && self.above.around(p.seq).is_some_and(has);
@@ -447,7 +458,7 @@ impl Receiver {
         (p.seq < end).then_some((p.seq, end))
     }
 
-    /// Keeps what is new of a segment. Returns true when the window's ceiling grew.
+    /// Stores the new part of a segment. Returns true when the maximum window grew.
     fn reassemble(&mut self, now: u64, p: &Packet, order: Order) -> bool {
         if p.len > 0 {
             self.copy = self.find_copy(p);
@@ -455,13 +466,13 @@ impl Receiver {
         match order {
             Order::Duplicate => false,
             Order::Hole => {
-                // A copy of data that is queued above the hole holds nothing new, but its ACK still
+                // A copy of data queued above the hole contains nothing new, but its ACK still
                 // reports the hole.
                 if p.len == 0 {
                     return false;
                 }
                 self.note_range(p);
-                // Its memory counts already if it is kept with the segment before it.
+                // If it is merged with the segment before it, its memory is counted there.
                 let follows = self.above.around(p.seq - 1).is_some_and(|(_, end)| end == p.seq);
                 let grew = !follows && self.sack && self.raise_ceiling(p);
                 self.above.insert(p.seq, p.end(), |_, _| {});
@@ -488,7 +499,7 @@ impl Receiver {
         }
     }
 
-    /// A segment is about to go into a range above a hole, or to begin one.
+    /// Records that a segment is about to extend or start a range above a hole.
     fn note_range(&mut self, p: &Packet) {
         let touched = self.above.around(p.seq - 1).or(self.above.around(p.end()));
         let holds = |at: u64| touched.is_some_and(|(start, end)| start <= at && at < end);
@@ -499,7 +510,8 @@ impl Receiver {
         self.newest_ranges[0] = p.seq;
     }
 
-    /// Linux, tcp_grow_window: by two segments for each, as far as there is room.
+    /// Raises the maximum window by two segments for each arrival, as far as there is room (Linux,
+    /// tcp_grow_window).
     fn raise_ceiling(&mut self, p: &Packet) -> bool {
         let room = self.free().min(self.first_clamp.unwrap_or(u64::MAX));
         let is_long = match self.cfg.socket {
@@ -514,13 +526,13 @@ impl Receiver {
         grows
     }
 
-    /// Since when a reader of limited rate has credit: for one buffer at most.
+    /// Start of the credit of a rate-limited reader: at most one buffer's worth.
     fn credit_since_ns(&self, now: u64, ns_per_byte: f64) -> u64 {
         let full = (self.buffer.window() as f64 * ns_per_byte) as u64;
         self.read_credit_ns.max(now.saturating_sub(full))
     }
 
-    /// How much the application may read at `now`.
+    /// Bytes that the application may read at `now`.
     pub fn readable(&self, now: u64) -> u64 {
         if self.cfg.reader_bps == 0 {
             return self.unread();
@@ -530,7 +542,7 @@ impl Receiver {
         (credit as u64).min(self.unread())
     }
 
-    /// Arms the reader after data arrived. True: it reads at once.
+    /// Schedules the reader after data arrived. True: it reads at once.
     pub fn wake_reader(&mut self, now: u64) -> bool {
         if self.unread() == 0 || self.reader_ns != NEVER {
             return false;
@@ -538,7 +550,7 @@ impl Receiver {
         let slow = if self.cfg.reader_bps == 0 {
             0
         } else {
-            // Wakes for half a buffer or what there is.
+            // Wakes for half a buffer, or for what there is.
             let bytes = self.unread().min(self.buffer.window() / 4).max(1);
             (bytes as f64 * 8e9 / self.cfg.reader_bps as f64) as u64 + 1
         };
@@ -550,7 +562,7 @@ impl Receiver {
         false
     }
 
-    /// The application reads `bytes`. Returns the ACK that is due then.
+    /// The application reads `bytes`. Returns the reason of the ACK that is then due.
     pub fn on_read(&mut self, now: u64, bytes: u64) -> Option<Reason> {
         if self.cfg.reader_bps > 0 {
             let ns_per_byte = 8e9 / self.cfg.reader_bps as f64;
@@ -576,7 +588,7 @@ impl Receiver {
         self.report(&e)
     }
 
-    /// Linux, tcp_rcv_space_adjust: a round is an RTT as data measured it.
+    /// Adjusts the buffer (Linux, tcp_rcv_space_adjust): a round is an RTT as measured from data.
     fn tune(&mut self, now: u64) {
         let rtt_us = self.rtt.of_data_us();
         if rtt_us == 0 || now / 1000 < self.tune_since_ns / 1000 + u64::from(rtt_us) {
@@ -594,7 +606,7 @@ impl Receiver {
         self.tune_since_ns = now;
     }
 
-    /// The ACK timer expired. Returns the ACK that is due.
+    /// The ACK timer expired. Returns the reason of the ACK that is due.
     pub fn on_deadline(&mut self, now: u64) -> Option<Reason> {
         self.deadline_ns = NEVER;
         self.waits_for_read = false;
@@ -608,8 +620,8 @@ impl Receiver {
         let wnd = self.window_now();
         let reports = self.sack && (self.copy.is_some() || !self.above.is_empty());
         let sack = reports.then(|| {
-            // RFC 2883, 4: a copy first; RFC 2018, 4: then the newest blocks, which segments that
-            // share this ACK may have made.
+            // A copy comes first (RFC 2883, 4), then the newest blocks (RFC 2018, 4), which may be
+            // from several segments that share this ACK.
             let mut blocks = Sack::with_capacity(SACK_BLOCKS);
             blocks.extend(self.copy);
             let newest = self.newest_ranges.iter().filter_map(|&at| self.above.around(at));
@@ -629,8 +641,8 @@ impl Receiver {
         }
     }
 
-    /// An ACK left; calls `latency` with the wait of each segment it covers. Where no data ever
-    /// came it acknowledges nothing, and the policy has nothing to learn from it.
+    /// Records an ACK that left; calls `latency` with the wait of each segment it covers. Before
+    /// any data has arrived it acknowledges nothing, and the policy is not told.
     #[inline]
     pub fn on_ack_sent(&mut self, now: u64, piggyback: bool, latency: impl FnMut(u64, u16)) {
         if !self.silent {
@@ -639,7 +651,7 @@ impl Receiver {
     }
 
     fn tell_ack_sent(&mut self, now: u64, piggyback: bool, mut latency: impl FnMut(u64, u16)) {
-        // It offered this window, so that another one now would offer the same.
+        // It offered this window, so that another one leaving now would offer the same.
         self.wnd = self.window_now();
         self.rcv_wup = self.rcv_nxt;
         self.copy = None;
@@ -656,7 +668,7 @@ impl Receiver {
         debug_assert_eq!(due, None, "an ACK that has just left is not due again");
     }
 
-    /// Data arrived that no ACK covered yet.
+    /// Whether data has arrived that no ACK covers yet.
     pub fn owes_ack(&self) -> bool {
         !self.unacked.is_empty()
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What is written down while a run goes on, and how it is summed up.
+//! Recording during a run, and its summary.
 
 use crate::receiver::Receiver;
 use crate::result::{FlowResult, GroupResult, Series, Trace};
@@ -8,7 +8,7 @@ use crate::stats::Times;
 use ackwise_core::{Policy, Reason};
 use std::collections::BTreeMap;
 
-/// Room for every reason of the core.
+/// Upper bound on the number of the core's reasons.
 const REASONS: usize = 64;
 
 pub struct GroupRecord {
@@ -53,9 +53,9 @@ struct TraceRecord {
     limit: usize,
 }
 
-// Few flows have a trace: what it takes stays out of the way of all others.
+// Few flows have a trace: keep its fields out of the way of all others.
 impl TraceRecord {
-    /// There is no room for one more, having so many.
+    /// Whether the trace has no room for one more point after `len`.
     fn is_full(&mut self, len: usize) -> bool {
         self.out.truncated |= len >= self.limit;
         len >= self.limit
@@ -96,7 +96,7 @@ impl TraceRecord {
 struct SeriesRecord {
     out: Series,
     last_delivered: u64,
-    /// RTTs measured in the current interval: how many, and their sum.
+    /// Number and sum of the RTTs measured in the current interval.
     rtts: u64,
     rtts_ns: u64,
     /// ACKs of the current interval by reason.
@@ -128,7 +128,7 @@ impl FlowRecord {
         }
     }
 
-    /// Data reached the receiving TCP.
+    /// Records data that reached the receiving TCP.
     #[inline]
     pub fn arrived(&mut self, now: u64, segments: u32) {
         self.segments_received += u64::from(segments);
@@ -157,7 +157,7 @@ impl FlowRecord {
         }
     }
 
-    /// A point of the time series.
+    /// Records a point of the time series.
     pub fn sample(&mut self, now: u64, tx: &Sender, rx: &Receiver, policy: Policy) {
         let Some(s) = &mut self.series else { return };
         let out = &mut s.out;

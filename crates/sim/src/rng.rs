@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-//! The one door through which chance enters: each user gets a stream of its own, named by the
-//! run's seed and the user's place, so that adding a flow does not shift another's numbers.
+//! The only source of randomness. Each user gets its own stream, identified by the run's seed and
+//! the user's id, so that adding a flow does not shift another flow's numbers.
 
 /// A deterministic stream of random numbers.
 #[derive(Clone, Debug)]
 pub struct Rng(fastrand::Rng);
 
 impl Rng {
-    /// `place` distinguishes the streams of one run.
+    /// The stream with the id `place` of the run with this seed.
     pub fn new(seed: u64, place: u64) -> Self {
-        // A full-period mix, so that neighbouring places are not neighbouring states.
+        // A full-period mix, so that neighbouring ids do not give neighbouring states.
         let mut z = seed ^ place.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
@@ -25,7 +25,7 @@ impl Rng {
         self.0.f64()
     }
 
-    /// Uniform on [0, max]; draws nothing when that is 0.
+    /// Uniform on [0, max]; draws nothing if `max` is 0.
     pub fn up_to(&mut self, max: u64) -> u64 {
         if max == 0 {
             0
@@ -34,7 +34,7 @@ impl Rng {
         }
     }
 
-    /// True with a chance of `ppm` in a million; draws nothing when it cannot be true.
+    /// True with a probability of `ppm` per million; draws nothing if that is 0.
     pub fn chance_ppm(&mut self, ppm: u32) -> bool {
         ppm > 0 && self.0.u32(0..1_000_000) < ppm
     }
@@ -49,7 +49,7 @@ impl Rng {
 mod tests {
     use super::*;
 
-    /// From an independent calculation of the mix and of wyrand in whole numbers.
+    /// Expected values are from an independent integer calculation of the mix and of wyrand.
     #[test]
     fn the_draws_of_a_seed_and_a_place_stay_what_they_are() {
         let mut rng = Rng::new(7, 1 << 42 | 3);

@@ -1,37 +1,39 @@
 // SPDX-License-Identifier: MIT
-//! The round-trip time as a receiver knows it, from the timestamps that data echoes and from how long a window of
-//! data takes (Linux 6.12, net/ipv4/tcp_input.c).
+//! A receiver's estimate of the RTT, from the timestamps that data echoes and from the time that a
+//! window of data takes (Linux 6.12, net/ipv4/tcp_input.c).
 
 /// Linux: timestamps count milliseconds (TCP_TS_HZ).
 const TICK_US: u32 = 1000;
 const TICK_NS: u64 = TICK_US as u64 * 1000;
-/// No longer one fits.
+/// Maximum measurable value.
 const MOST_TICKS: u32 = u32::MAX / 8 / TICK_US;
 
 pub struct RoundTrip {
-    /// 0: not known.
+    /// The estimate in microseconds; 0: unknown.
     pub us: u32,
-    /// The same as data measured it, in eighths; 0: not yet.
+    /// The estimate from data, in eighths of a microsecond; 0: none yet.
     eighths: u32,
-    /// What was echoed last, in ticks.
+    /// The timestamp last echoed, in ticks.
     echoed: Option<u64>,
-    /// The end of the window that is measured, and since when.
+    /// End of the window being measured, and its start time.
     window: Option<(u64, u64)>,
 }
 
 impl RoundTrip {
-    /// The sender's half of the connection measured it (`tcp_ack_rtt_us` in `linux/`); 0: it did not.
+    /// An estimate from the sending half's handshake (`tcp_ack_rtt_us` in `linux/`); 0: not
+    /// measured.
     pub fn of_handshake(ns: u64) -> Self {
         RoundTrip { us: (ns / 1000) as u32, eighths: 0, echoed: None, window: None }
     }
 
-    /// As data measured it (rcv_rtt_est); 0: not yet.
+    /// The estimate from data (rcv_rtt_est); 0: none yet.
     pub fn of_data_us(&self) -> u32 {
         self.eighths / 8
     }
 
-    /// A full segment echoes a time. tcp_rcv_rtt_measure_ts: the first to echo it counts, if the clocks tick
-    /// between; tcp_rcv_rtt_update: a shorter one counts at once, a longer one by an eighth.
+    /// Updates the estimate from the time that a full segment echoes. tcp_rcv_rtt_measure_ts: only
+    /// the first segment with this echo counts, if the clocks tick in between; tcp_rcv_rtt_update:
+    /// a smaller value counts at once, a larger one by an eighth.
     #[inline]
     pub fn measure(&mut self, now: u64, echo_ns: u64) {
         let echo = echo_ns / TICK_NS;
@@ -49,8 +51,8 @@ impl RoundTrip {
         }
     }
 
-    /// Data is in order up to `rcv_nxt`. tcp_rcv_rtt_measure: a window of it takes one RTT at least, so that only
-    /// a shorter time counts.
+    /// Updates the estimate when data is in order up to `rcv_nxt`. tcp_rcv_rtt_measure: a window of
+    /// data takes at least one RTT, so only a smaller value counts.
     #[inline]
     pub fn measure_window(&mut self, now: u64, rcv_nxt: u64, wnd_bytes: u64) {
         if let Some((end, since_ns)) = self.window {
@@ -62,7 +64,7 @@ impl RoundTrip {
         self.window = Some((rcv_nxt + wnd_bytes, now));
     }
 
-    /// Takes the first sample, and each that is shorter.
+    /// Accepts the first sample, and each smaller one.
     fn shorten(&mut self, sample_us: u32) -> bool {
         let is_shorter = self.eighths == 0 || sample_us * 8 < self.eighths;
         if is_shorter {
@@ -81,10 +83,10 @@ mod tests {
 
     #[test]
     fn an_echo_is_measured_in_whole_milliseconds() {
-        // tcp_rtt_tsopt_us: the difference of two clocks that tick once in a millisecond.
+        // tcp_rtt_tsopt_us: the difference of two clocks with a tick of one millisecond.
         let mut rtt = RoundTrip::of_handshake(21_659 * US);
         assert_eq!(rtt.us, 21_659);
-        // As on the lab's link `adsl`: 29.356 ms pass, and 30 ticks.
+        // Values of the lab's link `adsl`: 29.356 ms pass, and 30 ticks.
         rtt.measure(59_316 * US, 29_960 * US);
         assert_eq!(rtt.us, 30_000);
         rtt.measure(59_999 * US, 30_000 * US);

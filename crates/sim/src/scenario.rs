@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! The input of one simulation run: a resolved scenario, all numbers, units in names.
 //!
-//! A plan (links x workloads x policies x seeds) is resolved into scenarios by the caller; the
-//! engine knows no names of links or workloads. Unknown keys are refused.
+//! The caller resolves a plan (links x workloads x policies x seeds) into scenarios; the engine
+//! knows no names of links or workloads. Unknown keys are refused.
 //!
 //! Most keys are also keys of link and workload files: their doc comments are what users read in
 //! docs/plan-format.md, and remarks for this crate's readers are plain comments.
@@ -20,9 +20,9 @@ const RUN_MAX: u64 = 100_000 * S;
 const PPM_MAX: u64 = 1_000_000;
 const PACKETS_MAX: u64 = 10_000_000;
 const BUFFER_MAX: u64 = 1 << 32;
-/// Of a flow's bytes.
+/// Maximum number of a flow's bytes.
 const STREAM_MAX: u64 = 1 << 48;
-/// RFC 7323, 2.3.
+/// Maximum window (RFC 7323, 2.3).
 const WINDOW_MAX: u64 = 1 << 30;
 
 keys! {
@@ -199,8 +199,8 @@ choice! {
     }
 }
 
-/// Keys of a direction that belong to some disciplines only: what they say has no effect elsewhere,
-/// so they are refused there.
+/// Keys of a direction that apply to certain disciplines only: they have no effect with others, so
+/// they are refused there.
 pub const KEYS_OF_DISCIPLINES: &[(&str, &[Discipline])] = {
     use Discipline::*;
     &[
@@ -223,20 +223,20 @@ choice! {
     pub enum AckFilter {
         #[default]
         Off,
-        /// Of two redundant ACKs the older goes.
+        /// Drops the older of two redundant ACKs.
         On,
-        /// A redundant ACK goes.
+        /// Drops any redundant ACK.
         Aggressive,
     }
 }
 
 impl Discipline {
-    /// Pure ACKs have a queue of their own.
+    /// Whether pure ACKs have their own queue.
     pub fn separates(self) -> bool {
         matches!(self, Discipline::AckSeparation | Discipline::AckSeparationFilter)
     }
 
-    /// A newer pure ACK replaces an older one.
+    /// Whether a newer pure ACK replaces an older one.
     pub fn filters(self) -> bool {
         matches!(self, Discipline::AckFilter | Discipline::AckSeparationFilter)
     }
@@ -279,7 +279,8 @@ keys! {
 }
 
 keys! {
-    /// A packet by its place in the byte stream, so that it is the same one whenever it is sent.
+    /// A packet identified by its position in the byte stream, so that it is the same one whenever
+    /// it is sent.
     #[derive(Clone, Debug, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct Lose {
@@ -376,7 +377,7 @@ impl Default for HostSpec {
 }
 
 keys! {
-    /// What an application costs its processor.
+    /// Processor costs of an application.
     #[derive(Clone, Debug, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default)]
     pub struct Process {
@@ -465,7 +466,8 @@ keys! {
 }
 
 impl FlowGroup {
-    /// The hosts of published sources begin established, as their experiments do.
+    /// Whether connections start with a handshake. Hosts of published sources start established, as
+    /// in their experiments.
     pub(crate) fn opens_with_handshake(&self) -> bool {
         self.handshake && self.has_linux_ends()
     }
@@ -484,22 +486,22 @@ choice! {
         Reno,
         #[default]
         Cubic,
-        /// Rate-based, paced, in the manner of BBR.
+        /// Rate-based and paced, like BBR.
         Bbr,
     }
 }
 
 choice! {
-    /// How an ACK makes the congestion window grow.
+    /// Unit in which ACKs make the congestion window grow.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum Counting {
-        /// By the bytes acknowledged, without limit in slow start (Linux).
+        /// Acknowledged bytes, without a limit in slow start (Linux).
         #[default]
         Bytes,
-        /// By the bytes acknowledged, at most 2 SMSS for each ACK (RFC 3465, L = 2).
+        /// Acknowledged bytes, at most 2 SMSS per ACK (RFC 3465, L = 2).
         Bytes2smss,
-        /// One SMSS for each ACK, whatever it acknowledges (RFC 5681's oldest form).
+        /// One SMSS per ACK, whatever it acknowledges (RFC 5681's oldest form).
         Acks,
     }
 }
@@ -508,10 +510,10 @@ choice! {
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum Hystart {
-        /// HyStart as in Linux: CUBIC has it.
+        /// HyStart as in Linux, for CUBIC.
         #[default]
         Linux,
-        /// HyStart++, Reno and CUBIC alike.
+        /// HyStart++, for Reno and CUBIC.
         Rfc9406,
         Off,
     }
@@ -523,9 +525,9 @@ choice! {
     pub enum Nagle {
         /// A short segment waits while anything is unacknowledged.
         Bsd43,
-        /// As `bsd43`, but what is unsent decides, not what the window lets go: it waits while it is
-        /// less than a segment and no more than half of the peer's largest window (the rule as the
-        /// deadlock paper's figure 15.2 has it).
+        /// Like `bsd43`, but the unsent data decides, not the part that the window allows: it waits
+        /// while it is less than a segment and no more than half of the peer's largest window (the
+        /// rule in figure 15.2 of the deadlock paper).
         Unsent,
         /// A short segment waits while a short segment is unacknowledged (Linux).
         #[default]
@@ -540,7 +542,7 @@ choice! {
     pub enum SocketLayer {
         #[default]
         Linux,
-        /// 1024-byte clusters, output after each 4096 bytes copied (spec page 5).
+        /// 1024-byte clusters, with output after each 4096 bytes copied (spec page 5).
         Bsd43,
     }
 }
@@ -628,14 +630,15 @@ impl Default for SenderSpec {
 }
 
 impl SenderSpec {
-    /// Linux's limit (tcp_wmem): of memory, up to which its buffer grows; any other bounds payload.
+    /// Linux's limit (tcp_wmem) of the memory up to which its buffer grows; any other limit counts
+    /// payload.
     pub(crate) const LINUX_SEND_BUFFER_BYTES: u64 = 4 << 20;
 
     pub(crate) fn initial_window_bytes(&self, mss: u64) -> u64 {
         u64::from(self.initial_window_segments.max(1)) * mss
     }
 
-    /// The same on a host that allows a send buffer of at most `max_bytes`.
+    /// The same sender on a host that allows a send buffer of at most `max_bytes`.
     pub(crate) fn bounded(&self, max_bytes: Option<u64>) -> SenderSpec {
         let mut bounded = self.clone();
         if let Some(max_bytes) = max_bytes {
@@ -696,15 +699,16 @@ impl Default for ReceiverSpec {
     }
 }
 
-/// What Linux counts for a segment besides its payload: 2344 bytes for 1448.
+/// Memory that Linux counts for a segment in addition to its payload: 2344 bytes for 1448.
 pub(crate) const SEGMENT_MEMORY_BYTES: u64 = 896;
 impl ReceiverSpec {
-    /// A buffer that grows is memory, as Linux counts it (tcp_rmem); of a fixed one Linux doubles the size.
+    /// Whether the buffer counts memory as in Linux (tcp_rmem): a growing one does; for a fixed
+    /// one, Linux doubles the size.
     pub(crate) fn counts_memory(&self) -> bool {
         self.socket == SocketLayer::Linux && self.recv_buffer_max_bytes > self.recv_buffer_bytes
     }
 
-    /// The same on a host that allows a receive buffer of at most `max_bytes`.
+    /// The same receiver on a host that allows a receive buffer of at most `max_bytes`.
     pub(crate) fn bounded(&self, max_bytes: Option<u64>) -> ReceiverSpec {
         let mut bounded = self.clone();
         if let Some(max_bytes) = max_bytes {
@@ -729,7 +733,7 @@ pub enum AppSpec {
 }
 
 keys! {
-    /// Writes as fast as the socket takes it.
+    /// Writes as fast as the socket accepts.
     #[derive(Clone, Debug, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct Bulk {
@@ -740,7 +744,7 @@ keys! {
 }
 
 keys! {
-    /// The receiver of the data asks, the sender answers; one after another.
+    /// The data receiver sends a request and the data sender answers, one exchange after the other.
     #[derive(Clone, Debug, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct RequestResponse {
@@ -772,8 +776,8 @@ keys! {
 }
 
 keys! {
-    /// `writes` writes of `write_bytes` back to back make a message; the next message follows when
-    /// this one was delivered and `gap_ns` went by.
+    /// `writes` writes of `write_bytes` back to back form a message; the next message follows
+    /// `gap_ns` after this one was delivered.
     #[derive(Clone, Debug, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct OddWrites {
@@ -791,7 +795,7 @@ keys! {
 }
 
 keys! {
-    /// Flow sizes drawn from a bounded Pareto distribution (shape 1.2) of this mean.
+    /// Flow sizes drawn from a bounded Pareto distribution (shape 1.2) with this mean.
     #[derive(Clone, Debug, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct ParetoBulk {

@@ -1,46 +1,46 @@
 // SPDX-License-Identifier: MIT
-//! What captures of a run would show: every TCP packet as it passes a host or a router.
+//! Data for captures of a run: every TCP packet as it passes a host or a router.
 
 use crate::packet::{Flags, Packet, Sack};
 
 pub use crate::packet::Ecn;
 
-/// Where a packet passes.
+/// Place at which a packet passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// At the interface of the client's host: before receive offload and the processor.
+    /// The interface of the client's host, before receive offload and the processor.
     Client,
-    /// At that of the server's.
+    /// The interface of the server's host, before receive offload and the processor.
     Server,
     /// Between the server's access link and the shared link, if the path has access links: data to
-    /// the client is seen in front of the shared queue.
+    /// the client is seen before the shared queue.
     Router,
 }
 
-/// A connection that starts: with the SYN that its client sends, or established, as a handshake before it
-/// would have left it.
+/// A connection that starts: with the client's SYN, or established, in the state that a handshake
+/// would have left.
 #[derive(Clone, Debug)]
 pub struct Opened {
     pub flow: u32,
     pub time_ns: u64,
-    /// Its packets are to come.
+    /// Whether packets of a handshake follow.
     pub handshake: bool,
-    /// The client sends the data.
+    /// Whether the client sends the data.
     pub up: bool,
-    /// How long an empty segment takes to the client and to the server.
+    /// Transit time of an empty segment to the client and to the server.
     pub down_ns: u64,
     pub up_ns: u64,
-    /// As the MSS option has it: options of segments not taken off.
+    /// Value of the MSS option, without subtracting the options of segments.
     pub mss_bytes: u32,
     pub timestamps: bool,
     pub sack: bool,
-    /// Established with ECN.
+    /// Whether it is established with ECN.
     pub ecn: bool,
     pub client: End,
     pub server: End,
 }
 
-/// What an end offers at the start.
+/// Values offered by an end in its SYN.
 #[derive(Clone, Copy, Debug)]
 pub struct End {
     pub window_bytes: u64,
@@ -48,13 +48,13 @@ pub struct End {
     pub window_shift: Option<u32>,
 }
 
-/// One packet; sequence numbers count from the first byte of data.
+/// One packet; sequence numbers are relative to the first byte of data.
 #[derive(Clone, Debug)]
 pub struct Passed<'a> {
     pub time_ns: u64,
     pub place: Place,
     pub flow: u32,
-    /// Towards the client.
+    /// Whether it travels towards the client.
     pub down: bool,
     pub seq: u64,
     pub ack: u64,
@@ -71,7 +71,7 @@ pub struct Passed<'a> {
     pub sack: &'a [(u64, u64)],
 }
 
-/// Gets what passes, in order of time.
+/// Receives the packets in order of time.
 pub trait Tap {
     fn opened(&mut self, connection: &Opened);
     fn passed(&mut self, packet: &Passed);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What an arriving ACK does to a sender.
+//! A sender's processing of an arriving ACK.
 
 use super::recovery::LossState;
 use super::segment::{Departure, Tally};
@@ -9,36 +9,36 @@ use crate::congestion::{AckSample, DeliveryRate};
 use crate::packet::{Flags, Packet, SACK_BLOCKS};
 use crate::scenario::Recovery;
 
-/// What one ACK newly reported about the segments that were out.
+/// New information in one ACK about the outstanding segments.
 pub(super) struct News {
     pub sample: AckSample,
     pub prior_una: u64,
-    /// RTT of the first segment acknowledged that was sent once and not SACKed before.
+    /// RTT of the first acknowledged segment that was sent once and not SACKed before.
     pub clean_rtt_ns: Option<u64>,
-    /// The time echoed; 0: none.
+    /// The echoed timestamp; 0: none.
     pub echo_ns: u64,
-    /// Nothing was out of order before, nor is with this ACK.
+    /// Whether nothing was out of order before this ACK, nor is with it.
     pub in_order: bool,
-    /// It echoes congestion to a sender with data out.
+    /// Whether it echoes congestion to a sender with outstanding data.
     pub echoes: bool,
-    /// It moves neither SND.UNA nor the window and carries no data.
+    /// Whether it moves neither SND.UNA nor the window and carries no data.
     pub is_pure_duplicate: bool,
-    /// End of what D-SACK reported.
+    /// End of the range that D-SACK reported.
     pub dsacked_end: Option<u64>,
-    /// The lowest segment that one sent later has overtaken; u64::MAX: none.
+    /// The lowest segment overtaken by one sent later; u64::MAX: none.
     pub overtaken: u64,
-    /// The lowest segment newly delivered that was sent once; u64::MAX: none.
+    /// The lowest newly delivered segment that was sent once; u64::MAX: none.
     pub lowest_original: u64,
-    /// It newly SACKs data.
+    /// Whether it SACKs new data.
     pub sacks_data: bool,
     /// End of the highest segment SACKed before; 0: none.
     sacked_to: u64,
-    /// The segment sent last among those newly delivered.
+    /// The most recently sent of the newly delivered segments.
     newest: Option<Departure>,
-    /// A retransmitted segment is among those acknowledged.
+    /// Whether a retransmitted segment is among those acknowledged.
     retransmitted: bool,
-    /// When the highest of those acknowledged, and the lowest and the highest of those SACKed, left
-    /// that were sent once.
+    /// Send times of segments that were sent once: the highest one acknowledged, and the lowest and
+    /// the highest one SACKed.
     acked_sent_ns: Option<u64>,
     sacked_first_sent_ns: Option<u64>,
     sacked_sent_ns: Option<u64>,
@@ -77,11 +77,11 @@ impl News {
 }
 
 impl Sender {
-    /// An ACK (on its own or on data) arrived. Returns the round-trip time that is seen on the wire: of the first
-    /// segment it covers that was sent once and not reported before.
+    /// Processes an ACK (on its own or on data). Returns the RTT visible on the wire: that of the
+    /// first segment it covers that was sent once and not reported before.
     #[inline(always)]
     pub fn on_ack(&mut self, now: u64, p: &Packet) -> Option<u64> {
-        // RFC 9293, 3.10.7.4: old ACKs and those of data not sent are ignored.
+        // RFC 9293, 3.10.7.4: old ACKs and ACKs of unsent data are ignored.
         if p.ack < self.una || p.ack > self.nxt {
             return None;
         }
@@ -93,7 +93,7 @@ impl Sender {
         self.judge_ack(now, p, window_moved)
     }
 
-    /// It may say something of what is out.
+    /// Processes an ACK that may carry information about outstanding data.
     #[inline(never)]
     fn judge_ack(&mut self, now: u64, p: &Packet, window_moved: bool) -> Option<u64> {
         let mut news = News::new(self, p, now, window_moved);
@@ -113,13 +113,13 @@ impl Sender {
             None if self.restarts_timer(&news) => self.restart_timer(now),
             None => {}
         }
-        // Without SACK what waited behind a hole is not told from what did not (Karn, RFC 6298, 3).
+        // Without SACK, data that waited behind a hole cannot be distinguished (Karn, RFC 6298, 3).
         let is_clean = self.cfg.recovery == Recovery::Sack || !news.retransmitted;
         news.clean_rtt_ns.filter(|_| is_clean)
     }
 
-    /// Nothing is out and nothing is waited for: an ACK without SACK blocks brings a window at most. Each
-    /// segment of a download brings one such to the host that receives it.
+    /// Whether nothing is outstanding or expected: an ACK without SACK blocks changes at most the
+    /// window. Each segment of a download carries such an ACK to the host that receives it.
     #[inline(always)]
     fn is_at_rest(&self) -> bool {
         self.segments.is_empty()
@@ -129,14 +129,15 @@ impl Sender {
             && !self.cc.is_rate_based
     }
 
-    /// Nothing was reported or taken as lost, or sent again.
+    /// Whether no segment was reported, taken as lost, or retransmitted.
     pub(super) fn is_in_order(&self) -> bool {
         let Tally { sacked, lost, again, .. } = self.tally;
         self.loss_state == LossState::Open && sacked + lost + again == 0
     }
 
-    /// RFC 6298, 5.2 and 5.3: new data acknowledged restarts the timer. What was only SACKed does if it
-    /// left before the segment that blocks all others was sent again (Linux, tcp_clean_rtx_queue).
+    /// RFC 6298, 5.2 and 5.3: an ACK of new data restarts the timer. Newly SACKed data does so if
+    /// it left before the retransmission of the segment that blocks all others (Linux,
+    /// tcp_clean_rtx_queue).
     fn restarts_timer(&self, news: &News) -> bool {
         let sacked_earlier = || {
             let first = self.segments.front().map(|s| s.departure.sent_ns);
@@ -145,8 +146,8 @@ impl Sender {
         news.sample.acked_bytes > 0 || self.timer == Timer::Persist || sacked_earlier()
     }
 
-    /// RFC 9293, 3.10.7.4: SND.WND, here by its right edge, which never moves back (RFC 9293,
-    /// 3.8.6). Returns true when it moved.
+    /// Updates SND.WND (RFC 9293, 3.10.7.4), stored as its right edge, which never moves back (RFC
+    /// 9293, 3.8.6). Returns true when it moved.
     #[inline(always)]
     fn update_peer_window(&mut self, p: &Packet) -> bool {
         let right = p.ack + u64::from(p.wnd_bytes);
@@ -160,7 +161,7 @@ impl Sender {
         moved
     }
 
-    /// The state in front of this ACK.
+    /// Sample with the state before this ACK.
     fn sample_before(&self, now: u64) -> AckSample {
         AckSample {
             now_ns: now,
@@ -172,7 +173,7 @@ impl Sender {
         }
     }
 
-    /// RFC 9293, 3.10.7.4: advances SND.UNA and takes what it covers off the queue.
+    /// Advances SND.UNA and removes covered segments from the queue (RFC 9293, 3.10.7.4).
     fn take_cumulative(&mut self, ack: u64, news: &mut News) {
         let now = news.sample.now_ns;
         news.sample.acked_bytes = ack - self.una;
@@ -231,8 +232,8 @@ impl Sender {
         }
     }
 
-    /// RFC 6675, 4: Update(), the scoreboard of SACKed segments. From the lowest block up, so that what
-    /// lies below another was overtaken before this ACK.
+    /// Updates the scoreboard of SACKed segments (RFC 6675, 4: Update()), from the lowest block
+    /// upwards, so that a segment below another counts as overtaken before this ACK.
     fn take_sack(&mut self, p: &Packet, news: &mut News) {
         let mut blocks = [(0, 0); SACK_BLOCKS];
         let reported = p.sack.iter().flat_map(|blocks| blocks.iter());
@@ -254,7 +255,7 @@ impl Sender {
         let min_rtt_ns = self.min_rtt_ns;
         self.sacked.insert(start, end, |from, to| {
             let first = segments.partition_point(|s| s.seq < from);
-            // What was SACKed in one piece becomes one socket buffer (Linux, tcp_shift_skb_data).
+            // Data SACKed in one piece becomes one socket buffer (Linux, tcp_shift_skb_data).
             let mut follows_sacked = first > 0 && segments[first - 1].sacked;
             for seg in segments.iter_mut().skip(first) {
                 if seg.end() > to {
@@ -286,15 +287,15 @@ impl Sender {
         });
     }
 
-    /// RFC 6298: one measurement for each ACK that allows one; for congestion control also the RTT of
-    /// the newest segment (Linux, tcp_clean_rtx_queue and tcp_ack_update_rtt).
+    /// RFC 6298: one measurement for each ACK that allows one; for congestion control also the RTT
+    /// of the newest segment (Linux, tcp_clean_rtx_queue and tcp_ack_update_rtt).
     fn take_rtt(&mut self, news: &mut News) {
         let sample = &mut news.sample;
         let now = sample.now_ns;
         let mut newest_sent_ns = news.sacked_sent_ns.or(news.acked_sent_ns);
         if news.retransmitted {
-            // Karn's algorithm (RFC 6298, 3): data acknowledged with a retransmitted segment had
-            // waited for it. An echoed timestamp is not ambiguous (RFC 7323, 4).
+            // Karn's algorithm (RFC 6298, 3): data acknowledged together with a retransmitted
+            // segment had waited for it. An echoed timestamp is not ambiguous (RFC 7323, 4).
             let echo_ns = (news.echo_ns > 0).then_some(news.echo_ns);
             sample.rtt_ns = echo_ns.map(|sent_ns| now - sent_ns);
             newest_sent_ns = news.sacked_sent_ns.or(echo_ns);
@@ -305,7 +306,7 @@ impl Sender {
             if news.retransmitted { of_sacked_ns.or(sample.rtt_ns) } else { sample.rtt_ns.or(of_sacked_ns) };
         if let Some(rtt_ns) = measured_ns {
             self.measure(rtt_ns);
-            // RFC 6298, 5: the backed-off timeout stays until a measurement (so does Linux).
+            // RFC 6298, 5: the backed-off timeout stays until a measurement, also in Linux.
             self.backoff = 0;
         }
         if let Some(rtt_ns) = sample.newest_rtt_ns {
@@ -316,7 +317,7 @@ impl Sender {
         sample.nxt = self.nxt;
     }
 
-    /// RFC 6298, 2.2 to 2.4.
+    /// Updates SRTT, RTTVAR and RTO (RFC 6298, 2.2 to 2.4).
     pub(super) fn measure(&mut self, rtt_ns: u64) {
         if self.srtt_ns == 0 {
             self.srtt_ns = rtt_ns;
@@ -328,15 +329,15 @@ impl Sender {
         }
         let min_rto_ns = self.cfg.min_rto_ns;
         self.rto_ns = if min_rto_ns >= INITIAL_RTO_NS {
-            // RFC 6298, 2.4: the sum has the bound.
+            // RFC 6298, 2.4: the bound applies to the sum.
             (self.srtt_ns + 4 * self.rttvar_ns).clamp(min_rto_ns, MAX_RTO_NS)
         } else {
-            // Linux bounds the variance's part, not the sum, from below.
+            // Linux applies the lower bound to the variance term, not to the sum.
             (self.srtt_ns + (4 * self.rttvar_ns).max(min_rto_ns)).min(MAX_RTO_NS)
         };
     }
 
-    /// Counts what was delivered; the newest of it gives the delivery rate and marks the rounds.
+    /// Counts delivered data; its newest segment gives the delivery rate and marks the rounds.
     fn take_delivery(&mut self, news: &mut News) {
         let sample = &mut news.sample;
         if sample.delivered_bytes > 0 {
@@ -356,8 +357,9 @@ impl Sender {
         }
     }
 
-    /// The rate over the newest delivered segment's flight (draft-cheng-iccrg-delivery-rate-estimation, 3.3).
-    /// None: in less than an RTT it would be that of a burst (Linux, tcp_rate_gen).
+    /// The rate over the flight of the newest delivered segment
+    /// (draft-cheng-iccrg-delivery-rate-estimation, 3.3). None if it covers less than an RTT,
+    /// because it would be the rate of a burst (Linux, tcp_rate_gen).
     pub(super) fn delivery_rate(&mut self, now: u64, newest: &Departure) -> Option<DeliveryRate> {
         let delivered = self.delivered - newest.delivered;
         let passed_us = |since_ns: u64, until_ns: u64| (until_ns / 1000).saturating_sub(since_ns / 1000);
@@ -368,8 +370,8 @@ impl Sender {
         is_rate.then_some(DeliveryRate { bytes: delivered, interval_us, app_limited: newest.app_limited })
     }
 
-    /// RFC 5681, 2: a duplicate ACK carries no data, acknowledges nothing new and moves no window.
-    /// With SACK a moved window does not matter (RFC 6675, 2).
+    /// Counts a duplicate ACK (RFC 5681, 2), which carries no data, acknowledges nothing new and
+    /// moves no window. With SACK, the window may move (RFC 6675, 2).
     fn count_duplicate(&mut self, p: &Packet, window_moved: bool, acked_bytes: u64) {
         if acked_bytes > 0 {
             self.dupacks = 0;

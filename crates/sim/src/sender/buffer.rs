@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT
-//! The application's side of a sender: the send buffer and the socket layer that fills it.
+//! The application's interface to a sender: the send buffer, and the socket layer that fills it.
 
 use super::{Sender, NEVER};
 use crate::scenario::SocketLayer;
 
-/// Bytes of one application write in a bulk transfer: its last segment carries PSH (iperf3's size).
+/// Bytes of one write in a bulk transfer, whose last segment carries PSH (iperf3's size).
 const BULK_WRITE_BYTES: u64 = 128 * 1024;
-/// 4.3BSD (spec page 5): an mbuf cluster, and how much is copied before TCP output runs.
+/// 4.3BSD (spec page 5): size of an mbuf cluster, and bytes copied before TCP output runs.
 const CLUSTER_BYTES: u64 = 1024;
 const PIECE_BYTES: u64 = 4096;
 
-/// How long so many bytes take at this rate.
+/// Time that this many bytes take at this rate.
 fn transfer_ns(bytes: u64, bps: u64) -> u64 {
     (u128::from(bytes) * 8_000_000_000).div_ceil(bps.into()) as u64
 }
 
 impl Sender {
-    /// Bytes the application may write now.
+    /// Bytes that the application may write now.
     // [S4.5]
     pub fn room(&self) -> u64 {
         (self.una + self.buffer_bytes()).saturating_sub(self.written)
@@ -30,12 +30,12 @@ impl Sender {
         }
     }
 
-    /// The congestion window may have grown.
+    /// Grows the buffer with the congestion window.
     pub(super) fn grow_buffer(&mut self) {
         self.grown_bytes = self.grown_bytes.max(2 * self.cc.window.cwnd);
     }
 
-    /// The application writes one message; its end is pushed.
+    /// The application writes one message, whose end is pushed.
     pub fn write(&mut self, bytes: u64) {
         if self.sends_bursts {
             self.write_to_queue(bytes, true);
@@ -45,13 +45,13 @@ impl Sender {
         self.pushes.push_back(self.written);
     }
 
-    /// Bytes that a bulk writer up to `limit` puts into a Linux socket if it runs at this time.
+    /// Bytes that a bulk writer up to `limit` writes into a Linux socket if it runs now.
     pub fn fillable(&self, limit: u64) -> u64 {
         if let Some(piece) = self.fillable_piece(limit) {
             return piece;
         }
         let room = self.room().min(limit.saturating_sub(self.written));
-        // The writer is woken when a third of the buffer is free (sk_stream_write_space).
+        // The writer wakes when a third of the buffer is free (sk_stream_write_space).
         let at_end = self.written + room == limit;
         if self.written > self.una && !at_end && room < self.buffer_bytes() / 3 {
             return 0;
@@ -59,8 +59,8 @@ impl Sender {
         room
     }
 
-    /// A bulk writer fills the buffer as the socket layer lets it, with `most` bytes at most.
-    /// Returns true if TCP output has to run (again) and more may be written after it.
+    /// A bulk writer fills the buffer as far as the socket layer allows, with at most `most` bytes.
+    /// Returns true if TCP output has to run (again) and more may be written afterwards.
     pub fn fill(&mut self, now: u64, limit: u64, most: u64) -> bool {
         match self.cfg.socket {
             SocketLayer::Linux => {
@@ -97,8 +97,8 @@ impl Sender {
         }
     }
 
-    /// The 4.3BSD writer's next step: a chunk of at most 4096 bytes, in whole clusters unless it
-    /// is the last. Returns true when one is in the buffer and TCP output has to run.
+    /// The 4.3BSD writer's next step: a chunk of at most 4096 bytes, in whole clusters unless it is
+    /// the last. Returns true when a chunk is in the buffer and TCP output has to run.
     // [S5.3]
     fn copy_piece(&mut self, now: u64, limit: u64) -> bool {
         if let Some((bytes, done_ns)) = self.copying {
@@ -117,7 +117,7 @@ impl Sender {
             return false;
         }
         let piece = room.min(PIECE_BYTES);
-        // Less than a cluster of room is not used.
+        // Room of less than a cluster is not used.
         let bytes = if room == left { piece } else { piece - piece % cluster };
         if self.cfg.copy_bps == 0 {
             self.written += bytes;
@@ -127,19 +127,19 @@ impl Sender {
         false
     }
 
-    /// When the piece that is being copied into the send buffer will be there.
+    /// Time at which the chunk being copied will be in the send buffer.
     pub fn copied_ns(&self) -> u64 {
         self.copying.map_or(NEVER, |(_, done_ns)| done_ns)
     }
 
-    /// The input routine ends with TCP output; the writer that waits for room runs later. So a short segment
-    /// that an ACK released leaves alone in 4.3BSD (spec page 5, class I), and in Linux a burst is judged by
-    /// what was written before.
+    /// Whether output runs before the writer that waits for room: input processing ends with TCP
+    /// output. Therefore a short segment released by an ACK leaves alone in 4.3BSD (spec page 5,
+    /// class I), and in Linux a burst depends only on data written before.
     pub fn sends_before_the_writer_wakes(&self) -> bool {
         self.cfg.socket == SocketLayer::Bsd43 || self.sends_bursts
     }
 
-    /// A bulk writer fills the buffer at once, not in pieces with output after each.
+    /// Whether a bulk writer fills the buffer at once, not in pieces with output after each.
     pub fn may_fill_in_turns(&self) -> bool {
         self.cfg.socket == SocketLayer::Linux
     }

@@ -1,39 +1,41 @@
 // SPDX-License-Identifier: MIT
-//! Linux sends in bursts: a socket buffer holds several segments and is split below TCP (TSO, GSO). As
-//! net/ipv4/tcp_output.c of Linux 6.12 does, the last segment of a burst is pushed, and what would be
-//! only part of a burst waits for the next ACK if that comes soon.
+//! Linux sends in bursts: a socket buffer holds several segments and is split below TCP (TSO, GSO).
+//! As in net/ipv4/tcp_output.c of Linux 6.12, the last segment of a burst is pushed, and a partial
+//! burst waits for the next ACK if that is expected soon.
 
 use super::socket::{Head, MOST_BYTES};
 use super::Sender;
 use crate::congestion::BURST_OF_TWO_FROM;
 use crate::scenario::{Nagle, Recovery, SenderSpec, SocketLayer};
 
-/// A burst is what leaves in this part of a second at the pacing rate (sk_pacing_shift), ...
+/// A burst is the data sent in this fraction of a second at the pacing rate (sk_pacing_shift), ...
 const SECOND_SHARE: f64 = 1024.0;
-/// ... with a short RTT more, the whole at most and half as much for each 512 us (tcp_tso_rtt_log), ...
+/// ... more with a short RTT: up to a whole maximum burst, halved for each 512 us
+/// (tcp_tso_rtt_log), ...
 const RTT_STEP_NS: u64 = 512_000;
-/// ... and so many segments at least (tcp_min_tso_segs).
+/// ... and at least this many segments (tcp_min_tso_segs).
 const LEAST_SEGMENTS: u64 = 2;
-/// Part of a burst waits for an ACK expected within this time, and only so long after data left
-/// (tcp_tso_should_defer), ...
+/// A partial burst waits for an ACK expected within this time, and only for this time after data
+/// last left (tcp_tso_should_defer), ...
 const SOON_NS: u64 = 1_000_000;
-/// ... unless it is this part of the window (tcp_tso_win_divisor).
+/// ... unless it is at least this fraction of the window (tcp_tso_win_divisor).
 const WINDOW_SHARE: u64 = 3;
 
-/// What leaves together.
+/// Segments that leave together.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Burst {
-    /// What is still to leave.
+    /// Bytes that have not left yet.
     left_bytes: u64,
-    /// Its first segment is the next.
+    /// Whether its first segment is the next to leave.
     begins: bool,
-    /// It has several segments, or its end was pushed.
+    /// Whether it has several segments, or its end was pushed.
     psh: bool,
-    /// When data left last.
+    /// Time at which data last left.
     sent_ns: u64,
 }
 
-/// Senders of published sources send single segments, and Nagle's rule was for these.
+/// Whether this sender sends bursts. Senders of published sources send single segments, for which
+/// Nagle's rule was made.
 pub(super) fn sends_bursts(cfg: &SenderSpec) -> bool {
     let has_own_rule = matches!(cfg.nagle, Nagle::Minshall | Nagle::Off);
     cfg.socket == SocketLayer::Linux && cfg.recovery == Recovery::Sack && has_own_rule
@@ -49,13 +51,14 @@ impl Sender {
         self.burst.left_bytes
     }
 
-    /// Linux, tcp_write_xmit: takes the next burst from the socket buffers. False: nothing may leave.
+    /// Takes the next burst from the socket buffers (Linux, tcp_write_xmit). False: nothing may
+    /// leave.
     pub(super) fn begin_burst(&mut self, now: u64) -> bool {
         if self.queue.has_sent_its_one() || self.pacer_waits(now) {
             return false;
         }
         let mss = self.mss;
-        // tcp_cwnd_test: half of the window at most, and one segment always.
+        // tcp_cwnd_test: at most half of the window, and always one segment.
         let room = if self.bytes_in_flight() == 0 { self.window().max(mss) } else { self.window_room() };
         if room < mss {
             return false;
@@ -85,7 +88,7 @@ impl Sender {
         true
     }
 
-    /// Linux, tcp_mss_split_point.
+    /// Length of the burst's part that may leave (Linux, tcp_mss_split_point).
     fn split_point(&self, head: Head, quota: u64) -> u64 {
         let room = self.peer_room();
         if quota <= room && !head.is_last {
@@ -102,11 +105,11 @@ impl Sender {
         }
     }
 
-    /// A segment of new data leaves. Returns whether it begins a socket buffer, and whether it has PSH (Linux,
-    /// __tcp_transmit_skb: the last of several).
+    /// Takes a segment of new data from the burst. Returns whether it begins a socket buffer, and
+    /// whether it has PSH (Linux, __tcp_transmit_skb: the last of several).
     pub(super) fn take_from_burst(&mut self, now: u64, len: u64) -> (bool, bool) {
         if self.burst.left_bytes == 0 {
-            // Judged alone.
+            // A single segment.
             let psh = self.queue.take(len) || self.nxt + len == self.written;
             self.burst.sent_ns = now;
             return (true, psh);
@@ -116,17 +119,17 @@ impl Sender {
         (begins, self.burst.left_bytes == 0 && self.burst.psh)
     }
 
-    /// The segment that left was the last of its burst.
+    /// Whether the segment that left was the last of its burst.
     pub(super) fn ends_burst(&self) -> bool {
         self.burst.left_bytes == 0
     }
 
-    /// All that may leave has left.
+    /// Ends the burst when everything that may leave has left.
     pub(super) fn end_burst(&mut self) {
         self.burst.left_bytes = 0;
     }
 
-    /// Linux, tcp_tso_autosize.
+    /// Size of a full burst (Linux, tcp_tso_autosize).
     fn full_burst_bytes(&self) -> u64 {
         let rate = self.cc.pacing_rate();
         let paced = rate.unwrap_or_else(|| self.cc.window.pacing_rate(self.srtt_ns.max(1))) / SECOND_SHARE;
@@ -146,7 +149,7 @@ impl Sender {
         self.wnd_right.saturating_sub(self.nxt)
     }
 
-    /// Linux, tcp_tso_should_defer: true if data that may leave waits for the next ACK.
+    /// Whether data that may leave waits for the next ACK (Linux, tcp_tso_should_defer).
     fn defers_burst(&mut self, now: u64, head: Head, most: u64) -> bool {
         if self.loss_state.repairs() || now > self.burst.sent_ns + SOON_NS {
             return false;

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
-//! D-SACK (RFC 2883): the receiver reports what arrived twice.
+//! D-SACK (RFC 2883): the receiver's reports of data that arrived twice.
 
 use super::ack::News;
 use super::Sender;
 use crate::packet::Packet;
 
 impl Sender {
-    /// Takes the report, if the first SACK block is one (RFC 2883, 4; Linux, tcp_check_dsack): below the
-    /// cumulative ACK, or within the second block. More copies than retransmissions are the network's.
+    /// Processes the report, if the first SACK block is one (RFC 2883, 4; Linux, tcp_check_dsack):
+    /// below the cumulative ACK, or within the second block. Copies beyond the number of
+    /// retransmissions are the network's.
     pub(super) fn take_dsack(&mut self, p: &Packet, news: &mut News) {
         let mut blocks = p.sack.iter().flat_map(|blocks| blocks.iter().copied());
         let Some((start, end)) = blocks.next() else { return };
@@ -32,7 +33,7 @@ impl Sender {
         }
     }
 
-    /// Of segments that are not yet acknowledged.
+    /// Processes a report on segments that are not acknowledged yet.
     fn take_dsack_above(&mut self, start: u64, end: u64, news: &mut News) {
         let first = self.segments.partition_point(|s| s.seq < start);
         for segment in self.segments.iter_mut().skip(first).take_while(|s| s.end() <= end) {

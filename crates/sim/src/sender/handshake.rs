@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: MIT
-//! The three-way handshake at one end (RFC 9293, 3.5): a SYN that is sent again until it is answered, and
-//! what its answer measures.
+//! The three-way handshake at one end (RFC 9293, 3.5): a SYN that is repeated until it is answered,
+//! and the RTT that its answer measures.
 
 use super::timers::Timer;
 use super::{Sender, INITIAL_RTO_NS, MAX_RTO_NS, NEVER};
 
-/// Linux (tcp_syn_linear_timeouts): only after so many timeouts of a SYN does the next one double. That
-/// of a SYN-ACK doubles each time (reqsk_timeout).
+/// Linux (tcp_syn_linear_timeouts): only after this many timeouts of a SYN does the next one
+/// double. The timeout of a SYN-ACK doubles each time (reqsk_timeout).
 const LINEAR_TIMEOUTS: u32 = 4;
-/// Linux (tcp_init_transfer, RFC 5681, 3.1): a SYN sent again so often leaves a window of one segment.
+/// Linux (tcp_init_transfer, RFC 5681, 3.1): after this many repetitions of the SYN, the window is
+/// one segment.
 const RESENT_TOO_OFTEN: u32 = 2;
-/// The timeout doubles this often at most: its bound is reached before.
+/// Maximum number of doublings of the timeout: its bound is reached before.
 const MAX_DOUBLINGS: u32 = 7;
 
-/// How far an end is (RFC 9293, 3.3.2).
+/// State of an end (RFC 9293, 3.3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Opening {
     Listen,
@@ -35,12 +36,13 @@ impl Sender {
         self.opening == Opening::Established
     }
 
-    /// The SYN that left last was not the first.
+    /// Whether the latest SYN was a repetition.
     pub fn syn_was_resent(&self) -> bool {
         self.syn.resent > 0
     }
 
-    /// A SYN leaves: one that asks (`SynSent`) or one that answers (`SynReceived`), the first or another.
+    /// A SYN leaves, initially or repeated: from the end that opens (`SynSent`) or from the one
+    /// that answers (`SynReceived`).
     pub fn send_syn(&mut self, now: u64, opening: Opening) {
         if self.opening == opening {
             self.syn.resent += 1;
@@ -55,8 +57,8 @@ impl Sender {
         self.timer_ns = now + (INITIAL_RTO_NS << doublings).min(MAX_RTO_NS);
     }
 
-    /// The SYN of this end is acknowledged by a packet that echoes `echo_ns` (0: nothing). Returns the
-    /// round trip that it measured.
+    /// The SYN of this end is acknowledged by a packet that echoes `echo_ns` (0: nothing). Returns
+    /// the measured RTT.
     pub fn on_syn_acknowledged(&mut self, now: u64, echo_ns: u64) -> Option<u64> {
         // Karn's algorithm (RFC 6298, 3); an echoed timestamp is not ambiguous (RFC 7323, 4).
         let sent_ns = match self.syn.resent {
@@ -66,7 +68,7 @@ impl Sender {
         let rtt_ns = sent_ns.map(|sent_ns| now - sent_ns);
         self.timer = Timer::Off;
         self.timer_ns = NEVER;
-        // Linux, tcp_try_undo_spurious_syn: the first one had arrived.
+        // Linux, tcp_try_undo_spurious_syn: the first SYN had arrived.
         let is_spurious = echo_ns > 0 && echo_ns == self.syn.first_sent_ns;
         if self.syn.resent >= RESENT_TOO_OFTEN && !is_spurious {
             self.cc.window.cwnd = self.mss;
@@ -75,7 +77,7 @@ impl Sender {
         rtt_ns
     }
 
-    /// From here on data may leave.
+    /// Allows data to leave.
     pub(super) fn establish(&mut self, now: u64, rtt_ns: Option<u64>) {
         self.opening = Opening::Established;
         self.delivered_ns = now;

@@ -1,29 +1,30 @@
 // SPDX-License-Identifier: MIT
-//! After a pause the window says less about the path: it is halved for each RTO without data, down to the initial
-//! one (RFC 2861; RFC 5681, 4.1, goes there at once). As in Linux 6.12 with tcp_slow_start_after_idle
-//! (tcp_slow_start_after_idle_check, tcp_cwnd_restart).
+//! Idle restart: after a pause the window is outdated, so it is halved for each RTO without data,
+//! down to the initial window (RFC 2861; RFC 5681, 4.1, reduces it at once). As in Linux 6.12 with
+//! tcp_slow_start_after_idle (tcp_slow_start_after_idle_check, tcp_cwnd_restart).
 
 use super::recovery::LossState;
 use super::Sender;
 use crate::congestion::JIFFY_NS;
 
-/// Linux measures pauses by its clock of jiffies: messages that leave about an RTO apart are no pause.
+/// Jiffies between two times. Linux measures pauses in jiffies: messages about an RTO apart are no
+/// pause.
 pub(super) fn jiffies_between(from_ns: u64, now: u64) -> u64 {
     now / JIFFY_NS - from_ns / JIFFY_NS
 }
 
 impl Sender {
-    /// Linux, __tcp_set_rto: rounded up.
+    /// RTO in jiffies, rounded up (Linux, __tcp_set_rto).
     pub(super) fn rto_jiffies(&self) -> u64 {
         self.rto_ns.div_ceil(JIFFY_NS)
     }
 
-    /// A window that was not used is no longer believed: Linux's senders, but for rate-based ones.
+    /// Whether an unused window expires: for Linux's senders, except rate-based ones.
     pub(super) fn forgets_unused_window(&self) -> bool {
         self.sends_bursts && !self.cc.is_rate_based
     }
 
-    /// Nothing is out, and new data is about to leave.
+    /// Called when nothing is outstanding and new data is about to leave.
     // [RFC 2861, 3.2 (a)]
     pub(super) fn restart_after_idle(&mut self, now: u64) {
         let (mut left, rto) = (jiffies_between(self.last_sent_ns, now), self.rto_jiffies());

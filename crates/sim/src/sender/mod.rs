@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-//! The sending half of an endpoint: what may leave now, what was lost, when to give up waiting.
+//! The sending half of an endpoint: the data that may leave, loss detection, and timeouts.
 //!
-//! `ack` follows an arriving ACK; `rack` finds losses, `recovery` reduces the window for them, and `undo` and
-//! `frto` take that back; `idle` reduces it after a pause, `ecn` for an echo; `output` chooses the next segment,
-//! `timers` waits and `tail_probe` asks for an ACK; `burst` sends several segments at once and `window_use`
-//! judges whether the window limits; `buffer` is the application's side; `handshake` comes before all of it.
+//! `ack` processes an arriving ACK; `rack` detects losses, `recovery` reduces the window for them,
+//! and `undo` and `frto` reverse that; `idle` reduces the window after a pause, `ecn` for an echo;
+//! `output` chooses the next segment, `timers` handles timeouts and `tail_probe` requests an ACK;
+//! `burst` groups segments and `window_use` determines whether the window limits; `buffer` is the
+//! interface to the application; `handshake` precedes all of it.
 
 mod ack;
 mod buffer;
@@ -49,10 +50,10 @@ use undo::Undo;
 use window_use::WindowUse;
 
 pub const NEVER: u64 = u64::MAX;
-/// The RTO before the first RTT measurement.
+/// RTO before the first RTT measurement.
 // "the sender SHOULD set RTO <- 1 second" [RFC 6298, 2.1]
 const INITIAL_RTO_NS: u64 = 1_000_000_000;
-/// RFC 6298, 2.5 allows a maximum of at least 60 s; Linux takes 120 s.
+/// Linux's maximum RTO; RFC 6298, 2.5 allows a maximum of 60 s or more.
 const MAX_RTO_NS: u64 = 120_000_000_000;
 
 /// Counters of one sender.
@@ -65,24 +66,24 @@ pub struct Counters {
 
 pub struct Sender {
     cfg: SenderSpec,
-    /// As `cfg` says: kept here, as every segment asks for it.
+    /// Copy of `cfg`'s property, because every segment needs it.
     sends_bursts: bool,
     pub mss: u64,
     pub opening: Opening,
     syn: Syn,
     pub una: u64,
     pub nxt: u64,
-    /// End of what the application wrote.
+    /// End of the data that the application wrote.
     pub written: u64,
-    /// The send buffer, if it grows: for the largest congestion window so far.
+    /// Size of a growing send buffer, for the largest congestion window so far.
     grown_bytes: u64,
     /// End of the stream, once known: the last segment carries FIN.
     pub fin_at: u64,
-    /// Being copied into the send buffer: bytes, and when they are there.
+    /// Data being copied into the send buffer: bytes, and completion time.
     copying: Option<(u64, u64)>,
-    /// Ends of writes, for PSH (Linux) in order.
+    /// Ends of writes, in order, for PSH (Linux).
     pushes: VecDeque<u64>,
-    /// A bulk writer was interrupted in the middle of a write.
+    /// Whether a bulk writer was interrupted in the middle of a write.
     writes_on: bool,
     queue: SendQueue,
     segments: VecDeque<Segment>,
@@ -92,13 +93,13 @@ pub struct Sender {
     undo: Undo,
     frto: Frto,
     pub ecn: Ecn,
-    /// This ACK showed that a segment was lost.
+    /// Whether this ACK showed that a segment was lost.
     newly_lost: bool,
-    /// Lost segments wait: what was taken as lost may have arrived.
+    /// Whether lost segments wait, because presumably lost data may have arrived.
     holds_lost: bool,
-    /// Copies that D-SACK reported.
+    /// Number of copies that D-SACK reported.
     copies_reported: u64,
-    /// No lost segment waits for retransmission below.
+    /// No lost segment below this sequence number waits for retransmission.
     resend_from: u64,
     loss_state: LossState,
     prr: Prr,
@@ -116,20 +117,20 @@ pub struct Sender {
     backoff: u32,
     timer: Timer,
     pub timer_ns: u64,
-    /// New data left: the timer starts again when all has left that may leave now.
+    /// New data left: the timer restarts when everything that may leave now has left.
     sent_restarts_timer: bool,
     tail_probe: Option<TailProbe>,
-    /// The congestion window does not hold it back.
+    /// A tail-loss probe that is due; the congestion window does not hold it back.
     due_probe: Option<DueProbe>,
     burst: Burst,
     window_use: WindowUse,
-    /// Pacing: the next segment leaves no earlier.
+    /// Earliest departure of the next segment, by pacing.
     pub pace_ns: u64,
     pace_waits: bool,
     delivered: u64,
     delivered_ns: u64,
     first_sent_ns: u64,
-    /// When data left last, for the first time or again.
+    /// Time at which data last left, new or retransmitted.
     last_sent_ns: u64,
     app_limited_until: u64,
     round_end: u64,
@@ -137,8 +138,8 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// `wnd`: the peer's window before its first ACK. `rtt_ns`: as a handshake measured it that came
-    /// before; None: it is still to come.
+    /// `wnd`: the peer's window before its first ACK. `rtt_ns`: RTT of an earlier handshake; None:
+    /// the handshake is still to come.
     pub fn new(cfg: &SenderSpec, mss: u64, wnd: u64, rtt_ns: Option<u64>, now: u64, rng: Rng) -> Self {
         let mut s = Sender {
             cfg: cfg.clone(),
@@ -207,7 +208,7 @@ impl Sender {
         self.nxt - self.una
     }
 
-    /// The estimate that RFC 6675, 4, calls `pipe`: bytes in the network.
+    /// Estimate of bytes in the network, `pipe` in RFC 6675, 4.
     pub fn bytes_in_flight(&self) -> u64 {
         (self.outstanding() + self.tally.again).saturating_sub(self.tally.sacked + self.tally.lost)
     }
@@ -217,13 +218,13 @@ impl Sender {
         self.sacked.highest().max(self.una)
     }
 
-    /// FlightSize (RFC 5681, 2), as a loss halves it. Data that piled up above a hole lost again and
-    /// again is not in flight: the window bounds it.
+    /// FlightSize (RFC 5681, 2), which a loss halves. Data that accumulated above a repeatedly lost
+    /// hole is not in flight: the window bounds it.
     fn flight(&self) -> Flight {
         Flight { bytes: self.outstanding().min(self.cc.window.cwnd), end: self.nxt, mss: self.mss }
     }
 
-    /// Data waits that could not be sent, for whatever reason.
+    /// Whether data waits that could not be sent, for any reason.
     pub fn has_unsent(&self) -> bool {
         self.written > self.nxt
     }
@@ -238,12 +239,12 @@ impl Sender {
         self.rto_ns
     }
 
-    /// Everything written is acknowledged.
+    /// Whether everything written is acknowledged.
     pub fn is_done(&self) -> bool {
         self.una == self.written
     }
 
-    /// The sums kept on the way against the segments; in debug builds, at each loss.
+    /// In debug builds, compares the running sums with the segments at each loss.
     #[cfg(debug_assertions)]
     fn check(&self) {
         let sum = |f: fn(&Segment) -> bool| -> u64 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! TCP output: which segment may leave now.
+//! TCP output: the choice of the next segment.
 
 use super::recovery::LossState;
 use super::segment::{Departure, Segment};
@@ -9,15 +9,15 @@ use super::{Sender, NEVER};
 use crate::congestion::{Restart, Window};
 use crate::scenario::{Nagle, Recovery};
 
-/// Least share of the peer's largest window that a segment cut off by the window fills (rule
-/// `unsent`): the share that the window must slide before the receiver reports it.
+/// Minimum share of the peer's largest window that a segment cut off by the window must fill (rule
+/// `unsent`): the share by which the window must slide before the receiver reports it.
 const USABLE_PERCENT: u64 = 35;
 
-/// Linux (tcp_update_skb_after_send) begins to pace with so many segments, and makes up for half of a burst
-/// that leaves late.
+/// Linux (tcp_update_skb_after_send) starts to pace after this many segments, and catches up half
+/// of a burst that leaves late.
 const UNPACED_SEGMENTS: u64 = 10;
 
-/// A segment that leaves.
+/// A departing segment.
 #[derive(Clone, Copy, Debug)]
 pub struct Outgoing {
     pub seq: u64,
@@ -25,13 +25,13 @@ pub struct Outgoing {
     pub psh: bool,
     pub fin: bool,
     pub is_retransmission: bool,
-    /// A queue may mark it (RFC 3168, 6.1.5: new data only).
+    /// Whether it is ECN-capable (RFC 3168, 6.1.5: new data only).
     pub is_ect: bool,
     pub cwr: bool,
 }
 
 impl Sender {
-    /// False: `next_segment` has nothing to judge.
+    /// False: `next_segment` has nothing to send.
     #[inline]
     pub fn has_output(&self) -> bool {
         self.written != self.nxt
@@ -41,7 +41,7 @@ impl Sender {
             || self.owes_space_check()
     }
 
-    /// How much was written, and whether that is all.
+    /// End of the data written so far, and whether that is all.
     pub fn end_written(&self) -> (u64, bool) {
         (self.written, self.written == self.fin_at)
     }
@@ -77,7 +77,7 @@ impl Sender {
         self.segments.len().checked_sub(1).map(|last| self.resend(now, last))
     }
 
-    /// The next lost segment that no retransmission is out for.
+    /// The next lost segment without a retransmission in flight.
     #[inline(always)]
     fn next_lost(&mut self) -> Option<usize> {
         if self.tally.lost == 0 || self.holds_lost {
@@ -98,7 +98,7 @@ impl Sender {
         found
     }
 
-    /// Whether so many more bytes fit into the congestion window; one segment always does.
+    /// Whether this many more bytes fit into the congestion window; one segment always does.
     fn fits_window(&self, len: u64) -> bool {
         let in_flight = self.bytes_in_flight();
         in_flight == 0 || in_flight + len <= self.window()
@@ -114,12 +114,12 @@ impl Sender {
         }
     }
 
-    /// Retransmits the segment at this place, if it may leave.
+    /// Retransmits the segment at this index, if it may leave.
     #[cold]
     fn send_again(&mut self, now: u64, at: usize) -> Option<Outgoing> {
         let len = u64::from(self.segments[at].len);
-        // RFC 5681, 3.2, step 3; RFC 6582, 3.2, step 3: the one segment that duplicates or a partial
-        // ACK ask for leaves whatever the window.
+        // RFC 5681, 3.2, step 3; RFC 6582, 3.2, step 3: the segment requested by duplicates or a
+        // partial ACK leaves whatever the window.
         let in_fast_recovery = matches!(self.loss_state, LossState::FastRecovery { .. });
         let is_asked_for = self.cfg.recovery == Recovery::Newreno && in_fast_recovery;
         if !(self.fits_window(len) || is_asked_for) || !self.pace(now, len) {
@@ -170,7 +170,7 @@ impl Sender {
         }
         let open = self.wnd_right.saturating_sub(self.nxt);
         if self.sends_bursts && self.due_probe != Some(DueProbe::NewData) {
-            // What the peer's window cuts off is judged alone (below).
+            // A segment cut off by the peer's window is judged separately (below).
             if self.burst_goes_on() || open >= self.mss.min(unsent) {
                 return self.send_burst(now);
             }
@@ -197,7 +197,7 @@ impl Sender {
         Some(self.send_new(now, len, is_last))
     }
 
-    /// The next segment of the burst that leaves, or the first of another.
+    /// The next segment of the current burst, or the first of another.
     fn send_burst(&mut self, now: u64) -> Option<Outgoing> {
         if !self.burst_goes_on() && !self.begin_burst(now) {
             return None;
@@ -206,8 +206,8 @@ impl Sender {
         Some(self.send_new(now, len, self.nxt + len == self.fin_at))
     }
 
-    /// New data is about to leave, and nothing is out.
-    // Apart, so that `send_new` can be inlined.
+    /// Handles idle restart: new data is about to leave, and nothing is outstanding.
+    // Out of line, so that `send_new` can be inlined.
     #[cold]
     fn restart(&mut self, now: u64) {
         self.restart_after_idle(now);
@@ -224,7 +224,8 @@ impl Sender {
         if self.outstanding() == 0 {
             self.restart(now);
         }
-        // The last segment of a burst or of a write is pushed, and whatever empties the buffer.
+        // The last segment of a burst or of a write is pushed, and so is one that empties the
+        // buffer.
         let (begins_buffer, mut psh) = if self.sends_bursts {
             self.take_from_burst(now, len)
         } else {
@@ -269,11 +270,11 @@ impl Sender {
         Outgoing { seq, len: len as u32, psh, fin, is_retransmission: false, is_ect, cwr }
     }
 
-    /// RFC 1122, 4.2.3.4: may a segment shorter than the MSS leave?
+    /// Whether a segment shorter than the MSS may leave (RFC 1122, 4.2.3.4).
     // [S5.4]
     pub(super) fn short_may_leave(&self, len: u64, unsent: u64) -> bool {
         if self.cfg.nagle == Nagle::Unsent {
-            // What the window cuts off leaves only when it is worth it (RFC 813, 4).
+            // A segment cut off by the window leaves only when it is worthwhile (RFC 813, 4).
             let worth_it = len == unsent || 100 * len >= USABLE_PERCENT * self.wnd_max;
             let enough = unsent >= self.mss || 2 * unsent > self.wnd_max;
             return self.outstanding() == 0 || (enough && worth_it);
@@ -291,7 +292,7 @@ impl Sender {
         }
     }
 
-    /// None: all may leave at once.
+    /// Pacing rate in bytes per second; None: no pacing.
     fn pacing_rate(&self) -> Option<f64> {
         self.cc.pacing_rate().or_else(|| {
             let paces = self.cfg.pacing && self.srtt_ns > 0;
@@ -299,18 +300,18 @@ impl Sender {
         })
     }
 
-    /// The pacer holds back (Linux, tcp_pacing_check).
+    /// Whether the pacer holds back (Linux, tcp_pacing_check).
     pub(super) fn pacer_waits(&mut self, now: u64) -> bool {
         self.pace_waits = now < self.pace_ns && self.pacing_rate().is_some();
         self.pace_waits
     }
 
-    /// Takes the pacing credit for so many bytes that leave together.
+    /// Takes the pacing credit for this many bytes that leave together.
     pub(super) fn pace(&mut self, now: u64, bytes: u64) -> bool {
         self.pacing_rate().map_or(true, |rate| self.pace_at(rate, now, bytes))
     }
 
-    /// Takes the pacing credit for what leaves together; false: it waits until `pace_ns`.
+    /// Takes the pacing credit for bytes that leave together; false: they wait until `pace_ns`.
     fn pace_at(&mut self, rate: f64, now: u64, bytes: u64) -> bool {
         if now < self.pace_ns {
             self.pace_waits = true;
@@ -329,7 +330,7 @@ impl Sender {
         true
     }
 
-    /// When the pacer lets the next segment go, if that is what output waits for.
+    /// Time at which the pacer releases the next segment, if output waits for it.
     pub fn pace_wake_ns(&self) -> u64 {
         if self.pace_waits {
             self.pace_ns

@@ -1,45 +1,46 @@
 // SPDX-License-Identifier: MIT
 //! Loss detection by time (RACK, RFC 8985) as in Linux 6.12 (net/ipv4/tcp_recovery.c): a segment is
-//! lost if one that left later has arrived and the reordering window has passed since.
+//! lost if a segment sent later has arrived and the reordering window has passed since.
 
 use super::recovery::DUP_THRESH;
 use super::segment::Segment;
 use super::Sender;
 use std::collections::VecDeque;
 
-/// The reordering window is this part of the shortest RTT (RFC 8985, 6.2, step 4), ...
+/// The reordering window is this fraction of the minimum RTT (RFC 8985, 6.2, step 4), ...
 const WINDOW_RTT_SHARE: u64 = 4;
-/// ... once more after each round trip with a spurious retransmission, so often at most, ...
+/// ... increased once after each round trip with a spurious retransmission, at most this many
+/// times, ...
 const MOST_STEPS: u64 = 255;
-/// ... until so many recoveries had none (TCP_RACK_RECOVERY_THRESH).
+/// ... until this many recoveries had none (TCP_RACK_RECOVERY_THRESH).
 const RECOVERIES_KEPT: u32 = 16;
-/// Linux waits at least this much longer than the window (TCP_TIMEOUT_MIN_US).
+/// Minimum extra wait of Linux beyond the window (TCP_TIMEOUT_MIN_US).
 const TIMER_SLACK_NS: u64 = 2_000_000;
-/// Segments by which Linux believes the path to reorder at most (tcp_max_reordering).
+/// Maximum reordering in segments that Linux assumes (tcp_max_reordering).
 const MOST_REORDERING: u64 = 300;
 
-/// What is known of order and time on the path.
+/// State of order and time on the path.
 #[derive(Clone, Debug)]
 pub struct Rack {
-    /// Of the segment sent last among those delivered: when it left, where it ends.
+    /// Send time and end of the most recently sent of the delivered segments.
     sent_ns: u64,
     end: u64,
     /// RTT of the segment delivered last.
     rtt_ns: u64,
-    /// Something was delivered since losses were looked for.
+    /// Whether anything was delivered since the last search for losses.
     advanced: bool,
-    /// Segments by which one was overtaken; a loss is believed at once after as many SACKs.
+    /// Reordering extent in segments; a loss is assumed at once after as many SACKs.
     pub reordering: u64,
     pub reordering_seen: bool,
     steps: u64,
     recoveries_left: u32,
-    /// D-SACK reported a spurious retransmission, and what had been delivered when the last such
+    /// Whether D-SACK reported a spurious retransmission, and bytes delivered when the last such
     /// report counted.
     dsack_seen: bool,
     delivered_at_step: u64,
-    /// All below that were sent once are judged.
+    /// All segments below that were sent once are judged.
     judged_below: u64,
-    /// Retransmissions in the order they left: sequence number and time.
+    /// Retransmissions in order of departure: sequence number and time.
     resent: VecDeque<(u64, u64)>,
 }
 
@@ -63,12 +64,12 @@ impl Default for Rack {
 }
 
 impl Rack {
-    /// RFC 8985, 6.2, steps 1 and 2: this segment has been delivered.
+    /// RFC 8985, 6.2, steps 1 and 2: records a delivered segment.
     pub fn deliver(&mut self, now: u64, segment: &Segment, min_rtt_ns: u64) {
         let sent_ns = segment.departure.sent_ns;
         let rtt_ns = now - sent_ns;
         if segment.retransmitted && rtt_ns < min_rtt_ns {
-            // It is the original that arrived.
+            // The original arrived, not the retransmission.
             return;
         }
         self.advanced = true;
@@ -79,24 +80,24 @@ impl Rack {
         }
     }
 
-    /// A segment left once more.
+    /// Records a retransmission.
     pub fn resend(&mut self, seq: u64, now: u64) {
         self.resent.push_back((seq, now));
     }
 
-    /// Losses are looked for with the next ACK, whatever it delivers.
+    /// Makes the next ACK search for losses, whatever it delivers.
     pub fn look_again(&mut self, una: u64) {
         self.advanced = true;
         self.judged_below = una;
     }
 
-    /// D-SACK reported a retransmission as spurious.
+    /// Records that D-SACK reported a retransmission as spurious.
     pub fn note_spurious(&mut self) {
         self.dsack_seen |= self.reordering_seen;
     }
 
-    /// RFC 8985, 6.2, step 4, once a round trip: `sent_after` had been delivered when the newest
-    /// segment of this ACK left, `delivered` has by now.
+    /// RFC 8985, 6.2, step 4, once per round trip. `sent_after`: bytes delivered when the newest
+    /// segment of this ACK left; `delivered`: bytes delivered now.
     pub fn adapt(&mut self, sent_after: u64, delivered: u64) {
         if sent_after < self.delivered_at_step {
             self.dsack_seen = false;
@@ -116,17 +117,17 @@ impl Rack {
         self.steps
     }
 
-    /// A recovery ended that was needed.
+    /// Records the end of a recovery that was needed.
     pub fn end_recovery(&mut self) {
         self.recoveries_left = self.recoveries_left.saturating_sub(1);
     }
 
-    /// A recovery turned out to be spurious.
+    /// Records that a recovery was spurious.
     pub fn keep_window(&mut self) {
         self.recoveries_left = (self.recoveries_left + 1).min(RECOVERIES_KEPT);
     }
 
-    /// `low` was overtaken by data up to `high` (RFC 8985, 6.2, step 3).
+    /// Records that data up to `high` overtook `low` (RFC 8985, 6.2, step 3).
     pub fn note_reordering(&mut self, low: u64, high: u64, mss: u64) {
         if low >= high {
             return;
@@ -136,7 +137,7 @@ impl Rack {
         self.reordering_seen = true;
     }
 
-    /// A timeout came although enough was SACKed: reordering is not what delays (tcp_enter_loss).
+    /// Lowers the reordering extent: a timeout came although enough was SACKed (tcp_enter_loss).
     pub fn doubt_reordering(&mut self) {
         self.reordering = self.reordering.min(DUP_THRESH.into());
     }
@@ -145,15 +146,15 @@ impl Rack {
         (sent_ns, end) < (self.sent_ns, self.end)
     }
 
-    /// Until when a segment sent then may still arrive.
+    /// Time until which a segment sent then may still arrive.
     pub fn patience_ends_ns(&self, sent_ns: u64, window_ns: u64) -> u64 {
         sent_ns + self.rtt_ns + window_ns
     }
 }
 
 impl Sender {
-    /// Linux, tcp_rack_reo_wnd: without reordering on this path as many SACKs as RFC 5681 asks for
-    /// duplicates, or a recovery, are enough.
+    /// The reordering window (Linux, tcp_rack_reo_wnd). If the path has not reordered, it is 0 in a
+    /// recovery, or once there are as many SACKs as RFC 5681 requires duplicates.
     fn reordering_window_ns(&self) -> u64 {
         if !self.rack.reordering_seen {
             let enough = self.tally.sacked_segments >= self.rack.reordering;
@@ -164,7 +165,7 @@ impl Sender {
         (self.min_rtt_ns / WINDOW_RTT_SHARE).saturating_mul(self.rack.steps).min(self.srtt_ns)
     }
 
-    /// Marks lost segments after an ACK. Returns how long until the next may be lost.
+    /// Marks lost segments after an ACK. Returns the time until the next may be lost.
     pub(super) fn detect_losses_by_ack(&mut self, now: u64) -> Option<u64> {
         if !std::mem::take(&mut self.rack.advanced) {
             return None;
@@ -187,7 +188,7 @@ impl Sender {
             let mut end = segment.end();
             at += 1;
             if segment.sacked {
-                // What was SACKed in one piece is passed over at once.
+                // Skips data SACKed in one piece.
                 end = self.sacked.around(segment.seq).map_or(end, |(_, joined)| joined);
                 at = self.segments.partition_point(|s| s.seq < end);
             } else if !segment.lost && !segment.retransmitted {

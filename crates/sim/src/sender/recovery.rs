@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT
-//! Loss recovery: when it begins and ends, and how the window is reduced meanwhile (RFC 6582,
-//! RFC 6937). With SACK `rack` says what is lost, and `undo` what was not.
+//! Loss recovery: its start and end, and the window's reduction in between (RFC 6582, RFC 6937).
+//! With SACK, `rack` determines losses, and `undo` spurious ones.
 
 use super::ack::News;
 use super::Sender;
 use crate::congestion::AckSample;
 use crate::scenario::Recovery;
 
-/// RFC 5681, 3.2: duplicate ACKs that show a loss.
+/// Number of duplicate ACKs that show a loss (RFC 5681, 3.2).
 pub(super) const DUP_THRESH: u32 = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LossState {
     Open,
-    /// Congestion was echoed (RFC 3168): the window shrinks until more than this is acknowledged (Linux,
-    /// TCP_CA_CWR).
+    /// Congestion was echoed (RFC 3168): the window shrinks until more than this is acknowledged
+    /// (Linux, TCP_CA_CWR).
     Echoed {
         until: u64,
     },
@@ -29,25 +29,25 @@ pub enum LossState {
 }
 
 impl LossState {
-    /// A loss is being repaired.
+    /// Whether a loss is being repaired.
     pub fn repairs(self) -> bool {
         matches!(self, LossState::FastRecovery { .. } | LossState::Timeout { .. })
     }
 }
 
-/// Proportional rate reduction (RFC 6937): recovery is clocked by what arrives, so that a large
-/// loss is not answered by a burst.
+/// Proportional rate reduction (RFC 6937): arrivals clock the recovery, so that a large loss does
+/// not cause a burst.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Prr {
-    /// The window when recovery began; RFC 6937 takes what was outstanding (RecoverFS).
+    /// Window at the start of recovery; RFC 6937 uses the outstanding data (RecoverFS).
     pub prior_cwnd: u64,
     pub delivered: u64,
     pub sent: u64,
 }
 
 impl Sender {
-    /// What an ACK means for loss recovery and the congestion window. Returns how long until a segment
-    /// may be lost that is not yet.
+    /// Processes an ACK for loss recovery and the congestion window. Returns the time until another
+    /// segment may be lost.
     pub(super) fn recover(&mut self, news: &mut News) -> Option<u64> {
         self.resend_from = self.resend_from.max(self.una);
         if self.cfg.recovery == Recovery::Sack {
@@ -59,7 +59,7 @@ impl Sender {
         }
     }
 
-    /// Linux, tcp_fastretrans_alert and tcp_cong_control.
+    /// Recovery with SACK (Linux, tcp_fastretrans_alert and tcp_cong_control).
     fn recover_with_sack(&mut self, news: &mut News) -> Option<u64> {
         self.newly_lost = false;
         self.holds_lost = false;
@@ -120,7 +120,8 @@ impl Sender {
         self.end_recovery();
     }
 
-    /// Linux, tcp_process_loss. True: new data is to leave instead of what is taken as lost.
+    /// Progress after a timeout (Linux, tcp_process_loss). True: new data is to leave instead of
+    /// presumably lost data.
     fn leave_timeout(&mut self, until: u64, news: &News) -> bool {
         let is_undone = news.sample.acked_bytes > 0 && self.undo_timeout(news.echo_ns);
         if is_undone {
@@ -138,7 +139,7 @@ impl Sender {
         sends_new
     }
 
-    /// The window for this ACK.
+    /// Sets the window for this ACK.
     fn follow_with_sack(&mut self, sample: &mut AckSample) {
         match self.loss_state {
             _ if self.cc.is_rate_based => {
@@ -155,21 +156,21 @@ impl Sender {
         }
     }
 
-    /// Linux, tcp_may_raise_cwnd: by what was delivered, in order only while the path is not known to
-    /// reorder.
+    /// Grows the window by the delivered data; if the path is known to reorder, out-of-order data
+    /// counts, too (Linux, tcp_may_raise_cwnd).
     fn grow_window(&mut self, sample: &mut AckSample) {
         if sample.acked_bytes == 0 && self.rack.reordering <= DUP_THRESH.into() {
             return;
         }
         if self.loss_state != LossState::Open {
-            // Slow start after a timeout: what is in flight is what the window allows.
+            // Slow start after a timeout: the window allows what is in flight.
             sample.window_limited = true;
         }
         self.cc.on_ack(&AckSample { acked_bytes: sample.delivered_bytes, ..*sample });
         self.window_use.since_ns = sample.now_ns;
     }
 
-    /// Linux, tcp_rack_reo_timeout: the reordering window of a segment is over.
+    /// The reordering window of a segment has passed (Linux, tcp_rack_reo_timeout).
     pub(super) fn recover_late(&mut self, now: u64) {
         self.newly_lost = false;
         self.holds_lost = false;
@@ -181,7 +182,7 @@ impl Sender {
         }
     }
 
-    /// RFC 5681, 3.2, and RFC 6582; or a timeout only.
+    /// Recovery without SACK: RFC 5681, 3.2, and RFC 6582; or a timeout only.
     fn recover_with_duplicates(&mut self, sample: &mut AckSample) {
         match self.loss_state {
             LossState::Open if self.cfg.recovery == Recovery::Newreno && self.dupacks == DUP_THRESH => {
@@ -191,7 +192,7 @@ impl Sender {
             LossState::Open => self.cc.on_ack(sample),
             LossState::FastRecovery { until } if self.una >= until => self.leave_newreno(sample),
             LossState::FastRecovery { .. } => self.stay_in_newreno(sample),
-            // Only Linux's sender, with SACK, has ECN.
+            // Only Linux's sender, which uses SACK, has ECN.
             LossState::Echoed { .. } => {}
             LossState::Timeout { until } => {
                 if self.una >= until {
@@ -210,7 +211,7 @@ impl Sender {
         }
     }
 
-    /// RFC 5681, 3.2, steps 2 and 3; RFC 6675, 5, step 4.
+    /// Enters fast recovery (RFC 5681, 3.2, steps 2 and 3; RFC 6675, 5, step 4).
     fn enter_fast_recovery(&mut self) {
         #[cfg(debug_assertions)]
         self.check();
@@ -218,7 +219,7 @@ impl Sender {
         self.remember_window();
         self.counters.fast_recoveries += 1;
         let until = match self.loss_state {
-            // Linux, tcp_enter_recovery: one reduction in a window of data.
+            // Linux, tcp_enter_recovery: only one reduction per window of data.
             LossState::Echoed { until } => {
                 self.undo.forbid();
                 until
@@ -272,14 +273,15 @@ impl Sender {
         }
     }
 
-    /// NewReno counts segments that left the network by growing the window (RFC 5681, 3.2); with
-    /// SACK the bytes in flight are known.
+    /// Whether the window is inflated: NewReno counts segments that left the network by growing the
+    /// window (RFC 5681, 3.2); with SACK the bytes in flight are known.
     fn inflates_window(&self) -> bool {
         self.cfg.recovery == Recovery::Newreno && !self.cc.is_rate_based
     }
 
-    /// The window for this ACK: RFC 6937, 3.1, as Linux has it (tcp_cwnd_reduction). Below ssthresh
-    /// what arrived leaves again, and one segment more if SND.UNA moved and nothing else was lost.
+    /// Sets the window for this ACK as in RFC 6937, 3.1, in Linux's form (tcp_cwnd_reduction).
+    /// Below ssthresh, as much leaves as arrived, plus one segment if SND.UNA moved and nothing
+    /// else was lost.
     // [D-30]
     fn reduce_window(&mut self, sample: &AckSample, newly_lost: bool) {
         if self.cc.is_rate_based {

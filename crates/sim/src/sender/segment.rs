@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! The segments that are out, and what is known of each.
+//! The outstanding segments and their state.
 
-/// When a segment left, and what had been delivered by then: its delivery rate is measured from
-/// here (draft-cheng-iccrg-delivery-rate-estimation, 3.2).
+/// Departure of a segment, with the bytes delivered by then, from which its delivery rate is
+/// measured (draft-cheng-iccrg-delivery-rate-estimation, 3.2).
 #[derive(Clone, Copy, Debug)]
 pub struct Departure {
     pub sent_ns: u64,
@@ -15,7 +15,7 @@ pub struct Departure {
 /// Linux's timestamps count milliseconds.
 const TIMESTAMP_NS: u64 = 1_000_000;
 
-/// The time echoed (0: none) is that of a segment that left before (RFC 7323).
+/// Whether the echoed time (0: none) belongs to a segment sent before `sent_ns` (RFC 7323).
 pub fn is_earlier(echo_ns: u64, sent_ns: u64) -> bool {
     echo_ns > 0 && echo_ns / TIMESTAMP_NS < sent_ns / TIMESTAMP_NS
 }
@@ -24,16 +24,16 @@ pub fn is_earlier(echo_ns: u64, sent_ns: u64) -> bool {
 pub struct Segment {
     pub seq: u64,
     pub len: u32,
-    /// Of its last transmission.
+    /// Departure of its last transmission.
     pub departure: Departure,
     pub sacked: bool,
     pub lost: bool,
     pub retransmitted: bool,
-    /// A retransmission of it is in flight.
+    /// Whether a retransmission of it is in flight.
     pub again_in_flight: bool,
     pub psh: bool,
     pub fin: bool,
-    /// The first of a socket buffer.
+    /// Whether it is the first of a socket buffer.
     pub begins_buffer: bool,
 }
 
@@ -42,9 +42,9 @@ pub struct Tally {
     pub sacked: u64,
     pub sacked_segments: u64,
     pub lost: u64,
-    /// Retransmitted, the retransmission in flight.
+    /// Retransmitted bytes whose retransmission is in flight.
     pub again: u64,
-    /// Socket buffers.
+    /// Number of socket buffers.
     pub buffers: u64,
 }
 
@@ -53,17 +53,17 @@ impl Segment {
         self.seq + u64::from(self.len)
     }
 
-    /// The retransmission that left then is in flight.
+    /// Whether the retransmission that left then is in flight.
     pub fn is_out_again(&self, sent_ns: u64) -> bool {
         self.again_in_flight && !self.sacked && self.departure.sent_ns == sent_ns
     }
 
-    /// It was sent again although it arrived: the time echoed is earlier.
+    /// Whether its retransmission was spurious: the echoed time is earlier.
     pub fn is_spurious(&self, echo_ns: u64) -> bool {
         self.retransmitted && is_earlier(echo_ns, self.departure.sent_ns)
     }
 
-    /// Its retransmission, if there is one, is no longer in flight.
+    /// Records that its retransmission, if any, is no longer in flight.
     pub fn recall(&mut self, tally: &mut Tally) {
         if self.again_in_flight {
             self.again_in_flight = false;
@@ -71,14 +71,14 @@ impl Segment {
         }
     }
 
-    /// It begins a socket buffer, or goes on with the one before.
+    /// Makes it begin a socket buffer, or continue the previous one.
     pub fn begin_buffer(&mut self, begins: bool, tally: &mut Tally) {
         tally.buffers += u64::from(begins);
         tally.buffers -= u64::from(self.begins_buffer);
         self.begins_buffer = begins;
     }
 
-    /// Taken as lost, and so is a retransmission of it; not when it was SACKed.
+    /// Marks it as lost, together with a retransmission of it; not if it was SACKed.
     pub fn lose(&mut self, tally: &mut Tally) {
         self.recall(tally);
         if !self.lost && !self.sacked {
@@ -87,7 +87,7 @@ impl Segment {
         }
     }
 
-    /// It has arrived above a hole. A copy of what was not lost is still on its way.
+    /// Marks it as arrived above a hole. A copy of a segment that was not lost is still in flight.
     pub fn sack(&mut self, tally: &mut Tally) {
         if self.lost {
             self.recall(tally);

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT
-//! The send queue of a Linux socket (net/ipv4/tcp.c, tcp_sendmsg_locked; tcp_input.c, tcp_new_space): a writer
-//! fills buffers of many segments, which output splits, and waits when their memory is used up. The memory
-//! grows with the congestion window.
+//! The send queue of a Linux socket (net/ipv4/tcp.c, tcp_sendmsg_locked; tcp_input.c,
+//! tcp_new_space): a writer fills buffers of many segments, which output splits, and waits when
+//! their memory is used up. The memory grows with the congestion window.
 
 use super::Sender;
 use crate::scenario::{SenderSpec, SEGMENT_MEMORY_BYTES};
 use std::collections::VecDeque;
 
-/// A bulk writer asks for so many at once.
+/// Size of a bulk writer's system call.
 const CALL_BYTES: u64 = 256 << 10;
-/// Payload of a buffer at most (sk_gso_max_size).
+/// Maximum payload of a buffer (sk_gso_max_size).
 pub(super) const MOST_BYTES: u64 = 65_536 - 257;
-/// Memory of a segment on its own, besides its payload (tcp_sndbuf_expand): options, headers and what the
-/// kernel keeps of a packet, rounded up to a power of two, and its descriptor.
+/// Memory of a separate segment in addition to its payload (tcp_sndbuf_expand): options, headers
+/// and the kernel's overhead per packet, rounded up to a power of two, and its descriptor.
 const HEADERS_BYTES: u64 = 12 + 256 + 320;
 const DESCRIPTOR_BYTES: u64 = 256;
-/// The memory is that of so many windows, and of BBR's (bbr_sndbuf_expand).
+/// The memory suffices for this many windows, and for more with BBR (bbr_sndbuf_expand), ...
 const WINDOWS: u64 = 2;
 const WINDOWS_OF_BBR: u64 = 3;
-/// Of at least so many segments (TCP_INIT_CWND).
+/// ... of at least this many segments (TCP_INIT_CWND).
 const LEAST_SEGMENTS: u64 = 10;
 
 /// Data that was written and has not left.
@@ -31,20 +31,20 @@ struct Buffer {
 #[derive(Clone, Debug, Default)]
 pub struct SendQueue {
     buffers: VecDeque<Buffer>,
-    /// Memory that the socket may use (sk_sndbuf).
+    /// Maximum memory of the socket (sk_sndbuf).
     limit_bytes: u64,
-    /// What is left of the call in which the writer is; None: it is in none.
+    /// Remaining bytes of the writer's current call; None: it is in none.
     call_left: Option<u64>,
-    /// The writer found no room (SOCK_NOSPACE), ...
+    /// Whether the writer found no room (SOCK_NOSPACE), ...
     pub is_full: bool,
-    /// ... and sleeps until it has.
+    /// ... and whether it sleeps until there is room.
     sleeps: bool,
-    /// All up to here was pushed (pushed_seq).
+    /// End of the pushed data (pushed_seq).
     pushed_to: u64,
-    /// Output is asked for one burst (tcp_push_one), which has left.
+    /// Whether output was asked for a single burst (tcp_push_one), which has left.
     one_only: bool,
     one_left: bool,
-    /// An ACK came: the writer may find room.
+    /// Whether an ACK arrived, so that the writer may find room.
     ack_came: bool,
 }
 
@@ -52,7 +52,7 @@ pub struct SendQueue {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
     pub bytes: u64,
-    /// It may still be filled.
+    /// Whether it may still be filled.
     pub is_last: bool,
 }
 
@@ -61,7 +61,7 @@ impl SendQueue {
         self.buffers.front().map(|head| Head { bytes: head.bytes, is_last: self.buffers.len() == 1 })
     }
 
-    /// tcp_grow_skb: the next burst takes from the buffer behind.
+    /// Extends the next burst with data from the following buffer (tcp_grow_skb).
     pub(super) fn grow_head(&mut self, to_bytes: u64) {
         if self.buffers.len() < 2 || self.buffers[0].bytes >= to_bytes {
             return;
@@ -75,7 +75,7 @@ impl SendQueue {
         }
     }
 
-    /// So much leaves. Returns whether the end of it was pushed.
+    /// Removes departing bytes. Returns whether their end was pushed.
     pub(super) fn take(&mut self, bytes: u64) -> bool {
         let mut left = bytes;
         while let Some(head) = self.buffers.front_mut() {
@@ -93,7 +93,7 @@ impl SendQueue {
         false
     }
 
-    /// No more leaves in this run of output.
+    /// Whether no more may leave in this run of output.
     #[inline]
     pub(super) fn has_sent_its_one(&self) -> bool {
         self.one_left
@@ -113,24 +113,24 @@ impl SendQueue {
 }
 
 impl Sender {
-    /// Linux's send buffer, which no plan bounds otherwise.
+    /// Whether it is Linux's send buffer without another bound from the plan.
     fn autotunes(&self) -> bool {
         let has_default = self.cfg.send_buffer_bytes == SenderSpec::LINUX_SEND_BUFFER_BYTES;
         self.sends_bursts && has_default && !self.cfg.send_buffer_grows
     }
 
-    /// tcp_xmit_size_goal: half of the largest window that the peer offered.
+    /// Size of a full buffer: half of the peer's largest window (tcp_xmit_size_goal).
     fn full_buffer_bytes(&self) -> u64 {
         (MOST_BYTES.min(self.wnd_max / 2) / self.mss).max(1) * self.mss
     }
 
-    /// sk_wmem_queued.
+    /// Memory in use (sk_wmem_queued).
     fn memory_bytes(&self) -> u64 {
         let buffers = self.queue.buffers.len() as u64 + self.tally.buffers;
         self.written - self.una + buffers * SEGMENT_MEMORY_BYTES
     }
 
-    /// tcp_sndbuf_expand.
+    /// Grows the socket's memory (tcp_sndbuf_expand).
     pub(super) fn grow_socket_memory(&mut self) {
         let each = (self.mss + HEADERS_BYTES).next_power_of_two() + DESCRIPTOR_BYTES;
         let window = self.cc.window.cwnd / self.mss;
@@ -140,8 +140,8 @@ impl Sender {
         self.queue.limit_bytes = self.queue.limit_bytes.max(wanted);
     }
 
-    /// tcp_check_space: a writer that waits is woken once a third of the memory is free; where the window is
-    /// not full, the memory grows.
+    /// Wakes a waiting writer once a third of the memory is free, and grows the memory where the
+    /// window is not full (tcp_check_space).
     pub(super) fn check_space(&mut self, now: u64) {
         if !self.queue.is_full || !self.autotunes() {
             return;
@@ -157,7 +157,7 @@ impl Sender {
         }
     }
 
-    /// A run of output is over.
+    /// Ends a run of output.
     pub(super) fn end_output(&mut self, now: u64) {
         self.queue.one_only = false;
         self.queue.one_left = false;
@@ -166,13 +166,13 @@ impl Sender {
         }
     }
 
-    /// An ACK has to be followed by a look at the room for the writer.
+    /// Whether an ACK requires a check of the writer's room.
     #[inline]
     pub fn owes_space_check(&self) -> bool {
         self.queue.ack_came && self.queue.is_full
     }
 
-    /// tcp_rate_check_app_limited, at the start of each write.
+    /// Marks a lack of data at the start of each write (tcp_rate_check_app_limited).
     fn note_lack_of_data(&mut self) {
         let in_flight = self.bytes_in_flight();
         let has_room = in_flight + self.mss <= self.window();
@@ -181,7 +181,8 @@ impl Sender {
         }
     }
 
-    /// Puts written data into the queue; the first of a write takes the PSH off the buffer that it fills.
+    /// Appends written data to the queue; the first part of a write removes PSH from the buffer
+    /// that it fills.
     fn append(&mut self, bytes: u64, begins_write: bool) {
         let full = self.full_buffer_bytes();
         let mut left = bytes;
@@ -201,7 +202,7 @@ impl Sender {
         }
     }
 
-    /// tcp_mark_push.
+    /// Marks the end of the data as pushed (tcp_mark_push).
     fn mark_push(&mut self) {
         self.queue.pushed_to = self.written;
         if let Some(tail) = self.queue.buffers.back_mut() {
@@ -209,7 +210,7 @@ impl Sender {
         }
     }
 
-    /// One write, for which there is room; false: it goes on.
+    /// Appends one write, for which there is room; if not `is_whole`, the write continues.
     pub(super) fn write_to_queue(&mut self, bytes: u64, is_whole: bool) {
         self.note_lack_of_data();
         self.append(bytes, true);
@@ -218,7 +219,7 @@ impl Sender {
         }
     }
 
-    /// Bytes that a bulk writer can put into the buffer that it fills, or into a new one.
+    /// Bytes that a bulk writer can add to the buffer being filled, or to a new one.
     fn next_piece(&self) -> u64 {
         let full = self.full_buffer_bytes();
         match self.queue.buffers.back().map_or(0, |tail| full.saturating_sub(tail.bytes)) {
@@ -228,13 +229,14 @@ impl Sender {
         }
     }
 
-    /// What a bulk writer up to `limit` may write next; None: the plan's bound counts, not memory.
+    /// Bytes that a bulk writer up to `limit` may write next; None: the plan's bound applies, not
+    /// memory.
     pub(super) fn fillable_piece(&self, limit: u64) -> Option<u64> {
         let piece = || if self.queue.sleeps { 0 } else { self.next_piece().min(limit - self.written) };
         self.autotunes().then(piece)
     }
 
-    /// A bulk writer goes on until output has to run. None: the plan's bound counts. True: it is to be asked
+    /// A bulk writer continues until output has to run. None: the plan's bound applies. True: call
     /// again after output.
     pub(super) fn fill_queue(&mut self, limit: u64, most: u64) -> Option<bool> {
         if !self.autotunes() {
@@ -264,7 +266,7 @@ impl Sender {
             self.append(piece, begins);
             self.queue.call_left = Some(left - piece).filter(|&left| left > 0);
             if most < u64::MAX {
-                // It has its next turn only where there is room.
+                // It gets its next turn only if there is room.
                 self.queue.is_full = self.next_piece() == 0;
                 self.queue.sleeps = self.queue.is_full;
                 if self.queue.is_full || self.written == limit {

@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: MIT
-//! Tail-loss probe (RFC 8985, 7) as in Linux 6.12: when no ACK comes, one segment asks for one before
-//! the retransmission timer expires.
+//! Tail-loss probe (RFC 8985, 7) as in Linux 6.12: when no ACK arrives, one segment requests one
+//! before the retransmission timer expires.
 
 use super::ack::News;
 use super::Sender;
 use crate::congestion::Flight;
 
-/// RFC 8985, 7.2: worst delayed-ACK timer of the peer, when a single segment is out.
+/// RFC 8985, 7.2: longest delayed-ACK timer of the peer, assumed when a single segment is
+/// outstanding.
 const WORST_ACK_DELAY_NS: u64 = 200_000_000;
-/// Linux, TCP_TIMEOUT_MIN_US: otherwise.
+/// Slack in other cases (Linux, TCP_TIMEOUT_MIN_US).
 const SLACK_NS: u64 = 2_000_000;
 
 /// A probe that no ACK has answered yet.
 #[derive(Clone, Copy, Debug)]
 pub struct TailProbe {
-    /// SND.NXT after it.
+    /// SND.NXT after the probe.
     pub end: u64,
-    /// It was the last segment once more.
+    /// Whether it repeated the last segment.
     pub is_copy: bool,
 }
 
-/// What the probe that is due sends.
+/// Data of the probe that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DueProbe {
     NewData,
@@ -28,13 +29,14 @@ pub enum DueProbe {
 }
 
 impl Sender {
-    /// RFC 8985, 7.2: how long the sender waits for an ACK.
+    /// RFC 8985, 7.2: time for which the sender waits for an ACK.
     pub(super) fn probe_wait_ns(&self) -> u64 {
         let single = self.segments.len() == 1;
         2 * self.srtt_ns + if single { WORST_ACK_DELAY_NS } else { SLACK_NS }
     }
 
-    /// RFC 8985, 7.3: new data if there is any, else the last segment again. False: a probe is out.
+    /// RFC 8985, 7.3: new data if there is any, otherwise the last segment again. False: a probe is
+    /// outstanding.
     pub(super) fn probe_tail(&mut self) -> bool {
         if self.tail_probe.is_some() {
             return false;
@@ -47,8 +49,8 @@ impl Sender {
         true
     }
 
-    /// RFC 8985, 7.4 (Linux, tcp_process_tlp_ack): an ACK beyond a copy without a report that it was
-    /// one: the original was lost, and that is a loss like any other.
+    /// RFC 8985, 7.4 (Linux, tcp_process_tlp_ack): an ACK beyond a repeated segment, without a
+    /// report of a copy, shows that the original was lost. It counts like any other loss.
     pub(super) fn judge_tail_probe(&mut self, news: &News) {
         let Some(probe) = self.tail_probe.filter(|probe| self.una >= probe.end) else { return };
         let is_duplicate = news.is_pure_duplicate && news.sample.delivered_bytes == 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! What a sender makes of ACKs that no path of the simulator can be made to bring: reordering of single
-//! segments, reports of copies. Segments of 1000 bytes, sent from 1 s on; a round trip takes 40 ms.
+//! Tests of a sender with ACKs that no path of the simulator produces: reordering of single
+//! segments, reports of copies. Segments have 1000 bytes and leave from 1 s on; the RTT is 40 ms.
 
 use super::segment::Departure;
 use super::Sender;
@@ -27,7 +27,7 @@ impl Flow {
         Flow { sender: Sender::new(&spec, MSS, 1 << 30, Some(40 * MS), START_MS * MS, Rng::new(1, 1)) }
     }
 
-    /// Ten segments leave at 1 s, of a hundred.
+    /// A flow of a hundred segments, of which ten leave at 1 s.
     fn new() -> Self {
         let mut flow = Flow::idle();
         flow.sender.write(100 * MSS);
@@ -35,7 +35,7 @@ impl Flow {
         flow
     }
 
-    /// The segments that leave so long after 1 s.
+    /// The segments that leave this long after 1 s.
     fn send(&mut self, ms: u64) -> Vec<u64> {
         self.leaving((START_MS + ms) * MS)
     }
@@ -44,7 +44,8 @@ impl Flow {
         std::iter::from_fn(|| self.sender.next_segment(now)).map(|out| out.seq / MSS + 1).collect()
     }
 
-    /// An ACK of all up to this segment; it echoes what left so long after 1 s. What leaves then.
+    /// An ACK of everything up to this segment, which echoes the segment that left this long after
+    /// 1 s. Returns the segments that then leave.
     fn ack(&mut self, ms: u64, segment: u64, echo_ms: Option<u64>, sack: &[(u64, u64)]) -> Vec<u64> {
         self.take_ack((START_MS + ms) * MS, segment, echo_ms, sack);
         self.send(ms)
@@ -68,7 +69,7 @@ impl Flow {
         self.sender.on_ack(now, &packet);
     }
 
-    /// Both ends agreed on ECN.
+    /// A flow with ECN.
     fn with_ecn() -> Self {
         let mut flow = Flow::idle();
         flow.sender.ecn.is_agreed = true;
@@ -77,7 +78,7 @@ impl Flow {
         flow
     }
 
-    /// An ACK with ECE, or without; what leaves then, and whether it has CWR.
+    /// An ACK with or without ECE. Returns the segments that then leave, and whether they have CWR.
     fn echo(&mut self, ms: u64, segment: u64, sack: &[(u64, u64)], ece: bool) -> Vec<(u64, bool)> {
         let now = (START_MS + ms) * MS;
         self.take(now, segment, Some(0), sack, ece);
@@ -88,7 +89,8 @@ impl Flow {
         self.sender.cc.window.cwnd as f64 / MSS as f64
     }
 
-    /// Segment 2 is overtaken by three: it leaves once more at 46 ms, for half of the window of 11.
+    /// Segment 2 is overtaken by three: it is retransmitted at 46 ms, and half of the window of 11
+    /// is kept.
     fn resends_the_second() -> Self {
         let mut flow = Flow::new();
         assert_eq!(flow.ack(40, 1, Some(0), &[]), [11, 12]);
@@ -102,9 +104,10 @@ impl Flow {
 
 #[test]
 fn the_echo_of_an_original_undoes_the_reduction() {
-    // RFC 3522: the ACK of 5 echoes the time of the original, 0 ms, not of the copy, 46 ms. The window
-    // is 11 again, in slow start as before, and one more for segment 2, the only one delivered now. Nine
-    // are out, 6 to 14: of the three that fit two leave, a burst, and the next ACK releases the third.
+    // RFC 3522: the ACK of 5 echoes the time of the original, 0 ms, not of the copy, 46 ms. The
+    // window is 11 again, in slow start as before, plus one for segment 2, the only one delivered
+    // now. Nine are outstanding, 6 to 14: of the three that fit, two leave as a burst, and the next
+    // ACK releases the third.
     let mut flow = Flow::resends_the_second();
     assert_eq!(flow.ack(48, 5, Some(0), &[]), [15, 16]);
     assert_eq!(flow.window_segments(), 12.0);
@@ -121,7 +124,7 @@ fn the_echo_of_a_copy_confirms_the_reduction() {
 
 #[test]
 fn a_report_of_the_copy_undoes_the_reduction_without_timestamps() {
-    // RFC 3708: D-SACK says that segment 2 arrived twice, so the only retransmission was a copy.
+    // RFC 3708: D-SACK reports that segment 2 arrived twice, so the only retransmission was a copy.
     let mut flow = Flow::resends_the_second();
     flow.ack(48, 5, None, &[]);
     assert!(flow.window_segments() < 11.0);
@@ -132,8 +135,8 @@ fn a_report_of_the_copy_undoes_the_reduction_without_timestamps() {
 
 #[test]
 fn copies_that_the_sender_did_not_make_undo_nothing() {
-    // Two reports and one retransmission: the second is the network's. Nor does a report of what was
-    // acknowledged before the reduction count.
+    // Two reports and one retransmission: the second copy is the network's. A report of data
+    // acknowledged before the reduction does not count, either.
     let mut flow = Flow::resends_the_second();
     flow.ack(48, 5, None, &[]);
     flow.ack(49, 5, None, &[block(1, 1)]);
@@ -143,10 +146,10 @@ fn copies_that_the_sender_did_not_make_undo_nothing() {
 
 #[test]
 fn a_path_that_reorders_gets_a_quarter_of_the_shortest_rtt() {
-    // After the first reordering (of segment 2, by three segments up to 5) three SACKs are not enough:
-    // RFC 8985, 6.2, step 4. Segment 6 left together with those SACKed; from the last SACK at 54 ms on it
-    // waits for 10 ms, a quarter of 40, and Linux adds 2 to the timer: 12 ms are two jiffies of 10 ms, which
-    // count from the next tick on (tcp_rack_mark_lost, calc_index): 80 ms.
+    // After the first reordering (of segment 2, by three segments up to 5), three SACKs are not
+    // enough: RFC 8985, 6.2, step 4. Segment 6 left together with those SACKed; from the last SACK
+    // at 54 ms on it waits for 10 ms, a quarter of 40, and Linux adds 2 to the timer: 12 ms are two
+    // jiffies of 10 ms, counted from the next tick on (tcp_rack_mark_lost, calc_index): 80 ms.
     let mut flow = Flow::resends_the_second();
     flow.ack(48, 5, Some(0), &[]);
     for (ms, last) in [(52, 7), (53, 8), (54, 9)] {
@@ -159,7 +162,7 @@ fn a_path_that_reorders_gets_a_quarter_of_the_shortest_rtt() {
 
 #[test]
 fn each_round_trip_with_a_spurious_retransmission_widens_the_reordering_window() {
-    // RFC 8985, 6.2, step 4: RACK.reo_wnd_mult grows with a D-SACK, once a round trip, for 16
+    // RFC 8985, 6.2, step 4: RACK.reo_wnd_mult grows with a D-SACK, once per round trip, for 16
     // recoveries.
     let mut rack = super::rack::Rack::default();
     rack.note_spurious();
@@ -185,8 +188,9 @@ fn each_round_trip_with_a_spurious_retransmission_widens_the_reordering_window()
 
 #[test]
 fn an_ack_beyond_a_tail_loss_probe_reduces_the_window_unless_it_was_a_copy() {
-    // RFC 8985, 7.4. Ten segments in all, 10 is lost; the probe is its copy. The ACK of 10 leaves it
-    // open whether the original came; one of new data without a report of a copy says that it did not.
+    // RFC 8985, 7.4. Ten segments in all, 10 is lost; the probe is its copy. The ACK of 10 does not
+    // show whether the original arrived; an ACK of new data without a report of a copy shows that
+    // it did not.
     for (sack, reduced) in [(vec![], true), (vec![block(10, 10)], false)] {
         let mut flow = Flow::idle();
         flow.sender.write(10 * MSS);
@@ -208,8 +212,8 @@ fn an_ack_beyond_a_tail_loss_probe_reduces_the_window_unless_it_was_a_copy() {
     }
 }
 
-/// What leaves 40 ms after a window of ten on a path of 40 ms, with one ACK for each two segments, so
-/// long after each other: segments, and whether each is pushed.
+/// Segments that leave 40 ms after a window of ten on a path of 40 ms, with one ACK for every two
+/// segments, `every_us` apart: segments, and whether each is pushed.
 fn leaves_with_acks(every_us: u64, acks: u64) -> Vec<Vec<(u64, bool)>> {
     let mut flow = Flow::new();
     (1..=acks)
@@ -225,8 +229,8 @@ fn leaves_with_acks(every_us: u64, acks: u64) -> Vec<Vec<(u64, bool)>> {
 
 #[test]
 fn the_last_segment_of_a_burst_is_pushed() {
-    // __tcp_transmit_skb. A window of 12 to 20 segments in 40 ms, at twice that rate in 1/1024 s: less
-    // than two segments, and a burst is two at least (tcp_tso_autosize).
+    // __tcp_transmit_skb. A window of 12 to 20 segments in 40 ms, at twice that rate in 1/1024 s:
+    // less than two segments, and a burst is at least two (tcp_tso_autosize).
     let sent = leaves_with_acks(2_000, 2);
     assert_eq!(sent[0], [(11, false), (12, true), (13, false), (14, true)]);
     assert_eq!(sent[1], [(15, false), (16, true), (17, false), (18, true)]);
@@ -240,7 +244,7 @@ fn a_segment_of_its_own_is_not_pushed() {
     assert_eq!((out.seq / MSS + 1, out.psh), (11, false));
 }
 
-/// What leaves at once in the first window, and whether it is pushed.
+/// For each segment that leaves at once in the first window: whether it is pushed.
 fn first_window(spec: &SenderSpec, rtt_ms: u64) -> Vec<bool> {
     let now = START_MS * MS;
     let mut sender = Sender::new(spec, MSS, 1 << 30, Some(rtt_ms * MS), now, Rng::new(1, 1));
@@ -264,8 +268,8 @@ fn a_slow_sender_that_paces_sends_single_segments() {
 
 #[test]
 fn the_writes_of_a_bulk_writer_push_nothing() {
-    // tcp_sendmsg_locked takes the PSH off the buffer that the next write fills. 200 segments in 40 ms make
-    // bursts of nine (10 MB/s / 1024); a write of 128 KiB ends in segment 132.
+    // tcp_sendmsg_locked removes PSH from the buffer that the next write fills. 200 segments in 40
+    // ms form bursts of nine (10 MB/s / 1024); a write of 128 KiB ends in segment 132.
     let reno = CongestionControl::Reno;
     let spec = SenderSpec { congestion_control: reno, initial_window_segments: 200, ..SenderSpec::default() };
     let pushed = first_window(&spec, 40);
@@ -279,7 +283,7 @@ fn a_rate_is_the_applications_only_where_it_has_nothing_more_to_send() {
     // tcp_rate_check_app_limited.
     let marks =
         |flow: &Flow| flow.sender.segments.iter().map(|s| s.departure.app_limited).collect::<Vec<_>>();
-    // Five segments are all that there is, and the window has ten.
+    // There are only five segments, and the window has ten.
     let mut flow = Flow::idle();
     flow.sender.write(5 * MSS);
     flow.send(0);
@@ -290,7 +294,7 @@ fn a_rate_is_the_applications_only_where_it_has_nothing_more_to_send() {
     flow.sender.write(5 * MSS);
     flow.ack(42, 4, Some(0), &[]);
     assert_eq!(marks(&flow)[10..], [false; 4]);
-    // What leaves again is marked by what holds then, as tcp_rate_skb_sent does.
+    // A retransmission is marked by the state at that time, as in tcp_rate_skb_sent.
     let mut flow = Flow::idle();
     flow.sender.write(10 * MSS);
     flow.send(0);
@@ -316,8 +320,9 @@ fn in_less_than_the_shortest_rtt_no_rate_is_measured() {
 
 #[test]
 fn a_part_of_a_burst_waits_for_an_ack_that_comes_soon() {
-    // tcp_tso_should_defer: with room for one of the two segments of a burst, 0.5 ms after data left and
-    // 40 ms after the segment that is to be acknowledged next. 1.5 ms after data left nothing waits.
+    // tcp_tso_should_defer: with room for one of the two segments of a burst, 0.5 ms after data
+    // left and 40 ms after the segment to be acknowledged next. 1.5 ms after data left, nothing
+    // waits.
     for (after_us, at_once, then) in [(500, vec![], vec![15, 16]), (1_500, vec![15], vec![16])] {
         let mut flow = Flow::new();
         assert_eq!(flow.ack(40, 2, Some(0), &[]), [11, 12, 13, 14]);
@@ -331,8 +336,8 @@ fn a_part_of_a_burst_waits_for_an_ack_that_comes_soon() {
 
 #[test]
 fn a_window_counts_as_used_until_the_data_that_filled_it_is_acknowledged() {
-    // tcp_cwnd_validate. Ten of ten segments were out, and 11 and 12 are all there is then: in congestion
-    // avoidance the window may grow up to the ACK of 10, and not with that of 12.
+    // tcp_cwnd_validate. Ten of ten segments were outstanding, and 11 and 12 are the last: in
+    // congestion avoidance the window may grow up to the ACK of 10, and not with that of 12.
     let mut flow = Flow::idle();
     flow.sender.cc.window.ssthresh = 10 * MSS;
     flow.sender.write(10 * MSS);
@@ -358,7 +363,8 @@ fn in_slow_start_a_window_counts_as_used_when_half_of_it_was() {
     }
 }
 
-/// Ten segments are out, the timer expires 500 ms after they left, and segment 1 leaves once more.
+/// Ten segments are outstanding, the timer expires 500 ms after they left, and segment 1 is
+/// retransmitted.
 fn timed_out() -> Flow {
     let mut flow = Flow::new();
     flow.sender.time_out((START_MS + 500) * MS);
@@ -370,20 +376,21 @@ fn timed_out() -> Flow {
 #[test]
 // [RFC 5682, 3.1]
 fn after_a_timeout_two_new_segments_leave_first() {
-    // RFC 5682, 3.1, steps 2.b and 3.a. The ACK of the retransmission lets out 11 and 12, not 2. Their
-    // SACK shows that nothing arrived of what was out: with a window of three (slow start) 2 leaves.
+    // RFC 5682, 3.1, steps 2.b and 3.a. The ACK of the retransmission releases 11 and 12, not 2.
+    // Their SACK shows that none of the outstanding data arrived: with a window of three (slow
+    // start) 2 leaves.
     let mut flow = timed_out();
     assert_eq!(flow.ack(540, 1, Some(500), &[]), [11, 12]);
     assert_eq!(flow.ack(580, 1, Some(500), &[block(11, 11)])[0], 2);
     assert_eq!(flow.sender.cc.window.ssthresh, 5_000);
-    // Judged: an original that arrives late changes nothing any more.
+    // Already judged: an original that arrives late changes nothing.
     flow.ack(590, 1, Some(500), &[block(9, 9), block(11, 11)]);
     assert_eq!(flow.sender.cc.window.ssthresh, 5_000);
 }
 
 #[test]
 fn an_original_that_arrives_after_a_timeout_undoes_it_without_timestamps() {
-    // Step 3.b: segment 2 is acknowledged, or 9 SACKed, and neither was sent again.
+    // Step 3.b: segment 2 is acknowledged, or 9 SACKed, and neither was retransmitted.
     for (segment, sack) in [(2, vec![]), (1, vec![block(9, 9)])] {
         let mut flow = timed_out();
         assert_eq!(flow.ack(540, 1, None, &[]), [11, 12]);
@@ -396,7 +403,7 @@ fn an_original_that_arrives_after_a_timeout_undoes_it_without_timestamps() {
 
 #[test]
 fn without_new_data_a_timeout_is_followed_by_retransmissions() {
-    // Step 2.b has nothing to send: two of the nine others, as slow start allows.
+    // Step 2.b has nothing to send: two of the other nine leave, as slow start allows.
     let mut flow = Flow::idle();
     flow.sender.write(10 * MSS);
     flow.send(0);
@@ -408,9 +415,9 @@ fn without_new_data_a_timeout_is_followed_by_retransmissions() {
 #[test]
 // [RFC 2861, 3.2 (a)]
 fn a_pause_halves_the_window_for_each_rto() {
-    // tcp_cwnd_restart. RTO: 40 ms and 200 ms, 24 jiffies. Of 80 segments, after a pause of 24 jiffies all; one
-    // of more than one RTO 40, of more than two 20, of more than three 10, the initial window, and no less. Slow
-    // start ends at three quarters of 80.
+    // tcp_cwnd_restart. RTO: 40 ms and 200 ms, 24 jiffies. Of 80 segments, all remain after a pause
+    // of 24 jiffies; 40 after more than one RTO, 20 after more than two, 10, the initial window,
+    // after more than three, and never fewer. Slow start ends at three quarters of 80.
     let rto_ms = 240;
     for (pause_ms, window, ssthresh) in [
         (rto_ms, 80, 50),
@@ -434,7 +441,8 @@ fn a_pause_halves_the_window_for_each_rto() {
     }
 }
 
-/// Of a window of 80 segments one is in use and acknowledged at 40 ms; the RTO is 240 ms. Another is lost.
+/// One segment of a window of 80 is in use and acknowledged at 40 ms; the RTO is 240 ms. Another
+/// one is lost.
 fn uses_little() -> Flow {
     let mut flow = Flow::idle();
     flow.sender.write(MSS);
@@ -450,9 +458,10 @@ fn uses_little() -> Flow {
 #[test]
 // [RFC 2861, 3.2 (b)]
 fn a_window_unused_for_an_rto_goes_half_of_the_way_to_what_was_used() {
-    // tcp_cwnd_application_limited. The pauses, of 200 ms at most, are no longer than an RTO, but no ACK has
-    // come for one: at 280 ms of 80 segments and the initial 10, more than the two out, 45 are left. An RTO
-    // later 13 are out: 29, as slow start ends at three quarters of 45 or where it did.
+    // tcp_cwnd_application_limited. The pauses, at most 200 ms, are no longer than an RTO, but no
+    // ACK came for one: at 280 ms, of 80 segments and the initial 10, which is more than the two
+    // outstanding, 45 are left. An RTO later 13 are outstanding: 29, and slow start ends at three
+    // quarters of 45 or where it did.
     let mut flow = uses_little();
     flow.sender.write(MSS);
     assert_eq!(flow.send(279), [3]);
@@ -466,14 +475,14 @@ fn a_window_unused_for_an_rto_goes_half_of_the_way_to_what_was_used() {
     flow.sender.write(2 * MSS);
     assert_eq!(flow.send(520), [14, 15]);
     assert_eq!(flow.window_segments(), 29.0);
-    // The window is judged anew: fifteen are out.
+    // The window is judged anew: fifteen are outstanding.
     assert_eq!(flow.sender.cc.window.ssthresh, 60 * MSS);
 }
 
 #[test]
 fn a_window_is_kept_that_the_send_buffer_does_not_fill_or_a_hole_is_in() {
-    // SOCK_NOSPACE: a bulk writer waits for room in a buffer of five segments. TCP_CA_Disorder: segment 3
-    // was SACKed.
+    // SOCK_NOSPACE: a bulk writer waits for room in a buffer of five segments. TCP_CA_Disorder:
+    // segment 3 was SACKed.
     let mut flow = uses_little();
     flow.sender.cfg.send_buffer_bytes = 5 * MSS;
     flow.sender.fill(0, 1000 * MSS, u64::MAX);
@@ -508,9 +517,10 @@ fn senders_of_published_sources_and_rate_based_ones_keep_their_window() {
 
 #[test]
 fn an_echo_halves_the_window_over_a_round_trip_and_once() {
-    // RFC 3168, 6.1.2, and tcp_cwnd_reduction: for ten segments five leave, the first with CWR, however many
-    // ACKs have ECE. While more than five are out, the share of five in ten, rounded up: after the first,
-    // the third ... ACK. With the ninth five are out, with the tenth four, so one leaves.
+    // RFC 3168, 6.1.2, and tcp_cwnd_reduction: for ten segments five leave, the first with CWR,
+    // however many ACKs have ECE. While more than five are outstanding, the share of five in ten,
+    // rounded up: after the first, the third ... ACK. With the ninth, five are outstanding, with
+    // the tenth four, so one leaves.
     let mut flow = Flow::with_ecn();
     let mut left = Vec::new();
     for n in 1..=10 {
@@ -520,8 +530,8 @@ fn an_echo_halves_the_window_over_a_round_trip_and_once() {
     let expected: Vec<_> = (1..=8).map(leaves).chain([vec![], vec![(15, false)]]).collect();
     assert_eq!(left, expected);
     assert_eq!((flow.window_segments(), flow.sender.cc.window.ssthresh), (5.0, 5 * MSS));
-    // Only the ACK of 11 shows that CWR has arrived. From there on the window grows again, and an echo is
-    // another one's: of five segments 2.5, and at least two.
+    // Only the ACK of 11 shows that CWR has arrived. From then on the window grows again, and an
+    // echo is a new one: half of five segments is 2.5, and at least two.
     assert_eq!(flow.echo(90, 11, &[], false), [(16, false)]);
     assert_eq!(flow.window_segments(), 5.0);
     assert_eq!(flow.echo(92, 12, &[], true), [(17, true)]);
@@ -537,8 +547,8 @@ fn without_an_agreement_an_echo_means_nothing() {
 
 #[test]
 fn new_data_may_be_marked_and_a_retransmission_not() {
-    // RFC 3168, 6.1.5. Segment 2 is lost: three SACKs send it again. The reduction for it is told as well, in
-    // the next new segment (6.1.2), unless it is undone before (tcp_ecn_withdraw_cwr).
+    // RFC 3168, 6.1.5. Segment 2 is lost: three SACKs retransmit it. The reduction for it is also
+    // reported, in the next new segment (6.1.2), unless it is undone before (tcp_ecn_withdraw_cwr).
     for (echo_ms, is_told) in [(46, true), (0, false)] {
         let mut flow = Flow::with_ecn();
         let now = |ms| (START_MS + ms) * MS;
@@ -558,15 +568,16 @@ fn new_data_may_be_marked_and_a_retransmission_not() {
 
 #[test]
 fn a_loss_within_the_window_of_an_echo_reduces_no_further_and_is_not_undone() {
-    // RFC 3168, 6.1.2: once in a window of data. The reduction for the echo of 1 goes on while segment 2 is
-    // sent again; that the original of 2 arrived changes nothing: the mark is proof of congestion.
+    // RFC 3168, 6.1.2: once per window of data. The reduction for the echo of 1 continues while
+    // segment 2 is retransmitted; the arrival of the original of 2 changes nothing: the mark proves
+    // congestion.
     let mut flow = Flow::with_ecn();
     flow.echo(40, 1, &[], true);
     assert_eq!(flow.sender.cc.window.ssthresh, 5 * MSS);
     flow.echo(42, 1, &[block(3, 3)], true);
     flow.echo(44, 1, &[block(3, 4)], true);
-    // Two of four have left instead of those that arrived: the third ACK that shows the loss lets out none,
-    // as tcp_cwnd_reduction goes on.
+    // Two of four have left in place of those that arrived: the third ACK that shows the loss
+    // releases none, because tcp_cwnd_reduction continues.
     assert_eq!(flow.echo(46, 1, &[block(3, 5)], true), []);
     assert_eq!(flow.echo(48, 1, &[block(3, 6)], true), [(2, false)]);
     assert_eq!(flow.sender.cc.window.ssthresh, 5 * MSS);
@@ -577,8 +588,8 @@ fn a_loss_within_the_window_of_an_echo_reduces_no_further_and_is_not_undone() {
 
 #[test]
 fn a_timeout_within_the_window_of_an_echo_reduces_no_further() {
-    // tcp_enter_loss: the window was reduced for what is out. The probe, new data, left within the last RTT and
-    // is not lost; one segment may leave beside it.
+    // tcp_enter_loss: the window was reduced for the outstanding data. The probe, new data, left
+    // within the last RTT and is not lost; one segment may leave beside it.
     let mut flow = Flow::with_ecn();
     flow.echo(40, 1, &[], true);
     flow.sender.on_timer(flow.sender.timer_ns);
@@ -588,7 +599,7 @@ fn a_timeout_within_the_window_of_an_echo_reduces_no_further() {
     assert_eq!((flow.window_segments(), flow.sender.cc.window.ssthresh), (2.0, 5 * MSS));
 }
 
-/// A bulk writer and output in turns, as after an ACK.
+/// A bulk writer and output in turn, as after an ACK.
 fn write_and_send(flow: &mut Flow, ms: u64) -> Vec<u64> {
     let now = (START_MS + ms) * MS;
     let mut left = flow.send(ms);
@@ -600,12 +611,14 @@ fn write_and_send(flow: &mut Flow, ms: u64) -> Vec<u64> {
 
 #[test]
 fn a_bulk_writer_overruns_its_memory_by_a_buffer_and_sleeps_until_a_third_is_free() {
-    // tcp_sndbuf_expand: 46080 bytes for ten segments. tcp_sendmsg_locked looks at it only when it begins a buffer, of
-    // 65 segments at most (sk_gso_max_size), and fills up what ten segments leave of the first.
+    // tcp_sndbuf_expand: 46080 bytes for ten segments. tcp_sendmsg_locked checks it only when it
+    // starts a buffer, of at most 65 segments (sk_gso_max_size), and fills up the remainder after
+    // ten segments of the first.
     let mut flow = Flow::idle();
     assert_eq!(write_and_send(&mut flow, 0), (1..=10).collect::<Vec<_>>());
     assert_eq!((flow.sender.written, flow.sender.fillable(u64::MAX)), (75 * MSS, 0));
-    // sk_stream_write_space. The memory may have grown with the window: to two windows of 2304 bytes a segment.
+    // sk_stream_write_space. The memory may have grown with the window: to two windows of 2304
+    // bytes per segment.
     let mut acked = 0;
     while flow.sender.fillable(u64::MAX) == 0 {
         acked += 2;

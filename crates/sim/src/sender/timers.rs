@@ -6,19 +6,19 @@ use super::{Sender, MAX_RTO_NS, NEVER};
 use crate::congestion::JIFFY_NS;
 use crate::scenario::Recovery;
 
-/// RFC 9293, 3.8.6.1: probes of a closed window back off like retransmissions; at most this far.
+/// RFC 9293, 3.8.6.1: probes of a closed window back off like retransmissions, up to this interval.
 const MAX_PERSIST_NS: u64 = 60_000_000_000;
-/// The timeout doubles this often at most: the bounds above are reached before.
+/// Maximum number of doublings of the interval: the bounds above are reached before.
 const MAX_PERSIST_DOUBLINGS: u32 = 10;
 const MAX_RTO_DOUBLINGS: u32 = 16;
 
-/// When a timer of Linux expires that is set for so long: it counts whole jiffies, and the one that has begun
-/// does not count (kernel/time/timer.c, calc_index).
+/// Expiry of a Linux timer set for this long: it counts whole jiffies, and the current one does not
+/// count (kernel/time/timer.c, calc_index).
 fn by_jiffies(now: u64, wait_ns: u64) -> u64 {
     (now / JIFFY_NS + wait_ns.div_ceil(JIFFY_NS) + 1) * JIFFY_NS
 }
 
-/// A segment without data that has to leave when a timer expired.
+/// A segment without data that has to leave for an expired timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bare {
     Syn,
@@ -49,7 +49,7 @@ impl Sender {
         (self.rto_ns << backoff.min(MAX_RTO_DOUBLINGS)).min(MAX_RTO_NS)
     }
 
-    /// When a timer expires that is set for so long: on Linux by jiffies.
+    /// Expiry of a timer set for this long; in jiffies on Linux.
     fn expiry_ns(&self, now: u64, wait_ns: u64) -> u64 {
         if self.sends_bursts {
             by_jiffies(now, wait_ns)
@@ -58,24 +58,25 @@ impl Sender {
         }
     }
 
-    /// The same, counted from when the segment that blocks all others left (Linux, tcp_rearm_rto).
+    /// Like `arm_retransmit`, counted from the departure of the segment that blocks all others
+    /// (Linux, tcp_rearm_rto).
     fn arm_retransmit_of_first(&mut self, now: u64) {
         self.arm_retransmit(now, self.backoff);
         if self.sends_bursts {
-            // tcp_rto_delta_us: the RTO itself is whole jiffies.
+            // tcp_rto_delta_us: the RTO itself is in whole jiffies.
             let since = self.segments.front().map_or(now, |s| s.departure.sent_ns);
             let left_ns = (since + self.rto_jiffies() * JIFFY_NS).saturating_sub(now);
             self.timer_ns = by_jiffies(now, left_ns.max(1));
         }
     }
 
-    /// A segment may be lost after so long.
+    /// Arms the reordering timer: a segment may be lost after this time.
     pub(super) fn arm_reordering(&mut self, now: u64, wait_ns: u64) {
         self.timer = Timer::Reordering;
         self.timer_ns = by_jiffies(now, wait_ns.min(self.rto_ns));
     }
 
-    /// RFC 6298, 5.1 to 5.3, and where a tail-loss probe may leave, that first (RFC 8985, 7.2).
+    /// RFC 6298, 5.1 to 5.3; if a tail-loss probe may leave, it comes first (RFC 8985, 7.2).
     pub(super) fn restart_timer(&mut self, now: u64) {
         if self.outstanding() == 0 {
             self.timer = Timer::Off;
@@ -101,7 +102,7 @@ impl Sender {
             && self.srtt_ns > 0
     }
 
-    /// The timer expired. What has data leaves through `next_segment`.
+    /// The timer expired. Segments with data leave through `next_segment`.
     pub fn on_timer(&mut self, now: u64) -> Option<Bare> {
         let timer = std::mem::replace(&mut self.timer, Timer::Off);
         self.timer_ns = NEVER;
@@ -126,7 +127,7 @@ impl Sender {
         None
     }
 
-    /// RFC 6298, 5.4 to 5.6.
+    /// Retransmission timeout (RFC 6298, 5.4 to 5.6).
     pub(super) fn time_out(&mut self, now: u64) {
         self.counters.timeouts += 1;
         #[cfg(debug_assertions)]
@@ -143,7 +144,7 @@ impl Sender {
             self.remember_window();
             self.cc.on_timeout(&self.flight());
         } else {
-            // RFC 5681, 3.1: ssthresh stays when the same segment times out again.
+            // RFC 5681, 3.1: ssthresh does not change when the same segment times out again.
             self.cc.window.cwnd = self.mss;
         }
         if self.loss_state == LossState::Open && self.tally.sacked_segments >= u64::from(DUP_THRESH) {
@@ -162,8 +163,8 @@ impl Sender {
         self.pace_ns = now;
     }
 
-    /// All that is not SACKed is taken as lost; with SACK what left within the last RTT is not
-    /// (Linux, tcp_timeout_mark_lost), and one segment may leave beside it.
+    /// Marks everything that is not SACKed as lost; with SACK, not what left within the last RTT
+    /// (Linux, tcp_timeout_mark_lost), beside which one segment may leave.
     fn mark_lost_by_timeout(&mut self, now: u64) {
         let by_time = self.cfg.recovery == Recovery::Sack;
         for (n, seg) in self.segments.iter_mut().enumerate() {
@@ -176,7 +177,7 @@ impl Sender {
         }
     }
 
-    /// RFC 9293, 3.8.6.1: a closed window with nothing outstanding is probed.
+    /// Arms the probe of a closed window with nothing outstanding (RFC 9293, 3.8.6.1).
     pub(super) fn arm_persist(&mut self, now: u64) {
         if self.timer == Timer::Off && self.outstanding() == 0 {
             self.timer = Timer::Persist;

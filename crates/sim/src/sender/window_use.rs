@@ -1,29 +1,30 @@
 // SPDX-License-Identifier: MIT
-//! Whether the congestion window holds the sender back: a window that is not used does not grow, and shrinks after
-//! an RTO (RFC 2861, 3.2; RFC 7661; Linux, tcp_cwnd_validate and tcp_is_cwnd_limited).
+//! Use of the congestion window: a window that does not limit the sender does not grow, and shrinks
+//! after an RTO (RFC 2861, 3.2; RFC 7661; Linux, tcp_cwnd_validate and tcp_is_cwnd_limited).
 
 use super::idle::jiffies_between;
 use super::Sender;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WindowUse {
-    /// It did in the window of data that ends at `until`.
+    /// Whether it limited in the window of data that ends at `until`.
     limited: bool,
-    /// Most bytes that were out in it.
+    /// Maximum bytes outstanding in it.
     most_out: u64,
     until: u64,
-    /// New data left since the window was judged last.
+    /// Whether new data left since the last evaluation.
     pub sent: bool,
-    /// Data waits for an ACK although the window has room for part of it.
+    /// Whether data waits for an ACK although the window has room for part of it.
     pub defers: bool,
-    /// When the window was last in use, or an ACK could widen it (Linux, snd_cwnd_stamp), ...
+    /// Time at which the window was last in use, or could grow with an ACK (Linux, snd_cwnd_stamp),
+    /// ...
     pub since_ns: u64,
-    /// ... and the most segments that were out since it was in use (snd_cwnd_used).
+    /// ... and the maximum number of segments outstanding since then (snd_cwnd_used).
     used_segments: u64,
 }
 
 impl WindowUse {
-    /// The window is what it should be now.
+    /// Restarts the measurement, with the window as it is.
     pub fn start_anew(&mut self, now: u64) {
         self.since_ns = now;
         self.used_segments = 0;
@@ -31,7 +32,7 @@ impl WindowUse {
 }
 
 impl Sender {
-    /// All that may leave has left.
+    /// Evaluates the use of the window when everything that may leave has left.
     pub(super) fn judge_window_use(&mut self, now: u64) {
         let defers = std::mem::take(&mut self.window_use.defers);
         let sent = std::mem::take(&mut self.window_use.sent);
@@ -61,14 +62,14 @@ impl Sender {
         }
     }
 
-    /// In slow start a window is in use when half of it is.
+    /// Whether the window is in use; in slow start, half of it suffices.
     pub(super) fn uses_window(&self) -> bool {
         let half_used = self.window() < 2 * self.window_use.most_out;
         self.window_use.limited || (self.cc.window.in_slow_start() && half_used)
     }
 
-    /// Half of the way to what was used, unless the application waits for room in the send buffer
-    /// (tcp_cwnd_application_limited).
+    /// Reduces the window half of the way to the used part, unless the application waits for room
+    /// in the send buffer (tcp_cwnd_application_limited).
     // [RFC 2861, 3.2 (b)]
     #[cold]
     fn shrink_unused_window(&mut self, now: u64) {
