@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Runs the scenario (JSON) on standard input and prints the result (JSON); time and rate on
-//! standard error.
+//! Runs the scenario (JSON) on standard input and prints the result (JSON); time and event rate go
+//! to standard error.
 
 use std::io::Read;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Long runs against formulas that know nothing of the simulator.
+//! Long runs compared with formulas that are independent of the simulator.
 
 mod scenes;
 
@@ -15,9 +15,9 @@ fn delayed(segments: u32) -> Value {
 #[test]
 // [S4.5]
 fn a_window_bounds_the_rate_to_one_window_a_round_trip() {
-    // W segments leave, and each ACK lets one go: segment n leaves one round trip (40 ms) after
-    // segment n - W. So the last of k windows leaves in the k-th burst, W - 1 ms into it, and
-    // arrives 21 ms later: end = (k - 1) * 40 + (W - 1) + 21 ms, exactly.
+    // W segments leave, and each ACK releases one: segment n leaves one RTT (40 ms) after segment n
+    // - W. The last of k windows therefore leaves in the k-th burst, W - 1 ms into it, and arrives
+    // 21 ms later: end = (k - 1) * 40 + (W - 1) + 21 ms, exactly.
     for w in [1, 4, 16, 39] {
         let k = 50;
         let g = group(json!({
@@ -32,8 +32,8 @@ fn a_window_bounds_the_rate_to_one_window_a_round_trip() {
 #[test]
 // [S4.5]
 fn a_receive_window_bounds_the_rate_as_a_congestion_window_does() {
-    // The application reads what arrived right after its ACK left, so the ACK of segment n offers
-    // one segment less than the buffer holds: with W + 1 segments of it, segment n + W may leave.
+    // The application reads data right after its ACK left, so the ACK of segment n offers one
+    // segment less than the buffer holds: with W + 1 segments of buffer, segment n + W may leave.
     // Only the first burst has one more, and segment 2 W + 1 then follows 2 W in its burst.
     for w in [2, 4, 16, 39] {
         let k = 50;
@@ -101,10 +101,10 @@ fn time_on_the_medium_counts_as_well_as_bytes() {
 
 #[test]
 fn one_medium_is_shared_by_data_and_acks() {
-    // Data 1 ms, an ACK 40 us at the same 8 Mbit/s and 10 us of contention for each: with ACKs for
-    // every segment a pair takes 1060 us. From the first ACK on both directions always wait, so
-    // the rate is 1 / 1060 us; before it at most one round trip (41.08 ms) of data runs alone,
-    // and after the last data its ACKs may remain: together under one round trip of 1000 pairs.
+    // Data takes 1 ms, an ACK 40 us at the same 8 Mbit/s, and each 10 us of contention: with ACKs
+    // for every segment a pair takes 1060 us. From the first ACK on both directions always wait, so
+    // the rate is 1 / 1060 us. Before it at most one RTT (41.08 ms) of data runs alone, and after
+    // the last data its ACKs may remain: together less than one RTT of 1000 pairs.
     let path = json!({
         "down": { "rate_bps": 8_000_000, "delay_ns": 20 * MS, "per_packet_ns": 10 * US, "shared_medium": true },
         "up": { "rate_bps": 8_000_000, "delay_ns": 20 * MS, "per_packet_ns": 10 * US, "shared_medium": true },
@@ -121,8 +121,8 @@ fn one_medium_is_shared_by_data_and_acks() {
 
 #[test]
 fn a_standing_queue_is_the_window_less_the_pipe() {
-    // W = 100 segments on a pipe of 40: the link is always busy and an ACK comes every ms, so a
-    // segment's round trip is 100 ms, and 60 - 1 wait while one is in transmission.
+    // W = 100 segments on a path of 40: the link is always busy and an ACK arrives every ms, so a
+    // segment's RTT is 100 ms, and 60 - 1 wait while one is in transmission.
     let g = group(json!({
         "sender": { "initial_window_segments": 100, "max_window_segments": 100 },
         "app": { "kind": "bulk", "bytes": 5000 * MSS },
@@ -135,8 +135,8 @@ fn a_standing_queue_is_the_window_less_the_pipe() {
 
 #[test]
 fn a_full_fifo_delays_by_its_length() {
-    // A window that outgrows a queue of 50: a segment finds 49 waiting at most when it is the last
-    // one let in, and one in transmission: up to 40 + 50 ms, and that is reached.
+    // A window that outgrows a queue of 50: a segment finds at most 49 waiting when it is the last
+    // one accepted, and one in transmission: up to 40 + 50 ms, and that is reached.
     let g = group(json!({
         "sender": { "initial_window_segments": 200, "max_window_segments": 200, "recovery": "sack" },
         "app": { "kind": "bulk", "bytes": 3000 * MSS },
@@ -148,9 +148,10 @@ fn a_full_fifo_delays_by_its_length() {
 
 #[test]
 fn a_ping_takes_its_own_time_and_that_of_the_queue() {
-    // 84 bytes at 8 Mbit/s take 84 us, at 1 Tbit/s a nanosecond, and both delays 39 ms less 1 ns. A
-    // window of 60 segments is 20 more than the pipe holds, so each segment finds 20 before it at the
-    // link. A reply comes between two of them: it waits for the newer one too, less the time since.
+    // 84 bytes at 8 Mbit/s take 84 us, at 1 Tbit/s a nanosecond, and both delays 39 ms minus 1 ns.
+    // A window of 60 segments is 20 more than the path holds, so each request finds 20 segments
+    // queued at the link. A reply arrives between two of them: it waits for the newer one too,
+    // minus the time since.
     let idle_ns = 39 * MS + 84 * US;
     let load = |w: u64| {
         let g = group(json!({
@@ -170,7 +171,7 @@ fn a_ping_takes_its_own_time_and_that_of_the_queue() {
 
 #[test]
 fn pings_are_lost_as_other_packets_are() {
-    // Of requests and replies a fifth each is lost: 36% of the pings.
+    // A fifth of the requests and of the replies is lost: 36% of the pings.
     let silent = group(json!({ "app": { "kind": "bulk", "bytes": 1 } }));
     let over = json!({
         "ping_interval_ns": 10 * MS, "duration_ns": 100 * S,
@@ -235,7 +236,7 @@ fn random_single_packets_wait_as_in_an_m_d_1_queue() {
 #[test]
 fn stretching_is_exact_on_a_clean_link() {
     // 64 windows of 64 segments: 64 is a multiple of each N, so no timer is needed and each ACK
-    // covers N segments, as the kernel in the lab notes: 8.00, 32.00.
+    // covers N segments, as measured on the kernel in the lab: 8.00, 32.00.
     for n in [1u64, 2, 4, 8, 16, 32] {
         let segments = 64 * 64;
         let g = group(json!({
@@ -295,9 +296,9 @@ fn aggregation_makes_one_event_of_what_arrives_together() {
 
 #[test]
 fn a_slow_processor_bounds_the_rate_to_one_over_its_cost() {
-    // 20 us a data segment and 30 us for the ACK of each N: a segment takes 20 + 30 / N us. The
-    // link and the window are far larger. All is served in one line from the first arrival on, so
-    // the sum is exact, but for the first round trip, in which the window is not there yet.
+    // 20 us per data segment and 30 us for the ACK of each N: a segment takes 20 + 30 / N us. The
+    // link and the window are far larger. Everything is served in sequence from the first arrival
+    // on, so the sum is exact except for the first RTT, in which the window is still growing.
     for n in [1u64, 2, 8] {
         let segments = 8000;
         let g = group(json!({
@@ -359,9 +360,9 @@ fn flows_with_equal_windows_share_a_link_equally() {
 
 #[test]
 fn additive_increase_makes_unequal_flows_equal() {
-    // Chiu and Jain (1989): with the same round trip, AIMD converges to equal shares. One of four
-    // Reno flows starts 5 s late on a full link; over 200 s each flow's own sawtooth (a third of
-    // its mean, a cycle of some seconds) leaves less than 5% on its average.
+    // Chiu and Jain (1989): with equal RTTs, AIMD converges to equal shares. One of four Reno flows
+    // starts 5 s late on a full link; over 200 s each flow's own sawtooth (a third of its mean, a
+    // cycle of some seconds) leaves less than 5% on its average.
     let make = |name: &str, count: u32, start: u64| {
         group(json!({
             "name": name, "count": count, "start_ns": start, "start_jitter_ns": 100 * MS,
@@ -412,15 +413,15 @@ fn separated_acks_leave_an_upload_all_that_they_do_not_need() {
     let up_wire = 0.8e6 - ratio * down_wire;
     let share = 1448.0 / 1500.0;
     let (down, up) = measure("ack-separation");
-    // Slow start and the window of 88 packets that is under way at the end: 88 * 15 ms of 300 s
-    // for the upload, and less than that for the download.
+    // Slow start, and the window of 88 packets in flight at the end: 88 * 15 ms of 300 s for the
+    // upload, and less for the download.
     assert!((down / (down_wire * share) - 1.0).abs() < 0.005, "{down} for {}", down_wire * share);
     assert!((up / (up_wire * share) - 1.0).abs() < 0.006, "{up} for {}", up_wire * share);
 }
 
 // --- congestion control --------------------------------------------------------------------------
 
-/// A path without queue to speak of: the round trip is its delay. 100 Gbit/s: 0.08 us a packet.
+/// A path with a negligible queue: the RTT is its delay. 100 Gbit/s: 0.08 us per packet.
 fn long_pipe(rtt_ns: u64, duration_ns: u64) -> Value {
     json!({
         "duration_ns": duration_ns,
@@ -440,9 +441,9 @@ fn large_transfer(control: &str, counting: &str, policy: Value) -> Value {
     }))
 }
 
-/// The mean window, in segments, over `cycles` losses when exactly one segment of `every` is lost.
-/// The flow starts with the window `peak` that the law predicts at a loss, and its first segment is
-/// lost: what is measured is whether the law's cycle keeps itself up, not the way to it, which for
+/// Mean window in segments over `cycles` losses when exactly one segment in `every` is lost. The
+/// flow starts with the window `peak` that the law predicts at a loss, and its first segment is
+/// lost. The test is whether the law's cycle sustains itself, not the approach to it, which for
 /// CUBIC is slow near the plateau.
 fn mean_window_under_periodic_loss(
     control: &str,
@@ -478,8 +479,8 @@ fn reno_follows_the_square_root_law_under_periodic_loss() {
         let expected = (1.5 * every as f64).sqrt();
         let peak = expected * 4.0 / 3.0;
         let w = mean_window_under_periodic_loss("reno", 100 * MS, every, peak, 9);
-        // The model has no recovery: one round trip without growth in each cycle of W/2 =
-        // sqrt(2 / (3 p)), and the window in whole segments.
+        // The model has no recovery: one RTT without growth in each cycle of W/2 = sqrt(2 / (3 p)),
+        // and the window in whole segments.
         let tolerance = 1.0 / (2.0 / 3.0 * every as f64).sqrt() + 1.0 / expected;
         assert!((w / expected - 1.0).abs() < tolerance, "1/p = {every}: {w} for {expected}");
     }
@@ -500,7 +501,7 @@ fn cubic_follows_its_response_function_under_periodic_loss() {
         let peak = expected / 0.925;
         let w = mean_window_under_periodic_loss("cubic", rtt_ns, every, peak, 9);
         let k_s = (peak * 0.3 / 0.4).cbrt();
-        // The model has no recovery: one round trip of the cycle.
+        // The model has no recovery: one RTT of the cycle.
         let tolerance = rtt / k_s;
         assert!(tolerance < 0.09, "{tolerance}");
         assert!((w / expected - 1.0).abs() < tolerance, "{rtt_ns} {every}: {w} for {expected}");
@@ -555,9 +556,9 @@ fn reno_follows_the_square_root_law_under_random_loss() {
             let p = f64::from(loss_ppm) / 1e6;
             let expected = constant / p.sqrt();
             let (w, error) = mean_window_under_random_loss(counting, policy, loss_ppm, 6);
-            // Not in the law: the round trip of recovery, in which further losses cost nothing and
-            // the window does not grow: one of the 1 / (p W) round trips between losses. And four
-            // standard errors.
+            // Not in the law: the RTT of recovery, in which further losses have no effect and the
+            // window does not grow, one of the 1 / (p W) RTTs between losses. Plus four standard
+            // errors.
             let tolerance = p * expected + 4.0 * error / expected;
             assert!(tolerance < 0.12, "{tolerance}");
             assert!(
@@ -570,9 +571,9 @@ fn reno_follows_the_square_root_law_under_random_loss() {
 
 #[test]
 fn what_a_queue_still_holds_at_the_end_kept_no_link_busy() {
-    // 1000 segments enter a queue at once that sends one a millisecond: after 500 ms the link was
-    // busy all the time, and the processor, which needs 3 ms for each from the first arrival (one
-    // segment and 20 ms of delay later) on, for the rest of it.
+    // 1000 segments at once enter a queue that sends one per millisecond. After 500 ms the link was
+    // busy all the time, and the processor, which needs 3 ms for each segment from the first
+    // arrival (one segment and 20 ms of delay later) on, for the rest of it.
     let g = group(json!({
         "sender": { "initial_window_segments": 1000 },
         "app": { "kind": "bulk", "bytes": 1000 * MSS },
@@ -585,7 +586,7 @@ fn what_a_queue_still_holds_at_the_end_kept_no_link_busy() {
 
 // --- disciplines with a queue for each flow ------------------------------------------------------
 
-/// A window of 100 segments on a pipe of 40 keeps the downlink busy, and `extra` flows beside it.
+/// A window of 100 segments on a path of 40 keeps the downlink busy, next to `extra` flows.
 fn beside_bulk(down: Value, extra: Value) -> ackwise_sim::result::RunResult {
     let bulk = group(json!({
         "name": "bulk",
@@ -596,7 +597,8 @@ fn beside_bulk(down: Value, extra: Value) -> ackwise_sim::result::RunResult {
     run(&ruler(path, &[bulk, extra]))
 }
 
-/// A discipline whose AQM, if it has one, never sees its target exceeded: 60 ms wait at most.
+/// A discipline whose AQM, if it has one, never finds its target exceeded: at most 60 ms of
+/// waiting.
 fn without_aqm(discipline: &str) -> Value {
     let target = match discipline {
         "fq-codel" => json!({ "target_ns": S }),
@@ -610,8 +612,8 @@ fn without_aqm(discipline: &str) -> Value {
 
 #[test]
 fn messages_beside_a_download_wait_for_a_packet_with_queues_for_each_flow_and_for_all_with_a_fifo() {
-    // A message of one segment takes 1 ms and 20 ms of delay; before it at most the rest of one of
-    // the download's packets (1 ms). In a FIFO it stands behind the 60 that do not fit the pipe.
+    // A message of one segment takes 1 ms and 20 ms of delay, after at most the rest of one of the
+    // download's packets (1 ms). In a FIFO it waits behind the 60 that exceed the path's capacity.
     let messages = group(json!({
         "name": "messages",
         "app": { "kind": "random-spacing", "packets": 100, "bytes": MSS, "max_gap_ns": 200 * MS },
@@ -621,8 +623,9 @@ fn messages_beside_a_download_wait_for_a_packet_with_queues_for_each_flow_and_fo
         let times = &r.groups[1].message_latency_ns;
         assert_eq!(times.samples, 100);
         assert!(times.p50 <= 22.1e6, "{} {discipline}", times.p50);
-        // Two in a row, the flow's turn used up: turns of the download, three packets at most each. With
-        // fq the first message waits for one in transmission, eight that go by, and a first turn of 11.
+        // Two in a row, with the flow's turn used up: turns of the download, at most three packets
+        // each. With fq the first message waits for one in transmission, eight that bypass, and a
+        // first turn of 11.
         let worst = if discipline == "fq" { 41.1e6 } else { 30e6 };
         assert!(times.max <= worst, "{} {discipline}", times.max);
         assert_eq!(r.down.dropped_queue, 0);
@@ -634,8 +637,8 @@ fn messages_beside_a_download_wait_for_a_packet_with_queues_for_each_flow_and_fo
 
 #[test]
 fn downloads_with_unequal_windows_share_evenly_with_queues_for_each_flow() {
-    // 8 Mbit/s for 20 s; a window of 100 and one of 60 segments. In turns by bytes each has half; a
-    // FIFO gives shares as the windows, 5 to 3.
+    // 8 Mbit/s for 20 s; windows of 100 and 60 segments. Served in turn by bytes each gets half; a
+    // FIFO gives shares in proportion to the windows, 5 to 3.
     let smaller = group(json!({
         "name": "smaller",
         "sender": { "initial_window_segments": 60, "max_window_segments": 60 },

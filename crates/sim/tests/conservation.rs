@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! Random scenarios over everything that a scenario can hold: whatever the path does and whichever
-//! policy, sender and socket take part, each byte is delivered once and in order, every transfer
-//! ends, no ACK waits longer than protocol allows, and equal seeds give equal bytes.
+//! Random scenarios that use every key: whatever the path, the policy, the sender and the socket,
+//! each byte is delivered once and in order, every transfer ends, no ACK waits longer than the
+//! protocol allows, and equal seeds give equal bytes.
 
 mod scenes;
 
@@ -82,7 +82,7 @@ fn pipe(d: &mut Dice) -> Value {
     p
 }
 
-/// A discipline with a queue for each flow, and keys that it has.
+/// Chooses a discipline with a queue for each flow, and sets some of its keys.
 fn queue_for_each_flow(d: &mut Dice, pipe: &mut Value) {
     let rate = pipe["rate_bps"].as_u64().expect("a rate");
     let (over, other_limit) = match d.below(3) {
@@ -126,7 +126,7 @@ fn host(d: &mut Dice) -> Value {
     })
 }
 
-/// Any policy, with each parameter at its least, its greatest, its initial or any value.
+/// Any policy, with each parameter at its minimum, its maximum, its default or any value.
 fn policy(d: &mut Dice) -> Value {
     let all: Vec<_> = ackwise_core::Policy::all().collect();
     let policy = d.pick(&all);
@@ -137,7 +137,7 @@ fn policy(d: &mut Dice) -> Value {
     }
     let mut choice = json!({ "name": policy.name(), "params": params });
     if d.one_in(4) {
-        // Any rails, but the one that bounds the delay: without it a policy may wait for ever.
+        // Any rails except the one that bounds the delay, without which a policy may wait forever.
         let rails: Vec<_> =
             ackwise_core::rails().map(|r| r.name).filter(|r| *r == "max-delay" || d.one_in(2)).collect();
         choice["rails"] = json!(rails);
@@ -216,7 +216,7 @@ fn scenario(number: u64) -> Scenario {
     let header = d.pick(&[40u64, 60]);
     let mut s = json!({
         "seed": number,
-        // Nothing happens in most of it: long enough for the rarest chain of timeouts.
+        // Mostly idle, but long enough for the rarest chain of timeouts.
         "duration_ns": 100_000 * S,
         "mtu_bytes": d.pick(&[header + 76, 296, 576, 1_500, 1_500, 9_000, 65_535]),
         "ip_tcp_header_bytes": header,
@@ -237,7 +237,7 @@ fn scenario(number: u64) -> Scenario {
         let other = flows(&mut d, "b");
         s["groups"].as_array_mut().expect("a list").push(other);
     }
-    // With dice of its own: whatever is drawn here, the rest of a scenario stays what it was.
+    // Separate dice: these draws do not change the rest of a scenario.
     for group in s["groups"].as_array_mut().expect("a list") {
         group["sender"]["hystart"] = json!(Dice(!number).pick(&["linux", "rfc9406", "off"]));
     }
@@ -271,7 +271,7 @@ fn written(app: &AppSpec) -> u64 {
     }
 }
 
-/// How many SYNs left, and how many connections began with one.
+/// Number of SYNs sent, and number of connections that began with one.
 #[derive(Default)]
 struct Syns {
     left: u64,
@@ -288,7 +288,7 @@ impl Tap for Syns {
     }
 }
 
-/// What must hold of every run; the first thing that does not.
+/// Checks the invariants of a run; returns the first violation.
 fn judge(s: &Scenario, r: &RunResult, syns: &Syns) -> Result<(), String> {
     let demand = |holds: bool, what: String| if holds { Ok(()) } else { Err(what) };
     for share in [r.down.busy_share, r.up.busy_share, r.client.cpu_share, r.server.cpu_share] {
@@ -309,8 +309,8 @@ fn judge(s: &Scenario, r: &RunResult, syns: &Syns) -> Result<(), String> {
         demand(!t.truncated, "the trace is cut off".into())?;
         let arrived: u64 = t.arrival_segments.iter().map(|&n| u64::from(n)).sum();
         demand(arrived == g.flows[0].segments_received, format!("{arrived} segments in the trace"))?;
-        // What is sent for the first time follows on what was sent before, and ends with the last
-        // byte; what is sent again was sent before.
+        // New data continues where earlier data ended, up to the last byte; retransmitted data was
+        // sent before.
         let mut next = 0;
         for i in 0..t.data_seq.len() {
             let end = t.data_seq[i] + u64::from(t.data_bytes[i]);
@@ -326,7 +326,7 @@ fn judge(s: &Scenario, r: &RunResult, syns: &Syns) -> Result<(), String> {
         demand(t.ack_time_ns.windows(2).all(|w| w[0] <= w[1]), "time goes back".into())?;
         let again = t.data_retransmitted.iter().filter(|a| **a).count() as u64;
         let counted = g.flows[0].retransmitted_segments;
-        // The trace has data, the counter SYNs as well.
+        // The trace contains data; the counter includes SYNs.
         let syns_again = syns.left - syns.first;
         let fits = again <= counted && counted <= again + syns_again;
         demand(fits, format!("{again} retransmissions in the trace, {counted} counted"))?;
@@ -334,12 +334,12 @@ fn judge(s: &Scenario, r: &RunResult, syns: &Syns) -> Result<(), String> {
     Ok(())
 }
 
-/// Chance shows in every arrival.
+/// Whether every arrival depends on random numbers.
 fn is_random(s: &Scenario) -> bool {
     s.down.jitter_ns > MS || s.up.jitter_ns > MS
 }
 
-/// Runs scenarios of these numbers on all cores; each failure with its JSON.
+/// Runs the scenarios with these numbers on all cores, and reports each failure with its JSON.
 fn check_all(numbers: std::ops::Range<u64>) {
     let threads = 2;
     let failures = std::sync::Mutex::new(Vec::new());
@@ -395,7 +395,7 @@ fn every_byte_arrives_once_and_in_order_on_any_path_with_any_policy() {
 
 #[test]
 fn the_generator_reaches_all_policies_senders_and_disciplines() {
-    // What is not drawn is not tested.
+    // Checks that every value is drawn: undrawn values are not tested.
     let all: Vec<Scenario> = (0..2000).map(scenario).collect();
     let text: String = all.iter().map(text).collect();
     for policy in ackwise_core::Policy::all() {

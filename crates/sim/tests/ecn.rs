@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! ECN from end to end: what hosts put on the wire, against the clauses of RFC 3168. The path is the
-//! ruler's (see `scenes`), with an AQM in front of the data.
+//! ECN from end to end: the packets on the wire, compared with the clauses of RFC 3168. The path is
+//! the ruler's (see `scenes`), with an AQM before the data.
 
 mod scenes;
 
@@ -139,8 +139,8 @@ fn marked_paths() -> Vec<Scenario> {
 
 #[test]
 fn each_mark_is_echoed_until_cwr_arrives() {
-    // RFC 3168, 6.1.3: ECE from the first CE on; after CWR only if there is another. What the wire shows at
-    // the receiving host.
+    // RFC 3168, 6.1.3: ECE from the first CE on; after CWR only if there is another CE, as seen on
+    // the wire at the receiving host.
     for scenario in marked_paths() {
         let (result, seen) = watched(&scenario);
         let mut echoes = false;
@@ -170,8 +170,8 @@ fn a_mark_costs_no_retransmission() {
 
 #[test]
 fn the_window_is_reduced_at_most_once_in_a_window_of_data() {
-    // RFC 3168, 6.1.2: the next CWR comes a round trip later at least, 40 ms, and only while ACKs with ECE
-    // come; the first segment of new data after an ACK with ECE has it.
+    // RFC 3168, 6.1.2: the next CWR comes at least one RTT, 40 ms, later, and only while ACKs with
+    // ECE arrive; the first new segment after an ACK with ECE has it.
     for scenario in marked_paths() {
         let (_, seen) = watched(&scenario);
         let at_server = seen.iter().filter(|p| p.place == Place::Server && !p.syn);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Values at the ends of what a plan may say: no panic, no arithmetic that wraps around.
+//! Values at the limits of a plan's keys: no panic, and no arithmetic overflow.
 
 mod scenes;
 
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// 80 000 packets of 524 280 s each are 1300 times what 64 bits of nanoseconds hold.
+/// 80 000 packets of 524 280 s each take 1300 times as long as 64 bits of nanoseconds can express.
 #[test]
 fn a_queue_may_last_longer_than_time_can_say() {
     let flood = group(json!({
@@ -36,7 +36,8 @@ fn a_rate_of_arrivals_may_be_next_to_nothing() {
     assert_eq!(result.groups[0].flows.len(), 1);
 }
 
-/// A pcapng file can say any time; a workload takes what a run can last.
+/// A pcapng file can contain any time; a workload accepts times up to the maximum duration of a
+/// run.
 #[test]
 fn times_of_a_replay_beyond_a_run_are_refused() {
     let replay = |times: [u64; 2]| {
@@ -52,7 +53,7 @@ fn times_of_a_replay_beyond_a_run_are_refused() {
     }
 }
 
-/// Keys that decide how long a run takes, or mean something with others only.
+/// Keys that determine a run's computing time, or that are meaningful only together with others.
 const LEFT_OUT: [&str; 8] = [
     "count",
     "duration_ns",
@@ -64,7 +65,7 @@ const LEFT_OUT: [&str; 8] = [
     "series_interval_ns",
 ];
 
-/// Three numbers at an end of their range, on top of a small scenario.
+/// A small scenario with three numbers set to a limit of their range.
 fn extreme(random: &mut Rng) -> Value {
     let app = [
         json!({ "kind": "bulk", "bytes": 100_000 }),
@@ -117,7 +118,7 @@ fn extreme(random: &mut Rng) -> Value {
     scenario
 }
 
-/// The number of scenarios; ACKWISE_EXTREMES sets another.
+/// Number of scenarios; ACKWISE_EXTREMES overrides it.
 fn rounds() -> u64 {
     std::env::var("ACKWISE_EXTREMES").ok().and_then(|n| n.parse().ok()).unwrap_or(100)
 }
@@ -128,7 +129,7 @@ fn values_at_their_limits_neither_panic_nor_wrap() {
     let mut ran = 0;
     for _ in 0..rounds() {
         let scenario = extreme(&mut random);
-        // One that runs long all the same is given up.
+        // A scenario that still runs long is cancelled.
         let stop = Arc::new(AtomicBool::new(false));
         let (done, waiting) = std::sync::mpsc::channel::<()>();
         let timer = std::thread::spawn({

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
-//! How connections of Linux's senders begin and end, worked out by hand from RFC 9293, 3.5, and Linux 6.12.
+//! Start and end of connections of Linux's senders, worked out by hand from RFC 9293, 3.5, and
+//! Linux 6.12.
 //!
-//! The path is the ruler's (see `scenes`). A SYN of 52 bytes, with MSS, SACK permitted and window scale,
-//! takes 19 ms to the server and 20.052 ms back; the ACK of it 19 ms. So the client is established at
-//! 39.052 ms and the server at 58.052 ms, and each has measured a round trip of 39.052 ms.
+//! The path is the ruler's (see `scenes`). A SYN of 52 bytes, with MSS, SACK permitted and window
+//! scale, takes 19 ms to the server and 20.052 ms back; its ACK takes 19 ms. The client is
+//! therefore established at 39.052 ms and the server at 58.052 ms, and each has measured an RTT of
+//! 39.052 ms.
 
 mod scenes;
 
@@ -16,7 +18,8 @@ use serde_json::{json, Value};
 const CLIENT_READY: u64 = 39_052 * US;
 const SERVER_READY: u64 = 58_052 * US;
 
-/// A transfer of this many segments by a Linux sender of one segment at a time, changed by `over`.
+/// A transfer of this many segments by a Linux sender that sends single segments, with the changes
+/// in `over`.
 fn linux(segments: u64, over: Value) -> Value {
     let mut g = group(json!({
         "handshake": true,
@@ -37,7 +40,7 @@ fn losing(way: &str, from: u64, length: u64) -> Value {
 #[derive(Default)]
 struct Seen {
     opened: Vec<Opened>,
-    /// What leaves a host: time, towards the client, SYN, payload.
+    /// Packets leaving a host: (time, towards the client, SYN, payload).
     left: Vec<(u64, bool, bool, u32)>,
 }
 
@@ -86,7 +89,7 @@ fn a_download_begins_one_and_a_half_round_trips_after_its_syn() {
     // SYN-ACK, data and the ACK of a FIN; SYN, its ACK, those of the data, and a FIN.
     assert_eq!((result.down.packets, result.down.bytes), (4, 52 + 2 * 1000 + 40));
     assert_eq!((result.up.packets, result.up.bytes), (5, 52 + 4 * 40));
-    // Those of data only.
+    // Only ACKs of data count.
     assert_eq!(flow.acks_sent, 2);
     assert_eq!(flow.retransmitted_segments, 0);
 }
@@ -106,7 +109,7 @@ fn a_syn_has_its_options_on_the_wire() {
 #[test]
 fn an_upload_begins_when_the_syn_ack_arrives() {
     let (result, seen) = watched(json!({}), linux(1, json!({ "direction": "up" })));
-    // The ACK of the SYN-ACK leaves in front of the data.
+    // The ACK of the SYN-ACK leaves before the data.
     let after = [(CLIENT_READY, false, false, 0), (CLIENT_READY, false, false, 960)];
     assert_eq!(seen.left[2..4], after);
     assert_eq!(only_flow(&result).start_ns, CLIENT_READY);
@@ -115,8 +118,8 @@ fn an_upload_begins_when_the_syn_ack_arrives() {
 #[test]
 fn the_client_asks_when_it_is_established_and_the_server_may_answer() {
     let app = json!({ "kind": "request-response", "request_bytes": 100, "response_bytes": MSS, "count": 1 });
-    // The handshake's ACK is lost: the request acknowledges the SYN-ACK as well. It takes its time to
-    // transmit, 1 ns, behind the ACK.
+    // The handshake's ACK is lost: the request acknowledges the SYN-ACK as well. It leaves after
+    // the ACK's transmission time, 1 ns.
     for path in [json!({}), losing("up", CLIENT_READY, 1)] {
         let (result, seen) = watched(path, linux(1, json!({ "app": app.clone() })));
         let asked = seen.left.iter().find(|p| p.3 == 100).unwrap();
@@ -177,8 +180,8 @@ fn the_window_is_one_segment_if_a_syn_was_sent_again_twice() {
 
 #[test]
 fn the_first_timeout_follows_from_the_round_trip_of_the_handshake() {
-    // The only segment is lost. RFC 6298, 2.2, with Linux's least variance: 39.052 ms and 200 ms, which are 24
-    // jiffies of 10 ms, behind the one in which it left.
+    // The only segment is lost. RFC 6298, 2.2, with Linux's minimum variance term: 39.052 ms and
+    // 200 ms, which are 24 jiffies of 10 ms, after the one in which the segment left.
     let lost = losing("down", SERVER_READY, 2 * MS);
     let result = run(&ruler(lost, &[linux(1, json!({}))]));
     let times = &trace(&result).data_time_ns;
@@ -247,9 +250,9 @@ fn a_fin_waits_no_longer_than_40_ms_for_a_reader_that_is_late() {
 
 #[test]
 fn a_pause_counts_as_longer_than_the_timeout_when_it_is_by_a_tick() {
-    // Linux, tcp_event_data_recv: after a pause of more than its RTO a receiver acknowledges each segment
-    // again. Its RTO is that of the handshake, 239.052 ms, in whole jiffies: 240 ms. From segment to segment
-    // it takes the gap and 21 ms.
+    // Linux, tcp_event_data_recv: after a pause longer than its RTO, a receiver acknowledges every
+    // segment again. Its RTO is that of the handshake, 239.052 ms, in whole jiffies: 240 ms. The
+    // time between segments is the gap plus 21 ms.
     for (gap_us, quick) in [(218_500, 16), (219_500, 40)] {
         let app = json!({
             "kind": "odd-writes", "write_bytes": MSS, "writes": 1, "gap_ns": gap_us * US, "count": 40,
@@ -264,9 +267,10 @@ fn a_pause_counts_as_longer_than_the_timeout_when_it_is_by_a_tick() {
 
 #[test]
 fn bbr_paces_from_the_eleventh_segment_at_the_window_over_the_round_trip() {
-    // Linux: ten segments leave at once (tcp_update_skb_after_send), then bursts of two, as far apart as
-    // they take at 739/256 windows for each round trip of the handshake, less 1% (bbr_init_pacing_rate_from_rtt).
-    // The first ACK arrives 40 ms later; the first burst makes up for half of its time.
+    // Linux: ten segments leave at once (tcp_update_skb_after_send), then bursts of two, spaced by
+    // their time at 739/256 windows per RTT of the handshake, minus 1%
+    // (bbr_init_pacing_rate_from_rtt). The first ACK arrives 40 ms later; the first burst catches
+    // up half of its time.
     let g = linux(40, json!({ "sender": { "congestion_control": "bbr" } }));
     let result = run(&ruler(json!({}), &[g]));
     let sent: Vec<_> = trace(&result).data_time_ns.iter().map(|t| t - SERVER_READY).collect();

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-//! Applications as processes that packets are preferred to, and what is recorded over time: counts
-//! and times worked out by hand.
+//! Applications as processes with lower priority than packets, and time series: counts and times
+//! worked out by hand.
 
 mod scenes;
 
 use scenes::{acks, group, only_flow, ruler, run, sent, trace, MS, MSS, S, US};
 use serde_json::json;
 
-/// Packets that arrive as good as together: 1 us each, 1 ms each way.
+/// Packets that arrive practically together: 1 us each, 1 ms of delay each way.
 fn at_once() -> serde_json::Value {
     json!({
         "down": { "rate_bps": 8_000_000_000u64, "delay_ns": MS },
@@ -45,8 +45,8 @@ fn starved_reader(policy: serde_json::Value) -> ackwise_sim::result::RunResult {
 
 #[test]
 fn a_saturated_processor_lets_the_reader_run_after_so_many_packets() {
-    // The reader asks when a segment is there, at which time the next may be in service; then 16
-    // more are handled before its turn: 17 or 18 a read.
+    // The reader asks when a segment is available, by which time the next may be in service; then
+    // 16 more are handled before its turn: 17 or 18 per read.
     let r = starved_reader(json!({ "name": "every" }));
     let reading = r.client.cpu_busy_ns - 641 * 20 * US;
     let reads = reading / (30 * US);
@@ -57,8 +57,8 @@ fn a_saturated_processor_lets_the_reader_run_after_so_many_packets() {
 
 #[test]
 fn a_starved_linux_receiver_acknowledges_once_a_read() {
-    // Sixteen quick ACKs; then unread data keeps the window from moving, so that only the reader
-    // acknowledges, each time what came since.
+    // Sixteen quick ACKs; after that unread data keeps the window from moving, so that only the
+    // reader's ACKs leave, each for the data since the last.
     let r = starved_reader(json!({ "name": "linux" }));
     let all = acks(trace(&r));
     let (quick, read) = all.split_at(16);
@@ -67,15 +67,15 @@ fn a_starved_linux_receiver_acknowledges_once_a_read() {
     let (last, full) = covered.split_last().expect("many");
     assert!(full.iter().all(|c| (17..=18).contains(c)) && *last <= 18, "{covered:?}");
     assert_eq!(read.last().map(|a| a.1), Some(641));
-    // A receiver that has to acknowledge every second segment does, whoever starves.
+    // A receiver required to acknowledge every second segment does so, whoever starves.
     let r = starved_reader(json!({ "name": "delayed", "params": { "segments": 2 } }));
     assert_eq!(r.groups[0].acks_sent, 320 + 1);
 }
 
 #[test]
 fn a_writer_sends_as_fast_as_it_writes() {
-    // 960/1024 of 102.4 us to write a segment, 4 us to send it: one each 100 us, and nothing
-    // queues on the way, whatever the window.
+    // 960/1024 of 102.4 us to write a segment, 4 us to send it: one per 100 us, and nothing queues
+    // on the path, whatever the window.
     let g = group(json!({
         "sender": { "initial_window_segments": 500 },
         "app": { "kind": "bulk", "bytes": 300 * MSS },
@@ -86,8 +86,8 @@ fn a_writer_sends_as_fast_as_it_writes() {
     let times: Vec<_> = sent(trace(&r)).iter().map(|s| s.0).collect();
     assert_eq!(times, (0..300).map(|i| 96 + 100 * i).collect::<Vec<_>>());
     assert_eq!(r.server.cpu_busy_ns, 300 * 100 * US);
-    // 4 us to send, 1 us on the link and 1 ms; the ACK has 40 bytes, 40 ns and 1 ms: it comes while
-    // the writer has its turn, which ends 2100 us after the segment was handed down.
+    // 4 us to send, 1 us on the link and 1 ms; the ACK has 40 bytes, 40 ns, and 1 ms: it arrives
+    // during the writer's turn, which ends 2100 us after the segment was passed down.
     let rtt = r.groups[0].rtt_ns.max / US as f64;
     assert!((rtt / 2100.0 - 1.0).abs() < 1e-3, "{rtt} us, but for the histogram's buckets");
 }
@@ -104,13 +104,13 @@ fn packets_go_before_the_writer() {
     });
     let r = run(&ruler(path, &[g]));
     assert_eq!(r.server.cpu_busy_ns, 300 * 200 * US);
-    // Busy from the first write on, but for what the last ACK takes to come.
+    // Busy from the first write on, except while the last ACK is in flight.
     assert!(r.duration_ns - r.server.cpu_busy_ns < 3 * MS, "{}", r.duration_ns);
 }
 
 #[test]
 fn one_processor_serves_both_hosts() {
-    // A segment and its ACK take 20 + 30 + 10 + 5 us, wherever they are handled.
+    // A segment and its ACK take 20 + 30 + 10 + 5 us, on whichever processor they are handled.
     let g = group(json!({
         "policy": { "name": "every" },
         "sender": { "initial_window_segments": 500 },
@@ -135,8 +135,8 @@ fn one_processor_serves_both_hosts() {
 
 #[test]
 fn a_writer_goes_on_until_its_turn_is_over() {
-    // On one processor, both applications always ask: the reader gets its turn after ten segments, and
-    // each turn of the writer costs one call.
+    // On one processor, both applications always ask: the reader gets its turn after ten segments,
+    // and each turn of the writer takes one call.
     let g = group(json!({
         "policy": { "name": "delayed", "params": { "segments": 1000, "delay_ms": 500 } },
         "sender": { "initial_window_segments": 500 },
@@ -170,8 +170,8 @@ fn a_writer_goes_on_until_its_turn_is_over() {
 
 #[test]
 fn a_send_buffer_grows_with_the_congestion_window() {
-    // The buffer has room for twenty segments, and the writer stops where less than a third is free. One that a plan
-    // leaves at Linux's size grows on such a host without being asked.
+    // The buffer has room for twenty segments, and the writer stops where less than a third is
+    // free. A buffer that a plan leaves at Linux's size grows on such a host.
     let written = |grows: bool| {
         let g = group(json!({
             "sender": {
@@ -187,13 +187,13 @@ fn a_send_buffer_grows_with_the_congestion_window() {
         run(&ruler(path, &[g])).server.cpu_busy_ns
     };
     assert_eq!(written(true), 14 * MSS);
-    // Else what time there is: a KiB takes a microsecond.
+    // Otherwise the available time limits it: a KiB takes a microsecond.
     assert!(written(false) > 900 * US, "{}", written(false));
 }
 
 #[test]
 fn an_ack_costs_by_what_it_acknowledges() {
-    // 1 us a byte, whatever an ACK covers, and 100 us for each ACK.
+    // 1 us per byte, whatever an ACK covers, and 100 us for each ACK.
     let busy = |segments: u64| {
         let g = group(json!({
             "policy": { "name": "delayed", "params": { "segments": segments } },
@@ -252,7 +252,7 @@ fn a_series_tells_the_policys_values_and_the_round_trips() {
     assert!(most[5..].iter().all(|&m| m == 21), "{most:?}");
     assert_eq!(rate.iter().max(), Some(&21));
     assert_eq!(s.delivered_bytes.iter().sum::<u64>(), 4000 * MSS);
-    // Between two points no round trip is outside of what the whole run saw.
+    // Between two points, no RTT is outside the range of the whole run.
     let seen: Vec<f64> = s.rtt_ns.iter().filter(|&&t| t > 0).map(|&t| t as f64).collect();
     assert!(seen.iter().all(|&t| t >= 40.0 * MS as f64 && t <= r.groups[0].rtt_ns.max * 1.01), "{seen:?}");
     assert!(seen.len() > 150, "{}", seen.len());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Faults seen in other stacks and in this simulator, each kept as the scenario that showed it.
+//! Faults of other stacks and of this simulator, each reproduced by the scenario that showed it.
 
 mod scenes;
 
@@ -7,8 +7,8 @@ use ackwise_sim::result::RunResult;
 use scenes::{acks, group, only_flow, ruler, run, sent, trace, MS, MSS, S, US};
 use serde_json::{json, Value};
 
-/// An MTU of 65 535 bytes with a receive buffer of as much, 10 Gbit/s and 50 us each way: the
-/// loopback of a host with little memory. MSS 65 495; ten segments of it.
+/// An MTU of 65 535 bytes with a receive buffer of the same size, 10 Gbit/s and 50 us each way: the
+/// loopback of a host with little memory. The MSS is 65 495; ten segments are sent.
 fn loopback(policy: Value) -> RunResult {
     let g = group(json!({
         "policy": policy,
@@ -26,7 +26,7 @@ fn loopback(policy: Value) -> RunResult {
     ))
 }
 
-/// One segment's round: 52.428 us for it, 50 us, and back 40 bytes: 0.032 us, and 50 us.
+/// RTT of one segment: 52.428 us for it, 50 us, and back 40 bytes: 0.032 us, and 50 us.
 const ROUND_NS: u64 = 52_428 + 50_000 + 32 + 50_000;
 
 #[test]
@@ -48,8 +48,8 @@ fn seen_an_mtu_as_large_as_the_window_stalls_for_the_timer_in_each_window() {
 
 #[test]
 fn seen_the_window_dry_rail_ends_that_stall() {
-    // The same with the rails of real networks: the ACK leaves as soon as the segment is read: one
-    // each 152.46 us: 3.4 Gbit/s. A second holds 6559 rounds; one of them may be cut off.
+    // With the rails of real networks, the ACK leaves as soon as the segment is read: one per
+    // 152.46 us: 3.4 Gbit/s. A second holds 6559 rounds; one of them may be cut off.
     for delay_ms in [10, 40] {
         let r = loopback(json!({ "name": "delayed", "params": { "delay_ms": delay_ms } }));
         assert_eq!(r.groups[0].stalls, 0);
@@ -108,7 +108,7 @@ fn no_policy_stalls_there_with_the_rails_of_real_networks() {
     }
 }
 
-/// A window of eight segments for a receiver that wants 64 before it acknowledges.
+/// A window of eight segments for a receiver whose policy waits for 64.
 fn stretched(rails: Value) -> RunResult {
     let g = group(json!({
         "policy": { "name": "delayed", "params": { "segments": 64 }, "rails": rails },
@@ -145,9 +145,9 @@ fn seen_the_second_segment_rail_restores_the_two_segment_rule() {
 
 #[test]
 fn seen_a_large_loss_is_not_answered_by_a_burst() {
-    // A window of 200 segments loses its middle 100, and then all that is sent for 30 ms when the
-    // recovery has begun. RFC 6937: what is sent is bounded by what was delivered, and one segment
-    // more for each ACK; the sender must never inject at once more than it did per ACK.
+    // A window of 200 segments loses its middle 100, and then everything sent for 30 ms after
+    // recovery has begun. RFC 6937: as much may be sent as was delivered, plus one segment per ACK;
+    // the sender must never inject more at once.
     let outages = json!([
         { "start_ns": 50 * MS, "length_ns": 100 * MS },
         { "start_ns": 215 * MS, "length_ns": 30 * MS },
@@ -168,7 +168,7 @@ fn seen_a_large_loss_is_not_answered_by_a_burst() {
     for &(at, _) in sent(trace(&r)).iter().filter(|(at, _)| *at > 0) {
         burst = if at == last { burst + 1 } else { 1 };
         last = at;
-        // Two segments an ACK in slow start and after a timeout; three with what Reno adds.
+        // Two segments per ACK in slow start and after a timeout; three with Reno's growth.
         assert!(burst <= 3, "{burst} segments at {at} us");
     }
 }
@@ -185,8 +185,8 @@ fn seen_one_retransmission_each_round_trip_after_a_large_loss() {
     let r = run(&ruler(json!({ "down": { "outages": outages } }), &[g]));
     assert_eq!((r.down.dropped_link, r.groups[0].retransmitted_segments), (150, 150));
     assert_eq!(r.groups[0].timeouts, 0);
-    // 200 + 150 transmissions, the first loss known at 220 ms at the latest, then three round
-    // trips of slow-start-like growth are more than enough.
+    // 200 + 150 transmissions, the first loss known at 220 ms at the latest; three RTTs of
+    // slow-start-like growth are then more than enough.
     assert!(only_flow(&r).end_ns < (200 + 20 + 150 + 20 + 4 * 40) * MS, "{}", only_flow(&r).end_ns);
 }
 
@@ -266,7 +266,7 @@ fn seen_a_backed_off_timeout_forgotten_without_a_measurement() {
 
 #[test]
 fn seen_a_dialogue_taken_for_finished_while_a_request_was_on_its_way() {
-    // A turn takes 40 ms: at 50 ms the second request of five is under way.
+    // A turn takes 40 ms: at 50 ms the second request of five is in progress.
     let app = json!({ "kind": "request-response", "request_bytes": 100, "response_bytes": MSS, "count": 5 });
     let r = run(&ruler(json!({ "duration_ns": 50 * MS }), &[group(json!({ "app": app }))]));
     assert_eq!((r.groups[0].flows_completed, r.groups[0].message_latency_ns.samples), (0, 1));

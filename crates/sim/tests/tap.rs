@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Taps: they see each packet where and when it passes, and change nothing.
+//! Taps see each packet where and when it passes, and change nothing.
 
 mod scenes;
 
@@ -46,7 +46,7 @@ fn a_tap_sees_what_left_what_was_lost_and_what_came_and_changes_nothing() {
 
     assert!(seen.packets.windows(2).all(|p| p[0].0 <= p[1].0), "out of order");
     assert_eq!(seen.count(Place::Router, true) + seen.count(Place::Router, false), 0);
-    // A channel counts what left its queue; the end of the run cuts off what is still under way.
+    // A channel counts packets that left its queue; the end of the run cuts off those in flight.
     let left = seen.count(Place::Server, true);
     assert!(left >= plain.down.packets + plain.down.dropped_queue);
     assert!(left <= plain.down.packets + plain.down.dropped_queue + 20);
@@ -54,7 +54,7 @@ fn a_tap_sees_what_left_what_was_lost_and_what_came_and_changes_nothing() {
     assert!(came + plain.down.dropped_link <= plain.down.packets);
     let acks_left = seen.count(Place::Client, false);
     assert_eq!(acks_left, plain.up.packets + plain.up.dropped_queue);
-    // What left the server is what the trace says was sent.
+    // Departures from the server equal the sent segments of the trace.
     let sent: Vec<_> =
         seen.packets.iter().filter(|p| p.1 == Place::Server && p.2).map(|p| (p.0, p.3)).collect();
     let traced = trace(&plain);
@@ -86,7 +86,7 @@ fn a_router_stands_between_access_link_and_shared_link() {
     assert_eq!((opened.mss_bytes, opened.up, opened.sack), (960, false, false));
 }
 
-/// What leaves the server: payload and PSH; what leaves the client: the window.
+/// Departures from the server: payload and PSH; from the client: the window.
 #[derive(Default)]
 struct Left {
     data: Vec<(u32, bool)>,
@@ -122,8 +122,8 @@ fn a_short_segment_at_the_end_of_all_data_belongs_to_the_burst() {
 
 #[test]
 fn a_segment_of_128_bytes_opens_the_window_and_a_shorter_one_does_not() {
-    // Linux, tcp_event_data_recv and tcp_grow_window, once a full segment has shown what share of the memory
-    // is payload: 132/256 of 131072 bytes.
+    // Linux, tcp_event_data_recv and tcp_grow_window, once a full segment has shown the payload's
+    // share of memory: 132/256 of 131072 bytes.
     for (bytes, grows) in [(127, false), (128, true)] {
         let seen = left(json!({
             "receiver": { "slow_window": true, "recv_buffer_bytes": 131_072, "recv_buffer_max_bytes": 6 << 20 },
@@ -135,9 +135,9 @@ fn a_segment_of_128_bytes_opens_the_window_and_a_shorter_one_does_not() {
 
 #[test]
 fn the_first_windows_are_those_of_the_kernel() {
-    // Captured on Linux 6.12 with segments of 1448 bytes, each acknowledged: that of the handshake's last ACK, in
-    // units of 128 bytes, and by two segments more with each (tcp_select_initial_window, tcp_init_buffer_space,
-    // tcp_grow_window).
+    // Captured on Linux 6.12 with segments of 1448 bytes, each acknowledged: the window of the
+    // handshake's last ACK in units of 128 bytes, and its growth by two segments with each ACK
+    // (tcp_select_initial_window, tcp_init_buffer_space, tcp_grow_window).
     let path = json!({ "mtu_bytes": 1500 });
     let one = json!({
         "handshake": true,

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
 //! Packet timelines of small cases, worked out by hand from the RFCs, to the nanosecond.
 //!
-//! The path is the ruler's (see `scenes`): a full segment sent at T on the idle link arrives at
-//! T + 21 ms, its ACK reaches the sender 19 ms later; the link takes one full segment a
-//! millisecond. All is exact: any difference is an error in one of the two.
+//! The path is the ruler's (see `scenes`): a full segment sent at T on the idle link arrives at T +
+//! 21 ms, its ACK reaches the sender 19 ms later; the link takes one full segment per millisecond.
+//! Everything is exact: any difference is an error in the simulator or in the calculation.
 
 mod scenes;
 
 use scenes::{acks, at_ms, group, only_flow, ruler, run, sent, sent_bytes, trace, MS, MSS, S, US};
 use serde_json::{json, Value};
 
-/// The ruler's path with one transfer of this many segments, changed by `over`.
+/// The ruler's path with one transfer of this many segments, with the changes in `over`.
 fn transfer(segments: u64, over: Value) -> Value {
     let mut g = group(json!({ "app": { "kind": "bulk", "bytes": segments * MSS } }));
     scenes::lay_over(&mut g, &over);
@@ -21,7 +21,7 @@ fn delayed(segments: u32) -> Value {
     json!({ "name": "delayed", "params": { "segments": segments } })
 }
 
-/// Loss of what leaves the link's transmitter at these milliseconds (full packets: one each).
+/// Loss of packets that leave the link's transmitter in these milliseconds (one full packet each).
 fn losing_at(ms: &[u64]) -> Value {
     let outages: Vec<_> =
         ms.iter().map(|t| json!({ "start_ns": t * MS - MS / 2, "length_ns": MS })).collect();
@@ -33,9 +33,9 @@ fn losing_at(ms: &[u64]) -> Value {
 #[test]
 // [RFC 6928, 2]
 fn slow_start_doubles_when_each_segment_is_acknowledged() {
-    // RFC 6928: ten segments at 0, arriving at 21..30 ms. RFC 5681, 3.1: each ACK (40..49 ms)
-    // moves the window by one and widens it by one: two segments. The 20 segments pass the link
-    // one a millisecond (arrivals 61..80 ms), and so their ACKs come at 80..99 ms.
+    // RFC 6928: ten segments at 0, arriving at 21..30 ms. RFC 5681, 3.1: each ACK (40..49 ms) moves
+    // the window by one and widens it by one: two segments. The 20 segments pass the link one per
+    // millisecond (arrivals 61..80 ms), so their ACKs arrive at 80..99 ms.
     let r = run(&ruler(json!({}), &[transfer(70, json!({}))]));
     let mut expected = at_ms(&[(0, 1..=10)]);
     expected.extend((0..10).flat_map(|i| at_ms(&[(40 + i, 11 + 2 * i..=12 + 2 * i)])));
@@ -70,8 +70,8 @@ fn slow_start_doubles_with_an_ack_for_two_segments_when_bytes_are_counted() {
 
 #[test]
 fn slow_start_grows_by_half_with_an_ack_for_two_segments_when_acks_are_counted() {
-    // RFC 5681, 3.1 in its oldest reading: one SMSS an ACK, so three segments leave for two that
-    // were acknowledged: 10, 15, and of these 14 are paired: 21.
+    // RFC 5681, 3.1 in its oldest reading: one SMSS per ACK, so three segments leave for every two
+    // acknowledged: 10, 15, and of these 14 are paired: 21.
     let over = json!({ "policy": delayed(2), "sender": { "counting": "acks" } });
     let r = run(&ruler(json!({}), &[transfer(46, over)]));
     let mut expected = at_ms(&[(0, 1..=10)]);
@@ -148,8 +148,9 @@ fn hystart_plus_plus_ends_slow_start_before_the_queue_overflows() {
 
 #[test]
 fn a_short_segment_waits_for_the_ack_of_those_before_it_by_the_rule_of_4_3bsd() {
-    // RFC 1122, 4.2.3.4. Two writes of 1200 bytes are two full segments, which have arrived at 22 ms, and 480 bytes
-    // (half a millisecond on the wire). By the rule these leave with the ACK of both, 20 ms later.
+    // RFC 1122, 4.2.3.4. Two writes of 1200 bytes are two full segments, which have arrived at 22
+    // ms, and 480 bytes (half a millisecond on the wire). The rule lets these leave with the ACK of
+    // both, 20 ms later.
     for (nagle, expected_ms) in [("off", 22), ("bsd43", 62)] {
         let g = group(json!({
             "policy": { "name": "every" },
@@ -196,8 +197,8 @@ fn a_second_arrival_does_not_put_the_timer_off() {
 #[test]
 // [RFC 9293, 3.8.6.3] [S2.8]
 fn no_policy_delays_an_ack_beyond_500_ms() {
-    // RFC 5681, 4.2. At a price of 999 s for an ACK (rho = 0.999, unit 1 s) greedy would wait for
-    // a quarter of an hour.
+    // RFC 5681, 4.2. At a price of 999 s for an ACK (rho = 0.999, unit 1 s) greedy would wait for a
+    // quarter of an hour.
     for name in ["greedy", "dynamic"] {
         let g = group(json!({
             "policy": { "name": name, "params": { "cost_permille": 999, "unit_us": 1_000_000 } },
@@ -211,7 +212,7 @@ fn no_policy_delays_an_ack_beyond_500_ms() {
 #[test]
 // [D-17]
 fn no_policy_delays_an_ack_longer_than_its_host_allows() {
-    // A host that allows 4 ms, as Linux does where the least RTO is 5 ms. Arrival at 21 ms.
+    // A host that allows 4 ms, like Linux where the minimum RTO is 5 ms. Arrival at 21 ms.
     let g = group(json!({
         "policy": delayed(1000),
         "receiver": { "ack_delay_max_ns": 4 * MS },
@@ -245,7 +246,7 @@ fn the_ack_of_a_response_rides_on_the_next_request() {
     let turn = 40_000_001;
     assert_eq!(trace(&r).data_time_ns, (0..5).map(|i| i * turn + 19_000_001).collect::<Vec<_>>());
     assert_eq!((g.acks_piggybacked, g.acks_sent), (4, 1));
-    // The last one found nothing to ride on: 200 ms after its arrival.
+    // The last one has no data to ride on: it leaves 200 ms after its arrival.
     assert_eq!(trace(&r).ack_time_ns, [5 * turn + 200 * MS]);
     assert_eq!(trace(&r).ack_reason, ["delay-timer"]);
     assert_eq!(g.message_latency_ns.samples, 5);
@@ -319,7 +320,7 @@ fn nagle_gathers_small_writes_while_it_waits() {
 
 // --- loss ----------------------------------------------------------------------------------------
 
-/// A window of 65 535 bytes in front of a larger buffer: data not read yet does not show in it.
+/// A window of 65 535 bytes for a larger buffer: unread data does not affect it.
 fn steady_window() -> Value {
     json!({ "receiver": { "window_scaling": false } })
 }
@@ -647,7 +648,7 @@ fn a_tail_loss_probe_is_new_data_where_there_is_some_whatever_the_congestion_win
 
 // --- windows and queues --------------------------------------------------------------------------
 
-/// Four segments of receive buffer and a reader who comes late.
+/// Four segments of receive buffer, and a reader that is late.
 fn slow_reader(lag_ms: u64, rails: Value) -> Value {
     group(json!({
         "policy": { "name": "every", "rails": rails },
@@ -685,8 +686,8 @@ fn a_slow_reader_never_makes_short_segments() {
     g["receiver"]["reader_bps"] = json!(80_000);
     let r = run(&ruler(json!({}), &[g]));
     assert!(trace(&r).data_bytes.iter().all(|&b| u64::from(b) == MSS), "{:?}", trace(&r).data_bytes);
-    // 8 segments at 10 000 bytes a second: the last of them is read 8 * 96 ms after the first
-    // came; it arrives while at most a buffer of four is unread.
+    // 8 segments at 10 000 bytes per second: the last of them is read 8 * 96 ms after the first
+    // arrived; it arrives while at most a buffer of four is unread.
     let end = only_flow(&r).end_ns;
     assert!(end > 21 * MS + 4 * 96 * MS && end < 21 * MS + 8 * 96 * MS, "{end}");
     assert_eq!(only_flow(&r).delivered_bytes, 8 * MSS);
@@ -711,7 +712,7 @@ fn the_window_without_scaling_is_65535_bytes_and_the_sender_leaves_a_sliver_unus
 #[test]
 fn linux_opens_the_window_from_64_kib_by_two_segments_each() {
     // The window is 65 535 at first: 68 segments; each full segment raises it by two segments, so
-    // each ACK (40, 41 ... ms) frees three places, as far as the buffer reaches.
+    // each ACK (40, 41 ... ms) frees three, as far as the buffer reaches.
     let g = group(json!({
         "sender": { "initial_window_segments": 1000 },
         "receiver": { "slow_window": true, "recv_buffer_bytes": 1 << 20 },
@@ -829,7 +830,8 @@ fn equal_buffers_of_the_same_system_do_not_deadlock() {
     assert!(r.groups[0].goodput_bps > 5e6, "{}", r.groups[0].goodput_bps);
 }
 
-/// 4.3BSD endpoints with these changes; one way takes 1 ms and the wire time at 100 Mbit/s.
+/// 4.3BSD endpoints with these changes; one way takes 1 ms plus the transmission time at 100
+/// Mbit/s.
 fn bsd_flow(policy: Value, sender: Value, receiver: Value) -> ackwise_sim::result::RunResult {
     let mut over = json!({
         "policy": policy,
@@ -847,7 +849,7 @@ fn bsd_flow(policy: Value, sender: Value, receiver: Value) -> ackwise_sim::resul
     run(&ruler(path, &[group(over)]))
 }
 
-/// (nanosecond, sequence number, bytes) of all that was sent.
+/// (nanosecond, sequence number, bytes) of everything sent.
 fn sent_ns(r: &ackwise_sim::result::RunResult) -> Vec<(u64, u64, u32)> {
     let t = trace(r);
     (0..t.data_seq.len()).map(|i| (t.data_time_ns[i], t.data_seq[i], t.data_bytes[i])).collect()
@@ -890,7 +892,7 @@ fn a_writer_sleeps_until_its_low_water_mark_is_free() {
     }
 }
 
-/// What leaves before any ACK does: bytes of each segment.
+/// Bytes of each segment that leaves before any ACK.
 fn before_an_ack(nagle: &str, send_kib: u64, recv_kib: u64) -> Vec<u32> {
     let r = bsd_flow(
         delayed(64),

@@ -2,10 +2,10 @@
 //! Scenarios for the tests: a path with round numbers, and small changes to it.
 //!
 //! The ruler's path: packets of 1000 bytes (MSS 960) at 8 Mbit/s take 1 ms, then 20 ms; an ACK of
-//! up to 125 bytes at 1 Tbit/s takes 1 ns, then 19 ms less 1 ns. So a segment sent at T on the
-//! idle link arrives at T + 21 ms, its ACK is back 19 ms later, and the round trip is 40 ms.
+//! up to 125 bytes at 1 Tbit/s takes 1 ns, then 19 ms minus 1 ns. A segment sent at T on the idle
+//! link therefore arrives at T + 21 ms, its ACK is back 19 ms later, and the RTT is 40 ms.
 
-// Every test program takes what it needs.
+// Each test program uses only some of these.
 #![allow(dead_code)]
 
 use ackwise_sim::result::{FlowResult, RunResult, Trace};
@@ -17,7 +17,7 @@ pub const US: u64 = 1_000;
 pub const MS: u64 = 1_000_000;
 pub const S: u64 = 1_000_000_000;
 
-/// Lays `over` onto `base`: objects key by key, everything else as a whole.
+/// Merges `over` into `base`: objects key by key, everything else as a whole.
 pub fn lay_over(base: &mut Value, over: &Value) {
     match (base, over) {
         (Value::Object(base), Value::Object(over)) => {
@@ -50,7 +50,7 @@ pub fn group(over: Value) -> Value {
         },
         "app": { "kind": "bulk" },
     });
-    // An application has its own keys: it is replaced, not merged.
+    // Each application has its own keys: it is replaced, not merged.
     if over.get("app").is_some() {
         group["app"] = Value::Null;
     }
@@ -95,7 +95,7 @@ pub fn trace(result: &RunResult) -> &Trace {
     trace
 }
 
-/// (microsecond, number of the segment) of all that was sent, counted from 1; whole segments only.
+/// (microsecond, segment number from 1) of everything sent; whole segments only.
 pub fn sent(trace: &Trace) -> Vec<(u64, u64)> {
     (0..trace.data_seq.len())
         .map(|i| {
@@ -106,7 +106,7 @@ pub fn sent(trace: &Trace) -> Vec<(u64, u64)> {
         .collect()
 }
 
-/// (microsecond, sequence number, bytes) of all that was sent.
+/// (microsecond, sequence number, bytes) of everything sent.
 pub fn sent_bytes(trace: &Trace) -> Vec<(u64, u64, u32)> {
     (0..trace.data_seq.len())
         .map(|i| (micros(trace.data_time_ns[i]), trace.data_seq[i], trace.data_bytes[i]))
@@ -125,7 +125,7 @@ fn micros(ns: u64) -> u64 {
     ns / US
 }
 
-/// Whole milliseconds to the form of [`sent`]: at each time, these segments.
+/// Expected values of [`sent`]: these segments at each time, in whole milliseconds.
 pub fn at_ms(expected: &[(u64, std::ops::RangeInclusive<u64>)]) -> Vec<(u64, u64)> {
     expected.iter().flat_map(|(ms, segments)| segments.clone().map(move |n| (ms * 1000, n))).collect()
 }
